@@ -1,0 +1,3 @@
+// Package explorer holds the explorer's API as the other side sees it: the
+// wire types of the HTTP interface, and its client.
+package explorer

@@ -1,0 +1,130 @@
+package explorer
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// Resources are amounts of what a node offers: CPU in cores, the rest in GiB
+// (the seed's units).
+type Resources struct {
+	CRU uint64 `json:"cru"`
+	MRU uint64 `json:"mru"`
+	HRU uint64 `json:"hru"`
+	SRU uint64 `json:"sru"`
+}
+
+// Location is where a node stands.
+type Location struct {
+	City      string  `json:"city"`
+	Country   string  `json:"country"`
+	Continent string  `json:"continent"`
+	Latitude  float64 `json:"latitude"`
+	Longitude float64 `json:"longitude"`
+}
+
+// Iface is a network interface of a node.
+type Iface struct {
+	Name    string   `json:"name"`
+	Addrs   []string `json:"addrs"`
+	Gateway []string `json:"gateway"`
+}
+
+// PublicConfig is a node's public network configuration, set by the farmer.
+type PublicConfig struct {
+	Master  string `json:"master"`
+	Type    string `json:"type"`
+	IPv4    string `json:"ipv4"`
+	IPv6    string `json:"ipv6"`
+	GW4     string `json:"gw4"`
+	GW6     string `json:"gw6"`
+	Version int    `json:"version"`
+}
+
+// Node is a node as the explorer knows it. Members and order are the seed's,
+// then croft's own.
+type Node struct {
+	NodeID            string        `json:"node_id"`
+	NodeIDv1          string        `json:"node_id_v1"`
+	FarmID            uint64        `json:"farm_id"`
+	OSVersion         string        `json:"os_version"`
+	Created           int64         `json:"created"`
+	Updated           int64         `json:"updated"`
+	Uptime            int64         `json:"uptime"`
+	Address           string        `json:"address"`
+	Location          Location      `json:"location"`
+	TotalResources    Resources     `json:"total_resources"`
+	UsedResources     Resources     `json:"used_resources"`
+	ReservedResources Resources     `json:"reserved_resources"`
+	Proofs            []any         `json:"proofs"`
+	Ifaces            []Iface       `json:"ifaces"`
+	PublicConfig      *PublicConfig `json:"public_config"`
+	WGPorts           []uint        `json:"wg_ports"`
+	Approved          bool          `json:"approved"`
+	PublicKeyHex      string        `json:"public_key_hex"`
+
+	// Online is whether the node was heard of within the last five minutes.
+	Online bool `json:"online"`
+	// Birth is the ID of the node's store (see workload.Result).
+	Birth string `json:"birth,omitempty"`
+	// Reserve is how much of each type of disk is free, in GiB, for plans.
+	FreeResources *Resources `json:"free_resources,omitempty"`
+}
+
+// Farm is a named group of nodes with one owner.
+type Farm struct {
+	ID   uint64 `json:"id"`
+	Name string `json:"name"`
+	// Owner is the user ID that signs which nodes may join.
+	Owner   string    `json:"owner"`
+	Created time.Time `json:"created"`
+}
+
+// Reservation is a reservation as the explorer shows it: the document, byte
+// for byte, with the node's result.
+type Reservation struct {
+	workload.Reservation
+	// Result is null until the node has answered.
+	Result *workload.Result `json:"result"`
+}
+
+// Cursor is a place in a node's stream of changes. The zero Cursor is the start.
+type Cursor struct {
+	// Epoch names the explorer's database; a new one means: start again.
+	Epoch string `json:"epoch"`
+	// Change is the last change number that was handled.
+	Change uint64 `json:"change"`
+}
+
+// Page answers a poll with ?after=CHANGE&epoch=EPOCH.
+type Page struct {
+	// Epoch names the explorer's database, Head is the node's newest change.
+	Epoch string `json:"epoch"`
+	Head  uint64 `json:"head"`
+	// Next is the cursor's Change once this page is handled.
+	Next uint64 `json:"next"`
+	// Resync says that the cursor asked for isn't of this database (unknown
+	// epoch, or behind it): this page starts again from 0.
+	Resync bool `json:"resync"`
+	// Time is the explorer's clock when it answered.
+	Time time.Time `json:"time"`
+	// Reservations are the documents as they came, with deletion and renewal,
+	// in the order of their change; each as it is now.
+	Reservations []json.RawMessage `json:"reservations"`
+}
+
+// Problem is an error answer: RFC 9457 problem+json, with the seed's member.
+type Problem struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail"`
+	// Field, Value and Allowed say what was wrong with a request, where one member was.
+	Field   string `json:"field,omitempty"`
+	Value   string `json:"value,omitempty"`
+	Allowed string `json:"allowed,omitempty"`
+	// Error is the seed's form of Detail.
+	Error string `json:"Error"`
+}

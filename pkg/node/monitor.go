@@ -1,0 +1,80 @@
+package node
+
+import "context"
+
+// Where the monitor module is found on the bus.
+const (
+	MonitorModule = "monitor"
+	SystemObject  = "system"
+	SystemVersion = "0.0.1"
+	HostObject    = "host"
+	HostVersion   = "0.1.0"
+)
+
+// CPUUse is one reading of the node's processors.
+type CPUUse struct {
+	// Percent is the share in use since the last reading, 0 to 100, over all cores.
+	Percent float64
+	Cores   uint64
+}
+
+// MemoryUse is one reading of the node's memory in bytes.
+type MemoryUse struct {
+	Total     uint64
+	Available uint64
+	Used      uint64
+}
+
+// DiskUse is one reading of a block device, counted since boot.
+type DiskUse struct {
+	Name       string
+	ReadBytes  uint64
+	WriteBytes uint64
+	ReadCount  uint64
+	WriteCount uint64
+}
+
+// DisksUse is one reading of all block devices.
+type DisksUse []DiskUse
+
+// NicUse is one reading of a network interface, counted since boot.
+type NicUse struct {
+	Name        string
+	BytesSent   uint64
+	BytesRecv   uint64
+	PacketsSent uint64
+	PacketsRecv uint64
+	Errors      uint64
+}
+
+// NicsUse is one reading of all network interfaces.
+type NicsUse []NicUse
+
+// SystemMonitor streams readings every two seconds. Bus: monitor.system@0.0.1.
+type SystemMonitor interface {
+	CPU(ctx context.Context) <-chan CPUUse
+	Memory(ctx context.Context) <-chan MemoryUse
+	Disks(ctx context.Context) <-chan DisksUse
+	Nics(ctx context.Context) <-chan NicsUse
+}
+
+// HostInfo is what the machine is.
+type HostInfo struct {
+	Hostname string
+	Kernel   string
+	OS       string
+	// Cores is the number of logical processors, Memory in bytes.
+	Cores  uint64
+	Memory uint64
+	// Uptime and BootTime are in seconds; BootTime since 1970.
+	Uptime   uint64
+	BootTime uint64
+	// Addresses are the machine's own global unicast addresses, without those
+	// of loopback and of what croft made.
+	Addresses []string
+}
+
+// HostMonitor tells what the machine is. Bus: monitor.host@0.1.0.
+type HostMonitor interface {
+	Info() (HostInfo, error)
+}

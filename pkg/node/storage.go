@@ -1,0 +1,123 @@
+package node
+
+import (
+	"context"
+
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// Where the storage module is found on the bus.
+const (
+	StorageModule  = "storage"
+	StorageObject  = "storage"
+	StorageVersion = "0.1.0"
+
+	VDiskObject  = "vdisk"
+	VDiskVersion = "0.1.0"
+)
+
+// FilesystemSpec asks for a file system of its own with an enforced size.
+type FilesystemSpec struct {
+	// Name labels it: the reservation's ID for a volume.
+	Name string
+	// Size is the limit in bytes, enforced by the file system.
+	Size uint64
+	// DiskType is SSD or HDD; only pools of that type are considered.
+	DiskType workload.DeviceType
+}
+
+// Filesystem is a btrfs subvolume with a quota.
+type Filesystem struct {
+	Name string
+	// Path is where it is mounted on the node.
+	Path string
+	// Pool is the name of the pool it lies on.
+	Pool     string
+	DiskType workload.DeviceType
+	// Size is its limit, Used what is in it; bytes.
+	Size uint64
+	Used uint64
+}
+
+// Pool is a btrfs file system on devices of one type.
+type Pool struct {
+	Name     string
+	Path     string
+	DiskType workload.DeviceType
+	Devices  []string
+	// Total is the size of the file system, Used what is written to it,
+	// Reserved the sum of the sizes promised to file systems and disks; bytes.
+	Total    uint64
+	Used     uint64
+	Reserved uint64
+}
+
+// BrokenPool is a pool that can't be used, and why.
+type BrokenPool struct {
+	Name  string
+	Cause string
+}
+
+// BrokenDevice is a device that can't be used, and why.
+type BrokenDevice struct {
+	Path  string
+	Cause string
+}
+
+// StorageStatus is what an operator must know of the node's storage.
+type StorageStatus struct {
+	Pools         []Pool
+	BrokenPools   []BrokenPool
+	BrokenDevices []BrokenDevice
+	// Quota names the kind of quota in force: "simple" or "qgroup".
+	Quota string
+}
+
+// PoolUse is one event of the Monitor stream.
+type PoolUse struct {
+	Name     string
+	Total    uint64
+	Used     uint64
+	Reserved uint64
+}
+
+// Storage makes and removes file systems on the node's pools. Bus:
+// storage.storage@0.1.0.
+type Storage interface {
+	// CreateFilesystem makes it, or returns the one of that name. NoSpace says
+	// what is needed and what is free; Exist when one of that name has another
+	// size or type.
+	CreateFilesystem(spec FilesystemSpec) (Filesystem, error)
+	// ReleaseFilesystem removes it with all its data. NotExist when there is none.
+	ReleaseFilesystem(name string) error
+	// InspectFilesystem returns it with its present use. NotExist when there is none.
+	InspectFilesystem(name string) (Filesystem, error)
+	// ListFilesystems returns all that carry croft's label, without their use.
+	ListFilesystems() ([]Filesystem, error)
+	// Status reports pools, and what is broken.
+	Status() (StorageStatus, error)
+	// Monitor reports each pool's use when it changes, and at least every minute.
+	Monitor(ctx context.Context) <-chan PoolUse
+}
+
+// VDisk is a raw disk image for a VM, preallocated on a pool.
+type VDisk struct {
+	Name string
+	// Path is the image's file.
+	Path string
+	Size uint64
+}
+
+// VDisks allocates virtual disks. Bus: storage.vdisk@0.1.0.
+type VDisks interface {
+	// Allocate makes a disk of size bytes, or returns the one of that name;
+	// never shrinks, and never touches the data of an existing one. Exist when
+	// one of that name has another size.
+	Allocate(name string, size uint64) (VDisk, error)
+	// Deallocate removes the disk and its data. NotExist when there is none.
+	Deallocate(name string) error
+	// Inspect returns the disk. NotExist when there is none.
+	Inspect(name string) (VDisk, error)
+	// List returns all disks.
+	List() ([]VDisk, error)
+}

@@ -1,0 +1,173 @@
+package node
+
+import (
+	"context"
+
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// Where the modules of the other workload types are found on the bus.
+const (
+	FlistModule  = "flist"
+	FlistObject  = "flist"
+	FlistVersion = "0.1.0"
+
+	VMModule  = "vmd"
+	VMObject  = "manager"
+	VMVersion = "0.1.0"
+
+	ZDBModule  = "zdbd"
+	ZDBObject  = "namespace"
+	ZDBVersion = "0.1.0"
+
+	DebugModule  = "debugd"
+	DebugObject  = "debug"
+	DebugVersion = "0.1.0"
+)
+
+// FlistSpec asks for an flist's root file system.
+type FlistSpec struct {
+	// Name labels the mount: the reservation's ID.
+	Name string
+	// URL is the flist's, Storage that of the store its blocks lie in.
+	URL     string
+	Storage string
+	// Size is that of the writable layer in bytes; 0 mounts read-only.
+	Size uint64
+}
+
+// FlistMount is a mounted flist.
+type FlistMount struct {
+	Name string
+	URL  string
+	Path string
+}
+
+// Flists mounts flists. Bus: flist.flist@0.1.0.
+type Flists interface {
+	// Mount mounts it, or returns the mount of that name.
+	Mount(spec FlistSpec) (FlistMount, error)
+	// Unmount takes it away with its writable layer. NotExist when there is none.
+	Unmount(name string) error
+	// List returns all mounts.
+	List() ([]FlistMount, error)
+}
+
+// VMDisk is a disk of a VM, in boot order.
+type VMDisk struct {
+	Path     string
+	ReadOnly bool
+}
+
+// VMSpec asks for a virtual machine.
+type VMSpec struct {
+	Name string
+	// CPU is in cores, Memory in bytes.
+	CPU       uint64
+	Memory    uint64
+	Kernel    string
+	Initrd    string
+	Arguments string
+	Disks     []VMDisk
+	// Tap names the device made by the network module.
+	Tap string
+}
+
+// VMInfo is what is known of a VM.
+type VMInfo struct {
+	Name  string
+	State string
+	PID   uint64
+	// Accelerator is "kvm" or "tcg".
+	Accelerator string
+}
+
+// VMs runs virtual machines. Bus: vmd.manager@0.1.0.
+type VMs interface {
+	// Run starts it, or returns the one of that name.
+	Run(spec VMSpec) (VMInfo, error)
+	// Inspect returns it. NotExist when there is none.
+	Inspect(name string) (VMInfo, error)
+	// Delete shuts it down and removes it; its disks stay. NotExist when there is none.
+	Delete(name string) error
+	// List returns all that carry croft's label.
+	List() ([]VMInfo, error)
+}
+
+// ZDBNamespaceSpec asks for a namespace in a zdb container.
+type ZDBNamespaceSpec struct {
+	// Container is the zdb container's ID.
+	Container string
+	Name      string
+	Mode      workload.ZDBMode
+	// Size is the limit in bytes.
+	Size     uint64
+	Password string
+	Public   bool
+}
+
+// ZDBNamespace is a namespace in a zdb container.
+type ZDBNamespace struct {
+	Container string
+	Name      string
+	Mode      workload.ZDBMode
+	Size      uint64
+	Used      uint64
+	Public    bool
+}
+
+// ZDBNamespaces manages namespaces through the containers' admin sockets. Bus:
+// zdbd.namespace@0.1.0.
+type ZDBNamespaces interface {
+	// Create makes it, or sets what differs on the one of that name.
+	Create(spec ZDBNamespaceSpec) (ZDBNamespace, error)
+	// Delete removes it with its data. NotExist when there is none.
+	Delete(container, name string) error
+	// Inspect returns it. NotExist when there is none.
+	Inspect(container, name string) (ZDBNamespace, error)
+	// List returns all namespaces of a container.
+	List(container string) ([]ZDBNamespace, error)
+}
+
+// DebugSpec asks for a stream of the node's log lines.
+type DebugSpec struct {
+	ID   string
+	Host string
+	Port uint16
+	// Channel is the redis channel the lines are published on.
+	Channel string
+}
+
+// DebugInfo is a stream of log lines.
+type DebugInfo struct {
+	ID        string
+	Channel   string
+	Connected bool
+	// Dropped counts lines that were not delivered.
+	Dropped uint64
+}
+
+// Debug fans log lines out to redis channels. Bus: debugd.debug@0.1.0.
+type Debug interface {
+	// Start starts it, or returns the one of that ID.
+	Start(spec DebugSpec) (DebugInfo, error)
+	// Stop stops it. NotExist when there is none.
+	Stop(id string) error
+	// List returns all streams.
+	List() ([]DebugInfo, error)
+}
+
+// Where the node's counters are found on the bus.
+const (
+	ProvisionModule  = "provision"
+	ProvisionObject  = "provision"
+	ProvisionVersion = "0.0.1"
+)
+
+// Provision is all that the engine shows on the bus. Bus:
+// provision.provision@0.0.1.
+type Provision interface {
+	// Counters streams the deployed workloads by type: the first value at
+	// once, then on change and at least every 2 s. Newest wins for a slow reader.
+	Counters(ctx context.Context) <-chan workload.ProvisionCounters
+}

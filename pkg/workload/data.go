@@ -1,0 +1,166 @@
+package workload
+
+import "net"
+
+// DeviceType is the type of a disk.
+type DeviceType string
+
+// The types of disk.
+const (
+	SSD DeviceType = "SSD"
+	HDD DeviceType = "HDD"
+)
+
+// ZDBMode is the mode of a 0-db namespace.
+type ZDBMode string
+
+// The modes of a 0-db namespace.
+const (
+	ZDBUser ZDBMode = "user"
+	ZDBSeq  ZDBMode = "seq"
+)
+
+// NetID is the display ID of a user's network (see NetworkID).
+type NetID string
+
+// ProvisionCounters counts a node's deployed, unexpired workloads by type.
+type ProvisionCounters struct {
+	Container int64
+	Volume    int64
+	Network   int64
+	ZDB       int64
+	VM        int64
+	Debug     int64
+}
+
+// Volume asks for a file system of its own.
+type Volume struct {
+	// Size is in GiB.
+	Size uint64     `json:"size"`
+	Type DeviceType `json:"type"`
+}
+
+// VolumeResult answers a Volume.
+type VolumeResult struct {
+	ID string `json:"volume_id"`
+}
+
+// Mount puts a volume of the same user into a container.
+type Mount struct {
+	VolumeID   string `json:"volume_id"`
+	Mountpoint string `json:"mountpoint"`
+}
+
+// ContainerNetwork is a container's membership in a network.
+type ContainerNetwork struct {
+	// NetworkID is the network's name.
+	NetworkID NetID    `json:"network_id"`
+	IPs       []net.IP `json:"ips"`
+	PublicIP6 bool     `json:"public_ip6,omitempty"`
+}
+
+// ContainerCapacity is what a container may use.
+type ContainerCapacity struct {
+	// CPU is in cores.
+	CPU uint `json:"cpu"`
+	// Memory is in MiB.
+	Memory uint64 `json:"memory"`
+}
+
+// Container asks for a container.
+type Container struct {
+	FList        string            `json:"flist"`
+	FlistStorage string            `json:"flist_storage"`
+	Env          map[string]string `json:"env"`
+	// SecretEnv's values are sealed to the node, hex.
+	SecretEnv   map[string]string `json:"secret_env,omitempty"`
+	Entrypoint  string            `json:"entrypoint"`
+	Interactive bool              `json:"interactive"`
+	Mounts      []Mount           `json:"mounts"`
+	Network     ContainerNetwork  `json:"network"`
+	Capacity    ContainerCapacity `json:"capacity"`
+	// ImageAuth is sealed to the node, hex: "user:password" of the registry.
+	ImageAuth string `json:"image_auth,omitempty"`
+}
+
+// ContainerResult answers a Container.
+type ContainerResult struct {
+	ID   string `json:"id"`
+	IPv6 string `json:"ipv6"`
+	IPv4 string `json:"ipv4"`
+}
+
+// WireGuardPeer is a peer of a network resource.
+type WireGuardPeer struct {
+	Subnet     string   `json:"subnet"`
+	PublicKey  string   `json:"wg_public_key"`
+	AllowedIPs []string `json:"allowed_ips"`
+	// Endpoint is host:port, empty for a peer that can't be reached.
+	Endpoint string `json:"endpoint"`
+}
+
+// NetworkResource is one node's part of a network.
+type NetworkResource struct {
+	NodeID string `json:"node_id"`
+	Subnet string `json:"subnet"`
+	// PrivateKey is the base64 WireGuard key, sealed to the node, hex.
+	PrivateKey string          `json:"wg_private_key"`
+	PublicKey  string          `json:"wg_public_key"`
+	ListenPort uint16          `json:"wg_listen_port"`
+	Peers      []WireGuardPeer `json:"peers"`
+}
+
+// Network asks for a private network across nodes.
+type Network struct {
+	Name string `json:"name"`
+	// NetID is empty on the wire.
+	NetID     NetID             `json:"net_id"`
+	IPRange   string            `json:"ip_range"`
+	Resources []NetworkResource `json:"net_resources"`
+}
+
+// ZDB asks for a 0-db namespace.
+type ZDB struct {
+	// Size is in GiB.
+	Size uint64  `json:"size"`
+	Mode ZDBMode `json:"mode"`
+	// Password is sealed to the node, hex; empty for none.
+	Password string     `json:"password"`
+	DiskType DeviceType `json:"disk_type"`
+	Public   bool       `json:"public"`
+
+	PlainPassword string `json:"-"`
+}
+
+// ZDBResult answers a ZDB; its JSON members are in capitals, as the seed's.
+type ZDBResult struct {
+	Namespace string
+	IP        string
+	Port      uint
+}
+
+// Kubernetes asks for a Kubernetes VM.
+type Kubernetes struct {
+	Size      uint8  `json:"size"`
+	NetworkID NetID  `json:"network_id"`
+	IP        net.IP `json:"ip"`
+	// ClusterSecret is sealed to the node, hex.
+	ClusterSecret string   `json:"cluster_secret"`
+	MasterIPs     []net.IP `json:"master_ips"`
+	SSHKeys       []string `json:"ssh_keys"`
+
+	PlainClusterSecret string `json:"-"`
+}
+
+// KubernetesResult answers a Kubernetes.
+type KubernetesResult struct {
+	ID string `json:"id"`
+	IP string `json:"ip"`
+}
+
+// Debug asks for a stream of the node's log lines.
+type Debug struct {
+	Host    string `json:"host"`
+	Port    int    `json:"port"`
+	Channel string `json:"channel"`
+}

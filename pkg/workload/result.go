@@ -1,0 +1,48 @@
+package workload
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// State is the state of a workload in a result.
+type State string
+
+// The states. StateOK and StateError are the seed's.
+const (
+	StateOK    State = "ok"
+	StateError State = "error"
+	// StateDeleted follows a signed deletion, StateExpired the end of the
+	// duration, StateEvicted the machine owner's decision.
+	StateDeleted State = "deleted"
+	StateExpired State = "expired"
+	StateEvicted State = "evicted"
+)
+
+// Ended reports whether the workload is gone for good.
+func (s State) Ended() bool { return s == StateDeleted || s == StateExpired || s == StateEvicted }
+
+// Result is the node's signed answer to a reservation.
+type Result struct {
+	Type Type `json:"type"`
+	// ID is the reservation's.
+	ID string `json:"id"`
+	// Created is when the result came about.
+	Created time.Time `json:"created"`
+	State   State     `json:"state"`
+	// Error is empty unless State is "error" or "evicted".
+	Error string `json:"error"`
+	// Data depends on the type; null when there is none.
+	Data      json.RawMessage `json:"data"`
+	Signature []byte          `json:"signature"`
+
+	// Hash is the reservation's hash (version 2): 32 bytes.
+	Hash []byte `json:"reservation_hash,omitempty"`
+	// Birth is the ID of the store that the node had: with Sequence it orders
+	// a node's results.
+	Birth string `json:"birth,omitempty"`
+	// Sequence grows with each result of a node's store, from 1.
+	Sequence int64 `json:"sequence,omitempty"`
+	// NodeID isn't a member: it is signed, and known from the reservation.
+	NodeID string `json:"-"`
+}

@@ -1,0 +1,35 @@
+// Package provisioner is what the engine knows of a type of workload: how to
+// provision and decommission it. Package undo-stack and the interface live
+// here, one folder below for each type.
+package provisioner
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// Provisioner provisions and decommissions one type of workload. Both methods
+// are idempotent by the reservation's ID, respect ctx in every wait, and
+// return errors with a node.Kind, which decides what happens next.
+type Provisioner interface {
+	// Provision makes the workload, or adopts the one that is there, and
+	// returns the result's data (nil for none). On failure it has taken back
+	// what this attempt made, never what it found.
+	Provision(ctx context.Context, r *workload.Reservation) (json.RawMessage, error)
+	// Decommission takes the workload down and gives back all that it held.
+	// What is gone already is not an error. Busy when others need it.
+	Decommission(ctx context.Context, r *workload.Reservation) error
+	// List returns the IDs of the workloads that are on the node, from the
+	// modules, with or without a record.
+	List(ctx context.Context) ([]string, error)
+}
+
+// Demand is what a workload takes of the node. Sizes are in bytes.
+type Demand struct {
+	CPU    uint64
+	Memory uint64
+	SSD    uint64
+	HDD    uint64
+}
