@@ -1,0 +1,68 @@
+# croft: see README.md. `make help` lists the targets.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+BIN     := $(CURDIR)/bin
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+COMMIT  ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
+LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
+LINT_VERSION := v2.15.0
+
+# The binaries are static: they run on any machine of this kind.
+BINARIES := croftd croft explorer
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: root
+root:
+	@[ "$$(id -u)" = 0 ] || { echo "this needs root: croft makes loop devices, btrfs pools and mounts, and installs Debian packages (run it with sudo)" >&2; exit 1; }
+
+.PHONY: setup
+setup: root ## install what croft needs (Debian packages)
+	@bootstrap/setup
+
+.PHONY: build
+build: ## build croftd, croft and explorer into bin/
+	@mkdir -p $(BIN)
+	@for b in $(BINARIES); do CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/$$b ./cmd/$$b; done
+
+.PHONY: demo
+demo: setup build ## the main job, in front of you: explorer, node, volumes, bad days
+	@go run ./bootstrap/demo -bin $(BIN)
+
+.PHONY: test
+test: setup ## run every test, as root, with the race detector, nothing skipped
+	@go test -race -v -timeout 20m -count=1 ./... | bootstrap/testlog
+
+.PHONY: race
+race: test ## the same as test: the race detector is always on
+
+.PHONY: lint
+lint: ## golangci-lint, gofmt, generated files current, shell scripts
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
+	@go vet ./...
+	@go run ./pkg/bus/stubgen -check
+	@[ "$$($(BIN)/golangci-lint version --short 2>/dev/null)" = "$(LINT_VERSION:v%=%)" ] || \
+	  GOBIN=$(BIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+	@$(BIN)/golangci-lint run
+
+.PHONY: generate
+generate: ## make the stubs of the modules' contracts anew
+	@go run ./pkg/bus/stubgen
+
+.PHONY: bench
+bench: setup ## measure against the budgets: budget, figure, ratio
+	@go test -run '^$$' -bench . -benchtime 1x -timeout 30m ./bench/
+
+.PHONY: fuzz
+fuzz: ## fuzz what reads from the outside, a minute each
+	@for t in $$(grep -rhl '^func Fuzz' --include='*_test.go' . | xargs -n1 dirname | sort -u); do \
+	  for f in $$(grep -ho '^func Fuzz[A-Za-z0-9_]*' $$t/*_test.go | sed 's/func //'); do \
+	    go test -run '^$$' -fuzz "^$$f$$" -fuzztime 60s $$t; done; done
+
+.PHONY: clean
+clean: ## remove what was built
+	@rm -rf $(BIN)
