@@ -1,0 +1,105 @@
+package storage
+
+import (
+	"path/filepath"
+	"slices"
+
+	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// QuotaKind names a kind of btrfs quota.
+type QuotaKind string
+
+// The kinds of quota. Simple quotas need Linux 6.7; qgroups work everywhere.
+const (
+	// AnyQuota takes simple quotas where the kernel has them, else qgroups.
+	AnyQuota    QuotaKind = ""
+	SimpleQuota QuotaKind = "simple"
+	QgroupQuota QuotaKind = "qgroup"
+)
+
+// DefaultLoopSize is the size in bytes of the one pool a node has when it is
+// told of none.
+const DefaultLoopSize = 20 * gib
+
+// DefaultPools is one SSD pool on a loop file of size bytes.
+func DefaultPools(size uint64) []PoolSpec {
+	return []PoolSpec{{Name: "ssd0", Type: workload.SSD, LoopSize: size}}
+}
+
+// Config says where the module keeps its things and which pools it offers.
+type Config struct {
+	// State is the absolute path of the folder that holds images and marks.
+	State string
+	// Mounts is the folder below which pools are mounted; empty means State/mnt.
+	Mounts string
+	// Pools are the pools to make or adopt; none means DefaultPools(DefaultLoopSize).
+	Pools []PoolSpec
+	// WipeDisks are paths of disks that may be formatted although something is
+	// on them. A pool that was made here is never formatted again, named or not.
+	WipeDisks []string
+	// Quota is the kind for new pools; a pool that has one keeps it.
+	Quota QuotaKind
+	// Log gets what an operator should see and no caller is told.
+	Log zerolog.Logger
+
+	// hook is told of each durable step before it is taken; tests stop there.
+	hook func(step string) error
+}
+
+// Validate checks c and names the field, the value and what is allowed.
+func (c Config) Validate() error {
+	if !filepath.IsAbs(c.State) {
+		return node.Errorf(node.Invalid, "cannot use storage config: State is %q, must be an absolute path", c.State)
+	}
+	if c.Mounts != "" && !filepath.IsAbs(c.Mounts) {
+		return node.Errorf(node.Invalid, "cannot use storage config: Mounts is %q, must be an absolute path", c.Mounts)
+	}
+	if !slices.Contains([]QuotaKind{AnyQuota, SimpleQuota, QgroupQuota}, c.Quota) {
+		return node.Errorf(node.Invalid, "cannot use storage config: Quota is %q, must be %q, %q or empty", c.Quota, SimpleQuota, QgroupQuota)
+	}
+	return c.validatePools()
+}
+
+func (c Config) validatePools() error {
+	names, disks := map[string]bool{}, map[string]bool{}
+	for i, p := range c.Pools {
+		if err := p.Validate(); err != nil {
+			return node.WithKind(node.Invalid, errors.Wrapf(err, "cannot use storage config: pool %d", i+1))
+		}
+		if p.Name != "" && names[p.Name] {
+			return node.Errorf(node.Invalid, "cannot use storage config: two pools are named %q", p.Name)
+		}
+		if p.Disk != "" && disks[p.Disk] {
+			return node.Errorf(node.Invalid, "cannot use storage config: disk %q is named twice", p.Disk)
+		}
+		names[p.Name], disks[p.Disk] = true, true
+	}
+	return nil
+}
+
+// complete fills in the defaults.
+func (c Config) complete() Config {
+	c.State = filepath.Clean(c.State)
+	if c.Mounts == "" {
+		c.Mounts = filepath.Join(c.State, "mnt")
+	}
+	c.Mounts = filepath.Clean(c.Mounts)
+	if len(c.Pools) == 0 {
+		c.Pools = DefaultPools(DefaultLoopSize)
+	}
+	c.Pools = nameLoops(c.Pools)
+	return c
+}
+
+// at tells the hook of a step.
+func (c Config) at(step string) error {
+	if c.hook == nil {
+		return nil
+	}
+	return c.hook(step)
+}
