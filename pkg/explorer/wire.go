@@ -69,8 +69,26 @@ type Node struct {
 	Online bool `json:"online"`
 	// Birth is the ID of the node's store (see workload.Result).
 	Birth string `json:"birth,omitempty"`
-	// Reserve is how much of each type of disk is free, in GiB, for plans.
+	// FreeResources is how much is left for new workloads, for plans.
 	FreeResources *Resources `json:"free_resources,omitempty"`
+	// Grant is the farm owner's word that this node may join the farm FarmID.
+	// It is sent at registration and not shown.
+	Grant *Grant `json:"farm_grant,omitempty"`
+}
+
+// Heartbeat is what a node says about itself again and again.
+type Heartbeat struct {
+	// Uptime is in seconds.
+	Uptime        int64      `json:"uptime"`
+	UsedResources *Resources `json:"used_resources,omitempty"`
+	FreeResources *Resources `json:"free_resources,omitempty"`
+	// Birth is the ID of the node's store.
+	Birth string `json:"birth,omitempty"`
+}
+
+// Ports are the WireGuard ports that a node has in use.
+type Ports struct {
+	Ports []uint `json:"ports"`
 }
 
 // Farm is a named group of nodes with one owner.
@@ -80,6 +98,25 @@ type Farm struct {
 	// Owner is the user ID that signs which nodes may join.
 	Owner   string    `json:"owner"`
 	Created time.Time `json:"created"`
+}
+
+// Info is what an explorer says about itself.
+type Info struct {
+	Version string `json:"version"`
+	// Epoch names the explorer's database.
+	Epoch string `json:"epoch"`
+	// Time is the explorer's clock.
+	Time time.Time `json:"time"`
+	// AcceptSignatureV1 and AcceptUnsignedNodeWrites say what the operator
+	// allows to clients of the seed's time.
+	AcceptSignatureV1        bool `json:"accept_signature_v1"`
+	AcceptUnsignedNodeWrites bool `json:"accept_unsigned_node_writes"`
+	// MaxDuration is the longest duration of a reservation, in nanoseconds.
+	MaxDuration time.Duration `json:"max_duration"`
+	// MaxWait is the longest wait of a long poll, in nanoseconds.
+	MaxWait time.Duration `json:"max_wait"`
+	// MaxBody is the largest request body, in bytes.
+	MaxBody int64 `json:"max_body"`
 }
 
 // Reservation is a reservation as the explorer shows it: the document, byte
@@ -125,6 +162,12 @@ type Problem struct {
 	Field   string `json:"field,omitempty"`
 	Value   string `json:"value,omitempty"`
 	Allowed string `json:"allowed,omitempty"`
+	// Kind is the node.Kind of the failure.
+	Kind string `json:"kind"`
+	// Existing is the ID of what is there already, where that is why.
+	Existing string `json:"existing,omitempty"`
+	// Time is the explorer's clock, where the request's time was refused.
+	Time *time.Time `json:"time,omitempty"`
 	// Error is the seed's form of Detail.
 	Error string `json:"Error"`
 }

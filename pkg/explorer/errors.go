@@ -1,0 +1,98 @@
+package explorer
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// AnswerError is an explorer's refusal or failure. It carries a node.Kind, so
+// errors.Is(err, node.NotExist) and node.KindOf work on it.
+type AnswerError struct {
+	Kind    node.Kind
+	Problem Problem
+	// RetryAfter is how long to wait before another try, where the explorer says so.
+	RetryAfter time.Duration
+	what       string
+}
+
+func (e *AnswerError) Error() string {
+	text := "cannot " + e.what + ": the explorer answers " + strconv.Itoa(e.Problem.Status)
+	if e.Problem.Detail != "" {
+		text += ": " + e.Problem.Detail
+	}
+	return text
+}
+
+// Is makes errors.Is(err, node.NotExist) work.
+func (e *AnswerError) Is(target error) bool {
+	k, ok := target.(node.Kind)
+	return ok && k == e.Kind
+}
+
+// Unwrap gives node.KindOf the kind.
+func (e *AnswerError) Unwrap() error { return e.Kind }
+
+// maxDetail bounds what of an answer gets into an error's text.
+const maxDetail = 2048
+
+// answerError makes the error of an answer that isn't 2xx.
+func answerError(what string, status int, header http.Header, body []byte) error {
+	e := &AnswerError{what: what, Kind: kindOfStatus(status)}
+	if json.Unmarshal(body, &e.Problem) != nil {
+		e.Problem = Problem{}
+	}
+	e.Problem.Status = status
+	if e.Problem.Detail == "" {
+		e.Problem.Detail = e.Problem.Error
+	}
+	if len(e.Problem.Detail) > maxDetail {
+		e.Problem.Detail = e.Problem.Detail[:maxDetail]
+	}
+	// The explorer may be more exact than the status, but a final word on a
+	// status that isn't final would lose what is worth another try.
+	if k := node.Kind(e.Problem.Kind); k.Known() && k.Final() == e.Kind.Final() {
+		e.Kind = k
+	}
+	if s, err := strconv.ParseUint(header.Get("Retry-After"), 10, 16); err == nil {
+		e.RetryAfter = time.Duration(s) * time.Second
+	}
+	return e
+}
+
+func kindOfStatus(status int) node.Kind {
+	switch {
+	case status == http.StatusNotFound || status == http.StatusGone:
+		return node.NotExist
+	case status == http.StatusConflict:
+		return node.Exist
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		return node.Refused
+	case status == http.StatusTooManyRequests:
+		return node.Busy
+	case status == http.StatusRequestTimeout:
+		return node.Transient
+	case status >= 400 && status < 500:
+		return node.Invalid
+	}
+	return node.Transient
+}
+
+// networkError gives what happened on the way its kind: a cancelled context
+// stays what it is, everything else may be gone at the next try.
+func networkError(ctx context.Context, what string, err error) error {
+	if ctx.Err() != nil {
+		return errors.Wrapf(node.WithKind(node.Transient, ctx.Err()), "cannot %s", what)
+	}
+	return node.WithKind(node.Transient, errors.Wrapf(err, "cannot %s", what))
+}
+
+func garbage(what, why string) error {
+	return node.Errorf(node.Transient, "cannot %s: the explorer's answer isn't one: %s", what, why)
+}

@@ -1,0 +1,182 @@
+package explorer
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// Reserve pushes a signed reservation and returns its ID. Pushing the same
+// document again, after a lost answer for example, returns the same ID.
+func (c *Client) Reserve(ctx context.Context, r *workload.Reservation) (string, error) {
+	body, err := EncodeReservation(r)
+	if err != nil {
+		return "", node.WithKind(node.Invalid, err)
+	}
+	return c.ReserveRaw(ctx, r.NodeID, body)
+}
+
+// ReserveRaw pushes a document as it stands.
+func (c *Client) ReserveRaw(ctx context.Context, nodeID string, document []byte) (string, error) {
+	k := call{what: "push reservation", method: http.MethodPost, path: "/reservations/" + url.PathEscape(nodeID), body: document}
+	a, err := c.do(ctx, k)
+	if err != nil {
+		return "", err
+	}
+	location := a.header.Get("Location")
+	id, err := workload.ParseID(location[strings.LastIndexByte(location, '/')+1:])
+	if err != nil {
+		return "", garbage(k.what, limited(err.Error()))
+	}
+	return id.String(), nil
+}
+
+// Get returns a reservation with its result. NotExist when there is none.
+func (c *Client) Get(ctx context.Context, id string) (Reservation, error) {
+	var out Reservation
+	k := call{what: "get reservation " + id, path: reservationPath(id, "")}
+	if _, err := c.get(ctx, k, &out); err != nil {
+		return Reservation{}, err
+	}
+	if out.ID != id {
+		return Reservation{}, garbage(k.what, "it is about another reservation")
+	}
+	return out, nil
+}
+
+// List returns one page of a user's reservations, oldest first, and where the
+// next begins ("" at the end).
+func (c *Client) List(ctx context.Context, user string, p ListPage) ([]Reservation, string, error) {
+	q := p.query()
+	q.Set("user", user)
+	var out []Reservation
+	h, err := c.get(ctx, call{what: "list reservations", path: "/reservations", query: q, limit: maxPage}, &out)
+	return out, next(h), err
+}
+
+// ListAll returns all of a user's reservations.
+func (c *Client) ListAll(ctx context.Context, user string) ([]Reservation, error) {
+	return collect(func(p ListPage) ([]Reservation, string, error) { return c.List(ctx, user, p) })
+}
+
+// PollPage returns what changed for the node after the cursor, and waits up
+// to wait when nothing has. What is left out when the page says Resync is the
+// caller's to compare.
+func (c *Client) PollPage(ctx context.Context, nodeID string, cursor Cursor, wait time.Duration) (Page, error) {
+	k := call{what: "poll", path: pollPath(nodeID), wait: wait, limit: maxPage, query: url.Values{
+		"after": {strconv.FormatUint(cursor.Change, 10)}, "epoch": {cursor.Epoch}, "wait": {wait.String()},
+	}}
+	var out Page
+	if _, err := c.get(ctx, k, &out); err != nil {
+		return Page{}, err
+	}
+	if why := out.wrong(cursor); why != "" {
+		return Page{}, garbage(k.what, why)
+	}
+	return out, nil
+}
+
+// wrong says what makes the page no answer to a poll at cursor.
+func (p Page) wrong(cursor Cursor) string {
+	switch {
+	case p.Epoch == "":
+		return "it has no epoch"
+	case p.Next > p.Head:
+		return "next is beyond head"
+	case !p.Resync && p.Epoch != cursor.Epoch:
+		return "it is of another epoch, without resync"
+	case !p.Resync && p.Next < cursor.Change:
+		return "it goes back, without resync"
+	case p.Time.IsZero():
+		return "it has no time"
+	}
+	for _, r := range p.Reservations {
+		if len(r) == 0 || r[0] != '{' {
+			return "a reservation isn't an object"
+		}
+	}
+	return ""
+}
+
+// seedWait is how long the seed's explorer holds a poll.
+const seedWait = 20 * time.Second
+
+// PollFrom is the seed's poll: the node's reservations whose number is at
+// least from, and those to be deleted; from 0 is everything.
+func (c *Client) PollFrom(ctx context.Context, nodeID string, from uint64) ([]*workload.Reservation, error) {
+	k := call{what: "poll", path: pollPath(nodeID), wait: seedWait, limit: maxPage, query: url.Values{"from": {strconv.FormatUint(from, 10)}}}
+	var out []*workload.Reservation
+	if _, err := c.get(ctx, k, &out); err != nil {
+		return nil, err
+	}
+	for _, r := range out {
+		if r == nil {
+			return nil, garbage(k.what, "a reservation is null")
+		}
+	}
+	return out, nil
+}
+
+// PutResult brings a node's signed result. The same one twice is fine, and an
+// older one than the explorer has is accepted and ignored. A result whose
+// state is an end also marks the reservation as gone from the node.
+func (c *Client) PutResult(ctx context.Context, r *workload.Result) error {
+	body, err := EncodeResult(r)
+	if err != nil {
+		return node.WithKind(node.Invalid, err)
+	}
+	_, err = c.do(ctx, call{what: "send result of " + r.ID, method: http.MethodPut, path: reservationPath(r.ID, ""), body: body})
+	return err
+}
+
+// PutDeleted tells that the workload is gone from the node; r is the signed
+// result that says why. A nil r is the seed's unsigned form.
+func (c *Client) PutDeleted(ctx context.Context, id string, r *workload.Result) error {
+	k := call{what: "tell that " + id + " is gone", method: http.MethodPut, path: reservationPath(id, "/deleted")}
+	if r != nil {
+		var err error
+		if k.body, err = EncodeResult(r); err != nil {
+			return node.WithKind(node.Invalid, err)
+		}
+	}
+	_, err := c.do(ctx, k)
+	return err
+}
+
+// Delete brings the user's signed wish to end the reservation. A deletion
+// without a signature is the seed's form.
+func (c *Client) Delete(ctx context.Context, id string, d workload.Deletion) error {
+	k := call{what: "delete " + id, method: http.MethodDelete, path: reservationPath(id, "")}
+	if len(d.Signature) == 0 {
+		_, err := c.do(ctx, k)
+		return err
+	}
+	_, err := c.write(ctx, k, d)
+	return err
+}
+
+// Renew brings the user's signed wish that the workload lives longer.
+func (c *Client) Renew(ctx context.Context, id string, n workload.Renewal) error {
+	_, err := c.write(ctx, call{what: "renew " + id, method: http.MethodPut, path: reservationPath(id, "/renewal")}, n)
+	return err
+}
+
+// Document is a reservation of a poll's page, decoded.
+func Document(raw json.RawMessage) (*workload.Reservation, error) {
+	var out workload.Reservation
+	if err := json.Unmarshal(raw, &out); err != nil {
+		return nil, node.Errorf(node.Invalid, "cannot read reservation: %w", err)
+	}
+	return &out, nil
+}
+
+func reservationPath(id, rest string) string { return "/reservations/" + url.PathEscape(id) + rest }
+
+func pollPath(nodeID string) string { return "/reservations/" + url.PathEscape(nodeID) + "/poll" }
