@@ -1,0 +1,79 @@
+// Package config is what an operator may set: one table of settings, read from
+// flags, the environment, a file and defaults, in that order. It reads and
+// checks; it touches nothing of the node.
+package config
+
+import (
+	"time"
+
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// Config is what is in force. Sizes are in bytes.
+type Config struct {
+	// StateDir holds what must survive a reboot, RunDir what must not.
+	StateDir string
+	RunDir   string
+
+	// Explorer is the explorer's base URL, FarmID the farm that the node joins.
+	Explorer string
+	FarmID   uint64
+
+	// Bus is the URL of a redis server when modules are processes of their
+	// own; empty when the whole node is one process. BusListen is where the
+	// bus of that one process is open to others; empty for nowhere.
+	Bus       string
+	BusListen string
+
+	// PoolSize is the size of the pool on a loop file; it is not made when
+	// Disks names whole disks. WipeDisks may be used though something is on them.
+	PoolSize  uint64
+	PoolType  workload.DeviceType
+	Disks     []Disk
+	WipeDisks []string
+
+	// Reserve is what the node keeps for itself, UserLimit what one user may have.
+	Reserve   Amounts
+	UserLimit Limit
+
+	AllowUsers        []string
+	DebugUsers        []string
+	MaxDuration       time.Duration
+	AcceptSignatureV1 bool
+	Grace             time.Duration
+
+	HealthListen  string
+	HealthFile    string
+	ControlSocket string
+
+	LogLevel  string
+	LogFormat string
+
+	Heartbeat   time.Duration
+	PollWait    time.Duration
+	StepTimeout time.Duration
+	StopTimeout time.Duration
+}
+
+// Disk is a whole disk that becomes a pool.
+type Disk struct {
+	Type workload.DeviceType
+	Path string
+}
+
+// Amounts are amounts of what a node has.
+type Amounts struct {
+	// CPU is in cores.
+	CPU    uint64
+	Memory uint64
+	Disk   uint64
+}
+
+// Limit is what one user may have on this node at a time; 0 is no limit.
+type Limit struct {
+	Workloads uint64
+	CPU       uint64
+	Memory    uint64
+	SSD       uint64
+	HDD       uint64
+}

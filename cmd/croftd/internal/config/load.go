@@ -1,0 +1,116 @@
+package config
+
+import (
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/pkg/errors"
+)
+
+// DefaultFile is read when no other file is named; it may be missing.
+const DefaultFile = "/etc/croft/croftd.yaml"
+
+// EnvPrefix starts the environment variables of settings.
+const EnvPrefix = "CROFT_"
+
+// Env is the environment variable of the setting.
+func (s Setting) Env() string {
+	return EnvPrefix + strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_"))
+}
+
+// From is where values may come from, beside the defaults.
+type From struct {
+	// File is the configuration file; it may be missing when it is DefaultFile.
+	File string
+	// Environ is as of os.Environ.
+	Environ []string
+	// Flags are the flags that were given, by name.
+	Flags map[string]string
+}
+
+// Value is a setting's value in force, and where it is from.
+type Value struct {
+	Setting Setting
+	Text    string
+	// Source is "default", "flag --x", "environment CROFT_X" or "FILE line N".
+	Source string
+}
+
+// Loaded is a configuration with where each of its values is from.
+type Loaded struct {
+	Config
+	Values []Value
+	// Ignored are the environment variables that look like settings and are none.
+	Ignored []string
+}
+
+// Load reads all settings and checks them.
+func Load(from From) (*Loaded, error) {
+	file, err := readFile(from.File)
+	if err != nil {
+		return nil, err
+	}
+	env := environment(from.Environ)
+	loaded := &Loaded{}
+	for _, s := range Settings() {
+		v := Value{Setting: s, Text: s.Default, Source: "default"}
+		if set, ok := file[s.Name]; ok {
+			v.Text, v.Source = set.text, set.source
+		}
+		if text, ok := env[s.Env()]; ok {
+			v.Text, v.Source = text, "environment "+s.Env()
+			delete(env, s.Env())
+		}
+		if text, ok := from.Flags[s.Name]; ok {
+			v.Text, v.Source = text, "flag --"+s.Name
+		}
+		v.Text = loaded.expand(v.Text)
+		if err := s.set(&loaded.Config, v.Text); err != nil {
+			return nil, errors.Errorf("cannot use %s = %q (from %s): it must be %s", s.Name, masked(v.Text), v.Source, err)
+		}
+		loaded.Values = append(loaded.Values, v)
+	}
+	delete(env, EnvPrefix+"CONFIG")
+	for name := range env {
+		loaded.Ignored = append(loaded.Ignored, name)
+	}
+	slices.Sort(loaded.Ignored)
+	return loaded, loaded.validate()
+}
+
+// expand replaces the names of earlier settings in a default.
+func (l *Loaded) expand(text string) string {
+	for _, v := range l.Values {
+		text = strings.ReplaceAll(text, "{"+v.Setting.Name+"}", v.Text)
+	}
+	return text
+}
+
+func environment(environ []string) map[string]string {
+	out := map[string]string{}
+	for _, pair := range environ {
+		name, text, _ := strings.Cut(pair, "=")
+		if strings.HasPrefix(name, EnvPrefix) {
+			out[name] = text
+		}
+	}
+	return out
+}
+
+// readFile reads the configuration file; the default one may be missing.
+func readFile(name string) (map[string]fileValue, error) {
+	optional := name == "" || name == DefaultFile
+	if name == "" {
+		name = DefaultFile
+	}
+	raw, err := os.ReadFile(name)
+	if optional && errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot read the configuration")
+	}
+	return parseFile(name, raw)
+}
