@@ -1,0 +1,133 @@
+package plan
+
+import (
+	"time"
+
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// Action is what happens to a workload.
+type Action string
+
+// The actions.
+const (
+	// None: it is as the file asks.
+	None Action = "none"
+	// Create: a reservation is made; there is none, or it has ended.
+	Create Action = "create"
+	// Resume: a document that was signed before is pushed (again).
+	Resume Action = "resume"
+	// Replace: the old reservation is deleted and a new one made.
+	Replace Action = "replace"
+	// Update: a network is reserved again under its name; its members stay.
+	Update Action = "update"
+	// Renew: the same workload lives longer.
+	Renew Action = "renew"
+	// Delete: it isn't in the file any more.
+	Delete Action = "delete"
+	// Blocked: somebody has to look at it first; Reason says at what.
+	Blocked Action = "blocked"
+)
+
+// Phase is how far a known reservation is, by what can be trusted.
+type Phase string
+
+// The phases.
+const (
+	// Unpushed: signed, and nobody knows whether the explorer has it.
+	Unpushed Phase = "unpushed"
+	// Pending: the node hasn't answered.
+	Pending Phase = "pending"
+	// Deployed: the node says ok.
+	Deployed Phase = "deployed"
+	// Failed: the node says error.
+	Failed Phase = "failed"
+	// Ended: deleted, expired or evicted, or its deletion is signed.
+	Ended Phase = "ended"
+	// Lost: the explorer says that it doesn't know it.
+	Lost Phase = "lost"
+)
+
+// Wanted is a workload of the file. Its order is that of creation.
+type Wanted struct {
+	Name     string
+	Type     workload.Type
+	Node     string
+	Network  string
+	Digest   string
+	Duration time.Duration
+	// Uses names the workloads that its data refers to.
+	Uses []string
+}
+
+// Known is a reservation that stands for a name.
+type Known struct {
+	Name    string
+	Type    workload.Type
+	Node    string
+	Network string
+	ID      string
+	Digest  string
+	// Duration is what the file said when it was signed or renewed.
+	Duration time.Duration
+	Created  time.Time
+	Expires  time.Time
+	Phase    Phase
+	// Why is the end's or the failure's cause, for people.
+	Why string
+	// Uses are the IDs that its data refers to, by name.
+	Uses map[string]string
+}
+
+// Input is all that a plan is made of.
+type Input struct {
+	Now    time.Time
+	Wanted []Wanted
+	Known  []Known
+	// Recreate makes anew what the explorer has lost.
+	Recreate bool
+}
+
+// Change is what happens to one workload.
+type Change struct {
+	Name   string        `json:"name"`
+	Type   workload.Type `json:"type"`
+	Node   string        `json:"node"`
+	Action Action        `json:"action"`
+	// ID is that of the reservation that is there; empty when there is none.
+	ID     string `json:"id,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// Hint is worth knowing and changes nothing.
+	Hint string `json:"hint,omitempty"`
+	// LosesData says that data on the node goes with it.
+	LosesData bool `json:"loses_data,omitempty"`
+	// Expires is what a renewal sets.
+	Expires time.Time `json:"expires,omitzero"`
+}
+
+// Plan is the changes: those of the file's workloads in the order of creation,
+// then what isn't in the file any more.
+type Plan struct {
+	Changes []Change
+}
+
+// Changed reports whether anything would be done.
+func (p Plan) Changed() bool {
+	for _, c := range p.Changes {
+		if c.Action != None {
+			return true
+		}
+	}
+	return false
+}
+
+// LosesData reports whether data on a node goes with it; prune is whether
+// deletions are carried out.
+func (p Plan) LosesData(prune bool) bool {
+	for _, c := range p.Changes {
+		if c.LosesData && (c.Action != Delete || prune) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,101 @@
+package project
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// fill says what goes where the data holds something that isn't in the file.
+type fill struct {
+	id     func(name string) (string, error)
+	secret func(*Secret) (string, error)
+}
+
+// Data makes the reservation's data: ids gives the reservation ID of each
+// workload that it refers to, seal the sealed box of each secret in hex.
+func (w *Workload) Data(ids map[string]string, seal func(*Secret) (string, error)) (json.RawMessage, error) {
+	out, err := w.filled(fill{
+		id: func(name string) (string, error) {
+			id, ok := ids[name]
+			if !ok || id == "" {
+				return "", errors.Errorf("cannot make the data of %q: %q has no ID yet", w.Name, name)
+			}
+			return id, nil
+		},
+		secret: seal,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return w.encode(out)
+}
+
+// Digest is a digest of all that makes the workload another one when it
+// changes: node, type, data, and the secrets' text. It is keyed, so that it
+// tells nobody without the key whether a guess of a secret is right. IDs that
+// it refers to aren't in it: a volume made anew has a reason of its own.
+func (w *Workload) Digest(key []byte, open func(*Secret) (string, error)) (string, error) {
+	out, err := w.filled(fill{
+		id: func(name string) (string, error) { return "workload:" + name, nil },
+		secret: func(s *Secret) (string, error) {
+			value, err := open(s)
+			if err != nil {
+				return "", inFile(w.file, err)
+			}
+			return value, nil
+		},
+	})
+	if err != nil {
+		return "", err
+	}
+	plain, err := json.Marshal(map[string]any{"node": w.Node, "type": w.Type, "data": out})
+	if err != nil {
+		return "", errors.Wrapf(err, "cannot make the digest of %q", w.Name)
+	}
+	canonical, err := workload.Canonical(plain)
+	if err != nil {
+		return "", err
+	}
+	mac := hmac.New(sha256.New, key)
+	mac.Write(canonical)
+	return hex.EncodeToString(mac.Sum(nil)), nil
+}
+
+// filled is the data's tree with everything filled in.
+func (w *Workload) filled(with fill) (any, error) { return fillTree(w.data, with) }
+
+func fillTree(tree any, with fill) (any, error) {
+	switch t := tree.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(t))
+		for k, v := range t {
+			filled, err := fillTree(v, with)
+			if err != nil {
+				return nil, err
+			}
+			out[k] = filled
+		}
+		return out, nil
+	case []any:
+		out := make([]any, len(t))
+		for i, v := range t {
+			filled, err := fillTree(v, with)
+			if err != nil {
+				return nil, err
+			}
+			out[i] = filled
+		}
+		return out, nil
+	case *Secret:
+		return with.secret(t)
+	case *ref:
+		return with.id(t.name)
+	}
+	return tree, nil
+}

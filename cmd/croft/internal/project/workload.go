@@ -1,0 +1,136 @@
+package project
+
+import (
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// Workload is a workload as the project file asks for it.
+type Workload struct {
+	Name     string
+	Type     workload.Type
+	Node     string
+	Duration time.Duration
+	// Network is the network's own name, where Type is network.
+	Network string
+
+	// uses are the workloads whose ID or name its data holds, after those that
+	// it only waits for.
+	uses    []string
+	after   []waits
+	data    map[string]any
+	secrets []*Secret
+	refs    []*ref
+	lines   map[string]int
+	line    int
+	file    string
+}
+
+// waits is an entry of the key "after".
+type waits struct {
+	name string
+	line int
+}
+
+// Uses names the workloads that this one's data refers to.
+func (w *Workload) Uses() []string { return append([]string(nil), w.uses...) }
+
+// Secrets are the places of the data that hold secrets.
+func (w *Workload) Secrets() []*Secret { return append([]*Secret(nil), w.secrets...) }
+
+func readWorkload(e entry, field string, common defaults) (*Workload, error) {
+	list, err := entries(e.value, field)
+	if err != nil {
+		return nil, err
+	}
+	w := &Workload{Name: e.key, Node: common.node, Duration: common.duration, line: e.line}
+	for _, one := range list {
+		where := join(field, one.key)
+		switch {
+		case one.key == "node":
+			w.Node, err = nodeID(one.value, where)
+		case one.key == "duration":
+			w.Duration, err = duration(one.value, where)
+		case one.key == "after":
+			w.after, err = readAfter(one.value, where)
+		case !workload.Type(one.key).Known():
+			err = unknown(one, field, append(typeNames(), "node", "duration", "after"))
+		case w.Type != "":
+			err = at(one.line, where, "it is a %s already; only one type is allowed", w.Type)
+		default:
+			w.Type = workload.Type(one.key)
+			err = w.readData(one.value, where)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return w, w.complete(field)
+}
+
+func (w *Workload) readData(n *yaml.Node, field string) error {
+	b := &body{prefix: field, lines: map[string]int{}}
+	data, err := b.value(n, shapeOf(w.Type), field, "")
+	if err != nil {
+		return err
+	}
+	w.data, w.secrets, w.refs, w.lines = data.(map[string]any), b.secrets, b.refs, b.lines
+	return nil
+}
+
+// complete fills in what follows from the rest, and checks that nothing is missing.
+func (w *Workload) complete(field string) error {
+	if w.Type == "" {
+		return at(w.line, field, "has no type; one is needed of %s", strings.Join(typeNames(), ", "))
+	}
+	if w.Node == "" {
+		return at(w.line, join(field, "node"), "is missing, and the file has none for all; it must be a node's ID")
+	}
+	if w.Duration == 0 {
+		return at(w.line, join(field, "duration"), "is missing, and the file has none for all; it must be as in 30d")
+	}
+	if w.Type == workload.TypeNetwork {
+		if _, ok := w.data["name"]; !ok {
+			w.data["name"] = w.Name
+		}
+		w.Network = w.data["name"].(string)
+	}
+	w.addressSecrets()
+	return nil
+}
+
+// addressSecrets says whose key each secret is sealed to: that of the node of
+// the network resource which holds it, else of the workload's node.
+func (w *Workload) addressSecrets() {
+	for _, s := range w.secrets {
+		s.Node = w.Node
+	}
+	resources, _ := w.data["net_resources"].([]any)
+	for _, r := range resources {
+		resource := r.(map[string]any)
+		s, ok := resource["wg_private_key"].(*Secret)
+		if id, has := resource["node_id"].(string); ok && has {
+			s.Node = id
+		}
+	}
+}
+
+func readAfter(n *yaml.Node, field string) ([]waits, error) {
+	list, err := items(n, field)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]waits, len(list))
+	for i, item := range list {
+		value, err := text(item, field)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = waits{name: value, line: item.Line}
+	}
+	return out, nil
+}

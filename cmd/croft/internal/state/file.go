@@ -1,0 +1,172 @@
+package state
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"sort"
+	"time"
+
+	"github.com/google/renameio/v2"
+	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// version is that of the file's form.
+const version = 1
+
+// Folder is where states lie, beside the project file.
+const Folder = ".croft"
+
+// File is what is known of a project's reservations.
+type File struct {
+	Version int `json:"version"`
+	// Project and User are whose it is: another's is refused.
+	Project string `json:"project"`
+	User    string `json:"user"`
+	// Current are the workloads by name.
+	Current map[string]*Entry `json:"current"`
+	// Leaving are those whose deletion is signed and not yet answered.
+	Leaving []*Entry `json:"leaving,omitempty"`
+
+	path string
+}
+
+// Entry is one reservation.
+type Entry struct {
+	Name string        `json:"name"`
+	Type workload.Type `json:"type"`
+	Node string        `json:"node"`
+	// Network is the network's own name, of networks only.
+	Network string `json:"network,omitempty"`
+	// ID is empty until the explorer has given one.
+	ID string `json:"id,omitempty"`
+	// Digest is the plain workload's, see project.Workload.Digest.
+	Digest string `json:"digest"`
+	// Duration is what the project file said when it was signed or renewed, in ns.
+	Duration time.Duration `json:"duration"`
+	// Uses are the IDs that the data refers to, by the workload's name.
+	Uses map[string]string `json:"uses,omitempty"`
+	// Document is the signed reservation as it was or will be pushed.
+	Document json.RawMessage `json:"document"`
+	// Renewal is the newest one that the explorer has taken.
+	Renewal *workload.Renewal `json:"renewal,omitempty"`
+	// Deletion is signed; Told is whether the explorer has taken it.
+	Deletion *workload.Deletion `json:"deletion,omitempty"`
+	Told     bool               `json:"told,omitempty"`
+	// Seen is the newest verified result's place in the node's order.
+	Seen Seen `json:"seen"`
+}
+
+// Seen is the newest verified result that was seen of a reservation.
+type Seen struct {
+	Birth    string    `json:"birth,omitempty"`
+	Sequence int64     `json:"sequence,omitempty"`
+	Created  time.Time `json:"created,omitzero"`
+}
+
+// Reservation is the entry's document with its ID, renewal and deletion.
+func (e *Entry) Reservation() (*workload.Reservation, error) {
+	var r workload.Reservation
+	if err := json.Unmarshal(e.Document, &r); err != nil {
+		return nil, errors.Wrapf(err, "cannot read the document of %q in the state", e.Name)
+	}
+	r.ID, r.Renewal, r.Deletion = e.ID, e.Renewal, e.Deletion
+	return &r, nil
+}
+
+// Path is where the state of a project lies whose file is at projectFile.
+func Path(projectFile, project string) string {
+	return filepath.Join(filepath.Dir(projectFile), Folder, project+".json")
+}
+
+// Read reads the state at path; one that isn't there is empty. A state of
+// another project or user is refused.
+func Read(path, project, user string) (*File, error) {
+	out := &File{Version: version, Project: project, User: user, path: path}
+	content, err := os.ReadFile(path)
+	if err != nil && !os.IsNotExist(err) {
+		return nil, errors.Wrap(err, "cannot read state")
+	}
+	if err == nil {
+		decoder := json.NewDecoder(bytes.NewReader(content))
+		decoder.DisallowUnknownFields()
+		if err := decoder.Decode(out); err != nil {
+			return nil, errors.Wrapf(err, "cannot read state %s", path)
+		}
+	}
+	if out.Current == nil {
+		out.Current = map[string]*Entry{}
+	}
+	return out, out.check(project, user)
+}
+
+func (f *File) check(project, user string) error {
+	if f.Version != version {
+		return errors.Errorf("cannot read state %s: version is %d, must be %d", f.path, f.Version, version)
+	}
+	if f.Project != project {
+		return errors.Errorf("cannot read state %s: it is of project %q, not of %q", f.path, f.Project, project)
+	}
+	if f.User != user {
+		return errors.Errorf("cannot use state %s: it is of user %s, and the key is of %s; name the right key with --id", f.path, f.User, user)
+	}
+	for name, e := range f.Current {
+		if e == nil || e.Name != name {
+			return errors.Errorf("cannot read state %s: the entry %q isn't one of that name", f.path, name)
+		}
+	}
+	return nil
+}
+
+// Save writes the state; it is durable when Save returns.
+func (f *File) Save() error {
+	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
+		return errors.Wrap(err, "cannot write state")
+	}
+	content, err := json.MarshalIndent(f, "", "  ")
+	if err != nil {
+		return errors.Wrap(err, "cannot write state")
+	}
+	return errors.Wrap(renameio.WriteFile(f.path, append(content, '\n'), 0o600, renameio.IgnoreUmask()), "cannot write state")
+}
+
+// Names are those of the current entries, sorted.
+func (f *File) Names() []string {
+	out := make([]string, 0, len(f.Current))
+	for name := range f.Current {
+		out = append(out, name)
+	}
+	sort.Strings(out)
+	return out
+}
+
+// Leave moves the current entry of that name to those that are leaving.
+func (f *File) Leave(name string, d *workload.Deletion) *Entry {
+	e := f.Current[name]
+	e.Deletion = d
+	delete(f.Current, name)
+	f.Leaving = append(f.Leaving, e)
+	return e
+}
+
+// Gone forgets a leaving entry.
+func (f *File) Gone(e *Entry) {
+	for i, one := range f.Leaving {
+		if one == e {
+			f.Leaving = append(f.Leaving[:i:i], f.Leaving[i+1:]...)
+			return
+		}
+	}
+}
+
+// All are the current entries by name, then the leaving ones.
+func (f *File) All() []*Entry {
+	var out []*Entry
+	for _, name := range f.Names() {
+		out = append(out, f.Current[name])
+	}
+	return append(out, f.Leaving...)
+}
