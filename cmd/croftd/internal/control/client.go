@@ -1,0 +1,92 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// ErrNotRunning is the cause when nobody serves the socket.
+var ErrNotRunning = errors.New("no node is running here")
+
+// Client speaks to a running node. It is a Node.
+type Client struct {
+	socket string
+	http   http.Client
+}
+
+// NewClient makes a client of the socket; it doesn't connect.
+func NewClient(socket string) *Client {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "unix", socket)
+	}
+	return &Client{socket: socket, http: http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
+}
+
+// Status asks for the node's status.
+func (c *Client) Status(ctx context.Context) (Status, error) {
+	var out Status
+	return out, c.call(ctx, http.MethodGet, pathStatus, nil, &out)
+}
+
+// Evict ends a workload.
+func (c *Client) Evict(ctx context.Context, id string) error {
+	return c.call(ctx, http.MethodPost, pathEvict, evictRequest{ID: id}, nil)
+}
+
+// AcceptOlder accepts reservations from before the store's birth from now on.
+func (c *Client) AcceptOlder(ctx context.Context) error {
+	return c.call(ctx, http.MethodPost, pathAcceptOlder, nil, nil)
+}
+
+// Restored gives the store a new birth.
+func (c *Client) Restored(ctx context.Context) error {
+	return c.call(ctx, http.MethodPost, pathRestored, nil, nil)
+}
+
+func (c *Client) call(ctx context.Context, method, path string, in, out any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return errors.Wrap(err, "cannot ask the node")
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://croftd"+path, bytes.NewReader(body))
+	if err != nil {
+		return errors.Wrap(err, "cannot ask the node")
+	}
+	resp, err := c.http.Do(req)
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" {
+		return errors.Wrapf(ErrNotRunning, "cannot open %s (%s)", c.socket, op.Err)
+	}
+	if err != nil {
+		return errors.Wrap(err, "cannot ask the node")
+	}
+	defer resp.Body.Close()
+	return read(resp, out)
+}
+
+func read(resp *http.Response, out any) error {
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return errors.Wrap(err, "cannot read the node's answer")
+	}
+	if resp.StatusCode != http.StatusOK {
+		var f failure
+		if err := json.Unmarshal(raw, &f); err != nil || !f.Kind.Known() {
+			return errors.Errorf("cannot read the node's answer: %s", resp.Status)
+		}
+		return node.Errorf(f.Kind, "%s", f.Error)
+	}
+	if out == nil {
+		return nil
+	}
+	return errors.Wrap(json.Unmarshal(raw, out), "cannot read the node's answer")
+}

@@ -1,0 +1,115 @@
+// Package control is the operator's door to a running node: HTTP on a unix
+// socket that only root can open. What comes through it is the machine owner's
+// decision; it is served by the node and used by croftd's other commands.
+package control
+
+import (
+	"context"
+	"time"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// Node is what the control socket needs of the running node.
+type Node interface {
+	// Status is what the node knows, now.
+	Status(ctx context.Context) (Status, error)
+	// Evict ends a workload by the machine owner's decision. NotExist when
+	// there is none of that ID.
+	Evict(ctx context.Context, id string) error
+	// AcceptOlder accepts reservations from before the store's birth from now on.
+	AcceptOlder(ctx context.Context) error
+	// Restored gives the store a new birth: it was put back from a backup.
+	Restored(ctx context.Context) error
+}
+
+// Status is what a node knows. Sizes are in bytes.
+type Status struct {
+	NodeID  string    `json:"node_id"`
+	Version string    `json:"version"`
+	Commit  string    `json:"commit"`
+	Started time.Time `json:"started"`
+	// OneProcess is whether modules run in the node's process; else Bus is
+	// where they are.
+	OneProcess bool   `json:"one_process"`
+	Bus        string `json:"bus,omitempty"`
+
+	// Adopted is whether everything that the store knows was looked at since the start.
+	Adopted bool `json:"adopted"`
+
+	Store    Store                      `json:"store"`
+	Clock    Clock                      `json:"clock"`
+	Explorer Explorer                   `json:"explorer"`
+	Modules  []Module                   `json:"modules"`
+	Storage  Storage                    `json:"storage"`
+	Counters workload.ProvisionCounters `json:"counters"`
+
+	Workloads   []Workload `json:"workloads"`
+	Undelivered int        `json:"undelivered"`
+	Strays      []Stray    `json:"strays"`
+}
+
+// Store is how the node's memory is.
+type Store struct {
+	Birth string    `json:"birth"`
+	Born  time.Time `json:"born"`
+	// AcceptOlder is whether reservations from before Born are accepted.
+	AcceptOlder bool `json:"accept_older"`
+	// Quarantined are the files that could not be read.
+	Quarantined []string `json:"quarantined"`
+}
+
+// Clock is how far the wall clock is trusted.
+type Clock struct {
+	Now     time.Time `json:"now"`
+	Trusted bool      `json:"trusted"`
+	Why     string    `json:"why"`
+}
+
+// Explorer is how contact with the explorer is.
+type Explorer struct {
+	URL string `json:"url"`
+	// LastContact is when it last gave a good answer since the start; nil for never.
+	LastContact *time.Time `json:"last_contact"`
+	// LastError is what went wrong since; empty when nothing has.
+	LastError string `json:"last_error,omitempty"`
+}
+
+// Module is whether a module answers on the bus.
+type Module struct {
+	Name  string `json:"name"`
+	Error string `json:"error,omitempty"`
+}
+
+// Storage is the node's storage.
+type Storage struct {
+	Pools         []node.Pool         `json:"pools"`
+	BrokenPools   []node.BrokenPool   `json:"broken_pools"`
+	BrokenDevices []node.BrokenDevice `json:"broken_devices"`
+	Quota         string              `json:"quota"`
+}
+
+// Workload is one record of the store.
+type Workload struct {
+	ID    string         `json:"id"`
+	Type  workload.Type  `json:"type"`
+	User  string         `json:"user"`
+	Phase string         `json:"phase"`
+	State workload.State `json:"state,omitempty"`
+	// Cause is the error of the last attempt.
+	Cause       string     `json:"cause,omitempty"`
+	Attempts    int        `json:"attempts"`
+	NextAttempt *time.Time `json:"next_attempt,omitempty"`
+	// Waiting is why it is held, where it is.
+	Waiting   string    `json:"waiting,omitempty"`
+	Expires   time.Time `json:"expires"`
+	Delivered bool      `json:"delivered"`
+}
+
+// Stray is something with croft's label and no record.
+type Stray struct {
+	Type  workload.Type `json:"type"`
+	ID    string        `json:"id"`
+	Since time.Time     `json:"since"`
+}

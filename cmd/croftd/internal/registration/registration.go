@@ -1,0 +1,152 @@
+// Package registration tells the explorer that this node exists, what it has
+// and that it lives. The node works without it: everything here is tried
+// again for ever, and nothing waits for it.
+package registration
+
+import (
+	"context"
+	"math/rand/v2"
+	"reflect"
+	"time"
+
+	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/pkg/explorer"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// Explorer is what registration needs of the explorer.
+type Explorer interface {
+	RegisterNode(ctx context.Context, n explorer.Node) error
+	Heartbeat(ctx context.Context, nodeID string, h explorer.Heartbeat) error
+}
+
+// Facts are what the node says about itself. Node is sent again when it has
+// changed, Heartbeat each time.
+type Facts struct {
+	Node      explorer.Node
+	Heartbeat explorer.Heartbeat
+}
+
+// Config is what a Registration needs.
+type Config struct {
+	Explorer Explorer
+	// Facts reads what is to be told now.
+	Facts func(ctx context.Context) (Facts, error)
+	// Contact hears how each call went; it must not block.
+	Contact func(err error)
+	// Every is the time between heartbeats, give or take a fifth.
+	Every time.Duration
+	Log   zerolog.Logger
+}
+
+// Validate names what is missing.
+func (c Config) Validate() error {
+	switch {
+	case c.Explorer == nil || c.Facts == nil || c.Contact == nil:
+		return errors.New("cannot register: Explorer, Facts and Contact must be set")
+	case c.Every <= 0:
+		return errors.Errorf("cannot register: Every is %s, must be above 0", c.Every)
+	}
+	return nil
+}
+
+// Registration keeps the explorer's picture of this node right.
+type Registration struct {
+	Config
+	told     explorer.Node
+	known    bool
+	failures int
+}
+
+// New makes a Registration.
+func New(c Config) (*Registration, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	return &Registration{Config: c}, nil
+}
+
+// Run registers, then sends heartbeats, until ctx is done.
+func (r *Registration) Run(ctx context.Context) error {
+	for {
+		err := r.round(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		r.note(err)
+		timer := time.NewTimer(r.delay())
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		}
+	}
+}
+
+// round tells what there is to tell once.
+func (r *Registration) round(ctx context.Context) error {
+	facts, err := r.Facts(ctx)
+	if err != nil {
+		return err
+	}
+	if !r.known || !reflect.DeepEqual(r.told, facts.Node) {
+		return r.register(ctx, facts)
+	}
+	err = r.Explorer.Heartbeat(ctx, facts.Node.NodeID, facts.Heartbeat)
+	r.Contact(err)
+	if errors.Is(err, node.NotExist) {
+		r.Log.Warn().Msg("the explorer has forgotten this node: registering again")
+		return r.register(ctx, facts)
+	}
+	return err
+}
+
+func (r *Registration) register(ctx context.Context, facts Facts) error {
+	n := facts.Node
+	n.Uptime, n.FreeResources = facts.Heartbeat.Uptime, facts.Heartbeat.FreeResources
+	if used := facts.Heartbeat.UsedResources; used != nil {
+		n.UsedResources = *used
+	}
+	err := r.Explorer.RegisterNode(ctx, n)
+	r.Contact(err)
+	r.known = err == nil
+	if err != nil {
+		return err
+	}
+	r.told = facts.Node
+	r.Log.Info().Uint64("farm", n.FarmID).Msg("registered at the explorer")
+	return nil
+}
+
+// note says in the log when contact was lost and when it is back, once each.
+func (r *Registration) note(err error) {
+	switch {
+	case err == nil && r.failures > 0:
+		r.Log.Info().Int("attempts", r.failures).Msg("the explorer knows this node again")
+	case err != nil && r.failures == 0:
+		r.Log.Warn().Err(err).Msg("cannot tell the explorer of this node: tried again")
+	case err != nil:
+		r.Log.Debug().Err(err).Int("attempts", r.failures+1).Msg("cannot tell the explorer of this node")
+	}
+	if err == nil {
+		r.failures = 0
+		return
+	}
+	r.failures++
+}
+
+// firstRetry is the wait after the first failure; it doubles up to Every.
+const firstRetry = time.Second
+
+// delay is the wait before the next round, with jitter: a fleet that lost its
+// explorer at once must not come back at once.
+func (r *Registration) delay() time.Duration {
+	d := r.Every
+	if r.failures > 0 {
+		d = min(firstRetry<<min(r.failures-1, 20), r.Every)
+	}
+	return time.Duration(float64(d) * (0.8 + 0.4*rand.Float64()))
+}
