@@ -1,5 +1,5 @@
 // Package provisioner is what the engine knows of a type of workload: how to
-// provision and decommission it. Package undo-stack and the interface live
+// provision and decommission it. The interface and the undo stack live
 // here, one folder below for each type.
 package provisioner
 
@@ -24,6 +24,19 @@ type Provisioner interface {
 	// List returns the IDs of the workloads that are on the node, from the
 	// modules, with or without a record.
 	List(ctx context.Context) ([]string, error)
+}
+
+// DataHolder is a Provisioner whose workloads hold what their user wrote:
+// taking one down can't be made good. The engine takes such a workload down only
+// by a verified deletion, or once time can be trusted by more than one source.
+type DataHolder interface {
+	HoldsData() bool
+}
+
+// Stopper is a DataHolder whose workloads run. The engine stops one that is
+// over while its data has to stay for now; Provision starts it again.
+type Stopper interface {
+	Stop(ctx context.Context, r *workload.Reservation) error
 }
 
 // Demand is what a workload takes of the node. Sizes are in bytes.

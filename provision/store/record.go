@@ -56,8 +56,10 @@ type Record struct {
 	Cause       string
 	NextAttempt time.Time
 
-	// Accepted is when the node took the reservation in.
+	// Accepted is when the node took the reservation in, Deployed when its
+	// workload was first on the node: zero while it never was.
 	Accepted time.Time
+	Deployed time.Time
 }
 
 // ID is the record's reservation ID.

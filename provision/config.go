@@ -1,0 +1,167 @@
+package provision
+
+import (
+	"context"
+	"time"
+
+	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner"
+	"github.com/croft-edge/croft/provision/source"
+	"github.com/croft-edge/croft/provision/store"
+)
+
+// Policy judges reservations. It is pure: what it is told is all it knows. Its
+// errors carry a node.Kind; their text is shown to users.
+type Policy interface {
+	// Authentic says whether r was signed by its user for this node, in a
+	// version that is accepted. What isn't is dropped without an answer.
+	Authentic(r *workload.Reservation) error
+	// Acceptable says whether an authentic r may be taken in now: its dates, the
+	// store's birth. Transient while the time can't be trusted.
+	Acceptable(r *workload.Reservation) error
+	// Deletion and Renewal say whether r's is its user's and may be followed now.
+	Deletion(r *workload.Reservation) error
+	Renewal(r *workload.Reservation) error
+	// Validate reads r's data as its type's. Invalid names field, value and what is allowed.
+	Validate(r *workload.Reservation) error
+}
+
+// Admission says whether there is room for r beside what the node has.
+type Admission interface {
+	// Admit returns NoSpace with need and free, Refused for a limit of the
+	// user's or a user who isn't allowed here.
+	Admit(ctx context.Context, r *workload.Reservation, have []store.Record) error
+}
+
+// Clock is the time, and how far it can be trusted.
+type Clock interface {
+	// Now is the wall clock, and whether it is good enough to stop what is over.
+	Now() (now time.Time, trusted bool)
+	// Removable says whether it is good enough to remove data that is over:
+	// more than the explorer's word vouches for it.
+	Removable() bool
+}
+
+// Feedback tells the explorer. It is a query on the records.
+type Feedback interface {
+	// Run sends what is owed until ctx is done, then tries until its own deadline.
+	Run(ctx context.Context) error
+	// Kick says that there is something new to send. It doesn't block.
+	Kick()
+}
+
+// StrayBook keeps since when a stray has been known, over restarts.
+type StrayBook interface {
+	Load() ([]Stray, error)
+	Save(strays []Stray) error
+}
+
+// Config is what an engine is made of.
+type Config struct {
+	// Records is where the node remembers.
+	Records store.Records
+	// Sources yield what arrives from outside.
+	Sources []source.Source
+	// Provisioners are those of the types that this node offers.
+	Provisioners map[workload.Type]provisioner.Provisioner
+	Policy       Policy
+	// Admission may be nil: then there is always room.
+	Admission Admission
+	Feedback  Feedback
+	Clock     Clock
+	// Strays may be nil: then a restart forgets since when they were known.
+	Strays StrayBook
+	// Lost are the IDs whose records were found damaged; Resync asks the
+	// explorer for everything again, so that they come back. Both may be nil.
+	Lost   []string
+	Resync func()
+	Log    zerolog.Logger
+
+	// Limits are the deadlines and waits; a zero one gets its default.
+	Limits Limits
+}
+
+// Limits are the engine's deadlines and waits.
+type Limits struct {
+	// Judge bounds verify, validate and admit; Provision and Decommission one
+	// attempt of theirs; List one module's answer.
+	Judge        time.Duration
+	Provision    time.Duration
+	Decommission time.Duration
+	List         time.Duration
+	// Shutdown is how long what is in hand may go on after the end was asked for.
+	Shutdown time.Duration
+	// Grace is how long a stray, or an evicted workload's data, is kept.
+	Grace time.Duration
+	// Sweep is how often strays are looked for, Look how often a held workload
+	// and the wall clock are looked at.
+	Sweep time.Duration
+	Look  time.Duration
+	// Retry is between attempts that failed.
+	Retry source.Backoff
+}
+
+// DefaultLimits are what a zero Limits means.
+func DefaultLimits() Limits {
+	return Limits{
+		Judge:        10 * time.Second,
+		Provision:    2 * time.Minute,
+		Decommission: 2 * time.Minute,
+		List:         20 * time.Second,
+		Shutdown:     5 * time.Second,
+		Grace:        7 * 24 * time.Hour,
+		Sweep:        time.Hour,
+		Look:         20 * time.Second,
+		Retry:        source.Backoff{Base: 2 * time.Second, Max: 10 * time.Minute},
+	}
+}
+
+func (l Limits) withDefaults() Limits {
+	d := DefaultLimits()
+	for _, each := range []struct {
+		value *time.Duration
+		zero  time.Duration
+	}{
+		{&l.Judge, d.Judge}, {&l.Provision, d.Provision}, {&l.Decommission, d.Decommission}, {&l.List, d.List},
+		{&l.Shutdown, d.Shutdown}, {&l.Grace, d.Grace}, {&l.Sweep, d.Sweep}, {&l.Look, d.Look},
+		{&l.Retry.Base, d.Retry.Base}, {&l.Retry.Max, d.Retry.Max},
+	} {
+		if *each.value == 0 {
+			*each.value = each.zero
+		}
+	}
+	return l
+}
+
+// Validate names what is missing.
+func (c Config) Validate() error {
+	for _, need := range []struct {
+		name    string
+		missing bool
+	}{
+		{"Records", c.Records == nil},
+		{"Sources", len(c.Sources) == 0},
+		{"Policy", c.Policy == nil},
+		{"Feedback", c.Feedback == nil},
+		{"Clock", c.Clock == nil},
+	} {
+		if need.missing {
+			return errors.Errorf("cannot make an engine: %s is missing", need.name)
+		}
+	}
+	for t, p := range c.Provisioners {
+		if !t.Known() || p == nil {
+			return errors.Errorf("cannot make an engine: provisioner of %q must be of a known type and not nil", t)
+		}
+	}
+	for _, l := range []time.Duration{c.Limits.Judge, c.Limits.Provision, c.Limits.Decommission, c.Limits.List,
+		c.Limits.Shutdown, c.Limits.Grace, c.Limits.Sweep, c.Limits.Look, c.Limits.Retry.Base, c.Limits.Retry.Max} {
+		if l < 0 {
+			return errors.Errorf("cannot make an engine: a limit is %s, it must not be negative", l)
+		}
+	}
+	return nil
+}

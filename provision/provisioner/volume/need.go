@@ -1,0 +1,14 @@
+package volume
+
+import (
+	"context"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// Storage is what a volume needs of the storage module.
+type Storage interface {
+	CreateFilesystem(ctx context.Context, spec node.FilesystemSpec) (node.Filesystem, error)
+	ReleaseFilesystem(ctx context.Context, name string) error
+	ListFilesystems(ctx context.Context) ([]node.Filesystem, error)
+}

@@ -1,0 +1,218 @@
+package source
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/pkg/explorer"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// Poller asks an explorer for a node's changes after a cursor. It waits at the
+// explorer until there is one, or answers an empty page after a while.
+type Poller interface {
+	PollPage(ctx context.Context, nodeID string, after explorer.Cursor) (explorer.Page, error)
+}
+
+// Cursors keeps the cursor over a restart. Set returns once it is durable.
+type Cursors interface {
+	Get() (explorer.Cursor, error)
+	Set(c explorer.Cursor) error
+}
+
+// ChangesConfig is what Changes needs.
+type ChangesConfig struct {
+	// NodeID is this node's.
+	NodeID  string
+	Poller  Poller
+	Cursors Cursors
+	// Backoff is between polls that failed; the zero value means PollBackoff.
+	Backoff Backoff
+	// OnPoll hears of each answer: the explorer's clock and nil, or the zero
+	// time and what went wrong. May be nil; must not block.
+	OnPoll func(explorerTime time.Time, err error)
+	Log    zerolog.Logger
+}
+
+// Validate names what is missing.
+func (c ChangesConfig) Validate() error {
+	switch {
+	case c.NodeID == "":
+		return errors.New("cannot poll: NodeID is empty, it must be this node's ID")
+	case c.Poller == nil:
+		return errors.New("cannot poll: Poller is nil, it must be the explorer's client")
+	case c.Cursors == nil:
+		return errors.New("cannot poll: Cursors is nil, it must be where the cursor is kept")
+	}
+	return nil
+}
+
+// Changes polls an explorer by change number. The cursor moves durably, and
+// only after the engine has handled the whole page: after a crash the page
+// comes again, and the engine answers what it knows from its records.
+type Changes struct {
+	ChangesConfig
+	reset chan struct{}
+}
+
+// NewChanges makes the source.
+func NewChanges(c ChangesConfig) (*Changes, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if c.Backoff == (Backoff{}) {
+		c.Backoff = PollBackoff()
+	}
+	if c.OnPoll == nil {
+		c.OnPoll = func(time.Time, error) {}
+	}
+	return &Changes{ChangesConfig: c, reset: make(chan struct{}, 1)}, nil
+}
+
+// Reset makes the next poll start from 0: everything is delivered again. It is
+// for a node that lost a record or changed its mind about what it accepts.
+func (s *Changes) Reset() {
+	select {
+	case s.reset <- struct{}{}:
+	default:
+	}
+}
+
+// Items yields the reservations of each page in the order to handle them.
+func (s *Changes) Items(ctx context.Context) <-chan Item {
+	out := make(chan Item)
+	go func() {
+		defer close(out)
+		s.run(ctx, out)
+	}()
+	return out
+}
+
+func (s *Changes) run(ctx context.Context, out chan<- Item) {
+	cursor, err := s.Cursors.Get()
+	if err != nil {
+		s.Log.Warn().Err(err).Msg("cannot read the poll's cursor: everything is asked for again")
+		cursor = explorer.Cursor{}
+	}
+	failures := 0
+	for ctx.Err() == nil {
+		cursor = s.applyReset(cursor)
+		next, moved, err := s.page(ctx, out, cursor)
+		if ctx.Err() != nil {
+			return
+		}
+		cursor = next
+		if err == nil && moved {
+			failures = 0
+			continue
+		}
+		failures++
+		if err != nil {
+			s.Log.Warn().Err(err).Int("attempts", failures).Msg("cannot poll the explorer")
+		}
+		if !wait(ctx, s.Backoff.Delay(failures)) {
+			return
+		}
+	}
+}
+
+func (s *Changes) applyReset(cursor explorer.Cursor) explorer.Cursor {
+	select {
+	case <-s.reset:
+		s.Log.Info().Msg("poll starts again from the beginning")
+		return explorer.Cursor{}
+	default:
+		return cursor
+	}
+}
+
+// page polls once and has the page handled. It returns the cursor to go on
+// from, and whether going on at once makes sense.
+func (s *Changes) page(ctx context.Context, out chan<- Item, cursor explorer.Cursor) (explorer.Cursor, bool, error) {
+	start := time.Now()
+	page, err := s.Poller.PollPage(ctx, s.NodeID, cursor)
+	if err == nil {
+		err = check(page)
+	}
+	s.OnPoll(page.Time, err)
+	if err != nil {
+		return cursor, false, err
+	}
+	if behind(page, cursor) {
+		s.Log.Warn().Str("epoch", page.Epoch).Msg("the explorer has another history: everything is asked for again")
+		return explorer.Cursor{}, false, nil
+	}
+	if err := s.deliver(ctx, out, s.decode(page.Reservations)); err != nil {
+		return cursor, false, err
+	}
+	next := explorer.Cursor{Epoch: page.Epoch, Change: page.Next}
+	if next == cursor {
+		return cursor, len(page.Reservations) == 0 && time.Since(start) >= quickPoll, nil
+	}
+	if err := s.Cursors.Set(next); err != nil {
+		s.Log.Error().Err(err).Msg("cannot keep the poll's cursor: after a restart this page comes again")
+	}
+	return next, true, nil
+}
+
+// check refuses what no explorer means.
+func check(p explorer.Page) error {
+	switch {
+	case p.Epoch == "":
+		return errors.New("cannot use the explorer's page: epoch is empty")
+	case p.Next > p.Head:
+		return errors.Errorf("cannot use the explorer's page: next is %d, after its head %d", p.Next, p.Head)
+	}
+	return nil
+}
+
+// behind reports whether the page is of another history than the cursor
+// without saying so.
+func behind(p explorer.Page, c explorer.Cursor) bool {
+	if p.Resync || c == (explorer.Cursor{}) {
+		return false
+	}
+	return p.Epoch != c.Epoch || p.Head < c.Change || p.Next < c.Change
+}
+
+// decode reads the documents. One that isn't a reservation costs itself only.
+func (s *Changes) decode(documents []json.RawMessage) []*workload.Reservation {
+	batch := make([]*workload.Reservation, 0, len(documents))
+	for _, document := range documents {
+		var r *workload.Reservation
+		if err := json.Unmarshal(document, &r); err != nil || r == nil {
+			s.Log.Warn().Err(err).Int("bytes", len(document)).Msg("cannot read a document of the explorer's page: passed over")
+			continue
+		}
+		batch = append(batch, r)
+	}
+	order(batch)
+	return batch
+}
+
+// deliver sends batch and waits until all of it has been handled. The first
+// item that the engine couldn't keep makes the whole page come again.
+func (s *Changes) deliver(ctx context.Context, out chan<- Item, batch []*workload.Reservation) error {
+	handled := make(chan error, len(batch))
+	for _, r := range batch {
+		if !send(ctx, out, Item{Kind: Arrived, Reservation: r, Done: func(err error) { handled <- err }}) {
+			return ctx.Err()
+		}
+	}
+	var failed error
+	for range batch {
+		select {
+		case err := <-handled:
+			if err != nil && failed == nil {
+				failed = err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return failed
+}

@@ -1,0 +1,7 @@
+// Package source yields what the engine handles next: reservations that an
+// explorer's poll brought, and the ones whose expiry or next attempt has come.
+//
+// A source decides nothing and changes nothing but its own cursor. Everything
+// in it looks at its context in every wait and every send, and is gone within
+// a second of its end.
+package source

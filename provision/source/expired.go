@@ -1,0 +1,47 @@
+package source
+
+import (
+	"context"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// expiredInterval is how often a store is asked what has expired: it can't say when to ask.
+const expiredInterval = 5 * time.Second
+
+// Decommission yields what store says has expired, again at each look until it
+// is gone from store. The engine has its own timer on the earliest expiry and
+// doesn't need it; it is for stores that only know GetExpired.
+func Decommission(store workload.ReservationExpirer, log zerolog.Logger) workload.ReservationSource {
+	return &expired{store: store, log: log}
+}
+
+type expired struct {
+	store workload.ReservationExpirer
+	log   zerolog.Logger
+}
+
+func (e *expired) Reservations(ctx context.Context) <-chan *workload.Reservation {
+	out := make(chan *workload.Reservation)
+	go func() {
+		defer close(out)
+		for {
+			ended, err := e.store.GetExpired()
+			if err != nil {
+				e.log.Error().Err(err).Msg("cannot get what has expired")
+			}
+			for _, r := range ended {
+				if r != nil && !send(ctx, out, r) {
+					return
+				}
+			}
+			if !wait(ctx, expiredInterval) {
+				return
+			}
+		}
+	}()
+	return out
+}

@@ -1,0 +1,107 @@
+package source
+
+import (
+	"context"
+	"sort"
+
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// Kind says why an item is there.
+type Kind string
+
+// The kinds of item.
+const (
+	// Arrived: Reservation came from outside and nothing of it is checked.
+	Arrived Kind = "arrived"
+	// Expiry: the record of that ID may have reached its end.
+	Expiry Kind = "expiry"
+	// Retry: the record of that ID is to be tried again.
+	Retry Kind = "retry"
+)
+
+// Item is one thing for the engine to handle.
+type Item struct {
+	Kind Kind
+	// ID names the record for Expiry and Retry.
+	ID string
+	// Reservation is what came, for Arrived.
+	Reservation *workload.Reservation
+	// Done is called once when the item has been handled, or nil. An error says
+	// that nothing durable is known of it: it has to come again.
+	Done func(err error)
+}
+
+// Finish calls Done, if there is one.
+func (i Item) Finish(err error) {
+	if i.Done != nil {
+		i.Done(err)
+	}
+}
+
+// Source yields items. The channel is closed when the source has ended or ctx is done.
+type Source interface {
+	Items(ctx context.Context) <-chan Item
+}
+
+// From makes a Source of the seed's kind of source. Nobody hears of what the
+// engine could not keep: such a source has no way to bring it again.
+func From(rs workload.ReservationSource) Source { return reservations{rs} }
+
+type reservations struct{ source workload.ReservationSource }
+
+func (s reservations) Items(ctx context.Context) <-chan Item {
+	out := make(chan Item)
+	in := s.source.Reservations(ctx)
+	go func() {
+		defer close(out)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case r, ok := <-in:
+				if !ok || r != nil && !send(ctx, out, Item{Kind: Arrived, Reservation: r}) {
+					return
+				}
+			}
+		}
+	}()
+	return out
+}
+
+// send reports whether v went out before ctx was done.
+func send[T any](ctx context.Context, out chan<- T, v T) bool {
+	select {
+	case out <- v:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// order sorts what came together: first what leaves, users of a thing before
+// the thing, then what comes, the thing before its users. Otherwise the order
+// of arrival stays.
+func order(batch []*workload.Reservation) {
+	sort.SliceStable(batch, func(i, j int) bool { return place(batch[i]) < place(batch[j]) })
+}
+
+func place(r *workload.Reservation) int {
+	rank := Rank(r.Type)
+	if r.Deletion != nil {
+		return -rank
+	}
+	return rank
+}
+
+// Rank is a type's place when things are made; things go in the opposite
+// order. It is at least 1; unknown types come last.
+func Rank(t workload.Type) int {
+	types := workload.Types()
+	for i, known := range types {
+		if t == known {
+			return i + 1
+		}
+	}
+	return len(types) + 1
+}

@@ -1,0 +1,131 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// quickPoll is how long an empty answer takes at least when the explorer
+// really waited; quicker ones are followed by a pause.
+const quickPoll = 500 * time.Millisecond
+
+// Poll yields what store's poll brings, from reservation number 0 on, then
+// from the largest number seen plus one. Repeats are yielded again. It ends
+// with workload.ErrPollEOS, after what came with it.
+//
+// Its cursor lives in memory and it can't bring again what the engine couldn't
+// keep: croft's own nodes use Changes.
+func Poll(store workload.ReservationPoller, nodeID workload.Identifier, log zerolog.Logger) workload.ReservationSource {
+	return &seedPoll{store: store, node: nodeID, log: log, backoff: PollBackoff()}
+}
+
+type seedPoll struct {
+	store   workload.ReservationPoller
+	node    workload.Identifier
+	log     zerolog.Logger
+	backoff Backoff
+}
+
+type pollAnswer struct {
+	batch []*workload.Reservation
+	err   error
+}
+
+func (p *seedPoll) Reservations(ctx context.Context) <-chan *workload.Reservation {
+	out := make(chan *workload.Reservation)
+	go func() {
+		defer close(out)
+		p.run(ctx, out)
+	}()
+	return out
+}
+
+func (p *seedPoll) run(ctx context.Context, out chan<- *workload.Reservation) {
+	var from uint64
+	failures := 0
+	for ctx.Err() == nil {
+		start := time.Now()
+		answer, ok := p.ask(ctx, from)
+		if !ok {
+			return
+		}
+		next, fresh := advance(from, answer.batch)
+		for _, r := range ordered(answer.batch) {
+			if !send(ctx, out, r) {
+				return
+			}
+		}
+		from = next
+		switch {
+		case errors.Is(answer.err, workload.ErrPollEOS):
+			return
+		case answer.err != nil:
+			failures++
+			p.log.Warn().Err(answer.err).Uint64("from", from).Msg("cannot poll the explorer")
+		case fresh || time.Since(start) >= quickPoll:
+			failures = 0
+			continue
+		default: // it answered at once and had nothing new: don't ask in a circle
+			failures = max(failures, 1)
+		}
+		if !wait(ctx, p.backoff.Delay(failures)) {
+			return
+		}
+	}
+}
+
+// ask polls beside the caller, because a seed's poller knows no context.
+func (p *seedPoll) ask(ctx context.Context, from uint64) (pollAnswer, bool) {
+	answered := make(chan pollAnswer, 1)
+	go func() {
+		batch, err := p.store.Poll(p.node, from)
+		answered <- pollAnswer{batch, err}
+	}()
+	select {
+	case a := <-answered:
+		return a, true
+	case <-ctx.Done():
+		return pollAnswer{}, false
+	}
+}
+
+// advance is the cursor after batch, and whether anything in it was at or
+// after from. The largest number there is doesn't wrap.
+func advance(from uint64, batch []*workload.Reservation) (uint64, bool) {
+	next, fresh := from, false
+	for _, r := range batch {
+		if r == nil {
+			continue
+		}
+		id, err := workload.ParseID(r.ID)
+		if err != nil || id.N < from {
+			continue
+		}
+		fresh = true
+		after := id.N
+		if after < math.MaxUint64 {
+			after++
+		}
+		next = max(next, after)
+	}
+	// At the very end there is no later number: the last one comes back each time.
+	return next, fresh && next != from
+}
+
+// ordered is batch without nils, in the order to handle it.
+func ordered(batch []*workload.Reservation) []*workload.Reservation {
+	out := make([]*workload.Reservation, 0, len(batch))
+	for _, r := range batch {
+		if r != nil {
+			out = append(out, r)
+		}
+	}
+	order(out)
+	return out
+}
