@@ -1,0 +1,229 @@
+package health_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/control"
+	"github.com/croft-edge/croft/cmd/croftd/internal/health"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// well is a node that has nothing to complain of.
+func well(now time.Time) control.Status {
+	return control.Status{
+		NodeID: "n", Version: "v1", Commit: "abc", Adopted: true,
+		Store:    control.Store{Birth: "b", Born: now, AcceptOlder: true},
+		Clock:    control.Clock{Now: now, Trusted: true},
+		Explorer: control.Explorer{URL: "http://e", LastContact: &now},
+		Modules:  []control.Module{{Name: "storage"}, {Name: "identityd"}},
+		Storage:  control.Storage{Pools: []node.Pool{{Name: "ssd0", DiskType: workload.SSD, Total: 100, Used: 10, Reserved: 40}}},
+		Counters: workload.ProvisionCounters{Volume: 2},
+		Workloads: []control.Workload{
+			{ID: "1-1", Phase: "deployed", Attempts: 1}, {ID: "2-1", Phase: "deployed"},
+			{ID: "3-1", Phase: "retry", Attempts: 4},
+		},
+	}
+}
+
+// TestWhatMakesANodeNotReady is the specification of /readyz.
+func TestWhatMakesANodeNotReady(t *testing.T) {
+	now := time.Now()
+	for _, c := range []struct {
+		name   string
+		change func(*control.Status)
+		check  string
+		level  health.Level
+		detail string
+	}{
+		{"nothing", func(*control.Status) {}, "explorer", health.Good, "in contact"},
+		{"restoring", func(s *control.Status) { s.Adopted = false }, "restore", health.Failing, "still being restored"},
+		{"quarantine", func(s *control.Status) { s.Store.Quarantined = []string{"1-1.json"} }, "store", health.Warning, "1 files could not be read and are in quarantine: 1-1.json"},
+		{"many in quarantine", func(s *control.Status) { s.Store.Quarantined = strings.Split("abcdefgh", "") }, "store", health.Warning, "a, b, c, d, e, …"},
+		{"birth", func(s *control.Status) { s.Store.AcceptOlder = false }, "birth", health.Good, "older reservations are refused until `croftd store accept-older`"},
+		{"clock", func(s *control.Status) { s.Clock.Trusted, s.Clock.Why = false, "it jumped by 1h" }, "clock", health.Warning, "it jumped by 1h"},
+		{"no explorer", func(s *control.Status) { s.Explorer = control.Explorer{} }, "explorer", health.Warning, "no explorer is configured"},
+		{"not yet", func(s *control.Status) { s.Explorer.LastContact = nil }, "explorer", health.Warning, "hasn't answered yet"},
+		{"never", func(s *control.Status) { s.Explorer.LastContact, s.Explorer.LastError = nil, "refused" }, "explorer", health.Warning, "no contact since the start: refused"},
+		{"away", func(s *control.Status) { old := now.Add(-time.Hour); s.Explorer.LastContact = &old }, "explorer", health.Warning, "last contact 1h0m0s ago"},
+		{"module", func(s *control.Status) { s.Modules[0].Error = "no answer" }, "bus", health.Failing, "storage (no answer)"},
+		{"broken pool", func(s *control.Status) { s.Storage.BrokenPools = []node.BrokenPool{{Name: "hdd1", Cause: "bad superblock"}} }, "pools", health.Warning, "hdd1 (bad superblock)"},
+		{"no pool", func(s *control.Status) {
+			s.Storage = control.Storage{BrokenDevices: []node.BrokenDevice{{Path: "/dev/sda", Cause: "gone"}}}
+		}, "pools", health.Failing, "no pool that works: /dev/sda (gone)"},
+		{"undelivered", func(s *control.Status) { s.Undelivered = 3 }, "results", health.Warning, "3 results wait"},
+		{"strays", func(s *control.Status) { s.Strays = []control.Stray{{Type: workload.TypeVolume, ID: "9-1"}} }, "strays", health.Warning, "volume 9-1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := well(now)
+			c.change(&s)
+			r := health.Judge(s, now)
+			if r.Ready != (c.level != health.Failing) {
+				t.Errorf("ready is %v with a check that is %s", r.Ready, c.level)
+			}
+			for _, check := range r.Checks {
+				switch {
+				case check.Name == c.check && (check.Level != c.level || !strings.Contains(check.Detail, c.detail)):
+					t.Errorf("got %+v, want %s %q", check, c.level, c.detail)
+				case check.Name != c.check && check.Level != health.Good:
+					t.Errorf("%+v isn't what was changed", check)
+				}
+			}
+		})
+	}
+}
+
+// source is a status that a test may change.
+type source struct {
+	mu     sync.Mutex
+	status control.Status
+	err    error
+}
+
+func (s *source) read(context.Context) (control.Status, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.status, s.err
+}
+
+func (s *source) set(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+func serve(t *testing.T, s *source) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "health")
+	server, err := health.Listen(t.Context(), health.Config{Listen: "127.0.0.1:0", File: file, Status: s.read, Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- server.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		http.DefaultClient.CloseIdleConnections()
+	})
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.TrimSpace(string(raw)); got != server.Address() {
+		t.Fatalf("the file says %q, the address is %q", got, server.Address())
+	}
+	return "http://" + server.Address()
+}
+
+func get(t *testing.T, url string) (int, string) {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+func TestHealthzReadyz(t *testing.T) {
+	s := &source{status: well(time.Now())}
+	base := serve(t, s)
+	if code, body := get(t, base+"/healthz"); code != 200 || body != "ok\n" {
+		t.Fatalf("healthz: %d %q", code, body)
+	}
+	ready := func() (int, health.Readiness) {
+		code, body := get(t, base+"/readyz")
+		var r health.Readiness
+		if err := json.Unmarshal([]byte(body), &r); err != nil {
+			t.Fatalf("%v in %s", err, body)
+		}
+		return code, r
+	}
+	if code, r := ready(); code != 200 || !r.Ready || len(r.Checks) < 9 {
+		t.Fatalf("%d %+v", code, r)
+	}
+	s.set(func() { s.status.Modules[0].Error = "gone" })
+	if code, r := ready(); code != 503 || r.Ready {
+		t.Fatalf("%d %+v", code, r)
+	}
+	s.set(func() { s.err = errors.New("the store is on fire") })
+	if code, r := ready(); code != 503 || r.Ready || r.Checks[0].Detail != "the node's status can't be read" {
+		t.Fatalf("%d %+v", code, r)
+	}
+	if code, _ := get(t, base+"/healthz"); code != 200 {
+		t.Fatal("a process that is alive said it isn't")
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	s := &source{status: well(time.Unix(1000, 5e8))}
+	base := serve(t, s)
+	code, body := get(t, base+"/metrics")
+	if code != 200 {
+		t.Fatalf("%d %s", code, body)
+	}
+	for _, line := range []string{
+		`croft_build_info{commit="abc",version="v1"} 1`,
+		`croft_ready 1`,
+		`croft_check{check="explorer"} 1`,
+		`croft_workloads{type="volume"} 2`,
+		`croft_workloads{type="kubernetes"} 0`,
+		`croft_records{phase="deployed"} 2`,
+		`croft_records{phase="retry"} 1`,
+		`croft_attempts 4`,
+		`croft_undelivered_results 0`,
+		`croft_clock_trusted 1`,
+		`croft_explorer_last_contact_seconds 1000.5`,
+		`croft_pool_bytes{pool="ssd0",type="SSD",what="reserved"} 40`,
+	} {
+		if !strings.Contains(body, "\n"+line+"\n") {
+			t.Errorf("no %q", line)
+		}
+	}
+	for _, m := range health.Metrics() {
+		if !strings.Contains(body, "# HELP "+m.Name+" "+m.Help+"\n") {
+			t.Errorf("no help of %s", m.Name)
+		}
+	}
+	for _, other := range []string{"go_goroutines", "process_resident_memory_bytes"} {
+		if !strings.Contains(body, other) {
+			t.Errorf("no %s", other)
+		}
+	}
+	s.set(func() { s.err = errors.New("the store is on fire") })
+	if code, _ := get(t, base+"/metrics"); code != 500 {
+		t.Fatalf("a scrape without a status answered %d", code)
+	}
+}
+
+func TestAPortInUseIsNamed(t *testing.T) {
+	base := serve(t, &source{})
+	address := strings.TrimPrefix(base, "http://")
+	_, err := health.Listen(t.Context(), health.Config{Listen: address})
+	if err == nil || !strings.Contains(err.Error(), "cannot listen on health-listen "+address) {
+		t.Fatalf("got %v", err)
+	}
+}

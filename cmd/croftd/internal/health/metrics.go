@@ -1,0 +1,123 @@
+package health
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/control"
+)
+
+// collector makes metrics of a status at each scrape: nothing is counted twice.
+type collector struct {
+	status func(ctx context.Context) (control.Status, error)
+	descs  map[string]*prometheus.Desc
+}
+
+// scrapeTimeout bounds how long a scrape waits for the status.
+const scrapeTimeout = 5 * time.Second
+
+func newCollector(status func(ctx context.Context) (control.Status, error)) *collector {
+	c := &collector{status: status, descs: map[string]*prometheus.Desc{}}
+	for _, m := range Metrics() {
+		c.descs[m.Name] = prometheus.NewDesc(m.Name, m.Help, m.Labels, nil)
+	}
+	return c
+}
+
+// Metric is one metric that /metrics shows, beside those of Go and the process.
+type Metric struct {
+	Name   string
+	Help   string
+	Labels []string
+}
+
+// Metrics is the table of them.
+func Metrics() []Metric {
+	return []Metric{
+		{"croft_build_info", "1; the labels say what runs", []string{"version", "commit"}},
+		{"croft_ready", "1 while new reservations are taken", nil},
+		{"croft_check", "0 ok, 1 warning, 2 failing", []string{"check"}},
+		{"croft_workloads", "deployed workloads that haven't expired", []string{"type"}},
+		{"croft_records", "records of the store", []string{"phase"}},
+		{"croft_attempts", "attempts since the last success, summed over workloads that aren't deployed", nil},
+		{"croft_undelivered_results", "results that the explorer doesn't have yet", nil},
+		{"croft_strays", "things with croft's label and no record", nil},
+		{"croft_quarantined_files", "files of the store that could not be read", nil},
+		{"croft_clock_trusted", "1 while the wall clock is trusted", nil},
+		{"croft_explorer_last_contact_seconds", "time of the last good answer, in seconds since 1970; 0 for never", nil},
+		{"croft_pool_bytes", "what is of a pool: total, used, reserved", []string{"pool", "type", "what"}},
+	}
+}
+
+// Describe sends nothing: what there is depends on the node.
+func (c *collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range c.descs {
+		ch <- d
+	}
+}
+
+// Collect makes the metrics of one scrape.
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	defer cancel()
+	s, err := c.status(ctx)
+	if err != nil {
+		ch <- prometheus.NewInvalidMetric(c.descs["croft_ready"], err)
+		return
+	}
+	gauge := func(name string, value float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(c.descs[name], prometheus.GaugeValue, value, labels...)
+	}
+	readiness := Judge(s, time.Now())
+	gauge("croft_build_info", 1, s.Version, s.Commit)
+	gauge("croft_ready", truth(readiness.Ready))
+	for _, check := range readiness.Checks {
+		gauge("croft_check", map[Level]float64{Good: 0, Warning: 1, Failing: 2}[check.Level], check.Name)
+	}
+	gauge("croft_undelivered_results", float64(s.Undelivered))
+	gauge("croft_strays", float64(len(s.Strays)))
+	gauge("croft_quarantined_files", float64(len(s.Store.Quarantined)))
+	gauge("croft_clock_trusted", truth(s.Clock.Trusted))
+	contact := 0.0
+	if s.Explorer.LastContact != nil {
+		contact = float64(s.Explorer.LastContact.UnixNano()) / 1e9
+	}
+	gauge("croft_explorer_last_contact_seconds", contact)
+	collectWorkloads(s, gauge)
+	for _, p := range s.Storage.Pools {
+		for what, value := range map[string]uint64{"total": p.Total, "used": p.Used, "reserved": p.Reserved} {
+			gauge("croft_pool_bytes", float64(value), p.Name, string(p.DiskType), what)
+		}
+	}
+}
+
+func collectWorkloads(s control.Status, gauge func(name string, value float64, labels ...string)) {
+	counts := s.Counters
+	for kind, n := range map[string]int64{
+		"container": counts.Container, "volume": counts.Volume, "network": counts.Network,
+		"zdb": counts.ZDB, "kubernetes": counts.VM, "debug": counts.Debug,
+	} {
+		gauge("croft_workloads", float64(n), kind)
+	}
+	phases := map[string]int{"intent": 0, "retry": 0, "deployed": 0, "failed": 0, "leaving": 0, "ended": 0}
+	attempts := 0
+	for _, w := range s.Workloads {
+		phases[w.Phase]++
+		if w.Phase != "deployed" {
+			attempts += w.Attempts
+		}
+	}
+	for phase, n := range phases {
+		gauge("croft_records", float64(n), phase)
+	}
+	gauge("croft_attempts", float64(attempts))
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

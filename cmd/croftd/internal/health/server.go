@@ -1,0 +1,103 @@
+package health
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/google/renameio/v2"
+	"github.com/pkg/errors"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/control"
+)
+
+// Config is what a Server needs.
+type Config struct {
+	// Listen is host:port; port 0 takes a free one.
+	Listen string
+	// File, when not empty, gets the address in use.
+	File string
+	// Status reads the node's status.
+	Status func(ctx context.Context) (control.Status, error)
+	Log    zerolog.Logger
+}
+
+// Server serves a node's health.
+type Server struct {
+	Config
+	listener net.Listener
+}
+
+// Listen opens the port and writes the address in use to the file.
+func Listen(ctx context.Context, c Config) (*Server, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen)
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot listen on health-listen %s", c.Listen)
+	}
+	if c.File != "" {
+		if err := renameio.WriteFile(c.File, []byte(listener.Addr().String()+"\n"), 0o644); err != nil {
+			_ = listener.Close()
+			return nil, errors.Wrap(err, "cannot write health-file")
+		}
+	}
+	return &Server{Config: c, listener: listener}, nil
+}
+
+// Address is the address in use.
+func (s *Server) Address() string { return s.listener.Addr().String() }
+
+// Run serves until ctx is done.
+func (s *Server) Run(ctx context.Context) error {
+	server := &http.Server{
+		Handler: s.handler(), ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	stopped := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stopped()
+	err := server.Serve(s.listener)
+	if s.File != "" {
+		_ = os.Remove(s.File)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return errors.Wrap(err, "cannot serve health")
+}
+
+func (s *Server) handler() http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(newCollector(s.Status), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("ok\n"))
+	})
+	mux.HandleFunc("GET /readyz", s.ready)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError, MaxRequestsInFlight: 4}))
+	return mux
+}
+
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
+	status, err := s.Status(r.Context())
+	readiness := Readiness{Checks: []Check{{"status", Failing, "the node's status can't be read"}}}
+	if err == nil {
+		readiness = Judge(status, time.Now())
+	} else {
+		s.Log.Warn().Err(err).Msg("cannot tell readiness")
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if !readiness.Ready {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(readiness); err != nil {
+		s.Log.Debug().Err(err).Msg("the reader of /readyz went away")
+	}
+}
