@@ -1,0 +1,226 @@
+package atomicfile
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/pkg/errors"
+	"golang.org/x/sys/unix"
+)
+
+// tempPrefix begins the names of temporary files; Names never shows them.
+const tempPrefix = ".tmp-"
+
+// Mode is the mode of the files that this package writes, FolderMode of the
+// folders it makes.
+const (
+	Mode       fs.FileMode = 0o600
+	FolderMode fs.FileMode = 0o700
+)
+
+// File is a name in a folder and what it shall hold.
+type File struct {
+	Name string
+	Data []byte
+}
+
+// Folder writes whole files into one folder, which nobody else writes to. It
+// may be used from several goroutines; writes go one after the other.
+type Folder struct {
+	path string
+	hook Hook
+
+	mu  sync.Mutex
+	dir *os.File
+}
+
+// Open opens the folder at path, which it makes when it isn't there (its
+// parent must be), and removes the temporary files that a crash left in it.
+func Open(path string, hook Hook) (*Folder, error) {
+	if err := makeFolder(path, hook); err != nil {
+		return nil, err
+	}
+	dir, err := os.Open(path)
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot open folder %s", path)
+	}
+	f := &Folder{path: path, hook: hook, dir: dir}
+	if err := f.cleanStale(); err != nil {
+		return nil, errors.Wrapf(both(err, dir.Close()), "cannot clean folder %s", path)
+	}
+	return f, nil
+}
+
+func makeFolder(path string, hook Hook) error {
+	err := os.Mkdir(path, FolderMode)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return errors.Wrapf(err, "cannot make folder %s", path)
+	}
+	return syncFolder(filepath.Dir(path), hook)
+}
+
+func (f *Folder) cleanStale() error {
+	names, err := f.names(true)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if !strings.HasPrefix(name, tempPrefix) {
+			continue
+		}
+		if err := f.remove(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Write makes data what name holds. It returns once that is durable. When it
+// fails before the rename, name is as it was.
+func (f *Folder) Write(name string, data []byte) error {
+	return f.WriteAll([]File{{Name: name, Data: data}})
+}
+
+// WriteAll writes several files and shares the folder's fsync between them.
+// When one can't be written, none is changed; a crash may leave the first few
+// renamed and the others as they were.
+func (f *Folder) WriteAll(files []File) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i, file := range files {
+		if err := f.writeTemp(file); err != nil {
+			f.discard(files[:i+1])
+			return errors.Wrapf(err, "cannot write %s", f.join(file.Name))
+		}
+	}
+	for i, file := range files {
+		if err := f.rename(file.Name); err != nil {
+			f.discard(files[i:])
+			return errors.Wrapf(err, "cannot write %s", f.join(file.Name))
+		}
+	}
+	return f.sync()
+}
+
+// writeTemp writes and fsyncs the temporary file of a name.
+func (f *Folder) writeTemp(file File) error {
+	path := f.join(tempPrefix + file.Name)
+	var out *os.File
+	err := f.hook.around(Write, path, func() error {
+		var err error
+		out, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, Mode)
+		if err != nil {
+			return err
+		}
+		_, err = out.Write(file.Data)
+		return err
+	})
+	if err == nil {
+		err = f.hook.around(Sync, path, out.Sync)
+	}
+	if out != nil {
+		err = both(err, out.Close())
+	}
+	return err
+}
+
+func (f *Folder) rename(name string) error {
+	path := f.join(name)
+	return f.hook.around(Rename, path, func() error {
+		return os.Rename(f.join(tempPrefix+name), path)
+	})
+}
+
+// discard removes temporary files after a failure, as well as it can: what
+// stays is removed by the next Open.
+func (f *Folder) discard(files []File) {
+	for _, file := range files {
+		_ = f.remove(tempPrefix + file.Name)
+	}
+}
+
+func (f *Folder) remove(name string) error {
+	path := f.join(name)
+	return f.hook.around(Remove, path, func() error {
+		err := os.Remove(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+}
+
+// Remove takes names away; what isn't there is no error. It returns once that is durable.
+func (f *Folder) Remove(names ...string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, name := range names {
+		if err := f.remove(name); err != nil {
+			return errors.Wrapf(err, "cannot remove %s", f.join(name))
+		}
+	}
+	return f.sync()
+}
+
+// Move takes the file name to another folder of the same file system, under
+// the name as. It needs no space for the content.
+func (f *Folder) Move(name string, to *Folder, as string) error {
+	from, target := f.join(name), to.join(as)
+	err := f.hook.around(Move, target, func() error { return os.Rename(from, target) })
+	if err != nil {
+		return errors.Wrapf(err, "cannot move %s", from)
+	}
+	if err := to.Sync(); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// Read returns what name holds.
+func (f *Folder) Read(name string) ([]byte, error) {
+	data, err := os.ReadFile(f.join(name))
+	return data, errors.Wrapf(err, "cannot read %s", f.join(name))
+}
+
+// Names lists the regular files in the folder, in the order of their names.
+func (f *Folder) Names() ([]string, error) { return f.names(false) }
+
+func (f *Folder) names(temporary bool) ([]string, error) {
+	entries, err := os.ReadDir(f.path)
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot list folder %s", f.path)
+	}
+	var out []string
+	for _, e := range entries {
+		if !e.Type().IsRegular() || strings.HasPrefix(e.Name(), tempPrefix) && !temporary {
+			continue
+		}
+		out = append(out, e.Name())
+	}
+	return out, nil
+}
+
+// Sync makes what was renamed and removed in the folder durable.
+func (f *Folder) Sync() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.sync()
+}
+
+func (f *Folder) sync() error {
+	err := f.hook.around(SyncDir, f.path, f.dir.Sync)
+	return errors.Wrapf(err, "cannot sync folder %s", f.path)
+}
+
+// Close closes the folder.
+func (f *Folder) Close() error {
+	return errors.Wrapf(f.dir.Close(), "cannot close folder %s", f.path)
+}
+
+func (f *Folder) join(name string) string { return filepath.Join(f.path, name) }

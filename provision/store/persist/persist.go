@@ -1,0 +1,68 @@
+// Package persist is where a store's bytes go: named objects, durable on
+// return. It knows nothing of what is in them. Package conformance below it
+// holds the suite that every provider must pass.
+package persist
+
+import (
+	"strings"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// Object is a name and what it holds.
+type Object struct {
+	Name string
+	Data []byte
+}
+
+// Provider keeps objects. A name is "name" or "folder/name" of lower-case
+// letters, digits, '-', '_' and '.', and begins with a letter or a digit: see
+// CheckName. Every change is durable when the call returns. Errors carry a
+// node.Kind: NotExist, NoSpace, Invalid, Internal. Providers may be used from several goroutines.
+type Provider interface {
+	// Put makes each object what its name holds: whole, the old content or the
+	// new, whatever happens. When an object can't be written none is changed;
+	// a crash may leave the first few of several changed.
+	Put(objects ...Object) error
+	// Get returns what name holds. NotExist when there is nothing.
+	Get(name string) ([]byte, error)
+	// Delete removes names; what isn't there is no error.
+	Delete(names ...string) error
+	// Move gives an object another name, without needing space for it, and
+	// replaces what was there. NotExist when there is nothing under from.
+	Move(from, to string) error
+	// List returns the names in a folder in their order, with the folder;
+	// "" is the top. Folders aren't names; one that isn't there is empty.
+	List(folder string) ([]string, error)
+	// Close gives back what the provider holds.
+	Close() error
+}
+
+// maxName is the longest part of a name, in bytes.
+const maxName = 200
+
+// CheckName returns an Invalid error unless name may name an object.
+func CheckName(name string) error {
+	folder, rest, ok := strings.Cut(name, "/")
+	if ok && (!validPart(folder) || !validPart(rest)) || !ok && !validPart(name) {
+		if len(name) > maxName {
+			name = name[:maxName] + "…"
+		}
+		return node.Errorf(node.Invalid, "cannot use name %q: it must be NAME or FOLDER/NAME of a-z, 0-9, '-', '_', '.'", name)
+	}
+	return nil
+}
+
+func validPart(s string) bool {
+	if s == "" || len(s) > maxName || !alphanumeric(s[0]) {
+		return false
+	}
+	for _, c := range []byte(s) {
+		if !alphanumeric(c) && c != '-' && c != '_' && c != '.' {
+			return false
+		}
+	}
+	return true
+}
+
+func alphanumeric(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }
