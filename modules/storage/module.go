@@ -2,39 +2,134 @@ package storage
 
 import (
 	"context"
+	"iter"
+	"os"
+	"sync"
 
+	"github.com/croft-edge/croft/modules/storage/btrfs"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
 // Module owns the pools. Open makes one; it is safe for concurrent use.
 type Module struct {
-	cfg Config
+	cfg     Config
+	pools   []*pool
+	devices []node.BrokenDevice
+	changed *signal
+
+	// mu lets one change of the pools happen at a time.
+	mu     sync.Mutex
+	lock   *os.File
+	closed chan struct{}
 }
 
 // Open makes or adopts the pools of cfg and returns the module that serves
 // them. It may be called again after any kind of end of the last one: pools
 // that are mounted are adopted, what was half made is cleared away, and a pool
-// that can't be used is reported in Status while the rest goes on.
+// that can't be used is reported in Status while the rest goes on. Busy when
+// another module has cfg.State open.
 func Open(ctx context.Context, cfg Config) (*Module, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return &Module{cfg: cfg.complete()}, ctx.Err()
+	cfg = cfg.complete()
+	lock, err := cfg.lock()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(cfg.Mounts, 0o711); err != nil {
+		lock.Close()
+		return nil, btrfs.Wrap(err, "cannot make the folder of mounts")
+	}
+	opened, err := openPools(ctx, cfg)
+	if err != nil {
+		lock.Close()
+		return nil, err
+	}
+	return &Module{
+		cfg: cfg, pools: opened.pools, devices: opened.devices,
+		changed: newSignal(), lock: lock, closed: make(chan struct{}),
+	}, nil
 }
 
-// Close ends the module. Pools stay mounted and file systems stay as they are.
-func (m *Module) Close(ctx context.Context) error { return ctx.Err() }
+// Close ends the module: its streams end and its calls fail. Pools stay
+// mounted and file systems stay as they are, so that workloads don't notice.
+// It waits for the change in hand, at most until ctx ends.
+func (m *Module) Close(ctx context.Context) error {
+	done := make(chan error, 1)
+	go func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		select {
+		case <-m.closed:
+			done <- nil
+		default:
+			close(m.closed)
+			done <- m.lock.Close()
+		}
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return node.WithKind(node.Transient, ctx.Err())
+	}
+}
 
 // Storage is what goes on the bus as storage.storage.
-func (m *Module) Storage() node.Storage { return nil }
+func (m *Module) Storage() node.Storage { return service{m} }
 
 // VDisks is what goes on the bus as storage.vdisk.
-func (m *Module) VDisks() node.VDisks { return nil }
+func (m *Module) VDisks() node.VDisks { return diskService{m} }
 
-// Detach unmounts the pools of cfg and detaches their loop devices. No module
-// may have them open. The data stays.
-func Detach(ctx context.Context, cfg Config) error { return nil }
+// begin starts a change; done ends it.
+func (m *Module) begin() (done func(), err error) {
+	m.mu.Lock()
+	select {
+	case <-m.closed:
+		m.mu.Unlock()
+		return nil, node.Errorf(node.Transient, "cannot change storage: the module is closed")
+	default:
+		return m.mu.Unlock, nil
+	}
+}
 
-// Destroy is Detach, and then removes the images, marks and index of cfg's
-// loop pools with all data on them. Of disks only the mark is removed.
-func Destroy(ctx context.Context, cfg Config) error { return nil }
+// labels yields the labels on each pool that can be read.
+func (m *Module) labels(k kind) iter.Seq2[*pool, map[string]label] {
+	return func(yield func(*pool, map[string]label) bool) {
+		for _, p := range m.pools {
+			f, err := p.open()
+			if err != nil {
+				// Status reports it; what its index names answers for itself.
+				continue
+			}
+			labels, err := p.labels(k)
+			f.Close()
+			if err != nil {
+				m.cfg.Log.Error().Err(err).Str("pool", p.name).Msg("a pool can't be listed")
+				continue
+			}
+			if !yield(p, labels) {
+				return
+			}
+		}
+	}
+}
+
+// status reads all pools for an operator.
+func (m *Module) status() node.StorageStatus {
+	status := node.StorageStatus{BrokenDevices: m.devices}
+	for _, p := range m.pools {
+		s, err := p.status()
+		if err != nil {
+			status.BrokenPools = append(status.BrokenPools, node.BrokenPool{Name: p.name, Cause: err.Error()})
+			continue
+		}
+		status.Pools = append(status.Pools, s)
+		// Of two kinds the weaker one is told.
+		if status.Quota == "" || p.quota == btrfs.Qgroup {
+			status.Quota = string(p.quota)
+		}
+	}
+	return status
+}

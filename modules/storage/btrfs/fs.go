@@ -1,0 +1,72 @@
+package btrfs
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// FS is an open btrfs file system. It keeps it from being unmounted, so close it soon.
+type FS struct {
+	root *os.File
+}
+
+// Open opens the btrfs file system mounted at path. Transient when something
+// else lies there, which is what an unmounted pool looks like.
+func Open(path string) (*FS, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, Wrap(err, "cannot open file system %s", path)
+	}
+	var stat unix.Statfs_t
+	if err := unix.Fstatfs(int(f.Fd()), &stat); err != nil {
+		f.Close()
+		return nil, Wrap(err, "cannot open file system %s", path)
+	}
+	if stat.Type != unix.BTRFS_SUPER_MAGIC {
+		f.Close()
+		return nil, node.Errorf(node.Transient, "cannot open file system %s: no btrfs is mounted there", path)
+	}
+	return &FS{root: f}, nil
+}
+
+// Close lets go of the file system.
+func (f *FS) Close() error { return f.root.Close() }
+
+// UUID is the file system's, in the usual text form.
+func (f *FS) UUID() (string, error) {
+	var args infoArgs
+	if err := call(f.root, iocFSInfo, &args); err != nil {
+		return "", Wrap(err, "cannot read the UUID of %s", f.root.Name())
+	}
+	return formatUUID(args.uuid[:]), nil
+}
+
+// Space is the state of a file system in bytes.
+type Space struct {
+	Total uint64
+	Used  uint64
+	// ReadOnly is what the kernel makes it after an error it can't write past.
+	ReadOnly bool
+}
+
+// Space reads it.
+func (f *FS) Space() (Space, error) {
+	var stat unix.Statfs_t
+	if err := unix.Fstatfs(int(f.root.Fd()), &stat); err != nil {
+		return Space{}, Wrap(err, "cannot read the space of %s", f.root.Name())
+	}
+	block := uint64(stat.Bsize)
+	return Space{
+		Total:    stat.Blocks * block,
+		Used:     (stat.Blocks - stat.Bfree) * block,
+		ReadOnly: stat.Flags&unix.ST_RDONLY != 0,
+	}, nil
+}
+
+// Sync writes all that is pending to the devices.
+func (f *FS) Sync() error {
+	return Wrap(unix.Syncfs(int(f.root.Fd())), "cannot sync %s", f.root.Name())
+}

@@ -1,0 +1,154 @@
+package storage
+
+import (
+	"context"
+	stderrors "errors"
+	"slices"
+	"strings"
+
+	"github.com/croft-edge/croft/modules/storage/btrfs"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// minSize is the least size in bytes of a file system: btrfs charges 16 KiB to
+// an empty one.
+const minSize = mib
+
+// service is what of the module is on the bus as storage.storage.
+type service struct{ m *Module }
+
+// CreateFilesystem makes it, or returns the one of that name.
+func (s service) CreateFilesystem(spec node.FilesystemSpec) (node.Filesystem, error) {
+	if err := checkSpec(spec); err != nil {
+		return node.Filesystem{}, err
+	}
+	done, err := s.m.begin()
+	if err != nil {
+		return node.Filesystem{}, err
+	}
+	defer done()
+	k := filesystems()
+	p, l, err := s.m.find(k, spec.Name)
+	if err == nil {
+		return s.adopt(p, l, spec)
+	}
+	if !stderrors.Is(err, node.NotExist) {
+		return node.Filesystem{}, err
+	}
+	p, err = s.m.choose(k.what+" "+spec.Name, spec.Size, spec.DiskType)
+	if err != nil {
+		return node.Filesystem{}, err
+	}
+	f, err := p.open()
+	if err != nil {
+		return node.Filesystem{}, err
+	}
+	defer f.Close()
+	if err := p.createSubvolume(f, spec.Name, spec.Size); err != nil {
+		return node.Filesystem{}, err
+	}
+	s.m.changed.fire()
+	return p.filesystem(f, label{Name: spec.Name, Size: spec.Size})
+}
+
+func checkSpec(spec node.FilesystemSpec) error {
+	if err := checkName("filesystem", spec.Name); err != nil {
+		return err
+	}
+	if spec.Size < minSize {
+		return node.Errorf(node.Invalid, "cannot create filesystem %s: size is %d bytes, must be at least %d", spec.Name, spec.Size, minSize)
+	}
+	if spec.DiskType != workload.SSD && spec.DiskType != workload.HDD {
+		return node.Errorf(node.Invalid, "cannot create filesystem %s: disk type is %q, must be SSD or HDD", spec.Name, spec.DiskType)
+	}
+	return nil
+}
+
+// adopt returns the file system that is there, if it is what is asked for.
+func (s service) adopt(p *pool, l label, spec node.FilesystemSpec) (node.Filesystem, error) {
+	if l.Size != spec.Size || p.diskType != spec.DiskType {
+		return node.Filesystem{}, node.Errorf(node.Exist, "cannot create filesystem %s: there is one of %d bytes on %s, asked for are %d bytes on %s",
+			spec.Name, l.Size, p.diskType, spec.Size, spec.DiskType)
+	}
+	return s.inspect(p, l)
+}
+
+func (s service) inspect(p *pool, l label) (node.Filesystem, error) {
+	f, err := p.open()
+	if err != nil {
+		return node.Filesystem{}, err
+	}
+	defer f.Close()
+	return p.filesystem(f, l)
+}
+
+// filesystem describes the file system of that label, with its use.
+func (p *pool) filesystem(f *btrfs.FS, l label) (node.Filesystem, error) {
+	out := p.describe(l)
+	id, err := btrfs.SubvolumeID(out.Path)
+	if err != nil {
+		return node.Filesystem{}, err
+	}
+	out.Used, err = p.used(f, id)
+	return out, err
+}
+
+func (p *pool) describe(l label) node.Filesystem {
+	return node.Filesystem{
+		Name: l.Name, Path: p.place(filesystems(), l.Name), Pool: p.name, DiskType: p.diskType, Size: l.Size,
+	}
+}
+
+// ReleaseFilesystem removes it with all its data.
+func (s service) ReleaseFilesystem(name string) error {
+	if err := checkName("filesystem", name); err != nil {
+		return err
+	}
+	done, err := s.m.begin()
+	if err != nil {
+		return err
+	}
+	defer done()
+	p, _, err := s.m.find(filesystems(), name)
+	if err != nil {
+		return err
+	}
+	f, err := p.open()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	defer s.m.changed.fire()
+	return p.removeSubvolume(f, name)
+}
+
+// InspectFilesystem returns it with its present use.
+func (s service) InspectFilesystem(name string) (node.Filesystem, error) {
+	if err := checkName("filesystem", name); err != nil {
+		return node.Filesystem{}, err
+	}
+	p, l, err := s.m.find(filesystems(), name)
+	if err != nil {
+		return node.Filesystem{}, err
+	}
+	return s.inspect(p, l)
+}
+
+// ListFilesystems returns those of all pools that can be read, by name.
+func (s service) ListFilesystems() ([]node.Filesystem, error) {
+	list := []node.Filesystem{}
+	for p, labels := range s.m.labels(filesystems()) {
+		for _, l := range labels {
+			list = append(list, p.describe(l))
+		}
+	}
+	slices.SortFunc(list, func(a, b node.Filesystem) int { return strings.Compare(a.Name, b.Name) })
+	return list, nil
+}
+
+// Status reports pools, and what is broken.
+func (s service) Status() (node.StorageStatus, error) { return s.m.status(), nil }
+
+// Monitor reports each pool's use when it changes, and at least every minute.
+func (s service) Monitor(ctx context.Context) <-chan node.PoolUse { return s.m.monitor(ctx) }

@@ -1,0 +1,153 @@
+package storage
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/modules/storage/loop"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+const poolSize = gib / 2
+
+// newConfig is one of a node with an SSD pool on a loop file. Whatever the
+// test does, nothing of it stays mounted or attached.
+func newConfig(t *testing.T) Config {
+	t.Helper()
+	state := t.TempDir()
+	t.Cleanup(func() { sweep(t, state) })
+	return Config{
+		State: state, Pools: DefaultPools(poolSize),
+		Log: zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.ErrorLevel),
+	}
+}
+
+// sweep unmounts and detaches all below dir, also what is in use.
+func sweep(t *testing.T, dir string) {
+	t.Helper()
+	mounts, err := readMounts()
+	if err != nil {
+		t.Error(err)
+	}
+	for i := len(mounts) - 1; i >= 0; i-- {
+		if rel, err := filepath.Rel(dir, mounts[i].path); err == nil && filepath.IsLocal(rel) {
+			unix.Unmount(mounts[i].path, unix.MNT_DETACH)
+		}
+	}
+	devices, err := filepath.Glob("/sys/block/loop*")
+	if err != nil {
+		t.Error(err)
+	}
+	for _, d := range devices {
+		device := "/dev/" + filepath.Base(d)
+		if rel, err := filepath.Rel(dir, loop.Backing(device)); err == nil && filepath.IsLocal(rel) {
+			loop.Detach(device)
+		}
+	}
+}
+
+func opened(t *testing.T, cfg Config) *Module {
+	t.Helper()
+	m, err := Open(t.Context(), cfg)
+	check(t, err)
+	t.Cleanup(func() { m.Close(context.Background()) })
+	return m
+}
+
+// kill ends a module as kill -9 does: the kernel lets go of its lock, and
+// nothing else happens.
+func kill(t *testing.T, m *Module) {
+	t.Helper()
+	check(t, m.lock.Close())
+}
+
+// reopen kills m and opens another on the same state.
+func reopen(t *testing.T, m *Module) *Module {
+	t.Helper()
+	kill(t, m)
+	return opened(t, m.cfg)
+}
+
+// reboot takes away what a reboot takes, after m was killed.
+func reboot(t *testing.T, m *Module) *Module {
+	t.Helper()
+	kill(t, m)
+	check(t, Detach(t.Context(), m.cfg))
+	for _, p := range m.pools {
+		if _, mounted, err := mountedAt(p.path); err != nil || mounted {
+			t.Fatalf("%s is still mounted (%v)", p.path, err)
+		}
+	}
+	return opened(t, m.cfg)
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func create(t *testing.T, m *Module, name string, size uint64) node.Filesystem {
+	t.Helper()
+	f, err := m.Storage().CreateFilesystem(node.FilesystemSpec{Name: name, Size: size, DiskType: workload.SSD})
+	check(t, err)
+	return f
+}
+
+func names(t *testing.T, m *Module) []string {
+	t.Helper()
+	list, err := m.Storage().ListFilesystems()
+	check(t, err)
+	out := []string{}
+	for _, f := range list {
+		out = append(out, f.Name)
+	}
+	return out
+}
+
+// write puts text into a file of dir and makes it durable.
+func write(t *testing.T, dir, text string) {
+	t.Helper()
+	f, err := os.Create(filepath.Join(dir, "data"))
+	check(t, err)
+	_, err = f.WriteString(text)
+	check(t, err)
+	check(t, f.Sync())
+	check(t, f.Close())
+}
+
+func wantData(t *testing.T, dir, text string) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, "data"))
+	if err != nil || string(data) != text {
+		t.Errorf("the data is %q (%v), want %q", data, err, text)
+	}
+}
+
+// fill writes to path until it fails or most bytes are written.
+func fill(path string, most uint64) (uint64, error) {
+	f, err := os.Create(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	block, written := make([]byte, mib), uint64(0)
+	for i := range block {
+		block[i] = byte(i*7 + i>>9)
+	}
+	for written < most {
+		n, err := f.Write(block)
+		written += uint64(n)
+		if err != nil {
+			return written, err
+		}
+	}
+	return written, f.Sync()
+}

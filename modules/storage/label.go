@@ -1,0 +1,50 @@
+package storage
+
+import (
+	"encoding/json"
+	stderrors "errors"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/modules/storage/btrfs"
+)
+
+// The extended attributes that say whose a thing is. Only the node's root may
+// set those of the trusted namespace, so whoever uses a volume can't.
+const (
+	filesystemLabel = "trusted.croft.filesystem"
+	vdiskLabel      = "trusted.croft.vdisk"
+)
+
+// label is what the attribute holds. It is the truth of a file system's size;
+// the quota follows it.
+type label struct {
+	// Name must be that of the folder or file: a copy made by hand isn't ours.
+	Name string `json:"name"`
+	Size uint64 `json:"size"`
+}
+
+func setLabel(path, attribute string, l label) error {
+	text, err := json.Marshal(l)
+	if err == nil {
+		err = unix.Lsetxattr(path, attribute, text, 0)
+	}
+	return btrfs.Wrap(err, "cannot label %s", path)
+}
+
+// getLabel reads the label of path; found is false when nothing is there or
+// it isn't labelled as name.
+func getLabel(path, attribute, name string) (l label, found bool, err error) {
+	buffer := make([]byte, 512)
+	n, err := unix.Lgetxattr(path, attribute, buffer)
+	if stderrors.Is(err, unix.ENODATA) || stderrors.Is(err, unix.ENOENT) || stderrors.Is(err, unix.ERANGE) {
+		return label{}, false, nil
+	}
+	if err != nil {
+		return label{}, false, btrfs.Wrap(err, "cannot read the label of %s", path)
+	}
+	if json.Unmarshal(buffer[:n], &l) != nil || l.Name != name {
+		return label{}, false, nil
+	}
+	return l, true, nil
+}

@@ -1,0 +1,44 @@
+package storage
+
+import (
+	"bytes"
+	"context"
+	stderrors "errors"
+	"os/exec"
+
+	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// labelPrefix begins the btrfs label of every pool that croft made.
+const labelPrefix = "croft-"
+
+// mkfs makes an empty btrfs on device, which may be a plain file.
+func mkfs(ctx context.Context, device, pool string, force bool) error {
+	args := []string{"-q", "-L", labelPrefix + pool}
+	if force {
+		args = append(args, "-f")
+	}
+	_, err := command(ctx, "mkfs.btrfs", append(args, device)...)
+	return errors.Wrapf(err, "cannot format %s", device)
+}
+
+// command runs one of the tools that pools are made with and returns what it
+// printed. Its exit status stays in the error.
+func command(ctx context.Context, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	var out, complaint bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaint
+	err := cmd.Run()
+	if stderrors.Is(err, exec.ErrNotFound) {
+		return "", node.Errorf(node.Refused, "cannot run %s: it isn't installed (Debian packages btrfs-progs and util-linux)", name)
+	}
+	if ctx.Err() != nil {
+		return "", node.WithKind(node.Transient, errors.Wrapf(ctx.Err(), "cannot run %s", name))
+	}
+	if err != nil {
+		return out.String(), errors.Wrapf(err, "cannot run %s: %s", name, bytes.TrimSpace(complaint.Bytes()))
+	}
+	return out.String(), nil
+}

@@ -1,0 +1,104 @@
+package storage
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+const (
+	// lookEvery is how often pools are looked at for what others write to them.
+	lookEvery = 5 * time.Second
+	// repeatEvery is the longest silence about a pool.
+	repeatEvery = time.Minute
+)
+
+// signal tells any number of waiters that something changed.
+type signal struct {
+	mu sync.Mutex
+	ch chan struct{}
+}
+
+func newSignal() *signal { return &signal{ch: make(chan struct{})} }
+
+// wait returns a channel that is closed at the next change.
+func (s *signal) wait() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ch
+}
+
+func (s *signal) fire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.ch)
+	s.ch = make(chan struct{})
+}
+
+// monitor streams the use of each pool that works. The channel is closed when
+// ctx ends or the module is closed.
+func (m *Module) monitor(ctx context.Context) <-chan node.PoolUse {
+	out := make(chan node.PoolUse)
+	w := watch{read: m.use, changed: m.changed, closed: m.closed, out: out}
+	go w.run(ctx)
+	return out
+}
+
+// use reads the use of all pools that work.
+func (m *Module) use() []node.PoolUse {
+	var uses []node.PoolUse
+	for _, p := range m.pools {
+		if s, err := p.status(); err == nil {
+			uses = append(uses, node.PoolUse{Name: s.Name, Total: s.Total, Used: s.Used, Reserved: s.Reserved})
+		}
+	}
+	return uses
+}
+
+// watch is one reader's stream.
+type watch struct {
+	read    func() []node.PoolUse
+	changed *signal
+	closed  <-chan struct{}
+	out     chan<- node.PoolUse
+}
+
+func (w watch) run(ctx context.Context) {
+	defer close(w.out)
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	last, told := map[string]node.PoolUse{}, map[string]time.Time{}
+	for {
+		// Taken before the reading: a change during it is seen in the next.
+		changed := w.changed.wait()
+		for _, use := range w.read() {
+			if use == last[use.Name] && time.Since(told[use.Name]) < repeatEvery {
+				continue
+			}
+			if !w.send(ctx, use) {
+				return
+			}
+			last[use.Name], told[use.Name] = use, time.Now()
+		}
+		select {
+		case <-look.C:
+		case <-changed:
+		case <-ctx.Done():
+			return
+		case <-w.closed:
+			return
+		}
+	}
+}
+
+func (w watch) send(ctx context.Context, use node.PoolUse) bool {
+	select {
+	case w.out <- use:
+		return true
+	case <-ctx.Done():
+	case <-w.closed:
+	}
+	return false
+}

@@ -1,0 +1,178 @@
+package storage
+
+import (
+	"context"
+	stderrors "errors"
+	"os"
+
+	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/modules/storage/btrfs"
+	"github.com/croft-edge/croft/modules/storage/loop"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// opener makes and adopts pools.
+type opener struct {
+	cfg     Config
+	marks   map[string]mark
+	pools   []*pool
+	devices []node.BrokenDevice
+}
+
+// openPools opens every pool that it can; what it can't is in the result too,
+// as broken. An error is only for what stops all.
+func openPools(ctx context.Context, cfg Config) (*opener, error) {
+	marks, err := cfg.readMarks()
+	if err != nil {
+		return nil, err
+	}
+	o := &opener{cfg: cfg, marks: marks}
+	for _, spec := range cfg.Pools {
+		if err := ctx.Err(); err != nil {
+			return nil, node.WithKind(node.Transient, errors.Wrap(err, "cannot open storage"))
+		}
+		if spec.Disk == "" {
+			o.openLoop(ctx, spec)
+		} else {
+			o.openDisk(ctx, spec)
+		}
+	}
+	o.reportForgotten()
+	return o, nil
+}
+
+// reportForgotten names the pools that were made here and that nobody asks for
+// any more: what is on them is out of reach.
+func (o *opener) reportForgotten() {
+	for name := range o.marks {
+		if !o.has(name) {
+			o.fail(&pool{name: name, index: o.cfg.indexOf(name)}, errors.New("it was made here, but the configuration doesn't name it any more"))
+		}
+	}
+}
+
+func (o *opener) has(name string) bool {
+	for _, p := range o.pools {
+		if p.name == name {
+			return true
+		}
+	}
+	return false
+}
+
+func (o *opener) newPool(name string, spec PoolSpec) *pool {
+	return &pool{
+		name: name, diskType: spec.Type, path: o.cfg.mount(name),
+		index: o.cfg.indexOf(name), at: o.cfg.at,
+	}
+}
+
+// fail keeps p as broken.
+func (o *opener) fail(p *pool, cause error) {
+	o.cfg.Log.Error().Err(cause).Str("pool", p.name).Msg("a pool is broken")
+	p.failed = cause
+	o.pools = append(o.pools, p)
+}
+
+// keep keeps p, as broken when err says so.
+func (o *opener) keep(p *pool, err error) {
+	if err != nil {
+		o.fail(p, err)
+		return
+	}
+	o.cfg.Log.Info().Str("pool", p.name).Str("device", p.device).Str("quota", string(p.quota)).Msg("a pool is ready")
+	o.pools = append(o.pools, p)
+}
+
+func (o *opener) openLoop(ctx context.Context, spec PoolSpec) {
+	p := o.newPool(spec.Name, spec)
+	o.keep(p, o.loopPool(ctx, p, spec))
+}
+
+func (o *opener) loopPool(ctx context.Context, p *pool, spec PoolSpec) error {
+	image := o.cfg.image(spec.Name)
+	_, marked := o.marks[spec.Name]
+	_, err := os.Lstat(image)
+	switch {
+	case stderrors.Is(err, os.ErrNotExist) && marked:
+		return errors.Errorf("its image %s is missing", image)
+	case stderrors.Is(err, os.ErrNotExist):
+		if err := o.cfg.makeImage(ctx, spec); err != nil {
+			return err
+		}
+	case err != nil:
+		return errors.Wrap(err, "cannot find its image")
+	}
+	super, err := o.identify(p.name, image)
+	if err != nil {
+		return err
+	}
+	device, err := loop.Attach(ctx, image)
+	if err != nil {
+		return err
+	}
+	// Once it is mounted the mount holds the device.
+	defer device.Close()
+	p.device = device.Path()
+	if err := o.adopt(p, super); err != nil {
+		return err
+	}
+	return o.mark(mark{Name: p.name, UUID: super.UUID})
+}
+
+// identify checks that a device or image holds the pool of that name, and no other.
+func (o *opener) identify(name, device string) (btrfs.Super, error) {
+	super, err := btrfs.ReadSuper(device)
+	if err != nil {
+		return super, err
+	}
+	if super.Label != labelPrefix+name {
+		return super, errors.Errorf("%s holds a btrfs with label %q, not %q", device, super.Label, labelPrefix+name)
+	}
+	m, marked := o.marks[name]
+	if marked && m.UUID != super.UUID {
+		return super, errors.Errorf("%s holds a btrfs with UUID %s, not the %q that was made here", device, super.UUID, m.UUID)
+	}
+	return super, nil
+}
+
+// adopt mounts the pool, unless it is, and sets right what is inside.
+func (o *opener) adopt(p *pool, super btrfs.Super) error {
+	_, mounted, err := mountedAt(p.path)
+	if err != nil {
+		return err
+	}
+	if !mounted {
+		if err := mountPool(p.device, p.path); err != nil {
+			return err
+		}
+	}
+	f, err := p.open()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	uuid, err := f.UUID()
+	if err != nil {
+		return err
+	}
+	if uuid != super.UUID {
+		return errors.Errorf("another file system (UUID %s) is mounted on %s", uuid, p.path)
+	}
+	if err := p.health(); err != nil {
+		return err
+	}
+	return p.prepare(f, o.cfg)
+}
+
+func (o *opener) mark(m mark) error {
+	if _, marked := o.marks[m.Name]; marked {
+		return nil
+	}
+	if err := o.cfg.at("mark pool"); err != nil {
+		return err
+	}
+	o.marks[m.Name] = m
+	return o.cfg.writeMark(m)
+}

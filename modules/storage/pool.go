@@ -1,0 +1,132 @@
+package storage
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/modules/storage/btrfs"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// kind is one of the two kinds of thing on a pool.
+type kind struct {
+	// what names it in messages, folder is where it lies, attribute its label.
+	what      string
+	folder    string
+	attribute string
+}
+
+func filesystems() kind {
+	return kind{what: "filesystem", folder: "volumes", attribute: filesystemLabel}
+}
+
+func vdisks() kind { return kind{what: "vdisk", folder: "vdisks", attribute: vdiskLabel} }
+
+// pool is a btrfs on one device. What is on it is read from it each time.
+type pool struct {
+	name     string
+	diskType workload.DeviceType
+	device   string
+	path     string
+	index    index
+	quota    btrfs.Quota
+	// failed is why it couldn't be opened; such a pool stays as it is until
+	// the next start.
+	failed error
+	// at tells the tests of each durable step.
+	at func(step string) error
+
+	// stale are quota groups that wait for the kernel's cleaner.
+	mu    sync.Mutex
+	stale []uint64
+}
+
+// open opens the pool's file system. Transient with the cause when the pool is
+// broken, also since a moment ago.
+func (p *pool) open() (*btrfs.FS, error) {
+	if p.failed != nil {
+		return nil, p.broken(p.failed)
+	}
+	f, err := btrfs.Open(p.path)
+	if err != nil {
+		return nil, p.broken(err)
+	}
+	return f, nil
+}
+
+// health says why the pool can't be written to; nil when it can.
+func (p *pool) health() error {
+	_, err := p.space()
+	return err
+}
+
+func (p *pool) space() (btrfs.Space, error) {
+	f, err := p.open()
+	if err != nil {
+		return btrfs.Space{}, err
+	}
+	defer f.Close()
+	space, err := f.Space()
+	if err == nil && space.ReadOnly {
+		err = p.broken(errors.New("it became read-only after an error; the kernel's log says which"))
+	}
+	return space, err
+}
+
+func (p *pool) broken(cause error) error {
+	return node.WithKind(node.Transient, errors.Wrapf(cause, "pool %s is broken", p.name))
+}
+
+func (p *pool) folder(k kind) string             { return filepath.Join(p.path, k.folder) }
+func (p *pool) place(k kind, name string) string { return filepath.Join(p.path, k.folder, name) }
+
+// labels reads the names and labels of all of a kind.
+func (p *pool) labels(k kind) (map[string]label, error) {
+	entries, err := os.ReadDir(p.folder(k))
+	if err != nil {
+		return nil, btrfs.Wrap(err, "cannot list the %ss of pool %s", k.what, p.name)
+	}
+	labels := make(map[string]label, len(entries))
+	for _, e := range entries {
+		l, found, err := getLabel(p.place(k, e.Name()), k.attribute, e.Name())
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			labels[e.Name()] = l
+		}
+	}
+	return labels, nil
+}
+
+// reserved is the sum of all sizes promised on the pool.
+func (p *pool) reserved() (uint64, error) {
+	var sum uint64
+	for _, k := range []kind{filesystems(), vdisks()} {
+		labels, err := p.labels(k)
+		if err != nil {
+			return 0, err
+		}
+		for _, l := range labels {
+			sum = addSizes(sum, l.Size)
+		}
+	}
+	return sum, nil
+}
+
+// status reads the pool for an operator.
+func (p *pool) status() (node.Pool, error) {
+	space, err := p.space()
+	if err != nil {
+		return node.Pool{}, err
+	}
+	reserved, err := p.reserved()
+	return node.Pool{
+		Name: p.name, Path: p.path, DiskType: p.diskType, Devices: []string{p.device},
+		Total: space.Total, Used: space.Used, Reserved: reserved,
+	}, err
+}

@@ -1,0 +1,127 @@
+package storage
+
+import (
+	"context"
+	stderrors "errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/pkg/errors"
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// probeSpan is how much of a disk's beginning and end must be zero for it to
+// count as empty: partition tables, LVM, RAID and all usual file systems put
+// something there.
+const probeSpan = mib
+
+// probe says what is on a disk, empty when nothing is. It only reads.
+func probe(ctx context.Context, disk string) (string, error) {
+	if err := checkUnused(disk); err != nil {
+		return "", err
+	}
+	found, err := signature(ctx, disk)
+	if err != nil || found != "" {
+		return found, err
+	}
+	return content(disk)
+}
+
+// checkUnused refuses what isn't a disk, or one that the system uses.
+func checkUnused(disk string) error {
+	info, err := os.Stat(disk)
+	if err != nil {
+		return node.WithKind(node.NotExist, errors.Wrap(err, "cannot use disk"))
+	}
+	if info.Mode()&os.ModeDevice == 0 || info.Mode()&os.ModeCharDevice != 0 {
+		return node.Errorf(node.Invalid, "cannot use disk %s: it isn't a block device", disk)
+	}
+	// The kernel gives this to one alone: not while it is mounted, swapped to,
+	// or part of a RAID.
+	f, err := os.OpenFile(disk, os.O_RDONLY|unix.O_EXCL, 0)
+	if err != nil {
+		return node.WithKind(node.Busy, errors.Wrap(err, "cannot use disk"))
+	}
+	return errors.Wrap(f.Close(), "cannot use disk")
+}
+
+// signature asks blkid for a partition table or a file system.
+func signature(ctx context.Context, disk string) (string, error) {
+	out, err := command(ctx, "blkid", "-p", "-o", "export", disk)
+	var exit *exec.ExitError
+	if stderrors.As(err, &exit) {
+		switch exit.ExitCode() {
+		case 2:
+			return "", nil
+		case 8:
+			return "several file systems at once", nil
+		}
+	}
+	if err != nil {
+		return "", errors.Wrapf(err, "cannot look at disk %s", disk)
+	}
+	values := map[string]string{}
+	for line := range strings.Lines(out) {
+		if key, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
+			values[key] = value
+		}
+	}
+	switch {
+	case values["TYPE"] != "" && values["LABEL"] != "":
+		return values["TYPE"] + " with label " + values["LABEL"], nil
+	case values["TYPE"] != "":
+		return values["TYPE"], nil
+	case values["PTTYPE"] != "":
+		return "a partition table (" + values["PTTYPE"] + ")", nil
+	}
+	return "something that blkid knows", nil
+}
+
+// content looks for anything but zeros at both ends of the disk.
+func content(disk string) (string, error) {
+	f, err := os.Open(disk)
+	if err != nil {
+		return "", errors.Wrap(err, "cannot look at disk")
+	}
+	defer f.Close()
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return "", errors.Wrap(err, "cannot look at disk")
+	}
+	for _, at := range []int64{0, max(0, size-int64(probeSpan))} {
+		b := make([]byte, min(size, int64(probeSpan)))
+		if _, err := f.ReadAt(b, at); err != nil {
+			return "", node.WithKind(node.Transient, errors.Wrap(err, "cannot look at disk"))
+		}
+		if strings.Trim(string(b), "\x00") != "" {
+			return "data of unknown form", nil
+		}
+	}
+	return "", nil
+}
+
+// diskType asks the kernel whether the disk turns.
+func diskType(disk string) (workload.DeviceType, error) {
+	dir, err := filepath.EvalSymlinks(filepath.Join("/sys/class/block", filepath.Base(disk)))
+	if err != nil {
+		return "", errors.Wrap(err, "cannot find the type of a disk")
+	}
+	// A partition has its queue in the folder of its disk, which is above it.
+	for _, d := range []string{dir, filepath.Dir(dir)} {
+		text, err := os.ReadFile(filepath.Join(d, "queue", "rotational"))
+		if err != nil {
+			continue
+		}
+		if strings.TrimSpace(string(text)) == "0" {
+			return workload.SSD, nil
+		}
+		return workload.HDD, nil
+	}
+	return "", node.Errorf(node.Refused, "cannot find the type of disk %s: the kernel doesn't say; write SSD:%s or HDD:%s", disk, disk, disk)
+}

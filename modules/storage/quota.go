@@ -1,0 +1,160 @@
+package storage
+
+import (
+	stderrors "errors"
+	"math"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/modules/storage/btrfs"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// familyLevel is the level of the quota group that a simple quota limits. With
+// simple quotas a subvolume made inside another joins the groups above it, so
+// who nests subvolumes in a volume, which needs no privilege, stays below the
+// volume's limit. With qgroups there is no such rule and the limit is on the
+// subvolume's own group.
+const familyLevel = 1
+
+// ensureQuota turns on quotas and returns the kind in force. A pool keeps the
+// kind it has. One with file systems on it that lost its quotas gets qgroups,
+// which count what is there already.
+func ensureQuota(f *btrfs.FS, want QuotaKind, occupied bool) (btrfs.Quota, error) {
+	state, err := f.Quota()
+	if err != nil {
+		return "", err
+	}
+	if state.Kind == btrfs.NoQuota {
+		if err := enableQuota(f, want, occupied); err != nil {
+			return "", err
+		}
+		if state, err = f.Quota(); err != nil {
+			return "", err
+		}
+	}
+	if state.Kind == btrfs.Qgroup && state.Inconsistent && !state.Rescanning {
+		err = f.Rescan()
+	}
+	return state.Kind, err
+}
+
+func enableQuota(f *btrfs.FS, want QuotaKind, occupied bool) error {
+	if want == QgroupQuota || want == AnyQuota && occupied {
+		return f.EnableQuota(btrfs.Qgroup)
+	}
+	err := f.EnableQuota(btrfs.Simple)
+	unknown := stderrors.Is(err, unix.EINVAL) || stderrors.Is(err, unix.ENOTTY) || stderrors.Is(err, unix.EOPNOTSUPP)
+	if want == AnyQuota && unknown {
+		return f.EnableQuota(btrfs.Qgroup)
+	}
+	return err
+}
+
+// group is the quota group that limits the subvolume of that ID.
+func (p *pool) group(id uint64) uint64 {
+	if p.quota == btrfs.Simple {
+		return btrfs.GroupID(familyLevel, id)
+	}
+	return id
+}
+
+// limit gives the subvolume of that ID its size.
+func (p *pool) limit(f *btrfs.FS, id, size uint64) error {
+	group := p.group(id)
+	if group != id {
+		if err := f.CreateGroup(group); err != nil {
+			return err
+		}
+		if err := f.Join(id, group); err != nil {
+			return err
+		}
+	}
+	return f.Limit(group, size)
+}
+
+// unlimit takes the limit away: a full group can't even be destroyed.
+func (p *pool) unlimit(f *btrfs.FS, id uint64) error {
+	err := f.Limit(p.group(id), math.MaxUint64)
+	if stderrors.Is(err, node.NotExist) {
+		return nil
+	}
+	return err
+}
+
+// used is how many bytes are in the subvolume of that ID, and those nested in it.
+func (p *pool) used(f *btrfs.FS, id uint64) (uint64, error) {
+	g, err := f.ReadGroup(p.group(id))
+	return g.Used, err
+}
+
+// ensureLimits gives each file system the limit its label says, if it has another.
+func (p *pool) ensureLimits(f *btrfs.FS, volumes map[string]label) error {
+	groups, err := f.Groups()
+	if err != nil {
+		return err
+	}
+	for name, l := range volumes {
+		id, err := btrfs.SubvolumeID(p.place(filesystems(), name))
+		if err != nil {
+			return err
+		}
+		if g := groups[p.group(id)]; g != nil && g.Max == l.Size {
+			continue
+		}
+		if err := p.limit(f, id, l.Size); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweepGroups removes the quota groups of subvolumes that are gone.
+func (p *pool) sweepGroups(f *btrfs.FS) error {
+	groups, err := f.Groups()
+	if err != nil {
+		return err
+	}
+	alive, err := f.Subvolumes()
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stale = nil
+	for id := range groups {
+		if number := btrfs.GroupNumber(id); number >= 256 && !alive[number] {
+			p.stale = append(p.stale, id)
+		}
+	}
+	p.removeStale(f)
+	return nil
+}
+
+// retire notes the groups of a destroyed subvolume, and removes those of
+// earlier ones which the kernel's cleaner has done with. It doesn't wait: the
+// cleaner takes up to a commit interval.
+func (p *pool) retire(f *btrfs.FS, id uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.removeStale(f)
+	p.stale = append(p.stale, id)
+	if g := p.group(id); g != id {
+		p.stale = append(p.stale, g)
+	}
+}
+
+// maxSweep bounds the work that one removal does for others.
+const maxSweep = 64
+
+func (p *pool) removeStale(f *btrfs.FS) {
+	todo := p.stale
+	p.stale = nil
+	for i, id := range todo {
+		// Busy means that the cleaner hasn't come by; later then. Whatever else
+		// is wrong with a group of nothing harms nobody.
+		if i >= maxSweep || stderrors.Is(f.RemoveGroup(id), node.Busy) {
+			p.stale = append(p.stale, id)
+		}
+	}
+}

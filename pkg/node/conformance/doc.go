@@ -1,0 +1,8 @@
+// Package conformance holds the suites that every implementation of a contract
+// must pass. A suite speaks to it through what the contract's stub looks like,
+// methods with a context first, so that the same suite runs through the real
+// stub on a bus.
+//
+// Each suite has "twice", "remove what isn't there" and "after a restart".
+// Suites need what the implementations need: root, and a real disk.
+package conformance

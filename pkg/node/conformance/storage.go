@@ -1,0 +1,81 @@
+package conformance
+
+import (
+	"context"
+	"testing"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// StorageClient is what the stub of node.Storage looks like.
+type StorageClient interface {
+	CreateFilesystem(ctx context.Context, spec node.FilesystemSpec) (node.Filesystem, error)
+	ReleaseFilesystem(ctx context.Context, name string) error
+	InspectFilesystem(ctx context.Context, name string) (node.Filesystem, error)
+	ListFilesystems(ctx context.Context) ([]node.Filesystem, error)
+	Status(ctx context.Context) (node.StorageStatus, error)
+	Monitor(ctx context.Context) (<-chan node.PoolUse, error)
+}
+
+// StorageSubject is a storage module that was just made: empty, with one pool
+// of 500 MiB to 4 GiB, all of one type.
+type StorageSubject struct {
+	Client StorageClient
+	// Offers is the type of the pool, Lacks the other one.
+	Offers workload.DeviceType
+	Lacks  workload.DeviceType
+	// Restart ends the module as kill -9 does, starts it anew on the same
+	// state, and returns the new client.
+	Restart func(t *testing.T) StorageClient
+}
+
+// StorageSuite is what every node.Storage must pass. Each part gets a subject
+// of its own from open.
+func StorageSuite(t *testing.T, open func(t *testing.T) StorageSubject) {
+	parts := []struct {
+		name string
+		run  func(t *testing.T, s StorageSubject)
+	}{
+		{"create", storageCreate},
+		{"twice", storageTwice},
+		{"differs", storageDiffers},
+		{"remove", storageRemove},
+		{"remove what isn't there", storageRemoveNothing},
+		{"after a restart", storageRestart},
+		{"bad names", storageBadNames},
+		{"bad specs", storageBadSpecs},
+		{"size is enforced", storageLimit},
+		{"a full one can be removed", storageRemoveFull},
+		{"no space", storageNoSpace},
+		{"at the same time", storageConcurrent},
+		{"monitor", storageMonitor},
+	}
+	for _, part := range parts {
+		t.Run(part.name, func(t *testing.T) { part.run(t, open(t)) })
+	}
+}
+
+func (s StorageSubject) spec(name string, size uint64) node.FilesystemSpec {
+	return node.FilesystemSpec{Name: name, Size: size, DiskType: s.Offers}
+}
+
+// create makes a file system that must succeed.
+func (s StorageSubject) create(t *testing.T, name string, size uint64) node.Filesystem {
+	t.Helper()
+	f, err := s.Client.CreateFilesystem(t.Context(), s.spec(name, size))
+	must(t, err)
+	return f
+}
+
+// names are those of all file systems.
+func (s StorageSubject) names(t *testing.T) []string {
+	t.Helper()
+	list, err := s.Client.ListFilesystems(t.Context())
+	must(t, err)
+	names := []string{}
+	for _, f := range list {
+		names = append(names, f.Name)
+	}
+	return names
+}

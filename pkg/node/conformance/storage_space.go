@@ -1,0 +1,128 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+func storageLimit(t *testing.T, s StorageSubject) {
+	f := s.create(t, "7-1", 64*mib)
+	other := s.create(t, "7-2", 64*mib)
+	written, err := fill(filepath.Join(f.Path, "data"), 80*mib)
+	if !errors.Is(err, unix.EDQUOT) {
+		t.Fatalf("after %d bytes the error is %v, want %v", written, err, unix.EDQUOT)
+	}
+	if written < 60*mib || written > 64*mib {
+		t.Errorf("%d bytes could be written to one of %d", written, 64*mib)
+	}
+	if _, err := fill(filepath.Join(other.Path, "data"), 40*mib); err != nil {
+		t.Errorf("the other one can't be written: %v", err)
+	}
+	seen, err := s.Client.InspectFilesystem(t.Context(), "7-2")
+	must(t, err)
+	if seen.Used < 40*mib || seen.Used > 42*mib {
+		t.Errorf("after 40 MiB were written its use is %d bytes", seen.Used)
+	}
+}
+
+func storageRemoveFull(t *testing.T, s StorageSubject) {
+	f := s.create(t, "7-1", 16*mib)
+	if _, err := fill(filepath.Join(f.Path, "data"), 32*mib); !errors.Is(err, unix.EDQUOT) {
+		t.Fatalf("filling gives %v", err)
+	}
+	must(t, s.Client.ReleaseFilesystem(t.Context(), "7-1"))
+	if names := s.names(t); len(names) != 0 {
+		t.Errorf("there are %v", names)
+	}
+}
+
+func storageNoSpace(t *testing.T, s StorageSubject) {
+	for _, size := range []uint64{most, most - 1, 1 << 63, 8 << 40} {
+		_, err := s.Client.CreateFilesystem(t.Context(), s.spec("7-1", size))
+		wantKind(t, err, node.NoSpace)
+		wantText(t, err, "7-1", "needs", "free", string(s.Offers))
+	}
+	const size = 100
+	made := 0
+	for ; made < 100; made++ {
+		_, err := s.Client.CreateFilesystem(t.Context(), s.spec("8-"+strconv.Itoa(made), size*mib))
+		if err != nil {
+			wantKind(t, err, node.NoSpace)
+			wantText(t, err, "needs 100 MiB", "free are ")
+			break
+		}
+	}
+	status, err := s.Client.Status(t.Context())
+	must(t, err)
+	p := status.Pools[0]
+	if p.Reserved != uint64(made)*size*mib || p.Reserved > p.Total || p.Total-p.Reserved > 400*mib {
+		t.Errorf("%d of 100 MiB fit, reserved are %d of %d", made, p.Reserved, p.Total)
+	}
+	if made == 0 {
+		t.Fatal("none fits")
+	}
+	if len(s.names(t)) != made {
+		t.Errorf("there are %v, want %d", s.names(t), made)
+	}
+	must(t, s.Client.ReleaseFilesystem(t.Context(), "8-0"))
+	s.create(t, "9-1", size*mib)
+}
+
+func storageConcurrent(t *testing.T, s StorageSubject) {
+	const callers = 8
+	var group sync.WaitGroup
+	errs := make([]error, callers)
+	for i := range callers {
+		group.Go(func() {
+			// Half of them want the same, the others one of their own.
+			name := "7-0"
+			if i%2 == 1 {
+				name = "7-" + strconv.Itoa(i)
+			}
+			_, errs[i] = s.Client.CreateFilesystem(t.Context(), s.spec(name, 16*mib))
+		})
+	}
+	group.Wait()
+	must(t, errors.Join(errs...))
+	if names := s.names(t); len(names) != callers/2+1 {
+		t.Errorf("there are %v", names)
+	}
+	for i := range callers {
+		group.Go(func() { errs[i] = s.Client.ReleaseFilesystem(t.Context(), "7-0") })
+	}
+	group.Wait()
+	removed := 0
+	for _, err := range errs {
+		if err == nil {
+			removed++
+			continue
+		}
+		wantKind(t, err, node.NotExist)
+	}
+	if removed != 1 {
+		t.Errorf("%d callers removed it, want one", removed)
+	}
+}
+
+func storageMonitor(t *testing.T, s StorageSubject) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	uses, err := s.Client.Monitor(ctx)
+	must(t, err)
+	s.create(t, "7-1", 64*mib)
+	for receive(t, uses).Reserved != 64*mib {
+	}
+	must(t, s.Client.ReleaseFilesystem(t.Context(), "7-1"))
+	for receive(t, uses).Reserved != 0 {
+	}
+	cancel()
+	wantClosed(t, uses)
+}
