@@ -1,0 +1,116 @@
+package bus
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+const (
+	// brokerWrite is how long a client may take to read an answer or event.
+	brokerWrite = 5 * time.Second
+	// maxBrokerStreams is how many channels one connection may subscribe to.
+	maxBrokerStreams = 1024
+)
+
+// brokerClient is one connection. Commands are read and run in two goroutines,
+// so that a client that hangs up ends what it waits for.
+type brokerClient struct {
+	broker *Broker
+	conn   net.Conn
+	ctx    context.Context
+	cancel context.CancelFunc
+	// streams are the channels it reads; only the running goroutine looks.
+	streams map[string]*brokerStream
+
+	writing sync.Mutex
+	reading sync.WaitGroup
+}
+
+type brokerStream struct {
+	stop context.CancelFunc
+	done chan struct{}
+}
+
+func newBrokerClient(b *Broker, conn net.Conn) *brokerClient {
+	c := &brokerClient{broker: b, conn: conn, streams: map[string]*brokerStream{}}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	return c
+}
+
+func (c *brokerClient) hangUp() {
+	c.cancel()
+	_ = c.conn.Close()
+}
+
+func (c *brokerClient) serve() {
+	defer func() {
+		// Nothing that a client sends may take the node down.
+		if p := recover(); p != nil {
+			c.broker.options.Log.Error().Str("step", "bus").Interface("panic", p).Bytes("stack", debug.Stack()).Msg("the broker panicked")
+		}
+		c.hangUp()
+		for _, s := range c.streams {
+			<-s.done
+		}
+		c.reading.Wait()
+	}()
+	commands := make(chan [][]byte)
+	c.reading.Go(func() {
+		defer close(commands)
+		defer c.cancel()
+		c.read(commands)
+	})
+	for words := range commands {
+		if !c.write(c.run(words)) {
+			return
+		}
+	}
+}
+
+func (c *brokerClient) read(commands chan<- [][]byte) {
+	r := bufio.NewReaderSize(c.conn, maxWord)
+	for {
+		words, err := readCommand(r)
+		if err != nil {
+			if _, isNet := err.(net.Error); !isNet && c.ctx.Err() == nil {
+				c.write(appendError(nil, "ERR", "%s", oneLine(err)))
+			}
+			return
+		}
+		select {
+		case commands <- words:
+		case <-c.ctx.Done():
+			return
+		}
+	}
+}
+
+// oneLine keeps an error's text from breaking the protocol.
+func oneLine(err error) string {
+	text := []byte(err.Error())
+	for i, b := range text {
+		if b < ' ' {
+			text[i] = ' '
+		}
+	}
+	return string(text)
+}
+
+// write reports whether the client has taken answer.
+func (c *brokerClient) write(answer []byte) bool {
+	if len(answer) == 0 {
+		return c.ctx.Err() == nil
+	}
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	_ = c.conn.SetWriteDeadline(time.Now().Add(brokerWrite))
+	if _, err := c.conn.Write(answer); err != nil {
+		c.hangUp()
+		return false
+	}
+	return true
+}

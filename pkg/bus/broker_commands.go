@@ -1,0 +1,192 @@
+package bus
+
+import (
+	"context"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// run answers one command. What isn't needed to call and to read streams is
+// refused.
+func (c *brokerClient) run(words [][]byte) []byte {
+	if len(words) == 0 {
+		return appendError(nil, "ERR", "empty command")
+	}
+	name, args := strings.ToUpper(string(words[0])), words[1:]
+	switch name {
+	case "RPUSH":
+		return c.rpush(args)
+	case "BLPOP":
+		return c.blpop(args)
+	case "SUBSCRIBE":
+		return c.subscribe(args)
+	case "UNSUBSCRIBE":
+		return c.unsubscribe(args)
+	case "EXPIRE":
+		// The bus has its own idea of how long a queue lives.
+		return appendInt(nil, 1)
+	case "PUBLISH", "LPUSH", "LPOP", "RPOP", "BRPOP", "PSUBSCRIBE", "DEL", "KEYS", "MONITOR":
+		return appendError(nil, "NOPERM", "%s is not allowed here: this broker only takes calls and hands out streams", name)
+	default:
+		return c.housekeeping(name, args)
+	}
+}
+
+// housekeeping answers what clients send around their calls.
+func (c *brokerClient) housekeeping(name string, args [][]byte) []byte {
+	switch {
+	case name == "PING" && len(c.streams) > 0:
+		return appendBulk(appendBulk(appendArray(nil, 2), []byte("pong")), nil)
+	case name == "PING":
+		return []byte("+PONG\r\n")
+	case name == "ECHO" && len(args) == 1:
+		return appendBulk(nil, args[0])
+	case name == "PUNSUBSCRIBE":
+		return appendInt(append(appendBulk(appendArray(nil, 3), []byte("punsubscribe")), respNull...), len(c.streams))
+	case name == "SELECT" && len(args) == 1 && string(args[0]) == "0":
+		return []byte(respOK)
+	case name == "CLIENT" && len(args) > 1 && strings.HasPrefix(strings.ToUpper(string(args[0])), "SET"):
+		return []byte(respOK)
+	case name == "COMMAND":
+		return appendArray(nil, 0)
+	case name == "HELLO":
+		return appendError(nil, "NOPROTO", "only version 2 of the protocol is spoken here")
+	case name == "AUTH":
+		return appendError(nil, "ERR", "no password is set: whoever can open the socket may use it")
+	case name == "QUIT":
+		c.write([]byte(respOK))
+		c.hangUp()
+		return nil
+	}
+	return appendError(nil, "ERR", "unknown command or wrong arguments")
+}
+
+// rpush takes requests for objects that are served.
+func (c *brokerClient) rpush(args [][]byte) []byte {
+	if len(args) != 2 {
+		return appendError(nil, "ERR", "RPUSH takes an object's queue and one request")
+	}
+	key := string(args[0])
+	if !c.broker.bus.serves(key) {
+		return appendError(nil, "NOPERM", "no object is served on that queue")
+	}
+	if _, err := c.broker.bus.push(c.ctx, key, args[1], queueTTL); err != nil {
+		return appendError(nil, "ERR", "%s", oneLine(err))
+	}
+	return appendInt(nil, 1)
+}
+
+// blpop hands out replies: a request of somebody else can't be taken.
+func (c *brokerClient) blpop(args [][]byte) []byte {
+	if len(args) < 2 || len(args) > 9 {
+		return appendError(nil, "ERR", "BLPOP takes 1 to 8 reply keys and a timeout")
+	}
+	seconds, err := strconv.ParseFloat(string(args[len(args)-1]), 64)
+	if err != nil || math.IsNaN(seconds) || seconds < 0 || seconds > 3600 {
+		return appendError(nil, "ERR", "timeout must be 0 to 3600 seconds")
+	}
+	if seconds == 0 {
+		seconds = 3600
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, time.Duration(seconds*float64(time.Second)))
+	defer cancel()
+	keys := make([]string, 0, len(args)-1)
+	for _, key := range args[:len(args)-1] {
+		if checkReplyKey(string(key)) != nil {
+			return appendError(nil, "NOPERM", "only reply keys, which are UUIDs, can be popped")
+		}
+		keys = append(keys, string(key))
+	}
+	return c.waitReply(ctx, keys)
+}
+
+func (c *brokerClient) waitReply(ctx context.Context, keys []string) []byte {
+	got, w, err := c.broker.bus.take(keys)
+	if w != nil {
+		got, err = c.broker.bus.await(ctx, w)
+	}
+	switch {
+	case err == nil:
+		return appendBulk(appendBulk(appendArray(nil, 2), []byte(got.key)), got.frame)
+	case ctx.Err() != nil:
+		return []byte(respNullArray)
+	}
+	return appendError(nil, "ERR", "%s", oneLine(err))
+}
+
+func (c *brokerClient) subscribe(args [][]byte) []byte {
+	if len(args) == 0 {
+		return appendError(nil, "ERR", "SUBSCRIBE takes channels")
+	}
+	for _, arg := range args {
+		channel := string(arg)
+		if len(channel) > maxWord {
+			return appendError(nil, "ERR", "a channel's name has at most %d bytes", maxWord)
+		}
+		if c.streams[channel] == nil {
+			if len(c.streams) >= maxBrokerStreams {
+				return appendError(nil, "ERR", "at most %d channels are allowed", maxBrokerStreams)
+			}
+			if err := c.start(channel); err != nil {
+				return appendError(nil, "ERR", "%s", oneLine(err))
+			}
+			continue
+		}
+		c.write(confirmation("subscribe", channel, len(c.streams)))
+	}
+	return nil
+}
+
+// start forwards a channel. The confirmation goes out before the first event.
+func (c *brokerClient) start(channel string) error {
+	ctx, stop := context.WithCancel(c.ctx)
+	events, err := c.broker.bus.subscribe(ctx, channel)
+	if err != nil {
+		stop()
+		return err
+	}
+	s := &brokerStream{stop: stop, done: make(chan struct{})}
+	c.streams[channel] = s
+	c.write(confirmation("subscribe", channel, len(c.streams)))
+	go func() {
+		defer close(s.done)
+		for event := range events {
+			message := appendBulk(appendBulk(appendArray(nil, 3), []byte("message")), []byte(channel))
+			if !c.write(appendBulk(message, event)) {
+				return
+			}
+		}
+	}()
+	return nil
+}
+
+func (c *brokerClient) unsubscribe(args [][]byte) []byte {
+	channels := make([]string, 0, len(args))
+	for _, arg := range args {
+		channels = append(channels, string(arg))
+	}
+	if len(args) == 0 {
+		for channel := range c.streams {
+			channels = append(channels, channel)
+		}
+	}
+	if len(channels) == 0 {
+		return appendInt(append(appendBulk(appendArray(nil, 3), []byte("unsubscribe")), respNull...), 0)
+	}
+	var answer []byte
+	for _, channel := range channels {
+		if s := c.streams[channel]; s != nil {
+			s.stop()
+			<-s.done
+			delete(c.streams, channel)
+		}
+		answer = append(answer, confirmation("unsubscribe", channel, len(c.streams))...)
+	}
+	return answer
+}
+
+func confirmation(kind, channel string, n int) []byte {
+	return appendInt(appendBulk(appendBulk(appendArray(nil, 3), []byte(kind)), []byte(channel)), n)
+}

@@ -1,0 +1,131 @@
+package bus
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/pkg/errors"
+	"golang.org/x/sys/unix"
+)
+
+// maxSocketPath leaves room in the kernel's 107 bytes for the private folder
+// that the socket is made in.
+const maxSocketPath = 90
+
+// socket is a listening unix socket and the lock that keeps a second process
+// from taking its place.
+type socket struct {
+	listener net.Listener
+	path     string
+	self     os.FileInfo
+	lock     *os.File
+}
+
+func listenSocket(path string) (_ *socket, err error) {
+	if len(path) > maxSocketPath {
+		return nil, node.Errorf(node.Invalid, "cannot listen on %s: a socket's path has at most %d bytes", path, maxSocketPath)
+	}
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, errors.Wrapf(err, "cannot listen on %s", path)
+	}
+	s := &socket{path: path}
+	if s.lock, err = lockSocket(path); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = s.lock.Close()
+		}
+	}()
+	if err := checkStale(path); err != nil {
+		return nil, err
+	}
+	// A socket has its mode only after it was made. In a folder that nobody
+	// else can enter it isn't reachable before; the move also replaces a stale
+	// socket in one step.
+	private, err := os.MkdirTemp(dir, ".bus")
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot listen on %s", path)
+	}
+	defer func() { _ = os.RemoveAll(private) }()
+	if s.listener, err = bindSocket(filepath.Join(private, "s"), path); err != nil {
+		return nil, err
+	}
+	if s.self, err = os.Lstat(path); err != nil {
+		_ = s.listener.Close()
+		return nil, errors.Wrapf(err, "cannot listen on %s", path)
+	}
+	return s, nil
+}
+
+func bindSocket(at, path string) (net.Listener, error) {
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: at, Net: "unix"})
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot listen on %s", path)
+	}
+	l.SetUnlinkOnClose(false)
+	if err = os.Chmod(at, 0o600); err == nil {
+		err = os.Rename(at, path)
+	}
+	if err != nil {
+		_ = l.Close()
+		return nil, errors.Wrapf(err, "cannot listen on %s", path)
+	}
+	return l, nil
+}
+
+// lockSocket holds path for this process. The lock ends with the process,
+// however that ends; its file stays.
+func lockSocket(path string) (*os.File, error) {
+	f, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot lock the socket %s", path)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, node.Errorf(node.Refused, "cannot listen on %s: another process serves it", path)
+		}
+		return nil, errors.Wrapf(err, "cannot lock the socket %s", path)
+	}
+	return f, nil
+}
+
+// checkStale accepts that path is free, or a socket that nobody serves.
+func checkStale(path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return errors.Wrapf(err, "cannot listen on %s", path)
+	}
+	if info.Mode().Type() != os.ModeSocket {
+		return node.Errorf(node.Exist, "cannot listen on %s: there is a %s, not a socket, and it isn't touched", path, info.Mode())
+	}
+	conn, err := net.DialTimeout("unix", path, time.Second)
+	if err == nil {
+		_ = conn.Close()
+		return node.Errorf(node.Refused, "cannot listen on %s: another process serves it", path)
+	}
+	if !errors.Is(err, unix.ECONNREFUSED) && !errors.Is(err, unix.ENOENT) {
+		return node.Errorf(node.Refused, "cannot listen on %s: it may be served: %w", path, err)
+	}
+	return nil
+}
+
+// close removes the socket unless another has taken its place.
+func (s *socket) close() error {
+	err := s.listener.Close()
+	if now, lerr := os.Lstat(s.path); lerr == nil && os.SameFile(now, s.self) {
+		if rerr := os.Remove(s.path); err == nil {
+			err = rerr
+		}
+	}
+	_ = s.lock.Close()
+	return err
+}

@@ -1,0 +1,179 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"regexp"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/threefoldtech/zbus"
+)
+
+// object is an implementation seen through its contract: nothing beside the
+// contract's methods can be called.
+type object struct {
+	methods map[string]method
+	streams map[string]reflect.Value
+}
+
+// method is a call of a contract.
+type method struct {
+	fn       reflect.Value
+	in       []reflect.Type
+	variadic bool
+	// results are what it returns beside the error, failure is the error's
+	// position or -1.
+	results []int
+	failure int
+}
+
+// versionForm is what an object's version may be; empty is allowed too.
+var versionForm = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9.-]{0,31}$`)
+
+// Register serves implementation as an object of the server's module. C is the
+// contract, an interface; only its methods can be called. Those of the form
+// func(context.Context) <-chan T are streams. Register before Run.
+func Register[C any](s *Server, id zbus.ObjectID, implementation C) error {
+	contract := reflect.ValueOf(&implementation).Elem()
+	if contract.Kind() != reflect.Interface {
+		return node.Errorf(node.Invalid, "cannot register %s: its contract %s is not an interface", id, contract.Type())
+	}
+	if contract.IsNil() {
+		return node.Errorf(node.Invalid, "cannot register %s: its implementation is nil", id)
+	}
+	if !moduleForm.MatchString(id.Name) {
+		return node.Errorf(node.Invalid, "cannot register %q: a name has letters, digits, - and _", id)
+	}
+	if id.Version != "" && !versionForm.MatchString(string(id.Version)) {
+		return node.Errorf(node.Invalid, "cannot register %q: a version has letters, digits, dots and -", id)
+	}
+	o, err := newObject(contract)
+	if err != nil {
+		return node.Errorf(node.Invalid, "cannot register %s: %w", id, err)
+	}
+	return s.register(id, o)
+}
+
+func newObject(contract reflect.Value) (*object, error) {
+	o := &object{methods: map[string]method{}, streams: map[string]reflect.Value{}}
+	t := contract.Type()
+	for i := range t.NumMethod() {
+		name, fn := t.Method(i).Name, contract.Method(i)
+		if isStream(fn.Type()) {
+			o.streams[name] = fn
+			continue
+		}
+		m, err := newMethod(fn)
+		if err != nil {
+			return nil, fmt.Errorf("method %s: %w", name, err)
+		}
+		o.methods[name] = m
+	}
+	if len(o.methods)+len(o.streams) == 0 {
+		return nil, fmt.Errorf("%s has no methods", t)
+	}
+	return o, nil
+}
+
+func isStream(t reflect.Type) bool {
+	return t.NumIn() == 1 && t.In(0) == reflect.TypeFor[context.Context]() &&
+		t.NumOut() == 1 && t.Out(0).Kind() == reflect.Chan && t.Out(0).ChanDir() != reflect.SendDir
+}
+
+func newMethod(fn reflect.Value) (method, error) {
+	t := fn.Type()
+	m := method{fn: fn, variadic: t.IsVariadic(), failure: -1}
+	for i := range t.NumIn() {
+		in := t.In(i)
+		if !travels(in) {
+			return m, fmt.Errorf("an argument of type %s can't travel", in)
+		}
+		m.in = append(m.in, in)
+	}
+	for i := range t.NumOut() {
+		switch out := t.Out(i); {
+		case out == reflect.TypeFor[error]() && i == t.NumOut()-1:
+			m.failure = i
+		case !travels(out):
+			return m, fmt.Errorf("a result of type %s can't travel", out)
+		default:
+			m.results = append(m.results, i)
+		}
+	}
+	return m, nil
+}
+
+func travels(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Chan, reflect.Func, reflect.UnsafePointer, reflect.Interface, reflect.Complex64, reflect.Complex128:
+		return false
+	}
+	return true
+}
+
+// arguments decodes what a request brought, one value a parameter.
+func (m method) arguments(inputs [][]byte) ([]reflect.Value, error) {
+	fixed := len(m.in)
+	if m.variadic {
+		fixed--
+	}
+	if len(inputs) < fixed || (!m.variadic && len(inputs) > fixed) {
+		return nil, fmt.Errorf("it takes %d arguments, %d came", fixed, len(inputs))
+	}
+	values := make([]reflect.Value, 0, len(inputs))
+	for i, input := range inputs {
+		t := m.in[min(i, len(m.in)-1)]
+		if m.variadic && i >= fixed {
+			t = t.Elem()
+		}
+		v := reflect.New(t)
+		if err := decode(input, v.Interface()); err != nil {
+			return nil, fmt.Errorf("argument %d must be %s: %w", i, t, err)
+		}
+		values = append(values, v.Elem())
+	}
+	return values, nil
+}
+
+// call runs the method and encodes its results; failure is its own error.
+func (m method) call(args []reflect.Value) (data []byte, failure, err error) {
+	values := m.fn.Call(args)
+	if m.failure >= 0 && !values[m.failure].IsNil() {
+		failure = values[m.failure].Interface().(error)
+	}
+	switch len(m.results) {
+	case 0:
+		return nil, failure, nil
+	case 1:
+		data, err = encode(values[m.results[0]].Interface())
+	default:
+		all := make([]any, 0, len(m.results))
+		for _, i := range m.results {
+			all = append(all, values[i].Interface())
+		}
+		data, err = encode(all)
+	}
+	return data, failure, err
+}
+
+// nothing is the zero values of the results, encoded. It goes along with an
+// error because the bare library's stubs decode results before they look at it.
+func (m method) nothing() []byte {
+	all := make([]any, 0, len(m.results))
+	for _, i := range m.results {
+		all = append(all, reflect.Zero(m.fn.Type().Out(i)).Interface())
+	}
+	var v any = all
+	switch len(all) {
+	case 0:
+		return nil
+	case 1:
+		v = all[0]
+	}
+	data, err := encode(v)
+	if err != nil {
+		return nil
+	}
+	return data
+}

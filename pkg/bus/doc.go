@@ -1,0 +1,56 @@
+// Package bus is zbus made safe: calls between modules, and streams of events.
+//
+// It speaks the wire of github.com/threefoldtech/zbus v1.0 and uses its types,
+// so that stubs made by zbusc take a *Client, and programs built on the bare
+// library can call a Server and read its streams. What travels in addition (a
+// request's deadline, an error's kind) are map keys that the bare library
+// ignores. Why it isn't the library's own client and server is told in
+// docs/adr/0002-bus.md.
+//
+// Frames are carried by a Bus. There are two, and everything above them is the
+// same code:
+//
+//   - InProcess, for a node in one process. Arguments and results are encoded
+//     all the same, so nothing is shared between caller and called. A Broker
+//     lets other processes of the machine call the same objects, and read the
+//     same streams, on a unix socket.
+//   - Redis, for modules in processes of their own.
+//
+// A node in one process:
+//
+//	opts := bus.Options{Log: log}
+//	b := bus.NewInProcess()
+//	defer b.Close()
+//	server, err := bus.NewServer(b, node.StorageModule, opts)
+//	err = bus.Register[node.Storage](server, bus.Object(node.StorageObject, node.StorageVersion), storage)
+//	broker, err := bus.ListenBroker(b, "unix:///run/croft/bus.sock", opts)
+//	go server.Run(ctx)
+//	go broker.Run(ctx)
+//	client := bus.NewClient(b, opts)
+//	defer client.Close()
+//	storage := stubs.NewStorageStub(client)
+//
+// A module in a process of its own differs in one line:
+//
+//	b, err := bus.Connect(ctx, "redis://:password@127.0.0.1:6379", opts)
+//
+// A program that only calls needs no more than bus.Dial(ctx, url, opts); url is
+// that of redis or of the broker's socket.
+//
+// # Calls
+//
+// Every call has a deadline (Options.Timeout when its context brings none) and
+// ends within milliseconds of it, or of its context's end, whatever the other
+// side does. Every failure is an error with a node.Kind: the method's own; or
+// node.Transient when the request wasn't sent; or node.Unknown when it was sent
+// and no answer came, so that it may or may not have happened. Between peers
+// of this package a request that waited past its deadline isn't run.
+//
+// # Streams
+//
+// A reader that is slow loses the oldest events and keeps the newest. A reader
+// that comes later gets the next event, not the last. A stream ends when its
+// context does, at once; a connection that drops is made again, and
+// Options.OnResume and the log say so. Events that can't be decoded are
+// skipped and counted.
+package bus

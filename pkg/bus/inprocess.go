@@ -1,0 +1,199 @@
+package bus
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/threefoldtech/zbus"
+)
+
+// The bounds of an in-process bus's queues. A push beyond them fails.
+const (
+	maxQueues     = 4096
+	maxQueued     = 1024
+	maxQueueBytes = 64 << 20
+	maxWaiting    = 4096
+)
+
+// InProcess is a bus inside this process. Its queues are bounded and forget
+// what nobody takes in time.
+type InProcess struct {
+	mu      sync.Mutex
+	queues  map[string]*queue
+	waiting map[string][]*waiter
+	waiters int
+	feeds   feeds
+	served  map[string]bool
+	bytes   int
+	sweep   time.Time
+	closed  bool
+	count   streamCounters
+}
+
+type queue struct {
+	frames  [][]byte
+	expires time.Time
+}
+
+// waiter is a puller that found its queues empty.
+type waiter struct {
+	keys []string
+	came chan item
+}
+
+// item is a frame and the queue that it came in.
+type item struct {
+	key   string
+	frame []byte
+}
+
+// NewInProcess makes a bus inside this process.
+func NewInProcess() *InProcess {
+	return &InProcess{
+		queues: map[string]*queue{}, waiting: map[string][]*waiter{},
+		feeds: feeds{}, served: map[string]bool{},
+	}
+}
+
+// Close implements Bus.
+func (b *InProcess) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	b.queues, b.bytes = map[string]*queue{}, 0
+	for _, ws := range b.waiting {
+		for _, w := range ws {
+			b.forget(w)
+			close(w.came)
+		}
+	}
+	b.feeds.closeAll()
+	return nil
+}
+
+func (b *InProcess) counters() *streamCounters { return &b.count }
+
+func errClosed() error {
+	return node.Errorf(node.Transient, "cannot use the bus: it is closed")
+}
+
+func (b *InProcess) push(_ context.Context, key string, frame []byte, ttl time.Duration) (bool, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return false, errClosed()
+	}
+	if ws := b.waiting[key]; len(ws) > 0 {
+		w := ws[0]
+		b.forget(w)
+		w.came <- item{key, frame}
+		return true, nil
+	}
+	now := time.Now()
+	b.expire(now)
+	q, err := b.room(key, len(frame), now)
+	if err != nil {
+		return false, err
+	}
+	q.frames = append(q.frames, frame)
+	q.expires = now.Add(ttl)
+	b.bytes += len(frame)
+	return true, nil
+}
+
+// room finds or makes the queue for a frame of size bytes.
+func (b *InProcess) room(key string, size int, now time.Time) (*queue, error) {
+	if b.bytes+size > maxQueueBytes {
+		return nil, node.Errorf(node.Transient, "cannot queue %d bytes for %s: the bus holds %d of %d", size, key, b.bytes, maxQueueBytes)
+	}
+	q := b.live(key, now)
+	if q == nil {
+		if len(b.queues) >= maxQueues {
+			return nil, node.Errorf(node.Transient, "cannot make a queue for %s: there are %d already", key, maxQueues)
+		}
+		q = &queue{}
+		b.queues[key] = q
+	}
+	if len(q.frames) >= maxQueued {
+		return nil, node.Errorf(node.Transient, "cannot queue for %s: %d frames wait already", key, maxQueued)
+	}
+	return q, nil
+}
+
+// live is the queue of key unless it has expired.
+func (b *InProcess) live(key string, now time.Time) *queue {
+	q := b.queues[key]
+	if q != nil && now.After(q.expires) {
+		b.drop(key, q)
+		return nil
+	}
+	return q
+}
+
+func (b *InProcess) drop(key string, q *queue) {
+	for _, frame := range q.frames {
+		b.bytes -= len(frame)
+	}
+	delete(b.queues, key)
+}
+
+// expire drops every queue whose time is over, at most once a second.
+func (b *InProcess) expire(now time.Time) {
+	if now.Before(b.sweep) {
+		return
+	}
+	b.sweep = now.Add(time.Second)
+	for key, q := range b.queues {
+		if now.After(q.expires) {
+			b.drop(key, q)
+		}
+	}
+}
+
+func (b *InProcess) serve(keys ...string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, key := range keys {
+		b.served[key] = true
+	}
+}
+
+// serves reports whether a server of this bus has answered key.
+func (b *InProcess) serves(key string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.served[key]
+}
+
+func (b *InProcess) publish(_ context.Context, channel string, frame []byte) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return errClosed()
+	}
+	b.feeds.deliver(channel, frame, &b.count)
+	return nil
+}
+
+func (b *InProcess) subscribe(ctx context.Context, channel string) (<-chan zbus.Event, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, node.Errorf(node.Transient, "cannot subscribe to %s: %w", channel, err)
+	}
+	f := newFeed(&b.count)
+	b.mu.Lock()
+	if b.closed {
+		b.mu.Unlock()
+		return nil, errClosed()
+	}
+	b.feeds.add(channel, f)
+	b.mu.Unlock()
+	f.endWith(ctx, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.feeds.remove(channel, f)
+		f.close()
+	})
+	return f.events, nil
+}

@@ -1,0 +1,114 @@
+package bus
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// memoryPuller takes frames off queues of an InProcess. Which queue it looks
+// at first goes round, so that a busy one doesn't starve the others.
+type memoryPuller struct {
+	bus   *InProcess
+	keys  []string
+	first int
+}
+
+func (b *InProcess) pull(keys ...string) puller {
+	return &memoryPuller{bus: b, keys: keys}
+}
+
+func (p *memoryPuller) close() {}
+
+func (p *memoryPuller) next(ctx context.Context) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	p.first = (p.first + 1) % len(p.keys)
+	keys := slices.Concat(p.keys[p.first:], p.keys[:p.first])
+	got, w, err := p.bus.take(keys)
+	if w != nil {
+		got, err = p.bus.await(ctx, w)
+	}
+	return got.frame, err
+}
+
+// await waits for what take found none of.
+func (b *InProcess) await(ctx context.Context, w *waiter) (item, error) {
+	select {
+	case got, ok := <-w.came:
+		if !ok {
+			return item{}, errClosed()
+		}
+		return got, nil
+	case <-ctx.Done():
+	}
+	// A frame may have come between.
+	b.abandon(w)
+	select {
+	case got, ok := <-w.came:
+		if ok {
+			return got, nil
+		}
+	default:
+	}
+	return item{}, ctx.Err()
+}
+
+// take returns the first frame of the keys' queues, or else a waiter for one.
+func (b *InProcess) take(keys []string) (item, *waiter, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return item{}, nil, errClosed()
+	}
+	now := time.Now()
+	for _, key := range keys {
+		q := b.live(key, now)
+		if q == nil {
+			continue
+		}
+		frame := q.frames[0]
+		q.frames[0] = nil
+		q.frames = q.frames[1:]
+		b.bytes -= len(frame)
+		if len(q.frames) == 0 {
+			delete(b.queues, key)
+		}
+		return item{key, frame}, nil, nil
+	}
+	if b.waiters >= maxWaiting {
+		return item{}, nil, node.Errorf(node.Transient, "cannot wait for a frame: %d wait already", maxWaiting)
+	}
+	w := &waiter{keys: keys, came: make(chan item, 1)}
+	b.waiters++
+	for _, key := range keys {
+		b.waiting[key] = append(b.waiting[key], w)
+	}
+	return item{}, w, nil
+}
+
+func (b *InProcess) abandon(w *waiter) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.forget(w)
+}
+
+// forget takes w off all lists; doing so twice changes nothing. The bus is locked.
+func (b *InProcess) forget(w *waiter) {
+	if w.keys == nil {
+		return
+	}
+	for _, key := range w.keys {
+		rest := slices.DeleteFunc(b.waiting[key], func(other *waiter) bool { return other == w })
+		if len(rest) == 0 {
+			delete(b.waiting, key)
+			continue
+		}
+		b.waiting[key] = rest
+	}
+	w.keys = nil
+	b.waiters--
+}

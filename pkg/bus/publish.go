@@ -1,0 +1,100 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"runtime/debug"
+	"sync"
+
+	"github.com/threefoldtech/zbus"
+)
+
+// startStreams publishes what the objects' streams yield, until ctx ends.
+func (s *Server) startStreams(ctx context.Context, running *sync.WaitGroup) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, o := range s.objects {
+		for name, fn := range o.streams {
+			running.Go(func() { s.keepStream(ctx, id, name, fn) })
+		}
+	}
+}
+
+// keepStream starts a stream again, with growing pauses, when it ends by itself.
+func (s *Server) keepStream(ctx context.Context, id zbus.ObjectID, name string, fn reflect.Value) {
+	channel := channelName(s.module, id, name)
+	retry := newBackoff()
+	for {
+		came, err := s.runStream(ctx, channel, fn)
+		if ctx.Err() != nil {
+			return
+		}
+		if came {
+			retry.reset()
+		}
+		if retry.first() {
+			s.options.Log.Warn().Str("step", "bus").Str("stream", channel).Err(err).Msg("a stream ended by itself, starting it again")
+		}
+		if pause(ctx, retry.next()) != nil {
+			return
+		}
+	}
+}
+
+// runStream publishes until the stream or ctx ends; came tells whether there was an event.
+func (s *Server) runStream(ctx context.Context, channel string, fn reflect.Value) (came bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			s.panicked.Add(1)
+			s.options.Log.Error().Str("step", "bus").Str("stream", channel).Interface("panic", p).
+				Bytes("stack", debug.Stack()).Msg("a stream panicked")
+			err = fmt.Errorf("it panicked")
+		}
+	}()
+	events := fn.Call([]reflect.Value{reflect.ValueOf(ctx)})[0]
+	if events.IsNil() {
+		return false, fmt.Errorf("its channel is nil")
+	}
+	// An implementation that doesn't close its channel mustn't hold the server.
+	cases := []reflect.SelectCase{
+		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ctx.Done())},
+		{Dir: reflect.SelectRecv, Chan: events},
+	}
+	outage := newBackoff()
+	for {
+		chosen, event, ok := reflect.Select(cases)
+		if chosen == 0 || ctx.Err() != nil {
+			return came, nil
+		}
+		if !ok {
+			return came, fmt.Errorf("its channel was closed")
+		}
+		came = true
+		s.publish(ctx, channel, event.Interface(), outage)
+	}
+}
+
+// publish sends one event. One that can't be sent is lost: the next has newer
+// news. An outage is logged once.
+func (s *Server) publish(ctx context.Context, channel string, event any, outage *backoff) {
+	frame, err := encode(event)
+	if err == nil {
+		ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+		defer cancel()
+		err = s.bus.publish(ctx, channel, frame)
+	}
+	if err == nil {
+		outage.reset()
+		return
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	s.lost.Add(1)
+	if outage.first() {
+		s.options.Log.Warn().Str("step", "bus").Str("stream", channel).Err(err).Msg("an event can't be published")
+	}
+}

@@ -1,0 +1,217 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	dialTimeout    = 5 * time.Second
+	commandTimeout = 5 * time.Second
+	// maxLinks is how many commands run at once, maxIdle how many connections
+	// are kept for the next.
+	maxLinks = 16
+	maxIdle  = 8
+	// replyRoom is what a reply may take beside a frame: keys, lengths, and
+	// what is read ahead.
+	replyRoom = 64 << 10
+)
+
+// link is a connection to redis that can be given up at any moment.
+type link struct {
+	redis.ConnWithTimeout
+	net *boundedConn
+	// forget takes it off the list of what Close closes.
+	forget func()
+}
+
+// boundedConn reads no more between two calls of arm than a reply may have,
+// and counts what it wrote.
+type boundedConn struct {
+	net.Conn
+	room    int
+	written int
+}
+
+func (c *boundedConn) arm() { c.room, c.written = MaxFrame+replyRoom, 0 }
+
+func (c *boundedConn) Read(p []byte) (int, error) {
+	if c.room <= 0 {
+		return 0, fmt.Errorf("cannot read a reply of more than %d bytes", MaxFrame+replyRoom)
+	}
+	n, err := c.Conn.Read(p[:min(len(p), c.room)])
+	c.room -= n
+	return n, err
+}
+
+func (c *boundedConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	c.written += n
+	return n, err
+}
+
+// abort wakes whoever reads or writes; the link can't be used any more.
+func (l *link) abort() { _ = l.net.Conn.Close() }
+
+func (l *link) drop() {
+	_ = l.Close()
+	l.forget()
+}
+
+// do runs work, which uses the link, and gives the link up when ctx ends.
+func (l *link) do(ctx context.Context, work func() error) error {
+	l.net.arm()
+	stop := context.AfterFunc(ctx, l.abort)
+	err := work()
+	if stop() {
+		return err
+	}
+	if err == nil {
+		// It was in time, but the link is gone.
+		return nil
+	}
+	return errors.Join(ctx.Err(), err)
+}
+
+// usable reports whether the other side still holds an idle link open, without
+// waiting. What is found closed here costs a new connection; found out later it
+// would leave a call's outcome unknown.
+func (l *link) usable() bool {
+	sc, ok := l.net.Conn.(syscall.Conn)
+	if !ok || l.Err() != nil {
+		return false
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return false
+	}
+	quiet := false
+	err = raw.Read(func(fd uintptr) bool {
+		var b [1]byte
+		_, _, err := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		quiet = errors.Is(err, unix.EAGAIN)
+		return true
+	})
+	return err == nil && quiet
+}
+
+// links makes connections, keeps idle ones, and knows all.
+type links struct {
+	endpoint endpoint
+	slots    chan struct{}
+
+	mu     sync.Mutex
+	idle   []*link
+	all    map[*link]struct{}
+	closed bool
+}
+
+func newLinks(e endpoint) *links {
+	return &links{endpoint: e, slots: make(chan struct{}, maxLinks), all: map[*link]struct{}{}}
+}
+
+func (p *links) dial(ctx context.Context) (*link, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	l := &link{}
+	var dialer net.Dialer
+	conn, err := redis.DialContext(ctx, p.endpoint.network, p.endpoint.address,
+		redis.DialContextFunc(func(ctx context.Context, network, address string) (net.Conn, error) {
+			c, err := dialer.DialContext(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			l.net = &boundedConn{Conn: c}
+			l.net.arm()
+			return l.net, nil
+		}),
+		redis.DialReadTimeout(commandTimeout), redis.DialWriteTimeout(commandTimeout),
+		redis.DialUsername(p.endpoint.username), redis.DialPassword(p.endpoint.password),
+		redis.DialDatabase(p.endpoint.db))
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect to %s: %w", p.endpoint.shown, err)
+	}
+	l.ConnWithTimeout = conn.(redis.ConnWithTimeout)
+	l.forget = func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.all, l)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		_ = conn.Close()
+		return nil, errClosed()
+	}
+	p.all[l] = struct{}{}
+	return l, nil
+}
+
+// use runs work on a link of its own, an idle one if there is one.
+func (p *links) use(ctx context.Context, work func(l *link) error) error {
+	select {
+	case p.slots <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("cannot get a connection, %d are in use: %w", maxLinks, ctx.Err())
+	}
+	defer func() { <-p.slots }()
+	l, err := p.get(ctx)
+	if err != nil {
+		return err
+	}
+	err = l.do(ctx, func() error { return work(l) })
+	p.put(l)
+	return err
+}
+
+func (p *links) get(ctx context.Context) (*link, error) {
+	for {
+		p.mu.Lock()
+		n := len(p.idle)
+		if p.closed || n == 0 {
+			p.mu.Unlock()
+			return p.dial(ctx)
+		}
+		l := p.idle[n-1]
+		p.idle = p.idle[:n-1]
+		p.mu.Unlock()
+		if l.usable() {
+			return l, nil
+		}
+		l.drop()
+	}
+}
+
+func (p *links) put(l *link) {
+	p.mu.Lock()
+	keep := !p.closed && len(p.idle) < maxIdle && l.Err() == nil
+	if keep {
+		p.idle = append(p.idle, l)
+	}
+	p.mu.Unlock()
+	if !keep {
+		l.drop()
+	}
+}
+
+func (p *links) close() {
+	p.mu.Lock()
+	p.closed = true
+	p.idle = nil
+	all := make([]*link, 0, len(p.all))
+	for l := range p.all {
+		all = append(all, l)
+	}
+	p.mu.Unlock()
+	for _, l := range all {
+		l.drop()
+	}
+}

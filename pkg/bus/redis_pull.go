@@ -1,0 +1,144 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+const (
+	// pullTimeout is how long redis blocks; it answers then at the latest, or
+	// is taken for dead.
+	pullTimeout = 10 * time.Second
+	pullGrace   = 5 * time.Second
+	// unblockTimeout is how long a puller that is told to stop waits for redis
+	// to agree, so that no frame is lost in between.
+	unblockTimeout = 400 * time.Millisecond
+)
+
+// redisPuller blocks on a connection of its own. The queue it looks at first
+// goes round, so that a busy one doesn't starve the others.
+type redisPuller struct {
+	bus   *Redis
+	keys  []string
+	first int
+	link  *link
+	// id is the connection's in redis, 0 when it won't tell.
+	id int64
+}
+
+func (b *Redis) pull(keys ...string) puller {
+	return &redisPuller{bus: b, keys: keys}
+}
+
+func (p *redisPuller) close() {
+	if p.link != nil {
+		p.link.drop()
+		p.link = nil
+	}
+}
+
+func (p *redisPuller) next(ctx context.Context) ([]byte, error) {
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := p.connect(ctx); err != nil {
+			return nil, err
+		}
+		frame, err := p.block(ctx)
+		if err != nil {
+			p.close()
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			return nil, err
+		}
+		if frame != nil {
+			return frame, nil
+		}
+	}
+}
+
+func (p *redisPuller) connect(ctx context.Context) error {
+	if p.link != nil {
+		return nil
+	}
+	l, err := p.bus.links.dial(ctx)
+	if err != nil {
+		return err
+	}
+	err = l.do(ctx, func() error {
+		p.id, err = redis.Int64(l.Do("CLIENT", "ID"))
+		return err
+	})
+	var said redis.Error
+	if err != nil && !errors.As(err, &said) {
+		l.drop()
+		return err
+	}
+	p.link = l
+	return nil
+}
+
+// block waits for one frame; nil without an error when none came.
+func (p *redisPuller) block(ctx context.Context) ([]byte, error) {
+	p.first = (p.first + 1) % len(p.keys)
+	args := redis.Args{}.AddFlat(slices.Concat(p.keys[p.first:], p.keys[:p.first])).Add(int(pullTimeout / time.Second))
+
+	var unblocking sync.WaitGroup
+	unblocking.Add(1)
+	done := make(chan struct{})
+	link := p.link
+	stop := context.AfterFunc(ctx, func() {
+		defer unblocking.Done()
+		p.unblock(link, done)
+	})
+	link.net.arm()
+	reply, err := redis.ByteSlices(link.DoWithTimeout(pullTimeout+pullGrace, "BLPOP", args...))
+	close(done)
+	if !stop() {
+		unblocking.Wait()
+	}
+	switch {
+	case errors.Is(err, redis.ErrNil):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case len(reply) != 2:
+		return nil, errors.New("cannot read what redis popped")
+	}
+	return reply[1], nil
+}
+
+// unblock asks redis to end the wait of blocked, until done is closed. A link cut
+// in the middle of a pop would lose what was popped, so that is the last resort.
+func (p *redisPuller) unblock(blocked *link, done <-chan struct{}) {
+	ctx, cancel := context.WithTimeout(context.Background(), unblockTimeout)
+	defer cancel()
+	for p.id != 0 && ctx.Err() == nil {
+		err := p.bus.links.use(ctx, func(l *link) error {
+			_, err := l.Do("CLIENT", "UNBLOCK", p.id)
+			return err
+		})
+		if err != nil {
+			break
+		}
+		timer := time.NewTimer(10 * time.Millisecond)
+		select {
+		case <-done:
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+	}
+	select {
+	case <-done:
+	default:
+		blocked.abort()
+	}
+}

@@ -1,0 +1,149 @@
+package bus
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/rs/zerolog"
+)
+
+// run keeps a session until ctx ends.
+func (s *subscriptions) run(ctx context.Context) {
+	retry := newBackoff()
+	for {
+		stood, err := s.keep(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if stood {
+			retry.reset()
+		}
+		if retry.first() {
+			s.log().Warn().Str("step", "bus").Err(err).Msg("the streams were cut off, trying again")
+		}
+		if pause(ctx, retry.next()) != nil {
+			return
+		}
+	}
+}
+
+func (s *subscriptions) log() *zerolog.Logger { return &s.bus.options.Log }
+
+// keep makes one connection and delivers what comes; stood tells whether a
+// subscription was confirmed on it.
+func (s *subscriptions) keep(ctx context.Context) (stood bool, err error) {
+	l, err := s.bus.links.dial(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer l.drop()
+	stop := context.AfterFunc(ctx, l.abort)
+	defer stop()
+	now := &session{link: l, asked: map[string]bool{}, pending: map[string]int{}}
+	if !s.enter(ctx, now) {
+		return false, ctx.Err()
+	}
+	defer s.leave(now)
+	s.sync()
+
+	var pinging sync.WaitGroup
+	defer pinging.Wait()
+	pings, cancel := context.WithCancel(ctx)
+	defer cancel()
+	pinging.Go(func() { s.ping(pings, now) })
+
+	for {
+		l.net.arm()
+		switch m := (redis.PubSubConn{Conn: l}).ReceiveWithTimeout(pingEvery + pingGrace).(type) {
+		case error:
+			return stood, m
+		case redis.Message:
+			s.mu.Lock()
+			s.feeds.deliver(m.Channel, m.Data, &s.bus.count)
+			s.mu.Unlock()
+		case redis.Subscription:
+			if m.Kind == "subscribe" {
+				stood = true
+				s.confirm(now, m.Channel)
+			}
+		}
+	}
+}
+
+// enter makes now the session, unless ctx has ended: its place may be another's then.
+func (s *subscriptions) enter(ctx context.Context, now *session) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ctx.Err() != nil {
+		return false
+	}
+	s.session = now
+	return true
+}
+
+// leave notes since when the channels are down.
+func (s *subscriptions) leave(now *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.session != now {
+		return
+	}
+	s.session = nil
+	for channel := range s.feeds {
+		if _, already := s.down[channel]; !already && now.asked[channel] && now.pending[channel] == 0 {
+			s.down[channel] = time.Now()
+		}
+		// Who subscribes meanwhile waits for the next session.
+		if standing(s.confirmed[channel]) {
+			s.confirmed[channel] = make(chan struct{})
+		}
+	}
+}
+
+func standing(confirmed chan struct{}) bool {
+	select {
+	case <-confirmed:
+		return true
+	default:
+		return false
+	}
+}
+
+// confirm lets the readers of a channel go ahead.
+func (s *subscriptions) confirm(now *session, channel string) {
+	s.mu.Lock()
+	now.pending[channel]--
+	if s.session != now || now.pending[channel] > 0 || len(s.feeds[channel]) == 0 {
+		s.mu.Unlock()
+		return
+	}
+	if !standing(s.confirmed[channel]) {
+		close(s.confirmed[channel])
+	}
+	since, was := s.down[channel]
+	delete(s.down, channel)
+	s.mu.Unlock()
+	if !was {
+		return
+	}
+	down := time.Since(since)
+	s.bus.count.resumed.Add(1)
+	s.log().Warn().Str("step", "bus").Str("stream", channel).Dur("down", down).Msg("a stream goes on, events are lost")
+	if s.bus.options.OnResume != nil {
+		s.bus.options.OnResume(channel, down)
+	}
+}
+
+func (s *subscriptions) ping(ctx context.Context, now *session) {
+	for pause(ctx, pingEvery) == nil {
+		s.writing.Lock()
+		err := now.send("PING", nil)
+		s.writing.Unlock()
+		if err != nil {
+			now.link.abort()
+			return
+		}
+	}
+}

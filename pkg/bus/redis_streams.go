@@ -1,0 +1,169 @@
+package bus
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/gomodule/redigo/redis"
+	"github.com/threefoldtech/zbus"
+)
+
+const (
+	// subscribeTimeout is how long a stream may take to stand.
+	subscribeTimeout = 5 * time.Second
+	// pingEvery keeps a quiet stream's connection honest: one that doesn't
+	// answer within pingGrace more is taken for dead.
+	pingEvery = 10 * time.Second
+	pingGrace = 5 * time.Second
+)
+
+// subscriptions are all streams of a Redis, on one connection, which lives as
+// long as there is a reader. What readers want is in feeds; a session is
+// brought to it by sync.
+type subscriptions struct {
+	bus *Redis
+
+	mu      sync.Mutex
+	feeds   feeds
+	session *session
+	// confirmed is closed when a channel's subscription stands.
+	confirmed map[string]chan struct{}
+	// down is since when a channel that stood doesn't.
+	down   map[string]time.Time
+	stop   context.CancelFunc
+	ended  sync.WaitGroup
+	closed bool
+
+	// writing keeps the order of commands that of the decisions for them.
+	writing sync.Mutex
+}
+
+// session is one connection's subscriptions.
+type session struct {
+	link *link
+	// asked are the channels subscribed to, pending the answers still to come.
+	asked   map[string]bool
+	pending map[string]int
+}
+
+func newSubscriptions(b *Redis) *subscriptions {
+	return &subscriptions{bus: b, feeds: feeds{}, confirmed: map[string]chan struct{}{}, down: map[string]time.Time{}}
+}
+
+func (s *subscriptions) subscribe(ctx context.Context, channel string) (<-chan zbus.Event, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, node.Errorf(node.Transient, "cannot subscribe to %s: %w", channel, err)
+	}
+	f := newFeed(&s.bus.count)
+	confirmed, err := s.add(channel, f)
+	if err != nil {
+		return nil, err
+	}
+	s.sync()
+	timer := time.NewTimer(subscribeTimeout)
+	defer timer.Stop()
+	select {
+	case <-confirmed:
+	case <-ctx.Done():
+		s.remove(channel, f)
+		return nil, node.Errorf(node.Transient, "cannot subscribe to %s: %w", channel, ctx.Err())
+	case <-timer.C:
+		s.remove(channel, f)
+		return nil, node.Errorf(node.Transient, "cannot subscribe to %s: no answer in %s", channel, subscribeTimeout)
+	}
+	f.endWith(ctx, func() { s.remove(channel, f) })
+	return f.events, nil
+}
+
+func (s *subscriptions) add(channel string, f *feed) (<-chan struct{}, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errClosed()
+	}
+	if s.feeds.add(channel, f) || s.confirmed[channel] == nil {
+		s.confirmed[channel] = make(chan struct{})
+	}
+	if s.stop == nil {
+		ctx, stop := context.WithCancel(context.Background())
+		s.stop = stop
+		s.ended.Go(func() { s.run(ctx) })
+	}
+	return s.confirmed[channel], nil
+}
+
+// remove ends a reader at once; redis learns of it after.
+func (s *subscriptions) remove(channel string, f *feed) {
+	s.mu.Lock()
+	f.close()
+	if s.feeds.remove(channel, f) {
+		delete(s.confirmed, channel)
+		delete(s.down, channel)
+	}
+	if len(s.feeds) == 0 && s.stop != nil {
+		s.stop()
+		s.stop, s.session = nil, nil
+	}
+	s.mu.Unlock()
+	s.sync()
+}
+
+func (s *subscriptions) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.feeds.closeAll()
+	for channel, confirmed := range s.confirmed {
+		if !standing(confirmed) {
+			close(confirmed)
+		}
+		delete(s.confirmed, channel)
+	}
+	if s.stop != nil {
+		s.stop()
+		s.stop, s.session = nil, nil
+	}
+	s.mu.Unlock()
+	s.ended.Wait()
+}
+
+// sync subscribes to what readers want and to nothing else.
+func (s *subscriptions) sync() {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	s.mu.Lock()
+	now := s.session
+	if now == nil {
+		s.mu.Unlock()
+		return
+	}
+	var more, less redis.Args
+	for channel := range s.feeds {
+		if !now.asked[channel] {
+			more = more.Add(channel)
+			now.asked[channel] = true
+			now.pending[channel]++
+		}
+	}
+	for channel := range now.asked {
+		if len(s.feeds[channel]) == 0 {
+			less = less.Add(channel)
+			delete(now.asked, channel)
+		}
+	}
+	s.mu.Unlock()
+	if now.send("SUBSCRIBE", more) != nil || now.send("UNSUBSCRIBE", less) != nil {
+		now.link.abort()
+	}
+}
+
+func (n *session) send(command string, args redis.Args) error {
+	if len(args) == 0 && command != "PING" {
+		return nil
+	}
+	if err := n.link.Send(command, args...); err != nil {
+		return err
+	}
+	return n.link.Flush()
+}

@@ -1,0 +1,136 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// expect registers a call before it is sent, and starts reading replies with
+// the first one.
+func (c *Client) expect(id string) (<-chan *reply, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, node.Errorf(node.Transient, "cannot call: the client is closed")
+	}
+	if c.stop == nil {
+		ctx, stop := context.WithCancel(context.Background())
+		c.stop, c.done = stop, make(chan struct{})
+		go c.readReplies(ctx)
+	}
+	answer := make(chan *reply, 1)
+	c.waiting[id] = answer
+	return answer, nil
+}
+
+func (c *Client) forget(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.waiting, id)
+}
+
+// readReplies hands each reply to the call with its ID, until ctx ends.
+func (c *Client) readReplies(ctx context.Context) {
+	defer close(c.done)
+	defer c.endCalls()
+	p := c.bus.pull(c.replies)
+	defer p.close()
+	retry := newBackoff()
+	for ctx.Err() == nil {
+		frame, err := p.next(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				return
+			}
+			if retry.first() {
+				c.options.Log.Warn().Str("step", "bus").Err(err).Msg("replies can't be read, trying again")
+			}
+			if pause(ctx, retry.next()) != nil {
+				return
+			}
+			continue
+		}
+		retry.reset()
+		c.deliver(frame)
+	}
+}
+
+func (c *Client) deliver(frame []byte) {
+	rep := &reply{}
+	if err := decode(frame, rep); err != nil {
+		c.unreadable.Add(1)
+		c.options.Log.Warn().Str("step", "bus").Err(err).Msg("a reply can't be read")
+		id := replyID(frame)
+		if id == "" {
+			return
+		}
+		text := "cannot read the reply: " + err.Error()
+		rep = &reply{ID: id, Error: &text, Kind: string(node.Unknown)}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	answer, ok := c.waiting[rep.ID]
+	if !ok {
+		c.stray.Add(1)
+		return
+	}
+	delete(c.waiting, rep.ID)
+	answer <- rep
+}
+
+// replyID is the ID of a reply of which the rest can't be decoded, so that its
+// call needn't wait for its deadline.
+func replyID(frame []byte) string {
+	const start = "\xa2ID\xd9\x24"
+	if len(frame) < 1+len(start)+36 || string(frame[1:1+len(start)]) != start {
+		return ""
+	}
+	id := string(frame[1+len(start) : 1+len(start)+36])
+	if checkReplyKey(id) != nil {
+		return ""
+	}
+	return id
+}
+
+// endCalls fails every call that still waits.
+func (c *Client) endCalls() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, answer := range c.waiting {
+		close(answer)
+		delete(c.waiting, id)
+	}
+}
+
+// backoff spaces attempts at something that fails, with jitter.
+type backoff struct {
+	wait   time.Duration
+	failed bool
+}
+
+func newBackoff() *backoff { return &backoff{} }
+
+// first reports whether this is the first failure in a row, which is logged.
+func (b *backoff) first() bool {
+	was := b.failed
+	b.failed = true
+	return !was
+}
+
+// next is 10 ms at first and doubles up to 2 s, half of it by chance.
+func (b *backoff) next() time.Duration {
+	b.failed = true
+	b.wait = min(max(2*b.wait, 10*time.Millisecond), 2*time.Second)
+	return b.wait/2 + rand.N(b.wait/2+1)
+}
+
+func (b *backoff) reset() { *b = backoff{} }
+
+// ended reports whether err says no more than that a context is over.
+func ended(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
