@@ -15,7 +15,7 @@ import (
 // Poller asks an explorer for a node's changes after a cursor. It waits at the
 // explorer until there is one, or answers an empty page after a while.
 type Poller interface {
-	PollPage(ctx context.Context, nodeID string, after explorer.Cursor) (explorer.Page, error)
+	PollPage(ctx context.Context, nodeID string, after explorer.Cursor, wait time.Duration) (explorer.Page, error)
 }
 
 // Cursors keeps the cursor over a restart. Set returns once it is durable.
@@ -30,6 +30,8 @@ type ChangesConfig struct {
 	NodeID  string
 	Poller  Poller
 	Cursors Cursors
+	// Wait is how long an explorer that has nothing new may hold a poll (0: 50 s).
+	Wait time.Duration
 	// Backoff is between polls that failed; the zero value means PollBackoff.
 	Backoff Backoff
 	// OnPoll hears of each answer: the explorer's clock and nil, or the zero
@@ -47,6 +49,8 @@ func (c ChangesConfig) Validate() error {
 		return errors.New("cannot poll: Poller is nil, it must be the explorer's client")
 	case c.Cursors == nil:
 		return errors.New("cannot poll: Cursors is nil, it must be where the cursor is kept")
+	case c.Wait < 0:
+		return errors.Errorf("cannot poll: Wait is %s, it must not be negative", c.Wait)
 	}
 	return nil
 }
@@ -63,6 +67,9 @@ type Changes struct {
 func NewChanges(c ChangesConfig) (*Changes, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
+	}
+	if c.Wait == 0 {
+		c.Wait = 50 * time.Second
 	}
 	if c.Backoff == (Backoff{}) {
 		c.Backoff = PollBackoff()
@@ -101,23 +108,37 @@ func (s *Changes) run(ctx context.Context, out chan<- Item) {
 	failures := 0
 	for ctx.Err() == nil {
 		cursor = s.applyReset(cursor)
+		before := cursor
 		next, moved, err := s.page(ctx, out, cursor)
 		if ctx.Err() != nil {
 			return
 		}
 		cursor = next
 		if err == nil && moved {
-			failures = 0
-			continue
+			if before.Epoch == cursor.Epoch {
+				failures = 0 // an explorer that changes its epoch all the time isn't well
+			}
+			if before.Epoch == cursor.Epoch || before.Epoch == "" {
+				continue
+			}
 		}
 		failures++
 		if err != nil {
 			s.Log.Warn().Err(err).Int("attempts", failures).Msg("cannot poll the explorer")
 		}
-		if !wait(ctx, s.Backoff.Delay(failures)) {
+		if !wait(ctx, max(s.Backoff.Delay(failures), retryAfter(err))) {
 			return
 		}
 	}
+}
+
+// retryAfter is how long the explorer asked to be left alone, within reason.
+func retryAfter(err error) time.Duration {
+	var answer *explorer.AnswerError
+	if !errors.As(err, &answer) {
+		return 0
+	}
+	return min(answer.RetryAfter, 5*time.Minute)
 }
 
 func (s *Changes) applyReset(cursor explorer.Cursor) explorer.Cursor {
@@ -134,7 +155,7 @@ func (s *Changes) applyReset(cursor explorer.Cursor) explorer.Cursor {
 // from, and whether going on at once makes sense.
 func (s *Changes) page(ctx context.Context, out chan<- Item, cursor explorer.Cursor) (explorer.Cursor, bool, error) {
 	start := time.Now()
-	page, err := s.Poller.PollPage(ctx, s.NodeID, cursor)
+	page, err := s.Poller.PollPage(ctx, s.NodeID, cursor, s.Wait)
 	if err == nil {
 		err = check(page)
 	}

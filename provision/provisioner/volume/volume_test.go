@@ -1,0 +1,162 @@
+package volume_test
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner"
+	"github.com/croft-edge/croft/provision/provisioner/volume"
+)
+
+var (
+	_ provisioner.Provisioner = (*volume.Provisioner)(nil)
+	_ provisioner.DataHolder  = (*volume.Provisioner)(nil)
+)
+
+// storage keeps file systems in memory, as the contract says.
+type storage struct {
+	have map[string]node.FilesystemSpec
+	fail error
+}
+
+func (s *storage) CreateFilesystem(_ context.Context, spec node.FilesystemSpec) (node.Filesystem, error) {
+	if s.fail != nil {
+		return node.Filesystem{}, s.fail
+	}
+	if old, ok := s.have[spec.Name]; ok && old != spec {
+		return node.Filesystem{}, node.Errorf(node.Exist, "one of that name has another size or type")
+	}
+	s.have[spec.Name] = spec
+	return node.Filesystem{Name: spec.Name, Size: spec.Size, DiskType: spec.DiskType}, nil
+}
+
+func (s *storage) ReleaseFilesystem(_ context.Context, name string) error {
+	if s.fail != nil {
+		return s.fail
+	}
+	if _, ok := s.have[name]; !ok {
+		return node.Errorf(node.NotExist, "there is none")
+	}
+	delete(s.have, name)
+	return nil
+}
+
+func (s *storage) ListFilesystems(context.Context) ([]node.Filesystem, error) {
+	var out []node.Filesystem
+	for name := range s.have {
+		out = append(out, node.Filesystem{Name: name})
+	}
+	return out, s.fail
+}
+
+func reservation(id, data string) *workload.Reservation {
+	return &workload.Reservation{ID: id, Type: workload.TypeVolume, Data: json.RawMessage(data)}
+}
+
+func TestProvisionMakesAVolumeOfItsSizeAndType(t *testing.T) {
+	s := &storage{have: map[string]node.FilesystemSpec{}}
+	p := volume.New(s)
+	for _, tt := range []struct {
+		id, data string
+		want     node.FilesystemSpec
+	}{
+		{"1-1", `{"size":1,"type":"SSD"}`, node.FilesystemSpec{Name: "1-1", Size: 1 << 30, DiskType: workload.SSD}},
+		{"2-1", `{"size":5,"type":"HDD"}`, node.FilesystemSpec{Name: "2-1", Size: 5 << 30, DiskType: workload.HDD}},
+	} {
+		for range 2 { // twice is the same as once
+			data, err := p.Provision(context.Background(), reservation(tt.id, tt.data))
+			if err != nil || string(data) != `{"volume_id":"`+tt.id+`"}` {
+				t.Fatalf("provision gives %s, %v", data, err)
+			}
+		}
+		if s.have[tt.id] != tt.want {
+			t.Fatalf("storage was asked for %+v, want %+v", s.have[tt.id], tt.want)
+		}
+	}
+	if len(s.have) != 2 {
+		t.Fatalf("%d volumes, want 2", len(s.have))
+	}
+}
+
+// The seed made 1 GiB of 17179869185 GiB.
+func TestSeedDefect20SizesDoNotWrapAround(t *testing.T) {
+	s := &storage{have: map[string]node.FilesystemSpec{}}
+	rapid.Check(t, func(t *rapid.T) {
+		size := rapid.OneOf(rapid.Just(uint64(17179869185)), rapid.Just(uint64(0)), rapid.Just(uint64(math.MaxUint64)),
+			rapid.Just(uint64(1)<<33), rapid.Uint64(), rapid.Uint64Range(1, 1<<20)).Draw(t, "size")
+		data, _ := json.Marshal(workload.Volume{Size: size, Type: workload.SSD})
+		clear(s.have)
+		_, err := volume.New(s).Provision(context.Background(), reservation("1-1", string(data)))
+		if size >= 1 && size <= math.MaxInt64>>30 {
+			if err != nil || s.have["1-1"].Size>>30 != size {
+				t.Fatalf("%d GiB gives %d bytes, %v", size, s.have["1-1"].Size, err)
+			}
+			return
+		}
+		if node.KindOf(err) != node.Invalid || len(s.have) != 0 {
+			t.Fatalf("%d GiB gives %v, want it refused as invalid", size, err)
+		}
+	})
+}
+
+func TestProvisionRefusesWhatItCannotRead(t *testing.T) {
+	for _, data := range []string{``, `null`, `[]`, `{"size":-1,"type":"SSD"}`, `{"size":1}`, `{"size":1,"type":"TAPE"}`, `{"type":"SSD"}`} {
+		s := &storage{have: map[string]node.FilesystemSpec{}}
+		_, err := volume.New(s).Provision(context.Background(), reservation("1-1", data))
+		if node.KindOf(err) != node.Invalid || len(s.have) != 0 {
+			t.Errorf("data %s gives %v, want it invalid and nothing made", data, err)
+		}
+	}
+}
+
+func TestErrorsKeepTheirKind(t *testing.T) {
+	for _, kind := range []node.Kind{node.NoSpace, node.Exist, node.Transient, node.Unknown, node.Busy} {
+		p := volume.New(&storage{have: map[string]node.FilesystemSpec{}, fail: node.Errorf(kind, "cannot")})
+		r := reservation("1-1", `{"size":1,"type":"SSD"}`)
+		if _, err := p.Provision(context.Background(), r); node.KindOf(err) != kind {
+			t.Errorf("provision makes %s of %s", node.KindOf(err), kind)
+		}
+		if err := p.Decommission(context.Background(), r); node.KindOf(err) != kind {
+			t.Errorf("decommission makes %s of %s", node.KindOf(err), kind)
+		}
+		if _, err := p.List(context.Background()); node.KindOf(err) != kind {
+			t.Errorf("list makes %s of %s", node.KindOf(err), kind)
+		}
+	}
+}
+
+func TestAnExistingVolumeOfAnotherSizeIsLeftAlone(t *testing.T) {
+	s := &storage{have: map[string]node.FilesystemSpec{"1-1": {Name: "1-1", Size: 7, DiskType: workload.HDD}}}
+	_, err := volume.New(s).Provision(context.Background(), reservation("1-1", `{"size":1,"type":"SSD"}`))
+	if node.KindOf(err) != node.Exist || s.have["1-1"].Size != 7 {
+		t.Fatalf("gives %v and leaves %+v", err, s.have["1-1"])
+	}
+}
+
+func TestDecommissionForgivesWhatIsGone(t *testing.T) {
+	s := &storage{have: map[string]node.FilesystemSpec{"1-1": {}, "2-1": {}}}
+	for range 2 {
+		if err := volume.New(s).Decommission(context.Background(), &workload.Reservation{ID: "1-1"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, other := s.have["2-1"]; !other || len(s.have) != 1 {
+		t.Fatalf("leaves %v, want 2-1 only", s.have)
+	}
+}
+
+func TestListNamesReservationsOnly(t *testing.T) {
+	s := &storage{have: map[string]node.FilesystemSpec{"1-1": {}, "20-3": {}, "01-1": {}, "log": {}, "zdb-1-1": {}, "": {}}}
+	ids, err := volume.New(s).List(context.Background())
+	slices.Sort(ids)
+	if err != nil || !slices.Equal(ids, []string{"1-1", "20-3"}) {
+		t.Fatalf("lists %v, %v", ids, err)
+	}
+}

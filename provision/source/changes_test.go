@@ -1,0 +1,285 @@
+package source_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/pkg/explorer"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/source"
+)
+
+func changes(t *testing.T, p source.Poller, c source.Cursors) *source.Changes {
+	t.Helper()
+	s, err := source.NewChanges(source.ChangesConfig{NodeID: "node", Poller: p, Cursors: c, Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestChangesMovesItsCursorOnlyAfterThePageIsHandled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.Background())
+		poller := &fakePoller{answers: []pageAnswer{page("e", 7, volume("1-1"), volume("2-1"))}}
+		cursor := &memoryCursor{}
+		items := changes(t, poller, cursor).Items(ctx)
+		first, second := <-items, <-items
+		synctest.Wait()
+		second.Finish(nil)
+		synctest.Wait()
+		if got, _ := cursor.Get(); got != (explorer.Cursor{}) {
+			t.Fatalf("cursor is %+v while %s isn't handled", got, first.Reservation.ID)
+		}
+		first.Finish(nil)
+		synctest.Wait()
+		if got, _ := cursor.Get(); got != (explorer.Cursor{Epoch: "e", Change: 7}) {
+			t.Fatalf("cursor is %+v, want e/7", got)
+		}
+		cancel()
+		if _, open := <-items; open {
+			t.Fatal("the channel yields after the end")
+		}
+	})
+}
+
+func TestChangesBringsThePageAgainThatCouldNotBeKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		both := []*workload.Reservation{volume("1-1"), volume("2-1")}
+		poller := &fakePoller{answers: []pageAnswer{page("e", 2, both...), page("e", 2, both...)}}
+		cursor := &memoryCursor{}
+		items := changes(t, poller, cursor).Items(ctx)
+		first := <-items
+		first.Finish(errors.New("disk full"))
+		(<-items).Finish(nil)
+		synctest.Wait()
+		if got, _ := cursor.Get(); got != (explorer.Cursor{}) {
+			t.Fatalf("cursor is %+v, want it unmoved", got)
+		}
+		if ids := take(items, 2, nil); !slices.Equal(ids, []string{"1-1", "2-1"}) {
+			t.Fatalf("second delivery is %v", ids)
+		}
+		synctest.Wait()
+		if got, _ := cursor.Get(); got.Change != 2 {
+			t.Fatalf("cursor is %+v, want 2", got)
+		}
+	})
+}
+
+func TestChangesOrdersAPage(t *testing.T) {
+	gone := func(r *workload.Reservation) *workload.Reservation {
+		r.Deletion = &workload.Deletion{Created: time.Unix(1, 0).UTC(), Signature: []byte("s")}
+		return r
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		poller := &fakePoller{answers: []pageAnswer{page("e", 9,
+			ofType("1-1", workload.TypeContainer), gone(ofType("2-1", workload.TypeVolume)), ofType("3-1", workload.TypeVolume),
+			ofType("4-1", "spaceship"), gone(ofType("5-1", workload.TypeContainer)), ofType("6-1", workload.TypeNetwork),
+			ofType("7-1", workload.TypeKubernetes), ofType("8-1", workload.TypeZDB), ofType("9-1", workload.TypeContainer))}}
+		ids := take(changes(t, poller, &memoryCursor{}).Items(ctx), 9, nil)
+		want := []string{"5-1", "2-1", "6-1", "8-1", "3-1", "1-1", "9-1", "7-1", "4-1"}
+		if !slices.Equal(ids, want) {
+			t.Fatalf("order is %v, want %v", ids, want)
+		}
+	})
+}
+
+func TestChangesCarriesOn(t *testing.T) {
+	bad := pageAnswer{page: explorer.Page{Epoch: "e", Head: 9, Next: 9, Reservations: []json.RawMessage{[]byte(`"x"`), []byte(`null`), []byte(`{"id":"3-1"}`)}}}
+	tests := map[string]struct {
+		answers []pageAnswer
+		start   explorer.Cursor
+		ids     []string
+		end     explorer.Cursor
+	}{
+		"after errors":                 {answers: []pageAnswer{{err: errors.New("away")}, {err: errors.New("away")}, page("e", 1, volume("1-1"))}, ids: []string{"1-1"}, end: explorer.Cursor{Epoch: "e", Change: 1}},
+		"after a page without epoch":   {answers: []pageAnswer{page("", 1, volume("9-9")), page("e", 1, volume("1-1"))}, ids: []string{"1-1"}, end: explorer.Cursor{Epoch: "e", Change: 1}},
+		"after next beyond head":       {answers: []pageAnswer{{page: explorer.Page{Epoch: "e", Head: 1, Next: 5}}, page("e", 1, volume("1-1"))}, ids: []string{"1-1"}, end: explorer.Cursor{Epoch: "e", Change: 1}},
+		"over documents that are none": {answers: []pageAnswer{bad}, ids: []string{"3-1"}, end: explorer.Cursor{Epoch: "e", Change: 9}},
+		"from its cursor":              {answers: []pageAnswer{page("e", 6, volume("6-1"))}, start: explorer.Cursor{Epoch: "e", Change: 5}, ids: []string{"6-1"}, end: explorer.Cursor{Epoch: "e", Change: 6}},
+		"with a resync":                {answers: []pageAnswer{{page: explorer.Page{Epoch: "f", Head: 2, Next: 2, Resync: true, Reservations: []json.RawMessage{[]byte(`{"id":"1-1"}`)}}}}, start: explorer.Cursor{Epoch: "e", Change: 5}, ids: []string{"1-1"}, end: explorer.Cursor{Epoch: "f", Change: 2}},
+		"when the head fell behind":    {answers: []pageAnswer{page("e", 2), page("e", 2, volume("1-1"))}, start: explorer.Cursor{Epoch: "e", Change: 5}, ids: []string{"1-1"}, end: explorer.Cursor{Epoch: "e", Change: 2}},
+		"when the epoch is another":    {answers: []pageAnswer{page("f", 7), page("f", 7, volume("1-1"))}, start: explorer.Cursor{Epoch: "e", Change: 5}, ids: []string{"1-1"}, end: explorer.Cursor{Epoch: "f", Change: 7}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(context.Background())
+				defer cancel()
+				cursor := &memoryCursor{c: tt.start}
+				poller := &fakePoller{answers: tt.answers}
+				items := changes(t, poller, cursor).Items(ctx)
+				if ids := take(items, len(tt.ids), nil); !slices.Equal(ids, tt.ids) {
+					t.Fatalf("yields %v, want %v", ids, tt.ids)
+				}
+				synctest.Wait()
+				if got, _ := cursor.Get(); got != tt.end {
+					t.Fatalf("cursor is %+v, want %+v", got, tt.end)
+				}
+				if asked := poller.cursors(); asked[0] != tt.start || asked[len(asked)-1] != tt.end {
+					t.Fatalf("asked at %+v, want from %+v to %+v", asked, tt.start, tt.end)
+				}
+			})
+		})
+	}
+}
+
+func TestChangesDoesNotSpin(t *testing.T) {
+	tests := map[string]func(n int) pageAnswer{
+		"errors":                func(int) pageAnswer { return pageAnswer{err: errors.New("away")} },
+		"empty answers at once": func(int) pageAnswer { return page("e", 1) },
+		"the same page again":   func(int) pageAnswer { return page("e", 1, volume("1-1")) },
+		"a new epoch each time": func(n int) pageAnswer { return page(time.Duration(n).String(), 1) },
+	}
+	for name, answer := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+				defer cancel()
+				poller := &fakePoller{}
+				for n := range 5000 {
+					poller.answers = append(poller.answers, answer(n))
+				}
+				for item := range changes(t, poller, &memoryCursor{c: explorer.Cursor{Epoch: "e", Change: 1}}).Items(ctx) {
+					item.Finish(nil)
+				}
+				if n := len(poller.cursors()); n > 60 || n < 5 {
+					t.Fatalf("polled %d times in 10 minutes, want a slow, steady number", n)
+				}
+			})
+		})
+	}
+}
+
+func TestChangesHonoursRetryAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		poller := &fakePoller{answers: []pageAnswer{{err: &explorer.AnswerError{RetryAfter: 3 * time.Minute}}, page("e", 1, volume("1-1"))}}
+		start := time.Now()
+		take(changes(t, poller, &memoryCursor{}).Items(ctx), 1, nil)
+		if took := time.Since(start); took < 3*time.Minute || took > 4*time.Minute {
+			t.Fatalf("asked again after %s, want 3 minutes", took)
+		}
+	})
+}
+
+func TestChangesResetStartsFromZero(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		poller := &fakePoller{answers: []pageAnswer{page("e", 1, volume("1-1"))}}
+		s := changes(t, poller, &memoryCursor{c: explorer.Cursor{Epoch: "e", Change: 5}})
+		s.Reset()
+		s.Reset()
+		take(s.Items(ctx), 1, nil)
+		if asked := poller.cursors(); asked[0] != (explorer.Cursor{}) {
+			t.Fatalf("asked at %+v, want from the start", asked[0])
+		}
+	})
+}
+
+func TestChangesEndsWithinASecond(t *testing.T) {
+	for name, answers := range map[string][]pageAnswer{
+		"in a long poll":     nil,
+		"in a backoff":       {{err: errors.New("away")}, {err: errors.New("away")}, {err: errors.New("away")}},
+		"sending":            {page("e", 1, volume("1-1"))},
+		"with a stuck first": {{after: time.Hour}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(context.Background())
+				items := changes(t, &fakePoller{answers: answers}, &memoryCursor{}).Items(ctx)
+				time.Sleep(2 * time.Second)
+				cancel()
+				start := time.Now()
+				for range items {
+					continue
+				}
+				if took := time.Since(start); took > time.Second {
+					t.Fatalf("ended after %s", took)
+				}
+			})
+		})
+	}
+}
+
+func TestChangesTellsTheExplorersTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		answer := page("e", 1, volume("1-1"))
+		var heard []time.Time
+		var failures int
+		s, err := source.NewChanges(source.ChangesConfig{
+			NodeID: "node", Poller: &fakePoller{answers: []pageAnswer{{err: errors.New("away")}, answer}}, Cursors: &memoryCursor{},
+			OnPoll: func(at time.Time, err error) {
+				if err != nil {
+					failures++
+					return
+				}
+				heard = append(heard, at)
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		take(s.Items(ctx), 1, nil)
+		if failures != 1 || len(heard) != 1 || !heard[0].Equal(answer.page.Time) {
+			t.Fatalf("heard %v and %d failures", heard, failures)
+		}
+	})
+}
+
+func TestChangesNeedsItsParts(t *testing.T) {
+	good := source.ChangesConfig{NodeID: "n", Poller: &fakePoller{}, Cursors: &memoryCursor{}}
+	for name, spoil := range map[string]func(c *source.ChangesConfig){
+		"NodeID":  func(c *source.ChangesConfig) { c.NodeID = "" },
+		"Poller":  func(c *source.ChangesConfig) { c.Poller = nil },
+		"Cursors": func(c *source.ChangesConfig) { c.Cursors = nil },
+		"Wait":    func(c *source.ChangesConfig) { c.Wait = -1 },
+	} {
+		c := good
+		spoil(&c)
+		if _, err := source.NewChanges(c); err == nil {
+			t.Errorf("accepted a config without a good %s", name)
+		}
+	}
+}
+
+func TestCursorFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cursor")
+	f := source.NewCursorFile(path)
+	if c, err := f.Get(); err != nil || c != (explorer.Cursor{}) {
+		t.Fatalf("without a file: %+v, %v", c, err)
+	}
+	want := explorer.Cursor{Epoch: "e", Change: 1<<64 - 1}
+	if err := f.Set(want); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := source.NewCursorFile(path).Get(); err != nil || c != want {
+		t.Fatalf("after a restart: %+v, %v", c, err)
+	}
+	if err := os.WriteFile(path, []byte("{torn"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Get(); err == nil {
+		t.Fatal("a torn file is read without an error")
+	}
+	if err := source.NewCursorFile(filepath.Join(path, "no", "folder")).Set(want); err == nil {
+		t.Fatal("a cursor that can't be written is no error")
+	}
+}
