@@ -37,10 +37,9 @@ type Folder struct {
 	dir *os.File
 }
 
-// Open opens the folder at path, which it makes when it isn't there (its
-// parent must be), and removes the temporary files that a crash left in it.
+// Open opens the folder at path, which it makes when it isn't there, and removes the temporary files that a crash left in it.
 func Open(path string, hook Hook) (*Folder, error) {
-	if err := makeFolder(path, hook); err != nil {
+	if err := MakeFolder(path, hook); err != nil {
 		return nil, err
 	}
 	dir, err := os.Open(path)
@@ -54,15 +53,22 @@ func Open(path string, hook Hook) (*Folder, error) {
 	return f, nil
 }
 
-func makeFolder(path string, hook Hook) error {
-	err := os.Mkdir(path, FolderMode)
-	if errors.Is(err, fs.ErrExist) {
+// MakeFolder makes the folder at path and those above it, as far as they
+// aren't there, each durable on return.
+func MakeFolder(path string, hook Hook) error {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil
 	}
-	if err != nil {
+	parent := filepath.Dir(path)
+	if parent != path {
+		if err := MakeFolder(parent, hook); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(path, FolderMode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return errors.Wrapf(err, "cannot make folder %s", path)
 	}
-	return syncFolder(filepath.Dir(path), hook)
+	return syncFolder(parent, hook)
 }
 
 func (f *Folder) cleanStale() error {

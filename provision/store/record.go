@@ -60,7 +60,15 @@ type Record struct {
 	// workload was first on the node: zero while it never was.
 	Accepted time.Time
 	Deployed time.Time
+
+	// Refusal marks an answer to what was never taken in: the same reservation
+	// under another ID. Its Hash isn't found by ByHash, and it goes once the
+	// explorer has its result.
+	Refusal bool
 }
+
+// Tombstone reports whether nothing of it is on the node and nothing will be.
+func (r Record) Tombstone() bool { return r.Phase == Ended || r.Phase == Failed }
 
 // ID is the record's reservation ID.
 func (r Record) ID() string { return r.Reservation.ID }
@@ -84,16 +92,22 @@ func (r Record) Clone() Record {
 type Records interface {
 	// Begin writes a new record, or the next state of the one of that ID. It
 	// is the write before an effect: an intent, an end. Exist when another
-	// record has the same hash.
+	// record has the same hash, or the one of that ID another hash.
 	Begin(r Record) error
-	// Finish writes what came of it: phase, result (it gets the next Sequence
-	// and the store's Birth), attempts; Delivered becomes false when the
-	// result is new. It is the write after an effect.
+	// Finish writes what came of it: phase, result, attempts. It is the write
+	// after an effect, and may be the first of a record that has none (a
+	// refusal). A result without a Sequence is new: it gets the next one, the
+	// record's ID, hash and node, the store's Birth, and isn't delivered. A
+	// result with one is the record's own and stays as it is.
 	Finish(r Record) (Record, error)
+	// Resend makes the record's result undelivered, because the explorer has
+	// asked for it again. Nothing happens when there is none.
+	Resend(id string) error
 	// Acknowledge notes that the explorer has the result of that sequence; an
-	// older sequence than the record's is ignored.
+	// older sequence than the record's is ignored. A Refusal is removed.
 	Acknowledge(id string, sequence int64) error
-	// Bury removes a tombstone for good. Refused unless its phase is Ended or Failed.
+	// Bury removes a tombstone for good. Refused unless its phase is Ended or
+	// Failed; Busy while the explorer doesn't have its result.
 	Bury(id string) error
 
 	// Record returns the record of that ID, whatever its phase. NotExist when there is none.
@@ -104,4 +118,8 @@ type Records interface {
 	Undelivered() ([]Record, error)
 	// List returns all records, by ID.
 	List() ([]Record, error)
+
+	// Newest is the latest Created that the node has accepted for a network's
+	// key, remembered past its record's burial; false when there was none.
+	Newest(key NetworkKey) (time.Time, bool)
 }

@@ -27,9 +27,6 @@ type FS struct {
 // OpenFS opens the folder root, which it makes when it isn't there. hook may
 // be nil; see atomicfile.Hook.
 func OpenFS(root string, hook atomicfile.Hook) (*FS, error) {
-	if err := os.MkdirAll(filepath.Dir(root), atomicfile.FolderMode); err != nil {
-		return nil, kinded(errors.Wrapf(err, "cannot make folder %s", filepath.Dir(root)))
-	}
 	f := &FS{root: root, hook: hook, folders: map[string]*atomicfile.Folder{}}
 	if _, err := f.folder(""); err != nil {
 		return nil, err

@@ -1,0 +1,127 @@
+package store
+
+import (
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// The seed's face: a cache of what is deployed. It sees records in phase
+// Deployed only, and knows nothing of results.
+
+// Add stores a deployed reservation. Exist when there is a record of that ID,
+// deployed or not.
+func (s *FSStore) Add(r *workload.Reservation) error {
+	if r == nil {
+		return node.Errorf(node.Invalid, "cannot add a reservation: there is none")
+	}
+	hash, err := r.Hash()
+	if err != nil {
+		return node.WithKind(node.Invalid, err)
+	}
+	now, _ := s.cfg.Clock.Now()
+	record := Record{Reservation: r, Hash: hash, Phase: Deployed, Delivered: true, Accepted: now, Deployed: now}
+	id, err := check(record)
+	if err != nil {
+		return node.WithKind(node.Invalid, err)
+	}
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if old, known := s.find(id); known && !old.Refusal {
+		return node.Errorf(node.Exist, "cannot add reservation %s: it is there already", id)
+	}
+	return s.put(id, record.Clone())
+}
+
+// Get returns a deployed reservation. NotExist when there is none of that ID.
+func (s *FSStore) Get(id string) (*workload.Reservation, error) {
+	_, r, err := s.deployed(id)
+	return r.Reservation, err
+}
+
+// deployed returns the record of a deployed reservation.
+func (s *FSStore) deployed(id string) (workload.ID, Record, error) {
+	parsed, r, err := s.known(id)
+	if err == nil && r.Phase != Deployed {
+		return parsed, Record{}, node.Errorf(node.NotExist, "cannot find reservation %s: it isn't deployed", parsed)
+	}
+	return parsed, r, err
+}
+
+// Exists reports whether a reservation is deployed.
+func (s *FSStore) Exists(id string) (bool, error) {
+	_, err := s.Get(id)
+	if node.KindOf(err) == node.NotExist {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Remove forgets a deployed reservation. NotExist when there is none of that ID.
+func (s *FSStore) Remove(id string) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	parsed, r, err := s.deployed(id)
+	if err != nil {
+		return err
+	}
+	return s.bury(parsed, r)
+}
+
+// GetExpired returns the deployed reservations whose time is over, the
+// earliest first; none while the clock can't be trusted.
+func (s *FSStore) GetExpired() ([]*workload.Reservation, error) {
+	now, trusted := s.cfg.Clock.Now()
+	if !trusted {
+		return nil, nil
+	}
+	s.mu.RLock()
+	due := s.index.expired(now)
+	s.mu.RUnlock()
+	var out []*workload.Reservation
+	for _, r := range due {
+		if r.Phase == Deployed {
+			out = append(out, r.Reservation)
+		}
+	}
+	return out, nil
+}
+
+// Counters counts the deployed, unexpired workloads by type. An updated
+// network counts once. While the clock can't be trusted, nothing is expired.
+func (s *FSStore) Counters() workload.ProvisionCounters {
+	now, trusted := s.cfg.Clock.Now()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var c workload.ProvisionCounters
+	networks := map[NetworkKey]bool{}
+	for _, e := range s.index.records {
+		if e.record.Phase != Deployed || trusted && !now.Before(e.expires) {
+			continue
+		}
+		if e.hasNetwork {
+			if networks[e.network] {
+				continue
+			}
+			networks[e.network] = true
+		}
+		count(&c, e.record.Reservation.Type)
+	}
+	return c
+}
+
+func count(c *workload.ProvisionCounters, t workload.Type) {
+	switch t {
+	case workload.TypeContainer:
+		c.Container++
+	case workload.TypeVolume:
+		c.Volume++
+	case workload.TypeNetwork:
+		c.Network++
+	case workload.TypeZDB:
+		c.ZDB++
+	case workload.TypeKubernetes:
+		c.VM++
+	case workload.TypeDebug:
+		c.Debug++
+	}
+}

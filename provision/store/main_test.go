@@ -1,0 +1,64 @@
+package store_test
+
+import (
+	"crypto/ed25519"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/croft-edge/croft/pkg/sign"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/store"
+)
+
+// testKey is a user's key that every run has.
+func testKey() ed25519.PrivateKey { return ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)) }
+
+// open opens a store that is closed with the test.
+func open(t testing.TB, c store.Config) *store.FSStore {
+	t.Helper()
+	s, err := store.Open(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// reservation is a signed one; each is another request.
+func reservation(typ workload.Type, id, data string, created time.Time, d time.Duration) *workload.Reservation {
+	r := &workload.Reservation{
+		ID: id, NodeID: sign.ID(testKey().Public().(ed25519.PublicKey)), Type: typ,
+		Data: json.RawMessage(data), Created: created.UTC(), Duration: d,
+	}
+	if err := r.Sign(testKey()); err != nil {
+		panic(err)
+	}
+	return r
+}
+
+func volume(id string, created time.Time, d time.Duration) *workload.Reservation {
+	return reservation(workload.TypeVolume, id, `{"size": 1,  "type":"SSD"}`, created, d)
+}
+
+func network(id, name string, created time.Time, d time.Duration) *workload.Reservation {
+	return reservation(workload.TypeNetwork, id, fmt.Sprintf(`{"name":%q}`, name), created, d)
+}
+
+// record is one of r in a phase.
+func record(r *workload.Reservation, p store.Phase) store.Record {
+	h, err := r.Hash()
+	if err != nil {
+		panic(err)
+	}
+	return store.Record{Reservation: r, Hash: h, Phase: p, Accepted: r.Created}
+}
+
+// answered is a record with a new result.
+func answered(rec store.Record, p store.Phase, s workload.State) store.Record {
+	rec = rec.Clone()
+	rec.Phase = p
+	rec.Result = &workload.Result{State: s, Created: rec.Accepted, Data: json.RawMessage(`{"volume_id": "x"}`)}
+	return rec
+}

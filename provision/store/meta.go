@@ -1,0 +1,238 @@
+package store
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+
+	"github.com/pkg/errors"
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/pkg/clock"
+	"github.com/croft-edge/croft/pkg/explorer"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/provision/store/persist"
+)
+
+// Where the store keeps what isn't a record.
+const (
+	metaFolder = "meta"
+	birthName  = metaFolder + "/birth"
+	cursorName = metaFolder + "/cursor"
+	clockName  = metaFolder + "/clock"
+)
+
+// sequenceBlock is how many sequence numbers are reserved with one write. A
+// restart goes on behind the reserved ones: none is ever given twice, also
+// when the file that held the largest is damaged or buried.
+const sequenceBlock = 1024
+
+// Birth is a store's identity. A node that has lost its store has another one.
+type Birth struct {
+	// ID is random, hex.
+	ID string
+	// Time is when the store was made, by a trusted clock; zero while no
+	// trusted time is known. What was created before is accepted only when AcceptsOlder.
+	Time time.Time
+}
+
+// birthFile is the content of meta/birth.
+type birthFile struct {
+	ID           string    `json:"id"`
+	Time         time.Time `json:"time,omitzero"`
+	AcceptsOlder bool      `json:"accepts_older"`
+	// Place tells a copy from the original (see place).
+	Place string `json:"place,omitempty"`
+	// Reserved is the largest sequence number that may have been given.
+	Reserved int64 `json:"reserved"`
+}
+
+// meta is what the store knows of the node, in memory.
+type meta struct {
+	birth birthFile
+	// sequence is the last number given.
+	sequence int64
+	cursor   explorer.Cursor
+	mark     clock.Mark
+}
+
+// Birth is the store's identity.
+func (s *FSStore) Birth() Birth {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return Birth{ID: s.meta.birth.ID, Time: s.meta.birth.Time}
+}
+
+// AcceptsOlder reports whether reservations created before Birth are accepted.
+func (s *FSStore) AcceptsOlder() bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.meta.birth.AcceptsOlder
+}
+
+// AcceptOlder makes the store accept reservations created before its birth:
+// the operator says that none was ended in the life that was lost.
+func (s *FSStore) AcceptOlder() error {
+	return s.changeBirth(func(b *birthFile) { b.AcceptsOlder = true })
+}
+
+// Rebirth gives the store a new identity, because it was restored from a
+// backup: what was accepted or ended since isn't in it. The poll starts again
+// from the beginning, and what is older than now waits for AcceptOlder.
+func (s *FSStore) Rebirth() error {
+	id, err := newBirthID()
+	if err != nil {
+		return err
+	}
+	now := s.trustedNow()
+	if err := s.SetCursor(explorer.Cursor{}); err != nil {
+		return err
+	}
+	return s.changeBirth(func(b *birthFile) { b.ID, b.Time, b.AcceptsOlder = id, now, false })
+}
+
+// Cursor is how far the node has read the explorer's stream; zero at first.
+func (s *FSStore) Cursor() explorer.Cursor {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.meta.cursor
+}
+
+// SetCursor remembers how far the node has read. Nothing is written when it is
+// the same.
+func (s *FSStore) SetCursor(c explorer.Cursor) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if s.Cursor() == c {
+		return nil
+	}
+	if err := s.putJSON(cursorName, c); err != nil {
+		return err
+	}
+	s.change(func() { s.meta.cursor = c })
+	return nil
+}
+
+// Mark is the last trusted time that was recorded; zero when there is none.
+func (s *FSStore) Mark() clock.Mark {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.meta.mark
+}
+
+// SetMark records a trusted time. It also dates the store's birth, when that
+// was at an untrusted time. It is what clock.Config.Record wants.
+func (s *FSStore) SetMark(m clock.Mark) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if err := s.putJSON(clockName, m); err != nil {
+		return err
+	}
+	s.change(func() { s.meta.mark = m })
+	if !s.Birth().Time.IsZero() {
+		return nil
+	}
+	return s.writeBirth(func(b *birthFile) { b.Time = m.Time })
+}
+
+// nextSequence gives the next number of a result. The caller holds writing.
+func (s *FSStore) nextSequence() (int64, error) {
+	s.mu.RLock()
+	next, reserved := s.meta.sequence+1, s.meta.birth.Reserved
+	s.mu.RUnlock()
+	if next > reserved {
+		if err := s.writeBirth(func(b *birthFile) { b.Reserved = next + sequenceBlock - 1 }); err != nil {
+			return 0, err
+		}
+	}
+	s.change(func() { s.meta.sequence = next })
+	return next, nil
+}
+
+func (s *FSStore) changeBirth(edit func(*birthFile)) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	return s.writeBirth(edit)
+}
+
+// writeBirth writes an edited birth file. The caller holds writing.
+func (s *FSStore) writeBirth(edit func(*birthFile)) error {
+	s.mu.RLock()
+	b := s.meta.birth
+	s.mu.RUnlock()
+	edit(&b)
+	if err := s.putJSON(birthName, b); err != nil {
+		return err
+	}
+	s.change(func() { s.meta.birth = b })
+	return nil
+}
+
+// change changes the memory.
+func (s *FSStore) change(edit func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	edit()
+}
+
+// trustedNow is the time, or zero while the clock can't be trusted.
+func (s *FSStore) trustedNow() time.Time {
+	now, trusted := s.cfg.Clock.Now()
+	if !trusted {
+		return time.Time{}
+	}
+	return now.UTC()
+}
+
+func (s *FSStore) putJSON(name string, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return node.WithKind(node.Internal, errors.Wrapf(err, "cannot write %s", name))
+	}
+	return s.disk.Put(persist.Object{Name: name, Data: seal(body)})
+}
+
+// getJSON reads what putJSON wrote; false when it isn't there. A damaged one
+// is set aside and counts as not there.
+func (s *FSStore) getJSON(name string, v any) (bool, error) {
+	file, err := s.disk.Get(name)
+	if errors.Is(err, node.NotExist) {
+		return false, nil
+	}
+	if err == nil {
+		var body []byte
+		if body, err = open(file); err == nil {
+			err = json.Unmarshal(body, v)
+		}
+	}
+	if errors.Is(err, errNewer) {
+		return false, node.WithKind(node.Refused, errors.Wrapf(err, "cannot open store %s: %s", s.cfg.Root, name))
+	}
+	if err != nil {
+		s.setAside(name, "", err)
+		return false, nil
+	}
+	return true, nil
+}
+
+// newBirthID is 16 random bytes, hex.
+func newBirthID() (string, error) {
+	b := make([]byte, 16)
+	if _, err := rand.Read(b); err != nil {
+		return "", node.WithKind(node.Internal, errors.Wrap(err, "cannot make a birth ID"))
+	}
+	return hex.EncodeToString(b), nil
+}
+
+// place is what a copied store doesn't share with the one it was copied from:
+// the inode of its lock file and when that was made, which no copy can keep. A
+// snapshot of the whole disk does keep it. Empty where the file system doesn't tell.
+func (l *lock) place() string {
+	var st unix.Statx_t
+	err := unix.Statx(int(l.file.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_INO|unix.STATX_BTIME, &st)
+	if err != nil || st.Mask&unix.STATX_BTIME == 0 {
+		return ""
+	}
+	return hex.EncodeToString(binaryPlace(st.Ino, st.Btime))
+}
