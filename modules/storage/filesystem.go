@@ -123,7 +123,9 @@ func (s service) ReleaseFilesystem(name string) error {
 	return p.removeSubvolume(f, name)
 }
 
-// InspectFilesystem returns it with its present use.
+// InspectFilesystem returns it with its use as of the pool's last commit,
+// which is at most 30 seconds ago: making the disk commit for each question
+// would let readers slow down writers.
 func (s service) InspectFilesystem(name string) (node.Filesystem, error) {
 	if err := checkName("filesystem", name); err != nil {
 		return node.Filesystem{}, err

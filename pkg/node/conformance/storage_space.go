@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -23,9 +24,18 @@ func storageLimit(t *testing.T, s StorageSubject) {
 	if written < 60*mib || written > 64*mib {
 		t.Errorf("%d bytes could be written to one of %d", written, 64*mib)
 	}
+	// Who filled it must be able to make room again.
+	must(t, os.Remove(filepath.Join(f.Path, "data")))
+	if _, err := fill(filepath.Join(f.Path, "data"), 30*mib); err != nil {
+		t.Errorf("after the file was removed writing 30 MiB gives %v", err)
+	}
 	if _, err := fill(filepath.Join(other.Path, "data"), 40*mib); err != nil {
 		t.Errorf("the other one can't be written: %v", err)
 	}
+	// A use may be told as late as the disk's next commit.
+	dir, err := os.Open(other.Path)
+	must(t, err)
+	must(t, errors.Join(unix.Syncfs(int(dir.Fd())), dir.Close()))
 	seen, err := s.Client.InspectFilesystem(t.Context(), "7-2")
 	must(t, err)
 	if seen.Used < 40*mib || seen.Used > 42*mib {

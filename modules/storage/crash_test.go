@@ -1,0 +1,247 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// What the parent tells the process that is going to die.
+const (
+	envState = "CROFT_TEST_STATE"
+	envStep  = "CROFT_TEST_STEP"
+)
+
+// TestMain is also the program that dies at a step.
+func TestMain(m *testing.M) {
+	if state := os.Getenv(envState); state != "" {
+		if err := dieAt(state, os.Getenv(envStep)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// dieAt runs the story on state, prints each step, and is killed at the one of
+// that number.
+func dieAt(state, step string) error {
+	last, err := strconv.Atoi(step)
+	if err != nil {
+		return err
+	}
+	cfg := Config{State: state, Pools: DefaultPools(poolSize)}
+	n := 0
+	cfg.hook = func(name string) error {
+		if n == last {
+			return unix.Kill(os.Getpid(), unix.SIGKILL)
+		}
+		n++
+		fmt.Println(name)
+		return nil
+	}
+	return story(cfg)
+}
+
+// story makes and removes one of everything.
+func story(cfg Config) error {
+	ctx, m, err := openForStory(cfg)
+	if err != nil {
+		return err
+	}
+	defer m.Close(ctx)
+	storage, disks := m.Storage(), m.VDisks()
+	for _, name := range []string{"7-1", "7-2"} {
+		if _, err := storage.CreateFilesystem(node.FilesystemSpec{Name: name, Size: 32 * mib, DiskType: workload.SSD}); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{"8-1", "8-2"} {
+		if _, err := disks.Allocate(name, 16*mib); err != nil {
+			return err
+		}
+	}
+	if err := storage.ReleaseFilesystem("7-2"); err != nil {
+		return err
+	}
+	return disks.Deallocate("8-2")
+}
+
+// TestKilledAtEveryStep kills a process at each durable step of the story, and
+// lets another finish it.
+func TestKilledAtEveryStep(t *testing.T) {
+	steps := die(t, newConfig(t), -1)
+	if len(steps) < 20 {
+		t.Fatalf("the story has only the steps %q", steps)
+	}
+	t.Logf("%d steps: %q", len(steps), steps)
+	for i, step := range steps {
+		t.Run(fmt.Sprintf("%02d %s", i, step), func(t *testing.T) {
+			cfg := newConfig(t)
+			if done := die(t, cfg, i); len(done) != i {
+				t.Fatalf("it died after %d steps, not %d", len(done), i)
+			}
+			m := opened(t, cfg)
+			wantWhole(t, m)
+			check(t, m.Close(t.Context()))
+			check(t, story(cfg))
+			m = opened(t, cfg)
+			wantWhole(t, m)
+			wantEnd(t, m)
+		})
+	}
+}
+
+// die runs the story in another process until the step of that number, and
+// returns the steps before it.
+func die(t *testing.T, cfg Config, step int) []string {
+	t.Helper()
+	program, err := os.Executable()
+	check(t, err)
+	cmd := exec.CommandContext(t.Context(), program)
+	cmd.Env = append(os.Environ(), envState+"="+cfg.State, envStep+"="+strconv.Itoa(step))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	killed := errors.As(err, &exit) && !exit.Exited()
+	if killed != (step >= 0) || err != nil && !killed {
+		t.Fatalf("the process ended with %v", err)
+	}
+	return strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")[:strings.Count(string(out), "\n")]
+}
+
+// TestFailsAtEveryStep lets each durable step of the story fail, and wants
+// nothing left of the call that met it.
+func TestFailsAtEveryStep(t *testing.T) {
+	broken := errors.New("no more")
+	for i := 0; ; i++ {
+		cfg, n, met := newConfig(t), 0, ""
+		cfg.hook = func(step string) error {
+			if n++; n == i+1 {
+				met = step
+				return broken
+			}
+			return nil
+		}
+		err := story(cfg)
+		if met == "" {
+			check(t, err)
+			t.Logf("%d steps", i)
+			break
+		}
+		if err == nil {
+			t.Errorf("step %q failed, and nobody said so", met)
+		}
+		cfg.hook = nil
+		if strings.Contains(met, "image") || met == "mark pool" {
+			wantNoImage(t, cfg, met)
+		} else if !strings.HasPrefix(met, "forget") && met != "destroy subvolume" {
+			wantNothingHalf(t, cfg, met)
+		}
+		m := opened(t, cfg)
+		wantWhole(t, m)
+		check(t, m.Close(t.Context()))
+		check(t, story(cfg))
+		sweep(t, cfg.State)
+	}
+}
+
+func wantNoImage(t *testing.T, cfg Config, step string) {
+	t.Helper()
+	if found, err := filepath.Glob(filepath.Join(cfg.State, "pools", "*.new")); err != nil || len(found) != 0 {
+		t.Errorf("after %q failed there is %q (%v)", step, found, err)
+	}
+}
+
+func wantNothingHalf(t *testing.T, cfg Config, step string) {
+	t.Helper()
+	for _, k := range []kind{filesystems(), vdisks()} {
+		found, err := filepath.Glob(filepath.Join(cfg.complete().mount("ssd0"), k.folder, ".*"))
+		if err != nil || len(found) != 0 {
+			t.Errorf("after %q failed there is %q (%v)", step, found, err)
+		}
+	}
+}
+
+// wantWhole checks that a module has no half of anything, and that its index
+// and its limits agree with what is there.
+func wantWhole(t *testing.T, m *Module) {
+	t.Helper()
+	status := m.status()
+	if len(status.Pools) != 1 || len(status.BrokenPools) != 0 {
+		t.Fatalf("status is %+v", status)
+	}
+	p := m.pools[0]
+	wantNothingHalf(t, m.cfg, "a crash")
+	wantNoImage(t, m.cfg, "a crash")
+	for _, k := range []kind{filesystems(), vdisks()} {
+		labels, err := p.labels(k)
+		check(t, err)
+		inIndex, inPool := folderNames(t, filepath.Join(p.index.dir, k.folder)), folderNames(t, p.folder(k))
+		if !slices.Equal(inIndex, inPool) || len(labels) != len(inPool) {
+			t.Errorf("the index has %q, the pool %q, %d are labelled", inIndex, inPool, len(labels))
+		}
+	}
+	for _, name := range names(t, m) {
+		f, err := m.Storage().InspectFilesystem(name)
+		check(t, err)
+		path := filepath.Join(f.Path, "fill")
+		if n, err := fill(path, f.Size+8*mib); !errors.Is(err, unix.EDQUOT) {
+			t.Errorf("%d bytes went into %s (%v)", n, name, err)
+		}
+		check(t, os.Remove(path))
+	}
+}
+
+func folderNames(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	check(t, err)
+	out := []string{}
+	for _, e := range entries {
+		out = append(out, e.Name())
+	}
+	return out
+}
+
+// wantEnd checks what the story ends with.
+func wantEnd(t *testing.T, m *Module) {
+	t.Helper()
+	if got := names(t, m); !slices.Equal(got, []string{"7-1"}) {
+		t.Errorf("there are filesystems %q", got)
+	}
+	disks, err := m.VDisks().List()
+	check(t, err)
+	if len(disks) != 1 || disks[0].Name != "8-1" || disks[0].Size != 16*mib {
+		t.Errorf("there are vdisks %+v", disks)
+	}
+	if reserved := m.status().Pools[0].Reserved; reserved != 48*mib {
+		t.Errorf("reserved are %s", FormatSize(reserved))
+	}
+}
+
+func openForStory(cfg Config) (context.Context, *Module, error) {
+	ctx := context.Background()
+	m, err := Open(ctx, cfg)
+	if err != nil {
+		return ctx, nil, err
+	}
+	if status := m.status(); len(status.BrokenPools) != 0 {
+		m.Close(ctx)
+		return ctx, nil, errors.New(status.BrokenPools[0].Cause)
+	}
+	return ctx, m, nil
+}
