@@ -1,0 +1,150 @@
+package bus_test
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/threefoldtech/zbus"
+)
+
+func TestStreamYieldsEvents(t *testing.T) {
+	everyWorld(t, func(t *testing.T, w *world) {
+		w.serve()
+		events, cancel := stream(t, w.client(), "Ticks")
+		last := nextTick(t, events, 5*time.Second)
+		for range 20 {
+			n := nextTick(t, events, 5*time.Second)
+			if n != last+1 {
+				t.Fatalf("after %d came %d", last, n)
+			}
+			last = n
+		}
+		cancel()
+		within(t, time.Second, "the end of a cancelled stream", func() {
+			for range events {
+			}
+		})
+	})
+}
+
+func TestStreamEndsWithItsContextAtOnce(t *testing.T) {
+	everyWorld(t, func(t *testing.T, w *world) {
+		w.serve()
+		events, cancel := stream(t, w.client(), "Quiet")
+		within(t, 100*time.Millisecond, "cancelling a quiet stream", func() {
+			cancel()
+			if _, open := <-events; open {
+				t.Error("an event came")
+			}
+		})
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		if _, err := w.client().Stream(ctx, module, object(), "Quiet"); err == nil {
+			t.Error("a stream on a context that has ended was opened")
+		}
+	})
+}
+
+func TestCancelledStreamsHoldNothing(t *testing.T) {
+	everyWorld(t, func(t *testing.T, w *world) {
+		w.serve()
+		c := w.client()
+		if _, err := call[string](timeout(t, 5*time.Second), c, "Echo", ""); err != nil {
+			t.Fatal(err)
+		}
+		before := runtime.NumGoroutine()
+		connections := w.connections()
+		for range 50 {
+			_, cancel := stream(t, c, "Quiet")
+			cancel()
+		}
+		eventually(t, 2*time.Second, "goroutines are as before", func() bool { return runtime.NumGoroutine() <= before })
+		eventually(t, 2*time.Second, "connections are as before", func() bool { return w.connections() <= connections })
+	})
+}
+
+func (w *world) connections() int {
+	if w.redis == nil {
+		return 0
+	}
+	return w.redis.connections()
+}
+
+func TestHundredAndOneStreamsAtOnce(t *testing.T) {
+	everyWorld(t, func(t *testing.T, w *world) {
+		w.serve()
+		c := w.client()
+		var all []<-chan zbus.Event
+		for range 101 {
+			events, _ := stream(t, c, "Ticks")
+			all = append(all, events)
+		}
+		for _, events := range all {
+			nextTick(t, events, 5*time.Second)
+		}
+		if _, err := call[string](timeout(t, 5*time.Second), c, "Echo", "still"); err != nil {
+			t.Errorf("a call beside 101 streams: %v", err)
+		}
+		if n := w.connections(); n > 12 {
+			t.Errorf("%d connections, at most 12 are wanted", n)
+		}
+	})
+}
+
+func TestSlowReaderGetsTheNewest(t *testing.T) {
+	everyWorld(t, func(t *testing.T, w *world) {
+		impl, _ := w.serve()
+		c := w.client()
+		slow, _ := stream(t, c, "Burst")
+		quick, _ := stream(t, c, "Burst")
+		const all = 500
+		seen := make(chan int64, 1)
+		go func() {
+			var last int64
+			for last < all {
+				last = nextTick(t, quick, 10*time.Second)
+			}
+			seen <- last
+		}()
+		for n := range int64(all) {
+			impl.burst <- tick{n + 1}
+		}
+		if last := <-seen; last != all {
+			t.Fatalf("the quick reader saw %d at last", last)
+		}
+		first := nextTick(t, slow, 5*time.Second)
+		last, count := first, 1
+		for last < all {
+			n := nextTick(t, slow, 5*time.Second)
+			if n <= last {
+				t.Fatalf("after %d came %d", last, n)
+			}
+			last = n
+			count++
+		}
+		if count > 200 {
+			t.Errorf("the slow reader got %d of %d events: they pile up", count, all)
+		}
+		if w.name == "in process" && c.Stats().DroppedEvents == 0 {
+			t.Error("no dropped event was counted")
+		}
+	})
+}
+
+func TestTwoReadersOfOneStreamEndOneByOne(t *testing.T) {
+	everyWorld(t, func(t *testing.T, w *world) {
+		w.serve()
+		c := w.client()
+		for range 20 {
+			a, cancelA := stream(t, c, "Ticks")
+			b, cancelB := stream(t, c, "Ticks")
+			nextTick(t, a, 5*time.Second)
+			cancelA()
+			drain(b)
+			nextTick(t, b, 5*time.Second)
+			cancelB()
+		}
+	})
+}

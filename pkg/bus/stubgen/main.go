@@ -1,0 +1,111 @@
+// Command stubgen generates the stubs of the modules' contracts into
+// pkg/node/stubs: zbusc's output, with every panic made an error. With -check
+// it changes nothing and fails when a stub isn't current.
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/renameio/v2"
+)
+
+func main() {
+	check := flag.Bool("check", false, "fail when a stub isn't current, change nothing")
+	dir := flag.String("dir", "", "where the stubs are (default: pkg/node/stubs of this module)")
+	flag.Parse()
+	if err := run(*dir, *check); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(dir string, check bool) error {
+	if dir == "" {
+		root, err := moduleRoot()
+		if err != nil {
+			return err
+		}
+		dir = filepath.Join(root, "pkg", "node", "stubs")
+	}
+	wanted := map[string][]byte{}
+	for _, c := range contracts() {
+		src, err := generate(c)
+		if err != nil {
+			return err
+		}
+		wanted[c.file] = src
+	}
+	stale, err := compare(dir, wanted)
+	if err != nil {
+		return err
+	}
+	if check {
+		if len(stale) > 0 {
+			return fmt.Errorf("these stubs are not current: %s; run `make generate`", strings.Join(stale, ", "))
+		}
+		return nil
+	}
+	for _, name := range stale {
+		if err := replace(filepath.Join(dir, name), wanted[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compare names the files of dir that differ from what is wanted, are missing,
+// or are not wanted any more.
+func compare(dir string, wanted map[string][]byte) ([]string, error) {
+	var stale []string
+	for name, src := range wanted {
+		have, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("cannot read a stub: %w", err)
+		}
+		if !bytes.Equal(have, src) {
+			stale = append(stale, name)
+		}
+	}
+	found, err := filepath.Glob(filepath.Join(dir, "*_stub.go"))
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the stubs: %w", err)
+	}
+	for _, path := range found {
+		if _, ok := wanted[filepath.Base(path)]; !ok {
+			stale = append(stale, filepath.Base(path))
+		}
+	}
+	return stale, nil
+}
+
+// replace writes a stub, or removes one of a contract that is gone.
+func replace(path string, src []byte) error {
+	if src == nil {
+		return os.Remove(path)
+	}
+	return renameio.WriteFile(path, src, 0o644)
+}
+
+// moduleRoot is the folder of the go.mod above the working directory.
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("cannot find the module: %w", err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", fmt.Errorf("cannot find the module: no go.mod above the working directory")
+		}
+		dir = parent
+	}
+}

@@ -1,0 +1,3 @@
+package node
+
+//go:generate go run ../bus/stubgen
