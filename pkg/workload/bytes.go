@@ -1,9 +1,11 @@
 package workload
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"unicode/utf8"
 
 	"github.com/gowebpki/jcs"
 	"github.com/pkg/errors"
@@ -31,9 +33,17 @@ func appendI64(out []byte, v int64) []byte {
 	return binary.BigEndian.AppendUint64(out, uint64(v))
 }
 
-// Canonical returns data in the form of RFC 8785 (JCS).
+// Canonical returns data in the form of RFC 8785 (JCS). It refuses what has no
+// one such form: names twice, lone surrogates, integers beyond ±MaxInteger.
+//
+// The checks come before the library, which takes what isn't JSON for JSON (an
+// object that breaks off in a name, white space in a number), recurses as deep
+// as it is asked to, and sorts an object's members in quadratic time.
 func Canonical(data json.RawMessage) ([]byte, error) {
-	out, err := jcs.Transform(data)
+	if err := checkData(data); err != nil {
+		return nil, err
+	}
+	out, err := jcs.Transform(bytes.TrimSpace(data))
 	return out, errors.Wrap(err, "cannot make data canonical")
 }
 
@@ -63,12 +73,16 @@ func (r *Reservation) signingBytesV2() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	created, err := nanoseconds("created", r.Created)
+	if err != nil {
+		return nil, err
+	}
 	out := append([]byte{}, domainReservation...)
 	out = appendLP(out, r.NodeID)
 	out = appendLP(out, r.User)
 	out = appendLP(out, r.Type)
 	out = appendLP(out, data)
-	out = appendI64(out, r.Created.UnixNano())
+	out = appendI64(out, created)
 	out = appendI64(out, int64(r.Duration))
 	return appendLP(out, r.Nonce), nil
 }
@@ -84,15 +98,21 @@ func (r *Reservation) Hash() (Hash, error) {
 }
 
 // SigningBytes are the bytes that the user signs to delete the reservation of that hash.
-func (d *Deletion) SigningBytes(h Hash) []byte {
-	out := append([]byte(domainDeletion), h[:]...)
-	return appendI64(out, d.Created.UnixNano())
+func (d *Deletion) SigningBytes(h Hash) ([]byte, error) {
+	created, err := nanoseconds("deletion.created", d.Created)
+	if err != nil {
+		return nil, err
+	}
+	return appendI64(append([]byte(domainDeletion), h[:]...), created), nil
 }
 
 // SigningBytes are the bytes that the user signs to renew the reservation of that hash.
-func (n *Renewal) SigningBytes(h Hash) []byte {
-	out := append([]byte(domainRenewal), h[:]...)
-	return appendI64(out, n.Expires.UnixNano())
+func (n *Renewal) SigningBytes(h Hash) ([]byte, error) {
+	expires, err := nanoseconds("renewal.expires", n.Expires)
+	if err != nil {
+		return nil, err
+	}
+	return appendI64(append([]byte(domainRenewal), h[:]...), expires), nil
 }
 
 // Bytes are the bytes that a node signs in version 1: the error's text, then
@@ -101,10 +121,19 @@ func (r *Result) Bytes() ([]byte, error) {
 	return append([]byte(r.Error), r.dataText()...), nil
 }
 
-// SigningBytes are the bytes that a node signs in version 2; NodeID and Hash must be set.
+// SigningBytes are the bytes that a node signs in version 2; NodeID and Hash
+// must be set. An error's text that isn't UTF-8 or is too long is refused (see
+// ErrorText): JSON wouldn't bring it as it was signed.
 func (r *Result) SigningBytes() ([]byte, error) {
 	if len(r.Hash) != sha256.Size {
 		return nil, errors.Errorf("cannot sign result %s: reservation_hash has %d bytes, must have %d", r.ID, len(r.Hash), sha256.Size)
+	}
+	if !utf8.ValidString(r.Error) || len(r.Error) > MaxErrorText {
+		return nil, errors.Errorf("cannot sign result %s: its error must be UTF-8 of at most %d bytes", r.ID, MaxErrorText)
+	}
+	created, err := nanoseconds("created", r.Created)
+	if err != nil {
+		return nil, err
 	}
 	data, err := Canonical(r.dataText())
 	if err != nil {
@@ -118,7 +147,7 @@ func (r *Result) SigningBytes() ([]byte, error) {
 	out = appendLP(out, r.State)
 	out = appendLP(out, r.Error)
 	out = appendLP(out, data)
-	out = appendI64(out, r.Created.UnixNano())
+	out = appendI64(out, created)
 	out = appendLP(out, r.Birth)
 	return appendI64(out, r.Sequence), nil
 }

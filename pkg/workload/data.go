@@ -40,6 +40,9 @@ type Volume struct {
 	Type DeviceType `json:"type"`
 }
 
+// Bytes is the size in bytes. It can't overflow in data that was validated.
+func (v Volume) Bytes() uint64 { return v.Size * GiB }
+
 // VolumeResult answers a Volume.
 type VolumeResult struct {
 	ID string `json:"volume_id"`
@@ -56,7 +59,7 @@ type ContainerNetwork struct {
 	// NetworkID is the network's name.
 	NetworkID NetID    `json:"network_id"`
 	IPs       []net.IP `json:"ips"`
-	PublicIP6 bool     `json:"public_ip6,omitempty"`
+	PublicIP6 bool     `json:"public_ip6"`
 }
 
 // ContainerCapacity is what a container may use.
@@ -67,13 +70,16 @@ type ContainerCapacity struct {
 	Memory uint64 `json:"memory"`
 }
 
+// Bytes is the memory in bytes. It can't overflow in data that was validated.
+func (c ContainerCapacity) Bytes() uint64 { return c.Memory * MiB }
+
 // Container asks for a container.
 type Container struct {
 	FList        string            `json:"flist"`
 	FlistStorage string            `json:"flist_storage"`
 	Env          map[string]string `json:"env"`
 	// SecretEnv's values are sealed to the node, hex.
-	SecretEnv   map[string]string `json:"secret_env,omitempty"`
+	SecretEnv   map[string]string `json:"secret_env"`
 	Entrypoint  string            `json:"entrypoint"`
 	Interactive bool              `json:"interactive"`
 	Mounts      []Mount           `json:"mounts"`
@@ -131,6 +137,9 @@ type ZDB struct {
 
 	PlainPassword string `json:"-"`
 }
+
+// Bytes is the size in bytes. It can't overflow in data that was validated.
+func (z ZDB) Bytes() uint64 { return z.Size * GiB }
 
 // ZDBResult answers a ZDB; its JSON members are in capitals, as the seed's.
 type ZDBResult struct {

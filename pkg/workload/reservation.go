@@ -2,6 +2,9 @@ package workload
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -44,6 +47,15 @@ const NonceSize = 16
 
 // Tag is mainly for debugging; it doesn't travel.
 type Tag map[string]string
+
+// String lists the tags by name.
+func (t Tag) String() string {
+	names := slices.Sorted(maps.Keys(t))
+	for i, name := range names {
+		names[i] = name + "=" + t[name]
+	}
+	return strings.Join(names, ",")
+}
 
 // Reservation is a signed request for one workload on one node, for a
 // duration. The JSON members and their order are the seed's, then croft's own.

@@ -2,11 +2,13 @@ package workload
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
+	"unicode/utf8"
 )
 
-// State is the state of a workload in a result.
-type State string
+// State is the state of a workload in a result: a plain string, as the seed has it.
+type State = string
 
 // The states. StateOK and StateError are the seed's.
 const (
@@ -19,8 +21,26 @@ const (
 	StateEvicted State = "evicted"
 )
 
-// Ended reports whether the workload is gone for good.
-func (s State) Ended() bool { return s == StateDeleted || s == StateExpired || s == StateEvicted }
+// Ended reports whether a workload of that state is gone for good.
+func Ended(s State) bool { return s == StateDeleted || s == StateExpired || s == StateEvicted }
+
+// KnownState reports whether s is one of the states.
+func KnownState(s State) bool { return s == StateOK || s == StateError || Ended(s) }
+
+// ErrorText makes an error's text fit for a result: valid UTF-8, so that the
+// signature over it survives JSON, and at most MaxErrorText long.
+func ErrorText(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) <= MaxErrorText {
+		return text
+	}
+	const end = "…"
+	cut := MaxErrorText - len(end)
+	for !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + end
+}
 
 // Result is the node's signed answer to a reservation.
 type Result struct {

@@ -11,17 +11,21 @@ import (
 
 // Sign makes r a version 2 document (with a new nonce, unless it has one) and
 // signs it; r.User becomes the key's ID when it is empty and must be it otherwise.
-// A document that says version 1 is signed as version 1.
+// A document that says version 1 is signed as version 1, over its data as it
+// stands: send it with Encode, or the signature won't hold.
 func (r *Reservation) Sign(privateKey ed25519.PrivateKey) error {
-	if len(privateKey) != ed25519.PrivateKeySize {
-		return errors.Errorf("cannot sign reservation: the key has %d bytes, must have %d", len(privateKey), ed25519.PrivateKeySize)
+	user, err := userOf(privateKey)
+	if err != nil {
+		return err
 	}
-	user := sign.ID(privateKey.Public().(ed25519.PublicKey))
 	if r.User == "" {
 		r.User = user
 	}
 	if r.User != user {
 		return errors.Errorf("cannot sign reservation: user_id is %q, the key's is %q", r.User, user)
+	}
+	if err := checkVerbatim(r.Data); err != nil {
+		return errors.Wrap(err, "cannot sign reservation: data")
 	}
 	if r.Version == 0 {
 		r.Version = V2
@@ -32,7 +36,7 @@ func (r *Reservation) Sign(privateKey ed25519.PrivateKey) error {
 			return errors.Wrap(err, "cannot make a nonce")
 		}
 	}
-	message, err := r.SigningBytes()
+	message, err := r.verifiedBytes()
 	if err != nil {
 		return err
 	}
@@ -44,28 +48,52 @@ func (r *Reservation) Sign(privateKey ed25519.PrivateKey) error {
 // the document says. It needs no state; whether version 1 is accepted at all,
 // which node is meant and what was seen before is for the caller.
 func Verify(r *Reservation) error {
-	if r.DocumentVersion() == V2 && len(r.Nonce) != NonceSize {
-		return errors.Errorf("cannot verify reservation: nonce has %d bytes, must have %d", len(r.Nonce), NonceSize)
-	}
-	message, err := r.SigningBytes()
+	message, err := r.verifiedBytes()
 	if err != nil {
 		return err
 	}
 	return sign.Verify(r.User, message, r.Signature)
 }
 
+// verifiedBytes are the signed bytes of a document of which no other document
+// has the same ones.
+func (r *Reservation) verifiedBytes() ([]byte, error) {
+	if len(r.Data) > MaxData {
+		return nil, errors.Errorf("cannot verify reservation: data has %d bytes, at most %d are allowed", len(r.Data), MaxData)
+	}
+	switch r.DocumentVersion() {
+	case V2:
+		if len(r.Nonce) != NonceSize {
+			return nil, errors.Errorf("cannot verify reservation: nonce has %d bytes, must have %d", len(r.Nonce), NonceSize)
+		}
+	case V1:
+		// Nothing separates version 1's parts: a node ID of any bytes could
+		// hold what was signed for something else.
+		if _, err := sign.ParseID(r.NodeID); err != nil {
+			return nil, errors.Wrap(err, "cannot verify reservation: node_id")
+		}
+	}
+	return r.SigningBytes()
+}
+
 // SignDeletion adds the user's signed wish to end r; d.Created is kept.
 func (r *Reservation) SignDeletion(d Deletion, privateKey ed25519.PrivateKey) error {
-	h, err := r.Hash()
+	h, err := r.hashFor(privateKey)
 	if err != nil {
 		return err
 	}
-	d.Signature = ed25519.Sign(privateKey, d.SigningBytes(h))
+	message, err := d.SigningBytes(h)
+	if err != nil {
+		return err
+	}
+	d.Signature = ed25519.Sign(privateKey, message)
 	r.Deletion = &d
 	return nil
 }
 
-// VerifyDeletion checks r's deletion by the key that r.User is; an error when there is none.
+// VerifyDeletion checks r's deletion by the key that r.User is; an error when
+// there is none. A deletion is bound to r's hash: of version 1 it holds for
+// every reservation with the same node, type and data.
 func VerifyDeletion(r *Reservation) error {
 	if r.Deletion == nil {
 		return errors.Errorf("cannot verify deletion of %s: there is none", r.ID)
@@ -74,21 +102,30 @@ func VerifyDeletion(r *Reservation) error {
 	if err != nil {
 		return err
 	}
-	return sign.Verify(r.User, r.Deletion.SigningBytes(h), r.Deletion.Signature)
+	message, err := r.Deletion.SigningBytes(h)
+	if err != nil {
+		return err
+	}
+	return sign.Verify(r.User, message, r.Deletion.Signature)
 }
 
 // SignRenewal adds the user's signed wish that r lives until n.Expires.
 func (r *Reservation) SignRenewal(n Renewal, privateKey ed25519.PrivateKey) error {
-	h, err := r.Hash()
+	h, err := r.hashFor(privateKey)
 	if err != nil {
 		return err
 	}
-	n.Signature = ed25519.Sign(privateKey, n.SigningBytes(h))
+	message, err := n.SigningBytes(h)
+	if err != nil {
+		return err
+	}
+	n.Signature = ed25519.Sign(privateKey, message)
 	r.Renewal = &n
 	return nil
 }
 
-// VerifyRenewal checks r's renewal by the key that r.User is; an error when there is none.
+// VerifyRenewal checks r's renewal by the key that r.User is; an error when
+// there is none. How far it may go is for the caller.
 func VerifyRenewal(r *Reservation) error {
 	if r.Renewal == nil {
 		return errors.Errorf("cannot verify renewal of %s: there is none", r.ID)
@@ -97,7 +134,30 @@ func VerifyRenewal(r *Reservation) error {
 	if err != nil {
 		return err
 	}
-	return sign.Verify(r.User, r.Renewal.SigningBytes(h), r.Renewal.Signature)
+	message, err := r.Renewal.SigningBytes(h)
+	if err != nil {
+		return err
+	}
+	return sign.Verify(r.User, message, r.Renewal.Signature)
+}
+
+// hashFor is r's hash, for its user to sign about.
+func (r *Reservation) hashFor(privateKey ed25519.PrivateKey) (Hash, error) {
+	user, err := userOf(privateKey)
+	if err != nil {
+		return Hash{}, err
+	}
+	if r.User != user {
+		return Hash{}, errors.Errorf("cannot sign for reservation %s: user_id is %q, the key's is %q", r.ID, r.User, user)
+	}
+	return r.Hash()
+}
+
+func userOf(privateKey ed25519.PrivateKey) (string, error) {
+	if len(privateKey) != ed25519.PrivateKeySize {
+		return "", errors.Errorf("cannot sign: the key has %d bytes, must have %d", len(privateKey), ed25519.PrivateKeySize)
+	}
+	return sign.ID(privateKey.Public().(ed25519.PublicKey)), nil
 }
 
 // VerifyResult checks a version 2 result by the key that nodeID is, against
@@ -109,6 +169,17 @@ func VerifyResult(r *Result, nodeID string, h Hash) error {
 	signed := *r
 	signed.NodeID = nodeID
 	message, err := signed.SigningBytes()
+	if err != nil {
+		return err
+	}
+	return sign.Verify(nodeID, message, r.Signature)
+}
+
+// VerifyResultV1 checks a version 1 result by the key that nodeID is. Its
+// signature covers error and data alone: it doesn't say which reservation is
+// answered, nor when.
+func VerifyResultV1(r *Result, nodeID string) error {
+	message, err := r.Bytes()
 	if err != nil {
 		return err
 	}

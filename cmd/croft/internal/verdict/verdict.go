@@ -42,8 +42,9 @@ type Verdict struct {
 	Problem string
 	// Error is the node's, where State is error or evicted.
 	Error string
-	// Data is the verified result's.
-	Data json.RawMessage
+	// Data is the verified result's, Result all of it.
+	Data   json.RawMessage
+	Result *workload.Result
 	// Seen is the newest verified result: what was seen before, or this one.
 	Seen state.Seen
 }
@@ -56,7 +57,7 @@ func Judge(own *workload.Reservation, shown explorer.Reservation, seen state.See
 		return Verdict{State: Forged, Problem: err.Error(), Seen: seen}
 	}
 	v := answer(shown, hash, seen)
-	if !v.State.Ended() && v.Problem == "" && leaving(own, &shown.Reservation) {
+	if !workload.Ended(v.State) && v.Problem == "" && leaving(own, &shown.Reservation) {
 		v.State = Deleting
 	}
 	return v
@@ -99,7 +100,7 @@ func answer(shown explorer.Reservation, hash workload.Hash, seen state.Seen) Ver
 	if err := workload.VerifyResult(r, shown.NodeID, hash); err != nil {
 		return Verdict{State: Forged, Seen: seen, Problem: err.Error()}
 	}
-	v := Verdict{State: r.State, Verified: true, Error: r.Error, Data: r.Data, Seen: seen}
+	v := Verdict{State: r.State, Verified: true, Error: r.Error, Data: r.Data, Result: r, Seen: seen}
 	now := state.Seen{Birth: r.Birth, Sequence: r.Sequence, Created: r.Created}
 	if older(now, seen) {
 		v.Problem = fmt.Sprintf("the explorer shows result %d of the node (%s), and the newer result %d (%s) was seen before",

@@ -1,0 +1,94 @@
+package workload
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxShown is how much of a refused value an error shows, in bytes.
+const maxShown = 80
+
+// FieldError says which field of a document is refused and what is allowed in
+// it. Use errors.As to get it: its parts are fit for a signed result, for they
+// never hold the text of a secret.
+type FieldError struct {
+	// Field is the path in the document, as in "data.mounts[1].mountpoint".
+	Field string
+	// Value is what is there, in JSON, shortened; or what is wrong with it in words.
+	Value string
+	// Allowed says what may be there.
+	Allowed string
+}
+
+func (e *FieldError) Error() string {
+	return fmt.Sprintf("cannot accept %s: it is %s, must be %s", e.Field, e.Value, e.Allowed)
+}
+
+// refuse makes a FieldError of a value.
+func refuse(field string, value any, allowed string, args ...any) error {
+	if len(args) > 0 {
+		allowed = fmt.Sprintf(allowed, args...)
+	}
+	return &FieldError{Field: shorten(field), Value: show(field, value), Allowed: allowed}
+}
+
+// words makes a value be said as it stands, not quoted.
+type words string
+
+// The words for what isn't a value.
+const (
+	missing words = "missing"
+	unknown words = "unknown"
+	twice   words = "there twice"
+)
+
+func show(field string, value any) string {
+	switch v := value.(type) {
+	case words:
+		return string(v)
+	case string:
+		if secret(field) {
+			return fmt.Sprintf("a text of %d bytes", len(v))
+		}
+		return strconv.Quote(shorten(v))
+	default:
+		return showJSON(v)
+	}
+}
+
+// secret reports whether the field's value may be somebody's secret, also by
+// mistake: a password that wasn't sealed. Errors travel and are logged.
+func secret(field string) bool {
+	if strings.HasPrefix(field, "data.env.") || strings.HasPrefix(field, "data.secret_env.") {
+		return true
+	}
+	switch field[strings.LastIndexByte(field, '.')+1:] {
+	case "password", "wg_private_key", "cluster_secret", "image_auth":
+		return true
+	}
+	return false
+}
+
+func shorten(s string) string {
+	if len(s) <= maxShown {
+		return s
+	}
+	cut := maxShown
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "…"
+}
+
+// join makes the path of a member.
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// index makes the path of an array's item.
+func index(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }

@@ -1,0 +1,33 @@
+package workload
+
+// Limits of a document. They bound what a signature check may cost: whoever
+// pushes a document hasn't shown a valid signature yet.
+const (
+	// MaxDocument is the size of a whole document in bytes. Whoever reads a
+	// body limits it: Decode refuses what is longer.
+	MaxDocument = 1 << 20
+	// MaxData is the size of a reservation's or result's data in bytes; the
+	// rest of a document is for its other members.
+	MaxData = 512 << 10
+	// MaxDepth is how deep objects and arrays may lie in each other.
+	MaxDepth = 32
+	// MaxMembers is how many members one object may have.
+	MaxMembers = 256
+	// MaxInteger is the largest integer in data, and with a minus sign the
+	// smallest: what every JSON library keeps exactly.
+	MaxInteger = 1<<53 - 1
+	// MaxErrorText is the size of a result's error in bytes (see ErrorText).
+	MaxErrorText = 64 << 10
+	// MaxName is the length of a name in characters: a network's, a channel's.
+	MaxName = 64
+	// MaxGiB is the largest size in GiB whose size in bytes an int64 can hold.
+	MaxGiB = 1<<33 - 1
+	// MaxMiB is the largest size in MiB whose size in bytes an int64 can hold.
+	MaxMiB = 1<<43 - 1
+)
+
+// Units of sizes, in bytes.
+const (
+	MiB = 1 << 20
+	GiB = 1 << 30
+)

@@ -1,0 +1,99 @@
+package workload
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/croft-edge/croft/pkg/sign"
+)
+
+// Validate checks what a reservation asks for, without looking at its
+// signature, at a clock or at the node: the members of the document, the data
+// against its type's schema, and what a schema can't say. Data is judged in
+// its canonical form only. What it refuses is a FieldError as a rule.
+func Validate(r *Reservation) error {
+	if err := validateEnvelope(r); err != nil {
+		return err
+	}
+	canonical, err := validData(r)
+	if err != nil {
+		return err
+	}
+	switch r.Type {
+	case TypeContainer:
+		return validateAs(canonical, validateContainer)
+	case TypeNetwork:
+		return validateAs(canonical, func(n *Network) error { return validateNetwork(r, n) })
+	case TypeKubernetes:
+		return validateAs(canonical, validateKubernetes)
+	case TypeVolume:
+		return validateAs(canonical, func(*Volume) error { return nil })
+	case TypeZDB:
+		return validateAs(canonical, func(*ZDB) error { return nil })
+	default:
+		return validateAs(canonical, validateDebug)
+	}
+}
+
+func validateAs[T Data](canonical []byte, check func(*T) error) error {
+	var data T
+	if err := decodeCanonical(canonical, &data); err != nil {
+		return err
+	}
+	return check(&data)
+}
+
+func validateEnvelope(r *Reservation) error {
+	switch {
+	case r.DocumentVersion() != V1 && r.DocumentVersion() != V2:
+		return refuse("version", r.Version, "%d or %d", V1, V2)
+	case r.DocumentVersion() == V2 && len(r.Nonce) != NonceSize:
+		return refuse("nonce", len(r.Nonce), "%d bytes", NonceSize)
+	case !r.Type.Known():
+		return refuse("type", string(r.Type), "%s", oneOf(Types()))
+	}
+	if r.ID != "" {
+		if _, err := ParseID(r.ID); err != nil {
+			return refuse("id", r.ID, "N-M, two decimal numbers")
+		}
+	}
+	if err := validateKey("node_id", r.NodeID); err != nil {
+		return err
+	}
+	if err := validateKey("user_id", r.User); err != nil {
+		return err
+	}
+	return validateTimes(r)
+}
+
+func validateTimes(r *Reservation) error {
+	if _, err := nanoseconds("created", r.Created); err != nil {
+		return err
+	}
+	if r.Duration <= 0 {
+		return refuse("duration", int64(r.Duration), "a whole number of nanoseconds of at least 1")
+	}
+	if end := r.Created.Add(r.Duration); !inRange(end) {
+		return refuse("duration", int64(r.Duration), "a whole number of nanoseconds that ends before %s", maxTime().Format(time.DateOnly))
+	}
+	return nil
+}
+
+func validateKey(field, id string) error {
+	if _, err := sign.VerifyingKey(id); err != nil {
+		return refuse(field, id, "an ID: the base58 of an ed25519 public key")
+	}
+	return nil
+}
+
+// validateHost accepts an address that can be that of one host.
+func validateAddress(field, text string) (netip.Addr, error) {
+	a, err := netip.ParseAddr(text)
+	if err != nil || a.Zone() != "" {
+		return a, refuse(field, text, "an IPv4 or IPv6 address")
+	}
+	if !a.IsGlobalUnicast() {
+		return a, refuse(field, text, "an address of one host, not of loopback, link or multicast")
+	}
+	return a, nil
+}

@@ -1,0 +1,151 @@
+package workload
+
+import (
+	"encoding/base64"
+	"net"
+	"net/netip"
+	"strconv"
+)
+
+// networkBits is the size of a network's range; narrowest is of a subnet, so
+// that it holds a gateway and a member at least.
+const (
+	networkBits = 16
+	narrowest   = 30
+)
+
+func validateNetwork(r *Reservation, n *Network) error {
+	if n.NetID != "" && n.NetID != NetworkID(r.User, n.Name) {
+		return refuse("data.net_id", string(n.NetID), "empty, or %s", NetworkID(r.User, n.Name))
+	}
+	whole, err := validatePrefix("data.ip_range", n.IPRange)
+	if err != nil {
+		return err
+	}
+	if !whole.Addr().Is4() || !whole.Addr().IsPrivate() || whole.Bits() != networkBits {
+		return refuse("data.ip_range", n.IPRange, "a private IPv4 range of /%d, such as 10.1.0.0/%d", networkBits, networkBits)
+	}
+	c := networkCheck{whole: whole, keys: map[string]bool{}}
+	here := false
+	for i := range n.Resources {
+		if err := c.resource(index("data.net_resources", i), &n.Resources[i]); err != nil {
+			return err
+		}
+		here = here || n.Resources[i].NodeID == r.NodeID
+	}
+	if !here {
+		return refuse("data.net_resources", words("without one of "+r.NodeID), "a list that has a resource of the node_id of the document")
+	}
+	return nil
+}
+
+// networkCheck remembers what the resources so far have taken.
+type networkCheck struct {
+	whole   netip.Prefix
+	nodes   []string
+	subnets []netip.Prefix
+	keys    map[string]bool
+}
+
+func (c *networkCheck) resource(at string, res *NetworkResource) error {
+	if err := validateKey(join(at, "node_id"), res.NodeID); err != nil {
+		return err
+	}
+	for _, id := range c.nodes {
+		if id == res.NodeID {
+			return refuse(join(at, "node_id"), res.NodeID, "another node than the other resources have")
+		}
+	}
+	c.nodes = append(c.nodes, res.NodeID)
+	subnet, err := c.subnet(join(at, "subnet"), res.Subnet)
+	if err != nil {
+		return err
+	}
+	for _, taken := range c.subnets {
+		if taken.Overlaps(subnet) {
+			return refuse(join(at, "subnet"), res.Subnet, "apart from %s of another resource", taken)
+		}
+	}
+	c.subnets = append(c.subnets, subnet)
+	if err := validateWireGuardKey(join(at, "wg_public_key"), res.PublicKey); err != nil {
+		return err
+	}
+	if c.keys[res.PublicKey] {
+		return refuse(join(at, "wg_public_key"), res.PublicKey, "another key than the other resources have")
+	}
+	c.keys[res.PublicKey] = true
+	return c.peers(at, res)
+}
+
+func (c *networkCheck) peers(at string, res *NetworkResource) error {
+	keys := map[string]bool{res.PublicKey: true}
+	for i := range res.Peers {
+		p, at := &res.Peers[i], index(join(at, "peers"), i)
+		if _, err := c.subnet(join(at, "subnet"), p.Subnet); err != nil {
+			return err
+		}
+		if err := validateWireGuardKey(join(at, "wg_public_key"), p.PublicKey); err != nil {
+			return err
+		}
+		if keys[p.PublicKey] {
+			return refuse(join(at, "wg_public_key"), p.PublicKey, "another key than the resource and its other peers have")
+		}
+		keys[p.PublicKey] = true
+		for j, ip := range p.AllowedIPs {
+			if _, err := validatePrefix(index(join(at, "allowed_ips"), j), ip); err != nil {
+				return err
+			}
+		}
+		if err := validateEndpoint(join(at, "endpoint"), p.Endpoint); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *networkCheck) subnet(field, text string) (netip.Prefix, error) {
+	p, err := validatePrefix(field, text)
+	if err != nil {
+		return p, err
+	}
+	if !c.whole.Contains(p.Addr()) || p.Bits() <= networkBits || p.Bits() > narrowest {
+		return p, refuse(field, text, "a part of %s, from /%d to /%d", c.whole, networkBits+1, narrowest)
+	}
+	return p, nil
+}
+
+// validatePrefix accepts a range without bits of a host in it.
+func validatePrefix(field, text string) (netip.Prefix, error) {
+	p, err := netip.ParsePrefix(text)
+	if err != nil || p != p.Masked() {
+		return p, refuse(field, text, "an address range such as 10.1.1.0/24, with nothing after the mask")
+	}
+	return p, nil
+}
+
+func validateWireGuardKey(field, text string) error {
+	key, err := base64.StdEncoding.Strict().DecodeString(text)
+	if err != nil || len(key) != 32 {
+		return refuse(field, text, "32 bytes in standard base64")
+	}
+	return nil
+}
+
+// validateEndpoint accepts HOST:PORT, and nothing for a peer that can't be reached.
+func validateEndpoint(field, text string) error {
+	if text == "" {
+		return nil
+	}
+	const allowed = "HOST:PORT with a port from 1 to 65535, or empty"
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return refuse(field, text, allowed)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return refuse(field, text, allowed)
+	}
+	if _, err := netip.ParseAddr(host); err != nil && !hostName(host) {
+		return refuse(field, text, allowed)
+	}
+	return nil
+}
