@@ -78,7 +78,7 @@ type NodeFilter struct {
 	Online bool
 }
 
-// Page of a list.
+// ListPage selects a page of a list. The zero ListPage is the first.
 type ListPage struct {
 	// After is where the last page ended; empty for the first.
 	After string

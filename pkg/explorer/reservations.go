@@ -16,7 +16,7 @@ import (
 // Reserve pushes a signed reservation and returns its ID. Pushing the same
 // document again, after a lost answer for example, returns the same ID.
 func (c *Client) Reserve(ctx context.Context, r *workload.Reservation) (string, error) {
-	body, err := EncodeReservation(r)
+	body, err := workload.Encode(r)
 	if err != nil {
 		return "", node.WithKind(node.Invalid, err)
 	}
@@ -40,10 +40,14 @@ func (c *Client) ReserveRaw(ctx context.Context, nodeID string, document []byte)
 
 // Get returns a reservation with its result. NotExist when there is none.
 func (c *Client) Get(ctx context.Context, id string) (Reservation, error) {
-	var out Reservation
+	var raw json.RawMessage
 	k := call{what: "get reservation " + id, path: reservationPath(id, "")}
-	if _, err := c.get(ctx, k, &out); err != nil {
+	if _, err := c.get(ctx, k, &raw); err != nil {
 		return Reservation{}, err
+	}
+	out, err := DecodeShown(raw)
+	if err != nil {
+		return Reservation{}, garbage(k.what, limited(err.Error()))
 	}
 	if out.ID != id {
 		return Reservation{}, garbage(k.what, "it is about another reservation")
@@ -56,9 +60,19 @@ func (c *Client) Get(ctx context.Context, id string) (Reservation, error) {
 func (c *Client) List(ctx context.Context, user string, p ListPage) ([]Reservation, string, error) {
 	q := p.query()
 	q.Set("user", user)
-	var out []Reservation
-	h, err := c.get(ctx, call{what: "list reservations", path: "/reservations", query: q, limit: maxPage}, &out)
-	return out, next(h), err
+	var raw []json.RawMessage
+	k := call{what: "list reservations", path: "/reservations", query: q, limit: maxPage}
+	h, err := c.get(ctx, k, &raw)
+	if err != nil {
+		return nil, "", err
+	}
+	out := make([]Reservation, len(raw))
+	for i := range raw {
+		if out[i], err = DecodeShown(raw[i]); err != nil {
+			return nil, "", garbage(k.what, limited(err.Error()))
+		}
+	}
+	return out, next(h), nil
 }
 
 // ListAll returns all of a user's reservations.
@@ -112,14 +126,17 @@ const seedWait = 20 * time.Second
 // least from, and those to be deleted; from 0 is everything.
 func (c *Client) PollFrom(ctx context.Context, nodeID string, from uint64) ([]*workload.Reservation, error) {
 	k := call{what: "poll", path: pollPath(nodeID), wait: seedWait, limit: maxPage, query: url.Values{"from": {strconv.FormatUint(from, 10)}}}
-	var out []*workload.Reservation
-	if _, err := c.get(ctx, k, &out); err != nil {
+	var raw []json.RawMessage
+	if _, err := c.get(ctx, k, &raw); err != nil {
 		return nil, err
 	}
-	for _, r := range out {
-		if r == nil {
-			return nil, garbage(k.what, "a reservation is null")
+	out := make([]*workload.Reservation, len(raw))
+	for i := range raw {
+		r, err := Document(raw[i])
+		if err != nil {
+			return nil, garbage(k.what, limited(err.Error()))
 		}
+		out[i] = r
 	}
 	return out, nil
 }
@@ -128,7 +145,7 @@ func (c *Client) PollFrom(ctx context.Context, nodeID string, from uint64) ([]*w
 // older one than the explorer has is accepted and ignored. A result whose
 // state is an end also marks the reservation as gone from the node.
 func (c *Client) PutResult(ctx context.Context, r *workload.Result) error {
-	body, err := EncodeResult(r)
+	body, err := workload.EncodeResult(r)
 	if err != nil {
 		return node.WithKind(node.Invalid, err)
 	}
@@ -142,7 +159,7 @@ func (c *Client) PutDeleted(ctx context.Context, id string, r *workload.Result) 
 	k := call{what: "tell that " + id + " is gone", method: http.MethodPut, path: reservationPath(id, "/deleted")}
 	if r != nil {
 		var err error
-		if k.body, err = EncodeResult(r); err != nil {
+		if k.body, err = workload.EncodeResult(r); err != nil {
 			return node.WithKind(node.Invalid, err)
 		}
 	}
@@ -170,11 +187,8 @@ func (c *Client) Renew(ctx context.Context, id string, n workload.Renewal) error
 
 // Document is a reservation of a poll's page, decoded.
 func Document(raw json.RawMessage) (*workload.Reservation, error) {
-	var out workload.Reservation
-	if err := json.Unmarshal(raw, &out); err != nil {
-		return nil, node.Errorf(node.Invalid, "cannot read reservation: %w", err)
-	}
-	return &out, nil
+	out, _, err := workload.DecodeShown(raw)
+	return out, node.WithKind(node.Invalid, err)
 }
 
 func reservationPath(id, rest string) string { return "/reservations/" + url.PathEscape(id) + rest }

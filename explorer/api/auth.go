@@ -1,0 +1,69 @@
+package api
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/explorer/store"
+	wire "github.com/croft-edge/croft/pkg/explorer"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// signedBy checks the headers of a signed write. That it wasn't seen before is
+// checked by the store, in the write's own transaction.
+func (s *Server) signedBy(r *http.Request, body []byte, role wire.Role) (store.Writer, error) {
+	w, err := wire.VerifyWrite(r, body)
+	if err != nil {
+		return store.Writer{}, withStatus(http.StatusUnauthorized, err)
+	}
+	if w.Role != role {
+		return store.Writer{}, node.Errorf(node.Refused, "cannot accept this signed as a %s: it must be signed as a %s", w.Role, role)
+	}
+	now := s.now()
+	if d := w.Time.Sub(now); d > wire.WriteWindow || d < -wire.WriteWindow {
+		return store.Writer{}, &wrongTime{at: w.Time, now: now, why: "it must be within 10 minutes"}
+	}
+	if err := s.limitKey(w.Key); err != nil {
+		return store.Writer{}, err
+	}
+	return store.Writer{Key: w.Key, At: w.Time}, nil
+}
+
+// byNode is signedBy for a write of the node itself. An unsigned one has the
+// zero Writer where the operator allows it.
+func (s *Server) byNode(r *http.Request, body []byte, nodeID string) (store.Writer, error) {
+	if s.policy.AcceptUnsignedNodeWrites && !wire.Signed(r.Header) {
+		return store.Writer{}, nil
+	}
+	w, err := s.signedBy(r, body, wire.RoleNode)
+	if err != nil {
+		return store.Writer{}, err
+	}
+	if w.Key != nodeID {
+		return store.Writer{}, node.Errorf(node.Refused, "cannot accept this for node %s: it is signed by %s", limitText(nodeID), w.Key)
+	}
+	return w, nil
+}
+
+// replayed turns the store's refusal of an old time into the answer.
+func (s *Server) replayed(w store.Writer, err error) error {
+	if errors.Is(err, store.ErrReplayed) {
+		return &wrongTime{at: w.At, now: s.now(), why: "this key signed one of that time or later before"}
+	}
+	return err
+}
+
+// notInFuture refuses a document's time that is more than 10 minutes ahead, or
+// that can't be counted in nanoseconds since 1970.
+func (s *Server) notInFuture(field string, t time.Time) error {
+	now := s.now()
+	if t.Before(time.Unix(0, 0)) || t.After(time.Unix(0, 1<<63-1)) {
+		return invalid(field, t.Format(time.RFC3339), "between 1970 and 2262")
+	}
+	if t.Sub(now) > wire.WriteWindow {
+		return invalid(field, stamp(t), "at most 10 minutes after the explorer's clock ("+stamp(now)+")")
+	}
+	return nil
+}

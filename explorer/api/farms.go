@@ -1,0 +1,121 @@
+package api
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/croft-edge/croft/explorer/store"
+	wire "github.com/croft-edge/croft/pkg/explorer"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// postFarm makes a farm of the user who signs.
+func (s *Server) postFarm(w http.ResponseWriter, r *http.Request) error {
+	var in wire.Farm
+	body, err := readJSON(w, r, &in)
+	if err != nil {
+		return err
+	}
+	by, err := s.signedBy(r, body, wire.RoleUser)
+	if err != nil {
+		return err
+	}
+	if !farmName(in.Name) {
+		return invalid("name", in.Name, "1 to 64 letters, digits, spaces, dots, dashes or underscores, not starting or ending with a space")
+	}
+	if in.Owner != "" && in.Owner != by.Key {
+		return invalid("owner", in.Owner, "absent, or who signs ("+by.Key+")")
+	}
+	farm, err := s.store.CreateFarm(r.Context(), by, wire.Farm{Name: in.Name, Owner: by.Key, Created: s.now().UTC().Truncate(time.Second)})
+	if err != nil {
+		return s.replayed(by, err)
+	}
+	return writeJSON(w, http.StatusCreated, farm)
+}
+
+func farmName(name string) bool {
+	if name == "" || len(name) > 64 || name[0] == ' ' || name[len(name)-1] == ' ' {
+		return false
+	}
+	for _, c := range []byte(name) {
+		letter := (c|0x20 >= 'a' && c|0x20 <= 'z') || (c >= '0' && c <= '9')
+		if !letter && c != ' ' && c != '.' && c != '-' && c != '_' {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Server) getFarm(w http.ResponseWriter, r *http.Request) error {
+	id, err := farmID(r)
+	if err != nil {
+		return err
+	}
+	farm, err := s.store.Farm(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, farm)
+}
+
+func farmID(r *http.Request) (uint64, error) {
+	q := query{values: map[string][]string{"id": {r.PathValue("id")}}}
+	id := q.number("id", 0, maxNumber)
+	return id, q.err
+}
+
+func (s *Server) getFarms(w http.ResponseWriter, r *http.Request) error {
+	q := query{values: r.URL.Query()}
+	after, limit := q.number("after", 0, maxNumber), int(q.number("limit", maxListed, maxListed))
+	if err := q.only("after", "limit"); err != nil {
+		return err
+	}
+	farms, err := s.store.Farms(r.Context(), after, limit)
+	if err != nil {
+		return err
+	}
+	if len(farms) == limit {
+		setNext(w, farms[len(farms)-1].ID)
+	}
+	return writeJSON(w, http.StatusOK, farms)
+}
+
+// putFarmNode takes the farm owner's grant for a registered node. The grant is
+// signed itself, so anybody may bring it.
+func (s *Server) putFarmNode(w http.ResponseWriter, r *http.Request) error {
+	var grant wire.Grant
+	body, err := readJSON(w, r, &grant)
+	if err != nil {
+		return err
+	}
+	if err := onlyMembers(body, "created", "signature"); err != nil {
+		return err
+	}
+	id, err := farmID(r)
+	if err != nil {
+		return err
+	}
+	farm, err := s.store.Farm(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	nodeID := r.PathValue("node")
+	if err := wire.VerifyGrant(grant, farm, nodeID); err != nil {
+		return err
+	}
+	if err := s.limitKey(farm.Owner); err != nil {
+		return err
+	}
+	err = s.store.UpdateNode(r.Context(), store.Writer{}, nodeID, store.Edit{Granted: true, Apply: func(n *wire.Node, _ bool) error {
+		if n.FarmID != farm.ID {
+			return node.Errorf(node.Refused, "cannot let node %s join farm %d: it wants to join farm %d", nodeID, farm.ID, n.FarmID)
+		}
+		n.Approved = true
+		return nil
+	}})
+	if err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusOK)
+	return nil
+}

@@ -1,0 +1,239 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/croft-edge/croft/explorer/store"
+	wire "github.com/croft-edge/croft/pkg/explorer"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/sign"
+)
+
+func (s *Server) info(w http.ResponseWriter, _ *http.Request) error {
+	return writeJSON(w, http.StatusOK, wire.Info{
+		Version: s.config.Version, Epoch: s.store.Epoch(), Time: s.now().UTC(),
+		AcceptSignatureV1: s.policy.AcceptSignatureV1, AcceptUnsignedNodeWrites: s.policy.AcceptUnsignedNodeWrites,
+		MaxDuration: s.policy.MaxDuration, MaxWait: s.policy.MaxWait, MaxBody: MaxBody,
+	})
+}
+
+// postNode registers a node, or updates what it says of itself. What the
+// explorer or others say of it (created, approved, public_config) is kept.
+func (s *Server) postNode(w http.ResponseWriter, r *http.Request) error {
+	var in wire.Node
+	body, err := readJSON(w, r, &in)
+	if err != nil {
+		return err
+	}
+	if _, err := sign.ParseID(in.NodeID); err != nil {
+		return invalid("node_id", in.NodeID, "the base58 of a 32-byte ed25519 key")
+	}
+	by, err := s.byNode(r, body, in.NodeID)
+	if err != nil {
+		return err
+	}
+	granted, err := s.granted(r, in)
+	if err != nil {
+		return err
+	}
+	now := s.now()
+	err = s.store.UpdateNode(r.Context(), by, in.NodeID, store.Edit{Create: true, Seen: now, Apply: func(n *wire.Node, fresh bool) error {
+		if fresh {
+			n.Created = now.Unix()
+		}
+		register(n, in, granted)
+		n.Updated = now.Unix()
+		return nil
+	}})
+	if err != nil {
+		return s.replayed(by, err)
+	}
+	w.WriteHeader(http.StatusCreated)
+	return nil
+}
+
+// granted checks the farm owner's word that came with a registration.
+func (s *Server) granted(r *http.Request, in wire.Node) (bool, error) {
+	if in.Grant == nil {
+		return false, nil
+	}
+	farm, err := s.store.Farm(r.Context(), in.FarmID)
+	if err != nil {
+		return false, err
+	}
+	return true, wire.VerifyGrant(*in.Grant, farm, in.NodeID)
+}
+
+// register takes over what the node says.
+func register(n *wire.Node, in wire.Node, granted bool) {
+	n.Approved = granted || (n.Approved && n.FarmID == in.FarmID)
+	n.NodeIDv1, n.FarmID, n.OSVersion, n.Address, n.Location = in.NodeIDv1, in.FarmID, in.OSVersion, in.Address, in.Location
+	n.Uptime, n.Proofs, n.PublicKeyHex, n.Birth = in.Uptime, in.Proofs, in.PublicKeyHex, in.Birth
+	if in.TotalResources != (wire.Resources{}) {
+		n.TotalResources = in.TotalResources
+	}
+	if in.UsedResources != (wire.Resources{}) {
+		n.UsedResources = in.UsedResources
+	}
+	if in.FreeResources != nil {
+		n.FreeResources = in.FreeResources
+	}
+	if in.Ifaces != nil {
+		n.Ifaces = in.Ifaces
+	}
+	if in.WGPorts != nil {
+		n.WGPorts = in.WGPorts
+	}
+}
+
+// editNode is the common form of what a node says of itself later.
+func (s *Server) editNode(w http.ResponseWriter, r *http.Request, in any, apply func(n *wire.Node)) error {
+	id := r.PathValue("id")
+	body, err := readJSON(w, r, in)
+	if err != nil {
+		return err
+	}
+	by, err := s.byNode(r, body, id)
+	if err != nil {
+		return err
+	}
+	now := s.now()
+	err = s.store.UpdateNode(r.Context(), by, id, store.Edit{Seen: now, Apply: func(n *wire.Node, _ bool) error {
+		apply(n)
+		n.Updated = now.Unix()
+		return nil
+	}})
+	return s.replayed(by, err)
+}
+
+func (s *Server) postInterfaces(w http.ResponseWriter, r *http.Request) error {
+	var in []wire.Iface
+	if err := s.editNode(w, r, &in, func(n *wire.Node) { n.Ifaces = in }); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusCreated)
+	return nil
+}
+
+func (s *Server) postPorts(w http.ResponseWriter, r *http.Request) error {
+	var in wire.Ports
+	if err := s.editNode(w, r, &in, func(n *wire.Node) { n.WGPorts = in.Ports }); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+func (s *Server) postCapacity(w http.ResponseWriter, r *http.Request) error {
+	var in struct {
+		Capacity wire.Resources `json:"capacity"`
+	}
+	if err := s.editNode(w, r, &in, func(n *wire.Node) { n.TotalResources = in.Capacity }); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+func (s *Server) postUptime(w http.ResponseWriter, r *http.Request) error {
+	var in wire.Heartbeat
+	err := s.editNode(w, r, &in, func(n *wire.Node) {
+		n.Uptime = in.Uptime
+		if in.UsedResources != nil {
+			n.UsedResources = *in.UsedResources
+		}
+		if in.FreeResources != nil {
+			n.FreeResources = in.FreeResources
+		}
+		if in.Birth != "" {
+			n.Birth = in.Birth
+		}
+	})
+	if err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+// postPublicConfig is the farm owner's, not the node's.
+func (s *Server) postPublicConfig(w http.ResponseWriter, r *http.Request) error {
+	var in wire.PublicConfig
+	body, err := readJSON(w, r, &in)
+	if err != nil {
+		return err
+	}
+	id := r.PathValue("id")
+	by := store.Writer{}
+	if !s.policy.AcceptUnsignedNodeWrites || wire.Signed(r.Header) {
+		if by, err = s.signedBy(r, body, wire.RoleUser); err != nil {
+			return err
+		}
+		if err := s.ownsNode(r, by.Key, id); err != nil {
+			return err
+		}
+	}
+	now := s.now()
+	err = s.store.UpdateNode(r.Context(), by, id, store.Edit{Apply: func(n *wire.Node, _ bool) error {
+		n.PublicConfig, n.Updated = &in, now.Unix()
+		return nil
+	}})
+	if err != nil {
+		return s.replayed(by, err)
+	}
+	w.WriteHeader(http.StatusCreated)
+	return nil
+}
+
+func (s *Server) ownsNode(r *http.Request, user, nodeID string) error {
+	n, err := s.store.Node(r.Context(), nodeID)
+	if err != nil {
+		return err
+	}
+	farm, err := s.store.Farm(r.Context(), n.FarmID)
+	if err != nil {
+		return err
+	}
+	if !n.Approved || farm.Owner != user {
+		return node.Errorf(node.Refused, "cannot configure node %s: %s isn't the owner of a farm that it has joined", nodeID, user)
+	}
+	return nil
+}
+
+func (s *Server) getNode(w http.ResponseWriter, r *http.Request) error {
+	n, err := s.store.Node(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, s.shown(n))
+}
+
+func (s *Server) shown(n store.Seen) wire.Node {
+	out := n.Node
+	out.Grant = nil
+	out.Online = !n.At.IsZero() && s.now().Sub(n.At) < onlineFor
+	return out
+}
+
+func (s *Server) getNodes(w http.ResponseWriter, r *http.Request) error {
+	q := query{values: r.URL.Query()}
+	find := store.NodeQuery{After: q.number("after", 0, maxNumber), Limit: int(q.number("limit", maxListed, maxListed)), Farm: q.number("farm", 0, maxNumber)}
+	if q.flag("online") {
+		find.SeenSince = s.now().Add(-onlineFor)
+	}
+	if err := q.only("after", "limit", "farm", "online"); err != nil {
+		return err
+	}
+	nodes, err := s.store.Nodes(r.Context(), find)
+	if err != nil {
+		return err
+	}
+	out := make([]wire.Node, len(nodes))
+	for i, n := range nodes {
+		out[i] = s.shown(n)
+	}
+	if len(nodes) == find.Limit {
+		setNext(w, nodes[len(nodes)-1].Seq)
+	}
+	return writeJSON(w, http.StatusOK, out)
+}

@@ -1,0 +1,273 @@
+// Package openapitest checks every answer that a test gets from the explorer
+// against the OpenAPI document that the explorer serves. It is put under a
+// test's HTTP client, so that no test can forget it.
+package openapitest
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/pkg/errors"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// Transport checks what passes through it. Requests that the explorer accepts
+// are checked too: the document must not promise less than it takes.
+type Transport struct {
+	// Inner does the work (nil: http.DefaultTransport).
+	Inner http.RoundTripper
+
+	t        testing.TB
+	doc      map[string]any
+	compiler *jsonschema.Compiler
+
+	mu      sync.Mutex
+	schemas map[string]*jsonschema.Schema
+	seen    map[string]bool
+}
+
+const location = "https://explorer.test/openapi.json"
+
+// New makes a Transport for that document, as JSON.
+func New(t testing.TB, document []byte) *Transport {
+	t.Helper()
+	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(document))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.DefaultDraft(jsonschema.Draft2020)
+	compiler.AssertFormat()
+	if err := compiler.AddResource(location, parsed); err != nil {
+		t.Fatal(err)
+	}
+	doc, ok := parsed.(map[string]any)
+	if !ok {
+		t.Fatal("the OpenAPI document isn't an object")
+	}
+	return &Transport{t: t, doc: doc, compiler: compiler, schemas: map[string]*jsonschema.Schema{}, seen: map[string]bool{}}
+}
+
+// Seen reports whether an answer of that operation and status passed, as in "GET /nodes 200".
+func (c *Transport) Seen(operation string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.seen[operation]
+}
+
+// Operations are all operations of the document, as in "GET /nodes".
+func (c *Transport) Operations() []string {
+	var out []string
+	paths, _ := c.doc["paths"].(map[string]any)
+	for path, item := range paths {
+		methods, _ := item.(map[string]any)
+		for method := range methods {
+			if method != "parameters" {
+				out = append(out, strings.ToUpper(method)+" "+path)
+			}
+		}
+	}
+	return out
+}
+
+// RoundTrip sends the request and checks the answer.
+func (c *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	inner := c.Inner
+	if inner == nil {
+		inner = http.DefaultTransport
+	}
+	var sent []byte
+	if r.Body != nil && r.GetBody != nil {
+		again, err := r.GetBody()
+		if err != nil {
+			return nil, err
+		}
+		if sent, err = io.ReadAll(again); err != nil {
+			return nil, err
+		}
+	}
+	resp, err := inner.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	if err := c.check(r, sent, resp, body); err != nil {
+		c.t.Errorf("%s %s answers %d, which isn't as the OpenAPI document says: %v\n%.2000s", r.Method, r.URL.Path, resp.StatusCode, err, body)
+	}
+	return resp, nil
+}
+
+func (c *Transport) check(r *http.Request, sent []byte, resp *http.Response, body []byte) error {
+	template, item := c.find(r.Method, r.URL.EscapedPath())
+	if item == nil {
+		if resp.StatusCode != http.StatusNotFound && resp.StatusCode != http.StatusMethodNotAllowed {
+			return errors.New("there is no such operation")
+		}
+		return c.checkBody("/components/responses/Problem", resp, body)
+	}
+	op := "/paths/" + escape(template) + "/" + strings.ToLower(r.Method)
+	where, err := c.response(op, resp.StatusCode)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.seen[r.Method+" "+template+" "+strconv.Itoa(resp.StatusCode)] = true
+	c.mu.Unlock()
+	if resp.StatusCode < 300 && len(sent) > 0 {
+		if err := c.validate(op+"/requestBody/content/application~1json/schema", sent); err != nil {
+			return errors.Wrap(err, "the request that it accepted")
+		}
+	}
+	if err := c.checkHeaders(where, resp); err != nil {
+		return err
+	}
+	return c.checkBody(where, resp, body)
+}
+
+// find returns the path's template and the operation.
+func (c *Transport) find(method, path string) (string, any) {
+	paths, _ := c.doc["paths"].(map[string]any)
+	for template, item := range paths {
+		methods, _ := item.(map[string]any)
+		if op := methods[strings.ToLower(method)]; op != nil && matches(template, path) {
+			return template, op
+		}
+	}
+	return "", nil
+}
+
+func matches(template, path string) bool {
+	want, have := strings.Split(template, "/"), strings.Split(path, "/")
+	if len(want) != len(have) {
+		return false
+	}
+	for i := range want {
+		if !strings.HasPrefix(want[i], "{") && want[i] != have[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// response is the pointer of what describes an answer of that status.
+func (c *Transport) response(op string, status int) (string, error) {
+	exact := strconv.Itoa(status)
+	for _, key := range []string{exact, exact[:1] + "XX"} {
+		at := op + "/responses/" + key
+		described, ok := c.at(at).(map[string]any)
+		if !ok {
+			continue
+		}
+		if ref, ok := described["$ref"].(string); ok {
+			return strings.TrimPrefix(ref, "#"), nil
+		}
+		return at, nil
+	}
+	return "", errors.Errorf("status %d isn't described", status)
+}
+
+func (c *Transport) checkHeaders(where string, resp *http.Response) error {
+	described, _ := c.at(where).(map[string]any)
+	headers, _ := described["headers"].(map[string]any)
+	for name, h := range headers {
+		at := where + "/headers/" + name
+		one, _ := h.(map[string]any)
+		if ref, ok := one["$ref"].(string); ok {
+			at = strings.TrimPrefix(ref, "#")
+			one, _ = c.at(at).(map[string]any)
+		}
+		value := resp.Header.Get(name)
+		if value == "" {
+			if one["required"] == true {
+				return errors.Errorf("header %s is missing", name)
+			}
+			continue
+		}
+		quoted, err := json.Marshal(value)
+		if err != nil {
+			return err
+		}
+		if err := c.validate(at+"/schema", quoted); err != nil {
+			return errors.Wrapf(err, "header %s", name)
+		}
+	}
+	return nil
+}
+
+func (c *Transport) checkBody(where string, resp *http.Response, body []byte) error {
+	described, _ := c.at(where).(map[string]any)
+	content, _ := described["content"].(map[string]any)
+	if content == nil {
+		if len(body) > 0 {
+			return errors.New("it has a body, and none is described")
+		}
+		return nil
+	}
+	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if err != nil {
+		return errors.Wrap(err, "Content-Type")
+	}
+	if content[kind] == nil {
+		return errors.Errorf("content type %q isn't described", kind)
+	}
+	if kind == "text/plain" {
+		return nil
+	}
+	return c.validate(where+"/content/"+escape(kind)+"/schema", body)
+}
+
+func (c *Transport) validate(pointer string, body []byte) error {
+	schema, err := c.schema(pointer)
+	if err != nil {
+		return err
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+	if err != nil {
+		return errors.Wrap(err, "it isn't JSON")
+	}
+	return schema.Validate(value)
+}
+
+func (c *Transport) schema(pointer string) (*jsonschema.Schema, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s, ok := c.schemas[pointer]; ok {
+		return s, nil
+	}
+	tokens := strings.Split(pointer, "/")
+	for i := range tokens {
+		tokens[i] = url.PathEscape(tokens[i])
+	}
+	s, err := c.compiler.Compile(location + "#" + strings.Join(tokens, "/"))
+	if err == nil {
+		c.schemas[pointer] = s
+	}
+	return s, err
+}
+
+// at returns what a JSON pointer points to.
+func (c *Transport) at(pointer string) any {
+	var here any = c.doc
+	for _, token := range strings.Split(strings.TrimPrefix(pointer, "/"), "/") {
+		object, _ := here.(map[string]any)
+		here = object[strings.NewReplacer("~1", "/", "~0", "~").Replace(token)]
+	}
+	return here
+}
+
+func escape(token string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(token)
+}

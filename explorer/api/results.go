@@ -1,0 +1,126 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/croft-edge/croft/explorer/store"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/sign"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// maxBirth is the longest ID of a node's store.
+const maxBirth = 64
+
+// putResult takes a node's answer. The same one twice is fine; one that is
+// older than what is kept is accepted and forgotten.
+func (s *Server) putResult(w http.ResponseWriter, r *http.Request) error {
+	body, err := readBody(w, r)
+	if err != nil {
+		return err
+	}
+	if _, err := s.keepResult(r, body); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+// putDeleted takes a node's word that the workload is gone: the signed result
+// that says why, or nothing in the seed's form.
+func (s *Server) putDeleted(w http.ResponseWriter, r *http.Request) error {
+	body, err := readBody(w, r)
+	if err != nil {
+		return err
+	}
+	if len(body) > 0 {
+		state, err := s.keepResult(r, body)
+		if err != nil {
+			return err
+		}
+		if !workload.Ended(state) {
+			return invalid("state", state, "deleted, expired or evicted")
+		}
+		w.WriteHeader(http.StatusOK)
+		return nil
+	}
+	if !s.policy.AcceptUnsignedNodeWrites {
+		return node.Errorf(node.Refused, "cannot accept that this is deleted: the node's signed result is needed as the body")
+	}
+	row, err := s.reservation(r)
+	if err != nil {
+		return err
+	}
+	if row.DocumentVersion() != workload.V1 {
+		return node.Errorf(node.Refused, "cannot accept that %s is deleted: of a version 2 reservation the node's signed result is needed", row.ID)
+	}
+	if err := s.store.Gone(r.Context(), row.N); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+func (s *Server) keepResult(r *http.Request, body []byte) (workload.State, error) {
+	in, err := workload.DecodeResult(body)
+	if err != nil {
+		return "", node.WithKind(node.Invalid, err)
+	}
+	row, err := s.reservation(r)
+	if err != nil {
+		return "", err
+	}
+	if err := s.checkResult(in, row); err != nil {
+		return "", err
+	}
+	if err := s.limitKey(row.NodeID); err != nil {
+		return "", err
+	}
+	return in.State, s.store.PutResult(r.Context(), store.Answer{N: row.N, Result: in, Body: body})
+}
+
+func (s *Server) checkResult(in *workload.Result, row store.Row) error {
+	switch {
+	case in.ID != row.ID:
+		return invalid("id", in.ID, row.ID+", as in the address")
+	case in.Type != row.Type:
+		return invalid("type", in.Type, string(row.Type)+", the reservation's")
+	}
+	if len(in.Hash) == 0 {
+		return s.checkResultV1(in, row)
+	}
+	switch {
+	case in.Birth == "" || len(in.Birth) > maxBirth:
+		return invalid("birth", in.Birth, "1 to 64 characters")
+	case in.Sequence < 1:
+		return invalid("sequence", in.Sequence, "at least 1")
+	}
+	hash, err := row.Hash()
+	if err != nil {
+		return err
+	}
+	return node.WithKind(node.Refused, workload.VerifyResult(in, row.NodeID, hash))
+}
+
+// checkResultV1 checks a result of a node of the seed's time. Its signature,
+// over error and data alone, fits any reservation; that is why it is only
+// accepted where the operator says so, and for version 1 reservations.
+func (s *Server) checkResultV1(in *workload.Result, row store.Row) error {
+	if !s.policy.AcceptUnsignedNodeWrites {
+		return refused("reservation_hash", "absent", "there: this explorer doesn't accept results of version 1")
+	}
+	if row.DocumentVersion() != workload.V1 {
+		return refused("reservation_hash", "absent", "there in the result of a version 2 reservation")
+	}
+	if in.Birth != "" || in.Sequence != 0 {
+		return invalid("birth", in.Birth, "absent, as sequence, in version 1")
+	}
+	if len(in.Signature) == 0 {
+		return nil
+	}
+	message, err := in.Bytes()
+	if err != nil {
+		return err
+	}
+	return node.WithKind(node.Refused, sign.Verify(row.NodeID, message, in.Signature))
+}

@@ -1,0 +1,201 @@
+package explorer
+
+import (
+	"context"
+	"crypto/tls"
+	stdlog "log"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/google/renameio/v2"
+	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/explorer/api"
+	"github.com/croft-edge/croft/explorer/store"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+const (
+	// headerTimeout is how long a client may take for a request's headers.
+	headerTimeout = 10 * time.Second
+	// idleTimeout is how long a connection stays open between requests.
+	idleTimeout = 2 * time.Minute
+	// stopTimeout is how long requests in hand may take when the explorer stops.
+	stopTimeout = 10 * time.Second
+	maxHeaders  = 16 << 10
+)
+
+// Config is what an explorer needs.
+type Config struct {
+	// Listen is HOST:PORT; port 0 is any free one.
+	Listen string
+	// DB is the path of the database file.
+	DB string
+	// TLSCert and TLSKey are PEM files; both empty is plain HTTP.
+	TLSCert, TLSKey string
+	// PortFile, when not empty, is written with the address once it listens.
+	PortFile string
+	Policy   api.Policy
+	// Validate checks the data of a reservation; nil checks nothing.
+	Validate func(*workload.Reservation) error
+	Version  string
+	Log      zerolog.Logger
+	// Now is the clock (nil: time.Now).
+	Now func() time.Time
+	// HeaderTimeout is how long a client may take for a request's headers (0: 10 s).
+	HeaderTimeout time.Duration
+}
+
+// check refuses what can't work.
+func (c Config) check() error {
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		return node.Errorf(node.Invalid, "cannot listen on %q: it must be HOST:PORT", c.Listen)
+	}
+	if (c.TLSCert == "") != (c.TLSKey == "") {
+		return node.Errorf(node.Invalid, "cannot use TLS: tls-cert and tls-key go together")
+	}
+	return c.Policy.Validate()
+}
+
+// Service is an explorer that listens.
+type Service struct {
+	config   Config
+	store    *store.Store
+	waiters  *api.Waiters
+	listener net.Listener
+	server   *http.Server
+	cert     *certificate
+}
+
+// Open opens the database and listens; Run answers.
+func Open(ctx context.Context, c Config) (*Service, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.HeaderTimeout == 0 {
+		c.HeaderTimeout = headerTimeout
+	}
+	s := &Service{config: c, waiters: api.NewWaiters()}
+	if c.TLSCert != "" {
+		var err error
+		if s.cert, err = loadCertificate(c.TLSCert, c.TLSKey); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.open(ctx); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Service) open(ctx context.Context) error {
+	c := s.config
+	metrics := api.NewMetrics()
+	var err error
+	s.store, err = store.Open(ctx, store.Config{Path: c.DB, Changed: s.waiters.Changed, Committed: metrics.Committed})
+	if err != nil {
+		return err
+	}
+	handler, err := api.New(api.Config{
+		Store: s.store, Waiters: s.waiters, Policy: c.Policy, Metrics: metrics, Log: c.Log,
+		Version: c.Version, Now: c.Now, Validate: c.Validate,
+	})
+	if err != nil {
+		return err
+	}
+	s.server = &http.Server{
+		Handler: handler, ReadHeaderTimeout: c.HeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaders,
+		ErrorLog: stdlog.New(debugWriter{c.Log}, "", 0),
+	}
+	if s.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen); err != nil {
+		return errors.Wrap(err, "cannot listen")
+	}
+	if s.cert != nil {
+		s.server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.cert.get}
+	}
+	if c.PortFile != "" {
+		return errors.Wrap(renameio.WriteFile(c.PortFile, []byte(s.Addr()+"\n"), 0o644), "cannot write the port file")
+	}
+	return nil
+}
+
+// Addr is the address that it listens on.
+func (s *Service) Addr() string { return s.listener.Addr().String() }
+
+// URL is where clients find it.
+func (s *Service) URL() string {
+	if s.cert != nil {
+		return "https://" + s.Addr()
+	}
+	return "http://" + s.Addr()
+}
+
+// Run answers until ctx is done, then finishes what it has in hand: long polls
+// are answered at once, writes are committed, the database is closed.
+func (s *Service) Run(ctx context.Context) error {
+	failed := make(chan error, 1)
+	go func() {
+		if s.cert != nil {
+			failed <- s.server.ServeTLS(s.listener, "", "")
+			return
+		}
+		failed <- s.server.Serve(s.listener)
+	}()
+	var err error
+	select {
+	case err = <-failed:
+		err = errors.Wrap(err, "cannot serve")
+	case <-ctx.Done():
+		s.stop()
+		<-failed
+	}
+	if cerr := s.close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+func (s *Service) stop() {
+	s.waiters.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
+	if err := s.server.Shutdown(ctx); err != nil {
+		s.config.Log.Warn().Err(err).Msg("cannot finish all requests in time")
+	}
+}
+
+func (s *Service) close() error {
+	if s.server != nil {
+		_ = s.server.Close()
+	}
+	if s.listener != nil {
+		_ = s.listener.Close()
+	}
+	if s.store != nil {
+		return s.store.Close()
+	}
+	return nil
+}
+
+// Reload reads the TLS files anew; connections that are open keep the old ones.
+func (s *Service) Reload() error {
+	if s.cert == nil {
+		return nil
+	}
+	return s.cert.load()
+}
+
+// debugWriter takes what net/http logs: clients that break connections.
+type debugWriter struct{ log zerolog.Logger }
+
+func (w debugWriter) Write(b []byte) (int, error) {
+	w.log.Debug().Str("http", string(b)).Msg("connection")
+	return len(b), nil
+}

@@ -1,0 +1,192 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"time"
+
+	"github.com/pkg/errors"
+
+	wire "github.com/croft-edge/croft/pkg/explorer"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// Writer is who signed a write and when. The zero Writer is an unsigned one.
+type Writer struct {
+	Key string
+	At  time.Time
+}
+
+// ErrReplayed says that a key's signed write isn't newer than its last one.
+var ErrReplayed = errors.New("a signed write of this time or a later one was seen before")
+
+// claim refuses a signed write that isn't newer than the key's last.
+func (t *tx) claim(w Writer) error {
+	if w.Key == "" {
+		return nil
+	}
+	at := w.At.UnixNano()
+	res, err := t.exec(`INSERT INTO writers (key, last) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET last = ?2 WHERE last < ?2`, w.Key, at)
+	if err != nil {
+		return err
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 1 {
+		return err
+	}
+	return errors.WithStack(ErrReplayed)
+}
+
+// neverSigned refuses an unsigned write for a node that has signed one before.
+func (t *tx) neverSigned(id string) error {
+	var one int
+	err := t.queryRow(`SELECT 1 FROM writers WHERE key = ?`, id).Scan(&one)
+	if err == nil {
+		return node.Errorf(node.Refused, "cannot change node %s: it signs what it writes, and this isn't signed", id)
+	}
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	return err
+}
+
+// UpdateNode changes what is known of a node; edit gets it as it is. With
+// create, an unknown node is made. NotExist when there is none.
+func (s *Store) UpdateNode(ctx context.Context, w Writer, id string, edit Edit) error {
+	return s.write(ctx, func(t *tx) error {
+		if err := t.claim(w); err != nil {
+			return err
+		}
+		if w.Key == "" && !edit.Granted {
+			if err := t.neverSigned(id); err != nil {
+				return err
+			}
+		}
+		n := wire.Node{NodeID: id}
+		var doc []byte
+		err := t.queryRow(`SELECT document FROM nodes WHERE id = ?`, id).Scan(&doc)
+		fresh := errors.Is(err, sql.ErrNoRows)
+		switch {
+		case fresh && !edit.Create:
+			return errNoNode(id)
+		case err != nil && !fresh:
+			return err
+		case !fresh:
+			if err := json.Unmarshal(doc, &n); err != nil {
+				return errors.Wrapf(err, "cannot read node %s", id)
+			}
+		}
+		if err := edit.Apply(&n, fresh); err != nil {
+			return err
+		}
+		return t.putNode(n, edit.Seen, fresh)
+	})
+}
+
+// Edit is a change of a node.
+type Edit struct {
+	// Create makes the node when it isn't there.
+	Create bool
+	// Granted says that a signed document allows the change, so that the
+	// write itself needs no signature.
+	Granted bool
+	// Seen is when the node was heard of; zero when the change isn't the node's own.
+	Seen  time.Time
+	Apply func(n *wire.Node, fresh bool) error
+}
+
+func (t *tx) putNode(n wire.Node, seen time.Time, fresh bool) error {
+	doc, err := json.Marshal(n)
+	if err != nil {
+		return errors.Wrapf(err, "cannot write node %s", n.NodeID)
+	}
+	at := int64(0)
+	if !seen.IsZero() {
+		at = seen.UnixNano()
+	}
+	if fresh {
+		t.node(n.NodeID)
+		_, err = t.exec(`INSERT INTO nodes (id, farm, seen, document) VALUES (?, ?, ?, ?)`, n.NodeID, n.FarmID, at, doc)
+		return err
+	}
+	_, err = t.exec(`UPDATE nodes SET farm = ?, seen = max(seen, ?), document = ? WHERE id = ?`, n.FarmID, at, doc, n.NodeID)
+	return err
+}
+
+// Seen is a node with when it was last heard of.
+type Seen struct {
+	wire.Node
+	At  time.Time
+	Seq uint64
+}
+
+// Node returns one node. NotExist when it isn't registered.
+func (s *Store) Node(ctx context.Context, id string) (Seen, error) {
+	row := s.read.QueryRowContext(ctx, `SELECT seq, seen, document FROM nodes WHERE id = ?`, id)
+	out, err := scanNode(row)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Seen{}, errNoNode(id)
+	}
+	return out, errors.Wrapf(err, "cannot read node %s", id)
+}
+
+// NodeQuery selects nodes, in the order of their first registration.
+type NodeQuery struct {
+	// After is the Seq of the last one that was returned.
+	After uint64
+	Limit int
+	// Farm, when not 0, is the farm that they belong to.
+	Farm uint64
+	// SeenSince, when not zero, leaves out those not heard of since.
+	SeenSince time.Time
+}
+
+// Nodes returns nodes.
+func (s *Store) Nodes(ctx context.Context, q NodeQuery) ([]Seen, error) {
+	since := int64(0)
+	if !q.SeenSince.IsZero() {
+		since = q.SeenSince.UnixNano()
+	}
+	rows, err := s.read.QueryContext(ctx,
+		`SELECT seq, seen, document FROM nodes WHERE seq > ?1 AND (?2 = 0 OR farm = ?2) AND seen >= ?3 ORDER BY seq LIMIT ?4`,
+		q.After, q.Farm, since, q.Limit)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot list nodes")
+	}
+	defer rows.Close()
+	out := []Seen{}
+	for rows.Next() {
+		n, err := scanNode(rows)
+		if err != nil {
+			return nil, errors.Wrap(err, "cannot list nodes")
+		}
+		out = append(out, n)
+	}
+	return out, errors.Wrap(rows.Err(), "cannot list nodes")
+}
+
+type scanner interface{ Scan(into ...any) error }
+
+func scanNode(from scanner) (Seen, error) {
+	var out Seen
+	var at int64
+	var doc []byte
+	if err := from.Scan(&out.Seq, &at, &doc); err != nil {
+		return Seen{}, err
+	}
+	if at != 0 {
+		out.At = time.Unix(0, at)
+	}
+	return out, json.Unmarshal(doc, &out.Node)
+}
+
+func errNoNode(id string) error {
+	return node.Errorf(node.NotExist, "cannot find node %q: it isn't registered here", short(id))
+}
+
+func short(s string) string {
+	if len(s) > 64 {
+		return s[:64] + "…"
+	}
+	return s
+}
