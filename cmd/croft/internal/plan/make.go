@@ -143,7 +143,7 @@ func (m maker) orphan(k Known) Change {
 	c := Change{Name: k.Name, Type: k.Type, Node: k.Node, ID: k.ID, Action: Delete, Reason: "it isn't in the file any more"}
 	switch {
 	case k.Phase == Ended || !m.Now.Before(k.Expires):
-		c.Reason = because("it isn't in the file any more, and has ended", k.Why)
+		c.Gone, c.Reason = true, because("it isn't in the file any more, and has ended", k.Why)
 	case k.Phase != Failed && k.Phase != Lost:
 		c.LosesData = holdsData(k.Type)
 	}

@@ -101,6 +101,8 @@ type Change struct {
 	Hint string `json:"hint,omitempty"`
 	// LosesData says that data on the node goes with it.
 	LosesData bool `json:"loses_data,omitempty"`
+	// Gone says that nothing of it is on the node: there is nothing to delete.
+	Gone bool `json:"-"`
 	// Expires is what a renewal sets.
 	Expires time.Time `json:"expires,omitzero"`
 }

@@ -21,16 +21,21 @@ type ref struct {
 // of: maps, lists, text, numbers and booleans, with *Secret and *ref in the
 // places that are filled in later.
 type body struct {
-	prefix  string
 	secrets []*Secret
 	refs    []*ref
-	// lines are those of the paths in the data, as in "mounts[0].volume_id".
-	lines map[string]int
+	// places are those of the paths in the data, as in "mounts[0].volume_id".
+	places map[string]place
+}
+
+// place is where something stands in the file.
+type place struct {
+	line  int
+	field string
 }
 
 // value reads n, which lies at path in the data.
 func (b *body) value(n *yaml.Node, s shape, field, path string) (any, error) {
-	b.lines[path] = n.Line
+	b.places[path] = place{n.Line, field}
 	switch s.kind {
 	case objectKind:
 		return b.object(n, s, field, path)

@@ -2,39 +2,79 @@ package project
 
 import (
 	"encoding/json"
+	"errors"
+	"strings"
+	"time"
 
-	"github.com/pkg/errors"
+	pkgerrors "github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// encode writes a filled tree as the type's data, with every member that the
-// wire form has.
+// encode writes a filled tree as data, in the canonical form.
 func (w *Workload) encode(tree any) (json.RawMessage, error) {
 	raw, err := json.Marshal(tree)
 	if err != nil {
-		return nil, errors.Wrapf(err, "cannot write the data of %q", w.Name)
+		return nil, pkgerrors.Wrapf(err, "cannot write the data of %q", w.Name)
 	}
-	typed := blank(w.Type)
-	if err := json.Unmarshal(raw, typed); err != nil {
-		return nil, &Error{File: w.file, Line: w.line, Field: join("workloads", w.Name), Problem: err.Error()}
-	}
-	out, err := json.Marshal(typed)
-	return out, errors.Wrapf(err, "cannot write the data of %q", w.Name)
+	return workload.Canonical(raw)
 }
 
-func blank(t workload.Type) any {
-	switch t {
-	case workload.TypeContainer:
-		return &workload.Container{}
-	case workload.TypeNetwork:
-		return &workload.Network{}
-	case workload.TypeZDB:
-		return &workload.ZDB{}
-	case workload.TypeKubernetes:
-		return &workload.Kubernetes{}
-	case workload.TypeDebug:
-		return &workload.Debug{}
+// Stand-ins for what isn't known before something is pushed.
+const (
+	anyID  = "1-1"
+	anyBox = 48
+)
+
+// Check checks the workload as it would be pushed by user, with stand-ins for
+// IDs and secrets. What is wrong is an Error with its line.
+func (w *Workload) Check(user string) error {
+	tree, err := w.filled(fill{
+		id:     func(string) (string, error) { return anyID, nil },
+		secret: func(*Secret) (string, error) { return strings.Repeat("00", anyBox), nil },
+	})
+	if err != nil {
+		return err
 	}
-	return &workload.Volume{}
+	data, err := w.encode(tree)
+	if err != nil {
+		return err
+	}
+	return w.Explain(workload.Validate(&workload.Reservation{
+		NodeID: w.Node, User: user, Type: w.Type, Data: data, Created: time.Unix(0, 0), Duration: w.Duration,
+		Version: workload.V2, Nonce: make([]byte, workload.NonceSize),
+	}))
+}
+
+// Explain makes the refusal of a reservation that came of this workload an
+// Error with its line; nil and other errors stay what they are.
+func (w *Workload) Explain(err error) error {
+	var refused *workload.FieldError
+	if !errors.As(err, &refused) {
+		return err
+	}
+	at := place{line: w.line, field: join("workloads", w.Name)}
+	if path, ok := strings.CutPrefix(refused.Field, "data"); ok {
+		at = w.place(strings.TrimPrefix(path, "."))
+	} else {
+		at.field = join(at.field, refused.Field)
+	}
+	return &Error{File: w.file, Line: at.line, Field: at.field, Problem: "is " + refused.Value + ", must be " + refused.Allowed}
+}
+
+// place is where a path of the data is in the file. What isn't in the file
+// has its line from what it would lie in.
+func (w *Workload) place(path string) place {
+	rest := ""
+	for {
+		if p, ok := w.places[path]; ok {
+			return place{line: p.line, field: p.field + rest}
+		}
+		cut := strings.LastIndexAny(path, ".[")
+		if cut < 0 {
+			p := w.places[""]
+			return place{line: p.line, field: join(p.field, path) + rest}
+		}
+		path, rest = path[:cut], path[cut:]+rest
+	}
 }

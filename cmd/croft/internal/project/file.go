@@ -175,7 +175,7 @@ func nodeID(n *yaml.Node, field string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := sign.ParseID(value); err != nil {
+	if _, err := sign.VerifyingKey(value); err != nil {
 		return "", at(n.Line, field, "is %s, must be a node's ID, the base58 of 32 bytes", described(n))
 	}
 	return value, nil

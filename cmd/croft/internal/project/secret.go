@@ -7,10 +7,9 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-)
 
-// maxSecret bounds a secret's size in bytes.
-const maxSecret = 64 << 10
+	"github.com/croft-edge/croft/pkg/workload"
+)
 
 // secretForms says how a secret is written.
 const secretForms = "{secret: env:NAME}, {secret: file:PATH} or {secret: literal:TEXT}"
@@ -88,8 +87,8 @@ func (s *Secret) openFile(path, named string) (string, error) {
 	if err != nil {
 		return "", at(s.line, s.field, "the file %s cannot be read: %v", path, rootCause(err))
 	}
-	if info.Size() > maxSecret {
-		return "", at(s.line, s.field, "the file %s has %d bytes, at most %d are allowed", path, info.Size(), maxSecret)
+	if info.Size() > workload.MaxSecret {
+		return "", at(s.line, s.field, "the file %s has %d bytes, at most %d are allowed", path, info.Size(), workload.MaxSecret)
 	}
 	value, err := os.ReadFile(path)
 	if err != nil {

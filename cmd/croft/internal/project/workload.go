@@ -25,7 +25,7 @@ type Workload struct {
 	data    map[string]any
 	secrets []*Secret
 	refs    []*ref
-	lines   map[string]int
+	places  map[string]place
 	line    int
 	file    string
 }
@@ -73,12 +73,12 @@ func readWorkload(e entry, field string, common defaults) (*Workload, error) {
 }
 
 func (w *Workload) readData(n *yaml.Node, field string) error {
-	b := &body{prefix: field, lines: map[string]int{}}
+	b := &body{places: map[string]place{}}
 	data, err := b.value(n, shapeOf(w.Type), field, "")
 	if err != nil {
 		return err
 	}
-	w.data, w.secrets, w.refs, w.lines = data.(map[string]any), b.secrets, b.refs, b.lines
+	w.data, w.secrets, w.refs, w.places = data.(map[string]any), b.secrets, b.refs, b.places
 	return nil
 }
 

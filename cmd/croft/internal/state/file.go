@@ -8,9 +8,9 @@ import (
 	"sort"
 	"time"
 
-	"github.com/google/renameio/v2"
 	"github.com/pkg/errors"
 
+	"github.com/croft-edge/croft/pkg/atomicfile"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -130,7 +130,7 @@ func (f *File) Save() error {
 	if err != nil {
 		return errors.Wrap(err, "cannot write state")
 	}
-	return errors.Wrap(renameio.WriteFile(f.path, append(content, '\n'), 0o600, renameio.IgnoreUmask()), "cannot write state")
+	return errors.Wrap(atomicfile.WriteFile(f.path, append(content, '\n'), 0o600), "cannot write state")
 }
 
 // Names are those of the current entries, sorted.

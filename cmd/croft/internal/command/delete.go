@@ -1,0 +1,190 @@
+package command
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/croft-edge/croft/cmd/croft/internal/deploy"
+	"github.com/croft-edge/croft/cmd/croft/internal/state"
+	"github.com/croft-edge/croft/cmd/croft/internal/verdict"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+func (s *shell) deleteCommand() *cli.Command {
+	return &cli.Command{
+		Name: "delete", Category: "projects", Usage: "end reservations before their time", ArgsUsage: "[ID|NAME…]", Action: s.delete,
+		Description: "Signs deletions and pushes them: of the arguments, or of the whole project when there are none and a file is named. " +
+			"Data on volumes goes; on a terminal it asks first.\n\n" +
+			"Examples:\n  croft delete data --wait\n  croft delete 7-1 --yes --wait\n  croft delete -f blog.yaml --wait",
+		Flags:        append([]cli.Flag{fileFlag(), yesFlag()}, waitFlags("the nodes say that it is gone")...),
+		BashComplete: completeNames,
+	}
+}
+
+func (s *shell) delete(c *cli.Context) error {
+	if _, err := timeout(c); err != nil {
+		return err
+	}
+	args := c.Args().Slice()
+	if len(args) == 0 && c.String("file") == "" {
+		return usagef("delete needs an ID, a NAME or -f FILE")
+	}
+	if onlyIDs(args) && !s.hasProject(c) {
+		return s.deleteIDs(c, args)
+	}
+	w, err := s.open(c, holdMust)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	if err := w.Recover(c.Context); err != nil {
+		return err
+	}
+	if err := w.Retell(c.Context); err != nil {
+		return err
+	}
+	if len(args) == 0 {
+		return s.deleteNames(c, w, w.State.Names())
+	}
+	names, ids, err := w.split(args)
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		return s.deleteIDs(c, ids)
+	}
+	if len(ids) > 0 {
+		return usagef("%s isn't of project %q: delete it in a call of its own", ids[0], w.file.Project)
+	}
+	return s.deleteNames(c, w, names)
+}
+
+// split tells the project's own reservations, by name, from others.
+func (w *work) split(args []string) (names, ids []string, err error) {
+	for _, arg := range args {
+		name := ""
+		for _, e := range w.State.Current {
+			if arg == e.Name || arg == e.ID {
+				name = e.Name
+			}
+		}
+		switch _, parsed := workload.ParseID(arg); {
+		case name != "":
+			names = append(names, name)
+		case parsed == nil:
+			ids = append(ids, arg)
+		default:
+			return nil, nil, usagef("there is no reservation for %q in project %q", arg, w.file.Project)
+		}
+	}
+	return names, ids, nil
+}
+
+// deleteNames deletes the project's reservations, and waits also for those
+// whose deletion was signed before.
+func (s *shell) deleteNames(c *cli.Context, w *work, names []string) error {
+	seen, err := w.ObserveAll(c.Context)
+	if err != nil {
+		return err
+	}
+	var data []string
+	var alive []string
+	for _, name := range names {
+		e := w.State.Current[name]
+		o := seen[e]
+		if o.Verified && o.Problem == "" && workload.Ended(o.State) {
+			// It is over already: there is nothing to sign.
+			delete(w.State.Current, name)
+			continue
+		}
+		alive = append(alive, name)
+		data = append(data, dataOf(name, o)...)
+	}
+	if err := s.confirm(c, data, false); err != nil {
+		return err
+	}
+	if _, err := w.Leave(c.Context, alive); err != nil {
+		return err
+	}
+	waiting := deploy.Applied{Left: append([]*state.Entry(nil), w.State.Leaving...)}
+	if err := w.State.Save(); err != nil {
+		return err
+	}
+	return s.showAfter(c, w, s.waitFor(c, w.Deployer, w.Targets(waiting)))
+}
+
+// dataOf names a reservation whose data would go.
+func dataOf(label string, o deploy.Observation) []string {
+	switch o.Document.Type {
+	case workload.TypeVolume, workload.TypeZDB, workload.TypeKubernetes:
+	default:
+		return nil
+	}
+	if o.State == workload.StateError || o.State == verdict.Unpushed || o.State == verdict.Lost {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s (%s %s)", label, o.Document.Type, o.Document.ID)}
+}
+
+// deleteIDs deletes reservations of which nothing is known here.
+func (s *shell) deleteIDs(c *cli.Context, ids []string) error {
+	d, err := s.deployer(c)
+	if err != nil {
+		return err
+	}
+	var found []deploy.Observation
+	var data []string
+	for _, id := range ids {
+		o, err := d.ObserveID(c.Context, id)
+		if err != nil {
+			return err
+		}
+		if o.State == verdict.Forged {
+			return &deploy.UntrustedError{What: []string{id + ": " + o.Problem}}
+		}
+		found, data = append(found, o), append(data, dataOf(id, o)...)
+	}
+	if err := s.confirm(c, data, false); err != nil {
+		return err
+	}
+	var targets []deploy.Target
+	for _, o := range found {
+		r := o.Document
+		if !workload.Ended(o.State) {
+			if err := d.Delete(c.Context, r); err != nil {
+				return err
+			}
+		}
+		targets = append(targets, targetOf(d, r, true))
+	}
+	waited := s.waitFor(c, d, targets)
+	if c.Context.Err() != nil {
+		return waited
+	}
+	rows, err := observeIDs(c, d, ids)
+	if err == nil {
+		err = s.answer(c, rows, statusRows(rows, s.env.Now()))
+	}
+	if waited != nil || err != nil {
+		return first(waited, err)
+	}
+	return untrusted(rows)
+}
+
+// targetOf waits for a reservation that wasn't signed here.
+func targetOf(d *deploy.Deployer, r *workload.Reservation, end bool) deploy.Target {
+	return deploy.Target{Label: r.ID, ID: r.ID, Node: r.NodeID, End: end, Look: func(ctx context.Context) (deploy.Observation, error) {
+		return d.ObserveID(ctx, r.ID)
+	}}
+}
+
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/croft-edge/croft/cmd/croft/internal/deploy"
+)
+
+// The exit codes. docs/cli.md and `croft help exit-codes` say the same.
+const (
+	exitOK          = 0
+	exitError       = 1
+	exitChanges     = 2
+	exitFailed      = 3
+	exitTimeout     = 4
+	exitUsage       = 64
+	exitInterrupted = 130
+)
+
+// exitTable is what `croft help exit-codes` shows.
+const exitTable = `0    done; for plan: nothing to change
+1    an error, or an answer that can't be believed (a forged, foreign or older
+     result, a bad signature)
+2    plan: there are changes
+3    with --wait: a node answered with an error, or a workload ended
+4    with --wait: the time was over (--timeout)
+64   the command line is wrong: unknown command or flag, missing argument
+130  interrupted`
+
+// usageError is a mistake on the command line.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error {
+	return &usageError{fmt.Errorf(format, args...)}
+}
+
+// changesError says that a plan holds changes. It has no text of its own to print.
+type changesError struct{}
+
+func (changesError) Error() string { return "there are changes" }
+
+// shownError is an error whose text is in the answer already.
+type shownError struct{ err error }
+
+func (e *shownError) Error() string { return e.err.Error() }
+func (e *shownError) Unwrap() error { return e.err }
+
+// exitCode is the code that err ends the process with.
+func exitCode(ctx context.Context, err error) int {
+	var (
+		usage   *usageError
+		changes changesError
+		failed  *deploy.FailedError
+		timeout *deploy.TimeoutError
+	)
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &changes):
+		return exitChanges
+	case errors.As(err, &usage):
+		return exitUsage
+	case errors.As(err, &failed):
+		return exitFailed
+	case errors.As(err, &timeout):
+		return exitTimeout
+	case ctx.Err() != nil:
+		return exitInterrupted
+	}
+	return exitError
+}
+
+// exitCodes is the topic `croft help exit-codes`.
+func exitCodes() *cli.Command {
+	return &cli.Command{
+		Name: "exit-codes", Category: "help", Usage: "what the exit codes mean", Description: exitTable,
+		Action: func(c *cli.Context) error {
+			_, err := fmt.Fprintln(c.App.Writer, exitTable)
+			return err
+		},
+	}
+}

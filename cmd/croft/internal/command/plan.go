@@ -1,0 +1,104 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/croft-edge/croft/cmd/croft/internal/plan"
+	"github.com/croft-edge/croft/cmd/croft/internal/render"
+)
+
+func recreateFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "recreate", Usage: "make anew what the explorer doesn't know any more"}
+}
+
+func (s *shell) planCommand() *cli.Command {
+	return &cli.Command{
+		Name: "plan", Category: "projects", Usage: "show what apply would do; change nothing", Action: s.plan,
+		Description: "Exits with 0 when there is nothing to change, with 2 when there is.\n\n" +
+			"A workload that has changed in the file is replaced: its reservation is deleted and a new one made, and a volume's data goes with it. " +
+			"A network is updated in place. What isn't in the file any more is deleted by `croft apply --prune` only.\n\n" +
+			"Examples:\n  croft plan\n  croft plan -f blog.yaml -o json",
+		Flags: []cli.Flag{fileFlag(), recreateFlag()},
+	}
+}
+
+func (s *shell) plan(c *cli.Context) error {
+	if _, err := arguments(c, 0, 0, "no argument"); err != nil {
+		return err
+	}
+	w, err := s.open(c, holdNot)
+	if err != nil {
+		return err
+	}
+	p, err := w.plan(c.Context, c.Bool("recreate"))
+	if err != nil {
+		return err
+	}
+	if err := s.answer(c, planAnswer(w, p), planRows(p)); err != nil {
+		return err
+	}
+	if p.Changed() {
+		return changesError{}
+	}
+	return nil
+}
+
+// plan makes the plan of what the file asks for and the explorer shows.
+func (w *work) plan(ctx context.Context, recreate bool) (plan.Plan, error) {
+	wanted, err := w.Wanted(w.file)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	seen, err := w.ObserveAll(ctx)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	if w.Save {
+		if err := w.Tidy(seen); err != nil {
+			return plan.Plan{}, err
+		}
+	}
+	return plan.Make(plan.Input{Now: w.Now(), Wanted: wanted, Known: w.Known(seen), Recreate: recreate}), nil
+}
+
+func planAnswer(w *work, p plan.Plan) any {
+	changes := p.Changes
+	if changes == nil {
+		changes = []plan.Change{}
+	}
+	return struct {
+		Project string        `json:"project"`
+		Changed bool          `json:"changed"`
+		Changes []plan.Change `json:"changes"`
+	}{w.file.Project, p.Changed(), changes}
+}
+
+func planRows(p plan.Plan) render.Rows {
+	out := render.Rows{Head: []string{"NAME", "TYPE", "NODE", "ACTION", "ID", "WHY"}}
+	for _, c := range p.Changes {
+		why := c.Reason
+		if c.LosesData {
+			why += " (its data will be lost)"
+		}
+		if c.Hint != "" {
+			why = strings.TrimSpace(why + " " + c.Hint)
+		}
+		out.Rows = append(out.Rows, []string{c.Name, string(c.Type), c.Node, string(c.Action), c.ID, why})
+	}
+	return out
+}
+
+// losing names the workloads whose data goes.
+func losing(p plan.Plan, prune bool) []string {
+	var out []string
+	for _, c := range p.Changes {
+		if c.LosesData && (c.Action != plan.Delete || prune) {
+			out = append(out, fmt.Sprintf("%s (%s %s)", c.Name, c.Type, c.ID))
+		}
+	}
+	return out
+}

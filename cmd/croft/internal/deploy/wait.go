@@ -1,0 +1,199 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/croft-edge/croft/cmd/croft/internal/lifetime"
+	"github.com/croft-edge/croft/cmd/croft/internal/state"
+	"github.com/croft-edge/croft/cmd/croft/internal/verdict"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// How often the explorer is asked while waiting.
+const (
+	firstLook = 50 * time.Millisecond
+	mostLook  = 2 * time.Second
+)
+
+// FailedError says that a node answered with an error.
+type FailedError struct{ What []string }
+
+func (e *FailedError) Error() string {
+	return "cannot reach what was asked for: " + strings.Join(e.What, "; ")
+}
+
+// TimeoutError says what was still waited for when the time was over.
+type TimeoutError struct{ What []string }
+
+func (e *TimeoutError) Error() string {
+	return "cannot wait any longer: " + strings.Join(e.What, "; ")
+}
+
+// UntrustedError says what the explorer showed that isn't to be believed.
+type UntrustedError struct{ What []string }
+
+func (e *UntrustedError) Error() string {
+	return "cannot believe the explorer: " + strings.Join(e.What, "; ")
+}
+
+// Target is a reservation that is waited for.
+type Target struct {
+	// Label is its name in the progress.
+	Label string
+	ID    string
+	Node  string
+	// End is whether its end is waited for, else its result.
+	End bool
+	// Look asks for its state now.
+	Look func(ctx context.Context) (Observation, error)
+}
+
+// Targets are those of what was applied.
+func (d *Deployer) Targets(a Applied) []Target {
+	var out []Target
+	for _, e := range a.Left {
+		out = append(out, d.target(e, true))
+	}
+	for _, e := range a.Made {
+		out = append(out, d.target(e, false))
+	}
+	return out
+}
+
+func (d *Deployer) target(e *state.Entry, end bool) Target {
+	return Target{Label: e.Name, ID: e.ID, Node: e.Node, End: end, Look: func(ctx context.Context) (Observation, error) {
+		return d.Observe(ctx, e)
+	}}
+}
+
+// Wait waits until every target has come to its end: deployed or gone. ctx
+// carries the time that it may take. The error is a TimeoutError, FailedError
+// or UntrustedError when it is one of these.
+func (d *Deployer) Wait(ctx context.Context, targets []Target) error {
+	w := waiter{Deployer: d, said: map[int]string{}}
+	open := make([]int, len(targets))
+	for i := range targets {
+		open[i] = i
+	}
+	for pause := firstLook; ; pause = min(pause*3/2, mostLook) {
+		var still []int
+		for _, i := range open {
+			if !w.look(ctx, i, targets[i]) {
+				still = append(still, i)
+			}
+		}
+		open = still
+		if len(open) == 0 || !sleep(ctx, pause) {
+			break
+		}
+	}
+	if err := d.save(); err != nil {
+		return err
+	}
+	return w.verdict(ctx, open, targets)
+}
+
+// waiter is one Wait.
+type waiter struct {
+	*Deployer
+	// said is the last line said of each target.
+	said              map[int]string
+	failed, untrusted []string
+}
+
+// look looks at a target; true when it is through, whichever way.
+func (w *waiter) look(ctx context.Context, i int, t Target) bool {
+	o, err := t.Look(ctx)
+	if err != nil {
+		if ctx.Err() == nil && !later(err) {
+			w.untrusted = append(w.untrusted, err.Error())
+			return true
+		}
+		w.once(i, "%s: %v; trying again", t.Label, err)
+		return false
+	}
+	switch {
+	case o.Problem != "":
+		w.untrusted = append(w.untrusted, fmt.Sprintf("%s (%s): %s", t.Label, t.ID, o.Problem))
+		w.once(i, "%s: %s: %s", t.Label, o.State, o.Problem)
+	case t.End && (workload.Ended(o.State) || o.State == verdict.Lost):
+		w.once(i, "%s: %s is %s", t.Label, t.ID, o.State)
+	case !t.End && o.State == workload.StateOK:
+		w.once(i, "%s: %s is deployed", t.Label, t.ID)
+	case !t.End && (o.State == workload.StateError || workload.Ended(o.State) || o.State == verdict.Lost || o.State == verdict.Deleting):
+		w.failed = append(w.failed, fmt.Sprintf("%s (%s) is %s%s", t.Label, t.ID, o.State, colon(o.Error)))
+		w.once(i, "%s: %s is %s%s", t.Label, t.ID, o.State, colon(o.Error))
+	default:
+		w.once(i, "%s: waiting for node %s to %s %s%s", t.Label, w.nodeText(ctx, t.Node), todo(t), t.ID, colon(o.Error))
+		return false
+	}
+	return true
+}
+
+func (w *waiter) once(i int, format string, args ...any) {
+	if line := fmt.Sprintf(format, args...); w.said[i] != line {
+		w.said[i] = line
+		w.say("%s", line)
+	}
+}
+
+func (w *waiter) verdict(ctx context.Context, open []int, targets []Target) error {
+	switch {
+	case len(w.untrusted) > 0:
+		return &UntrustedError{What: w.untrusted}
+	case len(w.failed) > 0:
+		return &FailedError{What: w.failed}
+	case len(open) == 0:
+		return nil
+	case ctx.Err() != nil && context.Cause(ctx) != context.DeadlineExceeded:
+		return ctx.Err()
+	}
+	var what []string
+	for _, i := range open {
+		t := targets[i]
+		what = append(what, fmt.Sprintf("node %s has yet to %s %s (%s)", t.Node, todo(t), t.Label, t.ID))
+	}
+	return &TimeoutError{What: what}
+}
+
+// nodeText is a node's ID, and since when it is away if it is.
+func (w *waiter) nodeText(ctx context.Context, id string) string {
+	n, ok := w.nodes[id]
+	if !ok || w.Now().Sub(w.asked[id]) > nodeAge {
+		if fresh, err := w.Explorer.Node(ctx, id); err == nil {
+			n, w.nodes[id], w.asked[id] = fresh, fresh, w.Now()
+		}
+	}
+	if n.NodeID == "" || n.Online {
+		return id
+	}
+	return fmt.Sprintf("%s (offline, %s)", id, LastSeen(n.Updated, w.Now()))
+}
+
+// nodeAge is how long what is known of a node is good for.
+const nodeAge = 15 * time.Second
+
+// LastSeen says when a node was heard of; updated is in seconds since 1970.
+func LastSeen(updated int64, now time.Time) string {
+	if updated == 0 {
+		return "never seen"
+	}
+	return "last seen " + lifetime.Text(max(0, now.Sub(time.Unix(updated, 0)))) + " ago"
+}
+
+func todo(t Target) string {
+	if t.End {
+		return "delete"
+	}
+	return "provision"
+}
+
+func colon(s string) string {
+	if s == "" {
+		return ""
+	}
+	return ": " + s
+}
