@@ -1,0 +1,73 @@
+package admit
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner"
+)
+
+// unit is one of the things that run out.
+type unit struct {
+	name string
+	of   func(provisioner.Demand) uint64
+	text func(uint64) string
+}
+
+func units() []unit {
+	return []unit{
+		{"CPU", func(d provisioner.Demand) uint64 { return d.CPU }, cores},
+		{"memory", func(d provisioner.Demand) uint64 { return d.Memory }, size},
+		{"SSD space", func(d provisioner.Demand) uint64 { return d.SSD }, size},
+		{"HDD space", func(d provisioner.Demand) uint64 { return d.HDD }, size},
+	}
+}
+
+// add sums without wrapping round: what can't be counted is too much.
+func add(a, b provisioner.Demand) provisioner.Demand {
+	return provisioner.Demand{
+		CPU: sum(a.CPU, b.CPU), Memory: sum(a.Memory, b.Memory),
+		SSD: sum(a.SSD, b.SSD), HDD: sum(a.HDD, b.HDD),
+	}
+}
+
+func sum(a, b uint64) uint64 {
+	if a > math.MaxUint64-b {
+		return math.MaxUint64
+	}
+	return a + b
+}
+
+// less subtracts down to 0.
+func less(a, b uint64) uint64 {
+	if b > a {
+		return 0
+	}
+	return a - b
+}
+
+func cores(n uint64) string {
+	if n == 1 {
+		return "1 core of"
+	}
+	return strconv.FormatUint(n, 10) + " cores of"
+}
+
+// size shows bytes in the largest unit that keeps a free size from looking
+// like the needed one: three digits behind the point.
+func size(n uint64) string {
+	for _, u := range []struct {
+		name  string
+		bytes uint64
+	}{{"GiB", workload.GiB}, {"MiB", workload.MiB}} {
+		switch {
+		case n >= u.bytes && n%u.bytes == 0:
+			return strconv.FormatUint(n/u.bytes, 10) + " " + u.name
+		case n >= u.bytes:
+			return fmt.Sprintf("%.3f %s", math.Floor(float64(n)/float64(u.bytes)*1000)/1000, u.name)
+		}
+	}
+	return strconv.FormatUint(n, 10) + " B"
+}

@@ -1,0 +1,28 @@
+package feedback
+
+import (
+	"context"
+
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/store"
+)
+
+// Outbox is what feedback needs of the store. store.Records is one.
+type Outbox interface {
+	// Undelivered returns the records whose result the explorer doesn't have, oldest first.
+	Undelivered() ([]store.Record, error)
+	// Acknowledge notes that the explorer has the result of that sequence.
+	Acknowledge(id string, sequence int64) error
+}
+
+// Signer signs with the node's key. The identity module's stub is one.
+type Signer interface {
+	Sign(ctx context.Context, message []byte) ([]byte, error)
+}
+
+// Sender brings a signed result to the explorer, which accepts the same one
+// twice. The explorer's client is one. Errors that are Invalid, Refused, Exist
+// or NotExist are the explorer's final word about this result.
+type Sender interface {
+	PutResult(ctx context.Context, r *workload.Result) error
+}

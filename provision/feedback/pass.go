@@ -1,0 +1,214 @@
+package feedback
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/provision/store"
+)
+
+// awayAfter is how many results in a row must fail before the explorer, and
+// not the results, is taken for the cause.
+const awayAfter = 2
+
+// trouble is a result that couldn't be sent.
+type trouble struct {
+	id       string
+	cause    error
+	attempts int
+	next     time.Time
+	// final is true when the explorer has refused it.
+	final bool
+}
+
+// Problem is a result that couldn't be sent, for people.
+type Problem struct {
+	ID       string
+	Sequence int64
+	Cause    string
+	Attempts int
+	// Next is when it is tried again.
+	Next time.Time
+	// Refused is true when the explorer has given its final word on it.
+	Refused bool
+}
+
+// Problems returns the results that couldn't be sent, oldest first.
+func (f *Feedback) Problems() []Problem {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := make([]Problem, 0, len(f.troubles))
+	for sequence, t := range f.troubles {
+		out = append(out, Problem{ID: t.id, Sequence: sequence, Cause: t.cause.Error(), Attempts: t.attempts, Next: t.next, Refused: t.final})
+	}
+	slices.SortFunc(out, func(a, b Problem) int { return int(a.Sequence - b.Sequence) })
+	return out
+}
+
+// owed is what a pass has left.
+type owed struct {
+	// soon counts the results that are worth another try at once, refused ones not.
+	soon int
+	// next is when the first result in trouble is tried again; zero for none.
+	next time.Time
+}
+
+// pass sends everything that is due, oldest first. The error says that the
+// explorer, the signer or the store can't be reached.
+func (f *Feedback) pass(ctx context.Context) (owed, error) {
+	waiting, err := f.cfg.Outbox.Undelivered()
+	if err != nil {
+		f.cfg.Log.Error().Err(err).Msg("cannot look for undelivered results")
+		return owed{soon: 1}, err
+	}
+	f.forget(waiting)
+	var left owed
+	var failed error
+	inARow := 0
+	for _, rec := range waiting {
+		if ctx.Err() != nil || inARow >= awayAfter {
+			left.soon++
+			continue
+		}
+		if next, troubled := f.later(rec); troubled {
+			left.wait(next)
+			continue
+		}
+		err := f.send(ctx, rec)
+		switch {
+		case err == nil:
+			inARow, failed = 0, nil
+		case ctx.Err() != nil:
+			left.soon++
+		case f.note(rec, err):
+			left.wait(f.nextOf(rec))
+		default:
+			left.soon++
+			left.wait(f.nextOf(rec))
+			inARow, failed = inARow+1, err
+		}
+	}
+	f.setAway(failed)
+	return left, failed
+}
+
+func (o *owed) wait(next time.Time) {
+	if o.next.IsZero() || next.Before(o.next) {
+		o.next = next
+	}
+}
+
+// send signs, sends and acknowledges one result.
+func (f *Feedback) send(ctx context.Context, rec store.Record) error {
+	ctx, cancel := context.WithTimeout(ctx, f.cfg.Timeout)
+	defer cancel()
+	signed, err := f.sign(ctx, rec.Result)
+	if err != nil {
+		return node.WithKind(node.Transient, err)
+	}
+	if err := f.cfg.Sender.PutResult(ctx, signed); err != nil {
+		return err
+	}
+	f.clear(rec)
+	err = f.cfg.Outbox.Acknowledge(rec.ID(), rec.Result.Sequence)
+	if node.KindOf(err) == node.NotExist {
+		return nil
+	}
+	return node.WithKind(node.Transient, err)
+}
+
+// note remembers a failure, and reports whether it is the explorer's final word.
+func (f *Feedback) note(rec store.Record, err error) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t := f.troubles[rec.Result.Sequence]
+	if t == nil {
+		t = &trouble{id: rec.ID()}
+		f.troubles[rec.Result.Sequence] = t
+	}
+	t.cause, t.attempts, t.final = err, t.attempts+1, node.KindOf(err).Final()
+	pause := f.cfg.backoff(t.attempts)
+	if t.final {
+		pause = jitter(f.cfg.SlowPause)
+	}
+	t.next = time.Now().Add(pause)
+	event := f.cfg.Log.Warn().Str("id", rec.ID()).Str("type", string(rec.Reservation.Type)).Str("step", "feedback")
+	event.Int("attempts", t.attempts).Bool("refused", t.final).Err(err).Msg("result not delivered")
+	return t.final
+}
+
+// later reports whether a result in trouble waits for its time, and until when.
+func (f *Feedback) later(rec store.Record) (time.Time, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t := f.troubles[rec.Result.Sequence]
+	if t == nil || !time.Now().Before(t.next) {
+		return time.Time{}, false
+	}
+	return t.next, true
+}
+
+func (f *Feedback) nextOf(rec store.Record) time.Time {
+	next, _ := f.later(rec)
+	return next
+}
+
+func (f *Feedback) clear(rec store.Record) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.troubles, rec.Result.Sequence)
+}
+
+// forget drops the troubles of results that aren't owed any more.
+func (f *Feedback) forget(waiting []store.Record) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.troubles) == 0 {
+		return
+	}
+	still := make(map[int64]*trouble, len(f.troubles))
+	for _, rec := range waiting {
+		if t := f.troubles[rec.Result.Sequence]; t != nil {
+			still[rec.Result.Sequence] = t
+		}
+	}
+	f.troubles = still
+}
+
+func (f *Feedback) setAway(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.away = err
+}
+
+// pauseAfter is how long to wait after a pass: for ever when nothing is owed.
+func (f *Feedback) pauseAfter(left owed, failures int) time.Duration {
+	if failures > 0 {
+		return f.cfg.backoff(failures)
+	}
+	if left.next.IsZero() {
+		return -1
+	}
+	return max(0, time.Until(left.next))
+}
+
+// backoff doubles with each failure, up to MaxPause, with jitter: a fleet must
+// not come back all at once.
+func (c Config) backoff(failures int) time.Duration {
+	d := c.MaxPause
+	if shift := failures - 1; shift < 30 && c.Pause<<shift < d {
+		d = c.Pause << shift
+	}
+	return jitter(d)
+}
+
+// jitter is between a half of d and d.
+func jitter(d time.Duration) time.Duration {
+	if d <= 1 {
+		return d
+	}
+	return d/2 + rand.N(d/2)
+}

@@ -1,0 +1,100 @@
+package verify
+
+import (
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/sign"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/store"
+)
+
+// Clock is what a Judge needs of time. *clock.Trust is one.
+type Clock interface {
+	Now() (time.Time, bool)
+	// Floor is a time that has certainly passed.
+	Floor() time.Time
+}
+
+// Births is what a Judge needs of the store. *store.FSStore is one.
+type Births interface {
+	Birth() store.Birth
+	AcceptsOlder() bool
+}
+
+// Config is what a Judge is made of.
+type Config struct {
+	// Policy's Birth and AcceptsOlder are asked of Store; zero durations get
+	// their defaults.
+	Policy Policy
+	Clock  Clock
+	Store  Births
+	// Data reads a reservation's data as its type's, and says what is wrong with it.
+	Data func(r *workload.Reservation) error
+}
+
+// Validate says what is wrong with the config.
+func (c Config) Validate() error {
+	if _, err := sign.ParseID(c.Policy.NodeID); err != nil {
+		return errors.Wrap(err, "cannot judge reservations: NodeID")
+	}
+	if c.Policy.MaxDuration < 0 || c.Policy.MaxFuture < 0 {
+		return errors.Errorf("cannot judge reservations: MaxDuration is %s and MaxFuture %s, neither may be negative",
+			c.Policy.MaxDuration, c.Policy.MaxFuture)
+	}
+	if c.Clock == nil || c.Store == nil || c.Data == nil {
+		return errors.New("cannot judge reservations: Clock, Store and Data are required")
+	}
+	return nil
+}
+
+// Judge applies a Policy at the present time: it is the engine's policy.
+type Judge struct {
+	cfg Config
+}
+
+// New makes a Judge.
+func New(c Config) (*Judge, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if c.Policy.MaxDuration == 0 {
+		c.Policy.MaxDuration = DefaultMaxDuration
+	}
+	if c.Policy.MaxFuture == 0 {
+		c.Policy.MaxFuture = DefaultMaxFuture
+	}
+	return &Judge{cfg: c}, nil
+}
+
+func (j *Judge) time() Time {
+	now, trusted := j.cfg.Clock.Now()
+	return Time{Now: now, Trusted: trusted, Floor: j.cfg.Clock.Floor()}
+}
+
+// Authentic is Policy.Authentic.
+func (j *Judge) Authentic(r *workload.Reservation) error { return j.cfg.Policy.Authentic(r) }
+
+// Acceptable is Policy.Acceptable, now and with the store as it is.
+func (j *Judge) Acceptable(r *workload.Reservation) error {
+	p := j.cfg.Policy
+	p.Birth, p.AcceptsOlder = j.cfg.Store.Birth().Time, j.cfg.Store.AcceptsOlder()
+	return p.Acceptable(r, j.time())
+}
+
+// Deletion is Policy.Deletion.
+func (j *Judge) Deletion(r *workload.Reservation) error { return j.cfg.Policy.Deletion(r) }
+
+// Renewal is Policy.Renewal, now.
+func (j *Judge) Renewal(r *workload.Reservation) error { return j.cfg.Policy.Renewal(r, j.time()) }
+
+// Validate reads r's data as its type's. What is wrong with it is Invalid.
+func (j *Judge) Validate(r *workload.Reservation) error {
+	err := j.cfg.Data(r)
+	if node.KindOf(err) == node.Internal {
+		return node.WithKind(node.Invalid, err)
+	}
+	return err
+}
