@@ -8,6 +8,12 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
+// defaultInterval is the time between readings.
+const defaultInterval = 2 * time.Second
+
+// DefaultOwnPrefixes begin the names of the interfaces that croft makes.
+func DefaultOwnPrefixes() []string { return []string{"croft", "cr-"} }
+
 // Config says how often to read and what not to tell.
 type Config struct {
 	// Interval is the time between readings; 0 means two seconds.
@@ -24,10 +30,21 @@ type Module struct {
 }
 
 // New returns the module.
-func New(cfg Config) (*Module, error) { return &Module{cfg: cfg}, nil }
+func New(cfg Config) (*Module, error) {
+	if cfg.Interval < 0 {
+		return nil, node.Errorf(node.Invalid, "cannot use monitor config: Interval is %s, must not be negative", cfg.Interval)
+	}
+	if cfg.Interval == 0 {
+		cfg.Interval = defaultInterval
+	}
+	if cfg.OwnPrefixes == nil {
+		cfg.OwnPrefixes = DefaultOwnPrefixes()
+	}
+	return &Module{cfg: cfg}, nil
+}
 
 // System is what goes on the bus as monitor.system.
-func (m *Module) System() node.SystemMonitor { return nil }
+func (m *Module) System() node.SystemMonitor { return system{m} }
 
 // Host is what goes on the bus as monitor.host.
-func (m *Module) Host() node.HostMonitor { return nil }
+func (m *Module) Host() node.HostMonitor { return host{m} }

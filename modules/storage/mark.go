@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/google/renameio/v2"
 	"github.com/pkg/errors"
 
+	"github.com/croft-edge/croft/pkg/atomicfile"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -29,7 +29,7 @@ func (c Config) mount(pool string) string  { return filepath.Join(c.Mounts, pool
 func (c Config) writeMark(m mark) error {
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err == nil {
-		err = renameio.WriteFile(c.markOf(m.Name), append(text, '\n'), 0o600)
+		err = atomicfile.WriteFile(c.markOf(m.Name), append(text, '\n'), 0o600)
 	}
 	return errors.Wrapf(err, "cannot mark pool %s", m.Name)
 }

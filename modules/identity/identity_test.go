@@ -1,0 +1,206 @@
+package identity
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"go.uber.org/goleak"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/node/conformance"
+	"github.com/croft-edge/croft/pkg/sign"
+)
+
+// direct is what the stubs look like, without a bus.
+type direct struct{ m *Module }
+
+func (d direct) NodeID(context.Context) (string, error) { return d.m.Manager().NodeID() }
+
+func (d direct) Sign(_ context.Context, message []byte) ([]byte, error) {
+	return d.m.Manager().Sign(message)
+}
+
+func (d direct) Decrypt(_ context.Context, box []byte) ([]byte, error) {
+	return d.m.Manager().Decrypt(box)
+}
+
+func (d direct) Encrypt(_ context.Context, plaintext []byte) ([]byte, error) {
+	return d.m.Manager().Encrypt(plaintext)
+}
+
+func (d direct) Version(ctx context.Context) (<-chan node.Version, error) {
+	return d.m.Monitor().Version(ctx), nil
+}
+
+func opened(t *testing.T, dir string) *Module {
+	t.Helper()
+	m, err := Open(Config{Dir: dir, Version: node.Version{Version: "1.2.3", Commit: "abc"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestIdentityConforms(t *testing.T) {
+	conformance.IdentitySuite(t, func(t *testing.T) conformance.IdentitySubject {
+		before := goleak.IgnoreCurrent()
+		t.Cleanup(func() { goleak.VerifyNone(t, before) })
+		dir := filepath.Join(t.TempDir(), "identity")
+		m := opened(t, dir)
+		return conformance.IdentitySubject{
+			Client: direct{m}, Version: direct{m}, Running: node.Version{Version: "1.2.3", Commit: "abc"},
+			Restart: func(t *testing.T) conformance.IdentityClient { return direct{opened(t, dir)} },
+		}
+	})
+}
+
+func TestSeedFile(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	m := opened(t, dir)
+	info, err := os.Stat(filepath.Join(dir, "seed"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode().Perm() != 0o400 {
+		t.Errorf("the mode is %04o, want 0400", info.Mode().Perm())
+	}
+	if info, err = os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the folder's mode is %v (%v), want 0700", info.Mode(), err)
+	}
+	seed, err := sign.ReadSeedFile(filepath.Join(dir, "seed"))
+	if err != nil || seed.ID() != m.NodeID() {
+		t.Errorf("the file holds %s (%v), the node is %s", seed.ID(), err, m.NodeID())
+	}
+}
+
+// TestBadSeeds wants an error and the file as it was, never a new key.
+func TestBadSeeds(t *testing.T) {
+	good := append([]byte(`"1.0.0"`), bytes.Repeat([]byte{7}, 32)...)
+	cases := []struct {
+		name    string
+		content []byte
+		mode    os.FileMode
+		text    string
+	}{
+		{"empty", nil, 0o400, "0 bytes"},
+		{"short", good[:20], 0o400, "13 bytes"},
+		{"long", append(good[:len(good):len(good)], 1), 0o400, "33 bytes"},
+		{"a later version", bytes.Replace(good, []byte("1.0.0"), []byte("2.0.0"), 1), 0o400, "2.0.0"},
+		{"group may read", good, 0o440, "0440"},
+		{"others may read", good, 0o404, "0404"},
+		{"others may write", good, 0o602, "0602"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "seed")
+			if err := errors.Join(os.WriteFile(path, c.content, 0o600), os.Chmod(path, c.mode)); err != nil {
+				t.Fatal(err)
+			}
+			_, err := Open(Config{Dir: dir})
+			if !errors.Is(err, node.Refused) || !strings.Contains(err.Error(), c.text) || !strings.HasPrefix(err.Error(), "cannot ") {
+				t.Errorf("the error is %v (%s), want it to say %q", err, node.KindOf(err), c.text)
+			}
+			after, err := os.ReadFile(path)
+			if err != nil || !bytes.Equal(after, c.content) {
+				t.Errorf("the file is now %q (%v)", after, err)
+			}
+		})
+	}
+}
+
+func TestSeedOfBeforeThereWasAVersion(t *testing.T) {
+	dir := t.TempDir()
+	path, raw := filepath.Join(dir, "seed"), bytes.Repeat([]byte{9}, 32)
+	if err := os.WriteFile(path, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want, err := sign.FromSeed(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if id := opened(t, dir).NodeID(); id != want.ID() {
+			t.Errorf("the node is %s, want %s", id, want.ID())
+		}
+		content, err := os.ReadFile(path)
+		if err != nil || !bytes.Equal(content, append([]byte(`"1.0.0"`), raw...)) {
+			t.Errorf("the file is now %q (%v)", content, err)
+		}
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o400 {
+		t.Errorf("the mode is %v (%v), want 0400", info.Mode(), err)
+	}
+}
+
+// TestOpenedAtOnce wants one key, whoever was first.
+func TestOpenedAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	ids := make([]string, 8)
+	var group sync.WaitGroup
+	for i := range ids {
+		group.Go(func() {
+			m, err := Open(Config{Dir: dir})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			ids[i] = m.NodeID()
+		})
+	}
+	group.Wait()
+	for _, id := range ids {
+		if id != ids[0] {
+			t.Errorf("the node is %s and %s", ids[0], id)
+		}
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, ".*")); err != nil || len(left) != 0 {
+		t.Errorf("there is %q (%v)", left, err)
+	}
+}
+
+func TestOpenWithoutDir(t *testing.T) {
+	_, err := Open(Config{})
+	if !errors.Is(err, node.Invalid) || !strings.Contains(err.Error(), "Dir") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestTooLong(t *testing.T) {
+	m := opened(t, t.TempDir()).Manager()
+	long := make([]byte, maxMessage+1)
+	_, err := m.Sign(long)
+	_, err2 := m.Encrypt(long)
+	_, err3 := m.Decrypt(long)
+	for _, err := range []error{err, err2, err3} {
+		if !errors.Is(err, node.Invalid) {
+			t.Errorf("the error is %v, want kind Invalid", err)
+		}
+	}
+}
+
+// TestVersionRepeats wants a reader that missed the first event to get another.
+func TestVersionRepeats(t *testing.T) {
+	m := opened(t, t.TempDir())
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		versions := m.Monitor().Version(ctx)
+		for range 3 {
+			if v := <-versions; v.Version != "1.2.3" {
+				t.Errorf("the version is %+v", v)
+			}
+		}
+		cancel()
+		if _, open := <-versions; open {
+			t.Error("the stream is open after its context ended")
+		}
+	})
+}

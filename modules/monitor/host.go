@@ -1,0 +1,96 @@
+package monitor
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/pkg/errors"
+	"github.com/shirou/gopsutil/v4/cpu"
+	pshost "github.com/shirou/gopsutil/v4/host"
+	"github.com/shirou/gopsutil/v4/mem"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// host is what of the module is on the bus as monitor.host.
+type host struct{ m *Module }
+
+// Info reads what the machine is.
+func (h host) Info() (node.HostInfo, error) {
+	info, err := pshost.Info()
+	if err != nil {
+		return node.HostInfo{}, errors.Wrap(err, "cannot read what the machine is")
+	}
+	cores, err := cpu.Counts(true)
+	if err != nil {
+		return node.HostInfo{}, errors.Wrap(err, "cannot count the processors")
+	}
+	memory, err := mem.VirtualMemory()
+	if err != nil {
+		return node.HostInfo{}, errors.Wrap(err, "cannot read memory")
+	}
+	nics, err := readInterfaces()
+	if err != nil {
+		return node.HostInfo{}, err
+	}
+	return node.HostInfo{
+		Hostname: info.Hostname, Kernel: info.KernelVersion, OS: strings.TrimSpace(info.Platform + " " + info.PlatformVersion),
+		Cores: uint64(cores), Memory: memory.Total, Uptime: info.Uptime, BootTime: info.BootTime,
+		Addresses: ownAddresses(nics, h.m.cfg.OwnPrefixes),
+	}, nil
+}
+
+// nic is a network interface with its addresses.
+type nic struct {
+	name      string
+	up        bool
+	addresses []netip.Addr
+}
+
+func readInterfaces() ([]nic, error) {
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot list network interfaces")
+	}
+	var nics []nic
+	for _, i := range interfaces {
+		n := nic{name: i.Name, up: i.Flags&net.FlagUp != 0}
+		addresses, err := i.Addrs()
+		if err != nil {
+			// It may have gone since it was listed.
+			continue
+		}
+		for _, a := range addresses {
+			if prefix, err := netip.ParsePrefix(a.String()); err == nil {
+				n.addresses = append(n.addresses, prefix.Addr().Unmap())
+			}
+		}
+		nics = append(nics, n)
+	}
+	return nics, nil
+}
+
+// ownAddresses are the global unicast addresses of interfaces that are up and
+// not croft's, each once, in order. Private ones count: a node may be reached
+// by nothing else.
+func ownAddresses(nics []nic, own []string) []string {
+	var addresses []netip.Addr
+	for _, n := range nics {
+		if !n.up || slices.ContainsFunc(own, func(prefix string) bool { return strings.HasPrefix(n.name, prefix) }) {
+			continue
+		}
+		for _, a := range n.addresses {
+			if a.IsGlobalUnicast() && !a.IsLoopback() && !slices.Contains(addresses, a) {
+				addresses = append(addresses, a)
+			}
+		}
+	}
+	slices.SortFunc(addresses, netip.Addr.Compare)
+	texts := make([]string, len(addresses))
+	for i, a := range addresses {
+		texts[i] = a.String()
+	}
+	return texts
+}

@@ -1,0 +1,224 @@
+package monitor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/shirou/gopsutil/v4/cpu"
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/node/conformance"
+)
+
+// direct is what the stubs look like, without a bus.
+type direct struct{ m *Module }
+
+func (d direct) CPU(ctx context.Context) (<-chan node.CPUUse, error) {
+	return d.m.System().CPU(ctx), nil
+}
+
+func (d direct) Memory(ctx context.Context) (<-chan node.MemoryUse, error) {
+	return d.m.System().Memory(ctx), nil
+}
+
+func (d direct) Disks(ctx context.Context) (<-chan node.DisksUse, error) {
+	return d.m.System().Disks(ctx), nil
+}
+
+func (d direct) Nics(ctx context.Context) (<-chan node.NicsUse, error) {
+	return d.m.System().Nics(ctx), nil
+}
+
+func (d direct) Info(context.Context) (node.HostInfo, error) { return d.m.Host().Info() }
+
+func made(t *testing.T, cfg Config) *Module {
+	t.Helper()
+	m, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestMonitorConforms(t *testing.T) {
+	conformance.MonitorSuite(t, func(t *testing.T) conformance.MonitorSubject {
+		before := goleak.IgnoreCurrent()
+		t.Cleanup(func() { goleak.VerifyNone(t, before) })
+		m := made(t, Config{Interval: 50 * time.Millisecond})
+		return conformance.MonitorSubject{
+			System: direct{m}, Host: direct{m},
+			Restart: func(t *testing.T) conformance.HostClient { return direct{made(t, Config{})} },
+		}
+	})
+}
+
+func TestConfig(t *testing.T) {
+	if _, err := New(Config{Interval: -1}); !errors.Is(err, node.Invalid) {
+		t.Errorf("a negative interval gives %v", err)
+	}
+	m := made(t, Config{})
+	if m.cfg.Interval != 2*time.Second {
+		t.Errorf("the interval is %s, want 2s", m.cfg.Interval)
+	}
+}
+
+func TestOwnAddresses(t *testing.T) {
+	parse := func(texts ...string) (list []netip.Addr) {
+		for _, text := range texts {
+			list = append(list, netip.MustParseAddr(text))
+		}
+		return list
+	}
+	nics := []nic{
+		{name: "lo", up: true, addresses: parse("127.0.0.1", "::1")},
+		{name: "eth1", up: true, addresses: parse("192.168.7.2", "fe80::1", "2001:db8::7")},
+		{name: "eth0", up: true, addresses: parse("10.0.0.5", "169.254.3.3", "192.168.7.2")},
+		{name: "eth2", up: false, addresses: parse("10.9.9.9")},
+		{name: "croft0", up: true, addresses: parse("10.1.1.1")},
+		{name: "cr-abc", up: true, addresses: parse("10.1.1.2")},
+		{name: "crate0", up: true, addresses: parse("10.1.1.3", "0.0.0.0", "224.0.0.1", "::")},
+	}
+	got := ownAddresses(nics, DefaultOwnPrefixes())
+	want := []string{"10.0.0.5", "10.1.1.3", "192.168.7.2", "2001:db8::7"}
+	if !slices.Equal(got, want) {
+		t.Errorf("the addresses are %q, want %q", got, want)
+	}
+	if got := ownAddresses(nil, nil); got == nil || len(got) != 0 {
+		t.Errorf("of nothing the addresses are %#v", got)
+	}
+}
+
+// TestRealInterfaces reads real interfaces in a network namespace of its own.
+func TestRealInterfaces(t *testing.T) {
+	done := make(chan []string)
+	go func() {
+		defer close(done)
+		// Never unlocked: the thread, and its namespace, end with the goroutine.
+		runtime.LockOSThread()
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			t.Error(err)
+			return
+		}
+		for _, line := range []string{
+			"link set lo up",
+			"link add name croft9 type bridge", "addr add 10.66.0.1/24 dev croft9", "link set croft9 up",
+			"link add name lan9 type bridge", "addr add 192.0.2.7/24 dev lan9", "link set lan9 up",
+			"link add name down9 type bridge", "addr add 192.0.2.8/24 dev down9",
+		} {
+			var complaint bytes.Buffer
+			cmd := exec.CommandContext(t.Context(), "ip", strings.Fields(line)...)
+			cmd.Stderr = &complaint
+			if err := cmd.Run(); err != nil {
+				t.Errorf("ip %s: %v: %s", line, err, complaint.String())
+				return
+			}
+		}
+		info, err := made(t, Config{}).Host().Info()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		done <- info.Addresses
+	}()
+	if got := <-done; !slices.Equal(got, []string{"192.0.2.7"}) {
+		t.Errorf("the addresses are %q", got)
+	}
+}
+
+func TestAddressesAreOfThisMachine(t *testing.T) {
+	info, err := made(t, Config{}).Host().Info()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, address := range info.Addresses {
+		if !slices.ContainsFunc(all, func(a net.Addr) bool { return strings.HasPrefix(a.String(), address+"/") }) {
+			t.Errorf("%s isn't among %v", address, all)
+		}
+	}
+}
+
+func TestCPUShare(t *testing.T) {
+	var c cpuCounter
+	steps := []struct {
+		times cpu.TimesStat
+		found bool
+		want  float64
+	}{
+		{cpu.TimesStat{User: 100, Idle: 900}, false, 0},
+		{cpu.TimesStat{User: 125, Idle: 975}, true, 25},
+		{cpu.TimesStat{User: 125, Idle: 975}, false, 0},
+		{cpu.TimesStat{User: 125, Idle: 985, Iowait: 90}, true, 0},
+		{cpu.TimesStat{User: 135, Nice: 10, System: 10, Irq: 5, Softirq: 5, Steal: 5, Guest: 8, Idle: 985, Iowait: 90}, true, 100},
+		{cpu.TimesStat{User: 120, Idle: 985, Iowait: 150}, true, 0},
+	}
+	for i, s := range steps {
+		use, found := c.next(s.times)
+		if found != s.found || use.Percent != s.want {
+			t.Errorf("step %d: the use is %+v (%v), want %v%% (%v)", i, use, found, s.want, s.found)
+		}
+	}
+}
+
+// TestStream wants a reading at once and every interval, a failed one left
+// out and logged, and the end soon after the context's.
+func TestStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		m := made(t, Config{Log: zerolog.New(&log)})
+		n := 0
+		ctx, cancel := context.WithCancel(t.Context())
+		start := time.Now()
+		ch := stream(ctx, m, "numbers", func(context.Context) (int, bool, error) {
+			n++
+			if n == 2 {
+				return 0, true, errors.New("no reading")
+			}
+			return n, n != 3, nil
+		})
+		for _, want := range []struct {
+			n  int
+			at time.Duration
+		}{{1, 0}, {4, 6 * time.Second}, {5, 8 * time.Second}} {
+			if got, at := <-ch, time.Since(start); got != want.n || at != want.at {
+				t.Errorf("%d came after %s, want %d after %s", got, at, want.n, want.at)
+			}
+		}
+		cancel()
+		for range ch {
+		}
+		if !strings.Contains(log.String(), "no reading") {
+			t.Errorf("the log is %q", log.String())
+		}
+	})
+}
+
+// TestNobodyReads wants a stream without a reader to end with its context.
+func TestNobodyReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		ch := stream(ctx, made(t, Config{}), "numbers", func(context.Context) (int, bool, error) { return 1, true, nil })
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		if _, open := <-ch; open {
+			t.Error("the stream is open after its context ended")
+		}
+	})
+}

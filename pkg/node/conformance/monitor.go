@@ -1,0 +1,151 @@
+package conformance
+
+import (
+	"context"
+	"net/netip"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// SystemClient is what the stub of node.SystemMonitor looks like.
+type SystemClient interface {
+	CPU(ctx context.Context) (<-chan node.CPUUse, error)
+	Memory(ctx context.Context) (<-chan node.MemoryUse, error)
+	Disks(ctx context.Context) (<-chan node.DisksUse, error)
+	Nics(ctx context.Context) (<-chan node.NicsUse, error)
+}
+
+// HostClient is what the stub of node.HostMonitor looks like.
+type HostClient interface {
+	Info(ctx context.Context) (node.HostInfo, error)
+}
+
+// MonitorSubject is a monitor of this machine, which reads more often than
+// once in 5 s.
+type MonitorSubject struct {
+	System SystemClient
+	Host   HostClient
+	// Restart ends the module, starts it anew, and returns the new client.
+	Restart func(t *testing.T) HostClient
+}
+
+// MonitorSuite is what every node.SystemMonitor with its node.HostMonitor must
+// pass. It is of this machine, so there is nothing to remove; "twice" and
+// "after a restart" say that the machine stays what it is.
+func MonitorSuite(t *testing.T, open func(t *testing.T) MonitorSubject) {
+	parts := []struct {
+		name string
+		run  func(t *testing.T, s MonitorSubject)
+	}{
+		{"host", monitorHost},
+		{"twice and after a restart", monitorTwice},
+		{"cpu", monitorCPU},
+		{"memory", monitorMemory},
+		{"disks", monitorDisks},
+		{"nics", monitorNics},
+		{"two readers", monitorTwoReaders},
+	}
+	for _, part := range parts {
+		t.Run(part.name, func(t *testing.T) { part.run(t, open(t)) })
+	}
+}
+
+func monitorHost(t *testing.T, s MonitorSubject) {
+	info, err := s.Host.Info(t.Context())
+	must(t, err)
+	if info.Hostname == "" || info.Kernel == "" || info.OS == "" || info.Memory == 0 || info.Uptime == 0 || info.BootTime == 0 {
+		t.Errorf("the machine is %+v", info)
+	}
+	if info.Cores < uint64(runtime.NumCPU()) {
+		t.Errorf("the machine has %d cores, this test alone may use %d", info.Cores, runtime.NumCPU())
+	}
+	for _, text := range info.Addresses {
+		a, err := netip.ParseAddr(text)
+		if err != nil || a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsMulticast() || a.IsUnspecified() {
+			t.Errorf("%q is told as an address of the machine (%v)", text, err)
+		}
+	}
+}
+
+func monitorTwice(t *testing.T, s MonitorSubject) {
+	first, err := s.Host.Info(t.Context())
+	must(t, err)
+	for _, client := range []HostClient{s.Host, s.Restart(t)} {
+		again, err := client.Info(t.Context())
+		must(t, err)
+		if again.Hostname != first.Hostname || again.Cores != first.Cores || again.Memory != first.Memory || again.Uptime < first.Uptime {
+			t.Errorf("the machine is %+v, before it was %+v", again, first)
+		}
+	}
+}
+
+// read takes two values of a stream, cancels it, and wants it to end.
+func read[T any](t *testing.T, open func(context.Context) (<-chan T, error)) (first, second T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ch, err := open(ctx)
+	must(t, err)
+	first, second = receive(t, ch), receive(t, ch)
+	cancel()
+	wantClosed(t, ch)
+	return first, second
+}
+
+func monitorCPU(t *testing.T, s MonitorSubject) {
+	a, b := read(t, s.System.CPU)
+	for _, use := range []node.CPUUse{a, b} {
+		if use.Percent < 0 || use.Percent > 100 || use.Cores == 0 {
+			t.Errorf("the use is %+v", use)
+		}
+	}
+}
+
+func monitorMemory(t *testing.T, s MonitorSubject) {
+	a, b := read(t, s.System.Memory)
+	if a.Total == 0 || a.Total != b.Total || a.Available > a.Total || a.Used > a.Total {
+		t.Errorf("the use is %+v, then %+v", a, b)
+	}
+}
+
+func monitorDisks(t *testing.T, s MonitorSubject) {
+	a, b := read(t, s.System.Disks)
+	if len(a) == 0 || !slices.IsSortedFunc(a, func(x, y node.DiskUse) int { return compare(x.Name, y.Name) }) {
+		t.Fatalf("the use is %+v", a)
+	}
+	for _, before := range a {
+		i := slices.IndexFunc(b, func(d node.DiskUse) bool { return d.Name == before.Name })
+		if i >= 0 && b[i].WriteBytes < before.WriteBytes {
+			t.Errorf("%s has written %d bytes, before it was %d", before.Name, b[i].WriteBytes, before.WriteBytes)
+		}
+	}
+}
+
+func monitorNics(t *testing.T, s MonitorSubject) {
+	a, _ := read(t, s.System.Nics)
+	if !slices.ContainsFunc(a, func(n node.NicUse) bool { return n.Name == "lo" }) {
+		t.Errorf("the loopback interface isn't in %+v", a)
+	}
+}
+
+// monitorTwoReaders wants one reader's end not to be the other's.
+func monitorTwoReaders(t *testing.T, s MonitorSubject) {
+	stay, err := s.System.CPU(t.Context())
+	must(t, err)
+	read(t, s.System.CPU)
+	receive(t, stay)
+	receive(t, stay)
+}
+
+func compare(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
