@@ -70,7 +70,8 @@ func (b *Redis) push(ctx context.Context, key string, frame []byte, ttl time.Dur
 	sent := false
 	err := b.links.use(ctx, func(l *link) error {
 		// What was written less than whole can't have been taken.
-		defer func() { sent = sent || l.net.written >= len(frame) }()
+		before := l.net.written
+		defer func() { sent = l.net.written-before >= len(frame) }()
 		if err := l.Send("RPUSH", key, frame); err != nil {
 			return err
 		}

@@ -34,14 +34,14 @@ type link struct {
 }
 
 // boundedConn reads no more between two calls of arm than a reply may have,
-// and counts what it wrote.
+// and counts what it wrote. One goroutine reads and one writes.
 type boundedConn struct {
 	net.Conn
 	room    int
 	written int
 }
 
-func (c *boundedConn) arm() { c.room, c.written = MaxFrame+replyRoom, 0 }
+func (c *boundedConn) arm() { c.room = MaxFrame + replyRoom }
 
 func (c *boundedConn) Read(p []byte) (int, error) {
 	if c.room <= 0 {
