@@ -55,7 +55,7 @@ type Config struct {
 	StopTimeout time.Duration
 }
 
-// Disk is a whole disk that becomes a pool.
+// Disk is a whole disk that becomes a pool. An empty Type means what the kernel says.
 type Disk struct {
 	Type workload.DeviceType
 	Path string
@@ -72,8 +72,10 @@ type Amounts struct {
 // Limit is what one user may have on this node at a time; 0 is no limit.
 type Limit struct {
 	Workloads uint64
-	CPU       uint64
-	Memory    uint64
-	SSD       uint64
-	HDD       uint64
+	// Records also counts what has ended, until its signed end.
+	Records uint64
+	CPU     uint64
+	Memory  uint64
+	SSD     uint64
+	HDD     uint64
 }

@@ -3,6 +3,7 @@ package config_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -87,6 +88,7 @@ farm-id: 7
 disk:
   - SSD:/dev/nvme0n1
   - HDD:/dev/sda
+  - /dev/sdb
 wipe-disk: /dev/sda
 reserve-memory: 1GiB
 allow-users: [`+user.ID()+`]
@@ -97,7 +99,7 @@ bus-listen: none
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []config.Disk{{Type: workload.SSD, Path: "/dev/nvme0n1"}, {Type: workload.HDD, Path: "/dev/sda"}}
+	want := []config.Disk{{Type: workload.SSD, Path: "/dev/nvme0n1"}, {Type: workload.HDD, Path: "/dev/sda"}, {Path: "/dev/sdb"}}
 	switch {
 	case l.Explorer != "https://explorer.example.org":
 		t.Errorf("explorer %q", l.Explorer)
@@ -132,7 +134,8 @@ func TestRefused(t *testing.T) {
 		{"number", "farm-id: -1\n", "", "", "a whole number"},
 		{"switch", "accept-signature-v1: yes please\n", "", "", "true or false"},
 		{"type", "", "", "pool-type=NVME", "SSD or HDD"},
-		{"disk", "", "", "disk=/dev/sda", `SSD:/dev/name or HDD:/dev/name; "/dev/sda" isn't`},
+		{"disk", "", "", "disk=NVME:/dev/sda", `SSD:/dev/name or HDD:/dev/name; "NVME:/dev/sda" isn't`},
+		{"relative disk", "", "", "disk=sda", `"sda" isn't`},
 		{"disk twice", "", "", "disk=SSD:/dev/a,HDD:/dev/a", "/dev/a is there twice"},
 		{"wipe of none", "", "", "wipe-disk=/dev/a", "/dev/a isn't"},
 		{"relative path", "", "", "state-dir=here", "an absolute path"},
@@ -220,6 +223,10 @@ func TestPasswordsAreMasked(t *testing.T) {
 		if strings.Contains(out.String(), password) || !strings.Contains(out.String(), "xxxxx@127.0.0.1:6379") {
 			t.Errorf("%s shows the password:\n%s", format, out.String())
 		}
+	}
+	l, err = config.Load(config.From{Environ: []string{"CROFT_BUS=tcp://" + password + "@127.0.0.1:6379"}})
+	if err != nil || strings.Contains(fmt.Sprint(l.Show()), password) {
+		t.Errorf("a password in the place of the user is shown, or: %v", err)
 	}
 	_, err = config.Load(config.From{Flags: map[string]string{"explorer": "ftp://me:" + password + "@host"}})
 	if err == nil || strings.Contains(err.Error(), password) {

@@ -68,7 +68,7 @@ func Load(from From) (*Loaded, error) {
 		}
 		v.Text = loaded.expand(v.Text)
 		if err := s.set(&loaded.Config, v.Text); err != nil {
-			return nil, errors.Errorf("cannot use %s = %q (from %s): it must be %s", s.Name, masked(v.Text), v.Source, err)
+			return nil, errors.Errorf("cannot use %s = %q (from %s): it must be %s", s.Name, Masked(v.Text), v.Source, err)
 		}
 		loaded.Values = append(loaded.Values, v)
 	}

@@ -199,10 +199,13 @@ func disks(field func(*Config) *[]Disk) setter {
 	return func(c *Config, text string) error {
 		*field(c) = nil
 		for _, item := range split(text) {
-			kind, device, _ := strings.Cut(item, ":")
+			kind, device, typed := strings.Cut(item, ":")
+			if !typed {
+				kind, device = "", item
+			}
 			t := deviceName(kind)
-			if (t != workload.SSD && t != workload.HDD) || !filepath.IsAbs(device) {
-				return errors.Errorf("SSD:/dev/name or HDD:/dev/name; %q isn't", item)
+			if (typed && t != workload.SSD && t != workload.HDD) || !filepath.IsAbs(device) {
+				return errors.Errorf("/dev/name, SSD:/dev/name or HDD:/dev/name; %q isn't", item)
 			}
 			*field(c) = append(*field(c), Disk{Type: t, Path: filepath.Clean(device)})
 		}

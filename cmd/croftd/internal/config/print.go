@@ -21,19 +21,21 @@ type Shown struct {
 func (l *Loaded) Show() []Shown {
 	out := make([]Shown, 0, len(l.Values))
 	for _, v := range l.Values {
-		out = append(out, Shown{Name: v.Setting.Name, Value: masked(v.Text), Source: v.Source})
+		out = append(out, Shown{Name: v.Setting.Name, Value: Masked(v.Text), Source: v.Source})
 	}
 	return out
 }
 
-// masked hides the password of a URL.
-func masked(text string) string {
+// Masked hides the password of a URL. Of a bus's URL, which may have the
+// password where the user's name is, it hides that.
+func Masked(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.User == nil {
 		return text
 	}
 	if _, has := u.User.Password(); !has {
-		return text
+		u.User = url.User("xxxxx")
+		return u.String()
 	}
 	return u.Redacted()
 }

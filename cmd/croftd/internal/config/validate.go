@@ -35,7 +35,7 @@ func (l *Loaded) validate() error {
 func (l *Loaded) refuse(name, allowed string) error {
 	for _, v := range l.Values {
 		if v.Setting.Name == name {
-			return errors.Errorf("cannot use %s = %q (from %s): it must be %s", name, masked(v.Text), v.Source, allowed)
+			return errors.Errorf("cannot use %s = %q (from %s): it must be %s", name, Masked(v.Text), v.Source, allowed)
 		}
 	}
 	return errors.Errorf("cannot use %s: it must be %s", name, allowed)

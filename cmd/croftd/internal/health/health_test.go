@@ -62,7 +62,9 @@ func TestWhatMakesANodeNotReady(t *testing.T) {
 		{"never", func(s *control.Status) { s.Explorer.LastContact, s.Explorer.LastError = nil, "refused" }, "explorer", health.Warning, "no contact since the start: refused"},
 		{"away", func(s *control.Status) { old := now.Add(-time.Hour); s.Explorer.LastContact = &old }, "explorer", health.Warning, "last contact 1h0m0s ago"},
 		{"module", func(s *control.Status) { s.Modules[0].Error = "no answer" }, "bus", health.Failing, "storage (no answer)"},
-		{"broken pool", func(s *control.Status) { s.Storage.BrokenPools = []node.BrokenPool{{Name: "hdd1", Cause: "bad superblock"}} }, "pools", health.Warning, "hdd1 (bad superblock)"},
+		{"broken pool", func(s *control.Status) {
+			s.Storage.BrokenPools = []node.BrokenPool{{Name: "hdd1", Cause: "bad superblock"}}
+		}, "pools", health.Warning, "hdd1 (bad superblock)"},
 		{"no pool", func(s *control.Status) {
 			s.Storage = control.Storage{BrokenDevices: []node.BrokenDevice{{Path: "/dev/sda", Cause: "gone"}}}
 		}, "pools", health.Failing, "no pool that works: /dev/sda (gone)"},

@@ -1,0 +1,174 @@
+// Package command is croftd's command line: it parses, checks who runs it,
+// and hands over to the packages that do the work.
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/pkg/errors"
+	"github.com/urfave/cli/v2"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/config"
+	"github.com/croft-edge/croft/cmd/croftd/internal/control"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// Exit statuses. They are documented in docs/operations.md.
+const (
+	ExitOK         = 0
+	ExitFailed     = 1
+	ExitUsage      = 2
+	ExitNeedsRoot  = 3
+	ExitNotRunning = 4
+	ExitRefused    = 5
+	// ExitSecondSignal is how a process ends that was told twice to stop.
+	ExitSecondSignal = 130
+)
+
+// Main runs croftd and returns its exit status.
+func Main(v node.Version, args []string, out, errs io.Writer) int {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	go untilSignal(ctx, stop)
+	err := app(v, out, errs).RunContext(ctx, args)
+	if err != nil {
+		fmt.Fprintln(errs, "croftd:", err)
+	}
+	return status(err)
+}
+
+// untilSignal stops the process in order at the first signal, at once at the second.
+func untilSignal(ctx context.Context, stop context.CancelFunc) {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	select {
+	case <-signals:
+		stop()
+	case <-ctx.Done():
+		return
+	}
+	<-signals
+	os.Exit(ExitSecondSignal)
+}
+
+// status is the exit status that an error means.
+func status(err error) int {
+	var coded exitError
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.As(err, &coded):
+		return coded.code
+	case errors.Is(err, control.ErrNotRunning):
+		return ExitNotRunning
+	case errors.Is(err, node.Refused):
+		return ExitRefused
+	}
+	return ExitFailed
+}
+
+// exitError is an error with the exit status that it means.
+type exitError struct {
+	error
+	code int
+}
+
+func (e exitError) Unwrap() error { return e.error }
+
+func usage(err error) error {
+	if err == nil {
+		return nil
+	}
+	return exitError{err, ExitUsage}
+}
+
+func app(v node.Version, out, errs io.Writer) *cli.App {
+	a := &cli.App{
+		Name: "croftd", Usage: "the node: carries out signed reservations",
+		Version: v.Version, HideVersion: true,
+		Writer: out, ErrWriter: errs,
+		ExitErrHandler: func(*cli.Context, error) {},
+		OnUsageError:   func(_ *cli.Context, err error, _ bool) error { return usage(err) },
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return usage(errors.Errorf("cannot run %q: no such command; see croftd help", c.Args().First()))
+			}
+			return cli.ShowAppHelp(c)
+		},
+	}
+	a.Commands = append(serveCommands(v), operatorCommands()...)
+	a.Commands = append(a.Commands, storageCommand(v), configCommand(), idCommand(), versionCommand(v))
+	for _, c := range a.Commands {
+		prepare(c)
+	}
+	return a
+}
+
+// prepare makes every command treat wrong usage alike.
+func prepare(c *cli.Command) {
+	c.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return usage(err) }
+	for _, sub := range c.Subcommands {
+		prepare(sub)
+	}
+}
+
+// flagConfig names the configuration file.
+const flagConfig = "config"
+
+// settingFlags are the flags of all settings.
+func settingFlags() []cli.Flag {
+	flags := []cli.Flag{&cli.StringFlag{Name: flagConfig, Usage: "configuration `FILE`", EnvVars: []string{config.EnvPrefix + "CONFIG"}, Value: config.DefaultFile}}
+	for _, s := range config.Settings() {
+		usage := s.Help + " [$" + s.Env() + "]"
+		if s.Default != "" {
+			usage += " (default: " + s.Default + ")"
+		}
+		if s.Kind == config.Switch {
+			flags = append(flags, &cli.BoolFlag{Name: s.Name, Usage: usage, Category: s.Group})
+			continue
+		}
+		if s.Kind == config.List {
+			flags = append(flags, &cli.StringSliceFlag{Name: s.Name, Usage: usage, Category: s.Group})
+			continue
+		}
+		flags = append(flags, &cli.StringFlag{Name: s.Name, Usage: usage, Category: s.Group})
+	}
+	return flags
+}
+
+// load reads the configuration that is in force for c.
+func load(c *cli.Context) (*config.Loaded, error) {
+	from := config.From{File: c.String(flagConfig), Environ: os.Environ(), Flags: map[string]string{}}
+	for _, s := range config.Settings() {
+		if !c.IsSet(s.Name) {
+			continue
+		}
+		from.Flags[s.Name] = flagText(c, s)
+	}
+	loaded, err := config.Load(from)
+	return loaded, usage(err)
+}
+
+func flagText(c *cli.Context, s config.Setting) string {
+	switch s.Kind {
+	case config.Switch:
+		return fmt.Sprint(c.Bool(s.Name))
+	case config.List:
+		return joined(c.StringSlice(s.Name))
+	}
+	return c.String(s.Name)
+}
+
+// needRoot refuses, in one line that says why, whoever isn't root.
+func needRoot(why string) error {
+	if os.Geteuid() == 0 {
+		return nil
+	}
+	return exitError{errors.Errorf("needs root: %s (run it with sudo)", why), ExitNeedsRoot}
+}

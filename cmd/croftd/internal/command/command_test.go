@@ -1,0 +1,204 @@
+package command_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/command"
+	"github.com/croft-edge/croft/cmd/croftd/internal/config"
+	"github.com/croft-edge/croft/cmd/croftd/internal/control"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// croftd runs a command as the shell would.
+func croftd(args ...string) (status int, out, errs string) {
+	var stdout, stderr bytes.Buffer
+	status = command.Main(node.Version{Version: "v9", Commit: "abc"}, append([]string{"croftd"}, args...), &stdout, &stderr)
+	return status, stdout.String(), stderr.String()
+}
+
+// TestExitStatus is the specification of what a shell sees.
+func TestExitStatus(t *testing.T) {
+	dir := t.TempDir()
+	here := []string{"--state-dir", filepath.Join(dir, "s"), "--run-dir", filepath.Join(dir, "r")}
+	with := func(args ...string) []string { return append(args, here...) }
+	for _, c := range []struct {
+		name   string
+		args   []string
+		status int
+		out    string
+		errs   string
+	}{
+		{"help", []string{"help"}, 0, "croftd - the node", ""},
+		{"nothing", nil, 0, "COMMANDS", ""},
+		{"version", []string{"version"}, 0, "croftd v9 (abc)\n", ""},
+		{"version as json", []string{"version", "-o", "json"}, 0, `"version":"v9"`, ""},
+		{"unknown command", []string{"dance"}, 2, "", `cannot run "dance": no such command`},
+		{"unknown flag", []string{"run", "--no-such"}, 2, "", "flag provided but not defined: -no-such"},
+		{"bad value", []string{"run", "--heartbeat", "soon"}, 2, "", `cannot use heartbeat = "soon" (from flag --heartbeat)`},
+		{"no such file", []string{"config", "--config", dir + "/no.yaml"}, 2, "", "cannot read the configuration"},
+		{"argument", []string{"run", "now"}, 2, "", `cannot use "now": croftd run takes no arguments`},
+		{"bus with run", []string{"run", "--bus", "redis://127.0.0.1:1"}, 2, "", "cannot use bus with croftd run"},
+		{"module without bus", []string{"storage"}, 2, "", "cannot run storage without bus"},
+		{"not running", with("status"), 4, "", "no node is running here"},
+		{"not running, store", with("store", "accept-older"), 4, "", "no node is running here"},
+		{"bad format", with("status", "-o", "xml"), 2, "", "it must be table or json"},
+		{"config format", with("config", "-o", "xml"), 2, "", "it must be yaml or json"},
+		{"evict what", with("evict"), 2, "", "cannot evict: an ID is wanted"},
+		{"evict sure?", append(with("evict"), "1-1"), 5, "", "cannot evict 1-1: say --yes"},
+		{"evict two", append(with("evict"), "1-1", "2-1", "--yes"), 2, "", `"2-1" is too much`},
+		{"evict, nobody there", append(with("evict"), "1-1", "--yes"), 4, "", "no node is running here"},
+		{"store what", []string{"store"}, 2, "", "croftd store accept-older, or croftd store restored"},
+		{"destroy what", with("storage", "destroy"), 2, "", "say either --pool NAME"},
+		{"destroy both", with("storage", "destroy", "--all", "--pool", "x", "--yes"), 2, "", "say either --pool NAME"},
+		{"destroy sure?", with("storage", "destroy", "--all"), 5, "", "cannot destroy all pools: say --yes"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			status, out, errs := croftd(c.args...)
+			if status != c.status || !strings.Contains(out, c.out) || !strings.Contains(errs, c.errs) {
+				t.Fatalf("status %d, want %d\nout: %s\nerr: %s", status, c.status, out, errs)
+			}
+			if c.status != 0 && (!strings.HasPrefix(errs, "croftd: ") || strings.Count(errs, "\n") != 1) {
+				t.Errorf("not one line that begins with croftd: %q", errs)
+			}
+		})
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("something was made: %v %v", left, err)
+	}
+}
+
+func TestConfigCommandShowsFlagsOfEachKind(t *testing.T) {
+	t.Setenv("CROFT_LOG_LEVEL", "warn")
+	t.Setenv("CROFT_NO_SUCH", "x")
+	status, out, errs := croftd("config", "--accept-signature-v1", "--disk", "SSD:/dev/a", "--disk", "HDD:/dev/b", "--pool-type=HDD", "-o", "json")
+	if status != 0 {
+		t.Fatal(errs)
+	}
+	var shown []config.Shown
+	if err := json.Unmarshal([]byte(out), &shown); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []config.Shown{
+		{Name: "accept-signature-v1", Value: "true", Source: "flag --accept-signature-v1"},
+		{Name: "disk", Value: "SSD:/dev/a,HDD:/dev/b", Source: "flag --disk"},
+		{Name: "pool-type", Value: "HDD", Source: "flag --pool-type"},
+		{Name: "log-level", Value: "warn", Source: "environment CROFT_LOG_LEVEL"},
+		{Name: "heartbeat", Value: "1m", Source: "default"},
+	} {
+		if !slices.Contains(shown, want) {
+			t.Errorf("%+v isn't in %s", want, out)
+		}
+	}
+	if !strings.Contains(errs, "ignored in the environment: CROFT_NO_SUCH is no setting") {
+		t.Errorf("the unknown variable isn't named: %q", errs)
+	}
+	name := filepath.Join(t.TempDir(), "c.yaml")
+	if err := os.WriteFile(name, []byte("heartbeat: 3s\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("CROFT_CONFIG", name)
+	if _, out, _ := croftd("config"); !strings.Contains(out, "heartbeat: 3s # "+name+" line 1\n") {
+		t.Errorf("CROFT_CONFIG isn't followed:\n%s", out)
+	}
+}
+
+// node9 is a node for the control socket.
+type node9 struct {
+	status  control.Status
+	evicted []string
+	err     error
+}
+
+func (n *node9) Status(context.Context) (control.Status, error) { return n.status, n.err }
+func (n *node9) Evict(_ context.Context, id string) error {
+	n.evicted = append(n.evicted, id)
+	return n.err
+}
+func (n *node9) AcceptOlder(context.Context) error { return n.err }
+func (n *node9) Restored(context.Context) error    { return n.err }
+
+// running serves n and returns the flags that find it.
+func running(t *testing.T, n control.Node) []string {
+	t.Helper()
+	dir := t.TempDir()
+	s, err := control.Listen(t.Context(), filepath.Join(dir, "control.sock"), n, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return []string{"--run-dir", dir}
+}
+
+func TestStatusForPeopleAndPrograms(t *testing.T) {
+	now := time.Now()
+	next := now.Add(time.Minute)
+	n := &node9{status: control.Status{
+		NodeID: "NODE", Version: "v9", Commit: "abc", Started: now.Add(-time.Hour), Adopted: true, Undelivered: 1,
+		Explorer: control.Explorer{URL: "http://explorer"},
+		Storage: control.Storage{
+			Pools:       []node.Pool{{Name: "ssd0", DiskType: workload.SSD, Total: 4 << 30, Reserved: 1 << 30, Path: "/run/croft/pools/ssd0"}},
+			BrokenPools: []node.BrokenPool{{Name: "hdd1", Cause: "bad superblock"}},
+		},
+		Workloads: []control.Workload{
+			{ID: "1-1", Type: workload.TypeVolume, User: "USERUSERUSER", Phase: "deployed", State: "ok", Delivered: true, Attempts: 1, Expires: now},
+			{ID: "2-1", Type: workload.TypeVolume, Phase: "retry", Attempts: 3, Cause: "the disk\nis full", NextAttempt: &next, Expires: now, Waiting: "provision"},
+		},
+		Strays: []control.Stray{{Type: workload.TypeVolume, ID: "9-1", Since: now}},
+	}}
+	flags := running(t, n)
+	status, out, errs := croftd(append([]string{"status"}, flags...)...)
+	if status != 0 {
+		t.Fatal(errs)
+	}
+	for _, want := range []string{
+		"NODE", "up 1h0m0s", "pools: broken: hdd1 (bad superblock)", "explorer: the explorer hasn't answered yet",
+		"ssd0", "4.0 GiB", "/run/croft/pools/ssd0", "USERUSER…", "the disk is full; pending: provision, next attempt ",
+		"stray", "a label without a record",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	_, out, _ = croftd(append([]string{"status", "-o", "json"}, flags...)...)
+	var back control.Status
+	if err := json.Unmarshal([]byte(out), &back); err != nil || back.NodeID != "NODE" || len(back.Workloads) != 2 {
+		t.Fatalf("%v in %s", err, out)
+	}
+}
+
+func TestEvictAsPeopleWriteIt(t *testing.T) {
+	n := &node9{}
+	flags := running(t, n)
+	for _, args := range [][]string{{"--yes", "1-1"}, {"1-1", "--yes"}} {
+		if status, _, errs := croftd(append(append([]string{"evict"}, flags...), args...)...); status != 0 {
+			t.Fatalf("%v: %s", args, errs)
+		}
+	}
+	if !slices.Equal(n.evicted, []string{"1-1", "1-1"}) {
+		t.Fatalf("evicted %v", n.evicted)
+	}
+	n.err = node.Errorf(node.Refused, "cannot evict 1-1: it is ended")
+	status, _, errs := croftd(append(append([]string{"evict"}, flags...), "1-1", "--yes")...)
+	if status != command.ExitRefused || errs != "croftd: cannot evict 1-1: it is ended\n" {
+		t.Fatalf("%d %q", status, errs)
+	}
+}

@@ -1,0 +1,91 @@
+package command_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/command"
+	"github.com/croft-edge/croft/cmd/croftd/internal/config"
+	"github.com/croft-edge/croft/cmd/croftd/internal/health"
+)
+
+const operations = "../../../../docs/operations.md"
+
+// settingsTable is the table of docs/operations.md, from the program.
+func settingsTable() string {
+	var b strings.Builder
+	group := ""
+	for _, s := range config.Settings() {
+		if s.Group != group {
+			group = s.Group
+			fmt.Fprintf(&b, "\n### %s\n\n| flag, key | environment | default | what it is |\n|---|---|---|---|\n", group)
+		}
+		value := ""
+		if s.Default != "" {
+			value = "`" + s.Default + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s (%s) |\n", s.Name, s.Env(), value, s.Help, s.Kind)
+	}
+	return b.String() + "\n"
+}
+
+func metricsTable() string {
+	var b strings.Builder
+	b.WriteString("\n| metric | labels | what it is |\n|---|---|---|\n")
+	for _, m := range health.Metrics() {
+		labels := ""
+		if len(m.Labels) > 0 {
+			labels = "`" + strings.Join(m.Labels, "`, `") + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", m.Name, labels, m.Help)
+	}
+	return b.String() + "\n"
+}
+
+// TestOperationsDocumentsEverything holds the tables of docs/operations.md
+// against the program. With WRITE_DOCS=1 it writes them anew.
+func TestOperationsDocumentsEverything(t *testing.T) {
+	raw, err := os.ReadFile(operations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(raw)
+	for name, want := range map[string]string{"settings": settingsTable(), "metrics": metricsTable()} {
+		from, to := "<!-- "+name+": a test checks this table against the program -->\n", "<!-- /"+name+" -->"
+		before, rest, ok := strings.Cut(text, from)
+		got, after, closed := strings.Cut(rest, to)
+		if !ok || !closed {
+			t.Fatalf("%s has no place for %s", operations, name)
+		}
+		if got != want {
+			text = before + from + want + to + after
+			if os.Getenv("WRITE_DOCS") == "" {
+				t.Errorf("%s: the table of %s is stale: run this test with WRITE_DOCS=1", operations, name)
+			}
+		}
+	}
+	if text != string(raw) && os.Getenv("WRITE_DOCS") == "1" {
+		if err := os.WriteFile(operations, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for status, meaning := range map[int]string{
+		command.ExitOK: "done", command.ExitFailed: "it failed", command.ExitUsage: "wrong usage", command.ExitNeedsRoot: "needs root",
+		command.ExitNotRunning: "no node is running here", command.ExitRefused: "refused", command.ExitSecondSignal: "second signal",
+	} {
+		if !hasRow(text, fmt.Sprintf("| %d |", status), meaning) {
+			t.Errorf("%s doesn't document exit status %d (%s)", operations, status, meaning)
+		}
+	}
+}
+
+func hasRow(text, begin, contains string) bool {
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, begin) && strings.Contains(line, contains) {
+			return true
+		}
+	}
+	return false
+}

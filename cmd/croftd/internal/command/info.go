@@ -1,0 +1,73 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/daemon"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+const flagOutput = "output"
+
+func joined(items []string) string { return strings.Join(items, ",") }
+
+func outputFlag(value, usage string) cli.Flag {
+	return &cli.StringFlag{Name: flagOutput, Aliases: []string{"o"}, Value: value, Usage: usage}
+}
+
+func configCommand() *cli.Command {
+	return &cli.Command{
+		Name: "config", Usage: "print what is in force and from where; passwords are masked",
+		Flags: append(settingFlags(), outputFlag("yaml", "yaml or json")),
+		Action: func(c *cli.Context) error {
+			loaded, err := load(c)
+			if err != nil {
+				return err
+			}
+			for _, name := range loaded.Ignored {
+				fmt.Fprintf(c.App.ErrWriter, "croftd: ignored in the environment: %s is no setting\n", name)
+			}
+			return usage(loaded.Print(c.App.Writer, c.String(flagOutput)))
+		},
+	}
+}
+
+func idCommand() *cli.Command {
+	return &cli.Command{
+		Name: "id", Usage: "print the node's ID; its key is made when there is none",
+		Flags: settingFlags(),
+		Action: func(c *cli.Context) error {
+			loaded, err := load(c)
+			if err != nil {
+				return err
+			}
+			if err := needRoot("only root may read the node's key"); err != nil {
+				return err
+			}
+			id, err := daemon.NodeID(loaded.Config)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(c.App.Writer, id)
+			return err
+		},
+	}
+}
+
+func versionCommand(v node.Version) *cli.Command {
+	return &cli.Command{
+		Name: "version", Usage: "print the version",
+		Flags: []cli.Flag{outputFlag("text", "text or json")},
+		Action: func(c *cli.Context) error {
+			if c.String(flagOutput) == "json" {
+				return json.NewEncoder(c.App.Writer).Encode(map[string]string{"version": v.Version, "commit": v.Commit})
+			}
+			_, err := fmt.Fprintf(c.App.Writer, "croftd %s (%s)\n", v.Version, v.Commit)
+			return err
+		},
+	}
+}

@@ -1,0 +1,120 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/pkg/errors"
+	"github.com/urfave/cli/v2"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/control"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// askTimeout bounds how long a command waits for the node.
+const askTimeout = 2 * time.Minute
+
+// operatorCommands ask a running node through its control socket.
+func operatorCommands() []*cli.Command {
+	return []*cli.Command{
+		{
+			Name: "status", Usage: "show what the running node knows",
+			Flags: append(settingFlags(), outputFlag("table", "table or json")),
+			Action: ask(func(ctx context.Context, c *cli.Context, n control.Node) error {
+				return showStatus(ctx, c, n)
+			}),
+		},
+		{
+			Name: "evict", Usage: "take a workload off this machine; its user gets a signed result", ArgsUsage: "ID",
+			Flags:  append(settingFlags(), &cli.BoolFlag{Name: "yes", Usage: "yes, end the user's workload"}),
+			Action: ask(evict),
+		},
+		{
+			Name: "store", Usage: "decide about the node's store",
+			Subcommands: []*cli.Command{
+				{
+					Name: "accept-older", Usage: "accept reservations that were signed before this store was made",
+					Flags: settingFlags(),
+					Action: ask(func(ctx context.Context, c *cli.Context, n control.Node) error {
+						return told(c, n.AcceptOlder(ctx), "older reservations are accepted from now on")
+					}),
+				},
+				{
+					Name: "restored", Usage: "say that the store was put back from a backup: it gets a new birth",
+					Flags: settingFlags(),
+					Action: ask(func(ctx context.Context, c *cli.Context, n control.Node) error {
+						return told(c, n.Restored(ctx), "the store has a new birth; reservations signed before it are refused until `croftd store accept-older`")
+					}),
+				},
+			},
+			Action: func(c *cli.Context) error {
+				return usage(errors.New("cannot decide: say croftd store accept-older, or croftd store restored"))
+			},
+		},
+	}
+}
+
+// ask connects to the node.
+func ask(do func(ctx context.Context, c *cli.Context, n control.Node) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		loaded, err := load(c)
+		if err != nil {
+			return err
+		}
+		if err := needRoot("only root may open the node's control socket"); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(c.Context, askTimeout)
+		defer cancel()
+		return do(ctx, c, control.NewClient(loaded.ControlSocket))
+	}
+}
+
+func told(c *cli.Context, err error, text string) error {
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(c.App.Writer, text)
+	return err
+}
+
+func evict(ctx context.Context, c *cli.Context, n control.Node) error {
+	// urfave/cli stops reading flags at the first argument: "evict 1-1 --yes" is how people write it.
+	id, yes := "", c.Bool("yes")
+	for _, arg := range c.Args().Slice() {
+		switch {
+		case arg == "--yes" || arg == "-yes":
+			yes = true
+		case id == "":
+			id = arg
+		default:
+			return usage(errors.Errorf("cannot evict: one ID is wanted, %q is too much", arg))
+		}
+	}
+	if id == "" {
+		return usage(errors.New("cannot evict: an ID is wanted, as croftd status shows it"))
+	}
+	if !yes {
+		return node.Errorf(node.Refused, "cannot evict %s: say --yes to end the user's workload", id)
+	}
+	return told(c, n.Evict(ctx, id), id+" is evicted; its data is kept for the grace period")
+}
+
+func showStatus(ctx context.Context, c *cli.Context, n control.Node) error {
+	format := c.String(flagOutput)
+	if format != "table" && format != "json" {
+		return usage(errors.Errorf("cannot print the status as %q: it must be table or json", format))
+	}
+	s, err := n.Status(ctx)
+	if err != nil {
+		return err
+	}
+	if format == "json" {
+		enc := json.NewEncoder(c.App.Writer)
+		enc.SetIndent("", "  ")
+		return enc.Encode(s)
+	}
+	return writeTable(c.App.Writer, s, time.Now())
+}

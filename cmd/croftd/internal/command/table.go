@@ -1,0 +1,90 @@
+package command
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/control"
+	"github.com/croft-edge/croft/cmd/croftd/internal/health"
+)
+
+// writeTable prints a status for people.
+func writeTable(w io.Writer, s control.Status, now time.Time) error {
+	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	row := func(cells ...string) { fmt.Fprintln(out, strings.Join(cells, "\t")) }
+	readiness := health.Judge(s, now)
+	row("node", s.NodeID)
+	row("version", s.Version+" ("+s.Commit+"), up "+now.Sub(s.Started).Round(time.Second).String())
+	row("ready", yesNo(readiness.Ready))
+	for _, c := range readiness.Checks {
+		if c.Level != health.Good {
+			row(string(c.Level), c.Name+": "+c.Detail)
+		}
+	}
+	row("explorer", cmp.Or(s.Explorer.URL, "none"))
+	row("clock", trust(s.Clock))
+	row("undelivered", fmt.Sprint(s.Undelivered))
+	if len(s.Storage.Pools) > 0 {
+		row("")
+		row("POOL", "TYPE", "TOTAL", "USED", "PROMISED", "PATH")
+	}
+	for _, p := range s.Storage.Pools {
+		row(p.Name, string(p.DiskType), inGiB(p.Total), inGiB(p.Used), inGiB(p.Reserved), p.Path)
+	}
+	row("")
+	row("WORKLOAD", "TYPE", "PHASE", "RESULT", "TOLD", "ATTEMPTS", "EXPIRES", "USER", "CAUSE")
+	for _, x := range s.Workloads {
+		row(x.ID, string(x.Type), x.Phase, cmp.Or(string(x.State), "-"), delivered(x), fmt.Sprint(x.Attempts),
+			x.Expires.UTC().Format(time.RFC3339), short(x.User), cause(x))
+	}
+	for _, stray := range s.Strays {
+		row(stray.ID, string(stray.Type), "stray", "-", "-", "-", "-", "-", "a label without a record, seen "+stray.Since.UTC().Format(time.RFC3339))
+	}
+	return out.Flush()
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+func trust(c control.Clock) string {
+	if c.Trusted {
+		return "trusted"
+	}
+	return "not trusted: " + c.Why
+}
+
+// delivered is whether the explorer has the workload's result.
+func delivered(w control.Workload) string {
+	if w.State == "" {
+		return "-"
+	}
+	return yesNo(w.Delivered)
+}
+
+func cause(w control.Workload) string {
+	text := w.Cause
+	if w.Waiting != "" {
+		text = strings.TrimLeft(text+"; pending: "+w.Waiting, "; ")
+	}
+	if w.NextAttempt != nil {
+		text += ", next attempt " + w.NextAttempt.UTC().Format(time.RFC3339)
+	}
+	return strings.ReplaceAll(cmp.Or(text, "-"), "\n", " ")
+}
+
+func short(id string) string {
+	if len(id) > 8 {
+		return id[:8] + "…"
+	}
+	return id
+}
+
+func inGiB(bytes uint64) string { return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30)) }

@@ -1,0 +1,91 @@
+package daemon
+
+import (
+	"encoding/hex"
+	"slices"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/config"
+	"github.com/croft-edge/croft/cmd/croftd/internal/registration"
+	"github.com/croft-edge/croft/pkg/explorer"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/sign"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner"
+)
+
+const gib = 1 << 30
+
+// offered is what the node has for workloads: all that it has, less what it
+// keeps for itself. Sizes are in bytes.
+func offered(host node.HostInfo, pools []node.Pool, keep config.Amounts) provisioner.Demand {
+	var ssd, hdd uint64
+	for _, p := range pools {
+		if p.DiskType == workload.HDD {
+			hdd += p.Total
+		} else {
+			ssd += p.Total
+		}
+	}
+	return provisioner.Demand{
+		CPU: less(host.Cores, keep.CPU), Memory: less(host.Memory, keep.Memory),
+		SSD: less(ssd, keep.Disk), HDD: less(hdd, keep.Disk),
+	}
+}
+
+// less is a-b, and 0 when b is more.
+func less(a, b uint64) uint64 {
+	if b > a {
+		return 0
+	}
+	return a - b
+}
+
+// resources are d in the explorer's units: cores and whole GiB.
+func resources(d provisioner.Demand) explorer.Resources {
+	return explorer.Resources{CRU: d.CPU, MRU: d.Memory / gib, SRU: d.SSD / gib, HRU: d.HDD / gib}
+}
+
+// resourcesUp are d in the explorer's units, rounded up: what is in use.
+func resourcesUp(d provisioner.Demand) explorer.Resources {
+	up := func(n uint64) uint64 { return (n + gib - 1) / gib }
+	return explorer.Resources{CRU: d.CPU, MRU: up(d.Memory), SRU: up(d.SSD), HRU: up(d.HDD)}
+}
+
+// self is what a node says about itself.
+type self struct {
+	nodeID  string
+	farm    uint64
+	version string
+	birth   string
+	host    node.HostInfo
+	total   provisioner.Demand
+	used    provisioner.Demand
+}
+
+// facts are what the explorer is told.
+func (s self) facts() (registration.Facts, error) {
+	key, err := sign.ParseID(s.nodeID)
+	if err != nil {
+		return registration.Facts{}, err
+	}
+	addresses := slices.Clone(s.host.Addresses)
+	slices.Sort(addresses)
+	used := resourcesUp(s.used)
+	free := resources(provisioner.Demand{
+		CPU: less(s.total.CPU, s.used.CPU), Memory: less(s.total.Memory, s.used.Memory),
+		SSD: less(s.total.SSD, s.used.SSD), HDD: less(s.total.HDD, s.used.HDD),
+	})
+	n := explorer.Node{
+		NodeID: s.nodeID, FarmID: s.farm, OSVersion: s.version, Birth: s.birth, PublicKeyHex: hex.EncodeToString(key),
+		TotalResources: resources(s.total),
+		Proofs:         []any{}, WGPorts: []uint{},
+		Ifaces: []explorer.Iface{{Name: "host", Addrs: addresses, Gateway: []string{}}},
+	}
+	if len(addresses) > 0 {
+		n.Address = addresses[0]
+	} else {
+		n.Ifaces[0].Addrs = []string{}
+	}
+	beat := explorer.Heartbeat{Uptime: int64(s.host.Uptime), UsedResources: &used, FreeResources: &free, Birth: s.birth}
+	return registration.Facts{Node: n, Heartbeat: beat}, nil
+}

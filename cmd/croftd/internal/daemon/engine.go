@@ -1,0 +1,192 @@
+package daemon
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/config"
+	"github.com/croft-edge/croft/pkg/clock"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision"
+	"github.com/croft-edge/croft/provision/admit"
+	"github.com/croft-edge/croft/provision/feedback"
+	"github.com/croft-edge/croft/provision/provisioner"
+	"github.com/croft-edge/croft/provision/provisioner/volume"
+	"github.com/croft-edge/croft/provision/source"
+	"github.com/croft-edge/croft/provision/store"
+	"github.com/croft-edge/croft/provision/verify"
+)
+
+// brain is what of the node exists once its modules were reached: everything
+// that decides.
+type brain struct {
+	nodeID string
+	engine *provision.NodeEngine
+	store  *store.FSStore
+	clock  *clock.Trust
+	poll   *source.Changes
+}
+
+// think makes the brain of the node with that ID: what remembers, what tells
+// the time, what judges, what answers, and the engine that uses them.
+func (d *daemon) think(nodeID string, m modules, link link) (*brain, error) {
+	b := &brain{nodeID: nodeID}
+	late := &lateClock{}
+	var err error
+	if b.store, err = d.openStore(late); err != nil {
+		return nil, err
+	}
+	if b.clock, err = d.openClock(b.store); err != nil {
+		return b, err
+	}
+	late.trust.Store(b.clock)
+	judge, err := verify.New(verify.Config{
+		Policy: verify.Policy{NodeID: nodeID, AcceptV1: d.AcceptSignatureV1, MaxDuration: d.MaxDuration},
+		Clock:  b.clock, Store: b.store, Data: workload.Validate,
+	})
+	if err != nil {
+		return b, err
+	}
+	room, err := d.admission(m)
+	if err != nil {
+		return b, err
+	}
+	answers, err := feedback.New(feedback.Config{
+		Outbox: b.store, Signer: m.identity, Sender: link, Log: d.Log, Grace: d.StopTimeout, MaxPause: maxPause,
+	})
+	if err != nil {
+		return b, err
+	}
+	sources := []source.Source{silent{}}
+	if link.client != nil {
+		b.poll, err = source.NewChanges(source.ChangesConfig{
+			NodeID: nodeID, Poller: link, Cursors: b.store, Wait: d.PollWait, Log: d.Log,
+			Backoff: source.Backoff{Base: firstPause, Max: maxPause},
+			OnPoll: func(at time.Time, err error) {
+				b.clock.Hear(at)
+				link.contact.tell(err)
+			},
+		})
+		if err != nil {
+			return b, err
+		}
+		sources = []source.Source{b.poll}
+	}
+	b.engine, err = provision.NewEngine(provision.Config{
+		Records: b.store, Sources: sources, Policy: judge, Admission: room, Feedback: answers, Clock: b.clock,
+		Provisioners: map[workload.Type]provisioner.Provisioner{workload.TypeVolume: volume.New(m.storage)},
+		Strays:       provision.NewStrayFile(filepath.Join(d.StateDir, "strays.json")),
+		Limits:       provision.Limits{Provision: d.StepTimeout, Decommission: d.StepTimeout, Grace: d.Grace},
+		Log:          d.Log,
+	})
+	return b, err
+}
+
+// How long to wait before the explorer is asked again: from firstPause,
+// doubling, to maxPause, with jitter. A node that was cut off delivers within
+// half a minute of the link's return.
+const (
+	firstPause = 500 * time.Millisecond
+	maxPause   = 30 * time.Second
+)
+
+// openStore opens the node's memory. A node whose key was made just now has no
+// past that its store could have lost.
+func (d *daemon) openStore(c store.Clock) (*store.FSStore, error) {
+	_, err := os.Lstat(newbornFile(d.Config.Config))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, errors.Wrap(err, "cannot tell whether the node is new")
+	}
+	s, err := store.Open(store.Config{Root: filepath.Join(d.StateDir, "store"), Log: d.Log, NewNode: err == nil, Clock: c})
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(newbornFile(d.Config.Config)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		_ = s.Close()
+		return nil, errors.Wrap(err, "cannot note that the node has a store")
+	}
+	return s, nil
+}
+
+// openClock watches the clock from the last trusted time on.
+func (d *daemon) openClock(s *store.FSStore) (*clock.Trust, error) {
+	boot, err := clock.BootID()
+	if err != nil {
+		d.Log.Warn().Err(err).Msg("a restart can't be told from a reboot")
+	}
+	return clock.New(clock.Config{
+		Clock: clock.System{}, Synced: clock.Synced, BootID: boot, Last: s.Mark(), Record: s.SetMark, Log: d.Log,
+	})
+}
+
+// admission makes what says whether there is room. The pools are asked each
+// time: they may break and come back.
+func (d *daemon) admission(m modules) (*admit.Admission, error) {
+	limit := d.UserLimit
+	return admit.New(admit.Config{
+		Policy: admit.Policy{
+			AllowUsers: d.AllowUsers, Workloads: int(limit.Workloads), Records: int(limit.Records),
+			PerUser: provisioner.Demand{CPU: limit.CPU, Memory: limit.Memory, SSD: limit.SSD, HDD: limit.HDD},
+		},
+		Demand: demand,
+		Offer: func(ctx context.Context) (provisioner.Demand, error) {
+			_, total, err := m.capacity(ctx, d.Reserve)
+			return total, err
+		},
+	})
+}
+
+// capacity asks the modules what the machine is, and what it has to offer.
+func (m modules) capacity(ctx context.Context, keep config.Amounts) (node.HostInfo, provisioner.Demand, error) {
+	host, err := m.host.Info(ctx)
+	if err != nil {
+		return host, provisioner.Demand{}, err
+	}
+	status, err := m.storage.Status(ctx)
+	return host, offered(host, status.Pools, keep), err
+}
+
+// demand is what a reservation takes of the node, in bytes.
+func demand(r *workload.Reservation) (provisioner.Demand, error) {
+	if r.Type != workload.TypeVolume {
+		return provisioner.Demand{}, nil
+	}
+	v, err := workload.DataOf[workload.Volume](r)
+	if err != nil {
+		return provisioner.Demand{}, node.WithKind(node.Invalid, err)
+	}
+	if v.Type == workload.HDD {
+		return provisioner.Demand{HDD: v.Size * gib}, nil
+	}
+	return provisioner.Demand{SSD: v.Size * gib}, nil
+}
+
+// silent is the source of a node without an explorer: nothing ever comes.
+type silent struct{}
+
+// Items implements source.Source.
+func (silent) Items(ctx context.Context) <-chan source.Item {
+	out := make(chan source.Item)
+	context.AfterFunc(ctx, func() { close(out) })
+	return out
+}
+
+// lateClock lets the store be opened before the clock, whose past is in the
+// store: until then no time is trusted.
+type lateClock struct {
+	trust atomic.Pointer[clock.Trust]
+}
+
+// Now implements store.Clock.
+func (l *lateClock) Now() (time.Time, bool) {
+	if t := l.trust.Load(); t != nil {
+		return t.Now()
+	}
+	return time.Now(), false
+}

@@ -1,0 +1,198 @@
+package daemon
+
+import (
+	"context"
+	"time"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/control"
+	"github.com/croft-edge/croft/cmd/croftd/internal/health"
+	"github.com/croft-edge/croft/cmd/croftd/internal/registration"
+	"github.com/croft-edge/croft/pkg/bus"
+	"github.com/croft-edge/croft/pkg/explorer"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/node/stubs"
+	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner"
+)
+
+// startProvision starts what decides: it can be seen and ordered from the
+// start on, waits for the modules, and then for reservations.
+func (d *daemon) startProvision(ctx context.Context, parts *run.Group) error {
+	client := bus.NewClient(d.bus, d.options)
+	parts.Start(run.Part{Name: "client", Run: func(ctx context.Context) error {
+		<-ctx.Done()
+		return client.Close()
+	}})
+	m := modules{
+		identity: stubs.NewIdentityManagerStub(client), storage: stubs.NewStorageStub(client), host: stubs.NewHostMonitorStub(client),
+	}
+	v := &view{config: d.Config, started: time.Now(), contact: &contact{url: d.Explorer}, modules: m}
+	if err := d.startDoors(ctx, parts, v); err != nil {
+		return err
+	}
+	var nodeID string
+	err := d.await(ctx, "the identity module", func(ctx context.Context) (err error) {
+		nodeID, err = m.identity.NodeID(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	link, err := d.openLink(nodeID, m, v.contact)
+	if err != nil {
+		return err
+	}
+	b, err := d.think(nodeID, m, link)
+	if b != nil {
+		parts.Start(run.Part{Name: "store", Run: func(ctx context.Context) error {
+			<-ctx.Done()
+			return b.store.Close()
+		}})
+	}
+	if err != nil {
+		return err
+	}
+	v.set(b)
+	d.Log.Info().Str("node", nodeID).Str("birth", b.store.Birth().ID).Msg("the node knows itself")
+	parts.Start(run.Part{Name: "clock", Run: b.clock.Run})
+	if err := d.startCounters(parts, b); err != nil {
+		return err
+	}
+	parts.Start(run.Part{Name: "engine", Run: b.engine.Run, Within: d.StopTimeout + engineStop})
+	return d.startRegistration(parts, m, b, link)
+}
+
+// engineStop is how long the reservation in hand may take to end, beside the
+// time in which results are still sent.
+const engineStop = 15 * time.Second
+
+// startDoors opens the control socket and the health port.
+func (d *daemon) startDoors(ctx context.Context, parts *run.Group, v *view) error {
+	door, err := control.Listen(ctx, d.ControlSocket, v, d.Log)
+	if err != nil {
+		return err
+	}
+	parts.Start(run.Part{Name: "control", Run: door.Run})
+	if d.HealthListen == "" {
+		return nil
+	}
+	seen, err := health.Listen(ctx, health.Config{Listen: d.HealthListen, File: d.HealthFile, Status: v.Status, Log: d.Log})
+	if err != nil {
+		return err
+	}
+	d.Log.Info().Str("address", seen.Address()).Msg("health is served")
+	parts.Start(run.Part{Name: "health", Run: seen.Run})
+	return nil
+}
+
+// startCounters shows the engine's counters on the bus; nothing there drives it.
+func (d *daemon) startCounters(parts *run.Group, b *brain) error {
+	server, err := bus.NewServer(d.bus, node.ProvisionModule, d.options)
+	if err != nil {
+		return err
+	}
+	if err := bus.Register[node.Provision](server, bus.Object(node.ProvisionObject, node.ProvisionVersion), b.engine); err != nil {
+		return err
+	}
+	parts.Start(run.Part{Name: "counters", Run: server.Run, Within: moduleStop})
+	return nil
+}
+
+// link is the way to the explorer; without one, client is nil.
+type link struct {
+	client  *explorer.Client
+	contact *contact
+}
+
+// openLink makes the client; it doesn't connect.
+func (d *daemon) openLink(nodeID string, m modules, c *contact) (link, error) {
+	if d.Explorer == "" {
+		return link{contact: c}, nil
+	}
+	sign := func(message []byte) ([]byte, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), askModule)
+		defer cancel()
+		return m.identity.Sign(ctx, message)
+	}
+	client, err := explorer.NewClient(explorer.Config{
+		URL: d.Explorer, UserAgent: "croftd/" + d.Version.Version,
+		Signer: &explorer.Signer{Role: explorer.RoleNode, ID: nodeID, Sign: sign},
+	})
+	return link{client: client, contact: c}, err
+}
+
+// PollPage implements source.Poller.
+func (l link) PollPage(ctx context.Context, nodeID string, after explorer.Cursor, wait time.Duration) (explorer.Page, error) {
+	return l.client.PollPage(ctx, nodeID, after, wait)
+}
+
+// PutResult implements feedback.Sender.
+func (l link) PutResult(ctx context.Context, r *workload.Result) error {
+	if l.client == nil {
+		return node.Errorf(node.Transient, "cannot send result of %s: no explorer is configured", r.ID)
+	}
+	err := l.client.PutResult(ctx, r)
+	if node.KindOf(err) == node.Transient {
+		l.contact.tell(err)
+	}
+	return err
+}
+
+// startRegistration keeps the explorer's picture of the node right.
+func (d *daemon) startRegistration(parts *run.Group, m modules, b *brain, l link) error {
+	if l.client == nil {
+		d.Log.Warn().Msg("no explorer is configured: nothing new can come")
+		return nil
+	}
+	r, err := registration.New(registration.Config{
+		Explorer: l.client, Every: d.Heartbeat, Contact: l.contact.tell, Log: d.Log,
+		Facts: func(ctx context.Context) (registration.Facts, error) { return d.facts(ctx, m, b) },
+	})
+	if err != nil {
+		return err
+	}
+	parts.Start(run.Part{Name: "registration", Run: func(ctx context.Context) error {
+		defer l.client.Close()
+		return r.Run(ctx)
+	}})
+	return nil
+}
+
+// facts asks the modules and the store what the node can say about itself.
+func (d *daemon) facts(ctx context.Context, m modules, b *brain) (registration.Facts, error) {
+	ctx, cancel := context.WithTimeout(ctx, askModule)
+	defer cancel()
+	host, total, err := m.capacity(ctx, d.Reserve)
+	if err != nil {
+		return registration.Facts{}, err
+	}
+	used, err := b.used()
+	if err != nil {
+		return registration.Facts{}, err
+	}
+	return self{
+		nodeID: b.nodeID, farm: d.FarmID, version: d.Version.Version, birth: b.store.Birth().ID, host: host, total: total, used: used,
+	}.facts()
+}
+
+// used is what the node's workloads were promised.
+func (b *brain) used() (provisioner.Demand, error) {
+	var sum provisioner.Demand
+	records, err := b.store.List()
+	if err != nil {
+		return sum, err
+	}
+	for _, rec := range records {
+		if rec.Tombstone() {
+			continue
+		}
+		d, err := demand(rec.Reservation)
+		if err != nil {
+			continue
+		}
+		sum.CPU, sum.Memory = sum.CPU+d.CPU, sum.Memory+d.Memory
+		sum.SSD, sum.HDD = sum.SSD+d.SSD, sum.HDD+d.HDD
+	}
+	return sum, nil
+}

@@ -1,0 +1,199 @@
+package nodetest
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/control"
+	"github.com/croft-edge/croft/cmd/croftd/internal/health"
+	"github.com/croft-edge/croft/pkg/bus"
+	"github.com/croft-edge/croft/pkg/node/stubs"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// Node is a node of a world. It can be started, killed and started again.
+type Node struct {
+	*Process
+	// ID is the node's ID.
+	ID string
+	// Args are the flags of every start, after those that the world sets.
+	Args []string
+
+	w    *World
+	name string
+}
+
+// Status is what a node says about itself.
+type Status = control.Status
+
+// NewNode makes a node of that name; it doesn't start it. Its key is made.
+func (w *World) NewNode(name string, args ...string) *Node {
+	w.Helper()
+	n := &Node{w: w, name: name, Args: args}
+	n.ID = strings.TrimSpace(n.Croftd("id"))
+	return n
+}
+
+// StartNode makes a node in one process, starts it, and waits until it is ready.
+func (w *World) StartNode(name string, args ...string) *Node {
+	w.Helper()
+	n := w.NewNode(name, args...)
+	n.Start()
+	n.WaitReady()
+	return n
+}
+
+// Dir is the node's own folder.
+func (n *Node) Dir() string { return n.w.Path(n.name) }
+
+// StateDir is where the node keeps what survives a reboot.
+func (n *Node) StateDir() string { return n.w.Path(n.name, "s") }
+
+// RunDir is where the node keeps what doesn't.
+func (n *Node) RunDir() string { return n.w.Path(n.name, "r") }
+
+// BusURL is where the bus of a node in one process is open.
+func (n *Node) BusURL() string { return "unix://" + n.w.Path(n.name, "r", "bus.sock") }
+
+func (n *Node) healthFile() string { return n.w.Path(n.name, "health") }
+
+// Flags are the flags of every command for this node.
+func (n *Node) Flags() []string {
+	flags := []string{
+		"--state-dir", n.StateDir(), "--run-dir", n.RunDir(), "--pool-size", "4GiB", "--log-level", "debug",
+		"--health-listen", "127.0.0.1:0", "--health-file", n.healthFile(), "--heartbeat", "1s", "--poll-wait", "5s", "--stop-timeout", "2s",
+	}
+	if n.w.URL != "" {
+		flags = append(flags, "--explorer", n.w.URL)
+	}
+	return append(flags, n.Args...)
+}
+
+// Start starts the node in one process. What it needs of folders is made.
+func (n *Node) Start(more ...string) {
+	n.w.Helper()
+	_ = os.Remove(n.healthFile())
+	if err := os.MkdirAll(n.Dir(), 0o755); err != nil {
+		n.w.Fatal(err)
+	}
+	n.Process = n.w.Start(n.name, n.w.Croftd, append(append([]string{"run"}, n.Flags()...), more...)...)
+}
+
+// Croftd runs croftd with this node's flags to its end and returns what it printed.
+func (n *Node) Croftd(args ...string) string {
+	n.w.Helper()
+	out, err := n.TryCroftd(args...)
+	if err != nil {
+		n.w.Fatalf("croftd %s: %v", strings.Join(args, " "), err)
+	}
+	return out
+}
+
+// TryCroftd is Croftd that may fail; the error holds what was printed to standard error.
+func (n *Node) TryCroftd(args ...string) (string, error) {
+	// Flags come after the command and its subcommands, before arguments.
+	i := 1
+	if args[0] == "store" || args[0] == "storage" {
+		i = 2
+	}
+	full := append(append(append([]string{}, args[:i]...), n.Flags()...), args[i:]...)
+	out, err := exec.CommandContext(n.w.Context(), n.w.Croftd, full...).Output()
+	return string(out), err
+}
+
+// Address is where the node's health is served; empty while it isn't.
+func (n *Node) Address() string {
+	raw, err := os.ReadFile(n.healthFile())
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(raw))
+}
+
+// Ready is what /readyz answers; false while nobody does.
+func (n *Node) Ready() (health.Readiness, bool) {
+	var r health.Readiness
+	address := n.Address()
+	if address == "" {
+		return r, false
+	}
+	client := http.Client{Timeout: 5 * time.Second}
+	resp, err := client.Get("http://" + address + "/readyz")
+	if err != nil {
+		return r, false
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil || json.Unmarshal(raw, &r) != nil {
+		return r, false
+	}
+	return r, r.Ready && resp.StatusCode == http.StatusOK
+}
+
+// WaitReady waits until the node takes new reservations.
+func (n *Node) WaitReady() {
+	n.w.Helper()
+	n.w.Until(60*time.Second, n.name+" is ready", func() bool {
+		if n.Process != nil {
+			n.MustRun()
+		}
+		_, ready := n.Ready()
+		return ready
+	})
+}
+
+// Status asks the running node with croftd status.
+func (n *Node) Status() Status {
+	n.w.Helper()
+	var s Status
+	if err := json.Unmarshal([]byte(n.Croftd("status", "-o", "json")), &s); err != nil {
+		n.w.Fatal(err)
+	}
+	return s
+}
+
+// Reboot does to a stopped node what a reboot does: mounts, loop devices and
+// the run folder are gone.
+func (n *Node) Reboot() {
+	n.w.Helper()
+	if err := TakeDown(n.Dir()); err != nil {
+		n.w.Fatal(err)
+	}
+	if err := os.RemoveAll(n.RunDir()); err != nil {
+		n.w.Fatal(err)
+	}
+}
+
+// Counters are the node's counters, read over its bus by this process: the
+// first value of the stream.
+func (w *World) Counters(n *Node) workload.ProvisionCounters {
+	w.Helper()
+	return w.CountersAt(n.BusURL())
+}
+
+// CountersAt are the counters of the node whose bus is at url.
+func (w *World) CountersAt(url string) workload.ProvisionCounters {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), 20*time.Second)
+	defer cancel()
+	client, err := bus.Dial(ctx, url, bus.Options{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer client.Close()
+	counters, err := stubs.NewProvisionStub(client).Counters(ctx)
+	if err != nil {
+		w.Fatal(err)
+	}
+	value, ok := <-counters
+	if !ok {
+		w.Fatalf("the counters' stream of %s has ended without a value", url)
+	}
+	return value
+}

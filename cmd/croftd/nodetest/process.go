@@ -1,0 +1,101 @@
+package nodetest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Process is a child with its log.
+type Process struct {
+	// Log is the file that its output goes to.
+	Log string
+
+	world *World
+	name  string
+	cmd   *exec.Cmd
+	done  chan struct{}
+	once  sync.Once
+	err   error
+}
+
+// Start runs a program in the background; it dies with the test.
+func (w *World) Start(name, program string, args ...string) *Process {
+	w.Helper()
+	w.mu.Lock()
+	log := w.Path(fmt.Sprintf("%s-%d.log", name, len(w.processes)))
+	w.mu.Unlock()
+	out, err := os.Create(log)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer out.Close()
+	cmd := exec.Command(program, args...)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		w.Fatal(err)
+	}
+	p := &Process{Log: log, world: w, name: name, cmd: cmd, done: make(chan struct{})}
+	go func() {
+		p.err = cmd.Wait()
+		close(p.done)
+	}()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.processes = append(w.processes, p)
+	return p
+}
+
+// PID is the process's ID.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Running reports whether it runs.
+func (p *Process) Running() bool {
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// MustRun fails the test when the process has ended.
+func (p *Process) MustRun() {
+	p.world.Helper()
+	if !p.Running() {
+		p.world.Fatalf("%s has ended: %v", p.name, p.err)
+	}
+}
+
+// Kill ends it with SIGKILL and waits for its end.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.done
+}
+
+// Signal sends it a signal.
+func (p *Process) Signal(s os.Signal) { _ = p.cmd.Process.Signal(s) }
+
+// Stop ends it in order and fails the test when it doesn't within 20 s, or not well.
+func (p *Process) Stop() {
+	p.world.Helper()
+	if err := p.Wait(syscall.SIGTERM, 20*time.Second); err != nil {
+		p.world.Errorf("%s didn't stop well: %v", p.name, err)
+	}
+}
+
+// Wait sends s and returns how the process ended.
+func (p *Process) Wait(s os.Signal, limit time.Duration) error {
+	p.Signal(s)
+	select {
+	case <-p.done:
+		return p.err
+	case <-time.After(limit):
+		p.Kill()
+		return fmt.Errorf("not within %s", limit)
+	}
+}

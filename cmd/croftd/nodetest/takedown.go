@@ -1,0 +1,73 @@
+package nodetest
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// TakeDown unmounts what is mounted below dir and frees the loop devices of
+// files in it: what a reboot does to a node.
+func TakeDown(dir string) error {
+	mounts, err := Mounts(dir)
+	if err != nil {
+		return err
+	}
+	for i := len(mounts) - 1; i >= 0; i-- {
+		if err := unix.Unmount(mounts[i], 0); err != nil {
+			if err := unix.Unmount(mounts[i], unix.MNT_DETACH); err != nil {
+				return fmt.Errorf("cannot unmount %s: %w", mounts[i], err)
+			}
+		}
+	}
+	devices, err := Loops(dir)
+	if err != nil {
+		return err
+	}
+	for _, device := range devices {
+		if out, err := exec.Command("losetup", "-d", device).CombinedOutput(); err != nil {
+			return fmt.Errorf("cannot free %s: %w: %s", device, err, out)
+		}
+	}
+	return nil
+}
+
+// Mounts are the mount points below dir, in the order in which they were mounted.
+func Mounts(dir string) ([]string, error) {
+	file, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var out []string
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		fields := strings.Fields(lines.Text())
+		if len(fields) > 4 && strings.HasPrefix(fields[4], dir+"/") {
+			out = append(out, fields[4])
+		}
+	}
+	return out, lines.Err()
+}
+
+// Loops are the loop devices whose file is below dir.
+func Loops(dir string) ([]string, error) {
+	files, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, file := range files {
+		// A device that has gone meanwhile has no file.
+		backing, err := os.ReadFile(file)
+		if err == nil && strings.HasPrefix(string(backing), dir+"/") {
+			out = append(out, "/dev/"+strings.Split(file, "/")[3])
+		}
+	}
+	return out, nil
+}
