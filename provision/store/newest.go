@@ -2,7 +2,6 @@ package store
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"path"
@@ -29,10 +28,7 @@ func KeyOf(r *workload.Reservation) (NetworkKey, bool) {
 	if err := json.Unmarshal(r.Data, &data); err != nil || data.Name == "" {
 		return NetworkKey{}, false
 	}
-	out := binary.BigEndian.AppendUint32(nil, uint32(len(r.User)))
-	out = append(out, r.User...)
-	out = binary.BigEndian.AppendUint32(out, uint32(len(data.Name)))
-	return sha256.Sum256(append(out, data.Name...)), true
+	return workload.NetworkKey(r.User, data.Name), true
 }
 
 // networkFolder holds, for each network whose records are buried, the newest

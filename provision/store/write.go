@@ -79,6 +79,8 @@ func (s *FSStore) stamp(r *Record) error {
 	res.Sequence, res.Birth = sequence, s.Birth().ID
 	res.ID, res.Type, res.NodeID = r.Reservation.ID, r.Reservation.Type, r.Reservation.NodeID
 	res.Hash, res.Signature = append([]byte(nil), r.Hash[:]...), nil
+	// What can't be signed and travel would never be delivered.
+	res.Error = workload.ErrorText(res.Error)
 	r.Delivered = false
 	return nil
 }

@@ -80,12 +80,6 @@ func (p Policy) bornBefore(r *workload.Reservation) error {
 // Renewal says whether r's renewal is its user's and may be followed now. While
 // the time can't be trusted, the last trusted one counts for the limit.
 func (p Policy) Renewal(r *workload.Reservation, at Time) error {
-	if r.Renewal == nil {
-		return node.Errorf(node.Invalid, "cannot renew %s: there is no renewal", r.ID)
-	}
-	if !signable(r.Renewal.Expires) {
-		return node.Errorf(node.Invalid, "cannot accept renewal.expires: it is %s, must be between 1678 and 2262", stamp(r.Renewal.Expires))
-	}
 	if err := workload.VerifyRenewal(r); err != nil {
 		return node.WithKind(node.Invalid, err)
 	}
