@@ -21,8 +21,8 @@ type Object struct {
 // node.Kind: NotExist, NoSpace, Invalid, Internal. Providers may be used from several goroutines.
 type Provider interface {
 	// Put makes each object what its name holds: whole, the old content or the
-	// new, whatever happens. When an object can't be written none is changed;
-	// a crash may leave the first few of several changed.
+	// new, whatever happens. When an object of a folder can't be written, none
+	// in it is changed; a crash may leave the first few of several changed.
 	Put(objects ...Object) error
 	// Get returns what name holds. NotExist when there is nothing.
 	Get(name string) ([]byte, error)

@@ -1,0 +1,66 @@
+package persist_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/pkg/atomicfile"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/provision/store/persist"
+	"github.com/croft-edge/croft/provision/store/persist/conformance"
+)
+
+func TestFSConforms(t *testing.T) {
+	conformance.Run(t, func(t *testing.T) func() persist.Provider {
+		root := filepath.Join(t.TempDir(), "made", "on", "the", "way")
+		return func() persist.Provider {
+			p, err := persist.OpenFS(root, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p
+		}
+	})
+}
+
+// The disk's errors get the kind that says what they mean for the caller.
+func TestFSKinds(t *testing.T) {
+	for cause, kind := range map[error]node.Kind{
+		unix.ENOSPC: node.NoSpace, unix.EDQUOT: node.NoSpace, unix.EIO: node.Internal, unix.EROFS: node.Internal,
+	} {
+		fail := false
+		p, err := persist.OpenFS(t.TempDir(), func(at atomicfile.Point) error {
+			if fail && at.Op == atomicfile.Write && !at.After {
+				return cause
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		fail = true
+		if err := p.Put(persist.Object{Name: "a"}); node.KindOf(err) != kind {
+			t.Errorf("%v is %s, want %s", cause, node.KindOf(err), kind)
+		}
+	}
+}
+
+// A folder under an object's name doesn't hide what is beside it.
+func TestFSIgnoresFolders(t *testing.T) {
+	p, err := persist.OpenFS(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	for _, name := range []string{"a", "folder/a"} {
+		if err := p.Put(persist.Object{Name: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if names, err := p.List(""); err != nil || len(names) != 1 {
+		t.Errorf("%v, %v, want a", names, err)
+	}
+}
