@@ -80,16 +80,14 @@ func (o *object) reservation(r *Reservation) {
 	}
 }
 
-// member writes a value without encoding/json's escapes for HTML.
+// member writes a value as the seed does: with encoding/json's escapes.
 func (o *object) member(name string, value any) {
-	o.begin(name)
-	enc := json.NewEncoder(&o.buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(value); err != nil {
+	text, err := json.Marshal(value)
+	if err != nil {
 		o.fail(errors.Wrap(err, name))
 		return
 	}
-	o.buf.Truncate(o.buf.Len() - 1) // the encoder's newline
+	o.append(name, text)
 }
 
 func (o *object) optional(name string, value any, there bool) {
@@ -103,17 +101,17 @@ func (o *object) raw(name string, value []byte) {
 		o.fail(errors.Wrap(err, name))
 		return
 	}
-	o.begin(name)
-	o.buf.Write(value)
+	o.append(name, value)
 }
 
-func (o *object) begin(name string) {
+func (o *object) append(name string, value []byte) {
 	sep := byte(',')
 	if o.buf.Len() == 0 {
 		sep = '{'
 	}
 	o.buf.WriteByte(sep)
 	o.buf.WriteString(`"` + name + `":`)
+	o.buf.Write(value)
 }
 
 func (o *object) fail(err error) {
