@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pkg/errors"
-
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 )
@@ -59,7 +57,7 @@ func (m *Module) choose(what string, size uint64, types ...workload.DeviceType) 
 	case len(all) > 0:
 		return nil, noSpace(what, size, all)
 	case broken != nil:
-		return nil, node.WithKind(node.Transient, errors.Wrapf(broken, "cannot create %s", what))
+		return nil, node.Errorf(node.Transient, "cannot create %s: %v", what, broken)
 	}
 	return nil, node.Errorf(node.Refused, "cannot create %s: disk type %s: this node offers %s", what, join(types), m.offers())
 }

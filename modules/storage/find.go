@@ -1,10 +1,6 @@
 package storage
 
-import (
-	"github.com/pkg/errors"
-
-	"github.com/croft-edge/croft/pkg/node"
-)
+import "github.com/croft-edge/croft/pkg/node"
 
 // find returns the pool that the thing lies on, with its label. NotExist when
 // it lies on none, Transient when it lies, or may lie, on one that can't be read.
@@ -12,7 +8,7 @@ func (m *Module) find(k kind, name string) (*pool, label, error) {
 	for _, p := range m.pools {
 		l, found, err := p.look(k, name)
 		if err != nil {
-			return nil, label{}, node.WithKind(node.Transient, errors.Wrapf(err, "cannot reach %s %s", k.what, name))
+			return nil, label{}, node.Errorf(node.Transient, "cannot reach %s %s: %v", k.what, name, err)
 		}
 		if found {
 			return p, l, nil

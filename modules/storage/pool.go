@@ -77,8 +77,9 @@ func (p *pool) space() (btrfs.Space, error) {
 	return space, err
 }
 
+// broken doesn't wrap its cause: that may be a NotExist, which callers forgive.
 func (p *pool) broken(cause error) error {
-	return node.WithKind(node.Transient, errors.Wrapf(cause, "pool %s is broken", p.name))
+	return node.Errorf(node.Transient, "pool %s is broken: %v", p.name, cause)
 }
 
 func (p *pool) folder(k kind) string             { return filepath.Join(p.path, k.folder) }

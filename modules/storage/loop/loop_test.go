@@ -1,0 +1,135 @@
+package loop
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+func image(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "with a space.img")
+	check(t, os.WriteFile(path, nil, 0o600))
+	check(t, os.Truncate(path, 1<<20))
+	return path
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantGone waits until no device has path.
+func wantGone(t *testing.T, path string) {
+	t.Helper()
+	late := time.After(10 * time.Second)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		if _, err := Find(path); errors.Is(err, node.NotExist) {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("%s is still attached", path)
+		}
+	}
+}
+
+func TestAttach(t *testing.T) {
+	path := image(t)
+	if _, err := Find(path); !errors.Is(err, node.NotExist) {
+		t.Errorf("before, it is found: %v", err)
+	}
+	d, err := Attach(t.Context(), path)
+	check(t, err)
+	found, err := Find(path)
+	check(t, err)
+	if found != d.Path() || Backing(found) != path {
+		t.Errorf("found is %s of %q, attached %s", found, Backing(found), d.Path())
+	}
+	check(t, os.WriteFile(d.Path(), []byte("through the device"), 0))
+	again, err := Attach(t.Context(), path)
+	check(t, err)
+	if again.Path() != d.Path() {
+		t.Errorf("attached twice, to %s and %s", d.Path(), again.Path())
+	}
+	check(t, d.Close())
+	if _, err := Find(path); err != nil {
+		t.Errorf("it went while it was open: %v", err)
+	}
+	check(t, again.Close())
+	wantGone(t, path)
+	data, err := os.ReadFile(path)
+	check(t, err)
+	if !strings.HasPrefix(string(data), "through the device") {
+		t.Errorf("the image holds %q", data[:20])
+	}
+}
+
+// TestMany needs more devices than the kernel makes at boot.
+func TestMany(t *testing.T) {
+	var group sync.WaitGroup
+	devices := make([]*Device, 12)
+	for i := range devices {
+		group.Go(func() {
+			d, err := Attach(t.Context(), image(t))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			devices[i] = d
+		})
+	}
+	group.Wait()
+	seen := map[string]bool{}
+	for _, d := range devices {
+		if d == nil {
+			continue
+		}
+		if seen[d.Path()] {
+			t.Errorf("%s was given to two", d.Path())
+		}
+		seen[d.Path()] = true
+		check(t, d.Close())
+	}
+}
+
+func TestAttachNothing(t *testing.T) {
+	if _, err := Attach(t.Context(), filepath.Join(t.TempDir(), "none")); !errors.Is(err, node.NotExist) {
+		t.Errorf("an image that isn't there gives %v", err)
+	}
+}
+
+func TestDetach(t *testing.T) {
+	path := image(t)
+	d, err := Attach(t.Context(), path)
+	check(t, err)
+	check(t, Detach(d.Path()))
+	check(t, d.Close())
+	wantGone(t, path)
+	check(t, Detach(d.Path()))
+}
+
+func TestRemovedImage(t *testing.T) {
+	path := image(t)
+	d, err := Attach(t.Context(), path)
+	check(t, err)
+	defer d.Close()
+	check(t, os.Remove(path))
+	if got := Backing(d.Path()); got != path+" (deleted)" {
+		t.Errorf("the device's file is %q", got)
+	}
+	if _, err := Find(path); !errors.Is(err, node.NotExist) {
+		t.Errorf("a removed image is found: %v", err)
+	}
+}

@@ -1,0 +1,195 @@
+package storage
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/modules/storage/loop"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+func TestReboot(t *testing.T) {
+	for _, quota := range []QuotaKind{SimpleQuota, QgroupQuota} {
+		t.Run(string(quota), func(t *testing.T) {
+			cfg := newConfig(t)
+			cfg.Quota = quota
+			m := opened(t, cfg)
+			f := create(t, m, "7-1", 32*mib)
+			write(t, f.Path, "kept")
+			_, err := m.VDisks().Allocate("8-1", 16*mib)
+			check(t, err)
+			m = reboot(t, m)
+			wantData(t, f.Path, "kept")
+			wantWhole(t, m)
+			status := m.status()
+			if status.Quota != string(quota) || status.Pools[0].Reserved != 48*mib {
+				t.Errorf("after a reboot the status is %+v", status)
+			}
+			if again := create(t, m, "7-1", 32*mib); again.Path != f.Path {
+				t.Errorf("after a reboot it is at %s, before at %s", again.Path, f.Path)
+			}
+		})
+	}
+}
+
+// TestPowerCut mounts a copy of what had reached the disk at some moment.
+func TestPowerCut(t *testing.T) {
+	m := opened(t, newConfig(t))
+	old := create(t, m, "7-1", 32*mib)
+	write(t, old.Path, "old")
+	f, err := m.pools[0].open()
+	check(t, err)
+	check(t, f.Sync())
+	check(t, f.Close())
+	// The young one was never synced as a whole; its user did so with one file.
+	young := create(t, m, "7-2", 32*mib)
+	write(t, young.Path, "young")
+	image := m.cfg.image("ssd0")
+	_, err = command(t.Context(), "cp", "--sparse=always", image, image+".copy")
+	check(t, err)
+	kill(t, m)
+	check(t, Detach(t.Context(), m.cfg))
+	check(t, os.Rename(image+".copy", image))
+	m = opened(t, m.cfg)
+	wantData(t, old.Path, "old")
+	wantData(t, young.Path, "young")
+	wantWhole(t, m)
+}
+
+func TestSideBySide(t *testing.T) {
+	a, b := opened(t, newConfig(t)), opened(t, newConfig(t))
+	fa, fb := create(t, a, "7-1", 32*mib), create(t, b, "7-1", 64*mib)
+	write(t, fa.Path, "a")
+	write(t, fb.Path, "b")
+	check(t, a.Storage().ReleaseFilesystem("7-1"))
+	wantData(t, fb.Path, "b")
+	if got := names(t, b); !slices.Equal(got, []string{"7-1"}) {
+		t.Errorf("the other has %q", got)
+	}
+}
+
+func TestSameState(t *testing.T) {
+	cfg := newConfig(t)
+	m := opened(t, cfg)
+	if _, err := Open(t.Context(), cfg); !errors.Is(err, node.Busy) {
+		t.Errorf("a second module gives %v", err)
+	}
+	if err := Detach(t.Context(), cfg); !errors.Is(err, node.Busy) {
+		t.Errorf("detaching under a module gives %v", err)
+	}
+	check(t, m.Close(t.Context()))
+	check(t, m.Close(t.Context()))
+	opened(t, cfg)
+}
+
+func TestClosed(t *testing.T) {
+	m := opened(t, newConfig(t))
+	f := create(t, m, "7-1", 32*mib)
+	uses := m.Storage().Monitor(t.Context())
+	check(t, m.Close(t.Context()))
+	for range uses {
+	}
+	write(t, f.Path, "a workload goes on")
+	if err := m.Storage().ReleaseFilesystem("7-1"); !errors.Is(err, node.Transient) {
+		t.Errorf("releasing gives %v", err)
+	}
+	if _, err := m.VDisks().Allocate("8-1", 16*mib); !errors.Is(err, node.Transient) {
+		t.Errorf("allocating gives %v", err)
+	}
+}
+
+func TestDetachAndDestroy(t *testing.T) {
+	cfg := newConfig(t)
+	check(t, Destroy(t.Context(), cfg))
+	m := opened(t, cfg)
+	f := create(t, m, "7-1", 32*mib)
+	write(t, f.Path, "x")
+	check(t, m.Close(t.Context()))
+	file, err := os.Open(filepath.Join(f.Path, "data"))
+	check(t, err)
+	if err := Destroy(t.Context(), cfg); !errors.Is(err, node.Busy) {
+		t.Errorf("with a file open destroying gives %v", err)
+	}
+	check(t, file.Close())
+	wantData(t, f.Path, "x")
+	check(t, Detach(t.Context(), cfg))
+	check(t, Detach(t.Context(), cfg))
+	image := m.cfg.image("ssd0")
+	if _, err := loop.Find(image); !errors.Is(err, node.NotExist) {
+		t.Errorf("the image is still attached: %v", err)
+	}
+	m = opened(t, cfg)
+	wantData(t, f.Path, "x")
+	check(t, m.Close(t.Context()))
+	check(t, os.WriteFile(filepath.Join(cfg.State, "not ours"), nil, 0o600))
+	check(t, Destroy(t.Context(), cfg))
+	check(t, Destroy(t.Context(), cfg))
+	if left := folderNames(t, cfg.State); !slices.Equal(left, []string{"not ours"}) {
+		t.Errorf("left are %q", left)
+	}
+}
+
+// TestStillAttached adopts an image whose device outlived its mount, as when
+// somebody else's mount namespace held it.
+func TestStillAttached(t *testing.T) {
+	m := opened(t, newConfig(t))
+	f := create(t, m, "7-1", 32*mib)
+	write(t, f.Path, "kept")
+	device, err := loop.Attach(t.Context(), m.cfg.image("ssd0"))
+	check(t, err)
+	defer device.Close()
+	kill(t, m)
+	check(t, unix.Unmount(m.pools[0].path, 0))
+	m = opened(t, m.cfg)
+	wantData(t, f.Path, "kept")
+	if got := m.status().Pools[0].Devices; !slices.Equal(got, []string{device.Path()}) {
+		t.Errorf("the pool is on %q, its image was on %s", got, device.Path())
+	}
+}
+
+// TestNotOurs wants what has no label to be neither listed nor touched.
+func TestNotOurs(t *testing.T) {
+	m := opened(t, newConfig(t))
+	p := m.pools[0]
+	f := create(t, m, "7-1", 32*mib)
+	write(t, f.Path, "ours")
+	_, err := command(t.Context(), "btrfs", "subvolume", "snapshot", f.Path, p.place(filesystems(), "backup"))
+	check(t, err)
+	_, err = command(t.Context(), "btrfs", "subvolume", "create", p.place(filesystems(), "7-2"))
+	check(t, err)
+	write(t, p.place(filesystems(), "7-2"), "theirs")
+	check(t, os.WriteFile(p.place(vdisks(), "8-1"), []byte("theirs"), 0o600))
+	m = reopen(t, m)
+	p = m.pools[0]
+	if got := names(t, m); !slices.Equal(got, []string{"7-1"}) {
+		t.Errorf("listed are %q", got)
+	}
+	if got := m.status().Pools[0].Reserved; got != 32*mib {
+		t.Errorf("reserved are %s", FormatSize(got))
+	}
+	for _, name := range []string{"7-2", "backup"} {
+		if err := m.Storage().ReleaseFilesystem(name); !errors.Is(err, node.NotExist) {
+			t.Errorf("releasing %s gives %v", name, err)
+		}
+	}
+	_, err = m.Storage().CreateFilesystem(node.FilesystemSpec{Name: "7-2", Size: 32 * mib, DiskType: p.diskType})
+	if !errors.Is(err, node.Exist) {
+		t.Errorf("creating 7-2 gives %v", err)
+	}
+	if _, err := m.VDisks().Allocate("8-1", 16*mib); !errors.Is(err, node.Exist) {
+		t.Errorf("allocating 8-1 gives %v", err)
+	}
+	wantData(t, p.place(filesystems(), "7-2"), "theirs")
+	wantData(t, p.place(filesystems(), "backup"), "ours")
+	if got := folderNames(t, p.folder(vdisks())); !slices.Equal(got, []string{"8-1"}) {
+		t.Errorf("vdisks are %q", got)
+	}
+	if got := folderNames(t, filepath.Join(p.index.dir, "volumes")); !slices.Equal(got, []string{"7-1"}) {
+		t.Errorf("the index has %q", got)
+	}
+}
