@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"croft": func() { os.Exit(run()) }})
+}
+
+// worldKey is where a script's world is found.
+type worldKey struct{}
+
+// TestScripts runs the real command line against a real explorer; what the
+// commands mean beside testscript's own is said at each of them.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup:               setup,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "node": nodeCommand, "explorer": explorerCommand, "pushes": pushes, "mode": mode, "fill": fill, "keep": keep, "interrupt": interrupt,
+		},
+	})
+}
+
+func setup(e *testscript.Env) error {
+	w, err := newWorld(e.WorkDir)
+	if err != nil {
+		return err
+	}
+	e.Defer(w.close)
+	if err := w.node.register(context.Background(), 0); err != nil {
+		return err
+	}
+	e.Values[worldKey{}] = w
+	home := filepath.Join(e.WorkDir, "home")
+	if err := os.Mkdir(home, 0o700); err != nil {
+		return err
+	}
+	e.Setenv("HOME", home)
+	e.Setenv("TZ", "UTC")
+	e.Setenv("NODE", w.node.key.ID())
+	e.Setenv("CROFT_EXPLORER", w.front.URL)
+	return w.node.on()
+}
+
+func worldOf(ts *testscript.TestScript) *world { return ts.Value(worldKey{}).(*world) }
+
+// exits CODE COMMAND…: the command ends with this exit code.
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	var exit *exec.ExitError
+	got := 0
+	if errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if got != want {
+		ts.Fatalf("exit code is %d, want %d\nstdout: %s\nstderr: %s", got, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+	}
+}
+
+// node on|off|ok|fail TEXT|evict ID WHY|seen AGO: what the node does from now on.
+func nodeCommand(ts *testscript.TestScript, _ bool, args []string) {
+	n := worldOf(ts).node
+	switch args[0] {
+	case "on":
+		ts.Check(n.on())
+	case "off":
+		n.off()
+	case "ok":
+		n.fail("")
+	case "fail":
+		n.fail(args[1])
+	case "evict":
+		ts.Check(n.evict(context.Background(), args[1], args[2]))
+	case "seen":
+		ago, err := time.ParseDuration(args[1])
+		ts.Check(err)
+		ts.Check(n.register(context.Background(), ago))
+	default:
+		ts.Fatalf("unknown: node %s", args[0])
+	}
+}
+
+// explorer stop|start|HOW-IT-LIES: see proxy.
+func explorerCommand(ts *testscript.TestScript, _ bool, args []string) {
+	w := worldOf(ts)
+	switch args[0] {
+	case "stop":
+		w.stopExplorer()
+	case "start":
+		w.node.off()
+		ts.Check(w.startExplorer())
+		ts.Check(w.node.on())
+	default:
+		w.proxy.lie(args[0])
+	}
+}
+
+// pushes N: so many documents were pushed since the script began.
+func pushes(ts *testscript.TestScript, _ bool, args []string) {
+	if got := fmt.Sprint(worldOf(ts).proxy.pushed()); got != args[0] {
+		ts.Fatalf("%s documents were pushed, want %s", got, args[0])
+	}
+}
+
+// mode PERM FILE: the file has this mode.
+func mode(ts *testscript.TestScript, _ bool, args []string) {
+	info, err := os.Stat(ts.MkAbs(args[1]))
+	ts.Check(err)
+	if got := fmt.Sprintf("%04o", info.Mode().Perm()); got != args[0] {
+		ts.Fatalf("%s has mode %s, want %s", args[1], got, args[0])
+	}
+}
+
+// fill FILE: writes what the environment says where the file says $NAME.
+func fill(ts *testscript.TestScript, _ bool, args []string) {
+	for _, name := range args {
+		text := os.Expand(ts.ReadFile(name), ts.Getenv)
+		ts.Check(os.WriteFile(ts.MkAbs(name), []byte(text), 0o600))
+	}
+}
+
+// keep NAME: the last standard output goes into a file of that name.
+func keep(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(ts.ReadFile("stdout")), 0o600))
+}
+
+// interrupt NAME: the background command of that name gets an interrupt.
+func interrupt(ts *testscript.TestScript, _ bool, args []string) {
+	for _, c := range ts.BackgroundCmds() {
+		ts.Check(c.Process.Signal(os.Interrupt))
+	}
+}
