@@ -1,0 +1,285 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+)
+
+// crashAlone takes the explorer away, kills the node, and starts it alone.
+func crashAlone(ctx context.Context, w *world) error {
+	w.explorer.stop()
+	say("explorer stopped")
+	w.node.kill()
+	say("node killed with SIGKILL, process %d", w.node.pid())
+	if err := w.wantNotes(); err != nil {
+		return err
+	}
+	say("the volumes didn't notice: their notes are there while nothing runs")
+	if err := w.runNode(ctx); err != nil {
+		return err
+	}
+	say("node started, process %d, without an explorer", w.node.pid())
+	if err := w.wantVolumes(ctx, 2); err != nil {
+		return err
+	}
+	if err := w.wantNotes(); err != nil {
+		return err
+	}
+	say("counters and volumes are right from the first value on")
+	return w.wantSubvolumes(2)
+}
+
+// explorerReturns starts the explorer and checks that the same reservations
+// are answered with the same results, and that the node takes new ones.
+func explorerReturns(ctx context.Context, w *world) error {
+	if err := w.runExplorer(ctx); err != nil {
+		return err
+	}
+	rows, err := w.status(ctx, w.path("demo.yaml"))
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if row.ID != w.kept[row.Name].id || row.State != "ok" || !row.Verified {
+			return fmt.Errorf("%s is now %s, %q, verified: %t", row.Name, row.ID, row.State, row.Verified)
+		}
+	}
+	id, err := w.push(ctx, "volume", `{"size":1,"type":"SSD"}`, "1h")
+	if err != nil {
+		return err
+	}
+	if err := w.wantState(ctx, id, "ok"); err != nil {
+		return err
+	}
+	path, err := w.volumePath(id)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path+"/note", []byte("kept by "+id), 0o600); err != nil {
+		return err
+	}
+	w.kept[id] = volume{id: id, path: path}
+	if err := w.wantVolumes(ctx, 3); err != nil {
+		return err
+	}
+	say("the old results are there, and a new reservation, %s, was carried out", id)
+	return w.wantSubvolumes(3)
+}
+
+// sign makes a signed document as the demo's user.
+func (w *world) sign(ctx context.Context, kind, data, duration string) (json.RawMessage, error) {
+	return w.croft(ctx, "reservation", "sign", "--node", w.nodeID, "--type", kind, "--data", data, "--duration", duration)
+}
+
+// pushDocument sends a signed document as it is.
+func (w *world) pushDocument(ctx context.Context, document []byte) (string, error) {
+	file := w.path("document.json")
+	if err := os.WriteFile(file, document, 0o600); err != nil {
+		return "", err
+	}
+	var pushed struct {
+		ID string `json:"id"`
+	}
+	err := w.croftJSON(ctx, &pushed, "reservation", "push", file)
+	return pushed.ID, err
+}
+
+func (w *world) push(ctx context.Context, kind, data, duration string) (string, error) {
+	document, err := w.sign(ctx, kind, data, duration)
+	if err != nil {
+		return "", err
+	}
+	return w.pushDocument(ctx, document)
+}
+
+// wantState waits until the verified result of a reservation has that state.
+func (w *world) wantState(ctx context.Context, id, want string) error {
+	return until(ctx, 30*time.Second, fmt.Sprintf("%s is %s", id, want), func() (bool, error) {
+		var rows []shown
+		if err := w.croftJSON(ctx, &rows, "status", id); err != nil {
+			return false, err
+		}
+		if len(rows) != 1 || rows[0].State != want || !rows[0].Verified {
+			return false, fmt.Errorf("it is %+v", rows)
+		}
+		return true, nil
+	})
+}
+
+// letOneExpire reserves for four seconds and watches it go.
+func letOneExpire(ctx context.Context, w *world) error {
+	id, err := w.push(ctx, "volume", `{"size":1,"type":"SSD"}`, "4s")
+	if err != nil {
+		return err
+	}
+	if err := w.wantState(ctx, id, "ok"); err != nil {
+		return err
+	}
+	say("%s is there, for 4 s", id)
+	if err := w.wantState(ctx, id, "expired"); err != nil {
+		return err
+	}
+	say("%s has expired; the node says so, signed", id)
+	if _, err := w.volumePath(id); err == nil {
+		return fmt.Errorf("volume %s has expired and is still there", id)
+	}
+	return w.wantSubvolumes(3)
+}
+
+// forgeries are documents that must come to nothing.
+type forgeries struct {
+	tampered, foreign, replayed json.RawMessage
+}
+
+// forge makes the three of one document that the user really signed.
+func (w *world) forge(ctx context.Context) (forgeries, error) {
+	genuine, err := w.sign(ctx, "volume", `{"size":1,"type":"SSD"}`, "1h")
+	if err != nil {
+		return forgeries{}, err
+	}
+	tampered := bytes.Replace(genuine, []byte(`"size":1`), []byte(`"size":4`), 1)
+	if bytes.Equal(tampered, genuine) {
+		return forgeries{}, fmt.Errorf("the document has no size to tamper with: %s", genuine)
+	}
+	foreign, err := w.croft(ctx, "reservation", "sign", "--node", w.stranger, "--type", "volume",
+		"--data", `{"size":1,"type":"SSD"}`, "--duration", "1h")
+	if err != nil {
+		return forgeries{}, err
+	}
+	replayed, err := w.croft(ctx, "reservation", "get", w.kept["data"].id)
+	return forgeries{tampered: tampered, foreign: foreign, replayed: replayed}, err
+}
+
+// refusedByExplorer pushes the three the way anybody could.
+func refusedByExplorer(ctx context.Context, w *world) error {
+	f, err := w.forge(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := w.pushDocument(ctx, f.tampered); err == nil {
+		return fmt.Errorf("the explorer took a tampered reservation")
+	} else {
+		say("tampered: %s", lastLine(err))
+	}
+	if _, err := w.pushDocument(ctx, f.foreign); err == nil {
+		return fmt.Errorf("the explorer took a reservation for a node that it doesn't know")
+	} else {
+		say("foreign:  %s", lastLine(err))
+	}
+	id, err := w.pushDocument(ctx, withoutAnswer(f.replayed))
+	if err == nil && id != w.kept["data"].id {
+		return fmt.Errorf("the explorer took a replay as %s", id)
+	}
+	if err != nil {
+		say("replayed: %s", lastLine(err))
+	} else {
+		say("replayed: it is %s already, and stays that", id)
+	}
+	return w.wantSubvolumes(3)
+}
+
+// withID gives a document another ID, as only an explorer could.
+func withID(document json.RawMessage, id string) (json.RawMessage, error) {
+	members := map[string]json.RawMessage{}
+	if err := json.Unmarshal(document, &members); err != nil {
+		return nil, err
+	}
+	delete(members, "result")
+	members["id"] = json.RawMessage(`"` + id + `"`)
+	return joinObject(members), nil
+}
+
+// withoutAnswer is the document as the user sent it.
+func withoutAnswer(document json.RawMessage) json.RawMessage {
+	out, err := withID(document, "")
+	if err != nil {
+		return document
+	}
+	return out
+}
+
+// wantDropped checks that nothing came of a forgery but a line in the node's log.
+func (w *world) wantDropped(what, id string) error {
+	if _, err := w.volumePath(id); err == nil {
+		return fmt.Errorf("the node made a volume for a %s reservation", what)
+	}
+	out, err := w.output(context.Background(), "croftd", append([]string{"status", "-o", "json"}, w.nodeArgs()...)...)
+	if err != nil {
+		return err
+	}
+	if bytes.Contains(out, []byte(id)) {
+		return fmt.Errorf("the node keeps a record of a %s reservation: %s", what, out)
+	}
+	log, err := os.ReadFile(w.node.log)
+	if err != nil {
+		return err
+	}
+	for _, line := range bytes.Split(log, []byte("\n")) {
+		if bytes.Contains(line, []byte(`"id":"`+id+`"`)) && bytes.Contains(line, []byte("dropped")) {
+			say("%s: no volume, no record, a line in the node's log", what)
+			return nil
+		}
+	}
+	return fmt.Errorf("the node's log has no line of a %s reservation, %s", what, id)
+}
+
+// refusedByNode lets the explorer lie to the node.
+func refusedByNode(ctx context.Context, w *world) error {
+	f, err := w.forge(ctx)
+	if err != nil {
+		return err
+	}
+	var lies []json.RawMessage
+	for i, document := range []json.RawMessage{f.tampered, f.foreign, f.replayed} {
+		lie, err := withID(document, fmt.Sprintf("%d-1", 900001+i))
+		if err != nil {
+			return err
+		}
+		lies = append(lies, lie)
+	}
+	w.liar.lie(lies...)
+	// A genuine push wakes the node's poll; the lie travels with it.
+	id, err := w.push(ctx, "volume", `{"size":1,"type":"SSD"}`, "1h")
+	if err != nil {
+		return err
+	}
+	if err := w.wantState(ctx, id, "ok"); err != nil {
+		return err
+	}
+	if err := until(ctx, 20*time.Second, "the lie is told", func() (bool, error) { return w.liar.told(), nil }); err != nil {
+		return err
+	}
+	say("the explorer slipped three documents into a genuine answer")
+	// The node answers what was validly signed: the replay. That it has
+	// answered shows that it is through with the page.
+	err = until(ctx, 20*time.Second, "the node refuses the replay", func() (bool, error) {
+		for _, body := range w.liar.results() {
+			var r struct{ ID, State, Error string }
+			if json.Unmarshal(body, &r) == nil && r.ID == "900003-1" && r.State == "error" {
+				say("replayed: the node's signed answer: %s", r.Error)
+				return true, nil
+			}
+		}
+		return false, nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := w.wantDropped("tampered", "900001-1"); err != nil {
+		return err
+	}
+	if err := w.wantDropped("foreign", "900002-1"); err != nil {
+		return err
+	}
+	if _, err := w.croft(ctx, "delete", id, "--wait", "--yes"); err != nil {
+		return err
+	}
+	if err := w.wantVolumes(ctx, 3); err != nil {
+		return err
+	}
+	return w.wantSubvolumes(3)
+}
