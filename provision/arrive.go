@@ -78,8 +78,7 @@ func (e *NodeEngine) ignoreUnsigned(r *workload.Reservation) {
 func (e *NodeEngine) unknown(ctx context.Context, r *workload.Reservation, hash workload.Hash) error {
 	twin, err := e.records.ByHash(hash)
 	if err == nil {
-		e.replayed(r, twin)
-		return nil
+		return e.replayed(r, hash, twin)
 	}
 	if node.KindOf(err) != node.NotExist {
 		return err
@@ -93,12 +92,13 @@ func (e *NodeEngine) unknown(ctx context.Context, r *workload.Reservation, hash 
 	return e.consider(ctx, rec)
 }
 
-// replayed handles a reservation that was taken in under another ID before.
-// Two records never share a hash, so there is none to answer from: the
-// explorer that gave one document two IDs is told nothing.
-func (e *NodeEngine) replayed(r *workload.Reservation, twin store.Record) {
-	e.said.log(e.log.Warn(), "replay"+r.ID).Str("id", r.ID).Str("type", string(r.Type)).Str("step", "verify").
-		Str("known_as", twin.ID()).Msg("reservation refused: the same one was taken in under another ID")
+// replayed refuses a reservation that was taken in under another ID before.
+func (e *NodeEngine) replayed(r *workload.Reservation, hash workload.Hash, twin store.Record) error {
+	text := "cannot provision " + r.ID + ": the same reservation was taken in as " + twin.ID()
+	e.said.log(e.log.Warn(), "replay"+r.ID).Str("id", r.ID).Str("type", string(r.Type)).Str("step", "verify").Msg(text)
+	rec := store.Record{Reservation: r, Hash: hash, Phase: store.Failed, Refusal: true, Cause: text, Accepted: e.now()}
+	rec.Result = e.result(rec, workload.StateError, text, nil)
+	return e.finish(rec)
 }
 
 // consider judges a reservation that nothing has been done for yet, and

@@ -96,7 +96,7 @@ func (e *NodeEngine) retryLater(rec store.Record, cause error) store.Record {
 	if node.KindOf(cause) != node.Internal && rec.Attempts < tellAfter {
 		return rec
 	}
-	text := cause.Error() + "; it is tried again"
+	text := workload.ErrorText(cause.Error() + "; it is tried again")
 	if rec.Result == nil || rec.Result.Error != text {
 		rec.Result = e.result(rec, workload.StateError, text, nil)
 	}
@@ -140,7 +140,7 @@ func (e *NodeEngine) result(rec store.Record, state workload.State, text string,
 		ID:      rec.ID(),
 		Created: e.now(),
 		State:   state,
-		Error:   text,
+		Error:   workload.ErrorText(text),
 		Data:    data,
 	}
 }

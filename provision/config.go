@@ -63,7 +63,8 @@ type StrayBook interface {
 type Config struct {
 	// Records is where the node remembers.
 	Records store.Records
-	// Sources yield what arrives from outside.
+	// Sources yield what arrives from outside. One that has a Reset method is
+	// asked for everything again by it, when records were lost.
 	Sources []source.Source
 	// Provisioners are those of the types that this node offers.
 	Provisioners map[workload.Type]provisioner.Provisioner
@@ -74,10 +75,6 @@ type Config struct {
 	Clock     Clock
 	// Strays may be nil: then a restart forgets since when they were known.
 	Strays StrayBook
-	// Lost are the IDs whose records were found damaged; Resync asks the
-	// explorer for everything again, so that they come back. Both may be nil.
-	Lost   []string
-	Resync func()
 	Log    zerolog.Logger
 
 	// Limits are the deadlines and waits; a zero one gets its default.

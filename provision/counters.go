@@ -76,6 +76,9 @@ func (e *NodeEngine) awaitChange(ctx context.Context, value *workload.ProvisionC
 
 // count asks the records; last is the answer when they can't be read.
 func (e *NodeEngine) count(last workload.ProvisionCounters) workload.ProvisionCounters {
+	if c, ok := e.records.(*cacheRecords); ok {
+		return c.cache.Counters() // it knows more than the records, and can't list it
+	}
 	recs, err := e.records.List()
 	if err != nil {
 		e.log.Error().Err(err).Msg("cannot count the workloads")
@@ -89,12 +92,12 @@ func (e *NodeEngine) count(last workload.ProvisionCounters) workload.ProvisionCo
 // not over. A network that was updated counts once.
 func countRecords(recs []store.Record, now time.Time, trusted bool) workload.ProvisionCounters {
 	var c workload.ProvisionCounters
-	networks := map[name]bool{}
+	networks := map[store.NetworkKey]bool{}
 	for _, rec := range recs {
 		if rec.Phase != store.Deployed || trusted && rec.Reservation.ExpiredAt(now) {
 			continue
 		}
-		if n, named := nameOf(rec.Reservation); named {
+		if n, named := store.KeyOf(rec.Reservation); named {
 			if networks[n] {
 				continue
 			}

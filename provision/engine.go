@@ -35,9 +35,8 @@ type NodeEngine struct {
 	strays  *strays
 	said    *saidOnce
 
-	// lost holds the IDs whose records' files were damaged.
-	lost   []string
-	resync func()
+	// later is set while a renewal waits for a time that can be trusted.
+	later bool
 	// unlisted is set while a module hasn't said what it has.
 	unlisted bool
 	// stuck holds the IDs whose last step never came back.
@@ -64,14 +63,9 @@ func NewEngine(c Config) (*NodeEngine, error) {
 		limits:       c.Limits.withDefaults(),
 		orders:       make(chan order),
 		changes:      newBroadcast(),
-		lost:         c.Lost,
-		resync:       c.Resync,
 		strays:       newStrays(c.Strays),
 		said:         newSaidOnce(),
 		stuck:        map[string]<-chan error{},
-	}
-	if e.resync == nil {
-		e.resync = func() {}
 	}
 	e.expiry = source.NewExpiry(c.Clock.Now, e.limits.Look)
 	e.retries = source.NewRetry()
@@ -136,10 +130,19 @@ func (e *NodeEngine) loop(work, stop context.Context) {
 		case <-sweep.C:
 			e.sweep(work, stop)
 		case <-look.C:
-			if e.unlisted {
-				e.sweep(work, stop)
-			}
+			e.look(work, stop)
 		}
+	}
+}
+
+// look is what is looked at more often than a sweep.
+func (e *NodeEngine) look(work, stop context.Context) {
+	if e.unlisted {
+		e.sweep(work, stop)
+	}
+	if _, trusted := e.clock.Now(); trusted && e.later {
+		e.later = false
+		e.resync()
 	}
 }
 

@@ -32,21 +32,31 @@ func lives(p store.Phase) bool {
 	return p == store.Intent || p == store.Retry || p == store.Deployed
 }
 
-// changedMind reports whether what was refused for its dates, by a store that
-// was born after it, would be taken in today: the operator may have said so.
+// born is what a store that has a birth tells.
+type born interface {
+	Birth() store.Birth
+}
+
+// changedMind reports whether rec was refused because it is older than the
+// node's store, and would be taken in now: the operator has said so since.
 func (e *NodeEngine) changedMind(rec store.Record) bool {
-	return rec.Attempts == 0 && rec.Result != nil && rec.Result.State == workload.StateError &&
-		rec.Cause != "" && e.refusedForBirth(rec)
+	records, ok := e.records.(born)
+	if !ok || rec.Attempts > 0 || rec.Refusal {
+		return false
+	}
+	if birth := records.Birth().Time; !birth.IsZero() && rec.Reservation.Created.After(birth) {
+		return false
+	}
+	return e.guard("verify", rec.ID(), func() error { return e.policy.Acceptable(rec.Reservation) }) == nil
 }
 
 // tellAgain makes feedback send what it has sent already: whoever asks again may not have it.
 func (e *NodeEngine) tellAgain(rec store.Record) error {
-	if rec.Result == nil || !rec.Delivered {
+	if rec.Result == nil || !rec.Delivered || rec.Phase == store.Leaving && rec.Result.State == workload.StateOK {
 		e.feedback.Kick()
 		return nil
 	}
-	rec.Delivered = false
-	if err := e.begin(rec); err != nil {
+	if err := e.guard("record", rec.ID(), func() error { return e.records.Resend(rec.ID()) }); err != nil {
 		return err
 	}
 	e.feedback.Kick()
@@ -71,6 +81,9 @@ func (e *NodeEngine) acceptRenewal(rec *store.Record, r *workload.Reservation) b
 	candidate.Renewal = renewal
 	if err := e.guard("renew", r.ID, func() error { return e.policy.Renewal(&candidate) }); err != nil {
 		e.dropped("renewal", r, err)
+		if !node.KindOf(err).Final() {
+			e.later = true // asked for again when the time can be trusted
+		}
 		return false
 	}
 	rec.Reservation = &candidate
@@ -86,7 +99,7 @@ func (e *NodeEngine) renewed(rec store.Record) error {
 		}
 	} else {
 		again := *rec.Result
-		again.Created = e.now()
+		again.Created, again.Sequence = e.now(), 0
 		rec.Result = &again
 		if err := e.finish(rec); err != nil {
 			return err
@@ -107,10 +120,4 @@ func withDeletion(r *workload.Reservation, d *workload.Deletion) *workload.Reser
 	c := *r
 	c.Deletion = d
 	return &c
-}
-
-// refusedForBirth reports whether the policy's only objection is gone.
-func (e *NodeEngine) refusedForBirth(rec store.Record) bool {
-	err := e.guard("verify", rec.ID(), func() error { return e.policy.Acceptable(rec.Reservation) })
-	return err == nil && node.KindOf(err) == ""
 }

@@ -1,7 +1,6 @@
 package provision
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/croft-edge/croft/pkg/node"
@@ -9,28 +8,12 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// name is what a workload is known by besides its reservation: a network that
-// its user reserves again under the same name is the same network, changed.
-type name struct {
-	user string
-	name string
-}
-
-// nameOf returns r's name; false for types that have none.
-func nameOf(r *workload.Reservation) (name, bool) {
-	if r.Type != workload.TypeNetwork {
-		return name{}, false
-	}
-	var n workload.Network
-	if err := json.Unmarshal(r.Data, &n); err != nil || n.Name == "" {
-		return name{}, false
-	}
-	return name{r.User, n.Name}, true
-}
+// A network that its user reserves again under the same name is the same
+// network, changed: the newest one's words count, and its end is the end of all.
 
 // namesakes returns the records that were taken in under r's name, but r's own.
 func namesakes(r *workload.Reservation, have []store.Record) []store.Record {
-	n, named := nameOf(r)
+	key, named := store.KeyOf(r)
 	if !named {
 		return nil
 	}
@@ -39,7 +22,7 @@ func namesakes(r *workload.Reservation, have []store.Record) []store.Record {
 		if rec.ID() == r.ID || rec.Phase == store.Failed || rec.Phase == store.Retry && rec.Attempts == 0 {
 			continue
 		}
-		if other, ok := nameOf(rec.Reservation); ok && other == n {
+		if other, ok := store.KeyOf(rec.Reservation); ok && other == key {
 			out = append(out, rec)
 		}
 	}
@@ -50,6 +33,14 @@ func namesakes(r *workload.Reservation, have []store.Record) []store.Record {
 // that was taken in under that name, ended ones too: nobody goes back by
 // bringing an old one again.
 func (e *NodeEngine) supersedes(r *workload.Reservation, have []store.Record) error {
+	key, named := store.KeyOf(r)
+	if !named {
+		return nil
+	}
+	if newest, ok := e.records.Newest(key); ok && newest.After(r.Created) {
+		return node.Errorf(node.Refused, "cannot provision %s: created is %s, must be after %s, when the newest of that name was",
+			r.ID, r.Created.UTC().Format(time.RFC3339Nano), newest.UTC().Format(time.RFC3339Nano))
+	}
 	for _, rec := range namesakes(r, have) {
 		if !r.Created.After(rec.Reservation.Created) {
 			return node.Errorf(node.Refused, "cannot provision %s: created is %s, must be after %s of %s, which has the same name",
@@ -61,7 +52,7 @@ func (e *NodeEngine) supersedes(r *workload.Reservation, have []store.Record) er
 
 // newer returns the newest record of rec's name that is newer than rec.
 func (e *NodeEngine) newer(rec store.Record) (*store.Record, error) {
-	if _, named := nameOf(rec.Reservation); !named {
+	if _, named := store.KeyOf(rec.Reservation); !named {
 		return nil, nil
 	}
 	have, err := e.records.List()
@@ -98,7 +89,7 @@ func (e *NodeEngine) outlived(rec store.Record) (bool, error) {
 // entombOlder ends the older ones of a name with the newest: what they
 // asked for is gone, and nothing falls back to them.
 func (e *NodeEngine) entombOlder(rec store.Record) error {
-	if _, named := nameOf(rec.Reservation); !named {
+	if _, named := store.KeyOf(rec.Reservation); !named {
 		return nil
 	}
 	have, err := e.records.List()

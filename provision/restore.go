@@ -141,14 +141,35 @@ func (e *NodeEngine) skipBroken(rec store.Record, there present) {
 	}
 }
 
+// damaged is what a store that sets damaged files aside tells.
+type damaged interface {
+	Quarantined() []store.Quarantine
+}
+
 // resyncLost asks the explorer for everything again when a record's file was
 // damaged: its reservation comes again and adopts what is on the node.
 func (e *NodeEngine) resyncLost() {
-	for _, id := range e.lost {
-		if _, err := e.records.Record(id); node.KindOf(err) == node.NotExist {
-			e.log.Warn().Str("id", id).Msg("a record was lost: the explorer is asked for everything again")
+	records, ok := e.records.(damaged)
+	if !ok {
+		return
+	}
+	for _, q := range records.Quarantined() {
+		if q.ID == "" {
+			continue
+		}
+		if _, err := e.records.Record(q.ID); node.KindOf(err) == node.NotExist {
+			e.log.Warn().Str("id", q.ID).Str("cause", q.Cause).Msg("a record was lost: the explorer is asked for everything again")
 			e.resync()
 			return
+		}
+	}
+}
+
+// resync makes the sources that can bring everything again do so.
+func (e *NodeEngine) resync() {
+	for _, s := range e.sources {
+		if r, ok := s.(interface{ Reset() }); ok {
+			r.Reset()
 		}
 	}
 }

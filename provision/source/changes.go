@@ -18,10 +18,10 @@ type Poller interface {
 	PollPage(ctx context.Context, nodeID string, after explorer.Cursor, wait time.Duration) (explorer.Page, error)
 }
 
-// Cursors keeps the cursor over a restart. Set returns once it is durable.
+// Cursors keeps the cursor over a restart. SetCursor returns once it is durable.
 type Cursors interface {
-	Get() (explorer.Cursor, error)
-	Set(c explorer.Cursor) error
+	Cursor() explorer.Cursor
+	SetCursor(c explorer.Cursor) error
 }
 
 // ChangesConfig is what Changes needs.
@@ -100,11 +100,7 @@ func (s *Changes) Items(ctx context.Context) <-chan Item {
 }
 
 func (s *Changes) run(ctx context.Context, out chan<- Item) {
-	cursor, err := s.Cursors.Get()
-	if err != nil {
-		s.Log.Warn().Err(err).Msg("cannot read the poll's cursor: everything is asked for again")
-		cursor = explorer.Cursor{}
-	}
+	cursor := s.Cursors.Cursor()
 	failures := 0
 	for ctx.Err() == nil {
 		cursor = s.applyReset(cursor)
@@ -174,7 +170,7 @@ func (s *Changes) page(ctx context.Context, out chan<- Item, cursor explorer.Cur
 	if next == cursor {
 		return cursor, len(page.Reservations) == 0 && time.Since(start) >= quickPoll, nil
 	}
-	if err := s.Cursors.Set(next); err != nil {
+	if err := s.Cursors.SetCursor(next); err != nil {
 		s.Log.Error().Err(err).Msg("cannot keep the poll's cursor: after a restart this page comes again")
 	}
 	return next, true, nil

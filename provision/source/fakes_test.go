@@ -76,13 +76,13 @@ type memoryCursor struct {
 	fail error
 }
 
-func (m *memoryCursor) Get() (explorer.Cursor, error) {
+func (m *memoryCursor) Cursor() explorer.Cursor {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.c, m.fail
+	return m.c
 }
 
-func (m *memoryCursor) Set(c explorer.Cursor) error {
+func (m *memoryCursor) SetCursor(c explorer.Cursor) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.fail != nil {

@@ -1,0 +1,254 @@
+package provision
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/hex"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/store"
+)
+
+// cacheRecords makes Records of a cache that knows deployed reservations only.
+// The records are in memory: Add follows a success, Remove an end, and what
+// the explorer is owed is forgotten with the process.
+type cacheRecords struct {
+	cache workload.ReservationCache
+	birth string
+
+	mu       sync.Mutex
+	records  map[string]store.Record
+	sequence int64
+}
+
+func newCacheRecords(cache workload.ReservationCache) (*cacheRecords, error) {
+	birth := make([]byte, 16)
+	if _, err := rand.Read(birth); err != nil {
+		return nil, node.WithKind(node.Internal, err)
+	}
+	return &cacheRecords{cache: cache, birth: hex.EncodeToString(birth), records: map[string]store.Record{}}, nil
+}
+
+// Begin implements store.Records.
+func (c *cacheRecords) Begin(r store.Record) error {
+	_, err := c.write(r)
+	return err
+}
+
+// Finish implements store.Records.
+func (c *cacheRecords) Finish(r store.Record) (store.Record, error) { return c.write(r) }
+
+func (c *cacheRecords) write(r store.Record) (store.Record, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id := r.ID()
+	old, known := c.find(id)
+	if known && old.Hash != r.Hash && !old.Refusal {
+		return r, node.Errorf(node.Exist, "cannot store record %s: the ID is another reservation's", id)
+	}
+	for other, rec := range c.records {
+		if other != id && rec.Hash == r.Hash && !rec.Refusal && !r.Refusal {
+			return r, node.Errorf(node.Exist, "cannot store record %s: reservation %s is the same request", id, other)
+		}
+	}
+	if err := c.mirror(r, old.Phase); err != nil {
+		return r, err
+	}
+	r = r.Clone()
+	switch {
+	case r.Result != nil && r.Result.Sequence == 0:
+		c.sequence++
+		r.Result.Sequence, r.Result.Birth, r.Result.Hash = c.sequence, c.birth, slices.Clone(r.Hash[:])
+		r.Result.NodeID = r.Reservation.NodeID
+		r.Delivered = false
+	case known && old.Result != nil && (r.Result == nil || r.Result.Sequence == old.Result.Sequence):
+		r.Result, r.Delivered = old.Result, old.Delivered
+	}
+	c.records[id] = r
+	return r.Clone(), nil
+}
+
+// mirror keeps the cache's idea of what is deployed.
+func (c *cacheRecords) mirror(r store.Record, before store.Phase) error {
+	deployed, was := r.Phase == store.Deployed, before == store.Deployed
+	switch {
+	case deployed && !was:
+		there, err := c.cache.Exists(r.ID())
+		if err != nil || there {
+			return err
+		}
+		return c.cache.Add(r.Reservation)
+	case !deployed && r.Phase != store.Leaving && r.Phase != store.Intent:
+		there, err := c.cache.Exists(r.ID())
+		if err != nil || !there {
+			return err
+		}
+		return c.cache.Remove(r.ID())
+	}
+	return nil
+}
+
+// find returns the record of that ID: its own, or one of what the cache had before.
+func (c *cacheRecords) find(id string) (store.Record, bool) {
+	if rec, ok := c.records[id]; ok {
+		return rec.Clone(), true
+	}
+	there, err := c.cache.Exists(id)
+	if err != nil || !there {
+		return store.Record{}, false
+	}
+	r, err := c.cache.Get(id)
+	if err != nil || r == nil {
+		return store.Record{}, false
+	}
+	hash, err := r.Hash()
+	if err != nil {
+		return store.Record{}, false
+	}
+	return store.Record{Reservation: r, Hash: hash, Phase: store.Deployed, Delivered: true, Accepted: r.Created, Deployed: r.Created}, true
+}
+
+// Resend implements store.Records.
+func (c *cacheRecords) Resend(id string) error {
+	return c.edit(id, func(r *store.Record) { r.Delivered = r.Result == nil })
+}
+
+// Acknowledge implements store.Records.
+func (c *cacheRecords) Acknowledge(id string, sequence int64) error {
+	return c.edit(id, func(r *store.Record) {
+		if r.Result != nil && r.Result.Sequence == sequence {
+			r.Delivered = true
+		}
+	})
+}
+
+// Bury implements store.Records.
+func (c *cacheRecords) Bury(id string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	rec, ok := c.records[id]
+	switch {
+	case !ok:
+		return node.Errorf(node.NotExist, "cannot bury record %s: there is none", id)
+	case !rec.Tombstone():
+		return node.Errorf(node.Refused, "cannot bury record %s: its phase is %q", id, rec.Phase)
+	case rec.Result != nil && !rec.Delivered:
+		return node.Errorf(node.Busy, "cannot bury record %s: the explorer doesn't have its result", id)
+	}
+	delete(c.records, id)
+	return nil
+}
+
+func (c *cacheRecords) edit(id string, change func(r *store.Record)) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	rec, ok := c.records[id]
+	if !ok {
+		return node.Errorf(node.NotExist, "cannot find record %s: there is none", id)
+	}
+	change(&rec)
+	if rec.Refusal && rec.Delivered {
+		delete(c.records, id)
+		return nil
+	}
+	c.records[id] = rec
+	return nil
+}
+
+// Record implements store.Records.
+func (c *cacheRecords) Record(id string) (store.Record, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	rec, ok := c.find(id)
+	if !ok {
+		return rec, node.Errorf(node.NotExist, "cannot find record %s: there is none", id)
+	}
+	return rec, nil
+}
+
+// ByHash implements store.Records.
+func (c *cacheRecords) ByHash(h workload.Hash) (store.Record, error) {
+	found := c.collect(func(r store.Record) bool { return r.Hash == h && !r.Refusal })
+	if len(found) == 0 {
+		return store.Record{}, node.Errorf(node.NotExist, "cannot find a record with that hash: there is none")
+	}
+	return found[0], nil
+}
+
+// Undelivered implements store.Records.
+func (c *cacheRecords) Undelivered() ([]store.Record, error) {
+	owed := c.collect(func(r store.Record) bool { return r.Result != nil && !r.Delivered })
+	slices.SortFunc(owed, func(a, b store.Record) int { return cmp.Compare(a.Result.Sequence, b.Result.Sequence) })
+	return owed, nil
+}
+
+// List implements store.Records. What the cache had before the process began,
+// and can't list, isn't in it.
+func (c *cacheRecords) List() ([]store.Record, error) {
+	return c.collect(func(store.Record) bool { return true }), nil
+}
+
+// Expired implements store.Records.
+func (c *cacheRecords) Expired(now time.Time) ([]store.Record, error) {
+	over := c.collect(func(r store.Record) bool { return lives(r.Phase) && r.Reservation.ExpiredAt(now) })
+	slices.SortFunc(over, func(a, b store.Record) int { return a.Reservation.Expires().Compare(b.Reservation.Expires()) })
+	return over, nil
+}
+
+// NextExpiry implements store.Records.
+func (c *cacheRecords) NextExpiry() (time.Time, bool) {
+	var next time.Time
+	alive := c.collect(func(r store.Record) bool { return lives(r.Phase) })
+	for _, r := range alive {
+		if end := r.Reservation.Expires(); next.IsZero() || end.Before(next) {
+			next = end
+		}
+	}
+	return next, len(alive) > 0
+}
+
+// Newest implements store.Records.
+func (c *cacheRecords) Newest(key store.NetworkKey) (time.Time, bool) {
+	var newest time.Time
+	found := c.collect(func(r store.Record) bool {
+		k, network := store.KeyOf(r.Reservation)
+		return network && k == key && r.Phase != store.Failed
+	})
+	for _, r := range found {
+		if r.Reservation.Created.After(newest) {
+			newest = r.Reservation.Created
+		}
+	}
+	return newest, len(found) > 0
+}
+
+// Sweep implements store.Records.
+func (c *cacheRecords) Sweep(now time.Time) (int, error) {
+	gone := c.collect(func(r store.Record) bool {
+		return r.Tombstone() && r.Reservation.ExpiredAt(now) && (r.Result == nil || r.Delivered)
+	})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range gone {
+		delete(c.records, r.ID())
+	}
+	return len(gone), nil
+}
+
+// collect returns copies of the records that wanted says, by ID.
+func (c *cacheRecords) collect(wanted func(r store.Record) bool) []store.Record {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []store.Record
+	for _, r := range c.records {
+		if wanted(r) {
+			out = append(out, r.Clone())
+		}
+	}
+	slices.SortFunc(out, func(a, b store.Record) int { return cmp.Compare(a.ID(), b.ID()) })
+	return out
+}

@@ -1,0 +1,444 @@
+package provision_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/pkg/explorer"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/sign"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision"
+	"github.com/croft-edge/croft/provision/feedback"
+	"github.com/croft-edge/croft/provision/provisioner"
+	"github.com/croft-edge/croft/provision/provisioner/volume"
+	"github.com/croft-edge/croft/provision/source"
+	"github.com/croft-edge/croft/provision/store"
+	"github.com/croft-edge/croft/provision/verify"
+)
+
+// world is all that outlives a node's process: its disk, what its modules
+// hold, its explorer, its clock.
+type world struct {
+	t        *testing.T
+	key      sign.KeyPair
+	user     sign.KeyPair
+	storage  *storage
+	explorer *fakeExplorer
+	clock    *fakeClock
+	cursor   *cursorFile
+	strays   *strayBook
+	dir      string
+	records  *store.FSStore
+	// provisioners beside the volume's.
+	provisioners map[workload.Type]provisioner.Provisioner
+	limits       provision.Limits
+	log          zerolog.Logger
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	return newWorldAt(t, tempDir(t, fastRoot(t)))
+}
+
+// fastRoot is a folder whose fsync costs nothing, where the machine has one.
+func fastRoot(t testing.TB) string {
+	t.Helper()
+	const shm = "/dev/shm"
+	if info, err := os.Stat(shm); err == nil && info.IsDir() {
+		return shm
+	}
+	return t.TempDir()
+}
+
+// tempDir makes a folder below root that goes with the test.
+func tempDir(t testing.TB, root string) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(root, "croft-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+func newWorldAt(t *testing.T, dir string) *world {
+	t.Helper()
+	key, user := newKey(t), newKey(t)
+	w := &world{
+		t: t, key: key, user: user,
+		storage:  &storage{have: map[string]node.FilesystemSpec{}, made: map[string]int{}},
+		explorer: newFakeExplorer(),
+		clock:    &fakeClock{},
+		cursor:   &cursorFile{},
+		strays:   &strayBook{},
+		dir:      dir,
+		records:  openStore(t, dir),
+		limits:   provision.Limits{Retry: source.Backoff{Base: time.Second, Max: time.Minute}},
+		log:      zerolog.Nop(),
+	}
+	return w
+}
+
+func openStore(t *testing.T, dir string) *store.FSStore {
+	t.Helper()
+	s, err := store.Open(store.Config{Root: dir, NewNode: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func newKey(t *testing.T) sign.KeyPair {
+	t.Helper()
+	k, err := sign.Generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// incarnation is one process of the node.
+type incarnation struct {
+	engine *provision.NodeEngine
+	cancel context.CancelFunc
+	done   chan error
+	steps  *stepper
+}
+
+// start runs the node until stop, or until its stepper stops it.
+func (w *world) start(steps *stepper) *incarnation {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	records := &steppedRecords{FSStore: w.records, steps: steps}
+	poll, err := source.NewChanges(source.ChangesConfig{
+		NodeID:  w.key.ID(),
+		Poller:  &steppedPoller{w.explorer, steps},
+		Cursors: &steppedCursor{w.cursor, steps},
+		Backoff: source.Backoff{Base: time.Second, Max: 10 * time.Second},
+		Log:     w.log,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	provisioners := map[workload.Type]provisioner.Provisioner{workload.TypeVolume: volume.New(&steppedStorage{w.storage, steps})}
+	maps.Copy(provisioners, w.provisioners)
+	engine, err := provision.NewEngine(provision.Config{
+		Records:      records,
+		Sources:      []source.Source{poll},
+		Provisioners: provisioners,
+		Policy:       w.judge(),
+		Feedback:     w.feedback(records, steps),
+		Clock:        w.clock,
+		Strays:       w.strays,
+		Limits:       w.limits,
+		Log:          w.log,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	i := &incarnation{engine: engine, cancel: cancel, done: make(chan error, 1), steps: steps}
+	go func() { i.done <- engine.Run(ctx) }()
+	go func() {
+		select {
+		case <-steps.stopped:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return i
+}
+
+// judge is a node's real policy.
+func (w *world) judge() provision.Policy {
+	w.t.Helper()
+	j, err := verify.New(verify.Config{
+		Policy: verify.Policy{NodeID: w.key.ID()}, Clock: w.clock, Store: w.records, Data: workload.Validate,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return j
+}
+
+// feedback is a node's real feedback.
+func (w *world) feedback(records store.Records, steps *stepper) provision.Feedback {
+	w.t.Helper()
+	f, err := feedback.New(feedback.Config{
+		Outbox: records, Signer: &steppedSigner{w.key, steps}, Sender: &steppedSender{w.explorer, steps},
+		MaxPause: 5 * time.Second, Grace: time.Second, Log: w.log,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return f
+}
+
+// stop ends the node in order and waits for it.
+func (i *incarnation) stop(t *testing.T) {
+	t.Helper()
+	i.cancel()
+	if err := <-i.done; err != nil {
+		t.Fatalf("Run returns %v, want nil", err)
+	}
+}
+
+// reserve makes a signed reservation of this node; edit may change it before it is signed.
+func (w *world) reserve(t workload.Type, data string, edit func(r *workload.Reservation)) *workload.Reservation {
+	w.t.Helper()
+	r := &workload.Reservation{
+		NodeID: w.key.ID(), Type: t, Data: json.RawMessage(data),
+		Created: w.clock.wall(), Duration: 24 * time.Hour,
+	}
+	if edit != nil {
+		edit(r)
+	}
+	if err := r.Sign(w.user.Private()); err != nil {
+		w.t.Fatal(err)
+	}
+	return r
+}
+
+// volume pushes a signed reservation of a volume, and returns its ID.
+func (w *world) volume(edit func(r *workload.Reservation)) string {
+	w.t.Helper()
+	return w.explorer.push(w.reserve(workload.TypeVolume, `{"size":1,"type":"SSD"}`, edit))
+}
+
+// remove pushes its user's signed deletion.
+func (w *world) remove(id string) {
+	w.t.Helper()
+	w.explorer.change(id, func(r *workload.Reservation) {
+		if err := r.SignDeletion(workload.Deletion{Created: w.clock.wall()}, w.user.Private()); err != nil {
+			w.t.Fatal(err)
+		}
+	})
+}
+
+// renew pushes its user's signed renewal.
+func (w *world) renew(id string, expires time.Time) {
+	w.t.Helper()
+	w.explorer.change(id, func(r *workload.Reservation) {
+		if err := r.SignRenewal(workload.Renewal{Expires: expires}, w.user.Private()); err != nil {
+			w.t.Fatal(err)
+		}
+	})
+}
+
+// until waits, by the bubble's clock, until ok holds.
+func (w *world) until(what string, ok func() bool) {
+	w.t.Helper()
+	for range 4000 {
+		if ok() {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	w.t.Fatalf("%s: not so after 400 s; explorer has %s, storage %v", what, w.explorer, w.storage.names())
+}
+
+// answered waits until the explorer has a result of that state.
+func (w *world) answered(id string, state workload.State) *workload.Result {
+	w.t.Helper()
+	w.until(id+" is "+string(state), func() bool {
+		r := w.explorer.result(id)
+		return r != nil && r.State == state
+	})
+	return w.explorer.result(id)
+}
+
+func (w *world) phase(id string) store.Phase {
+	w.t.Helper()
+	rec, err := w.records.Record(id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return rec.Phase
+}
+
+// fakeClock is a wall clock that can be set and doubted.
+type fakeClock struct {
+	mu        sync.Mutex
+	offset    time.Duration
+	untrusted bool
+	one       bool // only the explorer vouches
+}
+
+func (c *fakeClock) Now() (time.Time, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Add(c.offset), !c.untrusted
+}
+
+func (c *fakeClock) Removable() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.untrusted && !c.one
+}
+
+// Floor is when the bubble's time began.
+func (c *fakeClock) Floor() time.Time { return time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+func (c *fakeClock) wall() time.Time {
+	now, _ := c.Now()
+	return now
+}
+
+func (c *fakeClock) set(offset time.Duration, trusted, removable bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.offset, c.untrusted, c.one = offset, !trusted, !removable
+}
+
+// storage is the storage module's promise, in memory.
+type storage struct {
+	mu   sync.Mutex
+	have map[string]node.FilesystemSpec
+	// made counts creations that weren't there, to see doubles.
+	made map[string]int
+	// fail gives the error of the next calls, by "create 1-1", "release 1-1", "list".
+	fail map[string][]error
+	// hook is called before each call that isn't failed.
+	hook func(call string)
+}
+
+func (s *storage) next(call string) error {
+	s.mu.Lock()
+	errs := s.fail[call]
+	if len(errs) > 0 {
+		s.fail[call] = errs[1:]
+	}
+	hook := s.hook
+	s.mu.Unlock()
+	if len(errs) > 0 {
+		return errs[0]
+	}
+	if hook != nil {
+		hook(call)
+	}
+	return nil
+}
+
+func (s *storage) failing(call string, errs ...error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fail == nil {
+		s.fail = map[string][]error{}
+	}
+	s.fail[call] = errs
+}
+
+func (s *storage) CreateFilesystem(_ context.Context, spec node.FilesystemSpec) (node.Filesystem, error) {
+	if err := s.next("create " + spec.Name); err != nil {
+		return node.Filesystem{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old, there := s.have[spec.Name]
+	if there && old != spec {
+		return node.Filesystem{}, node.Errorf(node.Exist, "cannot create %s: there is another of that name", spec.Name)
+	}
+	if !there {
+		s.have[spec.Name] = spec
+		s.made[spec.Name]++
+	}
+	return node.Filesystem{Name: spec.Name, Size: spec.Size, DiskType: spec.DiskType}, nil
+}
+
+func (s *storage) ReleaseFilesystem(_ context.Context, name string) error {
+	if err := s.next("release " + name); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, there := s.have[name]; !there {
+		return node.Errorf(node.NotExist, "cannot release %s: there is none", name)
+	}
+	delete(s.have, name)
+	return nil
+}
+
+func (s *storage) ListFilesystems(context.Context) ([]node.Filesystem, error) {
+	if err := s.next("list"); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []node.Filesystem
+	for name, spec := range s.have {
+		out = append(out, node.Filesystem{Name: name, Size: spec.Size, DiskType: spec.DiskType})
+	}
+	return out, nil
+}
+
+func (s *storage) names() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.have))
+}
+
+func (s *storage) creations(name string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.made[name]
+}
+
+func (s *storage) lose(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.have, name)
+}
+
+// cursorFile and strayBook are small files of the node.
+type cursorFile struct {
+	mu sync.Mutex
+	c  explorer.Cursor
+}
+
+func (f *cursorFile) Cursor() explorer.Cursor {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.c
+}
+
+func (f *cursorFile) SetCursor(c explorer.Cursor) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.c = c
+	return nil
+}
+
+type strayBook struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (b *strayBook) Load() ([]provision.Stray, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.text == nil {
+		return nil, nil
+	}
+	var out []provision.Stray
+	return out, json.Unmarshal(b.text, &out)
+}
+
+func (b *strayBook) Save(strays []provision.Stray) (err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.text, err = json.Marshal(strays)
+	return err
+}
+
+// compareSequence orders results as they were made.
+func compareSequence(a, b *workload.Result) int { return cmp.Compare(a.Sequence, b.Sequence) }
