@@ -41,9 +41,6 @@ func setup(e *testscript.Env) error {
 		return err
 	}
 	e.Defer(w.close)
-	if err := w.node.register(context.Background(), 0); err != nil {
-		return err
-	}
 	e.Values[worldKey{}] = w
 	home := filepath.Join(e.WorkDir, "home")
 	if err := os.Mkdir(home, 0o700); err != nil {
@@ -53,7 +50,7 @@ func setup(e *testscript.Env) error {
 	e.Setenv("TZ", "UTC")
 	e.Setenv("NODE", w.node.key.ID())
 	e.Setenv("CROFT_EXPLORER", w.front.URL)
-	return w.node.on()
+	return nil
 }
 
 func worldOf(ts *testscript.TestScript) *world { return ts.Value(worldKey{}).(*world) }
@@ -75,11 +72,13 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// node on|off|ok|fail TEXT|evict ID WHY|seen AGO: what the node does from now on.
+// node on|off|ok|fail TEXT|evict ID WHY|seen AGO: what the node does from now
+// on. It is off at first; "seen AGO" registers it at that time, before "on".
 func nodeCommand(ts *testscript.TestScript, _ bool, args []string) {
 	n := worldOf(ts).node
 	switch args[0] {
 	case "on":
+		ts.Check(n.register(context.Background(), 0))
 		ts.Check(n.on())
 	case "off":
 		n.off()

@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/pkg/errors"
@@ -93,13 +94,16 @@ func (d *Deployer) push(ctx context.Context, e *state.Entry) error {
 		return err
 	}
 	d.say("%s: pushed as %s to node %s, until %s (%s)", e.Name, id, e.Node, r.Expires().Local().Format("2006-01-02 15:04"), lifetime.Text(r.Expires().Sub(d.Now())))
+	if away := d.away(ctx, e.Node); away != "" {
+		d.say("%s: node %s is away%s: it picks %s up when it is back", e.Name, e.Node, away, id)
+	}
 	return nil
 }
 
 func (d *Deployer) pushFailed(e *state.Entry, cause error) error {
 	cause = errors.Wrapf(cause, "cannot push %q", e.Name)
 	if later(cause) {
-		return errors.WithMessage(cause, "the signed document is kept; apply again pushes the same one")
+		return fmt.Errorf("%w; the signed document is kept, and apply pushes the same one again", cause)
 	}
 	if node.KindOf(cause) == node.Internal {
 		return cause

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/croft-edge/croft/cmd/croft/internal/lifetime"
 	"github.com/croft-edge/croft/cmd/croft/internal/state"
 	"github.com/croft-edge/croft/cmd/croft/internal/verdict"
 	"github.com/croft-edge/croft/pkg/workload"
@@ -127,7 +126,7 @@ func (w *waiter) look(ctx context.Context, i int, t Target) bool {
 		w.failed = append(w.failed, fmt.Sprintf("%s (%s) is %s%s", t.Label, t.ID, o.State, colon(o.Error)))
 		w.once(i, "%s: %s is %s%s", t.Label, t.ID, o.State, colon(o.Error))
 	default:
-		w.once(i, "%s: waiting for node %s to %s %s%s", t.Label, w.nodeText(ctx, t.Node), todo(t), t.ID, colon(o.Error))
+		w.once(i, "%s: waiting for node %s%s to %s %s%s", t.Label, t.Node, w.away(ctx, t.Node), todo(t), t.ID, colon(o.Error))
 		return false
 	}
 	return true
@@ -157,31 +156,6 @@ func (w *waiter) verdict(ctx context.Context, open []int, targets []Target) erro
 		what = append(what, fmt.Sprintf("node %s has yet to %s %s (%s)", t.Node, todo(t), t.Label, t.ID))
 	}
 	return &TimeoutError{What: what}
-}
-
-// nodeText is a node's ID, and since when it is away if it is.
-func (w *waiter) nodeText(ctx context.Context, id string) string {
-	n, ok := w.nodes[id]
-	if !ok || w.Now().Sub(w.asked[id]) > nodeAge {
-		if fresh, err := w.Explorer.Node(ctx, id); err == nil {
-			n, w.nodes[id], w.asked[id] = fresh, fresh, w.Now()
-		}
-	}
-	if n.NodeID == "" || n.Online {
-		return id
-	}
-	return fmt.Sprintf("%s (offline, %s)", id, LastSeen(n.Updated, w.Now()))
-}
-
-// nodeAge is how long what is known of a node is good for.
-const nodeAge = 15 * time.Second
-
-// LastSeen says when a node was heard of; updated is in seconds since 1970.
-func LastSeen(updated int64, now time.Time) string {
-	if updated == 0 {
-		return "never seen"
-	}
-	return "last seen " + lifetime.Text(max(0, now.Sub(time.Unix(updated, 0)))) + " ago"
 }
 
 func todo(t Target) string {

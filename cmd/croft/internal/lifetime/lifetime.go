@@ -62,7 +62,7 @@ func form(text string) error {
 	return errors.Errorf("cannot read duration %q: it must be more than 0, as in 30d, 2w, 1d12h, 90m, 45s", text)
 }
 
-// Text is d in at most two units, for people: "29d", "1d4h", "3h20m", "45s".
+// Text is d rounded to at most two units, for people: "29d", "1d4h", "3h20m", "45s".
 func Text(d time.Duration) string {
 	if d < 0 {
 		return "-" + Text(-d)
@@ -72,14 +72,17 @@ func Text(d time.Duration) string {
 		name string
 	}{{day, "d"}, {time.Hour, "h"}, {time.Minute, "m"}, {time.Second, "s"}}
 	for i, u := range units {
-		if d < u.size {
+		finest := u.size
+		if i+1 < len(units) && d < 10*u.size {
+			finest = units[i+1].size
+		}
+		rounded := d.Round(finest)
+		if rounded < u.size {
 			continue
 		}
-		out := strconv.FormatInt(int64(d/u.size), 10) + u.name
-		if i+1 < len(units) && d < 10*u.size {
-			if below := d % u.size / units[i+1].size; below > 0 {
-				out += strconv.FormatInt(int64(below), 10) + units[i+1].name
-			}
+		out := strconv.FormatInt(int64(rounded/u.size), 10) + u.name
+		if below := rounded % u.size / finest; below > 0 {
+			out += strconv.FormatInt(int64(below), 10) + units[i+1].name
 		}
 		return out
 	}

@@ -47,8 +47,8 @@ func TestParseNeverGivesNothing(t *testing.T) {
 
 func TestText(t *testing.T) {
 	for want, d := range map[string]time.Duration{
-		"30d": 30 * 24 * time.Hour, "29d": 29*24*time.Hour + 23*time.Hour, "1d4h": 28 * time.Hour, "3h20m": 200 * time.Minute,
-		"45s": 45 * time.Second, "0s": time.Millisecond, "-2h": -2 * time.Hour, "1m1s": 61 * time.Second,
+		"30d": 30 * 24 * time.Hour, "29d": 29*24*time.Hour + 11*time.Hour, "1d4h": 28 * time.Hour, "3h20m": 200 * time.Minute,
+		"45s": 45 * time.Second, "0s": time.Millisecond, "-2h": -2 * time.Hour, "1m1s": 61 * time.Second, "1d": 24*time.Hour - time.Second, "31d": 31*24*time.Hour - time.Minute, "1h": 59*time.Minute + 59*time.Second,
 	} {
 		if got := lifetime.Text(d); got != want {
 			t.Errorf("Text(%v) = %q, want %q", d, got, want)
