@@ -4,6 +4,8 @@ import (
 	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -61,4 +63,34 @@ func answered(rec store.Record, p store.Phase, s workload.State) store.Record {
 	rec.Phase = p
 	rec.Result = &workload.Result{State: s, Created: rec.Accepted, Data: json.RawMessage(`{"volume_id": "x"}`)}
 	return rec
+}
+
+// fastDir is a folder in memory: for tests that count steps, not for those
+// that need a disk.
+func fastDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "croft-store-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return filepath.Join(dir, "store")
+}
+
+// damage flips a bit in the middle of a file.
+func damage(t testing.TB, root, name string) {
+	t.Helper()
+	path := filepath.Join(root, name)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[len(data)/2] ^= 4
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
