@@ -99,3 +99,12 @@ func (p *Process) Wait(s os.Signal, limit time.Duration) error {
 		return fmt.Errorf("not within %s", limit)
 	}
 }
+
+// Output is what it has printed so far.
+func (p *Process) Output() string {
+	raw, err := os.ReadFile(p.Log)
+	if err != nil {
+		p.world.Fatal(err)
+	}
+	return string(raw)
+}

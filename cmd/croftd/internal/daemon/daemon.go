@@ -65,6 +65,11 @@ func Run(ctx context.Context, c Config) error {
 	if err == nil {
 		d.tell("READY=1")
 		c.Log.Info().Msg("started")
+		told := context.AfterFunc(ctx, func() {
+			c.Log.Info().Msg("stopping")
+			d.tell("STOPPING=1")
+		})
+		defer told()
 		err = parts.Wait(ctx)
 	} else {
 		_ = parts.Stop()

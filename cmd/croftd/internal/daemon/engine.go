@@ -33,40 +33,38 @@ type brain struct {
 	poll   *source.Changes
 }
 
-// think makes the brain of the node with that ID: what remembers, what tells
-// the time, what judges, what answers, and the engine that uses them.
-func (d *daemon) think(nodeID string, m modules, link link) (*brain, error) {
-	b := &brain{nodeID: nodeID}
+// think fills the brain: what remembers, what tells the time, what judges,
+// what answers, and the engine that uses them.
+func (d *daemon) think(b *brain, m modules, link *link) (err error) {
 	late := &lateClock{}
-	var err error
 	if b.store, err = d.openStore(late); err != nil {
-		return nil, err
+		return err
 	}
 	if b.clock, err = d.openClock(b.store); err != nil {
-		return b, err
+		return err
 	}
 	late.trust.Store(b.clock)
 	judge, err := verify.New(verify.Config{
-		Policy: verify.Policy{NodeID: nodeID, AcceptV1: d.AcceptSignatureV1, MaxDuration: d.MaxDuration},
+		Policy: verify.Policy{NodeID: b.nodeID, AcceptV1: d.AcceptSignatureV1, MaxDuration: d.MaxDuration},
 		Clock:  b.clock, Store: b.store, Data: workload.Validate,
 	})
 	if err != nil {
-		return b, err
+		return err
 	}
 	room, err := d.admission(m)
 	if err != nil {
-		return b, err
+		return err
 	}
 	answers, err := feedback.New(feedback.Config{
 		Outbox: b.store, Signer: m.identity, Sender: link, Log: d.Log, Grace: d.StopTimeout, MaxPause: maxPause,
 	})
 	if err != nil {
-		return b, err
+		return err
 	}
 	sources := []source.Source{silent{}}
 	if link.client != nil {
 		b.poll, err = source.NewChanges(source.ChangesConfig{
-			NodeID: nodeID, Poller: link, Cursors: b.store, Wait: d.PollWait, Log: d.Log,
+			NodeID: b.nodeID, Poller: link, Cursors: b.store, Wait: d.PollWait, Log: d.Log,
 			Backoff: source.Backoff{Base: firstPause, Max: maxPause},
 			OnPoll: func(at time.Time, err error) {
 				b.clock.Hear(at)
@@ -74,7 +72,7 @@ func (d *daemon) think(nodeID string, m modules, link link) (*brain, error) {
 			},
 		})
 		if err != nil {
-			return b, err
+			return err
 		}
 		sources = []source.Source{b.poll}
 	}
@@ -85,7 +83,7 @@ func (d *daemon) think(nodeID string, m modules, link link) (*brain, error) {
 		Limits:       provision.Limits{Provision: d.StepTimeout, Decommission: d.StepTimeout, Grace: d.Grace},
 		Log:          d.Log,
 	})
-	return b, err
+	return err
 }
 
 // How long to wait before the explorer is asked again: from firstPause,

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/pkg/errors"
+
 	"github.com/croft-edge/croft/cmd/croftd/internal/control"
 	"github.com/croft-edge/croft/cmd/croftd/internal/health"
 	"github.com/croft-edge/croft/cmd/croftd/internal/registration"
@@ -43,8 +45,12 @@ func (d *daemon) startProvision(ctx context.Context, parts *run.Group) error {
 	if err != nil {
 		return err
 	}
-	b, err := d.think(nodeID, m, link)
-	if b != nil {
+	b := &brain{nodeID: nodeID}
+	if err := d.openRegistration(m, b, link); err != nil {
+		return err
+	}
+	err = d.think(b, m, link)
+	if b.store != nil {
 		parts.Start(run.Part{Name: "store", Run: func(ctx context.Context) error {
 			<-ctx.Done()
 			return b.store.Close()
@@ -59,8 +65,11 @@ func (d *daemon) startProvision(ctx context.Context, parts *run.Group) error {
 	if err := d.startCounters(parts, b); err != nil {
 		return err
 	}
+	if link.registration != nil {
+		parts.Start(run.Part{Name: "registration", Run: link.registration.Run})
+	}
 	parts.Start(run.Part{Name: "engine", Run: b.engine.Run, Within: d.StopTimeout + engineStop})
-	return d.startRegistration(parts, m, b, link)
+	return nil
 }
 
 // engineStop is how long the reservation in hand may take to end, beside the
@@ -99,16 +108,18 @@ func (d *daemon) startCounters(parts *run.Group, b *brain) error {
 	return nil
 }
 
-// link is the way to the explorer; without one, client is nil.
+// link is the way to the explorer; without one, client and registration are nil.
 type link struct {
-	client  *explorer.Client
-	contact *contact
+	client       *explorer.Client
+	registration *registration.Registration
+	contact      *contact
 }
 
 // openLink makes the client; it doesn't connect.
-func (d *daemon) openLink(nodeID string, m modules, c *contact) (link, error) {
+func (d *daemon) openLink(nodeID string, m modules, c *contact) (*link, error) {
 	if d.Explorer == "" {
-		return link{contact: c}, nil
+		d.Log.Warn().Msg("no explorer is configured: nothing new can come")
+		return &link{contact: c}, nil
 	}
 	sign := func(message []byte) ([]byte, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), askModule)
@@ -119,16 +130,26 @@ func (d *daemon) openLink(nodeID string, m modules, c *contact) (link, error) {
 		URL: d.Explorer, UserAgent: "croftd/" + d.Version.Version,
 		Signer: &explorer.Signer{Role: explorer.RoleNode, ID: nodeID, Sign: sign},
 	})
-	return link{client: client, contact: c}, err
+	return &link{client: client, contact: c}, err
 }
 
-// PollPage implements source.Poller.
-func (l link) PollPage(ctx context.Context, nodeID string, after explorer.Cursor, wait time.Duration) (explorer.Page, error) {
-	return l.client.PollPage(ctx, nodeID, after, wait)
+// PollPage implements source.Poller. The first poll waits for the node to be
+// registered, or for that to have failed.
+func (l *link) PollPage(ctx context.Context, nodeID string, after explorer.Cursor, wait time.Duration) (explorer.Page, error) {
+	select {
+	case <-l.registration.Tried():
+	case <-ctx.Done():
+		return explorer.Page{}, ctx.Err()
+	}
+	page, err := l.client.PollPage(ctx, nodeID, after, wait)
+	if errors.Is(err, node.NotExist) {
+		l.registration.Forgotten()
+	}
+	return page, err
 }
 
 // PutResult implements feedback.Sender.
-func (l link) PutResult(ctx context.Context, r *workload.Result) error {
+func (l *link) PutResult(ctx context.Context, r *workload.Result) error {
 	if l.client == nil {
 		return node.Errorf(node.Transient, "cannot send result of %s: no explorer is configured", r.ID)
 	}
@@ -139,24 +160,16 @@ func (l link) PutResult(ctx context.Context, r *workload.Result) error {
 	return err
 }
 
-// startRegistration keeps the explorer's picture of the node right.
-func (d *daemon) startRegistration(parts *run.Group, m modules, b *brain, l link) error {
+// openRegistration makes what keeps the explorer's picture of the node right.
+func (d *daemon) openRegistration(m modules, b *brain, l *link) (err error) {
 	if l.client == nil {
-		d.Log.Warn().Msg("no explorer is configured: nothing new can come")
 		return nil
 	}
-	r, err := registration.New(registration.Config{
+	l.registration, err = registration.New(registration.Config{
 		Explorer: l.client, Every: d.Heartbeat, Contact: l.contact.tell, Log: d.Log,
 		Facts: func(ctx context.Context) (registration.Facts, error) { return d.facts(ctx, m, b) },
 	})
-	if err != nil {
-		return err
-	}
-	parts.Start(run.Part{Name: "registration", Run: func(ctx context.Context) error {
-		defer l.client.Close()
-		return r.Run(ctx)
-	}})
-	return nil
+	return err
 }
 
 // facts asks the modules and the store what the node can say about itself.

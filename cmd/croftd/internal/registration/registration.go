@@ -7,6 +7,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"reflect"
+	"sync"
 	"time"
 
 	"github.com/pkg/errors"
@@ -55,6 +56,8 @@ func (c Config) Validate() error {
 // Registration keeps the explorer's picture of this node right.
 type Registration struct {
 	Config
+	first    chan struct{}
+	kick     chan struct{}
 	told     explorer.Node
 	known    bool
 	failures int
@@ -65,16 +68,31 @@ func New(c Config) (*Registration, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	return &Registration{Config: c}, nil
+	return &Registration{Config: c, first: make(chan struct{}), kick: make(chan struct{}, 1)}, nil
+}
+
+// Tried is closed once the explorer was told for the first time, or couldn't be.
+func (r *Registration) Tried() <-chan struct{} { return r.first }
+
+// Forgotten says that the explorer doesn't know this node: it is told at once.
+// It doesn't block.
+func (r *Registration) Forgotten() {
+	select {
+	case r.kick <- struct{}{}:
+	default:
+	}
 }
 
 // Run registers, then sends heartbeats, until ctx is done.
 func (r *Registration) Run(ctx context.Context) error {
+	tried := sync.OnceFunc(func() { close(r.first) })
+	defer tried()
 	for {
 		err := r.round(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
+		tried()
 		r.note(err)
 		timer := time.NewTimer(r.delay())
 		select {
@@ -82,6 +100,9 @@ func (r *Registration) Run(ctx context.Context) error {
 			timer.Stop()
 			return nil
 		case <-timer.C:
+		case <-r.kick:
+			timer.Stop()
+			r.known = false
 		}
 	}
 }

@@ -60,6 +60,7 @@ type world struct {
 	mu    sync.Mutex
 	facts registration.Facts
 	calls []error
+	r     *registration.Registration
 }
 
 func (w *world) start(t *testing.T) {
@@ -77,6 +78,7 @@ func (w *world) start(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.r = r
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- r.Run(ctx) }()
@@ -164,6 +166,35 @@ func TestRegistersAgainWhenForgottenOrChanged(t *testing.T) {
 		}
 		if len(w.calls) == 0 {
 			t.Fatal("nobody heard of the calls")
+		}
+	})
+}
+
+func TestATipIsFollowedAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.start(t)
+		<-w.r.Tried()
+		w.desk.set(func() { w.desk.nodes = nil })
+		w.r.Forgotten()
+		w.r.Forgotten()
+		pass(time.Millisecond)
+		w.desk.set(func() {
+			if len(w.desk.nodes) == 0 {
+				t.Fatal("it was told that it is forgotten, and waited")
+			}
+		})
+	})
+}
+
+func TestTriedEvenIfTheExplorerIsAway(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.desk.down = errors.New("connection refused")
+		w.start(t)
+		pass(time.Millisecond)
+		select {
+		case <-w.r.Tried():
+		default:
+			t.Fatal("nobody was told of the first attempt")
 		}
 	})
 }

@@ -1,0 +1,362 @@
+package main_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/croft-edge/croft/cmd/croftd/nodetest"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// settled waits until the node has exactly these volumes, says so, and the
+// explorer has every result.
+func settled(w *nodetest.World, n *nodetest.Node, want []*workload.Reservation) {
+	w.Helper()
+	var s nodetest.Status
+	var there map[string]string
+	ok := func() bool {
+		s, there = n.Status(), n.Subvolumes()
+		deployed := 0
+		for _, x := range s.Workloads {
+			if x.Phase == "deployed" {
+				deployed++
+			}
+		}
+		return deployed == len(want) && len(there) == len(want) && s.Undelivered == 0 && len(s.Strays) == 0 && s.Counters.Volume == int64(len(want))
+	}
+	deadline := time.Now().Add(60 * time.Second)
+	for !ok() {
+		if time.Now().After(deadline) {
+			w.Fatalf("not settled: want %d volumes, there are %v, status %+v", len(want), there, s)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	for _, r := range want {
+		if there[r.ID] == "" {
+			w.Errorf("%s isn't there", r.ID)
+		}
+	}
+}
+
+func TestKilledAtRandomPointsWhileReservationsFlow(t *testing.T) {
+	w, n := whole(t, "--pool-size", "64GiB")
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	var live, gone []*workload.Reservation
+	notes := map[string]string{}
+	for round := range 8 {
+		for range 3 {
+			live = append(live, w.Reserve(n, time.Hour))
+		}
+		if round > 1 {
+			i := rnd.IntN(len(live))
+			w.Delete(live[i])
+			gone = append(gone, live[i])
+			live = append(live[:i], live[i+1:]...)
+		}
+		time.Sleep(time.Duration(rnd.IntN(120)) * time.Millisecond)
+		n.Kill()
+		for _, r := range live {
+			if id, there := n.Subvolumes()[r.ID]; there {
+				if before, noted := notes[r.ID]; noted && before != id {
+					t.Errorf("%s was made twice: %s and %s", r.ID, before, id)
+				}
+				notes[r.ID] = id
+			}
+		}
+		n.Start()
+	}
+	n.WaitReady()
+	settled(w, n, live)
+	for _, r := range live {
+		w.Result(r, workload.StateOK)
+		if before, noted := notes[r.ID]; noted && n.Subvolumes()[r.ID] != before {
+			t.Errorf("%s was made again", r.ID)
+		}
+	}
+	for _, r := range gone {
+		w.Result(r, workload.StateDeleted)
+	}
+	n.Stop()
+}
+
+func TestStartsWithoutTheExplorerAfterAReboot(t *testing.T) {
+	w, n := whole(t)
+	var all []*workload.Reservation
+	for i := range 3 {
+		r := w.Reserve(n, time.Hour)
+		w.Result(r, workload.StateOK)
+		n.Leave(r, fmt.Sprint("note ", i))
+		all = append(all, r)
+	}
+	short := w.Reserve(n, 4*time.Second)
+	w.Result(short, workload.StateOK)
+	w.StopExplorer()
+	n.Kill()
+	n.Reboot()
+	n.Start()
+	n.WaitReady()
+	if got := w.Counters(n).Volume; got < 3 {
+		t.Errorf("%d volumes counted from the first value on", got)
+	}
+	for i, r := range all {
+		if got := n.Note(r); got != fmt.Sprint("note ", i) {
+			t.Errorf("the note in %s is %q", r.ID, got)
+		}
+	}
+	if ready, ok := n.Ready(); !ok || !strings.Contains(fmt.Sprint(ready.Checks), "explorer warning") {
+		t.Errorf("offline: %+v", ready)
+	}
+	w.Until(30*time.Second, "the short one expires without the explorer", func() bool { return len(n.Subvolumes()) == 3 })
+	w.StartExplorer()
+	w.Result(short, workload.StateExpired)
+	fourth := w.Reserve(n, time.Hour)
+	w.Result(fourth, workload.StateOK)
+	settled(w, n, append(all, fourth))
+}
+
+// TestTheExplorerHasABadDay is what links and explorers do to a node.
+func TestTheExplorerHasABadDay(t *testing.T) {
+	elsewhere := make(chan struct{})
+	for _, c := range []struct {
+		name string
+		mood http.HandlerFunc
+	}{
+		{"away", func(w http.ResponseWriter, _ *http.Request) {
+			if conn, _, err := w.(http.Hijacker).Hijack(); err == nil {
+				conn.Close()
+			}
+		}},
+		{"never answers", func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			<-r.Context().Done()
+		}},
+		{"slow", func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			for range 1000 {
+				if _, err := w.Write([]byte(" ")); err != nil {
+					return
+				}
+				w.(http.Flusher).Flush()
+				select {
+				case <-r.Context().Done():
+					return
+				case <-time.After(100 * time.Millisecond):
+				}
+			}
+		}},
+		{"garbage", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>captive portal</html>")) }},
+		{"empty objects", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) }},
+		{"redirects", func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/elsewhere" {
+				close(elsewhere)
+			}
+			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+		}},
+		{"broken", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusInternalServerError) }},
+		{"busy", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusTooManyRequests) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := nodetest.New(t, bins)
+			w.StartExplorer()
+			p := startProxy(t, w)
+			n := w.NewNode("n", "--explorer", p.URL)
+			n.Start()
+			n.WaitReady()
+			kept, short := w.Reserve(n, time.Hour), w.Reserve(n, 4*time.Second)
+			w.Result(kept, workload.StateOK)
+			w.Result(short, workload.StateOK)
+			n.Leave(kept, "here")
+			p.Mood(c.mood)
+			p.CloseClientConnections()
+			w.Until(30*time.Second, "the short one expires meanwhile", func() bool { return len(n.Subvolumes()) == 1 })
+			if _, ready := n.Ready(); !ready {
+				t.Error("an explorer in a bad mood makes the node unready")
+			}
+			if asked := p.Asked(); asked > 150 {
+				t.Errorf("the node asked %d times: it hammers", asked)
+			}
+			p.Mood(nil)
+			p.CloseClientConnections()
+			w.Result(short, workload.StateExpired)
+			w.Result(w.Reserve(n, time.Hour), workload.StateOK)
+			if got := n.Note(kept); got != "here" {
+				t.Errorf("the note is %q", got)
+			}
+		})
+	}
+	t.Cleanup(func() {
+		select {
+		case <-elsewhere:
+			t.Error("the node followed a redirect")
+		default:
+		}
+	})
+}
+
+func TestTheExplorerIsKilledAndStartedAgain(t *testing.T) {
+	w, n := whole(t)
+	first := w.Reserve(n, time.Hour)
+	w.Result(first, workload.StateOK)
+	w.KillExplorer()
+	w.StartExplorer()
+	second := w.Reserve(n, time.Hour)
+	w.Result(second, workload.StateOK)
+	w.Result(first, workload.StateOK)
+	settled(w, n, []*workload.Reservation{first, second})
+}
+
+func TestTheExplorerIsRestoredFromAnOldBackup(t *testing.T) {
+	w, n := whole(t)
+	before := w.Reserve(n, time.Hour)
+	w.Result(before, workload.StateOK)
+	explorerCommand(t, w, "db", "backup", "--db", w.Path("explorer.db"), w.Path("backup.db"))
+	after := w.Reserve(n, time.Hour)
+	w.Result(after, workload.StateOK)
+	n.Leave(after, "the explorer forgot me")
+	w.KillExplorer()
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		if err := os.Remove(w.Path("explorer.db" + suffix)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Rename(w.Path("backup.db"), w.Path("explorer.db")); err != nil {
+		t.Fatal(err)
+	}
+	explorerCommand(t, w, "db", "new-epoch", "--db", w.Path("explorer.db"), "--skip", "1000")
+	w.StartExplorer()
+	later := w.Reserve(n, time.Hour)
+	w.Result(later, workload.StateOK)
+	w.Result(before, workload.StateOK)
+	if got := n.Note(after); got != "the explorer forgot me" {
+		t.Errorf("the note is %q", got)
+	}
+	there := n.Subvolumes()
+	if len(there) != 3 || there[before.ID] == "" || there[later.ID] == "" {
+		t.Errorf("on the node: %v", there)
+	}
+}
+
+func explorerCommand(t *testing.T, w *nodetest.World, args ...string) {
+	t.Helper()
+	if out, err := exec.CommandContext(t.Context(), w.Explorer, args...).CombinedOutput(); err != nil {
+		t.Fatalf("explorer %v: %v: %s", args, err, out)
+	}
+}
+
+func TestStoppingTakesItsTimeAndNoMore(t *testing.T) {
+	w, n := whole(t)
+	r := w.Reserve(n, time.Hour)
+	w.Result(r, workload.StateOK)
+	began := time.Now()
+	if err := n.Wait(syscall.SIGTERM, 20*time.Second); err != nil {
+		t.Errorf("in order: %v", err)
+	}
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("an idle node took %s to stop", took)
+	}
+	if len(n.Subvolumes()) != 1 {
+		t.Error("stopping touched the volume")
+	}
+
+	n.Start()
+	n.WaitReady()
+	w.KillExplorer()
+	n.Croftd("evict", r.ID, "--yes")
+	began = time.Now()
+	if err := n.Wait(syscall.SIGTERM, 20*time.Second); err != nil {
+		t.Errorf("with a result in hand: %v", err)
+	}
+	if took := time.Since(began); took > 8*time.Second {
+		t.Errorf("a node that can't deliver took %s to stop, stop-timeout is 2s", took)
+	}
+	w.StartExplorer()
+	n.Start()
+	w.Result(r, workload.StateEvicted)
+}
+
+func TestASecondSignalEndsItAtOnce(t *testing.T) {
+	w, n := whole(t, "--stop-timeout", "50s")
+	r := w.Reserve(n, time.Hour)
+	w.Result(r, workload.StateOK)
+	w.KillExplorer()
+	n.Croftd("evict", r.ID, "--yes")
+	n.Signal(syscall.SIGTERM)
+	w.Until(10*time.Second, "it stops", func() bool { return strings.Contains(n.Output(), `"stopping"`) })
+	err := n.Wait(syscall.SIGINT, 5*time.Second)
+	if exitStatus(err) != 130 {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+func TestTheStoreIsLost(t *testing.T) {
+	w, n := whole(t)
+	r := w.Reserve(n, time.Hour)
+	w.Result(r, workload.StateOK)
+	n.Leave(r, "found again")
+	n.Stop()
+	if err := os.RemoveAll(n.StateDir() + "/store"); err != nil {
+		t.Fatal(err)
+	}
+	n.Start()
+	n.WaitReady()
+	w.Until(20*time.Second, "it says so", func() bool {
+		ready, _ := n.Ready()
+		return strings.Contains(fmt.Sprint(ready.Checks), "older reservations are refused until `croftd store accept-older`")
+	})
+	w.Result(w.Reserve(n, time.Hour), workload.StateOK)
+	if got := n.Note(r); got != "found again" {
+		t.Errorf("the note is %q", got)
+	}
+	n.Croftd("store", "accept-older")
+	w.Until(30*time.Second, "the old one is adopted", func() bool { return n.Status().Counters.Volume == 2 })
+	w.Result(r, workload.StateOK)
+	if got := n.Note(r); got != "found again" {
+		t.Errorf("after its adoption the note is %q", got)
+	}
+}
+
+func TestADamagedRecordCostsItselfOnly(t *testing.T) {
+	w, n := whole(t)
+	first, second := w.Reserve(n, time.Hour), w.Reserve(n, time.Hour)
+	w.Result(first, workload.StateOK)
+	w.Result(second, workload.StateOK)
+	n.Leave(first, "kept")
+	n.Kill()
+	found := findFile(t, n.StateDir()+"/store", first.ID)
+	if err := os.WriteFile(found, []byte(`{"torn`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n.Start()
+	n.WaitReady()
+	s := n.Status()
+	if len(s.Store.Quarantined) != 1 || !strings.Contains(s.Store.Quarantined[0], first.ID) {
+		t.Errorf("quarantined: %v", s.Store.Quarantined)
+	}
+	if got := n.Note(first); got != "kept" {
+		t.Errorf("the note is %q", got)
+	}
+	w.Result(w.Reserve(n, time.Hour), workload.StateOK)
+}
+
+// findFile is the file of that name below dir.
+func findFile(t *testing.T, dir, name string) string {
+	t.Helper()
+	out, err := exec.Command("find", dir, "-type", "f", "-name", name+"*").Output()
+	lines := strings.Fields(string(out))
+	if err != nil || len(lines) != 1 {
+		t.Fatalf("%s is %d times below %s: %v", name, len(lines), dir, err)
+	}
+	return lines[0]
+}

@@ -1,0 +1,157 @@
+package daemon
+
+import (
+	"errors"
+	"net"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/config"
+	"github.com/croft-edge/croft/pkg/explorer"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/sign"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner"
+)
+
+func TestContactRemembersTheLastGoodAnswer(t *testing.T) {
+	c := &contact{url: "http://e"}
+	if s := c.state(); s.LastContact != nil || s.LastError != "" || s.URL != "http://e" {
+		t.Fatalf("%+v", s)
+	}
+	c.tell(errors.New("refused"))
+	if s := c.state(); s.LastContact != nil || s.LastError != "refused" {
+		t.Fatalf("%+v", s)
+	}
+	c.tell(nil)
+	c.tell(errors.New("timeout"))
+	s := c.state()
+	if s.LastContact == nil || time.Since(*s.LastContact) > time.Minute || s.LastError != "timeout" {
+		t.Fatalf("%+v", s)
+	}
+}
+
+func TestNotify(t *testing.T) {
+	t.Setenv("NOTIFY_SOCKET", "")
+	if err := notify("READY=1"); err != nil {
+		t.Fatalf("without a service manager: %v", err)
+	}
+	socket := filepath.Join(t.TempDir(), "notify")
+	for _, name := range []string{socket, "@croft-test" + filepath.Base(filepath.Dir(socket)) + sign.ID(make([]byte, 32))} {
+		listen := name
+		if name[0] == '@' {
+			listen = "\x00" + name[1:]
+		}
+		conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: listen, Net: "unixgram"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("NOTIFY_SOCKET", name)
+		if err := notify("READY=1"); err != nil {
+			t.Fatal(err)
+		}
+		buf := make([]byte, 64)
+		n, err := conn.Read(buf)
+		conn.Close()
+		if err != nil || string(buf[:n]) != "READY=1" {
+			t.Fatalf("%q, %v", buf[:n], err)
+		}
+	}
+	t.Setenv("NOTIFY_SOCKET", filepath.Join(t.TempDir(), "nobody"))
+	if err := notify("READY=1"); err == nil {
+		t.Fatal("nobody listened, and that was fine")
+	}
+}
+
+func TestOffered(t *testing.T) {
+	host := node.HostInfo{Cores: 4, Memory: 8 * gib}
+	pools := []node.Pool{
+		{DiskType: workload.SSD, Total: 100 * gib}, {DiskType: workload.SSD, Total: 50 * gib}, {DiskType: workload.HDD, Total: 1000 * gib},
+	}
+	for _, c := range []struct {
+		name string
+		keep config.Amounts
+		want provisioner.Demand
+	}{
+		{"all", config.Amounts{}, provisioner.Demand{CPU: 4, Memory: 8 * gib, SSD: 150 * gib, HDD: 1000 * gib}},
+		{"less a reserve", config.Amounts{CPU: 1, Memory: gib, Disk: 10 * gib}, provisioner.Demand{CPU: 3, Memory: 7 * gib, SSD: 140 * gib, HDD: 990 * gib}},
+		{"never below nothing", config.Amounts{CPU: 9, Memory: 9 * gib, Disk: 1 << 60}, provisioner.Demand{}},
+	} {
+		if got := offered(host, pools, c.keep); got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestFactsRoundInTheUsersFavour(t *testing.T) {
+	key, err := sign.Generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := self{
+		nodeID: key.ID(), farm: 3, version: "v9", birth: "b",
+		host:  node.HostInfo{Uptime: 77, Addresses: []string{"192.0.2.9", "192.0.2.1"}},
+		total: provisioner.Demand{CPU: 4, Memory: 8*gib - 1, SSD: 10 * gib, HDD: 0},
+		used:  provisioner.Demand{SSD: 3*gib + 1},
+	}.facts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (explorer.Resources{CRU: 4, MRU: 7, SRU: 10}); f.Node.TotalResources != want {
+		t.Errorf("total %+v", f.Node.TotalResources)
+	}
+	if want := (explorer.Resources{SRU: 4}); *f.Heartbeat.UsedResources != want {
+		t.Errorf("used %+v", f.Heartbeat.UsedResources)
+	}
+	if want := (explorer.Resources{CRU: 4, MRU: 7, SRU: 6}); *f.Heartbeat.FreeResources != want {
+		t.Errorf("free %+v", f.Heartbeat.FreeResources)
+	}
+	if f.Heartbeat.Uptime != 77 || f.Node.Address != "192.0.2.1" || !reflect.DeepEqual(f.Node.Ifaces[0].Addrs, []string{"192.0.2.1", "192.0.2.9"}) {
+		t.Errorf("%+v", f)
+	}
+	if _, err := (self{nodeID: "me"}).facts(); err == nil {
+		t.Error("a node without an ID was described")
+	}
+}
+
+func TestDemand(t *testing.T) {
+	for _, c := range []struct {
+		r    workload.Reservation
+		want provisioner.Demand
+		kind node.Kind
+	}{
+		{workload.Reservation{Type: workload.TypeVolume, Data: []byte(`{"size":3,"type":"SSD"}`)}, provisioner.Demand{SSD: 3 * gib}, ""},
+		{workload.Reservation{Type: workload.TypeVolume, Data: []byte(`{"size":3,"type":"HDD"}`)}, provisioner.Demand{HDD: 3 * gib}, ""},
+		{workload.Reservation{Type: workload.TypeVolume, Data: []byte(`{"size":"3"}`)}, provisioner.Demand{}, node.Invalid},
+		{workload.Reservation{Type: workload.TypeDebug}, provisioner.Demand{}, ""},
+	} {
+		got, err := demand(&c.r)
+		if got != c.want || node.KindOf(err) != c.kind {
+			t.Errorf("%s %s: %+v, %v", c.r.Type, c.r.Data, got, err)
+		}
+	}
+}
+
+func TestWorkloadsAreListedByNumber(t *testing.T) {
+	if byID("2-1", "10-1") >= 0 || byID("2-2", "2-1") <= 0 || byID("2-1", "2-1") != 0 || byID("x", "y") >= 0 {
+		t.Fatal("IDs aren't ordered by their numbers")
+	}
+}
+
+func TestStorageConfig(t *testing.T) {
+	loop := storageConfig(config.Config{StateDir: "/s", RunDir: "/r", PoolSize: gib, PoolType: workload.HDD}, zerolog.Nop())
+	if err := loop.Validate(); err != nil || len(loop.Pools) != 1 || loop.Pools[0].Name != "hdd0" || loop.Mounts != "/r/pools" {
+		t.Errorf("%+v, %v", loop, err)
+	}
+	whole := storageConfig(config.Config{
+		StateDir: "/s", RunDir: "/r", PoolSize: gib, PoolType: workload.SSD,
+		Disks: []config.Disk{{Type: workload.SSD, Path: "/dev/a"}, {Path: "/dev/b"}}, WipeDisks: []string{"/dev/b"},
+	}, zerolog.Nop())
+	if err := whole.Validate(); err != nil || len(whole.Pools) != 2 || whole.Pools[1].Disk != "/dev/b" || len(whole.WipeDisks) != 1 {
+		t.Errorf("%+v, %v", whole, err)
+	}
+}
