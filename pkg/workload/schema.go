@@ -8,6 +8,7 @@ import (
 	stderrors "errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,6 +36,8 @@ func Schema(t Type) ([]byte, error) {
 
 func compileSchemas() (map[Type]*jsonschema.Schema, error) {
 	c := jsonschema.NewCompiler()
+	c.RegisterFormat(&jsonschema.Format{Name: "ip", Validate: validateIP})
+	c.AssertFormat()
 	out := map[Type]*jsonschema.Schema{}
 	for _, t := range Types() {
 		file, err := Schema(t)
@@ -54,6 +57,19 @@ func compileSchemas() (map[Type]*jsonschema.Schema, error) {
 		}
 	}
 	return out, nil
+}
+
+// validateIP is the schemas' format "ip": IPv4 or IPv6, without a zone.
+func validateIP(v any) error {
+	text, ok := v.(string)
+	if !ok {
+		return nil
+	}
+	a, err := netip.ParseAddr(text)
+	if err == nil && a.Zone() != "" {
+		err = errors.New("it has a zone")
+	}
+	return err
 }
 
 // validData returns the canonical form of the reservation's data if its type's
@@ -108,6 +124,9 @@ func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
 
 func explainLeaf(schema *jsonschema.Schema, value any, leaf *jsonschema.ValidationError) *FieldError {
 	path := "data"
+	if k, ok := leaf.ErrorKind.(*kind.PropertyNames); ok {
+		return explainName(path, schema, leaf.SchemaURL, k.Property)
+	}
 	for _, name := range leaf.InstanceLocation {
 		path, schema, value = descend(path, schema, value, name)
 	}
@@ -119,10 +138,24 @@ func explainLeaf(schema *jsonschema.Schema, value any, leaf *jsonschema.Validati
 	case *kind.Required:
 		name := slices.Min(k.Missing)
 		out.Field, out.Value, out.Allowed = join(path, name), string(missing), schema.Properties[name].Description
-	case *kind.PropertyNames:
-		out.Field, out.Value, out.Allowed = join(path, k.Property), strconv.Quote(shorten(k.Property)), schema.PropertyNames.Description
 	}
 	out.Field = shorten(out.Field)
+	return out
+}
+
+// explainName is explainLeaf for a name that isn't allowed. The library
+// doesn't say where in the data that is, only where in the schema.
+func explainName(path string, schema *jsonschema.Schema, url, name string) *FieldError {
+	_, pointer, _ := strings.Cut(url, "#")
+	for step := range strings.SplitSeq(pointer, "/") {
+		if below, ok := schema.Properties[step]; ok {
+			path, schema = join(path, step), below
+		}
+	}
+	out := &FieldError{Field: shorten(join(path, name)), Value: strconv.Quote(shorten(name)), Allowed: "a name that the schema allows"}
+	if schema.PropertyNames != nil {
+		out.Allowed = schema.PropertyNames.Description
+	}
 	return out
 }
 

@@ -1,7 +1,7 @@
 package workload
 
 import (
-	"net/netip"
+	"net"
 	"time"
 
 	"github.com/croft-edge/croft/pkg/sign"
@@ -86,14 +86,10 @@ func validateKey(field, id string) error {
 	return nil
 }
 
-// validateHost accepts an address that can be that of one host.
-func validateAddress(field, text string) (netip.Addr, error) {
-	a, err := netip.ParseAddr(text)
-	if err != nil || a.Zone() != "" {
-		return a, refuse(field, text, "an IPv4 or IPv6 address")
+// validateAddress accepts an address that can be that of one host.
+func validateAddress(field string, ip net.IP) error {
+	if !ip.IsGlobalUnicast() || ip.Equal(net.IPv4bcast) {
+		return refuse(field, ip.String(), "an address of one host, not of loopback, link or multicast")
 	}
-	if !a.IsGlobalUnicast() {
-		return a, refuse(field, text, "an address of one host, not of loopback, link or multicast")
-	}
-	return a, nil
+	return nil
 }

@@ -28,7 +28,7 @@ func validateContainer(c *Container) error {
 		taken[clean] = true
 	}
 	for i, ip := range c.Network.IPs {
-		if _, err := validateAddress(index("data.network.ips", i), ip.String()); err != nil {
+		if err := validateAddress(index("data.network.ips", i), ip); err != nil {
 			return err
 		}
 	}

@@ -7,11 +7,11 @@ import (
 )
 
 func validateKubernetes(k *Kubernetes) error {
-	if _, err := validateAddress("data.ip", k.IP.String()); err != nil {
+	if err := validateAddress("data.ip", k.IP); err != nil {
 		return err
 	}
 	for i, ip := range k.MasterIPs {
-		if _, err := validateAddress(index("data.master_ips", i), ip.String()); err != nil {
+		if err := validateAddress(index("data.master_ips", i), ip); err != nil {
 			return err
 		}
 	}
