@@ -17,6 +17,8 @@ import (
 type fakeNode struct {
 	key   sign.KeyPair
 	world *world
+	// farm is the one that it asks to join.
+	farm uint64
 
 	mu sync.Mutex
 	// failure is the error that it answers new reservations with; empty for ok.
@@ -37,7 +39,7 @@ func (n *fakeNode) register(ctx context.Context, ago time.Duration) error {
 	}
 	defer c.Close()
 	total := client.Resources{CRU: 4, MRU: 8, SRU: 100, HRU: 200}
-	if err := c.RegisterNode(ctx, client.Node{NodeID: n.key.ID(), OSVersion: "croft test", TotalResources: total}); err != nil {
+	if err := c.RegisterNode(ctx, client.Node{NodeID: n.key.ID(), FarmID: n.farm, OSVersion: "croft test", TotalResources: total}); err != nil {
 		return err
 	}
 	if err := c.SetCapacity(ctx, n.key.ID(), total); err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
 )
 
 func TestMain(m *testing.M) {
@@ -31,6 +32,7 @@ func TestScripts(t *testing.T) {
 		Setup:               setup,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "node": nodeCommand, "explorer": explorerCommand, "pushes": pushes, "mode": mode, "fill": fill, "keep": keep, "interrupt": interrupt,
+			"waitfor": waitFor, "locked": locked,
 		},
 	})
 }
@@ -72,7 +74,7 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// node on|off|ok|fail TEXT|evict ID WHY|seen AGO: what the node does from now
+// node on|off|ok|fail TEXT|evict ID WHY|joins FARM|seen AGO: what the node does from now
 // on. It is off at first; "seen AGO" registers it at that time, before "on".
 func nodeCommand(ts *testscript.TestScript, _ bool, args []string) {
 	n := worldOf(ts).node
@@ -88,6 +90,10 @@ func nodeCommand(ts *testscript.TestScript, _ bool, args []string) {
 		n.fail(args[1])
 	case "evict":
 		ts.Check(n.evict(context.Background(), args[1], args[2]))
+	case "joins":
+		farm, err := strconv.ParseUint(args[1], 10, 64)
+		ts.Check(err)
+		n.farm = farm
 	case "seen":
 		ago, err := time.ParseDuration(args[1])
 		ts.Check(err)
@@ -141,7 +147,38 @@ func keep(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(ts.ReadFile("stdout")), 0o600))
 }
 
-// interrupt NAME: the background command of that name gets an interrupt.
+// waitfor FILE: the file is there.
+func waitFor(ts *testscript.TestScript, _ bool, args []string) {
+	settle(ts, "there is no "+args[0], func() bool {
+		_, err := os.Stat(ts.MkAbs(args[0]))
+		return err == nil
+	})
+}
+
+// locked FILE: somebody has the lock on it.
+func locked(ts *testscript.TestScript, _ bool, args []string) {
+	settle(ts, "nobody has locked "+args[0], func() bool {
+		f, err := os.Open(ts.MkAbs(args[0]))
+		if err != nil {
+			return false
+		}
+		defer f.Close()
+		return errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
+	})
+}
+
+// settle waits until ok says so.
+func settle(ts *testscript.TestScript, what string, ok func() bool) {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(20 * time.Second); !ok(); <-tick.C {
+		if time.Now().After(deadline) {
+			ts.Fatalf("%s after 20 s", what)
+		}
+	}
+}
+
+// interrupt: the background commands get an interrupt.
 func interrupt(ts *testscript.TestScript, _ bool, args []string) {
 	for _, c := range ts.BackgroundCmds() {
 		ts.Check(c.Process.Signal(os.Interrupt))
