@@ -17,7 +17,7 @@ func dbCommand() *cli.Command {
 		Subcommands: []*cli.Command{
 			{
 				Name: "backup", Usage: "write a consistent copy to FILE, also while the explorer runs", ArgsUsage: "FILE",
-				Flags: []cli.Flag{dbFlag()},
+				Flags: []cli.Flag{requiredDB()},
 				Action: func(c *cli.Context) error {
 					if c.NArg() != 1 {
 						return errors.New("cannot back up: name one FILE that doesn't exist yet")
@@ -28,7 +28,7 @@ func dbCommand() *cli.Command {
 			{
 				Name:  "new-epoch",
 				Usage: "after restoring a backup: make every node start its poll again, and skip numbers that may have been given out since",
-				Flags: []cli.Flag{dbFlag(), &cli.Uint64Flag{Name: "skip", Value: 1000000, Usage: "how many reservation numbers to skip"}},
+				Flags: []cli.Flag{requiredDB(), &cli.Uint64Flag{Name: "skip", Value: 1000000, Usage: "how many reservation numbers to skip"}},
 				Action: func(c *cli.Context) error {
 					epoch, err := store.NewEpoch(c.Context, c.Path("db"), c.Uint64("skip"))
 					if err != nil {
@@ -40,4 +40,10 @@ func dbCommand() *cli.Command {
 			},
 		},
 	}
+}
+
+// requiredDB has no default: these commands must not touch another file than
+// the one that is meant.
+func requiredDB() cli.Flag {
+	return &cli.PathFlag{Name: "db", Required: true, Usage: "the database `FILE`"}
 }

@@ -23,7 +23,7 @@ func (s *Server) signedBy(r *http.Request, body []byte, role wire.Role) (store.W
 	}
 	now := s.now()
 	if d := w.Time.Sub(now); d > wire.WriteWindow || d < -wire.WriteWindow {
-		return store.Writer{}, &wrongTime{at: w.Time, now: now, why: "it must be within 10 minutes"}
+		return store.Writer{}, &wrongTime{at: w.Time, now: now, next: now, why: "it must be within 10 minutes"}
 	}
 	if err := s.limitKey(w.Key); err != nil {
 		return store.Writer{}, err
@@ -47,12 +47,19 @@ func (s *Server) byNode(r *http.Request, body []byte, nodeID string) (store.Writ
 	return w, nil
 }
 
-// replayed turns the store's refusal of an old time into the answer.
+// replayed turns the store's refusal of an old time into the answer. A key
+// whose clock was ahead, within the window, is told from when on it may sign.
 func (s *Server) replayed(w store.Writer, err error) error {
-	if errors.Is(err, store.ErrReplayed) {
-		return &wrongTime{at: w.At, now: s.now(), why: "this key signed one of that time or later before"}
+	var seen *store.ReplayedError
+	if !errors.As(err, &seen) {
+		return err
 	}
-	return err
+	now := s.now()
+	refusal := &wrongTime{at: w.At, now: now, next: now, why: "this key signed one of that time or later before"}
+	if next := seen.Last.Add(1); next.After(now) {
+		refusal.next = next
+	}
+	return refusal
 }
 
 // notInFuture refuses a document's time that is more than 10 minutes ahead, or

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -40,6 +41,7 @@ type harness struct {
 	store   *store.Store
 	waiters *Waiters
 	server  *httptest.Server
+	once    sync.Once
 	checker *openapitest.Transport
 	http    *http.Client
 	clock   *clock
@@ -95,12 +97,14 @@ func (h *harness) serve(metrics *Metrics, change ...func(*Config)) {
 }
 
 func (h *harness) stop() {
-	h.waiters.Close()
-	h.server.Close()
-	h.checker.Inner.(*http.Transport).CloseIdleConnections()
-	if err := h.store.Close(); err != nil {
-		h.t.Error(err)
-	}
+	h.once.Do(func() {
+		h.waiters.Close()
+		h.server.Close()
+		h.checker.Inner.(*http.Transport).CloseIdleConnections()
+		if err := h.store.Close(); err != nil {
+			h.t.Error(err)
+		}
+	})
 }
 
 // do sends a request as it stands and returns status, headers and body.
@@ -201,6 +205,27 @@ func (h *harness) push(user sign.KeyPair, nodeID string, change ...func(*workloa
 	}
 	r.ID = id
 	return r
+}
+
+// pushMany pushes n good reservations side by side: they share commits.
+func (h *harness) pushMany(user sign.KeyPair, nodeID string, n int) {
+	h.t.Helper()
+	todo := make(chan *workload.Reservation)
+	var pushing sync.WaitGroup
+	for range 16 {
+		pushing.Go(func() {
+			for r := range todo {
+				if _, err := h.anybody().Reserve(context.Background(), r); err != nil {
+					h.t.Error(err)
+				}
+			}
+		})
+	}
+	for range n {
+		todo <- h.volume(user, nodeID)
+	}
+	close(todo)
+	pushing.Wait()
 }
 
 // result is the node's signed answer.

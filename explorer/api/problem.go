@@ -56,10 +56,11 @@ func (e *tooMany) Error() string {
 }
 func (e *tooMany) Unwrap() error { return node.Busy }
 
-// wrongTime is the refusal of a signed write for its time.
+// wrongTime is the refusal of a signed write for its time. next is a time that
+// would have been accepted.
 type wrongTime struct {
-	at, now time.Time
-	why     string
+	at, now, next time.Time
+	why           string
 }
 
 func (e *wrongTime) Error() string {
@@ -109,8 +110,8 @@ func problemOf(err error) wire.Problem {
 	}
 	var late *wrongTime
 	if errors.As(err, &late) {
-		now := late.now.UTC()
-		p.Status, p.Time = http.StatusUnauthorized, &now
+		next := late.next.UTC()
+		p.Status, p.Time = http.StatusUnauthorized, &next
 	}
 	if kind == node.Internal {
 		p.Detail = "cannot answer: the explorer failed; its log says more"

@@ -18,8 +18,15 @@ type Writer struct {
 	At  time.Time
 }
 
-// ErrReplayed says that a key's signed write isn't newer than its last one.
-var ErrReplayed = errors.New("a signed write of this time or a later one was seen before")
+// ReplayedError says that a key's signed write isn't newer than its last one.
+type ReplayedError struct {
+	// Last is the time of the key's newest write.
+	Last time.Time
+}
+
+func (e *ReplayedError) Error() string {
+	return "a signed write of this time or a later one was seen before"
+}
 
 // claim refuses a signed write that isn't newer than the key's last.
 func (t *tx) claim(w Writer) error {
@@ -34,7 +41,11 @@ func (t *tx) claim(w Writer) error {
 	if n, err := res.RowsAffected(); err != nil || n == 1 {
 		return err
 	}
-	return errors.WithStack(ErrReplayed)
+	var last int64
+	if err := t.queryRow(`SELECT last FROM writers WHERE key = ?`, w.Key).Scan(&last); err != nil {
+		return err
+	}
+	return errors.WithStack(&ReplayedError{Last: time.Unix(0, last)})
 }
 
 // neverSigned refuses an unsigned write for a node that has signed one before.

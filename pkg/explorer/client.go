@@ -210,6 +210,10 @@ func (c *Client) request(ctx context.Context, k call) (*http.Request, error) {
 	return r, nil
 }
 
+// maxRetimes is how often a write is signed anew: once for the clock, once for
+// what the key wrote before.
+const maxRetimes = 2
+
 // sendSigned signs the request. When the explorer refuses its time, it is
 // signed once more with the explorer's: a node whose clock starts in 1970 must
 // be able to register. That is safe, since this time serves nothing but the
@@ -221,8 +225,11 @@ func (c *Client) sendSigned(ctx context.Context, k call) (answer, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a, err := c.signAndSend(ctx, k)
-	var refused *AnswerError
-	if errors.As(err, &refused) && refused.Problem.Time != nil {
+	for range maxRetimes {
+		var refused *AnswerError
+		if !errors.As(err, &refused) || refused.Problem.Time == nil {
+			break
+		}
 		c.offset = refused.Problem.Time.Sub(c.now())
 		c.last = 0
 		a, err = c.signAndSend(ctx, k)

@@ -166,7 +166,8 @@ type Problem struct {
 	Kind string `json:"kind"`
 	// Existing is the ID of what is there already, where that is why.
 	Existing string `json:"existing,omitempty"`
-	// Time is the explorer's clock, where the request's time was refused.
+	// Time is what the explorer would have accepted where a signed write's
+	// time was refused: its clock, or just after the key's last write.
 	Time *time.Time `json:"time,omitempty"`
 	// Error is the seed's form of Detail.
 	Error string `json:"Error"`

@@ -1,0 +1,183 @@
+package api
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	wire "github.com/croft-edge/croft/pkg/explorer"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// zeros is an endless body.
+type zeros struct{ read atomic.Int64 }
+
+func (z *zeros) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = ' '
+	}
+	z.read.Add(int64(len(b)))
+	return len(b), nil
+}
+
+// A body of 100 MB is refused without being read to its end.
+func TestAHugeBodyIsRefused(t *testing.T) {
+	h := start(t)
+	key, _ := h.node()
+	for name, length := range map[string]int64{"said": 100 << 20, "not said": -1} {
+		t.Run(name, func(t *testing.T) {
+			body := &zeros{}
+			r, err := http.NewRequest("POST", h.server.URL+"/reservations/"+key.ID(), io.NopCloser(io.LimitReader(body, 100<<20)))
+			must(t, err)
+			r.ContentLength = length
+			resp, err := h.http.Do(r)
+			// The explorer may close while the client still writes.
+			if err == nil {
+				if resp.StatusCode != http.StatusRequestEntityTooLarge {
+					t.Errorf("it answers %d, want 413", resp.StatusCode)
+				}
+				_ = resp.Body.Close()
+			} else if !strings.Contains(err.Error(), "reset") && !strings.Contains(err.Error(), "broken pipe") && !strings.Contains(err.Error(), "closed") {
+				t.Error(err)
+			}
+			if n := body.read.Load(); n > 20<<20 {
+				t.Errorf("%d bytes of it were taken", n)
+			}
+		})
+	}
+	if got := h.push(newKey(t), key.ID()); got.ID != "1-1" {
+		t.Errorf("after it the first push is %s", got.ID)
+	}
+	// The largest body that is allowed is looked at.
+	p := h.problem("POST", "/reservations/"+key.ID(), strings.Repeat(" ", MaxBody), 400)
+	if strings.Contains(p.Detail, "larger") {
+		t.Errorf("a body of 1 MiB is called too large: %s", p.Detail)
+	}
+	h.problem("POST", "/reservations/"+key.ID(), strings.Repeat(" ", MaxBody+1), 413)
+}
+
+func TestRateLimits(t *testing.T) {
+	h := start(t, func(c *Config) { c.Policy.KeyRate, c.Policy.KeyBurst = 0.01, 2 })
+	greedy, modest := newKey(t), newKey(t)
+	key := newKey(t)
+	nodeClient := h.client(wire.RoleNode, &key)
+	must(t, nodeClient.RegisterNode(t.Context(), wire.Node{NodeID: key.ID()}))
+	h.push(greedy, key.ID())
+	// A forged push in the victim's name doesn't count against it.
+	forged := h.volume(greedy, key.ID())
+	forged.Duration++
+	_, err := h.anybody().Reserve(t.Context(), forged)
+	wantKind(t, err, node.Invalid)
+	h.push(greedy, key.ID())
+	_, err = h.anybody().Reserve(t.Context(), h.volume(greedy, key.ID()))
+	wantKind(t, err, node.Busy)
+	var answer *wire.AnswerError
+	if !asAnswer(err, &answer) || answer.RetryAfter < time.Second {
+		t.Errorf("the refusal is %v, want it to say when to come back", err)
+	}
+	h.push(modest, key.ID())
+	_, _, metrics := h.do("GET", "/metrics", "")
+	if !strings.Contains(metrics, `croft_explorer_limited_total{by="key"} 1`) {
+		t.Error("the metrics don't count the refusal")
+	}
+}
+
+func asAnswer(err error, into **wire.AnswerError) bool {
+	e, ok := err.(*wire.AnswerError) //nolint:errorlint // the client returns it bare
+	*into = e
+	return ok
+}
+
+func TestAddressLimit(t *testing.T) {
+	h := start(t, func(c *Config) { c.Policy.AddressRate, c.Policy.AddressBurst = 0.01, 3 })
+	for i := range 5 {
+		status, header, _ := h.do("GET", "/info", "")
+		if want := map[bool]int{true: 200, false: 429}[i < 3]; status != want {
+			t.Errorf("request %d answers %d, want %d", i, status, want)
+		}
+		if status == 429 && header.Get("Retry-After") == "" {
+			t.Error("429 without Retry-After")
+		}
+	}
+}
+
+func TestLimitsForgetInBounds(t *testing.T) {
+	l := newLimits(1, 1)
+	now := time.Now()
+	if l.wait("me", now) != 0 || l.wait("me", now) == 0 {
+		t.Fatal("a burst of 1 allows exactly 1")
+	}
+	for i := range 3 * maxLimited {
+		l.wait(fmt.Sprint(i), now)
+	}
+	if n := len(l.now) + len(l.old); n > 2*maxLimited {
+		t.Errorf("it remembers %d, at most %d are allowed", n, 2*maxLimited)
+	}
+	if d := l.wait("last", now); d != 0 {
+		t.Errorf("a new key waits %s", d)
+	}
+}
+
+func TestPolicyIsChecked(t *testing.T) {
+	for name, change := range map[string]func(*Policy){
+		"duration 0":        func(p *Policy) { p.MaxDuration = 0 },
+		"duration too long": func(p *Policy) { p.MaxDuration = 1 << 62 },
+		"wait 0":            func(p *Policy) { p.MaxWait = 0 },
+		"no polls":          func(p *Policy) { p.MaxPolls = 0 },
+		"negative rate":     func(p *Policy) { p.KeyRate = -1 },
+		"no burst":          func(p *Policy) { p.AddressBurst = 0 },
+	} {
+		p := DefaultPolicy()
+		change(&p)
+		if p.Validate() == nil {
+			t.Errorf("%s is accepted", name)
+		}
+	}
+	must(t, DefaultPolicy().Validate())
+}
+
+// A panic ends in its request, as an error that says nothing of the inside.
+func TestAPanicIsAnAnswer(t *testing.T) {
+	h := start(t, func(c *Config) {
+		now := c.Now
+		calls := 0
+		c.Now = func() time.Time {
+			if calls++; calls == 1 {
+				panic("secret inside")
+			}
+			return now()
+		}
+	})
+	p := h.problem("GET", "/info", "", 500)
+	if strings.Contains(p.Detail, "secret") {
+		t.Errorf("the answer says %q", p.Detail)
+	}
+	if status, _, _ := h.do("GET", "/info", ""); status != 200 {
+		t.Errorf("after a panic it answers %d", status)
+	}
+}
+
+// Each route is in the OpenAPI document and each operation of it is a route.
+func TestRoutesAreDescribed(t *testing.T) {
+	h := start(t)
+	routes := map[string]bool{}
+	for _, r := range (&Server{}).routes() {
+		routes[r.pattern] = true
+	}
+	described := map[string]bool{}
+	for _, op := range h.checker.Operations() {
+		described[op] = true
+		if !routes[op] {
+			t.Errorf("%s is described and isn't a route", op)
+		}
+	}
+	for r := range routes {
+		if !described[r] {
+			t.Errorf("%s isn't described", r)
+		}
+	}
+}
