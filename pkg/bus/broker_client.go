@@ -1,7 +1,6 @@
 package bus
 
 import (
-	"bufio"
 	"context"
 	"net"
 	"runtime/debug"
@@ -72,7 +71,7 @@ func (c *brokerClient) serve() {
 }
 
 func (c *brokerClient) read(commands chan<- [][]byte) {
-	r := bufio.NewReaderSize(c.conn, maxWord)
+	r := newCommandReader(c.conn)
 	for {
 		words, err := readCommand(r)
 		if err != nil {

@@ -15,6 +15,9 @@ const (
 	maxWord = 512
 )
 
+// newCommandReader holds no more than a line; words are read into their own space.
+func newCommandReader(r io.Reader) *bufio.Reader { return bufio.NewReaderSize(r, maxWord) }
+
 // readCommand reads one command of redis' protocol: an array of bulk strings.
 // At most one word may be as large as a frame.
 func readCommand(r *bufio.Reader) ([][]byte, error) {
