@@ -265,7 +265,7 @@ func table(t *testing.T) []row {
 		if !strings.HasPrefix(line, "| `") {
 			continue
 		}
-		cells := strings.Split(strings.Trim(line, "| "), "|")
+		cells := strings.Split(strings.TrimSuffix(strings.TrimPrefix(line, "|"), "|"), "|")
 		if len(cells) != 4 {
 			t.Fatalf("this line has %d cells, want 4: %s", len(cells), line)
 		}
