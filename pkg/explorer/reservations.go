@@ -149,7 +149,17 @@ func (c *Client) PutResult(ctx context.Context, r *workload.Result) error {
 	if err != nil {
 		return node.WithKind(node.Invalid, err)
 	}
-	_, err = c.do(ctx, call{what: "send result of " + r.ID, method: http.MethodPut, path: reservationPath(r.ID, ""), body: body})
+	return c.acknowledged(ctx, call{what: "send result of " + r.ID, method: http.MethodPut, path: reservationPath(r.ID, ""), body: body})
+}
+
+// acknowledged sends what the explorer acknowledges with an empty 2xx answer,
+// as the seed's does. One with a body is somebody else's, such as a captive
+// portal's: taking its word would lose the result for good.
+func (c *Client) acknowledged(ctx context.Context, k call) error {
+	a, err := c.do(ctx, k)
+	if err == nil && len(a.body) > 0 {
+		return garbage(k.what, "it has a body, an acknowledgement has none")
+	}
 	return err
 }
 
@@ -163,8 +173,7 @@ func (c *Client) PutDeleted(ctx context.Context, id string, r *workload.Result) 
 			return node.WithKind(node.Invalid, err)
 		}
 	}
-	_, err := c.do(ctx, k)
-	return err
+	return c.acknowledged(ctx, k)
 }
 
 // Delete brings the user's signed wish to end the reservation. A deletion
