@@ -12,19 +12,22 @@ const completionFlag = "--generate-bash-completion"
 // arranged puts flags where the library looks for them, so that people may
 // write them anywhere: the global ones behind the program's name, the
 // command's behind the command, then the arguments.
-func arranged(app *cli.App, args []string) []string {
+func arranged(app *cli.App, args []string) ([]string, error) {
 	if len(args) == 0 || args[len(args)-1] == completionFlag {
-		return args
+		return args, nil
 	}
 	a := arranger{app: app, commands: app.Commands, out: args[:1:1]}
 	a.read(args[1:])
+	if a.open != "" {
+		return nil, usagef("flag needs an argument: %s", a.open)
+	}
 	out := append(a.out, a.global...)
 	out = append(out, a.path...)
 	out = append(out, a.local...)
 	if a.dashes {
 		out = append(out, "--")
 	}
-	return append(out, a.rest...)
+	return append(out, a.rest...), nil
 }
 
 type arranger struct {
@@ -32,6 +35,8 @@ type arranger struct {
 	commands []*cli.Command
 	command  *cli.Command
 	dashes   bool
+	// open is a flag at the end whose value is missing.
+	open string
 
 	out, global, path, local, rest []string
 }
@@ -68,7 +73,11 @@ func (a *arranger) flag(args []string) int {
 	}
 	*to = append(*to, args[0])
 	value, ok := found.(cli.DocGenerationFlag)
-	if joined || !ok || !value.TakesValue() || len(args) < 2 {
+	if joined || !ok || !value.TakesValue() {
+		return 0
+	}
+	if len(args) < 2 {
+		a.open = args[0]
 		return 0
 	}
 	*to = append(*to, args[1])

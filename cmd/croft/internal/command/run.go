@@ -14,7 +14,10 @@ import (
 // Run runs the command line and returns the process's exit code.
 func Run(ctx context.Context, env Env, args []string) int {
 	app := newApp(env)
-	err := app.RunContext(ctx, arranged(app, args))
+	args, err := arranged(app, args)
+	if err == nil {
+		err = app.RunContext(ctx, args)
+	}
 	var (
 		changes changesError
 		shown   *shownError

@@ -90,17 +90,26 @@ func plain(n *yaml.Node) {
 }
 
 func writeTable(w io.Writer, rows Rows) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	var out bytes.Buffer
+	t := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
 	for _, row := range append([][]string{rows.Head}, rows.Rows...) {
 		cells := make([]string, len(row))
 		for i, c := range row {
 			cells[i] = Line(c)
 		}
-		if _, err := io.WriteString(t, strings.TrimRight(strings.Join(cells, "\t"), "\t")+"\n"); err != nil {
+		if _, err := io.WriteString(t, strings.Join(cells, "\t")+"\n"); err != nil {
 			return errors.Wrap(err, "cannot write table")
 		}
 	}
-	return errors.Wrap(t.Flush(), "cannot write table")
+	if err := t.Flush(); err != nil {
+		return errors.Wrap(err, "cannot write table")
+	}
+	for line := range strings.Lines(out.String()) {
+		if _, err := io.WriteString(w, strings.TrimRight(line, " \n")+"\n"); err != nil {
+			return errors.Wrap(err, "cannot write table")
+		}
+	}
+	return nil
 }
 
 // Line makes text from elsewhere one line without control characters, so that
