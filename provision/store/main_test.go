@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/croft-edge/croft/pkg/atomicfile"
 	"github.com/croft-edge/croft/pkg/sign"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/store"
@@ -92,5 +94,22 @@ func damage(t testing.TB, root, name string) {
 	data[len(data)/2] ^= 4
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// stuckAt makes the next fsync wait, once it is armed.
+func stuckAt(mu *sync.Mutex, armed *bool, stuck, free chan struct{}) atomicfile.Hook {
+	return func(p atomicfile.Point) error {
+		mu.Lock()
+		now := *armed && p.Op == atomicfile.Sync && !p.After
+		if now {
+			*armed = false
+		}
+		mu.Unlock()
+		if now {
+			close(stuck)
+			<-free
+		}
+		return nil
 	}
 }

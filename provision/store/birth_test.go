@@ -1,0 +1,139 @@
+package store_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/croft-edge/croft/pkg/clock"
+	"github.com/croft-edge/croft/pkg/explorer"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/provision/store"
+)
+
+// A store is born once; its birth survives a restart.
+func TestBirth(t *testing.T) {
+	now := time.Date(2030, 1, 2, 3, 4, 5, 6, time.UTC)
+	for _, newNode := range []bool{true, false} {
+		root := t.TempDir()
+		c := store.Config{Root: root, NewNode: newNode, Clock: fixedClock{now}}
+		s := open(t, c)
+		born := s.Birth()
+		if len(born.ID) != 32 || !born.Time.Equal(now) {
+			t.Errorf("born as %+v, want at %s", born, now)
+		}
+		if s.AcceptsOlder() != newNode {
+			t.Errorf("new node %v: accepts older is %v", newNode, s.AcceptsOlder())
+		}
+		s.Close()
+		c.NewNode, c.Clock = !newNode, fixedClock{now.Add(time.Hour)}
+		s = open(t, c)
+		if s.Birth() != born || s.AcceptsOlder() != newNode {
+			t.Errorf("after a restart %+v, accepts older %v", s.Birth(), s.AcceptsOlder())
+		}
+		if err := s.AcceptOlder(); err != nil {
+			t.Fatal(err)
+		}
+		s.Close()
+		s = open(t, c)
+		if s.Birth() != born || !s.AcceptsOlder() {
+			t.Errorf("after accept-older: %+v, %v", s.Birth(), s.AcceptsOlder())
+		}
+	}
+	a, b := open(t, store.Config{Root: t.TempDir()}), open(t, store.Config{Root: t.TempDir()})
+	if a.Birth().ID == b.Birth().ID {
+		t.Error("two stores have one birth")
+	}
+}
+
+// A store that is born while the clock can't be trusted gets its date with the first trusted time.
+func TestBirthIsDatedLater(t *testing.T) {
+	root := t.TempDir()
+	s := open(t, store.Config{Root: root, Clock: &switchClock{now: time.Unix(0, 0)}})
+	if b := s.Birth(); b.ID == "" || !b.Time.IsZero() {
+		t.Errorf("born as %+v, want no date", b)
+	}
+	first, second := time.Now().UTC(), time.Now().Add(time.Hour).UTC()
+	for _, at := range []time.Time{first, second} {
+		if err := s.SetMark(clock.Mark{Time: at, BootID: "b"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Close()
+	s = open(t, store.Config{Root: root})
+	if b := s.Birth(); !b.Time.Equal(first) {
+		t.Errorf("born at %s, want %s", b.Time, first)
+	}
+	if m := s.Mark(); !m.Time.Equal(second) || m.BootID != "b" {
+		t.Errorf("mark %+v, want %s", m, second)
+	}
+}
+
+// A restored store has another birth, and asks for everything again.
+func TestRebirth(t *testing.T) {
+	root := t.TempDir()
+	s := open(t, store.Config{Root: root, NewNode: true})
+	if err := s.SetCursor(explorer.Cursor{Epoch: "e", Change: 5}); err != nil {
+		t.Fatal(err)
+	}
+	born := s.Birth()
+	if err := s.Rebirth(); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	s = open(t, store.Config{Root: root, NewNode: true})
+	if b := s.Birth(); b.ID == born.ID || !b.Time.After(born.Time) || s.AcceptsOlder() || s.Cursor() != (explorer.Cursor{}) {
+		t.Errorf("reborn as %+v, accepts older %v, cursor %v", b, s.AcceptsOlder(), s.Cursor())
+	}
+}
+
+// A copy of a store, which is what a restored backup is, knows that it is one.
+func TestACopyIsRebornByItself(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "store")
+	s := open(t, store.Config{Root: root, NewNode: true})
+	born := s.Birth().ID
+	s.Close()
+
+	copied := filepath.Join(filepath.Dir(root), "copy")
+	if err := os.CopyFS(copied, os.DirFS(root)); err != nil {
+		t.Fatal(err)
+	}
+	c := open(t, store.Config{Root: copied, NewNode: true})
+	if c.Birth().ID == born || c.AcceptsOlder() {
+		t.Errorf("the copy has birth %s, accepts older %v", c.Birth().ID, c.AcceptsOlder())
+	}
+	again := c.Birth()
+	c.Close()
+	if c = open(t, store.Config{Root: copied}); c.Birth() != again {
+		t.Error("the copy is reborn at each start")
+	}
+
+	moved := filepath.Join(filepath.Dir(root), "moved")
+	if err := os.Rename(root, moved); err != nil {
+		t.Fatal(err)
+	}
+	if m := open(t, store.Config{Root: moved}); m.Birth().ID != born || !m.AcceptsOlder() {
+		t.Error("a store that was only moved is reborn")
+	}
+}
+
+// Two processes don't share a store, and the second one is told who has it.
+func TestLock(t *testing.T) {
+	root := t.TempDir()
+	s := open(t, store.Config{Root: root})
+	before := listing(t, root)
+	_, err := store.Open(store.Config{Root: root})
+	wantKind(t, "opening twice", err, node.Busy)
+	t.Log(err)
+	if after := listing(t, root); len(after) != len(before) {
+		t.Errorf("the second one has changed the folder: %v, was %v", after, before)
+	}
+	if err := s.Begin(record(volume("1-1", time.Now(), time.Hour), store.Intent)); err != nil {
+		t.Errorf("the first one, after that: %v", err)
+	}
+	s.Close()
+	open(t, store.Config{Root: root})
+	_, err = store.Open(store.Config{})
+	wantKind(t, "no folder", err, node.Invalid)
+}
