@@ -81,11 +81,7 @@ func (s *Server) Run(ctx context.Context) error {
 	s.startStreams(ctx, &rest)
 	// The status is served on the side, so that it answers when all workers are busy.
 	rest.Go(func() { s.serve(ctx, []string{status}, s.answerStatus) })
-	free := make(chan int, s.options.Workers)
-	for worker := range s.options.Workers {
-		free <- worker
-	}
-	s.serveWith(ctx, queues, free, &calls)
+	s.serveWith(ctx, queues, &calls)
 	rest.Wait()
 	return s.finish(&calls)
 }
@@ -137,26 +133,41 @@ func (s *Server) finish(calls *sync.WaitGroup) error {
 
 // serveWith takes a request only when a worker is free for it: what waits,
 // waits on the bus, where it survives this process.
-func (s *Server) serveWith(ctx context.Context, queues []string, free chan int, calls *sync.WaitGroup) {
+func (s *Server) serveWith(ctx context.Context, queues []string, calls *sync.WaitGroup) {
 	p := s.bus.pull(queues...)
 	defer p.close()
+	work, free := s.startWorkers(calls)
+	defer close(work)
 	retry := newBackoff()
 	for {
-		var worker int
 		select {
 		case <-ctx.Done():
 			return
-		case worker = <-free:
+		case <-free:
 		}
 		frame, ok := s.next(ctx, p, retry)
 		if !ok {
 			return
 		}
+		work <- frame
+	}
+}
+
+// startWorkers starts goroutines that live until work is closed: their stacks
+// grow once. free has an element for each that waits.
+func (s *Server) startWorkers(calls *sync.WaitGroup) (work chan<- []byte, free <-chan struct{}) {
+	n := s.options.Workers
+	frames, waiting := make(chan []byte, n), make(chan struct{}, n)
+	for worker := range n {
+		waiting <- struct{}{}
 		calls.Go(func() {
-			defer func() { free <- worker }()
-			s.handle(worker, frame)
+			for frame := range frames {
+				s.handle(worker, frame)
+				waiting <- struct{}{}
+			}
 		})
 	}
+	return frames, waiting
 }
 
 // serve handles the requests of queues one after the other.
