@@ -9,9 +9,20 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// keep is what of a pool's size isn't promised to anybody: btrfs needs it for
-// its own structures, twice, before the last promised byte is written.
-func keep(total uint64) uint64 { return 128*mib + total/50 }
+// keep is what of a pool's size isn't promised to anybody, so that the last
+// promised byte can be written: what mkfs.btrfs sets aside for metadata, twice
+// (measured: a tenth up to 2 GiB, then 512 MiB, from 50 GiB on 2 GiB), one
+// hundredth for checksums and extents, and 64 MiB for the rest.
+func keep(total uint64) uint64 {
+	metadata := max(64*mib, total/10)
+	switch {
+	case total >= 50*gib:
+		metadata = 2 * gib
+	case total > 2*gib:
+		metadata = 512 * mib
+	}
+	return 64*mib + metadata + total/100
+}
 
 // offered is what of a pool's size can be promised.
 func offered(total uint64) uint64 { return subSizes(total, keep(total)) }

@@ -54,7 +54,7 @@ func (d directDisks) Inspect(_ context.Context, name string) (node.VDisk, error)
 func (d directDisks) List(context.Context) ([]node.VDisk, error) { return d.VDisks.List() }
 
 func TestStorageConforms(t *testing.T) {
-	for _, quota := range []QuotaKind{SimpleQuota, QgroupQuota} {
+	for _, quota := range quotaKinds(t) {
 		t.Run(string(quota), func(t *testing.T) {
 			conformance.StorageSuite(t, func(t *testing.T) conformance.StorageSubject {
 				before := goleak.IgnoreCurrent()

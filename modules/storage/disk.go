@@ -5,9 +5,11 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	stderrors "errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/pkg/errors"
 
@@ -99,18 +101,35 @@ func (o *opener) isLoop(name string) bool {
 	return slices.ContainsFunc(o.cfg.Pools, func(s PoolSpec) bool { return s.Disk == "" && s.Name == name })
 }
 
-// checkElsewhere refuses a disk that somebody else has mounted.
+// checkElsewhere refuses a disk that somebody else has mounted, by whatever
+// name of it.
 func checkElsewhere(device, path string) error {
+	disk, err := os.Stat(device)
+	if err != nil {
+		return errors.Wrap(err, "cannot find disk")
+	}
 	mounts, err := readMounts()
 	if err != nil {
 		return err
 	}
 	for _, m := range mounts {
-		if m.source == device && m.path != path {
+		source, err := os.Stat(m.source)
+		if err != nil || m.path == path {
+			continue
+		}
+		if os.SameFile(source, disk) || source.Mode()&os.ModeDevice != 0 && rdev(source) == rdev(disk) {
 			return node.Errorf(node.Refused, "cannot use disk %s: it is mounted on %s", device, m.path)
 		}
 	}
 	return nil
+}
+
+// rdev is the number of a device.
+func rdev(info os.FileInfo) uint64 {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return stat.Rdev
+	}
+	return 0
 }
 
 // format makes a pool on a disk and returns its name. Refused when anything is

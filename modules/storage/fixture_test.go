@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -50,6 +51,21 @@ func sweep(t *testing.T, dir string) {
 			loop.Detach(device)
 		}
 	}
+}
+
+// quotaKinds are those that the kernel has: simple quotas came with Linux 6.7.
+// The best one is first.
+func quotaKinds(t *testing.T) []QuotaKind {
+	t.Helper()
+	var name unix.Utsname
+	check(t, unix.Uname(&name))
+	var major, minor int
+	_, err := fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &major, &minor)
+	check(t, err)
+	if major > 6 || major == 6 && minor >= 7 {
+		return []QuotaKind{SimpleQuota, QgroupQuota}
+	}
+	return []QuotaKind{QgroupQuota}
 }
 
 func opened(t *testing.T, cfg Config) *Module {

@@ -14,7 +14,7 @@ import (
 )
 
 func TestReboot(t *testing.T) {
-	for _, quota := range []QuotaKind{SimpleQuota, QgroupQuota} {
+	for _, quota := range quotaKinds(t) {
 		t.Run(string(quota), func(t *testing.T) {
 			cfg := newConfig(t)
 			cfg.Quota = quota

@@ -41,7 +41,7 @@ func FormatSize(bytes uint64) string {
 // ParseSize reads a whole number with a unit of 1024: "512MiB", "20 GiB", "1TiB".
 // Without a unit it is bytes.
 func ParseSize(text string) (uint64, error) {
-	digits := strings.TrimRight(text, "KMGTiBytes ")
+	digits := text[:len(text)-len(strings.TrimLeft(text, "0123456789"))]
 	unit := strings.TrimSpace(text[len(digits):])
 	factor, ok := map[string]uint64{"": 1, "bytes": 1, "KiB": kib, "MiB": mib, "GiB": gib, "TiB": tib}[unit]
 	n, err := strconv.ParseUint(digits, 10, 64)

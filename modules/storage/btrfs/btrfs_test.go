@@ -1,6 +1,7 @@
 package btrfs
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,6 +46,20 @@ func check(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// kinds are those that the kernel has: simple quotas came with Linux 6.7.
+func kinds(t *testing.T) []Quota {
+	t.Helper()
+	var name unix.Utsname
+	check(t, unix.Uname(&name))
+	var major, minor int
+	_, err := fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &major, &minor)
+	check(t, err)
+	if major > 6 || major == 6 && minor >= 7 {
+		return []Quota{Simple, Qgroup}
+	}
+	return []Quota{Qgroup}
 }
 
 // asNobody runs f on a thread without any privilege.

@@ -66,7 +66,8 @@ func (f *FS) Space() (Space, error) {
 	}, nil
 }
 
-// Sync writes all that is pending to the devices.
+// Sync writes all that is pending to the devices, and wakes the kernel's
+// cleaner of destroyed subvolumes.
 func (f *FS) Sync() error {
-	return Wrap(unix.Syncfs(int(f.root.Fd())), "cannot sync %s", f.root.Name())
+	return Wrap(call(f.root, iocSync, new(uint64)), "cannot sync %s", f.root.Name())
 }

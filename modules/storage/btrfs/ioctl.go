@@ -16,6 +16,7 @@ const (
 	dirWrite = 1 << 30
 	dirRead  = 2 << 30
 
+	iocSync           = magic<<8 | 8
 	iocTreeSearch     = dirRead | dirWrite | 4096<<16 | magic<<8 | 17
 	iocInoLookup      = dirRead | dirWrite | 4096<<16 | magic<<8 | 18
 	iocSubvolCreateV2 = dirWrite | 4096<<16 | magic<<8 | 24

@@ -87,7 +87,7 @@ func TestNested(t *testing.T) {
 func TestThousand(t *testing.T) {
 	m := mounted(t, 512<<20)
 	f := opened(t, m)
-	check(t, f.EnableQuota(Simple))
+	check(t, f.EnableQuota(kinds(t)[0]))
 	ids := map[uint64]bool{}
 	for i := range 1000 {
 		name := strconv.Itoa(i)

@@ -1,0 +1,216 @@
+package storage
+
+import (
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/modules/storage/btrfs"
+)
+
+func fsOf(t *testing.T, m *Module) *btrfs.FS {
+	t.Helper()
+	f, err := m.pools[0].open()
+	check(t, err)
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// TestBestQuota wants simple quotas where the kernel has them.
+func TestBestQuota(t *testing.T) {
+	m := opened(t, newConfig(t))
+	if got, want := m.status().Quota, quotaKinds(t)[0]; got != string(want) {
+		t.Errorf("the quota is %q, want %q", got, want)
+	}
+}
+
+func TestPoolKeepsItsQuota(t *testing.T) {
+	cfg := newConfig(t)
+	cfg.Quota = QgroupQuota
+	m := opened(t, cfg)
+	create(t, m, "7-1", 32*mib)
+	kill(t, m)
+	cfg.Quota = SimpleQuota
+	m = opened(t, cfg)
+	if got := m.status().Quota; got != "qgroup" {
+		t.Errorf("the quota is now %q", got)
+	}
+	wantWhole(t, m)
+}
+
+// TestQuotaOff wants limits back after somebody turned quotas off, counting
+// what is there.
+func TestQuotaOff(t *testing.T) {
+	m := opened(t, newConfig(t))
+	f := create(t, m, "7-1", 64*mib)
+	if _, err := fill(filepath.Join(f.Path, "data"), 40*mib); err != nil {
+		t.Fatal(err)
+	}
+	_, err := command(t.Context(), "btrfs", "quota", "disable", m.pools[0].path)
+	check(t, err)
+	m = reopen(t, m)
+	if got := m.status().Quota; got != "qgroup" {
+		t.Errorf("the quota is now %q", got)
+	}
+	_, err = command(t.Context(), "btrfs", "quota", "rescan", "-W", m.pools[0].path)
+	check(t, err)
+	n, err := fill(filepath.Join(f.Path, "more"), 40*mib)
+	if !errors.Is(err, unix.EDQUOT) || n > 24*mib {
+		t.Errorf("%d more bytes could be written (%v)", n, err)
+	}
+}
+
+// TestLimitsAreSetRight wants a limit that somebody changed back at what the
+// label says.
+func TestLimitsAreSetRight(t *testing.T) {
+	for _, quota := range quotaKinds(t) {
+		t.Run(string(quota), func(t *testing.T) {
+			cfg := newConfig(t)
+			cfg.Quota = quota
+			m := opened(t, cfg)
+			f := create(t, m, "7-1", 16*mib)
+			id, err := btrfs.SubvolumeID(f.Path)
+			check(t, err)
+			check(t, fsOf(t, m).Limit(m.pools[0].group(id), math.MaxUint64))
+			m = reopen(t, m)
+			if n, err := fill(filepath.Join(f.Path, "data"), 32*mib); !errors.Is(err, unix.EDQUOT) {
+				t.Errorf("%d bytes could be written (%v)", n, err)
+			}
+		})
+	}
+}
+
+// TestGroupsGo wants quota groups of removed file systems to be gone in the end.
+func TestGroupsGo(t *testing.T) {
+	for _, quota := range quotaKinds(t) {
+		t.Run(string(quota), func(t *testing.T) {
+			cfg := newConfig(t)
+			cfg.Quota = quota
+			m := opened(t, cfg)
+			for i := range 10 {
+				name := "7-" + strconv.Itoa(i)
+				write(t, create(t, m, name, 16*mib).Path, "x")
+				check(t, m.Storage().ReleaseFilesystem(name))
+			}
+			wantClean(t, m)
+			m = reboot(t, m)
+			groups, err := fsOf(t, m).Groups()
+			check(t, err)
+			disks, err := btrfs.SubvolumeID(m.pools[0].folder(vdisks()))
+			check(t, err)
+			for id := range groups {
+				if id != 5 && id != disks {
+					t.Errorf("there is still group %d/%d", btrfs.GroupLevel(id), btrfs.GroupNumber(id))
+				}
+			}
+		})
+	}
+}
+
+// wantClean waits until the kernel has cleaned up after all that was destroyed.
+func wantClean(t *testing.T, m *Module) {
+	t.Helper()
+	f, err := m.pools[0].open()
+	check(t, err)
+	defer f.Close()
+	late := time.After(60 * time.Second)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		check(t, f.Sync())
+		alive, err := f.Subvolumes()
+		check(t, err)
+		// The one of the virtual disks stays.
+		if len(alive) == 1 {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("there are still subvolumes %v", alive)
+		}
+	}
+}
+
+// TestNestedByANobody wants the limit to hold for who nests subvolumes, and
+// the file system to go with all in it. Making them needs no privilege.
+func TestNestedByANobody(t *testing.T) {
+	m := opened(t, newConfig(t))
+	f := create(t, m, "7-1", 16*mib)
+	limited := m.status().Quota == string(SimpleQuota)
+	check(t, os.Chmod(f.Path, 0o777))
+	check(t, btrfs.CreateSubvolume(f.Path, "a"))
+	check(t, os.Chmod(filepath.Join(f.Path, "a"), 0o777))
+	var total uint64
+	var last error
+	for i := 0; i < 8 && last == nil; i++ {
+		inner := filepath.Join(f.Path, "a", strconv.Itoa(i))
+		if last = btrfs.CreateSubvolume(filepath.Dir(inner), filepath.Base(inner)); last != nil {
+			break
+		}
+		var n uint64
+		n, last = fill(filepath.Join(inner, "data"), 8*mib)
+		total += n
+	}
+	if limited != (errors.Is(last, unix.EDQUOT) && total <= 16*mib) {
+		t.Errorf("%d bytes could be written to a file system of %d (%v)", total, 16*mib, last)
+	}
+	check(t, m.Storage().ReleaseFilesystem("7-1"))
+	if left := folderNames(t, m.pools[0].folder(filesystems())); len(left) != 0 {
+		t.Errorf("left are %q", left)
+	}
+}
+
+// TestLabelsAreOurs wants whoever uses a file system not to be able to change
+// its label, owner of the folder or not.
+func TestLabelsAreOurs(t *testing.T) {
+	m := opened(t, newConfig(t))
+	f := create(t, m, "7-1", 16*mib)
+	dir, err := os.Open(f.Path)
+	check(t, err)
+	defer dir.Close()
+	check(t, dir.Chown(65534, 65534))
+	done := make(chan error)
+	go func() {
+		// Never unlocked: the thread ends with the goroutine.
+		runtime.LockOSThread()
+		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, 65534, 65534, 65534); errno != 0 {
+			done <- errno
+			return
+		}
+		done <- unix.Fsetxattr(int(dir.Fd()), filesystemLabel, []byte(`{"name":"7-1","size":1}`), 0)
+	}()
+	if err := <-done; !errors.Is(err, unix.EPERM) {
+		t.Errorf("setting the label gives %v", err)
+	}
+	if got := m.status().Pools[0].Reserved; got != 16*mib {
+		t.Errorf("reserved are %s", FormatSize(got))
+	}
+}
+
+func TestHundreds(t *testing.T) {
+	cfg := newConfig(t)
+	cfg.Pools = DefaultPools(2 * gib)
+	m := opened(t, cfg)
+	const made = 500
+	for i := range made {
+		create(t, m, "7-"+strconv.Itoa(i), minSize)
+	}
+	m = reopen(t, m)
+	if got := len(names(t, m)); got != made {
+		t.Errorf("after a restart there are %d, want %d", got, made)
+	}
+	for i := range made {
+		check(t, m.Storage().ReleaseFilesystem("7-"+strconv.Itoa(i)))
+	}
+	if got := m.status().Pools[0].Reserved; got != 0 {
+		t.Errorf("reserved are %s", FormatSize(got))
+	}
+}

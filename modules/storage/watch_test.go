@@ -1,0 +1,80 @@
+package storage
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// uses is a reading that a test sets.
+type uses struct {
+	mu  sync.Mutex
+	now []node.PoolUse
+}
+
+func (u *uses) set(now ...node.PoolUse) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.now = now
+}
+
+func (u *uses) read() []node.PoolUse {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.now
+}
+
+func TestWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var u uses
+		u.set(node.PoolUse{Name: "a", Used: 1}, node.PoolUse{Name: "b", Used: 1})
+		changed, out := newSignal(), make(chan node.PoolUse)
+		ctx, cancel := context.WithCancel(t.Context())
+		go watch{read: u.read, changed: changed, closed: make(chan struct{}), out: out}.run(ctx)
+		start := time.Now()
+		want := func(name string, used uint64, at time.Duration) {
+			t.Helper()
+			got := <-out
+			if passed := time.Since(start); got.Name != name || got.Used != used || passed != at {
+				t.Errorf("%+v came after %s, want %s with %d after %s", got, passed, name, used, at)
+			}
+		}
+		// At once, then silence for a minute.
+		want("a", 1, 0)
+		want("b", 1, 0)
+		want("a", 1, time.Minute)
+		want("b", 1, time.Minute)
+		// What others write is seen at the next look, our own changes at once.
+		synctest.Wait()
+		u.set(node.PoolUse{Name: "a", Used: 2}, node.PoolUse{Name: "b", Used: 1})
+		want("a", 2, time.Minute+lookEvery)
+		synctest.Wait()
+		u.set(node.PoolUse{Name: "a", Used: 2}, node.PoolUse{Name: "b", Used: 3})
+		changed.fire()
+		want("b", 3, time.Minute+lookEvery)
+		cancel()
+		if _, open := <-out; open {
+			t.Error("the stream is open after its context ended")
+		}
+	})
+}
+
+// TestWatchWithoutReader wants a stream that nobody reads to end all the same.
+func TestWatchWithoutReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var u uses
+		u.set(node.PoolUse{Name: "a"})
+		closed, out := make(chan struct{}), make(chan node.PoolUse)
+		go watch{read: u.read, changed: newSignal(), closed: closed, out: out}.run(t.Context())
+		synctest.Wait()
+		close(closed)
+		synctest.Wait()
+		if _, open := <-out; open {
+			t.Error("the stream is open after the module was closed")
+		}
+	})
+}
