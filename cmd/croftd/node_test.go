@@ -105,14 +105,28 @@ func TestTheExplorerKnowsTheNode(t *testing.T) {
 	w, n := whole(t, "--reserve-memory", "1GiB")
 	w.Until(10*time.Second, "it is registered and online", func() bool {
 		got, err := w.Client.Node(w.Context(), n.ID)
-		return err == nil && got.Online && got.TotalResources.CRU > 0 && got.TotalResources.SRU == 4 &&
+		return err == nil && got.Online && got.TotalResources.CRU > 0 && got.TotalResources.SRU == 7 &&
 			got.Birth == n.Status().Store.Birth && got.OSVersion != "" && len(got.Ifaces) == 1 && got.FreeResources != nil
 	})
 	w.Result(w.Reserve(n, time.Hour), workload.StateOK)
 	w.Until(10*time.Second, "the volume counts as used", func() bool {
 		got, err := w.Client.Node(w.Context(), n.ID)
-		return err == nil && got.UsedResources.SRU == 1 && got.FreeResources.SRU <= 3
+		return err == nil && got.UsedResources.SRU == 1 && got.FreeResources.SRU == 6
 	})
+}
+
+func TestWhatIsSaidToBeFreeCanBeHad(t *testing.T) {
+	w, n := whole(t, "--pool-size", "5GiB")
+	known, err := w.Client.Node(w.Context(), n.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range known.FreeResources.SRU {
+		w.Result(w.Reserve(n, time.Hour), workload.StateOK)
+	}
+	if got := w.Result(w.Reserve(n, time.Hour), workload.StateError).Error; !strings.Contains(got, "needs 1 GiB") || !strings.Contains(got, "free") {
+		t.Errorf("one more than is free: %q", got)
+	}
 }
 
 func TestAVolumeExpires(t *testing.T) {
@@ -155,9 +169,7 @@ func TestNothingIsMadeForTheInvalid(t *testing.T) {
 	t.Parallel()
 	w.StartExplorer()
 	liar := startProxy(t, w)
-	n := w.NewNode("n", "--explorer", liar.URL)
-	n.Start()
-	n.WaitReady()
+	n := w.StartNode("n", "--explorer", liar.URL)
 	genuine := w.Reserve(n, time.Hour)
 	w.Result(genuine, workload.StateOK)
 

@@ -57,10 +57,7 @@ func startProxy(t *testing.T, w *nodetest.World) *proxy {
 		}
 		reverse.ServeHTTP(rw, r)
 	}))
-	t.Cleanup(func() {
-		p.CloseClientConnections()
-		p.Close()
-	})
+	w.AfterKill(p.Close)
 	return p
 }
 

@@ -40,12 +40,16 @@ func (w *World) NewNode(name string, args ...string) *Node {
 	return n
 }
 
-// StartNode makes a node in one process, starts it, and waits until it is ready.
+// StartNode makes a node in one process, starts it, and waits until it is ready
+// and known to the explorer.
 func (w *World) StartNode(name string, args ...string) *Node {
 	w.Helper()
 	n := w.NewNode(name, args...)
 	n.Start()
 	n.WaitReady()
+	if w.URL != "" {
+		n.WaitRegistered()
+	}
 	return n
 }
 
@@ -66,7 +70,7 @@ func (n *Node) healthFile() string { return n.w.Path(n.name, "health") }
 // Flags are the flags of every command for this node.
 func (n *Node) Flags() []string {
 	flags := []string{
-		"--state-dir", n.StateDir(), "--run-dir", n.RunDir(), "--pool-size", "4GiB", "--log-level", "debug",
+		"--state-dir", n.StateDir(), "--run-dir", n.RunDir(), "--pool-size", "8GiB", "--log-level", "debug",
 		"--health-listen", "127.0.0.1:0", "--health-file", n.healthFile(), "--heartbeat", "1s", "--poll-wait", "5s", "--stop-timeout", "2s",
 	}
 	if n.w.URL != "" {
@@ -145,6 +149,15 @@ func (n *Node) WaitReady() {
 		}
 		_, ready := n.Ready()
 		return ready
+	})
+}
+
+// WaitRegistered waits until the explorer knows the node.
+func (n *Node) WaitRegistered() {
+	n.w.Helper()
+	n.w.Until(30*time.Second, "the explorer knows "+n.name, func() bool {
+		_, err := n.w.Client.Node(n.w.Context(), n.ID)
+		return err == nil
 	})
 }
 

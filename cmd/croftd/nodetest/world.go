@@ -47,6 +47,7 @@ type World struct {
 
 	mu        sync.Mutex
 	processes []*Process
+	after     []func()
 	explorer  *Process
 }
 
@@ -82,6 +83,9 @@ func (w *World) close() {
 	for _, p := range w.processes {
 		p.Kill()
 	}
+	for _, f := range w.after {
+		f()
+	}
 	if w.Failed() {
 		w.showLogs()
 	}
@@ -92,6 +96,13 @@ func (w *World) close() {
 	if err := os.RemoveAll(w.Dir); err != nil {
 		w.Error(err)
 	}
+}
+
+// AfterKill calls f at the end of the test, when all processes have ended.
+func (w *World) AfterKill(f func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.after = append(w.after, f)
 }
 
 // showLogs prints the end of each process's log.

@@ -77,8 +77,8 @@ func TestOffered(t *testing.T) {
 		keep config.Amounts
 		want provisioner.Demand
 	}{
-		{"all", config.Amounts{}, provisioner.Demand{CPU: 4, Memory: 8 * gib, SSD: 150 * gib, HDD: 1000 * gib}},
-		{"less a reserve", config.Amounts{CPU: 1, Memory: gib, Disk: 10 * gib}, provisioner.Demand{CPU: 3, Memory: 7 * gib, SSD: 140 * gib, HDD: 990 * gib}},
+		{"all", config.Amounts{}, provisioner.Demand{CPU: 4, Memory: 8 * gib, SSD: 147*gib - 256<<20, HDD: 980*gib - 128<<20}},
+		{"less a reserve", config.Amounts{CPU: 1, Memory: gib, Disk: 10 * gib}, provisioner.Demand{CPU: 3, Memory: 7 * gib, SSD: 137*gib - 256<<20, HDD: 970*gib - 128<<20}},
 		{"never below nothing", config.Amounts{CPU: 9, Memory: 9 * gib, Disk: 1 << 60}, provisioner.Demand{}},
 	} {
 		if got := offered(host, pools, c.keep); got != c.want {
