@@ -1,6 +1,7 @@
 package provision_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"regexp"
@@ -145,8 +146,9 @@ func (c *crashWorld) check(kept, refused, retried, deleted, expiring string) {
 	if strays := c.alive.engine.Strays(); len(strays) != 0 {
 		c.t.Errorf("strays: %+v", strays)
 	}
-	counters := c.alive.engine.Counters(c.t.Context())
-	if got := <-counters; got != (workload.ProvisionCounters{Volume: 1}) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if got := <-c.alive.engine.Counters(ctx); got != (workload.ProvisionCounters{Volume: 1}) {
 		c.t.Errorf("counters are %+v, want one volume", got)
 	}
 }

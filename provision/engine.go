@@ -2,9 +2,10 @@ package provision
 
 import (
 	"context"
-	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/pkg/node"
@@ -42,8 +43,8 @@ type NodeEngine struct {
 	// stuck holds the IDs whose last step never came back.
 	stuck map[string]<-chan error
 
-	mu    sync.Mutex
-	ready bool
+	running atomic.Bool
+	ready   atomic.Bool
 }
 
 // NewEngine makes an engine of its parts.
@@ -51,6 +52,11 @@ func NewEngine(c Config) (*NodeEngine, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
+	return assemble(c), nil
+}
+
+// assemble makes an engine; what of c is missing must be set before Run.
+func assemble(c Config) *NodeEngine {
 	e := &NodeEngine{
 		records:      c.Records,
 		sources:      c.Sources,
@@ -69,13 +75,18 @@ func NewEngine(c Config) (*NodeEngine, error) {
 	}
 	e.expiry = source.NewExpiry(c.Clock.Now, e.limits.Look)
 	e.retries = source.NewRetry()
-	return e, nil
+	return e
 }
 
 // Run restores what the node should have, then handles what the sources yield
 // until ctx is done or all sources have ended. It finishes what it has in hand,
-// lets feedback try until its deadline, and returns nil.
+// lets feedback try until its deadline, and returns nil. An error says that it
+// runs already: there is one thread.
 func (e *NodeEngine) Run(ctx context.Context) error {
+	if !e.running.CompareAndSwap(false, true) {
+		return errors.New("cannot run the engine: it runs already")
+	}
+	defer e.running.Store(false)
 	stop, cancel := context.WithCancel(ctx)
 	defer cancel()
 	work, done := e.workContext(ctx)

@@ -173,6 +173,13 @@ func (e *fakeExplorer) PutResult(_ context.Context, r *workload.Result) error {
 	return nil
 }
 
+// asked is how often it was polled.
+func (e *fakeExplorer) asked() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.polls
+}
+
 // result is the newest that it has.
 func (e *fakeExplorer) result(id string) *workload.Result {
 	e.mu.Lock()

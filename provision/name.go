@@ -37,15 +37,15 @@ func (e *NodeEngine) supersedes(r *workload.Reservation, have []store.Record) er
 	if !named {
 		return nil
 	}
-	if newest, ok := e.records.Newest(key); ok && newest.After(r.Created) {
-		return node.Errorf(node.Refused, "cannot provision %s: created is %s, must be after %s, when the newest of that name was",
-			r.ID, r.Created.UTC().Format(time.RFC3339Nano), newest.UTC().Format(time.RFC3339Nano))
-	}
 	for _, rec := range namesakes(r, have) {
 		if !r.Created.After(rec.Reservation.Created) {
 			return node.Errorf(node.Refused, "cannot provision %s: created is %s, must be after %s of %s, which has the same name",
 				r.ID, r.Created.UTC().Format(time.RFC3339Nano), rec.Reservation.Created.UTC().Format(time.RFC3339Nano), rec.ID())
 		}
+	}
+	if newest, ok := e.records.Newest(key); ok && newest.After(r.Created) {
+		return node.Errorf(node.Refused, "cannot provision %s: created is %s, must be after %s, when the newest of that name was",
+			r.ID, r.Created.UTC().Format(time.RFC3339Nano), newest.UTC().Format(time.RFC3339Nano))
 	}
 	return nil
 }

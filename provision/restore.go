@@ -35,9 +35,7 @@ func (e *NodeEngine) restore(work, stop context.Context) {
 	}
 	made := e.compare(work, stop, recs)
 	e.resyncLost()
-	e.mu.Lock()
-	e.ready = true
-	e.mu.Unlock()
+	e.ready.Store(true)
 	e.log.Info().Int("records", len(recs)).Int("differences", made).Dur("took", time.Since(start)).Msg("restored")
 }
 

@@ -58,11 +58,7 @@ func (e *NodeEngine) Status() ([]WorkloadStatus, error) {
 
 // Ready reports whether the node has restored what it had: from then on it
 // takes in what sources yield.
-func (e *NodeEngine) Ready() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.ready
-}
+func (e *NodeEngine) Ready() bool { return e.ready.Load() }
 
 // pending says what rec waits for.
 func (e *NodeEngine) pending(rec store.Record) string {

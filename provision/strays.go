@@ -34,15 +34,22 @@ func newStrays(book StrayBook) *strays { return &strays{book: book} }
 // Strays returns what is on the node that no record wants, by type and ID.
 func (e *NodeEngine) Strays() []Stray {
 	e.strays.mu.Lock()
-	defer e.strays.mu.Unlock()
-	return slices.Clone(e.strays.known)
+	known := slices.Clone(e.strays.known)
+	e.strays.mu.Unlock()
+	return slices.DeleteFunc(known, func(s Stray) bool {
+		rec, err := e.records.Record(s.ID)
+		return err == nil && wants(rec) // it was adopted since
+	})
 }
+
+// wants reports whether rec is of a workload that is or may be on the node.
+func wants(rec store.Record) bool { return !rec.Tombstone() }
 
 // quarantine notes the strays, and removes those whose grace is over.
 func (e *NodeEngine) quarantine(ctx context.Context, there present, recs []store.Record) {
 	wanted := make(map[string]bool, len(recs))
 	for _, rec := range recs {
-		wanted[rec.ID()] = rec.Phase != store.Failed && rec.Phase != store.Ended
+		wanted[rec.ID()] = wants(rec)
 	}
 	old, err := e.strays.load()
 	if err != nil {

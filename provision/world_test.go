@@ -3,10 +3,13 @@ package provision_test
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -41,8 +44,11 @@ type world struct {
 	records  *store.FSStore
 	// provisioners beside the volume's.
 	provisioners map[workload.Type]provisioner.Provisioner
+	admission    provision.Admission
 	limits       provision.Limits
-	log          zerolog.Logger
+	// last is the process that runs.
+	last *incarnation
+	log  zerolog.Logger
 }
 
 func newWorld(t *testing.T) *world {
@@ -116,10 +122,9 @@ type incarnation struct {
 	steps  *stepper
 }
 
-// start runs the node until stop, or until its stepper stops it.
-func (w *world) start(steps *stepper) *incarnation {
+// config is a node's wiring, each effect of it between two points of steps.
+func (w *world) config(steps *stepper) provision.Config {
 	w.t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
 	records := &steppedRecords{FSStore: w.records, steps: steps}
 	poll, err := source.NewChanges(source.ChangesConfig{
 		NodeID:  w.key.ID(),
@@ -133,20 +138,28 @@ func (w *world) start(steps *stepper) *incarnation {
 	}
 	provisioners := map[workload.Type]provisioner.Provisioner{workload.TypeVolume: volume.New(&steppedStorage{w.storage, steps})}
 	maps.Copy(provisioners, w.provisioners)
-	engine, err := provision.NewEngine(provision.Config{
+	return provision.Config{
 		Records:      records,
 		Sources:      []source.Source{poll},
 		Provisioners: provisioners,
 		Policy:       w.judge(),
+		Admission:    w.admission,
 		Feedback:     w.feedback(records, steps),
 		Clock:        w.clock,
 		Strays:       w.strays,
 		Limits:       w.limits,
 		Log:          w.log,
-	})
+	}
+}
+
+// start runs the node until stop, or until its stepper stops it.
+func (w *world) start(steps *stepper) *incarnation {
+	w.t.Helper()
+	engine, err := provision.NewEngine(w.config(steps))
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	ctx, cancel := context.WithCancel(context.Background())
 	i := &incarnation{engine: engine, cancel: cancel, done: make(chan error, 1), steps: steps}
 	go func() { i.done <- engine.Run(ctx) }()
 	go func() {
@@ -156,6 +169,7 @@ func (w *world) start(steps *stepper) *incarnation {
 		case <-ctx.Done():
 		}
 	}()
+	w.last = i
 	return i
 }
 
@@ -213,6 +227,13 @@ func (w *world) reserve(t workload.Type, data string, edit func(r *workload.Rese
 func (w *world) volume(edit func(r *workload.Reservation)) string {
 	w.t.Helper()
 	return w.explorer.push(w.reserve(workload.TypeVolume, `{"size":1,"type":"SSD"}`, edit))
+}
+
+// networkData is a network of that name on this node.
+func (w *world) networkData(name string) string {
+	return fmt.Sprintf(`{"name":%q,"net_id":"","ip_range":"10.1.0.0/16","net_resources":[{"node_id":%q,"subnet":"10.1.1.0/24",
+		"wg_private_key":%q,"wg_public_key":%q,"wg_listen_port":7777,"peers":[]}]}`,
+		name, w.key.ID(), strings.Repeat("ab", 120), base64.StdEncoding.EncodeToString(make([]byte, 32)))
 }
 
 // remove pushes its user's signed deletion.
@@ -327,6 +348,13 @@ func (s *storage) next(call string) error {
 		hook(call)
 	}
 	return nil
+}
+
+// hooked sets what is called before each call that isn't failed.
+func (s *storage) hooked(hook func(call string)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hook = hook
 }
 
 func (s *storage) failing(call string, errs ...error) {

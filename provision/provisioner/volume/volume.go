@@ -66,9 +66,9 @@ func (p *Provisioner) List(ctx context.Context) ([]string, error) {
 
 // plan reads the reservation's data into what to ask of storage, in bytes.
 func plan(r *workload.Reservation) (node.FilesystemSpec, error) {
-	var v workload.Volume
-	if err := json.Unmarshal(r.Data, &v); err != nil {
-		return node.FilesystemSpec{}, node.Errorf(node.Invalid, "cannot read data of volume %s: %w", r.ID, err)
+	v, err := workload.DataOf[workload.Volume](r)
+	if err != nil {
+		return node.FilesystemSpec{}, node.WithKind(node.Invalid, errors.Wrapf(err, "cannot provision volume %s", r.ID))
 	}
 	if v.Size < 1 || v.Size > math.MaxInt64/gib {
 		return node.FilesystemSpec{}, node.Errorf(node.Invalid,

@@ -1,0 +1,155 @@
+package provision_test
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/croft-edge/croft/pkg/atomicfile"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision"
+	"github.com/croft-edge/croft/provision/store"
+)
+
+// fullDisk makes a store's writes fail while it is full.
+type fullDisk struct {
+	mu   sync.Mutex
+	full bool
+	// left is how many steps succeed before they fail.
+	left int
+}
+
+func (d *fullDisk) set(full bool, left int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.full, d.left = full, left
+}
+
+func (d *fullDisk) hook(p atomicfile.Point) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.full {
+		return nil
+	}
+	if d.left > 0 {
+		d.left--
+		return nil
+	}
+	return node.Errorf(node.NoSpace, "cannot write: no space left on device")
+}
+
+// A disk that is full in the middle of anything costs time, nothing else:
+// each number of steps that still succeed is tried.
+func TestAFullDiskInTheMiddleOfAnything(t *testing.T) {
+	for left := range 24 {
+		disk := &fullDisk{}
+		inWorld(t, func(w *world) {
+			if err := w.records.Close(); err != nil {
+				w.t.Fatal(err)
+			}
+			var err error
+			w.records, err = store.Open(store.Config{Root: w.dir, NewNode: true, Hook: disk.hook})
+			if err != nil {
+				w.t.Fatal(err)
+			}
+		}, func(t *testing.T, w *world, _ *incarnation) {
+			kept, deleted := w.volume(nil), w.volume(nil)
+			w.answered(kept, workload.StateOK)
+			w.answered(deleted, workload.StateOK)
+			disk.set(true, left)
+			late := w.volume(nil)
+			w.remove(deleted)
+			time.Sleep(10 * time.Minute)
+			if got := w.explorer.result(late); got != nil && w.phase(late) != store.Deployed {
+				t.Fatalf("told %s, while the record says %s", got.State, w.phase(late))
+			}
+			disk.set(false, 0)
+			w.answered(late, workload.StateOK)
+			w.answered(deleted, workload.StateDeleted)
+			if names := w.storage.names(); !slices.Equal(names, []string{kept, late}) || w.storage.creations(late) != 1 || w.phase(kept) != store.Deployed {
+				t.Fatalf("after %d steps: on the node is %v, made %d times", left, names, w.storage.creations(late))
+			}
+		})
+	}
+}
+
+func TestAStoreThatLostItsPast(t *testing.T) {
+	inWorld(t, nil, func(t *testing.T, w *world, n *incarnation) {
+		id := w.volume(yearLong)
+		w.answered(id, workload.StateOK)
+		time.Sleep(time.Hour)
+		n.stop(t)
+		if err := w.records.Close(); err != nil {
+			t.Fatal(err)
+		}
+		w.dir = filepath.Join(w.dir, "new")
+		lost, err := store.Open(store.Config{Root: w.dir, Clock: w.clock})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.records = lost
+		if err := w.cursor.SetCursor(lost.Cursor()); err != nil {
+			t.Fatal(err)
+		}
+		*n = *w.start(newStepper(""))
+		r := w.answered(id, workload.StateError)
+		if !strings.Contains(r.Error, "store") {
+			t.Fatalf("the user is told %q", r.Error)
+		}
+		if got := n.engine.Strays(); len(got) != 1 || got[0].ID != id {
+			t.Fatalf("strays are %+v", got)
+		}
+		fresh := w.volume(nil)
+		w.answered(fresh, workload.StateOK)
+
+		// The operator says that nothing was ended in the life that was lost.
+		if err := lost.AcceptOlder(); err != nil {
+			t.Fatal(err)
+		}
+		w.explorer.change(id, func(*workload.Reservation) {})
+		w.answered(id, workload.StateOK)
+		if w.storage.creations(id) != 1 || len(n.engine.Strays()) != 0 {
+			t.Fatalf("made %d times, strays %v", w.storage.creations(id), n.engine.Strays())
+		}
+	})
+}
+
+func TestARefusalStaysOneWhenItIsBroughtAgain(t *testing.T) {
+	inWorld(t, nil, func(t *testing.T, w *world, _ *incarnation) {
+		w.storage.failing("create 1-1", node.Errorf(node.NoSpace, "cannot create: no room"))
+		id := w.volume(nil)
+		first := w.answered(id, workload.StateError)
+		w.explorer.restoreBackup("another", func(string) bool { return true })
+		if again := w.answered(id, workload.StateError); again.Sequence != first.Sequence || w.storage.creations(id) != 0 {
+			t.Fatalf("answered %+v, then %+v", first, again)
+		}
+	})
+}
+
+func TestStrayFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "strays")
+	book := provision.NewStrayFile(path)
+	if got, err := book.Load(); err != nil || len(got) != 0 {
+		t.Fatalf("without a file: %v, %v", got, err)
+	}
+	want := []provision.Stray{{Type: workload.TypeVolume, ID: "1-1", Since: time.Unix(1, 5).UTC()}, {Type: workload.TypeZDB, ID: "2-1"}}
+	if err := book.Save(want); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := provision.NewStrayFile(path).Load(); err != nil || !slices.Equal(got, want) {
+		t.Fatalf("after a restart: %v, %v", got, err)
+	}
+	if err := atomicfile.WriteFile(path, []byte("[torn"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := book.Load(); err == nil {
+		t.Fatal("a torn file is read without an error")
+	}
+	if err := provision.NewStrayFile(filepath.Join(path, "x")).Save(want); err == nil {
+		t.Fatal("what can't be written is no error")
+	}
+}

@@ -1,0 +1,139 @@
+package provision
+
+import (
+	"context"
+	"time"
+
+	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
+	"github.com/threefoldtech/zbus"
+
+	"github.com/croft-edge/croft/pkg"
+	"github.com/croft-edge/croft/pkg/clock"
+	"github.com/croft-edge/croft/pkg/node/stubs"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/feedback"
+	"github.com/croft-edge/croft/provision/provisioner"
+	"github.com/croft-edge/croft/provision/provisioner/volume"
+	"github.com/croft-edge/croft/provision/source"
+	"github.com/croft-edge/croft/provision/store"
+	"github.com/croft-edge/croft/provision/verify"
+)
+
+// Engine handles one reservation at a time, for as long as its source yields some.
+type Engine interface {
+	// Run starts the engine. It returns nil when ctx is done or the source has
+	// ended, after what was in hand, and after trying to deliver what is owed.
+	Run(ctx context.Context) error
+	// Counters streams the number of provisioned workloads by type: the first
+	// value at once, then on change and at least every two seconds.
+	Counters(ctx context.Context) <-chan pkg.ProvisionCounters
+}
+
+// New creates an engine that handles what source yields, remembers it in rw
+// and answers through fb. Run needs a context with a bus (WithZBus), from which
+// it builds its provisioners and its signer.
+//
+// Every guarantee of the engine needs records, which FSStore has. Any other
+// cache is wrapped: reservations are added after they are deployed and removed
+// when they have ended. What is lost then: after a crash nobody knows what was
+// half done, nor which results the explorer hasn't got; what has ended may be
+// brought again until its signed expiry; and what the cache had before the
+// process began isn't restored, because a cache can't list it.
+//
+// It accepts signatures of version 2, has no admission but the modules' own,
+// and says nothing in any log. NewEngine has all that as parts.
+func New(source ReservationSource, rw ReservationCache, fb Feedbacker) Engine {
+	e, err := newSeedEngine(source, rw, fb)
+	if err != nil {
+		return failedEngine{err}
+	}
+	return e
+}
+
+// seedEngine is an engine that gets its last parts from Run's context.
+type seedEngine struct {
+	*NodeEngine
+	fb     Feedbacker
+	clock  *clock.Trust
+	births verify.Births
+}
+
+func newSeedEngine(src ReservationSource, rw ReservationCache, fb Feedbacker) (*seedEngine, error) {
+	if src == nil || rw == nil || fb == nil {
+		return nil, errors.New("cannot make an engine: source, cache and feedbacker are all needed")
+	}
+	trust, err := clock.New(clock.Config{
+		Clock: clock.System{}, Synced: clock.Synced, Log: zerolog.Nop(),
+		Record: func(clock.Mark) error { return nil },
+	})
+	if err != nil {
+		return nil, err
+	}
+	records, ok := rw.(store.Records)
+	if !ok {
+		if records, err = newCacheRecords(rw); err != nil {
+			return nil, err
+		}
+	}
+	births, ok := rw.(verify.Births)
+	if !ok {
+		births = noBirth{}
+	}
+	e := assemble(Config{Records: records, Sources: []source.Source{source.From(src)}, Clock: trust, Log: zerolog.Nop()})
+	return &seedEngine{NodeEngine: e, fb: fb, clock: trust, births: births}, nil
+}
+
+// Run implements Engine.
+func (s *seedEngine) Run(ctx context.Context) error {
+	client := GetZBus(ctx)
+	if client == nil {
+		return errors.New("cannot run the engine: its context has no bus (see WithZBus), and it was made without other parts (see NewEngine)")
+	}
+	identity := stubs.NewIdentityManagerStub(client)
+	asking, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	nodeID, err := identity.NodeID(asking)
+	if err != nil {
+		return errors.Wrap(err, "cannot run the engine: the node's ID isn't known")
+	}
+	judge, err := verify.New(verify.Config{
+		Policy: verify.Policy{NodeID: nodeID}, Clock: s.clock, Store: s.births, Data: workload.Validate,
+	})
+	if err != nil {
+		return err
+	}
+	answers, err := feedback.New(feedback.Config{Outbox: s.records, Signer: identity, Sender: feedback.NewSeed(s.fb), Log: zerolog.Nop()})
+	if err != nil {
+		return err
+	}
+	s.policy, s.feedback, s.provisioners = judge, answers, DefaultProvisioners(client)
+	return s.NodeEngine.Run(ctx)
+}
+
+// DefaultProvisioners are those of all types that croft has built, on the
+// modules that the bus's client reaches.
+func DefaultProvisioners(client zbus.Client) map[workload.Type]provisioner.Provisioner {
+	return map[workload.Type]provisioner.Provisioner{
+		workload.TypeVolume: volume.New(stubs.NewStorageStub(client)),
+	}
+}
+
+// noBirth is a cache that doesn't know its age.
+type noBirth struct{}
+
+func (noBirth) Birth() store.Birth { return store.Birth{} }
+func (noBirth) AcceptsOlder() bool { return true }
+
+// failedEngine is an engine that couldn't be made.
+type failedEngine struct{ err error }
+
+// Run implements Engine.
+func (f failedEngine) Run(context.Context) error { return f.err }
+
+// Counters implements Engine: there is nothing to count.
+func (f failedEngine) Counters(context.Context) <-chan pkg.ProvisionCounters {
+	out := make(chan pkg.ProvisionCounters)
+	close(out)
+	return out
+}

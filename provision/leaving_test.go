@@ -1,0 +1,316 @@
+package provision_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision"
+	"github.com/croft-edge/croft/provision/provisioner"
+	"github.com/croft-edge/croft/provision/store"
+)
+
+const (
+	day   = 24 * time.Hour
+	grace = 7 * day
+)
+
+func yearLong(r *workload.Reservation) { r.Duration = 300 * day }
+
+func TestEvictKeepsTheDataForTheGracePeriod(t *testing.T) {
+	inWorld(t, nil, func(t *testing.T, w *world, n *incarnation) {
+		id := w.volume(yearLong)
+		w.answered(id, workload.StateOK)
+		if err := n.engine.Evict(context.Background(), id); err != nil {
+			t.Fatal(err)
+		}
+		if r := w.answered(id, workload.StateEvicted); !strings.Contains(r.Error, "node's owner") {
+			t.Fatalf("the user is told %q", r.Error)
+		}
+		counters, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		if got := <-n.engine.Counters(counters); got.Volume != 0 {
+			t.Fatalf("counters are %+v", got)
+		}
+		for range 6 { // whatever the node does meanwhile
+			time.Sleep(day)
+			w.restart(n)
+		}
+		if len(w.storage.names()) != 1 || w.phase(id) != store.Leaving {
+			t.Fatalf("after 6 days: %v, %s", w.storage.names(), w.phase(id))
+		}
+		time.Sleep(day)
+		w.until("its grace is over", func() bool { return len(w.storage.names()) == 0 && w.phase(id) == store.Ended })
+		if all := w.explorer.all(id); all[len(all)-1].State != workload.StateEvicted || len(all) != 2 {
+			t.Fatalf("the user was told %+v", all)
+		}
+		for wrong, kind := range map[string]node.Kind{id: node.Refused, "9-9": node.NotExist, "../x": node.Invalid} {
+			if err := n.engine.Evict(context.Background(), wrong); node.KindOf(err) != kind {
+				t.Errorf("evict %s gives %v, want %s", wrong, err, kind)
+			}
+		}
+	})
+}
+
+func TestEvictByAClockThatCannotBeTrustedWaitsForOneThatCan(t *testing.T) {
+	inWorld(t, nil, func(t *testing.T, w *world, n *incarnation) {
+		id := w.volume(yearLong)
+		w.answered(id, workload.StateOK)
+		w.clock.set(-30*365*day, false, false) // 1970
+		if err := n.engine.Evict(context.Background(), id); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * day)
+		w.clock.set(0, true, true)
+		time.Sleep(6 * day)
+		if len(w.storage.names()) != 1 {
+			t.Fatal("removed before seven days of trusted time")
+		}
+		time.Sleep(2 * day)
+		w.until("its grace is over", func() bool { return len(w.storage.names()) == 0 })
+	})
+}
+
+func TestItsUserMayDeleteWhatIsEvicted(t *testing.T) {
+	inWorld(t, nil, func(t *testing.T, w *world, n *incarnation) {
+		id := w.volume(yearLong)
+		w.answered(id, workload.StateOK)
+		if err := n.engine.Evict(context.Background(), id); err != nil {
+			t.Fatal(err)
+		}
+		w.remove(id)
+		w.answered(id, workload.StateDeleted)
+		if len(w.storage.names()) != 0 {
+			t.Fatal("its data is kept against its user's word")
+		}
+	})
+}
+
+func TestEvictOfWhatHoldsNoDataIsAtOnce(t *testing.T) {
+	prov := &fakeProvisioner{}
+	inWorld(t, func(w *world) {
+		w.provisioners = map[workload.Type]provisioner.Provisioner{workload.TypeContainer: prov}
+	}, func(t *testing.T, w *world, n *incarnation) {
+		id := w.explorer.push(w.reserve(workload.TypeContainer, containerData, nil))
+		w.answered(id, workload.StateOK)
+		if err := n.engine.Evict(context.Background(), id); err != nil {
+			t.Fatal(err)
+		}
+		w.answered(id, workload.StateEvicted)
+		if got := prov.calls(); !slices.Equal(got, []string{"provision 1-1", "decommission 1-1"}) || w.phase(id) != store.Ended {
+			t.Fatalf("calls %v, phase %s", got, w.phase(id))
+		}
+	})
+}
+
+func TestEvictWithoutAnEngineSaysSo(t *testing.T) {
+	w := newWorld(t)
+	engine, err := provision.NewEngine(w.config(newStepper("")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	defer cancel()
+	if err := engine.Evict(ctx, "1-1"); node.KindOf(err) != node.Transient {
+		t.Fatalf("gives %v", err)
+	}
+}
+
+// machine is a fake of a type that runs and holds data.
+type machine struct {
+	fakeProvisioner
+}
+
+func (m *machine) HoldsData() bool { return true }
+
+func (m *machine) Stop(_ context.Context, r *workload.Reservation) error {
+	m.note("stop " + r.ID)
+	return nil
+}
+
+func TestTheExplorersWordAloneStopsButRemovesNothing(t *testing.T) {
+	vm := &machine{}
+	inWorld(t, func(w *world) {
+		w.provisioners = map[workload.Type]provisioner.Provisioner{workload.TypeContainer: vm}
+	}, func(t *testing.T, w *world, n *incarnation) {
+		id := w.explorer.push(w.reserve(workload.TypeContainer, containerData, nil))
+		disk := w.volume(nil)
+		w.answered(id, workload.StateOK)
+		w.answered(disk, workload.StateOK)
+
+		w.clock.set(2*day, true, false) // the explorer says that two days have passed
+		w.until("both are held", func() bool { return w.phase(id) == store.Leaving && w.phase(disk) == store.Leaving })
+		time.Sleep(time.Hour)
+		w.restart(n)
+		time.Sleep(time.Hour)
+		if got := vm.calls(); !slices.Equal(got, []string{"provision 1-1", "stop 1-1"}) || len(w.storage.names()) != 1 {
+			t.Fatalf("calls %v, volumes %v", got, w.storage.names())
+		}
+		if w.explorer.result(disk).State != workload.StateOK {
+			t.Fatal("told that it has ended, while it may not have")
+		}
+
+		w.clock.set(0, true, true) // it was wrong
+		w.until("both are back", func() bool { return w.phase(id) == store.Deployed && w.phase(disk) == store.Deployed })
+		if w.storage.creations(disk) != 1 {
+			t.Fatal("the volume was made anew")
+		}
+		w.clock.set(2*day, true, true) // now it is right
+		w.answered(id, workload.StateExpired)
+		w.answered(disk, workload.StateExpired)
+		if len(w.storage.names()) != 0 {
+			t.Fatalf("volumes %v", w.storage.names())
+		}
+	})
+}
+
+func TestStraysAreReportedThenRemovedAfterTheirGrace(t *testing.T) {
+	inWorld(t, func(w *world) {
+		for _, name := range []string{"77-1", "log", "not ours"} {
+			w.storage.have[name] = node.FilesystemSpec{Name: name}
+		}
+	}, func(t *testing.T, w *world, n *incarnation) {
+		kept := w.volume(yearLong)
+		w.answered(kept, workload.StateOK)
+		if got := n.engine.Strays(); len(got) != 1 || got[0].ID != "77-1" || got[0].Type != workload.TypeVolume || got[0].Since.IsZero() {
+			t.Fatalf("strays are %+v", got)
+		}
+		for range 6 {
+			time.Sleep(day)
+			w.restart(n) // which doesn't begin the grace anew
+		}
+		if !slices.Contains(w.storage.names(), "77-1") {
+			t.Fatal("removed before its grace was over")
+		}
+		w.clock.set(0, false, false)
+		time.Sleep(3 * day)
+		if !slices.Contains(w.storage.names(), "77-1") {
+			t.Fatal("removed by a clock that can't be trusted")
+		}
+		w.clock.set(0, true, true)
+		time.Sleep(2 * time.Hour)
+		if names := w.storage.names(); !slices.Equal(names, []string{kept, "log", "not ours"}) || len(n.engine.Strays()) != 0 {
+			t.Fatalf("on the node is %v, strays %v", names, n.engine.Strays())
+		}
+	})
+}
+
+func TestAnUpdatedNetworkIsOneNetwork(t *testing.T) {
+	prov := &fakeProvisioner{}
+	inWorld(t, func(w *world) {
+		w.provisioners = map[workload.Type]provisioner.Provisioner{workload.TypeNetwork: prov}
+	}, func(t *testing.T, w *world, n *incarnation) {
+		network := func(duration, age time.Duration) string {
+			return w.explorer.push(w.reserve(workload.TypeNetwork, w.networkData("net1"), func(r *workload.Reservation) {
+				r.Duration, r.Created = duration, r.Created.Add(-age)
+			}))
+		}
+		first := network(2*time.Hour, time.Minute)
+		w.answered(first, workload.StateOK)
+		second := network(day, 0)
+		w.answered(second, workload.StateOK)
+		older := network(day, 30*time.Second)
+		if r := w.answered(older, workload.StateError); !strings.Contains(r.Error, second) {
+			t.Fatalf("an older one is answered %q", r.Error)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		if got := <-n.engine.Counters(ctx); got.Network != 1 {
+			t.Fatalf("counters are %+v, want one network", got)
+		}
+
+		time.Sleep(2 * time.Hour) // the first one's end isn't the network's
+		w.answered(first, workload.StateExpired)
+		third := network(day, 0)
+		w.answered(third, workload.StateOK)
+		for _, call := range prov.calls() {
+			if strings.HasPrefix(call, "decommission") {
+				t.Fatalf("calls are %v", prov.calls())
+			}
+		}
+
+		w.remove(third) // the newest one's is, and nothing falls back
+		w.answered(third, workload.StateDeleted)
+		w.until("the second has ended with it", func() bool { return w.phase(second) == store.Ended })
+		before := len(prov.calls())
+		w.restart(n)
+		time.Sleep(2 * time.Hour)
+		if calls := prov.calls(); len(calls) != before || calls[before-1] != "decommission "+third {
+			t.Fatalf("calls are %v", calls)
+		}
+		back := network(day, 3*time.Hour)
+		w.answered(back, workload.StateError)
+	})
+}
+
+func TestADeployedWorkloadIsNeverGivenUp(t *testing.T) {
+	inWorld(t, nil, func(t *testing.T, w *world, n *incarnation) {
+		id := w.volume(yearLong)
+		w.answered(id, workload.StateOK)
+		w.storage.lose(id)
+		w.storage.failing("create "+id, slices.Repeat([]error{node.Errorf(node.NoSpace, "cannot create: the pool is broken")}, 8)...)
+		w.restart(n)
+		w.answered(id, workload.StateError)
+		w.answered(id, workload.StateOK)
+		if w.phase(id) != store.Deployed || len(w.storage.names()) != 1 {
+			t.Fatalf("phase %s, volumes %v", w.phase(id), w.storage.names())
+		}
+	})
+}
+
+func TestWhatVanishesIsMadeAgainWhileTheNodeRuns(t *testing.T) {
+	inWorld(t, nil, func(t *testing.T, w *world, _ *incarnation) {
+		id := w.volume(yearLong)
+		w.answered(id, workload.StateOK)
+		w.storage.lose(id)
+		time.Sleep(2 * time.Hour)
+		if len(w.storage.names()) != 1 || len(w.explorer.all(id)) != 1 {
+			t.Fatalf("volumes %v, told %d times", w.storage.names(), len(w.explorer.all(id)))
+		}
+	})
+}
+
+func TestARecordWhoseSignatureFailsIsLeftAlone(t *testing.T) {
+	inWorld(t, nil, func(t *testing.T, w *world, n *incarnation) {
+		id := w.volume(yearLong)
+		w.answered(id, workload.StateOK)
+		rec, err := w.records.Record(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tampered := *rec.Reservation
+		tampered.Data = json.RawMessage(`{"size":100,"type":"SSD"}`)
+		rec.Reservation = &tampered
+		if err := w.records.Begin(rec); err != nil {
+			t.Fatal(err)
+		}
+		w.storage.lose(id)
+		w.restart(n)
+		time.Sleep(2 * time.Hour)
+		if len(w.storage.names()) != 0 || w.phase(id) != store.Deployed {
+			t.Fatalf("volumes %v, phase %s", w.storage.names(), w.phase(id))
+		}
+	})
+}
+
+func TestTombstonesGoWithTheirSignedEnd(t *testing.T) {
+	inWorld(t, nil, func(t *testing.T, w *world, _ *incarnation) {
+		id := w.volume(func(r *workload.Reservation) { r.Duration = 2 * day })
+		w.answered(id, workload.StateOK)
+		w.remove(id)
+		w.answered(id, workload.StateDeleted)
+		time.Sleep(day)
+		if w.phase(id) != store.Ended {
+			t.Fatalf("phase is %s", w.phase(id))
+		}
+		time.Sleep(day + time.Minute)
+		if _, err := w.records.Record(id); node.KindOf(err) != node.NotExist {
+			t.Fatalf("still there after its signed end: %v", err)
+		}
+	})
+}
