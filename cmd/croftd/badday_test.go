@@ -358,3 +358,5 @@ func findFile(t *testing.T, dir, name string) string {
 	}
 	return lines[0]
 }
+
+func checksText(r nodetest.Readiness) string { return fmt.Sprint(r.Checks) }

@@ -32,6 +32,9 @@ type Node struct {
 // Status is what a node says about itself.
 type Status = control.Status
 
+// Readiness is what /readyz answers.
+type Readiness = health.Readiness
+
 // NewNode makes a node of that name; it doesn't start it. Its key is made.
 func (w *World) NewNode(name string, args ...string) *Node {
 	w.Helper()
@@ -121,8 +124,8 @@ func (n *Node) Address() string {
 }
 
 // Ready is what /readyz answers; false while nobody does.
-func (n *Node) Ready() (health.Readiness, bool) {
-	var r health.Readiness
+func (n *Node) Ready() (Readiness, bool) {
+	var r Readiness
 	address := n.Address()
 	if address == "" {
 		return r, false
