@@ -55,7 +55,7 @@ func (d *Deployer) sign(w *project.Workload) (*state.Entry, error) {
 	}
 	return &state.Entry{
 		Name: w.Name, Type: w.Type, Node: w.Node, Network: w.Network,
-		Digest: digest, Duration: w.Duration, Uses: ids, Document: document,
+		Digest: digest, Duration: w.Duration, Uses: ids, Document: string(document),
 	}, nil
 }
 

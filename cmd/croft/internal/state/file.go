@@ -49,8 +49,9 @@ type Entry struct {
 	Duration time.Duration `json:"duration"`
 	// Uses are the IDs that the data refers to, by the workload's name.
 	Uses map[string]string `json:"uses,omitempty"`
-	// Document is the signed reservation as it was or will be pushed.
-	Document json.RawMessage `json:"document"`
+	// Document is the signed reservation as it was or will be pushed, byte for
+	// byte: as text, for JSON in JSON would be written anew.
+	Document string `json:"document"`
 	// Renewal is the newest one that the explorer has taken.
 	Renewal *workload.Renewal `json:"renewal,omitempty"`
 	// Deletion is signed; Told is whether the explorer has taken it.
@@ -70,7 +71,7 @@ type Seen struct {
 // Reservation is the entry's document with its ID, renewal and deletion.
 func (e *Entry) Reservation() (*workload.Reservation, error) {
 	var r workload.Reservation
-	if err := json.Unmarshal(e.Document, &r); err != nil {
+	if err := json.Unmarshal([]byte(e.Document), &r); err != nil {
 		return nil, errors.Wrapf(err, "cannot read the document of %q in the state", e.Name)
 	}
 	r.ID, r.Renewal, r.Deletion = e.ID, e.Renewal, e.Deletion

@@ -1,7 +1,6 @@
 package state_test
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,7 +14,7 @@ import (
 func entry(name string) *state.Entry {
 	return &state.Entry{
 		Name: name, Type: workload.TypeVolume, Node: "n", ID: "7-1", Digest: "d", Duration: time.Hour,
-		Document: json.RawMessage(`{"id":"","node_id":"n","user_id":"u","type":"volume","created":"2030-01-01T00:00:00.000000001Z","duration":3600000000000}`),
+		Document: `{"id":"","node_id":"n","user_id":"u","type":"volume","data":{"size": 1, "x":"<&>"},"created":"2030-01-01T00:00:00.000000001Z","duration":3600000000000}`,
 	}
 }
 
@@ -36,7 +35,7 @@ func TestSaveAndRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := again.Current["data"]; got == nil || got.Seen != f.Current["data"].Seen || got.ID != "7-1" {
+	if got := again.Current["data"]; got == nil || got.Document != entry("data").Document || got.Seen != f.Current["data"].Seen || got.ID != "7-1" {
 		t.Errorf("read %+v", got)
 	}
 	if len(again.Leaving) != 1 || again.Leaving[0].Deletion == nil || again.Leaving[0].Name != "old" {
@@ -59,7 +58,7 @@ func TestReservationOfAnEntry(t *testing.T) {
 	if err != nil || r.ID != "7-1" || r.Deletion != e.Deletion || r.Created.Nanosecond() != 1 {
 		t.Errorf("got %+v, %v", r, err)
 	}
-	e.Document = json.RawMessage(`{`)
+	e.Document = `{`
 	if _, err := e.Reservation(); err == nil || !strings.Contains(err.Error(), `"data"`) {
 		t.Errorf("a damaged document: %v", err)
 	}
