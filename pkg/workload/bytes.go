@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/gowebpki/jcs"
@@ -116,8 +117,12 @@ func (n *Renewal) SigningBytes(h Hash) ([]byte, error) {
 }
 
 // Bytes are the bytes that a node signs in version 1: the error's text, then
-// the data ("null" when there is none).
+// the data ("null" when there is none). Nothing separates version 1 from what
+// else a node signs, so an error's text that begins as a domain does is refused.
 func (r *Result) Bytes() ([]byte, error) {
+	if strings.HasPrefix(r.Error, "croft-") && strings.Contains(r.Error, "\x00") {
+		return nil, errors.Errorf("cannot sign result %s as version 1: its error begins as a signature domain does", r.ID)
+	}
 	return append([]byte(r.Error), r.dataText()...), nil
 }
 

@@ -231,6 +231,27 @@ func TestVersion1HoldsNothingElse(t *testing.T) {
 	wantError(t, "forged", workload.Verify(forged), "node_id")
 }
 
+// A node that answers in version 1 signs an error's text first: it must not be
+// brought to sign another document by it.
+func TestVersion1ResultIsNoOtherDocument(t *testing.T) {
+	r := volume(t)
+	deletion := workload.Deletion{Created: r.Created}
+	message, err := deletion.SigningBytes(hashOf(t, r))
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := &workload.Result{ID: "1-1", Error: string(message)}
+	_, err = result.Bytes()
+	wantError(t, "domain", err, "begins as a signature domain does")
+	wantError(t, "verified", workload.VerifyResultV1(result, r.NodeID), "begins as a signature domain does")
+	for _, text := range []string{"croft-reservation-v2 is unknown", "cannot read croft-secret-v2\x00", ""} {
+		result.Error = text
+		if b, err := result.Bytes(); err != nil || string(b) != text+"null" {
+			t.Errorf("%q: %q, %v", text, b, err)
+		}
+	}
+}
+
 func TestWeakUsersAreRefused(t *testing.T) {
 	r := volume(t)
 	r.User = "11111111111111111111111111111111"
