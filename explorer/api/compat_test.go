@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"sort"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -115,31 +114,36 @@ func story(t *testing.T, all map[string]exchange) {
 	before("http_poll/from_beyond_last_but_a_reservation_is_to_delete", append(pushes, "http_delete/delete")...)
 }
 
-// compat is an explorer with the recorded clock, and a second one on the same
-// database that allows all, for what came before.
+// compat is an explorer with the recorded clock, with and without the flags,
+// and one on the same database that allows all, for what came before.
 type compat struct {
 	*harness
-	open *httptest.Server
+	flagged, open *httptest.Server
 }
 
 const recorded = "2026-11-20T13:21:30Z"
 
-func startCompat(t *testing.T, flags bool) *compat {
+func startCompat(t *testing.T) *compat {
 	t.Helper()
-	h := start(t, func(c *Config) {
-		c.Policy.AcceptSignatureV1, c.Policy.AcceptUnsignedNodeWrites = flags, flags
-		c.Policy.MaxWait = 100 * time.Millisecond
-	})
+	h := start(t, func(c *Config) { c.Policy.MaxWait = 100 * time.Millisecond })
 	at, err := time.Parse(time.RFC3339, recorded)
 	must(t, err)
 	h.clock.set(at)
-	p := testPolicy()
-	p.AcceptSignatureV1, p.AcceptUnsignedNodeWrites, p.MaxDuration = true, true, 100*365*24*time.Hour
-	open, err := New(Config{Store: h.store, Waiters: h.waiters, Policy: p, Metrics: NewMetrics(), Log: zerolog.Nop(), Now: h.clock.now})
-	must(t, err)
-	c := &compat{harness: h, open: httptest.NewServer(open)}
-	t.Cleanup(c.open.Close)
-	return c
+	more := func(change func(*Config)) *httptest.Server {
+		c := Config{Store: h.store, Waiters: h.waiters, Policy: testPolicy(), Metrics: NewMetrics(), Log: zerolog.Nop(), Now: h.clock.now}
+		c.Policy.AcceptSignatureV1, c.Policy.AcceptUnsignedNodeWrites = true, true
+		change(&c)
+		server, err := New(c)
+		must(t, err)
+		out := httptest.NewServer(server)
+		t.Cleanup(out.Close)
+		return out
+	}
+	return &compat{
+		harness: h,
+		flagged: more(func(c *Config) { c.Policy.MaxWait, c.Validate = 100*time.Millisecond, workload.Validate }),
+		open:    more(func(c *Config) { c.Policy.MaxDuration = 100 * 365 * 24 * time.Hour }),
+	}
 }
 
 // number makes the explorer give out that number next, as in the recording.
@@ -183,16 +187,27 @@ func (c *compat) replay(x exchange) {
 	}
 }
 
-// outcome replays a vector and says in the table's words what came of it.
-func outcome(t *testing.T, x exchange, flags bool) string {
+// outcomes replays a vector without and with the flags, and says in the
+// table's words what came of it. The first must change nothing but by what the
+// table calls the same, so both are on one database.
+func outcomes(t *testing.T, x exchange) (plain, flags string) {
 	t.Helper()
-	c := startCompat(t, flags)
+	c := startCompat(t)
 	c.prepare(x)
 	c.number(x.Location)
 	var doc workload.Reservation
 	if json.Unmarshal([]byte(x.Body), &doc) == nil && x.Method == "POST" && doc.Duration == time.Second {
 		c.clock.set(doc.Created) // it lives for a second
 	}
+	plain = c.outcome(x)
+	c.server, c.flagged = c.flagged, c.server
+	flags = c.outcome(x)
+	c.server, c.flagged = c.flagged, c.server
+	return plain, flags
+}
+
+func (c *compat) outcome(x exchange) string {
+	c.t.Helper()
 	status, header, body := c.do(x.Method, x.Path, x.Body)
 	switch {
 	case status != x.Status && status >= 400:
@@ -210,7 +225,7 @@ func outcome(t *testing.T, x exchange, flags bool) string {
 	case fewer(x, body):
 		return "same, without what isn't accepted"
 	}
-	t.Logf("recorded %s\ngot      %s", x.Answer, body)
+	c.t.Logf("recorded %s\ngot      %s", x.Answer, body)
 	return "differs"
 }
 
@@ -294,11 +309,12 @@ func TestCompatibilityTable(t *testing.T) {
 		}
 		said[r.vector] = true
 		t.Run(r.vector, func(t *testing.T) {
-			if got := outcome(t, x, false); got != r.plain {
-				t.Errorf("without flags: %s, the table says %s", got, r.plain)
+			plain, flags := outcomes(t, x)
+			if plain != r.plain {
+				t.Errorf("without flags: %s, the table says %s", plain, r.plain)
 			}
-			if got := outcome(t, x, true); got != r.flags {
-				t.Errorf("with the flags: %s, the table says %s", got, r.flags)
+			if flags != r.flags {
+				t.Errorf("with the flags: %s, the table says %s", flags, r.flags)
 			}
 			alike := func(cell string) bool { return cell == "same" || cell == "same status" }
 			if (!alike(r.plain) || !alike(r.flags)) && r.why == "" {
@@ -314,7 +330,7 @@ func TestCompatibilityTable(t *testing.T) {
 	}
 	sort.Strings(missing)
 	for _, name := range missing {
-		x := all[name]
-		t.Errorf("missing in the table: | `%s` | %s | %s | recorded %s |", name, outcome(t, x, false), outcome(t, x, true), strconv.Itoa(x.Status))
+		plain, flags := outcomes(t, all[name])
+		t.Errorf("missing in the table: | `%s` | %s | %s | recorded %d |", name, plain, flags, all[name].Status)
 	}
 }

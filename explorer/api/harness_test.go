@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -47,6 +48,15 @@ type harness struct {
 	clock   *clock
 }
 
+// described is the OpenAPI document, read once.
+var described = sync.OnceValues(func() (*openapitest.Document, error) {
+	doc, err := openAPI()
+	if err != nil {
+		return nil, err
+	}
+	return openapitest.Load(doc)
+})
+
 func testPolicy() Policy {
 	p := DefaultPolicy()
 	p.KeyRate, p.AddressRate = 0, 0
@@ -55,7 +65,19 @@ func testPolicy() Policy {
 
 func start(t *testing.T, change ...func(*Config)) *harness {
 	t.Helper()
-	return startAt(t, filepath.Join(t.TempDir(), "explorer.db"), change...)
+	return startAt(t, filepath.Join(memory(t), "explorer.db"), change...)
+}
+
+// memory is a folder in memory: these tests are about answers. What survives a
+// crash is tested on a disk, in package store and cmd/explorer.
+func memory(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "croft-explorer-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
 }
 
 func startAt(t *testing.T, path string, change ...func(*Config)) *harness {
@@ -87,11 +109,11 @@ func (h *harness) serve(metrics *Metrics, change ...func(*Config)) {
 		h.t.Fatal(err)
 	}
 	h.server = httptest.NewServer(api)
-	doc, err := openAPI()
+	doc, err := described()
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.checker = openapitest.New(h.t, doc)
+	h.checker = doc.Transport(h.t)
 	h.checker.Inner = &http.Transport{MaxIdleConnsPerHost: 64}
 	h.http = &http.Client{Transport: h.checker, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }

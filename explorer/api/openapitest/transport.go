@@ -19,41 +19,52 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Transport checks what passes through it. Requests that the explorer accepts
-// are checked too: the document must not promise less than it takes.
-type Transport struct {
-	// Inner does the work (nil: http.DefaultTransport).
-	Inner http.RoundTripper
-
-	t        testing.TB
+// Document is an OpenAPI document whose schemas are compiled once.
+type Document struct {
 	doc      map[string]any
 	compiler *jsonschema.Compiler
 
 	mu      sync.Mutex
 	schemas map[string]*jsonschema.Schema
-	seen    map[string]bool
 }
 
 const location = "https://explorer.test/openapi.json"
 
-// New makes a Transport for that document, as JSON.
-func New(t testing.TB, document []byte) *Transport {
-	t.Helper()
+// Load reads the document, as JSON.
+func Load(document []byte) (*Document, error) {
 	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(document))
 	if err != nil {
-		t.Fatal(err)
+		return nil, errors.Wrap(err, "cannot read the OpenAPI document")
 	}
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft2020)
 	compiler.AssertFormat()
 	if err := compiler.AddResource(location, parsed); err != nil {
-		t.Fatal(err)
+		return nil, errors.Wrap(err, "cannot read the OpenAPI document")
 	}
 	doc, ok := parsed.(map[string]any)
 	if !ok {
-		t.Fatal("the OpenAPI document isn't an object")
+		return nil, errors.New("cannot read the OpenAPI document: it isn't an object")
 	}
-	return &Transport{t: t, doc: doc, compiler: compiler, schemas: map[string]*jsonschema.Schema{}, seen: map[string]bool{}}
+	return &Document{doc: doc, compiler: compiler, schemas: map[string]*jsonschema.Schema{}}, nil
+}
+
+// Transport checks what passes through it. Requests that the explorer accepts
+// are checked too: the document must not promise less than it takes.
+type Transport struct {
+	*Document
+	// Inner does the work (nil: http.DefaultTransport).
+	Inner http.RoundTripper
+
+	t testing.TB
+
+	mu   sync.Mutex
+	seen map[string]bool
+}
+
+// Transport makes a Transport whose findings are t's errors.
+func (d *Document) Transport(t testing.TB) *Transport {
+	return &Transport{Document: d, t: t, seen: map[string]bool{}}
 }
 
 // Seen reports whether an answer of that operation and status passed, as in "GET /nodes 200".
@@ -64,9 +75,9 @@ func (c *Transport) Seen(operation string) bool {
 }
 
 // Operations are all operations of the document, as in "GET /nodes".
-func (c *Transport) Operations() []string {
+func (d *Document) Operations() []string {
 	var out []string
-	paths, _ := c.doc["paths"].(map[string]any)
+	paths, _ := d.doc["paths"].(map[string]any)
 	for path, item := range paths {
 		methods, _ := item.(map[string]any)
 		for method := range methods {
@@ -138,8 +149,8 @@ func (c *Transport) check(r *http.Request, sent []byte, resp *http.Response, bod
 }
 
 // find returns the path's template and the operation.
-func (c *Transport) find(method, path string) (string, any) {
-	paths, _ := c.doc["paths"].(map[string]any)
+func (d *Document) find(method, path string) (string, any) {
+	paths, _ := d.doc["paths"].(map[string]any)
 	for template, item := range paths {
 		methods, _ := item.(map[string]any)
 		if op := methods[strings.ToLower(method)]; op != nil && matches(template, path) {
@@ -163,11 +174,11 @@ func matches(template, path string) bool {
 }
 
 // response is the pointer of what describes an answer of that status.
-func (c *Transport) response(op string, status int) (string, error) {
+func (d *Document) response(op string, status int) (string, error) {
 	exact := strconv.Itoa(status)
 	for _, key := range []string{exact, exact[:1] + "XX"} {
 		at := op + "/responses/" + key
-		described, ok := c.at(at).(map[string]any)
+		described, ok := d.at(at).(map[string]any)
 		if !ok {
 			continue
 		}
@@ -229,8 +240,8 @@ func (c *Transport) checkBody(where string, resp *http.Response, body []byte) er
 	return c.validate(where+"/content/"+escape(kind)+"/schema", body)
 }
 
-func (c *Transport) validate(pointer string, body []byte) error {
-	schema, err := c.schema(pointer)
+func (d *Document) validate(pointer string, body []byte) error {
+	schema, err := d.schema(pointer)
 	if err != nil {
 		return err
 	}
@@ -241,26 +252,26 @@ func (c *Transport) validate(pointer string, body []byte) error {
 	return schema.Validate(value)
 }
 
-func (c *Transport) schema(pointer string) (*jsonschema.Schema, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if s, ok := c.schemas[pointer]; ok {
+func (d *Document) schema(pointer string) (*jsonschema.Schema, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s, ok := d.schemas[pointer]; ok {
 		return s, nil
 	}
 	tokens := strings.Split(pointer, "/")
 	for i := range tokens {
 		tokens[i] = url.PathEscape(tokens[i])
 	}
-	s, err := c.compiler.Compile(location + "#" + strings.Join(tokens, "/"))
+	s, err := d.compiler.Compile(location + "#" + strings.Join(tokens, "/"))
 	if err == nil {
-		c.schemas[pointer] = s
+		d.schemas[pointer] = s
 	}
 	return s, err
 }
 
 // at returns what a JSON pointer points to.
-func (c *Transport) at(pointer string) any {
-	var here any = c.doc
+func (d *Document) at(pointer string) any {
+	var here any = d.doc
 	for _, token := range strings.Split(strings.TrimPrefix(pointer, "/"), "/") {
 		object, _ := here.(map[string]any)
 		here = object[strings.NewReplacer("~1", "/", "~0", "~").Replace(token)]
