@@ -13,30 +13,23 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/conformance"
+	"github.com/croft-edge/croft/pkg/node/stubs"
 	"github.com/croft-edge/croft/pkg/sign"
 )
 
-// direct is what the stubs look like, without a bus.
-type direct struct{ m *Module }
-
-func (d direct) NodeID(context.Context) (string, error) { return d.m.Manager().NodeID() }
-
-func (d direct) Sign(_ context.Context, message []byte) ([]byte, error) {
-	return d.m.Manager().Sign(message)
+// onBus is m's key through its stub.
+func onBus(t *testing.T, m *Module) *stubs.IdentityManagerStub {
+	t.Helper()
+	return stubs.NewIdentityManagerStub(conformance.OnBus(t, node.IdentityModule, bus.Object(node.IdentityObject, node.IdentityVersion), m.Manager()))
 }
 
-func (d direct) Decrypt(_ context.Context, box []byte) ([]byte, error) {
-	return d.m.Manager().Decrypt(box)
-}
-
-func (d direct) Encrypt(_ context.Context, plaintext []byte) ([]byte, error) {
-	return d.m.Manager().Encrypt(plaintext)
-}
-
-func (d direct) Version(ctx context.Context) (<-chan node.Version, error) {
-	return d.m.Monitor().Version(ctx), nil
+// versionOnBus is m's version through its stub.
+func versionOnBus(t *testing.T, m *Module) *stubs.VersionMonitorStub {
+	t.Helper()
+	return stubs.NewVersionMonitorStub(conformance.OnBus(t, node.IdentityModule, bus.Object(node.VersionObject, node.VersionObjectVersion), m.Monitor()))
 }
 
 func opened(t *testing.T, dir string) *Module {
@@ -49,14 +42,14 @@ func opened(t *testing.T, dir string) *Module {
 }
 
 func TestIdentityConforms(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, before) })
 	conformance.IdentitySuite(t, func(t *testing.T) conformance.IdentitySubject {
-		before := goleak.IgnoreCurrent()
-		t.Cleanup(func() { goleak.VerifyNone(t, before) })
 		dir := filepath.Join(t.TempDir(), "identity")
 		m := opened(t, dir)
 		return conformance.IdentitySubject{
-			Client: direct{m}, Version: direct{m}, Running: node.Version{Version: "1.2.3", Commit: "abc"},
-			Restart: func(t *testing.T) conformance.IdentityClient { return direct{opened(t, dir)} },
+			Client: onBus(t, m), Version: versionOnBus(t, m), Running: node.Version{Version: "1.2.3", Commit: "abc"},
+			Restart: func(t *testing.T) conformance.IdentityClient { return onBus(t, opened(t, dir)) },
 		}
 	})
 }

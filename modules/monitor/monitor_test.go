@@ -19,30 +19,23 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/conformance"
+	"github.com/croft-edge/croft/pkg/node/stubs"
 )
 
-// direct is what the stubs look like, without a bus.
-type direct struct{ m *Module }
-
-func (d direct) CPU(ctx context.Context) (<-chan node.CPUUse, error) {
-	return d.m.System().CPU(ctx), nil
+// systemOnBus is m's streams through their stub.
+func systemOnBus(t *testing.T, m *Module) *stubs.SystemMonitorStub {
+	t.Helper()
+	return stubs.NewSystemMonitorStub(conformance.OnBus(t, node.MonitorModule, bus.Object(node.SystemObject, node.SystemVersion), m.System()))
 }
 
-func (d direct) Memory(ctx context.Context) (<-chan node.MemoryUse, error) {
-	return d.m.System().Memory(ctx), nil
+// hostOnBus is m's machine through its stub.
+func hostOnBus(t *testing.T, m *Module) *stubs.HostMonitorStub {
+	t.Helper()
+	return stubs.NewHostMonitorStub(conformance.OnBus(t, node.MonitorModule, bus.Object(node.HostObject, node.HostVersion), m.Host()))
 }
-
-func (d direct) Disks(ctx context.Context) (<-chan node.DisksUse, error) {
-	return d.m.System().Disks(ctx), nil
-}
-
-func (d direct) Nics(ctx context.Context) (<-chan node.NicsUse, error) {
-	return d.m.System().Nics(ctx), nil
-}
-
-func (d direct) Info(context.Context) (node.HostInfo, error) { return d.m.Host().Info() }
 
 func made(t *testing.T, cfg Config) *Module {
 	t.Helper()
@@ -54,13 +47,13 @@ func made(t *testing.T, cfg Config) *Module {
 }
 
 func TestMonitorConforms(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, before) })
 	conformance.MonitorSuite(t, func(t *testing.T) conformance.MonitorSubject {
-		before := goleak.IgnoreCurrent()
-		t.Cleanup(func() { goleak.VerifyNone(t, before) })
 		m := made(t, Config{Interval: 50 * time.Millisecond})
 		return conformance.MonitorSubject{
-			System: direct{m}, Host: direct{m},
-			Restart: func(t *testing.T) conformance.HostClient { return direct{made(t, Config{})} },
+			System: systemOnBus(t, m), Host: hostOnBus(t, m),
+			Restart: func(t *testing.T) conformance.HostClient { return hostOnBus(t, made(t, Config{})) },
 		}
 	})
 }

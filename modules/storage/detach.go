@@ -10,29 +10,31 @@ import (
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/modules/storage/btrfs"
 	"github.com/croft-edge/croft/modules/storage/loop"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Detach unmounts the pools of cfg and detaches their loop devices. The data
-// stays. Busy when a module has them open, or anybody a file on them.
+// Detach unmounts the pools of cfg, and no others, and detaches their loop
+// devices. The data stays. Busy when a module has them open, or anybody a file
+// on them.
 func Detach(ctx context.Context, cfg Config) error {
 	return withLock(ctx, cfg, Config.detach)
 }
 
 // Destroy is Detach, and then removes the images, marks and indexes of cfg's
-// pools: with a loop file goes all that was on it. Of disks only the mark is
-// removed; what is on them stays.
+// pools, and of no others: with a loop file goes all that was on it. Of disks
+// only the mark is removed; what is on them stays.
 func Destroy(ctx context.Context, cfg Config) error {
-	return withLock(ctx, cfg, func(c Config) error {
-		if err := c.detach(); err != nil {
+	return withLock(ctx, cfg, func(c Config, names []string) error {
+		if err := c.detach(names); err != nil {
 			return err
 		}
-		return c.remove()
+		return c.remove(names)
 	})
 }
 
-func withLock(ctx context.Context, cfg Config, do func(Config) error) error {
+func withLock(ctx context.Context, cfg Config, do func(c Config, names []string) error) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
@@ -48,55 +50,85 @@ func withLock(ctx context.Context, cfg Config, do func(Config) error) error {
 	if err := ctx.Err(); err != nil {
 		return node.WithKind(node.Transient, errors.Wrap(err, "cannot detach storage"))
 	}
-	return do(cfg)
-}
-
-func (c Config) detach() error {
-	if err := unmountBelow(c.Mounts); err != nil {
+	names, err := cfg.poolNames()
+	if err != nil {
 		return err
 	}
-	dir, err := filepath.EvalSymlinks(c.poolsDir())
+	return do(cfg, names)
+}
+
+// poolNames are those of cfg's pools, as far as they can be known: a disk's is
+// in its mark or on the disk.
+func (c Config) poolNames() ([]string, error) {
+	marks, err := c.readMarks()
 	if err != nil {
-		return errors.Wrap(err, "cannot find the folder of pools")
+		return nil, err
 	}
-	names, err := filepath.Glob("/sys/block/loop*")
-	if err != nil {
-		return errors.Wrap(err, "cannot list loop devices")
-	}
-	for _, name := range names {
-		device := "/dev/" + filepath.Base(name)
-		if strings.HasPrefix(loop.Backing(device), dir+"/") {
-			if err := loop.Detach(device); err != nil {
-				return err
+	var names []string
+	for _, spec := range c.Pools {
+		if spec.Disk == "" {
+			names = append(names, spec.Name)
+			continue
+		}
+		for name, m := range marks {
+			if m.Disk == spec.Disk {
+				names = append(names, name)
 			}
+		}
+		super, err := btrfs.ReadSuper(spec.Disk)
+		if name, own := strings.CutPrefix(super.Label, labelPrefix); err == nil && own && validPoolName(name) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+func (c Config) detach(names []string) error {
+	for _, name := range names {
+		if err := unmountBelow(c.mount(name)); err != nil {
+			return err
+		}
+		device, err := loop.Find(c.image(name))
+		if err == nil {
+			err = loop.Detach(device)
+		}
+		if err != nil && !stderrors.Is(err, node.NotExist) {
+			return err
 		}
 	}
 	return nil
 }
 
-// remove removes the files of all pools, and the folders if nothing else is in them.
-func (c Config) remove() error {
-	for _, pattern := range []string{"*.img", "*.img.new", "*.json", "*.index"} {
-		paths, err := filepath.Glob(filepath.Join(c.poolsDir(), pattern))
-		if err != nil {
-			return errors.Wrap(err, "cannot list the files of pools")
-		}
-		for _, path := range paths {
+// remove removes the files of pools, and then the folders if nothing else is in them.
+func (c Config) remove(names []string) error {
+	for _, name := range names {
+		image := c.image(name)
+		for _, path := range []string{image, image + ".new", c.indexOf(name).dir, c.markOf(name)} {
 			if err := os.RemoveAll(path); err != nil {
-				return errors.Wrap(err, "cannot remove a pool")
+				return btrfs.Wrap(err, "cannot remove pool %s", name)
 			}
 		}
-	}
-	mounts, err := filepath.Glob(filepath.Join(c.Mounts, "*"))
-	if err != nil {
-		return errors.Wrap(err, "cannot list mount points")
-	}
-	lock := filepath.Join(c.State, "storage.lock")
-	for _, path := range append(mounts, c.Mounts, c.poolsDir(), lock) {
-		err := os.Remove(path)
-		if err != nil && !stderrors.Is(err, unix.ENOTEMPTY) && !stderrors.Is(err, os.ErrNotExist) {
-			return errors.Wrap(err, "cannot remove a pool")
+		if err := removeEmpty(c.mount(name)); err != nil {
+			return err
 		}
 	}
-	return nil
+	if err := removeEmpty(c.Mounts); err != nil {
+		return err
+	}
+	if err := removeEmpty(c.poolsDir()); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(c.poolsDir()); err == nil {
+		return nil
+	}
+	return os.Remove(filepath.Join(c.State, lockFile))
+}
+
+// removeEmpty removes a folder if it is there and nothing is in it.
+func removeEmpty(dir string) error {
+	err := os.Remove(dir)
+	if err == nil || stderrors.Is(err, unix.ENOTEMPTY) || stderrors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return btrfs.Wrap(err, "cannot remove %s", dir)
 }

@@ -10,13 +10,16 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
+// lockFile is held while a module runs.
+const lockFile = "storage.lock"
+
 // lock keeps a second module off the same state. The kernel lets go of it
 // whatever the holder dies of.
 func (c Config) lock() (*os.File, error) {
 	if err := os.MkdirAll(c.poolsDir(), 0o700); err != nil {
 		return nil, errors.Wrap(err, "cannot make the folder of pools")
 	}
-	f, err := os.OpenFile(filepath.Join(c.State, "storage.lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(filepath.Join(c.State, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot lock storage")
 	}

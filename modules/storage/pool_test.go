@@ -134,6 +134,44 @@ func TestDetachAndDestroy(t *testing.T) {
 	}
 }
 
+// TestDestroyOne wants the pools that aren't named to stay, mounted and all.
+func TestDestroyOne(t *testing.T) {
+	m := settled(t)
+	kill(t, m)
+	one := m.cfg
+	one.Pools = m.cfg.Pools[1:]
+	check(t, Detach(t.Context(), one))
+	_, ssd, err := mountedAt(m.cfg.mount("ssd0"))
+	check(t, err)
+	_, hdd, err := mountedAt(m.cfg.mount("hdd0"))
+	check(t, err)
+	if !ssd || hdd {
+		t.Errorf("ssd0 is mounted: %v, hdd0: %v", ssd, hdd)
+	}
+	check(t, Destroy(t.Context(), one))
+	if got, want := folderNames(t, m.cfg.poolsDir()), []string{"ssd0.img", "ssd0.index", "ssd0.json"}; !slices.Equal(got, want) {
+		t.Errorf("left are %q, want %q", got, want)
+	}
+	m = opened(t, m.cfg)
+	wantData(t, create(t, m, "7-1", 32*mib).Path, "kept")
+	if got := names(t, m); !slices.Equal(got, []string{"7-1"}) {
+		t.Errorf("there are %q", got)
+	}
+}
+
+// TestDestroyDisk wants what is on a disk to stay.
+func TestDestroyDisk(t *testing.T) {
+	_, cfg := newDisk(t)
+	m := opened(t, cfg)
+	write(t, onDisk(t, m).Path, "kept")
+	check(t, m.Close(t.Context()))
+	check(t, Destroy(t.Context(), cfg))
+	if left := folderNames(t, cfg.State); !slices.Equal(left, []string{"disk"}) {
+		t.Errorf("left are %q", left)
+	}
+	wantData(t, onDisk(t, opened(t, cfg)).Path, "kept")
+}
+
 // TestStillAttached adopts an image whose device outlived its mount, as when
 // somebody else's mount namespace held it.
 func TestStillAttached(t *testing.T) {
