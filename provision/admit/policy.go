@@ -78,12 +78,12 @@ func (p Policy) Check(want Workload, have []Workload, offer provisioner.Demand) 
 	for _, u := range units() {
 		need := u.of(want.Demand)
 		if limit, has := u.of(p.PerUser), u.of(users); need > 0 && limit > 0 && need > less(limit, has) {
-			return node.Errorf(node.Refused, "cannot admit %s: it needs %s %s, and its user has %s of at most %s on this node",
-				want.ID, u.text(need), u.name, u.text(has), u.text(limit))
+			return node.Errorf(node.Refused, "cannot admit %s: too much %s for one user: need %s, has %s, at most %s on this node",
+				want.ID, u.name, u.text(need), u.text(has), u.text(limit))
 		}
 		free := less(less(u.of(offer), u.of(p.Reserve)), u.of(all))
 		if need > free {
-			return node.Errorf(node.NoSpace, "cannot admit %s: it needs %s %s, and %s is free", want.ID, u.text(need), u.name, u.text(free))
+			return node.Errorf(node.NoSpace, "cannot admit %s: not enough %s: need %s, free %s", want.ID, u.name, u.text(need), u.text(free))
 		}
 	}
 	return nil

@@ -50,9 +50,9 @@ func less(a, b uint64) uint64 {
 
 func cores(n uint64) string {
 	if n == 1 {
-		return "1 core of"
+		return "1 core"
 	}
-	return strconv.FormatUint(n, 10) + " cores of"
+	return strconv.FormatUint(n, 10) + " cores"
 }
 
 // size shows bytes in the largest unit that keeps a free size from looking
