@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"net"
 	"runtime/debug"
 	"sync"
@@ -75,7 +76,8 @@ func (c *brokerClient) read(commands chan<- [][]byte) {
 	for {
 		words, err := readCommand(r)
 		if err != nil {
-			if _, isNet := err.(net.Error); !isNet && c.ctx.Err() == nil {
+			var lost net.Error
+			if !errors.As(err, &lost) && c.ctx.Err() == nil {
 				c.write(appendError(nil, "ERR", "%s", oneLine(err)))
 			}
 			return

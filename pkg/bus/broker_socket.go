@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"context"
 	"net"
 	"os"
 	"path/filepath"
@@ -107,7 +108,9 @@ func checkStale(path string) error {
 	if info.Mode().Type() != os.ModeSocket {
 		return node.Errorf(node.Exist, "cannot listen on %s: there is a %s, not a socket, and it isn't touched", path, info.Mode())
 	}
-	conn, err := net.DialTimeout("unix", path, time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
 	if err == nil {
 		_ = conn.Close()
 		return node.Errorf(node.Refused, "cannot listen on %s: another process serves it", path)

@@ -33,7 +33,7 @@ func TestStreamEndsWithItsContextAtOnce(t *testing.T) {
 	everyWorld(t, func(t *testing.T, w *world) {
 		w.serve()
 		events, cancel := stream(t, w.client(), "Quiet")
-		within(t, 100*time.Millisecond, "cancelling a quiet stream", func() {
+		within(t, 500*time.Millisecond, "cancelling a quiet stream", func() {
 			cancel()
 			if _, open := <-events; open {
 				t.Error("an event came")

@@ -216,10 +216,10 @@ func TestStatus(t *testing.T) {
 		c := w.client()
 		var wg sync.WaitGroup
 		for range 4 {
-			wg.Go(func() { _, _ = call[string](timeout(t, 5*time.Second), c, "Slow", int64(500)) })
+			wg.Go(func() { _, _ = call[string](timeout(t, 5*time.Second), c, "Slow", int64(700)) })
 		}
 		eventually(t, 5*time.Second, "all workers are busy", func() bool { n, _ := impl.Ran("slow"); return n == 4 })
-		within(t, 300*time.Millisecond, "asking for the status while all are busy", func() {
+		within(t, 450*time.Millisecond, "asking for the status while all are busy", func() {
 			status, err := c.Status(timeout(t, 5*time.Second), module)
 			if err != nil {
 				t.Error(err)

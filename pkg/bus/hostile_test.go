@@ -84,17 +84,17 @@ func TestGarbageReplyIsAnError(t *testing.T) {
 		garbage func(id string) []byte
 		limit   time.Duration
 	}{
-		{"an ID, then garbage", func(id string) []byte { return append([]byte("\x83\xa2ID\xd9\x24"+id), 0xc1) }, 200 * time.Millisecond},
+		{"an ID, then garbage", func(id string) []byte { return append([]byte("\x83\xa2ID\xd9\x24"+id), 0xc1) }, 400 * time.Millisecond},
 		{"an ID, then too deep", func(id string) []byte {
 			return append([]byte("\x82\xa2ID\xd9\x24"+id+"\xa6Output"), bytes.Repeat([]byte{0x91}, 1<<20)...)
 		}, 400 * time.Millisecond},
-		{"nothing but garbage", func(string) []byte { return []byte("hello") }, time.Second},
-		{"nothing", func(string) []byte { return nil }, time.Second},
+		{"nothing but garbage", func(string) []byte { return []byte("hello") }, 1500 * time.Millisecond},
+		{"nothing", func(string) []byte { return nil }, 1500 * time.Millisecond},
 	} {
 		got := make(chan error, 1)
 		start := time.Now()
 		go func() {
-			_, err := call[string](timeout(t, 500*time.Millisecond), c, "Echo", "x")
+			_, err := call[string](timeout(t, 700*time.Millisecond), c, "Echo", "x")
 			got <- err
 		}()
 		req := w.redis.takeRequest()

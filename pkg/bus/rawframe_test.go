@@ -1,6 +1,7 @@
 package bus_test
 
 import (
+	"errors"
 	"path/filepath"
 	"testing"
 	"time"
@@ -46,7 +47,7 @@ func (w *world) raw(t *testing.T, req *zbus.Request) *zbus.Response {
 		t.Fatal(err)
 	}
 	got, err := redis.ByteSlices(c.Do("BLPOP", req.ReplyTo, 1))
-	if err == redis.ErrNil {
+	if errors.Is(err, redis.ErrNil) {
 		return nil
 	}
 	if err != nil {
