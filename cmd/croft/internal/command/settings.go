@@ -29,7 +29,7 @@ func globalFlags() []cli.Flag {
 		&cli.StringFlag{Name: flagExplorer, Usage: "the explorer's `URL` (CROFT_EXPLORER)"},
 		&cli.StringFlag{Name: flagID, Usage: "the `FILE` with your key (CROFT_ID; default ~/.config/croft/id.seed)", TakesFile: true},
 		&cli.StringFlag{Name: flagOutput, Aliases: []string{"o"}, Usage: "the form of the answer: table, json or yaml (CROFT_OUTPUT; default table)"},
-		&cli.StringFlag{Name: flagConfig, Usage: "the `FILE` with your settings (CROFT_CONFIG; default ~/.config/croft/config.yaml)", TakesFile: true},
+		&cli.StringFlag{Name: flagConfig, Usage: "the `FILE` with your settings (default ~/.config/croft/config.yaml)", TakesFile: true},
 	}
 }
 
@@ -45,12 +45,9 @@ func (s *shell) setting(c *cli.Context, flag string) (string, error) {
 	if v := c.String(flag); v != "" {
 		return v, nil
 	}
-	names := map[string]string{flagExplorer: "CROFT_EXPLORER", flagID: "CROFT_ID", flagOutput: "CROFT_OUTPUT", flagConfig: "CROFT_CONFIG"}
+	names := map[string]string{flagExplorer: "CROFT_EXPLORER", flagID: "CROFT_ID", flagOutput: "CROFT_OUTPUT"}
 	if v, ok := s.env.Getenv(names[flag]); ok && v != "" {
 		return v, nil
-	}
-	if flag == flagConfig {
-		return "", nil
 	}
 	f, err := s.settingsFile(c)
 	return map[string]string{flagExplorer: f.Explorer, flagID: f.ID, flagOutput: f.Output}[flag], err
@@ -58,10 +55,7 @@ func (s *shell) setting(c *cli.Context, flag string) (string, error) {
 
 func (s *shell) settingsFile(c *cli.Context) (settingsFile, error) {
 	var out settingsFile
-	path, err := s.setting(c, flagConfig)
-	if err != nil {
-		return out, err
-	}
+	path := c.String(flagConfig)
 	named := path != ""
 	if !named {
 		dir, err := s.env.configDir()
