@@ -68,7 +68,7 @@ func readSeedFile(path string, forbidden os.FileMode) (Seed, error) {
 	if err != nil {
 		return Seed{}, errors.Wrap(err, "cannot read seed")
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	info, err := f.Stat()
 	if err != nil {
 		return Seed{}, errors.Wrap(err, "cannot read seed")
@@ -102,8 +102,8 @@ func writeSeedFile(path string, content []byte, mode os.FileMode) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name())
-	defer f.Close()
+	defer func() { _ = os.Remove(f.Name()) }()
+	defer func() { _ = f.Close() }()
 	if _, err := io.Copy(f, bytes.NewReader(content)); err != nil {
 		return err
 	}
@@ -125,6 +125,6 @@ func syncDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	defer d.Close()
+	defer func() { _ = d.Close() }()
 	return d.Sync()
 }

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -53,8 +54,19 @@ func show(field string, value any) string {
 			return fmt.Sprintf("a text of %d bytes", len(v))
 		}
 		return strconv.Quote(shorten(v))
+	case json.Number:
+		if secret(field) {
+			return "a number"
+		}
+		return shorten(v.String())
+	case []any:
+		return fmt.Sprintf("an array of %d", len(v))
+	case map[string]any:
+		return fmt.Sprintf("an object of %d members", len(v))
+	case nil:
+		return "null"
 	default:
-		return showJSON(v)
+		return shorten(fmt.Sprint(v))
 	}
 }
 

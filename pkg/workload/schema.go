@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"embed"
-	"encoding/json"
 	stderrors "errors"
 	"fmt"
 	"maps"
@@ -191,18 +190,4 @@ func oneOf[S ~string](names []S) string {
 	}
 	last := len(text) - 1
 	return fmt.Sprintf("one of %s or %s", strings.Join(text[:last], ", "), text[last])
-}
-
-func showJSON(value any) string {
-	switch v := value.(type) {
-	case []any:
-		return fmt.Sprintf("an array of %d", len(v))
-	case map[string]any:
-		return fmt.Sprintf("an object of %d members", len(v))
-	case json.Number:
-		return shorten(v.String())
-	case nil:
-		return "null"
-	}
-	return shorten(fmt.Sprint(value))
 }

@@ -160,7 +160,7 @@ func (s *strict) number(literal []byte) error {
 	}
 	v, err := strconv.ParseFloat(string(literal), 64)
 	if err != nil || math.Abs(v) > MaxInteger {
-		return refuse(s.here(), words(shorten(string(literal))), "a number from %d to %d", -MaxInteger, MaxInteger)
+		return refuse(s.here(), json.Number(literal), "a number from %d to %d", -MaxInteger, MaxInteger)
 	}
 	return nil
 }
