@@ -41,6 +41,7 @@ type harness struct {
 	path    string
 	store   *store.Store
 	waiters *Waiters
+	api     *Server
 	server  *httptest.Server
 	once    sync.Once
 	checker *openapitest.Transport
@@ -104,11 +105,11 @@ func (h *harness) serve(metrics *Metrics, change ...func(*Config)) {
 	for _, f := range change {
 		f(&c)
 	}
-	api, err := New(c)
-	if err != nil {
+	var err error
+	if h.api, err = New(c); err != nil {
 		h.t.Fatal(err)
 	}
-	h.server = httptest.NewServer(api)
+	h.server = httptest.NewServer(h.api)
 	doc, err := described()
 	if err != nil {
 		h.t.Fatal(err)

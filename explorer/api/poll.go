@@ -78,7 +78,7 @@ func (s *Server) changes(ctx context.Context, nodeID string, after, head uint64)
 	if after >= head {
 		return nil, false, nil
 	}
-	return s.store.Changes(ctx, nodeID, after, s.now(), store.Bound{Rows: pageRows, Bytes: pageBytes})
+	return s.store.Changes(ctx, nodeID, after, s.now(), s.page)
 }
 
 func (s *Server) writePage(w http.ResponseWriter, page wire.Page, rows []store.Row) error {

@@ -178,7 +178,7 @@ func TestNoChangeIsMissed(t *testing.T) {
 	h := start(t)
 	user := newKey(t)
 	key, c := h.node()
-	const pushes = 200
+	const pushes = 60
 	var pushing sync.WaitGroup
 	for range 4 {
 		pushing.Go(func() {
@@ -215,17 +215,36 @@ func TestPagesOfAPoll(t *testing.T) {
 	h := start(t)
 	user := newKey(t)
 	key, c := h.node()
-	const n = pageRows + 5
+	const rows, n = 20, 25
+	h.api.page.Rows = rows
 	h.pushMany(user, key.ID(), n)
 	page, err := c.PollPage(t.Context(), key.ID(), wire.Cursor{}, 0)
 	must(t, err)
-	if !page.Resync || len(page.Reservations) != pageRows || page.Next != pageRows || page.Head != n {
+	if !page.Resync || len(page.Reservations) != rows || page.Next != rows || page.Head != n {
 		t.Fatalf("first page: resync %t, %d reservations, next %d, head %d", page.Resync, len(page.Reservations), page.Next, page.Head)
 	}
 	page, err = c.PollPage(t.Context(), key.ID(), wire.Cursor{Epoch: page.Epoch, Change: page.Next}, time.Minute)
 	must(t, err)
 	if page.Resync || len(page.Reservations) != 5 || page.Next != n {
 		t.Fatalf("second page: resync %t, %d reservations, next %d", page.Resync, len(page.Reservations), page.Next)
+	}
+}
+
+// A page is bounded in bytes too, but always holds one reservation.
+func TestPagesAreBoundedInBytes(t *testing.T) {
+	h := start(t)
+	user := newKey(t)
+	key, c := h.node()
+	h.pushMany(user, key.ID(), 3)
+	h.api.page.Bytes = 1
+	cursor := wire.Cursor{}
+	for i := range 3 {
+		page, err := c.PollPage(t.Context(), key.ID(), cursor, 0)
+		must(t, err)
+		if len(page.Reservations) != 1 || page.Next != uint64(i+1) {
+			t.Fatalf("page %d has %d reservations, next %d", i, len(page.Reservations), page.Next)
+		}
+		cursor = wire.Cursor{Epoch: page.Epoch, Change: page.Next}
 	}
 }
 

@@ -148,12 +148,12 @@ func TestListsHavePages(t *testing.T) {
 	for range 3 {
 		h.node()
 	}
-	h.pushMany(user, key.ID(), 250)
+	h.pushMany(user, key.ID(), 105)
 	h.push(newKey(t), key.ID())
 	all, err := c.ListAll(t.Context(), user.ID())
 	must(t, err)
-	if len(all) != 250 {
-		t.Fatalf("the user has %d reservations, want 250", len(all))
+	if len(all) != 105 {
+		t.Fatalf("the user has %d reservations, want 105", len(all))
 	}
 	for i, r := range all {
 		if r.ID != fmt.Sprintf("%d-1", i+1) {

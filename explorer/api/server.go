@@ -97,6 +97,8 @@ type Server struct {
 	keys      *limits
 	addresses *limits
 	mux       *http.ServeMux
+	// page is what one page of a poll holds at most.
+	page store.Bound
 }
 
 // New makes a server.
@@ -111,7 +113,7 @@ func New(c Config) (*Server, error) {
 	s := &Server{
 		config: c, store: c.Store, waiters: c.Waiters, policy: c.Policy, metrics: c.Metrics, log: c.Log, now: c.Now, openapi: doc,
 		keys: newLimits(c.Policy.KeyRate, c.Policy.KeyBurst), addresses: newLimits(c.Policy.AddressRate, c.Policy.AddressBurst),
-		mux: http.NewServeMux(),
+		mux: http.NewServeMux(), page: store.Bound{Rows: pageRows, Bytes: pageBytes},
 	}
 	s.metrics.watch(s.waiters)
 	for _, route := range s.routes() {
