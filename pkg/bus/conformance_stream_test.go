@@ -3,6 +3,7 @@ package bus_test
 import (
 	"context"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -146,5 +147,34 @@ func TestTwoReadersOfOneStreamEndOneByOne(t *testing.T) {
 			nextTick(t, b, 5*time.Second)
 			cancelB()
 		}
+	})
+}
+
+// A reader that comes in the moment when the last one goes: the subscription
+// may stand still, or be on its way out.
+func TestStreamOpenedWhileTheLastOneEnds(t *testing.T) {
+	everyWorld(t, func(t *testing.T, w *world) {
+		w.serve()
+		c := w.client()
+		stream(t, c, "Quiet") // keeps the connection
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for range 100 {
+					ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)
+					events, err := c.Stream(ctx, module, object(), "Ticks")
+					cancel()
+					if err != nil {
+						t.Errorf("cannot open it: %v", err)
+						return
+					}
+					for range events {
+					}
+				}
+			})
+		}
+		wg.Wait()
+		events, _ := stream(t, c, "Ticks")
+		nextTick(t, events, 5*time.Second)
 	})
 }

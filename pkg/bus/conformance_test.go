@@ -103,9 +103,7 @@ func TestServerRunsAgain(t *testing.T) {
 				return errors.Is(s.Run(t.Context()), node.Exist)
 			})
 			within(t, time.Second, "stopping", stop)
-			if n := impl.ticking.Load(); n != 0 {
-				t.Errorf("round %d: %d streams still run", round, n)
-			}
+			eventually(t, time.Second, "its streams have ended", func() bool { return impl.ticking.Load() == 0 })
 			drain(events)
 			_, err := call[string](timeout(t, 50*time.Millisecond), c, "Echo", "anybody?")
 			wantKind(t, err, node.Unknown)

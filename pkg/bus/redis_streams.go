@@ -83,8 +83,12 @@ func (s *subscriptions) add(channel string, f *feed) (<-chan struct{}, error) {
 	if s.closed {
 		return nil, errClosed()
 	}
-	if s.feeds.add(channel, f) || s.confirmed[channel] == nil {
+	if s.feeds.add(channel, f) {
 		s.confirmed[channel] = make(chan struct{})
+		// The last reader may have gone a moment ago, and redis not know yet.
+		if now := s.session; now != nil && now.asked[channel] && now.pending[channel] == 0 {
+			close(s.confirmed[channel])
+		}
 	}
 	if s.stop == nil {
 		ctx, stop := context.WithCancel(context.Background())
