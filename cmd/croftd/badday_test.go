@@ -48,7 +48,10 @@ func settled(w *nodetest.World, n *nodetest.Node, want []*workload.Reservation) 
 }
 
 func TestKilledAtRandomPointsWhileReservationsFlow(t *testing.T) {
-	w, n := whole(t, "--pool-size", "64GiB")
+	t.Parallel()
+	w := nodetest.New(t, bins)
+	w.StartExplorer()
+	n := w.StartNode("n", "--disk", "SSD:"+w.Disk(64))
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))

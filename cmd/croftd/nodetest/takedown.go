@@ -71,3 +71,22 @@ func Loops(dir string) ([]string, error) {
 	}
 	return out, nil
 }
+
+// Disk makes a disk of that many GiB, which takes no room until it is written
+// to: a loop device on a sparse file. It returns its path.
+func (w *World) Disk(gib int64) string {
+	w.Helper()
+	file, err := os.CreateTemp(w.Dir, "disk-")
+	if err == nil {
+		err = file.Truncate(gib << 30)
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer file.Close()
+	out, err := exec.CommandContext(w.Context(), "losetup", "--find", "--show", file.Name()).Output()
+	if err != nil {
+		w.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}

@@ -127,7 +127,7 @@ func (w *World) StartExplorer(args ...string) {
 	if w.URL != "" {
 		listen = strings.TrimPrefix(w.URL, "http://")
 	}
-	args = append([]string{"--listen", listen, "--port-file", file, "--db", w.Path("explorer.db")}, args...)
+	args = append([]string{"--listen", listen, "--port-file", file, "--db", w.Path("explorer.db"), "--address-rate", "0"}, args...)
 	w.explorer = w.Start("explorer", w.Explorer, args...)
 	w.Until(20*time.Second, "the explorer answers", func() bool {
 		w.explorer.MustRun()

@@ -65,11 +65,14 @@ func store(s control.Store) Check {
 }
 
 func birth(s control.Store) Check {
-	detail := "the store was born at " + s.Born.UTC().Format(time.RFC3339)
-	if s.AcceptOlder {
-		return Check{"birth", Good, detail + "; older reservations are accepted"}
+	born := "at a time that isn't known yet"
+	if !s.Born.IsZero() {
+		born = "at " + s.Born.UTC().Format(time.RFC3339)
 	}
-	return Check{"birth", Good, detail + "; older reservations are refused until `croftd store accept-older`"}
+	if s.AcceptOlder {
+		return Check{"birth", Good, "the store was made " + born + "; older reservations are accepted"}
+	}
+	return Check{"birth", Warning, "the store was made " + born + "; older reservations are refused until `croftd store accept-older`"}
 }
 
 func clock(c control.Clock) Check {

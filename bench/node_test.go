@@ -1,0 +1,158 @@
+package bench
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/croft-edge/croft/cmd/croftd/nodetest"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// wholeNode is an explorer and a node in one process, without workloads.
+func wholeNode(b *testing.B) (*nodetest.World, *nodetest.Node) {
+	b.Helper()
+	bins, err := nodetest.Build(b.Context(), b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	w := nodetest.New(b, bins)
+	w.StartExplorer("--key-rate", "0", "--address-rate", "0")
+	return w, w.StartNode("n", "--disk", "SSD:"+w.Disk(600), "--log-level", "info", "--heartbeat", "1m", "--poll-wait", "30s")
+}
+
+// accepted is the time in a record at which the node took the reservation in.
+var accepted = regexp.MustCompile(`"accepted":"([^"]+)"`)
+
+// pickedUp is when the node took r in, by its own record.
+func pickedUp(b *testing.B, n *nodetest.Node, r *workload.Reservation) time.Time {
+	b.Helper()
+	raw, err := os.ReadFile(filepath.Join(n.StateDir(), "store", r.ID))
+	if err != nil {
+		b.Fatal(err)
+	}
+	found := accepted.FindSubmatch(raw)
+	if found == nil {
+		b.Fatalf("the record of %s has no time: %s", r.ID, raw)
+	}
+	at, err := time.Parse(time.RFC3339Nano, string(found[1]))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return at
+}
+
+func quantile(sorted []time.Duration, q float64) time.Duration {
+	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
+}
+
+// BenchmarkPushToPickUp measures from before a push to the node's own record
+// of having taken it in, on a node that is otherwise idle.
+func BenchmarkPushToPickUp(b *testing.B) {
+	const pushes, budget, idle = 300, 100 * time.Millisecond, 50 * time.Millisecond
+	for b.Loop() {
+		w, n := wholeNode(b)
+		var took []time.Duration
+		for range pushes {
+			r := w.Volume(n.ID, 1, time.Hour)
+			began := time.Now()
+			w.Push(r)
+			w.Result(r, workload.StateOK)
+			took = append(took, pickedUp(b, n, r).Sub(began))
+			// Idle again: the result is acknowledged and the next poll waits.
+			time.Sleep(idle)
+		}
+		slices.Sort(took)
+		if took[0] <= 0 {
+			b.Fatalf("picked up %s before it was pushed", -took[0])
+		}
+		p99 := quantile(took, 0.99)
+		report(b, "push to pick-up, idle node, p99", "<= 100 ms",
+			fmt.Sprintf("%.1f ms (p50 %.1f ms)", ms(p99), ms(quantile(took, 0.5))), float64(p99)/float64(budget))
+	}
+}
+
+func ms(d time.Duration) float64 { return float64(d) / 1e6 }
+
+// anonymous is the process's RssAnon in MB, the lowest of a few looks: the
+// garbage collector comes when it likes.
+func anonymous(b *testing.B, pid int) float64 {
+	b.Helper()
+	line := regexp.MustCompile(`RssAnon:\s+(\d+) kB`)
+	lowest := -1.0
+	for range 10 {
+		raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if err != nil {
+			b.Fatal(err)
+		}
+		kb, err := strconv.ParseFloat(string(line.FindSubmatch(raw)[1]), 64)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if mb := kb * 1024 / 1e6; lowest < 0 || mb < lowest {
+			lowest = mb
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+	return lowest
+}
+
+// BenchmarkNode500 measures memory with no and with 500 volumes, and a restart
+// by SIGKILL with all of them.
+func BenchmarkNode500(b *testing.B) {
+	const volumes = 500
+	for b.Loop() {
+		w, n := wholeNode(b)
+		idle := anonymous(b, n.PID())
+		report(b, "agent memory, 0 workloads (RssAnon)", "<= 40 MB", fmt.Sprintf("%.1f MB", idle), idle/40)
+
+		began := time.Now()
+		var all []*workload.Reservation
+		for range volumes {
+			all = append(all, w.Reserve(n, time.Hour))
+		}
+		for _, r := range all {
+			w.Result(r, workload.StateOK)
+		}
+		b.Logf("%d volumes from push to result in %s", volumes, time.Since(began))
+		full := anonymous(b, n.PID())
+		report(b, "agent memory, 500 workloads (RssAnon)", "<= 80 MB", fmt.Sprintf("%.1f MB", full), full/80)
+
+		before := n.Subvolumes()
+		n.Kill()
+		began = time.Now()
+		n.Start()
+		w.Until(60*time.Second, "the bus is open", func() bool {
+			_, err := os.Stat(filepath.Join(n.RunDir(), "bus.sock"))
+			return err == nil && n.Address() != ""
+		})
+		counted := w.Counters(n).Volume
+		first := time.Since(began)
+		if counted != volumes {
+			b.Errorf("the counters' first value is %d volumes, must be %d", counted, volumes)
+		}
+		w.Until(60*time.Second, "all are adopted", func() bool { return n.Status().Adopted })
+		took := time.Since(began)
+		if s := n.Status(); s.Counters.Volume != volumes || len(s.Strays) != 0 {
+			b.Errorf("after the restart: %+v, %d strays", s.Counters, len(s.Strays))
+		}
+		made := 0
+		for id, when := range n.Subvolumes() {
+			if before[id] != when {
+				made++
+			}
+		}
+		if made != 0 || len(before) != volumes || len(n.Subvolumes()) != volumes {
+			b.Errorf("%d of %d volumes were made again", made, len(before))
+		}
+		report(b, "restart with 500 workloads, all adopted", "<= 2 s",
+			fmt.Sprintf("%.2f s (first count %.2f s)", took.Seconds(), first.Seconds()), took.Seconds()/2)
+		again := anonymous(b, n.PID())
+		report(b, "agent memory, 500 adopted (RssAnon)", "<= 80 MB", fmt.Sprintf("%.1f MB", again), again/80)
+	}
+}
