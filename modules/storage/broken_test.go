@@ -222,6 +222,21 @@ func TestSomethingElseMounted(t *testing.T) {
 	wantBroken(t, opened(t, m.cfg), "no btrfs is mounted")
 }
 
+// TestAnotherPoolMounted wants a btrfs that isn't the pool to be left alone too.
+func TestAnotherPoolMounted(t *testing.T) {
+	m := settled(t)
+	kill(t, m)
+	path := m.pools[0].path
+	check(t, unix.Unmount(path, 0))
+	disk, _ := newDisk(t)
+	check(t, mkfs(t.Context(), disk, "ssd0", false))
+	check(t, mountPool(disk, path))
+	wantBroken(t, opened(t, m.cfg), "another file system")
+	if left := folderNames(t, path); len(left) != 0 {
+		t.Errorf("in it there is %q", left)
+	}
+}
+
 func TestForgottenPool(t *testing.T) {
 	m := settled(t)
 	kill(t, m)

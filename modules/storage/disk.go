@@ -3,7 +3,6 @@ package storage
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	stderrors "errors"
 	"os"
 	"path/filepath"
@@ -149,7 +148,7 @@ func (o *opener) format(ctx context.Context, device string, spec PoolSpec) (stri
 	}
 	name := spec.Name
 	if name == "" {
-		name = strings.ToLower(string(spec.Type)) + "-" + randomHex()
+		name = strings.ToLower(string(spec.Type) + "-" + rand.Text()[:8])
 	}
 	if err := o.cfg.at("format disk"); err != nil {
 		return "", err
@@ -161,11 +160,4 @@ func (o *opener) format(ctx context.Context, device string, spec PoolSpec) (stri
 		}
 	}
 	return name, mkfs(ctx, device, name, wipe)
-}
-
-func randomHex() string {
-	b := make([]byte, 4)
-	// It never fails: crypto/rand ends the program rather than return bad bytes.
-	rand.Read(b)
-	return hex.EncodeToString(b)
 }

@@ -30,7 +30,7 @@ func newConfig(t *testing.T) Config {
 }
 
 // sweep unmounts and detaches all below dir, also what is in use.
-func sweep(t *testing.T, dir string) {
+func sweep(t testing.TB, dir string) {
 	t.Helper()
 	mounts, err := readMounts()
 	if err != nil {

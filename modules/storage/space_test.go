@@ -98,6 +98,34 @@ func TestHostFull(t *testing.T) {
 	wantWhole(t, m)
 }
 
+// TestDisksWriteInPlace wants a disk's blocks to be written where they are: a
+// copy would need room that isn't there.
+func TestDisksWriteInPlace(t *testing.T) {
+	m := opened(t, newConfig(t))
+	d, err := m.VDisks().Allocate("8-1", 64*mib)
+	check(t, err)
+	f, err := os.OpenFile(d.Path, os.O_RDWR, 0)
+	check(t, err)
+	defer f.Close()
+	flags, err := unix.IoctlGetInt(int(f.Fd()), unix.FS_IOC_GETFLAGS)
+	check(t, err)
+	if flags&nocow == 0 {
+		t.Errorf("its flags are %#x", flags)
+	}
+	before := m.status().Pools[0].Used
+	for range 3 {
+		for at := int64(0); at < int64(d.Size); at += int64(mib) {
+			if _, err := f.WriteAt(make([]byte, mib), at); err != nil {
+				t.Fatal(err)
+			}
+		}
+		check(t, f.Sync())
+	}
+	if after := m.status().Pools[0].Used; after > before+mib {
+		t.Errorf("used were %s, after writing it over they are %s", FormatSize(before), FormatSize(after))
+	}
+}
+
 // TestNoInodes wants a name that can't be noted not to be made.
 func TestNoInodes(t *testing.T) {
 	cfg := onTmpfs(t, "size=600m,nr_inodes=20")

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	stderrors "errors"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -63,7 +64,7 @@ func allocate(path string, size uint64) error {
 	}
 	for {
 		err = unix.Fallocate(int(file.Fd()), 0, 0, int64(size))
-		if err != unix.EINTR {
+		if !stderrors.Is(err, unix.EINTR) {
 			break
 		}
 	}

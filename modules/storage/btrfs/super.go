@@ -3,6 +3,7 @@ package btrfs
 import (
 	"bytes"
 	"encoding/hex"
+	stderrors "errors"
 	"io"
 	"os"
 
@@ -35,10 +36,11 @@ func ReadSuper(path string) (Super, error) {
 	defer f.Close()
 	block := make([]byte, superSize)
 	_, err = f.ReadAt(block, superOffset)
-	if err != nil && err != io.EOF {
+	short := stderrors.Is(err, io.EOF)
+	if err != nil && !short {
 		return Super{}, Wrap(err, "cannot read superblock of %s", path)
 	}
-	if err == io.EOF || string(block[superMagic:superMagic+8]) != "_BHRfS_M" {
+	if short || string(block[superMagic:superMagic+8]) != "_BHRfS_M" {
 		return Super{}, node.Errorf(node.NotExist, "cannot read superblock of %s: there is none of btrfs", path)
 	}
 	label, _, _ := bytes.Cut(block[superLabel:superLabel+labelSize], []byte{0})
