@@ -14,7 +14,7 @@ _croft() {
   local cur words
   cur="${COMP_WORDS[COMP_CWORD]}"
   if [[ "$cur" == -* ]]; then
-    words=$("${COMP_WORDS[@]:0:COMP_CWORD}" "$cur" --generate-bash-completion 2>/dev/null)
+    words=$("${COMP_WORDS[@]:0:COMP_CWORD}" - --generate-bash-completion 2>/dev/null)
   else
     words=$("${COMP_WORDS[@]:0:COMP_CWORD}" --generate-bash-completion 2>/dev/null)
   fi
@@ -29,7 +29,7 @@ _croft() {
   local -a words_
   local cur="${words[-1]}"
   if [[ "$cur" == -* ]]; then
-    words_=("${(@f)$("${words[@]:0:#words-1}" "$cur" --generate-bash-completion 2>/dev/null)}")
+    words_=("${(@f)$("${words[@]:0:#words-1}" - --generate-bash-completion 2>/dev/null)}")
   else
     words_=("${(@f)$("${words[@]:0:#words-1}" --generate-bash-completion 2>/dev/null)}")
   fi
