@@ -107,8 +107,17 @@ func (c *Client) Nodes(ctx context.Context, f NodeFilter, p ListPage) ([]Node, s
 		q.Set("online", "true")
 	}
 	var out []Node
-	h, err := c.get(ctx, call{what: "list nodes", path: "/nodes", query: q, limit: maxPage}, &out)
-	return out, next(h), err
+	k := call{what: "list nodes", path: "/nodes", query: q, limit: maxPage}
+	h, err := c.get(ctx, k, &out)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, n := range out {
+		if n.NodeID == "" {
+			return nil, "", garbage(k.what, "a node has no ID")
+		}
+	}
+	return out, next(h), nil
 }
 
 // AllNodes returns all nodes.
@@ -138,14 +147,29 @@ func (c *Client) CreateFarm(ctx context.Context, name string) (Farm, error) {
 		return Farm{}, err
 	}
 	var out Farm
-	return out, decode(k.what, a.body, &out)
+	if err := decode(k.what, a.body, &out); err != nil {
+		return Farm{}, err
+	}
+	if out.ID == 0 || out.Name != name {
+		return Farm{}, garbage(k.what, "it is about another farm")
+	}
+	return out, nil
 }
 
 // Farms returns one page of the farms, and where the next begins ("" at the end).
 func (c *Client) Farms(ctx context.Context, p ListPage) ([]Farm, string, error) {
 	var out []Farm
-	h, err := c.get(ctx, call{what: "list farms", path: "/farms", query: p.query()}, &out)
-	return out, next(h), err
+	k := call{what: "list farms", path: "/farms", query: p.query()}
+	h, err := c.get(ctx, k, &out)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, f := range out {
+		if f.ID == 0 {
+			return nil, "", garbage(k.what, "a farm has no number")
+		}
+	}
+	return out, next(h), nil
 }
 
 // AllFarms returns all farms.
@@ -156,8 +180,14 @@ func (c *Client) AllFarms(ctx context.Context) ([]Farm, error) {
 // Farm returns one farm. NotExist when there is none of that number.
 func (c *Client) Farm(ctx context.Context, id uint64) (Farm, error) {
 	var out Farm
-	_, err := c.get(ctx, call{what: "get farm", path: "/farms/" + strconv.FormatUint(id, 10)}, &out)
-	return out, err
+	k := call{what: "get farm", path: "/farms/" + strconv.FormatUint(id, 10)}
+	if _, err := c.get(ctx, k, &out); err != nil {
+		return Farm{}, err
+	}
+	if out.ID != id {
+		return Farm{}, garbage(k.what, "it is about another farm")
+	}
+	return out, nil
 }
 
 // Approve lets a registered node join the farm. The grant is the owner's
