@@ -325,4 +325,8 @@ func TestDestroyingThePool(t *testing.T) {
 	if err != nil || len(images) != 0 {
 		t.Errorf("images left: %v %v", images, err)
 	}
+	n.Croftd("storage", "destroy", "--all", "--yes")
+	if _, err := n.TryCroftd("storage", "destroy", "--pool", "ssd0", "--yes"); exitStatus(err) != 1 {
+		t.Errorf("a pool that is gone: %v", err)
+	}
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/croft-edge/croft/provision/admit"
 	"github.com/croft-edge/croft/provision/feedback"
 	"github.com/croft-edge/croft/provision/provisioner"
-	"github.com/croft-edge/croft/provision/provisioner/volume"
 	"github.com/croft-edge/croft/provision/source"
 	"github.com/croft-edge/croft/provision/store"
 	"github.com/croft-edge/croft/provision/verify"
@@ -78,7 +77,7 @@ func (d *daemon) think(b *brain, m modules, link *link) (err error) {
 	}
 	b.engine, err = provision.NewEngine(provision.Config{
 		Records: b.store, Sources: sources, Policy: judge, Admission: room, Feedback: answers, Clock: b.clock,
-		Provisioners: map[workload.Type]provisioner.Provisioner{workload.TypeVolume: volume.New(m.storage)},
+		Provisioners: provision.DefaultProvisioners(m.bus),
 		Strays:       provision.NewStrayFile(filepath.Join(d.StateDir, "strays.json")),
 		Limits:       provision.Limits{Provision: d.StepTimeout, Decommission: d.StepTimeout, Grace: d.Grace},
 		Log:          d.Log,

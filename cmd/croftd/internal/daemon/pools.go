@@ -39,6 +39,9 @@ func DetachPools(ctx context.Context, c config.Config) error {
 // it, unless forced.
 func DestroyPools(ctx context.Context, c config.Config, name string, force bool) error {
 	cfg := storageConfig(c, zerolog.Nop())
+	if made, err := filepath.Glob(filepath.Join(cfg.State, "pools", "*")); err != nil || len(made) == 0 {
+		return nothingMade(name, err)
+	}
 	held, err := look(ctx, cfg)
 	if err != nil && (!force || (name != "" && len(c.Disks) > 0)) {
 		return errors.Wrap(err, "cannot destroy pools: cannot look at what is on them")
@@ -57,6 +60,15 @@ func DestroyPools(ctx context.Context, c config.Config, name string, force bool)
 		return node.Errorf(node.NotExist, "cannot destroy pool %s: this configuration has none of that name", name)
 	}
 	return storage.Destroy(ctx, cfg)
+}
+
+// nothingMade answers for a node that has no pools: opening them to look would
+// make them.
+func nothingMade(name string, err error) error {
+	if err != nil || name == "" {
+		return errors.Wrap(err, "cannot look for pools")
+	}
+	return node.Errorf(node.NotExist, "cannot destroy pool %s: this node has made no pools", name)
 }
 
 // holdings is what pools are made of, and how many things are on each.

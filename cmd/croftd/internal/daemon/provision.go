@@ -27,7 +27,7 @@ func (d *daemon) startProvision(ctx context.Context, parts *run.Group) error {
 		return client.Close()
 	}})
 	m := modules{
-		identity: stubs.NewIdentityManagerStub(client), storage: stubs.NewStorageStub(client), host: stubs.NewHostMonitorStub(client),
+		bus: client, identity: stubs.NewIdentityManagerStub(client), storage: stubs.NewStorageStub(client), host: stubs.NewHostMonitorStub(client),
 	}
 	v := &view{config: d.Config, started: time.Now(), contact: &contact{url: d.Explorer}, modules: m}
 	if err := d.startDoors(ctx, parts, v); err != nil {

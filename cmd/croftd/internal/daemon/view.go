@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/threefoldtech/zbus"
+
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/cmd/croftd/internal/control"
 	"github.com/croft-edge/croft/pkg/node"
@@ -21,6 +23,7 @@ const askModule = 2 * time.Second
 
 // modules are the stubs of the modules that the engine's process uses.
 type modules struct {
+	bus      zbus.Client
 	identity *stubs.IdentityManagerStub
 	storage  *stubs.StorageStub
 	host     *stubs.HostMonitorStub
