@@ -18,7 +18,7 @@ import (
 // TestPromisesAreKept fills all that a pool promises: each file system must
 // end at its limit, not at the pool's end.
 func TestPromisesAreKept(t *testing.T) {
-	for _, size := range []uint64{gib / 2, gib + gib/2, 3 * gib} {
+	for _, size := range []uint64{gib / 2, gib + gib/2} {
 		t.Run(FormatSize(size), func(t *testing.T) {
 			cfg := newConfig(t)
 			cfg.Pools = DefaultPools(size)
@@ -44,6 +44,33 @@ func TestPromisesAreKept(t *testing.T) {
 			m = reboot(t, m)
 			if got := m.status().Pools[0].Reserved; got != half {
 				t.Errorf("reserved are %s, want %s", FormatSize(got), FormatSize(half))
+			}
+		})
+	}
+}
+
+// TestLargePromisesAreKept does so with larger pools, where room is taken
+// without anything being written.
+func TestLargePromisesAreKept(t *testing.T) {
+	for _, size := range []uint64{2*gib + 4*mib, 3 * gib, 8 * gib} {
+		t.Run(FormatSize(size), func(t *testing.T) {
+			cfg := newConfig(t)
+			cfg.Pools = DefaultPools(size)
+			m := opened(t, cfg)
+			half := offered(size) / 2 / mib * mib
+			for _, name := range []string{"7-1", "7-2"} {
+				f, err := os.Create(filepath.Join(create(t, m, name, half).Path, "data"))
+				check(t, err)
+				taken := uint64(0)
+				for err == nil {
+					if err = unix.Fallocate(int(f.Fd()), 0, int64(taken), int64(16*mib)); err == nil {
+						taken += 16 * mib
+					}
+				}
+				check(t, f.Close())
+				if !errors.Is(err, unix.EDQUOT) || taken < half-20*mib {
+					t.Errorf("%s of %s took %s (%v)", name, FormatSize(half), FormatSize(taken), err)
+				}
 			}
 		})
 	}
