@@ -73,10 +73,10 @@ func (s *shell) carryOut(c *cli.Context, w *work, p plan.Plan) error {
 func (s *shell) hints(p plan.Plan, prune bool) {
 	for _, c := range p.Changes {
 		if c.Hint != "" {
-			fmt.Fprintf(s.env.Stderr, "%s: %s\n", c.Name, c.Hint)
+			s.say("%s: %s", c.Name, c.Hint)
 		}
 		if c.Action == plan.Delete && !prune {
-			fmt.Fprintf(s.env.Stderr, "%s: %s; `croft apply --prune` deletes %s\n", c.Name, c.Reason, c.ID)
+			s.say("%s: %s; `croft apply --prune` deletes %s", c.Name, c.Reason, c.ID)
 		}
 	}
 }

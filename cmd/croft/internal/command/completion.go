@@ -47,7 +47,7 @@ func (s *shell) completionCommand() *cli.Command {
 		Name: "completion", Category: "help", Usage: "print the completion of a shell", ArgsUsage: "bash|zsh|fish", Action: s.completion,
 		Description: "Examples:\n  source <(croft completion bash)\n  croft completion fish > ~/.config/fish/completions/croft.fish",
 		BashComplete: func(c *cli.Context) {
-			fmt.Fprintln(c.App.Writer, "bash\nzsh\nfish")
+			_, _ = fmt.Fprintln(c.App.Writer, "bash\nzsh\nfish")
 		},
 	}
 }
@@ -78,7 +78,7 @@ func (s *shell) completion(c *cli.Context) error {
 func completeNames(c *cli.Context) {
 	if f, err := project.Load(defaultFile); err == nil {
 		for _, w := range f.Workloads {
-			fmt.Fprintln(c.App.Writer, w.Name)
+			_, _ = fmt.Fprintln(c.App.Writer, w.Name)
 		}
 	}
 	cli.DefaultCompleteWithFlags(c.Command)(c)

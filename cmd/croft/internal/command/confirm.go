@@ -2,7 +2,6 @@ package command
 
 import (
 	"bufio"
-	"fmt"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -22,7 +21,7 @@ func (s *shell) confirm(c *cli.Context, what []string, strict bool) error {
 		}
 		return nil
 	}
-	fmt.Fprintf(s.env.Stderr, "The data of %s will be lost. Go on? [y/N] ", text)
+	s.say("The data of %s will be lost. Go on? [y/N]", text)
 	line, err := bufio.NewReader(s.env.Stdin).ReadString('\n')
 	if err != nil && line == "" {
 		return errors.New("cannot go on: nobody answered")

@@ -63,7 +63,7 @@ func (s *shell) idRestore(c *cli.Context) error {
 		return err
 	}
 	if s.env.Terminal {
-		fmt.Fprintln(s.env.Stderr, "Type the 24 words, then Ctrl-D:")
+		s.say("Type the 24 words, then Ctrl-D:")
 	}
 	content, err := io.ReadAll(io.LimitReader(s.env.Stdin, maxWords))
 	if err != nil {

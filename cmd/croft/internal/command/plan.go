@@ -95,10 +95,8 @@ func planRows(p plan.Plan) render.Rows {
 // losing names the workloads whose data goes.
 func losing(p plan.Plan, prune bool) []string {
 	var out []string
-	for _, c := range p.Changes {
-		if c.LosesData && (c.Action != plan.Delete || prune) {
-			out = append(out, fmt.Sprintf("%s (%s %s)", c.Name, c.Type, c.ID))
-		}
+	for _, c := range p.Losing(prune) {
+		out = append(out, fmt.Sprintf("%s (%s %s)", c.Name, c.Type, c.ID))
 	}
 	return out
 }

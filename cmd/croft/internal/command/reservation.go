@@ -2,7 +2,6 @@ package command
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"os"
 
@@ -103,7 +102,7 @@ func (s *shell) reservationPush(c *cli.Context) error {
 
 func (s *shell) sayIfOffline(c *cli.Context, client *explorer.Client, nodeID string) {
 	if n, err := client.Node(c.Context, nodeID); err == nil && !n.Online {
-		fmt.Fprintf(s.env.Stderr, "node %s is offline (last seen: %s); it picks this up when it is back\n", nodeID, ago(n.Updated, s.env.Now()))
+		s.say("node %s is offline (last seen: %s); it picks this up when it is back", nodeID, ago(n.Updated, s.env.Now()))
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/urfave/cli/v2"
 
@@ -18,6 +17,7 @@ func Run(ctx context.Context, env Env, args []string) int {
 	if err == nil {
 		err = app.RunContext(ctx, args)
 	}
+	s := shell{env: env}
 	var (
 		changes changesError
 		shown   *shownError
@@ -25,9 +25,9 @@ func Run(ctx context.Context, env Env, args []string) int {
 	switch {
 	case err == nil || errors.As(err, &changes) || errors.As(err, &shown):
 	case ctx.Err() != nil:
-		fmt.Fprintln(env.Stderr, "croft: interrupted; what was begun is in the state, and apply goes on from there")
+		s.say("croft: interrupted; what was begun is in the state, and apply goes on from there")
 	default:
-		fmt.Fprintln(env.Stderr, "croft: "+render.Line(err.Error()))
+		s.say("croft: %v", err)
 	}
 	return exitCode(ctx, err)
 }
@@ -88,4 +88,8 @@ type shell struct {
 	app *cli.App
 }
 
-func (s *shell) stderr() io.Writer { return s.env.Stderr }
+// say writes a line to the standard error. What others have said may be in it,
+// so nothing of it may control the terminal; whether it arrives stops nothing.
+func (s *shell) say(format string, args ...any) {
+	_, _ = fmt.Fprintln(s.env.Stderr, render.Line(fmt.Sprintf(format, args...)))
+}

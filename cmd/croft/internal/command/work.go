@@ -46,7 +46,8 @@ type work struct {
 // close gives the state's lock back.
 func (w *work) close() {
 	if w.lock != nil {
-		w.lock.Unlock()
+		// The process ends soon, and the kernel gives the lock back then too.
+		_ = w.lock.Unlock()
 	}
 }
 

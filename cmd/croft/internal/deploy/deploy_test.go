@@ -300,3 +300,29 @@ func TestStateWithoutItsLockIsntWritten(t *testing.T) {
 		t.Errorf("there is a state: %v", err)
 	}
 }
+
+// TestANodesWordsDontControlTheTerminal: its error is one plain line.
+func TestANodesWordsDontControlTheTerminal(t *testing.T) {
+	u := newUser(t)
+	var said bytes.Buffer
+	u.out = &said
+	d := u.deployer()
+	f := u.file(oneVolume)
+	p, err := u.plan(d, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := d.Apply(t.Context(), f, p, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := u.fake.answer(u.fake.shown[0], workload.StateError, "bad\x1b[2J\nnews\u202e"); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Wait(t.Context(), d.Targets(done)); err == nil {
+		t.Fatal("no error")
+	}
+	if out := said.String(); !strings.Contains(out, "data: 1-1 is error: bad [2J news") || strings.ContainsAny(out, "\x1b\u202e") {
+		t.Errorf("said %q", out)
+	}
+}

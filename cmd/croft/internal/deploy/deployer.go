@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/cmd/croft/internal/project"
+	"github.com/croft-edge/croft/cmd/croft/internal/render"
 	"github.com/croft-edge/croft/cmd/croft/internal/state"
 	"github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/sign"
@@ -59,7 +60,8 @@ func DigestKey(key sign.KeyPair) []byte {
 }
 
 func (d *Deployer) say(format string, args ...any) {
-	fmt.Fprintf(d.Progress, format+"\n", args...)
+	// Progress that can't be shown stops nothing. A node's words may be in it.
+	_, _ = fmt.Fprintln(d.Progress, render.Line(fmt.Sprintf(format, args...)))
 }
 
 func (d *Deployer) save() error {

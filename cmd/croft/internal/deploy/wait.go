@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -147,7 +148,7 @@ func (w *waiter) verdict(ctx context.Context, open []int, targets []Target) erro
 		return &FailedError{What: w.failed}
 	case len(open) == 0:
 		return nil
-	case ctx.Err() != nil && context.Cause(ctx) != context.DeadlineExceeded:
+	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded):
 		return ctx.Err()
 	}
 	var what []string

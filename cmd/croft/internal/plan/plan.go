@@ -123,13 +123,14 @@ func (p Plan) Changed() bool {
 	return false
 }
 
-// LosesData reports whether data on a node goes with it; prune is whether
+// Losing are the changes with which data on a node goes; prune is whether
 // deletions are carried out.
-func (p Plan) LosesData(prune bool) bool {
+func (p Plan) Losing(prune bool) []Change {
+	var out []Change
 	for _, c := range p.Changes {
 		if c.LosesData && (c.Action != Delete || prune) {
-			return true
+			out = append(out, c)
 		}
 	}
-	return false
+	return out
 }

@@ -204,10 +204,10 @@ func TestDependants(t *testing.T) {
 	}
 }
 
-func TestLosesDataAsksOnlyForWhatIsCarriedOut(t *testing.T) {
+func TestLosingIsOnlyWhatIsCarriedOut(t *testing.T) {
 	p := plan.Make(plan.Input{Now: moment(), Known: []plan.Known{there()}})
-	if p.LosesData(false) || !p.LosesData(true) {
-		t.Errorf("a deletion loses data with --prune only: %v, %v", p.LosesData(false), p.LosesData(true))
+	if len(p.Losing(false)) != 0 || len(p.Losing(true)) != 1 {
+		t.Errorf("a deletion loses data with --prune only: %v, %v", p.Losing(false), p.Losing(true))
 	}
 }
 
