@@ -80,6 +80,11 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if push && mode == breakPush {
 		panic(http.ErrAbortHandler)
 	}
+	if !push && mode == forget && strings.HasPrefix(r.URL.Path, "/reservations/") {
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = w.Write([]byte(`{"detail":"there is no such reservation","status":404,"kind":"NotExist"}`))
+		return
+	}
 	status, header, body := p.pass(r)
 	if push && mode == loseAnswer {
 		panic(http.ErrAbortHandler)
@@ -135,8 +140,6 @@ func (p *proxy) twist(mode, path string, status int, body []byte) (int, []byte) 
 	first := p.first[path]
 	p.mu.Unlock()
 	switch mode {
-	case forget:
-		return http.StatusNotFound, []byte(`{"detail":"there is no such reservation","status":404,"kind":"NotExist"}`)
 	case garbage:
 		return status, []byte("<html>hello</html>")
 	case withhold:

@@ -3,7 +3,9 @@ package command
 import (
 	"context"
 	"fmt"
+	"strings"
 
+	"github.com/pkg/errors"
 	"github.com/urfave/cli/v2"
 
 	"github.com/croft-edge/croft/cmd/croft/internal/deploy"
@@ -112,7 +114,24 @@ func (s *shell) deleteNames(c *cli.Context, w *work, names []string) error {
 	if err := w.State.Save(); err != nil {
 		return err
 	}
-	return s.showAfter(c, w, s.waitFor(c, w.Deployer, w.Targets(waiting)))
+	if err := s.showAfter(c, w, s.waitFor(c, w.Deployer, w.Targets(waiting))); err != nil {
+		return err
+	}
+	return w.untold()
+}
+
+// untold is the error of deletions that the explorer hasn't taken.
+func (w *work) untold() error {
+	var what []string
+	for _, e := range w.State.Leaving {
+		if !e.Told {
+			what = append(what, fmt.Sprintf("%s (%s)", e.Name, e.ID))
+		}
+	}
+	if len(what) == 0 {
+		return nil
+	}
+	return errors.Errorf("cannot delete %s: the explorer doesn't know it, so the deletion can't reach the node", strings.Join(what, ", "))
 }
 
 // dataOf names a reservation whose data would go.

@@ -65,7 +65,7 @@ func detail(o deploy.Observation, now time.Time) string {
 	case o.State == verdict.Unpushed:
 		return "signed; `croft apply` pushes it"
 	case o.State == verdict.Lost:
-		return "the explorer doesn't know it"
+		return deploy.Unknown(o.Expires)
 	case late && !workload.Ended(o.State):
 		return "its time is over, and the node hasn't said so yet"
 	case o.State == verdict.Pending:

@@ -206,18 +206,32 @@ func TestFailedWorkloads(t *testing.T) {
 	}
 }
 
+// TestDeletionOfWhatTheExplorerLost: an explorer that doesn't know it can't
+// make anybody believe that it is gone.
 func TestDeletionOfWhatTheExplorerLost(t *testing.T) {
 	u := newUser(t)
 	if _, err := u.apply(u.deployer(), u.file(oneVolume)); err != nil {
 		t.Fatal(err)
 	}
+	known := u.fake.shown
 	u.fake.shown = nil
 	d := u.deployer()
-	if _, err := d.Leave(t.Context(), []string{"data"}); err != nil {
+	left, err := d.Leave(t.Context(), []string{"data"})
+	if err != nil {
 		t.Fatal(err)
 	}
-	if d := u.deployer(); len(d.State.All()) != 0 {
-		t.Errorf("the state still has %+v", d.State.All())
+	var untrusted *deploy.UntrustedError
+	if err := d.Wait(t.Context(), d.Targets(left)); !errors.As(err, &untrusted) || !strings.Contains(err.Error(), "its node may have it until") {
+		t.Errorf("got %v", err)
+	}
+	// The explorer knows it again: the deletion is told.
+	u.fake.shown = known
+	d = u.deployer()
+	if err := d.Retell(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(u.fake.alive()) != 0 {
+		t.Errorf("alive: %v", u.fake.alive())
 	}
 }
 

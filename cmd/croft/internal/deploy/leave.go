@@ -28,14 +28,14 @@ func (d *Deployer) leave(ctx context.Context, name string) (*state.Entry, error)
 	return e, d.tell(ctx, e)
 }
 
-// tell brings the deletion of a leaving entry to the explorer; one that the
-// explorer doesn't know is forgotten.
+// tell brings the deletion of a leaving entry to the explorer. One that the
+// explorer doesn't know stays, for its node may have it until its signed end:
+// that the explorer says so proves nothing.
 func (d *Deployer) tell(ctx context.Context, e *state.Entry) error {
 	err := again(ctx, func() error { return d.Explorer.Delete(ctx, e.ID, *e.Deletion) })
 	if errors.Is(err, node.NotExist) {
-		d.say("%s: the explorer doesn't know %s", e.Name, e.ID)
-		d.State.Gone(e)
-		return d.save()
+		d.say("%s: the explorer doesn't know %s, so its deletion can't reach the node", e.Name, e.ID)
+		return nil
 	}
 	if err != nil {
 		return pkgerrors.Wrapf(err, "cannot delete %q", e.Name)

@@ -119,11 +119,14 @@ func (w *waiter) look(ctx context.Context, i int, t Target) bool {
 	case o.Problem != "":
 		w.untrusted = append(w.untrusted, fmt.Sprintf("%s (%s): %s", t.Label, t.ID, o.Problem))
 		w.once(i, "%s: %s: %s", t.Label, o.State, o.Problem)
-	case t.End && (workload.Ended(o.State) || o.State == verdict.Lost):
+	case o.State == verdict.Lost:
+		w.untrusted = append(w.untrusted, fmt.Sprintf("%s (%s): %s", t.Label, t.ID, Unknown(o.Expires)))
+		w.once(i, "%s: %s", t.Label, Unknown(o.Expires))
+	case t.End && workload.Ended(o.State):
 		w.once(i, "%s: %s is %s", t.Label, t.ID, o.State)
 	case !t.End && o.State == workload.StateOK:
 		w.once(i, "%s: %s is deployed", t.Label, t.ID)
-	case !t.End && (o.State == workload.StateError || workload.Ended(o.State) || o.State == verdict.Lost || o.State == verdict.Deleting):
+	case !t.End && (o.State == workload.StateError || workload.Ended(o.State) || o.State == verdict.Deleting):
 		w.failed = append(w.failed, fmt.Sprintf("%s (%s) is %s%s", t.Label, t.ID, o.State, colon(o.Error)))
 		w.once(i, "%s: %s is %s%s", t.Label, t.ID, o.State, colon(o.Error))
 	default:
@@ -157,6 +160,11 @@ func (w *waiter) verdict(ctx context.Context, open []int, targets []Target) erro
 		what = append(what, fmt.Sprintf("node %s has yet to %s %s (%s)", t.Node, todo(t), t.Label, t.ID))
 	}
 	return &TimeoutError{What: what}
+}
+
+// Unknown says what it means that the explorer doesn't know a reservation.
+func Unknown(expires time.Time) string {
+	return "the explorer doesn't know it; its node may have it until " + expires.UTC().Format(time.RFC3339)
 }
 
 func todo(t Target) string {
