@@ -95,9 +95,10 @@ func (f *Feedback) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			break
 		}
-		if err != nil {
+		switch {
+		case err != nil:
 			failures++
-		} else {
+		case owed.tried > 0:
 			failures = 0
 		}
 		f.wait(ctx, f.pauseAfter(owed, failures))

@@ -50,25 +50,27 @@ func (f *Feedback) Problems() []Problem {
 
 // owed is what a pass has left.
 type owed struct {
+	// tried counts the results that were sent, or should have been.
+	tried int
 	// soon counts the results that are worth another try at once, refused ones not.
 	soon int
 	// next is when the first result in trouble is tried again; zero for none.
 	next time.Time
 }
 
-// pass sends everything that is due, oldest first. The error says that the
-// explorer, the signer or the store can't be reached.
+// pass sends everything that is due, oldest first, those in trouble last. The
+// error says that the explorer, the signer or the store can't be reached.
 func (f *Feedback) pass(ctx context.Context) (owed, error) {
 	waiting, err := f.cfg.Outbox.Undelivered()
 	if err != nil {
 		f.cfg.Log.Error().Err(err).Msg("cannot look for undelivered results")
-		return owed{soon: 1}, err
+		return owed{tried: 1, soon: 1}, err
 	}
 	f.forget(waiting)
 	var left owed
 	var failed error
 	inARow := 0
-	for _, rec := range waiting {
+	for _, rec := range f.troubledLast(waiting) {
 		if ctx.Err() != nil || inARow >= awayAfter {
 			left.soon++
 			continue
@@ -77,6 +79,7 @@ func (f *Feedback) pass(ctx context.Context) (owed, error) {
 			left.wait(next)
 			continue
 		}
+		left.tried++
 		err := f.send(ctx, rec)
 		switch {
 		case err == nil:
@@ -91,8 +94,27 @@ func (f *Feedback) pass(ctx context.Context) (owed, error) {
 			inARow, failed = inARow+1, err
 		}
 	}
-	f.setAway(failed)
+	if left.tried > 0 {
+		f.setAway(failed)
+	}
 	return left, failed
+}
+
+// troubledLast puts the results that failed before behind the others: they
+// must not keep anything from being sent.
+func (f *Feedback) troubledLast(waiting []store.Record) []store.Record {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := make([]store.Record, 0, len(waiting))
+	var troubled []store.Record
+	for _, rec := range waiting {
+		if f.troubles[rec.Result.Sequence] != nil {
+			troubled = append(troubled, rec)
+			continue
+		}
+		out = append(out, rec)
+	}
+	return append(out, troubled...)
 }
 
 func (o *owed) wait(next time.Time) {
@@ -186,7 +208,7 @@ func (f *Feedback) setAway(err error) {
 
 // pauseAfter is how long to wait after a pass: for ever when nothing is owed.
 func (f *Feedback) pauseAfter(left owed, failures int) time.Duration {
-	if failures > 0 {
+	if failures > 0 && left.tried > 0 {
 		return f.cfg.backoff(failures)
 	}
 	if left.next.IsZero() {
