@@ -124,7 +124,7 @@ func TestWhatIsSaidToBeFreeCanBeHad(t *testing.T) {
 	for range known.FreeResources.SRU {
 		w.Result(w.Reserve(n, time.Hour), workload.StateOK)
 	}
-	if got := w.Result(w.Reserve(n, time.Hour), workload.StateError).Error; !strings.Contains(got, "needs 1 GiB") || !strings.Contains(got, "free") {
+	if got := w.Result(w.Reserve(n, time.Hour), workload.StateError).Error; !strings.Contains(got, "1 GiB") || !strings.Contains(got, "free") {
 		t.Errorf("one more than is free: %q", got)
 	}
 }
@@ -240,6 +240,57 @@ func TestARefusalNamesWhatIsAllowed(t *testing.T) {
 	if left := n.Subvolumes(); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
 	}
+}
+
+func TestTheOperatorsLimitsHold(t *testing.T) {
+	t.Parallel()
+	w := nodetest.New(t, bins)
+	w.StartExplorer("--accept-signature-v1")
+	stranger, err := sign.Generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	few := w.StartNode("few", "--max-user-workloads", "1", "--max-duration", "2h", "--max-user-ssd", "1GiB")
+	private := w.StartNode("private", "--allow-users", stranger.ID(), "--reserve-disk", "3GiB", "--accept-signature-v1")
+
+	w.Result(w.Reserve(few, time.Hour), workload.StateOK)
+	old := *w.Volume(private.ID, 1, time.Hour)
+	old.Version, old.Nonce, old.Signature, old.User = workload.V1, nil, nil, ""
+	if err := old.Sign(stranger.Private()); err != nil {
+		t.Fatal(err)
+	}
+	late := w.Volume(few.ID, 1, 3*time.Hour)
+	for _, c := range []struct {
+		name string
+		r    *workload.Reservation
+		want string
+	}{
+		{"one too many", w.Volume(few.ID, 1, time.Hour), "at most 1"},
+		{"too long", late, "at most 2h0m0s"},
+		{"somebody else", w.Volume(private.ID, 1, time.Hour), "isn't allowed on this node"},
+	} {
+		if got := w.Result(w.Push(c.r), workload.StateError).Error; !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q", c.name, got)
+		}
+	}
+	w.Push(&old)
+	w.Until(20*time.Second, "a version 1 reservation is carried out where it is accepted", func() bool {
+		return private.Subvolumes()[old.ID] != ""
+	})
+	known, err := w.Client.Node(w.Context(), private.ID)
+	if err != nil || known.TotalResources.SRU != 4 {
+		t.Errorf("8 GiB less a reserve of 3 is offered as %d GiB, %v", known.TotalResources.SRU, err)
+	}
+	oldHere := old
+	oldHere.ID, oldHere.NodeID, oldHere.Signature, oldHere.User = "", few.ID, nil, ""
+	if err := oldHere.Sign(stranger.Private()); err != nil {
+		t.Fatal(err)
+	}
+	w.Push(&oldHere)
+	w.Until(20*time.Second, "a version 1 reservation is refused elsewhere", func() bool {
+		got, err := w.Client.Get(w.Context(), oldHere.ID)
+		return err == nil && got.Result != nil && strings.Contains(got.Result.Error, "version")
+	})
 }
 
 func TestEvictionKeepsTheData(t *testing.T) {

@@ -37,7 +37,7 @@ func Main(v node.Version, args []string, out, errs io.Writer) int {
 	go untilSignal(ctx, stop)
 	err := app(v, out, errs).RunContext(ctx, args)
 	if err != nil {
-		fmt.Fprintln(errs, "croftd:", err)
+		_, _ = fmt.Fprintln(errs, "croftd:", err)
 	}
 	return status(err)
 }

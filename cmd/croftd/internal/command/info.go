@@ -29,7 +29,7 @@ func configCommand() *cli.Command {
 				return err
 			}
 			for _, name := range loaded.Ignored {
-				fmt.Fprintf(c.App.ErrWriter, "croftd: ignored in the environment: %s is no setting\n", name)
+				_, _ = fmt.Fprintf(c.App.ErrWriter, "croftd: ignored in the environment: %s is no setting\n", name)
 			}
 			return usage(loaded.Print(c.App.Writer, c.String(flagOutput)))
 		},

@@ -15,7 +15,7 @@ import (
 // writeTable prints a status for people.
 func writeTable(w io.Writer, s control.Status, now time.Time) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	row := func(cells ...string) { fmt.Fprintln(out, strings.Join(cells, "\t")) }
+	row := func(cells ...string) { _, _ = fmt.Fprintln(out, strings.Join(cells, "\t")) }
 	readiness := health.Judge(s, now)
 	row("node", s.NodeID)
 	row("version", s.Version+" ("+s.Commit+"), up "+now.Sub(s.Started).Round(time.Second).String())

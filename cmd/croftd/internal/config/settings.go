@@ -92,7 +92,7 @@ func admissionSettings() []Setting {
 			size(func(c *Config) *uint64 { return &c.Reserve.Disk })},
 		{"allow-users", List, "", "IDs of the users that may reserve here; empty: everyone", groupAdmission,
 			ids(func(c *Config) *[]string { return &c.AllowUsers })},
-		{"debug-users", List, "", "IDs of the users that may reserve a stream of the node's logs; empty: nobody", groupAdmission,
+		{"debug-users", List, "", "IDs of the users that may reserve a stream of the node's logs, once that type is offered; empty: nobody", groupAdmission,
 			ids(func(c *Config) *[]string { return &c.DebugUsers })},
 		{"max-duration", Duration, "8760h", "the furthest expiry that is accepted, counted from now, also for renewals", groupAdmission,
 			duration(func(c *Config) *durationValue { return (*durationValue)(&c.MaxDuration) })},

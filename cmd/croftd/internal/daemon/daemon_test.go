@@ -5,6 +5,7 @@ import (
 	"net"
 	"path/filepath"
 	"reflect"
+	"runtime/debug"
 	"testing"
 	"time"
 
@@ -139,6 +140,28 @@ func TestDemand(t *testing.T) {
 func TestWorkloadsAreListedByNumber(t *testing.T) {
 	if byID("2-1", "10-1") >= 0 || byID("2-2", "2-1") <= 0 || byID("2-1", "2-1") != 0 || byID("x", "y") >= 0 {
 		t.Fatal("IDs aren't ordered by their numbers")
+	}
+}
+
+func TestBuildTime(t *testing.T) {
+	at := time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC)
+	info := func(key, value string) *debug.BuildInfo {
+		return &debug.BuildInfo{Settings: []debug.BuildSetting{{Key: "vcs", Value: "git"}, {Key: key, Value: value}}}
+	}
+	for _, c := range []struct {
+		name  string
+		info  *debug.BuildInfo
+		known bool
+		want  time.Time
+	}{
+		{"from a checkout", info("vcs.time", "2024-05-06T07:08:09Z"), true, at},
+		{"from elsewhere", info("GOOS", "linux"), true, time.Time{}},
+		{"damaged", info("vcs.time", "yesterday"), true, time.Time{}},
+		{"unknown", nil, false, time.Time{}},
+	} {
+		if got := buildTime(c.info, c.known); !got.Equal(c.want) {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
 	}
 }
 

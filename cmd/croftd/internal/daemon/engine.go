@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -119,7 +120,25 @@ func (d *daemon) openClock(s *store.FSStore) (*clock.Trust, error) {
 	}
 	return clock.New(clock.Config{
 		Clock: clock.System{}, Synced: clock.Synced, BootID: boot, Last: s.Mark(), Record: s.SetMark, Log: d.Log,
+		Build: buildTime(debug.ReadBuildInfo()),
 	})
+}
+
+// buildTime is the time of the commit that the program was built from: no
+// clock of a node is right and earlier. Zero when the program doesn't know it.
+func buildTime(info *debug.BuildInfo, known bool) time.Time {
+	if !known {
+		return time.Time{}
+	}
+	for _, s := range info.Settings {
+		if s.Key != "vcs.time" {
+			continue
+		}
+		if at, err := time.Parse(time.RFC3339, s.Value); err == nil {
+			return at
+		}
+	}
+	return time.Time{}
 }
 
 // admission makes what says whether there is room. The pools are asked each
