@@ -137,10 +137,11 @@ func (w rewriter) text(s string) string {
 // number writes the same double otherwise; an integer of more than 53 bits
 // stays the same integer.
 func (w rewriter) number(text string) string {
-	if text == "0" {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err == nil && n == 0 {
 		return rapid.SampledFrom([]string{"0", "-0", "0.0", "0e1", "-0.00E-7"}).Draw(w.t, "zero")
 	}
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+	if err == nil {
 		return strconv.FormatInt(n, 10) + rapid.SampledFrom([]string{"", ".0", "e0", "E+0", ".00e-0", "0e-1", "000e-03"}).Draw(w.t, "number")
 	}
 	f, err := strconv.ParseFloat(text, 64)
