@@ -113,6 +113,8 @@ func (e *NodeEngine) consider(ctx context.Context, rec store.Record) error {
 		return e.judge(ctx, r, have)
 	})
 	switch kind := node.KindOf(err); {
+	case err == nil && e.isSlow(r.Type):
+		return e.postpone(rec, node.Errorf(node.Transient, "cannot provision %s yet: what provides type %q is slow to answer", r.ID, r.Type))
 	case err == nil:
 		return e.attempt(ctx, rec)
 	case kind.Final():

@@ -38,6 +38,7 @@ func (e *NodeEngine) attempt(ctx context.Context, rec store.Record) error {
 		data, err = p.Provision(ctx, r)
 		return err
 	})
+	e.noteSlow(r.Type, time.Since(start) >= e.limits.Provision)
 	if ctx.Err() != nil && err != nil {
 		return nil // the node is stopping: the intent says what may be half done
 	}
@@ -81,8 +82,13 @@ func (e *NodeEngine) settle(rec store.Record) error {
 	return e.again(rec.ID(), err)
 }
 
-// postpone waits with a reservation that can't be judged yet.
+// postpone waits with a reservation that can't be judged or begun yet. What is
+// written already isn't written again.
 func (e *NodeEngine) postpone(rec store.Record, cause error) error {
+	if rec.Phase == store.Retry && rec.Attempts == 0 {
+		e.retries.Set(rec.ID(), rec.Reservation.Type, time.Now().Add(e.limits.Look))
+		return nil
+	}
 	rec = e.retryLater(rec, cause)
 	return e.finish(rec)
 }
@@ -108,6 +114,10 @@ func (e *NodeEngine) retry(ctx context.Context, id string) error {
 	rec, err := e.records.Record(id)
 	if err != nil {
 		return err
+	}
+	if rec.Attempts > 0 && e.isSlow(rec.Reservation.Type) {
+		e.retries.Set(id, rec.Reservation.Type, e.slow[rec.Reservation.Type].Add(e.limits.Retry.Delay(tellAfter)))
+		return nil
 	}
 	switch rec.Phase {
 	case store.Intent, store.Retry:

@@ -1,17 +1,24 @@
 package provision_test
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/pkg/atomicfile"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision"
+	"github.com/croft-edge/croft/provision/provisioner"
 	"github.com/croft-edge/croft/provision/store"
 )
 
@@ -152,4 +159,91 @@ func TestStrayFile(t *testing.T) {
 	if err := provision.NewStrayFile(filepath.Join(path, "x")).Save(want); err == nil {
 		t.Fatal("what can't be written is no error")
 	}
+}
+
+// A module that hangs costs a deadline now and then, not one a workload.
+func TestAHangingModuleLeavesTheNodeToTheOthers(t *testing.T) {
+	const hanging = 20
+	prov := &fakeProvisioner{answer: func(ctx context.Context, _ *workload.Reservation) (json.RawMessage, error) {
+		<-ctx.Done()
+		return nil, node.WithKind(node.Unknown, ctx.Err())
+	}}
+	inWorld(t, func(w *world) {
+		w.limits.Provision = 30 * time.Second
+		w.provisioners = map[workload.Type]provisioner.Provisioner{workload.TypeContainer: prov}
+	}, func(t *testing.T, w *world, n *incarnation) {
+		for range hanging {
+			w.explorer.push(w.reserve(workload.TypeContainer, containerData, nil))
+		}
+		time.Sleep(time.Second)
+		start := time.Now()
+		for range 10 {
+			w.answered(w.volume(nil), workload.StateOK)
+		}
+		if took := time.Since(start); took > 3*time.Minute {
+			t.Fatalf("ten volumes took %s beside a module that hangs", took)
+		}
+		time.Sleep(time.Hour)
+		if calls := len(prov.calls()); calls < 20 || calls > 60 {
+			t.Fatalf("the module that hangs was asked %d times in an hour", calls)
+		}
+		prov.mu.Lock()
+		prov.answer = nil
+		prov.mu.Unlock()
+		for i := range hanging {
+			w.until("it recovers", func() bool {
+				r := w.explorer.result(fmt.Sprintf("%d-1", i+1))
+				return r != nil && r.State == workload.StateOK
+			})
+		}
+	})
+}
+
+// Waiting for a clock isn't worth a write each time.
+func TestWaitingWritesNothing(t *testing.T) {
+	inWorld(t, nil, func(t *testing.T, w *world, n *incarnation) {
+		w.clock.set(-30*365*day, false, false)
+		id := w.explorer.push(w.reserve(workload.TypeVolume, `{"size":1,"type":"SSD"}`, func(r *workload.Reservation) {
+			r.Created, r.Duration = time.Now(), 300*day
+		}))
+		w.until("it waits", func() bool {
+			rec, err := w.records.Record(id)
+			return err == nil && rec.Phase == store.Retry
+		})
+		before := len(n.steps.all())
+		time.Sleep(24 * time.Hour)
+		if after := len(n.steps.all()); after > before+60 { // a sweep lists, once an hour
+			t.Fatalf("%d steps in a day of waiting", after-before)
+		}
+		w.clock.set(0, true, true)
+		w.answered(id, workload.StateOK)
+	})
+}
+
+// Junk costs no write, and few lines.
+func TestJunkDoesNotFillTheLogOrTheDisk(t *testing.T) {
+	var lines lineCounter
+	inWorld(t, func(w *world) { w.log = zerolog.New(&lines).Level(zerolog.WarnLevel) }, func(t *testing.T, w *world, n *incarnation) {
+		for range 2000 {
+			r := w.reserve(workload.TypeVolume, `{"size":1,"type":"SSD"}`, nil)
+			r.Duration++
+			w.explorer.push(r)
+		}
+		w.explorer.pushAs("../../etc/passwd", w.reserve(workload.TypeVolume, `{"size":1,"type":"SSD"}`, nil))
+		last := w.volume(nil)
+		w.answered(last, workload.StateOK)
+		if got := lines.count.Load(); got < 1 || got > 200 {
+			t.Fatalf("%d lines in the log", got)
+		}
+		if recs, err := w.records.List(); err != nil || len(recs) != 1 {
+			t.Fatalf("%d records, %v", len(recs), err)
+		}
+	})
+}
+
+type lineCounter struct{ count atomic.Int64 }
+
+func (l *lineCounter) Write(p []byte) (int, error) {
+	l.count.Add(1)
+	return len(p), nil
 }

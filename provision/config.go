@@ -107,11 +107,11 @@ func DefaultLimits() Limits {
 		Judge:        10 * time.Second,
 		Provision:    2 * time.Minute,
 		Decommission: 2 * time.Minute,
-		List:         20 * time.Second,
+		List:         10 * time.Second,
 		Shutdown:     5 * time.Second,
 		Grace:        7 * 24 * time.Hour,
 		Sweep:        time.Hour,
-		Look:         20 * time.Second,
+		Look:         5 * time.Second,
 		Retry:        source.Backoff{Base: 2 * time.Second, Max: 10 * time.Minute},
 	}
 }

@@ -38,8 +38,12 @@ type NodeEngine struct {
 
 	// later is set while a renewal waits for a time that can be trusted.
 	later bool
-	// unlisted is set while a module hasn't said what it has.
-	unlisted bool
+	// unlisted counts the comparisons in a row in which a module didn't say
+	// what it has; relist is when it is asked again.
+	unlisted int
+	relist   time.Time
+	// slow holds until when the types are spared whose module used up a deadline.
+	slow map[workload.Type]time.Time
 	// stuck holds the IDs whose last step never came back.
 	stuck map[string]<-chan error
 
@@ -72,6 +76,7 @@ func assemble(c Config) *NodeEngine {
 		strays:       newStrays(c.Strays),
 		said:         newSaidOnce(),
 		stuck:        map[string]<-chan error{},
+		slow:         map[workload.Type]time.Time{},
 	}
 	e.expiry = source.NewExpiry(c.Clock.Now, e.limits.Look)
 	e.retries = source.NewRetry()
@@ -148,7 +153,7 @@ func (e *NodeEngine) loop(work, stop context.Context) {
 
 // look is what is looked at more often than a sweep.
 func (e *NodeEngine) look(work, stop context.Context) {
-	if e.unlisted {
+	if e.unlisted > 0 && time.Now().After(e.relist) {
 		e.sweep(work, stop)
 	}
 	if _, trusted := e.clock.Now(); trusted && e.later {

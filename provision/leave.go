@@ -34,6 +34,7 @@ func (e *NodeEngine) takeDown(ctx context.Context, rec store.Record) error {
 	}
 	start := time.Now()
 	err := e.decommission(ctx, rec)
+	e.noteSlow(rec.Reservation.Type, time.Since(start) >= e.limits.Decommission)
 	if ctx.Err() != nil && err != nil {
 		return nil // the node is stopping: the record says that it is leaving
 	}

@@ -78,7 +78,7 @@ func (e *NodeEngine) compare(work, stop context.Context, recs []store.Record) in
 // list asks every module what it has, once.
 func (e *NodeEngine) list(ctx context.Context) present {
 	there := present{}
-	e.unlisted = false
+	failed := false
 	for _, t := range workload.Types() {
 		p := e.provisioners[t]
 		if p == nil {
@@ -90,7 +90,7 @@ func (e *NodeEngine) list(ctx context.Context) present {
 			return err
 		})
 		if err != nil {
-			e.unlisted = true
+			failed = true
 			e.log.Warn().Str("type", string(t)).Str("step", "list").Err(err).Msg("cannot compare: looked at again")
 			continue
 		}
@@ -99,6 +99,11 @@ func (e *NodeEngine) list(ctx context.Context) present {
 			set[id] = true
 		}
 		there[t] = set
+	}
+	if failed {
+		e.listLater()
+	} else {
+		e.unlisted = 0
 	}
 	return there
 }
@@ -135,8 +140,14 @@ func (e *NodeEngine) skipBroken(rec store.Record, there present) {
 	now, err := e.records.Record(rec.ID())
 	if err == nil && now.Phase == store.Retry {
 		delete(there, rec.Reservation.Type)
-		e.unlisted = true
+		e.listLater()
 	}
+}
+
+// listLater has the modules asked again, later each time in a row.
+func (e *NodeEngine) listLater() {
+	e.unlisted++
+	e.relist = time.Now().Add(min(e.limits.Retry.Delay(e.unlisted), time.Minute))
 }
 
 // damaged is what a store that sets damaged files aside tells.

@@ -1,14 +1,24 @@
 package provision
 
-import "github.com/rs/zerolog"
+import (
+	"time"
 
-// saidMost bounds what is remembered of what was said.
-const saidMost = 1024
+	"github.com/rs/zerolog"
+)
+
+const (
+	// saidMost bounds what is remembered of what was said.
+	saidMost = 1024
+	// saidPerMinute bounds the lines in a minute.
+	saidPerMinute = 60
+)
 
 // saidOnce keeps senders of junk from filling the log: each thing is said once,
-// then only at debug level, until so much else was said that it is forgotten.
+// until so much else was said that it is forgotten, and only so many in a minute.
 type saidOnce struct {
-	seen map[string]bool
+	seen   map[string]bool
+	minute time.Time
+	lines  int
 }
 
 func newSaidOnce() *saidOnce { return &saidOnce{seen: map[string]bool{}} }
@@ -25,5 +35,12 @@ func (s *saidOnce) log(event *zerolog.Event, key string) *zerolog.Event {
 		clear(s.seen)
 	}
 	s.seen[key] = true
+	if now := time.Now(); now.Sub(s.minute) >= time.Minute {
+		s.minute, s.lines = now, 0
+	}
+	if s.lines++; s.lines > saidPerMinute {
+		event.Discard()
+		return nil
+	}
 	return event
 }

@@ -101,6 +101,21 @@ func TestSeedPollAsksAfterTheLargestSeen(t *testing.T) {
 	}
 }
 
+// The seed's cursor overflowed at the largest number, and polled from 0 again.
+func TestSeedDefect17TheCursorNeverWraps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		batch := []*workload.Reservation{volume(fmt.Sprintf("%d-1", uint64(math.MaxUint64)))}
+		store := &seedStore{answers: []seedAnswer{{batch: batch}, {batch: batch, after: time.Second}, {batch: batch, after: time.Second}}}
+		poll(t, store, 3)
+		time.Sleep(time.Minute)
+		for i, from := range store.from() {
+			if i > 0 && from != math.MaxUint64 {
+				t.Fatalf("poll %d asks from %d", i, from)
+			}
+		}
+	})
+}
+
 func TestSeedPollEndsWithEOSAfterWhatCameWithIt(t *testing.T) {
 	for name, eos := range map[string]error{"plain": workload.ErrPollEOS, "wrapped": pkgerrors.Wrap(workload.ErrPollEOS, "poll")} {
 		t.Run(name, func(t *testing.T) {
