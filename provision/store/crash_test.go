@@ -48,12 +48,13 @@ func life() []deed {
 		}
 	}
 	begin := func(r *workload.Reservation, p store.Phase) func(*store.FSStore) error {
-		return func(s *store.FSStore) error { return s.Begin(record(r, p)) }
+		rec := record(r, p)
+		return func(s *store.FSStore) error { return s.Begin(rec) }
 	}
 	finish := func(r *workload.Reservation, p store.Phase, state workload.State, refusal bool) func(*store.FSStore) error {
+		rec := answered(record(r, p), p, state)
+		rec.Refusal = refusal
 		return func(s *store.FSStore) error {
-			rec := answered(record(r, p), p, state)
-			rec.Refusal = refusal
 			_, err := s.Finish(rec)
 			return err
 		}
@@ -172,8 +173,9 @@ func reopened(t *testing.T, root string) *store.FSStore {
 func TestDyingAtEveryDurableStep(t *testing.T) {
 	deeds := life()
 	points := 0
+	next := answered(record(volume("99-1", lifeStart(), time.Hour), store.Deployed), store.Deployed, workload.StateOK)
 	for i, d := range deeds {
-		c := death{before: deeds[:i], deed: d, want: after(t, deeds[:i], d), given: given(t, deeds[:i])}
+		c := death{before: deeds[:i], deed: d, want: after(t, deeds[:i], d), given: given(t, deeds[:i]), next: next}
 		for c.n = 0; ; c.n++ {
 			fired := false
 			for c.kept = -1; c.kept <= 1; c.kept++ {
@@ -204,6 +206,8 @@ type death struct {
 	// want is the state after the deed, given the highest number given before it.
 	want  dump
 	given int64
+	// next is what is finished afterwards.
+	next store.Record
 }
 
 // happens reports false when the deed has no such point.
@@ -253,7 +257,7 @@ func (c death) happens(t *testing.T) bool {
 	if wrong := disk.Wrong(); len(wrong) > 0 {
 		t.Errorf("%s: %v", d.name, wrong)
 	}
-	grows(t, again, max(c.given, highest(t, again)))
+	grows(t, again, c.next, max(c.given, highest(t, again)))
 	return fired
 }
 
@@ -270,9 +274,9 @@ func after(t *testing.T, before []deed, d deed) dump {
 }
 
 // grows checks that the next result gets a number that nobody has had.
-func grows(t *testing.T, s *store.FSStore, given int64) {
+func grows(t *testing.T, s *store.FSStore, next store.Record, given int64) {
 	t.Helper()
-	r, err := s.Finish(answered(record(volume("99-1", lifeStart(), time.Hour), store.Deployed), store.Deployed, workload.StateOK))
+	r, err := s.Finish(next)
 	if err != nil {
 		t.Fatal(err)
 	}
