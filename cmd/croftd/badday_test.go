@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/croft-edge/croft/cmd/croftd/nodetest"
 	"github.com/croft-edge/croft/pkg/workload"
 )
@@ -57,7 +59,7 @@ func TestKilledAtRandomPointsWhileReservationsFlow(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	var live, gone []*workload.Reservation
 	notes := map[string]string{}
-	for round := range 8 {
+	for round := range 12 {
 		for range 3 {
 			live = append(live, w.Reserve(n, time.Hour))
 		}
@@ -67,7 +69,8 @@ func TestKilledAtRandomPointsWhileReservationsFlow(t *testing.T) {
 			gone = append(gone, live[i])
 			live = append(live[:i], live[i+1:]...)
 		}
-		time.Sleep(time.Duration(rnd.IntN(120)) * time.Millisecond)
+		// A start takes about half a second: kills hit it, and what comes after.
+		time.Sleep(time.Duration(rnd.IntN(1200)) * time.Millisecond)
 		n.Kill()
 		for _, r := range live {
 			if id, there := n.Subvolumes()[r.ID]; there {
@@ -363,3 +366,34 @@ func findFile(t *testing.T, dir, name string) string {
 }
 
 func checksText(r nodetest.Readiness) string { return fmt.Sprint(r.Checks) }
+
+func TestTheDiskIsFull(t *testing.T) {
+	t.Parallel()
+	w := nodetest.New(t, bins)
+	w.StartExplorer()
+	state := w.Path("n", "s")
+	if err := os.MkdirAll(state, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("croft-test", state, "tmpfs", 0, "size=2m"); err != nil {
+		t.Fatal(err)
+	}
+	n := w.StartNode("n", "--disk", "SSD:"+w.Disk(8))
+	before := w.Reserve(n, time.Hour)
+	w.Result(before, workload.StateOK)
+	filler := state + "/filler"
+	if _, err := fill(filler, 1<<30); !errors.Is(err, unix.ENOSPC) {
+		t.Fatalf("the state folder can't be filled: %v", err)
+	}
+	during := w.Reserve(n, time.Hour)
+	w.Until(20*time.Second, "the node says that it can't remember", func() bool { return strings.Contains(n.Output(), "no space left on device") })
+	if there := n.Subvolumes(); len(there) != 1 {
+		t.Errorf("something was made that can't be remembered: %v", there)
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	w.Result(during, workload.StateOK)
+	settled(w, n, []*workload.Reservation{before, during})
+	n.Stop()
+}

@@ -131,3 +131,27 @@ func TestWithoutRedis(t *testing.T) {
 		t.Errorf("the password is shown: %s", out.Output())
 	}
 }
+
+func TestAsProcessesAnythingMayHang(t *testing.T) {
+	w, n := split(t, "--step-timeout", "3s")
+	r := w.Reserve(n.Node, time.Hour)
+	w.Result(r, workload.StateOK)
+	all := []*workload.Reservation{r}
+	for name, process := range map[string]*nodetest.Process{"storage": n.Parts["storage"], "redis": n.Redis} {
+		process.Signal(unix.SIGSTOP)
+		late := w.Reserve(n.Node, time.Hour)
+		w.Until(20*time.Second, "the node says that something hangs", func() bool {
+			ready, ok := n.Ready()
+			return !ok && strings.Contains(checksText(ready), "modules that don't answer")
+		})
+		process.Signal(unix.SIGCONT)
+		w.Result(late, workload.StateOK)
+		all = append(all, late)
+		if there := n.Subvolumes(); len(there) != len(all) {
+			t.Errorf("after %s hung: %v", name, there)
+		}
+	}
+	n.WaitReady()
+	settled(w, n.Node, all)
+	n.StopAll()
+}
