@@ -1,10 +1,6 @@
 package provision
 
-import (
-	"context"
-
-	"github.com/threefoldtech/zbus"
-)
+import "context"
 
 // contextKey names what the context helpers keep.
 type contextKey int
@@ -14,18 +10,6 @@ const (
 	ownerCacheKey
 	zdbMappingKey
 )
-
-// WithZBus puts the bus's client into a context. Run of an engine made by New
-// reads it once, for its provisioners and its signer.
-func WithZBus(ctx context.Context, client zbus.Client) context.Context {
-	return context.WithValue(ctx, zbusKey, client)
-}
-
-// GetZBus returns the bus's client, nil when there is none.
-func GetZBus(ctx context.Context) zbus.Client {
-	client, _ := ctx.Value(zbusKey).(zbus.Client)
-	return client
-}
 
 // WithOwnerCache puts what knows the reservations' owners into a context.
 func WithOwnerCache(ctx context.Context, cache OwnerCache) context.Context {

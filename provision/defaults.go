@@ -51,6 +51,18 @@ func New(source ReservationSource, rw ReservationCache, fb Feedbacker) Engine {
 	return e
 }
 
+// WithZBus puts the bus's client into a context. Run of an engine made by New
+// reads it once, for its provisioners and its signer.
+func WithZBus(ctx context.Context, client zbus.Client) context.Context {
+	return context.WithValue(ctx, zbusKey, client)
+}
+
+// GetZBus returns the bus's client, nil when there is none.
+func GetZBus(ctx context.Context) zbus.Client {
+	client, _ := ctx.Value(zbusKey).(zbus.Client)
+	return client
+}
+
 // seedEngine is an engine that gets its last parts from Run's context.
 type seedEngine struct {
 	*NodeEngine
