@@ -141,6 +141,7 @@ func TestRefused(t *testing.T) {
 		{"relative path", "", "", "state-dir=here", "an absolute path"},
 		{"same dirs", "", "", "run-dir=/var/lib/croft", "another folder than state-dir"},
 		{"explorer", "", "", "explorer=ftp://x", "a URL such as https://"},
+		{"explorer with a password", "", "", "explorer=http://me:pw@host", "without user and query"},
 		{"bus", "", "", "bus=unix://relative", "unix:///absolute/path or redis://"},
 		{"bus-listen", "", "", "bus-listen=tcp://0.0.0.0:1", "unix:///absolute/path, or none"},
 		{"health-listen", "", "", "health-listen=9177", "host:port with a port of 0 to 65535, or none"},

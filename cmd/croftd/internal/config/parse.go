@@ -65,8 +65,8 @@ func httpURL(field func(*Config) *string) setter {
 	return func(c *Config, text string) error {
 		if text != "" {
 			u, err := url.Parse(text)
-			if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-				return errors.New("a URL such as https://explorer.example.org")
+			if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" {
+				return errors.New("a URL such as https://explorer.example.org, without user and query")
 			}
 		}
 		*field(c) = strings.TrimRight(text, "/")

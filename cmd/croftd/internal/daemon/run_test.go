@@ -1,0 +1,154 @@
+package daemon
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/config"
+	"github.com/croft-edge/croft/cmd/croftd/internal/control"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// load makes the configuration of a node in a folder of the test's own, whose
+// pools are gone when it ends.
+func load(t *testing.T, flags map[string]string) config.Config {
+	t.Helper()
+	dir, err := os.MkdirTemp("/var/tmp", "croft-d-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{
+		"state-dir": filepath.Join(dir, "s"), "run-dir": filepath.Join(dir, "r"), "pool-size": "512MiB",
+		"health-listen": "127.0.0.1:0", "stop-timeout": "1s",
+	}
+	for name, value := range flags {
+		all[name] = value
+	}
+	loaded, err := config.Load(config.From{Flags: all})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := DestroyPools(context.Background(), loaded.Config, "", true); err != nil {
+			t.Errorf("%s stays: %v", dir, err)
+			return
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return loaded.Config
+}
+
+// manager is a service manager's socket.
+func manager(t *testing.T) *net.UnixConn {
+	t.Helper()
+	socket := filepath.Join(t.TempDir(), "notify")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	t.Setenv("NOTIFY_SOCKET", socket)
+	return conn
+}
+
+func told(t *testing.T, conn *net.UnixConn, want string) {
+	t.Helper()
+	if err := conn.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 64)
+	n, err := conn.Read(buf)
+	if err != nil || string(buf[:n]) != want {
+		t.Fatalf("the service manager was told %q, %v; want %s", buf[:n], err, want)
+	}
+}
+
+// TestAStoppedNodeLeavesNothingRunning runs a whole node in this process.
+func TestAStoppedNodeLeavesNothingRunning(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		flags map[string]string
+		why   string
+	}{
+		{"without an explorer", nil, "no explorer"},
+		{"with one that is away", map[string]string{"explorer": "http://127.0.0.1:1"}, ""},
+		{"without a bus for others, without health", map[string]string{"bus-listen": "none", "health-listen": "none"}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			already := goleak.IgnoreCurrent()
+			conn := manager(t)
+			cfg := load(t, c.flags)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			done := make(chan error, 1)
+			go func() {
+				done <- Run(ctx, Config{Config: cfg, Shape: Whole, Version: node.Version{Version: "v9"}, Log: zerolog.Nop()})
+			}()
+			told(t, conn, "READY=1")
+			s, err := control.NewClient(cfg.ControlSocket).Status(ctx)
+			if err != nil || s.Version != "v9" || !s.OneProcess || len(s.Storage.Pools) != 1 {
+				t.Errorf("status %+v, %v", s, err)
+			}
+			cancel()
+			told(t, conn, "STOPPING=1")
+			select {
+			case err := <-done:
+				if err != nil {
+					t.Errorf("it stopped with %v", err)
+				}
+			case <-time.After(20 * time.Second):
+				t.Fatal("it didn't stop")
+			}
+			goleak.VerifyNone(t, already)
+			left, err := os.ReadDir(cfg.RunDir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, entry := range left {
+				if strings.HasSuffix(entry.Name(), ".sock") {
+					t.Errorf("%s is left behind", entry.Name())
+				}
+			}
+		})
+	}
+}
+
+func TestAFailedStartStopsWhatHasBegun(t *testing.T) {
+	already := goleak.IgnoreCurrent()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	cfg := load(t, map[string]string{"health-listen": taken.Addr().String()})
+	err = Run(t.Context(), Config{Config: cfg, Shape: Whole, Log: zerolog.Nop()})
+	if err == nil || !strings.Contains(err.Error(), "cannot listen on health-listen "+taken.Addr().String()) {
+		t.Errorf("got %v", err)
+	}
+	goleak.VerifyNone(t, already)
+}
+
+func TestItStopsWhileItWaitsForItsModules(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	d := &daemon{Config: Config{Log: zerolog.Nop()}}
+	asked := 0
+	err := d.await(ctx, "nobody", func(context.Context) error {
+		if asked++; asked == 3 {
+			cancel()
+		}
+		return node.Errorf(node.Transient, "no answer")
+	})
+	if err == nil || err.Error() != "cannot wait for nobody: context canceled" || asked != 3 {
+		t.Errorf("asked %d times, %v", asked, err)
+	}
+}
