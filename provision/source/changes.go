@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"encoding/json"
+	"sync"
 	"time"
 
 	"github.com/pkg/errors"
@@ -61,6 +62,9 @@ func (c ChangesConfig) Validate() error {
 type Changes struct {
 	ChangesConfig
 	reset chan struct{}
+
+	mu        sync.Mutex
+	interrupt context.CancelFunc
 }
 
 // NewChanges makes the source.
@@ -81,12 +85,35 @@ func NewChanges(c ChangesConfig) (*Changes, error) {
 }
 
 // Reset makes the next poll start from 0: everything is delivered again. It is
-// for a node that lost a record or changed its mind about what it accepts.
+// for a node that lost a record or changed its mind about what it accepts. It
+// may be called from anywhere.
 func (s *Changes) Reset() {
 	select {
 	case s.reset <- struct{}{}:
 	default:
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.interrupt != nil {
+		s.interrupt() // a poll that waits for something new
+	}
+}
+
+// poll asks once; Reset ends it, and false says so.
+func (s *Changes) poll(ctx context.Context, cursor explorer.Cursor) (explorer.Page, bool, error) {
+	polling, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.mu.Lock()
+	s.interrupt = cancel
+	s.mu.Unlock()
+	if len(s.reset) > 0 {
+		return explorer.Page{}, false, nil
+	}
+	page, err := s.Poller.PollPage(polling, s.NodeID, cursor, s.Wait)
+	if err != nil && polling.Err() != nil && ctx.Err() == nil {
+		return explorer.Page{}, false, nil
+	}
+	return page, true, err
 }
 
 // Items yields the reservations of each page in the order to handle them.
@@ -151,7 +178,10 @@ func (s *Changes) applyReset(cursor explorer.Cursor) explorer.Cursor {
 // from, and whether going on at once makes sense.
 func (s *Changes) page(ctx context.Context, out chan<- Item, cursor explorer.Cursor) (explorer.Cursor, bool, error) {
 	start := time.Now()
-	page, err := s.Poller.PollPage(ctx, s.NodeID, cursor, s.Wait)
+	page, asked, err := s.poll(ctx, cursor)
+	if !asked {
+		return cursor, true, nil
+	}
 	if err == nil {
 		err = check(page)
 	}

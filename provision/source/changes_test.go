@@ -205,6 +205,40 @@ func TestChangesResetStartsFromZero(t *testing.T) {
 	})
 }
 
+func TestChangesResetEndsAPollThatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		poller := &fakePoller{}
+		failures := 0
+		s, err := source.NewChanges(source.ChangesConfig{
+			NodeID: "node", Poller: poller, Cursors: &memoryCursor{c: explorer.Cursor{Epoch: "e", Change: 5}},
+			OnPoll: func(_ time.Time, err error) {
+				if err != nil {
+					failures++
+				}
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		items := s.Items(ctx)
+		time.Sleep(10 * time.Second)
+		poller.mu.Lock()
+		poller.answers = []pageAnswer{page("e", 5, volume("1-1"))}
+		poller.mu.Unlock()
+		start := time.Now()
+		s.Reset()
+		take(items, 1, nil)
+		if took := time.Since(start); took > time.Second || failures > 0 {
+			t.Fatalf("asked again after %s, with %d failures", took, failures)
+		}
+		if asked := poller.cursors(); asked[1] != (explorer.Cursor{}) {
+			t.Fatalf("asked at %+v", asked)
+		}
+	})
+}
+
 func TestChangesEndsWithinASecond(t *testing.T) {
 	for name, answers := range map[string][]pageAnswer{
 		"in a long poll":     nil,
