@@ -20,14 +20,25 @@ const (
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	handler, pattern := s.mux.Handler(r)
-	if pattern != "" && path.Clean(r.URL.Path) == r.URL.Path {
+	if s.routed(r) {
 		s.mux.ServeHTTP(w, r)
 		return
 	}
+	s.noRoute(w, r)
+}
+
+// routed reports whether a route matches the path as it stands: the mux would
+// redirect from one that isn't clean.
+func (s *Server) routed(r *http.Request) bool {
+	_, pattern := s.mux.Handler(r)
+	return pattern != "" && path.Clean(r.URL.Path) == r.URL.Path
+}
+
+// noRoute answers as the mux would, in this interface's form.
+func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) {
 	started := time.Now()
 	seen := &header{header: http.Header{}}
-	if pattern == "" {
+	if handler, pattern := s.mux.Handler(r); pattern == "" {
 		handler.ServeHTTP(seen, r)
 	}
 	err := node.Errorf(node.NotExist, "cannot find %q: there is no such path; see /openapi.json", limitText(r.URL.Path))

@@ -40,34 +40,61 @@ func (s *Server) poll(w http.ResponseWriter, r *http.Request) error {
 	return s.pollFrom(w, r, nodeID, &q)
 }
 
-// pollAfter is croft's poll, by change number. A cursor of another database,
-// or ahead of this one (a restored backup), starts again from 0.
+// cursor is where a poll stands.
+type cursor struct {
+	node   string
+	after  uint64
+	wait   time.Duration
+	resync bool
+}
+
+// pollAfter is croft's poll, by change number. It and what it calls to wait
+// have small frames: with them a waiting goroutine's stack is 4 KB, not 8.
 func (s *Server) pollAfter(w http.ResponseWriter, r *http.Request, nodeID string, q *query) error {
-	after, wait, epoch := q.number("after", 0, maxNumber), q.duration("wait", s.policy.MaxWait), q.values.Get("epoch")
-	if len(epoch) > maxEpoch {
-		return invalid("epoch", epoch, "what the last page said")
-	}
-	if err := q.only("after", "wait", "epoch"); err != nil {
-		return err
-	}
-	head, _ := s.store.Head(nodeID)
-	resync := epoch != s.store.Epoch() || after > head
-	if resync {
-		after = 0
-	} else if err := s.wait(w, r, nodeID, wait, func() bool { head, _ = s.store.Head(nodeID); return head > after }); err != nil {
-		return err
-	}
-	rows, more, err := s.changes(r.Context(), nodeID, after, head)
+	at, err := s.cursor(nodeID, q)
 	if err != nil {
 		return err
 	}
-	page := wire.Page{Epoch: s.store.Epoch(), Next: head, Resync: resync, Time: s.now().UTC()}
+	if !at.resync {
+		err := s.wait(w, r, nodeID, at.wait, func() bool { head, _ := s.store.Head(nodeID); return head > at.after })
+		if err != nil {
+			return err
+		}
+	}
+	return s.answerPage(w, r, at)
+}
+
+// cursor reads where the poll stands. A cursor of another database, or ahead
+// of this one (a restored backup), starts again from 0.
+func (s *Server) cursor(nodeID string, q *query) (*cursor, error) {
+	at := &cursor{node: nodeID, after: q.number("after", 0, maxNumber), wait: q.duration("wait", s.policy.MaxWait)}
+	epoch := q.values.Get("epoch")
+	if len(epoch) > maxEpoch {
+		return nil, invalid("epoch", epoch, "what the last page said")
+	}
+	if err := q.only("after", "wait", "epoch"); err != nil {
+		return nil, err
+	}
+	head, _ := s.store.Head(nodeID)
+	if epoch != s.store.Epoch() || at.after > head {
+		at.resync, at.after = true, 0
+	}
+	return at, nil
+}
+
+func (s *Server) answerPage(w http.ResponseWriter, r *http.Request, at *cursor) error {
+	head, _ := s.store.Head(at.node)
+	rows, more, err := s.changes(r.Context(), at.node, at.after, head)
+	if err != nil {
+		return err
+	}
+	page := wire.Page{Epoch: s.store.Epoch(), Next: head, Resync: at.resync, Time: s.now().UTC()}
 	if more {
 		page.Next = rows[len(rows)-1].Change
 	} else if n := len(rows); n > 0 {
 		page.Next = max(page.Next, rows[n-1].Change)
 	}
-	page.Head, _ = s.store.Head(nodeID)
+	page.Head, _ = s.store.Head(at.node)
 	page.Head = max(page.Head, page.Next)
 	return s.writePage(w, page, rows)
 }
@@ -136,33 +163,23 @@ func (s *Server) wait(w http.ResponseWriter, r *http.Request, nodeID string, mos
 		look()
 		return nil
 	}
-	deadline := time.NewTimer(most)
-	defer deadline.Stop()
-	s.deadlines(w, time.Time{}, time.Now().Add(most+writeTimeout))
+	end := time.Now().Add(most)
+	s.deadlines(w, time.Time{}, end.Add(writeTimeout))
 	for {
 		// First wait, then look: a push between the two isn't missed.
-		waiter := s.waiters.add(nodeID, s.policy.MaxPolls)
+		one := s.waiters.add(nodeID, s.policy.MaxPolls)
 		if look() {
-			s.waiters.remove(nodeID, waiter)
+			s.waiters.remove(one)
 			return nil
 		}
-		if waiter == nil {
+		if one == nil {
 			return withStatus(http.StatusServiceUnavailable, node.Errorf(node.Busy, "cannot wait: %d long polls are waiting already", s.policy.MaxPolls))
 		}
-		select {
-		case <-waiter.woken:
-			if waiter.crowded {
-				return nil
-			}
-		case <-deadline.C:
-			s.waiters.remove(nodeID, waiter)
-			return nil
-		case <-s.waiters.done:
-			s.waiters.remove(nodeID, waiter)
-			return nil
-		case <-r.Context().Done():
-			s.waiters.remove(nodeID, waiter)
+		if !s.waiters.sleep(r.Context(), one, time.Until(end)) {
 			return node.WithKind(node.Transient, r.Context().Err())
+		}
+		if one.over {
+			return nil
 		}
 	}
 }
