@@ -221,12 +221,15 @@ func TestTheExplorerIsKilledAndStartedAgain(t *testing.T) {
 	settled(w, n, []*workload.Reservation{first, second})
 }
 
-func TestTheExplorerIsRestoredFromAnOldBackup(t *testing.T) {
-	w, n := whole(t)
-	before := w.Reserve(n, time.Hour)
+// forgetful makes a world whose explorer was put back to before its second
+// reservation, and isn't started yet.
+func forgetful(t *testing.T) (w *nodetest.World, n *nodetest.Node, before, after *workload.Reservation) {
+	t.Helper()
+	w, n = whole(t)
+	before = w.Reserve(n, time.Hour)
 	w.Result(before, workload.StateOK)
 	explorerCommand(t, w, "db", "backup", "--db", w.Path("explorer.db"), w.Path("backup.db"))
-	after := w.Reserve(n, time.Hour)
+	after = w.Reserve(n, time.Hour)
 	w.Result(after, workload.StateOK)
 	n.Leave(after, "the explorer forgot me")
 	w.KillExplorer()
@@ -238,6 +241,11 @@ func TestTheExplorerIsRestoredFromAnOldBackup(t *testing.T) {
 	if err := os.Rename(w.Path("backup.db"), w.Path("explorer.db")); err != nil {
 		t.Fatal(err)
 	}
+	return w, n, before, after
+}
+
+func TestTheExplorerIsRestoredFromAnOldBackup(t *testing.T) {
+	w, n, before, after := forgetful(t)
 	explorerCommand(t, w, "db", "new-epoch", "--db", w.Path("explorer.db"), "--skip", "1000")
 	w.StartExplorer()
 	later := w.Reserve(n, time.Hour)
@@ -248,6 +256,31 @@ func TestTheExplorerIsRestoredFromAnOldBackup(t *testing.T) {
 	}
 	there := n.Subvolumes()
 	if len(there) != 3 || there[before.ID] == "" || there[later.ID] == "" {
+		t.Errorf("on the node: %v", there)
+	}
+}
+
+func TestTheExplorerIsRestoredAndNobodyTellsIt(t *testing.T) {
+	w, n, before, after := forgetful(t)
+	w.StartExplorer()
+	// Until the node has polled, a push would bring the explorer's head to
+	// where the node's cursor is: that is what new-epoch is for.
+	w.Until(40*time.Second, "the node goes back with the explorer", func() bool {
+		raw, err := os.ReadFile(n.StateDir() + "/store/meta/cursor")
+		return err == nil && strings.Contains(string(raw), `"change":1`)
+	})
+	twin := w.Reserve(n, time.Hour)
+	if twin.ID != after.ID {
+		t.Fatalf("the explorer gave %s, it was expected to give %s again", twin.ID, after.ID)
+	}
+	w.Until(40*time.Second, "the twin is refused", func() bool { return strings.Contains(n.Output(), "its ID belongs to another one") })
+	later := w.Reserve(n, time.Hour)
+	w.Result(later, workload.StateOK)
+	w.Result(before, workload.StateOK)
+	if got := n.Note(after); got != "the explorer forgot me" {
+		t.Errorf("the note is %q", got)
+	}
+	if there := n.Subvolumes(); len(there) != 3 {
 		t.Errorf("on the node: %v", there)
 	}
 }
