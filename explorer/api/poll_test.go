@@ -313,3 +313,28 @@ func TestARestoredBackupMeansResync(t *testing.T) {
 		t.Errorf("the first is %+v, %v", first, err)
 	}
 }
+
+// The largest number that a cursor can have is the end, not the start.
+func TestTheSeedsCursorDoesntWrap(t *testing.T) {
+	h := start(t, func(c *Config) { c.Policy.MaxWait = 50 * time.Millisecond })
+	key, c := h.node()
+	r := h.push(newKey(t), key.ID())
+	for _, from := range []uint64{2, 1<<63 - 1, 1 << 63, 1<<64 - 1} {
+		got, err := c.PollFrom(t.Context(), key.ID(), from)
+		must(t, err)
+		if len(got) != 0 {
+			t.Errorf("from %d gives %d reservations, want none", from, len(got))
+		}
+	}
+	got, err := c.PollFrom(t.Context(), key.ID(), 1)
+	must(t, err)
+	if len(got) != 1 || got[0].ID != r.ID {
+		t.Errorf("from 1 gives %+v", got)
+	}
+	h.problem("GET", "/reservations/"+key.ID()+"/poll?from=18446744073709551616", "", 400)
+	page, err := c.PollPage(t.Context(), key.ID(), wire.Cursor{Epoch: h.store.Epoch(), Change: 1<<63 - 1}, time.Minute)
+	must(t, err)
+	if !page.Resync || page.Next != 1 {
+		t.Errorf("a cursor beyond all changes gives %+v, want a resync", page)
+	}
+}
