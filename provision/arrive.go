@@ -92,8 +92,27 @@ func (e *NodeEngine) unknown(ctx context.Context, r *workload.Reservation, hash 
 	return e.consider(ctx, rec)
 }
 
+// refusalsKept bounds the answers to replays that wait for the explorer: one
+// that brings old reservations under ever new IDs, and takes no answer, fills no disk.
+const refusalsKept = 1000
+
 // replayed refuses a reservation that was taken in under another ID before.
 func (e *NodeEngine) replayed(r *workload.Reservation, hash workload.Hash, twin store.Record) error {
+	waiting, err := e.records.Undelivered()
+	if err != nil {
+		return err
+	}
+	refusals := 0
+	for _, rec := range waiting {
+		if rec.Refusal {
+			refusals++
+		}
+	}
+	if refusals >= refusalsKept {
+		e.said.log(e.log.Warn(), "replays").Int("refusals", refusals).Str("step", "verify").
+			Msg("replay dropped: the explorer takes no answers to those before")
+		return nil
+	}
 	text := "cannot provision " + r.ID + ": the same reservation was taken in as " + twin.ID()
 	e.said.log(e.log.Warn(), "replay"+r.ID).Str("id", r.ID).Str("type", string(r.Type)).Str("step", "verify").Msg(text)
 	rec := store.Record{Reservation: r, Hash: hash, Phase: store.Failed, Refusal: true, Cause: text, Accepted: e.now()}

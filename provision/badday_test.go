@@ -247,3 +247,33 @@ func (l *lineCounter) Write(p []byte) (int, error) {
 	l.count.Add(1)
 	return len(p), nil
 }
+
+// An explorer that replays without end, and takes no answer, fills no disk.
+func TestReplaysWithoutEndFillNoDisk(t *testing.T) {
+	inWorld(t, nil, func(t *testing.T, w *world, _ *incarnation) {
+		id := w.volume(nil)
+		w.answered(id, workload.StateOK)
+		w.explorer.setDeaf(true)
+		w.explorer.mu.Lock()
+		genuine := w.explorer.docs[id]
+		w.explorer.mu.Unlock()
+		for i := range 1200 {
+			w.explorer.pushAs(fmt.Sprintf("%d-1", 5000+i), genuine)
+		}
+		last := w.volume(nil)
+		w.until("all of it was handled", func() bool {
+			rec, err := w.records.Record(last)
+			return err == nil && rec.Phase == store.Deployed
+		})
+		recs, err := w.records.List()
+		if err != nil || len(recs) != 2+1000 {
+			t.Fatalf("%d records, must be 2 and 1000 refusals: %v", len(recs), err)
+		}
+		w.explorer.setDeaf(false)
+		w.answered(last, workload.StateOK)
+		w.until("the answered refusals are gone", func() bool {
+			recs, err := w.records.List()
+			return err == nil && len(recs) == 2
+		})
+	})
+}

@@ -28,6 +28,8 @@ type fakeExplorer struct {
 	away bool
 	// polls counts what was asked.
 	polls int
+	// deaf makes it take no results, though it answers polls.
+	deaf bool
 }
 
 func newFakeExplorer() *fakeExplorer {
@@ -146,11 +148,18 @@ func (e *fakeExplorer) page(after explorer.Cursor) (explorer.Page, <-chan struct
 	return p, e.wake, nil
 }
 
+// setDeaf makes it refuse results, or take them again.
+func (e *fakeExplorer) setDeaf(deaf bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.deaf = deaf
+}
+
 // PutResult takes a signed result: an older one, or the same again, changes nothing.
 func (e *fakeExplorer) PutResult(_ context.Context, r *workload.Result) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.away {
+	if e.away || e.deaf {
 		return node.Errorf(node.Transient, "cannot send: the explorer is away")
 	}
 	doc, ok := e.docs[r.ID]

@@ -230,8 +230,8 @@ func behind(p explorer.Page, c explorer.Cursor) bool {
 func (s *Changes) decode(documents []json.RawMessage) []*workload.Reservation {
 	batch := make([]*workload.Reservation, 0, len(documents))
 	for _, document := range documents {
-		var r *workload.Reservation
-		if err := json.Unmarshal(document, &r); err != nil || r == nil {
+		r, _, err := workload.DecodeShown(document)
+		if err != nil {
 			s.Log.Warn().Err(err).Int("bytes", len(document)).Msg("cannot read a document of the explorer's page: passed over")
 			continue
 		}
