@@ -89,7 +89,7 @@ func Open(ctx context.Context, c Config) (*Service, error) {
 		}
 	}
 	if err := s.open(ctx); err != nil {
-		s.close()
+		_ = s.close()
 		return nil, err
 	}
 	return s, nil
@@ -154,7 +154,7 @@ func (s *Service) Run(ctx context.Context) error {
 		err = errors.Wrap(err, "cannot serve")
 	case <-ctx.Done():
 		s.stop()
-		<-failed
+		<-failed //nolint:errcheck // that it was stopped is no failure
 	}
 	if cerr := s.close(); err == nil {
 		err = cerr

@@ -125,12 +125,11 @@ type namespaces struct{ provision.ZDBMapping }
 
 // seedWorld is what a user of New brings: a cache, a poller, a feedbacker.
 type seedWorld struct {
-	mu       sync.Mutex
-	cached   map[string]*provision.Reservation
-	results  map[string]*provision.Result
-	deleted  []string
-	batches  [][]*provision.Reservation
-	finished bool
+	mu      sync.Mutex
+	cached  map[string]*provision.Reservation
+	results map[string]*provision.Result
+	deleted []string
+	batches [][]*provision.Reservation
 }
 
 func (s *seedWorld) Add(r *provision.Reservation) error {

@@ -277,3 +277,31 @@ func TestReplaysWithoutEndFillNoDisk(t *testing.T) {
 		})
 	})
 }
+
+// What two readers of JSON may read differently can be signed in version 1
+// only, which is over the bytes as they came. It is answered, and comes to nothing.
+func TestAmbiguousDataIsAnsweredAndRefused(t *testing.T) {
+	deep := strings.Repeat(`{"a":`, 200) + "1" + strings.Repeat("}", 200)
+	inWorld(t, func(w *world) { w.acceptV1 = true }, func(t *testing.T, w *world, _ *incarnation) {
+		for name, tt := range map[string]struct{ data, want string }{
+			"an integer beyond 2^53": {`{"size":9007199254740993,"type":"SSD"}`, "size"},
+			"the same in tenths":     {`{"size":9.007199254740993e15,"type":"SSD"}`, "size"},
+			"a name twice":           {`{"size":1,"size":2,"type":"SSD"}`, "size"},
+			"deep nesting":           {`{"size":1,"type":"SSD","x":` + deep + `}`, "deeper than 32"},
+		} {
+			v1 := func(r *workload.Reservation) { r.Version = workload.V1 }
+			id := w.explorer.push(w.reserve(workload.TypeVolume, tt.data, v1))
+			if r := w.answered(id, workload.StateError); !strings.Contains(r.Error, tt.want) {
+				t.Errorf("%s: the user is told %q, want it to name %q", name, r.Error, tt.want)
+			}
+			two := w.reserve(workload.TypeVolume, `{"size":1,"type":"SSD"}`, nil)
+			two.Data = json.RawMessage(tt.data)
+			if err := two.Sign(w.user.Private()); err == nil {
+				t.Errorf("%s: it could be signed in version 2", name)
+			}
+		}
+		if names := w.storage.names(); len(names) != 0 {
+			t.Fatalf("on the node is %v", names)
+		}
+	})
+}

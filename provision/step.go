@@ -44,7 +44,7 @@ func (e *NodeEngine) step(ctx context.Context, name, id string, deadline time.Du
 // leftBehind reports whether a step of that workload never came back.
 func (e *NodeEngine) leftBehind(id string) bool {
 	select {
-	case <-e.stuck[id]: // a nil channel is never ready
+	case <-e.stuck[id]: //nolint:errcheck // what came of it is known by looking; a nil channel is never ready
 		delete(e.stuck, id)
 		return false
 	default:

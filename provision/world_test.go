@@ -46,6 +46,8 @@ type world struct {
 	provisioners map[workload.Type]provisioner.Provisioner
 	admission    provision.Admission
 	limits       provision.Limits
+	// acceptV1 is the operator's word for the seed's signatures.
+	acceptV1 bool
 	// last is the process that runs.
 	last *incarnation
 	log  zerolog.Logger
@@ -177,7 +179,7 @@ func (w *world) start(steps *stepper) *incarnation {
 func (w *world) judge() provision.Policy {
 	w.t.Helper()
 	j, err := verify.New(verify.Config{
-		Policy: verify.Policy{NodeID: w.key.ID()}, Clock: w.clock, Store: w.records, Data: workload.Validate,
+		Policy: verify.Policy{NodeID: w.key.ID(), AcceptV1: w.acceptV1}, Clock: w.clock, Store: w.records, Data: workload.Validate,
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -160,16 +160,14 @@ func refusedByExplorer(ctx context.Context, w *world) error {
 	if err != nil {
 		return err
 	}
-	if _, err := w.pushDocument(ctx, f.tampered); err == nil {
+	if _, err = w.pushDocument(ctx, f.tampered); err == nil {
 		return fmt.Errorf("the explorer took a tampered reservation")
-	} else {
-		say("tampered: %s", lastLine(err))
 	}
-	if _, err := w.pushDocument(ctx, f.foreign); err == nil {
+	say("tampered: %s", lastLine(err))
+	if _, err = w.pushDocument(ctx, f.foreign); err == nil {
 		return fmt.Errorf("the explorer took a reservation for a node that it doesn't know")
-	} else {
-		say("foreign:  %s", lastLine(err))
 	}
+	say("foreign:  %s", lastLine(err))
 	id, err := w.pushDocument(ctx, withoutAnswer(f.replayed))
 	if err == nil && id != w.kept["data"].id {
 		return fmt.Errorf("the explorer took a replay as %s", id)

@@ -21,7 +21,6 @@ type world struct {
 
 	explorer, node  *process
 	explorerAddress string
-	explorerArgs    []string
 	liar            *liar
 	nodeID          string
 	user, stranger  string

@@ -11,7 +11,6 @@ import (
 
 // The ways in which the proxy lies.
 const (
-	honest = "honest"
 	// loseAnswer passes the next push on, and breaks the connection instead of answering.
 	loseAnswer = "lose-answer"
 	// breakPush breaks the connection instead of passing pushes on.

@@ -111,11 +111,11 @@ func memberName(d *json.Decoder, where string, seen map[string]bool) (string, er
 	}
 	name, _ := token.(string)
 	full := strings.TrimPrefix(where+"."+name, ".")
-	if folded := strings.ToLower(name); seen[folded] {
+	folded := strings.ToLower(name)
+	if seen[folded] {
 		return "", invalid(full, "given twice", "given once")
-	} else {
-		seen[folded] = true
 	}
+	seen[folded] = true
 	return full, nil
 }
 

@@ -71,7 +71,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	}
 	s := &Store{config: c, lock: lock, heads: map[string]uint64{}}
 	if err := s.open(ctx); err != nil {
-		s.closeFiles()
+		_ = s.closeFiles()
 		return nil, errors.Wrapf(err, "cannot open the database %s", c.Path)
 	}
 	return s, nil

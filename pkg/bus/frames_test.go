@@ -234,12 +234,11 @@ func recordedServer(t *testing.T) (*InProcess, *Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := newObject(reflect.ValueOf(new(recorded(recordedImpl{}))).Elem())
-	if err == nil {
+	if _, err := newObject(reflect.ValueOf(new(recorded(recordedImpl{}))).Elem()); err == nil {
 		t.Fatal("a method that returns a function was accepted")
 	}
 	// Register refuses Bad; here it is what is tested.
-	o = &object{methods: map[string]method{}}
+	o := &object{methods: map[string]method{}}
 	contract := reflect.ValueOf(new(recorded(recordedImpl{}))).Elem()
 	for i := range contract.Type().NumMethod() {
 		m, err := newMethod(contract.Method(i))

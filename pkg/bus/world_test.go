@@ -51,7 +51,6 @@ type tick struct{ N int64 }
 type worker struct {
 	mu    sync.Mutex
 	ran   map[string]int64
-	kept  []string
 	ticks atomic.Int64
 	// ticking counts the streams that run.
 	ticking atomic.Int64

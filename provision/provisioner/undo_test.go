@@ -59,7 +59,7 @@ func TestRollbackNeedsNoLivingContext(t *testing.T) {
 		return ctx.Err()
 	})
 	cause := errors.New("cause")
-	if err := undo.Rollback(ctx, cause); err != cause {
+	if err := undo.Rollback(ctx, cause); !errors.Is(err, cause) || err.Error() != cause.Error() {
 		t.Fatalf("rollback gives %v, want the cause alone", err)
 	}
 }
@@ -68,7 +68,7 @@ func TestRollbackForgivesWhatIsGone(t *testing.T) {
 	var undo provisioner.Undo
 	undo.Push("the file system", func(context.Context) error { return node.Errorf(node.NotExist, "gone") })
 	cause := errors.New("cause")
-	if err := undo.Rollback(context.Background(), cause); err != cause {
+	if err := undo.Rollback(context.Background(), cause); !errors.Is(err, cause) || err.Error() != cause.Error() {
 		t.Fatalf("rollback gives %v, want the cause alone", err)
 	}
 }

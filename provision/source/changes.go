@@ -227,11 +227,13 @@ func behind(p explorer.Page, c explorer.Cursor) bool {
 }
 
 // decode reads the documents. One that isn't a reservation costs itself only.
+// What is wrong with a reservation's data is judged after its signature, so
+// that the user who signed it gets an answer; so nothing is refused here for it.
 func (s *Changes) decode(documents []json.RawMessage) []*workload.Reservation {
 	batch := make([]*workload.Reservation, 0, len(documents))
 	for _, document := range documents {
-		r, _, err := workload.DecodeShown(document)
-		if err != nil {
+		var r *workload.Reservation
+		if err := json.Unmarshal(document, &r); err != nil || r == nil {
 			s.Log.Warn().Err(err).Int("bytes", len(document)).Msg("cannot read a document of the explorer's page: passed over")
 			continue
 		}

@@ -336,7 +336,7 @@ func TestNetworkKeys(t *testing.T) {
 	if key("usern", "et1") == key("user", "net1") {
 		t.Error("two networks have one key")
 	}
-	if key("a", "n") != key("a", "n") {
+	if again := key("a", "n"); key("a", "n") != again {
 		t.Error("one network has two keys")
 	}
 	for _, data := range []string{"", "[]", `{"name":""}`, `{"name":1}`} {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -18,7 +17,6 @@ type Process struct {
 	name  string
 	cmd   *exec.Cmd
 	done  chan struct{}
-	once  sync.Once
 	err   error
 }
 
