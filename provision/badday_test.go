@@ -110,6 +110,7 @@ func TestAStoreThatLostItsPast(t *testing.T) {
 		if got := n.engine.Strays(); len(got) != 1 || got[0].ID != id {
 			t.Fatalf("strays are %+v", got)
 		}
+		time.Sleep(time.Second) // what is created in the moment of birth isn't after it
 		fresh := w.volume(nil)
 		w.answered(fresh, workload.StateOK)
 
