@@ -85,7 +85,7 @@ func (m *Module) candidates(t workload.DeviceType) (list []candidate, broken err
 			broken = err
 			continue
 		}
-		list = append(list, candidate{pool: p, free: subSizes(offered(status.Total), status.Reserved)})
+		list = append(list, candidate{pool: p, free: subSizes(status.Offered, status.Reserved)})
 	}
 	slices.SortStableFunc(list, func(a, b candidate) int {
 		switch {

@@ -128,6 +128,6 @@ func (p *pool) status() (node.Pool, error) {
 	reserved, err := p.reserved()
 	return node.Pool{
 		Name: p.name, Path: p.path, DiskType: p.diskType, Devices: []string{p.device},
-		Total: space.Total, Used: space.Used, Reserved: reserved,
+		Total: space.Total, Used: space.Used, Offered: offered(space.Total), Reserved: reserved,
 	}, err
 }

@@ -45,10 +45,12 @@ type Pool struct {
 	Path     string
 	DiskType workload.DeviceType
 	Devices  []string
-	// Total is the size of the file system, Used what is written to it,
-	// Reserved the sum of the sizes promised to file systems and disks; bytes.
-	Total    uint64
-	Used     uint64
+	// Total is the size of the file system, Used what is written to it; bytes.
+	Total uint64
+	Used  uint64
+	// Offered is what of Total may be promised, Reserved the sum of the sizes
+	// promised to file systems and disks; bytes.
+	Offered  uint64
 	Reserved uint64
 }
 

@@ -39,7 +39,7 @@ func storageCreate(t *testing.T, s StorageSubject) {
 		t.Fatalf("status is %+v", status)
 	}
 	p := status.Pools[0]
-	if p.Name != f.Pool || p.DiskType != s.Offers || p.Reserved != 64*mib || p.Total == 0 || p.Used == 0 || len(p.Devices) != 1 {
+	if p.Name != f.Pool || p.DiskType != s.Offers || p.Reserved != 64*mib || p.Total == 0 || p.Used == 0 || p.Offered == 0 || len(p.Devices) != 1 {
 		t.Errorf("pool is %+v", p)
 	}
 	if status.Quota != "simple" && status.Quota != "qgroup" {

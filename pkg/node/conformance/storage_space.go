@@ -76,6 +76,9 @@ func storageNoSpace(t *testing.T, s StorageSubject) {
 	if p.Reserved != uint64(made)*size*mib || p.Reserved > p.Total || p.Total-p.Reserved > 750*mib {
 		t.Errorf("%d of 100 MiB fit, reserved are %d of %d", made, p.Reserved, p.Total)
 	}
+	if p.Offered > p.Total || p.Reserved > p.Offered || p.Offered-p.Reserved >= size*mib {
+		t.Errorf("%d of 100 MiB fit, though %d bytes are offered", made, p.Offered)
+	}
 	if made == 0 {
 		t.Fatal("none fits")
 	}

@@ -21,9 +21,9 @@ func offered(host node.HostInfo, pools []node.Pool, keep config.Amounts) provisi
 	var ssd, hdd uint64
 	for _, p := range pools {
 		if p.DiskType == workload.HDD {
-			hdd += promisable(p.Total)
+			hdd += p.Offered
 		} else {
-			ssd += promisable(p.Total)
+			ssd += p.Offered
 		}
 	}
 	return provisioner.Demand{
@@ -31,10 +31,6 @@ func offered(host node.HostInfo, pools []node.Pool, keep config.Amounts) provisi
 		SSD: less(ssd, keep.Disk), HDD: less(hdd, keep.Disk),
 	}
 }
-
-// promisable is what of a pool's size the storage module promises: btrfs needs
-// the rest for itself. A whole node's test fills a pool to what this says.
-func promisable(total uint64) uint64 { return less(total, 128<<20+total/50) }
 
 // less is a-b, and 0 when b is more.
 func less(a, b uint64) uint64 {

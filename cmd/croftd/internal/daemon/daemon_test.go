@@ -71,15 +71,16 @@ func TestNotify(t *testing.T) {
 func TestOffered(t *testing.T) {
 	host := node.HostInfo{Cores: 4, Memory: 8 * gib}
 	pools := []node.Pool{
-		{DiskType: workload.SSD, Total: 100 * gib}, {DiskType: workload.SSD, Total: 50 * gib}, {DiskType: workload.HDD, Total: 1000 * gib},
+		{DiskType: workload.SSD, Total: 100 * gib, Offered: 97 * gib}, {DiskType: workload.SSD, Total: 50 * gib, Offered: 47 * gib},
+		{DiskType: workload.HDD, Total: 1000 * gib, Offered: 987 * gib},
 	}
 	for _, c := range []struct {
 		name string
 		keep config.Amounts
 		want provisioner.Demand
 	}{
-		{"all", config.Amounts{}, provisioner.Demand{CPU: 4, Memory: 8 * gib, SSD: 147*gib - 256<<20, HDD: 980*gib - 128<<20}},
-		{"less a reserve", config.Amounts{CPU: 1, Memory: gib, Disk: 10 * gib}, provisioner.Demand{CPU: 3, Memory: 7 * gib, SSD: 137*gib - 256<<20, HDD: 970*gib - 128<<20}},
+		{"all", config.Amounts{}, provisioner.Demand{CPU: 4, Memory: 8 * gib, SSD: 144 * gib, HDD: 987 * gib}},
+		{"less a reserve", config.Amounts{CPU: 1, Memory: gib, Disk: 10 * gib}, provisioner.Demand{CPU: 3, Memory: 7 * gib, SSD: 134 * gib, HDD: 977 * gib}},
 		{"never below nothing", config.Amounts{CPU: 9, Memory: 9 * gib, Disk: 1 << 60}, provisioner.Demand{}},
 	} {
 		if got := offered(host, pools, c.keep); got != c.want {
