@@ -36,7 +36,7 @@ func DetachPools(ctx context.Context, c config.Config) error {
 
 // DestroyPools removes the pool of that name, or all when name is empty, with
 // all that is on it. It is refused while file systems or virtual disks are on
-// it, unless forced.
+// it, or while it can't be seen what is, unless forced.
 func DestroyPools(ctx context.Context, c config.Config, name string, force bool) error {
 	cfg := storageConfig(c, zerolog.Nop())
 	if made, err := filepath.Glob(filepath.Join(cfg.State, "pools", "*")); err != nil || len(made) == 0 {
@@ -46,14 +46,14 @@ func DestroyPools(ctx context.Context, c config.Config, name string, force bool)
 	if err != nil && (!force || (name != "" && len(c.Disks) > 0)) {
 		return errors.Wrap(err, "cannot destroy pools: cannot look at what is on them")
 	}
-	for pool, n := range held.things {
-		if n > 0 && !force && (name == "" || name == pool) {
-			return node.Errorf(node.Refused, "cannot destroy pool %s: %d volumes and disks are on it; delete their reservations, or say --force", pool, n)
+	if !force {
+		if err := held.refuse(cfg, name); err != nil {
+			return err
 		}
 	}
 	if name != "" {
 		cfg.Pools = slices.DeleteFunc(cfg.Pools, func(p storage.PoolSpec) bool {
-			return p.Name != name && (p.Disk == "" || !slices.Contains(held.devices[name], p.Disk))
+			return p.Name != name && !held.isOn(name, p.Disk)
 		})
 	}
 	if len(cfg.Pools) == 0 {
@@ -71,15 +71,45 @@ func nothingMade(name string, err error) error {
 	return node.Errorf(node.NotExist, "cannot destroy pool %s: this node has made no pools", name)
 }
 
-// holdings is what pools are made of, and how many things are on each.
+// holdings is what pools are made of, how many things are on each, and which
+// can't be looked at.
 type holdings struct {
 	devices map[string][]string
 	things  map[string]int
+	broken  []node.BrokenPool
 }
 
-// look opens the pools and says what is on them.
+// refuse says why the pool of that name, or any of cfg's when name is empty,
+// must not be destroyed. Of a disk only the mark goes, so a broken one is no reason.
+func (h holdings) refuse(cfg storage.Config, name string) error {
+	for pool, n := range h.things {
+		if n > 0 && (name == "" || name == pool) {
+			return node.Errorf(node.Refused, "cannot destroy pool %s: %d volumes and disks are on it; delete their reservations, or say --force", pool, n)
+		}
+	}
+	for _, b := range h.broken {
+		inFile := slices.ContainsFunc(cfg.Pools, func(p storage.PoolSpec) bool { return p.Disk == "" && p.Name == b.Name })
+		if inFile && (name == "" || name == b.Name) {
+			return node.Errorf(node.Refused, "cannot destroy pool %s: it can't be seen what is on it (%s); repair it, or say --force", b.Name, b.Cause)
+		}
+	}
+	return nil
+}
+
+// isOn reports whether the pool of that name is on the disk of that path, by
+// whatever name of the disk.
+func (h holdings) isOn(pool, disk string) bool {
+	if disk == "" {
+		return false
+	}
+	device, err := filepath.EvalSymlinks(disk)
+	return err == nil && slices.Contains(h.devices[pool], device)
+}
+
+// look opens the pools and says what is on them. It erases nothing to do so.
 func look(ctx context.Context, cfg storage.Config) (holdings, error) {
 	out := holdings{devices: map[string][]string{}, things: map[string]int{}}
+	cfg.WipeDisks = nil
 	m, err := storage.Open(ctx, cfg)
 	if err != nil {
 		return out, err
@@ -89,6 +119,7 @@ func look(ctx context.Context, cfg storage.Config) (holdings, error) {
 	if err != nil {
 		return out, err
 	}
+	out.broken = status.BrokenPools
 	for _, p := range status.Pools {
 		out.devices[p.Name] = p.Devices
 	}
