@@ -96,13 +96,16 @@ func (e *NodeEngine) Run(ctx context.Context) error {
 	defer cancel()
 	work, done := e.workContext(ctx)
 	defer done()
-
+	// Feedback outlives the reservation in hand, whose answer is still sent.
+	telling, silence := context.WithCancel(context.WithoutCancel(ctx))
+	defer silence()
 	told := make(chan error, 1)
-	go func() { told <- e.feedback.Run(stop) }()
+	go func() { told <- e.feedback.Run(telling) }()
 
 	e.restore(work, stop)
 	e.loop(work, stop)
 	cancel()
+	silence()
 	return <-told
 }
 

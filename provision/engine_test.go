@@ -321,3 +321,26 @@ func TestAnEngineNeedsItsParts(t *testing.T) {
 		}
 	}
 }
+
+// What is in hand when the node is stopped is finished, and its answer is sent:
+// feedback ends after the engine's thread.
+func TestTheAnswerToWhatIsInHandIsSentBeforeTheEnd(t *testing.T) {
+	inWorld(t, nil, func(t *testing.T, w *world, n *incarnation) {
+		begun := make(chan struct{})
+		w.storage.hooked(func(call string) {
+			if strings.HasPrefix(call, "create ") {
+				close(begun)
+				time.Sleep(3 * time.Second)
+			}
+		})
+		id := w.volume(nil)
+		<-begun
+		n.stop(t)
+		told := w.explorer.all(id)
+		w.storage.hooked(nil)
+		*n = *w.start(newStepper(""))
+		if len(told) != 1 || told[0].State != workload.StateOK {
+			t.Fatalf("told at the end: %v", told)
+		}
+	})
+}
