@@ -3,6 +3,8 @@ package provision_test
 import (
 	"context"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -196,6 +198,45 @@ func TestStraysAreReportedThenRemovedAfterTheirGrace(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		if names := w.storage.names(); !slices.Equal(names, []string{kept, "log", "not ours"}) || len(n.engine.Strays()) != 0 {
 			t.Fatalf("on the node is %v, strays %v", names, n.engine.Strays())
+		}
+	})
+}
+
+// The node is cut off for longer than the grace, and one record's file is torn:
+// nobody has said that its volume has ended.
+func TestADamagedRecordsDataOutlivesTheGrace(t *testing.T) {
+	inWorld(t, nil, func(t *testing.T, w *world, n *incarnation) {
+		torn := w.volume(yearLong)
+		w.answered(torn, workload.StateOK)
+		n.stop(t)
+		if err := w.records.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(filepath.Join(w.dir, torn), 40); err != nil {
+			t.Fatal(err)
+		}
+		w.explorer.setAway(true)
+		w.storage.have["77-1"] = node.FilesystemSpec{Name: "77-1"}
+		w.records = openStore(t, w.dir)
+		*n = *w.start(newStepper(""))
+		for range 10 {
+			time.Sleep(day)
+			w.restart(n)
+		}
+		time.Sleep(time.Hour)
+		if names := w.storage.names(); !slices.Equal(names, []string{torn}) {
+			t.Fatalf("on the node is %v, want only %s", names, torn)
+		}
+		if got := n.engine.Strays(); len(got) != 1 || got[0].ID != torn {
+			t.Fatalf("strays are %+v", got)
+		}
+		w.explorer.setAway(false)
+		w.until("it is known again", func() bool {
+			rec, err := w.records.Record(torn)
+			return err == nil && rec.Phase == store.Deployed
+		})
+		if made := w.storage.creations(torn); made != 1 || len(n.engine.Strays()) != 0 {
+			t.Fatalf("made %d times, strays %v", made, n.engine.Strays())
 		}
 	})
 }

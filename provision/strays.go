@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner"
 	"github.com/croft-edge/croft/provision/store"
 )
 
@@ -61,7 +62,8 @@ func (e *NodeEngine) quarantine(ctx context.Context, there present, recs []store
 		if s.Since.IsZero() && trusted {
 			s.Since = now
 		}
-		if trusted && e.clock.Removable() && !s.Since.IsZero() && now.Sub(s.Since) >= e.limits.Grace && e.removeStray(ctx, s) {
+		over := trusted && e.clock.Removable() && !s.Since.IsZero() && now.Sub(s.Since) >= e.limits.Grace
+		if over && !e.lost(s) && e.removeStray(ctx, s) {
 			continue
 		}
 		known = append(known, s)
@@ -106,6 +108,18 @@ func (e *NodeEngine) found(there present, wanted map[string]bool, old []Stray) [
 		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.ID, b.ID))
 	})
 	return out
+}
+
+// lost reports whether a stray holds the data of a workload whose record was
+// damaged: that it was validly asked for is known, that it has ended isn't. It
+// stays until its record is back, or the operator removes the damaged file.
+func (e *NodeEngine) lost(s Stray) bool {
+	h, ok := e.provisioners[s.Type].(provisioner.DataHolder)
+	if !ok || !h.HoldsData() {
+		return false
+	}
+	records, ok := e.records.(damaged)
+	return ok && slices.ContainsFunc(records.Quarantined(), func(q store.Quarantine) bool { return q.ID == s.ID })
 }
 
 func (e *NodeEngine) removeStray(ctx context.Context, s Stray) bool {
