@@ -306,3 +306,33 @@ func TestAmbiguousDataIsAnsweredAndRefused(t *testing.T) {
 		}
 	})
 }
+
+// A deletion of what was refused as a replay changes nothing, and the poll goes on.
+func TestADeletionOfAReplayIsNoTrouble(t *testing.T) {
+	inWorld(t, nil, func(t *testing.T, w *world, _ *incarnation) {
+		id := w.volume(nil)
+		w.answered(id, workload.StateOK)
+		w.explorer.setDeaf(true)
+		w.explorer.mu.Lock()
+		genuine := w.explorer.docs[id]
+		w.explorer.mu.Unlock()
+		replay := w.explorer.pushAs("5000-1", genuine)
+		w.until("the replay is refused", func() bool {
+			rec, err := w.records.Record(replay)
+			return err == nil && rec.Refusal
+		})
+		w.remove(replay)
+		w.until("the poll has gone on", func() bool {
+			w.explorer.mu.Lock()
+			defer w.explorer.mu.Unlock()
+			return w.cursor.Cursor().Change == w.explorer.head
+		})
+		if w.phase(replay) != store.Failed || w.phase(id) != store.Deployed {
+			t.Fatalf("the replay is %s, what it was of %s", w.phase(replay), w.phase(id))
+		}
+		w.explorer.setDeaf(false)
+		if r := w.answered(replay, workload.StateError); !strings.Contains(r.Error, id) {
+			t.Fatalf("the replay is answered %q", r.Error)
+		}
+	})
+}

@@ -11,6 +11,9 @@ import (
 // known handles a reservation that has a record: a deletion, a renewal, its
 // end, or a redelivery, which is answered from the record.
 func (e *NodeEngine) known(ctx context.Context, rec store.Record, r *workload.Reservation) error {
+	if rec.Refusal {
+		return e.tellAgain(rec) // it never was a workload: there is nothing to end or prolong
+	}
 	if r.Deletion != nil && rec.Reservation.Deletion == nil && rec.Phase != store.Ended {
 		rec.Reservation = withDeletion(rec.Reservation, r.Deletion)
 		return e.leave(ctx, rec, workload.StateDeleted)
