@@ -96,11 +96,11 @@ func (e *NodeEngine) unknown(ctx context.Context, r *workload.Reservation, hash 
 // that brings old reservations under ever new IDs, and takes no answer, fills no disk.
 const refusalsKept = 1000
 
-// replayed refuses a reservation that was taken in under another ID before.
-func (e *NodeEngine) replayed(r *workload.Reservation, hash workload.Hash, twin store.Record) error {
+// crowded reports whether as many refusals wait for the explorer as are kept.
+func (e *NodeEngine) crowded() (bool, error) {
 	waiting, err := e.records.Undelivered()
 	if err != nil {
-		return err
+		return false, err
 	}
 	refusals := 0
 	for _, rec := range waiting {
@@ -108,10 +108,18 @@ func (e *NodeEngine) replayed(r *workload.Reservation, hash workload.Hash, twin 
 			refusals++
 		}
 	}
-	if refusals >= refusalsKept {
-		e.said.log(e.log.Warn(), "replays").Int("refusals", refusals).Str("step", "verify").
-			Msg("replay dropped: the explorer takes no answers to those before")
-		return nil
+	if refusals < refusalsKept {
+		return false, nil
+	}
+	e.said.log(e.log.Warn(), "refusals").Int("refusals", refusals).Str("step", "verify").
+		Msg("refusal dropped: the explorer takes no answers to those before")
+	return true, nil
+}
+
+// replayed refuses a reservation that was taken in under another ID before.
+func (e *NodeEngine) replayed(r *workload.Reservation, hash workload.Hash, twin store.Record) error {
+	if crowded, err := e.crowded(); err != nil || crowded {
+		return err
 	}
 	text := "cannot provision " + r.ID + ": the same reservation was taken in as " + twin.ID()
 	e.said.log(e.log.Warn(), "replay"+r.ID).Str("id", r.ID).Str("type", string(r.Type)).Str("step", "verify").Msg(text)
@@ -137,7 +145,7 @@ func (e *NodeEngine) consider(ctx context.Context, rec store.Record) error {
 	case err == nil:
 		return e.attempt(ctx, rec)
 	case kind.Final():
-		return e.refuse(rec, err)
+		return e.refuse(rec, err, have)
 	default:
 		return e.postpone(rec, err)
 	}
@@ -170,12 +178,34 @@ func (e *NodeEngine) judge(ctx context.Context, r *workload.Reservation, have []
 }
 
 // refuse answers for good: a workload that was never begun leaves nothing.
-func (e *NodeEngine) refuse(rec store.Record, cause error) error {
+func (e *NodeEngine) refuse(rec store.Record, cause error, have []store.Record) error {
+	if e.forgettable(rec.ID(), have) {
+		rec.Refusal = true
+		if crowded, err := e.crowded(); err != nil || crowded {
+			return err
+		}
+	}
 	rec.Phase = store.Failed
 	rec.Cause = cause.Error()
 	rec.NextAttempt = time.Time{}
 	rec.Result = e.result(rec, workload.StateError, cause.Error(), nil)
 	return e.finish(rec)
+}
+
+// forgettable reports whether so many refused ones are remembered that the one
+// of that ID need not be, once it is answered. Keys cost nothing, so no limit
+// of a user's bounds them.
+func (e *NodeEngine) forgettable(id string, have []store.Record) bool {
+	refused := 0
+	for _, rec := range have {
+		if rec.ID() == id {
+			return false // it has a record already
+		}
+		if rec.Phase == store.Failed && !rec.Refusal {
+			refused++
+		}
+	}
+	return refused >= e.limits.Refused
 }
 
 // entomb writes that a reservation has ended without anything on the node.

@@ -336,3 +336,39 @@ func TestADeletionOfAReplayIsNoTrouble(t *testing.T) {
 		}
 	})
 }
+
+// Keys cost nothing: whoever makes them without end, and has each refused, is
+// answered each time, and fills no disk.
+func TestRefusalsWithoutEndFillNoDisk(t *testing.T) {
+	inWorld(t, func(w *world) { w.limits.Refused = 20 }, func(t *testing.T, w *world, n *incarnation) {
+		var ids []string
+		for range 50 {
+			w.user = newKey(t)
+			ids = append(ids, w.explorer.push(w.reserve(workload.TypeZDB, `{}`, nil)))
+		}
+		for _, id := range ids {
+			if r := w.answered(id, workload.StateError); !strings.Contains(r.Error, "zdb") {
+				t.Fatalf("%s is answered %q", id, r.Error)
+			}
+		}
+		w.until("those beyond the limit are forgotten", func() bool {
+			recs, err := w.records.List()
+			return err == nil && len(recs) == 20
+		})
+		w.restart(n)
+		w.explorer.setDeaf(true)
+		for i := range 1200 {
+			w.user = newKey(t)
+			w.explorer.pushAs(fmt.Sprintf("%d-1", 5000+i), w.reserve(workload.TypeZDB, `{}`, nil))
+		}
+		last := w.volume(nil)
+		w.until("all of it was handled", func() bool {
+			rec, err := w.records.Record(last)
+			return err == nil && rec.Phase == store.Deployed
+		})
+		recs, err := w.records.List()
+		if err != nil || len(recs) != 20+1000+1 {
+			t.Fatalf("%d records, must be 20, 1000 answers that wait, and a volume: %v", len(recs), err)
+		}
+	})
+}

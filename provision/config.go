@@ -99,6 +99,9 @@ type Limits struct {
 	Look  time.Duration
 	// Retry is between attempts that failed.
 	Retry source.Backoff
+	// Refused is how many refused reservations are remembered until their signed
+	// end. Beyond it one is forgotten once the explorer has the answer.
+	Refused int
 }
 
 // DefaultLimits are what a zero Limits means.
@@ -113,6 +116,7 @@ func DefaultLimits() Limits {
 		Sweep:        time.Hour,
 		Look:         5 * time.Second,
 		Retry:        source.Backoff{Base: 2 * time.Second, Max: 10 * time.Minute},
+		Refused:      10000,
 	}
 }
 
@@ -129,6 +133,9 @@ func (l Limits) withDefaults() Limits {
 		if *each.value == 0 {
 			*each.value = each.zero
 		}
+	}
+	if l.Refused == 0 {
+		l.Refused = d.Refused
 	}
 	return l
 }
@@ -159,6 +166,9 @@ func (c Config) Validate() error {
 		if l < 0 {
 			return errors.Errorf("cannot make an engine: a limit is %s, it must not be negative", l)
 		}
+	}
+	if c.Limits.Refused < 0 {
+		return errors.Errorf("cannot make an engine: limit Refused is %d, it must not be negative", c.Limits.Refused)
 	}
 	return nil
 }

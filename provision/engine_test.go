@@ -311,6 +311,7 @@ func TestAnEngineNeedsItsParts(t *testing.T) {
 		"Feedback":     func(c *provision.Config) { c.Feedback = nil },
 		"Clock":        func(c *provision.Config) { c.Clock = nil },
 		"limit":        func(c *provision.Config) { c.Limits.Grace = -1 },
+		"Refused":      func(c *provision.Config) { c.Limits.Refused = -1 },
 		"provisioner":  func(c *provision.Config) { c.Provisioners[workload.TypeZDB] = nil },
 		"provisioner ": func(c *provision.Config) { c.Provisioners["spaceship"] = &fakeProvisioner{} },
 	} {
