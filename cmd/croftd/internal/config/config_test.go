@@ -229,6 +229,10 @@ func TestPasswordsAreMasked(t *testing.T) {
 	if err != nil || strings.Contains(fmt.Sprint(l.Show()), password) {
 		t.Errorf("a password in the place of the user is shown, or: %v", err)
 	}
+	_, err = config.Load(config.From{Environ: []string{"CROFT_BUS=redis://:" + password + "%zz@127.0.0.1:6379"}})
+	if err == nil || strings.Contains(err.Error(), password) || !strings.Contains(err.Error(), "127.0.0.1:6379") {
+		t.Errorf("of a URL that can't be read the error is: %v", err)
+	}
 	_, err = config.Load(config.From{Flags: map[string]string{"explorer": "ftp://me:" + password + "@host"}})
 	if err == nil || strings.Contains(err.Error(), password) {
 		t.Errorf("the error shows the password: %v", err)

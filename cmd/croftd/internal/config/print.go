@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"strings"
 
 	"github.com/pkg/errors"
 	"go.yaml.in/yaml/v3"
@@ -30,7 +31,15 @@ func (l *Loaded) Show() []Shown {
 // password where the user's name is, it hides that.
 func Masked(text string) string {
 	u, err := url.Parse(text)
-	if err != nil || u.User == nil {
+	if err != nil {
+		// What isn't a URL for the sake of its password is shown without it too.
+		from, to := strings.Index(text, "://"), strings.LastIndex(text, "@")
+		if from >= 0 && to > from {
+			return text[:from+len("://")] + "xxxxx" + text[to:]
+		}
+		return text
+	}
+	if u.User == nil {
 		return text
 	}
 	if _, has := u.User.Password(); !has {
