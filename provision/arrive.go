@@ -78,7 +78,7 @@ func (e *NodeEngine) ignoreUnsigned(r *workload.Reservation) {
 func (e *NodeEngine) unknown(ctx context.Context, r *workload.Reservation, hash workload.Hash) error {
 	twin, err := e.records.ByHash(hash)
 	if err == nil {
-		return e.replayed(r, hash, twin)
+		return e.twinned(ctx, r, hash, twin)
 	}
 	if node.KindOf(err) != node.NotExist {
 		return err
@@ -90,6 +90,19 @@ func (e *NodeEngine) unknown(ctx context.Context, r *workload.Reservation, hash 
 	}
 	e.acceptRenewal(&rec, r)
 	return e.consider(ctx, rec)
+}
+
+// twinned handles a reservation that was taken in under another ID before. A
+// deletion that its user signed is over the hash, whatever the ID: it ends the
+// one that is here. Then the other ID is refused.
+func (e *NodeEngine) twinned(ctx context.Context, r *workload.Reservation, hash workload.Hash, twin store.Record) error {
+	if r.Deletion != nil && twin.Reservation.Deletion == nil && twin.Phase != store.Ended {
+		twin.Reservation = withDeletion(twin.Reservation, r.Deletion)
+		if err := e.leave(ctx, twin, workload.StateDeleted); err != nil {
+			return err
+		}
+	}
+	return e.replayed(r, hash, twin)
 }
 
 // refusalsKept bounds the answers to replays that wait for the explorer: one
@@ -141,13 +154,13 @@ func (e *NodeEngine) consider(ctx context.Context, rec store.Record) error {
 	})
 	switch kind := node.KindOf(err); {
 	case err == nil && e.isSlow(r.Type):
-		return e.postpone(rec, node.Errorf(node.Transient, "cannot provision %s yet: what provides type %q is slow to answer", r.ID, r.Type))
+		return e.postpone(rec, have, node.Errorf(node.Transient, "cannot provision %s yet: what provides type %q is slow to answer", r.ID, r.Type))
 	case err == nil:
 		return e.attempt(ctx, rec)
 	case kind.Final():
 		return e.refuse(rec, err, have)
 	default:
-		return e.postpone(rec, err)
+		return e.postpone(rec, have, err)
 	}
 }
 

@@ -83,14 +83,33 @@ func (e *NodeEngine) settle(rec store.Record) error {
 }
 
 // postpone waits with a reservation that can't be judged or begun yet. What is
-// written already isn't written again.
-func (e *NodeEngine) postpone(rec store.Record, cause error) error {
+// written already isn't written again; when too many wait, a new one isn't taken
+// in at all: the error makes its source bring it again.
+func (e *NodeEngine) postpone(rec store.Record, have []store.Record, cause error) error {
 	if rec.Phase == store.Retry && rec.Attempts == 0 {
 		e.retries.Set(rec.ID(), rec.Reservation.Type, time.Now().Add(e.limits.Look))
 		return nil
 	}
+	if waiting := postponed(rec.ID(), have); waiting >= e.limits.Postponed {
+		return node.Errorf(node.Transient, "cannot take in %s: %d reservations wait already; %v", rec.ID(), waiting, cause)
+	}
 	rec = e.retryLater(rec, cause)
 	return e.finish(rec)
+}
+
+// postponed counts the records that wait to be judged or begun, none when that
+// of id is among all of them.
+func postponed(id string, have []store.Record) int {
+	waiting := 0
+	for _, rec := range have {
+		if rec.ID() == id {
+			return 0
+		}
+		if rec.Phase == store.Retry && rec.Attempts == 0 {
+			waiting++
+		}
+	}
+	return waiting
 }
 
 // retryLater is rec after an attempt that failed and is worth another. Its user

@@ -279,6 +279,28 @@ func TestReplaysWithoutEndFillNoDisk(t *testing.T) {
 	})
 }
 
+// While the clock is in doubt nothing is taken in without end; what stays with
+// the explorer comes when the clock is right.
+func TestWaitingFillsNoDisk(t *testing.T) {
+	inWorld(t, func(w *world) { w.limits.Postponed = 5 }, func(t *testing.T, w *world, _ *incarnation) {
+		w.clock.set(-30*365*day, false, false)
+		var ids []string
+		for range 12 {
+			ids = append(ids, w.explorer.push(w.reserve(workload.TypeVolume, `{"size":1,"type":"SSD"}`, func(r *workload.Reservation) {
+				r.Created, r.Duration = time.Now(), 300*day
+			})))
+		}
+		time.Sleep(time.Hour)
+		if recs, err := w.records.List(); err != nil || len(recs) != 5 {
+			t.Fatalf("%d records, must be 5: %v", len(recs), err)
+		}
+		w.clock.set(0, true, true)
+		for _, id := range ids {
+			w.answered(id, workload.StateOK)
+		}
+	})
+}
+
 // What two readers of JSON may read differently can be signed in version 1
 // only, which is over the bytes as they came. It is answered, and comes to nothing.
 func TestAmbiguousDataIsAnsweredAndRefused(t *testing.T) {

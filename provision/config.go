@@ -102,6 +102,9 @@ type Limits struct {
 	// Refused is how many refused reservations are remembered until their signed
 	// end. Beyond it one is forgotten once the explorer has the answer.
 	Refused int
+	// Postponed is how many reservations may wait that can't be judged or begun
+	// yet. Beyond it a new one stays with its source.
+	Postponed int
 }
 
 // DefaultLimits are what a zero Limits means.
@@ -117,6 +120,7 @@ func DefaultLimits() Limits {
 		Look:         5 * time.Second,
 		Retry:        source.Backoff{Base: 2 * time.Second, Max: 10 * time.Minute},
 		Refused:      10000,
+		Postponed:    10000,
 	}
 }
 
@@ -136,6 +140,9 @@ func (l Limits) withDefaults() Limits {
 	}
 	if l.Refused == 0 {
 		l.Refused = d.Refused
+	}
+	if l.Postponed == 0 {
+		l.Postponed = d.Postponed
 	}
 	return l
 }
@@ -167,8 +174,9 @@ func (c Config) Validate() error {
 			return errors.Errorf("cannot make an engine: a limit is %s, it must not be negative", l)
 		}
 	}
-	if c.Limits.Refused < 0 {
-		return errors.Errorf("cannot make an engine: limit Refused is %d, it must not be negative", c.Limits.Refused)
+	if c.Limits.Refused < 0 || c.Limits.Postponed < 0 {
+		return errors.Errorf("cannot make an engine: limit Refused is %d and Postponed %d, neither may be negative",
+			c.Limits.Refused, c.Limits.Postponed)
 	}
 	return nil
 }

@@ -73,6 +73,25 @@ func TestTheSameReservationUnderAnotherIDIsRefused(t *testing.T) {
 	})
 }
 
+// A deletion is over the hash: it ends the workload under whatever ID it comes,
+// as it may from an explorer that was restored from a backup.
+func TestADeletionUnderAnotherIDEndsTheWorkload(t *testing.T) {
+	inWorld(t, nil, func(t *testing.T, w *world, _ *incarnation) {
+		r := w.reserve(workload.TypeVolume, `{"size":1,"type":"SSD"}`, nil)
+		id := w.explorer.push(r)
+		w.answered(id, workload.StateOK)
+		if err := r.SignDeletion(workload.Deletion{Created: w.clock.wall()}, w.user.Private()); err != nil {
+			t.Fatal(err)
+		}
+		other := w.explorer.push(r)
+		w.answered(id, workload.StateDeleted)
+		w.answered(other, workload.StateError)
+		if names := w.storage.names(); len(names) != 0 {
+			t.Fatalf("on the node is %v", names)
+		}
+	})
+}
+
 func TestADeletionThatWasFirstBuriesItsReservation(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world, _ *incarnation) {
 		r := w.reserve(workload.TypeVolume, `{"size":1,"type":"SSD"}`, nil)
