@@ -53,7 +53,8 @@ func TestAnExceptionLeadsThere(t *testing.T) {
 			}
 		}
 	}
-	wantError(t, dialNow(t, d, "tcp6", "127.0.0.1:"+home.port()), node.Transient, "over tcp6")
+	wantError(t, dialNow(t, d, "tcp6", "127.0.0.1:"+home.port()), node.Transient, "over tcp6: it has no such address")
+	wantError(t, dialNow(t, d, "tcp4", "[2606:4700::1]:80"), node.Transient, "over tcp4: it has no such address")
 	wantError(t, dialNow(t, d, "tcp", "127.0.0.1:"+other.port()), node.Refused, "loopback (127.0.0.0/8)")
 	wantError(t, dialNow(t, d, "tcp", "127.0.0.2:"+home.port()), node.Refused, "127.0.0.2")
 	if other.came.Load() != 0 {
@@ -263,4 +264,42 @@ func TestTheNextAddressIsTried(t *testing.T) {
 	if tries != maxAttempts {
 		t.Errorf("tried %d addresses", tries)
 	}
+}
+
+// asked is a resolver that remembers what it was asked, and for how long at most.
+type asked struct {
+	hosts []string
+	time  time.Duration
+}
+
+func (a *asked) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
+	deadline, _ := ctx.Deadline()
+	a.hosts, a.time = append(a.hosts, network+" "+host), time.Until(deadline)
+	return nil, nil
+}
+
+// TestWhatTheResolverIsAsked: no search list turns a name with a dot into
+// another, and half of the time is left to connect.
+func TestWhatTheResolverIsAsked(t *testing.T) {
+	a := &asked{}
+	d := newDialer(t, Config{Resolver: a, Timeout: time.Minute})
+	for _, address := range []string{"Hub.example:80", "hub.example.:80", "hub:80"} {
+		wantError(t, dialWithout(t, d, address), node.Transient, "has no address")
+	}
+	if got := strings.Join(a.hosts, ","); got != "ip hub.example.,ip hub.example.,ip hub" {
+		t.Errorf("asked for %s", got)
+	}
+	if a.time <= 0 || a.time > 30*time.Second {
+		t.Errorf("asked for %s", a.time)
+	}
+}
+
+// dialWithout dials with no deadline but the dialer's.
+func dialWithout(t *testing.T, d *Dialer, address string) error {
+	t.Helper()
+	conn, err := d.DialContext(t.Context(), "tcp", address)
+	if err == nil {
+		conn.Close()
+	}
+	return err
 }

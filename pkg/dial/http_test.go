@@ -220,6 +220,25 @@ func TestNothingGoesAlong(t *testing.T) {
 	}
 }
 
+// TestAHostHeaderStaysHome: net/http takes it along to "//other/path".
+func TestAHostHeaderStaysHome(t *testing.T) {
+	home, other := newSite(t, false), newSite(t, false)
+	client := newClient(t, HTTPConfig{}, newDialer(t, Config{}, home.hostport(), other.hostport()))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, to(home, "//"+other.hostport()+"/ok"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host = "tenant.example"
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if got := other.last().Host; got != other.hostport() {
+		t.Errorf("asked for host %s", got)
+	}
+}
+
 func TestHTTPS(t *testing.T) {
 	secure, plain := newSite(t, true), newSite(t, false)
 	roots := x509.NewCertPool()
