@@ -152,7 +152,8 @@ func TestRedirectsAreJudged(t *testing.T) {
 	} {
 		_, err := send(t, client, http.MethodGet, to(home, c.where), "")
 		wantHTTPError(t, err, c.kind, c.says)
-		if strings.Contains(err.(*url.Error).Err.Error(), "pw") {
+		var failed *url.Error
+		if !errors.As(err, &failed) || strings.Contains(failed.Err.Error(), "pw") {
 			t.Errorf("tells a password: %v", err)
 		}
 	}
