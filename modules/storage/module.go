@@ -122,7 +122,7 @@ func (m *Module) status() node.StorageStatus {
 	for _, p := range m.pools {
 		s, err := p.status()
 		if err != nil {
-			status.BrokenPools = append(status.BrokenPools, node.BrokenPool{Name: p.name, Cause: err.Error()})
+			status.BrokenPools = append(status.BrokenPools, node.BrokenPool{Name: p.name, DiskType: p.diskType, Cause: err.Error()})
 			continue
 		}
 		status.Pools = append(status.Pools, s)

@@ -56,8 +56,10 @@ type Pool struct {
 
 // BrokenPool is a pool that can't be used, and why.
 type BrokenPool struct {
-	Name  string
-	Cause string
+	Name string
+	// DiskType is empty when even that isn't known.
+	DiskType workload.DeviceType
+	Cause    string
 }
 
 // BrokenDevice is a device that can't be used, and why.

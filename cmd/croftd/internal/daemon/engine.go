@@ -143,9 +143,9 @@ func buildTime(info *debug.BuildInfo, known bool) time.Time {
 
 // admission makes what says whether there is room. The pools are asked each
 // time: they may break and come back.
-func (d *daemon) admission(m modules) (*admit.Admission, error) {
+func (d *daemon) admission(m modules) (provision.Admission, error) {
 	limit := d.UserLimit
-	return admit.New(admit.Config{
+	room, err := admit.New(admit.Config{
 		Policy: admit.Policy{
 			AllowUsers: d.AllowUsers, Workloads: int(limit.Workloads), Records: int(limit.Records),
 			PerUser: provisioner.Demand{CPU: limit.CPU, Memory: limit.Memory, SSD: limit.SSD, HDD: limit.HDD},
@@ -156,6 +156,7 @@ func (d *daemon) admission(m modules) (*admit.Admission, error) {
 			return total, err
 		},
 	})
+	return patient{Admission: room, status: m.storage.Status}, err
 }
 
 // capacity asks the modules what the machine is, and what it has to offer.
