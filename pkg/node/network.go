@@ -14,18 +14,33 @@ const (
 
 // NetworkSpec asks for this node's part of a user's private network.
 type NetworkSpec struct {
-	// ID is the network resource's key on this node; Label the reservation's ID.
+	// ID is the network resource's key on this node (the hex of
+	// workload.NetworkKey); Label is the reservation's ID, that of the newest.
 	ID    string
 	Label string
 	User  string
 	Name  string
-	// IPRange is the whole network's range, Subnet this node's part (CIDR).
+	// IPRange is the whole network's range, Subnet this node's part (IPv4 CIDR).
 	IPRange string
 	Subnet  string
-	// PrivateKey is the opened base64 WireGuard key.
+	// PrivateKey is the opened base64 WireGuard key, PublicKey the one that the
+	// peers know: Invalid when it isn't the private one's.
 	PrivateKey string
+	PublicKey  string
 	ListenPort uint16
 	Peers      []workload.WireGuardPeer
+}
+
+// NetworkPeer is how the tunnel to a peer is.
+type NetworkPeer struct {
+	PublicKey string
+	// Endpoint is where its packets go now (IP:port), empty while unknown.
+	Endpoint string
+	// Handshake is when the last one was, in Unix seconds; 0 for never.
+	Handshake int64
+	// Received and Sent are in bytes, since the tunnel was made.
+	Received uint64
+	Sent     uint64
 }
 
 // NetworkInfo is what is known of a network resource.
@@ -34,11 +49,20 @@ type NetworkInfo struct {
 	Label   string
 	User    string
 	Name    string
+	IPRange string
 	Subnet  string
-	Gateway string
+	// Gateway and Gateway6 are this node's addresses in it, where its DNS answers too.
+	Gateway  string
+	Gateway6 string
 	// Backend is "kernel" or "userspace".
-	Backend string
-	Members []string
+	Backend    string
+	ListenPort uint16
+	Namespace  string
+	Members    []Member
+	Peers      []NetworkPeer
+	// Drift says what of it isn't as it was made, empty when all is: Create
+	// with the same spec makes it right.
+	Drift string
 }
 
 // MemberSpec asks for a place in a network.
@@ -47,8 +71,9 @@ type MemberSpec struct {
 	// Member is the ID of who joins; PID its process, whose network namespace is used.
 	Member string
 	PID    uint64
-	// Name is what the network's DNS answers to.
-	Name      string
+	// Name is what the network's DNS answers to; empty for no name.
+	Name string
+	// IPs are the IPv4 addresses asked for; none: one is chosen.
 	IPs       []string
 	PublicIP6 bool
 }
@@ -57,27 +82,66 @@ type MemberSpec struct {
 type Member struct {
 	Network string
 	Member  string
-	IPv4    string
-	IPv6    string
-	Gateway string
+	Name    string
+	// IPs are all its IPv4 addresses, IPv4 the first of them, IPv6 its private one.
+	IPs  []string
+	IPv4 string
+	IPv6 string
+	// PublicIPv6 is its routable address on a second interface, empty without one.
+	PublicIPv6 string
+	Gateway    string
+	Gateway6   string
+	// Drift says what of it isn't as it was made, empty when all is.
+	Drift string
+}
+
+// NetworkStatus is how the module and what it needs of the node is.
+type NetworkStatus struct {
+	// Backend is "kernel" or "userspace", Why the reason for the latter.
+	Backend string
+	Why     string
+	// Carrier is the process ID of the wg carrier, 0 while there is none;
+	// CarrierMemory is in bytes (RssAnon).
+	Carrier       uint64
+	CarrierMemory uint64
+	Networks      uint64
+	Members       uint64
+	// PublicRange is where public_ip6 addresses are from, empty for none.
+	PublicRange string
+	// Drift says what of the node's own part isn't as it should be.
+	Drift string
 }
 
 // Networks makes network resources. Bus: network.network@0.1.0.
 type Networks interface {
-	// Create makes it, or changes the one of that ID in place.
+	// Create makes it, or changes the one of that ID in place: what stays the
+	// same isn't interrupted. Invalid or Refused change nothing.
 	Create(spec NetworkSpec) (NetworkInfo, error)
 	// Delete removes it. Busy when it has members, NotExist when there is none.
 	Delete(id string) error
 	// List returns all that carry croft's label.
 	List() ([]NetworkInfo, error)
-	// Join adds a member. Refused when an IP is outside the subnet, the
-	// gateway's, or taken.
+	// Join adds a member, or makes the one that is there right. Refused when an
+	// IP is outside the subnet, the gateway's, or taken, and when a public
+	// address is asked for and the node has none.
 	Join(spec MemberSpec) (Member, error)
 	// Leave removes a member. NotExist when it isn't one.
 	Leave(network, member string) error
 	// Subnet and Gateway are this node's, of the network (CIDR, and IP).
 	Subnet(id string) (string, error)
 	Gateway(id string) (string, error)
+	// Status is how the module is.
+	Status() (NetworkStatus, error)
+}
+
+// TapSpec asks for a VM's place in a network.
+type TapSpec struct {
+	Network string
+	// VM is the ID of whose tap it is; it is one of the network's members.
+	VM   string
+	Name string
+	// IP is the address that the VM will use: no other passes. Empty: one is chosen.
+	IP string
 }
 
 // Tap is a tap device in a network's namespace, for one VM.
@@ -88,12 +152,17 @@ type Tap struct {
 	MAC     string
 	// Namespace is the path of the network namespace that holds it.
 	Namespace string
+	IPv4      string
+	IPv6      string
+	Gateway   string
+	Gateway6  string
 }
 
 // Taps makes tap devices, one a VM. Bus: network.tap@0.1.0.
 type Taps interface {
-	// Setup makes it, or returns the one of that VM.
-	Setup(network, vm string) (Tap, error)
+	// Setup makes it, or returns the one of that VM. Exist when that VM has one
+	// in another network.
+	Setup(spec TapSpec) (Tap, error)
 	// Remove removes it. NotExist when there is none.
 	Remove(vm string) error
 	// List returns all taps.

@@ -81,6 +81,16 @@ func (s *NetworksStub) List(ctx context.Context) (ret0 []node.NetworkInfo, ret1 
 	return
 }
 
+func (s *NetworksStub) Status(ctx context.Context) (ret0 node.NetworkStatus, ret1 error) {
+	args := []interface{}{}
+	result, err := s.client.RequestContext(ctx, s.module, s.object, "Status", args...)
+	loader := zbus.Loader{
+		&ret0,
+	}
+	ret1 = load(result, err, &loader)
+	return
+}
+
 func (s *NetworksStub) Subnet(ctx context.Context, arg0 string) (ret0 string, ret1 error) {
 	args := []interface{}{arg0}
 	result, err := s.client.RequestContext(ctx, s.module, s.object, "Subnet", args...)

@@ -43,8 +43,8 @@ func (s *TapsStub) Remove(ctx context.Context, arg0 string) (ret0 error) {
 	return
 }
 
-func (s *TapsStub) Setup(ctx context.Context, arg0 string, arg1 string) (ret0 node.Tap, ret1 error) {
-	args := []interface{}{arg0, arg1}
+func (s *TapsStub) Setup(ctx context.Context, arg0 node.TapSpec) (ret0 node.Tap, ret1 error) {
+	args := []interface{}{arg0}
 	result, err := s.client.RequestContext(ctx, s.module, s.object, "Setup", args...)
 	loader := zbus.Loader{
 		&ret0,
