@@ -1,0 +1,111 @@
+// Package netns makes, enters and removes network namespaces that a file keeps
+// alive: a bind mount of the namespace on that file. It owns nothing else.
+//
+// A thread enters a namespace, not a goroutine: whatever runs in one runs in Do,
+// and starts no goroutines.
+package netns
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// here is the namespace of the calling thread.
+func here() string { return "/proc/self/task/" + strconv.Itoa(unix.Gettid()) + "/ns/net" }
+
+// OfProcess is the path of a process's namespace.
+func OfProcess(pid uint64) string { return "/proc/" + strconv.FormatUint(pid, 10) + "/ns/net" }
+
+// Make makes a new namespace that path keeps. A namespace that is there stays.
+func Make(path string) error {
+	if _, err := Inode(path); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return failed("make", path, err)
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY|unix.O_CLOEXEC, 0o400)
+	if err != nil {
+		return failed("make", path, err)
+	}
+	file.Close()
+	return onThread(func() error {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return failed("make", path, err)
+		}
+		return failed("make", path, unix.Mount(here(), path, "", unix.MS_BIND, ""))
+	})
+}
+
+// Remove lets go of the namespace that path keeps and removes the file. What
+// is in it ends with its last user. node.NotExist when there is no such file.
+func Remove(path string) error {
+	for {
+		err := unix.Unmount(path, unix.MNT_DETACH)
+		if err == unix.EINVAL || err == unix.ENOENT {
+			break // nothing is mounted there, or not any more
+		}
+		if err != nil {
+			return failed("remove", path, err)
+		}
+	}
+	err := os.Remove(path)
+	if os.IsNotExist(err) {
+		return node.Errorf(node.NotExist, "cannot remove network namespace %s: there is none", path)
+	}
+	return failed("remove", path, err)
+}
+
+// Inode identifies the namespace that path keeps. node.NotExist when there is none.
+func Inode(path string) (uint64, error) {
+	var fs unix.Statfs_t
+	var st unix.Stat_t
+	if err := unix.Statfs(path, &fs); err != nil || fs.Type != unix.NSFS_MAGIC || unix.Stat(path, &st) != nil {
+		return 0, node.Errorf(node.NotExist, "cannot look at network namespace %s: there is none", path)
+	}
+	return st.Ino, nil
+}
+
+// Do runs fn on a thread that is in the namespace of path. fn's sockets,
+// and what it reads below /proc/sys/net, are that namespace's.
+func Do(path string, fn func() error) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return failed("enter", path, err)
+	}
+	defer file.Close()
+	return onThread(func() error {
+		if err := unix.Setns(int(file.Fd()), unix.CLONE_NEWNET); err != nil {
+			return failed("enter", path, err)
+		}
+		return fn()
+	})
+}
+
+// onThread runs fn on a thread that ends with it, so that no namespace that
+// fn has entered is left behind on a thread that others use.
+func onThread(fn func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		done <- fn()
+	}()
+	return <-done
+}
+
+func failed(what, path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	kind := node.Internal
+	if os.IsNotExist(err) || err == unix.ESRCH {
+		kind = node.NotExist
+	}
+	return node.Errorf(kind, "cannot %s network namespace %s: %w", what, path, err)
+}
