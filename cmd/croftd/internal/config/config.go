@@ -6,6 +6,7 @@ package config
 import (
 	"time"
 
+	"github.com/croft-edge/croft/pkg/dial"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -36,8 +37,10 @@ type Config struct {
 	Reserve   Amounts
 	UserLimit Limit
 
-	AllowUsers        []string
-	DebugUsers        []string
+	AllowUsers []string
+	DebugUsers []string
+	// AllowPrivate is where tenants may go although it isn't public.
+	AllowPrivate      []dial.Exception
 	MaxDuration       time.Duration
 	AcceptSignatureV1 bool
 	Grace             time.Duration

@@ -92,6 +92,11 @@ disk:
 wipe-disk: /dev/sda
 reserve-memory: 1GiB
 allow-users: [`+user.ID()+`]
+allow-private:
+  - 192.168.7.0/24
+  - 10.0.0.5/32:6379
+  - fd00:7::/32:443
+  - hub.farm.example:443
 accept-signature-v1: true
 health-listen: none
 bus-listen: none
@@ -109,6 +114,8 @@ bus-listen: none
 		t.Errorf("disks %v, wipe %v", l.Disks, l.WipeDisks)
 	case !reflect.DeepEqual(l.AllowUsers, []string{user.ID()}):
 		t.Errorf("users %v", l.AllowUsers)
+	case fmt.Sprint(l.AllowPrivate) != "[192.168.7.0/24 10.0.0.5/32:6379 fd00:7::/32:443 hub.farm.example:443]":
+		t.Errorf("exceptions %v", l.AllowPrivate)
 	case l.HealthListen != "" || l.BusListen != "":
 		t.Errorf("listeners %q %q", l.HealthListen, l.BusListen)
 	}
@@ -147,6 +154,10 @@ func TestRefused(t *testing.T) {
 		{"health-listen", "", "", "health-listen=9177", "host:port with a port of 0 to 65535, or none"},
 		{"port", "", "", "health-listen=127.0.0.1:70000", "host:port with a port of 0 to 65535"},
 		{"level", "", "", "log-level=loud", "one of trace, debug, info, warn, error"},
+		{"exception", "", "", "allow-private=10.0.0.0/8,lan", `it must be ranges and addresses: cannot read exception "lan"`},
+		{"exception with bits below its mask", "allow-private: [192.168.7.1/24]\n", "", "", `exception "192.168.7.1/24": it has bits below its mask: allowed are CIDR, CIDR:port and host:port`},
+		{"exception for all", "", "CROFT_ALLOW_PRIVATE=0.0.0.0/0", "", "it is wider than"},
+		{"exception without a port", "", "", "allow-private=hub.farm.example", `exception "hub.farm.example"`},
 		{"user", "", "", "allow-users=me", `user IDs, the base58 of 32 bytes; "me" isn't one`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/croft-edge/croft/pkg/dial"
 	"github.com/croft-edge/croft/pkg/sign"
 	"github.com/croft-edge/croft/pkg/workload"
 )
@@ -221,6 +222,21 @@ func ids(field func(*Config) *[]string) setter {
 				return errors.Errorf("user IDs, the base58 of 32 bytes; %q isn't one", item)
 			}
 			*field(c) = append(*field(c), item)
+		}
+		return nil
+	}
+}
+
+// exceptions are read by the dialer, whose error names the item and says why.
+func exceptions(field func(*Config) *[]dial.Exception) setter {
+	return func(c *Config, text string) error {
+		*field(c) = nil
+		for _, item := range split(text) {
+			e, err := dial.ParseException(item)
+			if err != nil {
+				return errors.Wrap(err, "ranges and addresses")
+			}
+			*field(c) = append(*field(c), e)
 		}
 		return nil
 	}

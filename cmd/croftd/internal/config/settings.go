@@ -1,5 +1,7 @@
 package config
 
+import "github.com/croft-edge/croft/pkg/dial"
+
 // Kind is the form of a setting's value.
 type Kind string
 
@@ -92,8 +94,10 @@ func admissionSettings() []Setting {
 			size(func(c *Config) *uint64 { return &c.Reserve.Disk })},
 		{"allow-users", List, "", "IDs of the users that may reserve here; empty: everyone", groupAdmission,
 			ids(func(c *Config) *[]string { return &c.AllowUsers })},
-		{"debug-users", List, "", "IDs of the users that may reserve a stream of the node's logs, once that type is offered; empty: nobody", groupAdmission,
+		{"debug-users", List, "", "IDs of the users that may reserve a stream of the node's log lines; empty: nobody", groupAdmission,
 			ids(func(c *Config) *[]string { return &c.DebugUsers })},
+		{"allow-private", List, "", "where tenants may go although it isn't public: CIDR, CIDR:port or host:port", groupAdmission,
+			exceptions(func(c *Config) *[]dial.Exception { return &c.AllowPrivate })},
 		{"max-duration", Duration, "8760h", "the furthest expiry that is accepted, counted from now, also for renewals", groupAdmission,
 			duration(func(c *Config) *durationValue { return (*durationValue)(&c.MaxDuration) })},
 		{"max-user-workloads", Number, "1000", "workloads that one user may have here at a time; 0: no limit", groupAdmission,

@@ -13,6 +13,7 @@ import (
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/pkg/bus"
+	"github.com/croft-edge/croft/pkg/dial"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/run"
 )
@@ -47,6 +48,8 @@ type daemon struct {
 	Config
 	bus     bus.Bus
 	options bus.Options
+	// dialer is the only way to addresses that tenants name.
+	dialer *dial.Dialer
 }
 
 // Run runs a process of that shape until ctx is done, then stops its parts in
@@ -86,7 +89,10 @@ func Run(ctx context.Context, c Config) error {
 
 // start is the wiring: same code, two shapes. What is started first is
 // stopped last.
-func (d *daemon) start(ctx context.Context, parts *run.Group) error {
+func (d *daemon) start(ctx context.Context, parts *run.Group) (err error) {
+	if d.dialer, err = d.newDialer(); err != nil {
+		return err
+	}
 	if err := d.openBus(ctx, parts); err != nil {
 		return err
 	}
