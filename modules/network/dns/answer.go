@@ -1,0 +1,121 @@
+package dns
+
+import (
+	"encoding/binary"
+
+	"github.com/miekg/dns"
+)
+
+const (
+	// maxQuery is the size of the largest query that is read, in bytes: a name
+	// has 255, and options need little.
+	maxQuery = 4096
+	// maxUDP is the size of the largest answer over UDP, in bytes: what passes
+	// every tunnel unfragmented (DNS flag day 2020).
+	maxUDP = 1232
+
+	headerSize = 12
+)
+
+// verdict is what becomes of a query: dropped, when it has no reply, answered
+// with reply, or forwarded, when there is a query.
+type verdict struct {
+	reply *dns.Msg
+	// query is what to forward.
+	query *dns.Msg
+	// size is that of the largest answer over UDP that is understood, in bytes.
+	size int
+}
+
+// judge decides without asking anybody. Of garbage it answers what can be
+// told from its header, and never an answer: two servers would never stop.
+func judge(n *names, packet []byte) verdict {
+	if len(packet) < headerSize || len(packet) > maxQuery || packet[2]&0x80 != 0 {
+		return verdict{}
+	}
+	if opcode := int(packet[2]>>3) & 0xf; opcode != dns.OpcodeQuery {
+		return verdict{reply: bare(packet, dns.RcodeNotImplemented), size: dns.MinMsgSize}
+	}
+	count := func(at int) uint16 { return binary.BigEndian.Uint16(packet[at:]) }
+	if count(4) != 1 || count(6) != 0 || count(8) > 1 || count(10) > 2 {
+		return verdict{reply: bare(packet, dns.RcodeFormatError), size: dns.MinMsgSize}
+	}
+	q := &dns.Msg{}
+	if err := q.Unpack(packet); err != nil || len(q.Question) != 1 {
+		return verdict{reply: bare(packet, dns.RcodeFormatError), size: dns.MinMsgSize}
+	}
+	v := judgeQuestion(n, q)
+	v.size = sizeUDP(q)
+	return v
+}
+
+func judgeQuestion(n *names, q *dns.Msg) verdict {
+	question := q.Question[0]
+	if opt := q.IsEdns0(); opt != nil && opt.Version() != 0 {
+		return verdict{reply: answer(q, dns.RcodeBadVers)}
+	}
+	if question.Qclass != dns.ClassINET || meta(question.Qtype) {
+		return verdict{reply: answer(q, dns.RcodeRefused)}
+	}
+	found := n.lookup(question)
+	if !found.ours {
+		if !q.RecursionDesired {
+			return verdict{reply: answer(q, dns.RcodeRefused)}
+		}
+		return verdict{query: q}
+	}
+	reply := answer(q, dns.RcodeSuccess)
+	reply.Authoritative = true
+	reply.Answer = found.records
+	if !found.exists {
+		reply.Rcode = dns.RcodeNameError
+	}
+	return verdict{reply: reply}
+}
+
+// meta reports whether a type asks for more than records of one type: zone
+// transfers, all types, and what is part of the protocol itself.
+func meta(t uint16) bool {
+	return t == dns.TypeNone || t == dns.TypeOPT || t >= dns.TypeTKEY && t <= dns.TypeANY
+}
+
+// bare answers a query of which only the header is understood.
+func bare(packet []byte, rcode int) *dns.Msg {
+	m := &dns.Msg{}
+	m.Id = binary.BigEndian.Uint16(packet)
+	m.Response = true
+	m.Opcode = int(packet[2]>>3) & 0xf
+	m.RecursionDesired = packet[2]&1 != 0
+	m.RecursionAvailable = true
+	m.Rcode = rcode
+	return m
+}
+
+// answer begins an answer to q, with an OPT record if q has one.
+func answer(q *dns.Msg, rcode int) *dns.Msg {
+	m := (&dns.Msg{}).SetRcode(q, rcode)
+	m.RecursionAvailable = true
+	if opt := q.IsEdns0(); opt != nil {
+		m.SetEdns0(maxUDP, opt.Do())
+	}
+	return m
+}
+
+// pack makes the bytes of an answer that has at most size bytes; it is
+// truncated when it has more. Nil when it can't be packed.
+func pack(m *dns.Msg, size int) []byte {
+	m.Truncate(size)
+	out, err := m.Pack()
+	if err != nil || len(out) > size {
+		return nil
+	}
+	return out
+}
+
+// sizeUDP is how large an answer over UDP may be for who sent q.
+func sizeUDP(q *dns.Msg) int {
+	if opt := q.IsEdns0(); opt != nil {
+		return min(max(int(opt.UDPSize()), dns.MinMsgSize), maxUDP)
+	}
+	return dns.MinMsgSize
+}

@@ -1,0 +1,102 @@
+package dns
+
+import (
+	"encoding/binary"
+	"io"
+	"net"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// serveTCP accepts connections, as many as the limits allow.
+func (z *zone) serveTCP(l net.Listener) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			if !z.rest(l, err) {
+				return
+			}
+			continue
+		}
+		z.works(l)
+		select {
+		case z.conns <- struct{}{}:
+			z.wait.Go(func() {
+				defer func() { <-z.conns }()
+				z.serveConn(conn)
+			})
+		default:
+			z.dropped.Add(1)
+			conn.Close()
+		}
+	}
+}
+
+// serveConn answers the queries of one connection, one after the other. It
+// ends when a whole query or the taking of an answer takes longer than a
+// connection may be idle.
+func (z *zone) serveConn(conn net.Conn) {
+	defer conn.Close()
+	done := make(chan struct{})
+	defer close(done)
+	z.wait.Go(func() {
+		select {
+		case <-z.ctx.Done():
+			conn.Close()
+		case <-done:
+		}
+	})
+	for {
+		if conn.SetDeadline(time.Now().Add(z.cfg.Idle)) != nil {
+			return
+		}
+		packet, ok := readQuery(conn)
+		if !ok || !z.admit() {
+			return
+		}
+		out := z.handleTCP(packet)
+		if out == nil || conn.SetDeadline(time.Now().Add(z.cfg.Idle)) != nil {
+			return
+		}
+		if _, err := conn.Write(out); err != nil {
+			return
+		}
+	}
+}
+
+func readQuery(conn net.Conn) ([]byte, bool) {
+	var length [2]byte
+	if _, err := io.ReadFull(conn, length[:]); err != nil {
+		return nil, false
+	}
+	n := int(binary.BigEndian.Uint16(length[:]))
+	if n < headerSize || n > maxQuery {
+		return nil, false
+	}
+	packet := make([]byte, n)
+	_, err := io.ReadFull(conn, packet)
+	return packet, err == nil
+}
+
+// handleTCP returns the answer and its length before it, nil when there is none.
+func (z *zone) handleTCP(packet []byte) []byte {
+	v := judge(z.names.Load(), packet)
+	reply := v.reply
+	switch {
+	case v.query == nil:
+	case !z.enter():
+		reply = z.failed(v.query)
+	default:
+		reply = z.resolve(v.query)
+		z.leave()
+	}
+	if reply == nil {
+		return nil
+	}
+	out := pack(reply, dns.MaxMsgSize)
+	if out == nil {
+		return nil
+	}
+	return append(binary.BigEndian.AppendUint16(nil, uint16(len(out))), out...)
+}

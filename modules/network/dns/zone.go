@@ -1,0 +1,115 @@
+package dns
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// maxLabel is the length of a DNS label (RFC 1035).
+const maxLabel = 63
+
+// Zone is what is known of one network resource.
+type Zone struct {
+	// ID is the network resource's key.
+	ID string
+	// Namespace is the path of its network namespace: a file that keeps it.
+	Namespace string
+	// Network is the network's name, of any script. Members are also known as
+	// NAME.NETWORK when it is a DNS label, in whatever case.
+	Network string
+	// Names are the members' names, and their IPv4 and IPv6 addresses. Who gives
+	// two members one name gives it the addresses of both.
+	Names map[string][]netip.Addr
+}
+
+// Validate names the value that is wrong. node.Invalid.
+func (z Zone) Validate() error {
+	if z.ID == "" || z.Namespace == "" {
+		return node.Errorf(node.Invalid, "cannot serve the names of network %q: ID is %q and Namespace %q: both are needed", z.Network, z.ID, z.Namespace)
+	}
+	for _, name := range slices.Sorted(maps.Keys(z.Names)) {
+		if err := ValidName(name); err != nil {
+			return node.Errorf(node.Invalid, "cannot serve the names of network resource %s: %w", z.ID, err)
+		}
+		for _, ip := range z.Names[name] {
+			if !ip.IsValid() || ip.IsUnspecified() || ip.IsMulticast() || ip.Zone() != "" {
+				return node.Errorf(node.Invalid, "cannot serve the names of network resource %s: %s has the address %q: allowed is the address of one host", z.ID, name, ip.String())
+			}
+		}
+	}
+	return nil
+}
+
+// Digest is the hex SHA-256 of what members are answered: the same for two
+// zones whose names are the same, whatever their order. ZoneStatus has that of
+// the names being served.
+func (z Zone) Digest() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "network %q\n", z.Network)
+	for _, name := range slices.Sorted(maps.Keys(z.Names)) {
+		fmt.Fprintf(&b, "%q %v\n", name, plain(z.Names[name]))
+	}
+	sum := sha256.Sum256([]byte(b.String()))
+	return hex.EncodeToString(sum[:])
+}
+
+// ZoneStatus is how the service of one namespace is.
+type ZoneStatus struct {
+	ID        string
+	Namespace string
+	// NamespaceInode is that of the namespace being listened in. When another
+	// one is behind the path, Set listens there.
+	NamespaceInode uint64
+	// Listening says whether all sockets are being read; Err why not.
+	Listening bool
+	Err       string
+	// Digest is Zone.Digest of the names being served.
+	Digest string
+	// Queries are those that came. Failures are those whose answer was
+	// SERVFAIL: no name server answered, or too many queries were waiting.
+	// Dropped are the queries and connections beyond the limits.
+	Queries  uint64
+	Failures uint64
+	Dropped  uint64
+}
+
+// ValidName accepts what members may be called: one DNS label of lower-case
+// letters, digits and inner hyphens. node.Invalid.
+func ValidName(name string) error {
+	if isLabel(name) {
+		return nil
+	}
+	return node.Errorf(node.Invalid, "cannot use the name %q: allowed is a DNS label: 1 to %d of a-z, 0-9 and -, not first or last a -", shorten(name), maxLabel)
+}
+
+func isLabel(s string) bool {
+	if s == "" || len(s) > maxLabel || s[0] == '-' || s[len(s)-1] == '-' {
+		return false
+	}
+	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
+}
+
+// shorten keeps an error short, whatever somebody called a member.
+func shorten(s string) string {
+	if len(s) <= 2*maxLabel {
+		return s
+	}
+	return strings.ToValidUTF8(s[:2*maxLabel], "") + "…"
+}
+
+// plain sorts addresses, each once, IPv4-mapped ones as IPv4.
+func plain(ips []netip.Addr) []netip.Addr {
+	out := make([]netip.Addr, 0, len(ips))
+	for _, ip := range ips {
+		out = append(out, ip.Unmap())
+	}
+	slices.SortFunc(out, netip.Addr.Compare)
+	return slices.Compact(out)
+}
