@@ -1,6 +1,7 @@
 package dial
 
 import (
+	"context"
 	"net/netip"
 	"slices"
 
@@ -70,4 +71,44 @@ func refused(t target, addr netip.Addr, why string) error {
 		what = t.name + " resolves to " + what + ", which"
 	}
 	return node.Errorf(node.Refused, "cannot dial %s: %s %s; the node's operator may list an exception", t, what, why)
+}
+
+// Resolve returns an address of a target ("host:port") that a tenant names for
+// others than the dialer to send to, such as a tunnel. All of a name's addresses
+// are judged, as for a dial; IPv4 comes first, since every node has it.
+// node.Invalid, node.Refused and node.Transient as for a dial.
+func (d *Dialer) Resolve(ctx context.Context, address string) (netip.AddrPort, error) {
+	t, err := parseAddress(address)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	addrs, err := d.resolve(ctx, t)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	ranges, err := d.ranges()
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	for _, addr := range addrs {
+		if err := d.judge(t, addr, ranges); err != nil {
+			return netip.AddrPort{}, err
+		}
+	}
+	if i := slices.IndexFunc(addrs, netip.Addr.Is4); i > 0 {
+		addrs = addrs[i:]
+	}
+	return netip.AddrPortFrom(addrs[0], t.port), nil
+}
+
+// NonPublic are the ranges that are refused wherever the node stands, for those
+// who hold packets to them rather than connections.
+func NonPublic() []netip.Prefix {
+	var out []netip.Prefix
+	for _, r := range nonPublicRanges() {
+		out = append(out, r.prefix)
+	}
+	return out
 }

@@ -1,0 +1,137 @@
+// Package network provisions users' private networks: this node's resource of
+// one, keyed by its user and name. A network that is reserved again under the
+// same name is the same network, changed in place. Each method makes one call
+// of the network module, so there is nothing to undo.
+package network
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// Provisioner is the network type's.
+type Provisioner struct {
+	networks Networks
+	identity Identity
+}
+
+// New makes the provisioner of networks on that module.
+func New(networks Networks, identity Identity) *Provisioner {
+	return &Provisioner{networks: networks, identity: identity}
+}
+
+// Provision makes the network's part on this node, or brings the one that is
+// there to what r says. Its result has no data, as the seed's.
+func (p *Provisioner) Provision(ctx context.Context, r *workload.Reservation) (json.RawMessage, error) {
+	spec, err := plan(r, func(box []byte) ([]byte, error) { return p.identity.Decrypt(ctx, box) })
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot provision network %s", r.ID)
+	}
+	if _, err := p.networks.Create(ctx, spec); err != nil {
+		return nil, errors.Wrapf(err, "cannot provision network %s", r.ID)
+	}
+	return nil, nil
+}
+
+// Decommission removes the network from this node. Busy while it has members.
+func (p *Provisioner) Decommission(ctx context.Context, r *workload.Reservation) error {
+	id, err := p.find(ctx, r)
+	if err == nil && id != "" {
+		err = p.networks.Delete(ctx, id)
+	}
+	if node.KindOf(err) == node.NotExist {
+		return nil
+	}
+	return errors.Wrapf(err, "cannot decommission network %s", r.ID)
+}
+
+// find returns the key of r's network; empty when there is none. A stray has
+// no data: it is found by its label.
+func (p *Provisioner) find(ctx context.Context, r *workload.Reservation) (string, error) {
+	if len(r.Data) > 0 {
+		data, err := workload.DataOf[workload.Network](r)
+		if err != nil {
+			return "", node.WithKind(node.Invalid, err)
+		}
+		return key(r.User, data.Name), nil
+	}
+	all, err := p.networks.List(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, n := range all {
+		if n.Label == r.ID {
+			return n.ID, nil
+		}
+	}
+	return "", nil
+}
+
+// List returns the labels of the networks that are on the node.
+func (p *Provisioner) List(ctx context.Context) ([]string, error) {
+	all, err := p.networks.List(ctx)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot list networks")
+	}
+	ids := make([]string, 0, len(all))
+	for _, n := range all {
+		ids = append(ids, n.Label)
+	}
+	return ids, nil
+}
+
+// key is what the module keys a network by.
+func key(user, name string) string {
+	k := workload.NetworkKey(user, name)
+	return hex.EncodeToString(k[:])
+}
+
+// plan reads the reservation's data into what to ask of the module. The
+// private key is opened here and nowhere else.
+func plan(r *workload.Reservation, decrypt workload.Decrypt) (node.NetworkSpec, error) {
+	data, err := workload.DataOf[workload.Network](r)
+	if err != nil {
+		return node.NetworkSpec{}, node.WithKind(node.Invalid, err)
+	}
+	for i, res := range data.Resources {
+		if res.NodeID != r.NodeID {
+			continue
+		}
+		private, err := open(r, i, res.PrivateKey, decrypt)
+		if err != nil {
+			return node.NetworkSpec{}, err
+		}
+		return node.NetworkSpec{
+			ID: key(r.User, data.Name), Label: r.ID, User: r.User, Name: data.Name, IPRange: data.IPRange, Subnet: res.Subnet,
+			PrivateKey: private, PublicKey: res.PublicKey, ListenPort: res.ListenPort, Peers: res.Peers,
+		}, nil
+	}
+	return node.NetworkSpec{}, node.Errorf(node.Invalid, "data.net_resources is without one of %s", r.NodeID)
+}
+
+// open opens the private key of resource i. A box that can't be opened is the
+// user's mistake; an identity module that doesn't answer isn't.
+func open(r *workload.Reservation, i int, sealed string, decrypt workload.Decrypt) (string, error) {
+	path := fmt.Sprintf("net_resources[%d].wg_private_key", i)
+	var plain []byte
+	var err error
+	if r.DocumentVersion() == 1 {
+		plain, err = workload.OpenSecretV1(decrypt, sealed)
+	} else {
+		plain, err = workload.OpenSecret(decrypt, r.User, r.Type, path, sealed)
+	}
+	switch kind := node.KindOf(err); {
+	case err == nil:
+		return string(plain), nil
+	case kind == node.Internal || kind == node.Invalid:
+		return "", node.Errorf(node.Invalid, "data.%s must be a WireGuard key sealed to this node for this user and field: %w", path, err)
+	}
+	return "", err
+}
