@@ -4,6 +4,7 @@
 package config
 
 import (
+	"net/netip"
 	"time"
 
 	"github.com/croft-edge/croft/pkg/dial"
@@ -32,6 +33,13 @@ type Config struct {
 	PoolType  workload.DeviceType
 	Disks     []Disk
 	WipeDisks []string
+
+	// NetworkUplinks is the range between the node and its users' networks,
+	// PublicIP6Range what public_ip6 addresses are from (the zero Prefix: none),
+	// DNSServers those that answer users' networks (none: /etc/resolv.conf's).
+	NetworkUplinks netip.Prefix
+	PublicIP6Range netip.Prefix
+	DNSServers     []netip.AddrPort
 
 	// Reserve is what the node keeps for itself, UserLimit what one user may have.
 	Reserve   Amounts

@@ -1,6 +1,10 @@
 package config
 
-import "github.com/croft-edge/croft/pkg/dial"
+import (
+	"net/netip"
+
+	"github.com/croft-edge/croft/pkg/dial"
+)
 
 // Kind is the form of a setting's value.
 type Kind string
@@ -35,6 +39,7 @@ const (
 	groupExplorer  = "Explorer"
 	groupBus       = "Bus"
 	groupStorage   = "Storage"
+	groupNetwork   = "Networks"
 	groupAdmission = "Who may have what"
 	groupSeen      = "Logs, health, control"
 	groupTime      = "Times"
@@ -43,7 +48,7 @@ const (
 // Settings is the table of all settings, in the order in which they are documented.
 func Settings() []Setting {
 	var all []Setting
-	for _, part := range [][]Setting{placeSettings(), busSettings(), storageSettings(), admissionSettings(), seenSettings(), timeSettings()} {
+	for _, part := range [][]Setting{placeSettings(), busSettings(), storageSettings(), networkSettings(), admissionSettings(), seenSettings(), timeSettings()} {
 		all = append(all, part...)
 	}
 	return all
@@ -81,6 +86,17 @@ func storageSettings() []Setting {
 			disks(func(c *Config) *[]Disk { return &c.Disks })},
 		{"wipe-disk", List, "", "disks of the list that may be overwritten though something is on them", groupStorage,
 			paths(func(c *Config) *[]string { return &c.WipeDisks })},
+	}
+}
+
+func networkSettings() []Setting {
+	return []Setting{
+		{"network-uplinks", Text, "169.254.64.0/18", "IPv4 range between the node and its users' networks, two addresses a network; nothing else may use it", groupNetwork,
+			prefix(func(c *Config) *netip.Prefix { return &c.NetworkUplinks }, isIPv4)},
+		{"public-ip6-range", Text, "", "IPv6 range, routed to this node, that containers with public_ip6 get addresses of; empty: none can be had", groupNetwork,
+			prefix(func(c *Config) *netip.Prefix { return &c.PublicIP6Range }, isIPv6)},
+		{"dns-servers", List, "", "DNS servers that answer users' networks, as address or address:port; empty: those of /etc/resolv.conf", groupNetwork,
+			addresses(func(c *Config) *[]netip.AddrPort { return &c.DNSServers })},
 	}
 }
 

@@ -1,0 +1,56 @@
+package config
+
+import (
+	"net/netip"
+
+	"github.com/pkg/errors"
+)
+
+// dnsPort is where a DNS server listens that is named without one.
+const dnsPort = 53
+
+// family says whether a range is of the wanted kind, and what that kind is.
+type family func(netip.Prefix) (is bool, allowed string)
+
+func isIPv4(p netip.Prefix) (bool, string) {
+	return p.Addr().Is4() && p.Bits() <= 28, "an IPv4 range of at most /28, such as 169.254.64.0/18"
+}
+
+func isIPv6(p netip.Prefix) (bool, string) {
+	return p.Addr().Is6() && !p.Addr().Is4In6() && p.Bits() <= 112, "an IPv6 range of at most /112, such as 2001:db8:7::/64"
+}
+
+// prefix reads a range; an empty text is none.
+func prefix(field func(*Config) *netip.Prefix, of family) setter {
+	return func(c *Config, text string) error {
+		if text == "" {
+			*field(c) = netip.Prefix{}
+			return nil
+		}
+		p, err := netip.ParsePrefix(text)
+		ok, allowed := of(p)
+		if err != nil || !ok || p != p.Masked() {
+			return errors.New(allowed + ", with nothing after the mask")
+		}
+		*field(c) = p
+		return nil
+	}
+}
+
+// addresses reads a list of addresses, each with or without a port.
+func addresses(field func(*Config) *[]netip.AddrPort) setter {
+	return func(c *Config, text string) error {
+		*field(c) = nil
+		for _, item := range split(text) {
+			at, err := netip.ParseAddrPort(item)
+			if a, aerr := netip.ParseAddr(item); aerr == nil {
+				at, err = netip.AddrPortFrom(a, dnsPort), nil
+			}
+			if err != nil || at.Port() == 0 {
+				return errors.Errorf("addresses such as 192.0.2.53 or [2001:db8::53]:5353; %q isn't one", item)
+			}
+			*field(c) = append(*field(c), at)
+		}
+		return nil
+	}
+}
