@@ -39,6 +39,32 @@ type Stopper interface {
 	Stop(ctx context.Context, r *workload.Reservation) error
 }
 
+// Watched is a Provisioner that can tell of its workloads how they are, not only
+// that they are there. Where one is, the engine asks Look in the place of List,
+// every few seconds: it should be one call of the module, and change nothing.
+type Watched interface {
+	// Look returns what List would, and of each what differs from how Provision
+	// made it, in words: empty when nothing does. Provision makes it right.
+	Look(ctx context.Context) (map[string]string, error)
+}
+
+// Look asks p how its workloads are, by ID: one that can only list them says
+// that nothing differs.
+func Look(ctx context.Context, p Provisioner) (map[string]string, error) {
+	if w, ok := p.(Watched); ok {
+		return w.Look(ctx)
+	}
+	ids, err := p.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	seen := make(map[string]string, len(ids))
+	for _, id := range ids {
+		seen[id] = ""
+	}
+	return seen, nil
+}
+
 // Demand is what a workload takes of the node. Sizes are in bytes.
 type Demand struct {
 	CPU    uint64

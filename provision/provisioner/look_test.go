@@ -1,0 +1,55 @@
+package provisioner_test
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"testing"
+
+	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner"
+)
+
+// lister can only list.
+type lister struct {
+	ids []string
+	err error
+}
+
+func (l lister) Provision(context.Context, *workload.Reservation) (json.RawMessage, error) {
+	return nil, nil
+}
+func (l lister) Decommission(context.Context, *workload.Reservation) error { return nil }
+func (l lister) List(context.Context) ([]string, error)                    { return l.ids, l.err }
+
+// watcher can say more, and is never asked to list.
+type watcher struct {
+	lister
+	seen map[string]string
+}
+
+func (w watcher) Look(context.Context) (map[string]string, error) { return w.seen, w.err }
+
+func TestLook(t *testing.T) {
+	broken := errors.New("cannot list")
+	for name, tt := range map[string]struct {
+		p    provisioner.Provisioner
+		want map[string]string
+		err  error
+	}{
+		"a list says that nothing differs": {lister{ids: []string{"1-1", "2-1"}}, map[string]string{"1-1": "", "2-1": ""}, nil},
+		"nothing is there":                 {lister{}, map[string]string{}, nil},
+		"a list that fails":                {lister{err: broken}, nil, broken},
+		"what is watched is asked once":    {watcher{lister{err: nil}, map[string]string{"1-1": "bridge is gone"}}, map[string]string{"1-1": "bridge is gone"}, nil},
+		"a look that fails":                {watcher{lister: lister{err: broken}}, nil, broken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := provisioner.Look(t.Context(), tt.p)
+			if !errors.Is(err, tt.err) || !maps.Equal(got, tt.want) {
+				t.Errorf("gives %v, %v; want %v, %v", got, err, tt.want, tt.err)
+			}
+		})
+	}
+}
