@@ -1,0 +1,60 @@
+package netlab
+
+import (
+	"context"
+	"net"
+	"os/exec"
+	"time"
+)
+
+// Command is a process inside the namespace, yet to be started.
+func (n *Namespace) Command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, "nsenter", append([]string{"--net=" + n.path, "--", name}, args...)...)
+}
+
+// Run runs a command inside the namespace and returns what it said. The test
+// fails when the command does.
+func (n *Namespace) Run(name string, args ...string) string {
+	n.lab.t.Helper()
+	out, err := n.Command(context.Background(), name, args...).CombinedOutput()
+	n.lab.must(err, "run %s %q in namespace %s: %s", name, args, n.name, out)
+	return string(out)
+}
+
+// DialTCP connects from inside the namespace to an IP address and port.
+func (n *Namespace) DialTCP(address string, timeout time.Duration) (net.Conn, error) {
+	return n.Dial("tcp", address, timeout)
+}
+
+// Dial connects from inside the namespace to an IP address and port.
+func (n *Namespace) Dial(network, address string, timeout time.Duration) (conn net.Conn, err error) {
+	n.lab.t.Helper()
+	n.Do(func() { conn, err = net.DialTimeout(network, address, timeout) })
+	return conn, err
+}
+
+// ListenTCP listens inside the namespace until the test ends.
+func (n *Namespace) ListenTCP(address string) net.Listener {
+	n.lab.t.Helper()
+	var listener net.Listener
+	n.Do(func() {
+		var err error
+		listener, err = net.Listen("tcp", address)
+		n.lab.must(err, "listen on %s in namespace %s", address, n.name)
+	})
+	n.lab.t.Cleanup(func() { listener.Close() })
+	return listener
+}
+
+// ListenUDP takes packets inside the namespace until the test ends.
+func (n *Namespace) ListenUDP(address string) net.PacketConn {
+	n.lab.t.Helper()
+	var conn net.PacketConn
+	n.Do(func() {
+		var err error
+		conn, err = net.ListenPacket("udp", address)
+		n.lab.must(err, "listen on %s in namespace %s", address, n.name)
+	})
+	n.lab.t.Cleanup(func() { conn.Close() })
+	return conn
+}
