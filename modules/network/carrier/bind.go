@@ -1,0 +1,53 @@
+package carrier
+
+import (
+	"golang.zx2c4.com/wireguard/conn"
+)
+
+// coalesced is how many of the library's slots take datagrams that the kernel
+// put together.
+const coalesced = 2
+
+// bind is the UDP side of a device, with the same small batches and windows
+// as its link. Its sockets are in the namespace of the process.
+type bind struct {
+	conn.Bind
+	batch    int
+	outbound *window
+	inbound  *window
+}
+
+func (b *bind) BatchSize() int { return b.batch }
+
+// Open opens the sockets.
+func (b *bind) Open(port uint16) ([]conn.ReceiveFunc, uint16, error) {
+	fns, actual, err := b.Bind.Open(port)
+	for i, fn := range fns {
+		fns[i] = b.batched(fn)
+	}
+	return fns, actual, err
+}
+
+func (b *bind) batched(receive conn.ReceiveFunc) conn.ReceiveFunc {
+	in := newPackets(coalesced)
+	return func(bufs [][]byte, sizes []int, endpoints []conn.Endpoint) (int, error) {
+		b.inbound.wait()
+		if in.empty() {
+			n, err := receive(in.slots, in.sizes, in.endpoints)
+			if err != nil {
+				return 0, err
+			}
+			in.filled(n)
+		}
+		n := in.hand(bufs, sizes, endpoints, 0)
+		b.inbound.take(n)
+		return n, nil
+	}
+}
+
+// Send sends what came from the link.
+func (b *bind) Send(bufs [][]byte, to conn.Endpoint) error {
+	err := b.Bind.Send(bufs, to)
+	b.outbound.free(len(bufs))
+	return err
+}

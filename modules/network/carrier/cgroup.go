@@ -1,0 +1,181 @@
+package carrier
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/pkg/errors"
+)
+
+// hierarchy is one tree of control groups that is mounted: version 2's only
+// one, or one of version 1's.
+type hierarchy struct {
+	// group is the folder of the group that this process is in.
+	group string
+	// controllers are version 1's, such as "memory" or "name=systemd"; empty for version 2.
+	controllers string
+}
+
+// hierarchies are those that this process sees.
+func hierarchies() ([]hierarchy, error) {
+	groups, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot read this process's control groups")
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot read where control groups are mounted")
+	}
+	return parseHierarchies(string(groups), string(mounts)), nil
+}
+
+// parseHierarchies reads /proc/self/cgroup ("4:memory:/path") and
+// /proc/self/mountinfo. What isn't mounted, or lies outside of what is, is left out.
+func parseHierarchies(groups, mounts string) []hierarchy {
+	var out []hierarchy
+	for line := range strings.Lines(groups) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(parts) != 3 {
+			continue
+		}
+		point, root := mountOf(mounts, parts[1])
+		rel, err := filepath.Rel(root, parts[2])
+		if point == "" || err != nil || strings.HasPrefix(rel, "..") {
+			continue
+		}
+		out = append(out, hierarchy{group: filepath.Join(point, rel), controllers: parts[1]})
+	}
+	return out
+}
+
+// mountOf is where a hierarchy is mounted, and which of its groups is there.
+func mountOf(mounts, controllers string) (point, root string) {
+	for line := range strings.Lines(mounts) {
+		before, after, _ := strings.Cut(strings.TrimSpace(line), " - ")
+		fields, kind := strings.Fields(before), strings.Fields(after)
+		if len(fields) < 5 || len(kind) < 3 {
+			continue
+		}
+		switch {
+		case controllers == "" && kind[0] == "cgroup2":
+			return fields[4], fields[3]
+		case controllers != "" && kind[0] == "cgroup" && hasAll(kind[2], controllers):
+			return fields[4], fields[3]
+		}
+	}
+	return "", ""
+}
+
+func hasAll(options, controllers string) bool {
+	there := "," + options + ","
+	for c := range strings.SplitSeq(controllers, ",") {
+		if !strings.Contains(there, ","+c+",") {
+			return false
+		}
+	}
+	return true
+}
+
+// own is the folder of the group of that name beside the one of this process:
+// who ends the agent's group doesn't end that one. Beside the root is below it.
+func (h hierarchy) own(name, point string) string {
+	if h.group == point || filepath.Base(h.group) == name {
+		return filepath.Join(strings.TrimSuffix(h.group, "/"+name), name)
+	}
+	return filepath.Join(filepath.Dir(h.group), name)
+}
+
+// leaveGroup moves this process to control groups of its own, and limits its
+// memory there. It goes as far as it may: failures are what wasn't possible.
+func leaveGroup(name string, memory uint64) (failures []error) {
+	all, err := hierarchies()
+	if err != nil {
+		return []error{err}
+	}
+	mounts, _ := os.ReadFile("/proc/self/mountinfo")
+	for _, h := range all {
+		point, _ := mountOf(string(mounts), h.controllers)
+		if err := h.enter(h.own(name, point), memory); err != nil {
+			failures = append(failures, errors.Wrapf(err, "cannot use a control group of its own for %q", h.controllers))
+		}
+	}
+	return failures
+}
+
+func (h hierarchy) enter(group string, memory uint64) error {
+	if err := os.MkdirAll(group, 0o755); err != nil {
+		return err
+	}
+	limit := ""
+	switch {
+	case h.controllers == "":
+		limit = "memory.max"
+		// Where it isn't allowed the file is missing, which is said below.
+		_ = write(filepath.Join(filepath.Dir(group), "cgroup.subtree_control"), "+memory")
+	case hasAll(h.controllers, "memory"):
+		limit = "memory.limit_in_bytes"
+	case hasAll(h.controllers, "cpuset"):
+		inherit(group, "cpuset.cpus", "cpuset.mems")
+	}
+	var limited error
+	if limit != "" && memory > 0 {
+		limited = write(filepath.Join(group, limit), strconv.FormatUint(memory, 10))
+	}
+	if err := write(filepath.Join(group, "cgroup.procs"), strconv.Itoa(os.Getpid())); err != nil {
+		return err
+	}
+	return limited
+}
+
+// inherit copies what a new group of version 1 doesn't get from its parent,
+// and without which no process may enter.
+func inherit(group string, files ...string) {
+	for _, name := range files {
+		now, err := os.ReadFile(filepath.Join(group, name))
+		if err != nil || strings.TrimSpace(string(now)) != "" {
+			continue
+		}
+		if parent, err := os.ReadFile(filepath.Join(filepath.Dir(group), name)); err == nil {
+			_ = write(filepath.Join(group, name), strings.TrimSpace(string(parent)))
+		}
+	}
+}
+
+// removeGroups removes the empty groups that a carrier of that process left.
+func removeGroups(groups []string) {
+	for _, g := range groups {
+		_ = os.Remove(g) // one in use stays
+	}
+}
+
+// groupsOf are the folders of the groups of that name that a process is in.
+func groupsOf(pid int, name string) []string {
+	groups, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
+	if err != nil {
+		return nil
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, h := range parseHierarchies(string(groups), string(mounts)) {
+		if filepath.Base(h.group) == name {
+			out = append(out, h.group)
+		}
+	}
+	return out
+}
+
+// write writes a control file: it is there already, or the kernel has no such control.
+func write(path, value string) error {
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	_, err = file.WriteString(value)
+	return err
+}

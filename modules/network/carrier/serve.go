@@ -1,0 +1,143 @@
+package carrier
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/run"
+)
+
+// ServeConfig is what the process itself is told.
+type ServeConfig struct {
+	// RunDir is the node's folder of sockets: {run}.
+	RunDir string
+	// Version is croft's, for Info.
+	Version string
+	Level   zerolog.Level
+	// MemoryLimit is what the garbage collector aims at, for what devices have
+	// in hand; HardLimit is where the kernel ends the process. In bytes; 0 for
+	// the defaults.
+	MemoryLimit uint64
+	HardLimit   uint64
+	Tuning      Tuning
+	// SameGroup keeps the process in the control groups that it was started in.
+	SameGroup bool
+	// Zones makes the DNS server; nil for none.
+	Zones func(log zerolog.Logger) (Zones, error)
+}
+
+// DefaultTuning is what was measured to be quick for little memory.
+func DefaultTuning() Tuning { return Tuning{Batch: 8, Window: 128} }
+
+func (c ServeConfig) normal() ServeConfig {
+	if c.MemoryLimit == 0 {
+		c.MemoryLimit = DefaultMemoryLimit
+	}
+	if c.HardLimit == 0 {
+		c.HardLimit = DefaultHardLimit
+	}
+	if c.Tuning.Batch <= 0 || c.Tuning.Window <= 0 {
+		c.Tuning = DefaultTuning()
+	}
+	return c
+}
+
+const (
+	// sweepEvery is how long a namespace without a file may be kept alive.
+	sweepEvery = 10 * time.Second
+	// giveBackEvery is how long a burst's memory may stay.
+	giveBackEvery = 15 * time.Second
+)
+
+// Serve is the carrier: it returns when ctx is done or a client says stop.
+// Links stay. It owns the process: it moves it to control groups of its own
+// and limits its memory. node.Busy when there is a carrier already.
+func Serve(ctx context.Context, c ServeConfig) error {
+	c = c.normal()
+	dir := folderOf(c.RunDir)
+	if err := dir.make(); err != nil {
+		return err
+	}
+	lock, err := tryLock(dir.lock())
+	if err != nil {
+		return err
+	}
+	if lock == nil {
+		return node.Errorf(node.Busy, "cannot carry: another carrier runs for %s", c.RunDir)
+	}
+	defer lock.Close()
+	file, err := openLog(dir.log(), maxLog)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	log := zerolog.New(file).Level(c.Level).With().Timestamp().Int("pid", os.Getpid()).Logger()
+	err = serve(ctx, c, dir, log)
+	log.Info().Err(err).Msg("carrier ends")
+	return err
+}
+
+func serve(ctx context.Context, c ServeConfig, dir folder, log zerolog.Logger) error {
+	if !c.SameGroup {
+		for _, err := range leaveGroup(dir.group(), c.HardLimit) {
+			log.Warn().Err(err).Msg("the carrier stays in its starter's control group")
+		}
+	}
+	limitHeap(c.MemoryLimit, c.Tuning, 0)
+	devices := newDevices(c.Tuning, log, func(n int) { limitHeap(c.MemoryLimit, c.Tuning, n) })
+	defer devices.close()
+	zones, err := makeZones(c, log)
+	if err != nil {
+		return err
+	}
+	defer zones.Close()
+	pid := []byte(fmt.Sprintln(os.Getpid()))
+	if err := os.WriteFile(dir.pid(), pid, 0o600); err != nil {
+		return errors.Wrap(err, "cannot write the carrier's PID file")
+	}
+	defer os.Remove(dir.pid())
+	listener, err := listen(ctx, dir.socket())
+	if err != nil {
+		return err
+	}
+	defer os.Remove(dir.socket())
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	s := &server{version: c.Version, started: time.Now(), devices: devices, zones: zones, stop: stop}
+	log.Info().Str("version", c.Version).Int("batch", c.Tuning.Batch).Int("window", c.Tuning.Window).Msg("carrier begins")
+	return s.run(ctx, &control{listener: listener, do: s.do, log: log}, log)
+}
+
+// run runs the parts until ctx is done.
+func (s *server) run(ctx context.Context, c *control, log zerolog.Logger) error {
+	group := run.New(log)
+	group.Start(run.Part{Name: "sweep", Run: func(ctx context.Context) error { s.devices.sweep(ctx, sweepEvery); return nil }})
+	group.Start(run.Part{Name: "memory", Run: func(ctx context.Context) error { giveBack(ctx, giveBackEvery); return nil }})
+	group.Start(run.Part{Name: "control", Run: c.run})
+	return group.Wait(ctx)
+}
+
+func makeZones(c ServeConfig, log zerolog.Logger) (Zones, error) {
+	if c.Zones == nil {
+		return noZones{}, nil
+	}
+	return c.Zones(log)
+}
+
+// noZones is a carrier without DNS.
+type noZones struct{}
+
+func (noZones) Set(context.Context, Zone) error {
+	return node.Errorf(node.Refused, "cannot serve names: this carrier has no DNS")
+}
+func (noZones) Remove(_ context.Context, id string) error {
+	return node.Errorf(node.NotExist, "cannot remove zone %s: there is none", id)
+}
+func (noZones) List() []ZoneStatus { return nil }
+func (noZones) Close() error       { return nil }
