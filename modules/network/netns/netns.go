@@ -94,6 +94,14 @@ func onThread(fn func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		if unix.Gettid() == unix.Getpid() {
+			// The main thread can't end, and /proc/self/ns/net is its namespace.
+			// While it waits here, the next goroutine gets another thread.
+			err := onThread(fn)
+			runtime.UnlockOSThread()
+			done <- err
+			return
+		}
 		done <- fn()
 	}()
 	return <-done

@@ -4,6 +4,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/croft-edge/croft/modules/network/netns"
@@ -57,5 +58,30 @@ func TestAFileIsNoNamespace(t *testing.T) {
 	}
 	if _, err := netns.Inode(path); node.KindOf(err) != node.NotExist {
 		t.Errorf("an empty file: %v", err)
+	}
+}
+
+// The main thread never ends: what it enters, the process would stay in.
+func TestTheMainThreadStaysWhereItIs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "netns")
+	if err := netns.Make(path); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = netns.Remove(path) })
+	// More at the same time than there are threads: the main one is among them.
+	var inside, done sync.WaitGroup
+	inside.Add(64)
+	for range 64 {
+		done.Go(func() {
+			if err := netns.Do(path, func() error { inside.Done(); inside.Wait(); return nil }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	done.Wait()
+	here, herr := netns.Inode("/proc/thread-self/ns/net")
+	main, merr := netns.Inode("/proc/self/ns/net")
+	if main != here || herr != nil || merr != nil {
+		t.Errorf("this thread is in namespace %d (%v), the process in %d (%v)", here, herr, main, merr)
 	}
 }
