@@ -70,6 +70,13 @@ func judgeQuestion(n *names, q *dns.Msg) verdict {
 	if !found.exists {
 		reply.Rcode = dns.RcodeNameError
 	}
+	if len(reply.Answer) == 0 && dns.IsSubDomain(domain, question.Name) {
+		// Without it nobody may keep that there is nothing (RFC 2308).
+		reply.Ns = []dns.RR{&dns.SOA{
+			Hdr: dns.RR_Header{Name: domain, Rrtype: dns.TypeSOA, Class: dns.ClassINET, Ttl: ttl},
+			Ns:  domain, Mbox: domain, Serial: 1, Refresh: ttl, Retry: ttl, Expire: ttl, Minttl: ttl,
+		}}
+	}
 	return verdict{reply: reply}
 }
 
@@ -101,15 +108,18 @@ func answer(q *dns.Msg, rcode int) *dns.Msg {
 	return m
 }
 
-// pack makes the bytes of an answer that has at most size bytes; it is
-// truncated when it has more. Nil when it can't be packed.
-func pack(m *dns.Msg, size int) []byte {
+// pack makes the bytes of an answer of at most size bytes; it is truncated when
+// it has more. What can't be packed, since a name server may send records that
+// can be read but not written, becomes SERVFAIL.
+func pack(m *dns.Msg, size int) ([]byte, error) {
 	m.Truncate(size)
 	out, err := m.Pack()
-	if err != nil || len(out) > size {
-		return nil
+	if err == nil && len(out) <= size {
+		return out, nil
 	}
-	return out
+	m.Answer, m.Ns, m.Extra = nil, nil, nil
+	m.Rcode = dns.RcodeServerFailure
+	return m.Pack()
 }
 
 // sizeUDP is how large an answer over UDP may be for who sent q.

@@ -16,8 +16,10 @@ const port = 53
 
 // sockets are those of one namespace.
 type sockets struct {
-	udp []*net.UDPConn
-	tcp []net.Listener
+	// inode is that of the namespace they are in.
+	inode uint64
+	udp   []*net.UDPConn
+	tcp   []net.Listener
 }
 
 // listen makes the sockets of a namespace: UDP and TCP, IPv4 and IPv6. They
@@ -25,7 +27,11 @@ type sockets struct {
 // do, and would remember what it found in a namespace whose loopback is down.
 func listen(namespace string) (*sockets, error) {
 	var made []int
+	var here unix.Stat_t
 	err := netns.Do(namespace, func() error {
+		if err := unix.Stat("/proc/thread-self/ns/net", &here); err != nil {
+			return errors.Wrap(err, "cannot look at the namespace")
+		}
 		for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
 			for _, kind := range []int{unix.SOCK_DGRAM, unix.SOCK_STREAM} {
 				fd, err := socket(family, kind)
@@ -46,7 +52,7 @@ func listen(namespace string) (*sockets, error) {
 		}
 		return nil, failedListen(namespace, err)
 	}
-	return adopt(made)
+	return adopt(here.Ino, made)
 }
 
 func failedListen(namespace string, err error) error {
@@ -107,8 +113,8 @@ func prepare(fd, family, kind int) error {
 }
 
 // adopt gives bound sockets to package net. It takes them over, also when it fails.
-func adopt(fds []int) (*sockets, error) {
-	out := &sockets{}
+func adopt(inode uint64, fds []int) (*sockets, error) {
+	out := &sockets{inode: inode}
 	var first error
 	for _, fd := range fds {
 		if err := out.add(fd); err != nil && first == nil {

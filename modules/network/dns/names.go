@@ -65,7 +65,10 @@ func (n *names) lookup(q dns.Question) found {
 	if name == domain || n.network != "" && name == n.network {
 		return found{ours: true, exists: true}
 	}
-	if part, ok := reversed(name); ok {
+	if part, exact, ok := reversed(name); ok {
+		if !exact {
+			return found{ours: withheld(part)}
+		}
 		return n.lookupReverse(q, part)
 	}
 	ours := dns.CountLabel(name) == 1 || dns.IsSubDomain(domain, name)

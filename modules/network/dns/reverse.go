@@ -8,46 +8,46 @@ import (
 
 // reversed reads a name below in-addr.arpa or ip6.arpa, in lower case, as the
 // range that it speaks of: a whole address, or the first octets or nibbles of
-// one.
-func reversed(name string) (netip.Prefix, bool) {
+// one. It isn't exact when there are labels below, such as those of service
+// discovery.
+func reversed(name string) (part netip.Prefix, exact, ok bool) {
 	if rest, ok := strings.CutSuffix(name, ".in-addr.arpa."); ok {
-		return reversed4(strings.Split(rest, "."))
+		part, exact = reversed4(strings.Split(rest, "."))
+		return part, exact, true
 	}
 	if rest, ok := strings.CutSuffix(name, ".ip6.arpa."); ok {
-		return reversed6(strings.Split(rest, "."))
+		part, exact = reversed6(strings.Split(rest, "."))
+		return part, exact, true
 	}
-	return netip.Prefix{}, false
+	return netip.Prefix{}, false, false
 }
 
 func reversed4(labels []string) (netip.Prefix, bool) {
 	var b [4]byte
-	if len(labels) > len(b) {
-		return netip.Prefix{}, false
-	}
-	for i, label := range labels {
-		n, err := strconv.ParseUint(label, 10, 8)
-		if err != nil || strconv.FormatUint(n, 10) != label {
-			return netip.Prefix{}, false
+	n := 0
+	for ; n < min(len(labels), len(b)); n++ {
+		label := labels[len(labels)-1-n]
+		octet, err := strconv.ParseUint(label, 10, 8)
+		if err != nil || strconv.FormatUint(octet, 10) != label {
+			break
 		}
-		b[len(labels)-1-i] = byte(n)
+		b[n] = byte(octet)
 	}
-	return netip.PrefixFrom(netip.AddrFrom4(b), 8*len(labels)), true
+	return netip.PrefixFrom(netip.AddrFrom4(b), 8*n), n == len(labels)
 }
 
 func reversed6(labels []string) (netip.Prefix, bool) {
 	var b [16]byte
-	if len(labels) > 2*len(b) {
-		return netip.Prefix{}, false
-	}
-	for i, label := range labels {
-		n, err := strconv.ParseUint(label, 16, 4)
+	n := 0
+	for ; n < min(len(labels), 2*len(b)); n++ {
+		label := labels[len(labels)-1-n]
+		nibble, err := strconv.ParseUint(label, 16, 4)
 		if err != nil || len(label) != 1 {
-			return netip.Prefix{}, false
+			break
 		}
-		at := len(labels) - 1 - i
-		b[at/2] |= byte(n) << (4 * (1 - at%2))
+		b[n/2] |= byte(nibble) << (4 * (1 - n%2))
 	}
-	return netip.PrefixFrom(netip.AddrFrom16(b), 4*len(labels)), true
+	return netip.PrefixFrom(netip.AddrFrom16(b), 4*n), n == len(labels)
 }
 
 // withheld reports whether reverse lookups of the range stay here: nobody

@@ -10,7 +10,6 @@ import (
 	"github.com/miekg/dns"
 	"golang.org/x/time/rate"
 
-	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -47,14 +46,9 @@ func openZone(cfg Config, u *upstreams, z Zone) (*zone, error) {
 	if err != nil {
 		return nil, node.Errorf(node.KindOf(err), "cannot serve the names of network resource %s: %w", z.ID, err)
 	}
-	inode, err := netns.Inode(z.Namespace)
-	if err != nil {
-		made.close()
-		return nil, node.Errorf(node.KindOf(err), "cannot serve the names of network resource %s: %w", z.ID, err)
-	}
 	ctx, cancel := context.WithCancel(context.Background())
 	out := &zone{
-		id: z.ID, namespace: z.Namespace, inode: inode, cfg: cfg, sockets: made, forward: newForwarder(cfg, u),
+		id: z.ID, namespace: z.Namespace, inode: made.inode, cfg: cfg, sockets: made, forward: newForwarder(cfg, u),
 		limiter:  rate.NewLimiter(rate.Limit(cfg.Limits.Rate), cfg.Limits.Rate),
 		forwards: make(chan struct{}, cfg.Limits.Forwards), conns: make(chan struct{}, cfg.Limits.Connections),
 		ctx: ctx, cancel: cancel, broken: map[any]error{},
@@ -201,8 +195,8 @@ func (z *zone) writeUDP(conn *net.UDPConn, to *dns.SessionUDP, reply *dns.Msg, s
 	if reply == nil {
 		return
 	}
-	out := pack(reply, size)
-	if out == nil {
+	out, err := pack(reply, size)
+	if err != nil {
 		return
 	}
 	// Who isn't there any more needs no answer, and UDP promises none.

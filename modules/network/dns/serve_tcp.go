@@ -1,6 +1,7 @@
 package dns
 
 import (
+	"context"
 	"encoding/binary"
 	"io"
 	"net"
@@ -38,15 +39,8 @@ func (z *zone) serveTCP(l net.Listener) {
 // connection may be idle.
 func (z *zone) serveConn(conn net.Conn) {
 	defer conn.Close()
-	done := make(chan struct{})
-	defer close(done)
-	z.wait.Go(func() {
-		select {
-		case <-z.ctx.Done():
-			conn.Close()
-		case <-done:
-		}
-	})
+	stop := context.AfterFunc(z.ctx, func() { conn.Close() })
+	defer stop()
 	for {
 		if conn.SetDeadline(time.Now().Add(z.cfg.Idle)) != nil {
 			return
@@ -94,8 +88,8 @@ func (z *zone) handleTCP(packet []byte) []byte {
 	if reply == nil {
 		return nil
 	}
-	out := pack(reply, dns.MaxMsgSize)
-	if out == nil {
+	out, err := pack(reply, dns.MaxMsgSize)
+	if err != nil {
 		return nil
 	}
 	return append(binary.BigEndian.AppendUint16(nil, uint16(len(out))), out...)
