@@ -29,7 +29,10 @@ func (n *Namespace) DialTCP(address string, timeout time.Duration) (net.Conn, er
 // Dial connects from inside the namespace to an IP address and port.
 func (n *Namespace) Dial(network, address string, timeout time.Duration) (conn net.Conn, err error) {
 	n.lab.t.Helper()
-	n.Do(func() { conn, err = net.DialTimeout(network, address, timeout) })
+	n.Do(func() {
+		dialer := net.Dialer{Timeout: timeout}
+		conn, err = dialer.DialContext(context.Background(), network, address)
+	})
 	return conn, err
 }
 
@@ -39,7 +42,7 @@ func (n *Namespace) ListenTCP(address string) net.Listener {
 	var listener net.Listener
 	n.Do(func() {
 		var err error
-		listener, err = net.Listen("tcp", address)
+		listener, err = new(net.ListenConfig).Listen(context.Background(), "tcp", address)
 		n.lab.must(err, "listen on %s in namespace %s", address, n.name)
 	})
 	n.lab.t.Cleanup(func() { listener.Close() })
@@ -52,7 +55,7 @@ func (n *Namespace) ListenUDP(address string) net.PacketConn {
 	var conn net.PacketConn
 	n.Do(func() {
 		var err error
-		conn, err = net.ListenPacket("udp", address)
+		conn, err = new(net.ListenConfig).ListenPacket(context.Background(), "udp", address)
 		n.lab.must(err, "listen on %s in namespace %s", address, n.name)
 	})
 	n.lab.t.Cleanup(func() { conn.Close() })
