@@ -1,0 +1,252 @@
+package firewall
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/google/nftables"
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// AnyNode begins the names of the interfaces of every croft node on a machine.
+const AnyNode = "cr"
+
+// Node is the rules of the node's namespace. They keep tenants from each other,
+// from the node, and from what isn't public; traffic of others they let pass.
+type Node struct {
+	// Table is the table's name, such as "croft-12ab".
+	Table string
+	// Uplink and Public begin the names of the node's ends of the networks'
+	// uplinks, and of the members' public interfaces.
+	Uplink, Public string
+	// Uplinks4 and Uplinks6 are what the uplinks' addresses are from.
+	Uplinks4, Uplinks6 netip.Prefix
+	// Refuse is where tenants don't get, Allow the exceptions.
+	Refuse []netip.Prefix
+	Allow  []Allowed
+}
+
+// Allowed is where tenants get although it is refused. It opens nothing of a
+// refused range that is narrower than Prefix.
+type Allowed struct {
+	Prefix netip.Prefix
+	// Port is the only one opened, for TCP and UDP; 0 is all of every protocol.
+	Port uint16
+}
+
+// Validate says whether these rules can be.
+func (n Node) Validate() error {
+	if n.Table == "" || len(n.Table) > 64 || strings.ContainsFunc(n.Table, unnamed) {
+		return invalidf("node", "table is %q, must be 1 to 64 letters, digits, '-' and '_'", n.Table)
+	}
+	for field, prefix := range map[string]string{"uplink": n.Uplink, "public": n.Public} {
+		if !strings.HasPrefix(prefix, AnyNode) || len(prefix) >= unix.IFNAMSIZ-1 || strings.ContainsFunc(prefix, unnamed) {
+			return invalidf("node", "%s is %q, must begin with %s and be the beginning of an interface's name", field, prefix, AnyNode)
+		}
+	}
+	if strings.HasPrefix(n.Uplink, n.Public) || strings.HasPrefix(n.Public, n.Uplink) {
+		return invalidf("node", "uplink is %q and public %q, an interface may not be both", n.Uplink, n.Public)
+	}
+	if !n.Uplinks4.IsValid() || !n.Uplinks4.Addr().Is4() {
+		return invalidf("node", "uplinks4 is %s, must be an IPv4 range", n.Uplinks4)
+	}
+	if !pure6(n.Uplinks6) {
+		return invalidf("node", "uplinks6 is %s, must be an IPv6 range", n.Uplinks6)
+	}
+	for _, p := range n.ranges() {
+		if p.Addr().Is4() || pure6(p) {
+			continue
+		}
+		return invalidf("node", "range %s can't be refused or allowed, must be one of IPv4 or of IPv6", p)
+	}
+	return nil
+}
+
+func (n Node) ranges() []netip.Prefix {
+	out := slices.Clone(n.Refuse)
+	for _, a := range n.Allow {
+		out = append(out, a.Prefix)
+	}
+	return out
+}
+
+func pure6(p netip.Prefix) bool { return p.IsValid() && p.Addr().Is6() && !p.Addr().Is4In6() }
+
+func unnamed(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
+}
+
+func invalidf(what, format string, args ...any) error {
+	return node.Errorf(node.Invalid, "cannot make the firewall of the "+what+": "+format, args...)
+}
+
+// tables are the node's rules.
+func (n Node) tables() []table {
+	raw := *nftables.ChainPriorityRaw
+	chains := []chain{
+		{name: "uplink-source", rules: n.uplinkSource()},
+		{name: "public-source", rules: publicSource()},
+		{name: "node", rules: []rule{
+			// First: neighbour discovery is in no connection.
+			when(ip6(), icmp6(neighborSolicitation), accept()),
+			when(ip6(), icmp6(neighborAdvertisement), accept()),
+			when(established(), accept()),
+			drop(),
+		}},
+		{name: "tenant", rules: n.tenant()},
+		{name: "uplink", rules: []rule{
+			when(fromAny(AnyNode), drop()),
+			when(established(), accept()),
+			drop(),
+		}},
+		{name: "public", rules: []rule{
+			when(fromAny(AnyNode), drop()),
+			when(invalid(), drop()),
+			accept(),
+		}},
+		{name: "prerouting", base: filter(nftables.ChainHookPrerouting, raw, nftables.ChainPolicyAccept), rules: []rule{
+			when(fromAny(n.Uplink), goTo("uplink-source")),
+			when(fromAny(n.Public), goTo("public-source")),
+		}},
+		{name: "input", base: filter(nftables.ChainHookInput, 0, nftables.ChainPolicyAccept), rules: []rule{
+			when(fromAny(n.Uplink), goTo("node")),
+			when(fromAny(n.Public), goTo("node")),
+		}},
+		{name: "forward", base: filter(nftables.ChainHookForward, 0, nftables.ChainPolicyAccept), rules: []rule{
+			when(fromAny(n.Uplink), goTo("tenant")),
+			when(fromAny(n.Public), goTo("tenant")),
+			when(toAny(n.Uplink), goTo("uplink")),
+			when(toAny(n.Public), goTo("public")),
+		}},
+		{name: "postrouting", base: sourceNAT(), rules: []rule{
+			when(sourceIn(n.Uplinks4), toNone(n.Uplink), toNone(n.Public), masquerade()),
+			when(sourceIn(n.Uplinks6), toNone(n.Uplink), toNone(n.Public), masquerade()),
+		}},
+	}
+	return []table{{family: nftables.TableFamilyINet, name: n.Table, sets: n.sets(), chains: chains}}
+}
+
+// uplinkSource is who may speak on an uplink: the networks' own ends of them.
+func (n Node) uplinkSource() []rule {
+	return []rule{
+		when(sourceIn(n.Uplinks4), accept()),
+		when(sourceIn(n.Uplinks6), accept()),
+		when(sourceIn(netip.MustParsePrefix("fe80::/10")), accept()),
+		when(sourceIn(unspecified()), icmp6(neighborSolicitation), accept()),
+		drop(),
+	}
+}
+
+// publicSource is who may speak on a public interface: whom the node has a
+// route to by it. Who asks for neighbours may do it before it has an address.
+func publicSource() []rule {
+	local := netip.MustParsePrefix("fe80::/10")
+	return []rule{
+		when(ip4(), drop()),
+		when(sourceIn(local), icmp6(neighborSolicitation), accept()),
+		when(sourceIn(local), icmp6(neighborAdvertisement), accept()),
+		when(sourceIn(local), drop()),
+		when(sourceIn(unspecified()), icmp6(neighborSolicitation), accept()),
+		when(unrouted(), drop()),
+		accept(),
+	}
+}
+
+func unspecified() netip.Prefix { return netip.PrefixFrom(netip.IPv6Unspecified(), 128) }
+
+// tenant is where the packets of tenants may be forwarded to. That tenants
+// don't meet goes before everything, also before what is established.
+func (n Node) tenant() []rule {
+	rules := []rule{
+		when(toAny(AnyNode), drop()),
+		when(established(), accept()),
+		when(invalid(), drop()),
+		when(ip4(), rule{destination4(reg1), in("allow4", reg1)}, accept()),
+		when(ip6(), rule{destination6(reg1), in("allow6", reg1)}, accept()),
+	}
+	for _, number := range []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
+		rules = append(rules,
+			// The port is loaded behind the address.
+			when(ip4(), protocol(number), rule{destination4(reg1), transport(2, 2, behind4), in("allow4-port", reg1)}, accept()),
+			when(ip6(), protocol(number), rule{destination6(reg1), transport(2, 2, reg2), in("allow6-port", reg1)}, accept()))
+	}
+	return append(rules,
+		when(ip4(), rule{destination4(reg1), in("refuse4", reg1)}, drop()),
+		when(ip6(), rule{destination6(reg1), in("refuse6", reg1)}, drop()),
+		accept())
+}
+
+// behind4 is the register behind four bytes in reg1.
+const behind4 = unix.NFT_REG32_01
+
+func (n Node) sets() []set {
+	var out []set
+	for _, f := range []struct {
+		suffix string
+		four   bool
+		key    nftables.SetDatatype
+	}{{"4", true, nftables.TypeIPAddr}, {"6", false, nftables.TypeIP6Addr}} {
+		refuse := family(n.Refuse, f.four)
+		out = append(out,
+			intervals("refuse"+f.suffix, f.key, spansOf(refuse)),
+			intervals("allow"+f.suffix, f.key, opened(n.Allow, refuse, 0, f.four)),
+			set{
+				name: "allow" + f.suffix + "-port", interval: true,
+				keys: []nftables.SetDatatype{f.key, nftables.TypeInetService}, elements: n.allowedPorts(refuse, f.four),
+			})
+	}
+	return out
+}
+
+// opened is what the exceptions for a port open: not what is refused by a range
+// that is narrower than the exception.
+func opened(allow []Allowed, refuse []netip.Prefix, port uint16, four bool) []span {
+	var out []span
+	for _, a := range allow {
+		if a.Port != port || a.Prefix.Addr().Is4() != four {
+			continue
+		}
+		narrower := slices.DeleteFunc(slices.Clone(refuse), func(p netip.Prefix) bool { return p.Bits() <= a.Prefix.Bits() })
+		out = append(out, spanOf(a.Prefix).without(spansOf(narrower))...)
+	}
+	return merge(out)
+}
+
+// allowedPorts are addresses with a port, as the kernel takes ranges of what is
+// joined: both ends in one element.
+func (n Node) allowedPorts(refuse []netip.Prefix, four bool) []nftables.SetElement {
+	ports := map[uint16]bool{}
+	for _, a := range n.Allow {
+		ports[a.Port] = a.Port != 0
+	}
+	var out []nftables.SetElement
+	for port, some := range ports {
+		if !some {
+			continue
+		}
+		number := append(binary.BigEndian.AppendUint16(nil, port), 0, 0)
+		for _, s := range opened(n.Allow, refuse, port, four) {
+			out = append(out, nftables.SetElement{
+				Key: append(s.first.AsSlice(), number...), KeyEnd: append(s.last.AsSlice(), number...),
+			})
+		}
+	}
+	return out
+}
+
+// intervals is a set of ranges: each begins with an element and ends before
+// another one, but for the range that nothing is behind.
+func intervals(name string, key nftables.SetDatatype, spans []span) set {
+	out := set{name: name, keys: []nftables.SetDatatype{key}, interval: true}
+	for _, s := range spans {
+		out.elements = append(out.elements, nftables.SetElement{Key: s.first.AsSlice()})
+		if after := s.last.Next(); after.IsValid() {
+			out.elements = append(out.elements, nftables.SetElement{Key: after.AsSlice(), IntervalEnd: true})
+		}
+	}
+	return out
+}
