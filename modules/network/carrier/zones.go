@@ -15,8 +15,13 @@ type Zone struct {
 
 // ZoneStatus is how the DNS of one network is.
 type ZoneStatus struct {
-	ID        string
-	Namespace string
+	ID string
+	// NamespaceInode is that of the namespace that is listened in.
+	NamespaceInode uint64
+	// Digest tells the names that are served.
+	Digest string
+	// Broken says why the DNS doesn't answer, empty when it does.
+	Broken string
 }
 
 // Zones serve DNS inside networks.

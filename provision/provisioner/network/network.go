@@ -9,6 +9,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/pkg/errors"
 
@@ -76,15 +78,22 @@ func (p *Provisioner) find(ctx context.Context, r *workload.Reservation) (string
 
 // List returns the labels of the networks that are on the node.
 func (p *Provisioner) List(ctx context.Context) ([]string, error) {
+	seen, err := p.Look(ctx)
+	return slices.Sorted(maps.Keys(seen)), err
+}
+
+// Look returns the labels of the networks that are on the node, and what of
+// each isn't as it was made.
+func (p *Provisioner) Look(ctx context.Context) (map[string]string, error) {
 	all, err := p.networks.List(ctx)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot list networks")
 	}
-	ids := make([]string, 0, len(all))
+	seen := make(map[string]string, len(all))
 	for _, n := range all {
-		ids = append(ids, n.Label)
+		seen[n.Label] = n.Drift
 	}
-	return ids, nil
+	return seen, nil
 }
 
 // key is what the module keys a network by.

@@ -1,6 +1,8 @@
 package command
 
 import (
+	"net/netip"
+
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 	"github.com/urfave/cli/v2"
@@ -18,6 +20,7 @@ const (
 	flagMemoryLimit = "memory-limit"
 	flagHardLimit   = "hard-memory-limit"
 	flagSameGroup   = "same-cgroup"
+	flagDNSServers  = "dns-servers"
 )
 
 // carrierCommand runs the processes that outlive the agent.
@@ -37,6 +40,7 @@ func carrierCommand(v node.Version) *cli.Command {
 				&cli.StringFlag{Name: flagLogLevel, Usage: "debug, info, warn or error; the log is {run-dir}/wg/log", Value: "info", EnvVars: []string{config.EnvPrefix + "LOG_LEVEL"}},
 				&cli.Uint64Flag{Name: flagMemoryLimit, Usage: "memory in `BYTES` that the garbage collector aims at", Value: carrier.DefaultMemoryLimit},
 				&cli.Uint64Flag{Name: flagHardLimit, Usage: "memory in `BYTES` above which the kernel ends the process; it is started again", Value: carrier.DefaultHardLimit},
+				&cli.StringSliceFlag{Name: flagDNSServers, Usage: "`ADDRESS:PORT` of DNS servers that answer networks; none: those of /etc/resolv.conf"},
 				&cli.BoolFlag{Name: flagSameGroup, Usage: "stay in the control groups of who starts it, without a hard limit"},
 			},
 			Action: func(c *cli.Context) error { return carryWG(c, v) },
@@ -52,11 +56,29 @@ func carryWG(c *cli.Context, v node.Version) error {
 	if err != nil || c.String(flagLogLevel) == "" {
 		return usage(errors.Errorf("cannot use %s = %q: it must be debug, info, warn or error", flagLogLevel, c.String(flagLogLevel)))
 	}
+	servers, err := addressPorts(c.StringSlice(flagDNSServers))
+	if err != nil {
+		return usage(err)
+	}
 	if err := needRoot("tun devices are made in network namespaces"); err != nil {
 		return err
 	}
 	return carrier.Serve(c.Context, carrier.ServeConfig{
 		RunDir: c.String(flagRunDir), Version: v.Version, Level: level,
 		MemoryLimit: c.Uint64(flagMemoryLimit), HardLimit: c.Uint64(flagHardLimit), SameGroup: c.Bool(flagSameGroup),
+		Zones: carrier.DNS(servers),
 	})
+}
+
+// addressPorts reads a list of addresses with their ports.
+func addressPorts(list []string) ([]netip.AddrPort, error) {
+	var out []netip.AddrPort
+	for _, text := range list {
+		at, err := netip.ParseAddrPort(text)
+		if err != nil {
+			return nil, errors.Errorf("cannot use %s = %q: it must be ADDRESS:PORT", flagDNSServers, text)
+		}
+		out = append(out, at)
+	}
+	return out, nil
 }

@@ -1,0 +1,97 @@
+package network
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"net/netip"
+	"path/filepath"
+
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/modules/network/carrier"
+	"github.com/croft-edge/croft/modules/network/firewall"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// Endpoints judges and resolves what tenants name as their peers' endpoints.
+type Endpoints interface {
+	// Resolve returns an address of "host:port" that may be sent to. Invalid
+	// for what isn't one, Refused for where it may not lead, Transient when the
+	// name can't be resolved now.
+	Resolve(ctx context.Context, address string) (netip.AddrPort, error)
+}
+
+// Config is what a Module is made of.
+type Config struct {
+	// Dir is the module's folder; what is in it need not survive a reboot.
+	Dir string
+	// Carrier is how the wg carrier is found and started.
+	Carrier carrier.Config
+	// Endpoints says where tunnels may lead.
+	Endpoints Endpoints
+	// Uplinks is the IPv4 range of the links between the node and its networks:
+	// two addresses a network. Nothing else may use it.
+	Uplinks netip.Prefix
+	// Public is the range that public_ip6 addresses are given from; the zero
+	// Prefix for none. It is routed, or on a link, to this node.
+	Public netip.Prefix
+	// Refuse are the ranges that members don't reach; Allow the exceptions.
+	Refuse []netip.Prefix
+	Allow  []firewall.Allowed
+	// Own returns the ranges of the node itself. No network may overlap them.
+	Own func() ([]netip.Prefix, error)
+	Log zerolog.Logger
+}
+
+// Sizes of ranges, in bits.
+const (
+	// leastUplinks and mostPublic leave room for some networks and members.
+	leastUplinks = 28
+	mostPublic   = 112
+)
+
+// Validate names the field that is wrong. node.Invalid.
+func (c Config) Validate() error {
+	switch {
+	case !filepath.IsAbs(c.Dir):
+		return node.Errorf(node.Invalid, "cannot open the network module: Dir is %q, must be an absolute path", c.Dir)
+	case c.Endpoints == nil || c.Own == nil:
+		return node.Errorf(node.Invalid, "cannot open the network module: Endpoints and Own are both needed")
+	case !c.Uplinks.IsValid() || !c.Uplinks.Addr().Is4() || c.Uplinks != c.Uplinks.Masked() || c.Uplinks.Bits() > leastUplinks:
+		return node.Errorf(node.Invalid, "cannot open the network module: Uplinks is %s, must be an IPv4 range of at most /%d", c.Uplinks, leastUplinks)
+	case c.Public.IsValid() && (!c.Public.Addr().Is6() || c.Public.Addr().Is4In6() || c.Public != c.Public.Masked() || c.Public.Bits() > mostPublic):
+		return node.Errorf(node.Invalid, "cannot open the network module: Public is %s, must be an IPv6 range of at most /%d", c.Public, mostPublic)
+	}
+	return nil
+}
+
+// tag tells the links and tables of nodes apart that share a machine.
+func (c Config) tag() string {
+	sum := sha256.Sum256([]byte(filepath.Clean(c.Dir)))
+	return hex.EncodeToString(sum[:2])
+}
+
+// table is the name of the node's own nftables table.
+func (c Config) table() string { return "croft-" + c.tag() }
+
+// uplinkPrefix and publicPrefix start the names of the node's ends of links.
+func (c Config) uplinkPrefix() string { return "cr" + c.tag() + "u" }
+func (c Config) publicPrefix() string { return "cr" + c.tag() + "p" }
+
+// uplinks6 is the IPv6 range of uplinks: one of the node's own, unique local.
+func (c Config) uplinks6() netip.Prefix {
+	sum := sha256.Sum256([]byte("croft-uplinks" + filepath.Clean(c.Dir)))
+	var a [16]byte
+	a[0] = 0xfd
+	copy(a[1:6], sum[:5])
+	return netip.PrefixFrom(netip.AddrFrom16(a), 64)
+}
+
+// firstIndex is where the search for a free uplink begins, so that nodes that
+// share a machine rarely want the same.
+func (c Config) firstIndex(size int) int {
+	sum := sha256.Sum256([]byte(filepath.Clean(c.Dir)))
+	return int(binary.BigEndian.Uint16(sum[2:4])) % size
+}

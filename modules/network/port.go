@@ -1,0 +1,128 @@
+package network
+
+import (
+	"net/netip"
+	"strconv"
+
+	"github.com/vishvananda/netlink"
+	vnetns "github.com/vishvananda/netns"
+
+	"github.com/croft-edge/croft/modules/network/netns"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// gone says why a member's namespace can't be used; empty when it can. Its
+// process may have ended, and another may have got its ID.
+func (m *member) gone() string {
+	if m.Tap {
+		return ""
+	}
+	inode, err := netns.Inode(netns.OfProcess(m.PID))
+	if err != nil || inode != m.Inode {
+		return "its process " + strconv.FormatUint(m.PID, 10) + " has ended"
+	}
+	return ""
+}
+
+// plumbPort brings one member's way to the bridge to what it shall be. That
+// of a member whose process has ended is left to whoever starts it again.
+func (m *Module) plumbPort(n *network, one *member, in *plumber, bridge netlink.Link) error {
+	if one.gone() != "" {
+		return nil
+	}
+	port, err := in.link(one.port(), func() error {
+		if one.Tap {
+			return n.makeTap(one, in)
+		}
+		return n.makeVeth(one, in)
+	})
+	if err != nil || port == nil {
+		return err
+	}
+	if err := firstError([]error{in.master(port, bridge), in.up(port)}); err != nil || one.Tap {
+		return err
+	}
+	theirs, err := plumbing(netns.OfProcess(one.PID), in.look)
+	if err != nil {
+		return err
+	}
+	defer theirs.close()
+	if err := n.plumbMember(one, theirs); err != nil {
+		return err
+	}
+	in.diff = append(in.diff, theirs.diff...)
+	return nil
+}
+
+// makeVeth makes the pair between the bridge and the member's namespace.
+func (n *network) makeVeth(one *member, in *plumber) error {
+	theirs, err := vnetns.GetFromPath(netns.OfProcess(one.PID))
+	if err != nil {
+		return node.Errorf(node.Transient, "cannot join member %s: %w", one.ID, err)
+	}
+	defer theirs.Close()
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MTU = one.port(), linkMTU
+	attrs.HardwareAddr = macOf(n.id() + "/port/" + one.ID)
+	return in.nl.LinkAdd(&netlink.Veth{
+		LinkAttrs: attrs, PeerName: memberLink, PeerNamespace: netlink.NsFd(int(theirs)), PeerMTU: linkMTU, PeerHardwareAddr: n.mac(one),
+	})
+}
+
+// makeTap makes a tap device that outlives this process: whoever runs the VM opens it.
+func (n *network) makeTap(one *member, in *plumber) error {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MTU = one.port(), linkMTU
+	return in.do(func() error {
+		return netlink.LinkAdd(&netlink.Tuntap{LinkAttrs: attrs, Mode: netlink.TUNTAP_MODE_TAP, Flags: netlink.TUNTAP_VNET_HDR | netlink.TUNTAP_NO_PI})
+	})
+}
+
+// plumbMember gives the member's own link its addresses and routes.
+func (n *network) plumbMember(one *member, in *plumber) error {
+	lo, err := in.find("lo")
+	if err != nil {
+		return err
+	}
+	link, err := in.find(memberLink)
+	if err != nil {
+		return err
+	}
+	if link == nil {
+		in.differs("link %s of member %s is gone", memberLink, one.ID)
+		return nil
+	}
+	addresses := make([]netip.Prefix, 0, len(one.IPs)+1)
+	for _, ip := range one.IPs {
+		addresses = append(addresses, netip.PrefixFrom(ip, n.plan.subnet.Bits()))
+	}
+	addresses = append(addresses, netip.PrefixFrom(n.address6(one), 64))
+	routes := []route{{netip.PrefixFrom(netip.IPv4Unspecified(), 0), n.plan.gateway}, {n.plan.prefix6, n.plan.gateway6}}
+	if !one.Public.IsValid() {
+		routes = append(routes, route{netip.PrefixFrom(netip.IPv6Unspecified(), 0), n.plan.gateway6})
+	}
+	return firstError([]error{in.up(lo), in.addresses(link, addresses...), in.up(link), in.routes(link, routes...)})
+}
+
+// unplug removes a member's links.
+func (m *Module) unplug(n *network, one *member) error {
+	if one.Public.IsValid() {
+		out, err := plumbing("", false)
+		if err != nil {
+			return err
+		}
+		defer out.close()
+		if err := out.remove(m.publicName(one.PublicIndex)); err != nil {
+			return err
+		}
+	}
+	in, err := plumbing(m.namespace(n.id()), false)
+	if node.KindOf(err) == node.NotExist {
+		return nil // what was in it went with it
+	}
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	return in.remove(one.port())
+}

@@ -1,0 +1,80 @@
+package network
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	"github.com/croft-edge/croft/modules/network/firewall"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// applied is what is kept of rules that were applied: what they were made
+// from, and how the kernel tells them.
+type applied struct {
+	Digest      string               `json:"digest"`
+	Fingerprint firewall.Fingerprint `json:"fingerprint"`
+}
+
+// digest tells rules apart by what they are made from.
+func digest(rules any) (string, error) {
+	raw, err := json.Marshal(rules)
+	if err != nil {
+		return "", node.WithKind(node.Internal, err)
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// look says how the rules in a namespace differ from the wanted ones, which
+// have that digest; empty when they don't. What it returns is a's newer self.
+func (a applied) look(namespace, wanted string) (applied, string, error) {
+	if a.Fingerprint == "" {
+		return a, "its rules aren't known", nil
+	}
+	if a.Digest != wanted {
+		return a, "its rules are older than what they are for", nil
+	}
+	found, err := firewall.Check(namespace, a.Fingerprint)
+	if node.KindOf(err) == node.Invalid {
+		return a, "its rules are of another version", nil
+	}
+	if err != nil {
+		return a, "", err
+	}
+	a.Fingerprint = found.Fingerprint
+	return a, found.Drift, nil
+}
+
+// rules are those of n's namespace.
+func (n *network) rules() firewall.Network {
+	return firewall.Network{Bridge: bridgeName, Uplink: uplinkName, Tunnel: tunnelName, Ports: n.ports()}
+}
+
+// guard applies n's rules where they aren't those that are there.
+func (m *Module) guard(n *network) error {
+	drift, err := m.checkRules(n)
+	if err != nil || drift == "" {
+		return err
+	}
+	wanted, err := digest(n.rules())
+	if err != nil {
+		return err
+	}
+	fingerprint, err := firewall.ApplyNetwork(m.namespace(n.id()), n.rules())
+	if err != nil {
+		return err
+	}
+	n.Rules = applied{Digest: wanted, Fingerprint: fingerprint}
+	return m.save(n)
+}
+
+// checkRules says how the rules of n's namespace differ from what they shall be.
+func (m *Module) checkRules(n *network) (drift string, err error) {
+	wanted, err := digest(n.rules())
+	if err != nil {
+		return "", err
+	}
+	n.Rules, drift, err = n.Rules.look(m.namespace(n.id()), wanted)
+	return drift, err
+}

@@ -1,0 +1,256 @@
+package network_test
+
+import (
+	"context"
+	"crypto/ecdh"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/sign"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner"
+	"github.com/croft-edge/croft/provision/provisioner/network"
+)
+
+var (
+	_ provisioner.Provisioner = (*network.Provisioner)(nil)
+	_ provisioner.Watched     = (*network.Provisioner)(nil)
+)
+
+// networks keeps network resources in memory, as the contract says.
+type networks struct {
+	have  map[string]node.NetworkSpec
+	drift string
+	fail  error
+}
+
+func (n *networks) Create(_ context.Context, spec node.NetworkSpec) (node.NetworkInfo, error) {
+	if n.fail != nil {
+		return node.NetworkInfo{}, n.fail
+	}
+	n.have[spec.ID] = spec
+	return node.NetworkInfo{ID: spec.ID, Label: spec.Label}, nil
+}
+
+func (n *networks) Delete(_ context.Context, id string) error {
+	if n.fail != nil {
+		return n.fail
+	}
+	if _, ok := n.have[id]; !ok {
+		return node.Errorf(node.NotExist, "there is none")
+	}
+	delete(n.have, id)
+	return nil
+}
+
+func (n *networks) List(context.Context) ([]node.NetworkInfo, error) {
+	var out []node.NetworkInfo
+	for id, spec := range n.have {
+		out = append(out, node.NetworkInfo{ID: id, Label: spec.Label, Drift: n.drift})
+	}
+	return out, n.fail
+}
+
+// keeper is an identity module with a key.
+type keeper struct {
+	sign.KeyPair
+	fail error
+}
+
+func (k *keeper) Decrypt(_ context.Context, box []byte) ([]byte, error) {
+	if k.fail != nil {
+		return nil, k.fail
+	}
+	plain, err := k.Open(box)
+	return plain, node.WithKind(node.Invalid, err)
+}
+
+// world is a provisioner with what it needs.
+type world struct {
+	*networks
+	*keeper
+	*network.Provisioner
+	key string // the WireGuard key that is sealed
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	pair, err := sign.Generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{networks: &networks{have: map[string]node.NetworkSpec{}}, keeper: &keeper{KeyPair: pair}}
+	w.Provisioner = network.New(w.networks, w.keeper)
+	return w
+}
+
+const user = "6Y6usApYSWiMRSNvnBFHL6vbSJamoCsjjwJsn6q4mpry"
+
+// reserve makes a reservation whose second resource is this node's.
+func (w *world) reserve(t *testing.T, id, path string) *workload.Reservation {
+	t.Helper()
+	private, err := ecdh.X25519().GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.key = base64.StdEncoding.EncodeToString(private.Bytes())
+	sealed, err := workload.SealSecret(w.ID(), user, workload.TypeNetwork, path, []byte(w.key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := sign.Generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.Marshal(workload.Network{Name: "net1", IPRange: "10.1.0.0/16", Resources: []workload.NetworkResource{
+		{NodeID: other.ID(), Subnet: "10.1.1.0/24", PrivateKey: strings.Repeat("ab", 92), PublicKey: "cnS4uHqHsn77zuU7eUlekbE3kl4YOycgdAihgKV+KA4=", ListenPort: 3001, Peers: []workload.WireGuardPeer{}},
+		{NodeID: w.ID(), Subnet: "10.1.2.0/24", PrivateKey: sealed, PublicKey: base64.StdEncoding.EncodeToString(private.PublicKey().Bytes()), ListenPort: 3002, Peers: []workload.WireGuardPeer{
+			{Subnet: "10.1.1.0/24", PublicKey: "cnS4uHqHsn77zuU7eUlekbE3kl4YOycgdAihgKV+KA4=", AllowedIPs: []string{"10.1.1.0/24"}, Endpoint: "node.example:3001"},
+		}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &workload.Reservation{ID: id, NodeID: w.ID(), User: user, Type: workload.TypeNetwork, Version: 2, Data: data}
+}
+
+const path = "net_resources[1].wg_private_key"
+
+func id() string {
+	key := workload.NetworkKey(user, "net1")
+	return hex.EncodeToString(key[:])
+}
+
+func TestItAsksForThisNodesPart(t *testing.T) {
+	w := newWorld(t)
+	r := w.reserve(t, "7-1", path)
+	for range 2 {
+		data, err := w.Provision(t.Context(), r)
+		if err != nil || data != nil {
+			t.Fatalf("provision: %s, %v", data, err)
+		}
+	}
+	got := w.have[id()]
+	if got.Label != "7-1" || got.User != user || got.Name != "net1" || got.IPRange != "10.1.0.0/16" || got.Subnet != "10.1.2.0/24" ||
+		got.ListenPort != 3002 || got.PrivateKey != w.key || len(got.Peers) != 1 || got.Peers[0].Endpoint != "node.example:3001" {
+		t.Errorf("asked for %+v", got)
+	}
+	if ids, err := w.Provisioner.List(t.Context()); err != nil || !slices.Equal(ids, []string{"7-1"}) {
+		t.Errorf("lists %v, %v", ids, err)
+	}
+}
+
+func TestItTellsWhatHasChanged(t *testing.T) {
+	w := newWorld(t)
+	if _, err := w.Provision(t.Context(), w.reserve(t, "7-1", path)); err != nil {
+		t.Fatal(err)
+	}
+	w.drift = "its bridge is gone"
+	seen, err := w.Look(t.Context())
+	if err != nil || len(seen) != 1 || seen["7-1"] != w.drift {
+		t.Errorf("sees %v, %v", seen, err)
+	}
+	w.networks.fail = node.Errorf(node.Transient, "away")
+	if _, err := w.Look(t.Context()); node.KindOf(err) != node.Transient {
+		t.Errorf("a module that is away: %v", err)
+	}
+}
+
+func TestTheSameNameIsTheSameNetwork(t *testing.T) {
+	w := newWorld(t)
+	for _, id := range []string{"7-1", "8-1"} {
+		if _, err := w.Provision(t.Context(), w.reserve(t, id, path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(w.have) != 1 || w.have[id()].Label != "8-1" {
+		t.Errorf("has %v", w.have)
+	}
+}
+
+func TestWhatCannotBeOpened(t *testing.T) {
+	busy := node.Errorf(node.Transient, "identity is away")
+	for name, c := range map[string]struct {
+		path string
+		fail error
+		want node.Kind
+	}{
+		"a box of another field":        {"net_resources[0].wg_private_key", nil, node.Invalid},
+		"a box of another type's field": {"password", nil, node.Invalid},
+		"identity is away":              {path, busy, node.Transient},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.keeper.fail = c.fail
+			_, err := w.Provision(t.Context(), w.reserve(t, "7-1", c.path))
+			if node.KindOf(err) != c.want || len(w.have) != 0 {
+				t.Errorf("%v of kind %s, want %s; has %v", err, node.KindOf(err), c.want, w.have)
+			}
+			if err != nil && strings.Contains(err.Error(), w.key) {
+				t.Error("the error tells the key")
+			}
+		})
+	}
+}
+
+func TestAnErrorKeepsItsKind(t *testing.T) {
+	for _, kind := range []node.Kind{node.Refused, node.Transient, node.Busy, node.NoSpace, node.Unknown} {
+		w := newWorld(t)
+		r := w.reserve(t, "7-1", path)
+		w.networks.fail = node.Errorf(kind, "no")
+		if _, err := w.Provision(t.Context(), r); node.KindOf(err) != kind || !strings.HasPrefix(err.Error(), "cannot provision network 7-1") {
+			t.Errorf("provision: %v", err)
+		}
+		if err := w.Decommission(t.Context(), r); node.KindOf(err) != kind {
+			t.Errorf("decommission: %v", err)
+		}
+	}
+}
+
+func TestItLeaves(t *testing.T) {
+	w := newWorld(t)
+	r := w.reserve(t, "7-1", path)
+	if err := w.Decommission(t.Context(), r); err != nil {
+		t.Errorf("what isn't there: %v", err)
+	}
+	if _, err := w.Provision(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Decommission(t.Context(), &workload.Reservation{ID: "9-1", Type: workload.TypeNetwork}); err != nil || len(w.have) != 1 {
+		t.Errorf("a stray that isn't there: %v, has %v", err, w.have)
+	}
+	if err := w.Decommission(t.Context(), &workload.Reservation{ID: "7-1", Type: workload.TypeNetwork}); err != nil || len(w.have) != 0 {
+		t.Errorf("a stray, by its ID only: %v, has %v", err, w.have)
+	}
+	// The newest of a name takes the network with it, whatever its label.
+	if _, err := w.Provision(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	r.ID = "8-1"
+	if err := w.Decommission(t.Context(), r); err != nil || len(w.have) != 0 {
+		t.Errorf("by its name: %v, has %v", err, w.have)
+	}
+}
+
+func TestAForeignDocumentIsRefused(t *testing.T) {
+	w := newWorld(t)
+	r := w.reserve(t, "7-1", path)
+	r.NodeID = user
+	if _, err := w.Provision(t.Context(), r); node.KindOf(err) != node.Invalid {
+		t.Errorf("without a resource of this node: %v", err)
+	}
+	r.Data = json.RawMessage(`{}`)
+	if _, err := w.Provision(t.Context(), r); node.KindOf(err) != node.Invalid {
+		t.Errorf("no data: %v", err)
+	}
+	if errors.Is(w.Decommission(t.Context(), r), nil) {
+		t.Error("nothing can be said of what cannot be read")
+	}
+}
