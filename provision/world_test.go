@@ -1,6 +1,7 @@
 package provision_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/base64"
@@ -235,7 +236,7 @@ func (w *world) volume(edit func(r *workload.Reservation)) string {
 func (w *world) networkData(name string) string {
 	return fmt.Sprintf(`{"name":%q,"net_id":"","ip_range":"10.1.0.0/16","net_resources":[{"node_id":%q,"subnet":"10.1.1.0/24",
 		"wg_private_key":%q,"wg_public_key":%q,"wg_listen_port":7777,"peers":[]}]}`,
-		name, w.key.ID(), strings.Repeat("ab", 120), base64.StdEncoding.EncodeToString(make([]byte, 32)))
+		name, w.key.ID(), strings.Repeat("ab", 120), base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{9}, 32)))
 }
 
 // remove pushes its user's signed deletion.

@@ -1,11 +1,6 @@
 package workload
 
-import (
-	"encoding/base64"
-	"net"
-	"net/netip"
-	"strconv"
-)
+import "net/netip"
 
 // networkBits is the size of a network's range; narrowest is of a subnet, so
 // that it holds a gateway and a member at least.
@@ -25,7 +20,7 @@ func validateNetwork(r *Reservation, n *Network) error {
 	if !whole.Addr().Is4() || !whole.Addr().IsPrivate() || whole.Bits() != networkBits {
 		return refuse("data.ip_range", n.IPRange, "a private IPv4 range of /%d, such as 10.1.0.0/%d", networkBits, networkBits)
 	}
-	c := networkCheck{whole: whole, keys: map[string]bool{}}
+	c := networkCheck{whole: whole, whole6: NetworkPrefix6(r.User, n.Name), keys: map[string]bool{}}
 	here := false
 	for i := range n.Resources {
 		if err := c.resource(index("data.net_resources", i), &n.Resources[i]); err != nil {
@@ -41,7 +36,9 @@ func validateNetwork(r *Reservation, n *Network) error {
 
 // networkCheck remembers what the resources so far have taken.
 type networkCheck struct {
+	// whole is the range of the network, whole6 its IPv6 range.
 	whole   netip.Prefix
+	whole6  netip.Prefix
 	nodes   []string
 	subnets []netip.Prefix
 	keys    map[string]bool
@@ -74,33 +71,7 @@ func (c *networkCheck) resource(at string, res *NetworkResource) error {
 		return refuse(join(at, "wg_public_key"), res.PublicKey, "another key than the other resources have")
 	}
 	c.keys[res.PublicKey] = true
-	return c.peers(at, res)
-}
-
-func (c *networkCheck) peers(at string, res *NetworkResource) error {
-	keys := map[string]bool{res.PublicKey: true}
-	for i := range res.Peers {
-		p, at := &res.Peers[i], index(join(at, "peers"), i)
-		if _, err := c.subnet(join(at, "subnet"), p.Subnet); err != nil {
-			return err
-		}
-		if err := validateWireGuardKey(join(at, "wg_public_key"), p.PublicKey); err != nil {
-			return err
-		}
-		if keys[p.PublicKey] {
-			return refuse(join(at, "wg_public_key"), p.PublicKey, "another key than the resource and its other peers have")
-		}
-		keys[p.PublicKey] = true
-		for j, ip := range p.AllowedIPs {
-			if _, err := validatePrefix(index(join(at, "allowed_ips"), j), ip); err != nil {
-				return err
-			}
-		}
-		if err := validateEndpoint(join(at, "endpoint"), p.Endpoint); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.peers(at, res, subnet)
 }
 
 func (c *networkCheck) subnet(field, text string) (netip.Prefix, error) {
@@ -114,38 +85,12 @@ func (c *networkCheck) subnet(field, text string) (netip.Prefix, error) {
 	return p, nil
 }
 
-// validatePrefix accepts a range without bits of a host in it.
+// validatePrefix accepts a range without bits of a host in it, of IPv4 or of
+// IPv6: an IPv4 range written as IPv6 is neither, and matches no packet.
 func validatePrefix(field, text string) (netip.Prefix, error) {
 	p, err := netip.ParsePrefix(text)
-	if err != nil || p != p.Masked() {
+	if err != nil || p != p.Masked() || p.Addr().Is4In6() {
 		return p, refuse(field, text, "an address range such as 10.1.1.0/24, with nothing after the mask")
 	}
 	return p, nil
-}
-
-func validateWireGuardKey(field, text string) error {
-	key, err := base64.StdEncoding.Strict().DecodeString(text)
-	if err != nil || len(key) != 32 {
-		return refuse(field, text, "32 bytes in standard base64")
-	}
-	return nil
-}
-
-// validateEndpoint accepts HOST:PORT, and nothing for a peer that can't be reached.
-func validateEndpoint(field, text string) error {
-	if text == "" {
-		return nil
-	}
-	const allowed = "HOST:PORT with a port from 1 to 65535, or empty"
-	host, port, err := net.SplitHostPort(text)
-	if err != nil {
-		return refuse(field, text, allowed)
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return refuse(field, text, allowed)
-	}
-	if _, err := netip.ParseAddr(host); err != nil && !hostName(host) {
-		return refuse(field, text, allowed)
-	}
-	return nil
 }

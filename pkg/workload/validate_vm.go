@@ -28,13 +28,24 @@ func validateDebug(d *Debug) error {
 	return nil
 }
 
-// hostName accepts labels of letters, digits and inner hyphens.
+// hostName accepts labels of letters, digits and inner hyphens. The last one
+// isn't a number: resolvers take 10.1, 0x7f.1 or 2130706433 for addresses, not
+// all of them for the same one.
 func hostName(s string) bool {
 	label := regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?$`)
-	for _, part := range strings.Split(strings.TrimSuffix(s, "."), ".") {
+	parts := strings.Split(strings.TrimSuffix(s, "."), ".")
+	for _, part := range parts {
 		if !label.MatchString(part) {
 			return false
 		}
 	}
-	return len(s) <= 253
+	return len(s) <= 253 && !number(parts[len(parts)-1])
+}
+
+// number accepts decimal and octal numbers, and hexadecimal ones after 0x.
+func number(s string) bool {
+	if strings.HasPrefix(s, "0x") || strings.HasPrefix(s, "0X") {
+		return strings.Trim(s[2:], "0123456789abcdefABCDEF") == ""
+	}
+	return strings.Trim(s, "0123456789") == ""
 }
