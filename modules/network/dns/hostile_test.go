@@ -2,8 +2,10 @@ package dns_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"testing"
 	"time"
 
@@ -100,8 +102,7 @@ func ends(t *testing.T, conn net.Conn) bool {
 		t.Fatal(err)
 	}
 	n, err := conn.Read(make([]byte, 1))
-	ne, ok := err.(net.Error)
-	return n == 0 && err != nil && (!ok || !ne.Timeout())
+	return n == 0 && err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // A tenant whose queries all wait gets SERVFAIL for more of them, still has
@@ -244,7 +245,7 @@ func TestAMemberThatNeverReads(t *testing.T) {
 	for err == nil {
 		_, err = conn.Write(framed)
 	}
-	if ne, ok := err.(net.Error); ok && ne.Timeout() {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Error("the connection stays open")
 	}
 }
