@@ -13,8 +13,14 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// pause is how long a socket rests that can't be read.
-const pause = 100 * time.Millisecond
+const (
+	// pause is how long a socket rests that can't be read.
+	pause = 100 * time.Millisecond
+	// breath is how long one rests after something beyond the limits. What
+	// comes meanwhile is the kernel's to drop: a flood costs this process no
+	// more than the rate that is allowed.
+	breath = 20 * time.Millisecond
+)
 
 // zone serves one namespace. openZone starts it, close ends it and all that it
 // has started.
@@ -117,7 +123,12 @@ func (z *zone) rest(socket any, err error) bool {
 	z.mu.Lock()
 	z.broken[socket] = err
 	z.mu.Unlock()
-	timer := time.NewTimer(pause)
+	return z.idle(pause)
+}
+
+// idle waits. It returns false when the zone is closed.
+func (z *zone) idle(d time.Duration) bool {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -169,10 +180,11 @@ func (z *zone) serveUDP(conn *net.UDPConn) {
 			continue
 		}
 		z.works(conn)
-		if !z.admit() {
-			continue
+		if z.admit() {
+			z.handleUDP(conn, from, buffer[:n])
+		} else if !z.idle(breath) {
+			return
 		}
-		z.handleUDP(conn, from, buffer[:n])
 	}
 }
 

@@ -30,6 +30,9 @@ func (z *zone) serveTCP(l net.Listener) {
 		default:
 			z.dropped.Add(1)
 			conn.Close()
+			if !z.idle(breath) {
+				return
+			}
 		}
 	}
 }

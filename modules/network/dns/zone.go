@@ -74,7 +74,8 @@ type ZoneStatus struct {
 	Digest string
 	// Queries are those that came. Failures are those whose answer was
 	// SERVFAIL: no name server answered, or too many queries were waiting.
-	// Dropped are the queries and connections beyond the limits.
+	// Dropped are the queries and connections beyond the limits, but for those
+	// that the kernel dropped before they were read.
 	Queries  uint64
 	Failures uint64
 	Dropped  uint64
