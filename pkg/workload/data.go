@@ -167,9 +167,14 @@ type KubernetesResult struct {
 	IP string `json:"ip"`
 }
 
-// Debug asks for a stream of the node's log lines.
+// Debug asks for a stream of the node's log lines: each is a PUBLISH on a
+// channel of the redis server at Host and Port.
 type Debug struct {
-	Host    string `json:"host"`
-	Port    int    `json:"port"`
+	Host string `json:"host"`
+	Port int    `json:"port"`
+	// Channel is DebugChannel of the node when it is empty.
 	Channel string `json:"channel"`
 }
+
+// DebugChannel is the channel of a node's log lines when a Debug names none.
+func DebugChannel(nodeID string) string { return nodeID + "-logs" }

@@ -257,7 +257,11 @@ func TestValidateDebug(t *testing.T) {
 		{"port 65536", `6379`, `65536`, "data.port", "65536"},
 		{"channel with a space", `"mynode-logs"`, `"a b"`, "data.channel", "without spaces"},
 		{"channel with a line break", `"mynode-logs"`, `"a\r\nFLUSHALL"`, "data.channel", "printable"},
-		{"no channel", `,"channel":"mynode-logs"`, ``, "data.channel", "missing"},
+		{"long channel", `"mynode-logs"`, `"` + strings.Repeat("c", 65) + `"`, "data.channel", "64"},
+		{"the default channel", `"mynode-logs"`, `""`, "", ""},
+		{"no channel", `,"channel":"mynode-logs"`, ``, "", ""},
+		{"a channel that isn't a text", `"mynode-logs"`, `null`, "data.channel", "null, must be a name of at most 64"},
+		{"no port", `"port":6379,`, ``, "data.port", "missing"},
 	})
 }
 
