@@ -48,6 +48,35 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
+	addrs, err := d.judged(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	addrs = slices.DeleteFunc(addrs, func(a netip.Addr) bool {
+		return (network == "tcp4" && !a.Is4()) || (network == "tcp6" && !a.Is6())
+	})
+	if len(addrs) == 0 {
+		return nil, node.Errorf(node.Transient, "cannot dial %s over %s: it has no such address", t, network)
+	}
+	return d.connectAny(ctx, network, t, addrs[:min(len(addrs), maxAttempts)])
+}
+
+// Check says, without connecting, what DialContext would say of address now: it
+// is read, resolved and judged. For those who connect later, and want to refuse
+// before. It doesn't replace the judgement of that dial.
+func (d *Dialer) Check(ctx context.Context, address string) error {
+	t, err := parseAddress(address)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	_, err = d.judged(ctx, t)
+	return err
+}
+
+// judged returns the addresses of a target, none of which is refused.
+func (d *Dialer) judged(ctx context.Context, t target) ([]netip.Addr, error) {
 	addrs, err := d.resolve(ctx, t)
 	if err != nil {
 		return nil, err
@@ -61,13 +90,7 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 			return nil, err
 		}
 	}
-	addrs = slices.DeleteFunc(addrs, func(a netip.Addr) bool {
-		return (network == "tcp4" && !a.Is4()) || (network == "tcp6" && !a.Is6())
-	})
-	if len(addrs) == 0 {
-		return nil, node.Errorf(node.Transient, "cannot dial %s over %s: it has no such address", t, network)
-	}
-	return d.connectAny(ctx, network, t, addrs[:min(len(addrs), maxAttempts)])
+	return addrs, nil
 }
 
 // resolve returns the addresses of a target, at least one. A name with a dot is

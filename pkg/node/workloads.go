@@ -19,10 +19,6 @@ const (
 	ZDBModule  = "zdbd"
 	ZDBObject  = "namespace"
 	ZDBVersion = "0.1.0"
-
-	DebugModule  = "debugd"
-	DebugObject  = "debug"
-	DebugVersion = "0.1.0"
 )
 
 // FlistSpec asks for an flist's root file system.
@@ -127,34 +123,6 @@ type ZDBNamespaces interface {
 	Inspect(container, name string) (ZDBNamespace, error)
 	// List returns all namespaces of a container.
 	List(container string) ([]ZDBNamespace, error)
-}
-
-// DebugSpec asks for a stream of the node's log lines.
-type DebugSpec struct {
-	ID   string
-	Host string
-	Port uint16
-	// Channel is the redis channel the lines are published on.
-	Channel string
-}
-
-// DebugInfo is a stream of log lines.
-type DebugInfo struct {
-	ID        string
-	Channel   string
-	Connected bool
-	// Dropped counts lines that were not delivered.
-	Dropped uint64
-}
-
-// Debug fans log lines out to redis channels. Bus: debugd.debug@0.1.0.
-type Debug interface {
-	// Start starts it, or returns the one of that ID.
-	Start(spec DebugSpec) (DebugInfo, error)
-	// Stop stops it. NotExist when there is none.
-	Stop(id string) error
-	// List returns all streams.
-	List() ([]DebugInfo, error)
 }
 
 // Where the node's counters are found on the bus.

@@ -41,6 +41,7 @@ func contracts() []contract {
 		of[node.VMs]("vms", node.VMModule, node.VMObject, node.VMVersion),
 		of[node.ZDBNamespaces]("zdb", node.ZDBModule, node.ZDBObject, node.ZDBVersion),
 		of[node.Debug]("debug", node.DebugModule, node.DebugObject, node.DebugVersion),
+		of[node.LogLines]("lines", node.DebugModule, node.LogLinesObject, node.LogLinesVersion),
 		of[node.Provision]("provision", node.ProvisionModule, node.ProvisionObject, node.ProvisionVersion),
 		of[node.SystemMonitor]("system", node.MonitorModule, node.SystemObject, node.SystemVersion),
 		of[node.HostMonitor]("host", node.MonitorModule, node.HostObject, node.HostVersion),
