@@ -1,0 +1,240 @@
+package debug
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/pkg/dial"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// server is a real redis-server on loopback.
+type server struct {
+	t    *testing.T
+	port uint16
+	args []string
+	cmd  *exec.Cmd
+	done chan struct{}
+}
+
+func newServer(t *testing.T, args ...string) *server {
+	t.Helper()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{t: t, port: uint16(free.Addr().(*net.TCPAddr).Port), args: args}
+	_ = free.Close()
+	t.Cleanup(s.kill)
+	s.start()
+	return s
+}
+
+func (s *server) start() {
+	s.t.Helper()
+	args := append([]string{"--port", fmt.Sprint(s.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"}, s.args...)
+	s.cmd = exec.Command("redis-server", args...)
+	s.cmd.Dir = s.t.TempDir()
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.done = make(chan struct{})
+	go func(cmd *exec.Cmd, done chan struct{}) { _ = cmd.Wait(); close(done) }(s.cmd, s.done)
+	until(s.t, "redis answers", func() bool {
+		conn, err := redis.Dial("tcp", s.address())
+		if err != nil {
+			return false
+		}
+		defer conn.Close()
+		_, err = conn.Do("PING")
+		return err == nil || strings.Contains(err.Error(), "NOAUTH")
+	})
+}
+
+func (s *server) address() string { return fmt.Sprintf("127.0.0.1:%d", s.port) }
+
+func (s *server) signal(sig os.Signal) { _ = s.cmd.Process.Signal(sig) }
+
+func (s *server) kill() {
+	if s.cmd == nil {
+		return
+	}
+	s.signal(unix.SIGCONT)
+	_ = s.cmd.Process.Kill()
+	<-s.done
+	s.cmd = nil
+}
+
+// reader collects what comes on a channel.
+type reader struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (s *server) subscribe(channel string) *reader {
+	s.t.Helper()
+	conn, err := redis.Dial("tcp", s.address())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	sub := redis.PubSubConn{Conn: conn}
+	if err := sub.Subscribe(channel); err != nil {
+		s.t.Fatal(err)
+	}
+	if _, ok := sub.Receive().(redis.Subscription); !ok {
+		s.t.Fatal("not subscribed")
+	}
+	r, done := &reader{}, make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			switch m := sub.Receive().(type) {
+			case redis.Message:
+				r.mu.Lock()
+				r.lines = append(r.lines, string(m.Data))
+				r.mu.Unlock()
+			case error:
+				return
+			}
+		}
+	}()
+	s.t.Cleanup(func() { conn.Close(); <-done })
+	return r
+}
+
+func (r *reader) all() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string{}, r.lines...)
+}
+
+func (r *reader) has(part string) bool { return strings.Contains(strings.Join(r.all(), "\n"), part) }
+
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(20 * time.Second); !ok(); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in time: %s", what)
+		}
+	}
+}
+
+// world is a module with a tap, on loopback.
+type world struct {
+	*Module
+	t   *testing.T
+	tap *Tap
+	// log writes into the tap as a node's logger does; own is what the module logs.
+	log zerolog.Logger
+	own *buffer
+}
+
+// buffer is a writer that may be read meanwhile.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+func newWorld(t *testing.T, exceptions ...string) *world {
+	t.Helper()
+	c := dial.Config{Own: func() []netip.Prefix { return nil }, Timeout: 3 * time.Second, Log: zerolog.Nop()}
+	for _, text := range exceptions {
+		e, err := dial.ParseException(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Allow = append(c.Allow, e)
+	}
+	dialer, err := dial.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := &buffer{}
+	tap := NewTap(io.Discard)
+	m, err := New(Config{
+		Dialer: dialer, Tap: tap, Log: zerolog.New(own), Pause: 10 * time.Millisecond, MaxPause: 50 * time.Millisecond, Timeout: 400 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	return &world{Module: m, t: t, tap: tap, log: zerolog.New(tap).With().Timestamp().Logger(), own: own}
+}
+
+func specOf(id string, s *server) node.DebugSpec {
+	return node.DebugSpec{ID: id, User: "U", Host: "127.0.0.1", Port: s.port, Channel: "logs-" + id}
+}
+
+func (w *world) begin(spec node.DebugSpec) {
+	w.t.Helper()
+	if _, err := w.Start(spec); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) one(id string) node.DebugInfo {
+	w.t.Helper()
+	all, err := w.List()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, i := range all {
+		if i.ID == id {
+			return i
+		}
+	}
+	w.t.Fatalf("no stream %s in %+v", id, all)
+	return node.DebugInfo{}
+}
+
+func (w *world) connected(id string) {
+	w.t.Helper()
+	until(w.t, "stream "+id+" is connected", func() bool { return w.one(id).Connected })
+}
+
+// quick runs f, which must not wait for anything.
+func quick(t *testing.T, what string, f func()) {
+	t.Helper()
+	start := time.Now()
+	f()
+	if took := time.Since(start); took > 200*time.Millisecond {
+		t.Errorf("%s took %s", what, took)
+	}
+}
+
+func ended() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}

@@ -1,0 +1,137 @@
+package debug
+
+import (
+	"context"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+const (
+	// shipBatch is how many lines one call brings, shipWithin its deadline.
+	shipBatch  = 256
+	shipWithin = 5 * time.Second
+	// earlyFor is how long lines from before the first answer are kept.
+	earlyFor = 30 * time.Second
+)
+
+// Lines is what a process needs of the debug module to bring it its lines.
+type Lines interface {
+	Append(ctx context.Context, batch node.LogBatch) (node.LogDemand, error)
+	Demand(ctx context.Context) (<-chan node.LogDemand, error)
+}
+
+// Forward brings a process's log lines to the debug module of another process,
+// while there is a stream that wants them. Lines of before the first answer are
+// kept for a while, so that a process that is restarted is heard from its start.
+type Forward struct {
+	tap   *Tap
+	part  string
+	lines Lines
+	log   zerolog.Logger
+
+	queue *queue
+	// until is when nobody wants lines any more; zero when nobody does.
+	until time.Time
+}
+
+// NewForward makes a Forward of the process that is called part. It listens at
+// once. log must not lead into tap.
+func NewForward(tap *Tap, part string, lines Lines, log zerolog.Logger) *Forward {
+	f := &Forward{tap: tap, part: part, lines: lines, log: log}
+	f.want(earlyFor)
+	return f
+}
+
+// Run brings lines until ctx is done.
+func (f *Forward) Run(ctx context.Context) error {
+	defer f.heard(node.LogDemand{})
+	f.ship(ctx)
+	for failures := 0; ctx.Err() == nil; {
+		demand, err := f.lines.Demand(ctx)
+		if err == nil {
+			failures = 0
+			f.follow(ctx, demand)
+		} else if failures++; failures == 1 {
+			f.log.Warn().Str("step", "forward").Err(err).Msg("cannot ask whether log lines are wanted: tried again")
+		}
+		pause(ctx, delay(time.Second, time.Minute, max(failures, 1)))
+		f.expire()
+	}
+	return nil
+}
+
+// follow does what is asked for until the asking ends.
+func (f *Forward) follow(ctx context.Context, demand <-chan node.LogDemand) {
+	look := time.NewTicker(demandEvery)
+	defer look.Stop()
+	for {
+		var came <-chan struct{}
+		if f.queue != nil {
+			came = f.queue.came
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case d, open := <-demand:
+			if !open {
+				return
+			}
+			f.heard(d)
+		case <-came:
+			f.ship(ctx)
+		case <-look.C:
+			f.expire()
+		}
+	}
+}
+
+// ship sends what waits, or asks when nothing does.
+func (f *Forward) ship(ctx context.Context) {
+	if f.queue == nil {
+		return
+	}
+	lines, lost := f.queue.take(shipBatch)
+	batch := node.LogBatch{Part: f.part, Dropped: lost, Lines: make([]string, 0, len(lines))}
+	for _, l := range lines {
+		batch.Lines = append(batch.Lines, l.raw)
+	}
+	call, cancel := context.WithTimeout(ctx, shipWithin)
+	defer cancel()
+	demand, err := f.lines.Append(call, batch)
+	if err == nil {
+		f.heard(demand)
+		return
+	}
+	// Whether they arrived isn't known: none is sent twice.
+	f.queue.lose(batch.Dropped + uint64(len(batch.Lines)))
+	pause(ctx, time.Second)
+}
+
+// heard does what the debug module says.
+func (f *Forward) heard(d node.LogDemand) {
+	if d.Wanted {
+		f.want(demandFor)
+		return
+	}
+	f.tap.to(nil)
+	f.queue, f.until = nil, time.Time{}
+}
+
+// want listens, from now on, for that long.
+func (f *Forward) want(d time.Duration) {
+	f.until = time.Now().Add(d)
+	if f.queue == nil {
+		f.queue = newQueue()
+		f.tap.to(f.queue.offer)
+	}
+}
+
+// expire stops listening when nobody has asked for long.
+func (f *Forward) expire() {
+	if f.queue != nil && time.Now().After(f.until) {
+		f.heard(node.LogDemand{})
+	}
+}

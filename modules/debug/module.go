@@ -1,0 +1,205 @@
+package debug
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// MaxStreams is how many streams there may be at once.
+const MaxStreams = 32
+
+// Dialer is the way to addresses that tenants name: a *dial.Dialer.
+type Dialer interface {
+	DialContext(ctx context.Context, network, address string) (net.Conn, error)
+	Check(ctx context.Context, address string) error
+}
+
+// Config is what a Module is made of.
+type Config struct {
+	Dialer Dialer
+	// Tap has the lines of this process; nil when there are none.
+	Tap *Tap
+	// Log must not lead into Tap.
+	Log zerolog.Logger
+	// Pause is how long a stream waits before it connects again, doubling to
+	// MaxPause; 1 s and 1 min when 0. Timeout is for each answer of a redis
+	// server; 5 s when 0.
+	Pause, MaxPause, Timeout time.Duration
+}
+
+// checkWithin is how long Start may look at an address: a name server that
+// hangs mustn't hold the caller.
+const checkWithin = time.Second
+
+// Module is the debug module.
+type Module struct {
+	cfg Config
+	ctx context.Context
+	end context.CancelFunc
+
+	mu      sync.Mutex
+	streams map[string]*stream
+	closed  bool
+	// changed is closed when whether lines are wanted has changed.
+	changed chan struct{}
+	// now are the streams for who mustn't wait for mu.
+	now atomic.Pointer[[]*stream]
+}
+
+var (
+	_ node.Debug    = (*Module)(nil)
+	_ node.LogLines = (*Module)(nil)
+)
+
+// New makes a module without streams. Close it.
+func New(c Config) (*Module, error) {
+	if c.Dialer == nil {
+		return nil, errors.New("cannot make the debug module: Dialer is missing")
+	}
+	if c.Pause < 0 || c.MaxPause < 0 || c.Timeout < 0 {
+		return nil, errors.Errorf("cannot make the debug module: Pause %s, MaxPause %s and Timeout %s must not be negative", c.Pause, c.MaxPause, c.Timeout)
+	}
+	c.Pause, c.MaxPause, c.Timeout = cmp.Or(c.Pause, time.Second), cmp.Or(c.MaxPause, time.Minute), cmp.Or(c.Timeout, 5*time.Second)
+	m := &Module{cfg: c, streams: map[string]*stream{}, changed: make(chan struct{})}
+	m.ctx, m.end = context.WithCancel(context.Background())
+	m.now.Store(&[]*stream{})
+	return m, nil
+}
+
+// Start implements node.Debug.
+func (m *Module) Start(spec node.DebugSpec) (node.DebugInfo, error) {
+	if spec.ID == "" || spec.Host == "" || spec.Port == 0 || spec.Channel == "" {
+		return node.DebugInfo{}, node.Errorf(node.Invalid, "cannot start log stream %q: ID, host, port and channel are all needed", spec.ID)
+	}
+	m.mu.Lock()
+	info, found, err := m.have(spec)
+	m.mu.Unlock()
+	if found || err != nil {
+		return info, err
+	}
+	ctx, cancel := context.WithTimeout(m.ctx, checkWithin)
+	defer cancel()
+	if err := m.cfg.Dialer.Check(ctx, address(spec)); final(err) {
+		return node.DebugInfo{}, node.Errorf(node.KindOf(err), "cannot start log stream %s: %w", spec.ID, err)
+	}
+	return m.add(spec)
+}
+
+// final reports whether an address is none that may be dialled; one that can't
+// be resolved now may be later.
+func final(err error) bool {
+	kind := node.KindOf(err)
+	return kind == node.Refused || kind == node.Invalid
+}
+
+// have returns the stream of that ID, if there is one. m is locked.
+func (m *Module) have(spec node.DebugSpec) (node.DebugInfo, bool, error) {
+	s, ok := m.streams[spec.ID]
+	switch {
+	case m.closed:
+		return node.DebugInfo{}, false, node.Errorf(node.Transient, "cannot start log stream %s: the debug module is stopping", spec.ID)
+	case !ok && len(m.streams) >= MaxStreams:
+		return node.DebugInfo{}, false, node.Errorf(node.NoSpace, "cannot start log stream %s: this node has %d already, which is the most", spec.ID, MaxStreams)
+	case !ok:
+		return node.DebugInfo{}, false, nil
+	case s.spec != spec:
+		return node.DebugInfo{}, true, node.Errorf(node.Exist, "cannot start log stream %s: there is one to channel %s at %s", spec.ID, s.spec.Channel, address(s.spec))
+	}
+	return s.info(), true, nil
+}
+
+func (m *Module) add(spec node.DebugSpec) (node.DebugInfo, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	// Another call may have made it meanwhile.
+	if info, found, err := m.have(spec); found || err != nil {
+		return info, err
+	}
+	s := newStream(m.ctx, spec, m.cfg)
+	m.streams[spec.ID] = s
+	m.publish()
+	go s.run()
+	m.cfg.Log.Info().Str("id", spec.ID).Str("user", spec.User).Str("address", address(spec)).Str("channel", spec.Channel).Msg("log stream started")
+	return s.info(), nil
+}
+
+// publish makes the streams known to those who bring lines. m is locked.
+func (m *Module) publish() {
+	now := make([]*stream, 0, len(m.streams))
+	for _, s := range m.streams {
+		now = append(now, s)
+	}
+	was := len(*m.now.Load()) > 0
+	m.now.Store(&now)
+	wanted := len(now) > 0
+	if wanted == was {
+		return
+	}
+	if m.cfg.Tap != nil && wanted {
+		m.cfg.Tap.to(m.offer)
+	} else if m.cfg.Tap != nil {
+		m.cfg.Tap.to(nil)
+	}
+	close(m.changed)
+	m.changed = make(chan struct{})
+}
+
+// offer gives a line to all streams.
+func (m *Module) offer(l *line) {
+	for _, s := range *m.now.Load() {
+		s.queue.offer(l)
+	}
+}
+
+// Stop implements node.Debug. Lines that wait are not sent any more.
+func (m *Module) Stop(id string) error {
+	m.mu.Lock()
+	s, ok := m.streams[id]
+	delete(m.streams, id)
+	m.publish()
+	m.mu.Unlock()
+	if !ok {
+		return node.Errorf(node.NotExist, "cannot stop log stream %s: there is none", id)
+	}
+	s.stop()
+	m.cfg.Log.Info().Str("id", id).Msg("log stream stopped")
+	return nil
+}
+
+// List implements node.Debug.
+func (m *Module) List() ([]node.DebugInfo, error) {
+	out := []node.DebugInfo{}
+	for _, s := range *m.now.Load() {
+		out = append(out, s.info())
+	}
+	slices.SortFunc(out, func(a, b node.DebugInfo) int { return cmp.Compare(a.ID, b.ID) })
+	return out, nil
+}
+
+// Close stops all streams.
+func (m *Module) Close() {
+	m.mu.Lock()
+	streams := m.streams
+	m.streams, m.closed = map[string]*stream{}, true
+	m.publish()
+	m.mu.Unlock()
+	m.end()
+	for _, s := range streams {
+		s.stop()
+	}
+}
+
+func address(spec node.DebugSpec) string {
+	return net.JoinHostPort(spec.Host, strconv.Itoa(int(spec.Port)))
+}

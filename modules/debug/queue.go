@@ -1,0 +1,106 @@
+package debug
+
+import "sync"
+
+// The bounds of what waits for one reader. What is more is dropped, the oldest
+// first: who reads again after an outage sees what has just happened.
+const (
+	maxQueued      = 1024
+	maxQueuedBytes = 1 << 20
+)
+
+// maxTaken is how many bytes are taken at once.
+const maxTaken = 256 << 10
+
+// maxRaw is how much of a line is kept, before it is scrubbed.
+const maxRaw = 64 << 10
+
+// line is a log line, shared by the queues that it is in.
+type line struct {
+	raw string
+	// clean scrubs it, once for all.
+	clean func() string
+}
+
+// queue holds lines for one reader. Giving it a line never waits.
+type queue struct {
+	// came has an element when there is something to take.
+	came chan struct{}
+
+	mu    sync.Mutex
+	lines []*line
+	bytes int
+	// lost counts what was dropped since the last take, dropped all.
+	lost, dropped uint64
+}
+
+func newQueue() *queue { return &queue{came: make(chan struct{}, 1)} }
+
+// offer appends a line.
+func (q *queue) offer(l *line) {
+	q.mu.Lock()
+	q.lines = append(q.lines, l)
+	q.bytes += len(l.raw)
+	for len(q.lines) > maxQueued || q.bytes > maxQueuedBytes {
+		q.bytes -= len(q.lines[0].raw)
+		q.lines[0] = nil
+		q.lines = q.lines[1:]
+		q.lost++
+		q.dropped++
+	}
+	q.mu.Unlock()
+	q.tell()
+}
+
+// lose counts lines that were lost elsewhere.
+func (q *queue) lose(n uint64) {
+	if n == 0 {
+		return
+	}
+	q.mu.Lock()
+	q.lost += n
+	q.dropped += n
+	q.mu.Unlock()
+	q.tell()
+}
+
+// take takes the oldest lines, at most so many and not many bytes, and how many
+// were lost before them.
+func (q *queue) take(most int) ([]*line, uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n, bytes := 0, 0
+	for n < min(most, len(q.lines)) && (n == 0 || bytes+len(q.lines[n].raw) <= maxTaken) {
+		bytes += len(q.lines[n].raw)
+		n++
+	}
+	taken := make([]*line, n)
+	copy(taken, q.lines)
+	for i, l := range taken {
+		q.bytes -= len(l.raw)
+		q.lines[i] = nil
+	}
+	q.lines = q.lines[n:]
+	if len(q.lines) > 0 {
+		q.tell()
+	} else {
+		q.lines = nil
+	}
+	lost := q.lost
+	q.lost = 0
+	return taken, lost
+}
+
+func (q *queue) tell() {
+	select {
+	case q.came <- struct{}{}:
+	default:
+	}
+}
+
+// losses is how many lines were dropped in all.
+func (q *queue) losses() uint64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.dropped
+}

@@ -1,0 +1,67 @@
+package debug
+
+import (
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/croft-edge/croft/modules/debug/scrub"
+)
+
+// Tap is the writer of a process's logger: lines go to where they went before,
+// and a copy of each to whoever listens. While nobody does it costs one look at
+// a pointer.
+type Tap struct {
+	next   io.Writer
+	listen atomic.Pointer[func(l *line)]
+}
+
+// NewTap makes a Tap in front of next.
+func NewTap(next io.Writer) *Tap { return &Tap{next: next} }
+
+// Past is what lies behind the tap: lines that are written there reach no stream.
+func (t *Tap) Past() io.Writer { return t.next }
+
+// Write implements io.Writer. It gets one line at a time.
+func (t *Tap) Write(p []byte) (int, error) {
+	n, err := t.next.Write(p)
+	if listen := t.listen.Load(); listen != nil {
+		(*listen)(newLine(string(p[:min(len(p), maxRaw)])))
+	}
+	return n, err
+}
+
+// to gives the lines to listen from now on; nil to nobody.
+func (t *Tap) to(listen func(l *line)) {
+	if listen == nil {
+		t.listen.Store(nil)
+		return
+	}
+	t.listen.Store(&listen)
+}
+
+// newLine makes a line of a text, which may end in a line break.
+func newLine(text string) *line {
+	for len(text) > 0 && (text[len(text)-1] == '\n' || text[len(text)-1] == '\r') {
+		text = text[:len(text)-1]
+	}
+	if len(text) > maxRaw {
+		text = text[:maxRaw]
+	}
+	return &line{raw: text, clean: sync.OnceValue(func() string { return shortened(scrub.Line(text)) })}
+}
+
+// maxLine is how long a line that leaves may be.
+const maxLine = 16 << 10
+
+// cutMark is at the end of a line that was longer.
+const cutMark = "… (croft: the rest is cut off)"
+
+// shortened cuts a line after it was scrubbed, so that no secret is cut in two
+// and passes.
+func shortened(text string) string {
+	if len(text) <= maxLine {
+		return text
+	}
+	return text[:maxLine-len(cutMark)] + cutMark
+}

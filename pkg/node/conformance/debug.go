@@ -1,0 +1,111 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// DebugClient is what the stub of node.Debug looks like.
+type DebugClient interface {
+	Start(ctx context.Context, spec node.DebugSpec) (node.DebugInfo, error)
+	Stop(ctx context.Context, id string) error
+	List(ctx context.Context) ([]node.DebugInfo, error)
+}
+
+// DebugSubject is a debug module without streams.
+type DebugSubject struct {
+	Client DebugClient
+	// Restart makes the module anew, as a restart of its process does, and
+	// returns the new client.
+	Restart func(t *testing.T) DebugClient
+	// Host and Port are those of a redis server that it may use, Most is how
+	// many streams there may be.
+	Host string
+	Port uint16
+	Most int
+}
+
+// DebugSuite is what every node.Debug must pass.
+func DebugSuite(t *testing.T, open func(t *testing.T) DebugSubject) {
+	parts := []struct {
+		name string
+		run  func(t *testing.T, s DebugSubject)
+	}{
+		{"twice", debugTwice},
+		{"stop what isn't there", func(t *testing.T, s DebugSubject) {
+			wantKind(t, s.Client.Stop(t.Context(), "9-1"), node.NotExist)
+		}},
+		{"as many as there may be", debugMost},
+		{"after a restart", debugRestart},
+	}
+	for _, part := range parts {
+		t.Run(part.name, func(t *testing.T) { part.run(t, open(t)) })
+	}
+}
+
+func (s DebugSubject) spec(id string) node.DebugSpec {
+	return node.DebugSpec{ID: id, User: "U", Host: s.Host, Port: s.Port, Channel: "c-" + id}
+}
+
+func debugIDs(t *testing.T, c DebugClient) string {
+	t.Helper()
+	all, err := c.List(t.Context())
+	must(t, err)
+	text := ""
+	for _, i := range all {
+		text += i.ID + " "
+	}
+	return text
+}
+
+func debugTwice(t *testing.T, s DebugSubject) {
+	for range 2 {
+		info, err := s.Client.Start(t.Context(), s.spec("2-1"))
+		must(t, err)
+		if info.ID != "2-1" || info.User != "U" || info.Host != s.Host || info.Port != s.Port || info.Channel != "c-2-1" {
+			t.Errorf("it is %+v", info)
+		}
+	}
+	other := s.spec("2-1")
+	other.Channel = "other"
+	_, err := s.Client.Start(t.Context(), other)
+	wantKind(t, err, node.Exist)
+	_, err = s.Client.Start(t.Context(), s.spec("1-1"))
+	must(t, err)
+	if ids := debugIDs(t, s.Client); ids != "1-1 2-1 " {
+		t.Errorf("there are %s", ids)
+	}
+	must(t, s.Client.Stop(t.Context(), "2-1"))
+	wantKind(t, s.Client.Stop(t.Context(), "2-1"), node.NotExist)
+	if ids := debugIDs(t, s.Client); ids != "1-1 " {
+		t.Errorf("left are %s", ids)
+	}
+}
+
+func debugMost(t *testing.T, s DebugSubject) {
+	for i := range s.Most {
+		_, err := s.Client.Start(t.Context(), s.spec(fmt.Sprintf("%d-1", i+1)))
+		must(t, err)
+	}
+	_, err := s.Client.Start(t.Context(), s.spec("999-1"))
+	wantKind(t, err, node.NoSpace)
+	_, err = s.Client.Start(t.Context(), s.spec("1-1"))
+	must(t, err)
+	must(t, s.Client.Stop(t.Context(), "1-1"))
+	_, err = s.Client.Start(t.Context(), s.spec("999-1"))
+	must(t, err)
+}
+
+func debugRestart(t *testing.T, s DebugSubject) {
+	_, err := s.Client.Start(t.Context(), s.spec("1-1"))
+	must(t, err)
+	again := s.Restart(t)
+	if ids := debugIDs(t, again); ids != "" {
+		t.Errorf("streams outlive the module: %s", ids)
+	}
+	_, err = again.Start(t.Context(), s.spec("1-1"))
+	must(t, err)
+}
