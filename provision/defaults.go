@@ -14,6 +14,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/feedback"
 	"github.com/croft-edge/croft/provision/provisioner"
+	"github.com/croft-edge/croft/provision/provisioner/debug"
 	"github.com/croft-edge/croft/provision/provisioner/volume"
 	"github.com/croft-edge/croft/provision/source"
 	"github.com/croft-edge/croft/provision/store"
@@ -42,7 +43,8 @@ type Engine interface {
 // process began isn't restored, because a cache can't list it.
 //
 // It accepts signatures of version 2, has no admission but the modules' own,
-// and says nothing in any log. NewEngine has all that as parts.
+// lets nobody have the node's log lines, and says nothing in any log. NewEngine
+// has all that as parts.
 func New(source ReservationSource, rw ReservationCache, fb Feedbacker) Engine {
 	e, err := newSeedEngine(source, rw, fb)
 	if err != nil {
@@ -119,14 +121,23 @@ func (s *seedEngine) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.policy, s.feedback, s.provisioners = judge, answers, DefaultProvisioners(client)
+	s.policy, s.feedback, s.provisioners = judge, answers, DefaultProvisioners(client, Allowed{})
 	return s.NodeEngine.Run(ctx)
+}
+
+// Allowed is what types of workload need the operator's word for. The zero
+// value allows none of it.
+type Allowed struct {
+	// DebugUsers are the IDs of the users that may have a stream of the node's
+	// log lines.
+	DebugUsers []string
 }
 
 // DefaultProvisioners are those of all types that croft has built, on the
 // modules that the bus's client reaches.
-func DefaultProvisioners(client zbus.Client) map[workload.Type]provisioner.Provisioner {
+func DefaultProvisioners(client zbus.Client, allowed Allowed) map[workload.Type]provisioner.Provisioner {
 	return map[workload.Type]provisioner.Provisioner{
+		workload.TypeDebug:  debug.New(stubs.NewDebugStub(client), allowed.DebugUsers),
 		workload.TypeVolume: volume.New(stubs.NewStorageStub(client)),
 	}
 }

@@ -3,6 +3,7 @@ package command
 import (
 	"cmp"
 	"context"
+	"io"
 	"os"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/cmd/croftd/internal/daemon"
+	"github.com/croft-edge/croft/modules/debug"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -29,6 +31,10 @@ func serveCommands(v node.Version) []*cli.Command {
 		{
 			Name: "monitor", Usage: "run the monitor module on --bus: what the machine is",
 			Flags: settingFlags(), Action: serve(v, daemon.Monitor),
+		},
+		{
+			Name: "debug", Usage: "run the debug module on --bus: streams of the node's log lines",
+			Flags: settingFlags(), Action: serve(v, daemon.Debug),
 		},
 		{
 			Name: "provision", Usage: "run the engine on --bus: reservations, health, control",
@@ -53,17 +59,18 @@ func serve(v node.Version, what daemon.Shape) cli.ActionFunc {
 		if err := needRoot("a node makes loop devices, btrfs pools and mounts, and keeps its key where only root can read it"); err != nil {
 			return err
 		}
-		log := logger(loaded.Config).With().Str("part", string(what)).Logger()
+		tap := debug.NewTap(output(loaded.Config))
+		log := logger(loaded.Config, tap).With().Str("part", string(what)).Logger()
 		for _, name := range loaded.Ignored {
 			log.Warn().Str("name", name).Msg("ignored in the environment: it is no setting")
 		}
-		return daemon.Run(c.Context, daemon.Config{Config: loaded.Config, Shape: what, Version: v, Log: log})
+		return daemon.Run(c.Context, daemon.Config{Config: loaded.Config, Shape: what, Version: v, Log: log, Tap: tap})
 	}
 }
 
 func checkBus(what daemon.Shape, c config.Config) error {
 	if what == daemon.Whole && c.Bus != "" {
-		return errors.New("cannot use bus with croftd run: the whole node is one process with a bus of its own; run croftd identity, storage, monitor and provision instead")
+		return errors.New("cannot use bus with croftd run: the whole node is one process with a bus of its own; run croftd identity, storage, monitor, debug and provision instead")
 	}
 	if what != daemon.Whole && c.Bus == "" {
 		return errors.Errorf("cannot run %s without bus: it must be the URL of the redis server that the other modules use", what)
@@ -71,16 +78,20 @@ func checkBus(what daemon.Shape, c config.Config) error {
 	return nil
 }
 
-// logger writes to standard error.
-func logger(c config.Config) zerolog.Logger {
+// output is where log lines go: standard error, in the form that is asked for.
+func output(c config.Config) io.Writer {
+	if c.LogFormat == "text" {
+		return zerolog.ConsoleWriter{Out: os.Stderr, TimeFormat: time.RFC3339, NoColor: true}
+	}
+	return os.Stderr
+}
+
+func logger(c config.Config, out io.Writer) zerolog.Logger {
 	level, err := zerolog.ParseLevel(c.LogLevel)
 	if err != nil {
 		level = zerolog.InfoLevel
 	}
-	if c.LogFormat == "text" {
-		return zerolog.New(zerolog.ConsoleWriter{Out: os.Stderr, TimeFormat: time.RFC3339, NoColor: true}).Level(level).With().Timestamp().Logger()
-	}
-	return zerolog.New(os.Stderr).Level(level).With().Timestamp().Logger()
+	return zerolog.New(out).Level(level).With().Timestamp().Logger()
 }
 
 // storageCommand runs the storage module, and takes pools down.

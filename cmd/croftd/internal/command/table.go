@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"net"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/control"
 	"github.com/croft-edge/croft/cmd/croftd/internal/health"
+	"github.com/croft-edge/croft/pkg/node"
 )
 
 // writeTable prints a status for people.
@@ -44,7 +46,21 @@ func writeTable(w io.Writer, s control.Status, now time.Time) error {
 	for _, stray := range s.Strays {
 		row(stray.ID, string(stray.Type), "stray", "-", "-", "-", "-", "-", "a label without a record, seen "+stray.Since.UTC().Format(time.RFC3339))
 	}
+	writeStreams(row, s.Streams)
 	return out.Flush()
+}
+
+// writeStreams prints who gets the node's log lines.
+func writeStreams(row func(cells ...string), streams []node.DebugInfo) {
+	if len(streams) == 0 {
+		return
+	}
+	row("")
+	row("STREAM", "TO", "CHANNEL", "CONNECTED", "SENT", "DROPPED", "USER", "CAUSE")
+	for _, x := range streams {
+		row(x.ID, net.JoinHostPort(x.Host, fmt.Sprint(x.Port)), x.Channel, yesNo(x.Connected), fmt.Sprint(x.Sent), fmt.Sprint(x.Dropped),
+			short(x.User), cmp.Or(x.LastError, "-"))
+	}
 }
 
 func yesNo(b bool) string {

@@ -43,6 +43,7 @@ type Status struct {
 	Explorer Explorer                   `json:"explorer"`
 	Modules  []Module                   `json:"modules"`
 	Storage  Storage                    `json:"storage"`
+	Streams  []node.DebugInfo           `json:"streams"`
 	Counters workload.ProvisionCounters `json:"counters"`
 
 	Workloads   []Workload `json:"workloads"`

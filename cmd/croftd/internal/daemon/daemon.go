@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
+	"github.com/croft-edge/croft/modules/debug"
 	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/dial"
 	"github.com/croft-edge/croft/pkg/node"
@@ -29,6 +30,7 @@ const (
 	Identity  Shape = "identity"
 	Storage   Shape = "storage"
 	Monitor   Shape = "monitor"
+	Debug     Shape = "debug"
 	Provision Shape = "provision"
 )
 
@@ -40,7 +42,10 @@ type Config struct {
 	config.Config
 	Shape   Shape
 	Version node.Version
-	Log     zerolog.Logger
+	// Log writes into Tap, which streams of log lines listen to; without a Tap
+	// the lines of this process are in none.
+	Log zerolog.Logger
+	Tap *debug.Tap
 }
 
 // daemon is what the parts of one process share.
@@ -94,6 +99,9 @@ func (d *daemon) start(ctx context.Context, parts *run.Group) (err error) {
 		return err
 	}
 	if err := d.openBus(ctx, parts); err != nil {
+		return err
+	}
+	if err := d.startLogLines(parts); err != nil {
 		return err
 	}
 	if d.Shape.has(Identity) {

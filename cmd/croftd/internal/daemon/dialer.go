@@ -9,7 +9,7 @@ import (
 // newDialer makes the process's one way to addresses that tenants name. It
 // starts nothing, and connects to nothing by itself.
 func (d *daemon) newDialer() (*dial.Dialer, error) {
-	return dial.New(dial.Config{Own: d.ownRanges, Allow: d.AllowPrivate, Log: d.Log})
+	return dial.New(dial.Config{Own: d.ownRanges, Allow: d.AllowPrivate, Log: d.quiet()})
 }
 
 // ownRanges are the node's and its tenants' ranges that aren't on an interface

@@ -78,7 +78,7 @@ func (d *daemon) think(b *brain, m modules, link *link) (err error) {
 	}
 	b.engine, err = provision.NewEngine(provision.Config{
 		Records: b.store, Sources: sources, Policy: judge, Admission: room, Feedback: answers, Clock: b.clock,
-		Provisioners: provision.DefaultProvisioners(m.bus),
+		Provisioners: provision.DefaultProvisioners(m.bus, provision.Allowed{DebugUsers: d.DebugUsers}),
 		Strays:       provision.NewStrayFile(filepath.Join(d.StateDir, "strays.json")),
 		Limits:       provision.Limits{Provision: d.StepTimeout, Decommission: d.StepTimeout, Grace: d.Grace},
 		Log:          d.Log,

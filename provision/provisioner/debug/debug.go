@@ -1,0 +1,113 @@
+// Package debug provisions streams of the node's log lines to redis channels,
+// for the users that the operator lists and nobody else. It makes one call of
+// the debug module for each of its methods, so there is nothing to undo.
+//
+// Streams live in the module's memory: after a restart none is there, and the
+// engine's comparison starts them again.
+package debug
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// Provisioner is the debug type's.
+type Provisioner struct {
+	streams Streams
+	users   []string
+}
+
+// New makes the provisioner of streams. users are the IDs of those who may have
+// one: log lines tell of all that happens on the node, other users' workloads
+// too, so that nobody may unless the operator says so.
+func New(streams Streams, users []string) *Provisioner {
+	return &Provisioner{streams: streams, users: slices.Clone(users)}
+}
+
+// Provision starts the stream, or adopts the one that is there. Who isn't
+// listed is refused, and loses a stream from when he was.
+func (p *Provisioner) Provision(ctx context.Context, r *workload.Reservation) (json.RawMessage, error) {
+	if err := p.allowed(r.User); err != nil {
+		if err := p.Decommission(ctx, r); err != nil {
+			return nil, err
+		}
+		return nil, node.Errorf(node.Refused, "cannot provision debug %s: %w", r.ID, err)
+	}
+	spec, err := plan(r)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := p.streams.Start(ctx, spec); err != nil {
+		return nil, errors.Wrapf(err, "cannot provision debug %s", r.ID)
+	}
+	return nil, nil
+}
+
+// Decommission ends the stream.
+func (p *Provisioner) Decommission(ctx context.Context, r *workload.Reservation) error {
+	err := p.streams.Stop(ctx, r.ID)
+	if node.KindOf(err) == node.NotExist {
+		return nil
+	}
+	return errors.Wrapf(err, "cannot decommission debug %s", r.ID)
+}
+
+// List returns the IDs of the streams that are there.
+func (p *Provisioner) List(ctx context.Context) ([]string, error) {
+	seen, err := p.Look(ctx)
+	ids := make([]string, 0, len(seen))
+	for id := range seen {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids, err
+}
+
+// Look tells of streams whose user may not have one any more.
+func (p *Provisioner) Look(ctx context.Context) (map[string]string, error) {
+	all, err := p.streams.List(ctx)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot list debug streams")
+	}
+	seen := make(map[string]string, len(all))
+	for _, s := range all {
+		seen[s.ID] = ""
+		if err := p.allowed(s.User); err != nil {
+			seen[s.ID] = err.Error()
+		}
+	}
+	return seen, nil
+}
+
+// allowed says why user may not have the node's logs.
+func (p *Provisioner) allowed(user string) error {
+	if slices.Contains(p.users, user) {
+		return nil
+	}
+	return errors.Errorf("user %s may not have the node's logs; the operator lists users in debug-users", user)
+}
+
+// plan reads the reservation's data into what to ask of the debug module.
+func plan(r *workload.Reservation) (node.DebugSpec, error) {
+	d, err := workload.DataOf[workload.Debug](r)
+	if err != nil {
+		return node.DebugSpec{}, node.WithKind(node.Invalid, errors.Wrapf(err, "cannot provision debug %s", r.ID))
+	}
+	if d.Port < 1 || d.Port > 65535 {
+		return node.DebugSpec{}, node.Errorf(node.Invalid, "cannot provision debug %s: port is %d, must be from 1 to 65535", r.ID, d.Port)
+	}
+	if d.Host == "" {
+		return node.DebugSpec{}, node.Errorf(node.Invalid, "cannot provision debug %s: host is empty, must be a host name or an address", r.ID)
+	}
+	channel := d.Channel
+	if channel == "" {
+		channel = workload.DebugChannel(r.NodeID)
+	}
+	return node.DebugSpec{ID: r.ID, User: r.User, Host: d.Host, Port: uint16(d.Port), Channel: channel}, nil
+}

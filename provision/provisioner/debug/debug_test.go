@@ -1,0 +1,164 @@
+package debug_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner"
+	"github.com/croft-edge/croft/provision/provisioner/debug"
+)
+
+var (
+	_ provisioner.Provisioner = (*debug.Provisioner)(nil)
+	_ provisioner.Watched     = (*debug.Provisioner)(nil)
+)
+
+// streams keeps what was started, as the contract says.
+type streams struct {
+	have map[string]node.DebugSpec
+	fail error
+}
+
+func newStreams(specs ...node.DebugSpec) *streams {
+	s := &streams{have: map[string]node.DebugSpec{}}
+	for _, spec := range specs {
+		s.have[spec.ID] = spec
+	}
+	return s
+}
+
+func (s *streams) Start(_ context.Context, spec node.DebugSpec) (node.DebugInfo, error) {
+	if s.fail != nil {
+		return node.DebugInfo{}, s.fail
+	}
+	s.have[spec.ID] = spec
+	return node.DebugInfo{ID: spec.ID}, nil
+}
+
+func (s *streams) Stop(_ context.Context, id string) error {
+	if s.fail != nil {
+		return s.fail
+	}
+	if _, ok := s.have[id]; !ok {
+		return node.Errorf(node.NotExist, "there is none")
+	}
+	delete(s.have, id)
+	return nil
+}
+
+func (s *streams) List(context.Context) ([]node.DebugInfo, error) {
+	var out []node.DebugInfo
+	for id, spec := range s.have {
+		out = append(out, node.DebugInfo{ID: id, User: spec.User})
+	}
+	return out, s.fail
+}
+
+func reservation(id, user, data string) *workload.Reservation {
+	return &workload.Reservation{ID: id, User: user, NodeID: "NODE", Type: workload.TypeDebug, Data: json.RawMessage(data)}
+}
+
+func TestProvisionStartsAStream(t *testing.T) {
+	for _, c := range []struct {
+		data string
+		want node.DebugSpec
+	}{
+		{`{"host":"h","port":6379,"channel":"c"}`, node.DebugSpec{ID: "1-1", User: "U", Host: "h", Port: 6379, Channel: "c"}},
+		{`{"host":"h","port":65535,"channel":""}`, node.DebugSpec{ID: "1-1", User: "U", Host: "h", Port: 65535, Channel: "NODE-logs"}},
+		{`{"host":"fd00::1","port":1}`, node.DebugSpec{ID: "1-1", User: "U", Host: "fd00::1", Port: 1, Channel: "NODE-logs"}},
+	} {
+		s := newStreams()
+		p := debug.New(s, []string{"V", "U"})
+		for range 2 { // twice is the same as once
+			data, err := p.Provision(t.Context(), reservation("1-1", "U", c.data))
+			if err != nil || data != nil {
+				t.Fatalf("%s gives %s, %v", c.data, data, err)
+			}
+		}
+		if len(s.have) != 1 || s.have["1-1"] != c.want {
+			t.Errorf("%s starts %+v, want %+v", c.data, s.have, c.want)
+		}
+	}
+}
+
+func TestWhoIsNotListedIsRefused(t *testing.T) {
+	const data = `{"host":"h","port":6379,"channel":"c"}`
+	for _, users := range [][]string{nil, {}, {""}, {"V"}, {"u"}, {"UU"}} {
+		s := newStreams(node.DebugSpec{ID: "1-1", User: "U"}, node.DebugSpec{ID: "2-1", User: "V"})
+		p := debug.New(s, users)
+		_, err := p.Provision(t.Context(), reservation("1-1", "U", data))
+		if node.KindOf(err) != node.Refused ||
+			err.Error() != "cannot provision debug 1-1: user U may not have the node's logs; the operator lists users in debug-users" {
+			t.Errorf("of %v: %v", users, err)
+		}
+		if _, goesOn := s.have["1-1"]; goesOn || len(s.have) != 1 {
+			t.Errorf("of %v are left: %v", users, s.have)
+		}
+	}
+	s := newStreams(node.DebugSpec{ID: "1-1", User: "U"})
+	s.fail = node.Errorf(node.Unknown, "no answer")
+	if _, err := debug.New(s, nil).Provision(t.Context(), reservation("1-1", "U", data)); node.KindOf(err) != node.Unknown {
+		t.Errorf("a stream that can't be ended: %v", err)
+	}
+}
+
+func TestProvisionRefusesWhatItCannotRead(t *testing.T) {
+	for _, data := range []string{
+		``, `null`, `[]`, `{}`, `{"host":"h"}`, `{"port":1}`, `{"host":"h","port":0}`, `{"host":"h","port":65536}`,
+		`{"host":"h","port":-1}`, `{"host":"h","port":4294967297}`, `{"host":"","port":1}`,
+	} {
+		s := newStreams()
+		_, err := debug.New(s, []string{"U"}).Provision(t.Context(), reservation("1-1", "U", data))
+		if node.KindOf(err) != node.Invalid || len(s.have) != 0 || !strings.HasPrefix(err.Error(), "cannot provision debug 1-1") {
+			t.Errorf("data %s gives %v, want it invalid and nothing started", data, err)
+		}
+	}
+}
+
+func TestErrorsKeepTheirKind(t *testing.T) {
+	for _, kind := range []node.Kind{node.NoSpace, node.Exist, node.Transient, node.Unknown, node.Refused} {
+		s := newStreams()
+		s.fail = node.Errorf(kind, "cannot")
+		p, r := debug.New(s, []string{"U"}), reservation("1-1", "U", `{"host":"h","port":1}`)
+		if _, err := p.Provision(t.Context(), r); node.KindOf(err) != kind {
+			t.Errorf("provision makes %s of %s", node.KindOf(err), kind)
+		}
+		if err := p.Decommission(t.Context(), r); node.KindOf(err) != kind {
+			t.Errorf("decommission makes %s of %s", node.KindOf(err), kind)
+		}
+		if _, err := p.List(t.Context()); node.KindOf(err) != kind {
+			t.Errorf("list makes %s of %s", node.KindOf(err), kind)
+		}
+	}
+}
+
+func TestDecommissionForgivesWhatIsGone(t *testing.T) {
+	s := newStreams(node.DebugSpec{ID: "1-1"}, node.DebugSpec{ID: "2-1"})
+	for range 2 {
+		if err := debug.New(s, nil).Decommission(t.Context(), &workload.Reservation{ID: "1-1"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, other := s.have["2-1"]; !other || len(s.have) != 1 {
+		t.Fatalf("leaves %v, want 2-1 only", s.have)
+	}
+}
+
+// What the operator takes back counts also for a stream that is there.
+func TestLookTellsOfUsersWhoAreNotListedAnyMore(t *testing.T) {
+	s := newStreams(node.DebugSpec{ID: "1-1", User: "U"}, node.DebugSpec{ID: "2-1", User: "V"})
+	p := debug.New(s, []string{"U"})
+	ids, err := p.List(t.Context())
+	if err != nil || !slices.Equal(ids, []string{"1-1", "2-1"}) {
+		t.Fatalf("lists %v, %v", ids, err)
+	}
+	seen, err := p.Look(t.Context())
+	if err != nil || len(seen) != 2 || seen["1-1"] != "" || !strings.Contains(seen["2-1"], "user V may not") {
+		t.Fatalf("sees %v, %v", seen, err)
+	}
+}

@@ -1,0 +1,14 @@
+package debug
+
+import (
+	"context"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// Streams is what a stream of log lines needs of the debug module.
+type Streams interface {
+	Start(ctx context.Context, spec node.DebugSpec) (node.DebugInfo, error)
+	Stop(ctx context.Context, id string) error
+	List(ctx context.Context) ([]node.DebugInfo, error)
+}
