@@ -1,0 +1,103 @@
+package daemon
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"slices"
+
+	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/config"
+	"github.com/croft-edge/croft/modules/network"
+	"github.com/croft-edge/croft/modules/network/carrier"
+	"github.com/croft-edge/croft/modules/network/firewall"
+	"github.com/croft-edge/croft/pkg/bus"
+	"github.com/croft-edge/croft/pkg/dial"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/run"
+)
+
+// startNetwork serves users' networks on the bus.
+func (d *daemon) startNetwork(g *run.Group) error {
+	dialer, err := d.newDialer()
+	if err != nil {
+		return err
+	}
+	cfg := networkConfig(d.Config.Config, d.Log)
+	cfg.Endpoints = dialer
+	m, err := network.Open(cfg)
+	if err != nil {
+		return err
+	}
+	server, err := bus.NewServer(d.bus, node.NetworkModule, d.options)
+	if err == nil {
+		err = bus.Register(server, bus.Object(node.NetworkObject, node.NetworkVersion), m.Networks())
+	}
+	if err == nil {
+		err = bus.Register(server, bus.Object(node.TapObject, node.TapVersion), m.Taps())
+	}
+	if err != nil {
+		_ = m.Close()
+		return err
+	}
+	g.Start(run.Part{Name: "network", Within: moduleStop, Run: func(ctx context.Context) error {
+		err := server.Run(ctx)
+		if closeErr := m.Close(); err == nil {
+			err = closeErr
+		}
+		return err
+	}})
+	return nil
+}
+
+// networkConfig is what the network module is opened with, but for its dialer.
+func networkConfig(c config.Config, log zerolog.Logger) network.Config {
+	out := network.Config{
+		Dir: filepath.Join(c.RunDir, "network"), Uplinks: c.NetworkUplinks, Public: c.PublicIP6Range,
+		Refuse: dial.NonPublic(), Own: func() ([]netip.Prefix, error) { return ownNetworks(c.NetworkUplinks) }, Log: log,
+		Carrier: carrier.Config{RunDir: c.RunDir, Command: carrierCommand(c), Log: log},
+	}
+	for _, e := range c.AllowPrivate {
+		if e.Prefix.IsValid() {
+			out.Allow = append(out.Allow, firewall.Allowed{Prefix: e.Prefix, Port: e.Port})
+		}
+	}
+	return out
+}
+
+// carrierCommand starts this very program as the wg carrier.
+func carrierCommand(c config.Config) []string {
+	command := []string{"/proc/self/exe", "carrier", "wg", "--run-dir", c.RunDir, "--log-level", c.LogLevel}
+	for _, s := range c.DNSServers {
+		command = append(command, "--dns-servers", s.String())
+	}
+	return command
+}
+
+// ownNetworks are the ranges that the node's own interfaces are in, but for
+// the ends of its users' networks.
+func ownNetworks(uplinks netip.Prefix) ([]netip.Prefix, error) {
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot read this machine's own addresses")
+	}
+	var out []netip.Prefix
+	for _, a := range addrs {
+		p, err := netip.ParsePrefix(a.String())
+		if err != nil || uplinks.Contains(p.Addr()) || p.Addr().IsLinkLocalUnicast() {
+			continue
+		}
+		if p = p.Masked(); !slices.Contains(out, p) {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+// TakeDownNetworks removes the networks of a stopped node.
+func TakeDownNetworks(ctx context.Context, c config.Config) error {
+	return network.TakeDown(ctx, networkConfig(c, zerolog.Nop()))
+}
