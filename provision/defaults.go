@@ -15,6 +15,7 @@ import (
 	"github.com/croft-edge/croft/provision/feedback"
 	"github.com/croft-edge/croft/provision/provisioner"
 	"github.com/croft-edge/croft/provision/provisioner/debug"
+	"github.com/croft-edge/croft/provision/provisioner/network"
 	"github.com/croft-edge/croft/provision/provisioner/volume"
 	"github.com/croft-edge/croft/provision/source"
 	"github.com/croft-edge/croft/provision/store"
@@ -137,8 +138,9 @@ type Allowed struct {
 // modules that the bus's client reaches.
 func DefaultProvisioners(client zbus.Client, allowed Allowed) map[workload.Type]provisioner.Provisioner {
 	return map[workload.Type]provisioner.Provisioner{
-		workload.TypeDebug:  debug.New(stubs.NewDebugStub(client), allowed.DebugUsers),
-		workload.TypeVolume: volume.New(stubs.NewStorageStub(client)),
+		workload.TypeDebug:   debug.New(stubs.NewDebugStub(client), allowed.DebugUsers),
+		workload.TypeNetwork: network.New(stubs.NewNetworksStub(client), stubs.NewIdentityManagerStub(client)),
+		workload.TypeVolume:  volume.New(stubs.NewStorageStub(client)),
 	}
 }
 

@@ -3,10 +3,12 @@ package nodetest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -24,6 +26,9 @@ type Node struct {
 	ID string
 	// Args are the flags of every start, after those that the world sets.
 	Args []string
+	// Namespace is the file of the network namespace that the node's processes
+	// run in; empty is the test's own.
+	Namespace string
 
 	w    *World
 	name string
@@ -38,7 +43,10 @@ type Readiness = health.Readiness
 // NewNode makes a node of that name; it doesn't start it. Its key is made.
 func (w *World) NewNode(name string, args ...string) *Node {
 	w.Helper()
-	n := &Node{w: w, name: name, Args: args}
+	n := &Node{w: w, name: name, Args: args, Namespace: w.Namespace}
+	w.mu.Lock()
+	w.nodes = append(w.nodes, n)
+	w.mu.Unlock()
 	n.ID = strings.TrimSpace(n.Croftd("id"))
 	return n
 }
@@ -89,7 +97,23 @@ func (n *Node) Start(more ...string) {
 	if err := os.MkdirAll(n.Dir(), 0o755); err != nil {
 		n.w.Fatal(err)
 	}
-	n.Process = n.w.Start(n.name, n.w.Croftd, append(append([]string{"run"}, n.Flags()...), more...)...)
+	n.Process = n.start(n.name, append(append([]string{"run"}, n.Flags()...), more...)...)
+}
+
+// start starts croftd in the node's network namespace.
+func (n *Node) start(name string, args ...string) *Process {
+	n.w.Helper()
+	program, args := n.inside(args)
+	return n.w.Start(name, program, args...)
+}
+
+// inside is the command line of croftd in the node's network namespace. It
+// enters that alone: what the node mounts is seen by all.
+func (n *Node) inside(args []string) (program string, line []string) {
+	if n.Namespace == "" {
+		return n.w.Croftd, args
+	}
+	return "nsenter", append([]string{"--net=" + n.Namespace, n.w.Croftd}, args...)
 }
 
 // Croftd runs croftd with this node's flags to its end and returns what it printed.
@@ -106,11 +130,12 @@ func (n *Node) Croftd(args ...string) string {
 func (n *Node) TryCroftd(args ...string) (string, error) {
 	// Flags come after the command and its subcommands, before arguments.
 	i := 1
-	if args[0] == "store" || args[0] == "storage" {
+	if args[0] == "store" || args[0] == "storage" || args[0] == "network" && len(args) > 1 {
 		i = 2
 	}
 	full := append(append(append([]string{}, args[:i]...), n.Flags()...), args[i:]...)
-	out, err := exec.CommandContext(n.w.Context(), n.w.Croftd, full...).Output()
+	program, full := n.inside(full)
+	out, err := exec.CommandContext(context.WithoutCancel(n.w.Context()), program, full...).Output()
 	return string(out), err
 }
 
@@ -130,7 +155,7 @@ func (n *Node) Ready() (Readiness, bool) {
 	if address == "" {
 		return r, false
 	}
-	client := http.Client{Timeout: 5 * time.Second}
+	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DialContext: n.w.dialer(n.Namespace), DisableKeepAlives: true}}
 	resp, err := client.Get("http://" + address + "/readyz")
 	if err != nil {
 		return r, false
@@ -178,12 +203,32 @@ func (n *Node) Status() Status {
 // the run folder are gone.
 func (n *Node) Reboot() {
 	n.w.Helper()
+	n.networkDown()
 	if err := TakeDown(n.Dir()); err != nil {
 		n.w.Fatal(err)
 	}
 	if err := os.RemoveAll(n.RunDir()); err != nil {
 		n.w.Fatal(err)
 	}
+}
+
+// networkDown removes the stopped node's networks and its carrier.
+func (n *Node) networkDown() {
+	if _, err := os.Stat(filepath.Join(n.RunDir(), "network")); err != nil {
+		return
+	}
+	if _, err := n.TryCroftd("network", "down"); err != nil {
+		n.w.Errorf("the networks of %s stay: %v: %s", n.name, err, stderr(err))
+	}
+}
+
+// stderr is what a command that failed printed to its standard error.
+func stderr(err error) string {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return string(exit.Stderr)
+	}
+	return ""
 }
 
 // Counters are the node's counters, read over its bus by this process: the

@@ -22,7 +22,7 @@ func (w *World) StartSplit(name string, args ...string) *Split {
 	s := &Split{Node: w.NewNode(name), Parts: map[string]*Process{}}
 	s.Args = append(args, "--bus", s.RedisURL())
 	s.StartRedis()
-	for _, part := range []string{"provision", "monitor", "storage", "identity", "debug"} {
+	for _, part := range []string{"provision", "monitor", "storage", "identity", "debug", "network"} {
 		s.StartPart(part)
 	}
 	s.WaitReady()
@@ -49,7 +49,7 @@ func (s *Split) StartRedis() {
 // StartPart starts one of the node's processes.
 func (s *Split) StartPart(part string) {
 	s.w.Helper()
-	s.Parts[part] = s.w.Start(s.name+"-"+part, s.w.Croftd, append([]string{part}, s.Flags()...)...)
+	s.Parts[part] = s.start(s.name+"-"+part, append([]string{part}, s.Flags()...)...)
 	if part == "provision" {
 		s.Process = s.Parts[part]
 	}
@@ -58,7 +58,7 @@ func (s *Split) StartPart(part string) {
 // StopAll stops the node's processes in order; redis stays.
 func (s *Split) StopAll() {
 	s.w.Helper()
-	for _, part := range []string{"provision", "storage", "monitor", "identity", "debug"} {
+	for _, part := range []string{"provision", "storage", "monitor", "identity", "debug", "network"} {
 		s.Parts[part].Stop()
 	}
 }

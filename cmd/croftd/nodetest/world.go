@@ -5,6 +5,7 @@ package nodetest
 
 import (
 	"context"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -44,9 +45,15 @@ type World struct {
 	Client *explorer.Client
 	// User signs the world's reservations.
 	User sign.KeyPair
+	// Namespace is the file of the network namespace that the explorer, and
+	// nodes that are made from now on, run in; empty is the test's own.
+	Namespace string
+	// ListenIP is where the explorer listens.
+	ListenIP string
 
 	mu        sync.Mutex
 	processes []*Process
+	nodes     []*Node
 	after     []func()
 	explorer  *Process
 }
@@ -66,7 +73,7 @@ func New(tb testing.TB, b Binaries) *World {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	w := &World{TB: tb, Binaries: b, Dir: dir, User: user}
+	w := &World{TB: tb, Binaries: b, Dir: dir, User: user, ListenIP: "127.0.0.1"}
 	tb.Cleanup(w.close)
 	return w
 }
@@ -82,6 +89,9 @@ func (w *World) close() {
 	defer w.mu.Unlock()
 	for _, p := range w.processes {
 		p.Kill()
+	}
+	for _, n := range w.nodes {
+		n.networkDown()
 	}
 	for _, f := range w.after {
 		f()
@@ -123,12 +133,16 @@ func (w *World) StartExplorer(args ...string) {
 	w.Helper()
 	file := w.Path("explorer.address")
 	_ = os.Remove(file)
-	listen := "127.0.0.1:0"
+	listen := w.ListenIP + ":0"
 	if w.URL != "" {
 		listen = strings.TrimPrefix(w.URL, "http://")
 	}
 	args = append([]string{"--listen", listen, "--port-file", file, "--db", w.Path("explorer.db"), "--address-rate", "0"}, args...)
-	w.explorer = w.Start("explorer", w.Explorer, args...)
+	program := w.Explorer
+	if w.Namespace != "" {
+		program, args = "nsenter", append([]string{"--net=" + w.Namespace, w.Explorer}, args...)
+	}
+	w.explorer = w.Start("explorer", program, args...)
 	w.Until(20*time.Second, "the explorer answers", func() bool {
 		w.explorer.MustRun()
 		raw, err := os.ReadFile(file)
@@ -136,7 +150,8 @@ func (w *World) StartExplorer(args ...string) {
 			return false
 		}
 		w.URL = "http://" + strings.TrimPrefix(strings.TrimSpace(string(raw)), "http://")
-		client, err := explorer.NewClient(explorer.Config{URL: w.URL, Timeout: 20 * time.Second})
+		transport := &http.Transport{DialContext: w.dialer(w.Namespace)}
+		client, err := explorer.NewClient(explorer.Config{URL: w.URL, Timeout: 20 * time.Second, Transport: transport})
 		if err != nil {
 			w.Fatal(err)
 		}

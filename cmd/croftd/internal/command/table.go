@@ -46,6 +46,7 @@ func writeTable(w io.Writer, s control.Status, now time.Time) error {
 	for _, stray := range s.Strays {
 		row(stray.ID, string(stray.Type), "stray", "-", "-", "-", "-", "-", "a label without a record, seen "+stray.Since.UTC().Format(time.RFC3339))
 	}
+	writeNetworks(row, s.Networks, now)
 	writeStreams(row, s.Streams)
 	return out.Flush()
 }

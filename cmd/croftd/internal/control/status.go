@@ -38,11 +38,14 @@ type Status struct {
 	// Adopted is whether everything that the store knows was looked at since the start.
 	Adopted bool `json:"adopted"`
 
-	Store    Store                      `json:"store"`
-	Clock    Clock                      `json:"clock"`
-	Explorer Explorer                   `json:"explorer"`
-	Modules  []Module                   `json:"modules"`
-	Storage  Storage                    `json:"storage"`
+	Store    Store    `json:"store"`
+	Clock    Clock    `json:"clock"`
+	Explorer Explorer `json:"explorer"`
+	Modules  []Module `json:"modules"`
+	Storage  Storage  `json:"storage"`
+	// Networks are users' networks, Network how the module of these is.
+	Networks []node.NetworkInfo         `json:"networks"`
+	Network  node.NetworkStatus         `json:"network"`
 	Streams  []node.DebugInfo           `json:"streams"`
 	Counters workload.ProvisionCounters `json:"counters"`
 

@@ -31,6 +31,7 @@ const (
 	Storage   Shape = "storage"
 	Monitor   Shape = "monitor"
 	Debug     Shape = "debug"
+	Network   Shape = "network"
 	Provision Shape = "provision"
 )
 
@@ -116,6 +117,11 @@ func (d *daemon) start(ctx context.Context, parts *run.Group) (err error) {
 	}
 	if d.Shape.has(Storage) {
 		if err := d.startStorage(ctx, parts); err != nil {
+			return err
+		}
+	}
+	if d.Shape.has(Network) {
+		if err := d.startNetwork(parts); err != nil {
 			return err
 		}
 	}

@@ -14,4 +14,4 @@ func (d *daemon) newDialer() (*dial.Dialer, error) {
 
 // ownRanges are the node's and its tenants' ranges that aren't on an interface
 // of this machine; those that are, the dialer reads itself.
-func (d *daemon) ownRanges() []netip.Prefix { return nil }
+func (d *daemon) ownRanges() []netip.Prefix { return []netip.Prefix{d.NetworkUplinks} }

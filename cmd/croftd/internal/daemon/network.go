@@ -97,6 +97,17 @@ func ownNetworks(uplinks netip.Prefix) ([]netip.Prefix, error) {
 	return out, nil
 }
 
+// askNetworks asks the network module what it has. A member that isn't as it
+// was made is said beside the networks: whoever has started it mends it.
+func (m modules) askNetworks(ctx context.Context) ([]node.NetworkInfo, node.NetworkStatus, error) {
+	status, err := m.networks.Status(ctx)
+	if err != nil || status.Networks == 0 {
+		return nil, status, err
+	}
+	list, err := m.networks.List(ctx)
+	return list, status, err
+}
+
 // TakeDownNetworks removes the networks of a stopped node.
 func TakeDownNetworks(ctx context.Context, c config.Config) error {
 	return network.TakeDown(ctx, networkConfig(c, zerolog.Nop()))

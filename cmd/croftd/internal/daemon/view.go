@@ -28,6 +28,7 @@ type modules struct {
 	storage  *stubs.StorageStub
 	host     *stubs.HostMonitorStub
 	debug    *stubs.DebugStub
+	networks *stubs.NetworksStub
 }
 
 // view is the node as an operator sees and orders it. It is there before the
@@ -74,14 +75,15 @@ func (v *view) askModules(ctx context.Context, s *control.Status) {
 	ctx, cancel := context.WithTimeout(ctx, askModule)
 	defer cancel()
 	var status node.StorageStatus
-	var errs [4]error
+	var errs [5]error
 	var all sync.WaitGroup
 	all.Go(func() { _, errs[0] = v.modules.identity.NodeID(ctx) })
 	all.Go(func() { status, errs[1] = v.modules.storage.Status(ctx) })
 	all.Go(func() { _, errs[2] = v.modules.host.Info(ctx) })
 	all.Go(func() { s.Streams, errs[3] = v.modules.debug.List(ctx) })
+	all.Go(func() { s.Networks, s.Network, errs[4] = v.modules.askNetworks(ctx) })
 	all.Wait()
-	for i, name := range []string{node.IdentityModule, node.StorageModule, node.MonitorModule, node.DebugModule} {
+	for i, name := range []string{node.IdentityModule, node.StorageModule, node.MonitorModule, node.DebugModule, node.NetworkModule} {
 		m := control.Module{Name: name}
 		if errs[i] != nil {
 			m.Error = errs[i].Error()

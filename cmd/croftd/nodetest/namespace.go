@@ -1,0 +1,26 @@
+package nodetest
+
+import (
+	"context"
+	"net"
+
+	"github.com/croft-edge/croft/modules/network/netns"
+)
+
+// dialer connects from the network namespace of that file; from the test's own
+// when it is empty.
+func (w *World) dialer(namespace string) func(ctx context.Context, network, address string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (conn net.Conn, err error) {
+		var dialer net.Dialer
+		if namespace == "" {
+			return dialer.DialContext(ctx, network, address)
+		}
+		// One address, one attempt: the socket is made on the thread that is inside.
+		dialer.FallbackDelay = -1
+		err = netns.Do(namespace, func() error {
+			conn, err = dialer.DialContext(ctx, network, address)
+			return err
+		})
+		return conn, err
+	}
+}
