@@ -151,7 +151,7 @@ type Member struct {
 func (w *World) StartMember() *Member {
 	w.Helper()
 	cmd := exec.Command("sleep", "3600")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 	if err := cmd.Start(); err != nil {
 		w.Fatal(err)
 	}

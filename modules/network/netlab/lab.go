@@ -19,15 +19,26 @@ import (
 
 // Lab is the networks of one test.
 type Lab struct {
-	t   testing.TB
-	dir string
+	t     testing.TB
+	dir   string
+	undos []func()
 }
 
 // New makes an empty lab, which is cleared away when t ends.
 func New(t testing.TB) *Lab {
 	t.Helper()
-	return &Lab{t: t, dir: t.TempDir()}
+	l := &Lab{t: t, dir: t.TempDir()}
+	t.Cleanup(func() {
+		for i := len(l.undos) - 1; i >= 0; i-- {
+			l.undos[i]()
+		}
+	})
+	return l
 }
+
+// undo calls f when the lab is cleared away, the newest first: all at once, so
+// that what a test made after the lab can rely on the lab in its own cleanup.
+func (l *Lab) undo(f func()) { l.undos = append(l.undos, f) }
 
 // Namespace is a network namespace with its loopback up.
 type Namespace struct {
@@ -45,7 +56,7 @@ func (l *Lab) Namespace(name string) *Namespace {
 	l.must(os.WriteFile(n.path, nil, 0o600), "make the file of namespace %s", name)
 	l.must(pin(n.path), "make namespace %s", name)
 	// The mount goes before the folder that it lies in.
-	l.t.Cleanup(func() {
+	l.undo(func() {
 		if err := unix.Unmount(n.path, unix.MNT_DETACH); err != nil {
 			l.t.Errorf("cannot unmount namespace %s: %v", name, err)
 		}
@@ -53,10 +64,10 @@ func (l *Lab) Namespace(name string) *Namespace {
 	file, err := os.Open(n.path)
 	l.must(err, "open namespace %s", name)
 	n.file = file
-	l.t.Cleanup(func() { file.Close() })
+	l.undo(func() { file.Close() })
 	n.link, err = netlink.NewHandleAt(netns.NsHandle(file.Fd()))
 	l.must(err, "speak to namespace %s", name)
-	l.t.Cleanup(n.link.Close)
+	l.undo(n.link.Close)
 	n.Up("lo")
 	return n
 }

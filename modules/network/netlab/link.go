@@ -132,7 +132,7 @@ func (n *Namespace) tun(name string, kind uint16) *os.File {
 		n.lab.must(unix.SetNonblock(fd, true), "set up the device %s", name)
 		file = os.NewFile(uintptr(fd), name)
 	})
-	n.lab.t.Cleanup(func() { file.Close() })
+	n.lab.undo(func() { file.Close() })
 	n.Up(name)
 	return file
 }

@@ -45,7 +45,7 @@ func (n *Namespace) ListenTCP(address string) net.Listener {
 		listener, err = new(net.ListenConfig).Listen(context.Background(), "tcp", address)
 		n.lab.must(err, "listen on %s in namespace %s", address, n.name)
 	})
-	n.lab.t.Cleanup(func() { listener.Close() })
+	n.lab.undo(func() { listener.Close() })
 	return listener
 }
 
@@ -58,6 +58,6 @@ func (n *Namespace) ListenUDP(address string) net.PacketConn {
 		conn, err = new(net.ListenConfig).ListenPacket(context.Background(), "udp", address)
 		n.lab.must(err, "listen on %s in namespace %s", address, n.name)
 	})
-	n.lab.t.Cleanup(func() { conn.Close() })
+	n.lab.undo(func() { conn.Close() })
 	return conn
 }
