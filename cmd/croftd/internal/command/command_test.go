@@ -168,6 +168,9 @@ func TestStatusForPeopleAndPrograms(t *testing.T) {
 			{ID: "2-1", Type: workload.TypeVolume, Phase: "retry", Attempts: 3, Cause: "the disk\nis full", NextAttempt: &next, Expires: now, Waiting: "provision"},
 		},
 		Strays: []control.Stray{{Type: workload.TypeVolume, ID: "9-1", Since: now}},
+		Streams: []node.DebugInfo{
+			{ID: "4-1", User: "READERREADER", Host: "fd00::7", Port: 6379, Channel: "my-logs", Sent: 12345, Dropped: 678, LastError: "connection refused"},
+		},
 	}}
 	flags := running(t, n)
 	status, out, errs := croftd(append([]string{"status"}, flags...)...)
@@ -178,6 +181,7 @@ func TestStatusForPeopleAndPrograms(t *testing.T) {
 		"NODE", "up 1h0m0s", "pools: broken: hdd1 (bad superblock)", "explorer: the explorer hasn't answered yet",
 		"ssd0", "4.0 GiB", "/run/croft/pools/ssd0", "USERUSER…", "the disk is full; pending: provision, next attempt ",
 		"stray", "a label without a record",
+		"[fd00::7]:6379", "my-logs", "12345", "678", "READERRE…", "connection refused",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)

@@ -90,6 +90,9 @@ func (v *view) askModules(ctx context.Context, s *control.Status) {
 		}
 		s.Modules = append(s.Modules, m)
 	}
+	if s.Streams == nil {
+		s.Streams = []node.DebugInfo{}
+	}
 	s.Storage = control.Storage{
 		Pools: status.Pools, BrokenPools: status.BrokenPools, BrokenDevices: status.BrokenDevices, Quota: status.Quota,
 	}
