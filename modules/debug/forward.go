@@ -12,7 +12,9 @@ import (
 const (
 	// shipBatch is how many lines one call brings, shipWithin its deadline.
 	shipBatch  = 256
-	shipWithin = 5 * time.Second
+	shipWithin = 3 * time.Second
+	// lastWithin is for the lines that wait when the process stops.
+	lastWithin = time.Second
 	// earlyFor is how long lines from before the first answer are kept.
 	earlyFor = 30 * time.Second
 )
@@ -35,6 +37,9 @@ type Forward struct {
 	queue *queue
 	// until is when nobody wants lines any more; zero when nobody does.
 	until time.Time
+	// wanted is whether the debug module has asked; before, lines are kept in
+	// case it does.
+	wanted bool
 }
 
 // NewForward makes a Forward of the process that is called part. It listens at
@@ -60,7 +65,32 @@ func (f *Forward) Run(ctx context.Context) error {
 		pause(ctx, delay(time.Second, time.Minute, max(failures, 1)))
 		f.expire()
 	}
+	f.last(ctx)
 	return nil
+}
+
+// last brings what waits when the process stops, if anybody has asked for it.
+func (f *Forward) last(ctx context.Context) {
+	if f.queue == nil || !f.wanted {
+		return
+	}
+	lines, lost := f.queue.take(shipBatch)
+	if len(lines) == 0 && lost == 0 {
+		return
+	}
+	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWithin)
+	defer cancel()
+	if _, err := f.lines.Append(call, f.batch(lines, lost)); err != nil {
+		f.log.Debug().Str("step", "forward").Err(err).Msg("the last log lines didn't arrive")
+	}
+}
+
+func (f *Forward) batch(lines []*line, lost uint64) node.LogBatch {
+	batch := node.LogBatch{Part: f.part, Dropped: lost, Lines: make([]string, 0, len(lines))}
+	for _, l := range lines {
+		batch.Lines = append(batch.Lines, l.raw)
+	}
+	return batch
 }
 
 // follow does what is asked for until the asking ends.
@@ -94,11 +124,9 @@ func (f *Forward) ship(ctx context.Context) {
 		return
 	}
 	lines, lost := f.queue.take(shipBatch)
-	batch := node.LogBatch{Part: f.part, Dropped: lost, Lines: make([]string, 0, len(lines))}
-	for _, l := range lines {
-		batch.Lines = append(batch.Lines, l.raw)
-	}
-	call, cancel := context.WithTimeout(ctx, shipWithin)
+	batch := f.batch(lines, lost)
+	// A process that stops finishes the call: what it said last is wanted most.
+	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), shipWithin)
 	defer cancel()
 	demand, err := f.lines.Append(call, batch)
 	if err == nil {
@@ -112,6 +140,7 @@ func (f *Forward) ship(ctx context.Context) {
 
 // heard does what the debug module says.
 func (f *Forward) heard(d node.LogDemand) {
+	f.wanted = d.Wanted
 	if d.Wanted {
 		f.want(demandFor)
 		return

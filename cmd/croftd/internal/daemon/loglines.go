@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -23,7 +24,7 @@ func (d *daemon) startLogLines(parts *run.Group) error {
 	}
 	client := bus.NewClient(d.bus, d.quietOptions())
 	forward := debug.NewForward(d.Tap, string(d.Shape), stubs.NewLogLinesStub(client), d.quiet())
-	parts.Start(run.Part{Name: "log lines", Run: func(ctx context.Context) error {
+	parts.Start(run.Part{Name: "log lines", Within: 10 * time.Second, Run: func(ctx context.Context) error {
 		err := forward.Run(ctx)
 		if closing := client.Close(); err == nil {
 			err = closing
