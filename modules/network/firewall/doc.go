@@ -13,8 +13,11 @@
 // The rules are as many as they are whatever the number of ports and ranges:
 // those are elements of sets. Frames are judged where they enter the bridge, by
 // the port they come from: a member has one hardware address, its own IPs, and
-// no way to speak for anybody else. Members' fragments of neighbour discovery
-// aren't looked for: no system since RFC 6980 takes them.
+// no way to speak for anybody else. Two things are left to others: members'
+// fragments of neighbour discovery aren't looked for, since no system since RFC
+// 6980 takes them; and the kernel shows frames to LLDP's group address to no
+// rule, though it learns from them who is where, so that ports mustn't learn:
+// the bridge is told each member's place (a static forwarding entry).
 //
 // Errors start with "cannot" and have a kind: node.Invalid for rules that
 // can't be, node.NotExist for a namespace or table that isn't there,
