@@ -26,11 +26,12 @@ func (n Network) bridge() table {
 	return table{
 		family: nftables.TableFamilyBridge, name: NetworkTable, sets: n.portSets(),
 		chains: []chain{
-			{name: "arp", rules: []rule{arpOfPort()}},
+			{name: "arp", rules: []rule{arpOfPort(), drop()}},
 			{name: "ip4", rules: []rule{
 				when(toPort(udp, dhcpClient), drop()),
 				when(fromPort(udp, dhcpServer), drop()),
 				when(ofPort("addresses4", source4(reg2)), accept()),
+				drop(),
 			}},
 			{name: "ip6", rules: []rule{
 				when(toPort(udp, dhcp6Client), drop()),
@@ -41,17 +42,21 @@ func (n Network) bridge() table {
 				// Who asks whether an address is free asks for its own.
 				when(rule{source6(reg1), is(make([]byte, 16)...)}, icmp6(neighborSolicitation), target(), accept()),
 				when(ofPort("addresses6", source6(reg2)), accept()),
+				drop(),
 			}},
 			{name: "advertisement", rules: []rule{
 				when(ofPort("addresses6", source6(reg2)), target(), accept()),
+				drop(),
 			}},
 			{name: "member", rules: []rule{
 				when(etherType(unix.ETH_P_ARP), goTo("arp")),
 				when(etherType(unix.ETH_P_IP), goTo("ip4")),
 				when(etherType(unix.ETH_P_IPV6), goTo("ip6")),
+				drop(),
 			}},
 			{name: "prerouting", base: filter(nftables.ChainHookPrerouting, bridged, nftables.ChainPolicyDrop), rules: []rule{
 				when(ofPort("ports", link(6, 6, reg2)), goTo("member")),
+				drop(),
 			}},
 			// Frames to the bridge's own group addresses aren't shown to
 			// prerouting, but the bridge learns from them who is where.

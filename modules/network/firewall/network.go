@@ -40,7 +40,8 @@ func (n Network) Validate() error {
 		seen[what+value] = by
 		return nil
 	}
-	for field, name := range map[string]string{"bridge": n.Bridge, "uplink": n.Uplink, "tunnel": n.Tunnel} {
+	for _, f := range [][2]string{{"bridge", n.Bridge}, {"uplink", n.Uplink}, {"tunnel", n.Tunnel}} {
+		field, name := f[0], f[1]
 		if !interfaceName(name) {
 			return invalidf("network", "%s is %q, must be the name of an interface", field, name)
 		}
@@ -82,7 +83,14 @@ func memberIP(ip netip.Addr) bool {
 	return ip.IsValid() && !ip.Is4In6() && ip.Zone() == "" && !ip.IsUnspecified() && !ip.IsMulticast() && !ip.IsLoopback()
 }
 
+// Digest tells rules apart: it is another one when anything of n or of how this
+// version makes rules of it is another. The order of the ports is of no account.
+func (n Network) Digest() string { return digest(n.tables()) }
+
 // tables are the network's rules: of its packets, and of its bridge's frames.
+// What may not pass is dropped by rules, since for a moment after new rules hold
+// the kernel has not set their chains' policy; and by the policy too, for when
+// somebody flushes the rules.
 func (n Network) tables() []table {
 	mangle := *nftables.ChainPriorityMangle
 	chains := []chain{
@@ -109,6 +117,7 @@ func (n Network) tables() []table {
 			// The uplink is a link of neighbours as well.
 			when(from(n.Uplink), ip6(), icmp6(neighborSolicitation), accept()),
 			when(from(n.Uplink), ip6(), icmp6(neighborAdvertisement), accept()),
+			drop(),
 		}},
 		{name: "forward", base: filter(nftables.ChainHookForward, 0, nftables.ChainPolicyDrop), rules: n.forward()},
 		{name: "segments", base: filter(nftables.ChainHookForward, mangle, nftables.ChainPolicyAccept), rules: []rule{
@@ -138,5 +147,6 @@ func (n Network) forward() []rule {
 		when(from(n.Bridge), to(n.Tunnel), accept()),
 		when(from(n.Tunnel), to(n.Bridge), accept()),
 		when(from(n.Tunnel), to(n.Tunnel), accept()),
+		drop(),
 	}
 }

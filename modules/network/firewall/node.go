@@ -2,6 +2,7 @@ package firewall
 
 import (
 	"encoding/binary"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -43,7 +44,8 @@ func (n Node) Validate() error {
 	if n.Table == "" || len(n.Table) > 64 || strings.ContainsFunc(n.Table, unnamed) {
 		return invalidf("node", "table is %q, must be 1 to 64 letters, digits, '-' and '_'", n.Table)
 	}
-	for field, prefix := range map[string]string{"uplink": n.Uplink, "public": n.Public} {
+	for _, f := range [][2]string{{"uplink", n.Uplink}, {"public", n.Public}} {
+		field, prefix := f[0], f[1]
 		if !strings.HasPrefix(prefix, AnyNode) || len(prefix) >= unix.IFNAMSIZ-1 || strings.ContainsFunc(prefix, unnamed) {
 			return invalidf("node", "%s is %q, must begin with %s and be the beginning of an interface's name", field, prefix, AnyNode)
 		}
@@ -83,6 +85,10 @@ func unnamed(r rune) bool {
 func invalidf(what, format string, args ...any) error {
 	return node.Errorf(node.Invalid, "cannot make the firewall of the "+what+": "+format, args...)
 }
+
+// Digest tells rules apart: it is another one when anything of n or of how this
+// version makes rules of it is another.
+func (n Node) Digest() string { return digest(n.tables()) }
 
 // tables are the node's rules.
 func (n Node) tables() []table {
@@ -160,43 +166,48 @@ func unspecified() netip.Prefix { return netip.PrefixFrom(netip.IPv6Unspecified(
 
 // tenant is where the packets of tenants may be forwarded to. That tenants
 // don't meet goes before everything, also before what is established.
+//
+// The sets hold what is allowed, not what is refused: for a moment after new
+// rules hold the kernel finds nothing in their sets of ranges yet.
 func (n Node) tenant() []rule {
 	rules := []rule{
 		when(toAny(AnyNode), drop()),
 		when(established(), accept()),
 		when(invalid(), drop()),
-		when(ip4(), rule{destination4(reg1), in("allow4", reg1)}, accept()),
-		when(ip6(), rule{destination6(reg1), in("allow6", reg1)}, accept()),
+		when(ip4(), rule{destination4(reg1), in("reach4", reg1)}, accept()),
+		when(ip6(), rule{destination6(reg1), in("reach6", reg1)}, accept()),
 	}
 	for _, number := range []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
 		rules = append(rules,
 			// The port is loaded behind the address.
-			when(ip4(), protocol(number), rule{destination4(reg1), transport(2, 2, behind4), in("allow4-port", reg1)}, accept()),
-			when(ip6(), protocol(number), rule{destination6(reg1), transport(2, 2, reg2), in("allow6-port", reg1)}, accept()))
+			when(ip4(), protocol(number), rule{destination4(reg1), transport(2, 2, behind4), in("reach4-port", reg1)}, accept()),
+			when(ip6(), protocol(number), rule{destination6(reg1), transport(2, 2, reg2), in("reach6-port", reg1)}, accept()))
 	}
-	return append(rules,
-		when(ip4(), rule{destination4(reg1), in("refuse4", reg1)}, drop()),
-		when(ip6(), rule{destination6(reg1), in("refuse6", reg1)}, drop()),
-		accept())
+	return append(rules, drop())
 }
 
 // behind4 is the register behind four bytes in reg1.
 const behind4 = unix.NFT_REG32_01
 
+// sets are where tenants may reach: all but what is refused, and the exceptions.
 func (n Node) sets() []set {
 	var out []set
 	for _, f := range []struct {
 		suffix string
-		four   bool
+		whole  netip.Prefix
 		key    nftables.SetDatatype
-	}{{"4", true, nftables.TypeIPAddr}, {"6", false, nftables.TypeIP6Addr}} {
-		refuse := family(n.Refuse, f.four)
+	}{
+		{"4", netip.PrefixFrom(netip.IPv4Unspecified(), 0), nftables.TypeIPAddr},
+		{"6", netip.PrefixFrom(netip.IPv6Unspecified(), 0), nftables.TypeIP6Addr},
+	} {
+		four := f.whole.Addr().Is4()
+		refuse := family(n.Refuse, four)
+		reach := append(spanOf(f.whole).without(spansOf(refuse)), opened(n.Allow, refuse, 0, four)...)
 		out = append(out,
-			intervals("refuse"+f.suffix, f.key, spansOf(refuse)),
-			intervals("allow"+f.suffix, f.key, opened(n.Allow, refuse, 0, f.four)),
+			intervals("reach"+f.suffix, f.key, merge(reach)),
 			set{
-				name: "allow" + f.suffix + "-port", interval: true,
-				keys: []nftables.SetDatatype{f.key, nftables.TypeInetService}, elements: n.allowedPorts(refuse, f.four),
+				name: "reach" + f.suffix + "-port", interval: true,
+				keys: []nftables.SetDatatype{f.key, nftables.TypeInetService}, elements: n.allowedPorts(refuse, four),
 			})
 	}
 	return out
@@ -221,13 +232,11 @@ func opened(allow []Allowed, refuse []netip.Prefix, port uint16, four bool) []sp
 func (n Node) allowedPorts(refuse []netip.Prefix, four bool) []nftables.SetElement {
 	ports := map[uint16]bool{}
 	for _, a := range n.Allow {
-		ports[a.Port] = a.Port != 0
+		ports[a.Port] = true
 	}
+	delete(ports, 0)
 	var out []nftables.SetElement
-	for port, some := range ports {
-		if !some {
-			continue
-		}
+	for _, port := range slices.Sorted(maps.Keys(ports)) {
 		number := append(binary.BigEndian.AppendUint16(nil, port), 0, 0)
 		for _, s := range opened(n.Allow, refuse, port, four) {
 			out = append(out, nftables.SetElement{

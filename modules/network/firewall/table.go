@@ -1,6 +1,8 @@
 package firewall
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"slices"
 
 	"github.com/google/nftables"
@@ -43,3 +45,35 @@ type rule []expr.Any
 
 // when joins the parts of a rule.
 func when(parts ...rule) rule { return slices.Concat(parts...) }
+
+// digest is of all that the kernel is told of the tables.
+func digest(tables []table) string {
+	sum := sha256.New()
+	for _, t := range tables {
+		fmt.Fprintf(sum, "table %d %q\n", t.family, t.name)
+		for _, s := range t.sets {
+			var elements []string
+			for _, e := range s.elements {
+				elements = append(elements, fmt.Sprintf("%x-%x %v", e.Key, e.KeyEnd, e.IntervalEnd))
+			}
+			slices.Sort(elements)
+			fmt.Fprintf(sum, "set %q %v %v %q\n", s.name, s.keys, s.interval, elements)
+		}
+		for _, c := range t.chains {
+			fmt.Fprintf(sum, "chain %q", c.name)
+			if b := c.base; b != nil {
+				fmt.Fprintf(sum, " %s %d %d %d", b.kind, *b.hook, *b.priority, b.policy)
+			}
+			for _, r := range c.rules {
+				fmt.Fprint(sum, "\nrule")
+				for _, e := range r {
+					// What can't be told to the kernel fails where it would be.
+					raw, err := expr.Marshal(byte(t.family), e)
+					fmt.Fprintf(sum, " %x %v", raw, err)
+				}
+			}
+			fmt.Fprintln(sum)
+		}
+	}
+	return short(sum.Sum(nil))
+}
