@@ -92,24 +92,11 @@ func (m *Module) join(ctx context.Context, a asked) (*network, *member, error) {
 		}
 	}
 	n.Members[a.id] = one
-	if err := m.plug(ctx, n, one); err != nil {
+	if err := m.ensure(ctx, n); err != nil {
 		m.unjoin(ctx, n, one, before)
 		return nil, nil, err
 	}
 	return n, one, nil
-}
-
-// plug makes what is written down of one true.
-func (m *Module) plug(ctx context.Context, n *network, one *member) error {
-	if err := m.ensure(ctx, n); err != nil {
-		return err
-	}
-	out, err := plumbing("", false)
-	if err != nil {
-		return err
-	}
-	defer out.close()
-	return m.plumbPublic(one, out)
 }
 
 // unjoin takes back a place that could not be made; the one before stays.

@@ -136,6 +136,9 @@ func (m *Module) plumb(n *network, look bool) (drift string, err error) {
 		if err := m.plumbPort(n, one, inside, bridge); err != nil {
 			return "", err
 		}
+		if err := m.plumbPublic(one, outside); err != nil {
+			return "", err
+		}
 	}
 	both := slices.Concat(inside.diff, outside.diff)
 	inside.diff = both

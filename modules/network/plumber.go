@@ -168,21 +168,36 @@ func (p *plumber) addresses(l netlink.Link, wanted ...netip.Prefix) error {
 	if err != nil {
 		return node.Errorf(node.Internal, "cannot list addresses of %s: %w", name, err)
 	}
-	var there []netip.Prefix
+	missing := slices.Clone(wanted)
 	for _, a := range have {
 		at := fromIPNet(a.IPNet)
-		there = append(there, at)
-		if slices.Contains(wanted, at) || at.Addr().Is6() && at.Addr().IsLinkLocalUnicast() {
+		why := "has address"
+		switch {
+		case !slices.Contains(wanted, at):
+			if at.Addr().Is6() && at.Addr().IsLinkLocalUnicast() {
+				continue
+			}
+		case p.connected(l, at):
+			missing = slices.DeleteFunc(missing, func(m netip.Prefix) bool { return m == at })
 			continue
+		default:
+			why = "has no route to its own range for address"
 		}
-		if p.differs("%s has address %s", name, at) {
+		if p.differs("%s %s %s", name, why, at) {
 			if err := p.nl.AddrDel(l, &a); err != nil {
 				return node.Errorf(node.Internal, "cannot remove address %s of %s: %w", at, name, err)
 			}
+		} else {
+			missing = slices.DeleteFunc(missing, func(m netip.Prefix) bool { return m == at })
 		}
 	}
-	for _, at := range wanted {
-		if slices.Contains(there, at) || !p.differs("%s has no address %s", name, at) {
+	return p.give(l, missing)
+}
+
+// give gives l addresses that it doesn't have.
+func (p *plumber) give(l netlink.Link, missing []netip.Prefix) error {
+	for _, at := range missing {
+		if !p.differs("%s has no address %s", l.Attrs().Name, at) {
 			continue
 		}
 		a := &netlink.Addr{IPNet: toIPNet(at)}
@@ -190,10 +205,24 @@ func (p *plumber) addresses(l netlink.Link, wanted ...netip.Prefix) error {
 			a.Flags = unix.IFA_F_NODAD // nobody else can have it: the node gives all of them
 		}
 		if err := p.nl.AddrReplace(l, a); err != nil {
-			return node.Errorf(node.Internal, "cannot give %s the address %s: %w", name, at, err)
+			return node.Errorf(node.Internal, "cannot give %s the address %s: %w", l.Attrs().Name, at, err)
 		}
 	}
 	return nil
+}
+
+// connected reports whether the route to an address's own range is there,
+// which the kernel makes with the address, but not again.
+func (p *plumber) connected(l netlink.Link, at netip.Prefix) bool {
+	if at.IsSingleIP() || l.Attrs().Flags&net.FlagUp == 0 {
+		return true
+	}
+	family := netlink.FAMILY_V4
+	if at.Addr().Is6() {
+		family = netlink.FAMILY_V6
+	}
+	have, err := p.nl.RouteListFiltered(family, &netlink.Route{LinkIndex: l.Attrs().Index}, netlink.RT_FILTER_OIF)
+	return err == nil && slices.ContainsFunc(have, func(r netlink.Route) bool { return r.Dst != nil && fromIPNet(r.Dst) == at.Masked() })
 }
 
 // ours marks the routes that this module has made.

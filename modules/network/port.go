@@ -1,6 +1,7 @@
 package network
 
 import (
+	"bytes"
 	"net/netip"
 	"strconv"
 
@@ -61,12 +62,33 @@ func (n *network) makeVeth(one *member, in *plumber) error {
 		return node.Errorf(node.Transient, "cannot join member %s: %w", one.ID, err)
 	}
 	defer theirs.Close()
+	if err := n.clearMember(one, in.look); err != nil {
+		return err
+	}
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU = one.port(), linkMTU
 	attrs.HardwareAddr = macOf(n.id() + "/port/" + one.ID)
 	return in.nl.LinkAdd(&netlink.Veth{
 		LinkAttrs: attrs, PeerName: memberLink, PeerNamespace: netlink.NsFd(int(theirs)), PeerMTU: linkMTU, PeerHardwareAddr: n.mac(one),
 	})
+}
+
+// clearMember removes the member's end of a pair whose other end is in a
+// namespace that croft has lost. Exist when it isn't croft's.
+func (n *network) clearMember(one *member, look bool) error {
+	theirs, err := plumbing(netns.OfProcess(one.PID), look)
+	if err != nil {
+		return err
+	}
+	defer theirs.close()
+	old, err := theirs.find(memberLink)
+	if err != nil || old == nil {
+		return err
+	}
+	if !bytes.Equal(old.Attrs().HardwareAddr, n.mac(one)) {
+		return node.Errorf(node.Exist, "cannot join member %s: its namespace has a link %s that isn't croft's", one.ID, memberLink)
+	}
+	return theirs.remove(memberLink)
 }
 
 // makeTap makes a tap device that outlives this process: whoever runs the VM opens it.

@@ -68,7 +68,10 @@ func NetworksSuite(t *testing.T, open func(t *testing.T) NetworksSubject) {
 		{"taps", tapsSetup},
 	}
 	for _, part := range parts {
-		t.Run(part.name, func(t *testing.T) { part.run(t, open(t)) })
+		t.Run(part.name, func(t *testing.T) {
+			t.Parallel()
+			part.run(t, open(t))
+		})
 	}
 }
 

@@ -1,0 +1,304 @@
+package network_test
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/modules/network/carrier"
+	"github.com/croft-edge/croft/modules/network/netns"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/node/conformance"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// household is a network with a peer and two members, one of which answers.
+type household struct {
+	*fixture
+	spec     node.NetworkSpec
+	info     node.NetworkInfo
+	web, cat node.Member
+	webPID   uint64
+	catPID   uint64
+}
+
+func newHousehold(t *testing.T) *household {
+	t.Helper()
+	f := newFixture(t)
+	h := &household{fixture: f, webPID: process(t), catPID: process(t)}
+	h.spec = conformance.NetworkSpec(t, "net1", "10.1.2.0/24", port(t))
+	h.spec.Peers = []workload.WireGuardPeer{{
+		Subnet: "10.1.3.0/24", PublicKey: "cnS4uHqHsn77zuU7eUlekbE3kl4YOycgdAihgKV+KA4=", AllowedIPs: []string{"10.1.3.0/24"}, Endpoint: "11.22.33.44:3001",
+	}}
+	var err error
+	if h.info, err = f.networks.Create(t.Context(), h.spec); err != nil {
+		t.Fatal(err)
+	}
+	if h.web, err = f.networks.Join(t.Context(), node.MemberSpec{Network: h.spec.ID, Member: "5-1", Name: "web", PID: h.webPID}); err != nil {
+		t.Fatal(err)
+	}
+	if h.cat, err = f.networks.Join(t.Context(), node.MemberSpec{Network: h.spec.ID, Member: "6-1", PID: h.catPID}); err != nil {
+		t.Fatal(err)
+	}
+	var listener net.Listener
+	err = netns.Do(netns.OfProcess(h.webPID), func() (err error) {
+		listener, err = net.Listen("tcp", "[::]:80")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_ = conn.Close()
+		}
+	}()
+	return h
+}
+
+// drift is what the module says of the network.
+func (h *household) drift() string {
+	h.t.Helper()
+	list, err := h.networks.List(h.t.Context())
+	if err != nil || len(list) != 1 {
+		h.t.Fatalf("%d networks, %v", len(list), err)
+	}
+	return list[0].Drift
+}
+
+// works fails unless one member reaches the other, by both families, and the
+// gateway's DNS knows a name.
+func (h *household) works() {
+	h.t.Helper()
+	for _, address := range []string{h.web.IPv4 + ":80", "[" + h.web.IPv6 + "]:80"} {
+		err := netns.Do(netns.OfProcess(h.catPID), func() error {
+			conn, err := net.DialTimeout("tcp", address, 5*time.Second)
+			if err == nil {
+				err = conn.Close()
+			}
+			return err
+		})
+		if err != nil {
+			h.t.Errorf("a member doesn't reach %s: %v", address, err)
+		}
+	}
+	names := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (conn net.Conn, err error) {
+		err = netns.Do(netns.OfProcess(h.catPID), func() error {
+			conn, err = (&net.Dialer{}).DialContext(ctx, network, net.JoinHostPort(h.info.Gateway, "53"))
+			return err
+		})
+		return conn, err
+	}}
+	ctx, cancel := context.WithTimeout(h.t.Context(), 5*time.Second)
+	defer cancel()
+	got, err := names.LookupHost(ctx, "web.croft.internal.")
+	if err != nil || len(got) != 2 {
+		h.t.Errorf("the gateway's DNS says %v, %v", got, err)
+	}
+}
+
+// run runs a command in a network namespace.
+func run(t *testing.T, namespace, command string) {
+	t.Helper()
+	line := append([]string{"--net=" + namespace}, strings.Fields(command)...)
+	if out, err := exec.Command("nsenter", line...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v: %s", command, err, out)
+	}
+}
+
+func TestWhatIsDamagedIsSeenAndMended(t *testing.T) {
+	const own, web = "own", "web"
+	for name, c := range map[string]struct{ where, command, says string }{
+		"the bridge is removed":       {own, "ip link del br0", "link br0 is gone"},
+		"the bridge is down":          {own, "ip link set br0 down", "br0 is down"},
+		"the gateway's address":       {own, "ip addr del 10.1.2.1/24 dev br0", "br0 has no address 10.1.2.1/24"},
+		"a foreign address":           {own, "ip addr add 10.9.9.9/24 dev br0", "br0 has address 10.9.9.9/24"},
+		"a port is removed":           {own, "ip link del m0", "link m0 is gone"},
+		"a port is off the bridge":    {own, "ip link set m0 nomaster", "link m0 isn't on the bridge"},
+		"the uplink is removed":       {own, "ip link del up0", "link up0 is gone"},
+		"the default route":           {own, "ip route del default", "up0 has no route 0.0.0.0/0"},
+		"a peer's route":              {own, "ip route del 10.1.3.0/24", "wg0 has no route 10.1.3.0/24"},
+		"the tunnel's link":           {own, "ip link del wg0", "wg0"},
+		"the tunnel is down":          {own, "ip link set wg0 down", "wg0"},
+		"the rules are flushed":       {own, "nft flush ruleset", "table"},
+		"a rule is flushed":           {own, "nft flush chain inet croft forward", "forward"},
+		"a member's link":             {web, "ip link del eth0", "gone"},
+		"a member's address":          {web, "ip addr flush dev eth0", "eth0 has no address"},
+		"a member's route":            {web, "ip route del default", "eth0 has no route 0.0.0.0/0"},
+		"all that the kernel forgets": {own, "ip route flush table main", "no route"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHousehold(t)
+			h.works()
+			if drift := h.drift(); drift != "" {
+				t.Fatalf("undamaged: %s", drift)
+			}
+			where := h.info.Namespace
+			if c.where == web {
+				where = netns.OfProcess(h.webPID)
+			}
+			run(t, where, c.command)
+			if drift := h.drift(); !strings.Contains(drift, c.says) {
+				t.Errorf("drift is %q, want it to say %q", drift, c.says)
+			}
+			h.mends(t)
+		})
+	}
+}
+
+// mends fails unless making the network again makes it right.
+func (h *household) mends(t *testing.T) {
+	t.Helper()
+	if info, err := h.networks.Create(t.Context(), h.spec); err != nil || info.Drift != "" {
+		t.Errorf("made again: %v, %s", err, info.Drift)
+	}
+	h.works()
+}
+
+func TestANamespaceThatVanished(t *testing.T) {
+	h := newHousehold(t)
+	if err := unix.Unmount(h.info.Namespace, unix.MNT_DETACH); err != nil {
+		t.Fatal(err)
+	}
+	if drift := h.drift(); !strings.Contains(drift, "namespace is gone") {
+		t.Errorf("drift is %q", drift)
+	}
+	h.mends(t)
+}
+
+// TestTheKeyIsNotKept: after a restart the module has no private key. It goes
+// on without, says so when it needs one, and is given it by the next Create.
+func TestTheKeyIsNotKept(t *testing.T) {
+	h := newHousehold(t)
+	h.restart()
+	if drift := h.drift(); drift != "" {
+		t.Errorf("after a restart: %s", drift)
+	}
+	h.works()
+	err := filepath.WalkDir(filepath.Dir(h.cfg.Dir), func(path string, d os.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() || path == h.info.Namespace {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		if err == nil && strings.Contains(string(raw), h.spec.PrivateKey) {
+			t.Errorf("%s holds the private key", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, h.info.Namespace, "ip link del wg0")
+	if drift := h.drift(); drift == "" {
+		t.Error("a tunnel that nobody has the key of is gone, and nobody says so")
+	}
+	h.mends(t)
+}
+
+// TestTheCarrierIsKilled: what it held is back by itself, while the network
+// goes on: its links, addresses and routes never went.
+func TestTheCarrierIsKilled(t *testing.T) {
+	h := newHousehold(t)
+	before := h.carrier(t)
+	if err := syscall.Kill(before, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		status, err := h.networks.Status(t.Context())
+		if err == nil && status.Carrier != 0 && int(status.Carrier) != before && h.drift() == "" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not back: %+v, %v, %s", status, err, h.drift())
+		}
+	}
+	h.works()
+}
+
+// carrier is the process ID of the carrier.
+func (h *household) carrier(t *testing.T) int {
+	t.Helper()
+	client, err := carrier.Ensure(t.Context(), h.cfg.Carrier)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	return client.PID()
+}
+
+// TestTheNodesOwnRules: the module mends the node's part by itself.
+func TestTheNodesOwnRules(t *testing.T) {
+	for name, command := range map[string]string{
+		"its table is gone":   "nft flush ruleset",
+		"it doesn't forward":  "sysctl -w net.ipv4.ip_forward=0",
+		"nor does it in IPv6": "sysctl -w net.ipv6.conf.all.forwarding=0",
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHousehold(t)
+			run(t, "/proc/self/ns/net", command)
+			status, err := h.networks.Status(t.Context())
+			if err != nil || status.Drift == "" {
+				t.Errorf("%v, drift is %q", err, status.Drift)
+			}
+			deadline := time.Now().Add(20 * time.Second)
+			for status.Drift != "" && time.Now().Before(deadline) {
+				if status, err = h.networks.Status(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if status.Drift != "" {
+				t.Errorf("after 20 s: %s", status.Drift)
+			}
+		})
+	}
+}
+
+// TestAMemberWhoseProcessEnded is told, and keeps its place until it comes
+// again or leaves.
+func TestAMemberWhoseProcessEnded(t *testing.T) {
+	h := newHousehold(t)
+	ended := process(t)
+	if _, err := h.networks.Join(t.Context(), node.MemberSpec{Network: h.spec.ID, Member: "7-1", PID: ended, IPs: []string{"10.1.2.70"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(int(ended), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		list, err := h.networks.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last := list[0].Members[2]; last.Drift != "" && list[0].Drift == "" && last.IPv4 == "10.1.2.70" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("listed %+v", list)
+		}
+	}
+	_, err := h.networks.Join(t.Context(), node.MemberSpec{Network: h.spec.ID, Member: "8-1", PID: h.catPID, IPs: []string{"10.1.2.70"}})
+	if node.KindOf(err) != node.Refused {
+		t.Errorf("its address was given away: %v", err)
+	}
+	again, err := h.networks.Join(t.Context(), node.MemberSpec{Network: h.spec.ID, Member: "7-1", PID: process(t)})
+	if err != nil || again.IPv4 != "10.1.2.70" || again.Drift != "" {
+		t.Errorf("it came again: %+v, %v", again, err)
+	}
+	h.works()
+}
