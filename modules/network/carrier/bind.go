@@ -1,6 +1,8 @@
 package carrier
 
 import (
+	"github.com/pkg/errors"
+	"golang.org/x/sys/unix"
 	"golang.zx2c4.com/wireguard/conn"
 )
 
@@ -45,9 +47,22 @@ func (b *bind) batched(receive conn.ReceiveFunc) conn.ReceiveFunc {
 	}
 }
 
-// Send sends what came from the link.
+// Send sends what came from the link. A packet leaves from the address that
+// its peer wrote to; when this node has lost that one, from any.
 func (b *bind) Send(bufs [][]byte, to conn.Endpoint) error {
 	err := b.Bind.Send(bufs, to)
+	if at, ok := to.(*conn.StdNetEndpoint); ok && sourceLost(err) {
+		err = b.Bind.Send(bufs, &conn.StdNetEndpoint{AddrPort: at.AddrPort})
+	}
 	b.outbound.free(len(bufs))
 	return err
+}
+
+func sourceLost(err error) bool {
+	for _, lost := range []error{unix.EINVAL, unix.ENETUNREACH, unix.EADDRNOTAVAIL, unix.ENODEV} {
+		if errors.Is(err, lost) {
+			return true
+		}
+	}
+	return false
 }

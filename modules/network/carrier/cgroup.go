@@ -12,6 +12,8 @@ import (
 // hierarchy is one tree of control groups that is mounted: version 2's only
 // one, or one of version 1's.
 type hierarchy struct {
+	// point is the folder where it is mounted.
+	point string
 	// group is the folder of the group that this process is in.
 	group string
 	// controllers are version 1's, such as "memory" or "name=systemd"; empty for version 2.
@@ -45,7 +47,7 @@ func parseHierarchies(groups, mounts string) []hierarchy {
 		if point == "" || err != nil || strings.HasPrefix(rel, "..") {
 			continue
 		}
-		out = append(out, hierarchy{group: filepath.Join(point, rel), controllers: parts[1]})
+		out = append(out, hierarchy{point: point, group: filepath.Join(point, rel), controllers: parts[1]})
 	}
 	return out
 }
@@ -80,9 +82,9 @@ func hasAll(options, controllers string) bool {
 
 // own is the folder of the group of that name beside the one of this process:
 // who ends the agent's group doesn't end that one. Beside the root is below it.
-func (h hierarchy) own(name, point string) string {
-	if h.group == point || filepath.Base(h.group) == name {
-		return filepath.Join(strings.TrimSuffix(h.group, "/"+name), name)
+func (h hierarchy) own(name string) string {
+	if h.group == h.point {
+		return filepath.Join(h.group, name)
 	}
 	return filepath.Join(filepath.Dir(h.group), name)
 }
@@ -94,39 +96,44 @@ func leaveGroup(name string, memory uint64) (failures []error) {
 	if err != nil {
 		return []error{err}
 	}
-	mounts, _ := os.ReadFile("/proc/self/mountinfo")
+	limited := false
 	for _, h := range all {
-		point, _ := mountOf(string(mounts), h.controllers)
-		if err := h.enter(h.own(name, point), memory); err != nil {
+		group := h.own(name)
+		if err := h.enter(group); err != nil {
 			failures = append(failures, errors.Wrapf(err, "cannot use a control group of its own for %q", h.controllers))
+			continue
 		}
+		limited = h.limit(group, memory) || limited
+	}
+	if !limited {
+		failures = append(failures, errors.New("cannot limit the memory: there is no control group for it"))
 	}
 	return failures
 }
 
-func (h hierarchy) enter(group string, memory uint64) error {
+func (h hierarchy) enter(group string) error {
 	if err := os.MkdirAll(group, 0o755); err != nil {
 		return err
 	}
-	limit := ""
-	switch {
-	case h.controllers == "":
-		limit = "memory.max"
-		// Where it isn't allowed the file is missing, which is said below.
-		_ = write(filepath.Join(filepath.Dir(group), "cgroup.subtree_control"), "+memory")
-	case hasAll(h.controllers, "memory"):
-		limit = "memory.limit_in_bytes"
-	case hasAll(h.controllers, "cpuset"):
+	if hasAll(h.controllers, "cpuset") {
 		inherit(group, "cpuset.cpus", "cpuset.mems")
 	}
-	var limited error
-	if limit != "" && memory > 0 {
-		limited = write(filepath.Join(group, limit), strconv.FormatUint(memory, 10))
+	return write(filepath.Join(group, "cgroup.procs"), strconv.Itoa(os.Getpid()))
+}
+
+// limit limits the memory of a group, where this hierarchy is the one that does.
+func (h hierarchy) limit(group string, memory uint64) bool {
+	file := "memory.max"
+	switch {
+	case h.controllers == "":
+		// Where it isn't allowed there is no such file, and no limit.
+		_ = write(filepath.Join(filepath.Dir(group), "cgroup.subtree_control"), "+memory")
+	case hasAll(h.controllers, "memory"):
+		file = "memory.limit_in_bytes"
+	default:
+		return false
 	}
-	if err := write(filepath.Join(group, "cgroup.procs"), strconv.Itoa(os.Getpid())); err != nil {
-		return err
-	}
-	return limited
+	return write(filepath.Join(group, file), strconv.FormatUint(memory, 10)) == nil
 }
 
 // inherit copies what a new group of version 1 doesn't get from its parent,

@@ -97,7 +97,7 @@ func Serve(ctx context.Context, c ServeConfig) error {
 func serve(ctx context.Context, c ServeConfig, dir folder, log zerolog.Logger) error {
 	if !c.SameGroup {
 		for _, err := range leaveGroup(dir.group(), c.HardLimit) {
-			log.Warn().Err(err).Msg("the carrier stays in its starter's control group")
+			log.Warn().Err(err).Msg("not all of the control groups that it should have")
 		}
 	}
 	limitHeap(c.MemoryLimit, c.Tuning, 0)

@@ -59,10 +59,10 @@ func enterTestGroup() (leave func()) {
 	name := "croft-test-" + randomName()
 	for _, h := range all {
 		_ = os.MkdirAll(filepath.Join(h.group, name), 0o755)
-		if hasAll(h.controllers, "cpuset") && h.controllers != "" {
+		if hasAll(h.controllers, "cpuset") {
 			inherit(filepath.Join(h.group, name), "cpuset.cpus", "cpuset.mems")
 		}
-		_ = h.enter(filepath.Join(h.group, name, "agent"), 0)
+		_ = h.enter(filepath.Join(h.group, name, "agent"))
 	}
 	return func() {
 		for _, h := range all {
@@ -188,6 +188,9 @@ func (s *site) start(t testing.TB) *Client {
 	}
 	s.client = client
 	t.Cleanup(func() {
+		if text, err := os.ReadFile(filepath.Join(s.run, "wg", "log")); err == nil && t.Failed() {
+			t.Logf("the carrier's log:\n%s", text)
+		}
 		defer client.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
