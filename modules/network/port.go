@@ -2,11 +2,13 @@ package network
 
 import (
 	"bytes"
+	"net"
 	"net/netip"
 	"strconv"
 
 	"github.com/vishvananda/netlink"
 	vnetns "github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/pkg/node"
@@ -40,7 +42,10 @@ func (m *Module) plumbPort(n *network, one *member, in *plumber, bridge netlink.
 	if err != nil || port == nil {
 		return err
 	}
-	if err := firstError([]error{in.master(port, bridge), in.up(port)}); err != nil || one.Tap {
+	if err := in.master(port, bridge); err != nil {
+		return err
+	}
+	if err := firstError([]error{in.station(port, n.mac(one)), in.up(port)}); err != nil || one.Tap {
 		return err
 	}
 	theirs, err := plumbing(netns.OfProcess(one.PID), in.look)
@@ -52,6 +57,35 @@ func (m *Module) plumbPort(n *network, one *member, in *plumber, bridge netlink.
 		return err
 	}
 	in.diff = append(in.diff, theirs.diff...)
+	return nil
+}
+
+// station tells the bridge once and for all which hardware address is at that
+// port. It mustn't learn: some frames that it learns from are shown to no rule,
+// and with one of them a member could take a neighbour's place.
+func (p *plumber) station(port netlink.Link, mac net.HardwareAddr) error {
+	name := port.Attrs().Name
+	there, err := p.nl.NeighList(port.Attrs().Index, unix.AF_BRIDGE)
+	if err != nil {
+		return node.Errorf(node.Internal, "cannot list who is at port %s: %w", name, err)
+	}
+	for _, at := range there {
+		if at.Flags&netlink.NTF_STICKY != 0 && bytes.Equal(at.HardwareAddr, mac) {
+			return nil
+		}
+	}
+	if !p.differs("port %s isn't told to be where %s is", name, mac) {
+		return nil
+	}
+	if err := p.nl.LinkSetLearning(port, false); err != nil {
+		return node.Errorf(node.Internal, "cannot keep port %s from learning: %w", name, err)
+	}
+	err = p.nl.NeighSet(&netlink.Neigh{
+		LinkIndex: port.Attrs().Index, Family: unix.AF_BRIDGE, State: netlink.NUD_NOARP, Flags: netlink.NTF_MASTER | netlink.NTF_STICKY, HardwareAddr: mac,
+	})
+	if err != nil {
+		return node.Errorf(node.Internal, "cannot tell port %s that %s is there: %w", name, mac, err)
+	}
 	return nil
 }
 

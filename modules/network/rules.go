@@ -4,9 +4,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"net/netip"
 
 	"github.com/croft-edge/croft/modules/network/firewall"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
 )
 
 // applied is what is kept of rules that were applied: what they were made
@@ -48,7 +50,10 @@ func (a applied) look(namespace, wanted string) (applied, string, error) {
 
 // rules are those of n's namespace.
 func (n *network) rules() firewall.Network {
-	return firewall.Network{Bridge: bridgeName, Uplink: uplinkName, Tunnel: tunnelName, Ports: n.ports()}
+	return firewall.Network{
+		Bridge: bridgeName, Uplink: uplinkName, Tunnel: tunnelName, Ports: n.ports(),
+		Subnets: []netip.Prefix{n.plan.subnet, workload.Counterpart6(n.plan.prefix6, n.plan.ipRange, n.plan.subnet)},
+	}
 }
 
 // guard applies n's rules where they aren't those that are there.

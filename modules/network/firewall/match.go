@@ -46,13 +46,15 @@ func name16(name string) []byte {
 	return out
 }
 
-func from(name string) rule { return rule{meta(expr.MetaKeyIIFNAME), is(name16(name)...)} }
-func to(name string) rule   { return rule{meta(expr.MetaKeyOIFNAME), is(name16(name)...)} }
+func from(name string) rule      { return rule{meta(expr.MetaKeyIIFNAME), is(name16(name)...)} }
+func fromOther(name string) rule { return rule{meta(expr.MetaKeyIIFNAME), not(name16(name)...)} }
+func to(name string) rule        { return rule{meta(expr.MetaKeyOIFNAME), is(name16(name)...)} }
 
 // The interfaces whose names begin so.
-func fromAny(prefix string) rule { return rule{meta(expr.MetaKeyIIFNAME), is([]byte(prefix)...)} }
-func toAny(prefix string) rule   { return rule{meta(expr.MetaKeyOIFNAME), is([]byte(prefix)...)} }
-func toNone(prefix string) rule  { return rule{meta(expr.MetaKeyOIFNAME), not([]byte(prefix)...)} }
+func fromAny(prefix string) rule  { return rule{meta(expr.MetaKeyIIFNAME), is([]byte(prefix)...)} }
+func fromNone(prefix string) rule { return rule{meta(expr.MetaKeyIIFNAME), not([]byte(prefix)...)} }
+func toAny(prefix string) rule    { return rule{meta(expr.MetaKeyOIFNAME), is([]byte(prefix)...)} }
+func toNone(prefix string) rule   { return rule{meta(expr.MetaKeyOIFNAME), not([]byte(prefix)...)} }
 
 // The family of a packet, in a table of both.
 func ip4() rule { return rule{meta(expr.MetaKeyNFPROTO), is(unix.NFPROTO_IPV4)} }

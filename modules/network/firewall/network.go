@@ -17,6 +17,9 @@ const NetworkTable = "croft"
 type Network struct {
 	// Bridge, Uplink and Tunnel are the names of its interfaces.
 	Bridge, Uplink, Tunnel string
+	// Subnets are this node's own of the network's ranges: who comes out of the
+	// tunnel isn't from there, whatever it says and its peer may.
+	Subnets []netip.Prefix
 	// Ports are the bridge's. What comes from any other is dropped.
 	Ports []Port
 }
@@ -47,6 +50,11 @@ func (n Network) Validate() error {
 		}
 		if err := take("interface", name, "the "+field); err != nil {
 			return err
+		}
+	}
+	for _, s := range n.Subnets {
+		if !s.IsValid() || !s.Addr().Is4() && !pure6(s) {
+			return invalidf("network", "subnet is %s, must be a range of IPv4 or of IPv6", s)
 		}
 	}
 	for _, p := range n.Ports {
@@ -92,8 +100,9 @@ func (n Network) Digest() string { return digest(n.tables()) }
 // the kernel has not set their chains' policy; and by the policy too, for when
 // somebody flushes the rules.
 func (n Network) tables() []table {
-	mangle := *nftables.ChainPriorityMangle
+	mangle, raw := *nftables.ChainPriorityMangle, *nftables.ChainPriorityRaw
 	chains := []chain{
+		{name: "prerouting", base: filter(nftables.ChainHookPrerouting, raw, nftables.ChainPolicyAccept), rules: n.notOwn()},
 		{name: "from-bridge", rules: []rule{
 			when(ip6(), icmp6(neighborSolicitation), accept()),
 			when(ip6(), icmp6(neighborAdvertisement), accept()),
@@ -132,6 +141,15 @@ func (n Network) tables() []table {
 		{family: nftables.TableFamilyINet, name: NetworkTable, chains: chains},
 		n.bridge(),
 	}
+}
+
+// notOwn drops what comes out of the tunnel in the name of who is on this node.
+func (n Network) notOwn() []rule {
+	var out []rule
+	for _, s := range n.Subnets {
+		out = append(out, when(from(n.Tunnel), sourceIn(s), drop()))
+	}
+	return out
 }
 
 // forward is who may send to whom. Members on one bridge meet here because the

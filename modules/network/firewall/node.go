@@ -117,6 +117,10 @@ func (n Node) tables() []table {
 		{name: "prerouting", base: filter(nftables.ChainHookPrerouting, raw, nftables.ChainPolicyAccept), rules: []rule{
 			when(fromAny(n.Uplink), goTo("uplink-source")),
 			when(fromAny(n.Public), goTo("public-source")),
+			// What says to be a network and comes from elsewhere would leave in
+			// the node's name. Other nodes on the machine share the range.
+			when(fromNone(AnyNode), fromOther("lo"), sourceIn(n.Uplinks4), drop()),
+			when(fromNone(AnyNode), fromOther("lo"), sourceIn(n.Uplinks6), drop()),
 		}},
 		{name: "input", base: filter(nftables.ChainHookInput, 0, nftables.ChainPolicyAccept), rules: []rule{
 			when(fromAny(n.Uplink), goTo("node")),
