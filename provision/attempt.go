@@ -58,6 +58,7 @@ func (e *NodeEngine) provisioned(rec store.Record, data json.RawMessage, err err
 		rec.Attempts = 0
 		rec.Cause = ""
 		rec.End = ""
+		e.righted(rec)
 		if rec.Deployed.IsZero() {
 			rec.Deployed = e.now()
 		}

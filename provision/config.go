@@ -93,9 +93,9 @@ type Limits struct {
 	Shutdown time.Duration
 	// Grace is how long a stray, or an evicted workload's data, is kept.
 	Grace time.Duration
-	// Sweep is how often strays are looked for, Look how often a held workload
-	// and the wall clock are looked at.
-	Sweep time.Duration
+	// Drift is how often the modules are asked what is on the node, give or take
+	// a fifth; Look how often a held workload and the wall clock are looked at.
+	Drift time.Duration
 	Look  time.Duration
 	// Retry is between attempts that failed.
 	Retry source.Backoff
@@ -116,7 +116,7 @@ func DefaultLimits() Limits {
 		List:         10 * time.Second,
 		Shutdown:     5 * time.Second,
 		Grace:        7 * 24 * time.Hour,
-		Sweep:        time.Hour,
+		Drift:        10 * time.Second,
 		Look:         5 * time.Second,
 		Retry:        source.Backoff{Base: 2 * time.Second, Max: 10 * time.Minute},
 		Refused:      10000,
@@ -131,7 +131,7 @@ func (l Limits) withDefaults() Limits {
 		zero  time.Duration
 	}{
 		{&l.Judge, d.Judge}, {&l.Provision, d.Provision}, {&l.Decommission, d.Decommission}, {&l.List, d.List},
-		{&l.Shutdown, d.Shutdown}, {&l.Grace, d.Grace}, {&l.Sweep, d.Sweep}, {&l.Look, d.Look},
+		{&l.Shutdown, d.Shutdown}, {&l.Grace, d.Grace}, {&l.Drift, d.Drift}, {&l.Look, d.Look},
 		{&l.Retry.Base, d.Retry.Base}, {&l.Retry.Max, d.Retry.Max},
 	} {
 		if *each.value == 0 {
@@ -169,7 +169,7 @@ func (c Config) Validate() error {
 		}
 	}
 	for _, l := range []time.Duration{c.Limits.Judge, c.Limits.Provision, c.Limits.Decommission, c.Limits.List,
-		c.Limits.Shutdown, c.Limits.Grace, c.Limits.Sweep, c.Limits.Look, c.Limits.Retry.Base, c.Limits.Retry.Max} {
+		c.Limits.Shutdown, c.Limits.Grace, c.Limits.Drift, c.Limits.Look, c.Limits.Retry.Base, c.Limits.Retry.Max} {
 		if l < 0 {
 			return errors.Errorf("cannot make an engine: a limit is %s, it must not be negative", l)
 		}

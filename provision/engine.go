@@ -34,14 +34,11 @@ type NodeEngine struct {
 	orders  chan order
 	changes *broadcast
 	strays  *strays
+	drifts  *drifts
 	said    *saidOnce
 
 	// later is set while a renewal waits for a time that can be trusted.
 	later bool
-	// unlisted counts the comparisons in a row in which a module didn't say
-	// what it has; relist is when it is asked again.
-	unlisted int
-	relist   time.Time
 	// slow holds until when the types are spared whose module used up a deadline.
 	slow map[workload.Type]time.Time
 	// stuck holds the IDs whose last step never came back.
@@ -74,6 +71,7 @@ func assemble(c Config) *NodeEngine {
 		orders:       make(chan order),
 		changes:      newBroadcast(),
 		strays:       newStrays(c.Strays),
+		drifts:       newDrifts(),
 		said:         newSaidOnce(),
 		stuck:        map[string]<-chan error{},
 		slow:         map[workload.Type]time.Time{},
@@ -129,8 +127,8 @@ func (e *NodeEngine) workContext(ctx context.Context) (context.Context, func()) 
 func (e *NodeEngine) loop(work, stop context.Context) {
 	arriving := source.Merge(e.sources...).Items(stop)
 	ending, retrying := e.expiry.Items(stop), e.retries.Items(stop)
-	sweep, look := time.NewTicker(e.limits.Sweep), time.NewTicker(e.limits.Look)
-	defer sweep.Stop()
+	drifting := e.watch(stop)
+	look := time.NewTicker(e.limits.Look)
 	defer look.Stop()
 	for stop.Err() == nil {
 		select {
@@ -146,19 +144,20 @@ func (e *NodeEngine) loop(work, stop context.Context) {
 			item.Finish(e.handle(work, item))
 		case o := <-e.orders:
 			o.answer <- e.evict(work, o.id)
-		case <-sweep.C:
-			e.sweep(work, stop)
+		case item, open := <-drifting:
+			if !open {
+				drifting = nil // nothing is watched
+				continue
+			}
+			item.Finish(e.drifted(work, stop, item.Type))
 		case <-look.C:
-			e.look(work, stop)
+			e.look()
 		}
 	}
 }
 
-// look is what is looked at more often than a sweep.
-func (e *NodeEngine) look(work, stop context.Context) {
-	if e.unlisted > 0 && time.Now().After(e.relist) {
-		e.sweep(work, stop)
-	}
+// look is what no source says: that the time can be trusted again.
+func (e *NodeEngine) look() {
 	if _, trusted := e.clock.Now(); trusted && e.later {
 		e.later = false
 		e.resync()

@@ -19,7 +19,7 @@ func namesakes(r *workload.Reservation, have []store.Record) []store.Record {
 	}
 	var out []store.Record
 	for _, rec := range have {
-		if rec.ID() == r.ID || rec.Phase == store.Failed || rec.Phase == store.Retry && rec.Attempts == 0 {
+		if rec.ID() == r.ID || !holdsName(rec) {
 			continue
 		}
 		if other, ok := store.KeyOf(rec.Reservation); ok && other == key {
@@ -27,6 +27,11 @@ func namesakes(r *workload.Reservation, have []store.Record) []store.Record {
 		}
 	}
 	return out
+}
+
+// holdsName reports whether rec was taken in under its name, and not only judged.
+func holdsName(rec store.Record) bool {
+	return rec.Phase != store.Failed && (rec.Phase != store.Retry || rec.Attempts > 0)
 }
 
 // supersedes refuses an update that isn't signed later than the newest one
@@ -52,8 +57,12 @@ func (e *NodeEngine) supersedes(r *workload.Reservation, have []store.Record) er
 
 // newer returns the newest record of rec's name that is newer than rec.
 func (e *NodeEngine) newer(rec store.Record) (*store.Record, error) {
-	if _, named := store.KeyOf(rec.Reservation); !named {
+	key, named := store.KeyOf(rec.Reservation)
+	if !named {
 		return nil, nil
+	}
+	if latest, known := e.records.Newest(key); known && !latest.After(rec.Reservation.Created) {
+		return nil, nil // most are their name's newest, and need no look at all the others
 	}
 	have, err := e.records.List()
 	if err != nil {

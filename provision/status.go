@@ -24,6 +24,10 @@ type WorkloadStatus struct {
 	// State is that of its newest result, Delivered whether the explorer has it.
 	State     workload.State `json:"state,omitempty"`
 	Delivered bool           `json:"delivered"`
+	// Restored counts since the start how often it was made right after it had
+	// drifted; Drift is the last time, nil for never.
+	Restored int    `json:"restored"`
+	Drift    *Drift `json:"drift,omitempty"`
 	// Pending says what it waits for; empty when it waits for nothing.
 	Pending string `json:"pending,omitempty"`
 }
@@ -51,6 +55,7 @@ func (e *NodeEngine) Status() ([]WorkloadStatus, error) {
 		if rec.Result != nil {
 			s.State = rec.Result.State
 		}
+		s.Restored, s.Drift = e.drifts.shown(rec.ID())
 		out = append(out, s)
 	}
 	return out, nil

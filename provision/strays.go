@@ -9,6 +9,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/provisioner"
+	"github.com/croft-edge/croft/provision/source"
 	"github.com/croft-edge/croft/provision/store"
 )
 
@@ -28,9 +29,15 @@ type strays struct {
 
 	mu    sync.Mutex
 	known []Stray
+	// failed counts the removals in a row that failed, retry is when one is
+	// tried again.
+	failed map[Stray]int
+	retry  map[Stray]time.Time
 }
 
-func newStrays(book StrayBook) *strays { return &strays{book: book} }
+func newStrays(book StrayBook) *strays {
+	return &strays{book: book, failed: map[Stray]int{}, retry: map[Stray]time.Time{}}
+}
 
 // Strays returns what is on the node that no record wants, by type and ID.
 func (e *NodeEngine) Strays() []Stray {
@@ -47,23 +54,18 @@ func (e *NodeEngine) Strays() []Stray {
 func wants(rec store.Record) bool { return !rec.Tombstone() }
 
 // quarantine notes the strays, and removes those whose grace is over.
-func (e *NodeEngine) quarantine(ctx context.Context, there present, recs []store.Record) {
-	wanted := make(map[string]bool, len(recs))
-	for _, rec := range recs {
-		wanted[rec.ID()] = wants(rec)
-	}
+func (e *NodeEngine) quarantine(ctx context.Context, there seen, recs []store.Record) {
 	old, err := e.strays.load()
 	if err != nil {
 		e.log.Error().Err(err).Msg("cannot read since when strays are known: their grace begins anew")
 	}
 	now, trusted := e.clock.Now()
 	var known []Stray
-	for _, s := range e.found(there, wanted, old) {
+	for _, s := range e.found(there, e.wanted(recs), old) {
 		if s.Since.IsZero() && trusted {
 			s.Since = now
 		}
-		over := trusted && e.clock.Removable() && !s.Since.IsZero() && now.Sub(s.Since) >= e.limits.Grace
-		if over && !e.lost(s) && e.removeStray(ctx, s) {
+		if there[s.Type] != nil && e.strayOver(s) && e.removeStray(ctx, s) {
 			continue
 		}
 		known = append(known, s)
@@ -78,20 +80,71 @@ func (e *NodeEngine) quarantine(ctx context.Context, there present, recs []store
 	e.strays.mu.Unlock()
 }
 
+// wanted tells for an ID whether a record wants what has its label.
+func (e *NodeEngine) wanted(recs []store.Record) func(id string) bool {
+	listed := make(map[string]bool, len(recs))
+	for _, rec := range recs {
+		listed[rec.ID()] = wants(rec)
+	}
+	return func(id string) bool {
+		wanted, known := listed[id]
+		if !known { // a cache can't list what it had before this process began
+			rec, err := e.records.Record(id)
+			return err == nil && wants(rec)
+		}
+		return wanted
+	}
+}
+
+// strayOver reports whether a stray is to be removed now: its grace is over by
+// a time that can be trusted.
+func (e *NodeEngine) strayOver(s Stray) bool {
+	now, trusted := e.clock.Now()
+	return trusted && e.clock.Removable() && !s.Since.IsZero() && now.Sub(s.Since) >= e.limits.Grace &&
+		!e.strays.postponed(s) && !e.lost(s)
+}
+
+// straysDiffer reports whether quarantine has anything to do about what was
+// seen of a type. It may be asked from anywhere.
+func (e *NodeEngine) straysDiffer(t workload.Type, found map[string]string, recs []store.Record) bool {
+	wanted := e.wanted(recs)
+	_, trusted := e.clock.Now()
+	known := map[string]bool{}
+	e.strays.mu.Lock()
+	all := slices.Clone(e.strays.known)
+	e.strays.mu.Unlock()
+	for _, s := range all {
+		if s.Type != t {
+			continue
+		}
+		known[s.ID] = true
+		_, there := found[s.ID]
+		if !there || wanted(s.ID) || s.Since.IsZero() && trusted || e.strayOver(s) {
+			return true
+		}
+	}
+	for id := range found {
+		if !known[id] && !wanted(id) {
+			return true
+		}
+	}
+	return false
+}
+
 // found is what is there and not wanted, with since when from old. What a
 // module that didn't answer may have stays as it was.
-func (e *NodeEngine) found(there present, wanted map[string]bool, old []Stray) []Stray {
+func (e *NodeEngine) found(there seen, wanted func(id string) bool, old []Stray) []Stray {
 	before := make(map[Stray]time.Time, len(old))
 	var out []Stray
 	for _, s := range old {
 		before[Stray{Type: s.Type, ID: s.ID}] = s.Since
-		if there[s.Type] == nil && !wanted[s.ID] {
+		if there[s.Type] == nil && !wanted(s.ID) {
 			out = append(out, s)
 		}
 	}
 	for t, ids := range there {
 		for id := range ids {
-			if wanted[id] {
+			if wanted(id) {
 				continue
 			}
 			s := Stray{Type: t, ID: id}
@@ -130,8 +183,42 @@ func (e *NodeEngine) removeStray(ctx context.Context, s Stray) bool {
 	err := e.step(ctx, "remove stray", s.ID, e.limits.Decommission, func(ctx context.Context) error {
 		return p.Decommission(ctx, &workload.Reservation{ID: s.ID, Type: s.Type})
 	})
-	e.log.Warn().Str("id", s.ID).Str("type", string(s.Type)).Time("since", s.Since).AnErr("err", err).Msg("stray removed: its grace is over")
-	return err == nil
+	if err != nil {
+		again := e.strays.postpone(s, e.limits.Retry)
+		e.log.Error().Str("id", s.ID).Str("type", string(s.Type)).Str("step", "remove stray").Time("since", s.Since).Time("again", again).
+			Err(err).Msg("cannot remove a stray whose grace is over: tried again")
+		return false
+	}
+	e.strays.removed(s)
+	e.log.Warn().Str("id", s.ID).Str("type", string(s.Type)).Time("since", s.Since).Msg("stray removed: its grace is over")
+	return true
+}
+
+// key is what a stray is known by.
+func (s Stray) key() Stray { return Stray{Type: s.Type, ID: s.ID} }
+
+// postpone notes that a removal failed, and returns when it is tried again.
+func (s *strays) postpone(stray Stray, backoff source.Backoff) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := stray.key()
+	s.failed[k]++
+	s.retry[k] = time.Now().Add(backoff.Delay(s.failed[k]))
+	return s.retry[k]
+}
+
+func (s *strays) removed(stray Stray) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.failed, stray.key())
+	delete(s.retry, stray.key())
+}
+
+// postponed reports whether a removal failed a moment ago.
+func (s *strays) postponed(stray Stray) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Now().Before(s.retry[stray.key()])
 }
 
 // load reads the book once; without one it knows what it saw itself.

@@ -92,7 +92,7 @@ func newWorldAt(t *testing.T, dir string) *world {
 		strays:   &strayBook{},
 		dir:      dir,
 		records:  openStore(t, dir),
-		limits:   provision.Limits{Retry: source.Backoff{Base: time.Second, Max: time.Minute}, Look: time.Minute},
+		limits:   provision.Limits{Retry: source.Backoff{Base: time.Second, Max: time.Minute}, Look: time.Minute, Drift: time.Hour},
 		log:      zerolog.Nop(),
 	}
 	return w

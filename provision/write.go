@@ -34,6 +34,9 @@ func (e *NodeEngine) finish(rec store.Record) error {
 func (e *NodeEngine) written(rec store.Record) {
 	e.changes.tell()
 	e.schedule(rec)
+	if !lives(rec.Phase) {
+		e.drifts.forget(rec.ID())
+	}
 }
 
 // schedule sets when the engine has to look at rec next.

@@ -1,5 +1,6 @@
 // Package source yields what the engine handles next: reservations that an
-// explorer's poll brought, and the ones whose expiry or next attempt has come.
+// explorer's poll brought, the ones whose expiry or next attempt has come, and
+// the types of which something on the node is gone or changed.
 //
 // A source decides nothing and changes nothing but its own cursor. Everything
 // in it looks at its context in every wait and every send, and is gone within

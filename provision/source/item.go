@@ -18,6 +18,8 @@ const (
 	Expiry Kind = "expiry"
 	// Retry: the record of that ID is to be tried again.
 	Retry Kind = "retry"
+	// Drifted: what is on the node of that Type may differ from the records.
+	Drifted Kind = "drifted"
 )
 
 // Item is one thing for the engine to handle.
@@ -25,6 +27,8 @@ type Item struct {
 	Kind Kind
 	// ID names the record for Expiry and Retry.
 	ID string
+	// Type is what has drifted, for Drifted.
+	Type workload.Type
 	// Reservation is what came, for Arrived.
 	Reservation *workload.Reservation
 	// Done is called once when the item has been handled, or nil. An error says

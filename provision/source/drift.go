@@ -1,0 +1,187 @@
+package source
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// Look asks a module what workloads of one type are on the node, and what of
+// each differs from how it was made (see provisioner.Look).
+type Look func(ctx context.Context) (map[string]string, error)
+
+// DriftConfig is what Drift needs.
+type DriftConfig struct {
+	// Looks are those of the types that are watched.
+	Looks map[workload.Type]Look
+	// Differs says whether what was seen of a type is worth the engine's time.
+	// It is called from several goroutines and changes nothing.
+	Differs func(t workload.Type, seen map[string]string) bool
+	// Every is the time between two looks at a type, give or take a fifth; a
+	// module that doesn't answer is asked up to twice as seldom. Deadline is how
+	// long one look may take.
+	Every    time.Duration
+	Deadline time.Duration
+	Log      zerolog.Logger
+}
+
+// Validate names what is missing.
+func (c DriftConfig) Validate() error {
+	switch {
+	case c.Differs == nil:
+		return errors.New("cannot watch for drift: Differs is nil, it must be what compares")
+	case c.Every <= 0:
+		return errors.Errorf("cannot watch for drift: Every is %s, it must be positive", c.Every)
+	case c.Deadline <= 0:
+		return errors.Errorf("cannot watch for drift: Deadline is %s, it must be positive", c.Deadline)
+	}
+	return nil
+}
+
+// Drift looks at what is on the node, each type by itself: one whose module
+// hangs keeps no other waiting, and never the engine. It yields a type when what
+// it sees differs from what should be, and looks on once the engine is done with it.
+type Drift struct {
+	cfg DriftConfig
+}
+
+// NewDrift makes the source.
+func NewDrift(c DriftConfig) (*Drift, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	return &Drift{cfg: c}, nil
+}
+
+// Items implements Source. The first look is one Every after the start.
+func (d *Drift) Items(ctx context.Context) <-chan Item {
+	out := make(chan Item)
+	var open sync.WaitGroup
+	for t, look := range d.cfg.Looks {
+		w := &driftWatch{Drift: d, kind: t, look: look, out: out}
+		open.Go(func() { w.run(ctx) })
+	}
+	go func() {
+		open.Wait()
+		close(out)
+	}()
+	return out
+}
+
+// driftWatch is the watch of one type.
+type driftWatch struct {
+	*Drift
+	kind workload.Type
+	look Look
+	out  chan<- Item
+	// failures counts the looks in a row that gave nothing, or whose differences
+	// the engine couldn't work off.
+	failures int
+	silent   bool
+	// late is the look that hasn't come back since its deadline.
+	late chan answer
+}
+
+// answer is what came of one look.
+type answer struct {
+	seen map[string]string
+	err  error
+}
+
+func (w *driftWatch) run(ctx context.Context) {
+	for wait(ctx, w.pause()) {
+		a := w.ask(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		w.tell(a.err)
+		if a.err != nil {
+			w.failures++
+			continue
+		}
+		if !w.cfg.Differs(w.kind, a.seen) {
+			w.failures = 0
+			continue
+		}
+		if !w.yield(ctx) {
+			return
+		}
+	}
+}
+
+// pause is how long until the next look. The jitter keeps the types, and a
+// fleet, from asking all at once.
+func (w *driftWatch) pause() time.Duration {
+	every := w.cfg.Every
+	if w.failures > 1 {
+		return Backoff{Base: every, Max: 2 * every}.Delay(w.failures)
+	}
+	return every - every/5 + rand.N(2*(every/5)+1)
+}
+
+// ask looks once. A look that outlives its deadline is left behind, and the
+// module isn't asked again before it comes back.
+func (w *driftWatch) ask(ctx context.Context) answer {
+	ctx, cancel := context.WithTimeout(ctx, w.cfg.Deadline)
+	defer cancel()
+	done := w.late
+	if done == nil {
+		done = make(chan answer, 1)
+		go func() {
+			seen, err := w.look(ctx)
+			done <- answer{seen, err}
+		}()
+	}
+	select {
+	case a := <-done:
+		stale := w.late != nil
+		w.late = nil
+		if stale && a.err == nil {
+			// What it saw is from before; that it answers is enough to ask again.
+			a.err = node.Errorf(node.Transient, "cannot look at %s: its last answer came too late", w.kind)
+		}
+		return a
+	case <-ctx.Done():
+		w.late = done
+		return answer{err: node.Errorf(node.Transient, "cannot look at %s: no answer within %s", w.kind, w.cfg.Deadline)}
+	}
+}
+
+// tell says once that a module doesn't answer, and once that it does again.
+func (w *driftWatch) tell(err error) {
+	switch silent := err != nil; {
+	case silent == w.silent:
+	case silent:
+		w.cfg.Log.Warn().Str("type", string(w.kind)).Str("step", "drift").Err(err).Msg("cannot compare: looked at again")
+		w.silent = true
+	default:
+		w.cfg.Log.Info().Str("type", string(w.kind)).Str("step", "drift").Int("attempts", w.failures).Msg("compared again")
+		w.silent = false
+	}
+}
+
+// yield hands the type to the engine, and waits until it is done with it.
+func (w *driftWatch) yield(ctx context.Context) bool {
+	handled := make(chan error, 1)
+	item := Item{Kind: Drifted, Type: w.kind, Done: func(err error) { handled <- err }}
+	if !send(ctx, w.out, item) {
+		return false
+	}
+	select {
+	case err := <-handled:
+		w.failures++
+		if err == nil {
+			w.failures = 0
+		}
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
