@@ -25,8 +25,8 @@ type DriftConfig struct {
 	// It is called from several goroutines and changes nothing.
 	Differs func(t workload.Type, seen map[string]string) bool
 	// Every is the time between two looks at a type, give or take a fifth; a
-	// module that doesn't answer is asked up to twice as seldom. Deadline is how
-	// long one look may take.
+	// module that doesn't answer is asked more seldom, up to one and a half of
+	// it: one that is back must be seen soon. Deadline is how long one look may take.
 	Every    time.Duration
 	Deadline time.Duration
 	Log      zerolog.Logger
@@ -121,7 +121,7 @@ func (w *driftWatch) run(ctx context.Context) {
 func (w *driftWatch) pause() time.Duration {
 	every := w.cfg.Every
 	if w.failures > 1 {
-		return Backoff{Base: every, Max: 2 * every}.Delay(w.failures)
+		return every + rand.N(every/2+1)
 	}
 	return every - every/5 + rand.N(2*(every/5)+1)
 }

@@ -1,0 +1,240 @@
+package source_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/source"
+)
+
+// module is what is looked at; it notes when.
+type module struct {
+	mu    sync.Mutex
+	seen  map[string]string
+	err   error
+	hang  bool
+	looks []time.Time
+}
+
+func (m *module) look(ctx context.Context) (map[string]string, error) {
+	m.mu.Lock()
+	m.looks = append(m.looks, time.Now())
+	seen, err, hang := m.seen, m.err, m.hang
+	m.mu.Unlock()
+	if hang {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return seen, err
+}
+
+func (m *module) set(seen map[string]string, err error, hang bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.seen, m.err, m.hang = seen, err, hang
+}
+
+func (m *module) times() []time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append([]time.Time(nil), m.looks...)
+}
+
+// anythingDiffers says that whatever has words differs.
+func anythingDiffers(_ workload.Type, seen map[string]string) bool {
+	for _, what := range seen {
+		if what != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// syncedLog is what a source logs, read while it runs.
+type syncedLog struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *syncedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *syncedLog) count(what string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), what)
+}
+
+// drifting runs a source over modules, by type, until test returns.
+func drifting(t *testing.T, looks map[workload.Type]source.Look, test func(t *testing.T, items <-chan source.Item, log *syncedLog)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		log := &syncedLog{}
+		d, err := source.NewDrift(source.DriftConfig{
+			Looks: looks, Differs: anythingDiffers, Every: 10 * time.Second, Deadline: 10 * time.Second, Log: zerolog.New(log),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		items := d.Items(ctx)
+		test(t, items, log)
+		cancel()
+		stopped := time.Now()
+		for range items { // what was on its way
+		}
+		if took := time.Since(stopped); took > time.Second {
+			t.Errorf("the source ends %s after its context", took)
+		}
+	})
+}
+
+func TestDriftYieldsOnlyWhatDiffers(t *testing.T) {
+	fine, moved := &module{seen: map[string]string{"1-1": ""}}, &module{seen: map[string]string{"2-1": ""}}
+	drifting(t, map[workload.Type]source.Look{workload.TypeVolume: fine.look, workload.TypeNetwork: moved.look},
+		func(t *testing.T, items <-chan source.Item, _ *syncedLog) {
+			select {
+			case item := <-items:
+				t.Fatalf("yields %+v although nothing differs", item)
+			case <-time.After(10 * time.Minute):
+			}
+			moved.set(map[string]string{"2-1": "bridge is gone"}, nil, false)
+			start := time.Now()
+			item := <-items
+			if item.Kind != source.Drifted || item.Type != workload.TypeNetwork || time.Since(start) > 12*time.Second {
+				t.Fatalf("yields %+v after %s", item, time.Since(start))
+			}
+			// It isn't looked at again before the engine is done with it.
+			looks := len(moved.times())
+			time.Sleep(10 * time.Minute)
+			if now := len(moved.times()); now != looks {
+				t.Fatalf("%d more looks while the engine is at it", now-looks)
+			}
+			moved.set(map[string]string{"2-1": ""}, nil, false)
+			item.Finish(nil)
+			time.Sleep(time.Minute)
+			if now := len(moved.times()); now < looks+4 || now > looks+8 {
+				t.Fatalf("%d looks in the minute after", now-looks)
+			}
+		})
+}
+
+func TestDriftOfOneTypeWaitsForNoOther(t *testing.T) {
+	hanging, failing, moved := &module{hang: true}, &module{err: errors.New("no such socket")}, &module{seen: map[string]string{"2-1": "gone"}}
+	drifting(t, map[workload.Type]source.Look{workload.TypeVolume: hanging.look, workload.TypeZDB: failing.look, workload.TypeNetwork: moved.look},
+		func(t *testing.T, items <-chan source.Item, log *syncedLog) {
+			start := time.Now()
+			for range 20 {
+				item := <-items
+				if item.Type != workload.TypeNetwork {
+					t.Fatalf("yields %+v", item)
+				}
+				item.Finish(nil)
+			}
+			if took := time.Since(start); took > 20*12*time.Second {
+				t.Errorf("20 looks beside modules that hang or fail took %s", took)
+			}
+			time.Sleep(time.Hour)
+			for name, m := range map[string]*module{"hangs": hanging, "fails": failing} {
+				if n := len(m.times()); n < 100 || n > 400 {
+					t.Errorf("the module that %s was asked %d times in an hour", name, n)
+				}
+			}
+			if n := log.count("cannot compare"); n != 2 {
+				t.Errorf("said %d times that a module doesn't answer, want once each", n)
+			}
+			failing.set(map[string]string{"3-1": "gone"}, nil, false)
+			back := time.Now()
+			for item := range items {
+				if item.Finish(nil); item.Type == workload.TypeZDB {
+					break
+				}
+			}
+			if took := time.Since(back); took > 25*time.Second || log.count("compared again") != 1 {
+				t.Errorf("a module that is back is seen after %s, said %d times", took, log.count("compared again"))
+			}
+		})
+}
+
+// A look that doesn't heed its deadline is one goroutine, not one a look.
+func TestDriftAsksOnceWhileALookIsLeftBehind(t *testing.T) {
+	var release chan struct{} // made where the clock is the test's own
+	var mu sync.Mutex
+	asked := 0
+	stubborn := func(context.Context) (map[string]string, error) {
+		mu.Lock()
+		asked++
+		until := release
+		mu.Unlock()
+		<-until
+		return map[string]string{"1-1": "from long ago"}, nil
+	}
+	drifting(t, map[workload.Type]source.Look{workload.TypeVolume: stubborn}, func(t *testing.T, items <-chan source.Item, _ *syncedLog) {
+		mu.Lock()
+		release = make(chan struct{})
+		mu.Unlock()
+		time.Sleep(time.Hour)
+		mu.Lock()
+		if asked != 1 {
+			t.Errorf("asked %d times while the first hasn't come back", asked)
+		}
+		mu.Unlock()
+		close(release)
+		start := time.Now()
+		item := <-items
+		mu.Lock()
+		if asked < 2 || time.Since(start) > time.Minute {
+			t.Errorf("yields what was seen long ago: asked %d times, after %s", asked, time.Since(start))
+		}
+		mu.Unlock()
+		item.Finish(nil)
+	})
+}
+
+// What the engine can't work off is yielded more seldom.
+func TestDriftBacksOffWhenTheEngineFails(t *testing.T) {
+	m := &module{seen: map[string]string{"1-1": "gone"}}
+	drifting(t, map[workload.Type]source.Look{workload.TypeVolume: m.look}, func(t *testing.T, items <-chan source.Item, _ *syncedLog) {
+		start := time.Now()
+		for range 30 {
+			(<-items).Finish(errors.New("cannot list the records"))
+		}
+		if each := time.Since(start) / 30; each < 10*time.Second || each > 15*time.Second {
+			t.Errorf("%s between two", each)
+		}
+	})
+}
+
+func TestDriftNeedsItsParts(t *testing.T) {
+	good := source.DriftConfig{Differs: anythingDiffers, Every: time.Second, Deadline: time.Second}
+	for name, spoil := range map[string]func(c *source.DriftConfig){
+		"Differs":  func(c *source.DriftConfig) { c.Differs = nil },
+		"Every":    func(c *source.DriftConfig) { c.Every = 0 },
+		"Deadline": func(c *source.DriftConfig) { c.Deadline = -1 },
+	} {
+		c := good
+		spoil(&c)
+		if _, err := source.NewDrift(c); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("without %s: %v", name, err)
+		}
+	}
+	d, err := source.NewDrift(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, open := <-d.Items(t.Context()); open {
+		t.Error("a source that watches nothing yields something")
+	}
+}
