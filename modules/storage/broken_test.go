@@ -200,19 +200,6 @@ func TestReadOnlyPool(t *testing.T) {
 	}
 }
 
-// TestUnmounted wants a pool that somebody unmounted to be broken, and nothing
-// to be made in the empty folder below.
-func TestUnmounted(t *testing.T) {
-	m := settled(t)
-	check(t, unix.Unmount(m.pools[0].path, 0))
-	wantBroken(t, m, "no btrfs is mounted")
-	if left := folderNames(t, m.pools[0].path); len(left) != 0 {
-		t.Errorf("in the empty folder there is %q", left)
-	}
-	m = reopen(t, m)
-	wantData(t, create(t, m, "7-1", 32*mib).Path, "kept")
-}
-
 // TestSomethingElseMounted wants a foreign mount in a pool's place to be left alone.
 func TestSomethingElseMounted(t *testing.T) {
 	m := settled(t)

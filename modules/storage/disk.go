@@ -82,7 +82,7 @@ func (o *opener) adoptDisk(name, device string, spec PoolSpec) (string, error) {
 		return name, err
 	}
 	p := o.newPool(name, spec)
-	p.device = device
+	p.setDevice(device, false)
 	if err := checkElsewhere(device, p.path); err != nil {
 		return name, err
 	}

@@ -76,11 +76,12 @@ func opened(t *testing.T, cfg Config) *Module {
 	return m
 }
 
-// kill ends a module as kill -9 does: the kernel lets go of its lock, and
-// nothing else happens.
+// kill ends a module as kill -9 does: the kernel lets go of its lock, its
+// threads are gone, and nothing else happens.
 func kill(t *testing.T, m *Module) {
 	t.Helper()
-	check(t, m.lock.Close())
+	check(t, m.end())
+	<-m.ended
 }
 
 // reopen kills m and opens another on the same state.

@@ -45,6 +45,21 @@ func (i index) has(k kind, name string) bool {
 	return err == nil
 }
 
+// others are the names that it holds beside names.
+func (i index) others(k kind, names map[string]label) []string {
+	entries, err := os.ReadDir(filepath.Join(i.dir, k.folder))
+	if err != nil {
+		return nil // it is only to tell; set reads it again
+	}
+	var out []string
+	for _, e := range entries {
+		if _, ok := names[e.Name()]; !ok {
+			out = append(out, e.Name())
+		}
+	}
+	return out
+}
+
 // set makes the index hold exactly names.
 func (i index) set(k kind, names map[string]label) error {
 	dir := filepath.Join(i.dir, k.folder)

@@ -21,6 +21,8 @@ type Module struct {
 	mu     sync.Mutex
 	lock   *os.File
 	closed chan struct{}
+	// ended is closed when nobody watches the mounts any more.
+	ended chan struct{}
 }
 
 // Open makes or adopts the pools of cfg and returns the module that serves
@@ -46,10 +48,12 @@ func Open(ctx context.Context, cfg Config) (*Module, error) {
 		lock.Close()
 		return nil, err
 	}
-	return &Module{
+	m := &Module{
 		cfg: cfg, pools: opened.pools, devices: opened.devices,
-		changed: newSignal(), lock: lock, closed: make(chan struct{}),
-	}, nil
+		changed: newSignal(), lock: lock, closed: make(chan struct{}), ended: make(chan struct{}),
+	}
+	go m.watchMounts()
+	return m, nil
 }
 
 // Close ends the module: its streams end and its calls fail. Pools stay
@@ -58,15 +62,9 @@ func Open(ctx context.Context, cfg Config) (*Module, error) {
 func (m *Module) Close(ctx context.Context) error {
 	done := make(chan error, 1)
 	go func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		select {
-		case <-m.closed:
-			done <- nil
-		default:
-			close(m.closed)
-			done <- m.lock.Close()
-		}
+		err := m.end()
+		<-m.ended
+		done <- err
 	}()
 	select {
 	case err := <-done:
@@ -76,13 +74,25 @@ func (m *Module) Close(ctx context.Context) error {
 	}
 }
 
+func (m *Module) end() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	select {
+	case <-m.closed:
+		return nil
+	default:
+		close(m.closed)
+		return m.lock.Close()
+	}
+}
+
 // Storage is what goes on the bus as storage.storage.
 func (m *Module) Storage() node.Storage { return service{m} }
 
 // VDisks is what goes on the bus as storage.vdisk.
 func (m *Module) VDisks() node.VDisks { return diskService{m} }
 
-// begin starts a change; done ends it.
+// begin starts a change; done ends it. A pool that was unmounted is mounted first.
 func (m *Module) begin() (done func(), err error) {
 	m.mu.Lock()
 	select {
@@ -90,6 +100,7 @@ func (m *Module) begin() (done func(), err error) {
 		m.mu.Unlock()
 		return nil, node.Errorf(node.Transient, "cannot change storage: the module is closed")
 	default:
+		m.remountAll()
 		return m.mu.Unlock, nil
 	}
 }

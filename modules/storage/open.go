@@ -64,7 +64,7 @@ func (o *opener) has(name string) bool {
 func (o *opener) newPool(name string, spec PoolSpec) *pool {
 	return &pool{
 		name: name, diskType: spec.Type, path: o.cfg.mount(name),
-		index: o.cfg.indexOf(name), at: o.cfg.at,
+		index: o.cfg.indexOf(name), at: o.cfg.at, source: spec.Disk, log: o.cfg.Log,
 	}
 }
 
@@ -81,7 +81,8 @@ func (o *opener) keep(p *pool, err error) {
 		o.fail(p, err)
 		return
 	}
-	o.cfg.Log.Info().Str("pool", p.name).Str("device", p.device).Str("quota", string(p.quota)).Msg("a pool is ready")
+	device, _ := p.mountedFrom()
+	o.cfg.Log.Info().Str("pool", p.name).Str("device", device).Str("quota", string(p.quota)).Msg("a pool is ready")
 	o.pools = append(o.pools, p)
 }
 
@@ -114,7 +115,7 @@ func (o *opener) loopPool(ctx context.Context, p *pool, spec PoolSpec) error {
 	}
 	// Once it is mounted the mount holds the device.
 	defer device.Close()
-	p.device = device.Path()
+	p.setDevice(device.Path(), false)
 	if err := o.adopt(p, super); err != nil {
 		return err
 	}
@@ -144,22 +145,17 @@ func (o *opener) adopt(p *pool, super btrfs.Super) error {
 		return err
 	}
 	if !mounted {
-		if err := mountPool(p.device, p.path); err != nil {
+		device, _ := p.mountedFrom()
+		if err := mountPool(device, p.path); err != nil {
 			return err
 		}
 	}
+	p.uuid = super.UUID
 	f, err := p.open()
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	uuid, err := f.UUID()
-	if err != nil {
-		return err
-	}
-	if uuid != super.UUID {
-		return errors.Errorf("another file system (UUID %s) is mounted on %s", uuid, p.path)
-	}
 	if err := p.health(); err != nil {
 		return err
 	}

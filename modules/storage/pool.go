@@ -4,8 +4,10 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/modules/storage/btrfs"
 	"github.com/croft-edge/croft/pkg/node"
@@ -30,19 +32,46 @@ func vdisks() kind { return kind{what: "vdisk", folder: "vdisks", attribute: vdi
 type pool struct {
 	name     string
 	diskType workload.DeviceType
-	device   string
-	path     string
-	index    index
-	quota    btrfs.Quota
+	// source is the path of its disk as the operator wrote it; empty for a loop file.
+	source string
+	path   string
+	// uuid is the file system's: anything else in its place isn't the pool.
+	uuid  string
+	index index
+	quota btrfs.Quota
+	log   zerolog.Logger
 	// failed is why it couldn't be opened; such a pool stays as it is until
 	// the next start.
 	failed error
+	// tried is when mounting it again failed last, cause why; guarded by the module's mu.
+	tried time.Time
+	cause string
 	// at tells the tests of each durable step.
 	at func(step string) error
 
 	// stale are quota groups that wait for the kernel's cleaner.
 	mu    sync.Mutex
 	stale []uint64
+	// device is what it is mounted from, remounted how often since the start
+	// it had to be mounted again.
+	device    string
+	remounted uint64
+}
+
+// mountedFrom is the device, and how often the pool was mounted again.
+func (p *pool) mountedFrom() (device string, again uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.device, p.remounted
+}
+
+func (p *pool) setDevice(device string, again bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.device = device
+	if again {
+		p.remounted++
+	}
 }
 
 // open opens the pool's file system. Transient with the cause when the pool is
@@ -51,9 +80,27 @@ func (p *pool) open() (*btrfs.FS, error) {
 	if p.failed != nil {
 		return nil, p.broken(p.failed)
 	}
-	f, err := btrfs.Open(p.path)
+	f, err := p.mounted()
 	if err != nil {
 		return nil, p.broken(err)
+	}
+	return f, nil
+}
+
+// mounted opens what is mounted in the pool's place, if it is the pool. An
+// unmounted one's folder may lie on another btrfs: that one isn't ours to write to.
+func (p *pool) mounted() (*btrfs.FS, error) {
+	f, err := btrfs.Open(p.path)
+	if err != nil {
+		return nil, err
+	}
+	uuid, err := f.UUID()
+	if err == nil && uuid != p.uuid {
+		err = errors.Errorf("another file system (UUID %s) is mounted on %s", uuid, p.path)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
 	}
 	return f, nil
 }
@@ -126,8 +173,9 @@ func (p *pool) status() (node.Pool, error) {
 		return node.Pool{}, err
 	}
 	reserved, err := p.reserved()
+	device, again := p.mountedFrom()
 	return node.Pool{
-		Name: p.name, Path: p.path, DiskType: p.diskType, Devices: []string{p.device},
+		Name: p.name, Path: p.path, DiskType: p.diskType, Devices: []string{device}, Remounted: again,
 		Total: space.Total, Used: space.Used, Offered: offered(space.Total), Reserved: reserved,
 	}, err
 }

@@ -36,6 +36,9 @@ func (p *pool) prepare(f *btrfs.FS, cfg Config) error {
 	if err != nil {
 		return err
 	}
+	if missing := p.index.others(filesystems(), volumes); len(missing) > 0 {
+		p.log.Warn().Str("pool", p.name).Strs("names", missing).Msg("filesystems were noted and aren't on the pool: never finished, not written before a power cut, or removed by somebody else")
+	}
 	if err := p.index.set(filesystems(), volumes); err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ func (p *pool) createSubvolume(f *btrfs.FS, name string, size uint64) (err error
 	if err := p.at("note filesystem"); err != nil {
 		return err
 	}
+	lost := p.index.has(k, name)
 	if err := p.index.add(k, name); err != nil {
 		return err
 	}
@@ -42,6 +43,9 @@ func (p *pool) createSubvolume(f *btrfs.FS, name string, size uint64) (err error
 	}
 	if err := p.at("name subvolume"); err != nil {
 		return err
+	}
+	if lost {
+		p.log.Error().Str("pool", p.name).Str("name", name).Msg("a filesystem was removed by somebody else: it is made anew, empty, and what was in it is lost")
 	}
 	return rename(temporary, p.place(k, name))
 }

@@ -52,6 +52,9 @@ type Pool struct {
 	// promised to file systems and disks; bytes.
 	Offered  uint64
 	Reserved uint64
+	// Remounted counts since the module's start how often it was unmounted by
+	// somebody else, and mounted again.
+	Remounted uint64
 }
 
 // BrokenPool is a pool that can't be used, and why.

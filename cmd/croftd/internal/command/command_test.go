@@ -164,7 +164,8 @@ func TestStatusForPeopleAndPrograms(t *testing.T) {
 			BrokenPools: []node.BrokenPool{{Name: "hdd1", Cause: "bad superblock"}},
 		},
 		Workloads: []control.Workload{
-			{ID: "1-1", Type: workload.TypeVolume, User: "USERUSERUSER", Phase: "deployed", State: "ok", Delivered: true, Attempts: 1, Expires: now},
+			{ID: "1-1", Type: workload.TypeVolume, User: "USERUSERUSER", Phase: "deployed", State: "ok", Delivered: true, Attempts: 1, Expires: now,
+				Restored: 3, Drift: &control.Drift{At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), What: "its bridge\nis gone"}},
 			{ID: "2-1", Type: workload.TypeVolume, Phase: "retry", Attempts: 3, Cause: "the disk\nis full", NextAttempt: &next, Expires: now, Waiting: "provision"},
 		},
 		Strays: []control.Stray{{Type: workload.TypeVolume, ID: "9-1", Since: now}},
@@ -180,7 +181,7 @@ func TestStatusForPeopleAndPrograms(t *testing.T) {
 	for _, want := range []string{
 		"NODE", "up 1h0m0s", "pools: broken: hdd1 (bad superblock)", "explorer: the explorer hasn't answered yet",
 		"ssd0", "4.0 GiB", "/run/croft/pools/ssd0", "USERUSER…", "the disk is full; pending: provision, next attempt ",
-		"stray", "a label without a record",
+		"stray", "a label without a record", "RESTORED", "3, last 2026-01-02T03:04:05Z: its bridge is gone",
 		"[fd00::7]:6379", "my-logs", "12345", "678", "READERRE…", "connection refused",
 	} {
 		if !strings.Contains(out, want) {

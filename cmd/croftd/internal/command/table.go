@@ -38,13 +38,13 @@ func writeTable(w io.Writer, s control.Status, now time.Time) error {
 		row(p.Name, string(p.DiskType), inGiB(p.Total), inGiB(p.Used), inGiB(p.Reserved), p.Path)
 	}
 	row("")
-	row("WORKLOAD", "TYPE", "PHASE", "RESULT", "TOLD", "ATTEMPTS", "EXPIRES", "USER", "CAUSE")
+	row("WORKLOAD", "TYPE", "PHASE", "RESULT", "TOLD", "ATTEMPTS", "EXPIRES", "USER", "RESTORED", "CAUSE")
 	for _, x := range s.Workloads {
 		row(x.ID, string(x.Type), x.Phase, cmp.Or(string(x.State), "-"), delivered(x), fmt.Sprint(x.Attempts),
-			x.Expires.UTC().Format(time.RFC3339), short(x.User), cause(x))
+			x.Expires.UTC().Format(time.RFC3339), short(x.User), restored(x), cause(x))
 	}
 	for _, stray := range s.Strays {
-		row(stray.ID, string(stray.Type), "stray", "-", "-", "-", "-", "-", "a label without a record, seen "+stray.Since.UTC().Format(time.RFC3339))
+		row(stray.ID, string(stray.Type), "stray", "-", "-", "-", "-", "-", "-", "a label without a record, seen "+stray.Since.UTC().Format(time.RFC3339))
 	}
 	writeNetworks(row, s.Networks, now)
 	writeStreams(row, s.Streams)
@@ -95,6 +95,15 @@ func cause(w control.Workload) string {
 		text += ", next attempt " + w.NextAttempt.UTC().Format(time.RFC3339)
 	}
 	return strings.ReplaceAll(cmp.Or(text, "-"), "\n", " ")
+}
+
+// restored is how often the workload was made right, and what differed last.
+func restored(w control.Workload) string {
+	if w.Drift == nil {
+		return "-"
+	}
+	what := strings.ReplaceAll(w.Drift.What, "\n", " ")
+	return fmt.Sprintf("%d, last %s: %s", w.Restored, w.Drift.At.UTC().Format(time.RFC3339), what)
 }
 
 func short(id string) string {

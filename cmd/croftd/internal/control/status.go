@@ -52,6 +52,8 @@ type Status struct {
 	Workloads   []Workload `json:"workloads"`
 	Undelivered int        `json:"undelivered"`
 	Strays      []Stray    `json:"strays"`
+	// Drifts counts by type, since the start, what was gone or changed under the node.
+	Drifts map[workload.Type]uint64 `json:"drifts"`
 }
 
 // Store is how the node's memory is.
@@ -109,6 +111,16 @@ type Workload struct {
 	Waiting   string    `json:"waiting,omitempty"`
 	Expires   time.Time `json:"expires"`
 	Delivered bool      `json:"delivered"`
+	// Restored counts since the start how often it was made right after it was
+	// gone or changed; Drift is the last time, nil for never.
+	Restored int    `json:"restored"`
+	Drift    *Drift `json:"drift,omitempty"`
+}
+
+// Drift is what of a workload was seen to differ from how it was made.
+type Drift struct {
+	At   time.Time `json:"at"`
+	What string    `json:"what"`
 }
 
 // Stray is something with croft's label and no record.

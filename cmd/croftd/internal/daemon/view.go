@@ -120,6 +120,7 @@ func (b *brain) fill(ctx context.Context, s *control.Status) error {
 		}
 	}
 	slices.SortStableFunc(s.Workloads, func(a, b control.Workload) int { return byID(a.ID, b.ID) })
+	s.Drifts = b.engine.Drifts()
 	for _, stray := range b.engine.Strays() {
 		s.Strays = append(s.Strays, control.Stray{Type: stray.Type, ID: stray.ID, Since: stray.Since})
 	}
@@ -135,7 +136,10 @@ func (b *brain) counters(ctx context.Context) workload.ProvisionCounters {
 func shown(w provision.WorkloadStatus) control.Workload {
 	out := control.Workload{
 		ID: w.ID, Type: w.Type, User: w.User, Phase: string(w.Phase), State: w.State, Cause: w.Error, Attempts: w.Attempts,
-		Waiting: w.Pending, Expires: w.Expires, Delivered: w.Delivered,
+		Waiting: w.Pending, Expires: w.Expires, Delivered: w.Delivered, Restored: w.Restored,
+	}
+	if w.Drift != nil {
+		out.Drift = &control.Drift{At: w.Drift.At, What: w.Drift.What}
 	}
 	if !w.NextAttempt.IsZero() {
 		out.NextAttempt = &w.NextAttempt

@@ -183,6 +183,7 @@ func TestHealthzReadyz(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	s := &source{status: well(time.Unix(1000, 5e8))}
+	s.status.Drifts = map[workload.Type]uint64{workload.TypeNetwork: 7}
 	base := serve(t, s)
 	code, body := get(t, base+"/metrics")
 	if code != 200 {
@@ -201,6 +202,7 @@ func TestMetrics(t *testing.T) {
 		`croft_clock_trusted 1`,
 		`croft_explorer_last_contact_seconds 1000.5`,
 		`croft_pool_bytes{pool="ssd0",type="SSD",what="reserved"} 40`,
+		"# TYPE croft_drift_total counter", `croft_drift_total{type="network"} 7`, `croft_drift_total{type="volume"} 0`,
 	} {
 		if !strings.Contains(body, "\n"+line+"\n") {
 			t.Errorf("no %q", line)

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/control"
+	"github.com/croft-edge/croft/pkg/workload"
 )
 
 // collector makes metrics of a status at each scrape: nothing is counted twice.
@@ -44,6 +45,7 @@ func Metrics() []Metric {
 		{"croft_attempts", "attempts since the last success, summed over workloads that aren't deployed", nil},
 		{"croft_undelivered_results", "results that the explorer doesn't have yet", nil},
 		{"croft_strays", "things with croft's label and no record", nil},
+		{"croft_drift_total", "workloads that were gone or changed under the node, since its start", []string{"type"}},
 		{"croft_quarantined_files", "files of the store that could not be read", nil},
 		{"croft_clock_trusted", "1 while the wall clock is trusted", nil},
 		{"croft_explorer_last_contact_seconds", "time of the last good answer, in seconds since 1970; 0 for never", nil},
@@ -78,6 +80,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge("croft_undelivered_results", float64(s.Undelivered))
 	gauge("croft_strays", float64(len(s.Strays)))
+	for _, t := range workload.Types() {
+		ch <- prometheus.MustNewConstMetric(c.descs["croft_drift_total"], prometheus.CounterValue, float64(s.Drifts[t]), string(t))
+	}
 	gauge("croft_quarantined_files", float64(len(s.Store.Quarantined)))
 	gauge("croft_clock_trusted", truth(s.Clock.Trusted))
 	contact := 0.0

@@ -1,0 +1,134 @@
+package storage
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/modules/storage/loop"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+const (
+	// mountsEvery is how often it is looked at whether the pools are mounted.
+	mountsEvery = 5 * time.Second
+	// remountFor bounds one try to mount them again.
+	remountFor = 10 * time.Second
+)
+
+// watchMounts mounts pools again that somebody unmounted under the node, until
+// the module is closed. It changes nothing while all is well.
+func (m *Module) watchMounts() {
+	defer close(m.ended)
+	look := time.NewTicker(mountsEvery)
+	defer look.Stop()
+	for {
+		select {
+		case <-m.closed:
+			return
+		case <-look.C:
+		}
+		if !m.anyUnmounted() {
+			continue
+		}
+		if done, err := m.begin(); err == nil {
+			done()
+		}
+	}
+}
+
+func (m *Module) anyUnmounted() bool {
+	for _, p := range m.pools {
+		if p.failed == nil && !p.isMounted() {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *pool) isMounted() bool {
+	f, err := p.mounted()
+	if err != nil {
+		return false
+	}
+	f.Close()
+	return true
+}
+
+// remountAll mounts again what was in use and isn't mounted any more. What fails
+// is broken, which Status says, and is tried again later. The caller holds mu.
+func (m *Module) remountAll() {
+	for _, p := range m.pools {
+		if p.failed != nil || p.isMounted() || time.Since(p.tried) < mountsEvery/2 {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), remountFor)
+		err := p.remount(ctx, m.cfg)
+		cancel()
+		if err != nil {
+			p.tried = time.Now()
+			if cause := err.Error(); p.cause != cause {
+				p.cause = cause
+				p.log.Error().Err(err).Str("pool", p.name).Str("step", "drift").Msg("a pool isn't mounted any more, and can't be mounted again: tried again")
+			}
+			continue
+		}
+		p.tried, p.cause = time.Time{}, ""
+		device, again := p.mountedFrom()
+		p.log.Warn().Str("pool", p.name).Str("step", "drift").Str("device", device).Uint64("remounted", again).
+			Msg("a pool was unmounted by somebody else: it is mounted again")
+		m.changed.fire()
+	}
+}
+
+// remount mounts the very file system that was mounted before. It makes and
+// formats nothing, and leaves alone what lies in the pool's place now.
+func (p *pool) remount(ctx context.Context, cfg Config) error {
+	other, taken, err := mountedAt(p.path)
+	if err != nil {
+		return err
+	}
+	if taken {
+		return node.Errorf(node.Refused, "cannot mount pool %s: %s from %s is mounted on %s", p.name, other.fsType, other.source, p.path)
+	}
+	if p.source != "" {
+		device, err := filepath.EvalSymlinks(p.source)
+		if err != nil {
+			return errors.Wrap(err, "cannot find disk")
+		}
+		if err := checkElsewhere(device, p.path); err != nil {
+			return err
+		}
+		return p.mountAgain(device, device, cfg)
+	}
+	image := cfg.image(p.name)
+	device, err := loop.Attach(ctx, image)
+	if err != nil {
+		return err
+	}
+	// Once it is mounted the mount holds the device.
+	defer device.Close()
+	return p.mountAgain(device.Path(), image, cfg)
+}
+
+// mountAgain mounts a device whose content is read from holder, if that is the pool.
+func (p *pool) mountAgain(device, holder string, cfg Config) error {
+	marks, err := cfg.readMarks()
+	if err != nil {
+		return err
+	}
+	super, err := (&opener{cfg: cfg, marks: marks}).identify(p.name, holder)
+	if err != nil {
+		return err
+	}
+	if super.UUID != p.uuid {
+		return errors.Errorf("%s holds a btrfs with UUID %s, not the %q that was mounted", holder, super.UUID, p.uuid)
+	}
+	if err := mountPool(device, p.path); err != nil {
+		return err
+	}
+	p.setDevice(device, true)
+	return p.health()
+}
