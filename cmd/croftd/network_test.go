@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -95,4 +96,159 @@ func TestOneNetworkOnTwoNodes(t *testing.T) {
 	if s := two.Status(); len(s.Networks) != 1 || s.Networks[0].Drift != "" || s.Workloads[0].Phase != "deployed" {
 		t.Errorf("after the restart: %+v", s)
 	}
+}
+
+// TestAnUpdateIsAppliedInPlace: the same network, reserved again, changes
+// under its members without one of their connections noticing.
+func TestAnUpdateIsAppliedInPlace(t *testing.T) {
+	i := newInternet(t)
+	n, _ := i.node("n1", "203.0.113.11")
+	part := i.Part(n, "10.1.2.0/24", 3001, "")
+	first := i.Push(i.Networks(i.User, "net1", part)[0])
+	i.Result(first, workload.StateOK)
+	id := nodetest.NetworkID(i.User, "net1")
+	web, shell := n.Join(node.MemberSpec{Network: id, Member: "5-1"}), n.Join(node.MemberSpec{Network: id, Member: "6-1"})
+	web.Echo(80)
+	conn, err := shell.Dial("tcp", web.IPv4+":80", 5*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	part.Port = 3002
+	laptop := i.Part(nil, "10.1.9.0/24", 0, "")
+	second := i.Push(i.Networks(i.User, "net1", part, laptop)[0])
+	i.Result(second, workload.StateOK)
+	if err := nodetest.Ask(conn, "after the update", 5*time.Second); err != nil {
+		t.Errorf("an update has cut a member's connection: %v", err)
+	}
+	s := n.Status()
+	if len(s.Networks) != 1 || s.Networks[0].Label != second.ID || s.Networks[0].ListenPort != 3002 || len(s.Networks[0].Peers) != 1 || s.Counters.Network != 1 {
+		t.Errorf("after the update: %+v, counters %+v", s.Networks, s.Counters)
+	}
+	// One that was signed before is refused, and deleting the newest ends it all.
+	old := i.Networks(i.User, "net1", part)[0]
+	old.Created = first.Created.Add(-time.Minute)
+	if err := old.Sign(i.User.Private()); err != nil {
+		t.Fatal(err)
+	}
+	if result := i.Result(i.Push(old), workload.StateError); !strings.Contains(result.Error, "must be after") {
+		t.Errorf("an older one is answered %q", result.Error)
+	}
+	networks, _ := n.Modules()
+	for _, member := range []string{"5-1", "6-1"} {
+		if err := networks.Leave(t.Context(), id, member); err != nil {
+			t.Error(err)
+		}
+	}
+	i.Delete(second)
+	i.Result(second, workload.StateDeleted)
+	i.Result(first, workload.StateDeleted)
+	if s := n.Status(); len(s.Networks) != 0 || s.Counters.Network != 0 {
+		t.Errorf("after the deletion: %+v", s.Networks)
+	}
+}
+
+// TestWhatANodeRefuses: a clear error, and nothing of it on the node.
+func TestWhatANodeRefuses(t *testing.T) {
+	i := newInternet(t)
+	n, h := i.node("n1", "203.0.113.11")
+	i.Lab.Veth(h, "lan0", i.Lab.Namespace("lan"), "eth0")
+	h.Addr("lan0", "10.1.7.1/24")
+	h.ListenUDP("0.0.0.0:3005")
+	first := i.Push(i.Networks(i.User, "first", i.Part(n, "10.1.2.0/24", 3001, ""))[0])
+	i.Result(first, workload.StateOK)
+	for name, c := range map[string]struct {
+		part  *nodetest.Part
+		other *nodetest.Part
+		says  string
+	}{
+		"a port that another network has": {i.Part(n, "10.1.2.0/24", 3001, ""), nil, "wg_listen_port is 3001"},
+		"a port that a program has":       {i.Part(n, "10.1.2.0/24", 3005, ""), nil, "wg_listen_port is 3005"},
+		"a privileged port":               {i.Part(n, "10.1.2.0/24", 53, ""), nil, "wg_listen_port"},
+		"a range of the node's":           {i.Part(n, "10.1.7.128/25", 3002, ""), nil, "apart from the ranges that the node itself uses"},
+		"an endpoint on the LAN":          {i.Part(n, "10.1.2.0/24", 3002, ""), i.Part(nil, "10.1.3.0/24", 0, "10.1.7.9:3001"), "refused"},
+		"an endpoint on loopback":         {i.Part(n, "10.1.2.0/24", 3002, ""), i.Part(nil, "10.1.3.0/24", 0, "127.0.0.1:3001"), "loopback"},
+		"an endpoint that is the node":    {i.Part(n, "10.1.2.0/24", 3002, ""), i.Part(nil, "10.1.3.0/24", 0, "203.0.113.11:3001"), "this node's own"},
+		"another's private key":           {&nodetest.Part{Node: n, Subnet: "10.1.2.0/24", Port: 3002, Private: i.Part(n, "", 0, "").Private, Public: i.Part(n, "", 0, "").Public}, nil, "the public key of wg_private_key"},
+	} {
+		parts := []*nodetest.Part{c.part}
+		if c.other != nil {
+			parts = append(parts, c.other)
+		}
+		r := i.Networks(i.User, name, parts...)[0]
+		if _, err := i.Client.Reserve(i.Context(), r); err != nil {
+			// The explorer reads the document as the node does.
+			if !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%s: the explorer says %v", name, err)
+			}
+			continue
+		}
+		r = i.Push(r)
+		if result := i.Result(r, workload.StateError); !strings.Contains(result.Error, c.says) || strings.Contains(result.Error, c.part.Private) {
+			t.Errorf("%s: the node says %q", name, result.Error)
+		}
+	}
+	if s := n.Status(); len(s.Networks) != 1 || s.Networks[0].Label != first.ID || s.Networks[0].Drift != "" {
+		t.Errorf("what was refused left something: %+v", s.Networks)
+	}
+}
+
+// TestARebootWithoutTheExplorer: namespaces, links and rules are gone; all is
+// made again from the store, each signature checked, each key opened again.
+func TestARebootWithoutTheExplorer(t *testing.T) {
+	i := newInternet(t)
+	one, _ := i.node("n1", "203.0.113.11")
+	two, _ := i.node("n2", "203.0.113.12")
+	parts := []*nodetest.Part{i.Part(one, "10.1.1.0/24", 3001, "203.0.113.11:3001"), i.Part(two, "10.1.2.0/24", 3002, "203.0.113.12:3002")}
+	for _, r := range i.Networks(i.User, "net1", parts...) {
+		i.Result(i.Push(r), workload.StateOK)
+	}
+	id := nodetest.NetworkID(i.User, "net1")
+	i.StopExplorer()
+	one.Kill()
+	one.Reboot()
+	one.Start()
+	i.Until(60*time.Second, "the network is back", func() bool {
+		s, err := one.TryStatus()
+		return err == nil && s.Adopted && len(s.Networks) == 1 && s.Networks[0].Drift == "" && s.Counters.Network == 1
+	})
+	a, b := one.Join(node.MemberSpec{Network: id, Member: "5-1"}), two.Join(node.MemberSpec{Network: id, Member: "6-1"})
+	b.Echo(80)
+	i.Until(30*time.Second, "the tunnel is back", func() bool { return a.Reaches(b.IPv4+":80", 3*time.Second) == nil })
+}
+
+// TestAChangedEndpointIsFollowed: by the tunnel when the peer speaks from
+// elsewhere, and by an update when it is told.
+func TestAChangedEndpointIsFollowed(t *testing.T) {
+	i := newInternet(t)
+	one, h := i.node("n1", "203.0.113.11")
+	two, _ := i.node("n2", "203.0.113.12")
+	parts := []*nodetest.Part{i.Part(one, "10.1.1.0/24", 3001, "203.0.113.11:3001"), i.Part(two, "10.1.2.0/24", 3002, "203.0.113.12:3002")}
+	for _, r := range i.Networks(i.User, "net1", parts...) {
+		i.Result(i.Push(r), workload.StateOK)
+	}
+	id := nodetest.NetworkID(i.User, "net1")
+	a, b := one.Join(node.MemberSpec{Network: id, Member: "5-1"}), two.Join(node.MemberSpec{Network: id, Member: "6-1"})
+	a.Echo(80)
+	b.Echo(80)
+	i.Until(30*time.Second, "the tunnel is up", func() bool { return a.Reaches(b.IPv4+":80", 3*time.Second) == nil })
+	// The first node moves, as one behind a changing address does, and speaks.
+	h.Run("ip", "addr", "del", "203.0.113.11/24", "dev", "eth0")
+	h.Run("ip", "addr", "add", "203.0.113.31/24", "dev", "eth0")
+	h.Run("ip", "route", "replace", "default", "via", "203.0.113.1")
+	i.Until(60*time.Second, "the tunnel has followed", func() bool {
+		return a.Reaches(b.IPv4+":80", 3*time.Second) == nil && b.Reaches(a.IPv4+":80", 3*time.Second) == nil
+	})
+	if peers := two.Status().Networks[0].Peers; len(peers) != 1 || peers[0].Endpoint != "203.0.113.31:3001" {
+		t.Errorf("the second node sends to %+v", peers)
+	}
+	// Both move their ports, so that neither can find the other by itself.
+	parts[0].Endpoint, parts[0].Port = "203.0.113.31:4001", 4001
+	parts[1].Endpoint, parts[1].Port = "203.0.113.12:4002", 4002
+	for _, r := range i.Networks(i.User, "net1", parts...) {
+		i.Result(i.Push(r), workload.StateOK)
+	}
+	i.Until(60*time.Second, "the tunnel has followed the update", func() bool {
+		return a.Reaches(b.IPv4+":80", 3*time.Second) == nil && b.Reaches(a.IPv4+":80", 3*time.Second) == nil
+	})
 }

@@ -192,11 +192,21 @@ func (n *Node) WaitRegistered() {
 // Status asks the running node with croftd status.
 func (n *Node) Status() Status {
 	n.w.Helper()
-	var s Status
-	if err := json.Unmarshal([]byte(n.Croftd("status", "-o", "json")), &s); err != nil {
+	s, err := n.TryStatus()
+	if err != nil {
 		n.w.Fatal(err)
 	}
 	return s
+}
+
+// TryStatus is Status of a node that may not run.
+func (n *Node) TryStatus() (Status, error) {
+	var s Status
+	out, err := n.TryCroftd("status", "-o", "json")
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &s)
+	}
+	return s, err
 }
 
 // Reboot does to a stopped node what a reboot does: mounts, loop devices and
