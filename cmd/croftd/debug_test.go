@@ -222,3 +222,36 @@ func TestAsProcessesLogLines(t *testing.T) {
 	w.Result(r, workload.StateDeleted)
 	n.StopAll()
 }
+
+// The streams of a debug process that was killed are gone with it; that is seen
+// and made right, and so is what the operator takes back.
+func TestAsProcessesStreamsComeBackOnlyForWhoIsListed(t *testing.T) {
+	t.Parallel()
+	w := nodetest.New(t, bins)
+	w.StartExplorer()
+	logs := w.StartLogServer()
+	n := w.StartSplit("n", "--debug-users", w.User.ID(), "--allow-private", logs.Address())
+	lines := logs.Subscribe(n.ID + "-logs")
+	r := w.Push(stream(w, n.ID, logs.Port, w.User))
+	w.Result(r, workload.StateOK)
+	n.Parts["debug"].Kill()
+	n.StartPart("debug")
+	w.Until(30*time.Second, "the stream is there again", func() bool { return streams(n.Node)[r.ID].Connected })
+	v := w.Reserve(n.Node, time.Hour)
+	w.Result(v, workload.StateOK)
+	w.Until(20*time.Second, "lines arrive again", func() bool { return lines.Has(`"id":"`+v.ID+`"`, "attempt ended") })
+
+	stranger, err := sign.Generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Parts["provision"].Stop()
+	for i, arg := range n.Args {
+		if arg == w.User.ID() {
+			n.Args[i] = stranger.ID()
+		}
+	}
+	n.StartPart("provision")
+	n.WaitReady()
+	w.Until(30*time.Second, "the stream is gone", func() bool { return len(streams(n.Node)) == 0 })
+}
