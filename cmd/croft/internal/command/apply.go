@@ -63,6 +63,9 @@ func (s *shell) carryOut(c *cli.Context, w *work, p plan.Plan) error {
 		return err
 	}
 	s.hints(p, prune)
+	for _, n := range w.file.Networks {
+		s.apart(n)
+	}
 	if err := s.showAfter(c, w, s.waitFor(c, w.Deployer, w.Targets(done))); err != nil {
 		return err
 	}

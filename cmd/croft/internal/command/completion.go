@@ -77,6 +77,9 @@ func (s *shell) completion(c *cli.Context) error {
 // completeNames prints the names of the project here; a flag is completed as ever.
 func completeNames(c *cli.Context) {
 	if f, err := project.Load(defaultFile); err == nil {
+		for _, n := range f.Networks {
+			_, _ = fmt.Fprintln(c.App.Writer, n.Name)
+		}
 		for _, w := range f.Workloads {
 			_, _ = fmt.Fprintln(c.App.Writer, w.Name)
 		}

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -66,22 +67,23 @@ func (s *shell) delete(c *cli.Context) error {
 // split tells the project's own reservations, by name, from others.
 func (w *work) split(args []string) (names, ids []string, err error) {
 	for _, arg := range args {
-		name := ""
-		for _, e := range w.State.Current {
-			if arg == e.Name || arg == e.ID {
-				name = e.Name
+		var found []string
+		for _, name := range w.State.Names() {
+			if stands(arg, name) || arg == w.State.Current[name].ID {
+				found = append(found, name)
 			}
 		}
 		switch _, parsed := workload.ParseID(arg); {
-		case name != "":
-			names = append(names, name)
+		case len(found) > 0:
+			names = append(names, found...)
 		case parsed == nil:
 			ids = append(ids, arg)
 		default:
 			return nil, nil, usagef("there is no reservation for %q in project %q", arg, w.file.Project)
 		}
 	}
-	return names, ids, nil
+	slices.Sort(names)
+	return slices.Compact(names), ids, nil
 }
 
 // deleteNames deletes the project's reservations, and waits also for those

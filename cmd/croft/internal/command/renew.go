@@ -8,6 +8,7 @@ import (
 
 	"github.com/croft-edge/croft/cmd/croft/internal/deploy"
 	"github.com/croft-edge/croft/cmd/croft/internal/lifetime"
+	"github.com/croft-edge/croft/cmd/croft/internal/state"
 	"github.com/croft-edge/croft/cmd/croft/internal/verdict"
 	"github.com/croft-edge/croft/pkg/workload"
 )
@@ -50,22 +51,38 @@ func (s *shell) renew(c *cli.Context) error {
 	if len(ids) > 0 {
 		return s.renewID(c, ids[0], until)
 	}
-	e := w.State.Current[names[0]]
+	var rows []row
+	for _, name := range names {
+		r, err := s.renewEntry(c, w, w.State.Current[name], until)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, r)
+	}
+	if len(rows) == 1 {
+		return s.showOne(c, rows[0])
+	}
+	if err := s.answer(c, rows, statusRows(rows, s.env.Now())); err != nil {
+		return err
+	}
+	return untrusted(rows)
+}
+
+func (s *shell) renewEntry(c *cli.Context, w *work, e *state.Entry, until time.Time) (row, error) {
 	o, err := w.Observe(c.Context, e)
 	if err != nil {
-		return err
+		return row{}, err
 	}
 	if err := renewable(o, until, s.env.Now()); err != nil {
-		return err
+		return row{}, err
 	}
 	if err := w.RenewEntry(c.Context, e, workload.Renewal{Expires: until}, e.Duration); err != nil {
-		return err
+		return row{}, err
 	}
-	o, err = w.Observe(c.Context, e)
-	if err != nil {
-		return err
+	if o, err = w.Observe(c.Context, e); err != nil {
+		return row{}, err
 	}
-	return s.showOne(c, rowOf(e.Name, o, s.env.Now()))
+	return rowOf(e.Name, o, s.env.Now()), nil
 }
 
 func (s *shell) renewID(c *cli.Context, id string, until time.Time) error {

@@ -46,7 +46,7 @@ func newApp(env Env) *cli.App {
 	s := &shell{env: env, app: app}
 	app.Commands = []*cli.Command{
 		s.idCommand(), s.farmCommand(), s.nodeCommand(),
-		s.planCommand(), s.applyCommand(), s.statusCommand(), s.renewCommand(), s.deleteCommand(),
+		s.planCommand(), s.applyCommand(), s.statusCommand(), s.renewCommand(), s.deleteCommand(), s.networkCommand(),
 		s.reservationCommand(), s.countersCommand(),
 		s.completionCommand(), s.versionCommand(), exitCodes(),
 	}

@@ -1,9 +1,12 @@
 package command
 
 import (
+	"strings"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/croft-edge/croft/cmd/croft/internal/deploy"
+	"github.com/croft-edge/croft/cmd/croft/internal/project"
 	"github.com/croft-edge/croft/cmd/croft/internal/state"
 	"github.com/croft-edge/croft/pkg/workload"
 )
@@ -52,7 +55,7 @@ func (s *shell) statusOf(c *cli.Context) ([]row, error) {
 	for _, arg := range args {
 		found := false
 		for _, r := range rows {
-			if arg == r.Name || arg == r.ID {
+			if stands(arg, r.Name) || arg == r.ID {
 				out, found = append(out, r), true
 			}
 		}
@@ -61,6 +64,12 @@ func (s *shell) statusOf(c *cli.Context) ([]row, error) {
 		}
 	}
 	return out, nil
+}
+
+// stands reports whether an argument stands for a workload: it is its name, or
+// that of the network that it is a part of.
+func stands(arg, name string) bool {
+	return arg == name || strings.HasPrefix(name, project.PartName(arg, ""))
 }
 
 // rows are those of all the project's reservations.

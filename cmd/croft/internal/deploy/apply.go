@@ -14,6 +14,9 @@ import (
 // checked as it would be pushed, so that nothing is pushed of a file that
 // holds a mistake.
 func (d *Deployer) Wanted(f *project.File) ([]plan.Wanted, error) {
+	if err := f.CheckKeys(d.open); err != nil {
+		return nil, err
+	}
 	var out []plan.Wanted
 	for _, w := range f.Workloads {
 		if err := w.Check(d.Key.ID()); err != nil {

@@ -34,7 +34,7 @@ func (d *Deployer) sign(w *project.Workload) (*state.Entry, error) {
 			ids[name] = used.ID
 		}
 	}
-	data, err := w.Data(ids, func(s *project.Secret) (string, error) { return d.seal(w, s) })
+	data, err := w.Data(ids, d.open, func(s *project.Secret) (string, error) { return d.seal(w, s) })
 	if err != nil {
 		return nil, err
 	}
@@ -60,8 +60,10 @@ func (d *Deployer) sign(w *project.Workload) (*state.Entry, error) {
 }
 
 func (d *Deployer) digest(w *project.Workload) (string, error) {
-	return w.Digest(DigestKey(d.Key), func(s *project.Secret) (string, error) { return s.Open(d.Source) })
+	return w.Digest(DigestKey(d.Key), d.open)
 }
+
+func (d *Deployer) open(s *project.Secret) (string, error) { return s.Open(d.Source) }
 
 // seal makes a secret's box, bound to user, type and field.
 func (d *Deployer) seal(w *project.Workload, s *project.Secret) (string, error) {

@@ -15,11 +15,14 @@ import (
 type fill struct {
 	id     func(name string) (string, error)
 	secret func(*Secret) (string, error)
+	// public gives the public key that belongs to a secret.
+	public func(*Secret) (string, error)
 }
 
 // Data makes the reservation's data: ids gives the reservation ID of each
-// workload that it refers to, seal the sealed box of each secret in hex.
-func (w *Workload) Data(ids map[string]string, seal func(*Secret) (string, error)) (json.RawMessage, error) {
+// workload that it refers to, open the text of each secret, seal its sealed
+// box in hex.
+func (w *Workload) Data(ids map[string]string, open, seal func(*Secret) (string, error)) (json.RawMessage, error) {
 	out, err := w.filled(fill{
 		id: func(name string) (string, error) {
 			id, ok := ids[name]
@@ -29,6 +32,13 @@ func (w *Workload) Data(ids map[string]string, seal func(*Secret) (string, error
 			return id, nil
 		},
 		secret: seal,
+		public: func(s *Secret) (string, error) {
+			key, err := s.public(open)
+			if err != nil {
+				return "", inFile(w.file, err)
+			}
+			return key, nil
+		},
 	})
 	if err != nil {
 		return nil, err
@@ -50,6 +60,8 @@ func (w *Workload) Digest(key []byte, open func(*Secret) (string, error)) (strin
 			}
 			return value, nil
 		},
+		// It follows from the secret.
+		public: func(s *Secret) (string, error) { return "public:" + s.Path, nil },
 	})
 	if err != nil {
 		return "", err
@@ -94,6 +106,8 @@ func fillTree(tree any, with fill) (any, error) {
 		return out, nil
 	case *Secret:
 		return with.secret(t)
+	case publicKey:
+		return with.public(t.of)
 	case *ref:
 		return with.id(t.name)
 	}

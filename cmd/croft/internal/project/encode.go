@@ -1,6 +1,8 @@
 package project
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -26,12 +28,19 @@ const (
 	anyBox = 48
 )
 
+// anyKey is another one for each secret of a workload.
+func anyKey(s *Secret) (string, error) {
+	sum := sha256.Sum256([]byte(s.Path))
+	return base64.StdEncoding.EncodeToString(sum[:]), nil
+}
+
 // Check checks the workload as it would be pushed by user, with stand-ins for
 // IDs and secrets. What is wrong is an Error with its line.
 func (w *Workload) Check(user string) error {
 	tree, err := w.filled(fill{
 		id:     func(string) (string, error) { return anyID, nil },
 		secret: func(*Secret) (string, error) { return strings.Repeat("00", anyBox), nil },
+		public: anyKey,
 	})
 	if err != nil {
 		return err
@@ -53,7 +62,7 @@ func (w *Workload) Explain(err error) error {
 	if !errors.As(err, &refused) {
 		return err
 	}
-	at := place{line: w.line, field: join("workloads", w.Name)}
+	at := place{line: w.line, field: w.field}
 	if path, ok := strings.CutPrefix(refused.Field, "data"); ok {
 		at = w.place(strings.TrimPrefix(path, "."))
 	} else {
@@ -62,17 +71,20 @@ func (w *Workload) Explain(err error) error {
 	return &Error{File: w.file, Line: at.line, Field: at.field, Problem: "is " + refused.Value + ", must be " + refused.Allowed}
 }
 
-// place is where a path of the data is in the file. What isn't in the file
-// has its line from what it would lie in.
-func (w *Workload) place(path string) place {
+// place is where a path of the data is in the file.
+func (w *Workload) place(path string) place { return placeIn(w.places, path) }
+
+// placeIn is where a path is. What isn't in the file has its line from what it
+// would lie in.
+func placeIn(places map[string]place, path string) place {
 	rest := ""
 	for {
-		if p, ok := w.places[path]; ok {
+		if p, ok := places[path]; ok {
 			return place{line: p.line, field: p.field + rest}
 		}
 		cut := strings.LastIndexAny(path, ".[")
 		if cut < 0 {
-			p := w.places[""]
+			p := places[""]
 			return place{line: p.line, field: join(p.field, path) + rest}
 		}
 		path, rest = path[:cut], path[cut:]+rest

@@ -3,6 +3,7 @@ package project
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"regexp"
@@ -27,9 +28,11 @@ const nameRule = "must be a small letter, then at most 62 small letters, digits 
 // File is a project file.
 type File struct {
 	// Path is where it was read from.
-	Path    string
-	Project string
-	// Workloads come after those they need, and else in the file's order.
+	Path     string
+	Project  string
+	Networks []*Network
+	// Workloads come after those they need, and else in the file's order; those
+	// of networks come first.
 	Workloads []*Workload
 }
 
@@ -99,7 +102,7 @@ func readFile(root *yaml.Node) (*File, error) {
 		return nil, err
 	}
 	out, common := &File{}, defaults{}
-	var workloads *entry
+	var networks, workloads *entry
 	for _, e := range list {
 		switch e.key {
 		case "project":
@@ -108,10 +111,12 @@ func readFile(root *yaml.Node) (*File, error) {
 			common.node, err = nodeID(e.value, "node")
 		case "duration":
 			common.duration, err = duration(e.value, "duration")
+		case "networks":
+			networks = &e
 		case "workloads":
 			workloads = &e
 		default:
-			err = unknown(e, "", []string{"project", "node", "duration", "workloads"})
+			err = unknown(e, "", []string{"project", "node", "duration", "networks", "workloads"})
 		}
 		if err != nil {
 			return nil, err
@@ -120,13 +125,20 @@ func readFile(root *yaml.Node) (*File, error) {
 	if out.Project == "" {
 		return nil, at(root.Line, "project", "is missing; it %s", nameRule)
 	}
-	if workloads == nil {
+	if workloads == nil && networks == nil {
 		return nil, at(root.Line, "workloads", "is missing; it must be a mapping of names to workloads")
 	}
-	if out.Workloads, err = readWorkloads(workloads.value, common); err != nil {
-		return nil, err
+	if networks != nil {
+		if out.Networks, err = readNetworks(networks.value, common); err != nil {
+			return nil, err
+		}
 	}
-	return out, nil
+	if workloads != nil {
+		if out.Workloads, err = readWorkloads(workloads.value, common); err != nil {
+			return nil, err
+		}
+	}
+	return out, out.arrange()
 }
 
 func readWorkloads(n *yaml.Node, common defaults) ([]*Workload, error) {
@@ -144,10 +156,25 @@ func readWorkloads(n *yaml.Node, common defaults) ([]*Workload, error) {
 			return nil, err
 		}
 	}
-	if err := connect(out); err != nil {
-		return nil, err
+	return out, nil
+}
+
+// arrange makes workloads of the networks, and puts all into their order.
+func (f *File) arrange() error {
+	if err := apart(f.Networks, f.Workloads); err != nil {
+		return err
 	}
-	return ordered(out)
+	var all []*Workload
+	for _, n := range f.Networks {
+		all = append(all, n.workloads()...)
+	}
+	all = append(all, f.Workloads...)
+	if err := f.connect(all); err != nil {
+		return err
+	}
+	var err error
+	f.Workloads, err = ordered(all)
+	return err
 }
 
 // Find returns the workload of that name, nil when there is none.
@@ -161,6 +188,14 @@ func (f *File) Find(name string) *Workload {
 }
 
 func nameOK(s string) bool { return regexp.MustCompile(nameForm).MatchString(s) }
+
+// CheckName checks the name of a network, a workload or an access.
+func CheckName(s string) error {
+	if !nameOK(s) {
+		return fmt.Errorf("%q isn't a name; it %s", s, nameRule)
+	}
+	return nil
+}
 
 func name(n *yaml.Node, field string) (string, error) {
 	value, err := text(n, field)

@@ -26,7 +26,7 @@ func TestMistakes(t *testing.T) {
 		{"project: My Blog\nworkloads: {}", 1, []string{`"My Blog"`, "small letter"}},
 		{"project: 7\nworkloads: {}", 1, []string{`"7"`, "must be text"}},
 		{"project: p\nproject: q\nworkloads: {}", 2, []string{"project: is there twice"}},
-		{"project: p\nnod: x\nworkloads: {}", 2, []string{"nod: is an unknown key", "allowed are duration, node, project, workloads"}},
+		{"project: p\nnod: x\nworkloads: {}", 2, []string{"nod: is an unknown key", "allowed are duration, networks, node, project, workloads"}},
 		{"project: p\nnode: x0x\nworkloads: {}", 2, []string{`node: is "x0x"`, "a node's ID"}},
 		{"project: p\nduration: 30\nworkloads: {}", 2, []string{`duration: is "30"`, "30d"}},
 		{"project: p\nduration: -1d\nworkloads: {}", 2, []string{`"-1d"`, "more than 0"}},

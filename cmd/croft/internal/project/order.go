@@ -6,24 +6,46 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// connect checks what the workloads say of each other.
-func connect(all []*Workload) error {
+// connect checks what the workloads say of each other. Where they name a
+// network of the file, they mean its workloads.
+func (f *File) connect(all []*Workload) error {
 	byName := map[string]*Workload{}
 	for _, w := range all {
 		byName[w.Name] = w
 	}
 	for _, w := range all {
 		for _, r := range w.refs {
+			if err := f.meant(w, r); err != nil {
+				return err
+			}
 			if err := w.connectRef(r, byName[r.name]); err != nil {
 				return err
 			}
 		}
+		var after []waits
 		for _, a := range w.after {
-			if byName[a.name] == nil {
-				return at(a.line, join(join("workloads", w.Name), "after"), "there is no workload %q in this file", a.name)
+			for _, name := range f.Parts(a.name) {
+				after = append(after, waits{name: name, line: a.line})
+				if byName[name] == nil {
+					return at(a.line, join(w.field, "after"), "there is no workload %q in this file", a.name)
+				}
 			}
 		}
+		w.after = after
 	}
+	return nil
+}
+
+// meant makes r name the workload that its network is on w's node.
+func (f *File) meant(w *Workload, r *ref) error {
+	n := f.FindNetwork(r.name)
+	if n == nil || r.kind != networkKind {
+		return nil
+	}
+	if n.Find(w.Node) == nil {
+		return at(r.line, r.field, "network %q has no part on node %s, where %q is; `croft network add-node %s %s` adds one", n.Name, w.Node, w.Name, n.Name, w.Node)
+	}
+	r.name = PartName(n.Name, w.Node)
 	return nil
 }
 
@@ -87,7 +109,7 @@ func ordered(all []*Workload) ([]*Workload, error) {
 		path = append(path, w.Name)
 		for _, n := range w.needs() {
 			if i := index(path, n.name); i >= 0 {
-				return at(n.line, join("workloads", w.Name), "workloads wait for each other: %s", strings.Join(append(path[i:], n.name), " → "))
+				return at(n.line, w.field, "workloads wait for each other: %s", strings.Join(append(path[i:], n.name), " → "))
 			}
 			if done[n.name] {
 				continue

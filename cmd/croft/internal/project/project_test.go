@@ -96,7 +96,8 @@ func TestData(t *testing.T) {
 	src := source(t)
 	got := map[string]json.RawMessage{}
 	for _, w := range f.Workloads {
-		data, err := w.Data(map[string]string{"data": "7-1", "private": "8-1"}, func(s *project.Secret) (string, error) {
+		open := func(s *project.Secret) (string, error) { return s.Open(src) }
+		data, err := w.Data(map[string]string{"data": "7-1", "private": "8-1"}, open, func(s *project.Secret) (string, error) {
 			text, err := s.Open(src)
 			return "sealed(" + s.Path + "=" + text + ")", err
 		})
@@ -119,7 +120,7 @@ func TestData(t *testing.T) {
 }
 
 func TestDataNeedsTheIDsItRefersTo(t *testing.T) {
-	_, err := all(t).Find("web").Data(nil, func(*project.Secret) (string, error) { return "x", nil })
+	_, err := all(t).Find("web").Data(nil, nil, func(*project.Secret) (string, error) { return "x", nil })
 	if err == nil || !strings.Contains(err.Error(), `"data" has no ID yet`) {
 		t.Errorf("got %v", err)
 	}

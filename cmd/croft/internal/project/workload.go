@@ -27,7 +27,9 @@ type Workload struct {
 	refs    []*ref
 	places  map[string]place
 	line    int
-	file    string
+	// field is the path in the file.
+	field string
+	file  string
 }
 
 // waits is an entry of the key "after".
@@ -47,7 +49,7 @@ func readWorkload(e entry, field string, common defaults) (*Workload, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Workload{Name: e.key, Node: common.node, Duration: common.duration, line: e.line}
+	w := &Workload{Name: e.key, Node: common.node, Duration: common.duration, line: e.line, field: field}
 	for _, one := range list {
 		where := join(field, one.key)
 		switch {

@@ -1,0 +1,103 @@
+package command
+
+import (
+	"net/netip"
+
+	"github.com/pkg/errors"
+	"github.com/urfave/cli/v2"
+
+	"github.com/croft-edge/croft/cmd/croft/internal/edit"
+	"github.com/croft-edge/croft/cmd/croft/internal/mesh"
+	"github.com/croft-edge/croft/cmd/croft/internal/project"
+)
+
+// usualDuration is that of a project file which croft makes.
+const usualDuration = "30d"
+
+func (s *shell) networkCreate(c *cli.Context) error {
+	args, err := arguments(c, 1, 1, "one NAME")
+	if err != nil {
+		return err
+	}
+	name := args[0]
+	if err := project.CheckName(name); err != nil {
+		return &usageError{errors.Wrap(err, "cannot create a network")}
+	}
+	d, fresh, err := s.fresh(c)
+	if err == nil && !fresh {
+		d, err = s.draft(c)
+	}
+	if err != nil {
+		return err
+	}
+	if d.file.FindNetwork(name) != nil || d.file.Find(name) != nil {
+		return errors.Errorf("cannot create network %q: there is a network or workload of that name in %s", name, d.path)
+	}
+	ipRange, err := s.rangeOf(c, d.file.Ranges())
+	if err != nil {
+		return err
+	}
+	before := d.content
+	if fresh {
+		before = edit.NewFile(d.file.Project, usualDuration)
+	}
+	changed, err := edit.AddNetwork(before, name, ipRange)
+	if err == nil {
+		err = d.check(changed)
+	}
+	if err != nil {
+		return errors.WithMessagef(err, "cannot create network %q", name)
+	}
+	if err := d.write(changed); err != nil {
+		return err
+	}
+	if fresh {
+		s.say("%s is made, of project %q", d.path, d.file.Project)
+	}
+	s.say("%s has no nodes yet; `croft network add-node %s NODE` adds one", name, name)
+	return s.answer(c, listed(d.file.FindNetwork(name)), networkRows([]*project.Network{d.file.FindNetwork(name)}))
+}
+
+// rangeOf is the range that the flag asks for, else one that is free.
+func (s *shell) rangeOf(c *cli.Context, others []netip.Prefix) (netip.Prefix, error) {
+	text := c.String("ip-range")
+	if text == "" {
+		return mesh.FreeRange(others)
+	}
+	p, err := netip.ParsePrefix(text)
+	if err != nil {
+		return p, usagef("--ip-range is %q, must be an address range such as 10.1.0.0/16", text)
+	}
+	if err := mesh.CheckRange(p); err != nil {
+		return p, usagef("--ip-range: %w", err)
+	}
+	for _, other := range others {
+		if other.Overlaps(p) {
+			s.say("another network of the file has %s too: nobody can be in both at once", other)
+		}
+	}
+	return p, nil
+}
+
+func (s *shell) networkRemove(c *cli.Context) error {
+	args, err := arguments(c, 1, 1, "one NAME")
+	if err != nil {
+		return err
+	}
+	d, n, err := s.networkDraft(c, args[0])
+	if err != nil {
+		return err
+	}
+	changed, err := edit.RemoveNetwork(d.content, n.Name)
+	if err == nil {
+		err = d.check(changed)
+	}
+	if err != nil {
+		return errors.WithMessagef(err, "cannot remove network %q", n.Name)
+	}
+	if err := d.write(changed); err != nil {
+		return err
+	}
+	s.say("%s isn't in %s any more; `croft apply --prune` ends it on its %d nodes", n.Name, d.path, len(n.Nodes))
+	return nil
+}
