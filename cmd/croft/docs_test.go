@@ -86,7 +86,7 @@ func TestExitCodesAreDocumented(t *testing.T) {
 
 // TestTheExampleProjectIsValid: what docs show can be planned.
 func TestTheExampleProjectIsValid(t *testing.T) {
-	for _, name := range []string{"cli.md", "quickstart.md"} {
+	for _, name := range []string{"cli.md", "quickstart.md", "network-cli.md"} {
 		found := regexp.MustCompile("(?s)```yaml\n(project:.*?)```").FindStringSubmatch(doc(t, name))
 		if found == nil {
 			t.Errorf("docs/%s shows no project", name)

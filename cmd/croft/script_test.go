@@ -32,7 +32,7 @@ func TestScripts(t *testing.T) {
 		Setup:               setup,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "node": nodeCommand, "explorer": explorerCommand, "pushes": pushes, "mode": mode, "fill": fill, "keep": keep, "interrupt": interrupt,
-			"waitfor": waitFor, "locked": locked,
+			"waitfor": waitFor, "locked": locked, "neighbour": neighbour,
 		},
 	})
 }
@@ -101,6 +101,14 @@ func nodeCommand(ts *testscript.TestScript, _ bool, args []string) {
 	default:
 		ts.Fatalf("unknown: node %s", args[0])
 	}
+}
+
+// neighbour NAME ADDRESS… [port:N…]: another node is at the explorer, with these
+// addresses and WireGuard ports in use. $NAME is its ID. It never answers.
+func neighbour(ts *testscript.TestScript, _ bool, args []string) {
+	id, err := worldOf(ts).neighbour(context.Background(), args[1:])
+	ts.Check(err)
+	ts.Setenv(args[0], id)
 }
 
 // explorer stop|start|HOW-IT-LIES: see proxy.

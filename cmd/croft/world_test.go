@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http/httptest"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -68,6 +70,32 @@ func (w *world) startExplorer() error {
 // client speaks to the explorer behind the proxy's back as the node.
 func (w *world) client(key sign.KeyPair) (*client.Client, error) {
 	return client.NewClient(client.Config{URL: w.proxy.target(), Signer: client.KeySigner(client.RoleNode, key), Now: w.now})
+}
+
+// neighbour registers a node that has these addresses, and ports as in "port:3001".
+func (w *world) neighbour(ctx context.Context, has []string) (string, error) {
+	key, err := sign.Generate()
+	if err != nil {
+		return "", err
+	}
+	c, err := w.client(key)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	n := client.Node{NodeID: key.ID(), OSVersion: "croft test", Ifaces: []client.Iface{{Name: "host", Addrs: []string{}, Gateway: []string{}}}}
+	for _, one := range has {
+		if port, ok := strings.CutPrefix(one, "port:"); ok {
+			number, err := strconv.ParseUint(port, 10, 16)
+			if err != nil {
+				return "", err
+			}
+			n.WGPorts = append(n.WGPorts, uint(number))
+			continue
+		}
+		n.Ifaces[0].Addrs = append(n.Ifaces[0].Addrs, one)
+	}
+	return key.ID(), c.RegisterNode(ctx, n)
 }
 
 func (w *world) close() {

@@ -21,6 +21,9 @@ type draft struct {
 	content    []byte
 	mode       fs.FileMode
 	file       *project.File
+	// whole is whether nothing in the file names what isn't there. A network
+	// may be named before it is made, but isn't taken away from who names it.
+	whole bool
 }
 
 // draft reads the project file that the flag names.
@@ -30,15 +33,17 @@ func (s *shell) draft(c *cli.Context) (*draft, error) {
 		d.path = defaultFile
 	}
 	var err error
-	if d.file, err = project.Load(d.path); err != nil {
+	if d.content, err = project.Read(d.path); err != nil {
 		return nil, err
 	}
 	if d.real, err = filepath.EvalSymlinks(d.path); err != nil {
 		return nil, errors.Wrap(err, "cannot read project file")
 	}
-	if d.content, err = os.ReadFile(d.real); err != nil {
-		return nil, errors.Wrap(err, "cannot read project file")
+	if d.file, err = project.ParseLoose(d.path, d.content); err != nil {
+		return nil, err
 	}
+	_, err = project.Parse(d.path, d.content)
+	d.whole = err == nil
 	info, err := os.Stat(d.real)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot read project file")
@@ -68,7 +73,10 @@ func (d *draft) source(env Env) func(*project.Secret) (string, error) {
 
 // check reads what the file would be, as plan and apply will.
 func (d *draft) check(changed []byte) error {
-	f, err := project.Parse(d.path, changed)
+	f, err := project.ParseLoose(d.path, changed)
+	if err == nil && d.whole {
+		_, err = project.Parse(d.path, changed)
+	}
 	if err != nil {
 		return errors.WithMessage(err, "the file would be wrong")
 	}
@@ -109,7 +117,7 @@ func (s *shell) fresh(c *cli.Context) (*draft, bool, error) {
 	if err != nil {
 		return nil, false, errors.Wrap(err, "cannot write project file")
 	}
-	return &draft{path: path, real: path, mode: 0o644, file: &project.File{Project: projectName(filepath.Base(folder))}}, true, nil
+	return &draft{path: path, real: path, mode: 0o644, whole: true, file: &project.File{Project: projectName(filepath.Base(folder))}}, true, nil
 }
 
 // projectName makes a project's name of a folder's.

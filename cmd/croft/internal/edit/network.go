@@ -47,7 +47,7 @@ func RemoveNode(content []byte, network, id string) ([]byte, error) {
 	return removeItem(content, network, "nodes", "node", id)
 }
 
-// RemoveAccess removes an access.
+// RemoveAccess removes an access, and the list with the last one.
 func RemoveAccess(content []byte, network, name string) ([]byte, error) {
 	return removeItem(content, network, "access", "name", name)
 }
@@ -55,14 +55,22 @@ func RemoveAccess(content []byte, network, name string) ([]byte, error) {
 // RemoveNetwork removes a network with all its nodes.
 func RemoveNetwork(content []byte, network string) ([]byte, error) {
 	return change(content, func(networks *yaml.Node) error {
-		for i := 0; i < len(networks.Content); i += 2 {
-			if networks.Content[i].Value == network {
-				networks.Content = append(networks.Content[:i:i], networks.Content[i+2:]...)
-				return nil
-			}
+		if !drop(networks, network) {
+			return errors.Errorf("cannot remove network %q: there is none in the file", network)
 		}
-		return errors.Errorf("cannot remove network %q: there is none in the file", network)
+		return nil
 	})
+}
+
+// drop removes a key of a mapping; false when it has none.
+func drop(mapping *yaml.Node, key string) bool {
+	for i := 0; i+1 < len(mapping.Content); i += 2 {
+		if mapping.Content[i].Value == key {
+			mapping.Content = append(mapping.Content[:i:i], mapping.Content[i+2:]...)
+			return true
+		}
+	}
+	return false
 }
 
 func addItem(content []byte, network, list string, item *yaml.Node) ([]byte, error) {
@@ -93,6 +101,9 @@ func removeItem(content []byte, network, list, key, value string) ([]byte, error
 		for i, item := range items.Content {
 			if found := member(item, key); found != nil && found.Value == value {
 				items.Content = append(items.Content[:i:i], items.Content[i+1:]...)
+				if len(items.Content) == 0 && list == "access" {
+					drop(member(networks, network), list)
+				}
 				return nil
 			}
 		}

@@ -38,6 +38,15 @@ type File struct {
 
 // Load reads the project file at path.
 func Load(path string) (*File, error) {
+	content, err := Read(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, content)
+}
+
+// Read returns what is in the file at path, if it isn't too large.
+func Read(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, &Error{File: path, Problem: rootCause(err).Error()}
@@ -47,11 +56,24 @@ func Load(path string) (*File, error) {
 	if err != nil {
 		return nil, &Error{File: path, Problem: rootCause(err).Error()}
 	}
-	return Parse(path, content)
+	return content, nil
 }
 
 // Parse reads a project file's content; path is for the errors.
 func Parse(path string, content []byte) (*File, error) {
+	out, err := ParseLoose(path, content)
+	if err != nil {
+		return nil, err
+	}
+	if err := out.tie(); err != nil {
+		return nil, inFile(path, err)
+	}
+	return out, nil
+}
+
+// ParseLoose is Parse, but for what the workloads say of each other: they may
+// name what isn't there yet, and are in the file's order.
+func ParseLoose(path string, content []byte) (*File, error) {
 	out, err := parse(content)
 	if err != nil {
 		return nil, inFile(path, err)
@@ -159,7 +181,7 @@ func readWorkloads(n *yaml.Node, common defaults) ([]*Workload, error) {
 	return out, nil
 }
 
-// arrange makes workloads of the networks, and puts all into their order.
+// arrange makes workloads of the networks, which come first.
 func (f *File) arrange() error {
 	if err := apart(f.Networks, f.Workloads); err != nil {
 		return err
@@ -168,12 +190,17 @@ func (f *File) arrange() error {
 	for _, n := range f.Networks {
 		all = append(all, n.workloads()...)
 	}
-	all = append(all, f.Workloads...)
-	if err := f.connect(all); err != nil {
+	f.Workloads = append(all, f.Workloads...)
+	return nil
+}
+
+// tie resolves what the workloads say of each other, and orders them by it.
+func (f *File) tie() error {
+	if err := f.connect(f.Workloads); err != nil {
 		return err
 	}
 	var err error
-	f.Workloads, err = ordered(all)
+	f.Workloads, err = ordered(f.Workloads)
 	return err
 }
 
