@@ -78,26 +78,3 @@ func (s *shell) rangeOf(c *cli.Context, others []netip.Prefix) (netip.Prefix, er
 	}
 	return p, nil
 }
-
-func (s *shell) networkRemove(c *cli.Context) error {
-	args, err := arguments(c, 1, 1, "one NAME")
-	if err != nil {
-		return err
-	}
-	d, n, err := s.networkDraft(c, args[0])
-	if err != nil {
-		return err
-	}
-	changed, err := edit.RemoveNetwork(d.content, n.Name)
-	if err == nil {
-		err = d.check(changed)
-	}
-	if err != nil {
-		return errors.WithMessagef(err, "cannot remove network %q", n.Name)
-	}
-	if err := d.write(changed); err != nil {
-		return err
-	}
-	s.say("%s isn't in %s any more; `croft apply --prune` ends it on its %d nodes", n.Name, d.path, len(n.Nodes))
-	return nil
-}

@@ -97,10 +97,11 @@ func TestMistakes(t *testing.T) {
 // TestParseNeverPanics: whatever is in the file, there is a project or an error.
 func TestParseNeverPanics(t *testing.T) {
 	words := []string{"project", "node", "duration", "workloads", "volume", "container", "zdb", "network", "kubernetes", "debug", "size", "mounts", "net_resources",
-		"secret", "env:A", "password", "after", "1d", "7", "data", ": ", "\n", "  ", "- ", "{", "}", "[", "]", "&a", "*a", "<<", "!!binary x", "null", "~", "\"", "#", ","}
+		"secret", "env:A", "password", "after", "1d", "7", "data", ": ", "\n", "  ", "- ", "{", "}", "[", "]", "&a", "*a", "<<", "!!binary x", "null", "~", "ip_range", "10.1.0.0/16", "nodes", "subnet", "10.1.1.0/24", "listen_port", "private_key", "access", "via", "name", "public_key", "\"", "#", ","}
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(words), 0, 40).Draw(t, "words"), "")
-		f, err := project.Parse("f", []byte("project: p\nworkloads:\n  a:\n    "+text))
+		head := rapid.SampledFrom([]string{"workloads:\n  a:\n    ", "duration: 1d\nnetworks:\n  a:\n    ", "duration: 1d\nnetworks:\n  a:\n    ip_range: 10.1.0.0/16\n    "}).Draw(t, "head")
+		f, err := project.Parse("f", []byte("project: p\n"+head+text))
 		if (f == nil) == (err == nil) {
 			t.Fatalf("got %v and %v", f, err)
 		}
