@@ -35,6 +35,17 @@ func attach(id string, c wireguard.Config) (native tun.Device, made bool, err er
 	return native, made, nil
 }
 
+// attachable says, before anything is changed, why c's link can't be had.
+func attachable(id string, c wireguard.Config) error {
+	if _, err := netns.Inode(c.Namespace); err != nil {
+		return err
+	}
+	return netns.Do(c.Namespace, func() error {
+		_, err := free(id, c.Name)
+		return err
+	})
+}
+
 // free reports whether there is no link of that name yet. One that isn't a
 // tun, or another device's, isn't taken over.
 func free(id, name string) (bool, error) {

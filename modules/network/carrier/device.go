@@ -28,7 +28,7 @@ type held struct {
 }
 
 // hold makes a device on its link. What of it was made goes again on failure.
-func hold(id string, c wireguard.Config, t Tuning, log zerolog.Logger) (h *held, err error) {
+func hold(id string, c wireguard.Config, t Tuning, log zerolog.Logger) (*held, error) {
 	inode, err := netns.Inode(c.Namespace)
 	if err != nil {
 		return nil, err
@@ -38,27 +38,31 @@ func hold(id string, c wireguard.Config, t Tuning, log zerolog.Logger) (h *held,
 		return nil, err
 	}
 	outbound, inbound := newWindow(t.Window, windowLeak), newWindow(t.Window, windowLeak)
-	h = &held{id: id, inode: inode, native: native}
+	h := &held{id: id, inode: inode, native: native}
 	h.device = device.NewDevice(
 		&link{inner: native, mtu: c.MTU, batch: t.Batch, in: newPackets(0), outbound: outbound, inbound: inbound},
 		&bind{Bind: conn.NewStdNetBind(), batch: t.Batch, outbound: outbound, inbound: inbound},
 		deviceLogger(log.With().Str("id", id).Logger()))
-	defer func() {
-		if err != nil {
-			_ = h.close(made)
-		}
-	}()
-	if err = bringUp(id, c); err != nil {
+	if err := h.begin(c); err != nil {
+		_ = h.close(made)
 		return nil, err
-	}
-	if err = h.change(c); err != nil {
-		return nil, err
-	}
-	// The sockets open here, in the namespace of the process.
-	if err = h.device.Up(); err != nil {
-		return nil, socketError(c, err)
 	}
 	return h, nil
+}
+
+// begin makes a new device what c says.
+func (h *held) begin(c wireguard.Config) error {
+	if err := bringUp(h.id, c); err != nil {
+		return err
+	}
+	if err := h.change(c); err != nil {
+		return err
+	}
+	// The sockets open here, in the namespace of the process.
+	if err := h.device.Up(); err != nil {
+		return socketError(c, err)
+	}
+	return nil
 }
 
 // fits reports whether c can be reached in place.

@@ -52,6 +52,9 @@ func (d *devices) set(id string, c wireguard.Config) error {
 		}
 		// The link went just now: it is made anew.
 	}
+	if err := attachable(id, c); err != nil {
+		return err
+	}
 	if old != nil {
 		if c.ListenPort != old.config.ListenPort && c.ListenPort != 0 {
 			if err := portFree(c); err != nil {
