@@ -2,6 +2,7 @@ package carrier
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"io"
 	"time"
@@ -96,7 +97,9 @@ func parseRequest(line []byte) (request, error) {
 		return request{}, node.Errorf(node.Invalid, "cannot do %q of version %d: this carrier speaks version %d", head.Op, head.Version, protocol)
 	}
 	var r request
-	if err := strict(line, &r); err != nil {
+	dec := json.NewDecoder(bytes.NewReader(line))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&r); err != nil {
 		return request{}, node.Errorf(node.Invalid, "cannot read the request %q: %w", head.Op, err)
 	}
 	return r, r.check()

@@ -24,9 +24,15 @@ import (
 // This test binary is a carrier too: its first argument says so.
 const carry = "carry"
 
+// carryOld is a carrier of a protocol that was never spoken.
+const carryOld = "carry-old"
+
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == carry {
 		os.Exit(carryHere(os.Args[2:]))
+	}
+	if len(os.Args) > 2 && os.Args[1] == carryOld {
+		os.Exit(carryOldHere(folderOf(os.Args[2])))
 	}
 	leave := enterTestGroup()
 	status := m.Run()
@@ -36,13 +42,37 @@ func TestMain(m *testing.M) {
 
 // carryHere is the carrier: RUN [BATCH WINDOW].
 func carryHere(args []string) int {
-	c := ServeConfig{RunDir: args[0], Version: "test", Level: zerolog.DebugLevel}
+	c := ServeConfig{RunDir: args[0], Version: "test", Level: zerolog.DebugLevel, Zones: DNS([]netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:1")})}
 	if len(args) > 2 {
 		c.Tuning.Batch, _ = strconv.Atoi(args[1])
 		c.Tuning.Window, _ = strconv.Atoi(args[2])
 	}
 	if err := Serve(context.Background(), c); err != nil {
 		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// carryOldHere knows what all carriers know for ever: info and stop.
+func carryOldHere(dir folder) int {
+	_ = dir.make()
+	lock, err := tryLock(dir.lock())
+	if err != nil || lock == nil {
+		return 1
+	}
+	listener, err := listen(context.Background(), dir.socket())
+	if err != nil {
+		return 1
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	c := control{listener: listener, log: zerolog.Nop(), do: func(_ context.Context, r request) (response, error) {
+		if r.Op == opStop {
+			stop()
+		}
+		return response{Info: &Info{PID: os.Getpid(), Protocol: protocol + 1}}, nil
+	}}
+	if err := c.run(ctx); err != nil {
 		return 1
 	}
 	return 0
