@@ -14,7 +14,6 @@ type link struct {
 	mtu      int
 	batch    int
 	in       *packets
-	events   chan tun.Event
 	outbound *window // from the tun to the network
 	inbound  *window // from the network to the tun
 }

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strconv"
 
+	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/pkg/node"
@@ -48,7 +49,7 @@ func Make(path string) error {
 func Remove(path string) error {
 	for {
 		err := unix.Unmount(path, unix.MNT_DETACH)
-		if err == unix.EINVAL || err == unix.ENOENT {
+		if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) {
 			break // nothing is mounted there, or not any more
 		}
 		if err != nil {
@@ -112,7 +113,7 @@ func failed(what, path string, err error) error {
 		return nil
 	}
 	kind := node.Internal
-	if os.IsNotExist(err) || err == unix.ESRCH {
+	if os.IsNotExist(err) || errors.Is(err, unix.ESRCH) {
 		kind = node.NotExist
 	}
 	return node.Errorf(kind, "cannot %s network namespace %s: %w", what, path, err)

@@ -106,7 +106,7 @@ func (c Config) Validate() error {
 	case len(c.Peers) > maxPeers:
 		return invalid("cannot use %d peers of %s: at most %d are allowed", len(c.Peers), c.Name, maxPeers)
 	}
-	seen, ips := map[Key]bool{c.PrivateKey.Public(): true}, 0
+	seen, ips, whose := map[Key]bool{c.PrivateKey.Public(): true}, 0, map[netip.Prefix]Key{}
 	for _, p := range c.Peers {
 		if seen[p.PublicKey] {
 			return invalid("cannot use peer %s of %s: its key is there twice, or the device's own", p.PublicKey, c.Name)
@@ -115,6 +115,12 @@ func (c Config) Validate() error {
 		ips += len(p.AllowedIPs)
 		if err := p.validate(); err != nil {
 			return err
+		}
+		for _, prefix := range p.AllowedIPs {
+			if other, taken := whose[prefix.Masked()]; taken && other != p.PublicKey {
+				return invalid("cannot use allowed IP %s of peer %s of %s: it is that of peer %s", prefix, p.PublicKey, c.Name, other)
+			}
+			whose[prefix.Masked()] = p.PublicKey
 		}
 	}
 	if ips > maxIPs {
