@@ -39,6 +39,25 @@ func BenchmarkCreate(b *testing.B) {
 	}
 }
 
+// BenchmarkList is what the node asks every ten seconds.
+func BenchmarkList(b *testing.B) {
+	cfg := Config{State: b.TempDir(), Pools: DefaultPools(2 * gib), Log: zerolog.Nop()}
+	b.Cleanup(func() { sweep(b, cfg.State) })
+	m, err := Open(b.Context(), cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { m.Close(context.Background()) })
+	for i := range 500 {
+		benchCreate(b, m, fmt.Sprintf("8-%d", i))
+	}
+	for b.Loop() {
+		if all, err := m.Storage().ListFilesystems(); err != nil || len(all) != 500 {
+			b.Fatal(len(all), err)
+		}
+	}
+}
+
 func benchCreate(b *testing.B, m *Module, name string) {
 	b.Helper()
 	_, err := m.Storage().CreateFilesystem(node.FilesystemSpec{Name: name, Size: minSize, DiskType: workload.SSD})

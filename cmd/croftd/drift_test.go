@@ -1,0 +1,110 @@
+package main_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/cmd/croftd/nodetest"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// back is the longest that anything may be gone.
+const back = 30 * time.Second
+
+// said counts the lines of a process's log that hold all of the words.
+func said(t *testing.T, p *nodetest.Process, words ...string) int {
+	t.Helper()
+	raw, err := os.ReadFile(p.Log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := 0
+	for line := range bytes.Lines(raw) {
+		all := true
+		for _, word := range words {
+			all = all && bytes.Contains(line, []byte(word))
+		}
+		if all {
+			lines++
+		}
+	}
+	return lines
+}
+
+// unmounted unmounts the node's pool and waits until its volume, with what was
+// in it, is where it was. The storage module says so in its log.
+func unmounted(t *testing.T, w *nodetest.World, n *nodetest.Node, storage *nodetest.Process) {
+	t.Helper()
+	r := w.Reserve(n, time.Hour)
+	w.Result(r, workload.StateOK)
+	n.Leave(r, "kept")
+	made := n.Subvolumes()[r.ID]
+	if err := unix.Unmount(filepath.Join(n.RunDir(), "pools", "ssd0"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if len(n.Subvolumes()) != 0 {
+		t.Fatal("it wasn't unmounted")
+	}
+	w.Until(back, "the pool is mounted again", func() bool { return n.Subvolumes()[r.ID] == made })
+	if got := n.Note(r); got != "kept" {
+		t.Errorf("the note is %q", got)
+	}
+	if lines := said(t, storage, `"level":"warn"`, `"step":"drift"`, `"pool":"ssd0"`, "it is mounted again"); lines != 1 {
+		t.Errorf("said %d times that it was unmounted", lines)
+	}
+	if pools := n.Status().Storage.Pools; len(pools) != 1 || pools[0].Remounted != 1 {
+		t.Errorf("status has pools %+v", pools)
+	}
+	// Whether the engine saw it or not: all is as it was, and no user heard of it.
+	settled(w, n, []*workload.Reservation{r})
+	w.Result(w.Reserve(n, time.Hour), workload.StateOK)
+	w.Result(r, workload.StateOK)
+}
+
+func TestAnUnmountedPoolComesBackByItself(t *testing.T) {
+	w, n := whole(t)
+	unmounted(t, w, n, n.Process)
+}
+
+func TestAsProcessesAnUnmountedPoolComesBackByItself(t *testing.T) {
+	w, n := split(t)
+	unmounted(t, w, n.Node, n.Parts["storage"])
+	n.StopAll()
+}
+
+// TestAVolumeThatSomebodyRemovedIsMadeAnewAndSaysSo is a volume that is
+// removed behind the node's back: what was in it is lost, and never in silence.
+func TestAVolumeThatSomebodyRemovedIsMadeAnewAndSaysSo(t *testing.T) {
+	w, n := whole(t)
+	r := w.Reserve(n, time.Hour)
+	w.Result(r, workload.StateOK)
+	n.Leave(r, "lost")
+	made := n.Subvolumes()[r.ID]
+	if out, err := exec.CommandContext(t.Context(), "btrfs", "subvolume", "delete", n.VolumePath(r)).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	w.Until(back, "it is made anew", func() bool {
+		now := n.Subvolumes()[r.ID]
+		return now != "" && now != made
+	})
+	settled(w, n, []*workload.Reservation{r})
+	for _, words := range [][]string{
+		{`"level":"error"`, `"name":"` + r.ID + `"`, "what was in it is lost"},
+		{`"level":"warn"`, `"step":"drift"`, `"id":"` + r.ID + `"`, `"type":"volume"`, `"what":"gone"`},
+		{`"step":"drift"`, `"id":"` + r.ID + `"`, "back: it is"},
+	} {
+		if lines := said(t, n.Process, words...); lines != 1 {
+			t.Errorf("%d lines with %q", lines, words)
+		}
+	}
+	s := n.Status()
+	if len(s.Workloads) != 1 || s.Workloads[0].Restored != 1 || s.Workloads[0].Drift == nil || s.Workloads[0].Drift.What != "gone" || s.Drifts["volume"] != 1 {
+		t.Errorf("status %+v", s)
+	}
+}
