@@ -62,9 +62,9 @@ func (w *world) network(name string) string {
 	return id
 }
 
-func (n *incarnation) status(t *testing.T, id string) provision.WorkloadStatus {
+func (i *incarnation) status(t *testing.T, id string) provision.WorkloadStatus {
 	t.Helper()
-	all, err := n.engine.Status()
+	all, err := i.engine.Status()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -160,7 +160,7 @@ func TestStatusForPeopleAndPrograms(t *testing.T) {
 		NodeID: "NODE", Version: "v9", Commit: "abc", Started: now.Add(-time.Hour), Adopted: true, Undelivered: 1,
 		Explorer: control.Explorer{URL: "http://explorer"},
 		Storage: control.Storage{
-			Pools:       []node.Pool{{Name: "ssd0", DiskType: workload.SSD, Total: 4 << 30, Reserved: 1 << 30, Path: "/run/croft/pools/ssd0"}},
+			Pools:       []node.Pool{{Name: "ssd0", DiskType: workload.SSD, Total: 4 << 30, Reserved: 1 << 30, Path: "/run/croft/pools/ssd0", Remounted: 2}},
 			BrokenPools: []node.BrokenPool{{Name: "hdd1", Cause: "bad superblock"}},
 		},
 		Workloads: []control.Workload{
@@ -180,7 +180,7 @@ func TestStatusForPeopleAndPrograms(t *testing.T) {
 	}
 	for _, want := range []string{
 		"NODE", "up 1h0m0s", "pools: broken: hdd1 (bad superblock)", "explorer: the explorer hasn't answered yet",
-		"ssd0", "4.0 GiB", "/run/croft/pools/ssd0", "USERUSER…", "the disk is full; pending: provision, next attempt ",
+		"ssd0", "4.0 GiB", "/run/croft/pools/ssd0 (unmounted by somebody and mounted again, times: 2)", "USERUSER…", "the disk is full; pending: provision, next attempt ",
 		"stray", "a label without a record", "RESTORED", "3, last 2026-01-02T03:04:05Z: its bridge is gone",
 		"[fd00::7]:6379", "my-logs", "12345", "678", "READERRE…", "connection refused",
 	} {

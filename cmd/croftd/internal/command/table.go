@@ -35,7 +35,7 @@ func writeTable(w io.Writer, s control.Status, now time.Time) error {
 		row("POOL", "TYPE", "TOTAL", "USED", "PROMISED", "PATH")
 	}
 	for _, p := range s.Storage.Pools {
-		row(p.Name, string(p.DiskType), inGiB(p.Total), inGiB(p.Used), inGiB(p.Reserved), p.Path)
+		row(p.Name, string(p.DiskType), inGiB(p.Total), inGiB(p.Used), inGiB(p.Reserved), mountedOn(p))
 	}
 	row("")
 	row("WORKLOAD", "TYPE", "PHASE", "RESULT", "TOLD", "ATTEMPTS", "EXPIRES", "USER", "RESTORED", "CAUSE")
@@ -95,6 +95,14 @@ func cause(w control.Workload) string {
 		text += ", next attempt " + w.NextAttempt.UTC().Format(time.RFC3339)
 	}
 	return strings.ReplaceAll(cmp.Or(text, "-"), "\n", " ")
+}
+
+// mountedOn is where the pool is, and how often it had to be mounted again.
+func mountedOn(p node.Pool) string {
+	if p.Remounted == 0 {
+		return p.Path
+	}
+	return fmt.Sprintf("%s (unmounted by somebody and mounted again, times: %d)", p.Path, p.Remounted)
 }
 
 // restored is how often the workload was made right, and what differed last.
