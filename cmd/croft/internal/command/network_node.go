@@ -86,11 +86,6 @@ func (s *shell) chooseNode(c *cli.Context, d *draft, n *project.Network, id stri
 	if one.Port, err = portOf(c, facts, d.file.Ports(id)); err != nil {
 		return one, err
 	}
-	for _, p := range facts.ranges {
-		if n.IPRange.Overlaps(p) {
-			s.say("the node has %s itself, which is in the range %s of %s: it may refuse the network", p, n.IPRange, n.Name)
-		}
-	}
 	one.Endpoint, err = s.endpointOf(c, facts, one.Port)
 	return one, err
 }

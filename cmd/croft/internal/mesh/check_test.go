@@ -49,6 +49,7 @@ func TestCheck(t *testing.T) {
 		{"an access twice", func(n *mesh.Network) { n.Access = append(n.Access, access(9, "n1")) }, "access[1].name", "as access[0].name is"},
 		{"a key that is none", func(n *mesh.Network) { n.Access[0].PublicKey = "key" }, "access[0].public_key", "32 bytes in standard base64"},
 		{"a key of zeros", func(n *mesh.Network) { n.Access[0].PublicKey = strings.Repeat("A", 43) + "=" }, "access[0].public_key", "WireGuard public key"},
+		{"a weak key", func(n *mesh.Network) { n.Access[0].PublicKey = "AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=" }, "access[0].public_key", "WireGuard public key"},
 		{"the same key", func(n *mesh.Network) {
 			n.Access = append(n.Access, access(10, "n1"))
 			n.Access[1].PublicKey = n.Access[0].PublicKey

@@ -38,10 +38,26 @@ func PublicKey(private string) (string, error) {
 
 // CheckKey checks a public key; the error is without a subject.
 func CheckKey(public string) error {
-	if _, err := decodeKey(public); err != nil {
+	raw, err := decodeKey(public)
+	if err != nil || weak(raw) {
 		return errors.Errorf("is %q, must be a WireGuard public key, %d bytes in standard base64", public, keySize)
 	}
 	return nil
+}
+
+// weak reports whether a public key is one of the curve's few points with which
+// everybody agrees on the same secret. Nodes refuse these.
+func weak(public []byte) bool {
+	private, err := ecdh.X25519().NewPrivateKey(bytes.Repeat([]byte{1}, keySize))
+	if err != nil {
+		return true
+	}
+	point, err := ecdh.X25519().NewPublicKey(public)
+	if err != nil {
+		return true
+	}
+	_, err = private.ECDH(point)
+	return err != nil
 }
 
 // decodeKey reads a key. Nothing but zeros is nobody's key.

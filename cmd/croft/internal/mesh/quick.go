@@ -38,7 +38,8 @@ func (q Quick) AllowedIPs() []netip.Prefix {
 	return []netip.Prefix{q.Network.IPRange, netip.MustParsePrefix(TunnelRange), workload.NetworkPrefix6(q.User, q.Network.Name)}
 }
 
-// String is the file. The key "via" of the access must name a public node.
+// String is the file. The access must go by way of a public node of the
+// network. No DNS is in it: a node's answers its own members only.
 func (q Quick) String() string {
 	via := q.Network.Find(q.Access.Via)
 	private := "PrivateKey = " + q.PrivateKey
@@ -49,15 +50,13 @@ func (q Quick) String() string {
 [Interface]
 %s
 Address = %s
-# Names of members are known to the node. To ask it for all names:
-# DNS = %s
 
 [Peer]
 PublicKey = %s
 AllowedIPs = %s
 Endpoint = %s
 PersistentKeepalive = %d
-`, q.Access.Name, q.Network.Name, via.ID, private, listed(q.Addresses()), via.Gateway(), q.ViaKey, listed(q.AllowedIPs()), via.Endpoint, keepalive)
+`, q.Access.Name, q.Network.Name, via.ID, private, listed(q.Addresses()), q.ViaKey, listed(q.AllowedIPs()), via.Endpoint, keepalive)
 }
 
 func listed(prefixes []netip.Prefix) string {
