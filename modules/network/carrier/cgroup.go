@@ -82,11 +82,38 @@ func hasAll(options, controllers string) bool {
 
 // own is the folder of the group of that name beside the one of this process:
 // who ends the agent's group doesn't end that one. Beside the root is below it.
-func (h hierarchy) own(name string) string {
-	if h.group == h.point {
+//
+// A controller's group that a service manager didn't make, because it isn't
+// where the manager has the agent, is somebody's limit: it isn't escaped.
+func (h hierarchy) own(name, managed string) string {
+	if h.group == h.point || h.limits() && h.path() != managed {
 		return filepath.Join(h.group, name)
 	}
 	return filepath.Join(filepath.Dir(h.group), name)
+}
+
+// path is the group within its hierarchy.
+func (h hierarchy) path() string { return strings.TrimPrefix(h.group, h.point) }
+
+// limits reports whether this is a hierarchy of version 1 that only limits.
+// Service managers find the processes of a service in the others.
+func (h hierarchy) limits() bool {
+	return h.controllers != "" && !strings.HasPrefix(h.controllers, "name=")
+}
+
+// ownGroups are the folders of the groups of that name, one a hierarchy.
+func ownGroups(all []hierarchy, name string) []string {
+	managed := ""
+	for _, h := range all {
+		if !h.limits() && len(h.path()) > len(managed) {
+			managed = h.path()
+		}
+	}
+	out := make([]string, 0, len(all))
+	for _, h := range all {
+		out = append(out, h.own(name, managed))
+	}
+	return out
 }
 
 // leaveGroup moves this process to control groups of its own, and limits its
@@ -97,8 +124,9 @@ func leaveGroup(name string, memory uint64) (failures []error) {
 		return []error{err}
 	}
 	limited := false
-	for _, h := range all {
-		group := h.own(name)
+	groups := ownGroups(all, name)
+	for i, h := range all {
+		group := groups[i]
 		if err := h.enter(group); err != nil {
 			failures = append(failures, errors.Wrapf(err, "cannot use a control group of its own for %q", h.controllers))
 			continue

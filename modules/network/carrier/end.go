@@ -4,9 +4,17 @@ import "context"
 
 // End ends the carrier of a run folder, if there is one. Its links stay.
 func End(ctx context.Context, runDir string) error {
-	client, err := find(ctx, folderOf(runDir))
-	if err != nil || client == nil {
+	dir := folderOf(runDir)
+	client, err := find(ctx, dir)
+	if err != nil {
 		return err
+	}
+	if client == nil {
+		// One that was killed leaves its control groups.
+		if all, err := hierarchies(); err == nil {
+			removeGroups(ownGroups(all, dir.group()))
+		}
+		return nil
 	}
 	defer client.Close()
 	return client.Stop(ctx)

@@ -118,17 +118,19 @@ func TestControlGroups(t *testing.T) {
 			[]string{"/cg/systemd/a/x", "/cg/memory/a/x", "/cg/cpu/x", "/cg/unified/x"},
 		},
 		{
+			"somebody's limit", "9:name=systemd:/a/b\n4:memory:/jail/1\n",
+			"1 0 0:1 / /cg/memory rw - cgroup cgroup rw,memory\n2 0 0:2 / /cg/systemd rw - cgroup none rw,name=systemd\n",
+			[]string{"/cg/systemd/a/x", "/cg/memory/jail/1/x"},
+		},
+		{
 			"in a container", "4:memory:/docker/1/agent\n2:pids:/elsewhere\n",
 			"1 0 0:1 /docker/1 /cg/memory rw - cgroup cgroup rw,memory\n2 0 0:2 /docker/1 /cg/pids rw - cgroup cgroup rw,pids\n",
-			[]string{"/cg/memory/x"},
+			[]string{"/cg/memory/agent/x"},
 		},
 		{"none", "", "", nil},
 		{"garbage", "x\n::\n4:memory\n", "- -\n1 2 3 - cgroup\n", nil},
 	} {
-		var got []string
-		for _, h := range parseHierarchies(c.groups, c.mounts) {
-			got = append(got, h.own("x"))
-		}
+		got := ownGroups(parseHierarchies(c.groups, c.mounts), "x")
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}

@@ -1,0 +1,27 @@
+package carrier
+
+import (
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestEnd(t *testing.T) {
+	s := newSite(t, 1)
+	must(t, End(t.Context(), s.run)) // there was none
+	client := s.start(t)
+	must(t, End(t.Context(), s.run))
+	<-client.Done()
+
+	killed := s.start(t)
+	groups := groupsOf(killed.PID(), folderOf(s.run).group())
+	must(t, killed.process.signal(unix.SIGKILL))
+	<-killed.Done()
+	must(t, End(t.Context(), s.run))
+	for _, group := range groups {
+		if _, err := os.Stat(group); len(groups) == 0 || !os.IsNotExist(err) {
+			t.Errorf("a killed carrier's group %s stayed: %v", group, err)
+		}
+	}
+}
