@@ -125,6 +125,7 @@ func mayNot() []frameFrom {
 		{"a DHCP server's answer to a relay", own(unix.ETH_P_IP, func(text string) []byte { return udp4("10.1.1.2", "10.1.1.3", 67, 67, text) })},
 		{"a DHCPv6 server's answer", own(unix.ETH_P_IPV6, func(text string) []byte { return udp6(localA1, localA2, 547, 546, text) })},
 		{"a DHCPv6 server's answer from elsewhere", own(unix.ETH_P_IPV6, func(text string) []byte { return udp6(localA1, localA2, 1547, 546, text) })},
+		{"a DHCPv6 server's answer to a relay", own(unix.ETH_P_IPV6, func(text string) []byte { return udp6(localA1, localA2, 547, 547, text) })},
 		{"a VLAN", tagged(unix.ETH_P_8021Q)},
 		{"a VLAN of a provider", tagged(unix.ETH_P_8021AD)},
 		{"PPP", own(unix.ETH_P_PPP_SES, func(text string) []byte { return mark(text) })},
