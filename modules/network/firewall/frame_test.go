@@ -50,24 +50,39 @@ func (w *wire) send(frame []byte) {
 // sees waits until one of the texts is in a frame, and says which, or "".
 func (w *wire) sees(wait time.Duration, texts ...string) string {
 	w.t.Helper()
+	found := ""
+	w.receive(wait, func(frame []byte) bool {
+		for _, text := range texts {
+			if slices.Contains(splitText(frame), text) {
+				found = text
+			}
+		}
+		return found != ""
+	})
+	return found
+}
+
+// hears waits for a frame.
+func (w *wire) hears(it func(frame []byte) bool) bool {
+	w.t.Helper()
+	return w.receive(patience, it)
+}
+
+// receive takes frames until enough says that it is.
+func (w *wire) receive(wait time.Duration, enough func(frame []byte) bool) bool {
+	w.t.Helper()
 	buf := make([]byte, 65536)
 	for end := time.Now().Add(wait); ; {
 		left := time.Until(end)
 		if left <= 0 {
-			return ""
+			return false
 		}
 		timeout := unix.NsecToTimeval(left.Nanoseconds() + 1000)
 		if err := unix.SetsockoptTimeval(w.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout); err != nil {
 			w.t.Fatal(err)
 		}
-		size, _, err := unix.Recvfrom(w.fd, buf, 0)
-		if err != nil {
-			continue
-		}
-		for _, text := range texts {
-			if slices.Contains(splitText(buf[:size]), text) {
-				return text
-			}
+		if size, _, err := unix.Recvfrom(w.fd, buf, 0); err == nil && enough(buf[:size]) {
+			return true
 		}
 	}
 }
@@ -97,6 +112,11 @@ func mac(text string) net.HardwareAddr {
 }
 
 func ip(text string) []byte { return netip.MustParseAddr(text).AsSlice() }
+
+func addrText(raw []byte) string {
+	addr, _ := netip.AddrFromSlice(raw)
+	return addr.String()
+}
 
 func u16(n int) []byte { return binary.BigEndian.AppendUint16(nil, uint16(n)) }
 
