@@ -3,6 +3,7 @@ package nodetest
 import (
 	"context"
 	"net"
+	"os/exec"
 
 	"github.com/croft-edge/croft/modules/network/netns"
 )
@@ -23,4 +24,9 @@ func (w *World) dialer(namespace string) func(ctx context.Context, network, addr
 		})
 		return conn, err
 	}
+}
+
+// Command runs a command in the network namespace of that file.
+func Command(namespace string, command ...string) ([]byte, error) {
+	return exec.Command("nsenter", append([]string{"--net=" + namespace}, command...)...).CombinedOutput()
 }

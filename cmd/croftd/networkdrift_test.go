@@ -1,0 +1,201 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/cmd/croftd/nodetest"
+	"github.com/croft-edge/croft/modules/network/netlab"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// back is how soon what was damaged is as it was (the promise of docs/flow.md).
+const back = 30 * time.Second
+
+// damaged is a node with a network and two members, to be damaged.
+type damaged struct {
+	*internet
+	node     *nodetest.Node
+	host     *netlab.Namespace
+	r        *workload.Reservation
+	web, cat *nodetest.Member
+}
+
+func newDamaged(t *testing.T, args ...string) *damaged {
+	t.Helper()
+	d := &damaged{internet: newInternet(t)}
+	d.node, d.host = d.internet.node("n1", "203.0.113.11", args...)
+	d.furnish()
+	return d
+}
+
+func (d *damaged) furnish() {
+	d.Helper()
+	d.r = d.Push(d.Networks(d.User, "net1", d.Part(d.node, "10.1.2.0/24", 3001, ""))[0])
+	d.Result(d.r, workload.StateOK)
+	id := nodetest.NetworkID(d.User, "net1")
+	d.web, d.cat = d.node.Join(node.MemberSpec{Network: id, Member: "5-1"}), d.node.Join(node.MemberSpec{Network: id, Member: "6-1"})
+	d.web.Echo(80)
+	d.EchoIn(d.Host("outside", "203.0.113.80").Path(), 80)
+}
+
+// namespace is the network's, on the node.
+func (d *damaged) namespace() string {
+	d.Helper()
+	found, err := filepath.Glob(filepath.Join(d.node.RunDir(), "network", "netns", "*"))
+	if err != nil || len(found) != 1 {
+		d.Fatalf("%d namespaces, %v", len(found), err)
+	}
+	return found[0]
+}
+
+// run runs a command in a network namespace.
+func (d *damaged) run(namespace string, command ...string) {
+	d.Helper()
+	if out, err := nodetest.Command(namespace, command...); err != nil {
+		d.Fatalf("%v: %v: %s", command, err, out)
+	}
+}
+
+// works says what of the network doesn't work; nil when all does.
+func (d *damaged) works() error {
+	if err := d.cat.Reaches(d.web.IPv4+":80", time.Second); err != nil {
+		return fmt.Errorf("one member doesn't reach the other: %w", err)
+	}
+	if err := d.cat.Reaches("203.0.113.80:80", time.Second); err != nil {
+		return fmt.Errorf("a member doesn't reach the outside: %w", err)
+	}
+	s := d.node.Status()
+	if len(s.Networks) != 1 || s.Networks[0].Drift != "" || s.Network.Drift != "" {
+		return fmt.Errorf("the node says: %+v, %s", s.Networks, s.Network.Drift)
+	}
+	return nil
+}
+
+// comesBack fails unless all works again in time, and somebody has said so.
+func (d *damaged) comesBack(t *testing.T, began time.Time, says string) {
+	t.Helper()
+	err := d.works()
+	for err != nil && time.Since(began) < back {
+		err = d.works()
+	}
+	if err != nil {
+		t.Fatalf("not back after %s: %v", back, err)
+	}
+	t.Logf("back after %s", time.Since(began).Round(100*time.Millisecond))
+	if log := d.log(); !strings.Contains(log, says) || !strings.Contains(log, `"step":"drift"`) {
+		t.Errorf("nobody has said %q", says)
+	}
+}
+
+// log is what all of the node's processes have logged.
+func (d *damaged) log() string {
+	d.Helper()
+	found, err := filepath.Glob(d.Path("*.log"))
+	if err != nil {
+		d.Fatal(err)
+	}
+	var all strings.Builder
+	for _, file := range found {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			d.Fatal(err)
+		}
+		all.Write(raw)
+	}
+	return all.String()
+}
+
+func TestWhatIsDamagedUnderANodeComesBack(t *testing.T) {
+	d := newDamaged(t)
+	if err := d.works(); err != nil {
+		t.Fatal(err)
+	}
+	member := func() string { return d.web.Path() }
+	host := func() string { return d.host.Path() }
+	for _, c := range []struct {
+		name  string
+		where func() string
+		run   string
+		says  string
+	}{
+		{"the bridge is removed", d.namespace, "ip link del br0", "link br0 is gone"},
+		{"a port's veth is removed", d.namespace, "ip link del m0", "link m0 is gone"},
+		{"a route is removed", d.namespace, "ip route del default", "up0 has no route 0.0.0.0/0"},
+		{"the uplink is removed", d.namespace, "ip link del up0", "link up0 is gone"},
+		{"the tunnel's link is removed", d.namespace, "ip link del wg0", "wg0"},
+		{"a member's veth is removed", member, "ip link del eth0", "link m0 is gone"},
+		{"the network's tables are flushed", d.namespace, "nft flush ruleset", "table"},
+		{"the node's tables are flushed", host, "nft flush ruleset", "the node's rules weren't as they should be"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			began := time.Now()
+			d.run(c.where(), strings.Fields(c.run)...)
+			d.comesBack(t, began, c.says)
+		})
+	}
+	t.Run("the namespace is removed", func(t *testing.T) {
+		began := time.Now()
+		if err := unix.Unmount(d.namespace(), unix.MNT_DETACH); err != nil {
+			t.Fatal(err)
+		}
+		d.comesBack(t, began, "its namespace is gone")
+	})
+	t.Run("the carrier is killed", func(t *testing.T) {
+		began, before := time.Now(), d.node.Carrier()
+		if err := syscall.Kill(before, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		d.Until(back, "there is another carrier", func() bool { return d.node.Carrier() != before && d.node.Status().Network.Carrier != 0 })
+		d.comesBack(t, began, "the carrier had ended")
+	})
+	t.Run("the carrier is killed while the agent is down", func(t *testing.T) {
+		d.node.Kill()
+		if err := syscall.Kill(d.node.Carrier(), syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		d.node.Start()
+		d.node.WaitReady()
+		d.comesBack(t, began, "its tunnel is down")
+	})
+	s := d.node.Status()
+	if len(s.Workloads) != 1 || s.Workloads[0].Phase != "deployed" || s.Workloads[0].Restored == 0 || s.Workloads[0].Drift == nil {
+		t.Errorf("the status doesn't tell what was restored: %+v", s.Workloads)
+	}
+	if result := d.Result(d.r, workload.StateOK); result.Error != "" {
+		t.Errorf("its user was told %+v", result)
+	}
+}
+
+// TestAStrayNetwork: what has a label and no record is told, and goes when its
+// grace is over.
+func TestAStrayNetwork(t *testing.T) {
+	i := newInternet(t)
+	n, _ := i.node("n1", "203.0.113.11", "--grace", "1s")
+	i.Result(i.Push(i.Networks(i.User, "net1", i.Part(n, "10.1.2.0/24", 3001, ""))[0]), workload.StateOK)
+	i.StopExplorer()
+	n.Kill()
+	if err := os.RemoveAll(filepath.Join(n.StateDir(), "store")); err != nil {
+		t.Fatal(err)
+	}
+	n.Start()
+	n.WaitReady()
+	seen := false
+	i.Until(60*time.Second, "the stray is seen, and gone", func() bool {
+		s, err := n.TryStatus()
+		if err != nil {
+			return false
+		}
+		seen = seen || len(s.Strays) == 1 && s.Strays[0].Type == workload.TypeNetwork && s.Strays[0].ID == "1-1"
+		return seen && len(s.Networks) == 0 && len(s.Strays) == 0
+	})
+}
