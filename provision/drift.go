@@ -112,8 +112,8 @@ type drift struct {
 	since time.Time
 	// restored counts how often it was made right.
 	restored int
-	// row counts the times in a row that it was made right and wasn't at the
-	// next look; until rest is over it isn't attempted again.
+	// row counts the times in a row that it was made right and the same differed
+	// at the next look; until rest is over it isn't attempted again.
 	row  int
 	rest time.Time
 }
@@ -131,6 +131,9 @@ func (d *drifts) notice(id string, t workload.Type, last Drift, backoff source.B
 	if w == nil {
 		w = &drift{kind: t}
 		d.of[id] = w
+	}
+	if w.last.What != last.What {
+		w.row = 0 // something else has happened to it
 	}
 	if w.row++; w.row > 1 {
 		w.rest = time.Now().Add(backoff.Delay(w.row))
