@@ -17,9 +17,6 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// back is how soon what was damaged is as it was (the promise of docs/flow.md).
-const back = 30 * time.Second
-
 // damaged is a node with a network and two members, to be damaged.
 type damaged struct {
 	*internet
