@@ -35,7 +35,8 @@ type Config struct {
 	// two addresses a network. Nothing else may use it.
 	Uplinks netip.Prefix
 	// Public is the range that public_ip6 addresses are given from; the zero
-	// Prefix for none. It is routed, or on a link, to this node.
+	// Prefix for none. It is routed to this node: the
+	// node answers for no address of it on a link.
 	Public netip.Prefix
 	// Refuse are the ranges that members don't reach; Allow the exceptions.
 	Refuse []netip.Prefix

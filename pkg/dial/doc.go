@@ -1,5 +1,6 @@
 // Package dial connects to addresses that tenants name: image registries,
-// flist stores, debug hosts, hubs. It owns the decision where such a connection
+// flist stores, debug hosts, hubs; and judges those that others send to, such as
+// the endpoints of tunnels. It owns the decision where such a connection
 // may lead, and nothing else; it keeps no state.
 //
 // An address is read strictly, a name is resolved once, every answer is judged,
