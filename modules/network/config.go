@@ -35,8 +35,8 @@ type Config struct {
 	// two addresses a network. Nothing else may use it.
 	Uplinks netip.Prefix
 	// Public is the range that public_ip6 addresses are given from; the zero
-	// Prefix for none. It is routed to this node: the
-	// node answers for no address of it on a link.
+	// Prefix for none. It is routed to this node, which answers for no address of
+	// it on a link.
 	Public netip.Prefix
 	// Refuse are the ranges that members don't reach; Allow the exceptions.
 	Refuse []netip.Prefix
