@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +34,10 @@ func TestANetworkFromReservationToDeletion(t *testing.T) {
 	if len(s.Networks) != 1 || s.Networks[0].Drift != "" || len(s.Networks[0].Members) != 2 || s.Counters.Network != 1 {
 		t.Errorf("status %+v", s)
 	}
+	i.Until(20*time.Second, "the explorer knows the port, and no address of croft's own", func() bool {
+		got, err := i.Client.Node(t.Context(), n.ID)
+		return err == nil && slices.Equal(got.WGPorts, []uint{3001}) && slices.Equal(got.Ifaces[0].Addrs, []string{"203.0.113.11"})
+	})
 	i.Delete(r)
 	i.Until(20*time.Second, "the deletion waits for its members", func() bool {
 		s := n.Status()

@@ -81,6 +81,10 @@ func (c Config) table() string { return "croft-" + c.tag() }
 func (c Config) uplinkPrefix() string { return "cr" + c.tag() + "u" }
 func (c Config) publicPrefix() string { return "cr" + c.tag() + "p" }
 
+// LinkPrefixes start the names of the links in the node's namespace that
+// aren't the machine's own.
+func (c Config) LinkPrefixes() []string { return []string{c.uplinkPrefix(), c.publicPrefix()} }
+
 // uplinks6 is the IPv6 range of uplinks: one of the node's own, unique local.
 func (c Config) uplinks6() netip.Prefix {
 	sum := sha256.Sum256([]byte("croft-uplinks" + filepath.Clean(c.Dir)))

@@ -43,15 +43,11 @@ func (m *Module) ensureHost() (string, error) {
 			return drift, err
 		}
 	}
-	wanted, err := digest(m.hostRules())
-	if err != nil {
-		return drift, err
-	}
 	fingerprint, err := firewall.ApplyNode("", m.hostRules())
 	if err != nil {
 		return drift, err
 	}
-	m.host.Rules = applied{Digest: wanted, Fingerprint: fingerprint}
+	m.host.Rules = applied{Digest: m.hostRules().Digest(), Fingerprint: fingerprint}
 	raw, err := json.Marshal(m.host)
 	if err != nil {
 		return drift, node.WithKind(node.Internal, err)
@@ -69,11 +65,7 @@ func (m *Module) checkHost() (drift string, err error) {
 			return name + " is off", nil
 		}
 	}
-	wanted, err := digest(m.hostRules())
-	if err != nil {
-		return "", err
-	}
-	m.host.Rules, drift, err = m.host.Rules.look("", wanted)
+	m.host.Rules, drift, err = m.host.Rules.look("", m.hostRules().Digest())
 	return drift, err
 }
 

@@ -1,9 +1,6 @@
 package network
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"net/netip"
 
 	"github.com/croft-edge/croft/modules/network/firewall"
@@ -11,21 +8,11 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// applied is what is kept of rules that were applied: what they were made
-// from, and how the kernel tells them.
+// applied is what is kept of rules that were applied: what the kernel was told,
+// and how it tells them.
 type applied struct {
 	Digest      string               `json:"digest"`
 	Fingerprint firewall.Fingerprint `json:"fingerprint"`
-}
-
-// digest tells rules apart by what they are made from.
-func digest(rules any) (string, error) {
-	raw, err := json.Marshal(rules)
-	if err != nil {
-		return "", node.WithKind(node.Internal, err)
-	}
-	sum := sha256.Sum256(raw)
-	return hex.EncodeToString(sum[:]), nil
 }
 
 // look says how the rules in a namespace differ from the wanted ones, which
@@ -62,24 +49,16 @@ func (m *Module) guard(n *network) error {
 	if err != nil || drift == "" {
 		return err
 	}
-	wanted, err := digest(n.rules())
-	if err != nil {
-		return err
-	}
 	fingerprint, err := firewall.ApplyNetwork(m.namespace(n.id()), n.rules())
 	if err != nil {
 		return err
 	}
-	n.Rules = applied{Digest: wanted, Fingerprint: fingerprint}
+	n.Rules = applied{Digest: n.rules().Digest(), Fingerprint: fingerprint}
 	return m.save(n)
 }
 
 // checkRules says how the rules of n's namespace differ from what they shall be.
 func (m *Module) checkRules(n *network) (drift string, err error) {
-	wanted, err := digest(n.rules())
-	if err != nil {
-		return "", err
-	}
-	n.Rules, drift, err = n.Rules.look(m.namespace(n.id()), wanted)
+	n.Rules, drift, err = n.Rules.look(m.namespace(n.id()), n.rules().Digest())
 	return drift, err
 }

@@ -60,6 +60,8 @@ type self struct {
 	host    node.HostInfo
 	total   provisioner.Demand
 	used    provisioner.Demand
+	// ports are the UDP ports of networks' tunnels, in order.
+	ports []uint
 }
 
 // facts are what the explorer is told.
@@ -78,7 +80,7 @@ func (s self) facts() (registration.Facts, error) {
 	n := explorer.Node{
 		NodeID: s.nodeID, FarmID: s.farm, OSVersion: s.version, Birth: s.birth, PublicKeyHex: hex.EncodeToString(key),
 		TotalResources: resources(s.total),
-		Proofs:         []any{}, WGPorts: []uint{},
+		Proofs:         []any{}, WGPorts: append([]uint{}, s.ports...),
 		Ifaces: []explorer.Iface{{Name: "host", Addrs: addresses, Gateway: []string{}}},
 	}
 	if len(addresses) > 0 {

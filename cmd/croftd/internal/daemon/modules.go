@@ -71,7 +71,8 @@ func (d *daemon) startIdentity(g *run.Group) error {
 
 // startMonitor serves what the machine is on the bus.
 func (d *daemon) startMonitor(g *run.Group) error {
-	m, err := monitor.New(monitor.Config{Log: d.Log})
+	own := append(monitor.DefaultOwnPrefixes(), networkConfig(d.Config.Config, d.Log).LinkPrefixes()...)
+	m, err := monitor.New(monitor.Config{OwnPrefixes: own, Log: d.Log})
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/croft-edge/croft/pkg/dial"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/workload"
 )
 
 // startNetwork serves users' networks on the bus.
@@ -111,4 +112,30 @@ func (m modules) askNetworks(ctx context.Context) ([]node.NetworkInfo, node.Netw
 // TakeDownNetworks removes the networks of a stopped node.
 func TakeDownNetworks(ctx context.Context, c config.Config) error {
 	return network.TakeDown(ctx, networkConfig(c, zerolog.Nop()))
+}
+
+// ports are the UDP ports that users' networks have on this node: others who
+// make a network choose another.
+func (b *brain) ports() []uint {
+	records, err := b.store.List()
+	if err != nil {
+		return nil
+	}
+	var out []uint
+	for _, rec := range records {
+		if rec.Tombstone() || rec.Reservation.Type != workload.TypeNetwork {
+			continue
+		}
+		data, err := workload.DataOf[workload.Network](rec.Reservation)
+		if err != nil {
+			continue
+		}
+		for _, res := range data.Resources {
+			if port := uint(res.ListenPort); res.NodeID == b.nodeID && !slices.Contains(out, port) {
+				out = append(out, port)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
 }

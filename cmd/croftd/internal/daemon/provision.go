@@ -186,7 +186,7 @@ func (d *daemon) facts(ctx context.Context, m modules, b *brain) (registration.F
 		return registration.Facts{}, err
 	}
 	return self{
-		nodeID: b.nodeID, farm: d.FarmID, version: d.Version.Version, birth: b.store.Birth().ID, host: host, total: total, used: used,
+		nodeID: b.nodeID, farm: d.FarmID, version: d.Version.Version, birth: b.store.Birth().ID, host: host, total: total, used: used, ports: b.ports(),
 	}.facts()
 }
 
