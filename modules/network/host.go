@@ -23,12 +23,29 @@ const hostFile = "node.json"
 // host is what is kept of the node's own part.
 type host struct {
 	Rules applied `json:"rules"`
+	// Opened4 and Opened6 are that the node didn't forward in that family
+	// before this module made it.
+	Opened4 bool `json:"opened4"`
+	Opened6 bool `json:"opened6"`
+}
+
+// What makes the node forward.
+const (
+	forward4 = "net/ipv4/ip_forward"
+	forward6 = "net/ipv6/conf/all/forwarding"
+)
+
+// isOff reports whether one of the kernel's switches is off.
+func isOff(name string) bool {
+	value, err := os.ReadFile("/proc/sys/" + name)
+	return err == nil && string(value) != "1\n"
 }
 
 func (m *Module) hostRules() firewall.Node {
 	return firewall.Node{
 		Table: m.cfg.table(), Uplink: m.cfg.uplinkPrefix(), Public: m.cfg.publicPrefix(),
 		Uplinks4: m.cfg.Uplinks, Uplinks6: m.cfg.uplinks6(), Refuse: m.cfg.Refuse, Allow: m.cfg.Allow,
+		Closed4: m.host.Opened4, Closed6: m.host.Opened6,
 	}
 }
 
@@ -38,30 +55,36 @@ func (m *Module) ensureHost() (string, error) {
 	if err != nil || drift == "" {
 		return drift, err
 	}
-	for _, name := range []string{"net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding"} {
-		if err := forwardAll(name); err != nil {
-			return drift, err
-		}
+	// The rules come first: there is no moment in which the node forwards for all.
+	m.host.Opened4 = m.host.Opened4 || isOff(forward4)
+	m.host.Opened6 = m.host.Opened6 || isOff(forward6)
+	if err := m.applyHost(); err != nil {
+		return drift, err
 	}
+	return drift, firstError([]error{forwardAll(forward4), forwardAll(forward6)})
+}
+
+// applyHost applies the node's rules and keeps what they are.
+func (m *Module) applyHost() error {
 	fingerprint, err := firewall.ApplyNode("", m.hostRules())
 	if err != nil {
-		return drift, err
+		return err
 	}
 	m.host.Rules = applied{Digest: m.hostRules().Digest(), Fingerprint: fingerprint}
 	raw, err := json.Marshal(m.host)
 	if err != nil {
-		return drift, node.WithKind(node.Internal, err)
+		return node.WithKind(node.Internal, err)
 	}
 	if err := renameio.WriteFile(filepath.Join(m.cfg.Dir, hostFile), raw, 0o600); err != nil {
-		return drift, node.Errorf(node.Internal, "cannot keep what the node's rules are: %w", err)
+		return node.Errorf(node.Internal, "cannot keep what the node's rules are: %w", err)
 	}
-	return drift, nil
+	return nil
 }
 
 // checkHost says what of the node's own part isn't as it should be.
 func (m *Module) checkHost() (drift string, err error) {
-	for _, name := range []string{"net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding"} {
-		if value, err := os.ReadFile("/proc/sys/" + name); err == nil && string(value) != "1\n" {
+	for _, name := range []string{forward4, forward6} {
+		if isOff(name) {
 			return name + " is off", nil
 		}
 	}
@@ -70,20 +93,25 @@ func (m *Module) checkHost() (drift string, err error) {
 }
 
 func (m *Module) loadHost() {
-	raw, err := os.ReadFile(filepath.Join(m.cfg.Dir, hostFile))
-	if err == nil {
-		err = json.Unmarshal(raw, &m.host)
-	}
-	if err != nil && !os.IsNotExist(err) {
+	var err error
+	if m.host, err = readHost(m.cfg.Dir); err != nil && !os.IsNotExist(err) {
 		m.cfg.Log.Warn().Err(err).Str("step", "load").Msg("cannot read what the node's rules were: they are applied anew")
 	}
+}
+
+func readHost(dir string) (h host, err error) {
+	raw, err := os.ReadFile(filepath.Join(dir, hostFile))
+	if err == nil {
+		err = json.Unmarshal(raw, &h)
+	}
+	return h, err
 }
 
 // forwardAll makes the node forward. An interface that has its own addresses
 // from router advertisements goes on hearing them: else a node that begins to
 // forward would lose its way out.
 func forwardAll(name string) error {
-	if value, err := os.ReadFile("/proc/sys/" + name); err == nil && string(value) == "1\n" {
+	if !isOff(name) {
 		return nil
 	}
 	listeners, err := filepath.Glob("/proc/sys/net/ipv6/conf/*/accept_ra")

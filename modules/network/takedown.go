@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/vishvananda/netlink"
@@ -42,11 +43,39 @@ func TakeDown(ctx context.Context, cfg Config) error {
 	if err := removeLinks(cfg.uplinkPrefix(), cfg.publicPrefix()); err != nil {
 		return err
 	}
+	if err := stopForwarding(cfg.Dir); err != nil {
+		return err
+	}
 	if err := firewall.RemoveNode("", cfg.table()); err != nil && node.KindOf(err) != node.NotExist {
 		return err
 	}
 	if err := os.RemoveAll(cfg.Dir); err != nil {
 		return node.Errorf(node.Internal, "cannot remove the networks' folder: %w", err)
+	}
+	return nil
+}
+
+// stopForwarding goes before the rules that keep others from being forwarded.
+// While another node on this machine has networks, they need it.
+func stopForwarding(dir string) error {
+	links, err := net.Interfaces()
+	if err != nil {
+		return node.Errorf(node.Internal, "cannot list links: %w", err)
+	}
+	if slices.ContainsFunc(links, func(l net.Interface) bool { return strings.HasPrefix(l.Name, firewall.AnyNode) }) {
+		return nil
+	}
+	h, err := readHost(dir)
+	if err != nil && !os.IsNotExist(err) {
+		return node.Errorf(node.Internal, "cannot read whether the node forwarded before: %w", err)
+	}
+	for name, opened := range map[string]bool{forward4: h.Opened4, forward6: h.Opened6} {
+		if !opened {
+			continue
+		}
+		if err := sysctl(name, "0"); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -68,11 +68,14 @@ func (m *Module) mend() {
 		return
 	}
 	defer done()
-	if len(m.networks) == 0 {
+	if len(m.networks) == 0 && m.host.Rules.Fingerprint == "" {
 		return
 	}
 	if drift, err := m.ensureHost(); drift != "" || err != nil {
 		m.cfg.Log.Warn().AnErr("err", err).Str("step", "drift").Str("type", "network").Str("drift", drift).Msg("the node's rules weren't as they should be: applied again")
+	}
+	if len(m.networks) == 0 {
+		return
 	}
 	if m.tunnels.carrier != nil {
 		select {

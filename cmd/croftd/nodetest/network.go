@@ -1,6 +1,7 @@
 package nodetest
 
 import (
+	"cmp"
 	"context"
 	"crypto/ecdh"
 	"crypto/rand"
@@ -36,7 +37,9 @@ func (w *World) WireGuardKey() (private, public string) {
 // Part is one node's, or one person's, part of a network.
 type Part struct {
 	// Node is empty for an external user.
-	Node     *Node
+	Node *Node
+	// IPRange is the whole network's, as its first part says; empty is 10.1.0.0/16.
+	IPRange  string
 	Subnet   string
 	Port     uint16
 	Endpoint string
@@ -60,7 +63,7 @@ func (w *World) Part(n *Node, subnet string, port uint16, endpoint string) *Part
 // signed by user.
 func (w *World) Networks(user sign.KeyPair, name string, parts ...*Part) []*workload.Reservation {
 	w.Helper()
-	data := workload.Network{Name: name, IPRange: "10.1.0.0/16"}
+	data := workload.Network{Name: name, IPRange: cmp.Or(parts[0].IPRange, "10.1.0.0/16")}
 	for _, p := range parts {
 		if p.Node == nil {
 			continue

@@ -29,6 +29,9 @@ type Node struct {
 	// Refuse is where tenants don't get, Allow the exceptions.
 	Refuse []netip.Prefix
 	Allow  []Allowed
+	// Closed4 and Closed6 are that the node forwards nothing of others in that
+	// family: it began to forward for its tenants' sake only.
+	Closed4, Closed6 bool
 }
 
 // Allowed is where tenants get although it is refused. It opens nothing of a
@@ -126,18 +129,30 @@ func (n Node) tables() []table {
 			when(fromAny(n.Uplink), goTo("node")),
 			when(fromAny(n.Public), goTo("node")),
 		}},
-		{name: "forward", base: filter(nftables.ChainHookForward, 0, nftables.ChainPolicyAccept), rules: []rule{
-			when(fromAny(n.Uplink), goTo("tenant")),
-			when(fromAny(n.Public), goTo("tenant")),
-			when(toAny(n.Uplink), goTo("uplink")),
-			when(toAny(n.Public), goTo("public")),
-		}},
+		{name: "forward", base: filter(nftables.ChainHookForward, 0, nftables.ChainPolicyAccept), rules: n.forward()},
 		{name: "postrouting", base: sourceNAT(), rules: []rule{
 			when(sourceIn(n.Uplinks4), toNone(n.Uplink), toNone(n.Public), masquerade()),
 			when(sourceIn(n.Uplinks6), toNone(n.Uplink), toNone(n.Public), masquerade()),
 		}},
 	}
 	return []table{{family: nftables.TableFamilyINet, name: n.Table, sets: n.sets(), chains: chains}}
+}
+
+// forward is what the node forwards, of whom.
+func (n Node) forward() []rule {
+	rules := []rule{
+		when(fromAny(n.Uplink), goTo("tenant")),
+		when(fromAny(n.Public), goTo("tenant")),
+		when(toAny(n.Uplink), goTo("uplink")),
+		when(toAny(n.Public), goTo("public")),
+	}
+	if n.Closed4 {
+		rules = append(rules, when(ip4(), fromNone(AnyNode), toNone(AnyNode), drop()))
+	}
+	if n.Closed6 {
+		rules = append(rules, when(ip6(), fromNone(AnyNode), toNone(AnyNode), drop()))
+	}
+	return rules
 }
 
 // uplinkSource is who may speak on an uplink: the networks' own ends of them.
