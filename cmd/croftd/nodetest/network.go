@@ -254,9 +254,16 @@ func Ask(conn net.Conn, text string, limit time.Duration) error {
 	return nil
 }
 
-// Reaches reports whether an echo at address answers from inside the member.
+// Reaches says why an echo at address doesn't answer the member; nil when it does.
 func (m *Member) Reaches(address string, limit time.Duration) error {
-	conn, err := m.Dial("tcp", address, limit)
+	return m.w.ReachesFrom(m.Path(), address, limit)
+}
+
+// ReachesFrom is Reaches from any namespace.
+func (w *World) ReachesFrom(namespace, address string, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	conn, err := w.dialer(namespace)(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}

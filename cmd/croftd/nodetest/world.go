@@ -22,16 +22,17 @@ import (
 type Binaries struct {
 	Croftd   string
 	Explorer string
+	Croft    string
 }
 
 // Build builds the programs into dir, from the module that the test is in.
 func Build(ctx context.Context, dir string, flags ...string) (Binaries, error) {
 	args := append([]string{"build"}, flags...)
-	args = append(args, "-o", dir+"/", "github.com/croft-edge/croft/cmd/croftd", "github.com/croft-edge/croft/cmd/explorer")
+	args = append(args, "-o", dir+"/", "github.com/croft-edge/croft/cmd/croftd", "github.com/croft-edge/croft/cmd/explorer", "github.com/croft-edge/croft/cmd/croft")
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Stderr = os.Stderr
 	err := cmd.Run()
-	return Binaries{Croftd: filepath.Join(dir, "croftd"), Explorer: filepath.Join(dir, "explorer")}, err
+	return Binaries{Croftd: filepath.Join(dir, "croftd"), Explorer: filepath.Join(dir, "explorer"), Croft: filepath.Join(dir, "croft")}, err
 }
 
 // World is one test's folder, explorer and nodes.
