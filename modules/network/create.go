@@ -119,13 +119,19 @@ func (m *Module) admit(p plan, old *network) error {
 			return portTaken(p)
 		}
 	}
-	if err := m.overlapsNode(p); err != nil || old == nil {
-		return err
+	if old == nil || old.plan.subnet != p.subnet {
+		// The node may have come into the range of one that is there: that one stays.
+		if err := m.overlapsNode(p); err != nil {
+			return err
+		}
+	}
+	if old == nil {
+		return nil
 	}
 	for _, one := range old.sorted() {
 		for _, ip := range one.IPs {
 			if !p.usable(ip) {
-				return node.Errorf(node.Refused, "cannot change network %s: subnet is %s, must leave %s to its member %s", p.spec.ID, p.subnet, ip, one.ID)
+				return node.Errorf(node.Refused, "cannot change network %s: subnet is %s, must leave %s to its member %s", p.name(), p.subnet, ip, one.ID)
 			}
 		}
 	}
@@ -133,7 +139,7 @@ func (m *Module) admit(p plan, old *network) error {
 }
 
 func portTaken(p plan) error {
-	return node.Errorf(node.Refused, "cannot make network %s: wg_listen_port is %d, must be one that nothing on this node uses", p.spec.ID, p.spec.ListenPort)
+	return node.Errorf(node.Refused, "cannot make network %s: wg_listen_port is %d, must be one that nothing on this node uses", p.name(), p.spec.ListenPort)
 }
 
 // portFree reports whether a UDP port can be had on all of the node's addresses.
@@ -172,7 +178,7 @@ func (m *Module) resolve(ctx context.Context, p plan) (endpointSet, error) {
 			continue
 		}
 		if err != nil {
-			return nil, node.Errorf(node.KindOf(err), "cannot make network %s: endpoint of peer %d: %w", p.spec.ID, i, err)
+			return nil, node.Errorf(node.KindOf(err), "cannot make network %s: endpoint of peer %d: %w", p.name(), i, err)
 		}
 		out[one.key.String()] = at
 	}
@@ -191,7 +197,7 @@ func (m *Module) remove(ctx context.Context, id string) error {
 		return node.Errorf(node.NotExist, "cannot delete network %s: there is none", shown(id))
 	}
 	if len(n.Members) > 0 {
-		return node.Errorf(node.Busy, "cannot delete network %s: %s is in it", id, n.sorted()[0].ID)
+		return node.Errorf(node.Busy, "cannot delete network %s: %s is in it", n.plan.name(), n.sorted()[0].ID)
 	}
 	return m.takeDown(ctx, n)
 }

@@ -3,6 +3,7 @@ package network_test
 import (
 	"context"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/modules/network"
 	"github.com/croft-edge/croft/modules/network/carrier"
 	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/pkg/node"
@@ -301,4 +303,33 @@ func TestAMemberWhoseProcessEnded(t *testing.T) {
 		t.Errorf("it came again: %+v, %v", again, err)
 	}
 	h.works()
+}
+
+// TestTheTunnelOfAnotherWireGuard: what the carrier finds in its place, such
+// as the kernel's link of a kernel that had WireGuard, gives way.
+func TestTheTunnelOfAnotherWireGuard(t *testing.T) {
+	h := newHousehold(t)
+	run(t, h.info.Namespace, "ip link del wg0")
+	run(t, h.info.Namespace, "ip link add wg0 type veth peer name wg1")
+	h.mends(t)
+}
+
+// TestTheNodeComesIntoItsRange: a network that is there stays, and can be
+// mended; only a new one is refused.
+func TestTheNodeComesIntoItsRange(t *testing.T) {
+	var own []netip.Prefix
+	f := newFixture(t, func(c *network.Config) { c.Own = func() ([]netip.Prefix, error) { return own, nil } })
+	spec := conformance.NetworkSpec(t, "net1", "10.1.2.0/24", port(t))
+	if _, err := f.networks.Create(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	own = []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}
+	spec.Label = "2-1"
+	if info, err := f.networks.Create(t.Context(), spec); err != nil || info.Label != "2-1" {
+		t.Errorf("the one that is there: %+v, %v", info, err)
+	}
+	_, err := f.networks.Create(t.Context(), conformance.NetworkSpec(t, "net2", "10.1.3.0/24", port(t)))
+	if node.KindOf(err) != node.Refused || !strings.Contains(err.Error(), `"net2"`) || strings.Contains(err.Error(), "10.1.0.0") {
+		t.Errorf("a new one: %v", err)
+	}
 }

@@ -182,13 +182,13 @@ func (m *Module) allocate() (int, error) {
 func (m *Module) overlapsNode(p plan) error {
 	own, err := m.cfg.Own()
 	if err != nil {
-		return node.Errorf(node.Transient, "cannot make network %s: the node's own ranges aren't known: %w", p.spec.ID, err)
+		return node.Errorf(node.Transient, "cannot make network %s: the node's own ranges aren't known: %w", p.name(), err)
 	}
 	for _, o := range append(own, m.cfg.Uplinks) {
 		if o.Overlaps(p.subnet) {
 			m.cfg.Log.Warn().Str("id", p.spec.Label).Str("type", "network").Str("step", "create").Stringer("subnet", p.subnet).Stringer("range", o).
 				Msg("refused: its subnet overlaps a range of the node's")
-			return node.Errorf(node.Refused, "cannot make network %s: subnet is %s, must be apart from the ranges that the node itself uses", p.spec.ID, p.subnet)
+			return node.Errorf(node.Refused, "cannot make network %s: subnet is %s, must be apart from the ranges that the node itself uses", p.name(), p.subnet)
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"net/netip"
 	"slices"
+	"strconv"
 
 	"github.com/croft-edge/croft/modules/network/wireguard"
 	"github.com/croft-edge/croft/pkg/node"
@@ -45,16 +46,16 @@ const (
 func read(spec node.NetworkSpec) (plan, error) {
 	p := plan{spec: spec}
 	if raw, err := hex.DecodeString(spec.ID); err != nil || len(spec.ID) != idLength || hex.EncodeToString(raw) != spec.ID {
-		return p, invalid(spec.ID, "ID", spec.ID, "the hex of a network's key")
+		return p, p.invalid("ID", spec.ID, "the hex of a network's key")
 	}
 	if _, err := workload.ParseID(spec.Label); err != nil {
-		return p, invalid(spec.ID, "Label", spec.Label, "a reservation's ID")
+		return p, p.invalid("Label", spec.Label, "a reservation's ID")
 	}
 	if err := p.readRanges(); err != nil {
 		return p, err
 	}
 	if spec.ListenPort < leastPort {
-		return p, invalid(spec.ID, "ListenPort", spec.ListenPort, "a port from 1024 to 65535")
+		return p, p.invalid("ListenPort", spec.ListenPort, "a port from 1024 to 65535")
 	}
 	if err := p.readKey(); err != nil {
 		return p, err
@@ -68,11 +69,11 @@ func (p *plan) readRanges() (err error) {
 	spec := p.spec
 	p.ipRange, err = netip.ParsePrefix(spec.IPRange)
 	if err != nil || !p.ipRange.Addr().Is4() || p.ipRange != p.ipRange.Masked() || p.ipRange.Bits() != 16 || !p.ipRange.Addr().IsPrivate() {
-		return invalid(spec.ID, "IPRange", spec.IPRange, "a private IPv4 range of /16")
+		return p.invalid("IPRange", spec.IPRange, "a private IPv4 range of /16")
 	}
 	p.subnet, err = netip.ParsePrefix(spec.Subnet)
 	if err != nil || p.subnet != p.subnet.Masked() || !p.ipRange.Contains(p.subnet.Addr()) || p.subnet.Bits() <= 16 || p.subnet.Bits() > 30 {
-		return invalid(spec.ID, "Subnet", spec.Subnet, "a part of "+spec.IPRange+", from /17 to /30")
+		return p.invalid("Subnet", spec.Subnet, "a part of "+spec.IPRange+", from /17 to /30")
 	}
 	p.gateway = p.subnet.Addr().Next()
 	p.prefix6 = workload.NetworkPrefix6(spec.User, spec.Name)
@@ -84,16 +85,16 @@ func (p *plan) readRanges() (err error) {
 func (p *plan) readKey() error {
 	raw, err := base64.StdEncoding.Strict().DecodeString(p.spec.PrivateKey)
 	if err != nil || len(raw) != keyLength {
-		return node.Errorf(node.Invalid, "cannot make network %s: the private key must be %d bytes in standard base64", p.spec.ID, keyLength)
+		return node.Errorf(node.Invalid, "cannot make network %s: the private key must be %d bytes in standard base64", p.name(), keyLength)
 	}
 	copy(p.key[:], raw)
 	private, err := ecdh.X25519().NewPrivateKey(raw)
 	if err != nil {
-		return node.Errorf(node.Invalid, "cannot make network %s: the private key isn't one", p.spec.ID)
+		return node.Errorf(node.Invalid, "cannot make network %s: the private key isn't one", p.name())
 	}
 	public := base64.StdEncoding.EncodeToString(private.PublicKey().Bytes())
 	if public != p.spec.PublicKey {
-		return invalid(p.spec.ID, "wg_public_key", p.spec.PublicKey, "the public key of wg_private_key")
+		return p.invalid("wg_public_key", p.spec.PublicKey, "the public key of wg_private_key")
 	}
 	return nil
 }
@@ -103,13 +104,13 @@ func (p *plan) readPeers() error {
 	for _, w := range p.spec.Peers {
 		raw, err := base64.StdEncoding.Strict().DecodeString(w.PublicKey)
 		if err != nil || len(raw) != keyLength {
-			return invalid(p.spec.ID, "wg_public_key of a peer", w.PublicKey, "32 bytes in standard base64")
+			return p.invalid("wg_public_key of a peer", w.PublicKey, "32 bytes in standard base64")
 		}
 		one := peer{key: wireguard.Key(raw), endpoint: w.Endpoint}
 		for _, text := range w.AllowedIPs {
 			a, err := netip.ParsePrefix(text)
 			if err != nil || a != a.Masked() {
-				return invalid(p.spec.ID, "allowed_ips of a peer", text, "an address range such as 10.1.2.0/24")
+				return p.invalid("allowed_ips of a peer", text, "an address range such as 10.1.2.0/24")
 			}
 			one.allow(a)
 			if a.Addr().Is4() && a.Bits() >= p.ipRange.Bits() && p.ipRange.Contains(a.Addr()) {
@@ -127,6 +128,9 @@ func (p *peer) allow(a netip.Prefix) {
 	}
 }
 
+// name is what the network is called in errors, which its user reads.
+func (p plan) name() string { return strconv.Quote(shown(p.spec.Name)) }
+
 // usable reports whether a member may have ip: the subnet's own address, its
 // last one and the gateway's are nobody's.
 func (p plan) usable(ip netip.Addr) bool {
@@ -143,6 +147,6 @@ func lastOf(p netip.Prefix) netip.Addr {
 	return netip.AddrFrom4(a)
 }
 
-func invalid(id, field string, value any, allowed string) error {
-	return node.Errorf(node.Invalid, "cannot make network %s: %s is %q, must be %s", id, field, shown(value), allowed)
+func (p plan) invalid(field string, value any, allowed string) error {
+	return node.Errorf(node.Invalid, "cannot make network %s: %s is %q, must be %s", p.name(), field, shown(value), allowed)
 }

@@ -112,6 +112,9 @@ func (m *Module) raise(ctx context.Context, n *network) error {
 		return err
 	}
 	if n.hasKey() {
+		if err := m.clearTunnel(n, t.backend.Name()); err != nil {
+			return err
+		}
 		if err := t.backend.Set(ctx, n.id(), m.device(n)); err != nil {
 			return err
 		}
@@ -125,6 +128,29 @@ func (m *Module) raise(ctx context.Context, n *network) error {
 		return err
 	}
 	return t.carrier.SetZone(ctx, n.zone(m.namespace(n.id())))
+}
+
+// tunLink is the type of the carrier's links, as netlink's library calls it.
+const tunLink = "tuntap"
+
+// clearTunnel removes the link of the other backend: the kernel may have got
+// WireGuard since the carrier's was made, or lost it.
+func (m *Module) clearTunnel(n *network, backend string) error {
+	in, err := plumbing(m.namespace(n.id()), false)
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	l, err := in.find(tunnelName)
+	kind := tunLink
+	if backend == wireguard.KernelName {
+		kind = wireguard.LinkType
+	}
+	if err != nil || l == nil || l.Type() == kind {
+		return err
+	}
+	m.cfg.Log.Warn().Str("id", n.Spec.Label).Str("type", "network").Str("link", l.Type()).Str("backend", backend).Msg("the tunnel is made anew by another WireGuard")
+	return in.remove(tunnelName)
 }
 
 // plumbTunnel gives the tunnel's link its address and routes.

@@ -2,7 +2,9 @@ package firewall
 
 import (
 	stderrors "errors"
+	"math/rand/v2"
 	"slices"
+	"time"
 
 	"github.com/google/nftables"
 	"golang.org/x/sys/unix"
@@ -14,8 +16,12 @@ import (
 const elementsAtOnce = 500
 
 // attempts is how often tables are replaced until it is sure that what was
-// read afterwards is what was written.
-const attempts = 5
+// read afterwards is what was written; pause is the longest wait before the
+// second of them, and grows: others who do the same must not keep meeting.
+const (
+	attempts = 12
+	pause    = 20 * time.Millisecond
+)
 
 // ApplyNode makes the rules of the node's namespace what n says. ns is the
 // namespace's file; empty is that of the process.
@@ -45,7 +51,10 @@ func apply(ns string, tables []table) (Fingerprint, error) {
 	for _, t := range tables {
 		names = append(names, t.part())
 	}
-	for range attempts {
+	for attempt := range attempts {
+		if attempt > 0 {
+			<-time.After(rand.N(pause * time.Duration(attempt)))
+		}
 		before, err := k.generation()
 		if err != nil {
 			return "", err

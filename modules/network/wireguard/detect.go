@@ -42,7 +42,7 @@ func detect(ctx context.Context, try func() error) (kernel bool, why string) {
 
 // tryLink makes a link that nobody uses, and removes it.
 func tryLink() error {
-	link := &netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Name: passingName()}, LinkType: linkType}
+	link := &netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Name: passingName()}, LinkType: LinkType}
 	if err := netlink.LinkAdd(link); err != nil {
 		return err
 	}

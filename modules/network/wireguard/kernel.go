@@ -21,8 +21,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// linkType is the kernel's name of its WireGuard links.
-const linkType = "wireguard"
+// LinkType is the kernel's name of its WireGuard links.
+const LinkType = "wireguard"
 
 // aliasPrefix labels the links that are ours; the device's ID follows.
 const aliasPrefix = "croft:"
@@ -127,7 +127,7 @@ func makeLink(id string, c Config) error {
 		return node.Errorf(node.NotExist, "cannot make link %s: %w", c.Name, err)
 	}
 	defer file.Close()
-	link := &netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Name: passingName()}, LinkType: linkType}
+	link := &netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Name: passingName()}, LinkType: LinkType}
 	if err := netlink.LinkAdd(link); err != nil {
 		return failed("make", c.Name, err)
 	}
@@ -213,7 +213,7 @@ func listNamespace(path string, inode uint64) (found []Status, err error) {
 		}
 		for _, link := range links {
 			id, ours := strings.CutPrefix(link.Attrs().Alias, aliasPrefix)
-			if !ours || link.Type() != linkType {
+			if !ours || link.Type() != LinkType {
 				continue
 			}
 			s, err := readLink(link)
