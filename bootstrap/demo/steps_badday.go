@@ -18,7 +18,10 @@ func crashAlone(ctx context.Context, w *world) error {
 	if err := w.wantNotes(); err != nil {
 		return err
 	}
-	say("the volumes didn't notice: their notes are there while nothing runs")
+	if _, err := w.get(ctx, "http://web.croft.internal/"); err != nil {
+		return fmt.Errorf("the network has ended with the node: %w", err)
+	}
+	say("the volumes and the network didn't notice: notes are there and members talk while no agent runs")
 	if err := w.runNode(ctx); err != nil {
 		return err
 	}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -34,7 +36,8 @@ func deleteRest(ctx context.Context, w *world) error {
 func nothingLeft(ctx context.Context, w *world) error {
 	w.node.stop()
 	w.explorer.stop()
-	if err := w.destroyPools(ctx); err != nil {
+	w.endMembers()
+	if err := w.takeBack(ctx); err != nil {
 		return err
 	}
 	left, err := w.leftovers()
@@ -44,16 +47,28 @@ func nothingLeft(ctx context.Context, w *world) error {
 	if len(left) > 0 {
 		return fmt.Errorf("left behind: %s", strings.Join(left, "; "))
 	}
-	say("no subvolume, no mount, no loop device, no process")
+	say("no subvolume, no namespace, no mount, no loop device, no process")
 	return nil
 }
 
-// destroyPools takes the node's pools away, as an operator would who gives the
-// machine back.
-func (w *world) destroyPools(ctx context.Context) error {
-	args := append([]string{"storage", "destroy", "--all", "--yes"}, "--state-dir", w.path("state"), "--run-dir", w.path("run"))
-	_, err := w.output(ctx, "croftd", args...)
+// takeBack takes the node's networks and pools away, as an operator would who
+// gives the machine back.
+func (w *world) takeBack(ctx context.Context) error {
+	folders := []string{"--state-dir", w.path("state"), "--run-dir", w.path("run")}
+	if _, err := w.output(ctx, "croftd", append([]string{"network", "down"}, folders...)...); err != nil {
+		return err
+	}
+	_, err := w.output(ctx, "croftd", append([]string{"storage", "destroy", "--all", "--yes"}, folders...)...)
 	return err
+}
+
+// endMembers ends the processes that have played containers.
+func (w *world) endMembers() {
+	for _, m := range w.members {
+		_ = m.Process.Kill()
+		_ = m.Wait()
+	}
+	w.members = nil
 }
 
 // leftovers lists mounts, loop devices and processes that the demo has made.
@@ -78,6 +93,15 @@ func (w *world) leftovers() ([]string, error) {
 			left = append(left, "loop device "+file+" of "+strings.TrimSpace(string(backing)))
 		}
 	}
+	now, err := croftLinks()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range now {
+		if !slices.Contains(w.links, name) {
+			left = append(left, "link "+name)
+		}
+	}
 	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		return nil, err
@@ -91,10 +115,23 @@ func (w *world) leftovers() ([]string, error) {
 	return left, nil
 }
 
+// croftLinks are the names of the links of croft's nodes on this machine.
+func croftLinks() ([]string, error) {
+	links, err := net.Interfaces()
+	var out []string
+	for _, l := range links {
+		if strings.HasPrefix(l.Name, "cr") {
+			out = append(out, l.Name)
+		}
+	}
+	return out, err
+}
+
 // close takes everything down, whatever state it is in.
 func (w *world) close() error {
 	w.node.stop()
 	w.explorer.stop()
+	w.endMembers()
 	if w.liar != nil {
 		w.liar.close()
 	}
@@ -102,8 +139,8 @@ func (w *world) close() error {
 	defer cancel()
 	if _, err := os.Stat(w.path("state")); err == nil {
 		if left, err := w.leftovers(); err != nil || len(left) > 0 {
-			if err := w.destroyPools(ctx); err != nil {
-				return fmt.Errorf("cannot take the pools away, %s stays: %w", w.dir, err)
+			if err := w.takeBack(ctx); err != nil {
+				return fmt.Errorf("cannot take the machine back, %s stays: %w", w.dir, err)
 			}
 		}
 	}

@@ -25,6 +25,11 @@ type world struct {
 	nodeID          string
 	user, stranger  string
 	kept            map[string]volume
+
+	net     private
+	members []*exec.Cmd
+	// links are those of other nodes: they were there before.
+	links []string
 }
 
 // volume is what the demo remembers of a volume that it asked for.
@@ -44,7 +49,8 @@ func newWorld(bin string) (*world, error) {
 		return nil, err
 	}
 	say("everything happens in %s", dir)
-	return &world{bin: bin, dir: dir, kept: map[string]volume{}}, nil
+	links, err := croftLinks()
+	return &world{bin: bin, dir: dir, kept: map[string]volume{}, links: links}, err
 }
 
 func (w *world) path(name ...string) string {

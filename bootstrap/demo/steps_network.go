@@ -1,0 +1,282 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/croft-edge/croft/modules/network/netns"
+	"github.com/croft-edge/croft/pkg/bus"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/node/stubs"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// private is the demo's network while it is there.
+type private struct {
+	file    string
+	id      string
+	info    node.NetworkInfo
+	web, me member
+	server  net.Listener
+}
+
+// member is a process with a network namespace of its own, which plays a
+// container: it has a place in the network.
+type member struct {
+	node.Member
+	cmd *exec.Cmd
+}
+
+func (m member) namespace() string { return netns.OfProcess(uint64(m.cmd.Process.Pid)) }
+
+// makeNetwork reserves a private network with croft's own commands.
+func makeNetwork(ctx context.Context, w *world) error {
+	w.net.file = w.path("network.yaml")
+	for _, args := range [][]string{
+		{"network", "create", "home", "-f", w.net.file},
+		{"network", "add-node", "home", w.nodeID, "--endpoint", "none", "-f", w.net.file},
+		{"apply", "-f", w.net.file, "--wait", "--timeout", "30s"},
+	} {
+		if _, err := w.croft(ctx, args...); err != nil {
+			return err
+		}
+	}
+	table, err := w.croft(ctx, "status", "-f", w.net.file)
+	if err != nil {
+		return err
+	}
+	show(table)
+	var who struct {
+		ID string `json:"id"`
+	}
+	if err := w.croftJSON(ctx, &who, "id", "show"); err != nil {
+		return err
+	}
+	key := workload.NetworkKey(who.ID, "home")
+	w.net.id = hex.EncodeToString(key[:])
+	w.net.info, err = w.networkInfo(ctx)
+	if err != nil {
+		return err
+	}
+	say("on the node: a namespace of its own, with %s, gateway %s and %s, tunnels by the %s", w.net.info.Subnet, w.net.info.Gateway, w.net.info.Gateway6, w.net.info.Backend)
+	return nil
+}
+
+// networks calls the node's network module over its bus.
+func (w *world) networks(ctx context.Context, call func(n *stubs.NetworksStub) error) error {
+	client, err := bus.Dial(ctx, "unix://"+w.path("run", "bus.sock"), bus.Options{})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return call(stubs.NewNetworksStub(client))
+}
+
+func (w *world) networkInfo(ctx context.Context) (info node.NetworkInfo, err error) {
+	err = w.networks(ctx, func(n *stubs.NetworksStub) error {
+		list, err := n.List(ctx)
+		for _, one := range list {
+			if one.ID == w.net.id {
+				info = one
+				return nil
+			}
+		}
+		return errors.Join(err, errors.New("the node doesn't have the network"))
+	})
+	return info, err
+}
+
+// join starts a process without any network and gives it a place in the network.
+func (w *world) join(ctx context.Context, id, name string) (member, error) {
+	m := member{cmd: exec.Command("sleep", "600")}
+	m.cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	if err := m.cmd.Start(); err != nil {
+		return m, err
+	}
+	w.members = append(w.members, m.cmd)
+	err := w.networks(ctx, func(n *stubs.NetworksStub) (err error) {
+		m.Member, err = n.Join(ctx, node.MemberSpec{Network: w.net.id, Member: id, Name: name, PID: uint64(m.cmd.Process.Pid)})
+		return err
+	})
+	return m, err
+}
+
+// talkOnNetwork lets two processes join, as containers do, and find each other.
+func talkOnNetwork(ctx context.Context, w *world) (err error) {
+	if w.net.web, err = w.join(ctx, "demo-web", "web"); err != nil {
+		return err
+	}
+	if w.net.me, err = w.join(ctx, "demo-shell", ""); err != nil {
+		return err
+	}
+	err = netns.Do(w.net.web.namespace(), func() (err error) {
+		w.net.server, err = net.Listen("tcp", "[::]:80")
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	go func() {
+		_ = http.Serve(w.net.server, http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(out, "hello from web") }))
+	}()
+	for _, host := range []string{"web.croft.internal", w.net.web.IPv4, "[" + w.net.web.IPv6 + "]"} {
+		text, err := w.get(ctx, "http://"+host+"/")
+		if err != nil {
+			return err
+		}
+		say("%s asks http://%s/: %q", w.net.me.IPv4, host, text)
+	}
+	return keptApart(ctx, w)
+}
+
+// keptApart shows that a member doesn't reach the node, though it is its router.
+func keptApart(ctx context.Context, w *world) error {
+	open, err := net.Listen("tcp4", ":0")
+	if err != nil {
+		return err
+	}
+	defer open.Close()
+	_, port, err := net.SplitHostPort(open.Addr().String())
+	if err != nil {
+		return err
+	}
+	routes, err := exec.CommandContext(ctx, "nsenter", "--net="+w.net.info.Namespace, "ip", "-4", "route", "show", "default").Output()
+	fields := strings.Fields(string(routes))
+	if err != nil || len(fields) < 3 {
+		return fmt.Errorf("the network has no way out: %w: %s", err, routes)
+	}
+	door := net.JoinHostPort(fields[2], port)
+	conn, err := net.DialTimeout("tcp", door, time.Second)
+	if err != nil {
+		return fmt.Errorf("nobody listens at %s: %w", door, err)
+	}
+	_ = conn.Close()
+	if conn, err := w.dialInside(ctx, door, time.Second); err == nil {
+		_ = conn.Close()
+		return fmt.Errorf("a member reaches the node at %s", door)
+	}
+	say("%s, on the node, is open for the node and not for its members", door)
+	return nil
+}
+
+// dialInside connects from the second member, with the gateway as its resolver.
+func (w *world) dialInside(ctx context.Context, address string, limit time.Duration) (conn net.Conn, err error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	inside := func(ctx context.Context, network, address string) (conn net.Conn, err error) {
+		err = netns.Do(w.net.me.namespace(), func() error {
+			conn, err = (&net.Dialer{FallbackDelay: -1}).DialContext(ctx, network, address)
+			return err
+		})
+		return conn, err
+	}
+	if net.ParseIP(host) == nil {
+		names := net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return inside(ctx, network, net.JoinHostPort(w.net.me.Gateway, "53"))
+		}}
+		found, err := names.LookupIP(ctx, "ip4", host+".")
+		if err != nil {
+			return nil, err
+		}
+		host = found[0].String()
+	}
+	return inside(ctx, "tcp", net.JoinHostPort(host, port))
+}
+
+func (w *world) get(ctx context.Context, url string) (string, error) {
+	client := http.Client{Timeout: 3 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+		return w.dialInside(ctx, address, 2*time.Second)
+	}}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	return string(text), err
+}
+
+// breakNetwork removes the network's bridge behind the node's back.
+func breakNetwork(ctx context.Context, w *world) error {
+	began := time.Now()
+	out, err := exec.CommandContext(ctx, "nsenter", "--net="+w.net.info.Namespace, "ip", "link", "del", "br0").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("cannot remove the bridge: %w: %s", err, out)
+	}
+	if _, err := w.get(ctx, "http://"+w.net.web.IPv4+"/"); err == nil {
+		return errors.New("the bridge was removed, and nobody noticed")
+	}
+	err = until(ctx, 30*time.Second, "the network is back", func() (bool, error) {
+		_, err := w.get(ctx, "http://"+w.net.web.IPv4+"/")
+		return err == nil, err
+	})
+	if err != nil {
+		return err
+	}
+	say("back after %.1f s", time.Since(began).Seconds())
+	return until(ctx, 5*time.Second, "the node says so", func() (bool, error) { return w.saysRestored(ctx) })
+}
+
+// saysRestored shows what croftd status says of the damage.
+func (w *world) saysRestored(ctx context.Context) (bool, error) {
+	out, err := w.output(ctx, "croftd", "status", "-o", "json", "--run-dir", w.path("run"), "--state-dir", w.path("state"))
+	if err != nil {
+		return false, err
+	}
+	var status struct {
+		Workloads []struct {
+			ID       string `json:"id"`
+			Restored int    `json:"restored"`
+			Drift    *struct {
+				What string `json:"what"`
+			} `json:"drift"`
+		} `json:"workloads"`
+	}
+	if err := json.Unmarshal(out, &status); err != nil {
+		return false, err
+	}
+	for _, one := range status.Workloads {
+		if one.Restored > 0 && one.Drift != nil {
+			say("croftd status: %s was restored %d time: %s", one.ID, one.Restored, one.Drift.What)
+			return true, nil
+		}
+	}
+	return false, errors.New("no workload was restored")
+}
+
+// leaveNetwork ends the network; it goes when nobody is in it any more.
+func leaveNetwork(ctx context.Context, w *world) error {
+	_ = w.net.server.Close()
+	err := w.networks(ctx, func(n *stubs.NetworksStub) error {
+		return errors.Join(n.Leave(ctx, w.net.id, "demo-web"), n.Leave(ctx, w.net.id, "demo-shell"))
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := w.croft(ctx, "delete", "-f", w.net.file, "--wait", "--yes"); err != nil {
+		return err
+	}
+	if info, err := w.networkInfo(ctx); err == nil {
+		return fmt.Errorf("deleted, and still there: %+v", info)
+	}
+	say("its namespace, links and rules are gone")
+	return nil
+}
