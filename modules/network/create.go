@@ -144,7 +144,8 @@ func portTaken(p plan) error {
 
 // portFree reports whether a UDP port can be had on all of the node's addresses.
 func portFree(port uint16) bool {
-	conn, err := net.ListenPacket("udp", ":"+strconv.Itoa(int(port)))
+	var open net.ListenConfig
+	conn, err := open.ListenPacket(context.Background(), "udp", ":"+strconv.Itoa(int(port)))
 	if err != nil {
 		return false
 	}

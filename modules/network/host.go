@@ -10,7 +10,6 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/croft-edge/croft/modules/network/firewall"
-	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -193,6 +192,3 @@ func (m *Module) overlapsNode(p plan) error {
 	}
 	return nil
 }
-
-// inside runs fn in a network's namespace.
-func (m *Module) inside(id string, fn func() error) error { return netns.Do(m.namespace(id), fn) }

@@ -150,7 +150,7 @@ type Member struct {
 	w   *World
 }
 
-// Start starts a process with a network namespace of its own and nothing in it.
+// StartMember starts a process with a network namespace of its own and nothing in it.
 func (w *World) StartMember() *Member {
 	w.Helper()
 	cmd := exec.Command("sleep", "3600")
