@@ -225,11 +225,26 @@ func TestIsolation(t *testing.T) {
 		spoofed[i].kinds = "udp"
 	}
 	w.say(spoofed, func() { w.mustNot(spoofed, w.flows) })
+	w.sendFrames(false)
+	if believed, port := w.steal(); believed != port {
+		t.Errorf("the bridge believes that a2 is at %s, it is at %s", believed, port)
+	}
+	if w.advertise(quiet) {
+		t.Error("the node takes a member for its router")
+	}
 	w.mustPass("after all that", mayReach(), w.flows)
 
 	w.open()
 	w.mustPass("without croft's rules", forbidden, w.flows)
 	w.say(spoofed, func() { w.mustPass("without croft's rules", spoofed, w.flows) })
+	w.sendFrames(true)
+	w.learn()
+	if believed, port := w.steal(); believed == port {
+		t.Error("without croft's places, too, the bridge doesn't believe a thief")
+	}
+	if !w.advertise(patience) {
+		t.Error("without croft's rules, too, the node doesn't believe a router's advertisement")
+	}
 }
 
 // busIsClosed shows that nothing of the bus is on the network.
@@ -261,6 +276,17 @@ func (w *isolation) open() {
 	for _, n := range w.networks {
 		w.feed(n.Namespace, plain(`oifname "up0" masquerade`), "nft", "-f", "-")
 	}
+}
+
+// learn makes A's bridge learn who is where.
+func (w *isolation) learn() {
+	w.Helper()
+	ns := w.networks["A"].Namespace
+	for _, name := range []string{"a1", "a2"} {
+		w.inNamespace(ns, "bridge", "link", "set", "dev", w.portOf(name), "learning", "on")
+	}
+	mac := w.newWire(w.places["a2"].ns, "eth0").mac
+	w.inNamespace(ns, "bridge", "fdb", "del", mac.String(), "dev", w.portOf("a2"), "master")
 }
 
 // openTap opens a tap device as QEMU would.
