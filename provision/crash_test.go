@@ -203,15 +203,35 @@ func runLife(t *testing.T, root string, plan []string) [][]string {
 	return points
 }
 
+// orderlyPoints are the points of an orderly life, by process. How many pages
+// the explorer's answers come in depends on who is first: a point that only
+// some lives have is none that every life comes to.
+func orderlyPoints(t *testing.T, root string) [][]string {
+	t.Helper()
+	const lives = 5
+	var out [][]string
+	for i := range lives {
+		points := runLife(t, root, nil)
+		if len(points) != 2 {
+			t.Fatalf("an orderly life has %d processes, want 2", len(points))
+		}
+		if i == 0 {
+			out = points
+			continue
+		}
+		for process := range out {
+			out[process] = slices.DeleteFunc(out[process], func(at string) bool { return !slices.Contains(points[process], at) })
+		}
+	}
+	return out
+}
+
 // TestCrashPoints stops the node at every point of its life, starts it again
 // and holds that nothing is lost, doubled or left behind. The points of an
 // orderly life's first and second process are all that there are in it.
 func TestCrashPoints(t *testing.T) {
 	root := fastRoot(t)
-	orderly := runLife(t, root, nil)
-	if len(orderly) != 2 {
-		t.Fatalf("an orderly life has %d processes, want 2", len(orderly))
-	}
+	orderly := orderlyPoints(t, root)
 	stops := 0
 	for process, points := range orderly {
 		for _, at := range points {
