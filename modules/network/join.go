@@ -90,6 +90,10 @@ func (m *Module) join(ctx context.Context, a asked) (*network, *member, error) {
 		if err := m.unplug(n, before); err != nil {
 			return nil, nil, err
 		}
+	} else if before != nil && !one.Public.IsValid() {
+		if err := m.unplugPublic(before); err != nil {
+			return nil, nil, err
+		}
 	}
 	n.Members[a.id] = one
 	if err := m.ensure(ctx, n); err != nil {

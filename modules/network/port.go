@@ -162,15 +162,8 @@ func (n *network) plumbMember(one *member, in *plumber) error {
 
 // unplug removes a member's links.
 func (m *Module) unplug(n *network, one *member) error {
-	if one.Public.IsValid() {
-		out, err := plumbing("", false)
-		if err != nil {
-			return err
-		}
-		defer out.close()
-		if err := out.remove(m.publicName(one.PublicIndex)); err != nil {
-			return err
-		}
+	if err := m.unplugPublic(one); err != nil {
+		return err
 	}
 	in, err := plumbing(m.namespace(n.id()), false)
 	if node.KindOf(err) == node.NotExist {

@@ -92,6 +92,19 @@ func (m *Module) plumbPublic(one *member, out *plumber) error {
 	return err
 }
 
+// unplugPublic removes a member's public interface, if it has one.
+func (m *Module) unplugPublic(one *member) error {
+	if !one.Public.IsValid() {
+		return nil
+	}
+	out, err := plumbing("", false)
+	if err != nil {
+		return err
+	}
+	defer out.close()
+	return out.remove(m.publicName(one.PublicIndex))
+}
+
 func makePublic(one *member, out *plumber, name string) error {
 	theirs, err := vnetns.GetFromPath(netns.OfProcess(one.PID))
 	if err != nil {
