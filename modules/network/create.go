@@ -3,7 +3,6 @@ package network
 import (
 	"context"
 	"net"
-	"net/netip"
 	"os"
 	"strconv"
 
@@ -151,39 +150,6 @@ func portFree(port uint16) bool {
 	}
 	_ = conn.Close()
 	return true
-}
-
-// endpointSet is what peers' endpoints have resolved to, by public key.
-type endpointSet = map[string]netip.AddrPort
-
-// isName reports whether an endpoint's host is a name.
-func isName(endpoint string) bool {
-	if endpoint == "" {
-		return false
-	}
-	_, err := netip.ParseAddrPort(endpoint)
-	return err != nil
-}
-
-// resolve turns the peers' endpoints into addresses that may be sent to.
-func (m *Module) resolve(ctx context.Context, p plan) (endpointSet, error) {
-	out := endpointSet{}
-	for i, one := range p.peers {
-		if one.endpoint == "" {
-			continue
-		}
-		at, err := m.cfg.Endpoints.Resolve(ctx, one.endpoint)
-		if kind := node.KindOf(err); kind == node.Transient {
-			// A name that doesn't resolve now may later; the rest works without.
-			m.cfg.Log.Warn().Err(err).Str("id", p.spec.Label).Str("step", "resolve").Msg("a peer's endpoint can't be resolved: looked up again")
-			continue
-		}
-		if err != nil {
-			return nil, node.Errorf(node.KindOf(err), "cannot make network %s: endpoint of peer %d: %w", p.name(), i, err)
-		}
-		out[one.key.String()] = at
-	}
-	return out, nil
 }
 
 // remove deletes a network that nobody is in.

@@ -54,7 +54,13 @@ func Open(cfg Config) (*Module, error) {
 		_ = lock.Close()
 		return nil, err
 	}
-	go m.watch()
+	var watching sync.WaitGroup
+	watching.Go(m.watch)
+	watching.Go(m.watchNames)
+	go func() {
+		watching.Wait()
+		close(m.ended)
+	}()
 	return m, nil
 }
 

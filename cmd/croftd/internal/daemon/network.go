@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
@@ -98,15 +99,18 @@ func ownNetworks(uplinks netip.Prefix) ([]netip.Prefix, error) {
 	return out, nil
 }
 
-// askNetworks asks the network module what it has. A member that isn't as it
-// was made is said beside the networks: whoever has started it mends it.
+// askNetworks asks the network module how it is and what it has.
 func (m modules) askNetworks(ctx context.Context) ([]node.NetworkInfo, node.NetworkStatus, error) {
 	status, err := m.networks.Status(ctx)
 	if err != nil || status.Networks == 0 {
 		return nil, status, err
 	}
 	list, err := m.networks.List(ctx)
-	return list, status, err
+	if err != nil {
+		// It has answered before: that it needs long to look at many is no silence.
+		status.Drift = strings.TrimLeft(status.Drift+"; "+err.Error(), "; ")
+	}
+	return list, status, nil
 }
 
 // TakeDownNetworks removes the networks of a stopped node.
