@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 	"time"
 )
@@ -46,6 +47,9 @@ func steps() []step {
 }
 
 func main() {
+	// Its children end with the thread that started them: let that be the first,
+	// which ends last. Threads that were in a network namespace end before.
+	runtime.LockOSThread()
 	bin := flag.String("bin", "bin", "the folder with croftd, croft and explorer")
 	flag.Parse()
 	if os.Geteuid() != 0 {
