@@ -87,6 +87,7 @@ func (m *Module) Close() error {
 		return nil
 	}
 	m.closed = true
+	m.tunnels.close()
 	return m.lock.Close()
 }
 

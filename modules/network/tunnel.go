@@ -56,6 +56,13 @@ func (m *Module) connect(ctx context.Context) (tunnels, error) {
 	return m.tunnels, nil
 }
 
+// close lets go of what the kernel's backend keeps open.
+func (t tunnels) close() {
+	if kernel, ok := t.backend.(*wireguard.Kernel); ok {
+		kernel.Close()
+	}
+}
+
 // userspace is the carrier as a backend.
 type userspace struct{ carrier *carrier.Client }
 
@@ -111,8 +118,11 @@ func (m *Module) raise(ctx context.Context, n *network) error {
 	if err != nil {
 		return err
 	}
+	// The names are first: where the namespace is a new one, their sockets are the
+	// last that keep the old one, with the kernel's tunnel in it and its port.
+	zone := t.carrier.SetZone(ctx, n.zone(m.namespace(n.id())))
 	if n.hasKey() {
-		if err := m.clearTunnel(n, t.backend.Name()); err != nil {
+		if err := m.clearTunnel(ctx, n, t); err != nil {
 			return err
 		}
 		if err := t.backend.Set(ctx, n.id(), m.device(n)); err != nil {
@@ -124,10 +134,7 @@ func (m *Module) raise(ctx context.Context, n *network) error {
 		return err
 	}
 	defer in.close()
-	if err := n.plumbTunnel(in); err != nil {
-		return err
-	}
-	return t.carrier.SetZone(ctx, n.zone(m.namespace(n.id())))
+	return firstError([]error{n.plumbTunnel(in), zone})
 }
 
 // tunLink is the type of the carrier's links, as netlink's library calls it.
@@ -135,7 +142,8 @@ const tunLink = "tuntap"
 
 // clearTunnel removes the link of the other backend: the kernel may have got
 // WireGuard since the carrier's was made, or lost it.
-func (m *Module) clearTunnel(n *network, backend string) error {
+func (m *Module) clearTunnel(ctx context.Context, n *network, t tunnels) error {
+	backend := t.backend.Name()
 	in, err := plumbing(m.namespace(n.id()), false)
 	if err != nil {
 		return err
@@ -150,6 +158,12 @@ func (m *Module) clearTunnel(n *network, backend string) error {
 		return err
 	}
 	m.cfg.Log.Warn().Str("id", n.Spec.Label).Str("type", "network").Str("link", l.Type()).Str("backend", backend).Msg("the tunnel is made anew by another WireGuard")
+	if backend == wireguard.KernelName {
+		// With its link the carrier's device would go too, but its port only later.
+		if err := t.carrier.RemoveDevice(ctx, n.id()); err != nil && node.KindOf(err) != node.NotExist {
+			return err
+		}
+	}
 	return in.remove(tunnelName)
 }
 

@@ -31,17 +31,28 @@ const aliasPrefix = "croft:"
 func Alias(id string) string { return aliasPrefix + id }
 
 // Kernel holds devices of the kernel's own WireGuard. They need no process:
-// what it knows beside them is which endpoints were wanted last.
+// what it knows beside them is which endpoints were wanted last, and in which
+// namespaces they are.
 type Kernel struct {
 	namespaces string
 	mu         sync.Mutex
 	last       map[string]Config
+	places     places
 }
 
 // NewKernel makes a Kernel whose devices are in the namespaces that files of
 // the folder keep.
 func NewKernel(namespaces string) *Kernel {
-	return &Kernel{namespaces: namespaces, last: map[string]Config{}}
+	return &Kernel{namespaces: namespaces, last: map[string]Config{}, places: places{}}
+}
+
+// Close lets go of the namespaces that are kept open. The devices stay.
+func (k *Kernel) Close() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for id := range k.places {
+		k.places.forget(id)
+	}
 }
 
 // Name is "kernel".
@@ -70,6 +81,9 @@ func (k *Kernel) Set(ctx context.Context, id string, c Config) error {
 		found = nil
 	}
 	if found == nil {
+		if err := k.places.leave(id); err != nil {
+			return err
+		}
 		if err := makeLink(id, c); err != nil {
 			return err
 		}
@@ -82,6 +96,9 @@ func (k *Kernel) Set(ctx context.Context, id string, c Config) error {
 		return err
 	}
 	k.last[id] = c
+	if err := k.places.note(id, c.Namespace, c.Name); err != nil {
+		return err
+	}
 	return ctx.Err()
 }
 
@@ -144,8 +161,9 @@ func makeLink(id string, c Config) error {
 		if err != nil {
 			return failed("find", c.Name, err)
 		}
-		if err = netlink.LinkSetName(moved, c.Name); err == nil {
-			err = netlink.LinkSetAlias(moved, Alias(id))
+		// The label is first: with a name and no label it would be nobody's for ever.
+		if err = netlink.LinkSetAlias(moved, Alias(id)); err == nil {
+			err = netlink.LinkSetName(moved, c.Name)
 		}
 		if err != nil {
 			_ = netlink.LinkDel(moved)
@@ -174,14 +192,29 @@ func (k *Kernel) Remove(_ context.Context, id string) error {
 		return err
 	}
 	if found == nil {
+		delete(k.last, id)
+		if err := k.places.leave(id); err != nil {
+			return err
+		}
 		return node.Errorf(node.NotExist, "cannot remove WireGuard device %s: there is none", id)
 	}
 	delete(k.last, id)
+	k.places.forget(id)
 	return removeLink(found.Namespace, found.Name)
 }
 
 // List returns the devices in all namespaces of the folder.
 func (k *Kernel) List(ctx context.Context) ([]Status, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	all, err := k.list()
+	if err != nil {
+		return nil, err
+	}
+	return all, ctx.Err()
+}
+
+func (k *Kernel) list() ([]Status, error) {
 	entries, err := os.ReadDir(k.namespaces)
 	if err != nil && !os.IsNotExist(err) {
 		return nil, node.Errorf(node.Internal, "cannot list WireGuard devices: %w", err)
@@ -200,9 +233,20 @@ func (k *Kernel) List(ctx context.Context) ([]Status, error) {
 		if err != nil {
 			return nil, err
 		}
+		for _, s := range found {
+			k.adopt(s)
+		}
 		all = append(all, found...)
 	}
-	return all, ctx.Err()
+	return all, nil
+}
+
+// adopt remembers where a device is that was made by another Kernel, such as
+// that of this node before its restart.
+func (k *Kernel) adopt(s Status) {
+	if _, known := k.places[s.ID]; !known {
+		_ = k.places.note(s.ID, s.Namespace, s.Name) // else it is noted the next time
+	}
 }
 
 func listNamespace(path string, inode uint64) (found []Status, err error) {
@@ -247,13 +291,16 @@ func readLink(link netlink.Link) (Status, error) {
 }
 
 func (k *Kernel) find(id string) (*Status, error) {
-	all, err := k.List(context.Background())
+	all, err := k.list()
+	if err != nil {
+		return nil, err
+	}
 	for _, s := range all {
 		if s.ID == id {
-			return &s, err
+			return &s, nil
 		}
 	}
-	return nil, err
+	return nil, nil
 }
 
 // kernelStatus is what wgctrl says, in our words.

@@ -1,0 +1,81 @@
+package wireguard
+
+import (
+	"os"
+	"strconv"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/croft-edge/croft/modules/network/netns"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// place is where a device's link is. The namespace is kept open: when its file
+// goes or becomes that of another one, whoever is still in it (an open socket is
+// enough) would keep the link, and the port with it, where no path leads to.
+type place struct {
+	file  *os.File
+	inode uint64
+	name  string
+}
+
+// places are those of all devices, by ID.
+type places map[string]place
+
+// note remembers where the link of device id is.
+func (p places) note(id, namespace, name string) error {
+	inode, err := netns.Inode(namespace)
+	if err != nil {
+		return err
+	}
+	old, known := p[id]
+	if known && old.inode == inode {
+		p[id] = place{old.file, inode, name}
+		return nil
+	}
+	file, err := os.Open(namespace)
+	if err != nil {
+		return failed("note the namespace of", name, err)
+	}
+	if known {
+		_ = old.file.Close()
+	}
+	p[id] = place{file, inode, name}
+	return nil
+}
+
+// leave removes what is left of device id where it was last, and forgets that.
+func (p places) leave(id string) error {
+	at, known := p[id]
+	if !known {
+		return nil
+	}
+	err := netns.Do(at.path(), func() error {
+		link, err := netlink.LinkByName(at.name)
+		if err != nil {
+			return failed("find", at.name, err)
+		}
+		if link.Type() != LinkType || link.Attrs().Alias != Alias(id) {
+			return nil
+		}
+		return failed("remove", at.name, netlink.LinkDel(link))
+	})
+	if err != nil && node.KindOf(err) != node.NotExist {
+		return err
+	}
+	p.forget(id)
+	return nil
+}
+
+// forget lets go of the namespace of device id.
+func (p places) forget(id string) {
+	if at, known := p[id]; known {
+		_ = at.file.Close()
+		delete(p, id)
+	}
+}
+
+// path leads to the namespace while the file is open.
+func (p place) path() string {
+	return "/proc/self/fd/" + strconv.FormatUint(uint64(p.file.Fd()), 10)
+}
