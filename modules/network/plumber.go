@@ -11,6 +11,7 @@ import (
 	vnetns "github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/modules/network/dump"
 	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -164,7 +165,7 @@ func (p *plumber) addresses(l netlink.Link, wanted ...netip.Prefix) error {
 		return nil
 	}
 	name := l.Attrs().Name
-	have, err := p.nl.AddrList(l, netlink.FAMILY_ALL)
+	have, err := dump.Whole(func() ([]netlink.Addr, error) { return p.nl.AddrList(l, netlink.FAMILY_ALL) })
 	if err != nil {
 		return node.Errorf(node.Internal, "cannot list addresses of %s: %w", name, err)
 	}
@@ -221,7 +222,9 @@ func (p *plumber) connected(l netlink.Link, at netip.Prefix) bool {
 	if at.Addr().Is6() {
 		family = netlink.FAMILY_V6
 	}
-	have, err := p.nl.RouteListFiltered(family, &netlink.Route{LinkIndex: l.Attrs().Index}, netlink.RT_FILTER_OIF)
+	have, err := dump.Whole(func() ([]netlink.Route, error) {
+		return p.nl.RouteListFiltered(family, &netlink.Route{LinkIndex: l.Attrs().Index}, netlink.RT_FILTER_OIF)
+	})
 	return err == nil && slices.ContainsFunc(have, func(r netlink.Route) bool { return r.Dst != nil && fromIPNet(r.Dst) == at.Masked() })
 }
 
@@ -248,7 +251,9 @@ func (p *plumber) routes(l netlink.Link, wanted ...route) error {
 	}
 	name := l.Attrs().Name
 	filter := &netlink.Route{LinkIndex: l.Attrs().Index, Protocol: ours}
-	have, err := p.nl.RouteListFiltered(netlink.FAMILY_ALL, filter, netlink.RT_FILTER_OIF|netlink.RT_FILTER_PROTOCOL)
+	have, err := dump.Whole(func() ([]netlink.Route, error) {
+		return p.nl.RouteListFiltered(netlink.FAMILY_ALL, filter, netlink.RT_FILTER_OIF|netlink.RT_FILTER_PROTOCOL)
+	})
 	if err != nil {
 		return node.Errorf(node.Internal, "cannot list routes of %s: %w", name, err)
 	}

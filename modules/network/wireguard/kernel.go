@@ -17,6 +17,7 @@ import (
 	"golang.zx2c4.com/wireguard/wgctrl"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
+	"github.com/croft-edge/croft/modules/network/dump"
 	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -251,7 +252,7 @@ func (k *Kernel) adopt(s Status) {
 
 func listNamespace(path string, inode uint64) (found []Status, err error) {
 	err = netns.Do(path, func() error {
-		links, err := netlink.LinkList()
+		links, err := dump.Whole(netlink.LinkList)
 		if err != nil {
 			return failed("list", path, err)
 		}
