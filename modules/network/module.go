@@ -51,7 +51,7 @@ func Open(cfg Config) (*Module, error) {
 	m.loadHost()
 	if err := m.load(); err != nil {
 		stop()
-		_ = lock.Close()
+		_ = unlockFolder(lock)
 		return nil, err
 	}
 	var watching sync.WaitGroup
@@ -76,6 +76,13 @@ func lockFolder(dir string) (*os.File, error) {
 	return lock, nil
 }
 
+// unlockFolder lets go of the lock by name: a child that was started just now
+// shares the open file until it is another program.
+func unlockFolder(lock *os.File) error {
+	_ = unix.Flock(int(lock.Fd()), unix.LOCK_UN)
+	return lock.Close()
+}
+
 // Close ends the module: its calls fail. Networks stay as they are, so that
 // workloads don't notice. It waits for the change in hand.
 func (m *Module) Close() error {
@@ -88,7 +95,7 @@ func (m *Module) Close() error {
 	}
 	m.closed = true
 	m.tunnels.close()
-	return m.lock.Close()
+	return unlockFolder(m.lock)
 }
 
 // Networks is what goes on the bus as network.network.

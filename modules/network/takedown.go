@@ -27,7 +27,7 @@ func TakeDown(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	defer lock.Close()
+	defer func() { _ = unlockFolder(lock) }()
 	if err := carrier.End(ctx, cfg.Carrier.RunDir); err != nil {
 		return err
 	}
