@@ -138,15 +138,6 @@ func sysctl(name, value string) error {
 	return node.Errorf(node.Internal, "cannot set %s to %s: %w", name, value, err)
 }
 
-// self opens the namespace of the process.
-func (m *Module) self() (*os.File, error) {
-	file, err := os.Open("/proc/self/ns/net")
-	if err != nil {
-		return nil, node.Errorf(node.Internal, "cannot open the node's network namespace: %w", err)
-	}
-	return file, nil
-}
-
 // allocate chooses the index of a new uplink: one whose name and addresses
 // nothing in the node's namespace has.
 func (m *Module) allocate() (int, error) {

@@ -62,7 +62,7 @@ func readAsked(a asked, ips []string) (asked, error) {
 	if a.inode, err = netns.Inode(netns.OfProcess(a.pid)); err != nil {
 		return a, cannotJoin(a, node.Invalid, "its process", a.pid, "one that runs")
 	}
-	if own, err := netns.Inode("/proc/self/ns/net"); err == nil && own == a.inode {
+	if own, err := netns.OwnInode(); err == nil && own == a.inode {
 		return a, cannotJoin(a, node.Refused, "its process", a.pid, "in a network namespace of its own, not the node's")
 	}
 	return a, nil

@@ -242,7 +242,7 @@ func (m *Module) makeUplink(n *network, in *plumber, name string) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU = uplinkName, linkMTU
 	attrs.HardwareAddr = macOf(n.id() + "/uplink")
-	self, err := m.self()
+	self, err := netns.Own()
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,22 @@ import (
 // here is the namespace of the calling thread.
 func here() string { return "/proc/self/task/" + strconv.Itoa(unix.Gettid()) + "/ns/net" }
 
+// Own opens the namespace of the caller. That isn't always what /proc/self shows,
+// which is the main thread's: some other goroutine may be in a namespace on that.
+func Own() (*os.File, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	file, err := os.Open(here())
+	return file, failed("open", "of the node", err)
+}
+
+// OwnInode identifies the namespace of the caller.
+func OwnInode() (uint64, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return Inode(here())
+}
+
 // OfProcess is the path of a process's namespace.
 func OfProcess(pid uint64) string { return "/proc/" + strconv.FormatUint(pid, 10) + "/ns/net" }
 

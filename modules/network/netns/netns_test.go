@@ -4,8 +4,11 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/pkg/node"
@@ -84,4 +87,75 @@ func TestTheMainThreadStaysWhereItIs(t *testing.T) {
 	if main != here || herr != nil || merr != nil {
 		t.Errorf("this thread is in namespace %d (%v), the process in %d (%v)", here, herr, main, merr)
 	}
+}
+
+// onMainThread runs fn while another goroutine has taken the main thread into
+// the namespace of path, as the netlink library does to open its sockets.
+func onMainThread(t *testing.T, path string, fn func()) {
+	t.Helper()
+	own, err := os.Open("/proc/thread-self/ns/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	there, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer there.Close()
+	var ready, done sync.WaitGroup
+	leave := make(chan struct{})
+	ready.Add(64)
+	for range 64 {
+		done.Go(func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			main := unix.Gettid() == unix.Getpid()
+			if main {
+				if err := unix.Setns(int(there.Fd()), unix.CLONE_NEWNET); err != nil {
+					t.Error(err)
+				}
+			}
+			ready.Done()
+			<-leave
+			if main {
+				if err := unix.Setns(int(own.Fd()), unix.CLONE_NEWNET); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	ready.Wait()
+	defer done.Wait()
+	defer close(leave)
+	fn()
+}
+
+func TestTheOwnNamespaceIsNotTheMainThreads(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "netns")
+	if err := netns.Make(path); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = netns.Remove(path) })
+	want, err := netns.Inode("/proc/self/ns/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	onMainThread(t, path, func() {
+		if main, err := netns.Inode("/proc/self/ns/net"); err != nil || main == want {
+			t.Fatalf("the main thread isn't elsewhere: %v", err)
+		}
+		if got, err := netns.OwnInode(); err != nil || got != want {
+			t.Errorf("the own namespace is %d, %v; want %d", got, err, want)
+		}
+		file, err := netns.Own()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		var st unix.Stat_t
+		if err := unix.Fstat(int(file.Fd()), &st); err != nil || st.Ino != want {
+			t.Errorf("opened namespace %d, %v; want %d", st.Ino, err, want)
+		}
+	})
 }
