@@ -37,7 +37,7 @@ func nothingLeft(ctx context.Context, w *world) error {
 	w.node.stop()
 	w.explorer.stop()
 	w.endMembers()
-	if err := w.takeBack(ctx); err != nil {
+	if err := w.takeBack(ctx, ""); err != nil {
 		return err
 	}
 	left, err := w.leftovers()
@@ -52,13 +52,17 @@ func nothingLeft(ctx context.Context, w *world) error {
 }
 
 // takeBack takes the node's networks and pools away, as an operator would who
-// gives the machine back.
-func (w *world) takeBack(ctx context.Context) error {
+// gives the machine back. A demo that failed has to say --force: volumes are there.
+func (w *world) takeBack(ctx context.Context, force string) error {
 	folders := []string{"--state-dir", w.path("state"), "--run-dir", w.path("run")}
 	if _, err := w.output(ctx, "croftd", append([]string{"network", "down"}, folders...)...); err != nil {
 		return err
 	}
-	_, err := w.output(ctx, "croftd", append([]string{"storage", "destroy", "--all", "--yes"}, folders...)...)
+	destroy := append([]string{"storage", "destroy", "--all", "--yes"}, folders...)
+	if force != "" {
+		destroy = append(destroy, force)
+	}
+	_, err := w.output(ctx, "croftd", destroy...)
 	return err
 }
 
@@ -139,7 +143,7 @@ func (w *world) close() error {
 	defer cancel()
 	if _, err := os.Stat(w.path("state")); err == nil {
 		if left, err := w.leftovers(); err != nil || len(left) > 0 {
-			if err := w.takeBack(ctx); err != nil {
+			if err := w.takeBack(ctx, "--force"); err != nil {
 				return fmt.Errorf("cannot take the machine back, %s stays: %w", w.dir, err)
 			}
 		}
