@@ -39,7 +39,7 @@ func (m *Module) create(ctx context.Context, spec node.NetworkSpec) (node.Networ
 		m.restore(ctx, n, old)
 		return node.NetworkInfo{}, err
 	}
-	return m.info(n, m.look(ctx)), nil
+	return m.info(n, m.lookAt(ctx, n.id())), nil
 }
 
 // renewed is the network of that ID with a new plan.

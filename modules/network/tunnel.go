@@ -79,6 +79,11 @@ func (u userspace) Remove(ctx context.Context, id string) error {
 	return u.carrier.RemoveDevice(ctx, id)
 }
 
+// Get implements wireguard.Backend.
+func (u userspace) Get(ctx context.Context, id string) (wireguard.Status, error) {
+	return u.carrier.Device(ctx, id)
+}
+
 // List implements wireguard.Backend.
 func (u userspace) List(ctx context.Context) ([]wireguard.Status, error) {
 	return u.carrier.Devices(ctx)
@@ -218,8 +223,23 @@ type held struct {
 	zones   map[string]carrier.ZoneStatus
 }
 
-// look asks the carrier once for all networks. It starts none.
+// look asks the carrier once for all networks.
 func (m *Module) look(ctx context.Context) held {
+	return m.lookWith(ctx, func(ctx context.Context, t tunnels) ([]wireguard.Status, error) { return t.backend.List(ctx) })
+}
+
+// lookAt asks it for one.
+func (m *Module) lookAt(ctx context.Context, id string) held {
+	return m.lookWith(ctx, func(ctx context.Context, t tunnels) ([]wireguard.Status, error) {
+		one, err := t.backend.Get(ctx, id)
+		if node.KindOf(err) == node.NotExist {
+			return nil, nil
+		}
+		return []wireguard.Status{one}, err
+	})
+}
+
+func (m *Module) lookWith(ctx context.Context, list func(context.Context, tunnels) ([]wireguard.Status, error)) held {
 	ctx, cancel := context.WithTimeout(ctx, carrierPatience)
 	defer cancel()
 	h := held{devices: map[string]wireguard.Status{}, zones: map[string]carrier.ZoneStatus{}}
@@ -228,7 +248,7 @@ func (m *Module) look(ctx context.Context) held {
 		h.away = err.Error()
 		return h
 	}
-	devices, err := t.backend.List(ctx)
+	devices, err := list(ctx, t)
 	if err != nil {
 		h.away = err.Error()
 		return h

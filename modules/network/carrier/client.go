@@ -54,6 +54,21 @@ func (c *Client) Devices(ctx context.Context) ([]wireguard.Status, error) {
 	return r.Devices, err
 }
 
+// Device is the one of that ID. NotExist when there is none. A carrier of
+// before this was asked for tells all of them.
+func (c *Client) Device(ctx context.Context, id string) (wireguard.Status, error) {
+	r, err := c.call(ctx, request{Op: opDevices, ID: id})
+	if err != nil {
+		return wireguard.Status{}, err
+	}
+	for _, d := range r.Devices {
+		if d.ID == id {
+			return d, nil
+		}
+	}
+	return wireguard.Status{}, node.Errorf(node.NotExist, "cannot look at device %s: there is none", id)
+}
+
 // SetZone makes or changes the DNS of a network.
 func (c *Client) SetZone(ctx context.Context, z Zone) error {
 	_, err := c.call(ctx, request{Op: opSetZone, Zone: &z})

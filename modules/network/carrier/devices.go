@@ -95,12 +95,14 @@ func (d *devices) remove(id string) error {
 	return nil
 }
 
-func (d *devices) list() []wireguard.Status {
+func (d *devices) list(only string) []wireguard.Status {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	out := make([]wireguard.Status, 0, len(d.held))
-	for _, h := range d.held {
-		out = append(out, h.status())
+	for id, h := range d.held {
+		if only == "" || id == only {
+			out = append(out, h.status())
+		}
 	}
 	slices.SortFunc(out, func(a, b wireguard.Status) int { return cmp.Compare(a.ID, b.ID) })
 	return out

@@ -206,7 +206,7 @@ func TestSweptDevicesLetTheirNamespaceGo(t *testing.T) {
 	must(t, netns.Remove(s.tenant))
 	d.sweepOnce()
 	until(t, "the namespace goes", func() bool { return !linkThere(t, s.ns, "canary") })
-	list := d.list()
+	list := d.list("")
 	if len(list) != 2 || list[0].Broken == "" || list[1].Broken != "" {
 		t.Errorf("after the sweep: %+v", list)
 	}

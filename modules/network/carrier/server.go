@@ -29,7 +29,7 @@ func (s *server) do(ctx context.Context, r request) (response, error) {
 	case opRemoveDevice:
 		return response{}, s.devices.remove(r.ID)
 	case opDevices:
-		return response{Devices: s.devices.list()}, nil
+		return response{Devices: s.devices.list(r.ID)}, nil
 	case opSetZone:
 		return response{}, s.zones.Set(ctx, *r.Zone)
 	case opRemoveZone:

@@ -55,6 +55,8 @@ type Backend interface {
 	Set(ctx context.Context, id string, c Config) error
 	// Remove removes the device and its link. NotExist when there is none.
 	Remove(ctx context.Context, id string) error
+	// Get returns one device. NotExist when there is none.
+	Get(ctx context.Context, id string) (Status, error)
 	// List returns all devices.
 	List(ctx context.Context) ([]Status, error)
 }

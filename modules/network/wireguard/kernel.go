@@ -215,6 +215,20 @@ func (k *Kernel) List(ctx context.Context) ([]Status, error) {
 	return all, ctx.Err()
 }
 
+// Get returns one device.
+func (k *Kernel) Get(ctx context.Context, id string) (Status, error) {
+	all, err := k.List(ctx)
+	if err != nil {
+		return Status{}, err
+	}
+	for _, s := range all {
+		if s.ID == id {
+			return s, nil
+		}
+	}
+	return Status{}, node.Errorf(node.NotExist, "cannot look at WireGuard device %s: there is none", id)
+}
+
 func (k *Kernel) list() ([]Status, error) {
 	entries, err := os.ReadDir(k.namespaces)
 	if err != nil && !os.IsNotExist(err) {
