@@ -8,7 +8,10 @@ import (
 
 // check says what of n isn't as it was made; it changes nothing.
 func (m *Module) check(n *network, h held) string {
-	plumbed, err := m.plumb(n, true)
+	if h.outside == nil {
+		return "the node's own links can't be looked at"
+	}
+	plumbed, err := m.plumb(n, true, h.outside)
 	found := []string{plumbed, errorText(err)}
 	if plumbed == "" && err == nil {
 		found = append(found, m.checkInside(n)...)

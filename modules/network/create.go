@@ -39,7 +39,9 @@ func (m *Module) create(ctx context.Context, spec node.NetworkSpec) (node.Networ
 		m.restore(ctx, n, old)
 		return node.NetworkInfo{}, err
 	}
-	return m.info(n, m.lookAt(ctx, n.id())), nil
+	h := m.lookAt(ctx, n.id())
+	defer h.close()
+	return m.info(n, h), nil
 }
 
 // renewed is the network of that ID with a new plan.
@@ -100,7 +102,12 @@ func (m *Module) ensure(ctx context.Context, n *network) error {
 	if err := m.guard(n); err != nil {
 		return err
 	}
-	if _, err := m.plumb(n, false); err != nil {
+	outside, err := plumbing("", false)
+	if err != nil {
+		return err
+	}
+	defer outside.close()
+	if _, err := m.plumb(n, false, outside); err != nil {
 		return err
 	}
 	return m.raise(ctx, n)

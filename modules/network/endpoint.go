@@ -108,6 +108,7 @@ func (m *Module) silent() map[string]plan {
 		return out
 	}
 	h := m.look(m.ctx)
+	defer h.close()
 	for id, n := range m.networks {
 		for _, p := range n.plan.peers {
 			if isName(p.endpoint) && !heard(h.devices[id], p.key) {

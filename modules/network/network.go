@@ -102,9 +102,10 @@ func settings() map[string]string {
 	}
 }
 
-// plumb brings n to what it shall be, or only looks. The tunnel and DNS are
-// the carrier's, the rules the firewall's: see ensure and check.
-func (m *Module) plumb(n *network, look bool) (drift string, err error) {
+// plumb brings n to what it shall be, or only looks; outside is of the node's
+// own namespace. The tunnel and DNS are the carrier's, the rules the
+// firewall's: see ensure and check.
+func (m *Module) plumb(n *network, look bool, outside *plumber) (drift string, err error) {
 	path := m.namespace(n.id())
 	if _, err := netns.Inode(path); err != nil {
 		if look {
@@ -120,11 +121,7 @@ func (m *Module) plumb(n *network, look bool) (drift string, err error) {
 		return "", err
 	}
 	defer inside.close()
-	outside, err := plumbing("", look)
-	if err != nil {
-		return "", err
-	}
-	defer outside.close()
+	before := len(outside.diff)
 	bridge, err := n.plumbBridge(inside)
 	if err != nil || look && bridge == nil {
 		return drift + inside.drift(), err
@@ -140,8 +137,7 @@ func (m *Module) plumb(n *network, look bool) (drift string, err error) {
 			return "", err
 		}
 	}
-	both := slices.Concat(inside.diff, outside.diff)
-	inside.diff = both
+	inside.diff = append(inside.diff, outside.diff[before:]...)
 	return drift + inside.drift(), nil
 }
 

@@ -11,7 +11,6 @@ import (
 	vnetns "github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
-	"github.com/croft-edge/croft/modules/network/dump"
 	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -25,6 +24,9 @@ type plumber struct {
 	path string
 	look bool
 	diff []string
+	// seen is what a plumber that only looks has read already: the kernel tells
+	// the addresses and routes of all links at once.
+	seen *seen
 }
 
 // plumbing opens the namespace of path, the process's own when path is empty.
@@ -165,7 +167,7 @@ func (p *plumber) addresses(l netlink.Link, wanted ...netip.Prefix) error {
 		return nil
 	}
 	name := l.Attrs().Name
-	have, err := dump.Whole(func() ([]netlink.Addr, error) { return p.nl.AddrList(l, netlink.FAMILY_ALL) })
+	have, err := p.addressesOf(l)
 	if err != nil {
 		return node.Errorf(node.Internal, "cannot list addresses of %s: %w", name, err)
 	}
@@ -222,7 +224,7 @@ func (p *plumber) connected(l netlink.Link, at netip.Prefix) bool {
 	if at.Addr().Is6() {
 		family = netlink.FAMILY_V6
 	}
-	have, err := dump.Whole(func() ([]netlink.Route, error) {
+	have, err := p.routesOf(l, func() ([]netlink.Route, error) {
 		return p.nl.RouteListFiltered(family, &netlink.Route{LinkIndex: l.Attrs().Index}, netlink.RT_FILTER_OIF)
 	})
 	return err == nil && slices.ContainsFunc(have, func(r netlink.Route) bool { return r.Dst != nil && fromIPNet(r.Dst) == at.Masked() })
@@ -251,7 +253,7 @@ func (p *plumber) routes(l netlink.Link, wanted ...route) error {
 	}
 	name := l.Attrs().Name
 	filter := &netlink.Route{LinkIndex: l.Attrs().Index, Protocol: ours}
-	have, err := dump.Whole(func() ([]netlink.Route, error) {
+	have, err := p.routesOf(l, func() ([]netlink.Route, error) {
 		return p.nl.RouteListFiltered(netlink.FAMILY_ALL, filter, netlink.RT_FILTER_OIF|netlink.RT_FILTER_PROTOCOL)
 	})
 	if err != nil {
@@ -259,6 +261,9 @@ func (p *plumber) routes(l netlink.Link, wanted ...route) error {
 	}
 	var there []route
 	for _, r := range have {
+		if r.Protocol != ours {
+			continue
+		}
 		at := readRoute(r)
 		there = append(there, at)
 		if !slices.Contains(wanted, at) && p.differs("%s has route %s", name, at) {

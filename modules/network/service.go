@@ -32,6 +32,7 @@ func (s service) List() ([]node.NetworkInfo, error) {
 		return out, nil
 	}
 	h := s.m.look(s.m.ctx)
+	defer h.close()
 	for _, n := range s.m.networks {
 		out = append(out, s.m.info(n, h))
 	}

@@ -217,10 +217,19 @@ func (m *Module) lower(ctx context.Context, n *network) error {
 
 // held is what the backend and the carrier hold, for one look at all networks.
 type held struct {
+	// outside looks at the node's own namespace, once for all of them.
+	outside *plumber
 	// away says why nobody could be asked.
 	away    string
 	devices map[string]wireguard.Status
 	zones   map[string]carrier.ZoneStatus
+}
+
+// close ends the look.
+func (h held) close() {
+	if h.outside != nil {
+		h.outside.close()
+	}
 }
 
 // look asks the carrier once for all networks.
@@ -243,6 +252,12 @@ func (m *Module) lookWith(ctx context.Context, list func(context.Context, tunnel
 	ctx, cancel := context.WithTimeout(ctx, carrierPatience)
 	defer cancel()
 	h := held{devices: map[string]wireguard.Status{}, zones: map[string]carrier.ZoneStatus{}}
+	outside, err := plumbing("", true)
+	if err != nil {
+		h.away = err.Error()
+		return h
+	}
+	h.outside = outside
 	t, err := m.connect(ctx)
 	if err != nil {
 		h.away = err.Error()
