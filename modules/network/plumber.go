@@ -175,12 +175,16 @@ func (p *plumber) addresses(l netlink.Link, wanted ...netip.Prefix) error {
 	for _, a := range have {
 		at := fromIPNet(a.IPNet)
 		why := "has address"
+		connected, err := p.connected(l, at)
+		if err != nil {
+			return err
+		}
 		switch {
 		case !slices.Contains(wanted, at):
 			if at.Addr().Is6() && at.Addr().IsLinkLocalUnicast() {
 				continue
 			}
-		case p.connected(l, at):
+		case connected:
 			missing = slices.DeleteFunc(missing, func(m netip.Prefix) bool { return m == at })
 			continue
 		default:
@@ -216,9 +220,9 @@ func (p *plumber) give(l netlink.Link, missing []netip.Prefix) error {
 
 // connected reports whether the route to an address's own range is there,
 // which the kernel makes with the address, but not again.
-func (p *plumber) connected(l netlink.Link, at netip.Prefix) bool {
+func (p *plumber) connected(l netlink.Link, at netip.Prefix) (bool, error) {
 	if at.IsSingleIP() || l.Attrs().Flags&net.FlagUp == 0 {
-		return true
+		return true, nil
 	}
 	family := netlink.FAMILY_V4
 	if at.Addr().Is6() {
@@ -227,7 +231,11 @@ func (p *plumber) connected(l netlink.Link, at netip.Prefix) bool {
 	have, err := p.routesOf(l, func() ([]netlink.Route, error) {
 		return p.nl.RouteListFiltered(family, &netlink.Route{LinkIndex: l.Attrs().Index}, netlink.RT_FILTER_OIF)
 	})
-	return err == nil && slices.ContainsFunc(have, func(r netlink.Route) bool { return r.Dst != nil && fromIPNet(r.Dst) == at.Masked() })
+	if err != nil {
+		// Unknown isn't lost: an address that is in use must not be taken for it.
+		return true, node.Errorf(node.Internal, "cannot list routes of %s: %w", l.Attrs().Name, err)
+	}
+	return slices.ContainsFunc(have, func(r netlink.Route) bool { return r.Dst != nil && fromIPNet(r.Dst) == at.Masked() }), nil
 }
 
 // ours marks the routes that this module has made.
