@@ -55,14 +55,25 @@ func TestCancelledStreamsHoldNothing(t *testing.T) {
 		if _, err := call[string](timeout(t, 5*time.Second), c, "Echo", ""); err != nil {
 			t.Fatal(err)
 		}
-		before := runtime.NumGoroutine()
-		connections := w.connections()
-		for range 50 {
+		const streams = 50
+		goroutines, connections := runtime.NumGoroutine(), w.connections()
+		var ends []context.CancelFunc
+		for range streams {
 			_, cancel := stream(t, c, "Quiet")
-			cancel()
+			ends = append(ends, cancel)
 		}
-		eventually(t, 2*time.Second, "goroutines are as before", func() bool { return runtime.NumGoroutine() <= before })
-		eventually(t, 2*time.Second, "connections are as before", func() bool { return w.connections() <= connections })
+		if n := c.Readers(); n != streams {
+			t.Fatalf("%d readers are held of %d streams", n, streams)
+		}
+		for _, end := range ends {
+			end()
+		}
+		eventually(t, 10*time.Second, "no reader is held", func() bool { return c.Readers() == 0 })
+		// The server's own goroutines and connections may still have been
+		// starting when they were counted; one for each stream would be 50.
+		const starting = 9
+		eventually(t, 10*time.Second, "goroutines are as before", func() bool { return runtime.NumGoroutine() <= goroutines+starting })
+		eventually(t, 10*time.Second, "connections are as before", func() bool { return w.connections() <= connections+starting })
 	})
 }
 
