@@ -68,9 +68,11 @@ type NetworkInfo struct {
 // MemberSpec asks for a place in a network.
 type MemberSpec struct {
 	Network string
-	// Member is the ID of who joins; PID its process, whose network namespace is used.
-	Member string
-	PID    uint64
+	// Member is the ID of who joins, and the network namespace that it uses:
+	// that at the path Namespace, or without one that of the process PID.
+	Member    string
+	Namespace string
+	PID       uint64
 	// Name is what the network's DNS answers to; empty for no name.
 	Name string
 	// IPs are the IPv4 addresses asked for; none: one is chosen.

@@ -94,6 +94,8 @@ type ContainerResult struct {
 	ID   string `json:"id"`
 	IPv6 string `json:"ipv6"`
 	IPv4 string `json:"ipv4"`
+	// Image is the digest of the image's manifest: what a tag stood for.
+	Image string `json:"image,omitempty"`
 }
 
 // WireGuardPeer is a peer of a network resource.

@@ -25,16 +25,22 @@ func NewContainersStub(client zbus.Client) *ContainersStub {
 	}
 }
 
+func (s *ContainersStub) Create(ctx context.Context, arg0 node.ContainerSpec) (ret0 node.ContainerInfo, ret1 error) {
+	args := []interface{}{arg0}
+	result, err := s.client.RequestContext(ctx, s.module, s.object, "Create", args...)
+	loader := zbus.Loader{
+		&ret0,
+	}
+	ret1 = load(result, err, &loader)
+	return
+}
+
 func (s *ContainersStub) Delete(ctx context.Context, arg0 string) (ret0 error) {
 	args := []interface{}{arg0}
 	result, err := s.client.RequestContext(ctx, s.module, s.object, "Delete", args...)
 	loader := zbus.Loader{}
 	ret0 = load(result, err, &loader)
 	return
-}
-
-func (s *ContainersStub) Events(ctx context.Context) (<-chan node.ContainerEvent, error) {
-	return events[node.ContainerEvent](ctx, s.client, source{s.module, s.object, "Events"}, every)
 }
 
 func (s *ContainersStub) Inspect(ctx context.Context, arg0 string) (ret0 node.ContainerInfo, ret1 error) {
@@ -57,7 +63,7 @@ func (s *ContainersStub) List(ctx context.Context) (ret0 []node.ContainerInfo, r
 	return
 }
 
-func (s *ContainersStub) Logs(ctx context.Context, arg0 string, arg1 uint64) (ret0 []string, ret1 error) {
+func (s *ContainersStub) Logs(ctx context.Context, arg0 string, arg1 uint64) (ret0 []node.LogLine, ret1 error) {
 	args := []interface{}{arg0, arg1}
 	result, err := s.client.RequestContext(ctx, s.module, s.object, "Logs", args...)
 	loader := zbus.Loader{
@@ -67,9 +73,9 @@ func (s *ContainersStub) Logs(ctx context.Context, arg0 string, arg1 uint64) (re
 	return
 }
 
-func (s *ContainersStub) Run(ctx context.Context, arg0 node.ContainerSpec) (ret0 node.ContainerInfo, ret1 error) {
+func (s *ContainersStub) Start(ctx context.Context, arg0 string) (ret0 node.ContainerInfo, ret1 error) {
 	args := []interface{}{arg0}
-	result, err := s.client.RequestContext(ctx, s.module, s.object, "Run", args...)
+	result, err := s.client.RequestContext(ctx, s.module, s.object, "Start", args...)
 	loader := zbus.Loader{
 		&ret0,
 	}
@@ -80,6 +86,16 @@ func (s *ContainersStub) Run(ctx context.Context, arg0 node.ContainerSpec) (ret0
 func (s *ContainersStub) Stats(ctx context.Context, arg0 string) (ret0 node.ContainerStats, ret1 error) {
 	args := []interface{}{arg0}
 	result, err := s.client.RequestContext(ctx, s.module, s.object, "Stats", args...)
+	loader := zbus.Loader{
+		&ret0,
+	}
+	ret1 = load(result, err, &loader)
+	return
+}
+
+func (s *ContainersStub) Status(ctx context.Context) (ret0 node.ContainerStatus, ret1 error) {
+	args := []interface{}{}
+	result, err := s.client.RequestContext(ctx, s.module, s.object, "Status", args...)
 	loader := zbus.Loader{
 		&ret0,
 	}

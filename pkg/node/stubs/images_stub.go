@@ -55,10 +55,20 @@ func (s *ImagesStub) Pull(ctx context.Context, arg0 node.ImageSpec) (ret0 node.I
 	return
 }
 
-func (s *ImagesStub) Remove(ctx context.Context, arg0 string) (ret0 error) {
+func (s *ImagesStub) Release(ctx context.Context, arg0 string) (ret0 error) {
 	args := []interface{}{arg0}
-	result, err := s.client.RequestContext(ctx, s.module, s.object, "Remove", args...)
+	result, err := s.client.RequestContext(ctx, s.module, s.object, "Release", args...)
 	loader := zbus.Loader{}
 	ret0 = load(result, err, &loader)
+	return
+}
+
+func (s *ImagesStub) Status(ctx context.Context) (ret0 node.ImageStatus, ret1 error) {
+	args := []interface{}{}
+	result, err := s.client.RequestContext(ctx, s.module, s.object, "Status", args...)
+	loader := zbus.Loader{
+		&ret0,
+	}
+	ret1 = load(result, err, &loader)
 	return
 }
