@@ -1,0 +1,14 @@
+// Package spec says what a container may do: it writes the OCI runtime
+// specification from which runc starts one, and what runs in it by exec.
+//
+// Each container has a user and a network namespace that were made before it,
+// and fresh ones of every other kind; limits of CPU, memory and processes;
+// croft's capabilities, containerd's seccomp profile without btrfs's ioctls,
+// no new privileges, standard devices only, masked and read-only paths. What is
+// asked is in Config, what the machine can hold in Host.
+//
+// It owns nothing. Detect tries the limits in a cgroup of its own, which is gone
+// when it returns; NewProcess reads /etc/passwd and /etc/group of an image, and
+// never leaves the image's root for it; all the rest is pure. It may not start,
+// mount or change anything.
+package spec
