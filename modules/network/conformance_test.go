@@ -15,7 +15,7 @@ func TestTheContract(t *testing.T) {
 	conformance.NetworksSuite(t, func(t *testing.T) conformance.NetworksSubject {
 		f := newFixture(t)
 		return conformance.NetworksSubject{
-			Client: f.networks, Taps: f.taps, Process: process, Port: port,
+			Client: f.networks, Taps: f.taps, Process: process, Port: port, Pin: pin, Unpin: unpin,
 			Restart: func(t *testing.T) (conformance.NetworksClient, conformance.TapsClient) {
 				t.Helper()
 				f.restart()

@@ -3,7 +3,10 @@ package network
 import (
 	"context"
 	"net/netip"
+	"path/filepath"
 	"regexp"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/pkg/node"
@@ -17,8 +20,10 @@ type asked struct {
 	ips     []netip.Addr
 	public  bool
 	tap     bool
-	pid     uint64
-	inode   uint64
+	// namespace or pid says where it is, inode which one that is.
+	namespace string
+	pid       uint64
+	inode     uint64
 }
 
 // memberID is what IDs of members look like; memberName is a DNS label.
@@ -58,12 +63,32 @@ func readAsked(a asked, ips []string) (asked, error) {
 	if a.tap {
 		return a, nil
 	}
+	return a.identify()
+}
+
+// identify finds the namespace that is asked for: a file's or a process's.
+func (a asked) identify() (asked, error) {
+	field, value := "its network namespace", any(a.namespace)
 	var err error
-	if a.inode, err = netns.Inode(netns.OfProcess(a.pid)); err != nil {
-		return a, cannotJoin(a, node.Invalid, "its process", a.pid, "one that runs")
+	switch {
+	case a.namespace != "" && a.pid != 0:
+		return a, node.Errorf(node.Invalid, "cannot join member %s: Namespace is %q and PID is %d, must be one of them", shown(a.id), shown(a.namespace), a.pid)
+	case a.namespace == "" && a.pid == 0:
+		return a, node.Errorf(node.Invalid, "cannot join member %s: neither Namespace nor PID is there, must be one of them", shown(a.id))
+	case a.namespace == "":
+		field, value = "its process", a.pid
+		if a.inode, err = netns.Inode(netns.OfProcess(a.pid)); err != nil {
+			return a, cannotJoin(a, node.Invalid, field, value, "one that runs")
+		}
+	case !filepath.IsAbs(a.namespace) || len(a.namespace) > unix.PathMax:
+		return a, cannotJoin(a, node.Invalid, field, value, "an absolute path")
+	default:
+		if a.inode, err = netns.Kept(a.namespace); err != nil {
+			return a, cannotJoin(a, node.Invalid, field, value, "a file that keeps a network namespace")
+		}
 	}
 	if own, err := netns.OwnInode(); err == nil && own == a.inode {
-		return a, cannotJoin(a, node.Refused, "its process", a.pid, "in a network namespace of its own, not the node's")
+		return a, cannotJoin(a, node.Refused, field, value, "in a network namespace of its own, not the node's")
 	}
 	return a, nil
 }
@@ -122,7 +147,7 @@ func (m *Module) unjoin(ctx context.Context, n *network, one, before *member) {
 // place decides where a is to be: its addresses, its port, its public address.
 func (m *Module) place(n *network, a asked) (*member, error) {
 	before := n.Members[a.id]
-	one := &member{ID: a.id, Name: a.name, Tap: a.tap, PID: a.pid, Inode: a.inode}
+	one := &member{ID: a.id, Name: a.name, Tap: a.tap, Namespace: a.namespace, PID: a.pid, Inode: a.inode}
 	taken, ports := map[netip.Addr]string{}, map[int]bool{}
 	for _, other := range n.Members {
 		if other.ID == a.id {

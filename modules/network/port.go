@@ -15,21 +15,39 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
+// path is that of the member's namespace.
+func (m *member) path() string {
+	if m.Namespace != "" {
+		return m.Namespace
+	}
+	return netns.OfProcess(m.PID)
+}
+
 // gone says why a member's namespace can't be used; empty when it can. Its
-// process may have ended, and another may have got its ID.
+// process may have ended, and another may have got its ID; or its file may keep
+// nothing, or another namespace.
 func (m *member) gone() string {
 	if m.Tap {
 		return ""
 	}
-	inode, err := netns.Inode(netns.OfProcess(m.PID))
-	if err != nil || inode != m.Inode {
-		return "its process " + strconv.FormatUint(m.PID, 10) + " has ended"
+	look := netns.Inode
+	if m.Namespace != "" {
+		look = netns.Kept
 	}
-	return ""
+	switch inode, err := look(m.path()); {
+	case err == nil && inode == m.Inode:
+		return ""
+	case m.Namespace == "":
+		return "its process " + strconv.FormatUint(m.PID, 10) + " has ended"
+	case err == nil:
+		return "its network namespace " + m.Namespace + " is another one"
+	default:
+		return "its network namespace " + m.Namespace + " is gone"
+	}
 }
 
 // plumbPort brings one member's way to the bridge to what it shall be. That
-// of a member whose process has ended is left to whoever starts it again.
+// of a member whose namespace is gone is left to whoever starts it again.
 func (m *Module) plumbPort(n *network, one *member, in *plumber, bridge netlink.Link) error {
 	if one.gone() != "" {
 		return nil
@@ -49,7 +67,7 @@ func (m *Module) plumbPort(n *network, one *member, in *plumber, bridge netlink.
 	if err := firstError([]error{in.station(port, n.mac(one)), in.up(port)}); err != nil || one.Tap {
 		return err
 	}
-	theirs, err := plumbing(netns.OfProcess(one.PID), in.look)
+	theirs, err := plumbing(one.path(), in.look)
 	if err != nil {
 		return err
 	}
@@ -92,7 +110,7 @@ func (p *plumber) station(port netlink.Link, mac net.HardwareAddr) error {
 
 // makeVeth makes the pair between the bridge and the member's namespace.
 func (n *network) makeVeth(one *member, in *plumber) error {
-	theirs, err := vnetns.GetFromPath(netns.OfProcess(one.PID))
+	theirs, err := vnetns.GetFromPath(one.path())
 	if err != nil {
 		return node.Errorf(node.Transient, "cannot join member %s: %w", one.ID, err)
 	}
@@ -111,7 +129,7 @@ func (n *network) makeVeth(one *member, in *plumber) error {
 // clearMember removes the member's end of a pair whose other end is in a
 // namespace that croft has lost. Exist when it isn't croft's.
 func (n *network) clearMember(one *member, look bool) error {
-	theirs, err := plumbing(netns.OfProcess(one.PID), look)
+	theirs, err := plumbing(one.path(), look)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/modules/network/dump"
-	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -71,7 +70,7 @@ func (m *Module) plumbPublic(one *member, out *plumber) error {
 	if err != nil || outer == nil {
 		return err
 	}
-	theirs, err := plumbing(netns.OfProcess(one.PID), out.look)
+	theirs, err := plumbing(one.path(), out.look)
 	if err != nil {
 		return err
 	}
@@ -107,7 +106,7 @@ func (m *Module) unplugPublic(one *member) error {
 }
 
 func makePublic(one *member, out *plumber, name string) error {
-	theirs, err := vnetns.GetFromPath(netns.OfProcess(one.PID))
+	theirs, err := vnetns.GetFromPath(one.path())
 	if err != nil {
 		return node.Errorf(node.Transient, "cannot join member %s: %w", one.ID, err)
 	}

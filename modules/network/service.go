@@ -42,7 +42,9 @@ func (s service) List() ([]node.NetworkInfo, error) {
 
 // Join implements node.Networks.
 func (s service) Join(spec node.MemberSpec) (node.Member, error) {
-	a, err := readAsked(asked{network: spec.Network, id: spec.Member, name: spec.Name, public: spec.PublicIP6, pid: spec.PID}, spec.IPs)
+	a, err := readAsked(asked{
+		network: spec.Network, id: spec.Member, name: spec.Name, public: spec.PublicIP6, namespace: spec.Namespace, pid: spec.PID,
+	}, spec.IPs)
 	if err != nil {
 		return node.Member{}, err
 	}

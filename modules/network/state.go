@@ -34,9 +34,11 @@ type member struct {
 	Index int `json:"index"`
 	// Tap is whether it is a VM's: then it has no namespace.
 	Tap bool `json:"tap"`
-	// PID and Inode are of the process whose namespace it uses.
-	PID   uint64 `json:"pid"`
-	Inode uint64 `json:"inode"`
+	// Namespace is the file that keeps the namespace that it uses, empty when
+	// that is of the process PID; Inode identifies it.
+	Namespace string `json:"namespace,omitempty"`
+	PID       uint64 `json:"pid"`
+	Inode     uint64 `json:"inode"`
 	// Public is its routable address, PublicIndex gives the name of its link.
 	Public      netip.Addr `json:"public"`
 	PublicIndex int        `json:"public_index"`

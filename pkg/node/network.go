@@ -68,8 +68,9 @@ type NetworkInfo struct {
 // MemberSpec asks for a place in a network.
 type MemberSpec struct {
 	Network string
-	// Member is the ID of who joins, and the network namespace that it uses:
-	// that at the path Namespace, or without one that of the process PID.
+	// Member is the ID of who joins. Its network namespace is the one that the
+	// file Namespace (an absolute path) keeps, or that of the process PID:
+	// exactly one of them is given.
 	Member    string
 	Namespace string
 	PID       uint64
@@ -125,7 +126,8 @@ type Networks interface {
 	List() ([]NetworkInfo, error)
 	// Join adds a member, or makes the one that is there right. Refused when an
 	// IP is outside the subnet, the gateway's, or taken, and when a public
-	// address is asked for and the node has none.
+	// address is asked for and the node has none. A member whose namespace has
+	// gone since keeps its place, with Drift, until it joins again or leaves.
 	Join(spec MemberSpec) (Member, error)
 	// Leave removes a member. NotExist when it isn't one.
 	Leave(network, member string) error

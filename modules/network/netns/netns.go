@@ -89,6 +89,33 @@ func Inode(path string) (uint64, error) {
 	return st.Ino, nil
 }
 
+// Kept identifies the network namespace that is mounted at path itself: that of
+// a link to one isn't it, nor is a namespace of another kind. node.NotExist when
+// there is none.
+func Kept(path string) (uint64, error) {
+	none := node.Errorf(node.NotExist, "cannot look at network namespace %s: the file keeps none", path)
+	// Nothing of what lies there is opened before it is known to be a namespace.
+	at, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0, none
+	}
+	defer unix.Close(at)
+	var fs unix.Statfs_t
+	var st unix.Stat_t
+	if unix.Fstatfs(at, &fs) != nil || fs.Type != unix.NSFS_MAGIC || unix.Fstat(at, &st) != nil {
+		return 0, none
+	}
+	file, err := unix.Open("/proc/self/fd/"+strconv.Itoa(at), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0, none
+	}
+	defer unix.Close(file)
+	if kind, err := unix.IoctlRetInt(file, unix.NS_GET_NSTYPE); err != nil || kind != unix.CLONE_NEWNET {
+		return 0, none
+	}
+	return st.Ino, nil
+}
+
 // Do runs fn on a thread that is in the namespace of path. fn's sockets,
 // and what it reads below /proc/sys/net, are that namespace's.
 func Do(path string, fn func() error) error {

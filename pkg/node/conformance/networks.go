@@ -39,6 +39,11 @@ type NetworksSubject struct {
 	// Process starts a process with a network namespace of its own and returns
 	// its ID. It ends with the test.
 	Process func(t *testing.T) uint64
+	// Pin makes a file that keeps the namespace at source, a path below /proc,
+	// or without one a new network namespace that a user namespace owns. Unpin
+	// removes what a file keeps, and the file; with the test they go anyway.
+	Pin   func(t *testing.T, source string) (path string)
+	Unpin func(t *testing.T, path string)
 	// Port is a UDP port that nothing uses.
 	Port func(t *testing.T) uint16
 	// Restart ends the module as kill -9 does, starts it anew on the same
@@ -63,7 +68,10 @@ func NetworksSuite(t *testing.T, open func(t *testing.T) NetworksSubject) {
 		{"ports and overlaps", networksConflicts},
 		{"join", networksJoin},
 		{"join twice", networksJoinTwice},
+		{"join by a file", networksJoinKept},
+		{"join by a file twice", networksJoinKeptTwice},
 		{"bad members", networksBadMembers},
+		{"bad members by a file", networksBadKept},
 		{"full", networksFull},
 		{"taps", tapsSetup},
 	}
