@@ -21,6 +21,9 @@ func (e *NodeEngine) attempt(ctx context.Context, rec store.Record) error {
 	if gone, err := e.outlived(rec); err != nil || gone {
 		return err
 	}
+	if waits, err := e.prepare(ctx, rec); err != nil || waits {
+		return err
+	}
 	rec.Phase = store.Intent
 	rec.Attempts++
 	rec.NextAttempt = time.Time{}
@@ -144,7 +147,7 @@ func (e *NodeEngine) retry(ctx context.Context, id string) error {
 		switch {
 		case e.over(rec):
 			return e.leave(ctx, rec, workload.StateExpired)
-		case rec.Attempts == 0:
+		case rec.Attempts == 0 && !e.fetching(id):
 			return e.consider(ctx, rec)
 		}
 		return e.attempt(ctx, rec)
@@ -152,6 +155,12 @@ func (e *NodeEngine) retry(ctx context.Context, id string) error {
 		return e.stillLeaving(ctx, rec)
 	}
 	return e.due(ctx, id)
+}
+
+// fetching reports whether something is being got for it: it was judged then.
+func (e *NodeEngine) fetching(id string) bool {
+	_, going := e.fetches.text(id)
+	return going
 }
 
 // wasDeployed reports whether rec is of a workload that its user was told is

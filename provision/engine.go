@@ -35,6 +35,7 @@ type NodeEngine struct {
 	changes *broadcast
 	strays  *strays
 	drifts  *drifts
+	fetches *fetches
 	said    *saidOnce
 
 	// later is set while a renewal waits for a time that can be trusted.
@@ -72,6 +73,7 @@ func assemble(c Config) *NodeEngine {
 		changes:      newBroadcast(),
 		strays:       newStrays(c.Strays),
 		drifts:       newDrifts(),
+		fetches:      newFetches(),
 		said:         newSaidOnce(),
 		stuck:        map[string]<-chan error{},
 		slow:         map[workload.Type]time.Time{},

@@ -12,8 +12,8 @@ import (
 
 // leave ends a workload: by its user's deletion, its expiry, or the node's owner.
 func (e *NodeEngine) leave(ctx context.Context, rec store.Record, end workload.State) error {
-	if rec.Phase == store.Failed || rec.Phase == store.Retry && rec.Attempts == 0 {
-		return e.entomb(rec, end) // nothing was ever begun
+	if e.unbegun(rec) {
+		return e.entomb(rec, end)
 	}
 	rec.Phase = store.Leaving
 	rec.End = end

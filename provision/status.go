@@ -68,7 +68,10 @@ func (e *NodeEngine) Ready() bool { return e.ready.Load() }
 // pending says what rec waits for.
 func (e *NodeEngine) pending(rec store.Record) string {
 	_, trusted := e.clock.Now()
+	fetch, fetching := e.fetches.text(rec.ID())
 	switch {
+	case fetching && lives(rec.Phase):
+		return fetch
 	case e.isHeld(rec):
 		return "its data is kept for now"
 	case rec.Phase == store.Leaving:

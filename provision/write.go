@@ -36,6 +36,7 @@ func (e *NodeEngine) written(rec store.Record) {
 	e.schedule(rec)
 	if !lives(rec.Phase) {
 		e.drifts.forget(rec.ID())
+		e.fetches.forget(rec.ID())
 	}
 }
 

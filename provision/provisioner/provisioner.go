@@ -48,6 +48,23 @@ type Watched interface {
 	Look(ctx context.Context) (map[string]string, error)
 }
 
+// Preparer is a Provisioner whose workloads need something that takes long to
+// get and takes nothing from others meanwhile, such as an image. The engine asks
+// for it ahead of Provision, and handles other reservations until it is there.
+type Preparer interface {
+	// Prepare begins to get what Provision needs of that kind, or goes on
+	// getting it, and returns at once. It may be asked as often as one likes.
+	// What it has got for a reservation, Decommission gives back.
+	Prepare(ctx context.Context, r *workload.Reservation) (Progress, error)
+}
+
+// Progress is how far a Preparer has come.
+type Progress struct {
+	Ready bool
+	// What is it in words, for people: "image: 12 of 80 MiB".
+	What string
+}
+
 // Look asks p how its workloads are, by ID: one that can only list them says
 // that nothing differs.
 func Look(ctx context.Context, p Provisioner) (map[string]string, error) {

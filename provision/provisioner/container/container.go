@@ -1,0 +1,272 @@
+// Package container provisions containers. It conducts: the volumes' owner and
+// paths, a file system of its own for what the container writes, its image, the
+// container, its place in the network, and the start, in that order.
+package container
+
+import (
+	"context"
+	"encoding/json"
+	"net/netip"
+
+	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner"
+)
+
+// Config is what the provisioner uses.
+type Config struct {
+	Containers Containers
+	Images     Images
+	Networks   Networks
+	Storage    Storage
+	Identity   Identity
+	Owners     Owners
+	// Layer is the size of the file system for what a container writes beside
+	// its volumes, in bytes.
+	Layer uint64
+}
+
+// DefaultLayer is how much a container may write beside its volumes, in bytes.
+const DefaultLayer = 2 << 30
+
+// Provisioner is the container type's.
+type Provisioner struct {
+	Config
+}
+
+// New makes the provisioner of containers.
+func New(c Config) *Provisioner {
+	if c.Layer == 0 {
+		c.Layer = DefaultLayer
+	}
+	return &Provisioner{c}
+}
+
+// Prepare pulls the image.
+func (p *Provisioner) Prepare(ctx context.Context, r *workload.Reservation) (provisioner.Progress, error) {
+	image, err := p.pull(ctx, r)
+	if err != nil {
+		return provisioner.Progress{}, errors.Wrapf(err, "cannot get the image of container %s", r.ID)
+	}
+	return provisioner.Progress{Ready: image.Ready, What: told(image)}, nil
+}
+
+func (p *Provisioner) pull(ctx context.Context, r *workload.Reservation) (node.Image, error) {
+	want, err := planOf(r)
+	if err == nil {
+		err = p.opener(ctx, r).login(&want)
+	}
+	if err != nil {
+		return node.Image{}, err
+	}
+	image, err := p.Images.Pull(ctx, want.image)
+	if err != nil && node.KindOf(err).Final() {
+		p.release(ctx, r.ID)
+	}
+	return image, err
+}
+
+// release gives an image back whose reservation comes to nothing. What can't be
+// given back now is with the strays.
+func (p *Provisioner) release(ctx context.Context, id string) {
+	_ = p.Images.Release(ctx, id)
+}
+
+func (p *Provisioner) opener(ctx context.Context, r *workload.Reservation) opener {
+	return opener{r, func(box []byte) ([]byte, error) { return p.Identity.Decrypt(ctx, box) }}
+}
+
+// Provision makes the container and starts it, or adopts the one that is there.
+func (p *Provisioner) Provision(ctx context.Context, r *workload.Reservation) (json.RawMessage, error) {
+	result, err := p.provision(ctx, r)
+	if err != nil {
+		if node.KindOf(err).Final() {
+			p.release(ctx, r.ID)
+		}
+		return nil, errors.Wrapf(err, "cannot provision container %s", r.ID)
+	}
+	return json.Marshal(result)
+}
+
+func (p *Provisioner) provision(ctx context.Context, r *workload.Reservation) (*workload.ContainerResult, error) {
+	want, err := planOf(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.opener(ctx, r).env(&want); err != nil {
+		return nil, err
+	}
+	if err := p.volumes(ctx, &want); err != nil {
+		return nil, err
+	}
+	if err := p.gateway(ctx, &want); err != nil {
+		return nil, err
+	}
+	image, err := p.pull(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if !image.Ready {
+		return nil, node.Errorf(node.Transient, "%s", told(image))
+	}
+	var undo provisioner.Undo
+	member, err := p.make(ctx, want, &undo)
+	if err != nil {
+		return nil, undo.Rollback(ctx, err)
+	}
+	result := &workload.ContainerResult{ID: r.ID, IPv4: member.IPv4, IPv6: member.IPv6, Image: image.Digest}
+	if want.member.PublicIP6 {
+		result.IPv6 = member.PublicIPv6
+	}
+	return result, nil
+}
+
+// volumes finds the volumes that are mounted: its user's own ones, by the
+// node's own records.
+func (p *Provisioner) volumes(ctx context.Context, want *plan) error {
+	for i := range want.spec.Mounts {
+		m := &want.spec.Mounts[i]
+		owner, err := p.Owners.OwnerOf(m.Volume)
+		if err != nil && node.KindOf(err) != node.NotExist {
+			return err
+		}
+		if err != nil || owner != want.spec.User {
+			return node.Errorf(node.Refused, "data.mounts[%d].volume_id is %q, must be a volume of yours on this node", i, m.Volume)
+		}
+		fs, err := p.Storage.InspectFilesystem(ctx, m.Volume)
+		if node.KindOf(err) == node.NotExist {
+			return node.Errorf(node.Transient, "volume %s isn't there yet", m.Volume)
+		}
+		if err != nil {
+			return err
+		}
+		m.Source = fs.Path
+	}
+	return nil
+}
+
+// gateway finds the network: its gateway answers for names.
+func (p *Provisioner) gateway(ctx context.Context, want *plan) error {
+	gateway, err := p.Networks.Gateway(ctx, want.network)
+	if node.KindOf(err) == node.NotExist {
+		coming, err := p.Owners.HasNetwork(want.spec.User, want.name)
+		if err != nil {
+			return err
+		}
+		if coming {
+			return node.Errorf(node.Transient, "network %q isn't there yet", want.name)
+		}
+		return node.Errorf(node.Refused, "data.network.network_id is %q, must be the name of a network of yours on this node", want.name)
+	}
+	if err != nil {
+		return err
+	}
+	if prefix, err := netip.ParsePrefix(gateway); err == nil {
+		gateway = prefix.Addr().String()
+	}
+	want.spec.DNS = []string{gateway}
+	return nil
+}
+
+// make makes what the plan says, and pushes what it made itself on undo.
+func (p *Provisioner) make(ctx context.Context, want plan, undo *provisioner.Undo) (node.Member, error) {
+	id := want.spec.ID
+	var none node.Member
+	fs, made, err := p.layer(ctx, id)
+	if err != nil {
+		return none, err
+	}
+	if made {
+		undo.Push("its layer", func(ctx context.Context) error { return p.Storage.ReleaseFilesystem(ctx, fs.Name) })
+	}
+	want.spec.Layer = fs.Path
+	before, err := p.Containers.List(ctx)
+	if err != nil {
+		return none, err
+	}
+	found := has(before, id)
+	if !found {
+		undo.Push("the container", func(ctx context.Context) error { return p.Containers.Delete(ctx, id) })
+	}
+	box, err := p.Containers.Create(ctx, want.spec)
+	if err != nil {
+		return none, err
+	}
+	if !found {
+		undo.Push("its place in the network", func(ctx context.Context) error { return p.Networks.Leave(ctx, want.network, id) })
+	}
+	want.member.Namespace = box.Namespace
+	member, err := p.Networks.Join(ctx, want.member)
+	if err != nil {
+		return none, err
+	}
+	_, err = p.Containers.Start(ctx, id)
+	return member, err
+}
+
+func has(all []node.ContainerInfo, id string) bool {
+	for _, c := range all {
+		if c.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// layer makes the file system for what the container writes, on a fast disk if
+// the node has one, and reports whether it wasn't there.
+func (p *Provisioner) layer(ctx context.Context, id string) (fs node.Filesystem, made bool, err error) {
+	fs, err = p.Storage.InspectFilesystem(ctx, id+layerSuffix)
+	if node.KindOf(err) != node.NotExist {
+		return fs, false, err
+	}
+	status, err := p.Storage.Status(ctx)
+	if err != nil {
+		return fs, false, err
+	}
+	disk := workload.HDD
+	for _, pool := range status.Pools {
+		if pool.DiskType == workload.SSD {
+			disk = workload.SSD
+		}
+	}
+	fs, err = p.Storage.CreateFilesystem(ctx, node.FilesystemSpec{Name: id + layerSuffix, Size: p.Layer, DiskType: disk})
+	return fs, err == nil, errors.Wrap(err, "cannot make the file system for what it writes")
+}
+
+// Decommission takes the container down with all that it wrote beside its volumes.
+func (p *Provisioner) Decommission(ctx context.Context, r *workload.Reservation) error {
+	for _, step := range []func() error{
+		func() error { return p.Containers.Delete(ctx, r.ID) },
+		func() error { return p.leave(ctx, r) },
+		func() error { return p.Storage.ReleaseFilesystem(ctx, r.ID+layerSuffix) },
+		func() error { return p.Images.Release(ctx, r.ID) },
+	} {
+		if err := step(); err != nil && node.KindOf(err) != node.NotExist {
+			return errors.Wrapf(err, "cannot decommission container %s", r.ID)
+		}
+	}
+	return nil
+}
+
+// leave gives back its place in a network. A stray has no data: it is found by
+// the networks' members.
+func (p *Provisioner) leave(ctx context.Context, r *workload.Reservation) error {
+	if want, err := planOf(r); err == nil {
+		return p.Networks.Leave(ctx, want.network, r.ID)
+	}
+	all, err := p.Networks.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, n := range all {
+		for _, m := range n.Members {
+			if m.Member == r.ID {
+				return p.Networks.Leave(ctx, n.ID, r.ID)
+			}
+		}
+	}
+	return nil
+}

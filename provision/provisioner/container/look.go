@@ -1,0 +1,58 @@
+package container
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// What of a container may be there without the rest.
+const (
+	onlyLayer = "the container is gone, what it wrote is there"
+	onlyImage = "the container is gone, its image is there"
+)
+
+// List returns the IDs of the reservations of which the modules have anything.
+func (p *Provisioner) List(ctx context.Context) ([]string, error) {
+	seen, err := p.Look(ctx)
+	return slices.Sorted(maps.Keys(seen)), err
+}
+
+// Look returns the same, and what of each isn't as it was made.
+func (p *Provisioner) Look(ctx context.Context) (map[string]string, error) {
+	images, err := p.Images.List(ctx)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot list images")
+	}
+	layers, err := p.Storage.ListFilesystems(ctx)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot list what containers wrote")
+	}
+	containers, err := p.Containers.List(ctx)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot list containers")
+	}
+	seen := map[string]string{}
+	for _, i := range images {
+		seen[i.Label] = onlyImage
+	}
+	written := map[string]bool{}
+	for _, fs := range layers {
+		id, ok := strings.CutSuffix(fs.Name, layerSuffix)
+		if parsed, err := workload.ParseID(id); ok && err == nil && parsed.String() == id {
+			seen[id], written[id] = onlyLayer, true
+		}
+	}
+	for _, c := range containers {
+		seen[c.ID] = c.Drift
+		if c.Drift == "" && !written[c.ID] {
+			seen[c.ID] = "what holds the container's own files is gone"
+		}
+	}
+	return seen, nil
+}

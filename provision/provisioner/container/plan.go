@@ -1,0 +1,144 @@
+package container
+
+import (
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// plan is what to ask of the modules for one reservation.
+type plan struct {
+	image node.ImageSpec
+	// spec lacks what only the modules know: the volumes' paths, the layer's and
+	// the name servers.
+	spec node.ContainerSpec
+	// network is the key of the network to join, name what its user calls it.
+	network string
+	name    string
+	member  node.MemberSpec
+	// secrets are the sealed variables, auth the sealed image_auth.
+	secrets map[string]string
+	auth    string
+}
+
+// planOf decides what to ask for, of the reservation's data alone.
+func planOf(r *workload.Reservation) (plan, error) {
+	data, err := workload.DataOf[workload.Container](r)
+	if err != nil {
+		return plan{}, node.WithKind(node.Invalid, err)
+	}
+	if data.Capacity.CPU < 1 || data.Capacity.Memory < 1 {
+		return plan{}, node.Errorf(node.Invalid, "data.capacity is %d cores and %d MiB, must be at least 1 of each", data.Capacity.CPU, data.Capacity.Memory)
+	}
+	if data.FlistStorage != "" {
+		return plan{}, node.Errorf(node.Invalid, "data.flist_storage is %q, must be empty: images are of the OCI's kind here", data.FlistStorage)
+	}
+	words, err := workload.SplitEntrypoint(data.Entrypoint)
+	if err != nil {
+		return plan{}, node.WithKind(node.Invalid, err)
+	}
+	ips := addresses(data.Network)
+	p := plan{
+		image: node.ImageSpec{Label: r.ID, Reference: data.FList, User: r.User},
+		spec: node.ContainerSpec{
+			ID: r.ID, User: r.User, Entrypoint: words, Env: node.Env{}, Hostname: r.ID,
+			CPU: uint64(data.Capacity.CPU), Memory: data.Capacity.Bytes(), Interactive: data.Interactive,
+		},
+		network: keyOf(r.User, string(data.Network.NetworkID)), name: string(data.Network.NetworkID),
+		secrets: data.SecretEnv, auth: data.ImageAuth,
+	}
+	p.member = node.MemberSpec{Network: p.network, Member: r.ID, Name: r.ID, IPs: ips, PublicIP6: data.Network.PublicIP6}
+	if data.Interactive {
+		p.spec.Terminal = ips
+	}
+	maps.Copy(p.spec.Env, data.Env)
+	for _, m := range data.Mounts {
+		p.spec.Mounts = append(p.spec.Mounts, node.MountSpec{Volume: m.VolumeID, Target: m.Mountpoint})
+	}
+	return p, nil
+}
+
+func addresses(n workload.ContainerNetwork) []string {
+	out := make([]string, 0, len(n.IPs))
+	for _, ip := range n.IPs {
+		out = append(out, ip.String())
+	}
+	return out
+}
+
+// keyOf is what the network module keys a network by.
+func keyOf(user, name string) string {
+	k := workload.NetworkKey(user, name)
+	return hex.EncodeToString(k[:])
+}
+
+// layerSuffix follows a reservation's ID in the name of the file system that
+// holds what its container writes: no volume is called that.
+const layerSuffix = ".layer"
+
+// opener opens what was sealed to the node for one reservation.
+type opener struct {
+	r       *workload.Reservation
+	decrypt workload.Decrypt
+}
+
+// env adds the sealed variables to the plan's.
+func (o opener) env(p *plan) error {
+	for _, name := range slices.Sorted(maps.Keys(p.secrets)) {
+		if _, both := p.spec.Env[name]; both {
+			return node.Errorf(node.Invalid, "data.secret_env.%s is in env too, must be in one of them", name)
+		}
+		plain, err := o.open("secret_env."+name, p.secrets[name])
+		if err != nil {
+			return err
+		}
+		if slices.Contains(plain, 0) {
+			return node.Errorf(node.Invalid, "data.secret_env.%s holds a zero byte, which no variable can", name)
+		}
+		p.spec.Env[name] = string(plain)
+	}
+	return nil
+}
+
+// login opens the registry's user and password.
+func (o opener) login(p *plan) error {
+	if p.auth == "" {
+		return nil
+	}
+	plain, err := o.open("image_auth", p.auth)
+	p.image.Auth = string(plain)
+	return err
+}
+
+// open opens one box. One that can't be opened is the user's mistake; an
+// identity module that doesn't answer isn't.
+func (o opener) open(path, sealed string) (plain []byte, err error) {
+	if o.r.DocumentVersion() == 1 {
+		plain, err = workload.OpenSecretV1(o.decrypt, sealed)
+	} else {
+		plain, err = workload.OpenSecret(o.decrypt, o.r.User, o.r.Type, path, sealed)
+	}
+	switch kind := node.KindOf(err); {
+	case err == nil:
+		return plain, nil
+	case kind == node.Internal || kind == node.Invalid:
+		return nil, node.Errorf(node.Invalid, "data.%s must be sealed to this node for this user and field: %w", path, err)
+	}
+	return nil, err
+}
+
+// told is how far a pull is, for people.
+func told(i node.Image) string {
+	const mib = 1 << 20
+	switch {
+	case i.Unpacking:
+		return "its image is being unpacked"
+	case i.Total > 0:
+		return fmt.Sprintf("its image: %d of %d MiB (%d %%)", i.Done/mib, (i.Total+mib-1)/mib, 100*min(i.Done, i.Total)/i.Total)
+	}
+	return "its image: the registry is asked"
+}
