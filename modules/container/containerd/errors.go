@@ -1,0 +1,50 @@
+package containerd
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/containerd/errdefs"
+	"github.com/containerd/errdefs/pkg/errgrpc"
+	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// Error gives what containerd answered its kind and says what couldn't be
+// done. What has a kind keeps it; nil stays nil.
+func Error(err error, what string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	var kinded *node.Error
+	kind := Kind(err)
+	if errors.As(err, &kinded) {
+		kind = kinded.Kind
+	}
+	return node.Errorf(kind, "cannot %s: %w", fmt.Sprintf(what, args...), err)
+}
+
+// Kind is what an answer of containerd means for the caller.
+func Kind(err error) node.Kind {
+	if err == nil {
+		return ""
+	}
+	if native := errgrpc.ToNative(err); native != nil {
+		err = native
+	}
+	switch {
+	case errdefs.IsNotFound(err):
+		return node.NotExist
+	case errdefs.IsAlreadyExists(err):
+		return node.Exist
+	case errdefs.IsInvalidArgument(err):
+		return node.Invalid
+	case errdefs.IsUnavailable(err), errdefs.IsDeadlineExceeded(err), errdefs.IsCanceled(err), errdefs.IsAborted(err),
+		errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return node.Transient
+	case errdefs.IsFailedPrecondition(err), errdefs.IsConflict(err):
+		return node.Busy
+	}
+	return node.Internal
+}

@@ -1,0 +1,89 @@
+package containerd
+
+import (
+	"context"
+	"io"
+	"os"
+	"time"
+)
+
+const (
+	// firstAgain and lastAgain are how long after a failed start the next comes.
+	firstAgain = 100 * time.Millisecond
+	lastAgain  = 10 * time.Second
+	// logCheck is how often the log's size is looked at, maxLog how large it and
+	// the one before it get, in bytes.
+	logCheck = 10 * time.Second
+	maxLog   = 1 << 20
+)
+
+// keep starts croft's own containerd again whenever it ends, until ctx is done.
+func (d *Daemon) keep(ctx context.Context, p *process) {
+	defer close(d.ended)
+	tick := time.NewTicker(logCheck)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			p.close()
+			return
+		case <-tick.C:
+			d.cfg.boundLog(maxLog)
+		case <-p.done:
+			d.cfg.Log.Warn().Int("pid", p.pid).Str("type", "containerd").Msg("containerd has ended")
+			p.close()
+			if p = d.again(ctx); p == nil {
+				return
+			}
+		}
+	}
+}
+
+// again starts it again; nil when ctx is done before it is there.
+func (d *Daemon) again(ctx context.Context) *process {
+	for pause := firstAgain; ; pause = min(2*pause, lastAgain) {
+		d.cfg.boundLog(maxLog)
+		p, err := d.cfg.ensure(ctx)
+		if err == nil {
+			return p
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		d.cfg.Log.Error().Err(err).Str("type", "containerd").Msg("containerd can't be started again")
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+	}
+}
+
+// boundLog keeps the log's size: containerd has it open for appending, so what
+// is in it goes to log.1, and it starts again from nothing.
+func (c Config) boundLog(most int64) {
+	from, err := os.OpenFile(c.log(), os.O_RDWR, 0)
+	if err != nil {
+		return
+	}
+	defer from.Close()
+	info, err := from.Stat()
+	if err != nil || info.Size() <= most {
+		return
+	}
+	old, err := os.OpenFile(c.log()+".1", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return
+	}
+	defer old.Close()
+	_, err = from.Seek(info.Size()-most, io.SeekStart)
+	if err == nil {
+		_, err = io.Copy(old, io.LimitReader(from, most))
+	}
+	if err == nil {
+		err = from.Truncate(0)
+	}
+	if err != nil {
+		c.Log.Warn().Err(err).Str("type", "containerd").Msg("containerd's log can't be kept small")
+	}
+}

@@ -1,0 +1,158 @@
+package containerd
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/pkg/errors"
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/pkg/atomicfile"
+	"github.com/croft-edge/croft/pkg/cgroup"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// askAgain is how often one that starts is asked.
+const askAgain = 20 * time.Millisecond
+
+// configuration is croft's own containerd's: one socket that only root opens,
+// nothing outside of its folders, no Kubernetes.
+const configuration = `version = 2
+root = %q
+state = %q
+disabled_plugins = [
+  "io.containerd.grpc.v1.cri",
+  "io.containerd.cri.v1.images",
+  "io.containerd.cri.v1.runtime",
+  "io.containerd.podsandbox.controller.v1.podsandbox",
+  "io.containerd.nri.v1.nri",
+  "io.containerd.runtime.v1.linux",
+  "io.containerd.snapshotter.v1.aufs",
+  "io.containerd.snapshotter.v1.devmapper",
+  "io.containerd.tracing.processor.v1.otlp",
+  "io.containerd.internal.v1.tracing",
+]
+
+[grpc]
+  address = %q
+  uid = 0
+  gid = 0
+
+[debug]
+  address = ""
+  level = "warn"
+
+[metrics]
+  address = ""
+
+[plugins."io.containerd.internal.v1.opt"]
+  path = %q
+`
+
+// ensure returns the process of croft's own containerd, which it starts when
+// there is none. Several at the same time start one.
+func (c Config) ensure(ctx context.Context) (*process, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.Within)
+	defer cancel()
+	if p := listener(ctx, c.socket()); p != nil {
+		return p, nil
+	}
+	if err := c.makeFolders(); err != nil {
+		return nil, err
+	}
+	lock, err := waitLock(ctx, c.startLock())
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close()
+	if p := listener(ctx, c.socket()); p != nil {
+		return p, nil
+	}
+	return c.start(ctx)
+}
+
+// start starts it, and waits until it listens. One that doesn't is ended.
+func (c Config) start(ctx context.Context) (*process, error) {
+	path, err := binaryVersion(ctx, c.Binary)
+	if err != nil {
+		return nil, err
+	}
+	text := fmt.Sprintf(configuration, c.root(), filepath.Join(c.run(), "state"), c.socket(), filepath.Join(c.state(), "opt"))
+	if err := atomicfile.WriteFile(c.file(), []byte(text), 0o600); err != nil {
+		return nil, errors.Wrap(err, "cannot write containerd's configuration")
+	}
+	started, died, err := c.exec(path)
+	if err != nil {
+		return nil, err
+	}
+	tick := time.NewTicker(askAgain)
+	defer tick.Stop()
+	for {
+		if p := listener(ctx, c.socket()); p != nil {
+			return p, nil
+		}
+		select {
+		case err := <-died:
+			return nil, node.Errorf(node.Transient, "cannot start containerd: it ended (%v); see %s", err, c.log())
+		case <-ctx.Done():
+			_ = started.Kill()
+			return nil, node.Errorf(node.Transient, "cannot start containerd: it didn't listen in time (%w); see %s", ctx.Err(), c.log())
+		case <-tick.C:
+		}
+	}
+}
+
+// exec runs it in a session and control groups of its own. It gets nothing of
+// this process but its log.
+func (c Config) exec(path string) (*os.Process, <-chan error, error) {
+	out, err := os.OpenFile(c.log(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, nil, errors.Wrap(err, "cannot open containerd's log")
+	}
+	defer out.Close()
+	if err := unix.CloseRange(3, 1<<31-1, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		c.Log.Debug().Err(err).Msg("open files can't be kept from containerd")
+	}
+	cmd := exec.Command(path, "--config", c.file()) //nolint:noctx // it outlives who starts it
+	cmd.Dir = "/"
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, nil, node.Errorf(node.Transient, "cannot start containerd: %w", err)
+	}
+	c.Log.Info().Int("pid", cmd.Process.Pid).Str("type", "containerd").Msg("containerd started")
+	for _, err := range cgroup.Enter(cmd.Process.Pid, c.group(), 0) {
+		c.Log.Warn().Err(err).Msg("containerd hasn't all of the control groups that it should have")
+	}
+	died := make(chan error, 1)
+	go func() { died <- cmd.Wait() }() // also so that no zombie stays
+	return cmd.Process, died, nil
+}
+
+// waitLock waits for a lock. The kernel lets go of it whatever the holder dies of.
+func waitLock(ctx context.Context, path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot lock %s", path)
+	}
+	tick := time.NewTicker(askAgain)
+	defer tick.Stop()
+	for {
+		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return file, nil
+		}
+		select {
+		case <-ctx.Done():
+			file.Close()
+			return nil, node.Errorf(node.Transient, "cannot wait for who starts containerd: %w", ctx.Err())
+		case <-tick.C:
+		}
+	}
+}

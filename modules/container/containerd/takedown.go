@@ -1,0 +1,62 @@
+package containerd
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/pkg/cgroup"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// termTime is how long containerd may take to end before it is killed.
+const termTime = 10 * time.Second
+
+// TakeDown stops croft's own containerd, if it runs, and removes its files of the run
+// folder. Containers that still run are not stopped. What it has on disk stays.
+// Whoever has it open would start it again: close that before.
+func TakeDown(ctx context.Context, c Config) error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	c = c.withDefaults()
+	if _, err := os.Stat(c.run()); os.IsNotExist(err) {
+		return nil
+	}
+	lock, err := waitLock(ctx, c.startLock())
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	var groups []string
+	if p := listener(ctx, c.socket()); p != nil {
+		defer p.close()
+		groups = cgroup.Of(p.pid, c.group())
+		if err := p.end(ctx); err != nil {
+			return err
+		}
+	}
+	cgroup.Remove(c.group(), groups...)
+	for _, name := range []string{c.socket(), c.socket() + ".ttrpc", c.file(), c.log(), c.log() + ".1"} {
+		_ = os.Remove(name)
+	}
+	return nil
+}
+
+// end ends a process, and returns when it has ended.
+func (p *process) end(ctx context.Context) error {
+	_ = p.signal(unix.SIGTERM)
+	for _, after := range []<-chan time.Time{time.After(termTime), nil} {
+		select {
+		case <-p.done:
+			return nil
+		case <-after:
+			_ = p.signal(unix.SIGKILL)
+		case <-ctx.Done():
+			return node.Errorf(node.Unknown, "cannot wait for containerd, process %d, to end: %w", p.pid, ctx.Err())
+		}
+	}
+	return nil
+}
