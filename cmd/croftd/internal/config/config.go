@@ -41,6 +41,8 @@ type Config struct {
 	PublicIP6Range netip.Prefix
 	DNSServers     []netip.AddrPort
 
+	Containers Containers
+
 	// Reserve is what the node keeps for itself, UserLimit what one user may have.
 	Reserve   Amounts
 	UserLimit Limit
@@ -64,6 +66,41 @@ type Config struct {
 	PollWait    time.Duration
 	StepTimeout time.Duration
 	StopTimeout time.Duration
+}
+
+// Containers is how users' containers are run.
+type Containers struct {
+	// Containerd is the socket of the containerd to use; empty: the system's or,
+	// where OwnContainerd is set or that isn't good enough, croft's own, whose
+	// program is ContainerdBinary.
+	Containerd       string
+	OwnContainerd    bool
+	ContainerdBinary string
+	// InitBinary is the first process of interactive containers; empty: croft-init
+	// beside this program.
+	InitBinary string
+
+	// ImagePaths are where images in files may lie, PlainHTTP the registries
+	// (host or host:port) that are spoken to without TLS.
+	ImagePaths []string
+	PlainHTTP  []string
+	// MaxImage bounds one image, UserImages all that one user pulls at a time;
+	// bytes on the disk. Images that nothing has used for ImageUnused go, and when more
+	// than ImageFull percent of their disk is full the longest unused first.
+	MaxImage    uint64
+	UserImages  uint64
+	ImageFull   uint64
+	ImageUnused time.Duration
+
+	// Layer is what a container may write beside its volumes, in bytes; PIDs how
+	// many processes and threads it may have.
+	Layer uint64
+	PIDs  uint64
+	// LogSize bounds a log file in bytes, LogFiles how many a container has.
+	LogSize  uint64
+	LogFiles uint64
+	// Cgroup is the control group that those of containers are in.
+	Cgroup string
 }
 
 // Disk is a whole disk that becomes a pool. An empty Type means what the kernel says.

@@ -40,6 +40,7 @@ const (
 	groupBus       = "Bus"
 	groupStorage   = "Storage"
 	groupNetwork   = "Networks"
+	groupContainer = "Containers"
 	groupAdmission = "Who may have what"
 	groupSeen      = "Logs, health, control"
 	groupTime      = "Times"
@@ -48,7 +49,9 @@ const (
 // Settings is the table of all settings, in the order in which they are documented.
 func Settings() []Setting {
 	var all []Setting
-	for _, part := range [][]Setting{placeSettings(), busSettings(), storageSettings(), networkSettings(), admissionSettings(), seenSettings(), timeSettings()} {
+	for _, part := range [][]Setting{
+		placeSettings(), busSettings(), storageSettings(), networkSettings(), containerSettings(), imageSettings(), admissionSettings(), seenSettings(), timeSettings(),
+	} {
 		all = append(all, part...)
 	}
 	return all
