@@ -19,11 +19,11 @@ type AnswerError struct {
 	Problem Problem
 	// RetryAfter is how long to wait before another try, where the explorer says so.
 	RetryAfter time.Duration
-	what       string
+	who, what  string
 }
 
 func (e *AnswerError) Error() string {
-	text := "cannot " + e.what + ": the explorer answers " + strconv.Itoa(e.Problem.Status)
+	text := "cannot " + e.what + ": " + e.who + " answers " + strconv.Itoa(e.Problem.Status)
 	if e.Problem.Detail != "" {
 		text += ": " + e.Problem.Detail
 	}
@@ -44,7 +44,17 @@ const maxDetail = 2048
 
 // answerError makes the error of an answer that isn't 2xx.
 func answerError(what string, status int, header http.Header, body []byte) error {
-	e := &AnswerError{what: what, Kind: kindOfStatus(status)}
+	return answerErrorOf("the explorer", what, status, header, body)
+}
+
+// NodeAnswer is the error of a node's own answer that isn't 2xx: a node
+// answers in the explorer's form.
+func NodeAnswer(what string, status int, header http.Header, body []byte) error {
+	return answerErrorOf("the node", what, status, header, body)
+}
+
+func answerErrorOf(who, what string, status int, header http.Header, body []byte) error {
+	e := &AnswerError{who: who, what: what, Kind: kindOfStatus(status)}
 	if json.Unmarshal(body, &e.Problem) != nil {
 		e.Problem = Problem{}
 	}
