@@ -1,0 +1,34 @@
+// Package rootfs makes what a container stands on before it runs: the range of
+// user IDs of its user, its user and network namespace, and its root file
+// system with the volumes and files that are mounted in it.
+//
+// It owns RUN/container, a mount of its own that is private, so that nothing
+// mounted below it shows up in other mount namespaces. Of a container it holds
+//
+//	RUN/container/ID/user, net   the namespaces, kept alive by bind mounts: they outlive its processes
+//	RUN/container/ID/rootfs      the root file system: an overlay, and in it the volumes and files
+//	RUN/container/ID/files       the content of the files that it mounts there
+//	RUN/container/ID/l           where layers are mounted while the overlay is being made
+//	RUN/container/ID/made.json   what was made, to find it again and to see what has changed
+//
+// beside it STATE/ranges.json, which says which user has which range, and in
+// the container's layer (a file system that somebody else made for it) the
+// overlay's folders upper and work.
+//
+// # Who owns a file
+//
+// In its user namespace a container has the IDs 0 to 65535. On the node they
+// are a range that only its user has, so that what breaks out is nobody. An
+// image's layers and a user's volumes are shared, by users and by containers:
+// on disk their files carry the container's own IDs (0 is its root), and they
+// are mounted with a mapping (an "id-mapped mount") of those to the range.
+//
+// The overlay's upper folder can't be mounted that way: the kernel makes an
+// overlay read-only that has such a one. What a container writes beside its
+// volumes is owned by its user's range on disk, so a range must never change:
+// that is why ranges are remembered, and why a damaged file of them is refused
+// instead of dealing them out again.
+//
+// It needs Linux 5.19, the first that takes id-mapped layers in an overlay, and
+// file systems that can be mounted so: see Supported.
+package rootfs
