@@ -172,6 +172,15 @@ func TestStatusForPeopleAndPrograms(t *testing.T) {
 		Streams: []node.DebugInfo{
 			{ID: "4-1", User: "READERREADER", Host: "fd00::7", Port: 6379, Channel: "my-logs", Sent: 12345, Dropped: 678, LastError: "connection refused"},
 		},
+		Containers: []node.ContainerInfo{
+			{ID: "5-1", User: "USERUSERUSER", Image: "sha256:0123456789abcdef0123456789abcdef", State: node.ContainerRunning, PID: 4711},
+			{ID: "6-1", State: node.ContainerWaiting, Restarts: 41, ExitCode: 137, Ended: time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC).UnixNano(),
+				Cause: "cannot start: no such file", Drift: "its mount /data is gone", LastLog: []string{"one\x1b[2Jtwo", "three\tfour"}},
+		},
+		Images: []node.Image{
+			{Label: "5-1", Reference: "docker://r.example/web:1", Digest: "sha256:0123456789abcdef0123456789abcdef", Size: 3 << 20, Ready: true},
+			{Label: "7-1", Reference: "docker://r.example/db:1", Done: 3 << 19, Total: 80 << 20},
+		},
 	}}
 	flags := running(t, n)
 	status, out, errs := croftd(append([]string{"status"}, flags...)...)
@@ -183,6 +192,8 @@ func TestStatusForPeopleAndPrograms(t *testing.T) {
 		"ssd0", "4.0 GiB", "/run/croft/pools/ssd0 (unmounted by somebody and mounted again, times: 2)", "USERUSER…", "the disk is full; pending: provision, next attempt ",
 		"stray", "a label without a record", "RESTORED", "3, last 2026-01-02T03:04:05Z: its bridge is gone",
 		"[fd00::7]:6379", "my-logs", "12345", "678", "READERRE…", "connection refused",
+		"4711", "41", "137, 2026-01-02T03:04:06Z", "cannot start: no such file", "its mount /data is gone", "the last lines of 6-1:", "one.[2Jtwo", "three four",
+		"sha256:0123456789ab ", "docker://r.example/web:1", "ready", "1.5 MiB of 80.0 MiB",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)

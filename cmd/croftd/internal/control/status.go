@@ -44,10 +44,16 @@ type Status struct {
 	Modules  []Module `json:"modules"`
 	Storage  Storage  `json:"storage"`
 	// Networks are users' networks, Network how the module of these is.
-	Networks []node.NetworkInfo         `json:"networks"`
-	Network  node.NetworkStatus         `json:"network"`
-	Streams  []node.DebugInfo           `json:"streams"`
-	Counters workload.ProvisionCounters `json:"counters"`
+	Networks []node.NetworkInfo `json:"networks"`
+	Network  node.NetworkStatus `json:"network"`
+	// Containers are users' containers, Images what reservations have of images;
+	// Container and Image how the module of these is.
+	Containers []node.ContainerInfo       `json:"containers"`
+	Container  node.ContainerStatus       `json:"container"`
+	Images     []node.Image               `json:"images"`
+	Image      node.ImageStatus           `json:"image"`
+	Streams    []node.DebugInfo           `json:"streams"`
+	Counters   workload.ProvisionCounters `json:"counters"`
 
 	Workloads   []Workload `json:"workloads"`
 	Undelivered int        `json:"undelivered"`

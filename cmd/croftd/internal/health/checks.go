@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/control"
+	"github.com/croft-edge/croft/pkg/node"
 )
 
 // Level says what a check's outcome means.
@@ -41,7 +42,7 @@ const awayAfter = 5 * time.Minute
 // runs is kept whatever it says.
 func Judge(s control.Status, now time.Time) Readiness {
 	checks := []Check{
-		started(s), store(s.Store), birth(s.Store), clock(s.Clock), explorer(s, now), bus(s), pools(s.Storage), delivery(s), strays(s),
+		started(s), store(s.Store), birth(s.Store), clock(s.Clock), explorer(s, now), bus(s), pools(s.Storage), containers(s.Container), delivery(s), strays(s),
 	}
 	ready := true
 	for _, c := range checks {
@@ -125,6 +126,18 @@ func pools(s control.Storage) Check {
 		return Check{"pools", Warning, "broken: " + strings.Join(broken, ", ")}
 	}
 	return Check{"pools", Good, fmt.Sprintf("%d in use", len(s.Pools))}
+}
+
+// containers is no reason to take no volume: what runs goes on without
+// containerd, and new ones wait for it.
+func containers(s node.ContainerStatus) Check {
+	switch {
+	case s.Error != "":
+		return Check{"containers", Warning, "containerd doesn't answer: " + s.Error}
+	case len(s.Missing) > 0:
+		return Check{"containers", Warning, "this kernel can't hold containers to: " + some(s.Missing)}
+	}
+	return Check{"containers", Good, "containerd answers, and every limit holds"}
 }
 
 func delivery(s control.Status) Check {

@@ -28,12 +28,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func well(now time.Time) control.Status {
 	return control.Status{
 		NodeID: "n", Version: "v1", Commit: "abc", Adopted: true,
-		Store:    control.Store{Birth: "b", Born: now, AcceptOlder: true},
-		Clock:    control.Clock{Now: now, Trusted: true},
-		Explorer: control.Explorer{URL: "http://e", LastContact: &now},
-		Modules:  []control.Module{{Name: "storage"}, {Name: "identityd"}},
-		Storage:  control.Storage{Pools: []node.Pool{{Name: "ssd0", DiskType: workload.SSD, Total: 100, Used: 10, Reserved: 40}}},
-		Counters: workload.ProvisionCounters{Volume: 2},
+		Store:      control.Store{Birth: "b", Born: now, AcceptOlder: true},
+		Clock:      control.Clock{Now: now, Trusted: true},
+		Explorer:   control.Explorer{URL: "http://e", LastContact: &now},
+		Modules:    []control.Module{{Name: "storage"}, {Name: "identityd"}},
+		Storage:    control.Storage{Pools: []node.Pool{{Name: "ssd0", DiskType: workload.SSD, Total: 100, Used: 10, Reserved: 40}}},
+		Counters:   workload.ProvisionCounters{Volume: 2},
+		Containers: []node.ContainerInfo{{State: node.ContainerRunning, Restarts: 3}, {State: node.ContainerRunning}, {State: node.ContainerWaiting, Restarts: 4}},
+		Image:      node.ImageStatus{Images: 2, Size: 77},
 		Workloads: []control.Workload{
 			{ID: "1-1", Phase: "deployed", Attempts: 1}, {ID: "2-1", Phase: "deployed"},
 			{ID: "3-1", Phase: "retry", Attempts: 4},
@@ -69,6 +71,8 @@ func TestWhatMakesANodeNotReady(t *testing.T) {
 		{"no pool", func(s *control.Status) {
 			s.Storage = control.Storage{BrokenDevices: []node.BrokenDevice{{Path: "/dev/sda", Cause: "gone"}}}
 		}, "pools", health.Failing, "no pool that works: /dev/sda (gone)"},
+		{"containerd", func(s *control.Status) { s.Container.Error = "connection refused" }, "containers", health.Warning, "doesn't answer: connection refused"},
+		{"limits", func(s *control.Status) { s.Container.Missing = []string{"io weight"} }, "containers", health.Warning, "can't hold containers to: io weight"},
 		{"undelivered", func(s *control.Status) { s.Undelivered = 3 }, "results", health.Warning, "3 results wait"},
 		{"strays", func(s *control.Status) { s.Strays = []control.Stray{{Type: workload.TypeVolume, ID: "9-1"}} }, "strays", health.Warning, "volume 9-1"},
 	} {
@@ -202,6 +206,8 @@ func TestMetrics(t *testing.T) {
 		`croft_clock_trusted 1`,
 		`croft_explorer_last_contact_seconds 1000.5`,
 		`croft_pool_bytes{pool="ssd0",type="SSD",what="reserved"} 40`,
+		`croft_containers{state="running"} 2`, `croft_containers{state="waiting"} 1`, `croft_containers{state="broken"} 0`, `croft_container_restarts 7`,
+		`croft_images 2`, `croft_image_bytes 77`,
 		"# TYPE croft_drift_total counter", `croft_drift_total{type="network"} 7`, `croft_drift_total{type="volume"} 0`,
 	} {
 		if !strings.Contains(body, "\n"+line+"\n") {

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/control"
+	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -49,6 +50,11 @@ func Metrics() []Metric {
 		{"croft_quarantined_files", "files of the store that could not be read", nil},
 		{"croft_clock_trusted", "1 while the wall clock is trusted", nil},
 		{"croft_explorer_last_contact_seconds", "time of the last good answer, in seconds since 1970; 0 for never", nil},
+		{"croft_containers", "containers on the node", []string{"state"}},
+		{"croft_container_restarts", "starts after the first, summed over the containers that there are", nil},
+		{"croft_images", "images on the node", nil},
+		{"croft_image_bytes", "what images take", nil},
+		{"croft_log_carrier_bytes", "memory of the log carrier", nil},
 		{"croft_pool_bytes", "what is of a pool: total, used, reserved", []string{"pool", "type", "what"}},
 	}
 }
@@ -91,6 +97,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge("croft_explorer_last_contact_seconds", contact)
 	collectWorkloads(s, gauge)
+	collectContainers(s, gauge)
 	for _, p := range s.Storage.Pools {
 		for what, value := range map[string]uint64{"total": p.Total, "used": p.Used, "reserved": p.Reserved} {
 			gauge("croft_pool_bytes", float64(value), p.Name, string(p.DiskType), what)
@@ -118,6 +125,22 @@ func collectWorkloads(s control.Status, gauge func(name string, value float64, l
 		gauge("croft_records", float64(n), phase)
 	}
 	gauge("croft_attempts", float64(attempts))
+}
+
+func collectContainers(s control.Status, gauge func(name string, value float64, labels ...string)) {
+	states := map[string]int{node.ContainerCreated: 0, node.ContainerRunning: 0, node.ContainerWaiting: 0, node.ContainerBroken: 0}
+	restarts := uint64(0)
+	for _, c := range s.Containers {
+		states[c.State]++
+		restarts += c.Restarts
+	}
+	for state, n := range states {
+		gauge("croft_containers", float64(n), state)
+	}
+	gauge("croft_container_restarts", float64(restarts))
+	gauge("croft_images", float64(s.Image.Images))
+	gauge("croft_image_bytes", float64(s.Image.Size))
+	gauge("croft_log_carrier_bytes", float64(s.Container.LogCarrierMemory))
 }
 
 func truth(b bool) float64 {
