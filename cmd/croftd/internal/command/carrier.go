@@ -2,12 +2,14 @@ package command
 
 import (
 	"net/netip"
+	"path/filepath"
 
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 	"github.com/urfave/cli/v2"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
+	"github.com/croft-edge/croft/modules/container/logs"
 	"github.com/croft-edge/croft/modules/network/carrier"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -21,6 +23,9 @@ const (
 	flagHardLimit   = "hard-memory-limit"
 	flagSameGroup   = "same-cgroup"
 	flagDNSServers  = "dns-servers"
+	flagDir         = "dir"
+	flagSize        = "size"
+	flagFiles       = "files"
 )
 
 // carrierCommand runs the processes that outlive the agent.
@@ -29,32 +34,64 @@ func carrierCommand(v node.Version) *cli.Command {
 		Name: "carrier", Usage: "what the node starts by itself to outlive it: processes that hold workloads up",
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
-				return usage(errors.Errorf("cannot carry %q: there is no such carrier; it must be wg", c.Args().First()))
+				return usage(errors.Errorf("cannot carry %q: there is no such carrier; it must be wg or log", c.Args().First()))
 			}
-			return usage(errors.New("cannot carry: say croftd carrier wg"))
+			return usage(errors.New("cannot carry: say croftd carrier wg or croftd carrier log"))
 		},
-		Subcommands: []*cli.Command{{
-			Name: "wg", Usage: "hold userspace WireGuard devices and the DNS of networks, for the node at --run-dir",
-			Flags: []cli.Flag{
-				&cli.StringFlag{Name: flagRunDir, Usage: "the node's run-dir; the carrier's `FOLDER` is wg below it", Value: "/run/croft", EnvVars: []string{config.EnvPrefix + "RUN_DIR"}},
-				&cli.StringFlag{Name: flagLogLevel, Usage: "debug, info, warn or error; the log is {run-dir}/wg/log", Value: "info", EnvVars: []string{config.EnvPrefix + "LOG_LEVEL"}},
-				&cli.Uint64Flag{Name: flagMemoryLimit, Usage: "memory in `BYTES` that the garbage collector aims at", Value: carrier.DefaultMemoryLimit},
-				&cli.Uint64Flag{Name: flagHardLimit, Usage: "memory in `BYTES` above which the kernel ends the process; it is started again", Value: carrier.DefaultHardLimit},
-				&cli.StringSliceFlag{Name: flagDNSServers, Usage: "`ADDRESS:PORT` of DNS servers that answer networks; none: those of /etc/resolv.conf"},
-				&cli.BoolFlag{Name: flagSameGroup, Usage: "stay in the control groups of who starts it, without a hard limit"},
-			},
-			Action: func(c *cli.Context) error { return carryWG(c, v) },
-		}},
+		Subcommands: []*cli.Command{wgCommand(v), logCommand(v)},
 	}
 }
 
-func carryWG(c *cli.Context, v node.Version) error {
+func wgCommand(v node.Version) *cli.Command {
+	return &cli.Command{
+		Name: "wg", Usage: "hold userspace WireGuard devices and the DNS of networks, for the node at --run-dir",
+		Flags: append(carrierFlags("wg"),
+			&cli.Uint64Flag{Name: flagMemoryLimit, Usage: "memory in `BYTES` that the garbage collector aims at", Value: carrier.DefaultMemoryLimit},
+			&cli.Uint64Flag{Name: flagHardLimit, Usage: hardLimitHelp, Value: carrier.DefaultHardLimit},
+			&cli.StringSliceFlag{Name: flagDNSServers, Usage: "`ADDRESS:PORT` of DNS servers that answer networks; none: those of /etc/resolv.conf"}),
+		Action: func(c *cli.Context) error { return carryWG(c, v) },
+	}
+}
+
+func logCommand(v node.Version) *cli.Command {
+	return &cli.Command{
+		Name: "log", Usage: "write what containers say into files, for the node at --run-dir",
+		Flags: append(carrierFlags("log"),
+			&cli.StringFlag{Name: flagDir, Usage: "`FOLDER` of the containers' log files"},
+			&cli.Int64Flag{Name: flagSize, Usage: "size in `BYTES` of a file before the next one is begun", Value: logs.DefaultSize},
+			&cli.IntFlag{Name: flagFiles, Usage: "`NUMBER` of files that are kept of a container", Value: logs.DefaultFiles},
+			&cli.Uint64Flag{Name: flagHardLimit, Usage: hardLimitHelp}),
+		Action: func(c *cli.Context) error { return carryLogs(c, v) },
+	}
+}
+
+const hardLimitHelp = "memory in `BYTES` above which the kernel ends the process; it is started again"
+
+// carrierFlags are those of every carrier, whose folder has that name.
+func carrierFlags(name string) []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: flagRunDir, Usage: "the node's run-dir; the carrier's `FOLDER` is " + name + " below it", Value: "/run/croft", EnvVars: []string{config.EnvPrefix + "RUN_DIR"}},
+		&cli.StringFlag{Name: flagLogLevel, Usage: "debug, info, warn or error; the log is {run-dir}/" + name + "/log", Value: "info", EnvVars: []string{config.EnvPrefix + "LOG_LEVEL"}},
+		&cli.BoolFlag{Name: flagSameGroup, Usage: "stay in the control groups of who starts it, without a hard limit"},
+	}
+}
+
+// carries checks what all carriers are told.
+func carries(c *cli.Context) (zerolog.Level, error) {
 	if c.Args().Present() {
-		return usage(errors.Errorf("cannot use %q: croftd carrier wg takes no arguments", c.Args().First()))
+		return 0, usage(errors.Errorf("cannot use %q: croftd carrier %s takes no arguments", c.Args().First(), c.Command.Name))
 	}
 	level, err := zerolog.ParseLevel(c.String(flagLogLevel))
 	if err != nil || c.String(flagLogLevel) == "" {
-		return usage(errors.Errorf("cannot use %s = %q: it must be debug, info, warn or error", flagLogLevel, c.String(flagLogLevel)))
+		return 0, usage(errors.Errorf("cannot use %s = %q: it must be debug, info, warn or error", flagLogLevel, c.String(flagLogLevel)))
+	}
+	return level, nil
+}
+
+func carryWG(c *cli.Context, v node.Version) error {
+	level, err := carries(c)
+	if err != nil {
+		return err
 	}
 	servers, err := addressPorts(c.StringSlice(flagDNSServers))
 	if err != nil {
@@ -67,6 +104,23 @@ func carryWG(c *cli.Context, v node.Version) error {
 		RunDir: c.String(flagRunDir), Version: v.Version, Level: level,
 		MemoryLimit: c.Uint64(flagMemoryLimit), HardLimit: c.Uint64(flagHardLimit), SameGroup: c.Bool(flagSameGroup),
 		Zones: carrier.DNS(servers),
+	})
+}
+
+func carryLogs(c *cli.Context, v node.Version) error {
+	level, err := carries(c)
+	if err != nil {
+		return err
+	}
+	if !filepath.IsAbs(c.String(flagDir)) {
+		return usage(errors.Errorf("cannot use %s = %q: it must be an absolute path", flagDir, c.String(flagDir)))
+	}
+	if err := needRoot("containers' output is read where only root can"); err != nil {
+		return err
+	}
+	return logs.Serve(c.Context, logs.ServeConfig{
+		RunDir: c.String(flagRunDir), Dir: c.String(flagDir), Size: c.Int64(flagSize), Files: c.Int(flagFiles),
+		Version: v.Version, Level: level, HardLimit: c.Uint64(flagHardLimit), SameGroup: c.Bool(flagSameGroup),
 	})
 }
 

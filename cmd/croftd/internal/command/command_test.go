@@ -61,10 +61,12 @@ func TestExitStatus(t *testing.T) {
 		{"store what", []string{"store"}, 2, "", "croftd store accept-older, or croftd store restored"},
 		{"destroy what", with("storage", "destroy"), 2, "", "say either --pool NAME"},
 		{"destroy both", with("storage", "destroy", "--all", "--pool", "x", "--yes"), 2, "", "say either --pool NAME"},
-		{"carry what", []string{"carrier"}, 2, "", "say croftd carrier wg"},
+		{"carry what", []string{"carrier"}, 2, "", "say croftd carrier wg or croftd carrier log"},
 		{"carry no such", []string{"carrier", "stones"}, 2, "", `cannot carry "stones": there is no such carrier`},
 		{"carry with argument", with("carrier", "wg", "now")[:3], 2, "", `cannot use "now": croftd carrier wg takes no arguments`},
 		{"carry log level", []string{"carrier", "wg", "--run-dir", filepath.Join(dir, "r"), "--log-level", "loud"}, 2, "", `cannot use log-level = "loud"`},
+		{"carry logs with argument", []string{"carrier", "log", "now"}, 2, "", `cannot use "now": croftd carrier log takes no arguments`},
+		{"carry logs nowhere", []string{"carrier", "log", "--dir", "logs"}, 2, "", `cannot use dir = "logs": it must be an absolute path`},
 		{"help of carrier", []string{"help"}, 0, "carrier", ""},
 		{"destroy sure?", with("storage", "destroy", "--all"), 5, "", "cannot destroy all pools: say --yes"},
 	} {
