@@ -1,35 +1,68 @@
 package spec
 
-import specs "github.com/opencontainers/runtime-spec/specs-go"
+import (
+	"strings"
 
-// Host is what the machine can hold a container to.
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// Host is what the machine can hold a container to. Detect fills it.
 type Host struct {
 	// Cgroup is the version in use, 1 or 2.
 	Cgroup int
 	// CPU, Memory, PIDs, Swap, IOWeight and Devices say which limits hold: each
 	// was tried.
 	CPU, Memory, PIDs, Swap, IOWeight, Devices bool
-	// CgroupNamespace, Seccomp and AppArmor say what the kernel has; AppArmor
-	// that a profile can be loaded, too.
+	// CgroupNamespace and Seccomp say what the kernel has; AppArmor that a
+	// profile can be loaded, too.
 	CgroupNamespace, Seccomp, AppArmor bool
+	// Profile is the AppArmor profile that containers get, empty for none.
+	Profile string
 	// Rlimits are this process's: no container gets a higher hard one.
 	Rlimits []specs.POSIXRlimit
 	// OOMScore is this process's oom_score_adj: containers go before it.
 	OOMScore int
+	// Masked are paths of this machine that containers don't see, beside those
+	// that none sees on any.
+	Masked []string
 }
 
 // Missing are the limits and means that this machine can't hold, in words.
 func (h Host) Missing() []string {
+	return without([]ability{
+		{h.CPU, "cpu"},
+		{h.Memory, "memory"},
+		{h.Swap, "swap"},
+		{h.PIDs, "pids"},
+		{h.IOWeight, "io weight"},
+		{h.Devices, "devices"},
+		{h.Seccomp, "seccomp"},
+		{h.AppArmor, "apparmor"},
+	})
+}
+
+// enough refuses a machine that can't hold what every container is promised.
+// Devices aren't in it: a container has no means to make a node for one.
+func (h Host) enough() error {
+	missing := without([]ability{{h.CPU, "cpu"}, {h.Memory, "memory"}, {h.PIDs, "pids"}, {h.Seccomp, "seccomp"}})
+	if len(missing) == 0 {
+		return nil
+	}
+	return node.Errorf(node.Refused, "cannot run containers on this machine: its kernel can't hold %s, must hold cpu, memory, pids and seccomp", strings.Join(missing, ", "))
+}
+
+type ability struct {
+	has  bool
+	name string
+}
+
+func without(all []ability) []string {
 	var out []string
-	for _, m := range []struct {
-		has  bool
-		name string
-	}{
-		{h.CPU, "cpu"}, {h.Memory, "memory"}, {h.Swap, "swap"}, {h.PIDs, "pids"},
-		{h.IOWeight, "io weight"}, {h.Devices, "devices"}, {h.Seccomp, "seccomp"}, {h.AppArmor, "apparmor"},
-	} {
-		if !m.has {
-			out = append(out, m.name)
+	for _, a := range all {
+		if !a.has {
+			out = append(out, a.name)
 		}
 	}
 	return out
