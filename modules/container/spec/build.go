@@ -85,18 +85,21 @@ func sysctls() map[string]string {
 func (c Config) process(h Host) *specs.Process {
 	score := h.containerScore()
 	p := c.Process
-	return &specs.Process{
+	out := &specs.Process{
 		Terminal:        p.Terminal,
 		User:            specs.User{UID: p.UID, GID: p.GID, AdditionalGids: p.Groups},
 		Args:            p.Args,
 		Env:             p.Env,
 		Cwd:             p.Cwd,
 		Capabilities:    capabilitySets(p.UID),
-		Rlimits:         rlimits(c.PIDs, h.Rlimits),
 		NoNewPrivileges: true,
 		ApparmorProfile: h.Profile,
 		OOMScoreAdj:     &score,
 	}
+	if h.SetRlimits {
+		out.Rlimits = rlimits(c.PIDs, h.Rlimits)
+	}
+	return out
 }
 
 // capabilitySets are those of a first process: bounding for all; permitted and

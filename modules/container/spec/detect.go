@@ -52,6 +52,7 @@ func Detect(p Probe) (Host, error) {
 	h.CgroupNamespace = p.there(p.Proc, "self/ns/cgroup")
 	h.Seccomp = strings.Contains(p.read(p.Proc, "sys/kernel/seccomp/actions_avail"), "errno")
 	h.AppArmor = p.read(p.Sys, "module/apparmor/parameters/enabled") == "Y" && p.parser() == nil
+	h.SetRlimits = p.capable(unix.CAP_SYS_RESOURCE)
 	score, err := strconv.Atoi(p.read(p.Proc, "self/oom_score_adj"))
 	if err != nil {
 		return Host{}, errors.Wrap(err, "cannot read this process's oom_score_adj")
@@ -63,6 +64,17 @@ func Detect(p Probe) (Host, error) {
 	}
 	h.Masked, err = p.throttles()
 	return h, err
+}
+
+// capable reports whether this process has a capability of the whole machine.
+func (p Probe) capable(capability int) bool {
+	for line := range strings.Lines(p.read(p.Proc, "self/status")) {
+		if mask, found := strings.CutPrefix(line, "CapEff:"); found {
+			effective, err := strconv.ParseUint(strings.TrimSpace(mask), 16, 64)
+			return err == nil && effective>>capability&1 == 1
+		}
+	}
+	return false
 }
 
 // throttles are files that count how hot each CPU was: a way to learn what

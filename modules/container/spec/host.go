@@ -20,6 +20,9 @@ type Host struct {
 	CgroupNamespace, Seccomp, AppArmor bool
 	// Profile is the AppArmor profile that containers get, empty for none.
 	Profile string
+	// SetRlimits says that the runtime may set the limits of a container's
+	// processes itself; Wrapper is for where it may not.
+	SetRlimits bool
 	// Rlimits are this process's: no container gets a higher hard one.
 	Rlimits []specs.POSIXRlimit
 	// OOMScore is this process's oom_score_adj: containers go before it.

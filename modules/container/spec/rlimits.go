@@ -1,6 +1,9 @@
 package spec
 
 import (
+	"fmt"
+	"strings"
+
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 )
@@ -31,6 +34,38 @@ func rlimits(pids uint64, host []specs.POSIXRlimit) []specs.POSIXRlimit {
 		}
 	}
 	return out
+}
+
+// Wrapper is the text of a shell script that sets what it can of the limits and
+// becomes the runtime; empty on machines that need none. A container's user
+// namespace belongs to the container's own IDs, so that whatever the kernel
+// counts by owner is the tenant's. Who isn't its owner may set limits in it by
+// CAP_SYS_RESOURCE only; without that capability containers inherit them from
+// the runtime, which has them from here. Its processes are bounded by DefaultPIDs
+// then, whatever Config says, beside the bound of the cgroup.
+func (h Host) Wrapper(runtime string) string {
+	if h.SetRlimits {
+		return ""
+	}
+	script := []string{"#!/bin/sh", "# What the runtime may not set in a container, it inherits."}
+	for _, l := range rlimits(DefaultPIDs, h.Rlimits) {
+		flag, unit := "", uint64(1)
+		switch l.Type {
+		case "RLIMIT_NOFILE":
+			flag = "n"
+		case "RLIMIT_NPROC":
+			flag = "p"
+		case "RLIMIT_CORE":
+			flag, unit = "c", 512
+		case "RLIMIT_MEMLOCK":
+			flag, unit = "l", 1024
+		default:
+			continue
+		}
+		script = append(script, fmt.Sprintf("ulimit -S -%s %d && ulimit -H -%s %d || exit 1", flag, l.Soft/unit, flag, l.Hard/unit))
+	}
+	script = append(script, "exec '"+strings.ReplaceAll(runtime, "'", `'\''`)+`' "$@"`)
+	return strings.Join(script, "\n") + "\n"
 }
 
 // stackSize is the soft limit of stacks; a quarter of it is room for arguments
