@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -83,6 +84,7 @@ func (n *Node) Flags() []string {
 	flags := []string{
 		"--state-dir", n.StateDir(), "--run-dir", n.RunDir(), "--pool-size", "8GiB", "--log-level", "debug",
 		"--health-listen", "127.0.0.1:0", "--health-file", n.healthFile(), "--heartbeat", "1s", "--poll-wait", "5s", "--stop-timeout", "2s",
+		"--containerd", "own", "--container-cgroup", n.Cgroup(), "--image-paths", n.w.images(),
 	}
 	if n.w.URL != "" {
 		flags = append(flags, "--explorer", n.w.URL)
@@ -130,7 +132,7 @@ func (n *Node) Croftd(args ...string) string {
 func (n *Node) TryCroftd(args ...string) (string, error) {
 	// Flags come after the command and its subcommands, before arguments.
 	i := 1
-	if args[0] == "store" || args[0] == "storage" || args[0] == "network" && len(args) > 1 {
+	if len(args) > 1 && slices.Contains([]string{"store", "storage", "network", "container"}, args[0]) {
 		i = 2
 	}
 	full := append(append(append([]string{}, args[:i]...), n.Flags()...), args[i:]...)

@@ -70,12 +70,19 @@ func New(tb testing.TB, b Binaries) *World {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	// The root of a container's user namespace walks through it.
+	if err := os.Chmod(dir, 0o711); err != nil {
+		tb.Fatal(err)
+	}
 	user, err := sign.Generate()
 	if err != nil {
 		tb.Fatal(err)
 	}
 	w := &World{TB: tb, Binaries: b, Dir: dir, User: user, ListenIP: "127.0.0.1"}
 	tb.Cleanup(w.close)
+	if err := os.Mkdir(w.images(), 0o755); err != nil {
+		tb.Fatal(err)
+	}
 	return w
 }
 

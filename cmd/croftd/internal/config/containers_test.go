@@ -39,7 +39,7 @@ func TestContainersSettings(t *testing.T) {
 		{"image-plain-http", "registry:0", `"registry:0" isn't one`},
 		{"image-plain-http", "*", `"*" isn't one`},
 		{"max-image-size", "0", "at least 1MiB"},
-		{"max-user-images", "0", ""},
+		{"max-user-images", "0", "at least 1MiB"},
 		{"image-full", "0", "1 to 100"},
 		{"image-full", "101", "1 to 100"},
 		{"image-unused", "0s", "a duration above 0"},

@@ -1,0 +1,152 @@
+package nodetest
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/core/content"
+	"github.com/containerd/containerd/v2/core/snapshots"
+	"github.com/containerd/containerd/v2/pkg/namespaces"
+)
+
+// Cgroup is the control group that those of the node's containers are in.
+func (n *Node) Cgroup() string { return filepath.Base(n.w.Dir) + "-" + n.name }
+
+// Left is all that the node has of containers, images, volumes and networks, a
+// line each: what comes to nothing must leave nothing.
+func (n *Node) Left() []string {
+	n.w.Helper()
+	out := slices.Concat(n.mountsLeft(), n.groupsLeft(), n.processesLeft())
+	for name := range n.Subvolumes() {
+		out = append(out, "volume "+name)
+	}
+	for _, pattern := range []string{"container/*", "log/c/*", "network/netns/*"} {
+		found, err := filepath.Glob(filepath.Join(n.RunDir(), pattern))
+		if err != nil {
+			n.w.Fatal(err)
+		}
+		for _, path := range found {
+			out = append(out, "file "+n.within(path))
+		}
+	}
+	if n.Containerd() != 0 {
+		n.containerd(func(ctx context.Context, c *client.Client) error {
+			kept, err := keptBy(ctx, c)
+			out = append(out, kept...)
+			return err
+		})
+	}
+	slices.Sort(out)
+	return out
+}
+
+// LeftSince is what of Left wasn't there before.
+func (n *Node) LeftSince(before []string) []string {
+	n.w.Helper()
+	return slices.DeleteFunc(n.Left(), func(line string) bool { return slices.Contains(before, line) })
+}
+
+// within is a path without the node's folder.
+func (n *Node) within(path string) string { return strings.TrimPrefix(path, n.Dir()+"/") }
+
+func (n *Node) mountsLeft() (out []string) {
+	mounts, err := Mounts(n.Dir())
+	if err != nil {
+		n.w.Fatal(err)
+	}
+	for _, path := range mounts {
+		out = append(out, "mount "+n.within(path))
+	}
+	return out
+}
+
+func (n *Node) groupsLeft() (out []string) {
+	parents, err := filepath.Glob("/sys/fs/cgroup/*/" + n.Cgroup())
+	if err != nil {
+		n.w.Fatal(err)
+	}
+	for _, parent := range append(parents, "/sys/fs/cgroup/"+n.Cgroup()) {
+		_ = filepath.WalkDir(parent, func(path string, e fs.DirEntry, err error) error {
+			if err == nil && e.IsDir() && path != parent {
+				out = append(out, "group "+strings.TrimPrefix(path, "/sys/fs/cgroup/"))
+			}
+			return nil
+		})
+	}
+	return out
+}
+
+// processesLeft are the shims and what they have started to make containers.
+func (n *Node) processesLeft() (out []string) {
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		n.w.Fatal(err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			continue // it has ended
+		}
+		words := strings.Split(strings.TrimRight(string(raw), "\x00"), "\x00")
+		name := filepath.Base(words[0])
+		ours := slices.ContainsFunc(words[1:], func(word string) bool { return strings.HasPrefix(word, n.RunDir()+"/") })
+		if ours && (strings.HasPrefix(name, "containerd-shim") || name == "runc") {
+			out = append(out, "process "+name+" "+strings.Split(file, "/")[2])
+		}
+	}
+	return out
+}
+
+// keptBy is what containerd has in all of its namespaces.
+func keptBy(ctx context.Context, c *client.Client) (out []string, err error) {
+	all, err := c.NamespaceService().List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range all {
+		within := namespaces.WithNamespace(ctx, name)
+		note := func(what, id string) { out = append(out, what+" "+name+" "+id) }
+		note("namespace", "")
+		containers, err := c.ContainerService().List(within)
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range containers {
+			note("containerd", one.ID)
+		}
+		images, err := c.ImageService().List(within)
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range images {
+			note("image", one.Name)
+		}
+		leases, err := c.LeasesService().List(within)
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range leases {
+			note("lease", one.ID)
+		}
+		err = c.SnapshotService("overlayfs").Walk(within, func(_ context.Context, one snapshots.Info) error {
+			note("snapshot", one.Name)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		err = c.ContentStore().Walk(within, func(one content.Info) error {
+			note("content", one.Digest.String())
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
