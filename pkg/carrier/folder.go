@@ -1,0 +1,70 @@
+package carrier
+
+import (
+	"hash/fnv"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/pkg/errors"
+	"golang.org/x/sys/unix"
+)
+
+// Folder is {run}/NAME.
+type Folder string
+
+// FolderOf is the folder of the carrier of that name.
+func FolderOf(runDir, name string) Folder { return Folder(filepath.Join(runDir, name)) }
+
+// Path is that of a file in it.
+func (f Folder) Path(name string) string { return filepath.Join(string(f), name) }
+
+// Socket is where the carrier answers.
+func (f Folder) Socket() string { return f.Path("socket") }
+
+// Lock is held by the carrier.
+func (f Folder) Lock() string { return f.Path("lock") }
+
+// StartLock is held by who starts one.
+func (f Folder) StartLock() string { return f.Path("start.lock") }
+
+// PID is the file with its process ID.
+func (f Folder) PID() string { return f.Path("pid") }
+
+// Log is the carrier's log.
+func (f Folder) Log() string { return f.Path("log") }
+
+// Group is the name of the control group of this folder's carrier: several
+// nodes may be on one machine.
+func (f Folder) Group() string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(f))
+	return "croft-" + filepath.Base(string(f)) + "-" + strconv.FormatUint(uint64(h.Sum32()), 16)
+}
+
+// Make makes it, for nobody else.
+func (f Folder) Make() error {
+	if err := os.MkdirAll(string(f), 0o700); err != nil {
+		return errors.Wrap(err, "cannot make the carrier's folder")
+	}
+	return errors.Wrap(os.Chmod(string(f), 0o700), "cannot make the carrier's folder")
+}
+
+// TryLock takes a lock, or says that somebody has it (nil, nil). The kernel
+// lets go of it whatever the holder dies of.
+func TryLock(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot lock %s", path)
+	}
+	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		file.Close()
+		return nil, nil
+	}
+	if err != nil {
+		file.Close()
+		return nil, errors.Wrapf(err, "cannot lock %s", path)
+	}
+	return file, nil
+}

@@ -1,0 +1,45 @@
+package carrier
+
+import (
+	"context"
+	"os"
+	"runtime/debug"
+	"runtime/metrics"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// GiveBack returns memory to the system that a burst left behind, until ctx is
+// done: what is free beyond worth bytes.
+func GiveBack(ctx context.Context, every time.Duration, worth uint64) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	samples := []metrics.Sample{{Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			metrics.Read(samples)
+			if samples[0].Value.Uint64()+samples[1].Value.Uint64() > worth {
+				debug.FreeOSMemory()
+			}
+		}
+	}
+}
+
+// RSSAnon is how much memory of its own this process has, in bytes.
+func RSSAnon() uint64 {
+	raw, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(raw)) {
+		if value, found := strings.CutPrefix(line, "RssAnon:"); found {
+			kib, _ := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+			return kib << 10
+		}
+	}
+	return 0
+}

@@ -1,0 +1,66 @@
+package carrier
+
+import (
+	"os"
+	"sync"
+
+	"github.com/pkg/errors"
+	"golang.org/x/sys/unix"
+)
+
+// Process watches a process that isn't a child of this one.
+type Process struct {
+	pid  int
+	done chan struct{}
+	fd   *os.File
+	once sync.Once
+}
+
+// Watch opens a process: its pidfd is of that one, whoever gets the number later.
+func Watch(pid int) (*Process, error) {
+	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot watch process %d", pid)
+	}
+	p := &Process{pid: pid, done: make(chan struct{}), fd: os.NewFile(uintptr(fd), "pidfd")}
+	conn, err := p.fd.SyscallConn()
+	if err != nil {
+		p.fd.Close()
+		return nil, errors.Wrapf(err, "cannot watch process %d", pid)
+	}
+	go func() {
+		// A pidfd can be read, by who polls it, once its process has ended.
+		if conn.Read(func(fd uintptr) bool { return ended(int(fd)) }) == nil {
+			close(p.done)
+		}
+	}()
+	return p, nil
+}
+
+func ended(fd int) bool {
+	poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	n, err := unix.Poll(poll, 0)
+	return err == nil && n == 1
+}
+
+// Signal sends the process a signal.
+func (p *Process) Signal(s unix.Signal) error {
+	var sent error
+	conn, err := p.fd.SyscallConn()
+	if err == nil {
+		err = conn.Control(func(fd uintptr) { sent = unix.PidfdSendSignal(int(fd), s, nil, 0) })
+	}
+	if err == nil {
+		err = sent
+	}
+	return errors.Wrapf(err, "cannot signal process %d", p.pid)
+}
+
+// Close ends the watch. Done stays open unless the process has ended.
+func (p *Process) Close() { p.once.Do(func() { p.fd.Close() }) }
+
+// PID is its process ID.
+func (p *Process) PID() int { return p.pid }
+
+// Done is closed when it has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }

@@ -1,0 +1,139 @@
+package carrier
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// Starter starts carriers, at most one a folder.
+type Starter struct {
+	Folder Folder
+	// Command starts one: the path of a program and its arguments.
+	Command []string
+	// Within is how long a new carrier may take until it answers; 0 for 10 s.
+	Within time.Duration
+	// Find is a watch of the carrier that answers, nil when none does. It ends
+	// one that can't be used.
+	Find func(ctx context.Context) (*Process, error)
+	Log  zerolog.Logger
+}
+
+const (
+	defaultWithin = 10 * time.Second
+	// askAgain is how often a carrier that starts is asked.
+	askAgain = 10 * time.Millisecond
+)
+
+// Ensure finds the running carrier, or starts one. Several at the same time,
+// also of several processes, start one. node.Transient when none answers in time.
+func (s Starter) Ensure(ctx context.Context) (*Process, error) {
+	if s.Within <= 0 {
+		s.Within = defaultWithin
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.Within)
+	defer cancel()
+	if err := s.Folder.Make(); err != nil {
+		return nil, err
+	}
+	if p, err := s.Find(ctx); err == nil && p != nil {
+		return p, nil
+	}
+	lock, err := waitLock(ctx, s.Folder.StartLock())
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close()
+	return s.ensure(ctx)
+}
+
+// ensure is Ensure while nobody else starts one.
+func (s Starter) ensure(ctx context.Context) (*Process, error) {
+	var died <-chan error
+	tick := time.NewTicker(askAgain)
+	defer tick.Stop()
+	for {
+		p, err := s.Find(ctx)
+		if err != nil || p != nil {
+			return p, err
+		}
+		if died == nil {
+			if died, err = s.startUnlessRuns(); err != nil {
+				return nil, err
+			}
+		}
+		select {
+		case err := <-died:
+			return nil, node.Errorf(node.Transient, "cannot start the carrier: it ended (%v); see %s", err, s.Folder.Log())
+		case <-ctx.Done():
+			return nil, node.Errorf(node.Transient, "cannot wait for the carrier of %s to answer: %w; see %s", s.Folder, ctx.Err(), s.Folder.Log())
+		case <-tick.C:
+		}
+	}
+}
+
+// startUnlessRuns starts a carrier when none holds the lock: one that does is
+// about to answer. died says that the one that was started has ended.
+func (s Starter) startUnlessRuns() (died <-chan error, err error) {
+	lock, err := TryLock(s.Folder.Lock())
+	if err != nil || lock == nil {
+		return nil, err
+	}
+	lock.Close()
+	return s.start()
+}
+
+// start runs the command in a session of its own. It gets nothing of this
+// process but the log.
+func (s Starter) start() (<-chan error, error) {
+	if len(s.Command) == 0 {
+		return nil, node.Errorf(node.Invalid, "cannot start the carrier: no command is given")
+	}
+	out, err := os.OpenFile(s.Folder.Log(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot open the carrier's log")
+	}
+	defer out.Close()
+	// Files that this process got without close-on-exec, such as a service
+	// manager's sockets, aren't the carrier's.
+	if err := unix.CloseRange(3, 1<<31-1, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		s.Log.Debug().Err(err).Msg("open files can't be kept from the carrier")
+	}
+	// Not of a context: the carrier outlives this process.
+	cmd := exec.Command(s.Command[0], s.Command[1:]...) //nolint:noctx // it outlives who starts it
+	cmd.Dir = "/"
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, node.Errorf(node.Transient, "cannot start the carrier: %w", err)
+	}
+	s.Log.Info().Int("pid", cmd.Process.Pid).Str("type", "carrier").Str("folder", string(s.Folder)).Msg("carrier started")
+	died := make(chan error, 1)
+	go func() { died <- cmd.Wait() }() // also so that no zombie stays
+	return died, nil
+}
+
+// waitLock waits for a lock.
+func waitLock(ctx context.Context, path string) (*os.File, error) {
+	tick := time.NewTicker(askAgain)
+	defer tick.Stop()
+	for {
+		lock, err := TryLock(path)
+		if err != nil || lock != nil {
+			return lock, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, node.Errorf(node.Transient, "cannot wait for who starts the carrier: %w", ctx.Err())
+		case <-tick.C:
+		}
+	}
+}
