@@ -1,30 +1,184 @@
 package logs
 
-import "context"
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
 
 // Keeper has a carrier at all times: one that ends is started again at once.
-type Keeper struct{}
+// It holds the FIFOs open too, so that what a container said last isn't lost
+// when it ends while there is no carrier.
+type Keeper struct {
+	config Config
+
+	mu   sync.Mutex
+	now  *Carrier
+	held map[string][]*os.File
+}
+
+const (
+	// triesOfCall is how many carriers are asked for one thing.
+	triesOfCall = 5
+	// leastPause and mostPause are how long Run waits after a carrier that
+	// couldn't be started.
+	leastPause = 100 * time.Millisecond
+	mostPause  = 10 * time.Second
+)
 
 // NewKeeper makes a keeper. Nothing happens before Run or a call.
-func NewKeeper(c Config) *Keeper { return &Keeper{} }
+func NewKeeper(c Config) *Keeper { return &Keeper{config: c, held: map[string][]*os.File{}} }
 
 // Run keeps a carrier running until ctx is done. The carrier outlives it.
-func (k *Keeper) Run(ctx context.Context) error { return errUnfinished() }
+func (k *Keeper) Run(ctx context.Context) error {
+	wait := leastPause
+	for ctx.Err() == nil {
+		c, err := k.Carrier(ctx)
+		if err != nil {
+			if ctx.Err() == nil {
+				k.config.Log.Warn().Str("type", "carrier").Err(err).Msg("there is no log carrier")
+			}
+			pause(ctx, wait)
+			wait = min(2*wait, mostPause)
+			continue
+		}
+		wait = leastPause
+		select {
+		case <-ctx.Done():
+		case <-c.Done():
+			k.config.Log.Warn().Str("type", "carrier").Int("pid", c.PID()).Msg("the log carrier has ended")
+		}
+	}
+	return nil
+}
 
 // Carrier is the one that runs; it is started when there is none.
-func (k *Keeper) Carrier(ctx context.Context) (*Carrier, error) { return nil, errUnfinished() }
+func (k *Keeper) Carrier(ctx context.Context) (*Carrier, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.now != nil {
+		select {
+		case <-k.now.Done():
+			k.now.Close()
+			k.now = nil
+		default:
+			return k.now, nil
+		}
+	}
+	c, err := Ensure(ctx, k.config)
+	if err != nil {
+		return nil, err
+	}
+	k.now = c
+	found, _ := filepath.Glob(filepath.Join(folderOf(k.config.RunDir).Path("c"), "*"))
+	for _, path := range found {
+		k.hold(filepath.Base(path))
+	}
+	return c, nil
+}
 
 // Open is Carrier.Open, by whichever carrier runs.
-func (k *Keeper) Open(ctx context.Context, id string) (FIFOs, error) { return FIFOs{}, errUnfinished() }
+func (k *Keeper) Open(ctx context.Context, id string) (FIFOs, error) {
+	var out FIFOs
+	err := k.ask(ctx, func(c *Carrier) (err error) {
+		out, err = c.Open(ctx, id)
+		return err
+	})
+	if err == nil {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.hold(id)
+	}
+	return out, err
+}
 
 // Drop is Carrier.Drop, by whichever carrier runs.
-func (k *Keeper) Drop(ctx context.Context, id string, keepFiles bool) error { return errUnfinished() }
+func (k *Keeper) Drop(ctx context.Context, id string, keepFiles bool) error {
+	err := k.ask(ctx, func(c *Carrier) error { return c.Drop(ctx, id, keepFiles) })
+	if err == nil {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.letGo(id)
+	}
+	return err
+}
 
 // List is Carrier.List, by whichever carrier runs.
-func (k *Keeper) List(ctx context.Context) ([]string, error) { return nil, errUnfinished() }
+func (k *Keeper) List(ctx context.Context) (ids []string, err error) {
+	err = k.ask(ctx, func(c *Carrier) (err error) {
+		ids, err = c.List(ctx)
+		return err
+	})
+	return ids, err
+}
+
+// Info is Carrier.Info, by whichever carrier runs.
+func (k *Keeper) Info(ctx context.Context) (info Info, err error) {
+	err = k.ask(ctx, func(c *Carrier) (err error) {
+		info, err = c.Info(ctx)
+		return err
+	})
+	return info, err
+}
 
 // Close lets go of the carrier, which goes on.
-func (k *Keeper) Close() {}
+func (k *Keeper) Close() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.now != nil {
+		k.now.Close()
+		k.now = nil
+	}
+	for id := range k.held {
+		k.letGo(id)
+	}
+}
 
-// TakeDown ends the carrier of a run folder, if there is one. Files stay.
-func TakeDown(ctx context.Context, c Config) error { return errUnfinished() }
+// ask asks a carrier for what may be asked for twice, and the next one when it
+// ends meanwhile.
+func (k *Keeper) ask(ctx context.Context, f func(*Carrier) error) error {
+	for try := 1; ; try++ {
+		c, err := k.Carrier(ctx)
+		if err != nil {
+			return err
+		}
+		err = f(c)
+		if !errors.Is(err, node.Transient) && !errors.Is(err, node.Unknown) || try == triesOfCall || ctx.Err() != nil {
+			return err
+		}
+		// Its end may be seen a moment after its silence.
+		select {
+		case <-c.Done():
+		case <-ctx.Done():
+			return err
+		case <-time.After(leastPause):
+		}
+	}
+}
+
+// hold opens the FIFOs of a container, as far as they are there.
+func (k *Keeper) hold(id string) {
+	k.letGo(id)
+	for _, name := range []string{stdout, stderr} {
+		path := filepath.Join(folderOf(k.config.RunDir).Path("c"), id, name)
+		if info, err := os.Lstat(path); err != nil || info.Mode()&os.ModeNamedPipe == 0 {
+			continue
+		}
+		if file, err := openFIFO(path); err == nil {
+			k.held[id] = append(k.held[id], file)
+		}
+	}
+}
+
+func (k *Keeper) letGo(id string) {
+	for _, file := range k.held[id] {
+		_ = file.Close()
+	}
+	delete(k.held, id)
+}

@@ -1,0 +1,82 @@
+package logs
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// lookEvery is how often a follower looks when the kernel has no room for
+	// another watch, lookAnyway how often it does so all the same.
+	lookEvery  = 250 * time.Millisecond
+	lookAnyway = 10 * time.Second
+)
+
+// watch waits for changes in the folder of a container's logs.
+type watch struct {
+	dir    string
+	folder os.FileInfo
+	events *os.File // nil when it looks from time to time
+	gone   bool
+}
+
+func newWatch(dir string) *watch {
+	w := &watch{dir: dir}
+	w.folder, _ = os.Stat(dir)
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return w
+	}
+	const what = unix.IN_MODIFY | unix.IN_CREATE | unix.IN_DELETE | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF
+	if _, err := unix.InotifyAddWatch(fd, dir, what); err != nil {
+		_ = unix.Close(fd)
+		return w
+	}
+	w.events = os.NewFile(uintptr(fd), "inotify")
+	return w
+}
+
+// wait returns when something may have changed, or ctx is done.
+func (w *watch) wait(ctx context.Context) {
+	if w.events == nil {
+		pause(ctx, lookEvery)
+		return
+	}
+	_ = w.events.SetReadDeadline(time.Now().Add(lookAnyway))
+	interrupt := context.AfterFunc(ctx, func() { _ = w.events.SetReadDeadline(time.Unix(1, 0)) })
+	defer interrupt()
+	if ctx.Err() != nil {
+		return
+	}
+	var buf [4096]byte
+	n, _ := w.events.Read(buf[:])
+	for at := 0; at+unix.SizeofInotifyEvent <= n; {
+		mask := uint32(buf[at+4]) | uint32(buf[at+5])<<8 | uint32(buf[at+6])<<16 | uint32(buf[at+7])<<24
+		w.gone = w.gone || mask&(unix.IN_IGNORED|unix.IN_DELETE_SELF|unix.IN_MOVE_SELF) != 0
+		at += unix.SizeofInotifyEvent + int(buf[at+12]) + int(buf[at+13])<<8
+	}
+}
+
+// over reports that nothing more will come to who has come to that file: the
+// logs were dropped, or dropped and begun anew.
+func (w *watch) over(number int64) bool {
+	now, err := os.Stat(w.dir)
+	if w.gone || err != nil || w.folder == nil || !os.SameFile(now, w.folder) {
+		return true
+	}
+	if _, err := os.Stat(filepath.Join(w.dir, endedFile)); err == nil {
+		return true
+	}
+	list, err := numbers(w.dir)
+	return err == nil && len(list) > 0 && list[len(list)-1] < number
+}
+
+func (w *watch) close() {
+	if w.events != nil {
+		_ = w.events.Close()
+	}
+}
