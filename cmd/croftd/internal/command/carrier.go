@@ -60,7 +60,7 @@ func logCommand(v node.Version) *cli.Command {
 			&cli.StringFlag{Name: flagDir, Usage: "`FOLDER` of the containers' log files"},
 			&cli.Int64Flag{Name: flagSize, Usage: "size in `BYTES` of a file before the next one is begun", Value: logs.DefaultSize},
 			&cli.IntFlag{Name: flagFiles, Usage: "`NUMBER` of files that are kept of a container", Value: logs.DefaultFiles},
-			&cli.Uint64Flag{Name: flagHardLimit, Usage: hardLimitHelp}),
+			&cli.Uint64Flag{Name: flagHardLimit, Usage: hardLimitHelp, Value: logs.DefaultHardLimit}),
 		Action: func(c *cli.Context) error { return carryLogs(c, v) },
 	}
 }
