@@ -1,10 +1,17 @@
 package rootfs
 
 import (
-	"context"
+	"os"
+	"path/filepath"
+	"slices"
 	"sync"
 
+	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/pkg/atomicfile"
+	"github.com/croft-edge/croft/pkg/node"
 )
 
 // Config is what a Store needs.
@@ -18,61 +25,135 @@ type Config struct {
 	Log      zerolog.Logger
 }
 
-// Store makes and removes what containers stand on.
+// Store makes and removes what containers stand on. It may be used from
+// several goroutines.
 type Store struct {
 	cfg Config
 	dir string
 
-	mu    sync.Mutex
-	locks map[string]*sync.Mutex
+	mu     sync.Mutex // of what follows
+	ranges map[string]uint32
+	turns  map[string]*turn
 
-	ranges ranges
-	// reached is told of each step of Make and Remove. Tests end the process there.
+	// reached is told of each step of Make and Remove: tests end the process there.
 	reached func(step string)
 }
 
-// Open opens the store: it makes RUN/container a private mount and reads the ranges.
+// folderMode lets the container's root walk through, and nobody look around.
+const folderMode = 0o711
+
+// Open opens the store: it makes RUN/container a private mount and reads the
+// ranges. Refused when their file is damaged, or when a folder above doesn't
+// let everybody walk through.
 func Open(c Config) (*Store, error) {
-	return &Store{cfg: c, locks: map[string]*sync.Mutex{}}, nil
+	if !filepath.IsAbs(c.RunDir) || !filepath.IsAbs(c.StateDir) {
+		return nil, node.Errorf(node.Invalid, "cannot keep containers in %q and %q: both folders must be absolute paths", c.RunDir, c.StateDir)
+	}
+	s := &Store{cfg: c, dir: filepath.Join(c.RunDir, "container"), turns: map[string]*turn{}, reached: func(string) {}}
+	if err := atomicfile.MakeFolder(c.StateDir, nil); err != nil {
+		return nil, err
+	}
+	err := s.withRanges(func() (err error) {
+		s.ranges, err = readRanges(s.rangesPath())
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(s.dir, folderMode); err != nil {
+		return nil, errors.Wrap(err, "cannot make the folder of containers")
+	}
+	if err := os.Chmod(s.dir, folderMode); err != nil {
+		return nil, errors.Wrap(err, "cannot make the folder of containers")
+	}
+	if s.dir, err = filepath.EvalSymlinks(s.dir); err != nil {
+		return nil, errors.Wrap(err, "cannot find the folder of containers")
+	}
+	if err := walkable(s.dir); err != nil {
+		return nil, err
+	}
+	return s, s.isolate()
 }
 
-// Made is what a container stands on.
-type Made struct {
-	// Root is the path of its root file system, UserNS and NetNS the files that
-	// keep its namespaces.
-	Root   string
-	UserNS string
-	NetNS  string
-	Range  Range
+// walkable refuses a folder that not everybody may walk down to.
+func walkable(dir string) error {
+	for at := dir; ; at = filepath.Dir(at) {
+		info, err := os.Stat(at)
+		if err != nil {
+			return errors.Wrap(err, "cannot look at the folder of containers")
+		}
+		if mode := info.Mode().Perm(); mode&0o001 == 0 {
+			return node.Errorf(node.Refused, "cannot keep containers in %s: folder %s has mode %04o, and a container's root, which is nobody on the node, "+
+				"must walk through it (mode 0711)", dir, at, mode)
+		}
+		if at == filepath.Dir(at) {
+			return nil
+		}
+	}
 }
 
-// Make makes what a container stands on. What stands as asked is adopted, what
-// lacks is made. Busy when it must be made anew while processes of it run.
-func (s *Store) Make(ctx context.Context, spec Spec) (Made, error) { return Made{}, nil }
+// isolate makes the store's folder a mount that shares nothing with others.
+func (s *Store) isolate() error {
+	dir, err := os.Open(s.dir)
+	if err != nil {
+		return errors.Wrap(err, "cannot open the folder of containers")
+	}
+	defer dir.Close()
+	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX); err != nil {
+		return errors.Wrap(err, "cannot lock the folder of containers")
+	}
+	mounts, err := readTable()
+	if err != nil {
+		return err
+	}
+	if !mounts.at(s.dir) {
+		if err := unix.Mount(s.dir, s.dir, "", unix.MS_BIND, ""); err != nil {
+			return errors.Wrapf(err, "cannot mount %s on itself", s.dir)
+		}
+	}
+	return errors.Wrapf(unix.Mount("", s.dir, "", unix.MS_PRIVATE, ""), "cannot make the mount of %s private", s.dir)
+}
 
-// HandOver unmounts the root file system from the node. It is for a container
-// that was created and not started yet: it has its own copy of all mounts by
-// then. A mount that stays visible on the node could be moved by its container,
-// by renaming a folder above it, to a path so long that nothing on the node can
-// read the list of mounts any more. Make mounts it again once the container's
-// processes are gone.
-func (s *Store) HandOver(ctx context.Context, id string) error { return nil }
+// turn is the right to work on a container.
+type turn struct {
+	sync.Mutex
+	// users hold it or wait for it.
+	users int
+}
 
-// Check says what of a container isn't as it was made, empty when all is.
-// NotExist when there is none.
-func (s *Store) Check(id string) (drift string, err error) { return "", nil }
-
-// CheckAll is Check of all, with one look at the mounts. Those that are as they
-// were made have an empty text.
-func (s *Store) CheckAll() (map[string]string, error) { return nil, nil }
-
-// Remove unmounts and removes all of a container but its layer and volumes.
-// That nothing is there is no error.
-func (s *Store) Remove(ctx context.Context, id string) error { return nil }
+// lock waits until nobody else works on a container.
+func (s *Store) lock(id string) (unlock func()) {
+	s.mu.Lock()
+	l, ok := s.turns[id]
+	if !ok {
+		l = &turn{}
+		s.turns[id] = l
+	}
+	l.users++
+	s.mu.Unlock()
+	l.Lock()
+	return func() {
+		l.Unlock()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if l.users--; l.users == 0 {
+			delete(s.turns, id)
+		}
+	}
+}
 
 // List returns the IDs of all containers of which something is here.
-func (s *Store) List() ([]string, error) { return nil, nil }
-
-// Supported says why this kernel can't id-map mounts of the file system at dir,
-// and what is needed.
-func Supported(dir string) error { return nil }
+func (s *Store) List() ([]string, error) {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot list containers")
+	}
+	ids := []string{}
+	for _, e := range entries {
+		if e.IsDir() && validID(e.Name()) == nil {
+			ids = append(ids, e.Name())
+		}
+	}
+	slices.Sort(ids)
+	return ids, nil
+}

@@ -1,0 +1,128 @@
+package rootfs
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/pkg/errors"
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// Check says what of a container isn't as it was made, empty when all is.
+// NotExist when there is none. An error says nothing about the container.
+func (s *Store) Check(id string) (drift string, err error) {
+	if err := validID(id); err != nil {
+		return "", err
+	}
+	if _, err := os.Lstat(s.folder(id)); os.IsNotExist(err) {
+		return "", node.Errorf(node.NotExist, "cannot check container %s: there is none", id)
+	}
+	mounts, err := readTable()
+	if err != nil {
+		return "", err
+	}
+	return s.check(id, mounts)
+}
+
+// CheckAll is Check of all, with one look at the mounts. Those that are as they
+// were made have an empty text.
+func (s *Store) CheckAll() (map[string]string, error) {
+	ids, err := s.List()
+	if err != nil {
+		return nil, err
+	}
+	mounts, err := readTable()
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[string]string, len(ids))
+	for _, id := range ids {
+		drift, err := s.check(id, mounts)
+		if err != nil {
+			return nil, err
+		}
+		all[id] = drift
+	}
+	return all, nil
+}
+
+// check waits for a Make or Remove of it. What those have changed since mounts
+// was read would look like drift: then it reads again.
+func (s *Store) check(id string, mounts table) (string, error) {
+	defer s.lock(id)()
+	was, err := readRecord(s.folder(id))
+	if err != nil {
+		return "", err
+	}
+	drift := s.drift(id, was, mounts)
+	if drift == "" {
+		return "", nil
+	}
+	if mounts, err = readTable(); err != nil {
+		return "", err
+	}
+	return s.drift(id, was, mounts), nil
+}
+
+// drift says what of a record isn't so any more.
+func (s *Store) drift(id string, was *record, mounts table) string {
+	if was == nil || was.Root == nil {
+		return "it is only half made"
+	}
+	there, err := pinned(s.folder(id))
+	if err != nil {
+		return err.Error()
+	}
+	if there != was.Namespaces {
+		return "its namespaces are other ones now"
+	}
+	if at, err := identify(filepath.Join(was.Root.Layer, upperName)); errors.Is(err, unix.ENOENT) || err == nil && at != was.Root.Upper {
+		return "what it writes beside its volumes, at " + was.Root.Layer + ", is gone"
+	}
+	for _, b := range was.Root.Bound {
+		if b.Identity == (identity{}) {
+			continue
+		}
+		if at, err := identify(b.Source); errors.Is(err, unix.ENOENT) || err == nil && at != b.Identity {
+			return fmt.Sprintf("%s, which it has at %s, is gone or another one now", b.Source, b.Target)
+		}
+	}
+	if was.Root.HandedOver {
+		return ""
+	}
+	return s.mountDrift(id, was.Root, mounts)
+}
+
+// mountDrift says which mount isn't where and as it was made.
+func (s *Store) mountDrift(id string, was *root, mounts table) string {
+	at := filepath.Join(s.folder(id), rootName)
+	covered := map[uint64]bool{}
+	for _, m := range mounts {
+		if parent, ok := mounts[m.parent]; ok && parent.path == m.path {
+			covered[parent.id] = true
+		}
+	}
+	if m, ok := mounts[was.Mount]; !ok || m.path != at {
+		return "its root file system was unmounted"
+	}
+	if covered[was.Mount] {
+		return "something else is mounted over its root file system"
+	}
+	for _, b := range was.Bound {
+		m, ok := mounts[b.Mount]
+		switch {
+		case !ok:
+			return "what it has at " + b.Target + " was unmounted"
+		case m.path != at+b.Path:
+			return "the folder of its mount at " + b.Target + " was moved"
+		case m.options != b.Options:
+			return "what it has at " + b.Target + " was mounted anew, as " + m.options
+		case covered[b.Mount]:
+			return "something else is mounted over what it has at " + b.Target
+		}
+	}
+	return ""
+}

@@ -1,0 +1,3 @@
+package rootfs
+
+func crashInside() int { return 1 }

@@ -1,0 +1,230 @@
+package rootfs
+
+import (
+	"bytes"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func kind(t testing.TB, err error, want node.Kind, words ...string) {
+	t.Helper()
+	if node.KindOf(err) != want {
+		t.Fatalf("%v is %s, want %s", err, node.KindOf(err), want)
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("%q doesn't say %q", err, w)
+		}
+	}
+}
+
+// soon waits until ok, much longer than it should take.
+func soon(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	deadline, tick := time.Now().Add(60*time.Second), time.NewTicker(10*time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 60 s: %s", what)
+		}
+		<-tick.C
+	}
+}
+
+// folder is a temporary folder through which everybody may walk. Whatever a
+// test does, nothing stays mounted in it.
+func folder(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "croft-rootfs-")
+	must(t, err)
+	must(t, os.Chmod(dir, 0o711))
+	t.Cleanup(func() {
+		sweep(t, dir)
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// sweep unmounts all below dir. A mount takes along what is in it.
+func sweep(t testing.TB, dir string) {
+	t.Helper()
+	for range 100 {
+		mounts, err := readTable()
+		must(t, err)
+		left := mounts.within(dir)
+		if len(left) == 0 {
+			return
+		}
+		slices.SortFunc(left, func(a, b string) int { return len(a) - len(b) })
+		if err := unix.Unmount(left[0], unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
+			t.Fatalf("cannot unmount %.200s: %v", left[0], err)
+		}
+	}
+	t.Fatalf("%s can't be unmounted", dir)
+}
+
+// world is a store and what its containers are made of.
+type world struct {
+	t     testing.TB
+	dir   string
+	store *Store
+	log   *bytes.Buffer
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	w := &world{t: t, dir: folder(t), log: &bytes.Buffer{}}
+	w.open()
+	return w
+}
+
+func (w *world) config() Config {
+	return Config{RunDir: filepath.Join(w.dir, "run"), StateDir: filepath.Join(w.dir, "state"), Log: zerolog.New(zerolog.SyncWriter(w.log))}
+}
+
+func (w *world) open() {
+	w.t.Helper()
+	var err error
+	w.store, err = Open(w.config())
+	must(w.t, err)
+}
+
+// folderIn makes a folder of the world.
+func (w *world) folderIn(name string) string {
+	w.t.Helper()
+	path := filepath.Join(w.dir, name)
+	must(w.t, os.MkdirAll(path, 0o755))
+	return path
+}
+
+// image makes a layer with the program in it, and what fill adds.
+func (w *world) image(name string, fill func(dir string)) string {
+	w.t.Helper()
+	dir := w.folderIn("images/" + name)
+	must(w.t, os.MkdirAll(dir+"/etc", 0o755))
+	must(w.t, os.WriteFile(dir+"/etc/passwd", []byte("root:x:0:0::/:/\n"), 0o644))
+	in, err := os.Open(os.Getenv(programVariable))
+	must(w.t, err)
+	defer in.Close()
+	out, err := os.OpenFile(dir+"/inside", os.O_CREATE|os.O_WRONLY, 0o755)
+	must(w.t, err)
+	_, err = io.Copy(out, in)
+	must(w.t, err)
+	must(w.t, out.Close())
+	if fill != nil {
+		fill(dir)
+	}
+	return dir
+}
+
+// spec is one of a plain container.
+func (w *world) spec(id string) Spec {
+	w.t.Helper()
+	layer := filepath.Join(w.dir, "layers", id)
+	must(w.t, os.MkdirAll(layer, 0o755))
+	return Spec{ID: id, User: "user", Lower: []string{w.image("plain", nil)}, Layer: layer,
+		Files: []File{{Target: "/etc/hostname", Content: []byte("box\n")}}}
+}
+
+func (w *world) make(spec Spec) Made {
+	w.t.Helper()
+	made, err := w.store.Make(w.t.Context(), spec)
+	must(w.t, err)
+	return made
+}
+
+// mounts counts what is mounted below a folder of the world.
+func (w *world) mounts(of string) int {
+	w.t.Helper()
+	mounts, err := readTable()
+	must(w.t, err)
+	return len(mounts.within(filepath.Join(w.dir, of)))
+}
+
+// whole is that a container stands, with that many mounts.
+func (w *world) whole(id string, mounts int) {
+	w.t.Helper()
+	if drift, err := w.store.Check(id); err != nil || drift != "" {
+		w.t.Fatalf("container %s: %q, %v", id, drift, err)
+	}
+	if n := w.mounts("run/container/" + id); n != mounts {
+		w.t.Fatalf("container %s has %d mounts, want %d", id, n, mounts)
+	}
+}
+
+// nothing is that nothing of a container is there.
+func (w *world) nothing(id string) {
+	w.t.Helper()
+	if n := w.mounts("run/container/" + id); n != 0 {
+		w.t.Errorf("%d mounts of container %s are left", n, id)
+	}
+	if _, err := os.Lstat(filepath.Join(w.dir, "run/container", id)); !os.IsNotExist(err) {
+		w.t.Errorf("the folder of container %s is left: %v", id, err)
+	}
+	if n := w.mounts("run"); n != 1 && w.containers() == 0 {
+		w.t.Errorf("%d mounts are left, want the store's own", n)
+	}
+}
+
+func (w *world) containers() int {
+	w.t.Helper()
+	ids, err := w.store.List()
+	must(w.t, err)
+	return len(ids)
+}
+
+// files are the paths and contents below a folder.
+func files(t testing.TB, dir string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	must(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			raw, err := os.ReadFile(path)
+			out[path] = string(raw)
+			return err
+		}
+		out[path] = d.Type().String()
+		return err
+	}))
+	return out
+}
+
+// untouched runs fn, after which a folder must be as before.
+func untouched(t testing.TB, dir string, fn func()) {
+	t.Helper()
+	was := files(t, dir)
+	fn()
+	if now := files(t, dir); !maps.Equal(was, now) {
+		t.Errorf("%s was changed: it had %v, and has %v", dir, slices.Sorted(maps.Keys(was)), slices.Sorted(maps.Keys(now)))
+	}
+}
+
+func command(t testing.TB, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+	}
+	return string(out)
+}

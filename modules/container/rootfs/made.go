@@ -1,0 +1,81 @@
+package rootfs
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+
+	"github.com/pkg/errors"
+)
+
+const recordName = "made.json"
+
+// Made is what a container stands on.
+type Made struct {
+	// Root is the path of its root file system, UserNS and NetNS the files that
+	// keep its namespaces.
+	Root   string
+	UserNS string
+	NetNS  string
+	Range  Range
+}
+
+func (s *Store) made(id string, r Range) Made {
+	folder := s.folder(id)
+	return Made{Root: filepath.Join(folder, rootName), UserNS: filepath.Join(folder, userName), NetNS: filepath.Join(folder, netName), Range: r}
+}
+
+func (s *Store) folder(id string) string { return filepath.Join(s.dir, id) }
+
+// record is made.json: what was made. It is as true as the mounts that it
+// names: after a reboot it may still be there, and they aren't.
+type record struct {
+	User       string     `json:"user"`
+	Range      Range      `json:"range"`
+	Namespaces namespaces `json:"namespaces"`
+	Root       *root      `json:"root,omitempty"`
+}
+
+// root is the root file system of a record, once all of it is made.
+type root struct {
+	// Digest is that of the spec.
+	Digest string `json:"digest"`
+	// Mount is the overlay's ID.
+	Mount uint64 `json:"mount"`
+	// Layer is where its upper folder is, and Upper which one that was.
+	Layer string   `json:"layer"`
+	Upper identity `json:"upper"`
+	Bound []bound  `json:"bound"`
+	// HandedOver is whether only the container has its mounts.
+	HandedOver bool `json:"handed_over,omitempty"`
+}
+
+// readRecord reads it; nil when there is none that can be used.
+func readRecord(folder string) (*record, error) {
+	raw, err := os.ReadFile(filepath.Join(folder, recordName))
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot read what was made of a container")
+	}
+	var r record
+	if json.Unmarshal(raw, &r) != nil {
+		return nil, nil // half of it, by a power cut
+	}
+	return &r, nil
+}
+
+// write puts it in place whole. It needn't outlive a power cut: nothing that
+// it is about does.
+func (r *record) write(folder string) error {
+	raw, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(folder, recordName)
+	if err := os.WriteFile(path+".new", raw, 0o600); err != nil {
+		return failed("write", path, err)
+	}
+	return failed("write", path, os.Rename(path+".new", path))
+}

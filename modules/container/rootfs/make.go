@@ -1,0 +1,201 @@
+package rootfs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	stderrors "errors"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// Make makes what a container stands on. What stands as asked is adopted, what
+// lacks is made: namespaces stay as they are when only the root file system
+// isn't. Busy when something must be made anew while processes of the container run.
+// When it fails, what it has made is gone again.
+func (s *Store) Make(ctx context.Context, spec Spec) (Made, error) {
+	spec, err := spec.normal()
+	if err != nil {
+		return Made{}, err
+	}
+	r, err := s.Range(spec.User)
+	if err != nil {
+		return Made{}, err
+	}
+	digest, err := spec.digest(r)
+	if err != nil {
+		return Made{}, err
+	}
+	defer s.lock(spec.ID)()
+	m := maker{Store: s, ctx: ctx, spec: spec, r: r, digest: digest, folder: s.folder(spec.ID)}
+	if err := m.make(); err != nil {
+		if undone := m.undo(); undone != nil {
+			err = stderrors.Join(err, undone)
+		}
+		return Made{}, err
+	}
+	return s.made(spec.ID, r), nil
+}
+
+// maker is one Make.
+type maker struct {
+	*Store
+	ctx    context.Context
+	spec   Spec
+	r      Range
+	digest string
+	folder string
+	// fresh is whether nothing was there, begun whether it has changed anything.
+	fresh bool
+	begun bool
+}
+
+func (m *maker) make() error {
+	whole, kept, err := m.adopt()
+	if err != nil || whole {
+		return err
+	}
+	if err := m.ctx.Err(); err != nil {
+		return failed("make container", m.spec.ID, node.WithKind(node.Transient, err))
+	}
+	m.begun = true
+	if err := os.Mkdir(m.folder, folderMode); err == nil {
+		m.fresh = true
+	} else if !os.IsExist(err) {
+		return failed("make", m.folder, err)
+	}
+	if err := os.Chmod(m.folder, folderMode); err != nil {
+		return failed("make", m.folder, err)
+	}
+	m.reached("folder")
+	if err := unmount(filepath.Join(m.folder, rootName)); err != nil {
+		return err
+	}
+	now := record{User: m.spec.User, Range: m.r}
+	if kept != nil {
+		now.Namespaces = *kept
+	} else if now.Namespaces, err = pin(m.folder, m.r); err != nil {
+		return err
+	}
+	m.reached("namespaces")
+	if err := now.write(m.folder); err != nil {
+		return err
+	}
+	m.reached("recorded")
+	if now.Root, err = m.root(); err != nil {
+		return err
+	}
+	m.reached("mounted")
+	return now.write(m.folder)
+}
+
+// adopt looks at what is there: whether it is whole, and else which namespaces
+// stay. Busy when it can't stay and runs.
+func (m *maker) adopt() (whole bool, kept *namespaces, err error) {
+	was, err := readRecord(m.folder)
+	if err != nil {
+		return false, nil, err
+	}
+	there, err := pinned(m.folder)
+	if there.User == 0 {
+		return false, nil, nil // nobody can be in a namespace that isn't there
+	}
+	usable := err == nil && was != nil && was.User == m.spec.User && was.Range == m.r && was.Namespaces == there
+	asked := usable && was.Root != nil && was.Root.Digest == m.digest
+	if asked && !was.Root.HandedOver {
+		mounts, err := readTable()
+		if err != nil {
+			return false, nil, err
+		}
+		if m.drift(m.spec.ID, was, mounts) == "" {
+			return true, nil, nil
+		}
+	}
+	pid, err := resident(there.User)
+	switch {
+	case err != nil:
+		return false, nil, err
+	case pid != 0 && asked && was.Root.HandedOver:
+		return true, nil, nil
+	case pid != 0:
+		return false, nil, node.Errorf(node.Busy, "cannot make container %s anew: its process %d runs", m.spec.ID, pid)
+	case usable:
+		return false, &there, nil
+	}
+	return false, nil, nil
+}
+
+// root makes the root file system.
+func (m *maker) root() (*root, error) {
+	if err := writeFiles(m.folder, m.spec, m.r); err != nil {
+		return nil, err
+	}
+	m.reached("files")
+	upper, err := m.prepareLayer(m.spec, m.r, m.spec.Lower[0])
+	if err != nil {
+		return nil, err
+	}
+	m.reached("layer")
+	userns, err := os.Open(filepath.Join(m.folder, userName))
+	if err != nil {
+		return nil, failed("open the user namespace of container", m.spec.ID, err)
+	}
+	defer userns.Close()
+	at := filepath.Join(m.folder, rootName)
+	if err := os.Mkdir(at, folderMode); err != nil && !os.IsExist(err) {
+		return nil, failed("make", at, err)
+	}
+	if err := m.mountOverlay(m.folder, m.spec, userns); err != nil {
+		return nil, err
+	}
+	m.reached("overlay")
+	dir, err := os.Open(at)
+	if err != nil {
+		return nil, failed("open", at, err)
+	}
+	defer dir.Close()
+	made := &root{Digest: m.digest, Layer: m.spec.Layer, Upper: upper}
+	if made.Mount, err = mountID(dir); err != nil {
+		return nil, err
+	}
+	made.Bound, err = m.binds(dir, userns)
+	return made, err
+}
+
+// binds mounts volumes and files into the open root.
+func (m *maker) binds(dir, userns *os.File) ([]bound, error) {
+	b := &binder{root: dir, userns: userns}
+	defer b.close()
+	err := asOwner(m.r, func() error {
+		for i, mount := range m.spec.mounts(m.folder) {
+			if err := m.ctx.Err(); err != nil {
+				return node.WithKind(node.Transient, err)
+			}
+			if err := b.bind(mount); err != nil {
+				return err
+			}
+			m.reached(fmt.Sprint("bind ", i))
+		}
+		return nil
+	})
+	if err == nil {
+		err = b.verify(dir.Name())
+	}
+	if err != nil {
+		return nil, stderrors.Join(failed("make container", m.spec.ID, err), b.detach())
+	}
+	return b.done, nil
+}
+
+// undo takes back what this Make has made. Namespaces that it found stay.
+func (m *maker) undo() error {
+	if !m.begun {
+		return nil
+	}
+	if m.fresh {
+		return m.clear(m.spec.ID)
+	}
+	return unmount(filepath.Join(m.folder, rootName))
+}

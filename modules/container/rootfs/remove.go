@@ -1,0 +1,143 @@
+package rootfs
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/pkg/errors"
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// HandOver unmounts the root file system from the node. It is for a container
+// that was created and not started yet: it has its own copy of all mounts by
+// then. A mount that stays visible on the node could be moved by its container,
+// by renaming a folder above it, to a path so long that nothing on the node can
+// read the list of mounts any more. Make mounts it again once the container's
+// processes are gone. NotExist when nothing whole is there.
+func (s *Store) HandOver(_ context.Context, id string) error {
+	if err := validID(id); err != nil {
+		return err
+	}
+	defer s.lock(id)()
+	folder := s.folder(id)
+	was, err := readRecord(folder)
+	if err != nil {
+		return err
+	}
+	if was == nil || was.Root == nil {
+		return node.Errorf(node.NotExist, "cannot hand over the root of container %s: it isn't made", id)
+	}
+	// Said first: with mounts that stand it is as good as before.
+	was.Root.HandedOver = true
+	if err := was.write(folder); err != nil {
+		return err
+	}
+	s.reached("handing over")
+	return unmount(filepath.Join(folder, rootName))
+}
+
+// Remove unmounts and removes all of a container but its layer and volumes:
+// first all mounts, then, once none is left, the folders, each of which must
+// be empty. It doesn't look into anything that a container can write. That
+// nothing is there is no error; processes of it lose nothing that they have.
+func (s *Store) Remove(_ context.Context, id string) error {
+	if err := validID(id); err != nil {
+		return err
+	}
+	defer s.lock(id)()
+	return s.clear(id)
+}
+
+// clear is Remove without its lock.
+func (s *Store) clear(id string) error {
+	folder := s.folder(id)
+	if info, err := os.Lstat(folder); os.IsNotExist(err) {
+		return nil
+	} else if err != nil || !info.IsDir() {
+		return node.Errorf(node.Refused, "cannot remove container %s: %s isn't a folder", id, folder)
+	}
+	// A mount takes along what is mounted in it: the paths of those are the
+	// container's to change, and aren't used.
+	for _, name := range []string{rootName, layersName, netName, userName} {
+		if err := unmount(filepath.Join(folder, name)); err != nil {
+			return failed("remove container", id, err)
+		}
+		s.reached("unmounted " + name)
+	}
+	mounts, err := readTable()
+	if err != nil {
+		return err
+	}
+	if left := mounts.within(folder); len(left) > 0 {
+		return node.Errorf(node.Busy, "cannot remove container %s: %.256q is still mounted", id, left)
+	}
+	return s.removeFolders(id, folder)
+}
+
+// removeFolders removes what Make makes, name by name: nothing that isn't known
+// goes, and a folder only when it is empty.
+func (s *Store) removeFolders(id, folder string) error {
+	layers, err := os.ReadDir(filepath.Join(folder, layersName))
+	if err != nil && !os.IsNotExist(err) {
+		return failed("remove container", id, err)
+	}
+	gone := []string{rootName}
+	for _, l := range layers {
+		gone = append(gone, filepath.Join(layersName, l.Name()))
+	}
+	if err := removeFiles(folder); err != nil {
+		return err
+	}
+	s.reached("removed files")
+	gone = append(gone, layersName, netName, userName, recordName+".new", recordName, "")
+	for _, name := range gone {
+		path := filepath.Join(folder, name)
+		if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+			if errors.Is(err, unix.ENOTEMPTY) {
+				err = node.Errorf(node.Refused, "%s holds what isn't croft's: %w", path, err)
+			}
+			return failed("remove container", id, err)
+		}
+	}
+	return nil
+}
+
+// removeFiles removes the content of a container's files.
+func removeFiles(folder string) error {
+	dir := filepath.Join(folder, filesName)
+	entries, err := os.ReadDir(dir)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	for _, e := range entries {
+		if err == nil {
+			err = os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
+	if err == nil {
+		err = os.Remove(dir)
+	}
+	return failed("remove", dir, err)
+}
+
+// TakeDown removes all of all containers but their layers and volumes, and the
+// mount of the store's folder. Nothing of them may run.
+func TakeDown(ctx context.Context, c Config) error {
+	s, err := Open(c)
+	if err != nil {
+		return err
+	}
+	ids, err := s.List()
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := s.Remove(ctx, id); err != nil {
+			return err
+		}
+	}
+	return unmount(s.dir)
+}

@@ -1,0 +1,55 @@
+package rootfs
+
+import (
+	"os"
+	"strconv"
+
+	"github.com/pkg/errors"
+	"golang.org/x/sys/unix"
+)
+
+// tree is a mount of a folder or file, made apart from where that is seen.
+type tree struct {
+	*os.File
+}
+
+// cloneTree makes another mount of what is at path, without what is mounted
+// below it; path may not be a link itself. The mount is nowhere until attached,
+// and gone when closed before.
+func cloneTree(path string) (tree, error) {
+	fd, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_SYMLINK_NOFOLLOW)
+	if err != nil {
+		return tree{}, failed("clone the mount of", path, err)
+	}
+	return tree{os.NewFile(uintptr(fd), path)}, nil
+}
+
+// set gives it attributes (MOUNT_ATTR_…), and a mapping of IDs when userns
+// isn't nil. It shares nothing with the mount that it is a clone of.
+func (t tree) set(attributes uint64, userns *os.File) error {
+	a := unix.MountAttr{Attr_set: attributes, Propagation: unix.MS_PRIVATE}
+	if userns != nil {
+		a.Attr_set |= unix.MOUNT_ATTR_IDMAP
+		a.Userns_fd = uint64(userns.Fd())
+	}
+	return unix.MountSetattr(int(t.Fd()), "", unix.AT_EMPTY_PATH, &a)
+}
+
+// attach puts it onto an open folder or file.
+func (t tree) attach(onto *os.File) error {
+	return unix.MoveMount(int(t.Fd()), "", int(onto.Fd()), "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+}
+
+// attachAt puts it onto a path that no container can change.
+func (t tree) attachAt(path string) error {
+	return unix.MoveMount(int(t.Fd()), "", unix.AT_FDCWD, path, unix.MOVE_MOUNT_F_EMPTY_PATH)
+}
+
+// detach takes it off where it was attached, wherever that is by now.
+func (t tree) detach() error {
+	err := unix.Unmount("/proc/self/fd/"+strconv.Itoa(int(t.Fd())), unix.MNT_DETACH)
+	if errors.Is(err, unix.EINVAL) {
+		return nil // it is nowhere
+	}
+	return err
+}
