@@ -154,7 +154,15 @@ func (d *Daemon) ask(ctx context.Context) (string, error) {
 
 // Namespace is ctx with the containerd namespace of a user.
 func (d *Daemon) Namespace(ctx context.Context, user string) context.Context {
-	return namespaces.WithNamespace(ctx, d.cfg.Prefix+"-"+user)
+	return namespaces.WithNamespace(ctx, d.NamespaceName(user))
+}
+
+// NamespaceName is the name of the containerd namespace of a user.
+func (d *Daemon) NamespaceName(user string) string { return d.cfg.Prefix + "-" + user }
+
+// UserOf is the user whose namespace that is, if it is one of this node's.
+func (d *Daemon) UserOf(namespace string) (string, bool) {
+	return strings.CutPrefix(namespace, d.cfg.Prefix+"-")
 }
 
 // Users are those who have a namespace of this node's prefix, sorted.
@@ -169,7 +177,7 @@ func (d *Daemon) Users(ctx context.Context) ([]string, error) {
 	}
 	var users []string
 	for _, name := range all {
-		if user, ok := strings.CutPrefix(name, d.cfg.Prefix+"-"); ok {
+		if user, ok := d.UserOf(name); ok {
 			users = append(users, user)
 		}
 	}

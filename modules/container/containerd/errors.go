@@ -7,6 +7,7 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/containerd/errdefs/pkg/errgrpc"
 	"github.com/pkg/errors"
+	"google.golang.org/grpc/status"
 
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -30,8 +31,8 @@ func Kind(err error) node.Kind {
 	if err == nil {
 		return ""
 	}
-	if native := errgrpc.ToNative(err); native != nil {
-		err = native
+	if _, raw := status.FromError(err); raw {
+		err = errgrpc.ToNative(err)
 	}
 	switch {
 	case errdefs.IsNotFound(err):

@@ -31,7 +31,6 @@ disabled_plugins = [
   "io.containerd.cri.v1.runtime",
   "io.containerd.podsandbox.controller.v1.podsandbox",
   "io.containerd.nri.v1.nri",
-  "io.containerd.runtime.v1.linux",
   "io.containerd.snapshotter.v1.aufs",
   "io.containerd.snapshotter.v1.devmapper",
   "io.containerd.tracing.processor.v1.otlp",
