@@ -86,14 +86,14 @@ func cut(data []byte) int {
 	return maxText
 }
 
-// render appends the records of data, as long as they fit into limit bytes but
+// render appends the records of data, as long as they fit into outSize bytes but
 // at least one, and says how many bytes of data they take. What was rendered of
 // data is rendered alike of just those bytes, flushed.
-func render(out, data []byte, at time.Time, stream string, flush bool, limit int) ([]byte, int) {
+func render(out, data []byte, at time.Time, stream string, flush bool) ([]byte, int) {
 	used := 0
 	for used < len(data) {
 		text, taken, full := nextText(data[used:], flush)
-		if taken == 0 || used > 0 && len(out)+len(text)+maxRecord-maxText > limit {
+		if taken == 0 || used > 0 && len(out)+len(text)+maxRecord-maxText > outSize {
 			break
 		}
 		out = appendRecord(out, at, stream, full, text)

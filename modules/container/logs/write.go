@@ -91,7 +91,7 @@ func (s *stream) records(out []byte, h head, data []byte, flush bool) ([]byte, i
 		text := fmt.Sprintf("croft: %d lines (%d bytes) of %s were dropped here: they could not be written", h.Lines, h.Bytes, s.name)
 		out = appendRecord(out, at, stderr, true, []byte(text))
 	}
-	return render(out, data, at, s.name, flush, outSize)
+	return render(out, data, at, s.name, flush)
 }
 
 // recover does what an earlier carrier began to write, unless it was done.

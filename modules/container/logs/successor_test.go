@@ -1,0 +1,135 @@
+package logs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+func testLimits() limits {
+	return limits{size: MinSize, files: 2, rate: defaultRate, slow: defaultSlow, pool: newPool()}
+}
+
+// here is a container in this process.
+func here(t *testing.T, dir string, l limits) *container {
+	t.Helper()
+	c, err := openContainer("1-1", place{fifos: filepath.Join(dir, "c", "1-1"), files: filepath.Join(dir, "logs", "1-1")}, l, zerolog.Nop())
+	must(t, err)
+	return c
+}
+
+func (c *container) finish(t *testing.T, all bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	must(t, c.end(ctx, all))
+}
+
+// A carrier can be killed between any two of its steps, and in the middle of a
+// write: each state that it can leave is made by hand.
+func TestASuccessorEndsWhatWasBegun(t *testing.T) {
+	const done, begun, taken = "one\ntwo\n", "three\nfour\n", "five\nsi"
+	at := time.Unix(1_700_000_000, 5)
+	wrote, _ := render(nil, []byte(done), at, stdout, false)
+	writes, _ := render(nil, []byte(begun), at, stdout, false)
+	type state struct {
+		name         string
+		data         string
+		from, to     int
+		number, offs int64
+		log          string
+	}
+	states := []state{
+		{"taken, nothing noted", done + begun + taken, 0, len(done), 0, 0, string(wrote)},
+		{"emptied, not noted", "", 0, 1 << 20, 0, 0, string(wrote) + string(writes)},
+	}
+	for n := 0; n <= len(writes); n += 7 {
+		states = append(states, state{fmt.Sprint("noted, ", n, " bytes written"), done + begun + taken, len(done), len(done + begun), 0, int64(len(wrote)), string(wrote) + string(writes[:n])})
+	}
+	other, _ := render(nil, []byte("other\n"), at, stderr, false)
+	states = append(states, state{"written, and another stream's after it", done + begun + taken, len(done), len(done + begun), 0, int64(len(wrote)), string(wrote) + string(writes) + string(other)})
+	for _, st := range states {
+		t.Run(st.name, func(t *testing.T) {
+			dir := folder(t)
+			c := here(t, dir, testLimits())
+			c.finish(t, false)
+			s, err := openSpool(filepath.Join(c.place.fifos, stdout+".spool"))
+			must(t, err)
+			must(t, s.note(head{From: int64(st.from), To: int64(st.to), At: at.UnixNano(), Number: st.number, Offset: st.offs}))
+			_, err = s.file.WriteAt([]byte(st.data), dataAt)
+			must(t, err)
+			s.close()
+			must(t, os.WriteFile(fileName(c.place.files, 0), []byte(st.log), 0o600))
+			for range 2 { // another one finds nothing to do
+				here(t, dir, testLimits()).finish(t, true)
+			}
+			lines, err := Last(filepath.Join(dir, "logs"), "1-1", 100)
+			must(t, err)
+			got := strings.Join(texts(lines), " ")
+			want := "one two three four five si"
+			if st.data == "" {
+				want = "one two three four"
+			}
+			if got = strings.Replace(got, " other", "", 1); got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
+	}
+}
+
+func TestADamagedSpoolIsBegunAnew(t *testing.T) {
+	for name, raw := range map[string]string{"empty": "", "short": "croft", "zeros": strings.Repeat("\x00", 10000), "noise": strings.Repeat("noise", 3000)} {
+		t.Run(name, func(t *testing.T) {
+			dir := folder(t)
+			here(t, dir, testLimits()).finish(t, false)
+			must(t, os.WriteFile(filepath.Join(dir, "c", "1-1", stdout+".spool"), []byte(raw), 0o600))
+			c := here(t, dir, testLimits())
+			say(t, shim(t, c.place.paths().Stdout), "still here\n")
+			c.finish(t, true)
+			lines, err := Last(filepath.Join(dir, "logs"), "1-1", 10)
+			if err != nil || strings.Join(texts(lines), "|") != "still here" {
+				t.Errorf("%q (%v)", texts(lines), err)
+			}
+		})
+	}
+}
+
+func TestATornLineIsMended(t *testing.T) {
+	dir := folder(t)
+	here(t, dir, testLimits()).finish(t, false)
+	must(t, os.WriteFile(filepath.Join(dir, "logs", "1-1", "0.log"), []byte("2026-01-01T00:00:00Z stdout F good\n2026-01-01T00:00"), 0o600))
+	c := here(t, dir, testLimits())
+	say(t, shim(t, c.place.paths().Stdout), "after\n")
+	c.finish(t, true)
+	lines, err := Last(filepath.Join(dir, "logs"), "1-1", 10)
+	if err != nil || strings.Join(texts(lines), "|") != "good|croft: 17 bytes of this log can't be read and are left out here|after" {
+		t.Errorf("%q (%v)", texts(lines), err)
+	}
+}
+
+// What was said while no carrier ran, by a container that has ended.
+func TestWhatWasSaidWithoutACarrierIsKept(t *testing.T) {
+	c := site(t, MinSize, 2)
+	keeper := NewKeeper(c)
+	t.Cleanup(keeper.Close)
+	fifos, err := keeper.Open(t.Context(), "1-1")
+	must(t, err)
+	client, err := keeper.Carrier(t.Context())
+	must(t, err)
+	client.kill(t)
+	out, err := os.OpenFile(fifos.Stdout, os.O_RDWR, 0)
+	must(t, err)
+	say(t, out, "last words")
+	must(t, out.Close())
+	ids, err := keeper.List(t.Context())
+	if err != nil || fmt.Sprint(ids) != "[1-1]" {
+		t.Errorf("%v %v", ids, err)
+	}
+	until(t, "the last words", func() bool { return strings.Join(texts(last(t, c, "1-1", 10)), "|") == "last words" })
+}
