@@ -229,7 +229,9 @@ func TestIdleFollowersTakeNoTime(t *testing.T) {
 
 func TestDamageIsLeftOut(t *testing.T) {
 	good := func(i int) string { return fmt.Sprintf("2026-01-01T00:00:00.%09dZ stdout F line %d\n", i, i) }
-	mark := func(n int) string { return fmt.Sprintf("croft: %d bytes of this log can't be read and are left out here", n) }
+	mark := func(n int) string {
+		return fmt.Sprintf("croft: %d bytes of this log can't be read and are left out here", n)
+	}
 	for _, c := range []struct{ name, raw, want string }{
 		{"none", good(1) + good(2), "line 1|line 2"},
 		{"a line", good(1) + "garbage\n" + good(2), "line 1|" + mark(8) + "|line 2"},
@@ -325,4 +327,3 @@ func FuzzRender(f *testing.F) {
 		}
 	})
 }
-
