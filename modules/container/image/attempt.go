@@ -1,0 +1,199 @@
+package image
+
+import (
+	"context"
+
+	"github.com/containerd/containerd/v2/core/leases"
+	"github.com/containerd/errdefs"
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// attempt is one try to get a job's image.
+type attempt struct {
+	store  *Store
+	job    *job
+	parts  parts
+	source source
+	lease  leases.Lease
+	// before are the user's bytes without this image.
+	before int64
+}
+
+// chosen is an image for this machine, before its layers are here.
+type chosen struct {
+	manifest ocispec.Descriptor
+	document document
+	config   ocispec.Image
+	total    int64
+}
+
+func (s *Store) attempt(ctx context.Context, j *job) error {
+	give, err := s.same.take(ctx, j.spec.User+" "+j.target.text)
+	if err != nil {
+		return err
+	}
+	defer give()
+	back, err := s.slots.take(ctx, j.spec.User)
+	if err != nil {
+		return err
+	}
+	defer back()
+	if _, _, o, err := s.find(ctx, j.spec.Label); err == nil && o.user != j.spec.User {
+		return node.Errorf(node.Exist, "cannot pull an image for %s: it is another user's", j.spec.Label)
+	}
+	in, p, err := s.parts(ctx, j.spec.User)
+	if err != nil {
+		return err
+	}
+	err = (&attempt{store: s, job: j, parts: p}).run(in)
+	if node.KindOf(err) == node.NotExist {
+		// Something was removed meanwhile: it is fetched again.
+		err = node.Errorf(node.Transient, "cannot pull %s: %w", j.target.text, err)
+	}
+	return err
+}
+
+func (a *attempt) run(ctx context.Context) error {
+	t := a.job.target
+	known, cached, err := a.parts.known(ctx, t)
+	if err != nil {
+		return err
+	}
+	if cached && t.digest != "" {
+		return a.keep(ctx, known)
+	}
+	if a.source, err = a.store.open(t, a.job.spec.Auth); err != nil {
+		return err
+	}
+	defer a.source.Close()
+	root, err := a.resolve(ctx, cached)
+	if err != nil && cached && node.KindOf(err) == node.Transient && ctx.Err() == nil {
+		a.store.cfg.Log.Warn().Err(err).Str("id", a.job.spec.Label).Str("type", "image").Str("step", "resolve").
+			Str("digest", known.digest().String()).Msg("the registry doesn't answer: what the tag led to before is used")
+		return a.keep(ctx, known)
+	}
+	if err != nil {
+		return err
+	}
+	return a.fetch(ctx, root)
+}
+
+// resolve asks where the reference leads now; not for long when it is known
+// where it led before.
+func (a *attempt) resolve(ctx context.Context, cached bool) (ocispec.Descriptor, error) {
+	if cached {
+		short, cancel := context.WithTimeout(ctx, a.store.cfg.Answer)
+		defer cancel()
+		ctx = short
+	}
+	return a.source.Resolve(ctx)
+}
+
+// fetch gets all of the image and unpacks it, under a lease that holds what is
+// fetched until it is.
+func (a *attempt) fetch(ctx context.Context, root ocispec.Descriptor) error {
+	ctx, err := a.hold(ctx)
+	if err != nil {
+		return err
+	}
+	c, err := a.choose(ctx, root)
+	if err != nil {
+		return err
+	}
+	a.job.progress(func(i *node.Image) { i.Digest = c.manifest.Digest.String() })
+	if known, ok, err := a.parts.byDigest(ctx, c.manifest.Digest); err != nil {
+		return err
+	} else if ok {
+		return a.keep(ctx, known)
+	}
+	if err := a.admit(ctx, c); err != nil {
+		return err
+	}
+	u, err := a.layers(ctx, c)
+	if err != nil {
+		return err
+	}
+	if err := a.link(ctx, c); err != nil {
+		return err
+	}
+	return a.keep(ctx, pinned{target: c.manifest, size: u.bytes + c.manifest.Size + c.document.Config.Size})
+}
+
+// hold makes the lease, or takes that of the attempt before.
+func (a *attempt) hold(ctx context.Context) (context.Context, error) {
+	id := leasePrefix + a.job.spec.Label
+	l, err := a.parts.leases.Create(ctx, leases.WithID(id), leases.WithLabels(map[string]string{keyReservation: a.job.spec.Label}))
+	if errdefs.IsAlreadyExists(err) {
+		l, err = leases.Lease{ID: id}, nil
+	}
+	a.lease = l
+	return leases.WithLease(ctx, id), backend(err, "hold what is pulled")
+}
+
+// also puts what was here before under the lease.
+func (a *attempt) also(ctx context.Context, kind, id string) error {
+	err := a.parts.leases.AddResource(ctx, leases.Lease{ID: a.lease.ID}, leases.Resource{ID: id, Type: kind})
+	return backend(err, "hold what is pulled")
+}
+
+// link makes the config part of the manifest, and the unpacked layers part of
+// the config, in the eyes of containerd's garbage collector. The packed layers
+// aren't.
+func (a *attempt) link(ctx context.Context, c chosen) error {
+	set := func(d digest.Digest, key, value string) error {
+		info := contentInfo(d, key, value)
+		_, err := a.parts.content.Update(ctx, info, "labels."+key)
+		return backend(err, "keep an image")
+	}
+	chain := chainOf(c.config.RootFS.DiffIDs)
+	if err := set(c.document.Config.Digest, "containerd.io/gc.ref.snapshot."+snapshotter, chain.String()); err != nil {
+		return err
+	}
+	return set(c.manifest.Digest, "containerd.io/gc.ref.content.config", c.document.Config.Digest.String())
+}
+
+// keep pins an image, and lets go of what was only needed to get it.
+func (a *attempt) keep(ctx context.Context, o pinned) error {
+	if err := a.store.pin(ctx, a.parts, a.job.spec, a.job.target, o); err != nil {
+		return err
+	}
+	a.job.progress(func(i *node.Image) { i.Digest = o.digest().String() })
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestCall)
+	defer cancel()
+	if err := a.parts.letGo(within, a.job.spec.Label); err != nil {
+		a.store.cfg.Log.Warn().Err(err).Str("id", a.job.spec.Label).Str("type", "image").Str("step", "clean").Msg("what a pull needed stays for now")
+	}
+	return nil
+}
+
+// clean removes all that a label's pull has fetched.
+func (s *Store) clean(ctx context.Context, user, label string) error {
+	in, p, err := s.parts(ctx, user)
+	if err != nil {
+		return err
+	}
+	return p.letGo(in, label)
+}
+
+// letGo ends a label's lease with what only it holds, and its unfinished blobs.
+func (p parts) letGo(ctx context.Context, label string) error {
+	started, err := p.content.ListStatuses(ctx, "")
+	if err != nil {
+		return backend(err, "list unfinished blobs")
+	}
+	for _, st := range started {
+		if ofLabel(st.Ref, label) {
+			if err := p.content.Abort(ctx, st.Ref); err != nil && !errdefs.IsNotFound(err) {
+				return backend(err, "remove an unfinished blob")
+			}
+		}
+	}
+	err = p.leases.Delete(ctx, leases.Lease{ID: leasePrefix + label}, leases.SynchronousDelete)
+	if err != nil && !errdefs.IsNotFound(err) {
+		return backend(err, "end a pull")
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package image
+
+import (
+	"context"
+
+	"github.com/containerd/containerd/v2/core/content"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// mostChoices is how many entries of an index are looked at that don't say
+// which machine they are for.
+const mostChoices = 16
+
+// choose finds the image for this machine in what a reference leads to.
+func (a *attempt) choose(ctx context.Context, root ocispec.Descriptor) (chosen, error) {
+	depth := 0
+	if root.Data != nil {
+		// A layout's own index isn't one that anybody made for the image.
+		depth = -1
+	}
+	looked := 0
+	return a.descend(ctx, root, depth, &looked)
+}
+
+func (a *attempt) descend(ctx context.Context, desc ocispec.Descriptor, depth int, looked *int) (chosen, error) {
+	if *looked++; *looked > mostChoices {
+		return chosen{}, invalid("more than %d manifests had to be read to find the one for this machine", mostChoices)
+	}
+	raw, err := a.small(ctx, desc)
+	if err != nil {
+		return chosen{}, err
+	}
+	d, err := decode(raw, desc.MediaType)
+	if err != nil {
+		return chosen{}, err
+	}
+	if d.Manifests == nil {
+		return a.image(ctx, desc, d)
+	}
+	if depth >= mostIndexes {
+		return chosen{}, invalid("its indexes are nested more than %d levels deep", mostIndexes)
+	}
+	fit, err := choose(d.Manifests)
+	if err != nil {
+		return chosen{}, err
+	}
+	for i, entry := range fit {
+		c, err := a.descend(ctx, entry, depth+1, looked)
+		// What doesn't say which machine it is for may be for another.
+		if node.KindOf(err) == node.Invalid && entry.Platform == nil && i+1 < len(fit) {
+			continue
+		}
+		return c, err
+	}
+	return chosen{}, wrongMachine("")
+}
+
+// image reads the config of a manifest.
+func (a *attempt) image(ctx context.Context, desc ocispec.Descriptor, d document) (chosen, error) {
+	total, err := checkManifest(d)
+	if err != nil {
+		return chosen{}, err
+	}
+	raw, err := a.small(ctx, *d.Config)
+	if err != nil {
+		return chosen{}, err
+	}
+	config, err := readConfig(raw, len(d.Layers))
+	return chosen{manifest: desc, document: d, config: config, total: total}, err
+}
+
+// small fetches a manifest, an index or a config, and returns it.
+func (a *attempt) small(ctx context.Context, desc ocispec.Descriptor) ([]byte, error) {
+	if desc.Data != nil && desc.Digest.Algorithm().FromBytes(desc.Data) == desc.Digest {
+		return desc.Data, nil
+	}
+	if err := checkDescriptor(desc); err != nil {
+		return nil, err
+	}
+	if desc.Size > mostManifest {
+		return nil, invalid("its manifest has %d bytes, at most %d are allowed", desc.Size, mostManifest)
+	}
+	if err := a.blob(ctx, desc); err != nil {
+		return nil, err
+	}
+	raw, err := content.ReadBlob(ctx, a.parts.content, desc)
+	return raw, backend(err, "read a manifest")
+}

@@ -1,0 +1,131 @@
+package image
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// files is what an OCI layout is read from: a folder or a tar.
+type files interface {
+	// Open opens a regular file; fs.ErrNotExist when there is none.
+	Open(name string) (io.ReadCloser, error)
+	Close() error
+}
+
+// layout is an OCI layout as a source.
+type layout struct {
+	target target
+	files  files
+}
+
+// openLocal opens what a path leads to, without leaving the allowed path by
+// any link, and without waiting for what isn't a file.
+func openLocal(t target) (source, error) {
+	root, err := os.OpenRoot(t.root)
+	if err != nil {
+		return nil, localError(err, t)
+	}
+	defer root.Close()
+	info, err := root.Stat(t.path)
+	if err != nil {
+		return nil, localError(err, t)
+	}
+	if info.IsDir() {
+		dir, err := root.OpenRoot(t.path)
+		if err != nil {
+			return nil, localError(err, t)
+		}
+		return &layout{target: t, files: folder{dir}}, nil
+	}
+	f, err := openRegular(root, t.path)
+	if err != nil {
+		return nil, localError(err, t)
+	}
+	return openTar(t, f)
+}
+
+// errNotRegular is what a pipe, a device or a folder is in the place of a file.
+var errNotRegular = errors.New("it isn't a regular file")
+
+func openRegular(root *os.Root, name string) (*os.File, error) {
+	// A pipe that nobody writes to would block.
+	f, err := root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errNotRegular
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func localError(err error, t target) error {
+	if err == nil {
+		return nil
+	}
+	var kinded *node.Error
+	if errors.As(err, &kinded) {
+		return node.Errorf(kinded.Kind, "cannot use image %s: %w", t.text, kinded)
+	}
+	return node.Errorf(node.Invalid, "cannot use image %s: %w; it must be an OCI layout folder or a tar on this node", t.text, err)
+}
+
+// folder is an OCI layout folder.
+type folder struct{ root *os.Root }
+
+func (f folder) Open(name string) (io.ReadCloser, error) { return openRegular(f.root, name) }
+func (f folder) Close() error                            { return f.root.Close() }
+
+// Resolve takes index.json itself for the index; it has no digest that anybody
+// has named, so what it says is looked at once.
+func (l *layout) Resolve(context.Context) (ocispec.Descriptor, error) {
+	raw, err := readAll(l.files, "index.json", mostManifest)
+	if err != nil {
+		return ocispec.Descriptor{}, localError(err, l.target)
+	}
+	var index ocispec.Index
+	if err := json.Unmarshal(raw, &index); err != nil {
+		return ocispec.Descriptor{}, localError(err, l.target)
+	}
+	return ocispec.Descriptor{MediaType: ocispec.MediaTypeImageIndex, Digest: digest.FromBytes(raw), Size: int64(len(raw)), Data: raw}, nil
+}
+
+func (l *layout) Fetch(_ context.Context, desc ocispec.Descriptor) (io.ReadCloser, error) {
+	r, err := l.files.Open("blobs/" + desc.Digest.Algorithm().String() + "/" + desc.Digest.Encoded())
+	return r, localError(err, l.target)
+}
+
+func (l *layout) Wrap(err error) error { return localError(err, l.target) }
+func (l *layout) Close() error         { return l.files.Close() }
+
+// readAll reads a small file.
+func readAll(from files, name string, most int64) ([]byte, error) {
+	r, err := from.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, node.Errorf(node.Invalid, "cannot find %s in it", name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	raw, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err == nil && int64(len(raw)) > most {
+		err = node.Errorf(node.Invalid, "cannot use its %s: it has more than %d bytes", name, most)
+	}
+	return raw, err
+}

@@ -1,0 +1,171 @@
+package image
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/containerd/containerd/v2/core/images"
+	"github.com/containerd/platforms"
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// What a manifest, an index or a config may be at most. runc's overlay holds
+// 128 layers on every kernel.
+const (
+	mostManifest = 4 << 20
+	mostLayers   = 128
+	mostIndexes  = 2
+	mostEntries  = 1000
+)
+
+// document is a manifest or an index, before it is known which.
+type document struct {
+	MediaType string               `json:"mediaType"`
+	Manifests []ocispec.Descriptor `json:"manifests"`
+	Config    *ocispec.Descriptor  `json:"config"`
+	Layers    []ocispec.Descriptor `json:"layers"`
+}
+
+func invalid(format string, args ...any) error {
+	return node.Errorf(node.Invalid, "cannot use the image: "+format, args...)
+}
+
+func tooManyLayers(n int) error {
+	return invalid("it has %d layers, at most %d are allowed", n, mostLayers)
+}
+
+// decode reads a document of a media type. It is an index when it has
+// manifests.
+func decode(raw []byte, media string) (document, error) {
+	var d document
+	if err := json.Unmarshal(raw, &d); err != nil {
+		return d, invalid("its manifest can't be read: %w", err)
+	}
+	for _, m := range []string{media, d.MediaType} {
+		if !images.IsIndexType(m) && !images.IsManifestType(m) && m != "" && !strings.HasPrefix(m, "application/json") {
+			return d, invalid("its manifest is a %.100q, must be an OCI or Docker (schema 2) image manifest or index", m)
+		}
+	}
+	index, manifest := d.Manifests != nil, d.Config != nil || d.Layers != nil
+	switch {
+	case index == manifest:
+		return d, invalid("its manifest must have either manifests or a config and layers")
+	case index && (images.IsManifestType(media) || images.IsManifestType(d.MediaType)), manifest && (images.IsIndexType(media) || images.IsIndexType(d.MediaType)):
+		return d, invalid("its manifest isn't what its media type says")
+	case len(d.Manifests) > mostEntries:
+		return d, invalid("its index has %d entries, at most %d are allowed", len(d.Manifests), mostEntries)
+	case len(d.Layers) > mostLayers:
+		return d, tooManyLayers(len(d.Layers))
+	}
+	return d, nil
+}
+
+// checkManifest says what of a manifest can't be used, and sums up its sizes.
+func checkManifest(d document) (total int64, err error) {
+	if d.Config == nil || !images.IsConfigType(d.Config.MediaType) {
+		return 0, invalid("its config isn't that of a container image")
+	}
+	if d.Config.Size > mostManifest {
+		return 0, invalid("its config has %d bytes, at most %d are allowed", d.Config.Size, mostManifest)
+	}
+	if len(d.Layers) == 0 {
+		return 0, invalid("it has no layers")
+	}
+	for _, l := range append([]ocispec.Descriptor{*d.Config}, d.Layers...) {
+		if err := checkDescriptor(l); err != nil {
+			return 0, err
+		}
+		if total += l.Size; total < 0 {
+			return 0, invalid("the sizes of its layers overflow")
+		}
+	}
+	for _, l := range d.Layers {
+		if err := checkLayer(l); err != nil {
+			return 0, err
+		}
+	}
+	return total, nil
+}
+
+func checkDescriptor(d ocispec.Descriptor) error {
+	if err := d.Digest.Validate(); err != nil || d.Digest.Algorithm() != digest.SHA256 {
+		return invalid("%.100q isn't a sha256 digest", d.Digest)
+	}
+	if d.Size < 0 {
+		return invalid("%s has a negative size", d.Digest)
+	}
+	return nil
+}
+
+func checkLayer(l ocispec.Descriptor) error {
+	media, _, _ := strings.Cut(l.MediaType, ";")
+	switch {
+	case images.IsNonDistributable(media) || len(l.URLs) > 0:
+		return invalid("its layer %s lies elsewhere (%.100q), foreign layers aren't fetched", l.Digest, l.MediaType)
+	case media == ocispec.MediaTypeImageLayer, media == ocispec.MediaTypeImageLayerGzip, media == ocispec.MediaTypeImageLayerZstd,
+		media == images.MediaTypeDockerSchema2Layer, media == images.MediaTypeDockerSchema2LayerGzip, media == images.MediaTypeDockerSchema2LayerZstd:
+		return nil
+	}
+	return invalid("its layer %s is a %.100q, must be a tar, plain or packed with gzip or zstd", l.Digest, l.MediaType)
+}
+
+// forThisMachine reports whether an image for that platform runs here. Other
+// architectures that this CPU can also run don't count.
+func forThisMachine(p ocispec.Platform) bool {
+	return p.Architecture == runtime.GOARCH && p.OS == runtime.GOOS && platforms.Only(platforms.DefaultSpec()).Match(platforms.Normalize(p))
+}
+
+// choose picks the entries of an index that may be for this machine: those
+// that say so, or all that say nothing.
+func choose(entries []ocispec.Descriptor) ([]ocispec.Descriptor, error) {
+	var fit []ocispec.Descriptor
+	var others []string
+	for _, e := range entries {
+		if !images.IsIndexType(e.MediaType) && !images.IsManifestType(e.MediaType) {
+			continue
+		}
+		if e.Platform == nil || forThisMachine(*e.Platform) {
+			fit = append(fit, e)
+			continue
+		}
+		if len(others) < 20 {
+			others = append(others, fmt.Sprintf("%.20s/%.20s", e.Platform.OS, e.Platform.Architecture))
+		}
+	}
+	if len(fit) == 0 {
+		return nil, wrongMachine(strings.Join(others, ", "))
+	}
+	return fit, nil
+}
+
+func wrongMachine(theirs string) error {
+	if theirs == "" {
+		theirs = "no machine"
+	}
+	return invalid("it is for %s, this node is %s/%s", theirs, runtime.GOOS, runtime.GOARCH)
+}
+
+// readConfig reads an image's config, and checks it against its manifest.
+func readConfig(raw []byte, layers int) (ocispec.Image, error) {
+	var c ocispec.Image
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return c, invalid("its config can't be read: %w", err)
+	}
+	if !forThisMachine(c.Platform) {
+		return c, wrongMachine(fmt.Sprintf("%.20s/%.20s", c.OS, c.Architecture))
+	}
+	if len(c.RootFS.DiffIDs) != layers {
+		return c, invalid("its config has %d layers, its manifest %d", len(c.RootFS.DiffIDs), layers)
+	}
+	for _, d := range c.RootFS.DiffIDs {
+		if d.Validate() != nil || d.Algorithm() != digest.SHA256 {
+			return c, invalid("its config has %.100q, which isn't a sha256 digest", d)
+		}
+	}
+	return c, nil
+}

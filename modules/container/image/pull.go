@@ -1,0 +1,167 @@
+package image
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// job is a pull that runs or has failed. One that succeeded is forgotten: what
+// it made is in containerd.
+type job struct {
+	spec   node.ImageSpec
+	target target
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	mu       sync.Mutex
+	image    node.Image
+	err      error
+	failures int
+	again    time.Time
+	ended    time.Time
+}
+
+// mostPause is the longest pause between two attempts.
+const mostPause = time.Minute
+
+// Pull starts or continues to fetch an image and returns at once: see
+// node.Images. After a failure that isn't final it returns that failure until
+// the pause is over.
+func (s *Store) Pull(ctx context.Context, spec node.ImageSpec) (node.Image, error) {
+	t, err := s.cfg.check(spec)
+	if err != nil {
+		return node.Image{}, err
+	}
+	have, err := s.have(ctx, spec)
+	if err != nil || have.Ready {
+		return have, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.alive.Err() != nil {
+		return node.Image{}, node.Errorf(node.Transient, "cannot pull an image: the module is ending")
+	}
+	j := s.jobs[spec.Label]
+	if j != nil && j.running() && j.spec != spec {
+		return node.Image{}, node.Errorf(node.Busy, "cannot pull %s for %s: %s is being pulled for it", t.text, spec.Label, j.target.text)
+	}
+	if j != nil && j.spec == spec {
+		image, err, wait := j.answer(s.cfg.Clock.Now())
+		if wait {
+			return image, err
+		}
+	}
+	return s.start(spec, t, j).shown(), nil
+}
+
+// have is the image that a label has already.
+func (s *Store) have(ctx context.Context, spec node.ImageSpec) (node.Image, error) {
+	in, p, err := s.parts(ctx, spec.User)
+	if err != nil {
+		return node.Image{}, err
+	}
+	o, err := p.get(in, labelPrefix+spec.Label)
+	switch {
+	case node.KindOf(err) == node.NotExist || err == nil && o.released:
+		return node.Image{}, nil
+	case err != nil:
+		return node.Image{}, err
+	case o.reference != spec.Reference:
+		return node.Image{}, node.Errorf(node.Exist, "cannot pull %.200q for %s: it has %.200q", spec.Reference, spec.Label, o.reference)
+	}
+	return o.image(), nil
+}
+
+// start begins an attempt. s.mu is held.
+func (s *Store) start(spec node.ImageSpec, t target, before *job) *job {
+	ctx, cancel := context.WithCancel(s.alive)
+	j := &job{spec: spec, target: t, cancel: cancel, done: make(chan struct{})}
+	j.image = node.Image{Label: spec.Label, Reference: spec.Reference, User: spec.User}
+	if before != nil && before.spec == spec {
+		j.failures = before.failures
+	}
+	s.jobs[spec.Label] = j
+	s.all.Add(1)
+	go func() {
+		defer s.all.Done()
+		defer cancel()
+		err := s.attempt(ctx, j)
+		s.finish(ctx, j, err)
+	}()
+	return j
+}
+
+// finish notes how an attempt ended. A failure that is final leaves nothing
+// behind; after another one what was fetched waits for the next.
+func (s *Store) finish(ctx context.Context, j *job, err error) {
+	defer close(j.done)
+	log := s.cfg.Log.With().Str("id", j.spec.Label).Str("type", "image").Str("reference", j.target.text).Logger()
+	if err == nil {
+		log.Info().Str("step", "pull").Str("digest", j.shown().Digest).Msg("pulled")
+		s.mu.Lock()
+		delete(s.jobs, j.spec.Label)
+		s.mu.Unlock()
+		return
+	}
+	if ctx.Err() != nil {
+		// Who ended it says what is left: Close all of it, Release nothing.
+		j.fail(node.Errorf(node.Transient, "cannot pull %s: it was broken off", j.target.text), s.cfg)
+		return
+	}
+	if node.KindOf(err).Final() {
+		in, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestCall)
+		defer cancel()
+		if err := s.clean(in, j.spec.User, j.spec.Label); err != nil {
+			log.Error().Err(err).Str("step", "clean").Msg("what a failed pull has fetched stays for now")
+		}
+	}
+	log.Warn().Err(err).Str("step", "pull").Msg("cannot pull an image")
+	j.fail(err, s.cfg)
+}
+
+func (j *job) fail(err error, c Config) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.err, j.ended = err, c.Clock.Now()
+	pause := min(c.Backoff<<min(j.failures, 10), mostPause)
+	j.failures++
+	j.again = j.ended.Add(pause/2 + rand.N(pause/2+1))
+}
+
+func (j *job) running() bool {
+	select {
+	case <-j.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// answer is what a call is told, unless it is time for another attempt.
+func (j *job) answer(now time.Time) (image node.Image, err error, wait bool) { //nolint:revive,staticcheck // the error isn't this function's
+	if j.running() {
+		return j.shown(), nil, true
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	kind := node.KindOf(j.err)
+	final := kind == node.Invalid || kind == node.Refused
+	return node.Image{}, j.err, final || now.Before(j.again)
+}
+
+func (j *job) shown() node.Image {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.image
+}
+
+// progress changes what is shown of a pull.
+func (j *job) progress(change func(i *node.Image)) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	change(&j.image)
+}

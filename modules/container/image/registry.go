@@ -1,0 +1,108 @@
+package image
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/containerd/containerd/v2/core/remotes"
+	"github.com/containerd/containerd/v2/core/remotes/docker"
+	"github.com/containerd/log"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"github.com/sirupsen/logrus"
+
+	"github.com/croft-edge/croft/pkg/dial"
+)
+
+const (
+	// longestExchange is for one request with its answer; what breaks off then
+	// goes on where it was. Slow links are what it is for.
+	longestExchange = 24 * time.Hour
+	// longestToken is for the answer of who gives tokens.
+	longestToken = 1 << 20
+	// longestResolve is for finding what a reference leads to.
+	longestResolve = 2 * time.Minute
+)
+
+// registry is a source on the network.
+type registry struct {
+	target   target
+	client   *http.Client
+	resolver remotes.Resolver
+	quiet    *log.Entry
+	fetcher  remotes.Fetcher
+}
+
+func (s *Store) openRegistry(t target, auth string) (source, error) {
+	client, err := s.cfg.Dialer.HTTPClient(dial.HTTPConfig{Timeout: longestExchange, HeaderTimeout: s.cfg.Silence, TLS: s.cfg.TLS})
+	if err != nil {
+		return nil, err
+	}
+	plain := map[string]bool{}
+	for _, host := range s.cfg.PlainHTTP {
+		plain[host] = true
+	}
+	blobs, tokens := *client, *client
+	blobs.Transport = guard{next: client.Transport, plain: plain, silence: s.cfg.Silence}
+	tokens.Transport = guard{next: client.Transport, plain: plain, silence: s.cfg.Silence, most: longestToken}
+	host, err := docker.DefaultHost(t.host)
+	if err != nil {
+		return nil, remote(err, t)
+	}
+	options := []docker.AuthorizerOpt{docker.WithAuthClient(&tokens)}
+	if user, password, ok := strings.Cut(auth, ":"); ok {
+		options = append(options, docker.WithAuthCreds(func(asks string) (string, string, error) {
+			if asks != host {
+				return "", "", nil
+			}
+			return user, password, nil
+		}))
+	}
+	scheme := "https"
+	if plain[host] {
+		scheme = "http"
+	}
+	only := docker.RegistryHost{
+		Client: &blobs, Authorizer: docker.NewDockerAuthorizer(options...), Host: host, Scheme: scheme, Path: "/v2",
+		Capabilities: docker.HostCapabilityPull | docker.HostCapabilityResolve,
+	}
+	hosts := func(string) ([]docker.RegistryHost, error) { return []docker.RegistryHost{only}, nil }
+	// The resolver writes to a logger of its own, also what nobody may read.
+	silent := logrus.New()
+	silent.SetOutput(io.Discard)
+	return &registry{
+		target: t, client: client, quiet: logrus.NewEntry(silent),
+		resolver: docker.NewResolver(docker.ResolverOptions{Hosts: hosts, Headers: http.Header{"User-Agent": {"croft"}}}),
+	}, nil
+}
+
+func (r *registry) Resolve(ctx context.Context) (ocispec.Descriptor, error) {
+	ctx, cancel := context.WithTimeout(log.WithLogger(ctx, r.quiet), longestResolve)
+	defer cancel()
+	_, desc, err := r.resolver.Resolve(ctx, r.target.name)
+	return desc, r.Wrap(err)
+}
+
+func (r *registry) Fetch(ctx context.Context, desc ocispec.Descriptor) (io.ReadCloser, error) {
+	ctx = log.WithLogger(ctx, r.quiet)
+	if r.fetcher == nil {
+		f, err := r.resolver.Fetcher(ctx, r.target.name)
+		if err != nil {
+			return nil, r.Wrap(err)
+		}
+		r.fetcher = f
+	}
+	// URLs would be asked past the dialer.
+	desc.URLs = nil
+	rc, err := r.fetcher.Fetch(ctx, desc)
+	return rc, r.Wrap(err)
+}
+
+func (r *registry) Wrap(err error) error { return remote(err, r.target) }
+
+func (r *registry) Close() error {
+	r.client.CloseIdleConnections()
+	return nil
+}

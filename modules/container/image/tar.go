@@ -1,0 +1,84 @@
+package image
+
+import (
+	"archive/tar"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// mostMembers is how many files a tar of an image may hold.
+const mostMembers = 10_000
+
+// tarball is a tar whose files are read where they lie.
+type tarball struct {
+	file    *os.File
+	members map[string]*io.SectionReader
+}
+
+// openTar reads what a tar holds, and returns it as the source that it is: an
+// OCI layout, or what docker save wrote. The file ends with the source.
+func openTar(t target, f *os.File) (source, error) {
+	a := &tarball{file: f, members: map[string]*io.SectionReader{}}
+	s, err := a.source(t)
+	if err != nil {
+		f.Close()
+		return nil, localError(err, t)
+	}
+	return s, nil
+}
+
+func (a *tarball) source(t target) (source, error) {
+	if err := a.scan(); err != nil {
+		return nil, err
+	}
+	if a.members["index.json"] != nil {
+		return &layout{target: t, files: a}, nil
+	}
+	if a.members["manifest.json"] != nil {
+		return openSaved(t, a)
+	}
+	return nil, node.Errorf(node.Invalid, "cannot find an index.json or a manifest.json in it")
+}
+
+// scan notes where each file begins. The reader of the tar seeks in the file
+// past what it isn't asked for.
+func (a *tarball) scan() error {
+	for r, n := tar.NewReader(a.file), 0; ; n++ {
+		h, err := r.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return node.Errorf(node.Invalid, "cannot read it as a tar: %w", err)
+		case n >= mostMembers:
+			return node.Errorf(node.Invalid, "cannot use it: it holds more than %d files", mostMembers)
+		case h.Typeflag != tar.TypeReg:
+			continue
+		}
+		at, err := a.file.Seek(0, io.SeekCurrent)
+		if err != nil {
+			return err
+		}
+		a.members[path.Clean(h.Name)] = io.NewSectionReader(a.file, at, h.Size)
+	}
+}
+
+// Open implements files. Each reader has a place of its own.
+func (a *tarball) Open(name string) (io.ReadCloser, error) {
+	m := a.members[name]
+	if m == nil {
+		return nil, fs.ErrNotExist
+	}
+	return member{io.NewSectionReader(m, 0, m.Size())}, nil
+}
+
+func (a *tarball) Close() error { return a.file.Close() }
+
+type member struct{ *io.SectionReader }
+
+func (member) Close() error { return nil }

@@ -1,0 +1,86 @@
+package image
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// guard lets requests through to a registry: over TLS, but for those that the
+// operator lists, and only while the other side says something.
+type guard struct {
+	next    http.RoundTripper
+	plain   map[string]bool
+	silence time.Duration
+	// most is how long a body may be; 0 is any length.
+	most int64
+}
+
+// RoundTrip implements http.RoundTripper.
+func (g guard) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL.Scheme != "https" && !g.plain[req.URL.Host] {
+		return nil, node.Errorf(node.Refused, "cannot ask %s: registries are asked over https only, unless the operator allows plain HTTP", req.URL.Host)
+	}
+	ctx, cancel := context.WithCancelCause(req.Context())
+	silent := node.Errorf(node.Transient, "cannot read from %s: it has said nothing for %s", req.URL.Host, g.silence)
+	b := &watched{ctx: ctx, silence: g.silence, cancel: cancel, most: g.most}
+	b.timer = time.AfterFunc(g.silence, func() { cancel(silent) })
+	asked := req.Clone(ctx)
+	// What is packed on the way would be unpacked by others, without a bound.
+	asked.Header.Set("Accept-Encoding", "identity")
+	res, err := g.next.RoundTrip(asked)
+	b.timer.Stop()
+	if err != nil {
+		err = b.cause(err)
+		cancel(nil)
+		return nil, err
+	}
+	res.Header.Del("Content-Encoding")
+	b.body = res.Body
+	res.Body = b
+	return res, nil
+}
+
+// watched is a body that ends when nothing of it comes for too long. The time
+// that its reader takes doesn't count.
+type watched struct {
+	ctx     context.Context //nolint:containedctx // it is the request's
+	body    io.ReadCloser
+	timer   *time.Timer
+	silence time.Duration
+	cancel  context.CancelCauseFunc
+	most    int64
+	read    int64
+	once    sync.Once
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	w.timer.Reset(w.silence)
+	n, err := w.body.Read(p)
+	w.timer.Stop()
+	w.read += int64(n)
+	if w.most > 0 && w.read > w.most {
+		return 0, node.Errorf(node.Refused, "cannot read an answer: it is longer than %d bytes", w.most)
+	}
+	return n, w.cause(err)
+}
+
+// cause is why a request ended: ours when it was ended by us. What only looks
+// like an end of the connection stays as it is, so that it is tried again.
+func (w *watched) cause(err error) error {
+	if err == nil || err == io.EOF || w.ctx.Err() == nil { //nolint:errorlint // readers return io.EOF itself
+		return err
+	}
+	return context.Cause(w.ctx)
+}
+
+func (w *watched) Close() error {
+	w.timer.Stop()
+	err := w.body.Close()
+	w.once.Do(func() { w.cancel(nil) })
+	return err
+}
