@@ -2,6 +2,7 @@ package image
 
 import (
 	"context"
+	"time"
 
 	"github.com/containerd/containerd/v2/core/leases"
 	"github.com/containerd/errdefs"
@@ -186,8 +187,8 @@ func (p parts) letGo(ctx context.Context, label string) error {
 	}
 	for _, st := range started {
 		if ofLabel(st.Ref, label) {
-			if err := p.content.Abort(ctx, st.Ref); err != nil && !errdefs.IsNotFound(err) {
-				return backend(err, "remove an unfinished blob")
+			if err := p.abort(ctx, st.Ref); err != nil {
+				return err
 			}
 		}
 	}
@@ -196,4 +197,24 @@ func (p parts) letGo(ctx context.Context, label string) error {
 		return backend(err, "end a pull")
 	}
 	return nil
+}
+
+// abort removes an unfinished blob. containerd may still be busy with the end
+// of who wrote it.
+func (p parts) abort(ctx context.Context, ref string) error {
+	const pause, times = 20 * time.Millisecond, 250
+	for i := 0; ; i++ {
+		err := p.content.Abort(ctx, ref)
+		if err == nil || errdefs.IsNotFound(err) {
+			return nil
+		}
+		if i == times {
+			return backend(err, "remove an unfinished blob")
+		}
+		select {
+		case <-ctx.Done():
+			return backend(err, "remove an unfinished blob")
+		case <-time.After(pause):
+		}
+	}
 }

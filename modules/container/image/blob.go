@@ -91,8 +91,8 @@ func (a *attempt) blobOnce(ctx context.Context, desc ocispec.Descriptor) (from i
 	}
 	_ = w.Close()
 	a.job.progress(func(i *node.Image) { i.Done -= min(i.Done, uint64(desc.Size)) })
-	if err := a.parts.content.Abort(ctx, ref); err != nil && !errdefs.IsNotFound(err) {
-		return st.Offset, backend(err, "remove a wrong blob")
+	if err := a.parts.abort(ctx, ref); err != nil {
+		return st.Offset, err
 	}
 	return st.Offset, errWrong
 }
@@ -134,9 +134,9 @@ func (a *attempt) copy(ctx context.Context, w io.Writer, desc ocispec.Descriptor
 			}
 		}
 		switch {
-		case err == io.EOF && left > 0: //nolint:errorlint // readers return io.EOF itself
+		case err == io.EOF && left > 0:
 			return node.Errorf(node.Refused, "cannot pull %s: %s has %d bytes fewer than its manifest says", a.job.target.text, desc.Digest, left)
-		case err == io.EOF: //nolint:errorlint // readers return io.EOF itself
+		case err == io.EOF:
 			return nil
 		case err != nil:
 			return a.source.Wrap(err)

@@ -131,7 +131,7 @@ func (s *Store) evict(ctx context.Context, user string, enough func() (bool, err
 // unused is an image that no label has.
 type unused struct {
 	pinned
-	ctx   context.Context //nolint:containedctx // it has the user's namespace
+	ctx   context.Context // it has the user's namespace
 	parts parts
 }
 

@@ -11,6 +11,7 @@ import (
 	remoteerrors "github.com/containerd/containerd/v2/core/remotes/errors"
 	"github.com/containerd/errdefs"
 	"github.com/containerd/errdefs/pkg/errgrpc"
+	"google.golang.org/grpc/status"
 
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -29,8 +30,8 @@ func backend(err error, what string) error {
 
 func backendKind(err error) node.Kind {
 	native := err
-	if e := errgrpc.ToNative(err); e != nil {
-		native = e
+	if _, grpc := status.FromError(err); grpc {
+		native = errgrpc.ToNative(err)
 	}
 	switch {
 	case stderrors.Is(err, syscall.ENOSPC), stderrors.Is(err, syscall.EDQUOT), errdefs.IsResourceExhausted(native):
@@ -54,15 +55,15 @@ func remote(err error, t target) error {
 		return node.Errorf(k, "cannot pull %s: %s", t.text, text)
 	}
 	var kinded *node.Error
-	var status remoteerrors.ErrUnexpectedStatus
+	var answer remoteerrors.ErrUnexpectedStatus
 	var request *url.Error
 	switch {
 	case stderrors.As(err, &kinded):
 		return node.Errorf(kinded.Kind, "cannot pull %s: %w", t.text, kinded)
 	case stderrors.Is(err, docker.ErrInvalidAuthorization):
 		return why(node.Refused, "the registry denies access, or has no such image")
-	case stderrors.As(err, &status):
-		return why(statusKind(status.StatusCode), "the registry answers "+http.StatusText(status.StatusCode))
+	case stderrors.As(err, &answer):
+		return why(statusKind(answer.StatusCode), "the registry answers "+http.StatusText(answer.StatusCode))
 	case errdefs.IsNotFound(err):
 		return why(node.Invalid, "the registry has no such image")
 	case errdefs.IsFailedPrecondition(err):

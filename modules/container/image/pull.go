@@ -142,7 +142,7 @@ func (j *job) running() bool {
 }
 
 // answer is what a call is told, unless it is time for another attempt.
-func (j *job) answer(now time.Time) (image node.Image, err error, wait bool) { //nolint:revive,staticcheck // the error isn't this function's
+func (j *job) answer(now time.Time) (image node.Image, err error, wait bool) { //nolint:revive // the error isn't this function's
 	if j.running() {
 		return j.shown(), nil, true
 	}

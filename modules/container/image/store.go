@@ -26,7 +26,7 @@ const (
 // Store pulls and keeps images. Open makes one; it is safe for concurrent use.
 type Store struct {
 	cfg   Config
-	alive context.Context //nolint:containedctx // it is the store's life
+	alive context.Context // it is the store's life
 	end   context.CancelFunc
 	all   sync.WaitGroup
 	slots slots

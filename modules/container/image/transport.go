@@ -48,7 +48,7 @@ func (g guard) RoundTrip(req *http.Request) (*http.Response, error) {
 // watched is a body that ends when nothing of it comes for too long. The time
 // that its reader takes doesn't count.
 type watched struct {
-	ctx     context.Context //nolint:containedctx // it is the request's
+	ctx     context.Context // it is the request's
 	body    io.ReadCloser
 	timer   *time.Timer
 	silence time.Duration
@@ -72,7 +72,7 @@ func (w *watched) Read(p []byte) (int, error) {
 // cause is why a request ended: ours when it was ended by us. What only looks
 // like an end of the connection stays as it is, so that it is tried again.
 func (w *watched) cause(err error) error {
-	if err == nil || err == io.EOF || w.ctx.Err() == nil { //nolint:errorlint // readers return io.EOF itself
+	if err == nil || err == io.EOF || w.ctx.Err() == nil {
 		return err
 	}
 	return context.Cause(w.ctx)

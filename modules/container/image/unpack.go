@@ -73,7 +73,7 @@ func syncFolder(dir string) error {
 	if err != nil {
 		return node.Errorf(node.Internal, "cannot open a layer: %w", err)
 	}
-	defer unix.Close(fd) //nolint:errcheck // it was only read
+	defer unix.Close(fd)
 	if err := unix.Syncfs(fd); err != nil {
 		return backend(err, "write a layer to the disk")
 	}

@@ -100,7 +100,7 @@ func (u *use) newParents(name string) (n int64) {
 
 // counted ends the stream of a layer that goes on for longer than what it holds.
 type counted struct {
-	ctx  context.Context //nolint:containedctx // it is the attempt's
+	ctx  context.Context // it is the attempt's
 	use  *use
 	from io.Reader
 	read int64
@@ -128,7 +128,7 @@ func (c *counted) Read(p []byte) (int, error) {
 func decompress(r io.Reader) (io.Reader, func(), error) {
 	buffered := bufio.NewReaderSize(r, readAt)
 	magic, err := buffered.Peek(4)
-	if err != nil && err != io.EOF { //nolint:errorlint // readers return io.EOF itself
+	if err != nil && err != io.EOF {
 		return nil, nil, err
 	}
 	switch {

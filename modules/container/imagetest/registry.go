@@ -62,6 +62,7 @@ type Registry struct {
 	server *http.Server
 	inner  http.Handler
 	closed chan struct{}
+	once   sync.Once
 
 	mu     sync.Mutex
 	faults Faults
@@ -92,7 +93,7 @@ func startRegistry(config *tls.Config) (*Registry, error) {
 
 // Close ends it with all its connections.
 func (r *Registry) Close() error {
-	close(r.closed)
+	r.once.Do(func() { close(r.closed) })
 	return r.server.Close()
 }
 
