@@ -14,6 +14,7 @@ import (
 
 	"github.com/croft-edge/croft/explorer/api"
 	"github.com/croft-edge/croft/explorer/store"
+	"github.com/croft-edge/croft/explorer/tunnel"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 )
@@ -65,6 +66,7 @@ type Service struct {
 	config   Config
 	store    *store.Store
 	waiters  *api.Waiters
+	tunnels  *tunnel.Hub
 	listener net.Listener
 	server   *http.Server
 	cert     *certificate
@@ -98,13 +100,18 @@ func Open(ctx context.Context, c Config) (*Service, error) {
 func (s *Service) open(ctx context.Context) error {
 	c := s.config
 	metrics := api.NewMetrics()
+	if c.Policy.MaxTunnels > 0 {
+		limits := tunnel.DefaultLimits()
+		limits.Tunnels = c.Policy.MaxTunnels
+		s.tunnels = tunnel.New(limits, c.Log)
+	}
 	var err error
 	s.store, err = store.Open(ctx, store.Config{Path: c.DB, Changed: s.waiters.Changed, Committed: metrics.Committed})
 	if err != nil {
 		return err
 	}
 	handler, err := api.New(api.Config{
-		Store: s.store, Waiters: s.waiters, Policy: c.Policy, Metrics: metrics, Log: c.Log,
+		Store: s.store, Waiters: s.waiters, Tunnels: s.tunnels, Policy: c.Policy, Metrics: metrics, Log: c.Log,
 		Version: c.Version, Now: c.Now, Validate: c.Validate,
 	})
 	if err != nil {
@@ -164,6 +171,9 @@ func (s *Service) Run(ctx context.Context) error {
 
 func (s *Service) stop() {
 	s.waiters.Close()
+	if s.tunnels != nil {
+		s.tunnels.Close()
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	if err := s.server.Shutdown(ctx); err != nil {
@@ -172,6 +182,9 @@ func (s *Service) stop() {
 }
 
 func (s *Service) close() error {
+	if s.tunnels != nil {
+		s.tunnels.Close()
+	}
 	if s.server != nil {
 		_ = s.server.Close()
 	}

@@ -40,25 +40,39 @@ func (e *NodeEngine) Status() ([]WorkloadStatus, error) {
 	}
 	out := make([]WorkloadStatus, 0, len(recs))
 	for _, rec := range recs {
-		s := WorkloadStatus{
-			ID:          rec.ID(),
-			Type:        rec.Reservation.Type,
-			User:        rec.Reservation.User,
-			Phase:       rec.Phase,
-			Attempts:    rec.Attempts,
-			Error:       rec.Cause,
-			NextAttempt: rec.NextAttempt,
-			Expires:     rec.Reservation.Expires(),
-			Delivered:   rec.Delivered,
-			Pending:     e.pending(rec),
-		}
-		if rec.Result != nil {
-			s.State = rec.Result.State
-		}
-		s.Restored, s.Drift = e.drifts.shown(rec.ID())
-		out = append(out, s)
+		out = append(out, e.shown(rec))
 	}
 	return out, nil
+}
+
+// StatusOf returns what the node remembers of one reservation. NotExist when
+// it remembers none of that ID.
+func (e *NodeEngine) StatusOf(id string) (WorkloadStatus, error) {
+	rec, err := e.records.Record(id)
+	if err != nil {
+		return WorkloadStatus{}, err
+	}
+	return e.shown(rec), nil
+}
+
+func (e *NodeEngine) shown(rec store.Record) WorkloadStatus {
+	s := WorkloadStatus{
+		ID:          rec.ID(),
+		Type:        rec.Reservation.Type,
+		User:        rec.Reservation.User,
+		Phase:       rec.Phase,
+		Attempts:    rec.Attempts,
+		Error:       rec.Cause,
+		NextAttempt: rec.NextAttempt,
+		Expires:     rec.Reservation.Expires(),
+		Delivered:   rec.Delivered,
+		Pending:     e.pending(rec),
+	}
+	if rec.Result != nil {
+		s.State = rec.Result.State
+	}
+	s.Restored, s.Drift = e.drifts.shown(rec.ID())
+	return s
 }
 
 // Ready reports whether the node has restored what it had: from then on it

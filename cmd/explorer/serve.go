@@ -34,6 +34,7 @@ func serveFlags() []cli.Flag {
 		&cli.DurationFlag{Name: "max-duration", Value: d.MaxDuration, EnvVars: env("MAX_DURATION"), Usage: "longest duration of a reservation, and of a renewal from now"},
 		&cli.DurationFlag{Name: "max-wait", Value: d.MaxWait, EnvVars: env("MAX_WAIT"), Usage: "longest wait of a long poll"},
 		&cli.IntFlag{Name: "max-polls", Value: d.MaxPolls, EnvVars: env("MAX_POLLS"), Usage: "long polls that wait at a time"},
+		&cli.IntFlag{Name: "max-tunnels", Value: d.MaxTunnels, EnvVars: env("MAX_TUNNELS"), Usage: "nodes that keep a tunnel open for their users; 0 is none"},
 		&cli.Float64Flag{Name: "key-rate", Value: d.KeyRate, EnvVars: env("KEY_RATE"), Usage: "writes a second by one key; 0 is no limit"},
 		&cli.IntFlag{Name: "key-burst", Value: d.KeyBurst, EnvVars: env("KEY_BURST"), Usage: "writes at once by one key"},
 		&cli.Float64Flag{Name: "address-rate", Value: d.AddressRate, EnvVars: env("ADDRESS_RATE"), Usage: "requests a second from one address; 0 is no limit"},
@@ -46,7 +47,8 @@ func policy(c *cli.Context) api.Policy {
 	return api.Policy{
 		AcceptSignatureV1: c.Bool("accept-signature-v1"), AcceptUnsignedNodeWrites: c.Bool("accept-unsigned-node-writes"),
 		MaxDuration: c.Duration("max-duration"), MaxWait: c.Duration("max-wait"), MaxPolls: c.Int("max-polls"),
-		KeyRate: c.Float64("key-rate"), KeyBurst: c.Int("key-burst"),
+		MaxTunnels: c.Int("max-tunnels"),
+		KeyRate:    c.Float64("key-rate"), KeyBurst: c.Int("key-burst"),
 		AddressRate: c.Float64("address-rate"), AddressBurst: c.Int("address-burst"),
 	}
 }

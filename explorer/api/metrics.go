@@ -8,6 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/croft-edge/croft/explorer/tunnel"
 )
 
 // Metrics are the explorer's numbers for Prometheus.
@@ -48,6 +50,14 @@ func (m *Metrics) watch(w *Waiters) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(
 		prometheus.GaugeOpts{Name: "croft_explorer_long_polls", Help: "Long polls that wait."},
 		func() float64 { return float64(w.waiting()) }))
+}
+
+func (m *Metrics) watchTunnels(h *tunnel.Hub) {
+	m.registry.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "croft_explorer_tunnels", Help: "Nodes that keep a tunnel open."},
+			func() float64 { open, _ := h.Open(); return float64(open) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "croft_explorer_tunnel_connections", Help: "Connections of users through tunnels."},
+			func() float64 { _, through := h.Open(); return float64(through) }))
 }
 
 func (m *Metrics) request(route string, status int, took time.Duration) {

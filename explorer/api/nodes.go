@@ -28,6 +28,9 @@ func (s *Server) postNode(w http.ResponseWriter, r *http.Request) error {
 	if _, err := sign.ParseID(in.NodeID); err != nil {
 		return invalid("node_id", in.NodeID, "the base58 of a 32-byte ed25519 key")
 	}
+	if len(in.Door) > maxDoor {
+		return invalid("door", in.Door, "HOST:PORT of at most 261 characters")
+	}
 	by, err := s.byNode(r, body, in.NodeID)
 	if err != nil {
 		return err
@@ -68,7 +71,7 @@ func (s *Server) granted(r *http.Request, in wire.Node) (bool, error) {
 func register(n *wire.Node, in wire.Node, granted bool) {
 	n.Approved = granted || (n.Approved && n.FarmID == in.FarmID)
 	n.NodeIDv1, n.FarmID, n.OSVersion, n.Address, n.Location = in.NodeIDv1, in.FarmID, in.OSVersion, in.Address, in.Location
-	n.Uptime, n.Proofs, n.PublicKeyHex, n.Birth = in.Uptime, in.Proofs, in.PublicKeyHex, in.Birth
+	n.Uptime, n.Proofs, n.PublicKeyHex, n.Birth, n.Door = in.Uptime, in.Proofs, in.PublicKeyHex, in.Birth, in.Door
 	if in.TotalResources != (wire.Resources{}) {
 		n.TotalResources = in.TotalResources
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/explorer/store"
+	"github.com/croft-edge/croft/explorer/tunnel"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 )
@@ -35,6 +36,8 @@ type Policy struct {
 	MaxWait time.Duration
 	// MaxPolls bounds the long polls that wait at a time.
 	MaxPolls int
+	// MaxTunnels bounds the nodes that keep a tunnel open; 0 carries none.
+	MaxTunnels int
 	// KeyRate and AddressRate are in requests a second, KeyBurst and
 	// AddressBurst in requests; a rate of 0 is no limit.
 	KeyRate      float64
@@ -46,7 +49,7 @@ type Policy struct {
 // DefaultPolicy is what is in force where the operator says nothing.
 func DefaultPolicy() Policy {
 	return Policy{
-		MaxDuration: 365 * 24 * time.Hour, MaxWait: time.Minute, MaxPolls: 50000,
+		MaxDuration: 365 * 24 * time.Hour, MaxWait: time.Minute, MaxPolls: 50000, MaxTunnels: 10000,
 		KeyRate: 50, KeyBurst: 1000, AddressRate: 500, AddressBurst: 5000,
 	}
 }
@@ -60,6 +63,8 @@ func (p Policy) Validate() error {
 		return node.Errorf(node.Invalid, "cannot use max-wait %s: it must be more than 0 and at most 1h", p.MaxWait)
 	case p.MaxPolls < 1:
 		return node.Errorf(node.Invalid, "cannot use max-polls %d: it must be at least 1", p.MaxPolls)
+	case p.MaxTunnels < 0:
+		return node.Errorf(node.Invalid, "cannot use max-tunnels %d: it must be 0 (none) or more", p.MaxTunnels)
 	case p.KeyRate < 0 || p.AddressRate < 0:
 		return node.Errorf(node.Invalid, "cannot use a negative rate: it must be 0 (no limit) or more")
 	case (p.KeyRate > 0 && p.KeyBurst < 1) || (p.AddressRate > 0 && p.AddressBurst < 1):
@@ -75,6 +80,8 @@ type Config struct {
 	Waiters *Waiters
 	Policy  Policy
 	Metrics *Metrics
+	// Tunnels are those of nodes without an address of their own; nil: none are carried.
+	Tunnels *tunnel.Hub
 	Log     zerolog.Logger
 	// Version is what /info says.
 	Version string
@@ -96,6 +103,7 @@ type Server struct {
 	openapi   []byte
 	keys      *limits
 	addresses *limits
+	connects  *once
 	mux       *http.ServeMux
 	// page is what one page of a poll holds at most.
 	page store.Bound
@@ -113,9 +121,12 @@ func New(c Config) (*Server, error) {
 	s := &Server{
 		config: c, store: c.Store, waiters: c.Waiters, policy: c.Policy, metrics: c.Metrics, log: c.Log, now: c.Now, openapi: doc,
 		keys: newLimits(c.Policy.KeyRate, c.Policy.KeyBurst), addresses: newLimits(c.Policy.AddressRate, c.Policy.AddressBurst),
-		mux: http.NewServeMux(), page: store.Bound{Rows: pageRows, Bytes: pageBytes},
+		connects: newOnce(), mux: http.NewServeMux(), page: store.Bound{Rows: pageRows, Bytes: pageBytes},
 	}
 	s.metrics.watch(s.waiters)
+	if c.Tunnels != nil {
+		s.metrics.watchTunnels(c.Tunnels)
+	}
 	for _, route := range s.routes() {
 		s.mux.Handle(route.pattern, s.handle(route))
 	}
@@ -147,6 +158,8 @@ func (s *Server) routes() []route {
 		{"POST /nodes/{id}/configure_public", s.postPublicConfig},
 		{"POST /nodes/{id}/capacity", s.postCapacity},
 		{"POST /nodes/{id}/uptime", s.postUptime},
+		{"GET /nodes/{id}/tunnel", s.getTunnel},
+		{"GET /nodes/{id}/connect", s.getConnect},
 
 		{"POST /farms", s.postFarm},
 		{"GET /farms", s.getFarms},

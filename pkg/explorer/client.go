@@ -141,6 +141,8 @@ type call struct {
 	signed bool
 	wait   time.Duration
 	limit  int64
+	// upgrade is what the connection is to become, where it is.
+	upgrade string
 }
 
 // answer is a 2xx answer.
@@ -148,6 +150,8 @@ type answer struct {
 	status int
 	header http.Header
 	body   []byte
+	// stream is the connection after a switch of protocols.
+	stream io.ReadWriteCloser
 }
 
 // do sends the request and returns its answer, or a kinded error.
@@ -171,6 +175,9 @@ func (c *Client) send(ctx context.Context, k call, headers http.Header) (answer,
 	resp, err := c.http.Do(r)
 	if err != nil {
 		return answer{}, networkError(ctx, k.what, err)
+	}
+	if stream, ok := resp.Body.(io.ReadWriteCloser); ok && resp.StatusCode == http.StatusSwitchingProtocols && k.upgrade != "" {
+		return answer{status: resp.StatusCode, header: resp.Header, stream: stream}, nil
 	}
 	defer resp.Body.Close()
 	limit := k.limit
@@ -206,6 +213,10 @@ func (c *Client) request(ctx context.Context, k call) (*http.Request, error) {
 	r.Header.Set("Accept", "application/json, application/problem+json")
 	if len(k.body) > 0 {
 		r.Header.Set("Content-Type", "application/json")
+	}
+	if k.upgrade != "" {
+		r.Header.Set("Connection", "Upgrade")
+		r.Header.Set("Upgrade", k.upgrade)
 	}
 	return r, nil
 }

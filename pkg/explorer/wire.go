@@ -71,6 +71,9 @@ type Node struct {
 	Birth string `json:"birth,omitempty"`
 	// FreeResources is how much is left for new workloads, for plans.
 	FreeResources *Resources `json:"free_resources,omitempty"`
+	// Door is where users speak to the node itself (HOST:PORT); empty where it
+	// has no address for that, and keeps a tunnel open instead.
+	Door string `json:"door,omitempty"`
 	// Grant is the farm owner's word that this node may join the farm FarmID.
 	// It is sent at registration and not shown.
 	Grant *Grant `json:"farm_grant,omitempty"`

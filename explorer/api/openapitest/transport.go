@@ -109,6 +109,13 @@ func (c *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	if resp.StatusCode == http.StatusSwitchingProtocols {
+		// What follows isn't HTTP, and has no end to wait for.
+		if err := c.check(r, sent, resp, nil); err != nil {
+			c.t.Errorf("%s %s switches protocols, which isn't as the OpenAPI document says: %v", r.Method, r.URL.Path, err)
+		}
+		return resp, nil
+	}
 	body, err := io.ReadAll(resp.Body)
 	_ = resp.Body.Close()
 	if err != nil {

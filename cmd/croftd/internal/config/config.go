@@ -55,6 +55,13 @@ type Config struct {
 	AcceptSignatureV1 bool
 	Grace             time.Duration
 
+	// DoorListen is where users speak to the node, empty for nowhere; DoorFile
+	// gets the address in use. DoorAddress is where users find it, empty where
+	// the node is to find that out, "none" where they can't.
+	DoorListen  string
+	DoorFile    string
+	DoorAddress string
+
 	HealthListen  string
 	HealthFile    string
 	ControlSocket string

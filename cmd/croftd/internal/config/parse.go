@@ -120,6 +120,23 @@ func listenAddress(field func(*Config) *string) setter {
 	}
 }
 
+// Nowhere is the value of DoorAddress where users don't reach the node by themselves.
+const Nowhere = nowhere
+
+// hostPort reads where others reach something; an empty text is kept.
+func hostPort(field func(*Config) *string) setter {
+	return func(c *Config, text string) error {
+		if text != "" && text != nowhere {
+			host, port, err := net.SplitHostPort(text)
+			if n, numErr := strconv.Atoi(port); err != nil || numErr != nil || n < 1 || n > 65535 || host == "" || len(text) > 261 {
+				return errors.New("host:port with a port of 1 to 65535, none, or empty")
+			}
+		}
+		*field(c) = text
+		return nil
+	}
+}
+
 func number(field func(*Config) *uint64) setter {
 	return func(c *Config, text string) error {
 		n, err := strconv.ParseUint(text, 10, 63)

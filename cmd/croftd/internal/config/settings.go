@@ -42,6 +42,7 @@ const (
 	groupNetwork   = "Networks"
 	groupContainer = "Containers"
 	groupAdmission = "Who may have what"
+	groupDoor      = "Users' way to the node"
 	groupSeen      = "Logs, health, control"
 	groupTime      = "Times"
 )
@@ -50,7 +51,7 @@ const (
 func Settings() []Setting {
 	var all []Setting
 	for _, part := range [][]Setting{
-		placeSettings(), busSettings(), storageSettings(), networkSettings(), containerSettings(), imageSettings(), admissionSettings(), seenSettings(), timeSettings(),
+		placeSettings(), busSettings(), storageSettings(), networkSettings(), containerSettings(), imageSettings(), admissionSettings(), doorSettings(), seenSettings(), timeSettings(),
 	} {
 		all = append(all, part...)
 	}
@@ -135,6 +136,17 @@ func admissionSettings() []Setting {
 			toggle(func(c *Config) *bool { return &c.AcceptSignatureV1 })},
 		{"grace", Duration, "168h", "how long what has a label but no record, and what was evicted, is kept", groupAdmission,
 			duration(func(c *Config) *durationValue { return (*durationValue)(&c.Grace) })},
+	}
+}
+
+func doorSettings() []Setting {
+	return []Setting{
+		{"door-listen", Text, ":9178", "where users read their containers' logs and run commands in them (HTTPS with the node's own key); port 0 takes a free one; none for nowhere, and no tunnel", groupDoor,
+			listenAddress(func(c *Config) *string { return &c.DoorListen })},
+		{"door-file", Text, "", "file that gets the address in use of door-listen", groupDoor,
+			optionalPath(func(c *Config) *string { return &c.DoorFile })},
+		{"door-address", Text, "", "host:port at which users reach door-listen; empty: a public address of the machine, and a tunnel through the explorer too; none: the tunnel alone", groupDoor,
+			hostPort(func(c *Config) *string { return &c.DoorAddress })},
 	}
 }
 

@@ -62,6 +62,8 @@ type self struct {
 	used    provisioner.Demand
 	// ports are the UDP ports of networks' tunnels, in order.
 	ports []uint
+	// door is where users reach the node, empty where they can't by themselves.
+	door string
 }
 
 // facts are what the explorer is told.
@@ -78,7 +80,7 @@ func (s self) facts() (registration.Facts, error) {
 		SSD: less(s.total.SSD, s.used.SSD), HDD: less(s.total.HDD, s.used.HDD),
 	})
 	n := explorer.Node{
-		NodeID: s.nodeID, FarmID: s.farm, OSVersion: s.version, Birth: s.birth, PublicKeyHex: hex.EncodeToString(key),
+		NodeID: s.nodeID, FarmID: s.farm, OSVersion: s.version, Birth: s.birth, PublicKeyHex: hex.EncodeToString(key), Door: s.door,
 		TotalResources: resources(s.total),
 		Proofs:         []any{}, WGPorts: append([]uint{}, s.ports...),
 		Ifaces: []explorer.Iface{{Name: "host", Addrs: addresses, Gateway: []string{}}},

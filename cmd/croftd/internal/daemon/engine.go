@@ -11,6 +11,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
+	"github.com/croft-edge/croft/cmd/croftd/internal/door"
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
@@ -31,6 +32,9 @@ type brain struct {
 	store  *store.FSStore
 	clock  *clock.Trust
 	poll   *source.Changes
+	// push takes in what users bring to the node's own door.
+	push *source.Push
+	door *door.Door
 }
 
 // think fills the brain: what remembers, what tells the time, what judges,
@@ -61,7 +65,8 @@ func (d *daemon) think(b *brain, m modules, link *link) (err error) {
 	if err != nil {
 		return err
 	}
-	sources := []source.Source{silent{}}
+	b.push = source.NewPush()
+	sources := []source.Source{b.push}
 	if link.client != nil {
 		b.poll, err = source.NewChanges(source.ChangesConfig{
 			NodeID: b.nodeID, Poller: link, Cursors: b.store, Wait: d.PollWait, Log: d.Log,
@@ -74,7 +79,7 @@ func (d *daemon) think(b *brain, m modules, link *link) (err error) {
 		if err != nil {
 			return err
 		}
-		sources = []source.Source{b.poll}
+		sources = append(sources, b.poll)
 	}
 	b.engine, err = provision.NewEngine(provision.Config{
 		Records: b.store, Sources: sources, Policy: judge, Admission: room, Feedback: answers, Clock: b.clock,
@@ -182,16 +187,6 @@ func demand(r *workload.Reservation) (provisioner.Demand, error) {
 		return provisioner.Demand{HDD: v.Size * gib}, nil
 	}
 	return provisioner.Demand{SSD: v.Size * gib}, nil
-}
-
-// silent is the source of a node without an explorer: nothing ever comes.
-type silent struct{}
-
-// Items implements source.Source.
-func (silent) Items(ctx context.Context) <-chan source.Item {
-	out := make(chan source.Item)
-	context.AfterFunc(ctx, func() { close(out) })
-	return out
 }
 
 // lateClock lets the store be opened before the clock, whose past is in the

@@ -31,7 +31,7 @@ func (d *daemon) startProvision(ctx context.Context, parts *run.Group) error {
 		debug: stubs.NewDebugStub(client), networks: stubs.NewNetworksStub(client),
 	}
 	v := &view{config: d.Config, started: time.Now(), contact: &contact{url: d.Explorer}, modules: m}
-	if err := d.startDoors(ctx, parts, v); err != nil {
+	if err := d.startSockets(ctx, parts, v); err != nil {
 		return err
 	}
 	var nodeID string
@@ -47,6 +47,9 @@ func (d *daemon) startProvision(ctx context.Context, parts *run.Group) error {
 		return err
 	}
 	b := &brain{nodeID: nodeID}
+	if err := d.openDoor(ctx, m, b); err != nil {
+		return err
+	}
 	if err := d.openRegistration(m, b, link); err != nil {
 		return err
 	}
@@ -70,6 +73,7 @@ func (d *daemon) startProvision(ctx context.Context, parts *run.Group) error {
 		parts.Start(run.Part{Name: "registration", Run: link.registration.Run})
 	}
 	parts.Start(run.Part{Name: "engine", Run: b.engine.Run, Within: d.StopTimeout + engineStop})
+	d.startDoor(parts, b, link)
 	return nil
 }
 
@@ -77,13 +81,13 @@ func (d *daemon) startProvision(ctx context.Context, parts *run.Group) error {
 // time in which results are still sent.
 const engineStop = 15 * time.Second
 
-// startDoors opens the control socket and the health port.
-func (d *daemon) startDoors(ctx context.Context, parts *run.Group, v *view) error {
-	door, err := control.Listen(ctx, d.ControlSocket, v, d.Log)
+// startSockets opens the control socket and the health port.
+func (d *daemon) startSockets(ctx context.Context, parts *run.Group, v *view) error {
+	orders, err := control.Listen(ctx, d.ControlSocket, v, d.Log)
 	if err != nil {
 		return err
 	}
-	parts.Start(run.Part{Name: "control", Run: door.Run})
+	parts.Start(run.Part{Name: "control", Run: orders.Run})
 	if d.HealthListen == "" {
 		return nil
 	}
@@ -187,6 +191,7 @@ func (d *daemon) facts(ctx context.Context, m modules, b *brain) (registration.F
 	}
 	return self{
 		nodeID: b.nodeID, farm: d.FarmID, version: d.Version.Version, birth: b.store.Birth().ID, host: host, total: total, used: used, ports: b.ports(),
+		door: d.doorAddress(b, host.Addresses),
 	}.facts()
 }
 

@@ -1,0 +1,99 @@
+package daemon
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/config"
+	"github.com/croft-edge/croft/cmd/croftd/internal/door"
+	"github.com/croft-edge/croft/pkg/run"
+)
+
+// openDoor opens the node's door to its users; it isn't answered yet.
+func (d *daemon) openDoor(ctx context.Context, m modules, b *brain) error {
+	if d.DoorListen == "" {
+		return nil
+	}
+	var err error
+	b.door, err = door.Listen(ctx, door.Config{
+		NodeID: b.nodeID, Version: d.Version.Version, Listen: d.DoorListen, File: d.DoorFile, Log: d.quiet(),
+		Sign: func(message []byte) ([]byte, error) {
+			ctx, cancel := context.WithTimeout(context.Background(), askModule)
+			defer cancel()
+			return m.identity.Sign(ctx, message)
+		},
+		Now:       func() (time.Time, bool) { return b.clock.Now() },
+		Workloads: b.records(m),
+	})
+	if err != nil {
+		return err
+	}
+	d.Log.Info().Str("address", b.door.Address()).Msg("users may speak to the node")
+	return nil
+}
+
+// startDoor answers at the door, and keeps a tunnel open to it unless the
+// operator says at which address users reach it.
+func (d *daemon) startDoor(parts *run.Group, b *brain, l *link) {
+	if b.door == nil {
+		return
+	}
+	parts.Start(run.Part{Name: "door", Run: b.door.Run, Within: doorStop})
+	if l.client == nil || (d.DoorAddress != "" && d.DoorAddress != config.Nowhere) {
+		return
+	}
+	keeper := door.Keeper{
+		Open: func(ctx context.Context) (net.Conn, error) { return l.client.OpenTunnel(ctx, b.nodeID) },
+		Take: b.door.Take, Pause: firstPause, MaxPause: maxPause, Log: d.Log,
+	}
+	parts.Start(run.Part{Name: "tunnel", Run: keeper.Run})
+}
+
+// doorStop is how long users' streams may take to end.
+const doorStop = 10 * time.Second
+
+// doorAddress is what the explorer tells users of where the door is: what the
+// operator says, else the door's port at a public address of the machine.
+func (d *daemon) doorAddress(b *brain, own []string) string {
+	switch {
+	case b.door == nil || d.DoorAddress == config.Nowhere:
+		return ""
+	case d.DoorAddress != "":
+		return d.DoorAddress
+	}
+	return publicDoor(b.door.Address(), own)
+}
+
+// publicDoor is the listening address at a public one of the machine's own; an
+// IPv4 one where there is one. Empty when there is none.
+func publicDoor(listening string, own []string) string {
+	at, err := netip.ParseAddrPort(listening)
+	if err != nil {
+		return ""
+	}
+	if !at.Addr().IsUnspecified() {
+		own = []string{at.Addr().String()}
+	}
+	best := netip.Addr{}
+	for _, text := range own {
+		a, err := netip.ParseAddr(text)
+		if err != nil || !public(a.Unmap()) {
+			continue
+		}
+		if a = a.Unmap(); !best.IsValid() || (a.Is4() && !best.Is4()) {
+			best = a
+		}
+	}
+	if !best.IsValid() {
+		return ""
+	}
+	return netip.AddrPortFrom(best, at.Port()).String()
+}
+
+// public reports whether others may reach an address from anywhere.
+func public(a netip.Addr) bool {
+	shared := netip.MustParsePrefix("100.64.0.0/10")
+	return a.IsGlobalUnicast() && !a.IsPrivate() && !shared.Contains(a)
+}

@@ -1,0 +1,97 @@
+package daemon
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/node/stubs"
+	"github.com/croft-edge/croft/pkg/talk"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/store"
+)
+
+// records are the node's, as its users ask for them.
+type records struct {
+	brain      *brain
+	containers *stubs.ContainersStub
+	images     *stubs.ImagesStub
+}
+
+func (b *brain) records(m modules) records {
+	return records{brain: b, containers: stubs.NewContainersStub(m.bus), images: stubs.NewImagesStub(m.bus)}
+}
+
+// askContainer is how long the container module may take to say something of one.
+const askContainer = time.Second
+
+// Owner implements door.Workloads.
+func (r records) Owner(_ context.Context, id string) (string, error) {
+	rec, err := r.brain.store.Record(id)
+	if err != nil {
+		return "", err
+	}
+	return rec.Reservation.User, nil
+}
+
+// Status implements door.Workloads.
+func (r records) Status(ctx context.Context, id string) (talk.Status, error) {
+	s, err := r.brain.engine.StatusOf(id)
+	if err != nil {
+		return talk.Status{}, err
+	}
+	out := talk.Status{
+		ID: s.ID, Type: s.Type, Phase: string(s.Phase), State: s.State, Error: s.Error, Attempts: s.Attempts, NextAttempt: s.NextAttempt,
+		Expires: s.Expires, Delivered: s.Delivered, Waiting: s.Pending, Restored: s.Restored,
+	}
+	if s.Type == workload.TypeContainer {
+		r.ask(ctx, &out)
+	}
+	return out, nil
+}
+
+// ask adds what the container module knows; what it doesn't say is left out.
+func (r records) ask(ctx context.Context, s *talk.Status) {
+	ctx, cancel := context.WithTimeout(ctx, askContainer)
+	defer cancel()
+	var both sync.WaitGroup
+	both.Go(func() {
+		if c, err := r.containers.Inspect(ctx, s.ID); err == nil {
+			s.Container = &talk.Container{
+				State: c.State, Image: c.Image, Restarts: c.Restarts, ExitCode: c.ExitCode, Ended: c.Ended, Next: c.Next,
+				Cause: c.Cause, Drift: c.Drift, LastLog: c.LastLog,
+			}
+		}
+	})
+	both.Go(func() {
+		if i, err := r.images.Inspect(ctx, s.ID); err == nil {
+			s.Image = &talk.Image{Digest: i.Digest, Size: i.Size, Done: i.Done, Total: i.Total, Unpacking: i.Unpacking, Ready: i.Ready}
+		}
+	})
+	both.Wait()
+}
+
+// Delete implements door.Workloads: the deletion goes the way of one that the
+// explorer brings.
+func (r records) Delete(ctx context.Context, id string, d workload.Deletion) error {
+	rec, err := r.brain.store.Record(id)
+	if err != nil {
+		return err
+	}
+	c := *rec.Reservation
+	c.Deletion, c.Renewal = &d, nil
+	if err := workload.VerifyDeletion(&c); err != nil {
+		return node.Errorf(node.Refused, "cannot delete %s: %w", id, err)
+	}
+	if err := r.brain.push.Push(ctx, &c); err != nil {
+		return err
+	}
+	if rec, err = r.brain.store.Record(id); err != nil {
+		return err
+	}
+	if rec.Reservation.Deletion == nil && rec.Phase != store.Ended {
+		return node.Errorf(node.Transient, "cannot delete %s now: the node doesn't follow this deletion; its log says why", id)
+	}
+	return nil
+}

@@ -1,0 +1,192 @@
+package door
+
+import (
+	"context"
+	"crypto/tls"
+	stdlog "log"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/google/renameio/v2"
+	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/talk"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// Workloads are the node's records.
+type Workloads interface {
+	// Owner is the user who reserved the workload of that ID. NotExist when
+	// the node knows none.
+	Owner(ctx context.Context, id string) (string, error)
+	// Status is what the node knows of it. NotExist when it knows none.
+	Status(ctx context.Context, id string) (talk.Status, error)
+	// Delete follows its user's signed wish to end it. Refused when it isn't
+	// the user's; Transient when the node couldn't take it in.
+	Delete(ctx context.Context, id string, d workload.Deletion) error
+}
+
+// Streams are what containers give and take. Their context ends with the
+// user's connection.
+type Streams interface {
+	// Logs calls f with the last lines of a container's output, and goes on
+	// with what comes if that is asked for.
+	Logs(ctx context.Context, id string, o talk.LogOptions, f func(node.LogLine) error) error
+	// Exec runs a command in a container and returns its exit code.
+	Exec(ctx context.Context, id string, o talk.ExecOptions, streams talk.ExecIO) (uint32, error)
+	// Stats reads a container's use.
+	Stats(ctx context.Context, id string) (node.ContainerStats, error)
+}
+
+// Config is what a Door needs.
+type Config struct {
+	NodeID  string
+	Version string
+	// Sign signs by the node's key.
+	Sign func(message []byte) ([]byte, error)
+	// Now is the node's clock, and whether it is trusted.
+	Now       func() (time.Time, bool)
+	Workloads Workloads
+	// Streams may be nil: the node has no containers.
+	Streams Streams
+	// Listen is HOST:PORT; port 0 takes a free one. File, when not empty, gets
+	// the address in use.
+	Listen string
+	File   string
+	// Limits bound what users take of the node; a zero one gets its default.
+	Limits Limits
+	// Pulse is for streams.
+	Pulse talk.Pulse
+	Log   zerolog.Logger
+}
+
+// Limits bound what users take of the node.
+type Limits struct {
+	// Connections are at a time, AddressConnections of them from one address;
+	// those through the tunnel count as one address of TunnelConnections.
+	Connections        int
+	AddressConnections int
+	TunnelConnections  int
+	// UserStreams are logs that are followed, uses that are watched and
+	// commands that run, of one user at a time.
+	UserStreams int
+	// Header, Body and Idle are how long a request's head (or a handshake), its body
+	// and the next request may take to come.
+	Header time.Duration
+	Body   time.Duration
+	Idle   time.Duration
+	// Stuck is how long a reader may take nothing of a stream.
+	Stuck time.Duration
+	// Watch is the time between two readings of a use that is watched.
+	Watch time.Duration
+}
+
+func (l Limits) orDefault() Limits {
+	for _, n := range []struct {
+		field *int
+		value int
+	}{{&l.Connections, 512}, {&l.AddressConnections, 64}, {&l.TunnelConnections, 256}, {&l.UserStreams, 16}} {
+		if *n.field <= 0 {
+			*n.field = n.value
+		}
+	}
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{{&l.Header, 10 * time.Second}, {&l.Body, 20 * time.Second}, {&l.Idle, time.Minute}, {&l.Stuck, 10 * time.Minute}, {&l.Watch, 2 * time.Second}} {
+		if *d.field <= 0 {
+			*d.field = d.value
+		}
+	}
+	return l
+}
+
+// maxHeader is the most of a request's head, in bytes.
+const maxHeader = 16 << 10
+
+// Door is a node's door.
+type Door struct {
+	Config
+	verifier talk.Verifier
+	tls      *tls.Config
+	listener net.Listener
+	tunnel   *inlet
+	count    *counter
+	streams  *slots
+}
+
+// Listen makes the node's certificate, opens the port and writes the address in
+// use to the file; Run answers.
+func Listen(ctx context.Context, c Config) (*Door, error) {
+	c.Limits = c.Limits.orDefault()
+	signer, err := talk.NewSigner(c.NodeID, c.Sign)
+	if err != nil {
+		return nil, err
+	}
+	cert, err := talk.Certificate(signer)
+	if err != nil {
+		return nil, err
+	}
+	d := &Door{
+		Config: c, verifier: talk.Verifier{Node: c.NodeID, Now: c.Now}, tls: talk.ServerConfig(cert),
+		tunnel: newInlet(), count: newCounter(c.Limits), streams: newSlots(c.Limits.UserStreams),
+	}
+	if d.listener, err = (&net.ListenConfig{KeepAlive: talk.Beat}).Listen(ctx, "tcp", c.Listen); err != nil {
+		return nil, errors.Wrapf(err, "cannot listen on door-listen %s", c.Listen)
+	}
+	if c.File != "" {
+		if err := renameio.WriteFile(c.File, []byte(d.Address()+"\n"), 0o644); err != nil {
+			_ = d.listener.Close()
+			return nil, errors.Wrap(err, "cannot write door-file")
+		}
+	}
+	return d, nil
+}
+
+// Address is the address in use.
+func (d *Door) Address() string { return d.listener.Addr().String() }
+
+// Take answers on a connection that came through the tunnel.
+func (d *Door) Take(conn net.Conn) { d.tunnel.put(conn) }
+
+// Run answers until ctx is done: streams end then, too.
+func (d *Door) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	server := &http.Server{
+		Handler: d.handler(), ReadHeaderTimeout: d.Limits.Header, IdleTimeout: d.Limits.Idle, MaxHeaderBytes: maxHeader,
+		BaseContext:  func(net.Listener) context.Context { return ctx },
+		ConnContext:  func(ctx context.Context, _ net.Conn) context.Context { return talk.WithSession(ctx) },
+		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
+		ErrorLog:     stdlog.New(debugWriter{d.Log}, "", 0),
+	}
+	stopped := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stopped()
+	through := make(chan error, 1)
+	go func() { through <- server.Serve(tls.NewListener(d.count.limit(d.tunnel), d.tls)) }()
+	err := server.Serve(tls.NewListener(d.count.limit(d.listener), d.tls))
+	cancel()
+	_ = server.Close()
+	_ = d.tunnel.Close()
+	<-through
+	d.streams.wait()
+	if d.File != "" {
+		_ = os.Remove(d.File)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return errors.Wrap(err, "cannot serve the door")
+}
+
+// debugWriter takes what net/http logs: clients that break connections.
+type debugWriter struct{ log zerolog.Logger }
+
+func (w debugWriter) Write(b []byte) (int, error) {
+	w.log.Debug().Str("http", string(b)).Msg("connection")
+	return len(b), nil
+}

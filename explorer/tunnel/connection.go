@@ -1,0 +1,135 @@
+package tunnel
+
+import (
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/croft-edge/croft/pkg/talk"
+)
+
+// chunk is how much of a connection lies in the explorer at a time, each way;
+// the tunnel's own windows hold at most 256 KiB more.
+const chunk = 16 << 10
+
+// linger is how long one way may go on after the other has ended.
+const linger = 10 * time.Second
+
+// Connection is a user's connection through a tunnel. Carry or Drop ends it.
+type Connection struct {
+	idle   time.Duration
+	tunnel *talk.Tunnel
+	far    net.Conn
+	leave  func()
+}
+
+// Drop gives up a connection that carries nothing.
+func (c *Connection) Drop() {
+	_ = c.far.Close()
+	c.leave()
+}
+
+// Carry carries bytes both ways until one end is gone or nothing has come for
+// the time of Limits. It doesn't block; near is closed in the end.
+func (c *Connection) Carry(near net.Conn) {
+	go func() {
+		defer c.leave()
+		c.carry(near)
+	}()
+}
+
+// carry copies both ways until both are over.
+func (c *Connection) carry(near net.Conn) {
+	over := make(chan struct{})
+	end := sync.OnceFunc(func() {
+		close(over)
+		_ = near.Close()
+		_ = c.far.Close()
+		// A stream in the tunnel that was half closed goes with the second call.
+		_ = c.far.Close()
+	})
+	defer end()
+	go func() {
+		select {
+		case <-c.tunnel.Done():
+			end()
+		case <-over:
+		}
+	}()
+	w := &watch{idle: c.idle}
+	w.moved.Store(time.Now().UnixNano())
+	w.arm(end)
+	defer w.stop()
+	last := sync.OnceValue(func() *time.Timer { return time.AfterFunc(linger, end) })
+	var ways sync.WaitGroup
+	for _, way := range [][2]net.Conn{{near, c.far}, {c.far, near}} {
+		ways.Go(func() {
+			if _, err := io.CopyBuffer(moving{way[1], w}, plain{way[0]}, make([]byte, chunk)); err != nil {
+				end()
+				return
+			}
+			halfClose(way[1])
+			last()
+		})
+	}
+	ways.Wait()
+	last().Stop()
+}
+
+// halfClose says that nothing more comes this way.
+func halfClose(c net.Conn) {
+	if half, ok := c.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+		return
+	}
+	_ = c.Close() // a stream in the tunnel: it can still be read
+}
+
+// plain hides what would take the copying out of our hands.
+type plain struct{ io.Reader }
+
+// moving notes when something was written.
+type moving struct {
+	io.Writer
+	*watch
+}
+
+// Write implements io.Writer.
+func (m moving) Write(p []byte) (int, error) {
+	n, err := m.Writer.Write(p)
+	m.moved.Store(time.Now().UnixNano())
+	return n, err
+}
+
+// watch ends what carries nothing.
+type watch struct {
+	idle  time.Duration
+	moved atomic.Int64
+
+	mu      sync.Mutex
+	timer   *time.Timer
+	stopped bool
+}
+
+func (w *watch) arm(end func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stopped {
+		return
+	}
+	since := time.Since(time.Unix(0, w.moved.Load()))
+	if since >= w.idle {
+		end()
+		return
+	}
+	w.timer = time.AfterFunc(w.idle-since, func() { w.arm(end) })
+}
+
+func (w *watch) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stopped = true
+	w.timer.Stop()
+}

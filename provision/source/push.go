@@ -1,0 +1,47 @@
+package source
+
+import (
+	"context"
+
+	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// Push yields what is pushed into it: what a user brought to the node itself,
+// because their explorer doesn't.
+type Push struct {
+	items chan Item
+}
+
+// NewPush makes a source that nothing was pushed into.
+func NewPush() *Push { return &Push{items: make(chan Item)} }
+
+// Items implements Source.
+func (p *Push) Items(ctx context.Context) <-chan Item {
+	out := make(chan Item)
+	go func() {
+		defer close(out)
+		forward(ctx, p.items, out)
+	}()
+	return out
+}
+
+// Push hands r over and waits until it has been handled. The error is the
+// engine's when it couldn't keep it, or Transient when ctx was done first: it
+// may still be handled then.
+func (p *Push) Push(ctx context.Context, r *workload.Reservation) error {
+	handled := make(chan error, 1)
+	select {
+	case p.items <- Item{Kind: Arrived, Reservation: r, Done: func(err error) { handled <- err }}:
+	case <-ctx.Done():
+		return node.WithKind(node.Transient, errors.Wrap(ctx.Err(), "cannot hand over: the engine is busy"))
+	}
+	select {
+	case err := <-handled:
+		return err
+	case <-ctx.Done():
+		return node.WithKind(node.Transient, errors.Wrap(ctx.Err(), "cannot wait for the engine"))
+	}
+}
