@@ -107,7 +107,7 @@ func (w *world) runNode(ctx context.Context) error {
 	_ = os.Remove(healthFile)
 	args := append([]string{"run"}, w.nodeArgs()...)
 	args = append(args, "--explorer", w.liar.url(), "--pool-size", "8GiB",
-		"--health-listen", "127.0.0.1:0", "--health-file", healthFile, "--heartbeat", "2s", "--log-level", "info")
+		"--health-listen", "127.0.0.1:0", "--health-file", healthFile, "--door-listen", "127.0.0.1:0", "--heartbeat", "2s", "--log-level", "info")
 	p, err := w.start("croftd", "croftd", args...)
 	if err != nil {
 		return err

@@ -19,15 +19,15 @@ import (
 func RunExec(ctx context.Context, conn net.Conn, reader *bufio.Reader, p Pulse, streams ExecIO) (uint32, error) {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	ctx, cancel := context.WithCancel(ctx)
+	streaming, cancel := context.WithCancel(ctx)
 	defer cancel()
 	l := newLink(conn, reader, p)
 	space := newRoom()
 	defer space.end()
-	go l.beat(ctx)
+	go l.beat(streaming)
 	go send(l, streams.Stdin, space)
 	if streams.Resize != nil {
-		go sendSizes(ctx, l, streams.Resize)
+		go sendSizes(streaming, l, streams.Resize)
 	}
 	for {
 		f, err := l.read()

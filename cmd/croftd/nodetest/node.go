@@ -79,11 +79,24 @@ func (n *Node) BusURL() string { return "unix://" + n.w.Path(n.name, "r", "bus.s
 
 func (n *Node) healthFile() string { return n.w.Path(n.name, "health") }
 
+func (n *Node) doorFile() string { return n.w.Path(n.name, "door") }
+
+// Door is the address at which users speak to the node.
+func (n *Node) Door() string {
+	n.w.Helper()
+	raw, err := os.ReadFile(n.doorFile())
+	if err != nil {
+		n.w.Fatal(err)
+	}
+	return strings.TrimSpace(string(raw))
+}
+
 // Flags are the flags of every command for this node.
 func (n *Node) Flags() []string {
 	flags := []string{
 		"--state-dir", n.StateDir(), "--run-dir", n.RunDir(), "--pool-size", "8GiB", "--log-level", "debug",
 		"--health-listen", "127.0.0.1:0", "--health-file", n.healthFile(), "--heartbeat", "1s", "--poll-wait", "5s", "--stop-timeout", "2s",
+		"--door-listen", "127.0.0.1:0", "--door-file", n.doorFile(),
 		"--containerd", "own", "--container-cgroup", n.Cgroup(), "--image-paths", n.w.images(),
 	}
 	if n.w.URL != "" {

@@ -19,8 +19,8 @@ func (d *daemon) openDoor(ctx context.Context, m modules, b *brain) error {
 	var err error
 	b.door, err = door.Listen(ctx, door.Config{
 		NodeID: b.nodeID, Version: d.Version.Version, Listen: d.DoorListen, File: d.DoorFile, Log: d.quiet(),
-		Sign: func(message []byte) ([]byte, error) {
-			ctx, cancel := context.WithTimeout(context.Background(), askModule)
+		Sign: func(ctx context.Context, message []byte) ([]byte, error) {
+			ctx, cancel := context.WithTimeout(ctx, askModule)
 			defer cancel()
 			return m.identity.Sign(ctx, message)
 		},

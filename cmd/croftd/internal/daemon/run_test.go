@@ -27,7 +27,7 @@ func load(t *testing.T, flags map[string]string) config.Config {
 	}
 	all := map[string]string{
 		"state-dir": filepath.Join(dir, "s"), "run-dir": filepath.Join(dir, "r"), "pool-size": "512MiB",
-		"health-listen": "127.0.0.1:0", "stop-timeout": "1s",
+		"health-listen": "127.0.0.1:0", "door-listen": "127.0.0.1:0", "stop-timeout": "1s",
 	}
 	for name, value := range flags {
 		all[name] = value

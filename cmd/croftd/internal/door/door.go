@@ -47,7 +47,7 @@ type Config struct {
 	NodeID  string
 	Version string
 	// Sign signs by the node's key.
-	Sign func(message []byte) ([]byte, error)
+	Sign talk.Signer
 	// Now is the node's clock, and whether it is trusted.
 	Now       func() (time.Time, bool)
 	Workloads Workloads
@@ -119,20 +119,16 @@ type Door struct {
 	streams  *slots
 }
 
-// Listen makes the node's certificate, opens the port and writes the address in
+// Listen opens the port and writes the address in
 // use to the file; Run answers.
 func Listen(ctx context.Context, c Config) (*Door, error) {
 	c.Limits = c.Limits.orDefault()
-	signer, err := talk.NewSigner(c.NodeID, c.Sign)
-	if err != nil {
-		return nil, err
-	}
-	cert, err := talk.Certificate(signer)
+	config, err := talk.ServerConfig(c.NodeID, fewAtATime(c.Sign))
 	if err != nil {
 		return nil, err
 	}
 	d := &Door{
-		Config: c, verifier: talk.Verifier{Node: c.NodeID, Now: c.Now}, tls: talk.ServerConfig(cert),
+		Config: c, verifier: talk.Verifier{Node: c.NodeID, Now: c.Now}, tls: config,
 		tunnel: newInlet(), count: newCounter(c.Limits), streams: newSlots(c.Limits.UserStreams),
 	}
 	if d.listener, err = (&net.ListenConfig{KeepAlive: talk.Beat}).Listen(ctx, "tcp", c.Listen); err != nil {
@@ -145,6 +141,23 @@ func Listen(ctx context.Context, c Config) (*Door, error) {
 		}
 	}
 	return d, nil
+}
+
+// maxSigning is how many connections may be asking for a signature at a time:
+// strangers can ask for them, and others need the node's key too.
+const maxSigning = 4
+
+func fewAtATime(by talk.Signer) talk.Signer {
+	room := make(chan struct{}, maxSigning)
+	return func(ctx context.Context, message []byte) ([]byte, error) {
+		select {
+		case room <- struct{}{}:
+		case <-ctx.Done():
+			return nil, node.WithKind(node.Transient, errors.Wrap(ctx.Err(), "cannot show the node's key"))
+		}
+		defer func() { <-room }()
+		return by(ctx, message)
+	}
 }
 
 // Address is the address in use.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"path"
 	"runtime/debug"
 	"strconv"
 	"time"
@@ -43,10 +44,17 @@ func (d *Door) handler() http.Handler {
 	} {
 		mux.Handle(pattern, d.guarded(d.signed(h)))
 	}
-	mux.Handle("/", d.guarded(func(http.ResponseWriter, *http.Request) error {
+	nowhere := d.guarded(func(http.ResponseWriter, *http.Request) error {
 		return node.Errorf(node.NotExist, "cannot find this: there is no such path")
-	}))
-	return mux
+	})
+	mux.Handle("/", nowhere)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if path.Clean(r.URL.Path) != r.URL.Path {
+			nowhere.ServeHTTP(w, r) // the mux would redirect
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
 }
 
 // recorder remembers whether an answer has begun.
