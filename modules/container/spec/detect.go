@@ -17,9 +17,10 @@ type Probe struct {
 	// Cgroups is where the cgroup file systems are, Proc and Sys those two.
 	Cgroups, Proc, Sys string
 
-	// mkdir makes a cgroup, parser finds apparmor_parser; tests have others.
-	mkdir  func(dir string) error
-	parser func() error
+	// mkdir makes a cgroup and rmdir removes it, parser finds apparmor_parser;
+	// tests have others.
+	mkdir, rmdir func(dir string) error
+	parser       func() error
 }
 
 func (p Probe) withDefaults() Probe {
@@ -33,6 +34,9 @@ func (p Probe) withDefaults() Probe {
 	}
 	if p.mkdir == nil {
 		p.mkdir = func(dir string) error { return os.Mkdir(dir, 0o755) }
+	}
+	if p.rmdir == nil {
+		p.rmdir = os.Remove
 	}
 	if p.parser == nil {
 		p.parser = func() error { _, err := exec.LookPath("apparmor_parser"); return err }

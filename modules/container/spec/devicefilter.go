@@ -26,9 +26,9 @@ func deviceFilter(dir string) error {
 	pinned.Pin(&program[0])
 	pinned.Pin(&license[0])
 	load := struct {
-		kind, count     uint32
+		kind, count      uint32
 		program, license uint64
-		_               [96]byte
+		_                [96]byte
 	}{kind: unix.BPF_PROG_TYPE_CGROUP_DEVICE, count: uint32(len(program)), program: address(&program[0]), license: address(&license[0])}
 	loaded, err := bpf(unix.BPF_PROG_LOAD, unsafe.Pointer(&load), unsafe.Sizeof(load))
 	if err != nil {

@@ -89,7 +89,7 @@ func (p Probe) within(dir string, try func(dir string) error) (err error) {
 		return errors.Wrap(err, "cannot make a cgroup to try limits in")
 	}
 	defer func() {
-		if gone := os.Remove(dir); gone != nil && err == nil {
+		if gone := p.rmdir(dir); gone != nil && err == nil {
 			err = errors.Wrap(gone, "cannot remove the cgroup in which limits were tried")
 		}
 	}()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -54,7 +55,7 @@ func fork(args []string) (any, error) {
 	var running []*exec.Cmd
 	stopped := "nothing"
 	for range most {
-		c := exec.Command("/proc/self/exe", "wait")
+		c := exec.CommandContext(context.Background(), "/proc/self/exe", "wait")
 		if _, err := c.StdinPipe(); err != nil {
 			return nil, err
 		}
@@ -91,7 +92,7 @@ func hog(args []string) (any, error) {
 
 // listen listens at an address.
 func listen(args []string) (any, error) {
-	l, err := net.Listen("tcp", args[0])
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", args[0])
 	if err == nil {
 		l.Close()
 	}
@@ -138,7 +139,7 @@ func queue([]string) (any, error) {
 // with "other" (the ID in the second argument), to one of the same with "same".
 func trace(args []string) (any, error) {
 	runtime.LockOSThread()
-	c := exec.Command("/proc/self/exe", "wait")
+	c := exec.CommandContext(context.Background(), "/proc/self/exe", "wait")
 	if args[0] == "other" {
 		uid, err := strconv.ParseUint(args[1], 10, 32)
 		if err != nil {

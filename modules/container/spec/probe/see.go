@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -130,7 +131,7 @@ func write(args []string) (any, error) {
 
 // start runs another program and passes its answer on.
 func start(args []string) (any, error) {
-	c := exec.Command(args[0], args[1:]...)
+	c := exec.CommandContext(context.Background(), args[0], args[1:]...)
 	c.Stdout, c.Stderr = os.Stdout, os.Stderr
 	if err := c.Run(); err != nil {
 		return nil, err

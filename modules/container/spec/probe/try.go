@@ -4,7 +4,6 @@ import (
 	"errors"
 	"runtime"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -66,12 +65,11 @@ func forbidden() map[string]func() error {
 }
 
 func kernelCalls() map[string]func() error {
-	now := &unix.Timespec{}
 	return map[string]func() error{
 		"acct":              raw(unix.SYS_ACCT),
 		"add_key":           raw(unix.SYS_ADD_KEY),
 		"bpf":               raw(unix.SYS_BPF),
-		"clock_settime":     raw(unix.SYS_CLOCK_SETTIME, unix.CLOCK_REALTIME, uintptr(unsafe.Pointer(now))),
+		"clock_settime":     setClock,
 		"delete_module":     raw(unix.SYS_DELETE_MODULE),
 		"finit_module":      raw(unix.SYS_FINIT_MODULE, ^uintptr(0)),
 		"init_module":       raw(unix.SYS_INIT_MODULE),
@@ -90,7 +88,7 @@ func kernelCalls() map[string]func() error {
 		"setrlimit": func() error {
 			return unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1})
 		},
-		"settimeofday": raw(unix.SYS_SETTIMEOFDAY, uintptr(unsafe.Pointer(now))),
+		"settimeofday": setTime,
 		"swapon":       raw(unix.SYS_SWAPON),
 		"syslog":       raw(unix.SYS_SYSLOG, 3),
 		"userfaultfd":  raw(unix.SYS_USERFAULTFD),
@@ -109,11 +107,11 @@ func namespaceCalls() map[string]func() error {
 	}
 	return map[string]func() error{
 		"chroot":        func() error { return unix.Chroot("/") },
-		"clone user":    raw(unix.SYS_CLONE, unix.CLONE_NEWUSER|uintptr(unix.SIGCHLD)),
+		"clone user":    cloneUser,
 		"clone3":        raw(unix.SYS_CLONE3),
 		"fsopen":        raw(unix.SYS_FSOPEN),
-		"mknod block":   func() error { return unix.Mknod("/block", unix.S_IFBLK|0o600, int(unix.Mkdev(254, 0))) },
-		"mknod char":    func() error { return unix.Mknod("/char", unix.S_IFCHR|0o600, int(unix.Mkdev(1, 1))) },
+		"mknod block":   func() error { return unix.Mknod("/tmp/block", unix.S_IFBLK|0o600, int(unix.Mkdev(254, 0))) },
+		"mknod char":    func() error { return unix.Mknod("/tmp/char", unix.S_IFCHR|0o600, int(unix.Mkdev(1, 1))) },
 		"mount":         func() error { return unix.Mount("tmpfs", "/tmp", "tmpfs", 0, "") },
 		"mount_setattr": raw(unix.SYS_MOUNT_SETATTR),
 		"open_tree":     raw(unix.SYS_OPEN_TREE),
@@ -126,6 +124,36 @@ func namespaceCalls() map[string]func() error {
 		"unshare net":   func() error { return unix.Unshare(unix.CLONE_NEWNET) },
 		"unshare user":  func() error { return unix.Unshare(unix.CLONE_NEWUSER) },
 	}
+}
+
+// setClock and setTime set the clock to what it is, should they work after all.
+func setClock() error {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_REALTIME, &now); err != nil {
+		return err
+	}
+	return unix.ClockSettime(unix.CLOCK_REALTIME, &now)
+}
+
+func setTime() error {
+	var now unix.Timeval
+	if err := unix.Gettimeofday(&now); err != nil {
+		return err
+	}
+	return unix.Settimeofday(&now)
+}
+
+// cloneUser makes a process in a user namespace of its own, which ends at once.
+func cloneUser() error {
+	pid, _, errno := unix.RawSyscall6(unix.SYS_CLONE, unix.CLONE_NEWUSER|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	if pid == 0 {
+		_, _, _ = unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
+	}
+	_, err := unix.Wait4(int(pid), nil, 0, nil)
+	return err
 }
 
 func socketCalls() map[string]func() error {
