@@ -4,6 +4,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 )
 
 func validateContainer(c *Container) error {
@@ -12,8 +13,28 @@ func validateContainer(c *Container) error {
 			return refuse(join("data.secret_env", name), words("in env too"), "in one of env and secret_env")
 		}
 	}
+	if _, err := SplitEntrypoint(c.Entrypoint); err != nil {
+		return err
+	}
+	if err := validateMounts(c.Mounts); err != nil {
+		return err
+	}
+	for i, ip := range c.Network.IPs {
+		at := index("data.network.ips", i)
+		if err := validateAddress(at, ip); err != nil {
+			return err
+		}
+		// Equal by value: 10.0.0.1 is ::ffff:10.0.0.1.
+		if slices.ContainsFunc(c.Network.IPs[:i], ip.Equal) {
+			return refuse(at, ip.String(), "another address than the others")
+		}
+	}
+	return nil
+}
+
+func validateMounts(mounts []Mount) error {
 	taken := map[string]bool{}
-	for i, m := range c.Mounts {
+	for i, m := range mounts {
 		at := index("data.mounts", i)
 		if _, err := ParseID(m.VolumeID); err != nil {
 			return refuse(join(at, "volume_id"), m.VolumeID, "the ID of a volume's reservation: N-M, two decimal numbers")
@@ -22,15 +43,23 @@ func validateContainer(c *Container) error {
 		if clean == "/" {
 			return refuse(join(at, "mountpoint"), m.Mountpoint, "an absolute path other than /")
 		}
+		if reserved(clean) {
+			return refuse(join(at, "mountpoint"), m.Mountpoint, "an absolute path that isn't /proc, /sys or /dev, nor in one of them")
+		}
 		if taken[clean] {
 			return refuse(join(at, "mountpoint"), m.Mountpoint, "another path than the other mounts have")
 		}
 		taken[clean] = true
 	}
-	for i, ip := range c.Network.IPs {
-		if err := validateAddress(index("data.network.ips", i), ip); err != nil {
-			return err
+	return nil
+}
+
+// reserved reports whether a container has that clean path from the kernel.
+func reserved(clean string) bool {
+	for _, top := range []string{"/proc", "/sys", "/dev"} {
+		if clean == top || strings.HasPrefix(clean, top+"/") {
+			return true
 		}
 	}
-	return nil
+	return false
 }

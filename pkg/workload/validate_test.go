@@ -163,6 +163,7 @@ func TestErrorsHoldNoSecrets(t *testing.T) {
 
 func TestValidateContainer(t *testing.T) {
 	const env, capacity, mount, ips = `"env":{"KEY":"value"`, `"capacity":{"cpu":2,"memory":1024}`, `{"volume_id":"1-1","mountpoint":"/data"}`, `"ips":["10.1.1.20"]`
+	const entry = `"entrypoint":"/usr/bin/caddy -conf /etc/caddyfile"`
 	box := strings.Repeat("ab", 48)
 	checkChanges(t, "container", []change{
 		{"secret_env", env, `"secret_env":{"S":"` + box + `"},` + env, "", ""},
@@ -199,6 +200,24 @@ func TestValidateContainer(t *testing.T) {
 		{"unspecified", `"10.1.1.20"`, `"::"`, "data.network.ips[0]", "one host"},
 		{"multicast", `"10.1.1.20"`, `"224.0.0.1"`, "data.network.ips[0]", "one host"},
 		{"link-local", `"10.1.1.20"`, `"fe80::1"`, "data.network.ips[0]", "one host"},
+		{"two addresses", `"10.1.1.20"`, `"10.1.1.20","10.1.1.21"`, "", ""},
+		{"an address twice", `"10.1.1.20"`, `"10.1.1.20","10.1.1.21","10.1.1.20"`, "data.network.ips[2]", `"10.1.1.20", must be another address than the others`},
+		{"an address twice, as IPv6", `"10.1.1.20"`, `"10.1.1.20","::ffff:10.1.1.20"`, "data.network.ips[1]", "another address"},
+		{"an address twice, as IPv6 in hex", `"10.1.1.20"`, `"::ffff:a01:114","10.1.1.20"`, "data.network.ips[1]", "another address"},
+		{"an IPv6 address twice", `"10.1.1.20"`, `"fd00::1","FD00:0:0::0001"`, "data.network.ips[1]", "another address"},
+		{"an empty address", `"10.1.1.20"`, `""`, "data.network.ips[0]", "an IPv4 or IPv6 address"},
+		{"mounts over /proc", `"/data"`, `"/srv/../proc"`, "data.mounts[0].mountpoint", "isn't /proc, /sys or /dev"},
+		{"mounts in /dev", `"/data"`, `"/dev/shm"`, "data.mounts[0].mountpoint", "isn't /proc, /sys or /dev"},
+		{"mounts beside /sys", `"/data"`, `"/system"`, "", ""},
+		{"lines in a value", env, `"env":{"A":"x\ny\r\n\tz"`, "", ""},
+		{"zero in a name", env, `"env":{"A\u0000":"x"`, "data.env.A\x00", "control characters"},
+		{"line in a name", env, `"env":{"A\nB":"x"`, "data.env.A\nB", "control characters"},
+		{"entry point with quotes", entry, `"entrypoint":"/bin/sh -c 'a \"b\" c'"`, "", ""},
+		{"entry point of spaces", entry, `"entrypoint":" \t\n"`, "", ""},
+		{"entry point with an open quote", entry, `"entrypoint":"/bin/sh -c 'a"`, "data.entrypoint", "whose quotes are all closed"},
+		{"entry point that ends in a backslash", entry, `"entrypoint":"a \\"`, "data.entrypoint", "backslash"},
+		{"entry point of nothing", entry, `"entrypoint":"'' a"`, "data.entrypoint", "first word"},
+		{"entry point with zero", entry, `"entrypoint":"a\u0000"`, "data.entrypoint", "zero characters"},
 	})
 }
 

@@ -83,7 +83,7 @@ func TestBuildAsksOnlyForWhatTheMachineHas(t *testing.T) {
 			t.Error("asked for a cgroup namespace")
 		}
 	}
-	if got, want := strings.Join(host.Missing(), ","), "swap,io weight,devices,apparmor"; got != want {
+	if got, want := strings.Join(host.Missing(), ","), "swap,io weight,devices"; got != want {
 		t.Errorf("missing is %q, want %q", got, want)
 	}
 	for name, change := range map[string]func(*spec.Host){

@@ -208,3 +208,13 @@ func TestControlExec(t *testing.T) {
 		t.Errorf("an exec's environment is %q", status["env"])
 	}
 }
+
+// What a user asks for arrives byte for byte.
+func TestTheEnvironmentArrives(t *testing.T) {
+	c := newContainer(t)
+	value := "one\ntwo\r\n\t'\"\\ $HOME é"
+	c.Process.Env = []string{"PATH=/", "LINES=" + value}
+	if status := ask[map[string]string](c, "status"); !strings.Contains(status["env"], "LINES="+value+"\n") && !strings.HasSuffix(status["env"], "LINES="+value) {
+		t.Errorf("its environment is %q", status["env"])
+	}
+}

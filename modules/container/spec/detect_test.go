@@ -95,7 +95,7 @@ func TestDetectVersion2(t *testing.T) {
 	}
 	m.wrote("written/memory.max", "67108864")
 	m.wrote("written/io.weight", "default 100")
-	if got, want := host.Missing(), []string{"devices", "apparmor"}; !slices.Equal(got, want) {
+	if got, want := host.Missing(), []string{"devices"}; !slices.Equal(got, want) {
 		t.Errorf("missing: %v, want %v", got, want)
 	}
 	if len(m.made) != 1 {
@@ -112,7 +112,7 @@ func TestDetectVersion2WithLess(t *testing.T) {
 	if host.CPU != true || host.Swap || host.PIDs || host.IOWeight || host.Seccomp || host.SetRlimits {
 		t.Errorf("found %+v", host)
 	}
-	if got, want := strings.Join(host.Missing(), ","), "swap,pids,io weight,devices,seccomp,apparmor"; got != want {
+	if got, want := strings.Join(host.Missing(), ","), "swap,pids,io weight,devices,seccomp"; got != want {
 		t.Errorf("missing: %s, want %s", got, want)
 	}
 }
