@@ -12,10 +12,10 @@ import (
 // Hierarchy is one tree of control groups that is mounted: version 2's only
 // one, or one of version 1's.
 type Hierarchy struct {
-	// point is the folder where it is mounted.
-	point string
-	// group is the folder of the group that this process is in.
-	group string
+	// Point is the folder where it is mounted.
+	Point string
+	// Group is the folder of the group that this process is in.
+	Group string
 	// controllers are version 1's, such as "memory" or "name=systemd"; empty for version 2.
 	controllers string
 }
@@ -47,7 +47,7 @@ func parseHierarchies(groups, mounts string) []Hierarchy {
 		if point == "" || err != nil || strings.HasPrefix(rel, "..") {
 			continue
 		}
-		out = append(out, Hierarchy{point: point, group: filepath.Join(point, rel), controllers: parts[1]})
+		out = append(out, Hierarchy{Point: point, Group: filepath.Join(point, rel), controllers: parts[1]})
 	}
 	return out
 }
@@ -86,14 +86,14 @@ func hasAll(options, controllers string) bool {
 // A controller's group that a service manager didn't make, because it isn't
 // where the manager has the agent, is somebody's limit: it isn't escaped.
 func (h Hierarchy) own(name, managed string) string {
-	if h.group == h.point || h.Limits() && h.path() != managed {
-		return filepath.Join(h.group, name)
+	if h.Group == h.Point || h.Limits() && h.path() != managed {
+		return filepath.Join(h.Group, name)
 	}
-	return filepath.Join(filepath.Dir(h.group), name)
+	return filepath.Join(filepath.Dir(h.Group), name)
 }
 
 // path is the group within its hierarchy.
-func (h Hierarchy) path() string { return strings.TrimPrefix(h.group, h.point) }
+func (h Hierarchy) path() string { return strings.TrimPrefix(h.Group, h.Point) }
 
 // Limits reports whether this is a hierarchy of version 1 that only limits.
 // Service managers find the processes of a service in the others.
@@ -197,8 +197,8 @@ func GroupsOf(pid int, name string) []string {
 	}
 	var out []string
 	for _, h := range parseHierarchies(string(groups), string(mounts)) {
-		if filepath.Base(h.group) == name {
-			out = append(out, h.group)
+		if filepath.Base(h.Group) == name {
+			out = append(out, h.Group)
 		}
 	}
 	return out

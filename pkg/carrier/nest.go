@@ -15,7 +15,7 @@ func Nest(name string) (leave func(), err error) {
 		return nil, err
 	}
 	for _, h := range all {
-		outer := filepath.Join(h.group, name)
+		outer := filepath.Join(h.Group, name)
 		_ = os.MkdirAll(outer, 0o755)
 		if hasAll(h.controllers, "cpuset") {
 			inherit(outer, "cpuset.cpus", "cpuset.mems")
@@ -24,9 +24,9 @@ func Nest(name string) (leave func(), err error) {
 	}
 	return func() {
 		for _, h := range all {
-			_ = write(filepath.Join(h.group, "cgroup.procs"), strconv.Itoa(os.Getpid()))
-			_ = os.Remove(filepath.Join(h.group, name, "agent"))
-			_ = os.Remove(filepath.Join(h.group, name))
+			_ = write(filepath.Join(h.Group, "cgroup.procs"), strconv.Itoa(os.Getpid()))
+			_ = os.Remove(filepath.Join(h.Group, name, "agent"))
+			_ = os.Remove(filepath.Join(h.Group, name))
 		}
 	}, nil
 }

@@ -2,20 +2,13 @@ package carrier
 
 import (
 	"context"
-	"encoding/json"
-	"net"
-	"os"
-	"time"
 
 	"github.com/pkg/errors"
-	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/modules/network/wireguard"
+	"github.com/croft-edge/croft/pkg/carrier"
 	"github.com/croft-edge/croft/pkg/node"
 )
-
-// callTime bounds a call whose context has no deadline of its own.
-const callTime = 30 * time.Second
 
 // Client speaks to one carrier process. When that has ended, Done is closed
 // and all calls are node.Transient: Ensure gives another one.
@@ -23,18 +16,18 @@ const callTime = 30 * time.Second
 // Errors have the kinds of what was asked; node.Transient when it certainly
 // didn't happen, node.Unknown when it may have.
 type Client struct {
-	dir     folder
-	process *process
+	dir     carrier.Folder
+	process *carrier.Process
 }
 
 // PID is the carrier's process ID.
-func (c *Client) PID() int { return c.process.pid }
+func (c *Client) PID() int { return c.process.PID() }
 
 // Done is closed when the process has ended.
-func (c *Client) Done() <-chan struct{} { return c.process.done }
+func (c *Client) Done() <-chan struct{} { return c.process.Done() }
 
 // Close lets go of what the client watches the process with. The carrier goes on.
-func (c *Client) Close() { c.process.close() }
+func (c *Client) Close() { c.process.Close() }
 
 // SetDevice makes or changes a device; see wireguard.Backend.
 func (c *Client) SetDevice(ctx context.Context, id string, config wireguard.Config) error {
@@ -102,84 +95,35 @@ func (c *Client) Info(ctx context.Context) (Info, error) {
 // Stop ends the carrier and returns when it has ended. Links stay; devices
 // that have to go with theirs are removed before.
 func (c *Client) Stop(ctx context.Context) error {
-	groups := groupsOf(c.process.pid, c.dir.group())
+	groups := carrier.GroupsOf(c.PID(), c.dir.Group())
 	if _, err := c.call(ctx, request{Op: opStop}); err != nil && !errors.Is(err, node.Transient) {
 		return err
 	}
 	select {
 	case <-c.Done():
-		removeGroups(groups)
+		carrier.RemoveGroups(groups)
 		return nil
 	case <-ctx.Done():
-		return node.Errorf(node.Unknown, "cannot wait for the carrier %d to end: %w", c.process.pid, ctx.Err())
+		return node.Errorf(node.Unknown, "cannot wait for the carrier %d to end: %w", c.PID(), ctx.Err())
 	}
 }
 
 // call asks one thing. Another process behind the socket isn't asked.
 func (c *Client) call(ctx context.Context, r request) (response, error) {
-	answer, pid, err := call(ctx, c.dir.socket(), r, c.process.pid)
-	if err == nil && pid != c.process.pid {
-		err = node.Errorf(node.Transient, "cannot ask the carrier %d: it has ended", c.process.pid)
+	answer, pid, err := call(ctx, c.dir, r, c.PID())
+	if err == nil && pid != c.PID() {
+		err = node.Errorf(node.Transient, "cannot ask the carrier %d: it has ended", c.PID())
 	}
 	return answer, err
 }
 
 // call asks whoever serves the socket, and says who that is. Unless that is
 // only, when it isn't 0, nothing is asked.
-func call(ctx context.Context, socket string, r request, only int) (answer response, pid int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
-	if err != nil {
-		return response{}, 0, node.Errorf(node.Transient, "cannot reach the carrier: %w", err)
-	}
-	defer conn.Close()
-	cred, err := peer(conn.(*net.UnixConn))
-	if err != nil || int(cred.Uid) != os.Geteuid() && cred.Uid != 0 {
-		return response{}, 0, node.Errorf(node.Refused, "cannot trust the carrier's socket: it isn't this user's")
-	}
-	if pid = int(cred.Pid); only != 0 && pid != only {
-		return response{}, pid, nil
-	}
-	interrupt := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-	defer interrupt()
-	answer, err = exchange(conn, r)
-	if err != nil && ctx.Err() != nil {
-		err = node.Errorf(node.Unknown, "cannot wait for the carrier's answer to %s: %w", r.Op, ctx.Err())
+func call(ctx context.Context, dir carrier.Folder, r request, only int) (answer response, pid int, err error) {
+	r.Version = protocol
+	pid, err = carrier.Call{Socket: dir.Socket(), What: r.Op, Request: r, MaxRequest: maxRequest, MaxAnswer: maxResponse, Only: only}.Do(ctx, &answer)
+	if err == nil {
+		err = answer.Error.Err()
 	}
 	return answer, pid, err
-}
-
-// exchange says one line and reads one.
-func exchange(conn net.Conn, r request) (response, error) {
-	r.Version = protocol
-	line, err := json.Marshal(r)
-	if err != nil {
-		return response{}, node.Errorf(node.Invalid, "cannot ask the carrier for %s: %w", r.Op, err)
-	}
-	if len(line) >= maxRequest {
-		return response{}, node.Errorf(node.Invalid, "cannot ask the carrier for %s: the request has %d bytes, %d are allowed", r.Op, len(line), maxRequest)
-	}
-	if _, err := conn.Write(append(line, '\n')); err != nil {
-		// A carrier that refuses may answer before it has read all.
-		if !errors.Is(err, unix.EPIPE) {
-			return response{}, node.Errorf(node.Unknown, "cannot ask the carrier for %s: %w", r.Op, err)
-		}
-	}
-	raw, err := readLine(conn, maxResponse)
-	if err != nil {
-		return response{}, node.Errorf(node.Unknown, "cannot read the carrier's answer to %s: %w", r.Op, err)
-	}
-	var answer response
-	if err := json.Unmarshal(raw, &answer); err != nil {
-		return response{}, node.Errorf(node.Unknown, "cannot read the carrier's answer to %s: %w", r.Op, err)
-	}
-	if f := answer.Error; f != nil {
-		kind := f.Kind
-		if !kind.Known() {
-			kind = node.Internal
-		}
-		return answer, node.Errorf(kind, "%s", f.Message)
-	}
-	return answer, nil
 }

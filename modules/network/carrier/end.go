@@ -1,6 +1,10 @@
 package carrier
 
-import "context"
+import (
+	"context"
+
+	"github.com/croft-edge/croft/pkg/carrier"
+)
 
 // End ends the carrier of a run folder, if there is one. Its links stay.
 func End(ctx context.Context, runDir string) error {
@@ -11,8 +15,8 @@ func End(ctx context.Context, runDir string) error {
 	}
 	if client == nil {
 		// One that was killed leaves its control groups.
-		if all, err := hierarchies(); err == nil {
-			removeGroups(ownGroups(all, dir.group()))
+		if all, err := carrier.Hierarchies(); err == nil {
+			carrier.RemoveGroups(carrier.OwnGroups(all, dir.Group()))
 		}
 		return nil
 	}

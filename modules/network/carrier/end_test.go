@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/pkg/carrier"
 )
 
 func TestEnd(t *testing.T) {
@@ -15,8 +17,8 @@ func TestEnd(t *testing.T) {
 	<-client.Done()
 
 	killed := s.start(t)
-	groups := groupsOf(killed.PID(), folderOf(s.run).group())
-	must(t, killed.process.signal(unix.SIGKILL))
+	groups := carrier.GroupsOf(killed.PID(), folderOf(s.run).Group())
+	must(t, killed.process.Signal(unix.SIGKILL))
 	<-killed.Done()
 	must(t, End(t.Context(), s.run))
 	for _, group := range groups {

@@ -19,12 +19,13 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/pkg/carrier"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
 func TestManyEnsuresStartOneCarrier(t *testing.T) {
 	s := newSite(t, 1)
-	must(t, folderOf(s.run).make())
+	must(t, folderOf(s.run).Make())
 	// What a dead carrier left doesn't confuse.
 	for _, left := range []string{"socket", "pid", "lock", "start.lock"} {
 		must(t, os.WriteFile(filepath.Join(s.run, "wg", left), []byte("1\n"), 0o600))
@@ -78,17 +79,17 @@ func TestTheCarrierIsOnItsOwn(t *testing.T) {
 	if sid, err := unix.Getsid(client.PID()); err != nil || sid != client.PID() {
 		t.Errorf("it is in session %d (%v)", sid, err)
 	}
-	mine, err := hierarchies()
+	mine, err := carrier.Hierarchies()
 	must(t, err)
-	theirs := groupsOf(client.PID(), folderOf(s.run).group())
+	theirs := carrier.GroupsOf(client.PID(), folderOf(s.run).Group())
 	if len(theirs) == 0 || len(theirs) != len(mine) {
 		t.Fatalf("its groups are %v, the tests are in %v", theirs, mine)
 	}
 	limited := false
 	for _, group := range theirs {
 		for _, h := range mine {
-			if !h.limits() && strings.HasPrefix(group, h.group+"/") && h.group != h.point {
-				t.Errorf("%s is inside of its starter's %s", group, h.group)
+			if !h.Limits() && strings.HasPrefix(group, h.Group+"/") && h.Group != h.Point {
+				t.Errorf("%s is inside of its starter's %s", group, h.Group)
 			}
 		}
 		for _, file := range []string{"memory.limit_in_bytes", "memory.max"} {
@@ -156,7 +157,7 @@ func TestACarrierOfAnotherProtocolIsReplaced(t *testing.T) {
 	must(t, old.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- old.Wait() }()
-	until(t, "the old one listens", func() bool { _, err := os.Stat(folderOf(s.run).socket()); return err == nil })
+	until(t, "the old one listens", func() bool { _, err := os.Stat(folderOf(s.run).Socket()); return err == nil })
 	client := s.start(t)
 	if client.PID() == old.Process.Pid {
 		t.Fatal("the old one was taken")
@@ -198,15 +199,15 @@ func TestGarbageOnTheSocket(t *testing.T) {
 		})
 	}
 	// Those who say nothing and stay don't keep others out.
-	for range maxConnections - 2 {
-		conn, err := net.Dial("unix", folderOf(s.run).socket())
+	for range carrier.MaxConnections - 2 {
+		conn, err := net.Dial("unix", folderOf(s.run).Socket())
 		must(t, err)
 		defer conn.Close()
 	}
 	if _, err := client.Devices(t.Context()); err != nil {
 		t.Error(err)
 	}
-	info, err := os.Stat(folderOf(s.run).socket())
+	info, err := os.Stat(folderOf(s.run).Socket())
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the socket: %v %v", info.Mode(), err)
 	}
@@ -215,7 +216,7 @@ func TestGarbageOnTheSocket(t *testing.T) {
 // say writes text and returns the answer, if any.
 func say(t *testing.T, s *site, text string) string {
 	t.Helper()
-	conn, err := net.Dial("unix", folderOf(s.run).socket())
+	conn, err := net.Dial("unix", folderOf(s.run).Socket())
 	must(t, err)
 	defer conn.Close()
 	must(t, conn.SetDeadline(time.Now().Add(20*time.Second)))

@@ -1,14 +1,6 @@
 package carrier
 
-import (
-	"context"
-	"os"
-	"runtime/debug"
-	"runtime/metrics"
-	"strconv"
-	"strings"
-	"time"
-)
+import "runtime/debug"
 
 // The defaults of how much memory a carrier may use, in bytes.
 const (
@@ -27,37 +19,3 @@ func limitHeap(limit uint64, t Tuning, devices int) {
 
 // conn128 is how many slots a reader has.
 const conn128 = 128
-
-// giveBack returns memory to the system that a burst left behind, until ctx is done.
-func giveBack(ctx context.Context, every time.Duration) {
-	const worth = 8 << 20
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	samples := []metrics.Sample{{Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			metrics.Read(samples)
-			if samples[0].Value.Uint64()+samples[1].Value.Uint64() > worth {
-				debug.FreeOSMemory()
-			}
-		}
-	}
-}
-
-// rssAnon is how much memory of its own this process has, in bytes.
-func rssAnon() uint64 {
-	raw, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(raw)) {
-		if value, found := strings.CutPrefix(line, "RssAnon:"); found {
-			kib, _ := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
-			return kib << 10
-		}
-	}
-	return 0
-}

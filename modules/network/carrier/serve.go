@@ -9,6 +9,7 @@ import (
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 
+	"github.com/croft-edge/croft/pkg/carrier"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/run"
 )
@@ -64,6 +65,8 @@ const (
 	sweepEvery = 10 * time.Second
 	// giveBackEvery is how long a burst's memory may stay.
 	giveBackEvery = 15 * time.Second
+	// worthGiving is how much of it, in bytes, is worth the work.
+	worthGiving = 8 << 20
 )
 
 // Serve is the carrier: it returns when ctx is done or a client says stop.
@@ -72,10 +75,10 @@ const (
 func Serve(ctx context.Context, c ServeConfig) error {
 	c = c.normal()
 	dir := folderOf(c.RunDir)
-	if err := dir.make(); err != nil {
+	if err := dir.Make(); err != nil {
 		return err
 	}
-	lock, err := tryLock(dir.lock())
+	lock, err := carrier.TryLock(dir.Lock())
 	if err != nil {
 		return err
 	}
@@ -83,7 +86,7 @@ func Serve(ctx context.Context, c ServeConfig) error {
 		return node.Errorf(node.Busy, "cannot carry: another carrier runs for %s", c.RunDir)
 	}
 	defer lock.Close()
-	file, err := openLog(dir.log(), maxLog)
+	file, err := carrier.OpenLog(dir.Log(), carrier.MaxLog)
 	if err != nil {
 		return err
 	}
@@ -94,9 +97,9 @@ func Serve(ctx context.Context, c ServeConfig) error {
 	return err
 }
 
-func serve(ctx context.Context, c ServeConfig, dir folder, log zerolog.Logger) error {
+func serve(ctx context.Context, c ServeConfig, dir carrier.Folder, log zerolog.Logger) error {
 	if !c.SameGroup {
-		for _, err := range leaveGroup(dir.group(), c.HardLimit) {
+		for _, err := range carrier.LeaveGroup(dir.Group(), c.HardLimit) {
 			log.Warn().Err(err).Msg("not all of the control groups that it should have")
 		}
 	}
@@ -109,28 +112,28 @@ func serve(ctx context.Context, c ServeConfig, dir folder, log zerolog.Logger) e
 	}
 	defer zones.Close()
 	pid := []byte(fmt.Sprintln(os.Getpid()))
-	if err := os.WriteFile(dir.pid(), pid, 0o600); err != nil {
+	if err := os.WriteFile(dir.PID(), pid, 0o600); err != nil {
 		return errors.Wrap(err, "cannot write the carrier's PID file")
 	}
-	defer os.Remove(dir.pid())
-	listener, err := listen(ctx, dir.socket())
+	defer os.Remove(dir.PID())
+	listener, err := carrier.Listen(ctx, dir.Socket())
 	if err != nil {
 		return err
 	}
-	defer os.Remove(dir.socket())
+	defer os.Remove(dir.Socket())
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	s := &server{version: c.Version, started: time.Now(), devices: devices, zones: zones, stop: stop}
+	s := &server{version: c.Version, started: time.Now(), devices: devices, zones: zones, stop: stop, log: log}
 	log.Info().Str("version", c.Version).Int("batch", c.Tuning.Batch).Int("window", c.Tuning.Window).Msg("carrier begins")
-	return s.run(ctx, &control{listener: listener, do: s.do, log: log}, log)
+	return s.run(ctx, &carrier.Control{Listener: listener, MaxRequest: maxRequest, Answer: s.answer, Log: log}, log)
 }
 
 // run runs the parts until ctx is done.
-func (s *server) run(ctx context.Context, c *control, log zerolog.Logger) error {
+func (s *server) run(ctx context.Context, c *carrier.Control, log zerolog.Logger) error {
 	group := run.New(log)
 	group.Start(run.Part{Name: "sweep", Run: func(ctx context.Context) error { s.devices.sweep(ctx, sweepEvery); return nil }})
-	group.Start(run.Part{Name: "memory", Run: func(ctx context.Context) error { giveBack(ctx, giveBackEvery); return nil }})
-	group.Start(run.Part{Name: "control", Run: c.run})
+	group.Start(run.Part{Name: "memory", Run: func(ctx context.Context) error { carrier.GiveBack(ctx, giveBackEvery, worthGiving); return nil }})
+	group.Start(run.Part{Name: "control", Run: c.Run})
 	return group.Wait(ctx)
 }
 

@@ -5,6 +5,9 @@ import (
 	"os"
 	"time"
 
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/pkg/carrier"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -15,6 +18,20 @@ type server struct {
 	devices *devices
 	zones   Zones
 	stop    func()
+	log     zerolog.Logger
+}
+
+// answer answers a line.
+func (s *server) answer(ctx context.Context, line []byte) any {
+	r, err := carrier.Guard(s.log, func() (response, error) {
+		r, err := parseRequest(line)
+		if err != nil {
+			return response{}, err
+		}
+		return s.do(ctx, r)
+	})
+	r.Version, r.Error = protocol, carrier.FailureOf(err)
+	return r
 }
 
 func (s *server) do(ctx context.Context, r request) (response, error) {
@@ -42,7 +59,7 @@ func (s *server) do(ctx context.Context, r request) (response, error) {
 
 func (s *server) info() *Info {
 	return &Info{
-		PID: os.Getpid(), Protocol: protocol, Version: s.version, Started: s.started, Memory: rssAnon(),
+		PID: os.Getpid(), Protocol: protocol, Version: s.version, Started: s.started, Memory: carrier.RSSAnon(),
 		Devices: s.devices.count(), Zones: len(s.zones.List()),
 	}
 }

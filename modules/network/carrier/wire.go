@@ -1,15 +1,12 @@
 package carrier
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
-	"io"
 	"time"
 
-	"github.com/pkg/errors"
-
 	"github.com/croft-edge/croft/modules/network/wireguard"
+	"github.com/croft-edge/croft/pkg/carrier"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -47,16 +44,10 @@ type request struct {
 // response is the one line that answers.
 type response struct {
 	Version int                `json:"version"`
-	Error   *failure           `json:"error,omitempty"`
+	Error   *carrier.Failure   `json:"error,omitempty"`
 	Info    *Info              `json:"info,omitempty"`
 	Devices []wireguard.Status `json:"devices,omitempty"`
 	Zones   []ZoneStatus       `json:"zones,omitempty"`
-}
-
-// failure is how an error crosses the socket.
-type failure struct {
-	Kind    node.Kind `json:"kind"`
-	Message string    `json:"message"`
 }
 
 // Info is what a carrier says of itself.
@@ -70,15 +61,6 @@ type Info struct {
 	Memory  uint64 `json:"memory"`
 	Devices int    `json:"devices"`
 	Zones   int    `json:"zones"`
-}
-
-// readLine reads one line of at most limit bytes.
-func readLine(r io.Reader, limit int64) ([]byte, error) {
-	line, err := bufio.NewReader(io.LimitReader(r, limit)).ReadBytes('\n')
-	if errors.Is(err, io.EOF) && int64(len(line)) >= limit {
-		return nil, errors.Errorf("cannot read a line: at most %d bytes are allowed", limit)
-	}
-	return line, err
 }
 
 // parseRequest reads a request. What a version doesn't know is refused, not ignored.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/modules/network/wireguard"
+	"github.com/croft-edge/croft/pkg/carrier"
 )
 
 // This test binary is a carrier too: its first argument says so.
@@ -34,7 +35,10 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == carryOld {
 		os.Exit(carryOldHere(folderOf(os.Args[2])))
 	}
-	leave := enterTestGroup()
+	leave, err := carrier.Nest("croft-test-" + randomName())
+	if err != nil {
+		panic(err)
+	}
 	status := m.Run()
 	leave()
 	os.Exit(status)
@@ -55,52 +59,27 @@ func carryHere(args []string) int {
 }
 
 // carryOldHere knows what all carriers know for ever: info and stop.
-func carryOldHere(dir folder) int {
-	_ = dir.make()
-	lock, err := tryLock(dir.lock())
+func carryOldHere(dir carrier.Folder) int {
+	_ = dir.Make()
+	lock, err := carrier.TryLock(dir.Lock())
 	if err != nil || lock == nil {
 		return 1
 	}
-	listener, err := listen(context.Background(), dir.socket())
+	listener, err := carrier.Listen(context.Background(), dir.Socket())
 	if err != nil {
 		return 1
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	c := control{listener: listener, log: zerolog.Nop(), do: func(_ context.Context, r request) (response, error) {
-		if r.Op == opStop {
+	c := carrier.Control{Listener: listener, MaxRequest: maxRequest, Log: zerolog.Nop(), Answer: func(_ context.Context, line []byte) any {
+		if r, err := parseRequest(line); err == nil && r.Op == opStop {
 			stop()
 		}
-		return response{Info: &Info{PID: os.Getpid(), Protocol: protocol + 1}}, nil
+		return response{Version: protocol + 1, Info: &Info{PID: os.Getpid(), Protocol: protocol + 1}}
 	}}
-	if err := c.run(ctx); err != nil {
+	if err := c.Run(ctx); err != nil {
 		return 1
 	}
 	return 0
-}
-
-// enterTestGroup moves the tests to control groups of their own, so that the
-// carriers' groups, which are made beside, lie inside of what the tests were
-// started in.
-func enterTestGroup() (leave func()) {
-	all, err := hierarchies()
-	if err != nil {
-		panic(err)
-	}
-	name := "croft-test-" + randomName()
-	for _, h := range all {
-		_ = os.MkdirAll(filepath.Join(h.group, name), 0o755)
-		if hasAll(h.controllers, "cpuset") {
-			inherit(filepath.Join(h.group, name), "cpuset.cpus", "cpuset.mems")
-		}
-		_ = h.enter(filepath.Join(h.group, name, "agent"))
-	}
-	return func() {
-		for _, h := range all {
-			_ = write(filepath.Join(h.group, "cgroup.procs"), strconv.Itoa(os.Getpid()))
-			_ = os.Remove(filepath.Join(h.group, name, "agent"))
-			_ = os.Remove(filepath.Join(h.group, name))
-		}
-	}
 }
 
 func randomName() string {
