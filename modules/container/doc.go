@@ -1,3 +1,22 @@
 // Package container is the module of users' containers. On the bus it is
 // container.container and container.image.
+//
+// What it owns on the node:
+//
+//   - {run}/supervised/ID.json: what a container was made from, and how it fares:
+//     its restarts, its last exit. For as long as the machine is up.
+//   - {run}/container/ID (package rootfs): its namespaces and mounts, which are
+//     made before it and outlive its processes.
+//   - {run}/container/runc: the state of runc, apart from everybody else's.
+//   - the containerd namespace of each user, and in it a container named by its
+//     reservation, with croft's labels.
+//   - the control group CGROUPPARENT/ID.
+//   - logs (package logs) and images (package image).
+//
+// A container's processes belong to its shim. The agent that ends, of whatever
+// cause, doesn't touch them; the next one finds them by their labels and sees
+// what has ended meanwhile. The same holds for a containerd that ends.
+//
+// It may not decide whether something is wanted: that is the engine's. What it
+// decides alone is to start again what ends by itself.
 package container

@@ -164,7 +164,7 @@ func Unmount(t testing.TB, dir string) {
 			return
 		}
 		for _, m := range slices.Backward(mounts) {
-			if err := unix.Unmount(m.Mountpoint, unix.MNT_DETACH); err != nil && err != unix.EINVAL { //nolint:errorlint // it is an errno
+			if err := unix.Unmount(m.Mountpoint, unix.MNT_DETACH); err != nil && err != unix.EINVAL {
 				t.Errorf("cannot unmount %s: %v", m.Mountpoint, err)
 			}
 		}

@@ -1,0 +1,160 @@
+package container
+
+import (
+	"context"
+	"time"
+
+	runcoptions "github.com/containerd/containerd/api/types/runc/options"
+	"github.com/containerd/containerd/v2/client"
+
+	"github.com/croft-edge/croft/modules/container/containerd"
+	"github.com/croft-edge/croft/modules/container/rootfs"
+	"github.com/croft-edge/croft/modules/container/spec"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+const (
+	runtimeName = "io.containerd.runc.v2"
+	// undoTime is for taking back what was made, also when its call is over.
+	undoTime = 30 * time.Second
+)
+
+// create makes a container, or makes the one of that ID right.
+func (m *Module) create(ctx context.Context, asked node.ContainerSpec) (node.ContainerInfo, error) {
+	if err := check(asked); err != nil {
+		return node.ContainerInfo{}, err
+	}
+	it, err := m.hold(ctx, asked.ID)
+	if err != nil {
+		return node.ContainerInfo{}, err
+	}
+	defer m.release(it)
+	image, err := m.pictures.Layers(ctx, asked.ID)
+	if err != nil {
+		return node.ContainerInfo{}, err
+	}
+	p, err := m.planOf(asked, image)
+	if err != nil {
+		return node.ContainerInfo{}, err
+	}
+	if user, err := owner(ctx, m.daemon, asked.ID); err == nil && user != asked.User {
+		return node.ContainerInfo{}, node.Errorf(node.Exist, "cannot make container %s for user %s: user %s has one of that ID", asked.ID, asked.User, user)
+	} else if err != nil && node.KindOf(err) != node.NotExist {
+		return node.ContainerInfo{}, err
+	}
+	if err := m.settle(ctx, it, p); err != nil {
+		return node.ContainerInfo{}, err
+	}
+	return m.inspect(ctx, asked.ID)
+}
+
+// settle brings a container to its plan: what is as planned stays untouched.
+func (m *Module) settle(ctx context.Context, it *item, p plan) error {
+	in, found, err := load(ctx, m.daemon, p.spec.User, it.id)
+	fresh := node.KindOf(err) == node.NotExist
+	switch {
+	case err != nil && !fresh:
+		return err
+	case !fresh:
+		same, err := m.asPlanned(in, it, found, p)
+		if err != nil || same {
+			return err
+		}
+		m.cfg.Log.Info().Str("id", it.id).Str("type", "container").Msg("the container isn't as it should be, it is made anew")
+		if err := m.discard(in, found); err != nil {
+			return err
+		}
+	}
+	err = m.make(ctx, it, p)
+	if err != nil && fresh {
+		m.undo(it, p.spec.User)
+	}
+	return err
+}
+
+// asPlanned reports whether what is there is all that is planned.
+func (m *Module) asPlanned(ctx context.Context, it *item, c client.Container, p plan) (bool, error) {
+	info, err := c.Info(ctx, client.WithoutRefreshedMetadata)
+	if err != nil {
+		return false, containerd.Error(err, "look at container %s", it.id)
+	}
+	if _, known := m.recordOf(it.id); !known || info.Labels[labelSpec] != p.print {
+		return false, nil
+	}
+	drift, err := m.roots.Check(it.id)
+	if node.KindOf(err) == node.NotExist {
+		return false, nil
+	}
+	return err == nil && drift == "", err
+}
+
+// discard stops what runs and takes a container out of containerd. What it
+// stood on stays.
+func (m *Module) discard(ctx context.Context, c client.Container) error {
+	if err := halt(ctx, c); err != nil {
+		return err
+	}
+	if err := c.Delete(ctx); err != nil && containerd.Kind(err) != node.NotExist {
+		return containerd.Error(err, "remove container %s", c.ID())
+	}
+	return nil
+}
+
+// make makes what it stands on, and then the container in containerd.
+func (m *Module) make(ctx context.Context, it *item, p plan) error {
+	made, err := m.roots.Make(ctx, p.root)
+	if err != nil {
+		return err
+	}
+	process, err := spec.NewProcess(p.image.Config, p.spec.Entrypoint, p.spec.Env, made.Root)
+	if err != nil {
+		return err
+	}
+	if p.spec.Interactive {
+		process.Args = append([]string{initTarget, "--listen", listen(p.spec.Terminal), "--"}, process.Args...)
+	}
+	built, err := spec.Build(spec.Config{
+		ID: it.id, Root: made.Root, UserNS: made.UserNS, NetNS: made.NetNS, Base: made.Range.Base, Process: process,
+		CgroupsPath: m.cfg.group(it.id), Hostname: p.spec.Hostname,
+		CPU: p.spec.CPU, Memory: p.spec.Memory, PIDs: m.cfg.PIDs, IOWeight: m.cfg.IOWeight,
+	}, m.host)
+	if err != nil {
+		return err
+	}
+	if _, err := m.outputs.Open(ctx, it.id); err != nil {
+		return err
+	}
+	// The record comes first: what is in containerd always has one.
+	old, _ := m.recordOf(it.id)
+	if err := m.keep(it, anew(old, p.root)); err != nil {
+		return err
+	}
+	c, err := m.daemon.Client(ctx)
+	if err != nil {
+		return err
+	}
+	p.labels[labelNamespace] = made.NetNS
+	_, err = c.NewContainer(m.daemon.Namespace(ctx, p.spec.User), it.id,
+		client.WithSpec(built),
+		client.WithRuntime(runtimeName, &runcoptions.Options{Root: m.cfg.runc()}),
+		client.WithContainerLabels(p.labels))
+	return containerd.Error(err, "make container %s", it.id)
+}
+
+// anew is the record of a container that was made again: what happened to it
+// before is still known.
+func anew(old record, root rootfs.Spec) record {
+	old.ID, old.User, old.Root = root.ID, root.User, root
+	old.Wanted, old.Started, old.Next, old.Pause, old.Cause = false, 0, 0, 0, ""
+	return old
+}
+
+// undo takes back what a failed create has made.
+func (m *Module) undo(it *item, user string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), undoTime)
+	defer cancel()
+	err := m.clear(ctx, it, user)
+	if err != nil {
+		m.cfg.Log.Error().Err(err).Str("id", it.id).Str("type", "container").Msg("what was made of a container can't be taken back")
+	}
+}

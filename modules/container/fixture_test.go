@@ -1,0 +1,289 @@
+package container
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/pkg/cio"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/modules/container/containerd"
+	"github.com/croft-edge/croft/modules/container/containerdtest"
+	"github.com/croft-edge/croft/modules/container/logs"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// patience is how long what must come soon may take on a busy machine.
+const patience = 90 * time.Second
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func kind(t testing.TB, err error, want node.Kind, says ...string) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Fatalf("error %v of kind %s, want %s", err, node.KindOf(err), want)
+	}
+	for _, text := range says {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("error %q doesn't say %q", err, text)
+		}
+	}
+}
+
+func eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for !holds() {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited %s for: %s", patience, what)
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+}
+
+// fakePictures are images that are folders.
+type fakePictures struct {
+	mu  sync.Mutex
+	all map[string]layers
+}
+
+func (f *fakePictures) Images() node.Images { return nil }
+
+func (f *fakePictures) Run(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
+func (f *fakePictures) Layers(_ context.Context, label string) (layers, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	l, ok := f.all[label]
+	if !ok {
+		return layers{}, node.Errorf(node.NotExist, "cannot find the image of %s", label)
+	}
+	return l, nil
+}
+
+// world is a node's container module, with a containerd of its own.
+type world struct {
+	testing.TB
+	dir      string
+	cfg      Config
+	pictures *fakePictures
+	module   *Module
+	node.Containers
+
+	running context.CancelFunc
+	ran     chan struct{}
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	dir := containerdtest.Folder(t)
+	w := &world{TB: t, dir: dir, pictures: &fakePictures{all: map[string]layers{}}}
+	run, state := filepath.Join(dir, "r"), filepath.Join(dir, "s")
+	log := zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.WarnLevel)
+	w.cfg = Config{
+		RunDir: run, StateDir: state, Log: log, CgroupParent: "/croft-test-" + random(),
+		Containerd: containerd.Config{Own: true, RunDir: run, StateDir: state, Prefix: "t" + random(), Within: patience, Log: log},
+		Logs:       logs.Config{RunDir: run, Command: []string{"/proc/self/exe", carry, run, filepath.Join(state, "logs")}, Within: patience, Log: log},
+	}
+	must(t, os.MkdirAll(run, 0o711))
+	must(t, os.MkdirAll(state, 0o711))
+	t.Cleanup(func() { w.end() })
+	w.open()
+	return w
+}
+
+// open opens the module and watches over the containers.
+func (w *world) open() {
+	w.Helper()
+	var err error
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	w.module, err = open(ctx, w.cfg, func(Config, *containerd.Daemon, *Module) (pictures, error) { return w.pictures, nil })
+	must(w, err)
+	w.Containers = w.module.Containers()
+	ctx, w.running = context.WithCancel(context.Background())
+	w.ran = make(chan struct{})
+	m, ran := w.module, w.ran
+	go func() {
+		defer close(ran)
+		_ = m.Run(ctx)
+	}()
+}
+
+// close ends the module as an agent that ends does: containers go on.
+func (w *world) close() {
+	w.Helper()
+	w.running()
+	<-w.ran
+	must(w, w.module.Close())
+}
+
+// end takes all down, and sees that nothing stays.
+func (w *world) end() {
+	w.close()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	containerdtest.Clean(w, w.cfg.Containerd)
+	if err := logs.TakeDown(ctx, w.cfg.withDefaults().Logs); err != nil {
+		w.Error(err)
+	}
+	for _, group := range w.groups() {
+		_ = os.Remove(group)
+	}
+	parents, _ := filepath.Glob("/sys/fs/cgroup/*" + w.cfg.CgroupParent)
+	for _, p := range append(parents, "/sys/fs/cgroup"+w.cfg.CgroupParent) {
+		_ = os.Remove(p)
+	}
+}
+
+// groups are the control groups of containers that are there.
+func (w *world) groups() []string {
+	v1, _ := filepath.Glob("/sys/fs/cgroup/*" + w.cfg.CgroupParent + "/*")
+	v2, _ := filepath.Glob("/sys/fs/cgroup" + w.cfg.CgroupParent + "/*")
+	out := v1[:0]
+	for _, g := range append(v1, v2...) {
+		if info, err := os.Stat(g); err == nil && info.IsDir() {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// image makes an image of the tool for a label, with more files in it.
+func (w *world) image(label string, config ocispec.ImageConfig, more map[string]string) {
+	w.Helper()
+	lower := filepath.Join(w.dir, "image-"+label)
+	for _, dir := range []string{"bin", "etc", "tmp", "proc", "sys", "dev"} {
+		must(w, os.MkdirAll(filepath.Join(lower, dir), 0o755))
+	}
+	raw, err := os.ReadFile(tool)
+	must(w, err)
+	must(w, os.WriteFile(filepath.Join(lower, "bin/tool"), raw, 0o755))
+	for path, content := range more {
+		must(w, os.WriteFile(filepath.Join(lower, path), []byte(content), 0o755))
+	}
+	if config.Entrypoint == nil && config.Cmd == nil {
+		config.Entrypoint = []string{"/bin/tool"}
+	}
+	if config.Env == nil {
+		config.Env = []string{"PATH=/bin"}
+	}
+	w.pictures.mu.Lock()
+	defer w.pictures.mu.Unlock()
+	w.pictures.all[label] = layers{Digest: "sha256:" + label, Lower: []string{lower}, Config: config}
+}
+
+// spec is a container that runs the tool with these arguments.
+func (w *world) spec(id string, args ...string) node.ContainerSpec {
+	w.Helper()
+	if _, err := w.pictures.Layers(context.Background(), id); err != nil {
+		w.image(id, ocispec.ImageConfig{}, nil)
+	}
+	layer := filepath.Join(w.dir, "layer-"+id)
+	must(w, os.MkdirAll(layer, 0o755))
+	s := node.ContainerSpec{
+		ID: id, User: "ada", Layer: layer, Hostname: "host-" + id, DNS: []string{"10.1.2.1"}, CPU: 1, Memory: 256 << 20,
+		Env: node.Env{}, Entrypoint: []string{}, Mounts: []node.MountSpec{}, Terminal: []string{},
+	}
+	if len(args) > 0 {
+		s.Entrypoint = append([]string{"/bin/tool"}, args...)
+	}
+	return s
+}
+
+// runs creates and starts a container.
+func (w *world) runs(s node.ContainerSpec) node.ContainerInfo {
+	w.Helper()
+	_, err := w.Create(s)
+	must(w, err)
+	info, err := w.Start(s.ID)
+	must(w, err)
+	if info.State != node.ContainerRunning || info.PID == 0 {
+		w.Fatalf("a container that was started is %+v", info)
+	}
+	return info
+}
+
+// is waits until a container is as holds says.
+func (w *world) is(id, what string, holds func(node.ContainerInfo) bool) (last node.ContainerInfo) {
+	w.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		info, err := w.Inspect(id)
+		if err == nil && holds(info) {
+			return info
+		}
+		if time.Now().After(deadline) {
+			w.Fatalf("container %s isn't %s: %+v (%v)", id, what, info, err)
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+}
+
+// says waits until a container has said something.
+func (w *world) says(id, text string) {
+	w.Helper()
+	eventually(w, fmt.Sprintf("%s says %q", id, text), func() bool {
+		lines, err := w.Logs(id, 1000)
+		must(w, err)
+		for _, l := range lines {
+			if strings.Contains(l.Text, text) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// behind is a client as ctr is one, in a user's namespace.
+func (w *world) behind(user string) (context.Context, *client.Client) {
+	w.Helper()
+	c, err := w.module.daemon.Client(context.Background())
+	must(w, err)
+	return w.module.daemon.Namespace(context.Background(), user), c
+}
+
+// task is what runs in a container of ada.
+func (w *world) task(id string) (context.Context, client.Task) {
+	w.Helper()
+	ctx, c := w.behind("ada")
+	found, err := c.LoadContainer(ctx, id)
+	must(w, err)
+	t, err := found.Task(ctx, nil)
+	must(w, err)
+	return ctx, t
+}
+
+// endLogs ends the log carrier, as a reboot does.
+func (w *world) endLogs() {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	must(w, logs.TakeDown(ctx, w.cfg.withDefaults().Logs))
+}
+
+func number(s string) int {
+	n, _ := strconv.Atoi(s)
+	return n
+}
+
+// nullIO is for an exec that says nothing.
+func nullIO(string) (cio.IO, error) { return pipes{}, nil }

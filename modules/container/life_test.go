@@ -1,0 +1,291 @@
+package container
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/croft-edge/croft/modules/container/containerdtest"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+func TestAContainerRunsAndGoes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.spec("1-1", "serve", "hello")
+	created, err := w.Create(s)
+	must(t, err)
+	if created.State != node.ContainerCreated || created.PID != 0 || created.Image != "sha256:1-1" || created.User != "ada" || created.Namespace == "" {
+		t.Errorf("created: %+v", created)
+	}
+	running, err := w.Start("1-1")
+	must(t, err)
+	if running.State != node.ContainerRunning || running.Namespace != created.Namespace || syscall.Kill(int(running.PID), 0) != nil {
+		t.Errorf("running: %+v", running)
+	}
+	w.says("1-1", "serving hello")
+	if len(w.groups()) == 0 {
+		t.Errorf("it isn't in a control group below %s", w.cfg.CgroupParent)
+	}
+
+	again, err := w.Create(s)
+	must(t, err)
+	if again.PID != running.PID {
+		t.Errorf("created twice, process %d became %d", running.PID, again.PID)
+	}
+	if again, err = w.Start("1-1"); err != nil || again.PID != running.PID || again.Restarts != 0 {
+		t.Errorf("started twice, process %d became %+v (%v)", running.PID, again, err)
+	}
+	all, err := w.List()
+	if err != nil || len(all) != 1 || all[0].ID != "1-1" || all[0].State != node.ContainerRunning || all[0].Drift != "" {
+		t.Errorf("list %+v (%v)", all, err)
+	}
+	must(t, w.Delete("1-1"))
+	kind(t, w.Delete("1-1"), node.NotExist)
+	_, err = w.Inspect("1-1")
+	kind(t, err, node.NotExist)
+	if syscall.Kill(int(running.PID), 0) == nil {
+		t.Error("its process still runs")
+	}
+	w.nothingLeft("1-1")
+}
+
+// nothingLeft fails when something of a container is left but its layer.
+func (w *world) nothingLeft(ids ...string) {
+	w.Helper()
+	if g := w.groups(); len(g) != 0 {
+		w.Errorf("control groups %v are left", g)
+	}
+	if shims := containerdtest.Shims(w.cfg.RunDir); len(shims) != 0 {
+		w.Errorf("shims %v are left", shims)
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	must(w, err)
+	for _, id := range ids {
+		if strings.Contains(string(mounts), w.cfg.RunDir+"/container/"+id+"/") {
+			w.Errorf("mounts of %s are left:\n%s", id, mounts)
+		}
+		for _, pattern := range []string{"r/container/" + id, "r/supervised/" + id + "*", "r/log/c/" + id, "s/logs/" + id} {
+			if left, _ := filepath.Glob(filepath.Join(w.dir, pattern)); len(left) != 0 {
+				w.Errorf("%v is left", left)
+			}
+		}
+		if _, err := os.Stat(filepath.Join(w.dir, "layer-"+id)); err != nil {
+			w.Errorf("its layer went too: %v", err)
+		}
+	}
+	users, err := w.module.daemon.Users(w.Context())
+	if err != nil || len(users) != 0 {
+		w.Errorf("namespaces of %v are left (%v)", users, err)
+	}
+}
+
+func TestStoppingAsTheImageSays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for id, signal := range map[string]string{"1-1": "", "1-2": "SIGQUIT", "1-3": "no-such-signal"} {
+		w.image(id, ocispec.ImageConfig{StopSignal: signal}, nil)
+		w.runs(w.spec(id, "serve"))
+		w.says(id, "serving")
+		follow := make(chan string, 1000)
+		want := map[string]string{"1-1": "stopped by terminated", "1-2": "stopped by quit", "1-3": "stopped by terminated"}[id]
+		go func() {
+			streams := &Streams{cfg: w.cfg.withDefaults(), daemon: w.module.daemon}
+			_ = streams.Logs(t.Context(), id, LogOptions{Tail: 10, Follow: true}, func(l node.LogLine) error {
+				follow <- l.Text
+				return nil
+			})
+			close(follow)
+		}()
+		if first := <-follow; !strings.HasPrefix(first, "serving") {
+			t.Fatalf("it said %q", first)
+		}
+		start := time.Now()
+		must(t, w.Delete(id))
+		took := time.Since(start)
+		said := ""
+		for line := range follow {
+			said = line
+		}
+		if said != want {
+			t.Errorf("signal %q: it said %q, want %q", signal, said, want)
+		}
+		if took > 9*time.Second {
+			t.Errorf("one that stops by itself took %s", took)
+		}
+	}
+	w.runs(w.spec("1-4", "stubborn"))
+	w.says("1-4", "stubborn")
+	start := time.Now()
+	must(t, w.Delete("1-4"))
+	if took := time.Since(start); took < 9*time.Second {
+		t.Errorf("a stubborn one was killed after %s, want 10 s", took)
+	}
+	w.nothingLeft("1-1", "1-2", "1-3", "1-4")
+}
+
+func TestAnotherSpecMakesItAnewWithItsLayer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.spec("1-1", "serve", "first")
+	first := w.runs(s)
+	code, out, _ := w.exec("1-1", "write", "/kept", "precious")
+	if code != 0 {
+		t.Fatalf("writing: %d %s", code, out)
+	}
+	s.Entrypoint = []string{"/bin/tool", "serve", "second"}
+	changed, err := w.Create(s)
+	must(t, err)
+	if changed.State != node.ContainerCreated || syscall.Kill(int(first.PID), 0) == nil {
+		t.Errorf("changed: %+v", changed)
+	}
+	second, err := w.Start("1-1")
+	must(t, err)
+	if second.PID == first.PID {
+		t.Error("it is still the first one")
+	}
+	w.says("1-1", "serving second")
+	if _, out, _ := w.exec("1-1", "read", "/kept"); out != "precious" {
+		t.Errorf("its layer holds %q", out)
+	}
+	bob := s
+	bob.User = "bob"
+	_, err = w.Create(bob)
+	kind(t, err, node.Exist, "ada")
+}
+
+func TestWhatCannotStartIsInvalidAndLeavesNothingRunning(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	elf := func(machine byte) string {
+		raw, err := os.ReadFile(tool)
+		must(t, err)
+		raw[18], raw[19] = machine, 0
+		return string(raw)
+	}
+	w.image("1-1", ocispec.ImageConfig{}, map[string]string{
+		"bin/foreign": elf(8), "bin/junk": "no program", "bin/script": "#!/bin/nothing\n", "bin/plain": "#!/bin/tool\n", "bin/none": "",
+	})
+	lower := w.pictures.all["1-1"].Lower[0]
+	must(t, os.Chmod(filepath.Join(lower, "bin/plain"), 0o644))
+	for program, says := range map[string]string{
+		"/nope": "/nope", "nope": "nope", "/bin/foreign": "MIPS", "/bin/junk": "neither", "/bin/script": "/bin/nothing", "/bin/plain": "mode", "/bin": "/bin", "/bin/none": "empty",
+	} {
+		s := w.spec("1-1")
+		s.Entrypoint = []string{program}
+		_, err := w.Create(s)
+		must(t, err)
+		_, err = w.Start("1-1")
+		kind(t, err, node.Invalid, says)
+		info, err := w.Inspect("1-1")
+		must(t, err)
+		if info.PID != 0 || info.State != node.ContainerCreated || !strings.Contains(info.Cause, says) || info.Next != 0 {
+			t.Errorf("%s: %+v", program, info)
+		}
+	}
+	if shims := containerdtest.Shims(w.cfg.RunDir); len(shims) != 0 {
+		t.Errorf("shims %v are left", shims)
+	}
+	must(t, w.Delete("1-1"))
+
+	w.image("1-2", ocispec.ImageConfig{User: "nobody-of-that-name"}, nil)
+	_, err := w.Create(w.spec("1-2", "serve"))
+	kind(t, err, node.Invalid, "nobody-of-that-name")
+	w.image("1-3", ocispec.ImageConfig{WorkingDir: "/bin/tool/x"}, nil)
+	if _, err = w.Create(w.spec("1-3", "serve")); err == nil {
+		_, err = w.Start("1-3")
+	}
+	kind(t, err, node.Invalid)
+	if err := w.Delete("1-3"); err != nil {
+		kind(t, err, node.NotExist)
+	}
+	w.nothingLeft("1-1", "1-2", "1-3")
+}
+
+func TestBadSpecsNameWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	good := node.ContainerSpec{ID: "1-1", User: "ada", Layer: "/layer", Hostname: "h", CPU: 1, Memory: 64 << 20}
+	must(t, check(good))
+	for want, spoil := range map[string]func(*node.ContainerSpec){
+		"ID":         func(s *node.ContainerSpec) { s.ID = "../x" },
+		"User":       func(s *node.ContainerSpec) { s.User = "" },
+		"CPU":        func(s *node.ContainerSpec) { s.CPU = 0 },
+		"Memory":     func(s *node.ContainerSpec) { s.Memory = 0 },
+		"Layer":      func(s *node.ContainerSpec) { s.Layer = "/a/../b" },
+		"Hostname":   func(s *node.ContainerSpec) { s.Hostname = "a b" },
+		"DNS":        func(s *node.ContainerSpec) { s.DNS = []string{"name"} },
+		"Terminal":   func(s *node.ContainerSpec) { s.Interactive = true },
+		"Env":        func(s *node.ContainerSpec) { s.Env = node.Env{"A=B": "c"} },
+		"NUL":        func(s *node.ContainerSpec) { s.Env = node.Env{"A": "c\x00"} },
+		"Entrypoint": func(s *node.ContainerSpec) { s.Entrypoint = []string{"a\x00"} },
+		"target":     func(s *node.ContainerSpec) { s.Mounts = []node.MountSpec{{Volume: "1-2", Source: "/v", Target: "x"}} },
+		"source":     func(s *node.ContainerSpec) { s.Mounts = []node.MountSpec{{Volume: "1-2", Source: "v", Target: "/x"}} },
+		"volume":     func(s *node.ContainerSpec) { s.Mounts = []node.MountSpec{{Volume: "/", Source: "/v", Target: "/x"}} },
+		"twice": func(s *node.ContainerSpec) {
+			s.Mounts = []node.MountSpec{{Volume: "1-2", Source: "/v", Target: "/x"}, {Volume: "1-3", Source: "/w", Target: "/x/"}}
+		},
+	} {
+		s := good
+		spoil(&s)
+		kind(t, check(s), node.Invalid, want)
+	}
+}
+
+func TestInteractiveNeedsCroftsInit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.spec("1-1", "serve")
+	s.Interactive, s.Terminal = true, []string{"10.1.2.3", "fd00::3"}
+	_, err := w.Create(s)
+	kind(t, err, node.Refused, "not installed")
+	w.nothingLeft("1-1")
+
+	// The tool stands in for croft's init: it says what it was started with.
+	w.close()
+	w.cfg.Init = filepath.Join(w.dir, "init")
+	must(t, os.WriteFile(w.cfg.Init, []byte("#!/bin/tool say"), 0o755))
+	w.open()
+	_, err = w.Create(s)
+	must(t, err)
+	_, err = w.Start("1-1")
+	must(t, err)
+	w.says("1-1", "/.croft/init --listen 10.1.2.3:7681,[fd00::3]:7681 -- /bin/tool serve")
+}
+
+func TestVolumesAreMountedAndNamed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.spec("1-1", "serve")
+	for _, v := range []string{"v1", "v2"} {
+		must(t, os.Mkdir(filepath.Join(w.dir, v), 0o755))
+	}
+	s.Mounts = []node.MountSpec{
+		{Volume: "7-1", Source: filepath.Join(w.dir, "v1"), Target: "/data"},
+		{Volume: "7-2", Source: filepath.Join(w.dir, "v2"), Target: "/read", ReadOnly: true},
+	}
+	info := w.runs(s)
+	if !slices.Equal(info.Volumes, []string{"7-1", "7-2"}) {
+		t.Errorf("volumes %v", info.Volumes)
+	}
+	if code, out, _ := w.exec("1-1", "write", "/data/x", "y"); code != 0 {
+		t.Errorf("writing to a volume: %s", out)
+	}
+	if raw, err := os.ReadFile(filepath.Join(w.dir, "v1", "x")); string(raw) != "y" {
+		t.Errorf("the volume holds %q (%v)", raw, err)
+	}
+	if code, _, _ := w.exec("1-1", "write", "/read/x", "y"); code == 0 {
+		t.Error("a read-only volume can be written")
+	}
+	if _, out, _ := w.exec("1-1", "read", "/etc/resolv.conf"); out != "nameserver 10.1.2.1\n" {
+		t.Errorf("resolv.conf is %q", out)
+	}
+	if _, out, _ := w.exec("1-1", "read", "/etc/hosts"); !strings.Contains(out, "host-1-1") {
+		t.Errorf("hosts is %q", out)
+	}
+}

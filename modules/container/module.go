@@ -1,0 +1,131 @@
+package container
+
+import (
+	"context"
+	"os"
+	"sync"
+
+	"github.com/croft-edge/croft/modules/container/containerd"
+	"github.com/croft-edge/croft/modules/container/logs"
+	"github.com/croft-edge/croft/modules/container/rootfs"
+	"github.com/croft-edge/croft/modules/container/spec"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// Module owns the node's containers. Open makes one; it is safe for concurrent use.
+type Module struct {
+	cfg      Config
+	daemon   connection
+	roots    stands
+	outputs  outputs
+	pictures pictures
+	host     spec.Host
+
+	ctx  context.Context //nolint:containedctx // it ends what the contract's calls wait for, which have none
+	stop context.CancelFunc
+	// work are the goroutines that this module has started.
+	work sync.WaitGroup
+
+	mu         sync.Mutex
+	items      map[string]*item
+	supervises bool
+	closed     bool
+}
+
+// Open opens the module on what is there: containers that run are adopted as
+// they are, and none is touched. Nothing is started again before Run.
+func Open(ctx context.Context, c Config) (*Module, error) { return open(ctx, c, openPictures) }
+
+// open is Open with other images.
+func open(ctx context.Context, c Config, openPictures func(Config, *containerd.Daemon, *Module) (pictures, error)) (*Module, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	c = c.withDefaults()
+	for _, dir := range []string{c.supervised(), c.execs()} {
+		if err := os.MkdirAll(dir, 0o711); err != nil {
+			return nil, node.Errorf(node.Internal, "cannot make the containers' folder: %w", err)
+		}
+	}
+	host, err := spec.Detect(spec.Probe{})
+	if err != nil {
+		return nil, err
+	}
+	roots, err := rootfs.Open(rootfs.Config{RunDir: c.RunDir, StateDir: c.StateDir, Log: c.Log})
+	if err != nil {
+		return nil, err
+	}
+	daemon, err := containerd.Open(ctx, c.Containerd)
+	if err != nil {
+		return nil, err
+	}
+	m := &Module{cfg: c, daemon: daemon, roots: roots, host: host, outputs: logs.NewKeeper(c.Logs), items: map[string]*item{}}
+	m.ctx, m.stop = context.WithCancel(context.Background())
+	if err = m.load(); err == nil {
+		m.pictures, err = openPictures(c, daemon, m)
+	}
+	if err != nil {
+		_ = m.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+// load reads the records that an earlier process left.
+func (m *Module) load() error {
+	all, err := m.cfg.readRecords()
+	for id, r := range all {
+		m.items[id] = &item{id: id, op: make(chan struct{}, 1), record: r, known: true}
+	}
+	return err
+}
+
+// Run watches over the containers, the log carrier and the images until ctx is done.
+func (m *Module) Run(ctx context.Context) error {
+	var parts sync.WaitGroup
+	for name, part := range map[string]func(context.Context) error{
+		"logs": m.outputs.Run, "images": m.pictures.Run, "containers": m.supervise,
+	} {
+		parts.Go(func() {
+			if err := part(ctx); err != nil && ctx.Err() == nil {
+				m.cfg.Log.Error().Err(err).Str("type", "container").Str("step", name).Msg("a part of the container module has ended")
+			}
+		})
+	}
+	parts.Wait()
+	return nil
+}
+
+// Close ends the module: its calls fail. Containers go on. It waits for the
+// changes in hand.
+func (m *Module) Close() error {
+	m.mu.Lock()
+	if m.closed {
+		m.mu.Unlock()
+		return nil
+	}
+	m.closed, m.supervises = true, false
+	for _, it := range m.items {
+		m.setTimer(it)
+	}
+	m.mu.Unlock()
+	m.stop()
+	m.work.Wait()
+	m.outputs.Close()
+	return m.daemon.Close()
+}
+
+// spawn does something beside, unless the module is closed.
+func (m *Module) spawn(do func(ctx context.Context)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.closed {
+		m.work.Go(func() { do(m.ctx) })
+	}
+}
+
+// Containers is what goes on the bus as container.container.
+func (m *Module) Containers() node.Containers { return service{m} }
+
+// Images is what goes on the bus as container.image.
+func (m *Module) Images() node.Images { return m.pictures.Images() }

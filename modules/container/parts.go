@@ -1,0 +1,58 @@
+package container
+
+import (
+	"context"
+
+	"github.com/containerd/containerd/v2/client"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/croft-edge/croft/modules/container/logs"
+	"github.com/croft-edge/croft/modules/container/rootfs"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// connection is the containerd in use.
+type connection interface {
+	Client(ctx context.Context) (*client.Client, error)
+	Namespace(ctx context.Context, user string) context.Context
+	NamespaceName(user string) string
+	UserOf(namespace string) (string, bool)
+	Users(ctx context.Context) ([]string, error)
+	Status() (address, version string, own bool, err error)
+	Close() error
+}
+
+// stands is what containers stand on.
+type stands interface {
+	Range(user string) (rootfs.Range, error)
+	Make(ctx context.Context, spec rootfs.Spec) (rootfs.Made, error)
+	HandOver(ctx context.Context, id string) error
+	Check(id string) (drift string, err error)
+	CheckAll() (map[string]string, error)
+	Remove(ctx context.Context, id string) error
+	List() ([]string, error)
+}
+
+// outputs is where what they say goes.
+type outputs interface {
+	Carrier(ctx context.Context) (*logs.Carrier, error)
+	Open(ctx context.Context, id string) (logs.FIFOs, error)
+	Drop(ctx context.Context, id string, keepFiles bool) error
+	Run(ctx context.Context) error
+	Close()
+}
+
+// pictures are the images that they are made of.
+type pictures interface {
+	Images() node.Images
+	Layers(ctx context.Context, label string) (layers, error)
+	Run(ctx context.Context) error
+}
+
+// layers is an image, unpacked.
+type layers struct {
+	// Digest is that of its manifest; Lower are the folders, topmost first.
+	Digest string
+	Lower  []string
+	Config ocispec.ImageConfig
+}

@@ -1,0 +1,102 @@
+package container
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/croft-edge/croft/modules/container/rootfs"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// The labels of a container in containerd.
+const (
+	labelReservation = "croft.reservation"
+	labelUser        = "croft.user"
+	labelImage       = "croft.image"
+	labelSpec        = "croft.spec"
+	labelNamespace   = "croft.namespace"
+	labelStop        = "croft.stop"
+	labelVolume      = "croft.volume/" // and the volume's ID
+)
+
+// form counts up when the same spec makes another container.
+const form = 1
+
+// plan is what a container is made of.
+type plan struct {
+	spec   node.ContainerSpec
+	image  layers
+	root   rootfs.Spec
+	print  string
+	labels map[string]string
+}
+
+// planOf says what is made for a spec.
+func (m *Module) planOf(s node.ContainerSpec, image layers) (plan, error) {
+	p := plan{spec: s, image: image}
+	p.root = rootfs.Spec{ID: s.ID, User: s.User, Lower: image.Lower, Layer: s.Layer, Files: files(s)}
+	for _, v := range s.Mounts {
+		p.root.Binds = append(p.root.Binds, rootfs.Bind{Source: v.Source, Target: v.Target, ReadOnly: v.ReadOnly, Mapped: true})
+	}
+	if s.Interactive {
+		if m.cfg.Init == "" {
+			return plan{}, node.Errorf(node.Refused, "cannot make container %s: Interactive needs croft's init, which is not installed on this node", s.ID)
+		}
+		p.root.Binds = append(p.root.Binds, rootfs.Bind{Source: m.cfg.Init, Target: initTarget, ReadOnly: true, File: true})
+	}
+	raw, err := json.Marshal(struct {
+		Form   int
+		Spec   node.ContainerSpec
+		Digest string
+		Init   string
+	}{form, s, image.Digest, m.initOf(s)})
+	if err != nil {
+		return plan{}, node.Errorf(node.Invalid, "cannot make container %s: %w", s.ID, err)
+	}
+	sum := sha256.Sum256(raw)
+	p.print = hex.EncodeToString(sum[:])
+	p.labels = map[string]string{
+		labelReservation: s.ID, labelUser: s.User, labelImage: image.Digest, labelSpec: p.print, labelStop: image.Config.StopSignal,
+	}
+	for _, v := range s.Mounts {
+		p.labels[labelVolume+v.Volume] = "1"
+	}
+	return p, nil
+}
+
+func (m *Module) initOf(s node.ContainerSpec) string {
+	if s.Interactive {
+		return m.cfg.Init
+	}
+	return ""
+}
+
+// volumes are the IDs of the volumes that a container's labels name.
+func volumes(labels map[string]string) []string {
+	out := []string{}
+	for key := range labels {
+		if id, ok := strings.CutPrefix(key, labelVolume); ok {
+			out = append(out, id)
+		}
+	}
+	sort.Strings(out)
+	return out
+}
+
+// files are those that every container gets of the node.
+func files(s node.ContainerSpec) []rootfs.File {
+	var resolve, hosts strings.Builder
+	for _, server := range s.DNS {
+		fmt.Fprintf(&resolve, "nameserver %s\n", server)
+	}
+	fmt.Fprintf(&hosts, "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n127.0.1.1 %s\n", s.Hostname)
+	return []rootfs.File{
+		{Target: "/etc/resolv.conf", Content: []byte(resolve.String())},
+		{Target: "/etc/hosts", Content: []byte(hosts.String())},
+		{Target: "/etc/hostname", Content: []byte(s.Hostname + "\n")},
+	}
+}

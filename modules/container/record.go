@@ -1,0 +1,123 @@
+package container
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/croft-edge/croft/modules/container/rootfs"
+	"github.com/croft-edge/croft/pkg/atomicfile"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+const (
+	recordVersion = 1
+	// firstPause and lastPause are how long a container that ends by itself
+	// waits until it is started again: doubling, until it ran for enough.
+	firstPause = 100 * time.Millisecond
+	lastPause  = time.Minute
+	enough     = time.Minute
+	// lastLines are kept of what it said before it ended.
+	lastLines = 20
+)
+
+// record is what is known of a container beside what containerd knows. It is
+// written whole whenever it changes.
+type record struct {
+	Version int
+	ID      string
+	User    string
+	// Root is what its root file system is made of.
+	Root rootfs.Spec
+	// Wanted is whether it is to run. Started and the others are Unix
+	// nanoseconds, 0 for never; Pause is the last pause.
+	Wanted   bool
+	Started  int64
+	Restarts uint64
+	ExitCode uint64
+	Ended    int64
+	Next     int64
+	Pause    time.Duration
+	Cause    string
+	LastLog  []string
+}
+
+// fail notes why a start failed, and when the next comes.
+func (r *record) fail(cause string, now time.Time) {
+	r.Cause = cause
+	r.schedule(now)
+}
+
+// exit notes an exit that nobody asked for, and when the next start comes.
+func (r *record) exit(code uint64, at, now time.Time) {
+	if r.Started != 0 && at.Sub(time.Unix(0, r.Started)) >= enough {
+		r.Pause = 0
+	}
+	r.ExitCode, r.Ended, r.Cause = code, at.UnixNano(), ""
+	r.schedule(now)
+}
+
+func (r *record) schedule(now time.Time) {
+	r.Pause = min(max(2*r.Pause, firstPause), lastPause)
+	jitter := 0.8 + 0.4*rand.Float64()
+	r.Next = now.Add(time.Duration(float64(r.Pause) * jitter)).UnixNano()
+}
+
+// start notes that it runs.
+func (r *record) start(now time.Time, again bool) {
+	r.Wanted, r.Started, r.Next, r.Cause = true, now.UnixNano(), 0, ""
+	if again {
+		r.Restarts++
+	}
+}
+
+func (c Config) recordPath(id string) string { return filepath.Join(c.supervised(), id+".json") }
+
+func (c Config) writeRecord(r record) error {
+	r.Version = recordVersion
+	raw, err := json.Marshal(r)
+	if err == nil {
+		err = atomicfile.WriteFile(c.recordPath(r.ID), raw, 0o600)
+	}
+	if err != nil {
+		return node.Errorf(node.Internal, "cannot write the record of container %s: %w", r.ID, err)
+	}
+	return nil
+}
+
+func (c Config) removeRecord(id string) error {
+	if err := os.Remove(c.recordPath(id)); err != nil && !os.IsNotExist(err) {
+		return node.Errorf(node.Internal, "cannot remove the record of container %s: %w", id, err)
+	}
+	return nil
+}
+
+// readRecords reads them all. A damaged one is as none: the container shows as
+// one that has to be made right.
+func (c Config) readRecords() (map[string]record, error) {
+	entries, err := os.ReadDir(c.supervised())
+	if err != nil {
+		return nil, node.Errorf(node.Internal, "cannot read the records of containers: %w", err)
+	}
+	out := map[string]record{}
+	for _, e := range entries {
+		id, ok := strings.CutSuffix(e.Name(), ".json")
+		if !ok || checkID(id) != nil {
+			continue
+		}
+		raw, err := os.ReadFile(c.recordPath(id))
+		var r record
+		if err == nil {
+			err = json.Unmarshal(raw, &r)
+		}
+		if err != nil || r.ID != id || r.Version != recordVersion || r.User == "" {
+			c.Log.Warn().Err(err).Str("id", id).Str("type", "container").Msg("a damaged record is left out")
+			continue
+		}
+		out[id] = r
+	}
+	return out, nil
+}

@@ -1,0 +1,182 @@
+package container
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/pkg/cio"
+
+	"github.com/croft-edge/croft/modules/container/containerd"
+	"github.com/croft-edge/croft/modules/container/logs"
+	"github.com/croft-edge/croft/modules/container/program"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// start starts a container, and nothing when it runs.
+func (m *Module) start(ctx context.Context, id string) (node.ContainerInfo, error) {
+	if err := checkID(id); err != nil {
+		return node.ContainerInfo{}, err
+	}
+	it, err := m.hold(ctx, id)
+	if err != nil {
+		return node.ContainerInfo{}, err
+	}
+	defer m.release(it)
+	in, found, err := find(ctx, m.daemon, id)
+	if err != nil {
+		return node.ContainerInfo{}, err
+	}
+	r, known := m.recordOf(id)
+	if !known {
+		return node.ContainerInfo{}, node.Errorf(node.Transient, "cannot start container %s: what it was made from is lost, create it again", id)
+	}
+	if err := m.run(in, it, found, false); err != nil {
+		// Who asked learns of it: it isn't tried again unasked.
+		if r.Wanted || r.Cause != err.Error() {
+			r.Wanted, r.Next, r.Cause = false, 0, err.Error()
+			_ = m.keep(it, r)
+		}
+		return node.ContainerInfo{}, err
+	}
+	return m.inspect(ctx, id)
+}
+
+// run makes a container run. again is whether it has ended by itself. The
+// item is held.
+func (m *Module) run(ctx context.Context, it *item, c client.Container, again bool) error {
+	t, status, err := task(ctx, c)
+	if err != nil {
+		return err
+	}
+	r, _ := m.recordOf(it.id)
+	if t != nil {
+		switch status.Status {
+		case client.Paused:
+			if err := t.Resume(ctx); err != nil {
+				return containerd.Error(err, "let container %s go on", it.id)
+			}
+			fallthrough
+		case client.Running:
+			if r.Wanted && r.Next == 0 {
+				return nil
+			}
+			r.start(time.Now(), false)
+			return m.keep(it, r)
+		}
+		if err := drop(ctx, t); err != nil {
+			return err
+		}
+	}
+	if drift, err := m.roots.Check(it.id); err != nil || drift != "" {
+		return node.Errorf(node.Transient, "cannot start container %s: it isn't as it was made, create it again (%s%v)", it.id, drift, orNothing(err))
+	}
+	if err := m.launch(ctx, it.id, c, r); err != nil {
+		return err
+	}
+	r.start(time.Now(), again)
+	return m.keep(it, r)
+}
+
+func orNothing(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// launch starts a container's process. Nothing of it is left when it fails.
+func (m *Module) launch(ctx context.Context, id string, c client.Container, r record) error {
+	made, err := m.roots.Make(ctx, r.Root)
+	if err != nil {
+		return err
+	}
+	built, err := c.Spec(ctx)
+	if err != nil {
+		return containerd.Error(err, "read what container %s is", id)
+	}
+	if err := program.Check(made.Root, made.Range.Base, built.Process); err != nil {
+		return err
+	}
+	fifos, err := m.outputs.Open(ctx, id)
+	if err != nil {
+		return err
+	}
+	t, err := c.NewTask(ctx, func(string) (cio.IO, error) { return pipes(fifos), nil })
+	if err != nil {
+		m.dropAfter(ctx, c)
+		return startError(err, id)
+	}
+	// From here on the container has a copy of its own of all its mounts.
+	if err = m.roots.HandOver(ctx, id); err == nil {
+		err = startError(t.Start(ctx), id)
+	}
+	if err != nil {
+		m.dropAfter(ctx, c)
+	}
+	return err
+}
+
+// dropAfter removes what a failed start has left.
+func (m *Module) dropAfter(ctx context.Context, c client.Container) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
+	defer cancel()
+	t, _, err := task(ctx, c)
+	if err == nil && t != nil {
+		err = drop(ctx, t)
+	}
+	if err != nil {
+		m.cfg.Log.Warn().Err(err).Str("id", c.ID()).Str("type", "container").Msg("what a failed start has left is removed later")
+	}
+}
+
+// pipes are a container's output, which the log carrier reads: this process
+// opens none of it.
+type pipes logs.FIFOs
+
+// Config implements cio.IO.
+func (p pipes) Config() cio.Config { return cio.Config{Stdout: p.Stdout, Stderr: p.Stderr} }
+
+// Cancel implements cio.IO.
+func (pipes) Cancel() {}
+
+// Wait implements cio.IO.
+func (pipes) Wait() {}
+
+// Close implements cio.IO.
+func (pipes) Close() error { return nil }
+
+// What runc says of what it was asked to start, rather than of the machine.
+var (
+	imageFaults = []string{
+		"unable to start container process: exec:", "executable file not found", "no such file or directory", "permission denied",
+		"exec format error", "not a directory", "unable to find user", "oom-killed", "container init was", "mkdir /proc/self/cwd", "chdir to cwd",
+	}
+	causeStarts = []string{"unable to start container process: ", "runc create failed: ", "OCI runtime start failed: ", "OCI runtime create failed: "}
+)
+
+// startError says whose fault a failed start is. Only runc's text tells.
+func startError(err error, id string) error {
+	kind := containerd.Kind(err)
+	if err == nil || kind == node.Transient {
+		return containerd.Error(err, "start container %s", id)
+	}
+	text := err.Error()
+	if !strings.Contains(text, "OCI runtime") {
+		return containerd.Error(err, "start container %s", id)
+	}
+	kind = node.Transient
+	for _, fault := range imageFaults {
+		if strings.Contains(strings.ToLower(text), fault) {
+			kind = node.Invalid
+		}
+	}
+	for _, start := range causeStarts {
+		if _, cause, ok := strings.Cut(text, start); ok {
+			text = cause
+			break
+		}
+	}
+	return node.Errorf(kind, "cannot start container %s: %s", id, strings.TrimSuffix(text, ": unknown"))
+}

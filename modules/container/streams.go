@@ -1,0 +1,79 @@
+package container
+
+import (
+	"context"
+	"os"
+
+	"github.com/croft-edge/croft/modules/container/containerd"
+	"github.com/croft-edge/croft/modules/container/logs"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// Streams are a container's outputs and inputs, for who speaks to its owner.
+// They need no Module: any process of the node can open them beside it.
+type Streams struct {
+	cfg    Config
+	daemon connection
+}
+
+// LogOptions say which log lines are wanted.
+type LogOptions struct {
+	// Tail is how many of the last lines come first.
+	Tail int
+	// Follow is whether those to come are wanted, too.
+	Follow bool
+}
+
+// OpenStreams opens the streams of the containers of a Module with the same
+// Config. What earlier processes have left of execs is ended.
+func OpenStreams(c Config) (*Streams, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	c = c.withDefaults()
+	if err := os.MkdirAll(c.execs(), 0o711); err != nil {
+		return nil, node.Errorf(node.Internal, "cannot make the folder of execs: %w", err)
+	}
+	d, err := containerd.Open(context.Background(), c.Containerd)
+	if err != nil {
+		return nil, err
+	}
+	return &Streams{cfg: c, daemon: d}, nil
+}
+
+// Close lets go of containerd. What is being streamed ends with its context.
+func (s *Streams) Close() error { return s.daemon.Close() }
+
+// Owner is the user of a container. NotExist when there is none.
+func (s *Streams) Owner(ctx context.Context, id string) (string, error) {
+	return owner(ctx, s.daemon, id)
+}
+
+// Logs gives f the lines of a container's output, oldest first, until f fails
+// or ctx is done, which is no failure; without Follow, until there is no more.
+// NotExist when there is no such container.
+func (s *Streams) Logs(ctx context.Context, id string, o LogOptions, f func(node.LogLine) error) error {
+	if _, err := owner(ctx, s.daemon, id); err != nil {
+		return err
+	}
+	tail := min(max(o.Tail, 0), mostLines)
+	if o.Follow {
+		return logs.Follow(ctx, s.cfg.Logs.Dir, id, tail, f)
+	}
+	lines, err := lastOf(s.cfg.Logs.Dir, id, tail)
+	if err != nil {
+		return err
+	}
+	for _, line := range lines {
+		if err := f(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Stats reads a container's present use. NotExist when there is none, Busy
+// while it doesn't run.
+func (s *Streams) Stats(ctx context.Context, id string) (node.ContainerStats, error) {
+	return statsOf(ctx, s.daemon, id)
+}

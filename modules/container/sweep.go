@@ -1,0 +1,54 @@
+package container
+
+import (
+	"context"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// sweep removes what earlier processes have left: what containers stood on that
+// containerd doesn't know, execs, and namespaces with nothing in them.
+func (m *Module) sweep(ctx context.Context) {
+	standing, err := m.roots.List()
+	if err != nil {
+		m.cfg.Log.Warn().Err(err).Str("type", "container").Msg("what containers stand on can't be listed")
+		return
+	}
+	for _, id := range standing {
+		m.sweepOne(ctx, id)
+	}
+	seen, err := m.look(ctx)
+	if err != nil {
+		return
+	}
+	for id, s := range seen {
+		if s.runs() {
+			m.sweepExecs(ctx, s.user, id)
+		}
+	}
+	users, err := m.daemon.Users(ctx)
+	if err != nil {
+		return
+	}
+	for _, user := range users {
+		m.sweepUser(ctx, user)
+	}
+}
+
+func (m *Module) sweepOne(ctx context.Context, id string) {
+	it, err := m.hold(ctx, id)
+	if err != nil {
+		return
+	}
+	defer m.release(it)
+	if _, err := owner(ctx, m.daemon, id); node.KindOf(err) != node.NotExist {
+		return
+	}
+	r, known := m.recordOf(id)
+	if known && r.Wanted {
+		return // it was taken out of containerd behind our back: it is made again
+	}
+	if err := m.clear(ctx, it, r.User); err != nil {
+		m.cfg.Log.Warn().Err(err).Str("id", id).Str("type", "container").Msg("what a container stood on can't be removed")
+	}
+}

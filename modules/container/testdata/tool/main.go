@@ -1,0 +1,104 @@
+// Command tool is what the containers of these tests run.
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+)
+
+func main() {
+	args := os.Args[1:]
+	if len(args) == 0 {
+		args = []string{"serve"}
+	}
+	switch filepath.Base(args[0]) {
+	case "serve": // ends when it is told to
+		stop := make(chan os.Signal, 1)
+		signal.Notify(stop, syscall.SIGTERM, syscall.SIGQUIT)
+		fmt.Println("serving", strings.Join(args[1:], " "))
+		fmt.Println("stopped by", <-stop)
+	case "stubborn":
+		signal.Ignore(syscall.SIGTERM)
+		fmt.Println("stubborn")
+		time.Sleep(time.Hour)
+	case "exit": // CODE: says 30 lines, ends
+		for i := range 30 {
+			fmt.Println("line", i)
+		}
+		fmt.Fprintln(os.Stderr, "the end")
+		os.Exit(number(args[1]))
+	case "once": // FILE CODE: ends with the code the first time, then serves
+		if _, err := os.Stat(args[1]); err != nil {
+			_ = os.WriteFile(args[1], nil, 0o600)
+			fmt.Println("for the first time")
+			os.Exit(number(args[2]))
+		}
+		time.Sleep(time.Hour)
+	case "say":
+		fmt.Println(strings.Join(args[1:], " "))
+	case "cat":
+		n, err := io.Copy(os.Stdout, os.Stdin)
+		fmt.Fprintln(os.Stderr, n, err)
+	case "env":
+		fmt.Println(strings.Join(os.Environ(), "\n"))
+	case "read":
+		raw, err := os.ReadFile(args[1])
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		os.Stdout.Write(raw)
+	case "write":
+		if err := os.WriteFile(args[1], []byte(args[2]), 0o600); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+	case "flood": // N lines
+		for i := range number(args[1]) {
+			fmt.Println("line", i)
+		}
+	case "eat": // N MiB
+		kept := make([]byte, number(args[1])<<20)
+		for i := range kept {
+			kept[i] = byte(i)
+		}
+		fmt.Println("ate", len(kept))
+	case "size": // of the terminal, until a line comes
+		resized := make(chan os.Signal, 1)
+		signal.Notify(resized, syscall.SIGWINCH)
+		go func() {
+			for {
+				w, h, err := term.GetSize(0)
+				fmt.Println("size", w, h, err)
+				<-resized
+			}
+		}()
+		_, _ = os.Stdin.Read(make([]byte, 1))
+	case "leave": // a child that holds the output open
+		_ = exec.Command("/proc/self/exe", "sleep").Start()
+		child := exec.Command("/proc/self/exe", "sleep")
+		child.Stdout = os.Stdout
+		_ = child.Start()
+		fmt.Println("left", child.Process.Pid)
+	case "sleep":
+		time.Sleep(time.Hour)
+	}
+}
+
+func number(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
