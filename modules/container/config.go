@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/modules/container/containerd"
+	"github.com/croft-edge/croft/modules/container/image"
 	"github.com/croft-edge/croft/modules/container/logs"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -24,6 +25,9 @@ type Config struct {
 	// Logs says how the log carrier is started and how much it keeps; its
 	// RunDir is filled in.
 	Logs logs.Config
+	// Image says how images are pulled and how long they are kept; what it needs
+	// of containerd and of the containers is filled in.
+	Image image.Config
 	// Init is the path of croft's own PID 1, a static program; empty where it
 	// isn't installed.
 	Init string

@@ -29,11 +29,11 @@ func (m *Module) create(ctx context.Context, asked node.ContainerSpec) (node.Con
 		return node.ContainerInfo{}, err
 	}
 	defer m.release(it)
-	image, err := m.pictures.Layers(ctx, asked.ID)
+	unpacked, err := m.pictures.Layers(ctx, asked.ID)
 	if err != nil {
 		return node.ContainerInfo{}, err
 	}
-	p, err := m.planOf(asked, image)
+	p, err := m.planOf(asked, unpacked)
 	if err != nil {
 		return node.ContainerInfo{}, err
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/croft-edge/croft/modules/container/containerd"
 	"github.com/croft-edge/croft/modules/container/containerdtest"
+	"github.com/croft-edge/croft/modules/container/image"
 	"github.com/croft-edge/croft/modules/container/logs"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -59,22 +60,24 @@ func eventually(t testing.TB, what string, holds func() bool) {
 // fakePictures are images that are folders.
 type fakePictures struct {
 	mu  sync.Mutex
-	all map[string]layers
+	all map[string]image.Layers
 }
 
 func (f *fakePictures) Images() node.Images { return nil }
+
+func (f *fakePictures) Close() error { return nil }
 
 func (f *fakePictures) Run(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
 }
 
-func (f *fakePictures) Layers(_ context.Context, label string) (layers, error) {
+func (f *fakePictures) Layers(_ context.Context, label string) (image.Layers, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	l, ok := f.all[label]
 	if !ok {
-		return layers{}, node.Errorf(node.NotExist, "cannot find the image of %s", label)
+		return image.Layers{}, node.Errorf(node.NotExist, "cannot find the image of %s", label)
 	}
 	return l, nil
 }
@@ -95,7 +98,7 @@ type world struct {
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	dir := containerdtest.Folder(t)
-	w := &world{TB: t, dir: dir, pictures: &fakePictures{all: map[string]layers{}}}
+	w := &world{TB: t, dir: dir, pictures: &fakePictures{all: map[string]image.Layers{}}}
 	run, state := filepath.Join(dir, "r"), filepath.Join(dir, "s")
 	log := zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.WarnLevel)
 	w.cfg = Config{
@@ -188,7 +191,7 @@ func (w *world) image(label string, config ocispec.ImageConfig, more map[string]
 	}
 	w.pictures.mu.Lock()
 	defer w.pictures.mu.Unlock()
-	w.pictures.all[label] = layers{Digest: "sha256:" + label, Lower: []string{lower}, Config: config}
+	w.pictures.all[label] = image.Layers{Digest: "sha256:" + label, Lower: []string{lower}, Config: config}
 }
 
 // spec is a container that runs the tool with these arguments.

@@ -112,6 +112,9 @@ func (m *Module) Close() error {
 	m.stop()
 	m.work.Wait()
 	m.outputs.Close()
+	if m.pictures != nil {
+		_ = m.pictures.Close()
+	}
 	return m.daemon.Close()
 }
 

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/containerd/containerd/v2/client"
-	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"github.com/croft-edge/croft/modules/container/image"
 	"github.com/croft-edge/croft/modules/container/logs"
 	"github.com/croft-edge/croft/modules/container/rootfs"
 	"github.com/croft-edge/croft/pkg/node"
@@ -45,14 +45,7 @@ type outputs interface {
 // pictures are the images that they are made of.
 type pictures interface {
 	Images() node.Images
-	Layers(ctx context.Context, label string) (layers, error)
+	Layers(ctx context.Context, label string) (image.Layers, error)
 	Run(ctx context.Context) error
-}
-
-// layers is an image, unpacked.
-type layers struct {
-	// Digest is that of its manifest; Lower are the folders, topmost first.
-	Digest string
-	Lower  []string
-	Config ocispec.ImageConfig
+	Close() error
 }

@@ -1,11 +1,26 @@
 package container
 
 import (
+	"context"
+
 	"github.com/croft-edge/croft/modules/container/containerd"
-	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/modules/container/image"
 )
 
-// openPictures opens the images.
-func openPictures(Config, *containerd.Daemon, *Module) (pictures, error) {
-	return nil, node.Errorf(node.Refused, "cannot open images: there are none yet")
+// openPictures opens the images. Those of containers that stand are in use.
+func openPictures(c Config, d *containerd.Daemon, m *Module) (pictures, error) {
+	c.Image.Daemon = d
+	c.Image.InUse = func(ctx context.Context) (map[string]bool, error) {
+		seen, err := m.look(ctx)
+		used := make(map[string]bool, len(seen))
+		for id := range seen {
+			used[id] = true
+		}
+		return used, err
+	}
+	store, err := image.Open(c.Image)
+	if err != nil {
+		return nil, err
+	}
+	return store, nil
 }

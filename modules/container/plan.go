@@ -8,6 +8,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/croft-edge/croft/modules/container/image"
 	"github.com/croft-edge/croft/modules/container/rootfs"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -29,16 +30,16 @@ const form = 1
 // plan is what a container is made of.
 type plan struct {
 	spec   node.ContainerSpec
-	image  layers
+	image  image.Layers
 	root   rootfs.Spec
 	print  string
 	labels map[string]string
 }
 
 // planOf says what is made for a spec.
-func (m *Module) planOf(s node.ContainerSpec, image layers) (plan, error) {
-	p := plan{spec: s, image: image}
-	p.root = rootfs.Spec{ID: s.ID, User: s.User, Lower: image.Lower, Layer: s.Layer, Files: files(s)}
+func (m *Module) planOf(s node.ContainerSpec, unpacked image.Layers) (plan, error) {
+	p := plan{spec: s, image: unpacked}
+	p.root = rootfs.Spec{ID: s.ID, User: s.User, Lower: unpacked.Lower, Layer: s.Layer, Files: files(s)}
 	for _, v := range s.Mounts {
 		p.root.Binds = append(p.root.Binds, rootfs.Bind{Source: v.Source, Target: v.Target, ReadOnly: v.ReadOnly, Mapped: true})
 	}
@@ -53,14 +54,14 @@ func (m *Module) planOf(s node.ContainerSpec, image layers) (plan, error) {
 		Spec   node.ContainerSpec
 		Digest string
 		Init   string
-	}{form, s, image.Digest, m.initOf(s)})
+	}{form, s, unpacked.Digest, m.initOf(s)})
 	if err != nil {
 		return plan{}, node.Errorf(node.Invalid, "cannot make container %s: %w", s.ID, err)
 	}
 	sum := sha256.Sum256(raw)
 	p.print = hex.EncodeToString(sum[:])
 	p.labels = map[string]string{
-		labelReservation: s.ID, labelUser: s.User, labelImage: image.Digest, labelSpec: p.print, labelStop: image.Config.StopSignal,
+		labelReservation: s.ID, labelUser: s.User, labelImage: unpacked.Digest, labelSpec: p.print, labelStop: unpacked.Config.StopSignal,
 	}
 	for _, v := range s.Mounts {
 		p.labels[labelVolume+v.Volume] = "1"
