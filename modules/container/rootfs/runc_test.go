@@ -57,7 +57,7 @@ func (w *world) inside(made Made, commands ...string) []string {
 	return strings.Split(strings.TrimSpace(string(out)), "\n")
 }
 
-// running is a container that waits.
+// running is a container that says "waiting".
 type running struct {
 	w     *world
 	id    string
@@ -66,11 +66,11 @@ type running struct {
 	said  []string
 }
 
-// start runs commands in a container, and then waits there, until stop.
+// start runs commands in a container, the last of which waits there until stop.
 func (w *world) start(made Made, commands ...string) *running {
 	w.t.Helper()
 	r := &running{w: w, id: "c" + rand.Text()}
-	r.cmd = exec.Command("runc", "--root", w.dir+"/runc", "run", "--bundle", w.bundle(made, append(commands, "wait")...), r.id)
+	r.cmd = exec.Command("runc", "--root", w.dir+"/runc", "run", "--bundle", w.bundle(made, commands...), r.id)
 	errors := &bytes.Buffer{}
 	r.cmd.Stderr = errors
 	out, err := r.cmd.StdoutPipe()
