@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"bufio"
 	stderrors "errors"
 	"os"
 	"strings"
@@ -21,19 +20,17 @@ type mountPoint struct {
 
 // readMounts reads what is mounted, in the order it was.
 func readMounts() ([]mountPoint, error) {
-	f, err := os.Open("/proc/self/mountinfo")
+	raw, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot read what is mounted")
 	}
-	defer f.Close()
 	var mounts []mountPoint
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		if m, ok := parseMount(lines.Text()); ok {
+	for line := range strings.Lines(string(raw)) { // of any length: paths may be
+		if m, ok := parseMount(line); ok {
 			mounts = append(mounts, m)
 		}
 	}
-	return mounts, errors.Wrap(lines.Err(), "cannot read what is mounted")
+	return mounts, nil
 }
 
 // parseMount reads a line of mountinfo: "36 35 98:0 /root /mnt opts opt… - type source opts".
@@ -58,13 +55,20 @@ func mountedAt(path string) (m mountPoint, found bool, err error) {
 	return m, found, err
 }
 
-// mountPool mounts a btrfs device.
+// mountPool mounts a btrfs device. What lies on it was written by containers
+// whose root is that of the node on disk: neither devices nor set-id files work.
 func mountPool(device, path string) error {
 	if err := os.MkdirAll(path, 0o711); err != nil {
 		return errors.Wrap(err, "cannot make a mount point")
 	}
-	err := unix.Mount(device, path, "btrfs", unix.MS_NODEV|unix.MS_NOATIME, "")
+	err := unix.Mount(device, path, "btrfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOATIME, "")
 	return btrfs.Wrap(err, "cannot mount %s on %s", device, path)
+}
+
+// secure makes a pool that an earlier version has mounted as mountPool does.
+func secure(path string) error {
+	attributes := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
+	return btrfs.Wrap(unix.MountSetattr(unix.AT_FDCWD, path, 0, &attributes), "cannot make the mount of %s nosuid", path)
 }
 
 // unmountBelow unmounts all that is mounted on dir or below it, last first.

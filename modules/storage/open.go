@@ -144,11 +144,14 @@ func (o *opener) adopt(p *pool, super btrfs.Super) error {
 	if err != nil {
 		return err
 	}
-	if !mounted {
+	if mounted {
+		err = secure(p.path)
+	} else {
 		device, _ := p.mountedFrom()
-		if err := mountPool(device, p.path); err != nil {
-			return err
-		}
+		err = mountPool(device, p.path)
+	}
+	if err != nil {
+		return err
 	}
 	p.uuid = super.UUID
 	f, err := p.open()

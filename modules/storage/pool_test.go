@@ -231,3 +231,27 @@ func TestNotOurs(t *testing.T) {
 		t.Errorf("the index has %q", got)
 	}
 }
+
+// On a volume lie files of containers, whose root is the node's there.
+func TestSetIDFilesAndDevicesOfAPoolDoNothing(t *testing.T) {
+	cfg := newConfig(t)
+	m := opened(t, cfg)
+	flags := func() uint64 {
+		var fs unix.Statfs_t
+		check(t, unix.Statfs(m.pools[0].path, &fs))
+		return uint64(fs.Flags) & (unix.ST_NOSUID | unix.ST_NODEV)
+	}
+	if got := flags(); got != unix.ST_NOSUID|unix.ST_NODEV {
+		t.Errorf("it is mounted with %#x", got)
+	}
+	// An earlier version has left it mounted otherwise.
+	kill(t, m)
+	check(t, unix.MountSetattr(unix.AT_FDCWD, m.pools[0].path, 0, &unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_NOSUID}))
+	if flags()&unix.ST_NOSUID != 0 {
+		t.Fatal("the test can't mount it otherwise")
+	}
+	m = opened(t, cfg)
+	if got := flags(); got != unix.ST_NOSUID|unix.ST_NODEV {
+		t.Errorf("adopted, it is mounted with %#x", got)
+	}
+}

@@ -79,14 +79,11 @@ func (s *Store) drift(id string, was *record, mounts table) string {
 	if there != was.Namespaces {
 		return "its namespaces are other ones now"
 	}
-	if at, err := identify(filepath.Join(was.Root.Layer, upperName)); errors.Is(err, unix.ENOENT) || err == nil && at != was.Root.Upper {
+	if replaced(was.Root.Layer, was.Root.LayerIdentity) || replaced(filepath.Join(was.Root.Layer, upperName), was.Root.Upper) {
 		return "what it writes beside its volumes, at " + was.Root.Layer + ", is gone"
 	}
 	for _, b := range was.Root.Bound {
-		if b.Identity == (identity{}) {
-			continue
-		}
-		if at, err := identify(b.Source); errors.Is(err, unix.ENOENT) || err == nil && at != b.Identity {
+		if b.Identity != (identity{}) && replaced(b.Source, b.Identity) {
 			return fmt.Sprintf("%s, which it has at %s, is gone or another one now", b.Source, b.Target)
 		}
 	}
@@ -125,4 +122,19 @@ func (s *Store) mountDrift(id string, was *root, mounts table) string {
 		}
 	}
 	return ""
+}
+
+// replaced is whether a folder is gone, or another one by now. While the folder
+// that it was in can't be seen either, a file system is away from its place: its
+// mounts in containers go on, and it comes back.
+func replaced(path string, was identity) bool {
+	at, err := identify(path)
+	if err == nil {
+		return at != was
+	}
+	if !errors.Is(err, unix.ENOENT) {
+		return false
+	}
+	_, err = os.Lstat(filepath.Dir(path))
+	return err == nil
 }

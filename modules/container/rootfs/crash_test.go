@@ -12,13 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// crash is what a process of this binary does: Make or Remove, and its end by
-// SIGKILL at a step.
+// crash is what a process of this binary does: it ends by SIGKILL at a step.
 type crash struct {
 	RunDir string
 	State  string
 	Spec   Spec
-	Remove bool
+	Do     string // Make, Remove or HandOver
 	Step   int
 }
 
@@ -40,10 +39,13 @@ func crashInside() int {
 			select {} // the signal is on its way
 		}
 	}
-	if c.Remove {
-		err = s.Remove(context.Background(), c.Spec.ID)
-	} else {
+	switch c.Do {
+	case "Make":
 		_, err = s.Make(context.Background(), c.Spec)
+	case "Remove":
+		err = s.Remove(context.Background(), c.Spec.ID)
+	case "HandOver":
+		err = s.HandOver(context.Background(), c.Spec.ID)
 	}
 	fmt.Fprintln(os.Stderr, "it didn't end at step", c.Step, err)
 	return 1
@@ -99,14 +101,19 @@ func TestWhereverTheAgentEndsTheNextOneMakesOrRemovesAll(t *testing.T) {
 	for _, makeFirst := range []bool{true, false} {
 		for i, name := range making {
 			t.Run(fmt.Sprintf("making/%s/%t", name, makeFirst), func(t *testing.T) {
-				w.crashAt(crash{Spec: s, Step: i + 1})
+				w.crashAt(crash{Spec: s, Do: "Make", Step: i + 1})
 				check(t, makeFirst)
 			})
 		}
+		t.Run(fmt.Sprintf("handing over/%t", makeFirst), func(t *testing.T) {
+			w.make(s)
+			w.crashAt(crash{Spec: s, Do: "HandOver", Step: 1})
+			check(t, makeFirst)
+		})
 		for i, name := range removing {
 			t.Run(fmt.Sprintf("removing/%s/%t", name, makeFirst), func(t *testing.T) {
 				w.make(s)
-				w.crashAt(crash{Spec: s, Step: i + 1, Remove: true})
+				w.crashAt(crash{Spec: s, Do: "Remove", Step: i + 1})
 				check(t, makeFirst)
 			})
 		}

@@ -29,6 +29,28 @@
 // that is why ranges are remembered, and why a damaged file of them is refused
 // instead of dealing them out again.
 //
-// It needs Linux 5.19, the first that takes id-mapped layers in an overlay, and
-// file systems that can be mounted so: see Supported.
+// # Mounts that a container can't lead astray
+//
+// A container's root and its volumes are hostile: links in the image, folders
+// that another container of the user swaps for links meanwhile. A target is
+// found name by name, each opened in the open folder before it and never as a
+// link (openat2); links are read and followed inside the root only; a mount is
+// made apart (open_tree, mount_setattr) and moved onto the open folder
+// (move_mount). No path that a container can change is ever mounted on,
+// unmounted or removed: to unmount, the root goes with all that is in it.
+//
+// What a container stands on is to be made in this order: Make, create the
+// container (runc takes its own copy of all mounts then), HandOver, start it.
+// HandOver may be called again, also after the start, so after a crash of the
+// agent it is called for all that run. Before it is started once more, Make.
+// Everything is idempotent: after a crash at any point, the next Make or Remove
+// does the whole of it.
+//
+// # What it needs
+//
+// Linux 5.19, the first that takes id-mapped layers in an overlay (open_tree and
+// mount_setattr are older), and file systems that can be mounted so, such as
+// btrfs, ext4 and xfs, and tmpfs from 6.3 on: see Supported. croft's program must
+// be executable by everybody, and all folders down to RUN/container must let
+// everybody walk through. containerd must be in the mount namespace of croft.
 package rootfs

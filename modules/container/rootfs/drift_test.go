@@ -83,6 +83,29 @@ func TestDriftIsSeenAndMadeRight(t *testing.T) {
 	kind(t, err, node.NotExist)
 }
 
+// A pool that is unmounted and mounted again doesn't disturb what uses it.
+func TestAFileSystemThatIsAwayForAWhileIsNoDrift(t *testing.T) {
+	w := newWorld(t)
+	s := w.spec("1-1")
+	s.Binds = []Bind{{Source: w.folderIn("pool/volumes/v"), Target: "/data", Mapped: true}}
+	s.Layer = w.folderIn("pool/volumes/l")
+	made := w.make(s)
+	must(t, os.Rename(w.dir+"/pool/volumes", w.dir+"/away"))
+	w.whole("1-1", 5)
+	must(t, os.Rename(w.dir+"/away", w.dir+"/pool/volumes"))
+	w.start(made, "wait")
+	must(t, w.store.HandOver(t.Context(), "1-1"))
+	w.whole("1-1", 2)
+	must(t, os.Remove(w.dir+"/pool/volumes/v"))
+	w.folderIn("pool/volumes/w") // so that the next one is another
+	w.folderIn("pool/volumes/v")
+	if drift, err := w.store.Check("1-1"); err != nil || !strings.Contains(drift, "/data") {
+		t.Errorf("drift %q, %v", drift, err)
+	}
+	_, err := w.store.Make(t.Context(), s)
+	kind(t, err, node.Busy)
+}
+
 func TestMakeTwiceChangesNothing(t *testing.T) {
 	w := newWorld(t)
 	s := w.spec("1-1")

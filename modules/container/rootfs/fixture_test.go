@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
@@ -34,19 +33,6 @@ func kind(t testing.TB, err error, want node.Kind, words ...string) {
 		if !strings.Contains(err.Error(), w) {
 			t.Errorf("%q doesn't say %q", err, w)
 		}
-	}
-}
-
-// soon waits until ok, much longer than it should take.
-func soon(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	deadline, tick := time.Now().Add(60*time.Second), time.NewTicker(10*time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 60 s: %s", what)
-		}
-		<-tick.C
 	}
 }
 

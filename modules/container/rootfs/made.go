@@ -42,10 +42,11 @@ type root struct {
 	Digest string `json:"digest"`
 	// Mount is the overlay's ID.
 	Mount uint64 `json:"mount"`
-	// Layer is where its upper folder is, and Upper which one that was.
-	Layer string   `json:"layer"`
-	Upper identity `json:"upper"`
-	Bound []bound  `json:"bound"`
+	// Layer is the folder of its upper folder, with which folders they were.
+	Layer         string   `json:"layer"`
+	LayerIdentity identity `json:"layer_identity"`
+	Upper         identity `json:"upper"`
+	Bound         []bound  `json:"bound"`
 	// HandedOver is whether only the container has its mounts.
 	HandedOver bool `json:"handed_over,omitempty"`
 }

@@ -104,20 +104,21 @@ func (m *maker) adopt() (whole bool, kept *namespaces, err error) {
 	}
 	usable := err == nil && was != nil && was.User == m.spec.User && was.Range == m.r && was.Namespaces == there
 	asked := usable && was.Root != nil && was.Root.Digest == m.digest
-	if asked && !was.Root.HandedOver {
+	if asked {
 		mounts, err := readTable()
 		if err != nil {
 			return false, nil, err
 		}
-		if m.drift(m.spec.ID, was, mounts) == "" {
-			return true, nil, nil
-		}
+		asked = m.drift(m.spec.ID, was, mounts) == ""
+	}
+	if asked && !was.Root.HandedOver {
+		return true, nil, nil
 	}
 	pid, err := resident(there.User)
 	switch {
 	case err != nil:
 		return false, nil, err
-	case pid != 0 && asked && was.Root.HandedOver:
+	case pid != 0 && asked: // it has its mounts to itself
 		return true, nil, nil
 	case pid != 0:
 		return false, nil, node.Errorf(node.Busy, "cannot make container %s anew: its process %d runs", m.spec.ID, pid)
@@ -157,6 +158,9 @@ func (m *maker) root() (*root, error) {
 	}
 	defer dir.Close()
 	made := &root{Digest: m.digest, Layer: m.spec.Layer, Upper: upper}
+	if made.LayerIdentity, err = identify(m.spec.Layer); err != nil {
+		return nil, failed("look at", m.spec.Layer, err)
+	}
 	if made.Mount, err = mountID(dir); err != nil {
 		return nil, err
 	}

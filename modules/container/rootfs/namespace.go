@@ -30,7 +30,8 @@ const attempts = 8
 
 // inNamespaces runs fn with a process that is in a new user namespace, with
 // the IDs of r, and in a new network namespace of that one. The process does
-// nothing and ends with fn. It also ends with the thread that started it, and
+// nothing and ends with fn: it is this program again, which everybody must be
+// allowed to execute, stopped before its first step. It also ends with the thread that started it, and
 // another goroutine may end that: then it is tried again.
 func inNamespaces(r Range, fn func(pid int) error) (err error) {
 	ids := fmt.Sprintf("0:%d:%d", r.Base, r.Size)

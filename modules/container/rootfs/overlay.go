@@ -21,9 +21,6 @@ const (
 
 // mountOverlay mounts the root file system at folder/rootfs.
 func (s *Store) mountOverlay(folder string, spec Spec, userns *os.File) (err error) {
-	if err := s.mountLayers(folder, spec, userns); err != nil {
-		return err
-	}
 	// The overlay holds on to its layers by itself. All of them go with the
 	// mount that they are in.
 	defer func() {
@@ -31,6 +28,9 @@ func (s *Store) mountOverlay(folder string, spec Spec, userns *os.File) (err err
 			err = gone
 		}
 	}()
+	if err := s.mountLayers(folder, spec, userns); err != nil {
+		return err
+	}
 	s.reached("layers")
 	options, err := overlayOptions(spec)
 	if err != nil {

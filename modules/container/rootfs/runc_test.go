@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/json"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,11 +58,10 @@ func (w *world) inside(made Made, commands ...string) []string {
 
 // running is a container that says "waiting".
 type running struct {
-	w     *world
-	id    string
-	cmd   *exec.Cmd
-	input io.Reader
-	said  []string
+	w    *world
+	id   string
+	cmd  *exec.Cmd
+	said []string
 }
 
 // start runs commands in a container, the last of which waits there until stop.
