@@ -88,7 +88,7 @@ func TestLongLinesAreSplit(t *testing.T) {
 // The whole promise: a container that never stops writing, and a carrier that
 // is killed again and again.
 func TestKillingTheCarrierLosesAndDoublesNothing(t *testing.T) {
-	const lines, kills = 250_000, 40
+	const lines, kills = 150_000, 40
 	c := site(t, 16<<20, 4)
 	keeper := NewKeeper(c)
 	t.Cleanup(keeper.Close)

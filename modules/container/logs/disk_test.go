@@ -98,7 +98,7 @@ func TestADiskThatHangsHoldsNobody(t *testing.T) {
 	hung := filepath.Join(dir, "logs", "1-1")
 	mounted(t, hung, "-o", "loop", image)
 	l := testLimits()
-	l.slow = 300 * time.Millisecond
+	l.slow, l.size = 300*time.Millisecond, 4<<20 // all of it has room
 	all := newCarried(filepath.Join(dir, "c"), filepath.Join(dir, "logs"), l, zerolog.Nop())
 	t.Cleanup(all.close)
 	slow, err := all.open(t.Context(), "1-1")

@@ -22,6 +22,9 @@ type watch struct {
 	folder os.FileInfo
 	events *os.File // nil when it looks from time to time
 	gone   bool
+	// soon says that a file was removed: the folder may go next, and the kernel
+	// doesn't say so while a file of it is open.
+	soon bool
 }
 
 func newWatch(dir string) *watch {
@@ -46,7 +49,12 @@ func (w *watch) wait(ctx context.Context) {
 		pause(ctx, lookEvery)
 		return
 	}
-	_ = w.events.SetReadDeadline(time.Now().Add(lookAnyway))
+	until := time.Now().Add(lookAnyway)
+	if w.soon {
+		until = time.Now().Add(lookEvery)
+	}
+	w.soon = false
+	_ = w.events.SetReadDeadline(until)
 	interrupt := context.AfterFunc(ctx, func() { _ = w.events.SetReadDeadline(time.Unix(1, 0)) })
 	defer interrupt()
 	if ctx.Err() != nil {
@@ -57,6 +65,7 @@ func (w *watch) wait(ctx context.Context) {
 	for at := 0; at+unix.SizeofInotifyEvent <= n; {
 		mask := uint32(buf[at+4]) | uint32(buf[at+5])<<8 | uint32(buf[at+6])<<16 | uint32(buf[at+7])<<24
 		w.gone = w.gone || mask&(unix.IN_IGNORED|unix.IN_DELETE_SELF|unix.IN_MOVE_SELF) != 0
+		w.soon = w.soon || mask&unix.IN_DELETE != 0
 		at += unix.SizeofInotifyEvent + int(buf[at+12]) + int(buf[at+13])<<8
 	}
 }
