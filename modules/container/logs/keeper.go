@@ -162,17 +162,22 @@ func (k *Keeper) ask(ctx context.Context, f func(*Carrier) error) error {
 	}
 }
 
-// hold opens the FIFOs of a container, as far as they are there.
+// hold opens the FIFOs of a container, as far as they are there. Those that it
+// held go only after: they may be the last that hold what was said.
 func (k *Keeper) hold(id string) {
-	k.letGo(id)
+	var held []*os.File
 	for _, name := range []string{stdout, stderr} {
 		path := filepath.Join(folderOf(k.config.RunDir).Path("c"), id, name)
 		if info, err := os.Lstat(path); err != nil || info.Mode()&os.ModeNamedPipe == 0 {
 			continue
 		}
 		if file, err := openFIFO(path); err == nil {
-			k.held[id] = append(k.held[id], file)
+			held = append(held, file)
 		}
+	}
+	k.letGo(id)
+	if len(held) > 0 {
+		k.held[id] = held
 	}
 }
 
