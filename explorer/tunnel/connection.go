@@ -47,8 +47,6 @@ func (c *Connection) carry(near net.Conn) {
 		close(over)
 		_ = near.Close()
 		_ = c.far.Close()
-		// A stream in the tunnel that was half closed goes with the second call.
-		_ = c.far.Close()
 	})
 	defer end()
 	go func() {
@@ -82,9 +80,7 @@ func (c *Connection) carry(near net.Conn) {
 func halfClose(c net.Conn) {
 	if half, ok := c.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()
-		return
 	}
-	_ = c.Close() // a stream in the tunnel: it can still be read
 }
 
 // plain hides what would take the copying out of our hands.

@@ -38,6 +38,10 @@ func RunExec(ctx context.Context, conn net.Conn, reader *bufio.Reader, p Pulse, 
 			return 0, node.WithKind(node.Transient, errors.Wrap(err, "cannot go on: the node has gone before the command ended"))
 		}
 		ended, code, err := receiveFrame(f, streams, space)
+		if err != nil && ctx.Err() != nil {
+			// The node may hear that the user goes before the connection does.
+			err = ctx.Err()
+		}
 		if ended || err != nil {
 			return code, err
 		}

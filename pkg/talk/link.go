@@ -2,6 +2,7 @@ package talk
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"io"
 	"net"
@@ -51,8 +52,11 @@ type link struct {
 func newLink(conn net.Conn, reader *bufio.Reader, p Pulse) *link {
 	l := &link{conn: conn, pulse: p.orDefault(), in: make([]byte, MaxFrame)}
 	l.reader = conn
-	if reader != nil {
-		l.reader = reader
+	if reader != nil && reader.Buffered() > 0 {
+		// Only what was read already is taken from there: a reader of HTTP's
+		// has ideas of its own about what an error means.
+		held, _ := reader.Peek(reader.Buffered())
+		l.reader = io.MultiReader(bytes.NewReader(bytes.Clone(held)), conn)
 	}
 	return l
 }

@@ -3,6 +3,8 @@ package talk
 import (
 	"io"
 	"net"
+	"os"
+	"time"
 
 	"github.com/hashicorp/yamux"
 	"github.com/pkg/errors"
@@ -33,7 +35,13 @@ func tunnel(conn net.Conn, side func(io.ReadWriteCloser, *yamux.Config) (*yamux.
 }
 
 // Accept waits for the next connection.
-func (t *Tunnel) Accept() (net.Conn, error) { return t.session.AcceptStream() }
+func (t *Tunnel) Accept() (net.Conn, error) {
+	stream, err := t.session.AcceptStream()
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot take a connection of the tunnel")
+	}
+	return branch{stream}, nil
+}
 
 // Open opens a connection to the other side.
 func (t *Tunnel) Open() (net.Conn, error) {
@@ -41,7 +49,31 @@ func (t *Tunnel) Open() (net.Conn, error) {
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot open a connection through the tunnel")
 	}
-	return stream, nil
+	return branch{stream}, nil
+}
+
+// branch is a connection through a tunnel.
+type branch struct{ *yamux.Stream }
+
+// Read implements net.Conn. A deadline that passes is as with every other
+// connection: TLS takes yamux' own for the connection's end.
+func (b branch) Read(p []byte) (int, error) {
+	n, err := b.Stream.Read(p)
+	if errors.Is(err, yamux.ErrTimeout) {
+		err = os.ErrDeadlineExceeded
+	}
+	return n, err
+}
+
+// CloseWrite says that nothing more is written: yamux' first Close does no more.
+func (b branch) CloseWrite() error { return b.Stream.Close() }
+
+// Close implements net.Conn: nothing is read any more either.
+func (b branch) Close() error {
+	err := b.Stream.Close()
+	_ = b.Stream.SetDeadline(time.Unix(1, 0))
+	_ = b.Stream.Close()
+	return err
 }
 
 // Done is closed when the tunnel is.

@@ -123,8 +123,12 @@ func (d *Door) signed(h handler) func(http.ResponseWriter, *http.Request) error 
 		}
 		user, err := d.verifier.Verify(r, body)
 		if err != nil {
-			// Whoever can't sign has no business on this connection.
-			w.Header().Set("Connection", "close")
+			// Whoever can't sign has no business on this connection; whose clock
+			// is wrong may try again.
+			var late *talk.WrongTimeError
+			if !errors.As(err, &late) {
+				w.Header().Set("Connection", "close")
+			}
 			return &unauthorized{err}
 		}
 		return h(w, request{Request: r, user: user, body: body})

@@ -135,6 +135,12 @@ func (s *streams) Stats(context.Context, string) (node.ContainerStats, error) {
 	return node.ContainerStats{ID: "7-1", CPU: 5, Memory: 6}, nil
 }
 
+func (s *streams) started() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.began > 0
+}
+
 func (s *streams) running() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
