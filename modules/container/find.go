@@ -73,3 +73,17 @@ func task(ctx context.Context, c client.Container) (client.Task, client.Status, 
 	}
 	return t, status, nil
 }
+
+// find is the container of that ID: where its record says, else wherever it is.
+func (m *Module) find(ctx context.Context, id string) (context.Context, client.Container, error) {
+	if err := checkID(id); err != nil {
+		return ctx, nil, err
+	}
+	if r, known := m.recordOf(id); known {
+		in, found, err := load(ctx, m.daemon, r.User, id)
+		if node.KindOf(err) != node.NotExist {
+			return in, found, err
+		}
+	}
+	return find(ctx, m.daemon, id)
+}

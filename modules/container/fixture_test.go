@@ -97,6 +97,12 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
+	return newWorldWith(t, false)
+}
+
+// newWorldWith makes a world with real images, or with folders in their place.
+func newWorldWith(t testing.TB, images bool) *world {
+	t.Helper()
 	dir := containerdtest.Folder(t)
 	w := &world{TB: t, dir: dir, pictures: &fakePictures{all: map[string]image.Layers{}}}
 	run, state := filepath.Join(dir, "r"), filepath.Join(dir, "s")
@@ -105,6 +111,11 @@ func newWorld(t testing.TB) *world {
 		RunDir: run, StateDir: state, Log: log, CgroupParent: "/croft-test-" + random(),
 		Containerd: containerd.Config{Own: true, RunDir: run, StateDir: state, Prefix: "t" + random(), Within: patience, Log: log},
 		Logs:       logs.Config{RunDir: run, Command: []string{"/proc/self/exe", carry, run, filepath.Join(state, "logs")}, Within: patience, Log: log},
+	}
+	if images {
+		w.cfg.Image = image.Config{Dialer: dialer(t), Paths: []string{filepath.Join(dir, "images")}, Log: log}
+		w.pictures = nil
+		must(t, os.Mkdir(w.cfg.Image.Paths[0], 0o755))
 	}
 	must(t, os.MkdirAll(run, 0o711))
 	must(t, os.MkdirAll(state, 0o711))
@@ -119,7 +130,11 @@ func (w *world) open() {
 	var err error
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	w.module, err = open(ctx, w.cfg, func(Config, *containerd.Daemon, *Module) (pictures, error) { return w.pictures, nil })
+	if w.pictures == nil {
+		w.module, err = Open(ctx, w.cfg)
+	} else {
+		w.module, err = open(ctx, w.cfg, func(Config, *containerd.Daemon, *Module) (pictures, error) { return w.pictures, nil })
+	}
 	must(w, err)
 	w.Containers = w.module.Containers()
 	ctx, w.running = context.WithCancel(context.Background())

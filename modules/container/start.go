@@ -24,7 +24,7 @@ func (m *Module) start(ctx context.Context, id string) (node.ContainerInfo, erro
 		return node.ContainerInfo{}, err
 	}
 	defer m.release(it)
-	in, found, err := find(ctx, m.daemon, id)
+	in, found, err := m.find(ctx, id)
 	if err != nil {
 		return node.ContainerInfo{}, err
 	}
