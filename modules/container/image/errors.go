@@ -3,6 +3,7 @@ package image
 import (
 	"context"
 	stderrors "errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"syscall"
@@ -65,7 +66,7 @@ func remote(err error, t target) error {
 	case stderrors.As(err, &answer):
 		return why(statusKind(answer.StatusCode), "the registry answers "+http.StatusText(answer.StatusCode))
 	case errdefs.IsNotFound(err):
-		return why(node.Invalid, "the registry has no such image")
+		return why(node.Invalid, fmt.Sprintf("the registry has no such image, or its manifest is larger than %d bytes", docker.MaxManifestSize))
 	case errdefs.IsFailedPrecondition(err):
 		return why(node.Refused, "the registry sends more bytes than it said")
 	case stderrors.Is(err, context.Canceled), stderrors.Is(err, context.DeadlineExceeded):

@@ -47,12 +47,10 @@ type world struct {
 	cfg      image.Config
 	daemon   *containerd.Daemon
 	registry *imagetest.Registry
-	clock    *clock.Fake
 	dir      string
 	logs     *lines
 
 	mu    sync.Mutex
-	space *image.Space
 	inUse map[string]bool
 }
 
@@ -82,7 +80,6 @@ func open(t *testing.T, change ...func(*image.Config)) *world {
 	w.registry, err = imagetest.StartRegistry()
 	must(t, err)
 	t.Cleanup(func() { w.registry.Close() })
-	w.clock = clock.NewFake(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC))
 	w.cfg = image.Config{
 		Daemon: w.daemon, Dialer: dialer(t, w.registry.Host), PlainHTTP: []string{w.registry.Host}, Paths: []string{w.dir},
 		Silence: 20 * time.Second, Backoff: time.Millisecond, Clock: clock.System{},

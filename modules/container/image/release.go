@@ -15,20 +15,20 @@ func (s *Store) Inspect(ctx context.Context, label string) (node.Image, error) {
 	if err := checkLabel(label); err != nil {
 		return node.Image{}, err
 	}
+	_, _, o, err := s.find(ctx, label)
+	if err == nil && !o.released {
+		return o.image(), nil
+	}
+	if err != nil && node.KindOf(err) != node.NotExist {
+		return node.Image{}, err
+	}
 	s.mu.Lock()
 	j := s.jobs[label]
 	s.mu.Unlock()
 	if j != nil && j.running() {
 		return j.shown(), nil
 	}
-	_, _, o, err := s.find(ctx, label)
-	if err != nil {
-		return node.Image{}, err
-	}
-	if o.released {
-		return node.Image{}, node.Errorf(node.NotExist, "cannot find an image for %s", label)
-	}
-	return o.image(), nil
+	return node.Image{}, node.Errorf(node.NotExist, "cannot find an image for %s", label)
 }
 
 // List returns the images of all labels, sorted.

@@ -2,6 +2,7 @@ package image
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"sync"
@@ -72,7 +73,7 @@ func (w *watched) Read(p []byte) (int, error) {
 // cause is why a request ended: ours when it was ended by us. What only looks
 // like an end of the connection stays as it is, so that it is tried again.
 func (w *watched) cause(err error) error {
-	if err == nil || err == io.EOF || w.ctx.Err() == nil {
+	if err == nil || errors.Is(err, io.EOF) || w.ctx.Err() == nil {
 		return err
 	}
 	return context.Cause(w.ctx)

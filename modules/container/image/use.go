@@ -21,7 +21,7 @@ const (
 	// mostExtra is how much a layer's stream may hold beside files and 2 KiB a
 	// file, and how much of it may be extended attributes of folders and names,
 	// which are kept in memory while it is unpacked.
-	mostExtra = 64 << 20
+	mostExtra = 16 << 20
 	// mostWindow is the memory that a zstd layer may ask for, as zstd's own
 	// tools allow it.
 	mostWindow = 128 << 20

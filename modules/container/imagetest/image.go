@@ -1,6 +1,7 @@
 package imagetest
 
 import (
+	"bytes"
 	"context"
 	"os"
 
@@ -130,3 +131,26 @@ func PushIndex(ctx context.Context, ref string, index v1.ImageIndex, options ...
 	digest, err := index.Digest()
 	return digest, errors.Wrap(err, "cannot push an index")
 }
+
+// PushManifest pushes a manifest as it is, whatever it says, and returns its
+// digest.
+func PushManifest(ctx context.Context, ref, mediaType string, raw []byte, options ...remote.Option) (v1.Hash, error) {
+	parsed, err := name.ParseReference(ref)
+	if err != nil {
+		return v1.Hash{}, errors.Wrap(err, "cannot push a manifest")
+	}
+	m := rawManifest{raw, types.MediaType(mediaType)}
+	if err := remote.Put(parsed, m, append(options, remote.WithContext(ctx))...); err != nil {
+		return v1.Hash{}, errors.Wrap(err, "cannot push a manifest")
+	}
+	digest, _, err := v1.SHA256(bytes.NewReader(raw))
+	return digest, errors.Wrap(err, "cannot push a manifest")
+}
+
+type rawManifest struct {
+	raw   []byte
+	media types.MediaType
+}
+
+func (m rawManifest) RawManifest() ([]byte, error)        { return m.raw, nil }
+func (m rawManifest) MediaType() (types.MediaType, error) { return m.media, nil }

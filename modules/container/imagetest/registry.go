@@ -23,6 +23,8 @@ type Faults struct {
 	// set for a bearer token that the registry itself gives to who has them.
 	User, Password string
 	Token          bool
+	// Realm is where Token sends who has no token; empty is the registry itself.
+	Realm string
 	// Silent accepts requests and never answers.
 	Silent bool
 	// Status answers everything with a status such as 503.

@@ -26,7 +26,11 @@ func (f Faults) allowed(w http.ResponseWriter, req *http.Request) bool {
 		if req.TLS != nil {
 			scheme = "https"
 		}
-		challenge = fmt.Sprintf(`Bearer realm="%s://%s/token",service="croft",scope="repository:app:pull"`, scheme, req.Host)
+		realm := f.Realm
+		if realm == "" {
+			realm = scheme + "://" + req.Host + "/token"
+		}
+		challenge = fmt.Sprintf(`Bearer realm="%s",service="croft",scope="repository:app:pull"`, realm)
 	default:
 		want, challenge = f.basic(), `Basic realm="croft"`
 	}

@@ -1,0 +1,45 @@
+package image
+
+import (
+	"archive/tar"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// What is kept in memory while a layer is unpacked is bounded, however many
+// files are allowed.
+func TestNamesAndAttributesAreBounded(t *testing.T) {
+	for what, header := range map[string]func(i int) *tar.Header{
+		"names": func(i int) *tar.Header {
+			return &tar.Header{Typeflag: tar.TypeReg, Name: fmt.Sprintf("%s%d", strings.Repeat("n", 4000), i)}
+		},
+		"attributes of folders": func(i int) *tar.Header {
+			return &tar.Header{Typeflag: tar.TypeDir, Name: fmt.Sprint(i), PAXRecords: map[string]string{xattrPrefix + "user.a": strings.Repeat("a", 60<<10)}}
+		},
+	} {
+		u := &use{mostBytes: DefaultMaxSize, mostFiles: DefaultMaxFiles}
+		var err error
+		i := 0
+		for ; err == nil && i < 10_000; i++ {
+			_, err = u.admit(header(i))
+		}
+		if node.KindOf(err) != node.Refused || u.extra > mostExtra+128*u.files+1<<20 {
+			t.Errorf("%s: after %d entries %d bytes are kept and the error is %v", what, i, u.extra, err)
+		}
+	}
+}
+
+func TestFoldersAreCountedOnce(t *testing.T) {
+	u := &use{mostBytes: DefaultMaxSize, mostFiles: DefaultMaxFiles}
+	for _, name := range []string{"a/b/c/1", "a/b/c/2", "a/b/3", "a/4"} {
+		if _, err := u.admit(&tar.Header{Typeflag: tar.TypeReg, Name: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if u.files != 7 {
+		t.Errorf("%d files and folders are counted, want 4 and 3", u.files)
+	}
+}
