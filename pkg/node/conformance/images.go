@@ -74,7 +74,8 @@ func (s ImagesSubject) pull(t *testing.T, spec node.ImageSpec) (node.Image, erro
 	end := time.Now().Add(3 * patience)
 	for {
 		i, err := s.Client.Pull(t.Context(), spec)
-		if err == nil && i.Ready || err != nil && node.KindOf(err) != node.Transient || time.Now().After(end) {
+		again := err == nil && !i.Ready || node.KindOf(err) == node.Transient || node.KindOf(err) == node.Busy
+		if !again || time.Now().After(end) {
 			return i, err
 		}
 		select {
