@@ -59,7 +59,7 @@ function connect() {
     emulator.write(new Uint8Array(event.data));
     picture.later();
   };
-  socket.onclose = (event) => say((event.reason || "The connection is lost.") + " Press Enter for a new terminal.");
+  socket.onclose = (event) => say((event.reason || "the connection is lost").replace(/\.$/, "") + ". Press Enter for a new terminal.");
 }
 
 // selected says whether text is marked, which Ctrl+C then copies as everywhere.
