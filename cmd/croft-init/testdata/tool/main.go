@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -28,7 +29,7 @@ func main() {
 		os.Exit(number(args[1]))
 	case "kill":
 		syscall.Kill(os.Getpid(), syscall.Signal(number(args[1])))
-		select {}
+		<-time.After(time.Hour)
 	case "say":
 		fmt.Println(strings.Join(args[1:], " "))
 		fmt.Fprintln(os.Stderr, "and an error")
@@ -36,7 +37,7 @@ func main() {
 		signals(args[1])
 	case "wait":
 		fmt.Println("waiting")
-		select {}
+		<-time.After(time.Hour)
 	}
 }
 
