@@ -10,7 +10,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 LINT_VERSION := v2.15.0
 
 # The binaries are static: they run on any machine of this kind.
-BINARIES := croftd croft explorer
+BINARIES := croftd croft explorer croft-init
 
 .PHONY: help
 help: ## list the targets
@@ -25,7 +25,7 @@ setup: root ## install what croft needs (Debian packages)
 	@bootstrap/setup
 
 .PHONY: build
-build: ## build croftd, croft and explorer into bin/
+build: ## build croftd, croft, explorer and croft-init into bin/
 	@mkdir -p $(BIN)
 	@for b in $(BINARIES); do CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/$$b ./cmd/$$b; done
 

@@ -41,7 +41,7 @@ func Open(r *reap.Reaper, path string, size Size) (*Console, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer unix.Close(terminal) //nolint:errcheck // the shell has its own
+	defer unix.Close(terminal)
 	c := &Console{master: master}
 	if err = c.Resize(size); err == nil {
 		fd := uintptr(terminal)
@@ -64,12 +64,12 @@ func openTerminal() (*os.File, int, error) {
 		return nil, 0, errors.Wrap(err, "cannot open /dev/ptmx")
 	}
 	if err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-		unix.Close(fd) //nolint:errcheck // nothing was written
+		unix.Close(fd)
 		return nil, 0, errors.Wrap(err, "cannot unlock a terminal")
 	}
 	peer, _, number := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
 	if number != 0 {
-		unix.Close(fd) //nolint:errcheck // nothing was written
+		unix.Close(fd)
 		return nil, 0, errors.Wrap(number, "cannot open a terminal's other end")
 	}
 	return os.NewFile(uintptr(fd), "/dev/ptmx"), int(peer), nil

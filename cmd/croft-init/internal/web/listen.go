@@ -66,7 +66,7 @@ func (s *Server) Serve(ctx context.Context) {
 		})
 	}
 	<-ctx.Done()
-	server.Close() //nolint:errcheck // listeners and idle connections, whatever is left of them
+	server.Close() // listeners and idle connections, whatever is left of them
 	listeners.Wait()
 	for range maxSessions { // all slots are ours: no session has one
 		s.sessions <- struct{}{}

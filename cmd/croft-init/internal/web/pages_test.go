@@ -200,7 +200,7 @@ func TestAPortThatIsTakenIsTriedAgain(t *testing.T) {
 	}
 	taken.Close()
 	for deadline := time.Now().Add(patience); ; {
-		answer, err := http.Get(w.url("/")) //nolint:noctx // asked again and again
+		answer, err := http.Get(w.url("/"))
 		if err == nil {
 			answer.Body.Close()
 			return
