@@ -1,22 +1,12 @@
 package conformance
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/croft-edge/croft/pkg/node"
 )
-
-// ImagesClient is what the stub of node.Images looks like.
-type ImagesClient interface {
-	Pull(ctx context.Context, spec node.ImageSpec) (node.Image, error)
-	Inspect(ctx context.Context, label string) (node.Image, error)
-	Release(ctx context.Context, label string) error
-	List(ctx context.Context) ([]node.Image, error)
-	Status(ctx context.Context) (node.ImageStatus, error)
-}
 
 // ImagesSubject is an image module that was just made: it has no images.
 type ImagesSubject struct {
@@ -43,7 +33,7 @@ func ImagesSuite(t *testing.T, open func(t *testing.T) ImagesSubject) {
 		name string
 		run  func(t *testing.T, s ImagesSubject)
 	}{
-		{"pull", imagesPull},
+		{"pull", imagesGet},
 		{"twice", imagesTwice},
 		{"remove what isn't there", imagesRemoveNothing},
 		{"release", imagesRelease},
@@ -101,7 +91,7 @@ func (s ImagesSubject) digest() string {
 	return digest
 }
 
-func imagesPull(t *testing.T, s ImagesSubject) {
+func imagesGet(t *testing.T, s ImagesSubject) {
 	list, err := s.Client.List(t.Context())
 	must(t, err)
 	if len(list) != 0 {
