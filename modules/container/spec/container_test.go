@@ -86,10 +86,14 @@ func (c *container) makeRoot() {
 	}
 	c.must(os.Mkdir(filepath.Join(c.Root, "tmp"), 0o777))
 	c.must(os.Chmod(filepath.Join(c.Root, "tmp"), 0o777|os.ModeSticky))
-	program, err := os.ReadFile(probe)
-	c.must(err)
-	c.must(os.WriteFile(filepath.Join(c.Root, "probe"), program, 0o755))
-	c.must(os.WriteFile(filepath.Join(c.Root, "setuid"), program, 0o755))
+	for name, from := range map[string]string{"probe": probe, "setuid": probe, "probe32": probe32} {
+		if from == "" {
+			continue
+		}
+		program, err := os.ReadFile(from)
+		c.must(err)
+		c.must(os.WriteFile(filepath.Join(c.Root, name), program, 0o755))
+	}
 	c.must(filepath.WalkDir(c.Root, func(path string, _ os.DirEntry, err error) error {
 		if err != nil {
 			return err

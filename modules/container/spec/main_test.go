@@ -5,11 +5,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"testing"
 )
 
-// probe is the program that containers of these tests run, built by TestMain.
-var probe string
+// probe is the program that containers of these tests run, probe32 the same for
+// the machine's older 32 bit programs, where it runs such; built by TestMain.
+var probe, probe32 string
 
 func TestMain(m *testing.M) {
 	code := 1
@@ -28,8 +30,16 @@ func buildProbe() error {
 		return err
 	}
 	probe = filepath.Join(dir, "probe")
-	c := exec.Command("go", "build", "-o", probe, "./probe")
-	c.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if err := build(probe); err != nil || runtime.GOARCH != "amd64" {
+		return err
+	}
+	probe32 = filepath.Join(dir, "probe32")
+	return build(probe32, "GOARCH=386")
+}
+
+func build(program string, env ...string) error {
+	c := exec.Command("go", "build", "-o", program, "./probe")
+	c.Env = append(append(os.Environ(), "CGO_ENABLED=0"), env...)
 	if out, err := c.CombinedOutput(); err != nil {
 		return fmt.Errorf("cannot build the probe: %w\n%s", err, out)
 	}

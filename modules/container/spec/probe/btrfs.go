@@ -18,7 +18,8 @@ func ioctls([]string) (any, error) {
 	}
 	defer null.Close()
 	out := map[string][]int{}
-	for name, above := range map[string]uintptr{"plain": 0, "signed": 0xffffffff_80000000, "sized": 0x5000_0000} {
+	sign := ^uintptr(0) &^ 0x7fffffff
+	for name, above := range map[string]uintptr{"plain": 0, "signed": sign, "sized": 0x5000_0000} {
 		for kind := range uintptr(256) {
 			if errno := ioctl(int(null.Fd()), above|kind<<8|0xfe, nil); errno == unix.EPERM {
 				out[name] = append(out[name], int(kind))
@@ -54,11 +55,12 @@ func reflinks(args []string) (any, error) {
 		subvolCreate, snapCreate2, snapDestroy = 0x5000940e, 0x50009417, 0x5000940f
 		treeSearch, quotaControl               = 0xd0009411, 0xc0109428
 	)
+	sign := ^uintptr(0) &^ 0xffffffff // nothing where words have 32 bits
 	named := make([]byte, 4096)
 	copy(named[8:], "sub")
 	out := map[string]string{}
 	for name, request := range map[string]uintptr{
-		"subvolume": subvolCreate, "subvolume, signed": subvolCreate | 0xffffffff<<32,
+		"subvolume": subvolCreate, "subvolume, signed": subvolCreate | sign,
 		"snapshot": snapCreate2, "destroy": snapDestroy, "search": treeSearch, "quota": quotaControl,
 	} {
 		out[name] = nameOf(orNil(ioctl(int(folder.Fd()), request, unsafe.Pointer(&named[0]))))

@@ -61,6 +61,9 @@ func forbidden() map[string]func() error {
 	for name, try := range socketCalls() {
 		all[name] = try
 	}
+	for name, try := range portCalls() {
+		all[name] = try
+	}
 	return all
 }
 
@@ -74,8 +77,6 @@ func kernelCalls() map[string]func() error {
 		"finit_module":      raw(unix.SYS_FINIT_MODULE, ^uintptr(0)),
 		"init_module":       raw(unix.SYS_INIT_MODULE),
 		"io_uring_setup":    raw(unix.SYS_IO_URING_SETUP, 1),
-		"ioperm":            raw(unix.SYS_IOPERM, 0, 1, 1),
-		"iopl":              raw(unix.SYS_IOPL, 3),
 		"kexec_load":        raw(unix.SYS_KEXEC_LOAD),
 		"keyctl":            raw(unix.SYS_KEYCTL),
 		"lookup_dcookie":    raw(unix.SYS_LOOKUP_DCOOKIE),
