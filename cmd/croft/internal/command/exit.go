@@ -29,7 +29,8 @@ const exitTable = `0    done; for plan: nothing to change
 3    with --wait: a node answered with an error, or a workload ended
 4    with --wait: the time was over (--timeout)
 64   the command line is wrong: unknown command or flag, missing argument
-130  interrupted`
+130  interrupted
+exec ends with the exit code of the command that it ran.`
 
 // usageError is a mistake on the command line.
 type usageError struct{ err error }
@@ -59,10 +60,13 @@ func exitCode(ctx context.Context, err error) int {
 		changes changesError
 		failed  *deploy.FailedError
 		timeout *deploy.TimeoutError
+		ended   *commandError
 	)
 	switch {
 	case err == nil:
 		return exitOK
+	case errors.As(err, &ended):
+		return int(ended.code)
 	case errors.As(err, &changes):
 		return exitChanges
 	case errors.As(err, &usage):

@@ -29,6 +29,8 @@ type row struct {
 	Data     json.RawMessage `json:"data"`
 	Birth    string          `json:"birth,omitempty"`
 	Sequence int64           `json:"sequence,omitempty"`
+	// At is what the node itself says of a container of the user's.
+	At *nodeView `json:"at_node,omitempty"`
 }
 
 func (r row) label() string {

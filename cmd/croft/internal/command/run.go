@@ -21,9 +21,10 @@ func Run(ctx context.Context, env Env, args []string) int {
 	var (
 		changes changesError
 		shown   *shownError
+		ended   *commandError
 	)
 	switch {
-	case err == nil || errors.As(err, &changes) || errors.As(err, &shown):
+	case err == nil || errors.As(err, &changes) || errors.As(err, &shown) || errors.As(err, &ended):
 	case ctx.Err() != nil:
 		s.say("croft: interrupted; what was begun is in the state, and apply goes on from there")
 	default:
@@ -47,6 +48,7 @@ func newApp(env Env) *cli.App {
 	app.Commands = []*cli.Command{
 		s.idCommand(), s.farmCommand(), s.nodeCommand(),
 		s.planCommand(), s.applyCommand(), s.statusCommand(), s.renewCommand(), s.deleteCommand(), s.networkCommand(),
+		s.logsCommand(), s.execCommand(), s.statsCommand(),
 		s.reservationCommand(), s.countersCommand(),
 		s.completionCommand(), s.versionCommand(), exitCodes(),
 	}

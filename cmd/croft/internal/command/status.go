@@ -17,6 +17,7 @@ func (s *shell) statusCommand() *cli.Command {
 		Description: "Shows the project of the file; with arguments only these; without a project file all of your reservations at the explorer.\n\n" +
 			"STATE is what the node's key has signed for this very document. It is pending while the node hasn't answered, forged when the explorer shows something else than was signed, " +
 			"stale when it shows an older answer than was seen before. Forged, stale or unverified answers end with exit code 1.\n\n" +
+			"Of your containers their nodes are asked too, for 2 seconds at most: restarts, the last exit code and the last lines, how far an image has come.\n\n" +
 			"Examples:\n  croft status\n  croft status -f blog.yaml data\n  croft status 7-1 8-1 -o json",
 		Flags:        []cli.Flag{fileFlag()},
 		BashComplete: completeNames,
@@ -31,7 +32,11 @@ func (s *shell) status(c *cli.Context) error {
 	if rows == nil {
 		rows = []row{}
 	}
+	s.askNodes(c, rows)
 	if err := s.answer(c, rows, statusRows(rows, s.env.Now())); err != nil {
+		return err
+	}
+	if err := s.lastLines(c, rows); err != nil {
 		return err
 	}
 	return untrusted(rows)
