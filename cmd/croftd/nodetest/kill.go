@@ -152,3 +152,21 @@ func (n *Node) containerd(use func(ctx context.Context, c *client.Client) error)
 		n.w.Fatalf("containerd of %s: %v", n.name, err)
 	}
 }
+
+// Unpin unmounts the file that keeps the network namespace of r's container.
+func (n *Node) Unpin(r *workload.Reservation) {
+	n.w.Helper()
+	info, _ := n.ContainerStatus(r)
+	if err := unix.Unmount(info.Namespace, unix.MNT_DETACH); err != nil {
+		n.w.Fatalf("cannot unmount %q: %v", info.Namespace, err)
+	}
+}
+
+// Unplug removes the link of r's container.
+func (n *Node) Unplug(r *workload.Reservation) {
+	n.w.Helper()
+	info, _ := n.ContainerStatus(r)
+	if out, err := Command(info.Namespace, "ip", "link", "del", "eth0"); err != nil {
+		n.w.Fatalf("%v: %s", err, out)
+	}
+}

@@ -81,6 +81,13 @@ func (n *Node) groupsLeft() (out []string) {
 	return out
 }
 
+// standing are the mounts that containers stand on.
+func (n *Node) standing() []string {
+	return slices.DeleteFunc(n.mountsLeft(), func(line string) bool {
+		return strings.HasPrefix(line, "mount r/pools/") || strings.HasPrefix(line, "mount r/network/")
+	})
+}
+
 // processesLeft are the shims and what they have started to make containers.
 func (n *Node) processesLeft() (out []string) {
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")

@@ -228,6 +228,7 @@ func (n *Node) TryStatus() (Status, error) {
 // the run folder are gone.
 func (n *Node) Reboot() {
 	n.w.Helper()
+	n.containerDown()
 	n.networkDown()
 	if err := TakeDown(n.Dir()); err != nil {
 		n.w.Fatal(err)
@@ -244,6 +245,20 @@ func (n *Node) networkDown() {
 	}
 	if _, err := n.TryCroftd("network", "down"); err != nil {
 		n.w.Errorf("the networks of %s stay: %v: %s", n.name, err, stderr(err))
+	}
+}
+
+// containerDown ends the stopped node's containers, its containerd and its log
+// carrier, and counts what of them is left.
+func (n *Node) containerDown() {
+	if _, err := os.Stat(filepath.Join(n.RunDir(), "containerd")); err != nil {
+		return
+	}
+	if _, err := n.TryCroftd("container", "down"); err != nil {
+		n.w.Errorf("the containers of %s stay: %v: %s", n.name, err, stderr(err))
+	}
+	if left := slices.Concat(n.groupsLeft(), n.processesLeft(), n.standing()); len(left) > 0 {
+		n.w.Errorf("of the containers of %s is left: %s", n.name, strings.Join(left, ", "))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -99,6 +100,7 @@ func (w *World) close() {
 		p.Kill()
 	}
 	for _, n := range w.nodes {
+		n.containerDown()
 		n.networkDown()
 	}
 	for _, f := range w.after {
@@ -178,6 +180,20 @@ func (w *World) StopExplorer() { w.explorer.Stop() }
 // KillExplorer kills the explorer.
 func (w *World) KillExplorer() { w.explorer.Kill() }
 
+// showNodes prints what the running nodes say of themselves.
+func (w *World) showNodes() {
+	w.mu.Lock()
+	nodes := slices.Clone(w.nodes)
+	w.mu.Unlock()
+	for _, n := range nodes {
+		if n.Process == nil || !n.Running() {
+			continue
+		}
+		out, err := n.TryCroftd("status")
+		w.Logf("--- %s now (%v)\n%s", n.name, err, out)
+	}
+}
+
 // Until asks again and again until ok, and fails the test after limit.
 func (w *World) Until(limit time.Duration, what string, ok func() bool) {
 	w.Helper()
@@ -186,6 +202,7 @@ func (w *World) Until(limit time.Duration, what string, ok func() bool) {
 	defer tick.Stop()
 	for !ok() {
 		if time.Now().After(deadline) {
+			w.showNodes()
 			w.Fatalf("not within %s: %s", limit, what)
 		}
 		<-tick.C

@@ -190,7 +190,7 @@ func TestStatusForPeopleAndPrograms(t *testing.T) {
 		t.Fatal(errs)
 	}
 	for _, want := range []string{
-		"NODE", "up 1h0m0s", "pools: broken: hdd1 (bad superblock)", "explorer: the explorer hasn't answered yet",
+		"NODE", "up 1h0m", "pools: broken: hdd1 (bad superblock)", "explorer: the explorer hasn't answered yet",
 		"ssd0", "4.0 GiB", "/run/croft/pools/ssd0 (unmounted by somebody and mounted again, times: 2)", "USERUSER…", "the disk is full; pending: provision, next attempt ",
 		"stray", "a label without a record", "RESTORED", "3, last 2026-01-02T03:04:05Z: its bridge is gone",
 		"[fd00::7]:6379", "my-logs", "12345", "678", "READERRE…", "connection refused",

@@ -2,13 +2,33 @@ package command
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"strings"
 	"time"
 	"unicode"
 
+	"github.com/urfave/cli/v2"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/config"
+	"github.com/croft-edge/croft/cmd/croftd/internal/daemon"
 	"github.com/croft-edge/croft/pkg/node"
 )
+
+// containerCommand runs the container module, and takes containers down.
+func containerCommand(v node.Version) *cli.Command {
+	return &cli.Command{
+		Name: "container", Usage: "run the container module on --bus: users' containers and their images",
+		Flags: settingFlags(), Action: serve(v, daemon.Container),
+		Subcommands: []*cli.Command{{
+			Name: "down", Usage: "end the stopped node's containers, its own containerd and its log carrier; the node makes them again when it starts",
+			Flags: settingFlags(),
+			Action: storageAction(func(ctx context.Context, _ *cli.Context, cfg config.Config) error {
+				return daemon.TakeDownContainers(ctx, cfg)
+			}),
+		}},
+	}
+}
 
 // writeContainers prints users' containers, and the last words of those that
 // don't run.

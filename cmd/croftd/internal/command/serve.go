@@ -70,7 +70,7 @@ func serve(v node.Version, what daemon.Shape) cli.ActionFunc {
 
 func checkBus(what daemon.Shape, c config.Config) error {
 	if what == daemon.Whole && c.Bus != "" {
-		return errors.New("cannot use bus with croftd run: the whole node is one process with a bus of its own; run croftd identity, storage, network, monitor, debug and provision instead")
+		return errors.New("cannot use bus with croftd run: the whole node is one process with a bus of its own; run croftd identity, storage, network, container, monitor, debug and provision instead")
 	}
 	if what != daemon.Whole && c.Bus == "" {
 		return errors.Errorf("cannot run %s without bus: it must be the URL of the redis server that the other modules use", what)
@@ -126,7 +126,7 @@ func storageAction(do func(ctx context.Context, c *cli.Context, cfg config.Confi
 		if err != nil {
 			return err
 		}
-		if err := needRoot("unmounting pools, freeing loop devices and removing networks"); err != nil {
+		if err := needRoot("unmounting pools, freeing loop devices, removing networks and ending containers"); err != nil {
 			return err
 		}
 		return do(c.Context, c, loaded.Config)

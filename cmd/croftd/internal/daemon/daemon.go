@@ -32,6 +32,7 @@ const (
 	Monitor   Shape = "monitor"
 	Debug     Shape = "debug"
 	Network   Shape = "network"
+	Container Shape = "container"
 	Provision Shape = "provision"
 )
 
@@ -64,8 +65,8 @@ type daemon struct {
 func Run(ctx context.Context, c Config) error {
 	c.Log.Info().Str("version", c.Version.Version).Str("state_dir", c.StateDir).Msg("starting")
 	for dir, mode := range map[string]os.FileMode{c.StateDir: 0o700, c.RunDir: 0o755} {
-		if err := os.MkdirAll(dir, mode); err != nil {
-			return errors.Wrap(err, "cannot make the node's folders")
+		if err := makeFolder(dir, mode); err != nil {
+			return err
 		}
 	}
 	d := &daemon{Config: c, options: bus.Options{Log: c.Log}}
@@ -122,6 +123,11 @@ func (d *daemon) start(ctx context.Context, parts *run.Group) (err error) {
 	}
 	if d.Shape.has(Network) {
 		if err := d.startNetwork(parts); err != nil {
+			return err
+		}
+	}
+	if d.Shape.has(Container) {
+		if err := d.startContainer(parts); err != nil {
 			return err
 		}
 	}

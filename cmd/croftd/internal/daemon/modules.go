@@ -26,8 +26,8 @@ func newbornFile(c config.Config) string { return filepath.Join(c.StateDir, "new
 
 // openIdentity opens the node's key, and makes it when there is none.
 func openIdentity(c config.Config, v node.Version) (*identity.Module, error) {
-	if err := os.MkdirAll(c.StateDir, 0o700); err != nil {
-		return nil, errors.Wrap(err, "cannot make state-dir")
+	if err := makeFolder(c.StateDir, 0o700); err != nil {
+		return nil, err
 	}
 	_, err := os.Lstat(filepath.Join(identityDir(c), "seed"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -37,6 +37,16 @@ func openIdentity(c config.Config, v node.Version) (*identity.Module, error) {
 		return nil, errors.Wrap(err, "cannot look for the node's key")
 	}
 	return identity.Open(identity.Config{Dir: identityDir(c), Version: v})
+}
+
+// makeFolder makes one of the node's folders. Those above it let everybody
+// through: run-dir may be below the same ones, and containers reach into that.
+func makeFolder(dir string, mode os.FileMode) error {
+	err := os.MkdirAll(filepath.Dir(dir), 0o755)
+	if err == nil {
+		err = os.MkdirAll(dir, mode)
+	}
+	return errors.Wrap(err, "cannot make the node's folders")
 }
 
 // NodeID is the ID of the node with that configuration; its key is made when

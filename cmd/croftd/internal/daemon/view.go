@@ -23,12 +23,14 @@ const askModule = 2 * time.Second
 
 // modules are the stubs of the modules that the engine's process uses.
 type modules struct {
-	bus      zbus.Client
-	identity *stubs.IdentityManagerStub
-	storage  *stubs.StorageStub
-	host     *stubs.HostMonitorStub
-	debug    *stubs.DebugStub
-	networks *stubs.NetworksStub
+	bus        zbus.Client
+	identity   *stubs.IdentityManagerStub
+	storage    *stubs.StorageStub
+	host       *stubs.HostMonitorStub
+	debug      *stubs.DebugStub
+	networks   *stubs.NetworksStub
+	containers *stubs.ContainersStub
+	images     *stubs.ImagesStub
 }
 
 // view is the node as an operator sees and orders it. It is there before the
@@ -75,15 +77,17 @@ func (v *view) askModules(ctx context.Context, s *control.Status) {
 	ctx, cancel := context.WithTimeout(ctx, askModule)
 	defer cancel()
 	var status node.StorageStatus
-	var errs [5]error
+	var errs [6]error
 	var all sync.WaitGroup
 	all.Go(func() { _, errs[0] = v.modules.identity.NodeID(ctx) })
 	all.Go(func() { status, errs[1] = v.modules.storage.Status(ctx) })
 	all.Go(func() { _, errs[2] = v.modules.host.Info(ctx) })
 	all.Go(func() { s.Streams, errs[3] = v.modules.debug.List(ctx) })
 	all.Go(func() { s.Networks, s.Network, errs[4] = v.modules.askNetworks(ctx) })
+	all.Go(func() { s.Containers, s.Container, errs[5] = v.modules.askContainers(ctx) })
+	all.Go(func() { s.Images, s.Image = v.modules.askImages(ctx) })
 	all.Wait()
-	for i, name := range []string{node.IdentityModule, node.StorageModule, node.MonitorModule, node.DebugModule, node.NetworkModule} {
+	for i, name := range []string{node.IdentityModule, node.StorageModule, node.MonitorModule, node.DebugModule, node.NetworkModule, node.ContainerModule} {
 		m := control.Module{Name: name}
 		if errs[i] != nil {
 			m.Error = errs[i].Error()
