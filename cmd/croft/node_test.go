@@ -27,6 +27,7 @@ type fakeNode struct {
 	// answers are the newest results by reservation ID.
 	answers map[string]*workload.Result
 	halt    func()
+	door    *fakeDoor
 }
 
 // register registers the node as it was ago.

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"sync"
 )
@@ -66,6 +68,19 @@ func (p *proxy) pushed() int {
 }
 
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Upgrade") != "" {
+		// What comes after isn't HTTP, and there is nothing to lie about.
+		target, err := url.Parse(p.target())
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		carry := &httputil.ReverseProxy{Rewrite: func(out *httputil.ProxyRequest) {
+			out.SetURL(target)
+			out.Out.Host = r.Host
+		}}
+		carry.ServeHTTP(w, r)
+		return
+	}
 	p.mu.Lock()
 	mode := p.mode
 	push := r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, "/reservations/")

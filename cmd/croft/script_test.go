@@ -74,8 +74,8 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// node on|off|ok|fail TEXT|evict ID WHY|joins FARM|seen AGO: what the node does from now
-// on. It is off at first; "seen AGO" registers it at that time, before "on".
+// node on|off|ok|door|hidden|fail TEXT|evict ID WHY|joins FARM|seen AGO: what the node does from now
+// on; "door" opens its door, "hidden" one that only the explorer reaches. It is off at first; "seen AGO" registers it at that time, before "on".
 func nodeCommand(ts *testscript.TestScript, _ bool, args []string) {
 	n := worldOf(ts).node
 	switch args[0] {
@@ -90,6 +90,11 @@ func nodeCommand(ts *testscript.TestScript, _ bool, args []string) {
 		n.fail(args[1])
 	case "evict":
 		ts.Check(n.evict(context.Background(), args[1], args[2]))
+	case "door", "hidden":
+		n.shut()
+		door, err := n.openDoor(context.Background(), args[0] == "hidden")
+		n.door = door
+		ts.Check(err)
 	case "joins":
 		farm, err := strconv.ParseUint(args[1], 10, 64)
 		ts.Check(err)

@@ -100,6 +100,7 @@ func (w *world) neighbour(ctx context.Context, has []string) (string, error) {
 
 func (w *world) close() {
 	w.node.off()
+	w.node.shut()
 	w.front.Close()
 	w.mu.Lock()
 	defer w.mu.Unlock()
