@@ -37,7 +37,7 @@ func (m *Module) create(ctx context.Context, asked node.ContainerSpec) (node.Con
 	if err != nil {
 		return node.ContainerInfo{}, err
 	}
-	if user, err := owner(ctx, m.daemon, asked.ID); err == nil && user != asked.User {
+	if user, err := m.cfg.owner(ctx, m.daemon, asked.ID); err == nil && user != asked.User {
 		return node.ContainerInfo{}, node.Errorf(node.Exist, "cannot make container %s for user %s: user %s has one of that ID", asked.ID, asked.User, user)
 	} else if err != nil && node.KindOf(err) != node.NotExist {
 		return node.ContainerInfo{}, err

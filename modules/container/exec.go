@@ -3,6 +3,7 @@ package container
 import (
 	"context"
 	"io"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -50,7 +51,7 @@ func (s *Streams) Exec(ctx context.Context, id string, o ExecOptions, streams Ex
 	if err := o.validate(id); err != nil {
 		return 0, err
 	}
-	in, found, err := find(ctx, s.daemon, id)
+	in, found, err := s.cfg.find(ctx, s.daemon, id)
 	if err != nil {
 		return 0, err
 	}
@@ -100,7 +101,7 @@ func (s *Streams) streams(o ExecOptions, streams ExecIO, end *end) []cio.Opt {
 	if stderr == nil {
 		stderr = io.Discard
 	}
-	opts := []cio.Opt{cio.WithFIFODir(s.cfg.execs())}
+	opts := []cio.Opt{cio.WithFIFODir(filepath.Join(s.cfg.execs(), me()))}
 	if o.Terminal {
 		return append(opts, cio.WithStreams(end.reader(), stdout, nil), cio.WithTerminal)
 	}

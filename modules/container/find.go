@@ -2,6 +2,7 @@ package container
 
 import (
 	"context"
+	"slices"
 
 	"github.com/containerd/containerd/v2/client"
 
@@ -9,9 +10,9 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// owner is the user whose container has that ID, by containerd's word.
-// NotExist when there is none.
-func owner(ctx context.Context, d connection, id string) (string, error) {
+// owner is the user whose container has that ID, by containerd's word: the
+// record only says who is asked first. NotExist when there is none.
+func (c Config) owner(ctx context.Context, d connection, id string) (string, error) {
 	if err := checkID(id); err != nil {
 		return "", err
 	}
@@ -19,12 +20,15 @@ func owner(ctx context.Context, d connection, id string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	c, err := d.Client(ctx)
+	to, err := d.Client(ctx)
 	if err != nil {
 		return "", err
 	}
+	if r, err := c.readRecord(id); err == nil && slices.Contains(users, r.User) {
+		users = append([]string{r.User}, users...)
+	}
 	for _, user := range users {
-		info, err := c.ContainerService().Get(d.Namespace(ctx, user), id)
+		info, err := to.ContainerService().Get(d.Namespace(ctx, user), id)
 		switch {
 		case err == nil && info.Labels[labelReservation] == id:
 			return user, nil
@@ -36,8 +40,8 @@ func owner(ctx context.Context, d connection, id string) (string, error) {
 }
 
 // find is the container of that ID, with the context for calls on it.
-func find(ctx context.Context, d connection, id string) (context.Context, client.Container, error) {
-	user, err := owner(ctx, d, id)
+func (c Config) find(ctx context.Context, d connection, id string) (context.Context, client.Container, error) {
+	user, err := c.owner(ctx, d, id)
 	if err != nil {
 		return ctx, nil, err
 	}
@@ -72,18 +76,4 @@ func task(ctx context.Context, c client.Container) (client.Task, client.Status, 
 		return nil, client.Status{}, containerd.Error(err, "look at what runs in container %s", c.ID())
 	}
 	return t, status, nil
-}
-
-// find is the container of that ID: where its record says, else wherever it is.
-func (m *Module) find(ctx context.Context, id string) (context.Context, client.Container, error) {
-	if err := checkID(id); err != nil {
-		return ctx, nil, err
-	}
-	if r, known := m.recordOf(id); known {
-		in, found, err := load(ctx, m.daemon, r.User, id)
-		if node.KindOf(err) != node.NotExist {
-			return in, found, err
-		}
-	}
-	return find(ctx, m.daemon, id)
 }

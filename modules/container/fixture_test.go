@@ -91,6 +91,8 @@ type world struct {
 	module   *Module
 	node.Containers
 
+	// rarely makes the module look at all containers once an hour only.
+	rarely  bool
 	running context.CancelFunc
 	ran     chan struct{}
 }
@@ -137,6 +139,9 @@ func (w *world) open() {
 	}
 	must(w, err)
 	w.Containers = w.module.Containers()
+	if w.rarely {
+		w.module.lookAgain = time.Hour
+	}
 	ctx, w.running = context.WithCancel(context.Background())
 	w.ran = make(chan struct{})
 	m, ran := w.module, w.ran

@@ -98,5 +98,5 @@ func (m *Module) setTimer(it *item) {
 	if !it.known || !it.record.Wanted || it.record.Next == 0 || !m.supervises {
 		return
 	}
-	it.timer = time.AfterFunc(time.Until(time.Unix(0, it.record.Next)), func() { m.spawn(func(ctx context.Context) { m.again(ctx, it.id) }) })
+	it.timer = time.AfterFunc(it.record.due(time.Now()), func() { m.spawn(func(ctx context.Context) { m.again(ctx, it.id) }) })
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -16,24 +17,32 @@ import (
 // execPrefix starts the ID of an exec; who runs it follows.
 const execPrefix = "croft-"
 
+// me names this process, apart from those that had its ID before: "PID-BIRTH".
+func me() string {
+	pid := os.Getpid()
+	return strconv.Itoa(pid) + "-" + birth(pid)
+}
+
+// dead reports whether the process that is named so has ended.
+func dead(name string) bool {
+	number, born, ok := strings.Cut(name, "-")
+	pid, err := strconv.Atoi(number)
+	return ok && err == nil && birth(pid) != born
+}
+
 // execID names an exec by the process that is beside it, so that one whose
 // process has died is known: "croft-PID-BIRTH-random".
 func execID() string {
 	var raw [6]byte
 	_, _ = rand.Read(raw[:])
-	pid := os.Getpid()
-	return execPrefix + strconv.Itoa(pid) + "-" + birth(pid) + "-" + hex.EncodeToString(raw[:])
+	return execPrefix + me() + "-" + hex.EncodeToString(raw[:])
 }
 
 // abandoned reports whether an exec is one of croft's whose process has died.
 func abandoned(id string) bool {
 	rest, ours := strings.CutPrefix(id, execPrefix)
-	parts := strings.Split(rest, "-")
-	if !ours || len(parts) != 3 {
-		return false
-	}
-	pid, err := strconv.Atoi(parts[0])
-	return err == nil && birth(pid) != parts[1]
+	last := strings.LastIndexByte(rest, '-')
+	return ours && last > 0 && dead(rest[:last])
 }
 
 // birth is when a process was started, in the kernel's ticks; "0" when there is
@@ -77,6 +86,16 @@ func (m *Module) sweepExecs(ctx context.Context, user, id string) {
 		if p, err := t.LoadProcess(in, details.ExecID, nil); err == nil {
 			remove(in, p)
 			m.cfg.Log.Info().Str("id", id).Str("type", "container").Uint32("pid", one.Pid).Msg("an exec that nobody is beside any more is ended")
+		}
+	}
+}
+
+// sweepExecFolders removes the folders of FIFOs whose processes have died.
+func (m *Module) sweepExecFolders() {
+	all, _ := os.ReadDir(m.cfg.execs()) // without, there is nothing to remove
+	for _, e := range all {
+		if dead(e.Name()) {
+			_ = os.RemoveAll(filepath.Join(m.cfg.execs(), e.Name()))
 		}
 	}
 }

@@ -34,6 +34,7 @@ func TestAContainerRunsAndGoes(t *testing.T) {
 		t.Errorf("it isn't in a control group below %s", w.cfg.CgroupParent)
 	}
 
+	s.Mounts, s.Env, s.Terminal, s.DNS = nil, nil, nil, []string{"10.1.2.1"} // the same
 	again, err := w.Create(s)
 	must(t, err)
 	if again.PID != running.PID {

@@ -127,7 +127,7 @@ func (m *Module) list(ctx context.Context) ([]node.ContainerInfo, error) {
 
 // inspect returns one container.
 func (m *Module) inspect(ctx context.Context, id string) (node.ContainerInfo, error) {
-	in, found, err := m.find(ctx, id)
+	in, found, err := m.cfg.find(ctx, m.daemon, id)
 	if err != nil {
 		return node.ContainerInfo{}, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/croft-edge/croft/modules/container/containerd"
 	"github.com/croft-edge/croft/modules/container/logs"
@@ -11,6 +12,9 @@ import (
 	"github.com/croft-edge/croft/modules/container/spec"
 	"github.com/croft-edge/croft/pkg/node"
 )
+
+// mostLaunches are at work at once: more make all of them slower.
+const mostLaunches = 4
 
 // Module owns the node's containers. Open makes one; it is safe for concurrent use.
 type Module struct {
@@ -23,6 +27,10 @@ type Module struct {
 
 	ctx  context.Context //nolint:containedctx // it ends what the contract's calls wait for, which have none
 	stop context.CancelFunc
+	// lookAgain is how often all containers are looked at.
+	lookAgain time.Duration
+	// launches holds a token for each start at work.
+	launches chan struct{}
 	// work are the goroutines that this module has started.
 	work sync.WaitGroup
 
@@ -59,7 +67,7 @@ func open(ctx context.Context, c Config, openPictures func(Config, *containerd.D
 	if err != nil {
 		return nil, err
 	}
-	m := &Module{cfg: c, daemon: daemon, roots: roots, host: host, outputs: logs.NewKeeper(c.Logs), items: map[string]*item{}}
+	m := &Module{cfg: c, daemon: daemon, roots: roots, host: host, outputs: logs.NewKeeper(c.Logs), items: map[string]*item{}, launches: make(chan struct{}, mostLaunches), lookAgain: defaultLook}
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	if err = m.load(); err == nil {
 		m.pictures, err = openPictures(c, daemon, m)

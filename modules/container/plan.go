@@ -49,12 +49,20 @@ func (m *Module) planOf(s node.ContainerSpec, unpacked image.Layers) (plan, erro
 		}
 		p.root.Binds = append(p.root.Binds, rootfs.Bind{Source: m.cfg.Init, Target: initTarget, ReadOnly: true, File: true})
 	}
+	alike := s // what was asked is the same whether nothing is nil or empty
+	alike.Entrypoint, alike.DNS, alike.Terminal = orNil(s.Entrypoint), orNil(s.DNS), orNil(s.Terminal)
+	if len(s.Env) == 0 {
+		alike.Env = nil
+	}
+	if len(s.Mounts) == 0 {
+		alike.Mounts = nil
+	}
 	raw, err := json.Marshal(struct {
 		Form   int
 		Spec   node.ContainerSpec
 		Digest string
 		Init   string
-	}{form, s, unpacked.Digest, m.initOf(s)})
+	}{form, alike, unpacked.Digest, m.initOf(s)})
 	if err != nil {
 		return plan{}, node.Errorf(node.Invalid, "cannot make container %s: %w", s.ID, err)
 	}
@@ -67,6 +75,13 @@ func (m *Module) planOf(s node.ContainerSpec, unpacked image.Layers) (plan, erro
 		p.labels[labelVolume+v.Volume] = "1"
 	}
 	return p, nil
+}
+
+func orNil(s []string) []string {
+	if len(s) == 0 {
+		return nil
+	}
+	return s
 }
 
 func (m *Module) initOf(s node.ContainerSpec) string {

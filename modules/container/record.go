@@ -67,11 +67,21 @@ func (r *record) schedule(now time.Time) {
 }
 
 // start notes that it runs.
-func (r *record) start(now time.Time, again bool) {
-	r.Wanted, r.Started, r.Next, r.Cause = true, now.UnixNano(), 0, ""
-	if again {
+func (r *record) start(now time.Time) {
+	if r.Started != 0 {
 		r.Restarts++
 	}
+	r.Wanted, r.Started, r.Next, r.Cause = true, now.UnixNano(), 0, ""
+}
+
+// due is how long its next start is away. A clock that was set doesn't make
+// it wait for ever.
+func (r *record) due(now time.Time) time.Duration {
+	left := time.Unix(0, r.Next).Sub(now)
+	if left > 2*lastPause {
+		return 0
+	}
+	return max(left, 0)
 }
 
 func (c Config) recordPath(id string) string { return filepath.Join(c.supervised(), id+".json") }
@@ -95,6 +105,18 @@ func (c Config) removeRecord(id string) error {
 	return nil
 }
 
+func (c Config) readRecord(id string) (record, error) {
+	raw, err := os.ReadFile(c.recordPath(id))
+	var r record
+	if err == nil {
+		err = json.Unmarshal(raw, &r)
+	}
+	if err == nil && (r.ID != id || r.Version != recordVersion || r.User == "") {
+		err = node.Errorf(node.Internal, "cannot use the record of container %s: it is another's, or of another version", id)
+	}
+	return r, err
+}
+
 // readRecords reads them all. A damaged one is as none: the container shows as
 // one that has to be made right.
 func (c Config) readRecords() (map[string]record, error) {
@@ -108,12 +130,8 @@ func (c Config) readRecords() (map[string]record, error) {
 		if !ok || checkID(id) != nil {
 			continue
 		}
-		raw, err := os.ReadFile(c.recordPath(id))
-		var r record
-		if err == nil {
-			err = json.Unmarshal(raw, &r)
-		}
-		if err != nil || r.ID != id || r.Version != recordVersion || r.User == "" {
+		r, err := c.readRecord(id)
+		if err != nil {
 			c.Log.Warn().Err(err).Str("id", id).Str("type", "container").Msg("a damaged record is left out")
 			continue
 		}

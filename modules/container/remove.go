@@ -19,7 +19,7 @@ func (m *Module) remove(ctx context.Context, id string) error {
 	}
 	defer m.release(it)
 	r, known := m.recordOf(id)
-	user, err := owner(ctx, m.daemon, id)
+	user, err := m.cfg.owner(ctx, m.daemon, id)
 	if err != nil && node.KindOf(err) != node.NotExist {
 		return err
 	}
@@ -68,14 +68,19 @@ func (m *Module) clear(ctx context.Context, it *item, user string) error {
 }
 
 // sweepUser removes the namespace of a user who has nothing left in it.
-// containerd refuses to remove one with something in it.
+// containerd refuses to remove one with something in it, but for leases: those
+// are of who is about to put something in.
 func (m *Module) sweepUser(ctx context.Context, user string) {
 	c, err := m.daemon.Client(ctx)
 	if err != nil {
 		return
 	}
 	name := m.daemon.NamespaceName(user)
-	err = c.NamespaceService().Delete(m.daemon.Namespace(ctx, user), name)
+	in := m.daemon.Namespace(ctx, user)
+	if leases, err := c.LeasesService().List(in); err != nil || len(leases) > 0 {
+		return
+	}
+	err = c.NamespaceService().Delete(in, name)
 	if kind := containerd.Kind(err); err != nil && kind != node.NotExist && kind != node.Busy {
 		m.cfg.Log.Warn().Err(err).Str("type", "container").Str("namespace", name).Msg("a namespace can't be removed")
 	}

@@ -63,7 +63,7 @@ func (s service) List() ([]node.ContainerInfo, error) {
 func (s service) Logs(id string, lines uint64) ([]node.LogLine, error) {
 	ctx, cancel := s.within(lookTime)
 	defer cancel()
-	if _, err := owner(ctx, s.m.daemon, id); err != nil {
+	if _, err := s.m.cfg.owner(ctx, s.m.daemon, id); err != nil {
 		return nil, err
 	}
 	return lastOf(s.m.cfg.Logs.Dir, id, int(min(lines, mostLines)))
@@ -73,7 +73,7 @@ func (s service) Logs(id string, lines uint64) ([]node.LogLine, error) {
 func (s service) Stats(id string) (node.ContainerStats, error) {
 	ctx, cancel := s.within(lookTime)
 	defer cancel()
-	return statsOf(ctx, s.m.daemon, id)
+	return s.m.cfg.stats(ctx, s.m.daemon, id)
 }
 
 // Status implements node.Containers.

@@ -24,7 +24,7 @@ func (m *Module) start(ctx context.Context, id string) (node.ContainerInfo, erro
 		return node.ContainerInfo{}, err
 	}
 	defer m.release(it)
-	in, found, err := m.find(ctx, id)
+	in, found, err := m.cfg.find(ctx, m.daemon, id)
 	if err != nil {
 		return node.ContainerInfo{}, err
 	}
@@ -32,20 +32,17 @@ func (m *Module) start(ctx context.Context, id string) (node.ContainerInfo, erro
 	if !known {
 		return node.ContainerInfo{}, node.Errorf(node.Transient, "cannot start container %s: what it was made from is lost, create it again", id)
 	}
-	if err := m.run(in, it, found, false); err != nil {
-		// Who asked learns of it: it isn't tried again unasked.
-		if r.Wanted || r.Cause != err.Error() {
-			r.Wanted, r.Next, r.Cause = false, 0, err.Error()
-			_ = m.keep(it, r)
+	if err := m.run(in, it, found); err != nil {
+		if r.Cause = err.Error(); m.keep(it, r) != nil {
+			m.cfg.Log.Error().Err(err).Str("id", id).Str("type", "container").Msg("a failed start isn't remembered")
 		}
 		return node.ContainerInfo{}, err
 	}
 	return m.inspect(ctx, id)
 }
 
-// run makes a container run. again is whether it has ended by itself. The
-// item is held.
-func (m *Module) run(ctx context.Context, it *item, c client.Container, again bool) error {
+// run makes a container run. The item is held.
+func (m *Module) run(ctx context.Context, it *item, c client.Container) error {
 	t, status, err := task(ctx, c)
 	if err != nil {
 		return err
@@ -62,7 +59,7 @@ func (m *Module) run(ctx context.Context, it *item, c client.Container, again bo
 			if r.Wanted && r.Next == 0 {
 				return nil
 			}
-			r.start(time.Now(), false)
+			r.start(time.Now())
 			return m.keep(it, r)
 		}
 		if err := drop(ctx, t); err != nil {
@@ -75,7 +72,7 @@ func (m *Module) run(ctx context.Context, it *item, c client.Container, again bo
 	if err := m.launch(ctx, it.id, c, r); err != nil {
 		return err
 	}
-	r.start(time.Now(), again)
+	r.start(time.Now())
 	return m.keep(it, r)
 }
 
@@ -88,6 +85,12 @@ func orNothing(err error) string {
 
 // launch starts a container's process. Nothing of it is left when it fails.
 func (m *Module) launch(ctx context.Context, id string, c client.Container, r record) error {
+	select {
+	case m.launches <- struct{}{}:
+		defer func() { <-m.launches }()
+	case <-ctx.Done():
+		return node.Errorf(node.Transient, "cannot start container %s: others are being started (%w)", id, ctx.Err())
+	}
 	made, err := m.roots.Make(ctx, r.Root)
 	if err != nil {
 		return err

@@ -16,9 +16,9 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// statsOf reads a container's present use.
-func statsOf(ctx context.Context, d connection, id string) (node.ContainerStats, error) {
-	in, found, err := find(ctx, d, id)
+// stats reads a container's present use.
+func (c Config) stats(ctx context.Context, d connection, id string) (node.ContainerStats, error) {
+	in, found, err := c.find(ctx, d, id)
 	if err != nil {
 		return node.ContainerStats{}, err
 	}

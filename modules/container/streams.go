@@ -46,14 +46,14 @@ func (s *Streams) Close() error { return s.daemon.Close() }
 
 // Owner is the user of a container. NotExist when there is none.
 func (s *Streams) Owner(ctx context.Context, id string) (string, error) {
-	return owner(ctx, s.daemon, id)
+	return s.cfg.owner(ctx, s.daemon, id)
 }
 
 // Logs gives f the lines of a container's output, oldest first, until f fails
 // or ctx is done, which is no failure; without Follow, until there is no more.
 // NotExist when there is no such container.
 func (s *Streams) Logs(ctx context.Context, id string, o LogOptions, f func(node.LogLine) error) error {
-	if _, err := owner(ctx, s.daemon, id); err != nil {
+	if _, err := s.cfg.owner(ctx, s.daemon, id); err != nil {
 		return err
 	}
 	tail := min(max(o.Tail, 0), mostLines)
@@ -75,5 +75,5 @@ func (s *Streams) Logs(ctx context.Context, id string, o LogOptions, f func(node
 // Stats reads a container's present use. NotExist when there is none, Busy
 // while it doesn't run.
 func (s *Streams) Stats(ctx context.Context, id string) (node.ContainerStats, error) {
-	return statsOf(ctx, s.daemon, id)
+	return s.cfg.stats(ctx, s.daemon, id)
 }

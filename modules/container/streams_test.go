@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -108,6 +110,9 @@ func TestExec(t *testing.T) {
 	if took := time.Since(start); err != nil || code != 0 || took > 30*time.Second {
 		t.Errorf("one that left a child: %d (%v) after %s", code, err, took)
 	}
+	if left, _ := filepath.Glob(filepath.Join(w.cfg.execs(), "*", "*")); len(left) != 0 {
+		t.Errorf("%v is left of execs", left)
+	}
 	_, err = run(ExecOptions{Args: []string{"/bin/nothing"}}, ExecIO{})
 	kind(t, err, node.Invalid, "nothing")
 	_, err = run(ExecOptions{}, ExecIO{})
@@ -191,9 +196,15 @@ func TestAnExecOfADeadProcessIsEnded(t *testing.T) {
 	if n := w.execs("1-1"); n != 2 {
 		t.Fatalf("%d execs", n)
 	}
+	folder := filepath.Join(w.cfg.execs(), "4194999-123")
+	must(t, os.MkdirAll(folder, 0o700))
 	w.close()
 	w.open()
 	eventually(t, "the left one is ended", func() bool { return w.execs("1-1") == 1 })
+	eventually(t, "its folder is removed", func() bool {
+		_, err := os.Stat(folder)
+		return os.IsNotExist(err)
+	})
 	ctx, running = w.task("1-1")
 	other, err = running.LoadProcess(ctx, "somebodys", nil)
 	must(t, err)

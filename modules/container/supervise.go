@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// lookAgain is how often all are looked at: what was missed shows then.
-	lookAgain = 15 * time.Second
+	// defaultLook is how often all are looked at: what was missed shows then.
+	defaultLook = 15 * time.Second
 	// subscribeAgain is the pause after containerd's events have ended.
 	subscribeAgain = 200 * time.Millisecond
 	// unknownExit is the exit code of what has gone without a word.
@@ -67,7 +67,8 @@ func (m *Module) listen(ctx context.Context, first bool) error {
 	if first {
 		m.sweep(ctx)
 	}
-	tick := time.NewTicker(lookAgain)
+	// Events may begin a moment after they were asked for.
+	tick := time.NewTicker(m.lookSoon())
 	defer tick.Stop()
 	for {
 		select {
@@ -78,12 +79,15 @@ func (m *Module) listen(ctx context.Context, first bool) error {
 		case e := <-exits:
 			m.heard(e)
 		case <-tick.C:
+			tick.Reset(m.lookAgain)
 			if err := m.lookAtAll(ctx); err != nil {
 				return err
 			}
 		}
 	}
 }
+
+func (m *Module) lookSoon() time.Duration { return min(m.lookAgain, max(m.lookAgain/15, time.Second)) }
 
 // heard takes one event: the exit of a container's first process.
 func (m *Module) heard(e *events.Envelope) {
@@ -127,6 +131,7 @@ func (m *Module) lookAtAll(ctx context.Context) error {
 		}
 	}
 	m.mu.Unlock()
+	m.sweepUsers(ctx, seen)
 	for _, id := range gone {
 		m.spawn(func(ctx context.Context) { m.ended(ctx, id, unknownExit, time.Now()) })
 	}
@@ -191,8 +196,17 @@ func (m *Module) again(ctx context.Context, id string) {
 		return
 	}
 	defer m.release(it)
+	m.mu.Lock()
+	it.timer = nil // it was the one that called
+	m.mu.Unlock()
 	r, known := m.recordOf(id)
-	if !known || !r.Wanted || r.Next == 0 || time.Now().UnixNano() < r.Next {
+	if !known || !r.Wanted || r.Next == 0 {
+		return
+	}
+	if r.due(time.Now()) > 0 {
+		m.mu.Lock()
+		m.setTimer(it)
+		m.mu.Unlock()
 		return
 	}
 	// By now the log carrier has written all that it said.
@@ -205,7 +219,7 @@ func (m *Module) again(ctx context.Context, id string) {
 		return // the engine sees it in List
 	}
 	if err == nil {
-		err = m.run(in, it, found, true)
+		err = m.run(in, it, found)
 	}
 	if err == nil || ctx.Err() != nil {
 		return

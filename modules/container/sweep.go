@@ -26,12 +26,23 @@ func (m *Module) sweep(ctx context.Context) {
 			m.sweepExecs(ctx, s.user, id)
 		}
 	}
+	m.sweepExecFolders()
+}
+
+// sweepUsers removes the namespaces of users who have nothing in them.
+func (m *Module) sweepUsers(ctx context.Context, seen map[string]sight) {
 	users, err := m.daemon.Users(ctx)
 	if err != nil {
 		return
 	}
+	busy := map[string]bool{}
+	for _, s := range seen {
+		busy[s.user] = true
+	}
 	for _, user := range users {
-		m.sweepUser(ctx, user)
+		if !busy[user] {
+			m.sweepUser(ctx, user)
+		}
 	}
 }
 
@@ -41,7 +52,7 @@ func (m *Module) sweepOne(ctx context.Context, id string) {
 		return
 	}
 	defer m.release(it)
-	if _, err := owner(ctx, m.daemon, id); node.KindOf(err) != node.NotExist {
+	if _, err := m.cfg.owner(ctx, m.daemon, id); node.KindOf(err) != node.NotExist {
 		return
 	}
 	r, known := m.recordOf(id)

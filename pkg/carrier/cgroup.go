@@ -119,19 +119,25 @@ func OwnGroups(all []Hierarchy, name string) []string {
 // LeaveGroup moves this process to control groups of its own, and limits its
 // memory there. It goes as far as it may: failures are what wasn't possible.
 func LeaveGroup(name string, memory uint64) (failures []error) {
+	return MoveTo(os.Getpid(), name, memory)
+}
+
+// MoveTo is LeaveGroup for another process: one that isn't a program of ours
+// and can't do it itself. Memory of 0 isn't limited.
+func MoveTo(pid int, name string, memory uint64) (failures []error) {
 	all, err := Hierarchies()
 	if err != nil {
 		return []error{err}
 	}
-	limited := false
+	limited := memory == 0
 	groups := OwnGroups(all, name)
 	for i, h := range all {
 		group := groups[i]
-		if err := h.enter(group); err != nil {
+		if err := h.enter(group, pid); err != nil {
 			failures = append(failures, errors.Wrapf(err, "cannot use a control group of its own for %q", h.controllers))
 			continue
 		}
-		limited = h.limit(group, memory) || limited
+		limited = memory != 0 && h.limit(group, memory) || limited
 	}
 	if !limited {
 		failures = append(failures, errors.New("cannot limit the memory: there is no control group for it"))
@@ -139,14 +145,14 @@ func LeaveGroup(name string, memory uint64) (failures []error) {
 	return failures
 }
 
-func (h Hierarchy) enter(group string) error {
+func (h Hierarchy) enter(group string, pid int) error {
 	if err := os.MkdirAll(group, 0o755); err != nil {
 		return err
 	}
 	if hasAll(h.controllers, "cpuset") {
 		inherit(group, "cpuset.cpus", "cpuset.mems")
 	}
-	return write(filepath.Join(group, "cgroup.procs"), strconv.Itoa(os.Getpid()))
+	return write(filepath.Join(group, "cgroup.procs"), strconv.Itoa(pid))
 }
 
 // limit limits the memory of a group, where this hierarchy is the one that does.

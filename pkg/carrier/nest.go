@@ -20,7 +20,7 @@ func Nest(name string) (leave func(), err error) {
 		if hasAll(h.controllers, "cpuset") {
 			inherit(outer, "cpuset.cpus", "cpuset.mems")
 		}
-		_ = h.enter(filepath.Join(outer, "agent"))
+		_ = h.enter(filepath.Join(outer, "agent"), os.Getpid())
 	}
 	return func() {
 		for _, h := range all {

@@ -58,7 +58,7 @@ func (c Config) firstChoice(ctx context.Context) string {
 	if p == nil {
 		return choiceOwn
 	}
-	p.close()
+	p.Close()
 	d, err := c.connect(c.system, false)
 	if err != nil {
 		return choiceOwn

@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"github.com/croft-edge/croft/pkg/carrier"
 )
 
 const (
@@ -18,20 +20,20 @@ const (
 )
 
 // keep starts croft's own containerd again whenever it ends, until ctx is done.
-func (d *Daemon) keep(ctx context.Context, p *process) {
+func (d *Daemon) keep(ctx context.Context, p *carrier.Process) {
 	defer close(d.ended)
 	tick := time.NewTicker(logCheck)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			p.close()
+			p.Close()
 			return
 		case <-tick.C:
 			d.cfg.boundLog(maxLog)
-		case <-p.done:
-			d.cfg.Log.Warn().Int("pid", p.pid).Str("type", "containerd").Msg("containerd has ended")
-			p.close()
+		case <-p.Done():
+			d.cfg.Log.Warn().Int("pid", p.PID()).Str("type", "containerd").Msg("containerd has ended")
+			p.Close()
 			if p = d.again(ctx); p == nil {
 				return
 			}
@@ -40,7 +42,7 @@ func (d *Daemon) keep(ctx context.Context, p *process) {
 }
 
 // again starts it again; nil when ctx is done before it is there.
-func (d *Daemon) again(ctx context.Context) *process {
+func (d *Daemon) again(ctx context.Context) *carrier.Process {
 	for pause := firstAgain; ; pause = min(2*pause, lastAgain) {
 		d.cfg.boundLog(maxLog)
 		p, err := d.cfg.ensure(ctx)

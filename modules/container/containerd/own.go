@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/pkg/atomicfile"
-	"github.com/croft-edge/croft/pkg/cgroup"
+	"github.com/croft-edge/croft/pkg/carrier"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -55,7 +55,7 @@ disabled_plugins = [
 
 // ensure returns the process of croft's own containerd, which it starts when
 // there is none. Several at the same time start one.
-func (c Config) ensure(ctx context.Context) (*process, error) {
+func (c Config) ensure(ctx context.Context) (*carrier.Process, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Within)
 	defer cancel()
 	if p := listener(ctx, c.socket()); p != nil {
@@ -76,7 +76,7 @@ func (c Config) ensure(ctx context.Context) (*process, error) {
 }
 
 // start starts it, and waits until it listens. One that doesn't is ended.
-func (c Config) start(ctx context.Context) (*process, error) {
+func (c Config) start(ctx context.Context) (*carrier.Process, error) {
 	path, err := binaryVersion(ctx, c.Binary)
 	if err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func (c Config) exec(path string) (*os.Process, <-chan error, error) {
 		return nil, nil, node.Errorf(node.Transient, "cannot start containerd: %w", err)
 	}
 	c.Log.Info().Int("pid", cmd.Process.Pid).Str("type", "containerd").Msg("containerd started")
-	for _, err := range cgroup.Enter(cmd.Process.Pid, c.group(), 0) {
+	for _, err := range carrier.MoveTo(cmd.Process.Pid, c.group(), 0) {
 		c.Log.Warn().Err(err).Msg("containerd hasn't all of the control groups that it should have")
 	}
 	died := make(chan error, 1)

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/croft-edge/croft/pkg/cgroup"
+	"github.com/croft-edge/croft/pkg/carrier"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -32,13 +32,16 @@ func TakeDown(ctx context.Context, c Config) error {
 	defer lock.Close()
 	var groups []string
 	if p := listener(ctx, c.socket()); p != nil {
-		defer p.close()
-		groups = cgroup.Of(p.pid, c.group())
-		if err := p.end(ctx); err != nil {
+		defer p.Close()
+		groups = carrier.GroupsOf(p.PID(), c.group())
+		if err := end(ctx, p); err != nil {
 			return err
 		}
 	}
-	cgroup.Remove(c.group(), groups...)
+	if all, err := carrier.Hierarchies(); err == nil {
+		groups = append(groups, carrier.OwnGroups(all, c.group())...) // of one that was killed
+	}
+	carrier.RemoveGroups(groups)
 	for _, name := range []string{c.socket(), c.socket() + ".ttrpc", c.file(), c.log(), c.log() + ".1"} {
 		_ = os.Remove(name)
 	}
@@ -46,16 +49,16 @@ func TakeDown(ctx context.Context, c Config) error {
 }
 
 // end ends a process, and returns when it has ended.
-func (p *process) end(ctx context.Context) error {
-	_ = p.signal(unix.SIGTERM)
+func end(ctx context.Context, p *carrier.Process) error {
+	_ = p.Signal(unix.SIGTERM)
 	for _, after := range []<-chan time.Time{time.After(termTime), nil} {
 		select {
-		case <-p.done:
+		case <-p.Done():
 			return nil
 		case <-after:
-			_ = p.signal(unix.SIGKILL)
+			_ = p.Signal(unix.SIGKILL)
 		case <-ctx.Done():
-			return node.Errorf(node.Unknown, "cannot wait for containerd, process %d, to end: %w", p.pid, ctx.Err())
+			return node.Errorf(node.Unknown, "cannot wait for containerd, process %d, to end: %w", p.PID(), ctx.Err())
 		}
 	}
 	return nil
