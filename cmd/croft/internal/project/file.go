@@ -199,6 +199,9 @@ func (f *File) tie() error {
 	if err := f.connect(f.Workloads); err != nil {
 		return err
 	}
+	if err := addresses(f.Workloads); err != nil {
+		return err
+	}
 	var err error
 	f.Workloads, err = ordered(f.Workloads)
 	return err
