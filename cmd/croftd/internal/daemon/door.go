@@ -17,6 +17,7 @@ func (d *daemon) openDoor(ctx context.Context, m modules, b *brain) error {
 		return nil
 	}
 	var err error
+	streams := d.containerStreams()
 	b.door, err = door.Listen(ctx, door.Config{
 		NodeID: b.nodeID, Version: d.Version.Version, Listen: d.DoorListen, File: d.DoorFile, Log: d.quiet(),
 		Sign: func(ctx context.Context, message []byte) ([]byte, error) {
@@ -25,11 +26,12 @@ func (d *daemon) openDoor(ctx context.Context, m modules, b *brain) error {
 			return m.identity.Sign(ctx, message)
 		},
 		Now:       func() (time.Time, bool) { return b.clock.Now() },
-		Workloads: b.records(m),
+		Workloads: records{b, m}, Streams: streams,
 	})
 	if err != nil {
 		return err
 	}
+	b.endStreams = streams.close
 	d.Log.Info().Str("address", b.door.Address()).Msg("users may speak to the node")
 	return nil
 }
@@ -40,7 +42,13 @@ func (d *daemon) startDoor(parts *run.Group, b *brain, l *link) {
 	if b.door == nil {
 		return
 	}
-	parts.Start(run.Part{Name: "door", Run: b.door.Run, Within: doorStop})
+	parts.Start(run.Part{Name: "door", Within: doorStop, Run: func(ctx context.Context) error {
+		err := b.door.Run(ctx)
+		if closing := b.endStreams(); err == nil {
+			err = closing
+		}
+		return err
+	}})
 	if l.client == nil || (d.DoorAddress != "" && d.DoorAddress != config.Nowhere) {
 		return
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/node/stubs"
 	"github.com/croft-edge/croft/pkg/talk"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/store"
@@ -14,13 +13,8 @@ import (
 
 // records are the node's, as its users ask for them.
 type records struct {
-	brain      *brain
-	containers *stubs.ContainersStub
-	images     *stubs.ImagesStub
-}
-
-func (b *brain) records(m modules) records {
-	return records{brain: b, containers: stubs.NewContainersStub(m.bus), images: stubs.NewImagesStub(m.bus)}
+	brain   *brain
+	modules modules
 }
 
 // askContainer is how long the container module may take to say something of one.
@@ -57,7 +51,7 @@ func (r records) ask(ctx context.Context, s *talk.Status) {
 	defer cancel()
 	var both sync.WaitGroup
 	both.Go(func() {
-		if c, err := r.containers.Inspect(ctx, s.ID); err == nil {
+		if c, err := r.modules.containers.Inspect(ctx, s.ID); err == nil {
 			s.Container = &talk.Container{
 				State: c.State, Image: c.Image, Restarts: c.Restarts, ExitCode: c.ExitCode, Ended: c.Ended, Next: c.Next,
 				Cause: c.Cause, Drift: c.Drift, LastLog: c.LastLog,
@@ -65,7 +59,7 @@ func (r records) ask(ctx context.Context, s *talk.Status) {
 		}
 	})
 	both.Go(func() {
-		if i, err := r.images.Inspect(ctx, s.ID); err == nil {
+		if i, err := r.modules.images.Inspect(ctx, s.ID); err == nil {
 			s.Image = &talk.Image{Digest: i.Digest, Size: i.Size, Done: i.Done, Total: i.Total, Unpacking: i.Unpacking, Ready: i.Ready}
 		}
 	})

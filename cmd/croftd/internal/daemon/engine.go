@@ -35,6 +35,8 @@ type brain struct {
 	// push takes in what users bring to the node's own door.
 	push *source.Push
 	door *door.Door
+	// endStreams lets go of what the door reads containers' streams of.
+	endStreams func() error
 }
 
 // think fills the brain: what remembers, what tells the time, what judges,

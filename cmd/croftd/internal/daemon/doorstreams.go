@@ -1,0 +1,112 @@
+package daemon
+
+import (
+	"context"
+	"sync"
+
+	"github.com/croft-edge/croft/modules/container"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/talk"
+)
+
+// containerStreams are containers' outputs and inputs, opened when a user first
+// asks: the door is there before containerd is, and also where none comes.
+type containerStreams struct {
+	config container.Config
+
+	mu     sync.Mutex
+	opened *container.Streams
+	closed bool
+}
+
+func (d *daemon) containerStreams() *containerStreams {
+	cfg := containerConfig(d.Config.Config, d.quiet())
+	cfg.Image.Dialer = d.dialer
+	return &containerStreams{config: cfg}
+}
+
+func (s *containerStreams) open() (*container.Streams, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, node.Errorf(node.Transient, "cannot open streams: the node is stopping")
+	}
+	if s.opened != nil {
+		return s.opened, nil
+	}
+	opened, err := container.OpenStreams(s.config)
+	if err != nil {
+		return nil, err
+	}
+	s.opened = opened
+	return opened, nil
+}
+
+// close lets go of containerd, now and for ever.
+func (s *containerStreams) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	if s.opened == nil {
+		return nil
+	}
+	return s.opened.Close()
+}
+
+// allLines is more than a node has of any container.
+const allLines = 1 << 30
+
+// Logs implements door.Streams.
+func (s *containerStreams) Logs(ctx context.Context, id string, o talk.LogOptions, f func(node.LogLine) error) error {
+	streams, err := s.open()
+	if err != nil {
+		return err
+	}
+	if o.Tail < 0 {
+		o.Tail = allLines
+	}
+	return streams.Logs(ctx, id, container.LogOptions(o), f)
+}
+
+// Stats implements door.Streams.
+func (s *containerStreams) Stats(ctx context.Context, id string) (node.ContainerStats, error) {
+	streams, err := s.open()
+	if err != nil {
+		return node.ContainerStats{}, err
+	}
+	return streams.Stats(ctx, id)
+}
+
+// Exec implements door.Streams.
+func (s *containerStreams) Exec(ctx context.Context, id string, o talk.ExecOptions, streams talk.ExecIO) (uint32, error) {
+	opened, err := s.open()
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	sizes := make(chan container.Size)
+	go passSizes(ctx, streams.Resize, sizes)
+	in := container.ExecOptions{Args: o.Args, Env: o.Env, Terminal: o.Terminal, Width: o.Size.Width, Height: o.Size.Height}
+	out := container.ExecIO{Stdin: streams.Stdin, Stdout: streams.Stdout, Resize: sizes}
+	if !o.Terminal {
+		out.Stderr = streams.Stderr
+	}
+	return opened.Exec(ctx, id, in, out)
+}
+
+// passSizes passes a terminal's sizes on until ctx is done.
+func passSizes(ctx context.Context, from <-chan talk.Size, to chan<- container.Size) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case s := <-from:
+			select {
+			case to <- container.Size(s):
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
