@@ -1,0 +1,239 @@
+package container_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// aContainer is a container's data with more members.
+func aContainer(more string) string {
+	return `{"flist":"docker://example.com/a:1","network":{"network_id":"net","ips":["10.1.1.2"]},"capacity":{"cpu":2,"memory":64}` + more + `}`
+}
+
+func TestAContainerIsMadeOfWhatItsReservationSays(t *testing.T) {
+	f := newFakeNode(t)
+	data := aContainer(fmt.Sprintf(`,"entrypoint":"serve --name \"a b\"","env":{"A":"1\n2"},"interactive":true,`+
+		`"secret_env":{"TOKEN":%q},"image_auth":%q,"mounts":[{"volume_id":"1-1","mountpoint":"/data"}]`,
+		f.seal("secret_env.TOKEN", "s3cr3t"), f.seal("image_auth", "me:pw")))
+	got, err := f.provisioner().Provision(context.Background(), f.reservation(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"id":"2-1","ipv6":"fd00::2","ipv4":"10.1.1.2","image":"sha256:1234"}`; string(got) != want {
+		t.Errorf("result is %s, want %s", got, want)
+	}
+	spec := f.boxes["2-1"]
+	switch {
+	case !slices.Equal(spec.Entrypoint, []string{"serve", "--name", "a b"}):
+		t.Errorf("entry point is %q", spec.Entrypoint)
+	case spec.Env["A"] != "1\n2" || spec.Env["TOKEN"] != "s3cr3t" || len(spec.Env) != 2:
+		t.Errorf("env is %q", spec.Env)
+	case len(spec.Mounts) != 1 || spec.Mounts[0] != node.MountSpec{Volume: "1-1", Source: "/pools/a/1-1", Target: "/data"}:
+		t.Errorf("mounts are %+v", spec.Mounts)
+	case spec.CPU != 2 || spec.Memory != 64<<20 || spec.Layer != "/pools/a/2-1.layer" || spec.User != f.user || spec.Hostname != "2-1":
+		t.Errorf("spec is %+v", spec)
+	case !slices.Equal(spec.DNS, []string{"10.1.1.1"}) || !spec.Interactive || !slices.Equal(spec.Terminal, []string{"10.1.1.2"}):
+		t.Errorf("spec is %+v", spec)
+	case f.auth != "me:pw":
+		t.Errorf("image_auth is %q", f.auth)
+	case f.members["2-1"].Namespace != "/run/ns/2-1" || f.members["2-1"].Name != "2-1" || f.started["2-1"] != 1:
+		t.Errorf("member is %+v, started %d times", f.members["2-1"], f.started["2-1"])
+	case f.volumes["2-1.layer"].DiskType != workload.SSD || f.volumes["2-1.layer"].Size != gib:
+		t.Errorf("layer is %+v", f.volumes["2-1.layer"])
+	}
+}
+
+func TestAPublicAddressIsAnswered(t *testing.T) {
+	f := newFakeNode(t)
+	data := strings.Replace(aContainer(""), `"ips"`, `"public_ip6":true,"ips"`, 1)
+	got, err := f.provisioner().Provision(context.Background(), f.reservation(data))
+	var result workload.ContainerResult
+	if err != nil || json.Unmarshal(got, &result) != nil || result.IPv6 != "2001:db8::2" {
+		t.Fatalf("result is %s, %v", got, err)
+	}
+}
+
+func TestOnceMoreIsTheSame(t *testing.T) {
+	f := newFakeNode(t)
+	r := f.reservation(aContainer(""))
+	first, err := f.provisioner().Provision(context.Background(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := f.left()
+	again, err := f.provisioner().Provision(context.Background(), r)
+	if err != nil || string(again) != string(first) || !slices.Equal(f.left(), made) {
+		t.Fatalf("then %s, %v: %v on the node, was %v", again, err, f.left(), made)
+	}
+	for range 2 {
+		if err := f.provisioner().Decommission(context.Background(), r); err != nil || len(f.left()) != 0 {
+			t.Fatalf("decommission: %v, left %v", err, f.left())
+		}
+	}
+}
+
+func TestANodeWithSlowDisksOnlyUsesThose(t *testing.T) {
+	f := newFakeNode(t)
+	f.disks = []workload.DeviceType{workload.HDD}
+	if _, err := f.provisioner().Provision(context.Background(), f.reservation(aContainer(""))); err != nil || f.volumes["2-1.layer"].DiskType != workload.HDD {
+		t.Fatalf("layer is %+v, %v", f.volumes["2-1.layer"], err)
+	}
+}
+
+func TestWhatIsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		data  string
+		world func(f *fakeNode)
+		kind  node.Kind
+		want  string
+	}{
+		"somebody else's volume": {aContainer(`,"mounts":[{"volume_id":"9-9","mountpoint":"/d"}]`), nil, node.Refused, `data.mounts[0].volume_id is "9-9"`},
+		"a missing volume":       {aContainer(`,"mounts":[{"volume_id":"7-7","mountpoint":"/d"}]`), nil, node.Refused, `data.mounts[0].volume_id is "7-7"`},
+		"a volume that comes": {aContainer(`,"mounts":[{"volume_id":"3-1","mountpoint":"/d"}]`),
+			func(f *fakeNode) { f.owners["3-1"] = f.user }, node.Transient, "volume 3-1 isn't there yet"},
+		"a missing network": {strings.Replace(aContainer(""), `"net"`, `"other"`, 1), nil, node.Refused, `data.network.network_id is "other"`},
+		"a network that comes": {strings.Replace(aContainer(""), `"net"`, `"other"`, 1),
+			func(f *fakeNode) { f.coming["other"] = true }, node.Transient, `network "other" isn't there yet`},
+		"an open quote":   {aContainer(`,"entrypoint":"serve \"a"`), nil, node.Invalid, "data.entrypoint"},
+		"a bad box":       {aContainer(`,"secret_env":{"A":"` + strings.Repeat("00", 60) + `"}`), nil, node.Invalid, "data.secret_env.A"},
+		"flist storage":   {aContainer(`,"flist_storage":"zdb://x"`), nil, node.Invalid, "data.flist_storage"},
+		"no cores":        {strings.Replace(aContainer(""), `"cpu":2`, `"cpu":0`, 1), nil, node.Invalid, "data.capacity"},
+		"no memory":       {strings.Replace(aContainer(""), `"memory":64`, `"memory":0`, 1), nil, node.Invalid, "data.capacity"},
+		"a taken address": {aContainer(""), func(f *fakeNode) { f.fail["join"] = node.Errorf(node.Refused, "10.1.1.2 is taken") }, node.Refused, "10.1.1.2 is taken"},
+		"a bad image":     {aContainer(""), func(f *fakeNode) { f.fail["pull"] = node.Errorf(node.Refused, "wrong digest") }, node.Refused, "wrong digest"},
+		"no such program": {aContainer(""), func(f *fakeNode) { f.fail["start"] = node.Errorf(node.Invalid, "no such program") }, node.Invalid, "no such program"},
+		"no space":        {aContainer(""), func(f *fakeNode) { f.fail["create layer"] = node.Errorf(node.NoSpace, "needs 1 GiB") }, node.NoSpace, "needs 1 GiB"},
+		"no image yet":    {aContainer(""), func(f *fakeNode) { f.ready = false }, node.Transient, "12 of 80 MiB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFakeNode(t)
+			if c.world != nil {
+				c.world(f)
+			}
+			_, err := f.provisioner().Provision(context.Background(), f.reservation(c.data))
+			if err == nil || node.KindOf(err) != c.kind || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("error is %s: %v", node.KindOf(err), err)
+			}
+			if left := f.left(); len(left) != 0 && c.kind.Final() {
+				t.Errorf("left on the node: %v", left)
+			}
+		})
+	}
+}
+
+func TestTheSameNameInBothIsRefused(t *testing.T) {
+	f := newFakeNode(t)
+	data := aContainer(fmt.Sprintf(`,"env":{"A":"1"},"secret_env":{"A":%q}`, f.seal("secret_env.A", "2")))
+	if _, err := f.provisioner().Provision(context.Background(), f.reservation(data)); node.KindOf(err) != node.Invalid {
+		t.Fatalf("error is %v", err)
+	}
+}
+
+func TestASilentIdentityModuleIsNotTheUsersMistake(t *testing.T) {
+	f := newFakeNode(t)
+	f.fail["decrypt"] = node.Errorf(node.Transient, "no answer")
+	data := aContainer(fmt.Sprintf(`,"secret_env":{"A":%q}`, f.seal("secret_env.A", "2")))
+	if _, err := f.provisioner().Provision(context.Background(), f.reservation(data)); node.KindOf(err) != node.Transient {
+		t.Fatalf("error is %v", err)
+	}
+}
+
+func TestTheImageIsPreparedAhead(t *testing.T) {
+	f := newFakeNode(t)
+	f.ready = false
+	p, r := f.provisioner(), f.reservation(aContainer(""))
+	got, err := p.Prepare(context.Background(), r)
+	if err != nil || got.Ready || got.What != "its image: 12 of 80 MiB (15 %)" {
+		t.Fatalf("prepared %+v, %v", got, err)
+	}
+	f.ready = true
+	if got, err := p.Prepare(context.Background(), r); err != nil || !got.Ready {
+		t.Fatalf("prepared %+v, %v", got, err)
+	}
+	f.fail["pull"] = node.Errorf(node.Refused, "wrong digest")
+	if _, err := p.Prepare(context.Background(), r); node.KindOf(err) != node.Refused || len(f.left()) != 0 {
+		t.Fatalf("error is %v, left %v", err, f.left())
+	}
+}
+
+func TestALookTellsWhatIsGone(t *testing.T) {
+	f := newFakeNode(t)
+	p, r := f.provisioner(), f.reservation(aContainer(""))
+	if _, err := p.Provision(context.Background(), r); err != nil {
+		t.Fatal(err)
+	}
+	look := func() string {
+		t.Helper()
+		seen, err := p.Look(context.Background())
+		if err != nil || len(seen) != 1 {
+			t.Fatalf("saw %v, %v", seen, err)
+		}
+		return seen["2-1"]
+	}
+	if what := look(); what != "" {
+		t.Errorf("a whole one differs: %s", what)
+	}
+	f.boxDrift = "its task is gone"
+	if what := look(); what != "its task is gone" {
+		t.Errorf("it says %q", what)
+	}
+	f.boxDrift = ""
+	delete(f.boxes, "2-1")
+	if what := look(); !strings.Contains(what, "the container is gone") {
+		t.Errorf("it says %q", what)
+	}
+	delete(f.volumes, "2-1.layer")
+	if what := look(); !strings.Contains(what, "the container is gone") {
+		t.Errorf("it says %q", what)
+	}
+}
+
+func TestAStrayIsTakenDownByItsIDAlone(t *testing.T) {
+	f := newFakeNode(t)
+	p, r := f.provisioner(), f.reservation(aContainer(""))
+	if _, err := p.Provision(context.Background(), r); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Decommission(context.Background(), &workload.Reservation{ID: "2-1", Type: workload.TypeContainer}); err != nil || len(f.left()) != 0 {
+		t.Fatalf("decommission: %v, left %v", err, f.left())
+	}
+}
+
+// The node dies after each call in turn. The next one finishes what was begun,
+// or takes all of it away.
+func TestDyingAfterEachCall(t *testing.T) {
+	data := aContainer(`,"mounts":[{"volume_id":"1-1","mountpoint":"/data"}]`)
+	whole := newFakeNode(t)
+	want, err := whole.provisioner().Provision(context.Background(), whole.reservation(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := 1; n < len(whole.calls); n++ {
+		for _, end := range []string{"provision", "decommission"} {
+			f := newFakeNode(t)
+			r := f.reservation(data)
+			f.dies = n
+			if _, err := f.provisioner().Provision(context.Background(), r); err == nil {
+				t.Fatalf("it didn't notice that the node died after %d calls", n)
+			}
+			f.dies = 0
+			if end == "decommission" {
+				if err := f.provisioner().Decommission(context.Background(), r); err != nil || len(f.left()) != 0 {
+					t.Errorf("after %d calls (%v): decommission says %v, left %v", n, f.calls[:n], err, f.left())
+				}
+				continue
+			}
+			got, err := f.provisioner().Provision(context.Background(), r)
+			if err != nil || string(got) != string(want) || !slices.Equal(f.left(), whole.left()) {
+				t.Errorf("after %d calls (%v): %s, %v, on the node %v", n, f.calls[:n], got, err, f.left())
+			}
+		}
+	}
+}

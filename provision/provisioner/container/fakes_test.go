@@ -1,0 +1,286 @@
+package container_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/sign"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner"
+	"github.com/croft-edge/croft/provision/provisioner/container"
+)
+
+var (
+	_ provisioner.Provisioner = (*container.Provisioner)(nil)
+	_ provisioner.Watched     = (*container.Provisioner)(nil)
+	_ provisioner.Preparer    = (*container.Provisioner)(nil)
+)
+
+const gib = 1 << 30
+
+// fakeNode is all the modules, in memory, as their contracts say.
+type fakeNode struct {
+	t        *testing.T
+	key      sign.KeyPair
+	user     string
+	owners   map[string]string
+	coming   map[string]bool
+	volumes  map[string]node.Filesystem
+	networks map[string]string
+	members  map[string]node.MemberSpec
+	images   map[string]node.Image
+	boxes    map[string]node.ContainerSpec
+	started  map[string]int
+	disks    []workload.DeviceType
+	calls    []string
+	fail     map[string]error
+	ready    bool
+	auth     string
+	boxDrift string
+	// dies is the number of changing calls after which nothing answers any
+	// more; 0 for never.
+	dies int
+}
+
+func newFakeNode(t *testing.T) *fakeNode {
+	t.Helper()
+	key, err := sign.Generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	user, err := sign.Generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &fakeNode{
+		t: t, key: key, user: user.ID(), owners: map[string]string{"1-1": user.ID(), "9-9": "somebody else"}, coming: map[string]bool{},
+		volumes:  map[string]node.Filesystem{"1-1": {Name: "1-1", Path: "/pools/a/1-1"}, "9-9": {Name: "9-9", Path: "/pools/a/9-9"}},
+		networks: map[string]string{networkKey(user.ID(), "net"): "10.1.1.1"}, members: map[string]node.MemberSpec{},
+		images: map[string]node.Image{}, boxes: map[string]node.ContainerSpec{}, started: map[string]int{},
+		disks: []workload.DeviceType{workload.HDD, workload.SSD}, fail: map[string]error{}, ready: true,
+	}
+}
+
+func networkKey(user, name string) string {
+	k := workload.NetworkKey(user, name)
+	return fmt.Sprintf("%x", k[:])
+}
+
+func (f *fakeNode) provisioner() *container.Provisioner {
+	return container.New(container.Config{
+		Containers: fakeContainers{f}, Images: fakeImages{f}, Networks: fakeNetworks{f}, Storage: fakeStorage{f},
+		Identity: f, Owners: f, Layer: gib,
+	})
+}
+
+// call notes a change, and whether the node still lives.
+func (f *fakeNode) call(name string) error {
+	if f.dies > 0 && len(f.calls) >= f.dies {
+		return node.Errorf(node.Transient, "the node has died")
+	}
+	f.calls = append(f.calls, name)
+	return f.fail[name]
+}
+
+// reads is a call that changes nothing.
+func (f *fakeNode) reads() error {
+	if f.dies > 0 && len(f.calls) >= f.dies {
+		return node.Errorf(node.Transient, "the node has died")
+	}
+	return nil
+}
+
+// left is what is on the node because of containers.
+func (f *fakeNode) left() []string {
+	out := slices.Collect(maps.Keys(f.boxes))
+	for name := range f.volumes {
+		if name != "1-1" && name != "9-9" {
+			out = append(out, name)
+		}
+	}
+	out = slices.AppendSeq(out, maps.Keys(f.members))
+	out = slices.AppendSeq(out, maps.Keys(f.images))
+	slices.Sort(out)
+	return out
+}
+
+func (f *fakeNode) OwnerOf(id string) (string, error) {
+	if owner, ok := f.owners[id]; ok {
+		return owner, nil
+	}
+	return "", node.Errorf(node.NotExist, "there is none")
+}
+
+func (f *fakeNode) HasNetwork(user, name string) (bool, error) {
+	return user == f.user && f.coming[name], nil
+}
+
+func (f *fakeNode) Decrypt(_ context.Context, box []byte) ([]byte, error) {
+	if err := f.fail["decrypt"]; err != nil {
+		return nil, err
+	}
+	plain, err := f.key.Open(box)
+	return plain, node.WithKind(node.Invalid, err)
+}
+
+func (f *fakeNode) seal(path, secret string) string {
+	f.t.Helper()
+	sealed, err := workload.SealSecret(f.key.ID(), f.user, workload.TypeContainer, path, []byte(secret))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return sealed
+}
+
+func (f *fakeNode) reservation(data string) *workload.Reservation {
+	return &workload.Reservation{
+		ID: "2-1", NodeID: f.key.ID(), User: f.user, Type: workload.TypeContainer, Data: []byte(data),
+		Version: workload.V2, Created: time.Now(), Duration: time.Hour,
+	}
+}
+
+type fakeContainers struct{ *fakeNode }
+
+func (f fakeContainers) Create(_ context.Context, spec node.ContainerSpec) (node.ContainerInfo, error) {
+	if err := f.call("create"); err != nil {
+		return node.ContainerInfo{}, err
+	}
+	f.boxes[spec.ID] = spec
+	return node.ContainerInfo{ID: spec.ID, Namespace: "/run/ns/" + spec.ID}, nil
+}
+
+func (f fakeContainers) Start(_ context.Context, id string) (node.ContainerInfo, error) {
+	if err := f.call("start"); err != nil {
+		return node.ContainerInfo{}, err
+	}
+	f.started[id]++
+	return node.ContainerInfo{ID: id}, nil
+}
+
+func (f fakeContainers) Delete(_ context.Context, id string) error {
+	if err := f.call("delete"); err != nil {
+		return err
+	}
+	return drop(f.boxes, id)
+}
+
+func (f fakeContainers) List(context.Context) ([]node.ContainerInfo, error) {
+	var out []node.ContainerInfo
+	for id := range f.boxes {
+		out = append(out, node.ContainerInfo{ID: id, Drift: f.boxDrift})
+	}
+	return out, f.reads()
+}
+
+type fakeImages struct{ *fakeNode }
+
+func (f fakeImages) Pull(_ context.Context, spec node.ImageSpec) (node.Image, error) {
+	if err := f.call("pull"); err != nil {
+		return node.Image{}, err
+	}
+	f.auth = spec.Auth
+	image := node.Image{Label: spec.Label, Digest: "sha256:1234", Ready: f.ready, Done: 12 << 20, Total: 80 << 20}
+	f.images[spec.Label] = image
+	return image, nil
+}
+
+func (f fakeImages) Release(_ context.Context, label string) error {
+	if err := f.call("release image"); err != nil {
+		return err
+	}
+	return drop(f.images, label)
+}
+
+func (f fakeImages) List(context.Context) ([]node.Image, error) {
+	return slices.Collect(maps.Values(f.images)), f.reads()
+}
+
+type fakeNetworks struct{ *fakeNode }
+
+func (f fakeNetworks) Gateway(_ context.Context, id string) (string, error) {
+	if gateway, ok := f.networks[id]; ok {
+		return gateway, f.reads()
+	}
+	return "", node.Errorf(node.NotExist, "there is none")
+}
+
+func (f fakeNetworks) Join(_ context.Context, spec node.MemberSpec) (node.Member, error) {
+	if err := f.call("join"); err != nil {
+		return node.Member{}, err
+	}
+	f.members[spec.Member] = spec
+	m := node.Member{Network: spec.Network, Member: spec.Member, IPv4: spec.IPs[0], IPv6: "fd00::2"}
+	if spec.PublicIP6 {
+		m.PublicIPv6 = "2001:db8::2"
+	}
+	return m, nil
+}
+
+func (f fakeNetworks) Leave(_ context.Context, _, member string) error {
+	if err := f.call("leave"); err != nil {
+		return err
+	}
+	return drop(f.members, member)
+}
+
+func (f fakeNetworks) List(context.Context) ([]node.NetworkInfo, error) {
+	var out []node.NetworkInfo
+	for id := range f.networks {
+		n := node.NetworkInfo{ID: id}
+		for _, m := range f.members {
+			n.Members = append(n.Members, node.Member{Member: m.Member})
+		}
+		out = append(out, n)
+	}
+	return out, f.reads()
+}
+
+type fakeStorage struct{ *fakeNode }
+
+func (f fakeStorage) CreateFilesystem(_ context.Context, spec node.FilesystemSpec) (node.Filesystem, error) {
+	if err := f.call("create layer"); err != nil {
+		return node.Filesystem{}, err
+	}
+	fs := node.Filesystem{Name: spec.Name, Path: "/pools/a/" + spec.Name, Size: spec.Size, DiskType: spec.DiskType}
+	f.volumes[spec.Name] = fs
+	return fs, nil
+}
+
+func (f fakeStorage) ReleaseFilesystem(_ context.Context, name string) error {
+	if err := f.call("release layer"); err != nil {
+		return err
+	}
+	return drop(f.volumes, name)
+}
+
+func (f fakeStorage) InspectFilesystem(_ context.Context, name string) (node.Filesystem, error) {
+	if fs, ok := f.volumes[name]; ok {
+		return fs, f.reads()
+	}
+	return node.Filesystem{}, node.Errorf(node.NotExist, "there is none")
+}
+
+func (f fakeStorage) ListFilesystems(context.Context) ([]node.Filesystem, error) {
+	return slices.Collect(maps.Values(f.volumes)), f.reads()
+}
+
+func (f fakeStorage) Status(context.Context) (node.StorageStatus, error) {
+	var s node.StorageStatus
+	for _, d := range f.disks {
+		s.Pools = append(s.Pools, node.Pool{DiskType: d})
+	}
+	return s, f.reads()
+}
+
+func drop[T any](all map[string]T, key string) error {
+	if _, ok := all[key]; !ok {
+		return node.Errorf(node.NotExist, "there is none")
+	}
+	delete(all, key)
+	return nil
+}
