@@ -14,6 +14,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/feedback"
 	"github.com/croft-edge/croft/provision/provisioner"
+	"github.com/croft-edge/croft/provision/provisioner/container"
 	"github.com/croft-edge/croft/provision/provisioner/debug"
 	"github.com/croft-edge/croft/provision/provisioner/network"
 	"github.com/croft-edge/croft/provision/provisioner/volume"
@@ -122,25 +123,39 @@ func (s *seedEngine) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.policy, s.feedback, s.provisioners = judge, answers, DefaultProvisioners(client, Allowed{})
+	s.policy, s.feedback, s.provisioners = judge, answers, DefaultProvisioners(client, Settings{Owners: ownersFor(ctx, s.records)})
 	return s.NodeEngine.Run(ctx)
 }
 
-// Allowed is what types of workload need the operator's word for. The zero
-// value allows none of it.
-type Allowed struct {
+// Settings is what the provisioners of DefaultProvisioners are told. The zero
+// value lets nobody have log lines, and no container mount a volume.
+type Settings struct {
 	// DebugUsers are the IDs of the users that may have a stream of the node's
 	// log lines.
 	DebugUsers []string
+	// Owners tells whose volumes and networks are on the node.
+	Owners container.Owners
+	// ContainerLayer is how much a container may write beside its volumes, in
+	// bytes; 0 is container.DefaultLayer.
+	ContainerLayer uint64
 }
 
 // DefaultProvisioners are those of all types that croft has built, on the
 // modules that the bus's client reaches.
-func DefaultProvisioners(client zbus.Client, allowed Allowed) map[workload.Type]provisioner.Provisioner {
+func DefaultProvisioners(client zbus.Client, s Settings) map[workload.Type]provisioner.Provisioner {
+	identity, storage := stubs.NewIdentityManagerStub(client), stubs.NewStorageStub(client)
+	containers, networks := stubs.NewContainersStub(client), stubs.NewNetworksStub(client)
+	if s.Owners == nil {
+		s.Owners = nobodys{}
+	}
 	return map[workload.Type]provisioner.Provisioner{
-		workload.TypeDebug:   debug.New(stubs.NewDebugStub(client), allowed.DebugUsers),
-		workload.TypeNetwork: network.New(stubs.NewNetworksStub(client), stubs.NewIdentityManagerStub(client)),
-		workload.TypeVolume:  volume.New(stubs.NewStorageStub(client)),
+		workload.TypeContainer: container.New(container.Config{
+			Containers: containers, Images: stubs.NewImagesStub(client), Networks: networks, Storage: storage,
+			Identity: identity, Owners: s.Owners, Layer: s.ContainerLayer,
+		}),
+		workload.TypeDebug:   debug.New(stubs.NewDebugStub(client), s.DebugUsers),
+		workload.TypeNetwork: network.New(networks, identity),
+		workload.TypeVolume:  volume.New(storage, containers),
 	}
 }
 

@@ -139,7 +139,7 @@ func (w *world) config(steps *stepper) provision.Config {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	provisioners := map[workload.Type]provisioner.Provisioner{workload.TypeVolume: volume.New(&steppedStorage{w.storage, steps})}
+	provisioners := map[workload.Type]provisioner.Provisioner{workload.TypeVolume: volume.New(&steppedStorage{w.storage, steps}, noContainers{})}
 	maps.Copy(provisioners, w.provisioners)
 	return provision.Config{
 		Records:      records,
@@ -154,6 +154,11 @@ func (w *world) config(steps *stepper) provision.Config {
 		Log:          w.log,
 	}
 }
+
+// noContainers has none.
+type noContainers struct{}
+
+func (noContainers) List(context.Context) ([]node.ContainerInfo, error) { return nil, nil }
 
 // start runs the node until stop, or until its stepper stops it.
 func (w *world) start(steps *stepper) *incarnation {

@@ -12,3 +12,8 @@ type Storage interface {
 	ReleaseFilesystem(ctx context.Context, name string) error
 	ListFilesystems(ctx context.Context) ([]node.Filesystem, error)
 }
+
+// Containers tells which volumes are in use.
+type Containers interface {
+	List(ctx context.Context) ([]node.ContainerInfo, error)
+}

@@ -1,12 +1,13 @@
 // Package volume provisions volumes: file systems of their own, with an
-// enforced size, named after their reservation. It makes one call of the
-// storage module for each of its methods, so there is nothing to undo.
+// enforced size, named after their reservation. Each of its methods makes one
+// change at most, so there is nothing to undo.
 package volume
 
 import (
 	"context"
 	"encoding/json"
 	"math"
+	"slices"
 
 	"github.com/pkg/errors"
 
@@ -18,11 +19,14 @@ const gib = 1 << 30
 
 // Provisioner is the volume type's.
 type Provisioner struct {
-	storage Storage
+	storage    Storage
+	containers Containers
 }
 
-// New makes the provisioner of volumes on that storage.
-func New(storage Storage) *Provisioner { return &Provisioner{storage: storage} }
+// New makes the provisioner of volumes on that storage, for those containers.
+func New(storage Storage, containers Containers) *Provisioner {
+	return &Provisioner{storage: storage, containers: containers}
+}
 
 // HoldsData says that taking a volume down loses what its user wrote.
 func (p *Provisioner) HoldsData() bool { return true }
@@ -40,9 +44,18 @@ func (p *Provisioner) Provision(ctx context.Context, r *workload.Reservation) (j
 	return json.Marshal(workload.VolumeResult{ID: made.Name})
 }
 
-// Decommission removes the volume with its data.
+// Decommission removes the volume with its data. Busy while a container mounts it.
 func (p *Provisioner) Decommission(ctx context.Context, r *workload.Reservation) error {
-	err := p.storage.ReleaseFilesystem(ctx, r.ID)
+	all, err := p.containers.List(ctx)
+	if err != nil {
+		return errors.Wrapf(err, "cannot decommission volume %s: it isn't known whether a container mounts it", r.ID)
+	}
+	for _, c := range all {
+		if slices.Contains(c.Volumes, r.ID) {
+			return node.Errorf(node.Busy, "cannot decommission volume %s: container %s mounts it", r.ID, c.ID)
+		}
+	}
+	err = p.storage.ReleaseFilesystem(ctx, r.ID)
 	if node.KindOf(err) == node.NotExist {
 		return nil
 	}

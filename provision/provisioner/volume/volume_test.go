@@ -62,7 +62,7 @@ func reservation(id, data string) *workload.Reservation {
 
 func TestProvisionMakesAVolumeOfItsSizeAndType(t *testing.T) {
 	s := &storage{have: map[string]node.FilesystemSpec{}}
-	p := volume.New(s)
+	p := volume.New(s, inUse(nil))
 	for _, tt := range []struct {
 		id, data string
 		want     node.FilesystemSpec
@@ -93,7 +93,7 @@ func TestSeedDefect20SizesDoNotWrapAround(t *testing.T) {
 			rapid.Just(uint64(1)<<33), rapid.Uint64(), rapid.Uint64Range(1, 1<<20)).Draw(t, "size")
 		data, _ := json.Marshal(workload.Volume{Size: size, Type: workload.SSD})
 		clear(s.have)
-		_, err := volume.New(s).Provision(context.Background(), reservation("1-1", string(data)))
+		_, err := volume.New(s, inUse(nil)).Provision(context.Background(), reservation("1-1", string(data)))
 		if size >= 1 && size <= math.MaxInt64>>30 {
 			if err != nil || s.have["1-1"].Size>>30 != size {
 				t.Fatalf("%d GiB gives %d bytes, %v", size, s.have["1-1"].Size, err)
@@ -109,7 +109,7 @@ func TestSeedDefect20SizesDoNotWrapAround(t *testing.T) {
 func TestProvisionRefusesWhatItCannotRead(t *testing.T) {
 	for _, data := range []string{``, `null`, `[]`, `{"size":-1,"type":"SSD"}`, `{"size":1}`, `{"size":1,"type":"TAPE"}`, `{"type":"SSD"}`} {
 		s := &storage{have: map[string]node.FilesystemSpec{}}
-		_, err := volume.New(s).Provision(context.Background(), reservation("1-1", data))
+		_, err := volume.New(s, inUse(nil)).Provision(context.Background(), reservation("1-1", data))
 		if node.KindOf(err) != node.Invalid || len(s.have) != 0 {
 			t.Errorf("data %s gives %v, want it invalid and nothing made", data, err)
 		}
@@ -118,7 +118,7 @@ func TestProvisionRefusesWhatItCannotRead(t *testing.T) {
 
 func TestErrorsKeepTheirKind(t *testing.T) {
 	for _, kind := range []node.Kind{node.NoSpace, node.Exist, node.Transient, node.Unknown, node.Busy} {
-		p := volume.New(&storage{have: map[string]node.FilesystemSpec{}, fail: node.Errorf(kind, "cannot")})
+		p := volume.New(&storage{have: map[string]node.FilesystemSpec{}, fail: node.Errorf(kind, "cannot")}, inUse(nil))
 		r := reservation("1-1", `{"size":1,"type":"SSD"}`)
 		if _, err := p.Provision(context.Background(), r); node.KindOf(err) != kind {
 			t.Errorf("provision makes %s of %s", node.KindOf(err), kind)
@@ -134,7 +134,7 @@ func TestErrorsKeepTheirKind(t *testing.T) {
 
 func TestAnExistingVolumeOfAnotherSizeIsLeftAlone(t *testing.T) {
 	s := &storage{have: map[string]node.FilesystemSpec{"1-1": {Name: "1-1", Size: 7, DiskType: workload.HDD}}}
-	_, err := volume.New(s).Provision(context.Background(), reservation("1-1", `{"size":1,"type":"SSD"}`))
+	_, err := volume.New(s, inUse(nil)).Provision(context.Background(), reservation("1-1", `{"size":1,"type":"SSD"}`))
 	if node.KindOf(err) != node.Exist || s.have["1-1"].Size != 7 {
 		t.Fatalf("gives %v and leaves %+v", err, s.have["1-1"])
 	}
@@ -143,7 +143,7 @@ func TestAnExistingVolumeOfAnotherSizeIsLeftAlone(t *testing.T) {
 func TestDecommissionForgivesWhatIsGone(t *testing.T) {
 	s := &storage{have: map[string]node.FilesystemSpec{"1-1": {}, "2-1": {}}}
 	for range 2 {
-		if err := volume.New(s).Decommission(context.Background(), &workload.Reservation{ID: "1-1"}); err != nil {
+		if err := volume.New(s, inUse(nil)).Decommission(context.Background(), &workload.Reservation{ID: "1-1"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -154,9 +154,33 @@ func TestDecommissionForgivesWhatIsGone(t *testing.T) {
 
 func TestListNamesReservationsOnly(t *testing.T) {
 	s := &storage{have: map[string]node.FilesystemSpec{"1-1": {}, "20-3": {}, "01-1": {}, "log": {}, "zdb-1-1": {}, "": {}}}
-	ids, err := volume.New(s).List(context.Background())
+	ids, err := volume.New(s, inUse(nil)).List(context.Background())
 	slices.Sort(ids)
 	if err != nil || !slices.Equal(ids, []string{"1-1", "20-3"}) {
 		t.Fatalf("lists %v, %v", ids, err)
+	}
+}
+
+// inUse is a container module whose container 2-1 mounts these volumes.
+type inUse []string
+
+func (u inUse) List(context.Context) ([]node.ContainerInfo, error) {
+	return []node.ContainerInfo{{ID: "2-1", Volumes: u}}, nil
+}
+
+// unknown is a container module that doesn't answer.
+type unknown struct{}
+
+func (unknown) List(context.Context) ([]node.ContainerInfo, error) {
+	return nil, node.Errorf(node.Transient, "no answer")
+}
+
+func TestAVolumeInUseStays(t *testing.T) {
+	s := &storage{have: map[string]node.FilesystemSpec{"1-1": {Name: "1-1"}}}
+	for name, users := range map[string]volume.Containers{"mounted": inUse{"1-1"}, "nobody knows": unknown{}} {
+		err := volume.New(s, users).Decommission(context.Background(), &workload.Reservation{ID: "1-1", Type: workload.TypeVolume})
+		if kind := node.KindOf(err); kind != node.Busy && kind != node.Transient || len(s.have) != 1 {
+			t.Errorf("%s: error is %v, storage has %v", name, err, s.have)
+		}
 	}
 }

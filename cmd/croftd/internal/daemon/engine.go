@@ -85,7 +85,7 @@ func (d *daemon) think(b *brain, m modules, link *link) (err error) {
 	}
 	b.engine, err = provision.NewEngine(provision.Config{
 		Records: b.store, Sources: sources, Policy: judge, Admission: room, Feedback: answers, Clock: b.clock,
-		Provisioners: provision.DefaultProvisioners(m.bus, provision.Allowed{DebugUsers: d.DebugUsers}),
+		Provisioners: provision.DefaultProvisioners(m.bus, provision.Settings{DebugUsers: d.DebugUsers, Owners: provision.NewOwners(b.store)}),
 		Strays:       provision.NewStrayFile(filepath.Join(d.StateDir, "strays.json")),
 		Limits:       provision.Limits{Provision: d.StepTimeout, Decommission: d.StepTimeout, Grace: d.Grace},
 		Log:          d.Log,
@@ -176,11 +176,20 @@ func (m modules) capacity(ctx context.Context, keep config.Amounts) (node.HostIn
 	return host, offered(host, status.Pools, keep), err
 }
 
-// demand is what a reservation takes of the node, in bytes.
+// demand is what a reservation takes of the node, in bytes. What a container
+// writes beside its volumes is counted where it lies, by the storage module.
 func demand(r *workload.Reservation) (provisioner.Demand, error) {
-	if r.Type != workload.TypeVolume {
-		return provisioner.Demand{}, nil
+	switch r.Type {
+	case workload.TypeContainer:
+		c, err := workload.DataOf[workload.Container](r)
+		return provisioner.Demand{CPU: uint64(c.Capacity.CPU), Memory: c.Capacity.Bytes()}, node.WithKind(node.Invalid, err)
+	case workload.TypeVolume:
+		return volumeDemand(r)
 	}
+	return provisioner.Demand{}, nil
+}
+
+func volumeDemand(r *workload.Reservation) (provisioner.Demand, error) {
 	v, err := workload.DataOf[workload.Volume](r)
 	if err != nil {
 		return provisioner.Demand{}, node.WithKind(node.Invalid, err)
