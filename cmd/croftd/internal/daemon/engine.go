@@ -85,10 +85,12 @@ func (d *daemon) think(b *brain, m modules, link *link) (err error) {
 	}
 	b.engine, err = provision.NewEngine(provision.Config{
 		Records: b.store, Sources: sources, Policy: judge, Admission: room, Feedback: answers, Clock: b.clock,
-		Provisioners: provision.DefaultProvisioners(m.bus, provision.Settings{DebugUsers: d.DebugUsers, Owners: provision.NewOwners(b.store)}),
-		Strays:       provision.NewStrayFile(filepath.Join(d.StateDir, "strays.json")),
-		Limits:       provision.Limits{Provision: d.StepTimeout, Decommission: d.StepTimeout, Grace: d.Grace},
-		Log:          d.Log,
+		Provisioners: provision.DefaultProvisioners(m.bus, provision.Settings{
+			DebugUsers: d.DebugUsers, Owners: provision.NewOwners(b.store), ContainerLayer: d.Containers.Layer,
+		}),
+		Strays: provision.NewStrayFile(filepath.Join(d.StateDir, "strays.json")),
+		Limits: provision.Limits{Provision: d.StepTimeout, Decommission: d.StepTimeout, Grace: d.Grace},
+		Log:    d.Log,
 	})
 	return err
 }
