@@ -37,11 +37,54 @@ func (s *Store) attempt(ctx context.Context, j *job) error {
 		return err
 	}
 	defer give()
+	for {
+		again, err := s.inTurn(ctx, j)
+		if !again {
+			return err
+		}
+	}
+}
+
+// inTurn is an attempt that ends when its turn is over: then it goes on later.
+func (s *Store) inTurn(ctx context.Context, j *job) (again bool, err error) {
 	back, err := s.slots.take(ctx, j.spec.User)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer back()
+	turn, end := context.WithCancel(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		s.watchTurn(turn, end, j)
+	}()
+	err = s.once(turn, j)
+	over := turn.Err() != nil && ctx.Err() == nil
+	end()
+	<-watched
+	return over && err != nil, err
+}
+
+// watchTurn ends a pull's turn when it fetches for long while others wait.
+// Whoever sends a byte now and then would else keep them all from pulling.
+func (s *Store) watchTurn(ctx context.Context, end context.CancelFunc, j *job) {
+	for {
+		timer := s.cfg.Clock.NewTimer(s.cfg.Turn)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C():
+		}
+		if s.slots.waiting.Load() > 0 && !j.shown().Unpacking {
+			end()
+			return
+		}
+	}
+}
+
+// once does all of an attempt.
+func (s *Store) once(ctx context.Context, j *job) error {
 	if _, _, o, err := s.find(ctx, j.spec.Label); err == nil && o.user != j.spec.User {
 		return node.Errorf(node.Exist, "cannot pull an image for %s: it is another user's", j.spec.Label)
 	}

@@ -36,6 +36,7 @@ const (
 	DefaultSilence    = 30 * time.Second
 	DefaultAnswer     = 10 * time.Second
 	DefaultBackoff    = time.Second
+	DefaultTurn       = 10 * time.Minute
 	DefaultEvery      = 10 * time.Minute
 )
 
@@ -62,6 +63,9 @@ type Config struct {
 	Silence, Answer time.Duration
 	// Backoff is the pause after the first failure; it doubles up to a minute.
 	Backoff time.Duration
+	// Turn is how long a pull may fetch while others wait; then it goes on
+	// behind them, where it was.
+	Turn time.Duration
 	// Every is how often garbage is looked for.
 	Every time.Duration
 	// InUse are the labels whose containers stand; nil when nobody knows.
@@ -89,8 +93,8 @@ func (c Config) Validate() error {
 		return invalid("Full is %v, must be from 0 to 1", c.Full)
 	case c.MaxSize < 0 || c.MaxFiles < 0 || c.UserBudget < 0:
 		return invalid("MaxSize, MaxFiles or UserBudget is negative")
-	case c.Unused < 0 || c.Silence < 0 || c.Answer < 0 || c.Backoff < 0 || c.Every < 0:
-		return invalid("Unused, Silence, Answer, Backoff or Every is negative")
+	case c.Unused < 0 || c.Silence < 0 || c.Answer < 0 || c.Backoff < 0 || c.Turn < 0 || c.Every < 0:
+		return invalid("Unused, Silence, Answer, Backoff, Turn or Every is negative")
 	}
 	return nil
 }
@@ -104,6 +108,7 @@ func (c Config) withDefaults() Config {
 	orDefault(&c.Silence, DefaultSilence)
 	orDefault(&c.Answer, DefaultAnswer)
 	orDefault(&c.Backoff, DefaultBackoff)
+	orDefault(&c.Turn, DefaultTurn)
 	orDefault(&c.Every, DefaultEvery)
 	if c.Clock == nil {
 		c.Clock = clock.System{}

@@ -320,3 +320,33 @@ func TestPathsLeadNowhereElse(t *testing.T) {
 	w.fails(spec("1-1", filepath.Join(outside, "layout")), node.Invalid, "data.flist", w.dir)
 	w.ready(spec("1-2", filepath.Join(w.dir, "within")))
 }
+
+// Whoever sends a byte now and then keeps nobody else from pulling.
+func TestPullsTakeTurns(t *testing.T) {
+	w := open(t, func(c *image.Config) { c.Silence, c.Turn = time.Hour, 200*time.Millisecond })
+	for n, name := range []string{"aa", "bb", "cc", "dd"} {
+		w.push(imagetest.New().Plain().Entry(random(name, 64<<10)), name+":1")
+		s := spec("1-"+name, w.ref(name+":1"))
+		if n >= 2 {
+			s.User = bob
+		}
+		w.registry.Set(imagetest.Faults{HangAfter: 2 << 10})
+		_, err := w.Pull(t.Context(), s)
+		must(t, err)
+	}
+	eventually(t, "all hang", func() bool { return w.registry.Seen().Blobs >= 4 })
+	_, err := imagetest.New().File("/a", "a", 0o644).Layout(filepath.Join(w.dir, "layout"))
+	must(t, err)
+	// Another user's, and another one of a user's who has two.
+	carols := spec("2-1", filepath.Join(w.dir, "layout"))
+	carols.User = "carol"
+	w.ready(carols)
+	w.ready(spec("2-2", filepath.Join(w.dir, "layout")))
+	// They go on where they were.
+	w.registry.Set(imagetest.Faults{})
+	for _, name := range []string{"aa", "bb", "cc", "dd"} {
+		if _, err := w.Inspect(t.Context(), "1-"+name); err != nil {
+			t.Errorf("the pull of %s is gone: %v", name, err)
+		}
+	}
+}

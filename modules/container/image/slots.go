@@ -3,6 +3,7 @@ package image
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 )
 
 // slots lets a number of pulls run at once, and fewer of one user.
@@ -11,6 +12,8 @@ type slots struct {
 	ofUser int
 	mu     *sync.Mutex
 	users  map[string]*userSlots
+	// waiting are those who wait for a slot that others have.
+	waiting *atomic.Int64
 }
 
 type userSlots struct {
@@ -19,11 +22,13 @@ type userSlots struct {
 }
 
 func newSlots(all, ofUser int) slots {
-	return slots{all: make(chan struct{}, all), ofUser: ofUser, mu: &sync.Mutex{}, users: map[string]*userSlots{}}
+	return slots{all: make(chan struct{}, all), ofUser: ofUser, mu: &sync.Mutex{}, users: map[string]*userSlots{}, waiting: &atomic.Int64{}}
 }
 
 // take waits for a slot, and returns what gives it back.
 func (s slots) take(ctx context.Context, user string) (func(), error) {
+	s.waiting.Add(1)
+	defer s.waiting.Add(-1)
 	u := s.of(user)
 	select {
 	case u.free <- struct{}{}:
