@@ -60,6 +60,11 @@ func (a *attempt) layers(ctx context.Context, c chosen) (*use, error) {
 
 // unpack makes one layer a snapshot.
 func (a *attempt) unpack(ctx context.Context, layer ocispec.Descriptor, diffs []digest.Digest, u *use) error {
+	back, err := a.store.unpacking.take(ctx, a.job.spec.User)
+	if err != nil {
+		return backend(err, "unpack a layer")
+	}
+	defer back()
 	key, parent := "croft.unpack."+a.job.spec.Label, ""
 	if n := len(diffs) - 1; n > 0 {
 		parent = chainOf(diffs[:n]).String()

@@ -30,6 +30,9 @@ type Store struct {
 	end   context.CancelFunc
 	all   sync.WaitGroup
 	slots slots
+	// unpacking lets one layer be unpacked at a time: it takes memory, up to
+	// 300 bytes a file, and the disk.
+	unpacking slots
 	// same lets one pull a user and reference run.
 	same keyed
 
@@ -46,7 +49,7 @@ func Open(c Config) (*Store, error) {
 		return nil, err
 	}
 	alive, end := context.WithCancel(context.Background())
-	return &Store{cfg: c.withDefaults(), alive: alive, end: end, jobs: map[string]*job{}, slots: newSlots(mostPulls, mostOfUser)}, nil
+	return &Store{cfg: c.withDefaults(), alive: alive, end: end, jobs: map[string]*job{}, slots: newSlots(mostPulls, mostOfUser), unpacking: newSlots(1, 1)}, nil
 }
 
 // Close breaks off all pulls and waits for them. What they have fetched stays.
