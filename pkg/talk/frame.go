@@ -71,7 +71,7 @@ func (k Kind) check(length uint32) error {
 func ReadFrame(r io.Reader, buffer []byte) (Frame, error) {
 	var head [headSize]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
-		if err == io.EOF { //nolint:errorlint // ReadFull returns it bare
+		if err == io.EOF {
 			return Frame{}, io.EOF
 		}
 		return Frame{}, errors.Wrap(err, "cannot read frame")

@@ -185,7 +185,7 @@ func (d *Door) Run(ctx context.Context) error {
 	cancel()
 	_ = server.Close()
 	_ = d.tunnel.Close()
-	<-through
+	<-through //nolint:errcheck // that it was stopped is no failure
 	d.streams.wait()
 	if d.File != "" {
 		_ = os.Remove(d.File)

@@ -156,7 +156,6 @@ type world struct {
 	streams *streams
 	door    *door.Door
 	log     *logBook
-	now     func() (time.Time, bool)
 }
 
 // logBook is what the node writes into its log.

@@ -1,0 +1,210 @@
+package tunnel_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+
+	"github.com/croft-edge/croft/explorer/tunnel"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/talk"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const patience = 60 * time.Second
+
+// pair is a TCP connection's two ends.
+func pair(t *testing.T) (near, far net.Conn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if near, err = net.Dial("tcp", l.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	if far, err = l.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = near.Close(); _ = far.Close() })
+	return near, far
+}
+
+func hub(t *testing.T, change func(*tunnel.Limits)) *tunnel.Hub {
+	t.Helper()
+	l := tunnel.DefaultLimits()
+	change(&l)
+	h := tunnel.New(l, zerolog.Nop())
+	t.Cleanup(h.Close)
+	return h
+}
+
+// open keeps a tunnel of a node open, whose connections echo.
+func open(t *testing.T, h *tunnel.Hub, nodeID string) *talk.Tunnel {
+	t.Helper()
+	near, far := pair(t)
+	h.Keep(nodeID, far)
+	side, err := talk.NodeTunnel(near)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	t.Cleanup(func() { _ = side.Close(); <-done })
+	go func() {
+		defer close(done)
+		for {
+			conn, err := side.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				_, _ = io.Copy(conn, conn)
+				_ = conn.Close()
+			}()
+		}
+	}()
+	return side
+}
+
+// carried is a user's end of a connection to the node.
+func carried(t *testing.T, h *tunnel.Hub, nodeID, user string) net.Conn {
+	t.Helper()
+	c, err := h.Connect(nodeID, user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near, far := pair(t)
+	c.Carry(far)
+	_ = near.SetDeadline(time.Now().Add(patience))
+	return near
+}
+
+func settle(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !ok(); <-time.After(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal(what)
+		}
+	}
+}
+
+func TestBytesComeThroughWholeAndTheEndToo(t *testing.T) {
+	h := hub(t, func(*tunnel.Limits) {})
+	open(t, h, "n")
+	c := carried(t, h, "n", "u")
+	want := bytes.Repeat([]byte("0123456789"), 1<<20)
+	go func() {
+		_, _ = c.Write(want)
+		_ = c.(*net.TCPConn).CloseWrite()
+	}()
+	got, err := io.ReadAll(c)
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%d bytes came back, want %d: %v", len(got), len(want), err)
+	}
+	settle(t, "the connection is still counted", func() bool { _, n := h.Open(); return n == 0 })
+}
+
+func TestThereIsRoomForSoManyOnly(t *testing.T) {
+	h := hub(t, func(l *tunnel.Limits) { l.Tunnels, l.Connections, l.NodeConnections, l.UserConnections = 2, 4, 3, 2 })
+	open(t, h, "n1")
+	open(t, h, "n2")
+	if err := h.Room("n3"); node.KindOf(err) != node.Transient {
+		t.Errorf("a third tunnel: %v", err)
+	}
+	if err := h.Room("n1"); err != nil {
+		t.Errorf("a newer one of a node that has one: %v", err)
+	}
+	refused := func(nodeID, user, words string) {
+		t.Helper()
+		if _, err := h.Connect(nodeID, user); node.KindOf(err) != node.Busy || !strings.Contains(err.Error(), words) {
+			t.Errorf("%s to %s: %v", user, nodeID, err)
+		}
+	}
+	first := carried(t, h, "n1", "a")
+	carried(t, h, "n1", "a")
+	refused("n2", "a", "you have 2 open")
+	carried(t, h, "n1", "b")
+	refused("n1", "b", "3 are open to this node")
+	carried(t, h, "n2", "b")
+	refused("n2", "c", "4 are open, which is the most")
+	_ = first.Close()
+	settle(t, "there is no room after one has gone", func() bool {
+		c, err := h.Connect("n2", "c")
+		if err == nil {
+			c.Drop()
+		}
+		return err == nil
+	})
+	if _, err := h.Connect("nobody", "c"); node.KindOf(err) != node.Transient {
+		t.Errorf("a node without a tunnel: %v", err)
+	}
+}
+
+func TestWhatCarriesNothingEnds(t *testing.T) {
+	h := hub(t, func(l *tunnel.Limits) { l.Idle = 300 * time.Millisecond })
+	open(t, h, "n")
+	c := carried(t, h, "n", "u")
+	began := time.Now()
+	buffer := make([]byte, 1)
+	for time.Since(began) < time.Second {
+		if _, err := c.Write([]byte("x")); err != nil {
+			t.Fatalf("what carries something is ended: %v", err)
+		}
+		if _, err := io.ReadFull(c, buffer); err != nil {
+			t.Fatalf("what carries something is ended: %v", err)
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+	if _, err := c.Read(buffer); err == nil {
+		t.Error("something came that nobody sent")
+	} else if isTimeout(err) {
+		t.Error("it is kept though it carries nothing")
+	}
+}
+
+// A tunnel that ends takes its connections along, and a hub its tunnels.
+func TestAnEndIsTheEndOfAll(t *testing.T) {
+	h := hub(t, func(*tunnel.Limits) {})
+	side := open(t, h, "n")
+	c := carried(t, h, "n", "u")
+	_ = side.Close()
+	if _, err := io.ReadAll(c); isTimeout(err) {
+		t.Error("a connection outlives its tunnel")
+	}
+	settle(t, "the tunnel is still there", func() bool { tunnels, n := h.Open(); return tunnels == 0 && n == 0 })
+	again := open(t, h, "n")
+	c = carried(t, h, "n", "u")
+	began := time.Now()
+	h.Close()
+	if took := time.Since(began); took > 8*time.Second {
+		t.Errorf("it took %s to close", took)
+	}
+	if _, err := io.ReadAll(c); isTimeout(err) {
+		t.Error("a connection outlives the hub")
+	}
+	select {
+	case <-again.Done():
+	case <-time.After(patience):
+		t.Error("a tunnel outlives the hub")
+	}
+	if err := h.Room("n"); node.KindOf(err) != node.Transient {
+		t.Errorf("a closed hub: %v", err)
+	}
+	if _, err := h.Connect("n", "u"); node.KindOf(err) != node.Transient {
+		t.Errorf("a closed hub: %v", err)
+	}
+}
+
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
