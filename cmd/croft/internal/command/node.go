@@ -93,6 +93,7 @@ func (s *shell) nodeShow(c *cli.Context) error {
 		{"uptime", lifetime.Text(time.Duration(n.Uptime) * time.Second)},
 		{"version", n.OSVersion},
 		{"address", n.Address},
+		{"door", n.Door},
 		{"SSD", fmt.Sprintf("%d of %d GiB free", free.SRU, total.SRU)},
 		{"HDD", fmt.Sprintf("%d of %d GiB free", free.HRU, total.HRU)},
 		{"CPU", fmt.Sprintf("%d of %d cores free", free.CRU, total.CRU)},
