@@ -25,12 +25,15 @@ func (n *Node) Left() []string {
 	for name := range n.Subvolumes() {
 		out = append(out, "volume "+name)
 	}
-	for _, pattern := range []string{"container/*", "log/c/*", "network/netns/*"} {
+	for _, pattern := range []string{"container/*", "container/runc/*/*", "supervised/*", "log/c/*", "network/netns/*"} {
 		found, err := filepath.Glob(filepath.Join(n.RunDir(), pattern))
 		if err != nil {
 			n.w.Fatal(err)
 		}
 		for _, path := range found {
+			if filepath.Base(path) == "runc" {
+				continue // it is runc's for as long as the machine is up
+			}
 			out = append(out, "file "+n.within(path))
 		}
 	}

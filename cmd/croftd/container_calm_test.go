@@ -1,0 +1,147 @@
+package main_test
+
+import (
+	"net/http"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/croft-edge/croft/cmd/croftd/nodetest"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// TestNothingDisturbsAContainer: whatever of the node is killed or changed, a
+// client in the network doesn't notice, and nothing is started a second time.
+func TestNothingDisturbsAContainer(t *testing.T) {
+	b := newBoxes(t)
+	volume := b.volume()
+	r, url := b.run(func(c *workload.Container) { c.Mounts = []workload.Mount{nodetest.Mount(volume, "/data")} })
+	was := b.only(r)[0]
+	loop := b.shell.StartLoop(url + "/")
+	for _, what := range []struct {
+		name string
+		do   func()
+	}{
+		{"the agent is killed", func() { b.n.Kill(); b.n.Start() }},
+		{"containerd is killed", b.n.KillContainerd},
+		{"both are killed", func() { b.n.Kill(); b.n.KillContainerd(); b.n.Start() }},
+		{"the log carrier is killed", b.n.KillLogCarrier},
+		{"all three are killed", func() { b.n.Kill(); b.n.KillLogCarrier(); b.n.KillContainerd(); b.n.Start() }},
+		{"the agent is another program", func() { b.n.Stop(); b.Croftd = b.copied(); b.n.Start() }},
+	} {
+		asked := loop.Asked()
+		b.shell.MustDo(http.MethodPost, url+"/say?to=stdout", "before "+what.name+"\n")
+		what.do()
+		b.n.WaitReady()
+		b.Until(time.Minute, what.name+": the container is known to run", func() bool {
+			info, ok := b.n.ContainerStatus(r)
+			return ok && info.State == node.ContainerRunning
+		})
+		b.shell.MustDo(http.MethodPost, url+"/say?to=stdout", "after "+what.name+"\n")
+		b.Until(time.Minute, "the client goes on", func() bool { return loop.Asked() > asked+3 })
+		now := b.only(r)[0]
+		if now.PID != was.PID || now.Restarts != 0 || now.Namespace != was.Namespace {
+			t.Errorf("%s: it is %+v, was %+v", what.name, now, was)
+		}
+	}
+	if asked, failed := loop.Stop(); len(failed) > 0 || asked < 20 {
+		t.Errorf("of %d requests failed: %v", asked, failed)
+	}
+	b.gone(r)
+	b.gone(volume)
+}
+
+// copied is the program under test at another path.
+func (b *boxes) copied() string {
+	b.Helper()
+	path := b.Path("croftd-next")
+	if out, err := exec.Command("cp", b.Croftd, path).CombinedOutput(); err != nil {
+		b.Fatalf("%v: %s", err, out)
+	}
+	return path
+}
+
+func TestAsProcessesNothingDisturbsAContainer(t *testing.T) {
+	b := newSplitBoxes(t)
+	r, url := b.run(nil)
+	was := b.only(r)[0]
+	loop := b.shell.StartLoop(url + "/")
+	for _, part := range []string{"container", "network", "storage", "provision"} {
+		b.split.Parts[part].Kill()
+		asked := loop.Asked()
+		b.Until(time.Minute, "the client goes on without "+part, func() bool { return loop.Asked() > asked+3 })
+		b.split.StartPart(part)
+		b.n.WaitReady()
+	}
+	if asked, failed := loop.Stop(); len(failed) > 0 {
+		t.Errorf("of %d requests failed: %v", asked, failed)
+	}
+	if now := b.only(r)[0]; now.PID != was.PID || now.Restarts != 0 {
+		t.Errorf("it is %+v, was %+v", now, was)
+	}
+	b.gone(r)
+	b.leave()
+	b.gone(b.net)
+	b.split.StopAll()
+}
+
+// TestAContainerIsBack whatever somebody does to it behind the node's back.
+func TestAContainerIsBack(t *testing.T) {
+	b := newBoxes(t)
+	volume := b.volume()
+	r, url := b.run(func(c *workload.Container) { c.Mounts = []workload.Mount{nodetest.Mount(volume, "/data")} })
+	b.shell.MustDo(http.MethodPut, url+"/write?path=/data/note", "kept")
+	for _, what := range []struct {
+		name string
+		do   func()
+	}{
+		{"its processes are killed", func() { b.n.KillTask(r) }},
+		{"it is deleted", func() { b.n.DeleteContainer(r) }},
+		{"its network namespace is unmounted", func() { b.n.Unpin(r) }},
+		{"its link is removed", func() { b.n.Unplug(r) }},
+	} {
+		what.do()
+		done := time.Now()
+		b.Until(back, what.name+": it answers, with its volume", func() bool {
+			got, err := b.Get(b.shell.Path(), url+"/read?path=/data/note", 5*time.Second)
+			return err == nil && got == "kept"
+		})
+		t.Logf("%s: back after %s", what.name, time.Since(done).Round(time.Millisecond))
+		b.Until(back, what.name+": the node says that it runs", func() bool {
+			info, ok := b.n.ContainerStatus(r)
+			return ok && info.State == node.ContainerRunning && info.Drift == ""
+		})
+		b.only(r)
+	}
+	b.gone(r)
+	b.gone(volume)
+}
+
+// TestARebootedNodeBringsItsContainersBack without its explorer.
+func TestARebootedNodeBringsItsContainersBack(t *testing.T) {
+	b := newBoxes(t)
+	volume := b.volume()
+	first, url := b.run(func(c *workload.Container) { c.Mounts = []workload.Mount{nodetest.Mount(volume, "/data")} })
+	second, _ := b.run(func(c *workload.Container) { c.Network.IPs = addresses("10.1.2.11") })
+	b.shell.MustDo(http.MethodPut, url+"/write?path=/data/note", "kept")
+	b.KillExplorer()
+	b.n.Kill()
+	b.n.Reboot()
+	b.n.Start()
+	b.n.WaitReady()
+	for _, r := range []*workload.Reservation{first, second} {
+		b.n.WaitRunning(r)
+	}
+	shell := b.n.Join(node.MemberSpec{Network: nodetest.NetworkID(b.User, "net1"), Member: shellID})
+	if got := shell.MustGet(url + "/read?path=/data/note"); got != "kept" {
+		t.Errorf("after a reboot it reads %q", got)
+	}
+	shell.MustGet("http://10.1.2.11:8080/")
+	b.only(first, second)
+	for _, x := range b.n.Status().Workloads {
+		if x.Phase != "deployed" || x.Attempts > 1 {
+			t.Errorf("%s %s is %s after %d attempts: %s", x.Type, x.ID, x.Phase, x.Attempts, x.Cause)
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package main_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/croft-edge/croft/cmd/croftd/nodetest"
+	"github.com/croft-edge/croft/modules/container/imagetest"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+func TestAContainerFromReservationToDeletion(t *testing.T) {
+	life(t, newBoxes(t))
+}
+
+func TestAsProcessesAContainerFromReservationToDeletion(t *testing.T) {
+	b := newSplitBoxes(t)
+	life(t, b)
+	b.leave()
+	b.gone(b.net)
+	b.split.StopAll()
+}
+
+// life is that of a container with a volume on its network, and of the next
+// one that mounts the volume.
+func life(t *testing.T, b *boxes) {
+	t.Helper()
+	before := b.warm()
+	volume := b.volume()
+	mounted := func(c *workload.Container) { c.Mounts = []workload.Mount{nodetest.Mount(volume, "/data/deep")} }
+	r, url := b.run(mounted)
+	result := b.ContainerResult(r)
+	if result.ID != r.ID || result.IPv4 != "10.1.2.10" || result.IPv6 == "" || !strings.HasPrefix(result.Image, "sha256:") {
+		t.Errorf("the result is %+v", result)
+	}
+	if got := b.shell.MustGet("http://[" + result.IPv6 + "]:8080/"); got == "" {
+		t.Error("over IPv6 it answers nothing")
+	}
+	if got := b.n.Status().Counters; got.Container != 1 || got.Volume != 1 || got.Network != 1 {
+		t.Errorf("counted %+v", got)
+	}
+	info := b.only(r)[0]
+	if info.User != b.User.ID() || info.Image != result.Image || info.Restarts != 0 || len(info.Volumes) != 1 || info.Volumes[0] != volume.ID {
+		t.Errorf("status %+v", info)
+	}
+	b.shell.MustDo(http.MethodPut, url+"/write?path=/data/deep/note", "of the first one")
+	b.shell.MustDo(http.MethodPut, url+"/write?path=/tmp/note", "not kept")
+	b.gone(r)
+	second, url := b.run(mounted)
+	if got := b.shell.MustGet(url + "/read?path=/data/deep/note"); got != "of the first one" {
+		t.Errorf("the next container reads %q", got)
+	}
+	if got, err := b.Get(b.shell.Path(), url+"/read?path=/tmp/note", time.Minute); err == nil {
+		t.Errorf("what a container wrote beside its volumes is in the next one: %q", got)
+	}
+	b.gone(second)
+	b.gone(volume)
+	b.nothing(before)
+}
+
+func TestAContainerGetsWhatItIsTold(t *testing.T) {
+	b := newBoxes(t)
+	image := b.Image("told", imagetest.Server("-say", "of the image").Dir("/home", 0o777).Config(func(c *v1.Config) {
+		c.Env = append(c.Env, "KEPT=by the image", "CHANGED=by the image")
+		c.User, c.WorkingDir = "1000:1001", "/home"
+	}))
+	r, url := b.run(func(c *workload.Container) {
+		c.FList = image
+		c.Env = map[string]string{"CHANGED": "by the user", "LINES": "one\ntwo", "EMPTY": ""}
+		c.SecretEnv = map[string]string{"TOKEN": b.SealEnv(b.n, b.User, "TOKEN", "of nobody else")}
+	})
+	env := b.shell.MustGet(url + "/env")
+	mentions(t, "the environment", env, "KEPT=by the image\n", "CHANGED=by the user\n", "LINES=one\ntwo\n", "EMPTY=\n", "TOKEN=of nobody else\n")
+	mentions(t, "who it is", b.shell.MustGet(url+"/id"), "uid=1000 gid=1001", "pid=1 ", "dir=/home")
+	mentions(t, "its servers of names", b.shell.MustGet(url+"/read?path=/etc/resolv.conf"), "nameserver 10.1.2.1")
+	if out := b.n.Croftd("status", "-o", "json"); strings.Contains(out, "of nobody else") {
+		t.Error("croftd status shows a secret")
+	}
+	if strings.Contains(b.n.Output(), "of nobody else") {
+		t.Error("the log shows a secret")
+	}
+	b.gone(r)
+	r, url = b.run(func(c *workload.Container) {
+		c.FList = image
+		c.Entrypoint = `/bin/server -say "two words" -listen ':'8080`
+	})
+	b.exit(url, 3)
+	b.Until(back, "its last lines are told", func() bool {
+		info, ok := b.n.ContainerStatus(r)
+		return ok && strings.Contains(strings.Join(info.LastLog, "\n"), "two words")
+	})
+}
+
+func TestAContainerThatEndsIsStartedAgain(t *testing.T) {
+	b := newBoxes(t)
+	r, url := b.run(nil)
+	for n := range 3 {
+		b.shell.MustDo(http.MethodPost, url+"/say?to=stderr", "its last words\n")
+		b.exit(url, 7)
+		b.Until(time.Minute, "it was started again", func() bool {
+			info, ok := b.n.ContainerStatus(r)
+			return ok && info.Restarts == uint64(n+1) && info.State == node.ContainerRunning
+		})
+		b.shell.MustGet(url + "/")
+	}
+	if info := b.only(r)[0]; info.ExitCode != 7 || info.Ended == 0 {
+		t.Errorf("it is told as %+v", info)
+	}
+	// One that doesn't stay: what is known of it is told while it waits.
+	crash := b.Push(b.Container(b.n, func(c *workload.Container) {
+		c.Entrypoint = "/bin/server -say 'I go' -listen nowhere"
+		c.Network.IPs = addresses("10.1.2.11")
+	}))
+	b.Until(2*time.Minute, "it is told how it ends", func() bool {
+		info, ok := b.n.ContainerStatus(crash)
+		return ok && info.Restarts > 1 && info.ExitCode == 1 && strings.Contains(strings.Join(info.LastLog, "\n"), "I go")
+	})
+	mentions(t, "croftd status", b.n.Croftd("status"), "the last lines of "+crash.ID, "I go", "address nowhere")
+	b.gone(crash)
+	b.gone(r)
+}
+
+func TestAnImageThatCannotStartFails(t *testing.T) {
+	b := newBoxes(t)
+	before := b.warm()
+	r := b.Push(b.Container(b.n, func(c *workload.Container) { c.Entrypoint = "/bin/not-there" }))
+	mentions(t, "the cause", b.Result(r, workload.StateError).Error, "/bin/not-there")
+	b.nothing(before)
+}
+
+func TestAContainerThatExpiresLeavesNothing(t *testing.T) {
+	b := newBoxes(t)
+	before := b.warm()
+	r := b.Push(b.lasting(b.Container(b.n, nil), 20*time.Second))
+	b.Result(r, workload.StateOK)
+	b.Result(r, workload.StateExpired)
+	b.nothing(before)
+}
+
+// TestNothingIsTakenFromUnderAContainer: its volume and its network end after it.
+func TestNothingIsTakenFromUnderAContainer(t *testing.T) {
+	b := newBoxes(t)
+	volume := b.volume()
+	r, url := b.run(func(c *workload.Container) { c.Mounts = []workload.Mount{nodetest.Mount(volume, "/data")} })
+	b.shell.MustDo(http.MethodPut, url+"/write?path=/data/note", "still here")
+	b.Delete(volume)
+	b.Delete(b.net)
+	b.Until(time.Minute, "both wait, and say so", func() bool {
+		waiting := 0
+		for _, x := range b.n.Status().Workloads {
+			if (x.ID == volume.ID || x.ID == b.net.ID) && x.Phase == "leaving" && x.Attempts > 0 && (strings.Contains(x.Cause, r.ID+" mounts it") || strings.Contains(x.Cause, " is in it")) {
+				waiting++
+			}
+		}
+		return waiting == 2
+	})
+	if got := b.shell.MustGet(url + "/read?path=/data/note"); got != "still here" {
+		t.Errorf("it reads %q", got)
+	}
+	b.leave()
+	b.gone(r)
+	b.Result(volume, workload.StateDeleted)
+	b.Result(b.net, workload.StateDeleted)
+}

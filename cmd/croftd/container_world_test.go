@@ -1,0 +1,175 @@
+package main_test
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/croft-edge/croft/cmd/croftd/nodetest"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// boxes is a node with a user's network and somebody in it, who speaks to the
+// containers that are made.
+type boxes struct {
+	*internet
+	n *nodetest.Node
+	// split is the node as processes, nil when it is one.
+	split *nodetest.Split
+	part  *nodetest.Part
+	net   *workload.Reservation
+	shell *nodetest.Member
+}
+
+// shellID is the member that no reservation stands for.
+const shellID = "900000-1"
+
+func newBoxes(t *testing.T, args ...string) *boxes {
+	t.Helper()
+	b := &boxes{internet: newInternet(t)}
+	b.n, _ = b.node("n1", "203.0.113.11", args...)
+	return b.furnish()
+}
+
+func newSplitBoxes(t *testing.T, args ...string) *boxes {
+	t.Helper()
+	b := &boxes{internet: newInternet(t)}
+	b.Namespace = b.host("n1", "203.0.113.11").Path()
+	b.split = b.StartSplit("n1", append([]string{"--allow-private", nodetest.Public}, args...)...)
+	b.Namespace = b.Hub.Path()
+	b.n = b.split.Node
+	return b.furnish()
+}
+
+// furnish makes the network and who is in it.
+func (b *boxes) furnish() *boxes {
+	b.Helper()
+	b.part = b.Part(b.n, "10.1.2.0/24", 3001, "")
+	b.net = b.Push(b.Networks(b.User, "net1", b.part)[0])
+	b.Result(b.net, workload.StateOK)
+	b.shell = b.n.Join(node.MemberSpec{Network: nodetest.NetworkID(b.User, "net1"), Member: shellID})
+	return b
+}
+
+// leave takes the one in the network out of it, so that it can end.
+func (b *boxes) leave() {
+	b.Helper()
+	networks, _ := b.n.Modules()
+	if err := networks.Leave(b.Context(), nodetest.NetworkID(b.User, "net1"), shellID); err != nil {
+		b.Error(err)
+	}
+}
+
+// run pushes a container and waits until it answers; change is as of World.Container.
+func (b *boxes) run(change func(*workload.Container)) (*workload.Reservation, string) {
+	b.Helper()
+	r := b.Push(b.Container(b.n, change))
+	result := b.ContainerResult(r)
+	url := "http://" + result.IPv4 + ":8080"
+	b.shell.MustGet(url + "/")
+	return r, url
+}
+
+// exit tells a container's server to end with a code: its answer may end with it.
+func (b *boxes) exit(url string, code int) {
+	b.Helper()
+	_, _ = b.Do(b.shell.Path(), http.MethodPost, fmt.Sprint(url, "/exit?code=", code), "", time.Minute)
+}
+
+// warm makes a container and deletes it, and returns what is left: what is kept
+// of its image, so that the next one starts at once.
+func (b *boxes) warm() []string {
+	b.Helper()
+	r, _ := b.run(nil)
+	b.gone(r)
+	return b.n.Left()
+}
+
+// volume pushes a volume of 1 GiB and waits until it is there.
+func (b *boxes) volume() *workload.Reservation {
+	b.Helper()
+	r := b.Reserve(b.n, time.Hour)
+	b.Result(r, workload.StateOK)
+	return r
+}
+
+// gone deletes a reservation and waits until it is.
+func (b *boxes) gone(r *workload.Reservation) {
+	b.Helper()
+	b.Delete(r)
+	b.Result(r, workload.StateDeleted)
+}
+
+// nothing waits until the node has no more than before: containerd collects
+// its garbage beside.
+func (b *boxes) nothing(before []string) {
+	b.Helper()
+	var left []string
+	deadline := time.Now().Add(back)
+	for {
+		if left = b.n.LeftSince(before); len(left) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			b.Errorf("left behind:\n%s", strings.Join(left, "\n"))
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// only fails unless the node has exactly these containers, each once and
+// running, and returns them.
+func (b *boxes) only(want ...*workload.Reservation) []node.ContainerInfo {
+	b.Helper()
+	have := b.n.Status().Containers
+	var ids []string
+	for _, c := range have {
+		ids = append(ids, c.ID)
+		if c.State != node.ContainerRunning || c.Drift != "" {
+			b.Errorf("%+v", c)
+		}
+	}
+	var wanted []string
+	for _, r := range want {
+		wanted = append(wanted, r.ID)
+	}
+	slices.Sort(ids)
+	slices.Sort(wanted)
+	if !slices.Equal(ids, wanted) {
+		b.Errorf("the node has the containers %v, want %v", ids, wanted)
+	}
+	shims := 0
+	for _, line := range b.n.Left() {
+		if strings.HasPrefix(line, "process containerd-shim") {
+			shims++
+		}
+	}
+	if shims != len(want) {
+		b.Errorf("%d shims run for %d containers", shims, len(want))
+	}
+	return have
+}
+
+// mentions fails unless text has all of the words.
+func mentions(t testing.TB, what, text string, words ...string) {
+	t.Helper()
+	for _, word := range words {
+		if !strings.Contains(text, word) {
+			t.Errorf("%s: no %q in %q", what, word, text)
+		}
+	}
+}
+
+func addresses(all ...string) []net.IP {
+	var out []net.IP
+	for _, a := range all {
+		out = append(out, net.ParseIP(a).To4())
+	}
+	return out
+}
