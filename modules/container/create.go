@@ -94,6 +94,9 @@ func (m *Module) discard(ctx context.Context, c client.Container) error {
 	if err := halt(ctx, c); err != nil {
 		return err
 	}
+	if err := m.dropHalf(ctx, c.ID()); err != nil {
+		return err
+	}
 	if err := c.Delete(ctx); err != nil && containerd.Kind(err) != node.NotExist {
 		return containerd.Error(err, "remove container %s", c.ID())
 	}

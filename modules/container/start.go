@@ -106,7 +106,14 @@ func (m *Module) launch(ctx context.Context, id string, c client.Container, r re
 	if err != nil {
 		return err
 	}
-	t, err := c.NewTask(ctx, func(string) (cio.IO, error) { return pipes(fifos), nil })
+	say := func(string) (cio.IO, error) { return pipes(fifos), nil }
+	t, err := c.NewTask(ctx, say)
+	if containerd.Kind(err) == node.Exist {
+		if err := m.dropHalf(ctx, id); err != nil {
+			return err
+		}
+		t, err = c.NewTask(ctx, say)
+	}
 	if err != nil {
 		m.dropAfter(ctx, c)
 		return startError(err, id)
@@ -128,6 +135,8 @@ func (m *Module) dropAfter(ctx context.Context, c client.Container) {
 	t, _, err := task(ctx, c)
 	if err == nil && t != nil {
 		err = drop(ctx, t)
+	} else if err == nil {
+		err = m.dropHalf(ctx, c.ID())
 	}
 	if err != nil {
 		m.cfg.Log.Warn().Err(err).Str("id", c.ID()).Str("type", "container").Msg("what a failed start has left is removed later")

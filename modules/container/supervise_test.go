@@ -232,6 +232,14 @@ func TestContainerdIsKilled(t *testing.T) {
 // containerd is the process ID of the world's own containerd.
 func (w *world) containerd() int {
 	w.Helper()
+	pid := w.maybeContainerd()
+	if pid == 0 {
+		w.Fatal("there is no containerd")
+	}
+	return pid
+}
+
+func (w *world) maybeContainerd() int {
 	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range all {
 		raw, _ := os.ReadFile(path)
@@ -239,7 +247,6 @@ func (w *world) containerd() int {
 			return number(filepath.Base(filepath.Dir(path)))
 		}
 	}
-	w.Fatal("there is no containerd")
 	return 0
 }
 
