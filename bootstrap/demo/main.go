@@ -1,5 +1,6 @@
 // Command demo does croft's main job in front of a person: an explorer and a
-// node on this machine, signed reservations for volumes, and some bad days. It
+// node on this machine, signed reservations for volumes, a network and containers,
+// and some bad days. It
 // checks every step, and leaves nothing behind.
 //
 // It is for people and for CI: the steps read like a story, and the exit
@@ -33,14 +34,17 @@ func steps() []step {
 		{"write past a volume's size", writePastSize},
 		{"read the counters over the bus, from another process", readCounters},
 		{"make a private network with croft's own commands", makeNetwork},
-		{"two processes join it, as containers do, and find each other by name", talkOnNetwork},
+		{"run two containers on it; one mounts a volume and serves HTTP", runContainers},
+		{"they find each other by name", talkOnNetwork},
+		{"read its logs, run a command in it, see what it uses", talkToContainer},
+		{"kill its program: it is started again", killProgram},
 		{"remove its bridge behind the node's back", breakNetwork},
 		{"stop the explorer, kill -9 the node, start the node alone", crashAlone},
 		{"start the explorer again: nothing lost, nothing doubled", explorerReturns},
 		{"let one reservation expire", letOneExpire},
 		{"a tampered, a foreign and a replayed reservation, at the explorer", refusedByExplorer},
 		{"the same, when the explorer itself lies", refusedByNode},
-		{"end the network, signed", leaveNetwork},
+		{"end the containers and the network, signed", leaveNetwork},
 		{"delete the rest, signed", deleteRest},
 		{"take the machine back: nothing is left", nothingLeft},
 	}

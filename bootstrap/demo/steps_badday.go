@@ -18,10 +18,10 @@ func crashAlone(ctx context.Context, w *world) error {
 	if err := w.wantNotes(); err != nil {
 		return err
 	}
-	if _, err := w.get(ctx, "http://web.croft.internal/"); err != nil {
+	if _, err := w.get(ctx, w.site()); err != nil {
 		return fmt.Errorf("the network has ended with the node: %w", err)
 	}
-	say("the volumes and the network didn't notice: notes are there and members talk while no agent runs")
+	say("volumes, network and containers didn't notice: notes are there and the site answers while no agent runs")
 	if err := w.runNode(ctx); err != nil {
 		return err
 	}
@@ -32,7 +32,10 @@ func crashAlone(ctx context.Context, w *world) error {
 	if err := w.wantNotes(); err != nil {
 		return err
 	}
-	say("counters and volumes are right from the first value on")
+	if err := w.sameProcess(ctx); err != nil {
+		return err
+	}
+	say("counters and volumes are right from the first value on, and the containers' processes are the same")
 	return w.wantSubvolumes(2)
 }
 

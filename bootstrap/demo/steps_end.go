@@ -36,7 +36,6 @@ func deleteRest(ctx context.Context, w *world) error {
 func nothingLeft(ctx context.Context, w *world) error {
 	w.node.stop()
 	w.explorer.stop()
-	w.endMembers()
 	if err := w.takeBack(ctx, ""); err != nil {
 		return err
 	}
@@ -47,14 +46,18 @@ func nothingLeft(ctx context.Context, w *world) error {
 	if len(left) > 0 {
 		return fmt.Errorf("left behind: %s", strings.Join(left, "; "))
 	}
-	say("no subvolume, no namespace, no mount, no loop device, no process")
+	say("no subvolume, no namespace, no mount, no control group, no loop device, no process")
 	return nil
 }
 
-// takeBack takes the node's networks and pools away, as an operator would who
+// takeBack takes the node's containers, networks and pools away, as an operator would who
 // gives the machine back. A demo that failed has to say --force: volumes are there.
 func (w *world) takeBack(ctx context.Context, force string) error {
 	folders := []string{"--state-dir", w.path("state"), "--run-dir", w.path("run")}
+	down := append(append([]string{"container", "down"}, folders...), containerFlags(w)...)
+	if _, err := w.output(ctx, "croftd", down...); err != nil {
+		return err
+	}
 	if _, err := w.output(ctx, "croftd", append([]string{"network", "down"}, folders...)...); err != nil {
 		return err
 	}
@@ -64,15 +67,6 @@ func (w *world) takeBack(ctx context.Context, force string) error {
 	}
 	_, err := w.output(ctx, "croftd", destroy...)
 	return err
-}
-
-// endMembers ends the processes that have played containers.
-func (w *world) endMembers() {
-	for _, m := range w.members {
-		_ = m.Process.Kill()
-		_ = m.Wait()
-	}
-	w.members = nil
 }
 
 // leftovers lists mounts, loop devices and processes that the demo has made.
@@ -106,6 +100,13 @@ func (w *world) leftovers() ([]string, error) {
 			left = append(left, "link "+name)
 		}
 	}
+	groups, err := filepath.Glob("/sys/fs/cgroup/*/" + w.group())
+	if err != nil {
+		return nil, err
+	}
+	for _, group := range groups {
+		left = append(left, "control group "+group)
+	}
 	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		return nil, err
@@ -135,7 +136,6 @@ func croftLinks() ([]string, error) {
 func (w *world) close() error {
 	w.node.stop()
 	w.explorer.stop()
-	w.endMembers()
 	if w.liar != nil {
 		w.liar.close()
 	}

@@ -9,9 +9,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/croft-edge/croft/modules/network/netns"
@@ -27,17 +28,14 @@ type private struct {
 	id      string
 	info    node.NetworkInfo
 	web, me member
-	server  net.Listener
 }
 
-// member is a process with a network namespace of its own, which plays a
-// container: it has a place in the network.
+// member is a container with a place in the network. Its namespace is kept by
+// the node, so it can be looked out of while no agent runs.
 type member struct {
-	node.Member
-	cmd *exec.Cmd
+	id, address string
+	namespace   string
 }
-
-func (m member) namespace() string { return netns.OfProcess(uint64(m.cmd.Process.Pid)) }
 
 // makeNetwork reserves a private network with croft's own commands.
 func makeNetwork(ctx context.Context, w *world) error {
@@ -96,45 +94,14 @@ func (w *world) networkInfo(ctx context.Context) (info node.NetworkInfo, err err
 	return info, err
 }
 
-// join starts a process without any network and gives it a place in the network.
-func (w *world) join(ctx context.Context, id, name string) (member, error) {
-	m := member{cmd: exec.Command("sleep", "600")}
-	m.cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
-	if err := m.cmd.Start(); err != nil {
-		return m, err
-	}
-	w.members = append(w.members, m.cmd)
-	err := w.networks(ctx, func(n *stubs.NetworksStub) (err error) {
-		m.Member, err = n.Join(ctx, node.MemberSpec{Network: w.net.id, Member: id, Name: name, PID: uint64(m.cmd.Process.Pid)})
-		return err
-	})
-	return m, err
-}
-
-// talkOnNetwork lets two processes join, as containers do, and find each other.
-func talkOnNetwork(ctx context.Context, w *world) (err error) {
-	if w.net.web, err = w.join(ctx, "demo-web", "web"); err != nil {
-		return err
-	}
-	if w.net.me, err = w.join(ctx, "demo-shell", ""); err != nil {
-		return err
-	}
-	err = netns.Do(w.net.web.namespace(), func() (err error) {
-		w.net.server, err = net.Listen("tcp", "[::]:80")
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	go func() {
-		_ = http.Serve(w.net.server, http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(out, "hello from web") }))
-	}()
-	for _, host := range []string{"web.croft.internal", w.net.web.IPv4, "[" + w.net.web.IPv6 + "]"} {
-		text, err := w.get(ctx, "http://"+host+"/")
+// talkOnNetwork lets the containers find each other.
+func talkOnNetwork(ctx context.Context, w *world) error {
+	for _, host := range []string{w.net.web.id + ".croft.internal", w.net.web.address} {
+		text, err := w.croft(ctx, "exec", w.net.me.id, "--", "/hello", "get", "http://"+host+"/")
 		if err != nil {
 			return err
 		}
-		say("%s asks http://%s/: %q", w.net.me.IPv4, host, text)
+		say("%s asks http://%s/: %q", w.net.me.address, host, text)
 	}
 	return keptApart(ctx, w)
 }
@@ -178,7 +145,7 @@ func (w *world) dialInside(ctx context.Context, address string, limit time.Durat
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	inside := func(ctx context.Context, network, address string) (conn net.Conn, err error) {
-		err = netns.Do(w.net.me.namespace(), func() error {
+		err = netns.Do(w.net.me.namespace, func() error {
 			conn, err = (&net.Dialer{FallbackDelay: -1}).DialContext(ctx, network, address)
 			return err
 		})
@@ -186,7 +153,7 @@ func (w *world) dialInside(ctx context.Context, address string, limit time.Durat
 	}
 	if net.ParseIP(host) == nil {
 		names := net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return inside(ctx, network, net.JoinHostPort(w.net.me.Gateway, "53"))
+			return inside(ctx, network, net.JoinHostPort(w.net.info.Gateway, "53"))
 		}}
 		found, err := names.LookupIP(ctx, "ip4", host+".")
 		if err != nil {
@@ -224,7 +191,7 @@ func breakNetwork(ctx context.Context, w *world) error {
 	if err := until(ctx, 30*time.Second, "the node sees it", func() (bool, error) { return w.saysRestored(ctx) }); err != nil {
 		return err
 	}
-	if _, err := w.get(ctx, "http://web.croft.internal/"); err != nil {
+	if _, err := w.get(ctx, w.site()); err != nil {
 		return fmt.Errorf("the node says that the network is back: %w", err)
 	}
 	say("back after %.1f s: members talk again", time.Since(began).Seconds())
@@ -258,21 +225,21 @@ func (w *world) saysRestored(ctx context.Context) (bool, error) {
 	return false, errors.New("no workload was restored")
 }
 
-// leaveNetwork ends the network; it goes when nobody is in it any more.
+// leaveNetwork ends the containers and their network, in the order that they need.
 func leaveNetwork(ctx context.Context, w *world) error {
-	_ = w.net.server.Close()
-	err := w.networks(ctx, func(n *stubs.NetworksStub) error {
-		return errors.Join(n.Leave(ctx, w.net.id, "demo-web"), n.Leave(ctx, w.net.id, "demo-shell"))
-	})
-	if err != nil {
-		return err
-	}
 	if _, err := w.croft(ctx, "delete", "-f", w.net.file, "--wait", "--yes"); err != nil {
 		return err
 	}
 	if info, err := w.networkInfo(ctx); err == nil {
 		return fmt.Errorf("deleted, and still there: %+v", info)
 	}
-	say("its namespace, links and rules are gone")
+	if _, err := os.Lstat(w.net.web.namespace); !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("deleted, and %s is still there", w.net.web.namespace)
+	}
+	layers, err := filepath.Glob(w.path("run", "*", "*", "volumes", "*.layer"))
+	if err != nil || len(layers) > 0 {
+		return fmt.Errorf("what the containers wrote is still there: %v, %w", layers, err)
+	}
+	say("their processes, namespaces, mounts, links and rules are gone; the volume stays")
 	return nil
 }

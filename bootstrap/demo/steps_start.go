@@ -106,9 +106,10 @@ func (w *world) runNode(ctx context.Context) error {
 	healthFile := w.path("health.address")
 	_ = os.Remove(healthFile)
 	args := append([]string{"run"}, w.nodeArgs()...)
-	args = append(args, "--explorer", w.liar.url(), "--pool-size", "8GiB",
-		"--health-listen", "127.0.0.1:0", "--health-file", healthFile, "--door-listen", "127.0.0.1:0", "--heartbeat", "2s", "--log-level", "info")
-	p, err := w.start("croftd", "croftd", args...)
+	args = append(args, "--explorer", w.liar.url(), "--pool-size", "16GiB",
+		"--health-listen", "127.0.0.1:0", "--health-file", healthFile,
+		"--door-listen", "127.0.0.1:0", "--image-paths", w.path("images"), "--door-listen", "127.0.0.1:0", "--heartbeat", "2s", "--log-level", "info")
+	p, err := w.start("croftd", "croftd", append(args, containerFlags(w)...)...)
 	if err != nil {
 		return err
 	}

@@ -26,8 +26,9 @@ type world struct {
 	user, stranger  string
 	kept            map[string]volume
 
-	net     private
-	members []*exec.Cmd
+	net private
+	// pid is the process of the container that serves.
+	pid uint64
 	// links are those of other nodes: they were there before.
 	links []string
 }
@@ -46,6 +47,10 @@ func newWorld(bin string) (*world, error) {
 	// /var/tmp is on a disk: /tmp may be memory, too small for a pool.
 	dir, err := os.MkdirTemp("/var/tmp", "croft-demo-")
 	if err != nil {
+		return nil, err
+	}
+	// A container's root is nobody on the node, and walks through this folder.
+	if err := os.Chmod(dir, 0o711); err != nil {
 		return nil, err
 	}
 	say("everything happens in %s", dir)

@@ -2,6 +2,7 @@
 // counts its visits in a file, and two tools to look around with.
 //
 //	hello serve     answers on port 80, counts in /data/visits, prints a line a visit
+//	hello wait      does nothing until it is told to stop
 //	hello get URL   prints what is there
 //	hello cat FILE  prints a file
 package main
@@ -27,12 +28,14 @@ func main() {
 	switch args := os.Args[1:]; {
 	case len(args) == 1 && args[0] == "serve":
 		err = serve()
+	case len(args) == 1 && args[0] == "wait":
+		wait()
 	case len(args) == 2 && args[0] == "get":
 		err = get(args[1])
 	case len(args) == 2 && args[0] == "cat":
 		err = cat(args[1])
 	default:
-		err = fmt.Errorf("usage: hello serve | get URL | cat FILE")
+		err = fmt.Errorf("usage: hello serve | wait | get URL | cat FILE")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "hello:", err)
@@ -64,6 +67,12 @@ func serve() error {
 		return err
 	}
 	return nil
+}
+
+func wait() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	<-ctx.Done()
 }
 
 // count adds one to the number in the file.
