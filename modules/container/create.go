@@ -6,6 +6,7 @@ import (
 
 	runcoptions "github.com/containerd/containerd/api/types/runc/options"
 	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/core/leases"
 
 	"github.com/croft-edge/croft/modules/container/containerd"
 	"github.com/croft-edge/croft/modules/container/rootfs"
@@ -61,7 +62,7 @@ func (m *Module) settle(ctx context.Context, it *item, p plan) error {
 			return err
 		}
 		m.cfg.Log.Info().Str("id", it.id).Str("type", "container").Msg("the container isn't as it should be, it is made anew")
-		if err := m.discard(in, found); err != nil {
+		if err := m.discard(in, found, p.spec.User); err != nil {
 			return err
 		}
 	}
@@ -90,17 +91,14 @@ func (m *Module) asPlanned(ctx context.Context, it *item, c client.Container, p 
 
 // discard stops what runs and takes a container out of containerd. What it
 // stood on stays.
-func (m *Module) discard(ctx context.Context, c client.Container) error {
+func (m *Module) discard(ctx context.Context, c client.Container, user string) error {
 	if err := halt(ctx, c); err != nil {
-		return err
-	}
-	if err := m.dropHalf(ctx, c.ID()); err != nil {
 		return err
 	}
 	if err := c.Delete(ctx); err != nil && containerd.Kind(err) != node.NotExist {
 		return containerd.Error(err, "remove container %s", c.ID())
 	}
-	return nil
+	return m.clearLeft(ctx, user, c.ID())
 }
 
 // make makes what it stands on, and then the container in containerd.
@@ -137,7 +135,10 @@ func (m *Module) make(ctx context.Context, it *item, p plan) error {
 		return err
 	}
 	p.labels[labelNamespace] = made.NetNS
-	_, err = c.NewContainer(m.daemon.Namespace(ctx, p.spec.User), it.id,
+	// Named, so that the client makes no lease: nothing of a container needs
+	// one, and it would stay for a day where containerd is killed meanwhile.
+	in := leases.WithLease(m.daemon.Namespace(ctx, p.spec.User), it.id)
+	_, err = c.NewContainer(in, it.id,
 		client.WithSpec(built),
 		client.WithRuntime(runtimeName, &runcoptions.Options{Root: m.cfg.runc()}),
 		client.WithContainerLabels(p.labels))

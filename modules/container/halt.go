@@ -5,7 +5,6 @@ import (
 	"syscall"
 	"time"
 
-	tasks "github.com/containerd/containerd/api/services/tasks/v1"
 	"github.com/containerd/containerd/v2/client"
 	"github.com/moby/sys/signal"
 
@@ -51,20 +50,6 @@ func drop(ctx context.Context, t client.Task) error {
 	}
 	if _, err := t.Delete(ctx, client.WithProcessKill); err != nil && containerd.Kind(err) != node.NotExist {
 		return containerd.Error(err, "remove what ran in container %s", t.ID())
-	}
-	return nil
-}
-
-// dropHalf removes what is half made: a shim that containerd was making a task
-// with when it was killed. The next containerd has it, but shows no task.
-func (m *Module) dropHalf(ctx context.Context, id string) error {
-	c, err := m.daemon.Client(ctx)
-	if err != nil {
-		return err
-	}
-	_, err = c.TaskService().Delete(ctx, &tasks.DeleteTaskRequest{ContainerID: id})
-	if err != nil && containerd.Kind(err) != node.NotExist {
-		return containerd.Error(err, "remove what is half made of container %s", id)
 	}
 	return nil
 }

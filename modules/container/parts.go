@@ -17,6 +17,7 @@ type connection interface {
 	Namespace(ctx context.Context, user string) context.Context
 	NamespaceName(user string) string
 	UserOf(namespace string) (string, bool)
+	Bundle(user, id string) string
 	Users(ctx context.Context) ([]string, error)
 	Status() (address, version string, own bool, err error)
 	Close() error

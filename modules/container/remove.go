@@ -49,9 +49,11 @@ func (m *Module) clear(ctx context.Context, it *item, user string) error {
 	if user != "" {
 		in, found, err := load(ctx, m.daemon, user, it.id)
 		if err == nil {
-			err = m.discard(in, found)
+			err = m.discard(in, found, user)
+		} else if node.KindOf(err) == node.NotExist {
+			err = m.clearLeft(m.daemon.Namespace(ctx, user), user, it.id)
 		}
-		if err != nil && node.KindOf(err) != node.NotExist {
+		if err != nil {
 			return err
 		}
 	}

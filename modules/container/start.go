@@ -7,6 +7,7 @@ import (
 
 	"github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/pkg/cio"
+	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/modules/container/containerd"
 	"github.com/croft-edge/croft/modules/container/logs"
@@ -69,6 +70,9 @@ func (m *Module) run(ctx context.Context, it *item, c client.Container) error {
 	if drift, err := m.roots.Check(it.id); err != nil || drift != "" {
 		return node.Errorf(node.Transient, "cannot start container %s: it isn't as it was made, create it again (%s%v)", it.id, drift, orNothing(err))
 	}
+	if err := m.clearLeft(ctx, r.User, it.id); err != nil {
+		return err
+	}
 	if err := m.launch(ctx, it.id, c, r); err != nil {
 		return err
 	}
@@ -95,6 +99,10 @@ func (m *Module) launch(ctx context.Context, id string, c client.Container, r re
 	if err != nil {
 		return err
 	}
+	var root unix.Statfs_t
+	if err := unix.Statfs(made.Root, &root); err != nil || root.Type != unix.OVERLAYFS_SUPER_MAGIC {
+		return node.Errorf(node.Transient, "cannot start container %s: its root file system isn't mounted (%v)", id, err)
+	}
 	built, err := c.Spec(ctx)
 	if err != nil {
 		return containerd.Error(err, "read what container %s is", id)
@@ -106,16 +114,9 @@ func (m *Module) launch(ctx context.Context, id string, c client.Container, r re
 	if err != nil {
 		return err
 	}
-	say := func(string) (cio.IO, error) { return pipes(fifos), nil }
-	t, err := c.NewTask(ctx, say)
-	if containerd.Kind(err) == node.Exist {
-		if err := m.dropHalf(ctx, id); err != nil {
-			return err
-		}
-		t, err = c.NewTask(ctx, say)
-	}
+	t, err := m.newTask(ctx, c, r.User, pipes(fifos))
 	if err != nil {
-		m.dropAfter(ctx, c)
+		m.dropAfter(ctx, c, r.User)
 		return startError(err, id)
 	}
 	// From here on the container has a copy of its own of all its mounts.
@@ -123,20 +124,37 @@ func (m *Module) launch(ctx context.Context, id string, c client.Container, r re
 		err = startError(t.Start(ctx), id)
 	}
 	if err != nil {
-		m.dropAfter(ctx, c)
+		m.dropAfter(ctx, c, r.User)
 	}
 	return err
 }
 
+// newTask makes a container's task, also where a containerd that isn't croft's
+// own has left a folder in its way.
+func (m *Module) newTask(ctx context.Context, c client.Container, user string, to pipes) (client.Task, error) {
+	say := func(string) (cio.IO, error) { return to, nil }
+	t, err := c.NewTask(ctx, say)
+	namespace := m.daemon.NamespaceName(user)
+	bundle := bundleIn(err, namespace, c.ID())
+	if bundle == "" {
+		return t, err
+	}
+	if err := m.dropBundle(ctx, bundle, namespace, c.ID()); err != nil {
+		return nil, err
+	}
+	return c.NewTask(ctx, say)
+}
+
 // dropAfter removes what a failed start has left.
-func (m *Module) dropAfter(ctx context.Context, c client.Container) {
+func (m *Module) dropAfter(ctx context.Context, c client.Container, user string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
 	defer cancel()
 	t, _, err := task(ctx, c)
 	if err == nil && t != nil {
 		err = drop(ctx, t)
-	} else if err == nil {
-		err = m.dropHalf(ctx, c.ID())
+	}
+	if err == nil {
+		err = m.clearLeft(ctx, user, c.ID())
 	}
 	if err != nil {
 		m.cfg.Log.Warn().Err(err).Str("id", c.ID()).Str("type", "container").Msg("what a failed start has left is removed later")

@@ -2,6 +2,7 @@ package containerd
 
 import (
 	"context"
+	"path/filepath"
 	"sort"
 	"strings"
 	"sync"
@@ -163,6 +164,15 @@ func (d *Daemon) NamespaceName(user string) string { return d.cfg.Prefix + "-" +
 // UserOf is the user whose namespace that is, if it is one of this node's.
 func (d *Daemon) UserOf(namespace string) (string, bool) {
 	return strings.CutPrefix(namespace, d.cfg.Prefix+"-")
+}
+
+// Bundle is the folder in which croft's own containerd keeps the task of a
+// user's container while there is one; empty for another containerd.
+func (d *Daemon) Bundle(user, id string) string {
+	if !d.own {
+		return ""
+	}
+	return filepath.Join(d.cfg.run(), "state", "io.containerd.runtime.v2.task", d.NamespaceName(user), id)
 }
 
 // Users are those who have a namespace of this node's prefix, sorted.
