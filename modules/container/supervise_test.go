@@ -307,9 +307,10 @@ func TestWhatAnEarlierProcessLeftIsRemoved(t *testing.T) {
 	must(t, c.ContainerService().Delete(ctx, "1-1"))
 	w.close() // as if it had been killed in the middle of a delete
 	w.open()
-	eventually(t, "nothing stands", func() bool {
+	eventually(t, "nothing stands and nothing is known", func() bool {
 		left, _ := filepath.Glob(filepath.Join(w.cfg.RunDir, "container/1-1"))
-		return len(left) == 0
+		records, _ := filepath.Glob(filepath.Join(w.cfg.RunDir, "supervised/*"))
+		return len(left)+len(records) == 0
 	})
 	eventually(t, "no namespace is left", func() bool {
 		users, err := w.module.daemon.Users(t.Context())
