@@ -232,13 +232,20 @@ func (w *world) spec(id string, args ...string) node.ContainerSpec {
 	return s
 }
 
-// runs creates and starts a container.
-func (w *world) runs(s node.ContainerSpec) node.ContainerInfo {
+// starts creates and starts a container, which may end at once.
+func (w *world) starts(s node.ContainerSpec) node.ContainerInfo {
 	w.Helper()
 	_, err := w.Create(s)
 	must(w, err)
 	info, err := w.Start(s.ID)
 	must(w, err)
+	return info
+}
+
+// runs creates and starts a container that goes on.
+func (w *world) runs(s node.ContainerSpec) node.ContainerInfo {
+	w.Helper()
+	info := w.starts(s)
 	if info.State != node.ContainerRunning || info.PID == 0 {
 		w.Fatalf("a container that was started is %+v", info)
 	}

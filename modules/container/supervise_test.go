@@ -19,7 +19,7 @@ func TestWhatEndsByItselfIsStartedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.looksRarely() // it is heard of, not found
-	first := w.runs(w.spec("1-1", "once", "/marker", "7"))
+	first := w.starts(w.spec("1-1", "once", "/marker", "7"))
 	now := w.is("1-1", "running again", func(i node.ContainerInfo) bool {
 		return i.State == node.ContainerRunning && i.Restarts == 1
 	})
@@ -46,7 +46,7 @@ func (w *world) looksRarely() {
 func TestOneThatEndsAgainAndAgainWaitsLonger(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.runs(w.spec("1-1", "exit", "3"))
+	w.starts(w.spec("1-1", "exit", "3"))
 	waiting := w.is("1-1", "started again three times, and waits", func(i node.ContainerInfo) bool {
 		return i.State == node.ContainerWaiting && i.Restarts >= 3 && i.Next != 0
 	})
