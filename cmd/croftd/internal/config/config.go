@@ -44,8 +44,10 @@ type Config struct {
 	Containers Containers
 
 	// Reserve is what the node keeps for itself, UserLimit what one user may have.
-	Reserve   Amounts
-	UserLimit Limit
+	Reserve Amounts
+	// Overcommit is how often each core that isn't kept is promised.
+	Overcommit uint64
+	UserLimit  Limit
 
 	AllowUsers []string
 	DebugUsers []string

@@ -108,6 +108,8 @@ func admissionSettings() []Setting {
 	return []Setting{
 		{"reserve-cpu", Number, "0", "cores that the node keeps for itself", groupAdmission,
 			number(func(c *Config) *uint64 { return &c.Reserve.CPU })},
+		{"cpu-overcommit", Number, "1", "how often each core is promised: containers that want more than there is share it by what they reserved", groupAdmission,
+			numberOf(func(c *Config) *uint64 { return &c.Overcommit }, 1, 100)},
 		{"reserve-memory", Size, "512MiB", "memory that the node keeps for itself", groupAdmission,
 			size(func(c *Config) *uint64 { return &c.Reserve.Memory })},
 		{"reserve-disk", Size, "0", "disk of each type that the node keeps for itself", groupAdmission,

@@ -16,8 +16,9 @@ import (
 const gib = 1 << 30
 
 // offered is what the node has for workloads: all that it has, less what it
-// keeps for itself. Sizes are in bytes.
-func offered(host node.HostInfo, pools []node.Pool, keep config.Amounts) provisioner.Demand {
+// keeps for itself, its cores as often as they are promised. Sizes are in bytes.
+func offered(host node.HostInfo, pools []node.Pool, c config.Config) provisioner.Demand {
+	keep := c.Reserve
 	var ssd, hdd uint64
 	for _, p := range pools {
 		if p.DiskType == workload.HDD {
@@ -27,7 +28,7 @@ func offered(host node.HostInfo, pools []node.Pool, keep config.Amounts) provisi
 		}
 	}
 	return provisioner.Demand{
-		CPU: less(host.Cores, keep.CPU), Memory: less(host.Memory, keep.Memory),
+		CPU: less(host.Cores, keep.CPU) * max(c.Overcommit, 1), Memory: less(host.Memory, keep.Memory),
 		SSD: less(ssd, keep.Disk), HDD: less(hdd, keep.Disk),
 	}
 }

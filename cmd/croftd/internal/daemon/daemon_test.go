@@ -76,14 +76,15 @@ func TestOffered(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		keep config.Amounts
+		set  config.Config
 		want provisioner.Demand
 	}{
-		{"all", config.Amounts{}, provisioner.Demand{CPU: 4, Memory: 8 * gib, SSD: 144 * gib, HDD: 987 * gib}},
-		{"less a reserve", config.Amounts{CPU: 1, Memory: gib, Disk: 10 * gib}, provisioner.Demand{CPU: 3, Memory: 7 * gib, SSD: 134 * gib, HDD: 977 * gib}},
-		{"never below nothing", config.Amounts{CPU: 9, Memory: 9 * gib, Disk: 1 << 60}, provisioner.Demand{}},
+		{"all", config.Config{}, provisioner.Demand{CPU: 4, Memory: 8 * gib, SSD: 144 * gib, HDD: 987 * gib}},
+		{"less a reserve", config.Config{Reserve: config.Amounts{CPU: 1, Memory: gib, Disk: 10 * gib}}, provisioner.Demand{CPU: 3, Memory: 7 * gib, SSD: 134 * gib, HDD: 977 * gib}},
+		{"cores promised often", config.Config{Reserve: config.Amounts{CPU: 1}, Overcommit: 10}, provisioner.Demand{CPU: 30, Memory: 8 * gib, SSD: 144 * gib, HDD: 987 * gib}},
+		{"never below nothing", config.Config{Reserve: config.Amounts{CPU: 9, Memory: 9 * gib, Disk: 1 << 60}, Overcommit: 3}, provisioner.Demand{}},
 	} {
-		if got := offered(host, pools, c.keep); got != c.want {
+		if got := offered(host, pools, c.set); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
 	}

@@ -161,7 +161,7 @@ func (d *daemon) admission(m modules) (provision.Admission, error) {
 		},
 		Demand: demand,
 		Offer: func(ctx context.Context) (provisioner.Demand, error) {
-			_, total, err := m.capacity(ctx, d.Reserve)
+			_, total, err := m.capacity(ctx, d.Config.Config)
 			return total, err
 		},
 	})
@@ -169,13 +169,13 @@ func (d *daemon) admission(m modules) (provision.Admission, error) {
 }
 
 // capacity asks the modules what the machine is, and what it has to offer.
-func (m modules) capacity(ctx context.Context, keep config.Amounts) (node.HostInfo, provisioner.Demand, error) {
+func (m modules) capacity(ctx context.Context, c config.Config) (node.HostInfo, provisioner.Demand, error) {
 	host, err := m.host.Info(ctx)
 	if err != nil {
 		return host, provisioner.Demand{}, err
 	}
 	status, err := m.storage.Status(ctx)
-	return host, offered(host, status.Pools, keep), err
+	return host, offered(host, status.Pools, c), err
 }
 
 // demand is what a reservation takes of the node, in bytes. What a container

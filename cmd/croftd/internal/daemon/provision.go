@@ -182,7 +182,7 @@ func (d *daemon) openRegistration(m modules, b *brain, l *link) (err error) {
 func (d *daemon) facts(ctx context.Context, m modules, b *brain) (registration.Facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, askModule)
 	defer cancel()
-	host, total, err := m.capacity(ctx, d.Reserve)
+	host, total, err := m.capacity(ctx, d.Config.Config)
 	if err != nil {
 		return registration.Facts{}, err
 	}

@@ -1,0 +1,141 @@
+package main_test
+
+import (
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/control"
+	"github.com/croft-edge/croft/modules/container/imagetest"
+	"github.com/croft-edge/croft/modules/network/netns"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// registryAddress is where the internet's registry is.
+const registryAddress = "203.0.113.50:5000"
+
+// registry starts a registry on the internet, with an image of the server.
+func (b *boxes) registry() (*imagetest.Registry, string) {
+	b.Helper()
+	reg, err := imagetest.StartRegistry()
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = reg.Close() })
+	host := b.host("registry", strings.TrimSuffix(registryAddress, ":5000"))
+	var l net.Listener
+	err = netns.Do(host.Path(), func() (err error) {
+		l, err = net.Listen("tcp", registryAddress)
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	server := &http.Server{Handler: reg, ReadHeaderTimeout: time.Minute}
+	go func() { _ = server.Serve(l) }()
+	b.Cleanup(func() { _ = server.Close() })
+	digest, err := imagetest.Server().Push(b.Context(), registryAddress+"/app:1", reg.Behind())
+	if err != nil {
+		b.Fatal(err)
+	}
+	return reg, digest.String()
+}
+
+// from is a container of an image of the registry, at an address.
+func (b *boxes) from(reference, ip string) *workload.Reservation {
+	b.Helper()
+	return b.Push(b.Container(b.n, func(c *workload.Container) {
+		c.FList = "docker://" + registryAddress + reference
+		c.Network.IPs = addresses(ip)
+	}))
+}
+
+func (b *boxes) shown(r *workload.Reservation) control.Workload {
+	s, err := b.n.TryStatus()
+	if err != nil {
+		return control.Workload{}
+	}
+	for _, w := range s.Workloads {
+		if w.ID == r.ID {
+			return w
+		}
+	}
+	return control.Workload{}
+}
+
+// TestAnImageIsPulledAheadOfTheEngine: over a slow link, with others handled
+// meanwhile, through the end of the agent, and once for all who use it.
+func TestAnImageIsPulledAheadOfTheEngine(t *testing.T) {
+	b := newBoxes(t, "--image-plain-http", registryAddress)
+	reg, digest := b.registry()
+	reg.Set(imagetest.Faults{Pause: 10 * time.Millisecond})
+	slow := b.from("/app:1", "10.1.2.20")
+	some := func() bool { return reg.Seen().BlobBytes > 256<<10 }
+	b.Until(back, "a part of the image has come", some)
+	b.Until(back, "the progress is shown", func() bool { return strings.Contains(b.shown(slow).Waiting, "its image") })
+	b.volume() // isn't kept waiting
+	if w := b.shown(slow); w.State != "" || w.Attempts != 0 {
+		t.Errorf("while it is pulled it is %+v", w)
+	}
+	before := reg.Seen().BlobBytes
+	b.n.Kill()
+	b.n.Start()
+	b.Until(back, "the pull goes on where it was", func() bool { return len(reg.Seen().Ranges) > 0 && reg.Seen().BlobBytes > before })
+	reg.Set(imagetest.Faults{})
+	if got := b.ContainerResult(slow).Image; got != digest {
+		t.Errorf("the result says image %s, want %s", got, digest)
+	}
+
+	// What is here needs no registry: by its digest at once, by its tag after a moment.
+	b.gone(slow)
+	reg.Set(imagetest.Faults{Silent: true})
+	b.ContainerResult(b.from("/app@"+digest, "10.1.2.21"))
+	tagged := b.from("/app:1", "10.1.2.22")
+	b.Until(back, "it is there", func() bool { return b.shown(tagged).State == workload.StateOK })
+	if got := b.ContainerResult(tagged).Image; got != digest {
+		t.Errorf("the result says image %s, want %s", got, digest)
+	}
+	b.shell.MustGet("http://10.1.2.22:8080/")
+}
+
+// TestARegistryOfANodeMayBeBad: what it asks, says and hides costs its own
+// reservation only.
+func TestARegistryOfANodeMayBeBad(t *testing.T) {
+	b := newBoxes(t, "--image-plain-http", registryAddress)
+	reg, digest := b.registry()
+	before := b.n.Left()
+	wrong := "sha256:" + strings.Repeat("0", 64)
+	mentions(t, "an unknown digest", b.Result(b.from("/app@"+wrong, "10.1.2.20"), workload.StateError).Error, wrong[:20])
+	reg.Set(imagetest.Faults{Change: func(path string, body []byte) []byte {
+		if strings.Contains(path, "/manifests/") {
+			return append(body[:len(body)-1:len(body)-1], ' ')
+		}
+		return body
+	}})
+	mentions(t, "another manifest", b.Result(b.from("/app@"+digest, "10.1.2.20"), workload.StateError).Error, "digest")
+
+	reg.Set(imagetest.Faults{User: "me", Password: "pa:ss"})
+	mentions(t, "no password", b.Result(b.from("/app:1", "10.1.2.20"), workload.StateError).Error, "Unauthorized")
+	b.nothing(before)
+	auth, err := workload.SealSecret(b.n.ID, b.User.ID(), workload.TypeContainer, "image_auth", []byte("me:pa:ss"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := b.Push(b.Container(b.n, func(c *workload.Container) {
+		c.FList, c.ImageAuth = "docker://"+registryAddress+"/app:1", auth
+	}))
+	if got := b.ContainerResult(r).Image; got != digest {
+		t.Errorf("the result says image %s, want %s", got, digest)
+	}
+
+	reg.Set(imagetest.Faults{HangAfter: 1 << 10})
+	if _, err := imagetest.Server("-say", "hi").File("/more", strings.Repeat("more", 1<<20), 0o644).Push(b.Context(), registryAddress+"/other:1", reg.Behind()); err != nil {
+		t.Fatal(err)
+	}
+	hanging := b.from("/other:1", "10.1.2.30")
+	b.Until(back, "it waits", func() bool { return strings.Contains(b.shown(hanging).Waiting, "its image") })
+	b.volume()
+	b.gone(hanging)
+}
