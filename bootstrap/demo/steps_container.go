@@ -151,11 +151,11 @@ func talkToContainer(ctx context.Context, w *world) error {
 		return err
 	}
 	show(stats)
-	if out, err := w.croftAs(ctx, "stranger.seed", "logs", w.net.web.id); err == nil {
+	out, err := w.croftAs(ctx, "stranger.seed", "logs", w.net.web.id)
+	if err == nil {
 		return fmt.Errorf("somebody else reads the log: %q", out)
-	} else {
-		say("somebody else's key: %s", lastLine(err))
 	}
+	say("somebody else's key: %s", lastLine(err))
 	return nil
 }
 
