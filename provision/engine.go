@@ -44,6 +44,9 @@ type NodeEngine struct {
 	slow map[workload.Type]time.Time
 	// stuck holds the IDs whose last step never came back.
 	stuck map[string]<-chan error
+	// waiting holds the workloads that couldn't leave because others use what
+	// is theirs.
+	waiting map[string]workload.Type
 
 	running atomic.Bool
 	ready   atomic.Bool
@@ -77,6 +80,7 @@ func assemble(c Config) *NodeEngine {
 		said:         newSaidOnce(),
 		stuck:        map[string]<-chan error{},
 		slow:         map[workload.Type]time.Time{},
+		waiting:      map[string]workload.Type{},
 	}
 	e.expiry = source.NewExpiry(c.Clock.Now, e.limits.Look)
 	e.retries = source.NewRetry()

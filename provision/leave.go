@@ -41,17 +41,30 @@ func (e *NodeEngine) takeDown(ctx context.Context, rec store.Record) error {
 	r := rec.Reservation
 	e.log.Info().Str("id", r.ID).Str("type", string(r.Type)).Str("step", "decommission").Str("end", string(rec.End)).
 		Int("attempts", rec.Attempts).Dur("took", time.Since(start)).AnErr("err", err).Msg("attempt ended")
+	delete(e.waiting, r.ID)
 	if err != nil {
 		// Whatever the kind: something may still be there, so it isn't given up.
+		if node.KindOf(err) == node.Busy {
+			e.waiting[r.ID] = r.Type
+		}
 		rec.Cause = err.Error()
 		rec.NextAttempt = e.now().Add(e.limits.Retry.Delay(rec.Attempts))
 		_ = e.settle(rec)
 		return nil
 	}
+	e.freed()
 	if e.again(rec.ID(), e.entomb(rec, rec.End)) == nil {
 		return e.entombOlder(rec)
 	}
 	return nil
+}
+
+// freed has those tried at once that couldn't leave, now that another workload
+// has: it may be the one that they waited for, and their pauses have grown.
+func (e *NodeEngine) freed() {
+	for id, t := range e.waiting {
+		e.retries.Set(id, t, time.Now())
+	}
 }
 
 // decommission is the effect of takeDown.

@@ -110,6 +110,47 @@ func TestEvictOfWhatHoldsNoDataIsAtOnce(t *testing.T) {
 	})
 }
 
+// A volume waits for its container for so long that its pauses are minutes.
+func TestWhatWaitedForAnotherToLeaveGoesAtOnce(t *testing.T) {
+	boxes, volumes := &fakeProvisioner{}, &fakeProvisioner{}
+	volumes.decommission = func(ctx context.Context, r *workload.Reservation) error {
+		if used, err := boxes.List(ctx); err != nil || len(used) > 0 {
+			return node.Errorf(node.Busy, "cannot decommission %s: container %v mounts it (%v)", r.ID, used, err)
+		}
+		return nil
+	}
+	inWorld(t, func(w *world) {
+		w.provisioners = map[workload.Type]provisioner.Provisioner{workload.TypeContainer: boxes, workload.TypeVolume: volumes}
+	}, func(t *testing.T, w *world, n *incarnation) {
+		box := w.explorer.push(w.reserve(workload.TypeContainer, containerData, yearLong))
+		other := w.explorer.push(w.reserve(workload.TypeContainer, containerData, yearLong))
+		volume := w.volume(yearLong)
+		for _, id := range []string{box, other, volume} {
+			w.answered(id, workload.StateOK)
+		}
+		w.remove(volume)
+		time.Sleep(2 * time.Hour)
+		rec, err := w.records.Record(volume)
+		if err != nil || rec.Phase != store.Leaving || !strings.Contains(rec.Cause, "mounts it") {
+			t.Fatalf("the volume is %+v, %v", rec, err)
+		}
+		tries := rec.Attempts
+		w.remove(other) // not the last one: it is tried, and goes on waiting
+		w.answered(other, workload.StateDeleted)
+		time.Sleep(time.Second)
+		if rec, err := w.records.Record(volume); err != nil || rec.Phase != store.Leaving || rec.Attempts <= tries {
+			t.Fatalf("once another one has left the volume is %+v, %v, was tried %d times", rec, err, tries)
+		}
+		w.remove(box)
+		w.answered(box, workload.StateDeleted)
+		left := time.Now()
+		w.answered(volume, workload.StateDeleted)
+		if took := time.Since(left); took > time.Second {
+			t.Errorf("the volume left %s after what used it", took)
+		}
+	})
+}
+
 func TestEvictWithoutAnEngineSaysSo(t *testing.T) {
 	w := newWorld(t)
 	engine, err := provision.NewEngine(w.config(newStepper("")))

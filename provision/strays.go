@@ -190,6 +190,7 @@ func (e *NodeEngine) removeStray(ctx context.Context, s Stray) bool {
 		return false
 	}
 	e.strays.removed(s)
+	e.freed()
 	e.log.Warn().Str("id", s.ID).Str("type", string(s.Type)).Time("since", s.Since).Msg("stray removed: its grace is over")
 	return true
 }
