@@ -3,6 +3,8 @@
 //
 // What it owns on the node:
 //
+//   - {run}/container.lock: locked while a module is open, or while all is taken
+//     down.
 //   - {run}/supervised/ID.json: what a container was made from, and how it fares:
 //     its restarts, its last exit. For as long as the machine is up.
 //   - {run}/container/ID (package rootfs): its namespaces and mounts, which are

@@ -24,6 +24,7 @@ type Module struct {
 	outputs  outputs
 	pictures pictures
 	host     spec.Host
+	lock     *os.File
 
 	ctx  context.Context //nolint:containedctx // it ends what the contract's calls wait for, which have none
 	stop context.CancelFunc
@@ -41,7 +42,8 @@ type Module struct {
 }
 
 // Open opens the module on what is there: containers that run are adopted as
-// they are, and none is touched. Nothing is started again before Run.
+// they are, and none is touched. Nothing is started again before Run. Busy when
+// another module has them open.
 func Open(ctx context.Context, c Config) (*Module, error) { return open(ctx, c, openPictures) }
 
 // open is Open with other images.
@@ -55,6 +57,20 @@ func open(ctx context.Context, c Config, openPictures func(Config, *containerd.D
 			return nil, node.Errorf(node.Internal, "cannot make the containers' folder: %w", err)
 		}
 	}
+	lock, err := c.lock()
+	if err != nil {
+		return nil, err
+	}
+	m, err := openLocked(ctx, c, lock, openPictures)
+	if err != nil {
+		_ = unlock(lock)
+	}
+	return m, err
+}
+
+// openLocked is open once nobody else has the containers. The lock is the
+// module's when there is no error.
+func openLocked(ctx context.Context, c Config, lock *os.File, openPictures func(Config, *containerd.Daemon, *Module) (pictures, error)) (*Module, error) {
 	host, err := spec.Detect(spec.Probe{})
 	if err != nil {
 		return nil, err
@@ -76,6 +92,7 @@ func open(ctx context.Context, c Config, openPictures func(Config, *containerd.D
 		_ = m.Close()
 		return nil, err
 	}
+	m.lock = lock
 	return m, nil
 }
 
@@ -123,7 +140,11 @@ func (m *Module) Close() error {
 	if m.pictures != nil {
 		_ = m.pictures.Close()
 	}
-	return m.daemon.Close()
+	err := m.daemon.Close()
+	if m.lock != nil {
+		_ = unlock(m.lock)
+	}
+	return err
 }
 
 // spawn does something beside, unless the module is closed.

@@ -21,8 +21,8 @@ import (
 
 // TakeDown ends all that a stopped node has running of containers, croft's own
 // containerd and the log carrier, and removes the mounts and namespaces: what a
-// reboot does to them. Images, layers, logs and volumes stay. Whoever has the
-// module open would make it all again: close that before.
+// reboot does to them. Images, layers, logs and volumes stay. Busy while a module
+// is open on them: it would make it all again.
 func TakeDown(ctx context.Context, c Config) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -31,6 +31,11 @@ func TakeDown(ctx context.Context, c Config) error {
 	if _, err := os.Stat(c.supervised()); os.IsNotExist(err) {
 		return nil
 	}
+	lock, err := c.lock()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unlock(lock) }()
 	// A containerd that can't be asked any more keeps nothing else from its end.
 	asked := endAll(ctx, c)
 	for _, end := range []func() error{

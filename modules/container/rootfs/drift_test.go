@@ -137,7 +137,15 @@ func TestAfterAStartOfTheNodeAllIsMadeAnew(t *testing.T) {
 		t.Errorf("what it wrote: %q", got)
 	}
 	w.whole("1-1", 4)
-	must(t, TakeDown(t.Context(), w.config()))
+	// What making needs isn't asked for.
+	must(t, os.Chmod(w.dir, 0o700))
+	must(t, os.WriteFile(filepath.Join(w.config().StateDir, "ranges.json"), []byte("damaged"), 0o600))
+	if _, err := Open(w.config()); err == nil {
+		t.Error("containers can be made")
+	}
+	for range 2 {
+		must(t, TakeDown(t.Context(), w.config()))
+	}
 	if n := w.mounts("."); n != 0 {
 		t.Errorf("%d mounts are left", n)
 	}

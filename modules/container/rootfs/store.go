@@ -46,14 +46,14 @@ const folderMode = 0o711
 // ranges. Refused when their file is damaged, or when a folder above doesn't
 // let everybody walk through.
 func Open(c Config) (*Store, error) {
-	if !filepath.IsAbs(c.RunDir) || !filepath.IsAbs(c.StateDir) {
-		return nil, node.Errorf(node.Invalid, "cannot keep containers in %q and %q: both folders must be absolute paths", c.RunDir, c.StateDir)
+	s, err := at(c)
+	if err != nil {
+		return nil, err
 	}
-	s := &Store{cfg: c, dir: filepath.Join(c.RunDir, "container"), turns: map[string]*turn{}, reached: func(string) {}}
 	if err := atomicfile.MakeFolder(c.StateDir, nil); err != nil {
 		return nil, err
 	}
-	err := s.withRanges(func() (err error) {
+	err = s.withRanges(func() (err error) {
 		s.ranges, err = readRanges(s.rangesPath())
 		return err
 	})
@@ -73,6 +73,14 @@ func Open(c Config) (*Store, error) {
 		return nil, err
 	}
 	return s, s.isolate()
+}
+
+// at is a store that nothing was made or asked for yet.
+func at(c Config) (*Store, error) {
+	if !filepath.IsAbs(c.RunDir) || !filepath.IsAbs(c.StateDir) {
+		return nil, node.Errorf(node.Invalid, "cannot keep containers in %q and %q: both folders must be absolute paths", c.RunDir, c.StateDir)
+	}
+	return &Store{cfg: c, dir: filepath.Join(c.RunDir, "container"), turns: map[string]*turn{}, reached: func(string) {}}, nil
 }
 
 // walkable refuses a folder that not everybody may walk down to.

@@ -1,0 +1,45 @@
+package container
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/moby/sys/mountinfo"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// What making needs, that everybody may walk down to it, taking down doesn't.
+func TestTakeDownIsForWhatNobodyHasOpen(t *testing.T) {
+	w := newWorld(t)
+	info := w.runs(w.spec("1-1", "serve"))
+	kind(t, TakeDown(t.Context(), w.cfg), node.Busy, "a container module is running")
+	if now := w.is("1-1", "running", func(i node.ContainerInfo) bool { return i.State == node.ContainerRunning }); now.PID != info.PID {
+		t.Errorf("it is %+v, was %+v", now, info)
+	}
+	_, err := Open(t.Context(), w.cfg)
+	kind(t, err, node.Busy)
+	w.close()
+	must(t, os.Chmod(w.dir, 0o700))
+	for range 2 {
+		must(t, TakeDown(context.Background(), w.cfg))
+	}
+	mounts, err := mountinfo.GetMounts(mountinfo.PrefixFilter(w.cfg.RunDir))
+	must(t, err)
+	for _, m := range mounts {
+		t.Errorf("%s is still mounted", m.Mountpoint)
+	}
+	if _, err := os.Stat(fmt.Sprintf("/proc/%d", info.PID)); err == nil {
+		t.Errorf("process %d still runs", info.PID)
+	}
+	if left := w.groups(); len(left) > 0 {
+		t.Errorf("left: %s", strings.Join(left, ", "))
+	}
+	must(t, os.Chmod(w.dir, 0o711))
+	w.open()
+	w.runs(w.spec("1-1", "serve"))
+	must(t, w.Delete("1-1"))
+}
