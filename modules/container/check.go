@@ -1,7 +1,6 @@
 package container
 
 import (
-	"net"
 	"net/netip"
 	"path"
 	"path/filepath"
@@ -19,6 +18,7 @@ var (
 const (
 	longestID   = 64
 	longestHost = 63
+	longestName = 255
 	// longestUser leaves room for the prefix in the name of a namespace.
 	longestUser = 50
 	// leastMemory is what runc itself needs to start anything.
@@ -63,6 +63,11 @@ func check(s node.ContainerSpec) error {
 			return wrong("%.80q in DNS or Terminal isn't an IP address", a)
 		}
 	}
+	for _, name := range s.Names {
+		if len(name) > longestName || !hostForm.MatchString(name) {
+			return wrong("%.80q in Names isn't a host's name", name)
+		}
+	}
 	for key, value := range s.Env {
 		if key == "" || strings.ContainsAny(key, "=\x00") || strings.Contains(value, "\x00") {
 			return wrong("Env has the variable %.80q, whose name must not be empty or hold = or NUL, and whose value no NUL", key)
@@ -97,13 +102,4 @@ func checkMounts(s node.ContainerSpec, wrong func(string, ...any) error) error {
 // clean reports whether p is an absolute path that is the shortest of its kind.
 func clean(p string) bool {
 	return filepath.IsAbs(p) && filepath.Clean(p) == p && p != "/" && !strings.ContainsAny(p, "\x00\n")
-}
-
-// listen is where croft's PID 1 serves the terminal: "IP:7681,[IP]:7681".
-func listen(addresses []string) string {
-	out := make([]string, 0, len(addresses))
-	for _, a := range addresses {
-		out = append(out, net.JoinHostPort(a, terminal))
-	}
-	return strings.Join(out, ",")
 }

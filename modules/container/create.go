@@ -107,12 +107,9 @@ func (m *Module) make(ctx context.Context, it *item, p plan) error {
 	if err != nil {
 		return err
 	}
-	process, err := spec.NewProcess(p.image.Config, p.spec.Entrypoint, p.spec.Env, made.Root)
+	process, err := spec.NewProcess(p.image.Config, command(p.spec, p.image.Config), p.spec.Env, made.Root)
 	if err != nil {
 		return err
-	}
-	if p.spec.Interactive {
-		process.Args = append([]string{initTarget, "--listen", listen(p.spec.Terminal), "--"}, process.Args...)
 	}
 	built, err := spec.Build(spec.Config{
 		ID: it.id, Root: made.Root, UserNS: made.UserNS, NetNS: made.NetNS, Base: made.Range.Base, Process: process,

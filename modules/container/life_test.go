@@ -222,6 +222,7 @@ func TestBadSpecsNameWhatIsWrong(t *testing.T) {
 		"Hostname":   func(s *node.ContainerSpec) { s.Hostname = "a b" },
 		"DNS":        func(s *node.ContainerSpec) { s.DNS = []string{"name"} },
 		"Terminal":   func(s *node.ContainerSpec) { s.Interactive = true },
+		"Names":      func(s *node.ContainerSpec) { s.Names = []string{"a,b"} },
 		"Env":        func(s *node.ContainerSpec) { s.Env = node.Env{"A=B": "c"} },
 		"NUL":        func(s *node.ContainerSpec) { s.Env = node.Env{"A": "c\x00"} },
 		"Entrypoint": func(s *node.ContainerSpec) { s.Entrypoint = []string{"a\x00"} },
@@ -242,7 +243,7 @@ func TestInteractiveNeedsCroftsInit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := w.spec("1-1", "serve")
-	s.Interactive, s.Terminal = true, []string{"10.1.2.3", "fd00::3"}
+	s.Interactive, s.Terminal, s.Names = true, []string{"10.1.2.3", "fd00::3"}, []string{"1-1", "1-1.net"}
 	_, err := w.Create(s)
 	kind(t, err, node.Refused, "not installed")
 	w.nothingLeft("1-1")
@@ -256,7 +257,34 @@ func TestInteractiveNeedsCroftsInit(t *testing.T) {
 	must(t, err)
 	_, err = w.Start("1-1")
 	must(t, err)
-	w.says("1-1", "/.croft/init --listen 10.1.2.3:7681,[fd00::3]:7681 -- /bin/tool serve")
+	w.says("1-1", "/.croft/init --listen 10.1.2.3:7681,[fd00::3]:7681 --name 1-1,1-1.net -- /bin/tool serve")
+	must(t, w.Delete("1-1"))
+
+	// Without a program there is the terminal alone; one that can't be started
+	// is refused as it is elsewhere.
+	lone := w.spec("1-2")
+	lone.Interactive, lone.Terminal = s.Interactive, s.Terminal
+	w.pictures.mu.Lock()
+	nothing := w.pictures.all["1-2"]
+	nothing.Config.Entrypoint, nothing.Config.Cmd = nil, nil
+	w.pictures.all["1-2"] = nothing
+	w.pictures.mu.Unlock()
+	_, err = w.Create(lone)
+	must(t, err)
+	_, err = w.Start("1-2")
+	must(t, err)
+	w.says("1-2", "/.croft/init --listen 10.1.2.3:7681,[fd00::3]:7681 --")
+	must(t, w.Delete("1-2"))
+	must(t, os.WriteFile(filepath.Join(nothing.Lower[0], "bin/junk"), []byte("no program"), 0o755))
+	for program, says := range map[string]string{"/nope": "/nope", "/bin/junk": "neither", "": "say what to run"} {
+		lone.Entrypoint = []string{program}
+		if _, err = w.Create(lone); err == nil {
+			_, err = w.Start("1-2")
+		}
+		kind(t, err, node.Invalid, says)
+	}
+	must(t, w.Delete("1-2"))
+	w.nothingLeft("1-1", "1-2")
 }
 
 func TestVolumesAreMountedAndNamed(t *testing.T) {

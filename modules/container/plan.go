@@ -50,7 +50,7 @@ func (m *Module) planOf(s node.ContainerSpec, unpacked image.Layers) (plan, erro
 		p.root.Binds = append(p.root.Binds, rootfs.Bind{Source: m.cfg.Init, Target: initTarget, ReadOnly: true, File: true})
 	}
 	alike := s // what was asked is the same whether nothing is nil or empty
-	alike.Entrypoint, alike.DNS, alike.Terminal = orNil(s.Entrypoint), orNil(s.DNS), orNil(s.Terminal)
+	alike.Entrypoint, alike.DNS, alike.Terminal, alike.Names = orNil(s.Entrypoint), orNil(s.DNS), orNil(s.Terminal), orNil(s.Names)
 	if len(s.Env) == 0 {
 		alike.Env = nil
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/croft-edge/croft/modules/container/containerd"
 	"github.com/croft-edge/croft/modules/container/logs"
-	"github.com/croft-edge/croft/modules/container/program"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -107,7 +106,7 @@ func (m *Module) launch(ctx context.Context, id string, c client.Container, r re
 	if err != nil {
 		return containerd.Error(err, "read what container %s is", id)
 	}
-	if err := program.Check(made.Root, made.Range.Base, built.Process); err != nil {
+	if err := startable(made, r.Root, built.Process); err != nil {
 		return err
 	}
 	fifos, err := m.outputs.Open(ctx, id)

@@ -44,9 +44,11 @@ type ContainerSpec struct {
 	CPU    uint64
 	Memory uint64
 	// Interactive starts croft's own PID 1, which serves a web terminal at
-	// Terminal, the container's addresses in its network.
+	// Terminal, the container's addresses in its network, to who asks for these
+	// or for one of Names. It is alone when there is nothing else to run.
 	Interactive bool
 	Terminal    []string
+	Names       []string
 }
 
 // The states of a container.

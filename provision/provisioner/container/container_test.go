@@ -39,7 +39,7 @@ func TestAContainerIsMadeOfWhatItsReservationSays(t *testing.T) {
 		t.Errorf("mounts are %+v", spec.Mounts)
 	case spec.CPU != 2 || spec.Memory != 64<<20 || spec.Layer != "/pools/a/2-1.layer" || spec.User != f.user || spec.Hostname != "2-1":
 		t.Errorf("spec is %+v", spec)
-	case !slices.Equal(spec.DNS, []string{"10.1.1.1"}) || !spec.Interactive || !slices.Equal(spec.Terminal, []string{"10.1.1.2"}):
+	case !slices.Equal(spec.DNS, []string{"10.1.1.1"}) || !spec.Interactive || !slices.Equal(spec.Terminal, []string{"10.1.1.2"}) || !slices.Equal(spec.Names, []string{"2-1", "2-1.net"}):
 		t.Errorf("spec is %+v", spec)
 	case f.auth != "me:pw":
 		t.Errorf("image_auth is %q", f.auth)

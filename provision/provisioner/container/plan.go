@@ -4,7 +4,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
@@ -53,13 +55,26 @@ func planOf(r *workload.Reservation) (plan, error) {
 	}
 	p.member = node.MemberSpec{Network: p.network, Member: r.ID, Name: r.ID, IPs: ips, PublicIP6: data.Network.PublicIP6}
 	if data.Interactive {
-		p.spec.Terminal = ips
+		p.spec.Terminal, p.spec.Names = ips, names(r.ID, p.name)
 	}
 	maps.Copy(p.spec.Env, data.Env)
 	for _, m := range data.Mounts {
 		p.spec.Mounts = append(p.spec.Mounts, node.MountSpec{Volume: m.VolumeID, Target: m.Mountpoint})
 	}
 	return p, nil
+}
+
+// label is what a network's name must be for its members to be known below it.
+var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+// names are those that the network's DNS has for a member, but for those in
+// croft's own zone.
+func names(member, network string) []string {
+	out := []string{member}
+	if network = strings.ToLower(network); label.MatchString(network) {
+		out = append(out, member+"."+network)
+	}
+	return out
 }
 
 func addresses(n workload.ContainerNetwork) []string {

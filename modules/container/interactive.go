@@ -1,0 +1,62 @@
+package container
+
+import (
+	"net"
+	"slices"
+	"strings"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/croft-edge/croft/modules/container/program"
+	"github.com/croft-edge/croft/modules/container/rootfs"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// endOfOptions is what in init's arguments the user's program follows.
+const endOfOptions = "--"
+
+// command is what a container is started with instead of its image's entry
+// point and command, empty for these. In an interactive one it is croft's own
+// PID 1, which runs the user's program if there is one.
+func command(s node.ContainerSpec, image ocispec.ImageConfig) []string {
+	if !s.Interactive {
+		return s.Entrypoint
+	}
+	args := s.Entrypoint
+	if len(args) == 0 {
+		args = slices.Concat(image.Entrypoint, image.Cmd)
+	}
+	first := []string{initTarget, "--listen", listen(s.Terminal)}
+	if len(s.Names) > 0 {
+		first = append(first, "--name", strings.Join(s.Names, ","))
+	}
+	return slices.Concat(first, []string{endOfOptions}, args)
+}
+
+// listen is where croft's PID 1 serves the terminal: "IP:7681,[IP]:7681".
+func listen(addresses []string) string {
+	out := make([]string, 0, len(addresses))
+	for _, a := range addresses {
+		out = append(out, net.JoinHostPort(a, terminal))
+	}
+	return strings.Join(out, ",")
+}
+
+// startable says why a container's program, and croft's own PID 1 before it,
+// can't be started. node.Invalid.
+func startable(made rootfs.Made, root rootfs.Spec, process *specs.Process) error {
+	if err := program.Check(made.Root, made.Range.Base, process); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(root.Binds, func(b rootfs.Bind) bool { return b.Target == initTarget }) {
+		return nil
+	}
+	end := slices.Index(process.Args, endOfOptions)
+	if end < 0 || end == len(process.Args)-1 {
+		return nil // there is only the terminal
+	}
+	users := *process
+	users.Args = process.Args[end+1:]
+	return program.Check(made.Root, made.Range.Base, &users)
+}
