@@ -3,6 +3,8 @@ package main_test
 import (
 	"net/http"
 	"os/exec"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,7 +18,10 @@ import (
 func TestNothingDisturbsAContainer(t *testing.T) {
 	b := newBoxes(t)
 	volume := b.volume()
-	r, url := b.run(func(c *workload.Container) { c.Mounts = []workload.Mount{nodetest.Mount(volume, "/data")} })
+	r, url := b.run(func(c *workload.Container) {
+		c.Mounts = []workload.Mount{nodetest.Mount(volume, "/data")}
+		c.Entrypoint = "/bin/server -count 5ms"
+	})
 	was := b.only(r)[0]
 	loop := b.shell.StartLoop(url + "/")
 	for _, what := range []struct {
@@ -48,8 +53,38 @@ func TestNothingDisturbsAContainer(t *testing.T) {
 	if asked, failed := loop.Stop(); len(failed) > 0 || asked < 20 {
 		t.Errorf("of %d requests failed: %v", asked, failed)
 	}
+	b.shell.MustDo(http.MethodPost, url+"/say?to=stdout", "the end\n")
+	b.counted(r, "the end")
 	b.gone(r)
 	b.gone(volume)
+}
+
+// counted fails unless all numbered lines that a container has written until
+// its last words are in its log once, in order.
+func (b *boxes) counted(r *workload.Reservation, last string) {
+	b.Helper()
+	next, said := 1, map[string]int{}
+	b.Until(time.Minute, "its last words are in the log", func() bool {
+		next, said = 1, map[string]int{}
+		for _, line := range b.n.LogLines(r) {
+			said[line.Text]++
+			if number, ok := strings.CutPrefix(line.Text, "line "); ok {
+				if number != strconv.Itoa(next) {
+					b.Fatalf("%q follows line %d", line.Text, next-1)
+				}
+				next++
+			}
+		}
+		return said[last] > 0
+	})
+	for text, times := range said {
+		if times > 1 {
+			b.Errorf("%q is in the log %d times", text, times)
+		}
+	}
+	if next < 1000 {
+		b.Errorf("only %d lines are in the log", next-1)
+	}
 }
 
 // copied is the program under test at another path.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/modules/container/imagetest"
+	"github.com/croft-edge/croft/modules/container/logs"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/sign"
 	"github.com/croft-edge/croft/pkg/workload"
@@ -135,8 +136,7 @@ func (w *World) Do(namespace, method, url, body string, limit time.Duration) (st
 	if err != nil {
 		return "", err
 	}
-	transport := &http.Transport{DialContext: w.dialer(namespace), DisableKeepAlives: true}
-	res, err := transport.RoundTrip(req)
+	res, err := w.HTTP(namespace).Do(req)
 	if err != nil {
 		return "", err
 	}
@@ -146,6 +146,25 @@ func (w *World) Do(namespace, method, url, body string, limit time.Duration) (st
 		err = &StatusError{Code: res.StatusCode, Body: string(raw)}
 	}
 	return string(raw), err
+}
+
+// HTTP is a client in the network namespace of that file. It follows no
+// redirects, and uses each connection once.
+func (w *World) HTTP(namespace string) *http.Client {
+	return &http.Client{
+		Transport:     &http.Transport{DialContext: w.dialer(namespace), DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// LogLines are all lines that r's container has said and the node has kept.
+func (n *Node) LogLines(r *workload.Reservation) []node.LogLine {
+	n.w.Helper()
+	lines, err := logs.Last(filepath.Join(n.StateDir(), "logs"), r.ID, 1<<20)
+	if err != nil && node.KindOf(err) != node.NotExist {
+		n.w.Fatal(err)
+	}
+	return lines
 }
 
 // StatusError is an answer of HTTP that isn't 200.

@@ -26,13 +26,20 @@ type Binaries struct {
 	Croft    string
 }
 
-// Build builds the programs into dir, from the module that the test is in.
+// Build builds the programs into dir, and croft-init beside them, from the module
+// that the test is in.
 func Build(ctx context.Context, dir string, flags ...string) (Binaries, error) {
 	args := append([]string{"build"}, flags...)
 	args = append(args, "-o", dir+"/", "github.com/croft-edge/croft/cmd/croftd", "github.com/croft-edge/croft/cmd/explorer", "github.com/croft-edge/croft/cmd/croft")
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Stderr = os.Stderr
 	err := cmd.Run()
+	if err == nil {
+		// croftd finds it beside itself. It runs in users' images: it is static.
+		first := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", dir+"/", "github.com/croft-edge/croft/cmd/croft-init")
+		first.Env, first.Stderr = append(os.Environ(), "CGO_ENABLED=0"), os.Stderr
+		err = first.Run()
+	}
 	return Binaries{Croftd: filepath.Join(dir, "croftd"), Explorer: filepath.Join(dir, "explorer"), Croft: filepath.Join(dir, "croft")}, err
 }
 

@@ -10,7 +10,8 @@
 //	POST /exit?code=N ends with that code, after it has answered
 //	GET  /get?url=    gets another one's answer
 //
-// "server -listen :8080" is the default; "-say TEXT" prints TEXT at the start.
+// "server -listen :8080" is the default; "-say TEXT" prints TEXT at the start,
+// "-count PAUSE" prints "line 1", "line 2" and so on, with pauses.
 package main
 
 import (
@@ -31,6 +32,7 @@ import (
 func main() {
 	listen := flag.String("listen", ":8080", "where it listens")
 	say := flag.String("say", "", "what it prints at the start")
+	pause := flag.Duration("count", 0, "the pause between numbered lines, 0 for none")
 	flag.Parse()
 	if *say != "" {
 		fmt.Println(*say)
@@ -48,9 +50,19 @@ func main() {
 		_ = server.Shutdown(context.Background())
 	}()
 	fmt.Printf("listening on %s\n", l.Addr())
+	if *pause > 0 {
+		go count(*pause)
+	}
 	if err := server.Serve(l); err != http.ErrServerClosed {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
+	}
+}
+
+func count(pause time.Duration) {
+	for n := 1; ; n++ {
+		fmt.Printf("line %d\n", n)
+		time.Sleep(pause)
 	}
 }
 
