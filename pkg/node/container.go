@@ -212,8 +212,8 @@ type ImageStatus struct {
 
 // Images pulls and keeps images. Bus: container.image@0.1.0.
 type Images interface {
-	// Pull starts or continues to fetch it and returns at once; Ready when it
-	// is done. The error is why it has failed: Invalid and Refused are final,
+	// Pull starts or continues to fetch it and returns within a moment; Ready
+	// when it is done. The error is why it has failed: Invalid and Refused are final,
 	// Transient means that the next call tries again. What is on the node
 	// already needs no network.
 	Pull(spec ImageSpec) (Image, error)

@@ -139,6 +139,11 @@ func (a *attempt) resolve(ctx context.Context, cached bool) (ocispec.Descriptor,
 // fetch gets all of the image and unpacks it, under a lease that holds what is
 // fetched until it is.
 func (a *attempt) fetch(ctx context.Context, root ocispec.Descriptor) error {
+	if known, ok, err := a.standing(ctx, root); err != nil {
+		return err
+	} else if ok {
+		return a.keep(ctx, known)
+	}
 	ctx, err := a.hold(ctx)
 	if err != nil {
 		return err
@@ -164,6 +169,25 @@ func (a *attempt) fetch(ctx context.Context, root ocispec.Descriptor) error {
 		return err
 	}
 	return a.keep(ctx, pinned{target: c.manifest, size: u.bytes + c.manifest.Size + c.document.Config.Size})
+}
+
+// standing is the image that a reference leads to when the user has it already:
+// then nothing is fetched, and containerd needn't write what holds it.
+func (a *attempt) standing(ctx context.Context, root ocispec.Descriptor) (pinned, bool, error) {
+	if root.Data != nil {
+		// A layout's own index. What is wrong with it shows when it is read again.
+		d, err := decode(root.Data, root.MediaType)
+		if err != nil {
+			return pinned{}, false, nil //nolint:nilerr // see above
+		}
+		fit, err := choose(d.Manifests)
+		if err != nil || len(fit) != 1 {
+			return pinned{}, false, nil //nolint:nilerr // see above
+		}
+		root = fit[0]
+	}
+	known, ok, err := a.parts.byDigest(ctx, root.Digest)
+	return known, ok && known.target.Size == root.Size, err
 }
 
 // hold makes the lease, or takes that of the attempt before.

@@ -141,8 +141,14 @@ func (s *Store) Layers(ctx context.Context, label string) (Layers, error) {
 	return Layers{Digest: o.digest().String(), Lower: lower, Config: config.Config}, s.touch(in, p, o)
 }
 
+// touchAgain is how long what was noted of an image's use is good enough.
+const touchAgain = time.Minute
+
 // touch notes that an image is needed now.
 func (s *Store) touch(ctx context.Context, p parts, o pinned) error {
+	if since := s.cfg.Clock.Now().Sub(o.used); since >= 0 && since < touchAgain {
+		return nil
+	}
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	o.used = s.cfg.Clock.Now()

@@ -28,7 +28,10 @@ type job struct {
 // mostPause is the longest pause between two attempts.
 const mostPause = time.Minute
 
-// Pull starts or continues to fetch an image and returns at once: see
+// moment is how long Pull waits for what needs no network.
+const moment = 100 * time.Millisecond
+
+// Pull starts or continues to fetch an image and returns within a moment: see
 // node.Images. After a failure that isn't final it returns that failure until
 // the pause is over.
 func (s *Store) Pull(ctx context.Context, spec node.ImageSpec) (node.Image, error) {
@@ -40,22 +43,61 @@ func (s *Store) Pull(ctx context.Context, spec node.ImageSpec) (node.Image, erro
 	if err != nil || have.Ready {
 		return have, err
 	}
+	near, err := s.near(ctx, spec.User, t)
+	if err != nil {
+		return node.Image{}, err
+	}
+	begun, image, err := s.begin(spec, t)
+	if begun == nil || !near {
+		return image, err
+	}
+	select {
+	case <-begun.done:
+	case <-time.After(moment):
+		return begun.shown(), nil
+	}
+	if err := begun.failure(); err != nil {
+		return node.Image{}, err
+	}
+	if have, err = s.have(ctx, spec); err != nil || have.Ready {
+		return have, err
+	}
+	return begun.shown(), nil
+}
+
+// near reports whether a reference leads to what is on this node.
+func (s *Store) near(ctx context.Context, user string, t target) (bool, error) {
+	if t.local() || t.digest == "" {
+		return t.local(), nil
+	}
+	in, p, err := s.parts(ctx, user)
+	if err != nil {
+		return false, err
+	}
+	_, known, err := p.known(in, t)
+	return known, err
+}
+
+// begin begins an attempt, unless one runs or a pause isn't over: then it says
+// what there is to say of that.
+func (s *Store) begin(spec node.ImageSpec, t target) (begun *job, image node.Image, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.alive.Err() != nil {
-		return node.Image{}, node.Errorf(node.Transient, "cannot pull an image: the module is ending")
+		return nil, node.Image{}, node.Errorf(node.Transient, "cannot pull an image: the module is ending")
 	}
 	j := s.jobs[spec.Label]
 	if j != nil && j.running() && j.spec != spec {
-		return node.Image{}, node.Errorf(node.Busy, "cannot pull %s for %s: %s is being pulled for it", t.text, spec.Label, j.target.text)
+		return nil, node.Image{}, node.Errorf(node.Busy, "cannot pull %s for %s: %s is being pulled for it", t.text, spec.Label, j.target.text)
 	}
 	if j != nil && j.spec == spec {
 		image, err, wait := j.answer(s.cfg.Clock.Now())
 		if wait {
-			return image, err
+			return nil, image, err
 		}
 	}
-	return s.start(spec, t, j).shown(), nil
+	begun = s.start(spec, t, j)
+	return begun, begun.shown(), nil
 }
 
 // have is the image that a label has already.
@@ -130,6 +172,12 @@ func (j *job) fail(err error, c Config) {
 	pause := min(c.Backoff<<min(j.failures, 10), mostPause)
 	j.failures++
 	j.again = j.ended.Add(pause/2 + rand.N(pause/2+1))
+}
+
+func (j *job) failure() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.err
 }
 
 func (j *job) running() bool {

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 	"time"
 
@@ -126,6 +127,25 @@ func TestWhatIsHereNeedsNoNetwork(t *testing.T) {
 }
 
 // Another user's registry may name the digest of a layer that it doesn't have.
+// What a user has is used without reading it again; a lie about it shows.
+func TestALayoutThatLiesAboutWhatIsHere(t *testing.T) {
+	w := open(t)
+	layout := filepath.Join(w.dir, "layout")
+	want, err := sample().Layout(layout)
+	must(t, err)
+	w.ready(spec("1-1", layout))
+	if i := w.ready(spec("1-2", layout)); i.Digest != want.String() {
+		t.Errorf("digest is %s, want %s", i.Digest, want)
+	}
+	index := filepath.Join(layout, "index.json")
+	raw, err := os.ReadFile(index)
+	must(t, err)
+	lie := regexp.MustCompile(`"size":\s*`).ReplaceAll(raw, []byte(`"size": 1`))
+	must(t, os.WriteFile(index, lie, 0o600))
+	_, err = w.result(spec("1-3", layout))
+	wantError(t, err, node.Invalid, "its manifest says")
+}
+
 func TestADigestIsNoKeyToAnotherUsersLayers(t *testing.T) {
 	w := open(t)
 	w.push(imagetest.New().File("/secret", "alice's", 0o600), "private:1")
@@ -172,9 +192,11 @@ func TestPullGoesOnWhereItWas(t *testing.T) {
 	if r := w.registry.Seen().Ranges; len(r) != 1 || r[0] != "bytes=5242880-" {
 		t.Errorf("ranges %q were asked for, want bytes=5242880-", r)
 	}
-	if h := w.have(alice); h.Unfinished != 0 || h.Leases != 0 {
-		t.Errorf("containerd has %+v, want nothing unfinished", h)
-	}
+	// It is ready a moment before that is cleared away.
+	eventually(t, "nothing is unfinished", func() bool {
+		h := w.have(alice)
+		return h.Unfinished == 0 && h.Leases == 0
+	})
 }
 
 func TestPullGoesOnWhenTheConnectionBreaks(t *testing.T) {
