@@ -12,7 +12,7 @@ import (
 // How long until what is being got for a reservation is asked for again: the
 // first pause doubles up to the last.
 const (
-	firstAsk = 100 * time.Millisecond
+	firstAsk = 25 * time.Millisecond
 	lastAsk  = 2 * time.Second
 )
 
