@@ -182,11 +182,11 @@ func (p *Provisioner) make(ctx context.Context, want plan, undo *provisioner.Und
 		undo.Push("its layer", func(ctx context.Context) error { return p.Storage.ReleaseFilesystem(ctx, fs.Name) })
 	}
 	want.spec.Layer = fs.Path
-	before, err := p.Containers.List(ctx)
-	if err != nil {
+	_, err = p.Containers.Inspect(ctx, id)
+	found := err == nil
+	if !found && node.KindOf(err) != node.NotExist {
 		return none, err
 	}
-	found := has(before, id)
 	if !found {
 		undo.Push("the container", func(ctx context.Context) error { return p.Containers.Delete(ctx, id) })
 	}
@@ -204,15 +204,6 @@ func (p *Provisioner) make(ctx context.Context, want plan, undo *provisioner.Und
 	}
 	_, err = p.Containers.Start(ctx, id)
 	return member, err
-}
-
-func has(all []node.ContainerInfo, id string) bool {
-	for _, c := range all {
-		if c.ID == id {
-			return true
-		}
-	}
-	return false
 }
 
 // layer makes the file system for what the container writes, on a fast disk if

@@ -169,6 +169,13 @@ func (f fakeContainers) Delete(_ context.Context, id string) error {
 	return drop(f.boxes, id)
 }
 
+func (f fakeContainers) Inspect(_ context.Context, id string) (node.ContainerInfo, error) {
+	if _, ok := f.boxes[id]; !ok {
+		return node.ContainerInfo{}, node.Errorf(node.NotExist, "there is none")
+	}
+	return node.ContainerInfo{ID: id, Drift: f.boxDrift}, f.reads()
+}
+
 func (f fakeContainers) List(context.Context) ([]node.ContainerInfo, error) {
 	var out []node.ContainerInfo
 	for id := range f.boxes {

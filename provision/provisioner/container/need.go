@@ -11,6 +11,7 @@ type Containers interface {
 	Create(ctx context.Context, spec node.ContainerSpec) (node.ContainerInfo, error)
 	Start(ctx context.Context, id string) (node.ContainerInfo, error)
 	Delete(ctx context.Context, id string) error
+	Inspect(ctx context.Context, id string) (node.ContainerInfo, error)
 	List(ctx context.Context) ([]node.ContainerInfo, error)
 }
 
