@@ -135,11 +135,18 @@ func (m *Module) make(ctx context.Context, it *item, p plan) error {
 	// Named, so that the client makes no lease: nothing of a container needs
 	// one, and it would stay for a day where containerd is killed meanwhile.
 	in := leases.WithLease(m.daemon.Namespace(ctx, p.spec.User), it.id)
+	began := time.Now()
 	_, err = c.NewContainer(in, it.id,
 		client.WithSpec(built),
 		client.WithRuntime(runtimeName, &runcoptions.Options{Root: m.cfg.runc()}),
 		client.WithContainerLabels(p.labels))
+	m.took(it.id, "create", began)
 	return containerd.Error(err, "make container %s", it.id)
+}
+
+// took notes how long containerd and runc had to do with a container since then.
+func (m *Module) took(id, step string, began time.Time) {
+	m.cfg.Log.Debug().Str("id", id).Str("type", "container").Str("step", step).Dur("containerd", time.Since(began)).Msg("containerd has answered")
 }
 
 // anew is the record of a container that was made again: what happened to it

@@ -113,14 +113,18 @@ func (m *Module) launch(ctx context.Context, id string, c client.Container, r re
 	if err != nil {
 		return err
 	}
+	began := time.Now()
 	t, err := m.newTask(ctx, c, r.User, pipes(fifos))
 	if err != nil {
 		m.dropAfter(ctx, c, r.User)
 		return startError(err, id)
 	}
+	m.took(id, "task", began)
 	// From here on the container has a copy of its own of all its mounts.
 	if err = m.roots.HandOver(ctx, id); err == nil {
+		began = time.Now()
 		err = startError(t.Start(ctx), id)
+		m.took(id, "start", began)
 	}
 	if err != nil {
 		m.dropAfter(ctx, c, r.User)
