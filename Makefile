@@ -53,8 +53,12 @@ lint: ## golangci-lint, gofmt, generated files current, shell scripts
 generate: ## make the stubs of the modules' contracts anew
 	@go run ./pkg/bus/stubgen
 
+.PHONY: bench-setup
+bench-setup: root ## install what croft is measured against (Debian packages), and what it needs
+	@bootstrap/setup podman
+
 .PHONY: bench
-bench: setup ## measure against the budgets: budget, figure, ratio
+bench: bench-setup ## measure against the budgets: budget, figure, ratio
 	@go test -run '^$$' -bench . -benchtime 1x -timeout 30m ./bench/
 
 .PHONY: fuzz

@@ -87,7 +87,7 @@ func (n *Node) groupsLeft() (out []string) {
 // standing are the mounts that containers stand on.
 func (n *Node) standing() []string {
 	return slices.DeleteFunc(n.mountsLeft(), func(line string) bool {
-		return strings.HasPrefix(line, "mount r/pools/") || strings.HasPrefix(line, "mount r/network/")
+		return line == "mount r" || strings.HasPrefix(line, "mount r/pools/") || strings.HasPrefix(line, "mount r/network/")
 	})
 }
 

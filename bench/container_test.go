@@ -1,0 +1,223 @@
+package bench
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/cmd/croftd/nodetest"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// boxes is a node with a user's network, for containers.
+func boxes(b *testing.B) (*nodetest.Internet, *nodetest.Node) {
+	b.Helper()
+	bins, err := nodetest.Build(b.Context(), b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	i := nodetest.NewInternet(b, bins, "--key-rate", "0", "--address-rate", "0")
+	n, _ := i.Plug("n1", "203.0.113.11", "--heartbeat", "1m", "--poll-wait", "30s", "--container-layer", "32MiB")
+	// As /run is on a machine.
+	for _, dir := range []string{n.RunDir(), i.Path("ctr"), i.Path("podman", "run")} {
+		if err := os.MkdirAll(dir, 0o711); err != nil {
+			b.Fatal(err)
+		}
+		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=0711"); err != nil {
+			b.Fatal(err)
+		}
+	}
+	n.Start()
+	n.WaitReady()
+	n.WaitRegistered()
+	i.Result(i.Push(i.Networks(i.User, "net1", i.Part(n, "10.1.2.0/24", 3001, ""))[0]), workload.StateOK)
+	return i, n
+}
+
+// box is a reservation of the k-th container.
+func box(i *nodetest.Internet, n *nodetest.Node, k int) *workload.Reservation {
+	return i.Container(n, func(c *workload.Container) {
+		c.Network.IPs = []net.IP{net.IPv4(10, 1, 2, byte(10+k)).To4()}
+	})
+}
+
+// namespaceOf is the file of the network namespace of r's container.
+func namespaceOf(n *nodetest.Node, r *workload.Reservation) string {
+	return filepath.Join(n.RunDir(), "container", r.ID, "net")
+}
+
+// answers waits until the server in a network namespace answers.
+func answers(b *testing.B, i *nodetest.Internet, namespace string) {
+	b.Helper()
+	const limit, pause = time.Minute, time.Millisecond
+	for deadline := time.Now().Add(limit); ; time.Sleep(pause) {
+		if _, err := os.Stat(namespace); err == nil {
+			if _, err := i.Get(namespace, "http://127.0.0.1:8080/", limit); err == nil {
+				return
+			}
+		}
+		if time.Now().After(deadline) {
+			b.Fatalf("nobody answers in %s", namespace)
+		}
+	}
+}
+
+// told is a line of the node's log about what containerd took.
+var told = regexp.MustCompile(`"id":"([^"]+)".*"containerd":([0-9.]+)`)
+
+// inContainerd is how much of each container's time containerd and runc took,
+// by the node's log.
+func inContainerd(b *testing.B, n *nodetest.Node) map[string]time.Duration {
+	b.Helper()
+	took := map[string]time.Duration{}
+	for _, found := range told.FindAllStringSubmatch(n.Output(), -1) {
+		ms, err := strconv.ParseFloat(found[2], 64)
+		if err != nil {
+			b.Fatal(err)
+		}
+		took[found[1]] += time.Duration(ms * float64(time.Millisecond))
+	}
+	return took
+}
+
+// BenchmarkContainerStart measures a container from its push to its first
+// answer, in turns with ctr and podman. Their network namespaces are made
+// beforehand, croft's is not.
+func BenchmarkContainerStart(b *testing.B) {
+	const rounds, ours = 30, 100 * time.Millisecond
+	for b.Loop() {
+		i, n := boxes(b)
+		ctr, podman := newCtr(b, i, n), newPodman(b, i)
+		var whole, result, rest, bare, pod []time.Duration
+		var ids []string
+		// One stays: an image that is in use is present.
+		i.Result(i.Push(box(i, n, rounds)), workload.StateOK)
+		ctr.round(rounds)
+		podman.round(rounds)
+		for k := range rounds {
+			r := box(i, n, k)
+			began := time.Now()
+			i.Push(r)
+			answers(b, i, namespaceOf(n, r))
+			took := time.Since(began)
+			i.Result(r, workload.StateOK)
+			acknowledged := time.Since(began)
+			i.Delete(r)
+			i.Result(r, workload.StateDeleted)
+			tookCtr, tookPodman := ctr.round(k), podman.round(k)
+			ids = append(ids, r.ID)
+			whole, result = append(whole, took), append(result, acknowledged)
+			bare, pod = append(bare, tookCtr), append(pod, tookPodman)
+		}
+		within := inContainerd(b, n)
+		for k, id := range ids {
+			if within[id] == 0 {
+				b.Fatalf("the log doesn't tell what containerd took for %s", id)
+			}
+			rest = append(rest, whole[k]-within[id])
+		}
+		b.Logf("push to result: %s", spread(result))
+		p50, reference := middle(whole), middle(bare)
+		report(b, "container, push to HTTP, against ctr run -d", "<= 1.5 x ctr", spread(whole)+" of "+spread(bare), float64(p50)/float64(reference))
+		report(b, "container, push to HTTP, without containerd", "<= 100 ms", spread(rest), float64(middle(rest))/float64(ours))
+		report(b, "container, push to HTTP, against podman", "none: told", spread(whole)+" of "+spread(pod), float64(p50)/float64(middle(pod)))
+	}
+}
+
+// spread tells the middle and the slow end.
+func spread(all []time.Duration) string {
+	all = slices.Clone(all)
+	slices.Sort(all)
+	return fmt.Sprintf("p50 %.0f, p95 %.0f ms", ms(quantile(all, 0.5)), ms(quantile(all, 0.95)))
+}
+
+// BenchmarkContainers100 measures 50 containers that are pushed in a row, memory
+// with none and with 100, and a restart by SIGKILL with all of them.
+func BenchmarkContainers100(b *testing.B) {
+	const containers, row = 100, 50
+	for b.Loop() {
+		i, n := boxes(b)
+		idle := anonymous(b, n.PID())
+		report(b, "agent memory, containers offered (RssAnon)", "<= 40 MB", fmt.Sprintf("%.1f MB", idle), idle/40)
+		ctr := newCtr(b, i, n)
+		ctr.round(0)
+		// The image is present for the others.
+		all := []*workload.Reservation{i.Push(box(i, n, 0))}
+		i.Result(all[0], workload.StateOK)
+
+		push := func(from, to int) time.Duration {
+			began := time.Now()
+			for k := from; k < to; k++ {
+				all = append(all, i.Push(box(i, n, k)))
+			}
+			for _, r := range all[from:] {
+				i.Result(r, workload.StateOK)
+			}
+			return time.Since(began)
+		}
+		took := push(1, row+1)
+		for _, r := range all {
+			answers(b, i, namespaceOf(n, r))
+		}
+		began := time.Now()
+		for k := range row {
+			ctr.run(k + 1)
+		}
+		rate, reference := row/took.Seconds(), row/time.Since(began).Seconds()
+		for k := range row {
+			ctr.remove(k + 1)
+		}
+		report(b, "containers of 50 in a row, against ctr", "none: told", fmt.Sprintf("%.1f/s of %.1f/s", rate, reference), rate/reference)
+		push(row+1, containers)
+		memory100(b, n)
+		restart100(b, i, n, all)
+	}
+}
+
+func memory100(b *testing.B, n *nodetest.Node) {
+	b.Helper()
+	agent, logs, wg, daemon := anonymous(b, n.PID()), anonymous(b, n.LogCarrier()), anonymous(b, n.Carrier()), anonymous(b, n.Containerd())
+	report(b, "agent memory, 100 containers (RssAnon)", "<= 80 MB", fmt.Sprintf("%.1f MB", agent), agent/80)
+	report(b, "log carrier memory, 100 containers (RssAnon)", "<= 30 MB a carrier", fmt.Sprintf("%.1f MB", logs), logs/30)
+	report(b, "wg carrier memory, 100 containers (RssAnon)", "<= 30 MB a carrier", fmt.Sprintf("%.1f MB", wg), wg/30)
+	b.Logf("containerd's memory with 100 containers (RssAnon): %.1f MB", daemon)
+	cpu := cpuSeconds(b, n.PID())
+	time.Sleep(30 * time.Second)
+	b.Logf("idle with 100 containers the agent uses %.1f %% of a core", (cpuSeconds(b, n.PID())-cpu)/30*100)
+}
+
+// restart100 kills the agent, and looks at what the next one makes of it.
+func restart100(b *testing.B, i *nodetest.Internet, n *nodetest.Node, all []*workload.Reservation) {
+	b.Helper()
+	before := map[string]uint64{}
+	for _, c := range n.Status().Containers {
+		before[c.ID] = c.PID
+	}
+	n.Kill()
+	began := time.Now()
+	n.Start()
+	i.Until(2*time.Minute, "all are adopted", func() bool { s, err := n.TryStatus(); return err == nil && s.Adopted })
+	took := time.Since(began)
+	s := n.Status()
+	made, restarts := 0, uint64(0)
+	for _, c := range s.Containers {
+		restarts += c.Restarts
+		if c.PID == 0 || before[c.ID] != c.PID {
+			made++
+		}
+	}
+	if made != 0 || restarts != 0 || len(before) != len(all) || len(s.Containers) != len(all) {
+		b.Errorf("after the restart %d of %d containers are others, %d restarts, %d containers were there", made, len(s.Containers), restarts, len(before))
+	}
+	report(b, "restart with 100 containers, all adopted", "none: told", fmt.Sprintf("%.2f s, %d restarts", took.Seconds(), restarts), float64(restarts))
+	again := anonymous(b, n.PID())
+	report(b, "agent memory, 100 adopted (RssAnon)", "<= 80 MB", fmt.Sprintf("%.1f MB", again), again/80)
+}
