@@ -12,6 +12,9 @@ LINT_VERSION := v2.15.0
 # The binaries are static: they run on any machine of this kind.
 BINARIES := croftd croft explorer croft-init
 
+# In a chroot no user namespace can be made, and containers need one each.
+UNCHROOT := go run ./bootstrap/unchroot
+
 .PHONY: help
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,11 +34,11 @@ build: ## build croftd, croft, explorer and croft-init into bin/
 
 .PHONY: demo
 demo: setup build ## the main job, in front of you: explorer, node, volumes, bad days
-	@go run ./bootstrap/demo -bin $(BIN)
+	@$(UNCHROOT) go run ./bootstrap/demo -bin $(BIN)
 
 .PHONY: test
 test: setup ## run every test, as root, with the race detector, nothing skipped
-	@go test -race -v -timeout 20m -count=1 ./... | bootstrap/testlog
+	@$(UNCHROOT) go test -race -v -timeout 45m -count=1 ./... | bootstrap/testlog
 
 .PHONY: race
 race: test ## the same as test: the race detector is always on

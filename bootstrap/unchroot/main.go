@@ -1,0 +1,111 @@
+// Command unchroot runs a command so that its root folder is the root of its
+// mount namespace, as it is on any machine that has booted. In a chroot it isn't,
+// and the kernel makes no user namespaces there, nor can runc change its root: a
+// test of containers in a fresh root folder needs this. Anywhere else it only
+// runs the command. It needs root.
+//
+//	unchroot COMMAND [ARGUMENT…]
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+func main() {
+	if len(os.Args) < 2 {
+		fmt.Fprintln(os.Stderr, "usage: unchroot COMMAND [ARGUMENT…]")
+		os.Exit(2)
+	}
+	err := enter()
+	if err == nil {
+		err = run(os.Args[1:])
+	}
+	fmt.Fprintln(os.Stderr, "unchroot:", err)
+	os.Exit(1)
+}
+
+// run becomes the command.
+func run(command []string) error {
+	path, err := exec.LookPath(command[0])
+	if err != nil {
+		return err
+	}
+	return unix.Exec(path, command, os.Environ())
+}
+
+// enter makes the root folder the root of a mount namespace of its own, where it
+// isn't one. What happens to mounts there is nobody else's affair.
+func enter() error {
+	// All of this is one thread's, which the command then takes over.
+	runtime.LockOSThread()
+	here, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	root, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("cannot open the root folder: %w", err)
+	}
+	inside, err := chrooted(root)
+	if err != nil || !inside {
+		return err
+	}
+	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("cannot make a mount namespace: %w", err)
+	}
+	// The same folder, by the mounts of the new namespace.
+	if root, err = unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
+		return fmt.Errorf("cannot open the root folder: %w", err)
+	}
+	mounts, err := unix.Open("/proc/thread-self/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("cannot open the mount namespace: %w", err)
+	}
+	// Who enters a mount namespace begins at its own root.
+	if err := unix.Setns(mounts, unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("cannot enter the mount namespace: %w", err)
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("cannot make the mounts private: %w", err)
+	}
+	if err := pivot(root); err != nil {
+		return err
+	}
+	return os.Chdir(here)
+}
+
+// chrooted reports whether the folder root isn't where its mount begins: the
+// root of a machine always is.
+func chrooted(root int) (bool, error) {
+	var s unix.Statx_t
+	if err := unix.Statx(root, "", unix.AT_EMPTY_PATH, unix.STATX_BASIC_STATS, &s); err != nil {
+		return false, fmt.Errorf("cannot look at the root folder: %w", err)
+	}
+	return s.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT != 0 && s.Attributes&unix.STATX_ATTR_MOUNT_ROOT == 0, nil
+}
+
+// pivot makes the folder a mount with all that is mounted below it, and that the root.
+func pivot(root int) error {
+	tree, err := unix.OpenTree(root, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_EMPTY_PATH)
+	if err != nil {
+		return fmt.Errorf("cannot copy the mounts of the root folder: %w", err)
+	}
+	if err := unix.MoveMount(tree, "", root, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
+		return fmt.Errorf("cannot mount the root folder: %w", err)
+	}
+	if err := unix.Fchdir(tree); err != nil {
+		return fmt.Errorf("cannot go to the root folder: %w", err)
+	}
+	if err := unix.PivotRoot(".", "."); err != nil {
+		return fmt.Errorf("cannot change the root: %w", err)
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("cannot let the old root go: %w", err)
+	}
+	return os.Chdir("/")
+}
