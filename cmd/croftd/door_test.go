@@ -3,17 +3,16 @@ package main_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net"
-	"os"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/croft-edge/croft/cmd/croftd/nodetest"
-	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/node/stubs"
 	"github.com/croft-edge/croft/pkg/sign"
 	"github.com/croft-edge/croft/pkg/talk"
 	"github.com/croft-edge/croft/pkg/workload"
@@ -22,13 +21,21 @@ import (
 // ways are a user's to a node: to its address, and through the explorer.
 func ways(t *testing.T, w *nodetest.World, n *nodetest.Node, user sign.KeyPair) map[string]talk.Dialer {
 	t.Helper()
-	client, err := explorer.NewClient(explorer.Config{URL: w.URL, Signer: explorer.KeySigner(explorer.RoleUser, user)})
+	client, err := explorer.NewClient(explorer.Config{
+		URL: w.URL, Signer: explorer.KeySigner(explorer.RoleUser, user), Transport: &http.Transport{DialContext: w.DialFrom(w.Namespace)},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
+	direct := talk.Dialer{Node: n.ID, User: user, Address: n.Door()}
+	if n.Namespace != "" {
+		// The test isn't where the address is.
+		direct.Address = ""
+		direct.Tunnel = func(ctx context.Context) (net.Conn, error) { return w.DialFrom(n.Namespace)(ctx, "tcp", n.Door()) }
+	}
 	return map[string]talk.Dialer{
-		"at its address":       {Node: n.ID, User: user, Address: n.Door()},
+		"at its address":       direct,
 		"through the explorer": {Node: n.ID, User: user, Tunnel: func(ctx context.Context) (net.Conn, error) { return client.ConnectNode(ctx, n.ID) }},
 	}
 }
@@ -84,13 +91,37 @@ func TestADeletionThatTheExplorerNeverSaw(t *testing.T) {
 	n.Stop()
 }
 
-// What stands for the container's reservation is a volume's: the door asks
-// whose the ID is, and the container module what is of that ID.
 func TestUsersSpeakToTheirContainers(t *testing.T) {
-	w, n := whole(t)
-	r := w.Reserve(n, time.Hour)
-	w.Result(r, workload.StateOK)
-	runContainer(t, w, n, r.ID)
+	speak(t, newBoxes(t))
+}
+
+func TestAsProcessesUsersSpeakToTheirContainers(t *testing.T) {
+	b := newSplitBoxes(t)
+	speak(t, b)
+	b.leave()
+	b.gone(b.net)
+	b.split.StopAll()
+}
+
+// speak is what users do with a container of theirs, both ways, and what
+// nobody else may.
+func speak(t *testing.T, b *boxes) {
+	t.Helper()
+	w, n := b.World, b.n
+	r, _ := b.run(nil)
+	stranger, err := sign.Generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for way, d := range ways(t, w, n, stranger) {
+		err := reached(t, w, d).Logs(t.Context(), r.ID, talk.LogOptions{Tail: -1}, func(l talk.LogLine) error { return errors.New("heard " + l.Text) })
+		if node.KindOf(err) != node.NotExist {
+			t.Errorf("%s, a stranger reads the log: %v", way, err)
+		}
+		if _, err := reached(t, w, d).Exec(t.Context(), r.ID, talk.ExecOptions{Args: []string{"/bin/server"}}, talk.ExecIO{}); node.KindOf(err) != node.NotExist {
+			t.Errorf("%s, a stranger runs a command: %v", way, err)
+		}
+	}
 	for way, d := range ways(t, w, n, w.User) {
 		var lines []string
 		w.Until(60*time.Second, way+": the container has spoken", func() bool {
@@ -121,37 +152,5 @@ func TestUsersSpeakToTheirContainers(t *testing.T) {
 			t.Errorf("%s: a program that isn't there: %v", way, err)
 		}
 	}
-	n.Stop()
-}
-
-// runContainer runs the test images' server as a container of that ID.
-func runContainer(t *testing.T, w *nodetest.World, n *nodetest.Node, id string) {
-	t.Helper()
-	client, err := bus.Dial(t.Context(), n.BusURL(), bus.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	images, containers := stubs.NewImagesStub(client), stubs.NewContainersStub(client)
-	w.Until(90*time.Second, "the image is there", func() bool {
-		i, err := images.Pull(t.Context(), node.ImageSpec{Label: id, Reference: w.Server(), User: w.User.ID()})
-		if err != nil && node.KindOf(err) != node.Transient {
-			t.Fatal(err)
-		}
-		return err == nil && i.Ready
-	})
-	layer := w.Path("layer")
-	if err := os.Mkdir(layer, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	_, err = containers.Create(t.Context(), node.ContainerSpec{
-		ID: id, User: w.User.ID(), Layer: layer, Hostname: "web", CPU: 1, Memory: 128 << 20,
-		Env: node.Env{}, Entrypoint: []string{}, DNS: []string{}, Mounts: []node.MountSpec{}, Terminal: []string{},
-	})
-	if err == nil {
-		_, err = containers.Start(t.Context(), id)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.gone(r)
 }

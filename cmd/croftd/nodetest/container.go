@@ -152,7 +152,7 @@ func (w *World) Do(namespace, method, url, body string, limit time.Duration) (st
 // redirects, and uses each connection once.
 func (w *World) HTTP(namespace string) *http.Client {
 	return &http.Client{
-		Transport:     &http.Transport{DialContext: w.dialer(namespace), DisableKeepAlives: true},
+		Transport:     &http.Transport{DialContext: w.DialFrom(namespace), DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/croft-edge/croft/modules/network/netns"
 )
 
-// dialer connects from the network namespace of that file; from the test's own
+// DialFrom connects from the network namespace of that file; from the test's own
 // when it is empty.
-func (w *World) dialer(namespace string) func(ctx context.Context, network, address string) (net.Conn, error) {
+func (w *World) DialFrom(namespace string) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (conn net.Conn, err error) {
 		var dialer net.Dialer
 		if namespace == "" {

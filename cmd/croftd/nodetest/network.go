@@ -188,7 +188,7 @@ func (m *Member) Path() string { return netns.OfProcess(m.PID) }
 func (m *Member) Dial(network, address string, limit time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	return m.w.dialer(m.Path())(ctx, network, address)
+	return m.w.DialFrom(m.Path())(ctx, network, address)
 }
 
 // Echo listens inside, at any address and that port, and sends back what comes.
@@ -263,7 +263,7 @@ func (m *Member) Reaches(address string, limit time.Duration) error {
 func (w *World) ReachesFrom(namespace, address string, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	conn, err := w.dialer(namespace)(ctx, "tcp", address)
+	conn, err := w.DialFrom(namespace)(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}

@@ -170,7 +170,7 @@ func (n *Node) Ready() (Readiness, bool) {
 	if address == "" {
 		return r, false
 	}
-	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DialContext: n.w.dialer(n.Namespace), DisableKeepAlives: true}}
+	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DialContext: n.w.DialFrom(n.Namespace), DisableKeepAlives: true}}
 	resp, err := client.Get("http://" + address + "/readyz")
 	if err != nil {
 		return r, false

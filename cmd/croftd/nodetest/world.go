@@ -167,7 +167,7 @@ func (w *World) StartExplorer(args ...string) {
 			return false
 		}
 		w.URL = "http://" + strings.TrimPrefix(strings.TrimSpace(string(raw)), "http://")
-		transport := &http.Transport{DialContext: w.dialer(w.Namespace)}
+		transport := &http.Transport{DialContext: w.DialFrom(w.Namespace)}
 		client, err := explorer.NewClient(explorer.Config{URL: w.URL, Timeout: 20 * time.Second, Transport: transport})
 		if err != nil {
 			w.Fatal(err)

@@ -60,9 +60,10 @@ func main() {
 }
 
 func count(pause time.Duration) {
-	for n := 1; ; n++ {
+	n := 0
+	for range time.Tick(pause) {
+		n++
 		fmt.Printf("line %d\n", n)
-		time.Sleep(pause)
 	}
 }
 
