@@ -30,8 +30,11 @@ func TestAsProcessesAContainerFromReservationToDeletion(t *testing.T) {
 // one that mounts the volume.
 func life(t *testing.T, b *boxes) {
 	t.Helper()
-	before := b.warm()
+	before := b.n.Left()
 	volume := b.volume()
+	if status := b.n.Status().Container; b.n.LogCarrier() != 0 || status.LogCarrier != 0 {
+		t.Errorf("there is a log carrier before there is anything to carry: %+v", status)
+	}
 	mounted := func(c *workload.Container) { c.Mounts = []workload.Mount{nodetest.Mount(volume, "/data/deep")} }
 	r, url := b.run(mounted)
 	result := b.ContainerResult(r)
@@ -127,7 +130,7 @@ func TestAContainerThatEndsIsStartedAgain(t *testing.T) {
 
 func TestAnImageThatCannotStartFails(t *testing.T) {
 	b := newBoxes(t)
-	before := b.warm()
+	before := b.n.Left()
 	r := b.Push(b.Container(b.n, func(c *workload.Container) { c.Entrypoint = "/bin/not-there" }))
 	mentions(t, "the cause", b.Result(r, workload.StateError).Error, "/bin/not-there")
 	b.nothing(before)
@@ -135,7 +138,7 @@ func TestAnImageThatCannotStartFails(t *testing.T) {
 
 func TestAContainerThatExpiresLeavesNothing(t *testing.T) {
 	b := newBoxes(t)
-	before := b.warm()
+	before := b.n.Left()
 	r := b.Push(b.lasting(b.Container(b.n, nil), 20*time.Second))
 	b.Result(r, workload.StateOK)
 	b.Result(r, workload.StateExpired)

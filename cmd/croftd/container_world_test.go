@@ -52,6 +52,7 @@ func (b *boxes) furnish() *boxes {
 	b.part = b.Part(b.n, "10.1.2.0/24", 3001, "")
 	b.net = b.Push(b.Networks(b.User, "net1", b.part)[0])
 	b.Result(b.net, workload.StateOK)
+	b.Until(time.Minute, "the container module is there", func() bool { return b.n.Status().Container.Containerd != "" })
 	b.shell = b.n.Join(node.MemberSpec{Network: nodetest.NetworkID(b.User, "net1"), Member: shellID})
 	return b
 }
@@ -79,15 +80,6 @@ func (b *boxes) run(change func(*workload.Container)) (*workload.Reservation, st
 func (b *boxes) exit(url string, code int) {
 	b.Helper()
 	_, _ = b.Do(b.shell.Path(), http.MethodPost, fmt.Sprint(url, "/exit?code=", code), "", time.Minute)
-}
-
-// warm makes a container and deletes it, and returns what is left: what is kept
-// of its image, so that the next one starts at once.
-func (b *boxes) warm() []string {
-	b.Helper()
-	r, _ := b.run(nil)
-	b.gone(r)
-	return b.n.Left()
 }
 
 // volume pushes a volume of 1 GiB and waits until it is there.

@@ -12,6 +12,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/croft-edge/croft/modules/container/containerdtest"
+	"github.com/croft-edge/croft/modules/container/imagetest"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -316,5 +317,46 @@ func TestVolumesAreMountedAndNamed(t *testing.T) {
 	}
 	if _, out, _ := w.exec("1-1", "read", "/etc/hosts"); !strings.Contains(out, "host-1-1") {
 		t.Errorf("hosts is %q", out)
+	}
+}
+
+// TestTheLastOneTakesItsUsersNamespace: with the image that it was made of, and
+// before anybody looks around.
+func TestTheLastOneTakesItsUsersNamespace(t *testing.T) {
+	t.Parallel()
+	w := newWorldWith(t, true)
+	w.close()
+	w.rarely = true
+	w.open()
+	reference := filepath.Join(w.cfg.Image.Paths[0], "server")
+	_, err := imagetest.Server().Layout(reference)
+	must(t, err)
+	images := w.module.Images()
+	for _, id := range []string{"1-1", "1-2"} {
+		eventually(t, "its image is there", func() bool {
+			i, err := images.Pull(node.ImageSpec{Label: id, Reference: reference, User: "ada"})
+			return err == nil && i.Ready
+		})
+		_, err := w.Create(node.ContainerSpec{ID: id, User: "ada", Layer: w.folder(t), Hostname: "h", CPU: 1, Memory: 64 << 20})
+		must(t, err)
+	}
+	users := func() int {
+		all, err := w.module.daemon.Users(t.Context())
+		must(t, err)
+		return len(all)
+	}
+	for _, id := range []string{"1-1", "1-2"} {
+		must(t, w.Delete(id))
+		if users() != 1 {
+			t.Errorf("%s: the namespace is gone before its image is", id)
+		}
+	}
+	must(t, images.Release("1-1"))
+	if users() != 1 {
+		t.Error("the namespace is gone before the last image is")
+	}
+	must(t, images.Release("1-2"))
+	if left := users(); left != 0 {
+		t.Errorf("%d users are left", left)
 	}
 }

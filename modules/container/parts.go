@@ -36,7 +36,7 @@ type stands interface {
 
 // outputs is where what they say goes.
 type outputs interface {
-	Carrier(ctx context.Context) (*logs.Carrier, error)
+	Running() *logs.Carrier
 	Open(ctx context.Context, id string) (logs.FIFOs, error)
 	Drop(ctx context.Context, id string, keepFiles bool) error
 	Run(ctx context.Context) error

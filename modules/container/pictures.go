@@ -8,6 +8,7 @@ import (
 )
 
 // openPictures opens the images. Those of containers that stand are in use.
+// Who has none left has no namespace either.
 func openPictures(c Config, d *containerd.Daemon, m *Module) (pictures, error) {
 	c.Image.Daemon = d
 	c.Image.InUse = func(ctx context.Context) (map[string]bool, error) {
@@ -18,6 +19,7 @@ func openPictures(c Config, d *containerd.Daemon, m *Module) (pictures, error) {
 		}
 		return used, err
 	}
+	c.Image.Emptied = m.sweepUser
 	store, err := image.Open(c.Image)
 	if err != nil {
 		return nil, err

@@ -85,7 +85,7 @@ func (s service) Status() (node.ContainerStatus, error) {
 	if out.Containerd, out.Version, out.Own, err = s.m.daemon.Status(); err != nil {
 		out.Error = err.Error()
 	}
-	if carrier, err := s.m.outputs.Carrier(ctx); err == nil {
+	if carrier := s.m.outputs.Running(); carrier != nil {
 		out.LogCarrier = uint64(carrier.PID())
 		out.LogCarrierMemory, _ = carrier.Memory(ctx) // it may end just now
 	}

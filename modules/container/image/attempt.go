@@ -243,7 +243,13 @@ func (s *Store) clean(ctx context.Context, user, label string) error {
 	if err != nil {
 		return err
 	}
-	return p.letGo(in, label)
+	if err := p.letGo(in, label); err != nil {
+		return err
+	}
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	s.emptied(ctx, user, label)
+	return nil
 }
 
 // letGo ends a label's lease with what only it holds, and its unfinished blobs.

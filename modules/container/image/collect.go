@@ -72,6 +72,7 @@ func (s *Store) settle(ctx context.Context) error {
 			if err := p.drop(in, o); err != nil {
 				return err
 			}
+			s.emptied(ctx, p.user, o.label)
 		}
 		return s.staleLeases(in, p, now)
 	})
@@ -182,6 +183,7 @@ func (s *Store) remove(o unused) error {
 	if err := o.parts.images.Delete(o.ctx, o.name, images.SynchronousDelete()); err != nil && !errdefs.IsNotFound(err) {
 		return backend(err, "remove an image")
 	}
+	s.emptied(o.ctx, o.parts.user, "")
 	s.cfg.Log.Info().Str("type", "image").Str("step", "collect").Str("reference", o.reference).Str("digest", o.digest().String()).Time("used", o.used).Msg("removed an unused image")
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -70,6 +70,9 @@ type Config struct {
 	Every time.Duration
 	// InUse are the labels whose containers stand; nil when nobody knows.
 	InUse func(ctx context.Context) (map[string]bool, error)
+	// Emptied is told whose image or pull is gone, all of it: it may have been
+	// the last of what they had. nil when nobody wants to know.
+	Emptied func(ctx context.Context, user string)
 	// Space is that of the file system of unpacked images; nil asks the kernel.
 	Space func(ctx context.Context) (Space, error)
 	Clock clock.Clock
@@ -115,6 +118,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.InUse == nil {
 		c.InUse = func(context.Context) (map[string]bool, error) { return nil, nil }
+	}
+	if c.Emptied == nil {
+		c.Emptied = func(context.Context, string) {}
 	}
 	return c
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/containerd/containerd/v2/core/images"
 	"github.com/containerd/errdefs"
 
 	"github.com/croft-edge/croft/pkg/node"
@@ -97,6 +98,12 @@ func (s *Store) Release(ctx context.Context, label string) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	err = s.each(ctx, func(in context.Context, p parts, all []pinned) error {
+		before := found
+		defer func() {
+			if found && !before {
+				s.emptied(ctx, p.user, label)
+			}
+		}()
 		left, err := p.lease(in, label)
 		if err != nil {
 			return err
@@ -155,12 +162,26 @@ func (s *Store) release(ctx context.Context, p parts, o pinned, stands bool) err
 	return p.drop(ctx, o)
 }
 
-// drop removes a label's object and view.
+// emptied tells that something of a user's is gone, unless they have a pull that
+// has just begun, but for that of a label: it may have put nothing anywhere yet.
+func (s *Store) emptied(ctx context.Context, user, but string) {
+	s.mu.Lock()
+	pulls := false
+	for label, j := range s.jobs {
+		pulls = pulls || label != but && j.spec.User == user && j.running()
+	}
+	s.mu.Unlock()
+	if !pulls {
+		s.cfg.Emptied(ctx, user)
+	}
+}
+
+// drop removes a label's object and view, and waits until their bytes are free.
 func (p parts) drop(ctx context.Context, o pinned) error {
 	if err := p.snapshots.Remove(ctx, viewPrefix+o.label); err != nil && !errdefs.IsNotFound(err) {
 		return backend(err, "let go of layers")
 	}
-	if err := p.images.Delete(ctx, o.name); err != nil && !errdefs.IsNotFound(err) {
+	if err := p.images.Delete(ctx, o.name, images.SynchronousDelete()); err != nil && !errdefs.IsNotFound(err) {
 		return backend(err, "let go of an image")
 	}
 	return nil

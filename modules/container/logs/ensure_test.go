@@ -142,6 +142,18 @@ func TestTheKeeperHasACarrierAgainAtOnce(t *testing.T) {
 	}
 	cancel()
 	must(t, <-ended)
+	// The next agent finds it, and has another one at once without a call.
+	next := NewKeeper(c)
+	t.Cleanup(next.Close)
+	ctx, cancel = context.WithCancel(t.Context())
+	defer cancel()
+	go func() { ended <- next.Run(ctx) }()
+	until(t, "it is found", func() bool { return next.Running() != nil })
+	was := next.Running()
+	was.kill(t)
+	until(t, "there is another one", func() bool { c := next.Running(); return c != nil && c.PID() != was.PID() })
+	cancel()
+	must(t, <-ended)
 	info, err := k.Info(t.Context())
 	if err != nil || info.Containers != 1 {
 		t.Errorf("%+v %v", info, err)

@@ -12,11 +12,14 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Keeper has a carrier at all times: one that ends is started again at once.
-// It holds the FIFOs open too, so that what a container said last isn't lost
+// Keeper has a carrier at all times once there is something to carry: one that
+// ends is started again at once. It holds the FIFOs open too, so that what a container said last isn't lost
 // when it ends while there is no carrier.
 type Keeper struct {
 	config Config
+	// needed is closed when a carrier is asked for.
+	needed chan struct{}
+	once   sync.Once
 
 	mu   sync.Mutex
 	now  *Carrier
@@ -33,10 +36,19 @@ const (
 )
 
 // NewKeeper makes a keeper. Nothing happens before Run or a call.
-func NewKeeper(c Config) *Keeper { return &Keeper{config: c, held: map[string][]*os.File{}} }
+func NewKeeper(c Config) *Keeper {
+	return &Keeper{config: c, needed: make(chan struct{}), held: map[string][]*os.File{}}
+}
 
-// Run keeps a carrier running until ctx is done. The carrier outlives it.
+// Run keeps a carrier running until ctx is done, from when the first container
+// is opened, or at once where there is one, or a carrier. The carrier outlives it.
 func (k *Keeper) Run(ctx context.Context) error {
+	if !k.found() {
+		select {
+		case <-ctx.Done():
+		case <-k.needed:
+		}
+	}
 	wait := leastPause
 	for ctx.Err() == nil {
 		c, err := k.Carrier(ctx)
@@ -58,8 +70,34 @@ func (k *Keeper) Run(ctx context.Context) error {
 	return nil
 }
 
+// found reports whether an earlier process has left containers or a carrier.
+func (k *Keeper) found() bool {
+	dir := folderOf(k.config.RunDir)
+	if _, err := os.Lstat(dir.Socket()); err == nil {
+		return true
+	}
+	left, _ := filepath.Glob(filepath.Join(dir.Path("c"), "*"))
+	return len(left) > 0
+}
+
+// Running is the carrier that this keeper knows to run, nil when there is none.
+func (k *Keeper) Running() *Carrier {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.now == nil {
+		return nil
+	}
+	select {
+	case <-k.now.Done():
+		return nil
+	default:
+		return k.now
+	}
+}
+
 // Carrier is the one that runs; it is started when there is none.
 func (k *Keeper) Carrier(ctx context.Context) (*Carrier, error) {
+	k.once.Do(func() { close(k.needed) })
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.now != nil {
