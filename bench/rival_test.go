@@ -84,10 +84,17 @@ func clearCtr(ctr func(...string) []string, group string) {
 	_ = exec.Command("sh", append([]string{"-c",
 		`for c in $("$@" containers list -q); do "$@" tasks delete --force "$c"; "$@" containers delete "$c"; done
 		 for i in $("$@" images list -q); do "$@" images delete --sync "$i"; done`, "sh", "ctr"}, ctr()...)...).Run()
-	for _, pattern := range []string{"/sys/fs/cgroup/" + group, "/sys/fs/cgroup/*/" + group} {
-		found, _ := filepath.Glob(pattern)
-		for _, dir := range found {
-			_ = os.Remove(dir)
+	removeGroups(group)
+}
+
+// removeGroups removes a control group and the empty ones in it.
+func removeGroups(group string) {
+	for _, at := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"} {
+		for _, below := range []string{"/*", ""} {
+			found, _ := filepath.Glob(at + group + below)
+			for _, dir := range found {
+				_ = os.Remove(dir)
+			}
 		}
 	}
 }
@@ -115,6 +122,9 @@ func newPodman(b *testing.B, i *nodetest.Internet) *rival {
 		command(b, "podman", podman("rm", "--force", "--time", "0", name(k))...)
 	}
 	command(b, "podman", podman("load", "--input", rivalTar(b, i))...)
-	b.Cleanup(func() { _ = exec.Command("podman", podman("rm", "--all", "--force", "--time", "0")...).Run() })
+	b.Cleanup(func() {
+		_ = exec.Command("podman", podman("rm", "--all", "--force", "--time", "0")...).Run()
+		removeGroups(group)
+	})
 	return r
 }
