@@ -87,14 +87,23 @@ func clearCtr(ctr func(...string) []string, group string) {
 	removeGroups(group)
 }
 
-// removeGroups removes a control group and the empty ones in it.
+// removeGroups removes a control group and those in it. What was in them may
+// end a moment later.
 func removeGroups(group string) {
-	for _, at := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"} {
-		for _, below := range []string{"/*", ""} {
-			found, _ := filepath.Glob(at + group + below)
-			for _, dir := range found {
-				_ = os.Remove(dir)
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		left := 0
+		for _, at := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"} {
+			for _, below := range []string{"/*/", ""} {
+				found, _ := filepath.Glob(at + group + below)
+				for _, dir := range found {
+					if os.Remove(filepath.Clean(dir)) != nil {
+						left++
+					}
+				}
 			}
+		}
+		if left == 0 {
+			return
 		}
 	}
 }
