@@ -93,10 +93,10 @@ func removeGroups(group string) {
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		left := 0
 		for _, at := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"} {
-			for _, below := range []string{"/*/", ""} {
+			for _, below := range []string{"/*", ""} {
 				found, _ := filepath.Glob(at + group + below)
 				for _, dir := range found {
-					if os.Remove(filepath.Clean(dir)) != nil {
+					if os.Remove(dir) != nil && below == "" {
 						left++
 					}
 				}
