@@ -18,6 +18,9 @@ const (
 	defaultLook = 15 * time.Second
 	// subscribeAgain is the pause after containerd's events have ended.
 	subscribeAgain = 200 * time.Millisecond
+	// againTime bounds one start of what has ended: what doesn't come to an end
+	// is said, and tried again.
+	againTime = 25 * time.Second
 	// unknownExit is the exit code of what has gone without a word.
 	unknownExit = 255
 )
@@ -189,7 +192,8 @@ func (m *Module) lastWords(id string) []string {
 
 // again starts a container again whose pause is over.
 func (m *Module) again(ctx context.Context, id string) {
-	ctx, cancel := context.WithTimeout(ctx, changeTime)
+	closing := ctx
+	ctx, cancel := context.WithTimeout(ctx, againTime)
 	defer cancel()
 	it, err := m.hold(ctx, id)
 	if err != nil {
@@ -221,7 +225,7 @@ func (m *Module) again(ctx context.Context, id string) {
 	if err == nil {
 		err = m.run(in, it, found)
 	}
-	if err == nil || ctx.Err() != nil {
+	if err == nil || closing.Err() != nil {
 		return
 	}
 	m.cfg.Log.Warn().Err(err).Str("id", id).Str("type", "container").Msg("a container can't be started again")
