@@ -225,6 +225,12 @@ func (d disks) InspectFilesystem(string) (node.Filesystem, error) {
 func (d disks) Status() (node.StorageStatus, error)         { return node.StorageStatus{}, nil }
 func (d disks) Monitor(context.Context) <-chan node.PoolUse { return nil }
 
+// emptyModule is a container module of which only a list is asked: who mounts
+// the volumes that end.
+type emptyModule struct{ node.Containers }
+
+func (emptyModule) List() ([]node.ContainerInfo, error) { return []node.ContainerInfo{}, nil }
+
 // serve puts the modules on a bus, and returns a context with its client.
 func (w *world) serve() context.Context {
 	w.t.Helper()
@@ -238,6 +244,9 @@ func (w *world) serve() context.Context {
 		},
 		node.StorageModule: func(s *bus.Server) error {
 			return bus.Register[node.Storage](s, zbus.ObjectID{Name: node.StorageObject, Version: node.StorageVersion}, disks{w.storage})
+		},
+		node.ContainerModule: func(s *bus.Server) error {
+			return bus.Register[node.Containers](s, zbus.ObjectID{Name: node.ContainerObject, Version: node.ContainerVersion}, emptyModule{})
 		},
 	} {
 		server, err := bus.NewServer(b, module, bus.Options{Log: zerolog.Nop()})
