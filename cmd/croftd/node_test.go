@@ -364,8 +364,8 @@ func TestDestroyingThePool(t *testing.T) {
 		t.Errorf("a refused destroy left %v", n.Subvolumes())
 	}
 	n.Croftd("storage", "detach")
-	if mounts, _ := nodetest.Mounts(n.Dir()); len(mounts) != 0 {
-		t.Errorf("still mounted: %v", mounts)
+	if mounts, err := nodetest.Mounts(filepath.Join(n.RunDir(), "pools")); err != nil || len(mounts) != 0 {
+		t.Errorf("still mounted: %v, %v", mounts, err)
 	}
 	n.Croftd("storage", "destroy", "--pool", "ssd0", "--yes", "--force")
 	loops, err := nodetest.Loops(n.Dir())

@@ -84,10 +84,11 @@ func (n *Node) groupsLeft() (out []string) {
 	return out
 }
 
-// standing are the mounts that containers stand on.
+// standing are the mounts that containers stand on. What lies at the node's two
+// folders themselves is the test's.
 func (n *Node) standing() []string {
 	return slices.DeleteFunc(n.mountsLeft(), func(line string) bool {
-		return line == "mount r" || strings.HasPrefix(line, "mount r/pools/") || strings.HasPrefix(line, "mount r/network/")
+		return line == "mount r" || line == "mount s" || strings.HasPrefix(line, "mount r/pools/") || strings.HasPrefix(line, "mount r/network/")
 	})
 }
 

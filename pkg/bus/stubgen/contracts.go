@@ -33,7 +33,7 @@ func contracts() []contract {
 		of[node.VDisks]("vdisks", node.StorageModule, node.VDiskObject, node.VDiskVersion),
 		of[node.IdentityManager]("identity", node.IdentityModule, node.IdentityObject, node.IdentityVersion),
 		of[node.VersionMonitor]("version", node.IdentityModule, node.VersionObject, node.VersionObjectVersion),
-		of[node.Containers]("containers", node.ContainerModule, node.ContainerObject, node.ContainerVersion, "Events"),
+		of[node.Containers]("containers", node.ContainerModule, node.ContainerObject, node.ContainerVersion),
 		of[node.Images]("images", node.ContainerModule, node.ImageObject, node.ImageVersion),
 		of[node.Networks]("networks", node.NetworkModule, node.NetworkObject, node.NetworkVersion),
 		of[node.Taps]("taps", node.NetworkModule, node.TapObject, node.TapVersion),
