@@ -138,7 +138,7 @@ func (m *Module) make(ctx context.Context, it *item, p plan) error {
 	began := time.Now()
 	_, err = c.NewContainer(in, it.id,
 		client.WithSpec(built),
-		client.WithRuntime(runtimeName, &runcoptions.Options{Root: m.cfg.runc()}),
+		client.WithRuntime(runtimeName, &runcoptions.Options{Root: m.cfg.runc(), BinaryName: m.runtime}),
 		client.WithContainerLabels(p.labels))
 	m.took(it.id, "create", began)
 	return containerd.Error(err, "make container %s", it.id)

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/croft-edge/croft/modules/container/containerdtest"
 	"github.com/croft-edge/croft/modules/container/imagetest"
+	"github.com/croft-edge/croft/modules/container/spec"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -56,6 +58,32 @@ func TestAContainerRunsAndGoes(t *testing.T) {
 		t.Error("its process still runs")
 	}
 	w.nothingLeft("1-1")
+}
+
+// What spec says of limits holds in a container that this module starts, also
+// where the runtime may not set them there.
+func TestLimitsOfAContainerHold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	info := w.runs(w.spec("1-1", "serve", "hello"))
+	raw, err := os.ReadFile(filepath.Join("/proc", strconv.FormatUint(info.PID, 10), "limits"))
+	must(t, err)
+	found := map[string][]string{}
+	for _, line := range strings.Split(string(raw), "\n") {
+		for _, name := range []string{"Max core file size", "Max open files", "Max processes"} {
+			if values, ok := strings.CutPrefix(line, name); ok {
+				found[name] = strings.Fields(values)[:2]
+			}
+		}
+	}
+	if !slices.Equal(found["Max core file size"], []string{"0", "0"}) {
+		t.Errorf("core files: %v", found["Max core file size"])
+	}
+	for name, most := range map[string]uint64{"Max open files": 65536, "Max processes": spec.DefaultPIDs} {
+		if soft, err := strconv.ParseUint(found[name][0], 10, 64); err != nil || soft == 0 || soft > most {
+			t.Errorf("%s: %v, want at most %d (%v)", name, found[name], most, err)
+		}
+	}
 }
 
 // nothingLeft fails when something of a container is left but its layer.

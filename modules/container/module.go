@@ -24,7 +24,9 @@ type Module struct {
 	outputs  outputs
 	pictures pictures
 	host     spec.Host
-	lock     *os.File
+	// runtime is the program that containerd starts for a container.
+	runtime string
+	lock    *os.File
 
 	ctx  context.Context //nolint:containedctx // it ends what the contract's calls wait for, which have none
 	stop context.CancelFunc
@@ -71,7 +73,7 @@ func open(ctx context.Context, c Config, openPictures func(Config, *containerd.D
 // openLocked is open once nobody else has the containers. The lock is the
 // module's when there is no error.
 func openLocked(ctx context.Context, c Config, lock *os.File, openPictures func(Config, *containerd.Daemon, *Module) (pictures, error)) (*Module, error) {
-	host, err := spec.Detect(spec.Probe{})
+	host, program, err := openRuntime(c)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +85,7 @@ func openLocked(ctx context.Context, c Config, lock *os.File, openPictures func(
 	if err != nil {
 		return nil, err
 	}
-	m := &Module{cfg: c, daemon: daemon, roots: roots, host: host, outputs: logs.NewKeeper(c.Logs), items: map[string]*item{}, launches: make(chan struct{}, mostLaunches), lookAgain: defaultLook}
+	m := &Module{cfg: c, daemon: daemon, roots: roots, host: host, runtime: program, outputs: logs.NewKeeper(c.Logs), items: map[string]*item{}, launches: make(chan struct{}, mostLaunches), lookAgain: defaultLook}
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	if err = m.load(); err == nil {
 		m.pictures, err = openPictures(c, daemon, m)
