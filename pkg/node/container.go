@@ -10,6 +10,13 @@ const (
 	ImageVersion = "0.1.0"
 )
 
+// OwnUser is whose containers are that the node runs for itself, such as zdb's.
+// No user has that ID: theirs are longer.
+const OwnUser = "croft"
+
+// OwnImage is the scheme of images of croft's own.
+const OwnImage = "croft://"
+
 // Env is a set of environment variables.
 type Env map[string]string
 
@@ -43,6 +50,9 @@ type ContainerSpec struct {
 	// CPU is in cores, Memory in bytes; both at least 1.
 	CPU    uint64
 	Memory uint64
+	// NoCapabilities takes from its root user what root of a container may do
+	// beyond a plain user.
+	NoCapabilities bool
 	// Interactive starts croft's own PID 1, which serves a web terminal at
 	// Terminal, the container's addresses in its network, to who asks for these
 	// or for one of Names. It is alone when there is nothing else to run.
@@ -171,7 +181,8 @@ type ImageSpec struct {
 	// the tag has moved meanwhile.
 	Label string
 	// Reference is docker://HOST/NAME:TAG or docker://HOST/NAME@DIGEST, or the
-	// path of an OCI layout folder or a tar on the node's allowed paths.
+	// path of an OCI layout folder or a tar on the node's allowed paths; or
+	// croft://NAME, an image of croft's own, for the user OwnUser only.
 	Reference string
 	// User is who asked for it; Auth is the opened image_auth
 	// ("user:password"), or empty.

@@ -24,6 +24,8 @@ type FilesystemSpec struct {
 	Size uint64
 	// DiskType is SSD or HDD; only pools of that type are considered.
 	DiskType workload.DeviceType
+	// Pool is the name of the only pool that is considered; empty for all.
+	Pool string
 }
 
 // Filesystem is a btrfs subvolume with a quota.
@@ -93,10 +95,13 @@ type PoolUse struct {
 type Storage interface {
 	// CreateFilesystem makes it, or returns the one of that name. NoSpace says
 	// what is needed and what is free; Exist when one of that name has another
-	// size or type.
+	// size, type or pool.
 	CreateFilesystem(spec FilesystemSpec) (Filesystem, error)
 	// ReleaseFilesystem removes it with all its data. NotExist when there is none.
 	ReleaseFilesystem(name string) error
+	// ResizeFilesystem sets its limit, its data stays. NoSpace says what is needed
+	// and what is free; Busy when it holds more than that. NotExist when there is none.
+	ResizeFilesystem(name string, size uint64) (Filesystem, error)
 	// InspectFilesystem returns it with its present use. NotExist when there is none.
 	InspectFilesystem(name string) (Filesystem, error)
 	// ListFilesystems returns all that carry croft's label, without their use.

@@ -90,12 +90,38 @@ type VMs interface {
 	List() ([]VMInfo, error)
 }
 
+// ZDBServerSpec tells of a zdb container that runs.
+type ZDBServerSpec struct {
+	// Container is its ID, Mode that of all its namespaces, Data the path on the
+	// node of the volume that it keeps them on, where its sockets lie too.
+	Container string
+	Mode      workload.ZDBMode
+	Data      string
+}
+
+// ZDBServer is a zdb container that the module has in hand.
+type ZDBServer struct {
+	Container string
+	Mode      workload.ZDBMode
+	Data      string
+	// IPv4 and IPv6 are the node's own addresses at which its Port answers from
+	// outside; empty where the node has none.
+	IPv4 string
+	IPv6 string
+	Port uint16
+	// Namespaces counts those of reservations.
+	Namespaces uint64
+	// Drift says what of it isn't as it should be, empty when all is: Attach
+	// makes it right.
+	Drift string
+}
+
 // ZDBNamespaceSpec asks for a namespace in a zdb container.
 type ZDBNamespaceSpec struct {
 	// Container is the zdb container's ID.
 	Container string
-	Name      string
-	Mode      workload.ZDBMode
+	// Name is the reservation's ID.
+	Name string
 	// Size is the limit in bytes.
 	Size     uint64
 	Password string
@@ -107,21 +133,36 @@ type ZDBNamespace struct {
 	Container string
 	Name      string
 	Mode      workload.ZDBMode
-	Size      uint64
-	Used      uint64
-	Public    bool
+	// Size is its limit, Used the live values, Disk what it takes of the volume;
+	// bytes.
+	Size   uint64
+	Used   uint64
+	Disk   uint64
+	Public bool
+	// Protected is whether it has a password.
+	Protected bool
 }
 
-// ZDBNamespaces manages namespaces through the containers' admin sockets. Bus:
-// zdbd.namespace@0.1.0.
+// ZDBNamespaces manages zdb containers' ports, and namespaces through the
+// containers' admin sockets. Bus: zdbd.namespace@0.1.0.
 type ZDBNamespaces interface {
-	// Create makes it, or sets what differs on the one of that name.
+	// Attach takes a zdb container that runs in hand: it gets a port of the node,
+	// which it keeps until Detach. What is in hand is made right. Transient while
+	// the zdb doesn't answer.
+	Attach(spec ZDBServerSpec) (ZDBServer, error)
+	// Detach lets go of it and gives back its port. NotExist when it isn't in hand.
+	Detach(container string) error
+	// Servers returns all that are in hand.
+	Servers() ([]ZDBServer, error)
+	// Create makes it, or sets what differs on the one of that name. NotExist
+	// when the container isn't in hand.
 	Create(spec ZDBNamespaceSpec) (ZDBNamespace, error)
 	// Delete removes it with its data. NotExist when there is none.
 	Delete(container, name string) error
 	// Inspect returns it. NotExist when there is none.
 	Inspect(container, name string) (ZDBNamespace, error)
-	// List returns all namespaces of a container.
+	// List returns all namespaces of a container, but for its default one; those
+	// of all containers in hand when container is empty.
 	List(container string) ([]ZDBNamespace, error)
 }
 

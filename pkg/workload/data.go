@@ -148,6 +148,8 @@ type ZDBResult struct {
 	Namespace string
 	IP        string
 	Port      uint
+	// Container is the zdb container that the namespace lives in.
+	Container string `json:",omitempty"`
 }
 
 // Kubernetes asks for a Kubernetes VM.

@@ -67,6 +67,16 @@ func (s *StorageStub) ReleaseFilesystem(ctx context.Context, arg0 string) (ret0 
 	return
 }
 
+func (s *StorageStub) ResizeFilesystem(ctx context.Context, arg0 string, arg1 uint64) (ret0 node.Filesystem, ret1 error) {
+	args := []interface{}{arg0, arg1}
+	result, err := s.client.RequestContext(ctx, s.module, s.object, "ResizeFilesystem", args...)
+	loader := zbus.Loader{
+		&ret0,
+	}
+	ret1 = load(result, err, &loader)
+	return
+}
+
 func (s *StorageStub) Status(ctx context.Context) (ret0 node.StorageStatus, ret1 error) {
 	args := []interface{}{}
 	result, err := s.client.RequestContext(ctx, s.module, s.object, "Status", args...)

@@ -25,6 +25,16 @@ func NewZDBNamespacesStub(client zbus.Client) *ZDBNamespacesStub {
 	}
 }
 
+func (s *ZDBNamespacesStub) Attach(ctx context.Context, arg0 node.ZDBServerSpec) (ret0 node.ZDBServer, ret1 error) {
+	args := []interface{}{arg0}
+	result, err := s.client.RequestContext(ctx, s.module, s.object, "Attach", args...)
+	loader := zbus.Loader{
+		&ret0,
+	}
+	ret1 = load(result, err, &loader)
+	return
+}
+
 func (s *ZDBNamespacesStub) Create(ctx context.Context, arg0 node.ZDBNamespaceSpec) (ret0 node.ZDBNamespace, ret1 error) {
 	args := []interface{}{arg0}
 	result, err := s.client.RequestContext(ctx, s.module, s.object, "Create", args...)
@@ -43,6 +53,14 @@ func (s *ZDBNamespacesStub) Delete(ctx context.Context, arg0 string, arg1 string
 	return
 }
 
+func (s *ZDBNamespacesStub) Detach(ctx context.Context, arg0 string) (ret0 error) {
+	args := []interface{}{arg0}
+	result, err := s.client.RequestContext(ctx, s.module, s.object, "Detach", args...)
+	loader := zbus.Loader{}
+	ret0 = load(result, err, &loader)
+	return
+}
+
 func (s *ZDBNamespacesStub) Inspect(ctx context.Context, arg0 string, arg1 string) (ret0 node.ZDBNamespace, ret1 error) {
 	args := []interface{}{arg0, arg1}
 	result, err := s.client.RequestContext(ctx, s.module, s.object, "Inspect", args...)
@@ -56,6 +74,16 @@ func (s *ZDBNamespacesStub) Inspect(ctx context.Context, arg0 string, arg1 strin
 func (s *ZDBNamespacesStub) List(ctx context.Context, arg0 string) (ret0 []node.ZDBNamespace, ret1 error) {
 	args := []interface{}{arg0}
 	result, err := s.client.RequestContext(ctx, s.module, s.object, "List", args...)
+	loader := zbus.Loader{
+		&ret0,
+	}
+	ret1 = load(result, err, &loader)
+	return
+}
+
+func (s *ZDBNamespacesStub) Servers(ctx context.Context) (ret0 []node.ZDBServer, ret1 error) {
+	args := []interface{}{}
+	result, err := s.client.RequestContext(ctx, s.module, s.object, "Servers", args...)
 	loader := zbus.Loader{
 		&ret0,
 	}
