@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -47,18 +48,31 @@ type candidate struct {
 	free uint64
 }
 
-// choose picks the pool with the most room among those of the types, the first
-// type that has a pool with enough winning. what names the thing in errors.
-func (m *Module) choose(what string, size uint64, types ...workload.DeviceType) (*pool, error) {
+// wish is what room is asked for.
+type wish struct {
+	// what names the thing in errors.
+	what string
+	size uint64
+	// pool is the only one that is considered; empty for all.
+	pool  string
+	types []workload.DeviceType
+}
+
+// choose picks the pool with the most room among those of the wish's types, the
+// first type that has a pool with enough winning.
+func (m *Module) choose(w wish) (*pool, error) {
+	if err := m.checkPool(w); err != nil {
+		return nil, err
+	}
 	var broken error
 	var all []candidate
-	for _, t := range types {
-		candidates, err := m.candidates(t)
+	for _, t := range w.types {
+		candidates, err := m.candidates(t, w.pool)
 		if err != nil {
 			broken = err
 		}
 		for _, c := range candidates {
-			if c.free >= size {
+			if c.free >= w.size {
 				return c.pool, nil
 			}
 		}
@@ -66,18 +80,41 @@ func (m *Module) choose(what string, size uint64, types ...workload.DeviceType) 
 	}
 	switch {
 	case len(all) > 0:
-		return nil, noSpace(what, size, all)
+		return nil, noSpace(w, all)
 	case broken != nil:
-		return nil, node.Errorf(node.Transient, "cannot create %s: %v", what, broken)
+		return nil, node.Errorf(node.Transient, "cannot create %s: %v", w.what, broken)
 	}
-	return nil, node.Errorf(node.Refused, "cannot create %s: disk type %s: this node offers %s", what, join(types), m.offers())
+	return nil, node.Errorf(node.Refused, "cannot create %s: disk type %s: this node offers %s", w.what, join(w.types), m.offers())
+}
+
+// checkPool refuses a wish for a pool that isn't there or is of another type.
+func (m *Module) checkPool(w wish) error {
+	if w.pool == "" {
+		return nil
+	}
+	var names []string
+	for _, p := range m.pools {
+		names = append(names, p.name)
+		if p.name != w.pool {
+			continue
+		}
+		if p.diskType == "" {
+			// It is one that the configuration doesn't name any more.
+			return node.Errorf(node.Transient, "cannot create %s: %v", w.what, p.health())
+		}
+		if !slices.Contains(w.types, p.diskType) {
+			return node.Errorf(node.Refused, "cannot create %s: pool %s is of type %s, asked for is %s", w.what, p.name, p.diskType, join(w.types))
+		}
+		return nil
+	}
+	return node.Errorf(node.Refused, "cannot create %s: pool is %q, this node has %s", w.what, w.pool, cmp.Or(strings.Join(names, ", "), "none"))
 }
 
 // candidates are the pools of a type that work, the one with the most room
-// first. The error says why one doesn't work.
-func (m *Module) candidates(t workload.DeviceType) (list []candidate, broken error) {
+// first, or only the one of that name. The error says why one doesn't work.
+func (m *Module) candidates(t workload.DeviceType, only string) (list []candidate, broken error) {
 	for _, p := range m.pools {
-		if p.diskType != t {
+		if p.diskType != t || only != "" && p.name != only {
 			continue
 		}
 		status, err := p.status()
@@ -99,7 +136,7 @@ func (m *Module) candidates(t workload.DeviceType) (list []candidate, broken err
 	return list, broken
 }
 
-func noSpace(what string, size uint64, all []candidate) error {
+func noSpace(w wish, all []candidate) error {
 	var sum, most uint64
 	var types []workload.DeviceType
 	for _, c := range all {
@@ -108,11 +145,14 @@ func noSpace(what string, size uint64, all []candidate) error {
 			types = append(types, c.pool.diskType)
 		}
 	}
-	hint := ""
+	where, hint := join(types)+" pools", ""
+	if w.pool != "" {
+		where = "pool " + w.pool
+	}
 	if len(all) > 1 {
 		hint = ", the most on one is " + FormatSize(most)
 	}
-	return node.Errorf(node.NoSpace, "cannot create %s: needs %s, free are %s on %s pools%s", what, FormatSize(size), FormatSize(sum), join(types), hint)
+	return node.Errorf(node.NoSpace, "cannot create %s: needs %s, free are %s on %s%s", w.what, FormatSize(w.size), FormatSize(sum), where, hint)
 }
 
 // offers names the types of all pools, broken ones too.

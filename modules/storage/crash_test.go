@@ -56,7 +56,7 @@ func dieAt(state, step string) error {
 	return story(cfg)
 }
 
-// story makes and removes one of everything.
+// story makes, resizes and removes one of everything.
 func story(cfg Config) error {
 	ctx, m, err := openForStory(cfg)
 	if err != nil {
@@ -65,7 +65,12 @@ func story(cfg Config) error {
 	defer m.Close(ctx)
 	storage, disks := m.Storage(), m.VDisks()
 	for _, name := range []string{"7-1", "7-2"} {
-		if _, err := storage.CreateFilesystem(node.FilesystemSpec{Name: name, Size: 32 * mib, DiskType: workload.SSD}); err != nil {
+		if err := sized(storage, name, 24*mib); err != nil {
+			return err
+		}
+	}
+	for _, size := range []uint64{48 * mib, 32 * mib} {
+		if _, err := storage.ResizeFilesystem("7-1", size); err != nil {
 			return err
 		}
 	}
@@ -80,11 +85,20 @@ func story(cfg Config) error {
 	return disks.Deallocate("8-2")
 }
 
+// sized makes a file system, or gives the one that is there that size.
+func sized(storage node.Storage, name string, size uint64) error {
+	_, err := storage.ResizeFilesystem(name, size)
+	if errors.Is(err, node.NotExist) {
+		_, err = storage.CreateFilesystem(node.FilesystemSpec{Name: name, Size: size, DiskType: workload.SSD})
+	}
+	return err
+}
+
 // TestKilledAtEveryStep kills a process at each durable step of the story, and
 // lets another finish it.
 func TestKilledAtEveryStep(t *testing.T) {
 	steps := die(t, newConfig(t), -1)
-	if len(steps) < 20 {
+	if len(steps) < 24 {
 		t.Fatalf("the story has only the steps %q", steps)
 	}
 	t.Logf("%d steps: %q", len(steps), steps)
@@ -199,8 +213,8 @@ func wantWhole(t *testing.T, m *Module) {
 		f, err := m.Storage().InspectFilesystem(name)
 		check(t, err)
 		path := filepath.Join(f.Path, "fill")
-		if n, err := fill(path, f.Size+8*mib); !errors.Is(err, unix.EDQUOT) {
-			t.Errorf("%d bytes went into %s (%v)", n, name, err)
+		if n, err := fill(path, f.Size+8*mib); !errors.Is(err, unix.EDQUOT) || n > f.Size || n < subSizes(f.Size, 4*mib) {
+			t.Errorf("%d bytes went into %s of %d (%v)", n, name, f.Size, err)
 		}
 		check(t, os.Remove(path))
 	}

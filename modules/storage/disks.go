@@ -38,7 +38,7 @@ func (s diskService) Allocate(name string, size uint64) (node.VDisk, error) {
 	if !stderrors.Is(err, node.NotExist) {
 		return node.VDisk{}, err
 	}
-	p, err = s.m.choose(k.what+" "+name, size, workload.SSD, workload.HDD)
+	p, err = s.m.choose(wish{what: k.what + " " + name, size: size, types: []workload.DeviceType{workload.SSD, workload.HDD}})
 	if err != nil {
 		return node.VDisk{}, err
 	}

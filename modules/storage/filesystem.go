@@ -36,7 +36,9 @@ func (s service) CreateFilesystem(spec node.FilesystemSpec) (node.Filesystem, er
 	if !stderrors.Is(err, node.NotExist) {
 		return node.Filesystem{}, err
 	}
-	p, err = s.m.choose(k.what+" "+spec.Name, spec.Size, spec.DiskType)
+	p, err = s.m.choose(wish{
+		what: k.what + " " + spec.Name, size: spec.Size, pool: spec.Pool, types: []workload.DeviceType{spec.DiskType},
+	})
 	if err != nil {
 		return node.Filesystem{}, err
 	}
@@ -70,6 +72,9 @@ func (s service) adopt(p *pool, l label, spec node.FilesystemSpec) (node.Filesys
 	if l.Size != spec.Size || p.diskType != spec.DiskType {
 		return node.Filesystem{}, node.Errorf(node.Exist, "cannot create filesystem %s: there is one of %d bytes on %s, asked for are %d bytes on %s",
 			spec.Name, l.Size, p.diskType, spec.Size, spec.DiskType)
+	}
+	if spec.Pool != "" && p.name != spec.Pool {
+		return node.Filesystem{}, node.Errorf(node.Exist, "cannot create filesystem %s: there is one on pool %s, asked for is pool %s", spec.Name, p.name, spec.Pool)
 	}
 	return s.inspect(p, l)
 }

@@ -178,16 +178,18 @@ func TestNoSpaceText(t *testing.T) {
 	ssd, hdd := &pool{name: "a", diskType: workload.SSD}, &pool{name: "b", diskType: workload.HDD}
 	cases := []struct {
 		size uint64
+		pool string
 		all  []candidate
 		want string
 	}{
-		{10 * gib, []candidate{{ssd, 3*gib + gib/2}}, "cannot create filesystem 7-1: needs 10 GiB, free are 3.5 GiB on SSD pools"},
-		{gib, []candidate{{ssd, 0}}, "cannot create filesystem 7-1: needs 1 GiB, free are 0 bytes on SSD pools"},
-		{8 * gib, []candidate{{ssd, 5 * gib}, {ssd, 4 * gib}}, "cannot create filesystem 7-1: needs 8 GiB, free are 9 GiB on SSD pools, the most on one is 5 GiB"},
-		{math.MaxUint64, []candidate{{ssd, 1 << 63}, {hdd, math.MaxUint64}}, "cannot create filesystem 7-1: needs 16777215.9 TiB, free are 16777215.9 TiB on HDD and SSD pools, the most on one is 16777215.9 TiB"},
+		{10 * gib, "", []candidate{{ssd, 3*gib + gib/2}}, "cannot create filesystem 7-1: needs 10 GiB, free are 3.5 GiB on SSD pools"},
+		{gib, "", []candidate{{ssd, 0}}, "cannot create filesystem 7-1: needs 1 GiB, free are 0 bytes on SSD pools"},
+		{gib, "a", []candidate{{ssd, 5}}, "cannot create filesystem 7-1: needs 1 GiB, free are 5 bytes on pool a"},
+		{8 * gib, "", []candidate{{ssd, 5 * gib}, {ssd, 4 * gib}}, "cannot create filesystem 7-1: needs 8 GiB, free are 9 GiB on SSD pools, the most on one is 5 GiB"},
+		{math.MaxUint64, "", []candidate{{ssd, 1 << 63}, {hdd, math.MaxUint64}}, "cannot create filesystem 7-1: needs 16777215.9 TiB, free are 16777215.9 TiB on HDD and SSD pools, the most on one is 16777215.9 TiB"},
 	}
 	for _, c := range cases {
-		err := noSpace("filesystem 7-1", c.size, c.all)
+		err := noSpace(wish{what: "filesystem 7-1", size: c.size, pool: c.pool}, c.all)
 		if err.Error() != c.want || !errors.Is(err, node.NoSpace) {
 			t.Errorf("the error is\n%v, want\n%s", err, c.want)
 		}

@@ -12,6 +12,7 @@ import (
 type StorageClient interface {
 	CreateFilesystem(ctx context.Context, spec node.FilesystemSpec) (node.Filesystem, error)
 	ReleaseFilesystem(ctx context.Context, name string) error
+	ResizeFilesystem(ctx context.Context, name string, size uint64) (node.Filesystem, error)
 	InspectFilesystem(ctx context.Context, name string) (node.Filesystem, error)
 	ListFilesystems(ctx context.Context) ([]node.Filesystem, error)
 	Status(ctx context.Context) (node.StorageStatus, error)
@@ -48,6 +49,13 @@ func StorageSuite(t *testing.T, open func(t *testing.T) StorageSubject) {
 		{"size is enforced", storageLimit},
 		{"a full one can be removed", storageRemoveFull},
 		{"no space", storageNoSpace},
+		{"on a pool", storageOnPool},
+		{"grow and shrink", storageResize},
+		{"resize twice", storageResizeTwice},
+		{"grow beyond the pool", storageGrowTooFar},
+		{"shrink below what it holds", storageShrinkTooFar},
+		{"resize what isn't there", storageResizeNothing},
+		{"resized after a restart", storageResizeRestart},
 		{"at the same time", storageConcurrent},
 		{"monitor", storageMonitor},
 	}
