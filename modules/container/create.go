@@ -115,6 +115,7 @@ func (m *Module) make(ctx context.Context, it *item, p plan) error {
 		ID: it.id, Root: made.Root, UserNS: made.UserNS, NetNS: made.NetNS, Base: made.Range.Base, Process: process,
 		CgroupsPath: m.cfg.group(it.id), Hostname: p.spec.Hostname,
 		CPU: p.spec.CPU, Memory: p.spec.Memory, PIDs: m.cfg.PIDs, IOWeight: m.cfg.IOWeight,
+		NoCapabilities: p.spec.NoCapabilities,
 	}, m.host)
 	if err != nil {
 		return err

@@ -86,6 +86,53 @@ func TestLimitsOfAContainerHold(t *testing.T) {
 	}
 }
 
+// A container that is to have no capabilities has none, root as it is, and gets
+// them by being asked for anew, not before.
+func TestCapabilitiesAreTakenAway(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.spec("zdb-ssd0-user", "serve", "hello")
+	s.User = node.OwnUser
+	info := w.runs(s)
+	if got := capabilitiesOf(t, info.PID); got["CapBnd"] == 0 || got["CapEff"] == 0 {
+		t.Fatalf("a container has the capabilities %x: this test shows nothing", got)
+	}
+	s.NoCapabilities = true
+	again := w.runs(s)
+	if again.PID == info.PID {
+		t.Error("asked for without capabilities, it goes on with them")
+	}
+	w.says(s.ID, "serving hello")
+	for set, mask := range capabilitiesOf(t, again.PID) {
+		if mask != 0 {
+			t.Errorf("%s is %x", set, mask)
+		}
+	}
+	if same := w.runs(s); same.PID != again.PID {
+		t.Errorf("asked for again, process %d became %d", again.PID, same.PID)
+	}
+	must(t, w.Delete(s.ID))
+	w.nothingLeft(s.ID)
+}
+
+// capabilitiesOf reads the five sets of a process.
+func capabilitiesOf(t *testing.T, pid uint64) map[string]uint64 {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("/proc", strconv.FormatUint(pid, 10), "status"))
+	must(t, err)
+	out := map[string]uint64{}
+	for line := range strings.Lines(string(raw)) {
+		if set, mask, ok := strings.Cut(line, ":\t"); ok && strings.HasPrefix(set, "Cap") {
+			out[set], err = strconv.ParseUint(strings.TrimSpace(mask), 16, 64)
+			must(t, err)
+		}
+	}
+	if len(out) != 5 {
+		t.Fatalf("process %d has the sets %v", pid, out)
+	}
+	return out
+}
+
 // nothingLeft fails when something of a container is left but its layer.
 func (w *world) nothingLeft(ids ...string) {
 	w.Helper()

@@ -49,6 +49,28 @@ func (m *Module) planOf(s node.ContainerSpec, unpacked image.Layers) (plan, erro
 		}
 		p.root.Binds = append(p.root.Binds, rootfs.Bind{Source: m.cfg.Init, Target: initTarget, ReadOnly: true, File: true})
 	}
+	var err error
+	if p.print, err = fingerprint(s, unpacked.Digest, m.initOf(s)); err != nil {
+		return plan{}, node.Errorf(node.Invalid, "cannot make container %s: %w", s.ID, err)
+	}
+	p.labels = map[string]string{
+		labelReservation: s.ID, labelUser: s.User, labelImage: unpacked.Digest, labelSpec: p.print, labelStop: unpacked.Config.StopSignal,
+	}
+	for _, v := range s.Mounts {
+		p.labels[labelVolume+v.Volume] = "1"
+	}
+	return p, nil
+}
+
+// printed is what of a spec is in a fingerprint. What came to the spec later is
+// left out while it isn't asked for: an upgrade must not make containers anew.
+type printed struct {
+	node.ContainerSpec
+	NoCapabilities bool `json:",omitempty"`
+}
+
+// fingerprint is the same for the same container: of the same spec, image and init.
+func fingerprint(s node.ContainerSpec, digest, initProgram string) (string, error) {
 	alike := s // what was asked is the same whether nothing is nil or empty
 	alike.Entrypoint, alike.DNS, alike.Terminal, alike.Names = orNil(s.Entrypoint), orNil(s.DNS), orNil(s.Terminal), orNil(s.Names)
 	if len(s.Env) == 0 {
@@ -59,22 +81,15 @@ func (m *Module) planOf(s node.ContainerSpec, unpacked image.Layers) (plan, erro
 	}
 	raw, err := json.Marshal(struct {
 		Form   int
-		Spec   node.ContainerSpec
+		Spec   printed
 		Digest string
 		Init   string
-	}{form, alike, unpacked.Digest, m.initOf(s)})
+	}{form, printed{ContainerSpec: alike, NoCapabilities: s.NoCapabilities}, digest, initProgram})
 	if err != nil {
-		return plan{}, node.Errorf(node.Invalid, "cannot make container %s: %w", s.ID, err)
+		return "", err
 	}
 	sum := sha256.Sum256(raw)
-	p.print = hex.EncodeToString(sum[:])
-	p.labels = map[string]string{
-		labelReservation: s.ID, labelUser: s.User, labelImage: unpacked.Digest, labelSpec: p.print, labelStop: unpacked.Config.StopSignal,
-	}
-	for _, v := range s.Mounts {
-		p.labels[labelVolume+v.Volume] = "1"
-	}
-	return p, nil
+	return hex.EncodeToString(sum[:]), nil
 }
 
 func orNil(s []string) []string {

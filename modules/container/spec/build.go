@@ -91,7 +91,7 @@ func (c Config) process(h Host) *specs.Process {
 		Args:            p.Args,
 		Env:             p.Env,
 		Cwd:             p.Cwd,
-		Capabilities:    capabilitySets(p.UID),
+		Capabilities:    c.capabilitySets(),
 		NoNewPrivileges: true,
 		ApparmorProfile: h.Profile,
 		OOMScoreAdj:     &score,
@@ -104,10 +104,14 @@ func (c Config) process(h Host) *specs.Process {
 
 // capabilitySets are those of a first process: bounding for all; permitted and
 // effective for root only, because the execve of another user would lose them
-// anyhow. Nothing is inheritable or ambient.
-func capabilitySets(uid uint32) *specs.LinuxCapabilities {
+// anyhow. Nothing is inheritable or ambient. With NoCapabilities all are empty,
+// and no program can get any back.
+func (c Config) capabilitySets() *specs.LinuxCapabilities {
+	if c.NoCapabilities {
+		return &specs.LinuxCapabilities{}
+	}
 	sets := &specs.LinuxCapabilities{Bounding: capabilities()}
-	if uid == 0 {
+	if c.Process.UID == 0 {
 		sets.Permitted, sets.Effective = capabilities(), capabilities()
 	}
 	return sets

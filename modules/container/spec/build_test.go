@@ -129,6 +129,25 @@ func TestRlimitsStayWithinTheHosts(t *testing.T) {
 	}
 }
 
+// A set that isn't given is empty for runc, in the profile of seccomp too.
+func TestBuildWithoutCapabilities(t *testing.T) {
+	config := asked()
+	config.NoCapabilities = true
+	s, err := spec.Build(config, able())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sets := s.Process.Capabilities; sets == nil || len(sets.Bounding)+len(sets.Permitted)+len(sets.Effective)+len(sets.Inheritable)+len(sets.Ambient) != 0 {
+		t.Errorf("its capabilities are %+v", sets)
+	}
+	if p := spec.Exec(s, []string{"sh"}, false, nil); p.Capabilities == nil || len(p.Capabilities.Bounding) != 0 {
+		t.Errorf("an exec's capabilities are %+v", p.Capabilities)
+	}
+	if s.Linux.Seccomp == nil || s.Linux.Seccomp.DefaultAction != specs.ActErrno || !s.Process.NoNewPrivileges {
+		t.Errorf("seccomp is %+v, no new privileges %v", s.Linux.Seccomp, s.Process.NoNewPrivileges)
+	}
+}
+
 func TestContainersGoBeforeTheAgent(t *testing.T) {
 	for own, want := range map[int]int{-1000: -500, 0: 500, 300: 800, 900: 1000, 1000: 1000} {
 		host := able()

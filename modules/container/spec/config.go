@@ -36,6 +36,8 @@ type Config struct {
 	// CPU is in cores, Memory in bytes. PIDs is DefaultPIDs and IOWeight
 	// DefaultIOWeight when 0.
 	CPU, Memory, PIDs, IOWeight uint64
+	// NoCapabilities leaves its root nothing beyond a plain user.
+	NoCapabilities bool
 }
 
 // Process is what runs first in a container.

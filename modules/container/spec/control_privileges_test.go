@@ -39,6 +39,34 @@ func TestControlCapabilities(t *testing.T) {
 		map[string]string{"CapBnd": all, "CapPrm": none, "CapEff": none, "CapInh": none, "CapAmb": none})
 }
 
+// Root of a container without capabilities is a plain user, and no program that
+// it starts makes more of it.
+func TestControlNoCapabilities(t *testing.T) {
+	c := newContainer(t)
+	others := filepath.Join(c.Root, "others")
+	c.must(os.WriteFile(others, nil, 0o600))
+	c.must(os.Chown(others, int(c.Base)+1000, int(c.Base)+1000))
+	if got := ask[map[string]string](c, "write", "/others"); got["/others"] != "ok" {
+		t.Fatalf("with capabilities its root can't write a file of another user: %v: this test shows nothing", got)
+	}
+	c.NoCapabilities = true
+	nothing := map[string]string{"CapBnd": none, "CapPrm": none, "CapEff": none, "CapInh": none, "CapAmb": none}
+	status := ask[map[string]string](c, "status")
+	checkCapabilities(t, "root", status, nothing)
+	if status["Uid"] != "0 0 0 0" || status["NoNewPrivs"] != "1" || status["Seccomp"] != "2" {
+		t.Errorf("without capabilities it is of user %s, NoNewPrivs %s, seccomp in mode %s", status["Uid"], status["NoNewPrivs"], status["Seccomp"])
+	}
+	c.Process.Args = []string{"/probe"}
+	checkCapabilities(t, "what root starts", ask[map[string]string](c, "start", "/probe", "status"), nothing)
+	c.Process.Args = []string{"/probe"}
+	if got := ask[map[string]string](c, "write", "/others", "/mine"); got["/others"] != "EACCES" || got["/mine"] != "ok" {
+		t.Errorf("writing a file of another user and one of its own gives %v", got)
+	}
+	checkCalls(t, "root without capabilities", ask[map[string]string](c, "calls"))
+	c.Process.UID, c.Process.GID = 1000, 1000
+	checkCapabilities(t, "another user", ask[map[string]string](c, "status"), nothing)
+}
+
 func TestControlUserNamespace(t *testing.T) {
 	c := newContainer(t)
 	status := ask[map[string]string](c, "status")
