@@ -51,6 +51,9 @@ type Config struct {
 	PlainHTTP []string
 	// Paths are the folders below which images may lie on this machine.
 	Paths []string
+	// Own are the node's own images by name, each the absolute path of an OCI
+	// layout folder or a tar: croft://NAME is one, for node.OwnUser only.
+	Own map[string]string
 	// MaxSize is the most bytes of one image, packed and unpacked, MaxFiles the
 	// most files and folders; UserBudget the most bytes of one user's images.
 	MaxSize, MaxFiles, UserBudget int64
@@ -87,6 +90,11 @@ func (c Config) Validate() error {
 	for _, p := range c.Paths {
 		if !filepath.IsAbs(p) || filepath.Clean(p) != p {
 			return invalid("Paths has %q, must be absolute paths without . and ..", p)
+		}
+	}
+	for name, p := range c.Own {
+		if !ownForm.MatchString(name) || !filepath.IsAbs(p) || filepath.Clean(p) != p || p == "/" {
+			return invalid("Own has %q at %q, must be a name of small letters and digits, and an absolute path without . and ..", name, p)
 		}
 	}
 	switch {

@@ -11,7 +11,7 @@
 // layers; packed layers go once they are unpacked.
 //
 // Registries are asked through pkg/dial only, files are opened below the
-// allowed paths only. Nothing that comes from either is believed: each blob is
+// allowed paths only, or where the node's own images lie (Own). Nothing that comes from either is believed: each blob is
 // checked by digest and size, and all is bounded before and while it is read.
 // No blob is taken over from another user's namespace: who asks for a layer
 // fetches its bytes, so that a digest isn't a key to other people's images.

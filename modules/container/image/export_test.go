@@ -1,7 +1,7 @@
 package image
 
-// Parse reads a reference, and writes it in the one way that stands for it.
+// Parse reads a reference of a user's, and writes it in the one way that stands for it.
 func Parse(c Config, text string) (string, error) {
-	t, err := c.parse(text)
+	t, err := c.parse("ada", text)
 	return t.text, err
 }

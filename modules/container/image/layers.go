@@ -20,7 +20,7 @@ func (a *attempt) layers(ctx context.Context, c chosen) (*use, error) {
 	diffs := c.config.RootFS.DiffIDs
 	done := 0
 	u := &use{attempt: a, mostBytes: a.store.cfg.MaxSize, mostFiles: a.store.cfg.MaxFiles}
-	if left := a.store.cfg.UserBudget - a.before; left < u.mostBytes {
+	if left := a.store.cfg.UserBudget - a.before; a.counted() && left < u.mostBytes {
 		u.mostBytes = left
 	}
 	for ; done < len(diffs); done++ {

@@ -1,8 +1,11 @@
 package image
 
 import (
+	"cmp"
+	"maps"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/distribution/reference"
@@ -16,6 +19,9 @@ const longestReference = 1024
 
 // labelForm is that of reservations' and users' IDs.
 var labelForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+
+// ownForm is that of the names of the node's own images.
+var ownForm = regexp.MustCompile(`^[a-z][a-z0-9]{0,31}$`)
 
 // target is where a reference leads to: a registry's name, or a path.
 type target struct {
@@ -31,8 +37,8 @@ type target struct {
 
 func (t target) local() bool { return t.name == "" }
 
-// parse reads a reference. node.Invalid.
-func (c Config) parse(text string) (target, error) {
+// parse reads a user's reference. node.Invalid.
+func (c Config) parse(user, text string) (target, error) {
 	no := func(why string) (target, error) {
 		return target{}, node.Errorf(node.Invalid, "cannot use data.flist %.200q: %s; allowed are docker://HOST/NAME:TAG, docker://HOST/NAME@DIGEST, %s", text, why, c.pathsAllowed())
 	}
@@ -41,6 +47,9 @@ func (c Config) parse(text string) (target, error) {
 	}
 	if filepath.IsAbs(text) {
 		return c.parsePath(text, no)
+	}
+	if name, ok := strings.CutPrefix(text, node.OwnImage); ok && user == node.OwnUser {
+		return c.parseOwn(name)
 	}
 	rest, ok := strings.CutPrefix(text, "docker://")
 	if !ok {
@@ -76,6 +85,17 @@ func (c Config) parsePath(text string, no func(string) (target, error)) (target,
 	return no("it isn't below an allowed path")
 }
 
+// parseOwn finds one of the node's own images. Refused when this node hasn't it.
+func (c Config) parseOwn(name string) (target, error) {
+	p, ok := c.Own[name]
+	if !ok {
+		names := slices.Sorted(maps.Keys(c.Own))
+		return target{}, node.Errorf(node.Refused, "cannot use image %s%.100s: its program is not installed on this node, which has %s",
+			node.OwnImage, name, cmp.Or(strings.Join(names, ", "), "none"))
+	}
+	return target{text: node.OwnImage + name, root: filepath.Dir(p), path: filepath.Base(p)}, nil
+}
+
 func (c Config) pathsAllowed() string {
 	if len(c.Paths) == 0 {
 		return "and no path on this node"
@@ -83,7 +103,7 @@ func (c Config) pathsAllowed() string {
 	return "an OCI layout folder or a tar below " + strings.Join(c.Paths, ", ")
 }
 
-// check says what of a spec can't be used. node.Invalid.
+// check says what of a spec can't be used. node.Invalid, or node.Refused.
 func (c Config) check(spec node.ImageSpec) (target, error) {
 	if err := checkLabel(spec.Label); err != nil {
 		return target{}, err
@@ -94,7 +114,7 @@ func (c Config) check(spec node.ImageSpec) (target, error) {
 	if spec.Auth != "" && !strings.Contains(spec.Auth, ":") {
 		return target{}, node.Errorf(node.Invalid, "cannot use data.image_auth: it must be user:password")
 	}
-	return c.parse(spec.Reference)
+	return c.parse(spec.User, spec.Reference)
 }
 
 func checkLabel(label string) error {
