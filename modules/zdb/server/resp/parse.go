@@ -1,0 +1,173 @@
+package resp
+
+import "bytes"
+
+// Error is a request that can't be read: the text of the reply. After it,
+// where the next request begins isn't known, so the connection is closed.
+type Error string
+
+// Error is the reply's text.
+func (e Error) Error() string { return string(e) }
+
+// What a request may be refused for. The texts are 0-db's.
+const (
+	ErrNotArray  = Error("Malformed request, array expected")
+	ErrNoCount   = Error("Missing arguments")
+	ErrManyArgs  = Error("Too many arguments")
+	ErrNotBulk   = Error("Malformed query string")
+	ErrTooBig    = Error("Payload too big")
+	ErrWholeSize = Error("Request too big")
+)
+
+// maxLine is how long the line before an array or an argument may be: more
+// digits than any allowed number has.
+const maxLine = 32
+
+// Limits are what a request may be at most.
+type Limits struct {
+	// Argument is how many bytes an argument has.
+	Argument int
+	// Arguments is how many there are.
+	Arguments int
+	// Request is how many bytes all of a request has, lines included.
+	Request int64
+}
+
+// Parser reads the requests of one connection. The zero value is one that is at
+// the beginning of a request. It remembers how far it has come in a request that
+// isn't complete, so that one which comes in small pieces is read once.
+type Parser struct {
+	count int // arguments announced, 0 before that line
+	done  int // arguments that are complete
+	at    int // where the next line begins
+	need  int // bytes from the beginning, before there is more to see
+}
+
+// Need is how many bytes of the request there must be before Next can come
+// further; at least 1.
+func (p *Parser) Need() int { return max(p.need, 1) }
+
+// Next reads the request at the beginning of buf. It returns the arguments,
+// appended to args, which point into buf, and how many bytes the request has:
+// 0 when it isn't complete, and then buf must begin with the same bytes the next
+// time. An error is an Error; the parser is of no use after it.
+func (p *Parser) Next(buf []byte, args [][]byte, l *Limits) ([][]byte, int, error) {
+	if len(buf) < p.need {
+		return args, 0, nil
+	}
+	resumed := p.at > 0
+	first := len(args)
+	args, complete, err := p.scan(buf, args, l)
+	if err != nil {
+		return args[:first], 0, err
+	}
+	if !complete {
+		return args[:first], 0, nil
+	}
+	consumed := p.at
+	*p = Parser{}
+	if !resumed {
+		return args, consumed, nil
+	}
+	// What was seen the last time isn't in args: once more, all of it being here.
+	args, _, err = p.scan(buf[:consumed], args[:first], l)
+	*p = Parser{}
+	return args, consumed, err
+}
+
+// scan goes on from where the parser is.
+func (p *Parser) scan(buf []byte, args [][]byte, l *Limits) ([][]byte, bool, error) {
+	if p.count == 0 {
+		if err := p.array(buf, l); err != nil || p.count == 0 {
+			return args, false, err
+		}
+	}
+	for p.done < p.count {
+		n, body, err := p.line(buf, '$', ErrNotBulk)
+		if err != nil || body == 0 {
+			return args, false, err
+		}
+		switch {
+		case n < 0:
+			return args, false, ErrNotBulk
+		case n > l.Argument:
+			return args, false, ErrTooBig
+		case int64(body)+int64(n)+2 > l.Request:
+			return args, false, ErrWholeSize
+		}
+		// The two bytes behind an argument are whatever they are, as with 0-db.
+		end := body + n + 2
+		if len(buf) < end {
+			p.need = end
+			return args, false, nil
+		}
+		args = append(args, buf[body:body+n:body+n])
+		p.done, p.at = p.done+1, end
+	}
+	return args, true, nil
+}
+
+// array reads the line that says how many arguments there are.
+func (p *Parser) array(buf []byte, l *Limits) error {
+	n, body, err := p.line(buf, '*', ErrNotArray)
+	if err != nil || body == 0 {
+		return err
+	}
+	if n <= 0 {
+		return ErrNoCount
+	}
+	if n > l.Arguments {
+		return ErrManyArgs
+	}
+	p.count, p.at = n, body
+	return nil
+}
+
+// line reads a line with a number, which begins with kind. It returns where the
+// next begins, 0 when this one isn't complete.
+func (p *Parser) line(buf []byte, kind byte, wrong Error) (n, next int, err error) {
+	rest := buf[p.at:]
+	if len(rest) == 0 {
+		p.need = len(buf) + 1
+		return 0, 0, nil
+	}
+	if rest[0] != kind {
+		return 0, 0, wrong
+	}
+	// Short numbers are nearly all of them.
+	if len(rest) >= 4 && rest[2] == '\r' && rest[3] == '\n' && rest[1]-'0' <= 9 {
+		return int(rest[1] - '0'), p.at + 4, nil
+	}
+	end := bytes.IndexByte(rest[:min(len(rest), maxLine)], '\n')
+	if end < 0 {
+		if len(rest) >= maxLine {
+			return 0, 0, wrong
+		}
+		p.need = len(buf) + 1
+		return 0, 0, nil
+	}
+	return number(rest[1:end]), p.at + end + 1, nil
+}
+
+// number reads what C's atoi would: blanks, a sign, digits, and then anything.
+// What is too large for a limit stays so.
+func number(b []byte) int {
+	for len(b) > 0 && (b[0] == ' ' || b[0] >= '\t' && b[0] <= '\r') {
+		b = b[1:]
+	}
+	sign := 1
+	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
+		if b[0] == '-' {
+			sign = -1
+		}
+		b = b[1:]
+	}
+	n := 0
+	for _, d := range b {
+		if d < '0' || d > '9' {
+			break
+		}
+		n = min(n*10+int(d-'0'), 1<<40)
+	}
+	return sign * n
+}
