@@ -60,6 +60,9 @@ func (s *script) Tick(time.Time) time.Duration {
 
 func (s *script) Command(c *loop.Conn, args [][]byte) {
 	s.unflushed++
+	if len(s.order) == 1<<15 {
+		s.order = s.order[:0]
+	}
 	s.order = append(s.order, c.State.(string))
 	switch name := strings.ToUpper(string(args[0])); name {
 	case "PING":
@@ -191,6 +194,13 @@ func (w *world) on(f func()) {
 		w.t.Fatal("the loop has ended")
 	}
 	<-done
+}
+
+// stats is what was counted up to now: a reply comes before its round's sums.
+func (w *world) stats() loop.Stats {
+	w.t.Helper()
+	w.on(func() {})
+	return w.loop.Stats()
 }
 
 func (w *world) dial() net.Conn { return w.dialTo("tcp", w.tcp) }

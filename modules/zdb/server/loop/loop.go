@@ -138,7 +138,7 @@ func (l *Loop) wait() (int, error) {
 		return 0, nil
 	}
 	n, err = unix.EpollWait(l.epoll, l.events[:], int((limit+time.Millisecond-1)/time.Millisecond))
-	if err == unix.EINTR {
+	if errors.Is(err, unix.EINTR) {
 		return 0, nil
 	}
 	return n, err

@@ -3,7 +3,6 @@ package loop_test
 import (
 	"context"
 	"errors"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -62,10 +61,10 @@ func TestMalformedRequests(t *testing.T) {
 		expectEnd(t, conn, c.want)
 		_ = conn.Close()
 	}
-	if got := w.loop.Stats().Malformed; got != 8 {
+	if got := w.stats().Malformed; got != 8 {
 		t.Errorf("%d requests were counted as malformed, want 8", got)
 	}
-	until(t, "all are gone", func() bool { return w.loop.Stats().Connections == 0 })
+	until(t, "all are gone", func() bool { return w.stats().Connections == 0 })
 }
 
 func TestCloseAfter(t *testing.T) {
@@ -74,7 +73,7 @@ func TestCloseAfter(t *testing.T) {
 	write(t, conn, append(append(request("PING"), request("QUIT")...), request("PING")...))
 	expectEnd(t, conn, "+PONG\r\n+BYE\r\n")
 	// The client doesn't go: it is gone after a while.
-	until(t, "the connection is closed", func() bool { return w.loop.Stats().Connections == 0 })
+	until(t, "the connection is closed", func() bool { return w.stats().Connections == 0 })
 	w.on(func() {
 		if w.handler.closed != 1 || len(w.handler.order) != 2 {
 			t.Errorf("%d closed, %d requests; want 1, 2", w.handler.closed, len(w.handler.order))
@@ -118,7 +117,7 @@ func TestFlushFails(t *testing.T) {
 	expectGone(t, writer)
 	write(t, reader, request("PING"))
 	expect(t, reader, "+PONG\r\n")
-	if got := w.loop.Stats().Unflushed; got != 1 {
+	if got := w.stats().Unflushed; got != 1 {
 		t.Errorf("%d connections were closed for a flush that failed, want 1", got)
 	}
 	w.stop()
@@ -154,7 +153,7 @@ func TestHeldClientLeaves(t *testing.T) {
 		return n == 1
 	})
 	_ = held.Close()
-	until(t, "it is gone", func() bool { return w.loop.Stats().Connections == 0 })
+	until(t, "it is gone", func() bool { return w.stats().Connections == 0 })
 	w.on(w.handler.release)
 	w.on(func() {
 		if w.handler.closed != 1 || len(w.handler.order) != 1 {
@@ -179,7 +178,7 @@ func TestHalfClosed(t *testing.T) {
 		}
 		expectEnd(t, conn, want.String())
 	}
-	until(t, "they are gone", func() bool { return w.loop.Stats().Connections == 0 })
+	until(t, "they are gone", func() bool { return w.stats().Connections == 0 })
 }
 
 func TestPost(t *testing.T) {
@@ -360,5 +359,4 @@ func TestConnWithoutALoop(t *testing.T) {
 	if c.Room() <= 0 || time.Since(c.Now()) > time.Minute {
 		t.Errorf("Room %d, Now %v", c.Room(), c.Now())
 	}
-	_, _ = io.WriteString(io.Discard, string(c.Out))
 }
