@@ -145,14 +145,14 @@ func noSpace(w wish, all []candidate) error {
 			types = append(types, c.pool.diskType)
 		}
 	}
-	where, hint := join(types)+" pools", ""
 	if w.pool != "" {
-		where = "pool " + w.pool
+		return node.Errorf(node.NoSpace, "cannot create %s: needs %s, free are %s on pool %s", w.what, FormatSize(w.size), FormatSize(sum), w.pool)
 	}
+	hint := ""
 	if len(all) > 1 {
 		hint = ", the most on one is " + FormatSize(most)
 	}
-	return node.Errorf(node.NoSpace, "cannot create %s: needs %s, free are %s on %s%s", w.what, FormatSize(w.size), FormatSize(sum), where, hint)
+	return node.Errorf(node.NoSpace, "cannot create %s: needs %s, free are %s on %s pools%s", w.what, FormatSize(w.size), FormatSize(sum), join(types), hint)
 }
 
 // offers names the types of all pools, broken ones too.

@@ -88,6 +88,8 @@ type Containers struct {
 	// InitBinary is the first process of interactive containers; empty: croft-init
 	// beside this program.
 	InitBinary string
+	// ZDBBinary is what zdb containers run; empty: zdb beside this program.
+	ZDBBinary string
 
 	// ImagePaths are where images in files may lie, PlainHTTP the registries
 	// (host or host:port) that are spoken to without TLS.

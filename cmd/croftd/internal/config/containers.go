@@ -18,6 +18,8 @@ func containerSettings() []Setting {
 			optionalPath(func(c *Config) *string { return &c.Containers.ContainerdBinary })},
 		{"init-binary", Text, "", "first process of interactive containers; empty: croft-init beside croftd", groupContainer,
 			optionalPath(func(c *Config) *string { return &c.Containers.InitBinary })},
+		{"zdb-binary", Text, "", "zdb's program, static; empty: zdb beside croftd", groupContainer,
+			optionalPath(func(c *Config) *string { return &c.Containers.ZDBBinary })},
 		{"container-layer", Size, "2GiB", "what a container may write beside its volumes", groupContainer,
 			sizeFrom(func(c *Config) *uint64 { return &c.Containers.Layer }, 16<<20, "16MiB")},
 		{"container-pids", Number, "4096", "processes and threads that a container may have", groupContainer,

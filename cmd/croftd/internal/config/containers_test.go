@@ -31,6 +31,8 @@ func TestContainersSettings(t *testing.T) {
 		{"containerd", "containerd.sock", "the absolute path of a socket, own, or empty"},
 		{"containerd-binary", "containerd", "an absolute path"},
 		{"init-binary", "/opt/croft/croft-init", ""},
+		{"zdb-binary", "/opt/croft/zdb", ""},
+		{"zdb-binary", "zdb", "an absolute path"},
 		{"image-paths", "/srv/images,/opt/images/", ""},
 		{"image-paths", "images", `"images" isn't one`},
 		{"image-paths", "/srv/..", "folders other than /"},

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -44,7 +43,10 @@ func (d *daemon) startContainer(g *run.Group) error {
 		// What watches the containers goes on until the calls that have begun are over.
 		watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 		var watch sync.WaitGroup
-		watch.Go(func() { d.watchContainers(watching, cfg, l) })
+		watch.Go(func() {
+			cfg.Image.Own = ownImages(d.Config.Config, d.Log)
+			d.watchContainers(watching, cfg, l)
+		})
 		err := server.Run(ctx)
 		stop()
 		watch.Wait()
@@ -86,7 +88,7 @@ func (d *daemon) watchContainers(ctx context.Context, cfg container.Config, l *l
 func containerConfig(c config.Config, log zerolog.Logger) container.Config {
 	k := c.Containers
 	out := container.Config{
-		RunDir: c.RunDir, StateDir: c.StateDir, Init: initBinary(k), CgroupParent: "/" + k.Cgroup, PIDs: k.PIDs, Log: log,
+		RunDir: c.RunDir, StateDir: c.StateDir, Init: installed(k.InitBinary, "croft-init"), CgroupParent: "/" + k.Cgroup, PIDs: k.PIDs, Log: log,
 		Containerd: containerd.Config{Address: k.Containerd, Own: k.OwnContainerd, Binary: k.ContainerdBinary, Log: log},
 		Image: image.Config{
 			PlainHTTP: k.PlainHTTP, Paths: k.ImagePaths, MaxSize: int64(k.MaxImage), UserBudget: int64(k.UserImages),
@@ -107,23 +109,6 @@ func logCommand(c config.Config) []string {
 		"/proc/self/exe", "carrier", "log", "--run-dir", c.RunDir, "--dir", logFolder(c), "--log-level", c.LogLevel,
 		"--size", strconv.FormatUint(c.Containers.LogSize, 10), "--files", strconv.FormatUint(c.Containers.LogFiles, 10),
 	}
-}
-
-// initBinary is the first process of interactive containers; empty where there
-// is none on this machine.
-func initBinary(c config.Containers) string {
-	if c.InitBinary != "" {
-		return c.InitBinary
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return ""
-	}
-	path := filepath.Join(filepath.Dir(self), "croft-init")
-	if _, err := os.Stat(path); err != nil {
-		return ""
-	}
-	return path
 }
 
 // TakeDownContainers ends the containers of a stopped node.
