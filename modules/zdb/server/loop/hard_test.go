@@ -389,6 +389,46 @@ func TestNoDescriptors(t *testing.T) {
 	}
 }
 
+// Whoever has the socket too may shut it down: then it isn't there any more, and
+// the loop doesn't spin.
+func TestListenerThatIsShutDown(t *testing.T) {
+	w := start(t, loop.Config{})
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tcp.Close()
+	f, err := tcp.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.loop.Listen(f, true); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.listeners(true); got != 2 {
+		t.Fatalf("there are %d listeners, want 2", got)
+	}
+	raw, err := tcp.(*net.TCPListener).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := raw.Control(func(fd uintptr) { err = unix.Shutdown(int(fd), unix.SHUT_RDWR) }); err != nil {
+		t.Fatal(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "it is taken out", func() bool { return w.listeners(true) == 1 })
+	before := w.loop.Stats().Rounds
+	<-time.After(200 * time.Millisecond)
+	if rounds := w.loop.Stats().Rounds - before; rounds > 6 {
+		t.Errorf("%d rounds in a moment", rounds)
+	}
+	conn := w.dial()
+	write(t, conn, request("PING"))
+	expect(t, conn, "+PONG\r\n")
+}
+
 // A loop that has nothing to do does nothing.
 func TestIdleLoopSleeps(t *testing.T) {
 	w := start(t, loop.Config{})

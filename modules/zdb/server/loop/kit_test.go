@@ -186,6 +186,19 @@ func (w *world) listen(network, address string, admin bool) string {
 	return address
 }
 
+// listeners is how many listeners the loop has.
+func (w *world) listeners(admin bool) int {
+	w.t.Helper()
+	files, err := w.loop.Listeners(admin)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, f := range files {
+		_ = f.Close()
+	}
+	return len(files)
+}
+
 // on runs f on the loop's thread, and waits for it.
 func (w *world) on(f func()) {
 	w.t.Helper()

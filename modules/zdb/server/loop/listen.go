@@ -192,14 +192,21 @@ func (l *Loop) enter(fd int, d *door) {
 
 // shut keeps a door shut for a while: what can't be accepted now, most likely for
 // want of file descriptors, waits in the kernel, and asking again and again would
-// take all of the time.
+// take all of the time. One that listens no more is taken out.
 func (l *Loop) shut(fd int, d *door, why error) {
 	l.count.AcceptErrors++
-	l.rare.Error().Err(why).Msg("cannot accept a connection: trying again soon")
-	if err := watch(l.epoll, unix.EPOLL_CTL_MOD, fd, 0); err != nil {
+	if err := watch(l.epoll, unix.EPOLL_CTL_DEL, fd, 0); err != nil {
 		l.rare.Error().Err(err).Msg("cannot stop waiting for connections")
+	}
+	if errors.Is(why, unix.EINVAL) {
+		l.log.Warn().Err(why).Msg("a listener was shut down: no connections come in there any more")
+		l.doors.mu.Lock()
+		delete(l.doors.open, fd)
+		l.doors.mu.Unlock()
+		_ = unix.Close(fd)
 		return
 	}
+	l.rare.Error().Err(why).Msg("cannot accept a connection: trying again soon")
 	d.shut = true
 	l.anyShut = true
 }
@@ -216,7 +223,7 @@ func (l *Loop) reopen() {
 		if !d.shut {
 			continue
 		}
-		if err := watch(l.epoll, unix.EPOLL_CTL_MOD, fd, unix.EPOLLIN); err != nil {
+		if err := watch(l.epoll, unix.EPOLL_CTL_ADD, fd, unix.EPOLLIN); err != nil {
 			l.anyShut = true
 			continue
 		}
