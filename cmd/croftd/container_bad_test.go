@@ -87,6 +87,7 @@ func TestBadContainers(t *testing.T) {
 		"an image through a link":    {func(c *workload.Container) { c.FList = b.linked() }, "link"},
 		"a registry on the node":     {func(c *workload.Container) { c.FList = "docker://127.0.0.1:5000/app:1" }, "127.0.0.1"},
 		"a registry without a name":  {func(c *workload.Container) { c.FList = "docker://" }, "flist"},
+		"the node's own image":       {func(c *workload.Container) { c.FList = "croft://zdb" }, "data.flist"},
 		"for another architecture":   {func(c *workload.Container) { c.FList = b.Image("other", imagetest.Server().Platform("linux", "s390x")) }, "s390x"},
 		"too large":                  {func(c *workload.Container) { c.FList = b.large() }, "64"},
 		"a manifest bomb":            {func(c *workload.Container) { c.FList = b.bomb() }, "index.json"},

@@ -16,6 +16,9 @@ import (
 func TestTakeDownIsForWhatNobodyHasOpen(t *testing.T) {
 	w := newWorld(t)
 	info := w.runs(w.spec("1-1", "serve"))
+	own := w.spec("zdb-ssd0-user", "serve")
+	own.User, own.NoCapabilities = node.OwnUser, true
+	ofTheNode := w.runs(own)
 	kind(t, TakeDown(t.Context(), w.cfg), node.Busy, "a container module is running")
 	if now := w.is("1-1", "running", func(i node.ContainerInfo) bool { return i.State == node.ContainerRunning }); now.PID != info.PID {
 		t.Errorf("it is %+v, was %+v", now, info)
@@ -32,8 +35,10 @@ func TestTakeDownIsForWhatNobodyHasOpen(t *testing.T) {
 	for _, m := range mounts {
 		t.Errorf("%s is still mounted", m.Mountpoint)
 	}
-	if _, err := os.Stat(fmt.Sprintf("/proc/%d", info.PID)); err == nil {
-		t.Errorf("process %d still runs", info.PID)
+	for _, pid := range []uint64{info.PID, ofTheNode.PID} {
+		if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err == nil {
+			t.Errorf("process %d still runs", pid)
+		}
 	}
 	if left := w.groups(); len(left) > 0 {
 		t.Errorf("left: %s", strings.Join(left, ", "))
@@ -41,5 +46,7 @@ func TestTakeDownIsForWhatNobodyHasOpen(t *testing.T) {
 	must(t, os.Chmod(w.dir, 0o711))
 	w.open()
 	w.runs(w.spec("1-1", "serve"))
+	w.runs(own)
 	must(t, w.Delete("1-1"))
+	must(t, w.Delete(own.ID))
 }

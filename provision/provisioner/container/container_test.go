@@ -195,6 +195,29 @@ func TestALookTellsWhatIsGone(t *testing.T) {
 	}
 }
 
+// What the node runs for itself has a container, an image and a layer as users'
+// have: it is neither anybody's workload nor a stray.
+func TestTheNodesOwnAreNobodys(t *testing.T) {
+	f := newFakeNode(t)
+	p, own := f.provisioner(), "zdb-ssd0-user"
+	if _, err := p.Provision(context.Background(), f.reservation(aContainer(""))); err != nil {
+		t.Fatal(err)
+	}
+	f.boxes[own] = node.ContainerSpec{ID: own, User: node.OwnUser}
+	f.images[own] = node.Image{Label: own, User: node.OwnUser, Ready: true}
+	f.images["zdb-hdd0-seq"] = node.Image{Label: "zdb-hdd0-seq", User: node.OwnUser}
+	for _, name := range []string{own, own + ".layer"} {
+		f.volumes[name] = node.Filesystem{Name: name, Path: "/pools/a/" + name}
+	}
+	seen, err := p.Look(context.Background())
+	if err != nil || len(seen) != 1 || seen["2-1"] != "" {
+		t.Errorf("saw %v, %v", seen, err)
+	}
+	if ids, err := p.List(context.Background()); err != nil || !slices.Equal(ids, []string{"2-1"}) {
+		t.Errorf("listed %v, %v", ids, err)
+	}
+}
+
 func TestAStrayIsTakenDownByItsIDAlone(t *testing.T) {
 	f := newFakeNode(t)
 	p, r := f.provisioner(), f.reservation(aContainer(""))

@@ -151,7 +151,7 @@ func (f fakeContainers) Create(_ context.Context, spec node.ContainerSpec) (node
 		return node.ContainerInfo{}, err
 	}
 	f.boxes[spec.ID] = spec
-	return node.ContainerInfo{ID: spec.ID, Namespace: "/run/ns/" + spec.ID}, nil
+	return node.ContainerInfo{ID: spec.ID, User: spec.User, Namespace: "/run/ns/" + spec.ID}, nil
 }
 
 func (f fakeContainers) Start(_ context.Context, id string) (node.ContainerInfo, error) {
@@ -178,8 +178,8 @@ func (f fakeContainers) Inspect(_ context.Context, id string) (node.ContainerInf
 
 func (f fakeContainers) List(context.Context) ([]node.ContainerInfo, error) {
 	var out []node.ContainerInfo
-	for id := range f.boxes {
-		out = append(out, node.ContainerInfo{ID: id, Drift: f.boxDrift})
+	for id, spec := range f.boxes {
+		out = append(out, node.ContainerInfo{ID: id, User: spec.User, Drift: f.boxDrift})
 	}
 	return out, f.reads()
 }
@@ -191,7 +191,7 @@ func (f fakeImages) Pull(_ context.Context, spec node.ImageSpec) (node.Image, er
 		return node.Image{}, err
 	}
 	f.auth = spec.Auth
-	image := node.Image{Label: spec.Label, Digest: "sha256:1234", Ready: f.ready, Done: 12 << 20, Total: 80 << 20}
+	image := node.Image{Label: spec.Label, User: spec.User, Digest: "sha256:1234", Ready: f.ready, Done: 12 << 20, Total: 80 << 20}
 	f.images[spec.Label] = image
 	return image, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -23,7 +24,8 @@ func (p *Provisioner) List(ctx context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(seen)), err
 }
 
-// Look returns the same, and what of each isn't as it was made.
+// Look returns the same, and what of each isn't as it was made. What the node
+// runs for itself is no reservation's.
 func (p *Provisioner) Look(ctx context.Context) (map[string]string, error) {
 	images, err := p.Images.List(ctx)
 	if err != nil {
@@ -39,7 +41,9 @@ func (p *Provisioner) Look(ctx context.Context) (map[string]string, error) {
 	}
 	seen := map[string]string{}
 	for _, i := range images {
-		seen[i.Label] = onlyImage
+		if i.User != node.OwnUser {
+			seen[i.Label] = onlyImage
+		}
 	}
 	written := map[string]bool{}
 	for _, fs := range layers {
@@ -49,6 +53,9 @@ func (p *Provisioner) Look(ctx context.Context) (map[string]string, error) {
 		}
 	}
 	for _, c := range containers {
+		if c.User == node.OwnUser {
+			continue
+		}
 		seen[c.ID] = c.Drift
 		if c.Drift == "" && !written[c.ID] {
 			seen[c.ID] = "what holds the container's own files is gone"

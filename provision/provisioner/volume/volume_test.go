@@ -153,7 +153,7 @@ func TestDecommissionForgivesWhatIsGone(t *testing.T) {
 }
 
 func TestListNamesReservationsOnly(t *testing.T) {
-	s := &storage{have: map[string]node.FilesystemSpec{"1-1": {}, "20-3": {}, "01-1": {}, "log": {}, "zdb-1-1": {}, "": {}}}
+	s := &storage{have: map[string]node.FilesystemSpec{"1-1": {}, "20-3": {}, "01-1": {}, "log": {}, "zdb-1-1": {}, "zdb-ssd0-user": {}, "zdb-ssd0-user.layer": {}, "2-1.layer": {}, "": {}}}
 	ids, err := volume.New(s, inUse(nil)).List(context.Background())
 	slices.Sort(ids)
 	if err != nil || !slices.Equal(ids, []string{"1-1", "20-3"}) {

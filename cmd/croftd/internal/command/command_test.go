@@ -179,6 +179,7 @@ func TestStatusForPeopleAndPrograms(t *testing.T) {
 			{ID: "6-1", State: node.ContainerWaiting, Restarts: 41, ExitCode: 137, Ended: time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC).UnixNano(),
 				Cause: "cannot start: no such file", Drift: "its mount /data is gone", LastLog: []string{"one\x1b[2Jtwo", "three\tfour"}},
 		},
+		OwnContainers: []node.ContainerInfo{{ID: "zdb-ssd0-user", User: node.OwnUser, State: node.ContainerRunning, PID: 8125, Restarts: 2}},
 		Images: []node.Image{
 			{Label: "5-1", Reference: "docker://r.example/web:1", Digest: "sha256:0123456789abcdef0123456789abcdef", Size: 3 << 20, Ready: true},
 			{Label: "7-1", Reference: "docker://r.example/db:1", Done: 3 << 19, Total: 80 << 20},
@@ -195,6 +196,7 @@ func TestStatusForPeopleAndPrograms(t *testing.T) {
 		"stray", "a label without a record", "RESTORED", "3, last 2026-01-02T03:04:05Z: its bridge is gone",
 		"[fd00::7]:6379", "my-logs", "12345", "678", "READERRE…", "connection refused",
 		"4711", "41", "137, 2026-01-02T03:04:06Z", "cannot start: no such file", "its mount /data is gone", "the last lines of 6-1:", "one.[2Jtwo", "three four",
+		"OWN CONTAINER", "zdb-ssd0-user", "8125",
 		"sha256:0123456789ab ", "docker://r.example/web:1", "ready", "1.5 MiB of 80.0 MiB",
 	} {
 		if !strings.Contains(out, want) {

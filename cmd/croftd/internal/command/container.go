@@ -30,14 +30,14 @@ func containerCommand(v node.Version) *cli.Command {
 	}
 }
 
-// writeContainers prints users' containers, and the last words of those that
+// writeContainers prints containers of a kind, and the last words of those that
 // don't run.
-func writeContainers(row func(cells ...string), containers []node.ContainerInfo) {
+func writeContainers(row func(cells ...string), kind string, containers []node.ContainerInfo) {
 	if len(containers) == 0 {
 		return
 	}
 	row("")
-	row("CONTAINER", "STATE", "PID", "RESTARTS", "LAST EXIT", "NEXT START", "USER", "IMAGE", "CAUSE", "DRIFT")
+	row(kind, "STATE", "PID", "RESTARTS", "LAST EXIT", "NEXT START", "USER", "IMAGE", "CAUSE", "DRIFT")
 	for _, c := range containers {
 		row(c.ID, c.State, fmt.Sprint(c.PID), fmt.Sprint(c.Restarts), exit(c), at(c.Next), short(c.User), shortDigest(c.Image),
 			printable(cmp.Or(c.Cause, "-")), printable(cmp.Or(c.Drift, "-")))

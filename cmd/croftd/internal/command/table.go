@@ -47,7 +47,8 @@ func writeTable(w io.Writer, s control.Status, now time.Time) error {
 		row(stray.ID, string(stray.Type), "stray", "-", "-", "-", "-", "-", "-", "a label without a record, seen "+stray.Since.UTC().Format(time.RFC3339))
 	}
 	writeNetworks(row, s.Networks, now)
-	writeContainers(row, s.Containers)
+	writeContainers(row, "CONTAINER", s.Containers)
+	writeContainers(row, "OWN CONTAINER", s.OwnContainers)
 	writeImages(row, s.Images)
 	writeStreams(row, s.Streams)
 	return out.Flush()

@@ -146,6 +146,18 @@ func (m modules) askContainers(ctx context.Context) ([]node.ContainerInfo, node.
 	return list, status, nil
 }
 
+// splitOwn tells users' things and the node's own apart.
+func splitOwn[T any](all []T, own func(T) bool) (users, nodes []T) {
+	for _, one := range all {
+		if own(one) {
+			nodes = append(nodes, one)
+		} else {
+			users = append(users, one)
+		}
+	}
+	return users, nodes
+}
+
 // askImages asks it what it has of images. What can't be told now is left out.
 func (m modules) askImages(ctx context.Context) ([]node.Image, node.ImageStatus) {
 	status, err := m.images.Status(ctx)

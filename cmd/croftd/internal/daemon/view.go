@@ -94,6 +94,8 @@ func (v *view) askModules(ctx context.Context, s *control.Status) {
 		}
 		s.Modules = append(s.Modules, m)
 	}
+	s.Containers, s.OwnContainers = splitOwn(s.Containers, func(c node.ContainerInfo) bool { return c.User == node.OwnUser })
+	s.Images, _ = splitOwn(s.Images, func(i node.Image) bool { return i.User == node.OwnUser })
 	if s.Streams == nil {
 		s.Streams = []node.DebugInfo{}
 	}

@@ -28,14 +28,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func well(now time.Time) control.Status {
 	return control.Status{
 		NodeID: "n", Version: "v1", Commit: "abc", Adopted: true,
-		Store:      control.Store{Birth: "b", Born: now, AcceptOlder: true},
-		Clock:      control.Clock{Now: now, Trusted: true},
-		Explorer:   control.Explorer{URL: "http://e", LastContact: &now},
-		Modules:    []control.Module{{Name: "storage"}, {Name: "identityd"}},
-		Storage:    control.Storage{Pools: []node.Pool{{Name: "ssd0", DiskType: workload.SSD, Total: 100, Used: 10, Reserved: 40}}},
-		Counters:   workload.ProvisionCounters{Volume: 2},
-		Containers: []node.ContainerInfo{{State: node.ContainerRunning, Restarts: 3}, {State: node.ContainerRunning}, {State: node.ContainerWaiting, Restarts: 4}},
-		Image:      node.ImageStatus{Images: 2, Size: 77},
+		Store:         control.Store{Birth: "b", Born: now, AcceptOlder: true},
+		Clock:         control.Clock{Now: now, Trusted: true},
+		Explorer:      control.Explorer{URL: "http://e", LastContact: &now},
+		Modules:       []control.Module{{Name: "storage"}, {Name: "identityd"}},
+		Storage:       control.Storage{Pools: []node.Pool{{Name: "ssd0", DiskType: workload.SSD, Total: 100, Used: 10, Reserved: 40}}},
+		Counters:      workload.ProvisionCounters{Volume: 2},
+		Containers:    []node.ContainerInfo{{State: node.ContainerRunning, Restarts: 3}, {State: node.ContainerRunning}, {State: node.ContainerWaiting, Restarts: 4}},
+		OwnContainers: []node.ContainerInfo{{State: node.ContainerRunning, Restarts: 5}},
+		Image:         node.ImageStatus{Images: 2, Size: 77},
 		Workloads: []control.Workload{
 			{ID: "1-1", Phase: "deployed", Attempts: 1}, {ID: "2-1", Phase: "deployed"},
 			{ID: "3-1", Phase: "retry", Attempts: 4},
@@ -207,6 +208,7 @@ func TestMetrics(t *testing.T) {
 		`croft_explorer_last_contact_seconds 1000.5`,
 		`croft_pool_bytes{pool="ssd0",type="SSD",what="reserved"} 40`,
 		`croft_containers{state="running"} 2`, `croft_containers{state="waiting"} 1`, `croft_containers{state="broken"} 0`, `croft_container_restarts 7`,
+		`croft_own_containers{state="running"} 1`, `croft_own_containers{state="waiting"} 0`, `croft_own_container_restarts 5`,
 		`croft_images 2`, `croft_image_bytes 77`,
 		"# TYPE croft_drift_total counter", `croft_drift_total{type="network"} 7`, `croft_drift_total{type="volume"} 0`,
 	} {

@@ -50,8 +50,10 @@ func Metrics() []Metric {
 		{"croft_quarantined_files", "files of the store that could not be read", nil},
 		{"croft_clock_trusted", "1 while the wall clock is trusted", nil},
 		{"croft_explorer_last_contact_seconds", "time of the last good answer, in seconds since 1970; 0 for never", nil},
-		{"croft_containers", "containers on the node", []string{"state"}},
-		{"croft_container_restarts", "starts after the first, summed over the containers that there are", nil},
+		{"croft_containers", "users' containers on the node", []string{"state"}},
+		{"croft_container_restarts", "starts after the first, summed over the users' containers that there are", nil},
+		{"croft_own_containers", "containers that the node runs for itself", []string{"state"}},
+		{"croft_own_container_restarts", "starts after the first, summed over those that there are", nil},
 		{"croft_images", "images on the node", nil},
 		{"croft_image_bytes", "what images take", nil},
 		{"croft_log_carrier_bytes", "memory of the log carrier", nil},
@@ -128,16 +130,20 @@ func collectWorkloads(s control.Status, gauge func(name string, value float64, l
 }
 
 func collectContainers(s control.Status, gauge func(name string, value float64, labels ...string)) {
-	states := map[string]int{node.ContainerCreated: 0, node.ContainerRunning: 0, node.ContainerWaiting: 0, node.ContainerBroken: 0}
-	restarts := uint64(0)
-	for _, c := range s.Containers {
-		states[c.State]++
-		restarts += c.Restarts
+	count := func(kind string, containers []node.ContainerInfo) {
+		states := map[string]int{node.ContainerCreated: 0, node.ContainerRunning: 0, node.ContainerWaiting: 0, node.ContainerBroken: 0}
+		restarts := uint64(0)
+		for _, c := range containers {
+			states[c.State]++
+			restarts += c.Restarts
+		}
+		for state, n := range states {
+			gauge(kind+"s", float64(n), state)
+		}
+		gauge(kind+"_restarts", float64(restarts))
 	}
-	for state, n := range states {
-		gauge("croft_containers", float64(n), state)
-	}
-	gauge("croft_container_restarts", float64(restarts))
+	count("croft_container", s.Containers)
+	count("croft_own_container", s.OwnContainers)
 	gauge("croft_images", float64(s.Image.Images))
 	gauge("croft_image_bytes", float64(s.Image.Size))
 	gauge("croft_log_carrier_bytes", float64(s.Container.LogCarrierMemory))
