@@ -222,6 +222,9 @@ func (d disks) ListFilesystems() ([]node.Filesystem, error) {
 func (d disks) InspectFilesystem(string) (node.Filesystem, error) {
 	return node.Filesystem{}, node.Errorf(node.NotExist, "no")
 }
+func (d disks) ResizeFilesystem(string, uint64) (node.Filesystem, error) {
+	return node.Filesystem{}, node.Errorf(node.NotExist, "no")
+}
 func (d disks) Status() (node.StorageStatus, error)         { return node.StorageStatus{}, nil }
 func (d disks) Monitor(context.Context) <-chan node.PoolUse { return nil }
 

@@ -1,0 +1,119 @@
+package zdb
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// choice is a pool that a namespace may be made on. Sizes are in bytes.
+type choice struct {
+	server
+	// there is whether it has a zdb container of that mode; free is what may
+	// still be promised on it, with what that container's volume has too much.
+	there bool
+	free  uint64
+	// coming is what the volume of the other mode has too much: it is given back
+	// once what was deleted in it is gone.
+	coming uint64
+}
+
+// choose picks where a new namespace is made: in a zdb container that there is,
+// if its pool has room, else on the pool with the most room.
+func (p *Provisioner) choose(ctx context.Context, want plan, status node.StorageStatus) (server, error) {
+	surplus, err := p.surplus(ctx)
+	if err != nil {
+		return server{}, err
+	}
+	other := workload.ZDBSeq
+	if want.mode == other {
+		other = workload.ZDBUser
+	}
+	var choices []choice
+	for _, pool := range status.Pools {
+		if pool.DiskType != want.disk {
+			continue
+		}
+		at := server{pool: pool.Name, mode: want.mode}
+		more, there := surplus[at]
+		choices = append(choices, choice{
+			server: at, there: there, free: pool.Offered - min(pool.Offered, pool.Reserved) + more,
+			coming: surplus[server{pool: pool.Name, mode: other}],
+		})
+	}
+	best, err := pick(choices, want)
+	if !node.KindOf(err).Final() {
+		return best, err
+	}
+	for _, pool := range status.BrokenPools {
+		if pool.DiskType == want.disk || pool.DiskType == "" {
+			return best, node.Errorf(node.Transient, "%w; pool %s is broken now: %s", err, pool.Name, pool.Cause)
+		}
+	}
+	return best, err
+}
+
+// surplus is how much larger each zdb container's volume is than its namespaces
+// need: what was deleted isn't always gone at once. Of one that doesn't answer
+// it isn't known, and none is assumed.
+func (p *Provisioner) surplus(ctx context.Context) (map[server]uint64, error) {
+	all, err := p.Storage.ListFilesystems(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := map[server]uint64{}
+	for _, fs := range all {
+		at, ok := serverOf(fs.Name)
+		if !ok {
+			continue
+		}
+		out[at] = 0
+		if in, err := p.Namespaces.List(ctx, fs.Name); err == nil {
+			out[at] = fs.Size - min(fs.Size, volumeSize(in))
+		}
+	}
+	return out, nil
+}
+
+// pick decides among the pools of the right type.
+func pick(choices []choice, want plan) (server, error) {
+	if len(choices) == 0 {
+		return server{}, node.Errorf(node.Refused, "data.disk_type is %s, which this node hasn't", want.disk)
+	}
+	var best *choice
+	var most, least, coming uint64
+	for i, c := range choices {
+		need := node.ZDBDisk(want.namespace.Size)
+		if !c.there {
+			need += base + layerSize
+		}
+		if most < c.free || least == 0 {
+			most, least = c.free, need
+		}
+		if c.free < need {
+			coming = max(coming, c.free+c.coming)
+			continue
+		}
+		if best == nil || c.there && !best.there || c.there == best.there && c.free > best.free {
+			best = &choices[i]
+		}
+	}
+	if best != nil {
+		return best.server, nil
+	}
+	kind := node.NoSpace
+	if coming >= least {
+		kind = node.Transient
+	}
+	return server{}, node.Errorf(kind, "not enough %s space on one pool: need %s with what zdb adds to it, free %s", want.disk, text(least), text(most))
+}
+
+// text is a number of bytes for people.
+func text(n uint64) string {
+	if n < gib {
+		return fmt.Sprintf("%d MiB", n/mib)
+	}
+	return fmt.Sprintf("%.2f GiB", float64(n)/gib)
+}

@@ -1,0 +1,244 @@
+package zdb
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner"
+)
+
+// Decommission removes the namespace with its data, and with the last one of
+// a zdb container that too.
+func (p *Provisioner) Decommission(ctx context.Context, r *workload.Reservation) error {
+	places, err := p.places(ctx, r)
+	for _, at := range places {
+		if err == nil {
+			err = p.drop(ctx, at, r.ID)
+		}
+	}
+	if err == nil {
+		err = p.sweep(ctx, r.ID)
+	}
+	return errors.Wrapf(err, "cannot decommission zdb namespace %s", r.ID)
+}
+
+// places are the zdb containers that may have the namespace: what the records
+// say, else all that could have it and can't be asked, and whichever lists it. A
+// stray has no data, and is in one that lists it.
+func (p *Provisioner) places(ctx context.Context, r *workload.Reservation) ([]server, error) {
+	var out []server
+	id, _ := p.Homes.Get(r.ID)
+	home, known := serverOf(id)
+	if known {
+		out = append(out, home)
+	}
+	if want, err := planOf(r); err == nil && !known {
+		if out, err = p.unasked(ctx, want); err != nil {
+			return nil, err
+		}
+	}
+	all, err := p.Storage.ListFilesystems(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, fs := range all {
+		if at, ok := serverOf(fs.Name); ok && !slices.Contains(out, at) {
+			if in, err := p.Namespaces.List(ctx, at.id()); err == nil && has(in, r.ID) {
+				out = append(out, at)
+			}
+		}
+	}
+	return out, nil
+}
+
+// unasked are the zdb containers that the plan's namespace may be in, and that
+// don't answer now.
+func (p *Provisioner) unasked(ctx context.Context, want plan) ([]server, error) {
+	status, err := p.Storage.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	was, err := p.Homes.Was(want.namespace.Name)
+	if err != nil {
+		return nil, err
+	}
+	var out []server
+	for _, pool := range poolNames(status, want.disk) {
+		at := server{pool: pool, mode: want.mode}
+		_, err := p.Storage.InspectFilesystem(ctx, at.id())
+		if node.KindOf(err) == node.NotExist || err != nil && !was {
+			continue
+		}
+		if err == nil {
+			_, err = p.Namespaces.List(ctx, at.id())
+		}
+		if err != nil {
+			out = append(out, at)
+		}
+	}
+	return out, nil
+}
+
+func has(all []node.ZDBNamespace, name string) bool {
+	return slices.ContainsFunc(all, func(n node.ZDBNamespace) bool { return n.Name == name })
+}
+
+// drop removes a namespace from a zdb container. What remains decides how large
+// its volume is, and whether it is needed at all.
+func (p *Provisioner) drop(ctx context.Context, at server, name string) error {
+	_, err := p.Storage.InspectFilesystem(ctx, at.id())
+	if node.KindOf(err) == node.NotExist {
+		return nil // and with it all that was in it
+	}
+	if err != nil {
+		return err
+	}
+	var undo provisioner.Undo
+	in, err := p.reach(ctx, at, plan{}, &undo)
+	if err != nil {
+		return again(undo.Rollback(ctx, err))
+	}
+	if err := p.Namespaces.Delete(ctx, at.id(), name); err != nil && node.KindOf(err) != node.NotExist {
+		return err
+	}
+	all, err := p.Namespaces.List(ctx, at.id())
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		return p.clear(ctx, at)
+	}
+	return p.shrink(ctx, in.volume, volumeSize(all))
+}
+
+// How long to wait for what was deleted to be gone from a volume.
+const (
+	shrinkPause = 200 * time.Millisecond
+	shrinkTries = 5
+)
+
+// shrink makes a zdb container's volume as large as its namespaces need. While
+// what was deleted isn't gone it stays larger: Look tells of it then.
+func (p *Provisioner) shrink(ctx context.Context, volume node.Filesystem, size uint64) error {
+	if volume.Size <= size {
+		return nil
+	}
+	for try := 1; ; try++ {
+		_, err := p.Storage.ResizeFilesystem(ctx, volume.Name, size)
+		if node.KindOf(err) != node.Busy {
+			return err
+		}
+		if try == shrinkTries {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(shrinkPause):
+		}
+	}
+}
+
+// sweep takes away what is left of zdb containers that have no namespace: an
+// attempt may have ended, or the node died, between two steps.
+func (p *Provisioner) sweep(ctx context.Context, leaving string) error {
+	left, err := p.made(ctx)
+	if err != nil {
+		return err
+	}
+	homes, err := p.Homes.All()
+	if err != nil {
+		return err
+	}
+	delete(homes, leaving)
+	for _, h := range homes {
+		if at, ok := serverOf(h.Container); ok {
+			delete(left, at)
+		}
+	}
+	for at := range left {
+		if err := p.sweepOne(ctx, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// made are the zdb containers of which there is anything on the node.
+func (p *Provisioner) made(ctx context.Context) (map[server]bool, error) {
+	out := map[server]bool{}
+	note := func(id string) {
+		if at, ok := serverOf(id); ok {
+			out[at] = true
+		}
+	}
+	volumes, err := p.Storage.ListFilesystems(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, fs := range volumes {
+		note(strings.TrimSuffix(fs.Name, layerSuffix))
+	}
+	images, err := p.Images.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range images {
+		note(i.Label)
+	}
+	containers, err := p.Containers.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range containers {
+		note(c.ID)
+	}
+	servers, err := p.Namespaces.Servers(ctx)
+	for _, s := range servers {
+		note(s.Container)
+	}
+	return out, err
+}
+
+// sweepOne clears a zdb container of which is known that it is empty. One that
+// can't be looked into may hold a stray's data: it stays.
+func (p *Provisioner) sweepOne(ctx context.Context, at server) error {
+	all, err := p.look(ctx, at)
+	switch {
+	case node.KindOf(err) == node.NotExist:
+		return p.clear(ctx, at)
+	case err != nil || len(all) > 0:
+		return nil
+	}
+	return p.clear(ctx, at)
+}
+
+// tidyTime bounds what is done after an attempt has failed.
+const tidyTime = 30 * time.Second
+
+// tidied takes away what is left of a zdb container after an attempt that
+// failed for good, unless namespaces live in it, and returns the attempt's
+// error. What couldn't be taken away makes that one that is tried again.
+func (p *Provisioner) tidied(ctx context.Context, at server, cause error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTime)
+	defer cancel()
+	homes, err := p.Homes.All()
+	if err != nil {
+		return cause
+	}
+	for _, h := range homes {
+		if h.Container == at.id() {
+			return cause
+		}
+	}
+	if err := p.sweepOne(ctx, at); err != nil {
+		return node.Errorf(node.Unknown, "%w; %v", cause, err)
+	}
+	return cause
+}

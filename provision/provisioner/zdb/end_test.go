@@ -1,0 +1,193 @@
+package zdb_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner/zdb"
+)
+
+// home is one whose reservation nobody asks for.
+func home(container string) zdb.Home { return zdb.Home{Container: container} }
+
+// The node dies after each call in turn. The next one finishes what was begun,
+// or takes all of it away.
+func TestDyingAfterEachCall(t *testing.T) {
+	whole := newFakeNode(t)
+	want := whole.provision("2-1", aNamespace(""))
+	for n := 1; n < len(whole.calls); n++ {
+		for _, end := range []string{"provision", "decommission", "provision after a reboot", "decommission after a reboot"} {
+			f := newFakeNode(t)
+			r := f.reservation("2-1", aNamespace(""))
+			f.dies = n
+			if _, err := f.provisioner().Provision(context.Background(), r); err == nil {
+				t.Fatalf("it didn't notice that the node died after %d calls", n)
+			}
+			f.dies = 0
+			if strings.HasSuffix(end, "reboot") {
+				f.reboot()
+			}
+			if strings.HasPrefix(end, "decommission") {
+				if err := f.provisioner().Decommission(context.Background(), r); err != nil || len(f.left()) != 0 {
+					t.Errorf("after %d calls (%v): %s says %v, left %v", n, f.calls[:n], end, err, f.left())
+				}
+				continue
+			}
+			got, err := f.provisioner().Provision(context.Background(), r)
+			if err != nil || string(got) != want || !slices.Equal(f.left(), whole.left()) {
+				t.Errorf("after %d calls (%v): %s gives %s, %v, on the node %v", n, f.calls[:n], end, got, err, f.left())
+			}
+		}
+	}
+}
+
+func TestDyingInDecommission(t *testing.T) {
+	for _, others := range []int{0, 1} {
+		made := func() *fakeNode {
+			f := newFakeNode(t)
+			f.provision("2-1", aNamespace(""))
+			for range others {
+				f.provision("3-1", aNamespace(""))
+			}
+			f.calls = nil
+			return f
+		}
+		whole := made()
+		whole.decommission("2-1", aNamespace(""))
+		for n := 1; n < len(whole.calls); n++ {
+			for _, reboots := range []bool{false, true} {
+				f := made()
+				r := f.reservation("2-1", aNamespace(""))
+				f.dies = n
+				if err := f.provisioner().Decommission(context.Background(), r); err == nil {
+					t.Fatalf("it didn't notice that the node died after %d calls", n)
+				}
+				f.dies = 0
+				if reboots {
+					f.reboot()
+				}
+				if err := f.provisioner().Decommission(context.Background(), r); err != nil || !slices.Equal(f.left(), whole.left()) {
+					t.Errorf("after %d calls (%v), reboot %t: %v, left %v", n, f.calls[:n], reboots, err, f.left())
+				}
+			}
+		}
+	}
+}
+
+// Every call may fail. The first attempt then leaves nothing, but for an image
+// that is fetched for the next attempt.
+func TestEachCallFails(t *testing.T) {
+	whole := newFakeNode(t)
+	whole.provision("2-1", aNamespace(""))
+	for _, call := range whole.calls {
+		for _, kind := range []node.Kind{node.NoSpace, node.Busy, node.Transient, node.Unknown, node.Internal} {
+			f := newFakeNode(t)
+			f.fail[call] = node.Errorf(kind, "it fails")
+			_, err := f.provisioner().Provision(context.Background(), f.reservation("2-1", aNamespace("")))
+			left := slices.DeleteFunc(f.left(), func(s string) bool { return !kind.Final() && s == "image zdb-ssd0-user" })
+			if node.KindOf(err) != kind || len(left) != 0 {
+				t.Errorf("%s fails with %s: error is %v, left %v", call, kind, err, left)
+			}
+			f.fail = map[string]error{}
+			f.decommission("2-1", aNamespace(""))
+			f.wantLeft()
+		}
+	}
+	for _, call := range []string{"detach", "delete container", "release volume", "release image", "delete namespace"} {
+		f := newFakeNode(t)
+		f.provision("2-1", aNamespace(""))
+		f.fail[call] = node.Errorf(node.Transient, "it fails")
+		if err := f.provisioner().Decommission(context.Background(), f.reservation("2-1", aNamespace(""))); node.KindOf(err) != node.Transient {
+			t.Errorf("%s fails: error is %v", call, err)
+		}
+		f.fail = map[string]error{}
+		f.decommission("2-1", aNamespace(""))
+		f.wantLeft()
+	}
+}
+
+// What can't be taken back makes a failure one that is tried again.
+func TestWhatCannotBeTakenBack(t *testing.T) {
+	f := newFakeNode(t)
+	f.fail["start"] = node.Errorf(node.Invalid, "exec format error")
+	f.fail["release volume"] = node.Errorf(node.Transient, "silent")
+	_, err := f.provisioner().Provision(context.Background(), f.reservation("2-1", aNamespace("")))
+	if node.KindOf(err) != node.Unknown || !strings.Contains(err.Error(), "exec format error") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestAStrayIsTakenDownByItsIDAlone(t *testing.T) {
+	for _, others := range []bool{false, true} {
+		f := newFakeNode(t)
+		f.provision("2-1", aNamespace(""))
+		if others {
+			f.provision("3-1", aNamespace(""))
+		}
+		delete(f.homes, "2-1")
+		err := f.provisioner().Decommission(context.Background(), &workload.Reservation{ID: "2-1", Type: workload.TypeZDB})
+		left := f.left()
+		if err != nil || slices.Contains(left, "namespace zdb-ssd0-user/2-1") || len(left) > 0 != others {
+			t.Errorf("decommission: %v, left %v", err, left)
+		}
+	}
+}
+
+// What can't be looked into isn't taken for empty.
+func TestDataIsNotTakenForRubbish(t *testing.T) {
+	f := newFakeNode(t)
+	f.provision("2-1", aNamespace(""))
+	f.provision("5-1", strings.Replace(aNamespace(""), "SSD", "HDD", 1))
+	clear(f.homes) // the records are lost
+	f.reboot()
+	f.silent = 1000
+	f.decommission("9-1", strings.Replace(aNamespace(""), "user", "seq", 1))
+	for _, want := range []string{"namespace zdb-ssd0-user/2-1", "namespace zdb-hdd0-user/5-1"} {
+		if !slices.Contains(f.left(), want) {
+			t.Errorf("%s is gone", want)
+		}
+	}
+	f.silent = 0
+	f.decommission("9-1", strings.Replace(aNamespace(""), "user", "seq", 1))
+	if left := f.left(); !slices.Contains(left, "namespace zdb-ssd0-user/2-1") || !slices.Contains(left, "namespace zdb-hdd0-user/5-1") {
+		t.Errorf("left %q", left)
+	}
+}
+
+func TestADeletionWaitsForItsPool(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		f := newFakeNode(t)
+		f.provision("2-1", aNamespace(""))
+		if !known {
+			delete(f.homes, "2-1")
+			f.was["2-1"] = true
+		}
+		f.broken = []node.BrokenPool{{Name: "ssd0", DiskType: workload.SSD}}
+		if err := f.provisioner().Decommission(context.Background(), f.reservation("2-1", aNamespace(""))); node.KindOf(err) != node.Transient {
+			t.Errorf("known %t: error is %v", known, err)
+		}
+		f.broken = nil
+		f.decommission("2-1", aNamespace(""))
+		f.wantLeft()
+	}
+}
+
+func TestADeletionWaitsForItsZDB(t *testing.T) {
+	f := newFakeNode(t)
+	f.provision("2-1", aNamespace(""))
+	f.reboot()
+	f.silent = 1000
+	if err := f.provisioner().Decommission(context.Background(), f.reservation("2-1", aNamespace(""))); node.KindOf(err) != node.Transient {
+		t.Errorf("error is %v", err)
+	}
+	if !slices.Contains(f.left(), "namespace zdb-ssd0-user/2-1") {
+		t.Errorf("left %q", f.left())
+	}
+	f.silent = 0
+	f.decommission("2-1", aNamespace(""))
+	f.wantLeft()
+}

@@ -1,0 +1,182 @@
+package zdb
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// List returns the IDs of the reservations whose namespaces are on the node.
+func (p *Provisioner) List(ctx context.Context) ([]string, error) {
+	seen, err := p.Look(ctx)
+	return slices.Sorted(maps.Keys(seen)), err
+}
+
+// Look returns the same, and what of each, or of the zdb container that it is
+// in, isn't as it was made.
+func (p *Provisioner) Look(ctx context.Context) (map[string]string, error) {
+	v, err := p.see(ctx)
+	if err != nil {
+		return nil, err
+	}
+	homes, err := p.Homes.All()
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]string{}
+	faults := map[string]string{}
+	for _, id := range v.containers(homes) {
+		all, fault := p.inside(ctx, v, id)
+		faults[id] = fault
+		for _, n := range all {
+			if parsed, err := workload.ParseID(n.Name); err != nil || parsed.String() != n.Name {
+				continue
+			}
+			home, known := homes[n.Name]
+			switch {
+			case !known:
+				seen[n.Name] = "" // a stray, or one that is on its way
+			case home.Container == id && fault != "":
+				seen[n.Name] = fault
+			case home.Container == id:
+				seen[n.Name] = differs(home.Reservation, n)
+			}
+		}
+		v.surplus(id, all, homes, seen)
+	}
+	for name, home := range homes {
+		if _, listed := seen[name]; !listed && faults[home.Container] != "" {
+			seen[name] = faults[home.Container]
+		}
+	}
+	return seen, nil
+}
+
+// view is what the modules have of zdb containers, by their IDs.
+type view struct {
+	boxes   map[string]node.ContainerInfo
+	volumes map[string]node.Filesystem
+	servers map[string]node.ZDBServer
+}
+
+// see asks each module once.
+func (p *Provisioner) see(ctx context.Context) (view, error) {
+	v := view{boxes: map[string]node.ContainerInfo{}, volumes: map[string]node.Filesystem{}, servers: map[string]node.ZDBServer{}}
+	servers, err := p.Namespaces.Servers(ctx)
+	if err != nil {
+		return v, errors.Wrap(err, "cannot list zdb containers")
+	}
+	volumes, err := p.Storage.ListFilesystems(ctx)
+	if err != nil {
+		return v, errors.Wrap(err, "cannot list the volumes of zdb containers")
+	}
+	boxes, err := p.Containers.List(ctx)
+	if err != nil {
+		return v, errors.Wrap(err, "cannot list containers")
+	}
+	for _, s := range servers {
+		v.servers[s.Container] = s
+	}
+	for _, fs := range volumes {
+		v.volumes[fs.Name] = fs
+	}
+	for _, box := range boxes {
+		v.boxes[box.ID] = box
+	}
+	return v, nil
+}
+
+// containers are the IDs of those that namespaces are in, or should be.
+func (v view) containers(homes map[string]Home) []string {
+	ids := map[string]bool{}
+	for id := range v.servers {
+		ids[id] = true
+	}
+	for _, h := range homes {
+		ids[h.Container] = true
+	}
+	return slices.Sorted(maps.Keys(ids))
+}
+
+// inside lists the namespaces of a zdb container, and says what is wrong with it.
+func (p *Provisioner) inside(ctx context.Context, v view, id string) (all []node.ZDBNamespace, fault string) {
+	s, inHand := v.servers[id]
+	if inHand {
+		var err error
+		if all, err = p.Namespaces.List(ctx, id); err != nil {
+			fault = "its zdb doesn't answer: " + err.Error()
+		}
+	}
+	box, there := v.boxes[id]
+	_, volume := v.volumes[id]
+	_, layer := v.volumes[id+layerSuffix]
+	switch {
+	case !volume:
+		return all, "the volume of its zdb container can't be found"
+	case !there:
+		return all, "its zdb container is gone"
+	case faultOf(box) != "":
+		return all, faultOf(box)
+	case !layer:
+		return all, "what holds its zdb container's own files is gone"
+	case !inHand:
+		return all, "its zdb container has no port"
+	case s.Drift != "":
+		return all, "its zdb container: " + s.Drift
+	}
+	return all, fault
+}
+
+// faultOf says why a container isn't a zdb that runs as it was made, empty when it is.
+func faultOf(box node.ContainerInfo) string {
+	switch {
+	case box.Drift != "":
+		return "its zdb container: " + box.Drift
+	case box.State != node.ContainerRunning && box.Ended != 0:
+		return strings.TrimSpace(fmt.Sprintf("its zdb container has ended with exit code %d %s", box.ExitCode, box.Cause))
+	case box.State != node.ContainerRunning:
+		return strings.TrimSpace("its zdb container doesn't run " + box.Cause)
+	}
+	return ""
+}
+
+// differs says what of a namespace isn't as its reservation has it. The
+// reservation was validated when it came.
+func differs(r *workload.Reservation, n node.ZDBNamespace) string {
+	var asked workload.ZDB
+	if err := json.Unmarshal(r.Data, &asked); err != nil {
+		return ""
+	}
+	switch {
+	case n.Size != asked.Bytes():
+		return fmt.Sprintf("its size is %d bytes, must be %d", n.Size, asked.Bytes())
+	case n.Public != asked.Public:
+		return fmt.Sprintf("public is %t, must be %t", n.Public, asked.Public)
+	case n.Protected != (asked.Password != ""):
+		return fmt.Sprintf("that it has a password is %t, must be %t", n.Protected, asked.Password != "")
+	}
+	return ""
+}
+
+// surplus has a volume that isn't as large as its namespaces need made right,
+// by the first of these.
+func (v view) surplus(id string, all []node.ZDBNamespace, homes map[string]Home, seen map[string]string) {
+	volume, ok := v.volumes[id]
+	if size := volumeSize(all); !ok || volume.Size == size {
+		return
+	}
+	for _, n := range all {
+		if home, known := homes[n.Name]; known && home.Container == id && seen[n.Name] == "" {
+			seen[n.Name] = fmt.Sprintf("the volume of its zdb container has %s, must have %s", text(volume.Size), text(volumeSize(all)))
+			return
+		}
+	}
+}

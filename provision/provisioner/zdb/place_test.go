@@ -1,0 +1,166 @@
+package zdb_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// ssds gives the node these SSD pools, each with so many bytes of room.
+func (f *fakeNode) ssds(free map[string]uint64) {
+	for _, name := range []string{"a", "b"} {
+		room, ok := free[name]
+		p := fakeStorage{f}.pool(name)
+		if p == nil && ok {
+			f.pools = append(f.pools, node.Pool{Name: name, DiskType: workload.SSD})
+			p = &f.pools[len(f.pools)-1]
+		}
+		if ok {
+			p.Offered = p.Reserved + room
+		}
+	}
+}
+
+// two has the pools a and b, and on a a zdb container with namespace 1-1.
+func two(t *testing.T) *fakeNode {
+	t.Helper()
+	f := newFakeNode(t)
+	f.pools = nil
+	f.ssds(map[string]uint64{"a": 50 * gib})
+	f.provision("1-1", aNamespace(""))
+	f.ssds(map[string]uint64{"b": 50 * gib})
+	return f
+}
+
+func (f *fakeNode) wantOn(pool string) {
+	f.t.Helper()
+	got, err := f.provisioner().Provision(context.Background(), f.reservation("2-1", aNamespace("")))
+	if err != nil || !strings.Contains(string(got), `"zdb-`+pool+`-user"`) {
+		f.t.Fatalf("result is %s, %v; want it on %s", got, err, pool)
+	}
+}
+
+func TestWhichPool(t *testing.T) {
+	f := newFakeNode(t)
+	f.pools = nil
+	f.ssds(map[string]uint64{"a": 10 * gib, "b": 20 * gib})
+	f.wantOn("b") // the most room
+
+	need := node.ZDBDisk(2 * gib)
+	for _, c := range []struct {
+		a, b uint64
+		want string
+	}{
+		{need, 50 * gib, "a"}, // where a zdb container is, down to the last byte
+		{need - 1, 50 * gib, "b"},
+		{need - 1, need + 128*mib, "b"}, // a new one needs more
+		{need - 1, need + 128*mib - 1, ""},
+	} {
+		f := two(t)
+		f.ssds(map[string]uint64{"a": c.a, "b": c.b})
+		if c.want != "" {
+			f.wantOn(c.want)
+			continue
+		}
+		made := f.left()
+		_, err := f.provisioner().Provision(context.Background(), f.reservation("2-1", aNamespace("")))
+		if node.KindOf(err) != node.NoSpace || !slices.Equal(f.left(), made) {
+			t.Errorf("error is %v, on the node %q", err, f.left())
+		}
+	}
+}
+
+// What was deleted and isn't gone yet is no lack of space.
+func TestRoomOfWhatIsOver(t *testing.T) {
+	f := two(t)
+	f.provision("3-1", aNamespace(""))
+	f.held = 1000
+	f.decommission("3-1", aNamespace(""))
+	f.ssds(map[string]uint64{"a": 0, "b": 0})
+	f.wantOn("a")
+
+	f = two(t)
+	f.provision("3-1", aNamespace(""))
+	f.held = 1000
+	f.decommission("3-1", aNamespace(""))
+	f.ssds(map[string]uint64{"a": 200 * mib, "b": 0})
+	_, err := f.provisioner().Provision(context.Background(), f.reservation("2-1", strings.Replace(aNamespace(""), "user", "seq", 1)))
+	if node.KindOf(err) != node.Transient {
+		t.Errorf("in the other mode: %v", err)
+	}
+}
+
+// A namespace stays where its data is.
+func TestANamespaceIsNotMadeTwice(t *testing.T) {
+	lost := func(f *fakeNode) { delete(f.homes, "2-1") }
+	for name, c := range map[string]struct {
+		happens func(f *fakeNode)
+		kind    node.Kind // empty: it is found where it was
+	}{
+		"its pool is full":                           {func(*fakeNode) {}, ""},
+		"its zdb container is gone":                  {func(f *fakeNode) { clear(f.boxes); clear(f.runs) }, ""},
+		"the records don't say":                      {lost, ""},
+		"nor does zdb answer":                        {func(f *fakeNode) { lost(f); f.reboot() }, ""},
+		"its pool is broken":                         {func(f *fakeNode) { f.broken = []node.BrokenPool{{Name: "a"}} }, node.Transient},
+		"it is, and the records don't say":           {func(f *fakeNode) { lost(f); f.was["2-1"] = true; f.broken = []node.BrokenPool{{Name: "a"}} }, node.Transient},
+		"its zdb is silent, and they don't":          {func(f *fakeNode) { lost(f); f.was["2-1"] = true; f.reboot(); f.silent = 1000 }, node.Transient},
+		"zdbs are silent, and nobody was told of it": {func(f *fakeNode) { lost(f); f.reboot(); f.silent = 2 }, ""},
+		"it has another mode": {func(f *fakeNode) {
+			f.homes["2-1"] = home("zdb-a-seq")
+		}, node.Exist},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := two(t)
+			f.wantOn("a")
+			f.ssds(map[string]uint64{"a": 0, "b": 50 * gib})
+			c.happens(f)
+			if c.kind == "" {
+				f.wantOn("a")
+				return
+			}
+			_, err := f.provisioner().Provision(context.Background(), f.reservation("2-1", aNamespace("")))
+			if node.KindOf(err) != c.kind || len(f.data["zdb-b-user"]) != 0 {
+				t.Errorf("error is %v, on the node %q", err, f.left())
+			}
+		})
+	}
+}
+
+// One that its user was never told of isn't kept by what is broken elsewhere.
+func TestANewOneNeedsNoBrokenPool(t *testing.T) {
+	f := two(t)
+	f.broken = []node.BrokenPool{{Name: "a", DiskType: workload.SSD}}
+	f.wantOn("b")
+	f = two(t)
+	f.ssds(map[string]uint64{"a": 0})
+	f.reboot()
+	f.silent = 1000
+	_, err := f.provisioner().Provision(context.Background(), f.reservation("2-1", aNamespace("")))
+	if node.KindOf(err) != node.Transient { // none answers, also the one on b
+		t.Errorf("error is %v", err)
+	}
+	if left := f.left(); slices.Contains(left, "volume zdb-b-user") || !slices.Contains(left, "namespace zdb-a-user/1-1") {
+		t.Errorf("on the node %q", left)
+	}
+}
+
+// A volume that is gone for good is made again, as a user's volume is.
+func TestAVolumeThatIsGone(t *testing.T) {
+	f := two(t)
+	f.wantOn("a")
+	delete(f.volumes, "zdb-a-user")
+	delete(f.data, "zdb-a-user")
+	deleted := len(f.calls)
+	f.ssds(map[string]uint64{"a": 60 * gib})
+	f.wantOn("a")
+	if !slices.Contains(f.calls[deleted:], "delete container") || !f.runs["zdb-a-user"] {
+		t.Errorf("the zdb container still has the volume that is gone: %q", f.calls[deleted:])
+	}
+	if f.ports["zdb-a-user"] != 9900 {
+		t.Error("it has another port")
+	}
+}

@@ -1,0 +1,208 @@
+package zdb
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/provision/provisioner"
+)
+
+// image is what zdb containers are made of.
+const image = node.OwnImage + "zdb"
+
+// data is where a zdb container has its volume.
+const data = "/data"
+
+// running is a zdb container that answers.
+type running struct {
+	node.ZDBServer
+	volume node.Filesystem
+}
+
+// reach returns a zdb container that answers, and makes it or makes it right if
+// it doesn't: see raise.
+func (p *Provisioner) reach(ctx context.Context, at server, want plan, undo *provisioner.Undo) (running, error) {
+	all, err := p.Namespaces.Servers(ctx)
+	if err != nil {
+		return running{}, err
+	}
+	i := slices.IndexFunc(all, func(s node.ZDBServer) bool { return s.Container == at.id() })
+	if i < 0 || all[i].Drift != "" {
+		return p.raise(ctx, at, want, i >= 0, undo)
+	}
+	volume, err := p.Storage.InspectFilesystem(ctx, at.id())
+	if err != nil && node.KindOf(err) != node.NotExist {
+		return running{}, err
+	}
+	whole, werr := p.whole(ctx, at)
+	if err != nil || !whole {
+		if werr != nil {
+			return running{}, werr
+		}
+		return p.raise(ctx, at, want, true, undo)
+	}
+	return running{ZDBServer: all[i], volume: volume}, nil
+}
+
+// whole reports whether a zdb container runs as it was made, on all that it
+// stands on.
+func (p *Provisioner) whole(ctx context.Context, at server) (bool, error) {
+	_, err := p.Storage.InspectFilesystem(ctx, at.layer())
+	var box node.ContainerInfo
+	if err == nil {
+		box, err = p.Containers.Inspect(ctx, at.id())
+	}
+	if node.KindOf(err) == node.NotExist {
+		return false, nil
+	}
+	return err == nil && faultOf(box) == "", err
+}
+
+// raise makes a zdb container and what it stands on, or makes right what there
+// is of it, until it answers. It pushes what it made itself on undo. The volume
+// is made for the plan's namespace alone, and not at all for an empty plan:
+// NotExist when there is none then. A port that is in hand stays in hand.
+func (p *Provisioner) raise(ctx context.Context, at server, want plan, inHand bool, undo *provisioner.Undo) (running, error) {
+	var none running
+	got, err := p.pull(ctx, at)
+	if err != nil {
+		return none, err
+	}
+	if !got.Ready {
+		return none, node.Errorf(node.Transient, "%s", told(got))
+	}
+	volume, newVolume, err := p.volume(ctx, at, want, undo)
+	if err != nil {
+		return none, err
+	}
+	layer, newLayer, err := p.layer(ctx, at, volume, undo)
+	if err != nil {
+		return none, err
+	}
+	_, err = p.Containers.Inspect(ctx, at.id())
+	found := err == nil
+	switch kind := node.KindOf(err); {
+	case err != nil && kind != node.NotExist:
+		return none, err
+	case found && (newVolume || newLayer):
+		// It still has what it stood on before, which is gone.
+		if err := p.Containers.Delete(ctx, at.id()); err != nil && node.KindOf(err) != node.NotExist {
+			return none, err
+		}
+		found = false
+	}
+	if !found {
+		undo.Push("the zdb container", func(ctx context.Context) error { return p.Containers.Delete(ctx, at.id()) })
+	}
+	if !inHand {
+		undo.Push("its port", func(ctx context.Context) error { return p.Namespaces.Detach(ctx, at.id()) })
+	}
+	if _, err := p.Containers.Create(ctx, p.spec(at, volume, layer)); err != nil {
+		return none, err
+	}
+	if _, err := p.Containers.Start(ctx, at.id()); err != nil {
+		return none, err
+	}
+	s, err := p.attach(ctx, node.ZDBServerSpec{Container: at.id(), Mode: at.mode, Data: volume.Path})
+	return running{ZDBServer: s, volume: volume}, err
+}
+
+// volume makes the file system for the data, or finds it.
+func (p *Provisioner) volume(ctx context.Context, at server, want plan, undo *provisioner.Undo) (fs node.Filesystem, made bool, err error) {
+	fs, err = p.Storage.InspectFilesystem(ctx, at.id())
+	if node.KindOf(err) != node.NotExist || want.namespace.Name == "" {
+		return fs, false, err
+	}
+	undo.Push("its volume", func(ctx context.Context) error { return p.Storage.ReleaseFilesystem(ctx, at.id()) })
+	all, _ := with(nil, want.namespace)
+	fs, err = p.Storage.CreateFilesystem(ctx, node.FilesystemSpec{
+		Name: at.id(), Size: volumeSize(all), DiskType: want.disk, Pool: at.pool,
+	})
+	return fs, err == nil, err
+}
+
+// layer makes the file system for what it writes beside its volume, on the
+// same pool, or finds it.
+func (p *Provisioner) layer(ctx context.Context, at server, volume node.Filesystem, undo *provisioner.Undo) (fs node.Filesystem, made bool, err error) {
+	fs, err = p.Storage.InspectFilesystem(ctx, at.layer())
+	if node.KindOf(err) != node.NotExist {
+		return fs, false, err
+	}
+	undo.Push("its layer", func(ctx context.Context) error { return p.Storage.ReleaseFilesystem(ctx, at.layer()) })
+	fs, err = p.Storage.CreateFilesystem(ctx, node.FilesystemSpec{
+		Name: at.layer(), Size: layerSize, DiskType: volume.DiskType, Pool: at.pool,
+	})
+	return fs, err == nil, err
+}
+
+// spec is what a zdb container is: of no network, with nothing but its volume.
+func (p *Provisioner) spec(at server, volume, layer node.Filesystem) node.ContainerSpec {
+	bytes := func(n uint64) string { return strconv.FormatUint(n, 10) }
+	return node.ContainerSpec{
+		ID: at.id(), User: node.OwnUser, Hostname: at.id(), Layer: layer.Path, NoCapabilities: true,
+		CPU: p.CPU, Memory: p.Memory,
+		Mounts: []node.MountSpec{{Volume: at.id(), Source: volume.Path, Target: data}},
+		// Of its memory half is for the index of keys, a quarter for what is on
+		// its way to and from clients; the runtime begins to save before the rest is gone.
+		Env: node.Env{"GOMEMLIMIT": bytes(p.Memory / 8 * 7)},
+		Entrypoint: []string{
+			"/zdb", "--data", data, "--mode", string(at.mode), "--no-listen",
+			"--admin-socket", data + "/admin.sock", "--handover", data + "/handover.sock",
+			"--memory", bytes(p.Memory / 2), "--max-buffers", bytes(p.Memory / 4),
+		},
+	}
+}
+
+// attachPause is how long to wait before a zdb that starts is asked again.
+const attachPause = 50 * time.Millisecond
+
+// attach takes a zdb container in hand once it answers.
+func (p *Provisioner) attach(ctx context.Context, spec node.ZDBServerSpec) (node.ZDBServer, error) {
+	waiting, cancel := context.WithTimeout(ctx, p.Wait)
+	defer cancel()
+	for {
+		s, err := p.Namespaces.Attach(ctx, spec)
+		if node.KindOf(err) != node.Transient {
+			return s, err
+		}
+		select {
+		case <-waiting.Done():
+			return s, errors.WithMessage(err, "zdb has been waited for")
+		case <-time.After(attachPause):
+		}
+	}
+}
+
+func (p *Provisioner) pull(ctx context.Context, at server) (node.Image, error) {
+	got, err := p.Images.Pull(ctx, node.ImageSpec{Label: at.id(), Reference: image, User: node.OwnUser})
+	return got, errors.WithMessage(err, "cannot get zdb's image")
+}
+
+// told is how far an image is, for people.
+func told(i node.Image) string {
+	if i.Unpacking {
+		return "zdb's image is being unpacked"
+	}
+	return "zdb's image is being fetched"
+}
+
+// clear takes a zdb container away with all that it stood on and has.
+func (p *Provisioner) clear(ctx context.Context, at server) error {
+	for _, step := range []func() error{
+		func() error { return p.Namespaces.Detach(ctx, at.id()) },
+		func() error { return p.Containers.Delete(ctx, at.id()) },
+		func() error { return p.Storage.ReleaseFilesystem(ctx, at.layer()) },
+		func() error { return p.Storage.ReleaseFilesystem(ctx, at.id()) },
+		func() error { return p.Images.Release(ctx, at.id()) },
+	} {
+		if err := step(); err != nil && node.KindOf(err) != node.NotExist {
+			return errors.Wrapf(err, "cannot take zdb container %s away", at.id())
+		}
+	}
+	return nil
+}

@@ -1,0 +1,212 @@
+// Package zdb provisions 0-db namespaces. They live in zdb containers, one a
+// pool and mode, which are made with the first namespace and go with the last.
+// It conducts: the volume that holds the data and is as large as its namespaces
+// need, a layer, the image, the container, its port, and the namespace.
+package zdb
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner"
+)
+
+// Config is what the provisioner uses.
+type Config struct {
+	Containers Containers
+	Images     Images
+	Storage    Storage
+	Namespaces Namespaces
+	Identity   Identity
+	Homes      Homes
+	// CPU is in cores, Memory in bytes; each zdb container's. 0 is the default.
+	CPU    uint64
+	Memory uint64
+	// Wait is how long a zdb that starts may take until it answers; 0 is
+	// DefaultWait. One with much in it reads its index first.
+	Wait time.Duration
+}
+
+// What a zero Config has.
+const (
+	DefaultCPU    = 2
+	DefaultMemory = 1 << 30
+	DefaultWait   = 30 * time.Second
+)
+
+// Provisioner is the zdb type's.
+type Provisioner struct {
+	Config
+}
+
+// New makes the provisioner of namespaces.
+func New(c Config) *Provisioner {
+	if c.CPU == 0 {
+		c.CPU = DefaultCPU
+	}
+	if c.Memory == 0 {
+		c.Memory = DefaultMemory
+	}
+	if c.Wait == 0 {
+		c.Wait = DefaultWait
+	}
+	return &Provisioner{c}
+}
+
+// HoldsData says that taking a namespace down loses what its user wrote.
+func (p *Provisioner) HoldsData() bool { return true }
+
+// Prepare gets zdb's image. It only looks which pool the namespace would be on.
+func (p *Provisioner) Prepare(ctx context.Context, r *workload.Reservation) (provisioner.Progress, error) {
+	got, err := p.prepare(ctx, r)
+	if err != nil {
+		return provisioner.Progress{}, errors.Wrapf(err, "cannot get the image for zdb namespace %s", r.ID)
+	}
+	return provisioner.Progress{Ready: got.Ready, What: told(got)}, nil
+}
+
+func (p *Provisioner) prepare(ctx context.Context, r *workload.Reservation) (node.Image, error) {
+	want, err := p.plan(ctx, r)
+	if err != nil {
+		return node.Image{}, err
+	}
+	at, known, err := p.home(ctx, want)
+	if err == nil && !known {
+		var status node.StorageStatus
+		if status, err = p.Storage.Status(ctx); err == nil {
+			at, err = p.choose(ctx, want, status)
+		}
+	}
+	if err != nil {
+		return node.Image{}, err
+	}
+	got, err := p.pull(ctx, at)
+	if node.KindOf(err).Final() {
+		err = p.tidied(ctx, at, err)
+	}
+	return got, err
+}
+
+func (p *Provisioner) plan(ctx context.Context, r *workload.Reservation) (plan, error) {
+	want, err := planOf(r)
+	if err != nil {
+		return want, err
+	}
+	return want.opened(ctx, r, p.Identity)
+}
+
+// Provision makes the namespace, or adopts the one that is there.
+func (p *Provisioner) Provision(ctx context.Context, r *workload.Reservation) (json.RawMessage, error) {
+	result, err := p.provision(ctx, r)
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot provision zdb namespace %s", r.ID)
+	}
+	return json.Marshal(result)
+}
+
+func (p *Provisioner) provision(ctx context.Context, r *workload.Reservation) (*workload.ZDBResult, error) {
+	want, err := p.plan(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	at, err := p.place(ctx, want)
+	if err != nil {
+		return nil, err
+	}
+	var undo provisioner.Undo
+	result, err := p.make(ctx, at, want, &undo)
+	if err != nil {
+		err = undo.Rollback(ctx, err)
+		if node.KindOf(err).Final() {
+			err = p.tidied(ctx, at, err)
+		}
+		return nil, err
+	}
+	p.Homes.Set(r.ID, at.id())
+	return result, nil
+}
+
+// make makes what the plan says, and pushes what it made itself on undo.
+func (p *Provisioner) make(ctx context.Context, at server, want plan, undo *provisioner.Undo) (*workload.ZDBResult, error) {
+	in, err := p.reach(ctx, at, want, undo)
+	if err != nil {
+		return nil, err
+	}
+	address := in.IPv4
+	if address == "" {
+		address = in.IPv6
+	}
+	if address == "" {
+		return nil, node.Errorf(node.Transient, "the node has no address at which it can be reached")
+	}
+	all, err := p.Namespaces.List(ctx, at.id())
+	if err != nil {
+		return nil, err
+	}
+	all, there := with(all, want.namespace)
+	if size := volumeSize(all); in.volume.Size < size {
+		before := in.volume.Size
+		undo.Push("the size of its volume", func(ctx context.Context) error {
+			_, err := p.Storage.ResizeFilesystem(ctx, at.id(), before)
+			return err
+		})
+		if in.volume, err = p.Storage.ResizeFilesystem(ctx, at.id(), size); err != nil {
+			return nil, err
+		}
+	}
+	spec := want.namespace
+	spec.Container = at.id()
+	if !there {
+		undo.Push("the namespace", func(ctx context.Context) error { return p.Namespaces.Delete(ctx, at.id(), spec.Name) })
+	}
+	if _, err := p.Namespaces.Create(ctx, spec); err != nil {
+		return nil, err
+	}
+	if err := p.shrink(ctx, in.volume, volumeSize(all)); err != nil {
+		return nil, err
+	}
+	return &workload.ZDBResult{Namespace: spec.Name, IP: address, Port: uint(in.Port), Container: at.id()}, nil
+}
+
+// Stop shuts a namespace whose time is over, and whose data has to stay for
+// now: nobody knows its password until Provision sets the user's again. Who is
+// in it already stays in.
+func (p *Provisioner) Stop(ctx context.Context, r *workload.Reservation) error {
+	if err := p.shut(ctx, r); err != nil {
+		return errors.Wrapf(err, "cannot shut zdb namespace %s", r.ID)
+	}
+	return nil
+}
+
+func (p *Provisioner) shut(ctx context.Context, r *workload.Reservation) error {
+	want, err := planOf(r)
+	if err != nil {
+		return err
+	}
+	places, err := p.places(ctx, r)
+	if err != nil {
+		return err
+	}
+	spec := want.namespace
+	spec.Password, spec.Public = rand.Text(), false
+	for _, at := range places {
+		all, err := p.Namespaces.List(ctx, at.id())
+		if err != nil {
+			return err
+		}
+		if !has(all, r.ID) {
+			continue
+		}
+		spec.Container = at.id()
+		if _, err := p.Namespaces.Create(ctx, spec); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,329 @@
+package zdb_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/sign"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner/zdb"
+)
+
+// aNamespace is a namespace's data of 2 GiB with more members.
+func aNamespace(more string) string {
+	return `{"size":2,"mode":"user","disk_type":"SSD"` + more + `}`
+}
+
+// aVolume is what a volume with these namespaces has.
+func aVolume(gibs ...uint64) uint64 {
+	size := uint64(64 * mib)
+	for _, n := range gibs {
+		size += node.ZDBDisk(n * gib)
+	}
+	return size
+}
+
+func (f *fakeNode) provision(id, data string) string {
+	f.t.Helper()
+	got, err := f.provisioner().Provision(context.Background(), f.reservation(id, data))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return string(got)
+}
+
+func (f *fakeNode) decommission(id, data string) {
+	f.t.Helper()
+	if err := f.provisioner().Decommission(context.Background(), f.reservation(id, data)); err != nil {
+		f.t.Fatal(err)
+	}
+	delete(f.homes, id)
+}
+
+func (f *fakeNode) wantLeft(want ...string) {
+	f.t.Helper()
+	if left := f.left(); !slices.Equal(left, want) {
+		f.t.Errorf("on the node are %q, want %q", left, want)
+	}
+}
+
+func TestANamespaceIsMadeOfWhatItsReservationSays(t *testing.T) {
+	f := newFakeNode(t)
+	got := f.provision("2-1", aNamespace(fmt.Sprintf(`,"password":%q,"public":true`, f.seal("s3cr3t"))))
+	if want := `{"Namespace":"2-1","IP":"192.0.2.7","Port":9900,"Container":"zdb-ssd0-user"}`; got != want {
+		t.Errorf("result is %s, want %s", got, want)
+	}
+	const id = "zdb-ssd0-user"
+	spec, box, volume, layer := f.data[id]["2-1"], f.boxes[id], f.volumes[id], f.volumes[id+".layer"]
+	switch {
+	case spec != node.ZDBNamespaceSpec{Container: id, Name: "2-1", Size: 2 * gib, Password: "s3cr3t", Public: true}:
+		t.Errorf("namespace is %+v", spec)
+	case volume.Size != aVolume(2) || volume.Pool != "ssd0" || layer.Pool != "ssd0" || layer.Size != 64*mib:
+		t.Errorf("volume is %+v, layer %+v", volume, layer)
+	case box.User != node.OwnUser || !box.NoCapabilities || box.CPU != 1 || box.Memory != 64*mib || box.Layer != layer.Path || len(box.DNS) != 0:
+		t.Errorf("container is %+v", box)
+	case len(box.Mounts) != 1 || box.Mounts[0] != node.MountSpec{Volume: id, Source: volume.Path, Target: "/data"}:
+		t.Errorf("mounts are %+v", box.Mounts)
+	case strings.Join(box.Entrypoint, " ") != "/zdb --data /data --mode user --no-listen --admin-socket /data/admin.sock"+
+		" --handover /data/handover.sock --memory 33554432 --max-buffers 16777216" || box.Env["GOMEMLIMIT"] != "58720256":
+		t.Errorf("it runs %q with %q", box.Entrypoint, box.Env)
+	case !f.runs[id] || f.homes["2-1"].Container != id:
+		t.Errorf("runs %v, homes %v", f.runs, f.homes)
+	}
+}
+
+func TestANodeWithoutIPv4TellsItsIPv6(t *testing.T) {
+	f := newFakeNode(t)
+	f.ipv4 = ""
+	_, err := f.provisioner().Provision(context.Background(), f.reservation("2-1", aNamespace("")))
+	if node.KindOf(err) != node.Transient || !strings.Contains(err.Error(), "no address") {
+		t.Errorf("without any address: %v", err)
+	}
+	if left := f.left(); !slices.Equal(left, []string{"image zdb-ssd0-user"}) {
+		t.Errorf("left %q", left)
+	}
+}
+
+func TestOnceMoreIsTheSame(t *testing.T) {
+	f := newFakeNode(t)
+	first := f.provision("2-1", aNamespace(""))
+	made := f.left()
+	if again := f.provision("2-1", aNamespace("")); again != first {
+		t.Errorf("then %s, first %s", again, first)
+	}
+	f.wantLeft(made...)
+	for range 2 {
+		f.decommission("2-1", aNamespace(""))
+		f.wantLeft()
+	}
+	for _, pool := range f.pools {
+		if pool.Reserved != 0 {
+			t.Errorf("%d bytes are still promised on %s", pool.Reserved, pool.Name)
+		}
+	}
+}
+
+func TestWhatDiffersIsSet(t *testing.T) {
+	f := newFakeNode(t)
+	f.provision("2-1", aNamespace(""))
+	spec := f.data["zdb-ssd0-user"]["2-1"]
+	spec.Size, spec.Public, spec.Password = gib, true, "other"
+	f.data["zdb-ssd0-user"]["2-1"] = spec
+	f.volumes["zdb-ssd0-user"] = node.Filesystem{Name: "zdb-ssd0-user", Path: "/pools/ssd0/zdb-ssd0-user", Pool: "ssd0", Size: aVolume(1), DiskType: workload.SSD}
+	f.provision("2-1", aNamespace(""))
+	if got := f.data["zdb-ssd0-user"]["2-1"]; got.Size != 2*gib || got.Public || got.Password != "" || f.volumes["zdb-ssd0-user"].Size != aVolume(2) {
+		t.Errorf("namespace is %+v, volume %+v", got, f.volumes["zdb-ssd0-user"])
+	}
+}
+
+func TestNamespacesShareAContainer(t *testing.T) {
+	f := newFakeNode(t)
+	first := f.provision("2-1", aNamespace(""))
+	second := f.provision("3-1", strings.Replace(aNamespace(""), `"size":2`, `"size":5`, 1))
+	seq := f.provision("4-1", strings.Replace(aNamespace(""), "user", "seq", 1))
+	disk := f.provision("5-1", strings.Replace(aNamespace(""), "SSD", "HDD", 1))
+	for got, want := range map[string]string{
+		first: `"Port":9900,"Container":"zdb-ssd0-user"}`, second: `"Port":9900,"Container":"zdb-ssd0-user"}`,
+		seq: `"Port":9901,"Container":"zdb-ssd0-seq"}`, disk: `"Port":9902,"Container":"zdb-hdd0-user"}`,
+	} {
+		if !strings.HasSuffix(got, want) {
+			t.Errorf("result is %s, want %s", got, want)
+		}
+	}
+	if size := f.volumes["zdb-ssd0-user"].Size; size != aVolume(2, 5) {
+		t.Errorf("the volume of two has %d bytes, want %d", size, aVolume(2, 5))
+	}
+	f.decommission("2-1", aNamespace(""))
+	if size := f.volumes["zdb-ssd0-user"].Size; size != aVolume(5) {
+		t.Errorf("the volume of one has %d bytes, want %d", size, aVolume(5))
+	}
+	f.decommission("3-1", aNamespace(""))
+	f.decommission("4-1", strings.Replace(aNamespace(""), "user", "seq", 1))
+	f.wantLeft("container zdb-hdd0-user", "image zdb-hdd0-user", "namespace zdb-hdd0-user/5-1", "port zdb-hdd0-user",
+		"volume zdb-hdd0-user", "volume zdb-hdd0-user.layer")
+}
+
+// What was deleted isn't always gone at once: it doesn't keep a deletion, and
+// the next one, or a look, makes the volume smaller.
+func TestAVolumeThatCannotBeSmallerYet(t *testing.T) {
+	f := newFakeNode(t)
+	f.provision("2-1", aNamespace(""))
+	f.provision("3-1", aNamespace(""))
+	f.held = 7
+	f.decommission("2-1", aNamespace(""))
+	if f.volumes["zdb-ssd0-user"].Size != aVolume(2, 2) {
+		t.Fatal("it is smaller already")
+	}
+	seen, err := f.provisioner().Look(context.Background())
+	if err != nil || !strings.Contains(seen["3-1"], "must have") {
+		t.Errorf("saw %q, %v", seen, err)
+	}
+	f.provision("3-1", aNamespace(""))
+	if f.volumes["zdb-ssd0-user"].Size != aVolume(2) {
+		t.Error("it isn't smaller")
+	}
+}
+
+func TestWhatIsRefused(t *testing.T) {
+	other, err := sign.Generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		data  func(f *fakeNode) string
+		world func(f *fakeNode)
+		kind  node.Kind
+		want  string
+	}{
+		"no size":       {func(*fakeNode) string { return `{"size":0,"mode":"user","disk_type":"SSD"}` }, nil, node.Invalid, "size"},
+		"no mode":       {func(*fakeNode) string { return `{"size":1,"mode":"fast","disk_type":"SSD"}` }, nil, node.Invalid, "mode"},
+		"no disk type":  {func(*fakeNode) string { return `{"size":1,"mode":"user","disk_type":"NVME"}` }, nil, node.Invalid, "disk_type"},
+		"a bad box":     {func(*fakeNode) string { return aNamespace(`,"password":"` + strings.Repeat("00", 60) + `"`) }, nil, node.Invalid, "data.password"},
+		"a star":        {func(f *fakeNode) string { return aNamespace(`,"password":"` + f.seal("*") + `"`) }, nil, node.Invalid, `data.password is "*"`},
+		"an empty one":  {func(f *fakeNode) string { return aNamespace(`,"password":"` + f.seal("") + `"`) }, nil, node.Invalid, "holds 0 bytes"},
+		"a long one":    {func(f *fakeNode) string { return aNamespace(`,"password":"` + f.seal(strings.Repeat("x", 64)) + `"`) }, nil, node.Invalid, "holds 64 bytes"},
+		"a zero byte":   {func(f *fakeNode) string { return aNamespace(`,"password":"` + f.seal("a\x00b") + `"`) }, nil, node.Invalid, "aren't text"},
+		"no text":       {func(f *fakeNode) string { return aNamespace(`,"password":"` + f.seal("\xff\xfe") + `"`) }, nil, node.Invalid, "aren't text"},
+		"another's box": {nil, nil, node.Invalid, "made for another user"},
+		"no answer":     {func(f *fakeNode) string { return aNamespace(`,"password":"` + f.seal("a") + `"`) }, func(f *fakeNode) { f.fail["decrypt"] = node.Errorf(node.Transient, "silent") }, node.Transient, "silent"},
+		"no such disk":  {nil, func(f *fakeNode) { f.pools = f.pools[1:] }, node.Refused, "data.disk_type is SSD"},
+		"no space":      {nil, func(f *fakeNode) { f.pools[0].Offered = 2 * gib }, node.NoSpace, "need 2.88 GiB with what zdb adds to it, free 2.00 GiB"},
+		"a broken pool": {nil, func(f *fakeNode) {
+			f.broken = []node.BrokenPool{{Name: "ssd0", DiskType: workload.SSD, Cause: "read-only"}}
+		}, node.Transient, "pool ssd0 is broken now: read-only"},
+		"no image":       {nil, func(f *fakeNode) { f.fail["pull"] = node.Errorf(node.Refused, "no zdb program") }, node.Refused, "no zdb program"},
+		"image to come":  {nil, func(f *fakeNode) { f.ready = false }, node.Transient, "is being unpacked"},
+		"no port":        {nil, func(f *fakeNode) { f.fail["attach"] = node.Errorf(node.NoSpace, "all ports are in use") }, node.NoSpace, "all ports are in use"},
+		"a silent zdb":   {nil, func(f *fakeNode) { f.silent = 1000 }, node.Transient, "zdb doesn't answer"},
+		"doesn't start":  {nil, func(f *fakeNode) { f.fail["start"] = node.Errorf(node.Invalid, "exec format error") }, node.Invalid, "exec format error"},
+		"no namespace":   {nil, func(f *fakeNode) { f.fail["create namespace"] = node.Errorf(node.Invalid, "bad name") }, node.Invalid, "bad name"},
+		"silent storage": {nil, func(f *fakeNode) { f.reading["status"] = node.Errorf(node.Transient, "no answer") }, node.Transient, "no answer"},
+		"a silent zdbd":  {nil, func(f *fakeNode) { f.reading["servers"] = node.Errorf(node.Transient, "no answer") }, node.Transient, "no answer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFakeNode(t)
+			data := aNamespace("")
+			if c.data != nil {
+				data = c.data(f)
+			}
+			if name == "another's box" {
+				sealed, _ := workload.SealSecret(f.key.ID(), other.ID(), workload.TypeZDB, "password", []byte("theirs"))
+				data = aNamespace(`,"password":"` + sealed + `"`)
+			}
+			if c.world != nil {
+				c.world(f)
+			}
+			_, err := f.provisioner().Provision(context.Background(), f.reservation("2-1", data))
+			if err == nil || node.KindOf(err) != c.kind || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "cannot provision zdb namespace 2-1: ") {
+				t.Fatalf("error is %s: %v", node.KindOf(err), err)
+			}
+			left := slices.DeleteFunc(f.left(), func(s string) bool { return !c.kind.Final() && strings.HasPrefix(s, "image") })
+			if len(left) != 0 {
+				t.Errorf("left on the node: %v", left)
+			}
+			if _, known := f.Get("2-1"); known {
+				t.Error("it is said to be there")
+			}
+		})
+	}
+}
+
+func TestABoxOfTheSeedsTime(t *testing.T) {
+	f := newFakeNode(t)
+	box, err := sign.Seal(f.key.ID(), []byte("s3cr3t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := f.reservation("2-1", aNamespace(fmt.Sprintf(`,"password":"%x"`, box)))
+	if _, err := f.provisioner().Provision(context.Background(), r); node.KindOf(err) != node.Invalid {
+		t.Errorf("version 2 takes it: %v", err)
+	}
+	r.Version = 1
+	if _, err := f.provisioner().Provision(context.Background(), r); err != nil || f.data["zdb-ssd0-user"]["2-1"].Password != "s3cr3t" {
+		t.Errorf("version 1: %v, %+v", err, f.data)
+	}
+}
+
+// A failing attempt takes back what it made itself, and nothing that was there.
+func TestAFailureLeavesOthersAlone(t *testing.T) {
+	for _, step := range []string{"grow", "create namespace"} {
+		for _, kind := range []node.Kind{node.NoSpace, node.Transient, node.Invalid} {
+			f := newFakeNode(t)
+			f.provision("2-1", aNamespace(""))
+			made, size := f.left(), f.volumes["zdb-ssd0-user"].Size
+			f.fail[step] = node.Errorf(kind, "it fails")
+			_, err := f.provisioner().Provision(context.Background(), f.reservation("3-1", aNamespace("")))
+			if node.KindOf(err) != kind || !slices.Equal(f.left(), made) || f.volumes["zdb-ssd0-user"].Size != size {
+				t.Errorf("%s fails with %s: %v; on the node %q, volume has %d, had %d", step, kind, err, f.left(), f.volumes["zdb-ssd0-user"].Size, size)
+			}
+		}
+	}
+}
+
+func TestTheImageIsPreparedAhead(t *testing.T) {
+	f := newFakeNode(t)
+	f.ready = false
+	p, r := f.provisioner(), f.reservation("2-1", aNamespace(""))
+	got, err := p.Prepare(context.Background(), r)
+	if err != nil || got.Ready || got.What != "zdb's image is being unpacked" {
+		t.Fatalf("prepared %+v, %v", got, err)
+	}
+	f.ready = true
+	if got, err := p.Prepare(context.Background(), r); err != nil || !got.Ready || len(f.boxes)+len(f.volumes)+len(f.ports) != 0 {
+		t.Fatalf("prepared %+v, %v; on the node %q", got, err, f.left())
+	}
+	f.decommission("2-1", aNamespace(""))
+	f.wantLeft()
+	f.fail["pull"] = node.Errorf(node.Refused, "no zdb program")
+	f.images["zdb-ssd0-user"] = true
+	if _, err := p.Prepare(context.Background(), r); node.KindOf(err) != node.Refused || len(f.left()) != 0 {
+		t.Fatalf("error is %v, left %v", err, f.left())
+	}
+}
+
+func TestAZDBThatNeedsItsTimeIsWaitedFor(t *testing.T) {
+	f := newFakeNode(t)
+	f.silent = 3
+	f.provision("2-1", aNamespace(""))
+	if f.silent != 0 {
+		t.Error("it wasn't asked again")
+	}
+}
+
+func TestWhatIsOverIsShut(t *testing.T) {
+	f := newFakeNode(t)
+	data := aNamespace(fmt.Sprintf(`,"password":%q,"public":true`, f.seal("s3cr3t")))
+	f.provision("2-1", data)
+	p, r := f.provisioner(), f.reservation("2-1", data)
+	if err := p.Stop(context.Background(), r); err != nil {
+		t.Fatal(err)
+	}
+	got := f.data["zdb-ssd0-user"]["2-1"]
+	if got.Public || got.Password == "s3cr3t" || len(got.Password) < 20 || got.Size != 2*gib || !p.HoldsData() {
+		t.Errorf("namespace is %+v", got)
+	}
+	f.provision("2-1", data)
+	if got := f.data["zdb-ssd0-user"]["2-1"]; !got.Public || got.Password != "s3cr3t" {
+		t.Errorf("namespace is %+v", got)
+	}
+	delete(f.homes, "2-1") // its result was replaced by that of its end, and the node has started anew
+	f.was["2-1"] = true
+	if err := p.Stop(context.Background(), r); err != nil || f.data["zdb-ssd0-user"]["2-1"].Password == "s3cr3t" {
+		t.Errorf("stop: %v", err)
+	}
+	f.runs["zdb-ssd0-user"] = false
+	if err := p.Stop(context.Background(), r); err == nil {
+		t.Error("it is said to be shut by a zdb that doesn't answer")
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	p := zdb.New(zdb.Config{})
+	if p.CPU != zdb.DefaultCPU || p.Memory != zdb.DefaultMemory || p.Wait != zdb.DefaultWait {
+		t.Errorf("defaults are %+v", p.Config)
+	}
+}

@@ -1,0 +1,133 @@
+package provision
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner/zdb"
+	"github.com/croft-edge/croft/provision/store"
+)
+
+// ZDBHomes tells of the node's own records in which containers 0-db namespaces
+// live. It is a ZDBMapping that writes nothing down itself.
+type ZDBHomes struct {
+	records store.Records
+
+	mu  sync.Mutex
+	set map[string]string
+}
+
+// NewZDBMapping makes ZDBHomes of those records.
+func NewZDBMapping(records store.Records) *ZDBHomes {
+	return &ZDBHomes{records: records, set: map[string]string{}}
+}
+
+// Get implements ZDBMapping: the container of a namespace that is on this node.
+// What the record doesn't say, or doesn't say any more, Set has said.
+func (z *ZDBHomes) Get(namespace string) (string, bool) {
+	rec, err := z.records.Record(namespace)
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	if node.KindOf(err) == node.NotExist || err == nil && !isZDB(rec) {
+		delete(z.set, namespace)
+		return "", false
+	}
+	if err == nil {
+		if container := containerOf(rec); container != "" {
+			return container, true
+		}
+	}
+	container, ok := z.set[namespace]
+	return container, ok
+}
+
+// Set implements ZDBMapping. It is remembered for as long as the process runs
+// and the namespace has a record.
+func (z *ZDBHomes) Set(namespace, container string) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.set[namespace] = container
+}
+
+// All returns where all namespaces live of which that is known.
+func (z *ZDBHomes) All() (map[string]zdb.Home, error) {
+	recs, err := z.records.List()
+	if err != nil {
+		return nil, err
+	}
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	out := map[string]zdb.Home{}
+	for _, rec := range recs {
+		if !isZDB(rec) {
+			continue
+		}
+		container := containerOf(rec)
+		if container == "" {
+			container = z.set[rec.ID()]
+		}
+		if container != "" {
+			out[rec.ID()] = zdb.Home{Container: container, Reservation: rec.Reservation}
+		}
+	}
+	return out, nil
+}
+
+// Was reports whether its user was told that the namespace is there.
+func (z *ZDBHomes) Was(namespace string) (bool, error) {
+	rec, err := z.records.Record(namespace)
+	if node.KindOf(err) == node.NotExist {
+		return false, nil
+	}
+	return err == nil && isZDB(rec) && wasDeployed(rec), err
+}
+
+// isZDB reports whether a record is of a namespace that is, or may be, on the node.
+func isZDB(rec store.Record) bool {
+	return rec.Reservation.Type == workload.TypeZDB && !rec.Tombstone()
+}
+
+// containerOf is what the newest answer says, if it says that all is well.
+func containerOf(rec store.Record) string {
+	if rec.Result == nil || rec.Result.State != workload.StateOK {
+		return ""
+	}
+	var result workload.ZDBResult
+	if json.Unmarshal(rec.Result.Data, &result) != nil {
+		return ""
+	}
+	return result.Container
+}
+
+// contextHomes asks the ZDBMapping of a context first.
+type contextHomes struct {
+	*ZDBHomes
+	mapping ZDBMapping
+}
+
+// Get implements ZDBMapping.
+func (h contextHomes) Get(namespace string) (string, bool) {
+	if container, ok := h.mapping.Get(namespace); ok {
+		return container, ok
+	}
+	return h.ZDBHomes.Get(namespace)
+}
+
+// Set implements ZDBMapping.
+func (h contextHomes) Set(namespace, container string) {
+	h.mapping.Set(namespace, container)
+	h.ZDBHomes.Set(namespace, container)
+}
+
+// homesFor is what an engine made by New asks: its context's ZDBMapping if there
+// is one, as in the published API, and its own records.
+func homesFor(ctx context.Context, records store.Records) zdb.Homes {
+	own := NewZDBMapping(records)
+	if mapping := GetZDBMapping(ctx); mapping != nil {
+		return contextHomes{own, mapping}
+	}
+	return own
+}
