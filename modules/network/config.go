@@ -41,6 +41,8 @@ type Config struct {
 	// Refuse are the ranges that members don't reach; Allow the exceptions.
 	Refuse []netip.Prefix
 	Allow  []firewall.Allowed
+	// Open are the TCP ports of the node itself that members reach.
+	Open firewall.Ports
 	// Own returns the ranges of the node itself. No network may overlap them.
 	Own func() ([]netip.Prefix, error)
 	Log zerolog.Logger

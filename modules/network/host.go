@@ -44,7 +44,7 @@ func isOff(name string) bool {
 func (m *Module) hostRules() firewall.Node {
 	return firewall.Node{
 		Table: m.cfg.table(), Uplink: m.cfg.uplinkPrefix(), Public: m.cfg.publicPrefix(),
-		Uplinks4: m.cfg.Uplinks, Uplinks6: m.cfg.uplinks6(), Refuse: m.cfg.Refuse, Allow: m.cfg.Allow,
+		Uplinks4: m.cfg.Uplinks, Uplinks6: m.cfg.uplinks6(), Refuse: m.cfg.Refuse, Allow: m.cfg.Allow, Open: m.cfg.Open,
 		Closed4: m.host.Opened4, Closed6: m.host.Opened6,
 	}
 }

@@ -82,16 +82,27 @@ func destination6(register uint32) expr.Any { return network(24, 16, register) }
 
 // sourceIn is a packet, of the prefix's family, from one of its addresses.
 func sourceIn(p netip.Prefix) rule {
+	if p.Addr().Is4() {
+		return within(p, ip4(), source4(reg1))
+	}
+	return within(p, ip6(), source6(reg1))
+}
+
+// destinationIn is the same of where it goes to.
+func destinationIn(p netip.Prefix) rule {
+	if p.Addr().Is4() {
+		return within(p, ip4(), destination4(reg1))
+	}
+	return within(p, ip6(), destination6(reg1))
+}
+
+func within(p netip.Prefix, family rule, address expr.Any) rule {
 	p = p.Masked()
 	mask := make([]byte, p.Addr().BitLen()/8)
 	for i := range p.Bits() {
 		mask[i/8] |= 0x80 >> (i % 8)
 	}
-	head := when(ip6(), rule{source6(reg1)})
-	if p.Addr().Is4() {
-		head = when(ip4(), rule{source4(reg1)})
-	}
-	return append(head, masked(mask), is(p.Addr().AsSlice()...))
+	return when(family, rule{address, masked(mask), is(p.Addr().AsSlice()...)})
 }
 
 func masked(mask []byte) expr.Any {
@@ -115,6 +126,13 @@ func fromPort(protocolNumber byte, port uint16) rule {
 
 func toPort(protocolNumber byte, port uint16) rule {
 	return when(protocol(protocolNumber), rule{transport(2, 2, reg1), is(byte(port>>8), byte(port))})
+}
+
+func toPorts(protocolNumber byte, ports Ports) rule {
+	end := func(op expr.CmpOp, port uint16) expr.Any {
+		return &expr.Cmp{Op: op, Register: reg1, Data: []byte{byte(port >> 8), byte(port)}}
+	}
+	return when(protocol(protocolNumber), rule{transport(2, 2, reg1), end(expr.CmpOpGte, ports.First), end(expr.CmpOpLte, ports.Last)})
 }
 
 // in is that what was loaded into register, and behind it, is in a set.

@@ -29,6 +29,9 @@ type Node struct {
 	// Refuse is where tenants don't get, Allow the exceptions.
 	Refuse []netip.Prefix
 	Allow  []Allowed
+	// Open are ports of the node itself that tenants reach, by TCP, at its own
+	// addresses but for those of uplinks.
+	Open Ports
 	// Closed4 and Closed6 are that the node forwards nothing of others in that
 	// family: it began to forward for its tenants' sake only.
 	Closed4, Closed6 bool
@@ -40,6 +43,11 @@ type Allowed struct {
 	Prefix netip.Prefix
 	// Port is the only one opened, for TCP and UDP; 0 is all of every protocol.
 	Port uint16
+}
+
+// Ports is a range of ports, both ends of it included; the zero Ports is none.
+type Ports struct {
+	First, Last uint16
 }
 
 // Validate says whether these rules can be.
@@ -61,6 +69,9 @@ func (n Node) Validate() error {
 	}
 	if !pure6(n.Uplinks6) {
 		return invalidf("node", "uplinks6 is %s, must be an IPv6 range", n.Uplinks6)
+	}
+	if o := n.Open; o.First > o.Last || o.First == 0 && o.Last != 0 {
+		return invalidf("node", "open is %d-%d, must be a range of ports from 1 on", o.First, o.Last)
 	}
 	for _, p := range n.ranges() {
 		if p.Addr().Is4() || pure6(p) {
@@ -99,13 +110,7 @@ func (n Node) tables() []table {
 	chains := []chain{
 		{name: "uplink-source", rules: n.uplinkSource()},
 		{name: "public-source", rules: publicSource()},
-		{name: "node", rules: []rule{
-			// First: neighbour discovery is in no connection.
-			when(ip6(), icmp6(neighborSolicitation), accept()),
-			when(ip6(), icmp6(neighborAdvertisement), accept()),
-			when(established(), accept()),
-			drop(),
-		}},
+		{name: "node", rules: n.itself()},
 		{name: "tenant", rules: n.tenant()},
 		{name: "uplink", rules: []rule{
 			when(fromAny(AnyNode), drop()),
@@ -153,6 +158,23 @@ func (n Node) forward() []rule {
 		rules = append(rules, when(ip6(), fromNone(AnyNode), toNone(AnyNode), drop()))
 	}
 	return rules
+}
+
+// itself is what of the node tenants reach.
+func (n Node) itself() []rule {
+	rules := []rule{
+		// First: neighbour discovery is in no connection.
+		when(ip6(), icmp6(neighborSolicitation), accept()),
+		when(ip6(), icmp6(neighborAdvertisement), accept()),
+		when(established(), accept()),
+	}
+	if n.Open != (Ports{}) {
+		rules = append(rules,
+			when(destinationIn(n.Uplinks4), drop()),
+			when(destinationIn(n.Uplinks6), drop()),
+			when(toPorts(unix.IPPROTO_TCP, n.Open), accept()))
+	}
+	return append(rules, drop())
 }
 
 // uplinkSource is who may speak on an uplink: the networks' own ends of them.

@@ -104,7 +104,7 @@ func (w *world) serveAll() {
 				if a.IP.IsLoopback() || a.IP.IsLinkLocalUnicast() && a.IP.To4() == nil {
 					continue
 				}
-				for _, port := range []int{53, udpPort, otherPort} {
+				for _, port := range []int{53, udpPort, otherPort, openPort} {
 					w.serve(n, a.IP.String(), port)
 				}
 			}

@@ -27,6 +27,8 @@ func TestNodeRulesThatCantBe(t *testing.T) {
 		"no uplinks4":             {func(n *Node) { n.Uplinks4 = netip.Prefix{} }, "uplinks4 is invalid"},
 		"IPv6 uplinks4":           {func(n *Node) { n.Uplinks4 = n.Uplinks6 }, "uplinks4 is fdc7::/112"},
 		"IPv4 uplinks6":           {func(n *Node) { n.Uplinks6 = n.Uplinks4 }, "uplinks6 is 169.254.64.0/18"},
+		"open backwards":          {func(n *Node) { n.Open = Ports{First: 2, Last: 1} }, "open is 2-1"},
+		"open from 0":             {func(n *Node) { n.Open = Ports{Last: 1} }, "open is 0-1"},
 		"nothing refused":         {func(n *Node) { n.Refuse = append(n.Refuse, netip.Prefix{}) }, "range invalid"},
 		"IPv4 in IPv6 is refused": {func(n *Node) { n.Refuse = append(n.Refuse, prefix("::ffff:10.0.0.0/104")) }, "range ::ffff:10.0.0.0/104"},
 		"IPv4 in IPv6 is allowed": {func(n *Node) { n.Allow = append(n.Allow, Allowed{Prefix: prefix("::ffff:10.0.0.0/104")}) }, "range ::ffff:10.0.0.0/104"},

@@ -28,6 +28,8 @@ const (
 	macA1, macA2       = "02:00:00:00:01:0a", "02:00:00:00:01:0b"
 	macBridge          = "02:00:00:00:01:01"
 	udpPort, otherPort = 4000, 4001
+	// openPort is one of the node's that tenants reach.
+	openPort = 4002
 )
 
 type world struct {
@@ -52,6 +54,7 @@ func nodeRules() Node {
 			{Prefix: prefix("10.98.0.0/16")}, {Prefix: prefix("fd98::/16")},
 			{Prefix: prefix("10.97.0.0/16"), Port: udpPort}, {Prefix: prefix("fd97::/16"), Port: udpPort},
 		},
+		Open: Ports{First: openPort, Last: openPort + 1},
 	}
 }
 
