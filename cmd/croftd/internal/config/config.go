@@ -42,6 +42,7 @@ type Config struct {
 	DNSServers     []netip.AddrPort
 
 	Containers Containers
+	ZDB        ZDB
 
 	// Reserve is what the node keeps for itself, UserLimit what one user may have.
 	Reserve Amounts
@@ -112,6 +113,18 @@ type Containers struct {
 	LogFiles uint64
 	// Cgroup is the control group that those of containers are in.
 	Cgroup string
+}
+
+// ZDB is how zdb containers are run and reached.
+type ZDB struct {
+	// FirstPort and LastPort are the ends of the range of their ports.
+	FirstPort, LastPort uint16
+	// IPv4 and IPv6 are the node's addresses that users are told; the zero Addr
+	// where the node is to find that out.
+	IPv4, IPv6 netip.Addr
+	// Memory is in bytes, CPU in cores: each zdb container's.
+	Memory uint64
+	CPU    uint64
 }
 
 // Disk is a whole disk that becomes a pool. An empty Type means what the kernel says.

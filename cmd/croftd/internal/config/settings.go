@@ -41,6 +41,7 @@ const (
 	groupStorage   = "Storage"
 	groupNetwork   = "Networks"
 	groupContainer = "Containers"
+	groupZDB       = "zdb"
 	groupAdmission = "Who may have what"
 	groupDoor      = "Users' way to the node"
 	groupSeen      = "Logs, health, control"
@@ -51,7 +52,7 @@ const (
 func Settings() []Setting {
 	var all []Setting
 	for _, part := range [][]Setting{
-		placeSettings(), busSettings(), storageSettings(), networkSettings(), containerSettings(), imageSettings(), admissionSettings(), doorSettings(), seenSettings(), timeSettings(),
+		placeSettings(), busSettings(), storageSettings(), networkSettings(), containerSettings(), imageSettings(), zdbSettings(), admissionSettings(), doorSettings(), seenSettings(), timeSettings(),
 	} {
 		all = append(all, part...)
 	}

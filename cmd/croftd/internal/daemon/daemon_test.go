@@ -130,6 +130,9 @@ func TestDemand(t *testing.T) {
 		{workload.Reservation{Type: workload.TypeVolume, Data: []byte(`{"size":3,"type":"SSD"}`)}, provisioner.Demand{SSD: 3 * gib}, ""},
 		{workload.Reservation{Type: workload.TypeVolume, Data: []byte(`{"size":3,"type":"HDD"}`)}, provisioner.Demand{HDD: 3 * gib}, ""},
 		{workload.Reservation{Type: workload.TypeVolume, Data: []byte(`{"size":"3"}`)}, provisioner.Demand{}, node.Invalid},
+		{workload.Reservation{Type: workload.TypeZDB, Data: []byte(`{"size":5,"mode":"seq","disk_type":"SSD"}`)}, provisioner.Demand{SSD: 5 * gib}, ""},
+		{workload.Reservation{Type: workload.TypeZDB, Data: []byte(`{"size":5,"mode":"user","disk_type":"HDD"}`)}, provisioner.Demand{HDD: 5 * gib}, ""},
+		{workload.Reservation{Type: workload.TypeZDB, Data: []byte(`{"size":5,"mode":"user"}`)}, provisioner.Demand{}, node.Invalid},
 		{workload.Reservation{Type: workload.TypeDebug}, provisioner.Demand{}, ""},
 	} {
 		got, err := demand(&c.r)

@@ -179,27 +179,28 @@ func (m modules) capacity(ctx context.Context, c config.Config) (node.HostInfo, 
 }
 
 // demand is what a reservation takes of the node, in bytes. What a container
-// writes beside its volumes is counted where it lies, by the storage module.
+// writes beside its volumes, and zdb beside a namespace's values, is counted
+// where it lies, by the storage module.
 func demand(r *workload.Reservation) (provisioner.Demand, error) {
 	switch r.Type {
 	case workload.TypeContainer:
 		c, err := workload.DataOf[workload.Container](r)
 		return provisioner.Demand{CPU: uint64(c.Capacity.CPU), Memory: c.Capacity.Bytes()}, node.WithKind(node.Invalid, err)
 	case workload.TypeVolume:
-		return volumeDemand(r)
+		v, err := workload.DataOf[workload.Volume](r)
+		return onDisk(v.Type, v.Size*gib), node.WithKind(node.Invalid, err)
+	case workload.TypeZDB:
+		z, err := workload.DataOf[workload.ZDB](r)
+		return onDisk(z.DiskType, z.Size*gib), node.WithKind(node.Invalid, err)
 	}
 	return provisioner.Demand{}, nil
 }
 
-func volumeDemand(r *workload.Reservation) (provisioner.Demand, error) {
-	v, err := workload.DataOf[workload.Volume](r)
-	if err != nil {
-		return provisioner.Demand{}, node.WithKind(node.Invalid, err)
+func onDisk(t workload.DeviceType, size uint64) provisioner.Demand {
+	if t == workload.HDD {
+		return provisioner.Demand{HDD: size}
 	}
-	if v.Type == workload.HDD {
-		return provisioner.Demand{HDD: v.Size * gib}, nil
-	}
-	return provisioner.Demand{SSD: v.Size * gib}, nil
+	return provisioner.Demand{SSD: size}
 }
 
 // lateClock lets the store be opened before the clock, whose past is in the

@@ -59,7 +59,7 @@ func (d *daemon) startNetwork(g *run.Group) error {
 func networkConfig(c config.Config, log zerolog.Logger) network.Config {
 	out := network.Config{
 		Dir: filepath.Join(c.RunDir, "network"), Uplinks: c.NetworkUplinks, Public: c.PublicIP6Range,
-		Refuse: dial.NonPublic(), Own: func() ([]netip.Prefix, error) { return ownNetworks(c.NetworkUplinks) }, Log: log,
+		Refuse: dial.NonPublic(), Open: firewall.Ports{First: c.ZDB.FirstPort, Last: c.ZDB.LastPort}, Own: func() ([]netip.Prefix, error) { return ownNetworks(c.NetworkUplinks) }, Log: log,
 		Carrier: carrier.Config{RunDir: c.RunDir, Command: carrierCommand(c), Log: log},
 	}
 	for _, e := range c.AllowPrivate {

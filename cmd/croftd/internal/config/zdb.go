@@ -1,0 +1,52 @@
+package config
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/pkg/errors"
+)
+
+func zdbSettings() []Setting {
+	return []Setting{
+		{"zdb-ports", Text, "9900-9963", "TCP ports of zdb containers, one each; users' containers reach them too", groupZDB, zdbPorts},
+		{"zdb-address", List, "", "this node's addresses at which users reach zdb, one IPv4 or IPv6 or one of each; empty: what the machine has", groupZDB, zdbAddresses},
+		{"zdb-memory", Size, "1GiB", "memory of a zdb container; half of it is for keys, about 100 bytes each in user mode", groupZDB,
+			sizeFrom(func(c *Config) *uint64 { return &c.ZDB.Memory }, 64<<20, "64MiB")},
+		{"zdb-cpu", Number, "2", "cores that a zdb container may use; it answers with one", groupZDB,
+			numberOf(func(c *Config) *uint64 { return &c.ZDB.CPU }, 1, 1024)},
+	}
+}
+
+// zdbPorts reads a range of ports.
+func zdbPorts(c *Config, text string) error {
+	from, to, isRange := strings.Cut(text, "-")
+	if !isRange {
+		to = from
+	}
+	first, err := strconv.ParseUint(from, 10, 16)
+	last, lastErr := strconv.ParseUint(to, 10, 16)
+	if err != nil || lastErr != nil || first == 0 || last < first {
+		return errors.New("ports such as 9900-9963, from 1 to 65535, the lower one first")
+	}
+	c.ZDB.FirstPort, c.ZDB.LastPort = uint16(first), uint16(last)
+	return nil
+}
+
+// zdbAddresses reads at most one address of each family.
+func zdbAddresses(c *Config, text string) error {
+	c.ZDB.IPv4, c.ZDB.IPv6 = netip.Addr{}, netip.Addr{}
+	for _, item := range split(text) {
+		a, err := netip.ParseAddr(item)
+		at := &c.ZDB.IPv6
+		if a.Is4() {
+			at = &c.ZDB.IPv4
+		}
+		if err != nil || a.Zone() != "" || a.Is4In6() || a.IsUnspecified() || a.IsMulticast() || a.IsLoopback() || at.IsValid() {
+			return errors.Errorf("at most one IPv4 and one IPv6 address that others reach; %q isn't", item)
+		}
+		*at = a
+	}
+	return nil
+}
