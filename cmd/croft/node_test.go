@@ -150,8 +150,12 @@ func (n *fakeNode) result(r *workload.Reservation, state workload.State, text st
 		Type: r.Type, ID: r.ID, Created: time.Now(), State: state, Error: text, Data: json.RawMessage("null"),
 		Hash: hash[:], Birth: "birth-1", Sequence: sequence, NodeID: n.key.ID(),
 	}
-	if state == workload.StateOK && r.Type == workload.TypeVolume {
+	switch {
+	case state != workload.StateOK:
+	case r.Type == workload.TypeVolume:
 		out.Data = json.RawMessage(`{"volume_id":"` + r.ID + `"}`)
+	case r.Type == workload.TypeZDB:
+		out.Data = json.RawMessage(`{"Namespace":"` + r.ID + `","IP":"192.0.2.7","Port":9900,"Container":"zdb-ssd0-user"}`)
 	}
 	message, err := out.SigningBytes()
 	if err != nil {
