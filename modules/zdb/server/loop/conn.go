@@ -63,6 +63,21 @@ func (c *Conn) Room() int64 {
 	return max(c.l.config.MaxBuffers-c.l.buffers, 0)
 }
 
+// Traffic is how many bytes came from all clients, and went to them, so far.
+func (c *Conn) Traffic() (received, sent uint64) {
+	if c.l == nil {
+		return 0, 0
+	}
+	return c.l.count.Received, c.l.count.Sent
+}
+
+// TickBy has Tick called by then, where that is sooner than the last one asked for.
+func (c *Conn) TickBy(then time.Time) {
+	if c.l != nil && then.Before(c.l.tick) {
+		c.l.tick = then
+	}
+}
+
 // AwaitFlush says that what this round replies to c holds only if Flush succeeds.
 func (c *Conn) AwaitFlush() { c.awaiting = true }
 

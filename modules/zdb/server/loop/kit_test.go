@@ -35,6 +35,8 @@ type script struct {
 	failing        error
 	pause          time.Duration // what Tick returns
 	onFlush        func()
+	asked          time.Time       // when SOON came
+	late           []time.Duration // how long the ticks after SOON took to come
 }
 
 func (s *script) Open(c *loop.Conn) {
@@ -53,8 +55,12 @@ func (s *script) Flush() error {
 	return s.failing
 }
 
-func (s *script) Tick(time.Time) time.Duration {
+func (s *script) Tick(now time.Time) time.Duration {
 	s.ticks++
+	if !s.asked.IsZero() {
+		s.late = append(s.late, now.Sub(s.asked))
+		s.asked = time.Time{}
+	}
 	return s.pause
 }
 
@@ -95,6 +101,13 @@ func (s *script) Command(c *loop.Conn, args [][]byte) {
 	case "RELEASE":
 		s.release()
 		c.Out = resp.AppendSimple(c.Out, "OK")
+	case "SOON":
+		s.asked = c.Now()
+		c.TickBy(c.Now().Add(10 * time.Millisecond))
+		c.Out = resp.AppendSimple(c.Out, "OK")
+	case "TRAFFIC":
+		received, sent := c.Traffic()
+		c.Out = resp.AppendSimple(c.Out, strconv.FormatUint(received, 10)+" "+strconv.FormatUint(sent, 10))
 	case "QUIT":
 		c.Out = resp.AppendSimple(c.Out, "BYE")
 		c.CloseAfter()
