@@ -36,7 +36,6 @@ type Entry struct {
 	Time     uint32 // in seconds since 1970
 	Deleted  bool   // deleted, or there is a newer version
 	Position Position
-	Parent   Position // the version before this one; zero: none
 
 	slot uint64
 }

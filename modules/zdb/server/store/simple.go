@@ -150,13 +150,13 @@ func (s *Store) put(key, value []byte, at uint32, old int, has bool) error {
 	case s.cfg.Sequential:
 		was := s.slots[old]
 		was.Deleted, was.Position = true, pos
-		v.Position, v.Parent, v.parent = s.slots[old].Position, pos, len(s.slots)
+		v.Position, v.parent = s.slots[old].Position, len(s.slots)
 		s.slots[old] = v
 		s.slots = append(s.slots, was)
 		s.stats.Next++
 	default:
 		s.slots[old].Deleted = true
-		v.Parent, v.parent = s.slots[old].Position, old
+		v.parent = old
 		s.live[string(key)] = len(s.slots)
 		s.slots = append(s.slots, v)
 	}
