@@ -1,0 +1,75 @@
+package server_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/croft-edge/croft/modules/zdb/server"
+)
+
+func TestConfigSaysWhatIsWrong(t *testing.T) {
+	for want, cfg := range map[string]server.Config{
+		`Data is empty, must be a folder`:                              {},
+		`Mode is "sequential", must be "user", "seq" or empty`:         {Data: "x", Mode: "sequential"},
+		`Compat is "v3", must be "v1" or "v2"`:                         {Data: "x", Compat: "v3"},
+		`Admin has 129 bytes, must have at most 128`:                   {Data: "x", Admin: strings.Repeat("a", 129)},
+		`Protect is set and Admin is empty, must be a password`:        {Data: "x", Protect: true},
+		`DataSize is 4095, must be 0 or from 4096 to 4294967295 bytes`: {Data: "x", DataSize: 4095},
+		`DataSize is 4294967296, must be 0 or from 4096 to 4294967295`: {Data: "x", DataSize: 1 << 32},
+		`MaxNamespaces is -1, must be from 1 to 65536, or 0`:           {Data: "x", MaxNamespaces: -1},
+		`MaxNamespaces is 65537, must be from 1 to 65536, or 0`:        {Data: "x", MaxNamespaces: 65537},
+	} {
+		_, err := server.New(cfg)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+		if err != nil && cfg.Admin != "" && strings.Contains(err.Error(), cfg.Admin) {
+			t.Errorf("the error tells the password: %v", err)
+		}
+	}
+	for _, cfg := range []server.Config{{Data: "x"}, {Data: "x", Mode: "seq", Compat: "v1", Admin: strings.Repeat("a", 128), Protect: true, DataSize: 4096, MaxNamespaces: 65536}} {
+		if err := cfg.Validate(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestASecondServerIsRefused(t *testing.T) {
+	data, index := t.TempDir(), t.TempDir()
+	b := open(t, server.Config{Data: data, Index: index})
+	for _, cfg := range []server.Config{{Data: data, Index: index}, {Data: data}, {Data: t.TempDir(), Index: index}, {Data: index}} {
+		_, err := server.New(cfg)
+		if err == nil || !strings.Contains(err.Error(), "another zdb has it open") {
+			t.Errorf("a server with data %q and index %q: %v", cfg.Data, cfg.Index, err)
+		}
+	}
+	b.again()
+	b.client().want(ok, "SELECT default")
+}
+
+// With a folder of its own the index, too, can be the same folder by another name.
+func TestIndexInTheSameFolder(t *testing.T) {
+	data := t.TempDir()
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(data, link); err != nil {
+		t.Fatal(err)
+	}
+	b := open(t, server.Config{Data: data, Index: link, Mode: "seq"})
+	id := b.client().do("SET", "", "value")
+	b.again()
+	if got := b.client().do("GET", strings.TrimSuffix(id[4:], "\r\n")); got != bulk("value") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestOtherCompatIsRefused(t *testing.T) {
+	b := open(t, server.Config{})
+	b.close()
+	_, err := server.New(server.Config{Data: b.cfg.Data, Compat: server.CompatV1})
+	if err == nil || !strings.Contains(err.Error(), "with compat v1: its data was made with v2") {
+		t.Error(err)
+	}
+	b.start()
+}

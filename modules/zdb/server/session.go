@@ -1,0 +1,39 @@
+package server
+
+import (
+	"time"
+
+	"github.com/croft-edge/croft/modules/zdb/server/loop"
+	"github.com/croft-edge/croft/modules/zdb/server/resp"
+)
+
+// session is what is known of a connection.
+type session struct {
+	conn *loop.Conn
+	ns   *namespace
+	// writable was decided when the namespace was selected.
+	writable bool
+	admin    bool
+	// challenge is the last one that was given, "" for none.
+	challenge string
+	// wrong is how many wrong passwords came.
+	wrong int
+	// waiting is set while WAIT holds the connection.
+	waiting *wait
+}
+
+// wait is what a connection waits for.
+type wait struct {
+	// for any command when it is nil.
+	command *command
+	until   time.Time
+}
+
+func (c *session) ok()            { c.conn.Out = append(c.conn.Out, "+OK\r\n"...) }
+func (c *session) null()          { c.conn.Out = resp.AppendNull(c.conn.Out) }
+func (c *session) bulk(b []byte)  { c.conn.Out = resp.AppendBulk(c.conn.Out, b) }
+func (c *session) text(s string)  { c.conn.Out = resp.AppendBulkString(c.conn.Out, s) }
+func (c *session) number(n int64) { c.conn.Out = resp.AppendInt(c.conn.Out, n) }
+func (c *session) array(n int)    { c.conn.Out = resp.AppendArray(c.conn.Out, n) }
+func (c *session) fail(s string)  { c.conn.Out = resp.AppendError(c.conn.Out, s) }
+func (c *session) line(s string)  { c.conn.Out = resp.AppendSimple(c.conn.Out, s) }

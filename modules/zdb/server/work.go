@@ -1,0 +1,106 @@
+package server
+
+import (
+	"slices"
+	"time"
+
+	"github.com/croft-edge/croft/modules/zdb/server/store"
+)
+
+const (
+	// tickEvery is how often the stores that changed are looked after.
+	tickEvery = time.Second
+	// workBudget is how many bytes a store may move at a time.
+	workBudget = 256 << 10
+)
+
+// storeConfig is how the data of a namespace is opened.
+func (s *Server) storeConfig(ns *namespace, d descriptor) store.Config {
+	data, index := s.folders.generation(ns.number, d.Generation)
+	if len(s.folders.both()) == 1 {
+		index = data
+	}
+	return store.Config{
+		Dir: data, IndexDir: index, Sequential: d.Mode == ModeSequential, Layout: s.dialect.layout,
+		DataSize: s.cfg.DataSize, MaxSize: ns.limit(s), Sync: s.cfg.Sync, Memory: s.remember,
+		Log: s.log.With().Int("number", ns.number).Logger(),
+	}
+}
+
+// remember counts the memory of keys, and refuses more than there may be. What
+// is there already when the server starts isn't refused.
+func (s *Server) remember(more int) bool {
+	total := int64(s.memory) + int64(more)
+	if more > 0 && s.cfg.Memory > 0 && total > int64(s.cfg.Memory) && !s.loading {
+		return false
+	}
+	s.memory = uint64(max(total, 0))
+	return true
+}
+
+// Flush writes what this round changed. After an error those whose replies
+// depend on it are closed.
+func (s *Server) Flush() error {
+	var first error
+	for i, ns := range s.wrotes {
+		s.wrotes[i] = nil
+		ns.wrote = false
+		if ns.broken() {
+			continue
+		}
+		if err := ns.store.Flush(); err != nil {
+			s.count.writeErrors++
+			ns.errors++
+			ns.lastError = uint64(s.now().Unix())
+			s.rare.Error().Err(err).Str("namespace", ns.Name).Msg("cannot write: the clients that did are disconnected")
+			first = err
+		}
+		s.stir(ns)
+	}
+	s.wrotes = s.wrotes[:0]
+	return first
+}
+
+// stir has a store looked after.
+func (s *Server) stir(ns *namespace) {
+	if !ns.busy {
+		ns.busy = true
+		s.busy = append(s.busy, ns)
+	}
+}
+
+// Tick ends what waited too long, and has stores do what they put off: compact,
+// and make what was written durable.
+func (s *Server) Tick(now time.Time) time.Duration {
+	next := now.Add(tickEvery)
+	if until := s.expire(now); !until.IsZero() && until.Before(next) {
+		next = until
+	}
+	s.busy = slices.DeleteFunc(s.busy, func(ns *namespace) bool {
+		if ns.broken() || ns.gone {
+			ns.busy = false
+			return true
+		}
+		if !ns.due.After(now) {
+			s.work(ns, now)
+		}
+		if ns.due.Before(next) {
+			next = ns.due
+		}
+		return !ns.busy
+	})
+	return max(next.Sub(now), 0)
+}
+
+// work has a store do a step.
+func (s *Server) work(ns *namespace, now time.Time) {
+	after, err := ns.store.Work(now, workBudget)
+	if err != nil {
+		s.count.writeErrors++
+		ns.errors++
+		ns.lastError = uint64(now.Unix())
+		s.rare.Error().Err(err).Str("namespace", ns.Name).Msg("cannot tidy up a namespace's data")
+		after = max(after, tickEvery)
+	}
+	ns.due = now.Add(after)
+}
