@@ -133,6 +133,9 @@ func (s *Server) nsinfo(c *session, args [][]byte) {
 	if v2 && c.admin {
 		s.reportFiles(&r, ns, st)
 	}
+	if c.conn.Admin { // over a socket that 0-db doesn't have
+		r.count("disk_size_bytes", st.Disk)
+	}
 	c.bulk(r)
 }
 

@@ -63,6 +63,16 @@ func TestNsinfoAfterAStart(t *testing.T) {
 	}
 }
 
+// Over the admin socket NSINFO tells what is on the disk; elsewhere it is 0-db's.
+func TestNsinfoOnTheAdminSocket(t *testing.T) {
+	b := open(t, server.Config{})
+	for c, want := range map[*client]bool{b.client(): false, b.admin(): true} {
+		if got := strings.Contains(c.do("NSINFO", "default"), "\ndisk_size_bytes: "); got != want {
+			t.Errorf("it tells: %t, want %t", got, want)
+		}
+	}
+}
+
 func TestNsinfoOfAFullNamespace(t *testing.T) {
 	c := open(t, server.Config{}).client()
 	c.all("NSNEW a", "SELECT a")

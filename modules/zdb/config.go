@@ -1,0 +1,49 @@
+package zdb
+
+import (
+	"net/netip"
+	"path/filepath"
+
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// Config is what a Module is made of.
+type Config struct {
+	// StateDir is the node's folder for what has to survive a reboot.
+	StateDir string
+	// FirstPort and LastPort are the range that containers get their ports from.
+	FirstPort, LastPort uint16
+	// Listen is the address that zdbs answer at; the zero Addr for all of the node's.
+	Listen netip.Addr
+	// IPv4 and IPv6 are told as the node's instead of what is found; the zero Addr
+	// for what is found.
+	IPv4, IPv6 netip.Addr
+	// OwnLinks start the names of the links that aren't the machine's own: their
+	// addresses aren't told.
+	OwnLinks []string
+	Log      zerolog.Logger
+}
+
+// Validate names the field that is wrong. node.Invalid.
+func (c Config) Validate() error {
+	switch {
+	case !filepath.IsAbs(c.StateDir):
+		return node.Errorf(node.Invalid, "cannot open the zdb module: StateDir is %q, must be an absolute path", c.StateDir)
+	case c.FirstPort == 0:
+		return node.Errorf(node.Invalid, "cannot open the zdb module: FirstPort is 0, must be from 1 to 65535")
+	case c.LastPort < c.FirstPort:
+		return node.Errorf(node.Invalid, "cannot open the zdb module: LastPort is %d, must be at least FirstPort, which is %d", c.LastPort, c.FirstPort)
+	case c.Listen.IsMulticast() || c.Listen.Zone() != "":
+		return node.Errorf(node.Invalid, "cannot open the zdb module: Listen is %s, must be an address of this machine without a zone, or none", c.Listen)
+	case c.IPv4.IsValid() && !(c.IPv4.Is4() && c.IPv4.IsGlobalUnicast()):
+		return node.Errorf(node.Invalid, "cannot open the zdb module: IPv4 is %s, must be an IPv4 address that others reach, or none", c.IPv4)
+	case c.IPv6.IsValid() && !(c.IPv6.Is6() && !c.IPv6.Is4In6() && c.IPv6.IsGlobalUnicast() && c.IPv6.Zone() == ""):
+		return node.Errorf(node.Invalid, "cannot open the zdb module: IPv6 is %s, must be an IPv6 address that others reach, or none", c.IPv6)
+	}
+	return nil
+}
+
+// folder is where the module keeps its records.
+func (c Config) folder() string { return filepath.Join(c.StateDir, "zdb") }

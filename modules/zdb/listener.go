@@ -1,0 +1,175 @@
+package zdb
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"sync"
+	"syscall"
+
+	"github.com/pkg/errors"
+	"golang.org/x/sys/unix"
+)
+
+// listener is a listening TCP socket that is shared with a zdb. It isn't known to
+// Go's poller, which every connection would wake for nothing.
+type listener struct {
+	port uint16
+	// cookie tells the socket from all others, whoever has it open.
+	cookie uint64
+
+	mu sync.Mutex
+	fd int // below 0 once it is closed
+}
+
+// bind makes a listener in the network namespace of this process.
+func bind(ctx context.Context, at netip.Addr, port uint16) (*listener, error) {
+	host := ""
+	if at.IsValid() && !(at.IsUnspecified() && at.Is6()) {
+		host = at.String()
+	}
+	var c net.ListenConfig
+	// A listener of MPTCP makes every connection slower, and few clients speak it.
+	c.SetMultipathTCP(false)
+	l, err := c.Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(int(port))))
+	if err != nil {
+		return nil, plain(err)
+	}
+	defer l.Close()
+	return adopt(l.(*net.TCPListener))
+}
+
+// plain is what a network error is about, without its address.
+func plain(err error) error {
+	var call *os.SyscallError
+	if errors.As(err, &call) {
+		return call.Err
+	}
+	return err
+}
+
+// adopt makes a listener of a socket's duplicate.
+func adopt(of syscall.Conn) (*listener, error) {
+	l := &listener{fd: -1}
+	err := control(of, func(fd int) (err error) {
+		if l.cookie, err = unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_COOKIE); err != nil {
+			return err
+		}
+		var at netip.AddrPort
+		if at, err = address(fd); err != nil {
+			return err
+		}
+		l.port = at.Port()
+		l.fd, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
+		return err
+	})
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot use a listener")
+	}
+	return l, nil
+}
+
+// control calls do with the descriptor. Fd would make the socket a blocking one,
+// also for the zdb that has it open.
+func control(of syscall.Conn, do func(fd int) error) error {
+	raw, err := of.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var doErr error
+	if err := raw.Control(func(fd uintptr) { doErr = do(int(fd)) }); err != nil {
+		return err
+	}
+	return doErr
+}
+
+// address is where a TCP socket is bound.
+func address(fd int) (netip.AddrPort, error) {
+	name, err := unix.Getsockname(fd)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	switch a := name.(type) {
+	case *unix.SockaddrInet4:
+		return netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port)), nil
+	case *unix.SockaddrInet6:
+		return netip.AddrPortFrom(netip.AddrFrom16(a.Addr).Unmap(), uint16(a.Port)), nil
+	}
+	return netip.AddrPort{}, errors.New("it isn't a TCP socket")
+}
+
+// belongs reports whether a socket that a zdb has is one that this module has
+// made for it: of this network namespace, at the address that zdbs answer at.
+func belongs(of syscall.Conn, at netip.Addr) (port uint16, ours bool) {
+	err := control(of, func(fd int) error {
+		bound, err := address(fd)
+		if err != nil {
+			return err
+		}
+		here, err := inOurNamespace(fd)
+		if err != nil {
+			return err
+		}
+		port = bound.Port()
+		ours = here && (bound.Addr() == at || everywhere(bound.Addr()) && everywhere(at))
+		return nil
+	})
+	return port, err == nil && ours
+}
+
+// everywhere reports whether a is all addresses, as far as the machine has both
+// kinds.
+func everywhere(a netip.Addr) bool { return !a.IsValid() || a.IsUnspecified() }
+
+// inOurNamespace reports whether a socket was made in this process' network namespace.
+func inOurNamespace(fd int) (bool, error) {
+	theirs, err := unix.IoctlRetInt(fd, unix.SIOCGSKNS)
+	if err != nil {
+		return false, os.NewSyscallError("ioctl", err)
+	}
+	defer unix.Close(theirs)
+	var a, b unix.Stat_t
+	if err = unix.Fstat(theirs, &a); err == nil {
+		err = unix.Stat("/proc/self/ns/net", &b)
+	}
+	return a.Dev == b.Dev && a.Ino == b.Ino, err
+}
+
+// file is a duplicate of the socket, to be handed over.
+func (l *listener) file() (*os.File, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	fd, err := unix.FcntlInt(uintptr(l.fd), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot hand a listener over")
+	}
+	return os.NewFile(uintptr(fd), "listener"), nil
+}
+
+// listens reports whether clients are taken. A zdb that has it too may end that.
+func (l *listener) listens() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	accepts, err := unix.GetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
+	return err == nil && accepts == 1
+}
+
+// close lets go of it: a zdb that has it goes on.
+func (l *listener) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.fd >= 0 {
+		_ = unix.Close(l.fd)
+		l.fd = -1
+	}
+}
+
+// end closes it for all who have it, and gives its port back.
+func (l *listener) end() {
+	l.mu.Lock()
+	_ = unix.Shutdown(l.fd, unix.SHUT_RDWR)
+	l.mu.Unlock()
+	l.close()
+}

@@ -1,0 +1,189 @@
+package conformance
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// ZDBNamespacesClient is what the stub of node.ZDBNamespaces looks like.
+type ZDBNamespacesClient interface {
+	Attach(ctx context.Context, spec node.ZDBServerSpec) (node.ZDBServer, error)
+	Detach(ctx context.Context, container string) error
+	Servers(ctx context.Context) ([]node.ZDBServer, error)
+	Create(ctx context.Context, spec node.ZDBNamespaceSpec) (node.ZDBNamespace, error)
+	Delete(ctx context.Context, container, name string) error
+	Inspect(ctx context.Context, container, name string) (node.ZDBNamespace, error)
+	List(ctx context.Context, container string) ([]node.ZDBNamespace, error)
+}
+
+// ZDBSubject is a zdb module that was just made: it has nothing in hand, and may
+// give zdbPorts ports. Its node has an IPv4 and an IPv6 address.
+type ZDBSubject struct {
+	Client ZDBNamespacesClient
+	// Start starts the zdb of a container, for the first time or on the data that
+	// it has, and returns what it is attached with, maybe before it answers. It ends
+	// with the test.
+	Start func(t *testing.T, container string, mode workload.ZDBMode) node.ZDBServerSpec
+	// Kill ends it as kill -9 does.
+	Kill func(t *testing.T, container string)
+	// Restart ends the module as kill -9 does, starts it anew on the same
+	// folder, and returns the new client.
+	Restart func(t *testing.T) ZDBNamespacesClient
+}
+
+// zdbPorts is how many ports a subject may give.
+const zdbPorts = 3
+
+// ZDBSuite is what every node.ZDBNamespaces must pass. Each part gets a subject of
+// its own from open.
+func ZDBSuite(t *testing.T, open func(t *testing.T) ZDBSubject) {
+	parts := []struct {
+		name string
+		run  func(t *testing.T, s ZDBSubject)
+	}{
+		{"attach", zdbAttach},
+		{"attach twice", zdbAttachTwice},
+		{"attach what doesn't answer", zdbAttachNothing},
+		{"attach in another mode", zdbAttachMode},
+		{"detach", zdbDetach},
+		{"ports", zdbAllPorts},
+		{"remove what isn't there", zdbRemoveNothing},
+		{"after a restart", zdbRestart},
+		{"after a restart of the zdb", zdbServerRestart},
+		{"bad servers", zdbBadServers},
+		{"create", zdbCreate},
+		{"create twice", zdbCreateTwice},
+		{"changed in place", zdbChange},
+		{"passwords", zdbPasswords},
+		{"full", zdbFull},
+		{"sequential", zdbSequential},
+		{"delete", zdbDelete},
+		{"list", zdbList},
+		{"bad namespaces", zdbBadNamespaces},
+	}
+	for _, part := range parts {
+		t.Run(part.name, func(t *testing.T) {
+			t.Parallel()
+			part.run(t, open(t))
+		})
+	}
+}
+
+// attach starts a zdb and takes it in hand once it answers.
+func (s ZDBSubject) attach(t *testing.T, container string, mode workload.ZDBMode) node.ZDBServer {
+	t.Helper()
+	return s.attachSpec(t, s.Start(t, container, mode))
+}
+
+func (s ZDBSubject) attachSpec(t *testing.T, spec node.ZDBServerSpec) node.ZDBServer {
+	t.Helper()
+	var out node.ZDBServer
+	var err error
+	eventually(t, func() bool {
+		out, err = s.Client.Attach(t.Context(), spec)
+		return node.KindOf(err) != node.Transient
+	}, func() any { return err })
+	must(t, err)
+	if out.Drift != "" {
+		t.Errorf("attached with drift: %+v", out)
+	}
+	return out
+}
+
+// one is the only server in hand.
+func (s ZDBSubject) one(t *testing.T) node.ZDBServer {
+	t.Helper()
+	list, err := s.Client.Servers(t.Context())
+	must(t, err)
+	if len(list) != 1 {
+		t.Fatalf("there are %d in hand, want 1: %+v", len(list), list)
+	}
+	return list[0]
+}
+
+// whole waits until the only server has no drift, and returns it.
+func (s ZDBSubject) whole(t *testing.T) node.ZDBServer {
+	t.Helper()
+	var out node.ZDBServer
+	eventually(t, func() bool {
+		out = s.one(t)
+		return out.Drift == ""
+	}, func() any { return out })
+	return out
+}
+
+// create makes a namespace that must succeed.
+func (s ZDBSubject) create(t *testing.T, spec node.ZDBNamespaceSpec) node.ZDBNamespace {
+	t.Helper()
+	out, err := s.Client.Create(t.Context(), spec)
+	must(t, err)
+	if out.Container != spec.Container || out.Name != spec.Name || out.Size != spec.Size || out.Public != spec.Public || out.Protected != (spec.Password != "") {
+		t.Errorf("created %+v, want %+v", out, spec)
+	}
+	return out
+}
+
+// eventually waits until something holds, and says what is seen when it doesn't.
+func eventually(t *testing.T, holds func() bool, seen func() any) {
+	t.Helper()
+	late := time.After(patience)
+	for !holds() {
+		select {
+		case <-late:
+			t.Fatalf("%s have passed: %v", patience, seen())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// zdbClient is a user's connection to a zdb, at the address that users are told.
+type zdbClient struct {
+	redis.Conn
+	t *testing.T
+}
+
+// user connects to a zdb from outside.
+func user(t *testing.T, at node.ZDBServer) zdbClient {
+	t.Helper()
+	return userAt(t, at.IPv4, at.Port)
+}
+
+func userAt(t *testing.T, ip string, port uint16) zdbClient {
+	t.Helper()
+	conn, err := redis.DialContext(t.Context(), "tcp", net.JoinHostPort(ip, strconv.Itoa(int(port))),
+		redis.DialConnectTimeout(patience), redis.DialReadTimeout(patience), redis.DialWriteTimeout(patience))
+	must(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	return zdbClient{conn, t}
+}
+
+// do runs a command that must succeed, and returns its reply as text.
+func (c zdbClient) do(command string, arguments ...any) string {
+	c.t.Helper()
+	reply, err := c.Do(command, arguments...)
+	if err != nil {
+		c.t.Fatalf("%s: %v", command, err)
+	}
+	if raw, ok := reply.([]byte); ok {
+		return string(raw)
+	}
+	text, _ := reply.(string)
+	return text
+}
+
+// refused fails unless the zdb refuses a command.
+func (c zdbClient) refused(command string, arguments ...any) {
+	c.t.Helper()
+	reply, err := c.Do(command, arguments...)
+	if _, said := err.(redis.Error); !said { //nolint:errorlint // redigo never wraps it
+		c.t.Errorf("%s: %v, %v, want it refused", command, reply, err)
+	}
+}
