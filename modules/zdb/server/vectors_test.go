@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// step is one line of a transcript; see testdata/vectors/README.txt.
+// step is one line of a transcript; see testdata/vectors/README.md.
 type step struct {
 	Step      int               `json:"step"`
 	Conn      string            `json:"conn"`
