@@ -17,16 +17,21 @@ import (
 // Cgroup is the control group that those of the node's containers are in.
 func (n *Node) Cgroup() string { return filepath.Base(n.w.Dir) + "-" + n.name }
 
-// Left is all that the node has of containers, images, volumes and networks, a
-// line each: what comes to nothing must leave nothing.
+// Left is all that the node has of containers, its own and users', of images,
+// volumes, networks and zdb's ports, a line each: what comes to nothing must leave
+// nothing.
 func (n *Node) Left() []string {
 	n.w.Helper()
 	out := slices.Concat(n.mountsLeft(), n.groupsLeft(), n.processesLeft())
 	for name := range n.Subvolumes() {
 		out = append(out, "volume "+name)
 	}
+	patterns := []string{filepath.Join(n.StateDir(), "zdb/*.json"), filepath.Join(n.StateDir(), "zdb/*.damaged")}
 	for _, pattern := range []string{"container/*", "container/runc/*/*", "supervised/*", "log/c/*", "network/netns/*"} {
-		found, err := filepath.Glob(filepath.Join(n.RunDir(), pattern))
+		patterns = append(patterns, filepath.Join(n.RunDir(), pattern))
+	}
+	for _, pattern := range patterns {
+		found, err := filepath.Glob(pattern)
 		if err != nil {
 			n.w.Fatal(err)
 		}
