@@ -10,7 +10,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 LINT_VERSION := v2.15.0
 
 # The binaries are static: they run on any machine of this kind.
-BINARIES := croftd croft explorer croft-init
+BINARIES := croftd croft explorer croft-init zdb
 
 # In a chroot no user namespace can be made, and containers need one each.
 UNCHROOT := go run ./bootstrap/unchroot
@@ -28,7 +28,7 @@ setup: root ## install what croft needs (Debian packages)
 	@bootstrap/setup
 
 .PHONY: build
-build: ## build croftd, croft, explorer and croft-init into bin/
+build: ## build croftd, croft, explorer, croft-init and zdb into bin/
 	@mkdir -p $(BIN)
 	@for b in $(BINARIES); do CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/$$b ./cmd/$$b; done
 
@@ -62,7 +62,11 @@ bench-setup: root ## install what croft is measured against (Debian packages), a
 
 .PHONY: bench
 bench: bench-setup ## measure against the budgets: budget, figure, ratio
-	@go test -run '^$$' -bench . -benchtime 1x -timeout 30m ./bench/
+	@go test -run '^$$' -bench . -benchtime 1x -timeout 90m ./bench/
+
+.PHONY: bench-zdb
+bench-zdb: setup ## measure zdb beside redis-server: budget, figure, ratio
+	@go test -run '^$$' -bench ZDB -benchtime 1x -timeout 60m ./bench/
 
 .PHONY: fuzz
 fuzz: ## fuzz what reads from the outside, a minute each
