@@ -234,6 +234,19 @@ type emptyModule struct{ node.Containers }
 
 func (emptyModule) List() ([]node.ContainerInfo, error) { return []node.ContainerInfo{}, nil }
 
+// The other modules have nothing, and say so.
+type (
+	noImages   struct{ node.Images }
+	noNetworks struct{ node.Networks }
+	noStreams  struct{ node.Debug }
+	noZDBs     struct{ node.ZDBNamespaces }
+)
+
+func (noImages) List() ([]node.Image, error)         { return []node.Image{}, nil }
+func (noNetworks) List() ([]node.NetworkInfo, error) { return []node.NetworkInfo{}, nil }
+func (noStreams) List() ([]node.DebugInfo, error)    { return []node.DebugInfo{}, nil }
+func (noZDBs) Servers() ([]node.ZDBServer, error)    { return []node.ZDBServer{}, nil }
+
 // serve puts the modules on a bus, and returns a context with its client.
 func (w *world) serve() context.Context {
 	w.t.Helper()
@@ -249,7 +262,19 @@ func (w *world) serve() context.Context {
 			return bus.Register[node.Storage](s, zbus.ObjectID{Name: node.StorageObject, Version: node.StorageVersion}, disks{w.storage})
 		},
 		node.ContainerModule: func(s *bus.Server) error {
+			if err := bus.Register[node.Images](s, zbus.ObjectID{Name: node.ImageObject, Version: node.ImageVersion}, noImages{}); err != nil {
+				return err
+			}
 			return bus.Register[node.Containers](s, zbus.ObjectID{Name: node.ContainerObject, Version: node.ContainerVersion}, emptyModule{})
+		},
+		node.NetworkModule: func(s *bus.Server) error {
+			return bus.Register[node.Networks](s, zbus.ObjectID{Name: node.NetworkObject, Version: node.NetworkVersion}, noNetworks{})
+		},
+		node.DebugModule: func(s *bus.Server) error {
+			return bus.Register[node.Debug](s, zbus.ObjectID{Name: node.DebugObject, Version: node.DebugVersion}, noStreams{})
+		},
+		node.ZDBModule: func(s *bus.Server) error {
+			return bus.Register[node.ZDBNamespaces](s, zbus.ObjectID{Name: node.ZDBObject, Version: node.ZDBVersion}, noZDBs{})
 		},
 	} {
 		server, err := bus.NewServer(b, module, bus.Options{Log: zerolog.Nop()})

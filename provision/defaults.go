@@ -18,6 +18,7 @@ import (
 	"github.com/croft-edge/croft/provision/provisioner/debug"
 	"github.com/croft-edge/croft/provision/provisioner/network"
 	"github.com/croft-edge/croft/provision/provisioner/volume"
+	"github.com/croft-edge/croft/provision/provisioner/zdb"
 	"github.com/croft-edge/croft/provision/source"
 	"github.com/croft-edge/croft/provision/store"
 	"github.com/croft-edge/croft/provision/verify"
@@ -123,12 +124,14 @@ func (s *seedEngine) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.policy, s.feedback, s.provisioners = judge, answers, DefaultProvisioners(client, Settings{Owners: ownersFor(ctx, s.records)})
+	s.policy, s.feedback = judge, answers
+	s.provisioners = DefaultProvisioners(client, Settings{Owners: ownersFor(ctx, s.records), ZDBHomes: homesFor(ctx, s.records)})
 	return s.NodeEngine.Run(ctx)
 }
 
 // Settings is what the provisioners of DefaultProvisioners are told. The zero
-// value lets nobody have log lines, and no container mount a volume.
+// value lets nobody have log lines, no container mount a volume, and knows of no
+// zdb namespace.
 type Settings struct {
 	// DebugUsers are the IDs of the users that may have a stream of the node's
 	// log lines.
@@ -138,6 +141,12 @@ type Settings struct {
 	// ContainerLayer is how much a container may write beside its volumes, in
 	// bytes; 0 is container.DefaultLayer.
 	ContainerLayer uint64
+	// ZDBHomes tells in which containers zdb namespaces live.
+	ZDBHomes zdb.Homes
+	// ZDBCPU is in cores, ZDBMemory in bytes: each zdb container's; 0 is
+	// zdb.DefaultCPU and zdb.DefaultMemory.
+	ZDBCPU    uint64
+	ZDBMemory uint64
 }
 
 // DefaultProvisioners are those of all types that croft has built, on the
@@ -145,17 +154,25 @@ type Settings struct {
 func DefaultProvisioners(client zbus.Client, s Settings) map[workload.Type]provisioner.Provisioner {
 	identity, storage := stubs.NewIdentityManagerStub(client), stubs.NewStorageStub(client)
 	containers, networks := stubs.NewContainersStub(client), stubs.NewNetworksStub(client)
+	images := stubs.NewImagesStub(client)
 	if s.Owners == nil {
 		s.Owners = nobodys{}
 	}
+	if s.ZDBHomes == nil {
+		s.ZDBHomes = nowhere{}
+	}
 	return map[workload.Type]provisioner.Provisioner{
 		workload.TypeContainer: container.New(container.Config{
-			Containers: containers, Images: stubs.NewImagesStub(client), Networks: networks, Storage: storage,
+			Containers: containers, Images: images, Networks: networks, Storage: storage,
 			Identity: identity, Owners: s.Owners, Layer: s.ContainerLayer,
 		}),
 		workload.TypeDebug:   debug.New(stubs.NewDebugStub(client), s.DebugUsers),
 		workload.TypeNetwork: network.New(networks, identity),
 		workload.TypeVolume:  volume.New(storage, containers),
+		workload.TypeZDB: zdb.New(zdb.Config{
+			Containers: containers, Images: images, Storage: storage, Namespaces: stubs.NewZDBNamespacesStub(client),
+			Identity: identity, Homes: s.ZDBHomes, CPU: s.ZDBCPU, Memory: s.ZDBMemory,
+		}),
 	}
 }
 

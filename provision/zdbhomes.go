@@ -131,3 +131,14 @@ func homesFor(ctx context.Context, records store.Records) zdb.Homes {
 	}
 	return own
 }
+
+// nowhere knows of no namespace.
+type nowhere struct{}
+
+func (nowhere) Get(string) (string, bool) { return "", false }
+
+func (nowhere) Set(string, string) {}
+
+func (nowhere) All() (map[string]zdb.Home, error) { return nil, nil }
+
+func (nowhere) Was(string) (bool, error) { return false, nil }

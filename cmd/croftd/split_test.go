@@ -54,7 +54,7 @@ func TestAsProcessesAnythingMayBeKilled(t *testing.T) {
 	reserve()
 	before := n.Subvolumes()
 
-	for _, part := range []string{"storage", "identity", "monitor", "debug", "network", "container", "provision"} {
+	for _, part := range []string{"storage", "identity", "monitor", "debug", "network", "container", "zdb", "provision"} {
 		n.Parts[part].Kill()
 		late := w.Reserve(n.Node, time.Hour)
 		if part == "storage" {
@@ -92,7 +92,7 @@ func TestAsProcessesInAnyOrder(t *testing.T) {
 		ready, ok := n.Ready()
 		return !ok && strings.Contains(checksText(ready), "identityd")
 	})
-	for _, part := range []string{"monitor", "identity", "storage", "debug", "network", "container"} {
+	for _, part := range []string{"monitor", "identity", "storage", "debug", "network", "container", "zdb"} {
 		n.StartPart(part)
 	}
 	n.WaitReady()

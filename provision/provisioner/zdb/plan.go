@@ -5,6 +5,7 @@ import (
 	"context"
 	"math"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/croft-edge/croft/pkg/node"
@@ -69,8 +70,8 @@ func (p plan) opened(ctx context.Context, r *workload.Reservation, identity Iden
 		return p, err
 	case len(plain) == 0 || len(plain) > longestPassword:
 		return p, node.Errorf(node.Invalid, "data.password holds %d bytes, must hold from 1 to %d", len(plain), longestPassword)
-	case !utf8.Valid(plain) || bytes.IndexByte(plain, 0) >= 0:
-		return p, node.Errorf(node.Invalid, "data.password holds bytes that aren't text, must be UTF-8 without zero bytes")
+	case !utf8.Valid(plain) || bytes.ContainsFunc(plain, unicode.IsControl):
+		return p, node.Errorf(node.Invalid, "data.password holds bytes that aren't text, must be UTF-8 without control characters")
 	case string(plain) == "*":
 		return p, node.Errorf(node.Invalid, `data.password is "*", which zdb takes for none: must be another`)
 	}

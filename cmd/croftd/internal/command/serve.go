@@ -37,6 +37,10 @@ func serveCommands(v node.Version) []*cli.Command {
 			Flags: settingFlags(), Action: serve(v, daemon.Debug),
 		},
 		{
+			Name: "zdb", Aliases: []string{node.ZDBModule}, Usage: "run the zdb module on --bus: users' 0-db namespaces and the ports of zdb containers",
+			Flags: settingFlags(), Action: serve(v, daemon.ZDB),
+		},
+		{
 			Name: "provision", Usage: "run the engine on --bus: reservations, health, control",
 			Flags: settingFlags(), Action: serve(v, daemon.Provision),
 		},
@@ -70,7 +74,7 @@ func serve(v node.Version, what daemon.Shape) cli.ActionFunc {
 
 func checkBus(what daemon.Shape, c config.Config) error {
 	if what == daemon.Whole && c.Bus != "" {
-		return errors.New("cannot use bus with croftd run: the whole node is one process with a bus of its own; run croftd identity, storage, network, container, monitor, debug and provision instead")
+		return errors.New("cannot use bus with croftd run: the whole node is one process with a bus of its own; run croftd identity, storage, network, container, zdb, monitor, debug and provision instead")
 	}
 	if what != daemon.Whole && c.Bus == "" {
 		return errors.Errorf("cannot run %s without bus: it must be the URL of the redis server that the other modules use", what)

@@ -50,6 +50,7 @@ func writeTable(w io.Writer, s control.Status, now time.Time) error {
 	writeContainers(row, "CONTAINER", s.Containers)
 	writeContainers(row, "OWN CONTAINER", s.OwnContainers)
 	writeImages(row, s.Images)
+	writeZDB(row, s.ZDB)
 	writeStreams(row, s.Streams)
 	return out.Flush()
 }

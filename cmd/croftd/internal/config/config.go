@@ -119,9 +119,9 @@ type Containers struct {
 type ZDB struct {
 	// FirstPort and LastPort are the ends of the range of their ports.
 	FirstPort, LastPort uint16
-	// IPv4 and IPv6 are the node's addresses that users are told; the zero Addr
-	// where the node is to find that out.
-	IPv4, IPv6 netip.Addr
+	// Listen is the address that they answer at, the zero Addr for all; IPv4 and IPv6
+	// those that users are told, the zero Addr where the node is to find that out.
+	Listen, IPv4, IPv6 netip.Addr
 	// Memory is in bytes, CPU in cores: each zdb container's.
 	Memory uint64
 	CPU    uint64

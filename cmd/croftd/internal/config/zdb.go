@@ -11,7 +11,9 @@ import (
 func zdbSettings() []Setting {
 	return []Setting{
 		{"zdb-ports", Text, "9900-9963", "TCP ports of zdb containers, one each; users' containers reach them too", groupZDB, zdbPorts},
-		{"zdb-address", List, "", "this node's addresses at which users reach zdb, one IPv4 or IPv6 or one of each; empty: what the machine has", groupZDB, zdbAddresses},
+		{"zdb-listen", Text, "", "the node's address that zdb containers answer at; empty: all of them", groupZDB,
+			ownAddress(func(c *Config) *netip.Addr { return &c.ZDB.Listen })},
+		{"zdb-address", List, "", "addresses at which users are told to reach them, one IPv4 or IPv6 or one of each; empty: the machine's own, public ones if it has any", groupZDB, zdbAddresses},
 		{"zdb-memory", Size, "1GiB", "memory of a zdb container; half of it is for keys, about 100 bytes each in user mode", groupZDB,
 			sizeFrom(func(c *Config) *uint64 { return &c.ZDB.Memory }, 64<<20, "64MiB")},
 		{"zdb-cpu", Number, "2", "cores that a zdb container may use; it answers with one", groupZDB,
@@ -34,16 +36,37 @@ func zdbPorts(c *Config, text string) error {
 	return nil
 }
 
+// ownAddress reads one address; an empty text is none.
+func ownAddress(field func(*Config) *netip.Addr) setter {
+	return func(c *Config, text string) error {
+		*field(c) = netip.Addr{}
+		if text == "" {
+			return nil
+		}
+		a, ok := unicast(text)
+		if !ok {
+			return errors.New("an IPv4 or IPv6 address that others reach, or empty")
+		}
+		*field(c) = a
+		return nil
+	}
+}
+
+func unicast(text string) (netip.Addr, bool) {
+	a, err := netip.ParseAddr(text)
+	return a, err == nil && a.Zone() == "" && !a.Is4In6() && a.IsGlobalUnicast()
+}
+
 // zdbAddresses reads at most one address of each family.
 func zdbAddresses(c *Config, text string) error {
 	c.ZDB.IPv4, c.ZDB.IPv6 = netip.Addr{}, netip.Addr{}
 	for _, item := range split(text) {
-		a, err := netip.ParseAddr(item)
+		a, ok := unicast(item)
 		at := &c.ZDB.IPv6
 		if a.Is4() {
 			at = &c.ZDB.IPv4
 		}
-		if err != nil || a.Zone() != "" || a.Is4In6() || a.IsUnspecified() || a.IsMulticast() || a.IsLoopback() || at.IsValid() {
+		if !ok || at.IsValid() {
 			return errors.Errorf("at most one IPv4 and one IPv6 address that others reach; %q isn't", item)
 		}
 		*at = a

@@ -14,10 +14,11 @@ func TestZDBSettings(t *testing.T) {
 		t.Errorf("by default %+v, %v", l.ZDB, err)
 	}
 	l, err = config.Load(config.From{Flags: map[string]string{
-		"zdb-ports": "1-65535", "zdb-address": "192.0.2.7, 2001:db8::7", "zdb-memory": "64MiB", "zdb-cpu": "1",
+		"zdb-ports": "1-65535", "zdb-address": "192.0.2.7, 2001:db8::7", "zdb-listen": "192.0.2.8", "zdb-memory": "64MiB", "zdb-cpu": "1",
 	}})
 	want := config.ZDB{
-		FirstPort: 1, LastPort: 65535, IPv4: netip.MustParseAddr("192.0.2.7"), IPv6: netip.MustParseAddr("2001:db8::7"),
+		FirstPort: 1, LastPort: 65535, Listen: netip.MustParseAddr("192.0.2.8"),
+		IPv4: netip.MustParseAddr("192.0.2.7"), IPv6: netip.MustParseAddr("2001:db8::7"),
 		Memory: 64 << 20, CPU: 1,
 	}
 	if err != nil || l.ZDB != want {
@@ -33,9 +34,12 @@ func TestZDBSettings(t *testing.T) {
 		{"zdb-address", "2001:db8::7", ""},
 		{"zdb-address", "192.0.2.7,192.0.2.8", `"192.0.2.8" isn't`},
 		{"zdb-address", "zdb.example.org", `"zdb.example.org" isn't`},
-		{"zdb-address", "0.0.0.0", `"0.0.0.0" isn't`},
-		{"zdb-address", "127.0.0.1", `"127.0.0.1" isn't`},
-		{"zdb-address", "fe80::1%eth0", `"fe80::1%eth0" isn't`},
+		{"zdb-address", "0.0.0.0", "that others reach"},
+		{"zdb-listen", "192.0.2.7,2001:db8::7", "an IPv4 or IPv6 address"},
+		{"zdb-address", "127.0.0.1", "that others reach"},
+		{"zdb-listen", "fe80::1%eth0", "that others reach"},
+		{"zdb-listen", "::ffff:192.0.2.7", "that others reach"},
+		{"zdb-listen", "224.0.0.1", "that others reach"},
 		{"zdb-memory", "32MiB", "at least 64MiB"},
 		{"zdb-cpu", "0", "a whole number of 1 to 1024"},
 	} {

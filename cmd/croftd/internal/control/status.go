@@ -49,13 +49,15 @@ type Status struct {
 	// Containers are users' containers, Images what reservations have of images;
 	// Container and Image how the module of these is. OwnContainers are those that
 	// the node runs for itself, such as zdb's.
-	Containers    []node.ContainerInfo       `json:"containers"`
-	OwnContainers []node.ContainerInfo       `json:"own_containers"`
-	Container     node.ContainerStatus       `json:"container"`
-	Images        []node.Image               `json:"images"`
-	Image         node.ImageStatus           `json:"image"`
-	Streams       []node.DebugInfo           `json:"streams"`
-	Counters      workload.ProvisionCounters `json:"counters"`
+	Containers    []node.ContainerInfo `json:"containers"`
+	OwnContainers []node.ContainerInfo `json:"own_containers"`
+	Container     node.ContainerStatus `json:"container"`
+	Images        []node.Image         `json:"images"`
+	Image         node.ImageStatus     `json:"image"`
+	// ZDB are the node's zdb containers that have a port.
+	ZDB      []node.ZDBServer           `json:"zdb"`
+	Streams  []node.DebugInfo           `json:"streams"`
+	Counters workload.ProvisionCounters `json:"counters"`
 
 	Workloads   []Workload `json:"workloads"`
 	Undelivered int        `json:"undelivered"`

@@ -33,6 +33,7 @@ const (
 	Debug     Shape = "debug"
 	Network   Shape = "network"
 	Container Shape = "container"
+	ZDB       Shape = "zdb"
 	Provision Shape = "provision"
 )
 
@@ -128,6 +129,11 @@ func (d *daemon) start(ctx context.Context, parts *run.Group) (err error) {
 	}
 	if d.Shape.has(Container) {
 		if err := d.startContainer(parts); err != nil {
+			return err
+		}
+	}
+	if d.Shape.has(ZDB) {
+		if err := d.startZDB(ctx, parts); err != nil {
 			return err
 		}
 	}

@@ -87,6 +87,7 @@ func (d *daemon) think(b *brain, m modules, link *link) (err error) {
 		Records: b.store, Sources: sources, Policy: judge, Admission: room, Feedback: answers, Clock: b.clock,
 		Provisioners: provision.DefaultProvisioners(m.bus, provision.Settings{
 			DebugUsers: d.DebugUsers, Owners: provision.NewOwners(b.store), ContainerLayer: d.Containers.Layer,
+			ZDBHomes: provision.NewZDBMapping(b.store), ZDBCPU: d.ZDB.CPU, ZDBMemory: d.ZDB.Memory,
 		}),
 		Strays: provision.NewStrayFile(filepath.Join(d.StateDir, "strays.json")),
 		Limits: provision.Limits{Provision: d.StepTimeout, Decommission: d.StepTimeout, Grace: d.Grace},

@@ -29,7 +29,7 @@ func (d *daemon) startProvision(ctx context.Context, parts *run.Group) error {
 	m := modules{
 		bus: client, identity: stubs.NewIdentityManagerStub(client), storage: stubs.NewStorageStub(client), host: stubs.NewHostMonitorStub(client),
 		debug: stubs.NewDebugStub(client), networks: stubs.NewNetworksStub(client),
-		containers: stubs.NewContainersStub(client), images: stubs.NewImagesStub(client),
+		containers: stubs.NewContainersStub(client), images: stubs.NewImagesStub(client), zdb: stubs.NewZDBNamespacesStub(client),
 	}
 	v := &view{config: d.Config, started: time.Now(), contact: &contact{url: d.Explorer}, modules: m}
 	if err := d.startSockets(ctx, parts, v); err != nil {

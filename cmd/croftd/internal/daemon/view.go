@@ -31,6 +31,7 @@ type modules struct {
 	networks   *stubs.NetworksStub
 	containers *stubs.ContainersStub
 	images     *stubs.ImagesStub
+	zdb        *stubs.ZDBNamespacesStub
 }
 
 // view is the node as an operator sees and orders it. It is there before the
@@ -77,7 +78,7 @@ func (v *view) askModules(ctx context.Context, s *control.Status) {
 	ctx, cancel := context.WithTimeout(ctx, askModule)
 	defer cancel()
 	var status node.StorageStatus
-	var errs [6]error
+	var errs [7]error
 	var all sync.WaitGroup
 	all.Go(func() { _, errs[0] = v.modules.identity.NodeID(ctx) })
 	all.Go(func() { status, errs[1] = v.modules.storage.Status(ctx) })
@@ -85,9 +86,10 @@ func (v *view) askModules(ctx context.Context, s *control.Status) {
 	all.Go(func() { s.Streams, errs[3] = v.modules.debug.List(ctx) })
 	all.Go(func() { s.Networks, s.Network, errs[4] = v.modules.askNetworks(ctx) })
 	all.Go(func() { s.Containers, s.Container, errs[5] = v.modules.askContainers(ctx) })
+	all.Go(func() { s.ZDB, errs[6] = v.modules.zdb.Servers(ctx) })
 	all.Go(func() { s.Images, s.Image = v.modules.askImages(ctx) })
 	all.Wait()
-	for i, name := range []string{node.IdentityModule, node.StorageModule, node.MonitorModule, node.DebugModule, node.NetworkModule, node.ContainerModule} {
+	for i, name := range []string{node.IdentityModule, node.StorageModule, node.MonitorModule, node.DebugModule, node.NetworkModule, node.ContainerModule, node.ZDBModule} {
 		m := control.Module{Name: name}
 		if errs[i] != nil {
 			m.Error = errs[i].Error()

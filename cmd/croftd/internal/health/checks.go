@@ -42,7 +42,7 @@ const awayAfter = 5 * time.Minute
 // runs is kept whatever it says.
 func Judge(s control.Status, now time.Time) Readiness {
 	checks := []Check{
-		started(s), store(s.Store), birth(s.Store), clock(s.Clock), explorer(s, now), bus(s), pools(s.Storage), containers(s.Container), delivery(s), strays(s),
+		started(s), store(s.Store), birth(s.Store), clock(s.Clock), explorer(s, now), bus(s), pools(s.Storage), containers(s.Container), zdb(s.ZDB), delivery(s), strays(s),
 	}
 	ready := true
 	for _, c := range checks {
@@ -138,6 +138,20 @@ func containers(s node.ContainerStatus) Check {
 		return Check{"containers", Warning, "this kernel can't hold containers to: " + some(s.Missing)}
 	}
 	return Check{"containers", Good, "containerd answers, and every limit holds"}
+}
+
+// zdb is no reason to take nothing new either: the engine makes right what it can.
+func zdb(servers []node.ZDBServer) Check {
+	var wrong []string
+	for _, s := range servers {
+		if s.Drift != "" {
+			wrong = append(wrong, s.Container+" ("+s.Drift+")")
+		}
+	}
+	if len(wrong) > 0 {
+		return Check{"zdb", Warning, "not as they should be: " + some(wrong)}
+	}
+	return Check{"zdb", Good, fmt.Sprintf("%d zdb containers", len(servers))}
 }
 
 func delivery(s control.Status) Check {

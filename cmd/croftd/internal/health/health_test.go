@@ -37,6 +37,7 @@ func well(now time.Time) control.Status {
 		Containers:    []node.ContainerInfo{{State: node.ContainerRunning, Restarts: 3}, {State: node.ContainerRunning}, {State: node.ContainerWaiting, Restarts: 4}},
 		OwnContainers: []node.ContainerInfo{{State: node.ContainerRunning, Restarts: 5}},
 		Image:         node.ImageStatus{Images: 2, Size: 77},
+		ZDB:           []node.ZDBServer{{Container: "zdb-ssd0-user", Namespaces: 5}},
 		Workloads: []control.Workload{
 			{ID: "1-1", Phase: "deployed", Attempts: 1}, {ID: "2-1", Phase: "deployed"},
 			{ID: "3-1", Phase: "retry", Attempts: 4},
@@ -74,6 +75,7 @@ func TestWhatMakesANodeNotReady(t *testing.T) {
 		}, "pools", health.Failing, "no pool that works: /dev/sda (gone)"},
 		{"containerd", func(s *control.Status) { s.Container.Error = "connection refused" }, "containers", health.Warning, "doesn't answer: connection refused"},
 		{"limits", func(s *control.Status) { s.Container.Missing = []string{"io weight"} }, "containers", health.Warning, "can't hold containers to: io weight"},
+		{"zdb", func(s *control.Status) { s.ZDB[0].Drift = "it doesn't answer" }, "zdb", health.Warning, "zdb-ssd0-user (it doesn't answer)"},
 		{"undelivered", func(s *control.Status) { s.Undelivered = 3 }, "results", health.Warning, "3 results wait"},
 		{"strays", func(s *control.Status) { s.Strays = []control.Stray{{Type: workload.TypeVolume, ID: "9-1"}} }, "strays", health.Warning, "volume 9-1"},
 	} {
@@ -210,6 +212,7 @@ func TestMetrics(t *testing.T) {
 		`croft_containers{state="running"} 2`, `croft_containers{state="waiting"} 1`, `croft_containers{state="broken"} 0`, `croft_container_restarts 7`,
 		`croft_own_containers{state="running"} 1`, `croft_own_containers{state="waiting"} 0`, `croft_own_container_restarts 5`,
 		`croft_images 2`, `croft_image_bytes 77`,
+		`croft_zdb_namespaces{container="zdb-ssd0-user"} 5`, `croft_zdb_drifted{container="zdb-ssd0-user"} 0`,
 		"# TYPE croft_drift_total counter", `croft_drift_total{type="network"} 7`, `croft_drift_total{type="volume"} 0`,
 	} {
 		if !strings.Contains(body, "\n"+line+"\n") {

@@ -56,6 +56,8 @@ func Metrics() []Metric {
 		{"croft_own_container_restarts", "starts after the first, summed over those that there are", nil},
 		{"croft_images", "images on the node", nil},
 		{"croft_image_bytes", "what images take", nil},
+		{"croft_zdb_namespaces", "0-db namespaces of reservations", []string{"container"}},
+		{"croft_zdb_drifted", "1 while a zdb container isn't as it should be", []string{"container"}},
 		{"croft_log_carrier_bytes", "memory of the log carrier", nil},
 		{"croft_pool_bytes", "what is of a pool: total, used, reserved", []string{"pool", "type", "what"}},
 	}
@@ -147,6 +149,10 @@ func collectContainers(s control.Status, gauge func(name string, value float64, 
 	gauge("croft_images", float64(s.Image.Images))
 	gauge("croft_image_bytes", float64(s.Image.Size))
 	gauge("croft_log_carrier_bytes", float64(s.Container.LogCarrierMemory))
+	for _, z := range s.ZDB {
+		gauge("croft_zdb_namespaces", float64(z.Namespaces), z.Container)
+		gauge("croft_zdb_drifted", truth(z.Drift != ""), z.Container)
+	}
 }
 
 func truth(b bool) float64 {
