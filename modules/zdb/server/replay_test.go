@@ -145,22 +145,22 @@ func logTo(t *testing.T) zerolog.Logger {
 	return zerolog.New(os.Stderr)
 }
 
-// Every step of the recorded transcripts is played, and each is compared.
-func TestTranscriptsOfVersion2(t *testing.T) {
-	all := play(t, "v2.0.7", func(t *testing.T, s suite, version string) running {
-		return &served{cfg: configOf(t, s, version)}
-	})
-	if want := (tally{exact: 583, volatile: 38, notImitated: 12, deviating: 13}); all != want {
-		t.Errorf("%v, want %v", all, want)
-	}
+// totals are what becomes of the steps of each version, so that none is passed
+// over.
+var totals = map[string]tally{
+	"v2.0.7":     {exact: 583, volatile: 38, notImitated: 12, deviating: 13},
+	"v1-2020-03": {exact: 492, volatile: 26, notImitated: 12, deviating: 14},
 }
 
-func TestTranscriptsOfVersion1(t *testing.T) {
-	all := play(t, "v1-2020-03", func(t *testing.T, s suite, version string) running {
-		return &served{cfg: configOf(t, s, version)}
-	})
-	if want := (tally{exact: 492, volatile: 26, notImitated: 12, deviating: 14}); all != want {
-		t.Errorf("%v, want %v", all, want)
+// Every step of the recorded transcripts is played, and each is compared.
+func TestTranscripts(t *testing.T) {
+	for version, want := range totals {
+		all := play(t, version, func(t *testing.T, s suite, version string) running {
+			return &served{cfg: configOf(t, s, version)}
+		})
+		if all != want {
+			t.Errorf("%s: %v, want %v", version, all, want)
+		}
 	}
 }
 

@@ -81,7 +81,7 @@ func play(t *testing.T, version string, open func(t *testing.T, s suite, version
 	read(t, filepath.Join(folder, "suites.json"), &suites)
 	var all tally
 	for _, s := range suites {
-		t.Run(s.Suite, func(t *testing.T) {
+		t.Run(version+"/"+s.Suite, func(t *testing.T) {
 			steps := readSteps(t, folder, version, s)
 			t.Chdir(t.TempDir())
 			if err := os.WriteFile("hook.sh", []byte("#!/bin/sh\nexit 0\n"), 0o755); err != nil {
