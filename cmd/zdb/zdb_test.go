@@ -80,6 +80,7 @@ func TestFlagsThatCannotBe(t *testing.T) {
 		{[]string{"--log-level", "loud"}, `cannot use --log-level "loud": it must be debug, info, warn or error`},
 		{[]string{"--log-level", ""}, `cannot use --log-level "": it must be`},
 		{[]string{"--max-connections", "-1"}, "MaxConnections is -1"},
+		{[]string{"--max-namespaces", "65537"}, "MaxNamespaces is 65537, must be from 1 to 65536"},
 		{[]string{"--max-buffers", "1"}, "MaxBuffers is 1"},
 		{[]string{"--protect"}, "Protect is set and Admin is empty"},
 		{[]string{"--no-listen"}, "cannot serve nobody"},
