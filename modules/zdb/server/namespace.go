@@ -29,6 +29,10 @@ type namespace struct {
 	// busy says that its store may have work to do, from due on.
 	busy bool
 	due  time.Time
+	// changed says that it was written to since the last time, rests when it needs
+	// no looking after any more.
+	changed bool
+	rests   time.Time
 	// errors of the disk, and when the last one was.
 	errors, lastError uint64
 	// waiting are the sessions that WAIT here.

@@ -10,6 +10,8 @@ import (
 const (
 	// tickEvery is how often the stores that changed are looked after.
 	tickEvery = time.Second
+	// restAfter is how long after its last change a store is looked after no more.
+	restAfter = time.Minute
 	// workBudget is how many bytes a store may move at a time.
 	workBudget = 256 << 10
 )
@@ -63,6 +65,7 @@ func (s *Server) Flush() error {
 
 // stir has a store looked after.
 func (s *Server) stir(ns *namespace) {
+	ns.changed = true
 	if !ns.busy {
 		ns.busy = true
 		s.busy = append(s.busy, ns)
@@ -84,7 +87,7 @@ func (s *Server) Tick(now time.Time) time.Duration {
 		if !ns.due.After(now) {
 			s.work(ns, now)
 		}
-		if ns.due.Before(next) {
+		if ns.busy && ns.due.Before(next) {
 			next = ns.due
 		}
 		return !ns.busy
@@ -103,4 +106,10 @@ func (s *Server) work(ns *namespace, now time.Time) {
 		after = max(after, tickEvery)
 	}
 	ns.due = now.Add(after)
+	if ns.changed {
+		ns.changed, ns.rests = false, now.Add(restAfter)
+	}
+	if err == nil && after >= tickEvery && now.After(ns.rests) {
+		ns.busy = false
+	}
 }

@@ -1,0 +1,37 @@
+package server_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/croft-edge/croft/modules/zdb/server"
+)
+
+// Stores that changed are looked after each second, and no more once they rest.
+func TestStoresAreLookedAfterWhileTheyChange(t *testing.T) {
+	b := open(t, server.Config{})
+	c := b.client()
+	c.all("NSNEW a", "NSNEW b", "NSNEW c", "SELECT a")
+	now := time.Now()
+	c.want(bulk("k"), "SET k v")
+	busy := func(after time.Duration, want int) {
+		t.Helper()
+		if next := b.srv.Tick(now.Add(after)); next < 0 || next > time.Second {
+			t.Errorf("after %v: the next tick is in %v", after, next)
+		}
+		if got := b.srv.Busy(); got != want {
+			t.Errorf("after %v: %d stores are looked after, want %d", after, got, want)
+		}
+	}
+	busy(0, 1)
+	busy(10*time.Second, 1)
+	c.all("SELECT b")
+	c.want(bulk("k"), "SET k v")
+	busy(50*time.Second, 2)
+	busy(2*time.Minute, 0)
+	c.want(bulk("k"), "SET k w")
+	busy(3*time.Minute, 1)
+	// One that is removed isn't.
+	c.all("SELECT default", "NSDEL b")
+	busy(3*time.Minute, 0)
+}
