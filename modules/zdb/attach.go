@@ -128,7 +128,7 @@ func (m *Module) shut(ctx context.Context, s *server) {
 		return
 	}
 	if l == nil {
-		l = foundAt(ctx, r, m.cfg)
+		l = foundAt(ctx, r)
 	}
 	if l != nil {
 		l.end()
@@ -137,7 +137,7 @@ func (m *Module) shut(ctx context.Context, s *server) {
 
 // foundAt is the listener that a zdb has of a container whose port isn't listened
 // on here; nil for none.
-func foundAt(ctx context.Context, r record, c Config) *listener {
+func foundAt(ctx context.Context, r record) *listener {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	conn, err := greet(ctx, r.Data)
@@ -148,7 +148,7 @@ func foundAt(ctx context.Context, r record, c Config) *listener {
 	theirs := conn.Listeners()
 	defer closeAll(theirs)
 	for _, f := range theirs {
-		if port, ours := belongs(f, c.Listen); !ours || port != r.Port {
+		if at, here := boundHere(f); !here || at.Port() != r.Port {
 			continue
 		}
 		if l, err := adopt(f); err == nil {

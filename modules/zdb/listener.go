@@ -100,27 +100,22 @@ func address(fd int) (netip.AddrPort, error) {
 	return netip.AddrPort{}, errors.New("it isn't a TCP socket")
 }
 
-// belongs reports whether a socket that a zdb has is one that this module has
-// made for it: of this network namespace, at the address that zdbs answer at.
-func belongs(of syscall.Conn, at netip.Addr) (port uint16, ours bool) {
-	err := control(of, func(fd int) error {
-		bound, err := address(fd)
-		if err != nil {
-			return err
+// boundHere is where a socket that a zdb has is bound, if that is a TCP socket of
+// this network namespace: it was made for it by this module, or one before.
+func boundHere(of syscall.Conn) (at netip.AddrPort, here bool) {
+	err := control(of, func(fd int) (err error) {
+		if at, err = address(fd); err == nil {
+			here, err = inOurNamespace(fd)
 		}
-		here, err := inOurNamespace(fd)
-		if err != nil {
-			return err
-		}
-		port = bound.Port()
-		ours = here && (bound.Addr() == at || everywhere(bound.Addr()) && everywhere(at))
-		return nil
+		return err
 	})
-	return port, err == nil && ours
+	return at, err == nil && here
 }
 
-// everywhere reports whether a is all addresses, as far as the machine has both
-// kinds.
+// alike reports whether two addresses to listen at are the same. All of IPv6 are
+// all of IPv4 too, as far as the machine has both.
+func alike(a, b netip.Addr) bool { return a == b || everywhere(a) && everywhere(b) }
+
 func everywhere(a netip.Addr) bool { return !a.IsValid() || a.IsUnspecified() }
 
 // inOurNamespace reports whether a socket was made in this process' network namespace.

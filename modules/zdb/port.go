@@ -16,11 +16,10 @@ import (
 // of the range that nobody has. NoSpace when there is none.
 func (m *Module) choose(ctx context.Context, theirs []*os.File) (*listener, error) {
 	for _, f := range theirs {
-		port, ours := belongs(f, m.cfg.Listen)
-		if !ours || port < m.cfg.FirstPort || port > m.cfg.LastPort || slices.Contains(m.ports(), port) {
-			continue
+		at, here := boundHere(f)
+		if here && alike(at.Addr(), m.cfg.Listen) && at.Port() >= m.cfg.FirstPort && at.Port() <= m.cfg.LastPort && !slices.Contains(m.ports(), at.Port()) {
+			return adopt(f)
 		}
-		return adopt(f)
 	}
 	var last error
 	for port := int(m.cfg.FirstPort); port <= int(m.cfg.LastPort); port++ {
@@ -58,9 +57,15 @@ func (m *Module) ports() []uint16 {
 // has, else it is bound anew. It never is another port.
 func (m *Module) again(ctx context.Context, port uint16, theirs []*os.File) (*listener, error) {
 	for _, f := range theirs {
-		if at, ours := belongs(f, m.cfg.Listen); ours && at == port {
-			return adopt(f)
+		at, here := boundHere(f)
+		if !here || at.Port() != port {
+			continue
 		}
+		l, err := adopt(f)
+		if err != nil || alike(at.Addr(), m.cfg.Listen) {
+			return l, err
+		}
+		l.end() // it listens where zdbs answered before the settings were changed
 	}
 	l, err := bind(ctx, m.cfg.Listen, port)
 	switch {
