@@ -8,10 +8,9 @@ const (
 	pooled = 32 << 20
 )
 
-// buffers keeps buffers that nobody uses: the hot path makes none. Those of a
-// class have at least 2^class bytes.
+// buffers keeps buffers that nobody uses: the hot path makes none.
 type buffers struct {
-	classes [40]class
+	classes [160]class
 	size    int
 }
 
@@ -21,13 +20,26 @@ type class struct {
 	low int
 }
 
+// A class is a size: each power of two has four, so that a quarter of a large
+// buffer is lost at most.
+
+// below is the largest class whose buffers have at most n bytes.
+func below(n int) int {
+	k := bits.Len(uint(n)) - 1
+	return 4*k + n>>(k-2)&3
+}
+
+// classSize is the size of a class's buffers, in bytes.
+func classSize(class int) int { return (4 + class%4) << (class/4 - 2) }
+
 // get returns an empty buffer of at least n bytes.
 func (p *buffers) get(n int) []byte {
-	k := bits.Len(uint(max(n, leastBuffer) - 1))
+	// The smallest class whose buffers have at least n bytes.
+	k := below(max(n, leastBuffer)-1) + 1
 	c := &p.classes[k]
 	last := len(c.free) - 1
 	if last < 0 {
-		return make([]byte, 0, 1<<k)
+		return make([]byte, 0, classSize(k))
 	}
 	b := c.free[last]
 	c.free[last] = nil
@@ -42,7 +54,7 @@ func (p *buffers) put(b []byte) {
 	if cap(b) < leastBuffer || p.size+cap(b) > pooled {
 		return
 	}
-	c := &p.classes[bits.Len(uint(cap(b)))-1]
+	c := &p.classes[below(cap(b))]
 	c.free = append(c.free, b)
 	p.size += cap(b)
 }
