@@ -14,7 +14,8 @@
 // its data on; both have it open. While the zdb is away, clients wait in the
 // socket's queue and are served by the next one. While this process is away the
 // zdb goes on serving, and the next one has the socket back from it. Its admin
-// socket is {data}/admin.sock.
+// socket is {data}/admin.sock. What the zdb is given takes connections only: it is
+// no way out of its namespace (passive.go).
 //
 // What a zdb does or doesn't do costs no more than a deadline: nothing of what it
 // says is believed without a look.

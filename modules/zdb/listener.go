@@ -62,6 +62,9 @@ func adopt(of syscall.Conn) (*listener, error) {
 			return err
 		}
 		l.port = at.Port()
+		if err = keepPassive(fd); err != nil {
+			return err
+		}
 		l.fd, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
 		return err
 	})
