@@ -237,6 +237,13 @@ func (f fakeImages) Pull(_ context.Context, spec node.ImageSpec) (node.Image, er
 	return node.Image{Label: spec.Label, User: spec.User, Ready: f.ready, Unpacking: !f.ready}, nil
 }
 
+func (f fakeImages) Inspect(_ context.Context, label string) (node.Image, error) {
+	if !f.images[label] {
+		return node.Image{}, node.Errorf(node.NotExist, "there is no image")
+	}
+	return node.Image{Label: label, User: node.OwnUser, Ready: f.ready}, f.reads("inspect image")
+}
+
 func (f fakeImages) Release(_ context.Context, label string) error {
 	if err := f.call("release image"); err != nil {
 		return err

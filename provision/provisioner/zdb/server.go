@@ -178,7 +178,12 @@ func (p *Provisioner) attach(ctx context.Context, spec node.ZDBServerSpec) (node
 	}
 }
 
+// pull gets the image. One that is here is taken, also when zdb's program is not
+// on the node any more.
 func (p *Provisioner) pull(ctx context.Context, at server) (node.Image, error) {
+	if got, err := p.Images.Inspect(ctx, at.id()); err == nil && got.Ready {
+		return got, nil
+	}
 	got, err := p.Images.Pull(ctx, node.ImageSpec{Label: at.id(), Reference: image, User: node.OwnUser})
 	return got, errors.WithMessage(err, "cannot get zdb's image")
 }

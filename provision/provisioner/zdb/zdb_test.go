@@ -279,9 +279,24 @@ func TestTheImageIsPreparedAhead(t *testing.T) {
 	f.decommission("2-1", aNamespace(""))
 	f.wantLeft()
 	f.fail["pull"] = node.Errorf(node.Refused, "no zdb program")
-	f.images["zdb-ssd0-user"] = true
 	if _, err := p.Prepare(context.Background(), r); node.KindOf(err) != node.Refused || len(f.left()) != 0 {
 		t.Fatalf("error is %v, left %v", err, f.left())
+	}
+}
+
+// A zdb container that is there goes on without zdb's program.
+func TestAnImageThatIsHereIsTaken(t *testing.T) {
+	f := newFakeNode(t)
+	f.provision("2-1", aNamespace(""))
+	f.fail["pull"] = node.Errorf(node.Refused, "no zdb program")
+	clear(f.boxes)
+	f.reboot()
+	if got, err := f.provisioner().Prepare(context.Background(), f.reservation("2-1", aNamespace(""))); err != nil || !got.Ready {
+		t.Fatalf("prepared %+v, %v", got, err)
+	}
+	f.provision("2-1", aNamespace(""))
+	if !f.runs["zdb-ssd0-user"] {
+		t.Error("it doesn't run")
 	}
 }
 
