@@ -1,7 +1,7 @@
 // Command demo does croft's main job in front of a person: an explorer and a
-// node on this machine, signed reservations for volumes, a network and containers,
-// and some bad days. It
-// checks every step, and leaves nothing behind.
+// node on this machine, signed reservations for volumes, a network, containers and
+// a namespace of zdb, and some bad days. It checks every step, and leaves nothing
+// behind.
 //
 // It is for people and for CI: the steps read like a story, and the exit
 // status is 0 only if each of them held.
@@ -38,12 +38,16 @@ func steps() []step {
 		{"they find each other by name", talkOnNetwork},
 		{"read its logs, run a command in it, see what it uses", talkToContainer},
 		{"kill its program: it is started again", killProgram},
+		{"reserve a namespace of zdb, with a password", makeNamespace},
+		{"use it from another machine, with the password and without", useNamespace},
+		{"kill zdb: what it has answered is there", killZDB},
 		{"remove its bridge behind the node's back", breakNetwork},
 		{"stop the explorer, kill -9 the node, start the node alone", crashAlone},
 		{"start the explorer again: nothing lost, nothing doubled", explorerReturns},
 		{"let one reservation expire", letOneExpire},
 		{"a tampered, a foreign and a replayed reservation, at the explorer", refusedByExplorer},
 		{"the same, when the explorer itself lies", refusedByNode},
+		{"end the namespace, signed: its zdb goes with it", leaveNamespace},
 		{"end the containers and the network, signed", leaveNetwork},
 		{"delete the rest, signed", deleteRest},
 		{"take the machine back: nothing is left", nothingLeft},

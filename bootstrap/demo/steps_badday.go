@@ -21,7 +21,10 @@ func crashAlone(ctx context.Context, w *world) error {
 	if _, err := w.get(ctx, w.site()); err != nil {
 		return fmt.Errorf("the network has ended with the node: %w", err)
 	}
-	say("volumes, network and containers didn't notice: notes are there and the site answers while no agent runs")
+	if err := w.wantValues(ctx); err != nil {
+		return fmt.Errorf("zdb has ended with the node: %w", err)
+	}
+	say("volumes, network, containers and zdb didn't notice: notes are there, and the site and the namespace answer while no agent runs")
 	if err := w.runNode(ctx); err != nil {
 		return err
 	}
@@ -35,7 +38,10 @@ func crashAlone(ctx context.Context, w *world) error {
 	if err := w.sameProcess(ctx); err != nil {
 		return err
 	}
-	say("counters and volumes are right from the first value on, and the containers' processes are the same")
+	if err := w.sameZDB(ctx); err != nil {
+		return err
+	}
+	say("counters and volumes are right from the first value on, and the processes of containers and of zdb are the same")
 	return w.wantSubvolumes(2)
 }
 

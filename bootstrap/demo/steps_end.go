@@ -139,6 +139,9 @@ func (w *world) close() error {
 	if w.liar != nil {
 		w.liar.close()
 	}
+	if err := w.db.outside.leave(); err != nil {
+		return fmt.Errorf("cannot take the other machine away, %s stays: %w", w.dir, err)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	if _, err := os.Stat(w.path("state")); err == nil {

@@ -27,6 +27,7 @@ type world struct {
 	kept            map[string]volume
 
 	net private
+	db  store
 	// pid is the process of the container that serves.
 	pid uint64
 	// links are those of other nodes: they were there before.
