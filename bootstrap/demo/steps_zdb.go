@@ -16,6 +16,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/stubs"
@@ -83,7 +84,35 @@ func makeNamespace(ctx context.Context, w *world) error {
 		return err
 	}
 	w.db.pid = info.PID
-	say("on the node: container %s, process %d, without capabilities and without a network of its own", info.ID, info.PID)
+	return confined(info)
+}
+
+// confined checks that zdb can neither do nor reach anything.
+func confined(info node.ContainerInfo) error {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", info.PID))
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(status)) {
+		if set, mask, _ := strings.Cut(line, ":"); strings.HasPrefix(set, "Cap") && strings.Trim(mask, "\t\n 0") != "" {
+			return fmt.Errorf("zdb's process %d has capabilities: %s", info.PID, line)
+		}
+	}
+	var links []net.Interface
+	err = netns.Do(netns.OfProcess(info.PID), func() (err error) {
+		links, err = net.Interfaces()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, l := range links {
+		// Some kernels put tunnels that are down into each.
+		if l.Flags&net.FlagUp != 0 && l.Flags&net.FlagLoopback == 0 {
+			return fmt.Errorf("zdb's process %d has a link: %+v", info.PID, l)
+		}
+	}
+	say("on the node: container %s, process %d; it has no capabilities and no network: its port was opened for it", info.ID, info.PID)
 	return nil
 }
 
@@ -158,7 +187,7 @@ func (w *world) wantValues(ctx context.Context) error {
 	for i := range values {
 		got, err := redis.String(conn.Do("GET", fmt.Sprint("key", i)))
 		if err != nil || got != value(i) {
-			return fmt.Errorf("key%d is %.40q (%w)", i, got, err)
+			return fmt.Errorf("key%d is %.40q (%v)", i, got, err)
 		}
 	}
 	return nil
@@ -189,7 +218,7 @@ func killZDB(ctx context.Context, w *world) error {
 	}
 	defer again.Close()
 	if last, err := redis.String(again.Do("GET", "last")); err != nil || last != "answered" {
-		return fmt.Errorf("the last write that was answered is %q (%w)", last, err)
+		return fmt.Errorf("the last write that was answered is %q (%v)", last, err)
 	}
 	info, err := w.zdb(ctx)
 	if err != nil {
@@ -221,12 +250,12 @@ func leaveNamespace(ctx context.Context, w *world) error {
 		return err
 	}
 	if info, err := w.zdb(ctx); node.KindOf(err) != node.NotExist {
-		return fmt.Errorf("deleted, and its zdb is still there: %+v (%w)", info, err)
+		return fmt.Errorf("deleted, and its zdb is still there: %+v (%v)", info, err)
 	}
 	for _, pattern := range []string{w.path("run", "*", "*", "volumes", "zdb-*"), w.path("state", "zdb", "*.json")} {
 		left, err := filepath.Glob(pattern)
 		if err != nil || len(left) > 0 {
-			return fmt.Errorf("deleted, and there is still %v (%w)", left, err)
+			return fmt.Errorf("deleted, and there is still %v (%v)", left, err)
 		}
 	}
 	if conn, err := w.db.enter(ctx, w.db.password); !errors.Is(err, syscall.ECONNREFUSED) {
