@@ -186,8 +186,11 @@ func (w *world) wantValues(ctx context.Context) error {
 	defer conn.Close()
 	for i := range values {
 		got, err := redis.String(conn.Do("GET", fmt.Sprint("key", i)))
-		if err != nil || got != value(i) {
-			return fmt.Errorf("key%d is %.40q (%v)", i, got, err)
+		if err != nil {
+			return fmt.Errorf("cannot read key%d: %w", i, err)
+		}
+		if got != value(i) {
+			return fmt.Errorf("key%d is %.40q", i, got)
 		}
 	}
 	return nil
@@ -217,8 +220,12 @@ func killZDB(ctx context.Context, w *world) error {
 		return err
 	}
 	defer again.Close()
-	if last, err := redis.String(again.Do("GET", "last")); err != nil || last != "answered" {
-		return fmt.Errorf("the last write that was answered is %q (%v)", last, err)
+	last, err := redis.String(again.Do("GET", "last"))
+	if err != nil {
+		return fmt.Errorf("the last write that was answered is lost: %w", err)
+	}
+	if last != "answered" {
+		return fmt.Errorf("the last write that was answered is %q", last)
 	}
 	info, err := w.zdb(ctx)
 	if err != nil {
@@ -249,20 +256,29 @@ func leaveNamespace(ctx context.Context, w *world) error {
 	if _, err := w.croft(ctx, "delete", "-f", w.db.file, "--wait", "--yes"); err != nil {
 		return err
 	}
-	if info, err := w.zdb(ctx); node.KindOf(err) != node.NotExist {
-		return fmt.Errorf("deleted, and its zdb is still there: %+v (%v)", info, err)
+	info, err := w.zdb(ctx)
+	if err == nil {
+		return fmt.Errorf("deleted, and its zdb is still there: %+v", info)
+	}
+	if node.KindOf(err) != node.NotExist {
+		return err
 	}
 	for _, pattern := range []string{w.path("run", "*", "*", "volumes", "zdb-*"), w.path("state", "zdb", "*.json")} {
 		left, err := filepath.Glob(pattern)
-		if err != nil || len(left) > 0 {
-			return fmt.Errorf("deleted, and there is still %v (%v)", left, err)
+		if err != nil {
+			return err
+		}
+		if len(left) > 0 {
+			return fmt.Errorf("deleted, and there is still %v", left)
 		}
 	}
-	if conn, err := w.db.enter(ctx, w.db.password); !errors.Is(err, syscall.ECONNREFUSED) {
-		if err == nil {
-			_ = conn.Close()
-		}
-		return fmt.Errorf("deleted, and %s answers: %w", w.db.address(), err)
+	conn, err := w.db.enter(ctx, w.db.password)
+	if err == nil {
+		_ = conn.Close()
+		return fmt.Errorf("deleted, and %s answers", w.db.address())
+	}
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		return err
 	}
 	say("%s is gone, and with it its container, volume and port", w.db.id)
 	return w.db.outside.leave()
