@@ -19,6 +19,9 @@ const (
 	maxUnsent = 1 << 20
 	// maxTurn is how many requests of a connection run before others have a turn.
 	maxTurn = 128
+	// shortWait is how long the thread waits without the scheduler knowing, who may
+	// want to stop it: that interrupts the wait.
+	shortWait = time.Millisecond
 	// sweepEvery is how often connections are looked at that may have been idle too
 	// long, and buffers that aren't needed.
 	sweepEvery = time.Second
@@ -127,17 +130,15 @@ func (l *Loop) round() error {
 }
 
 // wait returns how many events there are, and waits for one when there is nothing
-// else to do.
+// else to do. Under load the next one comes within no time: until then the
+// scheduler isn't told that this thread waits, because it would have another one
+// look every 20 µs whether it still does. After a moment it is told.
 func (l *Loop) wait() (int, error) {
-	n, err := peek(l.epoll, l.events[:])
-	if err != nil || n > 0 || len(l.turn) > 0 {
+	limit := l.patience(l.now)
+	if n, err := epollWait(l.epoll, l.events[:], min(limit, shortWait)); n > 0 || err != nil || limit <= shortWait {
 		return n, err
 	}
-	limit := l.patience()
-	if limit <= 0 {
-		return 0, nil
-	}
-	n, err = unix.EpollWait(l.epoll, l.events[:], int((limit+time.Millisecond-1)/time.Millisecond))
+	n, err := unix.EpollWait(l.epoll, l.events[:], milliseconds(l.patience(time.Now())))
 	if errors.Is(err, unix.EINTR) {
 		return 0, nil
 	}
@@ -145,12 +146,15 @@ func (l *Loop) wait() (int, error) {
 }
 
 // patience is how long it is until something is due.
-func (l *Loop) patience() time.Duration {
+func (l *Loop) patience(now time.Time) time.Duration {
+	if len(l.turn) > 0 {
+		return 0
+	}
 	next := l.tick
 	if l.sweep.Before(next) {
 		next = l.sweep
 	}
-	return min(time.Until(next), time.Minute)
+	return max(next.Sub(now), 0)
 }
 
 // event is one thing that is ready.

@@ -1,13 +1,14 @@
 package loop
 
 import (
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// The calls here never wait, so they don't tell the scheduler that they might:
-// that would cost more than some of them do.
+// The calls here don't wait, or not for long, so they don't tell the scheduler
+// that they might: that would cost more than some of them do.
 
 func recv(fd int, p []byte) (int, unix.Errno) {
 	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), unix.MSG_DONTWAIT, 0, 0)
@@ -24,14 +25,21 @@ func accept(fd int) (int, unix.Errno) {
 	return int(n), errno
 }
 
-// peek looks what is ready.
-func peek(epoll int, events []unix.EpollEvent) (int, error) {
-	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epoll), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), 0, 0, 0)
-	if errno != 0 {
+// epollWait waits a little. A signal ends it.
+func epollWait(epoll int, events []unix.EpollEvent, limit time.Duration) (int, error) {
+	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epoll), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), uintptr(milliseconds(limit)), 0, 0)
+	switch errno {
+	case 0:
+		return int(n), nil
+	case unix.EINTR:
+		return 0, nil
+	default:
 		return 0, errno
 	}
-	return int(n), nil
 }
+
+// milliseconds rounds up.
+func milliseconds(d time.Duration) int { return int((d + time.Millisecond - 1) / time.Millisecond) }
 
 func watch(epoll, op, fd int, events uint32) error {
 	return unix.EpollCtl(epoll, op, fd, &unix.EpollEvent{Events: events, Fd: int32(fd)})
