@@ -154,13 +154,16 @@ func useNamespace(ctx context.Context, w *world) (err error) {
 	if w.db.outside, err = w.makeElsewhere(); err != nil {
 		return err
 	}
-	for what, password := range map[string][]string{"without a password": nil, "with another": {"guess"}} {
-		conn, err := w.db.enter(ctx, password...)
+	for _, try := range []struct {
+		what     string
+		password []string
+	}{{"without a password", nil}, {"with another", []string{"guess"}}} {
+		conn, err := w.db.enter(ctx, try.password...)
 		if err == nil {
 			_ = conn.Close()
-			return fmt.Errorf("%s the namespace opens", what)
+			return fmt.Errorf("%s the namespace opens", try.what)
 		}
-		say("%s, at %s, %s: %v", w.db.outside.address, w.db.address(), what, err)
+		say("%s, at %s, %s: %v", w.db.outside.address, w.db.address(), try.what, err)
 	}
 	conn, err := w.db.enter(ctx, w.db.password)
 	if err != nil {
