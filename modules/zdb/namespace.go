@@ -89,16 +89,33 @@ func (a admin) create(r record, s node.ZDBNamespaceSpec) (node.ZDBNamespace, err
 	if !made && have.Mode != r.Mode {
 		return have, node.Errorf(node.Exist, "there is one of mode %s, must be %s", have.Mode, r.Mode)
 	}
-	for i, err := range a.run(changes(have, s, made)) {
-		if err != nil && (!made || i > 0 || !errors.Is(err, node.Exist)) {
-			return have, err
-		}
+	if err := a.change(s.Name, changes(have, s, made), made); err != nil {
+		return have, err
 	}
 	have, err = a.info(r, s.Name)
 	if err == nil && (have.Size != s.Size || have.Public != s.Public || have.Protected != (s.Password != "") || have.Mode != r.Mode) {
 		return have, node.Errorf(node.Internal, "it is %+v, though the zdb took everything", have)
 	}
 	return have, err
+}
+
+// change runs the commands for a namespace. One that was made by the first of them
+// and can't be what was asked for is removed: it may be without its password.
+func (a admin) change(name string, commands []command, made bool) error {
+	errs := a.run(commands)
+	if made && errors.Is(errs[0], node.Exist) {
+		errs[0], made = nil, false // another call was faster
+	}
+	for _, err := range errs {
+		if err == nil {
+			continue
+		}
+		if made && errs[0] == nil {
+			_, _ = a.do("NSDEL", name)
+		}
+		return err
+	}
+	return nil
 }
 
 // changes are the commands that make of what is there what is asked for. Whether

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
@@ -82,6 +83,13 @@ func TestAllAtOnce(t *testing.T) {
 			}
 		})
 	}
+	calling.Go(func() { // one that crashes again and again
+		for range 5 {
+			w.kill("zdb-c")
+			w.start("zdb-c", workload.ZDBUser)
+			<-time.After(100 * time.Millisecond)
+		}
+	})
 	calling.Wait()
 	ports := map[uint16]bool{}
 	for _, id := range containers {
