@@ -420,11 +420,16 @@ func (m *model) infos() {
 
 func (m *model) restart() {
 	m.b.again()
-	for _, c := range m.clients {
-		*c = modelClient{client: m.b.client(), ns: m.spaces["default"], writable: true}
-	}
 	for _, ns := range m.spaces {
 		ns.locked, ns.frozen = false, false
+	}
+	for _, c := range m.clients {
+		*c = modelClient{client: m.b.client(), ns: m.spaces["default"], writable: true}
+		name := rapid.SampledFrom(modelNames).Draw(m.t, "name")
+		if ns := m.spaces[name]; ns != nil && ns.password == "" {
+			c.ns = ns
+			m.expect(c, ok, "SELECT", name)
+		}
 	}
 }
 
@@ -448,15 +453,28 @@ func play1(t *testing.T, rt *rapid.T, cfg server.Config) {
 	defer b.close()
 	m := &model{t: rt, b: b, v1: cfg.Compat == server.CompatV1, spaces: map[string]*modelSpace{}}
 	m.spaces["default"] = &modelSpace{name: "default", mode: m.mode()}
-	for range 3 {
+	for i := range 3 {
 		m.clients = append(m.clients, &modelClient{client: b.client(), ns: m.spaces["default"], writable: true})
+		// Most of what there is happens in a namespace with settings.
+		if i > 0 {
+			name := modelNames[0]
+			if m.spaces[name] == nil {
+				m.spaces[name] = &modelSpace{name: name, mode: m.mode()}
+				m.expect(m.clients[i], ok, "NSNEW", name)
+			}
+			m.clients[i].ns = m.spaces[name]
+			m.expect(m.clients[i], ok, "SELECT", name)
+		}
 	}
 	on := func(f func(*modelClient)) func(*rapid.T) { return func(*rapid.T) { f(m.some()) } }
-	rt.Repeat(map[string]func(*rapid.T){
+	actions := map[string]func(*rapid.T){
 		"set": on(m.set), "set again": on(m.set), "set a third time": on(m.set), "del": on(m.del), "reads": on(m.reads), "scans": on(m.scans),
 		"histories": on(m.histories), "flush": on(m.flush), "spaces": func(*rapid.T) { m.spaceCommands() }, "settings": func(*rapid.T) { m.settings() },
 		"infos": func(*rapid.T) { m.infos() }, "restart": func(*rapid.T) { m.restart() },
-	})
+	}
+	for range 3 {
+		rt.Repeat(actions)
+	}
 	for _, c := range m.clients {
 		m.scans(c)
 	}
