@@ -121,7 +121,9 @@ func alike(a, b netip.Addr) bool { return a == b || everywhere(a) && everywhere(
 
 func everywhere(a netip.Addr) bool { return !a.IsValid() || a.IsUnspecified() }
 
-// inOurNamespace reports whether a socket was made in this process' network namespace.
+// inOurNamespace reports whether a socket was made in this process' network
+// namespace: the calling thread's, not what /proc/self shows, which is the main
+// thread's. Some other goroutine may be in another namespace on that.
 func inOurNamespace(fd int) (bool, error) {
 	theirs, err := unix.IoctlRetInt(fd, unix.SIOCGSKNS)
 	if err != nil {
@@ -130,7 +132,7 @@ func inOurNamespace(fd int) (bool, error) {
 	defer unix.Close(theirs)
 	var a, b unix.Stat_t
 	if err = unix.Fstat(theirs, &a); err == nil {
-		err = unix.Stat("/proc/self/ns/net", &b)
+		err = unix.Stat("/proc/thread-self/ns/net", &b)
 	}
 	return a.Dev == b.Dev && a.Ino == b.Ino, err
 }

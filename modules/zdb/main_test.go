@@ -35,6 +35,10 @@ const (
 	nodeIPv4, nodeIPv6 = "10.77.0.1", "fd77::1"
 )
 
+// Only here is the main goroutine sure to be on the process' first thread, where
+// it stays: see TestMain. The death signal of runAgain is of that thread, too.
+func init() { runtime.LockOSThread() } //nolint:gochecknoinits // it is too late in TestMain
+
 func TestMain(m *testing.M) {
 	switch os.Getenv(roleVariable) {
 	case agentRole:
@@ -42,6 +46,12 @@ func TestMain(m *testing.M) {
 	case insideRole:
 		if err := makeLinks(); err != nil {
 			fmt.Fprintln(os.Stderr, "cannot make the node's links (the tests need root):", err)
+			os.Exit(1)
+		}
+		// The process' first thread is elsewhere, as that of an agent may be at times:
+		// it isn't what tells the node's namespace.
+		if err := syscall.Unshare(syscall.CLONE_NEWNET); err != nil || syscall.Gettid() != os.Getpid() {
+			fmt.Fprintln(os.Stderr, "cannot move the first thread:", err)
 			os.Exit(1)
 		}
 		goleak.VerifyTestMain(m)
@@ -68,7 +78,6 @@ func runAgain() int {
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), roleVariable+"="+insideRole, toolVariable+"="+program)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
-	runtime.LockOSThread() // the death signal is of the thread that starts
 	if err := cmd.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "inside:", err)
 		return 1
