@@ -64,6 +64,30 @@ func TestIndexInTheSameFolder(t *testing.T) {
 	}
 }
 
+// A folder of data that is given for the index by mistake stays as it is.
+func TestAnIndexFolderWithDataIsRefused(t *testing.T) {
+	other := open(t, server.Config{Data: t.TempDir()})
+	other.client().all("NSNEW a", "NSNEW b")
+	other.close()
+	cfg := server.Config{Data: t.TempDir(), Index: other.cfg.Data}
+	if _, err := server.New(cfg); err == nil || !strings.Contains(err.Error(), "it has data of a zdb") {
+		t.Error(err)
+	}
+	// Not even without its default.
+	if err := os.Rename(filepath.Join(other.cfg.Data, "0"), filepath.Join(t.TempDir(), "0")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := server.New(cfg); err == nil || !strings.Contains(err.Error(), "it has data of a zdb") {
+		t.Error(err)
+	}
+	if found := grep(t, other.cfg.Data, `"name":"a"`); len(found) != 1 {
+		t.Errorf("the other's namespace is in %v", found)
+	}
+	if _, err := os.Stat(filepath.Join(other.cfg.Data, "2", "namespace")); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestOtherCompatIsRefused(t *testing.T) {
 	b := open(t, server.Config{})
 	b.close()

@@ -44,6 +44,12 @@ func openFolders(data, index string) (*folders, error) {
 	return f, nil
 }
 
+// hasDescriptor says that a folder is a namespace's, with data.
+func hasDescriptor(folder string) bool {
+	_, err := os.Lstat(filepath.Join(folder, descriptorName))
+	return err == nil
+}
+
 func closing(f *folders, err error) error {
 	f.close()
 	return err
@@ -200,6 +206,8 @@ func (f *folders) numbers() (numbers []int, left []string, err error) {
 				left = append(left, filepath.Join(folder, e.Name()))
 			case isNumber && i == 0:
 				numbers = append(numbers, number)
+			case isNumber && hasDescriptor(filepath.Join(folder, e.Name())):
+				return nil, nil, errors.Errorf("cannot use folder %s for the index: it has data of a zdb", folder)
 			case isNumber && !slices.Contains(numbers, number):
 				left = append(left, filepath.Join(folder, e.Name()))
 			}

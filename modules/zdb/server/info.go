@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -54,7 +55,7 @@ func (s *Server) info(c *session, _ [][]byte) {
 	r.text("engine_revision", s.cfg.Version)
 	r.count("instance_id", uint64(s.instance))
 	r.count("boot_time", uint64(s.boot.Unix()))
-	r.count("uptime", uint64(s.now().Unix()-s.boot.Unix()))
+	r.count("uptime", uint64(s.now().Sub(s.boot)/time.Second))
 	r.gap()
 	r.title("clients")
 	r.count("clients_lifetime", s.count.clients)

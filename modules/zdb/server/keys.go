@@ -102,7 +102,7 @@ func (s *Server) failed(c *session, what string, err error) {
 		s.count.readErrors++
 		c.ns.errors++
 		c.ns.lastError = uint64(s.now().Unix())
-		s.log.Error().Err(err).Str("namespace", c.ns.Name).Str("command", what).Msg("zdb command failed")
+		s.rare.Error().Err(err).Str("namespace", c.ns.Name).Str("command", what).Msg("zdb command failed")
 		c.fail(textInternal)
 	}
 }

@@ -262,6 +262,11 @@ func (s *Server) reload(c *session, args [][]byte) {
 		return
 	}
 	if !ns.broken() {
+		// Others may wait for what this round wrote.
+		if err := ns.store.Flush(); err != nil {
+			s.unwritten(ns, err)
+			s.lost = err
+		}
 		if err := ns.store.Close(); err != nil {
 			s.log.Error().Err(err).Str("namespace", ns.Name).Msg("cannot close a namespace to reload it")
 		}

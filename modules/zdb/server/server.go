@@ -19,7 +19,7 @@ type Server struct {
 	cfg     Config
 	dialect dialect
 	log     zerolog.Logger
-	rare    zerolog.Logger // for what may happen in every round
+	rare    zerolog.Logger // for what may happen with every command
 	table   table
 	loop    *loop.Loop // nil before Attach
 	now     func() time.Time
@@ -39,6 +39,8 @@ type Server struct {
 	wrotes  []*namespace
 	busy    []*namespace
 	waiting []*session
+	// lost is why this round's writes failed, where that is known before Flush.
+	lost error
 
 	// rows and last are reused from one command to the next.
 	rows, last []byte
@@ -63,7 +65,7 @@ func New(cfg Config) (*Server, error) {
 		names: map[string]*namespace{}, taken: map[int]bool{},
 		scanRows: scanRows, boot: time.Now(), remover: &remover{log: cfg.Log},
 	}
-	s.rare = cfg.Log.Sample(&zerolog.BurstSampler{Burst: 1, Period: 10 * time.Second})
+	s.rare = cfg.Log.Sample(&zerolog.BurstSampler{Burst: 10, Period: 10 * time.Second})
 	s.count.commands = make([]uint64, len(s.table.all))
 	var random [4]byte
 	_, _ = rand.Read(random[:]) // never fails

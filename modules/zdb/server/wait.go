@@ -52,6 +52,9 @@ func (s *Server) wake(by *session, cmd *command) {
 			continue
 		}
 		s.endWait(c)
+		if ns.wrote { // what it hears of may be undone
+			c.conn.AwaitFlush()
+		}
 		c.conn.Out = append(c.conn.Out, cmd.reply...)
 		c.conn.Release()
 	}

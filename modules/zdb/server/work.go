@@ -43,7 +43,8 @@ func (s *Server) remember(more int) bool {
 // Flush writes what this round changed. After an error those whose replies
 // depend on it are closed.
 func (s *Server) Flush() error {
-	var first error
+	first := s.lost
+	s.lost = nil
 	for i, ns := range s.wrotes {
 		s.wrotes[i] = nil
 		ns.wrote = false
@@ -51,16 +52,20 @@ func (s *Server) Flush() error {
 			continue
 		}
 		if err := ns.store.Flush(); err != nil {
-			s.count.writeErrors++
-			ns.errors++
-			ns.lastError = uint64(s.now().Unix())
-			s.rare.Error().Err(err).Str("namespace", ns.Name).Msg("cannot write: the clients that did are disconnected")
+			s.unwritten(ns, err)
 			first = err
 		}
 		s.stir(ns)
 	}
 	s.wrotes = s.wrotes[:0]
 	return first
+}
+
+func (s *Server) unwritten(ns *namespace, err error) {
+	s.count.writeErrors++
+	ns.errors++
+	ns.lastError = uint64(s.now().Unix())
+	s.rare.Error().Err(err).Str("namespace", ns.Name).Msg("cannot write: the clients that did are disconnected")
 }
 
 // stir has a store looked after.

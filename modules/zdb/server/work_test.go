@@ -38,3 +38,40 @@ func TestStoresAreLookedAfterWhileTheyChange(t *testing.T) {
 	c.all("SELECT default", "NSDEL b")
 	busy(3*time.Minute, 0)
 }
+
+// Commands of one round come one after the other, whatever they do to the data:
+// each reply is the one of its moment.
+func TestCommandsOfOneRound(t *testing.T) {
+	b := open(t, server.Config{})
+	admin, one, other := b.client(), b.client(), b.client()
+	admin.all("NSNEW a", "NSSET a password pw", "NSSET a public 0", "NSNEW b")
+	one.all("SELECT a pw")
+	other.all("SELECT b")
+	one.send("SET", "early", "1")
+	admin.send("RELOAD", "a")
+	one.send("SET", "key", "2")
+	other.send("SET", "k", "v")
+	one.send("FLUSH")
+	one.send("SET", "late", "3")
+	admin.send("NSDEL", "b")
+	other.send("SET", "k", "w")
+	if err := b.srv.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for c, want := range map[*client]string{
+		one: bulk("early") + bulk("key") + ok + bulk("late"), admin: ok + ok,
+		other: bulk("k") + "-Your active namespace is not available anymore (probably removed).\r\n",
+	} {
+		if got := c.got(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	for range 2 {
+		one.want(null, "GET early")
+		one.want(null, "GET key")
+		one.want(bulk("3"), "GET late")
+		b.again()
+		one = b.client()
+		one.all("SELECT a pw")
+	}
+}
