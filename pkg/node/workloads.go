@@ -148,14 +148,16 @@ type ZDBNamespace struct {
 type ZDBNamespaces interface {
 	// Attach takes a zdb container that runs in hand: it gets a port of the node,
 	// which it keeps until Detach. What is in hand is made right. Transient while
-	// the zdb doesn't answer.
+	// the zdb doesn't answer, Exist when it is of another mode, NoSpace when no port
+	// is free, Busy while the one that it keeps is somebody else's.
 	Attach(spec ZDBServerSpec) (ZDBServer, error)
 	// Detach lets go of it and gives back its port. NotExist when it isn't in hand.
 	Detach(container string) error
 	// Servers returns all that are in hand.
 	Servers() ([]ZDBServer, error)
 	// Create makes it, or sets what differs on the one of that name. NotExist
-	// when the container isn't in hand.
+	// when the container isn't in hand, Exist when the one of that name is of another
+	// mode.
 	Create(spec ZDBNamespaceSpec) (ZDBNamespace, error)
 	// Delete removes it with its data. NotExist when there is none.
 	Delete(container, name string) error
