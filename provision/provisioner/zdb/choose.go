@@ -63,6 +63,10 @@ func (p *Provisioner) surplus(ctx context.Context) (map[server]uint64, error) {
 	if err != nil {
 		return nil, err
 	}
+	answers, err := p.answering(ctx)
+	if err != nil {
+		return nil, err
+	}
 	out := map[server]uint64{}
 	for _, fs := range all {
 		at, ok := serverOf(fs.Name)
@@ -70,9 +74,26 @@ func (p *Provisioner) surplus(ctx context.Context) (map[server]uint64, error) {
 			continue
 		}
 		out[at] = 0
+		if !answers[fs.Name] {
+			continue
+		}
 		if in, err := p.Namespaces.List(ctx, fs.Name); err == nil {
 			out[at] = fs.Size - min(fs.Size, volumeSize(in))
 		}
+	}
+	return out, nil
+}
+
+// answering are the zdb containers that are as they should be: asking any other
+// costs a deadline.
+func (p *Provisioner) answering(ctx context.Context) (map[string]bool, error) {
+	servers, err := p.Namespaces.Servers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]bool{}
+	for _, s := range servers {
+		out[s.Container] = s.Drift == ""
 	}
 	return out, nil
 }

@@ -38,8 +38,12 @@ func (p *Provisioner) places(ctx context.Context, r *workload.Reservation) ([]se
 	if known {
 		out = append(out, home)
 	}
+	answers, err := p.answering(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if want, err := planOf(r); err == nil && !known {
-		if out, err = p.unasked(ctx, want); err != nil {
+		if out, err = p.unasked(ctx, want, answers); err != nil {
 			return nil, err
 		}
 	}
@@ -48,7 +52,7 @@ func (p *Provisioner) places(ctx context.Context, r *workload.Reservation) ([]se
 		return nil, err
 	}
 	for _, fs := range all {
-		if at, ok := serverOf(fs.Name); ok && !slices.Contains(out, at) {
+		if at, ok := serverOf(fs.Name); ok && answers[fs.Name] && !slices.Contains(out, at) {
 			if in, err := p.Namespaces.List(ctx, at.id()); err == nil && has(in, r.ID) {
 				out = append(out, at)
 			}
@@ -58,8 +62,8 @@ func (p *Provisioner) places(ctx context.Context, r *workload.Reservation) ([]se
 }
 
 // unasked are the zdb containers that the plan's namespace may be in, and that
-// don't answer now.
-func (p *Provisioner) unasked(ctx context.Context, want plan) ([]server, error) {
+// don't answer now or can't be reached.
+func (p *Provisioner) unasked(ctx context.Context, want plan, answers map[string]bool) ([]server, error) {
 	status, err := p.Storage.Status(ctx)
 	if err != nil {
 		return nil, err
@@ -75,10 +79,7 @@ func (p *Provisioner) unasked(ctx context.Context, want plan) ([]server, error) 
 		if node.KindOf(err) == node.NotExist || err != nil && !was {
 			continue
 		}
-		if err == nil {
-			_, err = p.Namespaces.List(ctx, at.id())
-		}
-		if err != nil {
+		if err != nil || !answers[at.id()] {
 			out = append(out, at)
 		}
 	}
