@@ -253,9 +253,9 @@ func TestConnectionLimit(t *testing.T) {
 func TestIdle(t *testing.T) {
 	const idle = 300 * time.Millisecond
 	w := start(t, loop.Config{Idle: idle})
+	began := time.Now()
 	silent, unfinished, busy := w.dial(), w.dial(), w.dial()
 	write(t, unfinished, []byte("*1\r\n"))
-	began := time.Now()
 	go func() {
 		tick := time.NewTicker(idle / 10)
 		defer tick.Stop()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/modules/zdb/server/loop"
 )
@@ -246,8 +247,11 @@ func TestListeners(t *testing.T) {
 	write(t, queued, request("PING"))
 	next := start(t, loop.Config{})
 	for _, f := range files {
-		// What Fd does to it must not make the loop wait for ever.
-		f.Fd()
+		// Whoever has the socket too may make it a blocking one: the loop must not wait
+		// in it for ever.
+		if err := unix.SetNonblock(int(f.Fd()), false); err != nil {
+			t.Fatal(err)
+		}
 		if err := next.loop.Listen(f, false); err != nil {
 			t.Fatal(err)
 		}

@@ -45,7 +45,7 @@ func (l *Loop) read(c *Conn) {
 		return
 	}
 	begun := c.in[c.at:]
-	if len(begun) > fewBytes || c.parser.Need() > readSize/2 {
+	if len(begun) > fewBytes {
 		l.readBehind(c)
 		return
 	}

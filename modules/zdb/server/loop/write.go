@@ -52,7 +52,7 @@ func (l *Loop) transmit(c *Conn) {
 		if c.closing && !c.draining {
 			l.sayNoMore(c)
 		}
-		if c.eof && (!c.later || c.closing) {
+		if c.eof {
 			l.drop(c)
 		}
 	}
