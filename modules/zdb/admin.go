@@ -31,7 +31,7 @@ func ask(ctx context.Context, data string, do func(a admin) error) error {
 	defer cancel()
 	conn, err := socket.Dial(ctx, filepath.Join(data, adminSocket))
 	if err != nil {
-		return node.Errorf(node.Transient, "it doesn't answer: %w", err)
+		return node.Errorf(node.Transient, "it doesn't answer: %w", reason(err))
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()

@@ -35,19 +35,10 @@ func bind(ctx context.Context, at netip.Addr, port uint16) (*listener, error) {
 	c.SetMultipathTCP(false)
 	l, err := c.Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(int(port))))
 	if err != nil {
-		return nil, plain(err)
+		return nil, reason(err)
 	}
 	defer l.Close()
 	return adopt(l.(*net.TCPListener))
-}
-
-// plain is what a network error is about, without its address.
-func plain(err error) error {
-	var call *os.SyscallError
-	if errors.As(err, &call) {
-		return call.Err
-	}
-	return err
 }
 
 // adopt makes a listener of a socket's duplicate.

@@ -25,7 +25,7 @@ func greet(ctx context.Context, data string) (*handover.Conn, error) {
 	defer cancel()
 	conn, err := handover.Dial(ctx, filepath.Join(data, handoverSocket))
 	if err != nil {
-		return nil, node.Errorf(node.Transient, "it doesn't answer: %w", err)
+		return nil, node.Errorf(node.Transient, "it doesn't answer: %w", reason(err))
 	}
 	return conn, nil
 }
@@ -109,7 +109,7 @@ func give(ctx context.Context, conn *handover.Conn, l *listener) error {
 	}
 	defer f.Close()
 	if err := conn.Give(ctx, f); err != nil {
-		return node.Errorf(node.Transient, "it doesn't take its listener: %w", err)
+		return node.Errorf(node.Transient, "it doesn't take its listener: %w", reason(err))
 	}
 	return nil
 }

@@ -1,8 +1,10 @@
 package zdb
 
 import (
+	"net"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/gomodule/redigo/redis"
 	"github.com/pkg/errors"
@@ -46,5 +48,19 @@ func classify(err error) error {
 		}
 		return node.Errorf(kindOfText(string(said)), "it says %s", strconv.Quote(text))
 	}
-	return node.Errorf(node.Transient, "it doesn't answer: %w", plain(err))
+	return node.Errorf(node.Transient, "it doesn't answer: %w", reason(err))
+}
+
+// reason is why something failed, without the addresses and paths of this node: it
+// may be shown to a tenant.
+func reason(err error) error {
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return errno
+	}
+	var call *net.OpError
+	if errors.As(err, &call) {
+		return call.Err
+	}
+	return errors.Cause(err)
 }

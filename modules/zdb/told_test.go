@@ -5,13 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/gomodule/redigo/redis"
+	pkgerrors "github.com/pkg/errors"
 
+	"github.com/croft-edge/croft/modules/zdb/socket"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -126,5 +129,46 @@ func TestReadInfo(t *testing.T) {
 		if got, err := readInfo(record{}, "5-1", reply); node.KindOf(err) != node.Transient {
 			t.Errorf("%v: %+v, %v", reply, got, err)
 		}
+	}
+}
+
+// TestReasonsHaveNoPaths: they may reach a tenant.
+func TestReasonsHaveNoPaths(t *testing.T) {
+	dir := t.TempDir()
+	nobody := func(path string) error {
+		err := ask(t.Context(), path, func(admin) error { return nil })
+		_, greetErr := greet(t.Context(), path)
+		if err.Error() != greetErr.Error() {
+			t.Errorf("%v, and %v", err, greetErr)
+		}
+		return err
+	}
+	file := filepath.Join(dir, "file")
+	dead := filepath.Join(dir, "dead")
+	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Mkdir(dead, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{adminSocket, handoverSocket} {
+		l, err := socket.Listen(filepath.Join(dead, name), 0o600)
+		if err == nil {
+			err = l.UnixListener.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, want := range map[string]string{
+		dir: "it doesn't answer: no such file or directory", file: "it doesn't answer: not a directory", dead: "it doesn't answer: connection refused",
+	} {
+		if err := nobody(path); err.Error() != want || node.KindOf(err) != node.Transient {
+			t.Errorf("it is %v, want %s", err, want)
+		}
+	}
+	deep := pkgerrors.Wrapf(pkgerrors.Wrap(&net.OpError{Op: "read", Net: "unix", Err: os.ErrDeadlineExceeded}, "cannot read /secret"), "cannot ask /secret")
+	if got := reason(deep).Error(); got != "i/o timeout" {
+		t.Errorf("it is %q", got)
+	}
+	if got := reason(pkgerrors.Wrap(pkgerrors.New("its version is 2, must be 1"), "cannot ask /secret")).Error(); got != "its version is 2, must be 1" {
+		t.Errorf("it is %q", got)
 	}
 }
