@@ -1,6 +1,8 @@
 package store
 
 import (
+	"time"
+
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 )
@@ -46,7 +48,12 @@ type Config struct {
 	Memory func(more int) bool
 	// Background runs a function on another goroutine. Nil: go f().
 	Background func(f func())
+	Shared     *Shared // with the other stores of the goroutine; nil: its own
 	Log        zerolog.Logger
+
+	disk  disk
+	now   func() time.Time
+	slots uint64 // of a chunk of the index
 }
 
 func (c *Config) validate() error {
@@ -56,11 +63,37 @@ func (c *Config) validate() error {
 	case c.Layout != V1() && c.Layout != V2():
 		return errors.Errorf("cannot open store %s: Layout is %+v, must be V1() or V2()", c.Dir, c.Layout)
 	}
+	if c.SegmentSize != 0 && (c.SegmentSize < 4<<10 || c.SegmentSize > 1<<30) {
+		return errors.Errorf("cannot open store %s: SegmentSize is %d, must be 0 or 4096 to 1073741824", c.Dir, c.SegmentSize)
+	}
+	if c.DataSize > 1<<31 {
+		return errors.Errorf("cannot open store %s: DataSize is %d, must be at most 2147483648", c.Dir, c.DataSize)
+	}
+	c.fill()
+	return nil
+}
+
+// fill sets what was left out.
+func (c *Config) fill() {
 	if c.IndexDir == "" {
 		c.IndexDir = c.Dir
 	}
 	if c.DataSize == 0 {
 		c.DataSize = DefaultDataSize
 	}
-	return nil
+	if c.Background == nil {
+		c.Background = func(f func()) { go f() }
+	}
+	if c.Shared == nil {
+		c.Shared = NewShared(64)
+	}
+	if c.disk == nil {
+		c.disk = realDisk{}
+	}
+	if c.now == nil {
+		c.now = time.Now
+	}
+	if c.slots == 0 {
+		c.slots = chunkSlots
+	}
 }

@@ -8,6 +8,7 @@ const MaxKey = 255
 // What Set, Delete, Value and Raw answer. Others are of the disk.
 var (
 	ErrKey       = stderrors.New("a key must have 1 to 255 bytes")
+	ErrValue     = stderrors.New("a value may have at most 64 MiB")
 	ErrUnknownID = stderrors.New("no entry has this id")
 	ErrWorm      = stderrors.New("the key is there and may not be changed")
 	ErrNoSpace   = stderrors.New("no space left in the namespace")

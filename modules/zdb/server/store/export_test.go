@@ -1,0 +1,33 @@
+package store
+
+import "time"
+
+// Disk and File are what the store needs of files, for tests that break them.
+type (
+	Disk = disk
+	File = file
+)
+
+// RealDisk is the machine's.
+func RealDisk() Disk { return realDisk{} }
+
+// OnDisk makes a store use another disk.
+func (c Config) OnDisk(d Disk) Config {
+	c.disk = d
+	return c
+}
+
+// WithChunks makes the index' files hold so many slots.
+func (c Config) WithChunks(slots uint64) Config {
+	c.slots = slots
+	return c
+}
+
+// AtTime gives a store another clock.
+func (c Config) AtTime(now func() time.Time) Config {
+	c.now = now
+	return c
+}
+
+// PayloadCRC is 0-db's checksum.
+func PayloadCRC(p []byte) uint32 { return payloadCRC(p) }
