@@ -72,7 +72,7 @@ func (s *Store) plan(now time.Time) *plan {
 		shape: x.shape, sync: s.syncing(), overlay: x.fresh, files: map[uint64]*chunkFile{},
 		victims: slices.Clone(s.cleaner.done), image: s.imageNow(), written: s.written,
 	}
-	x.frozen, x.fresh = x.fresh, newOverlay()
+	x.frozen, x.fresh = x.fresh, x.spare
 	for number := range p.overlay.at {
 		p.file(x, number/x.per)
 	}
@@ -220,10 +220,10 @@ func (p *plan) writeSlots(c *chunkFile, chunk uint64, numbers []uint64) error {
 		return err
 	}
 	for _, n := range numbers {
-		at, there := int(n-chunk*p.per), true
+		at := int(n - chunk*p.per)
 		if c.packed {
-			at, there = places[uint16(n)], true
-			if _, there = places[uint16(n)]; !there {
+			var there bool
+			if at, there = places[uint16(n)]; !there {
 				continue
 			}
 		}
@@ -325,8 +325,7 @@ func (s *Store) checkpointed(p *plan, err error) {
 		s.pause, s.wanted = s.cfg.now().Add(pauseAfterError), true
 		return
 	}
-	x.frozen = nil
-	x.window.c, x.window.n = nil, 0
+	s.thaw(p)
 	s.at, s.since, s.checkpointBytes = p.image.at, p.written, p.bytes
 	for _, v := range p.victims {
 		s.live -= v.live
@@ -338,6 +337,14 @@ func (s *Store) checkpointed(p *plan, err error) {
 	}
 }
 
+// thaw forgets the changes of a checkpoint, which are in their files or in the next one's.
+func (s *Store) thaw(p *plan) {
+	x := s.index
+	p.overlay.clear()
+	x.frozen, x.spare = nil, p.overlay
+	x.window.c, x.window.n = nil, 0
+}
+
 // unfreeze takes the changes back that couldn't be written.
 func (s *Store) unfreeze(p *plan) {
 	x := s.index
@@ -346,8 +353,7 @@ func (s *Store) unfreeze(p *plan) {
 			copy(x.fresh.set(n), p.overlay.get(n))
 		}
 	}
-	x.frozen = nil
-	x.window.c, x.window.n = nil, 0
+	s.thaw(p)
 	for _, u := range p.units {
 		u.chunk.stale |= 1 << u.unit
 	}

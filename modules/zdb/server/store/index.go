@@ -20,6 +20,7 @@ type index struct {
 
 	fresh  *overlay
 	frozen *overlay // what a checkpoint is writing
+	spare  *overlay // is empty, and the next fresh
 
 	bytes   int64 // of all files
 	created bool  // a file was made since the last checkpoint
@@ -42,7 +43,7 @@ const (
 )
 
 func newIndex(sh shape, shared *Shared) *index {
-	return &index{shape: sh, shared: shared, fresh: newOverlay(), window: window{b: make([]byte, windowSlots*slotSize)}}
+	return &index{shape: sh, shared: shared, fresh: newOverlay(), spare: newOverlay(), window: window{b: make([]byte, windowSlots*slotSize)}}
 }
 
 func (x *index) chunk(number uint64) *chunk {
@@ -84,9 +85,9 @@ func (x *index) append(s *slot) {
 	if c == nil {
 		c = x.makeChunk(number / x.per)
 	}
-	var b [slotSize]byte
-	s.put(b[:], x.id, number)
-	x.tail = append(x.tail, b[:]...)
+	var zero [slotSize]byte
+	x.tail = append(x.tail, zero[:]...)
+	s.put(x.tail[len(x.tail)-slotSize:], x.id, number)
 	x.next++
 	c.stale |= 1 << (number % x.per / unitBits)
 	if !s.dead() {

@@ -13,8 +13,9 @@ type keys struct {
 
 // shard is a table with open addressing: what doesn't find its place free goes to the next.
 type shard struct {
-	slots []keySlot
-	n     int
+	slots  []keySlot
+	n      int
+	mapped bool // slots are to be given back with freeTable
 }
 
 // keySlot is one key; at is zero when it is free.
@@ -126,12 +127,15 @@ func (k *keys) resize(s *shard, n int) bool {
 	if k.ask != nil && !k.ask(more) {
 		return false
 	}
-	old := s.slots
-	s.slots = make([]keySlot, n)
+	old, mapped := s.slots, s.mapped
+	s.slots, s.mapped = newTable(n)
 	for _, e := range old {
 		if e.at != 0 {
 			s.add(e)
 		}
+	}
+	if mapped {
+		freeTable(old)
 	}
 	k.bytes += more
 	return true
@@ -169,10 +173,53 @@ func (s *shard) remove(free int) {
 	s.n--
 }
 
-// close tells that the table's memory is free.
+// close gives the table's memory back.
 func (k *keys) close() {
+	for i := range k.shards {
+		if k.shards[i].mapped {
+			freeTable(k.shards[i].slots)
+		}
+	}
 	if k.ask != nil {
 		k.ask(-k.bytes)
 	}
 	*k = keys{}
+}
+
+// loading collects keys that are added when the store is opened. The memory where each will be is
+// asked for before the first is put there, so that they wait for it together.
+type loading struct {
+	keys  *keys
+	batch [64]loadedKey
+	n     int
+	sum   uint32
+}
+
+type loadedKey struct {
+	hash uint64
+	at   place
+	size uint32
+}
+
+// add adds a key; false if there may be no more.
+func (l *loading) add(k loadedKey) bool {
+	l.batch[l.n] = k
+	l.n++
+	return l.n < len(l.batch) || l.flush()
+}
+
+func (l *loading) flush() bool {
+	for _, k := range l.batch[:l.n] {
+		if s := l.keys.shard(k.hash); len(s.slots) > 0 {
+			l.sum += s.slots[home(tagOf(k.hash), len(s.slots))].tag
+		}
+	}
+	for _, k := range l.batch[:l.n] {
+		if !l.keys.room(k.hash) {
+			return false
+		}
+		l.keys.add(k.hash, k.at, k.size)
+	}
+	l.n = 0
+	return true
 }

@@ -104,6 +104,7 @@ func (o *opening) load() error {
 		seg.live = 0
 	}
 	lost := 0
+	o.loading.keys = &o.keys
 	for _, c := range o.index.chunks {
 		c.live = 0
 		n, err := o.loadChunk(c)
@@ -111,6 +112,9 @@ func (o *opening) load() error {
 			return err
 		}
 		lost += n
+	}
+	if !o.loading.flush() {
+		return ErrFull
 	}
 	if lost > 0 {
 		o.cfg.Log.Error().Str("dir", o.cfg.Dir).Int("entries", lost).Msg("entries lie in segments of the log that are gone")
@@ -180,15 +184,16 @@ func (o *opening) loadSlot(c *chunk, at int, b []byte) (int, error) {
 	n.entries++
 	n.dataBytes += uint64(sl.length)
 	n.keyBytes += uint64(sl.keyLen)
-	if !x.sequential {
-		if !o.keys.room(sl.hash) {
-			return 0, ErrFull
+	if !x.sequential && !o.loading.add(loadedKey{sl.hash, sl.at, sl.size()}) {
+		return 0, ErrFull
+	}
+	if seg := o.lastSegment; seg == nil || seg.number != sl.at.segment() {
+		if seg = o.wal.segments[sl.at.segment()]; seg == nil {
+			return 1, nil
 		}
-		o.keys.add(sl.hash, sl.at, sl.size())
+		o.lastSegment = seg
 	}
-	if o.wal.segments[sl.at.segment()] == nil {
-		return 1, nil
-	}
-	o.account(sl.at, int64(sl.size()))
+	o.lastSegment.live += int64(sl.size())
+	o.live += int64(sl.size())
 	return 0, nil
 }

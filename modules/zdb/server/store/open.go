@@ -63,6 +63,9 @@ type opening struct {
 	rebuild bool
 	redone  int // records
 
+	loading     loading
+	lastSegment *segment // of the slot that was loaded last
+
 	checkpointThere bool
 }
 

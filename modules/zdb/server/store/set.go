@@ -34,7 +34,7 @@ func (s *Store) Set(key, value []byte, o SetOptions) (id []byte, wrote bool, err
 func (s *Store) setUser(key, value []byte, o SetOptions) ([]byte, bool, error) {
 	hash := s.wal.id.hash(key)
 	old, err := s.find(hash, key, len(value))
-	if err != nil && errors.Cause(err) != ErrDamaged {
+	if err != nil && !errors.Is(err, ErrDamaged) {
 		return nil, false, err
 	}
 	same, err := s.judge(&old, len(key), value, o)
@@ -73,7 +73,7 @@ func (s *Store) setSequential(key, value []byte, o SetOptions) ([]byte, bool, er
 	var old version
 	if len(key) > 0 {
 		var err error
-		if old, err = s.findID(key, len(value)); err != nil && errors.Cause(err) != ErrDamaged {
+		if old, err = s.findID(key, len(value)); err != nil && !errors.Is(err, ErrDamaged) {
 			return nil, false, err
 		}
 		if !old.found {
@@ -134,7 +134,7 @@ func (s *Store) judge(old *version, key int, value []byte, o SetOptions) (same b
 		return false, nil
 	}
 	was, err := s.payload(old)
-	if err != nil && errors.Cause(err) != ErrDamaged {
+	if err != nil && !errors.Is(err, ErrDamaged) {
 		return false, err
 	}
 	return err == nil && bytes.Equal(was, value), nil

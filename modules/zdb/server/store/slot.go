@@ -139,7 +139,12 @@ func (o *overlay) set(number uint64) []byte {
 
 func (o *overlay) forget(number uint64) { delete(o.at, number) }
 
+// clear empties the overlay. Its memory stays, unless it is much.
 func (o *overlay) clear() {
+	if len(o.at) > 2*overlayWant {
+		*o = *newOverlay()
+		return
+	}
 	clear(o.at)
 	o.slots = o.slots[:0]
 }
