@@ -67,6 +67,7 @@ func (s *Store) checkpointNow() error {
 // Everything must have been written.
 func (s *Store) plan(now time.Time) *plan {
 	s.wanted, s.marked, s.synced, s.unsynced = false, now, now, false
+	s.before = s.snap()
 	x := s.index
 	p := &plan{
 		shape: x.shape, sync: s.syncing(), overlay: x.fresh, files: map[uint64]*chunkFile{},
@@ -146,19 +147,11 @@ func (p *plan) run() error {
 			return err
 		}
 	}
-	for _, path := range p.remove {
-		if err := p.disk.Remove(path); err != nil {
-			return leftOver{err}
-		}
-	}
 	return nil
 }
 
 // lostWrites is a sync of the log that failed.
 type lostWrites struct{ error }
-
-// leftOver is a file that couldn't be removed: the checkpoint is good nevertheless.
-type leftOver struct{ error }
 
 func (p *plan) writeUnits() error {
 	for _, u := range p.units {
@@ -278,6 +271,14 @@ func (p *plan) writeImage() error {
 const newSuffix = ".new"
 
 func writeWhole(d disk, path string, b []byte) error {
+	if err := writeNew(d, path, b); err != nil {
+		return err
+	}
+	return d.Rename(path+newSuffix, path)
+}
+
+// writeNew writes what will be path when it is renamed.
+func writeNew(d disk, path string, b []byte) error {
 	f, err := d.Open(path+newSuffix, true)
 	if err != nil {
 		return err
@@ -290,27 +291,13 @@ func writeWhole(d disk, path string, b []byte) error {
 		err = f.Sync()
 	}
 	f.Close()
-	if err != nil {
-		return errors.Wrapf(err, "cannot write %s", path)
-	}
-	return d.Rename(path+newSuffix, path)
+	return errors.Wrapf(err, "cannot write %s", path)
 }
 
 // checkpointed notes how a checkpoint went. Everything must have been written.
 func (s *Store) checkpointed(p *plan, err error) {
 	defer func() { s.before = s.snap() }()
-	x := s.index
-	for _, pk := range p.packs {
-		if pk.done {
-			pk.chunk.packed, pk.chunk.count = true, pk.count
-			x.replaced(pk.chunk, pk.bytes)
-		}
-	}
-	var left leftOver
-	if errors.As(err, &left) {
-		s.cfg.Log.Error().Err(err).Msg("cannot remove a file that is no longer needed, it goes at the next start")
-		err = nil
-	}
+	s.packed(p)
 	if p.kills.done {
 		s.killed(&p.kills)
 	}
@@ -326,15 +313,36 @@ func (s *Store) checkpointed(p *plan, err error) {
 		return
 	}
 	s.thaw(p)
-	s.at, s.since, s.checkpointBytes = p.image.at, p.written, p.bytes
+	s.at, s.atNext, s.since, s.checkpointBytes = p.image.at, p.image.next, p.written, p.bytes
 	for _, v := range p.victims {
 		s.live -= v.live
 		s.wal.remove(v)
 	}
 	s.cleaner.done = slices.DeleteFunc(s.cleaner.done, func(v *segment) bool { return slices.Contains(p.victims, v) })
 	for _, c := range p.drops {
-		x.drop(c)
+		s.index.drop(c)
 	}
+	s.removing(p.remove)
+}
+
+// removing removes files that are no longer needed.
+func (s *Store) removing(paths []string) {
+	if len(paths) == 0 {
+		return
+	}
+	disk := s.disk
+	s.start(func() error {
+		for _, path := range paths {
+			if err := disk.Remove(path); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, func(err error) {
+		if err != nil {
+			s.cfg.Log.Error().Err(err).Msg("cannot remove a file that is no longer needed, it goes at the next start")
+		}
+	})
 }
 
 // thaw forgets the changes of a checkpoint, which are in their files or in the next one's.

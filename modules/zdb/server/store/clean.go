@@ -200,8 +200,8 @@ func (s *Store) move(r *scanned) (alive bool, err error) {
 
 // packable says whether a chunk of the index is worth packing.
 func (s *Store) packable() bool {
-	for i, c := range s.index.chunks {
-		if i < len(s.index.chunks)-1 && 100*int(c.live) < packBelow*s.index.places(c) {
+	for _, c := range s.index.chunks {
+		if s.thin(c) {
 			return true
 		}
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"crypto/rand"
 	"time"
 
 	"github.com/pkg/errors"
@@ -54,6 +55,7 @@ type Config struct {
 	disk  disk
 	now   func() time.Time
 	slots uint64 // of a chunk of the index
+	fresh func(b []byte)
 }
 
 func (c *Config) validate() error {
@@ -92,6 +94,9 @@ func (c *Config) fill() {
 	}
 	if c.now == nil {
 		c.now = time.Now
+	}
+	if c.fresh == nil {
+		c.fresh = func(b []byte) { _, _ = rand.Read(b) } // never fails
 	}
 	if c.slots == 0 {
 		c.slots = chunkSlots

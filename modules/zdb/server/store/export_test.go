@@ -31,3 +31,13 @@ func (c Config) AtTime(now func() time.Time) Config {
 
 // PayloadCRC is 0-db's checksum.
 func PayloadCRC(p []byte) uint32 { return payloadCRC(p) }
+
+// WithIdentity makes a new store's random numbers known.
+func (c Config) WithIdentity(b byte) Config {
+	c.fresh = func(p []byte) {
+		for i := range p {
+			p[i] = b + byte(i)
+		}
+	}
+	return c
+}

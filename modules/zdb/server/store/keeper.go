@@ -11,6 +11,7 @@ type keeper struct {
 	synced          time.Time // when the last sync began
 	at              place     // where the last checkpoint's log ended
 	written         int64     // bytes of the log that were written since the store was opened
+	atNext          uint64    // the number of the next slot then
 	since           int64     // what that was at the last checkpoint
 	pause           time.Time // no checkpoint before this: the last failed
 	wanted          bool      // a checkpoint is wanted soon

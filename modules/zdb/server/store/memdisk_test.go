@@ -19,12 +19,13 @@ type memDisk struct {
 	mu    sync.Mutex
 	files map[string]*memFile
 	// since is what was done to folders and isn't synced, oldest first.
-	since []folderChange
-	space int64 // bytes that may be used; 0: any
-	left  int   // operations until the disk is dead; negative: it lives
-	torn  bool  // the write in which it died was done by half
-	locks map[string]bool
-	syncs int
+	since  []folderChange
+	space  int64 // bytes that may be used; 0: any
+	left   int   // operations until the disk is dead; negative: it lives
+	failed bool  // the store said so
+	torn   bool  // the write in which it died was done by half
+	locks  map[string]bool
+	syncs  int
 }
 
 type memFile struct {
@@ -74,7 +75,8 @@ func (d *memDisk) powerCut(r *rand.Rand) *memDisk {
 		d.since[i].undo(files)
 	}
 	out := newMemDisk()
-	for name, f := range files {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		f := files[name]
 		c := slices.Clone(f.synced)
 		luck := r.IntN(4)
 		for _, w := range f.writes {

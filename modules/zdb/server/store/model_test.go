@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +30,9 @@ type machine struct {
 	time   time.Time
 	lazy   bool
 	serial uint32
+
+	durable *oracle             // what no power cut may take
+	touched map[string][]string // what was written since, "-" for a deletion
 }
 
 func newMachine(t *rapid.T) *machine {
@@ -42,12 +47,30 @@ func newMachine(t *rapid.T) *machine {
 		Sync:        rapid.Bool().Draw(t, "sync"),
 		Background:  func(f func()) { f() },
 		Log:         zerolog.New(io.Discard),
-	}.WithChunks(rapid.SampledFrom([]uint64{7, 64, 5000}).Draw(t, "chunk")).AtTime(func() time.Time { return m.time })
+	}.WithChunks(rapid.SampledFrom([]uint64{7, 64, 5000}).Draw(t, "chunk")).AtTime(func() time.Time { return m.time }).WithIdentity(7)
 	m.lazy = m.cfg.MaxSize != 1<<40
 	m.acked = newOracle(m.cfg)
 	m.now = m.acked.clone()
 	m.open(t)
+	m.last()
 	return m
+}
+
+// last notes that all that was acknowledged is on disk.
+func (m *machine) last() {
+	m.durable, m.touched = m.acked.clone(), map[string][]string{}
+	for _, p := range m.since {
+		m.touch(p)
+	}
+}
+
+func (m *machine) touch(p op) {
+	switch p.kind {
+	case opSet:
+		m.touched[p.key] = append(m.touched[p.key], p.value)
+	case opDelete:
+		m.touched[p.key] = append(m.touched[p.key], "-")
+	}
 }
 
 func (m *machine) open(t fataler) {
@@ -73,8 +96,13 @@ func (m *machine) key(t *rapid.T) string {
 }
 
 func (m *machine) did(p op) {
-	m.now.do(p)
 	m.since = append(m.since, p)
+	next := m.now.nextID()
+	m.now.do(p)
+	if p.key == "" {
+		p.key = next
+	}
+	m.touch(p)
 }
 
 func (m *machine) set(t *rapid.T) {
@@ -93,6 +121,9 @@ func (m *machine) setOp(t fataler, p op) {
 	old, has := m.now.live[p.key]
 	id, wrote, err := m.store.Set([]byte(p.key), []byte(p.value), store.SetOptions{At: p.at})
 	switch {
+	case err != nil && m.failing():
+		m.disk.failed = true
+		return
 	case err == store.ErrNoSpace && m.cfg.MaxSize > 0 && m.cfg.MaxSize < 1<<40:
 		if m.dataBytes()+len(p.value) > int(m.cfg.MaxSize)/2 {
 			return
@@ -136,6 +167,10 @@ func (m *machine) delete(t *rapid.T) {
 	}
 	_, has := m.now.live[key]
 	ok, err := m.store.Delete([]byte(key), uint32(m.time.Unix()))
+	if err != nil && m.failing() {
+		m.disk.failed = true
+		return
+	}
 	if err != nil || ok != has {
 		t.Fatalf("Delete(%q): %t, %v; want %t", key, ok, err, has)
 	}
@@ -146,6 +181,10 @@ func (m *machine) delete(t *rapid.T) {
 
 func (m *machine) rotate(t *rapid.T) {
 	if err := m.store.Rotate(); err != nil {
+		if m.failing() {
+			m.disk.failed = true
+			return
+		}
 		t.Fatalf("Rotate: %v", err)
 	}
 	m.did(op{kind: opRotate})
@@ -153,6 +192,10 @@ func (m *machine) rotate(t *rapid.T) {
 
 func (m *machine) flush(t *rapid.T) {
 	if err := m.store.Flush(); err != nil {
+		if m.failing() {
+			m.disk.failed = true
+			return
+		}
 		t.Fatalf("Flush: %v", err)
 	}
 	m.ack()
@@ -160,14 +203,20 @@ func (m *machine) flush(t *rapid.T) {
 
 func (m *machine) ack() {
 	m.acked, m.since = m.now.clone(), nil
+	if m.cfg.Sync {
+		m.last()
+	}
 }
 
 func (m *machine) work(t *rapid.T) {
 	m.time = m.time.Add(time.Duration(rapid.IntRange(0, 70).Draw(t, "pause")) * time.Second)
 	if _, err := m.store.Work(m.time, rapid.SampledFrom([]int{1, 500, 100000}).Draw(t, "budget")); err != nil {
+		if m.failing() {
+			m.disk.failed = true
+			return
+		}
 		t.Fatalf("Work: %v", err)
 	}
-	m.ack()
 }
 
 func (m *machine) reopen(t *rapid.T) {
@@ -175,6 +224,7 @@ func (m *machine) reopen(t *rapid.T) {
 		t.Fatalf("Close: %v", err)
 	}
 	m.ack()
+	m.last()
 	m.open(t)
 }
 
@@ -194,9 +244,16 @@ func (m *machine) adopt(t fataler) {
 		if why == "" {
 			break
 		}
+		// A Set that goes to the next file may have got only as far as that.
+		if half := try.clone(); half.goesOn(p) && half.compare(m.store, m.lazy) == "" {
+			try, why = half, ""
+			break
+		}
 		try.do(p)
-		if try.compare(m.store, m.lazy) == "" {
+		if other := try.compare(m.store, m.lazy); other == "" {
 			why = ""
+		} else {
+			why += "; or " + other
 		}
 	}
 	if why != "" {
@@ -213,7 +270,8 @@ func (m *machine) lose(t *rapid.T) {
 	m.disk = m.disk.crash()
 	name := rapid.SampledFrom([]string{"checkpoint", "index-"}).Draw(t, "what")
 	lost := false
-	for path, f := range m.disk.files {
+	for _, path := range slices.Sorted(maps.Keys(m.disk.files)) {
+		f := m.disk.files[path]
 		if !strings.Contains(path, name) {
 			continue
 		}
@@ -235,12 +293,127 @@ func (m *machine) lose(t *rapid.T) {
 	m.lazy = m.lazy || lost
 }
 
+// failing says whether the disk refuses something.
+func (m *machine) failing() bool { return m.disk.left >= 0 || m.disk.space > 0 }
+
+// tryUntilItFails does things until the disk refuses one.
+func (m *machine) tryUntilItFails(t *rapid.T) {
+	m.disk.failed = false
+	for range 60 {
+		switch rapid.IntRange(0, 9).Draw(t, "try") {
+		case 0:
+			m.delete(t)
+		case 1, 2, 3:
+			m.flush(t)
+		case 4:
+			m.work(t)
+		default:
+			m.set(t)
+		}
+		if m.disk.failed {
+			return
+		}
+	}
+}
+
+// die kills the process in the middle of something that it does with the disk.
+func (m *machine) die(t *rapid.T) {
+	m.disk.left = rapid.IntRange(0, 40).Draw(t, "operations")
+	m.tryUntilItFails(t)
+	m.store.Discard()
+	m.crash(t)
+}
+
+// fill lets the disk be full for a while.
+func (m *machine) fill(t *rapid.T) {
+	m.disk.space = m.disk.used() + int64(rapid.IntRange(0, 6000).Draw(t, "space"))
+	m.tryUntilItFails(t)
+	if m.store.Flush() == nil && !m.disk.failed {
+		m.ack()
+	}
+	m.disk.space = 0
+	m.adopt(t)
+	m.set(t)
+	m.flush(t)
+}
+
+// cut cuts the power, looks at what is left, and begins anew.
+func (m *machine) cut(t *rapid.T) {
+	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "luck"), 1))
+	if rapid.Bool().Draw(t, "dead") {
+		m.disk.left = rapid.IntRange(0, 40).Draw(t, "operations")
+		m.tryUntilItFails(t)
+	}
+	m.store.Discard()
+	m.disk = m.disk.powerCut(r)
+	m.open(t)
+	m.checkDurable(t)
+	if err := m.store.Close(); err != nil {
+		t.Fatalf("Close after a power cut: %v", err)
+	}
+	m.open(t)
+	m.checkDurable(t)
+	if err := m.store.Close(); err != nil {
+		t.Fatalf("Close after a power cut: %v", err)
+	}
+	m.disk = newMemDisk()
+	m.open(t)
+	m.acked = newOracle(m.cfg)
+	m.now, m.since = m.acked.clone(), nil
+	m.last()
+}
+
+// checkDurable checks that what was on disk is there, and nothing that never was written.
+func (m *machine) checkDurable(t *rapid.T) {
+	t.Helper()
+	for key, i := range m.durable.live {
+		v, found, err := m.store.Get([]byte(key))
+		want := append([]string{m.durable.slots[i].value}, m.touched[key]...)
+		if err != nil && len(want) > 1 {
+			continue
+		}
+		if err != nil || !among(string(v), found, want) {
+			t.Fatalf("after a power cut %q is %d bytes, %t, %v; want one of %d versions", key, len(v), found, err, len(want))
+		}
+	}
+	n := 0
+	for e, found, err := m.store.First(); found || err != nil; e, found, err = m.store.Next(e) {
+		if err != nil {
+			t.Fatalf("walking after a power cut: %v", err)
+		}
+		key := string(e.Key)
+		n++
+		v, err := m.store.Value(e)
+		var want []string
+		if i, ok := m.durable.live[key]; ok {
+			want = append(want, m.durable.slots[i].value)
+		}
+		want = append(want, m.touched[key]...)
+		if err == nil && !among(string(v), true, want) {
+			t.Fatalf("after a power cut %q is there: %d bytes", key, len(v))
+		}
+	}
+	if got := m.store.Stats().Entries; int(got) < n {
+		t.Fatalf("after a power cut there are %d entries, counted are %d", n, got)
+	}
+}
+
+func among(v string, found bool, want []string) bool {
+	for _, w := range want {
+		if found && v == w || !found && w == "-" {
+			return true
+		}
+	}
+	return false
+}
+
 func TestStoreIsAsToldWhateverHappens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMachine(t)
 		steps := map[string]func(*rapid.T){
 			"set": m.set, "set2": m.set, "set3": m.set, "delete": m.delete, "rotate": m.rotate, "flush": m.flush,
 			"flush2": m.flush, "work": m.work, "reopen": m.reopen, "crash": m.crash, "lose": m.lose,
+			"die": m.die, "fill": m.fill, "cut": m.cut,
 			"": func(t *rapid.T) { m.now.check(t, m.store, m.lazy) },
 		}
 		t.Repeat(steps)
@@ -249,5 +422,3 @@ func TestStoreIsAsToldWhateverHappens(t *testing.T) {
 		m.store.Discard()
 	})
 }
-
-var _ = rand.IntN

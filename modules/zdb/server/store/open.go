@@ -1,7 +1,6 @@
 package store
 
 import (
-	"crypto/rand"
 	"encoding/binary"
 	"path/filepath"
 	"strconv"
@@ -199,7 +198,7 @@ func (o *opening) identify() error {
 	}
 	if !known {
 		var b [16]byte
-		_, _ = rand.Read(b[:]) // never fails
+		o.cfg.fresh(b[:])
 		o.wal.id = identity{binary.LittleEndian.Uint64(b[:]), binary.LittleEndian.Uint64(b[8:])}
 	}
 	o.index.id = o.wal.id
@@ -236,7 +235,7 @@ func (o *opening) useImage() error {
 	m := o.image
 	o.state, o.counters = m.state, m.counters
 	o.index.next, o.index.tailFrom = m.next, m.next
-	o.at = m.at
+	o.at, o.atNext = m.at, m.next
 	if err := o.keepSegments(); err != nil {
 		return err
 	}
@@ -294,6 +293,8 @@ func (o *opening) again() error {
 		o.shared.drop(&c.handle)
 	}
 	o.index = newIndex(o.index.shape, o.shared)
+	o.keys.close() // what may have been loaded from the old one
+	o.keys.ask, o.loading = o.cfg.Memory, loading{}
 	for n := range o.chunks {
 		if err := o.disk.Remove(filepath.Join(o.cfg.IndexDir, chunkName(n))); err != nil {
 			return err
@@ -306,7 +307,7 @@ func (o *opening) again() error {
 		o.checkpointBytes = 0
 	}
 	o.chunks, o.image = nil, nil
-	o.rebuild, o.at = true, o.wal.end()
+	o.rebuild, o.at, o.atNext = true, o.wal.end(), 0
 	o.state, o.counters = o.startState(), counters{}
 	if err := o.loadKills(); err != nil {
 		return err

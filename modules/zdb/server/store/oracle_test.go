@@ -140,6 +140,17 @@ func (o *oracle) delete(key string, at uint32) {
 	o.raw(toldRaw{key: key, deleted: true})
 }
 
+// goesOn does only the rotation that p begins with; false if it doesn't.
+func (o *oracle) goesOn(p op) bool {
+	next := o.clone()
+	next.do(p)
+	if p.kind != opSet || next.file == o.file {
+		return false
+	}
+	o.rotate()
+	return true
+}
+
 func (o *oracle) rotate() {
 	o.file++
 	o.data, o.index = o.layout.DataHeader, o.layout.IndexHeader
@@ -164,7 +175,7 @@ func (o *oracle) check(t fataler, s *store.Store, lazy bool) {
 func (o *oracle) compare(s *store.Store, lazy bool) string {
 	for _, f := range []func(*store.Store, bool) string{o.compareStats, o.compareLive, o.compareWalk, o.compareOld, o.compareRaw} {
 		if why := f(s, lazy); why != "" {
-			return why
+			return why + "; " + o.compareLive(s, lazy)
 		}
 	}
 	return ""

@@ -39,7 +39,7 @@ func (s *Store) planPacks(p *plan) {
 			p.drops = append(p.drops, c)
 			p.remove = append(p.remove, c.path)
 			continue
-		case pressed && !last && 100*int(c.live) < packBelow*x.places(c):
+		case pressed && s.thin(c):
 			thin = append(thin, c)
 		}
 		p.image.chunks = append(p.image.chunks, chunkImage{c.number, c.live})
@@ -55,6 +55,13 @@ func (s *Store) planPacks(p *plan) {
 	s.wanted = s.wanted || len(thin) > packsAtOnce
 }
 
+// thin says whether a chunk is worth packing, and may be: all its slots must be older than
+// the last checkpoint, because those that aren't are put where they belong in a dense chunk
+// if that checkpoint is the one that the next start finds.
+func (s *Store) thin(c *chunk) bool {
+	return (c.number+1)*s.index.per <= s.atNext && 100*int(c.live) < packBelow*s.index.places(c)
+}
+
 func (p *plan) runPacks() error {
 	for _, pk := range p.packs {
 		if err := p.pack(pk); err != nil {
@@ -63,6 +70,23 @@ func (p *plan) runPacks() error {
 		pk.done = true
 	}
 	return nil
+}
+
+// packed puts the packed chunks in the place of the old ones. This isn't for the other goroutine to do:
+// who reads must know which of both is there.
+func (s *Store) packed(p *plan) {
+	for _, pk := range p.packs {
+		if !pk.done {
+			continue
+		}
+		if err := s.disk.Rename(pk.file.path+newSuffix, pk.file.path); err != nil {
+			s.cfg.Log.Error().Err(err).Msg("cannot pack a file of the index")
+			continue
+		}
+		pk.chunk.packed, pk.chunk.count = true, pk.count
+		s.index.replaced(pk.chunk, pk.bytes)
+		s.index.created = true
+	}
 }
 
 func (p *plan) pack(pk *packing) error {
@@ -109,5 +133,5 @@ func (p *plan) pack(pk *packing) error {
 	}
 	b = append(b, slots...)
 	pk.bytes = int64(len(b))
-	return writeWhole(p.disk, pk.file.path, b)
+	return writeNew(p.disk, pk.file.path, b)
 }

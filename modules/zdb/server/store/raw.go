@@ -107,6 +107,9 @@ func (s *Store) rawScan(p Position) (place, error) {
 		return 0, err
 	}
 	order := s.wal.order
+	if n := len(order); n > 0 && order[n-1].size == 0 {
+		order = order[:n-1] // begun, and nothing written yet
+	}
 	from, to := 0, len(order)
 	for from < to {
 		mid := (from + to) / 2
@@ -126,15 +129,12 @@ func (s *Store) rawScan(p Position) (place, error) {
 		}
 	}
 	if from == 0 {
-		return 0, ErrGone
+		return 0, ErrOffset
 	}
 	return s.rawIn(order[from-1], p)
 }
 
 func (s *Store) rawIn(seg *segment, p Position) (place, error) {
-	if seg.size == 0 {
-		return 0, ErrOffset
-	}
 	f, err := s.shared.get(&seg.handle, false)
 	if err != nil {
 		return 0, err
@@ -150,7 +150,10 @@ func (s *Store) rawIn(seg *segment, p Position) (place, error) {
 		}
 		switch {
 		case !ok && scan.off >= seg.size:
-			return 0, s.rawMissing(seg, p)
+			if p.File < s.state.file {
+				return 0, ErrEOF
+			}
+			return 0, ErrOffset
 		case !ok:
 			if found, err := scan.find(); err != nil || !found {
 				return 0, cmp.Or(err, ErrOffset)
@@ -165,12 +168,4 @@ func (s *Store) rawIn(seg *segment, p Position) (place, error) {
 			return 0, ErrOffset
 		}
 	}
-}
-
-// rawMissing says why there is no record at p, which would be the last in seg.
-func (s *Store) rawMissing(seg *segment, p Position) error {
-	if seg == s.wal.active || p.File < s.state.file {
-		return ErrEOF
-	}
-	return ErrOffset
 }

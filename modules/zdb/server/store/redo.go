@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"path/filepath"
 	"slices"
 
@@ -63,50 +62,42 @@ func (o *opening) redoSegment(seg *segment, off int64, last bool) (whole bool, e
 		return false, err
 	}
 	scan := &scanner{f: f, number: seg.number, id: o.wal.id, size: seg.size, off: off}
-	checked := last || !o.rebuild
-	for good := off; ; {
-		r, ok, err := scan.next(checked)
+	for good := off; good < seg.size; {
+		scan.off = good
+		r, ok, err := scan.next(last || !o.rebuild)
 		if err != nil {
 			return false, err
 		}
-		if ok && (!checked || payloadCRC(r.payload) == r.crc) {
-			if err := o.redo(&r); err != nil {
+		follows := true
+		if !ok || r.payload != nil && payloadCRC(r.payload) != r.crc {
+			// If something good follows it was damaged, else it is the torn end.
+			r.key = slices.Clone(r.key)
+			if follows, err = scan.find(); err != nil {
 				return false, err
 			}
-			good = scan.off
-			continue
 		}
-		if ok {
-			// Its payload is bad. If something good follows it was damaged, else it is the torn end.
-			if next, err := o.goesOn(scan); err != nil {
-				return false, err
-			} else if next {
-				if err := o.redo(&r); err != nil {
-					return false, err
-				}
-				seg.damaged, good = true, scan.off
-				continue
-			}
+		switch {
+		case !follows:
+			return whole, o.cut(seg, good, last)
+		case ok:
+			err = o.redo(&r)
+		default:
+			o.skip(seg, good, scan.off)
 		}
-		scan.off = good
-		if good >= seg.size {
-			return whole, nil
+		if err != nil {
+			return false, err
 		}
-		if found, err := scan.find(); err != nil || !found {
-			return whole, cmp.Or(err, o.cut(seg, good, last))
-		}
-		o.cfg.Log.Error().Str("file", seg.path).Int64("offset", good).Int64("bytes", scan.off-good).
-			Msg("the log is damaged; what lies there is lost, and the segment is kept as it is")
-		seg.damaged, good = true, scan.off
-		o.damaged++
+		good = scan.off
 	}
+	return whole, nil
 }
 
-// goesOn says whether a good record follows where scan is, which stays there.
-func (o *opening) goesOn(scan *scanner) (bool, error) {
-	s := *scan
-	s.buf = nil
-	return s.find()
+// skip notes that nothing good lies between two places of a segment.
+func (o *opening) skip(seg *segment, from, to int64) {
+	o.cfg.Log.Error().Str("file", seg.path).Int64("offset", from).Int64("bytes", to-from).
+		Msg("the log is damaged; what lies there is lost, and the segment is kept as it is")
+	seg.damaged = true
+	o.damaged++
 }
 
 // cut cuts what follows the last good record of a segment.

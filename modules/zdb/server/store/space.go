@@ -112,6 +112,7 @@ func (s *Store) relieve(n int64) error {
 		if err := s.checkpointNow(); err != nil {
 			return err
 		}
+		s.await()
 		if s.used() >= before {
 			s.stuck = s.used()
 			return nil

@@ -93,16 +93,17 @@ func (s *Store) begin(n int64) {
 // commit writes what was done, and extra behind it, to the log. If that fails it is taken back.
 func (s *Store) commit(extra []byte) error {
 	if len(s.wal.buf) == 0 && len(extra) == 0 {
+		s.before = s.snap() // the cleaner may have gone on without writing
 		return nil
 	}
 	s.written += int64(len(s.wal.buf) + len(extra))
+	s.unsynced = true
 	if err := s.wal.write(extra); err != nil {
 		s.rollback()
 		s.failed = errors.Wrapf(err, "cannot write to store %s", s.cfg.Dir)
 		return s.failed
 	}
 	s.committed()
-	s.unsynced = true
 	if len(s.index.tail) >= tailWrite {
 		if err := s.index.writeTail(); err != nil {
 			s.cfg.Log.Error().Err(err).Str("dir", s.cfg.IndexDir).Msg("cannot write the index, trying again")
@@ -124,8 +125,8 @@ func (s *Store) Flush() error {
 	if s.failed != nil {
 		err, s.failed = s.failed, nil
 	}
-	if err == nil && s.unsynced && s.cfg.Sync {
-		err = s.syncNow()
+	if err == nil {
+		err = s.settle()
 	}
 	if written > 0 || s.job != nil {
 		s.tend(s.cfg.now())
@@ -133,8 +134,10 @@ func (s *Store) Flush() error {
 	return err
 }
 
-func (s *Store) syncNow() error {
-	if s.broken != nil {
+// settle makes last what was written, with Config.Sync. Nothing else may do so in its stead: a
+// job that is running has not yet done it.
+func (s *Store) settle() error {
+	if s.broken != nil || !s.cfg.Sync || !s.unsynced {
 		return s.broken
 	}
 	if err := s.wal.sync(); err != nil {
@@ -180,9 +183,15 @@ func (s *Store) Work(now time.Time, budget int) (time.Duration, error) {
 	if s.broken != nil {
 		return time.Minute, s.broken
 	}
+	clients := len(s.wal.buf) > 0 || s.failed != nil
 	busy := s.clean(budget)
 	err := s.commit(nil)
-	s.failed = nil
+	if !clients {
+		s.failed = nil // else it is for Flush to say so
+	}
+	if err == nil {
+		err = s.settle()
+	}
 	s.tend(now)
 	switch {
 	case err != nil:

@@ -84,6 +84,7 @@ func (w *wal) write(extra []byte) error {
 	if w.active.size == 0 {
 		w.created = true
 	}
+	w.active.dirty = true // also when it fails: the cut must last too
 	if err := f.WriteAt(w.buf, extra, w.active.size); err != nil {
 		w.torn = f.Truncate(w.active.size) != nil
 		return err
@@ -91,7 +92,6 @@ func (w *wal) write(extra []byte) error {
 	n := int64(len(w.buf) + len(extra))
 	w.active.size += n
 	w.bytes += n
-	w.active.dirty = true
 	w.forget()
 	return nil
 }
