@@ -24,6 +24,37 @@ func TestNumberOfNamespacesIsLimited(t *testing.T) {
 	c.want("-Too many namespaces on this server\r\n", "NSNEW d")
 }
 
+// With a limit of memory new keys are refused; what is there can be read,
+// changed and deleted, and what was deleted makes room.
+func TestMemoryOfKeysIsLimited(t *testing.T) {
+	const limit = 1 << 20
+	b := open(t, server.Config{Memory: limit, Data: t.TempDir()})
+	c := b.client()
+	n := 0
+	for ; n < 1<<20; n++ {
+		if got := c.do("SET", fmt.Sprint("key", n), "v"); got[0] == '-' {
+			if got != "-No memory left for keys on this server\r\n" {
+				t.Fatal(got)
+			}
+			break
+		}
+	}
+	if n < 10000 || n == 1<<20 {
+		t.Fatalf("the limit of %d bytes is reached with %d keys", limit, n)
+	}
+	c.want(bulk("key0"), "SET key0 changed")
+	c.want(bulk("changed"), "GET key0")
+	c.all("DEL key1")
+	if st := b.srv; st == nil {
+		t.Fatal()
+	}
+	c.all("NSNEW seq")
+	b.again()
+	c = b.client()
+	c.want(bulk("changed"), "GET key0")
+	c.want(fmt.Sprintf(":%d\r\n", n-1), "DBSIZE")
+}
+
 // NSDEL and FLUSH give the disk back, and nothing of it is left after a start.
 func TestWhatIsRemovedGivesTheDiskBack(t *testing.T) {
 	for _, index := range []string{"", t.TempDir()} {
