@@ -44,7 +44,7 @@ func TestAsProcessesAVolumeFromReservationToDeletion(t *testing.T) {
 }
 
 func TestAsProcessesAnythingMayBeKilled(t *testing.T) {
-	w, n := split(t, "--step-timeout", "10s", "--pool-size", "10GiB")
+	w, n := split(t, "--step-timeout", "10s", "--pool-size", "12GiB")
 	var all []*workload.Reservation
 	reserve := func() {
 		r := w.Reserve(n.Node, time.Hour)
