@@ -32,8 +32,13 @@ func zdbCreate(t *testing.T, s ZDBSubject) {
 	if key := client.do("SET", "key", strings.Repeat("x", 1<<20)); key != "key" {
 		t.Errorf("SET answers %q", key)
 	}
-	got, err := s.Client.Inspect(t.Context(), zdbOne, "5-1")
-	must(t, err)
+	var got node.ZDBNamespace
+	eventually(t, func() bool { // what the disk has is as of a moment ago
+		var err error
+		got, err = s.Client.Inspect(t.Context(), zdbOne, "5-1")
+		must(t, err)
+		return got.Disk >= mib
+	}, func() any { return got })
 	if got.Used != mib || got.Disk > node.ZDBDisk(spec.Size) || got.Size != spec.Size {
 		t.Errorf("with a MiB in it it is %+v", got)
 	}
