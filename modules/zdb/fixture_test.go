@@ -84,10 +84,10 @@ func newWorld(t *testing.T) *world {
 // emptyWorld has no module yet.
 func emptyWorld(t *testing.T) *world {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "croft-zdb-")
+	top, err := os.MkdirTemp("", "croft-zdb-")
 	must(t, err)
-	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
-	dir = filepath.Join(dir, strings.Repeat("long", 25))
+	t.Cleanup(func() { must(t, os.RemoveAll(top)) })
+	dir := filepath.Join(top, strings.Repeat("long", 25))
 	must(t, os.Mkdir(dir, 0o700))
 	first := 20000 + uint16(nextPort.Add(8))
 	w := &world{t: t, dir: dir, log: &journal{}, zdbs: map[string]*process{}}
