@@ -26,8 +26,8 @@ type Binaries struct {
 	Croft    string
 }
 
-// Build builds the programs into dir, and croft-init beside them, from the module
-// that the test is in.
+// Build builds the programs into dir, and croft-init and zdb beside them, from the
+// module that the test is in.
 func Build(ctx context.Context, dir string, flags ...string) (Binaries, error) {
 	args := append([]string{"build"}, flags...)
 	args = append(args, "-o", dir+"/", "github.com/croft-edge/croft/cmd/croftd", "github.com/croft-edge/croft/cmd/explorer", "github.com/croft-edge/croft/cmd/croft")
@@ -35,8 +35,9 @@ func Build(ctx context.Context, dir string, flags ...string) (Binaries, error) {
 	cmd.Stderr = os.Stderr
 	err := cmd.Run()
 	if err == nil {
-		// croftd finds it beside itself. It runs in users' images: it is static.
-		first := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", dir+"/", "github.com/croft-edge/croft/cmd/croft-init")
+		// croftd finds them beside itself. They run in containers: they are static.
+		first := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", dir+"/",
+			"github.com/croft-edge/croft/cmd/croft-init", "github.com/croft-edge/croft/cmd/zdb")
 		first.Env, first.Stderr = append(os.Environ(), "CGO_ENABLED=0"), os.Stderr
 		err = first.Run()
 	}
