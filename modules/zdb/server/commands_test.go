@@ -212,3 +212,33 @@ func TestWhatIsNotImitated(t *testing.T) {
 		}
 	})
 }
+
+// A namespace is what it was made as, whatever the server is started with.
+func TestTheModeOfANamespaceStays(t *testing.T) {
+	b := open(t, server.Config{Data: t.TempDir(), Mode: server.ModeUser})
+	c := b.client()
+	c.all("NSNEW users", "SELECT users")
+	c.want(bulk("k"), "SET k v")
+	b.cfg.Mode = server.ModeSequential
+	b.again()
+	c = b.client()
+	c.all("NSNEW numbers")
+	for name, want := range map[string]string{"default": "userkey", "users": "userkey", "numbers": "sequential"} {
+		if got := c.field("NSINFO "+name, "mode"); got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+	c.all("SELECT users")
+	c.want(bulk("v"), "GET k")
+	c.want(bulk("j"), "SET j w")
+	b.cfg.Mode = ""
+	b.again()
+	c = b.client()
+	c.want("-Cannot change mode of used namespace\r\n", "NSSET users mode seq")
+	c.all("NSSET numbers mode user", "SELECT numbers")
+	c.want(bulk("k"), "SET k v")
+	b.again()
+	c = b.client()
+	c.all("SELECT numbers")
+	c.want(bulk("v"), "GET k")
+}

@@ -70,9 +70,9 @@ func (d dialect) readCursor(b []byte) (cursor, bool) {
 	return c, true
 }
 
-// of says whether the cursor is e's.
+// of says whether the cursor is e's. Of one that is deleted the key may be gone.
 func (c cursor) of(e *store.Entry) bool {
-	return c.key == len(e.Key) && c.length == e.Length && c.crc == e.CRC
+	return (c.key == len(e.Key) || e.Deleted && e.Key == nil) && c.length == e.Length && c.crc == e.CRC
 }
 
 func (d dialect) appendPosition(dst []byte, p store.Position) []byte {

@@ -53,6 +53,8 @@ func (s *Server) older(c *session, key, position []byte) {
 		s.failed(c, "HISTORY", err)
 	case !found:
 		c.fail("Invalid arguments (index query)")
+	case e.Key == nil:
+		c.fail("No more history")
 	case string(e.Key) != string(key):
 		c.fail("Invalid arguments (invalid key)")
 	default:

@@ -60,13 +60,9 @@ func (s *Server) firstRow(c *session, args [][]byte, back bool) (e store.Entry, 
 	var err error
 	switch {
 	case len(args) > 1:
-		cur, valid := s.dialect.readCursor(args[1])
-		if valid {
-			var there bool
-			e, there, err = c.ns.store.At(cur.at)
-			valid = err != nil || there && cur.of(&e)
-		}
-		if !valid {
+		var valid bool
+		e, valid, err = s.cursorEntry(c.ns.store, args[1])
+		if err == nil && !valid {
 			c.fail("Invalid key format")
 			return store.Entry{}, false, false
 		}
@@ -82,6 +78,20 @@ func (s *Server) firstRow(c *session, args [][]byte, back bool) (e store.Entry, 
 		s.failed(c, "SCAN", err)
 	}
 	return e, found, err == nil
+}
+
+// cursorEntry is where a cursor points to. What it points to may be deleted, and
+// even be forgotten: then it is enough that there can have been something.
+func (s *Server) cursorEntry(st *store.Store, given []byte) (e store.Entry, valid bool, err error) {
+	cur, ok := s.dialect.readCursor(given)
+	if !ok {
+		return store.Entry{}, false, nil
+	}
+	e, kept, err := st.At(cur.at)
+	if err != nil || kept {
+		return e, err == nil && cur.of(&e), err
+	}
+	return st.Near(cur.at)
 }
 
 // walk is the live entry after e, or before it.
