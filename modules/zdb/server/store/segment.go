@@ -61,17 +61,17 @@ func (k kind) bytes() [2]byte {
 	return out
 }
 
-// appendSegmentHeader appends the header of a segment: the state is that before its
-// first record, so that numbers are never given again even if this is all that is left.
-func appendSegmentHeader(b []byte, id identity, number uint32, k kind, st *state, next uint64) []byte {
+// append appends the header of a segment: the state is that before its first
+// record, so that numbers are never given again even if this is all that is left.
+func (h *segmentHead) append(b []byte) []byte {
 	from, le := len(b), binary.LittleEndian
 	b = append(b, segmentMagic...)
-	b = le.AppendUint64(b, id[0])
-	b = le.AppendUint64(b, id[1])
-	b = le.AppendUint32(b, number)
-	mode := k.bytes()
+	b = le.AppendUint64(b, h.id[0])
+	b = le.AppendUint64(b, h.id[1])
+	b = le.AppendUint32(b, h.number)
+	mode := h.kind.bytes()
 	b = append(b, mode[0], mode[1], 0, 0)
-	b = st.append(b, next)
+	b = h.state.append(b, h.next)
 	b = append(b, make([]byte, segmentHeader-4-(len(b)-from))...)
 	return le.AppendUint32(b, crcOf(b[from:]))
 }

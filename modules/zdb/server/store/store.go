@@ -86,7 +86,8 @@ func (s *Store) begin(n int64) {
 		w.roll()
 	}
 	if w.active.size == 0 && len(w.buf) == 0 {
-		w.buf = appendSegmentHeader(w.buf, w.id, w.active.number, w.kind, &s.state, s.index.next)
+		head := segmentHead{id: w.id, number: w.active.number, kind: w.kind, state: s.state, next: s.index.next}
+		w.buf = head.append(w.buf)
 	}
 }
 
