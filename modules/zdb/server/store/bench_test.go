@@ -206,8 +206,9 @@ func BenchmarkScan(b *testing.B) {
 		s := benchOpen(b, benchConfig(b, sequential))
 		defer s.Discard()
 		fill(b, s, 1e6, sequential)
-		e, found, err := s.First()
+		e, _, err := s.First()
 		for b.Loop() {
+			var found bool
 			if e, found, err = s.Next(e); err != nil {
 				b.Fatal(err)
 			}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"io"
 	"os"
 
@@ -167,7 +168,7 @@ func (r *realFile) Sync() error {
 // readZeros fills p from off on; what is behind the file's end is zeros.
 func readZeros(f file, p []byte, off int64) error {
 	n, err := f.ReadAt(p, off)
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		clear(p[n:])
 		return nil
 	}

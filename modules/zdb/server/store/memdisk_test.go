@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"maps"
@@ -267,7 +268,7 @@ func (h *memHandle) WriteAt(a, b []byte, off int64) error {
 	h.f.content = resize(h.f.content, max(int64(len(h.f.content)), off+int64(len(data))))
 	copy(h.f.content[off:], data)
 	h.f.writes = append(h.f.writes, memWrite{off: off, data: data})
-	h.d.torn = h.d.torn || err == errDead
+	h.d.torn = h.d.torn || errors.Is(err, errDead)
 	return err
 }
 

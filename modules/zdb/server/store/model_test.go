@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -124,13 +125,13 @@ func (m *machine) setOp(t fataler, p op) {
 	case err != nil && m.failing():
 		m.disk.failed = true
 		return
-	case err == store.ErrNoSpace && m.cfg.MaxSize > 0 && m.cfg.MaxSize < 1<<40:
+	case errors.Is(err, store.ErrNoSpace) && m.cfg.MaxSize > 0 && m.cfg.MaxSize < 1<<40:
 		if m.dataBytes()+len(p.value) > int(m.cfg.MaxSize)/2 {
 			return
 		}
 		t.Fatalf("no space with %d bytes of %d", m.dataBytes(), m.cfg.MaxSize)
 	case m.cfg.Sequential && p.key != "" && !has:
-		if err != store.ErrUnknownID {
+		if !errors.Is(err, store.ErrUnknownID) {
 			t.Fatalf("Set of the unknown id %q: %v", p.key, err)
 		}
 		return

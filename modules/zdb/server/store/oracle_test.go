@@ -3,6 +3,7 @@ package store_test
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"slices"
 
 	"github.com/croft-edge/croft/modules/zdb/server/store"
@@ -292,7 +293,7 @@ func (o *oracle) compareOld(s *store.Store, lazy bool) string {
 func (o *oracle) compareValue(s *store.Store, i int, e store.Entry, lazy bool) string {
 	v := &o.slots[i]
 	value, err := s.Value(e)
-	if lazy && v.dead && err == store.ErrGone {
+	if lazy && v.dead && errors.Is(err, store.ErrGone) {
 		return ""
 	}
 	if err != nil || !bytes.Equal(value, []byte(v.value)) {
@@ -318,7 +319,7 @@ func (o *oracle) compareValue(s *store.Store, i int, e store.Entry, lazy bool) s
 func (o *oracle) compareRaw(s *store.Store, lazy bool) string {
 	for _, r := range o.raws {
 		got, err := s.Raw(r.at.File, r.at.Offset)
-		if lazy && (err == store.ErrGone || err == store.ErrOffset || err == store.ErrEOF) {
+		if lazy && (errors.Is(err, store.ErrGone) || errors.Is(err, store.ErrOffset) || errors.Is(err, store.ErrEOF)) {
 			continue
 		}
 		if err != nil || string(got.Key) != r.key || string(got.Value) != r.value || got.Deleted != r.deleted || got.Previous != r.prev {
@@ -326,7 +327,7 @@ func (o *oracle) compareRaw(s *store.Store, lazy bool) string {
 				r.at, got.Key, len(got.Value), got.Deleted, got.Previous, err, r.key, len(r.value), r.deleted, r.prev)
 		}
 	}
-	if _, err := s.Raw(o.file, o.data); err != store.ErrEOF {
+	if _, err := s.Raw(o.file, o.data); !errors.Is(err, store.ErrEOF) {
 		return sprintf("Raw behind the end: %v, want ErrEOF", err)
 	}
 	return ""

@@ -147,7 +147,7 @@ func (w *wal) read(at place, n int) ([]byte, error) {
 	}
 	b := w.shared.buffer(n)
 	m, err := f.ReadAt(b, off)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, errors.Wrap(err, "cannot read the log")
 	}
 	return b[:m], nil
