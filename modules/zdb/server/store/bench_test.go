@@ -207,6 +207,9 @@ func BenchmarkScan(b *testing.B) {
 		defer s.Discard()
 		fill(b, s, 1e6, sequential)
 		e, _, err := s.First()
+		if err != nil {
+			b.Fatal(err)
+		}
 		for b.Loop() {
 			var found bool
 			if e, found, err = s.Next(e); err != nil {

@@ -316,10 +316,12 @@ func (s *Store) checkpointed(p *plan, err error) {
 	s.at, s.atNext, s.since, s.checkpointBytes = p.image.at, p.image.next, p.written, p.bytes
 	for _, v := range p.victims {
 		s.live -= v.live
+		s.leaving += v.size
 		s.wal.remove(v)
 	}
 	s.cleaner.done = slices.DeleteFunc(s.cleaner.done, func(v *segment) bool { return slices.Contains(p.victims, v) })
 	for _, c := range p.drops {
+		s.leaving += c.bytes
 		s.index.drop(c)
 	}
 	s.removing(p.remove)
@@ -339,6 +341,7 @@ func (s *Store) removing(paths []string) {
 		}
 		return nil
 	}, func(err error) {
+		s.leaving = 0
 		if err != nil {
 			s.cfg.Log.Error().Err(err).Msg("cannot remove a file that is no longer needed, it goes at the next start")
 		}

@@ -127,6 +127,9 @@ func (s *Store) choose() bool {
 	if best == nil {
 		return false
 	}
+	if len(c.done) > 0 && s.cfg.MaxSize > 0 && s.used()+best.live > s.hard() {
+		return false // those that are done must go first
+	}
 	c.victim, c.scan = best, &scanner{number: best.number, id: s.wal.id, size: best.size, off: segmentHeader}
 	return true
 }

@@ -73,6 +73,9 @@ func (realDisk) List(dir string) (map[string]int64, error) {
 	out := make(map[string]int64, len(entries))
 	for _, e := range entries {
 		info, err := e.Info()
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}

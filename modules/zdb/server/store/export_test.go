@@ -41,3 +41,15 @@ func (c Config) WithIdentity(b byte) Config {
 	}
 	return c
 }
+
+// HardLimit is how many bytes a store with a limit takes before writing waits.
+func HardLimit(limit uint64) int64 {
+	s := &Store{cfg: Config{MaxSize: limit}}
+	return s.hard()
+}
+
+// SegmentFor is the size of a segment of a store with a limit.
+func SegmentFor(limit uint64) uint64 {
+	s := &Store{cfg: Config{MaxSize: limit}}
+	return uint64(s.segmentSize())
+}

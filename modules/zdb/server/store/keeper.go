@@ -19,6 +19,7 @@ type keeper struct {
 	kills           int64     // bytes of the file of kills
 	stuck           int64     // bytes in use when nothing more could be cleaned
 	checkpointBytes int64
+	leaving         int64 // bytes of files that are being removed
 	killsMin        int64 // bytes it had when it was last written whole
 }
 
@@ -59,9 +60,9 @@ func (s *Store) poll() {
 	}
 }
 
-// await waits for the job.
+// await waits for the job, and for those that follow from it.
 func (s *Store) await() {
-	if s.job != nil {
+	for s.job != nil {
 		s.end(<-s.job.done)
 	}
 }

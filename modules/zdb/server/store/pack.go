@@ -45,14 +45,19 @@ func (s *Store) planPacks(p *plan) {
 		p.image.chunks = append(p.image.chunks, chunkImage{c.number, c.live})
 	}
 	slices.SortFunc(thin, func(a, b *chunk) int { return cmp.Compare(a.live, b.live) })
-	for _, c := range thin[:min(len(thin), packsAtOnce)] {
+	var bytes uint64
+	for _, c := range thin {
+		// The old file and the new one are there together for a while.
+		if bytes += uint64(c.live) * slotSize; len(p.packs) > 0 && (len(p.packs) >= packsAtOnce || bytes > s.fixed()/16) {
+			break
+		}
 		pk := &packing{chunk: c, file: chunkFile{path: c.path, packed: c.packed, count: x.places(c)}}
 		pk.head = chunk{number: c.number, packed: true}
 		pk.dead = slices.Clone(c.dead)
 		p.packs = append(p.packs, pk)
 	}
 	// More are waiting: the next checkpoint shall come soon.
-	s.wanted = s.wanted || len(thin) > packsAtOnce
+	s.wanted = s.wanted || len(thin) > len(p.packs)
 }
 
 // thin says whether a chunk is worth packing, and may be: all its slots must be older than

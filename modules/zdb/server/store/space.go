@@ -11,8 +11,7 @@ const entryCost = headLong + slotSize
 
 const (
 	segmentSmallest = 4 << 20
-	segmentLargest  = 32 << 20 // of stores with a limit
-	segmentNoLimit  = 64 << 20
+	segmentLargest  = 32 << 20
 )
 
 // SetMaxSize sets how much live payload there may be, in bytes; 0 is no limit.
@@ -30,7 +29,7 @@ func (s *Store) segmentSize() int64 {
 	case s.cfg.SegmentSize > 0:
 		return int64(s.cfg.SegmentSize)
 	case s.cfg.MaxSize == 0:
-		return segmentNoLimit
+		return segmentLargest
 	}
 	return int64(max(segmentSmallest, min(s.cfg.MaxSize/32, segmentLargest)))
 }
@@ -44,16 +43,19 @@ func (s *Store) fixed() uint64 {
 	return node.ZDBDisk(0)
 }
 
+// What a checkpoint and a segment that is being cleaned take for a while has its place between
+// hard and MaxDisk: an eighth of fixed each, at most.
+
 // soft is how much disk may be in use before it is cleaned, hard how much before writing waits for that.
 func (s *Store) soft() int64 { return int64(min(s.cfg.MaxSize+s.cfg.MaxSize/4+s.fixed()/2, 1<<62)) }
 
 func (s *Store) hard() int64 {
-	return int64(min(s.cfg.MaxSize+s.cfg.MaxSize/4+s.fixed()/8*7, 1<<62))
+	return int64(min(s.cfg.MaxSize+s.cfg.MaxSize/4+s.fixed()/4*3, 1<<62))
 }
 
 // used is the size of all files, with what is to be written.
 func (s *Store) used() int64 {
-	return s.wal.bytes + int64(len(s.wal.buf)) + s.index.bytes + int64(len(s.index.tail)) + s.kills + s.checkpointBytes
+	return s.wal.bytes + int64(len(s.wal.buf)) + s.index.bytes + int64(len(s.index.tail)) + s.kills + s.checkpointBytes + s.leaving
 }
 
 // garbage is how much of it nobody needs.
