@@ -209,9 +209,11 @@ func TestHistoryStaysUntilSpaceIsNeeded(t *testing.T) {
 		value[0], value[1] = byte(i), byte(i>>8)
 		set(t, s, "key", string(value), i)
 	}
-	e, _, err := s.Lookup([]byte("key"))
+	e, found, err := s.Lookup([]byte("key"))
+	if err != nil || !found {
+		t.Fatal(found, err)
+	}
 	for n := 898; n >= 0; n-- {
-		var found bool
 		if e, found, err = s.Parent(e); err != nil || !found || e.Time != uint32(n) {
 			t.Fatalf("version %d: %+v, %t, %v", n, e, found, err)
 		}
