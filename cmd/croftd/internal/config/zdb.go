@@ -14,7 +14,7 @@ func zdbSettings() []Setting {
 		{"zdb-listen", Text, "", "the node's address that zdb containers answer at; empty: all of them", groupZDB,
 			ownAddress(func(c *Config) *netip.Addr { return &c.ZDB.Listen })},
 		{"zdb-address", List, "", "addresses at which users are told to reach them, one IPv4 or IPv6 or one of each; empty: the machine's own, public ones if it has any", groupZDB, zdbAddresses},
-		{"zdb-memory", Size, "1GiB", "memory of a zdb container; half of it is for keys, about 100 bytes each in user mode", groupZDB,
+		{"zdb-memory", Size, "1GiB", "memory of a zdb container; half of it is for keys, about 30 bytes each in user mode", groupZDB,
 			sizeFrom(func(c *Config) *uint64 { return &c.ZDB.Memory }, 64<<20, "64MiB")},
 		{"zdb-cpu", Number, "2", "cores that a zdb container may use; it answers with one", groupZDB,
 			numberOf(func(c *Config) *uint64 { return &c.ZDB.CPU }, 1, 1024)},
