@@ -33,7 +33,7 @@ const (
 
 const (
 	leastDataSize = 4 << 10
-	mostDataSize  = 4<<30 - 1
+	mostDataSize  = 2 << 30
 	mostPassword  = 128
 )
 

@@ -16,8 +16,8 @@ func TestConfigSaysWhatIsWrong(t *testing.T) {
 		`Compat is "v3", must be "v1" or "v2"`:                         {Data: "x", Compat: "v3"},
 		`Admin has 129 bytes, must have at most 128`:                   {Data: "x", Admin: strings.Repeat("a", 129)},
 		`Protect is set and Admin is empty, must be a password`:        {Data: "x", Protect: true},
-		`DataSize is 4095, must be 0 or from 4096 to 4294967295 bytes`: {Data: "x", DataSize: 4095},
-		`DataSize is 4294967296, must be 0 or from 4096 to 4294967295`: {Data: "x", DataSize: 1 << 32},
+		`DataSize is 4095, must be 0 or from 4096 to 2147483648 bytes`: {Data: "x", DataSize: 4095},
+		`DataSize is 2147483649, must be 0 or from 4096 to 2147483648`: {Data: "x", DataSize: 2<<30 + 1},
 		`MaxNamespaces is -1, must be from 1 to 65536, or 0`:           {Data: "x", MaxNamespaces: -1},
 		`MaxNamespaces is 65537, must be from 1 to 65536, or 0`:        {Data: "x", MaxNamespaces: 65537},
 	} {

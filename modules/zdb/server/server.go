@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/modules/zdb/server/loop"
+	"github.com/croft-edge/croft/modules/zdb/server/store"
 )
 
 const textRemoved = "Your active namespace is not available anymore (probably removed)."
@@ -25,6 +26,7 @@ type Server struct {
 	now     func() time.Time
 
 	folders  *folders
+	shared   *store.Shared // of all stores
 	names    map[string]*namespace
 	slots    []*namespace // by number; nil where there is none
 	taken    map[int]bool // numbers of folders that can't be read
@@ -67,6 +69,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.rare = cfg.Log.Sample(&zerolog.BurstSampler{Burst: 10, Period: 10 * time.Second})
 	s.count.commands = make([]uint64, len(s.table.all))
+	s.shared = store.NewShared(openFiles())
 	var random [4]byte
 	_, _ = rand.Read(random[:]) // never fails
 	s.instance = binary.LittleEndian.Uint32(random[:])

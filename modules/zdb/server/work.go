@@ -4,10 +4,14 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/croft-edge/croft/modules/zdb/server/store"
 )
 
 const (
+	leastFiles = 64
+	mostFiles  = 1 << 20
 	// tickEvery is how often the stores that changed are looked after.
 	tickEvery = time.Second
 	// restAfter is how long after its last change a store is looked after no more.
@@ -24,9 +28,19 @@ func (s *Server) storeConfig(ns *namespace, d descriptor) store.Config {
 	}
 	return store.Config{
 		Dir: data, IndexDir: index, Sequential: d.Mode == ModeSequential, Layout: s.dialect.layout,
-		DataSize: s.cfg.DataSize, MaxSize: ns.limit(s), Sync: s.cfg.Sync, Memory: s.remember,
+		DataSize: s.cfg.DataSize, MaxSize: ns.limit(s), Sync: s.cfg.Sync, Memory: s.remember, Shared: s.shared, Guarded: true,
 		Log: s.log.With().Int("number", ns.number).Logger(),
 	}
+}
+
+// openFiles is how many files the stores may keep open: half of what the process
+// may, so that there are some for clients.
+func openFiles() int {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return leastFiles
+	}
+	return int(max(leastFiles, min(limit.Cur/2, mostFiles)))
 }
 
 // remember counts the memory of keys, and refuses more than there may be. What

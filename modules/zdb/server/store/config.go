@@ -50,6 +50,7 @@ type Config struct {
 	// Background runs a function on another goroutine. Nil: go f().
 	Background func(f func())
 	Shared     *Shared // with the other stores of the goroutine; nil: its own
+	Guarded    bool    // the caller sees to it that nobody else opens the folder: no lock, and no open file for it
 	Log        zerolog.Logger
 
 	disk  disk

@@ -45,6 +45,10 @@ func (s *Store) lock() error {
 	if err := s.disk.MakeDir(s.cfg.IndexDir); err != nil {
 		return err
 	}
+	if s.cfg.Guarded {
+		s.unlock = func() {}
+		return nil
+	}
 	unlock, err := s.disk.Lock(s.cfg.Dir)
 	if err != nil {
 		return err
