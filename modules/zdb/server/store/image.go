@@ -80,6 +80,9 @@ func parseImage(b []byte) (*image, error) {
 		per: uint64(le.Uint32(b[28:])), at: place(le.Uint64(b[32:])),
 	}
 	m.state, m.next = readState(b[40:])
+	if m.next >= slotsMost || m.at.segment() == 0 || m.at.segment() > segmentsMost {
+		return nil, errors.New("its numbers are impossible")
+	}
 	m.counters = counters{entries: le.Uint64(b[64:]), dataBytes: le.Uint64(b[72:]), keyBytes: le.Uint64(b[80:])}
 	segments, chunks := int64(le.Uint32(b[88:])), int64(le.Uint32(b[92:]))
 	rest := b[imageFixed : len(b)-4]

@@ -14,6 +14,9 @@ func (o *opening) openChunks() error {
 			return o.notIndex("a file of it is gone", m.number)
 		}
 		delete(o.chunks, m.number)
+		if m.number > x.next/x.per {
+			return o.notIndex("a file is of later slots than there are", m.number)
+		}
 		c := x.makeChunk(m.number)
 		c.live = m.live
 		if err := o.openChunk(c, size); err != nil {
@@ -93,7 +96,7 @@ func (o *opening) finishChunks() error {
 
 // load goes through all slots, counts what lives, and fills the keys' table.
 func (o *opening) load() error {
-	if !o.cfg.Sequential && o.image != nil && !o.keys.reserve(o.image.counters.entries) {
+	if !o.cfg.Sequential && o.image != nil && !o.keys.reserve(min(o.image.counters.entries, o.slots())) {
 		return ErrFull
 	}
 	if err := o.index.writeTail(); err != nil {
@@ -120,6 +123,15 @@ func (o *opening) load() error {
 		o.cfg.Log.Error().Str("dir", o.cfg.Dir).Int("entries", lost).Msg("entries lie in segments of the log that are gone")
 	}
 	return nil
+}
+
+// slots is how many slots there may be at most.
+func (o *opening) slots() uint64 {
+	n := uint64(0)
+	for _, c := range o.index.chunks {
+		n += uint64(o.index.places(c))
+	}
+	return n
 }
 
 // loadRead is how many slots are read at once.
@@ -155,7 +167,7 @@ func (o *opening) loadSlot(c *chunk, at int, b []byte) (int, error) {
 	x := o.index
 	number := x.numberOf(c, at, b)
 	i := number - c.number*x.per
-	if i >= x.per {
+	if i >= x.per || number >= x.next {
 		return 0, o.notIndex("a slot has a bad number", c.number)
 	}
 	if !x.sequential && c.isDead(i) {

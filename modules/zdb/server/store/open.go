@@ -106,9 +106,9 @@ func (o *opening) list() error {
 	}
 	o.chunks = map[uint64]int64{}
 	for name, size := range data {
-		if n, ok := numbered(name, "log-", 32); ok && n > 0 {
+		if n, ok := numbered(name, "log-", 31); ok && n > 0 {
 			seg := newSegment(o.disk, o.cfg.Dir, uint32(n))
-			seg.size = size
+			seg.size = min(size, 1<<32-1) // offsets have 32 bits
 			o.wal.add(seg)
 		}
 		o.removeNew(o.cfg.Dir, name)

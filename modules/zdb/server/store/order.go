@@ -30,6 +30,12 @@ func (x *index) nth(c *chunk, at, ahead int) (uint64, slot, slotState, error) {
 		return 0, slot{}, slotBad, err
 	}
 	number := x.numberOf(c, at, b)
+	if number >= x.next {
+		if x.bad != nil {
+			x.bad(number)
+		}
+		return number, slot{}, slotBad, nil
+	}
 	if m := x.bytesOf(number); m != nil {
 		b = m
 	}

@@ -142,5 +142,5 @@ func parseHead(b []byte, mask uint32) (h head, key []byte, needs int, ok bool) {
 		h.other.index = Position{le.Uint32(b[56:]), le.Uint32(b[60:])}
 		h.other.at = place(le.Uint64(b[64:]))
 	}
-	return h, b[h.headLen():needs], needs, true
+	return h, b[h.headLen():needs], needs, h.slot < slotsMost && h.other.slot < slotsMost
 }

@@ -11,6 +11,7 @@ import (
 const (
 	segmentMagic  = "zdbsegm1"
 	segmentHeader = 128
+	segmentsMost  = 1 << 31
 )
 
 type segment struct {
@@ -94,7 +95,7 @@ func parseSegmentHeader(b []byte) (h segmentHead, ok bool) {
 	h.number = le.Uint32(b[24:])
 	h.kind = kind{sequential: b[28] == 1, idSize: int(b[29])}
 	h.state, h.next = readState(b[32:])
-	return h, h.number > 0
+	return h, h.number > 0 && h.next < slotsMost
 }
 
 func newSegment(d disk, dir string, number uint32) *segment {

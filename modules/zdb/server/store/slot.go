@@ -12,6 +12,9 @@ import "encoding/binary"
 //	40 time                    44 payload's checksum
 const slotSize = 48
 
+// slotsMost is more slots than a store ever has. Reckoning with lower numbers can't overflow.
+const slotsMost = 1 << 56
+
 const (
 	slotThere = 1 // a slot of zeros is a hole
 	slotDead  = 2 // in sequential mode; in user mode the chunk has a bit for it
