@@ -20,18 +20,14 @@ type version struct {
 	sl    slot   // in sequential mode
 }
 
-// smallValue is up to what length a payload is read with the head when it may be needed.
-const smallValue = 16 << 10
-
-// find looks for a key's live version in user mode. length is that of a payload that it may have, -1 for any:
-// then the payload is read too. ErrDamaged: there is a record that may be it and can't be read.
-func (s *Store) find(hash uint64, key []byte, length int) (version, error) {
+// find looks for a key's live version in user mode; whole says that its payload is wanted too. ErrDamaged: there
+// is a record that may be it and can't be read.
+func (s *Store) find(hash uint64, key []byte, whole bool) (version, error) {
 	var failed error
 	for i := s.keys.first(hash); i >= 0; i = s.keys.next(hash, i) {
 		ks := s.keys.at(hash, i)
 		want := headLong + len(key)
-		rest := int(ks.size) - len(key) - length
-		if length < 0 || length <= smallValue && (rest == headShort || rest == headLong) {
+		if whole {
 			want = int(ks.size)
 		}
 		v := version{at: ks.at, size: ks.size}
@@ -64,7 +60,7 @@ func (s *Store) readVersion(v *version, n int) error {
 }
 
 // findID looks for an id's live version in sequential mode; its record isn't read.
-func (s *Store) findID(key []byte, _ int) (version, error) {
+func (s *Store) findID(key []byte) (version, error) {
 	number, ok := s.number(key)
 	if !ok {
 		return version{}, nil
@@ -155,9 +151,9 @@ func (s *Store) badSlot(number uint64) {
 func (s *Store) Get(key []byte) (value []byte, found bool, err error) {
 	var v version
 	if s.cfg.Sequential {
-		v, err = s.findID(key, -1)
+		v, err = s.findID(key)
 	} else {
-		v, err = s.find(s.wal.id.hash(key), key, -1)
+		v, err = s.find(s.wal.id.hash(key), key, true)
 	}
 	if err != nil || !v.found {
 		return nil, false, err
@@ -171,11 +167,11 @@ func (s *Store) Lookup(key []byte) (Entry, bool, error) {
 	var v version
 	var err error
 	if s.cfg.Sequential {
-		if v, err = s.findID(key, 0); v.found {
+		if v, err = s.findID(key); v.found {
 			v.key = key
 		}
 	} else {
-		v, err = s.find(s.wal.id.hash(key), key, 0)
+		v, err = s.find(s.wal.id.hash(key), key, false)
 	}
 	if err != nil || !v.found {
 		return Entry{}, false, err

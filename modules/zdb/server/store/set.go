@@ -33,7 +33,8 @@ func (s *Store) Set(key, value []byte, o SetOptions) (id []byte, wrote bool, err
 
 func (s *Store) setUser(key, value []byte, o SetOptions) ([]byte, bool, error) {
 	hash := s.wal.id.hash(key)
-	old, err := s.find(hash, key, len(value))
+	// The payload isn't read: it matters only when the crc is the same.
+	old, err := s.find(hash, key, false)
 	if err != nil && !errors.Is(err, ErrDamaged) {
 		return nil, false, err
 	}
@@ -73,7 +74,7 @@ func (s *Store) setSequential(key, value []byte, o SetOptions) ([]byte, bool, er
 	var old version
 	if len(key) > 0 {
 		var err error
-		if old, err = s.findID(key, len(value)); err != nil && !errors.Is(err, ErrDamaged) {
+		if old, err = s.findID(key); err != nil && !errors.Is(err, ErrDamaged) {
 			return nil, false, err
 		}
 		if !old.found {
@@ -187,9 +188,9 @@ func (s *Store) Delete(key []byte, at uint32) (bool, error) {
 	var err error
 	hash := s.wal.id.hash(key)
 	if s.cfg.Sequential {
-		old, err = s.findID(key, 0)
+		old, err = s.findID(key)
 	} else {
-		old, err = s.find(hash, key, 0)
+		old, err = s.find(hash, key, false)
 	}
 	if !old.found {
 		return false, err
