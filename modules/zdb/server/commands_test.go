@@ -242,3 +242,34 @@ func TestTheModeOfANamespaceStays(t *testing.T) {
 	c.all("SELECT numbers")
 	c.want(bulk("v"), "GET k")
 }
+
+// A page ends when its time is over, and the cursor goes on.
+func TestAPageOfScanIsBoundedInTime(t *testing.T) {
+	b := open(t, server.Config{})
+	c := b.client()
+	const keys = 100
+	for n := range keys {
+		c.send("SET", fmt.Sprintf("%04d", n), "v")
+	}
+	b.srv.PageTime(0)
+	seen, pages := 0, 0
+	for args := []string{"SCAN"}; ; pages++ {
+		reply := c.do(args...)
+		if pages == 0 { // the first has the replies of SET before it
+			reply = reply[strings.Index(reply, "*2\r\n"):]
+		}
+		if reply == "-No more data\r\n" {
+			break
+		}
+		page := parse(t, reply).([]any)
+		rows := page[1].([]any)
+		seen += len(rows)
+		args = []string{"SCAN", page[0].(string)}
+		if len(rows) > 16 {
+			t.Errorf("a page without time has %d rows", len(rows))
+		}
+	}
+	if seen != keys || pages < keys/16 {
+		t.Errorf("saw %d keys of %d on %d pages", seen, keys, pages)
+	}
+}

@@ -35,7 +35,7 @@ func (s *Server) page(c *session, args [][]byte, back bool) {
 		s.rows = appendRow(s.rows, &e)
 		s.last = s.dialect.appendCursor(s.last[:0], &e)
 		rows++
-		if rows >= s.scanRows || rows%scanLook == 0 && time.Since(begun) >= scanTime {
+		if rows >= s.scanRows || rows%scanLook == 0 && time.Since(begun) >= s.scanTime {
 			break
 		}
 		file := e.Position.File

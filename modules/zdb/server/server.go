@@ -47,6 +47,7 @@ type Server struct {
 	// rows and last are reused from one command to the next.
 	rows, last []byte
 	scanRows   int
+	scanTime   time.Duration
 
 	instance uint32
 	boot     time.Time
@@ -65,7 +66,7 @@ func New(cfg Config) (*Server, error) {
 		cfg: cfg, log: cfg.Log, dialect: dialectOf(cfg.Compat), table: newTable(cfg.Compat),
 		now:   time.Now,
 		names: map[string]*namespace{}, taken: map[int]bool{},
-		scanRows: scanRows, boot: time.Now(), remover: &remover{log: cfg.Log},
+		scanRows: scanRows, scanTime: scanTime, boot: time.Now(), remover: &remover{log: cfg.Log},
 	}
 	s.rare = cfg.Log.Sample(&zerolog.BurstSampler{Burst: 10, Period: 10 * time.Second})
 	s.count.commands = make([]uint64, len(s.table.all))
