@@ -183,7 +183,7 @@ func (o *opening) identify() error {
 		}
 	}
 	for _, seg := range o.wal.order {
-		h, ok, err := o.headerOf(seg)
+		h, ok, err := o.anyHeaderOf(seg)
 		if err != nil {
 			return err
 		}
@@ -193,8 +193,11 @@ func (o *opening) identify() error {
 		if known && h.id != o.wal.id {
 			return errors.Errorf("%s belongs to another store", seg.path)
 		}
-		if err := o.sameKind(h.kind); err != nil {
-			return err
+		if !known {
+			// The first says of what kind the store is; one that says something else later is damaged.
+			if err := o.sameKind(h.kind); err != nil {
+				return err
+			}
 		}
 		if o.wal.id, known = h.id, true; o.image != nil {
 			break // one is enough to know that they belong together
@@ -219,6 +222,12 @@ func (o *opening) sameKind(k kind) error {
 
 // headerOf reads a segment's header; false if it isn't a good one.
 func (s *Store) headerOf(seg *segment) (segmentHead, bool, error) {
+	h, ok, err := s.anyHeaderOf(seg)
+	return h, ok && h.kind == s.wal.kind, err
+}
+
+// anyHeaderOf reads a segment's header, also of a store of another kind.
+func (s *Store) anyHeaderOf(seg *segment) (segmentHead, bool, error) {
 	if seg.size < segmentHeader {
 		return segmentHead{}, false, nil
 	}
