@@ -142,3 +142,27 @@ func sealRecords(b []byte, id identity, number uint32) {
 		off += int(h.size())
 	}
 }
+
+// Keys is the keys' table by itself.
+type Keys struct{ k keys }
+
+// NewKeys makes an empty table.
+func NewKeys() *Keys { return &Keys{} }
+
+// Add adds a key.
+func (k *Keys) Add(hash, at uint64) {
+	k.k.room(hash)
+	k.k.add(hash, place(at), 1)
+}
+
+// Remove removes one.
+func (k *Keys) Remove(hash, at uint64) { k.k.remove(hash, place(at)) }
+
+// Has says whether it is there.
+func (k *Keys) Has(hash, at uint64) bool { return k.k.locate(hash, place(at)) != nil }
+
+// Count is how many there are.
+func (k *Keys) Count() uint64 { return k.k.count }
+
+// Close gives back the memory.
+func (k *Keys) Close() { k.k.close() }
