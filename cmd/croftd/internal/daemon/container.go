@@ -119,6 +119,9 @@ func TakeDownContainers(ctx context.Context, c config.Config) error {
 // mostInspected bounds how many containers are asked for their last words.
 const mostInspected = 16
 
+// lastWords is how long those of a container are told that runs again.
+const lastWords = time.Minute
+
 // askContainers asks the container module how it is and what it has.
 func (m modules) askContainers(ctx context.Context) ([]node.ContainerInfo, node.ContainerStatus, error) {
 	status, err := m.containers.Status(ctx)
@@ -135,7 +138,8 @@ func (m modules) askContainers(ctx context.Context) ([]node.ContainerInfo, node.
 	}
 	asked := 0
 	for i, c := range list {
-		if c.Ended == 0 || c.State == node.ContainerRunning && c.Cause == "" || asked == mostInspected {
+		well := c.State == node.ContainerRunning && c.Cause == "" && time.Since(time.Unix(0, c.Ended)) > lastWords
+		if c.Ended == 0 || well || asked == mostInspected {
 			continue
 		}
 		asked++
