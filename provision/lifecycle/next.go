@@ -1,0 +1,210 @@
+package lifecycle
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// Next returns what the record is after the event, and what is to be done, in
+// that order. It changes nothing that it is given. An event that can't come in
+// the record's phase changes nothing and answers Impossible.
+func Next(r Record, ev Event, f Facts) (Record, []Effect) {
+	t := &turn{rec: r.Clone(), ev: ev, f: f}
+	act(r.Phase, ev.Kind).do(t)
+	return t.rec, t.effects
+}
+
+// turn is one step of one record.
+type turn struct {
+	rec     Record
+	ev      Event
+	f       Facts
+	effects []Effect
+}
+
+func (t *turn) effect(kinds ...EffectKind) {
+	for _, k := range kinds {
+		t.effects = append(t.effects, Effect{Kind: k})
+	}
+}
+
+// save writes the record before anything else is done.
+func (t *turn) save() {
+	if len(t.effects) > 0 && t.effects[0].Kind == Save {
+		return
+	}
+	t.effects = append([]Effect{{Kind: Save}}, t.effects...)
+}
+
+func (t *turn) later(after time.Duration) {
+	t.effects = append(t.effects, Effect{Kind: Later, After: after})
+}
+
+// answer makes a new result, unless the user was told just this already.
+func (t *turn) answer(state workload.State, text string, data json.RawMessage) {
+	text = workload.ErrorText(text)
+	if old := t.rec.Result; old != nil && old.State == state && old.Error == text && string(old.Data) == string(data) {
+		return
+	}
+	t.rec.Result = &workload.Result{
+		Type: t.rec.Reservation.Type, ID: t.rec.ID(), Created: t.f.Time.Now, State: state, Error: text, Data: data,
+	}
+	t.rec.Delivered = false
+	t.effect(Tell)
+}
+
+// end answers that it has ended, once.
+func (t *turn) answerEnd(end workload.State) {
+	if t.rec.Result != nil && t.rec.Result.State == end {
+		return
+	}
+	text := ""
+	if end == workload.StateEvicted {
+		text = "evicted by the node's owner"
+	}
+	t.answer(end, text, nil)
+}
+
+// begin starts an attempt. One whose needs are fetched goes on from the same
+// intent: it is written once.
+func (t *turn) begin() {
+	t.rec.Phase = Intent
+	t.rec.Begun, t.rec.End = true, ""
+	t.rec.Holding = Since{}
+	t.rec.NextAttempt = time.Time{}
+	t.rec.Attempts++
+	if t.ev.Bound != nil {
+		t.rec.Bound = t.ev.Bound
+	}
+	t.save()
+	if t.f.Type.Prepares {
+		t.effect(DoFetch)
+		return
+	}
+	t.effect(DoProvision)
+}
+
+// again starts the first attempt of a new row.
+func (t *turn) again() {
+	t.rec.Attempts, t.rec.Cause = 0, ""
+	t.begin()
+}
+
+// finish ends the workload as that state: at once when nothing of it can be on
+// the node, else by stopping or decommissioning it.
+func (t *turn) finish(end workload.State) {
+	t.effect(Cancel)
+	unproven := end == workload.StateExpired && !t.f.removable(t.rec)
+	switch {
+	case unproven && (t.f.Name == Outdone || t.f.Name == Doomed):
+		t.replaced()
+	case unproven && t.rec.Begun:
+		t.hold(end, "its time is over; it is kept until that is proven by more than what the explorer says")
+	case !t.rec.Begun || t.f.Name.replaced():
+		t.entomb(Ended, end)
+	case end == workload.StateEvicted && t.f.Type.HoldsData:
+		t.hold(end, "evicted by the node's owner; its data is kept for "+t.f.Limits.Grace.String())
+	default:
+		t.leave(end)
+	}
+}
+
+// hold stops the workload and keeps what can't be made again.
+func (t *turn) hold(end workload.State, why string) {
+	t.rec.End, t.rec.Cause = end, why
+	t.rec.Attempts, t.rec.NextAttempt = 0, time.Time{}
+	t.rec.Holding = sinceNow(t.f.Time, time.Time{})
+	if t.f.Type.HoldsData && !t.f.Type.Stops {
+		t.held()
+		return
+	}
+	t.rec.Phase = Stopping
+	t.save()
+	t.effect(DoStop)
+}
+
+// held is when nothing of it runs any more.
+func (t *turn) held() {
+	t.rec.Phase = Held
+	t.rec.Attempts, t.rec.NextAttempt = 0, time.Time{}
+	if t.rec.End == workload.StateEvicted {
+		t.rec.Cause = "evicted by the node's owner; its data is kept for " + t.f.Limits.Grace.String()
+		t.answer(workload.StateEvicted, t.rec.Cause, nil)
+	}
+	t.save()
+	t.later(t.f.Limits.Look)
+}
+
+// replaced leaves what is on the node to the newer one of its name.
+func (t *turn) replaced() {
+	t.rec.Phase, t.rec.End = Replaced, ""
+	t.rec.Cause = "a newer reservation of its name is on the node"
+	t.rec.Attempts, t.rec.NextAttempt = 0, time.Time{}
+	t.effect(Cancel)
+	t.save()
+}
+
+// leave decommissions the workload.
+func (t *turn) leave(end workload.State) {
+	t.rec.Phase, t.rec.End = Leaving, end
+	if end != workload.StateError {
+		t.rec.Cause = ""
+	}
+	t.rec.Attempts, t.rec.NextAttempt = 1, time.Time{}
+	t.save()
+	t.effect(DoDecommission)
+}
+
+// entomb leaves what must be remembered of a reservation that is over.
+func (t *turn) entomb(phase Phase, end workload.State) {
+	held, begun := t.rec.HoldsName(), t.rec.Begun
+	t.rec = t.rec.tombstone()
+	t.rec.Phase, t.rec.End = phase, end
+	switch phase {
+	case Ended:
+		t.rec.Cause = ""
+		t.answerEnd(end)
+	case Failed:
+		t.rec.Admitted = false
+		t.answer(workload.StateError, t.rec.Cause, nil)
+	case Refused, Dismissed:
+		t.rec.Admitted = false
+	}
+	t.save()
+	if begun {
+		t.effect(FreeOthers)
+	}
+	if held && phase == Ended && (t.f.Name == Alone || t.f.Name == Newest) {
+		t.effects = append(t.effects, Effect{Kind: EndOlder, End: end})
+	}
+}
+
+// retry waits for the next attempt. The user hears of one that failed when it
+// was the node's fault, or doesn't pass.
+func (t *turn) retry() {
+	t.rec.Phase = Retry
+	if t.ev.Kind == FailUnknown {
+		t.rec.Uncertain = true
+	}
+	t.postpone(max(t.rec.Attempts, 1))
+	if node.KindOf(t.ev.Err) == node.Internal || t.rec.Attempts >= t.f.Limits.TellAfter {
+		t.answer(workload.StateError, t.rec.Cause+"; it is tried again", nil)
+	}
+	t.save()
+}
+
+// postpone notes why, and sets when it is looked at again.
+func (t *turn) postpone(failures int) {
+	if t.ev.Err != nil {
+		t.rec.Cause = t.ev.Err.Error()
+	}
+	wait := t.f.Limits.Backoff(failures)
+	t.rec.NextAttempt = t.f.Time.Now.Add(wait)
+	t.later(wait)
+}
+
+// sinceTaken is from when the passing of r's time is proven.
+func (t *turn) sinceTaken() Since { return sinceNow(t.f.Time, t.rec.Reservation.Created) }

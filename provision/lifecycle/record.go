@@ -1,0 +1,178 @@
+package lifecycle
+
+import (
+	"encoding/json"
+	"maps"
+	"time"
+
+	"github.com/croft-edge/croft/pkg/clock"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// Record is all that the node remembers of one reservation. There is one a
+// reservation ID, and it is written whole. What must outlive a crash is a member
+// of it, never inferred from another.
+type Record struct {
+	// Reservation as it came, Data byte for byte. Its Deletion and Renewal are
+	// the newest verified and accepted ones. Secrets in it stay sealed. A
+	// tombstone's has no Data and no signatures.
+	Reservation *workload.Reservation
+	// Hash is what was signed; two records never share one, but Dismissed ones.
+	Hash workload.Hash
+	// Name is the key of the name that it was reserved under, zero for none: a
+	// newer reservation of the same name replaces an older one.
+	Name  NameKey
+	Phase Phase
+
+	// Result is the newest answer, unsigned (it is signed when it is sent);
+	// nil while there is none. Delivered is whether the explorer has it.
+	Result    *workload.Result
+	Delivered bool
+
+	// End is why the workload is leaving or has ended: deleted, expired, evicted,
+	// or error for one that is taken down because it failed for good. Empty otherwise.
+	End workload.State
+
+	// Admitted is whether its room was promised: from then on admission counts
+	// it, and its name is taken by it.
+	Admitted bool
+	// Begun is whether anything of it may ever have been made on the node.
+	Begun bool
+	// Uncertain is whether an attempt ended without anybody knowing what it left.
+	Uncertain bool
+	// Removing is whether anything of it may have been removed already.
+	Removing bool
+	// Older is whether it was refused only because the node's store is younger.
+	Older bool
+	// Unlabelled is whether it was deployed by a croft that put no hash on what
+	// it made.
+	Unlabelled bool
+	// Bound is what it refers to, by ID: the hash of the reservation that the ID
+	// was when this workload was first made with it.
+	Bound map[string]workload.Hash
+	// Pending is a renewal of its user that no trusted time has judged yet. While
+	// there is one, nothing of the workload is removed because its time is over.
+	Pending *workload.Renewal
+
+	// Attempts counts those in a row that failed or are under way, Cause is the
+	// error of the last one, NextAttempt when the next one is due. They are for
+	// people and for backoff: nothing is decided by them.
+	Attempts    int
+	Cause       string
+	NextAttempt time.Time
+
+	// Accepted is when the node took the reservation in, by its clock, Deployed
+	// when its workload was first on the node: zero while it never was.
+	Accepted time.Time
+	Deployed time.Time
+	// Since is what proves, without any clock, how much time has passed since it
+	// was taken in; Holding the same since its grace began.
+	Since   Since
+	Holding Since
+}
+
+// ID is the record's reservation ID.
+func (r Record) ID() string { return r.Reservation.ID }
+
+// Tombstone reports whether nothing of it is on the node and nothing will be.
+func (r Record) Tombstone() bool { return r.Phase.Tombstone() }
+
+// Present reports whether its workload holds what it was promised.
+func (r Record) Present() bool { return r.Admitted && !r.Phase.Tombstone() }
+
+// HoldsName reports whether it was accepted under its name: an older one of the
+// name is refused, also when this one has ended.
+func (r Record) HoldsName() bool {
+	return r.Name != NameKey{} && r.Admitted && r.Phase != Failed
+}
+
+// Clone returns a copy that shares nothing that either side changes in place.
+func (r Record) Clone() Record {
+	if r.Reservation != nil {
+		c := *r.Reservation
+		r.Reservation = &c
+	}
+	if r.Result != nil {
+		c := *r.Result
+		r.Result = &c
+	}
+	r.Bound = maps.Clone(r.Bound)
+	return r
+}
+
+// NameKey tells names apart inside the node: SHA-256 over user and name, each
+// with its length in front. Only networks have names that others may take over.
+type NameKey [32]byte
+
+// NameOf returns the key of the name that r is reserved under; false when its
+// type has none, or the name can't be read.
+func NameOf(r *workload.Reservation) (NameKey, bool) {
+	if r == nil || r.Type != workload.TypeNetwork {
+		return NameKey{}, false
+	}
+	var data struct {
+		Name string `json:"name"`
+	}
+	if err := json.Unmarshal(r.Data, &data); err != nil || data.Name == "" {
+		return NameKey{}, false
+	}
+	return workload.NetworkKey(r.User, data.Name), true
+}
+
+// Since is a moment from which passed time can be proven: by the node's uptime,
+// which is never more than what has really passed.
+type Since struct {
+	// Floor is a time that had certainly come at that moment.
+	Floor time.Time
+	// Uptime is the node's at that moment. It counts only when Known.
+	Uptime time.Duration
+	Known  bool
+	// Level is how far Floor could be trusted then.
+	Level clock.Level
+}
+
+// sinceNow is the present moment, at which floor has certainly come.
+func sinceNow(now clock.Reading, floor time.Time) Since {
+	if now.Level == clock.Remove && now.Now.After(floor) {
+		floor = now.Now
+	}
+	return Since{Floor: floor, Uptime: now.Uptime, Known: true, Level: now.Level}
+}
+
+// Proven is the one gate before all that can't be taken back because its time
+// has come: removing data, burying a tombstone, forgetting a name. It holds when
+// a time at level Remove has reached end, or when the node itself has been up for
+// all that was left until then.
+func Proven(end time.Time, since Since, now clock.Reading) bool {
+	if now.Level == clock.Remove && !now.Now.Before(end) {
+		return true
+	}
+	return since.Known && now.Uptime-since.Uptime >= end.Sub(since.Floor)
+}
+
+// Lasted is the gate for a span of time, such as a grace period.
+func Lasted(span time.Duration, since Since, now clock.Reading) bool {
+	if !since.Known {
+		return false
+	}
+	if now.Uptime-since.Uptime >= span {
+		return true
+	}
+	return now.Level == clock.Remove && since.Level == clock.Remove && now.Now.Sub(since.Floor) >= span
+}
+
+// tombstone is r without what nobody needs once nothing of it is on the node.
+func (r Record) tombstone() Record {
+	full := r.Reservation
+	r.Reservation = &workload.Reservation{
+		ID: full.ID, NodeID: full.NodeID, User: full.User, Type: full.Type, Version: full.Version,
+		Created: full.Created, Duration: full.Duration,
+	}
+	if full.Renewal != nil {
+		r.Reservation.Renewal = &workload.Renewal{Expires: full.Renewal.Expires}
+	}
+	r.Bound, r.Pending = nil, nil
+	r.Attempts, r.NextAttempt = 0, time.Time{}
+	r.Begun, r.Uncertain, r.Removing, r.Unlabelled = false, false, false, false
+	return r
+}
