@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync/atomic"
 
 	"github.com/rs/zerolog"
 
@@ -18,6 +19,8 @@ type Panic struct {
 	// Cause is the panic's argument, Stack the goroutine's stack at the panic.
 	Cause any
 	Stack []byte
+
+	logged atomic.Bool
 }
 
 func (p *Panic) Error() string { return fmt.Sprintf("cannot run %s: panic: %v", p.Name, p.Cause) }
@@ -34,18 +37,18 @@ func Catch(name string, f func() error) (err error) {
 	return f()
 }
 
-// Guard calls f. A panic of f is logged, once and with its stack, and becomes
-// an error of kind node.Internal, made of a *Panic.
+// Guard calls f. A panic of f is logged with its stack, and becomes an error of
+// kind node.Internal, made of a *Panic. So is one that f has from Catch; one
+// that was logged already isn't logged again.
 func Guard(log zerolog.Logger, name string, f func() error) error {
 	err := Catch(name, f)
 	logPanic(log, err)
 	return err
 }
 
-// logPanic logs err if it is made of a panic.
+// logPanic logs err if it is made of a panic that nobody has logged.
 func logPanic(log zerolog.Logger, err error) {
-	var p *Panic
-	if errors.As(err, &p) {
+	if p := panicToLog(err); p != nil {
 		log.Error().Str("goroutine", p.Name).Err(err).Bytes("stack", p.Stack).Msg("panic")
 	}
 }
@@ -57,4 +60,14 @@ func Do(log zerolog.Logger, name string, f func()) bool {
 		f()
 		return nil
 	}) == nil
+}
+
+// panicToLog is the panic that err is made of; nil when there is none, or when
+// somebody has logged it.
+func panicToLog(err error) *Panic {
+	var p *Panic
+	if !errors.As(err, &p) || p.logged.Swap(true) {
+		return nil
+	}
+	return p
 }

@@ -51,6 +51,22 @@ func TestGuardMakesAPanicAnError(t *testing.T) {
 	}
 }
 
+// A panic that goes through several guards is logged by the first that has a logger.
+func TestAPanicIsLoggedOnce(t *testing.T) {
+	log := &syncedLog{}
+	err := run.Guard(zerolog.New(log), "engine", func() error {
+		return run.Guard(zerolog.New(log), "feedback", func() error {
+			return fmt.Errorf("cannot send: %w", run.Catch("sender", func() error { panic("boom") }))
+		})
+	})
+	if err == nil || err.Error() != "cannot send: cannot run sender: panic: boom" {
+		t.Errorf("got %v", err)
+	}
+	if log.count("\n") != 1 || log.count(`"goroutine":"sender"`) != 1 {
+		t.Errorf("logged %s", log.text.String())
+	}
+}
+
 func TestGuardPassesOnWhatIsNoPanic(t *testing.T) {
 	log := &syncedLog{}
 	full := errors.New("full")

@@ -74,11 +74,10 @@ func Keep(ctx context.Context, log zerolog.Logger, name string, b Backoff, f fun
 
 // logEarly logs an end that is too early.
 func logEarly(event *zerolog.Event, err error) {
-	var p *Panic
-	switch {
-	case err == nil:
+	if err == nil {
 		err = node.Errorf(node.Internal, "it ended by itself")
-	case errors.As(err, &p):
+	}
+	if p := panicToLog(err); p != nil {
 		event = event.Bytes("stack", p.Stack)
 	}
 	event.Err(err).Msg("ended too early: run again")
