@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -64,9 +65,11 @@ func (b *InProcess) Close() error {
 	b.closed = true
 	b.queues, b.bytes = map[string]*queue{}, 0
 	for _, ws := range b.waiting {
-		for _, w := range ws {
-			b.forget(w)
-			close(w.came)
+		for _, w := range slices.Clone(ws) { // forget changes the list
+			if w.keys != nil {
+				b.forget(w)
+				close(w.came)
+			}
 		}
 	}
 	b.feeds.closeAll()

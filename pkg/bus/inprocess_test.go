@@ -207,6 +207,37 @@ func TestClosedInProcessBusEndsEveryWait(t *testing.T) {
 	}
 }
 
+// Closing took pullers off the list that it went through, and dereferenced nil
+// where two of them waited for one key.
+func TestCloseEndsAllPullersOfOneKey(t *testing.T) {
+	b := NewInProcess()
+	const pullers = 8
+	done := make(chan error, pullers)
+	for i := range pullers {
+		p := b.pull("a", fmt.Sprint(i), "a", fmt.Sprint(i%2))
+		go func() {
+			_, err := p.next(t.Context())
+			done <- err
+		}()
+	}
+	for waiting := 0; waiting < pullers; {
+		b.mu.Lock()
+		waiting = b.waiters
+		b.mu.Unlock()
+	}
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+	for range pullers {
+		if err := <-done; node.KindOf(err) != node.Transient {
+			t.Errorf("a puller ended with %v, want a Transient error", err)
+		}
+	}
+	if err := b.Close(); err != nil || b.waiters != 0 || len(b.waiting) != 0 {
+		t.Errorf("closed again: %v; %d pullers wait on %d keys", err, b.waiters, len(b.waiting))
+	}
+}
+
 func TestReadersOfAStreamShareNothing(t *testing.T) {
 	b := NewInProcess()
 	defer b.Close()

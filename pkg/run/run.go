@@ -1,10 +1,11 @@
 // Package run starts the parts of a process in order and stops them in the
-// reverse order, each within its own time. It owns goroutines, nothing else.
+// reverse order, each within its own time. It is also the one place where the
+// panic of a goroutine is caught: Guard and Catch make it an error, Keep runs
+// what has ended again. It owns goroutines, nothing else.
 package run
 
 import (
 	"context"
-	"runtime/debug"
 	"time"
 
 	"github.com/pkg/errors"
@@ -20,6 +21,9 @@ type Part struct {
 	Run func(ctx context.Context) error
 	// Within is how long Run may take after ctx is done; 5 s when it is zero.
 	Within time.Duration
+	// Again makes an earlier return, also by a panic, end nothing: Run is logged
+	// and run again, with DefaultBackoff. It must be able to.
+	Again bool
 }
 
 // defaultWithin is how long a part may take to stop when it doesn't say.
@@ -55,7 +59,7 @@ func (g *Group) Start(p Part) {
 	g.started = append(g.started, s)
 	go func() {
 		defer close(s.done)
-		s.err = guarded(ctx, p)
+		s.err = g.guarded(ctx, p)
 		if ctx.Err() == nil {
 			g.fail(s)
 		}
@@ -74,14 +78,12 @@ func (g *Group) fail(s *started) {
 	}
 }
 
-// guarded turns a panic of the part's own goroutine into an error.
-func guarded(ctx context.Context, p Part) (err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = errors.Errorf("cannot run %s: panic: %v\n%s", p.Name, cause, debug.Stack())
-		}
-	}()
-	return p.Run(ctx)
+// guarded runs a part. A panic of its own goroutine becomes an error.
+func (g *Group) guarded(ctx context.Context, p Part) error {
+	if p.Again {
+		return Keep(ctx, g.log, p.Name, DefaultBackoff(), p.Run)
+	}
+	return Guard(g.log, p.Name, func() error { return p.Run(ctx) })
 }
 
 // Wait returns once ctx is done or a part has ended too early, and all parts

@@ -8,7 +8,9 @@ import (
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 
+	"github.com/croft-edge/croft/pkg/run"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/store"
 )
 
 // Config is what feedback is made of. A zero time gets its default.
@@ -62,6 +64,10 @@ func (c Config) withDefaults() Config {
 type Feedback struct {
 	cfg  Config
 	kick chan struct{}
+	// looked is when the last look for what is undelivered ended, resting how long
+	// after it there is no other. Both are Run's.
+	looked  time.Time
+	resting time.Duration
 
 	mu sync.Mutex
 	// troubles are the results that couldn't be sent, by sequence.
@@ -89,6 +95,13 @@ func (f *Feedback) Kick() {
 // Run sends what is owed until ctx is done, then goes on until nothing is owed
 // or the grace is over. It returns nil.
 func (f *Feedback) Run(ctx context.Context) error {
+	_ = run.Keep(ctx, f.cfg.Log, "feedback", f.cfg.backoff(), f.loop) // why it ended is logged
+	run.Do(f.cfg.Log, "feedback", func() { f.drain(context.WithoutCancel(ctx)) })
+	return nil
+}
+
+// loop makes passes until ctx is done.
+func (f *Feedback) loop(ctx context.Context) error {
 	failures := 0
 	for ctx.Err() == nil {
 		owed, err := f.pass(ctx)
@@ -102,8 +115,8 @@ func (f *Feedback) Run(ctx context.Context) error {
 			failures = 0
 		}
 		f.wait(ctx, f.pauseAfter(owed, failures))
+		f.rest(ctx)
 	}
-	f.drain(context.WithoutCancel(ctx))
 	return nil
 }
 
@@ -123,10 +136,49 @@ func (f *Feedback) drain(ctx context.Context) {
 		if owed.soon == 0 {
 			break
 		}
-		f.wait(ctx, f.cfg.backoff(failures))
+		f.wait(ctx, f.cfg.backoff().Delay(failures))
 	}
-	if left, err := f.cfg.Outbox.Undelivered(); err == nil && len(left) > 0 {
+	if left, err := f.undelivered(); err == nil && len(left) > 0 {
 		f.cfg.Log.Warn().Int("results", len(left)).Msg("results are left for the next start")
+	}
+}
+
+// looksShare is the share of the time that goes into looking for what is
+// undelivered, at most: one part of so many. maxRest bounds the wait for it.
+const (
+	looksShare = 10
+	maxRest    = 250 * time.Millisecond
+)
+
+// undelivered looks for what is owed, and notes how long that took.
+func (f *Feedback) undelivered() (waiting []store.Record, err error) {
+	began := time.Now()
+	err = run.Guard(f.cfg.Log, "feedback", func() (err error) {
+		waiting, err = f.cfg.Outbox.Undelivered()
+		return err
+	})
+	f.looked = time.Now()
+	f.resting = min((looksShare-1)*f.looked.Sub(began), maxRest)
+	return waiting, err
+}
+
+// rest waits until it is time to look again, however often f is kicked: with
+// thousands of results that can't be delivered a look takes milliseconds. One
+// that comes after a quiet time, or with few waiting, doesn't wait.
+func (f *Feedback) rest(ctx context.Context) {
+	left := time.Until(f.looked.Add(f.resting))
+	if left <= 0 {
+		return
+	}
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+	select {
+	case <-f.kick: // the look that follows sees it
+	default:
 	}
 }
 

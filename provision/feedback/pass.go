@@ -2,11 +2,11 @@ package feedback
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/run"
 	"github.com/croft-edge/croft/provision/store"
 )
 
@@ -61,7 +61,7 @@ type owed struct {
 // pass sends everything that is due, oldest first, those in trouble last. The
 // error says that the explorer, the signer or the store can't be reached.
 func (f *Feedback) pass(ctx context.Context) (owed, error) {
-	waiting, err := f.cfg.Outbox.Undelivered()
+	waiting, err := f.undelivered()
 	if err != nil {
 		f.cfg.Log.Error().Err(err).Msg("cannot look for undelivered results")
 		return owed{tried: 1, soon: 1}, err
@@ -80,7 +80,7 @@ func (f *Feedback) pass(ctx context.Context) (owed, error) {
 			continue
 		}
 		left.tried++
-		err := f.send(ctx, rec)
+		err := run.Guard(f.cfg.Log, "feedback", func() error { return f.send(ctx, rec) })
 		switch {
 		case err == nil:
 			inARow, failed = 0, nil
@@ -152,9 +152,9 @@ func (f *Feedback) note(rec store.Record, err error) bool {
 		f.troubles[rec.Result.Sequence] = t
 	}
 	t.cause, t.attempts, t.final = err, t.attempts+1, node.KindOf(err).Final()
-	pause := f.cfg.backoff(t.attempts)
+	pause := f.cfg.backoff().Delay(t.attempts)
 	if t.final {
-		pause = jitter(f.cfg.SlowPause)
+		pause = run.Backoff{Base: f.cfg.SlowPause, Max: f.cfg.SlowPause}.Delay(1)
 	}
 	t.next = time.Now().Add(pause)
 	event := f.cfg.Log.Warn().Str("id", rec.ID()).Str("type", string(rec.Reservation.Type)).Str("step", "feedback")
@@ -209,7 +209,7 @@ func (f *Feedback) setAway(err error) {
 // pauseAfter is how long to wait after a pass: for ever when nothing is owed.
 func (f *Feedback) pauseAfter(left owed, failures int) time.Duration {
 	if failures > 0 && left.tried > 0 {
-		return f.cfg.backoff(failures)
+		return f.cfg.backoff().Delay(failures)
 	}
 	if left.next.IsZero() {
 		return -1
@@ -217,20 +217,5 @@ func (f *Feedback) pauseAfter(left owed, failures int) time.Duration {
 	return max(0, time.Until(left.next))
 }
 
-// backoff doubles with each failure, up to MaxPause, with jitter: a fleet must
-// not come back all at once.
-func (c Config) backoff(failures int) time.Duration {
-	d := c.MaxPause
-	if shift := failures - 1; shift < 30 && c.Pause<<shift < d {
-		d = c.Pause << shift
-	}
-	return jitter(d)
-}
-
-// jitter is between a half of d and d.
-func jitter(d time.Duration) time.Duration {
-	if d <= 1 {
-		return d
-	}
-	return d/2 + rand.N(d/2)
-}
+// backoff is between attempts while the explorer can't be reached.
+func (c Config) backoff() run.Backoff { return run.Backoff{Base: c.Pause, Max: c.MaxPause} }

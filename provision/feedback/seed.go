@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/run"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -29,7 +30,7 @@ func (s *Seed) PutResult(ctx context.Context, r *workload.Result) error {
 	done := make(chan error, 1)
 	go func() {
 		defer func() { <-s.busy }()
-		done <- s.call(r)
+		done <- run.Catch("the feedbacker", func() error { return s.call(r) })
 	}()
 	select {
 	case err := <-done:
@@ -39,12 +40,7 @@ func (s *Seed) PutResult(ctx context.Context, r *workload.Result) error {
 	}
 }
 
-func (s *Seed) call(r *workload.Result) (err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = node.Errorf(node.Transient, "cannot send result %s: panic: %v", r.ID, cause)
-		}
-	}()
+func (s *Seed) call(r *workload.Result) error {
 	if workload.Ended(r.State) {
 		return s.feedbacker.Deleted(r.ID)
 	}
