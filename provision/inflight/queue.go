@@ -41,6 +41,9 @@ func (t *Task) Token() Token { return t.token }
 // Running reports whether it was started and hasn't ended.
 func (t *Task) Running() bool { return t.running }
 
+// Stuck reports whether it runs and hasn't come back in its time.
+func (t *Task) Stuck() bool { return t.stuck }
+
 // claim is a task's place at a key.
 type claim struct {
 	task    *Task

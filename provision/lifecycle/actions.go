@@ -146,7 +146,7 @@ func revive() action {
 			return
 		}
 		t.rec.Reservation.Renewal, t.rec.Pending = t.ev.Renewal, nil
-		if t.f.Name == Outdone || t.f.Name == Doomed {
+		if t.f.Name.shadowed() {
 			t.replaced()
 			return
 		}
@@ -180,7 +180,7 @@ func fetchLater() action {
 func fetchOrEnd() action {
 	return action{"fetch", "its end if that has come; else asked again for what it needs", func(t *turn) {
 		switch {
-		case t.f.over(t.rec):
+		case t.f.Over(t.rec):
 			t.finish(workload.StateExpired)
 		case !t.f.InFlight:
 			t.effect(DoFetch)
@@ -191,10 +191,10 @@ func fetchOrEnd() action {
 func attemptOrEnd() action {
 	return action{"attempt", "its end if that has come; else Intent", func(t *turn) {
 		switch {
-		case t.f.over(t.rec):
+		case t.f.Over(t.rec):
 			t.finish(workload.StateExpired)
 		case t.f.InFlight:
-		case t.f.Name == Outdone || t.f.Name == Doomed:
+		case t.f.Name.shadowed():
 			t.yield()
 		default:
 			t.begin()
@@ -207,6 +207,9 @@ func deployed() action {
 		t.rec.Phase = Deployed
 		t.rec.Attempts, t.rec.Cause, t.rec.End, t.rec.NextAttempt = 0, "", "", time.Time{}
 		t.rec.Uncertain, t.rec.Removing, t.rec.Unlabelled = false, false, false
+		if t.ev.Bound != nil {
+			t.rec.Bound = t.ev.Bound
+		}
 		if t.rec.Deployed.IsZero() {
 			t.rec.Deployed = t.f.Time.Now
 		}
@@ -242,7 +245,7 @@ func giveUp() action {
 
 func endIfOver() action {
 	return action{"end if over", "its end if that has come", func(t *turn) {
-		if t.f.over(t.rec) {
+		if t.f.Over(t.rec) {
 			t.finish(workload.StateExpired)
 		}
 	}}
@@ -258,7 +261,7 @@ func endIfProven() action {
 
 func mend() action {
 	return action{"mend", "Intent, unless a newer one has its name", func(t *turn) {
-		if t.f.Name == Outdone || t.f.Name == Doomed {
+		if t.f.Name.shadowed() {
 			return
 		}
 		t.again()
@@ -271,7 +274,7 @@ func yield() action {
 }
 
 func (t *turn) yield() {
-	if t.rec.Deployed.IsZero() {
+	if t.rec.Deployed.IsZero() || t.f.Name == Gone {
 		t.effect(Cancel)
 		t.entomb(Ended, workload.StateDeleted)
 		return
@@ -284,10 +287,10 @@ func settle() action {
 	return action{"settle", "Replaced or Ended, as the newer one of its name says; else nothing", func(t *turn) {
 		t.since()
 		switch {
+		case t.f.Name == Gone, t.rec.Phase == Replaced && !t.f.Name.replaced():
+			t.entomb(Ended, workload.StateDeleted)
 		case t.rec.Phase == Deployed && t.f.Name == Outdone:
 			t.replaced()
-		case t.rec.Phase == Replaced && (t.f.Name == Alone || t.f.Name == Newest):
-			t.entomb(Ended, workload.StateDeleted)
 		}
 	}}
 }
@@ -344,7 +347,7 @@ func (t *turn) goOn() bool {
 	switch {
 	case t.rec.End == workload.StateExpired && t.f.removable(t.rec):
 		t.finish(workload.StateExpired)
-	case t.rec.End == workload.StateExpired && t.f.Time.Level >= clock.Stop && !t.f.over(t.rec):
+	case t.rec.End == workload.StateExpired && t.f.Time.Level >= clock.Stop && !t.f.Over(t.rec):
 		t.again() // it wasn't over: a clock was wrong
 	case t.rec.End == workload.StateEvicted && Lasted(t.f.Limits.Grace, t.rec.Holding, t.f.Time):
 		t.leave(workload.StateEvicted)
@@ -445,6 +448,10 @@ func deleteNow() action {
 // deleteRefused leaves it among the refused, which are bounded.
 func deleteRefused() action {
 	return action{"answer", "stays Refused; its user is told that it is deleted", func(t *turn) {
+		if t.rec.Result != nil && t.rec.Result.State == workload.StateDeleted {
+			t.effect(Resend)
+			return
+		}
 		t.rec.Older = false
 		t.answerEnd(workload.StateDeleted)
 		t.save()
@@ -468,16 +475,26 @@ func retake() action {
 func resume() action {
 	return action{"resume", "what was in flight is begun again; what it left isn't known", func(t *turn) {
 		t.since()
+		if t.f.Name.shadowed() && t.rec.Phase != Leaving {
+			t.yield()
+			return
+		}
 		switch t.rec.Phase {
 		case Fetching:
 			t.effect(DoFetch)
 		case Intent:
-			t.rec.Uncertain = true
+			if !t.rec.Uncertain {
+				t.rec.Uncertain = true
+				t.save()
+			}
 			t.proceed()
 		case Stopping:
 			t.effect(DoStop)
 		case Leaving:
-			t.rec.Removing = true
+			if !t.rec.Removing {
+				t.rec.Removing = true
+				t.save()
+			}
 			t.effect(DoDecommission)
 		}
 	}}
@@ -505,7 +522,7 @@ func since() action {
 func (t *turn) since() {
 	if t.rec.Phase == Held || t.rec.Phase == Stopping {
 		if !t.rec.Holding.Known {
-			t.rec.Holding = sinceNow(t.f.Time, time.Time{})
+			t.rec.Holding = From(t.f.Time)
 			t.save()
 		}
 	}

@@ -40,6 +40,9 @@ type Limits struct {
 	Backoff func(failures int) time.Duration
 	// TellAfter is how many attempts fail before the user hears of it.
 	TellAfter int
+	// Longest is how long past its end a workload is kept for a renewal that no
+	// trusted time has judged.
+	Longest time.Duration
 }
 
 // Standing is how a record stands to the other accepted ones of its name.
@@ -57,20 +60,29 @@ const (
 	Outdone Standing = "outdone"
 	// Doomed: a newer one is leaving, and its end is the end of all.
 	Doomed Standing = "doomed"
+	// Gone: a newer one has ended, and this one with it.
+	Gone Standing = "gone"
 )
 
 // replaced reports whether what has the record's name is for a newer one to make
 // and to take down.
-func (s Standing) replaced() bool { return s == Awaited || s == Outdone || s == Doomed }
+func (s Standing) replaced() bool { return s == Awaited || s == Outdone || s == Doomed || s == Gone }
 
-// over reports whether the record's time has come, as far as stopping goes.
-func (f Facts) over(r Record) bool {
+// shadowed reports whether a newer one is, or was, on the node under its name.
+func (s Standing) shadowed() bool { return s == Outdone || s == Doomed || s == Gone }
+
+// Over reports whether the record's time has come, as far as stopping goes.
+func (f Facts) Over(r Record) bool {
 	end := r.Reservation.Expires()
 	return f.Time.Level >= clock.Stop && !f.Time.Now.Before(end) || Proven(end, r.Since, f.Time)
 }
 
-// removable reports whether its end is proven, and no renewal waits that might
-// move it.
+// removable reports whether its end is proven, also if a renewal waits that might
+// move it as far as any may.
 func (f Facts) removable(r Record) bool {
-	return r.Pending == nil && Proven(r.Reservation.Expires(), r.Since, f.Time)
+	end := r.Reservation.Expires()
+	if r.Pending != nil {
+		end = end.Add(f.Limits.Longest)
+	}
+	return Proven(end, r.Since, f.Time)
 }

@@ -99,7 +99,7 @@ func (t *turn) finish(end workload.State) {
 	t.effect(Cancel)
 	unproven := end == workload.StateExpired && !t.f.removable(t.rec)
 	switch {
-	case unproven && (t.f.Name == Outdone || t.f.Name == Doomed):
+	case unproven && (t.f.Name.shadowed()):
 		t.replaced()
 	case unproven && t.rec.Begun:
 		t.hold(end, "its time is over; it is kept until that is proven by more than what the explorer says")
@@ -116,7 +116,7 @@ func (t *turn) finish(end workload.State) {
 func (t *turn) hold(end workload.State, why string) {
 	t.rec.End, t.rec.Cause = end, why
 	t.rec.Attempts, t.rec.NextAttempt = 0, time.Time{}
-	t.rec.Holding = sinceNow(t.f.Time, time.Time{})
+	t.rec.Holding = From(t.f.Time)
 	if t.f.Type.HoldsData && !t.f.Type.Stops {
 		t.held()
 		return

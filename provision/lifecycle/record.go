@@ -139,6 +139,9 @@ func sinceNow(now clock.Reading, floor time.Time) Since {
 	return Since{Floor: floor, Uptime: now.Uptime, Known: true, Level: now.Level}
 }
 
+// From is the present moment, from which a span such as a grace period counts.
+func From(now clock.Reading) Since { return sinceNow(now, time.Time{}) }
+
 // Proven is the one gate before all that can't be taken back because its time
 // has come: removing data, burying a tombstone, forgetting a name. It holds when
 // a time at level Remove has reached end, or when the node itself has been up for

@@ -1,9 +1,11 @@
-package provision
+package engine
 
 import (
 	"time"
 
+	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/lifecycle"
 	"github.com/croft-edge/croft/provision/store"
 )
 
@@ -33,8 +35,8 @@ type WorkloadStatus struct {
 }
 
 // Status returns all that the node remembers, by ID.
-func (e *NodeEngine) Status() ([]WorkloadStatus, error) {
-	recs, err := e.records.List()
+func (e *Engine) Status() ([]WorkloadStatus, error) {
+	recs, err := e.parts.Records.List()
 	if err != nil {
 		return nil, err
 	}
@@ -47,15 +49,15 @@ func (e *NodeEngine) Status() ([]WorkloadStatus, error) {
 
 // StatusOf returns what the node remembers of one reservation. NotExist when
 // it remembers none of that ID.
-func (e *NodeEngine) StatusOf(id string) (WorkloadStatus, error) {
-	rec, err := e.records.Record(id)
+func (e *Engine) StatusOf(id string) (WorkloadStatus, error) {
+	rec, err := e.parts.Records.Record(id)
 	if err != nil {
 		return WorkloadStatus{}, err
 	}
 	return e.shown(rec), nil
 }
 
-func (e *NodeEngine) shown(rec store.Record) WorkloadStatus {
+func (e *Engine) shown(rec store.Record) WorkloadStatus {
 	s := WorkloadStatus{
 		ID:          rec.ID(),
 		Type:        rec.Reservation.Type,
@@ -71,32 +73,35 @@ func (e *NodeEngine) shown(rec store.Record) WorkloadStatus {
 	if rec.Result != nil {
 		s.State = rec.Result.State
 	}
-	s.Restored, s.Drift = e.drifts.shown(rec.ID())
+	s.Restored, s.Drift = e.notes.drifts.shown(rec.ID())
 	return s
 }
 
-// Ready reports whether the node has restored what it had: from then on it
-// takes in what sources yield.
-func (e *NodeEngine) Ready() bool { return e.ready.Load() }
-
 // pending says what rec waits for.
-func (e *NodeEngine) pending(rec store.Record) string {
-	_, trusted := e.clock.Now()
-	fetch, fetching := e.fetches.text(rec.ID())
-	switch {
-	case fetching && lives(rec.Phase):
-		return fetch
-	case e.isHeld(rec):
-		return "its data is kept for now"
-	case rec.Phase == store.Leaving:
-		return "decommission"
-	case rec.Phase == store.Retry && rec.Attempts == 0:
-		return "to be judged"
-	case rec.Phase == store.Intent, rec.Phase == store.Retry:
+func (e *Engine) pending(rec store.Record) string {
+	switch rec.Phase {
+	case lifecycle.Fetching, lifecycle.Intent:
+		if fetch, fetching := e.notes.progress.text(rec.ID()); fetching {
+			return fetch
+		}
 		return "provision"
-	case !rec.Delivered && rec.Result != nil:
+	case lifecycle.Waiting:
+		return "to be judged"
+	case lifecycle.Retry:
+		return "provision"
+	case lifecycle.Stopping:
+		return "to be stopped; its data is kept for now"
+	case lifecycle.Held:
+		return "its data is kept for now"
+	case lifecycle.Blocked:
+		return "decommission, once nothing uses it"
+	case lifecycle.Leaving:
+		return "decommission"
+	}
+	if !rec.Delivered && rec.Result != nil {
 		return "the explorer"
-	case !trusted && rec.Phase == store.Deployed:
+	}
+	if rec.Phase == lifecycle.Deployed && e.parts.Clock.Read().Level < clock.Stop {
 		return "a clock that can be trusted, to expire"
 	}
 	return ""

@@ -1,0 +1,291 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/lifecycle"
+	"github.com/croft-edge/croft/provision/said"
+	"github.com/croft-edge/croft/provision/source"
+	"github.com/croft-edge/croft/provision/store"
+
+	"github.com/rs/zerolog"
+)
+
+// arrival is a reservation that its user has signed for this node.
+type arrival struct {
+	// reservation is the document without deletion and renewal, its ID in the one
+	// form that is used.
+	reservation *workload.Reservation
+	hash        workload.Hash
+	// deletion is verified, renewal isn't judged yet.
+	deletion *workload.Deletion
+	renewal  *workload.Renewal
+	// done hears when the arrival is durable; parked is whether that has to wait
+	// for what the node offers.
+	done   func(error)
+	parked bool
+}
+
+// checker says what is authentic. It runs beside the engine's thread: checking a
+// signature takes longer than everything else about most arrivals.
+type checker struct {
+	policy Policy
+	log    zerolog.Logger
+	said   *said.Once
+}
+
+// check returns what an item brings; nil when there is nothing that its user
+// signed for this node, which costs a line in the log and nothing else.
+func (c *checker) check(item source.Item) *arrival {
+	came := item.Reservation
+	a := &arrival{done: item.Finish}
+	err := run.Guard(c.log, "verify", func() (err error) {
+		r := *came
+		id, err := workload.ParseID(r.ID)
+		if err != nil {
+			return err
+		}
+		r.ID = id.String()
+		if err := c.policy.Authentic(&r); err != nil {
+			return err
+		}
+		if a.deletion = r.Deletion; a.deletion != nil {
+			if err := c.policy.Deletion(&r); err != nil {
+				c.dropped("deletion", &r, err)
+				a.deletion = nil
+			}
+		}
+		if r.ToDelete && a.deletion == nil {
+			c.said.Log(c.log.Warn(), "to_delete"+r.ID).Str("id", r.ID).Str("type", string(r.Type)).
+				Msg("unsigned to_delete ignored: a deletion must be signed by the user")
+		}
+		a.renewal = r.Renewal
+		r.Deletion, r.Renewal = nil, nil
+		a.reservation = &r
+		a.hash, err = r.Hash()
+		return err
+	})
+	if err != nil {
+		c.said.Log(c.log.Warn(), came.ID).Str("id", short(came.ID)).Str("type", short(string(came.Type))).
+			Str("step", "verify").Err(err).Msg("reservation dropped: nothing shows that its user asked this node for it")
+		return nil
+	}
+	return a
+}
+
+func (c *checker) dropped(what string, r *workload.Reservation, err error) {
+	c.said.Log(c.log.Warn(), what+r.ID).Str("id", r.ID).Str("type", string(r.Type)).Str("step", "verify").Err(err).
+		Msg(what + " ignored")
+}
+
+// arrivals checks what the sources yield, in its order, ahead of the engine.
+func (c *checker) arrivals(ctx context.Context, in <-chan source.Item, ahead int) <-chan *arrival {
+	out := make(chan *arrival, ahead)
+	go run.Do(c.log, "arrivals", func() {
+		defer close(out)
+		for {
+			select {
+			case item, open := <-in:
+				if !open {
+					return
+				}
+				a := c.check(item)
+				if a == nil {
+					item.Finish(nil)
+					continue
+				}
+				select {
+				case out <- a:
+				case <-ctx.Done():
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return out
+}
+
+// arrived is an arrival as an input.
+func (d *desk) arrived(a *arrival) input {
+	return input{id: a.reservation.ID, arrival: a, done: a.done, do: func() error {
+		d.arriving = a
+		defer func() { d.arriving = nil }()
+		return d.arrive(a)
+	}}
+}
+
+// arrive finds out what an arrival is about.
+func (d *desk) arrive(a *arrival) error {
+	r := a.reservation
+	rec, ok, err := d.ledger.record(r.ID)
+	if err != nil {
+		return err
+	}
+	taken := ok && rec.Phase != lifecycle.Dismissed
+	if taken && rec.Hash == a.hash {
+		return d.known(rec, a)
+	}
+	if taken {
+		d.said.Log(d.parts.Log.Warn(), r.ID).Str("id", r.ID).Str("type", string(r.Type)).Str("step", "verify").
+			Msg("reservation refused: its ID belongs to another one, which stays as it is")
+		return nil
+	}
+	twin, found, err := d.ledger.byHash(a.hash)
+	switch {
+	case err != nil:
+		return err
+	case found:
+		return d.twinned(a, twin, rec)
+	}
+	return d.take(a)
+}
+
+// twinned handles a reservation that was taken in under another ID. A deletion
+// that its user signed is over the hash, whatever the ID: it ends the one that is
+// here. Then the other ID is refused.
+func (d *desk) twinned(a *arrival, twin, before store.Record) error {
+	if a.deletion != nil && twin.Reservation.Deletion == nil && twin.Phase != lifecycle.Ended {
+		if _, err := d.apply(twin, lifecycle.Event{Kind: lifecycle.Delete, Deletion: a.deletion}); err != nil {
+			return err
+		}
+	}
+	if before.Reservation != nil && before.Hash == a.hash {
+		_, err := d.apply(before, lifecycle.Event{Kind: lifecycle.Redeliver})
+		return err
+	}
+	if d.crowded() {
+		return nil
+	}
+	id := a.reservation.ID
+	why := node.Errorf(node.Refused, "cannot provision %s: the same reservation was taken in as %s", id, twin.ID())
+	d.said.Log(d.parts.Log.Warn(), "replay"+id).Str("id", id).Str("type", string(a.reservation.Type)).Str("step", "verify").Err(why).
+		Msg("reservation refused")
+	_, err := d.apply(store.Record{}, lifecycle.Event{Kind: lifecycle.Replay, Record: a.record(), Err: why})
+	return err
+}
+
+// dismissedMost bounds the answers that wait for the explorer and are forgotten
+// then: one that brings old reservations under ever new IDs, and takes no answer,
+// fills no disk.
+const dismissedMost = 1000
+
+// crowded reports whether as many of them wait as are kept.
+func (d *desk) crowded() bool {
+	if d.ledger.count(lifecycle.Dismissed) < dismissedMost {
+		return false
+	}
+	d.said.Log(d.parts.Log.Warn(), "refusals").Int("refusals", dismissedMost).Str("step", "verify").
+		Msg("refusal dropped: the explorer takes no answers to those before")
+	return true
+}
+
+// record is the record of an arrival before the table has seen it.
+func (a *arrival) record() store.Record {
+	rec := store.Record{Reservation: a.reservation, Hash: a.hash}
+	rec.Name, _ = lifecycle.NameOf(a.reservation)
+	return rec
+}
+
+// take takes in what the node doesn't know.
+func (d *desk) take(a *arrival) error {
+	ev := lifecycle.Event{Kind: lifecycle.Arrive, Record: a.record(), Deletion: a.deletion}
+	switch kind := d.renewal(ev.Record, a.renewal); kind {
+	case lifecycle.Renew:
+		ev.Renewal = a.renewal
+	case lifecycle.RenewLater:
+		ev.RenewalLater = a.renewal
+	}
+	_, err := d.apply(store.Record{}, ev)
+	return err
+}
+
+// renewal judges a renewal for a record: Renew, RenewLater, RenewNever, or empty
+// when it prolongs nothing.
+func (d *desk) renewal(rec store.Record, renewal *workload.Renewal) lifecycle.Kind {
+	if renewal == nil || rec.Tombstone() || !renewal.Expires.After(rec.Reservation.Expires()) {
+		return ""
+	}
+	candidate := *rec.Reservation
+	candidate.Renewal = renewal
+	err := run.Guard(d.parts.Log, "renew", func() error { return d.parts.Policy.Renewal(&candidate) })
+	switch {
+	case err == nil:
+		return lifecycle.Renew
+	case node.KindOf(err).Final():
+		d.said.Log(d.parts.Log.Warn(), "renewal"+rec.ID()).Str("id", rec.ID()).Str("type", string(rec.Reservation.Type)).
+			Str("step", "verify").Err(err).Msg("renewal ignored")
+		return lifecycle.RenewNever
+	}
+	return lifecycle.RenewLater
+}
+
+// known handles a reservation that has a record: a deletion, a renewal, its end,
+// or a redelivery, which is answered from the record.
+func (d *desk) known(rec store.Record, a *arrival) error {
+	if a.deletion != nil && rec.Reservation.Deletion == nil && rec.Phase != lifecycle.Ended {
+		return d.event(rec, lifecycle.Event{Kind: lifecycle.Delete, Deletion: a.deletion})
+	}
+	if rec.Phase == lifecycle.Refused && rec.Older && d.acceptable(a.reservation) == nil {
+		return d.event(rec, lifecycle.Event{Kind: lifecycle.Reconsider, Reservation: a.reservation})
+	}
+	switch kind := d.renewal(rec, a.renewal); kind {
+	case lifecycle.Renew:
+		d.log(d.parts.Log.Info(), rec, "renew").Time("expires", a.renewal.Expires).Msg("renewed")
+		return d.event(rec, lifecycle.Event{Kind: kind, Renewal: a.renewal})
+	case lifecycle.RenewLater:
+		return d.event(rec, lifecycle.Event{Kind: kind, Renewal: a.renewal})
+	}
+	if facts, err := d.facts(rec); err == nil && facts.Over(rec) && rec.Phase.Wanted() && rec.Phase != lifecycle.Waiting {
+		return d.wake(rec)
+	}
+	return d.event(rec, lifecycle.Event{Kind: lifecycle.Redeliver})
+}
+
+func (d *desk) event(rec store.Record, ev lifecycle.Event) error {
+	_, err := d.apply(rec, ev)
+	return err
+}
+
+// wake looks at a record whose time may have come. A renewal that waits for a
+// better time is judged first.
+func (d *desk) wake(rec store.Record) error {
+	if rec.Pending != nil {
+		var err error
+		switch kind := d.renewal(rec, rec.Pending); kind {
+		case lifecycle.Renew:
+			return d.event(rec, lifecycle.Event{Kind: kind, Renewal: rec.Pending})
+		case lifecycle.RenewLater:
+		default:
+			if rec, err = d.apply(rec, lifecycle.Event{Kind: lifecycle.RenewNever}); err != nil {
+				return err
+			}
+		}
+	}
+	return d.event(rec, lifecycle.Event{Kind: lifecycle.Wake})
+}
+
+// woken is a record's time as an input.
+func (d *desk) woken(id string) input {
+	return input{id: id, do: func() error {
+		rec, ok, err := d.ledger.record(id)
+		if err != nil || !ok {
+			return err
+		}
+		d.timers.set(rec, d.now)
+		return d.wake(rec)
+	}}
+}
+
+// short bounds what an unverified sender can put into a log line.
+func short(s string) string {
+	const most = 64
+	if len(s) > most {
+		return s[:most] + "…"
+	}
+	return s
+}

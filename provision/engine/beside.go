@@ -1,0 +1,178 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/lifecycle"
+	"github.com/croft-edge/croft/provision/provisioner"
+)
+
+// stepGrace is how long after its deadline an effect may still come back; then it
+// is left behind.
+const stepGrace = 2 * time.Second
+
+// beside does effects beside the engine's thread.
+type beside struct {
+	parts *Config
+	work  context.Context
+	ends  chan outcome
+	// gone is closed when nobody listens to ends any more.
+	gone <-chan struct{}
+}
+
+// start does one effect in goroutines of its own, within its deadline.
+func (b *beside) start(f *flight) {
+	ctx, cancel := context.WithTimeout(b.work, b.deadline(f.kind))
+	f.cancel = cancel
+	go run.Do(b.parts.Log, string(f.kind), func() {
+		defer cancel()
+		b.follow(ctx, f)
+	})
+}
+
+func (b *beside) deadline(kind lifecycle.EffectKind) time.Duration {
+	switch kind {
+	case lifecycle.DoFetch:
+		return b.parts.Limits.Judge
+	case lifecycle.DoProvision:
+		return b.parts.Limits.Provision
+	}
+	return b.parts.Limits.Decommission
+}
+
+// follow waits for the effect's end, and says when it is late.
+func (b *beside) follow(ctx context.Context, f *flight) {
+	done := make(chan outcome, 1)
+	go run.Do(b.parts.Log, string(f.kind), func() { done <- b.effect(ctx, f) })
+	select {
+	case o := <-done:
+		b.send(o)
+		return
+	case <-ctx.Done():
+	}
+	late := time.NewTimer(stepGrace)
+	defer late.Stop()
+	select {
+	case o := <-done:
+		b.send(o)
+		return
+	case <-late.C:
+	}
+	id := f.rec.ID()
+	b.parts.Log.Error().Str("id", id).Str("step", string(f.kind)).Dur("deadline", b.deadline(f.kind)).Msg("step didn't come back: left behind")
+	err := node.Errorf(node.Unknown, "cannot %s %s: no answer within %s", f.kind, id, b.deadline(f.kind))
+	b.send(outcome{token: f.token, left: true, event: failure(err)})
+	o := <-done
+	o.returned = true
+	b.send(o)
+}
+
+// send tells the engine; nobody hears of it when that has ended.
+func (b *beside) send(o outcome) {
+	if b.work.Err() != nil && o.event.Err != nil {
+		o.dropped = true // the record says what may be half done
+	}
+	select {
+	case b.ends <- o:
+	case <-b.work.Done():
+		select {
+		case b.ends <- o:
+		case <-b.gone:
+		}
+	}
+}
+
+// effect asks the provisioner. What it panics with is an error.
+func (b *beside) effect(ctx context.Context, f *flight) outcome {
+	o := outcome{token: f.token}
+	id := f.rec.ID()
+	err := run.Guard(b.parts.Log, string(f.kind)+" "+id, func() (err error) {
+		o.event, o.progress, err = b.ask(ctx, f)
+		return err
+	})
+	switch kind := node.KindOf(err); {
+	case err == nil:
+		return o
+	case kind == node.Internal && panicked(err):
+		err = node.Errorf(node.Internal, "cannot %s %s: internal error of the node", f.kind, id)
+	case kind == node.Internal && ctx.Err() != nil:
+		err = node.Errorf(node.Unknown, "%w", err)
+	}
+	o.event = failure(err)
+	return o
+}
+
+func (b *beside) ask(ctx context.Context, f *flight) (ev lifecycle.Event, progress string, err error) {
+	r := f.rec.Reservation
+	p := b.parts.Provisioners[r.Type]
+	if p == nil {
+		return ev, "", node.Errorf(node.Transient, "cannot %s %s: type %q isn't offered by this node now", f.kind, r.ID, r.Type)
+	}
+	switch f.kind {
+	case lifecycle.DoFetch:
+		return fetch(ctx, p, r)
+	case lifecycle.DoProvision:
+		ev.Kind = lifecycle.Provisioned
+		ev.Data, err = p.Provision(ctx, r)
+		return ev, "", err
+	case lifecycle.DoStop:
+		ev.Kind = lifecycle.Stopped
+		if s, ok := p.(provisioner.Stopper); ok {
+			return ev, "", forgiven(s.Stop(ctx, r))
+		}
+		return ev, "", forgiven(p.Decommission(ctx, r))
+	case removeOrphan:
+		return ev, "", b.removeOrphan(ctx, p, f.orphan)
+	}
+	ev.Kind = lifecycle.Decommissioned
+	return ev, "", forgiven(p.Decommission(ctx, r))
+}
+
+// fetch asks for what must be there before the reservation is provisioned.
+func fetch(ctx context.Context, p provisioner.Provisioner, r *workload.Reservation) (lifecycle.Event, string, error) {
+	preparer, ok := p.(provisioner.Preparer)
+	if !ok {
+		return lifecycle.Event{Kind: lifecycle.Fetched}, "", nil
+	}
+	progress, err := preparer.Prepare(ctx, r)
+	if err != nil || !progress.Ready {
+		return lifecycle.Event{Kind: lifecycle.FetchLater}, progress.What, err
+	}
+	return lifecycle.Event{Kind: lifecycle.Fetched}, "", nil
+}
+
+// removeOrphan looks once more: what has come to belong to a record since, or to
+// another reservation, isn't taken away.
+func (b *beside) removeOrphan(ctx context.Context, p provisioner.Provisioner, o Orphan) error {
+	if rec, err := b.parts.Records.Record(o.ID); err == nil && adopts(rec, o.Hash) {
+		return nil
+	}
+	found, err := provisioner.Look(ctx, p)
+	if err != nil {
+		return err
+	}
+	if there, still := found[o.ID]; !still || there.Hash != o.Hash {
+		return nil
+	}
+	return forgiven(p.Decommission(ctx, &workload.Reservation{ID: o.ID, Type: o.Type}))
+}
+
+// forgiven takes what is gone already for done.
+func forgiven(err error) error {
+	if node.KindOf(err) == node.NotExist {
+		return nil
+	}
+	return err
+}
+
+// panicked reports whether an error is made of a panic.
+func panicked(err error) bool {
+	var p *run.Panic
+	return errors.As(err, &p)
+}

@@ -1,0 +1,95 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/lifecycle"
+	"github.com/croft-edge/croft/provision/provisioner"
+	"github.com/croft-edge/croft/provision/source"
+	"github.com/croft-edge/croft/provision/store"
+)
+
+// seen is what the modules say is on the node, by type and ID. A type whose
+// module didn't answer isn't in it.
+type seen map[workload.Type]map[string]provisioner.Seen
+
+// What differs of a workload that isn't on the node at all, or in whose place is
+// another reservation's.
+const (
+	gone    = "gone"
+	foreign = "what is there in its place is another reservation's"
+)
+
+// difference is a record that what was seen doesn't agree with.
+type difference struct {
+	rec  store.Record
+	what string
+}
+
+// differences holds records against what was seen, the types in the order in
+// which they need each other. It is the one comparison there is.
+func differences(recs []store.Record, there seen) []difference {
+	var out []difference
+	for _, rec := range recs {
+		listed, answered := there[rec.Reservation.Type]
+		if rec.Phase != lifecycle.Deployed || !answered {
+			continue
+		}
+		found, present := listed[rec.ID()]
+		switch {
+		case !present:
+			out = append(out, difference{rec, gone})
+		case !owns(rec, found):
+			out = append(out, difference{rec, foreign})
+		case found.Drift != "":
+			out = append(out, difference{rec, found.Drift})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b difference) int {
+		return cmp.Compare(source.Rank(a.rec.Reservation.Type), source.Rank(b.rec.Reservation.Type))
+	})
+	return out
+}
+
+// owns reports whether what was seen under a record's ID is its workload. What an
+// older croft made has no hash.
+func owns(rec store.Record, found provisioner.Seen) bool {
+	return found.Hash == workload.Hash{} || found.Hash == rec.Hash
+}
+
+// authentic reports whether rec's reservation still verifies: what doesn't is
+// neither made again nor taken away.
+func (d *desk) authentic(rec store.Record) bool {
+	err := run.Guard(d.parts.Log, "verify", func() error { return d.parts.Policy.Authentic(rec.Reservation) })
+	if err != nil {
+		d.notes.drifts.once("verify "+rec.ID(), func() {
+			d.log(d.parts.Log.Error(), rec, "verify").Err(err).
+				Msg("not restored: its record doesn't verify; what is on the node stays")
+		})
+	}
+	return err == nil
+}
+
+// overNow reports whether a record's own timer is about to end it.
+func (d *desk) overNow(rec store.Record) bool {
+	return lifecycle.Facts{Time: d.now}.Over(rec)
+}
+
+// drift is a difference as an input. What a reboot takes away hasn't drifted.
+func (d *desk) drift(diff difference, start bool) input {
+	id := diff.rec.ID()
+	return input{id: id, do: func() error {
+		rec, ok, err := d.ledger.record(id)
+		if err != nil || !ok || rec.Phase != diff.rec.Phase || rec.Hash != diff.rec.Hash {
+			return err // it isn't what was compared any more
+		}
+		holdsData := provisioner.FactsOf(d.parts.Provisioners[rec.Reservation.Type]).HoldsData
+		if !start || diff.what != gone || holdsData {
+			d.noticed(rec, diff.what)
+		}
+		return d.event(rec, lifecycle.Event{Kind: lifecycle.Drift})
+	}}
+}

@@ -1,0 +1,192 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/pkg/clock"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/admit"
+	"github.com/croft-edge/croft/provision/provisioner"
+	"github.com/croft-edge/croft/provision/source"
+	"github.com/croft-edge/croft/provision/store"
+)
+
+// Policy judges reservations. It is pure: what it is told is all it knows, and
+// it may be asked from several goroutines. Its errors carry a node.Kind; their
+// text is shown to users.
+type Policy interface {
+	// Authentic says whether r was signed by its user for this node, in a
+	// version that is accepted. What isn't is dropped without an answer.
+	Authentic(r *workload.Reservation) error
+	// Acceptable says whether an authentic r may be taken in now: its dates, the
+	// store's birth. Transient while the time can't be trusted.
+	Acceptable(r *workload.Reservation) error
+	// Deletion and Renewal say whether r's is its user's and may be followed now.
+	Deletion(r *workload.Reservation) error
+	Renewal(r *workload.Reservation) error
+	// Validate reads r's data as its type's. Invalid names field, value and what is allowed.
+	Validate(r *workload.Reservation) error
+}
+
+// Admission says whether there is room for a workload beside what the node has.
+type Admission interface {
+	// Offer asks what the node has in all. It may wait for the modules.
+	Offer(ctx context.Context) (admit.Offer, error)
+	// Admit returns NoSpace with need and free, Refused for a limit of the user's
+	// or a user who isn't allowed here. It waits for nothing.
+	Admit(r *workload.Reservation, user, all store.Usage, offer admit.Offer) error
+}
+
+// Clock is the time, how far it can be trusted, and how long the node has been up.
+type Clock interface {
+	Read() clock.Reading
+}
+
+// Feedback tells the explorer. It is a query on the records.
+type Feedback interface {
+	// Run sends what is owed until ctx is done, then tries until its own deadline.
+	Run(ctx context.Context) error
+	// Kick says that there is something new to send. It doesn't block.
+	Kick()
+}
+
+// OrphanBook keeps since when an orphan has been known, over restarts.
+type OrphanBook interface {
+	Load() ([]Orphan, error)
+	Save(orphans []Orphan) error
+}
+
+// Config is what an engine is made of.
+type Config struct {
+	// Records is where the node remembers.
+	Records store.Records
+	// Sources yield what arrives from outside. One that has a Reset method is
+	// asked for everything again by it, when records were lost.
+	Sources []source.Source
+	// Provisioners are those of the types that this node offers.
+	Provisioners map[workload.Type]provisioner.Provisioner
+	Policy       Policy
+	// Admission may be nil: then there is always room.
+	Admission Admission
+	Feedback  Feedback
+	Clock     Clock
+	// Orphans may be nil: then a restart forgets since when they were known.
+	Orphans OrphanBook
+	Log     zerolog.Logger
+
+	// Limits are the deadlines and waits; a zero one gets its default.
+	Limits Limits
+}
+
+// Limits are the engine's deadlines, waits and bounds.
+type Limits struct {
+	// Judge bounds one question to what judges or fetches; Provision and
+	// Decommission one effect of theirs; List one module's answer.
+	Judge        time.Duration
+	Provision    time.Duration
+	Decommission time.Duration
+	List         time.Duration
+	// Shutdown is how long what is in flight may go on after the end was asked for.
+	Shutdown time.Duration
+	// Grace is how long an orphan, or an evicted workload's data, is kept.
+	Grace time.Duration
+	// Drift is how often the modules are asked what is on the node, give or take
+	// a fifth; Look how often a held workload and the wall clock are looked at.
+	Drift time.Duration
+	Look  time.Duration
+	// Retry is between attempts that failed.
+	Retry source.Backoff
+	// Refused is how many refused reservations are remembered until their signed
+	// end. Beyond it one is forgotten once the explorer has the answer.
+	Refused int
+	// Postponed is how many reservations may wait that can't be judged yet;
+	// beyond it a new one stays with its source. UserPostponed is how many of one
+	// user's; beyond it a new one is refused.
+	Postponed     int
+	UserPostponed int
+	// Round is how many events are decided together and share a durable write.
+	Round int
+}
+
+// DefaultLimits are what a zero Limits means.
+func DefaultLimits() Limits {
+	return Limits{
+		Judge:         10 * time.Second,
+		Provision:     2 * time.Minute,
+		Decommission:  2 * time.Minute,
+		List:          10 * time.Second,
+		Shutdown:      5 * time.Second,
+		Grace:         7 * 24 * time.Hour,
+		Drift:         10 * time.Second,
+		Look:          5 * time.Second,
+		Retry:         source.Backoff{Base: 2 * time.Second, Max: 10 * time.Minute},
+		Refused:       10000,
+		Postponed:     10000,
+		UserPostponed: 100,
+		Round:         64,
+	}
+}
+
+func (l Limits) withDefaults() Limits {
+	d := DefaultLimits()
+	for _, each := range []struct {
+		value *time.Duration
+		zero  time.Duration
+	}{
+		{&l.Judge, d.Judge}, {&l.Provision, d.Provision}, {&l.Decommission, d.Decommission}, {&l.List, d.List},
+		{&l.Shutdown, d.Shutdown}, {&l.Grace, d.Grace}, {&l.Drift, d.Drift}, {&l.Look, d.Look},
+		{&l.Retry.Base, d.Retry.Base}, {&l.Retry.Max, d.Retry.Max},
+	} {
+		if *each.value == 0 {
+			*each.value = each.zero
+		}
+	}
+	for _, each := range []struct {
+		value *int
+		zero  int
+	}{{&l.Refused, d.Refused}, {&l.Postponed, d.Postponed}, {&l.UserPostponed, d.UserPostponed}, {&l.Round, d.Round}} {
+		if *each.value == 0 {
+			*each.value = each.zero
+		}
+	}
+	return l
+}
+
+// Validate names what is missing.
+func (c Config) Validate() error {
+	for _, need := range []struct {
+		name    string
+		missing bool
+	}{
+		{"Records", c.Records == nil},
+		{"Sources", len(c.Sources) == 0},
+		{"Policy", c.Policy == nil},
+		{"Feedback", c.Feedback == nil},
+		{"Clock", c.Clock == nil},
+	} {
+		if need.missing {
+			return errors.Errorf("cannot make an engine: %s is missing", need.name)
+		}
+	}
+	for t, p := range c.Provisioners {
+		if !t.Known() || p == nil {
+			return errors.Errorf("cannot make an engine: provisioner of %q must be of a known type and not nil", t)
+		}
+	}
+	for _, l := range []time.Duration{c.Limits.Judge, c.Limits.Provision, c.Limits.Decommission, c.Limits.List,
+		c.Limits.Shutdown, c.Limits.Grace, c.Limits.Drift, c.Limits.Look, c.Limits.Retry.Base, c.Limits.Retry.Max} {
+		if l < 0 {
+			return errors.Errorf("cannot make an engine: a limit is %s, it must not be negative", l)
+		}
+	}
+	for _, n := range []int{c.Limits.Refused, c.Limits.Postponed, c.Limits.UserPostponed, c.Limits.Round} {
+		if n < 0 {
+			return errors.Errorf("cannot make an engine: a limit is %d, it must not be negative", n)
+		}
+	}
+	return nil
+}

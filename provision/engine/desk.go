@@ -1,0 +1,289 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/pkg/clock"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/lifecycle"
+	"github.com/croft-edge/croft/provision/provisioner"
+	"github.com/croft-edge/croft/provision/said"
+	"github.com/croft-edge/croft/provision/store"
+)
+
+// desk is where everything is decided, on the engine's thread: it takes what has
+// happened, asks the table, writes the records of a round in one go, and then has
+// the effects done. It starts no goroutine and waits for nothing but the disk.
+type desk struct {
+	parts   *Config
+	ledger  *ledger
+	flights *flights
+	timers  *timers
+	judging *judging
+	notes   *notes
+	said    *said.Once
+
+	// after is what is done once the round is durable; now is the round's time.
+	after []func()
+	now   clock.Reading
+	// soon is what a round has left for the next one.
+	soon []input
+	// blocked are the records that wait for others to leave, by what these hold.
+	blocked *blocked
+	// arriving is the arrival that this input is, nil otherwise.
+	arriving *arrival
+}
+
+// input is one thing for a round to take in. do may be called again when a round
+// couldn't be written; done hears once whether it is durable. arrival is what came
+// from outside, nil otherwise.
+type input struct {
+	id      string
+	do      func() error
+	done    func(error)
+	arrival *arrival
+}
+
+func (i input) finish(err error) {
+	if i.done != nil {
+		i.done(err)
+	}
+}
+
+// notes is what the desk tells those who look from other goroutines.
+type notes struct {
+	drifts   *drifts
+	progress *progress
+	orphans  *orphans
+	changed  func()
+}
+
+func newDesk(parts *Config, notes *notes) *desk {
+	demand := func(*workload.Reservation) provisioner.Demand { return provisioner.Demand{} }
+	if parts.Admission != nil {
+		demand = parts.Admission.Demand
+	}
+	return &desk{
+		parts: parts, ledger: newLedger(parts.Records, demand), flights: newFlights(parts.Provisioners),
+		timers: newTimers(parts.Limits.Look), judging: &judging{}, notes: notes, said: said.New(), blocked: newBlocked(),
+	}
+}
+
+// round takes in what has happened. Each input is durable, or has failed, when it
+// returns; what it left for itself is taken in next.
+func (d *desk) round(inputs []input) {
+	for len(inputs) > 0 {
+		d.once(inputs)
+		inputs, d.soon = d.soon, nil
+	}
+	d.flights.pump()
+}
+
+// once is one durable write. What is refused for one record's sake is taken in
+// again one by one, so that it costs no other.
+func (d *desk) once(inputs []input) {
+	d.now = d.parts.Clock.Read()
+	errs := make([]error, len(inputs))
+	for i, in := range inputs {
+		errs[i] = run.Guard(d.parts.Log, "decide "+in.id, in.do)
+	}
+	touched := d.ledger.touched()
+	after := d.after
+	d.after = nil
+	written, err := d.write()
+	if err != nil && len(inputs) > 1 && node.KindOf(err).Final() && node.KindOf(err) != node.NoSpace {
+		d.unpark(inputs)
+		for _, in := range inputs {
+			d.once([]input{in})
+		}
+		return
+	}
+	if err != nil {
+		d.failed(inputs, touched, err)
+		return
+	}
+	for _, rec := range written {
+		d.written(rec)
+	}
+	for _, do := range after {
+		do()
+	}
+	for i, in := range inputs {
+		if errs[i] != nil {
+			d.lookAgain(in.id, errs[i])
+		}
+		if in.arrival == nil || !in.arrival.parked {
+			in.finish(errs[i])
+		}
+	}
+}
+
+func (d *desk) write() (written []store.Record, err error) {
+	err = run.Guard(d.parts.Log, "record", func() (err error) {
+		written, err = d.ledger.commit()
+		return err
+	})
+	d.ledger.drop()
+	return written, err
+}
+
+// failed is a round that couldn't be written: nothing has happened, and what it
+// was about is looked at again.
+func (d *desk) failed(inputs []input, touched []string, err error) {
+	d.parts.Log.Error().Err(err).Strs("ids", touched).Msg("cannot write records: tried again")
+	d.unpark(inputs)
+	for _, id := range touched {
+		d.lookAgain(id, nil)
+	}
+	for _, in := range inputs {
+		in.finish(err)
+	}
+}
+
+// lookAgain has a record looked at again whose event couldn't be handled.
+func (d *desk) lookAgain(id string, err error) {
+	if err != nil && node.KindOf(err) != node.NotExist {
+		d.parts.Log.Error().Str("id", id).Err(err).Msg("cannot handle: tried again")
+	}
+	if rec, ok, err := d.ledger.record(id); err == nil && ok {
+		d.timers.try(rec, d.now, d.parts.Limits.Retry.Delay(1))
+	}
+}
+
+// written sets the timers of a record that is durable now.
+func (d *desk) written(rec store.Record) {
+	d.timers.forget(rec.ID())
+	d.timers.set(rec, d.now)
+	d.blocked.set(rec)
+	d.notes.changed()
+	if !rec.Phase.Wanted() {
+		d.notes.drifts.forget(rec.ID())
+	}
+	if rec.Phase != lifecycle.Fetching && rec.Phase != lifecycle.Intent {
+		d.notes.progress.forget(rec.ID())
+	}
+}
+
+// apply asks the table what an event means for a record, and has it done. It
+// returns the record as it is then.
+func (d *desk) apply(rec store.Record, ev lifecycle.Event) (store.Record, error) {
+	facts, err := d.facts(rec)
+	if err != nil {
+		return rec, err
+	}
+	next, effects := lifecycle.Next(rec, ev, facts)
+	for _, e := range effects {
+		if err := d.effect(rec, next, ev, e); err != nil {
+			return next, err
+		}
+	}
+	return next, nil
+}
+
+// effect does what needs no outside at once, and the rest after the round.
+func (d *desk) effect(was, rec store.Record, ev lifecycle.Event, e lifecycle.Effect) error {
+	id := rec.ID()
+	switch e.Kind {
+	case lifecycle.Save:
+		d.ledger.stage(rec)
+	case lifecycle.Judge:
+		return d.judge(rec)
+	case lifecycle.ReplaceOlder:
+		return d.older(rec, lifecycle.Event{Kind: lifecycle.Replace})
+	case lifecycle.EndOlder:
+		return d.older(rec, lifecycle.Event{Kind: lifecycle.EndName, End: e.End})
+	case lifecycle.MendOlder:
+		return d.older(rec, lifecycle.Event{Kind: lifecycle.Drift})
+	case lifecycle.FreeOthers:
+		for _, blocked := range d.blocked.freedBy(was) {
+			d.soon = append(d.soon, d.input(blocked, lifecycle.Event{Kind: lifecycle.Free}))
+		}
+	case lifecycle.Impossible:
+		d.parts.Log.Error().Str("id", id).Str("phase", string(was.Phase)).Str("event", string(ev.Kind)).
+			Msg("an event came that can't come in this phase: nothing is changed")
+	default:
+		d.after = append(d.after, func() { d.outside(rec, e) })
+	}
+	return nil
+}
+
+// outside is what is done once the record is durable.
+func (d *desk) outside(rec store.Record, e lifecycle.Effect) {
+	id := rec.ID()
+	switch e.Kind {
+	case lifecycle.DoFetch, lifecycle.DoProvision, lifecycle.DoStop, lifecycle.DoDecommission:
+		d.begin(e.Kind, rec)
+	case lifecycle.Cancel:
+		d.flights.cancel(id)
+	case lifecycle.Later:
+		d.timers.try(rec, d.now, e.After)
+	case lifecycle.Tell:
+		d.parts.Feedback.Kick()
+	case lifecycle.Resend:
+		d.durably(rec, "resend", func() error { return d.parts.Records.Resend(id) })
+		d.parts.Feedback.Kick()
+	case lifecycle.Bury:
+		if d.durably(rec, "bury", func() error { return d.parts.Records.Bury(id) }) {
+			d.timers.forget(id)
+			d.notes.changed()
+		}
+	}
+}
+
+// durably does one durable step that is none of the round's; it is tried again.
+func (d *desk) durably(rec store.Record, what string, do func() error) bool {
+	err := run.Guard(d.parts.Log, what, do)
+	if err != nil && node.KindOf(err) != node.NotExist {
+		d.parts.Log.Error().Str("id", rec.ID()).Err(err).Msg("cannot " + what + ": tried again")
+		d.timers.try(rec, d.now, d.parts.Limits.Retry.Delay(1))
+		return false
+	}
+	return true
+}
+
+// input is an event for the record that has an ID when its turn comes.
+func (d *desk) input(id string, ev lifecycle.Event) input {
+	return input{id: id, do: func() error {
+		rec, ok, err := d.ledger.record(id)
+		if err != nil || !ok {
+			return err
+		}
+		_, err = d.apply(rec, ev)
+		return err
+	}}
+}
+
+// older sends an event to the older records of a record's name. Drift is for the
+// newest of them that stands.
+func (d *desk) older(rec store.Record, ev lifecycle.Event) error {
+	all, err := d.ledger.named(rec.Name)
+	if err != nil {
+		return err
+	}
+	for i := len(all) - 1; i >= 0; i-- {
+		other := all[i]
+		if other.ID() == rec.ID() || !other.Reservation.Created.Before(rec.Reservation.Created) {
+			continue
+		}
+		if ev.Kind == lifecycle.Drift && other.Phase != lifecycle.Deployed {
+			continue
+		}
+		if _, err := d.apply(other, ev); err != nil {
+			return err
+		}
+		if ev.Kind == lifecycle.Drift {
+			return nil
+		}
+	}
+	return nil
+}
+
+// log is a line about one record's step.
+func (d *desk) log(e *zerolog.Event, rec store.Record, step string) *zerolog.Event {
+	return e.Str("id", rec.ID()).Str("type", string(rec.Reservation.Type)).Str("step", step)
+}
+

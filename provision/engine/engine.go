@@ -1,0 +1,227 @@
+package engine
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/said"
+	"github.com/croft-edge/croft/provision/source"
+	"github.com/croft-edge/croft/provision/store"
+)
+
+// Engine is the engine with all its parts. Run is the one thread that decides;
+// the other methods may be called from anywhere.
+type Engine struct {
+	parts   *Config
+	notes   *notes
+	changes *broadcast
+	orders  chan order
+	running atomic.Bool
+	ready   atomic.Bool
+}
+
+// New makes an engine of its parts.
+func New(c Config) (*Engine, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	return Assemble(&c), nil
+}
+
+// Assemble makes an engine of parts of which some are still missing: they must be
+// in c before Run.
+func Assemble(c *Config) *Engine {
+	c.Limits = c.Limits.withDefaults()
+	changes := newBroadcast()
+	return &Engine{
+		parts:   c,
+		notes:   &notes{drifts: newDrifts(), progress: newProgress(), orphans: newOrphans(c.Orphans), changed: changes.tell},
+		changes: changes,
+		orders:  make(chan order),
+	}
+}
+
+// Ready reports whether the node has begun to restore what it had, and takes in
+// what sources yield.
+func (e *Engine) Ready() bool { return e.ready.Load() }
+
+// Run restores what the node should have, then handles what the sources yield
+// until ctx is done or all sources have ended and nothing is in flight. It gives
+// what is in flight its time, lets feedback try until its deadline, and returns
+// nil. An error says that it runs already: there is one thread. A panic in it is
+// logged, and it begins again from the records.
+func (e *Engine) Run(ctx context.Context) error {
+	if !e.running.CompareAndSwap(false, true) {
+		return errors.New("cannot run the engine: it runs already")
+	}
+	defer e.running.Store(false)
+	stop, cancel := context.WithCancel(ctx)
+	defer cancel()
+	work, done := e.workContext(ctx)
+	defer done()
+	// Feedback outlives the reservation in hand, whose answer is still sent.
+	telling, silence := context.WithCancel(context.WithoutCancel(ctx))
+	defer silence()
+	told := make(chan error, 1)
+	go run.Do(e.parts.Log, "feedback", func() {
+		told <- run.Keep(telling, e.parts.Log, "feedback", run.DefaultBackoff(), e.parts.Feedback.Run)
+	})
+	_ = run.Keep(stop, e.parts.Log, "engine", run.DefaultBackoff(), func(stop context.Context) error {
+		e.life(work, stop)
+		return nil
+	})
+	cancel()
+	silence()
+	return <-told
+}
+
+// workContext is what effects run under: it outlives ctx by the shutdown limit,
+// so that what is in flight can be finished.
+func (e *Engine) workContext(ctx context.Context) (context.Context, func()) {
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	unhook := context.AfterFunc(ctx, func() {
+		late := time.NewTimer(e.parts.Limits.Shutdown)
+		defer late.Stop()
+		select {
+		case <-late.C:
+			cancel()
+		case <-work.Done():
+		}
+	})
+	return work, func() { unhook(); cancel() }
+}
+
+// life is the engine's thread, from what the records say to the end.
+func (e *Engine) life(work, stop context.Context) {
+	over, cancel := context.WithCancel(stop)
+	defer cancel()
+	l := e.loop(work, over)
+	if !l.restore() {
+		return
+	}
+	checker := &checker{policy: e.parts.Policy, log: e.parts.Log, said: said.New()}
+	arriving := checker.arrivals(over, source.Merge(e.parts.Sources...).Items(over), e.parts.Limits.Round)
+	drifting := l.watch()
+	e.resyncLost()
+	e.ready.Store(true)
+	for stop.Err() == nil && (arriving != nil || l.desk.busy()) {
+		timer := time.NewTimer(l.desk.timers.wait(e.parts.Clock.Read()))
+		var inputs []input
+		select {
+		case <-stop.Done():
+		case a, open := <-arriving:
+			if !open {
+				arriving = nil
+				break
+			}
+			inputs = append(inputs, l.desk.arrived(a))
+		case o := <-l.beside.ends:
+			inputs = l.desk.returned(o)
+		case o := <-l.offers:
+			inputs = l.desk.offered(o.offer, o.err)
+		case o := <-e.orders:
+			inputs = append(inputs, l.desk.evicted(o))
+		case item, open := <-drifting:
+			if !open {
+				drifting = nil // nothing is watched
+				break
+			}
+			inputs = l.drifted(item)
+		case <-timer.C:
+		}
+		timer.Stop()
+		l.desk.round(l.more(inputs, arriving))
+	}
+	l.drain()
+}
+
+// more adds to a round what is there already, so that it shares the round's
+// durable write.
+func (l *loop) more(inputs []input, arriving <-chan *arrival) []input {
+	for _, id := range l.desk.timers.due(l.parts.Clock.Read()) {
+		inputs = append(inputs, l.desk.woken(id))
+	}
+	for len(inputs) < l.parts.Limits.Round {
+		select {
+		case o := <-l.beside.ends:
+			inputs = append(inputs, l.desk.returned(o)...)
+			continue
+		default:
+		}
+		select {
+		case a, open := <-arriving:
+			if !open {
+				return inputs
+			}
+			inputs = append(inputs, l.desk.arrived(a))
+			continue
+		default:
+		}
+		break
+	}
+	return inputs
+}
+
+// drain waits for what is in flight, within the shutdown limit: what succeeds is
+// recorded, what doesn't is in the records as being done.
+func (l *loop) drain() {
+	for l.desk.flights.running() > 0 && l.work.Err() == nil {
+		select {
+		case o := <-l.beside.ends:
+			if o.event.Err == nil {
+				l.desk.round(l.desk.returned(o))
+			} else {
+				o.dropped = true
+				l.desk.returned(o)
+			}
+		case <-l.work.Done():
+		}
+	}
+}
+
+// busy reports whether anything of the sources' is still being done.
+func (d *desk) busy() bool {
+	return d.flights.queue.Len() > 0 || d.judging.asked
+}
+
+// running is how many effects are in flight.
+func (f *flights) running() (n int) {
+	for _, t := range workload.Types() {
+		n += f.queue.Running(t)
+	}
+	return n
+}
+
+// damaged is what a store that sets damaged files aside tells.
+type damaged interface {
+	Quarantined() []store.Quarantine
+}
+
+// resyncLost asks the explorer for everything again when a record's file was
+// damaged: its reservation comes again and adopts what is on the node.
+func (e *Engine) resyncLost() {
+	records, ok := e.parts.Records.(damaged)
+	if !ok {
+		return
+	}
+	for _, q := range records.Quarantined() {
+		if q.ID == "" {
+			continue
+		}
+		if _, err := e.parts.Records.Record(q.ID); node.KindOf(err) == node.NotExist {
+			e.parts.Log.Warn().Str("id", q.ID).Str("cause", q.Cause).Msg("a record was lost: the explorer is asked for everything again")
+			for _, s := range e.parts.Sources {
+				if r, ok := s.(interface{ Reset() }); ok {
+					r.Reset()
+				}
+			}
+			return
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/inflight"
+	"github.com/croft-edge/croft/provision/lifecycle"
+	"github.com/croft-edge/croft/provision/provisioner"
+	"github.com/croft-edge/croft/provision/store"
+)
+
+// removeOrphan is the effect that no record asks for.
+const removeOrphan lifecycle.EffectKind = "remove orphan"
+
+// flight is one effect that waits or is in flight.
+type flight struct {
+	kind lifecycle.EffectKind
+	rec  store.Record
+	// orphan is what removeOrphan is for.
+	orphan Orphan
+	// bound is what the workload refers to, as it was when the flight began.
+	bound map[string]workload.Hash
+	// cancel ends it early; nil while it waits.
+	cancel func()
+	token  inflight.Token
+	// queued is when it was asked for.
+	queued time.Time
+}
+
+// outcome is what comes back of a flight. One that hasn't come back in its time
+// is Left; it comes a second time, Returned, when its goroutine ends.
+type outcome struct {
+	token    inflight.Token
+	event    lifecycle.Event
+	progress string
+	left     bool
+	returned bool
+	// dropped is whether it failed because the node is stopping.
+	dropped bool
+}
+
+// flights are the effects beside the engine's thread. start begins one; its
+// outcome comes back as an event.
+type flights struct {
+	queue *inflight.Queue
+	start func(f *flight)
+}
+
+func newFlights(provisioners map[workload.Type]provisioner.Provisioner) *flights {
+	return &flights{queue: inflight.New(func(t workload.Type) int { return provisioner.Slots(provisioners[t]) })}
+}
+
+// begin queues an effect. The error says that it can't be begun now: what it
+// would wait for hasn't come back in its time.
+func (f *flights) begin(one *flight) error {
+	rec := one.rec
+	for _, before := range f.queue.Of(rec.ID()) {
+		if before.Stuck() {
+			return node.Errorf(node.Transient, "cannot %s %s: its last effect hasn't come back", one.kind, rec.ID())
+		}
+	}
+	if t := rec.Reservation.Type; f.queue.Stalled(t) {
+		return node.Errorf(node.Transient, "cannot %s %s: what provides type %q doesn't answer", one.kind, rec.ID(), t)
+	}
+	task := &inflight.Task{
+		ID: rec.ID(), Type: rec.Reservation.Type, User: rec.Reservation.User, Keys: keysOf(rec.Reservation), Do: one,
+	}
+	one.token = f.queue.Add(task)
+	return nil
+}
+
+// pump starts what may start.
+func (f *flights) pump() {
+	for task := f.queue.Next(); task != nil; task = f.queue.Next() {
+		f.start(task.Do.(*flight))
+	}
+}
+
+// cancel ends what is in flight for an ID, and drops what waits.
+func (f *flights) cancel(id string) {
+	for _, task := range append([]*inflight.Task(nil), f.queue.Of(id)...) {
+		if !task.Running() {
+			f.queue.End(task.Token())
+		} else if one := task.Do.(*flight); one.cancel != nil {
+			one.cancel()
+		}
+	}
+}
+
+// flying reports whether an effect of an ID waits or is in flight.
+func (f *flights) flying(id string) bool {
+	for _, task := range f.queue.Of(id) {
+		if !task.Stuck() {
+			return true
+		}
+	}
+	return false
+}
+
+// land takes in an outcome. It returns the flight if its record is to hear of it,
+// and what can't go on because this one was left behind.
+func (f *flights) land(o outcome) (one *flight, halted []*flight) {
+	task := f.queue.Find(o.token)
+	if task == nil {
+		return nil, nil
+	}
+	of := f.queue.Of(task.ID)
+	latest := of[len(of)-1] == task
+	if !o.left {
+		f.queue.End(o.token)
+	} else {
+		f.queue.Leave(o.token)
+		halted = f.halt(task)
+	}
+	if !latest || o.returned {
+		return nil, halted
+	}
+	return task.Do.(*flight), halted
+}
+
+// halt takes those out that would wait for a task that was left behind.
+func (f *flights) halt(left *inflight.Task) (halted []*flight) {
+	waiting := append([]*inflight.Task(nil), f.queue.Of(left.ID)...)
+	if f.queue.Stalled(left.Type) {
+		waiting = append(waiting, f.queue.Waiting(left.Type)...)
+	}
+	for _, task := range waiting {
+		if !task.Running() && f.queue.End(task.Token()) {
+			halted = append(halted, task.Do.(*flight))
+		}
+	}
+	return halted
+}
+
+// keysOf is what a reservation's effects conflict over: a container holds its
+// network and its volumes shared, a network is changed alone. A volume is changed
+// under its own ID, which every effect holds alone.
+func keysOf(r *workload.Reservation) []inflight.Key {
+	if name, named := lifecycle.NameOf(r); named {
+		return []inflight.Key{{Name: nameKey(name)}}
+	}
+	network, volumes := refersTo(r)
+	var keys []inflight.Key
+	if network != "" {
+		keys = append(keys, inflight.Key{Name: nameKey(workload.NetworkKey(r.User, network)), Shared: true})
+	}
+	seen := map[string]bool{}
+	for _, id := range volumes {
+		if !seen[id] {
+			keys = append(keys, inflight.Key{Name: "id " + id, Shared: true})
+		}
+		seen[id] = true
+	}
+	return keys
+}
+
+func nameKey(k lifecycle.NameKey) string { return "name " + string(k[:]) }
+
+// refersTo returns the name of the network and the IDs of the volumes that a
+// workload uses.
+func refersTo(r *workload.Reservation) (network string, volumes []string) {
+	switch r.Type {
+	case workload.TypeContainer:
+		data, err := workload.DataOf[workload.Container](r)
+		if err != nil {
+			return "", nil
+		}
+		for _, m := range data.Mounts {
+			volumes = append(volumes, m.VolumeID)
+		}
+		return string(data.Network.NetworkID), volumes
+	case workload.TypeKubernetes:
+		data, err := workload.DataOf[workload.Kubernetes](r)
+		if err != nil {
+			return "", nil
+		}
+		return string(data.NetworkID), nil
+	}
+	return "", nil
+}

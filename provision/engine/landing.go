@@ -1,0 +1,116 @@
+package engine
+
+import (
+	"maps"
+	"time"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/lifecycle"
+	"github.com/croft-edge/croft/provision/store"
+)
+
+// begin puts an effect in flight. What can't be begun comes back as a failure.
+func (d *desk) begin(kind lifecycle.EffectKind, rec store.Record) {
+	one := &flight{kind: kind, rec: rec, queued: time.Now()}
+	var err error
+	if kind == lifecycle.DoProvision {
+		one.bound, err = d.bindings(rec)
+	}
+	if err == nil {
+		err = d.flights.begin(one)
+	}
+	if err != nil {
+		d.soon = append(d.soon, d.landed(one, outcome{event: failure(err)}))
+	}
+}
+
+// returned is what came back of a flight, as the next round's inputs.
+func (d *desk) returned(o outcome) []input {
+	one, halted := d.flights.land(o)
+	var out []input
+	if one != nil && !o.dropped {
+		out = append(out, d.landed(one, o))
+	}
+	for _, each := range halted {
+		err := node.Errorf(node.Transient, "cannot %s %s: what came before it hasn't come back", each.kind, each.rec.ID())
+		out = append(out, d.landed(each, outcome{event: failure(err)}))
+	}
+	return out
+}
+
+// landed is an outcome for the record as it is then: one that has gone another
+// way, or is another reservation's now, doesn't hear of it.
+func (d *desk) landed(one *flight, o outcome) input {
+	if one.kind == removeOrphan {
+		return input{id: one.rec.ID(), do: func() error { return d.orphanEnded(one, o.event.Err) }}
+	}
+	id := one.rec.ID()
+	took := time.Since(one.queued)
+	return input{id: id, do: func() error {
+		rec, ok, err := d.ledger.record(id)
+		if err != nil || !ok || rec.Hash != one.rec.Hash {
+			return err
+		}
+		ev := o.event
+		ev.Bound = one.bound
+		switch ev.Kind {
+		case lifecycle.FetchLater:
+			ev.Pause = d.notes.progress.note(id, o.progress)
+		case lifecycle.Fetched:
+			d.notes.progress.forget(id)
+		default:
+			d.notes.progress.forget(id)
+			d.log(d.parts.Log.Info(), rec, string(one.kind)).Str("end", string(rec.End)).Int("attempts", rec.Attempts).
+				Dur("took", took).AnErr("err", ev.Err).Msg("attempt ended")
+		}
+		if ev.Kind == lifecycle.Provisioned {
+			d.righted(rec)
+		}
+		d.notes.drifts.settled(id)
+		_, err = d.apply(rec, ev)
+		return err
+	}}
+}
+
+// failure is the event of an effect that failed.
+func failure(err error) lifecycle.Event {
+	kind := lifecycle.FailAgain
+	switch k := node.KindOf(err); {
+	case k == node.Busy:
+		kind = lifecycle.FailBusy
+	case k == node.Unknown:
+		kind = lifecycle.FailUnknown
+	case k.Final():
+		kind = lifecycle.FailFinal
+	}
+	return lifecycle.Event{Kind: kind, Err: err}
+}
+
+// bindings is what a workload refers to, by ID. An ID that has become another
+// reservation since the workload was made with it is refused: whoever gives IDs
+// can't swap data.
+func (d *desk) bindings(rec store.Record) (map[string]workload.Hash, error) {
+	_, volumes := refersTo(rec.Reservation)
+	if len(volumes) == 0 {
+		return nil, nil
+	}
+	bound := maps.Clone(rec.Bound)
+	if bound == nil {
+		bound = map[string]workload.Hash{}
+	}
+	for _, id := range volumes {
+		other, ok, err := d.ledger.record(id)
+		if err != nil {
+			return nil, err
+		}
+		if !ok || other.Tombstone() || other.Reservation.User != rec.Reservation.User {
+			continue // the provisioner says what is wrong with it
+		}
+		if before, known := bound[id]; known && before != other.Hash {
+			return nil, node.Errorf(node.Refused, "cannot provision %s: %s is another reservation than the one that it was made with", rec.ID(), id)
+		}
+		bound[id] = other.Hash
+	}
+	return bound, nil
+}

@@ -1,0 +1,186 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/lifecycle"
+	"github.com/croft-edge/croft/provision/provisioner"
+	"github.com/croft-edge/croft/provision/store"
+)
+
+// ledger is the records as the engine's thread has decided them: those that are
+// durable, with what this round has staged over them. A round is small, so what
+// is staged is searched.
+type ledger struct {
+	records store.Records
+	demand  func(r *workload.Reservation) provisioner.Demand
+	staged  map[string]store.Record
+	order   []string
+	// parked are arrivals whose judgement waits for the node's offer. They aren't
+	// durable yet.
+	parked map[string]store.Record
+}
+
+func newLedger(records store.Records, demand func(r *workload.Reservation) provisioner.Demand) *ledger {
+	return &ledger{records: records, demand: demand, staged: map[string]store.Record{}, parked: map[string]store.Record{}}
+}
+
+// stage puts a record's next state into the round.
+func (l *ledger) stage(rec store.Record) {
+	id := rec.ID()
+	if _, again := l.staged[id]; !again {
+		l.order = append(l.order, id)
+	}
+	l.staged[id] = rec
+	if _, parked := l.parked[id]; parked {
+		l.parked[id] = rec
+	}
+}
+
+// commit makes the round durable and ends it. On an error nothing of it counts.
+func (l *ledger) commit() ([]store.Record, error) {
+	if len(l.order) == 0 {
+		return nil, nil
+	}
+	recs := make([]store.Record, 0, len(l.order))
+	for _, id := range l.order {
+		recs = append(recs, l.staged[id])
+	}
+	written, err := l.records.Write(recs...)
+	if err == nil {
+		for _, rec := range recs {
+			if rec.Phase != lifecycle.Waiting {
+				delete(l.parked, rec.ID())
+			}
+		}
+	}
+	l.drop()
+	return written, err
+}
+
+// drop forgets what was staged.
+func (l *ledger) drop() {
+	clear(l.staged)
+	l.order = l.order[:0]
+}
+
+// touched are the IDs of the round, in its order.
+func (l *ledger) touched() []string { return slices.Clone(l.order) }
+
+// record returns the record of an ID; false when there is none.
+func (l *ledger) record(id string) (store.Record, bool, error) {
+	if rec, ok := l.staged[id]; ok {
+		return rec.Clone(), true, nil
+	}
+	rec, err := l.records.Record(id)
+	if err == nil {
+		return rec, true, nil
+	}
+	if node.KindOf(err) != node.NotExist {
+		return store.Record{}, false, err
+	}
+	rec, ok := l.parked[id]
+	return rec.Clone(), ok, nil
+}
+
+// byHash returns the record that was taken in with that hash.
+func (l *ledger) byHash(h workload.Hash) (store.Record, bool, error) {
+	for _, of := range []map[string]store.Record{l.staged, l.parked} {
+		for _, rec := range of {
+			if rec.Hash == h && rec.Phase != lifecycle.Dismissed {
+				return rec.Clone(), true, nil
+			}
+		}
+	}
+	rec, err := l.records.ByHash(h)
+	if node.KindOf(err) == node.NotExist {
+		return store.Record{}, false, nil
+	}
+	return rec, err == nil, err
+}
+
+// named returns the records that were accepted under a name, the oldest first.
+func (l *ledger) named(key lifecycle.NameKey) ([]store.Record, error) {
+	stored, err := l.records.Named(key)
+	if err != nil {
+		return nil, err
+	}
+	out := slices.DeleteFunc(stored, func(rec store.Record) bool {
+		_, staged := l.staged[rec.ID()]
+		return staged
+	})
+	for _, rec := range l.staged {
+		if rec.Name == key && rec.HoldsName() {
+			out = append(out, rec)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b store.Record) int {
+		return cmp.Or(a.Reservation.Created.Compare(b.Reservation.Created), cmp.Compare(a.ID(), b.ID()))
+	})
+	return out, nil
+}
+
+// count is how many records have a phase.
+func (l *ledger) count(p lifecycle.Phase) int {
+	n := l.records.Count(p)
+	for id, rec := range l.staged {
+		if old, err := l.records.Record(id); err == nil && old.Phase == p {
+			n--
+		}
+		if rec.Phase == p {
+			n++
+		}
+	}
+	if p == lifecycle.Waiting {
+		for id := range l.parked {
+			if _, staged := l.staged[id]; !staged {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// usage is what a user's workloads and all of them take, but for the one of an ID.
+func (l *ledger) usage(user, but string) (of, all store.Usage) {
+	of, all = l.records.Usage(user)
+	change := func(rec store.Record, with func(a, b store.Usage) store.Usage) {
+		u := l.usageOf(rec)
+		all = with(all, u)
+		if rec.Reservation.User == user {
+			of = with(of, u)
+		}
+	}
+	for id, rec := range l.staged {
+		if old, err := l.records.Record(id); err == nil {
+			change(old, store.Usage.Less)
+		}
+		if id != but {
+			change(rec, store.Usage.Plus)
+		}
+	}
+	if _, staged := l.staged[but]; !staged {
+		if old, err := l.records.Record(but); err == nil {
+			change(old, store.Usage.Less)
+		}
+	}
+	return of, all
+}
+
+// usageOf is what one record counts for.
+func (l *ledger) usageOf(rec store.Record) (u store.Usage) {
+	if rec.Phase == lifecycle.Dismissed {
+		return u
+	}
+	u.Records = 1
+	if rec.Phase == lifecycle.Waiting {
+		u.Waiting = 1
+	}
+	if rec.Present() {
+		u.Workloads, u.Demand = 1, l.demand(rec.Reservation)
+	}
+	return u
+}

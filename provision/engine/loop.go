@@ -1,0 +1,192 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/admit"
+	"github.com/croft-edge/croft/provision/lifecycle"
+	"github.com/croft-edge/croft/provision/provisioner"
+	"github.com/croft-edge/croft/provision/source"
+	"github.com/croft-edge/croft/provision/store"
+)
+
+// loop is one life of the engine's thread: the desk, and what runs beside it.
+type loop struct {
+	parts  *Config
+	desk   *desk
+	beside *beside
+	work    context.Context
+	stop    context.Context
+	offers  chan offered
+}
+
+type offered struct {
+	offer admit.Offer
+	err   error
+}
+
+func (e *Engine) loop(work, stop context.Context) *loop {
+	l := &loop{
+		parts: e.parts, desk: newDesk(e.parts, e.notes), work: work, stop: stop,
+		offers: make(chan offered, 1),
+	}
+	l.beside = &beside{parts: e.parts, work: work, ends: make(chan outcome), gone: stop.Done()}
+	l.desk.flights.start = l.beside.start
+	l.desk.judging.ask = l.askOffer
+	return l
+}
+
+// askOffer asks what the node offers, beside the engine's thread.
+func (l *loop) askOffer() {
+	go run.Do(l.parts.Log, "offer", func() {
+		ctx, cancel := context.WithTimeout(l.work, l.parts.Limits.Judge)
+		defer cancel()
+		var o offered
+		done := make(chan struct{})
+		go run.Do(l.parts.Log, "offer", func() {
+			defer close(done)
+			o.err = run.Guard(l.parts.Log, "offer", func() (err error) {
+				o.offer, err = l.parts.Admission.Offer(ctx)
+				return err
+			})
+		})
+		select {
+		case <-done:
+			l.offers <- o
+		case <-ctx.Done():
+			l.offers <- offered{err: node.Errorf(node.Transient, "no answer within %s", l.parts.Limits.Judge)}
+		}
+	})
+}
+
+// restore sets all timers, and begins to bring the node to what the records say,
+// without any explorer. False when the engine ended before.
+func (l *loop) restore() bool {
+	start := time.Now()
+	recs, ok := l.list()
+	if !ok {
+		return false
+	}
+	d := l.desk
+	d.now = l.parts.Clock.Read()
+	for _, rec := range recs {
+		d.written(rec)
+		d.timers.try(rec, d.now, l.firstTry(rec))
+	}
+	there := l.lookAtAll()
+	slices.SortStableFunc(recs, func(a, b store.Record) int {
+		return cmp.Compare(source.Rank(a.Reservation.Type), source.Rank(b.Reservation.Type))
+	})
+	var inputs []input
+	for _, rec := range recs {
+		if rec.Phase.InFlight() && rec.Phase.Wanted() && !d.authentic(rec) {
+			continue // neither made again nor taken away
+		}
+		inputs = append(inputs, d.input(rec.ID(), lifecycle.Event{Kind: lifecycle.Restart}))
+	}
+	for _, diff := range differences(recs, there) {
+		if !d.notes.drifts.resting(diff.rec.ID(), d.now.Uptime) && !d.overNow(diff.rec) && d.authentic(diff.rec) {
+			inputs = append(inputs, d.drift(diff, true))
+		}
+	}
+	l.inRounds(inputs)
+	d.orphaned(there, recs)
+	d.flights.pump()
+	l.parts.Log.Info().Int("records", len(recs)).Int("differences", len(inputs)).Dur("took", time.Since(start)).Msg("restored")
+	return true
+}
+
+// inRounds takes in many inputs, a round's worth at a time.
+func (l *loop) inRounds(inputs []input) {
+	for part := range slices.Chunk(inputs, l.parts.Limits.Round) {
+		l.desk.round(part)
+	}
+}
+
+// firstTry is when a record that waits for its next attempt is looked at. The
+// wall clock may have been set since that was planned, so it is never later than
+// the backoff would be.
+func (l *loop) firstTry(rec store.Record) time.Duration {
+	if rec.Tombstone() {
+		return buryLater
+	}
+	if rec.NextAttempt.IsZero() {
+		return l.parts.Limits.Look
+	}
+	return min(max(rec.NextAttempt.Sub(l.desk.now.Now), 0), l.parts.Limits.Retry.Max)
+}
+
+// list reads the records, however long that takes.
+func (l *loop) list() ([]store.Record, bool) {
+	for failures := 1; ; failures++ {
+		recs, err := l.parts.Records.List()
+		if err == nil {
+			return recs, true
+		}
+		l.parts.Log.Error().Err(err).Int("attempts", failures).Msg("cannot list the records: nothing is done before")
+		if !pause(l.stop, l.parts.Limits.Retry.Delay(failures)) {
+			return nil, false
+		}
+	}
+}
+
+// lookAtAll asks every module what it has, all at once. What doesn't answer is
+// looked at again while the node runs.
+func (l *loop) lookAtAll() seen {
+	type answer struct {
+		t     workload.Type
+		found map[string]provisioner.Seen
+		err   error
+	}
+	ctx, cancel := context.WithTimeout(l.work, l.parts.Limits.List)
+	defer cancel()
+	answers := make(chan answer, len(l.parts.Provisioners))
+	for t, p := range l.parts.Provisioners {
+		go run.Do(l.parts.Log, "list", func() {
+			a := answer{t: t}
+			a.err = run.Guard(l.parts.Log, "list", func() (err error) {
+				a.found, err = provisioner.Look(ctx, p)
+				return err
+			})
+			answers <- a
+		})
+	}
+	there := seen{}
+	silent := len(l.parts.Provisioners)
+	for silent > 0 {
+		select {
+		case a := <-answers:
+			silent--
+			if a.err != nil {
+				l.parts.Log.Warn().Str("type", string(a.t)).Str("step", "list").Err(a.err).Msg("cannot compare: looked at again")
+				continue
+			}
+			if a.found == nil {
+				a.found = map[string]provisioner.Seen{}
+			}
+			there[a.t] = a.found
+		case <-ctx.Done():
+			l.parts.Log.Warn().Int("modules", silent).Str("step", "list").Msg("modules don't answer: looked at again")
+			return there
+		}
+	}
+	return there
+}
+
+// pause returns after d, or false at once when ctx is done.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

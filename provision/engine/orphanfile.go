@@ -1,0 +1,42 @@
+package engine
+
+import (
+	"encoding/json"
+	stderrors "errors"
+	"io/fs"
+	"os"
+
+	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/pkg/atomicfile"
+)
+
+// OrphanFile is a OrphanBook in a file of its own.
+type OrphanFile struct {
+	path string
+}
+
+// NewOrphanFile keeps it at path, whose folder must exist.
+func NewOrphanFile(path string) *OrphanFile { return &OrphanFile{path: path} }
+
+// Load returns what was saved, nothing when there is no file.
+func (f *OrphanFile) Load() ([]Orphan, error) {
+	data, err := os.ReadFile(f.path)
+	if stderrors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var out []Orphan
+	if err == nil {
+		err = json.Unmarshal(data, &out)
+	}
+	return out, errors.Wrapf(err, "cannot read orphans %s", f.path)
+}
+
+// Save replaces it durably.
+func (f *OrphanFile) Save(orphans []Orphan) error {
+	data, err := json.Marshal(orphans)
+	if err != nil {
+		return errors.Wrap(err, "cannot write orphans")
+	}
+	return errors.Wrapf(atomicfile.WriteFile(f.path, data, 0o600), "cannot write orphans %s", f.path)
+}

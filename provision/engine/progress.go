@@ -1,0 +1,53 @@
+package engine
+
+import (
+	"sync"
+	"time"
+)
+
+// How long until what is being fetched for a reservation is asked for again: the
+// first pause doubles up to the last.
+const (
+	firstAsk = 25 * time.Millisecond
+	lastAsk  = 2 * time.Second
+)
+
+// progress is how far what is being fetched is, by reservation. It is safe for
+// concurrent use.
+type progress struct {
+	mu sync.Mutex
+	of map[string]fetching
+}
+
+type fetching struct {
+	what  string
+	pause time.Duration
+}
+
+func newProgress() *progress { return &progress{of: map[string]fetching{}} }
+
+// note notes how far it is, and returns when to ask again.
+func (p *progress) note(id, what string) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	pause := firstAsk
+	if last, ok := p.of[id]; ok {
+		pause = min(2*last.pause, lastAsk)
+	}
+	p.of[id] = fetching{what: what, pause: pause}
+	return pause
+}
+
+func (p *progress) forget(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.of, id)
+}
+
+// text is how far it is, and whether anything is being fetched for that ID.
+func (p *progress) text(id string) (string, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	one, ok := p.of[id]
+	return one.what, ok
+}

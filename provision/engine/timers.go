@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"math"
+	"time"
+
+	"github.com/croft-edge/croft/pkg/clock"
+	"github.com/croft-edge/croft/provision/lifecycle"
+	"github.com/croft-edge/croft/provision/source"
+	"github.com/croft-edge/croft/provision/store"
+)
+
+// timers say which records are to be looked at next. They are for the engine's
+// thread alone, and read no clock themselves.
+type timers struct {
+	// tries are by the node's uptime: the next attempt, the next look.
+	tries *source.Due
+	// stops are ends by a clock of level Stop, removals ends by one of level
+	// Remove, proofs ends by the node's uptime.
+	stops    *source.Due
+	removals *source.Due
+	proofs   *source.Due
+	// look is the longest sleep: a clock may be set meanwhile.
+	look time.Duration
+}
+
+func newTimers(look time.Duration) *timers {
+	return &timers{tries: source.NewDue(), stops: source.NewDue(), removals: source.NewDue(), proofs: source.NewDue(), look: look}
+}
+
+// try has the record of an ID looked at after a while.
+func (t *timers) try(rec store.Record, now clock.Reading, after time.Duration) {
+	t.tries.Set(rec.ID(), source.Rank(rec.Reservation.Type), int64(now.Uptime+after))
+}
+
+// forget drops an ID.
+func (t *timers) forget(id string) {
+	for _, each := range []*source.Due{t.tries, t.stops, t.removals, t.proofs} {
+		each.Remove(id)
+	}
+}
+
+// set sets when the record's end is to be looked at. An end that has come and
+// changed nothing, such as one with a renewal that waits, is looked at again
+// after a while.
+func (t *timers) set(rec store.Record, now clock.Reading) {
+	id, rank := rec.ID(), source.Rank(rec.Reservation.Type)
+	end := nanos(rec.Reservation.Expires())
+	t.stops.Remove(id)
+	t.removals.Remove(id)
+	t.proofs.Remove(id)
+	if rec.Phase == lifecycle.Waiting || rec.Phase == lifecycle.Dismissed {
+		return
+	}
+	proof := int64(math.MaxInt64)
+	if rec.Since.Known {
+		proof = int64(rec.Since.Uptime) + int64(rec.Reservation.Expires().Sub(rec.Since.Floor))
+	}
+	wall := nanos(now.Now)
+	if now.Level == clock.Remove && wall >= end || int64(now.Uptime) >= proof {
+		t.try(rec, now, t.again(rec))
+		return
+	}
+	if rec.Phase.Wanted() && now.Level == clock.Stop && wall >= end {
+		t.try(rec, now, t.again(rec))
+	} else if rec.Phase.Wanted() {
+		t.stops.Set(id, rank, end)
+	}
+	t.removals.Set(id, rank, end)
+	t.proofs.Set(id, rank, proof)
+}
+
+// buryLater is when a tombstone is looked at again whose result the explorer
+// doesn't have yet.
+const buryLater = time.Hour
+
+func (t *timers) again(rec store.Record) time.Duration {
+	if rec.Tombstone() {
+		return buryLater
+	}
+	return t.look
+}
+
+// due are the IDs that are to be looked at now, users of a thing before the thing.
+func (t *timers) due(now clock.Reading) []string {
+	var out []string
+	seen := map[string]bool{}
+	add := func(ids []string) {
+		for _, id := range ids {
+			if !seen[id] {
+				seen[id] = true
+				out = append(out, id)
+			}
+		}
+	}
+	add(t.tries.Take(int64(now.Uptime)))
+	add(t.proofs.Take(int64(now.Uptime)))
+	if now.Level >= clock.Stop {
+		add(t.stops.Take(nanos(now.Now)))
+	}
+	if now.Level == clock.Remove {
+		add(t.removals.Take(nanos(now.Now)))
+	}
+	return out
+}
+
+// wait is how long nothing will be due, look at most.
+func (t *timers) wait(now clock.Reading) time.Duration {
+	wait := int64(t.look)
+	sooner := func(d *source.Due, now int64) {
+		if at, some := d.Next(); some {
+			wait = min(wait, max(at-now, 0))
+		}
+	}
+	sooner(t.tries, int64(now.Uptime))
+	sooner(t.proofs, int64(now.Uptime))
+	if now.Level >= clock.Stop {
+		sooner(t.stops, nanos(now.Now))
+	}
+	if now.Level == clock.Remove {
+		sooner(t.removals, nanos(now.Now))
+	}
+	return time.Duration(wait)
+}
+
+// nanos is a time as a number; one out of range is the nearest that isn't.
+func nanos(t time.Time) int64 {
+	switch {
+	case t.Year() < 1700:
+		return math.MinInt64
+	case t.Year() > 2250:
+		return math.MaxInt64
+	}
+	return t.UnixNano()
+}
