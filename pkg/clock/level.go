@@ -1,39 +1,81 @@
 package clock
 
-import "time"
+import (
+	"time"
+)
 
-// Level is how far a time can be trusted.
+// Level is what a time is good for.
 type Level int
 
-// The levels, the lowest first.
+// The levels. Each is also good for what those before it are.
 const (
-	// None: nothing vouches for the time. No date is compared with it.
+	// None: no date may be compared with it.
 	None Level = iota
-	// Stop: good enough to stop what is over, which can be taken back.
+	// Stop: dates may be judged by it and workloads stopped, for both can be
+	// taken back. It is the most that a machine's own clock or the explorer's
+	// word comes to.
 	Stop
-	// Remove: a proof, good enough for what can't be taken back.
+	// Remove: what can't be taken back may be done by it, such as removing data.
 	Remove
 )
 
 // String implements fmt.Stringer.
 func (l Level) String() string {
 	switch l {
-	case None:
-		return "none"
 	case Stop:
 		return "stop"
 	case Remove:
 		return "remove"
 	}
-	return "unknown"
+	return "none"
 }
 
-// Reading is one look at the time.
+// Reading is one look at the time: its members belong together.
 type Reading struct {
-	// Now is the time at Level Stop and above, else the wall clock's.
+	// Now is the time, or the wall clock's while Level is None.
 	Now   time.Time
 	Level Level
-	// Uptime is how long the node has been up in all, summed over reboots: never
-	// more than what has really passed.
+	// Uptime is how long the node has been up in all: between two readings at
+	// least the difference has passed, whatever any clock says. It is exact
+	// within one boot. After a power cut it may be up to RecordEvery less than a
+	// reading that was taken before.
 	Uptime time.Duration
 }
+
+// Source is what a trusted time is from.
+type Source string
+
+// The sources of trust.
+const (
+	// Nothing vouches for the clock: it is not trusted.
+	Nothing Source = ""
+	// Explorer is the word of the explorer, and nothing else. Level Stop.
+	Explorer Source = "explorer"
+	// Start is a clock that was plausible when the machine or the agent
+	// started, and hasn't jumped since. Level Stop.
+	Start Source = "start"
+	// TrustedExplorer is the word of an explorer that the operator has named as
+	// a trusted clock. Level Remove.
+	TrustedExplorer Source = "explorer-trusted"
+	// NTP is a kernel clock that something keeps right, or kept right less than
+	// Holdover ago. Level Remove.
+	NTP Source = "ntp"
+)
+
+// level is what a time of the source is good for.
+func (s Source) level() Level {
+	switch s {
+	case Explorer, Start:
+		return Stop
+	case TrustedExplorer, NTP:
+		return Remove
+	}
+	return None
+}
+
+// vouched reports whether more than the explorer's word is behind the source.
+func (s Source) vouched() bool { return s == Start || s.level() == Remove }
+
+// spoken reports whether the source's time is what the explorer said, and not
+// the wall clock's.
+func (s Source) spoken() bool { return s == Explorer || s == TrustedExplorer }

@@ -9,34 +9,11 @@ import (
 const (
 	// MaxJump is how far the wall clock may move against the monotonic one.
 	MaxJump = 10 * time.Minute
-	// Agreement is how close two clocks are that agree.
-	Agreement = 5 * time.Minute
-	// Answers is how many answers of the explorer make its word, Span how long
-	// they must be apart, from the first to the last.
-	Answers = 3
-	Span    = time.Minute
-	// Absence is how long a machine may have been off before its clock needs
-	// a second opinion.
-	Absence = 7 * 24 * time.Hour
-	// Patience is how long the explorer's word must have stood before data is
-	// removed by it alone.
-	Patience = 7 * 24 * time.Hour
-)
-
-// Source is what a trusted time is from.
-type Source string
-
-// The sources of trust, the weakest first.
-const (
-	// Nothing vouches for the clock: it is not trusted.
-	Nothing Source = ""
-	// Explorer is the word of the explorer, and nothing else.
-	Explorer Source = "explorer"
-	// Start is a clock that was plausible when the machine or the agent
-	// started, and hasn't jumped since.
-	Start Source = "start"
-	// NTP is a kernel clock that something keeps right.
-	NTP Source = "ntp"
+	// Holdover is how long a clock stays at level Remove after what kept it
+	// there is gone: NTP, or the answers of an explorer that is a trusted clock.
+	// A machine's oscillator is off by at most 100 parts in a million, nine
+	// seconds in this time.
+	Holdover = 24 * time.Hour
 )
 
 // reading is one look at the machine's clocks.
@@ -50,69 +27,42 @@ type reading struct {
 // the same for as long as the wall clock doesn't jump.
 func (r reading) zero() time.Time { return r.wall.Add(-r.boot) }
 
-// past is what is known at the start.
-type past struct {
-	build  time.Time
-	last   Mark
-	bootID string
-}
-
-// state is how far the clock is trusted. Its methods are pure: they return the next state.
+// state is how far the clock is trusted. Its methods are pure: they return the
+// next state. Times are kept as zeros, the time at which the machine booted:
+// the time since boot is added when they are asked for.
 type state struct {
 	source Source
-	// zero is when the machine booted by the trusted time; since is the boot
-	// time at which source took over.
-	zero  time.Time
-	since time.Duration
+	// zero is when the machine booted by the trusted time.
+	zero time.Time
+	// anchor is the zero that the explorer's word had when it was first
+	// believed; what it says later must agree with it.
+	anchor time.Time
+	// confirmed is the boot time at which the source was last seen to be good
+	// for level Remove.
+	confirmed time.Duration
+	// floor is when the machine booted at the earliest: its last zero of level
+	// Remove. Zero when none is known.
+	floor time.Time
 	// why says, while nothing vouches for the clock, what is wrong with it.
 	why string
 	// word is what the explorer has said so far.
 	word word
-}
-
-// word is the explorer's answers that agree with each other.
-type word struct {
-	count       int
-	first, last time.Duration
-	// low and high are the earliest and latest zero that they say, newest the last one's.
-	low, high, newest time.Time
-}
-
-// begin decides at the start. A clock that is behind what was known to be past
-// is wrong. One that is far ahead may be: only within the same boot can that be told.
-func begin(p past, r reading) state {
-	switch {
-	case r.synced:
-		return state{}.see(r)
-	case r.wall.Before(p.build):
-		return distrusted("the clock says %s, before this program was built (%s)", r.wall, p.build)
-	case p.last.Time.IsZero():
-		return state{source: Start, zero: r.zero(), since: r.boot}
-	case p.last.BootID == p.bootID && p.bootID != "":
-		zero := p.last.Time.Add(-p.last.Boot)
-		return state{source: Start, zero: zero, since: r.boot}.see(r)
-	case r.wall.Before(p.last.Time):
-		return distrusted("the clock says %s, before the last time that was trusted (%s)", r.wall, p.last.Time)
-	case r.wall.Sub(p.last.Time) > Absence:
-		return distrusted("the clock says %s, more than a week after the last time that was trusted (%s)", r.wall, p.last.Time)
-	}
-	return state{source: Start, zero: r.zero(), since: r.boot}
-}
-
-func distrusted(text string, wall, other time.Time) state {
-	return state{why: fmt.Sprintf(text, wall.UTC().Format(time.RFC3339), other.UTC().Format(time.RFC3339))}
+	// trusting says that the operator has named the explorer as a trusted clock.
+	trusting bool
 }
 
 // see takes in one look at the machine's clocks.
 func (s state) see(r reading) state {
-	if r.synced {
-		if s.source != NTP {
-			s.since = r.boot
-		}
-		s.source, s.zero, s.why = NTP, r.zero(), ""
+	switch {
+	case r.synced:
+		s.source, s.zero, s.floor, s.confirmed, s.why = NTP, r.zero(), r.zero(), r.boot, ""
 		return s
+	case s.source == TrustedExplorer && r.boot-s.confirmed > Holdover:
+		s.source = Explorer
+	case s.source == NTP && r.boot-s.confirmed > Holdover:
+		s.source = Start
 	}
-	if s.source != Start && s.source != NTP {
+	if s.source == Nothing || s.source.spoken() {
 		return s
 	}
 	if jump := r.zero().Sub(s.zero); jump.Abs() > MaxJump {
@@ -122,64 +72,100 @@ func (s state) see(r reading) state {
 	return s
 }
 
-// hear takes in an answer of the explorer: its clock, when the machine's read r.
+// hear takes in an answer of the explorer: its clock, when the machine's read
+// r. It moves neither a clock that NTP keeps nor one that was plausible at the
+// start, unless the explorer is a trusted clock: then it is better than the latter.
 func (s state) hear(explorer time.Time, r reading) state {
 	s = s.see(r)
+	if explorer.Before(s.earliest(r)) && !s.trusting {
+		return s.mistrust("the explorer says %s, and it is certainly later than %s", explorer, s.earliest(r))
+	}
 	said := explorer.Add(-r.boot)
 	s.word = s.word.add(said, r.boot)
-	if s.source == Start || s.source == NTP {
+	if s.source == NTP || s.source == Start && !s.trusting {
 		return s
 	}
-	if s.source == Explorer && said.Sub(s.zero).Abs() > Agreement {
-		s.source = Nothing
-		s.why = "the explorer has changed its mind about the time"
-	}
-	if !s.word.given() {
+	if s.source.spoken() && said.Sub(s.anchor).Abs() > Agreement {
+		// Whatever it says from now on has to be given anew, so what was said
+		// before doesn't count.
+		s = s.mistrust("the explorer says %s, and what it said when it was first believed makes that %s", explorer, s.anchor.Add(r.boot))
+		s.word = newWord(said, r.boot)
 		return s
 	}
-	if s.source == Nothing {
-		s.since = r.boot
+	return s.believe(said, r)
+}
+
+// believe follows the explorer's word: one that stands already, or one that was given just now.
+func (s state) believe(said time.Time, r reading) state {
+	given := s.word.given()
+	switch {
+	case s.source.spoken():
+		s.zero = said
+	case given:
+		s.source, s.zero, s.anchor, s.why = Explorer, said, said, ""
 	}
-	s.source, s.zero, s.why = Explorer, s.word.newest, ""
+	if s.trusting && given {
+		s.source, s.floor, s.confirmed = TrustedExplorer, said, r.boot
+	}
 	return s
 }
 
-func (w word) add(said time.Time, at time.Duration) word {
-	low, high := w.low, w.high
-	if w.count > 0 && said.Before(low) {
-		low = said
+// mistrust forgets the explorer's word, and ends the trust that was in it.
+func (s state) mistrust(text string, said, other time.Time) state {
+	s.word = word{}
+	if !s.source.spoken() {
+		return s
 	}
-	if w.count > 0 && said.After(high) {
-		high = said
-	}
-	if w.count == 0 || high.Sub(low) > Agreement || at-w.last > time.Hour {
-		return word{count: 1, first: at, last: at, low: said, high: said, newest: said}
-	}
-	return word{count: w.count + 1, first: w.first, last: at, low: low, high: high, newest: said}
+	s.source = Nothing
+	return s.doubt(text, said, other)
 }
 
-// given reports whether the answers are enough to be believed.
-func (w word) given() bool { return w.count >= Answers && w.last-w.first >= Span }
-
-// now is the time, and whether it is trusted. The explorer's word stands for
-// itself; otherwise it is the wall clock's.
-func (s state) now(r reading) (time.Time, bool) {
-	if s.source == Explorer {
-		return s.zero.Add(r.boot), true
+// earliest is the time that it is at least, as far as clocks that agree may be
+// apart; the zero time when nothing is known.
+func (s state) earliest(r reading) time.Time {
+	if s.floor.IsZero() {
+		return time.Time{}
 	}
-	return r.wall, s.source != Nothing
+	return s.floor.Add(r.boot - Agreement)
 }
 
-// removable reports whether the time is good enough to remove data by. A clock
-// that was only plausible at the start isn't while the explorer contradicts it.
-func (s state) removable(r reading) bool {
-	switch s.source {
-	case NTP:
-		return true
-	case Start:
-		return !s.word.given() || s.word.newest.Sub(r.zero()).Abs() <= Agreement
-	case Explorer:
-		return r.boot-s.since >= Patience
+// now is the time: the explorer's where its word is what is trusted, otherwise
+// the wall clock's.
+func (s state) now(r reading) time.Time {
+	if s.source.spoken() {
+		return s.zero.Add(r.boot)
 	}
-	return false
+	return r.wall
+}
+
+// lasting is the time to record. It is what trust began with where a restart
+// would otherwise let the time walk: by as much as clocks that agree may be
+// apart, each time that the agent starts.
+func (s state) lasting(r reading) time.Time {
+	switch {
+	case s.source.spoken():
+		return s.anchor.Add(r.boot)
+	case s.source == NTP:
+		return s.zero.Add(r.boot)
+	}
+	return r.wall
+}
+
+// mark is what to record, after last. A source outside the machine may lower
+// the time that was recorded; the machine's own clock may not.
+func (s state) mark(last Mark, r reading, up Uptime) Mark {
+	m := last
+	m.Uptime = up
+	if !s.floor.IsZero() {
+		m.Floor = s.floor.Add(r.boot).UTC()
+	}
+	if s.source == Nothing && last.Source.spoken() {
+		m.BootID = "" // its word was taken back: a restart doesn't go on from it
+	}
+	at := s.lasting(r).UTC()
+	if s.source == Nothing || s.source == Start && at.Before(last.Time) {
+		return m
+	}
+	m.Time, m.Boot, m.BootID, m.Source, m.Confirmed = at, r.boot, up.BootID, s.source, s.confirmed
+	return m
 }

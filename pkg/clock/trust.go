@@ -21,12 +21,16 @@ type Config struct {
 	Build time.Time
 	// Last is the mark that was recorded last, zero when none ever was.
 	Last Mark
-	// Record keeps a trusted time durably. Required.
+	// Record keeps a mark durably. Required.
 	Record func(Mark) error
 	// Log gets changes of trust.
 	Log zerolog.Logger
-	// RecordEvery is how often a trusted time is recorded; an hour when zero.
+	// RecordEvery is how often a mark is recorded; ten minutes when zero. A power
+	// cut loses as much of the node's uptime.
 	RecordEvery time.Duration
+	// TrustExplorer says that the operator has named the explorer as a trusted
+	// clock: its word is good for level Remove, and NTP alone is better.
+	TrustExplorer bool
 }
 
 // Validate says what is wrong with the config.
@@ -37,30 +41,33 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// lookEvery is how often Run looks at the clocks. Every question looks, too.
-const lookEvery = 10 * time.Second
+const (
+	// lookEvery is how often Run looks at the clocks. Every question looks, too.
+	lookEvery = 10 * time.Second
+	// defaultRecordEvery is Config.RecordEvery's default.
+	defaultRecordEvery = 10 * time.Minute
+)
 
-// Verdict is how far the time can be trusted, for people.
+// Verdict is what is known of the time, for people.
 type Verdict struct {
-	// Time is the trusted time, or the wall clock's when it isn't trusted.
-	Time    time.Time
-	Trusted bool
-	// Removable says that data may be removed by it, not only workloads stopped.
-	Removable bool
-	Source    Source
-	// Why says what is wrong while it isn't trusted.
+	Reading
+	Source Source
+	// Why says what is wrong while the level is None.
 	Why string
 }
 
 // Trust decides whether the time can be trusted. It is safe for concurrent use.
 type Trust struct {
 	cfg Config
+	// before is the node's uptime up to the present boot.
+	before time.Duration
 
 	mu    sync.Mutex
 	state state
 	last  Mark
-	// recorded is the source of last, in this life of the process.
-	recorded Source
+	// recorded says that last is of this life of the process, by the source as it then was.
+	recorded bool
+	source   Source
 }
 
 // New makes a Trust and takes its first look.
@@ -69,17 +76,19 @@ func New(c Config) (*Trust, error) {
 		return nil, err
 	}
 	if c.RecordEvery <= 0 {
-		c.RecordEvery = time.Hour
+		c.RecordEvery = defaultRecordEvery
 	}
 	t := &Trust{cfg: c, last: c.Last}
-	t.state = begin(past{build: c.Build, last: c.Last, bootID: c.BootID}, t.read())
+	r := t.clocks()
+	t.before = c.Last.Uptime.before(r.boot, c.BootID)
+	t.state = begin(past{build: c.Build, last: c.Last, bootID: c.BootID, before: t.before, trusting: c.TrustExplorer}, r)
 	t.say(t.state)
 	return t, nil
 }
 
-// read looks at the machine's clocks. The flag is read last: a clock that is
+// clocks looks at the machine's clocks. The flag is read last: a clock that is
 // set in between has lost it already.
-func (t *Trust) read() reading {
+func (t *Trust) clocks() reading {
 	r := reading{wall: t.cfg.Clock.Now(), boot: t.cfg.Clock.Boot()}
 	r.synced = t.cfg.Synced()
 	return r
@@ -89,7 +98,7 @@ func (t *Trust) read() reading {
 func (t *Trust) look(next func(state, reading) state) (state, reading) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	r := t.read()
+	r := t.clocks()
 	before := t.state
 	t.state = next(before, r)
 	if before.source != t.state.source {
@@ -103,21 +112,27 @@ func (t *Trust) say(s state) {
 		t.cfg.Log.Warn().Str("why", s.why).Msg("the clock can't be trusted: nothing expires, and dates aren't judged")
 		return
 	}
-	t.cfg.Log.Info().Str("source", string(s.source)).Msg("the clock is trusted")
+	t.cfg.Log.Info().Str("source", string(s.source)).Stringer("level", s.source.level()).Msg("the clock is trusted")
 }
 
-// Now is the time, and whether it can be trusted: whether a date may be
-// compared with it.
+// Read looks at the time.
+func (t *Trust) Read() Reading { return t.Verdict().Reading }
+
+// Now is the time, and whether a date may be compared with it: whether its
+// level is Stop at least.
 func (t *Trust) Now() (time.Time, bool) {
-	s, r := t.look(state.see)
-	return s.now(r)
+	r := t.Read()
+	return r.Now, r.Level >= Stop
 }
 
-// Removable reports whether data may be removed because its time is over. The
-// explorer's word alone isn't enough, unless it has stood for a week.
-func (t *Trust) Removable() bool {
-	s, r := t.look(state.see)
-	return s.removable(r)
+// Removable reports whether the time's level is Remove.
+func (t *Trust) Removable() bool { return t.Read().Level == Remove }
+
+// Vouched is the time, and whether it is known from more than the word of an
+// explorer that the operator hasn't named as a trusted clock.
+func (t *Trust) Vouched() (time.Time, bool) {
+	v := t.Verdict()
+	return v.Now, v.Source.vouched()
 }
 
 // Hear takes in what the explorer says the time is; the zero time is no answer.
@@ -128,21 +143,25 @@ func (t *Trust) Hear(explorer time.Time) {
 	t.look(func(s state, r reading) state { return s.hear(explorer, r) })
 }
 
-// Floor is a time that has certainly passed: the last trusted one.
+// Floor is a time that has certainly passed: the last one of level Remove, and
+// how long the node has been up since. It is zero when there never was one.
 func (t *Trust) Floor() time.Time {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.last.Time
+	s, r := t.look(state.see)
+	if s.floor.IsZero() {
+		return time.Time{}
+	}
+	return s.floor.Add(r.boot)
 }
 
-// Verdict says how far the time is trusted, and why not.
+// Verdict looks at the time, and says why it isn't trusted.
 func (t *Trust) Verdict() Verdict {
 	s, r := t.look(state.see)
-	now, trusted := s.now(r)
-	return Verdict{Time: now, Trusted: trusted, Removable: s.removable(r), Source: s.source, Why: s.why}
+	return Verdict{
+		Reading: Reading{Now: s.now(r), Level: s.source.level(), Uptime: t.before + r.boot}, Source: s.source, Why: s.why,
+	}
 }
 
-// Run watches the clocks and records trusted times until ctx is done.
+// Run watches the clocks and records marks until ctx is done.
 func (t *Trust) Run(ctx context.Context) error {
 	for {
 		t.record(false)
@@ -157,27 +176,23 @@ func (t *Trust) Run(ctx context.Context) error {
 	}
 }
 
-// record keeps the time if it is trusted and it is time to. A source outside
-// the machine may lower what was recorded; the machine's own clock may not.
+// record keeps a mark if it is time to: at the start, when the source has
+// changed or has set the time back, every RecordEvery, and always at the end.
 func (t *Trust) record(always bool) {
 	s, r := t.look(state.see)
-	now, trusted := s.now(r)
 	t.mu.Lock()
-	last, source := t.last, t.recorded
+	last, recorded, source := t.last, t.recorded, t.source
 	t.mu.Unlock()
-	ahead := now.Sub(last.Time)
-	switch {
-	case !trusted, s.source == Start && ahead < 0:
-		return
-	case !always && source == s.source && ahead >= 0 && ahead < t.cfg.RecordEvery:
+	m := s.mark(last, r, Uptime{Total: t.before + r.boot, Boot: r.boot, BootID: t.cfg.BootID})
+	due := always || !recorded || source != s.source || m.Time.Before(last.Time) || m.Uptime.Total-last.Uptime.Total >= t.cfg.RecordEvery
+	if !due {
 		return
 	}
-	m := Mark{Time: now.UTC(), Boot: r.boot, BootID: t.cfg.BootID}
 	if err := t.cfg.Record(m); err != nil {
-		t.cfg.Log.Warn().Err(err).Msg("a trusted time can't be recorded")
+		t.cfg.Log.Warn().Err(err).Msg("the time and the node's uptime can't be recorded")
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.last, t.recorded = m, s.source
+	t.last, t.recorded, t.source = m, true, s.source
 }

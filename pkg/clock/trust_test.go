@@ -1,8 +1,11 @@
 package clock_test
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -38,18 +41,31 @@ func (b *book) all() []clock.Mark {
 	return append([]clock.Mark(nil), b.marks...)
 }
 
+func (b *book) last() clock.Mark {
+	all := b.all()
+	return all[len(all)-1]
+}
+
 type node struct {
 	*clock.Trust
 	fake *clock.Fake
 	book *book
 	ntp  bool
+	// trusting is what the operator says of the explorer.
+	trusting bool
+	bootID   string
 }
 
 func newNode(t *testing.T, wall time.Time, last clock.Mark) *node {
 	t.Helper()
-	n := &node{fake: clock.NewFake(wall), book: &book{}}
+	return restarted(t, &node{fake: clock.NewFake(wall), book: &book{}}, last)
+}
+
+// restarted is the node after its agent was started again from a mark.
+func restarted(t *testing.T, n *node, last clock.Mark) *node {
+	t.Helper()
 	trust, err := clock.New(clock.Config{
-		Clock: n.fake, Synced: func() bool { return n.ntp }, BootID: "boot", Last: last, Record: n.book.record,
+		Clock: n.fake, Synced: func() bool { return n.ntp }, BootID: cmp.Or(n.bootID, "boot"), Last: last, Record: n.book.record, TrustExplorer: n.trusting,
 		Build: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 	})
 	if err != nil {
@@ -73,6 +89,14 @@ func (n *node) running(t *testing.T, f func()) {
 	}
 }
 
+// hears lets the explorer say how far it is off, as often, every 30 seconds.
+func (n *node) hears(off time.Duration, times int) {
+	for range times {
+		n.fake.Advance(30 * time.Second)
+		n.Hear(start().Add(n.fake.Boot() - time.Minute + off))
+	}
+}
+
 // pass lets time pass in looks of ten seconds.
 func (n *node) pass(d time.Duration) {
 	for ; d > 0; d -= 10 * time.Second {
@@ -83,60 +107,69 @@ func (n *node) pass(d time.Duration) {
 
 func start() time.Time { return time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC) }
 
-// Trusted times are recorded at once, then every hour, and at the end.
-func TestTrustedTimesAreRecorded(t *testing.T) {
+// Times are recorded at once, then every ten minutes, and at the end.
+func TestTimesAreRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t, start(), clock.Mark{})
-		n.running(t, func() { n.pass(150 * time.Minute) })
+		n.running(t, func() { n.pass(25 * time.Minute) })
 		var after []time.Duration
 		for _, m := range n.book.all() {
 			after = append(after, m.Time.Sub(start()))
-			if m.BootID != "boot" || m.Boot-time.Minute != m.Time.Sub(start()) {
-				t.Errorf("mark %+v", m)
+			want := clock.Mark{
+				Time: m.Time, Boot: m.Time.Sub(start()) + time.Minute, BootID: "boot", Source: clock.Start,
+				Uptime: clock.Uptime{Total: m.Boot, Boot: m.Boot, BootID: "boot"},
+			}
+			if m != want {
+				t.Errorf("mark %+v, want %+v", m, want)
 			}
 		}
-		want := []time.Duration{0, time.Hour, 2 * time.Hour, 150 * time.Minute}
-		if len(after) != len(want) {
+		if want := []time.Duration{0, 10 * time.Minute, 20 * time.Minute, 25 * time.Minute}; !slices.Equal(after, want) {
 			t.Fatalf("recorded after %v, want %v", after, want)
-		}
-		for i := range want {
-			if after[i] != want[i] {
-				t.Errorf("recorded after %v, want %v", after, want)
-			}
-		}
-		if !n.Floor().Equal(start().Add(150 * time.Minute)) {
-			t.Errorf("floor %s", n.Floor())
 		}
 	})
 }
 
-// While the clock is in doubt nothing is recorded; a trusted source may lower what was.
+// While the clock is in doubt the uptime is recorded, and the last trusted time
+// stays as it was; a source outside the machine may lower it.
 func TestOnlyTrustedTimesAreRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		future := clock.Mark{Time: start().Add(365 * 24 * time.Hour), BootID: "earlier"}
+		future := clock.Mark{
+			Time: start().Add(365 * 24 * time.Hour), Boot: time.Hour, BootID: "earlier", Source: clock.Start,
+			Uptime: clock.Uptime{Total: 100 * time.Hour, Boot: time.Hour, BootID: "earlier"},
+		}
 		n := newNode(t, start(), future)
+		untouched := func(m, last clock.Mark) {
+			t.Helper()
+			up := m.Uptime
+			if m.Uptime, m.Floor = last.Uptime, last.Floor; m != last {
+				t.Errorf("recorded %+v, the last trusted is %+v", m, last)
+			}
+			if want := n.fake.Boot() + 100*time.Hour; (want-up.Total).Abs() > 10*time.Minute || up.BootID != "boot" {
+				t.Errorf("an uptime of %+v, want %s", up, want)
+			}
+		}
 		n.running(t, func() {
 			n.pass(2 * time.Hour)
-			if _, trusted := n.Now(); trusted || len(n.book.all()) != 0 {
-				t.Errorf("trusted %v, recorded %v", trusted, n.book.all())
+			if _, trusted := n.Now(); trusted {
+				t.Error("trusted")
 			}
-			if v := n.Verdict(); v.Trusted || v.Removable || v.Why == "" {
+			if v := n.Verdict(); v.Level != clock.None || v.Why == "" || v.Uptime != n.fake.Boot()+100*time.Hour {
 				t.Errorf("verdict %+v", v)
 			}
+			untouched(n.book.last(), future)
 			n.ntp = true
 			n.pass(time.Minute)
-			if all := n.book.all(); len(all) != 1 || !all[0].Time.Before(future.Time) {
-				t.Errorf("recorded %v, want one earlier than %s", all, future.Time)
+			synced := n.book.last()
+			if !synced.Time.Before(future.Time) || synced.Source != clock.NTP || !synced.Floor.Equal(synced.Time) {
+				t.Errorf("recorded %+v, want one of NTP and earlier than %s", synced, future.Time)
 			}
 			n.ntp = false
 			n.fake.Jump(365 * 24 * time.Hour)
 			n.pass(2 * time.Hour)
-			if all := n.book.all(); len(all) != 1 {
-				t.Errorf("a time after the jump was recorded: %v", all)
-			}
+			untouched(n.book.last(), synced)
 		})
-		if all := n.book.all(); len(all) != 1 {
-			t.Errorf("at the end a time in doubt was recorded: %v", all)
+		if m := n.book.last(); m.Source != clock.NTP || m.Uptime.Boot != n.fake.Boot() {
+			t.Errorf("at the end %+v was recorded", m)
 		}
 	})
 }
@@ -148,15 +181,9 @@ func TestAJumpIsNoticedAtOnce(t *testing.T) {
 		if now, trusted := n.Now(); !trusted || !now.Equal(start()) {
 			t.Fatalf("%s, trusted %v", now, trusted)
 		}
-		if !n.Removable() {
-			t.Error("a clock that runs can't remove")
-		}
 		n.fake.Jump(jump)
 		if _, trusted := n.Now(); trusted {
 			t.Errorf("trusted after a jump of %s", jump)
-		}
-		if n.Removable() {
-			t.Errorf("data may be removed after a jump of %s", jump)
 		}
 	}
 }
@@ -176,8 +203,189 @@ func TestExplorerIsHeard(t *testing.T) {
 	if !trusted || !now.Equal(start().Add(100*time.Second)) || n.Removable() {
 		t.Errorf("%s, trusted %v, removable %v", now, trusted, n.Removable())
 	}
-	if v := n.Verdict(); v.Source != clock.Explorer {
+	if v := n.Verdict(); v.Source != clock.Explorer || v.Level != clock.Stop {
 		t.Errorf("verdict %+v", v)
+	}
+	if now, vouched := n.Vouched(); vouched || !n.Floor().IsZero() {
+		t.Errorf("%s is vouched for: %v, floor %s", now, vouched, n.Floor())
+	}
+}
+
+// deadBattery is what was recorded of a machine whose clock stands in 1970 after a reboot.
+func deadBattery() clock.Mark {
+	return clock.Mark{Time: start().Add(-time.Hour), BootID: "earlier", Source: clock.Start}
+}
+
+// What the explorer said stays its word: after the agent's restart, after a
+// reboot, with a wall clock that agrees with it or doesn't.
+func TestExplorersWordStaysItsWord(t *testing.T) {
+	for _, wall := range []time.Time{time.Unix(0, 0), start()} {
+		n := newNode(t, time.Unix(0, 0), deadBattery())
+		synctest.Test(t, func(t *testing.T) {
+			n.running(t, func() { n.hears(0, 4); n.pass(10 * time.Second) })
+		})
+		mark := n.book.last()
+		if mark.Source != clock.Explorer || mark.Vouched() {
+			t.Fatalf("recorded %+v", mark)
+		}
+		n = restarted(t, n, mark)
+		if r := n.Read(); r.Level != clock.Stop || r.Now.Sub(start()).Abs() > 5*time.Minute {
+			t.Errorf("after a restart of the agent: %+v", r)
+		}
+		n.fake.Jump(wall.Sub(n.fake.Now()))
+		for days := range 30 {
+			n = restarted(t, n, mark)
+			if n.hears(0, 3); n.Read().Level != clock.Stop {
+				t.Fatalf("after %d days and restarts: %+v", days, n.Verdict())
+			}
+			n.fake.Advance(24 * time.Hour)
+		}
+		mark.BootID, mark.Uptime.BootID = "another", "another"
+		n = restarted(t, n, mark)
+		if v := n.Verdict(); v.Level != clock.None {
+			t.Errorf("after a reboot, before the explorer has answered: %+v", v)
+		}
+		if n.hears(0, 3); n.Read().Level != clock.Stop {
+			t.Errorf("after a reboot: %+v", n.Verdict())
+		}
+	}
+}
+
+// Eight honest days, then answers that walk ahead by just what agrees with the
+// one before: it came 119 hours ahead in 36, and data could be removed by it.
+func TestHonestDaysAreNoCredit(t *testing.T) {
+	n := newNode(t, time.Unix(0, 0), deadBattery())
+	n.hears(0, 8*24*120)
+	ahead, most := time.Duration(0), time.Duration(0)
+	for range 36 * 30 {
+		ahead += 4 * time.Minute
+		n.fake.Advance(90 * time.Second)
+		n.hears(ahead, 1)
+		r := n.Read()
+		if r.Level == clock.Remove {
+			t.Fatalf("data may be removed, %s ahead", ahead)
+		}
+		if off := r.Now.Sub(start().Add(n.fake.Boot() - time.Minute)); r.Level == clock.Stop {
+			most = max(most, off)
+		}
+	}
+	if most > 5*time.Minute || ahead < 70*time.Hour {
+		t.Errorf("the explorer's clock went %s ahead, and took the node's along by %s", ahead, most)
+	}
+}
+
+// An operator may name the explorer as a trusted clock, and take that back.
+func TestTrustedExplorer(t *testing.T) {
+	n := newNode(t, time.Unix(0, 0), deadBattery())
+	n.trusting = true
+	n = restarted(t, n, deadBattery())
+	synctest.Test(t, func(t *testing.T) {
+		n.running(t, func() { n.hears(0, 4); n.pass(10 * time.Second) })
+	})
+	mark := n.book.last()
+	v := n.Verdict()
+	if _, vouched := n.Vouched(); v.Level != clock.Remove || v.Source != clock.TrustedExplorer || !vouched || !mark.Vouched() {
+		t.Errorf("%+v, recorded %+v", v, mark)
+	}
+	if floor := n.Floor(); floor.IsZero() || floor.After(v.Now) {
+		t.Errorf("floor %s", floor)
+	}
+	if n = restarted(t, n, mark); n.Read().Level != clock.Remove {
+		t.Errorf("after a restart: %+v", n.Verdict())
+	}
+	n.trusting = false
+	if n = restarted(t, n, mark); n.Read().Level != clock.Stop {
+		t.Errorf("after the setting was taken back: %+v", n.Verdict())
+	}
+}
+
+// A word that was taken back isn't believed again because the agent was restarted.
+func TestARestartDoesNotBringBackTheWord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, time.Unix(0, 0), deadBattery())
+		n.running(t, func() {
+			n.hears(0, 4)
+			n.pass(10 * time.Second)
+			n.hears(time.Hour, 1)
+			n.pass(10 * time.Second)
+		})
+		if n = restarted(t, n, n.book.last()); n.Read().Level != clock.None {
+			t.Errorf("after a restart: %+v", n.Verdict())
+		}
+	})
+}
+
+// Restarts of the agent don't prolong how long a clock that NTP has left is good.
+func TestRestartsDoNotProlongTheHoldover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, start(), clock.Mark{})
+		n.ntp = true
+		n.running(t, func() { n.pass(time.Minute) })
+		n.ntp = false
+		for range 2 {
+			if n = restarted(t, n, n.book.last()); n.Read().Level != clock.Remove {
+				t.Fatalf("%s after NTP: %+v", n.fake.Boot()-2*time.Minute, n.Verdict())
+			}
+			n.running(t, func() { n.fake.Advance(12 * time.Hour) })
+		}
+		n.fake.Advance(10 * time.Second)
+		if n = restarted(t, n, n.book.last()); n.Read().Level != clock.Stop {
+			t.Errorf("after a day and three restarts: %+v", n.Verdict())
+		}
+	})
+}
+
+// What certainly has passed: the last time of level Remove and the uptime since,
+// through reboots, whatever the clock says then.
+func TestFloor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, start(), clock.Mark{})
+		if !n.Floor().IsZero() {
+			t.Errorf("a clock that was only plausible at the start is certain: %s", n.Floor())
+		}
+		n.ntp = true
+		n.running(t, func() { n.pass(20 * time.Minute) })
+		if floor := n.Floor(); !floor.Equal(start().Add(20 * time.Minute)) {
+			t.Errorf("floor %s", floor)
+		}
+		mark := n.book.last()
+		n.ntp, n.fake, n.bootID = false, clock.NewFake(time.Unix(0, 0)), "next"
+		n = restarted(t, n, mark)
+		n.running(t, func() { n.pass(9 * time.Minute) })
+		if floor := n.Floor(); !floor.Equal(start().Add(30*time.Minute)) || n.Read().Level != clock.None {
+			t.Errorf("after a reboot the floor is %s, %+v", floor, n.Verdict())
+		}
+		n.fake, n.bootID = clock.NewFake(time.Unix(0, 0)), "third"
+		n = restarted(t, n, n.book.last())
+		if floor := n.Floor(); !floor.Equal(start().Add(31 * time.Minute)) {
+			t.Errorf("after another reboot the floor is %s", floor)
+		}
+	})
+}
+
+// The store's marks are JSON; those of before sources and uptimes are read too.
+func TestMarksAsJSON(t *testing.T) {
+	var old clock.Mark
+	text := `{"time":"2027-03-01T12:00:00Z","boot":60000000000,"boot_id":"b"}`
+	if err := json.Unmarshal([]byte(text), &old); err != nil || old != (clock.Mark{Time: start(), Boot: time.Minute, BootID: "b"}) || old.Vouched() {
+		t.Errorf("%+v, %v, vouched for: %v", old, err, old.Vouched())
+	}
+	if again, err := json.Marshal(old); err != nil || string(again) != text {
+		t.Errorf("%s, %v", again, err)
+	}
+	whole := clock.Mark{
+		Time: start(), Boot: 2, BootID: "b", Source: clock.NTP, Confirmed: 1, Floor: start(),
+		Uptime: clock.Uptime{Total: 4, Boot: 3, BootID: "c"},
+	}
+	text = `{"time":"2027-03-01T12:00:00Z","boot":2,"boot_id":"b","source":"ntp","confirmed":1,` +
+		`"uptime":{"total":4,"boot":3,"boot_id":"c"},"floor":"2027-03-01T12:00:00Z"}`
+	var back clock.Mark
+	written, err := json.Marshal(whole)
+	if err != nil || string(written) != text {
+		t.Errorf("%s, %v", written, err)
+	}
+	if err := json.Unmarshal(written, &back); err != nil || back != whole {
+		t.Errorf("%+v, %v", back, err)
 	}
 }
 

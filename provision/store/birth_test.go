@@ -55,8 +55,24 @@ func TestBirthIsDatedLater(t *testing.T) {
 		t.Errorf("born as %+v, want no date", b)
 	}
 	first, second := time.Now().UTC(), time.Now().Add(time.Hour).UTC()
-	for _, at := range []time.Time{first, second} {
-		if err := s.SetMark(clock.Mark{Time: at, BootID: "b"}); err != nil {
+	early := first.Add(-365 * 24 * time.Hour)
+	for _, undated := range []clock.Mark{
+		{Uptime: clock.Uptime{Total: 1, BootID: "b"}},                    // no time is known
+		{Time: early, BootID: "b", Source: clock.Explorer},               // the explorer alone says so
+		{Time: early, BootID: "b"},                                       // nobody knows who says so
+		{BootID: "b", Source: clock.NTP, Uptime: clock.Uptime{Total: 2}}, // nothing is said
+	} {
+		if err := s.SetMark(undated); err != nil {
+			t.Fatal(err)
+		}
+		if b := s.Birth(); !b.Time.IsZero() {
+			t.Errorf("%+v dated the birth at %s", undated, b.Time)
+		}
+	}
+	s.Close()
+	s = open(t, store.Config{Root: root, Clock: &switchClock{now: time.Unix(0, 0)}})
+	for _, m := range []clock.Mark{{Time: first, BootID: "b", Source: clock.Start}, {Time: second, BootID: "b", Source: clock.NTP}} {
+		if err := s.SetMark(m); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -67,6 +83,69 @@ func TestBirthIsDatedLater(t *testing.T) {
 	}
 	if m := s.Mark(); !m.Time.Equal(second) || m.BootID != "b" {
 		t.Errorf("mark %+v, want %s", m, second)
+	}
+}
+
+// Every source that vouches for a time dates a birth, and the mark comes back whole.
+func TestWhatDatesABirth(t *testing.T) {
+	at := time.Date(2030, 1, 2, 3, 4, 5, 6, time.UTC)
+	for _, source := range []clock.Source{clock.Start, clock.NTP, clock.TrustedExplorer} {
+		root := t.TempDir()
+		s := open(t, store.Config{Root: root, Clock: &switchClock{now: time.Unix(0, 0)}})
+		m := clock.Mark{
+			Time: at, Boot: 5, BootID: "b", Source: source, Confirmed: 4, Floor: at.Add(-time.Hour),
+			Uptime: clock.Uptime{Total: 7, Boot: 6, BootID: "c"},
+		}
+		if err := s.SetMark(m); err != nil {
+			t.Fatal(err)
+		}
+		if b := s.Birth(); !b.Time.Equal(at) {
+			t.Errorf("%s: born at %s, want %s", source, b.Time, at)
+		}
+		s.Close()
+		if s = open(t, store.Config{Root: root}); s.Mark() != m {
+			t.Errorf("%s: the mark is %+v, want %+v", source, s.Mark(), m)
+		}
+	}
+}
+
+// A birth isn't dated by the clock that expires workloads where there is another one for it.
+func TestRebirthIsDatedByItsClock(t *testing.T) {
+	now := time.Date(2030, 1, 2, 3, 4, 5, 6, time.UTC)
+	untrusted := &switchClock{now: time.Unix(0, 0)}
+	s := open(t, store.Config{Root: t.TempDir(), Clock: fixedClock{now}, BirthClock: untrusted})
+	if err := s.Rebirth(); err != nil || !s.Birth().Time.IsZero() {
+		t.Errorf("reborn at %s, %v", s.Birth().Time, err)
+	}
+	s = open(t, store.Config{Root: t.TempDir(), Clock: untrusted, BirthClock: fixedClock{now}})
+	if err := s.Rebirth(); err != nil || !s.Birth().Time.Equal(now) {
+		t.Errorf("reborn at %s, %v", s.Birth().Time, err)
+	}
+}
+
+// A mark of before the rebirth may be another machine's: its boots aren't this
+// one's, whatever their IDs, so that no uptime is counted twice.
+func TestAMarkOfAnotherBirth(t *testing.T) {
+	root := t.TempDir()
+	s := open(t, store.Config{Root: root, NewNode: true})
+	m := clock.Mark{Time: time.Now().UTC(), BootID: "b", Source: clock.Start, Uptime: clock.Uptime{Total: time.Hour, BootID: "b"}}
+	if err := s.SetMark(m); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Rebirth(); err != nil {
+		t.Fatal(err)
+	}
+	nameless := m
+	nameless.BootID, nameless.Uptime.BootID = "", ""
+	for range 2 {
+		if got := s.Mark(); got != nameless {
+			t.Errorf("the mark is %+v, want %+v", got, nameless)
+		}
+		s.Close()
+		s = open(t, store.Config{Root: root})
+	}
+	if err := s.SetMark(m); err != nil || s.Mark() != m {
+		t.Errorf("the mark is %+v, want %+v; %v", s.Mark(), m, err)
 	}
 }
 

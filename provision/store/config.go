@@ -28,6 +28,9 @@ type Config struct {
 	// Clock decides what has expired, for Counters and GetExpired. Nil is the
 	// machine's clock, trusted.
 	Clock Clock
+	// BirthClock dates the store's birth. It must not be what the explorer alone
+	// says: see SetMark. Nil is Clock.
+	BirthClock Clock
 	// Hook stops or fails the store's durable steps, in tests.
 	Hook atomicfile.Hook
 }

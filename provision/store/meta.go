@@ -32,8 +32,9 @@ const sequenceBlock = 1024
 type Birth struct {
 	// ID is random, hex.
 	ID string
-	// Time is when the store was made, by a trusted clock; zero while no
-	// trusted time is known. What was created before is accepted only when AcceptsOlder.
+	// Time is when the store was made, by more than the explorer's word (see
+	// Config.BirthClock); zero while no such time is known. What was created
+	// before is accepted only when AcceptsOlder.
 	Time time.Time
 }
 
@@ -54,7 +55,14 @@ type meta struct {
 	// sequence is the last number given.
 	sequence int64
 	cursor   explorer.Cursor
-	mark     clock.Mark
+	mark     markFile
+}
+
+// markFile is the content of meta/clock.
+type markFile struct {
+	clock.Mark
+	// Birth is the ID of the store's birth when the mark was recorded.
+	Birth string `json:"birth,omitempty"`
 }
 
 // Birth is the store's identity.
@@ -114,23 +122,33 @@ func (s *FSStore) SetCursor(c explorer.Cursor) error {
 	return nil
 }
 
-// Mark is the last trusted time that was recorded; zero when there is none.
+// Mark is what was recorded of time last; zero when nothing ever was. A mark of
+// before the store was born again may be another machine's, or this one's of
+// long ago: nothing is known of its boots.
 func (s *FSStore) Mark() clock.Mark {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.meta.mark
+	m := s.meta.mark.Mark
+	if b := s.meta.mark.Birth; b != "" && b != s.meta.birth.ID {
+		m.BootID, m.Uptime.BootID = "", ""
+	}
+	return m
 }
 
-// SetMark records a trusted time. It also dates the store's birth, when that
-// was at an untrusted time. It is what clock.Config.Record wants.
+// SetMark records a mark. The first one whose time is vouched for by more than
+// the explorer's word also dates the store's birth, when that isn't dated yet:
+// an explorer that says an early time must not make what has ended acceptable
+// to a node that doesn't remember. It is what clock.Config.Record wants.
 func (s *FSStore) SetMark(m clock.Mark) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	if err := s.putJSON(clockName, m); err != nil {
+	birth := s.Birth()
+	file := markFile{Mark: m, Birth: birth.ID}
+	if err := s.putJSON(clockName, file); err != nil {
 		return err
 	}
-	s.change(func() { s.meta.mark = m })
-	if !s.Birth().Time.IsZero() {
+	s.change(func() { s.meta.mark = file })
+	if !birth.Time.IsZero() || !m.Vouched() {
 		return nil
 	}
 	return s.writeBirth(func(b *birthFile) { b.Time = m.Time })
@@ -176,9 +194,13 @@ func (s *FSStore) change(edit func()) {
 	edit()
 }
 
-// trustedNow is the time, or zero while the clock can't be trusted.
+// trustedNow is the time to date a birth by, or zero while the clock can't be trusted.
 func (s *FSStore) trustedNow() time.Time {
-	now, trusted := s.cfg.Clock.Now()
+	c := s.cfg.BirthClock
+	if c == nil {
+		c = s.cfg.Clock
+	}
+	now, trusted := c.Now()
 	if !trusted {
 		return time.Time{}
 	}

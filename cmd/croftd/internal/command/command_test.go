@@ -161,6 +161,7 @@ func TestStatusForPeopleAndPrograms(t *testing.T) {
 	n := &node9{status: control.Status{
 		NodeID: "NODE", Version: "v9", Commit: "abc", Started: now.Add(-time.Hour), Adopted: true, Undelivered: 1,
 		Explorer: control.Explorer{URL: "http://explorer"},
+		Clock:    control.Clock{Now: now, Trusted: true, Level: "stop", Source: "explorer", Uptime: 90061},
 		Storage: control.Storage{
 			Pools:       []node.Pool{{Name: "ssd0", DiskType: workload.SSD, Total: 4 << 30, Reserved: 1 << 30, Path: "/run/croft/pools/ssd0", Remounted: 2}},
 			BrokenPools: []node.BrokenPool{{Name: "hdd1", Cause: "bad superblock"}},
@@ -195,13 +196,18 @@ func TestStatusForPeopleAndPrograms(t *testing.T) {
 		"ssd0", "4.0 GiB", "/run/croft/pools/ssd0 (unmounted by somebody and mounted again, times: 2)", "USERUSER…", "the disk is full; pending: provision, next attempt ",
 		"stray", "a label without a record", "RESTORED", "3, last 2026-01-02T03:04:05Z: its bridge is gone",
 		"[fd00::7]:6379", "my-logs", "12345", "678", "READERRE…", "connection refused",
-		"4711", "41", "137, 2026-01-02T03:04:06Z", "cannot start: no such file", "its mount /data is gone", "the last lines of 6-1:", "one.[2Jtwo", "three four",
+		"4711", "41", "137, 2026-01-02T03:04:06Z", "cannot start: no such file", "its mount /data is gone", "the last lines of 6-1:",
+		"trusted: level stop, from explorer, up 25h1m1s in all", "one.[2Jtwo", "three four",
 		"OWN CONTAINER", "zdb-ssd0-user", "8125",
 		"sha256:0123456789ab ", "docker://r.example/web:1", "ready", "1.5 MiB of 80.0 MiB",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
+	}
+	n.status.Clock = control.Clock{Level: "none", Uptime: 61, Why: "it jumped"}
+	if _, out, _ = croftd(append([]string{"status"}, flags...)...); !strings.Contains(out, "not trusted: level none, up 1m1s in all: it jumped") {
+		t.Errorf("nothing of the clock in doubt in\n%s", out)
 	}
 	_, out, _ = croftd(append([]string{"status", "-o", "json"}, flags...)...)
 	var back control.Status

@@ -75,11 +75,14 @@ func yesNo(b bool) string {
 	return "no"
 }
 
+// trust is how far the time is trusted and where it is from, and the node's
+// whole uptime.
 func trust(c control.Clock) string {
+	up := "up " + (time.Duration(c.Uptime) * time.Second).String() + " in all"
 	if c.Trusted {
-		return "trusted"
+		return fmt.Sprintf("trusted: level %s, from %s, %s", c.Level, c.Source, up)
 	}
-	return "not trusted: " + c.Why
+	return fmt.Sprintf("not trusted: level %s, %s: %s", c.Level, up, c.Why)
 }
 
 // delivered is whether the explorer has the workload's result.

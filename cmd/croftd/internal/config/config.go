@@ -20,6 +20,8 @@ type Config struct {
 	// Explorer is the explorer's base URL, FarmID the farm that the node joins.
 	Explorer string
 	FarmID   uint64
+	// TrustExplorerClock says that data may be removed by the explorer's time alone.
+	TrustExplorerClock bool
 
 	// Bus is the URL of a redis server when modules are processes of their
 	// own; empty when the whole node is one process. BusListen is where the

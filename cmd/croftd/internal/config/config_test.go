@@ -98,6 +98,7 @@ allow-private:
   - fd00:7::/32:443
   - hub.farm.example:443
 accept-signature-v1: true
+trust-explorer-clock: true
 health-listen: none
 bus-listen: none
 `)})
@@ -108,7 +109,7 @@ bus-listen: none
 	switch {
 	case l.Explorer != "https://explorer.example.org":
 		t.Errorf("explorer %q", l.Explorer)
-	case l.FarmID != 7 || !l.AcceptSignatureV1 || l.Reserve.Memory != 1<<30:
+	case l.FarmID != 7 || !l.AcceptSignatureV1 || !l.TrustExplorerClock || l.Reserve.Memory != 1<<30:
 		t.Errorf("%+v", l.Config)
 	case !reflect.DeepEqual(l.Disks, want) || !reflect.DeepEqual(l.WipeDisks, []string{"/dev/sda"}):
 		t.Errorf("disks %v, wipe %v", l.Disks, l.WipeDisks)
@@ -140,6 +141,7 @@ func TestRefused(t *testing.T) {
 		{"small pool", "", "", "pool-size=1MiB", "it must be at least 256MiB when no disks are named"},
 		{"number", "farm-id: -1\n", "", "", "a whole number"},
 		{"switch", "accept-signature-v1: yes please\n", "", "", "true or false"},
+		{"a clock that is trusted somewhat", "", "", "trust-explorer-clock=stop", "true or false"},
 		{"type", "", "", "pool-type=NVME", "SSD or HDD"},
 		{"disk", "", "", "disk=NVME:/dev/sda", `SSD:/dev/name or HDD:/dev/name; "NVME:/dev/sda" isn't`},
 		{"relative disk", "", "", "disk=sda", `"sda" isn't`},

@@ -69,6 +69,8 @@ func placeSettings() []Setting {
 			httpURL(func(c *Config) *string { return &c.Explorer })},
 		{"farm-id", Number, "0", "the farm that the node says it belongs to; 0 for none", groupExplorer,
 			number(func(c *Config) *uint64 { return &c.FarmID })},
+		{"trust-explorer-clock", Switch, "false", "take the explorer for a clock that is right: data is removed by its word alone where NTP doesn't say otherwise", groupExplorer,
+			toggle(func(c *Config) *bool { return &c.TrustExplorerClock })},
 	}
 }
 

@@ -67,6 +67,7 @@ func TestStatusCrossesWhole(t *testing.T) {
 		NodeID: "n", Started: now, OneProcess: true, Undelivered: 2,
 		Store:     control.Store{Birth: "b", Quarantined: []string{"1-1"}},
 		Explorer:  control.Explorer{URL: "http://e", LastContact: &now},
+		Clock:     control.Clock{Trusted: true, Level: "remove", Source: "ntp", Uptime: 77},
 		Storage:   control.Storage{Pools: []node.Pool{{Name: "ssd0", Total: 5, Devices: []string{"/dev/loop1"}}}},
 		Counters:  workload.ProvisionCounters{Volume: 3},
 		Workloads: []control.Workload{{ID: "1-1", Type: workload.TypeVolume, Phase: "retry", Attempts: 4, NextAttempt: &now, Expires: now}},

@@ -76,11 +76,20 @@ type Store struct {
 	Quarantined []string `json:"quarantined"`
 }
 
-// Clock is how far the wall clock is trusted.
+// Clock is how far the time is trusted.
 type Clock struct {
-	Now     time.Time `json:"now"`
-	Trusted bool      `json:"trusted"`
-	Why     string    `json:"why"`
+	Now time.Time `json:"now"`
+	// Trusted is whether Level is stop at least.
+	Trusted bool `json:"trusted"`
+	// Level is what the time is good for: none, stop (judging dates, stopping
+	// workloads) or remove (removing data, too).
+	Level string `json:"level"`
+	// Source is where the time is from: ntp, explorer-trusted, start (the
+	// machine's own clock), explorer, or empty.
+	Source string `json:"source"`
+	// Uptime is how long the node has been up, summed over reboots, in seconds.
+	Uptime int64  `json:"uptime"`
+	Why    string `json:"why"`
 }
 
 // Explorer is how contact with the explorer is.

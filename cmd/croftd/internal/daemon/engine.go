@@ -106,12 +106,14 @@ const (
 
 // openStore opens the node's memory. A node whose key was made just now has no
 // past that its store could have lost.
-func (d *daemon) openStore(c store.Clock) (*store.FSStore, error) {
+func (d *daemon) openStore(c *lateClock) (*store.FSStore, error) {
 	_, err := os.Lstat(newbornFile(d.Config.Config))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, errors.Wrap(err, "cannot tell whether the node is new")
 	}
-	s, err := store.Open(store.Config{Root: filepath.Join(d.StateDir, "store"), Log: d.Log, NewNode: err == nil, Clock: c})
+	s, err := store.Open(store.Config{
+		Root: filepath.Join(d.StateDir, "store"), Log: d.Log, NewNode: err == nil, Clock: c, BirthClock: vouchedClock{c},
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +124,7 @@ func (d *daemon) openStore(c store.Clock) (*store.FSStore, error) {
 	return s, nil
 }
 
-// openClock watches the clock from the last trusted time on.
+// openClock watches the clock from what was recorded of it last.
 func (d *daemon) openClock(s *store.FSStore) (*clock.Trust, error) {
 	boot, err := clock.BootID()
 	if err != nil {
@@ -130,7 +132,7 @@ func (d *daemon) openClock(s *store.FSStore) (*clock.Trust, error) {
 	}
 	return clock.New(clock.Config{
 		Clock: clock.System{}, Synced: clock.Synced, BootID: boot, Last: s.Mark(), Record: s.SetMark, Log: d.Log,
-		Build: buildTime(debug.ReadBuildInfo()),
+		Build: buildTime(debug.ReadBuildInfo()), TrustExplorer: d.TrustExplorerClock,
 	})
 }
 
@@ -214,6 +216,17 @@ type lateClock struct {
 func (l *lateClock) Now() (time.Time, bool) {
 	if t := l.trust.Load(); t != nil {
 		return t.Now()
+	}
+	return time.Now(), false
+}
+
+// vouchedClock is the same clock for what the explorer's word isn't enough for.
+type vouchedClock struct{ *lateClock }
+
+// Now implements store.Clock.
+func (v vouchedClock) Now() (time.Time, bool) {
+	if t := v.trust.Load(); t != nil {
+		return t.Vouched()
 	}
 	return time.Now(), false
 }

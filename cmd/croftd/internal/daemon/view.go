@@ -12,6 +12,7 @@ import (
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/cmd/croftd/internal/control"
+	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/stubs"
 	"github.com/croft-edge/croft/pkg/workload"
@@ -111,7 +112,10 @@ func (b *brain) fill(ctx context.Context, s *control.Status) error {
 	verdict := b.clock.Verdict()
 	birth := b.store.Birth()
 	s.NodeID, s.Adopted = b.nodeID, b.engine.Ready()
-	s.Clock = control.Clock{Now: verdict.Time, Trusted: verdict.Trusted, Why: verdict.Why}
+	s.Clock = control.Clock{
+		Now: verdict.Now, Trusted: verdict.Level >= clock.Stop, Level: verdict.Level.String(), Source: string(verdict.Source),
+		Uptime: int64(verdict.Uptime / time.Second), Why: verdict.Why,
+	}
 	s.Store = control.Store{Birth: birth.ID, Born: birth.Time, AcceptOlder: b.store.AcceptsOlder()}
 	for _, q := range b.store.Quarantined() {
 		s.Store.Quarantined = append(s.Store.Quarantined, q.Name)

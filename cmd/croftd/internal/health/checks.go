@@ -78,9 +78,9 @@ func birth(s control.Store) Check {
 
 func clock(c control.Clock) Check {
 	if !c.Trusted {
-		return Check{"clock", Warning, "the wall clock isn't trusted, nothing is expired or refused by it: " + c.Why}
+		return Check{"clock", Warning, "the clock isn't trusted, nothing is expired or refused by it: " + c.Why}
 	}
-	return Check{"clock", Good, "the wall clock is trusted"}
+	return Check{"clock", Good, fmt.Sprintf("the clock is trusted: level %s, from %s", c.Level, c.Source)}
 }
 
 func explorer(s control.Status, now time.Time) Check {

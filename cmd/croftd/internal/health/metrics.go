@@ -48,7 +48,8 @@ func Metrics() []Metric {
 		{"croft_strays", "things with croft's label and no record", nil},
 		{"croft_drift_total", "workloads that were gone or changed under the node, since its start", []string{"type"}},
 		{"croft_quarantined_files", "files of the store that could not be read", nil},
-		{"croft_clock_trusted", "1 while the wall clock is trusted", nil},
+		{"croft_clock_trusted", "1 while dates are judged by the clock", nil},
+		{"croft_clock_level", "what the clock is good for: 0 nothing, 1 judging dates and stopping workloads, 2 removing data too", nil},
 		{"croft_explorer_last_contact_seconds", "time of the last good answer, in seconds since 1970; 0 for never", nil},
 		{"croft_containers", "users' containers on the node", []string{"state"}},
 		{"croft_container_restarts", "starts after the first, summed over the users' containers that there are", nil},
@@ -95,6 +96,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge("croft_quarantined_files", float64(len(s.Store.Quarantined)))
 	gauge("croft_clock_trusted", truth(s.Clock.Trusted))
+	gauge("croft_clock_level", map[string]float64{"stop": 1, "remove": 2}[s.Clock.Level])
 	contact := 0.0
 	if s.Explorer.LastContact != nil {
 		contact = float64(s.Explorer.LastContact.UnixNano()) / 1e9
