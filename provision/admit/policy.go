@@ -6,6 +6,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/provisioner"
+	"github.com/croft-edge/croft/provision/store"
 )
 
 // Policy is who may have how much here.
@@ -21,12 +22,19 @@ type Policy struct {
 	// Records bounds how many reservations of a user the node remembers, ended
 	// ones until their signed end included; 0 is no limit.
 	Records int
+	// Waiting bounds how many of a user's reservations wait that can't be judged
+	// yet, AllWaiting how many of all users', for keys cost nothing; 0 is no limit.
+	Waiting    int
+	AllWaiting int
 }
 
-// Defaults are limits that nobody meets by accident: 1,000 workloads and
-// 10,000 remembered reservations a user, no limit on what they take together
-// but the node's size. Nothing is reserved: see Reserve.
-func Defaults() Policy { return Policy{Workloads: 1000, Records: 10000} }
+// Defaults are limits that nobody meets by accident: 1,000 workloads, 10,000
+// remembered and 100 waiting reservations a user, 1,000 waiting ones in all, no
+// limit on what they take together but the node's size. Nothing is reserved: see
+// Reserve.
+func Defaults() Policy {
+	return Policy{Workloads: 1000, Records: 10000, Waiting: 100, AllWaiting: 1000}
+}
 
 // Reserve is what a node keeps for itself of what the machine has: a tenth of
 // the memory, at least 256 MiB and at most 2 GiB, and a fiftieth of each kind of disk.
@@ -43,60 +51,55 @@ type Workload struct {
 	ID     string
 	User   string
 	Demand provisioner.Demand
-	// Present is false for one that is only remembered: it takes nothing.
-	Present bool
 }
 
-// Check says whether want may come beside have on a node that offers offer in
-// all: NoSpace with need and free, Refused for the user's limits. Whatever of
-// want is in have already isn't counted.
-func (p Policy) Check(want Workload, have []Workload, offer provisioner.Demand) error {
+// Check says whether want may come beside what its user and all users have on a
+// node with that offer: NoSpace with need and free, Transient where a pool that
+// is broken now may have the room, Refused for the user's limits. Neither user nor
+// all counts want.
+func (p Policy) Check(want Workload, user, all store.Usage, offer Offer) error {
 	if len(p.AllowUsers) > 0 && !slices.Contains(p.AllowUsers, want.User) {
 		return node.Errorf(node.Refused, "cannot admit %s: user %s isn't allowed on this node", want.ID, want.User)
 	}
-	var all, users provisioner.Demand
-	workloads, records := 0, 0
-	for _, w := range have {
-		if w.ID == want.ID {
-			continue
-		}
-		if w.Present {
-			all = add(all, w.Demand)
-		}
-		if w.User != want.User {
-			continue
-		}
-		records++
-		if w.Present {
-			workloads++
-			users = add(users, w.Demand)
-		}
-	}
-	if err := p.count(want, workloads, records); err != nil {
+	if err := p.count(want, user); err != nil {
 		return err
 	}
 	for _, u := range units() {
 		need := u.of(want.Demand)
-		if limit, has := u.of(p.PerUser), u.of(users); need > 0 && limit > 0 && need > less(limit, has) {
+		if limit, has := u.of(p.PerUser), u.of(user.Demand); need > 0 && limit > 0 && need > less(limit, has) {
 			return node.Errorf(node.Refused, "cannot admit %s: too much %s for one user: need %s, has %s, at most %s on this node",
 				want.ID, u.name, u.text(need), u.text(has), u.text(limit))
 		}
-		free := less(less(u.of(offer), u.of(p.Reserve)), u.of(all))
-		if need > free {
-			return node.Errorf(node.NoSpace, "cannot admit %s: not enough %s: need %s, free %s", want.ID, u.name, u.text(need), u.text(free))
+		free := less(less(u.of(offer.Total), u.of(p.Reserve)), u.of(all.Demand))
+		if need <= free {
+			continue
 		}
+		full := node.Errorf(node.NoSpace, "cannot admit %s: not enough %s: need %s, free %s", want.ID, u.name, u.text(need), u.text(free))
+		return offer.patient(u, full)
 	}
 	return nil
 }
 
-func (p Policy) count(want Workload, workloads, records int) error {
-	if p.Workloads > 0 && workloads >= p.Workloads {
+func (p Policy) count(want Workload, user store.Usage) error {
+	if p.Workloads > 0 && user.Workloads >= p.Workloads {
 		return node.Errorf(node.Refused, "cannot admit %s: its user has %d workloads on this node, at most %d are allowed",
-			want.ID, workloads, p.Workloads)
+			want.ID, user.Workloads, p.Workloads)
 	}
-	if p.Records > 0 && records >= p.Records {
+	if p.Records > 0 && user.Records >= p.Records {
 		return node.Errorf(node.Refused, "cannot admit %s: the node remembers %d reservations of its user until their signed end, at most %d are allowed; shorter durations end earlier",
-			want.ID, records, p.Records)
+			want.ID, user.Records, p.Records)
+	}
+	return nil
+}
+
+// MayWait says whether a reservation that can't be judged yet may wait beside
+// those of its user and of all users: Refused when too many do.
+func (p Policy) MayWait(id string, user, all store.Usage) error {
+	if p.Waiting > 0 && user.Waiting >= p.Waiting {
+		return node.Errorf(node.Refused, "cannot keep %s until it can be judged: %d of its user's wait, at most %d are allowed", id, user.Waiting, p.Waiting)
+	}
+	if p.AllWaiting > 0 && all.Waiting >= p.AllWaiting {
+		return node.Errorf(node.Refused, "cannot keep %s until it can be judged: %d wait on this node, at most %d are allowed", id, all.Waiting, p.AllWaiting)
 	}
 	return nil
 }

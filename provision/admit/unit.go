@@ -14,31 +14,20 @@ type unit struct {
 	name string
 	of   func(provisioner.Demand) uint64
 	text func(uint64) string
+	// on reports whether a broken pool may have had some of it.
+	on func(BrokenPool) bool
 }
 
 func units() []unit {
 	return []unit{
-		{"CPU", func(d provisioner.Demand) uint64 { return d.CPU }, cores},
-		{"memory", func(d provisioner.Demand) uint64 { return d.Memory }, size},
-		{"SSD space", func(d provisioner.Demand) uint64 { return d.SSD }, size},
-		{"HDD space", func(d provisioner.Demand) uint64 { return d.HDD }, size},
+		{"CPU", func(d provisioner.Demand) uint64 { return d.CPU }, cores, onNone},
+		{"memory", func(d provisioner.Demand) uint64 { return d.Memory }, size, onNone},
+		{"SSD space", func(d provisioner.Demand) uint64 { return d.SSD }, size, func(b BrokenPool) bool { return b.SSD }},
+		{"HDD space", func(d provisioner.Demand) uint64 { return d.HDD }, size, func(b BrokenPool) bool { return b.HDD }},
 	}
 }
 
-// add sums without wrapping round: what can't be counted is too much.
-func add(a, b provisioner.Demand) provisioner.Demand {
-	return provisioner.Demand{
-		CPU: sum(a.CPU, b.CPU), Memory: sum(a.Memory, b.Memory),
-		SSD: sum(a.SSD, b.SSD), HDD: sum(a.HDD, b.HDD),
-	}
-}
-
-func sum(a, b uint64) uint64 {
-	if a > math.MaxUint64-b {
-		return math.MaxUint64
-	}
-	return a + b
-}
+func onNone(BrokenPool) bool { return false }
 
 // less subtracts down to 0.
 func less(a, b uint64) uint64 {

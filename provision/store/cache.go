@@ -14,19 +14,18 @@ func (s *FSStore) Add(r *workload.Reservation) error {
 	if r == nil {
 		return node.Errorf(node.Invalid, "cannot add a reservation: there is none")
 	}
-	hash, err := r.Hash()
+	now, _ := s.cfg.Clock.Now()
+	record, err := deployedRecord(r, now)
 	if err != nil {
 		return node.WithKind(node.Invalid, err)
 	}
-	now, _ := s.cfg.Clock.Now()
-	record := Record{Reservation: r, Hash: hash, Phase: Deployed, Delivered: true, Accepted: now, Deployed: now}
 	id, err := check(record)
 	if err != nil {
 		return node.WithKind(node.Invalid, err)
 	}
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	if old, known := s.find(id); known && !old.Refusal {
+	if old, known := s.find(id); known && old.Phase != Dismissed {
 		return node.Errorf(node.Exist, "cannot add reservation %s: it is there already", id)
 	}
 	return s.put(id, record.Clone())
@@ -75,53 +74,10 @@ func (s *FSStore) GetExpired() ([]*workload.Reservation, error) {
 		return nil, nil
 	}
 	s.mu.RLock()
-	due := s.index.expired(now)
-	s.mu.RUnlock()
-	var out []*workload.Reservation
-	for _, r := range due {
-		if r.Phase == Deployed {
-			out = append(out, r.Reservation)
-		}
-	}
-	return out, nil
-}
-
-// Counters counts the deployed, unexpired workloads by type. An updated
-// network counts once. While the clock can't be trusted, nothing is expired.
-func (s *FSStore) Counters() workload.ProvisionCounters {
-	now, trusted := s.cfg.Clock.Now()
-	s.mu.RLock()
 	defer s.mu.RUnlock()
-	var c workload.ProvisionCounters
-	networks := map[NetworkKey]bool{}
-	for _, e := range s.index.records {
-		if e.record.Phase != Deployed || trusted && !now.Before(e.expires) {
-			continue
-		}
-		if e.hasNetwork {
-			if networks[e.network] {
-				continue
-			}
-			networks[e.network] = true
-		}
-		count(&c, e.record.Reservation.Type)
+	var due []*workload.Reservation
+	for _, e := range s.index.expired(now) {
+		due = append(due, e.record.Clone().Reservation)
 	}
-	return c
-}
-
-func count(c *workload.ProvisionCounters, t workload.Type) {
-	switch t {
-	case workload.TypeContainer:
-		c.Container++
-	case workload.TypeVolume:
-		c.Volume++
-	case workload.TypeNetwork:
-		c.Network++
-	case workload.TypeZDB:
-		c.ZDB++
-	case workload.TypeKubernetes:
-		c.VM++
-	case workload.TypeDebug:
-		c.Debug++
-	}
+	return due, nil
 }

@@ -1,15 +1,16 @@
 package store
 
 import (
-	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"time"
 
 	"github.com/pkg/errors"
 
+	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/versioned"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/lifecycle"
 )
 
 // document is a record in its file. The data of reservation and result stand
@@ -19,32 +20,66 @@ type document struct {
 	Reservation *workload.Reservation `json:"reservation"`
 	Data        []byte                `json:"data,omitempty"`
 	Hash        string                `json:"hash"`
+	Name        string                `json:"name,omitempty"`
 	Phase       Phase                 `json:"phase"`
 	Result      *workload.Result      `json:"result,omitempty"`
 	ResultData  []byte                `json:"result_data,omitempty"`
 	Delivered   bool                  `json:"delivered"`
 	End         workload.State        `json:"end,omitempty"`
-	Attempts    int                   `json:"attempts,omitempty"`
-	Cause       string                `json:"cause,omitempty"`
-	NextAttempt time.Time             `json:"next_attempt,omitzero"`
-	Accepted    time.Time             `json:"accepted,omitzero"`
-	Deployed    time.Time             `json:"deployed,omitzero"`
-	Refusal     bool                  `json:"refusal,omitempty"`
+
+	Admitted   bool              `json:"admitted,omitempty"`
+	Begun      bool              `json:"begun,omitempty"`
+	Uncertain  bool              `json:"uncertain,omitempty"`
+	Removing   bool              `json:"removing,omitempty"`
+	Older      bool              `json:"older,omitempty"`
+	Unlabelled bool              `json:"unlabelled,omitempty"`
+	Bound      map[string]string `json:"bound,omitempty"`
+	Pending    *workload.Renewal `json:"pending,omitempty"`
+
+	Attempts    int       `json:"attempts,omitempty"`
+	Cause       string    `json:"cause,omitempty"`
+	NextAttempt time.Time `json:"next_attempt,omitzero"`
+	Accepted    time.Time `json:"accepted,omitzero"`
+	Deployed    time.Time `json:"deployed,omitzero"`
+	Since       moment    `json:"since,omitzero"`
+	Holding     moment    `json:"holding,omitzero"`
+
+	// Refusal is major 2's word for Dismissed; it isn't written any more.
+	Refusal bool `json:"refusal,omitempty"`
+}
+
+// moment is a lifecycle.Since in a file.
+type moment struct {
+	Floor  time.Time     `json:"floor,omitzero"`
+	Uptime time.Duration `json:"uptime,omitempty"`
+	Known  bool          `json:"known,omitempty"`
+	Level  clock.Level   `json:"level,omitempty"`
 }
 
 // encode makes the bytes of a record's file.
 func encode(r Record) ([]byte, error) {
-	r = r.Clone()
+	reservation := *r.Reservation
+	reservation.Data = nil
 	d := document{
-		Reservation: r.Reservation, Data: r.Reservation.Data,
-		Hash: hex.EncodeToString(r.Hash[:]), Phase: r.Phase,
-		Result: r.Result, Delivered: r.Delivered, End: r.End,
-		Attempts: r.Attempts, Cause: r.Cause, NextAttempt: r.NextAttempt,
-		Accepted: r.Accepted, Deployed: r.Deployed, Refusal: r.Refusal,
+		Reservation: &reservation, Data: r.Reservation.Data, Hash: hex.EncodeToString(r.Hash[:]), Phase: r.Phase,
+		Delivered: r.Delivered, End: r.End,
+		Admitted: r.Admitted, Begun: r.Begun, Uncertain: r.Uncertain, Removing: r.Removing, Older: r.Older,
+		Unlabelled: r.Unlabelled, Pending: r.Pending,
+		Attempts: r.Attempts, Cause: r.Cause, NextAttempt: r.NextAttempt, Accepted: r.Accepted, Deployed: r.Deployed,
+		Since: moment(r.Since), Holding: moment(r.Holding),
 	}
-	d.Reservation.Data = nil
-	if d.Result != nil {
-		d.ResultData, d.Result.Data = d.Result.Data, nil
+	if r.Name != (NetworkKey{}) {
+		d.Name = hex.EncodeToString(r.Name[:])
+	}
+	if len(r.Bound) > 0 {
+		d.Bound = make(map[string]string, len(r.Bound))
+	}
+	for id, h := range r.Bound {
+		d.Bound[id] = hex.EncodeToString(h[:])
+	}
+	if r.Result != nil {
+		result := *r.Result
+		d.Result, d.ResultData, result.Data = &result, result.Data, nil
 	}
 	body, err := json.Marshal(d)
 	if err != nil {
@@ -53,9 +88,10 @@ func encode(r Record) ([]byte, error) {
 	return seal(body), nil
 }
 
-// decode reads a record's file: croft's own, or the seed's.
+// decode reads a record's file: croft's own, an older croft's, or the seed's.
 func decode(file []byte) (Record, error) {
-	if v, body := versioned.Split(file); v.Major < fileVersion().Major {
+	v, body := versioned.Split(file)
+	if v.Major < oldestSealed {
 		return decodeSeed(v, body)
 	}
 	body, err := open(file)
@@ -66,42 +102,58 @@ func decode(file []byte) (Record, error) {
 	if err := json.Unmarshal(body, &d); err != nil {
 		return Record{}, errors.Wrap(err, "it isn't JSON of a record")
 	}
-	r := Record{
-		Reservation: d.Reservation, Phase: d.Phase, Result: d.Result,
-		Delivered: d.Delivered, End: d.End, Attempts: d.Attempts, Cause: d.Cause,
-		NextAttempt: d.NextAttempt, Accepted: d.Accepted, Deployed: d.Deployed, Refusal: d.Refusal,
+	r, err := d.record()
+	if err != nil || v.Major == fileVersion().Major {
+		return r, err
 	}
-	if r.Reservation == nil {
+	return migrate(r, d.Refusal), nil
+}
+
+// record is what the document says.
+func (d document) record() (Record, error) {
+	if d.Reservation == nil {
 		return Record{}, errors.New("it holds no reservation")
+	}
+	r := Record{
+		Reservation: d.Reservation, Phase: d.Phase, Result: d.Result, Delivered: d.Delivered, End: d.End,
+		Admitted: d.Admitted, Begun: d.Begun, Uncertain: d.Uncertain, Removing: d.Removing, Older: d.Older,
+		Unlabelled: d.Unlabelled, Pending: d.Pending,
+		Attempts: d.Attempts, Cause: d.Cause, NextAttempt: d.NextAttempt, Accepted: d.Accepted, Deployed: d.Deployed,
+		Since: lifecycle.Since(d.Since), Holding: lifecycle.Since(d.Holding),
 	}
 	r.Reservation.Data = d.Data
 	if r.Result != nil {
 		r.Result.Data = d.ResultData
 		r.Result.NodeID = r.Reservation.NodeID
 	}
-	hash, err := hex.DecodeString(d.Hash)
-	if err != nil || len(hash) != len(r.Hash) {
-		return Record{}, errors.Errorf("its hash is %q", d.Hash)
+	if err := readHash("hash", d.Hash, &r.Hash); err != nil {
+		return Record{}, err
 	}
-	copy(r.Hash[:], hash)
+	if d.Name != "" {
+		if err := readHash("name", d.Name, (*workload.Hash)(&r.Name)); err != nil {
+			return Record{}, err
+		}
+	}
+	if len(d.Bound) > 0 {
+		r.Bound = make(map[string]workload.Hash, len(d.Bound))
+	}
+	for id, text := range d.Bound {
+		var h workload.Hash
+		if err := readHash("bound", text, &h); err != nil {
+			return Record{}, err
+		}
+		r.Bound[id] = h
+	}
 	return r, nil
 }
 
-// decodeSeed reads a file of the seed's store: the JSON of a reservation that
-// is deployed, after a header 1.0.0 or none.
-func decodeSeed(v versioned.Version, body []byte) (Record, error) {
-	if (v != versioned.Version{}) && (v != versioned.Version{Major: 1}) {
-		return Record{}, errors.Errorf("its version is %s; 0.0.0, 1.0.0 and %s can be read", v, fileVersion())
+func readHash(member, text string, h *workload.Hash) error {
+	raw, err := hex.DecodeString(text)
+	if err != nil || len(raw) != len(h) {
+		return errors.Errorf("its %s is %q", member, text)
 	}
-	var r workload.Reservation
-	if err := json.Unmarshal(bytes.TrimSpace(body), &r); err != nil {
-		return Record{}, errors.Wrap(err, "it isn't JSON of a reservation")
-	}
-	hash, err := r.Hash()
-	if err != nil {
-		return Record{}, err
-	}
-	return Record{Reservation: &r, Hash: hash, Phase: Deployed, Delivered: true, Accepted: r.Created, Deployed: r.Created}, nil
+	copy(h[:], raw)
+	return nil
 }
 
 // check returns the ID of a record that may be stored.
@@ -113,16 +165,11 @@ func check(r Record) (workload.ID, error) {
 	if err != nil {
 		return workload.ID{}, err
 	}
-	switch r.Phase {
-	case Intent, Retry, Deployed, Failed, Leaving, Ended:
-	default:
+	if !r.Phase.Known() {
 		return workload.ID{}, errors.Errorf("cannot store record %s: phase is %q", id, r.Phase)
 	}
 	if r.Hash == (workload.Hash{}) {
 		return workload.ID{}, errors.Errorf("cannot store record %s: it has no hash", id)
-	}
-	if r.Refusal && r.Phase != Failed {
-		return workload.ID{}, errors.Errorf("cannot store record %s: a refusal's phase is %q, must be %q", id, r.Phase, Failed)
 	}
 	return id, nil
 }

@@ -13,12 +13,15 @@ import (
 // A file of croft's is a version header, the SHA-256 of header and body in hex,
 // a newline, and the body (JSON, one line):
 //
-//	"2.0.0"5f1c…9a
+//	"3.0.0"5f1c…9a
 //	{"reservation":…}
 //
-// Major 2 is croft's; 1.0.0 and 0.0.0 are the seed's, a reservation's JSON
-// without a checksum.
-func fileVersion() versioned.Version { return versioned.Version{Major: 2} }
+// Major 3 is croft's, and so is 2, which it read and wrote before (see migrate);
+// 1.0.0 and 0.0.0 are the seed's, a reservation's JSON without a checksum.
+func fileVersion() versioned.Version { return versioned.Version{Major: 3} }
+
+// oldestSealed is the first major version with a checksum.
+const oldestSealed = 2
 
 // errNewer is of a file that a newer croft has written: sound, but not readable here.
 var errNewer = errors.New("it was written by a newer croft")
@@ -45,8 +48,11 @@ func open(file []byte) ([]byte, error) {
 	if checksum(v, body) != string(sum) {
 		return nil, errors.New("its checksum doesn't match")
 	}
-	if v.Major != fileVersion().Major {
+	if v.Major > fileVersion().Major {
 		return nil, errors.Wrapf(errNewer, "version %s", v)
+	}
+	if v.Major < oldestSealed {
+		return nil, errors.Errorf("its version is %s, must be %d to %s", v, oldestSealed, fileVersion())
 	}
 	return body, nil
 }

@@ -4,7 +4,6 @@ import (
 	"sync"
 
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/store/persist"
 )
 
@@ -41,8 +40,9 @@ type Quarantine struct {
 }
 
 // Open opens the store in c.Root, and makes it when there is none. Busy when
-// another process has it open. A damaged file is set aside, not an error; a
-// file of a newer croft is one, because a store must not be opened half.
+// another process has it open. A damaged file is set aside, not an error; a file
+// of a newer croft is one, and so is one that can't be read, because a store must
+// not be opened half: Refused and Transient, and nothing in the folder is changed.
 func Open(c Config) (*FSStore, error) {
 	if err := c.Validate(); err != nil {
 		return nil, node.WithKind(node.Invalid, err)
@@ -58,7 +58,7 @@ func Open(c Config) (*FSStore, error) {
 	if err != nil {
 		return nil, both(err, held.release())
 	}
-	s := &FSStore{cfg: c, disk: disk, lock: held, index: newIndex(), networks: map[NetworkKey]remembered{}}
+	s := &FSStore{cfg: c, disk: disk, lock: held, index: newIndex(c.Demand), networks: map[NetworkKey]remembered{}}
 	if err := s.load(); err != nil {
 		return nil, both(err, s.Close())
 	}
@@ -95,10 +95,4 @@ func both(first, second error) error {
 		return first
 	}
 	return node.Errorf(node.KindOf(first), "%w (and: %v)", first, second)
-}
-
-// accepted reports whether the record is of a network that was taken in:
-// what was refused or failed never became the newest.
-func accepted(r Record) bool {
-	return !r.Refusal && r.Phase != Failed && r.Reservation.Type == workload.TypeNetwork
 }

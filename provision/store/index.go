@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner"
 )
 
 // entry is a record with what queries need of it, worked out once.
@@ -13,61 +14,120 @@ type entry struct {
 	id      workload.ID
 	record  Record
 	expires time.Time
-	// network is the key of a network's record; hasNetwork whether it is one.
-	network    NetworkKey
-	hasNetwork bool
+	// demand is what its workload was promised; it counts once it is measured.
+	demand   provisioner.Demand
+	measured bool
 }
 
-// index is the records in memory, in the orders in which they are asked for.
-// It isn't safe for concurrent use.
+// index is the records in memory, in the orders in which they are asked for,
+// with the sums that are asked for at each arrival. It isn't safe for concurrent use.
 type index struct {
+	demand func(r *workload.Reservation) (provisioner.Demand, error)
+
 	records map[workload.ID]*entry
+	phases  map[Phase]map[workload.ID]*entry
 	// byHash holds the records that were taken in. Version 1 gives equal
 	// requests one hash, and the seed's face accepts them: hence several.
-	byHash      map[workload.Hash][]workload.ID
-	byNetwork   map[NetworkKey]map[workload.ID]*entry
-	undelivered map[workload.ID]*entry
-	// byExpiry holds the records that can still expire, by time and ID.
-	byExpiry []*entry
+	byHash map[workload.Hash][]workload.ID
+	// byName holds those that hold a name, by Created.
+	byName map[NetworkKey]ordered
+	// undelivered is by sequence; expiring holds the deployed ones, by expiry.
+	undelivered, expiring ordered
+
+	deployed deployedCount
+	all      tally
+	users    map[string]*tally
 }
 
-func newIndex() *index {
+func newIndex(demand func(*workload.Reservation) (provisioner.Demand, error)) *index {
 	return &index{
+		demand:      demand,
 		records:     map[workload.ID]*entry{},
+		phases:      map[Phase]map[workload.ID]*entry{},
 		byHash:      map[workload.Hash][]workload.ID{},
-		byNetwork:   map[NetworkKey]map[workload.ID]*entry{},
-		undelivered: map[workload.ID]*entry{},
+		byName:      map[NetworkKey]ordered{},
+		undelivered: ordered{compare: compareSequence},
+		expiring:    ordered{compare: compareExpiry},
+		deployed:    newDeployedCount(),
+		users:       map[string]*tally{},
 	}
 }
-
-// expires reports whether a record's workload is or may come to be on the node
-// without having begun to leave it.
-func expires(p Phase) bool { return p == Intent || p == Retry || p == Deployed }
 
 // put adds the record, in the place of the one of its ID.
 func (x *index) put(id workload.ID, r Record) {
-	x.remove(id)
 	e := &entry{id: id, record: r, expires: r.Reservation.Expires()}
-	e.network, e.hasNetwork = KeyOf(r.Reservation)
+	if old := x.records[id]; old != nil {
+		if old.record.Hash == r.Hash {
+			e.demand, e.measured = old.demand, old.measured
+		}
+		x.remove(id)
+	}
+	if r.Present() && !e.measured {
+		e.demand, e.measured = x.measure(r), true
+	}
 	x.records[id] = e
-	if !r.Refusal {
+	if x.phases[r.Phase] == nil {
+		x.phases[r.Phase] = map[workload.ID]*entry{}
+	}
+	x.phases[r.Phase][id] = e
+	if r.Phase != Dismissed {
 		x.byHash[r.Hash] = append(x.byHash[r.Hash], id)
 	}
-	if e.hasNetwork && accepted(r) {
-		of := x.byNetwork[e.network]
-		if of == nil {
-			of = map[workload.ID]*entry{}
-			x.byNetwork[e.network] = of
+	if r.HoldsName() {
+		of, known := x.byName[r.Name]
+		if !known {
+			of.compare = compareCreated
 		}
-		of[id] = e
+		of.add(e)
+		x.byName[r.Name] = of
 	}
 	if r.Result != nil && !r.Delivered {
-		x.undelivered[id] = e
+		x.undelivered.add(e)
 	}
-	if expires(r.Phase) {
-		at, _ := slices.BinarySearchFunc(x.byExpiry, e, compareExpiry)
-		x.byExpiry = slices.Insert(x.byExpiry, at, e)
+	if r.Phase == Deployed {
+		x.expiring.add(e)
+		x.deployed.add(r)
 	}
+	x.count(e)
+}
+
+// count adds e to the sums. Dismissed ones are in none.
+func (x *index) count(e *entry) {
+	if e.record.Phase == Dismissed {
+		return
+	}
+	x.all.add(e)
+	user := x.users[e.record.Reservation.User]
+	if user == nil {
+		user = &tally{}
+		x.users[e.record.Reservation.User] = user
+	}
+	user.add(e)
+}
+
+// uncount takes e out of the sums again.
+func (x *index) uncount(e *entry) {
+	if e.record.Phase == Dismissed {
+		return
+	}
+	x.all.drop(e)
+	user := x.users[e.record.Reservation.User]
+	user.drop(e)
+	if user.records == 0 {
+		delete(x.users, e.record.Reservation.User)
+	}
+}
+
+// measure is what r's workload takes.
+func (x *index) measure(r Record) provisioner.Demand {
+	if x.demand == nil {
+		return provisioner.Demand{}
+	}
+	d, err := x.demand(r.Reservation)
+	if err != nil {
+		return provisioner.Demand{}
+	}
+	return d
 }
 
 func (x *index) remove(id workload.ID) {
@@ -75,36 +135,27 @@ func (x *index) remove(id workload.ID) {
 	if !ok {
 		return
 	}
+	r := e.record
 	delete(x.records, id)
-	delete(x.undelivered, id)
-	h := e.record.Hash
-	x.byHash[h] = slices.DeleteFunc(x.byHash[h], func(other workload.ID) bool { return other == id })
-	if len(x.byHash[h]) == 0 {
-		delete(x.byHash, h)
+	delete(x.phases[r.Phase], id)
+	if same := slices.DeleteFunc(x.byHash[r.Hash], func(other workload.ID) bool { return other == id }); len(same) > 0 {
+		x.byHash[r.Hash] = same
+	} else {
+		delete(x.byHash, r.Hash)
 	}
-	if of := x.byNetwork[e.network]; e.hasNetwork && of != nil {
-		delete(of, id)
-		if len(of) == 0 {
-			delete(x.byNetwork, e.network)
+	if of, named := x.byName[r.Name]; named {
+		of.drop(e)
+		x.byName[r.Name] = of
+		if len(of.list) == 0 {
+			delete(x.byName, r.Name)
 		}
 	}
-	if at, found := slices.BinarySearchFunc(x.byExpiry, e, compareExpiry); found {
-		x.byExpiry = slices.Delete(x.byExpiry, at, at+1)
+	x.undelivered.drop(e)
+	if r.Phase == Deployed {
+		x.expiring.drop(e)
+		x.deployed.drop(r)
 	}
-}
-
-func compareExpiry(a, b *entry) int {
-	if c := a.expires.Compare(b.expires); c != 0 {
-		return c
-	}
-	return compareID(a.id, b.id)
-}
-
-func compareID(a, b workload.ID) int {
-	if c := cmp.Compare(a.N, b.N); c != 0 {
-		return c
-	}
-	return cmp.Compare(a.M, b.M)
+	x.uncount(e)
 }
 
 // get returns the entry of an ID, nil when there is none.
@@ -120,46 +171,38 @@ func (x *index) ofHash(h workload.Hash) *entry {
 }
 
 // list returns all records by ID.
-func (x *index) list() []Record {
-	all := make([]*entry, 0, len(x.records))
-	for _, e := range x.records {
-		all = append(all, e)
-	}
-	slices.SortFunc(all, func(a, b *entry) int { return compareID(a.id, b.id) })
-	return clones(all)
-}
+func (x *index) list() []Record { return byID(x.records) }
 
-// waiting returns the records that feedback owes, oldest result first.
-func (x *index) waiting() []Record {
-	all := make([]*entry, 0, len(x.undelivered))
-	for _, e := range x.undelivered {
-		all = append(all, e)
-	}
-	slices.SortFunc(all, func(a, b *entry) int {
-		return cmp.Compare(a.record.Result.Sequence, b.record.Result.Sequence)
-	})
-	return clones(all)
-}
+// inPhase returns the records in a phase by ID.
+func (x *index) inPhase(p Phase) []Record { return byID(x.phases[p]) }
 
-func (x *index) expired(now time.Time) []Record {
-	n, _ := slices.BinarySearchFunc(x.byExpiry, now, func(e *entry, t time.Time) int {
+// expired returns the deployed records whose time is over at now, the earliest first.
+func (x *index) expired(now time.Time) []*entry {
+	n, _ := slices.BinarySearchFunc(x.expiring.list, now, func(e *entry, t time.Time) int {
 		if e.expires.After(t) {
 			return 1
 		}
 		return -1
 	})
-	return clones(x.byExpiry[:n])
+	return x.expiring.list[:n]
 }
 
-// newest returns the latest accepted reservation of a network, nil when there is none.
+// newest returns the latest accepted reservation of a name, nil when there is none.
 func (x *index) newest(key NetworkKey) *entry {
-	var out *entry
-	for _, e := range x.byNetwork[key] {
-		if out == nil || e.record.Reservation.Created.After(out.record.Reservation.Created) {
-			out = e
-		}
+	of := x.byName[key].list
+	if len(of) == 0 {
+		return nil
 	}
-	return out
+	return of[len(of)-1]
+}
+
+func byID(of map[workload.ID]*entry) []Record {
+	all := make([]*entry, 0, len(of))
+	for _, e := range of {
+		all = append(all, e)
+	}
+	slices.SortFunc(all, func(a, b *entry) int { return compareID(a.id, b.id) })
+	return clones(all)
 }
 
 func clones(all []*entry) []Record {
@@ -168,4 +211,46 @@ func clones(all []*entry) []Record {
 		out = append(out, e.record.Clone())
 	}
 	return out
+}
+
+// ordered is entries in an order in which no two are equal.
+type ordered struct {
+	list    []*entry
+	compare func(a, b *entry) int
+}
+
+func (o *ordered) add(e *entry) {
+	at, _ := slices.BinarySearchFunc(o.list, e, o.compare)
+	o.list = slices.Insert(o.list, at, e)
+}
+
+// drop takes e out; what isn't in it is no error.
+func (o *ordered) drop(e *entry) {
+	if at, found := slices.BinarySearchFunc(o.list, e, o.compare); found {
+		o.list = slices.Delete(o.list, at, at+1)
+	}
+}
+
+func compareExpiry(a, b *entry) int {
+	return cmp.Or(a.expires.Compare(b.expires), compareID(a.id, b.id))
+}
+
+func compareCreated(a, b *entry) int {
+	return cmp.Or(a.record.Reservation.Created.Compare(b.record.Reservation.Created), compareID(a.id, b.id))
+}
+
+// compareSequence puts what has no result before everything.
+func compareSequence(a, b *entry) int {
+	return cmp.Or(cmp.Compare(sequenceOf(a), sequenceOf(b)), compareID(a.id, b.id))
+}
+
+func sequenceOf(e *entry) int64 {
+	if e.record.Result == nil {
+		return 0
+	}
+	return e.record.Result.Sequence
+}
+
+func compareID(a, b workload.ID) int {
+	return cmp.Or(cmp.Compare(a.N, b.N), cmp.Compare(a.M, b.M))
 }

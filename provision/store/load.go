@@ -1,18 +1,16 @@
 package store
 
 import (
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"path"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/pkg/errors"
-	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/versioned"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -23,28 +21,94 @@ const (
 	causeSuffix      = ".cause"
 )
 
-// load reads the whole store. Nobody else has it yet.
-func (s *FSStore) load() error {
-	if err := s.loadQuarantine(); err != nil {
-		return err
-	}
-	if err := s.loadRecords(); err != nil {
-		return err
-	}
-	if err := s.loadNetworks(); err != nil {
-		return err
-	}
-	if _, err := s.getJSON(cursorName, &s.meta.cursor); err != nil {
-		return err
-	}
-	if _, err := s.getJSON(clockName, &s.meta.mark); err != nil {
-		return err
-	}
-	return s.loadBirth()
+// reading is one look at the whole folder. It changes nothing on the disk: what
+// it finds damaged is set aside once all could be read.
+type reading struct {
+	*FSStore
+	findings []finding
+	// answered are records that were kept only for an answer that is delivered:
+	// the process ended before it removed them.
+	answered []string
+	// croft is whether there is a record that croft itself has written, birth
+	// what there was in the file of the birth.
+	croft bool
+	birth birthState
 }
 
-func (s *FSStore) loadRecords() error {
-	names, err := s.disk.List("")
+// finding is a file that was read and is wrong.
+type finding struct {
+	name, id string
+	cause    error
+}
+
+// birthState is what was found in the place of the store's birth.
+type birthState int
+
+const (
+	birthMissing birthState = iota
+	birthSound
+	birthDamaged
+)
+
+// load reads the whole store. Nobody else has it yet. When anything can't be
+// read, or was written by a newer croft, nothing has been changed.
+func (s *FSStore) load() error {
+	r := reading{FSStore: s}
+	for _, read := range []func() error{
+		r.readQuarantine, r.readRecords, r.readNetworks, r.readMeta, r.judgeBirth,
+	} {
+		if err := read(); err != nil {
+			return err
+		}
+	}
+	for _, f := range r.findings {
+		s.setAside(f.name, f.id, f.cause)
+	}
+	if len(r.answered) > 0 {
+		if err := s.disk.Delete(r.answered...); err != nil {
+			return err
+		}
+	}
+	return s.settleBirth(r.birth)
+}
+
+// get returns what a file holds; false when it isn't there. That it can't be read
+// says nothing of what is in it: the next start may read it.
+func (r *reading) get(name string) ([]byte, bool, error) {
+	file, err := r.disk.Get(name)
+	switch {
+	case err == nil:
+		return file, true, nil
+	case errors.Is(err, node.NotExist):
+		return nil, false, nil
+	}
+	return nil, false, r.unreadable(name, err)
+}
+
+func (r *reading) unreadable(name string, err error) error {
+	return node.WithKind(node.Transient, errors.Wrapf(err, "cannot open store %s: %s can't be read, nothing was changed", r.cfg.Root, name))
+}
+
+// list returns the names in a folder.
+func (r *reading) list(folder string) ([]string, error) {
+	names, err := r.disk.List(folder)
+	if err != nil {
+		return nil, r.unreadable("folder "+strconv.Quote(folder), err)
+	}
+	return names, nil
+}
+
+// wrong notes a file that was read and is damaged. One of a newer croft isn't.
+func (r *reading) wrong(name, id string, cause error) error {
+	if errors.Is(cause, errNewer) {
+		return node.WithKind(node.Refused, errors.Wrapf(cause, "cannot open store %s: %s", r.cfg.Root, name))
+	}
+	r.findings = append(r.findings, finding{name: name, id: id, cause: cause})
+	return nil
+}
+
+func (r *reading) readRecords() error {
+	names, err := r.list("")
 	if err != nil {
 		return err
 	}
@@ -52,85 +116,122 @@ func (s *FSStore) loadRecords() error {
 		if name == lockName {
 			continue
 		}
-		id, r, err := s.readRecord(name)
-		if errors.Is(err, errNewer) {
-			return node.WithKind(node.Refused, errors.Wrapf(err, "cannot open store %s: %s", s.cfg.Root, name))
-		}
-		if err != nil {
-			s.setAside(name, id.String(), err)
-			continue
-		}
-		s.index.put(id, r)
-		if r.Result != nil && r.Result.Sequence > s.meta.sequence {
-			s.meta.sequence = r.Result.Sequence
+		if err := r.readRecord(name); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func (s *FSStore) readRecord(name string) (workload.ID, Record, error) {
+func (r *reading) readRecord(name string) error {
 	id, err := workload.ParseID(name)
 	if err != nil || id.String() != name {
-		return id, Record{}, errors.New("its name isn't a reservation's ID")
+		return r.wrong(name, id.String(), errors.New("its name isn't a reservation's ID"))
 	}
-	file, err := s.disk.Get(name)
+	file, there, err := r.get(name)
+	if err != nil || !there {
+		return err
+	}
+	rec, err := recordOf(id, file)
 	if err != nil {
-		return id, Record{}, err
+		return r.wrong(name, id.String(), err)
 	}
-	r, err := decode(file)
-	if err != nil {
-		return id, Record{}, err
+	if v, _ := versioned.Split(file); v.Major >= oldestSealed {
+		r.croft = true
 	}
-	says, err := check(r)
-	if err != nil {
-		return id, Record{}, err
+	if rec.Result != nil && rec.Result.Sequence > r.meta.sequence {
+		r.meta.sequence = rec.Result.Sequence
 	}
-	if says != id {
-		return id, Record{}, errors.Errorf("it is the record of %s", says)
+	if answered(rec) {
+		r.answered = append(r.answered, name)
+		return nil
 	}
-	return id, r, nil
+	r.index.put(id, rec)
+	return nil
 }
 
-// loadBirth reads the store's identity, or makes it. A store without one is
-// new, or was the seed's, or has lost it.
-func (s *FSStore) loadBirth() error {
-	var b birthFile
-	known, err := s.getJSON(birthName, &b)
+// recordOf reads the file of the record of that ID.
+func recordOf(id workload.ID, file []byte) (Record, error) {
+	rec, err := decode(file)
+	if err != nil {
+		return Record{}, err
+	}
+	says, err := check(rec)
+	if err != nil {
+		return Record{}, err
+	}
+	if says != id {
+		return Record{}, errors.Errorf("it is the record of %s", says)
+	}
+	return rec, nil
+}
+
+func (r *reading) readNetworks() error {
+	names, err := r.list(networkFolder)
 	if err != nil {
 		return err
 	}
-	place := s.lock.place()
-	if !known {
-		id, err := newBirthID()
+	for _, name := range names {
+		var key NetworkKey
+		raw, err := hex.DecodeString(path.Base(name))
+		if err != nil || copy(key[:], raw) != len(key) {
+			if err := r.wrong(name, "", errors.New("its name isn't a network's key")); err != nil {
+				return err
+			}
+			continue
+		}
+		var newest remembered
+		known, err := r.getJSON(name, &newest)
 		if err != nil {
 			return err
 		}
-		now := s.trustedNow()
-		// Damaged isn't new: what was in it may have been AcceptsOlder = false.
-		older := s.cfg.NewNode && !s.hasDamaged(birthName)
-		return s.writeBirth(func(b *birthFile) {
-			*b = birthFile{ID: id, Time: now, AcceptsOlder: older, Place: place, Reserved: s.meta.sequence}
-		})
-	}
-	s.meta.birth = b
-	s.meta.sequence = max(s.meta.sequence, b.Reserved)
-	if b.Place == place || b.Place == "" || place == "" {
-		return nil
-	}
-	s.cfg.Log.Warn().Str("birth", b.ID).Msg("the store is a copy: it gets a new birth")
-	if err := s.Rebirth(); err != nil {
-		return err
-	}
-	return s.writeBirth(func(b *birthFile) { b.Place = place })
-}
-
-func (s *FSStore) hasDamaged(name string) bool {
-	for _, q := range s.damaged {
-		if strings.HasPrefix(path.Base(q.Name), strings.ReplaceAll(name, "/", "_")) {
-			return true
+		if known {
+			r.networks[key] = newest
 		}
 	}
-	return false
+	return nil
+}
+
+// getJSON reads what putJSON wrote; false when it isn't there, or is damaged.
+func (r *reading) getJSON(name string, v any) (bool, error) {
+	file, there, err := r.get(name)
+	if err != nil || !there {
+		return false, err
+	}
+	body, err := open(file)
+	if err == nil {
+		err = json.Unmarshal(body, v)
+	}
+	if err != nil {
+		return false, r.wrong(name, "", err)
+	}
+	return true, nil
+}
+
+// readQuarantine reads what was set aside before.
+func (r *reading) readQuarantine() error {
+	names, err := r.list(quarantineFolder)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, causeSuffix) {
+			continue
+		}
+		q := Quarantine{Name: name, Cause: "not known any more"}
+		file, there, err := r.get(name + causeSuffix)
+		if err != nil {
+			return err
+		}
+		if there {
+			if body, err := open(file); err == nil {
+				_ = json.Unmarshal(body, &q)
+			}
+		}
+		q.Name = name
+		r.damaged = append(r.damaged, q)
+	}
+	return nil
 }
 
 // setAside moves a damaged file to the quarantine. Where even that can't be
@@ -161,33 +262,6 @@ func (s *FSStore) freeName(name string) string {
 		target = quarantineFolder + "/" + name + "." + strconv.Itoa(i)
 	}
 	return target
-}
-
-// loadQuarantine reads what was set aside before.
-func (s *FSStore) loadQuarantine() error {
-	names, err := s.disk.List(quarantineFolder)
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if strings.HasSuffix(name, causeSuffix) {
-			continue
-		}
-		q := Quarantine{Name: name, Cause: "not known any more"}
-		if file, err := s.disk.Get(name + causeSuffix); err == nil {
-			if body, err := open(file); err == nil {
-				_ = json.Unmarshal(body, &q)
-			}
-		}
-		q.Name = name
-		s.damaged = append(s.damaged, q)
-	}
-	return nil
-}
-
-func binaryPlace(inode uint64, made unix.StatxTimestamp) []byte {
-	out := binary.BigEndian.AppendUint64(nil, inode)
-	return binary.BigEndian.AppendUint64(out, uint64(time.Unix(made.Sec, int64(made.Nsec)).UnixNano()))
 }
 
 // networkName is where the newest of a network is remembered.

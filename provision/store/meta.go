@@ -215,29 +215,6 @@ func (s *FSStore) putJSON(name string, v any) error {
 	return s.disk.Put(persist.Object{Name: name, Data: seal(body)})
 }
 
-// getJSON reads what putJSON wrote; false when it isn't there. A damaged one
-// is set aside and counts as not there.
-func (s *FSStore) getJSON(name string, v any) (bool, error) {
-	file, err := s.disk.Get(name)
-	if errors.Is(err, node.NotExist) {
-		return false, nil
-	}
-	if err == nil {
-		var body []byte
-		if body, err = open(file); err == nil {
-			err = json.Unmarshal(body, v)
-		}
-	}
-	if errors.Is(err, errNewer) {
-		return false, node.WithKind(node.Refused, errors.Wrapf(err, "cannot open store %s: %s", s.cfg.Root, name))
-	}
-	if err != nil {
-		s.setAside(name, "", err)
-		return false, nil
-	}
-	return true, nil
-}
-
 // newBirthID is 16 random bytes, hex.
 func newBirthID() (string, error) {
 	b := make([]byte, 16)

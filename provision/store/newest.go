@@ -1,35 +1,10 @@
 package store
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"path"
 	"time"
 
-	"github.com/pkg/errors"
-
-	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/lifecycle"
 )
-
-// NetworkKey tells networks apart inside the node: SHA-256 over user and name,
-// each with its length in front. The short ID on the wire is for display.
-type NetworkKey [sha256.Size]byte
-
-// KeyOf returns the key of the network that r reserves; false when r isn't a
-// network or its name can't be read.
-func KeyOf(r *workload.Reservation) (NetworkKey, bool) {
-	if r == nil || r.Type != workload.TypeNetwork {
-		return NetworkKey{}, false
-	}
-	var data struct {
-		Name string `json:"name"`
-	}
-	if err := json.Unmarshal(r.Data, &data); err != nil || data.Name == "" {
-		return NetworkKey{}, false
-	}
-	return workload.NetworkKey(r.User, data.Name), true
-}
 
 // networkFolder holds, for each network whose records are buried, the newest
 // that was accepted.
@@ -38,8 +13,9 @@ const networkFolder = "networks"
 // remembered is the content of a file in networkFolder.
 type remembered struct {
 	Created time.Time `json:"created"`
-	// Until is when it may be forgotten.
+	// Until is when it may be forgotten, Since what proves that it has come.
 	Until time.Time `json:"until"`
+	Since moment    `json:"since,omitzero"`
 }
 
 // remember is how long the newest of a network is remembered past its
@@ -59,16 +35,17 @@ func (s *FSStore) Newest(key NetworkKey) (time.Time, bool) {
 	return e.record.Reservation.Created, true
 }
 
-// setNewest remembers the newest Created of a network past the burial of its
-// records; an older one than is known changes nothing. The caller holds writing.
-func (s *FSStore) setNewest(key NetworkKey, created time.Time) error {
+// setNewest remembers the Created of a record past its burial, when it is the
+// newest that is known of its name. The caller holds writing.
+func (s *FSStore) setNewest(rec Record) error {
+	key, created := rec.Name, rec.Reservation.Created
 	s.mu.RLock()
 	past, known := s.networks[key]
 	s.mu.RUnlock()
 	if known && !created.After(past.Created) {
 		return nil
 	}
-	r := remembered{Created: created, Until: created.Add(remember)}
+	r := remembered{Created: created, Until: created.Add(remember), Since: moment(rec.Since)}
 	if err := s.putJSON(networkName(key), r); err != nil {
 		return err
 	}
@@ -76,41 +53,23 @@ func (s *FSStore) setNewest(key NetworkKey, created time.Time) error {
 	return nil
 }
 
-func (s *FSStore) loadNetworks() error {
-	names, err := s.disk.List(networkFolder)
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		var key NetworkKey
-		raw, err := hex.DecodeString(path.Base(name))
-		if err != nil || copy(key[:], raw) != len(key) {
-			s.setAside(name, "", errors.New("its name isn't a network's key"))
-			continue
-		}
-		var r remembered
-		known, err := s.getJSON(name, &r)
-		if err != nil {
-			return err
-		}
-		if known {
-			s.networks[key] = r
-		}
-	}
-	return nil
-}
+// forgetAtOnce is how many names are looked at when a record is buried: the work
+// of one burial doesn't grow with what is remembered.
+const forgetAtOnce = 16
 
-// forget drops what is remembered of networks for long enough. The caller holds writing.
+// forget drops what is remembered of names for long enough, as far as that is
+// proven: it looks at a few of them, picked at random. The caller holds writing.
 func (s *FSStore) forget() error {
-	now, trusted := s.cfg.Clock.Now()
-	if !trusted {
-		return nil
-	}
+	now := s.cfg.Clock.Read()
 	var names []string
 	var keys []NetworkKey
 	s.mu.RLock()
+	looked := 0
 	for key, r := range s.networks {
-		if !now.Before(r.Until) {
+		if looked++; looked > forgetAtOnce {
+			break
+		}
+		if lifecycle.Proven(r.Until, lifecycle.Since(r.Since), now) {
 			keys, names = append(keys, key), append(names, networkName(key))
 		}
 	}

@@ -13,7 +13,7 @@ func (s *FSStore) Record(id string) (Record, error) {
 	return r, err
 }
 
-// ByHash implements Records. Refusals aren't found by it.
+// ByHash implements Records. Dismissed ones aren't found by it.
 func (s *FSStore) ByHash(h workload.Hash) (Record, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -28,7 +28,7 @@ func (s *FSStore) ByHash(h workload.Hash) (Record, error) {
 func (s *FSStore) Undelivered() ([]Record, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.index.waiting(), nil
+	return clones(s.index.undelivered.list), nil
 }
 
 // List implements Records.
@@ -36,4 +36,32 @@ func (s *FSStore) List() ([]Record, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.index.list(), nil
+}
+
+// InPhase implements Records.
+func (s *FSStore) InPhase(p Phase) ([]Record, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.index.inPhase(p), nil
+}
+
+// Count implements Records.
+func (s *FSStore) Count(p Phase) int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return len(s.index.phases[p])
+}
+
+// Usage implements Records.
+func (s *FSStore) Usage(user string) (of, all Usage) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.index.users[user].usage(), s.index.all.usage()
+}
+
+// Named implements Records.
+func (s *FSStore) Named(key NetworkKey) ([]Record, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return clones(s.index.byName[key].list), nil
 }

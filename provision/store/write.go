@@ -6,65 +6,96 @@ import (
 	"github.com/croft-edge/croft/provision/store/persist"
 )
 
-// Begin implements Records.
-func (s *FSStore) Begin(r Record) error {
-	if r.Result != nil && r.Result.Sequence == 0 {
-		return node.Errorf(node.Invalid, "cannot begin record %s: a new result is for Finish", r.Result.ID)
+// Write implements Records.
+func (s *FSStore) Write(recs ...Record) ([]Record, error) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	b := batch{ids: make([]workload.ID, 0, len(recs)), records: make([]Record, 0, len(recs))}
+	for _, r := range recs {
+		if err := s.take(&b, r); err != nil {
+			return nil, err
+		}
 	}
-	s.writing.Lock()
-	defer s.writing.Unlock()
-	_, err := s.write(r)
-	return err
+	for i := range b.records {
+		if r := &b.records[i]; r.Result != nil && r.Result.Sequence == 0 {
+			if err := s.stamp(r); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := s.store(b); err != nil {
+		return nil, err
+	}
+	out := make([]Record, 0, len(b.records))
+	for _, r := range b.records {
+		out = append(out, r.Clone())
+	}
+	return out, nil
 }
 
-// Finish implements Records.
-func (s *FSStore) Finish(r Record) (Record, error) {
-	s.writing.Lock()
-	defer s.writing.Unlock()
-	return s.write(r)
+// batch is records that are written in one go.
+type batch struct {
+	ids     []workload.ID
+	records []Record
 }
 
-// write puts a record on the disk, then into the index. The caller holds writing.
-func (s *FSStore) write(r Record) (Record, error) {
+// take adds a copy of r to the batch, as it is to be written but for a new
+// result. The caller holds writing.
+func (s *FSStore) take(b *batch, r Record) error {
 	id, err := check(r)
 	if err != nil {
-		return Record{}, node.WithKind(node.Invalid, err)
+		return node.WithKind(node.Invalid, err)
 	}
-	r = r.Clone()
 	old, known := s.find(id)
 	if err := s.conflict(id, r, old, known); err != nil {
-		return Record{}, err
+		return err
 	}
-	switch {
-	case r.Result != nil && r.Result.Sequence == 0:
-		if err := s.stamp(&r); err != nil {
-			return Record{}, err
-		}
-	case known && old.Hash == r.Hash && sameResult(r.Result, old.Result):
+	if err := b.conflict(id, r); err != nil {
+		return err
+	}
+	r = r.Clone()
+	if known && old.Hash == r.Hash && sameResult(r.Result, old.Result) {
 		// The caller's copy may be older than the explorer's acknowledgement,
 		// and a result is replaced by a newer one, never dropped.
 		r.Result, r.Delivered = old.Result, old.Delivered
 	}
-	return r.Clone(), s.put(id, r)
+	if r.Tombstone() {
+		r.Cause = shortened(r.Cause)
+	}
+	b.ids, b.records = append(b.ids, id), append(b.records, r)
+	return nil
 }
 
 // sameResult reports whether a record's result is to stay what it was.
 func sameResult(given, old *workload.Result) bool {
-	return old != nil && (given == nil || given.Sequence == old.Sequence)
+	return old != nil && (given == nil || given.Sequence > 0 && given.Sequence <= old.Sequence)
 }
 
 // conflict is Exist when r would take the place of another reservation.
 func (s *FSStore) conflict(id workload.ID, r, old Record, known bool) error {
-	if known && old.Hash != r.Hash && !old.Refusal {
+	if known && old.Hash != r.Hash && old.Phase != Dismissed {
 		return node.Errorf(node.Exist, "cannot store record %s: the ID is another reservation's", id)
 	}
-	if r.Refusal || known && old.Hash == r.Hash && !old.Refusal {
+	if r.Phase == Dismissed || known && old.Hash == r.Hash && old.Phase != Dismissed {
 		return nil
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if e := s.index.ofHash(r.Hash); e != nil && e.id != id {
 		return node.Errorf(node.Exist, "cannot store record %s: reservation %s is the same request", id, e.id)
+	}
+	return nil
+}
+
+// conflict is an error when r and another of the batch can't both be stored.
+func (b *batch) conflict(id workload.ID, r Record) error {
+	for i, other := range b.ids {
+		if other == id {
+			return node.Errorf(node.Invalid, "cannot store record %s: it is given twice", id)
+		}
+		if one := b.records[i]; one.Hash == r.Hash && one.Phase != Dismissed && r.Phase != Dismissed {
+			return node.Errorf(node.Exist, "cannot store record %s: reservation %s is the same request", id, other)
+		}
 	}
 	return nil
 }
@@ -81,20 +112,59 @@ func (s *FSStore) stamp(r *Record) error {
 	res.Hash, res.Signature = append([]byte(nil), r.Hash[:]...), nil
 	// What can't be signed and travel would never be delivered.
 	res.Error = workload.ErrorText(res.Error)
+	if r.Phase == Refused || r.Phase == Dismissed {
+		res.Error = shortened(res.Error)
+	}
 	r.Delivered = false
 	return nil
 }
 
-func (s *FSStore) put(id workload.ID, r Record) error {
-	file, err := encode(r)
-	if err != nil {
-		return node.WithKind(node.Invalid, err)
+// store puts a batch on the disk, then into the index. The caller holds writing.
+func (s *FSStore) store(b batch) error {
+	var objects []persist.Object
+	var gone []string
+	for i, r := range b.records {
+		name := b.ids[i].String()
+		if answered(r) {
+			gone = append(gone, name)
+			continue
+		}
+		file, err := encode(r)
+		if err != nil {
+			return node.WithKind(node.Invalid, err)
+		}
+		objects = append(objects, persist.Object{Name: name, Data: file})
 	}
-	if err := s.disk.Put(persist.Object{Name: id.String(), Data: file}); err != nil {
-		return err
+	if len(objects) > 0 {
+		if err := s.disk.Put(objects...); err != nil {
+			return err
+		}
 	}
-	s.change(func() { s.index.put(id, r) })
+	if len(gone) > 0 {
+		if err := s.disk.Delete(gone...); err != nil {
+			return err
+		}
+	}
+	s.change(func() {
+		for i, r := range b.records {
+			if answered(r) {
+				s.index.remove(b.ids[i])
+				continue
+			}
+			s.index.put(b.ids[i], r)
+		}
+	})
 	return nil
+}
+
+// answered reports whether r was kept only for an answer that its user has.
+func answered(r Record) bool {
+	return r.Phase == Dismissed && (r.Result == nil || r.Delivered)
+}
+
+// put stores one record as it is. The caller holds writing.
+func (s *FSStore) put(id workload.ID, r Record) error {
+	return s.store(batch{ids: []workload.ID{id}, records: []Record{r}})
 }
 
 // find returns the record of an ID.
@@ -128,61 +198,6 @@ func (s *FSStore) Acknowledge(id string, sequence int64) error {
 	if err != nil || r.Result == nil || r.Delivered || sequence != r.Result.Sequence {
 		return err
 	}
-	if r.Refusal {
-		return s.drop(parsed)
-	}
 	r.Delivered = true
 	return s.put(parsed, r)
-}
-
-// Bury implements Records.
-func (s *FSStore) Bury(id string) error {
-	s.writing.Lock()
-	defer s.writing.Unlock()
-	parsed, r, err := s.known(id)
-	if err != nil {
-		return err
-	}
-	if !r.Tombstone() {
-		return node.Errorf(node.Refused, "cannot bury record %s: its phase is %q", parsed, r.Phase)
-	}
-	if r.Result != nil && !r.Delivered {
-		return node.Errorf(node.Busy, "cannot bury record %s: the explorer doesn't have its result", parsed)
-	}
-	return s.bury(parsed, r)
-}
-
-// bury removes a record, and remembers first what its network had accepted.
-func (s *FSStore) bury(id workload.ID, r Record) error {
-	if key, network := KeyOf(r.Reservation); network && accepted(r) {
-		if err := s.setNewest(key, r.Reservation.Created); err != nil {
-			return err
-		}
-	}
-	if err := s.drop(id); err != nil {
-		return err
-	}
-	return s.forget()
-}
-
-// drop removes a record from the disk, then from the index.
-func (s *FSStore) drop(id workload.ID) error {
-	if err := s.disk.Delete(id.String()); err != nil {
-		return err
-	}
-	s.change(func() { s.index.remove(id) })
-	return nil
-}
-
-// known returns the record of an ID that is given as text. NotExist when there is none.
-func (s *FSStore) known(id string) (workload.ID, Record, error) {
-	parsed, err := workload.ParseID(id)
-	if err != nil {
-		return parsed, Record{}, node.WithKind(node.Invalid, err)
-	}
-	r, ok := s.find(parsed)
-	if !ok {
-		return parsed, Record{}, node.Errorf(node.NotExist, "cannot find record %s: there is none", parsed)
-	}
-	return parsed, r, nil
 }

@@ -1,0 +1,26 @@
+package provisioner
+
+import "math"
+
+// Add returns the sum, without wrapping round: what can't be counted is too much.
+func (d Demand) Add(more Demand) Demand {
+	return Demand{
+		CPU: sum(d.CPU, more.CPU), Memory: sum(d.Memory, more.Memory),
+		SSD: sum(d.SSD, more.SSD), HDD: sum(d.HDD, more.HDD),
+	}
+}
+
+// Sub returns what is left of d, down to 0.
+func (d Demand) Sub(less Demand) Demand {
+	return Demand{
+		CPU: d.CPU - min(d.CPU, less.CPU), Memory: d.Memory - min(d.Memory, less.Memory),
+		SSD: d.SSD - min(d.SSD, less.SSD), HDD: d.HDD - min(d.HDD, less.HDD),
+	}
+}
+
+func sum(a, b uint64) uint64 {
+	if a > math.MaxUint64-b {
+		return math.MaxUint64
+	}
+	return a + b
+}

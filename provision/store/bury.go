@@ -1,0 +1,58 @@
+package store
+
+import (
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// Bury implements Records.
+func (s *FSStore) Bury(id string) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	parsed, r, err := s.known(id)
+	if err != nil {
+		return err
+	}
+	if !r.Tombstone() {
+		return node.Errorf(node.Refused, "cannot bury record %s: its phase is %q", parsed, r.Phase)
+	}
+	if r.Result != nil && !r.Delivered {
+		return node.Errorf(node.Busy, "cannot bury record %s: the explorer doesn't have its result", parsed)
+	}
+	return s.bury(parsed, r)
+}
+
+// bury removes a record, and remembers first what its name had accepted.
+func (s *FSStore) bury(id workload.ID, r Record) error {
+	if r.HoldsName() {
+		if err := s.setNewest(r); err != nil {
+			return err
+		}
+	}
+	if err := s.drop(id); err != nil {
+		return err
+	}
+	return s.forget()
+}
+
+// drop removes a record from the disk, then from the index.
+func (s *FSStore) drop(id workload.ID) error {
+	if err := s.disk.Delete(id.String()); err != nil {
+		return err
+	}
+	s.change(func() { s.index.remove(id) })
+	return nil
+}
+
+// known returns the record of an ID that is given as text. NotExist when there is none.
+func (s *FSStore) known(id string) (workload.ID, Record, error) {
+	parsed, err := workload.ParseID(id)
+	if err != nil {
+		return parsed, Record{}, node.WithKind(node.Invalid, err)
+	}
+	r, ok := s.find(parsed)
+	if !ok {
+		return parsed, Record{}, node.Errorf(node.NotExist, "cannot find record %s: there is none", parsed)
+	}
+	return parsed, r, nil
+}
