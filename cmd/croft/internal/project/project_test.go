@@ -34,6 +34,9 @@ func withNodes(t *testing.T, text string) []byte {
 	return []byte(strings.NewReplacer("NODE1", one, "NODE2", two).Replace(text))
 }
 
+// hashText is the hash of a reservation, as data holds it.
+func hashText(n byte) string { return workload.Hash{n}.Hex() }
+
 func all(t *testing.T) *project.File {
 	t.Helper()
 	content, err := os.ReadFile("testdata/all.yaml")
@@ -95,9 +98,13 @@ func TestData(t *testing.T) {
 	f := all(t)
 	src := source(t)
 	got := map[string]json.RawMessage{}
+	known := project.Targets{
+		Workloads: map[string]project.Target{"data": {ID: "7-1", Hash: hashText(7)}, "private": {ID: "8-1", Hash: hashText(8)}},
+		Volumes:   map[string]string{"99-1": hashText(99)},
+	}
 	for _, w := range f.Workloads {
 		open := func(s *project.Secret) (string, error) { return s.Open(src) }
-		data, err := w.Data(map[string]string{"data": "7-1", "private": "8-1"}, open, func(s *project.Secret) (string, error) {
+		data, err := w.Data(known, open, func(s *project.Secret) (string, error) {
 			text, err := s.Open(src)
 			return "sealed(" + s.Path + "=" + text + ")", err
 		})
@@ -120,7 +127,7 @@ func TestData(t *testing.T) {
 }
 
 func TestDataNeedsTheIDsItRefersTo(t *testing.T) {
-	_, err := all(t).Find("web").Data(nil, nil, func(*project.Secret) (string, error) { return "x", nil })
+	_, err := all(t).Find("web").Data(project.Targets{}, nil, func(*project.Secret) (string, error) { return "x", nil })
 	if err == nil || !strings.Contains(err.Error(), `"data" has no ID yet`) {
 		t.Errorf("got %v", err)
 	}
