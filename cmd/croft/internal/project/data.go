@@ -27,18 +27,12 @@ type fill struct {
 func (w *Workload) Data(known Targets, open, seal func(*Secret) (string, error)) (json.RawMessage, error) {
 	out, err := w.filled(fill{
 		id: func(name string) (string, error) {
-			id := known.Workloads[name].ID
-			if id == "" {
-				return "", errors.Errorf("cannot make the data of %q: %q has no ID yet", w.Name, name)
-			}
-			return id, nil
+			target, err := w.target(known, name)
+			return target.ID, err
 		},
 		hash: func(name string) (string, error) {
-			hash := known.Workloads[name].Hash
-			if hash == "" {
-				return "", errors.Errorf("cannot make the data of %q: %q isn't signed yet", w.Name, name)
-			}
-			return hash, nil
+			target, err := w.target(known, name)
+			return target.Hash, err
 		},
 		secret: seal,
 		public: func(s *Secret) (string, error) {
@@ -54,6 +48,18 @@ func (w *Workload) Data(known Targets, open, seal func(*Secret) (string, error))
 	}
 	known.addOutside(out)
 	return w.encode(out)
+}
+
+// target is the reservation that w's data refers to by a workload's name.
+func (w *Workload) target(known Targets, name string) (Target, error) {
+	target := known.Workloads[name]
+	if target.ID == "" {
+		return target, errors.Errorf("cannot make the data of %q: %q has no ID yet", w.Name, name)
+	}
+	if target.Hash == "" {
+		return target, errors.Errorf("cannot make the data of %q: nobody knows the hash of %q", w.Name, name)
+	}
+	return target, nil
 }
 
 // Digest is a digest of all that makes the workload another one when it

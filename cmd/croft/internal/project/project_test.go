@@ -283,6 +283,8 @@ func TestCheckNamesTheLine(t *testing.T) {
 			[]string{"workloads.a.container.secret_env.A", "env"}},
 		{"    container:\n      flist: x\n      capacity: {cpu: 1, memory: 1}\n      network: {network_id: n, ips: [10.0.0.2]}\n      mounts:\n        - {volume_id: ../x, mountpoint: /m}", 11,
 			[]string{"mounts[0].volume_id", "N-M"}},
+		{"    container:\n      flist: x\n      capacity: {cpu: 1, memory: 1}\n      network:\n        network_id: n\n        network_hash: AB\n        ips: [10.0.0.2]", 11,
+			[]string{`workloads.a.container.network.network_hash: is "AB", must be the hash of a reservation of the network: 64 hexadecimal digits`}},
 	} {
 		f, err := project.Parse("croft.yaml", withNodes(t, head+c.file))
 		if err != nil {
