@@ -18,42 +18,82 @@ type Owners struct {
 // NewOwners makes Owners of those records.
 func NewOwners(records store.Records) *Owners { return &Owners{records: records} }
 
-// OwnerOf implements OwnerCache: it returns the user of a reservation that is on
-// this node, or is about to be. NotExist when there is none.
-func (o *Owners) OwnerOf(reservationID string) (string, error) {
+// Owner implements container.Owners: it returns whose a reservation is that is
+// on this node, or is about to be. NotExist when there is none.
+func (o *Owners) Owner(reservationID string) (container.Owner, error) {
 	rec, err := o.records.Record(reservationID)
 	if err != nil {
-		return "", err
+		return container.Owner{}, err
 	}
 	if !lives(rec.Phase) {
-		return "", node.Errorf(node.NotExist, "reservation %s is %s", reservationID, rec.Phase)
+		return container.Owner{}, node.Errorf(node.NotExist, "reservation %s is %s", reservationID, rec.Phase)
 	}
-	return rec.Reservation.User, nil
+	return container.Owner{User: rec.Reservation.User, Type: rec.Reservation.Type, Hash: rec.Hash}, nil
 }
 
-// HasNetwork reports whether a network of that user and name is on this node, or
-// is about to be.
-func (o *Owners) HasNetwork(user, name string) (bool, error) {
+// OwnerOf implements OwnerCache: it returns the user alone.
+func (o *Owners) OwnerOf(reservationID string) (string, error) {
+	owner, err := o.Owner(reservationID)
+	return owner.User, err
+}
+
+// HasNetwork implements container.Owners.
+func (o *Owners) HasNetwork(user, name string, hash workload.Hash) (container.Presence, error) {
+	key := store.NetworkKey(workload.NetworkKey(user, name))
+	if hash != (workload.Hash{}) {
+		return o.networkOf(key, hash)
+	}
 	recs, err := o.records.List()
 	if err != nil {
-		return false, err
+		return container.Absent, err
 	}
+	out := container.Absent
 	for _, rec := range recs {
-		if key, named := store.KeyOf(rec.Reservation); named && lives(rec.Phase) && key == store.NetworkKey(workload.NetworkKey(user, name)) {
-			return true, nil
+		if other, named := store.KeyOf(rec.Reservation); named && lives(rec.Phase) && other == key {
+			out = max(out, presenceOf(rec))
 		}
 	}
-	return false, nil
+	return out, nil
+}
+
+// networkOf is HasNetwork of the reservation of that hash. One of another
+// network, or of another user, is none.
+func (o *Owners) networkOf(key store.NetworkKey, hash workload.Hash) (container.Presence, error) {
+	rec, err := o.records.ByHash(hash)
+	if node.KindOf(err) == node.NotExist {
+		return container.Absent, nil
+	}
+	if err != nil {
+		return container.Absent, err
+	}
+	if other, named := store.KeyOf(rec.Reservation); !named || other != key {
+		return container.Absent, nil
+	}
+	return presenceOf(rec), nil
+}
+
+// presenceOf is how far a network's record is. What was provisioned once was
+// accepted, whatever has become of it.
+func presenceOf(rec store.Record) container.Presence {
+	switch {
+	case wasDeployed(rec):
+		return container.Accepted
+	case lives(rec.Phase):
+		return container.Coming
+	}
+	return container.Absent
 }
 
 // nobodys knows nobody's workloads.
 type nobodys struct{}
 
-func (nobodys) OwnerOf(id string) (string, error) {
-	return "", node.Errorf(node.NotExist, "nobody knows whose reservation %s is", id)
+func (nobodys) Owner(id string) (container.Owner, error) {
+	return container.Owner{}, node.Errorf(node.NotExist, "nobody knows whose reservation %s is", id)
 }
 
-func (nobodys) HasNetwork(string, string) (bool, error) { return false, nil }
+func (nobodys) HasNetwork(string, string, workload.Hash) (container.Presence, error) {
+	return container.Absent, nil
+}
 
 // contextOwners asks the OwnerCache of a context whose volumes are mounted.
 type contextOwners struct {
@@ -61,8 +101,24 @@ type contextOwners struct {
 	cache OwnerCache
 }
 
-// OwnerOf implements OwnerCache.
-func (o contextOwners) OwnerOf(id string) (string, error) { return o.cache.OwnerOf(id) }
+// Owner implements container.Owners. The cache tells the user alone. Type and
+// hash are the node's own records'; what these don't have is taken for a volume
+// without a hash, so that a container which names one by hash is refused.
+func (o contextOwners) Owner(id string) (container.Owner, error) {
+	user, err := o.cache.OwnerOf(id)
+	if err != nil {
+		return container.Owner{}, err
+	}
+	own, err := o.Owners.Owner(id)
+	switch {
+	case node.KindOf(err) == node.NotExist:
+		own = container.Owner{Type: workload.TypeVolume}
+	case err != nil:
+		return container.Owner{}, err
+	}
+	own.User = user
+	return own, nil
+}
 
 // ownersFor is what an engine made by New asks: its context's OwnerCache if
 // there is one, as in the published API, else its own records.

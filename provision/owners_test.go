@@ -7,6 +7,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision"
 	"github.com/croft-edge/croft/provision/provisioner"
+	"github.com/croft-edge/croft/provision/provisioner/container"
 )
 
 func TestOwnersAreReadFromTheNodesOwnRecords(t *testing.T) {
@@ -35,18 +36,107 @@ func TestOwnersAreReadFromTheNodesOwnRecords(t *testing.T) {
 		if owner(here) != user || owner(coming) != user || owner(refused) != "" || owner("77-1") != "" {
 			t.Errorf("owners are %q, %q, %q, %q", owner(here), owner(coming), owner(refused), owner("77-1"))
 		}
-		if ok, err := owners.HasNetwork(user, "net"); !ok || err != nil {
-			t.Errorf("network: %t, %v", ok, err)
-		}
-		if ok, _ := owners.HasNetwork("somebody else", "net"); ok {
-			t.Error("somebody else has the network")
-		}
+		wantPresence(t, owners, user, "net", workload.Hash{}, container.Accepted)
+		wantPresence(t, owners, "somebody else", "net", workload.Hash{}, container.Absent)
 		for _, id := range []string{here, net} {
 			w.remove(id)
 			w.answered(id, workload.StateDeleted)
 		}
-		if ok, _ := owners.HasNetwork(user, "net"); ok || owner(here) != "" {
+		wantPresence(t, owners, user, "net", workload.Hash{}, container.Absent)
+		if owner(here) != "" {
 			t.Error("what was deleted has an owner")
+		}
+	})
+}
+
+func wantPresence(t *testing.T, owners *provision.Owners, user, name string, hash workload.Hash, want container.Presence) {
+	t.Helper()
+	if got, err := owners.HasNetwork(user, name, hash); got != want || err != nil {
+		t.Errorf("network %q by hash %s: presence is %d, %v, want %d", name, hash.Hex(), got, err, want)
+	}
+}
+
+// A reference by hash holds for as long as the node remembers the reservation:
+// an update of the network or its deletion changes nothing. What is somebody
+// else's, another network's or no network at all never counts.
+func TestNetworksAreKnownByHash(t *testing.T) {
+	prepare := func(w *world) {
+		w.provisioners = map[workload.Type]provisioner.Provisioner{workload.TypeNetwork: &fakeProvisioner{}, workload.TypeVolume: &fakeProvisioner{}}
+	}
+	inWorld(t, prepare, func(t *testing.T, w *world, _ *incarnation) {
+		owners, user := provision.NewOwners(w.records), w.user.ID()
+		reserved := func(name string) (string, workload.Hash) {
+			t.Helper()
+			r := w.reserve(workload.TypeNetwork, w.networkData(name), nil)
+			id := w.explorer.push(r)
+			w.answered(id, workload.StateOK)
+			return id, hashOf(t, r)
+		}
+		_, first := reserved("net")
+		newest, second := reserved("net")
+		_, other := reserved("other")
+		for _, hash := range []workload.Hash{first, second} {
+			wantPresence(t, owners, user, "net", hash, container.Accepted)
+			wantPresence(t, owners, user, "other", hash, container.Absent)
+			wantPresence(t, owners, "somebody else", "net", hash, container.Absent)
+		}
+		wantPresence(t, owners, user, "net", other, container.Absent)
+		wantPresence(t, owners, user, "net", workload.Hash{1}, container.Absent)
+		volume := w.reserve(workload.TypeVolume, `{"size":1,"type":"SSD"}`, nil)
+		id := w.explorer.push(volume)
+		w.answered(id, workload.StateOK)
+		wantPresence(t, owners, user, "net", hashOf(t, volume), container.Absent)
+		want := container.Owner{User: user, Type: workload.TypeVolume, Hash: hashOf(t, volume)}
+		if got, err := owners.Owner(id); err != nil || got != want {
+			t.Errorf("owner of %s is %+v, %v", id, got, err)
+		}
+		w.remove(newest)
+		w.answered(newest, workload.StateDeleted)
+		wantPresence(t, owners, user, "net", first, container.Accepted)
+		wantPresence(t, owners, user, "net", workload.Hash{}, container.Absent)
+	})
+}
+
+func hashOf(t *testing.T, r *workload.Reservation) workload.Hash {
+	t.Helper()
+	h, err := r.Hash()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// fixedOwners is an OwnerCache as a seed's program may put one into a context.
+type fixedOwners map[string]string
+
+func (f fixedOwners) OwnerOf(id string) (string, error) {
+	if user, ok := f[id]; ok {
+		return user, nil
+	}
+	return "", node.Errorf(node.NotExist, "nobody knows whose reservation %s is", id)
+}
+
+// The published OwnerCache tells users alone: type and hash are the node's own.
+func TestAContextsOwnersHaveTheNodesHashes(t *testing.T) {
+	inWorld(t, nil, func(t *testing.T, w *world, _ *incarnation) {
+		volume := w.reserve(workload.TypeVolume, `{"size":1,"type":"SSD"}`, nil)
+		id := w.explorer.push(volume)
+		w.answered(id, workload.StateOK)
+		ctx := provision.WithOwnerCache(t.Context(), fixedOwners{id: w.user.ID(), "77-1": "alice"})
+		owners := provision.OwnersFor(ctx, w.records)
+		for id, want := range map[string]container.Owner{
+			id:     {User: w.user.ID(), Type: workload.TypeVolume, Hash: hashOf(t, volume)},
+			"77-1": {User: "alice", Type: workload.TypeVolume},
+		} {
+			if got, err := owners.Owner(id); err != nil || got != want {
+				t.Errorf("owner of %s is %+v, %v, want %+v", id, got, err, want)
+			}
+		}
+		if _, err := owners.Owner("78-1"); node.KindOf(err) != node.NotExist {
+			t.Errorf("nobody's has an owner: %v", err)
+		}
+		if got, err := provision.OwnersFor(t.Context(), w.records).Owner("77-1"); node.KindOf(err) != node.NotExist {
+			t.Errorf("without a cache 77-1 is of %+v, %v", got, err)
 		}
 	})
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/pkg/workload"
 )
 
 func TestMain(m *testing.M) {
@@ -32,7 +34,7 @@ func TestScripts(t *testing.T) {
 		Setup:               setup,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "node": nodeCommand, "explorer": explorerCommand, "pushes": pushes, "mode": mode, "fill": fill, "keep": keep, "interrupt": interrupt,
-			"waitfor": waitFor, "locked": locked, "neighbour": neighbour,
+			"waitfor": waitFor, "locked": locked, "neighbour": neighbour, "hash": hashCommand,
 		},
 	})
 }
@@ -158,6 +160,15 @@ func fill(ts *testscript.TestScript, _ bool, args []string) {
 // keep NAME: the last standard output goes into a file of that name.
 func keep(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(ts.ReadFile("stdout")), 0o600))
+}
+
+// hash NAME: $NAME is the hash of the reservation that the last standard output shows.
+func hashCommand(ts *testscript.TestScript, _ bool, args []string) {
+	r, _, err := workload.DecodeShown([]byte(ts.ReadFile("stdout")))
+	ts.Check(err)
+	h, err := r.Hash()
+	ts.Check(err)
+	ts.Setenv(args[0], h.Hex())
 }
 
 // waitfor FILE: the file is there.

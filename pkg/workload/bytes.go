@@ -21,9 +21,6 @@ const (
 	domainSecret      = "croft-secret-v2\x00"
 )
 
-// Hash identifies what a user signed: SHA-256 of the signed bytes.
-type Hash [sha256.Size]byte
-
 // appendLP appends a 4-byte big-endian length and the bytes.
 func appendLP[B ~string | ~[]byte](out []byte, b B) []byte {
 	out = binary.BigEndian.AppendUint32(out, uint32(len(b)))

@@ -52,6 +52,10 @@ type VolumeResult struct {
 type Mount struct {
 	VolumeID   string `json:"volume_id"`
 	Mountpoint string `json:"mountpoint"`
+	// VolumeHash is the hash of the volume's reservation (see ParseHash), of
+	// version 2 only: IDs are given by the explorer, the hash is what the user
+	// signed. Empty when the ID alone says which volume it is.
+	VolumeHash string `json:"volume_hash,omitempty"`
 }
 
 // ContainerNetwork is a container's membership in a network.
@@ -60,6 +64,11 @@ type ContainerNetwork struct {
 	NetworkID NetID    `json:"network_id"`
 	IPs       []net.IP `json:"ips"`
 	PublicIP6 bool     `json:"public_ip6"`
+	// NetworkHash is the hash of a reservation of that network (see ParseHash),
+	// of version 2 only. A network is updated under its name, so any reservation
+	// of it that the node has accepted will do, also one that was updated since.
+	// Empty when the name alone says which network it is.
+	NetworkHash string `json:"network_hash,omitempty"`
 }
 
 // ContainerCapacity is what a container may use.
@@ -161,6 +170,8 @@ type Kubernetes struct {
 	ClusterSecret string   `json:"cluster_secret"`
 	MasterIPs     []net.IP `json:"master_ips"`
 	SSHKeys       []string `json:"ssh_keys"`
+	// NetworkHash is as in ContainerNetwork.
+	NetworkHash string `json:"network_hash,omitempty"`
 
 	PlainClusterSecret string `json:"-"`
 }

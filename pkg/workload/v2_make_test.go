@@ -35,6 +35,7 @@ func makeVectors(t *testing.T) map[string]any {
 	}
 	return map[string]any{
 		"keys": keys, "reservation": m.reservations(), "deletion": m.deletions(), "renewal": m.renewals(), "result": m.results(), "secret": m.secrets(),
+		"reference": makeReferences(t),
 	}
 }
 

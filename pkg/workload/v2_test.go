@@ -93,7 +93,7 @@ func readVectors(t *testing.T, name string) vectorFile {
 
 func TestBadVectorsAreMany(t *testing.T) {
 	count := 0
-	for _, name := range []string{"reservation", "deletion", "renewal", "result", "secret"} {
+	for _, name := range []string{"reservation", "reference", "deletion", "renewal", "result", "secret"} {
 		v := readVectors(t, name)
 		if len(v.Good) == 0 || len(v.Bad) == 0 {
 			t.Errorf("%s has %d good and %d bad ones", name, len(v.Good), len(v.Bad))
@@ -152,8 +152,25 @@ func judge(document string, more func(*workload.Reservation) error) (*workload.R
 
 func nothingMore(*workload.Reservation) error { return nil }
 
-func TestReservationVectors(t *testing.T) {
-	v := readVectors(t, "reservation")
+func TestReservationVectors(t *testing.T) { checkReservations(t, readVectors(t, "reservation")) }
+
+// What refers to others by hash names hashes of the same file.
+func TestReferenceVectors(t *testing.T) {
+	v := readVectors(t, "reference")
+	checkReservations(t, v)
+	volume, network, container := v.Good[0], v.Good[1], v.Good[2]
+	c, err := workload.DataOf[workload.Container](decode(t, container.Document))
+	if err != nil || len(c.Mounts) != 1 || c.Mounts[0].VolumeHash != volume.Hash || c.Network.NetworkHash != network.Hash {
+		t.Errorf("the container refers to %+v and %+v, %v", c.Mounts, c.Network, err)
+	}
+	k, err := workload.DataOf[workload.Kubernetes](decode(t, v.Good[4].Document))
+	if err != nil || k.NetworkHash != network.Hash {
+		t.Errorf("the Kubernetes VM refers to %q, %v", k.NetworkHash, err)
+	}
+}
+
+func checkReservations(t *testing.T, v vectorFile) {
+	t.Helper()
 	for _, c := range append(v.Good, v.Bad...) {
 		r, stage, err := judge(c.Document, nothingMore)
 		wantStage(t, c, stage, err)

@@ -21,11 +21,11 @@ func Validate(r *Reservation) error {
 	}
 	switch r.Type {
 	case TypeContainer:
-		return validateAs(canonical, validateContainer)
+		return validateAs(canonical, func(c *Container) error { return validateContainer(r, c) })
 	case TypeNetwork:
 		return validateAs(canonical, func(n *Network) error { return validateNetwork(r, n) })
 	case TypeKubernetes:
-		return validateAs(canonical, validateKubernetes)
+		return validateAs(canonical, func(k *Kubernetes) error { return validateKubernetes(r, k) })
 	case TypeVolume:
 		return validateAs(canonical, func(*Volume) error { return nil })
 	case TypeZDB:

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-func validateContainer(c *Container) error {
+func validateContainer(r *Reservation, c *Container) error {
 	for _, name := range slices.Sorted(maps.Keys(c.SecretEnv)) {
 		if _, both := c.Env[name]; both {
 			return refuse(join("data.secret_env", name), words("in env too"), "in one of env and secret_env")
@@ -16,7 +16,10 @@ func validateContainer(c *Container) error {
 	if _, err := SplitEntrypoint(c.Entrypoint); err != nil {
 		return err
 	}
-	if err := validateMounts(c.Mounts); err != nil {
+	if err := validateMounts(r, c.Mounts); err != nil {
+		return err
+	}
+	if err := validateHash(r, "data.network.network_hash", c.Network.NetworkHash); err != nil {
 		return err
 	}
 	for i, ip := range c.Network.IPs {
@@ -32,12 +35,15 @@ func validateContainer(c *Container) error {
 	return nil
 }
 
-func validateMounts(mounts []Mount) error {
+func validateMounts(r *Reservation, mounts []Mount) error {
 	taken := map[string]bool{}
 	for i, m := range mounts {
 		at := index("data.mounts", i)
 		if _, err := ParseID(m.VolumeID); err != nil {
 			return refuse(join(at, "volume_id"), m.VolumeID, "the ID of a volume's reservation: N-M, two decimal numbers")
+		}
+		if err := validateHash(r, join(at, "volume_hash"), m.VolumeHash); err != nil {
+			return err
 		}
 		clean := path.Clean(m.Mountpoint)
 		if clean == "/" {

@@ -190,7 +190,7 @@ func TestValidateContainer(t *testing.T) {
 		{"mounts twice", `"/data"`, `"/srv//logs/../../logs/"`, "data.mounts[1].mountpoint", "another path"},
 		{"volume", `"volume_id":"1-1"`, `"volume_id":"../1-1"`, "data.mounts[0].volume_id", "../1-1"},
 		{"large volume", `"volume_id":"1-1"`, `"volume_id":"18446744073709551616-1"`, "data.mounts[0].volume_id", "N-M"},
-		{"unknown in a mount", mount, `{"volume_id":"1-1","mountpoint":"/data","ro":true}`, "data.mounts[0].ro", "unknown, must be one of mountpoint or volume_id"},
+		{"unknown in a mount", mount, `{"volume_id":"1-1","mountpoint":"/data","ro":true}`, "data.mounts[0].ro", "unknown, must be one of mountpoint, volume_hash or volume_id"},
 		{"no addresses", ips, `"ips":[]`, "data.network.ips", "an array of 0, must be 1 to 16 addresses"},
 		{"null addresses", ips, `"ips":null`, "data.network.ips", "null, must be 1 to 16 addresses"},
 		{"no network", `"network_id":"net1"`, `"network_id":""`, "data.network.network_id", "1 to 64"},

@@ -6,7 +6,10 @@ import (
 	"strings"
 )
 
-func validateKubernetes(k *Kubernetes) error {
+func validateKubernetes(r *Reservation, k *Kubernetes) error {
+	if err := validateHash(r, "data.network_hash", k.NetworkHash); err != nil {
+		return err
+	}
 	if err := validateAddress("data.ip", k.IP); err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ package container
 import (
 	"context"
 	"encoding/json"
-	"net/netip"
 
 	"github.com/pkg/errors"
 
@@ -121,53 +120,6 @@ func (p *Provisioner) provision(ctx context.Context, r *workload.Reservation) (*
 		result.IPv6 = member.PublicIPv6
 	}
 	return result, nil
-}
-
-// volumes finds the volumes that are mounted: its user's own ones, by the
-// node's own records.
-func (p *Provisioner) volumes(ctx context.Context, want *plan) error {
-	for i := range want.spec.Mounts {
-		m := &want.spec.Mounts[i]
-		owner, err := p.Owners.OwnerOf(m.Volume)
-		if err != nil && node.KindOf(err) != node.NotExist {
-			return err
-		}
-		if err != nil || owner != want.spec.User {
-			return node.Errorf(node.Refused, "data.mounts[%d].volume_id is %q, must be a volume of yours on this node", i, m.Volume)
-		}
-		fs, err := p.Storage.InspectFilesystem(ctx, m.Volume)
-		if node.KindOf(err) == node.NotExist {
-			return node.Errorf(node.Transient, "volume %s isn't there yet", m.Volume)
-		}
-		if err != nil {
-			return err
-		}
-		m.Source = fs.Path
-	}
-	return nil
-}
-
-// gateway finds the network: its gateway answers for names.
-func (p *Provisioner) gateway(ctx context.Context, want *plan) error {
-	gateway, err := p.Networks.Gateway(ctx, want.network)
-	if node.KindOf(err) == node.NotExist {
-		coming, err := p.Owners.HasNetwork(want.spec.User, want.name)
-		if err != nil {
-			return err
-		}
-		if coming {
-			return node.Errorf(node.Transient, "network %q isn't there yet", want.name)
-		}
-		return node.Errorf(node.Refused, "data.network.network_id is %q, must be the name of a network of yours on this node", want.name)
-	}
-	if err != nil {
-		return err
-	}
-	if prefix, err := netip.ParsePrefix(gateway); err == nil {
-		gateway = prefix.Addr().String()
-	}
-	want.spec.DNS = []string{gateway}
-	return nil
 }
 
 // make makes what the plan says, and pushes what it made itself on undo.

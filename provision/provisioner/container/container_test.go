@@ -10,6 +10,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner/container"
 )
 
 // aContainer is a container's data with more members.
@@ -95,12 +96,13 @@ func TestWhatIsRefused(t *testing.T) {
 		want  string
 	}{
 		"somebody else's volume": {aContainer(`,"mounts":[{"volume_id":"9-9","mountpoint":"/d"}]`), nil, node.Refused, `data.mounts[0].volume_id is "9-9"`},
+		"what isn't a volume":    {aContainer(`,"mounts":[{"volume_id":"5-1","mountpoint":"/d"}]`), nil, node.Refused, `data.mounts[0].volume_id is "5-1", must be a volume of yours on this node`},
 		"a missing volume":       {aContainer(`,"mounts":[{"volume_id":"7-7","mountpoint":"/d"}]`), nil, node.Refused, `data.mounts[0].volume_id is "7-7"`},
 		"a volume that comes": {aContainer(`,"mounts":[{"volume_id":"3-1","mountpoint":"/d"}]`),
-			func(f *fakeNode) { f.owners["3-1"] = f.user }, node.Transient, "volume 3-1 isn't there yet"},
+			func(f *fakeNode) { f.owners["3-1"] = container.Owner{User: f.user, Type: workload.TypeVolume} }, node.Transient, "volume 3-1 isn't there yet"},
 		"a missing network": {strings.Replace(aContainer(""), `"net"`, `"other"`, 1), nil, node.Refused, `data.network.network_id is "other"`},
 		"a network that comes": {strings.Replace(aContainer(""), `"net"`, `"other"`, 1),
-			func(f *fakeNode) { f.coming["other"] = true }, node.Transient, `network "other" isn't there yet`},
+			func(f *fakeNode) { f.known["other"] = container.Coming }, node.Transient, `network "other" isn't there yet`},
 		"an open quote":   {aContainer(`,"entrypoint":"serve \"a"`), nil, node.Invalid, "data.entrypoint"},
 		"a bad box":       {aContainer(`,"secret_env":{"A":"` + strings.Repeat("00", 60) + `"}`), nil, node.Invalid, "data.secret_env.A"},
 		"flist storage":   {aContainer(`,"flist_storage":"zdb://x"`), nil, node.Invalid, "data.flist_storage"},

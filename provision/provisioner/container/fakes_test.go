@@ -25,11 +25,12 @@ const gib = 1 << 30
 
 // fakeNode is all the modules, in memory, as their contracts say.
 type fakeNode struct {
-	t        *testing.T
-	key      sign.KeyPair
-	user     string
-	owners   map[string]string
-	coming   map[string]bool
+	t      *testing.T
+	key    sign.KeyPair
+	user   string
+	owners map[string]container.Owner
+	// known are the networks of the user: by name, and by name and hash.
+	known    map[string]container.Presence
 	volumes  map[string]node.Filesystem
 	networks map[string]string
 	members  map[string]node.MemberSpec
@@ -58,13 +59,20 @@ func newFakeNode(t *testing.T) *fakeNode {
 		t.Fatal(err)
 	}
 	return &fakeNode{
-		t: t, key: key, user: user.ID(), owners: map[string]string{"1-1": user.ID(), "9-9": "somebody else"}, coming: map[string]bool{},
-		volumes:  map[string]node.Filesystem{"1-1": {Name: "1-1", Path: "/pools/a/1-1"}, "9-9": {Name: "9-9", Path: "/pools/a/9-9"}},
+		t: t, key: key, user: user.ID(), known: map[string]container.Presence{"net": container.Accepted},
+		owners: map[string]container.Owner{
+			"1-1": {User: user.ID(), Type: workload.TypeVolume, Hash: hashOf(1)}, "9-9": {User: "somebody else", Type: workload.TypeVolume, Hash: hashOf(9)},
+			"1-2": {User: user.ID(), Type: workload.TypeVolume, Hash: hashOf(2)}, "5-1": {User: user.ID(), Type: workload.TypeZDB, Hash: hashOf(5)},
+		},
+		volumes:  map[string]node.Filesystem{"1-1": {Name: "1-1", Path: "/pools/a/1-1"}, "9-9": {Name: "9-9", Path: "/pools/a/9-9"}, "1-2": {Name: "1-2", Path: "/pools/a/1-2"}, "5-1": {Name: "5-1", Path: "/pools/a/5-1"}},
 		networks: map[string]string{networkKey(user.ID(), "net"): "10.1.1.1"}, members: map[string]node.MemberSpec{},
 		images: map[string]node.Image{}, boxes: map[string]node.ContainerSpec{}, started: map[string]int{},
 		disks: []workload.DeviceType{workload.HDD, workload.SSD}, fail: map[string]error{}, ready: true,
 	}
 }
+
+// hashOf is a reservation's hash.
+func hashOf(n byte) workload.Hash { return workload.Hash{n} }
 
 func networkKey(user, name string) string {
 	k := workload.NetworkKey(user, name)
@@ -99,7 +107,7 @@ func (f *fakeNode) reads() error {
 func (f *fakeNode) left() []string {
 	out := slices.Collect(maps.Keys(f.boxes))
 	for name := range f.volumes {
-		if name != "1-1" && name != "9-9" {
+		if _, volume := f.owners[name]; !volume {
 			out = append(out, name)
 		}
 	}
@@ -109,15 +117,21 @@ func (f *fakeNode) left() []string {
 	return out
 }
 
-func (f *fakeNode) OwnerOf(id string) (string, error) {
+func (f *fakeNode) Owner(id string) (container.Owner, error) {
 	if owner, ok := f.owners[id]; ok {
-		return owner, nil
+		return owner, f.fail["owner"]
 	}
-	return "", node.Errorf(node.NotExist, "there is none")
+	return container.Owner{}, node.Errorf(node.NotExist, "there is none")
 }
 
-func (f *fakeNode) HasNetwork(user, name string) (bool, error) {
-	return user == f.user && f.coming[name], nil
+func (f *fakeNode) HasNetwork(user, name string, hash workload.Hash) (container.Presence, error) {
+	if user != f.user {
+		return container.Absent, nil
+	}
+	if hash != (workload.Hash{}) {
+		name += " " + hash.Hex()
+	}
+	return f.known[name], f.fail["has network"]
 }
 
 func (f *fakeNode) Decrypt(_ context.Context, box []byte) ([]byte, error) {

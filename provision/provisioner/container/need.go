@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
 )
 
 // Containers is what a container needs of the container module.
@@ -44,11 +45,35 @@ type Identity interface {
 	Decrypt(ctx context.Context, box []byte) ([]byte, error)
 }
 
+// Owner is what the node's own records say of a reservation.
+type Owner struct {
+	User string
+	Type workload.Type
+	// Hash is what its user signed.
+	Hash workload.Hash
+}
+
+// Presence is how far a network is on this node.
+type Presence int
+
+// The presences.
+const (
+	// Absent: there is none, and none is about to be.
+	Absent Presence = iota
+	// Coming: it isn't provisioned yet.
+	Coming
+	// Accepted: it was provisioned.
+	Accepted
+)
+
 // Owners tells of the node's own records whose workloads are here.
 type Owners interface {
-	// OwnerOf returns the user of a reservation that is on this node, or is
-	// about to be. NotExist when there is none.
-	OwnerOf(reservationID string) (string, error)
-	// HasNetwork reports the same of a user's network.
-	HasNetwork(user, name string) (bool, error)
+	// Owner returns whose a reservation is that is on this node, or is about to
+	// be. NotExist when there is none.
+	Owner(reservationID string) (Owner, error)
+	// HasNetwork tells how far a user's network of that name is on this node.
+	// With a hash other than zero it tells that of the network's reservation of
+	// that hash: one that was provisioned stays Accepted after the network was
+	// updated or deleted, for as long as the node remembers it.
+	HasNetwork(user, name string, hash workload.Hash) (Presence, error)
 }

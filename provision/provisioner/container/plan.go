@@ -22,6 +22,7 @@ type plan struct {
 	network string
 	name    string
 	member  node.MemberSpec
+	refers  references
 	// secrets are the sealed variables, auth the sealed image_auth.
 	secrets map[string]string
 	auth    string
@@ -43,6 +44,10 @@ func planOf(r *workload.Reservation) (plan, error) {
 	if err != nil {
 		return plan{}, node.WithKind(node.Invalid, err)
 	}
+	refers, err := referencesOf(data)
+	if err != nil {
+		return plan{}, err
+	}
 	ips := addresses(data.Network)
 	p := plan{
 		image: node.ImageSpec{Label: r.ID, Reference: data.FList, User: r.User},
@@ -50,7 +55,7 @@ func planOf(r *workload.Reservation) (plan, error) {
 			ID: r.ID, User: r.User, Entrypoint: words, Env: node.Env{}, Hostname: r.ID,
 			CPU: uint64(data.Capacity.CPU), Memory: data.Capacity.Bytes(), Interactive: data.Interactive,
 		},
-		network: keyOf(r.User, string(data.Network.NetworkID)), name: string(data.Network.NetworkID),
+		network: keyOf(r.User, string(data.Network.NetworkID)), name: string(data.Network.NetworkID), refers: refers,
 		secrets: data.SecretEnv, auth: data.ImageAuth,
 	}
 	p.member = node.MemberSpec{Network: p.network, Member: r.ID, Name: r.ID, IPs: ips, PublicIP6: data.Network.PublicIP6}

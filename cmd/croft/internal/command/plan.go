@@ -62,7 +62,11 @@ func (w *work) plan(ctx context.Context, recreate bool) (plan.Plan, error) {
 			return plan.Plan{}, err
 		}
 	}
-	return plan.Make(plan.Input{Now: w.Now(), Wanted: wanted, Known: w.Known(seen), Recreate: recreate}), nil
+	known, err := w.Known(seen)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	return plan.Make(plan.Input{Now: w.Now(), Wanted: wanted, Known: known, Recreate: recreate}), nil
 }
 
 func planAnswer(w *work, p plan.Plan) any {

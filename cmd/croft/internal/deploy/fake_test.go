@@ -228,7 +228,11 @@ func (u *user) plan(d *deploy.Deployer, f *project.File) (plan.Plan, error) {
 	if err := d.Tidy(seen); err != nil {
 		return plan.Plan{}, err
 	}
-	return plan.Make(plan.Input{Now: d.Now(), Wanted: wanted, Known: d.Known(seen)}), nil
+	known, err := d.Known(seen)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	return plan.Make(plan.Input{Now: d.Now(), Wanted: wanted, Known: known}), nil
 }
 
 // text strips what differs from run to run.

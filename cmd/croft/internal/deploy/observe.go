@@ -82,17 +82,21 @@ func (d *Deployer) ObserveAll(ctx context.Context) (map[*state.Entry]Observation
 }
 
 // Known makes the planner's input of what was observed.
-func (d *Deployer) Known(seen map[*state.Entry]Observation) []plan.Known {
+func (d *Deployer) Known(seen map[*state.Entry]Observation) ([]plan.Known, error) {
 	var out []plan.Known
 	for _, name := range d.State.Names() {
 		e := d.State.Current[name]
 		o := seen[e]
+		hash, err := hashOf(e)
+		if err != nil {
+			return nil, err
+		}
 		out = append(out, plan.Known{
 			Name: name, Type: e.Type, Node: e.Node, Network: e.Network, ID: e.ID, Digest: e.Digest,
-			Duration: e.Duration, Created: o.Document.Created, Expires: o.Expires, Phase: phase(o.Verdict), Why: o.Error, Uses: e.Uses,
+			Duration: e.Duration, Created: o.Document.Created, Expires: o.Expires, Phase: phase(o.Verdict), Why: o.Error, Uses: e.Uses, Hash: hash, Hashes: e.Hashes,
 		})
 	}
-	return out
+	return out, nil
 }
 
 // phase is what a plan may rest on. What can't be believed counts as no

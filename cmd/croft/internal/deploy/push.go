@@ -16,7 +16,7 @@ import (
 
 // create signs a reservation for w, writes it into the state, then pushes it.
 func (d *Deployer) create(ctx context.Context, w *project.Workload) (*state.Entry, error) {
-	e, err := d.sign(w)
+	e, err := d.sign(ctx, w)
 	if err != nil {
 		return nil, err
 	}
@@ -27,14 +27,16 @@ func (d *Deployer) create(ctx context.Context, w *project.Workload) (*state.Entr
 	return e, d.push(ctx, e)
 }
 
-func (d *Deployer) sign(w *project.Workload) (*state.Entry, error) {
-	ids := map[string]string{}
-	for _, name := range w.Uses() {
-		if used := d.State.Current[name]; used != nil {
-			ids[name] = used.ID
-		}
+func (d *Deployer) sign(ctx context.Context, w *project.Workload) (*state.Entry, error) {
+	known, err := d.targets(ctx, w)
+	if err != nil {
+		return nil, err
 	}
-	data, err := w.Data(ids, d.open, func(s *project.Secret) (string, error) { return d.seal(w, s) })
+	ids, hashes := map[string]string{}, map[string]string{}
+	for name, used := range known.Workloads {
+		ids[name], hashes[name] = used.ID, used.Hash
+	}
+	data, err := w.Data(known, d.open, func(s *project.Secret) (string, error) { return d.seal(w, s) })
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +57,7 @@ func (d *Deployer) sign(w *project.Workload) (*state.Entry, error) {
 	}
 	return &state.Entry{
 		Name: w.Name, Type: w.Type, Node: w.Node, Network: w.Network,
-		Digest: digest, Duration: w.Duration, Uses: ids, Document: string(document),
+		Digest: digest, Duration: w.Duration, Uses: ids, Hashes: hashes, Document: string(document),
 	}, nil
 }
 

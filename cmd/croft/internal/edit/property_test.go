@@ -168,7 +168,7 @@ func (b *bench) valid(t *rapid.T) {
 		t.Fatalf("%v in\n%s", err, b.content)
 	}
 	for _, w := range b.file.Workloads {
-		data, err := w.Data(nil, b.open, func(*project.Secret) (string, error) { return strings.Repeat("00", 48), nil })
+		data, err := w.Data(project.Targets{}, b.open, func(*project.Secret) (string, error) { return strings.Repeat("00", 48), nil })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -103,11 +103,20 @@ func (m maker) moved(w Wanted, k Known) string {
 		if m.anew[name] {
 			return fmt.Sprintf("its %s %q is made anew", m.typeOf(name), name)
 		}
-		if id, ok := k.Uses[name]; ok && m.known[name].ID != "" && id != m.known[name].ID {
-			return fmt.Sprintf("its %s %q was made anew as %s", m.typeOf(name), name, m.known[name].ID)
+		now := m.known[name]
+		id, ok := k.Uses[name]
+		if (ok && now.ID != "" && id != now.ID) || m.otherHash(now, k.Hashes[name]) {
+			return fmt.Sprintf("its %s %q was made anew as %s", m.typeOf(name), name, now.ID)
 		}
 	}
 	return ""
+}
+
+// otherHash reports whether the data of what uses now names another reservation
+// than now's: an explorer may give two the same ID. A network is updated in
+// place, and the hash of an older reservation of it stays good.
+func (m maker) otherHash(now Known, named string) bool {
+	return now.Type != workload.TypeNetwork && now.Hash != "" && named != "" && now.Hash != named
 }
 
 func (m maker) typeOf(name string) workload.Type {

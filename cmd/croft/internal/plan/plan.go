@@ -77,6 +77,10 @@ type Known struct {
 	Why string
 	// Uses are the IDs that its data refers to, by name.
 	Uses map[string]string
+	// Hash is that of its reservation, Hashes are those that its data names, by
+	// name. Where either is empty, IDs alone are compared.
+	Hash   string
+	Hashes map[string]string
 }
 
 // Input is all that a plan is made of.

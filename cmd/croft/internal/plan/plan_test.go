@@ -155,6 +155,21 @@ func netThere() plan.Known {
 	})
 }
 
+func hashed(hash string) func(*plan.Known) { return func(k *plan.Known) { k.Hash = hash } }
+
+func hashedNet(hash string) plan.Known {
+	k := netThere()
+	k.Hash = hash
+	return k
+}
+
+// containerNaming is the container that was signed with these hashes.
+func containerNaming(data, net string) plan.Known {
+	k := containerThere()
+	k.Hash, k.Hashes = "c", map[string]string{"data": data, "net": net}
+	return k
+}
+
 // TestDependants: what refers to something that is made anew is made anew, and only that.
 func TestDependants(t *testing.T) {
 	for _, c := range []struct {
@@ -186,6 +201,21 @@ func TestDependants(t *testing.T) {
 		{
 			"an apply was interrupted after the volume was made anew",
 			[]plan.Wanted{volume(), net(), container()}, []plan.Known{there(func(k *plan.Known) { k.ID = "10-1" }), netThere(), containerThere()},
+			map[string]plan.Action{"data": plan.None, "net": plan.None, "web": plan.Replace},
+		},
+		{
+			"the container was signed without hashes",
+			[]plan.Wanted{volume(), net(), container()}, []plan.Known{there(hashed("d")), netThere(), containerThere()},
+			map[string]plan.Action{"data": plan.None, "net": plan.None, "web": plan.None},
+		},
+		{
+			"the container names the volume's hash, and an older one of the network",
+			[]plan.Wanted{volume(), net(), container()}, []plan.Known{there(hashed("d")), hashedNet("n2"), containerNaming("d", "n")},
+			map[string]plan.Action{"data": plan.None, "net": plan.None, "web": plan.None},
+		},
+		{
+			"the volume was made anew under the same ID",
+			[]plan.Wanted{volume(), net(), container()}, []plan.Known{there(hashed("d2")), hashedNet("n"), containerNaming("d", "n")},
 			map[string]plan.Action{"data": plan.None, "net": plan.None, "web": plan.Replace},
 		},
 		{
@@ -278,9 +308,10 @@ func carriedOut(in plan.Input, p plan.Plan) []plan.Known {
 			k.Phase = plan.Pending
 		case plan.Create, plan.Replace:
 			k = plan.Known{Name: w.Name, Type: w.Type, Node: w.Node, Network: w.Network, ID: string(rune('a'+i)) + "-1", Digest: w.Digest,
-				Duration: w.Duration, Created: in.Now, Expires: in.Now.Add(w.Duration), Phase: plan.Deployed, Uses: map[string]string{}}
+				Duration: w.Duration, Created: in.Now, Expires: in.Now.Add(w.Duration), Phase: plan.Deployed, Uses: map[string]string{},
+				Hash: "hash of " + string(rune('a'+i)), Hashes: map[string]string{}}
 			for _, u := range w.Uses {
-				k.Uses[u] = known[u].ID
+				k.Uses[u], k.Hashes[u] = known[u].ID, known[u].Hash
 			}
 		}
 		known[c.Name] = k

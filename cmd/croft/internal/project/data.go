@@ -13,23 +13,26 @@ import (
 
 // fill says what goes where the data holds something that isn't in the file.
 type fill struct {
-	id     func(name string) (string, error)
+	id func(name string) (string, error)
+	// hash gives the hash of a workload's reservation; empty leaves it out.
+	hash   func(name string) (string, error)
 	secret func(*Secret) (string, error)
 	// public gives the public key that belongs to a secret.
 	public func(*Secret) (string, error)
 }
 
-// Data makes the reservation's data: ids gives the reservation ID of each
-// workload that it refers to, open the text of each secret, seal its sealed
-// box in hex.
-func (w *Workload) Data(ids map[string]string, open, seal func(*Secret) (string, error)) (json.RawMessage, error) {
+// Data makes the reservation's data: known has the reservation of each workload
+// that it refers to, open gives the text of each secret, seal its sealed box in
+// hex.
+func (w *Workload) Data(known Targets, open, seal func(*Secret) (string, error)) (json.RawMessage, error) {
 	out, err := w.filled(fill{
 		id: func(name string) (string, error) {
-			id, ok := ids[name]
-			if !ok || id == "" {
-				return "", errors.Errorf("cannot make the data of %q: %q has no ID yet", w.Name, name)
-			}
-			return id, nil
+			target, err := w.target(known, name)
+			return target.ID, err
+		},
+		hash: func(name string) (string, error) {
+			target, err := w.target(known, name)
+			return target.Hash, err
 		},
 		secret: seal,
 		public: func(s *Secret) (string, error) {
@@ -43,16 +46,31 @@ func (w *Workload) Data(ids map[string]string, open, seal func(*Secret) (string,
 	if err != nil {
 		return nil, err
 	}
+	known.addOutside(out)
 	return w.encode(out)
+}
+
+// target is the reservation that w's data refers to by a workload's name.
+func (w *Workload) target(known Targets, name string) (Target, error) {
+	target := known.Workloads[name]
+	if target.ID == "" {
+		return target, errors.Errorf("cannot make the data of %q: %q has no ID yet", w.Name, name)
+	}
+	if target.Hash == "" {
+		return target, errors.Errorf("cannot make the data of %q: nobody knows the hash of %q", w.Name, name)
+	}
+	return target, nil
 }
 
 // Digest is a digest of all that makes the workload another one when it
 // changes: node, type, data, and the secrets' text. It is keyed, so that it
-// tells nobody without the key whether a guess of a secret is right. IDs that
-// it refers to aren't in it: a volume made anew has a reason of its own.
+// tells nobody without the key whether a guess of a secret is right. IDs and
+// hashes that it refers to aren't in it: a volume made anew has a reason of its
+// own, and a container whose data was signed without hashes hasn't changed.
 func (w *Workload) Digest(key []byte, open func(*Secret) (string, error)) (string, error) {
 	out, err := w.filled(fill{
-		id: func(name string) (string, error) { return "workload:" + name, nil },
+		id:   func(name string) (string, error) { return "workload:" + name, nil },
+		hash: func(string) (string, error) { return "", nil },
 		secret: func(s *Secret) (string, error) {
 			value, err := open(s)
 			if err != nil {
@@ -91,6 +109,9 @@ func fillTree(tree any, with fill) (any, error) {
 			if err != nil {
 				return nil, err
 			}
+			if _, hash := v.(*hashRef); hash && filled == "" {
+				continue
+			}
 			out[k] = filled
 		}
 		return out, nil
@@ -110,6 +131,8 @@ func fillTree(tree any, with fill) (any, error) {
 		return with.public(t.of)
 	case *ref:
 		return with.id(t.name)
+	case *hashRef:
+		return with.hash(t.name)
 	}
 	return tree, nil
 }

@@ -25,7 +25,7 @@ func TestAChannelMayBeLeftOut(t *testing.T) {
 		if err := logs.Check(user.ID()); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
-		if data, err := logs.Data(nil, nil, nil); err != nil || string(data) != want {
+		if data, err := logs.Data(project.Targets{}, nil, nil); err != nil || string(data) != want {
 			t.Errorf("%s gives %s, %v", text, data, err)
 		}
 	}

@@ -26,6 +26,7 @@ func (w *Workload) encode(tree any) (json.RawMessage, error) {
 const (
 	anyID  = "1-1"
 	anyBox = 48
+	anyHex = 64
 )
 
 // anyKey is another one for each secret of a workload.
@@ -39,6 +40,7 @@ func anyKey(s *Secret) (string, error) {
 func (w *Workload) Check(user string) error {
 	tree, err := w.filled(fill{
 		id:     func(string) (string, error) { return anyID, nil },
+		hash:   func(string) (string, error) { return strings.Repeat("0", anyHex), nil },
 		secret: func(*Secret) (string, error) { return strings.Repeat("00", anyBox), nil },
 		public: anyKey,
 	})

@@ -92,7 +92,7 @@ func TestNetworksAreAsTheSeedMadeThem(t *testing.T) {
 			if w.Name != "net1@"+want.Resources[i].NodeID || w.Node != want.Resources[i].NodeID || w.Network != "net1" || w.Duration != 30*24*time.Hour {
 				t.Errorf("%s: workload %d is %+v", name, i, w)
 			}
-			data, err := w.Data(nil, open, func(s *project.Secret) (string, error) {
+			data, err := w.Data(project.Targets{}, open, func(s *project.Secret) (string, error) {
 				for j, k := range r.Secrets.Keys {
 					if plain, err := open(s); err == nil && plain == k.Plaintext && s.Node == want.Resources[j].NodeID {
 						return k.Ciphertext, nil
@@ -205,7 +205,7 @@ workloads:
 		if uses := w.Uses(); len(uses) != 1 || uses[0] != "net1@"+part {
 			t.Errorf("%s uses %v", name, uses)
 		}
-		data, err := w.Data(map[string]string{"net1@" + part: "7-1"}, open, func(*project.Secret) (string, error) { return "00", nil })
+		data, err := w.Data(project.Targets{Workloads: map[string]project.Target{"net1@" + part: {ID: "7-1", Hash: hashText(7)}}}, open, func(*project.Secret) (string, error) { return "00", nil })
 		if err != nil || !strings.Contains(string(data), `"network_id":"net1"`) {
 			t.Errorf("%s: the data is %s, %v", name, data, err)
 		}

@@ -63,6 +63,9 @@ func (w *Workload) connectRef(r *ref, target *Workload) error {
 	if target.Node != w.Node {
 		return at(r.line, r.field, "%q is on node %s, must be on the same node as %q, %s", r.name, target.Node, w.Name, w.Node)
 	}
+	if !addHash(w.data, r, target.Name) {
+		return at(r.line, r.field, "is a workload of this file, whose hash croft writes itself; volume_hash and network_hash are for those outside of it")
+	}
 	if r.kind == networkKind {
 		// A network is referred to by its own name, which is known already.
 		replaceRef(w.data, r, target.Network)

@@ -34,6 +34,9 @@ func withNodes(t *testing.T, text string) []byte {
 	return []byte(strings.NewReplacer("NODE1", one, "NODE2", two).Replace(text))
 }
 
+// hashText is the hash of a reservation, as data holds it.
+func hashText(n byte) string { return workload.Hash{n}.Hex() }
+
 func all(t *testing.T) *project.File {
 	t.Helper()
 	content, err := os.ReadFile("testdata/all.yaml")
@@ -95,9 +98,13 @@ func TestData(t *testing.T) {
 	f := all(t)
 	src := source(t)
 	got := map[string]json.RawMessage{}
+	known := project.Targets{
+		Workloads: map[string]project.Target{"data": {ID: "7-1", Hash: hashText(7)}, "private": {ID: "8-1", Hash: hashText(8)}},
+		Volumes:   map[string]string{"99-1": hashText(99)},
+	}
 	for _, w := range f.Workloads {
 		open := func(s *project.Secret) (string, error) { return s.Open(src) }
-		data, err := w.Data(map[string]string{"data": "7-1", "private": "8-1"}, open, func(s *project.Secret) (string, error) {
+		data, err := w.Data(known, open, func(s *project.Secret) (string, error) {
 			text, err := s.Open(src)
 			return "sealed(" + s.Path + "=" + text + ")", err
 		})
@@ -120,7 +127,7 @@ func TestData(t *testing.T) {
 }
 
 func TestDataNeedsTheIDsItRefersTo(t *testing.T) {
-	_, err := all(t).Find("web").Data(nil, nil, func(*project.Secret) (string, error) { return "x", nil })
+	_, err := all(t).Find("web").Data(project.Targets{}, nil, func(*project.Secret) (string, error) { return "x", nil })
 	if err == nil || !strings.Contains(err.Error(), `"data" has no ID yet`) {
 		t.Errorf("got %v", err)
 	}
@@ -276,6 +283,8 @@ func TestCheckNamesTheLine(t *testing.T) {
 			[]string{"workloads.a.container.secret_env.A", "env"}},
 		{"    container:\n      flist: x\n      capacity: {cpu: 1, memory: 1}\n      network: {network_id: n, ips: [10.0.0.2]}\n      mounts:\n        - {volume_id: ../x, mountpoint: /m}", 11,
 			[]string{"mounts[0].volume_id", "N-M"}},
+		{"    container:\n      flist: x\n      capacity: {cpu: 1, memory: 1}\n      network:\n        network_id: n\n        network_hash: AB\n        ips: [10.0.0.2]", 11,
+			[]string{`workloads.a.container.network.network_hash: is "AB", must be the hash of a reservation of the network: 64 hexadecimal digits`}},
 	} {
 		f, err := project.Parse("croft.yaml", withNodes(t, head+c.file))
 		if err != nil {

@@ -70,7 +70,7 @@ func shapeOf(t workload.Type) shape {
 	case workload.TypeNetwork:
 		return networkShape()
 	case workload.TypeKubernetes:
-		return object(merged(same(wholeKind, "size"), same(textKind, "network_id"), same(addressKind, "ip"), same(secretKind, "cluster_secret"), map[string]member{
+		return object(merged(same(wholeKind, "size"), same(textKind, "network_id"), same(wordsKind, "network_hash"), same(addressKind, "ip"), same(secretKind, "cluster_secret"), map[string]member{
 			"network":    {"network_id", shape{kind: networkKind}},
 			"master_ips": {"master_ips", listOf(shape{kind: addressKind})},
 			"ssh_keys":   {"ssh_keys", listOf(shape{kind: textKind})},
@@ -82,10 +82,10 @@ func shapeOf(t workload.Type) shape {
 }
 
 func containerShape() shape {
-	mount := object(merged(same(textKind, "volume_id", "mountpoint"), map[string]member{
+	mount := object(merged(same(textKind, "volume_id", "mountpoint"), same(wordsKind, "volume_hash"), map[string]member{
 		"volume": {"volume_id", shape{kind: volumeKind}},
 	}))
-	network := object(merged(same(textKind, "network_id"), same(boolKind, "public_ip6"), map[string]member{
+	network := object(merged(same(textKind, "network_id"), same(wordsKind, "network_hash"), same(boolKind, "public_ip6"), map[string]member{
 		"name": {"network_id", shape{kind: networkKind}},
 		"ips":  {"ips", listOf(shape{kind: addressKind})},
 	}))

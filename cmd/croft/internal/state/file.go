@@ -49,6 +49,9 @@ type Entry struct {
 	Duration time.Duration `json:"duration"`
 	// Uses are the IDs that the data refers to, by the workload's name.
 	Uses map[string]string `json:"uses,omitempty"`
+	// Hashes are those of the reservations that the data names, by the
+	// workload's name. An entry of before data named any has none.
+	Hashes map[string]string `json:"hashes,omitempty"`
 	// Document is the signed reservation as it was or will be pushed, byte for
 	// byte: as text, for JSON in JSON would be written anew.
 	Document string `json:"document"`

@@ -1,0 +1,108 @@
+package container_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner/container"
+)
+
+// byHash is a container's data that names its two volumes and its network by hash.
+func byHash(first, second, network workload.Hash) string {
+	data := aContainer(fmt.Sprintf(`,"mounts":[{"volume_id":"1-1","volume_hash":%q,"mountpoint":"/a"},{"volume_id":"1-2","volume_hash":%q,"mountpoint":"/b"}]`,
+		first.Hex(), second.Hex()))
+	return strings.Replace(data, `"network_id":"net"`, fmt.Sprintf(`"network_id":"net","network_hash":%q`, network.Hex()), 1)
+}
+
+// accepted makes the node know the network's reservation of that hash.
+func (f *fakeNode) accepted(name string, hash workload.Hash, p container.Presence) {
+	f.known[name+" "+hash.Hex()] = p
+}
+
+func TestReferencesByHash(t *testing.T) {
+	const net = 8
+	for name, c := range map[string]struct {
+		data  string
+		world func(f *fakeNode)
+		kind  node.Kind
+		want  []string
+	}{
+		"all are what was meant": {byHash(hashOf(1), hashOf(2), hashOf(net)), nil, "", nil},
+		"two IDs are swapped": {byHash(hashOf(1), hashOf(2), hashOf(net)), func(f *fakeNode) {
+			f.owners["1-1"], f.owners["1-2"] = f.owners["1-2"], f.owners["1-1"]
+		}, node.Refused, []string{"data.mounts[0].volume_hash is " + hashOf(1).Hex(), "must be the hash of the reservation of volume 1-1, " + hashOf(2).Hex()}},
+		"the second is another one": {byHash(hashOf(1), hashOf(3), hashOf(net)), nil, node.Refused,
+			[]string{"data.mounts[1].volume_hash is " + hashOf(3).Hex(), "volume 1-2, " + hashOf(2).Hex()}},
+		"the node's records know no hash": {byHash(hashOf(1), hashOf(2), hashOf(net)), func(f *fakeNode) {
+			f.owners["1-1"] = container.Owner{User: f.user, Type: workload.TypeVolume}
+		}, node.Refused, []string{"data.mounts[0].volume_hash"}},
+		"the right hash of somebody else's volume": {byHash(hashOf(1), hashOf(2), hashOf(net)), func(f *fakeNode) {
+			f.owners["1-2"] = container.Owner{User: "somebody else", Type: workload.TypeVolume, Hash: hashOf(2)}
+		}, node.Refused, []string{`data.mounts[1].volume_id is "1-2", must be a volume of yours on this node`}},
+		"the network's reservation was never accepted": {byHash(hashOf(1), hashOf(2), hashOf(7)), nil, node.Refused,
+			[]string{"data.network.network_hash is " + hashOf(7).Hex(), `must be the hash of a reservation of your network "net" that this node has accepted, or be left out`}},
+		"the network's update is coming": {byHash(hashOf(1), hashOf(2), hashOf(7)), func(f *fakeNode) { f.accepted("net", hashOf(7), container.Coming) },
+			node.Transient, []string{`network "net" isn't as reservation ` + hashOf(7).Hex()}},
+		"another network's reservation": {byHash(hashOf(1), hashOf(2), hashOf(7)), func(f *fakeNode) { f.accepted("other", hashOf(7), container.Accepted) },
+			node.Refused, []string{"data.network.network_hash"}},
+		"there is no network at all": {byHash(hashOf(1), hashOf(2), hashOf(net)), func(f *fakeNode) { clear(f.networks); clear(f.known) },
+			node.Refused, []string{`data.network.network_id is "net"`}},
+		"the records can't be read": {byHash(hashOf(1), hashOf(2), hashOf(net)), func(f *fakeNode) { f.fail["has network"] = node.Errorf(node.Internal, "no disk") },
+			node.Internal, []string{"no disk"}},
+		"the owner can't be read": {byHash(hashOf(1), hashOf(2), hashOf(net)), func(f *fakeNode) { f.fail["owner"] = node.Errorf(node.Internal, "no disk") },
+			node.Internal, []string{"no disk"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFakeNode(t)
+			f.accepted("net", hashOf(net), container.Accepted)
+			if c.world != nil {
+				c.world(f)
+			}
+			_, err := f.provisioner().Provision(context.Background(), f.reservation(c.data))
+			if c.kind == "" {
+				if err != nil || len(f.boxes["2-1"].Mounts) != 2 {
+					t.Fatalf("%v, mounts are %+v", err, f.boxes["2-1"].Mounts)
+				}
+				return
+			}
+			if err == nil || node.KindOf(err) != c.kind {
+				t.Fatalf("error is %s: %v, want %s", node.KindOf(err), err, c.kind)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("error is %v, want one with %q", err, want)
+				}
+			}
+			if left := f.left(); len(left) != 0 {
+				t.Errorf("left on the node: %v", left)
+			}
+		})
+	}
+}
+
+// The node may forget what a network was when a container was made: its
+// reservation was updated since, and its end is over. The container is made
+// again after a reboot all the same, of what is left of it.
+func TestAForgottenNetworkReservationEndsNoContainer(t *testing.T) {
+	for name, loses := range map[string]func(f *fakeNode){
+		"all is there":         func(*fakeNode) {},
+		"the container is not": func(f *fakeNode) { delete(f.boxes, "2-1") },
+		"its layer is not":     func(f *fakeNode) { delete(f.volumes, "2-1.layer") },
+	} {
+		f := newFakeNode(t)
+		f.accepted("net", hashOf(8), container.Accepted)
+		r := f.reservation(byHash(hashOf(1), hashOf(2), hashOf(8)))
+		if _, err := f.provisioner().Provision(context.Background(), r); err != nil {
+			t.Fatal(err)
+		}
+		loses(f)
+		f.accepted("net", hashOf(8), container.Absent)
+		if _, err := f.provisioner().Provision(context.Background(), r); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
