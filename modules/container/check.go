@@ -58,6 +58,9 @@ func check(s node.ContainerSpec) error {
 	case s.Interactive && len(s.Terminal) == 0:
 		return wrong("Terminal is empty, must hold the container's addresses")
 	}
+	if err := claimOf(s).Valid("make container " + s.ID); err != nil {
+		return err
+	}
 	for _, a := range append(append([]string(nil), s.DNS...), s.Terminal...) {
 		if ip, err := netip.ParseAddr(a); err != nil || ip.Zone() != "" {
 			return wrong("%.80q in DNS or Terminal isn't an IP address", a)

@@ -9,7 +9,6 @@ import (
 	"github.com/containerd/containerd/v2/core/leases"
 
 	"github.com/croft-edge/croft/modules/container/containerd"
-	"github.com/croft-edge/croft/modules/container/rootfs"
 	"github.com/croft-edge/croft/modules/container/spec"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -38,15 +37,50 @@ func (m *Module) create(ctx context.Context, asked node.ContainerSpec) (node.Con
 	if err != nil {
 		return node.ContainerInfo{}, err
 	}
-	if user, err := m.cfg.owner(ctx, m.daemon, asked.ID); err == nil && user != asked.User {
-		return node.ContainerInfo{}, node.Errorf(node.Exist, "cannot make container %s for user %s: user %s has one of that ID", asked.ID, asked.User, user)
-	} else if err != nil && node.KindOf(err) != node.NotExist {
+	if err := m.mayTake(ctx, asked); err != nil {
 		return node.ContainerInfo{}, err
 	}
 	if err := m.settle(ctx, it, p); err != nil {
 		return node.ContainerInfo{}, err
 	}
 	return m.inspect(ctx, asked.ID)
+}
+
+func claimOf(s node.ContainerSpec) node.Claim {
+	return node.Claim{Hash: s.Hash, AdoptUnlabelled: s.AdoptUnlabelled}
+}
+
+// mayTake is Exist when what there is of a container isn't the caller's.
+func (m *Module) mayTake(ctx context.Context, asked node.ContainerSpec) error {
+	have, err := m.cfg.whose(ctx, m.daemon, asked.ID)
+	if node.KindOf(err) == node.NotExist {
+		r, known := m.recordOf(asked.ID)
+		if !known {
+			return nil
+		}
+		have, err = owner{user: r.User, hash: r.Hash}, nil
+	}
+	if err != nil {
+		return err
+	}
+	if have.user != asked.User {
+		return node.Errorf(node.Exist, "cannot make container %s for user %s: user %s has one of that ID", asked.ID, asked.User, have.user)
+	}
+	return claimOf(asked).Check("make container "+asked.ID, have.hash)
+}
+
+// claim writes a container's hash where it is missing: it was made by a croft
+// that wrote none.
+func (m *Module) claim(ctx context.Context, it *item, c client.Container, hash string) error {
+	r, _ := m.recordOf(it.id)
+	if hash == "" || r.Hash == hash {
+		return nil
+	}
+	if _, err := c.SetLabels(ctx, map[string]string{labelHash: hash}); err != nil {
+		return containerd.Error(err, "label container %s", it.id)
+	}
+	r.Hash = hash
+	return m.keep(it, r)
 }
 
 // settle brings a container to its plan: what is as planned stays untouched.
@@ -58,6 +92,9 @@ func (m *Module) settle(ctx context.Context, it *item, p plan) error {
 		return err
 	case !fresh:
 		same, err := m.asPlanned(in, it, found, p)
+		if err == nil && same {
+			err = m.claim(in, it, found, p.spec.Hash)
+		}
 		if err != nil || same {
 			return err
 		}
@@ -125,7 +162,7 @@ func (m *Module) make(ctx context.Context, it *item, p plan) error {
 	}
 	// The record comes first: what is in containerd always has one.
 	old, _ := m.recordOf(it.id)
-	if err := m.keep(it, anew(old, p.root)); err != nil {
+	if err := m.keep(it, anew(old, p)); err != nil {
 		return err
 	}
 	c, err := m.daemon.Client(ctx)
@@ -152,8 +189,8 @@ func (m *Module) took(id, step string, began time.Time) {
 
 // anew is the record of a container that was made again: what happened to it
 // before is still known.
-func anew(old record, root rootfs.Spec) record {
-	old.ID, old.User, old.Root = root.ID, root.User, root
+func anew(old record, p plan) record {
+	old.ID, old.User, old.Hash, old.Root = p.root.ID, p.root.User, p.spec.Hash, p.root
 	old.Wanted, old.Started, old.Next, old.Pause, old.Cause = false, 0, 0, 0, ""
 	return old
 }

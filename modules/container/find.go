@@ -10,19 +10,29 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// owner is the user whose container has that ID, by containerd's word: the
-// record only says who is asked first. NotExist when there is none.
+// owner is whose a container is. The hash is empty when it is no reservation's,
+// or was made by a croft that wrote none.
+type owner struct{ user, hash string }
+
+// owner is the user whose container has that ID. NotExist when there is none.
 func (c Config) owner(ctx context.Context, d connection, id string) (string, error) {
+	have, err := c.whose(ctx, d, id)
+	return have.user, err
+}
+
+// whose says whose container has that ID, by containerd's word: the record only
+// says who is asked first. NotExist when there is none.
+func (c Config) whose(ctx context.Context, d connection, id string) (owner, error) {
 	if err := checkID(id); err != nil {
-		return "", err
+		return owner{}, err
 	}
 	users, err := d.Users(ctx)
 	if err != nil {
-		return "", err
+		return owner{}, err
 	}
 	to, err := d.Client(ctx)
 	if err != nil {
-		return "", err
+		return owner{}, err
 	}
 	if r, err := c.readRecord(id); err == nil && slices.Contains(users, r.User) {
 		users = append([]string{r.User}, users...)
@@ -31,12 +41,12 @@ func (c Config) owner(ctx context.Context, d connection, id string) (string, err
 		info, err := to.ContainerService().Get(d.Namespace(ctx, user), id)
 		switch {
 		case err == nil && info.Labels[labelReservation] == id:
-			return user, nil
+			return owner{user: user, hash: info.Labels[labelHash]}, nil
 		case err != nil && containerd.Kind(err) != node.NotExist:
-			return "", containerd.Error(err, "look for container %s", id)
+			return owner{}, containerd.Error(err, "look for container %s", id)
 		}
 	}
-	return "", node.Errorf(node.NotExist, "cannot find container %s: there is none", id)
+	return owner{}, node.Errorf(node.NotExist, "cannot find container %s: there is none", id)
 }
 
 // find is the container of that ID, with the context for calls on it.

@@ -164,7 +164,7 @@ func states() map[client.ProcessStatus]taskstate.Status {
 func (m *Module) info(id string, s sight, drift string) node.ContainerInfo {
 	r, known := m.recordOf(id)
 	out := node.ContainerInfo{
-		ID: id, User: s.labels[labelUser], Image: s.labels[labelImage], Namespace: s.labels[labelNamespace], Volumes: volumes(s.labels),
+		ID: id, User: s.labels[labelUser], Hash: s.labels[labelHash], Image: s.labels[labelImage], Namespace: s.labels[labelNamespace], Volumes: volumes(s.labels),
 		Restarts: r.Restarts, ExitCode: r.ExitCode, Ended: r.Ended, Next: r.Next, Cause: r.Cause, LastLog: r.LastLog, Drift: drift,
 	}
 	// One that is being started again runs once that is in its record.

@@ -17,6 +17,7 @@ import (
 const (
 	labelReservation = "croft.reservation"
 	labelUser        = "croft.user"
+	labelHash        = "croft.hash" // missing in those of an older croft
 	labelImage       = "croft.image"
 	labelSpec        = "croft.spec"
 	labelNamespace   = "croft.namespace"
@@ -56,6 +57,9 @@ func (m *Module) planOf(s node.ContainerSpec, unpacked image.Layers) (plan, erro
 	p.labels = map[string]string{
 		labelReservation: s.ID, labelUser: s.User, labelImage: unpacked.Digest, labelSpec: p.print, labelStop: unpacked.Config.StopSignal,
 	}
+	if s.Hash != "" {
+		p.labels[labelHash] = s.Hash
+	}
 	for _, v := range s.Mounts {
 		p.labels[labelVolume+v.Volume] = "1"
 	}
@@ -64,9 +68,12 @@ func (m *Module) planOf(s node.ContainerSpec, unpacked image.Layers) (plan, erro
 
 // printed is what of a spec is in a fingerprint. What came to the spec later is
 // left out while it isn't asked for: an upgrade must not make containers anew.
+// Whose it is is always left out.
 type printed struct {
 	node.ContainerSpec
-	NoCapabilities bool `json:",omitempty"`
+	NoCapabilities  bool   `json:",omitempty"`
+	Hash            string `json:",omitempty"`
+	AdoptUnlabelled bool   `json:",omitempty"`
 }
 
 // fingerprint is the same for the same container: of the same spec, image and init.

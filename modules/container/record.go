@@ -30,6 +30,8 @@ type record struct {
 	Version int
 	ID      string
 	User    string
+	// Hash says whose it is, see node.Claim; records of an older croft have none.
+	Hash string `json:",omitempty"`
 	// Root is what its root file system is made of.
 	Root rootfs.Spec
 	// Wanted is whether it is to run. Started and the others are Unix

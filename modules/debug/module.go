@@ -82,6 +82,9 @@ func (m *Module) Start(spec node.DebugSpec) (node.DebugInfo, error) {
 	if spec.ID == "" || spec.Host == "" || spec.Port == 0 || spec.Channel == "" {
 		return node.DebugInfo{}, node.Errorf(node.Invalid, "cannot start log stream %q: ID, host, port and channel are all needed", spec.ID)
 	}
+	if err := (node.Claim{Hash: spec.Hash}).Valid("start log stream " + spec.ID); err != nil {
+		return node.DebugInfo{}, err
+	}
 	m.mu.Lock()
 	info, found, err := m.have(spec)
 	m.mu.Unlock()
@@ -113,6 +116,8 @@ func (m *Module) have(spec node.DebugSpec) (node.DebugInfo, bool, error) {
 		return node.DebugInfo{}, false, node.Errorf(node.NoSpace, "cannot start log stream %s: this node has %d already, which is the most", spec.ID, MaxStreams)
 	case !ok:
 		return node.DebugInfo{}, false, nil
+	case s.spec.Hash != spec.Hash:
+		return node.DebugInfo{}, true, node.Claim{Hash: spec.Hash}.Check("start log stream "+spec.ID, s.spec.Hash)
 	case s.spec != spec:
 		return node.DebugInfo{}, true, node.Errorf(node.Exist, "cannot start log stream %s: there is one to channel %s at %s", spec.ID, s.spec.Channel, address(s.spec))
 	}

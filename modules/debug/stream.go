@@ -58,7 +58,7 @@ func (s *stream) info() node.DebugInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return node.DebugInfo{
-		ID: s.spec.ID, User: s.spec.User, Host: s.spec.Host, Port: s.spec.Port, Channel: s.spec.Channel,
+		ID: s.spec.ID, User: s.spec.User, Host: s.spec.Host, Port: s.spec.Port, Channel: s.spec.Channel, Hash: s.spec.Hash,
 		Connected: s.connected, Sent: s.sent, Dropped: dropped + s.failed, LastError: s.cause,
 	}
 }

@@ -49,7 +49,7 @@ func errorText(err error) string {
 // info is what is known of n.
 func (m *Module) info(n *network, h held) node.NetworkInfo {
 	out := node.NetworkInfo{
-		ID: n.id(), Label: n.Spec.Label, User: n.Spec.User, Name: n.Spec.Name, IPRange: n.Spec.IPRange, Subnet: n.Spec.Subnet,
+		ID: n.id(), Label: n.Spec.Label, Hash: n.Spec.Hash, User: n.Spec.User, Name: n.Spec.Name, IPRange: n.Spec.IPRange, Subnet: n.Spec.Subnet,
 		Gateway: n.plan.gateway.String(), Gateway6: n.plan.gateway6.String(), ListenPort: n.Spec.ListenPort,
 		Namespace: m.namespace(n.id()), Members: []node.Member{}, Peers: []node.NetworkPeer{}, Drift: m.check(n, h),
 	}
@@ -74,7 +74,7 @@ func (m *Module) info(n *network, h held) node.NetworkInfo {
 
 func (n *network) memberInfo(one *member) node.Member {
 	out := node.Member{
-		Network: n.id(), Member: one.ID, Name: one.Name, IPv4: one.IPs[0].String(), IPv6: n.address6(one).String(),
+		Network: n.id(), Member: one.ID, Hash: one.Hash, Name: one.Name, IPv4: one.IPs[0].String(), IPv6: n.address6(one).String(),
 		Gateway: n.plan.gateway.String(), Gateway6: n.plan.gateway6.String(), Drift: one.gone(),
 	}
 	for _, ip := range one.IPs {

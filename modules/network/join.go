@@ -24,6 +24,8 @@ type asked struct {
 	namespace string
 	pid       uint64
 	inode     uint64
+	// claim is whose it is.
+	claim node.Claim
 }
 
 // memberID is what IDs of members look like; memberName is a DNS label.
@@ -44,6 +46,9 @@ func readAsked(a asked, ips []string) (asked, error) {
 	}
 	if a.name != "" && !memberName().MatchString(a.name) {
 		return a, cannotJoin(a, node.Invalid, "its name", a.name, "a DNS label of a-z, 0-9 and dashes")
+	}
+	if err := a.claim.Valid("join member " + a.id); err != nil {
+		return a, err
 	}
 	if len(ips) > mostIPs {
 		return a, cannotJoin(a, node.Invalid, "the number of ips", len(ips), "at most 16")
@@ -105,11 +110,16 @@ func (m *Module) join(ctx context.Context, a asked) (*network, *member, error) {
 	if n == nil {
 		return nil, nil, node.Errorf(node.NotExist, "cannot join member %s: there is no network %s on this node", a.id, shown(a.network))
 	}
+	before := n.Members[a.id]
+	if before != nil {
+		if err := a.claim.Check("join member "+a.id, before.Hash); err != nil {
+			return nil, nil, err
+		}
+	}
 	one, err := m.place(n, a)
 	if err != nil {
 		return nil, nil, err
 	}
-	before := n.Members[a.id]
 	if before != nil && (before.Inode != one.Inode || before.Tap != one.Tap) {
 		// The old namespace may live on without its process: what is left in it goes.
 		if err := m.unplug(n, before); err != nil {
@@ -147,7 +157,7 @@ func (m *Module) unjoin(ctx context.Context, n *network, one, before *member) {
 // place decides where a is to be: its addresses, its port, its public address.
 func (m *Module) place(n *network, a asked) (*member, error) {
 	before := n.Members[a.id]
-	one := &member{ID: a.id, Name: a.name, Tap: a.tap, Namespace: a.namespace, PID: a.pid, Inode: a.inode}
+	one := &member{ID: a.id, Hash: a.claim.Hash, Name: a.name, Tap: a.tap, Namespace: a.namespace, PID: a.pid, Inode: a.inode}
 	taken, ports := map[netip.Addr]string{}, map[int]bool{}
 	for _, other := range n.Members {
 		if other.ID == a.id {

@@ -44,6 +44,7 @@ func (s service) List() ([]node.NetworkInfo, error) {
 func (s service) Join(spec node.MemberSpec) (node.Member, error) {
 	a, err := readAsked(asked{
 		network: spec.Network, id: spec.Member, name: spec.Name, public: spec.PublicIP6, namespace: spec.Namespace, pid: spec.PID,
+		claim: node.Claim{Hash: spec.Hash, AdoptUnlabelled: spec.AdoptUnlabelled},
 	}, spec.IPs)
 	if err != nil {
 		return node.Member{}, err

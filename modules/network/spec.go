@@ -51,6 +51,9 @@ func read(spec node.NetworkSpec) (plan, error) {
 	if _, err := workload.ParseID(spec.Label); err != nil {
 		return p, p.invalid("Label", spec.Label, "a reservation's ID")
 	}
+	if err := (node.Claim{Hash: spec.Hash}).Valid("make network " + p.name()); err != nil {
+		return p, err
+	}
 	if err := p.readRanges(); err != nil {
 		return p, err
 	}

@@ -27,7 +27,9 @@ type state struct {
 
 // member is a place in a network.
 type member struct {
-	ID   string       `json:"id"`
+	ID string `json:"id"`
+	// Hash says whose it is, see node.Claim; those of an older croft have none.
+	Hash string       `json:"hash,omitempty"`
 	Name string       `json:"name"`
 	IPs  []netip.Addr `json:"ips"`
 	// Index gives the name of its port.

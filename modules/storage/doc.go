@@ -15,8 +15,9 @@
 //
 // What it makes carries the extended attribute trusted.croft.filesystem or
 // trusted.croft.vdisk; what has none is never listed and never touched. The
-// disk is the only memory: every answer is read from it.
+// disk is the only memory: every answer is read from it. A file system's label
+// says whose it is, too: who asks for its name with another hash doesn't get it.
 //
 // On the bus it serves storage.storage@0.1.0 and storage.vdisk@0.1.0. It may
-// not know of reservations: a name is a name.
+// not know of reservations: a name is a name, a hash a hash.
 package storage

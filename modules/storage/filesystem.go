@@ -47,11 +47,12 @@ func (s service) CreateFilesystem(spec node.FilesystemSpec) (node.Filesystem, er
 		return node.Filesystem{}, err
 	}
 	defer f.Close()
-	if err := p.createSubvolume(f, spec.Name, spec.Size); err != nil {
+	l = label{Name: spec.Name, Size: spec.Size, Hash: spec.Hash}
+	if err := p.createSubvolume(f, l); err != nil {
 		return node.Filesystem{}, err
 	}
 	s.m.changed.fire()
-	return p.filesystem(f, label{Name: spec.Name, Size: spec.Size})
+	return p.filesystem(f, l)
 }
 
 func checkSpec(spec node.FilesystemSpec) error {
@@ -64,11 +65,19 @@ func checkSpec(spec node.FilesystemSpec) error {
 	if spec.DiskType != workload.SSD && spec.DiskType != workload.HDD {
 		return node.Errorf(node.Invalid, "cannot create filesystem %s: disk type is %q, must be SSD or HDD", spec.Name, spec.DiskType)
 	}
-	return nil
+	return claimOf(spec).Valid("create filesystem " + spec.Name)
 }
 
-// adopt returns the file system that is there, if it is what is asked for.
+func claimOf(spec node.FilesystemSpec) node.Claim {
+	return node.Claim{Hash: spec.Hash, AdoptUnlabelled: spec.AdoptUnlabelled}
+}
+
+// adopt returns the file system that is there, if it is the caller's and what
+// is asked for. One without a hash gets the caller's.
 func (s service) adopt(p *pool, l label, spec node.FilesystemSpec) (node.Filesystem, error) {
+	if err := claimOf(spec).Check("create filesystem "+spec.Name, l.Hash); err != nil {
+		return node.Filesystem{}, err
+	}
 	if l.Size != spec.Size || p.diskType != spec.DiskType {
 		return node.Filesystem{}, node.Errorf(node.Exist, "cannot create filesystem %s: there is one of %d bytes on %s, asked for are %d bytes on %s",
 			spec.Name, l.Size, p.diskType, spec.Size, spec.DiskType)
@@ -76,7 +85,41 @@ func (s service) adopt(p *pool, l label, spec node.FilesystemSpec) (node.Filesys
 	if spec.Pool != "" && p.name != spec.Pool {
 		return node.Filesystem{}, node.Errorf(node.Exist, "cannot create filesystem %s: there is one on pool %s, asked for is pool %s", spec.Name, p.name, spec.Pool)
 	}
-	return s.inspect(p, l)
+	if l.Hash == spec.Hash {
+		return s.inspect(p, l)
+	}
+	f, err := p.open()
+	if err != nil {
+		return node.Filesystem{}, err
+	}
+	defer f.Close()
+	l.Hash = spec.Hash
+	if err := p.claim(f, l); err != nil {
+		return node.Filesystem{}, err
+	}
+	return p.filesystem(f, l)
+}
+
+// claim writes a label that has a hash now. A full file system has no room even
+// for that: its limit is raised for the moment. A crash in between leaves the
+// raised one, and the next Open holds to the label's size.
+func (p *pool) claim(f *btrfs.FS, l label) error {
+	err := p.relabel(l)
+	if node.KindOf(err) != node.NoSpace {
+		return err
+	}
+	id, err := btrfs.SubvolumeID(p.place(filesystems(), l.Name))
+	if err != nil {
+		return err
+	}
+	if err := p.limit(f, id, addSizes(l.Size, minSize)); err != nil {
+		return err
+	}
+	err = p.relabel(l)
+	if back := p.limit(f, id, l.Size); err == nil {
+		err = back
+	}
+	return err
 }
 
 func (s service) inspect(p *pool, l label) (node.Filesystem, error) {
@@ -101,7 +144,7 @@ func (p *pool) filesystem(f *btrfs.FS, l label) (node.Filesystem, error) {
 
 func (p *pool) describe(l label) node.Filesystem {
 	return node.Filesystem{
-		Name: l.Name, Path: p.place(filesystems(), l.Name), Pool: p.name, DiskType: p.diskType, Size: l.Size,
+		Name: l.Name, Path: p.place(filesystems(), l.Name), Pool: p.name, DiskType: p.diskType, Size: l.Size, Hash: l.Hash,
 	}
 }
 

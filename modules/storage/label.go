@@ -22,6 +22,8 @@ type label struct {
 	// Name must be that of the folder or file: a copy made by hand isn't ours.
 	Name string `json:"name"`
 	Size uint64 `json:"size"`
+	// Hash says whose it is, see node.Claim; labels of an older croft have none.
+	Hash string `json:"hash,omitempty"`
 }
 
 func setLabel(path, attribute string, l label) error {

@@ -41,7 +41,8 @@ func (s service) ResizeFilesystem(name string, size uint64) (node.Filesystem, er
 		return none, err
 	}
 	s.m.changed.fire()
-	return p.filesystem(f, label{Name: name, Size: size})
+	l.Size = size
+	return p.filesystem(f, l)
 }
 
 // grow raises the limit before the label: a full file system can't even be
@@ -65,7 +66,7 @@ func (p *pool) grow(f *btrfs.FS, l label, size uint64) error {
 	if err := p.limit(f, id, size); err != nil {
 		return err
 	}
-	if err := p.relabel(l, size); err != nil {
+	if err := p.relabel(l.sized(size)); err != nil {
 		return withUndo(err, p.limit(f, id, l.Size))
 	}
 	return nil
@@ -81,7 +82,7 @@ func (p *pool) shrink(f *btrfs.FS, l label, size uint64) error {
 	if err := p.fits(f, id, l, size); err != nil {
 		return err
 	}
-	if err := p.relabel(l, size); err != nil {
+	if err := p.relabel(l.sized(size)); err != nil {
 		return err
 	}
 	err = p.at("lower limit")
@@ -89,7 +90,7 @@ func (p *pool) shrink(f *btrfs.FS, l label, size uint64) error {
 		err = p.limit(f, id, size)
 	}
 	if err != nil {
-		return withUndo(err, p.relabel(label{Name: l.Name, Size: size}, l.Size))
+		return withUndo(err, p.relabel(l))
 	}
 	return nil
 }
@@ -122,14 +123,20 @@ func (p *pool) fits(f *btrfs.FS, id uint64, l label, size uint64) error {
 	return nil
 }
 
-// relabel writes the label with another size, so that a power cut doesn't take
+// sized is l with another size.
+func (l label) sized(size uint64) label {
+	l.Size = size
+	return l
+}
+
+// relabel writes a file system's label anew, so that a power cut doesn't take
 // it back.
-func (p *pool) relabel(l label, size uint64) error {
+func (p *pool) relabel(l label) error {
 	if err := p.at("relabel filesystem"); err != nil {
 		return err
 	}
 	path := p.place(filesystems(), l.Name)
-	if err := setLabel(path, filesystemLabel, label{Name: l.Name, Size: size}); err != nil {
+	if err := setLabel(path, filesystemLabel, l); err != nil {
 		return err
 	}
 	folder, err := os.Open(path)

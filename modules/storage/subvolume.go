@@ -10,11 +10,11 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// createSubvolume makes a file system of that size. It appears under its name
+// createSubvolume makes a file system of that label. It appears under its name
 // when it has its limit and its label; before that, a crash leaves a temporary
 // that the next Open clears away.
-func (p *pool) createSubvolume(f *btrfs.FS, name string, size uint64) (err error) {
-	k := filesystems()
+func (p *pool) createSubvolume(f *btrfs.FS, l label) (err error) {
+	k, name := filesystems(), l.Name
 	temporary := p.place(k, newPrefix+name)
 	if err := p.clearIfThere(f, k, newPrefix+name); err != nil {
 		return err
@@ -38,7 +38,7 @@ func (p *pool) createSubvolume(f *btrfs.FS, name string, size uint64) (err error
 	if err := btrfs.CreateSubvolume(p.folder(k), newPrefix+name); err != nil {
 		return err
 	}
-	if err := p.finish(f, temporary, label{Name: name, Size: size}); err != nil {
+	if err := p.finish(f, temporary, l); err != nil {
 		return err
 	}
 	if err := p.at("name subvolume"); err != nil {

@@ -7,6 +7,8 @@
 //   - {state}/zdb/CONTAINER.json: a container that is in hand, with the port that
 //     it keeps over restarts of itself, the agent and the machine. One that can't
 //     be read is renamed to CONTAINER.damaged, and shows in Servers.
+//   - {data}'s extended attributes trusted.croft.namespace.NAME: the hash of whose
+//     that namespace is.
 //   - a listening TCP socket a container, in the network namespace of this process.
 //
 // A zdb has no network. Its listening socket is made here and handed to it over

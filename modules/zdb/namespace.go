@@ -18,7 +18,11 @@ func (a admin) info(r record, name string) (node.ZDBNamespace, error) {
 	if err != nil {
 		return node.ZDBNamespace{}, err
 	}
-	return readInfo(r, name, reply)
+	out, err := readInfo(r, name, reply)
+	if err == nil && r.Data != "" {
+		out.Hash, err = labelOf(r.Data, name)
+	}
+	return out, err
 }
 
 // readInfo reads the reply to NSINFO.
@@ -79,15 +83,26 @@ func (a admin) names() ([]string, error) {
 }
 
 // create makes a namespace, or sets what differs. What it was told in one go is
-// done in one: nobody finds it without its password.
+// done in one: nobody finds it without its password. The label comes first, so
+// that there never is one without.
 func (a admin) create(r record, s node.ZDBNamespaceSpec) (node.ZDBNamespace, error) {
 	have, err := a.info(r, s.Name)
 	made := errors.Is(err, node.NotExist)
 	if err != nil && !made {
 		return have, err
 	}
-	if !made && have.Mode != r.Mode {
-		return have, node.Errorf(node.Exist, "there is one of mode %s, must be %s", have.Mode, r.Mode)
+	if !made {
+		if err := claimOf(s).Check("make namespace "+s.Name, have.Hash); err != nil {
+			return have, err
+		}
+		if have.Mode != r.Mode {
+			return have, node.Errorf(node.Exist, "there is one of mode %s, must be %s", have.Mode, r.Mode)
+		}
+	}
+	if made || have.Hash != s.Hash {
+		if err := setLabel(r.Data, s.Name, s.Hash); err != nil {
+			return have, err
+		}
 	}
 	if err := a.change(s.Name, changes(have, s, made), made); err != nil {
 		return have, err
@@ -97,6 +112,22 @@ func (a admin) create(r record, s node.ZDBNamespaceSpec) (node.ZDBNamespace, err
 		return have, node.Errorf(node.Internal, "it is %+v, though the zdb took everything", have)
 	}
 	return have, err
+}
+
+func claimOf(s node.ZDBNamespaceSpec) node.Claim {
+	return node.Claim{Hash: s.Hash, AdoptUnlabelled: s.AdoptUnlabelled}
+}
+
+// remove removes a namespace with its data and its label.
+func (a admin) remove(r record, name string) error {
+	_, err := a.do("NSDEL", name)
+	if err != nil && !errors.Is(err, node.NotExist) {
+		return err
+	}
+	if dropped := dropLabel(r.Data, name); dropped != nil {
+		return dropped
+	}
+	return err
 }
 
 // change runs the commands for a namespace. One that was made by the first of them
@@ -159,7 +190,11 @@ func (a admin) list(r record) ([]node.ZDBNamespace, error) {
 			return nil, err
 		case err != nil:
 			// The zdb can't say more of it, as it is damaged: it is there all the same.
-			out = append(out, node.ZDBNamespace{Container: r.Container, Name: name})
+			hash, err := labelOf(r.Data, name)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, node.ZDBNamespace{Container: r.Container, Name: name, Hash: hash})
 		default:
 			out = append(out, one)
 		}

@@ -74,10 +74,7 @@ func (s service) Delete(container, name string) error {
 	if err := checkNames(container, name); err != nil {
 		return err
 	}
-	return s.change("remove", container, name, func(a admin, _ record) error {
-		_, err := a.do("NSDEL", name)
-		return err
-	})
+	return s.change("remove", container, name, func(a admin, r record) error { return a.remove(r, name) })
 }
 
 // Inspect implements node.ZDBNamespaces.

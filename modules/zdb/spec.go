@@ -64,6 +64,9 @@ func checkSpec(s node.ZDBNamespaceSpec) error {
 	if s.Size == 0 || s.Size > math.MaxInt64 {
 		return node.Errorf(node.Invalid, "cannot make namespace %s: data.size is %d bytes, must be from 1 to %d", s.Name, s.Size, int64(math.MaxInt64))
 	}
+	if err := claimOf(s).Valid("make namespace " + s.Name); err != nil {
+		return err
+	}
 	if wrong := checkPassword(s.Password); wrong != "" {
 		return node.Errorf(node.Invalid, "cannot make namespace %s: data.password %s", s.Name, wrong)
 	}

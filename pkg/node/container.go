@@ -59,6 +59,10 @@ type ContainerSpec struct {
 	Interactive bool
 	Terminal    []string
 	Names       []string
+	// Hash is the reservation's, AdoptUnlabelled whether one that was made
+	// without a hash is its too: see Claim.
+	Hash            string
+	AdoptUnlabelled bool
 }
 
 // The states of a container.
@@ -76,6 +80,9 @@ const (
 type ContainerInfo struct {
 	ID   string
 	User string
+	// Hash is that of the reservation that it belongs to (see Claim), empty when
+	// it belongs to none or was made by a croft that wrote none.
+	Hash string
 	// Image is the digest of its image.
 	Image string
 	State string
@@ -153,7 +160,8 @@ type ContainerStatus struct {
 type Containers interface {
 	// Create makes a container of the image that Images has for its ID, with
 	// its namespaces and mounts, or makes the one of that ID right. It doesn't
-	// start it: before that it joins its network by Namespace.
+	// start it: before that it joins its network by Namespace. Exist when the one
+	// of that ID is another's: then it isn't touched.
 	Create(spec ContainerSpec) (ContainerInfo, error)
 	// Start starts it, and nothing when it runs already. Invalid when the image
 	// can't be started, with the cause. NotExist when there is none.
@@ -188,6 +196,10 @@ type ImageSpec struct {
 	// ("user:password"), or empty.
 	User string
 	Auth string
+	// Hash is the reservation's, AdoptUnlabelled whether one that was made
+	// without a hash is its too: see Claim.
+	Hash            string
+	AdoptUnlabelled bool
 }
 
 // Image is what a reservation's image is, or how far its pull has come.
@@ -195,6 +207,9 @@ type Image struct {
 	Label     string
 	Reference string
 	User      string
+	// Hash is that of the reservation that it belongs to (see Claim), empty when
+	// it belongs to none or was made by a croft that wrote none.
+	Hash string
 	// Digest is that of the manifest for this machine, empty while unknown.
 	Digest string
 	// Size is what it takes on the node, in bytes, once it is Ready.
@@ -225,8 +240,8 @@ type ImageStatus struct {
 type Images interface {
 	// Pull starts or continues to fetch it and returns within a moment; Ready
 	// when it is done. The error is why it has failed: Invalid and Refused are final,
-	// Transient means that the next call tries again. What is on the node
-	// already needs no network.
+	// Transient means that the next call tries again; Exist when the label's image
+	// is another's. What is on the node already needs no network.
 	Pull(spec ImageSpec) (Image, error)
 	// Inspect returns that of a label. NotExist when there is none.
 	Inspect(label string) (Image, error)

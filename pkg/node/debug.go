@@ -20,6 +20,8 @@ type DebugSpec struct {
 	Port uint16
 	// Channel is the redis channel the lines are published on.
 	Channel string
+	// Hash is the reservation's.
+	Hash string
 }
 
 // DebugInfo is a stream of log lines.
@@ -29,6 +31,8 @@ type DebugInfo struct {
 	Host    string
 	Port    uint16
 	Channel string
+	// Hash is that of the reservation that it belongs to.
+	Hash string
 	// Connected is whether the redis server has answered, and not failed since.
 	Connected bool
 	// Sent counts the lines that the redis server took, Dropped those that it

@@ -18,8 +18,10 @@ type NetworkSpec struct {
 	// workload.NetworkKey); Label is the reservation's ID, that of the newest.
 	ID    string
 	Label string
-	User  string
-	Name  string
+	// Hash is that reservation's.
+	Hash string
+	User string
+	Name string
 	// IPRange is the whole network's range, Subnet this node's part (IPv4 CIDR).
 	IPRange string
 	Subnet  string
@@ -45,8 +47,11 @@ type NetworkPeer struct {
 
 // NetworkInfo is what is known of a network resource.
 type NetworkInfo struct {
-	ID      string
-	Label   string
+	ID    string
+	Label string
+	// Hash is that of the reservation of that label, empty when the network was
+	// made by a croft that wrote none.
+	Hash    string
 	User    string
 	Name    string
 	IPRange string
@@ -79,6 +84,10 @@ type MemberSpec struct {
 	// IPs are the IPv4 addresses asked for; none: one is chosen.
 	IPs       []string
 	PublicIP6 bool
+	// Hash is the reservation's, AdoptUnlabelled whether one that was made
+	// without a hash is its too: see Claim.
+	Hash            string
+	AdoptUnlabelled bool
 }
 
 // Member is a place in a network.
@@ -86,6 +95,9 @@ type Member struct {
 	Network string
 	Member  string
 	Name    string
+	// Hash is that of the reservation that it belongs to (see Claim), empty when
+	// it belongs to none or was made by a croft that wrote none.
+	Hash string
 	// IPs are all its IPv4 addresses, IPv4 the first of them, IPv6 its private one.
 	IPs  []string
 	IPv4 string
@@ -117,8 +129,9 @@ type NetworkStatus struct {
 
 // Networks makes network resources. Bus: network.network@0.1.0.
 type Networks interface {
-	// Create makes it, or changes the one of that ID in place: what stays the
-	// same isn't interrupted. Invalid or Refused change nothing.
+	// Create makes it, or changes the one of that ID in place, whichever of its
+	// user's reservations that was of: what stays the same isn't interrupted.
+	// Invalid or Refused change nothing.
 	Create(spec NetworkSpec) (NetworkInfo, error)
 	// Delete removes it. Busy when it has members, NotExist when there is none.
 	Delete(id string) error
@@ -126,7 +139,8 @@ type Networks interface {
 	List() ([]NetworkInfo, error)
 	// Join adds a member, or makes the one that is there right. Refused when an
 	// IP is outside the subnet, the gateway's, or taken, and when a public
-	// address is asked for and the node has none. A member whose namespace has
+	// address is asked for and the node has none; Exist when the member of that ID
+	// is another's: then it isn't touched. A member whose namespace has
 	// gone since keeps its place, with Drift, until it joins again or leaves.
 	Join(spec MemberSpec) (Member, error)
 	// Leave removes a member. NotExist when it isn't one.

@@ -26,6 +26,10 @@ type FilesystemSpec struct {
 	DiskType workload.DeviceType
 	// Pool is the name of the only pool that is considered; empty for all.
 	Pool string
+	// Hash is the reservation's, AdoptUnlabelled whether one that was made
+	// without a hash is its too: see Claim.
+	Hash            string
+	AdoptUnlabelled bool
 }
 
 // Filesystem is a btrfs subvolume with a quota.
@@ -39,6 +43,9 @@ type Filesystem struct {
 	// Size is its limit, Used what is in it; bytes.
 	Size uint64
 	Used uint64
+	// Hash is that of the reservation that it belongs to (see Claim), empty when
+	// it belongs to none or was made by a croft that wrote none.
+	Hash string
 }
 
 // Pool is a btrfs file system on devices of one type.
@@ -95,7 +102,7 @@ type PoolUse struct {
 type Storage interface {
 	// CreateFilesystem makes it, or returns the one of that name. NoSpace says
 	// what is needed and what is free; Exist when one of that name has another
-	// size, type or pool.
+	// size, type or pool, or is another's: then it isn't touched.
 	CreateFilesystem(spec FilesystemSpec) (Filesystem, error)
 	// ReleaseFilesystem removes it with all its data. NotExist when there is none.
 	ReleaseFilesystem(name string) error

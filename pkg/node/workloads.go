@@ -126,6 +126,10 @@ type ZDBNamespaceSpec struct {
 	Size     uint64
 	Password string
 	Public   bool
+	// Hash is the reservation's, AdoptUnlabelled whether one that was made
+	// without a hash is its too: see Claim.
+	Hash            string
+	AdoptUnlabelled bool
 }
 
 // ZDBNamespace is a namespace in a zdb container.
@@ -141,6 +145,9 @@ type ZDBNamespace struct {
 	Public bool
 	// Protected is whether it has a password.
 	Protected bool
+	// Hash is that of the reservation that it belongs to (see Claim), empty when
+	// it belongs to none or was made by a croft that wrote none.
+	Hash string
 }
 
 // ZDBNamespaces manages zdb containers' ports, and namespaces through the
@@ -157,7 +164,7 @@ type ZDBNamespaces interface {
 	Servers() ([]ZDBServer, error)
 	// Create makes it, or sets what differs on the one of that name. NotExist
 	// when the container isn't in hand, Exist when the one of that name is of another
-	// mode.
+	// mode, or is another's: then it isn't touched.
 	Create(spec ZDBNamespaceSpec) (ZDBNamespace, error)
 	// Delete removes it with its data. NotExist when there is none.
 	Delete(container, name string) error

@@ -85,8 +85,14 @@ func (s *Store) watchTurn(ctx context.Context, end context.CancelFunc, j *job) {
 
 // once does all of an attempt.
 func (s *Store) once(ctx context.Context, j *job) error {
-	if _, _, o, err := s.find(ctx, j.spec.Label); err == nil && o.user != j.spec.User {
-		return node.Errorf(node.Exist, "cannot pull an image for %s: it is another user's", j.spec.Label)
+	if _, _, o, err := s.find(ctx, j.spec.Label); err == nil {
+		if o.user != j.spec.User {
+			return node.Errorf(node.Exist, "cannot pull an image for %s: it is another user's", j.spec.Label)
+		}
+		// One that was released has still a container on it.
+		if err := claimOf(j.spec).Check("pull an image for "+j.spec.Label, o.hash); err != nil {
+			return err
+		}
 	}
 	in, p, err := s.parts(ctx, j.spec.User)
 	if err != nil {

@@ -27,6 +27,7 @@ const (
 // What they say.
 const (
 	keyReservation = "croft.reservation"
+	keyHash        = "croft.hash"
 	keyUser        = "croft.user"
 	keyReference   = "croft.image.reference"
 	keySize        = "croft.image.size"
@@ -36,8 +37,10 @@ const (
 
 // pinned is an image object of ours.
 type pinned struct {
-	name      string
-	label     string
+	name  string
+	label string
+	// hash says whose a label's is, see node.Claim; those of an older croft have none.
+	hash      string
 	user      string
 	reference string
 	target    ocispec.Descriptor
@@ -52,7 +55,7 @@ func (p pinned) digest() digest.Digest { return p.target.Digest }
 // image is what the contract says of a label's.
 func (p pinned) image() node.Image {
 	return node.Image{
-		Label: p.label, Reference: p.reference, User: p.user, Digest: p.digest().String(), Size: uint64(p.size),
+		Label: p.label, Reference: p.reference, User: p.user, Hash: p.hash, Digest: p.digest().String(), Size: uint64(p.size),
 		Ready: true, Used: p.used.Unix(),
 	}
 }
@@ -63,7 +66,7 @@ func read(i images.Image) pinned {
 		return n
 	}
 	return pinned{
-		name: i.Name, label: i.Labels[keyReservation], user: i.Labels[keyUser], reference: i.Labels[keyReference],
+		name: i.Name, label: i.Labels[keyReservation], hash: i.Labels[keyHash], user: i.Labels[keyUser], reference: i.Labels[keyReference],
 		target: i.Target, size: number(keySize), used: time.Unix(number(keyUsed), 0), released: i.Labels[keyReleased] != "",
 	}
 }
@@ -74,6 +77,9 @@ func (p pinned) object() images.Image {
 	}
 	if p.label != "" {
 		labels[keyReservation] = p.label
+	}
+	if p.hash != "" {
+		labels[keyHash] = p.hash
 	}
 	if p.released {
 		labels[keyReleased] = "true"
@@ -126,7 +132,7 @@ func (s *Store) pin(ctx context.Context, p parts, spec node.ImageSpec, t target,
 	if err := p.whole(ctx, from); err != nil {
 		return err
 	}
-	from.user, from.reference, from.used = spec.User, t.text, s.cfg.Clock.Now()
+	from.user, from.reference, from.used, from.hash = spec.User, t.text, s.cfg.Clock.Now(), ""
 	if !t.local() {
 		known := from
 		known.name, known.label = referenceName(t.text), ""
@@ -134,7 +140,7 @@ func (s *Store) pin(ctx context.Context, p parts, spec node.ImageSpec, t target,
 			return err
 		}
 	}
-	from.name, from.label, from.reference = labelPrefix+spec.Label, spec.Label, spec.Reference
+	from.name, from.label, from.reference, from.hash = labelPrefix+spec.Label, spec.Label, spec.Reference, spec.Hash
 	return p.write(ctx, from)
 }
 

@@ -87,10 +87,13 @@ func (s *Store) begin(spec node.ImageSpec, t target) (begun *job, image node.Ima
 		return nil, node.Image{}, node.Errorf(node.Transient, "cannot pull an image: the module is ending")
 	}
 	j := s.jobs[spec.Label]
-	if j != nil && j.running() && j.spec != spec {
+	if j != nil && j.running() && j.spec.Hash != spec.Hash {
+		return nil, node.Image{}, node.Claim{Hash: spec.Hash}.Check("pull an image for "+spec.Label, j.spec.Hash)
+	}
+	if j != nil && j.running() && !j.gets(spec) {
 		return nil, node.Image{}, node.Errorf(node.Busy, "cannot pull %s for %s: %s is being pulled for it", t.text, spec.Label, j.target.text)
 	}
-	if j != nil && j.spec == spec {
+	if j != nil && j.gets(spec) {
 		image, err, wait := j.answer(s.cfg.Clock.Now())
 		if wait {
 			return nil, image, err
@@ -100,7 +103,13 @@ func (s *Store) begin(spec node.ImageSpec, t target) (begun *job, image node.Ima
 	return begun, begun.shown(), nil
 }
 
-// have is the image that a label has already.
+// gets reports whether a job's image is what a spec asks for.
+func (j *job) gets(spec node.ImageSpec) bool {
+	spec.AdoptUnlabelled = j.spec.AdoptUnlabelled // it says nothing of the image
+	return j.spec == spec
+}
+
+// have is the image that a label has already. One without a hash gets the caller's.
 func (s *Store) have(ctx context.Context, spec node.ImageSpec) (node.Image, error) {
 	in, p, err := s.parts(ctx, spec.User)
 	if err != nil {
@@ -112,18 +121,45 @@ func (s *Store) have(ctx context.Context, spec node.ImageSpec) (node.Image, erro
 		return node.Image{}, nil
 	case err != nil:
 		return node.Image{}, err
-	case o.reference != spec.Reference:
+	}
+	if err := claimOf(spec).Check("pull an image for "+spec.Label, o.hash); err != nil {
+		return node.Image{}, err
+	}
+	if o.reference != spec.Reference {
 		return node.Image{}, node.Errorf(node.Exist, "cannot pull %.200q for %s: it has %.200q", spec.Reference, spec.Label, o.reference)
 	}
+	if o.hash != spec.Hash {
+		if o, err = s.claim(in, p, o.name, spec); err != nil {
+			return node.Image{}, err
+		}
+	}
 	return o.image(), nil
+}
+
+// claim writes the caller's hash to a label's image that had none.
+func (s *Store) claim(ctx context.Context, p parts, name string, spec node.ImageSpec) (pinned, error) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	o, err := p.get(ctx, name)
+	if node.KindOf(err) == node.NotExist {
+		return o, node.Errorf(node.Transient, "cannot pull an image for %s: it is being released", spec.Label)
+	}
+	if err == nil {
+		err = claimOf(spec).Check("pull an image for "+spec.Label, o.hash)
+	}
+	if err != nil {
+		return o, err
+	}
+	o.hash = spec.Hash
+	return o, p.write(ctx, o)
 }
 
 // start begins an attempt. s.mu is held.
 func (s *Store) start(spec node.ImageSpec, t target, before *job) *job {
 	ctx, cancel := context.WithCancel(s.alive)
 	j := &job{spec: spec, target: t, cancel: cancel, done: make(chan struct{})}
-	j.image = node.Image{Label: spec.Label, Reference: spec.Reference, User: spec.User}
-	if before != nil && before.spec == spec {
+	j.image = node.Image{Label: spec.Label, Reference: spec.Reference, User: spec.User, Hash: spec.Hash}
+	if before != nil && before.gets(spec) {
 		j.failures = before.failures
 	}
 	s.jobs[spec.Label] = j

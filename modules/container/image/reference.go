@@ -114,7 +114,14 @@ func (c Config) check(spec node.ImageSpec) (target, error) {
 	if spec.Auth != "" && !strings.Contains(spec.Auth, ":") {
 		return target{}, node.Errorf(node.Invalid, "cannot use data.image_auth: it must be user:password")
 	}
+	if err := claimOf(spec).Valid("pull an image for " + spec.Label); err != nil {
+		return target{}, err
+	}
 	return c.parse(spec.User, spec.Reference)
+}
+
+func claimOf(spec node.ImageSpec) node.Claim {
+	return node.Claim{Hash: spec.Hash, AdoptUnlabelled: spec.AdoptUnlabelled}
 }
 
 func checkLabel(label string) error {

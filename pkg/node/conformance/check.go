@@ -80,6 +80,12 @@ func wantClosed[T any](t *testing.T, ch <-chan T) {
 	}
 }
 
+// Hashes of two reservations.
+const (
+	oneHash     = "1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a"
+	anotherHash = "2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b"
+)
+
 const (
 	mib  = uint64(1) << 20
 	most = uint64(math.MaxUint64)

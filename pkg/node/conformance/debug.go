@@ -38,6 +38,7 @@ func DebugSuite(t *testing.T, open func(t *testing.T) DebugSubject) {
 		{"stop what isn't there", func(t *testing.T, s DebugSubject) {
 			wantKind(t, s.Client.Stop(t.Context(), "9-1"), node.NotExist)
 		}},
+		{"another hash", debugAnotherHash},
 		{"as many as there may be", debugMost},
 		{"after a restart", debugRestart},
 	}
@@ -83,6 +84,30 @@ func debugTwice(t *testing.T, s DebugSubject) {
 	if ids := debugIDs(t, s.Client); ids != "1-1 " {
 		t.Errorf("left are %s", ids)
 	}
+}
+
+func debugAnotherHash(t *testing.T, s DebugSubject) {
+	spec := s.spec("1-1")
+	spec.Hash = oneHash
+	info, err := s.Client.Start(t.Context(), spec)
+	must(t, err)
+	if info.Hash != oneHash {
+		t.Errorf("it is %+v", info)
+	}
+	for _, hash := range []string{anotherHash, ""} {
+		spec.Hash = hash
+		_, err = s.Client.Start(t.Context(), spec)
+		wantKind(t, err, node.Exist)
+		wantText(t, err, "isn't this reservation's")
+	}
+	all, err := s.Client.List(t.Context())
+	must(t, err)
+	if len(all) != 1 || all[0].Hash != oneHash {
+		t.Errorf("there are %+v", all)
+	}
+	spec.ID, spec.Hash = "2-1", "no hash"
+	_, err = s.Client.Start(t.Context(), spec)
+	wantKind(t, err, node.Invalid)
 }
 
 func debugMost(t *testing.T, s DebugSubject) {

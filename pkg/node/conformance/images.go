@@ -35,6 +35,9 @@ func ImagesSuite(t *testing.T, open func(t *testing.T) ImagesSubject) {
 	}{
 		{"pull", imagesGet},
 		{"twice", imagesTwice},
+		{"another hash", imagesAnotherHash},
+		{"unlabelled, not adopted", imagesUnlabelled},
+		{"unlabelled, adopted", imagesAdopted},
 		{"remove what isn't there", imagesRemoveNothing},
 		{"release", imagesRelease},
 		{"a tag that moves", imagesMove},

@@ -1,0 +1,87 @@
+package conformance
+
+import (
+	"testing"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// runAs makes a container of that hash that runs.
+func (s ContainersSubject) runAs(t *testing.T, hash string) (node.ContainerSpec, node.ContainerInfo) {
+	t.Helper()
+	spec := s.spec(t, "1-1", s.Serve)
+	spec.Hash = hash
+	_, err := s.Client.Create(t.Context(), spec)
+	must(t, err)
+	info, err := s.Client.Start(t.Context(), "1-1")
+	must(t, err)
+	return spec, info
+}
+
+// wantHash fails unless the only container still runs as it did, with that hash.
+func (s ContainersSubject) wantHash(t *testing.T, was node.ContainerInfo, hash string) {
+	t.Helper()
+	all, err := s.Client.List(t.Context())
+	must(t, err)
+	if len(all) != 1 || all[0].PID != was.PID || all[0].State != node.ContainerRunning || all[0].Hash != hash {
+		t.Errorf("there are %+v, want only %+v with hash %q", all, was, hash)
+	}
+	if one, err := s.Client.Inspect(t.Context(), "1-1"); err != nil || one.Hash != hash {
+		t.Errorf("Inspect says %+v (%v), want hash %q", one, err, hash)
+	}
+}
+
+func containersAnotherHash(t *testing.T, s ContainersSubject) {
+	spec, running := s.runAs(t, oneHash)
+	theirs := spec
+	for _, hash := range []string{anotherHash, ""} {
+		for _, adopt := range []bool{false, true} {
+			theirs.Hash, theirs.AdoptUnlabelled = hash, adopt
+			theirs.Hostname = "another"
+			_, err := s.Client.Create(t.Context(), theirs)
+			wantKind(t, err, node.Exist)
+			wantText(t, err, "1-1", "isn't this reservation's")
+		}
+	}
+	s.wantHash(t, running, oneHash)
+	s.Client, s.Images = s.Restart(t)
+	s.wantHash(t, running, oneHash)
+	_, err := s.Client.Create(t.Context(), theirs)
+	wantKind(t, err, node.Exist)
+	_, err = s.Client.Create(t.Context(), spec)
+	must(t, err)
+	s.wantHash(t, running, oneHash)
+	must(t, s.Client.Delete(t.Context(), "1-1"))
+	theirs.Hash = anotherHash
+	if made, err := s.Client.Create(t.Context(), theirs); err != nil || made.Hash != anotherHash {
+		t.Errorf("once it is gone the other one is %+v (%v)", made, err)
+	}
+	spec.Hash = "no hash"
+	_, err = s.Client.Create(t.Context(), spec)
+	wantKind(t, err, node.Invalid)
+}
+
+func containersUnlabelled(t *testing.T, s ContainersSubject) {
+	spec, running := s.runAs(t, "")
+	spec.Hash = oneHash
+	_, err := s.Client.Create(t.Context(), spec)
+	wantKind(t, err, node.Exist)
+	s.wantHash(t, running, "")
+}
+
+// containersAdopted holds that one that runs gets its hash without an end.
+func containersAdopted(t *testing.T, s ContainersSubject) {
+	spec, running := s.runAs(t, "")
+	spec.Hash, spec.AdoptUnlabelled = oneHash, true
+	made, err := s.Client.Create(t.Context(), spec)
+	must(t, err)
+	if made.Hash != oneHash || made.PID != running.PID {
+		t.Errorf("adopted as %+v, was %+v", made, running)
+	}
+	s.wantHash(t, running, oneHash)
+	s.Client, s.Images = s.Restart(t)
+	s.wantHash(t, running, oneHash)
+	spec.Hash = anotherHash
+	_, err = s.Client.Create(t.Context(), spec)
+	wantKind(t, err, node.Exist)
+}

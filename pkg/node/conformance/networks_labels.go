@@ -1,0 +1,85 @@
+package conformance
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// networksAnotherHash holds that a network is its user's, by its name: the newest
+// reservation's label takes the place of the one before.
+func networksAnotherHash(t *testing.T, s NetworksSubject) {
+	spec := NetworkSpec(t, "net1", "10.1.2.0/24", s.Port(t))
+	for _, label := range []struct{ id, hash string }{{"1-1", ""}, {"1-1", oneHash}, {"2-1", anotherHash}} {
+		spec.Label, spec.Hash = label.id, label.hash
+		made, err := s.Client.Create(t.Context(), spec)
+		must(t, err)
+		if made.Label != label.id || made.Hash != label.hash || made.Drift != "" {
+			t.Errorf("made %+v, want %s with hash %q", made, label.id, label.hash)
+		}
+	}
+	s.Client, s.Taps = s.Restart(t)
+	if got := s.one(t); got.Label != "2-1" || got.Hash != anotherHash {
+		t.Errorf("after a restart it is %+v", got)
+	}
+	spec.Hash = "no hash"
+	_, err := s.Client.Create(t.Context(), spec)
+	wantKind(t, err, node.Invalid)
+}
+
+// wantMember fails unless the only member is that one.
+func (s NetworksSubject) wantMember(t *testing.T, want node.Member) {
+	t.Helper()
+	got := s.one(t)
+	if len(got.Members) != 1 || !reflect.DeepEqual(got.Members[0], want) || got.Drift != "" {
+		t.Errorf("there are %+v with drift %q, want only %+v", got.Members, got.Drift, want)
+	}
+}
+
+func membersAnotherHash(t *testing.T, s NetworksSubject) {
+	spec, _ := s.create(t, "net1", "10.1.2.0/24")
+	ask := node.MemberSpec{Network: spec.ID, Member: "5-1", PID: s.Process(t), Name: "five", Hash: oneHash}
+	member := s.join(t, ask)
+	if member.Hash != oneHash {
+		t.Errorf("joined as %+v", member)
+	}
+	theirs := ask
+	theirs.PID = s.Process(t)
+	for _, hash := range []string{anotherHash, ""} {
+		for _, adopt := range []bool{false, true} {
+			theirs.Hash, theirs.AdoptUnlabelled = hash, adopt
+			_, err := s.Client.Join(t.Context(), theirs)
+			wantKind(t, err, node.Exist)
+			wantText(t, err, "5-1", "isn't this reservation's")
+		}
+	}
+	s.wantMember(t, member)
+	s.Client, s.Taps = s.Restart(t)
+	s.wantMember(t, member)
+	if again := s.join(t, ask); !reflect.DeepEqual(again, member) {
+		t.Errorf("joined again it is %+v, was %+v", again, member)
+	}
+	theirs.Hash = "no hash"
+	_, err := s.Client.Join(t.Context(), theirs)
+	wantKind(t, err, node.Invalid)
+}
+
+func membersUnlabelled(t *testing.T, s NetworksSubject) {
+	spec, _ := s.create(t, "net1", "10.1.2.0/24")
+	ask := node.MemberSpec{Network: spec.ID, Member: "5-1", PID: s.Process(t)}
+	member := s.join(t, ask)
+	ask.Hash = oneHash
+	_, err := s.Client.Join(t.Context(), ask)
+	wantKind(t, err, node.Exist)
+	s.wantMember(t, member)
+	ask.AdoptUnlabelled = true
+	adopted := s.join(t, ask)
+	if member.Hash = oneHash; !reflect.DeepEqual(adopted, member) {
+		t.Errorf("adopted as %+v, want %+v", adopted, member)
+	}
+	s.wantMember(t, member)
+	ask.Hash = anotherHash
+	_, err = s.Client.Join(t.Context(), ask)
+	wantKind(t, err, node.Exist)
+}
