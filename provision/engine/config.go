@@ -36,6 +36,11 @@ type Policy interface {
 type Admission interface {
 	// Offer asks what the node has in all. It may wait for the modules.
 	Offer(ctx context.Context) (admit.Offer, error)
+	// Demand is what a reservation takes; what can't be told takes nothing.
+	Demand(r *workload.Reservation) provisioner.Demand
+	// Wait says whether r, which can't be judged yet, may wait beside those of its
+	// user: Refused when these are too many.
+	Wait(r *workload.Reservation, user, all store.Usage) error
 	// Admit returns NoSpace with need and free, Refused for a limit of the user's
 	// or a user who isn't allowed here. It waits for nothing.
 	Admit(r *workload.Reservation, user, all store.Usage, offer admit.Offer) error
@@ -104,10 +109,8 @@ type Limits struct {
 	// end. Beyond it one is forgotten once the explorer has the answer.
 	Refused int
 	// Postponed is how many reservations may wait that can't be judged yet;
-	// beyond it a new one stays with its source. UserPostponed is how many of one
-	// user's; beyond it a new one is refused.
-	Postponed     int
-	UserPostponed int
+	// beyond it a new one stays with its source.
+	Postponed int
 	// Round is how many events are decided together and share a durable write.
 	Round int
 }
@@ -126,7 +129,6 @@ func DefaultLimits() Limits {
 		Retry:         source.Backoff{Base: 2 * time.Second, Max: 10 * time.Minute},
 		Refused:       10000,
 		Postponed:     10000,
-		UserPostponed: 100,
 		Round:         64,
 	}
 }
@@ -148,7 +150,7 @@ func (l Limits) withDefaults() Limits {
 	for _, each := range []struct {
 		value *int
 		zero  int
-	}{{&l.Refused, d.Refused}, {&l.Postponed, d.Postponed}, {&l.UserPostponed, d.UserPostponed}, {&l.Round, d.Round}} {
+	}{{&l.Refused, d.Refused}, {&l.Postponed, d.Postponed}, {&l.Round, d.Round}} {
 		if *each.value == 0 {
 			*each.value = each.zero
 		}
@@ -183,7 +185,7 @@ func (c Config) Validate() error {
 			return errors.Errorf("cannot make an engine: a limit is %s, it must not be negative", l)
 		}
 	}
-	for _, n := range []int{c.Limits.Refused, c.Limits.Postponed, c.Limits.UserPostponed, c.Limits.Round} {
+	for _, n := range []int{c.Limits.Refused, c.Limits.Postponed, c.Limits.Round} {
 		if n < 0 {
 			return errors.Errorf("cannot make an engine: a limit is %d, it must not be negative", n)
 		}

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"time"
-
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/pkg/clock"

@@ -162,6 +162,7 @@ func (d *desk) judged(rec store.Record, verdict error) error {
 	case kind.Final():
 		ev.Kind, ev.Older = lifecycle.Refuse, verify.IsOlder(verdict)
 	case fresh:
+		delete(d.ledger.parked, rec.ID())
 		late, err := d.mayWait(rec, verdict)
 		if err != nil {
 			return err
@@ -182,13 +183,14 @@ func (d *desk) judged(rec store.Record, verdict error) error {
 // mayWait bounds how many wait: keys cost nothing. A user who has too many is
 // refused; when too many wait in all, a new one stays with its source.
 func (d *desk) mayWait(rec store.Record, why error) (lifecycle.Event, error) {
-	if of, _ := d.ledger.usage(rec.Reservation.User, rec.ID()); of.Waiting >= d.parts.Limits.UserPostponed {
-		return lifecycle.Event{Kind: lifecycle.Refuse, Err: node.Errorf(node.Refused,
-			"cannot take in %s: %d reservations of its user wait already, at most %d may; %v", rec.ID(), of.Waiting, d.parts.Limits.UserPostponed, why)}, nil
+	if d.parts.Admission != nil {
+		of, all := d.ledger.usage(rec.Reservation.User, rec.ID())
+		if err := d.parts.Admission.Wait(rec.Reservation, of, all); err != nil {
+			return lifecycle.Event{Kind: lifecycle.Refuse, Err: err}, nil
+		}
 	}
-	if waiting := d.ledger.count(lifecycle.Waiting); waiting > d.parts.Limits.Postponed {
-		delete(d.ledger.parked, rec.ID())
-		return lifecycle.Event{}, node.Errorf(node.Transient, "cannot take in %s: %d reservations wait already; %v", rec.ID(), waiting-1, why)
+	if waiting := d.ledger.count(lifecycle.Waiting); waiting >= d.parts.Limits.Postponed {
+		return lifecycle.Event{}, node.Errorf(node.Transient, "cannot take in %s: %d reservations wait already; %v", rec.ID(), waiting, why)
 	}
 	return lifecycle.Event{Kind: lifecycle.Postpone, Err: why}, nil
 }

@@ -3,8 +3,10 @@ package source
 import (
 	"context"
 	"sort"
+	"time"
 
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner"
 )
 
 // Kind says why an item is there.
@@ -27,8 +29,11 @@ type Item struct {
 	Kind Kind
 	// ID names the record for Expiry and Retry.
 	ID string
-	// Type is what has drifted, for Drifted.
-	Type workload.Type
+	// Type is what has drifted, for Drifted; Seen is what was seen of it, by a
+	// look that began at Began.
+	Type  workload.Type
+	Seen  map[string]provisioner.Seen
+	Began time.Time
 	// Reservation is what came, for Arrived.
 	Reservation *workload.Reservation
 	// Done is called once when the item has been handled, or nil. An error says

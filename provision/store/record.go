@@ -65,6 +65,22 @@ func (u Usage) Without(r Record) Usage {
 	return u
 }
 
+// Plus returns the sum of u and other; Less what is left of u without other.
+func (u Usage) Plus(other Usage) Usage {
+	return Usage{
+		Records: u.Records + other.Records, Workloads: u.Workloads + other.Workloads,
+		Waiting: u.Waiting + other.Waiting, Demand: u.Demand.Add(other.Demand),
+	}
+}
+
+// Less is the opposite of Plus.
+func (u Usage) Less(other Usage) Usage {
+	return Usage{
+		Records: u.Records - other.Records, Workloads: u.Workloads - other.Workloads,
+		Waiting: u.Waiting - other.Waiting, Demand: u.Demand.Sub(other.Demand),
+	}
+}
+
 // Records is what the engine needs of a store. Every method that changes
 // something returns once the change is durable. Errors carry a node.Kind:
 // NotExist, Exist, NoSpace, Invalid, Internal.
@@ -102,6 +118,8 @@ type Records interface {
 	List() ([]Record, error)
 	// InPhase returns the records in that phase, by ID; Count how many they are.
 	InPhase(p Phase) ([]Record, error)
+	// Counters counts the deployed, unexpired workloads by type.
+	Counters() workload.ProvisionCounters
 	Count(p Phase) int
 
 	// Usage returns what a user's records add up to, and those of all users.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/sign"
 	"github.com/croft-edge/croft/pkg/workload"
@@ -13,7 +14,7 @@ import (
 
 // Clock is what a Judge needs of time. *clock.Trust is one.
 type Clock interface {
-	Now() (time.Time, bool)
+	Read() clock.Reading
 	// Floor is a time that has certainly passed.
 	Floor() time.Time
 }
@@ -70,8 +71,8 @@ func New(c Config) (*Judge, error) {
 }
 
 func (j *Judge) time() Time {
-	now, trusted := j.cfg.Clock.Now()
-	return Time{Now: now, Trusted: trusted, Floor: j.cfg.Clock.Floor()}
+	now := j.cfg.Clock.Read()
+	return Time{Now: now.Now, Trusted: now.Level >= clock.Stop, Proven: now.Level == clock.Remove, Floor: j.cfg.Clock.Floor()}
 }
 
 // Authentic is Policy.Authentic.

@@ -33,6 +33,9 @@ type Policy struct {
 type Time struct {
 	Now     time.Time
 	Trusted bool
+	// Proven is whether it is good enough for what can't be taken back, such as
+	// to refuse a renewal: see clock.Remove.
+	Proven bool
 	// Floor is a time that has certainly passed.
 	Floor time.Time
 }
@@ -69,10 +72,10 @@ func (p Policy) bornBefore(r *workload.Reservation) error {
 	case p.Birth.IsZero():
 		return node.Errorf(node.Transient, "cannot accept reservation: the node's store is new, and the time of its birth isn't known yet")
 	case r.DocumentVersion() == workload.V1:
-		return node.Errorf(node.Refused, "cannot accept version: it is 1, whose date isn't signed, and the node's store is new")
+		return older(node.Errorf(node.Refused, "cannot accept version: it is 1, whose date isn't signed, and the node's store is new"))
 	case !r.Created.After(p.Birth):
-		return node.Errorf(node.Refused, "cannot accept created: it is %s, must be after %s, when the node's store was made",
-			stamp(r.Created), stamp(p.Birth))
+		return older(node.Errorf(node.Refused, "cannot accept created: it is %s, must be after %s, when the node's store was made",
+			stamp(r.Created), stamp(p.Birth)))
 	}
 	return nil
 }
@@ -91,7 +94,8 @@ func (p Policy) Renewal(r *workload.Reservation, at Time) error {
 		}
 	}
 	if latest := now.Add(p.MaxDuration); r.Renewal.Expires.After(latest) {
-		return at.refuse("cannot accept renewal.expires: it is %s, must be at most %s on this node", stamp(r.Renewal.Expires), stamp(latest))
+		// Without it the data goes at the old end.
+		return Time{Trusted: at.Proven}.refuse("cannot accept renewal.expires: it is %s, must be at most %s on this node", stamp(r.Renewal.Expires), stamp(latest))
 	}
 	return nil
 }
