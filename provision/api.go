@@ -1,10 +1,14 @@
 package provision
 
 import (
+	"context"
+
 	"github.com/rs/zerolog"
+	"github.com/threefoldtech/zbus"
 
 	"github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/seed"
 	"github.com/croft-edge/croft/provision/source"
 	"github.com/croft-edge/croft/provision/store"
 )
@@ -97,3 +101,53 @@ func CombinedSource(sources ...ReservationSource) ReservationSource {
 func NewDecommissionSource(store ReservationExpirer) ReservationSource {
 	return source.Decommission(store, zerolog.Nop())
 }
+
+// Engine handles what its source yields, for as long as it yields some.
+type Engine = seed.Engine
+
+// New creates an engine that handles what source yields, remembers it in rw
+// and answers through fb. Run needs a context with a bus (WithZBus), from which
+// it builds its provisioners and its signer.
+//
+// Every guarantee of the engine needs records, which FSStore has. Any other
+// cache is wrapped: reservations are added after they are deployed and removed
+// when they have ended. What is lost then: after a crash nobody knows what was
+// half done, nor which results the explorer hasn't got; what has ended may be
+// brought again until its signed expiry; and what the cache had before the
+// process began isn't restored, because a cache can't list it.
+//
+// It accepts signatures of version 2, has no admission but the modules' own,
+// lets nobody have the node's log lines, and says nothing in any log. NewEngine
+// has all that as parts.
+func New(source ReservationSource, rw ReservationCache, fb Feedbacker) Engine {
+	return seed.New(source, rw, fb)
+}
+
+// WithZBus puts the bus's client into a context. Run of an engine made by New
+// reads it once, for its provisioners and its signer.
+func WithZBus(ctx context.Context, client zbus.Client) context.Context {
+	return seed.WithZBus(ctx, client)
+}
+
+// GetZBus returns the bus's client, nil when there is none.
+func GetZBus(ctx context.Context) zbus.Client { return seed.GetZBus(ctx) }
+
+// WithOwnerCache puts what knows the reservations' owners into a context.
+func WithOwnerCache(ctx context.Context, cache OwnerCache) context.Context {
+	return seed.WithOwnerCache(ctx, cache)
+}
+
+// GetOwnerCache returns what knows the reservations' owners, nil when there is none.
+func GetOwnerCache(ctx context.Context) OwnerCache { return seed.GetOwnerCache(ctx) }
+
+// WithZDBMapping puts what knows the namespaces' containers into a context.
+func WithZDBMapping(ctx context.Context, mapping ZDBMapping) context.Context {
+	return seed.WithZDBMapping(ctx, mapping)
+}
+
+// GetZDBMapping returns what knows the namespaces' containers, nil when there is none.
+func GetZDBMapping(ctx context.Context) ZDBMapping { return seed.GetZDBMapping(ctx) }
+
+// NewCache makes an OwnerCache that asks local first, then remote. An owner
+// never changes, so what was learned is kept.
+func NewCache(local, remote ReservationGetter) OwnerCache { return seed.NewCache(local, remote) }

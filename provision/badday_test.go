@@ -107,7 +107,7 @@ func TestAStoreThatLostItsPast(t *testing.T) {
 		if !strings.Contains(r.Error, "store") {
 			t.Fatalf("the user is told %q", r.Error)
 		}
-		if got := n.engine.Strays(); len(got) != 1 || got[0].ID != id {
+		if got := n.engine.Orphans(); len(got) != 1 || got[0].ID != id {
 			t.Fatalf("strays are %+v", got)
 		}
 		time.Sleep(time.Second) // what is created in the moment of birth isn't after it
@@ -120,8 +120,8 @@ func TestAStoreThatLostItsPast(t *testing.T) {
 		}
 		w.explorer.change(id, func(*workload.Reservation) {})
 		w.answered(id, workload.StateOK)
-		if w.storage.creations(id) != 1 || len(n.engine.Strays()) != 0 {
-			t.Fatalf("made %d times, strays %v", w.storage.creations(id), n.engine.Strays())
+		if w.storage.creations(id) != 1 || len(n.engine.Orphans()) != 0 {
+			t.Fatalf("made %d times, strays %v", w.storage.creations(id), n.engine.Orphans())
 		}
 	})
 }
@@ -140,15 +140,15 @@ func TestARefusalStaysOneWhenItIsBroughtAgain(t *testing.T) {
 
 func TestStrayFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "strays")
-	book := provision.NewStrayFile(path)
+	book := provision.NewOrphanFile(path)
 	if got, err := book.Load(); err != nil || len(got) != 0 {
 		t.Fatalf("without a file: %v, %v", got, err)
 	}
-	want := []provision.Stray{{Type: workload.TypeVolume, ID: "1-1", Since: time.Unix(1, 5).UTC()}, {Type: workload.TypeZDB, ID: "2-1"}}
+	want := []provision.Orphan{{Type: workload.TypeVolume, ID: "1-1", Since: time.Unix(1, 5).UTC()}, {Type: workload.TypeZDB, ID: "2-1"}}
 	if err := book.Save(want); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := provision.NewStrayFile(path).Load(); err != nil || !slices.Equal(got, want) {
+	if got, err := provision.NewOrphanFile(path).Load(); err != nil || !slices.Equal(got, want) {
 		t.Fatalf("after a restart: %v, %v", got, err)
 	}
 	if err := atomicfile.WriteFile(path, []byte("[torn"), 0o600); err != nil {
@@ -157,7 +157,7 @@ func TestStrayFile(t *testing.T) {
 	if _, err := book.Load(); err == nil {
 		t.Fatal("a torn file is read without an error")
 	}
-	if err := provision.NewStrayFile(filepath.Join(path, "x")).Save(want); err == nil {
+	if err := provision.NewOrphanFile(filepath.Join(path, "x")).Save(want); err == nil {
 		t.Fatal("what can't be written is no error")
 	}
 }
@@ -341,7 +341,7 @@ func TestADeletionOfAReplayIsNoTrouble(t *testing.T) {
 		replay := w.explorer.pushAs("5000-1", genuine)
 		w.until("the replay is refused", func() bool {
 			rec, err := w.records.Record(replay)
-			return err == nil && rec.Refusal
+			return err == nil && rec.Phase == store.Dismissed
 		})
 		w.remove(replay)
 		w.until("the poll has gone on", func() bool {

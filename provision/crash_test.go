@@ -143,7 +143,7 @@ func (c *crashWorld) check(kept, refused, retried, deleted, expiring string) {
 		}
 		c.checkAnswers(rec.ID())
 	}
-	if strays := c.alive.engine.Strays(); len(strays) != 0 {
+	if strays := c.alive.engine.Orphans(); len(strays) != 0 {
 		c.t.Errorf("strays: %+v", strays)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

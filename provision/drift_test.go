@@ -300,7 +300,7 @@ func TestAStrayThatAppearsWhileTheNodeRuns(t *testing.T) {
 		}
 		p.mu.Unlock()
 		time.Sleep(back)
-		if got := n.engine.Strays(); len(got) != 1 || got[0].ID != "77-1" || got[0].Type != workload.TypeNetwork || got[0].Since.IsZero() {
+		if got := n.engine.Orphans(); len(got) != 1 || got[0].ID != "77-1" || got[0].Type != workload.TypeNetwork || got[0].Since.IsZero() {
 			t.Fatalf("strays are %+v", got)
 		}
 		time.Sleep(6 * day)
@@ -316,8 +316,8 @@ func TestAStrayThatAppearsWhileTheNodeRuns(t *testing.T) {
 		}
 		w.clock.set(0, true, true)
 		time.Sleep(back)
-		if !slices.Equal(p.listed(), []string{kept}) || len(n.engine.Strays()) != 0 {
-			t.Fatalf("on the node is %v, strays %v", p.listed(), n.engine.Strays())
+		if !slices.Equal(p.listed(), []string{kept}) || len(n.engine.Orphans()) != 0 {
+			t.Fatalf("on the node is %v, strays %v", p.listed(), n.engine.Orphans())
 		}
 		if lines := log.said("stray"); len(lines) != 2 {
 			t.Errorf("said %q", lines)
@@ -341,7 +341,7 @@ func TestAStrayThatCannotBeRemovedIsTriedEverMoreSeldom(t *testing.T) {
 		}
 		p.lose("77-1")
 		time.Sleep(back)
-		if got := n.engine.Strays(); len(got) != 0 {
+		if got := n.engine.Orphans(); len(got) != 0 {
 			t.Errorf("what has gone by itself is still listed: %v", got)
 		}
 	})
@@ -358,7 +358,7 @@ func TestDriftOfWhatDoesNotVerifyIsSaidOnce(t *testing.T) {
 		tampered := *rec.Reservation
 		tampered.Data = json.RawMessage(w.networkData("net2"))
 		rec.Reservation = &tampered
-		if err := w.records.Begin(rec); err != nil {
+		if _, err := w.records.Write(rec); err != nil {
 			t.Fatal(err)
 		}
 		p.lose(net)
@@ -417,7 +417,7 @@ func TestTheNodeConverges(t *testing.T) {
 					rt.Errorf("%s is %s", id, w.phase(id))
 				}
 			}
-			if strays := n.engine.Strays(); len(strays) != 0 {
+			if strays := n.engine.Orphans(); len(strays) != 0 {
 				rt.Errorf("strays %v", strays)
 			}
 		})

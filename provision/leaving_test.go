@@ -220,7 +220,7 @@ func TestStraysAreReportedThenRemovedAfterTheirGrace(t *testing.T) {
 	}, func(t *testing.T, w *world, n *incarnation) {
 		kept := w.volume(yearLong)
 		w.answered(kept, workload.StateOK)
-		if got := n.engine.Strays(); len(got) != 1 || got[0].ID != "77-1" || got[0].Type != workload.TypeVolume || got[0].Since.IsZero() {
+		if got := n.engine.Orphans(); len(got) != 1 || got[0].ID != "77-1" || got[0].Type != workload.TypeVolume || got[0].Since.IsZero() {
 			t.Fatalf("strays are %+v", got)
 		}
 		for range 6 {
@@ -237,8 +237,8 @@ func TestStraysAreReportedThenRemovedAfterTheirGrace(t *testing.T) {
 		}
 		w.clock.set(0, true, true)
 		time.Sleep(2 * time.Hour)
-		if names := w.storage.names(); !slices.Equal(names, []string{kept, "log", "not ours"}) || len(n.engine.Strays()) != 0 {
-			t.Fatalf("on the node is %v, strays %v", names, n.engine.Strays())
+		if names := w.storage.names(); !slices.Equal(names, []string{kept, "log", "not ours"}) || len(n.engine.Orphans()) != 0 {
+			t.Fatalf("on the node is %v, strays %v", names, n.engine.Orphans())
 		}
 	})
 }
@@ -268,7 +268,7 @@ func TestADamagedRecordsDataOutlivesTheGrace(t *testing.T) {
 		if names := w.storage.names(); !slices.Equal(names, []string{torn}) {
 			t.Fatalf("on the node is %v, want only %s", names, torn)
 		}
-		if got := n.engine.Strays(); len(got) != 1 || got[0].ID != torn {
+		if got := n.engine.Orphans(); len(got) != 1 || got[0].ID != torn {
 			t.Fatalf("strays are %+v", got)
 		}
 		w.explorer.setAway(false)
@@ -276,8 +276,8 @@ func TestADamagedRecordsDataOutlivesTheGrace(t *testing.T) {
 			rec, err := w.records.Record(torn)
 			return err == nil && rec.Phase == store.Deployed
 		})
-		if made := w.storage.creations(torn); made != 1 || len(n.engine.Strays()) != 0 {
-			t.Fatalf("made %d times, strays %v", made, n.engine.Strays())
+		if made := w.storage.creations(torn); made != 1 || len(n.engine.Orphans()) != 0 {
+			t.Fatalf("made %d times, strays %v", made, n.engine.Orphans())
 		}
 	})
 }
@@ -368,7 +368,7 @@ func TestARecordWhoseSignatureFailsIsLeftAlone(t *testing.T) {
 		tampered := *rec.Reservation
 		tampered.Data = json.RawMessage(`{"size":100,"type":"SSD"}`)
 		rec.Reservation = &tampered
-		if err := w.records.Begin(rec); err != nil {
+		if _, err := w.records.Write(rec); err != nil {
 			t.Fatal(err)
 		}
 		w.storage.lose(id)

@@ -123,7 +123,7 @@ func TestAContextsOwnersHaveTheNodesHashes(t *testing.T) {
 		id := w.explorer.push(volume)
 		w.answered(id, workload.StateOK)
 		ctx := provision.WithOwnerCache(t.Context(), fixedOwners{id: w.user.ID(), "77-1": "alice"})
-		owners := provision.OwnersFor(ctx, w.records)
+		owners := seed.OwnersFor(ctx, w.records)
 		for id, want := range map[string]container.Owner{
 			id:     {User: w.user.ID(), Type: workload.TypeVolume, Hash: hashOf(t, volume)},
 			"77-1": {User: "alice", Type: workload.TypeVolume},
@@ -135,7 +135,7 @@ func TestAContextsOwnersHaveTheNodesHashes(t *testing.T) {
 		if _, err := owners.Owner("78-1"); node.KindOf(err) != node.NotExist {
 			t.Errorf("nobody's has an owner: %v", err)
 		}
-		if got, err := provision.OwnersFor(t.Context(), w.records).Owner("77-1"); node.KindOf(err) != node.NotExist {
+		if got, err := seed.OwnersFor(t.Context(), w.records).Owner("77-1"); node.KindOf(err) != node.NotExist {
 			t.Errorf("without a cache 77-1 is of %+v, %v", got, err)
 		}
 	})

@@ -247,8 +247,8 @@ func TestSeedDefect10And11ATornRecordCostsItselfOnly(t *testing.T) {
 			rec, err := w.records.Record(torn)
 			return err == nil && rec.Phase == store.Deployed
 		})
-		if made := w.storage.creations(torn); made != 1 || len(n.engine.Strays()) != 0 {
-			t.Fatalf("made %d times, strays %v", made, n.engine.Strays())
+		if made := w.storage.creations(torn); made != 1 || len(n.engine.Orphans()) != 0 {
+			t.Fatalf("made %d times, strays %v", made, n.engine.Orphans())
 		}
 		time.Sleep(time.Hour)
 		w.answered(other, workload.StateExpired)

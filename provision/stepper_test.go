@@ -87,13 +87,12 @@ type steppedRecords struct {
 	steps *stepper
 }
 
-func (r *steppedRecords) Begin(rec store.Record) error {
-	_, err := stepped(r.steps, "begin "+rec.ID()+" "+string(rec.Phase), nothing(func() error { return r.FSStore.Begin(rec) }))
-	return err
-}
-
-func (r *steppedRecords) Finish(rec store.Record) (store.Record, error) {
-	return stepped(r.steps, "finish "+rec.ID()+" "+string(rec.Phase), func() (store.Record, error) { return r.FSStore.Finish(rec) })
+func (r *steppedRecords) Write(recs ...store.Record) ([]store.Record, error) {
+	name := "write"
+	for _, rec := range recs {
+		name += " " + rec.ID() + " " + string(rec.Phase)
+	}
+	return stepped(r.steps, name, func() ([]store.Record, error) { return r.FSStore.Write(recs...) })
 }
 
 func (r *steppedRecords) Resend(id string) error {

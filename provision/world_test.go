@@ -17,6 +17,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/sign"
@@ -87,7 +88,7 @@ func newWorldAt(t *testing.T, dir string) *world {
 		t: t, key: key, user: user,
 		storage:  &storage{have: map[string]node.FilesystemSpec{}, made: map[string]int{}},
 		explorer: newFakeExplorer(),
-		clock:    &fakeClock{},
+		clock:    &fakeClock{began: time.Now()},
 		cursor:   &cursorFile{},
 		strays:   &strayBook{},
 		dir:      dir,
@@ -149,7 +150,7 @@ func (w *world) config(steps *stepper) provision.Config {
 		Admission:    w.admission,
 		Feedback:     w.feedback(records, steps),
 		Clock:        w.clock,
-		Strays:       w.strays,
+		Orphans:      w.strays,
 		Limits:       w.limits,
 		Log:          w.log,
 	}
@@ -298,6 +299,7 @@ func (w *world) phase(id string) store.Phase {
 // fakeClock is a wall clock that can be set and doubted.
 type fakeClock struct {
 	mu        sync.Mutex
+	began     time.Time
 	offset    time.Duration
 	untrusted bool
 	one       bool // only the explorer vouches
@@ -309,10 +311,19 @@ func (c *fakeClock) Now() (time.Time, bool) {
 	return time.Now().Add(c.offset), !c.untrusted
 }
 
-func (c *fakeClock) Removable() bool {
+// Read implements provision.Clock: the node has been up since the clock was made.
+func (c *fakeClock) Read() clock.Reading {
+	now, _ := c.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !c.untrusted && !c.one
+	level := clock.Remove
+	switch {
+	case c.untrusted:
+		level = clock.None
+	case c.one:
+		level = clock.Stop
+	}
+	return clock.Reading{Now: now, Level: level, Uptime: time.Since(c.began)}
 }
 
 // Floor is when the bubble's time began.
@@ -459,17 +470,17 @@ type strayBook struct {
 	text []byte
 }
 
-func (b *strayBook) Load() ([]provision.Stray, error) {
+func (b *strayBook) Load() ([]provision.Orphan, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.text == nil {
 		return nil, nil
 	}
-	var out []provision.Stray
+	var out []provision.Orphan
 	return out, json.Unmarshal(b.text, &out)
 }
 
-func (b *strayBook) Save(strays []provision.Stray) (err error) {
+func (b *strayBook) Save(strays []provision.Orphan) (err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.text, err = json.Marshal(strays)

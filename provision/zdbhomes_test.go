@@ -11,6 +11,7 @@ import (
 	"github.com/croft-edge/croft/provision"
 	"github.com/croft-edge/croft/provision/provisioner"
 	"github.com/croft-edge/croft/provision/provisioner/zdb"
+	"github.com/croft-edge/croft/provision/seed"
 	"github.com/croft-edge/croft/provision/store"
 )
 
@@ -29,7 +30,7 @@ func (w *world) zdbRecord(id string, phase store.Phase, result *workload.Result)
 		w.t.Fatal(err)
 	}
 	rec := store.Record{Reservation: r, Hash: hash, Phase: store.Intent, Accepted: time.Now()}
-	if err := w.records.Begin(rec); err != nil {
+	if _, err := w.records.Write(rec); err != nil {
 		w.t.Fatal(err)
 	}
 	rec.Phase, rec.Result = phase, result
@@ -41,7 +42,7 @@ func (w *world) zdbRecord(id string, phase store.Phase, result *workload.Result)
 
 func (w *world) finish(rec store.Record) store.Record {
 	w.t.Helper()
-	rec, err := w.records.Finish(rec)
+	rec, err := written(w.records.Write(rec))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -174,7 +175,7 @@ func TestAMappingOfTheContextIsAskedFirst(t *testing.T) {
 	w := newWorld(t)
 	w.zdbRecord("1-1", store.Deployed, livesIn("1-1", "zdb-ssd0-seq"))
 	own := mapping{"2-1": "zdb-hdd0-user"}
-	homes := provision.HomesFor(provision.WithZDBMapping(context.Background(), own), w.records)
+	homes := seed.HomesFor(provision.WithZDBMapping(context.Background(), own), w.records)
 	for id, want := range map[string]string{"1-1": "zdb-ssd0-seq", "2-1": "zdb-hdd0-user", "3-1": ""} {
 		if got, _ := homes.Get(id); got != want {
 			t.Errorf("%s lives in %q, want %q", id, got, want)
@@ -184,7 +185,15 @@ func TestAMappingOfTheContextIsAskedFirst(t *testing.T) {
 	if own["3-1"] != "zdb-ssd0-user" {
 		t.Error("it isn't told what was set")
 	}
-	if got, _ := provision.HomesFor(context.Background(), w.records).Get("2-1"); got != "" {
+	if got, _ := seed.HomesFor(context.Background(), w.records).Get("2-1"); got != "" {
 		t.Errorf("without one, 2-1 lives in %q", got)
 	}
+}
+
+// written is the one record of a write.
+func written(recs []store.Record, err error) (store.Record, error) {
+	if err != nil || len(recs) != 1 {
+		return store.Record{}, err
+	}
+	return recs[0], nil
 }

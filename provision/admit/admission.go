@@ -33,6 +33,16 @@ func New(c Config) (*Admission, error) {
 	return &Admission{cfg: c}, nil
 }
 
+// Demand is what r takes. What can't be told takes nothing: another version of
+// croft admitted it, and it is there.
+func (a *Admission) Demand(r *workload.Reservation) provisioner.Demand {
+	d, err := a.cfg.Demand(r)
+	if err != nil {
+		return provisioner.Demand{}
+	}
+	return d
+}
+
 // Offer asks what the node has. It may wait for modules; whatever fails is worth
 // another try.
 func (a *Admission) Offer(ctx context.Context) (Offer, error) {

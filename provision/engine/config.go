@@ -118,18 +118,18 @@ type Limits struct {
 // DefaultLimits are what a zero Limits means.
 func DefaultLimits() Limits {
 	return Limits{
-		Judge:         10 * time.Second,
-		Provision:     2 * time.Minute,
-		Decommission:  2 * time.Minute,
-		List:          10 * time.Second,
-		Shutdown:      5 * time.Second,
-		Grace:         7 * 24 * time.Hour,
-		Drift:         10 * time.Second,
-		Look:          5 * time.Second,
-		Retry:         source.Backoff{Base: 2 * time.Second, Max: 10 * time.Minute},
-		Refused:       10000,
-		Postponed:     10000,
-		Round:         64,
+		Judge:        10 * time.Second,
+		Provision:    2 * time.Minute,
+		Decommission: 2 * time.Minute,
+		List:         10 * time.Second,
+		Shutdown:     5 * time.Second,
+		Grace:        7 * 24 * time.Hour,
+		Drift:        10 * time.Second,
+		Look:         5 * time.Second,
+		Retry:        source.Backoff{Base: 2 * time.Second, Max: 10 * time.Minute},
+		Refused:      10000,
+		Postponed:    10000,
+		Round:        64,
 	}
 }
 

@@ -284,4 +284,3 @@ func (d *desk) older(rec store.Record, ev lifecycle.Event) error {
 func (d *desk) log(e *zerolog.Event, rec store.Record, step string) *zerolog.Event {
 	return e.Str("id", rec.ID()).Str("type", string(rec.Reservation.Type)).Str("step", step)
 }
-

@@ -21,9 +21,9 @@ type loop struct {
 	parts  *Config
 	desk   *desk
 	beside *beside
-	work    context.Context
-	stop    context.Context
-	offers  chan offered
+	work   context.Context
+	stop   context.Context
+	offers chan offered
 }
 
 type offered struct {

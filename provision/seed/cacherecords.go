@@ -33,25 +33,30 @@ func newCacheRecords(cache workload.ReservationCache) (*cacheRecords, error) {
 	return &cacheRecords{cache: cache, birth: hex.EncodeToString(birth), records: map[string]store.Record{}}, nil
 }
 
-// Begin implements store.Records.
-func (c *cacheRecords) Begin(r store.Record) error {
-	_, err := c.write(r)
-	return err
-}
-
-// Finish implements store.Records.
-func (c *cacheRecords) Finish(r store.Record) (store.Record, error) { return c.write(r) }
-
-func (c *cacheRecords) write(r store.Record) (store.Record, error) {
+// Write implements store.Records. What the cache takes of recs before it fails
+// stays in it.
+func (c *cacheRecords) Write(recs ...store.Record) ([]store.Record, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	out := make([]store.Record, 0, len(recs))
+	for _, r := range recs {
+		written, err := c.write(r)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, written)
+	}
+	return out, nil
+}
+
+func (c *cacheRecords) write(r store.Record) (store.Record, error) {
 	id := r.ID()
 	old, known := c.find(id)
-	if known && old.Hash != r.Hash && !old.Refusal {
+	if known && old.Hash != r.Hash && old.Phase != store.Dismissed {
 		return r, node.Errorf(node.Exist, "cannot store record %s: the ID is another reservation's", id)
 	}
 	for other, rec := range c.records {
-		if other != id && rec.Hash == r.Hash && !rec.Refusal && !r.Refusal {
+		if other != id && rec.Hash == r.Hash && rec.Phase != store.Dismissed && r.Phase != store.Dismissed {
 			return r, node.Errorf(node.Exist, "cannot store record %s: reservation %s is the same request", id, other)
 		}
 	}
@@ -82,7 +87,7 @@ func (c *cacheRecords) mirror(r store.Record, before store.Phase) error {
 			return err
 		}
 		return c.cache.Add(r.Reservation)
-	case !deployed && r.Phase != store.Leaving && r.Phase != store.Intent:
+	case r.Phase.Tombstone():
 		there, err := c.cache.Exists(r.ID())
 		if err != nil || !there {
 			return err
@@ -105,11 +110,8 @@ func (c *cacheRecords) find(id string) (store.Record, bool) {
 	if err != nil || r == nil {
 		return store.Record{}, false
 	}
-	hash, err := r.Hash()
-	if err != nil {
-		return store.Record{}, false
-	}
-	return store.Record{Reservation: r, Hash: hash, Phase: store.Deployed, Delivered: true, Accepted: r.Created, Deployed: r.Created}, true
+	rec, err := store.Adopted(r, r.Created)
+	return rec, err == nil
 }
 
 // Resend implements store.Records.
@@ -151,7 +153,7 @@ func (c *cacheRecords) edit(id string, change func(r *store.Record)) error {
 		return node.Errorf(node.NotExist, "cannot find record %s: there is none", id)
 	}
 	change(&rec)
-	if rec.Refusal && rec.Delivered {
+	if rec.Phase == store.Dismissed && rec.Delivered {
 		delete(c.records, id)
 		return nil
 	}
@@ -172,7 +174,7 @@ func (c *cacheRecords) Record(id string) (store.Record, error) {
 
 // ByHash implements store.Records.
 func (c *cacheRecords) ByHash(h workload.Hash) (store.Record, error) {
-	found := c.collect(func(r store.Record) bool { return r.Hash == h && !r.Refusal })
+	found := c.collect(func(r store.Record) bool { return r.Hash == h && r.Phase != store.Dismissed })
 	if len(found) == 0 {
 		return store.Record{}, node.Errorf(node.NotExist, "cannot find a record with that hash: there is none")
 	}
@@ -192,51 +194,52 @@ func (c *cacheRecords) List() ([]store.Record, error) {
 	return c.collect(func(store.Record) bool { return true }), nil
 }
 
-// Expired implements store.Records.
-func (c *cacheRecords) Expired(now time.Time) ([]store.Record, error) {
-	over := c.collect(func(r store.Record) bool { return lives(r.Phase) && r.Reservation.ExpiredAt(now) })
-	slices.SortFunc(over, func(a, b store.Record) int { return a.Reservation.Expires().Compare(b.Reservation.Expires()) })
-	return over, nil
+// InPhase implements store.Records.
+func (c *cacheRecords) InPhase(p store.Phase) ([]store.Record, error) {
+	return c.collect(func(r store.Record) bool { return r.Phase == p }), nil
 }
 
-// NextExpiry implements store.Records.
-func (c *cacheRecords) NextExpiry() (time.Time, bool) {
-	var next time.Time
-	alive := c.collect(func(r store.Record) bool { return lives(r.Phase) })
-	for _, r := range alive {
-		if end := r.Reservation.Expires(); next.IsZero() || end.Before(next) {
-			next = end
+// Count implements store.Records.
+func (c *cacheRecords) Count(p store.Phase) int {
+	return len(c.collect(func(r store.Record) bool { return r.Phase == p }))
+}
+
+// Counters implements store.Records: the cache knows more than the records, and
+// can't list it.
+func (c *cacheRecords) Counters() workload.ProvisionCounters { return c.cache.Counters() }
+
+// Usage implements store.Records. Such an engine has no admission: demands aren't summed.
+func (c *cacheRecords) Usage(user string) (of, all store.Usage) {
+	for _, r := range c.collect(func(r store.Record) bool { return r.Phase != store.Dismissed }) {
+		one := store.Usage{Records: 1}
+		if r.Present() {
+			one.Workloads = 1
+		}
+		if r.Phase == store.Waiting {
+			one.Waiting = 1
+		}
+		all = all.Plus(one)
+		if r.Reservation.User == user {
+			of = of.Plus(one)
 		}
 	}
-	return next, len(alive) > 0
+	return of, all
+}
+
+// Named implements store.Records.
+func (c *cacheRecords) Named(key store.NetworkKey) ([]store.Record, error) {
+	found := c.collect(func(r store.Record) bool { return r.Name == key && r.HoldsName() })
+	slices.SortStableFunc(found, func(a, b store.Record) int { return a.Reservation.Created.Compare(b.Reservation.Created) })
+	return found, nil
 }
 
 // Newest implements store.Records.
 func (c *cacheRecords) Newest(key store.NetworkKey) (time.Time, bool) {
-	var newest time.Time
-	found := c.collect(func(r store.Record) bool {
-		k, network := store.KeyOf(r.Reservation)
-		return network && k == key && r.Phase != store.Failed
-	})
-	for _, r := range found {
-		if r.Reservation.Created.After(newest) {
-			newest = r.Reservation.Created
-		}
+	found, _ := c.Named(key)
+	if len(found) == 0 {
+		return time.Time{}, false
 	}
-	return newest, len(found) > 0
-}
-
-// Sweep implements store.Records.
-func (c *cacheRecords) Sweep(now time.Time) (int, error) {
-	gone := c.collect(func(r store.Record) bool {
-		return r.Tombstone() && r.Reservation.ExpiredAt(now) && (r.Result == nil || r.Delivered)
-	})
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, r := range gone {
-		delete(c.records, r.ID())
-	}
-	return len(gone), nil
+	return found[len(found)-1].Reservation.Created, true
 }
 
 // collect returns copies of the records that wanted says, by ID.

@@ -12,6 +12,7 @@ import (
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/node/stubs"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/engine"
 	"github.com/croft-edge/croft/provision/feedback"
 	"github.com/croft-edge/croft/provision/provisioner"
 	"github.com/croft-edge/croft/provision/provisioner/container"
@@ -34,21 +35,8 @@ type Engine interface {
 	Counters(ctx context.Context) <-chan pkg.ProvisionCounters
 }
 
-// New creates an engine that handles what source yields, remembers it in rw
-// and answers through fb. Run needs a context with a bus (WithZBus), from which
-// it builds its provisioners and its signer.
-//
-// Every guarantee of the engine needs records, which FSStore has. Any other
-// cache is wrapped: reservations are added after they are deployed and removed
-// when they have ended. What is lost then: after a crash nobody knows what was
-// half done, nor which results the explorer hasn't got; what has ended may be
-// brought again until its signed expiry; and what the cache had before the
-// process began isn't restored, because a cache can't list it.
-//
-// It accepts signatures of version 2, has no admission but the modules' own,
-// lets nobody have the node's log lines, and says nothing in any log. NewEngine
-// has all that as parts.
-func New(source ReservationSource, rw ReservationCache, fb Feedbacker) Engine {
+// New makes an engine of what the published API gives: see provision.New.
+func New(source workload.ReservationSource, rw workload.ReservationCache, fb workload.Feedbacker) Engine {
 	e, err := newSeedEngine(source, rw, fb)
 	if err != nil {
 		return failedEngine{err}
@@ -70,13 +58,14 @@ func GetZBus(ctx context.Context) zbus.Client {
 
 // seedEngine is an engine that gets its last parts from Run's context.
 type seedEngine struct {
-	*NodeEngine
-	fb     Feedbacker
+	*engine.Engine
+	parts  *engine.Config
+	fb     workload.Feedbacker
 	clock  *clock.Trust
 	births verify.Births
 }
 
-func newSeedEngine(src ReservationSource, rw ReservationCache, fb Feedbacker) (*seedEngine, error) {
+func newSeedEngine(src workload.ReservationSource, rw workload.ReservationCache, fb workload.Feedbacker) (*seedEngine, error) {
 	if src == nil || rw == nil || fb == nil {
 		return nil, errors.New("cannot make an engine: source, cache and feedbacker are all needed")
 	}
@@ -97,8 +86,8 @@ func newSeedEngine(src ReservationSource, rw ReservationCache, fb Feedbacker) (*
 	if !ok {
 		births = noBirth{}
 	}
-	e := assemble(Config{Records: records, Sources: []source.Source{source.From(src)}, Clock: trust, Log: zerolog.Nop()})
-	return &seedEngine{NodeEngine: e, fb: fb, clock: trust, births: births}, nil
+	parts := &engine.Config{Records: records, Sources: []source.Source{source.From(src)}, Clock: trust, Log: zerolog.Nop()}
+	return &seedEngine{Engine: engine.Assemble(parts), parts: parts, fb: fb, clock: trust, births: births}, nil
 }
 
 // Run implements Engine.
@@ -120,13 +109,14 @@ func (s *seedEngine) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	answers, err := feedback.New(feedback.Config{Outbox: s.records, Signer: identity, Sender: feedback.NewSeed(s.fb), Log: zerolog.Nop()})
+	answers, err := feedback.New(feedback.Config{Outbox: s.parts.Records, Signer: identity, Sender: feedback.NewSeed(s.fb), Log: zerolog.Nop()})
 	if err != nil {
 		return err
 	}
-	s.policy, s.feedback = judge, answers
-	s.provisioners = DefaultProvisioners(client, Settings{Owners: ownersFor(ctx, s.records), ZDBHomes: homesFor(ctx, s.records)})
-	return s.NodeEngine.Run(ctx)
+	records := s.parts.Records
+	s.parts.Policy, s.parts.Feedback = judge, answers
+	s.parts.Provisioners = DefaultProvisioners(client, Settings{Owners: OwnersFor(ctx, records), ZDBHomes: HomesFor(ctx, records)})
+	return s.Engine.Run(ctx)
 }
 
 // Settings is what the provisioners of DefaultProvisioners are told. The zero

@@ -25,7 +25,7 @@ func (o *Owners) Owner(reservationID string) (container.Owner, error) {
 	if err != nil {
 		return container.Owner{}, err
 	}
-	if !lives(rec.Phase) {
+	if !here(rec) {
 		return container.Owner{}, node.Errorf(node.NotExist, "reservation %s is %s", reservationID, rec.Phase)
 	}
 	return container.Owner{User: rec.Reservation.User, Type: rec.Reservation.Type, Hash: rec.Hash}, nil
@@ -43,18 +43,21 @@ func (o *Owners) HasNetwork(user, name string, hash workload.Hash) (container.Pr
 	if hash != (workload.Hash{}) {
 		return o.networkOf(key, hash)
 	}
-	recs, err := o.records.List()
+	recs, err := o.records.Named(key)
 	if err != nil {
 		return container.Absent, err
 	}
 	out := container.Absent
 	for _, rec := range recs {
-		if other, named := store.KeyOf(rec.Reservation); named && lives(rec.Phase) && other == key {
+		if here(rec) {
 			out = max(out, presenceOf(rec))
 		}
 	}
 	return out, nil
 }
+
+// here reports whether a record's workload is on the node, or is about to be.
+func here(rec store.Record) bool { return rec.Phase.Wanted() || rec.Phase == store.Replaced }
 
 // networkOf is HasNetwork of the reservation of that hash. One of another
 // network, or of another user, is none.
@@ -66,7 +69,7 @@ func (o *Owners) networkOf(key store.NetworkKey, hash workload.Hash) (container.
 	if err != nil {
 		return container.Absent, err
 	}
-	if other, named := store.KeyOf(rec.Reservation); !named || other != key {
+	if rec.Name != key {
 		return container.Absent, nil
 	}
 	return presenceOf(rec), nil
@@ -76,9 +79,9 @@ func (o *Owners) networkOf(key store.NetworkKey, hash workload.Hash) (container.
 // accepted, whatever has become of it.
 func presenceOf(rec store.Record) container.Presence {
 	switch {
-	case wasDeployed(rec):
+	case !rec.Deployed.IsZero():
 		return container.Accepted
-	case lives(rec.Phase):
+	case here(rec):
 		return container.Coming
 	}
 	return container.Absent
@@ -98,7 +101,7 @@ func (nobodys) HasNetwork(string, string, workload.Hash) (container.Presence, er
 // contextOwners asks the OwnerCache of a context whose volumes are mounted.
 type contextOwners struct {
 	*Owners
-	cache OwnerCache
+	cache workload.OwnerCache
 }
 
 // Owner implements container.Owners. The cache tells the user alone. Type and
@@ -120,9 +123,9 @@ func (o contextOwners) Owner(id string) (container.Owner, error) {
 	return own, nil
 }
 
-// ownersFor is what an engine made by New asks: its context's OwnerCache if
+// OwnersFor is what an engine made by New asks: its context's OwnerCache if
 // there is one, as in the published API, else its own records.
-func ownersFor(ctx context.Context, records store.Records) container.Owners {
+func OwnersFor(ctx context.Context, records store.Records) container.Owners {
 	own := NewOwners(records)
 	if cache := GetOwnerCache(ctx); cache != nil {
 		return contextOwners{own, cache}

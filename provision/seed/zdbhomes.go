@@ -82,7 +82,7 @@ func (z *ZDBHomes) Was(namespace string) (bool, error) {
 	if node.KindOf(err) == node.NotExist {
 		return false, nil
 	}
-	return err == nil && isZDB(rec) && wasDeployed(rec), err
+	return err == nil && isZDB(rec) && !rec.Deployed.IsZero(), err
 }
 
 // isZDB reports whether a record is of a namespace that is, or may be, on the node.
@@ -105,7 +105,7 @@ func containerOf(rec store.Record) string {
 // contextHomes asks the ZDBMapping of a context first.
 type contextHomes struct {
 	*ZDBHomes
-	mapping ZDBMapping
+	mapping workload.ZDBMapping
 }
 
 // Get implements ZDBMapping.
@@ -122,9 +122,9 @@ func (h contextHomes) Set(namespace, container string) {
 	h.ZDBHomes.Set(namespace, container)
 }
 
-// homesFor is what an engine made by New asks: its context's ZDBMapping if there
+// HomesFor is what an engine made by New asks: its context's ZDBMapping if there
 // is one, as in the published API, and its own records.
-func homesFor(ctx context.Context, records store.Records) zdb.Homes {
+func HomesFor(ctx context.Context, records store.Records) zdb.Homes {
 	own := NewZDBMapping(records)
 	if mapping := GetZDBMapping(ctx); mapping != nil {
 		return contextHomes{own, mapping}

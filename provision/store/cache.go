@@ -15,7 +15,7 @@ func (s *FSStore) Add(r *workload.Reservation) error {
 		return node.Errorf(node.Invalid, "cannot add a reservation: there is none")
 	}
 	now, _ := s.cfg.Clock.Now()
-	record, err := deployedRecord(r, now)
+	record, err := Adopted(r, now)
 	if err != nil {
 		return node.WithKind(node.Invalid, err)
 	}

@@ -108,12 +108,12 @@ func decodeSeed(v versioned.Version, body []byte) (Record, error) {
 	if err := json.Unmarshal(bytes.TrimSpace(body), &r); err != nil {
 		return Record{}, errors.Wrap(err, "it isn't JSON of a reservation")
 	}
-	return deployedRecord(&r, r.Created)
+	return Adopted(&r, r.Created)
 }
 
-// deployedRecord is of a reservation that something else than this croft has
+// Adopted is the record of a reservation that something else than this croft has
 // deployed.
-func deployedRecord(r *workload.Reservation, at time.Time) (Record, error) {
+func Adopted(r *workload.Reservation, at time.Time) (Record, error) {
 	hash, err := r.Hash()
 	if err != nil {
 		return Record{}, err

@@ -1,0 +1,60 @@
+package provision
+
+import (
+	"github.com/threefoldtech/zbus"
+
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/engine"
+	"github.com/croft-edge/croft/provision/provisioner"
+	"github.com/croft-edge/croft/provision/seed"
+	"github.com/croft-edge/croft/provision/store"
+)
+
+// What croft's own nodes are wired of, beside the published API.
+type (
+	// NodeEngine is the engine with all its parts.
+	NodeEngine = engine.Engine
+	// Config is what one is made of.
+	Config = engine.Config
+	// Limits are its deadlines, waits and bounds.
+	Limits = engine.Limits
+	// Policy, Admission, Clock, Feedback and OrphanBook are what it needs.
+	Policy     = engine.Policy
+	Admission  = engine.Admission
+	Clock      = engine.Clock
+	Feedback   = engine.Feedback
+	OrphanBook = engine.OrphanBook
+	// Orphan is something on the node that no record wants.
+	Orphan = engine.Orphan
+	// WorkloadStatus is what an operator sees of a workload.
+	WorkloadStatus = engine.WorkloadStatus
+	// Drift is what was last seen to differ of one.
+	Drift = engine.Drift
+	// Settings is what the provisioners of DefaultProvisioners are told.
+	Settings = seed.Settings
+	// Owners tells of the records whose workloads are here.
+	Owners = seed.Owners
+	// ZDBHomes tells of the records in which containers namespaces live.
+	ZDBHomes = seed.ZDBHomes
+)
+
+// NewEngine makes an engine of its parts.
+func NewEngine(c Config) (*NodeEngine, error) { return engine.New(c) }
+
+// DefaultLimits are what a zero Limits means.
+func DefaultLimits() Limits { return engine.DefaultLimits() }
+
+// NewOrphanFile keeps an OrphanBook at path, whose folder must exist.
+func NewOrphanFile(path string) *engine.OrphanFile { return engine.NewOrphanFile(path) }
+
+// DefaultProvisioners are those of all types that croft has built, on the
+// modules that the bus's client reaches.
+func DefaultProvisioners(client zbus.Client, s Settings) map[workload.Type]provisioner.Provisioner {
+	return seed.DefaultProvisioners(client, s)
+}
+
+// NewOwners makes Owners of those records.
+func NewOwners(records store.Records) *Owners { return seed.NewOwners(records) }
+
+// NewZDBMapping makes ZDBHomes of those records.
+func NewZDBMapping(records store.Records) *ZDBHomes { return seed.NewZDBMapping(records) }
