@@ -35,7 +35,7 @@ func life(t *testing.T, b *boxes) {
 	if status := b.n.Status().Container; b.n.LogCarrier() != 0 || status.LogCarrier != 0 {
 		t.Errorf("there is a log carrier before there is anything to carry: %+v", status)
 	}
-	mounted := func(c *workload.Container) { 
+	mounted := func(c *workload.Container) {
 		c.Mounts = []workload.Mount{b.MountByHash(volume, "/data/deep")}
 		c.Network.NetworkHash = b.HashOf(b.net)
 	}
