@@ -38,7 +38,7 @@ func TestBadContainers(t *testing.T) {
 	theirNet := b.Push(b.Networks(other, "theirs", b.Part(b.n, "10.1.3.0/24", 3002, ""))[0])
 	b.Result(theirNet, workload.StateOK)
 	theirs := b.theirVolume(other)
-	mine := b.volume()
+	mine, second := b.volume(), b.volume()
 	standing, url := b.run(nil) // 10.1.2.10 is taken
 	before := b.n.Left()
 	mount := func(volume, at string) func(*workload.Container) {
@@ -62,35 +62,42 @@ func TestBadContainers(t *testing.T) {
 		"two mounts at one place": {func(c *workload.Container) {
 			c.Mounts = []workload.Mount{nodetest.Mount(mine, "/a"), nodetest.Mount(mine, "/a/")}
 		}, "data.mounts[1].mountpoint"},
-		"somebody else's network":    {func(c *workload.Container) { c.Network.NetworkID = "theirs" }, "data.network.network_id"},
-		"a network that isn't there": {func(c *workload.Container) { c.Network.NetworkID = "nowhere" }, "data.network.network_id"},
-		"no address":                 {ips(), "ips"},
-		"an empty address":           {func(c *workload.Container) { c.Network.IPs = []net.IP{{}} }, "ips"},
-		"the same address twice":     {ips("10.1.2.20", "10.1.2.20"), "10.1.2.20"},
-		"another's address":          {ips("10.1.2.10"), "10.1.2.10"},
-		"the gateway's address":      {ips("10.1.2.1"), "gateway"},
-		"an address of elsewhere":    {ips("10.1.3.5"), "10.1.3.5"},
-		"a zero in a variable":       {func(c *workload.Container) { c.Env["A"] = "x\x00y" }, "data.env.A"},
-		"a variable with =":          {func(c *workload.Container) { c.Env["A=B"] = "x" }, "data.env"},
-		"a newline in a name":        {func(c *workload.Container) { c.Env["A\nB"] = "x" }, "data.env"},
-		"a variable twice":           {func(c *workload.Container) { c.Env["A"] = "x"; c.SecretEnv["A"] = b.SealEnv(b.n, b.User, "A", "y") }, "data.secret_env.A"},
-		"another's secret":           {func(c *workload.Container) { c.SecretEnv["A"] = b.SealEnv(b.n, other, "A", "y") }, "data.secret_env.A"},
-		"another variable's secret":  {func(c *workload.Container) { c.SecretEnv["A"] = b.SealEnv(b.n, b.User, "B", "y") }, "data.secret_env.A"},
-		"a zero in a secret":         {func(c *workload.Container) { c.SecretEnv["A"] = b.SealEnv(b.n, b.User, "A", "x\x00y") }, "data.secret_env.A"},
-		"unbalanced quotes":          {func(c *workload.Container) { c.Entrypoint = `/bin/server -say "one` }, "data.entrypoint"},
-		"no processor":               {func(c *workload.Container) { c.Capacity.CPU = 0 }, "data.capacity"},
-		"no memory":                  {func(c *workload.Container) { c.Capacity.Memory = 0 }, "data.capacity"},
-		"a flist's storage":          {func(c *workload.Container) { c.FlistStorage = "zdb://x" }, "data.flist_storage"},
-		"an image outside":           {func(c *workload.Container) { c.FList = "/etc" }, "/etc"},
-		"an image that climbs out":   {func(c *workload.Container) { c.FList = b.Path("images") + "/../n1/s" }, "flist"},
-		"an image that isn't there":  {func(c *workload.Container) { c.FList = b.Path("images", "nothing") }, "nothing"},
-		"an image through a link":    {func(c *workload.Container) { c.FList = b.linked() }, "link"},
-		"a registry on the node":     {func(c *workload.Container) { c.FList = "docker://127.0.0.1:5000/app:1" }, "127.0.0.1"},
-		"a registry without a name":  {func(c *workload.Container) { c.FList = "docker://" }, "flist"},
-		"the node's own image":       {func(c *workload.Container) { c.FList = "croft://zdb" }, "data.flist"},
-		"for another architecture":   {func(c *workload.Container) { c.FList = b.Image("other", imagetest.Server().Platform("linux", "s390x")) }, "s390x"},
-		"too large":                  {func(c *workload.Container) { c.FList = b.large() }, "64"},
-		"a manifest bomb":            {func(c *workload.Container) { c.FList = b.bomb() }, "index.json"},
+		"two volumes with their IDs swapped": {func(c *workload.Container) {
+			c.Mounts = []workload.Mount{b.MountByHash(mine, "/a"), b.MountByHash(second, "/b")}
+			c.Mounts[0].VolumeID, c.Mounts[1].VolumeID = second.ID, mine.ID
+		}, "data.mounts[0].volume_hash is " + b.HashOf(mine) + ", must be the hash of the reservation of volume " + second.ID},
+		"a network's hash that isn't its": {func(c *workload.Container) { c.Network.NetworkHash = b.HashOf(mine) }, "data.network.network_hash is " + b.HashOf(mine)},
+		"another's network's hash":        {func(c *workload.Container) { c.Network.NetworkHash = b.HashOf(theirNet) }, "data.network.network_hash"},
+		"a hash in capitals":              {func(c *workload.Container) { c.Network.NetworkHash = strings.ToUpper(b.HashOf(mine)) }, "data.network.network_hash"},
+		"somebody else's network":         {func(c *workload.Container) { c.Network.NetworkID = "theirs" }, "data.network.network_id"},
+		"a network that isn't there":      {func(c *workload.Container) { c.Network.NetworkID = "nowhere" }, "data.network.network_id"},
+		"no address":                      {ips(), "ips"},
+		"an empty address":                {func(c *workload.Container) { c.Network.IPs = []net.IP{{}} }, "ips"},
+		"the same address twice":          {ips("10.1.2.20", "10.1.2.20"), "10.1.2.20"},
+		"another's address":               {ips("10.1.2.10"), "10.1.2.10"},
+		"the gateway's address":           {ips("10.1.2.1"), "gateway"},
+		"an address of elsewhere":         {ips("10.1.3.5"), "10.1.3.5"},
+		"a zero in a variable":            {func(c *workload.Container) { c.Env["A"] = "x\x00y" }, "data.env.A"},
+		"a variable with =":               {func(c *workload.Container) { c.Env["A=B"] = "x" }, "data.env"},
+		"a newline in a name":             {func(c *workload.Container) { c.Env["A\nB"] = "x" }, "data.env"},
+		"a variable twice":                {func(c *workload.Container) { c.Env["A"] = "x"; c.SecretEnv["A"] = b.SealEnv(b.n, b.User, "A", "y") }, "data.secret_env.A"},
+		"another's secret":                {func(c *workload.Container) { c.SecretEnv["A"] = b.SealEnv(b.n, other, "A", "y") }, "data.secret_env.A"},
+		"another variable's secret":       {func(c *workload.Container) { c.SecretEnv["A"] = b.SealEnv(b.n, b.User, "B", "y") }, "data.secret_env.A"},
+		"a zero in a secret":              {func(c *workload.Container) { c.SecretEnv["A"] = b.SealEnv(b.n, b.User, "A", "x\x00y") }, "data.secret_env.A"},
+		"unbalanced quotes":               {func(c *workload.Container) { c.Entrypoint = `/bin/server -say "one` }, "data.entrypoint"},
+		"no processor":                    {func(c *workload.Container) { c.Capacity.CPU = 0 }, "data.capacity"},
+		"no memory":                       {func(c *workload.Container) { c.Capacity.Memory = 0 }, "data.capacity"},
+		"a flist's storage":               {func(c *workload.Container) { c.FlistStorage = "zdb://x" }, "data.flist_storage"},
+		"an image outside":                {func(c *workload.Container) { c.FList = "/etc" }, "/etc"},
+		"an image that climbs out":        {func(c *workload.Container) { c.FList = b.Path("images") + "/../n1/s" }, "flist"},
+		"an image that isn't there":       {func(c *workload.Container) { c.FList = b.Path("images", "nothing") }, "nothing"},
+		"an image through a link":         {func(c *workload.Container) { c.FList = b.linked() }, "link"},
+		"a registry on the node":          {func(c *workload.Container) { c.FList = "docker://127.0.0.1:5000/app:1" }, "127.0.0.1"},
+		"a registry without a name":       {func(c *workload.Container) { c.FList = "docker://" }, "flist"},
+		"the node's own image":            {func(c *workload.Container) { c.FList = "croft://zdb" }, "data.flist"},
+		"for another architecture":        {func(c *workload.Container) { c.FList = b.Image("other", imagetest.Server().Platform("linux", "s390x")) }, "s390x"},
+		"too large":                       {func(c *workload.Container) { c.FList = b.large() }, "64"},
+		"a manifest bomb":                 {func(c *workload.Container) { c.FList = b.bomb() }, "index.json"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := b.Container(b.n, func(data *workload.Container) {

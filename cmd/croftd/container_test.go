@@ -35,7 +35,10 @@ func life(t *testing.T, b *boxes) {
 	if status := b.n.Status().Container; b.n.LogCarrier() != 0 || status.LogCarrier != 0 {
 		t.Errorf("there is a log carrier before there is anything to carry: %+v", status)
 	}
-	mounted := func(c *workload.Container) { c.Mounts = []workload.Mount{nodetest.Mount(volume, "/data/deep")} }
+	mounted := func(c *workload.Container) {
+		c.Mounts = []workload.Mount{b.MountByHash(volume, "/data/deep")}
+		c.Network.NetworkHash = b.HashOf(b.net)
+	}
 	r, url := b.run(mounted)
 	result := b.ContainerResult(r)
 	if result.ID != r.ID || result.IPv4 != "10.1.2.10" || result.IPv6 == "" || !strings.HasPrefix(result.Image, "sha256:") {

@@ -75,6 +75,24 @@ func Mount(volume *workload.Reservation, at string) workload.Mount {
 	return workload.Mount{VolumeID: volume.ID, Mountpoint: at}
 }
 
+// MountByHash is Mount of the volume that its user signed, whatever has its ID.
+func (w *World) MountByHash(volume *workload.Reservation, at string) workload.Mount {
+	w.Helper()
+	m := Mount(volume, at)
+	m.VolumeHash = w.HashOf(volume)
+	return m
+}
+
+// HashOf is a reservation's hash, as data holds it.
+func (w *World) HashOf(r *workload.Reservation) string {
+	w.Helper()
+	h, err := r.Hash()
+	if err != nil {
+		w.Fatal(err)
+	}
+	return h.Hex()
+}
+
 // SealEnv seals a variable of a user's container to the node.
 func (w *World) SealEnv(n *Node, user sign.KeyPair, name, value string) string {
 	w.Helper()

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
+	"slices"
 
 	"github.com/pkg/errors"
 
@@ -104,7 +106,9 @@ func fillTree(tree any, with fill) (any, error) {
 	switch t := tree.(type) {
 	case map[string]any:
 		out := make(map[string]any, len(t))
-		for k, v := range t {
+		// In order, so that the same mistake is told each time.
+		for _, k := range slices.Sorted(maps.Keys(t)) {
+			v := t[k]
 			filled, err := fillTree(v, with)
 			if err != nil {
 				return nil, err

@@ -45,14 +45,17 @@ func TestReferencesAreWrittenByHash(t *testing.T) {
 	known := project.Targets{Workloads: map[string]project.Target{"data": {ID: "7-1", Hash: hashText(7)}}}
 	const mounts = `"mounts":[{"mountpoint":"/d","volume_hash":"DATA","volume_id":"7-1"},{"mountpoint":"/old",OLD"volume_id":"99-1"},` +
 		`{"mountpoint":"/older","volume_hash":"OLDER","volume_id":"98-1"}],"network":{"ips":["10.0.0.2"],NET"network_id":"n"}}`
-	for name, c := range map[string]struct{ old, net string }{"what is outside isn't known": {}, "it is": {`"volume_hash":"` + hashText(99) + `",`, `"network_hash":"` + hashText(1) + `",`}} {
+	for _, c := range []struct{ name, old, net string }{
+		{"what is outside isn't known", "", ""},
+		{"it is", `"volume_hash":"` + hashText(99) + `",`, `"network_hash":"` + hashText(1) + `",`},
+	} {
 		if c.old != "" {
 			known.Volumes, known.Networks = map[string]string{"99-1": hashText(99), "98-1": hashText(3), "5-1": hashText(5)}, map[string]string{"n": hashText(1), "env": hashText(2)}
 		}
 		data, err := web.Data(known, none, none)
 		want := strings.NewReplacer("DATA", hashText(7), "OLDER", hashText(98), "OLD", c.old, "NET", c.net).Replace(mounts)
 		if err != nil || !strings.HasSuffix(string(data), want) || !strings.Contains(string(data), `"env":{"network_id":"env","volume_id":"5-1"}`) {
-			t.Errorf("%s: data is %s, %v, want one with %s", name, data, err, want)
+			t.Errorf("%s: data is %s, %v, want one with %s", c.name, data, err, want)
 		}
 	}
 	known.Workloads["data"] = project.Target{ID: "7-1"}
