@@ -14,6 +14,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision"
+	"github.com/croft-edge/croft/provision/admit"
 	"github.com/croft-edge/croft/provision/provisioner"
 	"github.com/croft-edge/croft/provision/store"
 )
@@ -290,8 +291,14 @@ func TestNotEnoughSpaceIsFinalAndSaysSo(t *testing.T) {
 // full is a policy of admission by hand.
 type full struct{ free int }
 
-func (f *full) Admit(_ context.Context, r *workload.Reservation, have []store.Record) error {
-	if len(have) >= f.free {
+func (f *full) Demand(*workload.Reservation) provisioner.Demand { return provisioner.Demand{} }
+
+func (f *full) Offer(context.Context) (admit.Offer, error) { return admit.Offer{}, nil }
+
+func (f *full) Wait(*workload.Reservation, store.Usage, store.Usage) error { return nil }
+
+func (f *full) Admit(r *workload.Reservation, _, all store.Usage, _ admit.Offer) error {
+	if all.Workloads >= f.free {
 		return node.Errorf(node.NoSpace, "cannot admit %s: need 1 of %d, 0 free", r.ID, f.free)
 	}
 	return nil
@@ -305,7 +312,7 @@ func TestAdmissionIsAskedBeforeAnythingIsDone(t *testing.T) {
 			t.Fatalf("told %q", r.Error)
 		}
 		for _, point := range w.last.steps.all() {
-			if strings.Contains(point, "create "+id) || strings.Contains(point, "begin "+id) {
+			if strings.Contains(point, "create "+id) || strings.Contains(point, id+" intent") {
 				t.Fatalf("done for what isn't admitted: %s", point)
 			}
 		}

@@ -1,6 +1,7 @@
 package provision_test
 
 import (
+	"github.com/croft-edge/croft/provision/seed"
 	"testing"
 
 	"github.com/croft-edge/croft/pkg/node"
