@@ -74,7 +74,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	})
 	_ = run.Keep(stop, e.parts.Log, "engine", run.DefaultBackoff(), func(stop context.Context) error {
 		e.life(work, stop)
-		return nil
+		return run.ErrEnded
 	})
 	cancel()
 	silence()
