@@ -97,7 +97,7 @@ func newSeedEngine(src ReservationSource, rw ReservationCache, fb Feedbacker) (*
 	if !ok {
 		births = noBirth{}
 	}
-	e := assemble(Config{Records: records, Sources: []source.Source{source.From(src)}, Clock: trust, Log: zerolog.Nop()})
+	e := assemble(Config{Records: records, Sources: []source.Source{source.From(src, zerolog.Nop())}, Clock: trust, Log: zerolog.Nop()})
 	return &seedEngine{NodeEngine: e, fb: fb, clock: trust, births: births}, nil
 }
 

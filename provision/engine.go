@@ -131,7 +131,7 @@ func (e *NodeEngine) workContext(ctx context.Context) (context.Context, func()) 
 
 // loop is the engine's thread.
 func (e *NodeEngine) loop(work, stop context.Context) {
-	arriving := source.Merge(e.sources...).Items(stop)
+	arriving := source.Merge(e.log, e.sources...).Items(stop)
 	ending, retrying := e.expiry.Items(stop), e.retries.Items(stop)
 	drifting := e.watch(stop)
 	look := time.NewTicker(e.limits.Look)
