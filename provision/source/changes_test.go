@@ -84,8 +84,8 @@ func TestChangesBringsAgainWhatCouldNotBeKept(t *testing.T) {
 // A document that is refused for good held up all that came with it, ever longer.
 func TestChangesPassesOverWhatIsRefusedForGood(t *testing.T) {
 	for kind, again := range map[node.Kind]bool{
-		node.Invalid: false, node.Refused: false, node.Exist: false, node.NotExist: false, node.NoSpace: false,
-		node.Transient: true, node.Busy: true, node.Unknown: true, node.Internal: true,
+		node.Invalid: false, node.Refused: false, node.Exist: false, node.NotExist: false,
+		node.Transient: true, node.Busy: true, node.Unknown: true, node.Internal: true, node.NoSpace: true,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())

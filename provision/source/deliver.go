@@ -66,7 +66,7 @@ type handledDocument struct {
 // settle returns the error of a document that has to come again. One that is
 // refused for good mustn't hold up its page: nobody can make it acceptable.
 func (d *delivery) settle(h handledDocument) error {
-	if h.err != nil && !node.KindOf(h.err).Final() {
+	if h.err != nil && worthAnotherTry(node.KindOf(h.err)) {
 		return h.err
 	}
 	if h.err != nil {
@@ -76,6 +76,11 @@ func (d *delivery) settle(h handledDocument) error {
 	d.done[h.sum] = true
 	return nil
 }
+
+// worthAnotherTry reports whether a document that couldn't be kept may be
+// later. NoSpace is the node's full disk here, which passes: a reservation that
+// finds no room on the node is handled, and its user is told.
+func worthAnotherTry(k node.Kind) bool { return !k.Final() || k == node.NoSpace }
 
 // decode reads the documents. One that isn't a reservation costs itself only.
 // What is wrong with a reservation's data is judged after its signature, so
