@@ -23,8 +23,8 @@ func (c *Client) expect(id string) (<-chan *reply, error) {
 		c.stop, c.done = stop, make(chan struct{})
 		go func() {
 			defer close(c.done)
+			defer c.endCalls()
 			_ = run.Keep(ctx, c.options.Log, "bus replies", run.DefaultBackoff(), c.readReplies)
-			c.endCalls()
 		}()
 	}
 	answer := make(chan *reply, 1)
