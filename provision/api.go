@@ -93,7 +93,7 @@ func PollSource(store ReservationPoller, nodeID workload.Identifier) Reservation
 
 // CombinedSource yields what any of the sources yields, and closes when all have.
 func CombinedSource(sources ...ReservationSource) ReservationSource {
-	return source.Combined(sources...)
+	return source.Combined(zerolog.Nop(), sources...)
 }
 
 // NewDecommissionSource yields what store says has expired, until it is gone

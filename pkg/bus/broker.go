@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/run"
 	"github.com/pkg/errors"
 )
 
@@ -119,6 +120,7 @@ func (b *Broker) start(conn net.Conn) {
 			defer b.mu.Unlock()
 			delete(b.clients, c)
 		}()
-		c.serve()
+		// Nothing that a client sends may take the node down.
+		run.Do(b.options.Log, "bus broker", c.serve)
 	})
 }

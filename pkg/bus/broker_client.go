@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"net"
-	"runtime/debug"
 	"sync"
 	"time"
+
+	"github.com/croft-edge/croft/pkg/run"
 )
 
 const (
@@ -48,10 +49,6 @@ func (c *brokerClient) hangUp() {
 
 func (c *brokerClient) serve() {
 	defer func() {
-		// Nothing that a client sends may take the node down.
-		if p := recover(); p != nil {
-			c.broker.options.Log.Error().Str("step", "bus").Interface("panic", p).Bytes("stack", debug.Stack()).Msg("the broker panicked")
-		}
 		c.hangUp()
 		for _, s := range c.streams {
 			<-s.done
@@ -62,7 +59,7 @@ func (c *brokerClient) serve() {
 	c.reading.Go(func() {
 		defer close(commands)
 		defer c.cancel()
-		c.read(commands)
+		run.Do(c.broker.options.Log, "bus broker", func() { c.read(commands) })
 	})
 	for words := range commands {
 		if !c.write(c.run(words)) {

@@ -6,6 +6,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/croft-edge/croft/pkg/run"
+	"github.com/threefoldtech/zbus"
 )
 
 // run answers one command. What isn't needed to call and to read streams is
@@ -152,14 +155,21 @@ func (c *brokerClient) start(channel string) error {
 	c.write(confirmation("subscribe", channel, len(c.streams)))
 	go func() {
 		defer close(s.done)
-		for event := range events {
-			message := appendBulk(appendBulk(appendArray(nil, 3), []byte("message")), []byte(channel))
-			if !c.write(appendBulk(message, event)) {
-				return
-			}
+		if !run.Do(c.broker.options.Log, "bus broker", func() { c.forward(channel, events) }) {
+			c.hangUp()
 		}
 	}()
 	return nil
+}
+
+// forward writes events until there are no more, or the client is gone.
+func (c *brokerClient) forward(channel string, events <-chan zbus.Event) {
+	for event := range events {
+		message := appendBulk(appendBulk(appendArray(nil, 3), []byte("message")), []byte(channel))
+		if !c.write(appendBulk(message, event)) {
+			return
+		}
+	}
 }
 
 func (c *brokerClient) unsubscribe(args [][]byte) []byte {

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"sync"
 
+	"github.com/croft-edge/croft/pkg/run"
 	"github.com/threefoldtech/zbus"
 )
 
@@ -16,7 +17,12 @@ func (s *Server) startStreams(ctx context.Context, running *sync.WaitGroup) {
 	defer s.mu.Unlock()
 	for id, o := range s.objects {
 		for name, fn := range o.streams {
-			running.Go(func() { s.keepStream(ctx, id, name, fn) })
+			running.Go(func() {
+				_ = run.Keep(ctx, s.options.Log, "bus stream", run.DefaultBackoff(), func(ctx context.Context) error {
+					s.keepStream(ctx, id, name, fn)
+					return ctx.Err()
+				})
+			})
 		}
 	}
 }

@@ -5,17 +5,18 @@ import (
 	"sync"
 	"time"
 
+	"github.com/croft-edge/croft/pkg/run"
 	"github.com/gomodule/redigo/redis"
 	"github.com/rs/zerolog"
 )
 
 // run keeps a session until ctx ends.
-func (s *subscriptions) run(ctx context.Context) {
+func (s *subscriptions) run(ctx context.Context) error {
 	retry := newBackoff()
 	for {
 		stood, err := s.keep(ctx)
 		if ctx.Err() != nil {
-			return
+			return ctx.Err()
 		}
 		if stood {
 			retry.reset()
@@ -24,7 +25,7 @@ func (s *subscriptions) run(ctx context.Context) {
 			s.log().Warn().Str("step", "bus").Err(err).Msg("the streams were cut off, trying again")
 		}
 		if pause(ctx, retry.next()) != nil {
-			return
+			return ctx.Err()
 		}
 	}
 }
@@ -52,7 +53,11 @@ func (s *subscriptions) keep(ctx context.Context) (stood bool, err error) {
 	defer pinging.Wait()
 	pings, cancel := context.WithCancel(ctx)
 	defer cancel()
-	pinging.Go(func() { s.ping(pings, now) })
+	pinging.Go(func() {
+		if !run.Do(*s.log(), "bus ping", func() { s.ping(pings, now) }) {
+			now.link.abort()
+		}
+	})
 
 	for {
 		l.net.arm()

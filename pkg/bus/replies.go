@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/run"
 )
 
 // expect registers a call before it is sent, and starts reading replies with
@@ -20,7 +21,11 @@ func (c *Client) expect(id string) (<-chan *reply, error) {
 	if c.stop == nil {
 		ctx, stop := context.WithCancel(context.Background())
 		c.stop, c.done = stop, make(chan struct{})
-		go c.readReplies(ctx)
+		go func() {
+			defer close(c.done)
+			defer c.endCalls()
+			_ = run.Keep(ctx, c.options.Log, "bus replies", run.DefaultBackoff(), c.readReplies)
+		}()
 	}
 	answer := make(chan *reply, 1)
 	c.waiting[id] = answer
@@ -34,9 +39,7 @@ func (c *Client) forget(id string) {
 }
 
 // readReplies hands each reply to the call with its ID, until ctx ends.
-func (c *Client) readReplies(ctx context.Context) {
-	defer close(c.done)
-	defer c.endCalls()
+func (c *Client) readReplies(ctx context.Context) error {
 	p := c.bus.pull(c.replies)
 	defer p.close()
 	retry := newBackoff()
@@ -44,19 +47,20 @@ func (c *Client) readReplies(ctx context.Context) {
 		frame, err := p.next(ctx)
 		if err != nil {
 			if ctx.Err() != nil {
-				return
+				break
 			}
 			if retry.first() {
 				c.options.Log.Warn().Str("step", "bus").Err(err).Msg("replies can't be read, trying again")
 			}
 			if pause(ctx, retry.next()) != nil {
-				return
+				break
 			}
 			continue
 		}
 		retry.reset()
 		c.deliver(frame)
 	}
+	return ctx.Err()
 }
 
 func (c *Client) deliver(frame []byte) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/run"
 	"github.com/pkg/errors"
 	"github.com/threefoldtech/zbus"
 )
@@ -80,7 +81,12 @@ func (s *Server) Run(ctx context.Context) error {
 	var rest sync.WaitGroup
 	s.startStreams(ctx, &rest)
 	// The status is served on the side, so that it answers when all workers are busy.
-	rest.Go(func() { s.serve(ctx, []string{status}, s.answerStatus) })
+	rest.Go(func() {
+		_ = run.Keep(ctx, s.options.Log, "bus status", run.DefaultBackoff(), func(ctx context.Context) error {
+			s.serve(ctx, []string{status}, s.answerStatus)
+			return ctx.Err()
+		})
+	})
 	s.serveWith(ctx, queues, &calls)
 	rest.Wait()
 	return s.finish(&calls)
@@ -162,7 +168,7 @@ func (s *Server) startWorkers(calls *sync.WaitGroup) (work chan<- []byte, free <
 		waiting <- struct{}{}
 		calls.Go(func() {
 			for frame := range frames {
-				s.handle(worker, frame)
+				run.Do(s.options.Log, "bus worker", func() { s.handle(worker, frame) })
 				waiting <- struct{}{}
 			}
 		})

@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -16,7 +15,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
-	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/run"
 )
 
 const (
@@ -40,13 +39,11 @@ type Control struct {
 // Guard turns a panic of f into an error: nothing that a client asks for ends
 // the process.
 func Guard[T any](log zerolog.Logger, f func() (T, error)) (out T, err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			log.Error().Interface("cause", cause).Bytes("stack", debug.Stack()).Msg("panic")
-			err = node.Errorf(node.Internal, "cannot answer: panic: %v", cause)
-		}
-	}()
-	return f()
+	err = run.Guard(log, "carrier", func() (err error) {
+		out, err = f()
+		return err
+	})
+	return out, err
 }
 
 // Listen opens the socket with mode 0600 in a folder of 0700. The lock is
@@ -97,7 +94,7 @@ func (c *Control) Run(ctx context.Context) error {
 		wg.Go(func() {
 			defer func() { <-slots }()
 			defer conn.Close()
-			c.serve(ctx, conn)
+			run.Do(c.Log, "carrier", func() { c.serve(ctx, conn) })
 		})
 	}
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/pkg/run"
 )
 
 // Process watches a process that isn't a child of this one.
@@ -30,7 +32,8 @@ func Watch(pid int) (*Process, error) {
 	}
 	go func() {
 		// A pidfd can be read, by who polls it, once its process has ended.
-		if conn.Read(func(fd uintptr) bool { return ended(int(fd)) }) == nil {
+		err := run.Catch("carrier watch", func() error { return conn.Read(func(fd uintptr) bool { return ended(int(fd)) }) })
+		if err == nil {
 			close(p.done)
 		}
 	}()

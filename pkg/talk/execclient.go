@@ -10,6 +10,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/run"
 )
 
 // RunExec is the user's side of an exec, on a connection that the node has
@@ -24,10 +25,17 @@ func RunExec(ctx context.Context, conn net.Conn, reader *bufio.Reader, p Pulse, 
 	l := newLink(conn, reader, p)
 	space := newRoom()
 	defer space.end()
-	go l.beat(streaming)
-	go send(l, streams.Stdin, space)
+	beside := func(name string, f func()) {
+		go func() {
+			if run.Catch(name, func() error { f(); return nil }) != nil {
+				_ = conn.Close() // who reads sees it
+			}
+		}()
+	}
+	beside("exec beat", func() { l.beat(streaming) })
+	beside("exec stdin", func() { send(l, streams.Stdin, space) })
 	if streams.Resize != nil {
-		go sendSizes(streaming, l, streams.Resize)
+		beside("exec sizes", func() { sendSizes(streaming, l, streams.Resize) })
 	}
 	for {
 		f, err := l.read()

@@ -11,16 +11,17 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/run"
 )
 
 // linger is how long the other side may take to hang up after the last frame.
 const linger = 5 * time.Second
 
 // ServeExec is the node's side of an exec, on a connection that was taken over
-// from HTTP; reader holds what was read of it already. run gets the streams, and a
+// from HTTP; reader holds what was read of it already. serve gets the streams, and a
 // context that is done once the user's side is gone. The connection is closed
 // when it returns; the error says why the exec ended without an exit code.
-func ServeExec(ctx context.Context, conn net.Conn, reader *bufio.Reader, p Pulse, run func(context.Context, ExecIO) (uint32, error)) error {
+func ServeExec(ctx context.Context, conn net.Conn, reader *bufio.Reader, p Pulse, serve func(context.Context, ExecIO) (uint32, error)) error {
 	defer conn.Close()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -33,10 +34,14 @@ func ServeExec(ctx context.Context, conn net.Conn, reader *bufio.Reader, p Pulse
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		cancel(receive(l, in, resize))
+		cancel(run.Catch("exec input", func() error { return receive(l, in, resize) }))
 	}()
-	go l.beat(ctx)
-	code, err := run(ctx, ExecIO{Stdin: in, Stdout: outlet{l, Stdout}, Stderr: outlet{l, Stderr}, Resize: resize})
+	go func() {
+		if err := run.Catch("exec beat", func() error { l.beat(ctx); return nil }); err != nil {
+			cancel(err)
+		}
+	}()
+	code, err := serve(ctx, ExecIO{Stdin: in, Stdout: outlet{l, Stdout}, Stderr: outlet{l, Stderr}, Resize: resize})
 	if cause := context.Cause(ctx); cause != nil && err != nil {
 		err = cause
 	}

@@ -106,7 +106,7 @@ func (e *Engine) life(work, stop context.Context) {
 		return
 	}
 	checker := &checker{policy: e.parts.Policy, log: e.parts.Log, said: said.New()}
-	arriving := checker.arrivals(over, source.Merge(e.parts.Sources...).Items(over), e.parts.Limits.Round)
+	arriving := checker.arrivals(over, source.Merge(e.parts.Log, e.parts.Sources...).Items(over), e.parts.Limits.Round)
 	drifting := l.watch()
 	e.resyncLost()
 	e.ready.Store(true)

@@ -86,7 +86,7 @@ func newSeedEngine(src workload.ReservationSource, rw workload.ReservationCache,
 	if !ok {
 		births = noBirth{}
 	}
-	parts := &engine.Config{Records: records, Sources: []source.Source{source.From(src)}, Clock: trust, Log: zerolog.Nop()}
+	parts := &engine.Config{Records: records, Sources: []source.Source{source.From(src, zerolog.Nop())}, Clock: trust, Log: zerolog.Nop()}
 	return &seedEngine{Engine: engine.Assemble(parts), parts: parts, fb: fb, clock: trust, births: births}, nil
 }
 

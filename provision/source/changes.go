@@ -2,7 +2,6 @@ package source
 
 import (
 	"context"
-	"encoding/json"
 	"sync"
 	"time"
 
@@ -10,7 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/pkg/explorer"
-	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/pkg/run"
 )
 
 // Poller asks an explorer for a node's changes after a cursor. It waits at the
@@ -61,7 +60,8 @@ func (c ChangesConfig) Validate() error {
 // comes again, and the engine answers what it knows from its records.
 type Changes struct {
 	ChangesConfig
-	reset chan struct{}
+	reset    chan struct{}
+	delivery *delivery
 
 	mu        sync.Mutex
 	interrupt context.CancelFunc
@@ -81,7 +81,7 @@ func NewChanges(c ChangesConfig) (*Changes, error) {
 	if c.OnPoll == nil {
 		c.OnPoll = func(time.Time, error) {}
 	}
-	return &Changes{ChangesConfig: c, reset: make(chan struct{}, 1)}, nil
+	return &Changes{ChangesConfig: c, reset: make(chan struct{}, 1), delivery: newDelivery(c.Log)}, nil
 }
 
 // Reset makes the next poll start from 0: everything is delivered again. It is
@@ -109,7 +109,11 @@ func (s *Changes) poll(ctx context.Context, cursor explorer.Cursor) (explorer.Pa
 	if len(s.reset) > 0 {
 		return explorer.Page{}, false, nil
 	}
-	page, err := s.Poller.PollPage(polling, s.NodeID, cursor, s.Wait)
+	var page explorer.Page
+	err := run.Guard(s.Log, "poll", func() (err error) {
+		page, err = s.Poller.PollPage(polling, s.NodeID, cursor, s.Wait)
+		return err
+	})
 	if err != nil && polling.Err() != nil && ctx.Err() == nil {
 		return explorer.Page{}, false, nil
 	}
@@ -118,15 +122,10 @@ func (s *Changes) poll(ctx context.Context, cursor explorer.Cursor) (explorer.Pa
 
 // Items yields the reservations of each page in the order to handle them.
 func (s *Changes) Items(ctx context.Context) <-chan Item {
-	out := make(chan Item)
-	go func() {
-		defer close(out)
-		s.run(ctx, out)
-	}()
-	return out
+	return yield(ctx, s.Log, "poll", s.run)
 }
 
-func (s *Changes) run(ctx context.Context, out chan<- Item) {
+func (s *Changes) run(ctx context.Context, out chan<- Item) error {
 	cursor := s.Cursors.Cursor()
 	failures := 0
 	for ctx.Err() == nil {
@@ -134,7 +133,7 @@ func (s *Changes) run(ctx context.Context, out chan<- Item) {
 		before := cursor
 		next, moved, err := s.page(ctx, out, cursor)
 		if ctx.Err() != nil {
-			return
+			break
 		}
 		cursor = next
 		if err == nil && moved {
@@ -150,9 +149,10 @@ func (s *Changes) run(ctx context.Context, out chan<- Item) {
 			s.Log.Warn().Err(err).Int("attempts", failures).Msg("cannot poll the explorer")
 		}
 		if !wait(ctx, max(s.Backoff.Delay(failures), retryAfter(err))) {
-			return
+			break
 		}
 	}
+	return ctx.Err()
 }
 
 // retryAfter is how long the explorer asked to be left alone, within reason.
@@ -168,6 +168,7 @@ func (s *Changes) applyReset(cursor explorer.Cursor) explorer.Cursor {
 	select {
 	case <-s.reset:
 		s.Log.Info().Msg("poll starts again from the beginning")
+		s.delivery.forget()
 		return explorer.Cursor{}
 	default:
 		return cursor
@@ -193,9 +194,10 @@ func (s *Changes) page(ctx context.Context, out chan<- Item, cursor explorer.Cur
 		s.Log.Warn().Str("epoch", page.Epoch).Msg("the explorer has another history: everything is asked for again")
 		return explorer.Cursor{}, false, nil
 	}
-	if err := s.deliver(ctx, out, s.decode(page.Reservations)); err != nil {
+	if err := s.delivery.page(ctx, out, page.Reservations); err != nil {
 		return cursor, false, err
 	}
+	s.delivery.forget()
 	next := explorer.Cursor{Epoch: page.Epoch, Change: page.Next}
 	if next == cursor {
 		return cursor, len(page.Reservations) == 0 && time.Since(start) >= quickPoll, nil
@@ -224,44 +226,4 @@ func behind(p explorer.Page, c explorer.Cursor) bool {
 		return false
 	}
 	return p.Epoch != c.Epoch || p.Head < c.Change || p.Next < c.Change
-}
-
-// decode reads the documents. One that isn't a reservation costs itself only.
-// What is wrong with a reservation's data is judged after its signature, so
-// that the user who signed it gets an answer; so nothing is refused here for it.
-func (s *Changes) decode(documents []json.RawMessage) []*workload.Reservation {
-	batch := make([]*workload.Reservation, 0, len(documents))
-	for _, document := range documents {
-		var r *workload.Reservation
-		if err := json.Unmarshal(document, &r); err != nil || r == nil {
-			s.Log.Warn().Err(err).Int("bytes", len(document)).Msg("cannot read a document of the explorer's page: passed over")
-			continue
-		}
-		batch = append(batch, r)
-	}
-	order(batch)
-	return batch
-}
-
-// deliver sends batch and waits until all of it has been handled. The first
-// item that the engine couldn't keep makes the whole page come again.
-func (s *Changes) deliver(ctx context.Context, out chan<- Item, batch []*workload.Reservation) error {
-	handled := make(chan error, len(batch))
-	for _, r := range batch {
-		if !send(ctx, out, Item{Kind: Arrived, Reservation: r, Done: func(err error) { handled <- err }}) {
-			return ctx.Err()
-		}
-	}
-	var failed error
-	for range batch {
-		select {
-		case err := <-handled:
-			if err != nil && failed == nil {
-				failed = err
-			}
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return failed
 }

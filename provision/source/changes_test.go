@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/pkg/explorer"
+	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/source"
 )
@@ -50,12 +51,14 @@ func TestChangesMovesItsCursorOnlyAfterThePageIsHandled(t *testing.T) {
 	})
 }
 
-func TestChangesBringsThePageAgainThatCouldNotBeKept(t *testing.T) {
+// A document that the engine couldn't keep makes the page come again; what was
+// handled of it isn't handed over again.
+func TestChangesBringsAgainWhatCouldNotBeKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		both := []*workload.Reservation{volume("1-1"), volume("2-1")}
-		poller := &fakePoller{answers: []pageAnswer{page("e", 2, both...), page("e", 2, both...)}}
+		poller := &fakePoller{answers: []pageAnswer{page("e", 2, both...), page("e", 3, append(both, volume("3-1"))...), page("e", 4, both...)}}
 		cursor := &memoryCursor{}
 		items := changes(t, poller, cursor).Items(ctx)
 		first := <-items
@@ -65,14 +68,47 @@ func TestChangesBringsThePageAgainThatCouldNotBeKept(t *testing.T) {
 		if got := cursor.Cursor(); got != (explorer.Cursor{}) {
 			t.Fatalf("cursor is %+v, want it unmoved", got)
 		}
-		if ids := take(items, 2, nil); !slices.Equal(ids, []string{"1-1", "2-1"}) {
+		if ids := take(items, 2, nil); !slices.Equal(ids, []string{"1-1", "3-1"}) {
 			t.Fatalf("second delivery is %v", ids)
 		}
 		synctest.Wait()
-		if got := cursor.Cursor(); got.Change != 2 {
-			t.Fatalf("cursor is %+v, want 2", got)
+		if got := cursor.Cursor(); got.Change != 3 {
+			t.Fatalf("cursor is %+v, want 3", got)
+		}
+		if ids := take(items, 2, nil); !slices.Equal(ids, []string{"1-1", "2-1"}) {
+			t.Fatalf("of another page comes %v, want all", ids)
 		}
 	})
+}
+
+// A document that is refused for good held up all that came with it, ever longer.
+func TestChangesPassesOverWhatIsRefusedForGood(t *testing.T) {
+	for kind, again := range map[node.Kind]bool{
+		node.Invalid: false, node.Refused: false, node.Exist: false, node.NotExist: false,
+		node.Transient: true, node.Busy: true, node.Unknown: true, node.Internal: true, node.NoSpace: true,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			both := []*workload.Reservation{volume("1-1"), volume("2-1")}
+			poller := &fakePoller{answers: []pageAnswer{page("e", 2, both...), page("e", 2, both...)}}
+			cursor, log := &memoryCursor{}, &syncedLog{}
+			s, err := source.NewChanges(source.ChangesConfig{NodeID: "node", Poller: poller, Cursors: cursor, Log: zerolog.New(log)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			items := s.Items(ctx)
+			(<-items).Finish(node.Errorf(kind, "cannot write 1-1"))
+			(<-items).Finish(nil)
+			synctest.Wait()
+			if moved := cursor.Cursor().Change == 2; moved == again {
+				t.Errorf("%s: the cursor has moved: %t", kind, moved)
+			}
+			if said := log.count("passed over"); (said == 1) == again {
+				t.Errorf("%s: said %d times that it is passed over", kind, said)
+			}
+		})
+	}
 }
 
 func TestChangesOrdersAPage(t *testing.T) {

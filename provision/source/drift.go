@@ -3,13 +3,13 @@ package source
 import (
 	"context"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/run"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/provisioner"
 )
@@ -63,17 +63,12 @@ func NewDrift(c DriftConfig) (*Drift, error) {
 
 // Items implements Source. The first look is one Every after the start.
 func (d *Drift) Items(ctx context.Context) <-chan Item {
-	out := make(chan Item)
-	var open sync.WaitGroup
+	var all []func(context.Context, chan<- Item) error
 	for t, look := range d.cfg.Looks {
-		w := &driftWatch{Drift: d, kind: t, look: look, out: out}
-		open.Go(func() { w.run(ctx) })
+		w := &driftWatch{Drift: d, kind: t, look: look}
+		all = append(all, w.run)
 	}
-	go func() {
-		open.Wait()
-		close(out)
-	}()
-	return out
+	return yieldAll(ctx, d.cfg.Log, "drift", all)
 }
 
 // driftWatch is the watch of one type.
@@ -81,7 +76,6 @@ type driftWatch struct {
 	*Drift
 	kind workload.Type
 	look Look
-	out  chan<- Item
 	// failures counts the looks in a row that gave nothing, or whose differences
 	// the engine couldn't work off.
 	failures int
@@ -96,25 +90,36 @@ type answer struct {
 	err  error
 }
 
-func (w *driftWatch) run(ctx context.Context) {
+func (w *driftWatch) run(ctx context.Context, out chan<- Item) error {
 	for wait(ctx, w.pause()) {
-		a := w.ask(ctx)
+		differs, err := w.compare(ctx)
 		if ctx.Err() != nil {
-			return
+			break
 		}
-		w.tell(a.err)
-		if a.err != nil {
+		w.tell(err)
+		switch {
+		case err != nil:
 			w.failures++
-			continue
-		}
-		if !w.cfg.Differs(w.kind, a.seen) {
+		case !differs:
 			w.failures = 0
-			continue
-		}
-		if !w.yield(ctx) {
-			return
+		case !w.yield(ctx, out):
+			return ctx.Err()
 		}
 	}
+	return ctx.Err()
+}
+
+// compare looks once, and reports whether what is on the node differs.
+func (w *driftWatch) compare(ctx context.Context) (differs bool, err error) {
+	a := w.ask(ctx)
+	if a.err != nil {
+		return false, a.err
+	}
+	err = run.Guard(w.cfg.Log, "drift", func() error {
+		differs = w.cfg.Differs(w.kind, a.seen)
+		return nil
+	})
+	return differs, err
 }
 
 // pause is how long until the next look. The jitter keeps the types, and a
@@ -136,8 +141,12 @@ func (w *driftWatch) ask(ctx context.Context) answer {
 	if done == nil {
 		done = make(chan answer, 1)
 		go func() {
-			seen, err := w.look(ctx)
-			done <- answer{seen, err}
+			var a answer
+			a.err = run.Guard(w.cfg.Log, "drift", func() (err error) {
+				a.seen, err = w.look(ctx)
+				return err
+			})
+			done <- a
 		}()
 	}
 	select {
@@ -169,10 +178,10 @@ func (w *driftWatch) tell(err error) {
 }
 
 // yield hands the type to the engine, and waits until it is done with it.
-func (w *driftWatch) yield(ctx context.Context) bool {
+func (w *driftWatch) yield(ctx context.Context, out chan<- Item) bool {
 	handled := make(chan error, 1)
 	item := Item{Kind: Drifted, Type: w.kind, Done: func(err error) { handled <- err }}
-	if !send(ctx, w.out, item) {
+	if !send(ctx, out, item) {
 		return false
 	}
 	select {

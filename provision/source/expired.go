@@ -6,6 +6,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/croft-edge/croft/pkg/run"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -25,23 +26,26 @@ type expired struct {
 }
 
 func (e *expired) Reservations(ctx context.Context) <-chan *workload.Reservation {
-	out := make(chan *workload.Reservation)
-	go func() {
-		defer close(out)
-		for {
-			ended, err := e.store.GetExpired()
-			if err != nil {
-				e.log.Error().Err(err).Msg("cannot get what has expired")
-			}
-			for _, r := range ended {
-				if r != nil && !send(ctx, out, r) {
-					return
-				}
-			}
-			if !wait(ctx, expiredInterval) {
-				return
+	return yield(ctx, e.log, "expired", e.run)
+}
+
+func (e *expired) run(ctx context.Context, out chan<- *workload.Reservation) error {
+	for {
+		var ended []*workload.Reservation
+		err := run.Guard(e.log, "expired", func() (err error) {
+			ended, err = e.store.GetExpired()
+			return err
+		})
+		if err != nil {
+			e.log.Error().Err(err).Msg("cannot get what has expired")
+		}
+		for _, r := range ended {
+			if r != nil && !send(ctx, out, r) {
+				return ctx.Err()
 			}
 		}
-	}()
-	return out
+		if !wait(ctx, expiredInterval) {
+			return ctx.Err()
+		}
+	}
 }

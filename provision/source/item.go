@@ -1,10 +1,14 @@
 package source
 
 import (
+	"cmp"
 	"context"
-	"sort"
+	"slices"
 	"time"
 
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/pkg/run"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/provisioner"
 )
@@ -55,36 +59,31 @@ type Source interface {
 
 // From makes a Source of the seed's kind of source. Nobody hears of what the
 // engine could not keep: such a source has no way to bring it again.
-func From(rs workload.ReservationSource) Source { return reservations{rs} }
+func From(rs workload.ReservationSource, log zerolog.Logger) Source { return reservations{rs, log} }
 
-type reservations struct{ source workload.ReservationSource }
-
-func (s reservations) Items(ctx context.Context) <-chan Item {
-	out := make(chan Item)
-	in := s.source.Reservations(ctx)
-	go func() {
-		defer close(out)
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case r, ok := <-in:
-				if !ok || r != nil && !send(ctx, out, Item{Kind: Arrived, Reservation: r}) {
-					return
-				}
-			}
-		}
-	}()
-	return out
+type reservations struct {
+	source workload.ReservationSource
+	log    zerolog.Logger
 }
 
-// send reports whether v went out before ctx was done.
-func send[T any](ctx context.Context, out chan<- T, v T) bool {
-	select {
-	case out <- v:
-		return true
-	case <-ctx.Done():
-		return false
+func (s reservations) Items(ctx context.Context) <-chan Item {
+	return yield(ctx, s.log, "source", s.run)
+}
+
+func (s reservations) run(ctx context.Context, out chan<- Item) error {
+	in := s.source.Reservations(ctx)
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case r, ok := <-in:
+			if !ok {
+				return run.ErrEnded
+			}
+			if r != nil && !send(ctx, out, Item{Kind: Arrived, Reservation: r}) {
+				return ctx.Err()
+			}
+		}
 	}
 }
 
@@ -92,7 +91,12 @@ func send[T any](ctx context.Context, out chan<- T, v T) bool {
 // the thing, then what comes, the thing before its users. Otherwise the order
 // of arrival stays.
 func order(batch []*workload.Reservation) {
-	sort.SliceStable(batch, func(i, j int) bool { return place(batch[i]) < place(batch[j]) })
+	orderBy(batch, func(r *workload.Reservation) *workload.Reservation { return r })
+}
+
+// orderBy is order for what has a reservation.
+func orderBy[T any](batch []T, of func(T) *workload.Reservation) {
+	slices.SortStableFunc(batch, func(a, b T) int { return cmp.Compare(place(of(a)), place(of(b))) })
 }
 
 func place(r *workload.Reservation) int {

@@ -2,61 +2,44 @@ package source
 
 import (
 	"context"
-	"sync"
+
+	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
 // Merge yields what any of the sources yields, and closes when all have.
-func Merge(sources ...Source) Source { return merged(sources) }
+func Merge(log zerolog.Logger, sources ...Source) Source { return merged{log, sources} }
 
-type merged []Source
+type merged struct {
+	log     zerolog.Logger
+	sources []Source
+}
 
 func (m merged) Items(ctx context.Context) <-chan Item {
-	channels := make([]<-chan Item, len(m))
-	for i, s := range m {
-		channels[i] = s.Items(ctx)
+	all := make([]func(context.Context, chan<- Item) error, len(m.sources))
+	for i, s := range m.sources {
+		all[i] = func(ctx context.Context, out chan<- Item) error { return forward(ctx, s.Items(ctx), out) }
 	}
-	return join(ctx, channels)
+	return yieldAll(ctx, m.log, "sources", all)
 }
 
 // Combined is Merge for the seed's kind of source.
-func Combined(sources ...workload.ReservationSource) workload.ReservationSource {
-	return combined(sources)
+func Combined(log zerolog.Logger, sources ...workload.ReservationSource) workload.ReservationSource {
+	return combined{log, sources}
 }
 
-type combined []workload.ReservationSource
+type combined struct {
+	log     zerolog.Logger
+	sources []workload.ReservationSource
+}
 
 func (c combined) Reservations(ctx context.Context) <-chan *workload.Reservation {
-	channels := make([]<-chan *workload.Reservation, len(c))
-	for i, s := range c {
-		channels[i] = s.Reservations(ctx)
-	}
-	return join(ctx, channels)
-}
-
-func join[T any](ctx context.Context, channels []<-chan T) <-chan T {
-	out := make(chan T)
-	var open sync.WaitGroup
-	for _, in := range channels {
-		open.Go(func() { forward(ctx, in, out) })
-	}
-	go func() {
-		open.Wait()
-		close(out)
-	}()
-	return out
-}
-
-func forward[T any](ctx context.Context, in <-chan T, out chan<- T) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case v, ok := <-in:
-			if !ok || !send(ctx, out, v) {
-				return
-			}
+	all := make([]func(context.Context, chan<- *workload.Reservation) error, len(c.sources))
+	for i, s := range c.sources {
+		all[i] = func(ctx context.Context, out chan<- *workload.Reservation) error {
+			return forward(ctx, s.Reservations(ctx), out)
 		}
 	}
+	return yieldAll(ctx, c.log, "sources", all)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
@@ -13,19 +14,15 @@ import (
 // because their explorer doesn't.
 type Push struct {
 	items chan Item
+	log   zerolog.Logger
 }
 
 // NewPush makes a source that nothing was pushed into.
-func NewPush() *Push { return &Push{items: make(chan Item)} }
+func NewPush(log zerolog.Logger) *Push { return &Push{items: make(chan Item), log: log} }
 
 // Items implements Source.
 func (p *Push) Items(ctx context.Context) <-chan Item {
-	out := make(chan Item)
-	go func() {
-		defer close(out)
-		forward(ctx, p.items, out)
-	}()
-	return out
+	return yield(ctx, p.log, "push", func(ctx context.Context, out chan<- Item) error { return forward(ctx, p.items, out) })
 }
 
 // Push hands r over and waits until it has been handled. The error is the

@@ -6,13 +6,15 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/rs/zerolog"
+
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/provision/source"
 )
 
 func TestWhatIsPushedIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := source.NewPush()
+		p := source.NewPush(zerolog.Nop())
 		ctx, cancel := context.WithCancel(t.Context())
 		items := p.Items(ctx)
 		full := errors.New("the disk is full")
@@ -41,7 +43,7 @@ func TestWhatIsPushedIsWaitedFor(t *testing.T) {
 
 func TestAPushGivesUpWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := source.NewPush()
+		p := source.NewPush(zerolog.Nop())
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := p.Push(ctx, volume("7-1")); node.KindOf(err) != node.Transient {

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -15,6 +17,9 @@ import (
 // timer on the earliest. What has been yielded is forgotten: whoever handles it
 // sets it again where there is a next time.
 type Schedule struct {
+	// Log gets what goes wrong. It may be set before Items is called.
+	Log zerolog.Logger
+
 	kind Kind
 	// now is the clock that the times are of; false while it can't be trusted.
 	now func() (time.Time, bool)
@@ -73,22 +78,21 @@ func (s *Schedule) Remove(id string) {
 
 // Items yields what comes due until ctx is done; one reader at a time.
 func (s *Schedule) Items(ctx context.Context) <-chan Item {
-	out := make(chan Item)
-	go func() {
-		defer close(out)
-		for {
-			batch, sleep := s.take()
-			for _, d := range batch {
-				if !send(ctx, out, Item{Kind: s.kind, ID: d.id}) {
-					return
-				}
-			}
-			if len(batch) == 0 && !s.sleep(ctx, sleep) {
-				return
+	return yield(ctx, s.Log, "schedule", s.run)
+}
+
+func (s *Schedule) run(ctx context.Context, out chan<- Item) error {
+	for {
+		batch, sleep := s.take()
+		for _, d := range batch {
+			if !send(ctx, out, Item{Kind: s.kind, ID: d.id}) {
+				return ctx.Err()
 			}
 		}
-	}()
-	return out
+		if len(batch) == 0 && !s.sleep(ctx, sleep) {
+			return ctx.Err()
+		}
+	}
 }
 
 func (s *Schedule) wake() {

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
@@ -189,10 +190,10 @@ func TestMergeYieldsAllAndClosesWhenAllHave(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var ids []string
-	for r := range source.Combined(list{"1-1", "2-1"}, list{}, list{"3-1"}).Reservations(ctx) {
+	for r := range source.Combined(zerolog.Nop(), list{"1-1", "2-1"}, list{}, list{"3-1"}).Reservations(ctx) {
 		ids = append(ids, r.ID)
 	}
-	for item := range source.Merge(source.From(list{"4-1"}), source.From(list{"5-1", "6-1"})).Items(ctx) {
+	for item := range source.Merge(zerolog.Nop(), source.From(list{"4-1"}, zerolog.Nop()), source.From(list{"5-1", "6-1"}, zerolog.Nop())).Items(ctx) {
 		if item.Kind != source.Arrived {
 			t.Fatalf("kind is %s", item.Kind)
 		}
@@ -202,14 +203,14 @@ func TestMergeYieldsAllAndClosesWhenAllHave(t *testing.T) {
 	if want := []string{"1-1", "2-1", "3-1", "4-1", "5-1", "6-1"}; !slices.Equal(ids, want) {
 		t.Fatalf("yields %v, want %v", ids, want)
 	}
-	for range source.Merge().Items(ctx) {
+	for range source.Merge(zerolog.Nop()).Items(ctx) {
 		t.Fatal("nothing yields something")
 	}
 }
 
 func TestMergeEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
-	items := source.Merge(source.From(list{"1-1", "2-1"}), source.NewRetry()).Items(ctx)
+	items := source.Merge(zerolog.Nop(), source.From(list{"1-1", "2-1"}, zerolog.Nop()), source.NewRetry()).Items(ctx)
 	<-items
 	cancel()
 	ended := time.After(time.Second)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/croft-edge/croft/pkg/run"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -38,33 +39,28 @@ type pollAnswer struct {
 }
 
 func (p *seedPoll) Reservations(ctx context.Context) <-chan *workload.Reservation {
-	out := make(chan *workload.Reservation)
-	go func() {
-		defer close(out)
-		p.run(ctx, out)
-	}()
-	return out
+	return yield(ctx, p.log, "poll", p.run)
 }
 
-func (p *seedPoll) run(ctx context.Context, out chan<- *workload.Reservation) {
+func (p *seedPoll) run(ctx context.Context, out chan<- *workload.Reservation) error {
 	var from uint64
 	failures := 0
 	for ctx.Err() == nil {
 		start := time.Now()
 		answer, ok := p.ask(ctx, from)
 		if !ok {
-			return
+			break
 		}
 		next, fresh := advance(from, answer.batch)
 		for _, r := range ordered(answer.batch) {
 			if !send(ctx, out, r) {
-				return
+				return ctx.Err()
 			}
 		}
 		from = next
 		switch {
 		case errors.Is(answer.err, workload.ErrPollEOS):
-			return
+			return run.ErrEnded
 		case answer.err != nil:
 			failures++
 			p.log.Warn().Err(answer.err).Uint64("from", from).Msg("cannot poll the explorer")
@@ -75,17 +71,22 @@ func (p *seedPoll) run(ctx context.Context, out chan<- *workload.Reservation) {
 			failures = max(failures, 1)
 		}
 		if !wait(ctx, p.backoff.Delay(failures)) {
-			return
+			break
 		}
 	}
+	return ctx.Err()
 }
 
 // ask polls beside the caller, because a seed's poller knows no context.
 func (p *seedPoll) ask(ctx context.Context, from uint64) (pollAnswer, bool) {
 	answered := make(chan pollAnswer, 1)
 	go func() {
-		batch, err := p.store.Poll(p.node, from)
-		answered <- pollAnswer{batch, err}
+		var a pollAnswer
+		a.err = run.Guard(p.log, "poll", func() (err error) {
+			a.batch, err = p.store.Poll(p.node, from)
+			return err
+		})
+		answered <- a
 	}()
 	select {
 	case a := <-answered:

@@ -44,8 +44,11 @@ func (d *daemon) startContainer(g *run.Group) error {
 		watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 		var watch sync.WaitGroup
 		watch.Go(func() {
-			cfg.Image.Own = ownImages(d.Config.Config, d.Log)
-			d.watchContainers(watching, cfg, l)
+			_ = run.Keep(watching, d.Log, "container", run.DefaultBackoff(), func(ctx context.Context) error {
+				cfg.Image.Own = ownImages(d.Config.Config, d.Log)
+				d.watchContainers(ctx, cfg, l)
+				return ctx.Err()
+			})
 		})
 		err := server.Run(ctx)
 		stop()
@@ -66,7 +69,7 @@ func (d *daemon) watchContainers(ctx context.Context, cfg container.Config, l *l
 		m, err := container.Open(ctx, cfg)
 		l.tell(m, err)
 		if err == nil {
-			_ = m.Run(ctx) // it says itself what ends
+			_ = run.Keep(ctx, d.Log, "container", run.DefaultBackoff(), m.Run) // it says itself what ends
 			l.tell(nil, node.Errorf(node.Transient, "the node stops"))
 			if err := m.Close(); err != nil {
 				d.Log.Error().Err(err).Str("type", "container").Str("step", "close").Msg("the container module didn't close well")

@@ -26,7 +26,7 @@ func (d *daemon) openDoor(ctx context.Context, m modules, b *brain) error {
 			return m.identity.Sign(ctx, message)
 		},
 		Now:       func() (time.Time, bool) { return b.clock.Now() },
-		Workloads: records{b, m}, Streams: streams,
+		Workloads: records{b, m, d.Log}, Streams: streams,
 	})
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func (d *daemon) startDoor(parts *run.Group, b *brain, l *link) {
 		Open: func(ctx context.Context) (net.Conn, error) { return l.client.OpenTunnel(ctx, b.nodeID) },
 		Take: b.door.Take, Pause: firstPause, MaxPause: maxPause, Log: d.Log,
 	}
-	parts.Start(run.Part{Name: "tunnel", Run: keeper.Run})
+	parts.Start(run.Part{Name: "tunnel", Run: keeper.Run, Again: true})
 }
 
 // doorStop is how long users' streams may take to end.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/croft-edge/croft/modules/container"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/run"
 	"github.com/croft-edge/croft/pkg/talk"
 )
 
@@ -86,7 +87,10 @@ func (s *containerStreams) Exec(ctx context.Context, id string, o talk.ExecOptio
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	sizes := make(chan container.Size)
-	go passSizes(ctx, streams.Resize, sizes)
+	go func() {
+		// A terminal that keeps its size is better than none.
+		run.Do(s.config.Log, "exec sizes", func() { passSizes(ctx, streams.Resize, sizes) })
+	}()
 	in := container.ExecOptions{Args: o.Args, Env: o.Env, Terminal: o.Terminal, Width: o.Size.Width, Height: o.Size.Height}
 	out := container.ExecIO{Stdin: streams.Stdin, Stdout: streams.Stdout, Resize: sizes}
 	if !o.Terminal {

@@ -5,7 +5,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/run"
 	"github.com/croft-edge/croft/pkg/talk"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/store"
@@ -15,6 +18,7 @@ import (
 type records struct {
 	brain   *brain
 	modules modules
+	log     zerolog.Logger
 }
 
 // askContainer is how long the container module may take to say something of one.
@@ -50,7 +54,8 @@ func (r records) ask(ctx context.Context, s *talk.Status) {
 	ctx, cancel := context.WithTimeout(ctx, askContainer)
 	defer cancel()
 	var both sync.WaitGroup
-	both.Go(func() {
+	askBoth := func(f func()) { both.Go(func() { run.Do(r.log, "status", f) }) }
+	askBoth(func() {
 		if c, err := r.modules.containers.Inspect(ctx, s.ID); err == nil {
 			s.Container = &talk.Container{
 				State: c.State, Image: c.Image, Restarts: c.Restarts, ExitCode: c.ExitCode, Ended: c.Ended, Next: c.Next,
@@ -58,7 +63,7 @@ func (r records) ask(ctx context.Context, s *talk.Status) {
 			}
 		}
 	})
-	both.Go(func() {
+	askBoth(func() {
 		if i, err := r.modules.images.Inspect(ctx, s.ID); err == nil {
 			s.Image = &talk.Image{Digest: i.Digest, Size: i.Size, Done: i.Done, Total: i.Total, Unpacking: i.Unpacking, Ready: i.Ready}
 		}

@@ -67,7 +67,7 @@ func (d *daemon) think(b *brain, m modules, link *link) (err error) {
 	if err != nil {
 		return err
 	}
-	b.push = source.NewPush()
+	b.push = source.NewPush(d.Log)
 	sources := []source.Source{b.push}
 	if link.client != nil {
 		b.poll, err = source.NewChanges(source.ChangesConfig{

@@ -66,12 +66,12 @@ func (d *daemon) startProvision(ctx context.Context, parts *run.Group) error {
 	}
 	v.set(b)
 	d.Log.Info().Str("node", nodeID).Str("birth", b.store.Birth().ID).Msg("the node knows itself")
-	parts.Start(run.Part{Name: "clock", Run: b.clock.Run})
+	parts.Start(run.Part{Name: "clock", Run: b.clock.Run, Again: true})
 	if err := d.startCounters(parts, b); err != nil {
 		return err
 	}
 	if link.registration != nil {
-		parts.Start(run.Part{Name: "registration", Run: link.registration.Run})
+		parts.Start(run.Part{Name: "registration", Run: link.registration.Run, Again: true})
 	}
 	parts.Start(run.Part{Name: "engine", Run: b.engine.Run, Within: d.StopTimeout + engineStop})
 	d.startDoor(parts, b, link)
@@ -110,7 +110,7 @@ func (d *daemon) startCounters(parts *run.Group, b *brain) error {
 	if err := bus.Register[node.Provision](server, bus.Object(node.ProvisionObject, node.ProvisionVersion), b.engine); err != nil {
 		return err
 	}
-	parts.Start(run.Part{Name: "counters", Run: server.Run, Within: moduleStop})
+	parts.Start(run.Part{Name: "counters", Run: server.Run, Within: moduleStop, Again: true})
 	return nil
 }
 

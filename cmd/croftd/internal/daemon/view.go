@@ -15,6 +15,7 @@ import (
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/stubs"
+	"github.com/croft-edge/croft/pkg/run"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision"
 )
@@ -79,16 +80,19 @@ func (v *view) askModules(ctx context.Context, s *control.Status) {
 	ctx, cancel := context.WithTimeout(ctx, askModule)
 	defer cancel()
 	var status node.StorageStatus
-	var errs [7]error
+	var errs [8]error
 	var all sync.WaitGroup
-	all.Go(func() { _, errs[0] = v.modules.identity.NodeID(ctx) })
-	all.Go(func() { status, errs[1] = v.modules.storage.Status(ctx) })
-	all.Go(func() { _, errs[2] = v.modules.host.Info(ctx) })
-	all.Go(func() { s.Streams, errs[3] = v.modules.debug.List(ctx) })
-	all.Go(func() { s.Networks, s.Network, errs[4] = v.modules.askNetworks(ctx) })
-	all.Go(func() { s.Containers, s.Container, errs[5] = v.modules.askContainers(ctx) })
-	all.Go(func() { s.ZDB, errs[6] = v.modules.zdb.Servers(ctx) })
-	all.Go(func() { s.Images, s.Image = v.modules.askImages(ctx) })
+	ask := func(i int, f func() error) {
+		all.Go(func() { errs[i] = run.Guard(v.config.Log, "status", f) })
+	}
+	ask(0, func() (err error) { _, err = v.modules.identity.NodeID(ctx); return err })
+	ask(1, func() (err error) { status, err = v.modules.storage.Status(ctx); return err })
+	ask(2, func() (err error) { _, err = v.modules.host.Info(ctx); return err })
+	ask(3, func() (err error) { s.Streams, err = v.modules.debug.List(ctx); return err })
+	ask(4, func() (err error) { s.Networks, s.Network, err = v.modules.askNetworks(ctx); return err })
+	ask(5, func() (err error) { s.Containers, s.Container, err = v.modules.askContainers(ctx); return err })
+	ask(6, func() (err error) { s.ZDB, err = v.modules.zdb.Servers(ctx); return err })
+	ask(7, func() error { s.Images, s.Image = v.modules.askImages(ctx); return nil })
 	all.Wait()
 	for i, name := range []string{node.IdentityModule, node.StorageModule, node.MonitorModule, node.DebugModule, node.NetworkModule, node.ContainerModule, node.ZDBModule} {
 		m := control.Module{Name: name}

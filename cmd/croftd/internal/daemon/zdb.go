@@ -31,7 +31,9 @@ func (d *daemon) startZDB(ctx context.Context, g *run.Group) error {
 		// What keeps ports and zdbs together goes on until the calls that have begun are over.
 		watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 		var watch sync.WaitGroup
-		watch.Go(func() { _ = m.Run(watching) }) // it says itself what is wrong
+		watch.Go(func() {
+			_ = run.Keep(watching, d.Log, "zdb", run.DefaultBackoff(), m.Run) // it says itself what is wrong
+		})
 		err := server.Run(ctx)
 		stop()
 		watch.Wait()

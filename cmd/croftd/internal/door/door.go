@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/run"
 	"github.com/croft-edge/croft/pkg/talk"
 	"github.com/croft-edge/croft/pkg/workload"
 )
@@ -180,7 +181,11 @@ func (d *Door) Run(ctx context.Context) error {
 	stopped := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stopped()
 	through := make(chan error, 1)
-	go func() { through <- server.Serve(tls.NewListener(d.count.limit(d.tunnel), d.tls)) }()
+	go func() {
+		through <- run.Keep(ctx, d.Log, "door", run.DefaultBackoff(), func(context.Context) error {
+			return server.Serve(tls.NewListener(d.count.limit(d.tunnel), d.tls))
+		})
+	}()
 	err := server.Serve(tls.NewListener(d.count.limit(d.listener), d.tls))
 	cancel()
 	_ = server.Close()

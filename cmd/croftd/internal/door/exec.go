@@ -9,6 +9,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/run"
 	"github.com/croft-edge/croft/pkg/talk"
 )
 
@@ -46,13 +47,11 @@ func (d *Door) exec(w http.ResponseWriter, r request) error {
 	// Who and where, never what: arguments hold secrets.
 	log.Info().Msg("exec begins")
 	var code uint32
-	err = talk.ServeExec(r.Context(), conn, buffered.Reader, d.Pulse, func(ctx context.Context, streams talk.ExecIO) (_ uint32, err error) {
-		defer func() {
-			if p := recover(); p != nil {
-				err = errors.Errorf("cannot run the command: panic: %v", p)
-			}
-		}()
-		code, err = d.Streams.Exec(ctx, id, o, streams)
+	err = talk.ServeExec(r.Context(), conn, buffered.Reader, d.Pulse, func(ctx context.Context, streams talk.ExecIO) (uint32, error) {
+		err := run.Guard(log, "the command", func() (err error) {
+			code, err = d.Streams.Exec(ctx, id, o, streams)
+			return err
+		})
 		return code, err
 	})
 	log.Info().Uint32("exit_code", code).Str("error_kind", string(node.KindOf(err))).Msg("exec has ended")

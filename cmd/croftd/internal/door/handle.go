@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"path"
-	"runtime/debug"
 	"strconv"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/run"
 	"github.com/croft-edge/croft/pkg/talk"
 	"github.com/croft-edge/croft/pkg/workload"
 )
@@ -84,14 +84,7 @@ func (d *Door) guarded(h func(http.ResponseWriter, *http.Request) error) http.Ha
 		now := time.Now()
 		_ = rc.SetReadDeadline(now.Add(d.Limits.Body))
 		_ = rc.SetWriteDeadline(now.Add(d.Limits.Body + d.Limits.Idle))
-		err := func() (err error) {
-			defer func() {
-				if p := recover(); p != nil {
-					err = errors.Errorf("cannot answer: panic: %v\n%s", p, debug.Stack())
-				}
-			}()
-			return h(out, r)
-		}()
+		err := run.Guard(d.Log, "door", func() error { return h(out, r) })
 		e := d.Log.Debug()
 		if node.KindOf(err) == node.Internal {
 			e = d.Log.Error()

@@ -10,6 +10,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/run"
 	"github.com/croft-edge/croft/pkg/talk"
 )
 
@@ -41,7 +42,11 @@ func (d *Door) stream(w http.ResponseWriter, r request, fill func(*lineWriter) e
 	out := &lineWriter{ctx: ctx, w: w, rc: http.NewResponseController(w), stuck: d.Limits.Stuck}
 	_ = out.rc.SetReadDeadline(time.Time{})
 	var keeping sync.WaitGroup
-	keeping.Go(func() { out.keep(ctx, cancel, d.Pulse) })
+	keeping.Go(func() {
+		if !run.Do(d.Log, "door stream", func() { out.keep(ctx, cancel, d.Pulse) }) {
+			cancel()
+		}
+	})
 	defer keeping.Wait()
 	defer cancel()
 	err = fill(out)

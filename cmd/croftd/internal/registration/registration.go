@@ -57,6 +57,7 @@ func (c Config) Validate() error {
 type Registration struct {
 	Config
 	first    chan struct{}
+	tried    func()
 	kick     chan struct{}
 	told     explorer.Node
 	known    bool
@@ -68,7 +69,9 @@ func New(c Config) (*Registration, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	return &Registration{Config: c, first: make(chan struct{}), kick: make(chan struct{}, 1)}, nil
+	first := make(chan struct{})
+	tried := sync.OnceFunc(func() { close(first) }) // Run may be called again after a panic
+	return &Registration{Config: c, first: first, tried: tried, kick: make(chan struct{}, 1)}, nil
 }
 
 // Tried is closed once the explorer was told for the first time, or couldn't be.
@@ -85,14 +88,13 @@ func (r *Registration) Forgotten() {
 
 // Run registers, then sends heartbeats, until ctx is done.
 func (r *Registration) Run(ctx context.Context) error {
-	tried := sync.OnceFunc(func() { close(r.first) })
-	defer tried()
+	defer r.tried()
 	for {
 		err := r.round(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
-		tried()
+		r.tried()
 		r.note(err)
 		timer := time.NewTimer(r.delay())
 		select {

@@ -13,6 +13,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/registration"
 	"github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/run"
 )
 
 // desk is an explorer that takes registrations.
@@ -207,4 +208,34 @@ func TestConfigNamesWhatIsMissing(t *testing.T) {
 	if _, err := registration.New(c); err == nil || err.Error() != "cannot register: Every is 0s, must be above 0" {
 		t.Fatalf("got %v", err)
 	}
+}
+
+// Run may be called again after a panic: the first time that the explorer was
+// told is over then, and everything else goes on.
+func TestGoesOnAfterPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		desk, panics := &desk{}, 3
+		r, err := registration.New(registration.Config{
+			Explorer: desk, Every: 10 * time.Second, Log: zerolog.Nop(), Contact: func(error) {},
+			Facts: func(context.Context) (registration.Facts, error) {
+				if panics--; panics >= 0 {
+					panic("no facts")
+				}
+				return registration.Facts{Node: explorer.Node{NodeID: "me"}}, nil
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts := run.New(zerolog.Nop())
+		parts.Start(run.Part{Name: "registration", Run: r.Run, Again: true})
+		<-r.Tried()
+		pass(time.Minute)
+		if len(desk.nodes) != 1 || len(desk.heartbeats) == 0 {
+			t.Errorf("registered %d times, %d heartbeats", len(desk.nodes), len(desk.heartbeats))
+		}
+		if err := parts.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -1,0 +1,104 @@
+package source
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// document is a reservation as it lay in a page.
+type document struct {
+	reservation *workload.Reservation
+	sum         [sha256.Size]byte
+}
+
+// delivery hands the documents of pages to the engine, and remembers which of
+// a page that comes again have been handled.
+type delivery struct {
+	log  zerolog.Logger
+	done map[[sha256.Size]byte]bool
+}
+
+func newDelivery(log zerolog.Logger) *delivery {
+	return &delivery{log: log, done: map[[sha256.Size]byte]bool{}}
+}
+
+// forget is called when there is another page, or when all is wanted again.
+func (d *delivery) forget() { clear(d.done) }
+
+// page hands over the documents of a page that weren't handled yet, in the
+// order to handle them, and waits until all have been. The error says that one
+// of them has to come again.
+func (d *delivery) page(ctx context.Context, out chan<- Item, raw []json.RawMessage) error {
+	batch := d.decode(raw)
+	handled := make(chan handledDocument, len(batch))
+	for _, doc := range batch {
+		done := func(err error) { handled <- handledDocument{doc, err} }
+		if !send(ctx, out, Item{Kind: Arrived, Reservation: doc.reservation, Done: done}) {
+			return ctx.Err()
+		}
+	}
+	var failed error
+	for range batch {
+		select {
+		case h := <-handled:
+			if err := d.settle(h); err != nil && failed == nil {
+				failed = err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return failed
+}
+
+// handledDocument is what came of a document.
+type handledDocument struct {
+	document
+	err error
+}
+
+// settle returns the error of a document that has to come again. One that is
+// refused for good mustn't hold up its page: nobody can make it acceptable.
+func (d *delivery) settle(h handledDocument) error {
+	if h.err != nil && worthAnotherTry(node.KindOf(h.err)) {
+		return h.err
+	}
+	if h.err != nil {
+		d.log.Warn().Str("id", h.reservation.ID).Str("type", string(h.reservation.Type)).Err(h.err).
+			Msg("cannot keep a document of the explorer's page: passed over")
+	}
+	d.done[h.sum] = true
+	return nil
+}
+
+// worthAnotherTry reports whether a document that couldn't be kept may be
+// later. NoSpace is the node's full disk here, which passes: a reservation that
+// finds no room on the node is handled, and its user is told.
+func worthAnotherTry(k node.Kind) bool { return !k.Final() || k == node.NoSpace }
+
+// decode reads the documents. One that isn't a reservation costs itself only.
+// What is wrong with a reservation's data is judged after its signature, so
+// that the user who signed it gets an answer; so nothing is refused here for it.
+func (d *delivery) decode(raw []json.RawMessage) []document {
+	batch := make([]document, 0, len(raw))
+	for _, text := range raw {
+		doc := document{sum: sha256.Sum256(text)}
+		if d.done[doc.sum] {
+			continue
+		}
+		if err := json.Unmarshal(text, &doc.reservation); err != nil || doc.reservation == nil {
+			d.log.Warn().Err(err).Int("bytes", len(text)).Msg("cannot read a document of the explorer's page: passed over")
+			d.done[doc.sum] = true
+			continue
+		}
+		batch = append(batch, doc)
+	}
+	orderBy(batch, func(doc document) *workload.Reservation { return doc.reservation })
+	return batch
+}
