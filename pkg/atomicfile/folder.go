@@ -99,10 +99,10 @@ func (f *Folder) Write(name string, data []byte) error {
 func (f *Folder) WriteAll(files []File) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for i, file := range files {
-		if err := f.writeTemp(file); err != nil {
-			f.discard(files[:i+1])
-			return errors.Wrapf(err, "cannot write %s", f.join(file.Name))
+	for at := 0; at < len(files); at += openAtOnce {
+		if err := f.writeTemps(files[at:min(at+openAtOnce, len(files))]); err != nil {
+			f.discard(files[:min(at+openAtOnce, len(files))])
+			return err
 		}
 	}
 	for i, file := range files {
@@ -114,8 +114,45 @@ func (f *Folder) WriteAll(files []File) error {
 	return f.sync()
 }
 
-// writeTemp writes and fsyncs the temporary file of a name.
-func (f *Folder) writeTemp(file File) error {
+// openAtOnce is how many files of a batch are open at the same time.
+const openAtOnce = 64
+
+// writeTemps writes and fsyncs the temporary files of some names. All are
+// written, and their way to the disk begun, before the first fsync waits: the
+// file system brings them there together.
+func (f *Folder) writeTemps(files []File) (err error) {
+	open := make([]*os.File, 0, len(files))
+	defer func() {
+		for _, out := range open {
+			err = both(err, errors.Wrapf(out.Close(), "cannot write %s", out.Name()))
+		}
+	}()
+	for _, file := range files {
+		out, err := f.writeTemp(file)
+		if out != nil {
+			open = append(open, out)
+		}
+		if err != nil {
+			return errors.Wrapf(err, "cannot write %s", f.join(file.Name))
+		}
+	}
+	if len(open) > 1 {
+		for _, out := range open {
+			// A hint: the fsync below is what counts.
+			_ = unix.SyncFileRange(int(out.Fd()), 0, 0, unix.SYNC_FILE_RANGE_WRITE)
+		}
+	}
+	for i, out := range open {
+		if err := f.hook.around(Sync, out.Name(), out.Sync); err != nil {
+			return errors.Wrapf(err, "cannot write %s", f.join(files[i].Name))
+		}
+	}
+	return nil
+}
+
+// writeTemp writes the temporary file of a name, and returns it open, also after
+// an error if it is.
+func (f *Folder) writeTemp(file File) (*os.File, error) {
 	path := f.join(tempPrefix + file.Name)
 	var out *os.File
 	err := f.hook.around(Write, path, func() error {
@@ -127,13 +164,7 @@ func (f *Folder) writeTemp(file File) error {
 		_, err = out.Write(file.Data)
 		return err
 	})
-	if err == nil {
-		err = f.hook.around(Sync, path, out.Sync)
-	}
-	if out != nil {
-		err = both(err, out.Close())
-	}
-	return err
+	return out, err
 }
 
 func (f *Folder) rename(name string) error {

@@ -133,7 +133,7 @@ func (r *rig) owe(t *testing.T, id string) store.Record {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec, err := r.store.Finish(store.Record{
+	recs, err := r.store.Write(store.Record{
 		Reservation: res, Hash: h, Phase: store.Deployed,
 		Result: &workload.Result{State: workload.StateOK, Created: time.Now().UTC(), Data: []byte(`{"volume_id":"` + id + `"}`)},
 	})
@@ -141,7 +141,7 @@ func (r *rig) owe(t *testing.T, id string) store.Record {
 		t.Fatal(err)
 	}
 	r.Kick()
-	return rec
+	return recs[0]
 }
 
 func (r *rig) owed(t *testing.T) int {
@@ -377,7 +377,7 @@ func TestAnswerIsReplacedWhileItIsSent(t *testing.T) {
 			}
 			newer := first.Clone()
 			newer.Phase, newer.Result = store.Ended, &workload.Result{State: workload.StateDeleted, Created: time.Now()}
-			_, err := r.store.Finish(newer)
+			_, err := r.store.Write(newer)
 			r.Kick()
 			return err
 		})

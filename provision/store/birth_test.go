@@ -208,7 +208,7 @@ func TestLock(t *testing.T) {
 	if after := listing(t, root); len(after) != len(before) {
 		t.Errorf("the second one has changed the folder: %v, was %v", after, before)
 	}
-	if err := s.Begin(record(volume("1-1", time.Now(), time.Hour), store.Intent)); err != nil {
+	if err := put(s, record(volume("1-1", time.Now(), time.Hour), store.Intent)); err != nil {
 		t.Errorf("the first one, after that: %v", err)
 	}
 	s.Close()

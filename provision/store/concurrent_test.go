@@ -67,10 +67,10 @@ func write(t *testing.T, s *store.FSStore, w int) {
 	for i := range written {
 		id := fmt.Sprintf("%d-%d", 1000+i, w+1)
 		rec := record(volume(id, time.Now(), time.Hour), store.Intent)
-		if err := s.Begin(rec); err != nil {
+		if err := put(s, rec); err != nil {
 			t.Error(err)
 		}
-		done, err := s.Finish(answered(rec, store.Deployed, workload.StateOK))
+		done, err := one(s, answered(rec, store.Deployed, workload.StateOK))
 		if err != nil {
 			t.Error(err)
 			return

@@ -52,7 +52,8 @@ func TestDamage(t *testing.T) {
 		{"a flipped bit", rewrite(func(b []byte) []byte { b[len(b)/2] ^= 1; return b }), "checksum"},
 		{"a flipped bit in the checksum", rewrite(func(b []byte) []byte { b[12] ^= 1; return b }), "checksum"},
 		{"zeroes", rewrite(func(b []byte) []byte { return make([]byte, len(b)) }), "JSON"},
-		{"another major version, by accident", rewrite(func(b []byte) []byte { b[1] = '3'; return b }), "checksum"},
+		{"a newer major version, by accident", rewrite(func(b []byte) []byte { b[1] = '4'; return b }), "checksum"},
+		{"an older major version, by accident", rewrite(func(b []byte) []byte { b[1] = '2'; return b }), "checksum"},
 		{"an older version that never was", rewrite(func([]byte) []byte { return []byte(`"1.5.0"{}`) }), "version"},
 		{"the seed's, of another reservation", rewrite(func([]byte) []byte { return []byte(`"1.0.0"{"id":"9-9"}`) }), "9-9"},
 		{"the seed's, torn", rewrite(func([]byte) []byte { return []byte(`"1.0.0"{"id":"2-1","node_`) }), "JSON"},
@@ -160,20 +161,20 @@ func TestDamagedMeta(t *testing.T) {
 // be taken for damaged, and their workloads for strays.
 func TestNewerFilesAreRefused(t *testing.T) {
 	root := three(t)
-	newer := store.SealAs(versioned.Version{Major: 3}, []byte(`{"reservation":"in another way"}`))
+	newer := store.SealAs(versioned.Version{Major: 4}, []byte(`{"reservation":"in another way"}`))
 	if err := os.WriteFile(filepath.Join(root, "2-1"), newer, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	before := listing(t, root)
 	_, err := store.Open(store.Config{Root: root})
 	wantKind(t, "a newer record", err, node.Refused)
-	if err == nil || !strings.Contains(err.Error(), "2-1") || !strings.Contains(err.Error(), "3.0.0") {
+	if err == nil || !strings.Contains(err.Error(), "2-1") || !strings.Contains(err.Error(), "4.0.0") {
 		t.Errorf("the error doesn't say which file and version: %v", err)
 	}
 	if after := listing(t, root); !slices.Equal(before, after) {
 		t.Errorf("the store was changed: %v, was %v", after, before)
 	}
-	// What only adds to version 2 can be read.
+	// What only adds to version 3 can be read.
 	root = three(t)
 	file, err := os.ReadFile(filepath.Join(root, "2-1"))
 	if err != nil {
@@ -181,12 +182,12 @@ func TestNewerFilesAreRefused(t *testing.T) {
 	}
 	_, body, _ := bytes.Cut(bytes.TrimSuffix(file, []byte("\n")), []byte("\n"))
 	body = append(bytes.TrimSuffix(body, []byte("}")), `,"added_later":1}`...)
-	if err := os.WriteFile(filepath.Join(root, "2-1"), store.SealAs(versioned.Version{Major: 2, Minor: 7}, body), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(root, "2-1"), store.SealAs(versioned.Version{Major: 3, Minor: 7}, body), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s := open(t, store.Config{Root: root})
 	if _, err := s.Record("2-1"); err != nil || len(s.Quarantined()) != 0 {
-		t.Errorf("version 2.7.0: %v, set aside %v", err, s.Quarantined())
+		t.Errorf("version 3.7.0: %v, set aside %v", err, s.Quarantined())
 	}
 }
 

@@ -44,6 +44,11 @@ type Quarantine struct {
 // of a newer croft is one, and so is one that can't be read, because a store must
 // not be opened half: Refused and Transient, and nothing in the folder is changed.
 func Open(c Config) (*FSStore, error) {
+	return openOn(c, func() (persist.Provider, error) { return persist.OpenFS(c.Root, c.Hook) })
+}
+
+// openOn opens the store that lies with a provider.
+func openOn(c Config, provider func() (persist.Provider, error)) (*FSStore, error) {
 	if err := c.Validate(); err != nil {
 		return nil, node.WithKind(node.Invalid, err)
 	}
@@ -54,7 +59,7 @@ func Open(c Config) (*FSStore, error) {
 	if err != nil {
 		return nil, err
 	}
-	disk, err := persist.OpenFS(c.Root, c.Hook)
+	disk, err := provider()
 	if err != nil {
 		return nil, both(err, held.release())
 	}

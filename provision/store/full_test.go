@@ -64,9 +64,9 @@ func TestFullDisk(t *testing.T) {
 	second := record(volume("2-1", time.Now(), time.Hour), store.Intent)
 	leaving := first.Clone()
 	leaving.Phase = store.Leaving
-	_, finished := s.Finish(answered(first, store.Deployed, workload.StateOK))
+	_, finished := one(s, answered(first, store.Deployed, workload.StateOK))
 	for what, err := range map[string]error{
-		"begin": s.Begin(second), "begin to leave": s.Begin(leaving), "finish": finished,
+		"begin": put(s, second), "begin to leave": put(s, leaving), "finish": finished,
 		"acknowledge": s.Acknowledge("1-1", first.Result.Sequence),
 		"cursor":      s.SetCursor(explorer.Cursor{Epoch: "e", Change: 1}),
 		"add":         s.Add(volume("3-1", time.Now(), time.Hour)),
@@ -96,7 +96,7 @@ func TestFullDisk(t *testing.T) {
 	if err := os.Remove(filepath.Join(at, "filler")); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Begin(second); err != nil {
+	if err := put(s, second); err != nil {
 		t.Errorf("with space again: %v", err)
 	}
 	if err := s.Acknowledge("1-1", first.Result.Sequence); err != nil {
@@ -112,7 +112,7 @@ func TestDiskFillsUp(t *testing.T) {
 	begun := map[string]bool{}
 	for i := 1; len(begun) < 2000; i++ {
 		r := reservation(workload.TypeContainer, fmt.Sprintf("%d-1", i), fmt.Sprintf(`{"x":%q}`, strings.Repeat("y", 700*(i%9))), time.Now(), time.Hour)
-		err := s.Begin(record(r, store.Intent))
+		err := put(s, record(r, store.Intent))
 		if err != nil {
 			wantKind(t, "begin", err, node.NoSpace)
 			break
@@ -134,7 +134,7 @@ func TestDiskFillsUp(t *testing.T) {
 		}
 	}
 	// Removing needs no space: this is how an operator's node gets out of it.
-	if err := s.Begin(record(all[0].Reservation, store.Ended)); err == nil {
+	if err := put(s, record(all[0].Reservation, store.Ended)); err == nil {
 		if err := s.Bury(all[0].ID()); err != nil {
 			t.Errorf("burying on a full disk: %v", err)
 		}

@@ -43,11 +43,11 @@ func writeForEver(root string) error {
 	for i := uint64(len(all)) + 1000*uint64(os.Getpid()); ; i++ {
 		id := workload.ID{N: i, M: 1}.String()
 		rec := record(volume(id, time.Now(), time.Hour), store.Intent)
-		if err := s.Begin(rec); err != nil {
+		if err := put(s, rec); err != nil {
 			return err
 		}
 		fmt.Println("begun", id, 0)
-		done, err := s.Finish(answered(rec, store.Deployed, workload.StateOK))
+		done, err := one(s, answered(rec, store.Deployed, workload.StateOK))
 		if err != nil {
 			return err
 		}

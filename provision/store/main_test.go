@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/croft-edge/croft/pkg/atomicfile"
+	"github.com/croft-edge/croft/pkg/atomicfile/faulty"
 	"github.com/croft-edge/croft/pkg/sign"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/store"
@@ -50,13 +52,35 @@ func network(id, name string, created time.Time, d time.Duration) *workload.Rese
 	return reservation(workload.TypeNetwork, id, fmt.Sprintf(`{"name":%q}`, name), created, d)
 }
 
-// record is one of r in a phase.
+// record is one of r in a phase, as lifecycle would have it.
 func record(r *workload.Reservation, p store.Phase) store.Record {
 	h, err := r.Hash()
 	if err != nil {
 		panic(err)
 	}
-	return store.Record{Reservation: r, Hash: h, Phase: p, Accepted: r.Created}
+	rec := store.Record{Reservation: r, Hash: h, Phase: p, Accepted: r.Created}
+	rec.Name, _ = store.KeyOf(r)
+	switch p {
+	case store.Waiting, store.Failed, store.Refused, store.Dismissed:
+	default:
+		rec.Admitted, rec.Begun = true, !p.Tombstone()
+	}
+	return rec
+}
+
+// put writes a record.
+func put(s *store.FSStore, r store.Record) error {
+	_, err := s.Write(r)
+	return err
+}
+
+// one writes a record and returns it as it was written.
+func one(s *store.FSStore, r store.Record) (store.Record, error) {
+	out, err := s.Write(r)
+	if err != nil {
+		return store.Record{}, err
+	}
+	return out[0], nil
 }
 
 // answered is a record with a new result.
@@ -112,4 +136,58 @@ func stuckAt(mu *sync.Mutex, armed *bool, stuck, free chan struct{}) atomicfile.
 		}
 		return nil
 	}
+}
+
+func newDisk() *faulty.Disk { return faulty.New() }
+
+func readFile(t testing.TB, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func writeFile(t testing.TB, path string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func removeFile(t testing.TB, path string) {
+	t.Helper()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func isFolder(t testing.TB, path string) bool {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.IsDir()
+}
+
+// content is all that lies below a folder, but for who holds its lock.
+func content(t testing.TB, root string) string {
+	t.Helper()
+	var b strings.Builder
+	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(&b, path)
+		if !d.IsDir() && d.Name() != "lock" {
+			b.Write(readFile(t, path))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
 }

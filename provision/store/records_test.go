@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/store"
@@ -33,7 +34,7 @@ func ids(rs []store.Record) string {
 // finish finishes a record and returns it.
 func finish(t *testing.T, s *store.FSStore, r store.Record) store.Record {
 	t.Helper()
-	out, err := s.Finish(r)
+	out, err := one(s, r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,7 @@ func TestResultsAreNumbered(t *testing.T) {
 	s := open(t, store.Config{Root: t.TempDir()})
 	r1, r2 := record(volume("1-1", time.Now(), time.Hour), store.Intent), record(volume("2-1", time.Now(), time.Hour), store.Intent)
 	for _, r := range []store.Record{r1, r2} {
-		if err := s.Begin(r); err != nil {
+		if err := put(s, r); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -120,13 +121,13 @@ func TestResultsAreNumbered(t *testing.T) {
 	// A caller whose copy is older than the acknowledgement doesn't undo it.
 	stale := a
 	stale.Phase, stale.Delivered = store.Leaving, false
-	if err := s.Begin(stale); err != nil {
+	if err := put(s, stale); err != nil {
 		t.Error(err)
 	}
 	// Nor does one that knows of no result take it away.
 	none := a
 	none.Phase, none.Result = store.Leaving, nil
-	if err := s.Begin(none); err != nil {
+	if err := put(s, none); err != nil {
 		t.Error(err)
 	}
 	got, _ := s.Record("2-1")
@@ -146,28 +147,32 @@ func TestResultsAreNumbered(t *testing.T) {
 	if c := finish(t, s, fresh); c.Result.Sequence <= b.Result.Sequence || c.Delivered {
 		t.Errorf("the newer result has number %d, delivered %v", c.Result.Sequence, c.Delivered)
 	}
-	wantKind(t, "begin with a new result", s.Begin(answered(r1, store.Deployed, workload.StateOK)), node.Invalid)
+	// A copy with an older answer than the record's doesn't bring that back.
+	if err := put(s, a); err != nil {
+		t.Error(err)
+	}
+	if got, _ := s.Record("2-1"); got.Result.State != workload.StateDeleted {
+		t.Errorf("an older answer is back: %+v", got.Result)
+	}
 }
 
 // No reservation takes another's place, by its ID or by its hash.
 func TestConflicts(t *testing.T) {
 	s := open(t, store.Config{Root: t.TempDir()})
 	r := volume("1-1", time.Now(), time.Hour)
-	if err := s.Begin(record(r, store.Intent)); err != nil {
+	if err := put(s, record(r, store.Intent)); err != nil {
 		t.Fatal(err)
 	}
 	other := record(volume("1-1", time.Now(), time.Hour), store.Intent)
-	wantKind(t, "an ID with another hash", s.Begin(other), node.Exist)
+	wantKind(t, "an ID with another hash", put(s, other), node.Exist)
 	replay := *r
 	replay.ID = "2-1"
-	wantKind(t, "a hash under another ID", s.Begin(record(&replay, store.Intent)), node.Exist)
+	wantKind(t, "a hash under another ID", put(s, record(&replay, store.Intent)), node.Exist)
 	if got, _ := s.Record("1-1"); got.Hash != record(r, store.Intent).Hash {
 		t.Error("the record was changed")
 	}
 
-	refusal := answered(record(&replay, store.Failed), store.Failed, workload.StateError)
-	refusal.Refusal = true
-	done := finish(t, s, refusal)
+	done := finish(t, s, answered(record(&replay, store.Dismissed), store.Dismissed, workload.StateError))
 	if found, err := s.ByHash(done.Hash); err != nil || found.ID() != "1-1" {
 		t.Errorf("by hash: %v, %v, want 1-1", found.Reservation, err)
 	}
@@ -175,7 +180,7 @@ func TestConflicts(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := s.Record("2-1")
-	wantKind(t, "a refusal that was delivered", err, node.NotExist)
+	wantKind(t, "a dismissed one that was delivered", err, node.NotExist)
 	if _, err := s.ByHash(done.Hash); err != nil {
 		t.Errorf("the one it was a replay of: %v", err)
 	}
@@ -196,11 +201,10 @@ func TestBadRecords(t *testing.T) {
 		},
 		"an ID like a path in numbers": func(r *store.Record) { r.Reservation.ID = "../1-1" },
 		"an ID that overflows":         func(r *store.Record) { r.Reservation.ID = "18446744073709551616-1" },
-		"a refusal that is deployed":   func(r *store.Record) { r.Refusal, r.Phase = true, store.Deployed },
 	} {
 		bad := good.Clone()
 		spoil(&bad)
-		wantKind(t, what, s.Begin(bad), node.Invalid)
+		wantKind(t, what, put(s, bad), node.Invalid)
 	}
 	for _, id := range []string{"../../etc/passwd", "x", "1", "-", "1-1/..", "lock", "meta/birth"} {
 		_, err := s.Record(id)
@@ -212,7 +216,7 @@ func TestBadRecords(t *testing.T) {
 	}
 	// Another way of writing a number is the same reservation.
 	good.Reservation.ID = "01-001"
-	if err := s.Begin(good); err != nil {
+	if err := put(s, good); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Record("1-1"); err != nil {
@@ -225,7 +229,7 @@ func TestBury(t *testing.T) {
 	r := record(volume("1-1", time.Now(), time.Hour), store.Intent)
 	for _, p := range []store.Phase{store.Intent, store.Retry, store.Deployed, store.Leaving} {
 		r.Phase = p
-		if err := s.Begin(r); err != nil {
+		if err := put(s, r); err != nil {
 			t.Fatal(err)
 		}
 		wantKind(t, string(p), s.Bury("1-1"), node.Refused)
@@ -279,12 +283,12 @@ func TestNewestOfANetwork(t *testing.T) {
 	wantNewest("at first", time.Time{})
 	for i, created := range []time.Duration{2, 3, 1} {
 		r := network(workload.ID{N: uint64(i), M: 1}.String(), "net", start.Add(created*time.Minute), time.Hour)
-		if err := s.Begin(record(r, store.Deployed)); err != nil {
+		if err := put(s, record(r, store.Deployed)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	failed := record(network("9-1", "net", start.Add(time.Hour), time.Hour), store.Failed)
-	if err := s.Begin(failed); err != nil {
+	if err := put(s, failed); err != nil {
 		t.Fatal(err)
 	}
 	newest := start.Add(3 * time.Minute)
@@ -292,7 +296,7 @@ func TestNewestOfANetwork(t *testing.T) {
 	for _, id := range []string{"0-1", "1-1", "2-1"} {
 		rec, _ := s.Record(id)
 		rec.Phase = store.Ended
-		if err := s.Begin(rec); err != nil {
+		if err := put(s, rec); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Bury(id); err != nil {
@@ -310,7 +314,7 @@ func TestNewestOfANetwork(t *testing.T) {
 	}{{365 * 24 * time.Hour, newest}, {367 * 24 * time.Hour, time.Time{}}} {
 		s.Close()
 		s = open(t, store.Config{Root: root, Clock: fixedClock{newest.Add(later.after)}})
-		if err := s.Begin(record(volume("50-1", start, 1), store.Ended)); err != nil {
+		if err := put(s, record(volume("50-1", start, 1), store.Ended)); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Bury("50-1"); err != nil {
@@ -358,7 +362,7 @@ func TestCounters(t *testing.T) {
 	clk := &switchClock{now: now, trusted: true}
 	s := open(t, store.Config{Root: root, Clock: clk})
 	add := func(r *workload.Reservation, p store.Phase) {
-		if err := s.Begin(record(r, p)); err != nil {
+		if err := put(s, record(r, p)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -369,6 +373,9 @@ func TestCounters(t *testing.T) {
 	add(network("5-1", "net", start, time.Hour), store.Deployed)
 	add(network("6-1", "net", start.Add(time.Second), time.Hour), store.Deployed)
 	add(network("7-1", "other", start, time.Hour), store.Deployed)
+	add(network("8-1", "third", start, time.Minute), store.Deployed) // over
+	add(network("9-1", "third", start.Add(time.Second), time.Hour), store.Intent)
+	add(network("9-2", "fourth", start, time.Hour), store.Replaced)
 	for i, typ := range []workload.Type{workload.TypeContainer, workload.TypeZDB, workload.TypeKubernetes, workload.TypeDebug} {
 		add(reservation(typ, workload.ID{N: uint64(10 + i)}.String(), "{}", start, time.Hour), store.Deployed)
 	}
@@ -378,8 +385,8 @@ func TestCounters(t *testing.T) {
 			t.Errorf("counters %+v, want %+v", got, want)
 		}
 		due, err := s.GetExpired()
-		if err != nil || len(due) != 1 || due[0].ID != "2-1" {
-			t.Errorf("expired: %v, %v, want 2-1", due, err)
+		if err != nil || len(due) != 2 || due[0].ID != "2-1" || due[1].ID != "8-1" {
+			t.Errorf("expired: %v, %v, want 2-1 8-1", due, err)
 		}
 		s.Close()
 		s = open(t, store.Config{Root: root, Clock: clk})
@@ -399,6 +406,13 @@ type switchClock struct {
 }
 
 func (c *switchClock) Now() (time.Time, bool) { return c.now, c.trusted }
+
+func (c *switchClock) Read() clock.Reading {
+	if !c.trusted {
+		return clock.Reading{Now: c.now}
+	}
+	return clock.Reading{Now: c.now, Level: clock.Remove}
+}
 
 // What is over comes the earliest first, by the renewal where there is one.
 func TestGetExpiredInOrder(t *testing.T) {

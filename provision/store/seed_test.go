@@ -78,7 +78,7 @@ func TestSeedFileIsRewritten(t *testing.T) {
 	}
 	next := before.Clone()
 	next.Phase, next.End = store.Leaving, workload.StateDeleted
-	if err := s.Begin(next); err != nil {
+	if err := put(s, next); err != nil {
 		t.Fatal(err)
 	}
 	s.Close()
@@ -122,7 +122,7 @@ func TestCacheSeesDeployedOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		rec.Phase = phase
-		if err := s.Begin(rec); err != nil {
+		if err := put(s, rec); err != nil {
 			t.Fatal(err)
 		}
 		exists, err := s.Exists("7-1")
@@ -138,7 +138,7 @@ func TestCacheSeesDeployedOnly(t *testing.T) {
 	}
 	rec, _ := s.Record("7-1")
 	rec.Phase = store.Deployed
-	if err := s.Begin(rec); err != nil {
+	if err := put(s, rec); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Remove("7-1"); err != nil {
