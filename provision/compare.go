@@ -16,7 +16,13 @@ import (
 // seen is what the modules say is on the node: by type and ID, what of it
 // differs from how it was made, empty when nothing does. A type whose module
 // didn't answer isn't in it.
-type seen map[workload.Type]map[string]string
+type seen map[workload.Type]map[string]provisioner.Seen
+
+// isOf reports whether what was seen under a record's ID is the record's: it has
+// its hash, or none that is known.
+func isOf(s provisioner.Seen, rec store.Record) bool {
+	return s.Hash == (workload.Hash{}) || s.Hash == rec.Hash
+}
 
 // gone is what differs of a workload that isn't on the node at all.
 const gone = "gone"
@@ -40,11 +46,12 @@ func differences(recs []store.Record, there seen) []difference {
 		case store.Intent:
 		case store.Deployed:
 			listed, answered := there[rec.Reservation.Type]
-			drift, present := listed[rec.ID()]
-			if !answered || present && drift == "" {
+			found, present := listed[rec.ID()]
+			present = present && isOf(found, rec)
+			if !answered || present && found.Drift == "" {
 				continue
 			}
-			what = drift
+			what = found.Drift
 			if !present {
 				what = gone
 			}
@@ -92,13 +99,13 @@ func withoutReplaced(all []difference, recs []store.Record) []difference {
 }
 
 // lookAt asks the module of one type what is on the node.
-func (e *NodeEngine) lookAt(ctx context.Context, t workload.Type) (found map[string]string, err error) {
+func (e *NodeEngine) lookAt(ctx context.Context, t workload.Type) (found map[string]provisioner.Seen, err error) {
 	err = e.step(ctx, "list", string(t), e.limits.List, func(ctx context.Context) (err error) {
 		found, err = provisioner.Look(ctx, e.provisioners[t])
 		return err
 	})
 	if found == nil && err == nil {
-		found = map[string]string{}
+		found = map[string]provisioner.Seen{}
 	}
 	return found, err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner"
 	"github.com/croft-edge/croft/provision/store"
 )
 
@@ -17,7 +18,7 @@ import (
 // network, name is its name.
 func recordOf(id string, t workload.Type, phase store.Phase, minute int, name string) store.Record {
 	data, _ := json.Marshal(map[string]string{"name": name})
-	return store.Record{Phase: phase, Attempts: 1, Reservation: &workload.Reservation{
+	return store.Record{Phase: phase, Attempts: 1, Hash: workload.Hash{7}, Reservation: &workload.Reservation{
 		ID: id, Type: t, User: "u", Data: data, Created: time.Unix(int64(60*minute), 0), Duration: time.Hour,
 	}}
 }
@@ -31,20 +32,22 @@ func TestDifferences(t *testing.T) {
 		there seen
 		want  []string
 	}{
-		"all is as it was made":          {[]store.Record{recordOf("1-1", vol, store.Deployed, 1, "")}, seen{vol: {"1-1": ""}}, nil},
+		"all is as it was made":          {[]store.Record{recordOf("1-1", vol, store.Deployed, 1, "")}, seen{vol: {"1-1": {}}}, nil},
 		"it is gone":                     {[]store.Record{recordOf("1-1", vol, store.Deployed, 1, "")}, seen{vol: {}}, []string{"1-1 gone"}},
-		"it is changed":                  {[]store.Record{recordOf("1-1", vol, store.Deployed, 1, "")}, seen{vol: {"1-1": "no limit"}}, []string{"1-1 no limit"}},
+		"it is changed":                  {[]store.Record{recordOf("1-1", vol, store.Deployed, 1, "")}, seen{vol: {"1-1": {Drift: "no limit"}}}, []string{"1-1 no limit"}},
 		"its module didn't answer":       {[]store.Record{recordOf("1-1", vol, store.Deployed, 1, "")}, seen{net: {}}, nil},
-		"an intent may be half done":     {[]store.Record{recordOf("1-1", vol, store.Intent, 1, "")}, seen{vol: {"1-1": ""}}, []string{"1-1 "}},
+		"it is of its hash":              {[]store.Record{recordOf("1-1", vol, store.Deployed, 1, "")}, seen{vol: {"1-1": {Hash: workload.Hash{7}}}}, nil},
+		"it is another reservation's":    {[]store.Record{recordOf("1-1", vol, store.Deployed, 1, "")}, seen{vol: {"1-1": {Hash: workload.Hash{8}}}}, []string{"1-1 gone"}},
+		"an intent may be half done":     {[]store.Record{recordOf("1-1", vol, store.Intent, 1, "")}, seen{vol: {"1-1": {}}}, []string{"1-1 "}},
 		"what isn't to be there":         {[]store.Record{recordOf("1-1", vol, store.Failed, 1, ""), recordOf("2-1", vol, store.Ended, 1, "")}, seen{vol: {}}, nil},
 		"what has a timer":               {[]store.Record{recordOf("1-1", vol, store.Retry, 1, ""), recordOf("2-1", vol, store.Leaving, 1, "")}, seen{vol: {}}, nil},
 		"networks come before volumes":   {[]store.Record{recordOf("1-1", vol, store.Deployed, 1, ""), recordOf("2-1", net, store.Deployed, 1, "a")}, seen{vol: {}, net: {}}, []string{"2-1 gone", "1-1 gone"}},
 		"the newest of a name counts":    {[]store.Record{recordOf("1-1", net, store.Deployed, 1, "a"), recordOf("2-1", net, store.Deployed, 2, "a"), recordOf("3-1", net, store.Deployed, 1, "b")}, seen{net: {}}, []string{"2-1 gone", "3-1 gone"}},
-		"the newest of a name is there":  {[]store.Record{recordOf("1-1", net, store.Deployed, 1, "a"), recordOf("2-1", net, store.Deployed, 2, "a")}, seen{net: {"2-1": ""}}, nil},
+		"the newest of a name is there":  {[]store.Record{recordOf("1-1", net, store.Deployed, 1, "a"), recordOf("2-1", net, store.Deployed, 2, "a")}, seen{net: {"2-1": {}}}, nil},
 		"the newest of a name has ended": {[]store.Record{recordOf("1-1", net, store.Deployed, 1, "a"), recordOf("2-1", net, store.Ended, 2, "a")}, seen{net: {}}, []string{"1-1 "}},
 		"the newest was only judged":     {[]store.Record{recordOf("1-1", net, store.Deployed, 1, "a"), judged}, seen{net: {}}, []string{"1-1 gone"}},
 		"the newest was refused":         {[]store.Record{recordOf("1-1", net, store.Deployed, 1, "a"), recordOf("2-1", net, store.Failed, 2, "a")}, seen{net: {}}, []string{"1-1 gone"}},
-		"an older intent ends":           {[]store.Record{recordOf("1-1", net, store.Intent, 1, "a"), recordOf("2-1", net, store.Deployed, 2, "a")}, seen{net: {"2-1": ""}}, []string{"1-1 "}},
+		"an older intent ends":           {[]store.Record{recordOf("1-1", net, store.Intent, 1, "a"), recordOf("2-1", net, store.Deployed, 2, "a")}, seen{net: {"2-1": {}}}, []string{"1-1 "}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
@@ -84,13 +87,13 @@ func BenchmarkLook(b *testing.B) {
 	for _, n := range []int{500, 10000} {
 		for _, t := range []workload.Type{workload.TypeVolume, workload.TypeNetwork} {
 			b.Run(fmt.Sprintf("%s/%d", t, n), func(b *testing.B) {
-				there := map[string]string{}
+				there := map[string]provisioner.Seen{}
 				var recs []store.Record
 				for i := range n {
 					id := fmt.Sprintf("%d-1", i+1)
 					recs = append(recs, recordOf(id, t, store.Deployed, i, fmt.Sprint("net", i/2)))
 					if t == workload.TypeVolume || i%2 == 1 {
-						there[id] = ""
+						there[id] = provisioner.Seen{}
 					}
 				}
 				e := assemble(Config{Records: fixedRecords{recs: recs}, Clock: wallClock{}, Log: zerolog.Nop()})

@@ -25,7 +25,7 @@ type Drift struct {
 func (e *NodeEngine) watch(stop context.Context) <-chan source.Item {
 	looks := map[workload.Type]source.Look{}
 	for t, p := range e.provisioners {
-		looks[t] = func(ctx context.Context) (found map[string]string, err error) {
+		looks[t] = func(ctx context.Context) (found map[string]provisioner.Seen, err error) {
 			err = e.guard("list", string(t), func() (err error) {
 				found, err = provisioner.Look(ctx, p)
 				return err
@@ -45,7 +45,7 @@ func (e *NodeEngine) watch(stop context.Context) <-chan source.Item {
 
 // differs reports whether the engine has anything to do about what was seen of
 // a type. It runs beside the engine, which looks again before it does anything.
-func (e *NodeEngine) differs(t workload.Type, found map[string]string) bool {
+func (e *NodeEngine) differs(t workload.Type, found map[string]provisioner.Seen) bool {
 	recs, err := e.records.List()
 	if err != nil {
 		return true // the engine says so

@@ -8,6 +8,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner"
 )
 
 // watchedProvisioner is a fake whose workloads can be changed under the node.
@@ -21,7 +22,7 @@ type watchedProvisioner struct {
 	hang bool
 }
 
-func (w *watchedProvisioner) Look(ctx context.Context) (map[string]string, error) {
+func (w *watchedProvisioner) Look(ctx context.Context) (map[string]provisioner.Seen, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.hang {
@@ -30,9 +31,9 @@ func (w *watchedProvisioner) Look(ctx context.Context) (map[string]string, error
 		w.mu.Lock()
 		return nil, node.WithKind(node.Unknown, ctx.Err())
 	}
-	seen := map[string]string{}
+	seen := map[string]provisioner.Seen{}
 	for id := range w.have {
-		seen[id] = w.drift[id]
+		seen[id] = provisioner.Seen{Drift: w.drift[id]}
 	}
 	return seen, w.down
 }

@@ -80,19 +80,22 @@ func (e *NodeEngine) quarantine(ctx context.Context, there seen, recs []store.Re
 	e.strays.mu.Unlock()
 }
 
-// wanted tells for an ID whether a record wants what has its label.
-func (e *NodeEngine) wanted(recs []store.Record) func(id string) bool {
-	listed := make(map[string]bool, len(recs))
+// wanted tells whether a record wants what was seen under an ID: it is the
+// record's, or nobody knows whose it is.
+func (e *NodeEngine) wanted(recs []store.Record) func(id string, s provisioner.Seen) bool {
+	listed := make(map[string]store.Record, len(recs))
 	for _, rec := range recs {
-		listed[rec.ID()] = wants(rec)
+		listed[rec.ID()] = rec
 	}
-	return func(id string) bool {
-		wanted, known := listed[id]
+	return func(id string, s provisioner.Seen) bool {
+		rec, known := listed[id]
 		if !known { // a cache can't list what it had before this process began
-			rec, err := e.records.Record(id)
-			return err == nil && wants(rec)
+			var err error
+			if rec, err = e.records.Record(id); err != nil {
+				return false
+			}
 		}
-		return wanted
+		return wants(rec) && isOf(s, rec)
 	}
 }
 
@@ -106,7 +109,7 @@ func (e *NodeEngine) strayOver(s Stray) bool {
 
 // straysDiffer reports whether quarantine has anything to do about what was
 // seen of a type. It may be asked from anywhere.
-func (e *NodeEngine) straysDiffer(t workload.Type, found map[string]string, recs []store.Record) bool {
+func (e *NodeEngine) straysDiffer(t workload.Type, found map[string]provisioner.Seen, recs []store.Record) bool {
 	wanted := e.wanted(recs)
 	_, trusted := e.clock.Now()
 	known := map[string]bool{}
@@ -118,13 +121,13 @@ func (e *NodeEngine) straysDiffer(t workload.Type, found map[string]string, recs
 			continue
 		}
 		known[s.ID] = true
-		_, there := found[s.ID]
-		if !there || wanted(s.ID) || s.Since.IsZero() && trusted || e.strayOver(s) {
+		seen, there := found[s.ID]
+		if !there || wanted(s.ID, seen) || s.Since.IsZero() && trusted || e.strayOver(s) {
 			return true
 		}
 	}
-	for id := range found {
-		if !known[id] && !wanted(id) {
+	for id, seen := range found {
+		if !known[id] && !wanted(id, seen) {
 			return true
 		}
 	}
@@ -133,18 +136,18 @@ func (e *NodeEngine) straysDiffer(t workload.Type, found map[string]string, recs
 
 // found is what is there and not wanted, with since when from old. What a
 // module that didn't answer may have stays as it was.
-func (e *NodeEngine) found(there seen, wanted func(id string) bool, old []Stray) []Stray {
+func (e *NodeEngine) found(there seen, wanted func(id string, s provisioner.Seen) bool, old []Stray) []Stray {
 	before := make(map[Stray]time.Time, len(old))
 	var out []Stray
 	for _, s := range old {
 		before[Stray{Type: s.Type, ID: s.ID}] = s.Since
-		if there[s.Type] == nil && !wanted(s.ID) {
+		if there[s.Type] == nil && !wanted(s.ID, provisioner.Seen{}) {
 			out = append(out, s)
 		}
 	}
 	for t, ids := range there {
-		for id := range ids {
-			if wanted(id) {
+		for id, one := range ids {
+			if wanted(id, one) {
 				continue
 			}
 			s := Stray{Type: t, ID: id}

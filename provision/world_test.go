@@ -139,7 +139,7 @@ func (w *world) config(steps *stepper) provision.Config {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	provisioners := map[workload.Type]provisioner.Provisioner{workload.TypeVolume: volume.New(&steppedStorage{w.storage, steps}, noContainers{})}
+	provisioners := map[workload.Type]provisioner.Provisioner{workload.TypeVolume: volume.New(volume.Config{Storage: &steppedStorage{w.storage, steps}, Containers: noContainers{}})}
 	maps.Copy(provisioners, w.provisioners)
 	return provision.Config{
 		Records:      records,
@@ -388,7 +388,21 @@ func (s *storage) CreateFilesystem(_ context.Context, spec node.FilesystemSpec) 
 		s.have[spec.Name] = spec
 		s.made[spec.Name]++
 	}
-	return node.Filesystem{Name: spec.Name, Size: spec.Size, DiskType: spec.DiskType}, nil
+	return described(spec), nil
+}
+
+func described(spec node.FilesystemSpec) node.Filesystem {
+	return node.Filesystem{Name: spec.Name, Size: spec.Size, DiskType: spec.DiskType, Hash: spec.Hash}
+}
+
+func (s *storage) InspectFilesystem(_ context.Context, name string) (node.Filesystem, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	spec, there := s.have[name]
+	if !there {
+		return node.Filesystem{}, node.Errorf(node.NotExist, "cannot find %s: there is none", name)
+	}
+	return described(spec), nil
 }
 
 func (s *storage) ReleaseFilesystem(_ context.Context, name string) error {
@@ -411,8 +425,8 @@ func (s *storage) ListFilesystems(context.Context) ([]node.Filesystem, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []node.Filesystem
-	for name, spec := range s.have {
-		out = append(out, node.Filesystem{Name: name, Size: spec.Size, DiskType: spec.DiskType})
+	for _, spec := range s.have {
+		out = append(out, described(spec))
 	}
 	return out, nil
 }

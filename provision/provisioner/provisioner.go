@@ -12,14 +12,18 @@ import (
 
 // Provisioner provisions and decommissions one type of workload. Both methods
 // are idempotent by the reservation's ID, respect ctx in every wait, and
-// return errors with a node.Kind, which decides what happens next.
+// return errors with a node.Kind, which decides what happens next. What is on
+// the node under that ID with another reservation's hash is never touched.
 type Provisioner interface {
 	// Provision makes the workload, or adopts the one that is there, and
 	// returns the result's data (nil for none). On failure it has taken back
-	// what this attempt made, never what it found.
+	// what this attempt made, never what it found; what a Preparer got stays until
+	// Decommission. Exist when what is there is another reservation's.
 	Provision(ctx context.Context, r *workload.Reservation) (json.RawMessage, error)
 	// Decommission takes the workload down and gives back all that it held.
-	// What is gone already is not an error. Busy when others need it.
+	// What is gone already, or another reservation's, is not an error. Busy when
+	// others need it. Of a reservation without data, what has its ID is taken down
+	// whatever its hash.
 	Decommission(ctx context.Context, r *workload.Reservation) error
 	// List returns the IDs of the workloads that are on the node, from the
 	// modules, with or without a record.
@@ -33,8 +37,9 @@ type DataHolder interface {
 	HoldsData() bool
 }
 
-// Stopper is a DataHolder whose workloads run. The engine stops one that is
-// over while its data has to stay for now; Provision starts it again.
+// Stopper is a Provisioner whose workloads run. The engine stops one that is
+// over while its data, or the proof of its end, has to be waited for; Provision
+// starts it again, with what it has written.
 type Stopper interface {
 	Stop(ctx context.Context, r *workload.Reservation) error
 }
@@ -43,9 +48,18 @@ type Stopper interface {
 // that they are there. Where one is, the engine asks Look in the place of List,
 // every few seconds: it should be one call of the module, and change nothing.
 type Watched interface {
-	// Look returns what List would, and of each what differs from how Provision
-	// made it, in words: empty when nothing does. Provision makes it right.
-	Look(ctx context.Context) (map[string]string, error)
+	// Look returns what List would, and of each how it is.
+	Look(ctx context.Context) (map[string]Seen, error)
+}
+
+// Seen is how a workload is that is on the node.
+type Seen struct {
+	// Hash is that of the reservation that it belongs to, the zero one when what
+	// is there has none or it isn't known.
+	Hash workload.Hash
+	// Drift says what differs from how Provision made it, in words: empty when
+	// nothing does. Provision makes it right.
+	Drift string
 }
 
 // Preparer is a Provisioner whose workloads need something that takes long to
@@ -67,7 +81,7 @@ type Progress struct {
 
 // Look asks p how its workloads are, by ID: one that can only list them says
 // that nothing differs.
-func Look(ctx context.Context, p Provisioner) (map[string]string, error) {
+func Look(ctx context.Context, p Provisioner) (map[string]Seen, error) {
 	if w, ok := p.(Watched); ok {
 		return w.Look(ctx)
 	}
@@ -75,9 +89,9 @@ func Look(ctx context.Context, p Provisioner) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	seen := make(map[string]string, len(ids))
+	seen := make(map[string]Seen, len(ids))
 	for _, id := range ids {
-		seen[id] = ""
+		seen[id] = Seen{}
 	}
 	return seen, nil
 }

@@ -11,11 +11,12 @@ import (
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner"
 )
 
 // Look asks a module what workloads of one type are on the node, and what of
 // each differs from how it was made (see provisioner.Look).
-type Look func(ctx context.Context) (map[string]string, error)
+type Look func(ctx context.Context) (map[string]provisioner.Seen, error)
 
 // DriftConfig is what Drift needs.
 type DriftConfig struct {
@@ -23,7 +24,7 @@ type DriftConfig struct {
 	Looks map[workload.Type]Look
 	// Differs says whether what was seen of a type is worth the engine's time.
 	// It is called from several goroutines and changes nothing.
-	Differs func(t workload.Type, seen map[string]string) bool
+	Differs func(t workload.Type, seen map[string]provisioner.Seen) bool
 	// Every is the time between two looks at a type, give or take a fifth; a
 	// module that doesn't answer is asked more seldom, up to one and a half of
 	// it: one that is back must be seen soon. Deadline is how long one look may take.
@@ -91,7 +92,7 @@ type driftWatch struct {
 
 // answer is what came of one look.
 type answer struct {
-	seen map[string]string
+	seen map[string]provisioner.Seen
 	err  error
 }
 
