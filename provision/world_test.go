@@ -381,8 +381,13 @@ func (s *storage) CreateFilesystem(_ context.Context, spec node.FilesystemSpec) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old, there := s.have[spec.Name]
-	if there && old != spec {
-		return node.Filesystem{}, node.Errorf(node.Exist, "cannot create %s: there is another of that name", spec.Name)
+	if there {
+		if err := (node.Claim{Hash: spec.Hash, AdoptUnlabelled: spec.AdoptUnlabelled}).Check("create "+spec.Name, old.Hash); err != nil {
+			return node.Filesystem{}, err
+		}
+		if old.Size != spec.Size || old.DiskType != spec.DiskType {
+			return node.Filesystem{}, node.Errorf(node.Exist, "cannot create %s: there is another of that name", spec.Name)
+		}
 	}
 	if !there {
 		s.have[spec.Name] = spec
