@@ -119,6 +119,10 @@ func (s *steppedStorage) CreateFilesystem(ctx context.Context, spec node.Filesys
 	return stepped(s.steps, "create "+spec.Name, func() (node.Filesystem, error) { return s.storage.CreateFilesystem(ctx, spec) })
 }
 
+func (s *steppedStorage) InspectFilesystem(ctx context.Context, name string) (node.Filesystem, error) {
+	return s.storage.InspectFilesystem(ctx, name)
+}
+
 func (s *steppedStorage) ReleaseFilesystem(ctx context.Context, name string) error {
 	_, err := stepped(s.steps, "release "+name, nothing(func() error { return s.storage.ReleaseFilesystem(ctx, name) }))
 	return err

@@ -140,7 +140,7 @@ func (w *world) config(steps *stepper) provision.Config {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	provisioners := map[workload.Type]provisioner.Provisioner{workload.TypeVolume: volume.New(&steppedStorage{w.storage, steps}, noContainers{})}
+	provisioners := map[workload.Type]provisioner.Provisioner{workload.TypeVolume: volume.New(volume.Config{Storage: &steppedStorage{w.storage, steps}, Containers: noContainers{}})}
 	maps.Copy(provisioners, w.provisioners)
 	return provision.Config{
 		Records:      records,
@@ -392,14 +392,33 @@ func (s *storage) CreateFilesystem(_ context.Context, spec node.FilesystemSpec) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old, there := s.have[spec.Name]
-	if there && old != spec {
-		return node.Filesystem{}, node.Errorf(node.Exist, "cannot create %s: there is another of that name", spec.Name)
+	if there {
+		if err := (node.Claim{Hash: spec.Hash, AdoptUnlabelled: spec.AdoptUnlabelled}).Check("create "+spec.Name, old.Hash); err != nil {
+			return node.Filesystem{}, err
+		}
+		if old.Size != spec.Size || old.DiskType != spec.DiskType {
+			return node.Filesystem{}, node.Errorf(node.Exist, "cannot create %s: there is another of that name", spec.Name)
+		}
 	}
 	if !there {
 		s.have[spec.Name] = spec
 		s.made[spec.Name]++
 	}
-	return node.Filesystem{Name: spec.Name, Size: spec.Size, DiskType: spec.DiskType}, nil
+	return described(spec), nil
+}
+
+func described(spec node.FilesystemSpec) node.Filesystem {
+	return node.Filesystem{Name: spec.Name, Size: spec.Size, DiskType: spec.DiskType, Hash: spec.Hash}
+}
+
+func (s *storage) InspectFilesystem(_ context.Context, name string) (node.Filesystem, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	spec, there := s.have[name]
+	if !there {
+		return node.Filesystem{}, node.Errorf(node.NotExist, "cannot find %s: there is none", name)
+	}
+	return described(spec), nil
 }
 
 func (s *storage) ReleaseFilesystem(_ context.Context, name string) error {
@@ -422,8 +441,8 @@ func (s *storage) ListFilesystems(context.Context) ([]node.Filesystem, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []node.Filesystem
-	for name, spec := range s.have {
-		out = append(out, node.Filesystem{Name: name, Size: spec.Size, DiskType: spec.DiskType})
+	for _, spec := range s.have {
+		out = append(out, described(spec))
 	}
 	return out, nil
 }

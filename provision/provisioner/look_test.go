@@ -27,22 +27,22 @@ func (l lister) List(context.Context) ([]string, error)                    { ret
 // watcher can say more, and is never asked to list.
 type watcher struct {
 	lister
-	seen map[string]string
+	seen map[string]provisioner.Seen
 }
 
-func (w watcher) Look(context.Context) (map[string]string, error) { return w.seen, w.err }
+func (w watcher) Look(context.Context) (map[string]provisioner.Seen, error) { return w.seen, w.err }
 
 func TestLook(t *testing.T) {
 	broken := errors.New("cannot list")
 	for name, tt := range map[string]struct {
 		p    provisioner.Provisioner
-		want map[string]string
+		want map[string]provisioner.Seen
 		err  error
 	}{
-		"a list says that nothing differs": {lister{ids: []string{"1-1", "2-1"}}, map[string]string{"1-1": "", "2-1": ""}, nil},
-		"nothing is there":                 {lister{}, map[string]string{}, nil},
+		"a list says that nothing differs": {lister{ids: []string{"1-1", "2-1"}}, map[string]provisioner.Seen{"1-1": {}, "2-1": {}}, nil},
+		"nothing is there":                 {lister{}, map[string]provisioner.Seen{}, nil},
 		"a list that fails":                {lister{err: broken}, nil, broken},
-		"what is watched is asked once":    {watcher{lister{err: nil}, map[string]string{"1-1": "bridge is gone"}}, map[string]string{"1-1": "bridge is gone"}, nil},
+		"what is watched is asked once":    {watcher{lister{err: nil}, map[string]provisioner.Seen{"1-1": {Hash: workload.Hash{1}, Drift: "bridge is gone"}}}, map[string]provisioner.Seen{"1-1": {Hash: workload.Hash{1}, Drift: "bridge is gone"}}, nil},
 		"a look that fails":                {watcher{lister: lister{err: broken}}, nil, broken},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -115,7 +115,7 @@ func (s *seedEngine) Run(ctx context.Context) error {
 	}
 	records := s.parts.Records
 	s.parts.Policy, s.parts.Feedback = judge, answers
-	s.parts.Provisioners = DefaultProvisioners(client, Settings{Owners: OwnersFor(ctx, records), ZDBHomes: HomesFor(ctx, records)})
+	s.parts.Provisioners = DefaultProvisioners(client, Settings{Owners: OwnersFor(ctx, records), ZDBHomes: HomesFor(ctx, records), Past: NewOwners(records)})
 	return s.Engine.Run(ctx)
 }
 
@@ -128,6 +128,8 @@ type Settings struct {
 	DebugUsers []string
 	// Owners tells whose volumes and networks are on the node.
 	Owners container.Owners
+	// Past tells what an older croft has made; nil means nothing.
+	Past provisioner.Past
 	// ContainerLayer is how much a container may write beside its volumes, in
 	// bytes; 0 is container.DefaultLayer.
 	ContainerLayer uint64
@@ -154,14 +156,14 @@ func DefaultProvisioners(client zbus.Client, s Settings) map[workload.Type]provi
 	return map[workload.Type]provisioner.Provisioner{
 		workload.TypeContainer: container.New(container.Config{
 			Containers: containers, Images: images, Networks: networks, Storage: storage,
-			Identity: identity, Owners: s.Owners, Layer: s.ContainerLayer,
+			Identity: identity, Owners: s.Owners, Past: s.Past, Layer: s.ContainerLayer,
 		}),
 		workload.TypeDebug:   debug.New(stubs.NewDebugStub(client), s.DebugUsers),
 		workload.TypeNetwork: network.New(networks, identity),
-		workload.TypeVolume:  volume.New(storage, containers),
+		workload.TypeVolume:  volume.New(volume.Config{Storage: storage, Containers: containers, Past: s.Past}),
 		workload.TypeZDB: zdb.New(zdb.Config{
 			Containers: containers, Images: images, Storage: storage, Namespaces: stubs.NewZDBNamespacesStub(client),
-			Identity: identity, Homes: s.ZDBHomes, CPU: s.ZDBCPU, Memory: s.ZDBMemory,
+			Identity: identity, Homes: s.ZDBHomes, Past: s.Past, CPU: s.ZDBCPU, Memory: s.ZDBMemory,
 		}),
 	}
 }

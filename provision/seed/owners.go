@@ -37,6 +37,12 @@ func (o *Owners) OwnerOf(reservationID string) (string, error) {
 	return owner.User, err
 }
 
+// Unlabelled implements provisioner.Past.
+func (o *Owners) Unlabelled(id string) bool {
+	rec, err := o.records.Record(id)
+	return err == nil && rec.Unlabelled
+}
+
 // HasNetwork implements container.Owners.
 func (o *Owners) HasNetwork(user, name string, hash workload.Hash) (container.Presence, error) {
 	key := store.NetworkKey(workload.NetworkKey(user, name))

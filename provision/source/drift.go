@@ -92,7 +92,9 @@ type answer struct {
 
 func (w *driftWatch) run(ctx context.Context, out chan<- Item) error {
 	for wait(ctx, w.pause()) {
-		differs, err := w.compare(ctx)
+		began := time.Now()
+		a, differs := w.compare(ctx)
+		err := a.err
 		if ctx.Err() != nil {
 			break
 		}
@@ -102,7 +104,7 @@ func (w *driftWatch) run(ctx context.Context, out chan<- Item) error {
 			w.failures++
 		case !differs:
 			w.failures = 0
-		case !w.yield(ctx, out):
+		case !w.yield(ctx, out, Item{Kind: Drifted, Type: w.kind, Seen: a.seen, Began: began}):
 			return ctx.Err()
 		}
 	}
@@ -110,16 +112,16 @@ func (w *driftWatch) run(ctx context.Context, out chan<- Item) error {
 }
 
 // compare looks once, and reports whether what is on the node differs.
-func (w *driftWatch) compare(ctx context.Context) (differs bool, err error) {
-	a := w.ask(ctx)
+func (w *driftWatch) compare(ctx context.Context) (a answer, differs bool) {
+	a = w.ask(ctx)
 	if a.err != nil {
-		return false, a.err
+		return a, false
 	}
-	err = run.Guard(w.cfg.Log, "drift", func() error {
+	a.err = run.Guard(w.cfg.Log, "drift", func() error {
 		differs = w.cfg.Differs(w.kind, a.seen)
 		return nil
 	})
-	return differs, err
+	return a, differs
 }
 
 // pause is how long until the next look. The jitter keeps the types, and a
@@ -177,10 +179,10 @@ func (w *driftWatch) tell(err error) {
 	}
 }
 
-// yield hands the type to the engine, and waits until it is done with it.
-func (w *driftWatch) yield(ctx context.Context, out chan<- Item) bool {
+// yield hands what was seen to the engine, and waits until it is done with it.
+func (w *driftWatch) yield(ctx context.Context, out chan<- Item, item Item) bool {
 	handled := make(chan error, 1)
-	item := Item{Kind: Drifted, Type: w.kind, Done: func(err error) { handled <- err }}
+	item.Done = func(err error) { handled <- err }
 	if !send(ctx, out, item) {
 		return false
 	}

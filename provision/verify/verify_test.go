@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/sign"
 	"github.com/croft-edge/croft/pkg/workload"
@@ -257,7 +258,8 @@ func TestRenewal(t *testing.T) {
 	}{
 		{"a month longer", now().Add(30 * 24 * time.Hour), user, verify.Time{Now: now(), Trusted: true}, "", ""},
 		{"a year from now", now().Add(most), user, verify.Time{Now: now(), Trusted: true}, "", ""},
-		{"more than a year from now", now().Add(most + 1), user, verify.Time{Now: now(), Trusted: true}, node.Refused, "renewal.expires"},
+		{"more than a year from now", now().Add(most + 1), user, verify.Time{Now: now(), Trusted: true, Proven: true}, node.Refused, "renewal.expires"},
+		{"more than a year from what may be the explorer's time", now().Add(most + 1), user, verify.Time{Now: now(), Trusted: true}, node.Transient, "renewal.expires"},
 		{"by another user", now().Add(time.Hour), otherUser, verify.Time{Now: now(), Trusted: true}, node.Invalid, "signature"},
 		{"a month longer, in 1970", now().Add(30 * 24 * time.Hour), user, verify.Time{Now: time.Unix(0, 0)}, "", ""},
 		{"a year from its creation, in 1970", now().Add(most - time.Hour), user, verify.Time{Now: time.Unix(0, 0)}, "", ""},
@@ -297,7 +299,15 @@ type world struct {
 	older   bool
 }
 
-func (w *world) Now() (time.Time, bool) { return w.now, w.trusted }
+
+func (w *world) Read() clock.Reading {
+	level := clock.None
+	if w.trusted {
+		level = clock.Stop
+	}
+	return clock.Reading{Now: w.now, Level: level}
+}
+
 func (w *world) Floor() time.Time       { return w.now }
 func (w *world) Birth() store.Birth     { return w.birth }
 func (w *world) AcceptsOlder() bool     { return w.older }

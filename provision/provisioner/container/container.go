@@ -22,6 +22,8 @@ type Config struct {
 	Storage    Storage
 	Identity   Identity
 	Owners     Owners
+	// Past knows what an older croft has made; nil means nothing.
+	Past provisioner.Past
 	// Layer is the size of the file system for what a container writes beside
 	// its volumes, in bytes.
 	Layer uint64
@@ -53,24 +55,24 @@ func (p *Provisioner) Prepare(ctx context.Context, r *workload.Reservation) (pro
 }
 
 func (p *Provisioner) pull(ctx context.Context, r *workload.Reservation) (node.Image, error) {
-	want, err := planOf(r)
+	want, err := p.plan(r)
 	if err == nil {
 		err = p.opener(ctx, r).login(&want)
 	}
 	if err != nil {
 		return node.Image{}, err
 	}
-	image, err := p.Images.Pull(ctx, want.image)
-	if err != nil && node.KindOf(err).Final() {
-		p.release(ctx, r.ID)
-	}
-	return image, err
+	return p.Images.Pull(ctx, want.image)
 }
 
-// release gives an image back whose reservation comes to nothing. What can't be
-// given back now is with the strays.
-func (p *Provisioner) release(ctx context.Context, id string) {
-	_ = p.Images.Release(ctx, id)
+// plan is what to ask of the modules, as r's.
+func (p *Provisioner) plan(r *workload.Reservation) (plan, error) {
+	want, err := planOf(r)
+	if err != nil {
+		return want, err
+	}
+	claim, err := provisioner.ClaimOf(r, p.Past)
+	return want.claimed(claim), err
 }
 
 func (p *Provisioner) opener(ctx context.Context, r *workload.Reservation) opener {
@@ -81,16 +83,13 @@ func (p *Provisioner) opener(ctx context.Context, r *workload.Reservation) opene
 func (p *Provisioner) Provision(ctx context.Context, r *workload.Reservation) (json.RawMessage, error) {
 	result, err := p.provision(ctx, r)
 	if err != nil {
-		if node.KindOf(err).Final() {
-			p.release(ctx, r.ID)
-		}
 		return nil, errors.Wrapf(err, "cannot provision container %s", r.ID)
 	}
 	return json.Marshal(result)
 }
 
 func (p *Provisioner) provision(ctx context.Context, r *workload.Reservation) (*workload.ContainerResult, error) {
-	want, err := planOf(r)
+	want, err := p.plan(r)
 	if err != nil {
 		return nil, err
 	}
@@ -122,11 +121,12 @@ func (p *Provisioner) provision(ctx context.Context, r *workload.Reservation) (*
 	return result, nil
 }
 
-// make makes what the plan says, and pushes what it made itself on undo.
+// make makes what the plan says, and pushes what it made itself on undo. What a
+// module says is another reservation's was there before, seen or not.
 func (p *Provisioner) make(ctx context.Context, want plan, undo *provisioner.Undo) (node.Member, error) {
 	id := want.spec.ID
 	var none node.Member
-	fs, made, err := p.layer(ctx, id)
+	fs, made, err := p.layer(ctx, id, want.claim)
 	if err != nil {
 		return none, err
 	}
@@ -139,18 +139,18 @@ func (p *Provisioner) make(ctx context.Context, want plan, undo *provisioner.Und
 	if !found && node.KindOf(err) != node.NotExist {
 		return none, err
 	}
-	if !found {
+	box, err := p.Containers.Create(ctx, want.spec)
+	if !found && node.KindOf(err) != node.Exist {
 		undo.Push("the container", func(ctx context.Context) error { return p.Containers.Delete(ctx, id) })
 	}
-	box, err := p.Containers.Create(ctx, want.spec)
 	if err != nil {
 		return none, err
 	}
-	if !found {
-		undo.Push("its place in the network", func(ctx context.Context) error { return p.Networks.Leave(ctx, want.network, id) })
-	}
 	want.member.Namespace = box.Namespace
 	member, err := p.Networks.Join(ctx, want.member)
+	if !found && node.KindOf(err) != node.Exist {
+		undo.Push("its place in the network", func(ctx context.Context) error { return p.Networks.Leave(ctx, want.network, id) })
+	}
 	if err != nil {
 		return none, err
 	}
@@ -160,56 +160,28 @@ func (p *Provisioner) make(ctx context.Context, want plan, undo *provisioner.Und
 
 // layer makes the file system for what the container writes, on a fast disk if
 // the node has one, and reports whether it wasn't there.
-func (p *Provisioner) layer(ctx context.Context, id string) (fs node.Filesystem, made bool, err error) {
-	fs, err = p.Storage.InspectFilesystem(ctx, id+layerSuffix)
-	if node.KindOf(err) != node.NotExist {
+func (p *Provisioner) layer(ctx context.Context, id string, claim provisioner.Claim) (fs node.Filesystem, made bool, err error) {
+	spec := node.FilesystemSpec{Name: id + layerSuffix, Size: p.Layer, Hash: claim.Hash, AdoptUnlabelled: claim.AdoptUnlabelled}
+	fs, err = p.Storage.InspectFilesystem(ctx, spec.Name)
+	switch {
+	case err == nil && fs.Hash != claim.Hash:
+		// Whether it may be taken over is the module's to say.
+		spec.Size, spec.DiskType = fs.Size, fs.DiskType
+		fs, err = p.Storage.CreateFilesystem(ctx, spec)
+		return fs, false, err
+	case node.KindOf(err) != node.NotExist:
 		return fs, false, err
 	}
 	status, err := p.Storage.Status(ctx)
 	if err != nil {
 		return fs, false, err
 	}
-	disk := workload.HDD
+	spec.DiskType = workload.HDD
 	for _, pool := range status.Pools {
 		if pool.DiskType == workload.SSD {
-			disk = workload.SSD
+			spec.DiskType = workload.SSD
 		}
 	}
-	fs, err = p.Storage.CreateFilesystem(ctx, node.FilesystemSpec{Name: id + layerSuffix, Size: p.Layer, DiskType: disk})
+	fs, err = p.Storage.CreateFilesystem(ctx, spec)
 	return fs, err == nil, errors.Wrap(err, "cannot make the file system for what it writes")
-}
-
-// Decommission takes the container down with all that it wrote beside its volumes.
-func (p *Provisioner) Decommission(ctx context.Context, r *workload.Reservation) error {
-	for _, step := range []func() error{
-		func() error { return p.Containers.Delete(ctx, r.ID) },
-		func() error { return p.leave(ctx, r) },
-		func() error { return p.Storage.ReleaseFilesystem(ctx, r.ID+layerSuffix) },
-		func() error { return p.Images.Release(ctx, r.ID) },
-	} {
-		if err := step(); err != nil && node.KindOf(err) != node.NotExist {
-			return errors.Wrapf(err, "cannot decommission container %s", r.ID)
-		}
-	}
-	return nil
-}
-
-// leave gives back its place in a network. A stray has no data: it is found by
-// the networks' members.
-func (p *Provisioner) leave(ctx context.Context, r *workload.Reservation) error {
-	if want, err := planOf(r); err == nil {
-		return p.Networks.Leave(ctx, want.network, r.ID)
-	}
-	all, err := p.Networks.List(ctx)
-	if err != nil {
-		return err
-	}
-	for _, n := range all {
-		for _, m := range n.Members {
-			if m.Member == r.ID {
-				return p.Networks.Leave(ctx, n.ID, r.ID)
-			}
-		}
-	}
-	return nil
 }

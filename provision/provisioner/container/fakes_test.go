@@ -19,6 +19,7 @@ var (
 	_ provisioner.Provisioner = (*container.Provisioner)(nil)
 	_ provisioner.Watched     = (*container.Provisioner)(nil)
 	_ provisioner.Preparer    = (*container.Provisioner)(nil)
+	_ provisioner.Stopper     = (*container.Provisioner)(nil)
 )
 
 const gib = 1 << 30
@@ -43,6 +44,7 @@ type fakeNode struct {
 	ready    bool
 	auth     string
 	boxDrift string
+	past     provisioner.Past
 	// dies is the number of changing calls after which nothing answers any
 	// more; 0 for never.
 	dies int
@@ -82,7 +84,7 @@ func networkKey(user, name string) string {
 func (f *fakeNode) provisioner() *container.Provisioner {
 	return container.New(container.Config{
 		Containers: fakeContainers{f}, Images: fakeImages{f}, Networks: fakeNetworks{f}, Storage: fakeStorage{f},
-		Identity: f, Owners: f, Layer: gib,
+		Identity: f, Owners: f, Past: f.past, Layer: gib,
 	})
 }
 
@@ -164,6 +166,11 @@ func (f fakeContainers) Create(_ context.Context, spec node.ContainerSpec) (node
 	if err := f.call("create"); err != nil {
 		return node.ContainerInfo{}, err
 	}
+	if old, ok := f.boxes[spec.ID]; ok {
+		if err := (node.Claim{Hash: spec.Hash, AdoptUnlabelled: spec.AdoptUnlabelled}).Check("create", old.Hash); err != nil {
+			return node.ContainerInfo{}, err
+		}
+	}
 	f.boxes[spec.ID] = spec
 	return node.ContainerInfo{ID: spec.ID, User: spec.User, Namespace: "/run/ns/" + spec.ID}, nil
 }
@@ -184,16 +191,17 @@ func (f fakeContainers) Delete(_ context.Context, id string) error {
 }
 
 func (f fakeContainers) Inspect(_ context.Context, id string) (node.ContainerInfo, error) {
-	if _, ok := f.boxes[id]; !ok {
+	box, ok := f.boxes[id]
+	if !ok {
 		return node.ContainerInfo{}, node.Errorf(node.NotExist, "there is none")
 	}
-	return node.ContainerInfo{ID: id, Drift: f.boxDrift}, f.reads()
+	return node.ContainerInfo{ID: id, Hash: box.Hash, Drift: f.boxDrift}, f.reads()
 }
 
 func (f fakeContainers) List(context.Context) ([]node.ContainerInfo, error) {
 	var out []node.ContainerInfo
 	for id, spec := range f.boxes {
-		out = append(out, node.ContainerInfo{ID: id, User: spec.User, Drift: f.boxDrift})
+		out = append(out, node.ContainerInfo{ID: id, User: spec.User, Hash: spec.Hash, Drift: f.boxDrift})
 	}
 	return out, f.reads()
 }
@@ -204,10 +212,22 @@ func (f fakeImages) Pull(_ context.Context, spec node.ImageSpec) (node.Image, er
 	if err := f.call("pull"); err != nil {
 		return node.Image{}, err
 	}
+	if old, ok := f.images[spec.Label]; ok {
+		if err := (node.Claim{Hash: spec.Hash, AdoptUnlabelled: spec.AdoptUnlabelled}).Check("pull", old.Hash); err != nil {
+			return node.Image{}, err
+		}
+	}
 	f.auth = spec.Auth
-	image := node.Image{Label: spec.Label, User: spec.User, Digest: "sha256:1234", Ready: f.ready, Done: 12 << 20, Total: 80 << 20}
+	image := node.Image{Label: spec.Label, User: spec.User, Hash: spec.Hash, Digest: "sha256:1234", Ready: f.ready, Done: 12 << 20, Total: 80 << 20}
 	f.images[spec.Label] = image
 	return image, nil
+}
+
+func (f fakeImages) Inspect(_ context.Context, label string) (node.Image, error) {
+	if i, ok := f.images[label]; ok {
+		return i, f.reads()
+	}
+	return node.Image{}, node.Errorf(node.NotExist, "there is none")
 }
 
 func (f fakeImages) Release(_ context.Context, label string) error {
@@ -233,6 +253,11 @@ func (f fakeNetworks) Gateway(_ context.Context, id string) (string, error) {
 func (f fakeNetworks) Join(_ context.Context, spec node.MemberSpec) (node.Member, error) {
 	if err := f.call("join"); err != nil {
 		return node.Member{}, err
+	}
+	if old, ok := f.members[spec.Member]; ok {
+		if err := (node.Claim{Hash: spec.Hash, AdoptUnlabelled: spec.AdoptUnlabelled}).Check("join", old.Hash); err != nil {
+			return node.Member{}, err
+		}
 	}
 	f.members[spec.Member] = spec
 	m := node.Member{Network: spec.Network, Member: spec.Member, IPv4: spec.IPs[0], IPv6: "fd00::2"}
@@ -267,7 +292,12 @@ func (f fakeStorage) CreateFilesystem(_ context.Context, spec node.FilesystemSpe
 	if err := f.call("create layer"); err != nil {
 		return node.Filesystem{}, err
 	}
-	fs := node.Filesystem{Name: spec.Name, Path: "/pools/a/" + spec.Name, Size: spec.Size, DiskType: spec.DiskType}
+	if old, ok := f.volumes[spec.Name]; ok {
+		if err := (node.Claim{Hash: spec.Hash, AdoptUnlabelled: spec.AdoptUnlabelled}).Check("create layer", old.Hash); err != nil {
+			return node.Filesystem{}, err
+		}
+	}
+	fs := node.Filesystem{Name: spec.Name, Path: "/pools/a/" + spec.Name, Size: spec.Size, DiskType: spec.DiskType, Hash: spec.Hash}
 	f.volumes[spec.Name] = fs
 	return fs, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner"
 )
 
 // What of a container may be there without the rest.
@@ -26,7 +27,7 @@ func (p *Provisioner) List(ctx context.Context) ([]string, error) {
 
 // Look returns the same, and what of each isn't as it was made. What the node
 // runs for itself is no reservation's.
-func (p *Provisioner) Look(ctx context.Context) (map[string]string, error) {
+func (p *Provisioner) Look(ctx context.Context) (map[string]provisioner.Seen, error) {
 	images, err := p.Images.List(ctx)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot list images")
@@ -39,27 +40,28 @@ func (p *Provisioner) Look(ctx context.Context) (map[string]string, error) {
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot list containers")
 	}
-	seen := map[string]string{}
+	seen := map[string]provisioner.Seen{}
 	for _, i := range images {
 		if i.User != node.OwnUser {
-			seen[i.Label] = onlyImage
+			seen[i.Label] = provisioner.Seen{Hash: provisioner.HashOf(i.Hash), Drift: onlyImage}
 		}
 	}
 	written := map[string]bool{}
 	for _, fs := range layers {
 		id, ok := strings.CutSuffix(fs.Name, layerSuffix)
 		if parsed, err := workload.ParseID(id); ok && err == nil && parsed.String() == id {
-			seen[id], written[id] = onlyLayer, true
+			seen[id], written[id] = provisioner.Seen{Hash: provisioner.HashOf(fs.Hash), Drift: onlyLayer}, true
 		}
 	}
 	for _, c := range containers {
 		if c.User == node.OwnUser {
 			continue
 		}
-		seen[c.ID] = c.Drift
+		one := provisioner.Seen{Hash: provisioner.HashOf(c.Hash), Drift: c.Drift}
 		if c.Drift == "" && !written[c.ID] {
-			seen[c.ID] = "what holds the container's own files is gone"
+			one.Drift = "what holds the container's own files is gone"
 		}
+		seen[c.ID] = one
 	}
 	return seen, nil
 }

@@ -19,6 +19,7 @@ type Containers interface {
 // Images is what it needs of the module's images.
 type Images interface {
 	Pull(ctx context.Context, spec node.ImageSpec) (node.Image, error)
+	Inspect(ctx context.Context, label string) (node.Image, error)
 	Release(ctx context.Context, label string) error
 	List(ctx context.Context) ([]node.Image, error)
 }

@@ -10,10 +10,12 @@ import (
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner"
 )
 
 // plan is what to ask of the modules for one reservation.
 type plan struct {
+	claim provisioner.Claim
 	image node.ImageSpec
 	// spec lacks what only the modules know: the volumes' paths, the layer's and
 	// the name servers.
@@ -26,6 +28,15 @@ type plan struct {
 	// secrets are the sealed variables, auth the sealed image_auth.
 	secrets map[string]string
 	auth    string
+}
+
+// claimed is the plan with the reservation's hash on all that is made.
+func (p plan) claimed(c provisioner.Claim) plan {
+	p.claim = c
+	p.image.Hash, p.image.AdoptUnlabelled = c.Hash, c.AdoptUnlabelled
+	p.spec.Hash, p.spec.AdoptUnlabelled = c.Hash, c.AdoptUnlabelled
+	p.member.Hash, p.member.AdoptUnlabelled = c.Hash, c.AdoptUnlabelled
+	return p
 }
 
 // planOf decides what to ask for, of the reservation's data alone.

@@ -60,6 +60,11 @@ func (p *Provisioner) volumes(ctx context.Context, want *plan) error {
 		if err != nil {
 			return err
 		}
+		claim := node.Claim{Hash: owner.Hash.Hex(), AdoptUnlabelled: p.Past != nil && p.Past.Unlabelled(m.Volume)}
+		if owner.Hash != (workload.Hash{}) && !claim.Adopts(fs.Hash) {
+			// What lies under the volume's ID is somebody else's, left from before.
+			return node.Errorf(node.Transient, "volume %s isn't there yet", m.Volume)
+		}
 		m.Source = fs.Path
 	}
 	return nil

@@ -1,6 +1,6 @@
 // Package debug provisions streams of the node's log lines to redis channels,
-// for the users that the operator lists and nobody else. It makes one call of
-// the debug module for each of its methods, so there is nothing to undo.
+// for the users that the operator lists and nobody else. Each of its methods
+// makes one change at most, so there is nothing to undo.
 //
 // Streams live in the module's memory: after a restart none is there, and the
 // engine's comparison starts them again.
@@ -15,6 +15,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner"
 )
 
 // Provisioner is the debug type's.
@@ -43,6 +44,11 @@ func (p *Provisioner) Provision(ctx context.Context, r *workload.Reservation) (j
 	if err != nil {
 		return nil, err
 	}
+	claim, err := provisioner.ClaimOf(r, nil)
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot provision debug %s", r.ID)
+	}
+	spec.Hash = claim.Hash
 	if _, err := p.streams.Start(ctx, spec); err != nil {
 		return nil, errors.Wrapf(err, "cannot provision debug %s", r.ID)
 	}
@@ -51,7 +57,19 @@ func (p *Provisioner) Provision(ctx context.Context, r *workload.Reservation) (j
 
 // Decommission ends the stream.
 func (p *Provisioner) Decommission(ctx context.Context, r *workload.Reservation) error {
-	err := p.streams.Stop(ctx, r.ID)
+	claim, err := provisioner.ClaimOf(r, nil)
+	if err != nil {
+		return errors.Wrapf(err, "cannot decommission debug %s", r.ID)
+	}
+	all, err := p.streams.List(ctx)
+	if err != nil {
+		return errors.Wrapf(err, "cannot decommission debug %s", r.ID)
+	}
+	is := func(s node.DebugInfo) bool { return s.ID == r.ID && claim.Takes(s.Hash) }
+	if !slices.ContainsFunc(all, is) {
+		return nil
+	}
+	err = p.streams.Stop(ctx, r.ID)
 	if node.KindOf(err) == node.NotExist {
 		return nil
 	}
@@ -70,17 +88,18 @@ func (p *Provisioner) List(ctx context.Context) ([]string, error) {
 }
 
 // Look tells of streams whose user may not have one any more.
-func (p *Provisioner) Look(ctx context.Context) (map[string]string, error) {
+func (p *Provisioner) Look(ctx context.Context) (map[string]provisioner.Seen, error) {
 	all, err := p.streams.List(ctx)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot list debug streams")
 	}
-	seen := make(map[string]string, len(all))
+	seen := make(map[string]provisioner.Seen, len(all))
 	for _, s := range all {
-		seen[s.ID] = ""
+		one := provisioner.Seen{Hash: provisioner.HashOf(s.Hash)}
 		if err := p.allowed(s.User); err != nil {
-			seen[s.ID] = err.Error()
+			one.Drift = err.Error()
 		}
+		seen[s.ID] = one
 	}
 	return seen, nil
 }

@@ -54,13 +54,39 @@ func (s *streams) Stop(_ context.Context, id string) error {
 func (s *streams) List(context.Context) ([]node.DebugInfo, error) {
 	var out []node.DebugInfo
 	for id, spec := range s.have {
-		out = append(out, node.DebugInfo{ID: id, User: spec.User})
+		out = append(out, node.DebugInfo{ID: id, User: spec.User, Hash: spec.Hash})
 	}
 	return out, s.fail
 }
 
 func reservation(id, user, data string) *workload.Reservation {
 	return &workload.Reservation{ID: id, User: user, NodeID: "NODE", Type: workload.TypeDebug, Data: json.RawMessage(data)}
+}
+
+func hashOf(t *testing.T, r *workload.Reservation) string {
+	t.Helper()
+	h, err := r.Hash()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h.Hex()
+}
+
+func TestAnothersStreamIsNotEnded(t *testing.T) {
+	r := reservation("1-1", "U", `{"host":"h","port":1}`)
+	for hash, ours := range map[string]bool{hashOf(t, r): true, workload.Hash{1}.Hex(): false, "": false} {
+		s := newStreams(node.DebugSpec{ID: "1-1", User: "U", Hash: hash})
+		p := debug.New(s, []string{"U"})
+		if seen, err := p.Look(t.Context()); err != nil || seen["1-1"].Hash != provisioner.HashOf(hash) {
+			t.Errorf("of %q it sees %v, %v", hash, seen, err)
+		}
+		if err := p.Decommission(t.Context(), r); err != nil || (len(s.have) == 0) != ours {
+			t.Errorf("of %q are left %v, %v", hash, s.have, err)
+		}
+		if err := p.Decommission(t.Context(), &workload.Reservation{ID: "1-1"}); err != nil || len(s.have) != 0 {
+			t.Errorf("of %q as a stray are left %v, %v", hash, s.have, err)
+		}
+	}
 }
 
 func TestProvisionStartsAStream(t *testing.T) {
@@ -80,6 +106,7 @@ func TestProvisionStartsAStream(t *testing.T) {
 				t.Fatalf("%s gives %s, %v", c.data, data, err)
 			}
 		}
+		c.want.Hash = hashOf(t, reservation("1-1", "U", c.data))
 		if len(s.have) != 1 || s.have["1-1"] != c.want {
 			t.Errorf("%s starts %+v, want %+v", c.data, s.have, c.want)
 		}
@@ -89,7 +116,7 @@ func TestProvisionStartsAStream(t *testing.T) {
 func TestWhoIsNotListedIsRefused(t *testing.T) {
 	const data = `{"host":"h","port":6379,"channel":"c"}`
 	for _, users := range [][]string{nil, {}, {""}, {"V"}, {"u"}, {"UU"}} {
-		s := newStreams(node.DebugSpec{ID: "1-1", User: "U"}, node.DebugSpec{ID: "2-1", User: "V"})
+		s := newStreams(node.DebugSpec{ID: "1-1", User: "U", Hash: hashOf(t, reservation("1-1", "U", data))}, node.DebugSpec{ID: "2-1", User: "V"})
 		p := debug.New(s, users)
 		_, err := p.Provision(t.Context(), reservation("1-1", "U", data))
 		if node.KindOf(err) != node.Refused ||
@@ -158,7 +185,7 @@ func TestLookTellsOfUsersWhoAreNotListedAnyMore(t *testing.T) {
 		t.Fatalf("lists %v, %v", ids, err)
 	}
 	seen, err := p.Look(t.Context())
-	if err != nil || len(seen) != 2 || seen["1-1"] != "" || !strings.Contains(seen["2-1"], "user V may not") {
+	if err != nil || len(seen) != 2 || seen["1-1"].Drift != "" || !strings.Contains(seen["2-1"].Drift, "user V may not") {
 		t.Fatalf("sees %v, %v", seen, err)
 	}
 }

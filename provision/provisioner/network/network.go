@@ -16,6 +16,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner"
 )
 
 // Provisioner is the network type's.
@@ -36,13 +37,19 @@ func (p *Provisioner) Provision(ctx context.Context, r *workload.Reservation) (j
 	if err != nil {
 		return nil, errors.Wrapf(err, "cannot provision network %s", r.ID)
 	}
+	claim, err := provisioner.ClaimOf(r, nil)
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot provision network %s", r.ID)
+	}
+	spec.Hash = claim.Hash
 	if _, err := p.networks.Create(ctx, spec); err != nil {
 		return nil, errors.Wrapf(err, "cannot provision network %s", r.ID)
 	}
 	return nil, nil
 }
 
-// Decommission removes the network from this node. Busy while it has members.
+// Decommission removes the network from this node, unless it is as another
+// reservation of its user's has it. Busy while it has members.
 func (p *Provisioner) Decommission(ctx context.Context, r *workload.Reservation) error {
 	id, err := p.find(ctx, r)
 	if err == nil && id != "" {
@@ -54,24 +61,28 @@ func (p *Provisioner) Decommission(ctx context.Context, r *workload.Reservation)
 	return errors.Wrapf(err, "cannot decommission network %s", r.ID)
 }
 
-// find returns the key of r's network; empty when there is none. A stray has
-// no data: it is found by its label.
+// find returns the key of r's network; empty when there is none. One without a
+// hash is its user's, by its key. A stray has no data: it is found by its label.
 func (p *Provisioner) find(ctx context.Context, r *workload.Reservation) (string, error) {
-	if len(r.Data) > 0 {
+	claim, err := provisioner.ClaimOf(r, nil)
+	if err != nil {
+		return "", err
+	}
+	claim.AdoptUnlabelled = true
+	is := func(n node.NetworkInfo) bool { return n.Label == r.ID }
+	if !claim.Stray {
 		data, err := workload.DataOf[workload.Network](r)
 		if err != nil {
 			return "", node.WithKind(node.Invalid, err)
 		}
-		return key(r.User, data.Name), nil
+		is = func(n node.NetworkInfo) bool { return n.ID == key(r.User, data.Name) && claim.Takes(n.Hash) }
 	}
 	all, err := p.networks.List(ctx)
 	if err != nil {
 		return "", err
 	}
-	for _, n := range all {
-		if n.Label == r.ID {
-			return n.ID, nil
-		}
+	if i := slices.IndexFunc(all, is); i >= 0 {
+		return all[i].ID, nil
 	}
 	return "", nil
 }
@@ -84,14 +95,14 @@ func (p *Provisioner) List(ctx context.Context) ([]string, error) {
 
 // Look returns the labels of the networks that are on the node, and what of
 // each isn't as it was made.
-func (p *Provisioner) Look(ctx context.Context) (map[string]string, error) {
+func (p *Provisioner) Look(ctx context.Context) (map[string]provisioner.Seen, error) {
 	all, err := p.networks.List(ctx)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot list networks")
 	}
-	seen := make(map[string]string, len(all))
+	seen := make(map[string]provisioner.Seen, len(all))
 	for _, n := range all {
-		seen[n.Label] = n.Drift
+		seen[n.Label] = provisioner.Seen{Hash: provisioner.HashOf(n.Hash), Drift: n.Drift}
 	}
 	return seen, nil
 }

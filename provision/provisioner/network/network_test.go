@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/sign"
@@ -53,7 +54,7 @@ func (n *networks) Delete(_ context.Context, id string) error {
 func (n *networks) List(context.Context) ([]node.NetworkInfo, error) {
 	var out []node.NetworkInfo
 	for id, spec := range n.have {
-		out = append(out, node.NetworkInfo{ID: id, Label: spec.Label, Drift: n.drift})
+		out = append(out, node.NetworkInfo{ID: id, Label: spec.Label, Hash: spec.Hash, Drift: n.drift})
 	}
 	return out, n.fail
 }
@@ -118,7 +119,7 @@ func (w *world) reserve(t *testing.T, id, path string) *workload.Reservation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &workload.Reservation{ID: id, NodeID: w.ID(), User: user, Type: workload.TypeNetwork, Version: 2, Data: data}
+	return &workload.Reservation{ID: id, NodeID: w.ID(), User: user, Type: workload.TypeNetwork, Version: 2, Created: time.Now(), Data: data}
 }
 
 const path = "net_resources[1].wg_private_key"
@@ -154,7 +155,7 @@ func TestItTellsWhatHasChanged(t *testing.T) {
 	}
 	w.drift = "its bridge is gone"
 	seen, err := w.Look(t.Context())
-	if err != nil || len(seen) != 1 || seen["7-1"] != w.drift {
+	if err != nil || len(seen) != 1 || seen["7-1"].Drift != w.drift {
 		t.Errorf("sees %v, %v", seen, err)
 	}
 	w.networks.fail = node.Errorf(node.Transient, "away")
@@ -229,13 +230,52 @@ func TestItLeaves(t *testing.T) {
 	if err := w.Decommission(t.Context(), &workload.Reservation{ID: "7-1", Type: workload.TypeNetwork}); err != nil || len(w.have) != 0 {
 		t.Errorf("a stray, by its ID only: %v, has %v", err, w.have)
 	}
-	// The newest of a name takes the network with it, whatever its label.
-	if _, err := w.Provision(t.Context(), r); err != nil {
+	// It is what its hash says, whatever its label; without a hash it is its user's.
+	for _, unlabelled := range []bool{false, true} {
+		if _, err := w.Provision(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		if spec := w.have[id()]; unlabelled {
+			spec.Hash = ""
+			w.have[id()] = spec
+		}
+		r.ID = "8-1"
+		if err := w.Decommission(t.Context(), r); err != nil || len(w.have) != 0 {
+			t.Errorf("by its name: %v, has %v", err, w.have)
+		}
+	}
+}
+
+// An update that the module refused has changed nothing: its end doesn't take away
+// what the one before has made.
+func TestTheEndOfARefusedUpdate(t *testing.T) {
+	w := newWorld(t)
+	first, update := w.reserve(t, "7-1", path), w.reserve(t, "8-1", path)
+	if _, err := w.Provision(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
-	r.ID = "8-1"
-	if err := w.Decommission(t.Context(), r); err != nil || len(w.have) != 0 {
-		t.Errorf("by its name: %v, has %v", err, w.have)
+	w.networks.fail = node.Errorf(node.Refused, "no")
+	if _, err := w.Provision(t.Context(), update); node.KindOf(err) != node.Refused {
+		t.Fatal(err)
+	}
+	w.networks.fail = nil
+	if err := w.Decommission(t.Context(), update); err != nil || w.have[id()].Label != "7-1" {
+		t.Errorf("the update's end: %v, has %v", err, w.have)
+	}
+	// Once it was taken, the network is the update's.
+	if _, err := w.Provision(t.Context(), update); err != nil {
+		t.Fatal(err)
+	}
+	h, err := update.Hash()
+	seen, lookErr := w.Look(t.Context())
+	if err != nil || lookErr != nil || len(seen) != 1 || seen["8-1"].Hash != h {
+		t.Errorf("sees %v, %v, %v", seen, err, lookErr)
+	}
+	if err := w.Decommission(t.Context(), first); err != nil || w.have[id()].Label != "8-1" {
+		t.Errorf("the first one's end: %v, has %v", err, w.have)
+	}
+	if err := w.Decommission(t.Context(), update); err != nil || len(w.have) != 0 {
+		t.Errorf("the update's end: %v, has %v", err, w.have)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 // Storage is what a volume needs of the storage module.
 type Storage interface {
 	CreateFilesystem(ctx context.Context, spec node.FilesystemSpec) (node.Filesystem, error)
+	InspectFilesystem(ctx context.Context, name string) (node.Filesystem, error)
 	ReleaseFilesystem(ctx context.Context, name string) error
 	ListFilesystems(ctx context.Context) ([]node.Filesystem, error)
 }

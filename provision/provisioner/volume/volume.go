@@ -1,11 +1,13 @@
 // Package volume provisions volumes: file systems of their own, with an
-// enforced size, named after their reservation. Each of its methods makes one
+// enforced size, named after their reservation and labelled with its hash. Each
+// of its methods makes one
 // change at most, so there is nothing to undo.
 package volume
 
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"math"
 	"slices"
 
@@ -13,20 +15,26 @@ import (
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner"
 )
 
 const gib = 1 << 30
 
-// Provisioner is the volume type's.
-type Provisioner struct {
-	storage    Storage
-	containers Containers
+// Config is what the provisioner uses.
+type Config struct {
+	Storage    Storage
+	Containers Containers
+	// Past knows what an older croft has made; nil means nothing.
+	Past provisioner.Past
 }
 
-// New makes the provisioner of volumes on that storage, for those containers.
-func New(storage Storage, containers Containers) *Provisioner {
-	return &Provisioner{storage: storage, containers: containers}
+// Provisioner is the volume type's.
+type Provisioner struct {
+	Config
 }
+
+// New makes the provisioner of volumes.
+func New(c Config) *Provisioner { return &Provisioner{c} }
 
 // HoldsData says that taking a volume down loses what its user wrote.
 func (p *Provisioner) HoldsData() bool { return true }
@@ -37,7 +45,12 @@ func (p *Provisioner) Provision(ctx context.Context, r *workload.Reservation) (j
 	if err != nil {
 		return nil, err
 	}
-	made, err := p.storage.CreateFilesystem(ctx, spec)
+	claim, err := provisioner.ClaimOf(r, p.Past)
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot provision volume %s", r.ID)
+	}
+	spec.Hash, spec.AdoptUnlabelled = claim.Hash, claim.AdoptUnlabelled
+	made, err := p.Storage.CreateFilesystem(ctx, spec)
 	if err != nil {
 		return nil, errors.Wrapf(err, "cannot provision volume %s", r.ID)
 	}
@@ -46,7 +59,11 @@ func (p *Provisioner) Provision(ctx context.Context, r *workload.Reservation) (j
 
 // Decommission removes the volume with its data. Busy while a container mounts it.
 func (p *Provisioner) Decommission(ctx context.Context, r *workload.Reservation) error {
-	all, err := p.containers.List(ctx)
+	ours, err := p.ours(ctx, r)
+	if err != nil || !ours {
+		return errors.Wrapf(err, "cannot decommission volume %s", r.ID)
+	}
+	all, err := p.Containers.List(ctx)
 	if err != nil {
 		return errors.Wrapf(err, "cannot decommission volume %s: it isn't known whether a container mounts it", r.ID)
 	}
@@ -55,26 +72,45 @@ func (p *Provisioner) Decommission(ctx context.Context, r *workload.Reservation)
 			return node.Errorf(node.Busy, "cannot decommission volume %s: container %s mounts it", r.ID, c.ID)
 		}
 	}
-	err = p.storage.ReleaseFilesystem(ctx, r.ID)
+	err = p.Storage.ReleaseFilesystem(ctx, r.ID)
 	if node.KindOf(err) == node.NotExist {
 		return nil
 	}
 	return errors.Wrapf(err, "cannot decommission volume %s", r.ID)
 }
 
+// ours reports whether the volume of r's ID is r's, or there is none.
+func (p *Provisioner) ours(ctx context.Context, r *workload.Reservation) (bool, error) {
+	claim, err := provisioner.ClaimOf(r, p.Past)
+	if err != nil {
+		return false, err
+	}
+	fs, err := p.Storage.InspectFilesystem(ctx, r.ID)
+	if node.KindOf(err) == node.NotExist {
+		return true, nil
+	}
+	return err == nil && claim.Takes(fs.Hash), err
+}
+
 // List returns the IDs of the file systems that are named after a reservation.
 func (p *Provisioner) List(ctx context.Context) ([]string, error) {
-	all, err := p.storage.ListFilesystems(ctx)
+	seen, err := p.Look(ctx)
+	return slices.Sorted(maps.Keys(seen)), err
+}
+
+// Look returns the same, and whose they are.
+func (p *Provisioner) Look(ctx context.Context) (map[string]provisioner.Seen, error) {
+	all, err := p.Storage.ListFilesystems(ctx)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot list volumes")
 	}
-	var ids []string
+	seen := map[string]provisioner.Seen{}
 	for _, fs := range all {
 		if id, err := workload.ParseID(fs.Name); err == nil && id.String() == fs.Name {
-			ids = append(ids, fs.Name)
+			seen[fs.Name] = provisioner.Seen{Hash: provisioner.HashOf(fs.Hash)}
 		}
 	}
-	return ids, nil
+	return seen, nil
 }
 
 // plan reads the reservation's data into what to ask of storage, in bytes.

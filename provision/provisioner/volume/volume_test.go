@@ -18,6 +18,7 @@ import (
 var (
 	_ provisioner.Provisioner = (*volume.Provisioner)(nil)
 	_ provisioner.DataHolder  = (*volume.Provisioner)(nil)
+	_ provisioner.Watched     = (*volume.Provisioner)(nil)
 )
 
 // storage keeps file systems in memory, as the contract says.
@@ -30,11 +31,24 @@ func (s *storage) CreateFilesystem(_ context.Context, spec node.FilesystemSpec) 
 	if s.fail != nil {
 		return node.Filesystem{}, s.fail
 	}
-	if old, ok := s.have[spec.Name]; ok && old != spec {
-		return node.Filesystem{}, node.Errorf(node.Exist, "one of that name has another size or type")
+	if old, ok := s.have[spec.Name]; ok {
+		if err := (node.Claim{Hash: spec.Hash, AdoptUnlabelled: spec.AdoptUnlabelled}).Check("create", old.Hash); err != nil {
+			return node.Filesystem{}, err
+		}
+		if old.Size != spec.Size || old.DiskType != spec.DiskType {
+			return node.Filesystem{}, node.Errorf(node.Exist, "one of that name has another size or type")
+		}
 	}
 	s.have[spec.Name] = spec
-	return node.Filesystem{Name: spec.Name, Size: spec.Size, DiskType: spec.DiskType}, nil
+	return node.Filesystem{Name: spec.Name, Size: spec.Size, DiskType: spec.DiskType, Hash: spec.Hash}, nil
+}
+
+func (s *storage) InspectFilesystem(_ context.Context, name string) (node.Filesystem, error) {
+	spec, ok := s.have[name]
+	if s.fail == nil && !ok {
+		return node.Filesystem{}, node.Errorf(node.NotExist, "there is none")
+	}
+	return node.Filesystem{Name: name, Hash: spec.Hash}, s.fail
 }
 
 func (s *storage) ReleaseFilesystem(_ context.Context, name string) error {
@@ -50,8 +64,8 @@ func (s *storage) ReleaseFilesystem(_ context.Context, name string) error {
 
 func (s *storage) ListFilesystems(context.Context) ([]node.Filesystem, error) {
 	var out []node.Filesystem
-	for name := range s.have {
-		out = append(out, node.Filesystem{Name: name})
+	for name, spec := range s.have {
+		out = append(out, node.Filesystem{Name: name, Hash: spec.Hash})
 	}
 	return out, s.fail
 }
@@ -60,9 +74,63 @@ func reservation(id, data string) *workload.Reservation {
 	return &workload.Reservation{ID: id, Type: workload.TypeVolume, Data: json.RawMessage(data)}
 }
 
+func hashOf(t *testing.T, r *workload.Reservation) string {
+	t.Helper()
+	h, err := r.Hash()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h.Hex()
+}
+
+// always are all deployed by a croft that wrote no hashes.
+type always struct{}
+
+func (always) Unlabelled(string) bool { return true }
+
+// A volume of that ID, of another reservation's hash or of none: what an explorer
+// that gives an ID to somebody else can't get at.
+func TestAVolumeBelongsToItsHash(t *testing.T) {
+	r := reservation("1-1", `{"size":1,"type":"SSD"}`)
+	other := workload.Hash{1}.Hex()
+	for name, tt := range map[string]struct {
+		hash string
+		past provisioner.Past
+		ours bool
+	}{
+		"ours":                               {hashOf(t, r), nil, true},
+		"another's":                          {other, nil, false},
+		"another's, with a past":             {other, always{}, false},
+		"unlabelled":                         {"", nil, false},
+		"unlabelled, made by an older croft": {"", always{}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &storage{have: map[string]node.FilesystemSpec{"1-1": {Name: "1-1", Size: 1 << 30, DiskType: workload.SSD, Hash: tt.hash}}}
+			p := volume.New(volume.Config{Storage: s, Containers: inUse(nil), Past: tt.past})
+			before := s.have["1-1"]
+			_, err := p.Provision(context.Background(), r)
+			if tt.ours && (err != nil || s.have["1-1"].Hash != hashOf(t, r)) || !tt.ours && (node.KindOf(err) != node.Exist || s.have["1-1"] != before) {
+				t.Errorf("provision: %v, there is %+v", err, s.have)
+			}
+			s.have["1-1"] = before
+			seen, err := p.Look(context.Background())
+			if err != nil || seen["1-1"].Hash != provisioner.HashOf(tt.hash) {
+				t.Errorf("look: %+v, %v", seen, err)
+			}
+			if err := p.Decommission(context.Background(), r); err != nil || (len(s.have) == 0) != tt.ours {
+				t.Errorf("decommission: %v, there is %+v", err, s.have)
+			}
+			s.have["1-1"] = before
+			if err := p.Decommission(context.Background(), &workload.Reservation{ID: "1-1", Type: workload.TypeVolume}); err != nil || len(s.have) != 0 {
+				t.Errorf("as a stray: %v, there is %+v", err, s.have)
+			}
+		})
+	}
+}
+
 func TestProvisionMakesAVolumeOfItsSizeAndType(t *testing.T) {
 	s := &storage{have: map[string]node.FilesystemSpec{}}
-	p := volume.New(s, inUse(nil))
+	p := volume.New(volume.Config{Storage: s, Containers: inUse(nil)})
 	for _, tt := range []struct {
 		id, data string
 		want     node.FilesystemSpec
@@ -76,6 +144,7 @@ func TestProvisionMakesAVolumeOfItsSizeAndType(t *testing.T) {
 				t.Fatalf("provision gives %s, %v", data, err)
 			}
 		}
+		tt.want.Hash = hashOf(t, reservation(tt.id, tt.data))
 		if s.have[tt.id] != tt.want {
 			t.Fatalf("storage was asked for %+v, want %+v", s.have[tt.id], tt.want)
 		}
@@ -93,7 +162,7 @@ func TestSeedDefect20SizesDoNotWrapAround(t *testing.T) {
 			rapid.Just(uint64(1)<<33), rapid.Uint64(), rapid.Uint64Range(1, 1<<20)).Draw(t, "size")
 		data, _ := json.Marshal(workload.Volume{Size: size, Type: workload.SSD})
 		clear(s.have)
-		_, err := volume.New(s, inUse(nil)).Provision(context.Background(), reservation("1-1", string(data)))
+		_, err := volume.New(volume.Config{Storage: s, Containers: inUse(nil)}).Provision(context.Background(), reservation("1-1", string(data)))
 		if size >= 1 && size <= math.MaxInt64>>30 {
 			if err != nil || s.have["1-1"].Size>>30 != size {
 				t.Fatalf("%d GiB gives %d bytes, %v", size, s.have["1-1"].Size, err)
@@ -109,7 +178,7 @@ func TestSeedDefect20SizesDoNotWrapAround(t *testing.T) {
 func TestProvisionRefusesWhatItCannotRead(t *testing.T) {
 	for _, data := range []string{``, `null`, `[]`, `{"size":-1,"type":"SSD"}`, `{"size":1}`, `{"size":1,"type":"TAPE"}`, `{"type":"SSD"}`} {
 		s := &storage{have: map[string]node.FilesystemSpec{}}
-		_, err := volume.New(s, inUse(nil)).Provision(context.Background(), reservation("1-1", data))
+		_, err := volume.New(volume.Config{Storage: s, Containers: inUse(nil)}).Provision(context.Background(), reservation("1-1", data))
 		if node.KindOf(err) != node.Invalid || len(s.have) != 0 {
 			t.Errorf("data %s gives %v, want it invalid and nothing made", data, err)
 		}
@@ -118,7 +187,7 @@ func TestProvisionRefusesWhatItCannotRead(t *testing.T) {
 
 func TestErrorsKeepTheirKind(t *testing.T) {
 	for _, kind := range []node.Kind{node.NoSpace, node.Exist, node.Transient, node.Unknown, node.Busy} {
-		p := volume.New(&storage{have: map[string]node.FilesystemSpec{}, fail: node.Errorf(kind, "cannot")}, inUse(nil))
+		p := volume.New(volume.Config{Storage: &storage{have: map[string]node.FilesystemSpec{}, fail: node.Errorf(kind, "cannot")}, Containers: inUse(nil)})
 		r := reservation("1-1", `{"size":1,"type":"SSD"}`)
 		if _, err := p.Provision(context.Background(), r); node.KindOf(err) != kind {
 			t.Errorf("provision makes %s of %s", node.KindOf(err), kind)
@@ -134,7 +203,7 @@ func TestErrorsKeepTheirKind(t *testing.T) {
 
 func TestAnExistingVolumeOfAnotherSizeIsLeftAlone(t *testing.T) {
 	s := &storage{have: map[string]node.FilesystemSpec{"1-1": {Name: "1-1", Size: 7, DiskType: workload.HDD}}}
-	_, err := volume.New(s, inUse(nil)).Provision(context.Background(), reservation("1-1", `{"size":1,"type":"SSD"}`))
+	_, err := volume.New(volume.Config{Storage: s, Containers: inUse(nil)}).Provision(context.Background(), reservation("1-1", `{"size":1,"type":"SSD"}`))
 	if node.KindOf(err) != node.Exist || s.have["1-1"].Size != 7 {
 		t.Fatalf("gives %v and leaves %+v", err, s.have["1-1"])
 	}
@@ -143,7 +212,7 @@ func TestAnExistingVolumeOfAnotherSizeIsLeftAlone(t *testing.T) {
 func TestDecommissionForgivesWhatIsGone(t *testing.T) {
 	s := &storage{have: map[string]node.FilesystemSpec{"1-1": {}, "2-1": {}}}
 	for range 2 {
-		if err := volume.New(s, inUse(nil)).Decommission(context.Background(), &workload.Reservation{ID: "1-1"}); err != nil {
+		if err := volume.New(volume.Config{Storage: s, Containers: inUse(nil)}).Decommission(context.Background(), &workload.Reservation{ID: "1-1"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -154,7 +223,7 @@ func TestDecommissionForgivesWhatIsGone(t *testing.T) {
 
 func TestListNamesReservationsOnly(t *testing.T) {
 	s := &storage{have: map[string]node.FilesystemSpec{"1-1": {}, "20-3": {}, "01-1": {}, "log": {}, "zdb-1-1": {}, "zdb-ssd0-user": {}, "zdb-ssd0-user.layer": {}, "2-1.layer": {}, "": {}}}
-	ids, err := volume.New(s, inUse(nil)).List(context.Background())
+	ids, err := volume.New(volume.Config{Storage: s, Containers: inUse(nil)}).List(context.Background())
 	slices.Sort(ids)
 	if err != nil || !slices.Equal(ids, []string{"1-1", "20-3"}) {
 		t.Fatalf("lists %v, %v", ids, err)
@@ -178,7 +247,7 @@ func (unknown) List(context.Context) ([]node.ContainerInfo, error) {
 func TestAVolumeInUseStays(t *testing.T) {
 	s := &storage{have: map[string]node.FilesystemSpec{"1-1": {Name: "1-1"}}}
 	for name, users := range map[string]volume.Containers{"mounted": inUse{"1-1"}, "nobody knows": unknown{}} {
-		err := volume.New(s, users).Decommission(context.Background(), &workload.Reservation{ID: "1-1", Type: workload.TypeVolume})
+		err := volume.New(volume.Config{Storage: s, Containers: users}).Decommission(context.Background(), &workload.Reservation{ID: "1-1", Type: workload.TypeVolume})
 		if kind := node.KindOf(err); kind != node.Busy && kind != node.Transient || len(s.have) != 1 {
 			t.Errorf("%s: error is %v, storage has %v", name, err, s.have)
 		}

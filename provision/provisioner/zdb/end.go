@@ -16,10 +16,14 @@ import (
 // Decommission removes the namespace with its data, and with the last one of
 // a zdb container that too.
 func (p *Provisioner) Decommission(ctx context.Context, r *workload.Reservation) error {
-	places, err := p.places(ctx, r)
+	claim, err := provisioner.ClaimOf(r, p.Past)
+	var places []server
+	if err == nil {
+		places, err = p.places(ctx, r)
+	}
 	for _, at := range places {
 		if err == nil {
-			err = p.drop(ctx, at, r.ID)
+			err = p.drop(ctx, at, r.ID, claim)
 		}
 	}
 	if err == nil {
@@ -86,13 +90,15 @@ func (p *Provisioner) unasked(ctx context.Context, want plan, answers map[string
 	return out, nil
 }
 
-func has(all []node.ZDBNamespace, name string) bool {
-	return slices.ContainsFunc(all, func(n node.ZDBNamespace) bool { return n.Name == name })
+func has(all []node.ZDBNamespace, name string) bool { return indexOf(all, name) >= 0 }
+
+func indexOf(all []node.ZDBNamespace, name string) int {
+	return slices.IndexFunc(all, func(n node.ZDBNamespace) bool { return n.Name == name })
 }
 
-// drop removes a namespace from a zdb container. What remains decides how large
-// its volume is, and whether it is needed at all.
-func (p *Provisioner) drop(ctx context.Context, at server, name string) error {
+// drop removes a namespace from a zdb container, if it is the claim's. What remains
+// decides how large its volume is, and whether it is needed at all.
+func (p *Provisioner) drop(ctx context.Context, at server, name string, claim provisioner.Claim) error {
 	_, err := p.Storage.InspectFilesystem(ctx, at.id())
 	if node.KindOf(err) == node.NotExist {
 		return nil // and with it all that was in it
@@ -105,12 +111,15 @@ func (p *Provisioner) drop(ctx context.Context, at server, name string) error {
 	if err != nil {
 		return again(undo.Rollback(ctx, err))
 	}
-	if err := p.Namespaces.Delete(ctx, at.id(), name); err != nil && node.KindOf(err) != node.NotExist {
-		return err
-	}
 	all, err := p.Namespaces.List(ctx, at.id())
 	if err != nil {
 		return err
+	}
+	if i := indexOf(all, name); i >= 0 && claim.Takes(all[i].Hash) {
+		if err := p.Namespaces.Delete(ctx, at.id(), name); err != nil && node.KindOf(err) != node.NotExist {
+			return err
+		}
+		all = slices.Delete(all, i, i+1)
 	}
 	if len(all) == 0 {
 		return p.clear(ctx, at)

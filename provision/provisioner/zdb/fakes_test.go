@@ -30,7 +30,9 @@ const (
 
 // fakeNode is all the modules, in memory, as their contracts say.
 type fakeNode struct {
-	t      *testing.T
+	t *testing.T
+	// born is when all reservations are signed: the same data has the same hash.
+	born   time.Time
 	key    sign.KeyPair
 	user   string
 	pools  []node.Pool
@@ -51,6 +53,7 @@ type fakeNode struct {
 	held  int
 	ready bool
 	ipv4  string
+	past  provisioner.Past
 
 	homes   map[string]zdb.Home
 	was     map[string]bool
@@ -73,7 +76,7 @@ func newFakeNode(t *testing.T) *fakeNode {
 		t.Fatal(err)
 	}
 	return &fakeNode{
-		t: t, key: key, user: user.ID(), ready: true, ipv4: "192.0.2.7",
+		t: t, born: time.Now(), key: key, user: user.ID(), ready: true, ipv4: "192.0.2.7",
 		pools:   []node.Pool{{Name: "ssd0", DiskType: workload.SSD, Offered: 100 * gib}, {Name: "hdd0", DiskType: workload.HDD, Offered: 100 * gib}},
 		volumes: map[string]node.Filesystem{}, data: map[string]map[string]node.ZDBNamespaceSpec{}, images: map[string]bool{},
 		boxes: map[string]node.ContainerSpec{}, runs: map[string]bool{}, ended: map[string]bool{}, drift: map[string]string{}, ports: map[string]uint16{},
@@ -84,7 +87,7 @@ func newFakeNode(t *testing.T) *fakeNode {
 func (f *fakeNode) provisioner() *zdb.Provisioner {
 	return zdb.New(zdb.Config{
 		Containers: fakeContainers{f}, Images: fakeImages{f}, Storage: fakeStorage{f}, Namespaces: fakeNamespaces{f},
-		Identity: f, Homes: f, Memory: 64 * mib, CPU: 1, Wait: 200 * time.Millisecond,
+		Identity: f, Homes: f, Past: f.past, Memory: 64 * mib, CPU: 1, Wait: 200 * time.Millisecond,
 	})
 }
 
@@ -149,7 +152,7 @@ func (f *fakeNode) seal(secret string) string {
 func (f *fakeNode) reservation(id, data string) *workload.Reservation {
 	return &workload.Reservation{
 		ID: id, NodeID: f.key.ID(), User: f.user, Type: workload.TypeZDB, Data: []byte(data),
-		Version: workload.V2, Created: time.Now(), Duration: time.Hour,
+		Version: workload.V2, Created: f.born, Duration: time.Hour,
 	}
 }
 
@@ -427,6 +430,11 @@ func (f fakeNamespaces) Create(_ context.Context, spec node.ZDBNamespaceSpec) (n
 	if err := f.answers(spec.Container); err != nil {
 		return node.ZDBNamespace{}, err
 	}
+	if old, ok := f.data[spec.Container][spec.Name]; ok {
+		if err := (node.Claim{Hash: spec.Hash, AdoptUnlabelled: spec.AdoptUnlabelled}).Check("create", old.Hash); err != nil {
+			return node.ZDBNamespace{}, err
+		}
+	}
 	f.data[spec.Container][spec.Name] = spec
 	return node.ZDBNamespace{}, nil
 }
@@ -447,7 +455,7 @@ func (f fakeNamespaces) List(_ context.Context, id string) ([]node.ZDBNamespace,
 	}
 	var out []node.ZDBNamespace
 	for name, spec := range f.data[id] {
-		out = append(out, node.ZDBNamespace{Container: id, Name: name, Size: spec.Size, Public: spec.Public, Protected: spec.Password != ""})
+		out = append(out, node.ZDBNamespace{Container: id, Name: name, Size: spec.Size, Public: spec.Public, Protected: spec.Password != "", Hash: spec.Hash})
 	}
 	slices.SortFunc(out, func(a, b node.ZDBNamespace) int { return strings.Compare(a.Name, b.Name) })
 	return out, f.reads("list namespaces")

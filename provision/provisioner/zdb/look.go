@@ -12,6 +12,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner"
 )
 
 // List returns the IDs of the reservations whose namespaces are on the node.
@@ -22,7 +23,7 @@ func (p *Provisioner) List(ctx context.Context) ([]string, error) {
 
 // Look returns the same, and what of each, or of the zdb container that it is
 // in, isn't as it was made.
-func (p *Provisioner) Look(ctx context.Context) (map[string]string, error) {
+func (p *Provisioner) Look(ctx context.Context) (map[string]provisioner.Seen, error) {
 	v, err := p.see(ctx)
 	if err != nil {
 		return nil, err
@@ -31,7 +32,7 @@ func (p *Provisioner) Look(ctx context.Context) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	seen := map[string]string{}
+	seen := map[string]provisioner.Seen{}
 	faults := map[string]string{}
 	for _, id := range v.containers(homes) {
 		all, fault := p.inside(ctx, v, id)
@@ -41,20 +42,22 @@ func (p *Provisioner) Look(ctx context.Context) (map[string]string, error) {
 				continue
 			}
 			home, known := homes[n.Name]
+			one := provisioner.Seen{Hash: provisioner.HashOf(n.Hash)}
 			switch {
-			case !known:
-				seen[n.Name] = "" // a stray, or one that is on its way
-			case home.Container == id && fault != "":
-				seen[n.Name] = fault
-			case home.Container == id:
-				seen[n.Name] = differs(home.Reservation, n)
+			case known && home.Container != id:
+				continue
+			case known && fault != "":
+				one.Drift = fault
+			case known: // else it is a stray, or one that is on its way
+				one.Drift = differs(home.Reservation, n)
 			}
+			seen[n.Name] = one
 		}
 		v.surplus(id, all, homes, seen)
 	}
 	for name, home := range homes {
 		if _, listed := seen[name]; !listed && faults[home.Container] != "" {
-			seen[name] = faults[home.Container]
+			seen[name] = provisioner.Seen{Drift: faults[home.Container]}
 		}
 	}
 	return seen, nil
@@ -168,14 +171,16 @@ func differs(r *workload.Reservation, n node.ZDBNamespace) string {
 
 // surplus has a volume that isn't as large as its namespaces need made right,
 // by the first of these.
-func (v view) surplus(id string, all []node.ZDBNamespace, homes map[string]Home, seen map[string]string) {
+func (v view) surplus(id string, all []node.ZDBNamespace, homes map[string]Home, seen map[string]provisioner.Seen) {
 	volume, ok := v.volumes[id]
 	if size := volumeSize(all); !ok || volume.Size == size {
 		return
 	}
 	for _, n := range all {
-		if home, known := homes[n.Name]; known && home.Container == id && seen[n.Name] == "" {
-			seen[n.Name] = fmt.Sprintf("the volume of its zdb container has %s, must have %s", text(volume.Size), text(volumeSize(all)))
+		one := seen[n.Name]
+		if home, known := homes[n.Name]; known && home.Container == id && one.Drift == "" {
+			one.Drift = fmt.Sprintf("the volume of its zdb container has %s, must have %s", text(volume.Size), text(volumeSize(all)))
+			seen[n.Name] = one
 			return
 		}
 	}

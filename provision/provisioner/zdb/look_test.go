@@ -40,9 +40,10 @@ func TestALookTellsWhatIsWrong(t *testing.T) {
 			c.happens(f)
 			f.calls = nil
 			seen, err := f.provisioner().Look(context.Background())
-			what, there := seen["2-1"]
+			saw, there := seen["2-1"]
+			what := saw.Drift
 			if err != nil || !there || len(seen) != 1 || what != c.want && (c.want == "" || !strings.HasPrefix(what, c.want)) {
-				t.Fatalf("saw %q, %v; want %q", seen, err, c.want)
+				t.Fatalf("saw %v, %v; want %q", seen, err, c.want)
 			}
 			if len(f.calls) != 0 {
 				t.Errorf("it changed something: %q", f.calls)
@@ -52,8 +53,8 @@ func TestALookTellsWhatIsWrong(t *testing.T) {
 			}
 			f.provision("2-1", aNamespace("")) // which makes it right
 			f.homes["2-1"] = zdb.Home{Container: box, Reservation: r}
-			if seen, err := f.provisioner().Look(context.Background()); err != nil || len(seen) != 1 || seen["2-1"] != "" {
-				t.Errorf("made right, it saw %q, %v", seen, err)
+			if seen, err := f.provisioner().Look(context.Background()); err != nil || len(seen) != 1 || seen["2-1"].Drift != "" {
+				t.Errorf("made right, it saw %v, %v", seen, err)
 			}
 		})
 	}
@@ -74,11 +75,11 @@ func TestANamespaceThatIsGoneIsNotSeen(t *testing.T) {
 	delete(f.data[box], "2-1")
 	seen, err := f.provisioner().Look(context.Background())
 	if _, there := seen["2-1"]; err != nil || there {
-		t.Errorf("saw %q, %v", seen, err)
+		t.Errorf("saw %v, %v", seen, err)
 	}
 	f.provision("2-1", aNamespace(""))
-	if seen, err := f.provisioner().Look(context.Background()); err != nil || seen["2-1"] != "" || len(seen) != 2 {
-		t.Errorf("made again, it saw %q, %v", seen, err)
+	if seen, err := f.provisioner().Look(context.Background()); err != nil || seen["2-1"].Drift != "" || len(seen) != 2 {
+		t.Errorf("made again, it saw %v, %v", seen, err)
 	}
 }
 

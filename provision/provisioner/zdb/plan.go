@@ -10,6 +10,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner"
 )
 
 const (
@@ -27,8 +28,9 @@ const (
 
 // plan is what to ask of the modules for one reservation.
 type plan struct {
-	disk workload.DeviceType
-	mode workload.ZDBMode
+	claim provisioner.Claim
+	disk  workload.DeviceType
+	mode  workload.ZDBMode
 	// namespace lacks its container, which depends on what is on the node.
 	namespace node.ZDBNamespaceSpec
 }

@@ -25,6 +25,8 @@ type Config struct {
 	Namespaces Namespaces
 	Identity   Identity
 	Homes      Homes
+	// Past knows what an older croft has made; nil means nothing.
+	Past provisioner.Past
 	// CPU is in cores, Memory in bytes; each zdb container's. 0 is the default.
 	CPU    uint64
 	Memory uint64
@@ -94,11 +96,22 @@ func (p *Provisioner) prepare(ctx context.Context, r *workload.Reservation) (nod
 }
 
 func (p *Provisioner) plan(ctx context.Context, r *workload.Reservation) (plan, error) {
-	want, err := planOf(r)
+	want, err := p.claimed(r)
 	if err != nil {
 		return want, err
 	}
 	return want.opened(ctx, r, p.Identity)
+}
+
+// claimed is what to ask of the modules, as r's.
+func (p *Provisioner) claimed(r *workload.Reservation) (plan, error) {
+	want, err := planOf(r)
+	if err != nil {
+		return want, err
+	}
+	want.claim, err = provisioner.ClaimOf(r, p.Past)
+	want.namespace.Hash, want.namespace.AdoptUnlabelled = want.claim.Hash, want.claim.AdoptUnlabelled
+	return want, err
 }
 
 // Provision makes the namespace, or adopts the one that is there.
@@ -149,6 +162,11 @@ func (p *Provisioner) make(ctx context.Context, at server, want plan, undo *prov
 	if err != nil {
 		return nil, err
 	}
+	if i := indexOf(all, want.namespace.Name); i >= 0 {
+		if err := want.claim.Check("make namespace "+want.namespace.Name+" in "+at.id(), all[i].Hash); err != nil {
+			return nil, err
+		}
+	}
 	all, there := with(all, want.namespace)
 	if size := volumeSize(all); in.volume.Size < size {
 		before := in.volume.Size
@@ -162,10 +180,11 @@ func (p *Provisioner) make(ctx context.Context, at server, want plan, undo *prov
 	}
 	spec := want.namespace
 	spec.Container = at.id()
-	if !there {
+	_, err = p.Namespaces.Create(ctx, spec)
+	if !there && node.KindOf(err) != node.Exist {
 		undo.Push("the namespace", func(ctx context.Context) error { return p.Namespaces.Delete(ctx, at.id(), spec.Name) })
 	}
-	if _, err := p.Namespaces.Create(ctx, spec); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	if err := p.shrink(ctx, in.volume, volumeSize(all)); err != nil {
@@ -185,7 +204,7 @@ func (p *Provisioner) Stop(ctx context.Context, r *workload.Reservation) error {
 }
 
 func (p *Provisioner) shut(ctx context.Context, r *workload.Reservation) error {
-	want, err := planOf(r)
+	want, err := p.claimed(r)
 	if err != nil {
 		return err
 	}
@@ -200,7 +219,7 @@ func (p *Provisioner) shut(ctx context.Context, r *workload.Reservation) error {
 		if err != nil {
 			return err
 		}
-		if !has(all, r.ID) {
+		if i := indexOf(all, r.ID); i < 0 || !want.claim.Takes(all[i].Hash) {
 			continue
 		}
 		spec.Container = at.id()

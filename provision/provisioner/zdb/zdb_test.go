@@ -53,14 +53,15 @@ func (f *fakeNode) wantLeft(want ...string) {
 
 func TestANamespaceIsMadeOfWhatItsReservationSays(t *testing.T) {
 	f := newFakeNode(t)
-	got := f.provision("2-1", aNamespace(fmt.Sprintf(`,"password":%q,"public":true`, f.seal("s3cr3t"))))
+	data := aNamespace(fmt.Sprintf(`,"password":%q,"public":true`, f.seal("s3cr3t")))
+	got := f.provision("2-1", data)
 	if want := `{"Namespace":"2-1","IP":"192.0.2.7","Port":9900,"Container":"zdb-ssd0-user"}`; got != want {
 		t.Errorf("result is %s, want %s", got, want)
 	}
 	const id = "zdb-ssd0-user"
 	spec, box, volume, layer := f.data[id]["2-1"], f.boxes[id], f.volumes[id], f.volumes[id+".layer"]
 	switch {
-	case spec != node.ZDBNamespaceSpec{Container: id, Name: "2-1", Size: 2 * gib, Password: "s3cr3t", Public: true}:
+	case spec != node.ZDBNamespaceSpec{Container: id, Name: "2-1", Size: 2 * gib, Password: "s3cr3t", Public: true, Hash: f.hash(data)}:
 		t.Errorf("namespace is %+v", spec)
 	case volume.Size != aVolume(2) || volume.Pool != "ssd0" || layer.Pool != "ssd0" || layer.Size != 64*mib:
 		t.Errorf("volume is %+v, layer %+v", volume, layer)
@@ -123,7 +124,8 @@ func TestWhatDiffersIsSet(t *testing.T) {
 func TestNamespacesShareAContainer(t *testing.T) {
 	f := newFakeNode(t)
 	first := f.provision("2-1", aNamespace(""))
-	second := f.provision("3-1", strings.Replace(aNamespace(""), `"size":2`, `"size":5`, 1))
+	larger := strings.Replace(aNamespace(""), `"size":2`, `"size":5`, 1)
+	second := f.provision("3-1", larger)
 	seq := f.provision("4-1", strings.Replace(aNamespace(""), "user", "seq", 1))
 	disk := f.provision("5-1", strings.Replace(aNamespace(""), "SSD", "HDD", 1))
 	for got, want := range map[string]string{
@@ -141,7 +143,7 @@ func TestNamespacesShareAContainer(t *testing.T) {
 	if size := f.volumes["zdb-ssd0-user"].Size; size != aVolume(5) {
 		t.Errorf("the volume of one has %d bytes, want %d", size, aVolume(5))
 	}
-	f.decommission("3-1", aNamespace(""))
+	f.decommission("3-1", larger)
 	f.decommission("4-1", strings.Replace(aNamespace(""), "user", "seq", 1))
 	f.wantLeft("container zdb-hdd0-user", "image zdb-hdd0-user", "namespace zdb-hdd0-user/5-1", "port zdb-hdd0-user",
 		"volume zdb-hdd0-user", "volume zdb-hdd0-user.layer")
@@ -159,8 +161,8 @@ func TestAVolumeThatCannotBeSmallerYet(t *testing.T) {
 		t.Fatal("it is smaller already")
 	}
 	seen, err := f.provisioner().Look(context.Background())
-	if err != nil || !strings.Contains(seen["3-1"], "must have") {
-		t.Errorf("saw %q, %v", seen, err)
+	if err != nil || !strings.Contains(seen["3-1"].Drift, "must have") {
+		t.Errorf("saw %v, %v", seen, err)
 	}
 	f.provision("3-1", aNamespace(""))
 	if f.volumes["zdb-ssd0-user"].Size != aVolume(2) {

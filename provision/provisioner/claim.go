@@ -1,0 +1,48 @@
+package provisioner
+
+import (
+	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// Past tells of the node's own records what an older croft has made.
+type Past interface {
+	// Unlabelled reports whether the reservation of that ID was deployed by a
+	// croft that wrote no hashes: then what has its ID and no hash is its.
+	Unlabelled(id string) bool
+}
+
+// Claim is by what right a reservation asks for what is on the node under its ID.
+type Claim struct {
+	node.Claim
+	// Stray is of a reservation of which only ID and type are known: what has its
+	// ID is taken down as it is, and nothing is adopted.
+	Stray bool
+}
+
+// ClaimOf is r's claim. Without a past nothing that has no hash is r's.
+func ClaimOf(r *workload.Reservation, past Past) (Claim, error) {
+	if len(r.Data) == 0 {
+		return Claim{Stray: true}, nil
+	}
+	h, err := r.Hash()
+	if err != nil {
+		return Claim{}, node.WithKind(node.Invalid, errors.Wrapf(err, "cannot tell what is of reservation %s", r.ID))
+	}
+	return Claim{Claim: node.Claim{Hash: h.Hex(), AdoptUnlabelled: past != nil && past.Unlabelled(r.ID)}}, nil
+}
+
+// Takes reports whether what carries the hash have is the reservation's to take
+// down. What isn't, is as if it weren't there.
+func (c Claim) Takes(have string) bool { return c.Stray || c.Adopts(have) }
+
+// HashOf is the hash that a label says, the zero one when it says none.
+func HashOf(label string) workload.Hash {
+	h, err := workload.ParseHash(label)
+	if err != nil {
+		return workload.Hash{}
+	}
+	return h
+}

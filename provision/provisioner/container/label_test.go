@@ -1,0 +1,153 @@
+package container_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner"
+)
+
+// always are all deployed by a croft that wrote no hashes.
+type always struct{}
+
+func (always) Unlabelled(string) bool { return true }
+
+// label has all that is of container 2-1 carry a hash.
+func (f *fakeNode) label(hash string) {
+	box, image, member, layer := f.boxes["2-1"], f.images["2-1"], f.members["2-1"], f.volumes["2-1.layer"]
+	box.Hash, image.Hash, member.Hash, layer.Hash = hash, hash, hash, hash
+	f.boxes["2-1"], f.images["2-1"], f.members["2-1"], f.volumes["2-1.layer"] = box, image, member, layer
+}
+
+// labels are those of all that is of container 2-1.
+func (f *fakeNode) labels() string {
+	return fmt.Sprintln(f.boxes["2-1"].Hash, f.images["2-1"].Hash, f.members["2-1"].Hash, f.volumes["2-1.layer"].Hash)
+}
+
+// all is one hash on all of them.
+func all(hash string) string { return fmt.Sprintln(hash, hash, hash, hash) }
+
+func hexOf(t *testing.T, r *workload.Reservation) string {
+	t.Helper()
+	h, err := r.Hash()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h.Hex()
+}
+
+func TestAContainerBelongsToItsHash(t *testing.T) {
+	other := workload.Hash{1}.Hex()
+	for name, tt := range map[string]struct {
+		hash string
+		past provisioner.Past
+		ours bool
+	}{
+		"another's":                          {other, nil, false},
+		"another's, with a past":             {other, always{}, false},
+		"unlabelled":                         {"", nil, false},
+		"unlabelled, made by an older croft": {"", always{}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFakeNode(t)
+			r := f.reservation(aContainer(""))
+			p := f.provisioner()
+			if _, err := p.Provision(context.Background(), r); err != nil || f.labels() != all(hexOf(t, r)) {
+				t.Fatalf("made with %s, %v", f.labels(), err)
+			}
+			f.label(tt.hash)
+			f.past = tt.past
+			p = f.provisioner()
+			seen, err := p.Look(context.Background())
+			if err != nil || seen["2-1"] != (provisioner.Seen{Hash: provisioner.HashOf(tt.hash)}) {
+				t.Errorf("sees %+v, %v", seen, err)
+			}
+			_, prepareErr := p.Prepare(context.Background(), r)
+			_, err = p.Provision(context.Background(), r)
+			if tt.ours && (err != nil || prepareErr != nil || f.labels() != all(hexOf(t, r))) {
+				t.Fatalf("adopted with %s, %v, %v", f.labels(), err, prepareErr)
+			}
+			if !tt.ours && (node.KindOf(err) != node.Exist || node.KindOf(prepareErr) != node.Exist || f.labels() != all(tt.hash)) {
+				t.Fatalf("not adopted: %v, %v, there is %s", err, prepareErr, f.labels())
+			}
+			made := f.left()
+			for what, end := range map[string]func(context.Context, *workload.Reservation) error{"stop": p.Stop, "decommission": p.Decommission} {
+				if err := end(context.Background(), r); err != nil || !tt.ours && !slices.Equal(f.left(), made) {
+					t.Errorf("%s: %v, left %v of %v", what, err, f.left(), made)
+				}
+			}
+			if tt.ours && len(f.left()) != 0 {
+				t.Errorf("decommissioned, and left %v", f.left())
+			}
+			if err := p.Decommission(context.Background(), &workload.Reservation{ID: "2-1", Type: workload.TypeContainer}); err != nil || len(f.left()) != 0 {
+				t.Errorf("as a stray: %v, left %v", err, f.left())
+			}
+		})
+	}
+}
+
+// One part of another's is enough to keep all the rest from being made on it, and
+// what was made beside it is taken back.
+func TestAPartThatIsAnothers(t *testing.T) {
+	other := workload.Hash{1}.Hex()
+	for name, part := range map[string]func(f *fakeNode){
+		"its image":     func(f *fakeNode) { f.images["2-1"] = node.Image{Label: "2-1", User: f.user, Hash: other, Ready: true} },
+		"its layer":     func(f *fakeNode) { f.volumes["2-1.layer"] = node.Filesystem{Name: "2-1.layer", Hash: other} },
+		"the container": func(f *fakeNode) { f.boxes["2-1"] = node.ContainerSpec{ID: "2-1", User: f.user, Hash: other} },
+		"its place":     func(f *fakeNode) { f.members["2-1"] = node.MemberSpec{Member: "2-1", Hash: other} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFakeNode(t)
+			part(f)
+			before := f.labels()
+			p, r := f.provisioner(), f.reservation(aContainer(""))
+			if _, err := p.Provision(context.Background(), r); node.KindOf(err) != node.Exist {
+				t.Fatalf("error is %v", err)
+			}
+			if name == "its place" {
+				if len(f.boxes) != 0 || f.members["2-1"].Hash != other {
+					t.Errorf("there is %s", f.labels())
+				}
+				// Without a container a place is its user's, as a network is.
+				before = all("")
+			}
+			if err := p.Decommission(context.Background(), r); err != nil || f.labels() != before {
+				t.Errorf("decommission: %v, there is %swant %s", err, f.labels(), before)
+			}
+		})
+	}
+}
+
+// A stopped container is made again on what it had written.
+func TestStopKeepsWhatWasWritten(t *testing.T) {
+	f := newFakeNode(t)
+	p, r := f.provisioner(), f.reservation(aContainer(""))
+	first, err := p.Provision(context.Background(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := f.left()
+	for range 2 {
+		if err := p.Stop(context.Background(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(f.boxes) != 0 || len(f.members) != 0 || !f.images["2-1"].Ready || f.volumes["2-1.layer"].Name == "" {
+		t.Errorf("stopped, and there is %v", f.left())
+	}
+	f.calls = nil
+	again, err := p.Provision(context.Background(), r)
+	if err != nil || string(again) != string(first) || !slices.Equal(f.left(), whole) || slices.Contains(f.calls, "create layer") {
+		t.Errorf("started again: %s, %v, on the node %v, by %v", again, err, f.left(), f.calls)
+	}
+	for _, name := range []string{"delete", "leave"} {
+		f.fail = map[string]error{name: node.Errorf(node.Transient, "no answer")}
+		if err := p.Stop(context.Background(), r); node.KindOf(err) != node.Transient {
+			t.Errorf("%s fails: %v", name, err)
+		}
+	}
+}

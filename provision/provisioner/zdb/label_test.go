@@ -1,0 +1,81 @@
+package zdb_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner"
+	"github.com/croft-edge/croft/provision/provisioner/zdb"
+)
+
+// always are all deployed by a croft that wrote no hashes.
+type always struct{}
+
+func (always) Unlabelled(string) bool { return true }
+
+// hash is that of a reservation with that data.
+func (f *fakeNode) hash(data string) string {
+	f.t.Helper()
+	h, err := f.reservation("2-1", data).Hash()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return h.Hex()
+}
+
+func TestANamespaceBelongsToItsHash(t *testing.T) {
+	other := workload.Hash{1}.Hex()
+	for name, tt := range map[string]struct {
+		hash string
+		past provisioner.Past
+		ours bool
+	}{
+		"another's":                          {other, nil, false},
+		"another's, with a past":             {other, always{}, false},
+		"unlabelled":                         {"", nil, false},
+		"unlabelled, made by an older croft": {"", always{}, true},
+	} {
+		for _, known := range []bool{true, false} {
+			f := newFakeNode(t)
+			data := aNamespace("")
+			f.provision("2-1", data)
+			f.provision("3-1", aNamespace(""))
+			change(func(n *node.ZDBNamespaceSpec) { n.Hash, n.Size = tt.hash, gib })(f)
+			f.volumes[box] = node.Filesystem{Name: box, Path: f.volumes[box].Path, Pool: "ssd0", Size: aVolume(1, 2), DiskType: workload.SSD}
+			f.past = tt.past
+			r, p := f.reservation("2-1", data), f.provisioner()
+			if f.homes["2-1"] = (zdb.Home{Container: box, Reservation: r}); !known {
+				delete(f.homes, "2-1") // the records were lost
+			}
+			seen, err := p.Look(context.Background())
+			if err != nil || len(seen) != 2 || seen["2-1"].Hash != provisioner.HashOf(tt.hash) || seen["3-1"].Hash.Hex() != f.hash(data) {
+				t.Errorf("%s, known %t: saw %v, %v", name, known, seen, err)
+			}
+			made, before := f.left(), f.data[box]["2-1"]
+			_, err = p.Provision(context.Background(), r)
+			got := f.data[box]["2-1"]
+			if tt.ours && (err != nil || got.Hash != f.hash(data) || got.Size != 2*gib || f.volumes[box].Size != aVolume(2, 2)) {
+				t.Errorf("%s, known %t: adopted as %+v, %v", name, known, got, err)
+			}
+			if !tt.ours && (node.KindOf(err) != node.Exist || got != before || f.volumes[box].Size != aVolume(1, 2)) {
+				t.Errorf("%s, known %t: not adopted, and it is %+v, %v", name, known, got, err)
+			}
+			f.data[box]["2-1"] = before
+			if err := p.Stop(context.Background(), r); err != nil || (f.data[box]["2-1"].Password != "") != tt.ours {
+				t.Errorf("%s, known %t: stopped, and it is %+v, %v", name, known, f.data[box]["2-1"], err)
+			}
+			f.data[box]["2-1"] = before
+			err = p.Decommission(context.Background(), r)
+			if _, there := f.data[box]["2-1"]; err != nil || there == tt.ours || !tt.ours && len(f.left()) != len(made) {
+				t.Errorf("%s, known %t: decommissioned, and left %v of %v, %v", name, known, f.left(), made, err)
+			}
+			f.data[box]["2-1"] = before
+			err = p.Decommission(context.Background(), &workload.Reservation{ID: "2-1", Type: workload.TypeZDB})
+			if _, there := f.data[box]["2-1"]; err != nil || there {
+				t.Errorf("%s, known %t: as a stray: %v, left %v", name, known, err, f.left())
+			}
+		}
+	}
+}
