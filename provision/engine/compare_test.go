@@ -86,7 +86,9 @@ func (f fixedRecords) List() ([]store.Record, error) {
 
 type wallClock struct{}
 
-func (wallClock) Read() clock.Reading { return clock.Reading{Now: time.Unix(61, 0), Level: clock.Remove} }
+func (wallClock) Read() clock.Reading {
+	return clock.Reading{Now: time.Unix(61, 0), Level: clock.Remove}
+}
 
 // BenchmarkLook is one comparison of what was seen of a type, as it is made
 // every ten seconds, without a difference.

@@ -299,7 +299,6 @@ type world struct {
 	older   bool
 }
 
-
 func (w *world) Read() clock.Reading {
 	level := clock.None
 	if w.trusted {
@@ -308,9 +307,9 @@ func (w *world) Read() clock.Reading {
 	return clock.Reading{Now: w.now, Level: level}
 }
 
-func (w *world) Floor() time.Time       { return w.now }
-func (w *world) Birth() store.Birth     { return w.birth }
-func (w *world) AcceptsOlder() bool     { return w.older }
+func (w *world) Floor() time.Time   { return w.now }
+func (w *world) Birth() store.Birth { return w.birth }
+func (w *world) AcceptsOlder() bool { return w.older }
 
 // The judge asks the clock and the store each time.
 func TestJudge(t *testing.T) {
