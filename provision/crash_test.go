@@ -23,11 +23,14 @@ type crashWorld struct {
 	plan  []string
 	steps []*stepper
 	alive *incarnation
+	// beside is whether several effects are in flight, and share writes.
+	beside bool
 }
 
 func newCrashWorld(t *testing.T, root string, plan []string) *crashWorld {
 	t.Helper()
 	c := &crashWorld{world: newWorldAt(t, tempDir(t, root)), plan: plan}
+	c.limits.Round = 1 // each event has a write of its own, so that each run has the same ones
 	c.boot()
 	return c
 }
@@ -44,6 +47,7 @@ func (c *crashWorld) boot() {
 		at = c.plan[n]
 	}
 	steps := newStepper(at)
+	steps.counted = c.beside
 	c.steps = append(c.steps, steps)
 	c.alive = c.start(steps)
 }
