@@ -252,13 +252,16 @@ func (d *desk) event(rec store.Record, ev lifecycle.Event) error {
 }
 
 // wake looks at a record whose time may have come. A renewal that waits for a
-// better time is judged first.
+// better time is judged first; one that its phase can't follow yet keeps waiting,
+// and holds nothing up.
 func (d *desk) wake(rec store.Record) error {
 	if rec.Pending != nil {
 		var err error
 		switch kind := d.renewal(rec, rec.Pending); kind {
 		case lifecycle.Renew:
-			return d.event(rec, lifecycle.Event{Kind: kind, Renewal: rec.Pending})
+			if rec, err = d.apply(rec, lifecycle.Event{Kind: kind, Renewal: rec.Pending}); err != nil || rec.Pending == nil {
+				return err
+			}
 		case lifecycle.RenewLater:
 		default:
 			if rec, err = d.apply(rec, lifecycle.Event{Kind: lifecycle.RenewNever}); err != nil {
