@@ -30,12 +30,12 @@ type Config struct {
 	// new store then accepts older reservations, for none can name it. A node
 	// that has a key but no store may have lost it: false.
 	NewNode bool
-	// Demand says what a reservation takes, for Usage. What it can't tell takes
-	// nothing: another version of croft admitted it, and it is there. Nil is nothing.
-	Demand func(r *workload.Reservation) (provisioner.Demand, error)
 	// Clock decides what has expired, for Counters and GetExpired, and what may
 	// be forgotten. Nil is the machine's clock, trusted.
 	Clock Clock
+	// Demand says what a reservation takes, for Usage. What it can't tell takes
+	// nothing: another version of croft admitted it, and it is there. Nil is nothing.
+	Demand func(r *workload.Reservation) (provisioner.Demand, error)
 	// Hook stops or fails the store's durable steps, in tests.
 	Hook atomicfile.Hook
 }
