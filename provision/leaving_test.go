@@ -43,7 +43,7 @@ func TestEvictKeepsTheDataForTheGracePeriod(t *testing.T) {
 			time.Sleep(day)
 			w.restart(n)
 		}
-		if len(w.storage.names()) != 1 || w.phase(id) != store.Leaving {
+		if len(w.storage.names()) != 1 || w.phase(id) != store.Held {
 			t.Fatalf("after 6 days: %v, %s", w.storage.names(), w.phase(id))
 		}
 		time.Sleep(day)
@@ -59,22 +59,27 @@ func TestEvictKeepsTheDataForTheGracePeriod(t *testing.T) {
 	})
 }
 
-func TestEvictByAClockThatCannotBeTrustedWaitsForOneThatCan(t *testing.T) {
+// A grace period is a span of time that has really passed: no clock, right or
+// wrong, begins or ends it early.
+func TestAGracePeriodIsProvenByPassedTime(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world, n *incarnation) {
 		id := w.volume(yearLong)
 		w.answered(id, workload.StateOK)
-		w.clock.set(-30*365*day, false, false) // 1970
+		w.clock.set(-30*365*day, true, false) // the explorer says that it is 1970
 		if err := n.engine.Evict(context.Background(), id); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(10 * day)
-		w.clock.set(0, true, true)
-		time.Sleep(6 * day)
-		if len(w.storage.names()) != 1 {
-			t.Fatal("removed before seven days of trusted time")
+		w.answered(id, workload.StateEvicted)
+		w.clock.set(0, true, true) // NTP says the right time: 30 years later
+		time.Sleep(day)
+		w.clock.set(100*day, true, false)
+		time.Sleep(5 * day)
+		w.clock.set(0, false, false)
+		if time.Sleep(23 * time.Hour); len(w.storage.names()) != 1 {
+			t.Fatal("removed before seven days have passed")
 		}
-		time.Sleep(2 * day)
-		w.until("its grace is over", func() bool { return len(w.storage.names()) == 0 })
+		time.Sleep(2 * time.Hour)
+		w.until("seven days have passed, whatever any clock says", func() bool { return len(w.storage.names()) == 0 })
 	})
 }
 
@@ -122,23 +127,24 @@ func TestWhatWaitedForAnotherToLeaveGoesAtOnce(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.provisioners = map[workload.Type]provisioner.Provisioner{workload.TypeContainer: boxes, workload.TypeVolume: volumes}
 	}, func(t *testing.T, w *world, n *incarnation) {
-		box := w.explorer.push(w.reserve(workload.TypeContainer, containerData, yearLong))
-		other := w.explorer.push(w.reserve(workload.TypeContainer, containerData, yearLong))
 		volume := w.volume(yearLong)
+		mounts := strings.Replace(containerData, `"mounts":[]`, `"mounts":[{"volume_id":"`+volume+`","mountpoint":"/data"}]`, 1)
+		box := w.explorer.push(w.reserve(workload.TypeContainer, mounts, yearLong))
+		other := w.explorer.push(w.reserve(workload.TypeContainer, mounts, yearLong))
 		for _, id := range []string{box, other, volume} {
 			w.answered(id, workload.StateOK)
 		}
 		w.remove(volume)
 		time.Sleep(2 * time.Hour)
 		rec, err := w.records.Record(volume)
-		if err != nil || rec.Phase != store.Leaving || !strings.Contains(rec.Cause, "mounts it") {
+		if err != nil || rec.Phase != store.Blocked || !strings.Contains(rec.Cause, "mounts it") {
 			t.Fatalf("the volume is %+v, %v", rec, err)
 		}
 		tries := rec.Attempts
 		w.remove(other) // not the last one: it is tried, and goes on waiting
 		w.answered(other, workload.StateDeleted)
 		time.Sleep(time.Second)
-		if rec, err := w.records.Record(volume); err != nil || rec.Phase != store.Leaving || rec.Attempts <= tries {
+		if rec, err := w.records.Record(volume); err != nil || rec.Phase != store.Blocked || rec.Attempts <= tries {
 			t.Fatalf("once another one has left the volume is %+v, %v, was tried %d times", rec, err, tries)
 		}
 		w.remove(box)
@@ -187,7 +193,7 @@ func TestTheExplorersWordAloneStopsButRemovesNothing(t *testing.T) {
 		w.answered(disk, workload.StateOK)
 
 		w.clock.set(2*day, true, false) // the explorer says that two days have passed
-		w.until("both are held", func() bool { return w.phase(id) == store.Leaving && w.phase(disk) == store.Leaving })
+		w.until("both are held", func() bool { return w.phase(id) == store.Held && w.phase(disk) == store.Held })
 		time.Sleep(time.Hour)
 		w.restart(n)
 		time.Sleep(time.Hour)
@@ -212,7 +218,7 @@ func TestTheExplorersWordAloneStopsButRemovesNothing(t *testing.T) {
 	})
 }
 
-func TestStraysAreReportedThenRemovedAfterTheirGrace(t *testing.T) {
+func TestOrphansAreReportedThenRemovedAfterTheirGrace(t *testing.T) {
 	inWorld(t, func(w *world) {
 		for _, name := range []string{"77-1", "log", "not ours"} {
 			w.storage.have[name] = node.FilesystemSpec{Name: name}
@@ -221,7 +227,7 @@ func TestStraysAreReportedThenRemovedAfterTheirGrace(t *testing.T) {
 		kept := w.volume(yearLong)
 		w.answered(kept, workload.StateOK)
 		if got := n.engine.Orphans(); len(got) != 1 || got[0].ID != "77-1" || got[0].Type != workload.TypeVolume || got[0].Since.IsZero() {
-			t.Fatalf("strays are %+v", got)
+			t.Fatalf("orphans are %+v", got)
 		}
 		for range 6 {
 			time.Sleep(day)
@@ -230,15 +236,15 @@ func TestStraysAreReportedThenRemovedAfterTheirGrace(t *testing.T) {
 		if !slices.Contains(w.storage.names(), "77-1") {
 			t.Fatal("removed before its grace was over")
 		}
-		w.clock.set(0, false, false)
-		time.Sleep(3 * day)
+		w.clock.set(30*day, true, false)
+		time.Sleep(12 * time.Hour)
 		if !slices.Contains(w.storage.names(), "77-1") {
-			t.Fatal("removed by a clock that can't be trusted")
+			t.Fatal("removed on the explorer's word alone")
 		}
-		w.clock.set(0, true, true)
-		time.Sleep(2 * time.Hour)
+		w.clock.set(0, false, false)
+		time.Sleep(day) // seven and a half have passed, whatever any clock says
 		if names := w.storage.names(); !slices.Equal(names, []string{kept, "log", "not ours"}) || len(n.engine.Orphans()) != 0 {
-			t.Fatalf("on the node is %v, strays %v", names, n.engine.Orphans())
+			t.Fatalf("on the node is %v, orphans %v", names, n.engine.Orphans())
 		}
 	})
 }
@@ -269,7 +275,7 @@ func TestADamagedRecordsDataOutlivesTheGrace(t *testing.T) {
 			t.Fatalf("on the node is %v, want only %s", names, torn)
 		}
 		if got := n.engine.Orphans(); len(got) != 1 || got[0].ID != torn {
-			t.Fatalf("strays are %+v", got)
+			t.Fatalf("orphans are %+v", got)
 		}
 		w.explorer.setAway(false)
 		w.until("it is known again", func() bool {
@@ -277,7 +283,7 @@ func TestADamagedRecordsDataOutlivesTheGrace(t *testing.T) {
 			return err == nil && rec.Phase == store.Deployed
 		})
 		if made := w.storage.creations(torn); made != 1 || len(n.engine.Orphans()) != 0 {
-			t.Fatalf("made %d times, strays %v", made, n.engine.Orphans())
+			t.Fatalf("made %d times, orphans %v", made, n.engine.Orphans())
 		}
 	})
 }

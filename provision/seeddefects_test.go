@@ -201,7 +201,7 @@ func TestSeedDefect08EveryRefusalIsAnswered(t *testing.T) {
 				t.Errorf("%s: the user is told %q, want it to name %q", name, r.Error, tt.want)
 			}
 			// What is over already needs no tombstone once it is answered.
-			if rec, err := w.records.Record(id); err == nil && rec.Phase != store.Failed {
+			if rec, err := w.records.Record(id); err == nil && rec.Phase != store.Refused {
 				t.Errorf("%s: phase is %s", name, rec.Phase)
 			}
 		}
@@ -248,7 +248,7 @@ func TestSeedDefect10And11ATornRecordCostsItselfOnly(t *testing.T) {
 			return err == nil && rec.Phase == store.Deployed
 		})
 		if made := w.storage.creations(torn); made != 1 || len(n.engine.Orphans()) != 0 {
-			t.Fatalf("made %d times, strays %v", made, n.engine.Orphans())
+			t.Fatalf("made %d times, orphans %v", made, n.engine.Orphans())
 		}
 		time.Sleep(time.Hour)
 		w.answered(other, workload.StateExpired)

@@ -26,6 +26,8 @@ type stepper struct {
 	points  []string
 	dead    bool
 	stopped chan struct{}
+	// counted is whether writes are named by their number alone.
+	counted bool
 }
 
 func newStepper(at string) *stepper {
@@ -87,10 +89,14 @@ type steppedRecords struct {
 	steps *stepper
 }
 
+// Write is named by what it writes, where that is the same in each run: what goes
+// beside each other comes together by chance, and is counted only.
 func (r *steppedRecords) Write(recs ...store.Record) ([]store.Record, error) {
 	name := "write"
 	for _, rec := range recs {
-		name += " " + rec.ID() + " " + string(rec.Phase)
+		if !r.steps.counted {
+			name += " " + rec.ID() + " " + string(rec.Phase)
+		}
 	}
 	return stepped(r.steps, name, func() ([]store.Record, error) { return r.FSStore.Write(recs...) })
 }

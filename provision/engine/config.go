@@ -179,15 +179,18 @@ func (c Config) Validate() error {
 			return errors.Errorf("cannot make an engine: provisioner of %q must be of a known type and not nil", t)
 		}
 	}
-	for _, l := range []time.Duration{c.Limits.Judge, c.Limits.Provision, c.Limits.Decommission, c.Limits.List,
-		c.Limits.Shutdown, c.Limits.Grace, c.Limits.Drift, c.Limits.Look, c.Limits.Retry.Base, c.Limits.Retry.Max} {
-		if l < 0 {
-			return errors.Errorf("cannot make an engine: a limit is %s, it must not be negative", l)
-		}
-	}
-	for _, n := range []int{c.Limits.Refused, c.Limits.Postponed, c.Limits.Round} {
-		if n < 0 {
-			return errors.Errorf("cannot make an engine: a limit is %d, it must not be negative", n)
+	l := c.Limits
+	for _, each := range []struct {
+		name  string
+		value int64
+	}{
+		{"Judge", int64(l.Judge)}, {"Provision", int64(l.Provision)}, {"Decommission", int64(l.Decommission)}, {"List", int64(l.List)},
+		{"Shutdown", int64(l.Shutdown)}, {"Grace", int64(l.Grace)}, {"Drift", int64(l.Drift)}, {"Look", int64(l.Look)},
+		{"Retry.Base", int64(l.Retry.Base)}, {"Retry.Max", int64(l.Retry.Max)},
+		{"Refused", int64(l.Refused)}, {"Postponed", int64(l.Postponed)}, {"Round", int64(l.Round)},
+	} {
+		if each.value < 0 {
+			return errors.Errorf("cannot make an engine: limit %s is %d, it must not be negative", each.name, each.value)
 		}
 	}
 	return nil

@@ -88,10 +88,10 @@ func refuse() action {
 
 func postpone() action {
 	return action{"postpone", "Waiting; judged again later", func(t *turn) {
-		if t.rec.Cause != t.ev.Err.Error() {
+		if t.rec.Cause == "" { // waiting isn't worth a write each time
+			t.rec.Cause = t.ev.Err.Error()
 			t.save()
 		}
-		t.rec.Cause = t.ev.Err.Error()
 		t.later(t.f.Limits.Look)
 	}}
 }
