@@ -208,7 +208,7 @@ func TestALookTellsWhatIsGone(t *testing.T) {
 }
 
 // What the node runs for itself has a container, an image and a layer as users'
-// have: it is neither anybody's workload nor a stray.
+// have: it is neither anybody's workload nor an orphan.
 func TestTheNodesOwnAreNobodys(t *testing.T) {
 	f := newFakeNode(t)
 	p, own := f.provisioner(), "zdb-ssd0-user"
@@ -230,7 +230,7 @@ func TestTheNodesOwnAreNobodys(t *testing.T) {
 	}
 }
 
-func TestAStrayIsTakenDownByItsIDAlone(t *testing.T) {
+func TestAnOrphanIsTakenDownByItsIDAlone(t *testing.T) {
 	f := newFakeNode(t)
 	p, r := f.provisioner(), f.reservation(aContainer(""))
 	if _, err := p.Provision(context.Background(), r); err != nil {

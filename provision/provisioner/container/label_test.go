@@ -84,7 +84,7 @@ func TestAContainerBelongsToItsHash(t *testing.T) {
 				t.Errorf("decommissioned, and left %v", f.left())
 			}
 			if err := p.Decommission(context.Background(), &workload.Reservation{ID: "2-1", Type: workload.TypeContainer}); err != nil || len(f.left()) != 0 {
-				t.Errorf("as a stray: %v, left %v", err, f.left())
+				t.Errorf("as an orphan: %v, left %v", err, f.left())
 			}
 		})
 	}

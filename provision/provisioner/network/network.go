@@ -62,7 +62,7 @@ func (p *Provisioner) Decommission(ctx context.Context, r *workload.Reservation)
 }
 
 // find returns the key of r's network; empty when there is none. One without a
-// hash is its user's, by its key. A stray has no data: it is found by its label.
+// hash is its user's, by its key. An orphan has no data: it is found by its label.
 func (p *Provisioner) find(ctx context.Context, r *workload.Reservation) (string, error) {
 	claim, err := provisioner.ClaimOf(r, nil)
 	if err != nil {
@@ -70,7 +70,7 @@ func (p *Provisioner) find(ctx context.Context, r *workload.Reservation) (string
 	}
 	claim.AdoptUnlabelled = true
 	is := func(n node.NetworkInfo) bool { return n.Label == r.ID }
-	if !claim.Stray {
+	if !claim.Orphan {
 		data, err := workload.DataOf[workload.Network](r)
 		if err != nil {
 			return "", node.WithKind(node.Invalid, err)

@@ -225,10 +225,10 @@ func TestItLeaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := w.Decommission(t.Context(), &workload.Reservation{ID: "9-1", Type: workload.TypeNetwork}); err != nil || len(w.have) != 1 {
-		t.Errorf("a stray that isn't there: %v, has %v", err, w.have)
+		t.Errorf("an orphan that isn't there: %v, has %v", err, w.have)
 	}
 	if err := w.Decommission(t.Context(), &workload.Reservation{ID: "7-1", Type: workload.TypeNetwork}); err != nil || len(w.have) != 0 {
-		t.Errorf("a stray, by its ID only: %v, has %v", err, w.have)
+		t.Errorf("an orphan, by its ID only: %v, has %v", err, w.have)
 	}
 	// It is what its hash says, whatever its label; without a hash it is its user's.
 	for _, unlabelled := range []bool{false, true} {

@@ -61,7 +61,7 @@ type Status struct {
 
 	Workloads   []Workload `json:"workloads"`
 	Undelivered int        `json:"undelivered"`
-	Strays      []Stray    `json:"strays"`
+	Orphans     []Orphan   `json:"orphans"`
 	// Drifts counts by type, since the start, what was gone or changed under the node.
 	Drifts map[workload.Type]uint64 `json:"drifts"`
 }
@@ -142,8 +142,8 @@ type Drift struct {
 	What string    `json:"what"`
 }
 
-// Stray is something with croft's label and no record.
-type Stray struct {
+// Orphan is something with croft's label and no record.
+type Orphan struct {
 	Type  workload.Type `json:"type"`
 	ID    string        `json:"id"`
 	Since time.Time     `json:"since"`

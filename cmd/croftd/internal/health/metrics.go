@@ -45,7 +45,7 @@ func Metrics() []Metric {
 		{"croft_records", "records of the store", []string{"phase"}},
 		{"croft_attempts", "attempts since the last success, summed over workloads that aren't deployed", nil},
 		{"croft_undelivered_results", "results that the explorer doesn't have yet", nil},
-		{"croft_strays", "things with croft's label and no record", nil},
+		{"croft_orphans", "things with croft's label and no record", nil},
 		{"croft_drift_total", "workloads that were gone or changed under the node, since its start", []string{"type"}},
 		{"croft_quarantined_files", "files of the store that could not be read", nil},
 		{"croft_clock_trusted", "1 while dates are judged by the clock", nil},
@@ -90,7 +90,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		gauge("croft_check", map[Level]float64{Good: 0, Warning: 1, Failing: 2}[check.Level], check.Name)
 	}
 	gauge("croft_undelivered_results", float64(s.Undelivered))
-	gauge("croft_strays", float64(len(s.Strays)))
+	gauge("croft_orphans", float64(len(s.Orphans)))
 	for _, t := range workload.Types() {
 		ch <- prometheus.MustNewConstMetric(c.descs["croft_drift_total"], prometheus.CounterValue, float64(s.Drifts[t]), string(t))
 	}
