@@ -132,7 +132,7 @@ func (e *Engine) life(work, stop context.Context) {
 				drifting = nil // nothing is watched
 				break
 			}
-			inputs = l.drifted(item)
+			inputs = l.desk.drifted(item)
 		case <-timer.C:
 		}
 		timer.Stop()
