@@ -48,7 +48,8 @@ const (
 	Stopped        Kind = "stopped"
 	Decommissioned Kind = "decommissioned"
 	// FailFinal, FailAgain, FailUnknown and FailBusy are how an effect failed: for
-	// good; worth another try; it may have happened; others need it, and nothing
+	// good; worth another try; it may have happened; others need it or their module
+	// hangs, and nothing
 	// was done.
 	FailFinal   Kind = "fail final"
 	FailAgain   Kind = "fail again"
