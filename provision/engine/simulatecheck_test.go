@@ -27,7 +27,7 @@ func (s *simulation) remember() {
 
 // check holds what must be so after every step.
 func (s *simulation) check() {
-	if s.node == nil || s.disk.dead || s.disk.steps == s.steps {
+	if s.node == nil || s.disk.dead || s.failed != "" || s.disk.steps == s.steps {
 		return
 	}
 	before := s.before
@@ -282,7 +282,7 @@ func (s *simulation) quietRecord(rec store.Record, wanted map[string]workload.Ha
 func (s *simulation) quietDoc(doc *simDoc) {
 	rec, err := s.node.store.ByHash(doc.hash)
 	if err != nil {
-		if doc.promised && !doc.over(s.clock.now) {
+		if doc.promised && !doc.over(s.clock.now) && !doc.deleted && doc.evicted.IsZero() {
 			s.fail("%s %s %x was promised and nothing is known of it: %v", doc.r.Type, doc.r.ID, doc.hash[:3], err)
 		}
 		return

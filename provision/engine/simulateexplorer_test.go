@@ -68,7 +68,7 @@ func (s *simulation) bring(d *simDelivery) []input {
 	}
 	a := n.checker.check(source.Item{Kind: source.Arrived, Reservation: &r, Done: done})
 	if a == nil {
-		done(nil)
+		e.drop(d) // nothing shows that its user asked for it
 		return nil
 	}
 	return []input{n.desk.arrived(a)}

@@ -107,7 +107,8 @@ func (s *simulation) boot() {
 	if err != nil {
 		s.fail("cannot list: %v", err)
 	}
-	s.remember()
+	s.steps = -1 // what was durable when the power was cut is looked at now
+	s.check()
 	n.desk.restore(recs, s.lookAtAll)
 }
 

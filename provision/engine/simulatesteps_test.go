@@ -127,14 +127,15 @@ func (s *simulation) stepEvict() {
 		return
 	}
 	s.say("the node's owner evicts %s", rec.ID())
-	if doc.evicted.IsZero() {
+	first := doc.evicted.IsZero()
+	if first {
 		doc.evicted, doc.evictedIn = s.clock.now, s.births
 	}
 	answer := make(chan error, 1)
 	s.round([]input{s.node.desk.evicted(order{id: rec.ID(), answer: answer})})
 	if err := <-answer; err != nil {
 		s.say("  not evicted: %v", err)
-		if doc.evicted.Equal(s.clock.now) && !s.disk.dead {
+		if first && !s.disk.dead {
 			doc.evicted = time.Time{}
 		}
 	}
@@ -327,7 +328,7 @@ func (s *simulation) stepStore() {
 	}
 	s.say("the store is lost")
 	files := s.disk.steps
-	s.node, s.disk = nil, newSimDisk()
+	s.node, s.disk, s.before = nil, newSimDisk(), nil
 	s.disk.steps = files + 1
 	s.births++
 	s.lost = s.clock.now
