@@ -213,6 +213,26 @@ func (d *desk) take(a *arrival) error {
 	return err
 }
 
+// reconsidered is the event of what was refused for its age alone and may be taken
+// in now, with the renewal that came with it; nil when it isn't that.
+func (d *desk) reconsidered(rec store.Record, a *arrival) *lifecycle.Event {
+	if rec.Phase != lifecycle.Refused || !rec.Older {
+		return nil
+	}
+	r := *a.reservation
+	ev := lifecycle.Event{Kind: lifecycle.Reconsider, Reservation: &r}
+	switch d.renewal(a.record(), a.renewal) {
+	case lifecycle.Renew:
+		r.Renewal = a.renewal
+	case lifecycle.RenewLater:
+		ev.RenewalLater = a.renewal
+	}
+	if d.acceptable(&r) != nil {
+		return nil
+	}
+	return &ev
+}
+
 // renewal judges a renewal for a record: Renew, RenewLater, RenewNever, or empty
 // when it prolongs nothing.
 func (d *desk) renewal(rec store.Record, renewal *workload.Renewal) lifecycle.Kind {
@@ -239,8 +259,8 @@ func (d *desk) known(rec store.Record, a *arrival) error {
 	if a.deletion != nil && rec.Reservation.Deletion == nil && rec.Phase != lifecycle.Ended {
 		return d.event(rec, lifecycle.Event{Kind: lifecycle.Delete, Deletion: a.deletion})
 	}
-	if rec.Phase == lifecycle.Refused && rec.Older && d.acceptable(a.reservation) == nil {
-		return d.event(rec, lifecycle.Event{Kind: lifecycle.Reconsider, Reservation: a.reservation})
+	if again := d.reconsidered(rec, a); again != nil {
+		return d.event(rec, *again)
 	}
 	switch kind := d.renewal(rec, a.renewal); kind {
 	case lifecycle.Renew:
