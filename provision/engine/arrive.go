@@ -258,7 +258,10 @@ func (d *desk) wake(rec store.Record) error {
 		var err error
 		switch kind := d.renewal(rec, rec.Pending); kind {
 		case lifecycle.Renew:
-			return d.event(rec, lifecycle.Event{Kind: kind, Renewal: rec.Pending})
+			if rec, err = d.apply(rec, lifecycle.Event{Kind: kind, Renewal: rec.Pending}); err != nil || rec.Pending == nil {
+				return err
+			}
+			// What leaves already isn't prolonged any more: it goes on leaving.
 		case lifecycle.RenewLater:
 		default:
 			if rec, err = d.apply(rec, lifecycle.Event{Kind: lifecycle.RenewNever}); err != nil {
