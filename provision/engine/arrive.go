@@ -272,6 +272,7 @@ func (d *desk) wake(rec store.Record) error {
 			if rec, err = d.apply(rec, lifecycle.Event{Kind: kind, Renewal: rec.Pending}); err != nil || rec.Pending == nil {
 				return err
 			}
+			// What leaves already isn't prolonged any more: it goes on leaving.
 		case lifecycle.RenewLater:
 		default:
 			if rec, err = d.apply(rec, lifecycle.Event{Kind: lifecycle.RenewNever}); err != nil {
