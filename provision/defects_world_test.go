@@ -141,7 +141,7 @@ func (w *world) lostStore(n *incarnation) *store.FSStore {
 		w.t.Fatal(err)
 	}
 	w.dir = filepath.Join(w.dir, "new")
-	lost, err := store.Open(store.Config{Root: w.dir, Clock: w.clock})
+	lost, err := store.Open(store.Config{Root: w.dir, Clock: w.clock, Demand: demandOf})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -100,7 +100,7 @@ func newWorldAt(t *testing.T, dir string) *world {
 
 func openStore(t *testing.T, dir string) *store.FSStore {
 	t.Helper()
-	s, err := store.Open(store.Config{Root: dir, NewNode: true})
+	s, err := store.Open(store.Config{Root: dir, NewNode: true, Demand: demandOf})
 	if err != nil {
 		t.Fatal(err)
 	}
