@@ -45,6 +45,13 @@ func New(c Config) *Provisioner {
 	return &Provisioner{c}
 }
 
+// slots is how many containers are made or taken down at a time: the module
+// starts as many at once.
+const slots = 4
+
+// Slots is how many effects may be in flight at a time.
+func (p *Provisioner) Slots() int { return slots }
+
 // Prepare pulls the image.
 func (p *Provisioner) Prepare(ctx context.Context, r *workload.Reservation) (provisioner.Progress, error) {
 	image, err := p.pull(ctx, r)
