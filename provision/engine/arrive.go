@@ -252,9 +252,10 @@ func (d *desk) event(rec store.Record, ev lifecycle.Event) error {
 }
 
 // wake looks at a record whose time may have come. A renewal that waits for a
-// better time is judged first.
+// better time is judged first; what is half removed goes on leaving, whatever it
+// would say.
 func (d *desk) wake(rec store.Record) error {
-	if rec.Pending != nil {
+	if rec.Pending != nil && rec.Phase != lifecycle.Leaving {
 		var err error
 		switch kind := d.renewal(rec, rec.Pending); kind {
 		case lifecycle.Renew:

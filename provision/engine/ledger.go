@@ -19,8 +19,8 @@ type ledger struct {
 	demand  func(r *workload.Reservation) provisioner.Demand
 	staged  map[string]store.Record
 	order   []string
-	// parked are arrivals whose judgement waits for the node's offer. They aren't
-	// durable yet.
+	// parked are those whose judgement waits for the node's offer, as they are then:
+	// arrivals that aren't durable yet, and refused ones that are taken anew.
 	parked map[string]store.Record
 }
 
@@ -75,15 +75,14 @@ func (l *ledger) record(id string) (store.Record, bool, error) {
 	if rec, ok := l.staged[id]; ok {
 		return rec.Clone(), true, nil
 	}
+	if rec, ok := l.parked[id]; ok {
+		return rec.Clone(), true, nil
+	}
 	rec, err := l.records.Record(id)
-	if err == nil {
-		return rec, true, nil
+	if node.KindOf(err) == node.NotExist {
+		return store.Record{}, false, nil
 	}
-	if node.KindOf(err) != node.NotExist {
-		return store.Record{}, false, err
-	}
-	rec, ok := l.parked[id]
-	return rec.Clone(), ok, nil
+	return rec, err == nil, err
 }
 
 // byHash returns the record that was taken in with that hash.
@@ -136,7 +135,8 @@ func (l *ledger) count(p lifecycle.Phase) int {
 	}
 	if p == lifecycle.Waiting {
 		for id := range l.parked {
-			if _, staged := l.staged[id]; !staged {
+			_, staged := l.staged[id]
+			if old, err := l.records.Record(id); !staged && (err != nil || old.Phase != p) {
 				n++
 			}
 		}

@@ -78,7 +78,8 @@ func refuse() action {
 			phase = Dismissed
 		}
 		t.rec.Cause = t.ev.Err.Error()
-		t.rec.Older = t.ev.Older
+		// What its user has deleted isn't taken in by anybody's later word.
+		t.rec.Older = t.ev.Older && t.rec.Reservation.Deletion == nil
 		if t.rec.Reservation.Deletion == nil {
 			t.answer(workload.StateError, t.rec.Cause, nil)
 		}
@@ -467,6 +468,7 @@ func retake() action {
 		t.rec.Reservation = t.ev.Reservation
 		t.rec.Phase, t.rec.Older, t.rec.Cause = Waiting, false, ""
 		t.rec.Since = t.sinceTaken()
+		t.save()
 		t.effect(Judge)
 	}}
 }

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/croft-edge/croft/pkg/node"
@@ -37,6 +38,10 @@ func (t *turn) save() {
 		return
 	}
 	t.effects = append([]Effect{{Kind: Save}}, t.effects...)
+}
+
+func (t *turn) has(kind EffectKind) bool {
+	return slices.ContainsFunc(t.effects, func(e Effect) bool { return e.Kind == kind })
 }
 
 func (t *turn) later(after time.Duration) {
@@ -174,6 +179,9 @@ func (t *turn) entomb(phase Phase, end workload.State) {
 		t.rec.Admitted = false
 	}
 	t.save()
+	if t.rec.Result != nil && !t.rec.Delivered && !t.has(Tell) {
+		t.effect(Tell) // what it was answered before it was durable
+	}
 	if begun {
 		t.effect(FreeOthers)
 	}

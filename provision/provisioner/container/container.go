@@ -45,11 +45,11 @@ func New(c Config) *Provisioner {
 	return &Provisioner{c}
 }
 
-// slots is how many containers are made or taken down at a time: the module
-// starts as many at once.
+// slots is how many containers are made or taken down at a time: most of each
+// is waiting for the kernel and for containerd.
 const slots = 4
 
-// Slots is how many effects may be in flight at a time.
+// Slots implements provisioner.Parallel.
 func (p *Provisioner) Slots() int { return slots }
 
 // Prepare pulls the image.

@@ -151,3 +151,15 @@ func TestStopKeepsWhatWasWritten(t *testing.T) {
 		}
 	}
 }
+
+// A volume that an older croft made has no hash, and is its reservation's all the
+// same.
+func TestAVolumeOfAnOlderCroftIsMounted(t *testing.T) {
+	f := newFakeNode(t)
+	f.past = always{}
+	f.volumes["1-1"] = node.Filesystem{Name: "1-1", Path: "/pools/a/1-1"}
+	r := f.reservation(aContainer(`,"mounts":[{"volume_id":"1-1","mountpoint":"/data"}]`))
+	if _, err := f.provisioner().Provision(context.Background(), r); err != nil || len(f.boxes["2-1"].Mounts) != 1 {
+		t.Fatalf("%v, mounts are %+v", err, f.boxes["2-1"].Mounts)
+	}
+}

@@ -126,7 +126,7 @@ type Workload struct {
 	Cause       string     `json:"cause,omitempty"`
 	Attempts    int        `json:"attempts"`
 	NextAttempt *time.Time `json:"next_attempt,omitempty"`
-	// Waiting is why it is held, where it is.
+	// Waiting is what it waits for; empty when it waits for nothing.
 	Waiting   string    `json:"waiting,omitempty"`
 	Expires   time.Time `json:"expires"`
 	Delivered bool      `json:"delivered"`

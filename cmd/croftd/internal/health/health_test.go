@@ -204,7 +204,7 @@ func TestMetrics(t *testing.T) {
 		`croft_workloads{type="volume"} 2`,
 		`croft_workloads{type="kubernetes"} 0`,
 		`croft_records{phase="deployed"} 2`,
-		`croft_records{phase="retry"} 1`,
+		`croft_records{phase="retry"} 1`, `croft_records{phase="blocked"} 0`,
 		`croft_attempts 4`,
 		`croft_undelivered_results 0`,
 		`croft_clock_trusted 1`, `croft_clock_level 2`,

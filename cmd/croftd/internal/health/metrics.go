@@ -9,6 +9,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/control"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/lifecycle"
 )
 
 // collector makes metrics of a status at each scrape: nothing is counted twice.
@@ -119,11 +120,14 @@ func collectWorkloads(s control.Status, gauge func(name string, value float64, l
 	} {
 		gauge("croft_workloads", float64(n), kind)
 	}
-	phases := map[string]int{"intent": 0, "retry": 0, "deployed": 0, "failed": 0, "leaving": 0, "ended": 0}
+	phases := map[string]int{}
+	for _, p := range lifecycle.Phases() {
+		phases[string(p)] = 0
+	}
 	attempts := 0
 	for _, w := range s.Workloads {
 		phases[w.Phase]++
-		if w.Phase != "deployed" {
+		if w.Phase != string(lifecycle.Deployed) {
 			attempts += w.Attempts
 		}
 	}
