@@ -135,7 +135,10 @@ func (s *simulation) stepEvict() {
 	s.round([]input{s.node.desk.evicted(order{id: rec.ID(), answer: answer})})
 	if err := <-answer; err != nil {
 		s.say("  not evicted: %v", err)
-		if first && !s.disk.dead {
+		switch {
+		case first && s.disk.dead:
+			doc.evictedIn = -1 // nobody knows
+		case first:
 			doc.evicted = time.Time{}
 		}
 	}
@@ -165,7 +168,6 @@ func (s *simulation) stepBring() {
 
 func (s *simulation) stepLie() {
 	if d := s.lie(s.rnd); d != nil {
-		s.say("the explorer lies")
 		s.round(s.bring(d))
 	}
 }
