@@ -152,9 +152,12 @@ func (d *desk) lookAgain(id string, err error) {
 	}
 }
 
-// written sets the timers of a record that is durable now.
+// written sets the timers of a record that is durable now. A planned attempt stays
+// planned: not every change of a record plans another.
 func (d *desk) written(rec store.Record) {
-	d.timers.forget(rec.ID())
+	if rec.Tombstone() {
+		d.timers.forget(rec.ID())
+	}
 	d.timers.set(rec, d.now)
 	d.blocked.set(rec)
 	d.notes.changed()
