@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -242,10 +243,17 @@ func (o *orphans) removed(one Orphan) {
 	o.known = slices.DeleteFunc(o.known, func(other Orphan) bool { return other.key() == k })
 }
 
+// set takes what is known now. What isn't there any more, has nothing that failed.
 func (o *orphans) set(known []Orphan) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.known, o.read = known, true
+	still := make(map[orphanKey]bool, len(known))
+	for _, each := range known {
+		still[each.key()] = true
+	}
+	maps.DeleteFunc(o.failed, func(k orphanKey, _ int) bool { return !still[k] })
+	maps.DeleteFunc(o.retry, func(k orphanKey, _ time.Duration) bool { return !still[k] })
 }
 
 // load reads the book once; without one it knows what it saw itself.

@@ -144,6 +144,10 @@ func revive() action {
 	return action{"revive", "lives longer: if it had expired, Intent again; an eviction stays", func(t *turn) {
 		if t.rec.End != workload.StateExpired {
 			t.effect(Resend)
+			if t.rec.Pending != nil {
+				t.rec.Pending = nil
+				t.save()
+			}
 			return
 		}
 		t.rec.Reservation.Renewal, t.rec.Pending = t.ev.Renewal, nil
@@ -305,7 +309,13 @@ func end() action {
 }
 
 func evict() action {
-	return action{"evict", "Stopping if it holds data, else Leaving", func(t *turn) { t.finish(workload.StateEvicted) }}
+	return action{"evict", "Stopping if it holds data, else Leaving", func(t *turn) {
+		if t.rec.Reservation.Deletion != nil {
+			t.finish(workload.StateDeleted) // as its user was told already
+			return
+		}
+		t.finish(workload.StateEvicted)
+	}}
 }
 
 func endWithName() action {
