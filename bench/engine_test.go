@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/sign"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision"
@@ -40,9 +41,10 @@ func (silent) Run(ctx context.Context) error {
 // trusted is the machine's clock, believed.
 type trusted struct{}
 
-func (trusted) Now() (time.Time, bool) { return time.Now(), true }
-func (trusted) Removable() bool        { return true }
-func (trusted) Floor() time.Time       { return time.Unix(0, 0) }
+func (trusted) Read() clock.Reading {
+	return clock.Reading{Now: time.Now(), Level: clock.Remove, Uptime: clock.System{}.Boot()}
+}
+func (trusted) Floor() time.Time { return time.Unix(0, 0) }
 
 // batch is a source that yields reservations once, and ends.
 type batch []*workload.Reservation

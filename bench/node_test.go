@@ -141,8 +141,8 @@ func BenchmarkNode500(b *testing.B) {
 		}
 		w.Until(60*time.Second, "all are adopted", func() bool { return n.Status().Adopted })
 		took := time.Since(began)
-		if s := n.Status(); s.Counters.Volume != volumes || len(s.Strays) != 0 {
-			b.Errorf("after the restart: %+v, %d strays", s.Counters, len(s.Strays))
+		if s := n.Status(); s.Counters.Volume != volumes || len(s.Orphans) != 0 {
+			b.Errorf("after the restart: %+v, %d orphans", s.Counters, len(s.Orphans))
 		}
 		made := 0
 		for id, when := range n.Subvolumes() {

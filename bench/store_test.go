@@ -44,7 +44,7 @@ func storeAgainstDisk(b *testing.B) {
 	for i := range storeRounds*storeBatch + 1 {
 		records = append(records, storeRecord(b, i))
 	}
-	size = beginAndFinish(b, s, records[0], filepath.Join(root, "store"))
+	size = intentAndResult(b, s, records[0], filepath.Join(root, "store"))
 	var ours, disk time.Duration
 	for round := range storeRounds {
 		turn := records[1+round*storeBatch:][:storeBatch]
@@ -56,12 +56,12 @@ func storeAgainstDisk(b *testing.B) {
 		disk += time.Since(start)
 		start = time.Now()
 		for _, r := range turn {
-			beginAndFinish(b, s, r, "")
+			intentAndResult(b, s, r, "")
 		}
 		ours += time.Since(start)
 	}
 	per := func(d time.Duration) float64 { return storeRounds * storeBatch / d.Seconds() }
-	report(b, "store: begin + finish, against the disk", fmt.Sprintf("≥ 0.8 × disk (%.0f/s)", per(disk)), fmt.Sprintf("%.0f/s", per(ours)), per(ours)/per(disk))
+	report(b, "store: intent + result, against the disk", fmt.Sprintf("≥ 0.8 × disk (%.0f/s)", per(disk)), fmt.Sprintf("%.0f/s", per(ours)), per(ours)/per(disk))
 }
 
 func storeRecord(b *testing.B, i int) store.Record {
@@ -81,17 +81,17 @@ func storeRecord(b *testing.B, i int) store.Record {
 	if err != nil {
 		b.Fatal(err)
 	}
-	return store.Record{Reservation: r, Hash: h, Phase: store.Intent, Accepted: r.Created}
+	return store.Record{Reservation: r, Hash: h, Phase: store.Intent, Admitted: true, Begun: true, Accepted: r.Created}
 }
 
-// beginAndFinish returns the size of the record's file, when root is given.
-func beginAndFinish(b *testing.B, s *store.FSStore, r store.Record, root string) int {
+// intentAndResult returns the size of the record's file, when root is given.
+func intentAndResult(b *testing.B, s *store.FSStore, r store.Record, root string) int {
 	b.Helper()
-	if err := s.Begin(r); err != nil {
+	if _, err := s.Write(r); err != nil {
 		b.Fatal(err)
 	}
 	r.Phase, r.Result = store.Deployed, &workload.Result{State: workload.StateOK, Created: time.Now().UTC(), Data: json.RawMessage(`{"volume_id":"1-1"}`)}
-	if _, err := s.Finish(r); err != nil {
+	if _, err := s.Write(r); err != nil {
 		b.Fatal(err)
 	}
 	if root == "" {

@@ -33,7 +33,7 @@ func settled(w *nodetest.World, n *nodetest.Node, want []*workload.Reservation) 
 				deployed++
 			}
 		}
-		return deployed == len(want) && len(there) == len(want) && s.Undelivered == 0 && len(s.Strays) == 0 && s.Counters.Volume == int64(len(want))
+		return deployed == len(want) && len(there) == len(want) && s.Undelivered == 0 && len(s.Orphans) == 0 && s.Counters.Volume == int64(len(want))
 	}
 	deadline := time.Now().Add(60 * time.Second)
 	for !ok() {

@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -66,6 +67,48 @@ func life(t *testing.T, b *boxes) {
 	}
 	b.gone(second)
 	b.gone(volume)
+	b.nothing(before)
+}
+
+// TestManyContainersAtOnce: the engine makes and takes down several at a time.
+// They share a network and a volume, and none gets in another's way.
+func TestManyContainersAtOnce(t *testing.T) {
+	const many = 8
+	b := newBoxes(t)
+	before := b.n.Left()
+	volume := b.volume()
+	all := make([]*workload.Reservation, many)
+	for i := range all {
+		all[i] = b.Push(b.Container(b.n, func(c *workload.Container) {
+			c.Mounts = []workload.Mount{nodetest.Mount(volume, "/data")}
+			c.Network.IPs = addresses(fmt.Sprintf("10.1.2.%d", 10+i))
+		}))
+	}
+	for i, r := range all {
+		if got := b.ContainerResult(r).IPv4; got != fmt.Sprintf("10.1.2.%d", 10+i) {
+			t.Errorf("%s has the address %s", r.ID, got)
+		}
+	}
+	b.only(all...)
+	for i := range all {
+		url := fmt.Sprintf("http://10.1.2.%d:8080", 10+i)
+		b.shell.MustGet(url + "/")
+		b.shell.MustDo(http.MethodPut, fmt.Sprintf("%s/write?path=/data/%d", url, i), "of one of many")
+	}
+	for i := range all {
+		if got := b.shell.MustGet(fmt.Sprintf("http://10.1.2.%d:8080/read?path=/data/%d", 10+i, (i+1)%many)); got != "of one of many" {
+			t.Errorf("another one's file reads %q", got)
+		}
+	}
+	if n := b.n.Status().Counters.Container; n != many {
+		t.Errorf("%d containers are counted", n)
+	}
+	for _, r := range append(all, volume) {
+		b.Delete(r)
+	}
+	for _, r := range append(all, volume) {
+		b.Result(r, workload.StateDeleted)
+	}
 	b.nothing(before)
 }
 
@@ -159,7 +202,7 @@ func TestNothingIsTakenFromUnderAContainer(t *testing.T) {
 	b.Until(time.Minute, "both wait, and say so", func() bool {
 		waiting := 0
 		for _, x := range b.n.Status().Workloads {
-			if (x.ID == volume.ID || x.ID == b.net.ID) && x.Phase == "leaving" && x.Attempts > 0 && (strings.Contains(x.Cause, r.ID+" mounts it") || strings.Contains(x.Cause, " is in it")) {
+			if (x.ID == volume.ID || x.ID == b.net.ID) && x.Phase == "blocked" && x.Attempts > 0 && (strings.Contains(x.Cause, r.ID+" mounts it") || strings.Contains(x.Cause, " is in it")) {
 				waiting++
 			}
 		}

@@ -88,6 +88,12 @@ func TestADeletionThatTheExplorerNeverSaw(t *testing.T) {
 		t.Errorf("the user's own: %v", err)
 	}
 	w.Result(r, workload.StateDeleted)
+	if s, err := reached(t, w, d).Delete(t.Context(), r.ID, *signed.Deletion); err != nil || s.Phase != "ended" {
+		t.Errorf("once more, when nothing is left of it: %+v, %v", s, err)
+	}
+	if _, err := reached(t, w, d).Delete(t.Context(), r.ID, forged); node.KindOf(err) != node.Refused {
+		t.Errorf("a forged deletion of what has ended: %v", err)
+	}
 	n.Stop()
 }
 

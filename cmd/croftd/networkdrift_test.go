@@ -173,9 +173,9 @@ func TestWhatIsDamagedUnderANodeComesBack(t *testing.T) {
 	}
 }
 
-// TestAStrayNetwork: what has a label and no record is told, and goes when its
+// TestAnOrphanNetwork: what has a label and no record is told, and goes when its
 // grace is over.
-func TestAStrayNetwork(t *testing.T) {
+func TestAnOrphanNetwork(t *testing.T) {
 	i := newInternet(t)
 	n, _ := i.node("n1", "203.0.113.11", "--grace", "1s")
 	i.Result(i.Push(i.Networks(i.User, "net1", i.Part(n, "10.1.2.0/24", 3001, ""))[0]), workload.StateOK)
@@ -187,12 +187,12 @@ func TestAStrayNetwork(t *testing.T) {
 	n.Start()
 	n.WaitReady()
 	seen := false
-	i.Until(60*time.Second, "the stray is seen, and gone", func() bool {
+	i.Until(60*time.Second, "the orphan is seen, and gone", func() bool {
 		s, err := n.TryStatus()
 		if err != nil {
 			return false
 		}
-		seen = seen || len(s.Strays) == 1 && s.Strays[0].Type == workload.TypeNetwork && s.Strays[0].ID == "1-1"
-		return seen && len(s.Networks) == 0 && len(s.Strays) == 0
+		seen = seen || len(s.Orphans) == 1 && s.Orphans[0].Type == workload.TypeNetwork && s.Orphans[0].ID == "1-1"
+		return seen && len(s.Networks) == 0 && len(s.Orphans) == 0
 	})
 }

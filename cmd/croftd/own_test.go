@@ -28,7 +28,7 @@ func zdbProgram(t *testing.T) string {
 }
 
 // TestWhatTheNodeRunsIsNobodysWorkload: a container of the node's own, with its
-// image, layer and volume, is shown apart, is no stray, is ended with users'
+// image, layer and volume, is shown apart, is no orphan, is ended with users'
 // containers, and leaves nothing.
 func TestWhatTheNodeRunsIsNobodysWorkload(t *testing.T) {
 	w, n := whole(t, "--zdb-binary", zdbProgram(t))
@@ -40,8 +40,8 @@ func TestWhatTheNodeRunsIsNobodysWorkload(t *testing.T) {
 	apart := func(when string) {
 		t.Helper()
 		s := n.Status()
-		if len(s.Containers) != 0 || len(s.Images) != 0 || len(s.Strays) != 0 || len(s.OwnContainers) != 1 {
-			t.Errorf("%s: containers %+v, images %+v, strays %+v, own %+v", when, s.Containers, s.Images, s.Strays, s.OwnContainers)
+		if len(s.Containers) != 0 || len(s.Images) != 0 || len(s.Orphans) != 0 || len(s.OwnContainers) != 1 {
+			t.Errorf("%s: containers %+v, images %+v, orphans %+v, own %+v", when, s.Containers, s.Images, s.Orphans, s.OwnContainers)
 		}
 		if c := w.Counters(n); c.ZDB != 1 || c.Container+c.Volume != 0 {
 			t.Errorf("%s: the counters are %+v", when, c)

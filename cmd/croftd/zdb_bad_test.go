@@ -83,8 +83,8 @@ func TestBadNamespaces(t *testing.T) {
 			z.nothing(before)
 		})
 	}
-	if s := z.n.Status(); len(s.ZDB)+len(s.OwnContainers)+len(s.Strays) != 0 {
-		t.Errorf("on the node are %+v, %+v, %+v", s.ZDB, s.OwnContainers, s.Strays)
+	if s := z.n.Status(); len(s.ZDB)+len(s.OwnContainers)+len(s.Orphans) != 0 {
+		t.Errorf("on the node are %+v, %+v, %+v", s.ZDB, s.OwnContainers, s.Orphans)
 	}
 	t.Run("the ports are used up", func(t *testing.T) { z.noPort(before) })
 }

@@ -191,14 +191,14 @@ func (z *zdbs) madeRight(r *workload.Reservation, at workload.ZDBResult, log wor
 	})
 	z.Until(back, "it is said", func() bool {
 		s := z.n.Status()
-		stray := slices.ContainsFunc(s.Strays, func(x control.Stray) bool { return x.Type == workload.TypeZDB && x.ID == "4711-1" })
+		orphan := slices.ContainsFunc(s.Orphans, func(x control.Orphan) bool { return x.Type == workload.TypeZDB && x.ID == "4711-1" })
 		drifted := 0
 		for _, x := range s.Workloads {
 			if (x.ID == gone.ID || x.ID == r.ID || x.ID == log.Namespace) && x.Restored > 0 && x.Drift != nil {
 				drifted++
 			}
 		}
-		return stray && drifted == 3 && s.Drifts[workload.TypeZDB] >= 3
+		return orphan && drifted == 3 && s.Drifts[workload.TypeZDB] >= 3
 	})
 	z.answers(seq, "OK", "NSDEL", "4711-1")
 	z.answers(z.inside(at, "s3cr3t"), "for good", "GET", "kept")
@@ -227,7 +227,7 @@ func (z *zdbs) endsWell(all ...*workload.Reservation) {
 	if s := z.n.Status(); len(s.ZDB) != 0 || len(s.OwnContainers) != 0 {
 		z.Errorf("at the end there are %+v, %+v", s.ZDB, s.OwnContainers)
 	}
-	z.Until(back, "no stray is known", func() bool { return len(z.n.Status().Strays) == 0 })
+	z.Until(back, "no orphan is known", func() bool { return len(z.n.Status().Orphans) == 0 })
 	for name := range z.n.Subvolumes() {
 		if strings.HasPrefix(name, "zdb-") {
 			z.Errorf("volume %s is left", name)

@@ -97,8 +97,8 @@ func (z *zdbs) namespaceLife(before []string) {
 func (z *zdbs) shows(mine *workload.Reservation, at workload.ZDBResult) {
 	z.Helper()
 	s := z.n.Status()
-	if s.Counters.ZDB != 4 || len(s.ZDB) != 2 || len(s.Strays) != 0 {
-		z.Errorf("counters are %+v, zdbs %+v, strays %v", s.Counters, s.ZDB, s.Strays)
+	if s.Counters.ZDB != 4 || len(s.ZDB) != 2 || len(s.Orphans) != 0 {
+		z.Errorf("counters are %+v, zdbs %+v, orphans %v", s.Counters, s.ZDB, s.Orphans)
 	}
 	server, box := z.zdbRuns(at.Container)
 	if server.IPv4 != zdbIPv4 || server.IPv6 != zdbIPv6 || uint(server.Port) != at.Port || server.Namespaces != 3 || server.Mode != workload.ZDBUser {

@@ -289,3 +289,37 @@ func TestWriteFile(t *testing.T) {
 		t.Errorf("without the folder: %v", err)
 	}
 }
+
+// A batch of more files than are open at once is whole, or leaves nothing.
+func TestLargeBatch(t *testing.T) {
+	root := t.TempDir()
+	fails := ""
+	f := openFolder(t, root, func(p atomicfile.Point) error {
+		if fails != "" && p.Op == atomicfile.Sync && p.Path == filepath.Join(root, fails) {
+			return unix.EIO
+		}
+		return nil
+	})
+	var files []atomicfile.File
+	for i := range 150 {
+		files = append(files, atomicfile.File{Name: fmt.Sprint(i), Data: []byte(fmt.Sprint("old", i))})
+	}
+	if err := f.WriteAll(files); err != nil {
+		t.Fatal(err)
+	}
+	before := content(t, root)
+	if n := strings.Count(before, "=old"); n != 150 {
+		t.Fatalf("%d files were written", n)
+	}
+	for i := range files {
+		files[i].Data = []byte("new")
+	}
+	for _, fails = range []string{".tmp-0", ".tmp-63", ".tmp-64", ".tmp-149"} {
+		if err := f.WriteAll(files); !errors.Is(err, unix.EIO) || !strings.Contains(err.Error(), "cannot write") {
+			t.Errorf("%s: %v", fails, err)
+		}
+		if after := content(t, root); after != before {
+			t.Errorf("%s: the folder holds %s", fails, after)
+		}
+	}
+}

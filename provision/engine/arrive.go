@@ -133,26 +133,35 @@ func (d *desk) arrive(a *arrival) error {
 	if taken {
 		d.said.Log(d.parts.Log.Warn(), r.ID).Str("id", r.ID).Str("type", string(r.Type)).Str("step", "verify").
 			Msg("reservation refused: its ID belongs to another one, which stays as it is")
-		return nil
 	}
 	twin, found, err := d.ledger.byHash(a.hash)
 	switch {
 	case err != nil:
 		return err
+	case found && taken:
+		return d.endTwin(a, twin)
 	case found:
 		return d.twinned(a, twin, rec)
+	case taken:
+		return nil
 	}
 	return d.take(a)
 }
 
-// twinned handles a reservation that was taken in under another ID. A deletion
-// that its user signed is over the hash, whatever the ID: it ends the one that is
-// here. Then the other ID is refused.
+// endTwin ends what was taken in under another ID than a deletion came with: its
+// user signed that over the hash, whatever the ID.
+func (d *desk) endTwin(a *arrival, twin store.Record) error {
+	if a.deletion == nil || twin.Reservation.Deletion != nil || twin.Phase == lifecycle.Ended {
+		return nil
+	}
+	return d.event(twin, lifecycle.Event{Kind: lifecycle.Delete, Deletion: a.deletion})
+}
+
+// twinned handles a reservation that was taken in under another ID: a deletion
+// ends the one that is here, then the other ID is refused.
 func (d *desk) twinned(a *arrival, twin, before store.Record) error {
-	if a.deletion != nil && twin.Reservation.Deletion == nil && twin.Phase != lifecycle.Ended {
-		if _, err := d.apply(twin, lifecycle.Event{Kind: lifecycle.Delete, Deletion: a.deletion}); err != nil {
-			return err
-		}
+	if err := d.endTwin(a, twin); err != nil {
+		return err
 	}
 	if before.Reservation != nil && before.Hash == a.hash {
 		_, err := d.apply(before, lifecycle.Event{Kind: lifecycle.Redeliver})
@@ -252,9 +261,11 @@ func (d *desk) event(rec store.Record, ev lifecycle.Event) error {
 }
 
 // wake looks at a record whose time may have come. A renewal that waits for a
-// better time is judged first.
+// better time is judged first; one that its phase can't follow yet keeps waiting
+// and holds nothing up, and what is half removed goes on leaving, whatever it
+// would say.
 func (d *desk) wake(rec store.Record) error {
-	if rec.Pending != nil {
+	if rec.Pending != nil && rec.Phase != lifecycle.Leaving {
 		var err error
 		switch kind := d.renewal(rec, rec.Pending); kind {
 		case lifecycle.Renew:

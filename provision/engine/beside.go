@@ -46,18 +46,22 @@ func (b *beside) deadline(kind lifecycle.EffectKind) time.Duration {
 	return b.parts.Limits.Decommission
 }
 
-// follow waits for the effect's end, and says when it is late.
+// follow waits for the effect's end, and says when it is late. One that was
+// cancelled has the same time to take back what it made.
 func (b *beside) follow(ctx context.Context, f *flight) {
 	done := make(chan outcome, 1)
 	go run.Do(b.parts.Log, string(f.kind), func() { done <- b.effect(ctx, f) })
+	late := time.NewTimer(b.deadline(f.kind) + stepGrace)
+	defer late.Stop()
 	select {
 	case o := <-done:
 		b.send(o)
 		return
-	case <-ctx.Done():
+	case <-b.work.Done():
+		late.Reset(stepGrace)
+	case <-late.C:
+		late.Reset(0)
 	}
-	late := time.NewTimer(stepGrace)
-	defer late.Stop()
 	select {
 	case o := <-done:
 		b.send(o)

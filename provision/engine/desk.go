@@ -129,8 +129,8 @@ func (d *desk) write() (written []store.Record, err error) {
 	return written, err
 }
 
-// failed is a round that couldn't be written: nothing has happened, and what it
-// was about is looked at again.
+// failed is a round that couldn't be written: nothing has happened, and all that it
+// was about is looked at again, also what it would have left as it is.
 func (d *desk) failed(inputs []input, touched []string, err error) {
 	d.parts.Log.Error().Err(err).Strs("ids", touched).Msg("cannot write records: tried again")
 	d.unpark(inputs)
@@ -138,6 +138,7 @@ func (d *desk) failed(inputs []input, touched []string, err error) {
 		d.lookAgain(id, nil)
 	}
 	for _, in := range inputs {
+		d.lookAgain(in.id, nil)
 		in.finish(err)
 	}
 }
@@ -152,9 +153,9 @@ func (d *desk) lookAgain(id string, err error) {
 	}
 }
 
-// written sets the timers of a record that is durable now.
+// written sets the timers of a record that is durable now. When it is looked at
+// next stays as it was: a renewal that is noted must not cost a retry its turn.
 func (d *desk) written(rec store.Record) {
-	d.timers.forget(rec.ID())
 	d.timers.set(rec, d.now)
 	d.blocked.set(rec)
 	d.notes.changed()

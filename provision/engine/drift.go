@@ -60,15 +60,14 @@ func (d *desk) differs(t workload.Type, found map[string]provisioner.Seen) bool 
 
 // drifted takes in what the source of drift has seen of a type. What has changed
 // since it began to look is looked at the next time.
-func (l *loop) drifted(item source.Item) []input {
-	d := l.desk
-	recs, err := l.parts.Records.List()
+func (d *desk) drifted(item source.Item) []input {
+	recs, err := d.parts.Records.List()
 	if err != nil {
-		l.parts.Log.Error().Err(err).Str("step", "drift").Msg("cannot list the records")
+		d.parts.Log.Error().Err(err).Str("step", "drift").Msg("cannot list the records")
 		item.Finish(err)
 		return nil
 	}
-	d.now = l.parts.Clock.Read()
+	d.now = d.parts.Clock.Read()
 	there := seen{item.Type: item.Seen}
 	var inputs []input
 	for _, diff := range differences(recs, there) {

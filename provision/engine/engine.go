@@ -132,7 +132,7 @@ func (e *Engine) life(work, stop context.Context) {
 				drifting = nil // nothing is watched
 				break
 			}
-			inputs = l.drifted(item)
+			inputs = l.desk.drifted(item)
 		case <-timer.C:
 		}
 		timer.Stop()
@@ -171,6 +171,7 @@ func (l *loop) more(inputs []input, arriving <-chan *arrival) []input {
 // drain waits for what is in flight, within the shutdown limit: what succeeds is
 // recorded, what doesn't is in the records as being done.
 func (l *loop) drain() {
+	l.desk.flights.closed = true
 	for l.desk.flights.running() > 0 && l.work.Err() == nil {
 		select {
 		case o := <-l.beside.ends:

@@ -46,6 +46,8 @@ type outcome struct {
 type flights struct {
 	queue *inflight.Queue
 	start func(f *flight)
+	// closed is whether the node is stopping: nothing more is started.
+	closed bool
 }
 
 func newFlights(provisioners map[workload.Type]provisioner.Provisioner) *flights {
@@ -73,6 +75,9 @@ func (f *flights) begin(one *flight) error {
 
 // pump starts what may start.
 func (f *flights) pump() {
+	if f.closed {
+		return
+	}
 	for task := f.queue.Next(); task != nil; task = f.queue.Next() {
 		f.start(task.Do.(*flight))
 	}

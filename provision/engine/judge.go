@@ -36,7 +36,7 @@ func (d *desk) judge(rec store.Record) error {
 		return d.judged(rec, nil)
 	}
 	id := rec.ID()
-	if _, err := d.parts.Records.Record(id); err != nil {
+	if stored, err := d.parts.Records.Record(id); err != nil || stored.Phase != lifecycle.Waiting {
 		d.ledger.parked[id] = rec
 	}
 	if d.arriving != nil {

@@ -17,11 +17,12 @@ func (d *desk) begin(kind lifecycle.EffectKind, rec store.Record) {
 	if kind == lifecycle.DoProvision {
 		one.bound, err = d.bindings(rec)
 	}
-	if err == nil {
-		err = d.flights.begin(one)
-	}
 	if err != nil {
 		d.soon = append(d.soon, d.landed(one, outcome{event: failure(err)}))
+		return
+	}
+	if err = d.flights.begin(one); err != nil {
+		d.soon = append(d.soon, d.landed(one, outcome{event: untouched(err)}))
 	}
 }
 
@@ -34,7 +35,7 @@ func (d *desk) returned(o outcome) []input {
 	}
 	for _, each := range halted {
 		err := node.Errorf(node.Transient, "cannot %s %s: what came before it hasn't come back", each.kind, each.rec.ID())
-		out = append(out, d.landed(each, outcome{event: failure(err)}))
+		out = append(out, d.landed(each, outcome{event: untouched(err)}))
 	}
 	return out
 }
@@ -85,6 +86,12 @@ func failure(err error) lifecycle.Event {
 		kind = lifecycle.FailFinal
 	}
 	return lifecycle.Event{Kind: kind, Err: err}
+}
+
+// untouched is the event of an effect that was never begun: nothing of the
+// workload has changed, as when others need it.
+func untouched(err error) lifecycle.Event {
+	return lifecycle.Event{Kind: lifecycle.FailBusy, Err: err}
 }
 
 // bindings is what a workload refers to, by ID. An ID that has become another

@@ -19,8 +19,8 @@ type ledger struct {
 	demand  func(r *workload.Reservation) provisioner.Demand
 	staged  map[string]store.Record
 	order   []string
-	// parked are arrivals whose judgement waits for the node's offer. They aren't
-	// durable yet.
+	// parked are those whose judgement waits for the node's offer, as they are then:
+	// arrivals that aren't durable yet, and refused ones that are taken anew.
 	parked map[string]store.Record
 }
 
@@ -35,12 +35,10 @@ func (l *ledger) stage(rec store.Record) {
 		l.order = append(l.order, id)
 	}
 	l.staged[id] = rec
-	if _, parked := l.parked[id]; parked {
-		l.parked[id] = rec
-	}
 }
 
-// commit makes the round durable and ends it. On an error nothing of it counts.
+// commit makes the round durable and ends it. On an error nothing of it counts,
+// and what is parked stays as it was.
 func (l *ledger) commit() ([]store.Record, error) {
 	if len(l.order) == 0 {
 		return nil, nil
@@ -52,9 +50,7 @@ func (l *ledger) commit() ([]store.Record, error) {
 	written, err := l.records.Write(recs...)
 	if err == nil {
 		for _, rec := range recs {
-			if rec.Phase != lifecycle.Waiting {
-				delete(l.parked, rec.ID())
-			}
+			delete(l.parked, rec.ID())
 		}
 	}
 	l.drop()
@@ -75,15 +71,14 @@ func (l *ledger) record(id string) (store.Record, bool, error) {
 	if rec, ok := l.staged[id]; ok {
 		return rec.Clone(), true, nil
 	}
+	if rec, ok := l.parked[id]; ok {
+		return rec.Clone(), true, nil
+	}
 	rec, err := l.records.Record(id)
-	if err == nil {
-		return rec, true, nil
+	if node.KindOf(err) == node.NotExist {
+		return store.Record{}, false, nil
 	}
-	if node.KindOf(err) != node.NotExist {
-		return store.Record{}, false, err
-	}
-	rec, ok := l.parked[id]
-	return rec.Clone(), ok, nil
+	return rec, err == nil, err
 }
 
 // byHash returns the record that was taken in with that hash.
@@ -136,7 +131,8 @@ func (l *ledger) count(p lifecycle.Phase) int {
 	}
 	if p == lifecycle.Waiting {
 		for id := range l.parked {
-			if _, staged := l.staged[id]; !staged {
+			_, staged := l.staged[id]
+			if old, err := l.records.Record(id); !staged && (err != nil || old.Phase != p) {
 				n++
 			}
 		}

@@ -1,18 +1,14 @@
 package engine
 
 import (
-	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/run"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/admit"
-	"github.com/croft-edge/croft/provision/lifecycle"
 	"github.com/croft-edge/croft/provision/provisioner"
-	"github.com/croft-edge/croft/provision/source"
 	"github.com/croft-edge/croft/provision/store"
 )
 
@@ -65,61 +61,14 @@ func (l *loop) askOffer() {
 	})
 }
 
-// restore sets all timers, and begins to bring the node to what the records say,
-// without any explorer. False when the engine ended before.
+// restore begins to bring the node to what the records say, without any
+// explorer. False when the engine ended before.
 func (l *loop) restore() bool {
-	start := time.Now()
 	recs, ok := l.list()
-	if !ok {
-		return false
+	if ok {
+		l.desk.restore(recs, l.lookAtAll)
 	}
-	d := l.desk
-	d.now = l.parts.Clock.Read()
-	for _, rec := range recs {
-		d.written(rec)
-		d.timers.try(rec, d.now, l.firstTry(rec))
-	}
-	there := l.lookAtAll()
-	slices.SortStableFunc(recs, func(a, b store.Record) int {
-		return cmp.Compare(source.Rank(a.Reservation.Type), source.Rank(b.Reservation.Type))
-	})
-	var inputs []input
-	for _, rec := range recs {
-		if rec.Phase.InFlight() && rec.Phase.Wanted() && !d.authentic(rec) {
-			continue // neither made again nor taken away
-		}
-		inputs = append(inputs, d.input(rec.ID(), lifecycle.Event{Kind: lifecycle.Restart}))
-	}
-	for _, diff := range differences(recs, there) {
-		if !d.notes.drifts.resting(diff.rec.ID(), d.now.Uptime) && !d.overNow(diff.rec) && d.authentic(diff.rec) {
-			inputs = append(inputs, d.drift(diff, true))
-		}
-	}
-	l.inRounds(inputs)
-	d.orphaned(there, recs)
-	d.flights.pump()
-	l.parts.Log.Info().Int("records", len(recs)).Int("differences", len(inputs)).Dur("took", time.Since(start)).Msg("restored")
-	return true
-}
-
-// inRounds takes in many inputs, a round's worth at a time.
-func (l *loop) inRounds(inputs []input) {
-	for part := range slices.Chunk(inputs, l.parts.Limits.Round) {
-		l.desk.round(part)
-	}
-}
-
-// firstTry is when a record that waits for its next attempt is looked at. The
-// wall clock may have been set since that was planned, so it is never later than
-// the backoff would be.
-func (l *loop) firstTry(rec store.Record) time.Duration {
-	if rec.Tombstone() {
-		return buryLater
-	}
-	if rec.NextAttempt.IsZero() {
-		return l.parts.Limits.Look
-	}
-	return min(max(rec.NextAttempt.Sub(l.desk.now.Now), 0), l.parts.Limits.Retry.Max)
+	return ok
 }
 
 // list reads the records, however long that takes.

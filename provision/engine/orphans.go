@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -153,12 +154,16 @@ func (d *desk) found(there seen, wanted func(id string, h workload.Hash) bool, o
 	return out
 }
 
-// lost reports whether an orphan holds the data of a workload whose record was
-// damaged: that it was validly asked for is known, that it has ended isn't. It
-// stays until its record is back, or the operator removes the damaged file.
+// lost reports whether an orphan holds the data of a workload that was validly
+// asked for and hasn't ended, as far as is known. One whose record was damaged
+// stays until that is back, or the operator removes the damaged file; one whose
+// reservation came under another ID, by an explorer that lies, until its end.
 func (d *desk) lost(o Orphan) bool {
 	if !provisioner.FactsOf(d.parts.Provisioners[o.Type]).HoldsData {
 		return false
+	}
+	if rec, found, err := d.ledger.byHash(o.Hash); err != nil || found && rec.Phase != lifecycle.Ended && !lifecycle.Proven(rec.Reservation.Expires(), rec.Since, d.now) {
+		return true
 	}
 	records, ok := d.parts.Records.(damaged)
 	return ok && slices.ContainsFunc(records.Quarantined(), func(q store.Quarantine) bool { return q.ID == o.ID })
@@ -238,10 +243,17 @@ func (o *orphans) removed(one Orphan) {
 	o.known = slices.DeleteFunc(o.known, func(other Orphan) bool { return other.key() == k })
 }
 
+// set takes what is known now. What isn't there any more, has nothing that failed.
 func (o *orphans) set(known []Orphan) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.known, o.read = known, true
+	still := make(map[orphanKey]bool, len(known))
+	for _, each := range known {
+		still[each.key()] = true
+	}
+	maps.DeleteFunc(o.failed, func(k orphanKey, _ int) bool { return !still[k] })
+	maps.DeleteFunc(o.retry, func(k orphanKey, _ time.Duration) bool { return !still[k] })
 }
 
 // load reads the book once; without one it knows what it saw itself.

@@ -1,7 +1,9 @@
 package inflight
 
 import (
+	"cmp"
 	"container/list"
+	"slices"
 
 	"github.com/croft-edge/croft/pkg/workload"
 )
@@ -262,7 +264,7 @@ func (q *Queue) Of(id string) []*Task { return q.byID[id] }
 // Find returns the task of a token, nil when there is none.
 func (q *Queue) Find(token Token) *Task { return q.tasks[token] }
 
-// Waiting returns the tasks of a type that haven't started, in no order.
+// Waiting returns the tasks of a type that haven't started, the oldest first.
 func (q *Queue) Waiting(kind workload.Type) []*Task {
 	var out []*Task
 	for _, t := range q.tasks {
@@ -270,6 +272,7 @@ func (q *Queue) Waiting(kind workload.Type) []*Task {
 			out = append(out, t)
 		}
 	}
+	slices.SortFunc(out, func(a, b *Task) int { return cmp.Compare(a.token, b.token) })
 	return out
 }
 

@@ -77,7 +77,8 @@ func refuse() action {
 			phase = Dismissed
 		}
 		t.rec.Cause = t.ev.Err.Error()
-		t.rec.Older = t.ev.Older
+		// What its user has deleted isn't taken in by anybody's later word.
+		t.rec.Older = t.ev.Older && t.rec.Reservation.Deletion == nil
 		t.sinceJudged()
 		if t.rec.Reservation.Deletion != nil {
 			t.answerEnd(workload.StateDeleted)

@@ -46,7 +46,13 @@ func end() action {
 }
 
 func evict() action {
-	return action{"evict", "Stopping if it holds data, else Leaving", func(t *turn) { t.finish(workload.StateEvicted) }}
+	return action{"evict", "Stopping if it holds data, else Leaving", func(t *turn) {
+		if t.rec.Reservation.Deletion != nil {
+			t.finish(workload.StateDeleted) // as its user was told already
+			return
+		}
+		t.finish(workload.StateEvicted)
+	}}
 }
 
 func endWithName() action {

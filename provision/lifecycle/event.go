@@ -48,8 +48,8 @@ const (
 	Stopped        Kind = "stopped"
 	Decommissioned Kind = "decommissioned"
 	// FailFinal, FailAgain, FailUnknown and FailBusy are how an effect failed: for
-	// good; worth another try; it may have happened; others need it, and nothing
-	// was done.
+	// good; worth another try; it may have happened; nothing was done, because
+	// others need it or its module hangs.
 	FailFinal   Kind = "fail final"
 	FailAgain   Kind = "fail again"
 	FailUnknown Kind = "fail unknown"

@@ -17,15 +17,15 @@ type Past interface {
 // Claim is by what right a reservation asks for what is on the node under its ID.
 type Claim struct {
 	node.Claim
-	// Stray is of a reservation of which only ID and type are known: what has its
+	// Orphan is of a reservation of which only ID and type are known: what has its
 	// ID is taken down as it is, and nothing is adopted.
-	Stray bool
+	Orphan bool
 }
 
 // ClaimOf is r's claim. Without a past nothing that has no hash is r's.
 func ClaimOf(r *workload.Reservation, past Past) (Claim, error) {
 	if len(r.Data) == 0 {
-		return Claim{Stray: true}, nil
+		return Claim{Orphan: true}, nil
 	}
 	h, err := r.Hash()
 	if err != nil {
@@ -36,7 +36,7 @@ func ClaimOf(r *workload.Reservation, past Past) (Claim, error) {
 
 // Takes reports whether what carries the hash have is the reservation's to take
 // down. What isn't, is as if it weren't there.
-func (c Claim) Takes(have string) bool { return c.Stray || c.Adopts(have) }
+func (c Claim) Takes(have string) bool { return c.Orphan || c.Adopts(have) }
 
 // HashOf is the hash that a label says, the zero one when it says none.
 func HashOf(label string) workload.Hash {

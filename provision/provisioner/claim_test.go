@@ -34,10 +34,10 @@ func TestClaim(t *testing.T) {
 		past                    provisioner.Past
 		own, theirs, unlabelled bool
 	}{
-		"without a past":              {r, nil, true, false, false},
-		"labelled in the past":        {r, past{"2-1"}, true, false, false},
-		"unlabelled in the past":      {r, past{"1-1"}, true, false, true},
-		"a stray takes what is there": {&workload.Reservation{ID: "1-1", Type: workload.TypeVolume}, nil, true, true, true},
+		"without a past":                {r, nil, true, false, false},
+		"labelled in the past":          {r, past{"2-1"}, true, false, false},
+		"unlabelled in the past":        {r, past{"1-1"}, true, false, true},
+		"an orphan takes what is there": {&workload.Reservation{ID: "1-1", Type: workload.TypeVolume}, nil, true, true, true},
 	} {
 		c, err := provisioner.ClaimOf(tt.r, tt.past)
 		if err != nil || c.Takes(h.Hex()) != tt.own || c.Takes(other) != tt.theirs || c.Takes("") != tt.unlabelled {

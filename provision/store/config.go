@@ -10,6 +10,7 @@ import (
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/provisioner"
+	"github.com/croft-edge/croft/provision/store/persist"
 )
 
 // Clock is what the store needs of time. *clock.Trust is one.
@@ -22,8 +23,11 @@ type Clock interface {
 
 // Config is what a store is opened with.
 type Config struct {
-	// Root is the folder of the store. Required.
+	// Root is the folder of the store. Required, unless Disk is given.
 	Root string
+	// Disk is where the store's bytes go in the place of a folder: nobody else
+	// may use it meanwhile. Nil is the folder Root.
+	Disk persist.Provider
 	// Log gets what the node's owner should know. The zero Logger says nothing.
 	Log zerolog.Logger
 	// NewNode says that the node has no past: its key was made just now. Its
@@ -45,7 +49,7 @@ type Config struct {
 
 // Validate says what is wrong with the config.
 func (c Config) Validate() error {
-	if c.Root == "" {
+	if c.Root == "" && c.Disk == nil {
 		return errors.New("cannot open store: no folder is given")
 	}
 	return nil

@@ -158,7 +158,7 @@ func TestDamagedMeta(t *testing.T) {
 }
 
 // A store that a newer croft has written isn't opened half: its records would
-// be taken for damaged, and their workloads for strays.
+// be taken for damaged, and their workloads for orphans.
 func TestNewerFilesAreRefused(t *testing.T) {
 	root := three(t)
 	newer := store.SealAs(versioned.Version{Major: 4}, []byte(`{"reservation":"in another way"}`))

@@ -44,20 +44,29 @@ type Quarantine struct {
 // of a newer croft is one, and so is one that can't be read, because a store must
 // not be opened half: Refused and Transient, and nothing in the folder is changed.
 func Open(c Config) (*FSStore, error) {
+	if c.Disk != nil {
+		return openWith(c, nil, func() (persist.Provider, error) { return c.Disk, nil })
+	}
 	return openOn(c, func() (persist.Provider, error) { return persist.OpenFS(c.Root, c.Hook) })
 }
 
-// openOn opens the store that lies with a provider.
+// openOn opens the store that lies with a provider, and whose lock is in a folder.
 func openOn(c Config, provider func() (persist.Provider, error)) (*FSStore, error) {
 	if err := c.Validate(); err != nil {
 		return nil, node.WithKind(node.Invalid, err)
 	}
-	if c.Clock == nil {
-		c.Clock = wallClock{}
-	}
 	held, err := lockFolder(c.Root, c.Hook)
 	if err != nil {
 		return nil, err
+	}
+	return openWith(c, held, provider)
+}
+
+// openWith opens the store that lies with a provider; held is nil for one that
+// nobody else can reach.
+func openWith(c Config, held *lock, provider func() (persist.Provider, error)) (*FSStore, error) {
+	if c.Clock == nil {
+		c.Clock = wallClock{}
 	}
 	disk, err := provider()
 	if err != nil {

@@ -66,7 +66,7 @@ func (s *FSStore) load() error {
 	}
 	if len(r.answered) > 0 {
 		if err := s.disk.Delete(r.answered...); err != nil {
-			return err
+			s.cfg.Log.Error().Err(err).Msg("records that aren't needed any more can't be removed; the next start tries it again")
 		}
 	}
 	return s.settleBirth(r.birth)

@@ -228,6 +228,9 @@ func newBirthID() (string, error) {
 // the inode of its lock file and when that was made, which no copy can keep. A
 // snapshot of the whole disk does keep it. Empty where the file system doesn't tell.
 func (l *lock) place() string {
+	if l == nil {
+		return ""
+	}
 	var st unix.Statx_t
 	err := unix.Statx(int(l.file.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_INO|unix.STATX_BTIME, &st)
 	if err != nil || st.Mask&unix.STATX_BTIME == 0 {

@@ -45,6 +45,13 @@ func New(c Config) *Provisioner {
 	return &Provisioner{c}
 }
 
+// slots is how many containers are made or taken down at a time: most of each
+// is waiting for the kernel and for containerd.
+const slots = 4
+
+// Slots implements provisioner.Parallel.
+func (p *Provisioner) Slots() int { return slots }
+
 // Prepare pulls the image.
 func (p *Provisioner) Prepare(ctx context.Context, r *workload.Reservation) (provisioner.Progress, error) {
 	image, err := p.pull(ctx, r)

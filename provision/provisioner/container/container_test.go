@@ -100,6 +100,10 @@ func TestWhatIsRefused(t *testing.T) {
 		"a missing volume":       {aContainer(`,"mounts":[{"volume_id":"7-7","mountpoint":"/d"}]`), nil, node.Refused, `data.mounts[0].volume_id is "7-7"`},
 		"a volume that comes": {aContainer(`,"mounts":[{"volume_id":"3-1","mountpoint":"/d"}]`),
 			func(f *fakeNode) { f.owners["3-1"] = container.Owner{User: f.user, Type: workload.TypeVolume} }, node.Transient, "volume 3-1 isn't there yet"},
+		"a volume in whose place is another's": {aContainer(`,"mounts":[{"volume_id":"1-1","mountpoint":"/d"}]`),
+			func(f *fakeNode) { f.volumes["1-1"] = volumeOf("1-1", 7) }, node.Transient, "volume 1-1 isn't there yet"},
+		"a volume without a label": {aContainer(`,"mounts":[{"volume_id":"1-1","mountpoint":"/d"}]`),
+			func(f *fakeNode) { f.volumes["1-1"] = node.Filesystem{Name: "1-1"} }, node.Transient, "volume 1-1 isn't there yet"},
 		"a missing network": {strings.Replace(aContainer(""), `"net"`, `"other"`, 1), nil, node.Refused, `data.network.network_id is "other"`},
 		"a network that comes": {strings.Replace(aContainer(""), `"net"`, `"other"`, 1),
 			func(f *fakeNode) { f.known["other"] = container.Coming }, node.Transient, `network "other" isn't there yet`},
@@ -208,7 +212,7 @@ func TestALookTellsWhatIsGone(t *testing.T) {
 }
 
 // What the node runs for itself has a container, an image and a layer as users'
-// have: it is neither anybody's workload nor a stray.
+// have: it is neither anybody's workload nor an orphan.
 func TestTheNodesOwnAreNobodys(t *testing.T) {
 	f := newFakeNode(t)
 	p, own := f.provisioner(), "zdb-ssd0-user"
@@ -230,7 +234,7 @@ func TestTheNodesOwnAreNobodys(t *testing.T) {
 	}
 }
 
-func TestAStrayIsTakenDownByItsIDAlone(t *testing.T) {
+func TestAnOrphanIsTakenDownByItsIDAlone(t *testing.T) {
 	f := newFakeNode(t)
 	p, r := f.provisioner(), f.reservation(aContainer(""))
 	if _, err := p.Provision(context.Background(), r); err != nil {

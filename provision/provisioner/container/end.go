@@ -78,7 +78,7 @@ func (p *Provisioner) endImage(ctx context.Context, label string, claim provisio
 	return p.Images.Release(ctx, label)
 }
 
-// leave gives back its place in a network. A stray has no data: it is found by
+// leave gives back its place in a network. An orphan has no data: it is found by
 // the networks' members.
 func (p *Provisioner) leave(ctx context.Context, r *workload.Reservation) error {
 	if want, err := planOf(r); err == nil {

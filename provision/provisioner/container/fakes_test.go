@@ -66,11 +66,16 @@ func newFakeNode(t *testing.T) *fakeNode {
 			"1-1": {User: user.ID(), Type: workload.TypeVolume, Hash: hashOf(1)}, "9-9": {User: "somebody else", Type: workload.TypeVolume, Hash: hashOf(9)},
 			"1-2": {User: user.ID(), Type: workload.TypeVolume, Hash: hashOf(2)}, "5-1": {User: user.ID(), Type: workload.TypeZDB, Hash: hashOf(5)},
 		},
-		volumes:  map[string]node.Filesystem{"1-1": {Name: "1-1", Path: "/pools/a/1-1"}, "9-9": {Name: "9-9", Path: "/pools/a/9-9"}, "1-2": {Name: "1-2", Path: "/pools/a/1-2"}, "5-1": {Name: "5-1", Path: "/pools/a/5-1"}},
+		volumes:  map[string]node.Filesystem{"1-1": volumeOf("1-1", 1), "9-9": volumeOf("9-9", 9), "1-2": volumeOf("1-2", 2), "5-1": volumeOf("5-1", 5)},
 		networks: map[string]string{networkKey(user.ID(), "net"): "10.1.1.1"}, members: map[string]node.MemberSpec{},
 		images: map[string]node.Image{}, boxes: map[string]node.ContainerSpec{}, started: map[string]int{},
 		disks: []workload.DeviceType{workload.HDD, workload.SSD}, fail: map[string]error{}, ready: true,
 	}
+}
+
+// volumeOf is the file system of a reservation with that hash.
+func volumeOf(name string, hash byte) node.Filesystem {
+	return node.Filesystem{Name: name, Path: "/pools/a/" + name, Hash: hashOf(hash).Hex()}
 }
 
 // hashOf is a reservation's hash.

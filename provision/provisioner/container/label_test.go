@@ -84,7 +84,7 @@ func TestAContainerBelongsToItsHash(t *testing.T) {
 				t.Errorf("decommissioned, and left %v", f.left())
 			}
 			if err := p.Decommission(context.Background(), &workload.Reservation{ID: "2-1", Type: workload.TypeContainer}); err != nil || len(f.left()) != 0 {
-				t.Errorf("as a stray: %v, left %v", err, f.left())
+				t.Errorf("as an orphan: %v, left %v", err, f.left())
 			}
 		})
 	}
@@ -149,5 +149,17 @@ func TestStopKeepsWhatWasWritten(t *testing.T) {
 		if err := p.Stop(context.Background(), r); node.KindOf(err) != node.Transient {
 			t.Errorf("%s fails: %v", name, err)
 		}
+	}
+}
+
+// A volume that an older croft made has no hash, and is its reservation's all the
+// same.
+func TestAVolumeOfAnOlderCroftIsMounted(t *testing.T) {
+	f := newFakeNode(t)
+	f.past = always{}
+	f.volumes["1-1"] = node.Filesystem{Name: "1-1", Path: "/pools/a/1-1"}
+	r := f.reservation(aContainer(`,"mounts":[{"volume_id":"1-1","mountpoint":"/data"}]`))
+	if _, err := f.provisioner().Provision(context.Background(), r); err != nil || len(f.boxes["2-1"].Mounts) != 1 {
+		t.Fatalf("%v, mounts are %+v", err, f.boxes["2-1"].Mounts)
 	}
 }

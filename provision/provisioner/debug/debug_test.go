@@ -84,7 +84,7 @@ func TestAnothersStreamIsNotEnded(t *testing.T) {
 			t.Errorf("of %q are left %v, %v", hash, s.have, err)
 		}
 		if err := p.Decommission(t.Context(), &workload.Reservation{ID: "1-1"}); err != nil || len(s.have) != 0 {
-			t.Errorf("of %q as a stray are left %v, %v", hash, s.have, err)
+			t.Errorf("of %q as an orphan are left %v, %v", hash, s.have, err)
 		}
 	}
 }

@@ -48,8 +48,9 @@ func (p *Provisioner) Provision(ctx context.Context, r *workload.Reservation) (j
 	return nil, nil
 }
 
-// Decommission removes the network from this node, unless it is as another
-// reservation of its user's has it. Busy while it has members.
+// Decommission removes the network from this node, as whichever of its user's
+// reservations it is: which of them it goes with, the engine knows. Busy while it
+// has members.
 func (p *Provisioner) Decommission(ctx context.Context, r *workload.Reservation) error {
 	id, err := p.find(ctx, r)
 	if err == nil && id != "" {
@@ -61,21 +62,20 @@ func (p *Provisioner) Decommission(ctx context.Context, r *workload.Reservation)
 	return errors.Wrapf(err, "cannot decommission network %s", r.ID)
 }
 
-// find returns the key of r's network; empty when there is none. One without a
-// hash is its user's, by its key. A stray has no data: it is found by its label.
+// find returns the key of r's network; empty when there is none. Its key is its
+// user's and its name's. An orphan has no data: it is found by its label.
 func (p *Provisioner) find(ctx context.Context, r *workload.Reservation) (string, error) {
 	claim, err := provisioner.ClaimOf(r, nil)
 	if err != nil {
 		return "", err
 	}
-	claim.AdoptUnlabelled = true
 	is := func(n node.NetworkInfo) bool { return n.Label == r.ID }
-	if !claim.Stray {
+	if !claim.Orphan {
 		data, err := workload.DataOf[workload.Network](r)
 		if err != nil {
 			return "", node.WithKind(node.Invalid, err)
 		}
-		is = func(n node.NetworkInfo) bool { return n.ID == key(r.User, data.Name) && claim.Takes(n.Hash) }
+		is = func(n node.NetworkInfo) bool { return n.ID == key(r.User, data.Name) }
 	}
 	all, err := p.networks.List(ctx)
 	if err != nil {

@@ -225,10 +225,10 @@ func TestItLeaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := w.Decommission(t.Context(), &workload.Reservation{ID: "9-1", Type: workload.TypeNetwork}); err != nil || len(w.have) != 1 {
-		t.Errorf("a stray that isn't there: %v, has %v", err, w.have)
+		t.Errorf("an orphan that isn't there: %v, has %v", err, w.have)
 	}
 	if err := w.Decommission(t.Context(), &workload.Reservation{ID: "7-1", Type: workload.TypeNetwork}); err != nil || len(w.have) != 0 {
-		t.Errorf("a stray, by its ID only: %v, has %v", err, w.have)
+		t.Errorf("an orphan, by its ID only: %v, has %v", err, w.have)
 	}
 	// It is what its hash says, whatever its label; without a hash it is its user's.
 	for _, unlabelled := range []bool{false, true} {
@@ -246,36 +246,38 @@ func TestItLeaves(t *testing.T) {
 	}
 }
 
-// An update that the module refused has changed nothing: its end doesn't take away
-// what the one before has made.
-func TestTheEndOfARefusedUpdate(t *testing.T) {
+// Deleting the newest accepted reservation of a name removes the network, also when
+// the module never took it and the network is still as the one before has it. That
+// the end of a refused one takes nothing away, the engine knows: it isn't asked for.
+func TestTheEndOfAnUpdateThatWasNeverApplied(t *testing.T) {
 	w := newWorld(t)
 	first, update := w.reserve(t, "7-1", path), w.reserve(t, "8-1", path)
 	if _, err := w.Provision(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
 	w.networks.fail = node.Errorf(node.Refused, "no")
-	if _, err := w.Provision(t.Context(), update); node.KindOf(err) != node.Refused {
-		t.Fatal(err)
+	if _, err := w.Provision(t.Context(), update); node.KindOf(err) != node.Refused || w.have[id()].Label != "7-1" {
+		t.Fatal(err, w.have)
 	}
 	w.networks.fail = nil
-	if err := w.Decommission(t.Context(), update); err != nil || w.have[id()].Label != "7-1" {
+	if err := w.Decommission(t.Context(), update); err != nil || len(w.have) != 0 {
 		t.Errorf("the update's end: %v, has %v", err, w.have)
 	}
-	// Once it was taken, the network is the update's.
-	if _, err := w.Provision(t.Context(), update); err != nil {
-		t.Fatal(err)
+}
+
+// Once an update was taken, the network's label is the update's.
+func TestAnUpdatesLabel(t *testing.T) {
+	w := newWorld(t)
+	first, update := w.reserve(t, "7-1", path), w.reserve(t, "8-1", path)
+	for _, r := range []*workload.Reservation{first, update} {
+		if _, err := w.Provision(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
 	}
 	h, err := update.Hash()
 	seen, lookErr := w.Look(t.Context())
 	if err != nil || lookErr != nil || len(seen) != 1 || seen["8-1"].Hash != h {
 		t.Errorf("sees %v, %v, %v", seen, err, lookErr)
-	}
-	if err := w.Decommission(t.Context(), first); err != nil || w.have[id()].Label != "8-1" {
-		t.Errorf("the first one's end: %v, has %v", err, w.have)
-	}
-	if err := w.Decommission(t.Context(), update); err != nil || len(w.have) != 0 {
-		t.Errorf("the update's end: %v, has %v", err, w.have)
 	}
 }
 

@@ -122,7 +122,7 @@ func TestAVolumeBelongsToItsHash(t *testing.T) {
 			}
 			s.have["1-1"] = before
 			if err := p.Decommission(context.Background(), &workload.Reservation{ID: "1-1", Type: workload.TypeVolume}); err != nil || len(s.have) != 0 {
-				t.Errorf("as a stray: %v, there is %+v", err, s.have)
+				t.Errorf("as an orphan: %v, there is %+v", err, s.have)
 			}
 		})
 	}

@@ -34,7 +34,7 @@ func (p *Provisioner) Decommission(ctx context.Context, r *workload.Reservation)
 
 // places are the zdb containers that may have the namespace: what the records
 // say, else all that could have it and can't be asked, and whichever lists it. A
-// stray has no data, and is in one that lists it.
+// orphan has no data, and is in one that lists it.
 func (p *Provisioner) places(ctx context.Context, r *workload.Reservation) ([]server, error) {
 	var out []server
 	id, _ := p.Homes.Get(r.ID)
@@ -217,7 +217,7 @@ func (p *Provisioner) made(ctx context.Context) (map[server]bool, error) {
 }
 
 // sweepOne clears a zdb container of which is known that it is empty. One that
-// can't be looked into may hold a stray's data: it stays.
+// can't be looked into may hold an orphan's data: it stays.
 func (p *Provisioner) sweepOne(ctx context.Context, at server) error {
 	all, err := p.look(ctx, at)
 	switch {

@@ -121,7 +121,7 @@ func TestWhatCannotBeTakenBack(t *testing.T) {
 	}
 }
 
-func TestAStrayIsTakenDownByItsIDAlone(t *testing.T) {
+func TestAnOrphanIsTakenDownByItsIDAlone(t *testing.T) {
 	for _, others := range []bool{false, true} {
 		f := newFakeNode(t)
 		f.provision("2-1", aNamespace(""))

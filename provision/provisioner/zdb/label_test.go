@@ -74,7 +74,7 @@ func TestANamespaceBelongsToItsHash(t *testing.T) {
 			f.data[box]["2-1"] = before
 			err = p.Decommission(context.Background(), &workload.Reservation{ID: "2-1", Type: workload.TypeZDB})
 			if _, there := f.data[box]["2-1"]; err != nil || there {
-				t.Errorf("%s, known %t: as a stray: %v, left %v", name, known, err, f.left())
+				t.Errorf("%s, known %t: as an orphan: %v, left %v", name, known, err, f.left())
 			}
 		}
 	}

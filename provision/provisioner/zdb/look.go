@@ -48,7 +48,7 @@ func (p *Provisioner) Look(ctx context.Context) (map[string]provisioner.Seen, er
 				continue
 			case known && fault != "":
 				one.Drift = fault
-			case known: // else it is a stray, or one that is on its way
+			case known: // else it is an orphan, or one that is on its way
 				one.Drift = differs(home.Reservation, n)
 			}
 			seen[n.Name] = one

@@ -83,7 +83,7 @@ func TestANamespaceThatIsGoneIsNotSeen(t *testing.T) {
 	}
 }
 
-func TestStraysAreListed(t *testing.T) {
+func TestOrphansAreListed(t *testing.T) {
 	f := newFakeNode(t)
 	f.provision("2-1", aNamespace(""))
 	f.provision("5-1", aNamespace(""))

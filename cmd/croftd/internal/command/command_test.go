@@ -171,7 +171,7 @@ func TestStatusForPeopleAndPrograms(t *testing.T) {
 				Restored: 3, Drift: &control.Drift{At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), What: "its bridge\nis gone"}},
 			{ID: "2-1", Type: workload.TypeVolume, Phase: "retry", Attempts: 3, Cause: "the disk\nis full", NextAttempt: &next, Expires: now, Waiting: "provision"},
 		},
-		Strays: []control.Stray{{Type: workload.TypeVolume, ID: "9-1", Since: now}},
+		Orphans: []control.Orphan{{Type: workload.TypeVolume, ID: "9-1", Since: now}},
 		Streams: []node.DebugInfo{
 			{ID: "4-1", User: "READERREADER", Host: "fd00::7", Port: 6379, Channel: "my-logs", Sent: 12345, Dropped: 678, LastError: "connection refused"},
 		},
@@ -194,7 +194,7 @@ func TestStatusForPeopleAndPrograms(t *testing.T) {
 	for _, want := range []string{
 		"NODE", "up 1h0m", "pools: broken: hdd1 (bad superblock)", "explorer: the explorer hasn't answered yet",
 		"ssd0", "4.0 GiB", "/run/croft/pools/ssd0 (unmounted by somebody and mounted again, times: 2)", "USERUSER…", "the disk is full; pending: provision, next attempt ",
-		"stray", "a label without a record", "RESTORED", "3, last 2026-01-02T03:04:05Z: its bridge is gone",
+		"orphan", "a label without a record", "RESTORED", "3, last 2026-01-02T03:04:05Z: its bridge is gone",
 		"[fd00::7]:6379", "my-logs", "12345", "678", "READERRE…", "connection refused",
 		"4711", "41", "137, 2026-01-02T03:04:06Z", "cannot start: no such file", "its mount /data is gone", "the last lines of 6-1:",
 		"trusted: level stop, from explorer, up 25h1m1s in all", "one.[2Jtwo", "three four",

@@ -3,12 +3,14 @@ package command_test
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/command"
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/cmd/croftd/internal/health"
+	"github.com/croft-edge/croft/provision/lifecycle"
 )
 
 const operations = "../../../../docs/operations.md"
@@ -71,6 +73,7 @@ func TestOperationsDocumentsEverything(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	phasesDocumented(t, text)
 	for status, meaning := range map[int]string{
 		command.ExitOK: "done", command.ExitFailed: "it failed", command.ExitUsage: "wrong usage", command.ExitNeedsRoot: "needs root",
 		command.ExitNotRunning: "no node is running here", command.ExitRefused: "refused", command.ExitSecondSignal: "second signal",
@@ -78,6 +81,31 @@ func TestOperationsDocumentsEverything(t *testing.T) {
 		if !hasRow(text, fmt.Sprintf("| %d |", status), meaning) {
 			t.Errorf("%s doesn't document exit status %d (%s)", operations, status, meaning)
 		}
+	}
+}
+
+// phasesDocumented holds the table of phases: a row a phase, in the order of a
+// life, and what each waits for as the program says it.
+func phasesDocumented(t *testing.T, text string) {
+	t.Helper()
+	_, rest, _ := strings.Cut(text, "<!-- phases: a test checks this table against the program -->\n")
+	table, _, _ := strings.Cut(rest, "<!-- /phases -->")
+	program := sources(t)
+	var rows []lifecycle.Phase
+	for line := range strings.Lines(table) {
+		cells := strings.Split(line, "|")
+		name, isRow := strings.CutPrefix(line, "| `")
+		if !isRow || len(cells) != 5 {
+			continue
+		}
+		name, _, _ = strings.Cut(name, "`")
+		rows = append(rows, lifecycle.Phase(name))
+		if waits := strings.Trim(cells[3], " "); strings.HasPrefix(waits, "`") && !strings.Contains(program, `"`+strings.Trim(waits, "`")+`"`) {
+			t.Errorf("%s: no phase waits for %s", operations, waits)
+		}
+	}
+	if !slices.Equal(rows, lifecycle.Phases()) {
+		t.Errorf("%s has the phases %v, the program %v", operations, rows, lifecycle.Phases())
 	}
 }
 

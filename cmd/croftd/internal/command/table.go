@@ -43,8 +43,8 @@ func writeTable(w io.Writer, s control.Status, now time.Time) error {
 		row(x.ID, string(x.Type), x.Phase, cmp.Or(string(x.State), "-"), delivered(x), fmt.Sprint(x.Attempts),
 			x.Expires.UTC().Format(time.RFC3339), short(x.User), restored(x), cause(x))
 	}
-	for _, stray := range s.Strays {
-		row(stray.ID, string(stray.Type), "stray", "-", "-", "-", "-", "-", "-", "a label without a record, seen "+stray.Since.UTC().Format(time.RFC3339))
+	for _, orphan := range s.Orphans {
+		row(orphan.ID, string(orphan.Type), "orphan", "-", "-", "-", "-", "-", "-", "a label without a record, seen "+orphan.Since.UTC().Format(time.RFC3339))
 	}
 	writeNetworks(row, s.Networks, now)
 	writeContainers(row, "CONTAINER", s.Containers)

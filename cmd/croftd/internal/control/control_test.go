@@ -71,14 +71,14 @@ func TestStatusCrossesWhole(t *testing.T) {
 		Storage:   control.Storage{Pools: []node.Pool{{Name: "ssd0", Total: 5, Devices: []string{"/dev/loop1"}}}},
 		Counters:  workload.ProvisionCounters{Volume: 3},
 		Workloads: []control.Workload{{ID: "1-1", Type: workload.TypeVolume, Phase: "retry", Attempts: 4, NextAttempt: &now, Expires: now}},
-		Strays:    []control.Stray{{Type: workload.TypeVolume, ID: "9-1", Since: now}},
+		Orphans:   []control.Orphan{{Type: workload.TypeVolume, ID: "9-1", Since: now}},
 	}}
 	c, _ := serve(t, f)
 	got, err := c.Status(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	got.Started, *got.Explorer.LastContact, got.Strays[0].Since = now, now, now
+	got.Started, *got.Explorer.LastContact, got.Orphans[0].Since = now, now, now
 	got.Workloads[0].Expires, got.Workloads[0].NextAttempt = now, &now
 	if !reflect.DeepEqual(got, f.status) {
 		t.Fatalf("got  %+v\nwant %+v", got, f.status)

@@ -61,7 +61,7 @@ type Status struct {
 
 	Workloads   []Workload `json:"workloads"`
 	Undelivered int        `json:"undelivered"`
-	Strays      []Stray    `json:"strays"`
+	Orphans     []Orphan   `json:"orphans"`
 	// Drifts counts by type, since the start, what was gone or changed under the node.
 	Drifts map[workload.Type]uint64 `json:"drifts"`
 }
@@ -126,7 +126,7 @@ type Workload struct {
 	Cause       string     `json:"cause,omitempty"`
 	Attempts    int        `json:"attempts"`
 	NextAttempt *time.Time `json:"next_attempt,omitempty"`
-	// Waiting is why it is held, where it is.
+	// Waiting is what it waits for; empty when it waits for nothing.
 	Waiting   string    `json:"waiting,omitempty"`
 	Expires   time.Time `json:"expires"`
 	Delivered bool      `json:"delivered"`
@@ -142,8 +142,8 @@ type Drift struct {
 	What string    `json:"what"`
 }
 
-// Stray is something with croft's label and no record.
-type Stray struct {
+// Orphan is something with croft's label and no record.
+type Orphan struct {
 	Type  workload.Type `json:"type"`
 	ID    string        `json:"id"`
 	Since time.Time     `json:"since"`

@@ -19,6 +19,10 @@ import (
 	"github.com/croft-edge/croft/pkg/run"
 )
 
+// containerWorkers is how many calls of the container module run at once: what
+// is asked of containers is answered while several are being made.
+const containerWorkers = 12
+
 // startContainer serves users' containers and their images on the bus.
 // containerd may need its time, and a node without one has volumes and
 // networks all the same: until the module is there, its callers are told why not.
@@ -29,7 +33,9 @@ func (d *daemon) startContainer(g *run.Group) error {
 		return err
 	}
 	l := newLate()
-	server, err := bus.NewServer(d.bus, node.ContainerModule, d.options)
+	options := d.options
+	options.Workers = containerWorkers
+	server, err := bus.NewServer(d.bus, node.ContainerModule, options)
 	if err == nil {
 		err = bus.Register[node.Containers](server, bus.Object(node.ContainerObject, node.ContainerVersion), lateContainers{l})
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/sign"
 	"github.com/croft-edge/croft/pkg/talk"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/store"
@@ -72,25 +73,38 @@ func (r records) ask(ctx context.Context, s *talk.Status) {
 }
 
 // Delete implements door.Workloads: the deletion goes the way of one that the
-// explorer brings.
+// explorer brings. Of what has ended or was refused, nothing is left to delete,
+// and nothing but its hash to check the deletion by.
 func (r records) Delete(ctx context.Context, id string, d workload.Deletion) error {
 	rec, err := r.brain.store.Record(id)
 	if err != nil {
 		return err
 	}
-	c := *rec.Reservation
-	c.Deletion, c.Renewal = &d, nil
-	if err := workload.VerifyDeletion(&c); err != nil {
+	if err := verifyDeletion(rec, d); err != nil {
 		return node.Errorf(node.Refused, "cannot delete %s: %w", id, err)
 	}
+	if rec.Tombstone() {
+		return nil
+	}
+	c := *rec.Reservation
+	c.Deletion, c.Renewal = &d, nil
 	if err := r.brain.push.Push(ctx, &c); err != nil {
 		return err
 	}
 	if rec, err = r.brain.store.Record(id); err != nil {
 		return err
 	}
-	if rec.Reservation.Deletion == nil && rec.Phase != store.Ended {
+	if rec.Reservation.Deletion == nil && !rec.Tombstone() {
 		return node.Errorf(node.Transient, "cannot delete %s now: the node doesn't follow this deletion; its log says why", id)
 	}
 	return nil
+}
+
+// verifyDeletion checks that a record's user has signed the deletion.
+func verifyDeletion(rec store.Record, d workload.Deletion) error {
+	message, err := d.SigningBytes(rec.Hash)
+	if err != nil {
+		return err
+	}
+	return sign.Verify(rec.Reservation.User, message, d.Signature)
 }

@@ -83,15 +83,20 @@ func (d *daemon) think(b *brain, m modules, link *link) (err error) {
 		}
 		sources = append(sources, b.poll)
 	}
+	orphans, err := d.openOrphans()
+	if err != nil {
+		return err
+	}
+	owners := provision.NewOwners(b.store)
 	b.engine, err = provision.NewEngine(provision.Config{
 		Records: b.store, Sources: sources, Policy: judge, Admission: room, Feedback: answers, Clock: b.clock,
 		Provisioners: provision.DefaultProvisioners(m.bus, provision.Settings{
-			DebugUsers: d.DebugUsers, Owners: provision.NewOwners(b.store), ContainerLayer: d.Containers.Layer,
+			DebugUsers: d.DebugUsers, Owners: owners, Past: owners, ContainerLayer: d.Containers.Layer,
 			ZDBHomes: provision.NewZDBMapping(b.store), ZDBCPU: d.ZDB.CPU, ZDBMemory: d.ZDB.Memory,
 		}),
-		Strays: provision.NewStrayFile(filepath.Join(d.StateDir, "strays.json")),
-		Limits: provision.Limits{Provision: d.StepTimeout, Decommission: d.StepTimeout, Grace: d.Grace},
-		Log:    d.Log,
+		Orphans: orphans,
+		Limits:  provision.Limits{Provision: d.StepTimeout, Decommission: d.StepTimeout, Grace: d.Grace},
+		Log:     d.Log,
 	})
 	return err
 }
@@ -113,6 +118,7 @@ func (d *daemon) openStore(c *lateClock) (*store.FSStore, error) {
 	}
 	s, err := store.Open(store.Config{
 		Root: filepath.Join(d.StateDir, "store"), Log: d.Log, NewNode: err == nil, Clock: c, BirthClock: vouchedClock{c},
+		Demand: demand,
 	})
 	if err != nil {
 		return nil, err
@@ -122,6 +128,18 @@ func (d *daemon) openStore(c *lateClock) (*store.FSStore, error) {
 		return nil, errors.Wrap(err, "cannot note that the node has a store")
 	}
 	return s, nil
+}
+
+// openOrphans opens what the node remembers of orphans. An older croft has it in
+// a file of another name.
+func (d *daemon) openOrphans() (provision.OrphanBook, error) {
+	path := filepath.Join(d.StateDir, "orphans.json")
+	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
+		if err := os.Rename(filepath.Join(d.StateDir, "strays.json"), path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, errors.Wrap(err, "cannot take over what is known of orphans")
+		}
+	}
+	return provision.NewOrphanFile(path), nil
 }
 
 // openClock watches the clock from what was recorded of it last.
@@ -155,30 +173,41 @@ func buildTime(info *debug.BuildInfo, known bool) time.Time {
 
 // admission makes what says whether there is room. The pools are asked each
 // time: they may break and come back.
-func (d *daemon) admission(m modules) (provision.Admission, error) {
+func (d *daemon) admission(m modules) (*admit.Admission, error) {
 	limit := d.UserLimit
-	room, err := admit.New(admit.Config{
-		Policy: admit.Policy{
-			AllowUsers: d.AllowUsers, Workloads: int(limit.Workloads), Records: int(limit.Records),
-			PerUser: provisioner.Demand{CPU: limit.CPU, Memory: limit.Memory, SSD: limit.SSD, HDD: limit.HDD},
-		},
-		Demand: demand,
-		Offer: func(ctx context.Context) (provisioner.Demand, error) {
-			_, total, err := m.capacity(ctx, d.Config.Config)
-			return total, err
+	policy := admit.Defaults()
+	policy.AllowUsers = d.AllowUsers
+	policy.Workloads, policy.Records = int(limit.Workloads), int(limit.Records)
+	policy.PerUser = provisioner.Demand{CPU: limit.CPU, Memory: limit.Memory, SSD: limit.SSD, HDD: limit.HDD}
+	return admit.New(admit.Config{
+		Policy: policy, Demand: demand,
+		Offer: func(ctx context.Context) (admit.Offer, error) {
+			_, offer, err := m.capacity(ctx, d.Config.Config)
+			return offer, err
 		},
 	})
-	return patient{Admission: room, status: m.storage.Status}, err
 }
 
 // capacity asks the modules what the machine is, and what it has to offer.
-func (m modules) capacity(ctx context.Context, c config.Config) (node.HostInfo, provisioner.Demand, error) {
+func (m modules) capacity(ctx context.Context, c config.Config) (node.HostInfo, admit.Offer, error) {
 	host, err := m.host.Info(ctx)
 	if err != nil {
-		return host, provisioner.Demand{}, err
+		return host, admit.Offer{}, err
 	}
 	status, err := m.storage.Status(ctx)
-	return host, offered(host, status.Pools, c), err
+	return host, admit.Offer{Total: offered(host, status.Pools, c), Broken: brokenPools(status.BrokenPools)}, err
+}
+
+// brokenPools are the pools that can't be used now, as admission knows them. The
+// kind of disk of one may not be known.
+func brokenPools(broken []node.BrokenPool) []admit.BrokenPool {
+	out := make([]admit.BrokenPool, 0, len(broken))
+	for _, b := range broken {
+		out = append(out, admit.BrokenPool{
+			Name: b.Name, Cause: b.Cause, SSD: b.DiskType != workload.HDD, HDD: b.DiskType != workload.SSD,
+		})
+	}
+	return out
 }
 
 // demand is what a reservation takes of the node, in bytes. What a container
@@ -218,6 +247,15 @@ func (l *lateClock) Now() (time.Time, bool) {
 		return t.Now()
 	}
 	return time.Now(), false
+}
+
+// Read implements store.Clock. No time is known to have passed before the clock
+// is open.
+func (l *lateClock) Read() clock.Reading {
+	if t := l.trust.Load(); t != nil {
+		return t.Read()
+	}
+	return clock.Reading{Now: time.Now()}
 }
 
 // vouchedClock is the same clock for what the explorer's word isn't enough for.

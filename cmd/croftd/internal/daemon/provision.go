@@ -182,37 +182,18 @@ func (d *daemon) openRegistration(m modules, b *brain, l *link) (err error) {
 func (d *daemon) facts(ctx context.Context, m modules, b *brain) (registration.Facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, askModule)
 	defer cancel()
-	host, total, err := m.capacity(ctx, d.Config.Config)
-	if err != nil {
-		return registration.Facts{}, err
-	}
-	used, err := b.used()
+	host, offer, err := m.capacity(ctx, d.Config.Config)
 	if err != nil {
 		return registration.Facts{}, err
 	}
 	return self{
-		nodeID: b.nodeID, farm: d.FarmID, version: d.Version.Version, birth: b.store.Birth().ID, host: host, total: total, used: used, ports: b.ports(),
+		nodeID: b.nodeID, farm: d.FarmID, version: d.Version.Version, birth: b.store.Birth().ID, host: host, total: offer.Total, used: b.used(), ports: b.ports(),
 		door: d.doorAddress(b, host.Addresses),
 	}.facts()
 }
 
 // used is what the node's workloads were promised.
-func (b *brain) used() (provisioner.Demand, error) {
-	var sum provisioner.Demand
-	records, err := b.store.List()
-	if err != nil {
-		return sum, err
-	}
-	for _, rec := range records {
-		if rec.Tombstone() {
-			continue
-		}
-		d, err := demand(rec.Reservation)
-		if err != nil {
-			continue
-		}
-		sum.CPU, sum.Memory = sum.CPU+d.CPU, sum.Memory+d.Memory
-		sum.SSD, sum.HDD = sum.SSD+d.SSD, sum.HDD+d.HDD
-	}
-	return sum, nil
+func (b *brain) used() provisioner.Demand {
+	_, all := b.store.Usage("")
+	return all.Demand
 }

@@ -65,7 +65,7 @@ func (v *view) Status(ctx context.Context) (control.Status, error) {
 	s := control.Status{
 		Version: v.config.Version.Version, Commit: v.config.Version.Commit, Started: v.started,
 		OneProcess: v.config.Shape == Whole, Bus: config.Masked(v.config.Bus),
-		Explorer: v.contact.state(), Workloads: []control.Workload{}, Strays: []control.Stray{},
+		Explorer: v.contact.state(), Workloads: []control.Workload{}, Orphans: []control.Orphan{},
 	}
 	v.askModules(ctx, &s)
 	b := v.get()
@@ -137,8 +137,8 @@ func (b *brain) fill(ctx context.Context, s *control.Status) error {
 	}
 	slices.SortStableFunc(s.Workloads, func(a, b control.Workload) int { return byID(a.ID, b.ID) })
 	s.Drifts = b.engine.Drifts()
-	for _, stray := range b.engine.Strays() {
-		s.Strays = append(s.Strays, control.Stray{Type: stray.Type, ID: stray.ID, Since: stray.Since})
+	for _, orphan := range b.engine.Orphans() {
+		s.Orphans = append(s.Orphans, control.Orphan{Type: orphan.Type, ID: orphan.ID, Since: orphan.Since})
 	}
 	return nil
 }

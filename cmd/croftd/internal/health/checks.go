@@ -42,7 +42,7 @@ const awayAfter = 5 * time.Minute
 // runs is kept whatever it says.
 func Judge(s control.Status, now time.Time) Readiness {
 	checks := []Check{
-		started(s), store(s.Store), birth(s.Store), clock(s.Clock), explorer(s, now), bus(s), pools(s.Storage), containers(s.Container), zdb(s.ZDB), delivery(s), strays(s),
+		started(s), store(s.Store), birth(s.Store), clock(s.Clock), explorer(s, now), bus(s), pools(s.Storage), containers(s.Container), zdb(s.ZDB), delivery(s), orphans(s),
 	}
 	ready := true
 	for _, c := range checks {
@@ -161,15 +161,15 @@ func delivery(s control.Status) Check {
 	return Check{"results", Good, "the explorer has every result"}
 }
 
-func strays(s control.Status) Check {
-	if len(s.Strays) == 0 {
-		return Check{"strays", Good, "everything with croft's label has a record"}
+func orphans(s control.Status) Check {
+	if len(s.Orphans) == 0 {
+		return Check{"orphans", Good, "everything with croft's label has a record"}
 	}
-	ids := make([]string, 0, len(s.Strays))
-	for _, stray := range s.Strays {
-		ids = append(ids, string(stray.Type)+" "+stray.ID)
+	ids := make([]string, 0, len(s.Orphans))
+	for _, orphan := range s.Orphans {
+		ids = append(ids, string(orphan.Type)+" "+orphan.ID)
 	}
-	return Check{"strays", Warning, fmt.Sprintf("%d have a label and no record: %s", len(ids), some(ids))}
+	return Check{"orphans", Warning, fmt.Sprintf("%d have a label and no record: %s", len(ids), some(ids))}
 }
 
 // some lists the first few of many.

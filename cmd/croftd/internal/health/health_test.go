@@ -78,7 +78,7 @@ func TestWhatMakesANodeNotReady(t *testing.T) {
 		{"limits", func(s *control.Status) { s.Container.Missing = []string{"io weight"} }, "containers", health.Warning, "can't hold containers to: io weight"},
 		{"zdb", func(s *control.Status) { s.ZDB[0].Drift = "it doesn't answer" }, "zdb", health.Warning, "zdb-ssd0-user (it doesn't answer)"},
 		{"undelivered", func(s *control.Status) { s.Undelivered = 3 }, "results", health.Warning, "3 results wait"},
-		{"strays", func(s *control.Status) { s.Strays = []control.Stray{{Type: workload.TypeVolume, ID: "9-1"}} }, "strays", health.Warning, "volume 9-1"},
+		{"orphans", func(s *control.Status) { s.Orphans = []control.Orphan{{Type: workload.TypeVolume, ID: "9-1"}} }, "orphans", health.Warning, "volume 9-1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := well(now)
@@ -204,7 +204,7 @@ func TestMetrics(t *testing.T) {
 		`croft_workloads{type="volume"} 2`,
 		`croft_workloads{type="kubernetes"} 0`,
 		`croft_records{phase="deployed"} 2`,
-		`croft_records{phase="retry"} 1`,
+		`croft_records{phase="retry"} 1`, `croft_records{phase="blocked"} 0`,
 		`croft_attempts 4`,
 		`croft_undelivered_results 0`,
 		`croft_clock_trusted 1`, `croft_clock_level 2`,

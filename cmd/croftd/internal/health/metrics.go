@@ -9,6 +9,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/control"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/lifecycle"
 )
 
 // collector makes metrics of a status at each scrape: nothing is counted twice.
@@ -45,7 +46,7 @@ func Metrics() []Metric {
 		{"croft_records", "records of the store", []string{"phase"}},
 		{"croft_attempts", "attempts since the last success, summed over workloads that aren't deployed", nil},
 		{"croft_undelivered_results", "results that the explorer doesn't have yet", nil},
-		{"croft_strays", "things with croft's label and no record", nil},
+		{"croft_orphans", "things with croft's label and no record", nil},
 		{"croft_drift_total", "workloads that were gone or changed under the node, since its start", []string{"type"}},
 		{"croft_quarantined_files", "files of the store that could not be read", nil},
 		{"croft_clock_trusted", "1 while dates are judged by the clock", nil},
@@ -90,7 +91,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		gauge("croft_check", map[Level]float64{Good: 0, Warning: 1, Failing: 2}[check.Level], check.Name)
 	}
 	gauge("croft_undelivered_results", float64(s.Undelivered))
-	gauge("croft_strays", float64(len(s.Strays)))
+	gauge("croft_orphans", float64(len(s.Orphans)))
 	for _, t := range workload.Types() {
 		ch <- prometheus.MustNewConstMetric(c.descs["croft_drift_total"], prometheus.CounterValue, float64(s.Drifts[t]), string(t))
 	}
@@ -119,11 +120,14 @@ func collectWorkloads(s control.Status, gauge func(name string, value float64, l
 	} {
 		gauge("croft_workloads", float64(n), kind)
 	}
-	phases := map[string]int{"intent": 0, "retry": 0, "deployed": 0, "failed": 0, "leaving": 0, "ended": 0}
+	phases := map[string]int{}
+	for _, p := range lifecycle.Phases() {
+		phases[string(p)] = 0
+	}
 	attempts := 0
 	for _, w := range s.Workloads {
 		phases[w.Phase]++
-		if w.Phase != "deployed" {
+		if w.Phase != string(lifecycle.Deployed) {
 			attempts += w.Attempts
 		}
 	}

@@ -1,0 +1,54 @@
+package container
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/containerd/containerd/v2/client"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// TestWhoseIsWhatContainerdHasLost: the record still says whose a container is.
+func TestWhoseIsWhatContainerdHasLost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	spec := w.spec("1-1", "serve")
+	spec.Hash = strings.Repeat("1a", 32)
+	_, err := w.Create(spec)
+	must(t, err)
+	ctx, _ := w.behind("ada")
+	must(t, w.load("1-1").Delete(ctx))
+	theirs := spec
+	for _, hash := range []string{strings.Repeat("2b", 32), ""} {
+		theirs.Hash, theirs.AdoptUnlabelled = hash, true
+		if _, err := w.Create(theirs); node.KindOf(err) != node.Exist {
+			t.Errorf("with hash %q: %v", hash, err)
+		}
+	}
+	if made, err := w.Create(spec); err != nil || made.Hash != spec.Hash {
+		t.Errorf("made again as %+v, %v", made, err)
+	}
+	must(t, w.Delete("1-1"))
+	w.nothingLeft("1-1")
+}
+
+// TestAnAdoptionThatWasBrokenOff is of an agent that died between the two places
+// that have the hash.
+func TestAnAdoptionThatWasBrokenOff(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	spec := w.spec("1-1", "serve")
+	running := w.runs(spec)
+	spec.Hash, spec.AdoptUnlabelled = strings.Repeat("1a", 32), true
+	ctx, _ := w.behind("ada")
+	must(t, w.load("1-1").Update(ctx, client.UpdateContainerOpts(client.WithAdditionalContainerLabels(map[string]string{labelHash: spec.Hash}))))
+	w.close()
+	w.open()
+	adopted, err := w.Create(spec)
+	must(t, err)
+	r, _ := w.module.recordOf("1-1")
+	if adopted.Hash != spec.Hash || adopted.PID != running.PID || r.Hash != spec.Hash {
+		t.Errorf("adopted as %+v, was %+v, its record has %q", adopted, running, r.Hash)
+	}
+}

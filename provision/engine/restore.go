@@ -1,0 +1,62 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/croft-edge/croft/provision/lifecycle"
+	"github.com/croft-edge/croft/provision/source"
+	"github.com/croft-edge/croft/provision/store"
+)
+
+// restore sets all timers, and begins to bring the node to what the records say.
+// look asks the modules what is on the node.
+func (d *desk) restore(recs []store.Record, look func() seen) {
+	start := time.Now()
+	d.now = d.parts.Clock.Read()
+	for _, rec := range recs {
+		d.written(rec)
+		d.timers.try(rec, d.now, d.firstTry(rec))
+	}
+	there := look()
+	slices.SortStableFunc(recs, func(a, b store.Record) int {
+		return cmp.Compare(source.Rank(a.Reservation.Type), source.Rank(b.Reservation.Type))
+	})
+	var inputs []input
+	for _, rec := range recs {
+		if rec.Phase.InFlight() && rec.Phase.Wanted() && !d.authentic(rec) {
+			continue // neither made again nor taken away
+		}
+		inputs = append(inputs, d.input(rec.ID(), lifecycle.Event{Kind: lifecycle.Restart}))
+	}
+	for _, diff := range differences(recs, there) {
+		if !d.notes.drifts.resting(diff.rec.ID(), d.now.Uptime) && !d.overNow(diff.rec) && d.authentic(diff.rec) {
+			inputs = append(inputs, d.drift(diff, true))
+		}
+	}
+	d.inRounds(inputs)
+	d.orphaned(there, recs)
+	d.flights.pump()
+	d.parts.Log.Info().Int("records", len(recs)).Int("differences", len(inputs)).Dur("took", time.Since(start)).Msg("restored")
+}
+
+// inRounds takes in many inputs, a round's worth at a time.
+func (d *desk) inRounds(inputs []input) {
+	for part := range slices.Chunk(inputs, d.parts.Limits.Round) {
+		d.round(part)
+	}
+}
+
+// firstTry is when a record that waits for its next attempt is looked at. The
+// wall clock may have been set since that was planned, so it is never later than
+// the backoff would be.
+func (d *desk) firstTry(rec store.Record) time.Duration {
+	if rec.Tombstone() {
+		return buryLater
+	}
+	if rec.NextAttempt.IsZero() {
+		return d.parts.Limits.Look
+	}
+	return min(max(rec.NextAttempt.Sub(d.now.Now), 0), d.parts.Limits.Retry.Max)
+}
