@@ -118,6 +118,9 @@ const unproven = "its time is over; it is kept until that is proven by more than
 
 // hold stops the workload and keeps what can't be made again.
 func (t *turn) hold(end workload.State, why string) {
+	if t.rec.Phase == Intent {
+		t.rec.Uncertain = true // the attempt in flight is heard of no more
+	}
 	t.rec.End, t.rec.Cause = end, why
 	t.only(end)
 	t.rec.Attempts, t.rec.NextAttempt = 0, time.Time{}
