@@ -231,7 +231,9 @@ func shrunk(seed uint64, steps []uint64) []uint64 {
 
 // simulate runs a seed's history, and says what is wrong with it.
 func simulate(t *testing.T, seed uint64) *simulation {
+	endless := time.AfterFunc(time.Minute, func() { panic(fmt.Sprintf("the history of seed %d doesn't end", seed)) })
 	s := history(seed, numbers(seed), false)
+	endless.Stop()
 	if s.failed != "" {
 		told := history(seed, shrunk(seed, numbers(seed)), true)
 		t.Errorf("seed %d: %s\nshrunk: %s\n%s\nrun it again: go test ./provision/engine -run '^TestSimulation$' -simulate.seed %d",

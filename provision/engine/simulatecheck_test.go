@@ -144,10 +144,12 @@ func (s *simulation) outdone(rec store.Record) bool {
 func (s *simulation) checkForgotten(rec store.Record) {
 	doc := s.doc(rec.Hash)
 	s.say("    %s: forgotten", rec.ID())
+	if doc != nil && rec.Phase != lifecycle.Dismissed {
+		doc.told = ""
+	}
 	if rec.Phase == lifecycle.Dismissed || rec.Phase == lifecycle.Waiting || doc == nil {
 		return // too many that are refused are forgotten
 	}
-	doc.told = ""
 	if thing := s.modules.things[simKey(rec.Reservation)]; !rec.Tombstone() && thing != nil && thing.hash == rec.Hash {
 		s.fail("it is forgotten and hasn't ended: %s", describe(rec))
 	}
