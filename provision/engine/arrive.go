@@ -209,6 +209,26 @@ func (i *intake) take(a *arrival) error {
 	return err
 }
 
+// reconsidered is the event of what was refused for its age alone and may be taken
+// in now, with the renewal that came with it; nil when it isn't that.
+func (i *intake) reconsidered(rec store.Record, a *arrival) *lifecycle.Event {
+	if rec.Phase != lifecycle.Refused || !rec.Older {
+		return nil
+	}
+	r := *a.reservation
+	ev := lifecycle.Event{Kind: lifecycle.Reconsider, Reservation: &r}
+	switch i.renewal(a.record(), a.renewal) {
+	case lifecycle.Renew:
+		r.Renewal = a.renewal
+	case lifecycle.RenewLater:
+		ev.RenewalLater = a.renewal
+	}
+	if i.judging.acceptable(&r) != nil {
+		return nil
+	}
+	return &ev
+}
+
 // renewal judges a renewal for a record: Renew, RenewLater, RenewNever, or empty
 // when it prolongs nothing.
 func (i *intake) renewal(rec store.Record, renewal *workload.Renewal) lifecycle.Kind {
@@ -235,8 +255,8 @@ func (i *intake) known(rec store.Record, a *arrival) error {
 	if a.deletion != nil && rec.Reservation.Deletion == nil && rec.Phase != lifecycle.Ended {
 		return i.apply.event(rec, lifecycle.Event{Kind: lifecycle.Delete, Deletion: a.deletion})
 	}
-	if rec.Phase == lifecycle.Refused && rec.Older && i.judging.acceptable(a.reservation) == nil {
-		return i.apply.event(rec, lifecycle.Event{Kind: lifecycle.Reconsider, Reservation: a.reservation})
+	if again := i.reconsidered(rec, a); again != nil {
+		return i.apply.event(rec, *again)
 	}
 	switch kind := i.renewal(rec, a.renewal); kind {
 	case lifecycle.Renew:
