@@ -54,6 +54,21 @@ func differences(recs []store.Record, there seen) []difference {
 	return out
 }
 
+// unlabelled are the records whose workload an older croft has made: it is there
+// as it should be, and says nowhere whose it is. Provisioned once more it has its
+// label, and is otherwise left alone. Without one, nobody could tell whose it is
+// once this node had lost its records.
+func unlabelled(recs []store.Record, there seen) []store.Record {
+	var out []store.Record
+	for _, rec := range recs {
+		found, present := there[rec.Reservation.Type][rec.ID()]
+		if rec.Phase == lifecycle.Deployed && rec.Unlabelled && present && found.Hash == (workload.Hash{}) && found.Drift == "" {
+			out = append(out, rec)
+		}
+	}
+	return out
+}
+
 // owns reports whether what was seen under a record's ID is its workload. What an
 // older croft made has no hash.
 func owns(rec store.Record, found provisioner.Seen) bool {

@@ -30,7 +30,13 @@ func (d *desk) restore(recs []store.Record, look func() seen) {
 		}
 		inputs = append(inputs, d.input(rec.ID(), lifecycle.Event{Kind: lifecycle.Restart}))
 	}
-	for _, diff := range differences(recs, there) {
+	for _, rec := range unlabelled(recs, there) {
+		if !d.overNow(rec) && d.authentic(rec) {
+			inputs = append(inputs, d.input(rec.ID(), lifecycle.Event{Kind: lifecycle.Drift}))
+		}
+	}
+	differ := differences(recs, there)
+	for _, diff := range differ {
 		if !d.notes.drifts.resting(diff.rec.ID(), d.now.Uptime) && !d.overNow(diff.rec) && d.authentic(diff.rec) {
 			inputs = append(inputs, d.drift(diff, true))
 		}
@@ -38,7 +44,7 @@ func (d *desk) restore(recs []store.Record, look func() seen) {
 	d.inRounds(inputs)
 	d.orphaned(there, recs)
 	d.flights.pump()
-	d.parts.Log.Info().Int("records", len(recs)).Int("differences", len(inputs)).Dur("took", time.Since(start)).Msg("restored")
+	d.parts.Log.Info().Int("records", len(recs)).Int("differences", len(differ)).Dur("took", time.Since(start)).Msg("restored")
 }
 
 // inRounds takes in many inputs, a round's worth at a time.
