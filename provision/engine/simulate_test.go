@@ -14,7 +14,6 @@ import (
 
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/workload"
-	"github.com/croft-edge/croft/provision/source"
 	"github.com/croft-edge/croft/provision/store"
 )
 
@@ -191,7 +190,7 @@ func (s *simulation) settle(times int, pause time.Duration) {
 			}
 		}
 		for _, t := range simTypes() {
-			s.seen(source.Item{Kind: source.Drifted, Type: t, Seen: s.modules.look(t), Began: time.Now()})
+			s.seen(s.look(t))
 		}
 		owed, _ := s.node.store.Undelivered()
 		for range owed {
@@ -264,7 +263,7 @@ func TestSimulation(t *testing.T) {
 			failed++
 		}
 		debug.SetGCPercent(400)
-	histories, steps, crashes, effects = histories+1, steps+len(numbers(seed)), crashes+s.crashes, effects+s.effects
+		histories, steps, crashes, effects = histories+1, steps+len(numbers(seed)), crashes+s.crashes, effects+s.effects
 	}
 	t.Logf("%d histories, %d steps, %d crashes, %d effects", histories, steps, crashes, effects)
 }
