@@ -102,18 +102,22 @@ func (b *beside) effect(ctx context.Context, f *flight) outcome {
 	})
 	switch kind := node.KindOf(err); {
 	case err == nil:
-		return o
 	case kind == node.Internal && panicked(err):
-		err = node.Errorf(node.Internal, "cannot %s %s: internal error of the node", f.kind, id)
+		// What a panic left on the node, nobody knows.
+		o.event = lifecycle.Event{
+			Kind: lifecycle.FailUnknown, Err: node.Errorf(node.Internal, "cannot %s %s: internal error of the node", f.kind, id),
+		}
 	case kind == node.Internal && ctx.Err() != nil:
-		err = node.Errorf(node.Unknown, "%w", err)
+		o.event = failure(node.Errorf(node.Unknown, "%w", err))
+	default:
+		o.event = failure(err)
 	}
-	o.event = failure(err)
 	return o
 }
 
 func (b *beside) ask(ctx context.Context, f *flight) (ev lifecycle.Event, progress string, err error) {
-	r := f.rec.Reservation
+	// An effect that comes back after it was left behind shares nothing with the record.
+	r := f.rec.Clone().Reservation
 	p := b.parts.Provisioners[r.Type]
 	if p == nil {
 		return ev, "", node.Errorf(node.Transient, "cannot %s %s: type %q isn't offered by this node now", f.kind, r.ID, r.Type)
