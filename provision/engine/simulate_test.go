@@ -262,7 +262,7 @@ func TestSimulation(t *testing.T) {
 			failed++
 		}
 		debug.SetGCPercent(400)
-	histories, steps, crashes, effects = histories+1, steps+len(numbers(seed)), crashes+s.crashes, effects+s.effects
+		histories, steps, crashes, effects = histories+1, steps+len(numbers(seed)), crashes+s.crashes, effects+s.effects
 	}
 	t.Logf("%d histories, %d steps, %d crashes, %d effects", histories, steps, crashes, effects)
 }
