@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,6 +34,25 @@ func (r *rival) round(k int) time.Duration {
 	return took
 }
 
+// many runs the containers 1 to n, so many at a time.
+func (r *rival) many(n, atATime int) {
+	r.b.Helper()
+	next := make(chan int)
+	var work sync.WaitGroup
+	for range atATime {
+		work.Go(func() {
+			for k := range next {
+				r.run(k)
+			}
+		})
+	}
+	for k := range n {
+		next <- k + 1
+	}
+	close(next)
+	work.Wait()
+}
+
 // rivalImage is the name by which the others know the image.
 const rivalImage = "bench.test/server:1"
 
@@ -45,12 +65,12 @@ func rivalTar(b *testing.B, i *nodetest.Internet) string {
 	return path
 }
 
-// command runs a program to its end.
+// command runs a program to its end. It may be called from several goroutines.
 func command(b *testing.B, program string, args ...string) {
 	b.Helper()
 	out, err := exec.CommandContext(b.Context(), program, args...).CombinedOutput()
 	if err != nil {
-		b.Fatalf("%s %q: %v: %s", program, args, err, out)
+		b.Errorf("%s %q: %v: %s", program, args, err, out)
 	}
 }
 

@@ -361,8 +361,10 @@ func (s *storage) CreateFilesystem(_ context.Context, spec node.FilesystemSpec) 
 			return node.Filesystem{}, node.Errorf(node.Exist, "cannot create %s: there is another of that name", spec.Name)
 		}
 	}
-	if !there {
+	if !there || old.Hash == "" {
 		s.have[spec.Name] = spec
+	}
+	if !there {
 		s.made[spec.Name]++
 	}
 	return described(spec), nil

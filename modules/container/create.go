@@ -19,7 +19,8 @@ const (
 	undoTime = 30 * time.Second
 )
 
-// create makes a container, or makes the one of that ID right.
+// create makes a container, or makes the one of that ID right. What its start
+// needs is begun beside, see getReady.
 func (m *Module) create(ctx context.Context, asked node.ContainerSpec) (node.ContainerInfo, error) {
 	if err := check(asked); err != nil {
 		return node.ContainerInfo{}, err
@@ -28,22 +29,39 @@ func (m *Module) create(ctx context.Context, asked node.ContainerSpec) (node.Con
 	if err != nil {
 		return node.ContainerInfo{}, err
 	}
-	defer m.release(it)
+	info, stands, err := m.createHeld(ctx, it, asked)
+	if err != nil {
+		m.release(it)
+		return node.ContainerInfo{}, err
+	}
+	m.getReady(it, stands)
+	return info, nil
+}
+
+// createHeld is create with the item held. It returns what the container stands
+// on when it was made just now, else nil.
+func (m *Module) createHeld(ctx context.Context, it *item, asked node.ContainerSpec) (node.ContainerInfo, *footing, error) {
+	none := node.ContainerInfo{}
 	unpacked, err := m.pictures.Layers(ctx, asked.ID)
 	if err != nil {
-		return node.ContainerInfo{}, err
+		return none, nil, err
 	}
 	p, err := m.planOf(asked, unpacked)
 	if err != nil {
-		return node.ContainerInfo{}, err
+		return none, nil, err
 	}
 	if err := m.mayTake(ctx, asked); err != nil {
-		return node.ContainerInfo{}, err
+		return none, nil, err
 	}
-	if err := m.settle(ctx, it, p); err != nil {
-		return node.ContainerInfo{}, err
+	stands, err := m.settle(ctx, it, p)
+	if err != nil {
+		return none, nil, err
 	}
-	return m.inspect(ctx, asked.ID)
+	if stands != nil {
+		return m.info(it.id, sight{user: asked.User, labels: p.labels}, ""), stands, nil
+	}
+	info, err := m.inspect(ctx, asked.ID)
+	return info, nil, err
 }
 
 func claimOf(s node.ContainerSpec) node.Claim {
@@ -83,31 +101,32 @@ func (m *Module) claim(ctx context.Context, it *item, c client.Container, hash s
 	return m.keep(it, r)
 }
 
-// settle brings a container to its plan: what is as planned stays untouched.
-func (m *Module) settle(ctx context.Context, it *item, p plan) error {
+// settle brings a container to its plan: what is as planned stays untouched. It
+// returns what the container stands on when it made it.
+func (m *Module) settle(ctx context.Context, it *item, p plan) (*footing, error) {
 	in, found, err := load(ctx, m.daemon, p.spec.User, it.id)
 	fresh := node.KindOf(err) == node.NotExist
 	switch {
 	case err != nil && !fresh:
-		return err
+		return nil, err
 	case !fresh:
 		same, err := m.asPlanned(in, it, found, p)
 		if err == nil && same {
 			err = m.claim(in, it, found, p.spec.Hash)
 		}
 		if err != nil || same {
-			return err
+			return nil, err
 		}
 		m.cfg.Log.Info().Str("id", it.id).Str("type", "container").Msg("the container isn't as it should be, it is made anew")
 		if err := m.discard(in, found, p.spec.User); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	err = m.make(ctx, it, p)
+	stands, err := m.make(ctx, it, p)
 	if err != nil && fresh {
 		m.undo(it, p.spec.User)
 	}
-	return err
+	return stands, err
 }
 
 // asPlanned reports whether what is there is all that is planned.
@@ -139,14 +158,14 @@ func (m *Module) discard(ctx context.Context, c client.Container, user string) e
 }
 
 // make makes what it stands on, and then the container in containerd.
-func (m *Module) make(ctx context.Context, it *item, p plan) error {
+func (m *Module) make(ctx context.Context, it *item, p plan) (*footing, error) {
 	made, err := m.roots.Make(ctx, p.root)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	process, err := spec.NewProcess(p.image.Config, command(p.spec, p.image.Config), p.spec.Env, made.Root)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	built, err := spec.Build(spec.Config{
 		ID: it.id, Root: made.Root, UserNS: made.UserNS, NetNS: made.NetNS, Base: made.Range.Base, Process: process,
@@ -155,31 +174,35 @@ func (m *Module) make(ctx context.Context, it *item, p plan) error {
 		NoCapabilities: p.spec.NoCapabilities,
 	}, m.host)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if _, err := m.outputs.Open(ctx, it.id); err != nil {
-		return err
+	fifos, err := m.outputs.Open(ctx, it.id)
+	if err != nil {
+		return nil, err
 	}
 	// The record comes first: what is in containerd always has one.
 	old, _ := m.recordOf(it.id)
 	if err := m.keep(it, anew(old, p)); err != nil {
-		return err
+		return nil, err
 	}
 	c, err := m.daemon.Client(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p.labels[labelNamespace] = made.NetNS
 	// Named, so that the client makes no lease: nothing of a container needs
 	// one, and it would stay for a day where containerd is killed meanwhile.
 	in := leases.WithLease(m.daemon.Namespace(ctx, p.spec.User), it.id)
 	began := time.Now()
-	_, err = c.NewContainer(in, it.id,
+	inContainerd, err := c.NewContainer(in, it.id,
 		client.WithSpec(built),
 		client.WithRuntime(runtimeName, &runcoptions.Options{Root: m.cfg.runc(), BinaryName: m.runtime}),
 		client.WithContainerLabels(p.labels))
 	m.took(it.id, "create", began)
-	return containerd.Error(err, "make container %s", it.id)
+	if err != nil {
+		return nil, containerd.Error(err, "make container %s", it.id)
+	}
+	return &footing{container: inContainerd, made: made, process: built.Process, fifos: fifos}, nil
 }
 
 // took notes how long containerd and runc had to do with a container since then.

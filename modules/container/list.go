@@ -131,6 +131,12 @@ func (m *Module) inspect(ctx context.Context, id string) (node.ContainerInfo, er
 	if err != nil {
 		return node.ContainerInfo{}, err
 	}
+	return m.inspectIn(in, found)
+}
+
+// inspectIn returns a container that was found. ctx has its user's namespace.
+func (m *Module) inspectIn(in context.Context, found client.Container) (node.ContainerInfo, error) {
+	id := found.ID()
 	info, err := found.Info(in, client.WithoutRefreshedMetadata)
 	if err != nil {
 		return node.ContainerInfo{}, containerd.Error(err, "look at container %s", id)

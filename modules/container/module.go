@@ -149,13 +149,15 @@ func (m *Module) Close() error {
 	return err
 }
 
-// spawn does something beside, unless the module is closed.
-func (m *Module) spawn(do func(ctx context.Context)) {
+// spawn does something beside, unless the module is closed. It reports whether it does.
+func (m *Module) spawn(do func(ctx context.Context)) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.closed {
-		m.work.Go(func() { do(m.ctx) })
+	if m.closed {
+		return false
 	}
+	m.work.Go(func() { do(m.ctx) })
+	return true
 }
 
 // Containers is what goes on the bus as container.container.

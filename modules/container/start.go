@@ -7,7 +7,6 @@ import (
 
 	"github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/pkg/cio"
-	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/modules/container/containerd"
 	"github.com/croft-edge/croft/modules/container/logs"
@@ -24,11 +23,11 @@ func (m *Module) start(ctx context.Context, id string) (node.ContainerInfo, erro
 		return node.ContainerInfo{}, err
 	}
 	defer m.release(it)
-	in, found, err := m.cfg.find(ctx, m.daemon, id)
+	r, known := m.recordOf(id)
+	in, found, err := m.findBy(ctx, id, r)
 	if err != nil {
 		return node.ContainerInfo{}, err
 	}
-	r, known := m.recordOf(id)
 	if !known {
 		return node.ContainerInfo{}, node.Errorf(node.Transient, "cannot start container %s: what it was made from is lost, create it again", id)
 	}
@@ -38,7 +37,19 @@ func (m *Module) start(ctx context.Context, id string) (node.ContainerInfo, erro
 		}
 		return node.ContainerInfo{}, err
 	}
-	return m.inspect(ctx, id)
+	return m.inspectIn(in, found)
+}
+
+// findBy is the container of that ID where its record says that it is, else
+// where containerd has it.
+func (m *Module) findBy(ctx context.Context, id string, r record) (context.Context, client.Container, error) {
+	if r.User != "" {
+		in, found, err := load(ctx, m.daemon, r.User, id)
+		if node.KindOf(err) != node.NotExist {
+			return in, found, err
+		}
+	}
+	return m.cfg.find(ctx, m.daemon, id)
 }
 
 // run makes a container run. The item is held.
@@ -62,21 +73,21 @@ func (m *Module) run(ctx context.Context, it *item, c client.Container) error {
 			r.start(time.Now())
 			return m.keep(it, r)
 		}
-		if err := drop(ctx, t); err != nil {
+		if status.Status == client.Created && it.ready == t.Pid() {
+			// It may have ended while it waited: only what the image is to blame for
+			// would fail again.
+			if err := m.begin(ctx, it, c, t); err == nil || node.KindOf(err).Final() {
+				return err
+			}
+		} else if err := drop(ctx, t); err != nil {
 			return err
 		}
 	}
-	if drift, err := m.roots.Check(it.id); err != nil || drift != "" {
-		return node.Errorf(node.Transient, "cannot start container %s: it isn't as it was made, create it again (%s%v)", it.id, drift, orNothing(err))
+	t, err = m.stage(ctx, it, c, nil)
+	if err == nil {
+		err = m.begin(ctx, it, c, t)
 	}
-	if err := m.clearLeft(ctx, r.User, it.id); err != nil {
-		return err
-	}
-	if err := m.launch(ctx, it.id, c, r); err != nil {
-		return err
-	}
-	r.start(time.Now())
-	return m.keep(it, r)
+	return err
 }
 
 func orNothing(err error) string {
@@ -84,52 +95,6 @@ func orNothing(err error) string {
 		return ""
 	}
 	return err.Error()
-}
-
-// launch starts a container's process. Nothing of it is left when it fails.
-func (m *Module) launch(ctx context.Context, id string, c client.Container, r record) error {
-	select {
-	case m.launches <- struct{}{}:
-		defer func() { <-m.launches }()
-	case <-ctx.Done():
-		return node.Errorf(node.Transient, "cannot start container %s: others are being started (%w)", id, ctx.Err())
-	}
-	made, err := m.roots.Make(ctx, r.Root)
-	if err != nil {
-		return err
-	}
-	var root unix.Statfs_t
-	if err := unix.Statfs(made.Root, &root); err != nil || root.Type != unix.OVERLAYFS_SUPER_MAGIC {
-		return node.Errorf(node.Transient, "cannot start container %s: its root file system isn't mounted (%v)", id, err)
-	}
-	built, err := c.Spec(ctx)
-	if err != nil {
-		return containerd.Error(err, "read what container %s is", id)
-	}
-	if err := startable(made, r.Root, built.Process); err != nil {
-		return err
-	}
-	fifos, err := m.outputs.Open(ctx, id)
-	if err != nil {
-		return err
-	}
-	began := time.Now()
-	t, err := m.newTask(ctx, c, r.User, pipes(fifos))
-	if err != nil {
-		m.dropAfter(ctx, c, r.User)
-		return startError(err, id)
-	}
-	m.took(id, "task", began)
-	// From here on the container has a copy of its own of all its mounts.
-	if err = m.roots.HandOver(ctx, id); err == nil {
-		began = time.Now()
-		err = startError(t.Start(ctx), id)
-		m.took(id, "start", began)
-	}
-	if err != nil {
-		m.dropAfter(ctx, c, r.User)
-	}
-	return err
 }
 
 // newTask makes a container's task, also where a containerd that isn't croft's

@@ -172,6 +172,9 @@ func TestTheNextAgentAdoptsAllAsItIs(t *testing.T) {
 	dies := w.runs(w.spec("1-2", "serve"))
 	_, err := w.Create(w.spec("1-3", "serve"))
 	must(t, err)
+	if w.ready("1-3") == 0 {
+		t.Error("what was created isn't ready to start")
+	}
 	shims := containerdtest.Shims(w.cfg.RunDir)
 	w.close()
 	must(t, syscall.Kill(int(dies.PID), syscall.SIGKILL))

@@ -137,11 +137,11 @@ func (e *Engine) live(l *loop, over context.Context) {
 				arriving = nil
 				break
 			}
-			inputs = append(inputs, l.desk.arrived(a))
+			inputs = append(inputs, l.desk.intake.arrived(a))
 		case o := <-l.beside.ends:
 			inputs = l.desk.returned(o)
 		case o := <-l.offers:
-			inputs = l.desk.offered(o.offer, o.err)
+			inputs = l.desk.judging.offered(o.offer, o.err)
 		case o := <-e.orders:
 			inputs = append(inputs, l.desk.evicted(o))
 		case item, open := <-drifting:
@@ -149,7 +149,7 @@ func (e *Engine) live(l *loop, over context.Context) {
 				drifting = nil // nothing is watched
 				break
 			}
-			inputs = l.desk.drifted(item)
+			inputs = l.desk.compared.drifted(item)
 		case <-timer.C:
 		}
 		timer.Stop()
@@ -162,7 +162,7 @@ func (e *Engine) live(l *loop, over context.Context) {
 // durable write.
 func (l *loop) more(inputs []input, arriving <-chan *arrival) []input {
 	for _, id := range l.desk.timers.due(l.parts.Clock.Read()) {
-		inputs = append(inputs, l.desk.woken(id))
+		inputs = append(inputs, l.desk.intake.woken(id))
 	}
 	for len(inputs) < l.parts.Limits.Round {
 		select {
@@ -176,7 +176,7 @@ func (l *loop) more(inputs []input, arriving <-chan *arrival) []input {
 			if !open {
 				return inputs
 			}
-			inputs = append(inputs, l.desk.arrived(a))
+			inputs = append(inputs, l.desk.intake.arrived(a))
 			continue
 		default:
 		}

@@ -64,14 +64,16 @@ func (s *simulation) bring(d *simDelivery) []input {
 			return
 		}
 		e.drop(d)
-		s.handled(d)
+		if err == nil {
+			s.handled(d)
+		}
 	}
 	a := n.checker.check(source.Item{Kind: source.Arrived, Reservation: &r, Done: done})
 	if a == nil {
 		e.drop(d) // nothing shows that its user asked for it
 		return nil
 	}
-	return []input{n.desk.arrived(a)}
+	return []input{n.desk.intake.arrived(a)}
 }
 
 // handled notes what the node has durably taken in of a delivery.
@@ -98,7 +100,9 @@ func (s *simulation) lie(rnd *rand.Rand) *simDelivery {
 	}
 	doc, other := e.docs[rnd.IntN(len(e.docs))], e.docs[rnd.IntN(len(e.docs))]
 	d := &simDelivery{doc: doc, r: doc.r, once: true}
-	switch rnd.IntN(8) {
+	kind := rnd.IntN(8)
+	s.say("the explorer lies (%d)", kind)
+	switch kind {
 	case 0: // another's ID
 		d.r.ID = other.r.ID
 		doc.lied, other.lied = true, true

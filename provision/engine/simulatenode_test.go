@@ -206,7 +206,7 @@ func (s *simulation) round(inputs []input) {
 		return
 	}
 	for _, id := range n.desk.timers.due(s.clock.Read()) {
-		inputs = append(inputs, n.desk.woken(id))
+		inputs = append(inputs, n.desk.intake.woken(id))
 	}
 	n.desk.round(inputs)
 	s.check()
@@ -283,6 +283,14 @@ func holds(r *workload.Reservation) map[string]bool {
 	return out
 }
 
+// describe is a record in a line.
 func describe(rec store.Record) string {
-	return fmt.Sprintf("%s %s %x %s end=%q attempts=%d cause=%q", rec.Reservation.Type, rec.ID(), rec.Hash[:3], rec.Phase, rec.End, rec.Attempts, rec.Cause)
+	renewal := ""
+	if rec.Reservation.Renewal != nil {
+		renewal = " renewed"
+	}
+	if rec.Pending != nil {
+		renewal += " pending"
+	}
+	return fmt.Sprintf("%s %s %x %s%s end=%q attempts=%d cause=%q", rec.Reservation.Type, rec.ID(), rec.Hash[:3], rec.Phase, renewal, rec.End, rec.Attempts, rec.Cause)
 }
