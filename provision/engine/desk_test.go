@@ -117,3 +117,27 @@ func TestARefusedRecordCostsNoOtherThatIsAdmitted(t *testing.T) {
 		t.Errorf("the other's source heard %v; its record: %v, %v", good, rec.Phase, err)
 	}
 }
+
+// However many have their end at once, the events that share a durable write are
+// no more than a round: deciding one looks at those that were decided before it.
+func TestWhatIsDueAtOnceGoesInRounds(t *testing.T) {
+	d, records := deskOf(t)
+	d.parts.Limits.Round = 8
+	for i := range 100 {
+		rec := recordOf(fmt.Sprintf("%d-1", i+1), workload.TypeDebug, store.Deployed)
+		rec.Hash, rec.Begun = workload.Hash{2, byte(i)}, true
+		if _, err := records.Write(rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	records.most = 0
+	var inputs []input
+	for i := range 100 {
+		inputs = append(inputs, d.intake.woken(fmt.Sprintf("%d-1", i+1)))
+	}
+	d.parts.Clock.(*simClock).pass(24 * time.Hour)
+	d.round(inputs)
+	if n := records.Count(lifecycle.Leaving); n != 100 || records.most > 8 {
+		t.Errorf("%d are leaving, want 100; a write had %d records, want 8 at most", n, records.most)
+	}
+}
