@@ -53,8 +53,9 @@ lint: ## golangci-lint, gofmt, generated files current, shell scripts
 	@$(BIN)/golangci-lint run
 
 .PHONY: generate
-generate: ## make the stubs of the modules' contracts anew
+generate: ## make the stubs of the modules' contracts, and the table in docs/flow.md, anew
 	@go run ./pkg/bus/stubgen
+	@go test -count=1 -run TestTheDocumentShowsTheTable ./provision/lifecycle -args -update
 
 .PHONY: bench-setup
 bench-setup: root ## install what croft is measured against (Debian packages), and what it needs

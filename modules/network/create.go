@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 
+	"github.com/croft-edge/croft/modules/network/firewall"
 	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -99,7 +100,7 @@ func (m *Module) ensure(ctx context.Context, n *network) error {
 			return err
 		}
 	}
-	if err := m.guard(n); err != nil {
+	if err := m.guard(n, firewall.Network{}); err != nil {
 		return err
 	}
 	outside, err := plumbing("", false)

@@ -2,6 +2,7 @@ package network_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -159,6 +160,54 @@ func TestWhatIsDamagedIsSeenAndMended(t *testing.T) {
 			}
 			h.mends(t)
 		})
+	}
+}
+
+// A member that joins or leaves where the network is damaged mends it; what is
+// another member's own is left to a look at all.
+func TestAMembersChangeMends(t *testing.T) {
+	const own, web = "own", "web"
+	for name, c := range map[string]struct {
+		where, command string
+		left           bool
+	}{
+		"the bridge is removed": {where: own, command: "ip link del br0"},
+		"the uplink is removed": {where: own, command: "ip link del up0"},
+		"the tunnel's link":     {where: own, command: "ip link del wg0"},
+		"the rules are flushed": {where: own, command: "nft flush ruleset"},
+		"a rule is flushed":     {where: own, command: "nft flush chain inet croft forward"},
+		"a set is flushed":      {where: own, command: "nft flush set bridge croft addresses4"},
+		"somebody else's rules": {where: own, command: "nft add table inet other"},
+		"another's address":     {where: web, command: "ip addr flush dev eth0", left: true},
+		"nothing":               {where: own, command: "true"},
+	} {
+		for _, leaves := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, leaves %t", name, leaves), func(t *testing.T) {
+				t.Parallel()
+				h := newHousehold(t)
+				third := node.MemberSpec{Network: h.spec.ID, Member: "7-1", Name: "third", PID: process(t)}
+				if leaves {
+					if _, err := h.networks.Join(t.Context(), third); err != nil {
+						t.Fatal(err)
+					}
+				}
+				where := h.info.Namespace
+				if c.where == web {
+					where = netns.OfProcess(h.webPID)
+				}
+				run(t, where, c.command)
+				var err error
+				if leaves {
+					err = h.networks.Leave(t.Context(), h.spec.ID, "7-1")
+				} else {
+					_, err = h.networks.Join(t.Context(), third)
+				}
+				if drift := h.drift(); err != nil || (drift != "") != c.left {
+					t.Errorf("drift is %q, %v", drift, err)
+				}
+				h.mends(t)
+			})
+		}
 	}
 }
 

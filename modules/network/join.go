@@ -130,8 +130,9 @@ func (m *Module) join(ctx context.Context, a asked) (*network, *member, error) {
 			return nil, nil, err
 		}
 	}
+	was := n.rules()
 	n.Members[a.id] = one
-	if err := m.ensure(ctx, n); err != nil {
+	if err := m.ensureMember(ctx, n, one, was); err != nil {
 		m.unjoin(ctx, n, one, before)
 		return nil, nil, err
 	}
@@ -229,7 +230,8 @@ func (m *Module) leave(ctx context.Context, id, who string, tap bool) error {
 	if err := m.unplug(n, n.Members[who]); err != nil {
 		return err
 	}
+	was := n.rules()
 	delete(n.Members, who)
 	// Its links are gone: that its name and its rules go too can be tried again.
-	return m.ensure(ctx, n)
+	return m.ensureMember(ctx, n, nil, was)
 }

@@ -43,17 +43,27 @@ func (n *network) rules() firewall.Network {
 	}
 }
 
-// guard applies n's rules where they aren't those that are there.
-func (m *Module) guard(n *network) error {
+// guard applies n's rules where they aren't those that are there. was is what
+// they may have been until now: where they were, only what differs is changed.
+func (m *Module) guard(n *network, was firewall.Network) error {
 	drift, err := m.checkRules(n)
 	if err != nil || drift == "" {
 		return err
 	}
-	fingerprint, err := firewall.ApplyNetwork(m.namespace(n.id()), n.rules())
-	if err != nil {
-		return err
+	rules := n.rules()
+	done := false
+	var fingerprint firewall.Fingerprint
+	if n.Rules.Fingerprint != "" && n.Rules.Digest == was.Digest() {
+		if fingerprint, done, err = firewall.UpdateNetwork(m.namespace(n.id()), n.Rules.Fingerprint, was, rules); err != nil {
+			return err
+		}
 	}
-	n.Rules = applied{Digest: n.rules().Digest(), Fingerprint: fingerprint}
+	if !done {
+		if fingerprint, err = firewall.ApplyNetwork(m.namespace(n.id()), rules); err != nil {
+			return err
+		}
+	}
+	n.Rules = applied{Digest: rules.Digest(), Fingerprint: fingerprint}
 	return m.save(n)
 }
 

@@ -17,21 +17,28 @@ import (
 // happened, asks the table, writes the records of a round in one go, and then has
 // the effects done. It starts no goroutine and waits for nothing but the disk.
 type desk struct {
+	*agenda
 	parts   *Config
 	ledger  *ledger
 	flights *flights
 	timers  *timers
-	judging *judging
 	notes   *notes
-	said    *said.Once
-
-	// after is what is done once the round is durable; now is the round's time.
-	after []func()
-	now   clock.Reading
-	// soon is what a round has left for the next one.
-	soon []input
+	// judging, intake and compared are the parts that find out what has happened.
+	judging  *judging
+	intake   *intake
+	compared *compared
 	// blocked are the records that wait for others to leave, by what these hold.
 	blocked *blocked
+}
+
+// agenda is what the events of one round share.
+type agenda struct {
+	// now is the round's time.
+	now clock.Reading
+	// after is what is done once the round is durable; soon is what it has left
+	// for the next one.
+	after []func()
+	soon  []input
 	// arriving is the arrival that this input is, nil otherwise.
 	arriving *arrival
 }
@@ -65,9 +72,29 @@ func newDesk(parts *Config, notes *notes) *desk {
 	if parts.Admission != nil {
 		demand = parts.Admission.Demand
 	}
-	return &desk{
-		parts: parts, ledger: newLedger(parts.Records, demand), flights: newFlights(parts.Provisioners),
-		timers: newTimers(parts.Limits.Look), judging: &judging{}, notes: notes, said: said.New(), blocked: newBlocked(),
+	d := &desk{
+		agenda: &agenda{}, parts: parts, notes: notes, blocked: newBlocked(), timers: newTimers(parts.Limits.Look),
+		ledger: newLedger(parts.Records, demand), flights: newFlights(parts.Provisioners),
+	}
+	once := said.New()
+	d.judging = &judging{agenda: d.agenda, parts: parts, ledger: d.ledger, said: once, apply: d.apply}
+	d.intake = &intake{agenda: d.agenda, parts: parts, ledger: d.ledger, timers: d.timers, judging: d.judging, said: once, apply: d.apply}
+	d.compared = &compared{agenda: d.agenda, parts: parts, notes: notes, ledger: d.ledger, flights: d.flights, free: d.freeAll, apply: d.apply}
+	return d
+}
+
+// apply is what the parts of the desk have done about an event: see desk.apply.
+type apply func(rec store.Record, ev lifecycle.Event) (store.Record, error)
+
+func (do apply) event(rec store.Record, ev lifecycle.Event) error {
+	_, err := do(rec, ev)
+	return err
+}
+
+// freeAll has everything that is blocked tried again.
+func (d *desk) freeAll() {
+	for _, id := range d.blocked.all() {
+		d.soon = append(d.soon, d.input(id, lifecycle.Event{Kind: lifecycle.Free}))
 	}
 }
 
@@ -94,7 +121,7 @@ func (d *desk) once(inputs []input) {
 	d.after = nil
 	written, err := d.write()
 	if err != nil && len(inputs) > 1 && node.KindOf(err).Final() && node.KindOf(err) != node.NoSpace {
-		d.unpark(inputs)
+		d.judging.unpark(inputs)
 		for _, in := range inputs {
 			d.once([]input{in})
 		}
@@ -133,7 +160,7 @@ func (d *desk) write() (written []store.Record, err error) {
 // was about is looked at again, also what it would have left as it is.
 func (d *desk) failed(inputs []input, touched []string, err error) {
 	d.parts.Log.Error().Err(err).Strs("ids", touched).Msg("cannot write records: tried again")
-	d.unpark(inputs)
+	d.judging.unpark(inputs)
 	for _, id := range touched {
 		d.lookAgain(id, nil)
 	}
@@ -190,7 +217,7 @@ func (d *desk) effect(was, rec store.Record, ev lifecycle.Event, e lifecycle.Eff
 	case lifecycle.Save:
 		d.ledger.stage(rec)
 	case lifecycle.Judge:
-		return d.judge(rec)
+		return d.judging.judge(rec)
 	case lifecycle.ReplaceOlder:
 		return d.older(rec, lifecycle.Event{Kind: lifecycle.Replace})
 	case lifecycle.EndOlder:
@@ -281,7 +308,7 @@ func (d *desk) older(rec store.Record, ev lifecycle.Event) error {
 	return nil
 }
 
-// log is a line about one record's step.
-func (d *desk) log(e *zerolog.Event, rec store.Record, step string) *zerolog.Event {
+// about makes a log line one about a record's step.
+func about(e *zerolog.Event, rec store.Record, step string) *zerolog.Event {
 	return e.Str("id", rec.ID()).Str("type", string(rec.Reservation.Type)).Str("step", step)
 }

@@ -120,11 +120,11 @@ func (e *Engine) life(work, stop context.Context) {
 				arriving = nil
 				break
 			}
-			inputs = append(inputs, l.desk.arrived(a))
+			inputs = append(inputs, l.desk.intake.arrived(a))
 		case o := <-l.beside.ends:
 			inputs = l.desk.returned(o)
 		case o := <-l.offers:
-			inputs = l.desk.offered(o.offer, o.err)
+			inputs = l.desk.judging.offered(o.offer, o.err)
 		case o := <-e.orders:
 			inputs = append(inputs, l.desk.evicted(o))
 		case item, open := <-drifting:
@@ -132,7 +132,7 @@ func (e *Engine) life(work, stop context.Context) {
 				drifting = nil // nothing is watched
 				break
 			}
-			inputs = l.desk.drifted(item)
+			inputs = l.desk.compared.drifted(item)
 		case <-timer.C:
 		}
 		timer.Stop()
@@ -145,7 +145,7 @@ func (e *Engine) life(work, stop context.Context) {
 // durable write.
 func (l *loop) more(inputs []input, arriving <-chan *arrival) []input {
 	for _, id := range l.desk.timers.due(l.parts.Clock.Read()) {
-		inputs = append(inputs, l.desk.woken(id))
+		inputs = append(inputs, l.desk.intake.woken(id))
 	}
 	for len(inputs) < l.parts.Limits.Round {
 		select {
@@ -159,7 +159,7 @@ func (l *loop) more(inputs []input, arriving <-chan *arrival) []input {
 			if !open {
 				return inputs
 			}
-			inputs = append(inputs, l.desk.arrived(a))
+			inputs = append(inputs, l.desk.intake.arrived(a))
 			continue
 		default:
 		}

@@ -85,6 +85,10 @@ func (l *loop) list() ([]store.Record, bool) {
 	}
 }
 
+// startLook is how long the start waits for modules that don't answer: the source
+// of drift asks them again.
+const startLook = 3 * time.Second
+
 // lookAtAll asks every module what it has, all at once. What doesn't answer is
 // looked at again while the node runs.
 func (l *loop) lookAtAll() seen {
@@ -93,7 +97,7 @@ func (l *loop) lookAtAll() seen {
 		found map[string]provisioner.Seen
 		err   error
 	}
-	ctx, cancel := context.WithTimeout(l.work, l.parts.Limits.List)
+	ctx, cancel := context.WithTimeout(l.work, min(l.parts.Limits.List, startLook))
 	defer cancel()
 	answers := make(chan answer, len(l.parts.Provisioners))
 	for t, p := range l.parts.Provisioners {

@@ -25,24 +25,24 @@ func (d *desk) restore(recs []store.Record, look func() seen) {
 	})
 	var inputs []input
 	for _, rec := range recs {
-		if rec.Phase.InFlight() && rec.Phase.Wanted() && !d.authentic(rec) {
+		if rec.Phase.InFlight() && rec.Phase.Wanted() && !d.compared.authentic(rec) {
 			continue // neither made again nor taken away
 		}
 		inputs = append(inputs, d.input(rec.ID(), lifecycle.Event{Kind: lifecycle.Restart}))
 	}
 	for _, rec := range unlabelled(recs, there) {
-		if !d.overNow(rec) && d.authentic(rec) {
+		if !d.compared.overNow(rec) && d.compared.authentic(rec) {
 			inputs = append(inputs, d.input(rec.ID(), lifecycle.Event{Kind: lifecycle.Drift}))
 		}
 	}
 	differ := differences(recs, there)
 	for _, diff := range differ {
-		if !d.notes.drifts.resting(diff.rec.ID(), d.now.Uptime) && !d.overNow(diff.rec) && d.authentic(diff.rec) {
-			inputs = append(inputs, d.drift(diff, true))
+		if !d.notes.drifts.resting(diff.rec.ID(), d.now.Uptime) && !d.compared.overNow(diff.rec) && d.compared.authentic(diff.rec) {
+			inputs = append(inputs, d.compared.drift(diff, true))
 		}
 	}
 	d.inRounds(inputs)
-	d.orphaned(there, recs)
+	d.compared.orphaned(there, recs)
 	d.flights.pump()
 	d.parts.Log.Info().Int("records", len(recs)).Int("differences", len(differ)).Dur("took", time.Since(start)).Msg("restored")
 }

@@ -70,10 +70,8 @@ func (s *simulation) checkRecord(was, rec store.Record) {
 		s.fail("there is a record of what nobody has signed: %s", describe(rec))
 		return
 	}
-	if was.Reservation != nil && was.Hash == rec.Hash && describe(was) != describe(rec) {
-		s.say("    %s: %s → %s", rec.ID(), was.Phase, describe(rec))
-	} else if was.Reservation == nil || was.Hash != rec.Hash {
-		s.say("    %s: new: %s", rec.ID(), describe(rec))
+	if s.told {
+		s.changed(was, rec)
 	}
 	if rec.Phase == lifecycle.Deployed {
 		doc.promised, doc.taken = true, true
@@ -96,6 +94,15 @@ func (s *simulation) checkRecord(was, rec store.Record) {
 		if doc.promised || rec.End != workload.StateError {
 			s.checkEnd(doc, rec)
 		}
+	}
+}
+
+// changed tells what has become of a record.
+func (s *simulation) changed(was, rec store.Record) {
+	if was.Reservation == nil || was.Hash != rec.Hash {
+		s.say("    %s: new: %s", rec.ID(), describe(rec))
+	} else if describe(was) != describe(rec) {
+		s.say("    %s: %s → %s", rec.ID(), was.Phase, describe(rec))
 	}
 }
 
@@ -141,7 +148,7 @@ func (s *simulation) checkForgotten(rec store.Record) {
 		return // too many that are refused are forgotten
 	}
 	doc.told = ""
-	if !rec.Tombstone() {
+	if thing := s.modules.things[simKey(rec.Reservation)]; !rec.Tombstone() && thing != nil && thing.hash == rec.Hash {
 		s.fail("it is forgotten and hasn't ended: %s", describe(rec))
 	}
 	if now := s.clock.now; now.Before(rec.Reservation.Expires()) || now.Before(doc.r.Created.Add(doc.r.Duration)) {

@@ -73,7 +73,7 @@ func (s *simulation) bring(d *simDelivery) []input {
 		e.drop(d) // nothing shows that its user asked for it
 		return nil
 	}
-	return []input{n.desk.arrived(a)}
+	return []input{n.desk.intake.arrived(a)}
 }
 
 // handled notes what the node has durably taken in of a delivery.

@@ -206,7 +206,7 @@ func (s *simulation) round(inputs []input) {
 		return
 	}
 	for _, id := range n.desk.timers.due(s.clock.Read()) {
-		inputs = append(inputs, n.desk.woken(id))
+		inputs = append(inputs, n.desk.intake.woken(id))
 	}
 	n.desk.round(inputs)
 	s.check()

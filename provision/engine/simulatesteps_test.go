@@ -224,7 +224,7 @@ func (s *simulation) stepOffer() {
 
 func (s *simulation) offer(failed error) []input {
 	s.node.asked = false
-	return s.node.desk.offered(admit.Offer{Total: provisioner.Demand{SSD: simSSD, CPU: simCPU}}, failed)
+	return s.node.desk.judging.offered(admit.Offer{Total: provisioner.Demand{SSD: simSSD, CPU: simCPU}}, failed)
 }
 
 func (s *simulation) stepSend() { s.send(s.rnd.IntN(4), s.rnd.IntN(4) > 0) }
@@ -271,9 +271,9 @@ func (s *simulation) stepSeen() {
 }
 
 func (s *simulation) seen(item source.Item) {
-	if s.node.desk.differs(item.Type, item.Seen) {
+	if s.node.desk.compared.differs(item.Type, item.Seen) {
 		s.say("%s differ", item.Type)
-		s.round(s.node.desk.drifted(item))
+		s.round(s.node.desk.compared.drifted(item))
 	}
 }
 

@@ -168,7 +168,7 @@ func retake() action {
 			t.effect(Resend)
 			return
 		}
-		t.rec.Reservation = t.ev.Reservation
+		t.rec.Reservation, t.rec.Pending = t.ev.Reservation, t.ev.RenewalLater
 		t.rec.Phase, t.rec.Older, t.rec.Cause = Waiting, false, ""
 		t.rec.Since = t.sinceTaken()
 		t.save() // its judgement may come in a later round

@@ -46,7 +46,7 @@ func end() action {
 }
 
 func evict() action {
-	return action{"evict", "Stopping if it holds data, else Leaving", func(t *turn) {
+	return action{"evict", "Held, by way of Stopping where it runs, if it holds data; else Leaving", func(t *turn) {
 		if t.rec.Reservation.Deletion != nil {
 			t.finish(workload.StateDeleted) // as its user was told already
 			return

@@ -10,7 +10,7 @@ func revive() action {
 	return action{"revive", "lives longer: if it had expired, Intent again; an eviction stays", func(t *turn) {
 		if t.rec.End != workload.StateExpired {
 			t.effect(Resend)
-			if t.rec.Pending != nil {
+			if t.rec.Pending != nil { // of a record that was held by an older croft
 				t.rec.Pending = nil
 				t.save()
 			}

@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"encoding/json"
-	"slices"
 	"time"
 
 	"github.com/croft-edge/croft/pkg/clock"
@@ -39,10 +38,6 @@ func (t *turn) save() {
 		return
 	}
 	t.effects = append([]Effect{{Kind: Save}}, t.effects...)
-}
-
-func (t *turn) has(kind EffectKind) bool {
-	return slices.ContainsFunc(t.effects, func(e Effect) bool { return e.Kind == kind })
 }
 
 func (t *turn) later(after time.Duration) {
@@ -123,6 +118,9 @@ const unproven = "its time is over; it is kept until that is proven by more than
 
 // hold stops the workload and keeps what can't be made again.
 func (t *turn) hold(end workload.State, why string) {
+	if t.rec.Phase == Intent {
+		t.rec.Uncertain = true // the attempt in flight is heard of no more
+	}
 	t.rec.End, t.rec.Cause = end, why
 	t.only(end)
 	t.rec.Attempts, t.rec.NextAttempt = 0, time.Time{}
@@ -192,9 +190,6 @@ func (t *turn) entomb(phase Phase, end workload.State) {
 		t.rec.Admitted = false
 	}
 	t.save()
-	if t.rec.Result != nil && !t.rec.Delivered && !t.has(Tell) {
-		t.effect(Tell) // what it was answered before it was durable
-	}
 	if begun {
 		t.effect(FreeOthers)
 	}

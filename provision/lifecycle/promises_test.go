@@ -80,12 +80,15 @@ func (p *promises) ids() (out []string) {
 }
 
 // superseded reports whether a newer one of its name was on the node, or has
-// ended; surely whether anybody but the time says so.
+// ended; surely whether that is the newest one, and not only by the time.
 func (p *promises) superseded(id string) (is, surely bool) {
-	for _, other := range p.rivals(id) {
+	rivals := p.rivals(id)
+	for _, other := range rivals {
 		one := p.get(other)
-		surely = surely || one.deployed || one.ended || one.deleted || !one.evicted.IsZero()
-		is = is || surely || p.over(other)
+		ended := one.ended || one.deleted || !one.evicted.IsZero()
+		newest := !slices.ContainsFunc(rivals, func(o string) bool { return p.get(o).created.After(one.created) })
+		surely = surely || one.deployed || ended && newest
+		is = is || surely || ended || p.over(other)
 	}
 	return is, surely
 }

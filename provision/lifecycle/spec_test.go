@@ -173,6 +173,8 @@ func TestItIsRenewed(t *testing.T) {
 		{name: "no time can judge it yet", phase: lifecycle.Deployed, event: renewal(lifecycle.RenewLater, 20), then: "deployed", does: "save", is: func(r lifecycle.Record) bool { return r.Pending != nil }},
 		{name: "a shorter one than the one that waits", phase: lifecycle.Deployed, rec: longer, event: renewal(lifecycle.RenewLater, 20), then: "deployed", does: ""},
 		{name: "it was judged: no", phase: lifecycle.Held, end: workload.StateExpired, rec: pending, event: event(lifecycle.RenewNever), then: "held expired", does: "save", is: func(r lifecycle.Record) bool { return r.Pending == nil }},
+		{name: "its end came while it was made: nobody hears what the attempt left", phase: lifecycle.Intent, facts: over(clock.Stop), event: event(lifecycle.Wake), then: "stopping expired", does: "save, cancel, stop",
+			is: func(r lifecycle.Record) bool { return r.Uncertain }},
 		{name: "it is over and held", phase: lifecycle.Held, end: workload.StateExpired, event: renewal(lifecycle.Renew, 20), then: "intent", does: "save, provision", is: prolonged},
 		{name: "it is being stopped", phase: lifecycle.Stopping, end: workload.StateExpired, event: renewal(lifecycle.Renew, 20), then: "intent", does: "save, provision", is: prolonged},
 		{name: "others keep it from leaving", phase: lifecycle.Blocked, end: workload.StateExpired, event: renewal(lifecycle.Renew, 20), then: "intent", does: "save, provision", is: prolonged},

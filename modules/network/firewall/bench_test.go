@@ -13,6 +13,25 @@ func BenchmarkNetwork(b *testing.B) {
 	benchmark(b, n.tables())
 }
 
+// BenchmarkUpdate is one port more and one less of 50.
+func BenchmarkUpdate(b *testing.B) {
+	ns := netlab.New(b).Namespace("net")
+	all := ofPorts(manyPorts(50)...)
+	less := ofPorts(all.Ports[:49]...)
+	f, err := ApplyNetwork(ns.Path(), all)
+	if err != nil {
+		b.Fatal(err)
+	}
+	from, to := all, less
+	for b.Loop() {
+		var done bool
+		if f, done, err = UpdateNetwork(ns.Path(), f, from, to); err != nil || !done {
+			b.Fatal(done, err)
+		}
+		from, to = to, from
+	}
+}
+
 // BenchmarkNode is the same for the node's rules.
 func BenchmarkNode(b *testing.B) { benchmark(b, nodeRules().tables()) }
 
