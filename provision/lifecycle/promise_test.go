@@ -19,7 +19,7 @@ import (
 // events. At every step nothing irreversible is done without proof; when all has
 // calmed down, what was promised is on the node and what wasn't, isn't.
 //
-// `go test -run Promises -rapid.checks=50000` has walked more of them.
+// `go test -run Promises -rapid.checks=50000` walks more of them.
 func TestPromisesOfOneReservation(t *testing.T) {
 	for range series {
 		rapid.Check(t, func(t *rapid.T) { history(newMachine(t, false), 1) })
