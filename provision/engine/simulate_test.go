@@ -27,7 +27,8 @@ var (
 // and its explorer, and the true state of everything. It has one thread and no
 // real time: the numbers of its steps decide everything.
 type simulation struct {
-	rnd *rand.Rand
+	// rnd is the step's, chance the node's own.
+	rnd, chance *rand.Rand
 	// toy is whether signatures are cheap ones, refused how many refusals are
 	// remembered, newNode whether the first store is a new node's.
 	toy     bool
@@ -64,7 +65,7 @@ type simulation struct {
 
 func newSimulation(seed uint64, told bool) *simulation {
 	s := &simulation{
-		rnd: rand.New(rand.NewPCG(seed, 0)), told: told, disk: newSimDisk(), modules: newSimModules(),
+		rnd: rand.New(rand.NewPCG(seed, 0)), chance: rand.New(rand.NewPCG(seed, 4)), told: told, disk: newSimDisk(), modules: newSimModules(),
 		explorer: &simExplorer{results: map[string]string{}}, byHash: map[workload.Hash]*simDoc{},
 		begin: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 	}
@@ -192,11 +193,7 @@ func (s *simulation) settle(times int, pause time.Duration) {
 		for _, t := range simTypes() {
 			s.seen(s.look(t))
 		}
-		owed, _ := s.node.store.Undelivered()
-		for range owed {
-			s.send(0, true)
-		}
-		s.check()
+		s.sendAll()
 		s.pass(max(pause, s.node.desk.timers.wait(s.clock.Read())))
 		s.check()
 	}
@@ -205,6 +202,14 @@ func (s *simulation) settle(times int, pause time.Duration) {
 			s.act(one, faultNone)
 			s.round(s.land(one))
 		}
+	}
+	s.sendAll()
+}
+
+func (s *simulation) sendAll() {
+	owed, _ := s.node.store.Undelivered()
+	for range owed {
+		s.send(0, true)
 	}
 	s.check()
 }

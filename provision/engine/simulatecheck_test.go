@@ -73,6 +73,9 @@ func (s *simulation) checkRecord(was, rec store.Record) {
 	if s.told {
 		s.changed(was, rec)
 	}
+	if was.Phase == lifecycle.Dismissed && rec.Phase != lifecycle.Dismissed {
+		doc.told = "" // it was forgotten, and came again
+	}
 	if rec.Phase == lifecycle.Deployed {
 		doc.promised, doc.taken = true, true
 	}

@@ -339,7 +339,7 @@ func (s *simulation) stepStore() {
 	s.births++
 	s.lost = s.clock.now
 	for _, doc := range s.explorer.docs {
-		doc.promised, doc.ended, doc.told = false, false, ""
+		doc.promised, doc.ended, doc.told, doc.end = false, false, "", doc.r.Created.Add(doc.r.Duration)
 	}
 	s.crash(false)
 	if s.rnd.IntN(2) == 0 {
