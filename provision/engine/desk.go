@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/pkg/clock"
@@ -99,10 +101,13 @@ func (d *desk) freeAll() {
 }
 
 // round takes in what has happened. Each input is durable, or has failed, when it
-// returns; what it left for itself is taken in next.
+// returns; what it left for itself is taken in next. However many come at once,
+// a write has Limits.Round of them at most: deciding one looks at all that are staged.
 func (d *desk) round(inputs []input) {
 	for len(inputs) > 0 {
-		d.once(inputs)
+		for part := range slices.Chunk(inputs, max(d.parts.Limits.Round, 1)) {
+			d.once(part)
+		}
 		inputs, d.soon = d.soon, nil
 	}
 	d.flights.pump()
@@ -225,9 +230,11 @@ func (d *desk) effect(was, rec store.Record, ev lifecycle.Event, e lifecycle.Eff
 	case lifecycle.MendOlder:
 		return d.older(rec, lifecycle.Event{Kind: lifecycle.Drift})
 	case lifecycle.FreeOthers:
-		for _, blocked := range d.blocked.freedBy(was) {
-			d.soon = append(d.soon, d.input(blocked, lifecycle.Event{Kind: lifecycle.Free}))
-		}
+		d.after = append(d.after, func() {
+			for _, blocked := range d.blocked.freedBy(was) {
+				d.soon = append(d.soon, d.input(blocked, lifecycle.Event{Kind: lifecycle.Free}))
+			}
+		})
 	case lifecycle.Impossible:
 		d.parts.Log.Error().Str("id", id).Str("phase", string(was.Phase)).Str("event", string(ev.Kind)).
 			Msg("an event came that can't come in this phase: nothing is changed")

@@ -14,7 +14,6 @@ import (
 
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/workload"
-	"github.com/croft-edge/croft/provision/source"
 	"github.com/croft-edge/croft/provision/store"
 )
 
@@ -191,7 +190,7 @@ func (s *simulation) settle(times int, pause time.Duration) {
 			}
 		}
 		for _, t := range simTypes() {
-			s.seen(source.Item{Kind: source.Drifted, Type: t, Seen: s.modules.look(t), Began: time.Now()})
+			s.seen(s.look(t))
 		}
 		owed, _ := s.node.store.Undelivered()
 		for range owed {
@@ -231,7 +230,9 @@ func shrunk(seed uint64, steps []uint64) []uint64 {
 
 // simulate runs a seed's history, and says what is wrong with it.
 func simulate(t *testing.T, seed uint64) *simulation {
+	endless := time.AfterFunc(time.Minute, func() { panic(fmt.Sprintf("the history of seed %d doesn't end", seed)) })
 	s := history(seed, numbers(seed), false)
+	endless.Stop()
 	if s.failed != "" {
 		told := history(seed, shrunk(seed, numbers(seed)), true)
 		t.Errorf("seed %d: %s\nshrunk: %s\n%s\nrun it again: go test ./provision/engine -run '^TestSimulation$' -simulate.seed %d",
@@ -262,7 +263,7 @@ func TestSimulation(t *testing.T) {
 			failed++
 		}
 		debug.SetGCPercent(400)
-	histories, steps, crashes, effects = histories+1, steps+len(numbers(seed)), crashes+s.crashes, effects+s.effects
+		histories, steps, crashes, effects = histories+1, steps+len(numbers(seed)), crashes+s.crashes, effects+s.effects
 	}
 	t.Logf("%d histories, %d steps, %d crashes, %d effects", histories, steps, crashes, effects)
 }
