@@ -14,10 +14,12 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// loseStore takes the store from a node and starts it again.
-func loseStore(t *testing.T, n *nodetest.Node) {
+// loseStore takes the store from a node and starts it again. Its explorer shows
+// nothing until it lies.
+func (l *liar) loseStore(t *testing.T, n *nodetest.Node) {
 	t.Helper()
 	n.Stop()
+	l.hide()
 	if err := os.RemoveAll(n.StateDir() + "/store"); err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +39,7 @@ func TestALostStoresIDGivesNobodysData(t *testing.T) {
 	l.told("1-1", old, workload.StateOK)
 	n.Leave(under("1-1"), "alice's")
 	before := n.Subvolumes()
-	loseStore(t, n)
+	l.loseStore(t, n)
 	time.Sleep(time.Second) // what is signed now is newer than the new store
 	young := volumeOf(t, bob, n, time.Hour)
 	l.show("1-1", young)
@@ -65,7 +67,7 @@ func TestSwappedIDsOfALostStoreRemoveNothing(t *testing.T) {
 	n.Leave(under("1-1"), "first")
 	n.Leave(under("2-1"), "second")
 	before := n.Subvolumes()
-	loseStore(t, n)
+	l.loseStore(t, n)
 	n.Croftd("store", "accept-older")
 	l.show("1-1", second)
 	l.show("2-1", first)

@@ -74,6 +74,15 @@ func (l *liar) show(id string, r *workload.Reservation) {
 	delete(l.results, id)
 }
 
+// hide makes it show nothing of what it has shown.
+func (l *liar) hide() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.shown)
+	clear(l.changed)
+	clear(l.results)
+}
+
 // runAhead makes its time run ahead of the real one by that much.
 func (l *liar) runAhead(by time.Duration) {
 	l.mu.Lock()
