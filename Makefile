@@ -53,8 +53,9 @@ lint: ## golangci-lint, gofmt, generated files current, shell scripts
 	@$(BIN)/golangci-lint run
 
 .PHONY: generate
-generate: ## make the stubs of the modules' contracts anew
+generate: ## make the stubs of the modules' contracts, and the table in docs/flow.md, anew
 	@go run ./pkg/bus/stubgen
+	@go test -count=1 -run TestTheDocumentShowsTheTable ./provision/lifecycle -args -update
 
 .PHONY: bench-setup
 bench-setup: root ## install what croft is measured against (Debian packages), and what it needs
@@ -73,6 +74,10 @@ fuzz: ## fuzz what reads from the outside, a minute each
 	@for t in $$(grep -rhl '^func Fuzz' --include='*_test.go' . | xargs -n1 dirname | sort -u); do \
 	  for f in $$(grep -ho '^func Fuzz[A-Za-z0-9_]*' $$t/*_test.go | sed 's/func //'); do \
 	    go test -run '^$$' -fuzz "^$$f$$" -fuzztime 60s $$t; done; done
+
+.PHONY: simulate
+simulate: ## simulate whole nodes' histories of random seeds for ten minutes
+	@go test -run '^TestSimulation$$' -v -count=1 -timeout 20m ./provision/engine/ -simulate.for 10m
 
 .PHONY: clean
 clean: ## remove what was built

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision"
+	"github.com/croft-edge/croft/provision/provisioner"
+	"github.com/croft-edge/croft/provision/provisioner/volume"
 	"github.com/croft-edge/croft/provision/store"
 )
 
@@ -44,6 +47,54 @@ func TestAnIDThatIsGivenToAnother(t *testing.T) {
 		time.Sleep(time.Hour)
 		if got := w.storage.have[id]; got != mine || mine.Hash == "" || first.ID() == w.user.ID() {
 			t.Errorf("on the node is %+v, was %+v", got, mine)
+		}
+	})
+}
+
+// unlabel takes the hash off a file system's label.
+func (s *storage) unlabel(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	spec := s.have[name]
+	spec.Hash = ""
+	s.have[name] = spec
+}
+
+// What an older croft has made gets its label when this one starts, so that it is
+// still its user's when the node loses its records. It is neither made anew nor
+// told, and nobody calls it drift.
+func TestWhatAnOlderCroftMadeGetsItsLabel(t *testing.T) {
+	inWorld(t, nil, func(t *testing.T, w *world, n *incarnation) {
+		id := w.volume(yearLong)
+		told := w.answered(id, workload.StateOK)
+		n.stop(t)
+		rec, err := w.records.Record(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec.Unlabelled = true
+		if _, err := w.records.Write(rec); err != nil {
+			t.Fatal(err)
+		}
+		made, _ := w.storage.InspectFilesystem(t.Context(), id)
+		w.storage.unlabel(id)
+		w.provisioners = map[workload.Type]provisioner.Provisioner{workload.TypeVolume: volume.New(volume.Config{
+			Storage: w.storage, Containers: noContainers{}, Past: provision.NewOwners(w.records),
+		})}
+		*n = *w.start(newStepper(""))
+		time.Sleep(time.Hour)
+		if got, _ := w.storage.InspectFilesystem(t.Context(), id); got.Hash != made.Hash || made.Hash == "" || w.storage.creations(id) != 1 {
+			t.Errorf("it has the label %q, want %q; it was made %d times", got.Hash, made.Hash, w.storage.creations(id))
+		}
+		s := n.status(t, id)
+		if s.Phase != store.Deployed || s.Restored != 0 || s.Drift != nil || n.engine.Drifts()[workload.TypeVolume] != 0 {
+			t.Errorf("status is %+v", s)
+		}
+		if again := w.answered(id, workload.StateOK); again.Sequence != told.Sequence {
+			t.Errorf("told anew: %+v", again)
+		}
+		if rec, err = w.records.Record(id); err != nil || rec.Unlabelled {
+			t.Errorf("the record still says that it has none: %+v, %v", rec, err)
 		}
 	})
 }

@@ -47,6 +47,8 @@ type world struct {
 	provisioners map[workload.Type]provisioner.Provisioner
 	admission    provision.Admission
 	limits       provision.Limits
+	// wrap, when set, stands between the engine and its records.
+	wrap func(*steppedRecords) store.Records
 	// acceptV1 is the operator's word for the seed's signatures.
 	acceptV1 bool
 	// last is the process that runs.
@@ -128,7 +130,11 @@ type incarnation struct {
 // config is a node's wiring, each effect of it between two points of steps.
 func (w *world) config(steps *stepper) provision.Config {
 	w.t.Helper()
-	records := &steppedRecords{FSStore: w.records, steps: steps}
+	stepped := &steppedRecords{FSStore: w.records, steps: steps}
+	var records store.Records = stepped
+	if w.wrap != nil {
+		records = w.wrap(stepped)
+	}
 	poll, err := source.NewChanges(source.ChangesConfig{
 		NodeID:  w.key.ID(),
 		Poller:  &steppedPoller{w.explorer, steps},
@@ -355,8 +361,10 @@ func (s *storage) CreateFilesystem(_ context.Context, spec node.FilesystemSpec) 
 			return node.Filesystem{}, node.Errorf(node.Exist, "cannot create %s: there is another of that name", spec.Name)
 		}
 	}
-	if !there {
+	if !there || old.Hash == "" {
 		s.have[spec.Name] = spec
+	}
+	if !there {
 		s.made[spec.Name]++
 	}
 	return described(spec), nil

@@ -76,7 +76,7 @@ func TestAnImageIsPulledAheadOfTheEngine(t *testing.T) {
 	b.Until(back, "a part of the image has come", some)
 	b.Until(back, "the progress is shown", func() bool { return strings.Contains(b.shown(slow).Waiting, "its image") })
 	b.volume() // isn't kept waiting
-	if w := b.shown(slow); w.State != "" || w.Attempts != 0 {
+	if w := b.shown(slow); w.State != "" || w.Phase != "fetching" || w.Attempts != 1 {
 		t.Errorf("while it is pulled it is %+v", w)
 	}
 	before := reg.Seen().BlobBytes

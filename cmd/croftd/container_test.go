@@ -74,7 +74,7 @@ func life(t *testing.T, b *boxes) {
 // They share a network and a volume, and none gets in another's way.
 func TestManyContainersAtOnce(t *testing.T) {
 	const many = 8
-	b := newBoxes(t)
+	b := newBoxes(t, "--cpu-overcommit", "8", "--container-layer", "32MiB")
 	before := b.n.Left()
 	volume := b.volume()
 	all := make([]*workload.Reservation, many)

@@ -110,78 +110,83 @@ func (c *checker) arrivals(ctx context.Context, in <-chan source.Item, ahead int
 	return out
 }
 
+// intake takes in what comes from outside, and looks at records whose time has come.
+type intake struct {
+	*agenda
+	parts   *Config
+	ledger  *ledger
+	timers  *timers
+	judging *judging
+	said    *said.Once
+	apply   apply
+}
+
 // arrived is an arrival as an input.
-func (d *desk) arrived(a *arrival) input {
+func (i *intake) arrived(a *arrival) input {
 	return input{id: a.reservation.ID, arrival: a, done: a.done, do: func() error {
-		d.arriving = a
-		defer func() { d.arriving = nil }()
-		return d.arrive(a)
+		i.arriving = a
+		defer func() { i.arriving = nil }()
+		return i.arrive(a)
 	}}
 }
 
 // arrive finds out what an arrival is about.
-func (d *desk) arrive(a *arrival) error {
+func (i *intake) arrive(a *arrival) error {
 	r := a.reservation
-	rec, ok, err := d.ledger.record(r.ID)
+	rec, ok, err := i.ledger.record(r.ID)
 	if err != nil {
 		return err
 	}
 	taken := ok && rec.Phase != lifecycle.Dismissed
 	if taken && rec.Hash == a.hash {
-		return d.known(rec, a)
+		return i.known(rec, a)
 	}
 	if taken {
-		d.said.Log(d.parts.Log.Warn(), r.ID).Str("id", r.ID).Str("type", string(r.Type)).Str("step", "verify").
+		i.said.Log(i.parts.Log.Warn(), r.ID).Str("id", r.ID).Str("type", string(r.Type)).Str("step", "verify").
 			Msg("reservation refused: its ID belongs to another one, which stays as it is")
-		return nil
 	}
-	twin, found, err := d.ledger.byHash(a.hash)
+	twin, found, err := i.ledger.byHash(a.hash)
 	switch {
 	case err != nil:
 		return err
+	case found && taken:
+		return i.endTwin(a, twin)
 	case found:
-		return d.twinned(a, twin, rec)
+		return i.twinned(a, twin, rec)
+	case taken:
+		return nil
 	}
-	return d.take(a)
+	return i.take(a)
 }
 
-// twinned handles a reservation that was taken in under another ID. A deletion
-// that its user signed is over the hash, whatever the ID: it ends the one that is
-// here. Then the other ID is refused.
-func (d *desk) twinned(a *arrival, twin, before store.Record) error {
-	if a.deletion != nil && twin.Reservation.Deletion == nil && twin.Phase != lifecycle.Ended {
-		if _, err := d.apply(twin, lifecycle.Event{Kind: lifecycle.Delete, Deletion: a.deletion}); err != nil {
-			return err
-		}
+// endTwin ends what was taken in under another ID than a deletion came with: its
+// user signed that over the hash, whatever the ID.
+func (i *intake) endTwin(a *arrival, twin store.Record) error {
+	if a.deletion == nil || twin.Reservation.Deletion != nil || twin.Phase == lifecycle.Ended {
+		return nil
 	}
-	if before.Reservation != nil && before.Hash == a.hash {
-		_, err := d.apply(before, lifecycle.Event{Kind: lifecycle.Redeliver})
+	return i.apply.event(twin, lifecycle.Event{Kind: lifecycle.Delete, Deletion: a.deletion})
+}
+
+// twinned handles a reservation that was taken in under another ID: a deletion
+// ends the one that is here, then the other ID is refused.
+func (i *intake) twinned(a *arrival, twin, before store.Record) error {
+	if err := i.endTwin(a, twin); err != nil {
 		return err
 	}
-	if d.crowded() {
+	if before.Reservation != nil && before.Hash == a.hash {
+		_, err := i.apply(before, lifecycle.Event{Kind: lifecycle.Redeliver})
+		return err
+	}
+	if i.judging.crowded() {
 		return nil
 	}
 	id := a.reservation.ID
 	why := node.Errorf(node.Refused, "cannot provision %s: the same reservation was taken in as %s", id, twin.ID())
-	d.said.Log(d.parts.Log.Warn(), "replay"+id).Str("id", id).Str("type", string(a.reservation.Type)).Str("step", "verify").Err(why).
+	i.said.Log(i.parts.Log.Warn(), "replay"+id).Str("id", id).Str("type", string(a.reservation.Type)).Str("step", "verify").Err(why).
 		Msg("reservation refused")
-	_, err := d.apply(store.Record{}, lifecycle.Event{Kind: lifecycle.Replay, Record: a.record(), Err: why})
+	_, err := i.apply(store.Record{}, lifecycle.Event{Kind: lifecycle.Replay, Record: a.record(), Err: why})
 	return err
-}
-
-// dismissedMost bounds the answers that wait for the explorer and are forgotten
-// then: one that brings old reservations under ever new IDs, and takes no answer,
-// fills no disk.
-const dismissedMost = 1000
-
-// crowded reports whether as many of them wait as are kept.
-func (d *desk) crowded() bool {
-	if d.ledger.count(lifecycle.Dismissed) < dismissedMost {
-		return false
-	}
-	d.said.Log(d.parts.Log.Warn(), "refusals").Int("refusals", dismissedMost).Str("step", "verify").
-		Msg("refusal dropped: the explorer takes no answers to those before")
-	return true
 }
 
 // record is the record of an arrival before the table has seen it.
@@ -192,32 +197,52 @@ func (a *arrival) record() store.Record {
 }
 
 // take takes in what the node doesn't know.
-func (d *desk) take(a *arrival) error {
+func (i *intake) take(a *arrival) error {
 	ev := lifecycle.Event{Kind: lifecycle.Arrive, Record: a.record(), Deletion: a.deletion}
-	switch kind := d.renewal(ev.Record, a.renewal); kind {
+	switch kind := i.renewal(ev.Record, a.renewal); kind {
 	case lifecycle.Renew:
 		ev.Renewal = a.renewal
 	case lifecycle.RenewLater:
 		ev.RenewalLater = a.renewal
 	}
-	_, err := d.apply(store.Record{}, ev)
+	_, err := i.apply(store.Record{}, ev)
 	return err
+}
+
+// reconsidered is the event of what was refused for its age alone and may be taken
+// in now, with the renewal that came with it; nil when it isn't that.
+func (i *intake) reconsidered(rec store.Record, a *arrival) *lifecycle.Event {
+	if rec.Phase != lifecycle.Refused || !rec.Older {
+		return nil
+	}
+	r := *a.reservation
+	ev := lifecycle.Event{Kind: lifecycle.Reconsider, Reservation: &r}
+	switch i.renewal(a.record(), a.renewal) {
+	case lifecycle.Renew:
+		r.Renewal = a.renewal
+	case lifecycle.RenewLater:
+		ev.RenewalLater = a.renewal
+	}
+	if i.judging.acceptable(&r) != nil {
+		return nil
+	}
+	return &ev
 }
 
 // renewal judges a renewal for a record: Renew, RenewLater, RenewNever, or empty
 // when it prolongs nothing.
-func (d *desk) renewal(rec store.Record, renewal *workload.Renewal) lifecycle.Kind {
+func (i *intake) renewal(rec store.Record, renewal *workload.Renewal) lifecycle.Kind {
 	if renewal == nil || rec.Tombstone() || !renewal.Expires.After(rec.Reservation.Expires()) {
 		return ""
 	}
 	candidate := *rec.Reservation
 	candidate.Renewal = renewal
-	err := run.Guard(d.parts.Log, "renew", func() error { return d.parts.Policy.Renewal(&candidate) })
+	err := run.Guard(i.parts.Log, "renew", func() error { return i.parts.Policy.Renewal(&candidate) })
 	switch {
 	case err == nil:
 		return lifecycle.Renew
 	case node.KindOf(err).Final():
-		d.said.Log(d.parts.Log.Warn(), "renewal"+rec.ID()).Str("id", rec.ID()).Str("type", string(rec.Reservation.Type)).
+		i.said.Log(i.parts.Log.Warn(), "renewal"+rec.ID()).Str("id", rec.ID()).Str("type", string(rec.Reservation.Type)).
 			Str("step", "verify").Err(err).Msg("renewal ignored")
 		return lifecycle.RenewNever
 	}
@@ -226,59 +251,58 @@ func (d *desk) renewal(rec store.Record, renewal *workload.Renewal) lifecycle.Ki
 
 // known handles a reservation that has a record: a deletion, a renewal, its end,
 // or a redelivery, which is answered from the record.
-func (d *desk) known(rec store.Record, a *arrival) error {
+func (i *intake) known(rec store.Record, a *arrival) error {
 	if a.deletion != nil && rec.Reservation.Deletion == nil && rec.Phase != lifecycle.Ended {
-		return d.event(rec, lifecycle.Event{Kind: lifecycle.Delete, Deletion: a.deletion})
+		return i.apply.event(rec, lifecycle.Event{Kind: lifecycle.Delete, Deletion: a.deletion})
 	}
-	if rec.Phase == lifecycle.Refused && rec.Older && d.acceptable(a.reservation) == nil {
-		return d.event(rec, lifecycle.Event{Kind: lifecycle.Reconsider, Reservation: a.reservation})
+	if again := i.reconsidered(rec, a); again != nil {
+		return i.apply.event(rec, *again)
 	}
-	switch kind := d.renewal(rec, a.renewal); kind {
+	switch kind := i.renewal(rec, a.renewal); kind {
 	case lifecycle.Renew:
-		d.log(d.parts.Log.Info(), rec, "renew").Time("expires", a.renewal.Expires).Msg("renewed")
-		return d.event(rec, lifecycle.Event{Kind: kind, Renewal: a.renewal})
+		about(i.parts.Log.Info(), rec, "renew").Time("expires", a.renewal.Expires).Msg("renewed")
+		return i.apply.event(rec, lifecycle.Event{Kind: kind, Renewal: a.renewal})
 	case lifecycle.RenewLater:
-		return d.event(rec, lifecycle.Event{Kind: kind, Renewal: a.renewal})
+		return i.apply.event(rec, lifecycle.Event{Kind: kind, Renewal: a.renewal})
 	}
-	if facts, err := d.facts(rec); err == nil && facts.Over(rec) && rec.Phase.Wanted() && rec.Phase != lifecycle.Waiting {
-		return d.wake(rec)
+	if (lifecycle.Facts{Time: i.now}).Over(rec) && rec.Phase.Wanted() && rec.Phase != lifecycle.Waiting {
+		return i.wake(rec)
 	}
-	return d.event(rec, lifecycle.Event{Kind: lifecycle.Redeliver})
-}
-
-func (d *desk) event(rec store.Record, ev lifecycle.Event) error {
-	_, err := d.apply(rec, ev)
-	return err
+	return i.apply.event(rec, lifecycle.Event{Kind: lifecycle.Redeliver})
 }
 
 // wake looks at a record whose time may have come. A renewal that waits for a
-// better time is judged first; what is half removed goes on leaving, whatever it
-// would say.
-func (d *desk) wake(rec store.Record) error {
+// better time is judged first, and holds nothing else up; what is half removed
+// goes on leaving, whatever it would say.
+func (i *intake) wake(rec store.Record) error {
 	if rec.Pending != nil && rec.Phase != lifecycle.Leaving {
 		var err error
-		switch kind := d.renewal(rec, rec.Pending); kind {
+		switch kind := i.renewal(rec, rec.Pending); kind {
 		case lifecycle.Renew:
-			return d.event(rec, lifecycle.Event{Kind: kind, Renewal: rec.Pending})
+			next, err := i.apply(rec, lifecycle.Event{Kind: kind, Renewal: rec.Pending})
+			if err != nil || next.Phase != rec.Phase {
+				return err
+			}
+			rec = next // what else it was woken for is still to be done
 		case lifecycle.RenewLater:
 		default:
-			if rec, err = d.apply(rec, lifecycle.Event{Kind: lifecycle.RenewNever}); err != nil {
+			if rec, err = i.apply(rec, lifecycle.Event{Kind: lifecycle.RenewNever}); err != nil {
 				return err
 			}
 		}
 	}
-	return d.event(rec, lifecycle.Event{Kind: lifecycle.Wake})
+	return i.apply.event(rec, lifecycle.Event{Kind: lifecycle.Wake})
 }
 
 // woken is a record's time as an input.
-func (d *desk) woken(id string) input {
+func (i *intake) woken(id string) input {
 	return input{id: id, do: func() error {
-		rec, ok, err := d.ledger.record(id)
+		rec, ok, err := i.ledger.record(id)
 		if err != nil || !ok {
 			return err
 		}
-		d.timers.set(rec, d.now)
-		return d.wake(rec)
+		i.timers.set(rec, i.now)
+		return i.wake(rec)
 	}}
 }
 

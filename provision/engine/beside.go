@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/pkg/errors"
@@ -24,16 +25,35 @@ type beside struct {
 	ends  chan outcome
 	// gone is closed when nobody listens to ends any more.
 	gone <-chan struct{}
+	// going are the effects that haven't come back.
+	going sync.WaitGroup
 }
 
 // start does one effect in goroutines of its own, within its deadline.
 func (b *beside) start(f *flight) {
 	ctx, cancel := context.WithTimeout(b.work, b.deadline(f.kind))
 	f.cancel = cancel
+	b.going.Add(1)
 	go run.Do(b.parts.Log, string(f.kind), func() {
+		defer b.going.Done()
 		defer cancel()
 		b.follow(ctx, f)
 	})
+}
+
+// wait returns once every effect has come back, or the limit is over.
+func (b *beside) wait(limit time.Duration) {
+	done := make(chan struct{})
+	go run.Do(b.parts.Log, "wait", func() {
+		defer close(done)
+		b.going.Wait()
+	})
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	select {
+	case <-done:
+	case <-late.C:
+	}
 }
 
 func (b *beside) deadline(kind lifecycle.EffectKind) time.Duration {
@@ -102,18 +122,22 @@ func (b *beside) effect(ctx context.Context, f *flight) outcome {
 	})
 	switch kind := node.KindOf(err); {
 	case err == nil:
-		return o
 	case kind == node.Internal && panicked(err):
-		err = node.Errorf(node.Internal, "cannot %s %s: internal error of the node", f.kind, id)
+		// What a panic left on the node, nobody knows.
+		o.event = lifecycle.Event{
+			Kind: lifecycle.FailUnknown, Err: node.Errorf(node.Internal, "cannot %s %s: internal error of the node", f.kind, id),
+		}
 	case kind == node.Internal && ctx.Err() != nil:
-		err = node.Errorf(node.Unknown, "%w", err)
+		o.event = failure(node.Errorf(node.Unknown, "%w", err))
+	default:
+		o.event = failure(err)
 	}
-	o.event = failure(err)
 	return o
 }
 
 func (b *beside) ask(ctx context.Context, f *flight) (ev lifecycle.Event, progress string, err error) {
-	r := f.rec.Reservation
+	// An effect that comes back after it was left behind shares nothing with the record.
+	r := f.rec.Clone().Reservation
 	p := b.parts.Provisioners[r.Type]
 	if p == nil {
 		return ev, "", node.Errorf(node.Transient, "cannot %s %s: type %q isn't offered by this node now", f.kind, r.ID, r.Type)

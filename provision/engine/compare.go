@@ -54,19 +54,46 @@ func differences(recs []store.Record, there seen) []difference {
 	return out
 }
 
+// unlabelled are the records whose workload an older croft has made: it is there
+// as it should be, and says nowhere whose it is. Provisioned once more it has its
+// label, and is otherwise left alone. Without one, nobody could tell whose it is
+// once this node had lost its records.
+func unlabelled(recs []store.Record, there seen) []store.Record {
+	var out []store.Record
+	for _, rec := range recs {
+		found, present := there[rec.Reservation.Type][rec.ID()]
+		if rec.Phase == lifecycle.Deployed && rec.Unlabelled && present && found.Hash == (workload.Hash{}) && found.Drift == "" {
+			out = append(out, rec)
+		}
+	}
+	return out
+}
+
 // owns reports whether what was seen under a record's ID is its workload. What an
 // older croft made has no hash.
 func owns(rec store.Record, found provisioner.Seen) bool {
 	return found.Hash == workload.Hash{} || found.Hash == rec.Hash
 }
 
+// compared holds what is on the node against the records.
+type compared struct {
+	*agenda
+	parts   *Config
+	notes   *notes
+	ledger  *ledger
+	flights *flights
+	// free has what is blocked tried again.
+	free  func()
+	apply apply
+}
+
 // authentic reports whether rec's reservation still verifies: what doesn't is
 // neither made again nor taken away.
-func (d *desk) authentic(rec store.Record) bool {
-	err := run.Guard(d.parts.Log, "verify", func() error { return d.parts.Policy.Authentic(rec.Reservation) })
+func (c *compared) authentic(rec store.Record) bool {
+	err := run.Guard(c.parts.Log, "verify", func() error { return c.parts.Policy.Authentic(rec.Reservation) })
 	if err != nil {
-		d.notes.drifts.once("verify "+rec.ID(), func() {
-			d.log(d.parts.Log.Error(), rec, "verify").Err(err).
+		c.notes.drifts.once("verify "+rec.ID(), func() {
+			about(c.parts.Log.Error(), rec, "verify").Err(err).
 				Msg("not restored: its record doesn't verify; what is on the node stays")
 		})
 	}
@@ -74,22 +101,22 @@ func (d *desk) authentic(rec store.Record) bool {
 }
 
 // overNow reports whether a record's own timer is about to end it.
-func (d *desk) overNow(rec store.Record) bool {
-	return lifecycle.Facts{Time: d.now}.Over(rec)
+func (c *compared) overNow(rec store.Record) bool {
+	return lifecycle.Facts{Time: c.now}.Over(rec)
 }
 
 // drift is a difference as an input. What a reboot takes away hasn't drifted.
-func (d *desk) drift(diff difference, start bool) input {
+func (c *compared) drift(diff difference, start bool) input {
 	id := diff.rec.ID()
 	return input{id: id, do: func() error {
-		rec, ok, err := d.ledger.record(id)
+		rec, ok, err := c.ledger.record(id)
 		if err != nil || !ok || rec.Phase != diff.rec.Phase || rec.Hash != diff.rec.Hash {
 			return err // it isn't what was compared any more
 		}
-		holdsData := provisioner.FactsOf(d.parts.Provisioners[rec.Reservation.Type]).HoldsData
+		holdsData := provisioner.FactsOf(c.parts.Provisioners[rec.Reservation.Type]).HoldsData
 		if !start || diff.what != gone || holdsData {
-			d.noticed(rec, diff.what)
+			c.noticed(rec, diff.what)
 		}
-		return d.event(rec, lifecycle.Event{Kind: lifecycle.Drift})
+		return c.apply.event(rec, lifecycle.Event{Kind: lifecycle.Drift})
 	}}
 }

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/pkg/clock"
@@ -17,21 +19,28 @@ import (
 // happened, asks the table, writes the records of a round in one go, and then has
 // the effects done. It starts no goroutine and waits for nothing but the disk.
 type desk struct {
+	*agenda
 	parts   *Config
 	ledger  *ledger
 	flights *flights
 	timers  *timers
-	judging *judging
 	notes   *notes
-	said    *said.Once
-
-	// after is what is done once the round is durable; now is the round's time.
-	after []func()
-	now   clock.Reading
-	// soon is what a round has left for the next one.
-	soon []input
+	// judging, intake and compared are the parts that find out what has happened.
+	judging  *judging
+	intake   *intake
+	compared *compared
 	// blocked are the records that wait for others to leave, by what these hold.
 	blocked *blocked
+}
+
+// agenda is what the events of one round share.
+type agenda struct {
+	// now is the round's time.
+	now clock.Reading
+	// after is what is done once the round is durable; soon is what it has left
+	// for the next one.
+	after []func()
+	soon  []input
 	// arriving is the arrival that this input is, nil otherwise.
 	arriving *arrival
 }
@@ -65,17 +74,40 @@ func newDesk(parts *Config, notes *notes) *desk {
 	if parts.Admission != nil {
 		demand = parts.Admission.Demand
 	}
-	return &desk{
-		parts: parts, ledger: newLedger(parts.Records, demand), flights: newFlights(parts.Provisioners),
-		timers: newTimers(parts.Limits.Look), judging: &judging{}, notes: notes, said: said.New(), blocked: newBlocked(),
+	d := &desk{
+		agenda: &agenda{}, parts: parts, notes: notes, blocked: newBlocked(), timers: newTimers(parts.Limits.Look),
+		ledger: newLedger(parts.Records, demand), flights: newFlights(parts.Provisioners),
+	}
+	once := said.New()
+	d.judging = &judging{agenda: d.agenda, parts: parts, ledger: d.ledger, said: once, apply: d.apply}
+	d.intake = &intake{agenda: d.agenda, parts: parts, ledger: d.ledger, timers: d.timers, judging: d.judging, said: once, apply: d.apply}
+	d.compared = &compared{agenda: d.agenda, parts: parts, notes: notes, ledger: d.ledger, flights: d.flights, free: d.freeAll, apply: d.apply}
+	return d
+}
+
+// apply is what the parts of the desk have done about an event: see desk.apply.
+type apply func(rec store.Record, ev lifecycle.Event) (store.Record, error)
+
+func (do apply) event(rec store.Record, ev lifecycle.Event) error {
+	_, err := do(rec, ev)
+	return err
+}
+
+// freeAll has everything that is blocked tried again.
+func (d *desk) freeAll() {
+	for _, id := range d.blocked.all() {
+		d.soon = append(d.soon, d.input(id, lifecycle.Event{Kind: lifecycle.Free}))
 	}
 }
 
 // round takes in what has happened. Each input is durable, or has failed, when it
-// returns; what it left for itself is taken in next.
+// returns; what it left for itself is taken in next. However many come at once,
+// a write has Limits.Round of them at most: deciding one looks at all that are staged.
 func (d *desk) round(inputs []input) {
 	for len(inputs) > 0 {
-		d.once(inputs)
+		for part := range slices.Chunk(inputs, max(d.parts.Limits.Round, 1)) {
+			d.once(part)
+		}
 		inputs, d.soon = d.soon, nil
 	}
 	d.flights.pump()
@@ -94,7 +126,7 @@ func (d *desk) once(inputs []input) {
 	d.after = nil
 	written, err := d.write()
 	if err != nil && len(inputs) > 1 && node.KindOf(err).Final() && node.KindOf(err) != node.NoSpace {
-		d.unpark(inputs)
+		d.judging.unpark(inputs)
 		for _, in := range inputs {
 			d.once([]input{in})
 		}
@@ -129,15 +161,16 @@ func (d *desk) write() (written []store.Record, err error) {
 	return written, err
 }
 
-// failed is a round that couldn't be written: nothing has happened, and what it
-// was about is looked at again.
+// failed is a round that couldn't be written: nothing has happened, and all that it
+// was about is looked at again, also what it would have left as it is.
 func (d *desk) failed(inputs []input, touched []string, err error) {
 	d.parts.Log.Error().Err(err).Strs("ids", touched).Msg("cannot write records: tried again")
-	d.unpark(inputs)
+	d.judging.unpark(inputs)
 	for _, id := range touched {
 		d.lookAgain(id, nil)
 	}
 	for _, in := range inputs {
+		d.lookAgain(in.id, nil)
 		in.finish(err)
 	}
 }
@@ -152,9 +185,9 @@ func (d *desk) lookAgain(id string, err error) {
 	}
 }
 
-// written sets the timers of a record that is durable now.
+// written sets the timers of a record that is durable now. When it is looked at
+// next stays as it was: a renewal that is noted must not cost a retry its turn.
 func (d *desk) written(rec store.Record) {
-	d.timers.forget(rec.ID())
 	d.timers.set(rec, d.now)
 	d.blocked.set(rec)
 	d.notes.changed()
@@ -189,7 +222,7 @@ func (d *desk) effect(was, rec store.Record, ev lifecycle.Event, e lifecycle.Eff
 	case lifecycle.Save:
 		d.ledger.stage(rec)
 	case lifecycle.Judge:
-		return d.judge(rec)
+		return d.judging.judge(rec)
 	case lifecycle.ReplaceOlder:
 		return d.older(rec, lifecycle.Event{Kind: lifecycle.Replace})
 	case lifecycle.EndOlder:
@@ -197,9 +230,11 @@ func (d *desk) effect(was, rec store.Record, ev lifecycle.Event, e lifecycle.Eff
 	case lifecycle.MendOlder:
 		return d.older(rec, lifecycle.Event{Kind: lifecycle.Drift})
 	case lifecycle.FreeOthers:
-		for _, blocked := range d.blocked.freedBy(was) {
-			d.soon = append(d.soon, d.input(blocked, lifecycle.Event{Kind: lifecycle.Free}))
-		}
+		d.after = append(d.after, func() {
+			for _, blocked := range d.blocked.freedBy(was) {
+				d.soon = append(d.soon, d.input(blocked, lifecycle.Event{Kind: lifecycle.Free}))
+			}
+		})
 	case lifecycle.Impossible:
 		d.parts.Log.Error().Str("id", id).Str("phase", string(was.Phase)).Str("event", string(ev.Kind)).
 			Msg("an event came that can't come in this phase: nothing is changed")
@@ -280,7 +315,7 @@ func (d *desk) older(rec store.Record, ev lifecycle.Event) error {
 	return nil
 }
 
-// log is a line about one record's step.
-func (d *desk) log(e *zerolog.Event, rec store.Record, step string) *zerolog.Event {
+// about makes a log line one about a record's step.
+func about(e *zerolog.Event, rec store.Record, step string) *zerolog.Event {
 	return e.Str("id", rec.ID()).Str("type", string(rec.Reservation.Type)).Str("step", step)
 }

@@ -33,7 +33,7 @@ func (l *loop) watch() <-chan source.Item {
 		}
 	}
 	s, err := source.NewDrift(source.DriftConfig{
-		Looks: looks, Differs: l.desk.differs, Every: l.parts.Limits.Drift, Deadline: l.parts.Limits.List, Log: l.parts.Log,
+		Looks: looks, Differs: l.desk.compared.differs, Every: l.parts.Limits.Drift, Deadline: l.parts.Limits.List, Log: l.parts.Log,
 	})
 	if err != nil {
 		l.parts.Log.Error().Err(err).Msg("nothing is compared while the node runs")
@@ -44,57 +44,57 @@ func (l *loop) watch() <-chan source.Item {
 
 // differs reports whether the engine has anything to do about what was seen of
 // a type. It runs beside the engine, and only reads.
-func (d *desk) differs(t workload.Type, found map[string]provisioner.Seen) bool {
-	recs, err := d.parts.Records.List()
+func (c *compared) differs(t workload.Type, found map[string]provisioner.Seen) bool {
+	recs, err := c.parts.Records.List()
 	if err != nil {
 		return true // the engine says so
 	}
 	all := differences(recs, seen{t: found})
-	d.notes.drifts.calm(t, all)
-	now := d.parts.Clock.Read()
-	return d.notes.orphans.differ(t, found, d.wanted(recs), now, d.parts.Limits.Grace) ||
+	c.notes.drifts.calm(t, all)
+	now := c.parts.Clock.Read()
+	return c.notes.orphans.differ(t, found, c.wanted(recs), now, c.parts.Limits.Grace) ||
 		slices.ContainsFunc(all, func(diff difference) bool {
-			return !d.notes.drifts.resting(diff.rec.ID(), now.Uptime) && !lifecycle.Facts{Time: now}.Over(diff.rec) && d.authentic(diff.rec)
+			return !c.notes.drifts.resting(diff.rec.ID(), now.Uptime) && !lifecycle.Facts{Time: now}.Over(diff.rec) && c.authentic(diff.rec)
 		})
 }
 
 // drifted takes in what the source of drift has seen of a type. What has changed
 // since it began to look is looked at the next time.
-func (d *desk) drifted(item source.Item) []input {
-	recs, err := d.parts.Records.List()
+func (c *compared) drifted(item source.Item) []input {
+	recs, err := c.parts.Records.List()
 	if err != nil {
-		d.parts.Log.Error().Err(err).Str("step", "drift").Msg("cannot list the records")
+		c.parts.Log.Error().Err(err).Str("step", "drift").Msg("cannot list the records")
 		item.Finish(err)
 		return nil
 	}
-	d.now = d.parts.Clock.Read()
+	c.now = c.parts.Clock.Read()
 	there := seen{item.Type: item.Seen}
 	var inputs []input
 	for _, diff := range differences(recs, there) {
 		id := diff.rec.ID()
-		if d.flights.flying(id) || d.notes.drifts.changedSince(id, item.Began) || d.notes.drifts.resting(id, d.now.Uptime) ||
-			d.overNow(diff.rec) || !d.authentic(diff.rec) {
+		if c.flights.flying(id) || c.notes.drifts.changedSince(id, item.Began) || c.notes.drifts.resting(id, c.now.Uptime) ||
+			c.overNow(diff.rec) || !c.authentic(diff.rec) {
 			continue
 		}
-		inputs = append(inputs, d.drift(diff, false))
+		inputs = append(inputs, c.drift(diff, false))
 	}
-	d.orphaned(there, recs)
+	c.orphaned(there, recs)
 	item.Finish(nil)
 	return inputs
 }
 
 // noticed says that a workload has drifted.
-func (d *desk) noticed(rec store.Record, what string) {
-	if d.notes.drifts.notice(rec, Drift{At: d.now.Now, What: workload.ErrorText(what)}, d.now.Uptime, d.parts.Limits.Retry) {
-		d.log(d.parts.Log.Warn(), rec, "drift").Str("what", what).
+func (c *compared) noticed(rec store.Record, what string) {
+	if c.notes.drifts.notice(rec, Drift{At: c.now.Now, What: workload.ErrorText(what)}, c.now.Uptime, c.parts.Limits.Retry) {
+		about(c.parts.Log.Warn(), rec, "drift").Str("what", what).
 			Msg("drifted: it isn't on the node as it was made; it is made right")
 	}
 }
 
 // righted says that a workload that had drifted is as it was made again.
-func (d *desk) righted(rec store.Record) {
-	if took, times, was := d.notes.drifts.right(rec.ID(), d.now.Uptime); was {
-		d.log(d.parts.Log.Info(), rec, "drift").Int("restored", times).Dur("took", took).
+func (c *compared) righted(rec store.Record) {
+	if took, times, was := c.notes.drifts.right(rec.ID(), c.now.Uptime); was {
+		about(c.parts.Log.Info(), rec, "drift").Int("restored", times).Dur("took", took).
 			Msg("back: it is on the node as it was made again")
 	}
 }

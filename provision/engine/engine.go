@@ -97,11 +97,28 @@ func (e *Engine) workContext(ctx context.Context) (context.Context, func()) {
 	return work, func() { unhook(); cancel() }
 }
 
-// life is the engine's thread, from what the records say to the end.
+// life is the engine's thread, from what the records say to the end. When it ends
+// by a panic, what is in flight is ended before the next life begins it again.
 func (e *Engine) life(work, stop context.Context) {
 	over, cancel := context.WithCancel(stop)
 	defer cancel()
-	l := e.loop(work, over)
+	working, halt := context.WithCancel(work)
+	defer halt()
+	l := e.loop(working, over)
+	whole := false
+	defer func() {
+		if !whole {
+			cancel()
+			halt()
+			l.beside.wait(e.parts.Limits.Shutdown)
+		}
+	}()
+	e.live(l, over)
+	whole = true
+}
+
+// live restores, then decides until the end.
+func (e *Engine) live(l *loop, over context.Context) {
 	if !l.restore() {
 		return
 	}
@@ -110,21 +127,21 @@ func (e *Engine) life(work, stop context.Context) {
 	drifting := l.watch()
 	e.resyncLost()
 	e.ready.Store(true)
-	for stop.Err() == nil && (arriving != nil || l.desk.busy()) {
+	for over.Err() == nil && (arriving != nil || l.desk.busy()) {
 		timer := time.NewTimer(l.desk.timers.wait(e.parts.Clock.Read()))
 		var inputs []input
 		select {
-		case <-stop.Done():
+		case <-over.Done():
 		case a, open := <-arriving:
 			if !open {
 				arriving = nil
 				break
 			}
-			inputs = append(inputs, l.desk.arrived(a))
+			inputs = append(inputs, l.desk.intake.arrived(a))
 		case o := <-l.beside.ends:
 			inputs = l.desk.returned(o)
 		case o := <-l.offers:
-			inputs = l.desk.offered(o.offer, o.err)
+			inputs = l.desk.judging.offered(o.offer, o.err)
 		case o := <-e.orders:
 			inputs = append(inputs, l.desk.evicted(o))
 		case item, open := <-drifting:
@@ -132,7 +149,7 @@ func (e *Engine) life(work, stop context.Context) {
 				drifting = nil // nothing is watched
 				break
 			}
-			inputs = l.desk.drifted(item)
+			inputs = l.desk.compared.drifted(item)
 		case <-timer.C:
 		}
 		timer.Stop()
@@ -145,7 +162,7 @@ func (e *Engine) life(work, stop context.Context) {
 // durable write.
 func (l *loop) more(inputs []input, arriving <-chan *arrival) []input {
 	for _, id := range l.desk.timers.due(l.parts.Clock.Read()) {
-		inputs = append(inputs, l.desk.woken(id))
+		inputs = append(inputs, l.desk.intake.woken(id))
 	}
 	for len(inputs) < l.parts.Limits.Round {
 		select {
@@ -159,7 +176,7 @@ func (l *loop) more(inputs []input, arriving <-chan *arrival) []input {
 			if !open {
 				return inputs
 			}
-			inputs = append(inputs, l.desk.arrived(a))
+			inputs = append(inputs, l.desk.intake.arrived(a))
 			continue
 		default:
 		}

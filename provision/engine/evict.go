@@ -49,6 +49,7 @@ func (d *desk) evicted(o order) input {
 		case !rec.Phase.Wanted() && rec.Phase != lifecycle.Replaced:
 			return node.Errorf(node.Refused, "cannot evict %s: it is %s", o.id, rec.Phase)
 		}
-		return d.event(rec, lifecycle.Event{Kind: lifecycle.Evict})
+		_, err = d.apply(rec, lifecycle.Event{Kind: lifecycle.Evict})
+		return err
 	}}
 }

@@ -57,8 +57,12 @@ func newFlights(provisioners map[workload.Type]provisioner.Provisioner) *flights
 // begin queues an effect. The error says that it can't be begun now: what it
 // would wait for hasn't come back in its time.
 func (f *flights) begin(one *flight) error {
-	rec := one.rec
-	for _, before := range f.queue.Of(rec.ID()) {
+	rec, id, keys := one.rec, one.rec.ID(), keysOf(one.rec.Reservation)
+	if one.kind == removeOrphan {
+		// It isn't the record's of that ID, if there is one, and goes beside none of its effects.
+		id, keys = "orphan "+string(rec.Reservation.Type)+" "+id, []inflight.Key{{Name: "id " + id}}
+	}
+	for _, before := range f.queue.Of(id) {
 		if before.Stuck() {
 			return node.Errorf(node.Transient, "cannot %s %s: its last effect hasn't come back", one.kind, rec.ID())
 		}
@@ -67,7 +71,7 @@ func (f *flights) begin(one *flight) error {
 		return node.Errorf(node.Transient, "cannot %s %s: what provides type %q doesn't answer", one.kind, rec.ID(), t)
 	}
 	task := &inflight.Task{
-		ID: rec.ID(), Type: rec.Reservation.Type, User: rec.Reservation.User, Keys: keysOf(rec.Reservation), Do: one,
+		ID: id, Type: rec.Reservation.Type, User: rec.Reservation.User, Keys: keys, Do: one,
 	}
 	one.token = f.queue.Add(task)
 	return nil

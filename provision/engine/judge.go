@@ -8,7 +8,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/admit"
 	"github.com/croft-edge/croft/provision/lifecycle"
-	"github.com/croft-edge/croft/provision/provisioner"
+	"github.com/croft-edge/croft/provision/said"
 	"github.com/croft-edge/croft/provision/store"
 	"github.com/croft-edge/croft/provision/verify"
 )
@@ -16,6 +16,12 @@ import (
 // judging is who waits for what the node offers. It is asked once for all that
 // wait: ask starts the question beside the engine's thread.
 type judging struct {
+	*agenda
+	parts  *Config
+	ledger *ledger
+	said   *said.Once
+	apply  apply
+
 	ask     func()
 	asked   bool
 	waiting []waiting
@@ -28,31 +34,30 @@ type waiting struct {
 }
 
 // judge asks whether a record that waits may be taken in.
-func (d *desk) judge(rec store.Record) error {
-	if err := d.acceptableNow(rec); err != nil {
-		return d.judged(rec, err)
+func (j *judging) judge(rec store.Record) error {
+	if err := j.acceptableNow(rec); err != nil {
+		return j.judged(rec, err)
 	}
-	if d.parts.Admission == nil {
-		return d.judged(rec, nil)
+	if j.parts.Admission == nil {
+		return j.judged(rec, nil)
 	}
 	id := rec.ID()
-	if stored, err := d.parts.Records.Record(id); err != nil || stored.Phase != lifecycle.Waiting {
-		d.ledger.parked[id] = rec
+	if stored, err := j.parts.Records.Record(id); err != nil || stored.Phase != lifecycle.Waiting {
+		j.ledger.parked[id] = rec
 	}
-	if d.arriving != nil {
-		d.arriving.parked = true
+	if j.arriving != nil {
+		j.arriving.parked = true
 	}
-	from := d.arriving
-	d.after = append(d.after, func() {
-		d.judging.next = append(d.judging.next, waiting{id, from})
-		d.askOffer()
+	from := j.arriving
+	j.after = append(j.after, func() {
+		j.next = append(j.next, waiting{id, from})
+		j.askOffer()
 	})
 	return nil
 }
 
 // askOffer asks what the node offers, unless that is being asked.
-func (d *desk) askOffer() {
-	j := d.judging
+func (j *judging) askOffer() {
 	if j.asked || len(j.next) == 0 {
 		return
 	}
@@ -61,24 +66,27 @@ func (d *desk) askOffer() {
 }
 
 // unpark takes back what inputs have parked: their round has failed.
-func (d *desk) unpark(inputs []input) {
+func (j *judging) unpark(inputs []input) {
 	for _, in := range inputs {
 		if in.arrival != nil && in.arrival.parked {
 			in.arrival.parked = false
-			delete(d.ledger.parked, in.id)
+			delete(j.ledger.parked, in.id)
 		}
 	}
 }
 
 // offered takes in what the node offers: all that waited for it are judged.
-func (d *desk) offered(offer admit.Offer, failed error) []input {
-	j := d.judging
+func (j *judging) offered(offer admit.Offer, failed error) []input {
 	all := j.waiting
 	j.asked, j.waiting = false, nil
-	d.askOffer()
+	j.askOffer()
 	var out []input
 	for _, each := range all {
-		in := input{id: each.id, do: func() error { return d.admit(each.id, offer, failed) }}
+		parked := j.ledger.parked[each.id]
+		in := input{id: each.id, do: func() error {
+			j.parkAgain(parked)
+			return j.admit(each.id, offer, failed)
+		}}
 		if each.from != nil {
 			each.from.parked = false
 			in.done = each.from.done
@@ -88,51 +96,62 @@ func (d *desk) offered(offer admit.Offer, failed error) []input {
 	return out
 }
 
+// parkAgain parks a record whose judgement is taken in a second time, because the
+// round of the first couldn't be written: it is nowhere else.
+func (j *judging) parkAgain(rec store.Record) {
+	if rec.Reservation == nil {
+		return
+	}
+	if is, known, err := j.ledger.record(rec.ID()); err == nil && (!known || is.Phase == lifecycle.Dismissed) {
+		j.ledger.parked[rec.ID()] = rec
+	}
+}
+
 // admit judges a record by what the node offers.
-func (d *desk) admit(id string, offer admit.Offer, failed error) error {
-	rec, ok, err := d.ledger.record(id)
+func (j *judging) admit(id string, offer admit.Offer, failed error) error {
+	rec, ok, err := j.ledger.record(id)
 	if err != nil || !ok || rec.Phase != lifecycle.Waiting {
 		return err
 	}
 	if failed != nil {
-		return d.judged(rec, node.Errorf(node.Transient, "cannot admit %s: it isn't known what the node offers: %w", id, failed))
+		return j.judged(rec, node.Errorf(node.Transient, "cannot admit %s: it isn't known what the node offers: %w", id, failed))
 	}
-	if err := d.acceptableNow(rec); err != nil {
-		return d.judged(rec, err)
+	if err := j.acceptableNow(rec); err != nil {
+		return j.judged(rec, err)
 	}
-	of, all := d.ledger.usage(rec.Reservation.User, id)
-	return d.judged(rec, run.Guard(d.parts.Log, "admit", func() error {
-		return d.parts.Admission.Admit(rec.Reservation, of, all, offer)
+	of, all := j.ledger.usage(rec.Reservation.User, id)
+	return j.judged(rec, run.Guard(j.parts.Log, "admit", func() error {
+		return j.parts.Admission.Admit(rec.Reservation, of, all, offer)
 	}))
 }
 
 // acceptableNow is all of the judgement but whether there is room.
-func (d *desk) acceptableNow(rec store.Record) error {
+func (j *judging) acceptableNow(rec store.Record) error {
 	r := rec.Reservation
-	if err := d.acceptable(r); err != nil {
+	if err := j.acceptable(r); err != nil {
 		return err
 	}
-	if d.parts.Provisioners[r.Type] == nil {
+	if j.parts.Provisioners[r.Type] == nil {
 		return node.Errorf(node.Refused, "cannot provision %s: type %q isn't offered by this node", r.ID, r.Type)
 	}
-	if err := run.Guard(d.parts.Log, "validate", func() error { return d.parts.Policy.Validate(r) }); err != nil {
+	if err := run.Guard(j.parts.Log, "validate", func() error { return j.parts.Policy.Validate(r) }); err != nil {
 		return err
 	}
-	return d.supersedes(rec)
+	return j.supersedes(rec)
 }
 
-func (d *desk) acceptable(r *workload.Reservation) error {
-	return run.Guard(d.parts.Log, "judge", func() error { return d.parts.Policy.Acceptable(r) })
+func (j *judging) acceptable(r *workload.Reservation) error {
+	return run.Guard(j.parts.Log, "judge", func() error { return j.parts.Policy.Acceptable(r) })
 }
 
 // supersedes refuses an update that isn't signed later than the newest one that
 // was accepted under its name, ended ones too: nobody goes back by bringing an
 // old one again.
-func (d *desk) supersedes(rec store.Record) error {
+func (j *judging) supersedes(rec store.Record) error {
 	if rec.Name == (lifecycle.NameKey{}) {
 		return nil
 	}
-	others, err := d.ledger.named(rec.Name)
+	others, err := j.ledger.named(rec.Name)
 	if err != nil {
 		return err
 	}
@@ -143,7 +162,7 @@ func (d *desk) supersedes(rec store.Record) error {
 				r.ID, stamp(r.Created), stamp(other.Reservation.Created), other.ID())
 		}
 	}
-	if newest, ok := d.parts.Records.Newest(rec.Name); ok && newest.After(r.Created) {
+	if newest, ok := j.parts.Records.Newest(rec.Name); ok && newest.After(r.Created) {
 		return node.Errorf(node.Refused, "cannot provision %s: created is %s, must be after %s, when the newest of that name was",
 			r.ID, stamp(r.Created), stamp(newest))
 	}
@@ -153,17 +172,17 @@ func (d *desk) supersedes(rec store.Record) error {
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // judged tells the table what the judgement is.
-func (d *desk) judged(rec store.Record, verdict error) error {
+func (j *judging) judged(rec store.Record, verdict error) error {
 	ev := lifecycle.Event{Kind: lifecycle.Admit, Err: verdict}
-	_, stored := d.parts.Records.Record(rec.ID())
+	_, stored := j.parts.Records.Record(rec.ID())
 	fresh := node.KindOf(stored) == node.NotExist
 	switch kind := node.KindOf(verdict); {
 	case verdict == nil:
 	case kind.Final():
 		ev.Kind, ev.Older = lifecycle.Refuse, verify.IsOlder(verdict)
 	case fresh:
-		delete(d.ledger.parked, rec.ID())
-		late, err := d.mayWait(rec, verdict)
+		delete(j.ledger.parked, rec.ID())
+		late, err := j.mayWait(rec, verdict)
 		if err != nil {
 			return err
 		}
@@ -171,25 +190,25 @@ func (d *desk) judged(rec store.Record, verdict error) error {
 	default:
 		ev.Kind = lifecycle.Postpone
 	}
-	if ev.Kind == lifecycle.Refuse && fresh && d.refusedMost() && d.crowded() {
-		delete(d.ledger.parked, rec.ID())
+	if ev.Kind == lifecycle.Refuse && fresh && j.refusedMost() && j.crowded() {
+		delete(j.ledger.parked, rec.ID())
 		return nil
 	}
-	delete(d.ledger.parked, rec.ID())
-	_, err := d.apply(rec, ev)
+	delete(j.ledger.parked, rec.ID())
+	_, err := j.apply(rec, ev)
 	return err
 }
 
 // mayWait bounds how many wait: keys cost nothing. A user who has too many is
 // refused; when too many wait in all, a new one stays with its source.
-func (d *desk) mayWait(rec store.Record, why error) (lifecycle.Event, error) {
-	if d.parts.Admission != nil {
-		of, all := d.ledger.usage(rec.Reservation.User, rec.ID())
-		if err := d.parts.Admission.Wait(rec.Reservation, of, all); err != nil {
+func (j *judging) mayWait(rec store.Record, why error) (lifecycle.Event, error) {
+	if j.parts.Admission != nil {
+		of, all := j.ledger.usage(rec.Reservation.User, rec.ID())
+		if err := j.parts.Admission.Wait(rec.Reservation, of, all); err != nil {
 			return lifecycle.Event{Kind: lifecycle.Refuse, Err: err}, nil
 		}
 	}
-	if waiting := d.ledger.count(lifecycle.Waiting); waiting >= d.parts.Limits.Postponed {
+	if waiting := j.ledger.count(lifecycle.Waiting); waiting >= j.parts.Limits.Postponed {
 		return lifecycle.Event{}, node.Errorf(node.Transient, "cannot take in %s: %d reservations wait already; %v", rec.ID(), waiting, why)
 	}
 	return lifecycle.Event{Kind: lifecycle.Postpone, Err: why}, nil
@@ -197,70 +216,21 @@ func (d *desk) mayWait(rec store.Record, why error) (lifecycle.Event, error) {
 
 // refusedMost reports whether as many refused reservations are remembered until
 // their signed end as may be.
-func (d *desk) refusedMost() bool { return d.ledger.count(lifecycle.Refused) >= d.parts.Limits.Refused }
-
-// facts is what the table is told about a record.
-func (d *desk) facts(rec store.Record) (lifecycle.Facts, error) {
-	name, err := d.standing(rec)
-	f := lifecycle.Facts{
-		Time: d.now, Name: name, InFlight: rec.Reservation != nil && d.flights.flying(rec.ID()), Crowded: d.refusedMost(),
-		Limits: lifecycle.Limits{
-			Grace: d.parts.Limits.Grace, Look: d.parts.Limits.Look, Longest: longest,
-			Backoff: d.parts.Limits.Retry.Delay, TellAfter: tellAfter,
-		},
-	}
-	if rec.Reservation != nil {
-		f.Type = provisioner.FactsOf(d.parts.Provisioners[rec.Reservation.Type])
-	}
-	return f, err
+func (j *judging) refusedMost() bool {
+	return j.ledger.count(lifecycle.Refused) >= j.parts.Limits.Refused
 }
 
-const (
-	// tellAfter is how many attempts fail before the user hears of it: a module
-	// that restarts needs no message.
-	tellAfter = 3
-	// longest is how long past its end what a renewal might prolong is kept, while
-	// no time is good enough to judge that.
-	longest = 366 * 24 * time.Hour
-)
+// dismissedMost bounds the answers that wait for the explorer and are forgotten
+// then: one that brings old reservations under ever new IDs, and takes no answer,
+// fills no disk.
+const dismissedMost = 1000
 
-// standing is how a record stands to the others of its name.
-func (d *desk) standing(rec store.Record) (lifecycle.Standing, error) {
-	if rec.Name == (lifecycle.NameKey{}) || rec.Reservation == nil {
-		return lifecycle.Alone, nil
+// crowded reports whether as many of them wait as are kept.
+func (j *judging) crowded() bool {
+	if j.ledger.count(lifecycle.Dismissed) < dismissedMost {
+		return false
 	}
-	others, err := d.ledger.named(rec.Name)
-	if err != nil {
-		return lifecycle.Alone, err
-	}
-	older := false
-	for i := len(others) - 1; i >= 0; i-- {
-		other := others[i]
-		if other.ID() == rec.ID() {
-			continue
-		}
-		if other.Reservation.Created.After(rec.Reservation.Created) {
-			return standingBehind(other), nil
-		}
-		older = older || !other.Deployed.IsZero() && other.Phase != lifecycle.Replaced && !other.Tombstone()
-	}
-	if older {
-		return lifecycle.Newest, nil
-	}
-	return lifecycle.Alone, nil
-}
-
-// standingBehind is the standing of a record behind the newest of its name.
-func standingBehind(newest store.Record) lifecycle.Standing {
-	switch {
-	case newest.Phase == lifecycle.Ended:
-		return lifecycle.Gone
-	case newest.Phase == lifecycle.Leaving && newest.End == workload.StateError:
-		return lifecycle.Awaited
-	case newest.Phase == lifecycle.Leaving, newest.Phase == lifecycle.Blocked:
-		return lifecycle.Doomed
-	case newest.Deployed.IsZero():
-		return lifecycle.Awaited
-	}
-	return lifecycle.Outdone
+	j.said.Log(j.parts.Log.Warn(), "refusals").Int("refusals", dismissedMost).Str("step", "verify").
+		Msg("refusal dropped: the explorer takes no answers to those before")
+	return true
 }

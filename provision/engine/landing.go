@@ -44,7 +44,7 @@ func (d *desk) returned(o outcome) []input {
 // way, or is another reservation's now, doesn't hear of it.
 func (d *desk) landed(one *flight, o outcome) input {
 	if one.kind == removeOrphan {
-		return input{id: one.rec.ID(), do: func() error { return d.orphanEnded(one, o.event.Err) }}
+		return input{id: one.rec.ID(), do: func() error { return d.compared.orphanEnded(one, o.event.Err) }}
 	}
 	id := one.rec.ID()
 	took := time.Since(one.queued)
@@ -62,11 +62,11 @@ func (d *desk) landed(one *flight, o outcome) input {
 			d.notes.progress.forget(id)
 		default:
 			d.notes.progress.forget(id)
-			d.log(d.parts.Log.Info(), rec, string(one.kind)).Str("end", string(rec.End)).Int("attempts", rec.Attempts).
+			about(d.parts.Log.Info(), rec, string(one.kind)).Str("end", string(rec.End)).Int("attempts", rec.Attempts).
 				Dur("took", took).AnErr("err", ev.Err).Msg("attempt ended")
 		}
 		if ev.Kind == lifecycle.Provisioned {
-			d.righted(rec)
+			d.compared.righted(rec)
 		}
 		d.notes.drifts.settled(id)
 		_, err = d.apply(rec, ev)

@@ -35,12 +35,10 @@ func (l *ledger) stage(rec store.Record) {
 		l.order = append(l.order, id)
 	}
 	l.staged[id] = rec
-	if _, parked := l.parked[id]; parked {
-		l.parked[id] = rec
-	}
 }
 
-// commit makes the round durable and ends it. On an error nothing of it counts.
+// commit makes the round durable and ends it. On an error nothing of it counts,
+// and what is parked stays as it was.
 func (l *ledger) commit() ([]store.Record, error) {
 	if len(l.order) == 0 {
 		return nil, nil
@@ -52,9 +50,7 @@ func (l *ledger) commit() ([]store.Record, error) {
 	written, err := l.records.Write(recs...)
 	if err == nil {
 		for _, rec := range recs {
-			if rec.Phase != lifecycle.Waiting {
-				delete(l.parked, rec.ID())
-			}
+			delete(l.parked, rec.ID())
 		}
 	}
 	l.drop()

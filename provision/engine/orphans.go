@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -74,7 +75,7 @@ func adopts(rec store.Record, h workload.Hash) bool {
 }
 
 // wanted tells whether a record wants what has its label.
-func (d *desk) wanted(recs []store.Record) func(id string, h workload.Hash) bool {
+func (c *compared) wanted(recs []store.Record) func(id string, h workload.Hash) bool {
 	listed := make(map[string]store.Record, len(recs))
 	for _, rec := range recs {
 		listed[rec.ID()] = rec
@@ -83,7 +84,7 @@ func (d *desk) wanted(recs []store.Record) func(id string, h workload.Hash) bool
 		rec, known := listed[id]
 		if !known { // a cache can't list what it had before this process began
 			var err error
-			if rec, err = d.parts.Records.Record(id); err != nil {
+			if rec, err = c.parts.Records.Record(id); err != nil {
 				return false
 			}
 		}
@@ -92,25 +93,25 @@ func (d *desk) wanted(recs []store.Record) func(id string, h workload.Hash) bool
 }
 
 // orphaned notes the orphans, and has those removed whose grace is over.
-func (d *desk) orphaned(there seen, recs []store.Record) {
-	o := d.notes.orphans
+func (c *compared) orphaned(there seen, recs []store.Record) {
+	o := c.notes.orphans
 	old, err := o.load()
 	if err != nil {
-		d.parts.Log.Error().Err(err).Msg("cannot read since when orphans are known: their grace begins anew")
+		c.parts.Log.Error().Err(err).Msg("cannot read since when orphans are known: their grace begins anew")
 	}
-	known := d.found(there, d.wanted(recs), old)
+	known := c.found(there, c.wanted(recs), old)
 	if !slices.Equal(known, old) {
 		if err := o.save(known); err != nil {
-			d.parts.Log.Error().Err(err).Msg("cannot keep since when orphans are known")
+			c.parts.Log.Error().Err(err).Msg("cannot keep since when orphans are known")
 		}
 	}
 	o.set(known)
 	for _, each := range known {
-		if there[each.Type] == nil || d.parts.Provisioners[each.Type] == nil || !o.due(each, d.now, d.parts.Limits.Grace) || d.lost(each) {
+		if there[each.Type] == nil || c.parts.Provisioners[each.Type] == nil || !o.due(each, c.now, c.parts.Limits.Grace) || c.lost(each) {
 			continue
 		}
 		rec := store.Record{Reservation: &workload.Reservation{ID: each.ID, Type: each.Type}}
-		if err := d.flights.begin(&flight{kind: removeOrphan, rec: rec, orphan: each, queued: time.Now()}); err == nil {
+		if err := c.flights.begin(&flight{kind: removeOrphan, rec: rec, orphan: each, queued: time.Now()}); err == nil {
 			o.begun(each)
 		}
 	}
@@ -118,7 +119,7 @@ func (d *desk) orphaned(there seen, recs []store.Record) {
 
 // found is what is there and not wanted, with since when from old. What a
 // module that didn't answer may have stays as it was.
-func (d *desk) found(there seen, wanted func(id string, h workload.Hash) bool, old []Orphan) []Orphan {
+func (c *compared) found(there seen, wanted func(id string, h workload.Hash) bool, old []Orphan) []Orphan {
 	before := make(map[orphanKey]Orphan, len(old))
 	var out []Orphan
 	for _, each := range old {
@@ -135,14 +136,14 @@ func (d *desk) found(there seen, wanted func(id string, h workload.Hash) bool, o
 			one, known := before[orphanKey{t, id, what.Hash}]
 			if !known {
 				one = Orphan{Type: t, ID: id, Hash: what.Hash}
-				d.parts.Log.Warn().Str("id", id).Str("type", string(t)).Dur("grace", d.parts.Limits.Grace).
+				c.parts.Log.Warn().Str("id", id).Str("type", string(t)).Dur("grace", c.parts.Limits.Grace).
 					Msg("orphan: it has a reservation's label and no record wants it")
 			}
 			if !one.From.Known {
-				one.From = lifecycle.From(d.now)
+				one.From = lifecycle.From(c.now)
 			}
-			if one.Since.IsZero() && d.now.Level >= clock.Stop {
-				one.Since = d.now.Now
+			if one.Since.IsZero() && c.now.Level >= clock.Stop {
+				one.Since = c.now.Now
 			}
 			out = append(out, one)
 		}
@@ -157,31 +158,29 @@ func (d *desk) found(there seen, wanted func(id string, h workload.Hash) bool, o
 // asked for and hasn't ended, as far as is known. One whose record was damaged
 // stays until that is back, or the operator removes the damaged file; one whose
 // reservation came under another ID, by an explorer that lies, until its end.
-func (d *desk) lost(o Orphan) bool {
-	if !provisioner.FactsOf(d.parts.Provisioners[o.Type]).HoldsData {
+func (c *compared) lost(o Orphan) bool {
+	if !provisioner.FactsOf(c.parts.Provisioners[o.Type]).HoldsData {
 		return false
 	}
-	if rec, found, err := d.ledger.byHash(o.Hash); err != nil || found && rec.Phase != lifecycle.Ended && !lifecycle.Proven(rec.Reservation.Expires(), rec.Since, d.now) {
+	if rec, found, err := c.ledger.byHash(o.Hash); err != nil || found && rec.Phase != lifecycle.Ended && !lifecycle.Proven(rec.Reservation.Expires(), rec.Since, c.now) {
 		return true
 	}
-	records, ok := d.parts.Records.(damaged)
+	records, ok := c.parts.Records.(damaged)
 	return ok && slices.ContainsFunc(records.Quarantined(), func(q store.Quarantine) bool { return q.ID == o.ID })
 }
 
 // orphanEnded takes in how the removal of an orphan ended.
-func (d *desk) orphanEnded(f *flight, err error) error {
+func (c *compared) orphanEnded(f *flight, err error) error {
 	o := f.orphan
 	if err != nil {
-		again := d.notes.orphans.postpone(o, d.now.Uptime, d.parts.Limits.Retry)
-		d.parts.Log.Error().Str("id", o.ID).Str("type", string(o.Type)).Str("step", "remove orphan").Time("since", o.Since).Dur("again", again).
+		again := c.notes.orphans.postpone(o, c.now.Uptime, c.parts.Limits.Retry)
+		c.parts.Log.Error().Str("id", o.ID).Str("type", string(o.Type)).Str("step", "remove orphan").Time("since", o.Since).Dur("again", again).
 			Err(err).Msg("cannot remove an orphan whose grace is over: tried again")
 		return nil
 	}
-	d.notes.orphans.removed(o)
-	for _, id := range d.blocked.all() {
-		d.soon = append(d.soon, d.input(id, lifecycle.Event{Kind: lifecycle.Free}))
-	}
-	d.parts.Log.Warn().Str("id", o.ID).Str("type", string(o.Type)).Time("since", o.Since).Msg("orphan removed: its grace is over")
+	c.notes.orphans.removed(o)
+	c.free()
+	c.parts.Log.Warn().Str("id", o.ID).Str("type", string(o.Type)).Time("since", o.Since).Msg("orphan removed: its grace is over")
 	return nil
 }
 
@@ -242,10 +241,17 @@ func (o *orphans) removed(one Orphan) {
 	o.known = slices.DeleteFunc(o.known, func(other Orphan) bool { return other.key() == k })
 }
 
+// set takes what is known now. What isn't there any more, has nothing that failed.
 func (o *orphans) set(known []Orphan) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.known, o.read = known, true
+	still := make(map[orphanKey]bool, len(known))
+	for _, each := range known {
+		still[each.key()] = true
+	}
+	maps.DeleteFunc(o.failed, func(k orphanKey, _ int) bool { return !still[k] })
+	maps.DeleteFunc(o.retry, func(k orphanKey, _ time.Duration) bool { return !still[k] })
 }
 
 // load reads the book once; without one it knows what it saw itself.

@@ -25,27 +25,26 @@ func (d *desk) restore(recs []store.Record, look func() seen) {
 	})
 	var inputs []input
 	for _, rec := range recs {
-		if rec.Phase.InFlight() && rec.Phase.Wanted() && !d.authentic(rec) {
+		if rec.Phase.InFlight() && rec.Phase.Wanted() && !d.compared.authentic(rec) {
 			continue // neither made again nor taken away
 		}
 		inputs = append(inputs, d.input(rec.ID(), lifecycle.Event{Kind: lifecycle.Restart}))
 	}
-	for _, diff := range differences(recs, there) {
-		if !d.notes.drifts.resting(diff.rec.ID(), d.now.Uptime) && !d.overNow(diff.rec) && d.authentic(diff.rec) {
-			inputs = append(inputs, d.drift(diff, true))
+	for _, rec := range unlabelled(recs, there) {
+		if !d.compared.overNow(rec) && d.compared.authentic(rec) {
+			inputs = append(inputs, d.input(rec.ID(), lifecycle.Event{Kind: lifecycle.Drift}))
 		}
 	}
-	d.inRounds(inputs)
-	d.orphaned(there, recs)
-	d.flights.pump()
-	d.parts.Log.Info().Int("records", len(recs)).Int("differences", len(inputs)).Dur("took", time.Since(start)).Msg("restored")
-}
-
-// inRounds takes in many inputs, a round's worth at a time.
-func (d *desk) inRounds(inputs []input) {
-	for part := range slices.Chunk(inputs, d.parts.Limits.Round) {
-		d.round(part)
+	differ := differences(recs, there)
+	for _, diff := range differ {
+		if !d.notes.drifts.resting(diff.rec.ID(), d.now.Uptime) && !d.compared.overNow(diff.rec) && d.compared.authentic(diff.rec) {
+			inputs = append(inputs, d.compared.drift(diff, true))
+		}
 	}
+	d.round(inputs)
+	d.compared.orphaned(there, recs)
+	d.flights.pump()
+	d.parts.Log.Info().Int("records", len(recs)).Int("differences", len(differ)).Dur("took", time.Since(start)).Msg("restored")
 }
 
 // firstTry is when a record that waits for its next attempt is looked at. The

@@ -87,11 +87,12 @@ type Event struct {
 	Kind Kind
 	// Record is what Arrive and Replay bring.
 	Record Record
-	// Reservation is the whole document that Reconsider brings.
+	// Reservation is the whole document that Reconsider brings, with a renewal that
+	// may be followed and without deletion.
 	Reservation *workload.Reservation
 	Deletion    *workload.Deletion
 	Renewal     *workload.Renewal
-	// RenewalLater is a renewal that came with an arrival and must wait.
+	// RenewalLater is a renewal that came with Arrive or Reconsider and must wait.
 	RenewalLater *workload.Renewal
 	Data         json.RawMessage
 	Err          error

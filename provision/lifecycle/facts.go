@@ -60,13 +60,13 @@ const (
 	Outdone Standing = "outdone"
 	// Doomed: a newer one is leaving, and its end is the end of all.
 	Doomed Standing = "doomed"
-	// Gone: a newer one has ended, and this one with it.
+	// Gone: a newer one has ended, and no other stands: this one ends with it.
 	Gone Standing = "gone"
 )
 
 // replaced reports whether what has the record's name is for a newer one to make
-// and to take down.
-func (s Standing) replaced() bool { return s == Awaited || s == Outdone || s == Doomed || s == Gone }
+// and to take down. One that has ended takes nothing down any more.
+func (s Standing) replaced() bool { return s == Awaited || s == Outdone || s == Doomed }
 
 // shadowed reports whether a newer one is, or was, on the node under its name.
 func (s Standing) shadowed() bool { return s == Outdone || s == Doomed || s == Gone }

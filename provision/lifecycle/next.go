@@ -2,9 +2,9 @@ package lifecycle
 
 import (
 	"encoding/json"
-	"slices"
 	"time"
 
+	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 )
@@ -38,10 +38,6 @@ func (t *turn) save() {
 		return
 	}
 	t.effects = append([]Effect{{Kind: Save}}, t.effects...)
-}
-
-func (t *turn) has(kind EffectKind) bool {
-	return slices.ContainsFunc(t.effects, func(e Effect) bool { return e.Kind == kind })
 }
 
 func (t *turn) later(after time.Duration) {
@@ -102,12 +98,12 @@ func (t *turn) again() {
 // the node, else by stopping or decommissioning it.
 func (t *turn) finish(end workload.State) {
 	t.effect(Cancel)
-	unproven := end == workload.StateExpired && !t.f.removable(t.rec)
+	early := end == workload.StateExpired && !t.f.removable(t.rec)
 	switch {
-	case unproven && (t.f.Name.shadowed()):
-		t.replaced()
-	case unproven && t.rec.Begun:
-		t.hold(end, "its time is over; it is kept until that is proven by more than what the explorer says")
+	case early && t.f.Name.shadowed():
+		t.yield()
+	case early && t.rec.Begun:
+		t.hold(end, unproven)
 	case !t.rec.Begun || t.f.Name.replaced():
 		t.entomb(Ended, end)
 	case end == workload.StateEvicted && t.f.Type.HoldsData:
@@ -117,9 +113,16 @@ func (t *turn) finish(end workload.State) {
 	}
 }
 
+// unproven is the cause of one whose time is over by a clock that may be wrong.
+const unproven = "its time is over; it is kept until that is proven by more than what the explorer says"
+
 // hold stops the workload and keeps what can't be made again.
 func (t *turn) hold(end workload.State, why string) {
+	if t.rec.Phase == Intent {
+		t.rec.Uncertain = true // the attempt in flight is heard of no more
+	}
 	t.rec.End, t.rec.Cause = end, why
+	t.only(end)
 	t.rec.Attempts, t.rec.NextAttempt = 0, time.Time{}
 	t.rec.Holding = From(t.f.Time)
 	if t.f.Type.HoldsData && !t.f.Type.Stops {
@@ -143,6 +146,13 @@ func (t *turn) held() {
 	t.later(t.f.Limits.Look)
 }
 
+// only drops the renewal that waits when its end isn't that of its time.
+func (t *turn) only(end workload.State) {
+	if end != workload.StateExpired {
+		t.rec.Pending = nil
+	}
+}
+
 // replaced leaves what is on the node to the newer one of its name.
 func (t *turn) replaced() {
 	t.rec.Phase, t.rec.End = Replaced, ""
@@ -155,6 +165,7 @@ func (t *turn) replaced() {
 // leave decommissions the workload.
 func (t *turn) leave(end workload.State) {
 	t.rec.Phase, t.rec.End = Leaving, end
+	t.only(end)
 	if end != workload.StateError {
 		t.rec.Cause = ""
 	}
@@ -179,13 +190,10 @@ func (t *turn) entomb(phase Phase, end workload.State) {
 		t.rec.Admitted = false
 	}
 	t.save()
-	if t.rec.Result != nil && !t.rec.Delivered && !t.has(Tell) {
-		t.effect(Tell) // what it was answered before it was durable
-	}
 	if begun {
 		t.effect(FreeOthers)
 	}
-	if held && phase == Ended && (t.f.Name == Alone || t.f.Name == Newest) {
+	if held && phase == Ended && !t.f.Name.replaced() {
 		t.effects = append(t.effects, Effect{Kind: EndOlder, End: end})
 	}
 }
@@ -214,5 +222,21 @@ func (t *turn) postpone(failures int) {
 	t.later(wait)
 }
 
-// sinceTaken is from when the passing of r's time is proven.
-func (t *turn) sinceTaken() Since { return sinceNow(t.f.Time, t.rec.Reservation.Created) }
+// sinceTaken is from when the passing of the record's time is proven. That it was
+// created counts as having passed once that was judged, and before only if the
+// clock says so too: whoever signs may be ahead of it.
+func (t *turn) sinceTaken() Since {
+	floor := t.rec.Reservation.Created
+	if !t.rec.Admitted && t.f.Time.Now.Before(floor) {
+		floor = t.f.Time.Now
+	}
+	return sinceNow(t.f.Time, floor)
+}
+
+// sinceJudged begins to count anew for what was taken in while no date could be
+// judged: it may have been created in the future.
+func (t *turn) sinceJudged() {
+	if t.rec.Since.Level == clock.None {
+		t.rec.Since = t.sinceTaken()
+	}
+}

@@ -40,7 +40,7 @@ func row(p Phase) map[Kind]action {
 			FailFinal: giveUp(), FailAgain: retry(), FailUnknown: retry(), FailBusy: retry(),
 		})
 	case Retry:
-		return with(alive(), map[Kind]action{Wake: attemptOrEnd(), Restart: since(), Replace: yield()})
+		return with(alive(), map[Kind]action{Wake: attemptOrEnd(), Restart: settle(), Replace: yield()})
 	case Deployed:
 		return with(alive(), map[Kind]action{Wake: endIfOver(), Drift: mend(), Restart: settle(), Replace: yield()})
 	case Replaced:
@@ -51,7 +51,7 @@ func row(p Phase) map[Kind]action {
 			Wake: stopOrLeave(), Restart: resume(), Replace: yield(),
 		})
 	case Held:
-		return with(over(), map[Kind]action{Wake: keepOrLeave(), Restart: since(), Replace: yield()})
+		return with(over(), map[Kind]action{Wake: keepOrLeave(), Restart: settle(), Replace: yield()})
 	case Blocked:
 		return with(over(), map[Kind]action{Wake: leaveOrKeep(), Free: leaveOrKeep(), Restart: since(), Replace: endNow()})
 	case Leaving:

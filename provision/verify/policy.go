@@ -57,10 +57,21 @@ func (p Policy) Acceptable(r *workload.Reservation, at Time) error {
 		return at.refuse("cannot accept created: it is %s, must be at most %s (the node's clock and %s)",
 			stamp(r.Created), stamp(latest), p.MaxFuture)
 	}
-	if r.ExpiredAt(at.Now) {
-		return at.refuse("cannot accept reservation: it expired at %s, before it arrived", stamp(r.Expires()))
+	if end := p.lastArrival(r); !at.Now.Before(end) {
+		return at.refuse("cannot accept reservation: it expired at %s, before it arrived", stamp(end))
 	}
 	return p.bornBefore(r)
+}
+
+// lastArrival is until when r may still be taken in. A renewal prolongs what the
+// node has; it doesn't bring back what the node may have had, ended and forgotten
+// since, for that is kept until the end that it knew. Only what is older than the
+// store, and accepted all the same, may come by its renewal.
+func (p Policy) lastArrival(r *workload.Reservation) time.Time {
+	if p.AcceptsOlder && !r.Created.After(p.Birth) {
+		return r.Expires()
+	}
+	return r.Created.Add(r.Duration)
 }
 
 // bornBefore refuses what the node may have had, and ended, in a life that it

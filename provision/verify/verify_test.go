@@ -163,6 +163,7 @@ func TestAcceptable(t *testing.T) {
 	lasts := func(d time.Duration) func(*workload.Reservation) {
 		return func(r *workload.Reservation) { r.Duration = d }
 	}
+	renewed := func(r *workload.Reservation) { r.Renewal = &workload.Renewal{Expires: now().Add(time.Hour)} }
 	both := func(edits ...func(*workload.Reservation)) func(*workload.Reservation) {
 		return func(r *workload.Reservation) {
 			for _, edit := range edits {
@@ -187,9 +188,10 @@ func TestAcceptable(t *testing.T) {
 		{"a year ahead", created(365 * 24 * time.Hour), nil, node.Refused, node.Transient, "created"},
 		{"over when it comes", both(created(-time.Hour), lasts(time.Hour)), nil, node.Refused, node.Transient, "expired"},
 		{"over in a nanosecond", both(created(-time.Hour), lasts(time.Hour+1)), nil, fine, fine, ""},
-		{"over, but renewed", both(created(-2*time.Hour), lasts(time.Hour), func(r *workload.Reservation) {
-			r.Renewal = &workload.Renewal{Expires: now().Add(time.Hour)}
-		}), nil, fine, fine, ""},
+		// It may have been here, and been deleted: what is known of that is buried with its first end.
+		{"over, but renewed", both(created(-2*time.Hour), lasts(time.Hour), renewed), nil, node.Refused, node.Transient, "expired"},
+		{"over, but renewed, older than the store, which the operator accepts", both(created(-49*time.Hour), lasts(time.Hour), renewed),
+			func(p *verify.Policy) { p.AcceptsOlder = true }, fine, fine, ""},
 		{"no duration", lasts(0), nil, node.Invalid, node.Invalid, "duration"},
 		{"a negative duration", lasts(-time.Second), nil, node.Invalid, node.Invalid, "duration"},
 		{"the longest duration there is", lasts(1<<63 - 1), nil, node.Refused, node.Refused, "duration"},

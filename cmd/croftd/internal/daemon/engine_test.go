@@ -1,6 +1,9 @@
 package daemon
 
 import (
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -8,6 +11,9 @@ import (
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/pkg/clock"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/admit"
 	"github.com/croft-edge/croft/provision/store"
 )
 
@@ -41,6 +47,9 @@ func TestOpenClock(t *testing.T) {
 			if now, trusted := c.Now(); trusted {
 				t.Errorf("the %s trusts %s before the clock is open", name, now)
 			}
+			if r := c.Read(); r.Level != clock.None || r.Uptime != 0 {
+				t.Errorf("the %s reads %+v before the clock is open", name, r)
+			}
 		}
 		late.trust.Store(trust)
 		v := trust.Verdict()
@@ -50,6 +59,9 @@ func TestOpenClock(t *testing.T) {
 		if v.Level != want || v.Uptime < mark.Uptime.Total {
 			t.Errorf("trusting %v: %+v, want %s", trusting, v, want)
 		}
+		if r := late.Read(); r.Level != want || r.Uptime < mark.Uptime.Total {
+			t.Errorf("trusting %v: the clock reads %+v", trusting, r)
+		}
 		now, trusted := late.Now()
 		vouchedNow, vouched := vouchedClock{late}.Now()
 		if !trusted || vouched != (want == clock.Remove) || vouchedNow.Sub(now).Abs() > time.Minute {
@@ -58,5 +70,47 @@ func TestOpenClock(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestOrphansOfAnOlderCroft: what it knew of orphans is taken over, once.
+func TestOrphansOfAnOlderCroft(t *testing.T) {
+	d := &daemon{Config: Config{Config: config.Config{StateDir: t.TempDir()}, Log: zerolog.Nop()}}
+	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	old := filepath.Join(d.StateDir, "strays.json")
+	if err := os.WriteFile(old, []byte(`[{"type":"volume","id":"9-1","since":"2026-01-02T03:04:05Z"}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, when := range []string{"first", "again"} {
+		book, err := d.openOrphans()
+		if err != nil {
+			t.Fatal(err)
+		}
+		known, err := book.Load()
+		if err != nil || len(known) != 1 || known[0].ID != "9-1" || !known[0].Since.Equal(since) {
+			t.Errorf("%s: %+v, %v", when, known, err)
+		}
+	}
+	if _, err := os.Lstat(old); !os.IsNotExist(err) {
+		t.Errorf("the old file: %v", err)
+	}
+	if err := os.WriteFile(old, []byte(`[]`), 0o600); err != nil { // an older croft ran in between
+		t.Fatal(err)
+	}
+	if book, err := d.openOrphans(); err != nil {
+		t.Error(err)
+	} else if known, err := book.Load(); err != nil || len(known) != 1 {
+		t.Errorf("what this one knows: %+v, %v", known, err)
+	}
+}
+
+// TestBrokenPools: a pool whose kind of disk isn't known may have had either.
+func TestBrokenPools(t *testing.T) {
+	got := brokenPools([]node.BrokenPool{
+		{Name: "ssd0", DiskType: workload.SSD, Cause: "x"}, {Name: "hdd0", DiskType: workload.HDD}, {Name: "x"},
+	})
+	want := []admit.BrokenPool{{Name: "ssd0", Cause: "x", SSD: true}, {Name: "hdd0", HDD: true}, {Name: "x", SSD: true, HDD: true}}
+	if !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }

@@ -1,0 +1,76 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/lifecycle"
+	"github.com/croft-edge/croft/provision/provisioner"
+	"github.com/croft-edge/croft/provision/store"
+)
+
+// facts is what the table is told about a record.
+func (d *desk) facts(rec store.Record) (lifecycle.Facts, error) {
+	name, err := d.standing(rec)
+	f := lifecycle.Facts{
+		Time: d.now, Name: name, InFlight: rec.Reservation != nil && d.flights.flying(rec.ID()), Crowded: d.judging.refusedMost(),
+		Limits: lifecycle.Limits{
+			Grace: d.parts.Limits.Grace, Look: d.parts.Limits.Look, Longest: longest,
+			Backoff: d.parts.Limits.Retry.Delay, TellAfter: tellAfter,
+		},
+	}
+	if rec.Reservation != nil {
+		f.Type = provisioner.FactsOf(d.parts.Provisioners[rec.Reservation.Type])
+	}
+	return f, err
+}
+
+const (
+	// tellAfter is how many attempts fail before the user hears of it: a module
+	// that restarts needs no message.
+	tellAfter = 3
+	// longest is how long past its end what a renewal might prolong is kept, while
+	// no time is good enough to judge that.
+	longest = 366 * 24 * time.Hour
+)
+
+// standing is how a record stands to the others of its name.
+func (d *desk) standing(rec store.Record) (lifecycle.Standing, error) {
+	if rec.Name == (lifecycle.NameKey{}) || rec.Reservation == nil {
+		return lifecycle.Alone, nil
+	}
+	others, err := d.ledger.named(rec.Name)
+	if err != nil {
+		return lifecycle.Alone, err
+	}
+	older := false
+	for i := len(others) - 1; i >= 0; i-- {
+		other := others[i]
+		if other.ID() == rec.ID() {
+			continue
+		}
+		if other.Reservation.Created.After(rec.Reservation.Created) {
+			return standingBehind(other), nil
+		}
+		older = older || !other.Deployed.IsZero() && other.Phase != lifecycle.Replaced && !other.Tombstone()
+	}
+	if older {
+		return lifecycle.Newest, nil
+	}
+	return lifecycle.Alone, nil
+}
+
+// standingBehind is the standing of a record behind the newest of its name.
+func standingBehind(newest store.Record) lifecycle.Standing {
+	switch {
+	case newest.Phase == lifecycle.Ended:
+		return lifecycle.Gone
+	case newest.Phase == lifecycle.Leaving && newest.End == workload.StateError:
+		return lifecycle.Awaited
+	case newest.Phase == lifecycle.Leaving, newest.Phase == lifecycle.Blocked:
+		return lifecycle.Doomed
+	case newest.Deployed.IsZero():
+		return lifecycle.Awaited
+	}
+	return lifecycle.Outdone
+}

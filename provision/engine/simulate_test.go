@@ -1,0 +1,269 @@
+package engine
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/croft-edge/croft/pkg/clock"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/store"
+)
+
+var (
+	simSeed = flag.Uint64("simulate.seed", 0, "run the one history of this seed")
+	simFor  = flag.Duration("simulate.for", 0, "run histories of random seeds for that long")
+	simFrom = flag.Uint64("simulate.from", 0, "the first of the seeds for simulate.for; 0 is a random one")
+)
+
+// simulation is a history of a whole node: its clock, disk and modules, its users
+// and its explorer, and the true state of everything. It has one thread and no
+// real time: the numbers of its steps decide everything.
+type simulation struct {
+	rnd *rand.Rand
+	// toy is whether signatures are cheap ones, refused how many refusals are
+	// remembered, newNode whether the first store is a new node's.
+	toy     bool
+	refused int
+	newNode bool
+	nodeID  string
+
+	clock    simClock
+	begin    time.Time
+	disk     *simDisk
+	book     simBook
+	modules  *simModules
+	explorer *simExplorer
+	users    []*simUser
+	byHash   map[workload.Hash]*simDoc
+	node     *simNode
+
+	// before are the records after the last step, when steps were durable.
+	before map[string]store.Record
+	steps  int
+	// births counts the stores that were lost, lost is when the last one was.
+	births int
+	lost   time.Time
+	lives  int
+
+	crashes, effects int
+	// failed is the first thing that was wrong, lines what happened.
+	failed string
+	told   bool
+	lines  []string
+	// healthy is whether nothing goes wrong any more.
+	healthy bool
+}
+
+func newSimulation(seed uint64, told bool) *simulation {
+	s := &simulation{
+		rnd: rand.New(rand.NewPCG(seed, 0)), told: told, disk: newSimDisk(), modules: newSimModules(),
+		explorer: &simExplorer{results: map[string]string{}}, byHash: map[workload.Hash]*simDoc{},
+		begin: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+	}
+	s.clock = simClock{now: s.begin, level: clock.Level(s.rnd.IntN(3)), up: time.Hour}
+	s.toy, s.newNode, s.refused = s.rnd.IntN(20) > 0, s.rnd.IntN(4) > 0, 1+s.rnd.IntN(6)
+	s.modules.promise = s.witnessed
+	for _, name := range []string{"ann", "bob", "node"} {
+		u, err := newSimUser(name, s.toy)
+		if err != nil {
+			s.fail("cannot make a user: %v", err)
+			return s
+		}
+		s.users = append(s.users, u)
+	}
+	s.nodeID = s.users[2].id
+	s.users = s.users[:2]
+	s.boot()
+	return s
+}
+
+func (s *simulation) doc(h workload.Hash) *simDoc { return s.byHash[h] }
+
+func (s *simulation) say(format string, args ...any) {
+	if s.told {
+		s.lines = append(s.lines, fmt.Sprintf(format, args...))
+	}
+}
+
+func (s *simulation) fail(format string, args ...any) {
+	if s.failed == "" {
+		s.failed = fmt.Sprintf(format, args...)
+		s.say("WRONG: %s", s.failed)
+	}
+}
+
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
+
+// numbers are the steps of a seed's history.
+func numbers(seed uint64) []uint64 {
+	rnd := rand.New(rand.NewPCG(seed, 2))
+	out := make([]uint64, 20+rnd.IntN(180))
+	for i := range out {
+		out[i] = rnd.Uint64()
+	}
+	return out
+}
+
+// history is one history: its steps, then a time in which everything works, then a
+// long one after which all is over.
+func history(seed uint64, steps []uint64, told bool) *simulation {
+	s := newSimulation(seed, told)
+	for _, number := range steps {
+		if s.failed != "" {
+			return s
+		}
+		s.step(number)
+	}
+	s.rnd = rand.New(rand.NewPCG(seed, 3))
+	s.heal()
+	s.settle(8, time.Second)
+	s.settle(8, 11*time.Minute)
+	if s.failed == "" {
+		s.say("everything works, and has had its time")
+		s.quiet()
+	}
+	for i := 0; i < 14 && s.failed == "" && !s.over(); i++ {
+		s.settle(3, 32*24*time.Hour)
+		s.settle(2, 2*time.Hour)
+	}
+	if s.failed == "" {
+		s.say("all is over")
+		s.empty()
+	}
+	return s
+}
+
+// over is when nothing is left that time could change.
+func (s *simulation) over() bool {
+	recs, err := s.node.store.List()
+	return err == nil && len(recs) == 0 && len(s.modules.things) == 0 && s.node.desk.timers.wait(s.clock.Read()) >= s.node.parts.Limits.Look
+}
+
+// heal is the end of all that went wrong: the explorer is honest, the modules and
+// the disk work, the time is true.
+func (s *simulation) heal() {
+	if s.failed != "" {
+		return
+	}
+	s.disk.left, s.disk.full, s.modules.silent = -1, false, false
+	s.clock.level, s.clock.lie = clock.Remove, 0
+	if s.node == nil {
+		s.crash(false)
+	}
+	if s.node == nil || s.failed != "" {
+		return
+	}
+	s.say("everything works from here")
+	s.healthy = true
+	s.mark()
+	for _, doc := range s.explorer.docs {
+		s.explorer.push(doc)
+	}
+}
+
+// settle lets everything that is to be done be done, a few times over.
+func (s *simulation) settle(times int, pause time.Duration) {
+	for range times {
+		if s.failed != "" || s.node == nil {
+			return
+		}
+		for _, d := range slices.Clone(s.explorer.pending) {
+			if !d.handed {
+				s.round(s.bring(d))
+			}
+		}
+		for range 12 {
+			if s.node.asked {
+				s.round(s.offer(nil))
+			}
+			for _, one := range slices.Clone(s.node.flying) {
+				s.act(one, faultNone)
+				s.round(s.land(one))
+			}
+		}
+		for _, t := range simTypes() {
+			s.seen(s.look(t))
+		}
+		owed, _ := s.node.store.Undelivered()
+		for range owed {
+			s.send(0, true)
+		}
+		s.check()
+		s.pass(max(pause, s.node.desk.timers.wait(s.clock.Read())))
+		s.check()
+	}
+	for range 12 {
+		for _, one := range slices.Clone(s.node.flying) {
+			s.act(one, faultNone)
+			s.round(s.land(one))
+		}
+	}
+	s.check()
+}
+
+// shrunk is the shortest of a failing history's steps that still fails.
+func shrunk(seed uint64, steps []uint64) []uint64 {
+	until := time.Now().Add(30 * time.Second)
+	for size := max(len(steps)/2, 1); ; size = max(size/2, 1) {
+		removed := false
+		for at := 0; at < len(steps) && time.Now().Before(until); {
+			fewer := slices.Delete(slices.Clone(steps), at, min(at+size, len(steps)))
+			if history(seed, fewer, false).failed == "" {
+				at += size
+				continue
+			}
+			steps, removed = fewer, true
+		}
+		if size == 1 && !removed || time.Now().After(until) {
+			return steps
+		}
+	}
+}
+
+// simulate runs a seed's history, and says what is wrong with it.
+func simulate(t *testing.T, seed uint64) *simulation {
+	endless := time.AfterFunc(time.Minute, func() { panic(fmt.Sprintf("the history of seed %d doesn't end", seed)) })
+	s := history(seed, numbers(seed), false)
+	endless.Stop()
+	if s.failed != "" {
+		told := history(seed, shrunk(seed, numbers(seed)), true)
+		t.Errorf("seed %d: %s\nshrunk: %s\n%s\nrun it again: go test ./provision/engine -run '^TestSimulation$' -simulate.seed %d",
+			seed, s.failed, told.failed, strings.Join(told.lines, "\n"), seed)
+	}
+	return s
+}
+
+// TestSimulation runs the histories of fixed seeds; `make simulate` those of
+// random ones.
+func TestSimulation(t *testing.T) {
+	if *simSeed != 0 {
+		simulate(t, *simSeed)
+		return
+	}
+	seed, until, most := uint64(1), time.Now().Add(8*time.Second), uint64(600)
+	if *simFor > 0 {
+		until, most = time.Now().Add(*simFor), 1<<62
+		if seed = *simFrom; seed == 0 {
+			seed = rand.Uint64() >> 16
+		}
+	}
+	debug.SetGCPercent(400)
+	histories, steps, crashes, effects, failed := 0, 0, 0, 0, 0
+	for ; time.Now().Before(until) && histories < int(most) && failed < 3; seed++ {
+		s := simulate(t, seed)
+		if s.failed != "" {
+			failed++
+		}
+		debug.SetGCPercent(400)
+		histories, steps, crashes, effects = histories+1, steps+len(numbers(seed)), crashes+s.crashes, effects+s.effects
+	}
+	t.Logf("%d histories, %d steps, %d crashes, %d effects", histories, steps, crashes, effects)
+}

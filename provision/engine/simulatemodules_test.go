@@ -1,0 +1,345 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner"
+	"github.com/croft-edge/croft/provision/store"
+)
+
+// simThing is something on the simulated node.
+type simThing struct {
+	kind workload.Type
+	id   string
+	hash workload.Hash
+	user string
+	// made tells one making of it from the next: what its user wrote is of one.
+	made    int
+	stopped bool
+	drift   string
+	// volumes are those that a container mounts, by ID; network is its network.
+	volumes map[string]workload.Hash
+	network string
+}
+
+func (t *simThing) holdsData() bool { return simHoldsData(t.kind) }
+
+func simHoldsData(t workload.Type) bool {
+	return t == workload.TypeVolume || t == workload.TypeZDB
+}
+
+// simData is what the simulation reads of a reservation's data.
+type simData struct {
+	Name   string `json:"name"`
+	Size   uint64 `json:"size"`
+	Mounts []struct {
+		VolumeID   string `json:"volume_id"`
+		VolumeHash string `json:"volume_hash"`
+	} `json:"mounts"`
+	Network struct {
+		NetworkID string `json:"network_id"`
+	} `json:"network"`
+	Capacity struct {
+		CPU uint64 `json:"cpu"`
+	} `json:"capacity"`
+}
+
+func simDataOf(r *workload.Reservation) (d simData) {
+	_ = json.Unmarshal(r.Data, &d)
+	return d
+}
+
+// fault is how a call of a module goes wrong.
+type fault int
+
+const (
+	faultNone fault = iota
+	faultTransient
+	faultFinal
+	faultUnknownDone
+	faultUnknownUndone
+	faultInternal
+	faultPanic
+	faults
+)
+
+// simModules are the modules of the node: they outlive croft's process.
+type simModules struct {
+	things  map[string]*simThing
+	made    int
+	fetched map[workload.Hash]bool
+	// records are the node's own, for whose volumes are mounted.
+	records func() store.Records
+	// fault is how the call that is made now goes wrong.
+	fault   fault
+	silent  bool
+	promise func(t *simThing, what string)
+}
+
+func newSimModules() *simModules {
+	return &simModules{things: map[string]*simThing{}, fetched: map[workload.Hash]bool{}}
+}
+
+// keyOf is where a reservation's thing is kept: a network under its user's name
+// of it, all else under the ID.
+func simKey(r *workload.Reservation) string {
+	if r.Type == workload.TypeNetwork {
+		return "network " + r.User + "/" + simDataOf(r).Name
+	}
+	return string(r.Type) + " " + r.ID
+}
+
+func (m *simModules) sorted() []*simThing {
+	out := make([]*simThing, 0, len(m.things))
+	for _, key := range slices.Sorted(maps.Keys(m.things)) {
+		out = append(out, m.things[key])
+	}
+	return out
+}
+
+// look is what is on the node of a type, by its label.
+func (m *simModules) look(t workload.Type) map[string]provisioner.Seen {
+	seen := map[string]provisioner.Seen{}
+	for _, thing := range m.sorted() {
+		if thing.kind == t {
+			one := provisioner.Seen{Hash: thing.hash, Drift: thing.drift}
+			if thing.stopped && thing.kind == workload.TypeContainer {
+				one.Drift = "it is stopped"
+			}
+			seen[thing.id] = one
+		}
+	}
+	return seen
+}
+
+// call does what a module is asked to, or fails as fault says.
+func (m *simModules) call(do func() error) error {
+	switch m.fault {
+	case faultTransient:
+		return node.Errorf(node.Transient, "cannot do it now")
+	case faultFinal:
+		return node.Errorf(node.Refused, "cannot do it ever")
+	case faultUnknownUndone:
+		return node.Errorf(node.Unknown, "cannot tell whether it was done")
+	case faultInternal:
+		return node.Errorf(node.Internal, "cannot do it: broken")
+	case faultPanic:
+		panic("a module's caller panics")
+	case faultUnknownDone:
+		if err := do(); err != nil {
+			return err
+		}
+		return node.Errorf(node.Unknown, "cannot tell whether it was done")
+	}
+	return do()
+}
+
+func (m *simModules) make(r *workload.Reservation) error {
+	h, err := r.Hash()
+	if err != nil {
+		return err
+	}
+	key := simKey(r)
+	old := m.things[key]
+	if old != nil && old.hash != h && r.Type != workload.TypeNetwork {
+		return node.Errorf(node.Exist, "cannot make %s: what is there is another reservation's", r.ID)
+	}
+	thing := &simThing{kind: r.Type, id: r.ID, hash: h, user: r.User}
+	if r.Type == workload.TypeContainer {
+		if err := m.join(r, thing); err != nil {
+			return err
+		}
+	}
+	if old != nil && old.hash == h {
+		thing.made = old.made
+	} else {
+		m.made++
+		thing.made = m.made
+	}
+	m.things[key] = thing
+	m.promise(thing, "made")
+	return nil
+}
+
+// join finds what a container uses: its user's own, by the node's records.
+func (m *simModules) join(r *workload.Reservation, c *simThing) error {
+	d := simDataOf(r)
+	c.volumes = map[string]workload.Hash{}
+	for _, mount := range d.Mounts {
+		rec, err := m.records().Record(mount.VolumeID)
+		here := err == nil && (rec.Phase.Wanted() || rec.Phase == store.Replaced)
+		if !here || rec.Reservation.User != r.User || rec.Reservation.Type != workload.TypeVolume ||
+			mount.VolumeHash != "" && mount.VolumeHash != rec.Hash.Hex() {
+			return node.Errorf(node.Refused, "cannot mount %s: it isn't yours", mount.VolumeID)
+		}
+		thing := m.things["volume "+mount.VolumeID]
+		if thing == nil || thing.hash != rec.Hash {
+			return node.Errorf(node.Transient, "cannot mount %s: it isn't there yet", mount.VolumeID)
+		}
+		c.volumes[mount.VolumeID] = thing.hash
+	}
+	c.network = "network " + r.User + "/" + d.Network.NetworkID
+	if m.things[c.network] != nil {
+		return nil
+	}
+	recs, err := m.records().Named(workload.NetworkKey(r.User, d.Network.NetworkID))
+	if err != nil {
+		return err
+	}
+	for _, rec := range recs {
+		if rec.Phase.Wanted() || rec.Phase == store.Replaced {
+			return node.Errorf(node.Transient, "cannot join: the network isn't there yet")
+		}
+	}
+	return node.Errorf(node.Refused, "cannot join: there is no such network of yours")
+}
+
+// find returns the key of what a reservation may take down; of one without data,
+// what has its ID.
+func (m *simModules) find(r *workload.Reservation) string {
+	if len(r.Data) == 0 {
+		found := ""
+		for _, key := range slices.Sorted(maps.Keys(m.things)) {
+			if t := m.things[key]; t.kind == r.Type && t.id == r.ID {
+				found = key
+			}
+		}
+		return found
+	}
+	key := simKey(r)
+	h, err := r.Hash()
+	if t := m.things[key]; err != nil || t == nil || t.hash != h {
+		return ""
+	}
+	return key
+}
+
+// users are the containers that hold a thing.
+func (m *simModules) users(key string) bool {
+	t := m.things[key]
+	for _, c := range m.things {
+		_, mounts := c.volumes[t.id]
+		if !c.stopped && (t.kind == workload.TypeVolume && mounts || c.network == key) {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *simModules) remove(r *workload.Reservation) error {
+	key := m.find(r)
+	if key == "" {
+		return nil
+	}
+	if m.users(key) {
+		return node.Errorf(node.Busy, "cannot remove %s: a container uses it", r.ID)
+	}
+	m.promise(m.things[key], "removed")
+	delete(m.things, key)
+	return nil
+}
+
+func (m *simModules) stop(r *workload.Reservation) error {
+	if key := m.find(r); key != "" {
+		t := *m.things[key]
+		t.stopped = true
+		m.things[key] = &t
+	}
+	return nil
+}
+
+// lose is what happens to a node by itself: something is gone, or changed.
+func (m *simModules) lose(rnd *rand.Rand) string {
+	all := m.sorted()
+	if len(all) == 0 {
+		return "nothing"
+	}
+	t := all[rnd.IntN(len(all))]
+	if rnd.IntN(2) == 0 || t.holdsData() && rnd.IntN(4) > 0 {
+		t.drift = "it was changed"
+		return fmt.Sprintf("%s %s is changed", t.kind, t.id)
+	}
+	m.promise(t, "lost")
+	for key, each := range m.things {
+		if each == t {
+			delete(m.things, key)
+		}
+	}
+	return fmt.Sprintf("%s %s is lost", t.kind, t.id)
+}
+
+// reboot stops what runs: containers are gone after a reboot, and networks.
+func (m *simModules) reboot() {
+	maps.DeleteFunc(m.things, func(_ string, t *simThing) bool {
+		return t.kind == workload.TypeNetwork || t.kind == workload.TypeContainer
+	})
+}
+
+// simType is the provisioner of one type. What more a type can is in the types
+// below.
+type simType struct {
+	m    *simModules
+	kind workload.Type
+}
+
+func (p simType) Provision(_ context.Context, r *workload.Reservation) (json.RawMessage, error) {
+	err := p.m.call(func() error { return p.m.make(r) })
+	return json.RawMessage(`{"id":"` + r.ID + `"}`), err
+}
+
+func (p simType) Decommission(_ context.Context, r *workload.Reservation) error {
+	return p.m.call(func() error { return p.m.remove(r) })
+}
+
+func (p simType) List(context.Context) ([]string, error) {
+	return slices.Sorted(maps.Keys(p.m.look(p.kind))), nil
+}
+
+func (p simType) Look(context.Context) (map[string]provisioner.Seen, error) {
+	if p.m.silent {
+		return nil, node.Errorf(node.Transient, "cannot list")
+	}
+	return p.m.look(p.kind), nil
+}
+
+func (p simType) HoldsData() bool { return simHoldsData(p.kind) }
+
+// simRunning is a type whose workloads run and need something fetched.
+type simRunning struct{ simType }
+
+func (p simRunning) Stop(_ context.Context, r *workload.Reservation) error {
+	return p.m.call(func() error { return p.m.stop(r) })
+}
+
+func (p simRunning) Prepare(_ context.Context, r *workload.Reservation) (provisioner.Progress, error) {
+	h, err := r.Hash()
+	if err != nil {
+		return provisioner.Progress{}, err
+	}
+	ready := p.m.fetched[h]
+	err = p.m.call(func() error {
+		p.m.fetched[h] = true
+		return nil
+	})
+	return provisioner.Progress{Ready: ready, What: "half of it"}, err
+}
+
+// simParallel has several effects in flight.
+type simParallel struct{ simRunning }
+
+func (simParallel) Slots() int { return 4 }
+
+func (m *simModules) provisioners() map[workload.Type]provisioner.Provisioner {
+	of := func(t workload.Type) simType { return simType{m, t} }
+	return map[workload.Type]provisioner.Provisioner{
+		workload.TypeVolume: of(workload.TypeVolume), workload.TypeNetwork: of(workload.TypeNetwork),
+		workload.TypeZDB: simRunning{of(workload.TypeZDB)}, workload.TypeContainer: simParallel{simRunning{of(workload.TypeContainer)}},
+	}
+}

@@ -1,0 +1,230 @@
+package lifecycle
+
+import (
+	"github.com/croft-edge/croft/pkg/clock"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// yield is the end of the wish for what a newer one of the name stands for.
+func yield() action {
+	return action{"yield", "Replaced; Ended if it never was on the node", func(t *turn) { t.yield() }}
+}
+
+func (t *turn) yield() {
+	switch {
+	case t.f.Name == Gone && t.rec.Phase != Replaced && t.rec.Begun:
+		// The newer one may have ended without taking down what was this one's.
+		t.effect(Cancel)
+		t.leave(workload.StateDeleted)
+	case t.f.Name == Gone, t.rec.Deployed.IsZero():
+		t.effect(Cancel)
+		t.entomb(Ended, workload.StateDeleted)
+	default:
+		t.replaced()
+	}
+}
+
+// settle is what a crash between two records of one name left.
+func settle() action {
+	return action{"settle", "as the newer one of its name says: Replaced, Ended or Leaving; else nothing", func(t *turn) {
+		t.since()
+		switch {
+		case t.f.Name == Gone, t.f.Name == Outdone && t.rec.Phase != Replaced:
+			t.yield()
+		case t.rec.Phase == Replaced && !t.f.Name.replaced():
+			t.entomb(Ended, workload.StateDeleted)
+		}
+	}}
+}
+
+func end() action {
+	return action{"end", "Leaving; Ended if nothing of it is on the node", func(t *turn) {
+		t.rec.Reservation.Deletion = t.ev.Deletion
+		t.rec.Pending = nil
+		t.finish(workload.StateDeleted)
+	}}
+}
+
+func evict() action {
+	return action{"evict", "Held, by way of Stopping where it runs, if it holds data; else Leaving", func(t *turn) {
+		if t.rec.Reservation.Deletion != nil {
+			t.finish(workload.StateDeleted) // as its user was told already
+			return
+		}
+		t.finish(workload.StateEvicted)
+	}}
+}
+
+func endWithName() action {
+	return action{"end with name", "Ended, as the newest of its name", func(t *turn) {
+		t.effect(Cancel)
+		t.entomb(Ended, t.ev.End)
+	}}
+}
+
+func hold() action {
+	return action{"hold", "Held; an eviction is told", func(t *turn) { t.held() }}
+}
+
+func stopAgain() action {
+	return action{"stop again", "Stopping; tried again with backoff", func(t *turn) {
+		t.rec.Attempts++
+		t.postpone(t.rec.Attempts)
+		t.save()
+	}}
+}
+
+func stopOrLeave() action {
+	return action{"stop", "as Held, or stopped again", func(t *turn) {
+		if !t.goOn() && !t.f.InFlight {
+			t.effect(DoStop)
+		}
+	}}
+}
+
+func keepOrLeave() action {
+	return action{"keep", "Leaving if its end is proven or its grace over; Intent if it isn't over after all", func(t *turn) {
+		if !t.goOn() {
+			t.later(t.f.Limits.Look)
+		}
+	}}
+}
+
+// goOn is what a workload that is over does once its time says so.
+func (t *turn) goOn() bool {
+	switch {
+	case t.rec.End == workload.StateExpired && t.f.removable(t.rec):
+		t.finish(workload.StateExpired)
+	case t.rec.End == workload.StateExpired && t.f.Time.Level >= clock.Stop && !t.f.Over(t.rec):
+		t.revive() // it wasn't over: a clock was wrong
+	case t.rec.End == workload.StateEvicted && Lasted(t.f.Limits.Grace, t.rec.Holding, t.f.Time):
+		t.leave(workload.StateEvicted)
+	default:
+		return false
+	}
+	return true
+}
+
+func ended() action {
+	return action{"ended", "Ended, and told; Failed if it is taken down for an error", func(t *turn) { t.concluded() }}
+}
+
+func endNow() action {
+	return action{"end now", "as if it were decommissioned: what has its name is another's", func(t *turn) {
+		t.effect(Cancel)
+		t.concluded()
+	}}
+}
+
+// concluded is when nothing of it is left. What failed for good never was the
+// newest of its name: its end is nobody else's, also when its user deletes it.
+func (t *turn) concluded() {
+	switch {
+	case t.rec.End != workload.StateError:
+		t.entomb(Ended, t.rec.End)
+	case t.rec.Reservation.Deletion != nil:
+		t.rec.Admitted = false
+		t.entomb(Ended, workload.StateDeleted)
+	default:
+		t.entomb(Failed, "")
+		if t.f.Name == Newest {
+			t.effect(MendOlder)
+		}
+	}
+}
+
+// block is when others need what is to be removed: nothing of it has been.
+func block() action {
+	return action{"block", "Blocked; Leaving still if something may have been removed", func(t *turn) {
+		if !t.rec.Removing && t.rec.End != workload.StateError {
+			t.rec.Phase = Blocked
+		}
+		t.rec.Attempts++
+		t.postpone(t.rec.Attempts)
+		t.save()
+	}}
+}
+
+func leaveAgain() action {
+	return action{"leave again", "Leaving; tried again with backoff", func(t *turn) {
+		t.rec.Attempts++
+		t.rec.Removing = true
+		t.postpone(t.rec.Attempts)
+		t.save()
+	}}
+}
+
+func decommission() action {
+	return action{"decommission", "decommissioned again", func(t *turn) {
+		failed := t.rec.End == workload.StateError && t.f.Name == Newest
+		if t.f.Name.replaced() || failed { // what has its name is another's
+			t.effect(Cancel)
+			t.concluded()
+			return
+		}
+		if !t.f.InFlight {
+			t.effect(DoDecommission)
+		}
+	}}
+}
+
+func leaveOrKeep() action {
+	return action{"leave", "Leaving; Stopping if its end isn't proven any more; Intent if it isn't over after all", func(t *turn) {
+		switch {
+		case t.rec.End == workload.StateExpired && !t.f.removable(t.rec):
+			switch {
+			case t.goOn():
+			case t.f.Over(t.rec):
+				t.hold(workload.StateExpired, unproven)
+			default:
+				t.later(t.f.Limits.Look)
+			}
+		case t.f.Name.replaced():
+			t.concluded()
+		default:
+			attempts := t.rec.Attempts
+			t.leave(t.rec.End)
+			t.rec.Attempts = attempts
+		}
+	}}
+}
+
+// deleteLeaving is its user's word about what leaves for another reason.
+func deleteLeaving() action {
+	return action{"delete", "Leaving, by its user's word", func(t *turn) {
+		if t.rec.End == workload.StateDeleted || t.rec.Reservation.Deletion != nil {
+			t.effect(Tell)
+			return
+		}
+		t.rec.Reservation.Deletion = t.ev.Deletion
+		if t.rec.End != workload.StateError {
+			t.rec.End = workload.StateDeleted
+		}
+		t.save()
+	}}
+}
+
+func deleteNow() action {
+	return action{"delete now", "Ended", func(t *turn) { t.entomb(Ended, workload.StateDeleted) }}
+}
+
+// deleteRefused leaves it among the refused, which are bounded.
+func deleteRefused() action {
+	return action{"answer", "stays Refused; its user is told that it is deleted", func(t *turn) {
+		if t.rec.Result != nil && t.rec.Result.State == workload.StateDeleted {
+			t.effect(Resend)
+			return
+		}
+		t.rec.Older = false
+		t.answerEnd(workload.StateDeleted)
+		t.save()
+	}}
+}
+
+func bury() action {
+	return action{"bury", "forgotten once its end is proven and its user has the answer", func(t *turn) {
+		if Proven(t.rec.Reservation.Expires(), t.rec.Since, t.f.Time) && (t.rec.Result == nil || t.rec.Delivered) {
+			t.effect(Bury)
+		}
+	}}
+}
