@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/pkg/clock"
@@ -99,10 +101,13 @@ func (d *desk) freeAll() {
 }
 
 // round takes in what has happened. Each input is durable, or has failed, when it
-// returns; what it left for itself is taken in next.
+// returns; what it left for itself is taken in next. However many come at once,
+// a write has Limits.Round of them at most: deciding one looks at all that are staged.
 func (d *desk) round(inputs []input) {
 	for len(inputs) > 0 {
-		d.once(inputs)
+		for part := range slices.Chunk(inputs, max(d.parts.Limits.Round, 1)) {
+			d.once(part)
+		}
 		inputs, d.soon = d.soon, nil
 	}
 	d.flights.pump()

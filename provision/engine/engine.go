@@ -97,11 +97,28 @@ func (e *Engine) workContext(ctx context.Context) (context.Context, func()) {
 	return work, func() { unhook(); cancel() }
 }
 
-// life is the engine's thread, from what the records say to the end.
+// life is the engine's thread, from what the records say to the end. When it ends
+// by a panic, what is in flight is ended before the next life begins it again.
 func (e *Engine) life(work, stop context.Context) {
 	over, cancel := context.WithCancel(stop)
 	defer cancel()
-	l := e.loop(work, over)
+	working, halt := context.WithCancel(work)
+	defer halt()
+	l := e.loop(working, over)
+	whole := false
+	defer func() {
+		if !whole {
+			cancel()
+			halt()
+			l.beside.wait(e.parts.Limits.Shutdown)
+		}
+	}()
+	e.live(l, over)
+	whole = true
+}
+
+// live restores, then decides until the end.
+func (e *Engine) live(l *loop, over context.Context) {
 	if !l.restore() {
 		return
 	}
@@ -110,11 +127,11 @@ func (e *Engine) life(work, stop context.Context) {
 	drifting := l.watch()
 	e.resyncLost()
 	e.ready.Store(true)
-	for stop.Err() == nil && (arriving != nil || l.desk.busy()) {
+	for over.Err() == nil && (arriving != nil || l.desk.busy()) {
 		timer := time.NewTimer(l.desk.timers.wait(e.parts.Clock.Read()))
 		var inputs []input
 		select {
-		case <-stop.Done():
+		case <-over.Done():
 		case a, open := <-arriving:
 			if !open {
 				arriving = nil

@@ -82,7 +82,11 @@ func (j *judging) offered(offer admit.Offer, failed error) []input {
 	j.askOffer()
 	var out []input
 	for _, each := range all {
-		in := input{id: each.id, do: func() error { return j.admit(each.id, offer, failed) }}
+		parked := j.ledger.parked[each.id]
+		in := input{id: each.id, do: func() error {
+			j.parkAgain(parked)
+			return j.admit(each.id, offer, failed)
+		}}
 		if each.from != nil {
 			each.from.parked = false
 			in.done = each.from.done
@@ -90,6 +94,17 @@ func (j *judging) offered(offer admit.Offer, failed error) []input {
 		out = append(out, in)
 	}
 	return out
+}
+
+// parkAgain parks a record whose judgement is taken in a second time, because the
+// round of the first couldn't be written: it is nowhere else.
+func (j *judging) parkAgain(rec store.Record) {
+	if rec.Reservation == nil {
+		return
+	}
+	if is, known, err := j.ledger.record(rec.ID()); err == nil && (!known || is.Phase == lifecycle.Dismissed) {
+		j.ledger.parked[rec.ID()] = rec
+	}
 }
 
 // admit judges a record by what the node offers.

@@ -20,6 +20,8 @@ type loop struct {
 	work   context.Context
 	stop   context.Context
 	offers chan offered
+	// asking is full while a question for the offer hasn't come back.
+	asking chan struct{}
 }
 
 type offered struct {
@@ -30,7 +32,7 @@ type offered struct {
 func (e *Engine) loop(work, stop context.Context) *loop {
 	l := &loop{
 		parts: e.parts, desk: newDesk(e.parts, e.notes), work: work, stop: stop,
-		offers: make(chan offered, 1),
+		offers: make(chan offered, 1), asking: make(chan struct{}, 1),
 	}
 	l.beside = &beside{parts: e.parts, work: work, ends: make(chan outcome), gone: stop.Done()}
 	l.desk.flights.start = l.beside.start
@@ -43,22 +45,38 @@ func (l *loop) askOffer() {
 	go run.Do(l.parts.Log, "offer", func() {
 		ctx, cancel := context.WithTimeout(l.work, l.parts.Limits.Judge)
 		defer cancel()
-		var o offered
-		done := make(chan struct{})
-		go run.Do(l.parts.Log, "offer", func() {
-			defer close(done)
-			o.err = run.Guard(l.parts.Log, "offer", func() (err error) {
-				o.offer, err = l.parts.Admission.Offer(ctx)
-				return err
-			})
-		})
-		select {
-		case <-done:
-			l.offers <- o
-		case <-ctx.Done():
-			l.offers <- offered{err: node.Errorf(node.Transient, "no answer within %s", l.parts.Limits.Judge)}
+		o, answered := l.offer(ctx)
+		if !answered {
+			o.err = node.Errorf(node.Transient, "no answer within %s", l.parts.Limits.Judge)
 		}
+		l.offers <- o
 	})
+}
+
+// offer asks once; false when there is no answer in time. A question that hangs is
+// left behind, and none is asked beside it: it comes back, or the module hangs still.
+func (l *loop) offer(ctx context.Context) (o offered, answered bool) {
+	select {
+	case l.asking <- struct{}{}:
+	case <-ctx.Done():
+		return o, false
+	}
+	done := make(chan offered, 1)
+	go run.Do(l.parts.Log, "offer", func() {
+		defer func() { <-l.asking }()
+		var o offered
+		o.err = run.Guard(l.parts.Log, "offer", func() (err error) {
+			o.offer, err = l.parts.Admission.Offer(ctx)
+			return err
+		})
+		done <- o
+	})
+	select {
+	case o = <-done:
+		return o, true
+	case <-ctx.Done():
+		return o, false
+	}
 }
 
 // restore begins to bring the node to what the records say, without any

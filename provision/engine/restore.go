@@ -41,17 +41,10 @@ func (d *desk) restore(recs []store.Record, look func() seen) {
 			inputs = append(inputs, d.compared.drift(diff, true))
 		}
 	}
-	d.inRounds(inputs)
+	d.round(inputs)
 	d.compared.orphaned(there, recs)
 	d.flights.pump()
 	d.parts.Log.Info().Int("records", len(recs)).Int("differences", len(differ)).Dur("took", time.Since(start)).Msg("restored")
-}
-
-// inRounds takes in many inputs, a round's worth at a time.
-func (d *desk) inRounds(inputs []input) {
-	for part := range slices.Chunk(inputs, d.parts.Limits.Round) {
-		d.round(part)
-	}
 }
 
 // firstTry is when a record that waits for its next attempt is looked at. The

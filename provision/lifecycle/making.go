@@ -73,6 +73,9 @@ func attemptOrEnd() action {
 		case t.f.Name.shadowed():
 			t.yield()
 		default:
+			if t.rec.Phase == Intent {
+				t.rec.Uncertain = true // how the last attempt ended was never written
+			}
 			t.begin()
 		}
 	}}

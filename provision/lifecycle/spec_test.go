@@ -153,6 +153,7 @@ func TestItIsMade(t *testing.T) {
 		{name: "final, of what was deployed before", phase: lifecycle.Intent, rec: wasDeployed, event: failed(lifecycle.FailFinal), then: "retry", does: "save, later"},
 		{name: "final, of an update", phase: lifecycle.Intent, rec: named, facts: stands(lifecycle.Newest), event: failed(lifecycle.FailFinal), then: "failed", does: "save, tell, free others, mend older"},
 		{name: "its next attempt is due", phase: lifecycle.Retry, event: event(lifecycle.Wake), then: "intent", does: "save, provision"},
+		{name: "it is due, and how the last one ended couldn't be written", phase: lifecycle.Intent, rec: certain, event: event(lifecycle.Wake), then: "intent", does: "save, provision", is: func(r lifecycle.Record) bool { return r.Uncertain }},
 		{name: "it is due while the last one is in flight", phase: lifecycle.Intent, event: event(lifecycle.Wake), facts: inFlight, then: "intent", does: ""},
 		{name: "its end comes meanwhile", phase: lifecycle.Retry, event: event(lifecycle.Wake), facts: over(clock.Stop), then: "stopping expired", does: "save, cancel, stop"},
 		{name: "a newer one of its name was made meanwhile", phase: lifecycle.Retry, rec: named, event: event(lifecycle.Wake), facts: stands(lifecycle.Outdone), then: "ended deleted", does: "save, cancel, tell, free others"},
