@@ -17,8 +17,10 @@ type drifts struct {
 	of    map[string]*drift
 	total map[workload.Type]uint64
 	said  map[string]bool
-	// ends are the last ends of effects, for as long as a look may be older.
-	ends map[string]time.Time
+	// ends are the last ends of effects, for as long as a look may be older; those
+	// that don't matter any more are dropped when there are sweepAt.
+	ends    map[string]time.Time
+	sweepAt int
 }
 
 // drift is one workload's.
@@ -37,11 +39,11 @@ type drift struct {
 }
 
 func newDrifts() *drifts {
-	return &drifts{of: map[string]*drift{}, total: map[workload.Type]uint64{}, said: map[string]bool{}, ends: map[string]time.Time{}}
+	return &drifts{of: map[string]*drift{}, total: map[workload.Type]uint64{}, said: map[string]bool{}, ends: map[string]time.Time{}, sweepAt: endsMost}
 }
 
-// endsMost bounds how many ends are remembered; endsFor is how long one may
-// matter: no look takes longer.
+// endsMost is how many ends are remembered before any is dropped; endsFor is how
+// long one may matter: no look takes longer.
 const (
 	endsMost = 4096
 	endsFor  = time.Minute
@@ -52,8 +54,9 @@ func (d *drifts) settled(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
-	if len(d.ends) >= endsMost {
+	if len(d.ends) >= d.sweepAt {
 		maps.DeleteFunc(d.ends, func(_ string, at time.Time) bool { return now.Sub(at) > endsFor })
+		d.sweepAt = max(endsMost, 2*len(d.ends))
 	}
 	d.ends[id] = now
 }
