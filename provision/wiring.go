@@ -10,7 +10,6 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// What croft's own nodes are wired of, beside the published API.
 type (
 	// NodeEngine is the engine with all its parts.
 	NodeEngine = engine.Engine
@@ -18,11 +17,15 @@ type (
 	Config = engine.Config
 	// Limits are its deadlines, waits and bounds.
 	Limits = engine.Limits
-	// Policy, Admission, Clock, Feedback and OrphanBook are what it needs.
-	Policy     = engine.Policy
-	Admission  = engine.Admission
-	Clock      = engine.Clock
-	Feedback   = engine.Feedback
+	// Policy judges reservations.
+	Policy = engine.Policy
+	// Admission says whether there is room.
+	Admission = engine.Admission
+	// Clock is the time, and how far it can be trusted.
+	Clock = engine.Clock
+	// Feedback tells the explorer.
+	Feedback = engine.Feedback
+	// OrphanBook keeps since when an orphan has been known.
 	OrphanBook = engine.OrphanBook
 	// Orphan is something on the node that no record wants.
 	Orphan = engine.Orphan

@@ -58,28 +58,8 @@ func (m *Module) run(ctx context.Context, it *item, c client.Container) error {
 	if err != nil {
 		return err
 	}
-	r, _ := m.recordOf(it.id)
 	if t != nil {
-		switch status.Status {
-		case client.Paused:
-			if err := t.Resume(ctx); err != nil {
-				return containerd.Error(err, "let container %s go on", it.id)
-			}
-			fallthrough
-		case client.Running:
-			if r.Wanted && r.Next == 0 {
-				return nil
-			}
-			r.start(time.Now())
-			return m.keep(it, r)
-		}
-		if status.Status == client.Created && it.ready == t.Pid() {
-			// It may have ended while it waited: only what the image is to blame for
-			// would fail again.
-			if err := m.begin(ctx, it, c, t); err == nil || node.KindOf(err).Final() {
-				return err
-			}
-		} else if err := drop(ctx, t); err != nil {
+		if done, err := m.goOn(ctx, it, c, t, status.Status); done || err != nil {
 			return err
 		}
 	}
@@ -88,6 +68,33 @@ func (m *Module) run(ctx context.Context, it *item, c client.Container) error {
 		err = m.begin(ctx, it, c, t)
 	}
 	return err
+}
+
+// goOn has a task that is there run, and reports whether it does. One that can't is
+// taken away.
+func (m *Module) goOn(ctx context.Context, it *item, c client.Container, t client.Task, status client.ProcessStatus) (done bool, err error) {
+	r, _ := m.recordOf(it.id)
+	switch {
+	case status == client.Paused || status == client.Running:
+		if status == client.Paused {
+			if err := t.Resume(ctx); err != nil {
+				return false, containerd.Error(err, "let container %s go on", it.id)
+			}
+		}
+		if r.Wanted && r.Next == 0 {
+			return true, nil
+		}
+		r.start(time.Now())
+		return true, m.keep(it, r)
+	case status == client.Created && it.ready == t.Pid():
+		// It may have ended while it waited: only what the image is to blame for
+		// would fail again.
+		if err := m.begin(ctx, it, c, t); err == nil || node.KindOf(err).Final() {
+			return true, err
+		}
+		return false, nil
+	}
+	return false, drop(ctx, t)
 }
 
 func orNothing(err error) string {

@@ -113,12 +113,12 @@ func (e *Engine) life(work, stop context.Context) {
 			l.beside.wait(e.parts.Limits.Shutdown)
 		}
 	}()
-	e.live(l, over)
+	e.live(over, l)
 	whole = true
 }
 
 // live restores, then decides until the end.
-func (e *Engine) live(l *loop, over context.Context) {
+func (e *Engine) live(over context.Context, l *loop) {
 	if !l.restore() {
 		return
 	}

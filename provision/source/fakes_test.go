@@ -101,11 +101,7 @@ func take(items <-chan source.Item, n int, err error) []string {
 		if !open {
 			return ids
 		}
-		id := item.ID
-		if item.Reservation != nil {
-			id = item.Reservation.ID
-		}
-		ids = append(ids, id)
+		ids = append(ids, item.Reservation.ID)
 		item.Finish(err)
 	}
 	return ids

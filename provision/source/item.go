@@ -20,10 +20,6 @@ type Kind string
 const (
 	// Arrived: Reservation came from outside and nothing of it is checked.
 	Arrived Kind = "arrived"
-	// Expiry: the record of that ID may have reached its end.
-	Expiry Kind = "expiry"
-	// Retry: the record of that ID is to be tried again.
-	Retry Kind = "retry"
 	// Drifted: what is on the node of that Type may differ from the records.
 	Drifted Kind = "drifted"
 )
@@ -31,8 +27,6 @@ const (
 // Item is one thing for the engine to handle.
 type Item struct {
 	Kind Kind
-	// ID names the record for Expiry and Retry.
-	ID string
 	// Type is what has drifted, for Drifted; Seen is what was seen of it, by a
 	// look that began at Began.
 	Type  workload.Type

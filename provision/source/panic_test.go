@@ -105,11 +105,6 @@ func fatal(t *testing.T, m *mine, log zerolog.Logger) map[string]func() source.S
 	seed := func() *seedStore {
 		return &seedStore{answers: []seedAnswer{{batch: []*workload.Reservation{volume("1-1")}, err: workload.ErrPollEOS}}}
 	}
-	schedule := func(s *source.Schedule) source.Source {
-		s.Log = log
-		s.Set("1-1", workload.TypeVolume, time.Now())
-		return s
-	}
 	return map[string]func() source.Source{
 		"a poller": func() source.Source {
 			return changes(source.ChangesConfig{Poller: minedPoller{m, poller()}, Cursors: &memoryCursor{}})
@@ -130,9 +125,6 @@ func fatal(t *testing.T, m *mine, log zerolog.Logger) map[string]func() source.S
 		"a combined source": func() source.Source { return source.From(source.Combined(log, minedSource{m, list{"1-1"}}), log) },
 		"a merged source": func() source.Source {
 			return source.Merge(log, source.From(minedSource{m, list{"1-1"}}, log))
-		},
-		"a clock": func() source.Source {
-			return schedule(source.NewExpiry(func() (time.Time, bool) { m.step(); return time.Now(), true }, time.Minute))
 		},
 	}
 }
