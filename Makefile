@@ -75,6 +75,10 @@ fuzz: ## fuzz what reads from the outside, a minute each
 	  for f in $$(grep -ho '^func Fuzz[A-Za-z0-9_]*' $$t/*_test.go | sed 's/func //'); do \
 	    go test -run '^$$' -fuzz "^$$f$$" -fuzztime 60s $$t; done; done
 
+.PHONY: simulate
+simulate: ## simulate whole nodes' histories of random seeds for ten minutes
+	@go test -run '^TestSimulation$$' -v -count=1 -timeout 20m ./provision/engine/ -simulate.for 10m
+
 .PHONY: clean
 clean: ## remove what was built
 	@rm -rf $(BIN)

@@ -112,9 +112,11 @@ func structs(d *ast.GenDecl) map[string]*ast.StructType {
 // Phase, and why.
 func phaseWriters() map[string]string {
 	return map[string]string{
-		"provision/store/document.go": "it reads records from their files",
-		"provision/store/migrate.go":  "it reads records of older versions and of other programs",
-		"provision/engine/status.go":  "it shows a record to an operator",
+		"provision/store/document.go":                 "it reads records from their files",
+		"provision/store/migrate.go":                  "it reads records of older versions and of other programs",
+		"provision/engine/status.go":                  "it shows a record to an operator",
+		"cmd/croftd/internal/daemon/view.go":          "the same, as croftd's own documents",
+		"cmd/croftd/internal/daemon/doorworkloads.go": "the same, to its user",
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
@@ -32,25 +31,6 @@ func (r *rival) round(k int) time.Duration {
 	took := time.Since(began)
 	r.remove(k)
 	return took
-}
-
-// many runs the containers 1 to n, so many at a time.
-func (r *rival) many(n, atATime int) {
-	r.b.Helper()
-	next := make(chan int)
-	var work sync.WaitGroup
-	for range atATime {
-		work.Go(func() {
-			for k := range next {
-				r.run(k)
-			}
-		})
-	}
-	for k := range n {
-		next <- k + 1
-	}
-	close(next)
-	work.Wait()
 }
 
 // rivalImage is the name by which the others know the image.

@@ -316,3 +316,23 @@ func TestADocumentThatCannotBeKeptHoldsUpNoOther(t *testing.T) {
 		}
 	})
 }
+
+// A final error about a workload that is deployed is tried again: nothing of it is
+// taken down or given back, and its user isn't told that it has ended.
+func TestAFinalErrorTakesNothingFromWhatIsDeployed(t *testing.T) {
+	withFetching(t, func(t *testing.T, w *world, f *fetching, n *incarnation) {
+		id := w.container()
+		f.arrived(id)
+		w.answered(id, workload.StateOK)
+		f.fails(id, node.Errorf(node.Refused, "cannot use the image: it has another digest"))
+		f.lose(id)
+		w.answered(id, workload.StateError)
+		w.restart(n)
+		time.Sleep(time.Hour)
+		if got := count(f.calls(), "decommission"); got != 0 || w.phase(id).Tombstone() {
+			t.Fatalf("decommissioned %d times, it is %s", got, w.phase(id))
+		}
+		f.fails(id, nil)
+		w.until("it is back", func() bool { return w.phase(id) == store.Deployed })
+	})
+}

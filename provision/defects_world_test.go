@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/provisioner"
@@ -224,5 +223,3 @@ func count(calls []string, word string) (n int) {
 	}
 	return n
 }
-
-var _ = clock.Remove

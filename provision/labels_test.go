@@ -51,6 +51,15 @@ func TestAnIDThatIsGivenToAnother(t *testing.T) {
 	})
 }
 
+// unlabel takes the hash off a file system's label.
+func (s *storage) unlabel(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	spec := s.have[name]
+	spec.Hash = ""
+	s.have[name] = spec
+}
+
 // What an older croft has made gets its label when this one starts, so that it is
 // still its user's when the node loses its records. It is neither made anew nor
 // told, and nobody calls it drift.
@@ -67,17 +76,15 @@ func TestWhatAnOlderCroftMadeGetsItsLabel(t *testing.T) {
 		if _, err := w.records.Write(rec); err != nil {
 			t.Fatal(err)
 		}
-		made := w.storage.have[id]
-		old := made
-		old.Hash = ""
-		w.storage.have[id] = old
+		made, _ := w.storage.InspectFilesystem(t.Context(), id)
+		w.storage.unlabel(id)
 		w.provisioners = map[workload.Type]provisioner.Provisioner{workload.TypeVolume: volume.New(volume.Config{
 			Storage: w.storage, Containers: noContainers{}, Past: provision.NewOwners(w.records),
 		})}
 		*n = *w.start(newStepper(""))
 		time.Sleep(time.Hour)
-		if got := w.storage.have[id].Hash; got != made.Hash || w.storage.creations(id) != 1 {
-			t.Errorf("it has the label %q, want %q; it was made %d times", got, made.Hash, w.storage.creations(id))
+		if got, _ := w.storage.InspectFilesystem(t.Context(), id); got.Hash != made.Hash || made.Hash == "" || w.storage.creations(id) != 1 {
+			t.Errorf("it has the label %q, want %q; it was made %d times", got.Hash, made.Hash, w.storage.creations(id))
 		}
 		s := n.status(t, id)
 		if s.Phase != store.Deployed || s.Restored != 0 || s.Drift != nil || n.engine.Drifts()[workload.TypeVolume] != 0 {

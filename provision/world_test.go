@@ -273,13 +273,13 @@ func (w *world) renew(id string, expires time.Time) {
 // until waits, by the bubble's clock, until ok holds.
 func (w *world) until(what string, ok func() bool) {
 	w.t.Helper()
-	for range 4000 {
+	for range 9000 {
 		if ok() {
 			return
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	w.t.Fatalf("%s: not so after 400 s; explorer has %s, storage %v", what, w.explorer, w.storage.names())
+	w.t.Fatalf("%s: not so after 900 s; explorer has %s, storage %v", what, w.explorer, w.storage.names())
 }
 
 // answered waits until the explorer has a result of that state.

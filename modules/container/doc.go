@@ -15,6 +15,9 @@
 //   - the control group CGROUPPARENT/ID.
 //   - logs (package logs) and images (package image).
 //
+// Create begins a container's task beside: a process of runc's waits in it until
+// Start. One that an earlier process of the module has left is made anew.
+//
 // A container's processes belong to its shim. The agent that ends, of whatever
 // cause, doesn't touch them; the next one finds them by their labels and sees
 // what has ended meanwhile. The same holds for a containerd that ends.

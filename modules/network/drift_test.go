@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -381,4 +382,33 @@ func TestTheNodeComesIntoItsRange(t *testing.T) {
 	if node.KindOf(err) != node.Refused || !strings.Contains(err.Error(), `"net2"`) || strings.Contains(err.Error(), "10.1.0.0") {
 		t.Errorf("a new one: %v", err)
 	}
+}
+
+// Members that come and go at the same time are where they should be.
+func TestMembersAtOnce(t *testing.T) {
+	h := newHousehold(t)
+	const many = 8
+	var work sync.WaitGroup
+	for i := range many {
+		pid := process(t)
+		work.Go(func() {
+			spec := node.MemberSpec{Network: h.spec.ID, Member: fmt.Sprintf("%d-7", i), Name: fmt.Sprintf("m%d", i), PID: pid}
+			for range 3 {
+				if _, err := h.networks.Join(t.Context(), spec); err != nil {
+					t.Error(err)
+				}
+				if i%2 == 0 {
+					if err := h.networks.Leave(t.Context(), h.spec.ID, spec.Member); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	work.Wait()
+	list, err := h.networks.List(t.Context())
+	if err != nil || len(list) != 1 || len(list[0].Members) != 2+many/2 || list[0].Drift != "" {
+		t.Errorf("%+v, %v", list, err)
+	}
+	h.works()
 }

@@ -19,6 +19,9 @@ var ErrEnded = errors.New("it has nothing left to do")
 type Backoff struct {
 	Base time.Duration
 	Max  time.Duration
+	// Chance is what jitter is drawn from, for one goroutine alone; nil is the
+	// process's. A simulation gives its own, so that its seed decides everything.
+	Chance *rand.Rand
 }
 
 // DefaultBackoff is between two runs of what ended by a panic.
@@ -34,6 +37,9 @@ func (b Backoff) Delay(failures int) time.Duration {
 	d = min(d, b.Max)
 	if d <= 1 {
 		return d
+	}
+	if b.Chance != nil {
+		return d/2 + time.Duration(b.Chance.Int64N(int64(d/2+1)))
 	}
 	return d/2 + rand.N(d/2+1)
 }

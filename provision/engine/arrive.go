@@ -272,18 +272,18 @@ func (i *intake) known(rec store.Record, a *arrival) error {
 }
 
 // wake looks at a record whose time may have come. A renewal that waits for a
-// better time is judged first; one that its phase can't follow yet keeps waiting
-// and holds nothing up, and what is half removed goes on leaving, whatever it
-// would say.
+// better time is judged first, and holds nothing else up; what is half removed
+// goes on leaving, whatever it would say.
 func (i *intake) wake(rec store.Record) error {
 	if rec.Pending != nil && rec.Phase != lifecycle.Leaving {
 		var err error
 		switch kind := i.renewal(rec, rec.Pending); kind {
 		case lifecycle.Renew:
-			if rec, err = i.apply(rec, lifecycle.Event{Kind: kind, Renewal: rec.Pending}); err != nil || rec.Pending == nil {
+			next, err := i.apply(rec, lifecycle.Event{Kind: kind, Renewal: rec.Pending})
+			if err != nil || next.Phase != rec.Phase {
 				return err
 			}
-			// What leaves already isn't prolonged any more: it goes on leaving.
+			rec = next // what else it was woken for is still to be done
 		case lifecycle.RenewLater:
 		default:
 			if rec, err = i.apply(rec, lifecycle.Event{Kind: lifecycle.RenewNever}); err != nil {

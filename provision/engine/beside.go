@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/pkg/errors"
@@ -24,16 +25,35 @@ type beside struct {
 	ends  chan outcome
 	// gone is closed when nobody listens to ends any more.
 	gone <-chan struct{}
+	// going are the effects that haven't come back.
+	going sync.WaitGroup
 }
 
 // start does one effect in goroutines of its own, within its deadline.
 func (b *beside) start(f *flight) {
 	ctx, cancel := context.WithTimeout(b.work, b.deadline(f.kind))
 	f.cancel = cancel
+	b.going.Add(1)
 	go run.Do(b.parts.Log, string(f.kind), func() {
+		defer b.going.Done()
 		defer cancel()
 		b.follow(ctx, f)
 	})
+}
+
+// wait returns once every effect has come back, or the limit is over.
+func (b *beside) wait(limit time.Duration) {
+	done := make(chan struct{})
+	go run.Do(b.parts.Log, "wait", func() {
+		defer close(done)
+		b.going.Wait()
+	})
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	select {
+	case <-done:
+	case <-late.C:
+	}
 }
 
 func (b *beside) deadline(kind lifecycle.EffectKind) time.Duration {

@@ -230,9 +230,11 @@ func (d *desk) effect(was, rec store.Record, ev lifecycle.Event, e lifecycle.Eff
 	case lifecycle.MendOlder:
 		return d.older(rec, lifecycle.Event{Kind: lifecycle.Drift})
 	case lifecycle.FreeOthers:
-		for _, blocked := range d.blocked.freedBy(was) {
-			d.soon = append(d.soon, d.input(blocked, lifecycle.Event{Kind: lifecycle.Free}))
-		}
+		d.after = append(d.after, func() {
+			for _, blocked := range d.blocked.freedBy(was) {
+				d.soon = append(d.soon, d.input(blocked, lifecycle.Event{Kind: lifecycle.Free}))
+			}
+		})
 	case lifecycle.Impossible:
 		d.parts.Log.Error().Str("id", id).Str("phase", string(was.Phase)).Str("event", string(ev.Kind)).
 			Msg("an event came that can't come in this phase: nothing is changed")

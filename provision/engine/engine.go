@@ -73,9 +73,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		told <- run.Keep(telling, e.parts.Log, "feedback", run.DefaultBackoff(), e.parts.Feedback.Run)
 	})
 	_ = run.Keep(stop, e.parts.Log, "engine", run.DefaultBackoff(), func(stop context.Context) error {
-		if err := e.life(work, stop); err != nil {
-			return err
-		}
+		e.life(work, stop)
 		return run.ErrEnded
 	})
 	cancel()
@@ -99,27 +97,28 @@ func (e *Engine) workContext(ctx context.Context) (context.Context, func()) {
 	return work, func() { unhook(); cancel() }
 }
 
-// life is one life of the engine's thread. An error is what it has panicked with:
-// what it had in flight has ended then, for the next life begins that again.
-func (e *Engine) life(work, stop context.Context) error {
+// life is the engine's thread, from what the records say to the end. When it ends
+// by a panic, what is in flight is ended before the next life begins it again.
+func (e *Engine) life(work, stop context.Context) {
 	over, cancel := context.WithCancel(stop)
 	defer cancel()
-	work, abandon := context.WithCancel(work)
-	defer abandon()
-	l := e.loop(work, over)
-	err := run.Catch("engine", func() error {
-		e.live(l, stop, over)
-		return nil
-	})
-	if err != nil {
-		abandon()
-		l.abandoned()
-	}
-	return err
+	working, halt := context.WithCancel(work)
+	defer halt()
+	l := e.loop(working, over)
+	whole := false
+	defer func() {
+		if !whole {
+			cancel()
+			halt()
+			l.beside.wait(e.parts.Limits.Shutdown)
+		}
+	}()
+	e.live(l, over)
+	whole = true
 }
 
-// live goes from what the records say to the end.
-func (e *Engine) live(l *loop, stop, over context.Context) {
+// live restores, then decides until the end.
+func (e *Engine) live(l *loop, over context.Context) {
 	if !l.restore() {
 		return
 	}
@@ -128,11 +127,11 @@ func (e *Engine) live(l *loop, stop, over context.Context) {
 	drifting := l.watch()
 	e.resyncLost()
 	e.ready.Store(true)
-	for stop.Err() == nil && (arriving != nil || l.desk.busy()) {
+	for over.Err() == nil && (arriving != nil || l.desk.busy()) {
 		timer := time.NewTimer(l.desk.timers.wait(e.parts.Clock.Read()))
 		var inputs []input
 		select {
-		case <-stop.Done():
+		case <-over.Done():
 		case a, open := <-arriving:
 			if !open {
 				arriving = nil
@@ -200,24 +199,6 @@ func (l *loop) drain() {
 				l.desk.returned(o)
 			}
 		case <-l.work.Done():
-		}
-	}
-}
-
-// abandonedWait is how long a life that has panicked waits for what it had in
-// flight: what doesn't come back in it once it is cancelled hangs.
-const abandonedWait = 3 * stepGrace
-
-// abandoned waits until what was cancelled has come back. Nobody hears how it ended.
-func (l *loop) abandoned() {
-	late := time.NewTimer(abandonedWait)
-	defer late.Stop()
-	for l.desk.flights.running() > 0 {
-		select {
-		case o := <-l.beside.ends:
-			l.desk.flights.land(o)
-		case <-late.C:
-			return
 		}
 	}
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/workload"
-	"github.com/croft-edge/croft/provision/source"
 	"github.com/croft-edge/croft/provision/store"
 )
 
@@ -28,7 +27,8 @@ var (
 // and its explorer, and the true state of everything. It has one thread and no
 // real time: the numbers of its steps decide everything.
 type simulation struct {
-	rnd *rand.Rand
+	// rnd is the step's, chance the node's own.
+	rnd, chance *rand.Rand
 	// toy is whether signatures are cheap ones, refused how many refusals are
 	// remembered, newNode whether the first store is a new node's.
 	toy     bool
@@ -65,7 +65,7 @@ type simulation struct {
 
 func newSimulation(seed uint64, told bool) *simulation {
 	s := &simulation{
-		rnd: rand.New(rand.NewPCG(seed, 0)), told: told, disk: newSimDisk(), modules: newSimModules(),
+		rnd: rand.New(rand.NewPCG(seed, 0)), chance: rand.New(rand.NewPCG(seed, 4)), told: told, disk: newSimDisk(), modules: newSimModules(),
 		explorer: &simExplorer{results: map[string]string{}}, byHash: map[workload.Hash]*simDoc{},
 		begin: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 	}
@@ -191,13 +191,9 @@ func (s *simulation) settle(times int, pause time.Duration) {
 			}
 		}
 		for _, t := range simTypes() {
-			s.seen(source.Item{Kind: source.Drifted, Type: t, Seen: s.modules.look(t), Began: time.Now()})
+			s.seen(s.look(t))
 		}
-		owed, _ := s.node.store.Undelivered()
-		for range owed {
-			s.send(0, true)
-		}
-		s.check()
+		s.sendAll()
 		s.pass(max(pause, s.node.desk.timers.wait(s.clock.Read())))
 		s.check()
 	}
@@ -206,6 +202,14 @@ func (s *simulation) settle(times int, pause time.Duration) {
 			s.act(one, faultNone)
 			s.round(s.land(one))
 		}
+	}
+	s.sendAll()
+}
+
+func (s *simulation) sendAll() {
+	owed, _ := s.node.store.Undelivered()
+	for range owed {
+		s.send(0, true)
 	}
 	s.check()
 }
@@ -231,7 +235,9 @@ func shrunk(seed uint64, steps []uint64) []uint64 {
 
 // simulate runs a seed's history, and says what is wrong with it.
 func simulate(t *testing.T, seed uint64) *simulation {
+	endless := time.AfterFunc(time.Minute, func() { panic(fmt.Sprintf("the history of seed %d doesn't end", seed)) })
 	s := history(seed, numbers(seed), false)
+	endless.Stop()
 	if s.failed != "" {
 		told := history(seed, shrunk(seed, numbers(seed)), true)
 		t.Errorf("seed %d: %s\nshrunk: %s\n%s\nrun it again: go test ./provision/engine -run '^TestSimulation$' -simulate.seed %d",
@@ -262,7 +268,7 @@ func TestSimulation(t *testing.T) {
 			failed++
 		}
 		debug.SetGCPercent(400)
-	histories, steps, crashes, effects = histories+1, steps+len(numbers(seed)), crashes+s.crashes, effects+s.effects
+		histories, steps, crashes, effects = histories+1, steps+len(numbers(seed)), crashes+s.crashes, effects+s.effects
 	}
 	t.Logf("%d histories, %d steps, %d crashes, %d effects", histories, steps, crashes, effects)
 }

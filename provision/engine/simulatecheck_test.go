@@ -73,8 +73,17 @@ func (s *simulation) checkRecord(was, rec store.Record) {
 	if s.told {
 		s.changed(was, rec)
 	}
+	if was.Phase == lifecycle.Dismissed && rec.Phase != lifecycle.Dismissed {
+		doc.told = "" // it was forgotten, and came again
+	}
 	if rec.Phase == lifecycle.Deployed {
 		doc.promised, doc.taken = true, true
+	}
+	if renewal := rec.Reservation.Renewal; renewal != nil && !rec.Tombstone() {
+		if !doc.renewals[string(renewal.Signature)] {
+			s.fail("nobody has signed its renewal: %s", describe(rec))
+		}
+		doc.end = later(doc.end, renewal.Expires)
 	}
 	if was.Reservation != nil && was.Hash == rec.Hash && was.Tombstone() && !rec.Tombstone() && was.Phase != lifecycle.Dismissed && !was.Older {
 		s.fail("%s was %s and lives again: %s", rec.ID(), was.Phase, describe(rec))
@@ -95,6 +104,13 @@ func (s *simulation) checkRecord(was, rec store.Record) {
 			s.checkEnd(doc, rec)
 		}
 	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // changed tells what has become of a record.
@@ -144,10 +160,12 @@ func (s *simulation) outdone(rec store.Record) bool {
 func (s *simulation) checkForgotten(rec store.Record) {
 	doc := s.doc(rec.Hash)
 	s.say("    %s: forgotten", rec.ID())
+	if doc != nil && rec.Phase != lifecycle.Dismissed {
+		doc.told, doc.promised = "", false
+	}
 	if rec.Phase == lifecycle.Dismissed || rec.Phase == lifecycle.Waiting || doc == nil {
 		return // too many that are refused are forgotten
 	}
-	doc.told = ""
 	if thing := s.modules.things[simKey(rec.Reservation)]; !rec.Tombstone() && thing != nil && thing.hash == rec.Hash {
 		s.fail("it is forgotten and hasn't ended: %s", describe(rec))
 	}

@@ -85,7 +85,7 @@ func (s *simulation) handled(d *simDelivery) {
 	if err != nil || rec.Hash != d.doc.hash || rec.Phase.Tombstone() || rec.Phase == "leaving" {
 		return
 	}
-	if string(d.r.Renewal.Signature) == string(d.doc.signedRenewal) && d.r.Renewal.Expires.After(d.doc.end) {
+	if d.doc.renewals[string(d.r.Renewal.Signature)] && d.r.Renewal.Expires.After(d.doc.end) {
 		d.doc.end = d.r.Renewal.Expires
 		s.say("  %s now lasts until %s", d.r.ID, s.at(d.doc.end))
 	}

@@ -129,7 +129,7 @@ func (s *simulation) parts(n *simNode) (*Config, error) {
 		Records: n.store, Provisioners: s.modules.provisioners(), Policy: policy, Admission: admission, Feedback: simFeedback{n},
 		Clock: &s.clock, Orphans: &s.book, Log: zerolog.New(simLog{s}).Level(zerolog.ErrorLevel),
 	}
-	parts.Limits = Limits{Refused: s.refused, Round: 1 + s.rnd.IntN(8)}.withDefaults()
+	parts.Limits = Limits{Refused: s.refused, Round: 1 + s.rnd.IntN(8), Retry: source.Backoff{Chance: s.chance}}.withDefaults()
 	return parts, nil
 }
 

@@ -112,7 +112,6 @@ func (s *simulation) stepRenew() {
 	if err := doc.user.renew(doc, until); err != nil {
 		s.fail("cannot sign a renewal: %v", err)
 	}
-	doc.signedRenewal = doc.r.Renewal.Signature
 	s.explorer.push(doc)
 	s.say("its user renews %s %s %x until %s", doc.r.Type, doc.r.ID, doc.hash[:3], s.at(until))
 }
@@ -256,8 +255,13 @@ func (s *simulation) pass(d time.Duration) {
 func (s *simulation) stepLook() {
 	types := simTypes()
 	if t := types[s.rnd.IntN(len(types))]; !s.modules.silent && len(s.node.looks) < 3 {
-		s.node.looks = append(s.node.looks, source.Item{Kind: source.Drifted, Type: t, Seen: s.modules.look(t), Began: time.Now()})
+		s.node.looks = append(s.node.looks, s.look(t))
 	}
+}
+
+// look is what is seen of a type now.
+func (s *simulation) look(t workload.Type) source.Item {
+	return source.Item{Kind: source.Drifted, Type: t, Seen: s.modules.look(t), Began: time.Now()}
 }
 
 func (s *simulation) stepSeen() {
@@ -335,7 +339,7 @@ func (s *simulation) stepStore() {
 	s.births++
 	s.lost = s.clock.now
 	for _, doc := range s.explorer.docs {
-		doc.promised, doc.ended, doc.told = false, false, ""
+		doc.promised, doc.ended, doc.told, doc.end = false, false, "", doc.r.Created.Add(doc.r.Duration)
 	}
 	s.crash(false)
 	if s.rnd.IntN(2) == 0 {

@@ -54,8 +54,8 @@ type simDoc struct {
 	admitted bool
 	// evictedIn is the life of the store in which it was evicted.
 	evictedIn int
-	// signedRenewal is the signature of its newest renewal.
-	signedRenewal []byte
+	// renewals are the signatures of its renewals.
+	renewals map[string]bool
 	// lied is whether the explorer gave it an ID that isn't its own, or its ID to
 	// another.
 	lied bool
@@ -89,7 +89,7 @@ func (u *simUser) reserve(r workload.Reservation, rnd *rand.Rand) (*simDoc, erro
 	} else if err := r.Sign(u.key); err != nil {
 		return nil, err
 	}
-	doc := &simDoc{r: r, user: u, hash: h, end: r.Expires()}
+	doc := &simDoc{r: r, user: u, hash: h, end: r.Expires(), renewals: map[string]bool{}}
 	u.docs = append(u.docs, doc)
 	return doc, nil
 }
@@ -108,12 +108,16 @@ func (u *simUser) remove(doc *simDoc, now time.Time) error {
 
 func (u *simUser) renew(doc *simDoc, until time.Time) error {
 	n := workload.Renewal{Expires: until}
-	if !u.toy {
-		return doc.r.SignRenewal(n, u.key)
+	var err error
+	if u.toy {
+		var message []byte
+		message, err = n.SigningBytes(doc.hash)
+		n.Signature = word(u.id, message)
+		doc.r.Renewal = &n
+	} else {
+		err = doc.r.SignRenewal(n, u.key)
 	}
-	message, err := n.SigningBytes(doc.hash)
-	n.Signature = word(u.id, message)
-	doc.r.Renewal = &n
+	doc.renewals[string(doc.r.Renewal.Signature)] = true
 	return err
 }
 

@@ -73,12 +73,7 @@ func (m *machine) settle(rec lifecycle.Record) {
 func (m *machine) settled(rec lifecycle.Record) {
 	r := rec.Reservation
 	ev := lifecycle.Event{Kind: lifecycle.Admit}
-	for _, other := range m.holders() {
-		if m.named && other.ID() != r.ID && !r.Created.After(other.Reservation.Created) {
-			ev.Kind = lifecycle.Refuse
-		}
-	}
-	if r.ExpiredAt(m.truth) || r.Created.After(m.truth) {
+	if m.outdated(r) || r.ExpiredAt(m.truth) || r.Created.After(m.truth) {
 		ev.Kind = lifecycle.Refuse
 	}
 	if ev.Kind == lifecycle.Refuse {

@@ -29,6 +29,7 @@ type machine struct {
 	saved    map[string]lifecycle.Record
 	parked   map[string]lifecycle.Record
 	staged   map[string]lifecycle.Record
+	buried   time.Time // when the newest of the name was created that is buried
 	order    []string
 	after    []func()
 	flights  []*effect
@@ -254,8 +255,23 @@ func (m *machine) do(rec lifecycle.Record, e lifecycle.Effect) {
 			m.flights = slices.DeleteFunc(m.flights, func(e *effect) bool { return e.id == id && m.first(e.id) != e })
 		})
 	case lifecycle.Bury:
-		m.after = append(m.after, func() { delete(m.saved, id) })
+		m.after = append(m.after, func() { m.bury(rec) })
 	}
+}
+
+// bury forgets a record, but for how new its name had become.
+func (m *machine) bury(rec lifecycle.Record) {
+	delete(m.saved, rec.ID())
+	if rec.HoldsName() && rec.Reservation.Created.After(m.buried) {
+		m.buried = rec.Reservation.Created
+	}
+}
+
+// outdated reports whether a newer one was accepted under the name.
+func (m *machine) outdated(r *workload.Reservation) bool {
+	return m.named && (!r.Created.After(m.buried) || slices.ContainsFunc(m.holders(), func(o lifecycle.Record) bool {
+		return o.ID() != r.ID && !r.Created.After(o.Reservation.Created)
+	}))
 }
 
 func (m *machine) stage(rec lifecycle.Record) {
@@ -297,9 +313,7 @@ func (m *machine) judge(rec lifecycle.Record) {
 func (m *machine) verdict(rec lifecycle.Record) {
 	r := rec.Reservation
 	judged := m.reading.Now
-	older := slices.ContainsFunc(m.holders(), func(o lifecycle.Record) bool {
-		return m.named && o.ID() != r.ID && !r.Created.After(o.Reservation.Created)
-	})
+	older := m.outdated(r)
 	refused := lifecycle.Event{Kind: lifecycle.Refuse, Err: node.Errorf(node.Refused, "refused")}
 	later := lifecycle.Event{Kind: lifecycle.Postpone, Err: node.Errorf(node.Transient, "it can't be told yet")}
 	dated := !r.Created.After(judged) && !r.ExpiredAt(judged)

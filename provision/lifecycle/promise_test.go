@@ -18,13 +18,22 @@ import (
 // Random histories of what the world does to a node, with a crash between any two
 // events. At every step nothing irreversible is done without proof; when all has
 // calmed down, what was promised is on the node and what wasn't, isn't.
+//
+// `go test -run Promises -rapid.checks=50000` walks more of them.
 func TestPromisesOfOneReservation(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) { history(newMachine(t, false), 1) })
+	for range series {
+		rapid.Check(t, func(t *rapid.T) { history(newMachine(t, false), 1) })
+	}
 }
 
 func TestPromisesUnderOneName(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) { history(newMachine(t, true), 4) })
+	for range series {
+		rapid.Check(t, func(t *rapid.T) { history(newMachine(t, true), 4) })
+	}
 }
+
+// series is how many times a hundred histories are walked.
+const series = 5
 
 func history(m *machine, reservations int) {
 	ids := make([]string, reservations)

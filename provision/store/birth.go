@@ -34,7 +34,7 @@ func (r *reading) readMeta() error {
 }
 
 // hasQuarantined reports whether a file of that name was set aside before.
-func (s *FSStore) hasQuarantined(name string) bool {
+func (s *memory) hasQuarantined(name string) bool {
 	for _, q := range s.damaged {
 		if strings.HasPrefix(path.Base(q.Name), strings.ReplaceAll(name, "/", "_")) {
 			return true
@@ -62,7 +62,7 @@ func (s *FSStore) settleBirth(found birthState) error {
 		if err != nil {
 			return err
 		}
-		now := s.trustedNow()
+		now := s.cfg.trustedNow()
 		// Damaged isn't new: what was in it may have been AcceptsOlder = false.
 		older := s.cfg.NewNode && found == birthMissing
 		return s.writeBirth(func(b *birthFile) {

@@ -45,7 +45,7 @@ func (s *FSStore) drop(id workload.ID) error {
 }
 
 // known returns the record of an ID that is given as text. NotExist when there is none.
-func (s *FSStore) known(id string) (workload.ID, Record, error) {
+func (s *memory) known(id string) (workload.ID, Record, error) {
 	parsed, err := workload.ParseID(id)
 	if err != nil {
 		return parsed, Record{}, node.WithKind(node.Invalid, err)

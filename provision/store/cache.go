@@ -32,13 +32,13 @@ func (s *FSStore) Add(r *workload.Reservation) error {
 }
 
 // Get returns a deployed reservation. NotExist when there is none of that ID.
-func (s *FSStore) Get(id string) (*workload.Reservation, error) {
+func (s *memory) Get(id string) (*workload.Reservation, error) {
 	_, r, err := s.deployed(id)
 	return r.Reservation, err
 }
 
 // deployed returns the record of a deployed reservation.
-func (s *FSStore) deployed(id string) (workload.ID, Record, error) {
+func (s *memory) deployed(id string) (workload.ID, Record, error) {
 	parsed, r, err := s.known(id)
 	if err == nil && r.Phase != Deployed {
 		return parsed, Record{}, node.Errorf(node.NotExist, "cannot find reservation %s: it isn't deployed", parsed)
@@ -47,7 +47,7 @@ func (s *FSStore) deployed(id string) (workload.ID, Record, error) {
 }
 
 // Exists reports whether a reservation is deployed.
-func (s *FSStore) Exists(id string) (bool, error) {
+func (s *memory) Exists(id string) (bool, error) {
 	_, err := s.Get(id)
 	if node.KindOf(err) == node.NotExist {
 		return false, nil

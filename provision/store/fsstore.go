@@ -17,13 +17,19 @@ type FSStore struct {
 	lock *lock
 
 	// writing is held over a change, from its check to its place in the
-	// index. mu guards the memory below, never over the disk, and is never
-	// taken twice: the writer that waits between two read locks is how a
-	// store hangs.
+	// memory.
 	writing sync.Mutex
-	mu      sync.RWMutex
-	index   *index
-	meta    meta
+	memory
+}
+
+// memory is what a store has read and written. All that only reads is answered
+// from it.
+type memory struct {
+	// mu guards what is below, never over the disk, and is never taken twice: the
+	// writer that waits between two read locks is how a store hangs.
+	mu    sync.RWMutex
+	index *index
+	meta  meta
 	// networks is what is remembered of networks whose records are buried.
 	networks map[NetworkKey]remembered
 	damaged  []Quarantine
@@ -72,7 +78,7 @@ func openWith(c Config, held *lock, provider func() (persist.Provider, error)) (
 	if err != nil {
 		return nil, both(err, held.release())
 	}
-	s := &FSStore{cfg: c, disk: disk, lock: held, index: newIndex(c.Demand), networks: map[NetworkKey]remembered{}}
+	s := &FSStore{cfg: c, disk: disk, lock: held, memory: memory{index: newIndex(c.Demand), networks: map[NetworkKey]remembered{}}}
 	if err := s.load(); err != nil {
 		return nil, both(err, s.Close())
 	}
@@ -94,7 +100,7 @@ func (s *FSStore) Close() error {
 }
 
 // Quarantined returns what was set aside, now or before, by name.
-func (s *FSStore) Quarantined() []Quarantine {
+func (s *memory) Quarantined() []Quarantine {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return append([]Quarantine(nil), s.damaged...)

@@ -66,14 +66,14 @@ type markFile struct {
 }
 
 // Birth is the store's identity.
-func (s *FSStore) Birth() Birth {
+func (s *memory) Birth() Birth {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return Birth{ID: s.meta.birth.ID, Time: s.meta.birth.Time}
 }
 
 // AcceptsOlder reports whether reservations created before Birth are accepted.
-func (s *FSStore) AcceptsOlder() bool {
+func (s *memory) AcceptsOlder() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.meta.birth.AcceptsOlder
@@ -93,7 +93,7 @@ func (s *FSStore) Rebirth() error {
 	if err != nil {
 		return err
 	}
-	now := s.trustedNow()
+	now := s.cfg.trustedNow()
 	if err := s.SetCursor(explorer.Cursor{}); err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (s *FSStore) Rebirth() error {
 }
 
 // Cursor is how far the node has read the explorer's stream; zero at first.
-func (s *FSStore) Cursor() explorer.Cursor {
+func (s *memory) Cursor() explorer.Cursor {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.meta.cursor
@@ -125,7 +125,7 @@ func (s *FSStore) SetCursor(c explorer.Cursor) error {
 // Mark is what was recorded of time last; zero when nothing ever was. A mark of
 // before the store was born again may be another machine's, or this one's of
 // long ago: nothing is known of its boots.
-func (s *FSStore) Mark() clock.Mark {
+func (s *memory) Mark() clock.Mark {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	m := s.meta.mark.Mark
@@ -188,19 +188,19 @@ func (s *FSStore) writeBirth(edit func(*birthFile)) error {
 }
 
 // change changes the memory.
-func (s *FSStore) change(edit func()) {
+func (s *memory) change(edit func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	edit()
 }
 
 // trustedNow is the time to date a birth by, or zero while the clock can't be trusted.
-func (s *FSStore) trustedNow() time.Time {
-	c := s.cfg.BirthClock
-	if c == nil {
-		c = s.cfg.Clock
+func (c Config) trustedNow() time.Time {
+	at := c.BirthClock
+	if at == nil {
+		at = c.Clock
 	}
-	now, trusted := c.Now()
+	now, trusted := at.Now()
 	if !trusted {
 		return time.Time{}
 	}

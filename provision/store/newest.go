@@ -24,7 +24,7 @@ type remembered struct {
 const remember = 366 * 24 * time.Hour
 
 // Newest implements Records.
-func (s *FSStore) Newest(key NetworkKey) (time.Time, bool) {
+func (s *memory) Newest(key NetworkKey) (time.Time, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	past, known := s.networks[key]

@@ -8,13 +8,13 @@ import (
 )
 
 // Record implements Records.
-func (s *FSStore) Record(id string) (Record, error) {
+func (s *memory) Record(id string) (Record, error) {
 	_, r, err := s.known(id)
 	return r, err
 }
 
 // ByHash implements Records. Dismissed ones aren't found by it.
-func (s *FSStore) ByHash(h workload.Hash) (Record, error) {
+func (s *memory) ByHash(h workload.Hash) (Record, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	e := s.index.ofHash(h)
@@ -25,42 +25,42 @@ func (s *FSStore) ByHash(h workload.Hash) (Record, error) {
 }
 
 // Undelivered implements Records.
-func (s *FSStore) Undelivered() ([]Record, error) {
+func (s *memory) Undelivered() ([]Record, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return clones(s.index.undelivered.list), nil
 }
 
 // List implements Records.
-func (s *FSStore) List() ([]Record, error) {
+func (s *memory) List() ([]Record, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.index.list(), nil
 }
 
 // InPhase implements Records.
-func (s *FSStore) InPhase(p Phase) ([]Record, error) {
+func (s *memory) InPhase(p Phase) ([]Record, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.index.inPhase(p), nil
 }
 
 // Count implements Records.
-func (s *FSStore) Count(p Phase) int {
+func (s *memory) Count(p Phase) int {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return len(s.index.phases[p])
 }
 
 // Usage implements Records.
-func (s *FSStore) Usage(user string) (of, all Usage) {
+func (s *memory) Usage(user string) (of, all Usage) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.index.users[user].usage(), s.index.all.usage()
 }
 
 // Named implements Records.
-func (s *FSStore) Named(key NetworkKey) ([]Record, error) {
+func (s *memory) Named(key NetworkKey) ([]Record, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return clones(s.index.byName[key].list), nil

@@ -171,7 +171,7 @@ func (s *FSStore) put(id workload.ID, r Record) error {
 }
 
 // find returns the record of an ID.
-func (s *FSStore) find(id workload.ID) (Record, bool) {
+func (s *memory) find(id workload.ID) (Record, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	e := s.index.get(id)

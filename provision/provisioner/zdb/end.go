@@ -98,7 +98,7 @@ func indexOf(all []node.ZDBNamespace, name string) int {
 
 // drop removes a namespace from a zdb container, if it is the claim's. What remains
 // decides how large its volume is, and whether it is needed at all.
-func (p *Provisioner) drop(ctx context.Context, at server, name string, claim provisioner.Claim) error {
+func (p *servers) drop(ctx context.Context, at server, name string, claim provisioner.Claim) error {
 	_, err := p.Storage.InspectFilesystem(ctx, at.id())
 	if node.KindOf(err) == node.NotExist {
 		return nil // and with it all that was in it
@@ -135,7 +135,7 @@ const (
 
 // shrink makes a zdb container's volume as large as its namespaces need. While
 // what was deleted isn't gone it stays larger: Look tells of it then.
-func (p *Provisioner) shrink(ctx context.Context, volume node.Filesystem, size uint64) error {
+func (p *servers) shrink(ctx context.Context, volume node.Filesystem, size uint64) error {
 	if volume.Size <= size {
 		return nil
 	}
@@ -218,7 +218,7 @@ func (p *Provisioner) made(ctx context.Context) (map[server]bool, error) {
 
 // sweepOne clears a zdb container of which is known that it is empty. One that
 // can't be looked into may hold an orphan's data: it stays.
-func (p *Provisioner) sweepOne(ctx context.Context, at server) error {
+func (p *servers) sweepOne(ctx context.Context, at server) error {
 	all, err := p.look(ctx, at)
 	switch {
 	case node.KindOf(err) == node.NotExist:
@@ -235,7 +235,7 @@ const tidyTime = 30 * time.Second
 // tidied takes away what is left of a zdb container after an attempt that
 // failed for good, unless namespaces live in it, and returns the attempt's
 // error. What couldn't be taken away makes that one that is tried again.
-func (p *Provisioner) tidied(ctx context.Context, at server, cause error) error {
+func (p *servers) tidied(ctx context.Context, at server, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTime)
 	defer cancel()
 	homes, err := p.Homes.All()

@@ -72,7 +72,7 @@ func (p *Provisioner) search(ctx context.Context, want plan, status node.Storage
 // searchWait is how long one that may be passed over is waited for.
 const searchWait = 5 * time.Second
 
-func (p *Provisioner) asked(ctx context.Context, at server, must bool) ([]node.ZDBNamespace, error) {
+func (p *servers) asked(ctx context.Context, at server, must bool) ([]node.ZDBNamespace, error) {
 	if must {
 		return p.look(ctx, at)
 	}
@@ -99,7 +99,7 @@ func poolNames(status node.StorageStatus, disk workload.DeviceType) []string {
 
 // look lists the namespaces of a zdb container, which is made to answer if it
 // doesn't. NotExist when there is none.
-func (p *Provisioner) look(ctx context.Context, at server) ([]node.ZDBNamespace, error) {
+func (p *servers) look(ctx context.Context, at server) ([]node.ZDBNamespace, error) {
 	if _, err := p.Storage.InspectFilesystem(ctx, at.id()); err != nil {
 		return nil, err
 	}

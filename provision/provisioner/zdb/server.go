@@ -26,7 +26,7 @@ type running struct {
 
 // reach returns a zdb container that answers, and makes it or makes it right if
 // it doesn't: see raise.
-func (p *Provisioner) reach(ctx context.Context, at server, want plan, undo *provisioner.Undo) (running, error) {
+func (p *servers) reach(ctx context.Context, at server, want plan, undo *provisioner.Undo) (running, error) {
 	all, err := p.Namespaces.Servers(ctx)
 	if err != nil {
 		return running{}, err
@@ -51,7 +51,7 @@ func (p *Provisioner) reach(ctx context.Context, at server, want plan, undo *pro
 
 // whole reports whether a zdb container runs as it was made, on all that it
 // stands on.
-func (p *Provisioner) whole(ctx context.Context, at server) (bool, error) {
+func (p *servers) whole(ctx context.Context, at server) (bool, error) {
 	_, err := p.Storage.InspectFilesystem(ctx, at.layer())
 	var box node.ContainerInfo
 	if err == nil {
@@ -67,7 +67,7 @@ func (p *Provisioner) whole(ctx context.Context, at server) (bool, error) {
 // is of it, until it answers. It pushes what it made itself on undo. The volume
 // is made for the plan's namespace alone, and not at all for an empty plan:
 // NotExist when there is none then. A port that is in hand stays in hand.
-func (p *Provisioner) raise(ctx context.Context, at server, want plan, inHand bool, undo *provisioner.Undo) (running, error) {
+func (p *servers) raise(ctx context.Context, at server, want plan, inHand bool, undo *provisioner.Undo) (running, error) {
 	var none running
 	got, err := p.pull(ctx, at)
 	if err != nil {
@@ -113,7 +113,7 @@ func (p *Provisioner) raise(ctx context.Context, at server, want plan, inHand bo
 }
 
 // volume makes the file system for the data, or finds it.
-func (p *Provisioner) volume(ctx context.Context, at server, want plan, undo *provisioner.Undo) (fs node.Filesystem, made bool, err error) {
+func (p *servers) volume(ctx context.Context, at server, want plan, undo *provisioner.Undo) (fs node.Filesystem, made bool, err error) {
 	fs, err = p.Storage.InspectFilesystem(ctx, at.id())
 	if node.KindOf(err) != node.NotExist || want.namespace.Name == "" {
 		return fs, false, err
@@ -128,7 +128,7 @@ func (p *Provisioner) volume(ctx context.Context, at server, want plan, undo *pr
 
 // layer makes the file system for what it writes beside its volume, on the
 // same pool, or finds it.
-func (p *Provisioner) layer(ctx context.Context, at server, volume node.Filesystem, undo *provisioner.Undo) (fs node.Filesystem, made bool, err error) {
+func (p *servers) layer(ctx context.Context, at server, volume node.Filesystem, undo *provisioner.Undo) (fs node.Filesystem, made bool, err error) {
 	fs, err = p.Storage.InspectFilesystem(ctx, at.layer())
 	if node.KindOf(err) != node.NotExist {
 		return fs, false, err
@@ -141,7 +141,7 @@ func (p *Provisioner) layer(ctx context.Context, at server, volume node.Filesyst
 }
 
 // spec is what a zdb container is: of no network, with nothing but its volume.
-func (p *Provisioner) spec(at server, volume, layer node.Filesystem) node.ContainerSpec {
+func (p *servers) spec(at server, volume, layer node.Filesystem) node.ContainerSpec {
 	bytes := func(n uint64) string { return strconv.FormatUint(n, 10) }
 	return node.ContainerSpec{
 		ID: at.id(), User: node.OwnUser, Hostname: at.id(), Layer: layer.Path, NoCapabilities: true,
@@ -162,7 +162,7 @@ func (p *Provisioner) spec(at server, volume, layer node.Filesystem) node.Contai
 const attachPause = 50 * time.Millisecond
 
 // attach takes a zdb container in hand once it answers.
-func (p *Provisioner) attach(ctx context.Context, spec node.ZDBServerSpec) (node.ZDBServer, error) {
+func (p *servers) attach(ctx context.Context, spec node.ZDBServerSpec) (node.ZDBServer, error) {
 	waiting, cancel := context.WithTimeout(ctx, p.Wait)
 	defer cancel()
 	for {
@@ -180,7 +180,7 @@ func (p *Provisioner) attach(ctx context.Context, spec node.ZDBServerSpec) (node
 
 // pull gets the image. One that is here is taken, also when zdb's program is not
 // on the node any more.
-func (p *Provisioner) pull(ctx context.Context, at server) (node.Image, error) {
+func (p *servers) pull(ctx context.Context, at server) (node.Image, error) {
 	if got, err := p.Images.Inspect(ctx, at.id()); err == nil && got.Ready {
 		return got, nil
 	}
@@ -197,7 +197,7 @@ func told(i node.Image) string {
 }
 
 // clear takes a zdb container away with all that it stood on and has.
-func (p *Provisioner) clear(ctx context.Context, at server) error {
+func (p *servers) clear(ctx context.Context, at server) error {
 	for _, step := range []func() error{
 		func() error { return p.Namespaces.Detach(ctx, at.id()) },
 		func() error { return p.Containers.Delete(ctx, at.id()) },

@@ -44,6 +44,12 @@ const (
 
 // Provisioner is the zdb type's.
 type Provisioner struct {
+	servers
+}
+
+// servers makes and takes down the containers that serve namespaces, and asks
+// them what they have.
+type servers struct {
 	Config
 }
 
@@ -58,7 +64,7 @@ func New(c Config) *Provisioner {
 	if c.Wait == 0 {
 		c.Wait = DefaultWait
 	}
-	return &Provisioner{c}
+	return &Provisioner{servers{c}}
 }
 
 // HoldsData says that taking a namespace down loses what its user wrote.

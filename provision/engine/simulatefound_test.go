@@ -1,0 +1,283 @@
+package engine
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/croft-edge/croft/pkg/clock"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/lifecycle"
+)
+
+// What the simulation has found, each as the shortest history that shows it.
+
+// found is a node of which a test tells the history. Its time is of level Remove,
+// and its store accepts what is older.
+type found struct {
+	*simulation
+	t *testing.T
+}
+
+func newFound(t *testing.T) found {
+	s := &simulation{}
+	for seed := uint64(1); !s.toy || !s.newNode; seed++ {
+		s = newSimulation(seed, true)
+	}
+	s.clock.level, s.clock.lie = clock.Remove, 0
+	s.mark()
+	s.clock.pass(time.Second)
+	t.Cleanup(func() {
+		if s.failed != "" {
+			t.Error(s.failed)
+		}
+		if t.Failed() {
+			t.Log(s.lines)
+		}
+	})
+	return found{s, t}
+}
+
+func (f found) reserve(kind workload.Type, data string, lasts time.Duration) *simDoc {
+	f.t.Helper()
+	f.explorer.ids++
+	doc, err := f.users[0].reserve(workload.Reservation{
+		ID: workload.ID{N: uint64(f.explorer.ids), M: 1}.String(), NodeID: f.nodeID, Type: kind, Data: []byte(data),
+		Created: f.clock.now, Duration: lasts,
+	}, f.rnd)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.explorer.docs = append(f.explorer.docs, doc)
+	f.byHash[doc.hash] = doc
+	f.clock.pass(time.Second)
+	return doc
+}
+
+func (f found) volume(lasts time.Duration) *simDoc {
+	f.t.Helper()
+	return f.reserve(workload.TypeVolume, `{"size":1,"type":"SSD"}`, lasts)
+}
+
+func (f found) renew(doc *simDoc, until time.Time) {
+	f.t.Helper()
+	if err := doc.user.renew(doc, until); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f found) remove(doc *simDoc) {
+	f.t.Helper()
+	if err := doc.user.remove(doc, f.clock.now); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// bring brings a document as it is, and has what it offers told.
+func (f found) bring(docs ...*simDoc) {
+	var inputs []input
+	for _, doc := range docs {
+		f.explorer.push(doc)
+		inputs = append(inputs, f.simulation.bring(f.explorer.pending[len(f.explorer.pending)-1])...)
+	}
+	f.round(inputs)
+}
+
+func (f found) offered() {
+	for range 2 {
+		if f.node.asked {
+			f.round(f.offer(nil))
+		}
+	}
+}
+
+// end has all effects in flight end well, and those that follow them.
+func (f found) end() {
+	for range 12 {
+		for _, one := range slices.Clone(f.node.flying) {
+			f.act(one, faultNone)
+			f.round(f.land(one))
+		}
+	}
+}
+
+func (f found) deployed(lasts time.Duration) *simDoc {
+	f.t.Helper()
+	doc := f.volume(lasts)
+	f.bring(doc)
+	f.offered()
+	f.end()
+	f.want(doc, lifecycle.Deployed)
+	return doc
+}
+
+func (f found) phase(doc *simDoc) lifecycle.Phase {
+	rec, err := f.node.store.ByHash(doc.hash)
+	if err != nil {
+		return lifecycle.None
+	}
+	return rec.Phase
+}
+
+func (f found) want(doc *simDoc, p lifecycle.Phase) {
+	f.t.Helper()
+	if got := f.phase(doc); got != p {
+		f.t.Fatalf("%s is %q, want %q", doc.r.ID, got, p)
+	}
+}
+
+// A renewal that is noted on one that waits for its next attempt cost it that.
+func TestARetryThatIsRenewedIsTriedAgain(t *testing.T) {
+	f := newFound(t)
+	doc := f.volume(time.Hour)
+	f.bring(doc)
+	f.offered()
+	f.act(f.node.flying[0], faultTransient)
+	f.round(f.land(f.node.flying[0]))
+	f.want(doc, lifecycle.Retry)
+	f.renew(doc, f.clock.now.Add(48*time.Hour))
+	f.bring(doc)
+	f.pass(time.Minute)
+	f.end()
+	f.want(doc, lifecycle.Deployed)
+}
+
+// A round that couldn't be written looked again only at what it had changed.
+func TestAFullDiskCostsNobodyItsTurn(t *testing.T) {
+	f := newFound(t)
+	doc := f.volume(time.Hour)
+	f.clock.level = clock.Stop
+	f.clock.lie = -48 * time.Hour // it is of the future
+	f.node.desk.now = f.clock.Read()
+	f.clock.level = clock.None
+	f.bring(doc)
+	f.want(doc, lifecycle.Waiting)
+	other := f.volume(time.Hour)
+	f.clock.pass(5 * time.Second)
+	f.disk.full = true
+	f.bring(other)
+	f.disk.full = false
+	f.clock.level = clock.Remove
+	for range 3 {
+		f.pass(10 * time.Second)
+		f.offered()
+	}
+	f.end()
+	f.want(doc, lifecycle.Deployed)
+}
+
+// What couldn't be written was taken for known when it came again.
+func TestARenewalThatCouldNotBeWrittenIsNotKnown(t *testing.T) {
+	f := newFound(t)
+	doc := f.volume(time.Hour)
+	f.bring(doc)
+	f.renew(doc, f.clock.now.Add(48*time.Hour))
+	f.disk.full = true
+	f.bring(doc)
+	f.disk.full = false
+	f.bring(doc)
+	rec, err := f.node.store.ByHash(doc.hash)
+	if pending := len(f.explorer.pending); err != nil || rec.Reservation.Renewal == nil {
+		t.Fatalf("%d documents wait, the renewal isn't durable: %v", pending, err)
+	}
+}
+
+// The explorer holds a renewal back, and brings the deleted reservation by it when
+// its tombstone is buried.
+func TestADeletedReservationDoesNotComeBackByARenewal(t *testing.T) {
+	f := newFound(t)
+	doc := f.deployed(time.Hour)
+	f.remove(doc)
+	f.bring(doc)
+	f.end()
+	f.want(doc, lifecycle.Ended)
+	f.send(0, true)
+	for range 4 {
+		f.pass(2 * time.Hour)
+	}
+	f.want(doc, lifecycle.None)
+	f.renew(doc, f.clock.now.Add(48*time.Hour))
+	doc.r.Deletion = nil
+	f.bring(doc)
+	f.offered()
+	f.want(doc, lifecycle.Refused)
+}
+
+// A deletion is over the hash, also when the ID that it comes with is another's.
+func TestADeletionUnderATakenID(t *testing.T) {
+	f := newFound(t)
+	doc, other := f.deployed(time.Hour), f.deployed(time.Hour)
+	f.remove(doc)
+	doc.r.ID = other.r.ID
+	f.bring(doc)
+	f.end()
+	f.want(doc, lifecycle.Ended)
+	f.want(other, lifecycle.Deployed)
+}
+
+// An orphan's removal under an ID that has become another record's: what that had
+// in flight wasn't heard of.
+func TestARemovalOfAnOrphanIsNotItsIDsRecords(t *testing.T) {
+	f := newFound(t)
+	doc := f.reserve(workload.TypeZDB, `{"size":1,"mode":"user","disk_type":"SSD"}`, 720*time.Hour)
+	f.modules.things["volume "+doc.r.ID] = &simThing{kind: workload.TypeVolume, id: doc.r.ID, hash: f.volume(time.Hour).hash}
+	f.modules.fetched[doc.hash] = true
+	f.seen(f.look(workload.TypeVolume))
+	f.pass(8 * 24 * time.Hour)
+	f.bring(doc)
+	f.offered()
+	f.want(doc, lifecycle.Intent)
+	f.seen(f.look(workload.TypeVolume))
+	if n := f.node.desk.flights.queue.Len(); n != 2 {
+		t.Fatalf("%d effects wait or are in flight, want the fetch and the removal", n)
+	}
+	f.end()
+	f.want(doc, lifecycle.Deployed)
+}
+
+// Evicting what waits, and whose user was told that it is deleted.
+func TestAnEvictionAfterADeletionSaysDeleted(t *testing.T) {
+	f := newFound(t)
+	doc := f.volume(time.Hour)
+	f.bring(doc)
+	f.remove(doc)
+	f.bring(doc)
+	f.want(doc, lifecycle.Waiting)
+	answer := make(chan error, 1)
+	f.round([]input{f.node.desk.evicted(order{id: doc.r.ID, answer: answer})})
+	rec, err := f.node.store.ByHash(doc.hash)
+	if err != nil || rec.End != workload.StateDeleted || rec.Result.State != workload.StateDeleted {
+		t.Fatalf("%+v, %v", rec, err)
+	}
+}
+
+// An end that frees others was told to them before it was durable: with a disk that
+// is full, a network that waited for its own name was freed for ever, in one round.
+func TestAFullDiskDoesNotKeepTheEngineBusy(t *testing.T) {
+	f := newFound(t)
+	network := func() *simDoc {
+		doc := f.reserve(workload.TypeNetwork, `{"name":"n1"}`, 720*time.Hour)
+		f.bring(doc)
+		f.offered()
+		return doc
+	}
+	older := network()
+	f.end()
+	user := f.reserve(workload.TypeContainer, `{"flist":"http://x/y","network":{"network_id":"n1","ips":["10.0.0.2"]},"capacity":{"cpu":1,"memory":1}}`, 720*time.Hour)
+	f.modules.fetched[user.hash] = true
+	f.bring(user)
+	f.offered()
+	f.end()
+	f.want(user, lifecycle.Deployed)
+	f.remove(older)
+	f.bring(older)
+	f.end()
+	f.want(older, lifecycle.Blocked)
+	newer := network()
+	f.disk.full = true
+	f.pass(time.Minute)
+	f.disk.full = false
+	f.end()
+	f.want(older, lifecycle.Ended)
+	f.want(newer, lifecycle.Deployed)
+}

@@ -1,0 +1,31 @@
+package container_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// A final error while a running container was looked after gave back its image,
+// which the container went on using.
+func TestAFinalErrorTakesNothingFromARunningContainer(t *testing.T) {
+	for _, call := range []string{"owner", "pull", "create layer", "create", "join", "start"} {
+		t.Run(call, func(t *testing.T) {
+			f := newFakeNode(t)
+			r := f.reservation(aContainer(`,"mounts":[{"volume_id":"1-1","mountpoint":"/data"}]`))
+			if _, err := f.provisioner().Provision(context.Background(), r); err != nil {
+				t.Fatal(err)
+			}
+			before := f.left()
+			f.fail[call] = node.Errorf(node.Refused, "never")
+			if _, err := f.provisioner().Provision(context.Background(), r); call != "create layer" && node.KindOf(err) != node.Refused {
+				t.Fatalf("it answers %v", err)
+			}
+			if after := f.left(); !slices.Equal(after, before) {
+				t.Fatalf("on the node is %v, was %v", after, before)
+			}
+		})
+	}
+}
