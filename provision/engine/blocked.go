@@ -31,7 +31,7 @@ func (b *blocked) set(rec store.Record) {
 	if rec.Phase != lifecycle.Blocked {
 		return
 	}
-	key := "id " + id
+	key := volumeKey(rec.Reservation.User, id)
 	if rec.Name != (lifecycle.NameKey{}) {
 		key = nameKey(rec.Name)
 	}

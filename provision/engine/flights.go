@@ -144,11 +144,14 @@ func (f *flights) halt(left *inflight.Task) (halted []*flight) {
 }
 
 // keysOf is what a reservation's effects conflict over: a container holds its
-// network and its volumes shared, a network is changed alone. A volume is changed
-// under its own ID, which every effect holds alone.
+// network and its volumes shared, a network and a volume are changed alone. Both
+// are keyed by their user too: who names another's holds up nobody but himself.
 func keysOf(r *workload.Reservation) []inflight.Key {
 	if name, named := lifecycle.NameOf(r); named {
 		return []inflight.Key{{Name: nameKey(name)}}
+	}
+	if r.Type == workload.TypeVolume {
+		return []inflight.Key{{Name: volumeKey(r.User, r.ID)}}
 	}
 	network, volumes := refersTo(r)
 	var keys []inflight.Key
@@ -158,12 +161,14 @@ func keysOf(r *workload.Reservation) []inflight.Key {
 	seen := map[string]bool{}
 	for _, id := range volumes {
 		if !seen[id] {
-			keys = append(keys, inflight.Key{Name: "id " + id, Shared: true})
+			keys = append(keys, inflight.Key{Name: volumeKey(r.User, id), Shared: true})
 		}
 		seen[id] = true
 	}
 	return keys
 }
+
+func volumeKey(user, id string) string { return "volume " + user + " " + id }
 
 func nameKey(k lifecycle.NameKey) string { return "name " + string(k[:]) }
 

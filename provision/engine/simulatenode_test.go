@@ -277,8 +277,10 @@ func holds(r *workload.Reservation) map[string]bool {
 	case workload.TypeContainer:
 		out["network "+r.User+"/"+d.Network.NetworkID] = false
 		for _, m := range d.Mounts {
-			out["id "+m.VolumeID] = false
+			out["volume "+r.User+"/"+m.VolumeID] = false
 		}
+	case workload.TypeVolume:
+		out["volume "+r.User+"/"+r.ID] = true
 	}
 	return out
 }
