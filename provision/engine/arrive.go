@@ -137,7 +137,7 @@ func (i *intake) arrive(a *arrival) error {
 	if err != nil {
 		return err
 	}
-	taken := ok && rec.Phase != lifecycle.Dismissed
+	taken := ok && (rec.Phase != lifecycle.Dismissed || rec.Hash == a.hash && deleted(rec))
 	if taken && rec.Hash == a.hash {
 		return i.known(rec, a)
 	}
@@ -157,6 +157,11 @@ func (i *intake) arrive(a *arrival) error {
 		return nil
 	}
 	return i.take(a)
+}
+
+// deleted reports whether a record's user was, or is to be, told that it is deleted.
+func deleted(rec store.Record) bool {
+	return rec.Result != nil && rec.Result.State == workload.StateDeleted
 }
 
 // endTwin ends what was taken in under another ID than a deletion came with: its

@@ -50,7 +50,9 @@ func (l *ledger) commit() ([]store.Record, error) {
 	written, err := l.records.Write(recs...)
 	if err == nil {
 		for _, rec := range recs {
-			delete(l.parked, rec.ID())
+			if rec.Phase != lifecycle.Dismissed { // an answer has no claim to the ID
+				delete(l.parked, rec.ID())
+			}
 		}
 	}
 	l.drop()
@@ -68,11 +70,12 @@ func (l *ledger) touched() []string { return slices.Clone(l.order) }
 
 // record returns the record of an ID; false when there is none.
 func (l *ledger) record(id string) (store.Record, bool, error) {
-	if rec, ok := l.staged[id]; ok {
+	parked, waits := l.parked[id]
+	if rec, ok := l.staged[id]; ok && !(waits && rec.Phase == lifecycle.Dismissed) {
 		return rec.Clone(), true, nil
 	}
-	if rec, ok := l.parked[id]; ok {
-		return rec.Clone(), true, nil
+	if waits {
+		return parked.Clone(), true, nil
 	}
 	rec, err := l.records.Record(id)
 	if node.KindOf(err) == node.NotExist {

@@ -281,3 +281,34 @@ func TestAFullDiskDoesNotKeepTheEngineBusy(t *testing.T) {
 	f.want(older, lifecycle.Ended)
 	f.want(newer, lifecycle.Deployed)
 }
+
+// An answer under an ID has no claim to it: what was parked under the same ID in
+// that round was forgotten with it, and acknowledged.
+func TestAnAnswerCostsNobodyItsID(t *testing.T) {
+	f := newFound(t)
+	wrong := f.reserve(workload.TypeVolume, `{"size":99,"type":"SSD"}`, time.Hour)
+	doc := f.volume(time.Hour)
+	f.node.parts.Limits.Refused = 0
+	doc.r.ID = wrong.r.ID
+	f.bring(wrong, doc, doc)
+	f.offered()
+	f.end()
+	f.want(doc, lifecycle.Deployed)
+}
+
+// Too many are refused, so that a deleted one among them is kept only for its
+// answer: until its user has that, it doesn't come back.
+func TestWhatIsAnsweredDeletedIsNotTakenIn(t *testing.T) {
+	f := newFound(t)
+	f.node.parts.Limits.Refused = 0
+	doc := f.reserve(workload.TypeVolume, `{"size":1,"type":"SSD"}`, time.Hour)
+	f.clock.pass(2 * time.Hour)
+	f.remove(doc)
+	f.bring(doc)
+	f.want(doc, lifecycle.None)
+	f.clock.now = f.clock.now.Add(-2 * time.Hour) // what refused it was wrong
+	doc.r.Deletion = nil
+	f.bring(doc)
+	f.offered()
+	f.want(doc, lifecycle.None)
+}

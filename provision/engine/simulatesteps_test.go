@@ -198,7 +198,10 @@ func (s *simulation) stepFault() {
 		return
 	}
 	one := s.node.flying[s.rnd.IntN(len(s.node.flying))]
-	s.act(one, fault(s.rnd.IntN(int(faults))))
+	if s.act(one, fault(s.rnd.IntN(int(faults)))); s.rnd.IntN(3) == 0 {
+		one.done = false // a call that was taken for lost is made again
+		s.act(one, fault(s.rnd.IntN(int(faults))))
+	}
 	if s.rnd.IntN(3) > 0 {
 		s.round(s.land(one))
 	}
@@ -254,9 +257,19 @@ func (s *simulation) pass(d time.Duration) {
 // stepLook looks at a type; what was seen is taken in later.
 func (s *simulation) stepLook() {
 	types := simTypes()
-	if t := types[s.rnd.IntN(len(types))]; !s.modules.silent && len(s.node.looks) < 3 {
-		s.node.looks = append(s.node.looks, s.look(t))
+	if s.modules.silent || len(s.node.looks) > 2 {
+		return
 	}
+	item := s.look(types[s.rnd.IntN(len(types))])
+	for _, id := range sortedKeys(item.Seen) {
+		switch s.rnd.IntN(12) { // a module may lie
+		case 0:
+			delete(item.Seen, id)
+		case 1:
+			item.Seen[id] = provisioner.Seen{Hash: item.Seen[id].Hash, Drift: "it is said to be changed"}
+		}
+	}
+	s.node.looks = append(s.node.looks, item)
 }
 
 // look is what is seen of a type now.
