@@ -225,6 +225,11 @@ func (o *orphans) postpone(one Orphan, now time.Duration, backoff source.Backoff
 	defer o.mu.Unlock()
 	k := one.key()
 	delete(o.going, k)
+	if !slices.ContainsFunc(o.known, func(other Orphan) bool { return other.key() == k }) {
+		delete(o.failed, k)
+		delete(o.retry, k)
+		return 0 // it is gone, whoever took it
+	}
 	o.failed[k]++
 	wait := backoff.Delay(o.failed[k])
 	o.retry[k] = now + wait

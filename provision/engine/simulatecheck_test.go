@@ -93,6 +93,11 @@ func (s *simulation) checkRecord(was, rec store.Record) {
 		s.fail("it had ended, and lives again: %s", describe(rec))
 	}
 	switch rec.Phase {
+	case lifecycle.Refused, lifecycle.Dismissed:
+		// A renewal of what never was is forgotten, unless it is here under another ID.
+		if _, err := s.node.store.ByHash(rec.Hash); rec.Phase == lifecycle.Refused || err != nil {
+			doc.end = doc.r.Created.Add(doc.r.Duration)
+		}
 	case lifecycle.Ended:
 		doc.ended = true
 		s.checkEnd(doc, rec)
