@@ -3,24 +3,20 @@ package engine
 import (
 	"strconv"
 	"testing"
-	"time"
 )
 
-// What is remembered of an end costs the same however many there are: the engine's
-// thread notes one for each effect.
-func TestEndsCostTheSameHoweverManyThereAre(t *testing.T) {
-	took := func(n int) time.Duration {
-		best := time.Hour
-		for range 3 {
-			d, began := newDrifts(), time.Now()
-			for i := range n {
-				d.settled(strconv.Itoa(i))
-			}
-			best = min(best, time.Since(began)/time.Duration(n))
+// The ends that are remembered are looked through ever more seldom the more there
+// are: the engine's thread notes one for each effect.
+func TestEndsAreSeldomLookedThrough(t *testing.T) {
+	const doublings = 3
+	d := newDrifts()
+	looked, at := 0, d.sweepAt
+	for i := range endsMost << doublings {
+		if d.settled(strconv.Itoa(i)); d.sweepAt != at {
+			looked, at = looked+1, d.sweepAt
 		}
-		return best
 	}
-	if few, many := took(endsMost), took(8*endsMost); many > 10*few {
-		t.Errorf("one costs %s among %d, %s among %d", few, endsMost, many, 8*endsMost)
+	if looked > doublings {
+		t.Errorf("%d ends were looked through %d times, want %d at most", endsMost<<doublings, looked, doublings)
 	}
 }
