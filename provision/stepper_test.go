@@ -3,6 +3,7 @@ package provision_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -101,8 +102,8 @@ func (r *steppedRecords) Write(recs ...store.Record) ([]store.Record, error) {
 	return stepped(r.steps, name, func() ([]store.Record, error) { return r.FSStore.Write(recs...) })
 }
 
-func (r *steppedRecords) Resend(id string) error {
-	_, err := stepped(r.steps, "resend "+id, nothing(func() error { return r.FSStore.Resend(id) }))
+func (r *steppedRecords) Resend(ids ...string) error {
+	_, err := stepped(r.steps, "resend "+strings.Join(ids, " "), nothing(func() error { return r.FSStore.Resend(ids...) }))
 	return err
 }
 

@@ -41,6 +41,8 @@ type agenda struct {
 	// for the next one.
 	after []func()
 	soon  []input
+	// asked are the records whose answer is asked for again.
+	asked []string
 	// arriving is the arrival that this input is, nil otherwise.
 	arriving *arrival
 }
@@ -142,7 +144,11 @@ func (d *desk) once(inputs []input) {
 	for _, do := range after {
 		do()
 	}
+	again := d.resend()
 	for i, in := range inputs {
+		if errs[i] == nil {
+			errs[i] = again
+		}
 		if errs[i] != nil {
 			d.lookAgain(in.id, errs[i])
 		}
@@ -257,14 +263,28 @@ func (d *desk) outside(rec store.Record, e lifecycle.Effect) {
 	case lifecycle.Tell:
 		d.parts.Feedback.Kick()
 	case lifecycle.Resend:
-		d.durably(rec, "resend", func() error { return d.parts.Records.Resend(id) })
-		d.parts.Feedback.Kick()
+		d.asked = append(d.asked, id)
 	case lifecycle.Bury:
 		if d.durably(rec, "bury", func() error { return d.parts.Records.Bury(id) }) {
 			d.timers.forget(id)
 			d.notes.changed()
 		}
 	}
+}
+
+// resend makes the round's answers that were asked for again undelivered, in one
+// go. The error is for those who asked: they ask once more.
+func (d *desk) resend() error {
+	if len(d.asked) == 0 {
+		return nil
+	}
+	ids := d.asked
+	d.asked = nil
+	err := run.Guard(d.parts.Log, "resend", func() error { return d.parts.Records.Resend(ids...) })
+	if err == nil {
+		d.parts.Feedback.Kick()
+	}
+	return err
 }
 
 // durably does one durable step that is none of the round's; it is tried again.

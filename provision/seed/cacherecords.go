@@ -115,8 +115,14 @@ func (c *cacheRecords) find(id string) (store.Record, bool) {
 }
 
 // Resend implements store.Records.
-func (c *cacheRecords) Resend(id string) error {
-	return c.edit(id, func(r *store.Record) { r.Delivered = r.Result == nil })
+func (c *cacheRecords) Resend(ids ...string) error {
+	for _, id := range ids {
+		err := c.edit(id, func(r *store.Record) { r.Delivered = r.Result == nil })
+		if err != nil && node.KindOf(err) != node.NotExist {
+			return err
+		}
+	}
+	return nil
 }
 
 // Acknowledge implements store.Records.

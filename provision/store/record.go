@@ -98,9 +98,9 @@ type Records interface {
 	// hash; Dismissed ones have no claim to either. Invalid for a record that
 	// can't be kept, or two of one ID.
 	Write(recs ...Record) ([]Record, error)
-	// Resend makes the record's result undelivered, because the explorer has
-	// asked for it again. Nothing happens when there is none.
-	Resend(id string) error
+	// Resend makes the results of records undelivered, because the explorer has asked
+	// for them again. Nothing happens to one that has none, or that isn't there.
+	Resend(ids ...string) error
 	// Acknowledge notes that the explorer has the result of that sequence; an
 	// older sequence than the record's is ignored. A Dismissed record is removed.
 	Acknowledge(id string, sequence int64) error

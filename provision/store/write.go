@@ -182,15 +182,25 @@ func (s *memory) find(id workload.ID) (Record, bool) {
 }
 
 // Resend implements Records.
-func (s *FSStore) Resend(id string) error {
+func (s *FSStore) Resend(ids ...string) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	parsed, r, err := s.known(id)
-	if err != nil || r.Result == nil || !r.Delivered {
-		return err
+	var again batch
+	for _, id := range ids {
+		parsed, r, err := s.known(id)
+		if node.KindOf(err) == node.NotExist || err == nil && (r.Result == nil || !r.Delivered) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		r.Delivered = false
+		again.ids, again.records = append(again.ids, parsed), append(again.records, r)
 	}
-	r.Delivered = false
-	return s.put(parsed, r)
+	if len(again.ids) == 0 {
+		return nil
+	}
+	return s.store(again)
 }
 
 // Acknowledge implements Records.
