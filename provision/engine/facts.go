@@ -21,8 +21,20 @@ func (d *desk) facts(rec store.Record) (lifecycle.Facts, error) {
 	}
 	if rec.Reservation != nil {
 		f.Type = provisioner.FactsOf(d.parts.Provisioners[rec.Reservation.Type])
+		f.Older = d.bornBefore(rec.Reservation)
 	}
 	return f, err
+}
+
+// bornBefore reports whether a reservation may have been here in a life of the store
+// that was lost. A store that doesn't tell its birth forgets none.
+func (d *desk) bornBefore(r *workload.Reservation) bool {
+	s, ok := d.parts.Records.(interface{ Birth() store.Birth })
+	if !ok {
+		return false
+	}
+	born := s.Birth().Time
+	return born.IsZero() || !r.Created.After(born)
 }
 
 const (

@@ -57,8 +57,10 @@ type simulation struct {
 	crashes, effects int
 	// failed is the first thing that was wrong, lines what happened.
 	failed string
-	told   bool
-	lines  []string
+	// kind is what kind of failure it is: shrinking keeps to it.
+	kind  string
+	told  bool
+	lines []string
 	// healthy is whether nothing goes wrong any more.
 	healthy bool
 }
@@ -96,7 +98,7 @@ func (s *simulation) say(format string, args ...any) {
 
 func (s *simulation) fail(format string, args ...any) {
 	if s.failed == "" {
-		s.failed = fmt.Sprintf(format, args...)
+		s.failed, s.kind = fmt.Sprintf(format, args...), format
 		s.say("WRONG: %s", s.failed)
 	}
 }
@@ -215,13 +217,13 @@ func (s *simulation) sendAll() {
 }
 
 // shrunk is the shortest of a failing history's steps that still fails.
-func shrunk(seed uint64, steps []uint64) []uint64 {
+func shrunk(seed uint64, steps []uint64, kind string) []uint64 {
 	until := time.Now().Add(30 * time.Second)
 	for size := max(len(steps)/2, 1); ; size = max(size/2, 1) {
 		removed := false
 		for at := 0; at < len(steps) && time.Now().Before(until); {
 			fewer := slices.Delete(slices.Clone(steps), at, min(at+size, len(steps)))
-			if history(seed, fewer, false).failed == "" {
+			if history(seed, fewer, false).kind != kind {
 				at += size
 				continue
 			}
@@ -239,7 +241,7 @@ func simulate(t *testing.T, seed uint64) *simulation {
 	s := history(seed, numbers(seed), false)
 	endless.Stop()
 	if s.failed != "" {
-		told := history(seed, shrunk(seed, numbers(seed)), true)
+		told := history(seed, shrunk(seed, numbers(seed), s.kind), true)
 		t.Errorf("seed %d: %s\nshrunk: %s\n%s\nrun it again: go test ./provision/engine -run '^TestSimulation$' -simulate.seed %d",
 			seed, s.failed, told.failed, strings.Join(told.lines, "\n"), seed)
 	}

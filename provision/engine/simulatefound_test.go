@@ -312,3 +312,28 @@ func TestWhatIsAnsweredDeletedIsNotTakenIn(t *testing.T) {
 	f.offered()
 	f.want(doc, lifecycle.None)
 }
+
+// Data of a life of the store that was lost: a final error of the first attempt in
+// the next one took it down.
+func TestAFailureAfterALostStoreRemovesNoData(t *testing.T) {
+	f := newFound(t)
+	zdb := f.reserve(workload.TypeZDB, `{"size":1,"mode":"user","disk_type":"SSD"}`, 720*time.Hour)
+	f.modules.fetched[zdb.hash] = true
+	f.bring(zdb)
+	f.offered()
+	f.end()
+	f.want(zdb, lifecycle.Deployed)
+	f.node, f.disk, f.before, f.explorer.pending = nil, newSimDisk(), nil, nil
+	f.lost, zdb.promised = f.clock.now, false
+	f.crash(false)
+	f.acceptOlder()
+	f.bring(zdb)
+	f.offered()
+	f.act(f.node.flying[0], faultFinal)
+	f.round(f.land(f.node.flying[0]))
+	f.end()
+	f.want(zdb, lifecycle.Failed)
+	if f.modules.things["zdb "+zdb.r.ID] == nil {
+		t.Fatal("its data is gone")
+	}
+}

@@ -15,6 +15,8 @@ type Facts struct {
 	Name Standing
 	// InFlight is whether an effect of the record is in flight.
 	InFlight bool
+	// Older is whether it may have been here in a life of the store that was lost.
+	Older bool
 	// Crowded is whether as many refused reservations are remembered as may be.
 	Crowded bool
 	Limits  Limits

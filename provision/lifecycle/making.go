@@ -114,6 +114,9 @@ func giveUp() action {
 			// What is on the node under its name is another's, which may be half changed.
 			t.entomb(Failed, "")
 			t.effect(MendOlder)
+		case t.f.Type.HoldsData && t.f.Older:
+			// What is there may be of a life that was lost: it goes as an orphan, if at all.
+			t.entomb(Failed, "")
 		case t.rec.Uncertain || t.f.Type.Prepares || t.rec.Name != NameKey{}:
 			t.leave(workload.StateError)
 		default:
