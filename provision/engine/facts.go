@@ -13,7 +13,7 @@ import (
 func (d *desk) facts(rec store.Record) (lifecycle.Facts, error) {
 	name, err := d.standing(rec)
 	f := lifecycle.Facts{
-		Time: d.now, Name: name, InFlight: rec.Reservation != nil && d.flights.flying(rec.ID()), Crowded: d.judging.refusedMost(),
+		Time: d.now, Name: name, InFlight: rec.Reservation != nil && d.flights.flying(rec.ID()), Crowded: d.judging.refusedMost(), Roomy: d.roomy(),
 		Limits: lifecycle.Limits{
 			Grace: d.parts.Limits.Grace, Look: d.parts.Limits.Look, Longest: longest,
 			Backoff: d.parts.Limits.Retry.Delay, TellAfter: tellAfter,
@@ -35,6 +35,15 @@ func (d *desk) bornBefore(r *workload.Reservation) bool {
 	}
 	born := s.Birth().Time
 	return born.IsZero() || !r.Created.After(born)
+}
+
+// tombstonesMost is how many tombstones of what was accepted are remembered for
+// longer than until the node's uptime proves their ends.
+const tombstonesMost = 5000
+
+// roomy reports whether there are fewer.
+func (d *desk) roomy() bool {
+	return d.ledger.count(lifecycle.Ended)+d.ledger.count(lifecycle.Failed) <= tombstonesMost
 }
 
 const (

@@ -221,9 +221,15 @@ func deleteRefused() action {
 	}}
 }
 
+// bury forgets a tombstone. What only the node's uptime has proven may look as if it
+// were still to come to a clock that the explorer sets back: while there is room it
+// is remembered until a time at level Remove says the same.
 func bury() action {
-	return action{"bury", "forgotten once its end is proven and its user has the answer", func(t *turn) {
-		if Proven(t.rec.Reservation.Expires(), t.rec.Since, t.f.Time) && (t.rec.Result == nil || t.rec.Delivered) {
+	return action{"bury", "forgotten once its end is proven and its user has the answer; while there is room, only by a clock at level remove", func(t *turn) {
+		end := t.rec.Reservation.Expires()
+		byClock := t.f.Time.Level == clock.Remove && !t.f.Time.Now.Before(end)
+		kept := t.f.Roomy && t.rec.Phase != Refused
+		if (byClock || Proven(end, t.rec.Since, t.f.Time) && !kept) && (t.rec.Result == nil || t.rec.Delivered) {
 			t.effect(Bury)
 		}
 	}}

@@ -19,6 +19,9 @@ type Facts struct {
 	Older bool
 	// Crowded is whether as many refused reservations are remembered as may be.
 	Crowded bool
+	// Roomy is whether more tombstones of what was accepted may be remembered than
+	// must be.
+	Roomy bool
 	Limits  Limits
 }
 
