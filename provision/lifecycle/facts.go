@@ -21,8 +21,8 @@ type Facts struct {
 	Crowded bool
 	// Roomy is whether more tombstones of what was accepted may be remembered than
 	// must be.
-	Roomy bool
-	Limits  Limits
+	Roomy  bool
+	Limits Limits
 }
 
 // TypeFacts is what the record's type of workload is like on this node.
