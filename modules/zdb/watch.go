@@ -39,11 +39,12 @@ func (w *watch) wait(ctx context.Context, most time.Duration) {
 		<-ctx.Done()
 		return
 	}
-	stop := context.AfterFunc(ctx, func() { _ = w.file.SetReadDeadline(time.Unix(1, 0)) })
+	file := w.file // what ends the wait may come after close
+	stop := context.AfterFunc(ctx, func() { _ = file.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 	buf := make([]byte, 4096)
 	for {
-		n, err := w.file.Read(buf)
+		n, err := file.Read(buf)
 		if err != nil {
 			<-ctx.Done()
 			return
