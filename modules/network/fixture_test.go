@@ -2,6 +2,7 @@ package network_test
 
 import (
 	"context"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
@@ -123,18 +124,20 @@ func process(t *testing.T) uint64 {
 	return uint64(cmd.Process.Pid)
 }
 
-// port is a UDP port that nothing uses.
+// port is a UDP port that nothing uses, and that the kernel gives to nobody who asks
+// for any: other tests do so beside this one.
 func port(t *testing.T) uint16 {
 	t.Helper()
-	conn, err := net.ListenPacket("udp", ":0")
-	if err != nil {
-		t.Fatal(err)
+	const first, last = 20000, 32767
+	for range 1000 {
+		n := first + rand.N(last-first)
+		conn, err := net.ListenPacket("udp", ":"+strconv.Itoa(n))
+		if err != nil {
+			continue
+		}
+		_ = conn.Close()
+		return uint16(n)
 	}
-	defer conn.Close()
-	_, text, _ := net.SplitHostPort(conn.LocalAddr().String())
-	n, err := strconv.ParseUint(text, 10, 16)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return uint16(n)
+	t.Fatal("no UDP port is free")
+	return 0
 }
