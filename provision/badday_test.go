@@ -138,8 +138,8 @@ func TestARefusalStaysOneWhenItIsBroughtAgain(t *testing.T) {
 	})
 }
 
-func TestStrayFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "strays")
+func TestOrphanFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "orphans")
 	book := provision.NewOrphanFile(path)
 	if got, err := book.Load(); err != nil || len(got) != 0 {
 		t.Fatalf("without a file: %v, %v", got, err)

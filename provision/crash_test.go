@@ -147,8 +147,8 @@ func (c *crashWorld) check(kept, refused, retried, deleted, expiring string) {
 		}
 		c.checkAnswers(rec.ID())
 	}
-	if strays := c.alive.engine.Orphans(); len(strays) != 0 {
-		c.t.Errorf("orphans: %+v", strays)
+	if orphans := c.alive.engine.Orphans(); len(orphans) != 0 {
+		c.t.Errorf("orphans: %+v", orphans)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -365,7 +365,7 @@ func TestDriftOfWhatDoesNotVerifyIsSaidOnce(t *testing.T) {
 }
 
 // TestTheNodeConverges takes random workloads away, changes others and plants
-// strays, while users reserve and delete, and holds that all comes right.
+// orphans, while users reserve and delete, and holds that all comes right.
 func TestTheNodeConverges(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		ops := rapid.SliceOfN(rapid.IntRange(0, 5), 5, 40).Draw(rt, "ops")
@@ -412,8 +412,8 @@ func TestTheNodeConverges(t *testing.T) {
 					rt.Errorf("%s is %s", id, w.phase(id))
 				}
 			}
-			if strays := n.engine.Orphans(); len(strays) != 0 {
-				rt.Errorf("orphans %v", strays)
+			if orphans := n.engine.Orphans(); len(orphans) != 0 {
+				rt.Errorf("orphans %v", orphans)
 			}
 		})
 	})

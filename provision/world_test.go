@@ -40,7 +40,7 @@ type world struct {
 	explorer *fakeExplorer
 	clock    *fakeClock
 	cursor   *cursorFile
-	strays   *strayBook
+	orphans  *orphanBook
 	dir      string
 	records  *store.FSStore
 	// provisioners beside the volume's.
@@ -91,7 +91,7 @@ func newWorldAt(t *testing.T, dir string) *world {
 		explorer: newFakeExplorer(),
 		clock:    &fakeClock{began: time.Now()},
 		cursor:   &cursorFile{},
-		strays:   &strayBook{},
+		orphans:  &orphanBook{},
 		dir:      dir,
 		records:  openStore(t, dir),
 		limits:   provision.Limits{Retry: source.Backoff{Base: time.Second, Max: time.Minute}, Look: time.Minute, Drift: time.Hour},
@@ -155,7 +155,7 @@ func (w *world) config(steps *stepper) provision.Config {
 		Admission:    w.admission,
 		Feedback:     w.feedback(records, steps),
 		Clock:        w.clock,
-		Orphans:      w.strays,
+		Orphans:      w.orphans,
 		Limits:       w.limits,
 		Log:          w.log,
 	}
@@ -428,7 +428,7 @@ func (s *storage) lose(name string) {
 	delete(s.have, name)
 }
 
-// cursorFile and strayBook are small files of the node.
+// cursorFile and orphanBook are small files of the node.
 type cursorFile struct {
 	mu sync.Mutex
 	c  explorer.Cursor
@@ -447,12 +447,12 @@ func (f *cursorFile) SetCursor(c explorer.Cursor) error {
 	return nil
 }
 
-type strayBook struct {
+type orphanBook struct {
 	mu   sync.Mutex
 	text []byte
 }
 
-func (b *strayBook) Load() ([]provision.Orphan, error) {
+func (b *orphanBook) Load() ([]provision.Orphan, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.text == nil {
@@ -462,10 +462,10 @@ func (b *strayBook) Load() ([]provision.Orphan, error) {
 	return out, json.Unmarshal(b.text, &out)
 }
 
-func (b *strayBook) Save(strays []provision.Orphan) (err error) {
+func (b *orphanBook) Save(orphans []provision.Orphan) (err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.text, err = json.Marshal(strays)
+	b.text, err = json.Marshal(orphans)
 	return err
 }
 
