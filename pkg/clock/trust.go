@@ -125,9 +125,6 @@ func (t *Trust) Now() (time.Time, bool) {
 	return r.Now, r.Level >= Stop
 }
 
-// Removable reports whether the time's level is Remove.
-func (t *Trust) Removable() bool { return t.Read().Level == Remove }
-
 // Vouched is the time, and whether it is known from more than the word of an
 // explorer that the operator hasn't named as a trusted clock.
 func (t *Trust) Vouched() (time.Time, bool) {

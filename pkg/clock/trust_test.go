@@ -200,8 +200,8 @@ func TestExplorerIsHeard(t *testing.T) {
 		n.fake.Advance(25 * time.Second)
 	}
 	now, trusted := n.Now()
-	if !trusted || !now.Equal(start().Add(100*time.Second)) || n.Removable() {
-		t.Errorf("%s, trusted %v, removable %v", now, trusted, n.Removable())
+	if !trusted || !now.Equal(start().Add(100*time.Second)) || n.Read().Level == clock.Remove {
+		t.Errorf("%s, trusted %v, removable %v", now, trusted, n.Read().Level == clock.Remove)
 	}
 	if v := n.Verdict(); v.Source != clock.Explorer || v.Level != clock.Stop {
 		t.Errorf("verdict %+v", v)

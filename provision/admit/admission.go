@@ -62,7 +62,7 @@ func retryable(err error) node.Kind {
 }
 
 // Admit says whether there is room for r beside what its user and all users have,
-// which don't count r itself (see store.Usage.Without). It waits for nothing.
+// which don't count r itself. It waits for nothing.
 // Invalid when it can't be told what r takes; else what Policy.Check says.
 func (a *Admission) Admit(r *workload.Reservation, user, all store.Usage, offer Offer) error {
 	need, err := a.cfg.Demand(r)

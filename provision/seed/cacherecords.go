@@ -200,11 +200,6 @@ func (c *cacheRecords) List() ([]store.Record, error) {
 	return c.collect(func(store.Record) bool { return true }), nil
 }
 
-// InPhase implements store.Records.
-func (c *cacheRecords) InPhase(p store.Phase) ([]store.Record, error) {
-	return c.collect(func(r store.Record) bool { return r.Phase == p }), nil
-}
-
 // Count implements store.Records.
 func (c *cacheRecords) Count(p store.Phase) int {
 	return len(c.collect(func(r store.Record) bool { return r.Phase == p }))

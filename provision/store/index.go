@@ -173,9 +173,6 @@ func (x *index) ofHash(h workload.Hash) *entry {
 // list returns all records by ID.
 func (x *index) list() []Record { return byID(x.records) }
 
-// inPhase returns the records in a phase by ID.
-func (x *index) inPhase(p Phase) []Record { return byID(x.phases[p]) }
-
 // expired returns the deployed records whose time is over at now, the earliest first.
 func (x *index) expired(now time.Time) []*entry {
 	n, _ := slices.BinarySearchFunc(x.expiring.list, now, func(e *entry, t time.Time) int {

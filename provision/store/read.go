@@ -38,13 +38,6 @@ func (s *memory) List() ([]Record, error) {
 	return s.index.list(), nil
 }
 
-// InPhase implements Records.
-func (s *memory) InPhase(p Phase) ([]Record, error) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.index.inPhase(p), nil
-}
-
 // Count implements Records.
 func (s *memory) Count(p Phase) int {
 	s.mu.RLock()

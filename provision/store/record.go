@@ -53,18 +53,6 @@ type Usage struct {
 	Waiting int
 }
 
-// Without returns u without r, a record in it that isn't Present: admission
-// compares what is asked with what others have.
-func (u Usage) Without(r Record) Usage {
-	if r.Phase != Dismissed {
-		u.Records--
-	}
-	if r.Phase == Waiting {
-		u.Waiting--
-	}
-	return u
-}
-
 // Plus returns the sum of u and other; Less what is left of u without other.
 func (u Usage) Plus(other Usage) Usage {
 	return Usage{
@@ -116,10 +104,9 @@ type Records interface {
 	Undelivered() ([]Record, error)
 	// List returns all records, by ID.
 	List() ([]Record, error)
-	// InPhase returns the records in that phase, by ID; Count how many they are.
-	InPhase(p Phase) ([]Record, error)
 	// Counters counts the deployed, unexpired workloads by type.
 	Counters() workload.ProvisionCounters
+	// Count is how many records are in that phase.
 	Count(p Phase) int
 
 	// Usage returns what a user's records add up to, and those of all users.

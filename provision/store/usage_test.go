@@ -183,9 +183,8 @@ func (m *sums) compare() {
 		}
 	}
 	for _, p := range lifecycle.Phases() {
-		got, err := m.s.InPhase(p)
-		if err != nil || ids(got) != ids(inPhase[p]) || m.s.Count(p) != len(inPhase[p]) {
-			m.Fatalf("%s: %s, %d, %v, want %s", p, ids(got), m.s.Count(p), err, ids(inPhase[p]))
+		if got := m.s.Count(p); got != len(inPhase[p]) {
+			m.Fatalf("%s: %d, want %s", p, got, ids(inPhase[p]))
 		}
 	}
 	for _, key := range []store.NetworkKey{{1}, {2}, {3}} {
@@ -267,11 +266,7 @@ func TestDemandIsWorkedOutOnce(t *testing.T) {
 		}
 	}
 	finish(t, s, record(r.Reservation, store.Ended))
-	if of, _ := s.Usage(r.Reservation.User); of != (store.Usage{Records: 1}) || of.Without(record(r.Reservation, store.Ended)) != (store.Usage{}) {
+	if of, _ := s.Usage(r.Reservation.User); of != (store.Usage{Records: 1}) {
 		t.Errorf("ended: %+v", of)
-	}
-	waiting := store.Usage{Records: 3, Waiting: 2}
-	if left := waiting.Without(r); left != (store.Usage{Records: 2, Waiting: 1}) {
-		t.Errorf("without the one that waits: %+v", left)
 	}
 }
