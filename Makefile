@@ -8,6 +8,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 COMMIT  ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 LINT_VERSION := v2.15.0
+VULN_VERSION := v1.3.0
 
 # The binaries are static: they run on any machine of this kind.
 BINARIES := croftd croft explorer croft-init zdb
@@ -30,7 +31,7 @@ setup: root ## install what croft needs (Debian packages)
 .PHONY: build
 build: ## build croftd, croft, explorer, croft-init and zdb into bin/
 	@mkdir -p $(BIN)
-	@for b in $(BINARIES); do CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/$$b ./cmd/$$b; done
+	@for b in $(BINARIES); do echo "building bin/$$b"; CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/$$b ./cmd/$$b; done
 
 .PHONY: demo
 demo: setup build ## the main job, in front of you: explorer, node, volumes, bad days
@@ -51,6 +52,15 @@ lint: ## golangci-lint, gofmt, generated files current, shell scripts
 	@[ "$$($(BIN)/golangci-lint version --short 2>/dev/null)" = "$(LINT_VERSION:v%=%)" ] || \
 	  GOBIN=$(BIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
 	@$(BIN)/golangci-lint run
+
+.PHONY: attack
+attack: setup ## a node and an explorer under hostile users and strangers, beside an honest user; some 5 minutes
+	@$(UNCHROOT) go test -run '^$$' -bench 'BenchmarkAttack$$' -benchtime 1x -timeout 20m ./bench/
+
+.PHONY: vuln
+vuln: ## known vulnerabilities in what croft uses; needs https://vuln.go.dev, or its copy that GOVULNDB names
+	@GOBIN=$(BIN) go install golang.org/x/vuln/cmd/govulncheck@$(VULN_VERSION)
+	@$(BIN)/govulncheck $(if $(GOVULNDB),-db $(GOVULNDB)) ./...
 
 .PHONY: generate
 generate: ## make the stubs of the modules' contracts, and the table in docs/flow.md, anew

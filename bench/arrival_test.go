@@ -46,6 +46,10 @@ func (h *holding) Decommission(_ context.Context, r *workload.Reservation) error
 	return nil
 }
 
+func (h *holding) Remove(ctx context.Context, orphan provisioner.Label) error {
+	return h.Decommission(ctx, &workload.Reservation{ID: orphan.ID})
+}
+
 func (h *holding) List(context.Context) ([]string, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

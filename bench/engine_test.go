@@ -27,6 +27,7 @@ func (noOp) Provision(_ context.Context, r *workload.Reservation) (json.RawMessa
 	return json.Marshal(workload.VolumeResult{ID: r.ID})
 }
 func (noOp) Decommission(context.Context, *workload.Reservation) error { return nil }
+func (noOp) Remove(context.Context, provisioner.Label) error           { return nil }
 func (noOp) List(context.Context) ([]string, error)                    { return nil, nil }
 
 // silent is a feedback that owes for ever: what it would write isn't the engine's.

@@ -14,6 +14,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/nodetest"
 	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/sign"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -72,6 +73,13 @@ func BenchmarkNetworks200(b *testing.B) {
 		n := nodes[0]
 		var took []time.Duration
 		for k := range networks {
+			if k%50 == 0 { // one user's share of the memory for tunnels
+				user, err := sign.Generate()
+				if err != nil {
+					b.Fatal(err)
+				}
+				i.User = user
+			}
 			r := empty(i, n, k)
 			began := time.Now()
 			i.Push(r)

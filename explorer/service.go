@@ -40,6 +40,9 @@ type Config struct {
 	// PortFile, when not empty, is written with the address once it listens.
 	PortFile string
 	Policy   api.Policy
+	// MaxStored is how many bytes of reservations and results are kept (0:
+	// store.DefaultStored).
+	MaxStored int64
 	// Validate checks the data of a reservation; nil checks nothing.
 	Validate func(*workload.Reservation) error
 	Version  string
@@ -98,15 +101,21 @@ func Open(ctx context.Context, c Config) (*Service, error) {
 }
 
 func (s *Service) open(ctx context.Context) error {
+	most, err := connectionLimit(s.config.Policy)
+	if err != nil {
+		return err
+	}
 	c := s.config
+	c.Policy = fit(c.Policy, most)
 	metrics := api.NewMetrics()
 	if c.Policy.MaxTunnels > 0 {
 		limits := tunnel.DefaultLimits()
-		limits.Tunnels = c.Policy.MaxTunnels
+		limits.Tunnels.Total = int64(c.Policy.MaxTunnels)
+		limits.Owners.Total = min(limits.Owners.Total, most.Total/4)
+		limits.Strangers.Total = min(limits.Strangers.Total, most.Total/8)
 		s.tunnels = tunnel.New(limits, c.Log)
 	}
-	var err error
-	s.store, err = store.Open(ctx, store.Config{Path: c.DB, Changed: s.waiters.Changed, Committed: metrics.Committed})
+	s.store, err = store.Open(ctx, store.Config{Path: c.DB, MaxStored: c.MaxStored, Now: c.Now, Changed: s.waiters.Changed, Committed: metrics.Committed})
 	if err != nil {
 		return err
 	}
@@ -121,9 +130,14 @@ func (s *Service) open(ctx context.Context) error {
 		Handler: handler, ReadHeaderTimeout: c.HeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaders,
 		ErrorLog: stdlog.New(debugWriter{c.Log}, "", 0),
 	}
-	if s.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen); err != nil {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen)
+	if err != nil {
 		return errors.Wrap(err, "cannot listen")
 	}
+	places := newPlaces(listener, most)
+	s.listener, s.server.ConnState = places, places.changed
+	c.Log.Info().Int64("connections", most.Total).Int64("connections_source", most.Each).Int("polls", c.Policy.MaxPolls).
+		Int("tunnels", c.Policy.MaxTunnels).Msg("limits by the files that may be open")
 	if s.cert != nil {
 		s.server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.cert.get}
 	}

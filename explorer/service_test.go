@@ -24,6 +24,7 @@ import (
 
 	"github.com/croft-edge/croft/explorer/api"
 	wire "github.com/croft-edge/croft/pkg/explorer"
+	"github.com/croft-edge/croft/pkg/limit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -173,3 +174,71 @@ func TestConfigIsChecked(t *testing.T) {
 		}
 	}
 }
+
+// Polls of one source leave places to others, and a node's own to strangers' polls
+// of it.
+func TestLimitsFitTheFiles(t *testing.T) {
+	l := limit.Limit{Total: 1000, Each: 250}
+	p := fit(api.DefaultPolicy(), l)
+	if p.MaxPolls != 750 || p.MaxTunnels != 500 {
+		t.Errorf("polls %d, tunnels %d", p.MaxPolls, p.MaxTunnels)
+	}
+	p = api.DefaultPolicy()
+	p.AddressRate = 0
+	got, err := connectionLimit(p)
+	must(t, err)
+	if got.Each != 0 || got.Total <= 0 || got.Total > connections.Total {
+		t.Errorf("without limits of addresses it is %+v", got)
+	}
+}
+
+// Whoever is over a limit of connections displaces the one that is idle longest:
+// its own source's where that is full; nobody who is being answered.
+func TestTheLongestIdleGoesFirst(t *testing.T) {
+	p := newPlaces(nil, limit.Limit{Name: connections.Name, Each: 2, Total: 4})
+	dial := func(address string) (*place, *place) {
+		return p.take(&addressed{remote: &net.TCPAddr{IP: net.ParseIP(address)}})
+	}
+	a1, _ := dial("192.0.2.1")
+	a2, _ := dial("192.0.2.1")
+	b1, _ := dial("192.0.2.2")
+	p.changed(b1, http.StateActive)
+	p.changed(a1, http.StateActive)
+	p.changed(a1, http.StateIdle) // a2 is idle longer now
+	if _, out := dial("192.0.2.1"); out != a2 {
+		t.Errorf("a third of a source displaces %p, want %p", out, a2)
+	}
+	c1, out := dial("2001:db8::1")
+	if out != nil || c1 == nil {
+		t.Error("the fourth displaces somebody")
+	}
+	if _, out = dial("192.0.2.3"); out != a1 {
+		t.Errorf("the fifth displaces %p, want %p", out, a1)
+	}
+	for _, c := range []string{"192.0.2.4", "192.0.2.5", "192.0.2.6"} {
+		if taken, out := dial(c); taken == nil || out == nil {
+			t.Errorf("%s isn't taken", c)
+		} else {
+			p.changed(taken, http.StateActive)
+		}
+	}
+	if taken, _ := dial("192.0.2.7"); taken != nil {
+		t.Error("one is taken where all are being answered")
+	}
+	if p.open != 4 || b1.gone {
+		t.Errorf("%d are open", p.open)
+	}
+	must(t, b1.Close())
+	must(t, b1.Close())
+	if p.open != 3 || len(p.sources) != 3 {
+		t.Errorf("%d of %d sources are open", p.open, len(p.sources))
+	}
+}
+
+type addressed struct {
+	net.Conn
+	remote net.Addr
+}
+
+func (a *addressed) RemoteAddr() net.Addr { return a.remote }
+func (a *addressed) Close() error         { return nil }

@@ -130,6 +130,9 @@ type seedWorld struct {
 	results map[string]*provision.Result
 	deleted []string
 	batches [][]*provision.Reservation
+	// before, when set, is called before each batch is given.
+	before func(batch int)
+	polls  int
 }
 
 func (s *seedWorld) Add(r *provision.Reservation) error {
@@ -184,8 +187,12 @@ func (s *seedWorld) Deleted(id string) error {
 
 // Poll gives the batches, the last with the end of the stream.
 func (s *seedWorld) Poll(pkg.Identifier, uint64) ([]*provision.Reservation, error) {
+	if s.before != nil {
+		s.before(s.polls)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.polls++
 	if len(s.batches) == 0 {
 		return nil, provision.ErrPollEOS
 	}
@@ -346,6 +353,45 @@ func TestAnEngineMadeByNew(t *testing.T) {
 				continue
 			}
 		})
+	}
+}
+
+// A deletion cancelled the provisioning that was in flight, and its release went ahead of
+// the creation inside of the module: the user was told "deleted", and the volume was made.
+func TestADeletionDoesNotOvertakeWhatItCancels(t *testing.T) {
+	w := newWorld(t)
+	gone := w.reserve(provision.VolumeReservation, `{"size":1,"type":"SSD"}`, nil)
+	gone.ID = "3-1"
+	deletion := *gone
+	if err := deletion.SignDeletion(workload.Deletion{Created: time.Now()}, w.user.Private()); err != nil {
+		t.Fatal(err)
+	}
+	creating, released := make(chan struct{}), make(chan struct{})
+	w.storage.hooked(func(call string) {
+		switch call {
+		case "create " + gone.ID:
+			close(creating)
+			select {
+			case <-released: // it was overtaken
+			case <-time.After(time.Second):
+			}
+		case "release " + gone.ID:
+			close(released)
+		}
+	})
+	seed := &seedWorld{cached: map[string]*provision.Reservation{}, results: map[string]*provision.Result{},
+		batches: [][]*provision.Reservation{{gone}, {&deletion}},
+		before: func(batch int) {
+			if batch == 1 {
+				<-creating
+			}
+		}}
+	engine := provision.New(provision.CombinedSource(provision.PollSource(seed, pkg.StrIdentifier(w.key.ID()))), w.records, seed)
+	if err := engine.Run(w.serve()); err != nil { // returns, because the source ends
+		t.Fatal(err)
+	}
+	if names := w.storage.names(); len(names) > 0 || !slices.Equal(seed.deleted, []string{gone.ID}) {
+		t.Errorf("on the node is %v, deleted: %v", names, seed.deleted)
 	}
 }
 

@@ -70,6 +70,11 @@ func (p *besideProvisioner) Decommission(_ context.Context, r *workload.Reservat
 	return err
 }
 
+// Remove takes an orphan down as Decommission does: it is listed without a hash.
+func (p *besideProvisioner) Remove(ctx context.Context, orphan provisioner.Label) error {
+	return p.Decommission(ctx, &workload.Reservation{ID: orphan.ID})
+}
+
 func (p *besideProvisioner) List(context.Context) ([]string, error) {
 	p.boxes.mu.Lock()
 	defer p.boxes.mu.Unlock()

@@ -32,7 +32,7 @@ func TestNothingThatComesListsAllRecords(t *testing.T) {
 	nets := newNamedNetworks()
 	inWorld(t, func(w *world) {
 		w.limits.Drift, w.limits.Look = 1000*time.Hour, time.Minute
-		w.admission = roomFor(t, provisioner.Demand{CPU: 100, SSD: 30 * workload.GiB}, admit.Defaults())
+		w.admission = roomFor(t, provisioner.Demand{Tunnels: uint64(admit.TunnelMemory.Total), CPU: 100, SSD: 30 * workload.GiB}, admit.Defaults())
 		w.provisioners = map[workload.Type]provisioner.Provisioner{workload.TypeNetwork: nets}
 		w.wrap = func(r *steppedRecords) store.Records {
 			records = &countedRecords{steppedRecords: r}
@@ -113,7 +113,7 @@ func TestAnArrivalCostsTheSameOnAFullNode(t *testing.T) {
 		const arrivals = 100
 		inWorld(t, func(w *world) {
 			w.limits.Drift = 1000 * time.Hour
-			w.admission = roomFor(t, provisioner.Demand{CPU: 1 << 20, SSD: 1000 * workload.GiB}, admit.Policy{})
+			w.admission = roomFor(t, provisioner.Demand{Tunnels: uint64(admit.TunnelMemory.Total), CPU: 1 << 20, SSD: 1000 * workload.GiB}, admit.Policy{})
 			if _, err := w.records.Write(w.manyDeployed(remembered)...); err != nil {
 				t.Fatal(err)
 			}

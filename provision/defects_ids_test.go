@@ -15,13 +15,16 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// demandOf is a core for each container and a GiB for each volume.
+// demandOf is a core for each container, a GiB for each volume, and for each network
+// a third of the memory for tunnels that a user may have.
 func demandOf(r *workload.Reservation) (d provisioner.Demand, err error) {
 	switch r.Type {
 	case workload.TypeContainer:
 		d.CPU = 1
 	case workload.TypeVolume:
 		d.SSD = workload.GiB
+	case workload.TypeNetwork:
+		d.Tunnels = 10 * workload.MiB
 	}
 	return d, nil
 }
@@ -39,7 +42,9 @@ func roomFor(t *testing.T, offer provisioner.Demand, policy admit.Policy) *admit
 	return a
 }
 
-func gib(n uint64) provisioner.Demand { return provisioner.Demand{SSD: n * workload.GiB} }
+func gib(n uint64) provisioner.Demand {
+	return provisioner.Demand{SSD: n * workload.GiB, Tunnels: uint64(admit.TunnelMemory.Total)}
+}
 
 // After a lost store an explorer that swapped two volumes' IDs swapped their data:
 // their user deleted the second one, and the first one's data went.

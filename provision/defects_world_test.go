@@ -62,18 +62,31 @@ func (n *namedNetworks) Decommission(_ context.Context, r *workload.Reservation)
 	return nil
 }
 
+func (n *namedNetworks) Remove(_ context.Context, orphan provisioner.Label) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.heard = append(n.heard, "remove "+orphan.ID)
+	for name, id := range n.ids {
+		if id == orphan.ID && n.have[name] == orphan.Hash {
+			delete(n.have, name)
+			delete(n.ids, name)
+		}
+	}
+	return nil
+}
+
 func (n *namedNetworks) List(context.Context) ([]string, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Sorted(maps.Values(n.ids)), nil
 }
 
-func (n *namedNetworks) Look(context.Context) (map[string]provisioner.Seen, error) {
+func (n *namedNetworks) Look(context.Context) (map[provisioner.Label]provisioner.Seen, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	out := map[string]provisioner.Seen{}
+	out := map[provisioner.Label]provisioner.Seen{}
 	for name, id := range n.ids {
-		out[id] = provisioner.Seen{Hash: n.have[name]}
+		out[provisioner.Label{ID: id, Hash: n.have[name]}] = provisioner.Seen{}
 	}
 	return out, nil
 }

@@ -292,12 +292,6 @@ func TestAnOrphanThatAppearsWhileTheNodeRuns(t *testing.T) {
 		kept := w.network("net1")
 		p.mu.Lock()
 		p.have["77-1"] = true
-		p.decommission = func(_ context.Context, r *workload.Reservation) error {
-			if r.ID == "77-1" && (r.Data != nil || r.Type != workload.TypeNetwork) {
-				t.Errorf("an orphan is taken down by %+v: its label is all there is", r)
-			}
-			return nil
-		}
 		p.mu.Unlock()
 		time.Sleep(back)
 		if got := n.engine.Orphans(); len(got) != 1 || got[0].ID != "77-1" || got[0].Type != workload.TypeNetwork || got[0].Since.IsZero() {
@@ -314,8 +308,50 @@ func TestAnOrphanThatAppearsWhileTheNodeRuns(t *testing.T) {
 		if !slices.Equal(p.listed(), []string{kept}) || len(n.engine.Orphans()) != 0 {
 			t.Fatalf("on the node is %v, orphans %v", p.listed(), n.engine.Orphans())
 		}
+		if calls := p.calls(); !slices.Contains(calls, "remove 77-1") || slices.Contains(calls, "decommission 77-1") {
+			t.Errorf("its label is all there is, and it is taken down by %q", calls)
+		}
 		if lines := log.said("orphan"); len(lines) != 2 {
 			t.Errorf("said %q", lines)
+		}
+	})
+}
+
+// Several orphans have one ID, beside the workload that a record wants: each has its own
+// grace, and goes by itself. Nobody takes another's for it.
+func TestOrphansOfOneID(t *testing.T) {
+	inDrift(t, func(t *testing.T, w *world, n *incarnation, p *watchedProvisioner, log *driftLog) {
+		kept := w.network("net1")
+		own := provisioner.Label{ID: kept, Hash: w.record(kept).Hash}
+		first, second := provisioner.Label{ID: kept, Hash: workload.Hash{1}}, provisioner.Label{ID: kept, Hash: workload.Hash{2}}
+		p.labels(own, first)
+		time.Sleep(3 * day)
+		p.labels(own, first, second)
+		time.Sleep(back)
+		if got := n.engine.Orphans(); len(got) != 2 || got[0].ID != kept || got[0].Hash != first.Hash || got[1].Hash != second.Hash || got[0].Since.Equal(got[1].Since) {
+			t.Fatalf("orphans are %+v", got)
+		}
+		time.Sleep(4*day + time.Minute)
+		if got := p.labelled(); !slices.Equal(got, []provisioner.Label{second, own}) && !slices.Equal(got, []provisioner.Label{own, second}) {
+			t.Fatalf("after the first one's grace there is %v", got)
+		}
+		p.blocked(node.Errorf(node.Busy, "cannot take it down: it has members"))
+		time.Sleep(3*day + time.Minute)
+		if got := n.engine.Orphans(); len(got) != 1 || got[0].Hash != second.Hash || len(p.labelled()) != 2 {
+			t.Fatalf("while it is blocked orphans are %+v, there is %v", got, p.labelled())
+		}
+		p.blocked(nil)
+		time.Sleep(time.Hour)
+		if got := p.labelled(); !slices.Equal(got, []provisioner.Label{own}) || len(n.engine.Orphans()) != 0 {
+			t.Fatalf("in the end there is %v, orphans %v", got, n.engine.Orphans())
+		}
+		p.labels(first)
+		time.Sleep(back)
+		if s, err := n.engine.StatusOf(kept); err != nil || s.Restored != 1 || !strings.Contains(s.Drift.What, "another reservation's") {
+			t.Fatalf("in its place is another's, and it is %+v, %v", s, err)
+		}
+		if got := p.labelled(); !slices.Contains(got, own) || !slices.Contains(got, first) {
+			t.Errorf("made right, there is %v", got)
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner"
 )
 
 // fakeProvisioner notes what it is asked for, and keeps it.
@@ -78,6 +79,10 @@ func (f *fakeProvisioner) Provision(ctx context.Context, r *workload.Reservation
 
 func (f *fakeProvisioner) Decommission(ctx context.Context, r *workload.Reservation) error {
 	f.note("decommission " + r.ID)
+	return f.drop(ctx, r)
+}
+
+func (f *fakeProvisioner) drop(ctx context.Context, r *workload.Reservation) error {
 	f.mu.Lock()
 	decommission := f.decommission
 	f.mu.Unlock()
@@ -90,6 +95,12 @@ func (f *fakeProvisioner) Decommission(ctx context.Context, r *workload.Reservat
 	defer f.mu.Unlock()
 	delete(f.have, r.ID)
 	return nil
+}
+
+// Remove takes down what has the ID: what is here has no hashes.
+func (f *fakeProvisioner) Remove(ctx context.Context, orphan provisioner.Label) error {
+	f.note("remove " + orphan.ID)
+	return f.drop(ctx, &workload.Reservation{ID: orphan.ID})
 }
 
 func (f *fakeProvisioner) List(context.Context) ([]string, error) {

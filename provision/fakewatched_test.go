@@ -20,9 +20,49 @@ type watchedProvisioner struct {
 	// down makes a look fail, or hang where hang is set.
 	down error
 	hang bool
+	// hashed is what there is instead, where the test has given labels; busy is what
+	// the removal of one answers.
+	hashed map[provisioner.Label]bool
+	busy   error
 }
 
-func (w *watchedProvisioner) Look(ctx context.Context) (map[string]provisioner.Seen, error) {
+// labels are what is there from now on.
+func (w *watchedProvisioner) labels(all ...provisioner.Label) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.hashed = map[provisioner.Label]bool{}
+	for _, l := range all {
+		w.hashed[l] = true
+	}
+}
+
+func (w *watchedProvisioner) labelled() []provisioner.Label {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.SortedFunc(maps.Keys(w.hashed), provisioner.Label.Compare)
+}
+
+func (w *watchedProvisioner) blocked(busy error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.busy = busy
+}
+
+func (w *watchedProvisioner) Remove(ctx context.Context, orphan provisioner.Label) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.hashed == nil {
+		w.mu.Unlock()
+		defer w.mu.Lock()
+		return w.fakeProvisioner.Remove(ctx, orphan)
+	}
+	if w.busy == nil {
+		delete(w.hashed, orphan)
+	}
+	return w.busy
+}
+
+func (w *watchedProvisioner) Look(ctx context.Context) (map[provisioner.Label]provisioner.Seen, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.hang {
@@ -31,9 +71,15 @@ func (w *watchedProvisioner) Look(ctx context.Context) (map[string]provisioner.S
 		w.mu.Lock()
 		return nil, node.WithKind(node.Unknown, ctx.Err())
 	}
-	seen := map[string]provisioner.Seen{}
+	seen := map[provisioner.Label]provisioner.Seen{}
+	for l := range w.hashed {
+		seen[l] = provisioner.Seen{}
+	}
+	if w.hashed != nil {
+		return seen, w.down
+	}
 	for id := range w.have {
-		seen[id] = provisioner.Seen{Drift: w.drift[id]}
+		seen[provisioner.Label{ID: id}] = provisioner.Seen{Drift: w.drift[id]}
 	}
 	return seen, w.down
 }
@@ -42,6 +88,9 @@ func (w *watchedProvisioner) Provision(ctx context.Context, r *workload.Reservat
 	data, err := w.fakeProvisioner.Provision(ctx, r)
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if h, hashErr := r.Hash(); w.hashed != nil && err == nil && hashErr == nil {
+		w.hashed[provisioner.Label{ID: r.ID, Hash: h}] = true
+	}
 	if err == nil && !w.sticky {
 		delete(w.drift, r.ID)
 	}

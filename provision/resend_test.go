@@ -3,16 +3,30 @@ package provision_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/store"
 )
+
+// slowDisk takes a second of the world's time for each write of answers that are asked
+// for again: what arrives meanwhile waits for the next one.
+type slowDisk struct{ *steppedRecords }
+
+func (d slowDisk) Resend(ids ...string) error {
+	time.Sleep(time.Second)
+	return d.steppedRecords.Resend(ids...)
+}
 
 // A node that lost its cursor hears of everything again: the answers that are asked
 // for again share their durable writes.
 func TestAnswersAskedForAgainShareAWrite(t *testing.T) {
 	const all = 40
-	inWorld(t, nil, func(t *testing.T, w *world, n *incarnation) {
+	slow := func(w *world) {
+		w.wrap = func(r *steppedRecords) store.Records { return slowDisk{r} }
+	}
+	inWorld(t, slow, func(t *testing.T, w *world, n *incarnation) {
 		var ids []string
 		for range all {
 			ids = append(ids, w.volume(nil))

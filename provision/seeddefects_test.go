@@ -36,6 +36,7 @@ func inWorld(t *testing.T, prepare func(w *world), test func(t *testing.T, w *wo
 		}
 		n := w.start(newStepper(""))
 		defer n.stop(t)
+		time.Sleep(time.Second) // what is signed from here on is younger than the store
 		test(t, w, n)
 	})
 }

@@ -107,8 +107,12 @@ func (r *steppedRecords) Resend(ids ...string) error {
 	return err
 }
 
-func (r *steppedRecords) Acknowledge(id string, sequence int64) error {
-	_, err := stepped(r.steps, "acknowledge "+id, nothing(func() error { return r.FSStore.Acknowledge(id, sequence) }))
+func (r *steppedRecords) Acknowledge(receipts ...store.Receipt) error {
+	name := "acknowledge"
+	for _, receipt := range receipts {
+		name += " " + receipt.ID
+	}
+	_, err := stepped(r.steps, name, nothing(func() error { return r.FSStore.Acknowledge(receipts...) }))
 	return err
 }
 

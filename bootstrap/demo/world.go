@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -54,6 +55,9 @@ func newWorld(bin string) (*world, error) {
 	if err := os.Chmod(dir, 0o711); err != nil {
 		return nil, err
 	}
+	if err := os.WriteFile(filepath.Join(dir, "croftd.yaml"), nil, 0o600); err != nil {
+		return nil, err
+	}
 	say("everything happens in %s", dir)
 	links, err := croftLinks()
 	return &world{bin: bin, dir: dir, kept: map[string]volume{}, links: links}, err
@@ -72,6 +76,15 @@ type process struct {
 	done chan struct{}
 }
 
+// environ is this process's environment without what it says to croft: neither the
+// machine's settings nor its user's have a part in the demo.
+func (w *world) environ() []string {
+	out := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "CROFT_") || strings.HasPrefix(v, "XDG_CONFIG_HOME=")
+	})
+	return append(out, "HOME="+w.dir, "CROFT_CONFIG="+w.path("croftd.yaml"))
+}
+
 // start runs a program in the background; its output goes to a log file.
 func (w *world) start(name, program string, args ...string) (*process, error) {
 	log := w.path(name + ".log")
@@ -82,7 +95,7 @@ func (w *world) start(name, program string, args ...string) (*process, error) {
 	defer out.Close()
 	cmd := exec.Command(filepath.Join(w.bin, program), args...)
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.Env = append(os.Environ(), "HOME="+w.dir)
+	cmd.Env = w.environ()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	if err := cmd.Start(); err != nil {
 		return nil, err
@@ -127,7 +140,7 @@ func (p *process) kill() {
 // output runs a program to its end and returns what it printed.
 func (w *world) output(ctx context.Context, program string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(w.bin, program), args...)
-	cmd.Env = append(os.Environ(), "HOME="+w.dir)
+	cmd.Env = w.environ()
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()

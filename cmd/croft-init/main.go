@@ -1,6 +1,7 @@
 // Command croft-init is the first process (PID 1) of interactive containers: it
 // runs the container's program, collects orphans, passes signals on, and serves a
-// web terminal.
+// web terminal. In containers with secret variables it reads these from a file in
+// memory, and with --exec it becomes the container's program then.
 package main
 
 import (
@@ -14,6 +15,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/croft-edge/croft/cmd/croft-init/internal/environment"
 	"github.com/croft-edge/croft/cmd/croft-init/internal/pid1"
 )
 
@@ -23,8 +25,12 @@ var (
 	commit  = "unknown"
 )
 
-const usage = `usage: croft-init [--listen IP:PORT[,IP:PORT…]] [--name NAME[,NAME…]] [-- PROGRAM ARGUMENT…]
+const usage = `usage: croft-init [--env FILE [--keep NAME]…] [--listen IP:PORT[,IP:PORT…]] [--name NAME[,NAME…]] [-- PROGRAM ARGUMENT…]
+       croft-init [--env FILE [--keep NAME]…] --exec -- PROGRAM ARGUMENT…
 
+  --env      a file of secret variables, which go over the others
+  --keep     a variable that isn't taken from the file
+  --exec     become PROGRAM, and do nothing else
   --listen   where the web terminal answers, and nowhere else; without it there is none
   --name     names that it may be asked for by, beside its addresses and the host's name
   --version  say which version this is
@@ -44,7 +50,7 @@ func main() {
 	debug.SetGCPercent(gcPercent)
 	runtime.GOMAXPROCS(min(threads, runtime.GOMAXPROCS(0)))
 
-	config, err := parse(os.Args[1:])
+	asked, err := parse(os.Args[1:])
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Print(usage)
@@ -56,34 +62,66 @@ func main() {
 		fmt.Fprintf(os.Stderr, "croft-init: %v\n%s", err, usage)
 		os.Exit(2)
 	}
-	os.Exit(pid1.Run(config))
+	os.Exit(do(asked))
+}
+
+// do does what was asked and returns the exit code.
+func do(o options) int {
+	if o.env != "" {
+		if err := environment.Load(o.env, o.keep); err != nil {
+			fmt.Fprintf(os.Stderr, "croft-init: %v\n", err)
+			return pid1.CodeNotStarted
+		}
+	}
+	if o.exec {
+		err := environment.Become(o.Args)
+		fmt.Fprintf(os.Stderr, "croft-init: %v\n", err)
+		return pid1.StartCode(err)
+	}
+	return pid1.Run(o.Config)
 }
 
 var errVersion = errors.New("asked for the version")
 
-func parse(args []string) (pid1.Config, error) {
+// options are what croft-init is told.
+type options struct {
+	pid1.Config
+	// env is the file of secret variables, keep those that it doesn't set.
+	env  string
+	keep []string
+	exec bool
+}
+
+func parse(args []string) (options, error) {
 	var listen, names string
 	var askVersion bool
+	var o options
 	flags := flag.NewFlagSet("croft-init", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&listen, "listen", "", "")
 	flags.StringVar(&names, "name", "", "")
+	flags.StringVar(&o.env, "env", "", "")
+	flags.Func("keep", "", func(name string) error { o.keep = append(o.keep, name); return nil })
+	flags.BoolVar(&o.exec, "exec", false, "")
 	flags.BoolVar(&askVersion, "version", false, "")
 	if err := flags.Parse(args); err != nil {
-		return pid1.Config{}, err
+		return options{}, err
 	}
 	if askVersion {
-		return pid1.Config{}, errVersion
+		return options{}, errVersion
 	}
-	config := pid1.Config{Args: flags.Args(), Log: os.Stderr, Names: split(names)}
+	o.Config = pid1.Config{Args: flags.Args(), Log: os.Stderr, Names: split(names)}
+	if o.exec && len(o.Args) == 0 {
+		return options{}, errors.New("cannot become a program: none is named")
+	}
 	for _, text := range split(listen) {
 		address, err := netip.ParseAddrPort(text)
 		if err != nil || address.Port() == 0 || address.Addr().Zone() != "" {
-			return pid1.Config{}, fmt.Errorf("cannot listen at %q: must be IP:PORT, such as 10.1.1.20:7681 or [fd00::20]:7681", text)
+			return options{}, fmt.Errorf("cannot listen at %q: must be IP:PORT, such as 10.1.1.20:7681 or [fd00::20]:7681", text)
 		}
-		config.Listen = append(config.Listen, address)
+		o.Listen = append(o.Listen, address)
 	}
-	return config, nil
+	return o, nil
 }
 
 // split cuts a list at its commas.

@@ -122,7 +122,15 @@ func (d *fakeDoor) get(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	switch r.PathValue("what") {
 	case "status":
-		_ = json.NewEncoder(w).Encode(talk.Status{ID: id, Type: workload.TypeContainer, Container: &talk.Container{
+		if why, _ := d.node.why.Load().(string); why != "" {
+			_ = json.NewEncoder(w).Encode(talk.Status{ID: id, Type: workload.TypeVolume, Phase: "retry", Waiting: "provision", Error: why})
+			return
+		}
+		if d.node.steady.Load() {
+			_ = json.NewEncoder(w).Encode(talk.Status{ID: id, Type: workload.TypeContainer, State: workload.StateOK, Container: &talk.Container{State: "running"}})
+			return
+		}
+		_ = json.NewEncoder(w).Encode(talk.Status{ID: id, Type: workload.TypeContainer, State: workload.StateOK, Container: &talk.Container{
 			State: "waiting", Restarts: 3, ExitCode: 9, Ended: 1, LastLog: []string{"out of \x1b[31mpaper"}}})
 		return
 	case "stats":

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	client "github.com/croft-edge/croft/pkg/explorer"
@@ -28,6 +29,10 @@ type fakeNode struct {
 	answers map[string]*workload.Result
 	halt    func()
 	door    *fakeDoor
+	// steady is whether containers run; else they end and are started again.
+	steady atomic.Bool
+	// why is what its door says of what is not done: a string.
+	why atomic.Value
 }
 
 // register registers the node as it was ago.

@@ -4,13 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
 
@@ -34,7 +42,7 @@ func TestScripts(t *testing.T) {
 		Setup:               setup,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "node": nodeCommand, "explorer": explorerCommand, "pushes": pushes, "mode": mode, "fill": fill, "keep": keep, "interrupt": interrupt,
-			"waitfor": waitFor, "locked": locked, "neighbour": neighbour, "hash": hashCommand,
+			"waitfor": waitFor, "locked": locked, "neighbour": neighbour, "hash": hashCommand, "registry": registryCommand,
 		},
 	})
 }
@@ -76,8 +84,8 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// node on|off|ok|door|hidden|fail TEXT|evict ID WHY|joins FARM|seen AGO: what the node does from now
-// on; "door" opens its door, "hidden" one that only the explorer reaches. It is off at first; "seen AGO" registers it at that time, before "on".
+// node on|off|ok|door|hidden|steady|fail TEXT|evict ID WHY|joins FARM|seen AGO: what the node does from now
+// on; "door" opens its door, "hidden" one that only the explorer reaches; "steady" lets its containers run; "why TEXT" is what its door says of whatever isn't done. It is off at first; "seen AGO" registers it at that time, before "on".
 func nodeCommand(ts *testscript.TestScript, _ bool, args []string) {
 	n := worldOf(ts).node
 	switch args[0] {
@@ -92,6 +100,10 @@ func nodeCommand(ts *testscript.TestScript, _ bool, args []string) {
 		n.fail(args[1])
 	case "evict":
 		ts.Check(n.evict(context.Background(), args[1], args[2]))
+	case "why":
+		n.why.Store(args[1])
+	case "steady":
+		n.steady.Store(true)
 	case "door", "hidden":
 		n.shut()
 		door, err := n.openDoor(context.Background(), args[0] == "hidden")
@@ -108,6 +120,19 @@ func nodeCommand(ts *testscript.TestScript, _ bool, args []string) {
 	default:
 		ts.Fatalf("unknown: node %s", args[0])
 	}
+}
+
+// registry NAME…: a registry at $REGISTRY has an image of each name.
+func registryCommand(ts *testscript.TestScript, _ bool, args []string) {
+	s := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	ts.Defer(s.Close)
+	host := strings.TrimPrefix(s.URL, "http://")
+	for _, image := range args {
+		ref, err := name.ParseReference(host + "/" + image)
+		ts.Check(err)
+		ts.Check(remote.Write(ref, empty.Image))
+	}
+	ts.Setenv("REGISTRY", host)
 }
 
 // neighbour NAME ADDRESS… [port:N…]: another node is at the explorer, with these

@@ -36,6 +36,7 @@ func TestATerminalIsPassedOnAndComesBack(t *testing.T) {
 	if err := w.node.on(); err != nil {
 		t.Fatal(err)
 	}
+	w.node.steady.Store(true)
 	if w.node.door, err = w.node.openDoor(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}

@@ -362,6 +362,10 @@ func TestTheStoreIsLost(t *testing.T) {
 	if got := n.Note(r); got != "found again" {
 		t.Errorf("after its adoption the note is %q", got)
 	}
+	n.Croftd("store", "refuse-older")
+	if s := n.Status(); s.Store.AcceptOlder || s.Counters.Volume != 2 {
+		t.Errorf("after refuse-older: accepts older %v, %d volumes", s.Store.AcceptOlder, s.Counters.Volume)
+	}
 }
 
 func TestADamagedRecordCostsItselfOnly(t *testing.T) {

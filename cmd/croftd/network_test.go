@@ -36,7 +36,7 @@ func TestANetworkFromReservationToDeletion(t *testing.T) {
 	}
 	i.Until(20*time.Second, "the explorer knows the port, and no address of croft's own", func() bool {
 		got, err := i.Client.Node(t.Context(), n.ID)
-		return err == nil && slices.Equal(got.WGPorts, []uint{3001}) && slices.Equal(got.Ifaces[0].Addrs, []string{"203.0.113.11"})
+		return err == nil && slices.Equal(got.WGPorts, []uint{3001}) && slices.Equal(got.Ifaces[0].Addrs, []string{"203.0.113.11/32"})
 	})
 	i.Delete(r)
 	i.Until(20*time.Second, "the deletion waits for its members", func() bool {

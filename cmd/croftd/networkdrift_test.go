@@ -196,3 +196,53 @@ func TestAnOrphanNetwork(t *testing.T) {
 		return seen && len(s.Networks) == 0 && len(s.Orphans) == 0
 	})
 }
+
+// TestNetworksOfOneID: an explorer that lies, and a store that was lost, have left two
+// networks under the ID of a third. Both are told of and go, and the user's stays as it is.
+func TestNetworksOfOneID(t *testing.T) {
+	i := newInternet(t)
+	n, _ := i.node("n1", "203.0.113.11", "--grace", "1s")
+	r := i.Push(i.Networks(i.User, "net1", i.Part(n, "10.1.2.0/24", 3001, ""))[0])
+	i.Result(r, workload.StateOK)
+	own := nodetest.NetworkID(i.User, "net1")
+	path := filepath.Join(n.RunDir(), "network", "netns", own)
+	before := inode(t, path)
+	networks, _ := n.Modules()
+	// The module lists by the networks' keys: one is before the user's, one behind it.
+	for k, id := range []string{strings.Repeat("0", len(own)), strings.Repeat("f", len(own))} {
+		part := i.Part(n, fmt.Sprintf("10.%d.2.0/24", k+2), uint16(3002+k), "")
+		_, err := networks.Create(t.Context(), node.NetworkSpec{
+			ID: id, Label: "1-1", Hash: workload.Hash{byte(k + 1)}.Hex(), User: i.User.ID(), Name: fmt.Sprintf("left%d", k),
+			IPRange: fmt.Sprintf("10.%d.0.0/16", k+2), Subnet: part.Subnet, PrivateKey: part.Private, PublicKey: part.Public, ListenPort: part.Port,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := false
+	i.Until(90*time.Second, "the orphans are seen, and gone", func() bool {
+		s, err := n.TryStatus()
+		if err != nil {
+			return false
+		}
+		seen = seen || len(s.Orphans) == 2 && s.Orphans[0].ID == "1-1" && s.Orphans[1].ID == "1-1" && len(s.Networks) == 3
+		return seen && len(s.Orphans) == 0 && len(s.Networks) == 1
+	})
+	s := n.Status()
+	if s.Networks[0].ID != own || len(s.Workloads) != 1 || s.Workloads[0].Phase != "deployed" || s.Workloads[0].Restored != 0 {
+		t.Errorf("there is %+v, %+v", s.Networks, s.Workloads)
+	}
+	if after := inode(t, path); after != before {
+		t.Errorf("the user's network was made anew: namespace %d, was %d", after, before)
+	}
+}
+
+// inode is that of the namespace that a file keeps.
+func inode(t *testing.T, path string) uint64 {
+	t.Helper()
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		t.Fatal(err)
+	}
+	return st.Ino
+}

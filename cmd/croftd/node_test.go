@@ -129,6 +129,31 @@ func TestWhatIsSaidToBeFreeCanBeHad(t *testing.T) {
 	}
 }
 
+// Beside namespaces, which take more than their values, too; and it isn't storage
+// that has to say no.
+func TestWhatIsSaidToBeFreeCanBeHadBesideZDB(t *testing.T) {
+	z := newZDBs(t, "--pool-size", "12GiB")
+	z.made(nil)
+	z.made(nil)
+	// 10.7 GiB are offered, two namespaces of 1 GiB have 3, their zdb container 0.1.
+	const free = 7
+	var last uint64
+	z.Until(20*time.Second, "the explorer knows what is free", func() bool {
+		known, err := z.Client.Node(z.Context(), z.n.ID)
+		if err == nil && known.FreeResources != nil && known.FreeResources.SRU != last {
+			last = known.FreeResources.SRU
+			t.Logf("free are said to be %d GiB", last)
+		}
+		return last == free
+	})
+	for range free {
+		z.Result(z.Reserve(z.n, time.Hour), workload.StateOK)
+	}
+	if got := z.Result(z.Reserve(z.n, time.Hour), workload.StateError).Error; !strings.Contains(got, "cannot admit") || !strings.Contains(got, "free") {
+		t.Errorf("one more than is free: %q", got)
+	}
+}
+
 func TestAVolumeExpires(t *testing.T) {
 	w, n := whole(t)
 	kept, r := w.Reserve(n, time.Hour), w.Reserve(n, 3*time.Second)
@@ -353,8 +378,8 @@ func TestDestroyingThePool(t *testing.T) {
 	w, n := whole(t)
 	r := w.Reserve(n, time.Hour)
 	w.Result(r, workload.StateOK)
-	if _, err := n.TryCroftd("storage", "destroy", "--all", "--yes"); err == nil {
-		t.Error("the pool of a running node was destroyed")
+	if _, err := n.TryCroftd("storage", "destroy", "--all", "--yes"); exitStatus(err) != 5 {
+		t.Errorf("destroying the pool of a running node: %v", err)
 	}
 	n.Stop()
 	if _, err := n.TryCroftd("storage", "destroy", "--pool", "ssd0", "--yes"); exitStatus(err) != 5 {

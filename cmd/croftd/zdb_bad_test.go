@@ -75,7 +75,7 @@ func TestBadNamespaces(t *testing.T) {
 		"a disk that isn't there":    {`{"size":1,"mode":"user","disk_type":"HDD"}`, "HDD"},
 		"more than there is":         {`{"size":18,"mode":"user","disk_type":"SSD"}`, "SSD"},
 		"more than one may have":     {`{"size":21,"mode":"user","disk_type":"SSD"}`, "SSD"},
-		"just more than fits":        {`{"size":10,"mode":"seq","disk_type":"SSD"}`, "with what zdb adds to it"},
+		"just more than fits":        {`{"size":10,"mode":"seq","disk_type":"SSD"}`, "need 12.750 GiB"},
 	}
 	for name, c := range bad {
 		t.Run(name, func(t *testing.T) {

@@ -51,7 +51,12 @@ func command(args ...string) *exec.Cmd {
 
 func run(t *testing.T, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, cmd: command(append([]string{"--listen", "127.0.0.1:0"}, args...)...), done: make(chan struct{})}
+	return start(t, command(append([]string{"--listen", "127.0.0.1:0"}, args...)...))
+}
+
+func start(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{t: t, cmd: cmd, done: make(chan struct{})}
 	p.cmd.Stderr = &p.errs
 	out, err := p.cmd.StdoutPipe()
 	must(t, err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/croft-edge/croft/explorer"
 	"github.com/croft-edge/croft/explorer/api"
+	"github.com/croft-edge/croft/explorer/store"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -39,6 +40,9 @@ func serveFlags() []cli.Flag {
 		&cli.IntFlag{Name: "key-burst", Value: d.KeyBurst, EnvVars: env("KEY_BURST"), Usage: "writes at once by one key"},
 		&cli.Float64Flag{Name: "address-rate", Value: d.AddressRate, EnvVars: env("ADDRESS_RATE"), Usage: "requests a second from one address; 0 is no limit"},
 		&cli.IntFlag{Name: "address-burst", Value: d.AddressBurst, EnvVars: env("ADDRESS_BURST"), Usage: "requests at once from one address"},
+		&cli.Float64Flag{Name: "result-rate", Value: d.ResultRate, EnvVars: env("RESULT_RATE"), Usage: "results a second that one node has signed; 0 is no limit"},
+		&cli.IntFlag{Name: "result-burst", Value: d.ResultBurst, EnvVars: env("RESULT_BURST"), Usage: "results at once that one node has signed"},
+		&cli.Int64Flag{Name: "max-stored", Value: store.DefaultStored >> 20, EnvVars: env("MAX_STORED"), Usage: "reservations and results that are kept, in `MiB`, an eighth of it for results"},
 		&cli.StringFlag{Name: "log-level", Value: "info", EnvVars: env("LOG_LEVEL"), Usage: "debug, info, warn or error"},
 	}
 }
@@ -50,6 +54,7 @@ func policy(c *cli.Context) api.Policy {
 		MaxTunnels: c.Int("max-tunnels"),
 		KeyRate:    c.Float64("key-rate"), KeyBurst: c.Int("key-burst"),
 		AddressRate: c.Float64("address-rate"), AddressBurst: c.Int("address-burst"),
+		ResultRate: c.Float64("result-rate"), ResultBurst: c.Int("result-burst"),
 	}
 }
 
@@ -61,10 +66,14 @@ func serve(c *cli.Context) error {
 	if err != nil {
 		return errors.Errorf("cannot use log-level %q: it must be debug, info, warn or error", c.String("log-level"))
 	}
+	if most := c.Int64("max-stored"); most < 1 || most > 1<<30 {
+		return errors.Errorf("cannot use max-stored %d: it must be MiB, from 1 to 1073741824", most)
+	}
 	log := zerolog.New(os.Stderr).Level(level).With().Timestamp().Logger()
 	service, err := explorer.Open(c.Context, explorer.Config{
 		Listen: c.String("listen"), DB: c.Path("db"), TLSCert: c.Path("tls-cert"), TLSKey: c.Path("tls-key"),
 		PortFile: c.Path("port-file"), Policy: policy(c), Version: version, Log: log, Validate: workload.Validate,
+		MaxStored: c.Int64("max-stored") << 20,
 	})
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
@@ -14,9 +15,9 @@ import (
 )
 
 const (
-	defaultPort        = 9900
-	defaultConnections = 4096
-	mostPort           = 65535
+	defaultPort = 9900
+	mostPort    = 65535
+	defaultIdle = time.Hour
 )
 
 func flags() []cli.Flag {
@@ -39,9 +40,10 @@ func flags() []cli.Flag {
 		&cli.PathFlag{Name: "hook", Usage: "`PROGRAM` that is told what happens"},
 		&cli.StringFlag{Name: "compat", Value: server.CompatV2, Usage: "which 0-db to be like: v1 (of March 2020) or v2 (2.0.7)"},
 		&cli.StringFlag{Name: "metrics", Usage: "serve /metrics for Prometheus on `HOST:PORT`"},
-		&cli.IntFlag{Name: "max-connections", Value: defaultConnections, Usage: "clients at a time"},
+		&cli.IntFlag{Name: "max-connections", Value: int(loop.Connections.Total), Usage: "clients at a time, admins' apart; no more than there are file descriptors for"},
+		&cli.IntFlag{Name: "max-connections-per-source", Value: int(loop.Connections.Each), Usage: "those of them that gave no password from one IPv4 address, or one /64 of IPv6"},
 		&cli.IntFlag{Name: "max-namespaces", Value: server.DefaultMaxNamespaces, Usage: "namespaces there may be, default included"},
-		&cli.DurationFlag{Name: "idle", Usage: "close connections that say nothing for so long; 0 is never"},
+		&cli.DurationFlag{Name: "idle", Value: defaultIdle, Usage: "close connections that say nothing for so long; 0 is never"},
 		&cli.StringFlag{Name: "memory", Value: "0", Usage: "`BYTES` that the indexes in memory may take; 0 is no limit"},
 		&cli.StringFlag{Name: "max-buffers", Value: "256MiB", Usage: "`BYTES` that the buffers of all connections may take"},
 		&cli.StringFlag{Name: "log-level", Value: "info", Usage: "debug, info, warn or error"},
@@ -73,7 +75,10 @@ func read(c *cli.Context) (settings, error) {
 			Sync: c.Bool("sync"), Hook: c.Path("hook"), Debug: c.Bool("debug-commands"), Version: version,
 			MaxNamespaces: c.Int("max-namespaces"),
 		},
-		loop: loop.Config{MaxConnections: c.Int("max-connections"), Idle: c.Duration("idle")},
+		loop: loop.Config{
+			MaxConnections: c.Int("max-connections"), MaxSource: c.Int("max-connections-per-source"), Idle: c.Duration("idle"),
+			MaxArguments: server.Arguments(c.String("compat")),
+		},
 		host: c.String("listen"), port: c.Int("port"), silent: c.Bool("no-listen"),
 		socket: c.Path("socket"), admin: c.Path("admin-socket"), handover: c.Path("handover"), metricsAddr: c.String("metrics"),
 	}

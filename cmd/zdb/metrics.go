@@ -15,6 +15,7 @@ import (
 
 	"github.com/croft-edge/croft/modules/zdb/server"
 	"github.com/croft-edge/croft/modules/zdb/server/loop"
+	"github.com/croft-edge/croft/pkg/limit/seen"
 )
 
 // metrics serves /metrics.
@@ -29,7 +30,7 @@ func listenMetrics(ctx context.Context, address string, c *collector) (*metrics,
 		return nil, err
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(c, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(c, seen.Collector("croft_limit_reached_total"), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: 4}))
 	return &metrics{listener: listener, handler: mux}, nil
@@ -92,7 +93,7 @@ func (c *collector) ofLoop(send sender) {
 	for why, n := range map[string]uint64{"limit": s.Refused, "accept": s.AcceptErrors} {
 		send(counter, "zdb_connections_refused_total", "connections that didn't come in: over the limit, or accepting failed", float64(n), "why", why)
 	}
-	for why, n := range map[string]uint64{"malformed": s.Malformed, "buffers": s.Evicted, "idle": s.Idled, "flush": s.Unflushed} {
+	for why, n := range map[string]uint64{"malformed": s.Malformed, "buffers": s.Evicted, "idle": s.Idled, "flush": s.Unflushed, "stalled": s.Stalled, "displaced": s.Displaced} {
 		send(counter, "zdb_connections_closed_total", "connections that the server closed", float64(n), "why", why)
 	}
 	send(counter, "zdb_requests_total", "requests that have run", float64(s.Requests))

@@ -80,6 +80,7 @@ func TestFlagsThatCannotBe(t *testing.T) {
 		{[]string{"--log-level", "loud"}, `cannot use --log-level "loud": it must be debug, info, warn or error`},
 		{[]string{"--log-level", ""}, `cannot use --log-level "": it must be`},
 		{[]string{"--max-connections", "-1"}, "MaxConnections is -1"},
+		{[]string{"--max-connections-per-source", "-1"}, "MaxSource is -1"},
 		{[]string{"--max-namespaces", "65537"}, "MaxNamespaces is 65537, must be from 1 to 65536"},
 		{[]string{"--max-buffers", "1"}, "MaxBuffers is 1"},
 		{[]string{"--protect"}, "Protect is set and Admin is empty"},
@@ -160,6 +161,54 @@ func TestPasswordFromTheEnvironment(t *testing.T) {
 	}
 	if _, err := c.Do("NSNEW", "space"); err != nil {
 		t.Error(err)
+	}
+}
+
+// A request has as many arguments as the 0-db of its version takes.
+func TestArgumentsOfEachVersion(t *testing.T) {
+	for compat, most := range map[string]int{"v1": 8, "v2": 1024} {
+		p := launch(t, "--data", t.TempDir(), "--compat", compat)
+		args := make([]any, most)
+		for i := range args {
+			args[i] = "x"
+		}
+		c := p.client()
+		if _, err := c.Do("PING", args[1:]...); err != nil {
+			t.Errorf("%s: %d arguments: %v", compat, most, err)
+		}
+		if _, err := c.Do("PING", args...); err == nil || err.Error() != "Too many arguments" {
+			t.Errorf("%s: %d arguments: %v", compat, most+1, err)
+		}
+		p.orderly()
+	}
+}
+
+// What limits have turned away shows, here and to an admin.
+func TestMetricsOfLimits(t *testing.T) {
+	sock := filepath.Join(shortDir(t), "admin.sock")
+	p := launch(t, "--data", t.TempDir(), "--metrics", "127.0.0.1:0", "--max-connections-per-source", "1", "--admin-socket", sock)
+	first := p.client()
+	if _, err := first.Do("PING"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.client().Do("PING"); err != nil {
+		t.Errorf("who comes takes the place of who says nothing: %v", err)
+	}
+	if _, err := first.Do("PING"); err == nil {
+		t.Error("there are two of one source")
+	}
+	page := fetch(t, "http://"+p.at["metrics"]+"/metrics")
+	for _, want := range []string{`croft_limit_reached_total{limit="zdb-connections"} 1`, `zdb_connections_closed_total{why="displaced"} 1`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("there is no %q in\n%s", want, page)
+		}
+	}
+	info, err := redis.String(dial(t, "unix", sock).Do("INFO"))
+	if err != nil || !strings.HasSuffix(info, "\n# limits\nlimit_reached_zdb-connections: 1\n") {
+		t.Errorf("INFO ends with %q, %v", info[len(info)-80:], err)
+	}
+	if info, _ := redis.String(p.client().Do("INFO")); strings.Contains(info, "limit") {
+		t.Error("everybody hears of limits")
 	}
 }
 

@@ -31,20 +31,21 @@ func (s *Server) signedBy(r *http.Request, body []byte, role wire.Role) (store.W
 	return store.Writer{Key: w.Key, At: w.Time}, nil
 }
 
-// byNode is signedBy for a write of the node itself. An unsigned one has the
-// zero Writer where the operator allows it.
-func (s *Server) byNode(r *http.Request, body []byte, nodeID string) (store.Writer, error) {
+// nodeWriter is signedBy for a node's write. An unsigned one has the zero Writer
+// where the operator allows it. It comes before anything is read in the body.
+func (s *Server) nodeWriter(r *http.Request, body []byte) (store.Writer, error) {
 	if s.policy.AcceptUnsignedNodeWrites && !wire.Signed(r.Header) {
 		return store.Writer{}, nil
 	}
-	w, err := s.signedBy(r, body, wire.RoleNode)
-	if err != nil {
-		return store.Writer{}, err
+	return s.signedBy(r, body, wire.RoleNode)
+}
+
+// ownWrite refuses what another node signed.
+func ownWrite(w store.Writer, nodeID string) error {
+	if w.Key != "" && w.Key != nodeID {
+		return node.Errorf(node.Refused, "cannot accept this for node %s: it is signed by %s", limitText(nodeID), w.Key)
 	}
-	if w.Key != nodeID {
-		return store.Writer{}, node.Errorf(node.Refused, "cannot accept this for node %s: it is signed by %s", limitText(nodeID), w.Key)
-	}
-	return w, nil
+	return nil
 }
 
 // replayed turns the store's refusal of an old time into the answer. A key

@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -11,34 +12,28 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/croft-edge/croft/pkg/limit"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// readBody reads a request's body. What is larger than MaxBody isn't read to its end.
-func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	tooLarge := withStatus(http.StatusRequestEntityTooLarge, invalid("body", "larger", "at most 1048576 bytes"))
-	if r.ContentLength > MaxBody {
+// readBody reads a request's body. What is larger than most isn't read to its end.
+func readBody(w http.ResponseWriter, r *http.Request, most limit.Limit) ([]byte, error) {
+	tooLarge := withStatus(http.StatusRequestEntityTooLarge, invalid("body", "larger", fmt.Sprintf("at most %d bytes", most.Each)))
+	if r.ContentLength > most.Each {
+		most.Reached()
 		w.Header().Set("Connection", "close")
 		return nil, tooLarge
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most.Each))
 	var over *http.MaxBytesError
 	if errors.As(err, &over) {
+		most.Reached()
 		return nil, tooLarge
 	}
 	if err != nil {
 		return nil, withStatus(http.StatusRequestTimeout, node.WithKind(node.Transient, errors.Wrap(err, "cannot read the body")))
 	}
 	return body, nil
-}
-
-// readJSON reads a body that must be one JSON value, and decodes it.
-func readJSON(w http.ResponseWriter, r *http.Request, into any) ([]byte, error) {
-	body, err := readBody(w, r)
-	if err != nil {
-		return nil, err
-	}
-	return body, decodeJSON(body, into)
 }
 
 func decodeJSON(body []byte, into any) error {
@@ -65,7 +60,8 @@ func checkJSON(body []byte) error {
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
-	if err := checkValue(d, 0, ""); err != nil {
+	c := &checker{Decoder: d}
+	if err := c.value(); err != nil {
 		return err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
@@ -74,8 +70,16 @@ func checkJSON(body []byte) error {
 	return nil
 }
 
-func checkValue(d *json.Decoder, depth int, where string) error {
-	token, err := d.Token()
+// checker goes through a body. The names of the members around the place where
+// it is are put together for an error only.
+type checker struct {
+	*json.Decoder
+	path  []string
+	depth int
+}
+
+func (c *checker) value() error {
+	token, err := c.Token()
 	if err != nil {
 		return badJSON(err)
 	}
@@ -83,40 +87,60 @@ func checkValue(d *json.Decoder, depth int, where string) error {
 	if !nested {
 		return nil
 	}
-	if depth++; depth > MaxDepth {
-		return invalid("nesting", "deeper", "at most 32 levels")
+	if c.depth++; c.depth > MaxDepth {
+		return invalid("nesting", "deeper", fmt.Sprintf("at most %d levels", MaxDepth))
 	}
-	seen := map[string]bool{}
-	for d.More() {
-		below := where
-		if open == '{' {
-			if below, err = memberName(d, where, seen); err != nil {
-				return err
-			}
-		}
-		if err := checkValue(d, depth, below); err != nil {
-			return err
-		}
+	if err := c.members(open == '{'); err != nil {
+		return err
 	}
-	if _, err := d.Token(); err != nil {
+	c.depth--
+	if _, err := c.Token(); err != nil {
 		return badJSON(err)
 	}
 	return nil
 }
 
-func memberName(d *json.Decoder, where string, seen map[string]bool) (string, error) {
-	token, err := d.Token()
+// members goes through the members of an object, or the items of an array.
+func (c *checker) members(named bool) error {
+	var seen map[string]bool
+	if named {
+		seen = map[string]bool{}
+	}
+	for c.More() {
+		if named {
+			if err := c.name(seen); err != nil {
+				return err
+			}
+		}
+		if err := c.value(); err != nil {
+			return err
+		}
+		if named {
+			c.path = c.path[:len(c.path)-1]
+		}
+	}
+	return nil
+}
+
+// name reads the name of a member.
+func (c *checker) name(seen map[string]bool) error {
+	token, err := c.Token()
 	if err != nil {
-		return "", badJSON(err)
+		return badJSON(err)
 	}
 	name, _ := token.(string)
-	full := strings.TrimPrefix(where+"."+name, ".")
+	if len(name) > maxNameLength {
+		return invalid("name of a member", name, fmt.Sprintf("of at most %d bytes", maxNameLength))
+	}
+	c.path = append(c.path, name)
 	folded := strings.ToLower(name)
 	if seen[folded] {
-		return "", invalid(full, "given twice", "given once")
+		return invalid(strings.Join(c.path, "."), "given twice", "given once")
 	}
-	seen[folded] = true
-	return full, nil
+	if seen[folded] = true; len(seen) > maxMembers {
+		return invalid(strings.Join(c.path[:len(c.path)-1], "."), "an object of more members", fmt.Sprintf("an object of at most %d members", maxMembers))
+	}
+	return nil
 }
 
 func badJSON(err error) error {

@@ -11,8 +11,7 @@ import (
 
 // postFarm makes a farm of the user who signs.
 func (s *Server) postFarm(w http.ResponseWriter, r *http.Request) error {
-	var in wire.Farm
-	body, err := readJSON(w, r, &in)
+	body, err := readBody(w, r, farmBody)
 	if err != nil {
 		return err
 	}
@@ -20,11 +19,18 @@ func (s *Server) postFarm(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	var in wire.Farm
+	if err := decodeJSON(body, &in); err != nil {
+		return err
+	}
 	if !farmName(in.Name) {
 		return invalid("name", in.Name, "1 to 64 letters, digits, spaces, dots, dashes or underscores, not starting or ending with a space")
 	}
 	if in.Owner != "" && in.Owner != by.Key {
 		return invalid("owner", in.Owner, "absent, or who signs ("+by.Key+")")
+	}
+	if err := s.limitNew(r, newFarms, s.newFarms, 1); err != nil {
+		return err
 	}
 	farm, err := s.store.CreateFarm(r.Context(), by, wire.Farm{Name: in.Name, Owner: by.Key, Created: s.now().UTC().Truncate(time.Second)})
 	if err != nil {
@@ -80,12 +86,31 @@ func (s *Server) getFarms(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, farms)
 }
 
+// join makes a node one of the farm that it wants to be of. A grant serves once: a
+// node that has left needs a newer one, whoever brings the old one again.
+func join(n *wire.Node, grant wire.Grant, now time.Time) error {
+	if n.Approved {
+		return nil
+	}
+	if err := grant.Holds(now); err != nil {
+		return err
+	}
+	if n.Grant != nil && !grant.Created.After(n.Grant.Created) {
+		return node.Errorf(node.Refused, "cannot let node %s join farm %d: this grant, or a newer one, was used before; the farm's owner must sign another", n.NodeID, n.FarmID)
+	}
+	n.Approved, n.Grant = true, &grant
+	return nil
+}
+
 // putFarmNode takes the farm owner's grant for a registered node. The grant is
 // signed itself, so anybody may bring it.
 func (s *Server) putFarmNode(w http.ResponseWriter, r *http.Request) error {
 	var grant wire.Grant
-	body, err := readJSON(w, r, &grant)
+	body, err := readBody(w, r, farmBody)
 	if err != nil {
+		return err
+	}
+	if err := decodeJSON(body, &grant); err != nil {
 		return err
 	}
 	if err := onlyMembers(body, "created", "signature"); err != nil {
@@ -110,8 +135,7 @@ func (s *Server) putFarmNode(w http.ResponseWriter, r *http.Request) error {
 		if n.FarmID != farm.ID {
 			return node.Errorf(node.Refused, "cannot let node %s join farm %d: it wants to join farm %d", nodeID, farm.ID, n.FarmID)
 		}
-		n.Approved = true
-		return nil
+		return join(n, grant, s.now())
 	}})
 	if err != nil {
 		return err

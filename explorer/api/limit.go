@@ -2,12 +2,14 @@ package api
 
 import (
 	"math"
-	"net"
 	"net/http"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/croft-edge/croft/pkg/limit"
+	"github.com/croft-edge/croft/pkg/workload"
 )
 
 // maxLimited is how many keys one generation of limits remembers. A key that
@@ -29,12 +31,24 @@ func newLimits(perSecond float64, burst int) *limits {
 	return &limits{rate: rate.Limit(perSecond), burst: burst, now: map[string]*rate.Limiter{}}
 }
 
+// perDay are limits of a limit.Limit of a source a day, of which a 16th may come at
+// once, at least as many as atOnce; none where the operator has no limits of addresses.
+func (p Policy) perDay(l limit.Limit, atOnce int64) *limits {
+	if p.AddressRate == 0 {
+		return newLimits(0, 0)
+	}
+	return newLimits(float64(l.Each)/(24*3600), int(max(l.Each/16, atOnce)))
+}
+
 // wait is how long name must wait before its next request; 0 when it may go on.
-func (l *limits) wait(name string, at time.Time) time.Duration {
+func (l *limits) wait(name string, at time.Time) time.Duration { return l.waitN(name, at, 1) }
+
+// waitN is wait for n at once, at most the burst.
+func (l *limits) waitN(name string, at time.Time, n int) time.Duration {
 	if l.rate == 0 {
 		return 0
 	}
-	r := l.of(name).ReserveN(at, 1)
+	r := l.of(name).ReserveN(at, n)
 	d := r.DelayFrom(at)
 	if d > 0 {
 		r.CancelAt(at)
@@ -61,17 +75,32 @@ func (l *limits) of(name string) *rate.Limiter {
 
 // limitAddress counts the request against where it came from.
 func (s *Server) limitAddress(r *http.Request) error {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		host = r.RemoteAddr
-	}
-	return s.limited("address", s.addresses.wait(host, time.Now()))
+	return s.limited("address", s.addresses.wait(source(r), time.Now()))
 }
 
 // limitKey counts the request against the key that signed it. It comes after
 // the signature's check, so that nobody uses up another's limit.
 func (s *Server) limitKey(id string) error {
 	return s.limited("key", s.keys.wait(id, time.Now()))
+}
+
+// limitResult counts a result against the node that signed it, or where it came
+// from: nobody uses up a node's limit by what it didn't sign.
+func (s *Server) limitResult(r *http.Request, in *workload.Result, nodeID string) error {
+	name := nodeID
+	if len(in.Signature) == 0 {
+		name = source(r)
+	}
+	return s.limited("result", s.results.wait(name, time.Now()))
+}
+
+// limitNew counts n of something new against where it came from.
+func (s *Server) limitNew(r *http.Request, l limit.Limit, of *limits, n int) error {
+	d := of.waitN(source(r), time.Now(), n)
+	if d > 0 {
+		l.Reached()
+	}
+	return s.limited(l.Name, d)
 }
 
 func (s *Server) limited(by string, d time.Duration) error {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	wire "github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
 )
 
 // zeros is an endless body.
@@ -80,6 +82,11 @@ func TestRateLimits(t *testing.T) {
 		t.Errorf("the refusal is %v, want it to say when to come back", err)
 	}
 	h.push(modest, key.ID())
+	// A node's own results have a rate of their own.
+	r := h.push(newKey(t), key.ID())
+	for i := range 20 {
+		must(t, h.anybody().PutResult(t.Context(), h.result(key, r, func(out *workload.Result) { out.Sequence = int64(i + 1) })))
+	}
 	_, _, metrics := h.do("GET", "/metrics", "")
 	if !strings.Contains(metrics, `croft_explorer_limited_total{by="key"} 1`) {
 		t.Error("the metrics don't count the refusal")
@@ -101,6 +108,28 @@ func TestAddressLimit(t *testing.T) {
 		}
 		if status == 429 && header.Get("Retry-After") == "" {
 			t.Error("429 without Retry-After")
+		}
+	}
+}
+
+// Who has a /64 has all of its addresses: they count as one.
+func TestTheLimitOfAddressesCountsNetworks(t *testing.T) {
+	h := start(t, func(c *Config) { c.Policy.AddressRate, c.Policy.AddressBurst = 0.01, 3 })
+	ask := func(remote string) int {
+		r := httptest.NewRequest("GET", "/info", nil)
+		r.RemoteAddr = remote
+		w := httptest.NewRecorder()
+		h.api.ServeHTTP(w, r)
+		return w.Code
+	}
+	for i := range 6 {
+		if status, want := ask(fmt.Sprintf("[2001:db8::%x]:80", i)), map[bool]int{true: 200, false: 429}[i < 3]; status != want {
+			t.Errorf("address %d of a /64 is answered %d, want %d", i, status, want)
+		}
+	}
+	for _, remote := range []string{"[2001:db8:0:1::]:80", "192.0.2.1:80", "192.0.2.2:80"} {
+		if status := ask(remote); status != 200 {
+			t.Errorf("%s is answered %d", remote, status)
 		}
 	}
 }
@@ -161,6 +190,14 @@ func TestAPanicIsAnAnswer(t *testing.T) {
 	}
 }
 
+// A full disk is answered as by a node's door, which has the same table.
+func TestNoSpaceIsAnsweredAsByADoor(t *testing.T) {
+	p := problemOf(node.Errorf(node.NoSpace, "cannot write: the disk is full"))
+	if p.Status != 507 || p.Kind != string(node.NoSpace) {
+		t.Errorf("the answer is %+v", p)
+	}
+}
+
 // Each route is in the OpenAPI document and each operation of it is a route.
 func TestRoutesAreDescribed(t *testing.T) {
 	h := start(t)
@@ -179,5 +216,48 @@ func TestRoutesAreDescribed(t *testing.T) {
 		if !described[r] {
 			t.Errorf("%s isn't described", r)
 		}
+	}
+}
+
+// One source brings so many farms, nodes and bytes a day, whatever keys it makes.
+func TestNewThingsAreCountedBySource(t *testing.T) {
+	h := start(t, unchecked, func(c *Config) { c.Policy.AddressRate, c.Policy.AddressBurst = 1e6, 1e6 })
+	for i := range newFarms.Each + 1 {
+		key := newKey(t)
+		_, err := h.client(wire.RoleUser, &key).CreateFarm(t.Context(), fmt.Sprint("farm ", i))
+		if i < newFarms.Each {
+			must(t, err)
+		} else {
+			wantKind(t, err, node.Busy)
+		}
+	}
+	for i := range newNodes.Each + 1 {
+		key := newKey(t)
+		c := h.client(wire.RoleNode, &key)
+		err := c.RegisterNode(t.Context(), wire.Node{NodeID: key.ID()})
+		if i == newNodes.Each {
+			wantKind(t, err, node.Busy)
+			continue
+		}
+		must(t, err)
+		if i == 0 {
+			must(t, c.RegisterNode(t.Context(), wire.Node{NodeID: key.ID()}))
+		}
+	}
+	l := h.api.policy.perDay(newBytes, MaxBody)
+	now, taken := time.Now(), 0
+	for l.waitN("me", now, MaxBody) == 0 {
+		taken++
+	}
+	if taken != 64 || l.waitN("other", now, MaxBody) != 0 || l.waitN("me", now.Add(24*time.Hour), MaxBody) != 0 {
+		t.Errorf("%d MiB come at once", taken)
+	}
+}
+
+func TestNoSpaceSaysWhenToComeBack(t *testing.T) {
+	w := httptest.NewRecorder()
+	writeProblem(w, node.Errorf(node.NoSpace, "cannot keep it"))
+	if w.Code != 507 || w.Header().Get("Retry-After") == "" {
+		t.Errorf("no space is %d, Retry-After %q", w.Code, w.Header().Get("Retry-After"))
 	}
 }

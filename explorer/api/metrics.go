@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/croft-edge/croft/explorer/tunnel"
+	"github.com/croft-edge/croft/pkg/limit/seen"
 )
 
 // Metrics are the explorer's numbers for Prometheus.
@@ -35,6 +36,7 @@ func NewMetrics() *Metrics {
 		commit:   prometheus.NewHistogram(prometheus.HistogramOpts{Name: "croft_explorer_commit_seconds", Help: "How long commits took.", Buckets: prometheus.ExponentialBuckets(0.0002, 3, 10)}),
 	}
 	m.registry.MustRegister(m.requests, m.seconds, m.limited, m.writes, m.commits, m.commit,
+		seen.Collector("croft_explorer_limit_reached_total"),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -1,7 +1,11 @@
 package api
 
 import (
+	"encoding/json"
 	"net/http"
+	"slices"
+
+	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/explorer/store"
 	wire "github.com/croft-edge/croft/pkg/explorer"
@@ -20,9 +24,16 @@ func (s *Server) info(w http.ResponseWriter, _ *http.Request) error {
 // postNode registers a node, or updates what it says of itself. What the
 // explorer or others say of it (created, approved, public_config) is kept.
 func (s *Server) postNode(w http.ResponseWriter, r *http.Request) error {
-	var in wire.Node
-	body, err := readJSON(w, r, &in)
+	body, err := readBody(w, r, nodeBody)
 	if err != nil {
+		return err
+	}
+	by, err := s.nodeWriter(r, body)
+	if err != nil {
+		return err
+	}
+	var in wire.Node
+	if err := decodeJSON(body, &in); err != nil {
 		return err
 	}
 	if _, err := sign.ParseID(in.NodeID); err != nil {
@@ -31,45 +42,59 @@ func (s *Server) postNode(w http.ResponseWriter, r *http.Request) error {
 	if len(in.Door) > maxDoor {
 		return invalid("door", in.Door, "HOST:PORT of at most 261 characters")
 	}
-	by, err := s.byNode(r, body, in.NodeID)
-	if err != nil {
+	if err := ownWrite(by, in.NodeID); err != nil {
 		return err
 	}
-	granted, err := s.granted(r, in)
-	if err != nil {
+	if err := s.checkGrant(r, in); err != nil {
 		return err
+	}
+	if _, there := s.store.Head(in.NodeID); !there {
+		if err := s.limitNew(r, newNodes, s.newNodes, 1); err != nil {
+			return err
+		}
 	}
 	now := s.now()
 	err = s.store.UpdateNode(r.Context(), by, in.NodeID, store.Edit{Create: true, Seen: now, Apply: func(n *wire.Node, fresh bool) error {
 		if fresh {
 			n.Created = now.Unix()
 		}
-		register(n, in, granted)
+		register(n, in)
 		n.Updated = now.Unix()
+		if in.Grant != nil {
+			return join(n, *in.Grant, now)
+		}
 		return nil
 	}})
 	if err != nil {
 		return s.replayed(by, err)
 	}
+	s.home(r, by)
 	w.WriteHeader(http.StatusCreated)
 	return nil
 }
 
-// granted checks the farm owner's word that came with a registration.
-func (s *Server) granted(r *http.Request, in wire.Node) (bool, error) {
+// home notes from where a node has signed.
+func (s *Server) home(r *http.Request, by store.Writer) {
+	if by.Key != "" {
+		s.homes.signed(by.Key, source(r))
+	}
+}
+
+// checkGrant checks the farm owner's word that came with a registration.
+func (s *Server) checkGrant(r *http.Request, in wire.Node) error {
 	if in.Grant == nil {
-		return false, nil
+		return nil
 	}
 	farm, err := s.store.Farm(r.Context(), in.FarmID)
 	if err != nil {
-		return false, err
+		return err
 	}
-	return true, wire.VerifyGrant(*in.Grant, farm, in.NodeID)
+	return wire.VerifyGrant(*in.Grant, farm, in.NodeID)
 }
 
 // register takes over what the node says.
-func register(n *wire.Node, in wire.Node, granted bool) {
-	n.Approved = granted || (n.Approved && n.FarmID == in.FarmID)
+func register(n *wire.Node, in wire.Node) {
+	n.Approved = n.Approved && n.FarmID == in.FarmID
 	n.NodeIDv1, n.FarmID, n.OSVersion, n.Address, n.Location = in.NodeIDv1, in.FarmID, in.OSVersion, in.Address, in.Location
 	n.Uptime, n.Proofs, n.PublicKeyHex, n.Birth, n.Door = in.Uptime, in.Proofs, in.PublicKeyHex, in.Birth, in.Door
 	if in.TotalResources != (wire.Resources{}) {
@@ -92,12 +117,18 @@ func register(n *wire.Node, in wire.Node, granted bool) {
 // editNode is the common form of what a node says of itself later.
 func (s *Server) editNode(w http.ResponseWriter, r *http.Request, in any, apply func(n *wire.Node)) error {
 	id := r.PathValue("id")
-	body, err := readJSON(w, r, in)
+	body, err := readBody(w, r, nodeBody)
 	if err != nil {
 		return err
 	}
-	by, err := s.byNode(r, body, id)
+	by, err := s.nodeWriter(r, body)
 	if err != nil {
+		return err
+	}
+	if err := ownWrite(by, id); err != nil {
+		return err
+	}
+	if err := decodeJSON(body, in); err != nil {
 		return err
 	}
 	now := s.now()
@@ -106,6 +137,9 @@ func (s *Server) editNode(w http.ResponseWriter, r *http.Request, in any, apply 
 		n.Updated = now.Unix()
 		return nil
 	}})
+	if err == nil {
+		s.home(r, by)
+	}
 	return s.replayed(by, err)
 }
 
@@ -161,8 +195,7 @@ func (s *Server) postUptime(w http.ResponseWriter, r *http.Request) error {
 
 // postPublicConfig is the farm owner's, not the node's.
 func (s *Server) postPublicConfig(w http.ResponseWriter, r *http.Request) error {
-	var in wire.PublicConfig
-	body, err := readJSON(w, r, &in)
+	body, err := readBody(w, r, nodeBody)
 	if err != nil {
 		return err
 	}
@@ -175,6 +208,10 @@ func (s *Server) postPublicConfig(w http.ResponseWriter, r *http.Request) error 
 		if err := s.ownsNode(r, by.Key, id); err != nil {
 			return err
 		}
+	}
+	var in wire.PublicConfig
+	if err := decodeJSON(body, &in); err != nil {
+		return err
 	}
 	now := s.now()
 	err = s.store.UpdateNode(r.Context(), by, id, store.Edit{Apply: func(n *wire.Node, _ bool) error {
@@ -208,12 +245,22 @@ func (s *Server) getNode(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, s.shown(n))
+	body, err := json.Marshal(s.shown(n))
+	if err != nil {
+		return errors.Wrapf(err, "cannot show node %s", n.NodeID)
+	}
+	return s.send(w, r, append(body, '\n'))
 }
 
 func (s *Server) shown(n store.Seen) wire.Node {
 	out := n.Node
 	out.Grant = nil
+	out.Ifaces = slices.Clone(out.Ifaces)
+	for i, iface := range out.Ifaces {
+		for k, a := range iface.Addrs {
+			out.Ifaces[i].Addrs[k] = wire.CIDR(a)
+		}
+	}
 	out.Online = !n.At.IsZero() && s.now().Sub(n.At) < onlineFor
 	return out
 }
@@ -227,16 +274,34 @@ func (s *Server) getNodes(w http.ResponseWriter, r *http.Request) error {
 	if err := q.only("after", "limit", "farm", "online"); err != nil {
 		return err
 	}
-	nodes, err := s.store.Nodes(r.Context(), find)
+	last, err := s.store.LastNode(r.Context(), find)
 	if err != nil {
 		return err
 	}
-	out := make([]wire.Node, len(nodes))
-	for i, n := range nodes {
-		out[i] = s.shown(n)
+	if find.Last = last; last != 0 {
+		setNext(w, last)
 	}
-	if len(nodes) == find.Limit {
-		setNext(w, nodes[len(nodes)-1].Seq)
-	}
-	return writeJSON(w, http.StatusOK, out)
+	opening := byte('[')
+	return s.sendParts(w, r, func() ([]byte, bool, error) {
+		nodes, more, err := s.store.Nodes(r.Context(), find, partBytes)
+		if err != nil {
+			return nil, false, err
+		}
+		body := []byte{}
+		for _, n := range nodes {
+			doc, err := json.Marshal(s.shown(n))
+			if err != nil {
+				return nil, false, errors.Wrapf(err, "cannot show node %s", n.NodeID)
+			}
+			body = append(append(body, opening), doc...)
+			opening, find.After = ',', n.Seq
+		}
+		if more {
+			return body, true, nil
+		}
+		if opening == '[' {
+			body = append(body, '[')
+		}
+		return append(body, "]\n"...), false, nil
+	})
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	wire "github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/sign"
+	"github.com/croft-edge/croft/pkg/workload"
 )
 
 func TestANodeSaysWhatItIs(t *testing.T) {
@@ -65,11 +67,16 @@ func TestNodeWritesAreSigned(t *testing.T) {
 	if p := h.problem("POST", "/nodes", `{"node_id":"`+key.ID()+`"}`, 401); p.Kind != "Refused" {
 		t.Errorf("unsigned registration: %+v", p)
 	}
+	_, err := c.Node(ctx, other.ID())
+	must(t, err)
+}
+
+func TestUnsignedRegistrationsAreChecked(t *testing.T) {
+	h := start(t, func(c *Config) { c.Policy.AcceptUnsignedNodeWrites = true })
+	key := newKey(t)
 	h.problem("POST", "/nodes", `{"node_id":"nonode"}`, 400)
 	h.problem("POST", "/nodes", `{"node_id":"`+key.ID()+`","uptime":"long"}`, 400)
 	h.problem("POST", "/nodes", strings.Repeat(`[`, 100), 400)
-	_, err := c.Node(ctx, other.ID())
-	must(t, err)
 }
 
 // raw signs a heartbeat and sends it, changed on the way.
@@ -257,7 +264,24 @@ func TestFarms(t *testing.T) {
 		t.Error("a node takes its approval to another farm")
 	}
 	wantKind(t, c.Approve(ctx, farm.ID, key.ID(), grant), node.Refused)
+	// It has left: nobody brings it back by the old grant.
+	must(t, c.RegisterNode(ctx, wire.Node{NodeID: key.ID(), FarmID: farm.ID}))
+	wantKind(t, c.Approve(ctx, farm.ID, key.ID(), grant), node.Refused)
+	wantKind(t, c.RegisterNode(ctx, wire.Node{NodeID: key.ID(), FarmID: farm.ID, Grant: &grant}), node.Refused)
+	if approved() {
+		t.Error("a grant serves twice")
+	}
+	grant = wire.SignGrant(owner, farm.ID, key.ID(), now.Add(time.Second))
+	h.clock.add(wire.GrantLife + 2*time.Second)
+	wantKind(t, c.Approve(ctx, farm.ID, key.ID(), grant), node.Refused)
+	future := wire.SignGrant(owner, farm.ID, key.ID(), h.clock.now().Add(time.Hour))
+	wantKind(t, c.Approve(ctx, farm.ID, key.ID(), future), node.Refused)
+	grant = wire.SignGrant(owner, farm.ID, key.ID(), h.clock.now())
 	must(t, c.RegisterNode(ctx, wire.Node{NodeID: key.ID(), FarmID: farm.ID, Grant: &grant}))
+	// A member may go on saying it, also when its time is over.
+	h.clock.add(wire.GrantLife + time.Second)
+	must(t, c.RegisterNode(ctx, wire.Node{NodeID: key.ID(), FarmID: farm.ID, Grant: &grant}))
+	must(t, c.Approve(ctx, farm.ID, key.ID(), grant))
 	if !approved() {
 		t.Error("a grant at registration doesn't approve")
 	}
@@ -331,4 +355,82 @@ func TestAClockThatWasAhead(t *testing.T) {
 	fresh := h.client(wire.RoleNode, &key) // the node restarts with the right time
 	must(t, fresh.Heartbeat(t.Context(), key.ID(), wire.Heartbeat{Uptime: 1}))
 	must(t, fresh.Heartbeat(t.Context(), key.ID(), wire.Heartbeat{Uptime: 2}))
+}
+
+// A node's addresses are CIDRs as in the seed's time, whose clients read nothing
+// else; also of nodes that say them without a range.
+func TestAddressesAreCIDRs(t *testing.T) {
+	h := start(t)
+	key, c := h.node()
+	said := []string{"192.0.2.1", "192.0.2.2/24", "2001:db8::1", "2001:db8::2/64", "::ffff:192.0.2.3", "no address"}
+	want := []string{"192.0.2.1/32", "192.0.2.2/24", "2001:db8::1/128", "2001:db8::2/64", "192.0.2.3/32", "no address"}
+	must(t, c.SetInterfaces(t.Context(), key.ID(), []wire.Iface{{Name: "eth0", Addrs: said}}))
+	one, err := c.Node(t.Context(), key.ID())
+	must(t, err)
+	all, err := c.AllNodes(t.Context(), wire.NodeFilter{})
+	must(t, err)
+	for _, n := range append(all, one) {
+		if !slices.Equal(n.Ifaces[0].Addrs, want) {
+			t.Errorf("the addresses are %v", n.Ifaces[0].Addrs)
+		}
+	}
+}
+
+// A node that signs is never written for unsigned: neither a result nor "deleted"
+// of whoever comes, not even of a reservation of version 1. A node of the seed's
+// time, which signs no request, is.
+func TestUnsignedAnswersDontTouchASigningNode(t *testing.T) {
+	h := start(t, func(c *Config) { c.Policy.AcceptUnsignedNodeWrites, c.Policy.AcceptSignatureV1 = true, true })
+	user, seed := newKey(t), newKey(t)
+	signing, _ := h.node()
+	if status, _, body := h.do("POST", "/nodes", `{"node_id":"`+seed.ID()+`"}`); status != 201 {
+		t.Fatalf("a node of the seed's time is answered %d: %s", status, body)
+	}
+	v1 := func(r *workload.Reservation) { r.Version = workload.V1 }
+	answer := func(r *workload.Reservation, state workload.State, key *sign.KeyPair) string {
+		out := &workload.Result{Type: r.Type, ID: r.ID, Created: h.clock.now().UTC(), State: state, Data: json.RawMessage(`{"volume_id":"1-1"}`)}
+		if key != nil {
+			message, err := out.Bytes()
+			must(t, err)
+			out.Signature = key.Sign(message)
+		}
+		body, err := workload.EncodeResult(out)
+		must(t, err)
+		return string(body)
+	}
+	for _, node := range []struct {
+		key  sign.KeyPair
+		want int
+	}{{signing, 403}, {seed, 200}} {
+		r := h.push(user, node.key.ID(), v1)
+		for _, send := range [][2]string{
+			{"/reservations/" + r.ID, answer(r, workload.StateOK, nil)},
+			{"/reservations/" + r.ID + "/deleted", answer(r, workload.StateDeleted, nil)},
+			{"/reservations/" + r.ID + "/deleted", ""},
+		} {
+			if status, _, body := h.do("PUT", send[0], send[1]); status != node.want {
+				t.Errorf("PUT %s is answered %d, want %d: %s", send[0], status, node.want, body)
+			}
+		}
+	}
+	// The first that signed a result of version 2 signs, too.
+	third := newKey(t)
+	h.do("POST", "/nodes", `{"node_id":"`+third.ID()+`"}`)
+	r := h.push(user, third.ID())
+	must(t, h.anybody().PutResult(t.Context(), h.result(third, r)))
+	old := h.push(user, third.ID(), v1)
+	h.problem("PUT", "/reservations/"+old.ID+"/deleted", "", 403)
+	// An unsigned result doesn't take the place of a signed one.
+	r = h.push(user, seed.ID(), v1, func(r *workload.Reservation) { r.Data = json.RawMessage(`{"size":2,"type":"SSD"}`) })
+	for i, step := range []struct {
+		body string
+		want int
+	}{
+		{answer(r, workload.StateError, nil), 200}, {answer(r, workload.StateOK, &seed), 200},
+		{answer(r, workload.StateError, nil), 403}, {answer(r, workload.StateOK, &seed), 200},
+	} {
+		if status, _, body := h.do("PUT", "/reservations/"+r.ID, step.body); status != step.want {
+			t.Errorf("step %d is answered %d, want %d: %s", i, status, step.want, body)
+		}
+	}
 }

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"time"
@@ -82,78 +81,118 @@ func (s *Server) cursor(nodeID string, q *query) (*cursor, error) {
 	return at, nil
 }
 
+// answerPage answers what is after the cursor; without the database when the
+// cursor is at the head. Where the page ends is known in the end, so that is said there.
 func (s *Server) answerPage(w http.ResponseWriter, r *http.Request, at *cursor) error {
 	head, _ := s.store.Head(at.node)
-	rows, more, err := s.changes(r.Context(), at.node, at.after, head)
-	if err != nil {
-		return err
-	}
-	page := wire.Page{Epoch: s.store.Epoch(), Next: head, Resync: at.resync, Time: s.now().UTC()}
-	if more {
-		page.Next = rows[len(rows)-1].Change
-	} else if n := len(rows); n > 0 {
-		page.Next = max(page.Next, rows[n-1].Change)
-	}
-	page.Head, _ = s.store.Head(at.node)
-	page.Head = max(page.Head, page.Next)
-	return s.writePage(w, page, rows)
+	left, opening := s.page, `{"reservations":[`
+	return s.sendParts(w, r, func() ([]byte, bool, error) {
+		var rows []store.Row
+		var more bool
+		var err error
+		if at.after < head {
+			if rows, more, err = s.store.Changes(r.Context(), at.node, at.after, s.now(), part(left)); err != nil {
+				return nil, false, err
+			}
+		}
+		body, err := documents(opening, rows, &left)
+		if err != nil {
+			return nil, false, err
+		}
+		if len(rows) > 0 {
+			at.after, opening = rows[len(rows)-1].Change, ","
+		}
+		if more && left.Rows > 0 && left.Bytes > 0 {
+			return body, true, nil
+		}
+		page := wire.Page{Epoch: s.store.Epoch(), Next: at.after, Resync: at.resync, Time: s.now().UTC()}
+		if !more {
+			page.Next = max(head, at.after)
+		}
+		page.Head, _ = s.store.Head(at.node)
+		page.Head = max(page.Head, page.Next)
+		end, err := pageEnd(page)
+		return append(body, end...), false, err
+	})
 }
 
-// changes reads what is after the cursor; nothing, and not the database, when
-// the cursor is at the head.
-func (s *Server) changes(ctx context.Context, nodeID string, after, head uint64) ([]store.Row, bool, error) {
-	if after >= head {
-		return nil, false, nil
-	}
-	return s.store.Changes(ctx, nodeID, after, s.now(), s.page)
-}
-
-func (s *Server) writePage(w http.ResponseWriter, page wire.Page, rows []store.Row) error {
+// pageEnd is a page's JSON from after its reservations on.
+func pageEnd(page wire.Page) ([]byte, error) {
 	page.Reservations = []json.RawMessage{}
-	body, err := json.Marshal(page)
+	all, err := json.Marshal(page)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	// The documents go in by hand: encoding/json would change their bytes.
-	body = body[:len(body)-len("]}")]
+	all = append([]byte("],"), all[1:len(all)-len(`,"reservations":[]}`)]...)
+	return append(all, "}\n"...), nil
+}
+
+// part is how much of what is left is read at a time.
+func part(left store.Bound) store.Bound {
+	return store.Bound{Rows: left.Rows, Bytes: min(left.Bytes, partBytes)}
+}
+
+// documents writes rows by hand, encoding/json would change their bytes, and
+// takes them off what is left.
+func documents(opening string, rows []store.Row, left *store.Bound) ([]byte, error) {
+	if opening == "," && len(rows) == 0 {
+		opening = ""
+	}
+	body := []byte(opening)
 	for i := range rows {
 		doc, err := wire.EncodeReservation(&rows[i].Reservation.Reservation)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		body = appendElement(body, i, doc)
+		left.Rows--
+		left.Bytes -= rows[i].Size
 	}
-	return writeBody(w, http.StatusOK, "application/json", append(body, "]}\n"...))
+	return body, nil
 }
 
 // pollFrom is the seed's poll, by reservation number.
-func (s *Server) pollFrom(w http.ResponseWriter, r *http.Request, nodeID string, q *query) error {
-	from := q.number("from", 0, 1<<64-1)
-	if err := q.only("from"); err != nil {
+func (s *Server) pollFrom(w http.ResponseWriter, r *http.Request, nodeID string, in *query) error {
+	from := in.number("from", 0, 1<<64-1)
+	if err := in.only("from"); err != nil {
 		return err
 	}
-	bound := store.Bound{Rows: fromRows, Bytes: fromBytes}
+	left := store.Bound{Rows: fromRows, Bytes: fromBytes}
+	q := store.FromQuery{Node: nodeID, From: from}
 	var rows []store.Row
+	var more bool
 	var failed error
+	read := func() {
+		if rows, more, failed = s.store.From(r.Context(), q, part(left)); len(rows) > 0 {
+			q.Next = rows[len(rows)-1].N + 1
+		}
+	}
 	look := func() bool {
-		rows, failed = s.store.From(r.Context(), nodeID, from, s.now(), bound)
+		q.Now = s.now()
+		read()
 		return failed != nil || len(rows) > 0 || from == 0
 	}
 	if err := s.wait(w, r, nodeID, min(seedWait, s.policy.MaxWait), look); err != nil {
 		return err
 	}
-	if failed != nil {
-		return failed
-	}
-	body := []byte{'['}
-	for i := range rows {
-		doc, err := wire.EncodeReservation(&rows[i].Reservation.Reservation)
-		if err != nil {
-			return err
+	opening := "["
+	return s.sendParts(w, r, func() ([]byte, bool, error) {
+		if opening != "[" {
+			read()
 		}
-		body = appendElement(body, i, doc)
-	}
-	return writeBody(w, http.StatusOK, "application/json", append(body, ']', '\n'))
+		if failed != nil {
+			return nil, false, failed
+		}
+		body, err := documents(opening, rows, &left)
+		if err != nil {
+			return nil, false, err
+		}
+		opening, rows = ",", nil
+		if more && left.Rows > 0 && left.Bytes > 0 {
+			return body, true, nil
+		}
+		return append(body, "]\n"...), false, nil
+	})
 }
 
 // wait returns when look finds something, the time is over, or the explorer
@@ -163,17 +202,26 @@ func (s *Server) wait(w http.ResponseWriter, r *http.Request, nodeID string, mos
 		look()
 		return nil
 	}
+	if look() {
+		return nil
+	}
+	own, take := s.homes.own(r, nodeID), s.polls.Take
+	if own {
+		take = s.polls.TakeKnown
+	}
+	give, err := take(source(r), 1)
+	if err != nil {
+		return withStatus(http.StatusServiceUnavailable, node.Errorf(node.Busy, "cannot wait: %w", err))
+	}
+	defer give()
 	end := time.Now().Add(most)
 	s.deadlines(w, time.Time{}, end.Add(writeTimeout))
 	for {
 		// First wait, then look: a push between the two isn't missed.
-		one := s.waiters.add(nodeID, s.policy.MaxPolls)
+		one := s.waiters.add(nodeID, own)
 		if look() {
 			s.waiters.remove(one)
 			return nil
-		}
-		if one == nil {
-			return withStatus(http.StatusServiceUnavailable, node.Errorf(node.Busy, "cannot wait: %d long polls are waiting already", s.policy.MaxPolls))
 		}
 		if !s.waiters.sleep(r.Context(), one, time.Until(end)) {
 			return node.WithKind(node.Transient, r.Context().Err())

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"net/http/httptest"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -337,4 +338,50 @@ func TestTheSeedsCursorDoesntWrap(t *testing.T) {
 	if !page.Resync || page.Next != 1 {
 		t.Errorf("a cursor beyond all changes gives %+v, want a resync", page)
 	}
+}
+
+// Strangers' polls take neither all places to wait nor a node's own.
+func TestANodesPollKeepsItsPlace(t *testing.T) {
+	h := start(t, func(c *Config) { c.Policy.MaxPolls, c.Policy.AddressRate, c.Policy.AddressBurst = 4, 1e6, 1e6 })
+	key, _ := h.node()
+	path := "/reservations/" + key.ID() + "/poll?after=0&epoch=" + h.store.Epoch()
+	ask := func(remote string) (*httptest.ResponseRecorder, func()) {
+		ctx, stop := context.WithCancel(t.Context())
+		r := httptest.NewRequest("GET", path, nil).WithContext(ctx)
+		r.RemoteAddr = remote
+		w, done := httptest.NewRecorder(), make(chan struct{})
+		go func() { defer close(done); h.api.ServeHTTP(w, r) }()
+		return w, func() { stop(); <-done }
+	}
+	var ends []func()
+	// One a source, two of four for strangers.
+	for i, want := range []int{1, 1, 2, 2} {
+		_, end := ask([]string{"192.0.2.1:1", "192.0.2.1:2", "192.0.2.2:1", "192.0.2.3:1"}[i])
+		ends = append(ends, end)
+		settle(t, "it waits", func() bool { return h.waiters.waiting() == want })
+	}
+	_, end := ask("127.0.0.1:1") // where the node signs
+	ends = append(ends, end)
+	settle(t, "the node waits", func() bool { return h.waiters.waiting() == 3 })
+	for _, end := range ends {
+		end()
+	}
+	if h.polls() != 0 {
+		t.Errorf("%d places are taken in the end", h.polls())
+	}
+}
+
+func (h *harness) polls() int64 { return h.api.polls.Total() }
+
+func TestAStrangersPollGoesFirst(t *testing.T) {
+	w := NewWaiters()
+	mine := w.add("node", true)
+	var strangers []*waiter
+	for range maxWaitersOfNode + 3 {
+		strangers = append(strangers, w.add("node", false))
+	}
+	if mine.over || !strangers[0].over || w.waiting() != maxWaitersOfNode {
+		t.Errorf("the node's own is over: %t, a stranger's: %t, %d wait", mine.over, strangers[0].over, w.waiting())
+	}
+	w.Close()
 }

@@ -91,7 +91,7 @@ func limitText(s string) string {
 // problemOf is what an error looks like on the wire.
 func problemOf(err error) wire.Problem {
 	kind := node.KindOf(err)
-	p := wire.Problem{Type: "about:blank", Status: statusOf(kind), Kind: string(kind), Detail: err.Error()}
+	p := wire.Problem{Type: "about:blank", Status: wire.StatusOf(kind), Kind: string(kind), Detail: err.Error()}
 	var status *statusError
 	if errors.As(err, &status) {
 		p.Status = status.status
@@ -121,32 +121,14 @@ func problemOf(err error) wire.Problem {
 	return p
 }
 
-func statusOf(k node.Kind) int {
-	switch k {
-	case node.Invalid:
-		return http.StatusBadRequest
-	case node.Refused:
-		return http.StatusForbidden
-	case node.NotExist:
-		return http.StatusNotFound
-	case node.Exist:
-		return http.StatusConflict
-	case node.Busy:
-		return http.StatusTooManyRequests
-	case node.NoSpace:
-		return http.StatusInsufficientStorage
-	case node.Transient, node.Unknown:
-		return http.StatusServiceUnavailable
-	}
-	return http.StatusInternalServerError
-}
-
 func writeProblem(w http.ResponseWriter, err error) int {
 	p := problemOf(err)
 	var many *tooMany
 	switch {
 	case errors.As(err, &many):
 		w.Header().Set("Retry-After", strconv.Itoa(int(many.after/time.Second)))
+	case p.Status == http.StatusInsufficientStorage:
+		w.Header().Set("Retry-After", "60")
 	case p.Status == http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", "1")
 	case p.Status == http.StatusUnauthorized:

@@ -15,7 +15,7 @@ import (
 // document again is answered 200 with the ID that it has: a client that lost
 // the first answer may push again, and a replay gets nothing new.
 func (s *Server) postReservation(w http.ResponseWriter, r *http.Request) error {
-	body, err := readBody(w, r)
+	body, err := readBody(w, r, documentBody)
 	if err != nil {
 		return err
 	}
@@ -28,6 +28,9 @@ func (s *Server) postReservation(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if err := s.limitKey(in.User); err != nil {
+		return err
+	}
+	if err := s.limitNew(r, newBytes, s.newBytes, len(body)); err != nil {
 		return err
 	}
 	pushed, err := s.store.Reserve(r.Context(), store.Push{Reservation: in, Hash: hash, Body: body})
@@ -136,11 +139,8 @@ func (s *Server) getReservation(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeBody(w, http.StatusOK, "application/json", append(body, '\n'))
+	return s.send(w, r, append(body, '\n'))
 }
-
-// listBytes is how much one page of a list holds.
-const listBytes = 8 << 20
 
 func (s *Server) getReservations(w http.ResponseWriter, r *http.Request) error {
 	q := query{values: r.URL.Query()}
@@ -151,7 +151,7 @@ func (s *Server) getReservations(w http.ResponseWriter, r *http.Request) error {
 	if _, err := sign.ParseID(user); err != nil {
 		return invalid("user", user, "the base58 of a user's 32-byte ed25519 key")
 	}
-	rows, more, err := s.store.OfUser(r.Context(), user, after, store.Bound{Rows: limit, Bytes: listBytes})
+	rows, more, err := s.store.OfUser(r.Context(), user, after, store.Bound{Rows: limit, Bytes: partBytes})
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (s *Server) getReservations(w http.ResponseWriter, r *http.Request) error {
 		}
 		body = appendElement(body, i, shown)
 	}
-	return writeBody(w, http.StatusOK, "application/json", append(body, ']', '\n'))
+	return s.send(w, r, append(body, ']', '\n'))
 }
 
 func appendElement(body []byte, i int, element []byte) []byte {
@@ -179,7 +179,7 @@ func appendElement(body []byte, i int, element []byte) []byte {
 // deleteReservation keeps the user's signed wish to end it. Without one, it is
 // the seed's form, which is accepted for version 1 documents only.
 func (s *Server) deleteReservation(w http.ResponseWriter, r *http.Request) error {
-	body, err := readBody(w, r)
+	body, err := readBody(w, r, documentBody)
 	if err != nil {
 		return err
 	}
@@ -220,7 +220,7 @@ func (s *Server) checkDeletion(body []byte, doc workload.Reservation) (*workload
 }
 
 func (s *Server) putRenewal(w http.ResponseWriter, r *http.Request) error {
-	body, err := readBody(w, r)
+	body, err := readBody(w, r, documentBody)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ const maxBirth = 64
 // putResult takes a node's answer. The same one twice is fine; one that is
 // older than what is kept is accepted and forgotten.
 func (s *Server) putResult(w http.ResponseWriter, r *http.Request) error {
-	body, err := readBody(w, r)
+	body, err := readBody(w, r, resultBody)
 	if err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func (s *Server) putResult(w http.ResponseWriter, r *http.Request) error {
 // putDeleted takes a node's word that the workload is gone: the signed result
 // that says why, or nothing in the seed's form.
 func (s *Server) putDeleted(w http.ResponseWriter, r *http.Request) error {
-	body, err := readBody(w, r)
+	body, err := readBody(w, r, resultBody)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (s *Server) keepResult(r *http.Request, body []byte) (workload.State, error
 	if err := s.checkResult(in, row); err != nil {
 		return "", err
 	}
-	if err := s.limitKey(row.NodeID); err != nil {
+	if err := s.limitResult(r, in, row.NodeID); err != nil {
 		return "", err
 	}
 	return in.State, s.store.PutResult(r.Context(), store.Answer{N: row.N, Result: in, Body: body})

@@ -9,15 +9,10 @@ import (
 
 	"github.com/croft-edge/croft/explorer/store"
 	"github.com/croft-edge/croft/explorer/tunnel"
+	"github.com/croft-edge/croft/pkg/limit"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 )
-
-// MaxBody is the largest request body, in bytes.
-const MaxBody = 1 << 20
-
-// MaxDepth is how deep JSON may be nested.
-const MaxDepth = 32
 
 // onlineFor is how long after its last word a node counts as online.
 const onlineFor = 5 * time.Minute
@@ -44,13 +39,17 @@ type Policy struct {
 	KeyBurst     int
 	AddressRate  float64
 	AddressBurst int
+	// ResultRate and ResultBurst are of results that one node has signed: after a
+	// restart it sends one for each of its workloads.
+	ResultRate  float64
+	ResultBurst int
 }
 
 // DefaultPolicy is what is in force where the operator says nothing.
 func DefaultPolicy() Policy {
 	return Policy{
 		MaxDuration: 365 * 24 * time.Hour, MaxWait: time.Minute, MaxPolls: 50000, MaxTunnels: 10000,
-		KeyRate: 50, KeyBurst: 1000, AddressRate: 500, AddressBurst: 5000,
+		KeyRate: 50, KeyBurst: 1000, AddressRate: 500, AddressBurst: 5000, ResultRate: 200, ResultBurst: 10000,
 	}
 }
 
@@ -65,9 +64,9 @@ func (p Policy) Validate() error {
 		return node.Errorf(node.Invalid, "cannot use max-polls %d: it must be at least 1", p.MaxPolls)
 	case p.MaxTunnels < 0:
 		return node.Errorf(node.Invalid, "cannot use max-tunnels %d: it must be 0 (none) or more", p.MaxTunnels)
-	case p.KeyRate < 0 || p.AddressRate < 0:
+	case p.KeyRate < 0 || p.AddressRate < 0 || p.ResultRate < 0:
 		return node.Errorf(node.Invalid, "cannot use a negative rate: it must be 0 (no limit) or more")
-	case (p.KeyRate > 0 && p.KeyBurst < 1) || (p.AddressRate > 0 && p.AddressBurst < 1):
+	case (p.KeyRate > 0 && p.KeyBurst < 1) || (p.AddressRate > 0 && p.AddressBurst < 1) || (p.ResultRate > 0 && p.ResultBurst < 1):
 		return node.Errorf(node.Invalid, "cannot use a burst below 1 with a rate")
 	}
 	return nil
@@ -103,10 +102,21 @@ type Server struct {
 	openapi   []byte
 	keys      *limits
 	addresses *limits
+	results   *limits
 	connects  *once
 	mux       *http.ServeMux
 	// page is what one page of a poll holds at most.
 	page store.Bound
+	// answers is what answers hold; slowest and longest are how long a part and
+	// the whole of one may take.
+	answers *limit.Shares
+	// polls are those that wait; homes is where nodes sign.
+	polls            *limit.Shares
+	homes            homes
+	newBytes         *limits
+	newNodes         *limits
+	newFarms         *limits
+	slowest, longest time.Duration
 }
 
 // New makes a server.
@@ -121,7 +131,10 @@ func New(c Config) (*Server, error) {
 	s := &Server{
 		config: c, store: c.Store, waiters: c.Waiters, policy: c.Policy, metrics: c.Metrics, log: c.Log, now: c.Now, openapi: doc,
 		keys: newLimits(c.Policy.KeyRate, c.Policy.KeyBurst), addresses: newLimits(c.Policy.AddressRate, c.Policy.AddressBurst),
+		results:  newLimits(c.Policy.ResultRate, c.Policy.ResultBurst),
 		connects: newOnce(), mux: http.NewServeMux(), page: store.Bound{Rows: pageRows, Bytes: pageBytes},
+		newBytes: c.Policy.perDay(newBytes, MaxBody), newNodes: c.Policy.perDay(newNodes, newNodes.Each), newFarms: c.Policy.perDay(newFarms, newFarms.Each),
+		polls: c.Policy.pollLimit().Shares(), answers: c.Policy.perSource(answerBytes).Shares(), slowest: partTimeout, longest: longTimeout,
 	}
 	s.metrics.watch(s.waiters)
 	if c.Tunnels != nil {

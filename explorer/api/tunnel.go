@@ -11,7 +11,9 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/explorer/store"
+	"github.com/croft-edge/croft/explorer/tunnel"
 	wire "github.com/croft-edge/croft/pkg/explorer"
+	"github.com/croft-edge/croft/pkg/limit"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -31,7 +33,7 @@ func (s *Server) getTunnel(w http.ResponseWriter, r *http.Request) error {
 	if by.Key != id {
 		return node.Errorf(node.Refused, "cannot open a tunnel for node %s: the request is signed by %s", limitText(id), by.Key)
 	}
-	if err := s.config.Tunnels.Room(id); err != nil {
+	if err := s.config.Tunnels.Room(); err != nil {
 		return err
 	}
 	// A word of the node's like any other: it counts as seen, and the same
@@ -44,7 +46,7 @@ func (s *Server) getTunnel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	s.config.Tunnels.Keep(id, conn)
+	s.config.Tunnels.Keep(id, limit.SourceOfHostPort(r.RemoteAddr), conn)
 	return nil
 }
 
@@ -62,7 +64,11 @@ func (s *Server) getConnect(w http.ResponseWriter, r *http.Request) error {
 	if !s.connects.first(r.Header.Get(wire.HeaderSignature), s.now()) {
 		return node.Errorf(node.Refused, "cannot connect: this request came before")
 	}
-	through, err := s.config.Tunnels.Connect(id, by.Key)
+	owner, err := s.store.Owns(r.Context(), by.Key, id, s.now())
+	if err != nil {
+		return err
+	}
+	through, err := s.config.Tunnels.Connect(id, tunnel.Caller{User: by.Key, Source: limit.SourceOfHostPort(r.RemoteAddr), Owner: owner})
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,9 @@ const maxWaitersOfNode = 16
 // change; over is set before when something else ended it: the time, a newer
 // poll that needs the room, or the explorer's end.
 type waiter struct {
-	node  string
+	node string
+	// own is whether it is the node's own, as far as is known.
+	own   bool
 	woken chan struct{}
 	over  bool
 }
@@ -47,22 +49,20 @@ func (w *Waiters) Changed(nodeID string, _ uint64) {
 	}
 }
 
-// add makes a waiter that is woken by the node's next change. Nil when most
-// are waiting already.
-func (w *Waiters) add(nodeID string, most int) *waiter {
+// add makes a waiter that is woken by the node's next change. Where the node has
+// as many as may be, the oldest is over, one of a stranger before the node's own.
+func (w *Waiters) add(nodeID string, own bool) *waiter {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	one := &waiter{node: nodeID, woken: make(chan struct{})}
+	one := &waiter{node: nodeID, own: own, woken: make(chan struct{})}
 	if w.done {
 		one.over = true
 		close(one.woken)
 		return one
 	}
 	if waiting := w.nodes[nodeID]; len(waiting) >= maxWaitersOfNode {
-		w.end(waiting[0])
-	}
-	if w.count >= most {
-		return nil
+		oldest := slices.IndexFunc(waiting, func(other *waiter) bool { return !other.own })
+		w.end(waiting[max(oldest, 0)])
 	}
 	w.nodes[nodeID] = append(w.nodes[nodeID], one)
 	w.count++

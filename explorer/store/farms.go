@@ -13,6 +13,9 @@ import (
 
 // CreateFarm makes a farm and returns it with its number. Exist when the name is taken.
 func (s *Store) CreateFarm(ctx context.Context, w Writer, f wire.Farm) (wire.Farm, error) {
+	if err := s.diskRoom(); err != nil {
+		return f, err
+	}
 	err := s.write(ctx, func(t *tx) error {
 		if err := t.claim(w); err != nil {
 			return err
@@ -25,6 +28,9 @@ func (s *Store) CreateFarm(ctx context.Context, w Writer, f wire.Farm) (wire.Far
 		if !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
+		if err := t.roomForFarm(f.Owner); err != nil {
+			return err
+		}
 		res, err := t.exec(`INSERT INTO farms (name, owner, created) VALUES (?, ?, ?)`, f.Name, f.Owner, f.Created.UnixNano())
 		if err != nil {
 			return err
@@ -34,6 +40,22 @@ func (s *Store) CreateFarm(ctx context.Context, w Writer, f wire.Farm) (wire.Far
 		return err
 	})
 	return f, err
+}
+
+func (t *tx) roomForFarm(owner string) error {
+	var all, own int64
+	if err := t.queryRow(`SELECT count(*), coalesce(sum(owner = ?), 0) FROM farms`, owner).Scan(&all, &own); err != nil {
+		return err
+	}
+	switch {
+	case own >= farms.Each:
+		farms.Reached()
+		return node.Errorf(node.NoSpace, "cannot create a farm: %s has %d, which is the most", owner, own)
+	case all >= farms.Total:
+		farms.Reached()
+		return node.Errorf(node.NoSpace, "cannot create a farm: there are %d, which is the most", all)
+	}
+	return nil
 }
 
 // Farm returns one farm. NotExist when there is none.

@@ -48,10 +48,11 @@ func (t *tx) claim(w Writer) error {
 	return errors.WithStack(&ReplayedError{Last: time.Unix(0, last)})
 }
 
-// neverSigned refuses an unsigned write for a node that has signed one before.
+// neverSigned refuses an unsigned write for a node that has signed one before: a
+// request, or a result of version 2, which each has a birth.
 func (t *tx) neverSigned(id string) error {
 	var one int
-	err := t.queryRow(`SELECT 1 FROM writers WHERE key = ?`, id).Scan(&one)
+	err := t.queryRow(`SELECT 1 FROM writers WHERE key = ?1 UNION ALL SELECT 1 FROM births WHERE node = ?1 LIMIT 1`, id).Scan(&one)
 	if err == nil {
 		return node.Errorf(node.Refused, "cannot change node %s: it signs what it writes, and this isn't signed", id)
 	}
@@ -77,9 +78,17 @@ func (s *Store) UpdateNode(ctx context.Context, w Writer, id string, edit Edit) 
 		var doc []byte
 		err := t.queryRow(`SELECT document FROM nodes WHERE id = ?`, id).Scan(&doc)
 		fresh := errors.Is(err, sql.ErrNoRows)
+		if fresh && edit.Create {
+			if err := s.diskRoom(); err != nil {
+				return err
+			}
+		}
 		switch {
 		case fresh && !edit.Create:
 			return errNoNode(id)
+		case fresh && s.count() >= int(nodes.Total):
+			nodes.Reached()
+			return node.Errorf(node.NoSpace, "cannot register node %s: %d are registered, which is the most", id, nodes.Total)
 		case err != nil && !fresh:
 			return err
 		case !fresh:
@@ -92,6 +101,13 @@ func (s *Store) UpdateNode(ctx context.Context, w Writer, id string, edit Edit) 
 		}
 		return t.putNode(n, edit.Seen, fresh)
 	})
+}
+
+// count is how many nodes there are.
+func (s *Store) count() int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return len(s.heads)
 }
 
 // Edit is a change of a node.
@@ -111,6 +127,10 @@ func (t *tx) putNode(n wire.Node, seen time.Time, fresh bool) error {
 	if err != nil {
 		return errors.Wrapf(err, "cannot write node %s", n.NodeID)
 	}
+	if len(doc) > int(nodeDocument.Each) {
+		nodeDocument.Reached()
+		return node.Errorf(node.Invalid, "cannot keep node %s: what is known of it would have %d bytes, at most %d are allowed", n.NodeID, len(doc), nodeDocument.Each)
+	}
 	at := int64(0)
 	if !seen.IsZero() {
 		at = seen.UnixNano()
@@ -129,6 +149,8 @@ type Seen struct {
 	wire.Node
 	At  time.Time
 	Seq uint64
+	// size is the length of its document.
+	size int
 }
 
 // Node returns one node. NotExist when it isn't registered.
@@ -146,34 +168,54 @@ type NodeQuery struct {
 	// After is the Seq of the last one that was returned.
 	After uint64
 	Limit int
+	// Last, when not 0, is the Seq of the last one wanted.
+	Last uint64
 	// Farm, when not 0, is the farm that they belong to.
 	Farm uint64
 	// SeenSince, when not zero, leaves out those not heard of since.
 	SeenSince time.Time
 }
 
-// Nodes returns nodes.
-func (s *Store) Nodes(ctx context.Context, q NodeQuery) ([]Seen, error) {
+const wantedNodes = ` FROM nodes WHERE seq > ?1 AND (?2 = 0 OR farm = ?2) AND seen >= ?3 AND (?4 = 0 OR seq <= ?4) ORDER BY seq LIMIT ?5`
+
+func (q NodeQuery) args(limit int) []any {
 	since := int64(0)
 	if !q.SeenSince.IsZero() {
 		since = q.SeenSince.UnixNano()
 	}
-	rows, err := s.read.QueryContext(ctx,
-		`SELECT seq, seen, document FROM nodes WHERE seq > ?1 AND (?2 = 0 OR farm = ?2) AND seen >= ?3 ORDER BY seq LIMIT ?4`,
-		q.After, q.Farm, since, q.Limit)
+	return []any{q.After, q.Farm, since, q.Last, limit}
+}
+
+// LastNode returns the Seq of the last of q.Limit nodes, 0 when there are fewer.
+func (s *Store) LastNode(ctx context.Context, q NodeQuery) (uint64, error) {
+	var last uint64
+	err := s.read.QueryRowContext(ctx, `SELECT seq`+wantedNodes+` OFFSET ?6`, append(q.args(1), q.Limit-1)...).Scan(&last)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	return last, errors.Wrap(err, "cannot list nodes")
+}
+
+// Nodes returns nodes whose documents have most bytes; one always fits. more
+// says that this cut it short.
+func (s *Store) Nodes(ctx context.Context, q NodeQuery, most int) (out []Seen, more bool, err error) {
+	rows, err := s.read.QueryContext(ctx, `SELECT seq, seen, document`+wantedNodes, q.args(q.Limit)...)
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot list nodes")
+		return nil, false, errors.Wrap(err, "cannot list nodes")
 	}
 	defer rows.Close()
-	out := []Seen{}
+	size := 0
 	for rows.Next() {
 		n, err := scanNode(rows)
 		if err != nil {
-			return nil, errors.Wrap(err, "cannot list nodes")
+			return nil, false, errors.Wrap(err, "cannot list nodes")
+		}
+		if size += n.size; len(out) > 0 && size > most {
+			return out, true, nil
 		}
 		out = append(out, n)
 	}
-	return out, errors.Wrap(rows.Err(), "cannot list nodes")
+	return out, false, errors.Wrap(rows.Err(), "cannot list nodes")
 }
 
 type scanner interface{ Scan(into ...any) error }
@@ -188,6 +230,7 @@ func scanNode(from scanner) (Seen, error) {
 	if at != 0 {
 		out.At = time.Unix(0, at)
 	}
+	out.size = len(doc)
 	return out, json.Unmarshal(doc, &out.Node)
 }
 

@@ -84,21 +84,30 @@ func (s *Store) Changes(ctx context.Context, nodeID string, after uint64, now ti
 		AND NOT (expires < ? AND state NOT IN ('', 'ok')) ORDER BY change LIMIT ?`, nodeID, after, now.UnixNano(), b.Rows+1)
 }
 
+// FromQuery is a poll of the seed's time.
+type FromQuery struct {
+	Node string
+	From uint64
+	// Next is the first number that wasn't returned before.
+	Next uint64
+	Now  time.Time
+}
+
 // From is the seed's selection, by number: everything where from is 0; else
 // what is at least from and not expired, and what is to be deleted and isn't gone.
-func (s *Store) From(ctx context.Context, nodeID string, from uint64, now time.Time, b Bound) ([]Row, error) {
+// more says that the bound cut it short.
+func (s *Store) From(ctx context.Context, q FromQuery, b Bound) (out []Row, more bool, err error) {
+	from, next := q.From, q.Next
 	if from == 0 {
-		out, _, err := s.rows(ctx, b, `SELECT `+columns+` FROM reservations WHERE node = ? ORDER BY n LIMIT ?`, nodeID, b.Rows)
-		return out, err
+		return s.rows(ctx, b, `SELECT `+columns+` FROM reservations WHERE node = ? AND n >= ? ORDER BY n LIMIT ?`, q.Node, int64(next), b.Rows+1)
 	}
 	first := int64(from)
 	if first < 0 { // beyond what a number can be
 		first = 1<<63 - 1
 	}
-	out, _, err := s.rows(ctx, b, `SELECT `+columns+` FROM reservations WHERE node = ?1 AND n >= ?2 AND expires > ?3
-		UNION ALL SELECT `+columns+` FROM reservations WHERE node = ?1 AND (n < ?2 OR expires <= ?3) AND to_delete AND NOT gone
-		ORDER BY n LIMIT ?4`, nodeID, first, now.UnixNano(), b.Rows)
-	return out, err
+	return s.rows(ctx, b, `SELECT `+columns+` FROM reservations WHERE node = ?1 AND n >= ?2 AND expires > ?3 AND n >= ?5
+		UNION ALL SELECT `+columns+` FROM reservations WHERE node = ?1 AND (n < ?2 OR expires <= ?3) AND to_delete AND NOT gone AND n >= ?5
+		ORDER BY n LIMIT ?4`, q.Node, first, q.Now.UnixNano(), b.Rows+1, int64(next))
 }
 
 // OfUser returns the user's reservations whose number is greater than after.

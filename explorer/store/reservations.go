@@ -35,7 +35,11 @@ type Pushed struct {
 func (s *Store) Reserve(ctx context.Context, p Push) (Pushed, error) {
 	var out Pushed
 	r := p.Reservation
-	err := s.write(ctx, func(t *tx) error {
+	give, err := s.roomFor(ctx, r.User, int64(len(p.Body)+rowBytes))
+	if err != nil {
+		return s.existing(ctx, p, err)
+	}
+	err = s.write(ctx, func(t *tx) error {
 		var created, duration int64
 		err := t.queryRow(`SELECT n, created, duration FROM reservations WHERE hash = ?`, p.Hash[:]).Scan(&out.N, &created, &duration)
 		if err == nil {
@@ -53,7 +57,23 @@ func (s *Store) Reserve(ctx context.Context, p Push) (Pushed, error) {
 			out.N, r.NodeID, t.change(r.NodeID), r.User, p.Hash[:], r.Created.UnixNano(), int64(r.Duration), r.Expires().UnixNano(), p.Body)
 		return err
 	})
+	if err != nil || out.Existed {
+		give()
+	}
 	return out, err
+}
+
+// existing answers a push for which there is no room: what is there already needs
+// none.
+func (s *Store) existing(ctx context.Context, p Push, full error) (Pushed, error) {
+	var created, duration int64
+	out := Pushed{Existed: true}
+	err := s.read.QueryRowContext(ctx, `SELECT n, created, duration FROM reservations WHERE hash = ?`, p.Hash[:]).Scan(&out.N, &created, &duration)
+	if err != nil {
+		return Pushed{}, full
+	}
+	out.Created, out.Duration = time.Unix(0, created), time.Duration(duration)
+	return out, nil
 }
 
 // Delete keeps the user's verified deletion, or the wish without one where
@@ -119,29 +139,73 @@ type Answer struct {
 	Body []byte
 }
 
+// unsigned reports whether anybody could have made the answer.
+func (a Answer) unsigned() bool { return len(a.Result.Signature) == 0 }
+
+// mayAnswer refuses a result of version 1 for a node that signs what it writes, and
+// an unsigned one where a signed one is.
+func (t *tx) mayAnswer(a Answer, nodeID string, present []byte) error {
+	if a.Result.Birth != "" {
+		return nil // of version 2: verified for this very reservation
+	}
+	if err := t.neverSigned(nodeID); err != nil {
+		return err
+	}
+	if present == nil || !a.unsigned() {
+		return nil
+	}
+	signed, err := workload.DecodeResult(present)
+	if err != nil {
+		return err
+	}
+	if len(signed.Signature) > 0 {
+		return node.Errorf(node.Refused, "cannot accept this result of %s-1: it isn't signed, and the one that is there is", formatNumber(a.N))
+	}
+	return nil
+}
+
 // PutResult keeps a node's result unless a newer one is there: of two of one
 // birth the greater sequence, of two births the one first seen later.
 func (s *Store) PutResult(ctx context.Context, a Answer) error {
 	r := a.Result
-	return s.write(ctx, func(t *tx) error {
+	give := func() {}
+	var smaller func()
+	err := s.write(ctx, func(t *tx) error {
 		var nodeID, birth string
 		var sequence int64
-		var there bool
-		err := t.queryRow(`SELECT node, birth, sequence, result IS NOT NULL FROM reservations WHERE n = ?`, a.N).Scan(&nodeID, &birth, &sequence, &there)
+		var present []byte
+		err := t.queryRow(`SELECT node, birth, sequence, result FROM reservations WHERE n = ?`, a.N).Scan(&nodeID, &birth, &sequence, &present)
 		if err != nil {
 			return noReservation(a.N, err)
+		}
+		if err := t.mayAnswer(a, nodeID, present); err != nil {
+			return err
 		}
 		newer, err := t.newer(nodeID, r, birth, sequence)
 		if err != nil {
 			return err
 		}
-		if there && !newer {
+		if present != nil && !newer {
 			return nil
+		}
+		more := int64(len(a.Body) - len(present))
+		if more < 0 {
+			smaller = func() { s.stored.HoldKnown(nodeID, more) }
+		} else if give, err = s.stored.TakeKnown(nodeID, more); err != nil {
+			give = func() {}
+			return node.Errorf(node.NoSpace, "cannot keep this result: %w", err)
 		}
 		_, err = t.exec(`UPDATE reservations SET result = ?, state = ?, birth = ?, sequence = ?, gone = gone OR ? WHERE n = ?`,
 			a.Body, string(r.State), r.Birth, r.Sequence, workload.Ended(r.State), a.N)
 		return err
 	})
+	switch {
+	case err != nil:
+		give()
+	case smaller != nil:
+		smaller()
+	}
+	return err
 }
 
 // newer reports whether r replaces the result of that birth and sequence.
@@ -171,16 +235,24 @@ func (t *tx) place(nodeID, birth string) (int64, error) {
 	if err := t.queryRow(`SELECT coalesce(max(place), 0) + 1 FROM births WHERE node = ?`, nodeID).Scan(&place); err != nil {
 		return 0, err
 	}
+	if place > births.Each {
+		births.Reached()
+		return 0, node.Errorf(node.NoSpace, "cannot keep this result: node %s has had %d stores already, which is the most", nodeID, births.Each)
+	}
 	_, err = t.exec(`INSERT INTO births (node, birth, place) VALUES (?, ?, ?)`, nodeID, birth, place)
 	return place, err
 }
 
-// Gone keeps that the workload is gone from its node; the result stays.
+// Gone keeps that the workload is gone from its node, which nobody signed; the
+// result stays. Refused for a node that signs what it writes.
 func (s *Store) Gone(ctx context.Context, n uint64) error {
 	return s.write(ctx, func(t *tx) error {
-		var there bool
-		if err := t.queryRow(`SELECT 1 FROM reservations WHERE n = ?`, n).Scan(&there); err != nil {
+		var nodeID string
+		if err := t.queryRow(`SELECT node FROM reservations WHERE n = ?`, n).Scan(&nodeID); err != nil {
 			return noReservation(n, err)
+		}
+		if err := t.neverSigned(nodeID); err != nil {
+			return err
 		}
 		_, err := t.exec(`UPDATE reservations SET gone = 1 WHERE n = ?`, n)
 		return err

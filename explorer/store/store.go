@@ -16,6 +16,7 @@ import (
 	"github.com/pkg/errors"
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
+	"github.com/croft-edge/croft/pkg/limit"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -38,6 +39,11 @@ type Config struct {
 	// Committed is called after each commit with the number of writes that
 	// shared it, and how long it took. It may be nil.
 	Committed func(writes int, took time.Duration)
+	// MaxStored is how many bytes of reservations and results are kept (0:
+	// DefaultStored).
+	MaxStored int64
+	// Now is the clock (nil: time.Now).
+	Now func() time.Time
 }
 
 // Validate checks the configuration.
@@ -55,9 +61,12 @@ type Store struct {
 	read   *sql.DB
 	writer *writer
 	epoch  string
+	stored *limit.Shares
 
 	mu    sync.RWMutex
 	heads map[string]uint64
+	// looked is when all rows were looked through for what may be forgotten.
+	looked time.Time
 }
 
 // Open opens the database, or makes it. Refused while another process has it open.
@@ -69,7 +78,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{config: c, lock: lock, heads: map[string]uint64{}}
+	s := &Store{config: c, lock: lock, heads: map[string]uint64{}, stored: c.storedLimit().Shares()}
 	if err := s.open(ctx); err != nil {
 		_ = s.closeFiles()
 		return nil, errors.Wrapf(err, "cannot open the database %s", c.Path)
@@ -84,6 +93,10 @@ func (s *Store) open(ctx context.Context) error {
 	}
 	write.SetMaxOpenConns(1)
 	if err := prepareSchema(ctx, write); err != nil {
+		_ = write.Close()
+		return err
+	}
+	if err := indexOwners(ctx, write); err != nil {
 		_ = write.Close()
 		return err
 	}
@@ -179,7 +192,10 @@ func (s *Store) load(ctx context.Context) error {
 		}
 		s.heads[id] = head
 	}
-	return rows.Err()
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	return s.loadStored(ctx)
 }
 
 // Epoch names this database: random, made with it.

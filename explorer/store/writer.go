@@ -272,6 +272,14 @@ func (t *tx) queryRow(text string, args ...any) row {
 	return t.w.queryRow(context.Background(), text, args...)
 }
 
+func (t *tx) query(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
+	st, err := t.w.statement(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	return st.QueryContext(ctx, args...)
+}
+
 // number takes the next reservation number.
 func (t *tx) number() uint64 {
 	n := t.next

@@ -23,7 +23,13 @@ type Connection struct {
 	tunnel *talk.Tunnel
 	far    net.Conn
 	leave  func()
+	// over is closed when it is to end.
+	once sync.Once
+	over chan struct{}
 }
+
+// end says that it is to end: whoever carries it ends it then.
+func (c *Connection) end() { c.once.Do(func() { close(c.over) }) }
 
 // Drop gives up a connection that carries nothing.
 func (c *Connection) Drop() {
@@ -31,8 +37,8 @@ func (c *Connection) Drop() {
 	c.leave()
 }
 
-// Carry carries bytes both ways until one end is gone or nothing has come for
-// the time of Limits. It doesn't block; near is closed in the end.
+// Carry carries bytes both ways until one end is gone, nothing has come for
+// the time of Limits, or its place went to another. It doesn't block; near is closed in the end.
 func (c *Connection) Carry(near net.Conn) {
 	go func() {
 		defer c.leave()
@@ -42,30 +48,33 @@ func (c *Connection) Carry(near net.Conn) {
 
 // carry copies both ways until both are over.
 func (c *Connection) carry(near net.Conn) {
-	over := make(chan struct{})
-	end := sync.OnceFunc(func() {
-		close(over)
+	done := make(chan struct{})
+	defer close(done)
+	stop := func() {
+		c.end()
 		_ = near.Close()
 		_ = c.far.Close()
-	})
-	defer end()
+	}
+	defer stop()
 	go func() {
 		select {
 		case <-c.tunnel.Done():
-			end()
-		case <-over:
+		case <-c.over:
+		case <-done:
+			return
 		}
+		stop()
 	}()
 	w := &watch{idle: c.idle}
 	w.moved.Store(time.Now().UnixNano())
-	w.arm(end)
+	w.arm(stop)
 	defer w.stop()
-	last := sync.OnceValue(func() *time.Timer { return time.AfterFunc(linger, end) })
+	last := sync.OnceValue(func() *time.Timer { return time.AfterFunc(linger, stop) })
 	var ways sync.WaitGroup
 	for _, way := range [][2]net.Conn{{near, c.far}, {c.far, near}} {
 		ways.Go(func() {
 			if _, err := io.CopyBuffer(moving{way[1], w}, plain{way[0]}, make([]byte, chunk)); err != nil {
-				end()
+				stop()
 				return
 			}
 			halfClose(way[1])

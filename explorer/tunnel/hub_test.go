@@ -3,6 +3,7 @@ package tunnel_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -52,7 +53,7 @@ func hub(t *testing.T, change func(*tunnel.Limits)) *tunnel.Hub {
 func open(t *testing.T, h *tunnel.Hub, nodeID string) *talk.Tunnel {
 	t.Helper()
 	near, far := pair(t)
-	h.Keep(nodeID, far)
+	h.Keep(nodeID, "192.0.2.1", far)
 	side, err := talk.NodeTunnel(near)
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +79,7 @@ func open(t *testing.T, h *tunnel.Hub, nodeID string) *talk.Tunnel {
 // carried is a user's end of a connection to the node.
 func carried(t *testing.T, h *tunnel.Hub, nodeID, user string) net.Conn {
 	t.Helper()
-	c, err := h.Connect(nodeID, user)
+	c, err := h.Connect(nodeID, owner(user))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,39 +114,125 @@ func TestBytesComeThroughWholeAndTheEndToo(t *testing.T) {
 	settle(t, "the connection is still counted", func() bool { _, n := h.Open(); return n == 0 })
 }
 
+func owner(user string) tunnel.Caller {
+	return tunnel.Caller{User: user, Source: "192.0.2." + user, Owner: true}
+}
+
 func TestThereIsRoomForSoManyOnly(t *testing.T) {
-	h := hub(t, func(l *tunnel.Limits) { l.Tunnels, l.Connections, l.NodeConnections, l.UserConnections = 2, 4, 3, 2 })
+	h := hub(t, func(l *tunnel.Limits) { l.Owners.Each, l.NodeOwners.Each, l.OwnerSources.Each = 3, 2, 4 })
 	open(t, h, "n1")
 	open(t, h, "n2")
-	if err := h.Room("n3"); node.KindOf(err) != node.Transient {
-		t.Errorf("a third tunnel: %v", err)
-	}
-	if err := h.Room("n1"); err != nil {
-		t.Errorf("a newer one of a node that has one: %v", err)
-	}
-	refused := func(nodeID, user, words string) {
+	refused := func(nodeID string, by tunnel.Caller, words string) {
 		t.Helper()
-		if _, err := h.Connect(nodeID, user); node.KindOf(err) != node.Busy || !strings.Contains(err.Error(), words) {
-			t.Errorf("%s to %s: %v", user, nodeID, err)
+		if _, err := h.Connect(nodeID, by); node.KindOf(err) != node.Busy || !strings.Contains(err.Error(), words) {
+			t.Errorf("%+v to %s: %v", by, nodeID, err)
 		}
 	}
 	first := carried(t, h, "n1", "a")
 	carried(t, h, "n1", "a")
-	refused("n2", "a", "you have 2 open")
-	carried(t, h, "n1", "b")
-	refused("n1", "b", "3 are open to this node")
-	carried(t, h, "n2", "b")
-	refused("n2", "c", "4 are open, which is the most")
+	refused("n1", owner("a"), "tunnel-node-owners: a user has at most 2")
+	carried(t, h, "n2", "a")
+	refused("n2", owner("a"), "tunnel-owners: a user has at most 3")
+	neighbour := tunnel.Caller{User: "b", Source: owner("a").Source, Owner: true}
+	c, err := h.Connect("n2", neighbour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Drop()
+	refused("n2", neighbour, "tunnel-owner-sources: a source has at most 4")
 	_ = first.Close()
 	settle(t, "there is no room after one has gone", func() bool {
-		c, err := h.Connect("n2", "c")
+		c, err := h.Connect("n1", owner("a"))
 		if err == nil {
 			c.Drop()
 		}
 		return err == nil
 	})
-	if _, err := h.Connect("nobody", "c"); node.KindOf(err) != node.Transient {
+	if _, err := h.Connect("nobody", owner("c")); node.KindOf(err) != node.Transient {
 		t.Errorf("a node without a tunnel: %v", err)
+	}
+}
+
+// Keys are free: however many strangers there are, and wherever they come from,
+// owners reach the node, and the strangers' connections make room for each other.
+func TestStrangersCannotTakeOwnersPlaces(t *testing.T) {
+	h := hub(t, func(*tunnel.Limits) {})
+	open(t, h, "n")
+	mine := carried(t, h, "n", "a")
+	for i := range 200 {
+		c, err := h.Connect("n", tunnel.Caller{User: fmt.Sprint("fresh", i), Source: fmt.Sprint("source", i%50)})
+		if err != nil {
+			t.Fatalf("stranger %d: %v", i, err)
+		}
+		near, far := pair(t)
+		c.Carry(far)
+		_ = near.SetDeadline(time.Now().Add(patience))
+	}
+	settle(t, "more strangers are connected than have places", func() bool { _, n := h.Open(); return n <= 33 })
+	echoes(t, mine)
+	echoes(t, carried(t, h, "n", "b"))
+}
+
+// Owners may be hostile, too: who has few connections gets one of those who have many.
+func TestOwnersShareANodesTunnel(t *testing.T) {
+	h := hub(t, func(l *tunnel.Limits) { l.NodeOwners.Each, l.NodeOwners.Total = 4, 8 })
+	open(t, h, "n")
+	for range 4 {
+		carried(t, h, "n", "a")
+		carried(t, h, "n", "b")
+	}
+	mine := carried(t, h, "n", "c")
+	for range 8 {
+		for _, user := range []string{"a", "b"} {
+			if c, err := h.Connect("n", owner(user)); err == nil {
+				c.Drop()
+			}
+		}
+	}
+	echoes(t, mine)
+	echoes(t, carried(t, h, "n", "d"))
+}
+
+// One source's nodes don't take all tunnels.
+func TestOneSourceCannotTakeAllTunnels(t *testing.T) {
+	h := hub(t, func(l *tunnel.Limits) { l.Tunnels.Each, l.Tunnels.Total = 3, 4 })
+	keep := func(nodeID, source string) *talk.Tunnel {
+		near, far := pair(t)
+		h.Keep(nodeID, source, far)
+		side, err := talk.NodeTunnel(near)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = side.Close() })
+		return side
+	}
+	for i := range 6 {
+		keep(fmt.Sprint("hostile", i), "192.0.2.1")
+	}
+	settle(t, "a source has more than its places", func() bool { n, _ := h.Open(); return n == 3 })
+	mine := keep("n1", "192.0.2.2")
+	other := keep("n2", "192.0.2.3")
+	for i := range 6 {
+		keep(fmt.Sprint("later", i), "192.0.2.1")
+	}
+	settle(t, "there are more tunnels than places", func() bool { n, _ := h.Open(); return n == 4 })
+	for _, side := range []*talk.Tunnel{mine, other} {
+		select {
+		case <-side.Done():
+			t.Error("a node lost its tunnel to the nodes of another source")
+		default:
+		}
+	}
+}
+
+// echoes shows that a connection carries bytes.
+func echoes(t *testing.T, c net.Conn) {
+	t.Helper()
+	buffer := make([]byte, 4)
+	if _, err := c.Write([]byte("ping")); err != nil {
+		t.Error(err)
+	} else if _, err := io.ReadFull(c, buffer); err != nil || string(buffer) != "ping" {
+		t.Errorf("%q came back: %v", buffer, err)
 	}
 }
 
@@ -196,10 +283,10 @@ func TestAnEndIsTheEndOfAll(t *testing.T) {
 	case <-time.After(patience):
 		t.Error("a tunnel outlives the hub")
 	}
-	if err := h.Room("n"); node.KindOf(err) != node.Transient {
+	if err := h.Room(); node.KindOf(err) != node.Transient {
 		t.Errorf("a closed hub: %v", err)
 	}
-	if _, err := h.Connect("n", "u"); node.KindOf(err) != node.Transient {
+	if _, err := h.Connect("n", owner("u")); node.KindOf(err) != node.Transient {
 		t.Errorf("a closed hub: %v", err)
 	}
 }

@@ -31,6 +31,19 @@ func (m *Module) clearLeft(ctx context.Context, user, id string) error {
 	return endGroups(ctx, m.cfg.group(id))
 }
 
+// cleared is clearLeft of a container that containerd knows since just now. Where
+// nothing is left, as nearly always, containerd needn't be asked for it.
+func (m *Module) cleared(ctx context.Context, user, id string) error {
+	bundle := m.daemon.Bundle(user, id)
+	if bundle == "" { // it isn't known where this containerd makes them
+		return m.clearLeft(ctx, user, id)
+	}
+	if _, err := os.Lstat(bundle); !os.IsNotExist(err) {
+		return m.clearLeft(ctx, user, id)
+	}
+	return endGroups(ctx, m.cfg.group(id))
+}
+
 // dropHalf removes what is half made: a shim that containerd was making a task
 // with when it was killed. The next containerd has it, but shows no task.
 func (m *Module) dropHalf(ctx context.Context, id string) error {

@@ -27,6 +27,8 @@ const (
 	mostCPU     = 1 << 20
 	terminal    = "7681"
 	initTarget  = "/.croft/init"
+	// secretsTarget is the file of a container's secret variables.
+	secretsTarget = "/.croft/secrets"
 )
 
 func checkID(id string) error {
@@ -71,9 +73,11 @@ func check(s node.ContainerSpec) error {
 			return wrong("%.80q in Names isn't a host's name", name)
 		}
 	}
-	for key, value := range s.Env {
-		if key == "" || strings.ContainsAny(key, "=\x00") || strings.Contains(value, "\x00") {
-			return wrong("Env has the variable %.80q, whose name must not be empty or hold = or NUL, and whose value no NUL", key)
+	for _, env := range []node.Env{s.Env, s.Secrets} {
+		for key, value := range env {
+			if key == "" || strings.ContainsAny(key, "=\x00") || strings.Contains(value, "\x00") {
+				return wrong("Env or Secrets has the variable %.80q, whose name must not be empty or hold = or NUL, and whose value no NUL", key)
+			}
 		}
 	}
 	for _, argument := range s.Entrypoint {

@@ -34,6 +34,9 @@ type Config struct {
 	// CgroupParent is the control group of all containers, such as "/croft";
 	// empty for one of this RunDir's own.
 	CgroupParent string
+	// Reserve is how much of the machine's memory all containers together leave to
+	// the node, in bytes; 0 sets no ceiling.
+	Reserve uint64
 	// PIDs and IOWeight are limits of each container, 0 for the defaults.
 	PIDs, IOWeight uint64
 	Log            zerolog.Logger

@@ -2,6 +2,7 @@ package container
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	runcoptions "github.com/containerd/containerd/api/types/runc/options"
@@ -9,6 +10,7 @@ import (
 	"github.com/containerd/containerd/v2/core/leases"
 
 	"github.com/croft-edge/croft/modules/container/containerd"
+	"github.com/croft-edge/croft/modules/container/rootfs"
 	"github.com/croft-edge/croft/modules/container/spec"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -52,6 +54,11 @@ func (m *Module) createHeld(ctx context.Context, it *item, asked node.ContainerS
 	}
 	if err := m.mayTake(ctx, asked); err != nil {
 		return none, nil, err
+	}
+	if len(asked.Secrets) > 0 {
+		if err := m.secrets.Put(asked.User, asked.ID, asked.Secrets); err != nil {
+			return none, nil, err
+		}
 	}
 	stands, err := m.settle(ctx, it, p)
 	if err != nil {
@@ -118,6 +125,7 @@ func (m *Module) settle(ctx context.Context, it *item, p plan) (*footing, error)
 			return nil, err
 		}
 		m.cfg.Log.Info().Str("id", it.id).Str("type", "container").Msg("the container isn't as it should be, it is made anew")
+		it.ready = waiting{}
 		if err := m.discard(in, found, p.spec.User); err != nil {
 			return nil, err
 		}
@@ -163,7 +171,7 @@ func (m *Module) make(ctx context.Context, it *item, p plan) (*footing, error) {
 	if err != nil {
 		return nil, err
 	}
-	process, err := spec.NewProcess(p.image.Config, command(p.spec, p.image.Config), p.spec.Env, made.Root)
+	process, err := m.process(p, made)
 	if err != nil {
 		return nil, err
 	}
@@ -171,12 +179,12 @@ func (m *Module) make(ctx context.Context, it *item, p plan) (*footing, error) {
 		ID: it.id, Root: made.Root, UserNS: made.UserNS, NetNS: made.NetNS, Base: made.Range.Base, Process: process,
 		CgroupsPath: m.cfg.group(it.id), Hostname: p.spec.Hostname,
 		CPU: p.spec.CPU, Memory: p.spec.Memory, PIDs: m.cfg.PIDs, IOWeight: m.cfg.IOWeight,
-		NoCapabilities: p.spec.NoCapabilities,
+		NoCapabilities: p.spec.NoCapabilities, ReadOnly: p.spec.ReadOnly,
 	}, m.host)
 	if err != nil {
 		return nil, err
 	}
-	fifos, err := m.outputs.Open(ctx, it.id)
+	fifos, err := m.outputs.Open(ctx, it.id, p.spec.User)
 	if err != nil {
 		return nil, err
 	}
@@ -203,6 +211,28 @@ func (m *Module) make(ctx context.Context, it *item, p plan) (*footing, error) {
 		return nil, containerd.Error(err, "make container %s", it.id)
 	}
 	return &footing{container: inContainerd, made: made, process: built.Process, fifos: fifos}, nil
+}
+
+// process is a container's first one. Secret variables count as its others do, but
+// aren't in it: its user reads them from their file.
+func (m *Module) process(p plan, made rootfs.Made) (spec.Process, error) {
+	args := command(p.spec, p.image.Config)
+	if len(p.spec.Secrets) > 0 {
+		all := map[string]string{}
+		maps.Copy(all, p.spec.Env)
+		maps.Copy(all, p.spec.Secrets)
+		if _, err := spec.NewProcess(p.image.Config, args, all, made.Root); err != nil {
+			return spec.Process{}, err
+		}
+	}
+	process, err := spec.NewProcess(p.image.Config, args, p.spec.Env, made.Root)
+	if err == nil && p.spec.NonRoot && process.UID == 0 {
+		err = node.Errorf(node.Invalid, "cannot start the image: its user is root, and data.non_root is true: another user must be named in the image")
+	}
+	if err != nil || len(p.spec.Secrets) == 0 {
+		return process, err
+	}
+	return process, m.secrets.Own(p.spec.User, p.spec.ID, made.Range.Base+process.UID, made.Range.Base+process.GID)
 }
 
 // took notes how long containerd and runc had to do with a container since then.

@@ -68,7 +68,8 @@ func (s *Streams) Exec(ctx context.Context, id string, o ExecOptions, streams Ex
 	}
 	end := newEnd(streams.Stdin)
 	creator := cio.NewCreator(s.streams(o, streams, end)...)
-	process, err := t.Exec(in, execID(), spec.Exec(of, o.Args, o.Terminal, o.Env), creator)
+	args := withSecrets(of.Process.Args, o.Args, o.Env)
+	process, err := t.Exec(in, execID(), spec.Exec(of, args, o.Terminal, o.Env), creator)
 	if err != nil {
 		return 0, containerd.Error(err, "run %q in container %s", o.Args[0], id)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/croft-edge/croft/modules/container/containerdtest"
 	"github.com/croft-edge/croft/modules/container/image"
 	"github.com/croft-edge/croft/modules/container/logs"
+	"github.com/croft-edge/croft/modules/container/secret"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -115,7 +116,7 @@ func newWorldWith(t testing.TB, images bool) *world {
 		Logs:       logs.Config{RunDir: run, Command: []string{"/proc/self/exe", carry, run, filepath.Join(state, "logs")}, Within: patience, Log: log},
 	}
 	if images {
-		w.cfg.Image = image.Config{Dialer: dialer(t), Paths: []string{filepath.Join(dir, "images")}, Log: log}
+		w.cfg.Image = image.Config{Unpack: []string{"/proc/self/exe", "unpack"}, Dialer: dialer(t), Paths: []string{filepath.Join(dir, "images")}, Log: log}
 		w.pictures = nil
 		must(t, os.Mkdir(w.cfg.Image.Paths[0], 0o755))
 	}
@@ -166,6 +167,9 @@ func (w *world) end() {
 	defer cancel()
 	containerdtest.Clean(w, w.cfg.Containerd)
 	if err := logs.TakeDown(ctx, w.cfg.withDefaults().Logs); err != nil {
+		w.Error(err)
+	}
+	if err := secret.TakeDown(w.cfg.RunDir); err != nil {
 		w.Error(err)
 	}
 	for _, group := range w.groups() {

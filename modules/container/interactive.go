@@ -16,22 +16,59 @@ import (
 // endOfOptions is what in init's arguments the user's program follows.
 const endOfOptions = "--"
 
+// What croft's init is told in a container with secret variables.
+const (
+	envOption  = "--env"
+	keepOption = "--keep"
+	execOption = "--exec"
+)
+
 // command is what a container is started with instead of its image's entry
 // point and command, empty for these. In an interactive one it is croft's own
-// PID 1, which runs the user's program if there is one.
+// PID 1, which runs the user's program if there is one; in one with secret
+// variables croft's init reads them and becomes the user's program.
 func command(s node.ContainerSpec, image ocispec.ImageConfig) []string {
-	if !s.Interactive {
+	if !needsInit(s) {
 		return s.Entrypoint
 	}
 	args := s.Entrypoint
 	if len(args) == 0 {
 		args = slices.Concat(image.Entrypoint, image.Cmd)
 	}
-	first := []string{initTarget, "--listen", listen(s.Terminal)}
-	if len(s.Names) > 0 {
-		first = append(first, "--name", strings.Join(s.Names, ","))
+	first := []string{initTarget}
+	if len(s.Secrets) > 0 {
+		first = append(first, envOption, secretsTarget)
+	}
+	switch {
+	case !s.Interactive && len(args) == 0:
+		return nil // it says itself what lacks
+	case !s.Interactive:
+		first = append(first, execOption)
+	default:
+		first = append(first, "--listen", listen(s.Terminal))
+		if len(s.Names) > 0 {
+			first = append(first, "--name", strings.Join(s.Names, ","))
+		}
 	}
 	return slices.Concat(first, []string{endOfOptions}, args)
+}
+
+// needsInit is whether croft's init starts a container's program.
+func needsInit(s node.ContainerSpec) bool { return s.Interactive || len(s.Secrets) > 0 }
+
+// withSecrets is what is run in a container beside its first process, which has
+// these arguments: where that has secret variables, this gets them too, but for
+// those that env ("NAME=value") sets.
+func withSecrets(first, args, env []string) []string {
+	if len(first) < 3 || first[0] != initTarget || first[1] != envOption {
+		return args
+	}
+	out := []string{initTarget, envOption, first[2]}
+	for _, variable := range env {
+		name, _, _ := strings.Cut(variable, "=")
+		out = append(out, keepOption, name)
+	}
+	return slices.Concat(out, []string{execOption, endOfOptions}, args)
 }
 
 // listen is where croft's PID 1 serves the terminal: "IP:7681,[IP]:7681".

@@ -12,9 +12,9 @@ type item struct {
 	id string
 	// op lets one change happen at a time: it holds one token.
 	op chan struct{}
-	// ready is the process of the task that this module has made and not started
-	// yet, 0 for none. Whoever holds the item may use it.
-	ready uint32
+	// ready is the task that this module has made and not started yet; its pid is
+	// 0 for none. Whoever holds the item may use it.
+	ready waiting
 
 	// These are guarded by Module.mu.
 	record record

@@ -14,6 +14,7 @@ import (
 
 	"github.com/croft-edge/croft/modules/container/containerdtest"
 	"github.com/croft-edge/croft/modules/container/imagetest"
+	"github.com/croft-edge/croft/modules/container/logs"
 	"github.com/croft-edge/croft/modules/container/spec"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -173,7 +174,7 @@ func TestStoppingAsTheImageSays(t *testing.T) {
 		follow := make(chan string, 1000)
 		want := map[string]string{"1-1": "stopped by terminated", "1-2": "stopped by quit", "1-3": "stopped by terminated"}[id]
 		go func() {
-			streams := &Streams{cfg: w.cfg.withDefaults(), daemon: w.module.daemon}
+			streams := &Streams{cfg: w.cfg.withDefaults(), daemon: w.module.daemon, followers: logs.NewFollowers()}
 			_ = streams.Logs(t.Context(), id, LogOptions{Tail: 10, Follow: true}, func(l node.LogLine) error {
 				follow <- l.Text
 				return nil

@@ -136,16 +136,21 @@ func (m *Module) inspect(ctx context.Context, id string) (node.ContainerInfo, er
 
 // inspectIn returns a container that was found. ctx has its user's namespace.
 func (m *Module) inspectIn(in context.Context, found client.Container) (node.ContainerInfo, error) {
+	t, status, err := task(in, found)
+	if err != nil {
+		return node.ContainerInfo{}, err
+	}
+	return m.shown(in, found, t, status)
+}
+
+// shown returns a container whose task, nil for none, was looked at.
+func (m *Module) shown(in context.Context, found client.Container, t client.Task, status client.Status) (node.ContainerInfo, error) {
 	id := found.ID()
 	info, err := found.Info(in, client.WithoutRefreshedMetadata)
 	if err != nil {
 		return node.ContainerInfo{}, containerd.Error(err, "look at container %s", id)
 	}
 	s := seenOf(info.Labels[labelUser], info)
-	t, status, err := task(in, found)
-	if err != nil {
-		return node.ContainerInfo{}, err
-	}
 	if t != nil {
 		s.pid, s.state = t.Pid(), states()[status.Status]
 	}

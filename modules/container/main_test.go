@@ -12,6 +12,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/croft-edge/croft/modules/container/image/unpack"
 	"github.com/croft-edge/croft/modules/container/logs"
 	"github.com/croft-edge/croft/pkg/carrier"
 )
@@ -30,6 +31,9 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		os.Exit(0)
+	}
+	if len(os.Args) == 2 && os.Args[1] == "unpack" {
+		os.Exit(unpack.Serve())
 	}
 	os.Exit(runTests(m))
 }

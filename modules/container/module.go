@@ -9,6 +9,7 @@ import (
 	"github.com/croft-edge/croft/modules/container/containerd"
 	"github.com/croft-edge/croft/modules/container/logs"
 	"github.com/croft-edge/croft/modules/container/rootfs"
+	"github.com/croft-edge/croft/modules/container/secret"
 	"github.com/croft-edge/croft/modules/container/spec"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -23,10 +24,13 @@ type Module struct {
 	roots    stands
 	outputs  outputs
 	pictures pictures
+	secrets  *secret.Store
 	host     spec.Host
-	// runtime is the program that containerd starts for a container.
-	runtime string
-	lock    *os.File
+	// runtime is the program that containerd starts for a container, runcVersion
+	// that of runc.
+	runtime     string
+	runcVersion string
+	lock        *os.File
 
 	ctx  context.Context //nolint:containedctx // it ends what the contract's calls wait for, which have none
 	stop context.CancelFunc
@@ -73,11 +77,18 @@ func open(ctx context.Context, c Config, openPictures func(Config, *containerd.D
 // openLocked is open once nobody else has the containers. The lock is the
 // module's when there is no error.
 func openLocked(ctx context.Context, c Config, lock *os.File, openPictures func(Config, *containerd.Daemon, *Module) (pictures, error)) (*Module, error) {
-	host, program, err := openRuntime(c)
+	host, program, version, err := openRuntime(ctx, c)
 	if err != nil {
 		return nil, err
 	}
+	if err := c.ceil(); err != nil {
+		c.Log.Warn().Err(err).Str("type", "container").Msg("all containers together aren't held below what the node keeps for itself")
+	}
 	roots, err := rootfs.Open(rootfs.Config{RunDir: c.RunDir, StateDir: c.StateDir, Log: c.Log})
+	if err != nil {
+		return nil, err
+	}
+	secrets, err := secret.Open(c.RunDir)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +96,7 @@ func openLocked(ctx context.Context, c Config, lock *os.File, openPictures func(
 	if err != nil {
 		return nil, err
 	}
-	m := &Module{cfg: c, daemon: daemon, roots: roots, host: host, runtime: program, outputs: logs.NewKeeper(c.Logs), items: map[string]*item{}, launches: make(chan struct{}, mostLaunches), lookAgain: defaultLook}
+	m := &Module{cfg: c, daemon: daemon, roots: roots, secrets: secrets, host: host, runtime: program, runcVersion: version, outputs: logs.NewKeeper(c.Logs), items: map[string]*item{}, launches: make(chan struct{}, mostLaunches), lookAgain: defaultLook}
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	if err = m.load(); err == nil {
 		m.pictures, err = openPictures(c, daemon, m)

@@ -25,19 +25,19 @@ type connection interface {
 
 // stands is what containers stand on.
 type stands interface {
-	Range(user string) (rootfs.Range, error)
 	Make(ctx context.Context, spec rootfs.Spec) (rootfs.Made, error)
 	HandOver(ctx context.Context, id string) error
 	Check(id string) (drift string, err error)
 	CheckAll() (map[string]string, error)
 	Remove(ctx context.Context, id string) error
 	List() ([]string, error)
+	GiveBack(ctx context.Context) (int, error)
 }
 
 // outputs is where what they say goes.
 type outputs interface {
 	Running() *logs.Carrier
-	Open(ctx context.Context, id string) (logs.FIFOs, error)
+	Open(ctx context.Context, id, user string) (logs.FIFOs, error)
 	Drop(ctx context.Context, id string, keepFiles bool) error
 	Run(ctx context.Context) error
 	Close()

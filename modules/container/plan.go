@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"sort"
 	"strings"
 
@@ -44,11 +46,14 @@ func (m *Module) planOf(s node.ContainerSpec, unpacked image.Layers) (plan, erro
 	for _, v := range s.Mounts {
 		p.root.Binds = append(p.root.Binds, rootfs.Bind{Source: v.Source, Target: v.Target, ReadOnly: v.ReadOnly, Mapped: true})
 	}
-	if s.Interactive {
+	if needsInit(s) {
 		if m.cfg.Init == "" {
-			return plan{}, node.Errorf(node.Refused, "cannot make container %s: Interactive needs croft's init, which is not installed on this node", s.ID)
+			return plan{}, node.Errorf(node.Refused, "cannot make container %s: Interactive, as secret_env, needs croft's init, which is not installed on this node", s.ID)
 		}
 		p.root.Binds = append(p.root.Binds, rootfs.Bind{Source: m.cfg.Init, Target: initTarget, ReadOnly: true, File: true})
+	}
+	if len(s.Secrets) > 0 {
+		p.root.Binds = append(p.root.Binds, rootfs.Bind{Source: m.secrets.Path(s.User, s.ID), Target: secretsTarget, ReadOnly: true, File: true})
 	}
 	var err error
 	if p.print, err = fingerprint(s, unpacked.Digest, m.initOf(s)); err != nil {
@@ -68,12 +73,17 @@ func (m *Module) planOf(s node.ContainerSpec, unpacked image.Layers) (plan, erro
 
 // printed is what of a spec is in a fingerprint. What came to the spec later is
 // left out while it isn't asked for: an upgrade must not make containers anew.
-// Whose it is is always left out.
+// Whose it is is always left out, and so is what the secret variables say: prints
+// lie on disk, and short secrets could be guessed from them.
 type printed struct {
 	node.ContainerSpec
-	NoCapabilities  bool   `json:",omitempty"`
-	Hash            string `json:",omitempty"`
-	AdoptUnlabelled bool   `json:",omitempty"`
+	Secrets         node.Env `json:",omitempty"`
+	SecretNames     []string `json:",omitempty"`
+	NoCapabilities  bool     `json:",omitempty"`
+	ReadOnly        bool     `json:",omitempty"`
+	NonRoot         bool     `json:",omitempty"`
+	Hash            string   `json:",omitempty"`
+	AdoptUnlabelled bool     `json:",omitempty"`
 }
 
 // fingerprint is the same for the same container: of the same spec, image and init.
@@ -91,7 +101,7 @@ func fingerprint(s node.ContainerSpec, digest, initProgram string) (string, erro
 		Spec   printed
 		Digest string
 		Init   string
-	}{form, printed{ContainerSpec: alike, NoCapabilities: s.NoCapabilities}, digest, initProgram})
+	}{form, printed{ContainerSpec: alike, SecretNames: slices.Sorted(maps.Keys(s.Secrets)), NoCapabilities: s.NoCapabilities, ReadOnly: s.ReadOnly, NonRoot: s.NonRoot}, digest, initProgram})
 	if err != nil {
 		return "", err
 	}
@@ -107,7 +117,7 @@ func orNil(s []string) []string {
 }
 
 func (m *Module) initOf(s node.ContainerSpec) string {
-	if s.Interactive {
+	if needsInit(s) {
 		return m.cfg.Init
 	}
 	return ""

@@ -28,6 +28,13 @@ type footing struct {
 	fifos     logs.FIFOs
 }
 
+// waiting is a task that was made and isn't started yet, and its process.
+type waiting struct {
+	container client.Container
+	task      client.Task
+	pid       uint32
+}
+
 // getReady makes the container's task beside, and releases the item when it is
 // done. It is only ahead of its time: what fails is done again by Start, which
 // tells why. stands is nil when the container wasn't made just now.
@@ -60,7 +67,7 @@ func (m *Module) stageIfIdle(ctx context.Context, it *item, stands *footing) err
 		return err
 	}
 	t, status, err := task(in, found)
-	if err != nil || t != nil && (status.Status != client.Created || it.ready == t.Pid()) {
+	if err != nil || t != nil && (status.Status != client.Created || it.ready.pid == t.Pid()) {
 		return err
 	}
 	if t != nil {
@@ -76,14 +83,16 @@ func (m *Module) stageIfIdle(ctx context.Context, it *item, stands *footing) err
 // Nothing of it is left when it fails. stands is nil when what the container
 // stands on is to be looked at first.
 func (m *Module) stage(ctx context.Context, it *item, c client.Container, stands *footing) (client.Task, error) {
-	it.ready = 0
+	it.ready = waiting{}
 	r, _ := m.recordOf(it.id)
+	clear := m.cleared
 	if stands == nil {
+		clear = m.clearLeft
 		if drift, err := m.roots.Check(it.id); err != nil || drift != "" {
 			return nil, node.Errorf(node.Transient, "cannot start container %s: it isn't as it was made, create it again (%s%v)", it.id, drift, orNothing(err))
 		}
 	}
-	if err := m.clearLeft(ctx, r.User, it.id); err != nil {
+	if err := clear(ctx, r.User, it.id); err != nil {
 		return nil, err
 	}
 	select {
@@ -113,7 +122,7 @@ func (m *Module) stage(ctx context.Context, it *item, c client.Container, stands
 		m.dropAfter(ctx, c, r.User)
 		return nil, err
 	}
-	it.ready = t.Pid()
+	it.ready = waiting{container: c, task: t, pid: t.Pid()}
 	return t, nil
 }
 
@@ -131,7 +140,7 @@ func (m *Module) stand(ctx context.Context, c client.Container, r record) (*foot
 	if err != nil {
 		return nil, containerd.Error(err, "read what container %s is", r.ID)
 	}
-	fifos, err := m.outputs.Open(ctx, r.ID)
+	fifos, err := m.outputs.Open(ctx, r.ID, r.User)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +150,7 @@ func (m *Module) stand(ctx context.Context, c client.Container, r record) (*foot
 // begin lets the program of a container's task run, and remembers it. Nothing of
 // the task is left when it fails.
 func (m *Module) begin(ctx context.Context, it *item, c client.Container, t client.Task) error {
-	it.ready = 0
+	it.ready = waiting{}
 	r, _ := m.recordOf(it.id)
 	began := time.Now()
 	if err := startError(t.Start(ctx), it.id); err != nil {

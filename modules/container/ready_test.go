@@ -19,7 +19,7 @@ func (w *world) ready(id string) uint32 {
 	it, err := w.module.hold(w.Context(), id)
 	must(w, err)
 	defer w.module.release(it)
-	return it.ready
+	return it.ready.pid
 }
 
 // runs is the program that a process runs.
@@ -72,6 +72,34 @@ func TestReadyIsKilled(t *testing.T) {
 	if info.State != node.ContainerRunning || info.PID == uint64(waits) {
 		t.Errorf("started: %+v", info)
 	}
+}
+
+// Of a container that containerd had lost nothing is left that the next start of
+// that ID would meet.
+func TestWhatALostContainerLeftIsCleared(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, err := w.Create(w.spec("1-1", "serve"))
+	must(t, err)
+	waits, bundle := w.ready("1-1"), w.module.daemon.Bundle("ada", "1-1")
+	if _, err := os.Stat(bundle); err != nil || waits == 0 {
+		t.Fatalf("process %d is ready, %v", waits, err)
+	}
+	ctx, c := w.behind("ada")
+	lost, err := c.ContainerService().Get(ctx, "1-1")
+	must(t, err)
+	must(t, c.ContainerService().Delete(ctx, "1-1"))
+	_, err = c.ContainerService().Create(ctx, lost)
+	must(t, err)
+	must(t, w.module.cleared(ctx, "ada", "1-1"))
+	if _, err := os.Stat(bundle); !os.IsNotExist(err) {
+		t.Errorf("its folder is left: %v", err)
+	}
+	if err := syscall.Kill(int(waits), 0); err == nil {
+		t.Errorf("process %d still waits", waits)
+	}
+	must(t, w.Delete("1-1"))
+	w.nothingLeft("1-1")
 }
 
 // The next agent starts what an earlier one has made ready, and deletes it.

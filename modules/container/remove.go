@@ -46,6 +46,7 @@ func (m *Module) remove(ctx context.Context, id string) error {
 // clear removes all of a container, the record last: what fails is done by the
 // next call.
 func (m *Module) clear(ctx context.Context, it *item, user string) error {
+	it.ready = waiting{}
 	if user != "" {
 		in, found, err := load(ctx, m.daemon, user, it.id)
 		if err == nil {
@@ -58,6 +59,9 @@ func (m *Module) clear(ctx context.Context, it *item, user string) error {
 		}
 	}
 	if err := m.roots.Remove(ctx, it.id); err != nil {
+		return err
+	}
+	if err := m.secrets.Remove(it.id); err != nil {
 		return err
 	}
 	if err := m.outputs.Drop(ctx, it.id, false); err != nil {

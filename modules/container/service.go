@@ -80,7 +80,7 @@ func (s service) Stats(id string) (node.ContainerStats, error) {
 func (s service) Status() (node.ContainerStatus, error) {
 	ctx, cancel := s.within(lookTime)
 	defer cancel()
-	out := node.ContainerStatus{Cgroup: uint64(s.m.host.Cgroup), Missing: s.m.host.Missing()}
+	out := node.ContainerStatus{Runc: s.m.runcVersion, Cgroup: uint64(s.m.host.Cgroup), Missing: s.m.host.Missing()}
 	var err error
 	if out.Containerd, out.Version, out.Own, err = s.m.daemon.Status(); err != nil {
 		out.Error = err.Error()

@@ -24,6 +24,13 @@ func (m *Module) start(ctx context.Context, id string) (node.ContainerInfo, erro
 	}
 	defer m.release(it)
 	r, known := m.recordOf(id)
+	if known && it.ready.pid != 0 {
+		info, err := m.startReady(m.daemon.Namespace(ctx, r.User), it, it.ready)
+		if err == nil || node.KindOf(err) == node.Invalid {
+			return info, m.failed(it, r, err)
+		}
+		// It may only have ended while it waited: it is made anew.
+	}
 	in, found, err := m.findBy(ctx, id, r)
 	if err != nil {
 		return node.ContainerInfo{}, err
@@ -32,12 +39,33 @@ func (m *Module) start(ctx context.Context, id string) (node.ContainerInfo, erro
 		return node.ContainerInfo{}, node.Errorf(node.Transient, "cannot start container %s: what it was made from is lost, create it again", id)
 	}
 	if err := m.run(in, it, found); err != nil {
-		if r.Cause = err.Error(); m.keep(it, r) != nil {
-			m.cfg.Log.Error().Err(err).Str("id", id).Str("type", "container").Msg("a failed start isn't remembered")
-		}
-		return node.ContainerInfo{}, err
+		return node.ContainerInfo{}, m.failed(it, r, err)
 	}
 	return m.inspectIn(in, found)
+}
+
+// failed remembers why a container couldn't be started, and returns that.
+func (m *Module) failed(it *item, r record, err error) error {
+	if err == nil {
+		return nil
+	}
+	if r.Cause = err.Error(); m.keep(it, r) != nil {
+		m.cfg.Log.Error().Err(err).Str("id", it.id).Str("type", "container").Msg("a failed start isn't remembered")
+	}
+	return err
+}
+
+// startReady starts what this module has made ready, without asking containerd
+// for what it knows of it. ctx has the user's namespace.
+func (m *Module) startReady(ctx context.Context, it *item, w waiting) (node.ContainerInfo, error) {
+	if err := m.begin(ctx, it, w.container, w.task); err != nil {
+		return node.ContainerInfo{}, err
+	}
+	status, err := w.task.Status(ctx)
+	if containerd.Kind(err) == node.NotExist || err == nil {
+		return m.shown(ctx, w.container, w.task, status)
+	}
+	return node.ContainerInfo{}, containerd.Error(err, "look at what runs in container %s", it.id)
 }
 
 // findBy is the container of that ID where its record says that it is, else
@@ -86,7 +114,7 @@ func (m *Module) goOn(ctx context.Context, it *item, c client.Container, t clien
 		}
 		r.start(time.Now())
 		return true, m.keep(it, r)
-	case status == client.Created && it.ready == t.Pid():
+	case status == client.Created && it.ready.pid == t.Pid():
 		// It may have ended while it waited: only what the image is to blame for
 		// would fail again.
 		if err := m.begin(ctx, it, c, t); err == nil || node.KindOf(err).Final() {

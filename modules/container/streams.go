@@ -12,8 +12,9 @@ import (
 // Streams are a container's outputs and inputs, for who speaks to its owner.
 // They need no Module: any process of the node can open them beside it.
 type Streams struct {
-	cfg    Config
-	daemon connection
+	cfg       Config
+	daemon    connection
+	followers *logs.Followers
 }
 
 // LogOptions say which log lines are wanted.
@@ -38,7 +39,7 @@ func OpenStreams(c Config) (*Streams, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Streams{cfg: c, daemon: d}, nil
+	return &Streams{cfg: c, daemon: d, followers: logs.NewFollowers()}, nil
 }
 
 // Close lets go of containerd. What is being streamed ends with its context.
@@ -53,23 +54,24 @@ func (s *Streams) Owner(ctx context.Context, id string) (string, error) {
 // or ctx is done, which is no failure; without Follow, until there is no more.
 // NotExist when there is no such container.
 func (s *Streams) Logs(ctx context.Context, id string, o LogOptions, f func(node.LogLine) error) error {
-	if _, err := s.cfg.owner(ctx, s.daemon, id); err != nil {
+	user, err := s.cfg.owner(ctx, s.daemon, id)
+	if err != nil {
 		return err
 	}
 	tail := min(max(o.Tail, 0), mostLines)
 	if o.Follow {
-		return logs.Follow(ctx, s.cfg.Logs.Dir, id, tail, f)
+		return s.followers.Follow(ctx, logs.Log{Dir: s.cfg.Logs.Dir, ID: id, User: user}, tail, f)
 	}
-	lines, err := lastOf(s.cfg.Logs.Dir, id, tail)
-	if err != nil {
-		return err
+	// Line by line: who doesn't read them holds none in memory.
+	said := false
+	err = logs.Each(ctx, s.cfg.Logs.Dir, id, tail, func(line node.LogLine) error {
+		said = true
+		return f(line)
+	})
+	if node.KindOf(err) == node.NotExist && !said {
+		return nil // it never said anything
 	}
-	for _, line := range lines {
-		if err := f(line); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 // Stats reads a container's present use. NotExist when there is none, Busy

@@ -135,6 +135,7 @@ func (m *Module) lookAtAll(ctx context.Context) error {
 	}
 	m.mu.Unlock()
 	m.sweepUsers(ctx, seen)
+	m.giveBack(ctx)
 	for _, id := range gone {
 		m.spawn(func(ctx context.Context) { m.ended(ctx, id, unknownExit, time.Now()) })
 	}

@@ -2,6 +2,7 @@ package container
 
 import (
 	"context"
+	"slices"
 
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -14,7 +15,11 @@ func (m *Module) sweep(ctx context.Context) {
 		m.cfg.Log.Warn().Err(err).Str("type", "container").Msg("what containers stand on can't be listed")
 		return
 	}
-	for _, id := range standing {
+	secrets, err := m.secrets.List()
+	if err != nil {
+		m.cfg.Log.Warn().Err(err).Str("type", "container").Msg("the secrets of containers can't be listed")
+	}
+	for _, id := range slices.Concat(standing, secrets) {
 		m.sweepOne(ctx, id)
 	}
 	seen, err := m.look(ctx)
@@ -43,6 +48,18 @@ func (m *Module) sweepUsers(ctx context.Context, seen map[string]sight) {
 		if !busy[user] {
 			m.sweepUser(ctx, user)
 		}
+	}
+}
+
+// giveBack takes the ranges of IDs from users who have nothing left: their last
+// layers have gone since the last look.
+func (m *Module) giveBack(ctx context.Context) {
+	given, err := m.roots.GiveBack(ctx)
+	switch {
+	case err != nil:
+		m.cfg.Log.Warn().Err(err).Str("type", "container").Msg("ranges of IDs that nobody needs can't be given back")
+	case given > 0:
+		m.cfg.Log.Debug().Int("users", given).Str("type", "container").Msg("ranges of IDs were given back")
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/croft-edge/croft/modules/container/containerd"
 	"github.com/croft-edge/croft/modules/container/logs"
 	"github.com/croft-edge/croft/modules/container/rootfs"
+	"github.com/croft-edge/croft/modules/container/secret"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -42,6 +43,7 @@ func TakeDown(ctx context.Context, c Config) error {
 		func() error { return endGroups(ctx, c.CgroupParent) },
 		func() error { return containerd.TakeDown(ctx, c.Containerd) },
 		func() error { return logs.TakeDown(ctx, c.Logs) },
+		func() error { return secret.TakeDown(c.RunDir) },
 		func() error {
 			return rootfs.TakeDown(ctx, rootfs.Config{RunDir: c.RunDir, StateDir: c.StateDir, Log: c.Log})
 		},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"sync"
@@ -22,7 +23,7 @@ const MaxStreams = 32
 // Dialer is the way to addresses that tenants name: a *dial.Dialer.
 type Dialer interface {
 	DialContext(ctx context.Context, network, address string) (net.Conn, error)
-	Check(ctx context.Context, address string) error
+	Literal(address string) (netip.AddrPort, error)
 }
 
 // Config is what a Module is made of.
@@ -37,10 +38,6 @@ type Config struct {
 	// server; 5 s when 0.
 	Pause, MaxPause, Timeout time.Duration
 }
-
-// checkWithin is how long Start may look at an address: a name server that
-// hangs mustn't hold the caller.
-const checkWithin = time.Second
 
 // Module is the debug module.
 type Module struct {
@@ -91,16 +88,14 @@ func (m *Module) Start(spec node.DebugSpec) (node.DebugInfo, error) {
 	if found || err != nil {
 		return info, err
 	}
-	ctx, cancel := context.WithTimeout(m.ctx, checkWithin)
-	defer cancel()
-	if err := m.cfg.Dialer.Check(ctx, address(spec)); final(err) {
+	// A name is judged when the stream connects: whoever starts it waits for no name server.
+	if _, err := m.cfg.Dialer.Literal(address(spec)); final(err) {
 		return node.DebugInfo{}, node.Errorf(node.KindOf(err), "cannot start log stream %s: %w", spec.ID, err)
 	}
 	return m.add(spec)
 }
 
-// final reports whether an address is none that may be dialled; one that can't
-// be resolved now may be later.
+// final reports whether an address is none that may be dialled.
 func final(err error) bool {
 	kind := node.KindOf(err)
 	return kind == node.Refused || kind == node.Invalid

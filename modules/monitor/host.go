@@ -3,8 +3,10 @@ package monitor
 import (
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/pkg/errors"
 	"github.com/shirou/gopsutil/v4/cpu"
@@ -19,7 +21,7 @@ type host struct{ m *Module }
 
 // Info reads what the machine is.
 func (h host) Info() (node.HostInfo, error) {
-	info, err := pshost.Info()
+	out, err := h.m.identity()
 	if err != nil {
 		return node.HostInfo{}, errors.Wrap(err, "cannot read what the machine is")
 	}
@@ -35,11 +37,54 @@ func (h host) Info() (node.HostInfo, error) {
 	if err != nil {
 		return node.HostInfo{}, err
 	}
-	return node.HostInfo{
-		Hostname: info.Hostname, Kernel: info.KernelVersion, OS: strings.TrimSpace(info.Platform + " " + info.PlatformVersion),
-		Cores: uint64(cores), Memory: memory.Total, Uptime: info.Uptime, BootTime: info.BootTime,
-		Addresses: ownAddresses(nics, h.m.cfg.OwnPrefixes),
-	}, nil
+	out.Cores, out.Memory, out.Addresses = uint64(cores), memory.Total, ownAddresses(nics, h.m.cfg.OwnPrefixes)
+	return out, nil
+}
+
+// identity is the machine's names and its times. It isn't all that gopsutil's
+// host.Info reads: each admission waits for it.
+func (m *Module) identity() (out node.HostInfo, err error) {
+	if out.Hostname, err = os.Hostname(); err != nil {
+		return out, err
+	}
+	if out.Kernel, err = pshost.KernelVersion(); err != nil {
+		return out, err
+	}
+	if out.OS, err = m.system.get(); err != nil {
+		return out, err
+	}
+	if out.BootTime, err = pshost.BootTime(); err != nil {
+		return out, err
+	}
+	out.Uptime, err = pshost.Uptime()
+	return out, err
+}
+
+// installed is the text of the system that is installed. It is read once: where
+// it is a program that tells, that takes some 15 ms.
+type installed struct {
+	read func() (string, error)
+	mu   sync.Mutex
+	text string
+}
+
+// get returns it. A failure isn't remembered.
+func (i *installed) get() (string, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.text != "" {
+		return i.text, nil
+	}
+	text, err := i.read()
+	if err == nil {
+		i.text = text
+	}
+	return text, err
+}
+
+func readSystem() (string, error) {
+	platform, _, version, err := pshost.PlatformInformation()
+	return strings.TrimSpace(platform + " " + version), err
 }
 
 // nic is a network interface with its addresses.

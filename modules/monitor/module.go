@@ -26,7 +26,8 @@ type Config struct {
 
 // Module reads the machine. New makes one; it is safe for concurrent use.
 type Module struct {
-	cfg Config
+	cfg    Config
+	system installed
 }
 
 // New returns the module.
@@ -40,7 +41,7 @@ func New(cfg Config) (*Module, error) {
 	if cfg.OwnPrefixes == nil {
 		cfg.OwnPrefixes = DefaultOwnPrefixes()
 	}
-	return &Module{cfg: cfg}, nil
+	return &Module{cfg: cfg, system: installed{read: readSystem}}, nil
 }
 
 // System is what goes on the bus as monitor.system.

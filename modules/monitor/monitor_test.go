@@ -147,6 +147,30 @@ func TestAddressesAreOfThisMachine(t *testing.T) {
 	}
 }
 
+// What tells which system is installed may be a program, and each admission waits
+// for what the machine is: it is asked until it has told once.
+func TestTheInstalledSystemIsReadOnce(t *testing.T) {
+	m := made(t, Config{})
+	read := 0
+	m.system.read = func() (string, error) {
+		if read++; read == 1 {
+			return "", errors.New("not now")
+		}
+		return "debian 12.9", nil
+	}
+	if _, err := m.Host().Info(); err == nil {
+		t.Error("it didn't tell that the system can't be read")
+	}
+	for range 2 {
+		if info, err := m.Host().Info(); err != nil || info.OS != "debian 12.9" || info.Uptime == 0 || info.BootTime == 0 || info.Hostname == "" || info.Kernel == "" {
+			t.Errorf("the machine is %+v, %v", info, err)
+		}
+	}
+	if read != 2 {
+		t.Errorf("it was read %d times, want once after a failure", read)
+	}
+}
+
 func TestCPUShare(t *testing.T) {
 	var c cpuCounter
 	steps := []struct {

@@ -28,7 +28,7 @@ func (m *Module) check(n *network, h held) string {
 
 // checkInside looks at the rules and at the tunnel's link.
 func (m *Module) checkInside(n *network) []string {
-	rules, err := m.checkRules(n)
+	rules, err := n.checkRules(m.namespace(n.id()), n.rules().Digest())
 	out := []string{rules, errorText(err)}
 	in, err := plumbing(m.namespace(n.id()), true)
 	if err != nil {

@@ -21,6 +21,9 @@ type Endpoints interface {
 	// for what isn't one, Refused for where it may not lead, Transient when the
 	// name can't be resolved now.
 	Resolve(ctx context.Context, address string) (netip.AddrPort, error)
+	// Literal is Resolve of an address that isn't a name, without asking anybody;
+	// the zero AddrPort for a name.
+	Literal(address string) (netip.AddrPort, error)
 }
 
 // Config is what a Module is made of.

@@ -18,7 +18,7 @@ func (m *Module) create(ctx context.Context, spec node.NetworkSpec) (node.Networ
 	if err != nil {
 		return node.NetworkInfo{}, err
 	}
-	endpoints, err := m.resolve(ctx, p)
+	endpoints, err := m.literals(p)
 	if err != nil {
 		return node.NetworkInfo{}, err
 	}
@@ -40,6 +40,7 @@ func (m *Module) create(ctx context.Context, spec node.NetworkSpec) (node.Networ
 		m.restore(ctx, n, old)
 		return node.NetworkInfo{}, err
 	}
+	m.lookups.add(p.spec.User, p.named()...)
 	h := m.lookAt(ctx, n.id())
 	defer h.close()
 	return m.info(n, h), nil
@@ -58,7 +59,7 @@ func (m *Module) renewed(p plan, endpoints endpointSet, old *network) (*network,
 		n.Index = index
 	}
 	for _, one := range p.peers {
-		// One that can't be resolved now is where it was last.
+		// One that has a name is where that led last, until it is looked up.
 		if at, known := n.Endpoints[one.key.String()]; known && !endpoints[one.key.String()].IsValid() && isName(one.endpoint) {
 			endpoints[one.key.String()] = at
 		}

@@ -282,6 +282,40 @@ func TestTheCarrierIsKilled(t *testing.T) {
 	h.works()
 }
 
+// TestTheCarrierOfManyIsKilled: the one that comes after it has the tunnels and names of
+// all networks again, whoever's they are.
+func TestTheCarrierOfManyIsKilled(t *testing.T) {
+	f := newFixture(t)
+	const networks = 10
+	for i := range networks {
+		spec := conformance.NetworkSpec(t, fmt.Sprint("net", i), fmt.Sprintf("10.1.%d.0/24", i+1), port(t))
+		spec.User = fmt.Sprint("user", i%2)
+		if _, err := f.networks.Create(t.Context(), spec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := household{fixture: f}
+	before := h.carrier(t)
+	if err := syscall.Kill(before, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); ; {
+		list, err := f.networks.List(t.Context())
+		whole := 0
+		for _, n := range list {
+			if n.Drift == "" && n.Backend != "" {
+				whole++
+			}
+		}
+		if err == nil && whole == networks && h.carrier(t) != before {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of %d are whole, %v", whole, networks, err)
+		}
+	}
+}
+
 // carrier is the process ID of the carrier.
 func (h *household) carrier(t *testing.T) int {
 	t.Helper()

@@ -3,7 +3,6 @@ package network
 import (
 	"context"
 	"net/netip"
-	"sync"
 	"time"
 
 	"github.com/croft-edge/croft/modules/network/wireguard"
@@ -11,11 +10,6 @@ import (
 )
 
 const (
-	// resolveWithin bounds the lookup of all of a network's names: a name whose
-	// server never answers costs its network no more. It is looked up again.
-	resolveWithin = 5 * time.Second
-	// resolveAtOnce is how many are looked up at the same time.
-	resolveAtOnce = 16
 	// lookUpEvery is how often names of endpoints are looked up again where no
 	// tunnel is, silence how long a tunnel may say nothing before it isn't one:
 	// WireGuard renews its keys every two minutes.
@@ -35,38 +29,34 @@ func isName(endpoint string) bool {
 	return err != nil
 }
 
-// resolve turns the peers' endpoints into addresses that may be sent to. A
-// name that doesn't resolve now may later: the rest works without it.
-func (m *Module) resolve(ctx context.Context, p plan) (endpointSet, error) {
-	ctx, cancel := context.WithTimeout(ctx, resolveWithin)
-	defer cancel()
-	found, errs := make([]netip.AddrPort, len(p.peers)), make([]error, len(p.peers))
-	places := make(chan struct{}, resolveAtOnce)
-	var all sync.WaitGroup
+// literals are the peers' endpoints that are written as addresses. Nobody is asked:
+// whoever makes networks waits for none of their names. These are looked up beside,
+// see lookups; the rest of the network works without them.
+func (m *Module) literals(p plan) (endpointSet, error) {
+	out := endpointSet{}
 	for i, one := range p.peers {
 		if one.endpoint == "" {
 			continue
 		}
-		all.Go(func() {
-			places <- struct{}{}
-			defer func() { <-places }()
-			found[i], errs[i] = m.cfg.Endpoints.Resolve(ctx, one.endpoint)
-		})
-	}
-	all.Wait()
-	out := endpointSet{}
-	for i, one := range p.peers {
-		switch kind := node.KindOf(errs[i]); {
-		case kind == node.Transient:
-			m.cfg.Log.Warn().Err(errs[i]).Str("id", p.spec.Label).Str("type", "network").Str("step", "resolve").
-				Msg("a peer's endpoint can't be resolved: looked up again")
-		case kind != "":
-			return nil, node.Errorf(kind, "cannot make network %s: endpoint of peer %d: %w", p.name(), i, errs[i])
-		case found[i].IsValid():
-			out[one.key.String()] = found[i]
+		at, err := m.cfg.Endpoints.Literal(one.endpoint)
+		if err != nil {
+			return nil, node.Errorf(node.KindOf(err), "cannot make network %s: endpoint of peer %d: %w", p.name(), i, err)
+		}
+		if at.IsValid() {
+			out[one.key.String()] = at
 		}
 	}
 	return out, nil
+}
+
+// named are the lookups of those of p's peers that have a name.
+func (p plan) named() (out []lookup) {
+	for _, one := range p.peers {
+		if isName(one.endpoint) {
+			out = append(out, lookup{network: p.spec.ID, key: one.key, endpoint: one.endpoint})
+		}
+	}
+	return out
 }
 
 // watchNames looks names of endpoints up again, until the module is closed.
@@ -83,36 +73,31 @@ func (m *Module) watchNames() {
 	}
 }
 
-// lookUp looks names of endpoints up again where no tunnel is: the peer may
+// lookUp has names of endpoints looked up again where no tunnel is: the peer may
 // have moved.
 func (m *Module) lookUp() {
-	for id, p := range m.silent() {
-		endpoints, err := m.resolve(m.ctx, p)
-		if err != nil {
-			m.cfg.Log.Warn().Err(err).Str("id", p.spec.Label).Str("step", "resolve").Msg("a peer's endpoint may not be used any more")
-			continue
-		}
-		m.moved(id, p, endpoints)
+	for _, p := range m.silent() {
+		m.lookups.add(p.spec.User, p.named()...)
 	}
 }
 
 // silent are the networks with peers that have a name and haven't been heard.
-func (m *Module) silent() map[string]plan {
-	out := map[string]plan{}
+func (m *Module) silent() (out []plan) {
 	done, err := m.begin()
 	if err != nil {
-		return out
+		return nil
 	}
 	defer done()
 	if m.tunnels.carrier == nil {
-		return out
+		return nil
 	}
 	h := m.look(m.ctx)
 	defer h.close()
 	for id, n := range m.networks {
 		for _, p := range n.plan.peers {
 			if isName(p.endpoint) && !heard(h.devices[id], p.key) {
-				out[id] = n.plan
+				out = append(out, n.plan)
+				break
 			}
 		}
 	}
@@ -128,30 +113,50 @@ func heard(d wireguard.Status, key wireguard.Key) bool {
 	return false
 }
 
-// moved uses what the endpoints of a network resolve to now.
-func (m *Module) moved(id string, p plan, endpoints endpointSet) {
+// resolved uses what endpoints of a network have resolved to since it was last asked
+// to: of several that come while the module is busy, the first does it for all.
+func (m *Module) resolved(id string) {
 	done, err := m.begin()
 	if err != nil {
 		return
 	}
 	defer done()
+	found := m.lookups.take(id)
 	n := m.networks[id]
-	if n == nil || n.plan.spec.Label != p.spec.Label || !n.hasKey() {
+	if n == nil || !n.lead(found) {
 		return
 	}
-	changed := false
-	for key, at := range endpoints {
-		changed = changed || n.Endpoints[key] != at
+	log := m.cfg.Log.With().Str("id", n.Spec.Label).Str("type", "network").Str("step", "resolve").Logger()
+	if err := m.save(n); err != nil {
+		log.Error().Err(err).Msg("it can't be kept where a peer's name leads: looked up again")
 	}
-	if !changed {
+	if !n.hasKey() {
+		n.moved = true // told in List: whoever makes it right brings the key
 		return
 	}
-	n.Endpoints = endpoints
 	ctx, cancel := context.WithTimeout(m.ctx, carrierPatience)
 	defer cancel()
-	err = m.save(n)
-	if err == nil {
-		err = m.tunnels.backend.Set(ctx, id, m.device(n))
+	if err := m.tunnels.backend.Set(ctx, id, m.device(n)); err != nil {
+		n.moved = true
+		log.Error().Err(err).Str("kind", string(node.KindOf(err))).Msg("a tunnel can't lead to where its peer's name does")
+		return
 	}
-	m.cfg.Log.Info().AnErr("err", err).Str("id", p.spec.Label).Str("step", "resolve").Str("kind", string(node.KindOf(err))).Msg("a peer's name leads elsewhere now")
+	log.Info().Int("peers", len(found)).Msg("a tunnel leads to where its peer's name does")
+}
+
+// lead takes in what endpoints have resolved to, where they still are the network's.
+// It reports whether that changes anything.
+func (n *network) lead(found map[lookup]netip.AddrPort) (changed bool) {
+	for _, p := range n.plan.peers {
+		at, ok := found[lookup{network: n.id(), key: p.key, endpoint: p.endpoint}]
+		if !ok || n.Endpoints[p.key.String()] == at {
+			continue
+		}
+		if n.Endpoints == nil {
+			n.Endpoints = endpointSet{}
+		}
+		n.Endpoints[p.key.String()] = at
+		changed = true
+	}
+	return changed
 }

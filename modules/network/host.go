@@ -27,6 +27,8 @@ type host struct {
 	// before this module made it.
 	Opened4 bool `json:"opened4"`
 	Opened6 bool `json:"opened6"`
+
+	digest hostDigest
 }
 
 // What makes the node forward.
@@ -47,6 +49,23 @@ func (m *Module) hostRules() firewall.Node {
 		Uplinks4: m.cfg.Uplinks, Uplinks6: m.cfg.uplinks6(), Refuse: m.cfg.Refuse, Allow: m.cfg.Allow, Open: m.cfg.Open,
 		Closed4: m.host.Opened4, Closed6: m.host.Opened6,
 	}
+}
+
+// hostDigest is that of the node's rules. It takes a while, and each change of a
+// member asks for it: it is made again only when what may change has.
+func (m *Module) hostDigest() string {
+	of := [2]bool{m.host.Opened4, m.host.Opened6}
+	if m.host.digest.text == "" || m.host.digest.of != of {
+		m.host.digest = hostDigest{of: of, text: m.hostRules().Digest()}
+	}
+	return m.host.digest.text
+}
+
+// hostDigest is the digest of the node's rules with that in Opened4 and Opened6;
+// the rest of them is configured.
+type hostDigest struct {
+	of   [2]bool
+	text string
 }
 
 // ensureHost brings the node's own part to what it shall be, and returns what differed.
@@ -70,7 +89,7 @@ func (m *Module) applyHost() error {
 	if err != nil {
 		return err
 	}
-	m.host.Rules = applied{Digest: m.hostRules().Digest(), Fingerprint: fingerprint}
+	m.host.Rules = applied{Digest: m.hostDigest(), Fingerprint: fingerprint}
 	raw, err := json.Marshal(m.host)
 	if err != nil {
 		return node.WithKind(node.Internal, err)
@@ -88,7 +107,7 @@ func (m *Module) checkHost() (drift string, err error) {
 			return name + " is off", nil
 		}
 	}
-	m.host.Rules, drift, err = m.host.Rules.look("", m.hostRules().Digest())
+	m.host.Rules, drift, err = m.host.Rules.look("", m.hostDigest())
 	return drift, err
 }
 

@@ -23,6 +23,7 @@ type Module struct {
 
 	// mu lets one change happen at a time.
 	mu       sync.Mutex
+	lookups  *lookups
 	networks map[string]*network
 	tunnels  tunnels
 	host     host
@@ -48,6 +49,7 @@ func Open(cfg Config) (*Module, error) {
 		cfg: cfg, ctx: ctx, stop: stop, lock: lock, networks: map[string]*network{},
 		woken: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
+	m.lookups = newLookups(ctx, cfg, m.resolved)
 	m.loadHost()
 	if err := m.load(); err != nil {
 		stop()
@@ -88,6 +90,7 @@ func unlockFolder(lock *os.File) error {
 func (m *Module) Close() error {
 	m.stop()
 	<-m.ended
+	m.lookups.close()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {

@@ -36,6 +36,8 @@ const (
 type network struct {
 	state
 	plan plan
+	// moved is whether a peer's name leads elsewhere than the tunnel.
+	moved bool
 }
 
 func (n *network) id() string { return n.plan.spec.ID }

@@ -46,11 +46,12 @@ func (n *network) rules() firewall.Network {
 // guard applies n's rules where they aren't those that are there. was is what
 // they may have been until now: where they were, only what differs is changed.
 func (m *Module) guard(n *network, was firewall.Network) error {
-	drift, err := m.checkRules(n)
+	rules := n.rules()
+	digest := rules.Digest() // it takes a while: once
+	drift, err := n.checkRules(m.namespace(n.id()), digest)
 	if err != nil || drift == "" {
 		return err
 	}
-	rules := n.rules()
 	done := false
 	var fingerprint firewall.Fingerprint
 	if n.Rules.Fingerprint != "" && n.Rules.Digest == was.Digest() {
@@ -63,12 +64,13 @@ func (m *Module) guard(n *network, was firewall.Network) error {
 			return err
 		}
 	}
-	n.Rules = applied{Digest: rules.Digest(), Fingerprint: fingerprint}
+	n.Rules = applied{Digest: digest, Fingerprint: fingerprint}
 	return m.save(n)
 }
 
-// checkRules says how the rules of n's namespace differ from what they shall be.
-func (m *Module) checkRules(n *network) (drift string, err error) {
-	n.Rules, drift, err = n.Rules.look(m.namespace(n.id()), n.rules().Digest())
+// checkRules says how the rules of n's namespace differ from what they shall be,
+// which has that digest.
+func (n *network) checkRules(namespace, digest string) (drift string, err error) {
+	n.Rules, drift, err = n.Rules.look(namespace, digest)
 	return drift, err
 }

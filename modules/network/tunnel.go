@@ -303,6 +303,8 @@ func (h held) drift(n *network, namespace string) string {
 		return "its tunnel listens on another port"
 	case len(d.Peers) != len(n.plan.peers):
 		return "its tunnel has other peers"
+	case n.moved:
+		return "its tunnel leads elsewhere than a peer's name"
 	}
 	return h.dnsDrift(n, inode)
 }

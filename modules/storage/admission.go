@@ -6,27 +6,48 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/croft-edge/croft/modules/storage/btrfs"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// keep is what of a pool's size isn't promised to anybody, so that the last
-// promised byte can be written: what mkfs.btrfs sets aside for metadata, twice
-// (measured: a tenth up to 2 GiB, then 512 MiB, from 50 GiB on 2 GiB), one
-// hundredth for checksums and extents, and 64 MiB for the rest.
-func keep(total uint64) uint64 {
-	metadata := max(64*mib, total/10)
-	switch {
-	case total >= 50*gib:
-		metadata = 2 * gib
-	case total > 2*gib:
-		metadata = 512 * mib
-	}
-	return 64*mib + metadata + total/100
-}
+// What of a pool is kept from being promised, so that the last promised byte can
+// be written. A quota counts an extent's bytes once, wherever they lie; beside them
+// btrfs writes what belongs to nobody.
+const (
+	// slack is for what there is once: groups of blocks, the root trees; bytes.
+	slack = 64 * mib
+	// uncounted is the part of what is promised that btrfs may write beside it: a
+	// block of 4 KiB by itself has 87 bytes in the extent tree and 29 in the
+	// checksums', in leaves that may be half full after many removals. That is a
+	// seventeenth; a third of it was the most that was measured.
+	uncounted = 16
+	// mostReserve is the most that the kernel sets aside, beside it, for rewriting
+	// those trees: as much as they hold, and never more; bytes.
+	mostReserve = 512 * mib
+)
 
-// offered is what of a pool's size can be promised.
-func offered(total uint64) uint64 { return subSizes(total, keep(total)) }
+// offered is what of a pool's size can be promised: the most for which this still
+// fits, with copies for how often metadata is written,
+//
+//	promised, in each of the ways that it can be written at once
+//	+ copies * (promised/uncounted + min(promised/uncounted, mostReserve) + slack)
+//
+// In mixed groups of blocks each byte has its place, as data or as metadata. Else
+// what is promised may all have been data once, and lie scattered so that no group
+// of blocks comes free, when all of it is metadata.
+func offered(space btrfs.Space) uint64 {
+	copies := max(space.Layout.Copies, 1)
+	ways := copies
+	if !space.Layout.Mixed {
+		ways++
+	}
+	room := subSizes(space.Total, copies*slack)
+	// Either the reserve is as large as the trees, or it is the most.
+	small := room / (ways*uncounted + 2*copies) * uncounted
+	large := subSizes(room, copies*mostReserve) / (ways*uncounted + copies) * uncounted
+	return max(small, large)
+}
 
 func addSizes(a, b uint64) uint64 {
 	if a > math.MaxUint64-b {

@@ -3,6 +3,7 @@ package storage
 import (
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
@@ -49,6 +50,9 @@ type Config struct {
 
 	// hook is told of each durable step before it is taken; tests stop there.
 	hook func(step string) error
+	// sweepEvery is how often groups that nobody needs any more are removed; 0 means
+	// every minute.
+	sweepEvery time.Duration
 }
 
 // Validate checks c and names the field, the value and what is allowed.
@@ -93,6 +97,9 @@ func (c Config) complete() Config {
 		c.Pools = DefaultPools(DefaultLoopSize)
 	}
 	c.Pools = nameLoops(c.Pools)
+	if c.sweepEvery == 0 {
+		c.sweepEvery = time.Minute
+	}
 	return c
 }
 

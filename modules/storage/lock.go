@@ -1,6 +1,7 @@
 package storage
 
 import (
+	stderrors "errors"
 	"os"
 	"path/filepath"
 
@@ -12,6 +13,9 @@ import (
 
 // lockFile is held while a module runs.
 const lockFile = "storage.lock"
+
+// ErrInUse says that a module has the state open: the node runs.
+var ErrInUse = stderrors.New("in use by another storage module")
 
 // lock keeps a second module off the same state. The kernel lets go of it
 // whatever the holder dies of.
@@ -25,7 +29,7 @@ func (c Config) lock() (*os.File, error) {
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		f.Close()
-		return nil, node.Errorf(node.Busy, "cannot lock storage: %s is in use by another storage module", c.State)
+		return nil, node.Errorf(node.Busy, "cannot lock storage: %s is %w", c.State, ErrInUse)
 	}
 	return f, nil
 }

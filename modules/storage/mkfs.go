@@ -14,9 +14,11 @@ import (
 // labelPrefix begins the btrfs label of every pool that croft made.
 const labelPrefix = "croft-"
 
-// mkfs makes an empty btrfs on device, which may be a plain file.
+// mkfs makes an empty btrfs on device, which may be a plain file. Data and
+// metadata share its groups of blocks, and both are written once: so each byte
+// that a quota counts takes one byte, and what the one gave back serves the other.
 func mkfs(ctx context.Context, device, pool string, force bool) error {
-	args := []string{"-q", "-L", labelPrefix + pool}
+	args := []string{"-q", "--mixed", "-m", "single", "-d", "single", "-L", labelPrefix + pool}
 	if force {
 		args = append(args, "-f")
 	}

@@ -52,7 +52,7 @@ func Open(ctx context.Context, cfg Config) (*Module, error) {
 		cfg: cfg, pools: opened.pools, devices: opened.devices,
 		changed: newSignal(), lock: lock, closed: make(chan struct{}), ended: make(chan struct{}),
 	}
-	go m.watchMounts()
+	go m.watch()
 	return m, nil
 }
 

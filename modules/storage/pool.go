@@ -176,6 +176,6 @@ func (p *pool) status() (node.Pool, error) {
 	device, again := p.mountedFrom()
 	return node.Pool{
 		Name: p.name, Path: p.path, DiskType: p.diskType, Devices: []string{device}, Remounted: again,
-		Total: space.Total, Used: space.Used, Offered: offered(space.Total), Reserved: reserved,
+		Total: space.Total, Used: space.Used, Offered: offered(space), Reserved: reserved,
 	}, err
 }

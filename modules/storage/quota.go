@@ -109,6 +109,26 @@ func (p *pool) ensureLimits(f *btrfs.FS, volumes map[string]label) error {
 	return nil
 }
 
+// sweepAll removes, on each pool that works, the groups that a removal left because
+// the cleaner hadn't come by: on an idle node no other removal does it.
+func (m *Module) sweepAll() {
+	done, err := m.begin()
+	if err != nil {
+		return
+	}
+	defer done()
+	for _, p := range m.pools {
+		f, err := p.open()
+		if err != nil {
+			continue // Status says so
+		}
+		if err := p.sweepGroups(f); err != nil {
+			p.log.Warn().Err(err).Str("pool", p.name).Msg("quota groups of what is gone can't be removed")
+		}
+		f.Close()
+	}
+}
+
 // sweepGroups removes the quota groups of subvolumes that are gone.
 func (p *pool) sweepGroups(f *btrfs.FS) error {
 	groups, err := f.Groups()

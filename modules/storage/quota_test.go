@@ -114,6 +114,39 @@ func TestGroupsGo(t *testing.T) {
 	}
 }
 
+// TestGroupsGoWhileIdle wants the same of a node that does nothing else, also for
+// what was nested.
+func TestGroupsGoWhileIdle(t *testing.T) {
+	cfg := newConfig(t)
+	cfg.sweepEvery = 100 * time.Millisecond
+	m := opened(t, cfg)
+	f := create(t, m, "7-1", 16*mib)
+	write(t, f.Path, "x")
+	check(t, btrfs.CreateSubvolume(f.Path, "nested"))
+	id, err := btrfs.SubvolumeID(f.Path)
+	check(t, err)
+	inner, err := btrfs.SubvolumeID(filepath.Join(f.Path, "nested"))
+	check(t, err)
+	check(t, m.Storage().ReleaseFilesystem("7-1"))
+	wantClean(t, m)
+	pool := fsOf(t, m)
+	late := time.After(60 * time.Second)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		groups, err := pool.Groups()
+		check(t, err)
+		if groups[id] == nil && groups[inner] == nil && groups[btrfs.GroupID(familyLevel, id)] == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("there are still groups %v", groups)
+		}
+	}
+}
+
 // wantClean waits until the kernel has cleaned up after all that was destroyed.
 func wantClean(t *testing.T, m *Module) {
 	t.Helper()

@@ -18,16 +18,20 @@ const (
 	remountFor = 10 * time.Second
 )
 
-// watchMounts mounts pools again that somebody unmounted under the node, until
-// the module is closed. It changes nothing while all is well.
-func (m *Module) watchMounts() {
+// watch mounts pools again that somebody unmounted under the node, and removes the
+// quota groups that the kernel's cleaner has done with, until the module is closed.
+func (m *Module) watch() {
 	defer close(m.ended)
-	look := time.NewTicker(mountsEvery)
+	look, sweep := time.NewTicker(mountsEvery), time.NewTicker(m.cfg.sweepEvery)
 	defer look.Stop()
+	defer sweep.Stop()
 	for {
 		select {
 		case <-m.closed:
 			return
+		case <-sweep.C:
+			m.sweepAll()
+			continue
 		case <-look.C:
 		}
 		if !m.anyUnmounted() {

@@ -33,7 +33,7 @@ func TestPoolIsChosen(t *testing.T) {
 	// Only fast has that much.
 	spec = node.FilesystemSpec{Name: "7-3", Size: poolSize, DiskType: workload.SSD, Pool: "ssd0"}
 	_, err := m.Storage().CreateFilesystem(spec)
-	if want := "cannot create filesystem 7-3: needs 512 MiB, free are 346.8 MiB on pool ssd0"; !errors.Is(err, node.NoSpace) || err.Error() != want {
+	if want := "cannot create filesystem 7-3: needs 512 MiB, free are 366.2 MiB on pool ssd0"; !errors.Is(err, node.NoSpace) || err.Error() != want {
 		t.Errorf("the error is %v, want %s", err, want)
 	}
 	spec.Pool = ""

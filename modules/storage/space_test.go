@@ -11,9 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
+	"github.com/croft-edge/croft/modules/storage/btrfs"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 )
+
+// newSpace is that of a new pool of size bytes.
+func newSpace(size uint64) btrfs.Space {
+	return btrfs.Space{Total: size, Layout: btrfs.Layout{Mixed: true, Copies: 1}}
+}
 
 // TestPromisesAreKept fills all that a pool promises: each file system must
 // end at its limit, not at the pool's end.
@@ -23,7 +29,7 @@ func TestPromisesAreKept(t *testing.T) {
 			cfg := newConfig(t)
 			cfg.Pools = DefaultPools(size)
 			m := opened(t, cfg)
-			free := offered(size)
+			free := offered(newSpace(size))
 			_, err := m.VDisks().Allocate("8-1", 64*mib)
 			check(t, err)
 			half := (free - 64*mib) / 2 / mib * mib
@@ -57,7 +63,7 @@ func TestLargePromisesAreKept(t *testing.T) {
 			cfg := newConfig(t)
 			cfg.Pools = DefaultPools(size)
 			m := opened(t, cfg)
-			half := offered(size) / 2 / mib * mib
+			half := offered(newSpace(size)) / 2 / mib * mib
 			for _, name := range []string{"7-1", "7-2"} {
 				f, err := os.Create(filepath.Join(create(t, m, name, half).Path, "data"))
 				check(t, err)
@@ -200,7 +206,8 @@ func TestNoSpaceText(t *testing.T) {
 func TestOfferedNeverWraps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		total, a, b := rapid.Uint64().Draw(t, "total"), rapid.Uint64().Draw(t, "a"), rapid.Uint64().Draw(t, "b")
-		if o := offered(total); o > total {
+		layout := btrfs.Layout{Mixed: rapid.Bool().Draw(t, "mixed"), Copies: rapid.Uint64Range(0, 2).Draw(t, "copies")}
+		if o := offered(btrfs.Space{Total: total, Layout: layout}); o > total {
 			t.Fatalf("of %d bytes %d are offered", total, o)
 		}
 		if s := addSizes(a, b); s < a || s < b {

@@ -36,7 +36,9 @@ func (m *Module) look(ctx context.Context, s *server) (node.ZDBServer, error) {
 	var asking sync.WaitGroup
 	asking.Go(func() {
 		namesErr = ask(ctx, r.Data, func(a admin) (err error) {
-			names, err = a.names()
+			if names, err = a.names(); err == nil {
+				m.counted(s, a.reached())
+			}
 			return err
 		})
 	})

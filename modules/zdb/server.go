@@ -25,8 +25,10 @@ type server struct {
 	listener *listener
 	// namespaces is how many there were when the zdb last said.
 	namespaces uint64
-	watcher    *watcher
-	users      int // who hold or wait for op
+	// reached is how often its limits had turned something away when it last said.
+	reached map[string]uint64
+	watcher *watcher
+	users   int // who hold or wait for op
 }
 
 // server is that of an ID, made when there is none. mu is held, or nobody else

@@ -81,7 +81,10 @@ type Bus interface {
 	serve(keys ...string)
 	// publish gives a frame to those who subscribe to channel now.
 	publish(ctx context.Context, channel string, frame []byte) error
-	// subscribe returns when the subscription stands; it ends with ctx.
+	// silent says that nobody publishes on channel any more.
+	silent(channel string)
+	// subscribe returns when the subscription stands; it ends with ctx. What was
+	// published last comes at once, where the bus has kept it.
 	subscribe(ctx context.Context, channel string) (<-chan zbus.Event, error)
 	// counters are what its streams count.
 	counters() *streamCounters

@@ -113,14 +113,39 @@ func (c *Client) RequestContext(ctx context.Context, module string, object zbus.
 		}
 		return nil, node.Errorf(node.Transient, "cannot call %s: %w", name, err)
 	}
-	select {
-	case rep, ok := <-answer:
-		if !ok {
-			return nil, node.Errorf(node.Unknown, "cannot learn what %s answered: the client was closed", name)
-		}
-		return response(rep)
-	case <-ctx.Done():
+	rep, open, answered := await(ctx, answer)
+	switch {
+	case !answered:
 		return nil, node.Errorf(node.Unknown, "cannot learn what %s answered: %w", name, ctx.Err())
+	case !open:
+		return nil, node.Errorf(node.Unknown, "cannot learn what %s answered: the client was closed", name)
+	}
+	return response(rep)
+}
+
+// await waits for the answer to a call that was sent; open is false when the client
+// was closed. After ctx was cancelled it waits as long as node.AwaitAnswers says, not
+// past the deadline.
+func await(ctx context.Context, answer <-chan *reply) (rep *reply, open, answered bool) {
+	select {
+	case rep, open = <-answer:
+		return rep, open, true
+	case <-ctx.Done():
+	}
+	limit := node.AnswerLimit(ctx)
+	if deadline, ok := ctx.Deadline(); ok {
+		limit = min(limit, time.Until(deadline))
+	}
+	if limit <= 0 {
+		return nil, false, false
+	}
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	select {
+	case rep, open = <-answer:
+		return rep, open, true
+	case <-late.C:
+		return nil, false, false
 	}
 }
 

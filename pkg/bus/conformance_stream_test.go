@@ -189,3 +189,52 @@ func TestStreamOpenedWhileTheLastOneEnds(t *testing.T) {
 		nextTick(t, events, 5*time.Second)
 	})
 }
+
+// TestALaterReaderGetsTheLastEventAtOnce, though nothing more is published: a reader that
+// comes while a node starts doesn't wait for the next change. Redis keeps nothing; there
+// it is so for further readers of one process.
+func TestALaterReaderGetsTheLastEventAtOnce(t *testing.T) {
+	everyWorld(t, func(t *testing.T, w *world) {
+		impl, _ := w.serve()
+		c := w.client()
+		first, _ := stream(t, c, "Burst")
+		impl.burst <- tick{1}
+		impl.burst <- tick{2}
+		for nextTick(t, first, 5*time.Second) != 2 {
+		}
+		later, _ := stream(t, c, "Burst")
+		if n := nextTick(t, later, 5*time.Second); n != 2 {
+			t.Errorf("a further reader of the client got %d", n)
+		}
+		if w.name == "redis" {
+			return
+		}
+		other, _ := stream(t, w.client(), "Burst")
+		if n := nextTick(t, other, 5*time.Second); n != 2 {
+			t.Errorf("another client got %d", n)
+		}
+		impl.burst <- tick{3}
+		for _, events := range []<-chan zbus.Event{first, later, other} {
+			if n := nextTick(t, events, 5*time.Second); n != 3 {
+				t.Errorf("then came %d", n)
+			}
+		}
+	})
+}
+
+// TestALastEventEndsWithItsServer: nobody gets what is of a server that has ended.
+func TestALastEventEndsWithItsServer(t *testing.T) {
+	everyWorld(t, func(t *testing.T, w *world) {
+		stop := background(t, w.server(newWorker()).Run)
+		events, cancel := stream(t, w.client(), "Ticks")
+		nextTick(t, events, 5*time.Second)
+		cancel()
+		stop()
+		later, _ := stream(t, w.client(), "Ticks")
+		select {
+		case e := <-later:
+			t.Errorf("%x came", e)
+		case <-time.After(100 * time.Millisecond):
+		}
+	})
+}

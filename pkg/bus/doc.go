@@ -49,7 +49,8 @@
 // # Streams
 //
 // A reader that is slow loses the oldest events and keeps the newest. A reader
-// that comes later gets the next event, not the last. A stream ends when its
+// that comes later gets the last event at once, also through a Broker and by the
+// bare library; on redis, which keeps none, the next. A stream ends when its
 // context does, at once; a connection that drops is made again, and
 // Options.OnResume and the log say so. Events that can't be decoded are
 // skipped and counted.

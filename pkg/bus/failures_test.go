@@ -189,3 +189,28 @@ func TestUnknownObjectOfAKnownModule(t *testing.T) {
 		t.Errorf("got %+v", rep)
 	}
 }
+
+// Who must not overtake what it asked for waits for the answer after it was cancelled.
+func TestACancelledCallIsWaitedFor(t *testing.T) {
+	everyWorld(t, func(t *testing.T, w *world) {
+		w.serve()
+		c := w.client()
+		ctx, cancel := context.WithCancel(node.AwaitAnswers(context.Background(), time.Minute))
+		time.AfterFunc(50*time.Millisecond, cancel)
+		if got, err := call[string](ctx, c, "Slow", int64(500)); err != nil || got != "slow" {
+			t.Errorf("the answer is %q, %v", got, err)
+		}
+		_, err := call[string](ctx, c, "Echo", "too late")
+		wantKind(t, err, node.Transient)
+		ctx, cancel = context.WithCancel(node.AwaitAnswers(context.Background(), 100*time.Millisecond))
+		time.AfterFunc(50*time.Millisecond, cancel)
+		within(t, 2*time.Second, "a cancelled call of seconds", func() {
+			_, err := call[string](ctx, c, "Slow", int64(3000))
+			wantKind(t, err, node.Unknown)
+		})
+		onTime(t, 100*time.Millisecond, "no longer than its deadline", func(ctx context.Context) {
+			_, err := call[string](node.AwaitAnswers(ctx, time.Minute), c, "Slow", int64(800))
+			wantKind(t, err, node.Unknown)
+		})
+	})
+}

@@ -97,16 +97,26 @@ func (fs feeds) remove(channel string, f *feed) bool {
 	return true
 }
 
-// deliver skips what can't be decoded.
-func (fs feeds) deliver(channel string, frame []byte, count *streamCounters) {
-	if len(fs[channel]) == 0 {
-		return
-	}
+// deliver skips what can't be decoded, and says so.
+func (fs feeds) deliver(channel string, frame []byte, count *streamCounters) bool {
 	if err := checkFrame(frame); err != nil {
-		count.skipped.Add(1)
-		return
+		if len(fs[channel]) > 0 {
+			count.skipped.Add(1)
+		}
+		return false
 	}
 	for f := range fs[channel] {
+		f.offer(frame)
+	}
+	return true
+}
+
+// latest is what came last on each channel, for who comes later. Its owner locks.
+type latest map[string][]byte
+
+// greet gives a new reader what came last.
+func (l latest) greet(channel string, f *feed) {
+	if frame, some := l[channel]; some {
 		f.offer(frame)
 	}
 }

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"sync"
@@ -26,6 +27,7 @@ type InProcess struct {
 	waiting map[string][]*waiter
 	waiters int
 	feeds   feeds
+	latest  latest
 	served  map[string]bool
 	bytes   int
 	sweep   time.Time
@@ -54,7 +56,7 @@ type item struct {
 func NewInProcess() *InProcess {
 	return &InProcess{
 		queues: map[string]*queue{}, waiting: map[string][]*waiter{},
-		feeds: feeds{}, served: map[string]bool{},
+		feeds: feeds{}, latest: latest{}, served: map[string]bool{},
 	}
 }
 
@@ -63,7 +65,7 @@ func (b *InProcess) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = true
-	b.queues, b.bytes = map[string]*queue{}, 0
+	b.queues, b.bytes, b.latest = map[string]*queue{}, 0, latest{}
 	for _, ws := range b.waiting {
 		for _, w := range slices.Clone(ws) { // forget changes the list
 			if w.keys != nil {
@@ -176,8 +178,16 @@ func (b *InProcess) publish(_ context.Context, channel string, frame []byte) err
 	if b.closed {
 		return errClosed()
 	}
-	b.feeds.deliver(channel, frame, &b.count)
+	if b.feeds.deliver(channel, frame, &b.count) {
+		b.latest[channel] = bytes.Clone(frame)
+	}
 	return nil
+}
+
+func (b *InProcess) silent(channel string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.latest, channel)
 }
 
 func (b *InProcess) subscribe(ctx context.Context, channel string) (<-chan zbus.Event, error) {
@@ -191,6 +201,7 @@ func (b *InProcess) subscribe(ctx context.Context, channel string) (<-chan zbus.
 		return nil, errClosed()
 	}
 	b.feeds.add(channel, f)
+	b.latest.greet(channel, f)
 	b.mu.Unlock()
 	f.endWith(ctx, func() {
 		b.mu.Lock()

@@ -213,3 +213,19 @@ func TestTheBareLibraryHasTheseDefects(t *testing.T) {
 		t.Errorf("it connects at once: %v; it didn't", err)
 	}
 }
+
+func TestABareClientThatComesLaterGetsTheLastEvent(t *testing.T) {
+	w := &world{t: t, name: "broker", logs: &logBuffer{}, resumed: make(chan string, 1000)}
+	openBroker(w)
+	impl, _ := w.serve()
+	ours, _ := stream(t, w.client(), "Burst")
+	impl.burst <- tick{7}
+	nextTick(t, ours, 5*time.Second)
+	events, err := bareClient(t, w).Stream(timeout(t, time.Minute), module, object(), "Burst")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := nextTick(t, events, 5*time.Second); n != 7 {
+		t.Errorf("it got %d", n)
+	}
+}

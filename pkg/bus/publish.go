@@ -18,6 +18,7 @@ func (s *Server) startStreams(ctx context.Context, running *sync.WaitGroup) {
 	for id, o := range s.objects {
 		for name, fn := range o.streams {
 			running.Go(func() {
+				defer s.bus.silent(channelName(s.module, id, name))
 				_ = run.Keep(ctx, s.options.Log, "bus stream", run.DefaultBackoff(), func(ctx context.Context) error {
 					s.keepStream(ctx, id, name, fn)
 					return ctx.Err()

@@ -94,6 +94,9 @@ func (b *Redis) push(ctx context.Context, key string, frame []byte, ttl time.Dur
 	return sent, err
 }
 
+// silent does nothing: redis keeps nothing that was published.
+func (b *Redis) silent(string) {}
+
 func (b *Redis) publish(ctx context.Context, channel string, frame []byte) error {
 	return b.links.use(ctx, func(l *link) error {
 		_, err := l.Do("PUBLISH", channel, frame)

@@ -66,7 +66,9 @@ func (s *subscriptions) keep(ctx context.Context) (stood bool, err error) {
 			return stood, m
 		case redis.Message:
 			s.mu.Lock()
-			s.feeds.deliver(m.Channel, m.Data, &s.bus.count)
+			if s.feeds.deliver(m.Channel, m.Data, &s.bus.count) && len(s.feeds[m.Channel]) > 0 {
+				s.latest[m.Channel] = m.Data
+			}
 			s.mu.Unlock()
 		case redis.Subscription:
 			if m.Kind == "subscribe" {
@@ -95,7 +97,7 @@ func (s *subscriptions) leave(now *session) {
 	if s.session != now {
 		return
 	}
-	s.session = nil
+	s.session, s.latest = nil, latest{}
 	for channel := range s.feeds {
 		if _, already := s.down[channel]; !already && now.asked[channel] && now.pending[channel] == 0 {
 			s.down[channel] = time.Now()

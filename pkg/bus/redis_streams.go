@@ -29,6 +29,9 @@ type subscriptions struct {
 	mu      sync.Mutex
 	feeds   feeds
 	session *session
+	// latest is of the channels that have a reader and stand: a further reader of this
+	// process gets it, since redis tells nobody what was published before.
+	latest latest
 	// confirmed is closed when a channel's subscription stands.
 	confirmed map[string]chan struct{}
 	// down is since when a channel that stood doesn't.
@@ -50,7 +53,7 @@ type session struct {
 }
 
 func newSubscriptions(b *Redis) *subscriptions {
-	return &subscriptions{bus: b, feeds: feeds{}, confirmed: map[string]chan struct{}{}, down: map[string]time.Time{}}
+	return &subscriptions{bus: b, feeds: feeds{}, latest: latest{}, confirmed: map[string]chan struct{}{}, down: map[string]time.Time{}}
 }
 
 func (s *subscriptions) subscribe(ctx context.Context, channel string) (<-chan zbus.Event, error) {
@@ -91,6 +94,7 @@ func (s *subscriptions) add(channel string, f *feed) (<-chan struct{}, error) {
 			close(s.confirmed[channel])
 		}
 	}
+	s.latest.greet(channel, f)
 	if s.stop == nil {
 		ctx, stop := context.WithCancel(context.Background())
 		s.stop = stop
@@ -106,6 +110,7 @@ func (s *subscriptions) remove(channel string, f *feed) {
 	if s.feeds.remove(channel, f) {
 		delete(s.confirmed, channel)
 		delete(s.down, channel)
+		delete(s.latest, channel)
 	}
 	if len(s.feeds) == 0 && s.stop != nil {
 		s.stop()

@@ -61,20 +61,6 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	return d.connectAny(ctx, network, t, addrs[:min(len(addrs), maxAttempts)])
 }
 
-// Check says, without connecting, what DialContext would say of address now: it
-// is read, resolved and judged. For those who connect later, and want to refuse
-// before. It doesn't replace the judgement of that dial.
-func (d *Dialer) Check(ctx context.Context, address string) error {
-	t, err := parseAddress(address)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, d.timeout)
-	defer cancel()
-	_, err = d.judged(ctx, t)
-	return err
-}
-
 // judged returns the addresses of a target, none of which is refused.
 func (d *Dialer) judged(ctx context.Context, t target) ([]netip.Addr, error) {
 	addrs, err := d.resolve(ctx, t)

@@ -103,6 +103,23 @@ func (d *Dialer) Resolve(ctx context.Context, address string) (netip.AddrPort, e
 	return netip.AddrPortFrom(addrs[0], t.port), nil
 }
 
+// Literal is Resolve for who can't wait: it asks nobody. What is written as a name
+// is read, and is the zero AddrPort without an error.
+func (d *Dialer) Literal(address string) (netip.AddrPort, error) {
+	t, err := parseAddress(address)
+	if err != nil || !t.ip.IsValid() {
+		return netip.AddrPort{}, err
+	}
+	ranges, err := d.ranges()
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	if err := d.judge(t, t.ip, ranges); err != nil {
+		return netip.AddrPort{}, err
+	}
+	return netip.AddrPortFrom(t.ip, t.port), nil
+}
+
 // NonPublic are the ranges that are refused wherever the node stands, for those
 // who hold packets to them rather than connections.
 func NonPublic() []netip.Prefix {

@@ -46,3 +46,26 @@ func TestResolveJudgesForOthers(t *testing.T) {
 		}
 	}
 }
+
+// TestLiteralAsksNobody: what is written as an address is judged, a name only read.
+func TestLiteralAsksNobody(t *testing.T) {
+	d := newDialer(t, Config{Resolver: untouchable{t}}, "192.168.7.0/24")
+	for _, c := range []struct {
+		address string
+		want    netip.AddrPort
+		kind    node.Kind
+	}{
+		{"both.example:3001", netip.AddrPort{}, ""},
+		{"[2a02:1802:5e::10]:3001", netip.MustParseAddrPort("[2a02:1802:5e::10]:3001"), ""},
+		{"192.168.7.9:3001", netip.MustParseAddrPort("192.168.7.9:3001"), ""},
+		{"10.0.0.1:3001", netip.AddrPort{}, node.Refused},
+		{"[::ffff:10.0.0.1]:3001", netip.AddrPort{}, node.Refused},
+		{"0x7f.1:3001", netip.AddrPort{}, node.Invalid},
+		{"both.example", netip.AddrPort{}, node.Invalid},
+	} {
+		got, err := d.Literal(c.address)
+		if got != c.want || node.KindOf(err) != c.kind {
+			t.Errorf("%s: %s, %v; want %s %s", c.address, got, err, c.want, c.kind)
+		}
+	}
+}

@@ -137,7 +137,21 @@ func SignGrant(owner sign.KeyPair, farm uint64, nodeID string, created time.Time
 	return g
 }
 
-// VerifyGrant checks that the farm's owner lets nodeID join.
+// GrantLife is how long a grant holds after it was made.
+const GrantLife = 90 * 24 * time.Hour
+
+// Holds refuses a grant that isn't of its time: it ends GrantLife after it was made.
+func (g Grant) Holds(now time.Time) error {
+	if end := g.Created.Add(GrantLife); now.After(end) {
+		return node.Errorf(node.Refused, "cannot let a node join: its grant ended at %s; the farm's owner must sign another", end.UTC().Format(time.RFC3339))
+	}
+	if g.Created.Sub(now) > WriteWindow {
+		return node.Errorf(node.Refused, "cannot let a node join: its grant is of %s, which is to come", g.Created.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+// VerifyGrant checks that the farm's owner lets nodeID join; when is for Holds.
 func VerifyGrant(g Grant, farm Farm, nodeID string) error {
 	if err := sign.Verify(farm.Owner, g.SigningBytes(farm.ID, nodeID), g.Signature); err != nil {
 		return node.Errorf(node.Refused, "cannot let node %s join farm %d: %w", nodeID, farm.ID, err)

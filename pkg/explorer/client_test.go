@@ -110,6 +110,7 @@ func TestEveryCallHasAKind(t *testing.T) {
 		{"429", text(429, ``), node.Busy},
 		{"500", text(500, ``), node.Transient},
 		{"500 that says it is final", text(500, `{"kind":"Invalid"}`), node.Transient},
+		{"507", text(507, `{"kind":"NoSpace"}`), node.Transient},
 		{"502", text(502, `<html>`), node.Transient},
 		{"redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://127.0.0.1:1/", 302) }, node.Transient},
 		{"redirect that keeps the method", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/x", 307) }, node.Transient},

@@ -76,6 +76,28 @@ func answerErrorOf(who, what string, status int, header http.Header, body []byte
 	return e
 }
 
+// StatusOf is the HTTP status of an error of that kind, in the answers of the
+// explorer and of nodes.
+func StatusOf(k node.Kind) int {
+	switch k {
+	case node.Invalid:
+		return http.StatusBadRequest
+	case node.Refused:
+		return http.StatusForbidden
+	case node.NotExist:
+		return http.StatusNotFound
+	case node.Exist:
+		return http.StatusConflict
+	case node.Busy:
+		return http.StatusTooManyRequests
+	case node.NoSpace:
+		return http.StatusInsufficientStorage
+	case node.Transient, node.Unknown:
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}
+
 func kindOfStatus(status int) node.Kind {
 	switch {
 	case status == http.StatusNotFound || status == http.StatusGone:

@@ -2,6 +2,7 @@ package explorer
 
 import (
 	"encoding/json"
+	"net/netip"
 	"time"
 
 	"github.com/croft-edge/croft/pkg/workload"
@@ -27,9 +28,22 @@ type Location struct {
 
 // Iface is a network interface of a node.
 type Iface struct {
-	Name    string   `json:"name"`
+	Name string `json:"name"`
+	// Addrs are addresses with the length of their range; see CIDR.
 	Addrs   []string `json:"addrs"`
 	Gateway []string `json:"gateway"`
+}
+
+// CIDR is an address as Iface.Addrs has it: with the length of its range, as the
+// seed's clients read it. One without is an address alone: /32, or /128. What isn't
+// an address stays as it is.
+func CIDR(address string) string {
+	a, err := netip.ParseAddr(address)
+	if err != nil || a.Zone() != "" {
+		return address
+	}
+	a = a.Unmap()
+	return netip.PrefixFrom(a, a.BitLen()).String()
 }
 
 // PublicConfig is a node's public network configuration, set by the farmer.
@@ -75,7 +89,8 @@ type Node struct {
 	// has no address for that, and keeps a tunnel open instead.
 	Door string `json:"door,omitempty"`
 	// Grant is the farm owner's word that this node may join the farm FarmID.
-	// It is sent at registration and not shown.
+	// It is sent at registration and not shown; the explorer keeps the one by which
+	// the node joined last.
 	Grant *Grant `json:"farm_grant,omitempty"`
 }
 

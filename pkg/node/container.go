@@ -40,7 +40,10 @@ type ContainerSpec struct {
 	// Env goes over the image's.
 	Entrypoint []string
 	Env        Env
-	Mounts     []MountSpec
+	// Secrets are further variables, which are kept in memory only: Create needs
+	// them each time, also after a reboot.
+	Secrets Env
+	Mounts  []MountSpec
 	// Layer is the path on the node of the file system that holds what the
 	// container writes beside its volumes. Nothing else uses it.
 	Layer string
@@ -53,6 +56,10 @@ type ContainerSpec struct {
 	// NoCapabilities takes from its root user what root of a container may do
 	// beyond a plain user.
 	NoCapabilities bool
+	// ReadOnly lets it write to its volumes, /dev/shm and nowhere else. NonRoot
+	// refuses to run it as root: Invalid where its image would.
+	ReadOnly bool
+	NonRoot  bool
 	// Interactive starts croft's own PID 1, which serves a web terminal at
 	// Terminal, the container's addresses in its network, to who asks for these
 	// or for one of Names. It is alone when there is nothing else to run.
@@ -145,6 +152,8 @@ type ContainerStatus struct {
 	Version    string
 	Own        bool
 	Error      string
+	// Runc is the version of the machine's runc.
+	Runc string
 	// Cgroup is 1 or 2; Missing are limits that this kernel can't hold.
 	Cgroup  uint64
 	Missing []string

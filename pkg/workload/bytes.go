@@ -1,14 +1,12 @@
 package workload
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/gowebpki/jcs"
 	"github.com/pkg/errors"
 )
 
@@ -34,15 +32,14 @@ func appendI64(out []byte, v int64) []byte {
 // Canonical returns data in the form of RFC 8785 (JCS). It refuses what has no
 // one such form: names twice, lone surrogates, integers beyond ±MaxInteger.
 //
-// The checks come before the library, which takes what isn't JSON for JSON (an
-// object that breaks off in a name, white space in a number), recurses as deep
-// as it is asked to, and sorts an object's members in quadratic time.
+// The checks come first: what writes the form takes valid JSON for granted.
 func Canonical(data json.RawMessage) ([]byte, error) {
 	if err := checkData(data); err != nil {
 		return nil, err
 	}
-	out, err := jcs.Transform(bytes.TrimSpace(data))
-	return out, errors.Wrap(err, "cannot make data canonical")
+	c := canonical{cursor: cursor{text: data}, out: make([]byte, 0, len(data))}
+	err := c.value()
+	return c.out, err
 }
 
 // SigningBytes are the bytes that the user signs.

@@ -96,6 +96,26 @@ type Container struct {
 	Capacity    ContainerCapacity `json:"capacity"`
 	// ImageAuth is sealed to the node, hex: "user:password" of the registry.
 	ImageAuth string `json:"image_auth,omitempty"`
+	// What it does without; of version 2 alone. ReadOnly: writing to its root file
+	// system, beside its volumes. NoCapabilities: what root of a container may do
+	// beyond a plain user. NonRoot: being run as root.
+	ReadOnly       bool `json:"read_only,omitempty"`
+	NoCapabilities bool `json:"no_capabilities,omitempty"`
+	NonRoot        bool `json:"non_root,omitempty"`
+}
+
+// Without are the names of what a container does without.
+func (c *Container) Without() []string {
+	var out []string
+	for _, w := range []struct {
+		name string
+		set  bool
+	}{{"read_only", c.ReadOnly}, {"no_capabilities", c.NoCapabilities}, {"non_root", c.NonRoot}} {
+		if w.set {
+			out = append(out, w.name)
+		}
+	}
+	return out
 }
 
 // ContainerResult answers a Container.

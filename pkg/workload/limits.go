@@ -13,6 +13,9 @@ const (
 	MaxDepth = 32
 	// MaxMembers is how many members one object may have.
 	MaxMembers = 256
+	// MaxValues is how many values a document may have in all, objects and arrays
+	// with them: more of them are so short that they mean nothing.
+	MaxValues = 32 << 10
 	// MaxInteger is the largest integer in data, and with a minus sign the
 	// smallest: what every JSON library keeps exactly.
 	MaxInteger = 1<<53 - 1

@@ -110,8 +110,7 @@ func readBool(to *bool) field {
 func readData(to *json.RawMessage) field {
 	return field{read: func(path string, raw json.RawMessage) error {
 		*to = bytes.Clone(raw)
-		s := strict{cursor: cursor{text: raw}, path: path, numbers: true}
-		return check(&s, raw, MaxData)
+		return checkPart(path, raw)
 	}}
 }
 

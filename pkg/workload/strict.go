@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -38,6 +39,15 @@ func check(s *strict, text []byte, most int) error {
 	return s.value()
 }
 
+// checkPart is checkData for data at path in a text that checkText has accepted.
+func checkPart(path string, data []byte) error {
+	s := strict{cursor: cursor{text: data}, path: path, numbers: true}
+	if len(data) > MaxData {
+		return errors.Errorf("cannot read %s: it has %d bytes, at most %d are allowed", path, len(data), MaxData)
+	}
+	return s.value()
+}
+
 // strict checks a valid JSON text.
 type strict struct {
 	cursor
@@ -47,6 +57,10 @@ type strict struct {
 	// steps lead from there to where the cursor is. The path is made of them
 	// when it is needed only: names may be long.
 	steps []step
+	// values is how many there were.
+	values int
+	// whole is the text, once a name was read.
+	whole string
 }
 
 // step leads to a member, or to an item where name is nil.
@@ -92,6 +106,9 @@ func (s *strict) enter(st step) error {
 func (s *strict) leave() { s.steps = s.steps[:len(s.steps)-1] }
 
 func (s *strict) value() error {
+	if s.values++; s.values > MaxValues {
+		return errors.Errorf("cannot read %s: it has more than %d values", s.name(), MaxValues)
+	}
 	switch c := s.peek(); {
 	case c == '{':
 		return s.object()
@@ -108,7 +125,7 @@ func (s *strict) value() error {
 
 func (s *strict) object() error {
 	s.take('{')
-	seen := map[string]bool{}
+	var seen names
 	for s.peek() == '"' {
 		raw := s.str()
 		if err := s.enter(step{name: raw}); err != nil {
@@ -117,12 +134,11 @@ func (s *strict) object() error {
 		if err := s.text16(raw); err != nil {
 			return err
 		}
-		name := unquote(raw)
-		if seen[name] {
+		name := s.nameOf(raw)
+		if !seen.add(name) {
 			return refuse(s.here(), twice, "there once")
 		}
-		seen[name] = true
-		if len(seen) > MaxMembers {
+		if seen.len() > MaxMembers {
 			s.leave()
 			return refuse(s.here(), words("an object of more members"), "an object of at most %d members", MaxMembers)
 		}
@@ -135,6 +151,51 @@ func (s *strict) object() error {
 	}
 	s.take('}')
 	return nil
+}
+
+// names are those of one object.
+type names struct {
+	few  [fewNames]string
+	n    int
+	many map[string]struct{}
+}
+
+// fewNames is how many names are compared one by one.
+const fewNames = 16
+
+// add reports whether a name is new.
+func (n *names) add(name string) bool {
+	if n.many == nil && slices.Contains(n.few[:n.n], name) {
+		return false
+	}
+	if n.many == nil && n.n < fewNames {
+		n.few[n.n] = name
+		n.n++
+		return true
+	}
+	if n.many == nil {
+		n.many = make(map[string]struct{}, 4*fewNames)
+		for _, f := range n.few {
+			n.many[f] = struct{}{}
+		}
+	}
+	_, there := n.many[name]
+	n.many[name] = struct{}{}
+	return !there
+}
+
+func (n *names) len() int { return max(n.n, len(n.many)) }
+
+// nameOf is a name's text. One without escapes is a part of the whole text, which
+// is copied once, not for each name.
+func (s *strict) nameOf(raw []byte) string {
+	if bytes.IndexByte(raw, '\\') >= 0 {
+		return unquote(raw)
+	}
+	if s.whole == "" {
+		s.whole = string(s.text)
+	}
+	return s.whole[s.at-len(raw)+1 : s.at-1]
 }
 
 func (s *strict) array() error {
@@ -191,7 +252,15 @@ func (s *strict) text16(raw []byte) error {
 
 // hex16 reads the four digits of \uXXXX.
 func hex16(escape []byte) uint16 {
-	// Valid JSON has four hexadecimal digits there.
-	v, _ := strconv.ParseUint(string(escape[2:6]), 16, 16)
-	return uint16(v)
+	var v uint16
+	for _, b := range escape[2:6] { // valid JSON has four hexadecimal digits there
+		switch {
+		case b <= '9':
+			b -= '0'
+		default:
+			b = b | 0x20 - 'a' + 10
+		}
+		v = v<<4 | uint16(b)
+	}
+	return v
 }

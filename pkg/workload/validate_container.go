@@ -13,6 +13,9 @@ func validateContainer(r *Reservation, c *Container) error {
 			return refuse(join("data.secret_env", name), words("in env too"), "in one of env and secret_env")
 		}
 	}
+	if less := c.Without(); len(less) > 0 && r.DocumentVersion() == V1 {
+		return refuse("data."+less[0], words("true"), "absent in version 1")
+	}
 	if _, err := SplitEntrypoint(c.Entrypoint); err != nil {
 		return err
 	}

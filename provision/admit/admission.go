@@ -66,10 +66,17 @@ func retryable(err error) node.Kind {
 // Invalid when it can't be told what r takes; else what Policy.Check says.
 func (a *Admission) Admit(r *workload.Reservation, user, all store.Usage, offer Offer) error {
 	need, err := a.cfg.Demand(r)
+	if err == nil {
+		err = a.cfg.Policy.contained(r)
+	}
 	if err != nil {
 		return err
 	}
-	return a.cfg.Policy.Check(Workload{ID: r.ID, User: r.User, Demand: need}, user, all, offer)
+	want := Workload{ID: r.ID, User: r.User, Demand: need, Whole: r.Type == workload.TypeVolume}
+	if held, comesBack := offer.Held[r.ID]; comesBack {
+		offer.Total, want.Whole = offer.Total.Add(held), false
+	}
+	return a.cfg.Policy.Check(want, user, all, offer)
 }
 
 // Wait says whether r, which can't be judged yet, may wait beside those of its

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/croft-edge/croft/pkg/limit"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/admit"
@@ -25,6 +26,10 @@ const (
 
 func ssd(id, user string, bytes uint64) admit.Workload {
 	return admit.Workload{ID: id, User: user, Demand: provisioner.Demand{SSD: bytes}}
+}
+
+func tunnel(id, user string, bytes uint64) admit.Workload {
+	return admit.Workload{ID: id, User: user, Demand: provisioner.Demand{Tunnels: bytes}}
 }
 
 // had is a workload beside the one that is asked for; gone is one that is only remembered.
@@ -61,7 +66,7 @@ func usage(id, user string, have []had) (of, all store.Usage) {
 }
 
 func TestCheck(t *testing.T) {
-	offer := provisioner.Demand{CPU: 4, Memory: 8 * gib, SSD: 100 * gib, HDD: 0}
+	offer := provisioner.Demand{CPU: 4, Memory: 8 * gib, SSD: 100 * gib, HDD: 0, Tunnels: uint64(admit.TunnelMemory.Total)}
 	for _, tt := range []struct {
 		name   string
 		policy admit.Policy
@@ -99,11 +104,23 @@ func TestCheck(t *testing.T) {
 		{name: "one that is there already isn't one more", policy: admit.Policy{Workloads: 1}, want: ssd("1-1", "u", gib), have: []had{has("1-1", "u", gib)}},
 		{name: "more ended ones than the node remembers", policy: admit.Policy{Records: 2}, want: ssd("3-1", "u", gib),
 			have: []had{gone("1-1", "u"), gone("2-1", "u")}, kind: node.Refused, says: "remembers 2 reservations"},
+		{name: "more of all users than the node remembers", policy: admit.Policy{Records: 2, AllRecords: 3}, want: ssd("4-1", "u", gib),
+			have: []had{gone("1-1", "v"), gone("2-1", "w"), has("3-1", "x", gib)}, kind: node.Refused, says: "remembers 3 reservations, at most 3"},
+		{name: "as many of all users as it remembers", policy: admit.Policy{AllRecords: 3}, want: ssd("4-1", "u", gib), have: []had{gone("1-1", "v"), gone("2-1", "w")}},
 		{name: "another user's ended ones", policy: admit.Policy{Records: 2}, want: ssd("3-1", "u", gib), have: []had{gone("1-1", "v"), gone("2-1", "v")}},
 		{name: "more space than a user may have", policy: admit.Policy{PerUser: provisioner.Demand{SSD: 10 * gib}}, want: ssd("3-1", "u", 6*gib),
 			have: []had{has("1-1", "u", 5*gib), has("2-1", "v", 50*gib)}, kind: node.Refused, says: "need 6 GiB, has 5 GiB, at most 10 GiB"},
 		{name: "all that a user may have", policy: admit.Policy{PerUser: provisioner.Demand{SSD: 10 * gib}}, want: ssd("3-1", "u", 5*gib),
 			have: []had{has("1-1", "u", 5*gib)}},
+
+		{name: "more memory for tunnels than a user may have", policy: admit.Defaults(), want: tunnel("3-1", "u", 512<<10),
+			have: []had{{Workload: tunnel("1-1", "u", 32*mib)}, {Workload: tunnel("2-1", "v", mib)}},
+			kind: node.Refused, says: "too much memory for tunnels for one user: need 524288 B, has 32 MiB, at most 32 MiB"},
+		{name: "more memory for tunnels than the node has", policy: admit.Defaults(), want: tunnel("5-1", "u", 512<<10),
+			have: []had{{Workload: tunnel("1-1", "v", 32*mib)}, {Workload: tunnel("2-1", "w", 32*mib)}, {Workload: tunnel("3-1", "x", 32*mib)}, {Workload: tunnel("4-1", "y", 32*mib)}},
+			kind: node.NoSpace, says: "not enough memory for tunnels: need 524288 B, free 0 B"},
+		{name: "all the memory for tunnels of a user", policy: admit.Defaults(), want: tunnel("3-1", "u", 32*mib),
+			have: []had{{Workload: tunnel("2-1", "v", 32*mib)}}},
 	} {
 		user, all := usage(tt.want.ID, tt.want.User, tt.have)
 		err := tt.policy.Check(tt.want, user, all, admit.Offer{Total: offer})
@@ -247,6 +264,10 @@ func TestAdmission(t *testing.T) {
 	if err := a.Admit(reservation("10-1", "x"), store.Usage{}, store.Usage{}, offer); node.KindOf(err) != node.Invalid {
 		t.Errorf("a demand that can't be told: %v", err)
 	}
+	offer.Held = map[string]provisioner.Demand{"7-1": {SSD: 6 * gib}}
+	if err := a.Admit(reservation("7-1", "6"), have, store.Usage{Demand: provisioner.Demand{SSD: 10 * gib}}, offer); err != nil {
+		t.Errorf("what comes back to what is held for it: %v", err)
+	}
 	if err := a.Wait(reservation("7-1", "7"), store.Usage{Waiting: 100}, store.Usage{Waiting: 100}); node.KindOf(err) != node.Refused {
 		t.Errorf("one too many waits: %v", err)
 	}
@@ -261,5 +282,18 @@ func TestAdmission(t *testing.T) {
 	}
 	if _, err := admit.New(admit.Config{}); err == nil {
 		t.Error("an empty config is accepted")
+	}
+}
+
+// TestTunnelMemoryIsCountedWhenItBites: in /metrics the operator sees that networks
+// were turned away for it, and nothing else is counted.
+func TestTunnelMemoryIsCountedWhenItBites(t *testing.T) {
+	p, offer := admit.Defaults(), admit.Offer{Total: provisioner.Demand{Tunnels: uint64(admit.TunnelMemory.Total)}}
+	before := limit.Times()[admit.TunnelMemory.Name]
+	for _, w := range []admit.Workload{tunnel("1-1", "u", 33*mib), ssd("2-1", "u", 1), tunnel("3-1", "u", mib)} {
+		_ = p.Check(w, store.Usage{}, store.Usage{}, offer)
+	}
+	if n := limit.Times()[admit.TunnelMemory.Name] - before; n != 1 {
+		t.Errorf("it was counted %d times", n)
 	}
 }

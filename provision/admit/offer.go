@@ -9,6 +9,12 @@ import (
 type Offer struct {
 	// Total is what there is in all, used or not, of what is whole.
 	Total provisioner.Demand
+	// Whole is the most of each kind of disk that is free in one piece, on one pool;
+	// nil where that isn't told.
+	Whole *provisioner.Demand
+	// Held is what of the disks is held for workloads that don't count, by ID: who
+	// comes back takes it over.
+	Held map[string]provisioner.Demand
 	// Broken are the pools that can't be used now.
 	Broken []BrokenPool
 }

@@ -13,6 +13,9 @@ import (
 type Policy struct {
 	// AllowUsers are the user IDs that are allowed; empty allows everyone.
 	AllowUsers []string
+	// Without names what each new container must do without; see
+	// workload.Container.Without.
+	Without []string
 	// Reserve is kept for the node itself.
 	Reserve provisioner.Demand
 	// PerUser bounds what one user's workloads take together; 0 is no limit.
@@ -20,8 +23,11 @@ type Policy struct {
 	// Workloads bounds how many a user has on the node; 0 is no limit.
 	Workloads int
 	// Records bounds how many reservations of a user the node remembers, ended
-	// ones until their signed end included; 0 is no limit.
-	Records int
+	// ones until their signed end included, AllRecords how many of all users', for
+	// keys cost nothing; 0 is no limit. What is remembered is never given up for a
+	// new one: it is what keeps the ended from coming back.
+	Records    int
+	AllRecords int
 	// Waiting bounds how many of a user's reservations wait that can't be judged
 	// yet, AllWaiting how many of all users', for keys cost nothing; 0 is no limit.
 	Waiting    int
@@ -29,11 +35,14 @@ type Policy struct {
 }
 
 // Defaults are limits that nobody meets by accident: 1,000 workloads, 10,000
-// remembered and 100 waiting reservations a user, 1,000 waiting ones in all, no
-// limit on what they take together but the node's size. Nothing is reserved: see
+// remembered and 100 waiting reservations a user, 50,000 remembered and 1,000
+// waiting ones in all, no limit on what they take together but TunnelMemory and the node's size. Nothing is reserved: see
 // Reserve.
 func Defaults() Policy {
-	return Policy{Workloads: 1000, Records: 10000, Waiting: 100, AllWaiting: 1000}
+	return Policy{
+		Workloads: 1000, Records: 10000, AllRecords: 50000, Waiting: 100, AllWaiting: 1000,
+		PerUser: provisioner.Demand{Tunnels: uint64(TunnelMemory.Each)},
+	}
 }
 
 // Reserve is what a node keeps for itself of what the machine has: a tenth of
@@ -51,6 +60,8 @@ type Workload struct {
 	ID     string
 	User   string
 	Demand provisioner.Demand
+	// Whole says that what it takes of a disk must be in one piece.
+	Whole bool
 }
 
 // Check says whether want may come beside what its user and all users have on a
@@ -61,26 +72,50 @@ func (p Policy) Check(want Workload, user, all store.Usage, offer Offer) error {
 	if len(p.AllowUsers) > 0 && !slices.Contains(p.AllowUsers, want.User) {
 		return node.Errorf(node.Refused, "cannot admit %s: user %s isn't allowed on this node", want.ID, want.User)
 	}
-	if err := p.count(want, user); err != nil {
+	if err := p.count(want, user, all); err != nil {
 		return err
 	}
 	for _, u := range units() {
 		need := u.of(want.Demand)
 		if limit, has := u.of(p.PerUser), u.of(user.Demand); need > 0 && limit > 0 && need > less(limit, has) {
+			u.reached()
 			return node.Errorf(node.Refused, "cannot admit %s: too much %s for one user: need %s, has %s, at most %s on this node",
 				want.ID, u.name, u.text(need), u.text(has), u.text(limit))
 		}
 		free := less(less(u.of(offer.Total), u.of(p.Reserve)), u.of(all.Demand))
 		if need <= free {
-			continue
+			if !want.Whole || offer.Whole == nil || need <= u.whole(*offer.Whole) {
+				continue
+			}
+			full := node.Errorf(node.NoSpace, "cannot admit %s: not enough %s on one pool: need %s, free %s", want.ID, u.name, u.text(need), u.text(u.whole(*offer.Whole)))
+			return offer.patient(u, full)
 		}
+		u.reached()
 		full := node.Errorf(node.NoSpace, "cannot admit %s: not enough %s: need %s, free %s", want.ID, u.name, u.text(need), u.text(free))
 		return offer.patient(u, full)
 	}
 	return nil
 }
 
-func (p Policy) count(want Workload, user store.Usage) error {
+// contained says whether a container does without all that it must. Refused.
+func (p Policy) contained(r *workload.Reservation) error {
+	if len(p.Without) == 0 || r.Type != workload.TypeContainer {
+		return nil
+	}
+	data, err := workload.DataOf[workload.Container](r)
+	if err != nil {
+		return node.WithKind(node.Invalid, err)
+	}
+	less := data.Without()
+	for _, name := range p.Without {
+		if !slices.Contains(less, name) {
+			return node.Errorf(node.Refused, "cannot admit %s: data.%s is false, must be true on this node: its operator demands it", r.ID, name)
+		}
+	}
+	return nil
+}
+
+func (p Policy) count(want Workload, user, all store.Usage) error {
 	if p.Workloads > 0 && user.Workloads >= p.Workloads {
 		return node.Errorf(node.Refused, "cannot admit %s: its user has %d workloads on this node, at most %d are allowed",
 			want.ID, user.Workloads, p.Workloads)
@@ -88,6 +123,10 @@ func (p Policy) count(want Workload, user store.Usage) error {
 	if p.Records > 0 && user.Records >= p.Records {
 		return node.Errorf(node.Refused, "cannot admit %s: the node remembers %d reservations of its user until their signed end, at most %d are allowed; shorter durations end earlier",
 			want.ID, user.Records, p.Records)
+	}
+	if p.AllRecords > 0 && all.Records >= p.AllRecords {
+		return node.Errorf(node.Refused, "cannot admit %s: the node remembers %d reservations, at most %d are allowed; it takes in new ones when some of them are forgotten",
+			want.ID, all.Records, p.AllRecords)
 	}
 	return nil
 }

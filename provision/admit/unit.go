@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/croft-edge/croft/pkg/limit"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/provisioner"
 )
@@ -16,18 +17,35 @@ type unit struct {
 	text func(uint64) string
 	// on reports whether a broken pool may have had some of it.
 	on func(BrokenPool) bool
+	// reached counts that it has turned something away, for what has a limit of its own.
+	reached func()
 }
 
 func units() []unit {
 	return []unit{
-		{"CPU", func(d provisioner.Demand) uint64 { return d.CPU }, cores, onNone},
-		{"memory", func(d provisioner.Demand) uint64 { return d.Memory }, size, onNone},
-		{"SSD space", func(d provisioner.Demand) uint64 { return d.SSD }, size, func(b BrokenPool) bool { return b.SSD }},
-		{"HDD space", func(d provisioner.Demand) uint64 { return d.HDD }, size, func(b BrokenPool) bool { return b.HDD }},
+		{"CPU", func(d provisioner.Demand) uint64 { return d.CPU }, cores, onNone, none},
+		{"memory", func(d provisioner.Demand) uint64 { return d.Memory }, size, onNone, none},
+		{"SSD space", func(d provisioner.Demand) uint64 { return d.SSD }, size, func(b BrokenPool) bool { return b.SSD }, none},
+		{"HDD space", func(d provisioner.Demand) uint64 { return d.HDD }, size, func(b BrokenPool) bool { return b.HDD }, none},
+		{"memory for tunnels", func(d provisioner.Demand) uint64 { return d.Tunnels }, size, onNone, TunnelMemory.Reached},
 	}
 }
 
+// whole is how much of it is free in one piece; of what has no pieces, all.
+func (u unit) whole(free provisioner.Demand) uint64 {
+	if !u.on(BrokenPool{SSD: true, HDD: true}) {
+		return math.MaxUint64
+	}
+	return u.of(free)
+}
+
 func onNone(BrokenPool) bool { return false }
+
+func none() {}
+
+// TunnelMemory is how much networks may take of the memory of the process that holds
+// their tunnels and names, which all of a node share: it is Demand.Tunnels.
+var TunnelMemory = limit.Limit{Name: "tunnel-memory", Per: "user", Each: 32 << 20, Total: 128 << 20, Unit: limit.Bytes}
 
 // less subtracts down to 0.
 func less(a, b uint64) uint64 {

@@ -183,6 +183,9 @@ func (i *intake) twinned(a *arrival, twin, before store.Record) error {
 		_, err := i.apply(before, lifecycle.Event{Kind: lifecycle.Redeliver})
 		return err
 	}
+	if again, err := i.resent(a, twin); again || err != nil {
+		return err
+	}
 	if i.judging.crowded() {
 		return nil
 	}
@@ -192,6 +195,27 @@ func (i *intake) twinned(a *arrival, twin, before store.Record) error {
 		Msg("reservation refused")
 	_, err := i.apply(store.Record{}, lifecycle.Event{Kind: lifecycle.Replay, Record: a.record(), Err: why})
 	return err
+}
+
+// resent takes in what came to nothing under another ID and is sent again: a
+// reservation of version 1 has no date that would tell the second from the first, so
+// that a user who means it again can't say so otherwise. What was on the node, or was
+// deleted, stays refused: it would come back by anybody's word. The old record goes
+// first: after a crash between the two nothing is known of it, and this comes again.
+func (i *intake) resent(a *arrival, twin store.Record) (bool, error) {
+	nothing := twin.Phase == lifecycle.Refused || twin.Phase == lifecycle.Failed
+	if a.reservation.DocumentVersion() != workload.V1 || a.deletion != nil || !nothing || !twin.Delivered || deleted(twin) {
+		return false, nil
+	}
+	if i.ledger.changing(twin.ID()) {
+		return false, nil
+	}
+	if err := i.parts.Records.Bury(twin.ID()); err != nil {
+		return false, err
+	}
+	i.timers.forget(twin.ID())
+	about(i.parts.Log.Info(), twin, "resent").Str("as", a.reservation.ID).Msg("sent again under another ID, after it had come to nothing")
+	return true, i.take(a)
 }
 
 // record is the record of an arrival before the table has seen it.

@@ -18,6 +18,10 @@ import (
 // is left behind.
 const stepGrace = 2 * time.Second
 
+// callGrace is how long an effect that was cancelled waits for the module that it
+// has asked: what comes next for the same ID must not overtake it there.
+const callGrace = 5 * time.Second
+
 // beside does effects beside the engine's thread.
 type beside struct {
 	parts *Config
@@ -31,7 +35,7 @@ type beside struct {
 
 // start does one effect in goroutines of its own, within its deadline.
 func (b *beside) start(f *flight) {
-	ctx, cancel := context.WithTimeout(b.work, b.deadline(f.kind))
+	ctx, cancel := context.WithTimeout(node.AwaitAnswers(b.work, callGrace), b.deadline(f.kind))
 	f.cancel = cancel
 	b.going.Add(1)
 	go run.Do(b.parts.Log, string(f.kind), func() {
@@ -185,10 +189,10 @@ func (b *beside) removeOrphan(ctx context.Context, p provisioner.Provisioner, o 
 	if err != nil {
 		return err
 	}
-	if there, still := found[o.ID]; !still || there.Hash != o.Hash {
+	if _, still := found[o.label()]; !still {
 		return nil
 	}
-	return forgiven(p.Decommission(ctx, &workload.Reservation{ID: o.ID, Type: o.Type}))
+	return forgiven(p.Remove(ctx, o.label()))
 }
 
 // forgiven takes what is gone already for done.

@@ -12,15 +12,15 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// seen is what the modules say is on the node, by type and ID. A type whose
+// seen is what the modules say is on the node, by type and label. A type whose
 // module didn't answer isn't in it.
-type seen map[workload.Type]map[string]provisioner.Seen
+type seen map[workload.Type]map[provisioner.Label]provisioner.Seen
 
-// What differs of a workload that isn't on the node at all, or in whose place is
-// another reservation's.
+// What differs of a workload that isn't on the node, when nothing has its ID or only
+// another reservation's has.
 const (
 	gone    = "gone"
-	foreign = "what is there in its place is another reservation's"
+	foreign = "what is there under its ID is another reservation's"
 )
 
 // difference is a record that what was seen doesn't agree with.
@@ -33,17 +33,18 @@ type difference struct {
 // which they need each other. It is the one comparison there is.
 func differences(recs []store.Record, there seen) []difference {
 	var out []difference
+	taken := takenIDs{there: there, ids: map[workload.Type]map[string]bool{}}
 	for _, rec := range recs {
 		listed, answered := there[rec.Reservation.Type]
 		if rec.Phase != lifecycle.Deployed || !answered {
 			continue
 		}
-		found, present := listed[rec.ID()]
+		found, present := own(rec, listed)
 		switch {
+		case !present && taken.has(rec.Reservation.Type, rec.ID()):
+			out = append(out, difference{rec, foreign})
 		case !present:
 			out = append(out, difference{rec, gone})
-		case !owns(rec, found):
-			out = append(out, difference{rec, foreign})
 		case found.Drift != "":
 			out = append(out, difference{rec, found.Drift})
 		}
@@ -54,6 +55,23 @@ func differences(recs []store.Record, there seen) []difference {
 	return out
 }
 
+// takenIDs are the IDs that something on the node has, by type. Those of a type are
+// gathered when they are first asked for: mostly nothing is missing.
+type takenIDs struct {
+	there seen
+	ids   map[workload.Type]map[string]bool
+}
+
+func (t takenIDs) has(kind workload.Type, id string) bool {
+	if t.ids[kind] == nil {
+		t.ids[kind] = make(map[string]bool, len(t.there[kind]))
+		for l := range t.there[kind] {
+			t.ids[kind][l.ID] = true
+		}
+	}
+	return t.ids[kind][id]
+}
+
 // unlabelled are the records whose workload an older croft has made: it is there
 // as it should be, and says nowhere whose it is. Provisioned once more it has its
 // label, and is otherwise left alone. Without one, nobody could tell whose it is
@@ -61,18 +79,28 @@ func differences(recs []store.Record, there seen) []difference {
 func unlabelled(recs []store.Record, there seen) []store.Record {
 	var out []store.Record
 	for _, rec := range recs {
-		found, present := there[rec.Reservation.Type][rec.ID()]
-		if rec.Phase == lifecycle.Deployed && rec.Unlabelled && present && found.Hash == (workload.Hash{}) && found.Drift == "" {
+		listed := there[rec.Reservation.Type]
+		_, labelled := listed[provisioner.Label{ID: rec.ID(), Hash: rec.Hash}]
+		found, present := own(rec, listed)
+		if rec.Phase == lifecycle.Deployed && rec.Unlabelled && present && !labelled && found.Drift == "" {
 			out = append(out, rec)
 		}
 	}
 	return out
 }
 
-// owns reports whether what was seen under a record's ID is its workload. What an
-// older croft made has no hash.
-func owns(rec store.Record, found provisioner.Seen) bool {
-	return found.Hash == workload.Hash{} || found.Hash == rec.Hash
+// own is what was seen of a record's workload: what has its ID and its hash or, made by
+// an older croft, no hash.
+func own(rec store.Record, listed map[provisioner.Label]provisioner.Seen) (found provisioner.Seen, present bool) {
+	if found, present = listed[provisioner.Label{ID: rec.ID(), Hash: rec.Hash}]; !present {
+		found, present = listed[provisioner.Label{ID: rec.ID()}]
+	}
+	return found, present
+}
+
+// owns reports whether what has a record's ID and that hash is its workload.
+func owns(rec store.Record, h workload.Hash) bool {
+	return h == workload.Hash{} || h == rec.Hash
 }
 
 // compared holds what is on the node against the records.

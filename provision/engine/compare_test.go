@@ -22,10 +22,10 @@ func recordOf(id string, t workload.Type, phase store.Phase) store.Record {
 }
 
 // there is what was seen of a type, each by its ID and what differs of it.
-func there(what map[string]string) map[string]provisioner.Seen {
-	out := map[string]provisioner.Seen{}
+func there(what map[string]string) map[provisioner.Label]provisioner.Seen {
+	out := map[provisioner.Label]provisioner.Seen{}
 	for id, drift := range what {
-		out[id] = provisioner.Seen{Hash: workload.Hash{1}, Drift: drift}
+		out[provisioner.Label{ID: id, Hash: workload.Hash{1}}] = provisioner.Seen{Drift: drift}
 	}
 	return out
 }
@@ -33,8 +33,8 @@ func there(what map[string]string) map[string]provisioner.Seen {
 func TestDifferences(t *testing.T) {
 	net, vol := workload.TypeNetwork, workload.TypeVolume
 	deployed := []store.Record{recordOf("1-1", vol, store.Deployed)}
-	other := map[string]provisioner.Seen{"1-1": {Hash: workload.Hash{2}}}
-	unlabelled := map[string]provisioner.Seen{"1-1": {}}
+	other := map[provisioner.Label]provisioner.Seen{{ID: "1-1", Hash: workload.Hash{2}}: {}}
+	unlabelled := map[provisioner.Label]provisioner.Seen{{ID: "1-1"}: {}}
 	for name, tt := range map[string]struct {
 		recs  []store.Record
 		there seen
@@ -95,12 +95,12 @@ func (wallClock) Read() clock.Reading {
 func BenchmarkLook(b *testing.B) {
 	for _, n := range []int{500, 10000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			found := map[string]provisioner.Seen{}
+			found := map[provisioner.Label]provisioner.Seen{}
 			var recs []store.Record
 			for i := range n {
 				id := fmt.Sprintf("%d-1", i+1)
 				recs = append(recs, recordOf(id, workload.TypeVolume, store.Deployed))
-				found[id] = provisioner.Seen{Hash: workload.Hash{1}}
+				found[provisioner.Label{ID: id, Hash: workload.Hash{1}}] = provisioner.Seen{}
 			}
 			c := &Config{Records: fixedRecords{recs: recs}, Clock: wallClock{}, Log: zerolog.Nop()}
 			d := newDesk(c, Assemble(c).notes)

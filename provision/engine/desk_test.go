@@ -85,6 +85,7 @@ func (idle) Provision(context.Context, *workload.Reservation) (json.RawMessage, 
 	return nil, nil
 }
 func (idle) Decommission(context.Context, *workload.Reservation) error { return nil }
+func (idle) Remove(context.Context, provisioner.Label) error           { return nil }
 func (idle) List(context.Context) ([]string, error)                    { return nil, nil }
 
 // comes is the arrival of a reservation; told hears how it went.

@@ -24,7 +24,7 @@ type Drift struct {
 func (l *loop) watch() <-chan source.Item {
 	looks := map[workload.Type]source.Look{}
 	for t, p := range l.parts.Provisioners {
-		looks[t] = func(ctx context.Context) (found map[string]provisioner.Seen, err error) {
+		looks[t] = func(ctx context.Context) (found map[provisioner.Label]provisioner.Seen, err error) {
 			err = run.Guard(l.parts.Log, "list", func() (err error) {
 				found, err = provisioner.Look(ctx, p)
 				return err
@@ -44,7 +44,7 @@ func (l *loop) watch() <-chan source.Item {
 
 // differs reports whether the engine has anything to do about what was seen of
 // a type. It runs beside the engine, and only reads.
-func (c *compared) differs(t workload.Type, found map[string]provisioner.Seen) bool {
+func (c *compared) differs(t workload.Type, found map[provisioner.Label]provisioner.Seen) bool {
 	recs, err := c.parts.Records.List()
 	if err != nil {
 		return true // the engine says so
@@ -52,7 +52,7 @@ func (c *compared) differs(t workload.Type, found map[string]provisioner.Seen) b
 	all := differences(recs, seen{t: found})
 	c.notes.drifts.calm(t, all)
 	now := c.parts.Clock.Read()
-	return c.notes.orphans.differ(t, found, c.wanted(recs), now, c.parts.Limits.Grace) ||
+	return c.notes.orphans.differ(t, found, c.wanted(recs), now, c.grace) ||
 		slices.ContainsFunc(all, func(diff difference) bool {
 			return !c.notes.drifts.resting(diff.rec.ID(), now.Uptime) && !lifecycle.Facts{Time: now}.Over(diff.rec) && c.authentic(diff.rec)
 		})

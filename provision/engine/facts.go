@@ -21,7 +21,7 @@ func (d *desk) facts(rec store.Record) (lifecycle.Facts, error) {
 	}
 	if rec.Reservation != nil {
 		f.Type = provisioner.FactsOf(d.parts.Provisioners[rec.Reservation.Type])
-		f.Older = d.bornBefore(rec.Reservation)
+		f.Older, f.Returns = d.bornBefore(rec.Reservation), d.returns(rec.Reservation)
 	}
 	return f, err
 }
@@ -35,6 +35,19 @@ func (d *desk) bornBefore(r *workload.Reservation) bool {
 	}
 	born := s.Birth().Time
 	return born.IsZero() || !r.Created.After(born)
+}
+
+// returns reports whether a reservation may be taken in past its end: on a store that
+// accepts what is older than it, such a one by its renewal, and one of version 1 by
+// any date, for its dates aren't signed. While the birth has no date, whatever there
+// is may turn out to be older.
+func (d *desk) returns(r *workload.Reservation) bool {
+	v1 := r.DocumentVersion() == workload.V1
+	s, ok := d.parts.Records.(interface{ AcceptsOlder() bool })
+	if !ok {
+		return v1
+	}
+	return s.AcceptsOlder() && (v1 || d.bornBefore(r))
 }
 
 // tombstonesMost is how many tombstones of what was accepted are remembered for

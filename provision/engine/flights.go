@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/croft-edge/croft/pkg/node"
@@ -59,8 +60,9 @@ func newFlights(provisioners map[workload.Type]provisioner.Provisioner) *flights
 func (f *flights) begin(one *flight) error {
 	rec, id, keys := one.rec, one.rec.ID(), keysOf(one.rec.Reservation)
 	if one.kind == removeOrphan {
-		// It isn't the record's of that ID, if there is one, and goes beside none of its effects.
-		id, keys = "orphan "+string(rec.Reservation.Type)+" "+id, []inflight.Key{{Name: "id " + id}}
+		// It isn't the record's of that ID, if there is one, and goes beside none of its
+		// effects, nor of another orphan's of that ID.
+		id, keys = fmt.Sprintf("orphan %s %s %x", rec.Reservation.Type, id, one.orphan.Hash), []inflight.Key{{Name: "id " + id}}
 	}
 	for _, before := range f.queue.Of(id) {
 		if before.Stuck() {

@@ -120,6 +120,13 @@ func (j *judging) admit(id string, offer admit.Offer, failed error) error {
 		return j.judged(rec, err)
 	}
 	of, all := j.ledger.usage(rec.Reservation.User, id)
+	if rec.Name != (lifecycle.NameKey{}) {
+		replaced, err := j.ledger.replacedBy(rec)
+		if err != nil {
+			return err
+		}
+		of.Demand, all.Demand = of.Demand.Sub(replaced), all.Demand.Sub(replaced)
+	}
 	return j.judged(rec, run.Guard(j.parts.Log, "admit", func() error {
 		return j.parts.Admission.Admit(rec.Reservation, of, all, offer)
 	}))

@@ -169,6 +169,24 @@ func (l *ledger) usage(user, but string) (of, all store.Usage) {
 	return of, all
 }
 
+// changing reports whether this round has to do with a record already.
+func (l *ledger) changing(id string) bool {
+	_, staged := l.staged[id]
+	_, parked := l.parked[id]
+	return staged || parked
+}
+
+// replacedBy is what the older records of a record's name take, which it replaces.
+func (l *ledger) replacedBy(rec store.Record) (d provisioner.Demand, err error) {
+	all, err := l.named(rec.Name)
+	for _, other := range all {
+		if other.ID() != rec.ID() {
+			d = d.Add(l.usageOf(other).Demand)
+		}
+	}
+	return d, err
+}
+
 // usageOf is what one record counts for.
 func (l *ledger) usageOf(rec store.Record) (u store.Usage) {
 	if rec.Phase == lifecycle.Dismissed {
@@ -179,7 +197,10 @@ func (l *ledger) usageOf(rec store.Record) (u store.Usage) {
 		u.Waiting = 1
 	}
 	if rec.Present() {
-		u.Workloads, u.Demand = 1, l.demand(rec.Reservation)
+		u.Workloads = 1
+	}
+	if rec.Takes() {
+		u.Demand = l.demand(rec.Reservation)
 	}
 	return u
 }

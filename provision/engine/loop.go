@@ -112,7 +112,7 @@ const startLook = 3 * time.Second
 func (l *loop) lookAtAll() seen {
 	type answer struct {
 		t     workload.Type
-		found map[string]provisioner.Seen
+		found map[provisioner.Label]provisioner.Seen
 		err   error
 	}
 	ctx, cancel := context.WithTimeout(l.work, min(l.parts.Limits.List, startLook))
@@ -139,7 +139,7 @@ func (l *loop) lookAtAll() seen {
 				continue
 			}
 			if a.found == nil {
-				a.found = map[string]provisioner.Seen{}
+				a.found = map[provisioner.Label]provisioner.Seen{}
 			}
 			there[a.t] = a.found
 		case <-ctx.Done():

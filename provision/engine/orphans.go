@@ -16,7 +16,8 @@ import (
 )
 
 // Orphan is something on the node that carries a reservation's label while no
-// record wants it. It is left alone for the grace period, then removed.
+// record wants it. It is left alone for the grace period, then removed. Several may
+// have one ID, each with another hash: each is one by itself.
 type Orphan struct {
 	Type workload.Type `json:"type"`
 	ID   string        `json:"id"`
@@ -29,12 +30,14 @@ type Orphan struct {
 }
 
 // key is what an orphan is known by.
-func (o Orphan) key() orphanKey { return orphanKey{o.Type, o.ID, o.Hash} }
+func (o Orphan) key() orphanKey { return orphanKey{o.Type, o.label()} }
+
+// label is what it carries on the node.
+func (o Orphan) label() provisioner.Label { return provisioner.Label{ID: o.ID, Hash: o.Hash} }
 
 type orphanKey struct {
-	kind workload.Type
-	id   string
-	hash workload.Hash
+	kind  workload.Type
+	label provisioner.Label
 }
 
 // orphans is what is known of them. It is safe for concurrent use.
@@ -71,24 +74,24 @@ func (o *orphans) all() []Orphan {
 
 // adopts reports whether what has a record's ID and that hash is the record's.
 func adopts(rec store.Record, h workload.Hash) bool {
-	return !rec.Tombstone() && owns(rec, provisioner.Seen{Hash: h})
+	return !rec.Tombstone() && owns(rec, h)
 }
 
 // wanted tells whether a record wants what has its label.
-func (c *compared) wanted(recs []store.Record) func(id string, h workload.Hash) bool {
+func (c *compared) wanted(recs []store.Record) func(l provisioner.Label) bool {
 	listed := make(map[string]store.Record, len(recs))
 	for _, rec := range recs {
 		listed[rec.ID()] = rec
 	}
-	return func(id string, h workload.Hash) bool {
-		rec, known := listed[id]
+	return func(l provisioner.Label) bool {
+		rec, known := listed[l.ID]
 		if !known { // a cache can't list what it had before this process began
 			var err error
-			if rec, err = c.parts.Records.Record(id); err != nil {
+			if rec, err = c.parts.Records.Record(l.ID); err != nil {
 				return false
 			}
 		}
-		return adopts(rec, h)
+		return adopts(rec, l.Hash)
 	}
 }
 
@@ -107,7 +110,7 @@ func (c *compared) orphaned(there seen, recs []store.Record) {
 	}
 	o.set(known)
 	for _, each := range known {
-		if there[each.Type] == nil || c.parts.Provisioners[each.Type] == nil || !o.due(each, c.now, c.parts.Limits.Grace) || c.lost(each) {
+		if there[each.Type] == nil || c.parts.Provisioners[each.Type] == nil || !o.due(each, c.now, c.grace(each)) || c.lost(each) {
 			continue
 		}
 		rec := store.Record{Reservation: &workload.Reservation{ID: each.ID, Type: each.Type}}
@@ -117,26 +120,36 @@ func (c *compared) orphaned(there seen, recs []store.Record) {
 	}
 }
 
+// grace is how long an orphan is left alone. What has the hash of a reservation that
+// has ended needs none: its end was proven and it was taken down, so a module made it
+// after that, by a call that nobody waited for any more. It may run in nobody's name.
+func (c *compared) grace(o Orphan) time.Duration {
+	if rec, err := c.parts.Records.ByHash(o.Hash); err == nil && rec.Phase == lifecycle.Ended && rec.Reservation.Type == o.Type {
+		return 0
+	}
+	return c.parts.Limits.Grace
+}
+
 // found is what is there and not wanted, with since when from old. What a
 // module that didn't answer may have stays as it was.
-func (c *compared) found(there seen, wanted func(id string, h workload.Hash) bool, old []Orphan) []Orphan {
+func (c *compared) found(there seen, wanted func(provisioner.Label) bool, old []Orphan) []Orphan {
 	before := make(map[orphanKey]Orphan, len(old))
 	var out []Orphan
 	for _, each := range old {
 		before[each.key()] = each
-		if there[each.Type] == nil && !wanted(each.ID, each.Hash) {
+		if there[each.Type] == nil && !wanted(each.label()) {
 			out = append(out, each)
 		}
 	}
-	for t, ids := range there {
-		for id, what := range ids {
-			if wanted(id, what.Hash) {
+	for t, labels := range there {
+		for l := range labels {
+			if wanted(l) {
 				continue
 			}
-			one, known := before[orphanKey{t, id, what.Hash}]
+			one, known := before[orphanKey{t, l}]
 			if !known {
-				one = Orphan{Type: t, ID: id, Hash: what.Hash}
-				c.parts.Log.Warn().Str("id", id).Str("type", string(t)).Dur("grace", c.parts.Limits.Grace).
+				one = Orphan{Type: t, ID: l.ID, Hash: l.Hash}
+				c.parts.Log.Warn().Str("id", l.ID).Str("type", string(t)).Str("hash", hashText(l.Hash)).Dur("grace", c.parts.Limits.Grace).
 					Msg("orphan: it has a reservation's label and no record wants it")
 			}
 			if !one.From.Known {
@@ -149,7 +162,7 @@ func (c *compared) found(there seen, wanted func(id string, h workload.Hash) boo
 		}
 	}
 	slices.SortFunc(out, func(a, b Orphan) int {
-		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.ID, b.ID), slices.Compare(a.Hash[:], b.Hash[:]))
+		return cmp.Or(cmp.Compare(a.Type, b.Type), a.label().Compare(b.label()))
 	})
 	return out
 }
@@ -174,31 +187,38 @@ func (c *compared) orphanEnded(f *flight, err error) error {
 	o := f.orphan
 	if err != nil {
 		again := c.notes.orphans.postpone(o, c.now.Uptime, c.parts.Limits.Retry)
-		c.parts.Log.Error().Str("id", o.ID).Str("type", string(o.Type)).Str("step", "remove orphan").Time("since", o.Since).Dur("again", again).
-			Err(err).Msg("cannot remove an orphan whose grace is over: tried again")
+		c.parts.Log.Error().Str("id", o.ID).Str("type", string(o.Type)).Str("hash", hashText(o.Hash)).Str("step", "remove orphan").Time("since", o.Since).Dur("again", again).
+			Err(err).Msg("cannot remove an orphan: tried again")
 		return nil
 	}
 	c.notes.orphans.removed(o)
 	c.free()
-	c.parts.Log.Warn().Str("id", o.ID).Str("type", string(o.Type)).Time("since", o.Since).Msg("orphan removed: its grace is over")
+	c.parts.Log.Warn().Str("id", o.ID).Str("type", string(o.Type)).Str("hash", hashText(o.Hash)).Time("since", o.Since).Msg("orphan removed")
 	return nil
 }
 
+// hashText is the hash of a label in the log, empty when it has none.
+func hashText(h workload.Hash) string {
+	if h == (workload.Hash{}) {
+		return ""
+	}
+	return h.Hex()
+}
+
 // differ reports whether there is anything to do about what was seen of a type.
-func (o *orphans) differ(t workload.Type, found map[string]provisioner.Seen, wanted func(string, workload.Hash) bool, now clock.Reading, grace time.Duration) bool {
+func (o *orphans) differ(t workload.Type, found map[provisioner.Label]provisioner.Seen, wanted func(provisioner.Label) bool, now clock.Reading, grace func(Orphan) time.Duration) bool {
 	known := map[orphanKey]bool{}
 	for _, each := range o.all() {
 		if each.Type != t {
 			continue
 		}
 		known[each.key()] = true
-		what, there := found[each.ID]
-		if !there || what.Hash != each.Hash || wanted(each.ID, each.Hash) || each.Since.IsZero() && now.Level >= clock.Stop || o.due(each, now, grace) {
+		if _, there := found[each.label()]; !there || wanted(each.label()) || each.Since.IsZero() && now.Level >= clock.Stop || o.due(each, now, grace(each)) {
 			return true
 		}
 	}
-	for id, what := range found {
-		if !known[orphanKey{t, id, what.Hash}] && !wanted(id, what.Hash) {
+	for l := range found {
+		if !known[orphanKey{t, l}] && !wanted(l) {
 			return true
 		}
 	}

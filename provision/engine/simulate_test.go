@@ -63,6 +63,8 @@ type simulation struct {
 	lines []string
 	// healthy is whether nothing goes wrong any more.
 	healthy bool
+	// acting is the flight whose effect happens now.
+	acting *flight
 }
 
 func newSimulation(seed uint64, told bool) *simulation {
@@ -133,6 +135,7 @@ func history(seed uint64, steps []uint64, told bool) *simulation {
 		s.say("everything works, and has had its time")
 		s.quiet()
 	}
+	s.refuseOlder() // until then what has ended is remembered
 	for i := 0; i < 14 && s.failed == "" && !s.over(); i++ {
 		s.settle(3, 32*24*time.Hour)
 		s.settle(2, 2*time.Hour)

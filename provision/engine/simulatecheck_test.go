@@ -89,7 +89,7 @@ func (s *simulation) checkRecord(was, rec store.Record) {
 	if was.Reservation != nil && was.Hash == rec.Hash && was.Tombstone() && !rec.Tombstone() && was.Phase != lifecycle.Dismissed && !was.Older {
 		s.fail("%s was %s and lives again: %s", rec.ID(), was.Phase, describe(rec))
 	}
-	if doc.ended && rec.Admitted && !rec.Tombstone() && !s.byItsRenewal(doc) {
+	if doc.ended && rec.Admitted && !rec.Tombstone() {
 		s.fail("it had ended, and lives again: %s", describe(rec))
 	}
 	switch rec.Phase {
@@ -126,12 +126,6 @@ func (s *simulation) changed(was, rec store.Record) {
 	} else if describe(was) != describe(rec) {
 		s.say("    %s: %s → %s", rec.ID(), was.Phase, describe(rec))
 	}
-}
-
-// byItsRenewal reports whether a reservation may be taken in after its first end:
-// what is older than the store, and accepted all the same.
-func (s *simulation) byItsRenewal(doc *simDoc) bool {
-	return s.node.store.AcceptsOlder() && !doc.r.Created.After(s.node.store.Birth().Time)
 }
 
 // checkEnd holds the end of a record against the truth.
@@ -172,7 +166,7 @@ func (s *simulation) checkForgotten(rec store.Record) {
 	if rec.Phase == lifecycle.Dismissed || rec.Phase == lifecycle.Waiting || doc == nil {
 		return // too many that are refused are forgotten
 	}
-	if thing := s.modules.things[simKey(rec.Reservation)]; !rec.Tombstone() && thing != nil && thing.hash == rec.Hash {
+	if thing := s.modules.things[simKey(rec.Reservation)]; !rec.Tombstone() && thing != nil && thing.Hash == rec.Hash {
 		s.fail("it is forgotten and hasn't ended: %s", describe(rec))
 	}
 	if now := s.clock.now; now.Before(rec.Reservation.Expires()) || now.Before(doc.r.Created.Add(doc.r.Duration)) {
@@ -185,15 +179,29 @@ func (s *simulation) checkForgotten(rec store.Record) {
 
 // witnessed is what the modules do, as they do it.
 func (s *simulation) witnessed(t *simThing, what string) {
-	doc := s.doc(t.hash)
-	s.say("    %s %s %x is %s", t.kind, t.id, t.hash[:3], what)
+	doc := s.doc(t.Hash)
+	s.say("    %s %s %x is %s", t.kind, t.ID, t.Hash[:3], what)
 	switch {
 	case doc == nil:
-		s.fail("%s %s of what nobody has signed is %s", t.kind, t.id, what)
+		s.fail("%s %s of what nobody has signed is %s", t.kind, t.ID, what)
 	case what == "made":
 		s.checkMade(doc, t)
 	case what == "removed" && t.holdsData():
 		s.checkRemoved(doc, t)
+	}
+	if f := s.acting; what == "removed" && f != nil && f.kind == removeOrphan {
+		s.checkOrphan(f.orphan, t)
+	}
+}
+
+// checkOrphan holds that the removal of an orphan takes that away, and nothing that a
+// record wants.
+func (s *simulation) checkOrphan(o Orphan, t *simThing) {
+	if t.kind != o.Type || t.Label != o.label() {
+		s.fail("the removal of orphan %s %s %x takes down %s %s %x", o.Type, o.ID, o.Hash[:3], t.kind, t.ID, t.Hash[:3])
+	}
+	if rec, err := s.node.store.Record(t.ID); err == nil && rec.Phase == lifecycle.Deployed && rec.Hash == t.Hash {
+		s.fail("it is taken down as an orphan: %s", describe(rec))
 	}
 }
 
@@ -201,10 +209,10 @@ func (s *simulation) checkMade(doc *simDoc, t *simThing) {
 	for id, h := range t.volumes {
 		volume := s.doc(h)
 		if volume == nil || volume.user != doc.user {
-			s.fail("container %s mounts another user's volume %s", t.id, id)
+			s.fail("container %s mounts another user's volume %s", t.ID, id)
 		}
 		if before, known := doc.bound[id]; known && before != h && s.lost.IsZero() {
-			s.fail("container %s mounted %x as %s and mounts %x now", t.id, before[:3], id, h[:3])
+			s.fail("container %s mounted %x as %s and mounts %x now", t.ID, before[:3], id, h[:3])
 		}
 	}
 	if doc.bound == nil && len(t.volumes) > 0 {
@@ -220,7 +228,7 @@ func (s *simulation) checkRemoved(doc *simDoc, t *simThing) {
 	case !doc.evicted.IsZero() && now.Sub(doc.evicted) >= grace:
 	case !s.lost.IsZero() && now.Sub(s.lost) >= grace:
 	default:
-		s.fail("data of %s %s %x is removed without a proof: now %s, its end %s", t.kind, t.id, t.hash[:3], s.at(now), s.at(doc.end))
+		s.fail("data of %s %s %x is removed without a proof: now %s, its end %s", t.kind, t.ID, t.Hash[:3], s.at(now), s.at(doc.end))
 	}
 }
 
@@ -263,20 +271,14 @@ func (s *simulation) quiet() {
 	for _, rec := range recs {
 		s.quietRecord(rec, wanted)
 	}
-	all := s.modules.sorted()
-	for _, t := range all {
-		if h, ok := wanted[string(t.kind)+" "+t.id]; ok && h == t.hash {
+	for _, t := range s.modules.sorted() {
+		if h, ok := wanted[string(t.kind)+" "+t.ID]; ok && h == t.Hash {
 			continue
 		}
-		// After a lost store two networks of different names may carry one ID: a look
-		// tells of one of them.
-		if t.kind == workload.TypeNetwork && slices.ContainsFunc(all, func(o *simThing) bool { return o.kind == t.kind && o.id == t.id && o.hash != t.hash }) {
-			continue
-		}
-		rec, err := n.store.Record(t.id)
-		known := slices.ContainsFunc(s.book.orphans, func(o Orphan) bool { return o.ID == t.id && o.Type == t.kind })
-		if !known && (err != nil || rec.Hash != t.hash || rec.Tombstone()) {
-			s.fail("%s %s %x is on the node, and nothing wants it", t.kind, t.id, t.hash[:3])
+		rec, err := n.store.Record(t.ID)
+		known := slices.ContainsFunc(s.book.orphans, func(o Orphan) bool { return o.label() == t.Label && o.Type == t.kind })
+		if !known && (err != nil || rec.Hash != t.Hash || rec.Tombstone()) {
+			s.fail("%s %s %x is on the node, and nothing wants it", t.kind, t.ID, t.Hash[:3])
 		}
 	}
 	for _, doc := range s.explorer.docs {
@@ -292,10 +294,10 @@ func (s *simulation) quietRecord(rec store.Record, wanted map[string]workload.Ha
 	switch rec.Phase {
 	case lifecycle.Deployed:
 		wanted[string(rec.Reservation.Type)+" "+rec.ID()] = rec.Hash
-		if s.outdone(rec) && thing != nil && thing.hash != rec.Hash {
+		if s.outdone(rec) && thing != nil && thing.Hash != rec.Hash {
 			break // a newer one of its name stands there until it may leave, and this one ends with it
 		}
-		if thing == nil || thing.hash != rec.Hash || thing.id != rec.ID() || thing.stopped || thing.drift != "" {
+		if thing == nil || thing.Hash != rec.Hash || thing.ID != rec.ID() || thing.stopped || thing.drift != "" {
 			s.fail("it isn't on the node as it was made: %s, there is %+v", describe(rec), thing)
 		}
 		if doc.over(s.clock.now) {
@@ -330,7 +332,7 @@ func (s *simulation) quietDoc(doc *simDoc) {
 	if doc.deleted && rec.Phase.Wanted() {
 		s.fail("it was deleted: %s", describe(rec))
 	}
-	if !doc.evicted.IsZero() && rec.Phase.Wanted() && doc.evictedIn == s.births && !s.byItsRenewal(doc) {
+	if !doc.evicted.IsZero() && rec.Phase.Wanted() && doc.evictedIn == s.births {
 		s.fail("it was evicted: %s", describe(rec))
 	}
 	live := rec.Phase.Wanted() || rec.Phase == lifecycle.Replaced
@@ -346,7 +348,7 @@ func (s *simulation) empty() {
 		s.fail("%d records are left, such as %s", len(recs), describe(recs[0]))
 	}
 	if len(s.modules.things) > 0 {
-		s.fail("left on the node: %s %s", s.modules.sorted()[0].kind, s.modules.sorted()[0].id)
+		s.fail("left on the node: %s %s", s.modules.sorted()[0].kind, s.modules.sorted()[0].ID)
 	}
 	d := n.desk
 	left := map[string]int{

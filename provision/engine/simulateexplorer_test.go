@@ -9,6 +9,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/source"
+	"github.com/croft-edge/croft/provision/store"
 )
 
 // simExplorer holds what users have signed, and brings it to the node as it likes.
@@ -100,7 +101,7 @@ func (s *simulation) lie(rnd *rand.Rand) *simDelivery {
 	}
 	doc, other := e.docs[rnd.IntN(len(e.docs))], e.docs[rnd.IntN(len(e.docs))]
 	d := &simDelivery{doc: doc, r: doc.r, once: true}
-	kind := rnd.IntN(8)
+	kind := rnd.IntN(9)
 	s.say("the explorer lies (%d)", kind)
 	switch kind {
 	case 0: // another's ID
@@ -122,6 +123,8 @@ func (s *simulation) lie(rnd *rand.Rand) *simDelivery {
 		d.r.Data, d.r.Type = other.r.Data, other.r.Type
 	case 7:
 		d.r.Duration += time.Hour
+	case 8: // its renewal without its deletion
+		d.r.Deletion = nil
 	}
 	return d
 }
@@ -139,7 +142,7 @@ func (s *simulation) send(which int, acked bool) {
 		return
 	}
 	s.say("  answer to %s: %s %q", rec.ID(), rec.Result.State, rec.Result.Error)
-	if err := s.node.store.Acknowledge(rec.ID(), rec.Result.Sequence); err != nil && node.KindOf(err) != node.NotExist {
+	if err := s.node.store.Acknowledge(store.Receipt{ID: rec.ID(), Sequence: rec.Result.Sequence}); err != nil && node.KindOf(err) != node.NotExist {
 		s.say("  cannot acknowledge: %v", err)
 	}
 	s.check()

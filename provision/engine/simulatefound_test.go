@@ -8,6 +8,7 @@ import (
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/lifecycle"
+	"github.com/croft-edge/croft/provision/provisioner"
 )
 
 // What the simulation has found, each as the shortest history that shows it.
@@ -220,7 +221,9 @@ func TestADeletionUnderATakenID(t *testing.T) {
 func TestARemovalOfAnOrphanIsNotItsIDsRecords(t *testing.T) {
 	f := newFound(t)
 	doc := f.reserve(workload.TypeZDB, `{"size":1,"mode":"user","disk_type":"SSD"}`, 720*time.Hour)
-	f.modules.things["volume "+doc.r.ID] = &simThing{kind: workload.TypeVolume, id: doc.r.ID, hash: f.volume(time.Hour).hash}
+	f.modules.things["volume "+doc.r.ID] = &simThing{
+		kind: workload.TypeVolume, Label: provisioner.Label{ID: doc.r.ID, Hash: f.volume(time.Hour).hash},
+	}
 	f.modules.fetched[doc.hash] = true
 	f.seen(f.look(workload.TypeVolume))
 	f.pass(8 * 24 * time.Hour)
@@ -233,6 +236,26 @@ func TestARemovalOfAnOrphanIsNotItsIDsRecords(t *testing.T) {
 	}
 	f.end()
 	f.want(doc, lifecycle.Deployed)
+}
+
+// A module may make what it was asked for after the same was taken down. That is
+// nobody's, and isn't left alone for a grace.
+func TestWhatIsMadeAfterItsEndGoesAtOnce(t *testing.T) {
+	f := newFound(t)
+	doc := f.deployed(time.Hour)
+	late := *f.modules.things["volume "+doc.r.ID]
+	f.remove(doc)
+	f.bring(doc)
+	f.end()
+	f.want(doc, lifecycle.Ended)
+	f.modules.things["volume "+doc.r.ID] = &late
+	for range 2 { // it is noted, then it is due
+		f.seen(f.look(workload.TypeVolume))
+		f.end()
+	}
+	if len(f.modules.things) > 0 {
+		t.Errorf("on the node is %v", f.modules.things)
+	}
 }
 
 // Evicting what waits, and whose user was told that it is deleted.
@@ -323,17 +346,68 @@ func TestAFailureAfterALostStoreRemovesNoData(t *testing.T) {
 	f.offered()
 	f.end()
 	f.want(zdb, lifecycle.Deployed)
-	f.node, f.disk, f.before, f.explorer.pending = nil, newSimDisk(), nil, nil
-	f.lost, zdb.promised = f.clock.now, false
-	f.crash(false)
-	f.acceptOlder()
+	f.lose()
 	f.bring(zdb)
 	f.offered()
 	f.act(f.node.flying[0], faultFinal)
 	f.round(f.land(f.node.flying[0]))
 	f.end()
 	f.want(zdb, lifecycle.Failed)
-	if f.modules.things["zdb "+zdb.r.ID] == nil {
+	if f.modules.things[simKey(&zdb.r)] == nil {
 		t.Fatal("its data is gone")
+	}
+}
+
+// After a lost store an explorer brings another network under the ID of one that is on
+// the node: a look told of one of the two, and the other's removal took the first.
+func TestTwoNetworksOfOneID(t *testing.T) {
+	for _, names := range [][2]string{{"n1", "n2"}, {"n2", "n1"}} {
+		f := newFound(t)
+		network := func(name string) *simDoc {
+			return f.reserve(workload.TypeNetwork, `{"name":"`+name+`"}`, 720*time.Hour)
+		}
+		older := network(names[0])
+		f.bring(older)
+		f.offered()
+		f.end()
+		f.want(older, lifecycle.Deployed)
+		f.node, f.disk, f.before, f.explorer.pending = nil, newSimDisk(), nil, nil
+		f.lost, older.promised = f.clock.now, false
+		f.crash(false)
+		f.acceptOlder()
+		newer := network(names[1])
+		newer.r.ID = older.r.ID
+		f.bring(newer)
+		f.offered()
+		f.end()
+		f.want(newer, lifecycle.Deployed)
+		for range 2 {
+			f.seen(f.look(workload.TypeNetwork))
+			f.end()
+			f.pass(8 * 24 * time.Hour)
+		}
+		f.want(newer, lifecycle.Deployed)
+		if own := f.modules.things[simKey(&newer.r)]; len(f.modules.things) != 1 || own == nil || own.made != 2 {
+			t.Errorf("on the node is %v", f.modules.things)
+		}
+	}
+}
+
+// Two orphans of one ID are due in one round: the end of each removal is heard of.
+func TestTwoOrphansOfOneID(t *testing.T) {
+	f := newFound(t)
+	for i, name := range []string{"n1", "n2"} {
+		doc := f.reserve(workload.TypeNetwork, `{"name":"`+name+`"}`, 720*time.Hour)
+		f.modules.things[simKey(&doc.r)] = &simThing{kind: workload.TypeNetwork, Label: provisioner.Label{ID: "1-1", Hash: doc.hash}, made: i + 1}
+	}
+	f.seen(f.look(workload.TypeNetwork))
+	f.pass(8 * 24 * time.Hour)
+	f.seen(f.look(workload.TypeNetwork))
+	if n := f.node.desk.flights.queue.Len(); n != 2 {
+		t.Fatalf("%d effects wait or are in flight, want both removals", n)
+	}
+	f.end()
+	if o := f.node.desk.notes.orphans; len(f.modules.things)+len(o.all())+len(o.going) != 0 {
+		t.Errorf("on the node is %v, orphans are %v, going %v", f.modules.things, o.all(), o.going)
 	}
 }

@@ -17,8 +17,7 @@ import (
 // simThing is something on the simulated node.
 type simThing struct {
 	kind workload.Type
-	id   string
-	hash workload.Hash
+	provisioner.Label
 	user string
 	// made tells one making of it from the next: what its user wrote is of one.
 	made    int
@@ -38,6 +37,7 @@ func simHoldsData(t workload.Type) bool {
 // simData is what the simulation reads of a reservation's data.
 type simData struct {
 	Name   string `json:"name"`
+	Mode   string `json:"mode"`
 	Size   uint64 `json:"size"`
 	Mounts []struct {
 		VolumeID   string `json:"volume_id"`
@@ -87,11 +87,15 @@ func newSimModules() *simModules {
 	return &simModules{things: map[string]*simThing{}, fetched: map[workload.Hash]bool{}}
 }
 
-// keyOf is where a reservation's thing is kept: a network under its user's name
-// of it, all else under the ID.
+// simKey is where a reservation's thing is kept: a network under its user's name
+// of it, a namespace in the zdb of its mode, all else under the ID. So several networks
+// or namespaces may have one ID.
 func simKey(r *workload.Reservation) string {
-	if r.Type == workload.TypeNetwork {
-		return "network " + r.User + "/" + simDataOf(r).Name
+	switch d := simDataOf(r); r.Type {
+	case workload.TypeNetwork:
+		return "network " + r.User + "/" + d.Name
+	case workload.TypeZDB:
+		return "zdb " + d.Mode + "/" + r.ID
 	}
 	return string(r.Type) + " " + r.ID
 }
@@ -105,15 +109,15 @@ func (m *simModules) sorted() []*simThing {
 }
 
 // look is what is on the node of a type, by its label.
-func (m *simModules) look(t workload.Type) map[string]provisioner.Seen {
-	seen := map[string]provisioner.Seen{}
+func (m *simModules) look(t workload.Type) map[provisioner.Label]provisioner.Seen {
+	seen := map[provisioner.Label]provisioner.Seen{}
 	for _, thing := range m.sorted() {
 		if thing.kind == t {
-			one := provisioner.Seen{Hash: thing.hash, Drift: thing.drift}
+			one := provisioner.Seen{Drift: thing.drift}
 			if thing.stopped && thing.kind == workload.TypeContainer {
 				one.Drift = "it is stopped"
 			}
-			seen[thing.id] = one
+			seen[thing.Label] = one
 		}
 	}
 	return seen
@@ -148,16 +152,16 @@ func (m *simModules) make(r *workload.Reservation) error {
 	}
 	key := simKey(r)
 	old := m.things[key]
-	if old != nil && old.hash != h && r.Type != workload.TypeNetwork {
+	if old != nil && old.Hash != h && r.Type != workload.TypeNetwork {
 		return node.Errorf(node.Exist, "cannot make %s: what is there is another reservation's", r.ID)
 	}
-	thing := &simThing{kind: r.Type, id: r.ID, hash: h, user: r.User}
+	thing := &simThing{kind: r.Type, Label: provisioner.Label{ID: r.ID, Hash: h}, user: r.User}
 	if r.Type == workload.TypeContainer {
 		if err := m.join(r, thing); err != nil {
 			return err
 		}
 	}
-	if old != nil && old.hash == h {
+	if old != nil && old.Hash == h {
 		thing.made = old.made
 	} else {
 		m.made++
@@ -180,10 +184,10 @@ func (m *simModules) join(r *workload.Reservation, c *simThing) error {
 			return node.Errorf(node.Refused, "cannot mount %s: it isn't yours", mount.VolumeID)
 		}
 		thing := m.things["volume "+mount.VolumeID]
-		if thing == nil || thing.hash != rec.Hash {
+		if thing == nil || thing.Hash != rec.Hash {
 			return node.Errorf(node.Transient, "cannot mount %s: it isn't there yet", mount.VolumeID)
 		}
-		c.volumes[mount.VolumeID] = thing.hash
+		c.volumes[mount.VolumeID] = thing.Hash
 	}
 	c.network = "network " + r.User + "/" + d.Network.NetworkID
 	if m.things[c.network] != nil {
@@ -201,21 +205,11 @@ func (m *simModules) join(r *workload.Reservation, c *simThing) error {
 	return node.Errorf(node.Refused, "cannot join: there is no such network of yours")
 }
 
-// find returns the key of what a reservation may take down; of one without data,
-// what has its ID.
+// find returns the key of what a reservation may take down.
 func (m *simModules) find(r *workload.Reservation) string {
-	if len(r.Data) == 0 {
-		found := ""
-		for _, key := range slices.Sorted(maps.Keys(m.things)) {
-			if t := m.things[key]; t.kind == r.Type && t.id == r.ID {
-				found = key
-			}
-		}
-		return found
-	}
 	key := simKey(r)
 	h, err := r.Hash()
-	if t := m.things[key]; err != nil || t == nil || t.hash != h {
+	if t := m.things[key]; err != nil || t == nil || t.Hash != h {
 		return ""
 	}
 	return key
@@ -225,7 +219,7 @@ func (m *simModules) find(r *workload.Reservation) string {
 func (m *simModules) users(key string) bool {
 	t := m.things[key]
 	for _, c := range m.things {
-		_, mounts := c.volumes[t.id]
+		_, mounts := c.volumes[t.ID]
 		if !c.stopped && (t.kind == workload.TypeVolume && mounts || c.network == key) {
 			return true
 		}
@@ -233,13 +227,22 @@ func (m *simModules) users(key string) bool {
 	return false
 }
 
-func (m *simModules) remove(r *workload.Reservation) error {
-	key := m.find(r)
+// labelled returns the key of what has a label.
+func (m *simModules) labelled(t workload.Type, l provisioner.Label) string {
+	for key, thing := range m.things {
+		if thing.kind == t && thing.Label == l {
+			return key
+		}
+	}
+	return ""
+}
+
+func (m *simModules) remove(key string) error {
 	if key == "" {
 		return nil
 	}
 	if m.users(key) {
-		return node.Errorf(node.Busy, "cannot remove %s: a container uses it", r.ID)
+		return node.Errorf(node.Busy, "cannot remove %s: a container uses it", key)
 	}
 	m.promise(m.things[key], "removed")
 	delete(m.things, key)
@@ -264,7 +267,7 @@ func (m *simModules) lose(rnd *rand.Rand) string {
 	t := all[rnd.IntN(len(all))]
 	if rnd.IntN(2) == 0 || t.holdsData() && rnd.IntN(4) > 0 {
 		t.drift = "it was changed"
-		return fmt.Sprintf("%s %s is changed", t.kind, t.id)
+		return fmt.Sprintf("%s %s is changed", t.kind, t.ID)
 	}
 	m.promise(t, "lost")
 	for key, each := range m.things {
@@ -272,7 +275,7 @@ func (m *simModules) lose(rnd *rand.Rand) string {
 			delete(m.things, key)
 		}
 	}
-	return fmt.Sprintf("%s %s is lost", t.kind, t.id)
+	return fmt.Sprintf("%s %s is lost", t.kind, t.ID)
 }
 
 // reboot stops what runs: containers are gone after a reboot, and networks.
@@ -295,14 +298,18 @@ func (p simType) Provision(_ context.Context, r *workload.Reservation) (json.Raw
 }
 
 func (p simType) Decommission(_ context.Context, r *workload.Reservation) error {
-	return p.m.call(func() error { return p.m.remove(r) })
+	return p.m.call(func() error { return p.m.remove(p.m.find(r)) })
+}
+
+func (p simType) Remove(_ context.Context, orphan provisioner.Label) error {
+	return p.m.call(func() error { return p.m.remove(p.m.labelled(p.kind, orphan)) })
 }
 
 func (p simType) List(context.Context) ([]string, error) {
-	return slices.Sorted(maps.Keys(p.m.look(p.kind))), nil
+	return provisioner.IDs(p.m.look(p.kind)), nil
 }
 
-func (p simType) Look(context.Context) (map[string]provisioner.Seen, error) {
+func (p simType) Look(context.Context) (map[provisioner.Label]provisioner.Seen, error) {
 	if p.m.silent {
 		return nil, node.Errorf(node.Transient, "cannot list")
 	}

@@ -174,9 +174,9 @@ func (s *simulation) act(one *simFlight, how fault) {
 	if one.ctx.Err() != nil && how == faultNone && s.rnd.IntN(2) == 0 {
 		how = faultInternal // it was told to end
 	}
-	s.modules.fault = how
+	s.modules.fault, s.acting = how, one.f
 	one.out, one.done = s.node.beside.effect(one.ctx, one.f), true
-	s.modules.fault = faultNone
+	s.modules.fault, s.acting = faultNone, nil
 	s.say("  %s %s happens (fault %d): %v", one.f.kind, one.f.rec.ID(), how, one.out.event.Err)
 }
 

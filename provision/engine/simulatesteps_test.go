@@ -2,13 +2,16 @@ package engine
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/admit"
+	"github.com/croft-edge/croft/provision/lifecycle"
 	"github.com/croft-edge/croft/provision/provisioner"
 	"github.com/croft-edge/croft/provision/source"
 )
@@ -261,12 +264,12 @@ func (s *simulation) stepLook() {
 		return
 	}
 	item := s.look(types[s.rnd.IntN(len(types))])
-	for _, id := range sortedKeys(item.Seen) {
+	for _, l := range slices.SortedFunc(maps.Keys(item.Seen), provisioner.Label.Compare) {
 		switch s.rnd.IntN(12) { // a module may lie
 		case 0:
-			delete(item.Seen, id)
+			delete(item.Seen, l)
 		case 1:
-			item.Seen[id] = provisioner.Seen{Hash: item.Seen[id].Hash, Drift: "it is said to be changed"}
+			item.Seen[l] = provisioner.Seen{Drift: "it is said to be changed"}
 		}
 	}
 	s.node.looks = append(s.node.looks, item)
@@ -337,11 +340,14 @@ func (s *simulation) stepCrash() {
 	s.crash(s.rnd.IntN(2) == 0)
 }
 
-// stepStore loses the store, or has the node's owner accept what is older than it.
+// stepStore loses the store, or has the node's owner accept or refuse what is older
+// than it.
 func (s *simulation) stepStore() {
 	if s.births > 0 || s.rnd.IntN(4) > 0 {
 		if s.rnd.IntN(2) == 0 && s.births > 0 {
 			s.acceptOlder()
+		} else if s.rnd.IntN(4) == 0 {
+			s.refuseOlder()
 		}
 		return
 	}
@@ -358,16 +364,57 @@ func (s *simulation) stepStore() {
 	if s.rnd.IntN(2) == 0 {
 		s.acceptOlder()
 	}
+	if s.rnd.IntN(2) == 0 {
+		s.mixUp()
+	}
 	for _, doc := range s.explorer.docs {
 		s.explorer.push(doc)
 	}
 }
 
-func (s *simulation) acceptOlder() {
-	if s.node != nil && !s.disk.dead {
-		s.say("the node's owner accepts older ones")
-		if err := s.node.store.AcceptOlder(); err != nil {
-			s.say("not accepted: %v", err)
+// mixUp has the explorer bring what isn't on the node under the ID of something that
+// is: it has lost what it had, too, and gives its IDs anew.
+func (s *simulation) mixUp() {
+	s.acceptOlder()
+	for _, thing := range s.modules.sorted() {
+		for _, doc := range s.explorer.docs {
+			there := s.modules.things[simKey(&doc.r)]
+			if doc.r.Type != thing.kind || there != nil || doc.over(s.clock.now) || doc.deleted || s.node == nil || s.disk.dead {
+				continue
+			}
+			s.say("the explorer brings %s %x as %s", doc.r.Type, doc.hash[:3], thing.ID)
+			d := &simDelivery{doc: doc, r: doc.r, once: true}
+			d.r.ID, doc.lied = thing.ID, true
+			s.round(s.bring(d))
+			break
 		}
+	}
+}
+
+func (s *simulation) acceptOlder() {
+	if s.node == nil || s.disk.dead {
+		return
+	}
+	s.say("the node's owner accepts older ones")
+	anew := !s.node.store.AcceptsOlder()
+	if err := s.node.store.AcceptOlder(); err != nil {
+		s.say("not accepted: %v", err)
+		return
+	}
+	for _, doc := range s.explorer.docs {
+		// What was forgotten while they were refused may come again by the owner's word.
+		if rec, err := s.node.store.ByHash(doc.hash); anew && (err != nil || rec.Phase == lifecycle.Refused) {
+			doc.ended, doc.evictedIn = false, -1
+		}
+	}
+}
+
+func (s *simulation) refuseOlder() {
+	if s.node == nil || s.disk.dead {
+		return
+	}
+	s.say("the node's owner refuses older ones")
+	if err := s.node.store.RefuseOlder(); err != nil {
+		s.say("not refused: %v", err)
 	}
 }

@@ -190,7 +190,7 @@ func simValid(r *workload.Reservation) error {
 
 // newSimPolicy is the policy of a life of the node.
 func newSimPolicy(c *simClock, births *store.FSStore, nodeID string, toy bool) (Policy, error) {
-	judge, err := verify.New(verify.Config{Policy: verify.Policy{NodeID: nodeID}, Clock: c, Store: births, Data: simValid})
+	judge, err := verify.New(verify.Config{Policy: verify.Policy{NodeID: nodeID, AcceptV1: true}, Clock: c, Store: births, Data: simValid})
 	if err != nil || !toy {
 		return judge, err
 	}
@@ -206,7 +206,8 @@ func (u *simUser) wish(rnd *rand.Rand) (workload.Type, string) {
 	case 2, 3:
 		return workload.TypeVolume, fmt.Sprintf(`{"size":%d,"type":"SSD"}`, []int{1, 2, 3, 99}[min(rnd.IntN(12), 3)*rnd.IntN(2)])
 	case 4:
-		return workload.TypeZDB, `{"size":1,"mode":"user","disk_type":"SSD"}`
+		mode := []string{"user", "seq"}[rnd.IntN(2)]
+		return workload.TypeZDB, `{"size":1,"mode":"` + mode + `","disk_type":"SSD"}`
 	}
 	mounts := ""
 	if v := u.any(rnd, workload.TypeVolume); v != nil && rnd.IntN(3) > 0 {

@@ -11,8 +11,8 @@ import (
 type Outbox interface {
 	// Undelivered returns the records whose result the explorer doesn't have, oldest first.
 	Undelivered() ([]store.Record, error)
-	// Acknowledge notes that the explorer has the result of that sequence.
-	Acknowledge(id string, sequence int64) error
+	// Acknowledge notes in one go that the explorer has those results.
+	Acknowledge(receipts ...store.Receipt) error
 }
 
 // Signer signs with the node's key. The identity module's stub is one.

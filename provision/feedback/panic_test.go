@@ -63,9 +63,9 @@ func (m *mined) Undelivered() ([]store.Record, error) {
 	return m.store.Undelivered()
 }
 
-func (m *mined) Acknowledge(id string, sequence int64) error {
+func (m *mined) Acknowledge(receipts ...store.Receipt) error {
 	m.acknowledge.step()
-	return m.store.Acknowledge(id, sequence)
+	return m.store.Acknowledge(receipts...)
 }
 
 func (m *mined) Sign(_ context.Context, message []byte) ([]byte, error) {

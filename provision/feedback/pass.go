@@ -67,37 +67,102 @@ func (f *Feedback) pass(ctx context.Context) (owed, error) {
 		return owed{tried: 1, soon: 1}, err
 	}
 	f.forget(waiting)
-	var left owed
-	var failed error
-	inARow := 0
+	p := &pass{Feedback: f}
 	for _, rec := range f.troubledLast(waiting) {
-		if ctx.Err() != nil || inARow >= awayAfter {
-			left.soon++
+		if ctx.Err() != nil || p.inARow >= awayAfter {
+			p.left.soon++
 			continue
 		}
 		if next, troubled := f.later(rec); troubled {
-			left.wait(next)
+			p.left.wait(next)
 			continue
 		}
-		left.tried++
+		p.left.tried++
 		err := run.Guard(f.cfg.Log, "feedback", func() error { return f.send(ctx, rec) })
 		switch {
 		case err == nil:
-			inARow, failed = 0, nil
+			p.inARow, p.failed = 0, nil
+			p.sent(rec)
 		case ctx.Err() != nil:
-			left.soon++
-		case f.note(rec, err):
-			left.wait(f.nextOf(rec))
+			p.left.soon++
 		default:
-			left.soon++
-			left.wait(f.nextOf(rec))
-			inARow, failed = inARow+1, err
+			p.trouble(rec, err)
+		}
+		if p.full() {
+			p.acknowledge()
 		}
 	}
-	if left.tried > 0 {
-		f.setAway(failed)
+	p.acknowledge()
+	if p.left.tried > 0 {
+		f.setAway(p.failed)
 	}
-	return left, failed
+	return p.left, p.failed
+}
+
+// pass is one look through what is undelivered.
+type pass struct {
+	*Feedback
+	left owed
+	// failed is why the last attempt failed, nil when it didn't; inARow how many did.
+	failed error
+	inARow int
+	// told are the results that the explorer has since the moment began, and the
+	// store doesn't know yet.
+	told  []store.Record
+	began time.Time
+}
+
+// What the explorer has is written at the end of a pass, at the latest after so
+// many results, or once the first of them has waited that long. Results that a crash
+// loses the acknowledgement of are sent again.
+const (
+	toldAtOnce = 64
+	toldWithin = time.Second
+)
+
+func (p *pass) sent(rec store.Record) {
+	if len(p.told) == 0 {
+		p.began = time.Now()
+	}
+	p.told = append(p.told, rec)
+}
+
+func (p *pass) full() bool {
+	return len(p.told) >= toldAtOnce || len(p.told) > 0 && time.Since(p.began) >= toldWithin
+}
+
+// acknowledge writes what the explorer has, in one go. What can't be written is sent
+// again, and nothing more is sent in this pass.
+func (p *pass) acknowledge() {
+	told := p.told
+	if p.told = nil; len(told) == 0 {
+		return
+	}
+	receipts := make([]store.Receipt, 0, len(told))
+	for _, rec := range told {
+		receipts = append(receipts, store.Receipt{ID: rec.ID(), Sequence: rec.Result.Sequence})
+	}
+	err := run.Guard(p.cfg.Log, "feedback", func() error { return p.cfg.Outbox.Acknowledge(receipts...) })
+	if err != nil {
+		for _, rec := range told {
+			p.trouble(rec, node.WithKind(node.Transient, err))
+		}
+		p.inARow = awayAfter
+		return
+	}
+	for _, rec := range told {
+		p.clear(rec)
+	}
+}
+
+// trouble notes a result that couldn't be sent, or noted as sent.
+func (p *pass) trouble(rec store.Record, err error) {
+	final := p.note(rec, err)
+	p.left.wait(p.nextOf(rec))
+	if !final {
+		p.left.soon++
+		p.inARow, p.failed = p.inARow+1, err
+	}
 }
 
 // troubledLast puts the results that failed before behind the others: they
@@ -123,7 +188,7 @@ func (o *owed) wait(next time.Time) {
 	}
 }
 
-// send signs, sends and acknowledges one result.
+// send signs and sends one result.
 func (f *Feedback) send(ctx context.Context, rec store.Record) error {
 	ctx, cancel := context.WithTimeout(ctx, f.cfg.Timeout)
 	defer cancel()
@@ -131,15 +196,7 @@ func (f *Feedback) send(ctx context.Context, rec store.Record) error {
 	if err != nil {
 		return node.WithKind(node.Transient, err)
 	}
-	if err := f.cfg.Sender.PutResult(ctx, signed); err != nil {
-		return err
-	}
-	f.clear(rec)
-	err = f.cfg.Outbox.Acknowledge(rec.ID(), rec.Result.Sequence)
-	if node.KindOf(err) == node.NotExist {
-		return nil
-	}
-	return node.WithKind(node.Transient, err)
+	return f.cfg.Sender.PutResult(ctx, signed)
 }
 
 // note remembers a failure, and reports whether it is the explorer's final word.

@@ -129,6 +129,15 @@ func (m *machine) keepsData(id string, one promise, live, mine bool) {
 }
 
 // forgotten holds that nothing is left, on the node or in the store, once all ends
+// remembered holds that what has ended isn't forgotten while it could be taken in again.
+func (p *promises) remembered() {
+	for _, id := range p.ids() {
+		if _, there := p.m.saved[id]; p.m.returns && p.get(id).ended && !there {
+			p.m.fatalf("%s has ended, and is forgotten", id)
+		}
+	}
+}
+
 // are proven.
 func (p *promises) forgotten() {
 	if len(p.m.there) > 0 || len(p.m.saved) > 0 {

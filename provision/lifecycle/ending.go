@@ -223,9 +223,13 @@ func deleteRefused() action {
 
 // bury forgets a tombstone. What only the node's uptime has proven may look as if it
 // were still to come to a clock that the explorer sets back: while there is room it
-// is remembered until a time at level Remove says the same.
+// is remembered until a time at level Remove says the same. What may be taken in
+// past its end isn't forgotten at all: nothing else would tell it from a new one.
 func bury() action {
-	return action{"bury", "forgotten once its end is proven and its user has the answer; while there is room, only by a clock at level remove", func(t *turn) {
+	return action{"bury", "forgotten once its end is proven, its user has the answer and it can't be taken in again; while there is room, only by a clock at level remove", func(t *turn) {
+		if t.f.Returns && t.rec.final() {
+			return
+		}
 		end := t.rec.Reservation.Expires()
 		byClock := t.f.Time.Level == clock.Remove && !t.f.Time.Now.Before(end)
 		kept := t.f.Roomy && t.rec.Phase != Refused

@@ -17,6 +17,10 @@ type Facts struct {
 	InFlight bool
 	// Older is whether it may have been here in a life of the store that was lost.
 	Older bool
+	// Returns is whether the node would take it in past the end that it knows, if it
+	// didn't remember it: by a renewal that was kept from it, or by other dates where
+	// these aren't signed.
+	Returns bool
 	// Crowded is whether as many refused reservations are remembered as may be.
 	Crowded bool
 	// Roomy is whether more tombstones of what was accepted may be remembered than

@@ -37,6 +37,8 @@ type machine struct {
 	robbed   map[string]bool // somebody else took away what was there
 	promises *promises
 	history  []string
+	// returns is whether what is forgotten could be taken in again.
+	returns bool
 }
 
 // content is what is on the node under one name or ID.
@@ -69,6 +71,7 @@ func newMachine(t *rapid.T, named bool) *machine {
 			{HoldsData: true}, {Stops: true, Prepares: true}, {HoldsData: true, Stops: true}, {},
 		}).Draw(t, "type")
 	}
+	m.returns = rapid.Bool().Draw(t, "returns")
 	m.promises = newPromises(m)
 	m.look()
 	return m
@@ -153,7 +156,7 @@ func (m *machine) standing(rec lifecycle.Record) lifecycle.Standing {
 
 func (m *machine) facts(rec lifecycle.Record) lifecycle.Facts {
 	flying := rec.Reservation != nil && slices.ContainsFunc(m.flights, func(e *effect) bool { return e.id == rec.ID() })
-	return lifecycle.Facts{Time: m.reading, Type: m.types, Name: m.standing(rec), InFlight: flying, Limits: limits()}
+	return lifecycle.Facts{Time: m.reading, Type: m.types, Name: m.standing(rec), InFlight: flying, Returns: m.returns, Limits: limits()}
 }
 
 func limits() lifecycle.Limits {

@@ -48,6 +48,9 @@ func history(m *machine, reservations int) {
 	m.promises.kept()
 	m.truth, m.uptime = m.truth.Add(3*longest), m.uptime+3*longest
 	m.calm(clock.Remove)
+	m.promises.remembered()
+	m.returns = false
+	m.calm(clock.Remove)
 	m.promises.forgotten()
 }
 

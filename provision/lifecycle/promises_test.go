@@ -121,6 +121,9 @@ func (p *promises) check(was, next lifecycle.Record, ev lifecycle.Event, effects
 		if e.Kind == lifecycle.Bury && (early || !next.Tombstone()) {
 			p.m.fatalf("%s is buried before its signed end has passed", id)
 		}
+		if e.Kind == lifecycle.Bury && p.m.returns && (next.Phase != lifecycle.Refused || before.deleted) {
+			p.m.fatalf("%s is buried, and could be brought again", id)
+		}
 	}
 	if made := p.staged[id]; saves && !made.ended && next.Tombstone() {
 		made.ended = next.Phase == lifecycle.Ended

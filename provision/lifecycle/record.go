@@ -80,6 +80,10 @@ func (r Record) Tombstone() bool { return r.Phase.Tombstone() }
 // Present reports whether its workload holds what it was promised.
 func (r Record) Present() bool { return r.Admitted && !r.Phase.Tombstone() }
 
+// Takes reports whether it takes of the node what it was promised: what was replaced
+// has given it to the newer one of its name, and doesn't get it back.
+func (r Record) Takes() bool { return r.Present() && r.Phase != Replaced }
+
 // HoldsName reports whether it was accepted under its name: an older one of the
 // name is refused, also when this one has ended.
 func (r Record) HoldsName() bool {
@@ -162,6 +166,12 @@ func Lasted(span time.Duration, since Since, now clock.Reading) bool {
 		return true
 	}
 	return now.Level == clock.Remove && since.Level == clock.Remove && now.Now.Sub(since.Floor) >= span
+}
+
+// final reports whether a tombstone's user knows that it is over for good. One that
+// was only refused may be taken in when it comes again.
+func (r Record) final() bool {
+	return r.Phase != Refused || r.Result != nil && r.Result.State == workload.StateDeleted
 }
 
 // tombstone is r without what nobody needs once nothing of it is on the node.

@@ -78,6 +78,7 @@ func over(level clock.Level) func(*lifecycle.Facts) {
 }
 func upForAll(f *lifecycle.Facts)  { f.Time.Uptime = 50 * day }
 func holdsData(f *lifecycle.Facts) { f.Type.HoldsData = true }
+func returns(f *lifecycle.Facts)   { f.Returns = true }
 func stands(s lifecycle.Standing) func(*lifecycle.Facts) {
 	return func(f *lifecycle.Facts) { f.Name = s }
 }
@@ -90,7 +91,10 @@ func both(fs ...func(*lifecycle.Facts)) func(*lifecycle.Facts) {
 }
 func named(r *lifecycle.Record)       { r.Name = lifecycle.NameKey{1} }
 func wasDeployed(r *lifecycle.Record) { r.Deployed = began }
-func pending(r *lifecycle.Record)     { r.Pending = &workload.Renewal{Expires: began.Add(20 * day)} }
+func toldDeleted(r *lifecycle.Record) {
+	r.Result, r.Delivered = &workload.Result{State: workload.StateDeleted}, true
+}
+func pending(r *lifecycle.Record) { r.Pending = &workload.Renewal{Expires: began.Add(20 * day)} }
 
 func event(k lifecycle.Kind) lifecycle.Event { return lifecycle.Event{Kind: k} }
 func failed(k lifecycle.Kind) lifecycle.Event {
@@ -226,6 +230,11 @@ func TestItEnds(t *testing.T) {
 		{name: "its signed end isn't proven", phase: lifecycle.Ended, end: workload.StateDeleted, facts: over(clock.Stop), event: event(lifecycle.Wake), then: "ended deleted", does: ""},
 		{name: "it is", phase: lifecycle.Ended, end: workload.StateDeleted, facts: over(clock.Remove), event: event(lifecycle.Wake), then: "ended deleted", does: "bury"},
 		{name: "it is, and its user has no answer", phase: lifecycle.Ended, end: workload.StateDeleted, rec: ok, facts: over(clock.Remove), event: event(lifecycle.Wake), then: "ended deleted", does: ""},
+		{name: "it is, and it could be taken in again", phase: lifecycle.Ended, end: workload.StateDeleted, facts: both(over(clock.Remove), returns), event: event(lifecycle.Wake), then: "ended deleted", does: ""},
+		{name: "so could one that was evicted", phase: lifecycle.Ended, end: workload.StateEvicted, facts: both(over(clock.Remove), returns), event: event(lifecycle.Wake), then: "ended evicted", does: ""},
+		{name: "and one that failed", phase: lifecycle.Failed, facts: both(over(clock.Remove), returns), event: event(lifecycle.Wake), then: "failed", does: ""},
+		{name: "and one that was refused and deleted", phase: lifecycle.Refused, rec: toldDeleted, facts: both(over(clock.Remove), returns), event: event(lifecycle.Wake), then: "refused", does: ""},
+		{name: "but one that was only refused may be", phase: lifecycle.Refused, facts: both(over(clock.Remove), returns), event: event(lifecycle.Wake), then: "refused", does: "bury"},
 		{name: "it comes again", phase: lifecycle.Ended, end: workload.StateDeleted, rec: ok, event: event(lifecycle.Redeliver), then: "ended deleted", does: "resend"},
 	})
 }

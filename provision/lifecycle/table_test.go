@@ -179,7 +179,7 @@ func anyFacts(t *rapid.T) lifecycle.Facts {
 		Name: rapid.SampledFrom([]lifecycle.Standing{
 			lifecycle.Alone, lifecycle.Newest, lifecycle.Awaited, lifecycle.Outdone, lifecycle.Doomed, lifecycle.Gone,
 		}).Draw(t, "standing"),
-		InFlight: flag("in flight"), Crowded: flag("crowded"), Limits: limits(),
+		InFlight: flag("in flight"), Crowded: flag("crowded"), Returns: flag("returns"), Limits: limits(),
 	}
 }
 

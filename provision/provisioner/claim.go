@@ -17,16 +17,12 @@ type Past interface {
 // Claim is by what right a reservation asks for what is on the node under its ID.
 type Claim struct {
 	node.Claim
-	// Orphan is of a reservation of which only ID and type are known: what has its
-	// ID is taken down as it is, and nothing is adopted.
-	Orphan bool
+	// orphan is whether it is of a label and not of a reservation.
+	orphan bool
 }
 
 // ClaimOf is r's claim. Without a past nothing that has no hash is r's.
 func ClaimOf(r *workload.Reservation, past Past) (Claim, error) {
-	if len(r.Data) == 0 {
-		return Claim{Orphan: true}, nil
-	}
 	h, err := r.Hash()
 	if err != nil {
 		return Claim{}, node.WithKind(node.Invalid, errors.Wrapf(err, "cannot tell what is of reservation %s", r.ID))
@@ -36,7 +32,12 @@ func ClaimOf(r *workload.Reservation, past Past) (Claim, error) {
 
 // Takes reports whether what carries the hash have is the reservation's to take
 // down. What isn't, is as if it weren't there.
-func (c Claim) Takes(have string) bool { return c.Orphan || c.Adopts(have) }
+func (c Claim) Takes(have string) bool {
+	if c.orphan {
+		return HashOf(have) == HashOf(c.Hash)
+	}
+	return c.Adopts(have)
+}
 
 // HashOf is the hash that a label says, the zero one when it says none.
 func HashOf(label string) workload.Hash {

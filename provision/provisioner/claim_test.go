@@ -34,14 +34,25 @@ func TestClaim(t *testing.T) {
 		past                    provisioner.Past
 		own, theirs, unlabelled bool
 	}{
-		"without a past":                {r, nil, true, false, false},
-		"labelled in the past":          {r, past{"2-1"}, true, false, false},
-		"unlabelled in the past":        {r, past{"1-1"}, true, false, true},
-		"an orphan takes what is there": {&workload.Reservation{ID: "1-1", Type: workload.TypeVolume}, nil, true, true, true},
+		"without a past":         {r, nil, true, false, false},
+		"labelled in the past":   {r, past{"2-1"}, true, false, false},
+		"unlabelled in the past": {r, past{"1-1"}, true, false, true},
 	} {
 		c, err := provisioner.ClaimOf(tt.r, tt.past)
 		if err != nil || c.Takes(h.Hex()) != tt.own || c.Takes(other) != tt.theirs || c.Takes("") != tt.unlabelled {
 			t.Errorf("%s: %+v, %v", name, c, err)
+		}
+	}
+	for name, tt := range map[string]struct {
+		of                                  workload.Hash
+		own, theirs, unlabelled, unreadable bool
+	}{
+		"of a label":                  {h, true, false, false, false},
+		"of a label that has no hash": {workload.Hash{}, false, false, true, true},
+	} {
+		c := provisioner.Label{ID: "1-1", Hash: tt.of}.Claim()
+		if c.Takes(h.Hex()) != tt.own || c.Takes(other) != tt.theirs || c.Takes("") != tt.unlabelled || c.Takes("x") != tt.unreadable {
+			t.Errorf("%s: %+v", name, c)
 		}
 	}
 	if _, err := provisioner.ClaimOf(&workload.Reservation{ID: "1-1", Data: json.RawMessage(`{`), Version: workload.V2}, nil); node.KindOf(err) != node.Invalid {

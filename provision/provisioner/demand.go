@@ -6,7 +6,7 @@ import "math"
 func (d Demand) Add(more Demand) Demand {
 	return Demand{
 		CPU: sum(d.CPU, more.CPU), Memory: sum(d.Memory, more.Memory),
-		SSD: sum(d.SSD, more.SSD), HDD: sum(d.HDD, more.HDD),
+		SSD: sum(d.SSD, more.SSD), HDD: sum(d.HDD, more.HDD), Tunnels: sum(d.Tunnels, more.Tunnels),
 	}
 }
 
@@ -14,7 +14,7 @@ func (d Demand) Add(more Demand) Demand {
 func (d Demand) Sub(less Demand) Demand {
 	return Demand{
 		CPU: d.CPU - min(d.CPU, less.CPU), Memory: d.Memory - min(d.Memory, less.Memory),
-		SSD: d.SSD - min(d.SSD, less.SSD), HDD: d.HDD - min(d.HDD, less.HDD),
+		SSD: d.SSD - min(d.SSD, less.SSD), HDD: d.HDD - min(d.HDD, less.HDD), Tunnels: d.Tunnels - min(d.Tunnels, less.Tunnels),
 	}
 }
 

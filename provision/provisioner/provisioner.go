@@ -22,9 +22,12 @@ type Provisioner interface {
 	Provision(ctx context.Context, r *workload.Reservation) (json.RawMessage, error)
 	// Decommission takes the workload down and gives back all that it held.
 	// What is gone already, or another reservation's, is not an error. Busy when
-	// others need it. Of a reservation without data, what has its ID is taken down
-	// whatever its hash.
+	// others need it.
 	Decommission(ctx context.Context, r *workload.Reservation) error
+	// Remove takes down an orphan: what has that ID and that hash, and nothing else
+	// that has the ID. With the zero hash, what has none. NotExist is not an error,
+	// Busy when others need it.
+	Remove(ctx context.Context, orphan Label) error
 	// List returns the IDs of the workloads that are on the node, from the
 	// modules, with or without a record.
 	List(ctx context.Context) ([]string, error)
@@ -48,15 +51,13 @@ type Stopper interface {
 // that they are there. Where one is, the engine asks Look in the place of List,
 // every few seconds: it should be one call of the module, and change nothing.
 type Watched interface {
-	// Look returns what List would, and of each how it is.
-	Look(ctx context.Context) (map[string]Seen, error)
+	// Look returns what List would, and of each how it is. An ID comes as often as
+	// there are things that have it, each with another hash.
+	Look(ctx context.Context) (map[Label]Seen, error)
 }
 
 // Seen is how a workload is that is on the node.
 type Seen struct {
-	// Hash is that of the reservation that it belongs to, the zero one when what
-	// is there has none or it isn't known.
-	Hash workload.Hash
 	// Drift says what differs from how Provision made it, in words: empty when
 	// nothing does. Provision makes it right.
 	Drift string
@@ -79,9 +80,9 @@ type Progress struct {
 	What string
 }
 
-// Look asks p how its workloads are, by ID: one that can only list them says
-// that nothing differs.
-func Look(ctx context.Context, p Provisioner) (map[string]Seen, error) {
+// Look asks p how its workloads are, by their labels: one that can only list them
+// says that nothing differs, and doesn't know their hashes.
+func Look(ctx context.Context, p Provisioner) (map[Label]Seen, error) {
 	if w, ok := p.(Watched); ok {
 		return w.Look(ctx)
 	}
@@ -89,9 +90,9 @@ func Look(ctx context.Context, p Provisioner) (map[string]Seen, error) {
 	if err != nil {
 		return nil, err
 	}
-	seen := make(map[string]Seen, len(ids))
+	seen := make(map[Label]Seen, len(ids))
 	for _, id := range ids {
-		seen[id] = Seen{}
+		seen[Label{ID: id}] = Seen{}
 	}
 	return seen, nil
 }
@@ -102,4 +103,6 @@ type Demand struct {
 	Memory uint64
 	SSD    uint64
 	HDD    uint64
+	// Tunnels is of the memory of the process that holds networks' tunnels and names.
+	Tunnels uint64
 }

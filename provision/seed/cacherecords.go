@@ -126,12 +126,18 @@ func (c *cacheRecords) Resend(ids ...string) error {
 }
 
 // Acknowledge implements store.Records.
-func (c *cacheRecords) Acknowledge(id string, sequence int64) error {
-	return c.edit(id, func(r *store.Record) {
-		if r.Result != nil && r.Result.Sequence == sequence {
-			r.Delivered = true
+func (c *cacheRecords) Acknowledge(receipts ...store.Receipt) error {
+	for _, receipt := range receipts {
+		err := c.edit(receipt.ID, func(r *store.Record) {
+			if r.Result != nil && r.Result.Sequence == receipt.Sequence {
+				r.Delivered = true
+			}
+		})
+		if err != nil && node.KindOf(err) != node.NotExist {
+			return err
 		}
-	})
+	}
+	return nil
 }
 
 // Bury implements store.Records.

@@ -16,7 +16,7 @@ import (
 
 // Look asks a module what workloads of one type are on the node, and what of
 // each differs from how it was made (see provisioner.Look).
-type Look func(ctx context.Context) (map[string]provisioner.Seen, error)
+type Look func(ctx context.Context) (map[provisioner.Label]provisioner.Seen, error)
 
 // DriftConfig is what Drift needs.
 type DriftConfig struct {
@@ -24,7 +24,7 @@ type DriftConfig struct {
 	Looks map[workload.Type]Look
 	// Differs says whether what was seen of a type is worth the engine's time.
 	// It is called from several goroutines and changes nothing.
-	Differs func(t workload.Type, seen map[string]provisioner.Seen) bool
+	Differs func(t workload.Type, seen map[provisioner.Label]provisioner.Seen) bool
 	// Every is the time between two looks at a type, give or take a fifth; a
 	// module that doesn't answer is asked more seldom, up to one and a half of
 	// it: one that is back must be seen soon. Deadline is how long one look may take.
@@ -86,7 +86,7 @@ type driftWatch struct {
 
 // answer is what came of one look.
 type answer struct {
-	seen map[string]provisioner.Seen
+	seen map[provisioner.Label]provisioner.Seen
 	err  error
 }
 

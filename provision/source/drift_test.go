@@ -20,13 +20,13 @@ import (
 // module is what is looked at; it notes when.
 type module struct {
 	mu    sync.Mutex
-	seen  map[string]provisioner.Seen
+	seen  map[provisioner.Label]provisioner.Seen
 	err   error
 	hang  bool
 	looks []time.Time
 }
 
-func (m *module) look(ctx context.Context) (map[string]provisioner.Seen, error) {
+func (m *module) look(ctx context.Context) (map[provisioner.Label]provisioner.Seen, error) {
 	m.mu.Lock()
 	m.looks = append(m.looks, time.Now())
 	seen, err, hang := m.seen, m.err, m.hang
@@ -38,7 +38,7 @@ func (m *module) look(ctx context.Context) (map[string]provisioner.Seen, error) 
 	return seen, err
 }
 
-func (m *module) set(seen map[string]provisioner.Seen, err error, hang bool) {
+func (m *module) set(seen map[provisioner.Label]provisioner.Seen, err error, hang bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.seen, m.err, m.hang = seen, err, hang
@@ -51,7 +51,7 @@ func (m *module) times() []time.Time {
 }
 
 // anythingDiffers says that whatever has words differs.
-func anythingDiffers(_ workload.Type, seen map[string]provisioner.Seen) bool {
+func anythingDiffers(_ workload.Type, seen map[provisioner.Label]provisioner.Seen) bool {
 	for _, what := range seen {
 		if what.Drift != "" {
 			return true
@@ -103,7 +103,7 @@ func drifting(t *testing.T, looks map[workload.Type]source.Look, test func(t *te
 }
 
 func TestDriftYieldsOnlyWhatDiffers(t *testing.T) {
-	fine, moved := &module{seen: map[string]provisioner.Seen{"1-1": {}}}, &module{seen: map[string]provisioner.Seen{"2-1": {}}}
+	fine, moved := &module{seen: map[provisioner.Label]provisioner.Seen{{ID: "1-1"}: {}}}, &module{seen: map[provisioner.Label]provisioner.Seen{{ID: "2-1"}: {}}}
 	drifting(t, map[workload.Type]source.Look{workload.TypeVolume: fine.look, workload.TypeNetwork: moved.look},
 		func(t *testing.T, items <-chan source.Item, _ *syncedLog) {
 			select {
@@ -111,7 +111,7 @@ func TestDriftYieldsOnlyWhatDiffers(t *testing.T) {
 				t.Fatalf("yields %+v although nothing differs", item)
 			case <-time.After(10 * time.Minute):
 			}
-			moved.set(map[string]provisioner.Seen{"2-1": {Drift: "bridge is gone"}}, nil, false)
+			moved.set(map[provisioner.Label]provisioner.Seen{{ID: "2-1"}: {Drift: "bridge is gone"}}, nil, false)
 			start := time.Now()
 			item := <-items
 			if item.Kind != source.Drifted || item.Type != workload.TypeNetwork || time.Since(start) > 12*time.Second {
@@ -123,7 +123,7 @@ func TestDriftYieldsOnlyWhatDiffers(t *testing.T) {
 			if now := len(moved.times()); now != looks {
 				t.Fatalf("%d more looks while the engine is at it", now-looks)
 			}
-			moved.set(map[string]provisioner.Seen{"2-1": {}}, nil, false)
+			moved.set(map[provisioner.Label]provisioner.Seen{{ID: "2-1"}: {}}, nil, false)
 			item.Finish(nil)
 			time.Sleep(time.Minute)
 			if now := len(moved.times()); now < looks+4 || now > looks+8 {
@@ -133,7 +133,7 @@ func TestDriftYieldsOnlyWhatDiffers(t *testing.T) {
 }
 
 func TestDriftOfOneTypeWaitsForNoOther(t *testing.T) {
-	hanging, failing, moved := &module{hang: true}, &module{err: errors.New("no such socket")}, &module{seen: map[string]provisioner.Seen{"2-1": {Drift: "gone"}}}
+	hanging, failing, moved := &module{hang: true}, &module{err: errors.New("no such socket")}, &module{seen: map[provisioner.Label]provisioner.Seen{{ID: "2-1"}: {Drift: "gone"}}}
 	drifting(t, map[workload.Type]source.Look{workload.TypeVolume: hanging.look, workload.TypeZDB: failing.look, workload.TypeNetwork: moved.look},
 		func(t *testing.T, items <-chan source.Item, log *syncedLog) {
 			start := time.Now()
@@ -156,7 +156,7 @@ func TestDriftOfOneTypeWaitsForNoOther(t *testing.T) {
 			if n := log.count("cannot compare"); n != 2 {
 				t.Errorf("said %d times that a module doesn't answer, want once each", n)
 			}
-			failing.set(map[string]provisioner.Seen{"3-1": {Drift: "gone"}}, nil, false)
+			failing.set(map[provisioner.Label]provisioner.Seen{{ID: "3-1"}: {Drift: "gone"}}, nil, false)
 			back := time.Now()
 			for item := range items {
 				if item.Finish(nil); item.Type == workload.TypeZDB {
@@ -174,13 +174,13 @@ func TestDriftAsksOnceWhileALookIsLeftBehind(t *testing.T) {
 	var release chan struct{} // made where the clock is the test's own
 	var mu sync.Mutex
 	asked := 0
-	stubborn := func(context.Context) (map[string]provisioner.Seen, error) {
+	stubborn := func(context.Context) (map[provisioner.Label]provisioner.Seen, error) {
 		mu.Lock()
 		asked++
 		until := release
 		mu.Unlock()
 		<-until
-		return map[string]provisioner.Seen{"1-1": {Drift: "from long ago"}}, nil
+		return map[provisioner.Label]provisioner.Seen{{ID: "1-1"}: {Drift: "from long ago"}}, nil
 	}
 	drifting(t, map[workload.Type]source.Look{workload.TypeVolume: stubborn}, func(t *testing.T, items <-chan source.Item, _ *syncedLog) {
 		mu.Lock()
@@ -206,7 +206,7 @@ func TestDriftAsksOnceWhileALookIsLeftBehind(t *testing.T) {
 
 // What the engine can't work off is yielded more seldom.
 func TestDriftBacksOffWhenTheEngineFails(t *testing.T) {
-	m := &module{seen: map[string]provisioner.Seen{"1-1": {Drift: "gone"}}}
+	m := &module{seen: map[provisioner.Label]provisioner.Seen{{ID: "1-1"}: {Drift: "gone"}}}
 	drifting(t, map[workload.Type]source.Look{workload.TypeVolume: m.look}, func(t *testing.T, items <-chan source.Item, _ *syncedLog) {
 		start := time.Now()
 		for range 30 {

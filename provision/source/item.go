@@ -30,7 +30,7 @@ type Item struct {
 	// Type is what has drifted, for Drifted; Seen is what was seen of it, by a
 	// look that began at Began.
 	Type  workload.Type
-	Seen  map[string]provisioner.Seen
+	Seen  map[provisioner.Label]provisioner.Seen
 	Began time.Time
 	// Reservation is what came, for Arrived.
 	Reservation *workload.Reservation
@@ -82,15 +82,35 @@ func (s reservations) run(ctx context.Context, out chan<- Item) error {
 }
 
 // order sorts what came together: first what leaves, users of a thing before
-// the thing, then what comes, the thing before its users. Otherwise the order
-// of arrival stays.
+// the thing, then what comes, the thing before its users. Of one place users take
+// turns, so that nobody's one waits for another's hundreds; otherwise the order of
+// arrival stays.
 func order(batch []*workload.Reservation) {
 	orderBy(batch, func(r *workload.Reservation) *workload.Reservation { return r })
 }
 
 // orderBy is order for what has a reservation.
 func orderBy[T any](batch []T, of func(T) *workload.Reservation) {
-	slices.SortStableFunc(batch, func(a, b T) int { return cmp.Compare(place(of(a)), place(of(b))) })
+	type placed struct {
+		item        T
+		place, turn int
+	}
+	type whose struct {
+		user  string
+		place int
+	}
+	turns := map[whose]int{}
+	all := make([]placed, len(batch))
+	for i, item := range batch {
+		r := of(item)
+		w := whose{r.User, place(r)}
+		all[i] = placed{item, w.place, turns[w]}
+		turns[w]++
+	}
+	slices.SortStableFunc(all, func(a, b placed) int { return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.turn, b.turn)) })
+	for i, p := range all {
+		batch[i] = p.item
+	}
 }
 
 func place(r *workload.Reservation) int {

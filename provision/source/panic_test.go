@@ -187,7 +187,7 @@ func TestDriftGoesOnAfterPanics(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				log, bad := &syncedLog{}, &mine{left: 3}
-				moved := &module{seen: map[string]provisioner.Seen{"1-1": {Drift: "gone"}}}
+				moved := &module{seen: map[provisioner.Label]provisioner.Seen{{ID: "1-1"}: {Drift: "gone"}}}
 				step := func(in string, of workload.Type) {
 					if in == name && of == workload.TypeVolume {
 						bad.step()
@@ -196,12 +196,12 @@ func TestDriftGoesOnAfterPanics(t *testing.T) {
 				d, err := source.NewDrift(source.DriftConfig{
 					Looks: map[workload.Type]source.Look{
 						workload.TypeNetwork: moved.look,
-						workload.TypeVolume: func(ctx context.Context) (map[string]provisioner.Seen, error) {
+						workload.TypeVolume: func(ctx context.Context) (map[provisioner.Label]provisioner.Seen, error) {
 							step("look", workload.TypeVolume)
 							return moved.look(ctx)
 						},
 					},
-					Differs: func(of workload.Type, seen map[string]provisioner.Seen) bool {
+					Differs: func(of workload.Type, seen map[provisioner.Label]provisioner.Seen) bool {
 						step("comparison", of)
 						return anythingDiffers(of, seen)
 					},

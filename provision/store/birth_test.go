@@ -86,6 +86,27 @@ func TestBirthIsDatedLater(t *testing.T) {
 	}
 }
 
+// What is older may be refused again, and stays so; not while nothing tells what is.
+func TestOlderOnesAreRefusedAgain(t *testing.T) {
+	c := store.Config{Root: t.TempDir(), NewNode: true, Clock: &switchClock{now: time.Unix(0, 0)}}
+	s := open(t, c)
+	if err := s.RefuseOlder(); node.KindOf(err) != node.Refused || !s.AcceptsOlder() {
+		t.Fatalf("without a date: %v, accepts older %v", err, s.AcceptsOlder())
+	}
+	if err := s.SetMark(clock.Mark{Time: time.Now(), BootID: "b", Source: clock.NTP}); err != nil {
+		t.Fatal(err)
+	}
+	born := s.Birth()
+	if err := s.RefuseOlder(); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	s = open(t, c)
+	if s.AcceptsOlder() || s.Birth().ID != born.ID || !s.Birth().Time.Equal(born.Time) {
+		t.Errorf("after a restart %+v, was %+v; accepts older %v", s.Birth(), born, s.AcceptsOlder())
+	}
+}
+
 // Every source that vouches for a time dates a birth, and the mark comes back whole.
 func TestWhatDatesABirth(t *testing.T) {
 	at := time.Date(2030, 1, 2, 3, 4, 5, 6, time.UTC)

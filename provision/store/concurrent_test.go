@@ -75,7 +75,7 @@ func write(t *testing.T, s *store.FSStore, w int) {
 			t.Error(err)
 			return
 		}
-		if err := s.Acknowledge(id, done.Result.Sequence); err != nil {
+		if err := s.Acknowledge(store.Receipt{ID: id, Sequence: done.Result.Sequence}); err != nil {
 			t.Error(err)
 		}
 		if i%2 == 0 {

@@ -69,7 +69,7 @@ func life() []deed {
 			if err != nil {
 				return err
 			}
-			return s.Acknowledge(id, r.Result.Sequence)
+			return s.Acknowledge(store.Receipt{ID: id, Sequence: r.Result.Sequence})
 		}
 	}
 	replay := *fixed[3]
@@ -114,6 +114,7 @@ func life() []deed {
 			},
 		},
 		{name: "accept older", do: func(s *store.FSStore) error { return s.AcceptOlder() }},
+		{name: "refuse older", do: func(s *store.FSStore) error { return s.RefuseOlder() }},
 		{
 			name: "rebirth", do: func(s *store.FSStore) error { return s.Rebirth() },
 			between: func(d *dump) { d.Cursor = explorer.Cursor{} },

@@ -67,7 +67,7 @@ func TestFullDisk(t *testing.T) {
 	_, finished := one(s, answered(first, store.Deployed, workload.StateOK))
 	for what, err := range map[string]error{
 		"begin": put(s, second), "begin to leave": put(s, leaving), "finish": finished,
-		"acknowledge": s.Acknowledge("1-1", first.Result.Sequence),
+		"acknowledge": s.Acknowledge(store.Receipt{ID: "1-1", Sequence: first.Result.Sequence}),
 		"cursor":      s.SetCursor(explorer.Cursor{Epoch: "e", Change: 1}),
 		"add":         s.Add(volume("3-1", time.Now(), time.Hour)),
 	} {
@@ -99,7 +99,7 @@ func TestFullDisk(t *testing.T) {
 	if err := put(s, second); err != nil {
 		t.Errorf("with space again: %v", err)
 	}
-	if err := s.Acknowledge("1-1", first.Result.Sequence); err != nil {
+	if err := s.Acknowledge(store.Receipt{ID: "1-1", Sequence: first.Result.Sequence}); err != nil {
 		t.Errorf("with space again: %v", err)
 	}
 }

@@ -52,7 +52,7 @@ func writeForEver(root string) error {
 			return err
 		}
 		fmt.Println("finished", id, done.Result.Sequence)
-		if err := s.Acknowledge(id, done.Result.Sequence); err != nil {
+		if err := s.Acknowledge(store.Receipt{ID: id, Sequence: done.Result.Sequence}); err != nil {
 			return err
 		}
 		fmt.Println("acknowledged", id, 0)

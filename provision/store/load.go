@@ -62,7 +62,7 @@ func (s *FSStore) load() error {
 		}
 	}
 	for _, f := range r.findings {
-		s.setAside(f.name, f.id, f.cause)
+		r.setAside(f.name, f.id, f.cause)
 	}
 	if len(r.answered) > 0 {
 		if err := s.disk.Delete(r.answered...); err != nil {
@@ -236,26 +236,26 @@ func (r *reading) readQuarantine() error {
 
 // setAside moves a damaged file to the quarantine. Where even that can't be
 // done it stays, unread.
-func (s *FSStore) setAside(name, id string, cause error) {
+func (r *reading) setAside(name, id string, cause error) {
 	q := Quarantine{Name: name, ID: id, Cause: cause.Error()}
-	target := s.freeName(strings.ReplaceAll(name, "/", "_"))
-	if err := s.disk.Move(name, target); err != nil {
-		s.cfg.Log.Error().Err(err).Str("name", name).Msg("a damaged file can't be set aside")
+	target := r.freeName(strings.ReplaceAll(name, "/", "_"))
+	if err := r.disk.Move(name, target); err != nil {
+		r.cfg.Log.Error().Err(err).Str("name", name).Msg("a damaged file can't be set aside")
 	} else {
 		q.Name = target
-		if err := s.putJSON(target+causeSuffix, q); err != nil {
-			s.cfg.Log.Error().Err(err).Str("name", name).Msg("the cause of a damaged file can't be kept")
+		if err := r.putJSON(target+causeSuffix, q); err != nil {
+			r.cfg.Log.Error().Err(err).Str("name", name).Msg("the cause of a damaged file can't be kept")
 		}
 	}
-	s.damaged = append(s.damaged, q)
-	s.cfg.Log.Error().Str("id", id).Str("name", q.Name).Str("err", q.Cause).Msg("a damaged file of the store was set aside")
+	r.damaged = append(r.damaged, q)
+	r.cfg.Log.Error().Str("id", id).Str("name", q.Name).Str("err", q.Cause).Msg("a damaged file of the store was set aside")
 }
 
 // freeName finds a name in the quarantine that nothing has.
-func (s *FSStore) freeName(name string) string {
+func (r *reading) freeName(name string) string {
 	target := quarantineFolder + "/" + name
 	taken := map[string]bool{}
-	for _, q := range s.damaged {
+	for _, q := range r.damaged {
 		taken[q.Name] = true
 	}
 	for i := 1; taken[target]; i++ {

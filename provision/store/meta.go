@@ -85,6 +85,16 @@ func (s *FSStore) AcceptOlder() error {
 	return s.changeBirth(func(b *birthFile) { b.AcceptsOlder = true })
 }
 
+// RefuseOlder takes AcceptOlder back: from then on a reservation's first end counts
+// alone, and what was remembered past its end may be forgotten. Refused while the
+// birth has no date: nothing could be accepted any more.
+func (s *FSStore) RefuseOlder() error {
+	if s.Birth().Time.IsZero() {
+		return node.Errorf(node.Refused, "cannot refuse older reservations: the time of the store's birth isn't known yet, run an NTP client first")
+	}
+	return s.changeBirth(func(b *birthFile) { b.AcceptsOlder = false })
+}
+
 // Rebirth gives the store a new identity, because it was restored from a
 // backup: what was accepted or ended since isn't in it. The poll starts again
 // from the beginning, and what is older than now waits for AcceptOlder.

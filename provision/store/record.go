@@ -69,6 +69,12 @@ func (u Usage) Less(other Usage) Usage {
 	}
 }
 
+// Receipt says that the explorer has the result of that sequence.
+type Receipt struct {
+	ID       string
+	Sequence int64
+}
+
 // Records is what the engine needs of a store. Every method that changes
 // something returns once the change is durable. Errors carry a node.Kind:
 // NotExist, Exist, NoSpace, Invalid, Internal.
@@ -89,9 +95,10 @@ type Records interface {
 	// Resend makes the results of records undelivered, because the explorer has asked
 	// for them again. Nothing happens to one that has none, or that isn't there.
 	Resend(ids ...string) error
-	// Acknowledge notes that the explorer has the result of that sequence; an
-	// older sequence than the record's is ignored. A Dismissed record is removed.
-	Acknowledge(id string, sequence int64) error
+	// Acknowledge notes in one go that the explorer has those results; an older
+	// sequence than the record's is ignored, and so is one whose record isn't there.
+	// A Dismissed record is removed.
+	Acknowledge(receipts ...Receipt) error
 	// Bury removes a tombstone for good. Refused unless its phase is one's; Busy
 	// while the explorer doesn't have its result.
 	Bury(id string) error

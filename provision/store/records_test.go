@@ -3,6 +3,7 @@ package store_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -108,14 +109,14 @@ func TestResultsAreNumbered(t *testing.T) {
 
 	// An acknowledgement of another answer than the present one says nothing.
 	for _, sequence := range []int64{0, a.Result.Sequence - 1, a.Result.Sequence + 1} {
-		if err := s.Acknowledge("2-1", sequence); err != nil {
+		if err := s.Acknowledge(store.Receipt{ID: "2-1", Sequence: sequence}); err != nil {
 			t.Error(err)
 		}
 	}
 	if got, _ := s.Record("2-1"); got.Delivered {
 		t.Error("delivered by an acknowledgement of another answer")
 	}
-	if err := s.Acknowledge("2-1", a.Result.Sequence); err != nil {
+	if err := s.Acknowledge(store.Receipt{ID: "2-1", Sequence: a.Result.Sequence}); err != nil {
 		t.Error(err)
 	}
 	// A caller whose copy is older than the acknowledgement doesn't undo it.
@@ -176,7 +177,7 @@ func TestConflicts(t *testing.T) {
 	if found, err := s.ByHash(done.Hash); err != nil || found.ID() != "1-1" {
 		t.Errorf("by hash: %v, %v, want 1-1", found.Reservation, err)
 	}
-	if err := s.Acknowledge("2-1", done.Result.Sequence); err != nil {
+	if err := s.Acknowledge(store.Receipt{ID: "2-1", Sequence: done.Result.Sequence}); err != nil {
 		t.Fatal(err)
 	}
 	_, err := s.Record("2-1")
@@ -236,7 +237,7 @@ func TestBury(t *testing.T) {
 	}
 	done := finish(t, s, answered(r, store.Ended, workload.StateDeleted))
 	wantKind(t, "undelivered", s.Bury("1-1"), node.Busy)
-	if err := s.Acknowledge("1-1", done.Result.Sequence); err != nil {
+	if err := s.Acknowledge(store.Receipt{ID: "1-1", Sequence: done.Result.Sequence}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Bury("1-1"); err != nil {
@@ -450,4 +451,27 @@ func TestGetExpiredInOrder(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Several acknowledgements are one write; what isn't there, or isn't the present
+// answer, costs the others nothing.
+func TestAcknowledgeSeveral(t *testing.T) {
+	s := open(t, store.Config{Root: t.TempDir()})
+	var receipts []store.Receipt
+	for i := range 3 {
+		done := finish(t, s, answered(record(volume(fmt.Sprintf("%d-1", i+1), time.Now(), time.Duration(i+1)*time.Hour), store.Intent), store.Deployed, workload.StateOK))
+		receipts = append(receipts, store.Receipt{ID: done.ID(), Sequence: done.Result.Sequence})
+	}
+	gone, old := store.Receipt{ID: "9-1", Sequence: 1}, store.Receipt{ID: "2-1", Sequence: receipts[1].Sequence + 1}
+	if err := s.Acknowledge(gone, receipts[0], receipts[0], old, receipts[2]); err != nil {
+		t.Fatal(err)
+	}
+	owed, err := s.Undelivered()
+	if err != nil || ids(owed) != "2-1" {
+		t.Errorf("owed: %s, %v, want 2-1", ids(owed), err)
+	}
+	if err := s.Acknowledge(); err != nil {
+		t.Error(err)
+	}
+	wantKind(t, "no ID", s.Acknowledge(store.Receipt{ID: "x"}), node.Invalid)
 }

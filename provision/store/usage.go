@@ -11,7 +11,7 @@ import (
 // a sum that stops at the largest number has forgotten what is in it.
 type tally struct {
 	records, workloads, waiting int
-	cpu, memory, ssd, hdd       wide
+	cpu, memory, ssd, hdd, tuns wide
 }
 
 // wide is an unsigned number of 128 bits.
@@ -49,8 +49,12 @@ func (t *tally) count(e *entry, one int, change func(wide, uint64) wide) {
 		return
 	}
 	t.workloads += one
+	if !e.record.Takes() {
+		return
+	}
 	t.cpu, t.memory = change(t.cpu, e.demand.CPU), change(t.memory, e.demand.Memory)
 	t.ssd, t.hdd = change(t.ssd, e.demand.SSD), change(t.hdd, e.demand.HDD)
+	t.tuns = change(t.tuns, e.demand.Tunnels)
 }
 
 func (t *tally) usage() Usage {
@@ -58,6 +62,6 @@ func (t *tally) usage() Usage {
 		return Usage{}
 	}
 	return Usage{Records: t.records, Workloads: t.workloads, Waiting: t.waiting, Demand: provisioner.Demand{
-		CPU: t.cpu.capped(), Memory: t.memory.capped(), SSD: t.ssd.capped(), HDD: t.hdd.capped(),
+		CPU: t.cpu.capped(), Memory: t.memory.capped(), SSD: t.ssd.capped(), HDD: t.hdd.capped(), Tunnels: t.tuns.capped(),
 	}}
 }

@@ -154,7 +154,7 @@ func (m *sums) bury() {
 
 func (m *sums) acknowledge() {
 	if r, any := m.pick(); any && r.Result != nil {
-		if err := m.s.Acknowledge(r.ID(), r.Result.Sequence); err != nil {
+		if err := m.s.Acknowledge(store.Receipt{ID: r.ID(), Sequence: r.Result.Sequence}); err != nil {
 			m.Fatal(err)
 		}
 	}
@@ -205,6 +205,8 @@ func recount(u *store.Usage, r store.Record) {
 	}
 	if r.Present() {
 		u.Workloads++
+	}
+	if r.Present() && r.Phase != store.Replaced {
 		d, _ := demandOf(r.Reservation)
 		u.Demand = u.Demand.Add(d)
 	}

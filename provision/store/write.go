@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -204,15 +205,28 @@ func (s *FSStore) Resend(ids ...string) error {
 }
 
 // Acknowledge implements Records.
-func (s *FSStore) Acknowledge(id string, sequence int64) error {
+func (s *FSStore) Acknowledge(receipts ...Receipt) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	parsed, r, err := s.known(id)
-	if err != nil || r.Result == nil || r.Delivered || sequence != r.Result.Sequence {
-		return err
+	var told batch
+	for _, receipt := range receipts {
+		parsed, r, err := s.known(receipt.ID)
+		if node.KindOf(err) == node.NotExist || err == nil && (r.Result == nil || r.Delivered || receipt.Sequence != r.Result.Sequence) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if slices.Contains(told.ids, parsed) {
+			continue
+		}
+		r.Delivered = true
+		told.ids, told.records = append(told.ids, parsed), append(told.records, r)
 	}
-	r.Delivered = true
-	return s.put(parsed, r)
+	if len(told.ids) == 0 {
+		return nil
+	}
+	return s.store(told)
 }
 
 // maxTombText bounds the text that a tombstone keeps, in bytes of its file: what

@@ -111,7 +111,7 @@ func TestDismissed(t *testing.T) {
 	s := open(t, store.Config{Root: root})
 	r := record(volume("1-1", time.Now(), time.Hour), store.Waiting)
 	waits := finish(t, s, answered(r, store.Waiting, workload.StateDeleted))
-	if err := s.Acknowledge("1-1", waits.Result.Sequence); err != nil {
+	if err := s.Acknowledge(store.Receipt{ID: "1-1", Sequence: waits.Result.Sequence}); err != nil {
 		t.Fatal(err)
 	}
 	// Its user has the answer already: the caller's copy doesn't know it yet.

@@ -45,7 +45,7 @@ type Time struct {
 // enough. A renewal in it must have been checked.
 func (p Policy) Acceptable(r *workload.Reservation, at Time) error {
 	if r.DocumentVersion() == workload.V1 && !p.AcceptV1 {
-		return node.Errorf(node.Refused, "cannot accept version: it is 1, must be 2 on this node")
+		return node.Errorf(node.Refused, "cannot accept version: it is 1, must be 2 on this node (its operator may set accept-signature-v1)")
 	}
 	if r.Duration <= 0 {
 		return node.Errorf(node.Invalid, "cannot accept duration: it is %s, must be more than 0s", r.Duration)
@@ -66,7 +66,9 @@ func (p Policy) Acceptable(r *workload.Reservation, at Time) error {
 // lastArrival is until when r may still be taken in. A renewal prolongs what the
 // node has; it doesn't bring back what the node may have had, ended and forgotten
 // since, for that is kept until the end that it knew. Only what is older than the
-// store, and accepted all the same, may come by its renewal.
+// store, and accepted all the same, may come by its renewal: what has ended of it is
+// kept for as long as the store accepts it (lifecycle.Facts.Returns). So is what is
+// of version 1, whose dates say nothing.
 func (p Policy) lastArrival(r *workload.Reservation) time.Time {
 	if p.AcceptsOlder && !r.Created.After(p.Birth) {
 		return r.Expires()

@@ -150,7 +150,9 @@ func (n *Node) TryCroftd(args ...string) (string, error) {
 	}
 	full := append(append(append([]string{}, args[:i]...), n.Flags()...), args[i:]...)
 	program, full := n.inside(full)
-	out, err := exec.CommandContext(context.WithoutCancel(n.w.Context()), program, full...).Output()
+	cmd := exec.CommandContext(context.WithoutCancel(n.w.Context()), program, full...)
+	cmd.Env = environ()
+	out, err := cmd.Output()
 	return string(out), err
 }
 

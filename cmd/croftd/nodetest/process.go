@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -32,7 +34,7 @@ func (w *World) Start(name, program string, args ...string) *Process {
 	}
 	defer out.Close()
 	cmd := exec.Command(program, args...)
-	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Stdout, cmd.Stderr, cmd.Env = out, out, environ()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		w.Fatal(err)
@@ -105,4 +107,11 @@ func (p *Process) Output() string {
 		p.world.Fatal(err)
 	}
 	return string(raw)
+}
+
+// environ is this process's environment, without what the machine says to a croft of
+// its own.
+func environ() []string {
+	out := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "CROFT_") })
+	return append(out, "CROFT_CONFIG=/dev/null")
 }

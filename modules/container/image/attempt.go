@@ -4,11 +4,13 @@ import (
 	"context"
 	"time"
 
+	"github.com/containerd/containerd/v2/core/content"
 	"github.com/containerd/containerd/v2/core/leases"
 	"github.com/containerd/errdefs"
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"github.com/croft-edge/croft/modules/container/image/document"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -19,6 +21,8 @@ type attempt struct {
 	parts  parts
 	source source
 	lease  leases.Lease
+	// fetched gives back the slot for fetching.
+	fetched func()
 	// before are the user's bytes without this image.
 	before int64
 }
@@ -26,7 +30,7 @@ type attempt struct {
 // chosen is an image for this machine, before its layers are here.
 type chosen struct {
 	manifest ocispec.Descriptor
-	document document
+	document document.Document
 	config   ocispec.Image
 	total    int64
 }
@@ -47,7 +51,7 @@ func (s *Store) attempt(ctx context.Context, j *job) error {
 
 // inTurn is an attempt that ends when its turn is over: then it goes on later.
 func (s *Store) inTurn(ctx context.Context, j *job) (again bool, err error) {
-	back, err := s.slots.take(ctx, j.spec.User)
+	back, err := s.pulls.take(ctx, j.spec.User, true)
 	if err != nil {
 		return false, err
 	}
@@ -58,7 +62,7 @@ func (s *Store) inTurn(ctx context.Context, j *job) (again bool, err error) {
 		defer close(watched)
 		s.watchTurn(turn, end, j)
 	}()
-	err = s.once(turn, j)
+	err = s.once(turn, j, back)
 	over := turn.Err() != nil && ctx.Err() == nil
 	end()
 	<-watched
@@ -76,15 +80,15 @@ func (s *Store) watchTurn(ctx context.Context, end context.CancelFunc, j *job) {
 			return
 		case <-timer.C():
 		}
-		if s.slots.waiting.Load() > 0 && !j.shown().Unpacking {
+		if s.pulls.wanted(j.spec.User, true) && !j.shown().Unpacking {
 			end()
 			return
 		}
 	}
 }
 
-// once does all of an attempt.
-func (s *Store) once(ctx context.Context, j *job) error {
+// once does all of an attempt. fetched is called when its slot isn't needed any more.
+func (s *Store) once(ctx context.Context, j *job, fetched func()) error {
 	if _, _, o, err := s.find(ctx, j.spec.Label); err == nil {
 		if o.user != j.spec.User {
 			return node.Errorf(node.Exist, "cannot pull an image for %s: it is another user's", j.spec.Label)
@@ -98,7 +102,7 @@ func (s *Store) once(ctx context.Context, j *job) error {
 	if err != nil {
 		return err
 	}
-	err = (&attempt{store: s, job: j, parts: p}).run(in)
+	err = (&attempt{store: s, job: j, parts: p, fetched: fetched}).run(in)
 	if node.KindOf(err) == node.NotExist {
 		// Something was removed meanwhile: it is fetched again.
 		err = node.Errorf(node.Transient, "cannot pull %s: %w", j.target.text, err)
@@ -174,7 +178,7 @@ func (a *attempt) fetch(ctx context.Context, root ocispec.Descriptor) error {
 	if err := a.link(ctx, c); err != nil {
 		return err
 	}
-	return a.keep(ctx, pinned{target: c.manifest, size: u.bytes + c.manifest.Size + c.document.Config.Size})
+	return a.keep(ctx, pinned{target: c.manifest, size: u.Bytes + c.manifest.Size + c.document.Config.Size})
 }
 
 // standing is the image that a reference leads to when the user has it already:
@@ -182,7 +186,7 @@ func (a *attempt) fetch(ctx context.Context, root ocispec.Descriptor) error {
 func (a *attempt) standing(ctx context.Context, root ocispec.Descriptor) (pinned, bool, error) {
 	if root.Data != nil {
 		// A layout's own index. What is wrong with it shows when it is read again.
-		d, err := decode(root.Data, root.MediaType)
+		d, err := document.Decode(root.Data, root.MediaType)
 		if err != nil {
 			return pinned{}, false, nil //nolint:nilerr // see above
 		}
@@ -213,20 +217,44 @@ func (a *attempt) also(ctx context.Context, kind, id string) error {
 	return backend(err, "hold what is pulled")
 }
 
-// link makes the config part of the manifest, and the unpacked layers part of
-// the config, in the eyes of containerd's garbage collector. The packed layers
-// aren't.
+// What containerd's garbage collector follows: a config holds its unpacked layers
+// and the view of them, a manifest its config.
+const (
+	refLayers = "containerd.io/gc.ref.snapshot." + snapshotter
+	refView   = refLayers + "/croft.view"
+	refConfig = "containerd.io/gc.ref.content.config"
+)
+
+// link makes the config part of the manifest, and the unpacked layers and the
+// view of them, which is made later, part of the config, in the eyes of
+// containerd's garbage collector. The packed layers aren't.
 func (a *attempt) link(ctx context.Context, c chosen) error {
-	set := func(d digest.Digest, key, value string) error {
-		info := contentInfo(d, key, value)
-		_, err := a.parts.content.Update(ctx, info, "labels."+key)
+	chain := chainOf(c.config.RootFS.DiffIDs).String()
+	config := c.document.Config.Digest
+	if err := a.parts.refer(ctx, config, map[string]string{refLayers: chain, refView: viewPrefix + chain}); err != nil {
 		return backend(err, "keep an image")
 	}
-	chain := chainOf(c.config.RootFS.DiffIDs)
-	if err := set(c.document.Config.Digest, "containerd.io/gc.ref.snapshot."+snapshotter, chain.String()); err != nil {
+	return backend(a.parts.refer(ctx, c.manifest.Digest, map[string]string{refConfig: config.String()}), "keep an image")
+}
+
+// refer has a blob hold what the labels name. One that does already isn't
+// written: each write costs containerd an fsync.
+func (p parts) refer(ctx context.Context, d digest.Digest, labels map[string]string) error {
+	have, err := p.content.Info(ctx, d)
+	if err != nil {
 		return err
 	}
-	return set(c.manifest.Digest, "containerd.io/gc.ref.content.config", c.document.Config.Digest.String())
+	var missing []string
+	for key, value := range labels {
+		if have.Labels[key] != value {
+			missing = append(missing, "labels."+key)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	_, err = p.content.Update(ctx, content.Info{Digest: d, Labels: labels}, missing...)
+	return err
 }
 
 // keep pins an image, and lets go of what was only needed to get it.

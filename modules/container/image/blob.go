@@ -27,10 +27,6 @@ var errWrong = errors.New("the digest is wrong")
 func blobRef(label string, d digest.Digest) string { return "croft/" + label + "/" + d.Encoded() }
 func ofLabel(ref, label string) bool               { return strings.HasPrefix(ref, "croft/"+label+"/") }
 
-func contentInfo(d digest.Digest, key, value string) content.Info {
-	return content.Info{Digest: d, Labels: map[string]string{key: value}}
-}
-
 // blob gets a blob into containerd, from where an attempt before has come to.
 func (a *attempt) blob(ctx context.Context, desc ocispec.Descriptor) error {
 	info, err := a.parts.content.Info(ctx, desc.Digest)

@@ -6,6 +6,7 @@ import (
 	"github.com/containerd/containerd/v2/core/content"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"github.com/croft-edge/croft/modules/container/image/document"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -32,7 +33,7 @@ func (a *attempt) descend(ctx context.Context, desc ocispec.Descriptor, depth in
 	if err != nil {
 		return chosen{}, err
 	}
-	d, err := decode(raw, desc.MediaType)
+	d, err := document.Decode(raw, desc.MediaType)
 	if err != nil {
 		return chosen{}, err
 	}
@@ -58,7 +59,7 @@ func (a *attempt) descend(ctx context.Context, desc ocispec.Descriptor, depth in
 }
 
 // image reads the config of a manifest.
-func (a *attempt) image(ctx context.Context, desc ocispec.Descriptor, d document) (chosen, error) {
+func (a *attempt) image(ctx context.Context, desc ocispec.Descriptor, d document.Document) (chosen, error) {
 	total, err := checkManifest(d)
 	if err != nil {
 		return chosen{}, err
@@ -80,6 +81,7 @@ func (a *attempt) small(ctx context.Context, desc ocispec.Descriptor) ([]byte, e
 		return nil, err
 	}
 	if desc.Size > mostManifest {
+		document.Bytes.Reached()
 		return nil, invalid("its manifest has %d bytes, at most %d are allowed", desc.Size, mostManifest)
 	}
 	if err := a.blob(ctx, desc); err != nil {

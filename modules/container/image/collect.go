@@ -85,7 +85,7 @@ func (s *Store) staleLeases(ctx context.Context, p parts, now time.Time) error {
 	}
 	for _, l := range all {
 		label, ours := strings.CutPrefix(l.ID, leasePrefix)
-		if !ours || now.Sub(l.CreatedAt) < staleLease || s.pulls(label) {
+		if !ours || now.Sub(l.CreatedAt) < staleLease || s.pulling(label) {
 			continue
 		}
 		if err := p.letGo(ctx, label); err != nil {
@@ -95,7 +95,7 @@ func (s *Store) staleLeases(ctx context.Context, p parts, now time.Time) error {
 	return nil
 }
 
-func (s *Store) pulls(label string) bool {
+func (s *Store) pulling(label string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	j := s.jobs[label]

@@ -36,7 +36,8 @@ const (
 	DefaultSilence    = 30 * time.Second
 	DefaultAnswer     = 10 * time.Second
 	DefaultBackoff    = time.Second
-	DefaultTurn       = 10 * time.Minute
+	DefaultTurn       = time.Minute
+	DefaultUnpackTurn = 30 * time.Second
 	DefaultEvery      = 10 * time.Minute
 )
 
@@ -54,6 +55,9 @@ type Config struct {
 	// Own are the node's own images by name, each the absolute path of an OCI
 	// layout folder or a tar: croft://NAME is one, for node.OwnUser only.
 	Own map[string]string
+	// Unpack is the command that starts a process for one layer, which must end up in
+	// unpack.Serve.
+	Unpack []string
 	// MaxSize is the most bytes of one image, packed and unpacked, MaxFiles the
 	// most files and folders; UserBudget the most bytes of one user's images.
 	MaxSize, MaxFiles, UserBudget int64
@@ -69,6 +73,9 @@ type Config struct {
 	// Turn is how long a pull may fetch while others wait; then it goes on
 	// behind them, where it was.
 	Turn time.Duration
+	// UnpackTurn is how long a layer may be unpacked while others wait; then it is
+	// begun anew behind them, with twice as long a turn.
+	UnpackTurn time.Duration
 	// Every is how often garbage is looked for.
 	Every time.Duration
 	// InUse are the labels whose containers stand; nil when nobody knows.
@@ -100,12 +107,14 @@ func (c Config) Validate() error {
 	switch {
 	case c.Daemon == nil || c.Dialer == nil:
 		return invalid("Daemon or Dialer is missing")
+	case len(c.Unpack) == 0:
+		return invalid("Unpack is missing")
 	case c.Full < 0 || c.Full > 1:
 		return invalid("Full is %v, must be from 0 to 1", c.Full)
 	case c.MaxSize < 0 || c.MaxFiles < 0 || c.UserBudget < 0:
 		return invalid("MaxSize, MaxFiles or UserBudget is negative")
-	case c.Unused < 0 || c.Silence < 0 || c.Answer < 0 || c.Backoff < 0 || c.Turn < 0 || c.Every < 0:
-		return invalid("Unused, Silence, Answer, Backoff, Turn or Every is negative")
+	case c.Unused < 0 || c.Silence < 0 || c.Answer < 0 || c.Backoff < 0 || c.Turn < 0 || c.UnpackTurn < 0 || c.Every < 0:
+		return invalid("Unused, Silence, Answer, Backoff, Turn, UnpackTurn or Every is negative")
 	}
 	return nil
 }
@@ -120,6 +129,7 @@ func (c Config) withDefaults() Config {
 	orDefault(&c.Answer, DefaultAnswer)
 	orDefault(&c.Backoff, DefaultBackoff)
 	orDefault(&c.Turn, DefaultTurn)
+	orDefault(&c.UnpackTurn, DefaultUnpackTurn)
 	orDefault(&c.Every, DefaultEvery)
 	if c.Clock == nil {
 		c.Clock = clock.System{}

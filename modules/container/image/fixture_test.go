@@ -82,6 +82,7 @@ func open(t *testing.T, change ...func(*image.Config)) *world {
 	t.Cleanup(func() { w.registry.Close() })
 	w.cfg = image.Config{
 		Daemon: w.daemon, Dialer: dialer(t, w.registry.Host), PlainHTTP: []string{w.registry.Host}, Paths: []string{w.dir},
+		Unpack:  []string{"/proc/self/exe", "unpack"},
 		Silence: 20 * time.Second, Backoff: time.Millisecond, Clock: clock.System{},
 		Log: zerolog.New(zerolog.MultiLevelWriter(w.logs, zerolog.NewTestWriter(t))),
 		InUse: func(context.Context) (map[string]bool, error) {

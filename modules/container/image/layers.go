@@ -4,24 +4,25 @@ import (
 	"context"
 	"time"
 
-	"github.com/containerd/containerd/v2/core/snapshots"
+	"github.com/containerd/containerd/v2/core/mount"
 	"github.com/containerd/errdefs"
 	"github.com/opencontainers/go-digest"
 	"github.com/opencontainers/image-spec/identity"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"github.com/croft-edge/croft/modules/container/image/unpack"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
 func chainOf(diffs []digest.Digest) digest.Digest { return identity.ChainID(diffs) }
 
 // layers fetches and unpacks those layers of an image that aren't unpacked yet.
-func (a *attempt) layers(ctx context.Context, c chosen) (*use, error) {
+func (a *attempt) layers(ctx context.Context, c chosen) (*unpack.Bounds, error) {
 	diffs := c.config.RootFS.DiffIDs
 	done := 0
-	u := &use{attempt: a, mostBytes: a.store.cfg.MaxSize, mostFiles: a.store.cfg.MaxFiles}
-	if left := a.store.cfg.UserBudget - a.before; a.counted() && left < u.mostBytes {
-		u.mostBytes = left
+	u := &unpack.Bounds{MostBytes: a.store.cfg.MaxSize, MostFiles: a.store.cfg.MaxFiles}
+	if left := a.store.cfg.UserBudget - a.before; a.counted() && left < u.MostBytes {
+		u.MostBytes = left
 	}
 	for ; done < len(diffs); done++ {
 		chain := chainOf(diffs[:done+1]).String()
@@ -35,7 +36,7 @@ func (a *attempt) layers(ctx context.Context, c chosen) (*use, error) {
 		if err := a.also(ctx, "snapshots/"+snapshotter, chain); err != nil {
 			return nil, err
 		}
-		u.bytes, u.files = u.bytes+usage.Size, u.files+usage.Inodes
+		u.Bytes, u.Files = u.Bytes+usage.Size, u.Files+usage.Inodes
 	}
 	wanted := c.document.Layers[done:]
 	a.job.progress(func(i *node.Image) {
@@ -50,21 +51,70 @@ func (a *attempt) layers(ctx context.Context, c chosen) (*use, error) {
 		}
 	}
 	a.job.progress(func(i *node.Image) { i.Done, i.Unpacking = i.Total, true })
+	a.fetched()
 	for i, l := range wanted {
-		if err := a.unpack(ctx, l, diffs[:done+i+1], u); err != nil {
+		if err := a.unpackInTurns(ctx, l, diffs[:done+i+1], u); err != nil {
 			return nil, err
 		}
 	}
 	return u, nil
 }
 
-// unpack makes one layer a snapshot.
-func (a *attempt) unpack(ctx context.Context, layer ocispec.Descriptor, diffs []digest.Digest, u *use) error {
-	back, err := a.store.unpacking.take(ctx, a.job.spec.User)
+// mostDoublings is how often a layer's turn becomes twice as long: from half a minute to more
+// than any layer may take.
+const mostDoublings = 6
+
+// unpackInTurns unpacks a layer. One whose turn is over while others wait is begun
+// anew behind them, with a turn that is twice as long.
+func (a *attempt) unpackInTurns(ctx context.Context, layer ocispec.Descriptor, diffs []digest.Digest, u *unpack.Bounds) error {
+	for n := 0; ; n++ {
+		again, err := a.unpackInTurn(ctx, n, func(turn context.Context) error { return a.unpack(turn, layer, diffs, u) })
+		if !again {
+			return err
+		}
+	}
+}
+
+func (a *attempt) unpackInTurn(ctx context.Context, n int, do func(context.Context) error) (again bool, err error) {
+	s, user := a.store, a.job.spec.User
+	back, err := s.unpacks.take(ctx, user, n == 0)
 	if err != nil {
-		return backend(err, "unpack a layer")
+		return false, backend(err, "unpack a layer")
 	}
 	defer back()
+	turn, end := context.WithCancel(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		s.watchUnpack(turn, end, s.cfg.UnpackTurn<<min(n, mostDoublings), user)
+	}()
+	err = do(turn)
+	over := turn.Err() != nil && ctx.Err() == nil
+	end()
+	<-watched
+	return over && err != nil, err
+}
+
+// watchUnpack ends a turn that is over as soon as somebody else wants it.
+func (s *Store) watchUnpack(ctx context.Context, end context.CancelFunc, turn time.Duration, user string) {
+	for {
+		timer := s.cfg.Clock.NewTimer(turn)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C():
+		}
+		if s.unpacks.wanted(user, false) {
+			end()
+			return
+		}
+		turn = min(turn, time.Second)
+	}
+}
+
+// unpack makes one layer a snapshot.
+func (a *attempt) unpack(ctx context.Context, layer ocispec.Descriptor, diffs []digest.Digest, u *unpack.Bounds) error {
 	key, parent := "croft.unpack."+a.job.spec.Label, ""
 	if n := len(diffs) - 1; n > 0 {
 		parent = chainOf(diffs[:n]).String()
@@ -120,17 +170,11 @@ func (s *Store) Layers(ctx context.Context, label string) (Layers, error) {
 	if o.released {
 		return Layers{}, node.Errorf(node.NotExist, "cannot find an image for %s", label)
 	}
-	config, err := p.config(in, o)
+	config, from, err := p.config(in, o)
 	if err != nil {
 		return Layers{}, err
 	}
-	key := viewPrefix + label
-	mounts, err := p.snapshots.View(in, key, chainOf(config.RootFS.DiffIDs).String(), snapshots.WithLabels(map[string]string{
-		keyReservation: label, "containerd.io/gc.root": time.Now().UTC().Format(time.RFC3339),
-	}))
-	if errdefs.IsAlreadyExists(err) {
-		mounts, err = p.snapshots.Mounts(in, key)
-	}
+	mounts, err := p.view(in, from, chainOf(config.RootFS.DiffIDs))
 	if err != nil {
 		return Layers{}, backend(err, "find the layers of "+label)
 	}
@@ -139,6 +183,28 @@ func (s *Store) Layers(ctx context.Context, label string) (Layers, error) {
 		return Layers{}, err
 	}
 	return Layers{Digest: o.digest().String(), Lower: lower, Config: config.Config}, s.touch(in, p, o)
+}
+
+// view asks where a user's unpacked layers are. Only a snapshot of the kind that
+// can be mounted has an answer, so one is made of them, read-only: once, for all
+// containers on them, because it costs containerd two fsyncs. The config from
+// which the layers are known holds it, so it goes with the image.
+func (p parts) view(ctx context.Context, from, chain digest.Digest) ([]mount.Mount, error) {
+	key := viewPrefix + chain.String()
+	mounts, err := p.snapshots.Mounts(ctx, key)
+	if !errdefs.IsNotFound(err) {
+		return mounts, err
+	}
+	// The config comes first: what it doesn't hold may be collected at once, and
+	// what nobody looks for would stay.
+	if err := p.refer(ctx, from, map[string]string{refView: key}); err != nil {
+		return nil, err
+	}
+	mounts, err = p.snapshots.View(ctx, key, chain.String())
+	if errdefs.IsAlreadyExists(err) {
+		return p.snapshots.Mounts(ctx, key)
+	}
+	return mounts, err
 }
 
 // touchAgain is how long what was noted of an image's use is good enough.

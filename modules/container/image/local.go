@@ -1,8 +1,8 @@
 package image
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -12,6 +12,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/modules/container/image/document"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -98,8 +99,7 @@ func (l *layout) Resolve(context.Context) (ocispec.Descriptor, error) {
 	if err != nil {
 		return ocispec.Descriptor{}, localError(err, l.target)
 	}
-	var index ocispec.Index
-	if err := json.Unmarshal(raw, &index); err != nil {
+	if _, err := document.Decode(raw, ocispec.MediaTypeImageIndex); err != nil {
 		return ocispec.Descriptor{}, localError(err, l.target)
 	}
 	return ocispec.Descriptor{MediaType: ocispec.MediaTypeImageIndex, Digest: digest.FromBytes(raw), Size: int64(len(raw)), Data: raw}, nil
@@ -123,9 +123,11 @@ func readAll(from files, name string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	defer r.Close()
-	raw, err := io.ReadAll(io.LimitReader(r, most+1))
-	if err == nil && int64(len(raw)) > most {
+	// It doubles, and what is left of it isn't kept.
+	var raw bytes.Buffer
+	n, err := raw.ReadFrom(io.LimitReader(r, most+1))
+	if err == nil && n > most {
 		err = node.Errorf(node.Invalid, "cannot use its %s: it has more than %d bytes", name, most)
 	}
-	return raw, err
+	return bytes.Clone(raw.Bytes()), err
 }

@@ -1,7 +1,6 @@
 package image
 
 import (
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"strings"
@@ -11,62 +10,23 @@ import (
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"github.com/croft-edge/croft/modules/container/image/document"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// What a manifest, an index or a config may be at most. runc's overlay holds
-// 128 layers on every kernel.
+// What a manifest, an index or a config may be at most, and how deep indexes may lie
+// in each other.
 const (
-	mostManifest = 4 << 20
-	mostLayers   = 128
+	mostManifest = document.MostBytes
 	mostIndexes  = 2
-	mostEntries  = 1000
 )
-
-// document is a manifest or an index, before it is known which.
-type document struct {
-	MediaType string               `json:"mediaType"`
-	Manifests []ocispec.Descriptor `json:"manifests"`
-	Config    *ocispec.Descriptor  `json:"config"`
-	Layers    []ocispec.Descriptor `json:"layers"`
-}
 
 func invalid(format string, args ...any) error {
 	return node.Errorf(node.Invalid, "cannot use the image: "+format, args...)
 }
 
-func tooManyLayers(n int) error {
-	return invalid("it has %d layers, at most %d are allowed", n, mostLayers)
-}
-
-// decode reads a document of a media type. It is an index when it has
-// manifests.
-func decode(raw []byte, media string) (document, error) {
-	var d document
-	if err := json.Unmarshal(raw, &d); err != nil {
-		return d, invalid("its manifest can't be read: %w", err)
-	}
-	for _, m := range []string{media, d.MediaType} {
-		if !images.IsIndexType(m) && !images.IsManifestType(m) && m != "" && !strings.HasPrefix(m, "application/json") {
-			return d, invalid("its manifest is a %.100q, must be an OCI or Docker (schema 2) image manifest or index", m)
-		}
-	}
-	index, manifest := d.Manifests != nil, d.Config != nil || d.Layers != nil
-	switch {
-	case index == manifest:
-		return d, invalid("its manifest must have either manifests or a config and layers")
-	case index && (images.IsManifestType(media) || images.IsManifestType(d.MediaType)), manifest && (images.IsIndexType(media) || images.IsIndexType(d.MediaType)):
-		return d, invalid("its manifest isn't what its media type says")
-	case len(d.Manifests) > mostEntries:
-		return d, invalid("its index has %d entries, at most %d are allowed", len(d.Manifests), mostEntries)
-	case len(d.Layers) > mostLayers:
-		return d, tooManyLayers(len(d.Layers))
-	}
-	return d, nil
-}
-
 // checkManifest says what of a manifest can't be used, and sums up its sizes.
-func checkManifest(d document) (total int64, err error) {
+func checkManifest(d document.Document) (total int64, err error) {
 	if d.Config == nil || !images.IsConfigType(d.Config.MediaType) {
 		return 0, invalid("its config isn't that of a container image")
 	}
@@ -152,9 +112,9 @@ func wrongMachine(theirs string) error {
 
 // readConfig reads an image's config, and checks it against its manifest.
 func readConfig(raw []byte, layers int) (ocispec.Image, error) {
-	var c ocispec.Image
-	if err := json.Unmarshal(raw, &c); err != nil {
-		return c, invalid("its config can't be read: %w", err)
+	c, err := document.DecodeConfig(raw)
+	if err != nil {
+		return c, err
 	}
 	if !forThisMachine(c.Platform) {
 		return c, wrongMachine(fmt.Sprintf("%.20s/%.20s", c.OS, c.Architecture))

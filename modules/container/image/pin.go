@@ -159,7 +159,7 @@ func (s *Store) remember(ctx context.Context, p parts, known pinned) error {
 // whole fails when something of an image isn't here any more: it may have been
 // removed just now.
 func (p parts) whole(ctx context.Context, o pinned) error {
-	config, err := p.config(ctx, o)
+	config, _, err := p.config(ctx, o)
 	if err != nil {
 		return err
 	}

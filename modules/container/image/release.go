@@ -176,7 +176,8 @@ func (s *Store) emptied(ctx context.Context, user, but string) {
 	}
 }
 
-// drop removes a label's object and view, and waits until their bytes are free.
+// drop removes a label's object, and waits until its bytes are free. An older
+// croft made a view for each label.
 func (p parts) drop(ctx context.Context, o pinned) error {
 	if err := p.snapshots.Remove(ctx, viewPrefix+o.label); err != nil && !errdefs.IsNotFound(err) {
 		return backend(err, "let go of layers")

@@ -11,6 +11,7 @@ import (
 	"github.com/opencontainers/image-spec/specs-go"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"github.com/croft-edge/croft/modules/container/image/document"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -29,25 +30,16 @@ func openSaved(t target, a *tarball) (source, error) {
 	if err != nil {
 		return nil, err
 	}
-	var entries []struct {
-		Config string
-		Layers []string
-	}
-	if err := json.Unmarshal(raw, &entries); err != nil {
-		return nil, node.Errorf(node.Invalid, "cannot read its manifest.json: %w", err)
-	}
-	if len(entries) != 1 {
-		return nil, node.Errorf(node.Invalid, "cannot use its manifest.json: it has %d images, must have 1", len(entries))
-	}
-	if len(entries[0].Layers) > mostLayers {
-		return nil, tooManyLayers(len(entries[0].Layers))
+	is, err := document.DecodeSaved(raw)
+	if err != nil {
+		return nil, err
 	}
 	s := &saved{target: t, tarball: a, names: map[digest.Digest]string{}}
 	m := ocispec.Manifest{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest}
-	if m.Config, err = s.add(entries[0].Config, ocispec.MediaTypeImageConfig); err != nil {
+	if m.Config, err = s.add(is.Config, ocispec.MediaTypeImageConfig); err != nil {
 		return nil, err
 	}
-	for _, name := range entries[0].Layers {
+	for _, name := range is.Layers {
 		layer, err := s.add(name, ocispec.MediaTypeImageLayer)
 		if err != nil {
 			return nil, err

@@ -2,72 +2,146 @@ package image
 
 import (
 	"context"
+	"slices"
 	"sync"
-	"sync/atomic"
+
+	"github.com/croft-edge/croft/pkg/limit"
 )
 
-// slots lets a number of pulls run at once, and fewer of one user.
-type slots struct {
-	all    chan struct{}
-	ofUser int
-	mu     *sync.Mutex
-	users  map[string]*userSlots
-	// waiting are those who wait for a slot that others have.
-	waiting *atomic.Int64
+// Pulls are how many images are fetched at once, Unpacks how many layers are
+// unpacked at once. Kept is for layers in their first turn: those that take long
+// leave a place to those that don't.
+var (
+	Pulls   = limit.Limit{Name: "image-pulls", Per: "user", Each: 2, Total: 8}
+	Unpacks = limit.Limit{Name: "image-unpacks", Per: "user", Each: 1, Total: 3, Kept: 1}
+)
+
+// queue hands out the slots of a limit. Those who wait are served round robin by
+// user, so that nobody waits for more than one slot of each other user.
+type queue struct {
+	limit limit.Limit
+
+	mu sync.Mutex
+	// users are those who wait, in the order in which they are served.
+	users   []string
+	waiting map[string][]*waiter
+	held    map[string]int64
+	// total are the slots that are held, late those of who isn't in a first turn.
+	total, late int64
 }
 
-type userSlots struct {
-	free chan struct{}
-	held int
+// waiter is one who waits for a slot.
+type waiter struct {
+	first bool
+	ready chan struct{}
 }
 
-func newSlots(all, ofUser int) slots {
-	return slots{all: make(chan struct{}, all), ofUser: ofUser, mu: &sync.Mutex{}, users: map[string]*userSlots{}, waiting: &atomic.Int64{}}
+func newQueue(l limit.Limit) *queue {
+	return &queue{limit: l, waiting: map[string][]*waiter{}, held: map[string]int64{}}
 }
 
-// take waits for a slot, and returns what gives it back.
-func (s slots) take(ctx context.Context, user string) (func(), error) {
-	s.waiting.Add(1)
-	defer s.waiting.Add(-1)
-	u := s.of(user)
+// take waits for a slot, and returns what gives it back. first is whether it is
+// the first turn of what it is for.
+func (q *queue) take(ctx context.Context, user string, first bool) (func(), error) {
+	w := &waiter{first: first, ready: make(chan struct{})}
+	q.mu.Lock()
+	if len(q.waiting[user]) == 0 {
+		q.users = append(q.users, user)
+	}
+	q.waiting[user] = append(q.waiting[user], w)
+	q.serve()
+	q.mu.Unlock()
+	back := sync.OnceFunc(func() { q.give(user, first) })
 	select {
-	case u.free <- struct{}{}:
-	case <-ctx.Done():
-		s.forget(user, u)
-		return nil, ctx.Err()
+	case <-w.ready:
+		return back, nil
+	default:
+		q.limit.Reached()
 	}
 	select {
-	case s.all <- struct{}{}:
+	case <-w.ready:
+		return back, nil
 	case <-ctx.Done():
-		<-u.free
-		s.forget(user, u)
-		return nil, ctx.Err()
 	}
-	return func() {
-		<-s.all
-		<-u.free
-		s.forget(user, u)
-	}, nil
+	q.mu.Lock()
+	left := q.leave(user, w)
+	q.mu.Unlock()
+	if !left {
+		// It was served just now.
+		back()
+	}
+	return nil, ctx.Err()
 }
 
-func (s slots) of(user string) *userSlots {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u := s.users[user]
-	if u == nil {
-		u = &userSlots{free: make(chan struct{}, s.ofUser)}
-		s.users[user] = u
-	}
-	u.held++
-	return u
+func (q *queue) give(user string, first bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.hold(user, first, -1)
+	q.serve()
 }
 
-func (s slots) forget(user string, u *userSlots) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if u.held--; u.held == 0 {
-		delete(s.users, user)
+// hold notes that a user has n slots more. q.mu is held.
+func (q *queue) hold(user string, first bool, n int64) {
+	q.total += n
+	if !first {
+		q.late += n
 	}
+	if q.held[user] += n; q.held[user] == 0 {
+		delete(q.held, user)
+	}
+}
+
+// serve gives what is free to those who wait. q.mu is held.
+func (q *queue) serve() {
+	for q.serveOne() {
+	}
+}
+
+func (q *queue) serveOne() bool {
+	for i, user := range q.users {
+		for _, w := range q.waiting[user] {
+			if !q.fits(user, w.first) {
+				continue
+			}
+			q.hold(user, w.first, 1)
+			// Whoever waits for more does so behind all others.
+			q.users = append(slices.Delete(q.users, i, i+1), user)
+			q.leave(user, w)
+			close(w.ready)
+			return true
+		}
+	}
+	return false
+}
+
+func (q *queue) fits(user string, first bool) bool {
+	return q.held[user] < q.limit.Each && q.total < q.limit.Total && (first || q.late < q.limit.Total-q.limit.Kept)
+}
+
+// leave takes one who waits out, and reports whether it was there. q.mu is held.
+func (q *queue) leave(user string, w *waiter) bool {
+	i := slices.Index(q.waiting[user], w)
+	if i < 0 {
+		return false
+	}
+	if q.waiting[user] = slices.Delete(q.waiting[user], i, i+1); len(q.waiting[user]) == 0 {
+		delete(q.waiting, user)
+		q.users = slices.DeleteFunc(q.users, func(u string) bool { return u == user })
+	}
+	return true
+}
+
+// wanted reports whether another user waits who may have a user's slot, or that
+// user themselves where own counts too.
+func (q *queue) wanted(user string, own bool) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, u := range q.users {
+		if u == user && own || u != user && q.held[u] < q.limit.Each {
+			return true
+		}
+	}
+	return false
 }
 
 // keyed lets one at a time hold a key.

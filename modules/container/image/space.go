@@ -2,6 +2,7 @@ package image
 
 import (
 	"context"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -45,6 +46,32 @@ func (s *Store) root(ctx context.Context) (string, error) {
 		}
 	}
 	return "", node.Errorf(node.Internal, "cannot use containerd: it has no %s snapshotter", snapshotter)
+}
+
+// left is how many bytes there are beside the reserve; less than 0 when that is used.
+func (s *Store) left(ctx context.Context) (int64, error) {
+	sp, err := s.space(ctx)
+	return int64(sp.Free) - int64(min(mostReserve, sp.Total/20)), err
+}
+
+// roomEvery is how often the space is looked at while a layer is unpacked.
+const roomEvery = 500 * time.Millisecond
+
+// watchRoom ends what unpacks a layer when there is no room any more: others write too.
+func (s *Store) watchRoom(ctx context.Context, end context.CancelCauseFunc) {
+	tick := time.NewTicker(roomEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := s.room(ctx, 0); node.KindOf(err) == node.NoSpace {
+				end(err)
+				return
+			}
+		}
+	}
 }
 
 // room fails with NoSpace when there aren't that many bytes left beside the

@@ -17,24 +17,18 @@ import (
 // snapshotter unpacks; its layers are plain folders.
 const snapshotter = "overlayfs"
 
-// mostPulls run at once, mostOfUser of them for one user.
-const (
-	mostPulls  = 4
-	mostOfUser = 2
-)
-
 // Store pulls and keeps images. Open makes one; it is safe for concurrent use.
 type Store struct {
 	cfg   Config
 	alive context.Context // it is the store's life
 	end   context.CancelFunc
 	all   sync.WaitGroup
-	slots slots
-	// unpacking lets one layer be unpacked at a time: it takes memory, up to
-	// 300 bytes a file, and the disk.
-	unpacking slots
+	// pulls are for fetching, unpacks for unpacking what was fetched.
+	pulls, unpacks *queue
 	// same lets one pull a user and reference run.
 	same keyed
+	// blobs are manifests and configs that were read.
+	blobs blobs
 
 	mu      sync.Mutex
 	jobs    map[string]*job
@@ -49,7 +43,7 @@ func Open(c Config) (*Store, error) {
 		return nil, err
 	}
 	alive, end := context.WithCancel(context.Background())
-	return &Store{cfg: c.withDefaults(), alive: alive, end: end, jobs: map[string]*job{}, slots: newSlots(mostPulls, mostOfUser), unpacking: newSlots(1, 1)}, nil
+	return &Store{cfg: c.withDefaults(), alive: alive, end: end, jobs: map[string]*job{}, pulls: newQueue(Pulls), unpacks: newQueue(Unpacks)}, nil
 }
 
 // Close breaks off all pulls and waits for them. What they have fetched stays.
@@ -67,6 +61,7 @@ type parts struct {
 	content   content.Store
 	snapshots snapshots.Snapshotter
 	leases    leases.Manager
+	blobs     *blobs
 }
 
 // parts returns ctx with the user's namespace and what is in it.
@@ -77,7 +72,7 @@ func (s *Store) parts(ctx context.Context, user string) (context.Context, parts,
 	}
 	return s.cfg.Daemon.Namespace(ctx, user), parts{
 		user: user, client: c, images: c.ImageService(), content: c.ContentStore(),
-		snapshots: c.SnapshotService(snapshotter), leases: c.LeasesService(),
+		snapshots: c.SnapshotService(snapshotter), leases: c.LeasesService(), blobs: &s.blobs,
 	}, nil
 }
 

@@ -11,8 +11,12 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// mostMembers is how many files a tar of an image may hold.
-const mostMembers = 10_000
+// mostMembers is how many files a tar of an image may hold, mostNames how many bytes
+// their names may have together: one alone may have a mebibyte.
+const (
+	mostMembers = 10_000
+	mostNames   = 4 << 20
+)
 
 // tarball is a tar whose files are read where they lie.
 type tarball struct {
@@ -48,6 +52,7 @@ func (a *tarball) source(t target) (source, error) {
 // scan notes where each file begins. The reader of the tar seeks in the file
 // past what it isn't asked for.
 func (a *tarball) scan() error {
+	names := 0
 	for r, n := tar.NewReader(a.file), 0; ; n++ {
 		h, err := r.Next()
 		switch {
@@ -57,9 +62,12 @@ func (a *tarball) scan() error {
 			return node.Errorf(node.Invalid, "cannot read it as a tar: %w", err)
 		case n >= mostMembers:
 			return node.Errorf(node.Invalid, "cannot use it: it holds more than %d files", mostMembers)
+		case names+len(h.Name) > mostNames:
+			return node.Errorf(node.Invalid, "cannot use it: the names of its files have more than %d bytes", mostNames)
 		case h.Typeflag != tar.TypeReg:
 			continue
 		}
+		names += len(h.Name)
 		at, err := a.file.Seek(0, io.SeekCurrent)
 		if err != nil {
 			return err

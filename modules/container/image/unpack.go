@@ -2,24 +2,22 @@ package image
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"io"
 	"strings"
+	"sync"
 
 	"github.com/containerd/containerd/v2/core/content"
 	"github.com/containerd/containerd/v2/core/mount"
-	"github.com/containerd/containerd/v2/pkg/archive"
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
-	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/modules/container/image/document"
+	"github.com/croft-edge/croft/modules/container/image/unpack"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// apply unpacks a layer into a snapshot's folder, within the limits, and
-// checks that it is what the config says.
-func (a *attempt) apply(ctx context.Context, layer ocispec.Descriptor, diff digest.Digest, mounts []mount.Mount, u *use) error {
+// apply unpacks a layer into a snapshot's folder, within the bounds, in a process of
+// its own, and checks that it is what the config says.
+func (a *attempt) apply(ctx context.Context, layer ocispec.Descriptor, diff digest.Digest, mounts []mount.Mount, b *unpack.Bounds) error {
 	upper, parents, err := folders(mounts)
 	if err != nil {
 		return err
@@ -29,54 +27,23 @@ func (a *attempt) apply(ctx context.Context, layer ocispec.Descriptor, diff dige
 		return backend(err, "read a layer")
 	}
 	defer at.Close()
-	plain, end, err := decompress(content.NewReader(at))
-	if err != nil {
-		return invalid("its layer %s can't be read: %w", layer.Digest, err)
+	if b.Room, err = a.store.left(ctx); err != nil {
+		return err
 	}
-	defer end()
-	sum := digest.SHA256.Digester()
-	stream := io.TeeReader(&counted{ctx: ctx, use: u, from: plain}, sum.Hash())
-	options := []archive.ApplyOpt{archive.WithConvertWhiteout(archive.OverlayConvertWhiteout), archive.WithFilter(u.admit)}
-	if len(parents) > 0 {
-		options = append(options, archive.WithParents(parents))
-	}
-	if _, err = archive.Apply(ctx, upper, stream, options...); err == nil {
-		// What lies behind the tar counts for the digest.
-		_, err = io.Copy(io.Discard, stream)
+	watched, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	go a.store.watchRoom(watched, end)
+	got, err := unpack.Run(watched, a.store.cfg.Unpack, unpack.Layer{Packed: content.NewReader(at), Upper: upper, Below: parents, Bounds: *b})
+	if full := context.Cause(watched); err != nil && watched.Err() != nil && node.KindOf(full) == node.NoSpace {
+		return full
 	}
 	if err != nil {
-		return layerError(ctx, layer, err)
+		return err
 	}
-	if got := sum.Digest(); got != diff {
-		return node.Errorf(node.Refused, "cannot use the image: its layer %s holds %s, its config says %s", layer.Digest, got, diff)
+	if got.Diff != diff {
+		return node.Errorf(node.Refused, "cannot use the image: its layer %s holds %s, its config says %s", layer.Digest, got.Diff, diff)
 	}
-	return syncFolder(upper)
-}
-
-func layerError(ctx context.Context, layer ocispec.Descriptor, err error) error {
-	var kinded *node.Error
-	switch {
-	case errors.As(err, &kinded):
-		return kinded
-	case ctx.Err() != nil:
-		return node.Errorf(node.Transient, "cannot unpack layer %s: %w", layer.Digest, ctx.Err())
-	case backendKind(err) != node.Internal && backendKind(err) != node.NotExist:
-		return backend(err, "unpack a layer")
-	}
-	return invalid("its layer %s can't be unpacked: %w", layer.Digest, err)
-}
-
-// syncFolder gets a layer to the disk before containerd's records say that it
-// is there.
-func syncFolder(dir string) error {
-	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return node.Errorf(node.Internal, "cannot open a layer: %w", err)
-	}
-	defer unix.Close(fd)
-	if err := unix.Syncfs(fd); err != nil {
-		return backend(err, "write a layer to the disk")
-	}
+	b.Bytes, b.Files = got.Bytes, got.Files
 	return nil
 }
 
@@ -116,24 +83,65 @@ func lowerOf(mounts []mount.Mount) ([]string, error) {
 	return nil, node.Errorf(node.Internal, "cannot use containerd's snapshots: %+v isn't an overlay", mounts)
 }
 
-// config reads the config of an image that is here.
-func (p parts) config(ctx context.Context, o pinned) (ocispec.Image, error) {
-	var d document
-	var c ocispec.Image
-	for _, step := range []struct {
-		desc func() ocispec.Descriptor
-		to   any
-	}{{func() ocispec.Descriptor { return o.target }, &d}, {func() ocispec.Descriptor { return *d.Config }, &c}} {
-		raw, err := content.ReadBlob(ctx, p.content, step.desc())
-		if err != nil {
-			return c, backend(err, "read an image's config")
-		}
-		if err := json.Unmarshal(raw, step.to); err != nil {
-			return c, invalid("its config can't be read: %w", err)
-		}
-		if d.Config == nil {
-			return c, invalid("its manifest has no config")
-		}
+// config reads the config of an image that is here, and returns its digest too.
+func (p parts) config(ctx context.Context, o pinned) (ocispec.Image, digest.Digest, error) {
+	raw, err := p.blobs.read(ctx, p.content, o.target)
+	if err != nil {
+		return ocispec.Image{}, "", backend(err, "read an image's manifest")
 	}
-	return c, nil
+	d, err := document.Decode(raw, o.target.MediaType)
+	if err == nil && d.Config == nil {
+		err = invalid("its manifest has no config")
+	}
+	if err != nil {
+		return ocispec.Image{}, "", err
+	}
+	if raw, err = p.blobs.read(ctx, p.content, *d.Config); err != nil {
+		return ocispec.Image{}, "", backend(err, "read an image's config")
+	}
+	c, err := document.DecodeConfig(raw)
+	return c, d.Config.Digest, err
+}
+
+// blobs remembers small blobs that were read before: what has a digest never
+// changes, so only whether it is still here has to be asked. It is safe for
+// concurrent use.
+type blobs struct {
+	mu  sync.Mutex
+	has map[digest.Digest][]byte
+	sum int
+}
+
+// mostBlobs is how many bytes of blobs are remembered.
+const mostBlobs = 256 << 10
+
+// read returns a blob of the namespace of ctx. NotFound when it has none.
+func (b *blobs) read(ctx context.Context, from content.Store, desc ocispec.Descriptor) ([]byte, error) {
+	b.mu.Lock()
+	raw, known := b.has[desc.Digest]
+	b.mu.Unlock()
+	if known {
+		// Another user's may be the one that was read.
+		_, err := from.Info(ctx, desc.Digest)
+		return raw, err
+	}
+	raw, err := content.ReadBlob(ctx, from, desc)
+	if err == nil {
+		b.keep(desc.Digest, raw)
+	}
+	return raw, err
+}
+
+// keep remembers a blob. When there is no room all others are forgotten.
+func (b *blobs) keep(d digest.Digest, raw []byte) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, known := b.has[d]; known || len(raw) > mostBlobs {
+		return
+	}
+	if b.has == nil || b.sum+len(raw) > mostBlobs {
+		b.has, b.sum = map[digest.Digest][]byte{}, 0
+	}
+	b.has[d] = raw
+	b.sum += len(raw)
 }

@@ -17,7 +17,7 @@ func BenchmarkContainers(b *testing.B) {
 	client := started(b, c)
 	var fifos []FIFOs
 	for i := range containers {
-		f, err := client.Open(b.Context(), fmt.Sprint("c-", i))
+		f, err := client.Open(b.Context(), fmt.Sprint("c-", i), "")
 		must(b, err)
 		fifos = append(fifos, f)
 	}

@@ -13,21 +13,29 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-const (
-	// defaultRate is how many bytes a second a container may write; it may
-	// write a quarter of that at once. Beyond it is slowed down, not stopped.
-	defaultRate = 32 << 20
-	// defaultSlow is how long a container waits for its disk.
-	defaultSlow = 5 * time.Second
-)
+// defaultSlow is how long a container waits for its disk, or for its turn.
+const defaultSlow = 5 * time.Second
 
 // limits are those of each container.
 type limits struct {
 	size  int64
 	files int
-	rate  int64
 	slow  time.Duration
 	pool  *sync.Pool
+	fair  *fair
+	// gate is closed when reading may begin; nil for at once.
+	gate <-chan struct{}
+}
+
+// await waits until reading may begin, or ctx is done.
+func (l limits) await(ctx context.Context) {
+	if l.gate == nil {
+		return
+	}
+	select {
+	case <-l.gate:
+	case <-ctx.Done():
+	}
 }
 
 // carried are all containers whose output this process reads.
@@ -90,8 +98,12 @@ func (c *carried) place(id string) place {
 }
 
 // found opens those that an earlier carrier had, and waits for them but not
-// for ever. One that can't be opened doesn't keep others from it.
+// for ever. One that can't be opened doesn't keep others from it, and none is read
+// before: those that write the most would keep others from being opened.
 func (c *carried) found(ctx context.Context) {
+	gate := make(chan struct{})
+	defer close(gate)
+	c.limits.gate = gate
 	entries, err := os.ReadDir(c.fifos)
 	if err != nil && !os.IsNotExist(err) {
 		c.log.Error().Err(err).Msg("containers of an earlier carrier can't be found")
@@ -99,7 +111,7 @@ func (c *carried) found(ctx context.Context) {
 	var opened sync.WaitGroup
 	for _, e := range entries {
 		opened.Go(func() {
-			if _, err := c.open(ctx, e.Name()); err != nil {
+			if _, err := c.open(ctx, e.Name(), ""); err != nil {
 				c.log.Error().Str("id", e.Name()).Err(err).Msg("a container of an earlier carrier can't be read")
 			}
 		})
@@ -116,9 +128,13 @@ func (c *carried) found(ctx context.Context) {
 	}
 }
 
-func (c *carried) open(ctx context.Context, id string) (FIFOs, error) {
+// open opens a container. An empty user is the one that was noted before.
+func (c *carried) open(ctx context.Context, id, user string) (FIFOs, error) {
 	if err := checkID(id); err != nil {
 		return FIFOs{}, err
+	}
+	if len(user) > maxUser {
+		return FIFOs{}, node.Errorf(node.Invalid, "cannot open the logs of %s: its user has %d bytes, at most %d are allowed", id, len(user), maxUser)
 	}
 	ctx, cancel := context.WithTimeout(ctx, endWithin)
 	defer cancel()
@@ -137,6 +153,9 @@ func (c *carried) open(ctx context.Context, id string) (FIFOs, error) {
 		}
 		c.put(id, nil)
 	}
+	if err := c.place(id).make(user); err != nil {
+		return FIFOs{}, err
+	}
 	made, err := openContainer(id, c.place(id), c.limits, c.log)
 	if err != nil {
 		return FIFOs{}, err
@@ -145,6 +164,9 @@ func (c *carried) open(ctx context.Context, id string) (FIFOs, error) {
 	c.log.Debug().Str("id", id).Msg("container opened")
 	return made.place.paths(), nil
 }
+
+// maxUser is the longest user, in bytes.
+const maxUser = 128
 
 // endWithin is how long the begin or end of a container may take.
 const endWithin = 10 * time.Second

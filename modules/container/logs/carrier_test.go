@@ -18,7 +18,7 @@ import (
 func TestWhatIsSaidIsRead(t *testing.T) {
 	c := site(t, MinSize, 2)
 	client := started(t, c)
-	fifos, err := client.Open(t.Context(), "12-1")
+	fifos, err := client.Open(t.Context(), "12-1", "")
 	must(t, err)
 	out, errs := shim(t, fifos.Stdout), shim(t, fifos.Stderr)
 	before := time.Now()
@@ -51,7 +51,7 @@ func TestWhatIsSaidIsRead(t *testing.T) {
 	_, err = Last(c.Dir, "12-2", 1)
 	wants(t, node.NotExist, "there are none", err)
 	for _, id := range []string{"", "..", ".", "a/b", "../12-1", "-", strings.Repeat("x", 200), "a\n"} {
-		_, err := client.Open(t.Context(), id)
+		_, err := client.Open(t.Context(), id, "")
 		wants(t, node.Invalid, "as the ID of a container", err)
 		wants(t, node.Invalid, "as the ID of a container", client.Drop(t.Context(), id, false))
 		_, err = Last(c.Dir, id, 1)
@@ -61,7 +61,7 @@ func TestWhatIsSaidIsRead(t *testing.T) {
 
 func TestLongLinesAreSplit(t *testing.T) {
 	c := site(t, MinSize, 2)
-	fifos, err := started(t, c).Open(t.Context(), "1-1")
+	fifos, err := started(t, c).Open(t.Context(), "1-1", "")
 	must(t, err)
 	long := strings.Repeat("é", 20<<10) + "!"
 	say(t, shim(t, fifos.Stdout), "x"+long+"\nend\n")
@@ -92,7 +92,7 @@ func TestKillingTheCarrierLosesAndDoublesNothing(t *testing.T) {
 	c := site(t, 16<<20, 4)
 	keeper := NewKeeper(c)
 	t.Cleanup(keeper.Close)
-	fifos, err := keeper.Open(t.Context(), "1-1")
+	fifos, err := keeper.Open(t.Context(), "1-1", "")
 	must(t, err)
 	shim(t, fifos.Stdout)
 	shim(t, fifos.Stderr)

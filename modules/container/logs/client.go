@@ -3,10 +3,12 @@ package logs
 import (
 	"context"
 	"path/filepath"
+	"sync"
 
 	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/pkg/carrier"
+	"github.com/croft-edge/croft/pkg/limit"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -16,6 +18,10 @@ import (
 type Carrier struct {
 	dir     carrier.Folder
 	process *carrier.Process
+
+	mu sync.Mutex
+	// counted is how often each limit was reached, as far as it was counted here.
+	counted map[string]uint64
 }
 
 // Ensure returns a client of the running carrier, or starts one. Several at
@@ -84,7 +90,8 @@ func (c *Carrier) Memory(ctx context.Context) (uint64, error) {
 	return info.Memory, err
 }
 
-// Info is what the carrier says of itself.
+// Info is what the carrier says of itself. How often it has reached its limits
+// counts in this process, too.
 func (c *Carrier) Info(ctx context.Context) (Info, error) {
 	r, err := c.call(ctx, request{Op: opInfo})
 	if err == nil && r.Info == nil {
@@ -93,13 +100,26 @@ func (c *Carrier) Info(ctx context.Context) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
+	c.count(r.Info.Limits)
 	return *r.Info, nil
 }
 
+func (c *Carrier) count(times map[string]uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, n := range times {
+		if before := c.counted[name]; n > before {
+			limit.Add(name, n-before)
+		}
+	}
+	c.counted = times
+}
+
 // Open makes the FIFOs of a container, or finds them, and reads them from now
-// on. A container that is started again goes on in the same files.
-func (c *Carrier) Open(ctx context.Context, id string) (FIFOs, error) {
-	r, err := c.call(ctx, request{Op: opOpen, ID: id})
+// on. A container that is started again goes on in the same files. What it
+// costs counts for user.
+func (c *Carrier) Open(ctx context.Context, id, user string) (FIFOs, error) {
+	r, err := c.call(ctx, request{Op: opOpen, ID: id, User: user})
 	if err == nil && r.FIFOs == nil {
 		err = node.Errorf(node.Internal, "cannot open the logs of %s: the carrier's answer says nothing", id)
 	}

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"sync"
-	"time"
 
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
@@ -32,6 +31,29 @@ type place struct {
 	files string // {logs}/ID
 }
 
+// userFile says beside the FIFOs whose container it is, for the next carrier.
+const userFile = "user"
+
+// make makes the folder of the FIFOs, and notes whose they are.
+func (p place) make(user string) error {
+	if err := os.MkdirAll(p.fifos, 0o700); err != nil {
+		return errors.Wrap(err, "cannot make a folder for FIFOs")
+	}
+	if user == "" {
+		return nil
+	}
+	return errors.Wrap(os.WriteFile(filepath.Join(p.fifos, userFile), []byte(user), 0o600), "cannot note whose FIFOs they are")
+}
+
+// user is whose container it is; of who isn't known each container counts for itself.
+func (p place) user() string {
+	text, err := os.ReadFile(filepath.Join(p.fifos, userFile))
+	if err != nil || len(text) == 0 {
+		return "container " + filepath.Base(p.fifos)
+	}
+	return string(text)
+}
+
 func (p place) paths() FIFOs {
 	return FIFOs{Stdout: filepath.Join(p.fifos, stdout), Stderr: filepath.Join(p.fifos, stderr)}
 }
@@ -40,6 +62,8 @@ func (p place) paths() FIFOs {
 type container struct {
 	id      string
 	place   place
+	user    string
+	fair    *fair
 	pace    *pace
 	pool    *sync.Pool
 	log     zerolog.Logger
@@ -56,14 +80,12 @@ type container struct {
 // openContainer makes what isn't there, does what an earlier carrier couldn't
 // end, and begins to read.
 func openContainer(id string, p place, b limits, log zerolog.Logger) (*container, error) {
-	if err := os.MkdirAll(p.fifos, 0o700); err != nil {
-		return nil, errors.Wrap(err, "cannot make a folder for FIFOs")
-	}
 	files, err := openFiles(p.files, b.size, b.files)
 	if err != nil {
 		return nil, err
 	}
-	c := &container{id: id, place: p, files: files, pace: newPace(b.rate), pool: b.pool, log: log.With().Str("id", id).Logger(), ended: make(chan struct{})}
+	c := &container{id: id, place: p, user: p.user(), files: files, fair: b.fair, pool: b.pool, log: log.With().Str("id", id).Logger(), ended: make(chan struct{})}
+	c.pace = c.fair.pace(c.user)
 	for _, name := range []string{stdout, stderr} {
 		s, err := openStream(c, name, b.slow)
 		if err != nil {
@@ -72,7 +94,7 @@ func openContainer(id string, p place, b limits, log zerolog.Logger) (*container
 		}
 		c.streams = append(c.streams, s)
 	}
-	if err := c.begin(b.files); err != nil {
+	if err := c.begin(b); err != nil {
 		c.close()
 		return nil, err
 	}
@@ -80,7 +102,10 @@ func openContainer(id string, p place, b limits, log zerolog.Logger) (*container
 	c.ctx, c.stop = ctx, stop
 	var wg sync.WaitGroup
 	for _, s := range c.streams {
-		wg.Go(func() { s.run(ctx) })
+		wg.Go(func() {
+			b.await(ctx)
+			s.run(ctx)
+		})
 	}
 	go func() {
 		wg.Wait()
@@ -89,8 +114,9 @@ func openContainer(id string, p place, b limits, log zerolog.Logger) (*container
 	return c, nil
 }
 
-// begin takes up what was left.
-func (c *container) begin(most int) error {
+// begin takes up what was left. It needs no turn: of what is left little was
+// being written, by those who had one.
+func (c *container) begin(b limits) error {
 	if err := os.Remove(filepath.Join(c.place.files, endedFile)); err != nil && !os.IsNotExist(err) {
 		return errors.Wrap(err, "cannot go on with logs")
 	}
@@ -103,7 +129,7 @@ func (c *container) begin(most int) error {
 	if err := c.files.mend(); err != nil {
 		c.log.Warn().Err(err).Msg("the last line stays torn")
 	}
-	if err := c.files.remove(c.files.number - int64(most)); err != nil {
+	if err := c.files.remove(c.files.number - int64(b.files)); err != nil {
 		c.log.Warn().Err(err).Msg("old logs stay")
 	}
 	return nil
@@ -157,6 +183,7 @@ func (c *container) close() {
 		s.close()
 	}
 	c.files.close()
+	c.fair.letGo(c.user)
 }
 
 // openFIFO opens one, and makes it when it isn't there. It is open for both
@@ -177,29 +204,4 @@ func openFIFO(path string) (*os.File, error) {
 		return nil, node.Errorf(node.Exist, "cannot use %s: it is no FIFO", path)
 	}
 	return os.NewFile(uintptr(fd), path), nil
-}
-
-// pace lets a container write so many bytes a second, and some more at once.
-type pace struct {
-	rate  float64
-	mu    sync.Mutex
-	spare float64
-	last  time.Time
-}
-
-func newPace(rate int64) *pace {
-	return &pace{rate: float64(rate), spare: float64(rate) / 4, last: time.Now()}
-}
-
-// wait is how long to wait after n bytes.
-func (p *pace) wait(n int64) time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := time.Now()
-	p.spare = min(p.rate/4, p.spare+now.Sub(p.last).Seconds()*p.rate) - float64(n)
-	p.last = now
-	if p.spare >= 0 {
-		return 0
-	}
-	return time.Duration(-p.spare / p.rate * float64(time.Second))
 }

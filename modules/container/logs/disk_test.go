@@ -101,9 +101,9 @@ func TestADiskThatHangsHoldsNobody(t *testing.T) {
 	l.slow, l.size = 300*time.Millisecond, 4<<20 // all of it has room
 	all := newCarried(filepath.Join(dir, "c"), filepath.Join(dir, "logs"), l, zerolog.Nop())
 	t.Cleanup(all.close)
-	slow, err := all.open(t.Context(), "1-1")
+	slow, err := all.open(t.Context(), "1-1", "")
 	must(t, err)
-	quick, err := all.open(t.Context(), "2-1")
+	quick, err := all.open(t.Context(), "2-1", "")
 	must(t, err)
 	out, other := shim(t, slow.Stdout), shim(t, quick.Stdout)
 	logs := filepath.Join(dir, "logs")
@@ -137,7 +137,7 @@ func TestADiskThatHangsHoldsNobody(t *testing.T) {
 	}
 	say(t, other, "hello\n")
 	until(t, "another container's line", func() bool { lines, _ := Last(logs, "2-1", 9); return len(lines) == 1 })
-	if _, err := all.open(t.Context(), "3-1"); err != nil {
+	if _, err := all.open(t.Context(), "3-1", ""); err != nil {
 		t.Error(err)
 	}
 	freeze("--unfreeze")
@@ -158,7 +158,7 @@ func TestAFloodStarvesNobody(t *testing.T) {
 	stop := make(chan struct{})
 	defer close(stop)
 	for i := range 4 {
-		fifos, err := client.Open(t.Context(), fmt.Sprint("flood-", i))
+		fifos, err := client.Open(t.Context(), fmt.Sprint("flood-", i), "")
 		must(t, err)
 		out := shim(t, fifos.Stdout)
 		go func() {
@@ -174,7 +174,7 @@ func TestAFloodStarvesNobody(t *testing.T) {
 			}
 		}()
 	}
-	fifos, err := client.Open(t.Context(), "quiet")
+	fifos, err := client.Open(t.Context(), "quiet", "")
 	must(t, err)
 	out := shim(t, fifos.Stdout)
 	worst := time.Duration(0)

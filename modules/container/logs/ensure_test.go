@@ -95,7 +95,7 @@ func TestTheCarrierIsOnItsOwn(t *testing.T) {
 func TestOtherSettingsReplaceTheCarrier(t *testing.T) {
 	c := site(t, MinSize, 2)
 	first := started(t, c)
-	fifos, err := first.Open(t.Context(), "1-1")
+	fifos, err := first.Open(t.Context(), "1-1", "")
 	must(t, err)
 	out := shim(t, fifos.Stdout)
 	say(t, out, "one\n")
@@ -127,7 +127,7 @@ func TestTheKeeperHasACarrierAgainAtOnce(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- k.Run(ctx) }()
-	fifos, err := k.Open(t.Context(), "1-1")
+	fifos, err := k.Open(t.Context(), "1-1", "")
 	must(t, err)
 	out := shim(t, fifos.Stdout)
 	var want []string
@@ -191,15 +191,15 @@ func TestGarbageOnTheSocket(t *testing.T) {
 		"nothing":          {"", ""},
 		"an empty line":    {"\n", `"kind":"Invalid"`},
 		"zeros":            {strings.Repeat("\x00", 5000) + "\n", `"kind":"Invalid"`},
-		"no line":          {`{"version":1,"op":"list"`, `"kind":"Invalid"`},
+		"no line":          {`{"version":2,"op":"list"`, `"kind":"Invalid"`},
 		"deep":             {strings.Repeat("[", 50000) + "\n", `"kind":"Invalid"`},
-		"another version":  {`{"version":2,"op":"list"}` + "\n", "speaks version 1"},
-		"no operation":     {`{"version":1}` + "\n", "no such operation"},
-		"unknown field":    {`{"version":1,"op":"list","x":1}` + "\n", "unknown field"},
-		"no id":            {`{"version":1,"op":"open"}` + "\n", "as the ID of a container"},
-		"a way out":        {`{"version":1,"op":"drop","id":"../../x"}` + "\n", "as the ID of a container"},
+		"another version":  {`{"version":3,"op":"list"}` + "\n", "speaks version 2"},
+		"no operation":     {`{"version":2}` + "\n", "no such operation"},
+		"unknown field":    {`{"version":2,"op":"list","x":1}` + "\n", "unknown field"},
+		"no id":            {`{"version":2,"op":"open"}` + "\n", "as the ID of a container"},
+		"a way out":        {`{"version":2,"op":"drop","id":"../../x"}` + "\n", "as the ID of a container"},
 		"beyond the limit": {strings.Repeat("x", maxRequest+10), ""},
-		"info of any":      {`{"version":99,"op":"info","new":1}` + "\n", `"protocol":1`},
+		"info of any":      {`{"version":99,"op":"info","new":1}` + "\n", `"protocol":2`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conn, err := net.Dial("unix", folderOf(c.RunDir).Socket())

@@ -65,9 +65,9 @@ func TestAStartGoesOnInTheSameFiles(t *testing.T) {
 	c := site(t, MinSize, 2)
 	client := started(t, c)
 	for i, keep := range []bool{true, true, false} {
-		fifos, err := client.Open(t.Context(), "1-1")
+		fifos, err := client.Open(t.Context(), "1-1", "")
 		must(t, err)
-		again, err := client.Open(t.Context(), "1-1")
+		again, err := client.Open(t.Context(), "1-1", "")
 		if err != nil || again != fifos {
 			t.Errorf("opened again: %v %v", again, err)
 		}
@@ -95,10 +95,10 @@ func TestAStartGoesOnInTheSameFiles(t *testing.T) {
 func TestRemovedFIFOsAndFilesAreMadeAgain(t *testing.T) {
 	c := site(t, MinSize, 2)
 	client := started(t, c)
-	fifos, err := client.Open(t.Context(), "1-1")
+	fifos, err := client.Open(t.Context(), "1-1", "")
 	must(t, err)
 	must(t, os.RemoveAll(filepath.Dir(fifos.Stdout)))
-	fifos, err = client.Open(t.Context(), "1-1")
+	fifos, err = client.Open(t.Context(), "1-1", "")
 	must(t, err)
 	out := shim(t, fifos.Stdout)
 	say(t, out, "one\n")
@@ -113,6 +113,6 @@ func TestRemovedFIFOsAndFilesAreMadeAgain(t *testing.T) {
 	must(t, client.Drop(t.Context(), "1-1", false))
 	must(t, os.MkdirAll(filepath.Join(filepath.Dir(fifos.Stdout)), 0o700))
 	must(t, os.WriteFile(fifos.Stdout, []byte("precious"), 0o600))
-	_, err = client.Open(t.Context(), "1-1")
+	_, err = client.Open(t.Context(), "1-1", "")
 	wants(t, node.Exist, "it is no FIFO", err)
 }

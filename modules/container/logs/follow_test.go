@@ -28,7 +28,7 @@ type follower struct {
 func follow(ctx context.Context, dir, id string, tail int) *follower {
 	f := &follower{ended: make(chan error, 1)}
 	go func() {
-		f.ended <- Follow(ctx, dir, id, tail, func(l node.LogLine) error {
+		f.ended <- NewFollowers().Follow(ctx, Log{Dir: dir, ID: id}, tail, func(l node.LogLine) error {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.lines = append(f.lines, l.Text)
@@ -114,7 +114,7 @@ func TestFollowEnds(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	dir := folder(t)
 	logs := filepath.Join(dir, "logs")
-	wants(t, node.NotExist, "there are none", Follow(t.Context(), logs, "1-1", 1, nil))
+	wants(t, node.NotExist, "there are none", NewFollowers().Follow(t.Context(), Log{Dir: logs, ID: "1-1"}, 1, nil))
 	c := here(t, dir, testLimits())
 	// Its folder is there, but nothing in it yet.
 	ctx, cancel := context.WithCancel(t.Context())
@@ -126,7 +126,7 @@ func TestFollowEnds(t *testing.T) {
 	}
 	until(t, "one line", all("one"))
 	refused := errors.New("refused")
-	if err := Follow(t.Context(), logs, "1-1", 5, func(node.LogLine) error { return refused }); !errors.Is(err, refused) {
+	if err := NewFollowers().Follow(t.Context(), Log{Dir: logs, ID: "1-1"}, 5, func(node.LogLine) error { return refused }); !errors.Is(err, refused) {
 		t.Errorf("%v", err)
 	}
 	cancel()
@@ -164,7 +164,7 @@ func TestAFollowerThatIsTooSlowIsTold(t *testing.T) {
 	f := make(chan error, 1)
 	done := errors.New("done")
 	go func() {
-		f <- Follow(t.Context(), logs, "1-1", 1, func(l node.LogLine) error {
+		f <- NewFollowers().Follow(t.Context(), Log{Dir: logs, ID: "1-1"}, 1, func(l node.LogLine) error {
 			if got = append(got, l.Text); len(got) == 1 {
 				close(seen)
 			}

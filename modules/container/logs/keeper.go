@@ -122,10 +122,10 @@ func (k *Keeper) Carrier(ctx context.Context) (*Carrier, error) {
 }
 
 // Open is Carrier.Open, by whichever carrier runs.
-func (k *Keeper) Open(ctx context.Context, id string) (FIFOs, error) {
+func (k *Keeper) Open(ctx context.Context, id, user string) (FIFOs, error) {
 	var out FIFOs
 	err := k.ask(ctx, func(c *Carrier) (err error) {
-		out, err = c.Open(ctx, id)
+		out, err = c.Open(ctx, id, user)
 		return err
 	})
 	if err == nil {

@@ -18,34 +18,51 @@ const maxLast = 8 << 20
 // 8 MiB of them. A line that was longer than 16 KiB, or unfinished for a
 // second, comes in pieces. NotExist when nothing was ever kept of it.
 func Last(dir, id string, n int) ([]node.LogLine, error) {
-	at, err := logsOf(dir, id)
+	var out []node.LogLine
+	err := Each(context.Background(), dir, id, n, func(line node.LogLine) error {
+		out = append(out, line)
+		return nil
+	})
 	if err != nil {
 		return nil, err
+	}
+	return out[max(0, len(out)-max(0, n)):], nil
+}
+
+// Each calls f with the lines of Last, one after the other, and with what has to
+// be said of them beside, until f fails (its error) or ctx is done (nil). It has
+// a line or two of them in memory however long f takes; what was kept no longer
+// meanwhile is left out, and said.
+func Each(ctx context.Context, dir, id string, n int, f func(node.LogLine) error) error {
+	at, err := logsOf(dir, id)
+	if err != nil {
+		return err
 	}
 	from, to, err := tail(at, n, maxLast)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	r, err := newReader(at, from)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer r.close()
-	var out []node.LogLine
-	for r.position().before(to) {
+	for ctx.Err() == nil && r.position().before(to) {
 		line, ok, err := r.next()
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if !ok {
 			break
 		}
-		out = append(out, line)
+		if err := f(line); err != nil {
+			return err
+		}
 	}
-	if note, noted := r.mark(); noted {
-		out = append(out, note)
+	if note, noted := r.mark(); noted && ctx.Err() == nil {
+		return f(note)
 	}
-	return out[max(0, len(out)-max(0, n)):], nil
+	return nil
 }
 
 // logsOf is the folder of a container's files.
@@ -134,47 +151,4 @@ func lastLines(path string, n int, most int64) (end, start int64, counted int, e
 		return end, start, seen - 1, nil
 	}
 	return end, 0, seen, nil
-}
-
-// Follow calls f with the last tail lines of a container and then with each
-// that comes, until ctx is done (nil), f fails (its error), or the logs are
-// dropped (nil). NotExist as Last.
-func Follow(ctx context.Context, dir, id string, tailLines int, f func(node.LogLine) error) error {
-	at, err := logsOf(dir, id)
-	if err != nil {
-		return err
-	}
-	w := newWatch(at)
-	defer w.close()
-	from, _, err := tail(at, tailLines, maxLast)
-	if err != nil {
-		return err
-	}
-	r, err := newReader(at, from)
-	if err != nil {
-		return err
-	}
-	defer r.close()
-	for ctx.Err() == nil {
-		over := w.over(r.number)
-		if err := r.each(ctx, f); err != nil || over {
-			return err
-		}
-		w.wait(ctx)
-	}
-	return nil
-}
-
-// each calls f with all that there is.
-func (r *reader) each(ctx context.Context, f func(node.LogLine) error) error {
-	for ctx.Err() == nil {
-		line, ok, err := r.next()
-		if err != nil || !ok {
-			return err
-		}
-		if err := f(line); err != nil {
-			return err
-		}
-	}
-	return nil
 }

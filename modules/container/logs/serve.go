@@ -92,6 +92,8 @@ func Serve(ctx context.Context, c ServeConfig) error {
 }
 
 func serve(ctx context.Context, c ServeConfig, dir carrier.Folder, log zerolog.Logger) error {
+	// Before the limit holds: an earlier carrier may have been killed for it.
+	makeRoom(dir.Path("c"), int64(c.HardLimit), log)
 	if !c.SameGroup {
 		for _, err := range carrier.LeaveGroup(dir.Group(), c.HardLimit) {
 			log.Warn().Err(err).Msg("not all of the control groups that it should have")
@@ -103,7 +105,7 @@ func serve(ctx context.Context, c ServeConfig, dir carrier.Folder, log zerolog.L
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	carried := newCarried(dir.Path("c"), c.Dir, limits{size: c.Size, files: c.Files, rate: defaultRate, slow: defaultSlow, pool: newPool()}, log)
+	carried := newCarried(dir.Path("c"), c.Dir, limits{size: c.Size, files: c.Files, slow: defaultSlow, pool: newPool(), fair: newFair()}, log)
 	defer carried.close()
 	carried.found(ctx)
 	if err := os.WriteFile(dir.PID(), []byte(fmt.Sprintln(os.Getpid())), 0o600); err != nil {

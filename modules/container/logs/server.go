@@ -8,6 +8,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/pkg/carrier"
+	"github.com/croft-edge/croft/pkg/limit"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -41,7 +42,7 @@ func (s *server) do(ctx context.Context, r request) (response, error) {
 		s.stop()
 		return response{Info: s.info()}, nil
 	case opOpen:
-		fifos, err := s.carried.open(ctx, r.ID)
+		fifos, err := s.carried.open(ctx, r.ID, r.User)
 		return response{FIFOs: &fifos}, err
 	case opDrop:
 		return response{}, s.carried.drop(ctx, r.ID, r.KeepFiles)
@@ -54,6 +55,6 @@ func (s *server) do(ctx context.Context, r request) (response, error) {
 func (s *server) info() *Info {
 	return &Info{
 		PID: os.Getpid(), Protocol: protocol, Version: s.config.Version, Started: s.started, Memory: carrier.RSSAnon(),
-		Containers: len(s.carried.list()), Dir: s.config.Dir, Size: s.config.Size, Files: s.config.Files,
+		Containers: len(s.carried.list()), Dir: s.config.Dir, Size: s.config.Size, Files: s.config.Files, Limits: limit.Times(),
 	}
 }

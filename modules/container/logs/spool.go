@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"bytes"
 	"encoding/binary"
 	"hash/crc32"
 	"os"
@@ -15,11 +16,18 @@ import (
 //
 // Before anything is written the head says so, with all that makes the same
 // bytes again at the same place. A successor does it again when it isn't done.
+//
+// What is done is thrown away: all of it when nothing waits, else by a hole up
+// to the line that isn't whole yet, so that who never ends one gets no memory by it.
 type spool struct {
 	file *os.File
 	head head
 	size int64 // of the data
-	raw  [headSize]byte
+	// freed is where the data begins that takes room: before is a hole.
+	freed int64
+	// solid says that the file system makes no holes.
+	solid bool
+	raw   [headSize]byte
 }
 
 // head is what is noted of the last write.
@@ -40,8 +48,16 @@ const (
 	// headSize is that of the fields, dataAt where the data begins.
 	headSize = 8 + 7*8 + 4
 	dataAt   = 4096
-	// resetAt is how much of what is done stays until it is thrown away.
-	resetAt = 16 << 10
+	// resetAt is how much of what is done stays until it is thrown away, holeAt
+	// how much while something waits.
+	resetAt = 4 << 10
+	holeAt  = 16 << 10
+	// restSize is the most that a spool takes while it waits for the end of a line:
+	// the head, what is done and no hole yet, and the line, each to whole pages.
+	restSize = dataAt + holeAt + maxText + 2*pageSize
+	// longest is where a file ends on any file system, by far.
+	longest  = 1 << 30
+	pageSize = 4096
 	// maxSpliced is how much is taken at once: what a FIFO holds.
 	maxSpliced = 64 << 10
 )
@@ -118,7 +134,8 @@ func (s *spool) take(fifo int) (int64, error) {
 		if err == unix.EINTR {
 			continue
 		}
-		s.size += max(0, n)
+		n = max(0, n)
+		s.size += n
 		return n, err
 	}
 }
@@ -132,14 +149,100 @@ func (s *spool) read(buf []byte, from int64) ([]byte, error) {
 
 // reset throws away what is done, once it is worth it.
 func (s *spool) reset() error {
-	if s.pending() > 0 || s.head.To < resetAt {
+	if s.pending() > 0 {
+		return s.free(holeAt)
+	}
+	if s.head.To < resetAt {
 		return nil
 	}
 	if err := s.file.Truncate(dataAt); err != nil {
 		return errors.Wrap(err, "cannot empty a spool")
 	}
-	s.size = 0
+	s.size, s.freed = 0, 0
 	return s.note(head{Number: -1, Lines: s.head.Lines, Bytes: s.head.Bytes})
+}
+
+// free makes a hole of what is done, if that is worth bytes or more.
+func (s *spool) free(worth int64) error {
+	if s.solid || s.head.To-s.freed < worth {
+		return nil
+	}
+	h := s.head
+	h.From, h.Number = h.To, -1 // it isn't done again: it won't be there
+	if err := s.note(h); err != nil {
+		return err
+	}
+	return s.punch(h.To)
+}
+
+// punch makes a hole of the data before to, as far as whole pages go.
+func (s *spool) punch(to int64) error {
+	to = to / pageSize * pageSize
+	if s.freed >= to {
+		return nil
+	}
+	err := unix.Fallocate(int(s.file.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, dataAt+s.freed, to-s.freed)
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		s.solid = true
+		return nil
+	}
+	if err != nil {
+		return errors.Wrap(err, "cannot give back what a spool has no use for")
+	}
+	s.freed = to
+	return nil
+}
+
+// mayWait reports whether a line that isn't whole may stay: the file has room
+// for its end.
+func (s *spool) mayWait() bool {
+	return s.size < longest && (!s.solid || s.size < limitSpool.Each/2)
+}
+
+// trim drops the oldest of what waits beyond most bytes, up to the end of a
+// line if there is one. What was being written when a carrier was killed is
+// counted as dropped, though it may be there: only a spool that has grown
+// beyond all bounds is trimmed.
+func (s *spool) trim(most int64) (dropped int64, err error) {
+	h := s.head
+	if h.Number < 0 {
+		h.From = h.To
+	}
+	if s.pending() <= most {
+		return 0, s.punch(h.From)
+	}
+	began := h.From
+	h.Number = -1
+	cut, whole := s.size-most, false
+	buf := make([]byte, dataSize)
+	for at := began; at < s.size && (at < cut || !whole); {
+		// Before the cut lines are counted, after it the first end is looked for.
+		part := buf
+		if at < cut {
+			part = buf[:min(int64(len(buf)), cut-at)]
+		}
+		data, err := s.read(part, at)
+		if err != nil {
+			return 0, err
+		}
+		if at < cut {
+			h.Lines += int64(bytes.Count(data, []byte{'\n'}))
+			at += int64(len(data))
+			whole = data[len(data)-1] == '\n'
+			continue
+		}
+		end := bytes.IndexByte(data, '\n')
+		if end >= 0 {
+			h.Lines++
+			cut, whole = at+int64(end)+1, true
+		}
+		at += int64(len(data))
+	}
+	h.From, h.To, h.Bytes = cut, cut, h.Bytes+cut-began
+	if err := s.note(h); err != nil {
+		return 0, err
+	}
+	return cut - began, s.free(0)
 }
 
 func (s *spool) close() { _ = s.file.Close() }

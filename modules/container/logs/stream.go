@@ -27,6 +27,8 @@ type stream struct {
 	all atomic.Bool
 	// failing says that the last write failed.
 	failing bool
+	// rest is the share of a line that waits for its end.
+	rest share
 }
 
 func openStream(c *container, name string, slow time.Duration) (*stream, error) {
@@ -43,6 +45,7 @@ func openStream(c *container, name string, slow time.Duration) (*stream, error) 
 }
 
 func (s *stream) close() {
+	s.rest.end()
 	s.fifo.Close()
 	s.spool.close()
 }
@@ -51,62 +54,107 @@ func (s *stream) close() {
 func (s *stream) run(ctx context.Context) {
 	interrupt := context.AfterFunc(ctx, func() { _ = s.fifo.SetReadDeadline(time.Unix(1, 0)) })
 	defer interrupt()
-	done := make(chan struct{}, 1)
-	n, err := s.spool.pending(), error(nil) // what an earlier one left
-	for {
-		quiet := errors.Is(err, os.ErrDeadlineExceeded)
-		if err != nil && !quiet {
-			s.refuse(err)
+	for left := s.spool.pending() > 0; ctx.Err() == nil; left = false {
+		quiet := false
+		if !left {
+			quiet = s.wait(ctx)
 		}
-		s.hand(done, quiet && ctx.Err() == nil)
-		if ctx.Err() != nil {
-			break
-		}
-		if wait := s.c.pace.wait(n); wait > 0 {
+		n := s.takeTurn(ctx, quiet)
+		if wait := s.c.pacing(n); wait > 0 {
 			pause(ctx, wait)
 		}
-		n, err = s.fill(ctx)
 	}
 	if s.all.Load() {
-		s.finish(done)
+		s.finish()
 	}
 }
 
-// finish writes all that there is.
-func (s *stream) finish(done chan struct{}) {
-	_ = s.fifo.SetReadDeadline(time.Time{})
-	for {
-		n, err := s.fillNow()
-		s.hand(done, n == 0 || err != nil)
-		if n == 0 || err != nil {
-			return
-		}
-	}
+// pacing is how long to wait after n bytes.
+func (c *container) pacing(n int64) time.Duration {
+	return max(c.pace.wait(n), c.fair.total.wait(n))
 }
 
-// fill waits until the FIFO has something, and takes it. With a line that
-// isn't whole it doesn't wait long.
-func (s *stream) fill(ctx context.Context) (n int64, err error) {
+// wait waits until the FIFO has something. With a line that isn't whole it
+// doesn't wait long, and says so.
+func (s *stream) wait(ctx context.Context) (quiet bool) {
 	deadline := time.Time{}
 	if s.spool.pending() > 0 {
 		deadline = time.Now().Add(flushAfter)
 	}
 	_ = s.fifo.SetReadDeadline(deadline)
 	if ctx.Err() != nil {
-		return 0, os.ErrDeadlineExceeded
+		return false
 	}
 	conn, err := s.fifo.SyscallConn()
-	if err != nil {
-		return 0, err
+	if err == nil {
+		err = conn.Read(func(fd uintptr) bool {
+			n, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ)
+			return err != nil || n > 0
+		})
 	}
-	rerr := conn.Read(func(fd uintptr) bool {
-		n, err = s.spool.take(int(fd))
-		return !errors.Is(err, unix.EAGAIN)
-	})
-	if rerr != nil {
-		return 0, rerr
+	return errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// takeTurn takes what the FIFO has and writes it, when it is this stream's turn.
+func (s *stream) takeTurn(ctx context.Context, flush bool) int64 {
+	turn := s.c.fair.turns.ask(s.c.user)
+	defer turn.end()
+	if !s.come(ctx, turn) {
+		return 0
 	}
-	return n, err
+	n, err := s.fillNow()
+	if err != nil && !errors.Is(err, unix.EAGAIN) {
+		s.refuse(err)
+	}
+	s.hand(flush && n == 0)
+	return n
+}
+
+// come waits for a turn. When that takes too long, what comes meanwhile is
+// dropped: no container waits for others' logs.
+func (s *stream) come(ctx context.Context, turn *turn) bool {
+	late := time.NewTimer(s.slow)
+	defer late.Stop()
+	select {
+	case <-turn.given:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	case <-late.C:
+	}
+	limitTurns.Reached()
+	s.c.log.Warn().Str("stream", s.name).Dur("after", s.slow).Msg("its turn doesn't come: what comes is dropped")
+	s.dropped(s.drain(turn.given, ctx.Done()))
+	return ctx.Err() == nil
+}
+
+// mostAtEnd is how much is taken of a FIFO at its end, in bytes: what the
+// largest holds. Who goes on writing isn't waited for.
+const mostAtEnd = 1 << 20
+
+// finish writes all that there is.
+func (s *stream) finish() {
+	_ = s.fifo.SetReadDeadline(time.Time{})
+	turn := s.c.fair.turns.ask(s.c.user)
+	defer turn.end()
+	late := time.NewTimer(s.slow)
+	defer late.Stop()
+	select {
+	case <-turn.given:
+	case <-late.C:
+		limitTurns.Reached()
+		s.c.log.Warn().Str("stream", s.name).Msg("its turn doesn't come: what it said last is dropped")
+		return
+	}
+	for taken := int64(0); taken < mostAtEnd; {
+		n, err := s.fillNow()
+		if n == 0 || err != nil {
+			break
+		}
+		taken += n
+		s.hand(false)
+	}
+	s.hand(true)
 }
 
 // fillNow takes what the FIFO has at this moment.
@@ -123,13 +171,14 @@ func (s *stream) fillNow() (n int64, err error) {
 
 // hand writes what is in the spool. When that takes too long, what comes
 // meanwhile is dropped: no container waits for a disk.
-func (s *stream) hand(done chan struct{}, flush bool) {
+func (s *stream) hand(flush bool) {
 	if s.spool.pending() == 0 {
 		return
 	}
+	done := make(chan struct{})
 	go func() {
+		defer close(done)
 		s.write(flush)
-		done <- struct{}{}
 	}()
 	late := time.NewTimer(s.slow)
 	defer late.Stop()
@@ -139,19 +188,25 @@ func (s *stream) hand(done chan struct{}, flush bool) {
 	case <-late.C:
 		s.c.log.Warn().Str("stream", s.name).Dur("after", s.slow).Msg("the disk doesn't answer: what comes is dropped")
 	}
-	lines, size := s.drain(done)
+	s.dropped(s.drain(done, nil))
+}
+
+// dropped notes what was dropped, to be said with the next that is written.
+func (s *stream) dropped(lines, size int64) {
 	h := s.spool.head
 	h.Number, h.Lines, h.Bytes = -1, h.Lines+lines, h.Bytes+size
 	s.noted(h)
 }
 
-// drain drops what comes until done.
-func (s *stream) drain(done chan struct{}) (lines, size int64) {
+// drain drops what comes until done, or stopped.
+func (s *stream) drain(done, stop <-chan struct{}) (lines, size int64) {
 	const look = 100 * time.Millisecond
 	buf := make([]byte, 4<<10)
 	for {
 		select {
 		case <-done:
+			return lines, size
+		case <-stop:
 			return lines, size
 		default:
 		}
@@ -160,7 +215,10 @@ func (s *stream) drain(done chan struct{}) (lines, size int64) {
 		lines += int64(bytes.Count(buf[:n], []byte{'\n'}))
 		size += int64(n)
 		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-			<-done
+			select {
+			case <-done:
+			case <-stop:
+			}
 			return lines, size
 		}
 	}

@@ -13,13 +13,15 @@ import (
 )
 
 func testLimits() limits {
-	return limits{size: MinSize, files: 2, rate: defaultRate, slow: defaultSlow, pool: newPool()}
+	return limits{size: MinSize, files: 2, slow: defaultSlow, pool: newPool(), fair: newFair()}
 }
 
 // here is a container in this process.
 func here(t *testing.T, dir string, l limits) *container {
 	t.Helper()
-	c, err := openContainer("1-1", place{fifos: filepath.Join(dir, "c", "1-1"), files: filepath.Join(dir, "logs", "1-1")}, l, zerolog.Nop())
+	p := place{fifos: filepath.Join(dir, "c", "1-1"), files: filepath.Join(dir, "logs", "1-1")}
+	must(t, p.make(""))
+	c, err := openContainer("1-1", p, l, zerolog.Nop())
 	must(t, err)
 	return c
 }
@@ -118,7 +120,7 @@ func TestWhatWasSaidWithoutACarrierIsKept(t *testing.T) {
 	c := site(t, MinSize, 2)
 	keeper := NewKeeper(c)
 	t.Cleanup(keeper.Close)
-	fifos, err := keeper.Open(t.Context(), "1-1")
+	fifos, err := keeper.Open(t.Context(), "1-1", "")
 	must(t, err)
 	client, err := keeper.Carrier(t.Context())
 	must(t, err)

@@ -11,7 +11,7 @@ import (
 
 // protocol is the version of what is said on the control socket. A client and
 // a carrier of different ones have opInfo and opStop in common, for ever.
-const protocol = 1
+const protocol = 2
 
 // The operations.
 const (
@@ -33,6 +33,8 @@ type request struct {
 	Version int    `json:"version"`
 	Op      string `json:"op"`
 	ID      string `json:"id,omitempty"`
+	// User is of opOpen: whose container it is.
+	User string `json:"user,omitempty"`
 	// KeepFiles is of opDrop.
 	KeepFiles bool `json:"keep_files,omitempty"`
 }
@@ -60,6 +62,8 @@ type Info struct {
 	Dir   string `json:"dir"`
 	Size  int64  `json:"size"`
 	Files int    `json:"files"`
+	// Limits is how often each limit was reached, by name.
+	Limits map[string]uint64 `json:"limits,omitempty"`
 }
 
 // parseRequest reads a request. What a version doesn't know is refused, not ignored.

@@ -30,6 +30,10 @@ func TestMain(m *testing.M) {
 		os.Exit(carryHere(os.Args[2:]))
 	case len(os.Args) > 4 && os.Args[1] == write:
 		os.Exit(writeHere(os.Args[2:]))
+	case len(os.Args) > 2 && os.Args[1] == flood:
+		os.Exit(floodHere(os.Args[2:]))
+	case len(os.Args) > 4 && os.Args[1] == hoard:
+		os.Exit(hoardHere(os.Args[2:]))
 	}
 	leave, err := carrier.Nest("croft-test-" + randomName())
 	if err != nil {
@@ -40,10 +44,11 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// carryHere is the carrier: RUN DIR SIZE FILES.
+// carryHere is the carrier: RUN DIR SIZE FILES, and its ceiling if it has
+// another one than is usual.
 func carryHere(args []string) int {
 	c := ServeConfig{RunDir: args[0], Dir: args[1], Version: "test", Level: zerolog.DebugLevel}
-	_, _ = fmt.Sscan(args[2]+" "+args[3], &c.Size, &c.Files)
+	_, _ = fmt.Sscan(strings.Join(args[2:], " "), &c.Size, &c.Files, &c.HardLimit)
 	if err := Serve(context.Background(), c); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -21,8 +21,10 @@ type buffers struct {
 
 func newPool() *sync.Pool { return &sync.Pool{New: func() any { return new(buffers) }} }
 
-// write writes what is in the spool to the files.
+// write writes what is in the spool to the files. A line that isn't whole stays
+// there unless it has to be flushed, or its user has too many of them.
 func (s *stream) write(flush bool) {
+	s.rest.end()
 	b := s.c.pool.Get().(*buffers)
 	defer s.c.pool.Put(b)
 	for s.spool.pending() > 0 {
@@ -40,11 +42,38 @@ func (s *stream) write(flush bool) {
 		}
 		s.failing = err != nil
 		if more == 0 {
-			break
+			if flush || s.mayRest() {
+				break
+			}
+			flush = true
 		}
 	}
 	if err := s.spool.reset(); err != nil {
 		s.c.log.Warn().Str("stream", s.name).Err(err).Msg("a spool can't be emptied")
+	}
+}
+
+// mayRest reports whether a line that isn't whole may wait in the spool, and
+// takes the user's share for it.
+func (s *stream) mayRest() bool {
+	if !s.spool.mayWait() {
+		return false
+	}
+	give, err := s.c.fair.halves.Take(s.c.user, restSize)
+	if err != nil {
+		return false
+	}
+	s.rest = give
+	return true
+}
+
+// share is what was taken of a limit, nil for nothing.
+type share func()
+
+func (s *share) end() {
+	if *s != nil {
+		(*s)()
+		*s = nil
 	}
 }
 
@@ -100,9 +129,11 @@ func (s *stream) recover() error {
 	if h.Number < 0 {
 		return nil
 	}
-	data, err := s.spool.read(make([]byte, min(h.To-h.From, dataSize)), h.From)
+	b := s.c.pool.Get().(*buffers)
+	defer s.c.pool.Put(b)
+	data, err := s.spool.read(b.data[:min(h.To-h.From, dataSize)], h.From)
 	if err == nil {
-		out, _ := s.records(nil, h, data, true)
+		out, _ := s.records(b.out[:0], h, data, true)
 		err = s.c.files.again(h, out)
 	}
 	h.Number = -1

@@ -13,13 +13,14 @@ import (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// machines are those that a kernel for an architecture runs programs of.
+// machines are those whose programs run in a container on an architecture: the
+// seccomp profile ends those of 32 bits.
 func machines(architecture string) []elf.Machine {
 	switch architecture {
 	case "amd64":
-		return []elf.Machine{elf.EM_X86_64, elf.EM_386}
+		return []elf.Machine{elf.EM_X86_64}
 	case "arm64":
-		return []elf.Machine{elf.EM_AARCH64, elf.EM_ARM}
+		return []elf.Machine{elf.EM_AARCH64}
 	case "riscv64":
 		return []elf.Machine{elf.EM_RISCV}
 	}
@@ -38,10 +39,10 @@ func (i image) binary(name string, file *os.File, depth int) error {
 	known := machines(runtime.GOARCH)
 	fits := len(known) == 0
 	for _, m := range known {
-		fits = fits || program.Machine == m
+		fits = fits || program.Machine == m && program.Class == elf.ELFCLASS64
 	}
 	if !fits || program.Type != elf.ET_EXEC && program.Type != elf.ET_DYN {
-		return node.Errorf(node.Invalid, "cannot start %q: it is a %s of %s, not a program for %s", name, program.Type, program.Machine, runtime.GOARCH)
+		return node.Errorf(node.Invalid, "cannot start %q: it is a %s of %s (%s), not a program for %s", name, program.Type, program.Machine, program.Class, runtime.GOARCH)
 	}
 	for _, part := range program.Progs {
 		if part.Type != elf.PT_INTERP || part.Filesz > longestInterpreter {

@@ -20,11 +20,7 @@ func (s *Store) Check(id string) (drift string, err error) {
 	if _, err := os.Lstat(s.folder(id)); os.IsNotExist(err) {
 		return "", node.Errorf(node.NotExist, "cannot check container %s: there is none", id)
 	}
-	mounts, err := readTable()
-	if err != nil {
-		return "", err
-	}
-	return s.check(id, mounts)
+	return s.check(id, nil)
 }
 
 // CheckAll is Check of all, with one look at the mounts. Those that are as they
@@ -50,16 +46,18 @@ func (s *Store) CheckAll() (map[string]string, error) {
 }
 
 // check waits for a Make or Remove of it. What those have changed since mounts
-// was read would look like drift: then it reads again.
+// was read would look like drift: then it reads again. Without mounts it reads
+// them only where it has to look at them: there are many on a node with many.
 func (s *Store) check(id string, mounts table) (string, error) {
 	defer s.lock(id)()
 	was, err := readRecord(s.folder(id))
 	if err != nil {
 		return "", err
 	}
-	drift := s.drift(id, was, mounts)
-	if drift == "" {
-		return "", nil
+	if mounts != nil || was != nil && was.Root != nil && was.Root.HandedOver {
+		if drift := s.drift(id, was, mounts); drift == "" || mounts == nil {
+			return drift, nil
+		}
 	}
 	if mounts, err = readTable(); err != nil {
 		return "", err

@@ -11,7 +11,8 @@
 //	RUN/container/ID/l           where layers are mounted while the overlay is being made
 //	RUN/container/ID/made.json   what was made, to find it again and to see what has changed
 //
-// beside it STATE/ranges.json, which says which user has which range, and in
+// beside it STATE/ranges.json, which says which user has which range for which
+// layers, and in
 // the container's layer (a file system that somebody else made for it) the
 // overlay's folders upper and work.
 //
@@ -25,9 +26,10 @@
 //
 // The overlay's upper folder can't be mounted that way: the kernel makes an
 // overlay read-only that has such a one. What a container writes beside its
-// volumes is owned by its user's range on disk, so a range must never change:
-// that is why ranges are remembered, and why a damaged file of them is refused
-// instead of dealing them out again.
+// volumes is owned by its user's range on disk, so a range may not change while
+// there is such a layer: that is why ranges are remembered with the layers that
+// hold them, and why a damaged file of them is refused instead of dealing them out
+// again. With its user's last layer a range is given back (GiveBack).
 //
 // # Mounts that a container can't lead astray
 //

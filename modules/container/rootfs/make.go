@@ -20,10 +20,11 @@ func (s *Store) Make(ctx context.Context, spec Spec) (Made, error) {
 	if err != nil {
 		return Made{}, err
 	}
-	r, err := s.Range(spec.User)
+	r, done, err := s.hold(spec.User, spec.Layer)
 	if err != nil {
 		return Made{}, err
 	}
+	defer done()
 	digest, err := spec.digest(r)
 	if err != nil {
 		return Made{}, err

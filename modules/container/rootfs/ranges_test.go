@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/croft-edge/croft/pkg/limit"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -16,9 +17,8 @@ func TestAUserHasOneRangeForEver(t *testing.T) {
 	first := map[string]Range{}
 	for i := range 100 {
 		user := fmt.Sprint("user", i)
-		r, err := w.store.Range(user)
-		must(t, err)
-		if r.Base < firstID || uint64(r.Base)+uint64(r.Size) > 1<<31 || r.Base%rangeSize != 0 || r.Size != rangeSize {
+		r := w.hold(user)
+		if r.Base < firstID || uint64(r.Base)+uint64(r.Size) > 0xf0000000 || r.Base%rangeSize != 0 || r.Size != rangeSize {
 			t.Errorf("%s has %+v", user, r)
 		}
 		if other, twice := seen[r]; twice {
@@ -28,58 +28,69 @@ func TestAUserHasOneRangeForEver(t *testing.T) {
 	}
 	w.open()
 	for user, was := range first {
-		if r, err := w.store.Range(user); err != nil || r != was {
-			t.Errorf("%s had %v, and has %v, %v", user, was, r, err)
+		if r := w.hold(user); r != was {
+			t.Errorf("%s had %v, and has %v", user, was, r)
 		}
 	}
-	_, err := w.store.Range("")
+	_, _, err := w.store.hold("", w.layerOf("x"))
 	kind(t, err, node.Invalid)
-	_, err = w.store.Range(strings.Repeat("x", 257))
+	_, _, err = w.store.hold(strings.Repeat("x", 257), w.layerOf("x"))
 	kind(t, err, node.Invalid, "256")
 }
 
 func TestTheLastRangeIsGivenAndNoMore(t *testing.T) {
 	w := newWorld(t)
-	users := map[string]uint32{}
+	users := map[string]share{}
+	there := w.layerOf("theirs")
+	on, err := fileSystemOf(there)
+	must(t, err)
 	for i := range rangeCount - 1 {
-		users[fmt.Sprint("taken", i)] = uint32(i)
+		users[fmt.Sprint("taken", i)] = share{Index: uint32(i), Layers: map[string]string{there: on}}
 	}
 	must(t, writeRanges(w.store.rangesPath(), users))
 	w.open()
-	if r, err := w.store.Range("last"); err != nil || r != rangeOf(rangeCount-1) {
-		t.Errorf("the last range: %v, %v", r, err)
+	if r := w.hold("last"); r != rangeOf(rangeCount-1) {
+		t.Errorf("the last range: %v", r)
 	}
-	_, err := w.store.Range("late")
-	kind(t, err, node.Refused, "all 4096 are taken")
-	if r, err := w.store.Range("taken7"); err != nil || r != rangeOf(7) {
-		t.Errorf("who has one keeps it: %v, %v", r, err)
+	before := limit.Times()[Ranges.Name]
+	_, _, err = w.store.hold("late", w.layerOf("late"))
+	kind(t, err, node.Refused, "all 32768 are taken")
+	if limit.Times()[Ranges.Name] != before+1 {
+		t.Error("that all are taken isn't counted")
+	}
+	if r := w.hold("taken7"); r != rangeOf(7) {
+		t.Errorf("who has one keeps it: %v", r)
 	}
 	s := w.spec("1-1")
 	s.User = "late"
 	_, err = w.store.Make(t.Context(), s)
 	kind(t, err, node.Refused)
 	w.nothing("1-1")
+	// One of them removes its layer: the next one gets in.
+	must(t, os.Remove(w.layerOf("last")))
+	if r := w.hold("late"); r != rangeOf(rangeCount-1) {
+		t.Errorf("the range that was given back isn't given on: %v", r)
+	}
 }
 
 func TestADamagedFileOfRangesIsRefused(t *testing.T) {
 	w := newWorld(t)
 	for _, user := range []string{"anna", "bert"} {
-		_, err := w.store.Range(user)
-		must(t, err)
+		w.hold(user)
 	}
 	path := w.store.rangesPath()
 	good, err := os.ReadFile(path)
 	must(t, err)
-	sum, err := sumOf(map[string]uint32{"a": 1, "b": 1})
+	sum, err := sumOf(map[string]share{"a": {Index: 1}, "b": {Index: 1}})
 	must(t, err)
-	beyond, err := sumOf(map[string]uint32{"a": 4096})
+	beyond, err := sumOf(map[string]share{"a": {Index: 32768}})
 	must(t, err)
 	for name, bad := range map[string]string{
 		"empty": "", "cut": string(good[:len(good)/2]), "zeros": strings.Repeat("\x00", len(good)), "another user": strings.Replace(string(good), "anna", "annb", 1),
-		"more after it": string(good) + "{}", "another version": strings.Replace(string(good), `"version": 1`, `"version": 2`, 1),
+		"more after it": string(good) + "{}", "another version": strings.Replace(string(good), `"version":2`, `"version":3`, 1),
 		"a new member": strings.Replace(string(good), `"version"`, `"x":1,"version"`, 1),
-		"twice":        fmt.Sprintf(`{"version":1,"sum":%q,"users":{"a":1,"b":1}}`, sum),
-		"beyond":       fmt.Sprintf(`{"version":1,"sum":%q,"users":{"a":4096}}`, beyond),
+		"twice":        fmt.Sprintf(`{"version":2,"sum":%q,"users":{"a":{"range":1},"b":{"range":1}}}`, sum),
+		"beyond":       fmt.Sprintf(`{"version":2,"sum":%q,"users":{"a":{"range":32768}}}`, beyond),
 	} {
 		if bad == string(good) {
 			t.Fatalf("%s isn't damaged", name)
@@ -88,11 +99,9 @@ func TestADamagedFileOfRangesIsRefused(t *testing.T) {
 		_, err := Open(w.config())
 		kind(t, err, node.Refused, path, "backup")
 		// A store that is open deals none either, and goes on with those it knows.
-		_, err = w.store.Range("new")
+		_, _, err = w.store.hold("new", w.layerOf("new"))
 		kind(t, err, node.Refused, path)
-		if _, err := w.store.Range("anna"); err != nil {
-			t.Error(err)
-		}
+		w.hold("anna")
 		if raw, err := os.ReadFile(path); err != nil || string(raw) != bad {
 			t.Errorf("%s: the file was changed", name)
 		}
@@ -112,7 +121,7 @@ func TestRangesAreDealtOnceWhoeverAsks(t *testing.T) {
 		for _, s := range []*Store{w.store, other} {
 			done.Go(func() {
 				user := fmt.Sprint("user", i)
-				r, err := s.Range(user)
+				r, _, err := s.hold(user, w.layerOf(user))
 				mu.Lock()
 				defer mu.Unlock()
 				if was, ok := owner[r]; err != nil || ok && was != user {

@@ -32,8 +32,10 @@ type Store struct {
 	dir string
 
 	mu     sync.Mutex // of what follows
-	ranges map[string]uint32
+	ranges map[string]share
 	turns  map[string]*turn
+	// working counts by user what is being made on their ranges.
+	working map[string]int
 
 	// reached is told of each step of Make and Remove: tests end the process there.
 	reached func(step string)
@@ -80,7 +82,7 @@ func at(c Config) (*Store, error) {
 	if !filepath.IsAbs(c.RunDir) || !filepath.IsAbs(c.StateDir) {
 		return nil, node.Errorf(node.Invalid, "cannot keep containers in %q and %q: both folders must be absolute paths", c.RunDir, c.StateDir)
 	}
-	return &Store{cfg: c, dir: filepath.Join(c.RunDir, "container"), turns: map[string]*turn{}, reached: func(string) {}}, nil
+	return &Store{cfg: c, dir: filepath.Join(c.RunDir, "container"), turns: map[string]*turn{}, working: map[string]int{}, reached: func(string) {}}, nil
 }
 
 // walkable refuses a folder that not everybody may walk down to.

@@ -33,7 +33,7 @@ func Build(c Config, h Host) (*specs.Spec, error) {
 	s := &specs.Spec{
 		Version:  version,
 		Hostname: c.Hostname,
-		Root:     &specs.Root{Path: c.Root},
+		Root:     &specs.Root{Path: c.Root, Readonly: c.ReadOnly},
 		Mounts:   mounts(c.Memory),
 		Process:  c.process(h),
 		Linux: &specs.Linux{

@@ -38,6 +38,8 @@ type Config struct {
 	CPU, Memory, PIDs, IOWeight uint64
 	// NoCapabilities leaves its root nothing beyond a plain user.
 	NoCapabilities bool
+	// ReadOnly mounts its root file system so; what is mounted in it stays as it is.
+	ReadOnly bool
 }
 
 // Process is what runs first in a container.

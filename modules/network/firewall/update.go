@@ -1,6 +1,7 @@
 package firewall
 
 import (
+	"reflect"
 	"slices"
 
 	"github.com/google/nftables"
@@ -14,7 +15,7 @@ func UpdateNetwork(ns string, have Fingerprint, from, to Network) (Fingerprint, 
 	if err := to.Validate(); err != nil {
 		return "", false, err
 	}
-	if from.frame() != to.frame() {
+	if !from.sameFrame(to) {
 		return "", false, nil
 	}
 	was, err := have.read()
@@ -44,10 +45,11 @@ func UpdateNetwork(ns string, have Fingerprint, from, to Network) (Fingerprint, 
 	return was.fingerprint(), true, nil
 }
 
-// frame tells rules apart without their ports, which are in sets only.
-func (n Network) frame() string {
-	n.Ports = nil
-	return n.Digest()
+// sameFrame reports whether rules are the same without their ports, which are in
+// sets only.
+func (n Network) sameFrame(other Network) bool {
+	n.Ports, other.Ports = nil, nil
+	return reflect.DeepEqual(n, other)
 }
 
 // exchange changes the elements of a table's sets, in one transaction. It

@@ -44,28 +44,6 @@ func (f *FS) UUID() (string, error) {
 	return formatUUID(args.uuid[:]), nil
 }
 
-// Space is the state of a file system in bytes.
-type Space struct {
-	Total uint64
-	Used  uint64
-	// ReadOnly is what the kernel makes it after an error it can't write past.
-	ReadOnly bool
-}
-
-// Space reads it.
-func (f *FS) Space() (Space, error) {
-	var stat unix.Statfs_t
-	if err := unix.Fstatfs(int(f.root.Fd()), &stat); err != nil {
-		return Space{}, Wrap(err, "cannot read the space of %s", f.root.Name())
-	}
-	block := uint64(stat.Bsize)
-	return Space{
-		Total:    stat.Blocks * block,
-		Used:     (stat.Blocks - stat.Bfree) * block,
-		ReadOnly: stat.Flags&unix.ST_RDONLY != 0,
-	}, nil
-}
-
 // Sync writes all that is pending to the devices, and wakes the kernel's
 // cleaner of destroyed subvolumes.
 func (f *FS) Sync() error {

@@ -19,6 +19,7 @@ const (
 	iocSync           = magic<<8 | 8
 	iocTreeSearch     = dirRead | dirWrite | 4096<<16 | magic<<8 | 17
 	iocInoLookup      = dirRead | dirWrite | 4096<<16 | magic<<8 | 18
+	iocSpaceInfo      = dirRead | dirWrite | 16<<16 | magic<<8 | 20
 	iocSubvolCreateV2 = dirWrite | 4096<<16 | magic<<8 | 24
 	iocFSInfo         = dirRead | 1024<<16 | magic<<8 | 31
 	iocQuotaCtl       = dirRead | dirWrite | 16<<16 | magic<<8 | 40
@@ -104,6 +105,21 @@ type infoArgs struct {
 	devices uint64
 	uuid    [16]byte
 	rest    [992]byte
+}
+
+// spaceArgs is struct btrfs_ioctl_space_args with room for the groups that one
+// file system can have.
+type spaceArgs struct {
+	slots uint64
+	total uint64
+	infos [32]spaceInfo
+}
+
+// spaceInfo is struct btrfs_ioctl_space_info.
+type spaceInfo struct {
+	flags uint64
+	total uint64
+	used  uint64
 }
 
 // rescanArgs is struct btrfs_ioctl_quota_rescan_args.

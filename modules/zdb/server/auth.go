@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"crypto/rand"
 	"crypto/sha1"
 	"crypto/sha256"
@@ -17,6 +18,7 @@ const (
 	textNoChallenge = "No CHALLENGE requested, secure authentication not available"
 	textNotSecure   = "Only SECURE extra method supported"
 	textHashLength  = "Invalid hash length"
+	textFull        = "Too many connections in this namespace"
 )
 
 // auth makes c an admin's connection.
@@ -36,12 +38,26 @@ func (s *Server) auth(c *session, args [][]byte) {
 		c.fail("Invalid argument")
 	case len(args[1]) > mostPassword:
 		c.fail("Password too long")
-	case !same(args[1], s.cfg.Admin):
-		s.wrong(c)
 	default:
-		c.admin = true
-		c.ok()
+		given := bytes.Clone(args[1])
+		s.try(c, func() { s.becomeAdmin(c, same(given, s.cfg.Admin)) })
 	}
+}
+
+// becomeAdmin answers AUTH.
+func (s *Server) becomeAdmin(c *session, right bool) {
+	if !right {
+		s.wrong(c)
+		return
+	}
+	admin := c.admin
+	c.admin, c.authed = true, true
+	if !c.stand(c.ns, c.writable, c.proven) {
+		c.admin, c.authed = admin, false
+		c.fail(textFull)
+		return
+	}
+	c.ok()
 }
 
 // authSecure asks for a challenge, or answers one: the password itself doesn't
@@ -63,13 +79,10 @@ func (s *Server) authSecure(c *session, args [][]byte) {
 		c.fail(textNoChallenge)
 	case len(args[2]) != hashSize:
 		c.fail(textHashLength)
-	case !same(args[2], hashed(c.challenge, s.cfg.Admin)):
-		c.challenge = ""
-		s.wrong(c)
 	default:
+		right := same(args[2], hashed(c.challenge, s.cfg.Admin))
 		c.challenge = ""
-		c.admin = true
-		c.ok()
+		s.try(c, func() { s.becomeAdmin(c, right) })
 	}
 }
 
@@ -86,25 +99,32 @@ func (s *Server) selectNamespace(c *session, args [][]byte) {
 	}
 	ns := s.names[string(args[1])]
 	if ns == nil {
-		c.fail("Namespace not found")
+		c.fail(textNotFound)
 		return
 	}
-	writable := true
 	switch password := s.passwordOf(ns); {
-	case password == "":
-	case ns.number == 0 && c.conn.Admin:
+	case password == "", ns.number == 0 && c.conn.Admin:
+		s.moveTo(c, ns, true, false)
 	case len(args) < 3 && ns.Private:
 		c.fail("Namespace protected and private")
-		return
 	case len(args) < 3:
-		writable = false
-	case !s.selects(c, password, args[2:]):
-		return
+		s.moveTo(c, ns, false, false)
+	default:
+		s.selectWith(c, ns, args[2:])
 	}
+}
+
+// moveTo moves c to a namespace, unless there is no place in it. proven says that
+// it gave the namespace's password.
+func (s *Server) moveTo(c *session, ns *namespace, writable, proven bool) {
 	if ns.number == 0 && s.cfg.AdminSocket && !s.cfg.Protect && !c.admin {
 		writable = false
 	}
-	c.ns, c.writable = ns, writable
+	if !c.stand(ns, writable, proven) {
+		c.fail(textFull)
+		return
+	}
+	c.ns, c.writable, c.proven = ns, writable, proven
 	c.ok()
 }
 
@@ -116,19 +136,16 @@ func (s *Server) passwordOf(ns *namespace) string {
 	return ns.Password
 }
 
-// selects checks what was given with SELECT, and answers what is wrong with it.
-func (s *Server) selects(c *session, password string, given [][]byte) bool {
+// selectWith moves c to a namespace if what was given with SELECT is its password,
+// and answers what is wrong with it if it isn't.
+func (s *Server) selectWith(c *session, ns *namespace, given [][]byte) {
+	plain := len(given) == 1 || s.cfg.Compat == CompatV1
 	switch {
-	case len(given) == 1 || s.cfg.Compat == CompatV1:
-		if len(given[0]) > 255 {
-			c.fail("Password too long")
-			return false
-		}
-		if !same(given[0], password) {
-			s.wrong(c)
-			return false
-		}
-		return true
+	case plain && len(given[0]) > 255:
+		c.fail("Password too long")
+	case plain:
+		text := bytes.Clone(given[0])
+		s.try(c, func() { s.selected(c, ns, func(password string) bool { return same(text, password) }) })
 	case len(given) > 2:
 		c.fail("Too many arguments")
 	case !short("SECURE", given[0]):
@@ -137,18 +154,35 @@ func (s *Server) selects(c *session, password string, given [][]byte) bool {
 		c.fail(textNoChallenge)
 	case len(given[1]) != hashSize:
 		c.fail(textHashLength)
-	case !same(given[1], hashed(c.challenge, password)):
+	default:
+		hash := bytes.Clone(given[1])
+		s.try(c, func() {
+			s.selected(c, ns, func(password string) bool { return same(hash, hashed(c.challenge, password)) })
+		})
+	}
+}
+
+// selected answers SELECT with a password, which may have changed while it waited,
+// as may the namespace.
+func (s *Server) selected(c *session, ns *namespace, right func(password string) bool) {
+	password := s.passwordOf(ns)
+	switch {
+	case ns.gone:
+		c.fail(textNotFound)
+	case password != "" && !right(password):
 		s.wrong(c)
 	default:
-		return true
+		s.moveTo(c, ns, true, password != "")
 	}
-	return false
 }
 
 // wrong answers a wrong password. Who tries too many is disconnected.
 func (s *Server) wrong(c *session) {
 	s.count.wrong++
 	c.wrong++
+	if !c.conn.Admin {
+		s.tries.wrong(c.conn.Source(), s.now())
+	}
 	c.fail("Access denied")
 	if c.wrong >= mostWrong {
 		s.log.Warn().Str("namespace", c.ns.Name).Int("tries", c.wrong).Msg("a client is disconnected: too many wrong passwords")

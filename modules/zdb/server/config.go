@@ -31,6 +31,14 @@ const (
 	DefaultDataSize = 256 << 20
 )
 
+// Arguments is how many a request may have, for a Compat: what its 0-db takes.
+func Arguments(compat string) int {
+	if compat == CompatV1 {
+		return 8
+	}
+	return 1024
+}
+
 const (
 	leastDataSize = 4 << 10
 	mostDataSize  = 2 << 30

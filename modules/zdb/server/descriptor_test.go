@@ -65,7 +65,7 @@ func TestSettingsOutliveTheProcess(t *testing.T) {
 	b.again()
 	c = b.client()
 	for name, want := range map[string]string{"data_limits_bytes": "100", "worm": "yes", "public": "no", "password": "yes", "locked": "no", "space_available": "100"} {
-		if got := c.field("NSINFO a", name); got != want {
+		if got := b.admin().field("NSINFO a", name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}

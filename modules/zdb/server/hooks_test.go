@@ -93,6 +93,20 @@ sleep 3600 & echo $! $$ > `+pids+".new; mv "+pids+".new "+pids+"; wait\n"), Log:
 	}
 }
 
+// The second argument is the server's instance, where 0-db says where it listens.
+func TestHooksAreToldTheInstance(t *testing.T) {
+	told := filepath.Join(t.TempDir(), "told")
+	b := open(t, server.Config{Hook: script(t, `echo "$1 $2 $#" >> `+told+"\n")})
+	c := b.client()
+	c.all("NSNEW a")
+	id := c.field("INFO", "instance_id")
+	want := fmt.Sprintf("namespaces-init %s 4\nready %[1]s 2\nnamespace-created %[1]s 3\n", id)
+	soon(t, "hooks are told the instance", func() bool {
+		data, _ := os.ReadFile(told)
+		return string(data) == want
+	})
+}
+
 // zombie says that a process has ended and nobody has asked how.
 func zombie(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

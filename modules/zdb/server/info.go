@@ -2,13 +2,16 @@ package server
 
 import (
 	"fmt"
+	"maps"
 	"math/bits"
+	"slices"
 	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/modules/zdb/server/store"
+	"github.com/croft-edge/croft/pkg/limit"
 )
 
 // counters are what INFO and Stats tell.
@@ -83,13 +86,30 @@ func (s *Server) info(c *session, _ [][]byte) {
 	received, sent := c.conn.Traffic()
 	r.size("network_rx", received)
 	r.size("network_tx", sent)
+	if c.conn.Admin { // over a socket that 0-db doesn't have
+		r.limits()
+	}
 	c.bulk(r)
+}
+
+// limits is how often each limit has turned something away.
+func (r *report) limits() {
+	r.gap()
+	r.title("limits")
+	times := limit.Times()
+	for _, name := range slices.Sorted(maps.Keys(times)) {
+		r.count("limit_reached_"+name, times[name])
+	}
 }
 
 // nsinfo is NSINFO. Paths and file numbers are those that 0-db would have.
 func (s *Server) nsinfo(c *session, args [][]byte) {
 	ns := s.named(c, args[1])
 	if ns == nil {
+		return
+	}
+	if !c.hears(ns) {
+		c.fail(textNotFound)
 		return
 	}
 	if ns.broken() {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/croft-edge/croft/modules/zdb/server"
+	"github.com/croft-edge/croft/pkg/limit"
 )
 
 func TestNumberOfNamespacesIsLimited(t *testing.T) {
@@ -53,6 +54,46 @@ func TestMemoryOfKeysIsLimited(t *testing.T) {
 	c = b.client()
 	c.want(bulk("changed"), "GET key0")
 	c.want(fmt.Sprintf(":%d\r\n", n-1), "DBSIZE")
+}
+
+// One namespace's keys leave memory for those of others, whatever came first; what
+// it deletes or is removed with it is had by others.
+func TestMemoryOfKeysIsShared(t *testing.T) {
+	before := limit.Times()[server.KeyMemory.Name]
+	b := open(t, server.Config{Memory: 4 << 20})
+	c := b.client()
+	fill := func(most int) (n int) {
+		t.Helper()
+		for ; n < most; n++ {
+			switch got := c.do("SET", fmt.Sprint("key", n), "v"); got {
+			case bulk(fmt.Sprint("key", n)):
+			case "-No memory left for keys on this server\r\n":
+				return n
+			default:
+				t.Fatal(got)
+			}
+		}
+		return n
+	}
+	for i := range 4 {
+		c.all(fmt.Sprint("NSNEW n", i), fmt.Sprint("SELECT n", i))
+		if i == 0 {
+			if n := fill(1 << 20); n < 20_000 {
+				t.Errorf("the first has %d keys", n)
+			}
+			continue
+		}
+		if n := fill(5000); n < 5000 {
+			t.Errorf("number %d has %d keys", i, n)
+		}
+	}
+	if limit.Times()[server.KeyMemory.Name] == before {
+		t.Error("that wasn't counted")
+	}
+	c.all("NSDEL n0", "NSNEW m", "SELECT m")
+	if n := fill(20_000); n < 20_000 {
+		t.Errorf("after the first is removed there is room for %d keys", n)
+	}
 }
 
 // NSDEL and FLUSH give the disk back, and nothing of it is left after a start.

@@ -33,6 +33,8 @@ type namespace struct {
 	// no looking after any more.
 	changed bool
 	rests   time.Time
+	// memory of its keys, in bytes.
+	memory uint64
 	// errors of the disk, and when the last one was.
 	errors, lastError uint64
 	// waiting are the sessions that WAIT here.

@@ -6,7 +6,10 @@ import (
 	"github.com/croft-edge/croft/modules/zdb/server/store"
 )
 
-const textBroken = "Namespace is damaged, see the log of the server"
+const (
+	textBroken   = "Namespace is damaged, see the log of the server"
+	textNotFound = "Namespace not found"
+)
 
 // load opens all namespaces that have a folder, and makes default.
 func (s *Server) load() error {
@@ -294,16 +297,28 @@ func (s *Server) named(c *session, name []byte) *namespace {
 	}
 	ns := s.names[string(name)]
 	if ns == nil {
-		c.fail("Namespace not found")
+		c.fail(textNotFound)
 	}
 	return ns
 }
 
 func (s *Server) nslist(c *session, _ [][]byte) {
-	c.array(len(s.names))
+	n := 0
 	for _, ns := range s.slots {
-		if ns != nil {
+		if c.hears(ns) {
+			n++
+		}
+	}
+	c.array(n)
+	for _, ns := range s.slots {
+		if c.hears(ns) {
 			c.text(ns.Name)
 		}
 	}
+}
+
+// hears says whether c is told of a namespace: who isn't an admin is told of
+// public ones, and of the one that it is in.
+func (c *session) hears(ns *namespace) bool {
+	return ns != nil && (c.admin || !ns.Private || ns == c.ns)
 }

@@ -97,6 +97,24 @@ func TestRights(t *testing.T) {
 	}
 }
 
+// STOP is an admin's, where debug builds of 0-db let everybody end them.
+func TestStopIsForAdmins(t *testing.T) {
+	for _, compat := range []string{server.CompatV1, server.CompatV2} {
+		stopped := 0
+		b := open(t, server.Config{Compat: compat, Debug: true, Admin: "root", Stop: func() { stopped++ }})
+		c := b.client()
+		c.want(denied, "STOP")
+		if stopped != 0 {
+			t.Error("somebody stopped it")
+		}
+		c.all("AUTH root")
+		c.want("+Stopping\r\n", "STOP")
+		if stopped != 1 {
+			t.Error("an admin can't stop it")
+		}
+	}
+}
+
 func TestPasswordOfANamespace(t *testing.T) {
 	b := open(t, server.Config{})
 	c := b.client()
@@ -205,6 +223,7 @@ func TestLockAndFreeze(t *testing.T) {
 // that without a socket but the log.
 func TestWrongPasswordsAreCounted(t *testing.T) {
 	w := serve(t, server.Config{Admin: "root"})
+	w.loop.Post(func() { w.srv.TriesPause(1) })
 	c := w.dial(t)
 	for range 31 {
 		if _, err := c.Do("AUTH", "wrong"); err == nil || err.Error() != "Access denied" {

@@ -39,7 +39,7 @@ func (s *served) start(t *testing.T) string {
 	if s.srv, err = server.New(cfg); err != nil {
 		t.Fatal(err)
 	}
-	if s.loop, err = loop.New(loop.Config{Handler: s.srv, Log: cfg.Log}); err != nil {
+	if s.loop, err = loop.New(loop.Config{Handler: s.srv, Log: cfg.Log, MaxArguments: server.Arguments(cfg.Compat)}); err != nil {
 		t.Fatal(err)
 	}
 	s.srv.Attach(s.loop)

@@ -41,6 +41,7 @@ type Server struct {
 	wrotes  []*namespace
 	busy    []*namespace
 	waiting []*session
+	tries   tries
 	// lost is why this round's writes failed, where that is known before Flush.
 	lost error
 
@@ -65,6 +66,7 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		cfg: cfg, log: cfg.Log, dialect: dialectOf(cfg.Compat), table: newTable(cfg.Compat),
 		now:   time.Now,
+		tries: tries{of: map[string]*source{}, pause: triesPause},
 		names: map[string]*namespace{}, taken: map[int]bool{},
 		scanRows: scanRows, scanTime: scanTime, boot: time.Now(), remover: &remover{log: cfg.Log},
 	}
@@ -129,12 +131,14 @@ func (s *Server) Open(c *loop.Conn) {
 	se.admin = c.Admin || s.cfg.Admin == "" && !s.cfg.AdminSocket
 	se.writable = c.Admin || !s.cfg.Protect && !s.cfg.AdminSocket
 	c.State = se
+	se.stand(se.ns, se.writable, false)
 }
 
 // Closed ends a session.
 func (s *Server) Closed(c *loop.Conn) {
 	s.sessions--
 	s.endWait(c.State.(*session))
+	s.endTry(c.State.(*session))
 	c.State = nil
 }
 

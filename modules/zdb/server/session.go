@@ -14,12 +14,28 @@ type session struct {
 	// writable was decided when the namespace was selected.
 	writable bool
 	admin    bool
+	// authed says that it gave the admin's password.
+	authed bool
+	// proven says that its namespace has a password, and it gave that.
+	proven bool
 	// challenge is the last one that was given, "" for none.
 	challenge string
 	// wrong is how many wrong passwords came.
 	wrong int
 	// waiting is set while WAIT holds the connection.
 	waiting *wait
+	// held is set while a try of a password holds it.
+	held *heldTry
+}
+
+// stand tells the loop what is known of c, in ns. It says false when there is no
+// place for it there.
+func (c *session) stand(ns *namespace, writable, proven bool) bool {
+	standing := loop.Standing{Known: proven || c.authed, Stranger: ns.number == 0 && !writable && !c.admin}
+	if ns.number != 0 {
+		standing.Group = ns.Name
+	}
+	return c.conn.Stand(standing)
 }
 
 // wait is what a connection waits for.

@@ -28,7 +28,7 @@ func (s *Server) storeConfig(ns *namespace, d descriptor) store.Config {
 	}
 	return store.Config{
 		Dir: data, IndexDir: index, Sequential: d.Mode == ModeSequential, Layout: s.dialect.layout,
-		DataSize: s.cfg.DataSize, MaxSize: ns.limit(s), Sync: s.cfg.Sync, Memory: s.remember, Shared: s.shared, Guarded: true,
+		DataSize: s.cfg.DataSize, MaxSize: ns.limit(s), Sync: s.cfg.Sync, Memory: func(more int) bool { return s.remember(ns, more) }, Shared: s.shared, Guarded: true,
 		Log: s.log.With().Int("number", ns.number).Logger(),
 	}
 }
@@ -41,17 +41,6 @@ func openFiles() int {
 		return leastFiles
 	}
 	return int(max(leastFiles, min(limit.Cur/2, mostFiles)))
-}
-
-// remember counts the memory of keys, and refuses more than there may be. What
-// is there already when the server starts isn't refused.
-func (s *Server) remember(more int) bool {
-	total := int64(s.memory) + int64(more)
-	if more > 0 && s.cfg.Memory > 0 && total > int64(s.cfg.Memory) && !s.loading {
-		return false
-	}
-	s.memory = uint64(max(total, 0))
-	return true
 }
 
 // Flush writes what this round changed. After an error those whose replies
@@ -91,12 +80,14 @@ func (s *Server) stir(ns *namespace) {
 	}
 }
 
-// Tick ends what waited too long, and has stores do what they put off: compact,
+// Tick ends what waited too long, looks at passwords whose time has come, and has stores do what they put off: compact,
 // and make what was written durable.
 func (s *Server) Tick(now time.Time) time.Duration {
 	next := now.Add(tickEvery)
-	if until := s.expire(now); !until.IsZero() && until.Before(next) {
-		next = until
+	for _, until := range []time.Time{s.expire(now), s.tryAgain(now)} {
+		if !until.IsZero() && until.Before(next) {
+			next = until
+		}
 	}
 	s.busy = slices.DeleteFunc(s.busy, func(ns *namespace) bool {
 		if ns.broken() || ns.gone {

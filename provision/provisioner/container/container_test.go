@@ -10,6 +10,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner"
 	"github.com/croft-edge/croft/provision/provisioner/container"
 )
 
@@ -34,8 +35,8 @@ func TestAContainerIsMadeOfWhatItsReservationSays(t *testing.T) {
 	switch {
 	case !slices.Equal(spec.Entrypoint, []string{"serve", "--name", "a b"}):
 		t.Errorf("entry point is %q", spec.Entrypoint)
-	case spec.Env["A"] != "1\n2" || spec.Env["TOKEN"] != "s3cr3t" || len(spec.Env) != 2:
-		t.Errorf("env is %q", spec.Env)
+	case spec.Env["A"] != "1\n2" || len(spec.Env) != 1 || spec.Secrets["TOKEN"] != "s3cr3t" || len(spec.Secrets) != 1:
+		t.Errorf("env is %q, secrets are %q", spec.Env, spec.Secrets)
 	case len(spec.Mounts) != 1 || spec.Mounts[0] != node.MountSpec{Volume: "1-1", Source: "/pools/a/1-1", Target: "/data"}:
 		t.Errorf("mounts are %+v", spec.Mounts)
 	case spec.CPU != 2 || spec.Memory != 64<<20 || spec.Layer != "/pools/a/2-1.layer" || spec.User != f.user || spec.Hostname != "2-1":
@@ -48,6 +49,16 @@ func TestAContainerIsMadeOfWhatItsReservationSays(t *testing.T) {
 		t.Errorf("member is %+v, started %d times", f.members["2-1"], f.started["2-1"])
 	case f.volumes["2-1.layer"].DiskType != workload.SSD || f.volumes["2-1.layer"].Size != gib:
 		t.Errorf("layer is %+v", f.volumes["2-1.layer"])
+	}
+}
+
+func TestLessIsPassedOn(t *testing.T) {
+	f := newFakeNode(t)
+	if _, err := f.provisioner().Provision(context.Background(), f.reservation(aContainer(`,"read_only":true,"no_capabilities":true,"non_root":true`))); err != nil {
+		t.Fatal(err)
+	}
+	if spec := f.boxes["2-1"]; !spec.ReadOnly || !spec.NoCapabilities || !spec.NonRoot {
+		t.Errorf("spec is %+v", spec)
 	}
 }
 
@@ -179,6 +190,21 @@ func TestTheImageIsPreparedAhead(t *testing.T) {
 	}
 }
 
+// only is what was seen under an ID that was to be seen once.
+func only(t *testing.T, seen map[provisioner.Label]provisioner.Seen, id string) (provisioner.Label, provisioner.Seen) {
+	t.Helper()
+	var labels []provisioner.Label
+	for l := range seen {
+		if l.ID == id {
+			labels = append(labels, l)
+		}
+	}
+	if len(labels) != 1 {
+		t.Fatalf("saw %v, want %s once", seen, id)
+	}
+	return labels[0], seen[labels[0]]
+}
+
 func TestALookTellsWhatIsGone(t *testing.T) {
 	f := newFakeNode(t)
 	p, r := f.provisioner(), f.reservation(aContainer(""))
@@ -191,7 +217,8 @@ func TestALookTellsWhatIsGone(t *testing.T) {
 		if err != nil || len(seen) != 1 {
 			t.Fatalf("saw %v, %v", seen, err)
 		}
-		return seen["2-1"].Drift
+		_, one := only(t, seen, "2-1")
+		return one.Drift
 	}
 	if what := look(); what != "" {
 		t.Errorf("a whole one differs: %s", what)
@@ -226,7 +253,7 @@ func TestTheNodesOwnAreNobodys(t *testing.T) {
 		f.volumes[name] = node.Filesystem{Name: name, Path: "/pools/a/" + name}
 	}
 	seen, err := p.Look(context.Background())
-	if err != nil || len(seen) != 1 || seen["2-1"].Drift != "" {
+	if _, one := only(t, seen, "2-1"); err != nil || len(seen) != 1 || one.Drift != "" {
 		t.Errorf("saw %v, %v", seen, err)
 	}
 	if ids, err := p.List(context.Background()); err != nil || !slices.Equal(ids, []string{"2-1"}) {
@@ -234,13 +261,13 @@ func TestTheNodesOwnAreNobodys(t *testing.T) {
 	}
 }
 
-func TestAnOrphanIsTakenDownByItsIDAlone(t *testing.T) {
+func TestAnOrphanIsTakenDownByItsLabelAlone(t *testing.T) {
 	f := newFakeNode(t)
 	p, r := f.provisioner(), f.reservation(aContainer(""))
 	if _, err := p.Provision(context.Background(), r); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Decommission(context.Background(), &workload.Reservation{ID: "2-1", Type: workload.TypeContainer}); err != nil || len(f.left()) != 0 {
+	if err := p.Remove(context.Background(), provisioner.LabelOf("2-1", hexOf(t, r))); err != nil || len(f.left()) != 0 {
 		t.Fatalf("decommission: %v, left %v", err, f.left())
 	}
 }

@@ -15,6 +15,14 @@ func (p *Provisioner) Decommission(ctx context.Context, r *workload.Reservation)
 	return errors.Wrapf(p.end(ctx, r, true), "cannot decommission container %s", r.ID)
 }
 
+// Remove takes down what of a container has the label: each part has its name from
+// the ID, so that there is one of each, but they may be of several reservations.
+func (p *Provisioner) Remove(ctx context.Context, orphan provisioner.Label) error {
+	claim := orphan.Claim()
+	leave := func() error { return p.leaveAll(ctx, orphan.ID, claim) }
+	return errors.Wrapf(p.endParts(ctx, orphan.ID, claim, leave, true), "cannot remove container %s", orphan.ID)
+}
+
 // Stop takes the container down and keeps what it wrote, and its image: Provision
 // makes it again on these.
 func (p *Provisioner) Stop(ctx context.Context, r *workload.Reservation) error {
@@ -27,11 +35,23 @@ func (p *Provisioner) end(ctx context.Context, r *workload.Reservation, all bool
 	if err != nil {
 		return err
 	}
-	steps := []func() error{func() error { return p.endContainer(ctx, r, claim) }}
+	leave := func() error {
+		if want, err := planOf(r); err == nil {
+			return p.Networks.Leave(ctx, want.network, r.ID)
+		}
+		return p.leaveAll(ctx, r.ID, claim)
+	}
+	return p.endParts(ctx, r.ID, claim, leave, all)
+}
+
+// endParts takes down what of that ID is the claim's. leave gives back the
+// container's place in its network.
+func (p *Provisioner) endParts(ctx context.Context, id string, claim provisioner.Claim, leave func() error, all bool) error {
+	steps := []func() error{func() error { return p.endContainer(ctx, id, claim, leave) }}
 	if all {
 		steps = append(steps,
-			func() error { return p.endLayer(ctx, r.ID+layerSuffix, claim) },
-			func() error { return p.endImage(ctx, r.ID, claim) })
+			func() error { return p.endLayer(ctx, id+layerSuffix, claim) },
+			func() error { return p.endImage(ctx, id, claim) })
 	}
 	for _, step := range steps {
 		if err := step(); err != nil && node.KindOf(err) != node.NotExist {
@@ -43,8 +63,8 @@ func (p *Provisioner) end(ctx context.Context, r *workload.Reservation, all bool
 
 // endContainer removes the container and its place in the network. Where the
 // container of that ID is another reservation's, the place is too.
-func (p *Provisioner) endContainer(ctx context.Context, r *workload.Reservation, claim provisioner.Claim) error {
-	box, err := p.Containers.Inspect(ctx, r.ID)
+func (p *Provisioner) endContainer(ctx context.Context, id string, claim provisioner.Claim, leave func() error) error {
+	box, err := p.Containers.Inspect(ctx, id)
 	switch {
 	case err == nil && !claim.Takes(box.Hash):
 		return nil
@@ -52,10 +72,10 @@ func (p *Provisioner) endContainer(ctx context.Context, r *workload.Reservation,
 		return err
 	}
 	// Of one that isn't there something may be left.
-	if err := p.Containers.Delete(ctx, r.ID); err != nil && node.KindOf(err) != node.NotExist {
+	if err := p.Containers.Delete(ctx, id); err != nil && node.KindOf(err) != node.NotExist {
 		return err
 	}
-	return p.leave(ctx, r)
+	return leave()
 }
 
 func (p *Provisioner) endLayer(ctx context.Context, name string, claim provisioner.Claim) error {
@@ -78,20 +98,20 @@ func (p *Provisioner) endImage(ctx context.Context, label string, claim provisio
 	return p.Images.Release(ctx, label)
 }
 
-// leave gives back its place in a network. An orphan has no data: it is found by
-// the networks' members.
-func (p *Provisioner) leave(ctx context.Context, r *workload.Reservation) error {
-	if want, err := planOf(r); err == nil {
-		return p.Networks.Leave(ctx, want.network, r.ID)
-	}
+// leaveAll gives back the claim's places under an ID. Which networks they are in isn't
+// known: they are found by the members' labels.
+func (p *Provisioner) leaveAll(ctx context.Context, id string, claim provisioner.Claim) error {
 	all, err := p.Networks.List(ctx)
 	if err != nil {
 		return err
 	}
 	for _, n := range all {
 		for _, m := range n.Members {
-			if m.Member == r.ID {
-				return p.Networks.Leave(ctx, n.ID, r.ID)
+			if m.Member != id || !claim.Takes(m.Hash) {
+				continue
+			}
+			if err := p.Networks.Leave(ctx, n.ID, m.Member); err != nil && node.KindOf(err) != node.NotExist {
+				return err
 			}
 		}
 	}

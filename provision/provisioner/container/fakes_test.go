@@ -284,7 +284,7 @@ func (f fakeNetworks) List(context.Context) ([]node.NetworkInfo, error) {
 	for id := range f.networks {
 		n := node.NetworkInfo{ID: id}
 		for _, m := range f.members {
-			n.Members = append(n.Members, node.Member{Member: m.Member})
+			n.Members = append(n.Members, node.Member{Member: m.Member, Hash: m.Hash})
 		}
 		out = append(out, n)
 	}

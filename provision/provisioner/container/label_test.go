@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/croft-edge/croft/pkg/node"
@@ -63,7 +64,7 @@ func TestAContainerBelongsToItsHash(t *testing.T) {
 			f.past = tt.past
 			p = f.provisioner()
 			seen, err := p.Look(context.Background())
-			if err != nil || seen["2-1"] != (provisioner.Seen{Hash: provisioner.HashOf(tt.hash)}) {
+			if l, one := only(t, seen, "2-1"); err != nil || l.Hash != provisioner.HashOf(tt.hash) || one.Drift != "" {
 				t.Errorf("sees %+v, %v", seen, err)
 			}
 			_, prepareErr := p.Prepare(context.Background(), r)
@@ -83,7 +84,11 @@ func TestAContainerBelongsToItsHash(t *testing.T) {
 			if tt.ours && len(f.left()) != 0 {
 				t.Errorf("decommissioned, and left %v", f.left())
 			}
-			if err := p.Decommission(context.Background(), &workload.Reservation{ID: "2-1", Type: workload.TypeContainer}); err != nil || len(f.left()) != 0 {
+			made = f.left()
+			if err := p.Remove(context.Background(), provisioner.Label{ID: "2-1", Hash: workload.Hash{2}}); err != nil || !slices.Equal(f.left(), made) {
+				t.Errorf("as another orphan: %v, left %v of %v", err, f.left(), made)
+			}
+			if err := p.Remove(context.Background(), provisioner.LabelOf("2-1", tt.hash)); err != nil || len(f.left()) != 0 {
 				t.Errorf("as an orphan: %v, left %v", err, f.left())
 			}
 		})
@@ -117,6 +122,49 @@ func TestAPartThatIsAnothers(t *testing.T) {
 			}
 			if err := p.Decommission(context.Background(), r); err != nil || f.labels() != before {
 				t.Errorf("decommission: %v, there is %swant %s", err, f.labels(), before)
+			}
+		})
+	}
+}
+
+// The parts of one ID may be of two reservations: both are told of, and the removal of
+// one's leaves the other's. What has no hash goes with whatever is there.
+func TestPartsOfTwoReservations(t *testing.T) {
+	const gone, empty = "the container is gone", ""
+	a, b := workload.Hash{1}.Hex(), workload.Hash{2}.Hex()
+	for name, tt := range map[string]struct {
+		box, image, member, layer string
+		want                      map[string]string
+		left                      string // without what is b's
+	}{
+		"all are one's":           {a, a, a, a, map[string]string{a: empty}, fmt.Sprintln(a, a, a, a)},
+		"the layer is another's":  {a, a, a, b, map[string]string{a: "what holds the container's own files is gone", b: gone}, fmt.Sprintln(a, a, a, "")},
+		"the image is another's":  {a, b, a, a, map[string]string{a: empty, b: gone}, fmt.Sprintln(a, "", a, a)},
+		"the box is another's":    {b, a, b, a, map[string]string{a: gone, b: "what holds the container's own files is gone"}, fmt.Sprintln("", a, "", a)},
+		"the place is another's":  {b, b, a, b, map[string]string{b: empty}, fmt.Sprintln("", "", a, "")},
+		"an image without a hash": {a, "", a, a, map[string]string{a: empty}, fmt.Sprintln(a, "", a, a)},
+		"a layer without a hash":  {a, a, a, "", map[string]string{a: empty}, fmt.Sprintln(a, a, a, "")},
+		"a box without a hash":    {"", a, "", a, map[string]string{"": empty}, fmt.Sprintln("", a, "", a)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFakeNode(t)
+			f.boxes["2-1"] = node.ContainerSpec{ID: "2-1", User: f.user, Hash: tt.box}
+			f.images["2-1"] = node.Image{Label: "2-1", User: f.user, Hash: tt.image, Ready: true}
+			f.members["2-1"] = node.MemberSpec{Member: "2-1", Hash: tt.member}
+			f.volumes["2-1.layer"] = node.Filesystem{Name: "2-1.layer", Hash: tt.layer}
+			p := f.provisioner()
+			seen, err := p.Look(context.Background())
+			if err != nil || len(seen) != len(tt.want) {
+				t.Fatalf("saw %v, %v, want %v", seen, err, tt.want)
+			}
+			for hash, drift := range tt.want {
+				one, there := seen[provisioner.LabelOf("2-1", hash)]
+				if !there || !strings.HasPrefix(one.Drift, drift) || drift == empty && one.Drift != "" {
+					t.Errorf("saw %v, want %q of %q", seen, drift, hash)
+				}
+			}
+			if err := p.Remove(context.Background(), provisioner.LabelOf("2-1", b)); err != nil || f.labels() != tt.left {
+				t.Errorf("remove: %v, left %swant %s", err, f.labels(), tt.left)
 			}
 		})
 	}

@@ -2,7 +2,6 @@ package container
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
 
@@ -22,12 +21,12 @@ const (
 // List returns the IDs of the reservations of which the modules have anything.
 func (p *Provisioner) List(ctx context.Context) ([]string, error) {
 	seen, err := p.Look(ctx)
-	return slices.Sorted(maps.Keys(seen)), err
+	return provisioner.IDs(seen), err
 }
 
 // Look returns the same, and what of each isn't as it was made. What the node
 // runs for itself is no reservation's.
-func (p *Provisioner) Look(ctx context.Context) (map[string]provisioner.Seen, error) {
+func (p *Provisioner) Look(ctx context.Context) (map[provisioner.Label]provisioner.Seen, error) {
 	images, err := p.Images.List(ctx)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot list images")
@@ -40,28 +39,52 @@ func (p *Provisioner) Look(ctx context.Context) (map[string]provisioner.Seen, er
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot list containers")
 	}
-	seen := map[string]provisioner.Seen{}
-	for _, i := range images {
-		if i.User != node.OwnUser {
-			seen[i.Label] = provisioner.Seen{Hash: provisioner.HashOf(i.Hash), Drift: onlyImage}
-		}
-	}
-	written := map[string]bool{}
+	s := sight{seen: map[provisioner.Label]provisioner.Seen{}, hashes: map[string][]string{}}
+	written := map[string]string{}
 	for _, fs := range layers {
 		id, ok := strings.CutSuffix(fs.Name, layerSuffix)
 		if parsed, err := workload.ParseID(id); ok && err == nil && parsed.String() == id {
-			seen[id], written[id] = provisioner.Seen{Hash: provisioner.HashOf(fs.Hash), Drift: onlyLayer}, true
+			written[id] = fs.Hash
 		}
 	}
 	for _, c := range containers {
 		if c.User == node.OwnUser {
 			continue
 		}
-		one := provisioner.Seen{Hash: provisioner.HashOf(c.Hash), Drift: c.Drift}
-		if c.Drift == "" && !written[c.ID] {
-			one.Drift = "what holds the container's own files is gone"
+		drift := c.Drift
+		if layer, ok := written[c.ID]; drift == "" && (!ok || !alike(layer, c.Hash)) {
+			drift = "what holds the container's own files is gone"
 		}
-		seen[c.ID] = one
+		s.add(c.ID, c.Hash, drift)
 	}
-	return seen, nil
+	for id, hash := range written {
+		s.add(id, hash, onlyLayer)
+	}
+	for _, i := range images {
+		if i.User != node.OwnUser {
+			s.add(i.Label, i.Hash, onlyImage)
+		}
+	}
+	return s.seen, nil
 }
+
+// sight is what was seen of containers.
+type sight struct {
+	seen map[provisioner.Label]provisioner.Seen
+	// hashes are those of the parts that were seen of each ID.
+	hashes map[string][]string
+}
+
+// add takes in one part under an ID. It is told of unless it goes with a greater one
+// that was added before: the parts of an ID may be of several reservations.
+func (s *sight) add(id, hash, drift string) {
+	if slices.ContainsFunc(s.hashes[id], func(other string) bool { return alike(other, hash) }) {
+		return
+	}
+	s.hashes[id] = append(s.hashes[id], hash)
+	s.seen[provisioner.LabelOf(id, hash)] = provisioner.Seen{Drift: drift}
+}
+
+// alike reports whether two parts of one ID may be of one container. An older croft
+// wrote no hashes, and a node that has been upgraded labels one part after the other.
+func alike(a, b string) bool { return a == b || a == "" || b == "" }

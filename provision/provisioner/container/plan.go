@@ -63,8 +63,9 @@ func planOf(r *workload.Reservation) (plan, error) {
 	p := plan{
 		image: node.ImageSpec{Label: r.ID, Reference: data.FList, User: r.User},
 		spec: node.ContainerSpec{
-			ID: r.ID, User: r.User, Entrypoint: words, Env: node.Env{}, Hostname: r.ID,
+			ID: r.ID, User: r.User, Entrypoint: words, Env: node.Env{}, Secrets: node.Env{}, Hostname: r.ID,
 			CPU: uint64(data.Capacity.CPU), Memory: data.Capacity.Bytes(), Interactive: data.Interactive,
+			ReadOnly: data.ReadOnly, NoCapabilities: data.NoCapabilities, NonRoot: data.NonRoot,
 		},
 		network: keyOf(r.User, string(data.Network.NetworkID)), name: string(data.Network.NetworkID), refers: refers,
 		secrets: data.SecretEnv, auth: data.ImageAuth,
@@ -117,7 +118,7 @@ type opener struct {
 	decrypt workload.Decrypt
 }
 
-// env adds the sealed variables to the plan's.
+// env opens the sealed variables for the plan.
 func (o opener) env(p *plan) error {
 	for _, name := range slices.Sorted(maps.Keys(p.secrets)) {
 		if _, both := p.spec.Env[name]; both {
@@ -130,7 +131,7 @@ func (o opener) env(p *plan) error {
 		if slices.Contains(plain, 0) {
 			return node.Errorf(node.Invalid, "data.secret_env.%s holds a zero byte, which no variable can", name)
 		}
-		p.spec.Env[name] = string(plain)
+		p.spec.Secrets[name] = string(plain)
 	}
 	return nil
 }

@@ -58,48 +58,54 @@ func (p *Provisioner) Provision(ctx context.Context, r *workload.Reservation) (j
 // Decommission ends the stream.
 func (p *Provisioner) Decommission(ctx context.Context, r *workload.Reservation) error {
 	claim, err := provisioner.ClaimOf(r, nil)
-	if err != nil {
-		return errors.Wrapf(err, "cannot decommission debug %s", r.ID)
+	if err == nil {
+		err = p.end(ctx, r.ID, claim)
 	}
+	return errors.Wrapf(err, "cannot decommission debug %s", r.ID)
+}
+
+// Remove ends the stream of that ID if it has that hash. There is no other: the
+// module has one stream of an ID.
+func (p *Provisioner) Remove(ctx context.Context, orphan provisioner.Label) error {
+	return errors.Wrapf(p.end(ctx, orphan.ID, orphan.Claim()), "cannot remove debug %s", orphan.ID)
+}
+
+// end ends the stream of that ID if it is the claim's.
+func (p *Provisioner) end(ctx context.Context, id string, claim provisioner.Claim) error {
 	all, err := p.streams.List(ctx)
 	if err != nil {
-		return errors.Wrapf(err, "cannot decommission debug %s", r.ID)
+		return err
 	}
-	is := func(s node.DebugInfo) bool { return s.ID == r.ID && claim.Takes(s.Hash) }
+	is := func(s node.DebugInfo) bool { return s.ID == id && claim.Takes(s.Hash) }
 	if !slices.ContainsFunc(all, is) {
 		return nil
 	}
-	err = p.streams.Stop(ctx, r.ID)
+	err = p.streams.Stop(ctx, id)
 	if node.KindOf(err) == node.NotExist {
 		return nil
 	}
-	return errors.Wrapf(err, "cannot decommission debug %s", r.ID)
+	return err
 }
 
 // List returns the IDs of the streams that are there.
 func (p *Provisioner) List(ctx context.Context) ([]string, error) {
 	seen, err := p.Look(ctx)
-	ids := make([]string, 0, len(seen))
-	for id := range seen {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return ids, err
+	return provisioner.IDs(seen), err
 }
 
 // Look tells of streams whose user may not have one any more.
-func (p *Provisioner) Look(ctx context.Context) (map[string]provisioner.Seen, error) {
+func (p *Provisioner) Look(ctx context.Context) (map[provisioner.Label]provisioner.Seen, error) {
 	all, err := p.streams.List(ctx)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot list debug streams")
 	}
-	seen := make(map[string]provisioner.Seen, len(all))
+	seen := make(map[provisioner.Label]provisioner.Seen, len(all))
 	for _, s := range all {
-		one := provisioner.Seen{Hash: provisioner.HashOf(s.Hash)}
+		one := provisioner.Seen{}
 		if err := p.allowed(s.User); err != nil {
 			one.Drift = err.Error()
 		}
-		seen[s.ID] = one
+		seen[provisioner.LabelOf(s.ID, s.Hash)] = one
 	}
 	return seen, nil
 }

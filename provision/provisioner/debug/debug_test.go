@@ -77,13 +77,18 @@ func TestAnothersStreamIsNotEnded(t *testing.T) {
 	for hash, ours := range map[string]bool{hashOf(t, r): true, workload.Hash{1}.Hex(): false, "": false} {
 		s := newStreams(node.DebugSpec{ID: "1-1", User: "U", Hash: hash})
 		p := debug.New(s, []string{"U"})
-		if seen, err := p.Look(t.Context()); err != nil || seen["1-1"].Hash != provisioner.HashOf(hash) {
+		seen, err := p.Look(t.Context())
+		if _, there := seen[provisioner.LabelOf("1-1", hash)]; err != nil || len(seen) != 1 || !there {
 			t.Errorf("of %q it sees %v, %v", hash, seen, err)
 		}
 		if err := p.Decommission(t.Context(), r); err != nil || (len(s.have) == 0) != ours {
 			t.Errorf("of %q are left %v, %v", hash, s.have, err)
 		}
-		if err := p.Decommission(t.Context(), &workload.Reservation{ID: "1-1"}); err != nil || len(s.have) != 0 {
+		left := len(s.have)
+		if err := p.Remove(t.Context(), provisioner.Label{ID: "1-1", Hash: workload.Hash{2}}); err != nil || len(s.have) != left {
+			t.Errorf("of %q as another orphan are left %v, %v", hash, s.have, err)
+		}
+		if err := p.Remove(t.Context(), provisioner.LabelOf("1-1", hash)); err != nil || len(s.have) != 0 {
 			t.Errorf("of %q as an orphan are left %v, %v", hash, s.have, err)
 		}
 	}
@@ -165,9 +170,10 @@ func TestErrorsKeepTheirKind(t *testing.T) {
 }
 
 func TestDecommissionForgivesWhatIsGone(t *testing.T) {
-	s := newStreams(node.DebugSpec{ID: "1-1"}, node.DebugSpec{ID: "2-1"})
+	r := reservation("1-1", "U", `{"host":"h","port":1}`)
+	s := newStreams(node.DebugSpec{ID: "1-1", Hash: hashOf(t, r)}, node.DebugSpec{ID: "2-1"})
 	for range 2 {
-		if err := debug.New(s, nil).Decommission(t.Context(), &workload.Reservation{ID: "1-1"}); err != nil {
+		if err := debug.New(s, nil).Decommission(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -185,7 +191,7 @@ func TestLookTellsOfUsersWhoAreNotListedAnyMore(t *testing.T) {
 		t.Fatalf("lists %v, %v", ids, err)
 	}
 	seen, err := p.Look(t.Context())
-	if err != nil || len(seen) != 2 || seen["1-1"].Drift != "" || !strings.Contains(seen["2-1"].Drift, "user V may not") {
+	if err != nil || len(seen) != 2 || seen[provisioner.Label{ID: "1-1"}].Drift != "" || !strings.Contains(seen[provisioner.Label{ID: "2-1"}].Drift, "user V may not") {
 		t.Fatalf("sees %v, %v", seen, err)
 	}
 }

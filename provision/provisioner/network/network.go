@@ -9,8 +9,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/pkg/errors"
 
@@ -52,57 +50,54 @@ func (p *Provisioner) Provision(ctx context.Context, r *workload.Reservation) (j
 // reservations it is: which of them it goes with, the engine knows. Busy while it
 // has members.
 func (p *Provisioner) Decommission(ctx context.Context, r *workload.Reservation) error {
-	id, err := p.find(ctx, r)
-	if err == nil && id != "" {
-		err = p.networks.Delete(ctx, id)
+	data, err := workload.DataOf[workload.Network](r)
+	if err != nil {
+		return errors.Wrapf(node.WithKind(node.Invalid, err), "cannot decommission network %s", r.ID)
 	}
+	err = p.networks.Delete(ctx, key(r.User, data.Name))
 	if node.KindOf(err) == node.NotExist {
 		return nil
 	}
 	return errors.Wrapf(err, "cannot decommission network %s", r.ID)
 }
 
-// find returns the key of r's network; empty when there is none. Its key is its
-// user's and its name's. An orphan has no data: it is found by its label.
-func (p *Provisioner) find(ctx context.Context, r *workload.Reservation) (string, error) {
-	claim, err := provisioner.ClaimOf(r, nil)
-	if err != nil {
-		return "", err
-	}
-	is := func(n node.NetworkInfo) bool { return n.Label == r.ID }
-	if !claim.Orphan {
-		data, err := workload.DataOf[workload.Network](r)
-		if err != nil {
-			return "", node.WithKind(node.Invalid, err)
-		}
-		is = func(n node.NetworkInfo) bool { return n.ID == key(r.User, data.Name) }
-	}
+// Remove removes the networks that have the label. Networks of other names may have
+// its ID with other hashes: these stay.
+func (p *Provisioner) Remove(ctx context.Context, orphan provisioner.Label) error {
 	all, err := p.networks.List(ctx)
 	if err != nil {
-		return "", err
+		return errors.Wrapf(err, "cannot remove network %s", orphan.ID)
 	}
-	if i := slices.IndexFunc(all, is); i >= 0 {
-		return all[i].ID, nil
+	for _, n := range all {
+		if n.Label != orphan.ID || !orphan.Claim().Takes(n.Hash) {
+			continue
+		}
+		if err := p.networks.Delete(ctx, n.ID); err != nil && node.KindOf(err) != node.NotExist {
+			return errors.Wrapf(err, "cannot remove network %s", orphan.ID)
+		}
 	}
-	return "", nil
+	return nil
 }
 
-// List returns the labels of the networks that are on the node.
+// List returns the IDs on the labels of the networks that are on the node.
 func (p *Provisioner) List(ctx context.Context) ([]string, error) {
 	seen, err := p.Look(ctx)
-	return slices.Sorted(maps.Keys(seen)), err
+	return provisioner.IDs(seen), err
 }
 
 // Look returns the labels of the networks that are on the node, and what of
 // each isn't as it was made.
-func (p *Provisioner) Look(ctx context.Context) (map[string]provisioner.Seen, error) {
+func (p *Provisioner) Look(ctx context.Context) (map[provisioner.Label]provisioner.Seen, error) {
 	all, err := p.networks.List(ctx)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot list networks")
 	}
-	seen := make(map[string]provisioner.Seen, len(all))
+	seen := make(map[provisioner.Label]provisioner.Seen, len(all))
 	for _, n := range all {
-		seen[n.Label] = provisioner.Seen{Hash: provisioner.HashOf(n.Hash), Drift: n.Drift}
+		l := provisioner.LabelOf(n.Label, n.Hash)
+		if seen[l].Drift == "" { // an older croft gave several of one ID no hash
+			seen[l] = provisioner.Seen{Drift: n.Drift}
+		}
 	}
 	return seen, nil
 }

@@ -155,7 +155,7 @@ func TestItTellsWhatHasChanged(t *testing.T) {
 	}
 	w.drift = "its bridge is gone"
 	seen, err := w.Look(t.Context())
-	if err != nil || len(seen) != 1 || seen["7-1"].Drift != w.drift {
+	if err != nil || len(seen) != 1 || seen[w.label("7-1")].Drift != w.drift {
 		t.Errorf("sees %v, %v", seen, err)
 	}
 	w.networks.fail = node.Errorf(node.Transient, "away")
@@ -224,11 +224,16 @@ func TestItLeaves(t *testing.T) {
 	if _, err := w.Provision(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Decommission(t.Context(), &workload.Reservation{ID: "9-1", Type: workload.TypeNetwork}); err != nil || len(w.have) != 1 {
-		t.Errorf("an orphan that isn't there: %v, has %v", err, w.have)
+	own := w.label("7-1")
+	for _, other := range []provisioner.Label{{ID: "9-1", Hash: own.Hash}, {ID: "7-1", Hash: workload.Hash{1}}, {ID: "7-1"}} {
+		if err := w.Remove(t.Context(), other); err != nil || len(w.have) != 1 {
+			t.Errorf("the orphan %v, which isn't there: %v, has %v", other, err, w.have)
+		}
 	}
-	if err := w.Decommission(t.Context(), &workload.Reservation{ID: "7-1", Type: workload.TypeNetwork}); err != nil || len(w.have) != 0 {
-		t.Errorf("an orphan, by its ID only: %v, has %v", err, w.have)
+	for range 2 {
+		if err := w.Remove(t.Context(), own); err != nil || len(w.have) != 0 {
+			t.Errorf("an orphan: %v, has %v", err, w.have)
+		}
 	}
 	// It is what its hash says, whatever its label; without a hash it is its user's.
 	for _, unlabelled := range []bool{false, true} {
@@ -276,8 +281,41 @@ func TestAnUpdatesLabel(t *testing.T) {
 	}
 	h, err := update.Hash()
 	seen, lookErr := w.Look(t.Context())
-	if err != nil || lookErr != nil || len(seen) != 1 || seen["8-1"].Hash != h {
+	if _, there := seen[provisioner.Label{ID: "8-1", Hash: h}]; err != nil || lookErr != nil || len(seen) != 1 || !there {
 		t.Errorf("sees %v, %v, %v", seen, err, lookErr)
+	}
+}
+
+// label is what the network of this user's name has.
+func (w *world) label(reservation string) provisioner.Label {
+	return provisioner.LabelOf(reservation, w.have[id()].Hash)
+}
+
+// Networks of two names may have one ID, each with its own hash: both are told of,
+// and the removal of one leaves the other.
+func TestTwoNetworksOfOneID(t *testing.T) {
+	for orphan, other := range map[string]string{"a": "b", "b": "a"} {
+		w := newWorld(t)
+		for i, name := range []string{"a", "b", "c"} {
+			w.have[name] = node.NetworkSpec{ID: name, Label: "7-1", Hash: workload.Hash{byte(i + 1)}.Hex()}
+		}
+		w.have["c"] = node.NetworkSpec{ID: "c", Label: "7-1"} // of an older croft
+		seen, err := w.Look(t.Context())
+		if err != nil || len(seen) != 3 {
+			t.Fatalf("sees %v, %v", seen, err)
+		}
+		if ids, err := w.Provisioner.List(t.Context()); err != nil || !slices.Equal(ids, []string{"7-1"}) {
+			t.Errorf("lists %v, %v", ids, err)
+		}
+		if err := w.Remove(t.Context(), provisioner.LabelOf("7-1", w.have[orphan].Hash)); err != nil {
+			t.Fatal(err)
+		}
+		if _, there := w.have[other]; !there || w.have["c"].Label == "" || len(w.have) != 2 {
+			t.Errorf("without %s there is %v", orphan, w.have)
+		}
+		if err := w.Remove(t.Context(), provisioner.Label{ID: "7-1"}); err != nil || len(w.have) != 1 || w.have[other].ID == "" {
+			t.Errorf("without what has no hash there is %v, %v", w.have, err)
+		}
 	}
 }
 

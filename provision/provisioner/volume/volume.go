@@ -7,7 +7,6 @@ package volume
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"math"
 	"slices"
 
@@ -59,55 +58,61 @@ func (p *Provisioner) Provision(ctx context.Context, r *workload.Reservation) (j
 
 // Decommission removes the volume with its data. Busy while a container mounts it.
 func (p *Provisioner) Decommission(ctx context.Context, r *workload.Reservation) error {
-	ours, err := p.ours(ctx, r)
-	if err != nil || !ours {
-		return errors.Wrapf(err, "cannot decommission volume %s", r.ID)
-	}
-	all, err := p.Containers.List(ctx)
-	if err != nil {
-		return errors.Wrapf(err, "cannot decommission volume %s: it isn't known whether a container mounts it", r.ID)
-	}
-	for _, c := range all {
-		if slices.Contains(c.Volumes, r.ID) {
-			return node.Errorf(node.Busy, "cannot decommission volume %s: container %s mounts it", r.ID, c.ID)
-		}
-	}
-	err = p.Storage.ReleaseFilesystem(ctx, r.ID)
-	if node.KindOf(err) == node.NotExist {
-		return nil
+	claim, err := provisioner.ClaimOf(r, p.Past)
+	if err == nil {
+		err = p.end(ctx, r.ID, claim)
 	}
 	return errors.Wrapf(err, "cannot decommission volume %s", r.ID)
 }
 
-// ours reports whether the volume of r's ID is r's, or there is none.
-func (p *Provisioner) ours(ctx context.Context, r *workload.Reservation) (bool, error) {
-	claim, err := provisioner.ClaimOf(r, p.Past)
+// Remove removes the volume of that ID if it has that hash. There is no other: a
+// file system's name is its reservation's ID.
+func (p *Provisioner) Remove(ctx context.Context, orphan provisioner.Label) error {
+	return errors.Wrapf(p.end(ctx, orphan.ID, orphan.Claim()), "cannot remove volume %s", orphan.ID)
+}
+
+// end removes the volume of that ID if it is the claim's.
+func (p *Provisioner) end(ctx context.Context, id string, claim provisioner.Claim) error {
+	fs, err := p.Storage.InspectFilesystem(ctx, id)
+	switch {
+	case err == nil && !claim.Takes(fs.Hash):
+		return nil
+	case err != nil && node.KindOf(err) != node.NotExist:
+		return err
+	}
+	all, err := p.Containers.List(ctx)
 	if err != nil {
-		return false, err
+		return errors.Wrap(err, "it isn't known whether a container mounts it")
 	}
-	fs, err := p.Storage.InspectFilesystem(ctx, r.ID)
+	for _, c := range all {
+		if slices.Contains(c.Volumes, id) {
+			return node.Errorf(node.Busy, "container %s mounts it", c.ID)
+		}
+	}
+	// Of one that isn't there something may be left.
+	err = p.Storage.ReleaseFilesystem(ctx, id)
 	if node.KindOf(err) == node.NotExist {
-		return true, nil
+		return nil
 	}
-	return err == nil && claim.Takes(fs.Hash), err
+	return err
 }
 
 // List returns the IDs of the file systems that are named after a reservation.
 func (p *Provisioner) List(ctx context.Context) ([]string, error) {
 	seen, err := p.Look(ctx)
-	return slices.Sorted(maps.Keys(seen)), err
+	return provisioner.IDs(seen), err
 }
 
 // Look returns the same, and whose they are.
-func (p *Provisioner) Look(ctx context.Context) (map[string]provisioner.Seen, error) {
+func (p *Provisioner) Look(ctx context.Context) (map[provisioner.Label]provisioner.Seen, error) {
 	all, err := p.Storage.ListFilesystems(ctx)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot list volumes")
 	}
-	seen := map[string]provisioner.Seen{}
+	seen := map[provisioner.Label]provisioner.Seen{}
 	for _, fs := range all {
 		if id, err := workload.ParseID(fs.Name); err == nil && id.String() == fs.Name {
-			seen[fs.Name] = provisioner.Seen{Hash: provisioner.HashOf(fs.Hash)}
+			seen[provisioner.LabelOf(fs.Name, fs.Hash)] = provisioner.Seen{}
 		}
 	}
 	return seen, nil

@@ -114,14 +114,17 @@ func TestAVolumeBelongsToItsHash(t *testing.T) {
 			}
 			s.have["1-1"] = before
 			seen, err := p.Look(context.Background())
-			if err != nil || seen["1-1"].Hash != provisioner.HashOf(tt.hash) {
+			if _, there := seen[provisioner.LabelOf("1-1", tt.hash)]; err != nil || len(seen) != 1 || !there {
 				t.Errorf("look: %+v, %v", seen, err)
 			}
 			if err := p.Decommission(context.Background(), r); err != nil || (len(s.have) == 0) != tt.ours {
 				t.Errorf("decommission: %v, there is %+v", err, s.have)
 			}
 			s.have["1-1"] = before
-			if err := p.Decommission(context.Background(), &workload.Reservation{ID: "1-1", Type: workload.TypeVolume}); err != nil || len(s.have) != 0 {
+			if err := p.Remove(context.Background(), provisioner.Label{ID: "1-1", Hash: workload.Hash{2}}); err != nil || len(s.have) != 1 {
+				t.Errorf("as an orphan of another hash: %v, there is %+v", err, s.have)
+			}
+			if err := p.Remove(context.Background(), provisioner.LabelOf("1-1", tt.hash)); err != nil || len(s.have) != 0 {
 				t.Errorf("as an orphan: %v, there is %+v", err, s.have)
 			}
 		})
@@ -210,9 +213,14 @@ func TestAnExistingVolumeOfAnotherSizeIsLeftAlone(t *testing.T) {
 }
 
 func TestDecommissionForgivesWhatIsGone(t *testing.T) {
-	s := &storage{have: map[string]node.FilesystemSpec{"1-1": {}, "2-1": {}}}
+	r := reservation("1-1", `{"size":1,"type":"SSD"}`)
+	s := &storage{have: map[string]node.FilesystemSpec{"1-1": {Hash: hashOf(t, r)}, "2-1": {}}}
+	p := volume.New(volume.Config{Storage: s, Containers: inUse(nil)})
 	for range 2 {
-		if err := volume.New(volume.Config{Storage: s, Containers: inUse(nil)}).Decommission(context.Background(), &workload.Reservation{ID: "1-1"}); err != nil {
+		if err := p.Decommission(context.Background(), r); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Remove(context.Background(), provisioner.Label{ID: "1-1"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -247,7 +255,7 @@ func (unknown) List(context.Context) ([]node.ContainerInfo, error) {
 func TestAVolumeInUseStays(t *testing.T) {
 	s := &storage{have: map[string]node.FilesystemSpec{"1-1": {Name: "1-1"}}}
 	for name, users := range map[string]volume.Containers{"mounted": inUse{"1-1"}, "nobody knows": unknown{}} {
-		err := volume.New(volume.Config{Storage: s, Containers: users}).Decommission(context.Background(), &workload.Reservation{ID: "1-1", Type: workload.TypeVolume})
+		err := volume.New(volume.Config{Storage: s, Containers: users}).Remove(context.Background(), provisioner.Label{ID: "1-1"})
 		if kind := node.KindOf(err); kind != node.Busy && kind != node.Transient || len(s.have) != 1 {
 			t.Errorf("%s: error is %v, storage has %v", name, err, s.have)
 		}

@@ -32,9 +32,28 @@ func (p *Provisioner) Decommission(ctx context.Context, r *workload.Reservation)
 	return errors.Wrapf(err, "cannot decommission zdb namespace %s", r.ID)
 }
 
+// Remove removes the namespaces that have the label, in whichever zdb containers list
+// them, with their data. Other containers may have one of that ID with another hash.
+func (p *Provisioner) Remove(ctx context.Context, orphan provisioner.Label) error {
+	claim := orphan.Claim()
+	answers, err := p.answering(ctx)
+	var places []server
+	if err == nil {
+		places, err = p.listing(ctx, answers, func(n node.ZDBNamespace) bool { return n.Name == orphan.ID && claim.Takes(n.Hash) })
+	}
+	for _, at := range places {
+		if err == nil {
+			err = p.drop(ctx, at, orphan.ID, claim)
+		}
+	}
+	if err == nil {
+		err = p.sweep(ctx, "")
+	}
+	return errors.Wrapf(err, "cannot remove zdb namespace %s", orphan.ID)
+}
+
 // places are the zdb containers that may have the namespace: what the records
-// say, else all that could have it and can't be asked, and whichever lists it. A
-// orphan has no data, and is in one that lists it.
+// say, else all that could have it and can't be asked, and whichever lists it.
 func (p *Provisioner) places(ctx context.Context, r *workload.Reservation) ([]server, error) {
 	var out []server
 	id, _ := p.Homes.Get(r.ID)
@@ -51,13 +70,25 @@ func (p *Provisioner) places(ctx context.Context, r *workload.Reservation) ([]se
 			return nil, err
 		}
 	}
+	listed, err := p.listing(ctx, answers, func(n node.ZDBNamespace) bool { return n.Name == r.ID })
+	for _, at := range listed {
+		if !slices.Contains(out, at) {
+			out = append(out, at)
+		}
+	}
+	return out, err
+}
+
+// listing are the zdb containers, of those that answer, that list such a namespace.
+func (p *Provisioner) listing(ctx context.Context, answers map[string]bool, is func(node.ZDBNamespace) bool) ([]server, error) {
 	all, err := p.Storage.ListFilesystems(ctx)
 	if err != nil {
 		return nil, err
 	}
+	var out []server
 	for _, fs := range all {
-		if at, ok := serverOf(fs.Name); ok && answers[fs.Name] && !slices.Contains(out, at) {
-			if in, err := p.Namespaces.List(ctx, at.id()); err == nil && has(in, r.ID) {
+		if at, ok := serverOf(fs.Name); ok && answers[fs.Name] {
+			if in, err := p.Namespaces.List(ctx, at.id()); err == nil && slices.ContainsFunc(in, is) {
 				out = append(out, at)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/provisioner"
 	"github.com/croft-edge/croft/provision/provisioner/zdb"
 )
 
@@ -121,7 +122,7 @@ func TestWhatCannotBeTakenBack(t *testing.T) {
 	}
 }
 
-func TestAnOrphanIsTakenDownByItsIDAlone(t *testing.T) {
+func TestAnOrphanIsTakenDownByItsLabelAlone(t *testing.T) {
 	for _, others := range []bool{false, true} {
 		f := newFakeNode(t)
 		f.provision("2-1", aNamespace(""))
@@ -129,7 +130,7 @@ func TestAnOrphanIsTakenDownByItsIDAlone(t *testing.T) {
 			f.provision("3-1", aNamespace(""))
 		}
 		delete(f.homes, "2-1")
-		err := f.provisioner().Decommission(context.Background(), &workload.Reservation{ID: "2-1", Type: workload.TypeZDB})
+		err := f.provisioner().Remove(context.Background(), provisioner.LabelOf("2-1", f.hash(aNamespace(""))))
 		left := f.left()
 		if err != nil || slices.Contains(left, "namespace zdb-ssd0-user/2-1") || len(left) > 0 != others {
 			t.Errorf("decommission: %v, left %v", err, left)

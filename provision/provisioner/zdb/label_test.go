@@ -50,7 +50,9 @@ func TestANamespaceBelongsToItsHash(t *testing.T) {
 				delete(f.homes, "2-1") // the records were lost
 			}
 			seen, err := p.Look(context.Background())
-			if err != nil || len(seen) != 2 || seen["2-1"].Hash != provisioner.HashOf(tt.hash) || seen["3-1"].Hash.Hex() != f.hash(data) {
+			_, one := seen[provisioner.LabelOf("2-1", tt.hash)]
+			_, two := seen[provisioner.LabelOf("3-1", f.hash(data))]
+			if err != nil || len(seen) != 2 || !one || !two {
 				t.Errorf("%s, known %t: saw %v, %v", name, known, seen, err)
 			}
 			made, before := f.left(), f.data[box]["2-1"]
@@ -72,7 +74,11 @@ func TestANamespaceBelongsToItsHash(t *testing.T) {
 				t.Errorf("%s, known %t: decommissioned, and left %v of %v, %v", name, known, f.left(), made, err)
 			}
 			f.data[box]["2-1"] = before
-			err = p.Decommission(context.Background(), &workload.Reservation{ID: "2-1", Type: workload.TypeZDB})
+			err = p.Remove(context.Background(), provisioner.Label{ID: "2-1", Hash: workload.Hash{2}})
+			if _, there := f.data[box]["2-1"]; err != nil || !there {
+				t.Errorf("%s, known %t: as another orphan: %v, left %v", name, known, err, f.left())
+			}
+			err = p.Remove(context.Background(), provisioner.LabelOf("2-1", tt.hash))
 			if _, there := f.data[box]["2-1"]; err != nil || there {
 				t.Errorf("%s, known %t: as an orphan: %v, left %v", name, known, err, f.left())
 			}

@@ -18,12 +18,12 @@ import (
 // List returns the IDs of the reservations whose namespaces are on the node.
 func (p *Provisioner) List(ctx context.Context) ([]string, error) {
 	seen, err := p.Look(ctx)
-	return slices.Sorted(maps.Keys(seen)), err
+	return provisioner.IDs(seen), err
 }
 
 // Look returns the same, and what of each, or of the zdb container that it is
-// in, isn't as it was made.
-func (p *Provisioner) Look(ctx context.Context) (map[string]provisioner.Seen, error) {
+// in, isn't as it was made. Several zdb containers may have a namespace of one ID.
+func (p *Provisioner) Look(ctx context.Context) (map[provisioner.Label]provisioner.Seen, error) {
 	v, err := p.see(ctx)
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func (p *Provisioner) Look(ctx context.Context) (map[string]provisioner.Seen, er
 	if err != nil {
 		return nil, err
 	}
-	seen := map[string]provisioner.Seen{}
+	seen := map[provisioner.Label]provisioner.Seen{}
 	faults := map[string]string{}
 	for _, id := range v.containers(homes) {
 		all, fault := p.inside(ctx, v, id)
@@ -42,7 +42,8 @@ func (p *Provisioner) Look(ctx context.Context) (map[string]provisioner.Seen, er
 				continue
 			}
 			home, known := homes[n.Name]
-			one := provisioner.Seen{Hash: provisioner.HashOf(n.Hash)}
+			known = known && home.has(n)
+			var one provisioner.Seen
 			switch {
 			case known && home.Container != id:
 				continue
@@ -51,16 +52,42 @@ func (p *Provisioner) Look(ctx context.Context) (map[string]provisioner.Seen, er
 			case known: // else it is an orphan, or one that is on its way
 				one.Drift = differs(home.Reservation, n)
 			}
-			seen[n.Name] = one
+			seen[labelOf(n)] = one
 		}
 		v.surplus(id, all, homes, seen)
 	}
 	for name, home := range homes {
-		if _, listed := seen[name]; !listed && faults[home.Container] != "" {
-			seen[name] = provisioner.Seen{Drift: faults[home.Container]}
+		if fault := faults[home.Container]; fault != "" && !home.listed(name, seen) {
+			seen[provisioner.Label{ID: name}] = provisioner.Seen{Drift: fault}
 		}
 	}
 	return seen, nil
+}
+
+func labelOf(n node.ZDBNamespace) provisioner.Label { return provisioner.LabelOf(n.Name, n.Hash) }
+
+// hash is that of the reservation that the records have, the zero one when it can't
+// be told.
+func (h Home) hash() workload.Hash {
+	hash, err := h.Reservation.Hash()
+	if err != nil {
+		return workload.Hash{}
+	}
+	return hash
+}
+
+// has reports whether a namespace of its ID is the reservation's. What an older croft
+// made has no hash.
+func (h Home) has(n node.ZDBNamespace) bool {
+	l := labelOf(n)
+	return l.Hash == workload.Hash{} || l.Hash == h.hash()
+}
+
+// listed reports whether the reservation's namespace is among what was seen.
+func (h Home) listed(name string, seen map[provisioner.Label]provisioner.Seen) bool {
+	_, own := seen[provisioner.Label{ID: name, Hash: h.hash()}]
+	_, unlabelled := seen[provisioner.Label{ID: name}]
+	return own || unlabelled
 }
 
 // view is what the modules have of zdb containers, by their IDs.
@@ -171,16 +198,16 @@ func differs(r *workload.Reservation, n node.ZDBNamespace) string {
 
 // surplus has a volume that isn't as large as its namespaces need made right,
 // by the first of these.
-func (v view) surplus(id string, all []node.ZDBNamespace, homes map[string]Home, seen map[string]provisioner.Seen) {
+func (v view) surplus(id string, all []node.ZDBNamespace, homes map[string]Home, seen map[provisioner.Label]provisioner.Seen) {
 	volume, ok := v.volumes[id]
 	if size := volumeSize(all); !ok || volume.Size == size {
 		return
 	}
 	for _, n := range all {
-		one := seen[n.Name]
-		if home, known := homes[n.Name]; known && home.Container == id && one.Drift == "" {
+		one := seen[labelOf(n)]
+		if home, known := homes[n.Name]; known && home.Container == id && home.has(n) && one.Drift == "" {
 			one.Drift = fmt.Sprintf("the volume of its zdb container has %s, must have %s", text(volume.Size), text(volumeSize(all)))
-			seen[n.Name] = one
+			seen[labelOf(n)] = one
 			return
 		}
 	}

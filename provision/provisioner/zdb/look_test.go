@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/provision/provisioner"
 	"github.com/croft-edge/croft/provision/provisioner/zdb"
 )
 
@@ -40,9 +41,9 @@ func TestALookTellsWhatIsWrong(t *testing.T) {
 			c.happens(f)
 			f.calls = nil
 			seen, err := f.provisioner().Look(context.Background())
-			saw, there := seen["2-1"]
+			_, saw := only(t, seen, "2-1")
 			what := saw.Drift
-			if err != nil || !there || len(seen) != 1 || what != c.want && (c.want == "" || !strings.HasPrefix(what, c.want)) {
+			if err != nil || len(seen) != 1 || what != c.want && (c.want == "" || !strings.HasPrefix(what, c.want)) {
 				t.Fatalf("saw %v, %v; want %q", seen, err, c.want)
 			}
 			if len(f.calls) != 0 {
@@ -53,11 +54,32 @@ func TestALookTellsWhatIsWrong(t *testing.T) {
 			}
 			f.provision("2-1", aNamespace("")) // which makes it right
 			f.homes["2-1"] = zdb.Home{Container: box, Reservation: r}
-			if seen, err := f.provisioner().Look(context.Background()); err != nil || len(seen) != 1 || seen["2-1"].Drift != "" {
+			if seen, err := f.provisioner().Look(context.Background()); err != nil || len(seen) != 1 || drift(t, seen, "2-1") != "" {
 				t.Errorf("made right, it saw %v, %v", seen, err)
 			}
 		})
 	}
+}
+
+// only is what was seen under an ID that was to be seen once.
+func only(t *testing.T, seen map[provisioner.Label]provisioner.Seen, id string) (provisioner.Label, provisioner.Seen) {
+	t.Helper()
+	var labels []provisioner.Label
+	for l := range seen {
+		if l.ID == id {
+			labels = append(labels, l)
+		}
+	}
+	if len(labels) != 1 {
+		t.Fatalf("saw %v, want %s once", seen, id)
+	}
+	return labels[0], seen[labels[0]]
+}
+
+func drift(t *testing.T, seen map[provisioner.Label]provisioner.Seen, id string) string {
+	t.Helper()
+	_, what := only(t, seen, id)
+	return what.Drift
 }
 
 func change(what func(n *node.ZDBNamespaceSpec)) func(f *fakeNode) {
@@ -74,11 +96,11 @@ func TestANamespaceThatIsGoneIsNotSeen(t *testing.T) {
 	f.provision("3-1", aNamespace(""))
 	delete(f.data[box], "2-1")
 	seen, err := f.provisioner().Look(context.Background())
-	if _, there := seen["2-1"]; err != nil || there {
+	if err != nil || slices.Contains(provisioner.IDs(seen), "2-1") {
 		t.Errorf("saw %v, %v", seen, err)
 	}
 	f.provision("2-1", aNamespace(""))
-	if seen, err := f.provisioner().Look(context.Background()); err != nil || seen["2-1"].Drift != "" || len(seen) != 2 {
+	if seen, err := f.provisioner().Look(context.Background()); err != nil || drift(t, seen, "2-1") != "" || len(seen) != 2 {
 		t.Errorf("made again, it saw %v, %v", seen, err)
 	}
 }
@@ -105,5 +127,36 @@ func TestALookNeedsAllModules(t *testing.T) {
 		if seen, err := f.provisioner().Look(context.Background()); node.KindOf(err) != node.Transient || len(seen) != 0 {
 			t.Errorf("%s fails: saw %v, %v", call, slices.Collect(maps.Keys(seen)), err)
 		}
+	}
+}
+
+// Namespaces of one ID may be in two zdb containers: both are told of, and the removal
+// of the one that is nobody's leaves the other.
+func TestTwoNamespacesOfOneID(t *testing.T) {
+	f := newFakeNode(t)
+	seq := strings.Replace(aNamespace(""), "user", "seq", 1)
+	f.provision("2-1", aNamespace(""))
+	delete(f.homes, "2-1")
+	f.provision("2-1", seq)
+	own := f.reservation("2-1", aNamespace(""))
+	orphan, err := f.reservation("2-1", seq).Hash()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.homes["2-1"] = zdb.Home{Container: box, Reservation: own}
+	p := f.provisioner()
+	seen, err := p.Look(context.Background())
+	if err != nil || len(seen) != 2 || seen[provisioner.LabelOf("2-1", f.hash(aNamespace("")))].Drift != "" {
+		t.Fatalf("saw %v, %v", seen, err)
+	}
+	if _, there := seen[provisioner.Label{ID: "2-1", Hash: orphan}]; !there {
+		t.Errorf("the orphan isn't among %v", seen)
+	}
+	if err := p.Remove(context.Background(), provisioner.Label{ID: "2-1", Hash: orphan}); err != nil {
+		t.Fatal(err)
+	}
+	left := f.left()
+	if !slices.Contains(left, "namespace "+box+"/2-1") || slices.Contains(left, "namespace zdb-ssd0-seq/2-1") {
+		t.Errorf("without the orphan there is %v", left)
 	}
 }

@@ -111,6 +111,19 @@ func serverOf(id string) (server, bool) {
 	return server{}, false
 }
 
+// Own is what of a zdb container's file system isn't its namespaces', in bytes;
+// false for any other.
+func Own(fs node.Filesystem) (uint64, bool) {
+	id, isLayer := strings.CutSuffix(fs.Name, layerSuffix)
+	if _, ok := serverOf(id); !ok {
+		return 0, false
+	}
+	if isLayer {
+		return fs.Size, true
+	}
+	return min(fs.Size, base), true
+}
+
 // volumeSize is how large a zdb container's volume is for these namespaces.
 func volumeSize(all []node.ZDBNamespace) uint64 {
 	size := uint64(base)

@@ -29,10 +29,12 @@ func aVolume(gibs ...uint64) uint64 {
 
 func (f *fakeNode) provision(id, data string) string {
 	f.t.Helper()
-	got, err := f.provisioner().Provision(context.Background(), f.reservation(id, data))
+	r := f.reservation(id, data)
+	got, err := f.provisioner().Provision(context.Background(), r)
 	if err != nil {
 		f.t.Fatal(err)
 	}
+	f.homes[id] = zdb.Home{Container: f.homes[id].Container, Reservation: r}
 	return string(got)
 }
 
@@ -161,7 +163,7 @@ func TestAVolumeThatCannotBeSmallerYet(t *testing.T) {
 		t.Fatal("it is smaller already")
 	}
 	seen, err := f.provisioner().Look(context.Background())
-	if err != nil || !strings.Contains(seen["3-1"].Drift, "must have") {
+	if err != nil || !strings.Contains(drift(t, seen, "3-1"), "must have") {
 		t.Errorf("saw %v, %v", seen, err)
 	}
 	f.provision("3-1", aNamespace(""))

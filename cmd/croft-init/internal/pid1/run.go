@@ -20,8 +20,8 @@ import (
 
 // Exit codes for a program that can't be started, as shells have them.
 const (
-	codeNotStarted = 126
-	codeNotFound   = 127
+	CodeNotStarted = 126
+	CodeNotFound   = 127
 )
 
 // farewell is how long open terminals are told that all is over.
@@ -62,7 +62,7 @@ func Run(c Config) int {
 	program, err := start(reaper, c.Args)
 	if err != nil {
 		fmt.Fprintf(c.Log, "croft-init: %v\n", err)
-		return startCode(err)
+		return StartCode(err)
 	}
 	code := wait(program, signals)
 	stop()
@@ -95,11 +95,12 @@ func start(r *reap.Reaper, args []string) (*reap.Child, error) {
 	return r.Start(reap.Program{Path: path, Args: args, Env: os.Environ(), Files: []uintptr{0, 1, 2}})
 }
 
-func startCode(err error) int {
+// StartCode is the exit code for a program that couldn't be started.
+func StartCode(err error) int {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
-		return codeNotFound
+		return CodeNotFound
 	}
-	return codeNotStarted
+	return CodeNotStarted
 }
 
 // wait passes signals on until the program has ended. Without a program the

@@ -18,7 +18,7 @@ func (s *shell) applyCommand() *cli.Command {
 			"Before data goes, it asks; where nobody can be asked, it needs --yes.\n\n" +
 			"Examples:\n  croft apply --wait\n  croft apply -f blog.yaml --wait --timeout 2m -o json\n  croft apply --prune --yes",
 		Flags: append([]cli.Flag{
-			fileFlag(), yesFlag(), recreateFlag(),
+			fileFlag(), yesFlag(), recreateFlag(), uncheckedFlag(),
 			&cli.BoolFlag{Name: "prune", Usage: "delete what isn't in the file any more"},
 		}, waitFlags("every workload is deployed")...),
 	}
@@ -50,12 +50,18 @@ func (s *shell) apply(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if !c.Bool("unchecked") {
+		w.checkImages(c.Context, p)
+	}
 	return s.carryOut(c, w, p)
 }
 
 func (s *shell) carryOut(c *cli.Context, w *work, p plan.Plan) error {
+	if err := stopped(p); err != nil {
+		return err
+	}
 	prune := c.Bool("prune")
-	if err := s.confirm(c, losing(p, prune), true); err != nil {
+	if err := s.confirm(c, losing(p, prune)); err != nil {
 		return err
 	}
 	done, err := w.Apply(c.Context, w.file, p, prune)
@@ -63,10 +69,15 @@ func (s *shell) carryOut(c *cli.Context, w *work, p plan.Plan) error {
 		return err
 	}
 	s.hints(p, prune)
+	s.plainSecrets(w.file)
 	for _, n := range w.file.Networks {
 		s.apart(n)
 	}
-	if err := s.showAfter(c, w, s.waitFor(c, w.Deployer, w.Targets(done))); err != nil {
+	waited := s.waitFor(c, w.Deployer, w.Targets(done))
+	if waited == nil && c.Bool("wait") {
+		waited = s.stayUp(c, fresh(w, p))
+	}
+	if err := s.showAfter(c, w, waited); err != nil {
 		return err
 	}
 	return blocked(p)
@@ -82,6 +93,17 @@ func (s *shell) hints(p plan.Plan, prune bool) {
 			s.say("%s: %s; `croft apply --prune` deletes %s", c.Name, c.Reason, c.ID)
 		}
 	}
+}
+
+// stopped is the error of a plan of which nothing may be carried out: it would take
+// over what isn't of its project, or put what can't be had in the place of what runs.
+func stopped(p plan.Plan) error {
+	for _, c := range p.Changes {
+		if c.Stops {
+			return errors.Errorf("cannot apply %q: %s", c.Name, c.Reason)
+		}
+	}
+	return nil
 }
 
 // blocked is the error of what a plan leaves to its reader.

@@ -9,17 +9,14 @@ import (
 )
 
 // confirm asks before data goes; nil when that is fine. Where nobody can be
-// asked, strict says whether --yes is needed.
-func (s *shell) confirm(c *cli.Context, what []string, strict bool) error {
+// asked, --yes is needed.
+func (s *shell) confirm(c *cli.Context, what []string) error {
 	if len(what) == 0 || c.Bool("yes") {
 		return nil
 	}
 	text := strings.Join(what, ", ")
 	if !s.env.Terminal {
-		if strict {
-			return errors.Errorf("cannot go on: the data of %s would be lost; say --yes if that is wanted", text)
-		}
-		return nil
+		return errors.Errorf("cannot go on: the data of %s would be lost; say --yes if that is wanted", text)
 	}
 	s.say("The data of %s will be lost. Go on? [y/N]", text)
 	line, err := bufio.NewReader(s.env.Stdin).ReadString('\n')

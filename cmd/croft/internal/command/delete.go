@@ -19,7 +19,7 @@ func (s *shell) deleteCommand() *cli.Command {
 	return &cli.Command{
 		Name: "delete", Category: "projects", Usage: "end reservations before their time", ArgsUsage: "[ID|NAME…]", Action: s.delete,
 		Description: "Signs deletions and pushes them: of the arguments, or of the whole project when there are none and a file is named. " +
-			"Data on volumes goes; on a terminal it asks first.\n\n" +
+			"Data on volumes goes: it asks first, and where nobody can be asked it needs --yes.\n\n" +
 			"Examples:\n  croft delete data --wait\n  croft delete 7-1 --yes --wait\n  croft delete -f blog.yaml --wait",
 		Flags:        append([]cli.Flag{fileFlag(), yesFlag()}, waitFlags("the nodes say that it is gone")...),
 		BashComplete: completeNames,
@@ -104,9 +104,13 @@ func (s *shell) deleteNames(c *cli.Context, w *work, names []string) error {
 			continue
 		}
 		alive = append(alive, name)
-		data = append(data, dataOf(name, o)...)
+		lost, err := dataOf(c.Context, w.Deployer, name, o)
+		if err != nil {
+			return err
+		}
+		data = append(data, lost...)
 	}
-	if err := s.confirm(c, data, false); err != nil {
+	if err := s.confirm(c, data); err != nil {
 		return err
 	}
 	if _, err := w.Leave(c.Context, alive); err != nil {
@@ -136,17 +140,25 @@ func (w *work) untold() error {
 	return errors.Errorf("cannot delete %s: the explorer doesn't know it, so the deletion can't reach the node", strings.Join(what, ", "))
 }
 
-// dataOf names a reservation whose data would go.
-func dataOf(label string, o deploy.Observation) []string {
+// dataOf names a reservation whose data would go, and what mounts it.
+func dataOf(ctx context.Context, d *deploy.Deployer, label string, o deploy.Observation) ([]string, error) {
 	switch o.Document.Type {
 	case workload.TypeVolume, workload.TypeZDB, workload.TypeKubernetes:
 	default:
-		return nil
+		return nil, nil
 	}
-	if o.State == workload.StateError || o.State == verdict.Unpushed || o.State == verdict.Lost {
-		return nil
+	if o.State == workload.StateError || o.State == verdict.Unpushed || o.State == verdict.Lost || o.Document.User != d.Key.ID() {
+		return nil, nil
 	}
-	return []string{fmt.Sprintf("%s (%s %s)", label, o.Document.Type, o.Document.ID)}
+	users, err := d.MountedBy(ctx, o.Document)
+	if err != nil {
+		return nil, err
+	}
+	what := fmt.Sprintf("%s %s", o.Document.Type, o.Document.ID)
+	if len(users) > 0 {
+		what += ", mounted by " + strings.Join(users, " and ")
+	}
+	return []string{fmt.Sprintf("%s (%s)", label, what)}, nil
 }
 
 // deleteIDs deletes reservations of which nothing is known here.
@@ -165,9 +177,13 @@ func (s *shell) deleteIDs(c *cli.Context, ids []string) error {
 		if o.State == verdict.Forged {
 			return &deploy.UntrustedError{What: []string{id + ": " + o.Problem}}
 		}
-		found, data = append(found, o), append(data, dataOf(id, o)...)
+		lost, err := dataOf(c.Context, d, id, o)
+		if err != nil {
+			return err
+		}
+		found, data = append(found, o), append(data, lost...)
 	}
-	if err := s.confirm(c, data, false); err != nil {
+	if err := s.confirm(c, data); err != nil {
 		return err
 	}
 	var targets []deploy.Target

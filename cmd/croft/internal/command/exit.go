@@ -26,7 +26,8 @@ const exitTable = `0    done; for plan: nothing to change
 1    an error, or an answer that can't be believed (a forged, foreign or older
      result, a bad signature)
 2    plan: there are changes
-3    with --wait: a node answered with an error, or a workload ended
+3    with --wait: a node answered with an error, a workload ended, or a container
+     doesn't stay up
 4    with --wait: the time was over (--timeout)
 64   the command line is wrong: unknown command or flag, missing argument
 130  interrupted

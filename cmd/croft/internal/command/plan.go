@@ -15,6 +15,10 @@ func recreateFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "recreate", Usage: "make anew what the explorer doesn't know any more"}
 }
 
+func uncheckedFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "unchecked", Usage: "don't ask registries whether they have the images"}
+}
+
 func (s *shell) planCommand() *cli.Command {
 	return &cli.Command{
 		Name: "plan", Category: "projects", Usage: "show what apply would do; change nothing", Action: s.plan,
@@ -22,7 +26,7 @@ func (s *shell) planCommand() *cli.Command {
 			"A workload that has changed in the file is replaced: its reservation is deleted and a new one made, and a volume's data goes with it. " +
 			"A network is updated in place. What isn't in the file any more is deleted by `croft apply --prune` only.\n\n" +
 			"Examples:\n  croft plan\n  croft plan -f blog.yaml -o json",
-		Flags: []cli.Flag{fileFlag(), recreateFlag()},
+		Flags: []cli.Flag{fileFlag(), recreateFlag(), uncheckedFlag()},
 	}
 }
 
@@ -38,7 +42,14 @@ func (s *shell) plan(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if !c.Bool("unchecked") {
+		w.checkImages(c.Context, p)
+	}
 	if err := s.answer(c, planAnswer(w, p), planRows(p)); err != nil {
+		return err
+	}
+	s.plainSecrets(w.file)
+	if err := stopped(p); err != nil {
 		return err
 	}
 	if p.Changed() {
@@ -66,7 +77,11 @@ func (w *work) plan(ctx context.Context, recreate bool) (plan.Plan, error) {
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	return plan.Make(plan.Input{Now: w.Now(), Wanted: wanted, Known: known, Recreate: recreate}), nil
+	outside, err := w.Outside(ctx, wanted)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	return plan.Make(plan.Input{Now: w.Now(), Wanted: wanted, Known: known, Outside: outside, Recreate: recreate}), nil
 }
 
 func planAnswer(w *work, p plan.Plan) any {

@@ -9,6 +9,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croft/internal/lifetime"
 	"github.com/croft-edge/croft/cmd/croft/internal/render"
 	"github.com/croft-edge/croft/cmd/croft/internal/verdict"
+	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -31,6 +32,8 @@ type row struct {
 	Sequence int64           `json:"sequence,omitempty"`
 	// At is what the node itself says of a container of the user's.
 	At *nodeView `json:"at_node,omitempty"`
+	// deletion is whether its deletion is signed.
+	deletion bool
 }
 
 func (r row) label() string {
@@ -38,6 +41,12 @@ func (r row) label() string {
 		return r.Name
 	}
 	return r.ID
+}
+
+// restarting reports whether a container that its node has signed as ok has ended by
+// itself and waits to be started again.
+func (r row) restarting() bool {
+	return r.State == workload.StateOK && r.At != nil && r.At.Container != nil && r.At.Container.State == node.ContainerWaiting
 }
 
 func rowOf(name string, o deploy.Observation, now time.Time) row {
@@ -109,8 +118,11 @@ func statusRows(rows []row, now time.Time) render.Rows {
 	out := render.Rows{Head: []string{"NAME", "ID", "TYPE", "NODE", "STATE", "EXPIRES", "DETAIL"}}
 	for _, r := range rows {
 		state := string(r.State)
-		if r.Verified && r.Problem != "" {
+		switch {
+		case r.Verified && r.Problem != "":
 			state += " (stale)"
+		case r.restarting():
+			state = "restarting"
 		}
 		out.Rows = append(out.Rows, []string{r.Name, r.ID, string(r.Type), r.Node, state, expiry(r.Expires, now), r.Detail})
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/urfave/cli/v2"
 
@@ -17,7 +18,7 @@ func Run(ctx context.Context, env Env, args []string) int {
 	if err == nil {
 		err = app.RunContext(ctx, args)
 	}
-	s := shell{env: env}
+	s := shell{env: env, app: app}
 	var (
 		changes changesError
 		shown   *shownError
@@ -28,7 +29,7 @@ func Run(ctx context.Context, env Env, args []string) int {
 	case ctx.Err() != nil:
 		s.say("croft: interrupted; what was begun is in the state, and apply goes on from there")
 	default:
-		s.say("croft: %v", err)
+		s.say("croft: %s", s.plainText(err))
 	}
 	return exitCode(ctx, err)
 }
@@ -44,10 +45,14 @@ func newApp(env Env) *cli.App {
 		ExitErrHandler: func(*cli.Context, error) {},
 		OnUsageError:   func(_ *cli.Context, err error, _ bool) error { return &usageError{err} },
 	}
+	app.Before = func(c *cli.Context) error {
+		app.Metadata = map[string]any{flagDebug: c.Bool(flagDebug)}
+		return nil
+	}
 	s := &shell{env: env, app: app}
 	app.Commands = []*cli.Command{
 		s.idCommand(), s.farmCommand(), s.nodeCommand(),
-		s.planCommand(), s.applyCommand(), s.statusCommand(), s.renewCommand(), s.deleteCommand(), s.networkCommand(),
+		s.planCommand(), s.applyCommand(), s.importCommand(), s.statusCommand(), s.renewCommand(), s.deleteCommand(), s.networkCommand(),
 		s.logsCommand(), s.execCommand(), s.statsCommand(),
 		s.reservationCommand(), s.countersCommand(),
 		s.completionCommand(), s.versionCommand(), exitCodes(),
@@ -88,6 +93,10 @@ func arguments(c *cli.Context, least, most int, what string) ([]string, error) {
 type shell struct {
 	env Env
 	app *cli.App
+	// memory is held while what is remembered of nodes is written.
+	memory sync.Mutex
+	// explorerAway is set once the explorer was found to be away: it isn't waited for again.
+	explorerAway *awayError
 }
 
 // say writes a line to the standard error. What others have said may be in it,

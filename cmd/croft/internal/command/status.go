@@ -33,10 +33,16 @@ func (s *shell) status(c *cli.Context) error {
 		rows = []row{}
 	}
 	s.askNodes(c, rows)
+	if s.explorerAway == nil && len(rows) > 0 {
+		s.learnDoors(c, rows)
+	}
 	if err := s.answer(c, rows, statusRows(rows, s.env.Now())); err != nil {
 		return err
 	}
 	if err := s.lastLines(c, rows); err != nil {
+		return err
+	}
+	if err := unseen(rows); err != nil {
 		return err
 	}
 	return untrusted(rows)
@@ -45,14 +51,15 @@ func (s *shell) status(c *cli.Context) error {
 func (s *shell) statusOf(c *cli.Context) ([]row, error) {
 	args := c.Args().Slice()
 	if onlyIDs(args) && (len(args) > 0 || !s.hasProject(c)) && c.String("file") == "" {
-		return s.statusWithoutProject(c, args)
+		rows, err := s.statusWithoutProject(c, args)
+		return rows, s.away(c, err)
 	}
 	w, err := s.open(c, holdIfFree)
 	if err != nil {
 		return nil, err
 	}
 	defer w.close()
-	rows, err := w.rows(c)
+	rows, err := s.projectRows(c, w)
 	if err != nil || len(args) == 0 {
 		return rows, err
 	}
@@ -161,6 +168,9 @@ func (s *shell) showAfter(c *cli.Context, w *work, waited error) error {
 	}
 	rows, err := w.rows(c)
 	if err == nil {
+		if c.Bool("wait") {
+			s.askNodes(c, rows)
+		}
 		err = s.answer(c, rows, statusRows(rows, s.env.Now()))
 	}
 	if waited != nil {

@@ -10,6 +10,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/croft-edge/croft/cmd/croft/internal/render"
+	"github.com/croft-edge/croft/cmd/croft/internal/verdict"
+	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/talk"
 	"github.com/croft-edge/croft/pkg/workload"
 )
@@ -21,16 +23,24 @@ const (
 	askAtOnce = 16
 )
 
-// nodeView is what a node itself says of a container, beside what it has signed.
+// nodeView is what a node itself says of a workload, beside what it has signed for others to
+// see: over a connection that it has shown its key on.
 type nodeView struct {
 	// Reached is whether the node was; Problem why not.
-	Reached   bool            `json:"reached"`
-	Problem   string          `json:"problem,omitempty"`
+	Reached bool   `json:"reached"`
+	Problem string `json:"problem,omitempty"`
+	// Unknown is whether the node doesn't know the workload.
+	Unknown bool           `json:"unknown,omitempty"`
+	State   workload.State `json:"state,omitempty"`
+	Phase   string         `json:"phase,omitempty"`
+	// Waiting is what it waits for, Reason why that isn't so yet.
+	Waiting   string          `json:"waiting,omitempty"`
+	Reason    string          `json:"reason,omitempty"`
 	Container *talk.Container `json:"container,omitempty"`
 	Image     *talk.Image     `json:"image,omitempty"`
 }
 
-// askNodes adds to the user's containers how they are. That a node isn't
+// askNodes adds to the user's containers how they are, and to whatever isn't done why. That a node isn't
 // reached is told, and is no failure.
 func (s *shell) askNodes(c *cli.Context, rows []row) {
 	key, err := s.key(c)
@@ -43,14 +53,14 @@ func (s *shell) askNodes(c *cli.Context, rows []row) {
 	var all sync.WaitGroup
 	for i := range rows {
 		r := &rows[i]
-		if r.Type != workload.TypeContainer || r.User != key.ID() || r.ID == "" || workload.Ended(r.State) {
+		if r.User != key.ID() || !r.asked() {
 			continue
 		}
 		all.Go(func() {
 			room <- struct{}{}
 			defer func() { <-room }()
 			r.At = s.askNode(ctx, c, *r)
-			r.Detail = strings.TrimPrefix(r.Detail+"; "+r.At.text(), "; ")
+			r.heard()
 		})
 	}
 	all.Wait()
@@ -59,19 +69,71 @@ func (s *shell) askNodes(c *cli.Context, rows []row) {
 func (s *shell) askNode(ctx context.Context, c *cli.Context, r row) *nodeView {
 	conn, err := s.reach(ctx, c, r.Node)
 	if err != nil {
-		return &nodeView{Problem: err.Error()}
+		return &nodeView{Problem: s.plainText(err)}
 	}
 	defer conn.Close()
 	v, err := conn.Status(ctx, r.ID)
 	if err != nil {
-		return &nodeView{Problem: err.Error()}
+		return &nodeView{Reached: node.KindOf(err) == node.NotExist, Unknown: node.KindOf(err) == node.NotExist, Problem: s.plainText(err)}
 	}
-	return &nodeView{Reached: true, Container: v.Container, Image: v.Image}
+	return &nodeView{
+		Reached: true, Container: v.Container, Image: v.Image,
+		State: v.State, Phase: v.Phase, Waiting: v.Waiting, Reason: v.Error,
+	}
+}
+
+// undone reports whether a row isn't what was signed yet.
+func (r row) undone() bool { return r.State == verdict.Pending || r.State == verdict.Deleting }
+
+// asked reports whether a row's node is asked: of containers, of what isn't done, and of what the
+// explorer doesn't show.
+func (r row) asked() bool {
+	return r.ID != "" && (r.undone() || r.State == verdict.Unseen || r.Type == workload.TypeContainer && !workload.Ended(r.State))
+}
+
+// heard notes what the node has said.
+func (r *row) heard() {
+	if r.State == verdict.Unseen && r.At.Reached {
+		r.Detail, r.State = "", verdict.Pending
+		if r.At.State != "" {
+			r.State = r.At.State
+		}
+		if r.deletion && !workload.Ended(r.State) && !r.At.Unknown {
+			r.State = verdict.Deleting
+		}
+	}
+	var parts []string
+	undone := r.undone() && r.At.Reached
+	if undone {
+		r.Detail = r.At.why()
+	}
+	if r.Detail != "" {
+		parts = append(parts, r.Detail)
+	}
+	if r.Type == workload.TypeContainer && !(undone && r.At.Container == nil && r.At.Image == nil) || !r.At.Reached {
+		parts = append(parts, r.At.text())
+	}
+	r.Detail = strings.Join(parts, "; ")
+}
+
+// why says what a workload waits for, in the node's words.
+func (v *nodeView) why() string {
+	switch {
+	case v.Unknown:
+		return "the node doesn't know it"
+	case v.Waiting != "" && v.Reason != "":
+		return "waits for " + v.Waiting + ": " + v.Reason
+	case v.Waiting != "":
+		return "waits for " + v.Waiting
+	}
+	return v.Reason
 }
 
 // text says it in a few words.
 func (v *nodeView) text() string {
 	switch {
+	case v.Unknown:
+		return ""
 	case !v.Reached:
 		return "node not reached"
 	case v.Container != nil:

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"fmt"
 	"net"
 
 	"github.com/pkg/errors"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/croft-edge/croft/cmd/croft/internal/deploy"
 	"github.com/croft-edge/croft/cmd/croft/internal/verdict"
+	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/talk"
 )
 
@@ -74,7 +76,7 @@ func (s *shell) targetsOfIDs(c *cli.Context, ids []string) ([]target, error) {
 	for _, id := range ids {
 		o, err := d.ObserveID(c.Context, id)
 		if err != nil {
-			return nil, err
+			return nil, s.away(c, err)
 		}
 		if err := ours(d, id, o); err != nil {
 			return nil, err
@@ -107,7 +109,7 @@ func (s *shell) oneTarget(c *cli.Context, arg string) (target, error) {
 }
 
 // reach connects to a node: where the user says that it is, else where the
-// explorer says, else through the explorer.
+// explorer says, else through the explorer; where it was last when the explorer is away.
 func (s *shell) reach(ctx context.Context, c *cli.Context, nodeID string) (*talk.Conn, error) {
 	key, err := s.key(c)
 	if err != nil {
@@ -122,9 +124,22 @@ func (s *shell) reach(ctx context.Context, c *cli.Context, nodeID string) (*talk
 		return nil, err
 	}
 	defer client.Close()
-	if n, err := client.Node(ctx, nodeID); err == nil {
-		d.Address = n.Door
+	away := error(nil)
+	if s.explorerAway != nil {
+		d.Address, away = s.rememberedDoor(nodeID), s.explorerAway
+	} else {
+		d.Address, away = s.findDoor(ctx, c, client, nodeID)
 	}
-	d.Tunnel = func(ctx context.Context) (net.Conn, error) { return client.ConnectNode(ctx, nodeID) }
-	return d.Dial(ctx)
+	if away == nil {
+		d.Tunnel = func(ctx context.Context) (net.Conn, error) { return client.ConnectNode(ctx, nodeID) }
+		return d.Dial(ctx)
+	}
+	if d.Address == "" {
+		return nil, errors.Wrapf(away, "cannot reach node %s: no address of its own is remembered", nodeID)
+	}
+	conn, err := d.Dial(ctx)
+	if err != nil {
+		return nil, node.WithKind(node.KindOf(err), fmt.Errorf("%w; %w", err, away))
+	}
+	return conn, nil
 }

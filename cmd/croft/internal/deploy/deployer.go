@@ -18,6 +18,7 @@ import (
 // Explorer is what this package needs of an explorer.
 type Explorer interface {
 	Get(ctx context.Context, id string) (explorer.Reservation, error)
+	ListAll(ctx context.Context, user string) ([]explorer.Reservation, error)
 	Reserve(ctx context.Context, r *workload.Reservation) (string, error)
 	Delete(ctx context.Context, id string, d workload.Deletion) error
 	Renew(ctx context.Context, id string, n workload.Renewal) error

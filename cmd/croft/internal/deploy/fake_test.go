@@ -63,6 +63,16 @@ func (f *fakeExplorer) Get(_ context.Context, id string) (explorer.Reservation, 
 	return *s, nil
 }
 
+func (f *fakeExplorer) ListAll(_ context.Context, user string) ([]explorer.Reservation, error) {
+	var out []explorer.Reservation
+	for _, s := range f.shown {
+		if s.User == user {
+			out = append(out, *s)
+		}
+	}
+	return out, f.fail("list")
+}
+
 func (f *fakeExplorer) change(call string, do func() error) error {
 	f.before(call)
 	if err := f.fail(call); err != nil {

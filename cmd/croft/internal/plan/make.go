@@ -17,7 +17,7 @@ func Make(in Input) Plan {
 	wanted := map[string]bool{}
 	for _, w := range in.Wanted {
 		wanted[w.Name] = true
-		c := m.change(w)
+		c := m.apart(w, m.change(w))
 		m.anew[w.Name] = c.Action == Create || c.Action == Replace
 		out.Changes = append(out.Changes, c)
 	}
@@ -46,6 +46,22 @@ func (m maker) change(w Wanted) Change {
 	}
 	if !m.now(k, &c) && !m.differs(w, k, &c) {
 		m.lives(w, k, &c)
+	}
+	return c
+}
+
+// apart keeps w from taking over a network that isn't of this project.
+func (m maker) apart(w Wanted, c Change) Change {
+	if w.Type != workload.TypeNetwork || c.Action != Create && c.Action != Replace {
+		return c
+	}
+	for _, o := range m.Outside {
+		if o.Node == w.Node && o.Network == w.Network {
+			c.Action, c.LosesData, c.Takes, c.Stops = Blocked, false, o.ID, true
+			c.Reason = fmt.Sprintf("you have %s on this node, reservation %s, not in this project, and the node would take this for its update; "+
+				"`croft import %s=%s` takes it over, another name keeps both apart", w.Network, o.ID, w.Name, o.ID)
+			return c
+		}
 	}
 	return c
 }

@@ -83,11 +83,21 @@ type Known struct {
 	Hashes map[string]string
 }
 
+// Outside is a network of the same user that no entry of the project stands for.
+type Outside struct {
+	Node    string
+	Network string
+	ID      string
+}
+
 // Input is all that a plan is made of.
 type Input struct {
 	Now    time.Time
 	Wanted []Wanted
 	Known  []Known
+	// Outside are the user's other networks. A node takes a network of the same
+	// name for an update, whichever project it is of.
+	Outside []Outside
 	// Recreate makes anew what the explorer has lost.
 	Recreate bool
 }
@@ -105,6 +115,10 @@ type Change struct {
 	Hint string `json:"hint,omitempty"`
 	// LosesData says that data on the node goes with it.
 	LosesData bool `json:"loses_data,omitempty"`
+	// Takes is the user's network outside of the project that this one would take over.
+	Takes string `json:"takes,omitempty"`
+	// Stops says that nothing of the plan may be carried out because of it.
+	Stops bool `json:"-"`
 	// Gone says that nothing of it is on the node: there is nothing to delete.
 	Gone bool `json:"-"`
 	// Expires is what a renewal sets.

@@ -89,7 +89,7 @@ func containerShape() shape {
 		"name": {"network_id", shape{kind: networkKind}},
 		"ips":  {"ips", listOf(shape{kind: addressKind})},
 	}))
-	return object(merged(same(textKind, "flist", "flist_storage", "entrypoint"), same(boolKind, "interactive"), same(secretKind, "image_auth"), map[string]member{
+	return object(merged(same(textKind, "flist", "flist_storage", "entrypoint"), same(boolKind, "interactive", "read_only", "no_capabilities", "non_root"), same(secretKind, "image_auth"), map[string]member{
 		"env":        {"env", mapOf(shape{kind: wordsKind})},
 		"secret_env": {"secret_env", mapOf(shape{kind: secretKind})},
 		"mounts":     {"mounts", listOf(mount)},

@@ -41,6 +41,17 @@ type waits struct {
 // Uses names the workloads that this one's data refers to.
 func (w *Workload) Uses() []string { return append([]string(nil), w.uses...) }
 
+// Image is what a container's data names as its image, and the secret that its
+// registry is told, nil when there is none.
+func (w *Workload) Image() (reference string, auth *Secret) {
+	if w.Type != workload.TypeContainer {
+		return "", nil
+	}
+	reference, _ = w.data["flist"].(string)
+	auth, _ = w.data["image_auth"].(*Secret)
+	return reference, auth
+}
+
 // Secrets are the places of the data that hold secrets.
 func (w *Workload) Secrets() []*Secret { return append([]*Secret(nil), w.secrets...) }
 

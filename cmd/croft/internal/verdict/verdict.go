@@ -31,6 +31,8 @@ const (
 	Forged State = "forged"
 	// Unverified: the result is of version 1, which proves too little.
 	Unverified State = "unverified"
+	// Unseen: the explorer is away, and its node wasn't reached.
+	Unseen State = "unseen"
 )
 
 // Verdict is what can be said of a reservation.

@@ -52,13 +52,14 @@ func TestExitStatus(t *testing.T) {
 		{"module without bus", []string{"storage"}, 2, "", "cannot run storage without bus"},
 		{"not running", with("status"), 4, "", "no node is running here"},
 		{"not running, store", with("store", "accept-older"), 4, "", "no node is running here"},
+		{"not running, store again", with("store", "refuse-older"), 4, "", "no node is running here"},
 		{"bad format", with("status", "-o", "xml"), 2, "", "it must be table or json"},
 		{"config format", with("config", "-o", "xml"), 2, "", "it must be yaml or json"},
 		{"evict what", with("evict"), 2, "", "cannot evict: an ID is wanted"},
 		{"evict sure?", append(with("evict"), "1-1"), 5, "", "cannot evict 1-1: say --yes"},
 		{"evict two", append(with("evict"), "1-1", "2-1", "--yes"), 2, "", `"2-1" is too much`},
 		{"evict, nobody there", append(with("evict"), "1-1", "--yes"), 4, "", "no node is running here"},
-		{"store what", []string{"store"}, 2, "", "croftd store accept-older, or croftd store restored"},
+		{"store what", []string{"store"}, 2, "", "croftd store accept-older, croftd store refuse-older, or croftd store restored"},
 		{"destroy what", with("storage", "destroy"), 2, "", "say either --pool NAME"},
 		{"destroy both", with("storage", "destroy", "--all", "--pool", "x", "--yes"), 2, "", "say either --pool NAME"},
 		{"carry what", []string{"carrier"}, 2, "", "say croftd carrier wg or croftd carrier log"},
@@ -133,6 +134,7 @@ func (n *node9) Evict(_ context.Context, id string) error {
 	return n.err
 }
 func (n *node9) AcceptOlder(context.Context) error { return n.err }
+func (n *node9) RefuseOlder(context.Context) error { return n.err }
 func (n *node9) Restored(context.Context) error    { return n.err }
 
 // running serves n and returns the flags that find it.

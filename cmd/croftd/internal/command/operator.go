@@ -42,6 +42,13 @@ func operatorCommands() []*cli.Command {
 					}),
 				},
 				{
+					Name: "refuse-older", Usage: "take accept-older back: what was ended is remembered until its signed end and no longer",
+					Flags: settingFlags(),
+					Action: ask(func(ctx context.Context, c *cli.Context, n control.Node) error {
+						return told(c, n.RefuseOlder(ctx), "older reservations are refused from now on")
+					}),
+				},
+				{
 					Name: "restored", Usage: "say that the store was put back from a backup: it gets a new birth",
 					Flags: settingFlags(),
 					Action: ask(func(ctx context.Context, c *cli.Context, n control.Node) error {
@@ -50,7 +57,7 @@ func operatorCommands() []*cli.Command {
 				},
 			},
 			Action: func(c *cli.Context) error {
-				return usage(errors.New("cannot decide: say croftd store accept-older, or croftd store restored"))
+				return usage(errors.New("cannot decide: say croftd store accept-older, croftd store refuse-older, or croftd store restored"))
 			},
 		},
 	}

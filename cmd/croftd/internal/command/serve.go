@@ -65,6 +65,9 @@ func serve(v node.Version, what daemon.Shape) cli.ActionFunc {
 		}
 		tap := debug.NewTap(output(loaded.Config))
 		log := logger(loaded.Config, tap).With().Str("part", string(what)).Logger()
+		if loaded.File != "" {
+			log.Info().Str("file", loaded.File).Msg("settings are read from a file")
+		}
 		for _, name := range loaded.Ignored {
 			log.Warn().Str("name", name).Msg("ignored in the environment: it is no setting")
 		}

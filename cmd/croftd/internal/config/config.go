@@ -51,6 +51,8 @@ type Config struct {
 	// Overcommit is how often each core that isn't kept is promised.
 	Overcommit uint64
 	UserLimit  Limit
+	// MaxRecords is how many reservations of all users are remembered; 0 is no limit.
+	MaxRecords uint64
 
 	AllowUsers []string
 	DebugUsers []string
@@ -91,6 +93,8 @@ type Containers struct {
 	// InitBinary is the first process of interactive containers; empty: croft-init
 	// beside this program.
 	InitBinary string
+	// Without names what new containers must do without.
+	Without []string
 	// ZDBBinary is what zdb containers run; empty: zdb beside this program.
 	ZDBBinary string
 

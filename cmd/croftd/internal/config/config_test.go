@@ -64,6 +64,30 @@ func TestFlagsBeatEnvironmentBeatsFileBeatsDefault(t *testing.T) {
 	}
 }
 
+// CROFT_EXPLORER is in many a user's shell, for the user's command.
+func TestTheUsersExplorerIsNotTheNodes(t *testing.T) {
+	name := file(t, "explorer: https://one.example.org\n")
+	for _, c := range []struct {
+		from         config.From
+		text, source string
+	}{
+		{config.From{File: name, Environ: []string{"CROFT_EXPLORER=https://two.example.org"}}, "https://one.example.org", name + " line 1"},
+		{config.From{File: file(t, "heartbeat: 10s\n"), Environ: []string{"CROFT_EXPLORER=https://two.example.org"}}, "https://two.example.org", "environment CROFT_EXPLORER"},
+		{config.From{File: name, Flags: map[string]string{"explorer": "https://three.example.org"}}, "https://three.example.org", "flag --explorer"},
+	} {
+		l, err := config.Load(c.from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := value(t, l, "explorer"); v.Text != c.text || v.Source != c.source {
+			t.Errorf("the explorer is %q from %q, want %q from %q", v.Text, v.Source, c.text, c.source)
+		}
+		if l.File != c.from.File || len(l.Ignored) > 0 {
+			t.Errorf("the file is %q, ignored is %v", l.File, l.Ignored)
+		}
+	}
+}
+
 func TestDefaultsFollowTheRunDir(t *testing.T) {
 	l, err := config.Load(config.From{Flags: map[string]string{"run-dir": "/run/other"}})
 	if err != nil {

@@ -5,7 +5,9 @@ import (
 	"net/netip"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/pkg/errors"
 )
@@ -16,7 +18,7 @@ func containerSettings() []Setting {
 			containerd},
 		{"containerd-binary", Text, "", "program of croft's own containerd; empty: the one in the PATH", groupContainer,
 			optionalPath(func(c *Config) *string { return &c.Containers.ContainerdBinary })},
-		{"init-binary", Text, "", "first process of interactive containers; empty: croft-init beside croftd", groupContainer,
+		{"init-binary", Text, "", "first process of interactive containers, and starter of those with secrets; empty: croft-init beside croftd", groupContainer,
 			optionalPath(func(c *Config) *string { return &c.Containers.InitBinary })},
 		{"zdb-binary", Text, "", "zdb's program, static; empty: zdb beside croftd", groupContainer,
 			optionalPath(func(c *Config) *string { return &c.Containers.ZDBBinary })},
@@ -24,6 +26,8 @@ func containerSettings() []Setting {
 			sizeFrom(func(c *Config) *uint64 { return &c.Containers.Layer }, 16<<20, "16MiB")},
 		{"container-pids", Number, "4096", "processes and threads that a container may have", groupContainer,
 			numberOf(func(c *Config) *uint64 { return &c.Containers.PIDs }, 16, 1<<22)},
+		{"container-without", List, "", "what users' new containers must ask to do without: read_only, no_capabilities, non_root; empty: nothing", groupContainer,
+			without},
 		{"container-cgroup", Text, "croft", "control group that those of containers are made in", groupContainer,
 			cgroup(func(c *Config) *string { return &c.Containers.Cgroup })},
 		{"log-size", Size, "10MiB", "size of a container's log file before the next one is begun", groupContainer,
@@ -48,6 +52,19 @@ func imageSettings() []Setting {
 		{"image-unused", Duration, "336h", "how long an image is kept that nothing uses", groupContainer,
 			duration(func(c *Config) *durationValue { return &c.Containers.ImageUnused })},
 	}
+}
+
+// without reads the names of members of a container's data.
+func without(c *Config, text string) error {
+	known := []string{"read_only", "no_capabilities", "non_root"}
+	c.Containers.Without = nil
+	for _, name := range split(text) {
+		if !slices.Contains(known, name) {
+			return errors.Errorf("any of %s; %q isn't one", strings.Join(known, ", "), name)
+		}
+		c.Containers.Without = append(c.Containers.Without, name)
+	}
+	return nil
 }
 
 // own is the value that asks for croft's own containerd.

@@ -48,6 +48,8 @@ func TestContainersSettings(t *testing.T) {
 		{"container-layer", "1MiB", "at least 16MiB"},
 		{"container-layer", "lots", "at least 16MiB"},
 		{"container-pids", "0", "16 to 4194304"},
+		{"container-without", "read_only, non_root", ""},
+		{"container-without", "root", `"root" isn't one`},
 		{"container-cgroup", "nodes/croft-1", ""},
 		{"container-cgroup", "/croft", "not before the first"},
 		{"container-cgroup", "croft/../..", "not before the first"},

@@ -15,6 +15,10 @@ const DefaultFile = "/etc/croft/croftd.yaml"
 // EnvPrefix starts the environment variables of settings.
 const EnvPrefix = "CROFT_"
 
+// usersToo is the setting whose environment variable the user's command reads too. It
+// is in many a shell: what the node's file says of it, it doesn't change.
+const usersToo = "explorer"
+
 // Env is the environment variable of the setting.
 func (s Setting) Env() string {
 	return EnvPrefix + strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_"))
@@ -42,25 +46,29 @@ type Value struct {
 type Loaded struct {
 	Config
 	Values []Value
+	// File is the configuration file that was read, empty when there was none.
+	File string
 	// Ignored are the environment variables that look like settings and are none.
 	Ignored []string
 }
 
 // Load reads all settings and checks them.
 func Load(from From) (*Loaded, error) {
-	file, err := readFile(from.File)
+	name, file, err := readFile(from.File)
 	if err != nil {
 		return nil, err
 	}
 	env := environment(from.Environ)
-	loaded := &Loaded{}
+	loaded := &Loaded{File: name}
 	for _, s := range Settings() {
 		v := Value{Setting: s, Text: s.Default, Source: "default"}
 		if set, ok := file[s.Name]; ok {
 			v.Text, v.Source = set.text, set.source
 		}
 		if text, ok := env[s.Env()]; ok {
-			v.Text, v.Source = text, "environment "+s.Env()
+			if _, said := file[s.Name]; !said || s.Name != usersToo {
+				v.Text, v.Source = text, "environment "+s.Env()
+			}
 			delete(env, s.Env())
 		}
 		if text, ok := from.Flags[s.Name]; ok {
@@ -99,18 +107,20 @@ func environment(environ []string) map[string]string {
 	return out
 }
 
-// readFile reads the configuration file; the default one may be missing.
-func readFile(name string) (map[string]fileValue, error) {
+// readFile reads the configuration file, and returns the name of what it has read; the
+// default one may be missing.
+func readFile(name string) (string, map[string]fileValue, error) {
 	optional := name == "" || name == DefaultFile
 	if name == "" {
 		name = DefaultFile
 	}
 	raw, err := os.ReadFile(name)
 	if optional && errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return "", nil, nil
 	}
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot read the configuration")
+		return "", nil, errors.Wrap(err, "cannot read the configuration")
 	}
-	return parseFile(name, raw)
+	values, err := parseFile(name, raw)
+	return name, values, err
 }

@@ -125,6 +125,8 @@ func admissionSettings() []Setting {
 			exceptions(func(c *Config) *[]dial.Exception { return &c.AllowPrivate })},
 		{"max-duration", Duration, "8760h", "the furthest expiry that is accepted, counted from now, also for renewals", groupAdmission,
 			duration(func(c *Config) *durationValue { return (*durationValue)(&c.MaxDuration) })},
+		{"max-records", Number, "50000", "reservations of all users that are remembered, ended ones until they may be forgotten; beyond it new ones are refused; 0: no limit", groupAdmission,
+			number(func(c *Config) *uint64 { return &c.MaxRecords })},
 		{"max-user-workloads", Number, "1000", "workloads that one user may have here at a time; 0: no limit", groupAdmission,
 			number(func(c *Config) *uint64 { return &c.UserLimit.Workloads })},
 		{"max-user-records", Number, "10000", "reservations of one user that are remembered, ended ones until their signed end; 0: no limit", groupAdmission,

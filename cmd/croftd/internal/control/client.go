@@ -47,6 +47,11 @@ func (c *Client) AcceptOlder(ctx context.Context) error {
 	return c.call(ctx, http.MethodPost, pathAcceptOlder, nil, nil)
 }
 
+// RefuseOlder refuses reservations from before the store's birth from now on.
+func (c *Client) RefuseOlder(ctx context.Context) error {
+	return c.call(ctx, http.MethodPost, pathRefuseOlder, nil, nil)
+}
+
 // Restored gives the store a new birth.
 func (c *Client) Restored(ctx context.Context) error {
 	return c.call(ctx, http.MethodPost, pathRestored, nil, nil)

@@ -36,6 +36,7 @@ func (f *fake) note(what string) error {
 
 func (f *fake) Evict(_ context.Context, id string) error { return f.note("evict " + id) }
 func (f *fake) AcceptOlder(context.Context) error        { return f.note("accept older") }
+func (f *fake) RefuseOlder(context.Context) error        { return f.note("refuse older") }
 func (f *fake) Restored(context.Context) error           { return f.note("restored") }
 
 // serve runs a control socket for the test.
@@ -91,13 +92,14 @@ func TestOrdersAndTheirErrors(t *testing.T) {
 	for _, order := range []func() error{
 		func() error { return c.Evict(t.Context(), "007-1") },
 		func() error { return c.AcceptOlder(t.Context()) },
+		func() error { return c.RefuseOlder(t.Context()) },
 		func() error { return c.Restored(t.Context()) },
 	} {
 		if err := order(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if want := []string{"evict 7-1", "accept older", "restored"}; !reflect.DeepEqual(f.asked, want) {
+	if want := []string{"evict 7-1", "accept older", "refuse older", "restored"}; !reflect.DeepEqual(f.asked, want) {
 		t.Fatalf("asked %v", f.asked)
 	}
 	f.err = node.Errorf(node.NotExist, "cannot evict 7-1: there is none")

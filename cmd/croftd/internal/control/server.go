@@ -21,6 +21,7 @@ const (
 	pathStatus      = "/status"
 	pathEvict       = "/evict"
 	pathAcceptOlder = "/store/accept-older"
+	pathRefuseOlder = "/store/refuse-older"
 	pathRestored    = "/store/restored"
 )
 
@@ -107,6 +108,10 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("POST "+pathAcceptOlder, func(w http.ResponseWriter, r *http.Request) {
 		s.log.Warn().Msg("operator: older reservations are accepted from now on")
 		s.answer(w, struct{}{}, s.node.AcceptOlder(r.Context()))
+	})
+	mux.HandleFunc("POST "+pathRefuseOlder, func(w http.ResponseWriter, r *http.Request) {
+		s.log.Warn().Msg("operator: older reservations are refused from now on")
+		s.answer(w, struct{}{}, s.node.RefuseOlder(r.Context()))
 	})
 	mux.HandleFunc("POST "+pathRestored, func(w http.ResponseWriter, r *http.Request) {
 		s.log.Warn().Msg("operator: the store was restored from a backup")

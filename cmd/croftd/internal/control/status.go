@@ -20,6 +20,8 @@ type Node interface {
 	Evict(ctx context.Context, id string) error
 	// AcceptOlder accepts reservations from before the store's birth from now on.
 	AcceptOlder(ctx context.Context) error
+	// RefuseOlder refuses them again. Refused while the birth has no date.
+	RefuseOlder(ctx context.Context) error
 	// Restored gives the store a new birth: it was put back from a backup.
 	Restored(ctx context.Context) error
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/sign"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/admit"
 	"github.com/croft-edge/croft/provision/provisioner"
 )
 
@@ -29,7 +30,7 @@ func offered(host node.HostInfo, pools []node.Pool, c config.Config) provisioner
 	}
 	return provisioner.Demand{
 		CPU: less(host.Cores, keep.CPU) * max(c.Overcommit, 1), Memory: less(host.Memory, keep.Memory),
-		SSD: less(ssd, keep.Disk), HDD: less(hdd, keep.Disk),
+		SSD: less(ssd, keep.Disk), HDD: less(hdd, keep.Disk), Tunnels: uint64(admit.TunnelMemory.Total),
 	}
 }
 
@@ -61,6 +62,8 @@ type self struct {
 	host    node.HostInfo
 	total   provisioner.Demand
 	used    provisioner.Demand
+	// room is what the disks have left.
+	room provisioner.Demand
 	// ports are the UDP ports of networks' tunnels, in order.
 	ports []uint
 	// door is where users reach the node, empty where they can't by themselves.
@@ -78,18 +81,19 @@ func (s self) facts() (registration.Facts, error) {
 	used := resourcesUp(s.used)
 	free := resources(provisioner.Demand{
 		CPU: less(s.total.CPU, s.used.CPU), Memory: less(s.total.Memory, s.used.Memory),
-		SSD: less(s.total.SSD, s.used.SSD), HDD: less(s.total.HDD, s.used.HDD),
+		SSD: min(less(s.total.SSD, s.used.SSD), s.room.SSD), HDD: min(less(s.total.HDD, s.used.HDD), s.room.HDD),
 	})
 	n := explorer.Node{
 		NodeID: s.nodeID, FarmID: s.farm, OSVersion: s.version, Birth: s.birth, PublicKeyHex: hex.EncodeToString(key), Door: s.door,
 		TotalResources: resources(s.total),
 		Proofs:         []any{}, WGPorts: append([]uint{}, s.ports...),
-		Ifaces: []explorer.Iface{{Name: "host", Addrs: addresses, Gateway: []string{}}},
+		Ifaces: []explorer.Iface{{Name: "host", Addrs: []string{}, Gateway: []string{}}},
 	}
 	if len(addresses) > 0 {
 		n.Address = addresses[0]
-	} else {
-		n.Ifaces[0].Addrs = []string{}
+	}
+	for _, a := range addresses {
+		n.Ifaces[0].Addrs = append(n.Ifaces[0].Addrs, explorer.CIDR(a))
 	}
 	beat := explorer.Heartbeat{Uptime: int64(s.host.Uptime), UsedResources: &used, FreeResources: &free, Birth: s.birth}
 	return registration.Facts{Node: n, Heartbeat: beat}, nil

@@ -97,9 +97,10 @@ func (d *daemon) watchContainers(ctx context.Context, cfg container.Config, l *l
 func containerConfig(c config.Config, log zerolog.Logger) container.Config {
 	k := c.Containers
 	out := container.Config{
-		RunDir: c.RunDir, StateDir: c.StateDir, Init: installed(k.InitBinary, "croft-init"), CgroupParent: "/" + k.Cgroup, PIDs: k.PIDs, Log: log,
+		RunDir: c.RunDir, StateDir: c.StateDir, Init: installed(k.InitBinary, "croft-init"), CgroupParent: "/" + k.Cgroup, PIDs: k.PIDs, Reserve: c.Reserve.Memory, Log: log,
 		Containerd: containerd.Config{Address: k.Containerd, Own: k.OwnContainerd, Binary: k.ContainerdBinary, Log: log},
 		Image: image.Config{
+			Unpack:    []string{"/proc/self/exe", "unpack"},
 			PlainHTTP: k.PlainHTTP, Paths: k.ImagePaths, MaxSize: int64(k.MaxImage), UserBudget: int64(k.UserImages),
 			Full: float64(k.ImageFull) / 100, Unused: k.ImageUnused, Log: log,
 		},

@@ -12,10 +12,12 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
+	"github.com/croft-edge/croft/modules/network/carrier"
 	"github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/sign"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/admit"
 	"github.com/croft-edge/croft/provision/provisioner"
 )
 
@@ -79,10 +81,10 @@ func TestOffered(t *testing.T) {
 		set  config.Config
 		want provisioner.Demand
 	}{
-		{"all", config.Config{}, provisioner.Demand{CPU: 4, Memory: 8 * gib, SSD: 144 * gib, HDD: 987 * gib}},
-		{"less a reserve", config.Config{Reserve: config.Amounts{CPU: 1, Memory: gib, Disk: 10 * gib}}, provisioner.Demand{CPU: 3, Memory: 7 * gib, SSD: 134 * gib, HDD: 977 * gib}},
-		{"cores promised often", config.Config{Reserve: config.Amounts{CPU: 1}, Overcommit: 10}, provisioner.Demand{CPU: 30, Memory: 8 * gib, SSD: 144 * gib, HDD: 987 * gib}},
-		{"never below nothing", config.Config{Reserve: config.Amounts{CPU: 9, Memory: 9 * gib, Disk: 1 << 60}, Overcommit: 3}, provisioner.Demand{}},
+		{"all", config.Config{}, provisioner.Demand{CPU: 4, Memory: 8 * gib, SSD: 144 * gib, HDD: 987 * gib, Tunnels: 128 << 20}},
+		{"less a reserve", config.Config{Reserve: config.Amounts{CPU: 1, Memory: gib, Disk: 10 * gib}}, provisioner.Demand{CPU: 3, Memory: 7 * gib, SSD: 134 * gib, HDD: 977 * gib, Tunnels: 128 << 20}},
+		{"cores promised often", config.Config{Reserve: config.Amounts{CPU: 1}, Overcommit: 10}, provisioner.Demand{CPU: 30, Memory: 8 * gib, SSD: 144 * gib, HDD: 987 * gib, Tunnels: 128 << 20}},
+		{"never below nothing", config.Config{Reserve: config.Amounts{CPU: 9, Memory: 9 * gib, Disk: 1 << 60}, Overcommit: 3}, provisioner.Demand{Tunnels: 128 << 20}},
 	} {
 		if got := offered(host, pools, c.set); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
@@ -100,6 +102,7 @@ func TestFactsRoundInTheUsersFavour(t *testing.T) {
 		host:  node.HostInfo{Uptime: 77, Addresses: []string{"192.0.2.9", "192.0.2.1"}},
 		total: provisioner.Demand{CPU: 4, Memory: 8*gib - 1, SSD: 10 * gib, HDD: 0},
 		used:  provisioner.Demand{SSD: 3*gib + 1},
+		room:  provisioner.Demand{SSD: 9 * gib},
 	}.facts()
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +116,7 @@ func TestFactsRoundInTheUsersFavour(t *testing.T) {
 	if want := (explorer.Resources{CRU: 4, MRU: 7, SRU: 6}); *f.Heartbeat.FreeResources != want {
 		t.Errorf("free %+v", f.Heartbeat.FreeResources)
 	}
-	if f.Heartbeat.Uptime != 77 || f.Node.Address != "192.0.2.1" || !reflect.DeepEqual(f.Node.Ifaces[0].Addrs, []string{"192.0.2.1", "192.0.2.9"}) {
+	if f.Heartbeat.Uptime != 77 || f.Node.Address != "192.0.2.1" || !reflect.DeepEqual(f.Node.Ifaces[0].Addrs, []string{"192.0.2.1/32", "192.0.2.9/32"}) {
 		t.Errorf("%+v", f)
 	}
 	if _, err := (self{nodeID: "me"}).facts(); err == nil {
@@ -130,15 +133,36 @@ func TestDemand(t *testing.T) {
 		{workload.Reservation{Type: workload.TypeVolume, Data: []byte(`{"size":3,"type":"SSD"}`)}, provisioner.Demand{SSD: 3 * gib}, ""},
 		{workload.Reservation{Type: workload.TypeVolume, Data: []byte(`{"size":3,"type":"HDD"}`)}, provisioner.Demand{HDD: 3 * gib}, ""},
 		{workload.Reservation{Type: workload.TypeVolume, Data: []byte(`{"size":"3"}`)}, provisioner.Demand{}, node.Invalid},
-		{workload.Reservation{Type: workload.TypeZDB, Data: []byte(`{"size":5,"mode":"seq","disk_type":"SSD"}`)}, provisioner.Demand{SSD: 5 * gib}, ""},
-		{workload.Reservation{Type: workload.TypeZDB, Data: []byte(`{"size":5,"mode":"user","disk_type":"HDD"}`)}, provisioner.Demand{HDD: 5 * gib}, ""},
+		{workload.Reservation{Type: workload.TypeZDB, Data: []byte(`{"size":5,"mode":"seq","disk_type":"SSD"}`)}, provisioner.Demand{SSD: node.ZDBDisk(5 * gib)}, ""},
+		{workload.Reservation{Type: workload.TypeZDB, Data: []byte(`{"size":5,"mode":"user","disk_type":"HDD"}`)}, provisioner.Demand{HDD: node.ZDBDisk(5 * gib)}, ""},
 		{workload.Reservation{Type: workload.TypeZDB, Data: []byte(`{"size":5,"mode":"user"}`)}, provisioner.Demand{}, node.Invalid},
+		{workload.Reservation{Type: workload.TypeContainer, Data: []byte(`{"flist":"f","network":{"network_id":"n","ips":["10.0.0.1"]},"capacity":{"cpu":2,"memory":1024}}`)}, provisioner.Demand{CPU: 2, Memory: gib, HDD: 2 * gib}, ""},
 		{workload.Reservation{Type: workload.TypeDebug}, provisioner.Demand{}, ""},
+		{workload.Reservation{Type: workload.TypeNetwork, Data: []byte(`{"name":7}`)}, provisioner.Demand{}, node.Invalid},
 	} {
-		got, err := demand(&c.r)
+		got, err := sizes{layer: 2 * gib, layerOn: workload.HDD}.demand(&c.r)
 		if got != c.want || node.KindOf(err) != c.kind {
 			t.Errorf("%s %s: %+v, %v", c.r.Type, c.r.Data, got, err)
 		}
+	}
+}
+
+// TestANetworkTakesItsPartOnThisNode, with its peers and their ranges.
+func TestANetworkTakesItsPartOnThisNode(t *testing.T) {
+	n := workload.Network{Resources: []workload.NetworkResource{
+		{NodeID: "m", Peers: make([]workload.WireGuardPeer, 3)},
+		{NodeID: "n", Peers: []workload.WireGuardPeer{{AllowedIPs: []string{"a", "b"}}, {AllowedIPs: []string{"c"}}}},
+	}}
+	if got := tunnels(n, "n"); got != carrier.Cost(2, 3) {
+		t.Errorf("%d, want %d", got, carrier.Cost(2, 3))
+	}
+}
+
+// TestTunnelsAreLimitedByTheCarriersBudget: what admission promises of the wg
+// carrier's memory is what the carrier is made for.
+func TestTunnelsAreLimitedByTheCarriersBudget(t *testing.T) {
+	if admit.TunnelMemory.Total != carrier.Budget || 2*carrier.Budget != carrier.DefaultHardLimit {
+		t.Errorf("%d are promised, the budget is %d of %d", admit.TunnelMemory.Total, carrier.Budget, carrier.DefaultHardLimit)
 	}
 }
 

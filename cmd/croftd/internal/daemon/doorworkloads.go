@@ -34,6 +34,12 @@ func (r records) Owner(_ context.Context, id string) (string, error) {
 	return rec.Reservation.User, nil
 }
 
+// Holds implements door.Workloads.
+func (r records) Holds(user string) bool {
+	of, _ := r.brain.store.Usage(user)
+	return of.Workloads > 0
+}
+
 // Status implements door.Workloads.
 func (r records) Status(ctx context.Context, id string) (talk.Status, error) {
 	s, err := r.brain.engine.StatusOf(id)

@@ -18,7 +18,6 @@ import (
 	"github.com/croft-edge/croft/provision"
 	"github.com/croft-edge/croft/provision/admit"
 	"github.com/croft-edge/croft/provision/feedback"
-	"github.com/croft-edge/croft/provision/provisioner"
 	"github.com/croft-edge/croft/provision/source"
 	"github.com/croft-edge/croft/provision/store"
 	"github.com/croft-edge/croft/provision/verify"
@@ -28,6 +27,7 @@ import (
 // that decides.
 type brain struct {
 	nodeID string
+	sizes  sizes
 	engine *provision.NodeEngine
 	store  *store.FSStore
 	clock  *clock.Trust
@@ -43,7 +43,8 @@ type brain struct {
 // what answers, and the engine that uses them.
 func (d *daemon) think(b *brain, m modules, link *link) (err error) {
 	late := &lateClock{}
-	if b.store, err = d.openStore(late); err != nil {
+	b.sizes = d.sizes(m)
+	if b.store, err = d.openStore(late, b.sizes); err != nil {
 		return err
 	}
 	if b.clock, err = d.openClock(b.store); err != nil {
@@ -57,7 +58,7 @@ func (d *daemon) think(b *brain, m modules, link *link) (err error) {
 	if err != nil {
 		return err
 	}
-	room, err := d.admission(m)
+	room, err := d.admission(m, b)
 	if err != nil {
 		return err
 	}
@@ -111,14 +112,14 @@ const (
 
 // openStore opens the node's memory. A node whose key was made just now has no
 // past that its store could have lost.
-func (d *daemon) openStore(c *lateClock) (*store.FSStore, error) {
+func (d *daemon) openStore(c *lateClock, sizes sizes) (*store.FSStore, error) {
 	_, err := os.Lstat(newbornFile(d.Config.Config))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, errors.Wrap(err, "cannot tell whether the node is new")
 	}
 	s, err := store.Open(store.Config{
 		Root: filepath.Join(d.StateDir, "store"), Log: d.Log, NewNode: err == nil, Clock: c, BirthClock: vouchedClock{c},
-		Demand: demand,
+		Demand: sizes.demand,
 	})
 	if err != nil {
 		return nil, err
@@ -173,29 +174,36 @@ func buildTime(info *debug.BuildInfo, known bool) time.Time {
 
 // admission makes what says whether there is room. The pools are asked each
 // time: they may break and come back.
-func (d *daemon) admission(m modules) (*admit.Admission, error) {
+func (d *daemon) admission(m modules, b *brain) (*admit.Admission, error) {
 	limit := d.UserLimit
 	policy := admit.Defaults()
-	policy.AllowUsers = d.AllowUsers
-	policy.Workloads, policy.Records = int(limit.Workloads), int(limit.Records)
-	policy.PerUser = provisioner.Demand{CPU: limit.CPU, Memory: limit.Memory, SSD: limit.SSD, HDD: limit.HDD}
+	policy.AllowUsers, policy.Without = d.AllowUsers, d.Containers.Without
+	policy.Workloads, policy.Records, policy.AllRecords = int(limit.Workloads), int(limit.Records), int(d.MaxRecords)
+	policy.PerUser.CPU, policy.PerUser.Memory, policy.PerUser.SSD, policy.PerUser.HDD = limit.CPU, limit.Memory, limit.SSD, limit.HDD
 	return admit.New(admit.Config{
-		Policy: policy, Demand: demand,
+		Policy: policy, Demand: b.sizes.demand,
 		Offer: func(ctx context.Context) (admit.Offer, error) {
-			_, offer, err := m.capacity(ctx, d.Config.Config)
-			return offer, err
+			_, room, err := m.capacity(ctx, d.Config.Config, b)
+			return room.Offer, err
 		},
 	})
 }
 
 // capacity asks the modules what the machine is, and what it has to offer.
-func (m modules) capacity(ctx context.Context, c config.Config) (node.HostInfo, admit.Offer, error) {
+func (m modules) capacity(ctx context.Context, c config.Config, b *brain) (node.HostInfo, room, error) {
 	host, err := m.host.Info(ctx)
 	if err != nil {
-		return host, admit.Offer{}, err
+		return host, room{}, err
 	}
 	status, err := m.storage.Status(ctx)
-	return host, admit.Offer{Total: offered(host, status.Pools, c), Broken: brokenPools(status.BrokenPools)}, err
+	if err != nil {
+		return host, room{}, err
+	}
+	filesystems, err := m.storage.ListFilesystems(ctx)
+	if err != nil {
+		return host, room{}, err
+	}
+	return host, roomOf(offered(host, status.Pools, c), status, b.sizes.beside(status.Pools, filesystems, b.present)), nil
 }
 
 // brokenPools are the pools that can't be used now, as admission knows them. The
@@ -208,31 +216,6 @@ func brokenPools(broken []node.BrokenPool) []admit.BrokenPool {
 		})
 	}
 	return out
-}
-
-// demand is what a reservation takes of the node, in bytes. What a container
-// writes beside its volumes, and zdb beside a namespace's values, is counted
-// where it lies, by the storage module.
-func demand(r *workload.Reservation) (provisioner.Demand, error) {
-	switch r.Type {
-	case workload.TypeContainer:
-		c, err := workload.DataOf[workload.Container](r)
-		return provisioner.Demand{CPU: uint64(c.Capacity.CPU), Memory: c.Capacity.Bytes()}, node.WithKind(node.Invalid, err)
-	case workload.TypeVolume:
-		v, err := workload.DataOf[workload.Volume](r)
-		return onDisk(v.Type, v.Size*gib), node.WithKind(node.Invalid, err)
-	case workload.TypeZDB:
-		z, err := workload.DataOf[workload.ZDB](r)
-		return onDisk(z.DiskType, z.Size*gib), node.WithKind(node.Invalid, err)
-	}
-	return provisioner.Demand{}, nil
-}
-
-func onDisk(t workload.DeviceType, size uint64) provisioner.Demand {
-	if t == workload.HDD {
-		return provisioner.Demand{HDD: size}
-	}
-	return provisioner.Demand{SSD: size}
 }
 
 // lateClock lets the store be opened before the clock, whose past is in the

@@ -32,7 +32,7 @@ func TestOpenClock(t *testing.T) {
 	for trusting, want := range map[bool]clock.Level{true: clock.Remove, false: clock.Stop} {
 		late := &lateClock{}
 		d := &daemon{Config: Config{Config: config.Config{StateDir: t.TempDir(), TrustExplorerClock: trusting}, Log: zerolog.Nop()}}
-		s, err := d.openStore(late)
+		s, err := d.openStore(late, sizes{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/croft-edge/croft/modules/container/image/unpack"
 	"github.com/croft-edge/croft/modules/container/logs"
 )
 
@@ -18,6 +19,9 @@ import (
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "carrier" {
 		os.Exit(carry())
+	}
+	if len(os.Args) == 2 && os.Args[1] == "unpack" {
+		os.Exit(unpack.Serve())
 	}
 	os.Exit(m.Run())
 }

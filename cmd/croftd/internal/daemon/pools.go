@@ -31,18 +31,29 @@ func storageConfig(c config.Config, log zerolog.Logger) storage.Config {
 
 // DetachPools unmounts the node's pools and frees their loop devices. The data stays.
 func DetachPools(ctx context.Context, c config.Config) error {
-	return storage.Detach(ctx, storageConfig(c, zerolog.Nop()))
+	return stopFirst("detach pools", storage.Detach(ctx, storageConfig(c, zerolog.Nop())))
+}
+
+// stopFirst makes the refusal of what can't be done while the node runs.
+func stopFirst(what string, err error) error {
+	if errors.Is(err, storage.ErrInUse) {
+		return node.Errorf(node.Refused, "cannot %s: the node is running: stop the node first", what)
+	}
+	return err
 }
 
 // DestroyPools removes the pool of that name, or all when name is empty, with
 // all that is on it. It is refused while file systems or virtual disks are on
-// it, or while it can't be seen what is, unless forced.
+// it, or while it can't be seen what is, unless forced, and always while the node runs.
 func DestroyPools(ctx context.Context, c config.Config, name string, force bool) error {
 	cfg := storageConfig(c, zerolog.Nop())
 	if made, err := filepath.Glob(filepath.Join(cfg.State, "pools", "*")); err != nil || len(made) == 0 {
 		return nothingMade(name, err)
 	}
 	held, err := look(ctx, cfg)
+	if errors.Is(err, storage.ErrInUse) {
+		return stopFirst("destroy pools", err)
+	}
 	if err != nil && (!force || (name != "" && len(c.Disks) > 0)) {
 		return errors.Wrap(err, "cannot destroy pools: cannot look at what is on them")
 	}
@@ -59,7 +70,7 @@ func DestroyPools(ctx context.Context, c config.Config, name string, force bool)
 	if len(cfg.Pools) == 0 {
 		return node.Errorf(node.NotExist, "cannot destroy pool %s: this configuration has none of that name", name)
 	}
-	return storage.Destroy(ctx, cfg)
+	return stopFirst("destroy pools", storage.Destroy(ctx, cfg))
 }
 
 // nothingMade answers for a node that has no pools: opening them to look would

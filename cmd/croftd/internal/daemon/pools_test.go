@@ -81,6 +81,29 @@ func TestAPoolIsDestroyedByWhateverNameOfItsDisk(t *testing.T) {
 	}
 }
 
+func TestPoolsOfARunningNodeStay(t *testing.T) {
+	c := load(t, nil)
+	m, err := storage.Open(t.Context(), storageConfig(c, zerolog.Nop()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close(context.Background())
+	for what, err := range map[string]error{
+		"destroying":      DestroyPools(t.Context(), c, "ssd0", false),
+		"destroying all":  DestroyPools(t.Context(), c, "", false),
+		"forcing it":      DestroyPools(t.Context(), c, "ssd0", true),
+		"forcing it, all": DestroyPools(t.Context(), c, "", true),
+		"detaching":       DetachPools(t.Context(), c),
+	} {
+		if node.KindOf(err) != node.Refused || !strings.Contains(err.Error(), "stop the node") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if status, err := m.Storage().Status(); err != nil || len(status.Pools) != 1 {
+		t.Errorf("the node has %+v, %v", status, err)
+	}
+}
+
 func TestAPoolThatCannotBeLookedAtIsNotDestroyed(t *testing.T) {
 	for _, name := range []string{"ssd0", ""} {
 		c := load(t, nil)

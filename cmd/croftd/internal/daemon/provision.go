@@ -182,12 +182,12 @@ func (d *daemon) openRegistration(m modules, b *brain, l *link) (err error) {
 func (d *daemon) facts(ctx context.Context, m modules, b *brain) (registration.Facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, askModule)
 	defer cancel()
-	host, offer, err := m.capacity(ctx, d.Config.Config)
+	host, room, err := m.capacity(ctx, d.Config.Config, b)
 	if err != nil {
 		return registration.Facts{}, err
 	}
 	return self{
-		nodeID: b.nodeID, farm: d.FarmID, version: d.Version.Version, birth: b.store.Birth().ID, host: host, total: offer.Total, used: b.used(), ports: b.ports(),
+		nodeID: b.nodeID, farm: d.FarmID, version: d.Version.Version, birth: b.store.Birth().ID, host: host, total: room.Total, used: b.used(), room: room.free, ports: b.ports(),
 		door: d.doorAddress(b, host.Addresses),
 	}.facts()
 }

@@ -204,6 +204,15 @@ func (v *view) AcceptOlder(context.Context) error {
 	return nil
 }
 
+// RefuseOlder implements control.Node.
+func (v *view) RefuseOlder(context.Context) error {
+	b := v.get()
+	if b == nil {
+		return errStarting()
+	}
+	return b.store.RefuseOlder()
+}
+
 // Restored implements control.Node.
 func (v *view) Restored(context.Context) error {
 	b := v.get()

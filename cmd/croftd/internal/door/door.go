@@ -24,6 +24,8 @@ type Workloads interface {
 	// Owner is the user who reserved the workload of that ID. NotExist when
 	// the node knows none.
 	Owner(ctx context.Context, id string) (string, error)
+	// Holds reports whether the user has a workload on the node.
+	Holds(user string) bool
 	// Status is what the node knows of it. NotExist when it knows none.
 	Status(ctx context.Context, id string) (talk.Status, error)
 	// Delete follows its user's signed wish to end it. Refused when it isn't
@@ -65,47 +67,6 @@ type Config struct {
 	Log   zerolog.Logger
 }
 
-// Limits bound what users take of the node.
-type Limits struct {
-	// Connections are at a time, AddressConnections of them from one address;
-	// those through the tunnel count as one address of TunnelConnections.
-	Connections        int
-	AddressConnections int
-	TunnelConnections  int
-	// UserStreams are logs that are followed, uses that are watched and
-	// commands that run, of one user at a time.
-	UserStreams int
-	// Header, Body and Idle are how long a request's head (or a handshake), its body
-	// and the next request may take to come.
-	Header time.Duration
-	Body   time.Duration
-	Idle   time.Duration
-	// Stuck is how long a reader may take nothing of a stream.
-	Stuck time.Duration
-	// Watch is the time between two readings of a use that is watched.
-	Watch time.Duration
-}
-
-func (l Limits) orDefault() Limits {
-	for _, n := range []struct {
-		field *int
-		value int
-	}{{&l.Connections, 512}, {&l.AddressConnections, 64}, {&l.TunnelConnections, 256}, {&l.UserStreams, 16}} {
-		if *n.field <= 0 {
-			*n.field = n.value
-		}
-	}
-	for _, d := range []struct {
-		field *time.Duration
-		value time.Duration
-	}{{&l.Header, 10 * time.Second}, {&l.Body, 20 * time.Second}, {&l.Idle, time.Minute}, {&l.Stuck, 10 * time.Minute}, {&l.Watch, 2 * time.Second}} {
-		if *d.field <= 0 {
-			*d.field = d.value
-		}
-	}
-	return l
-}
-
 // maxHeader is the most of a request's head, in bytes.
 const maxHeader = 16 << 10
 
@@ -116,7 +77,7 @@ type Door struct {
 	tls      *tls.Config
 	listener net.Listener
 	tunnel   *inlet
-	count    *counter
+	places   places
 	streams  *slots
 }
 
@@ -130,9 +91,9 @@ func Listen(ctx context.Context, c Config) (*Door, error) {
 	}
 	d := &Door{
 		Config: c, verifier: talk.Verifier{Node: c.NodeID, Now: c.Now}, tls: config,
-		tunnel: newInlet(), count: newCounter(c.Limits), streams: newSlots(c.Limits.UserStreams),
+		tunnel: newInlet(), places: c.Limits.places(), streams: newSlots(c.Limits.Streams),
 	}
-	if d.listener, err = (&net.ListenConfig{KeepAlive: talk.Beat}).Listen(ctx, "tcp", c.Listen); err != nil {
+	if d.listener, err = (&net.ListenConfig{KeepAlive: talk.Beat, Control: boundUnread}).Listen(ctx, "tcp", c.Listen); err != nil {
 		return nil, errors.Wrapf(err, "cannot listen on door-listen %s", c.Listen)
 	}
 	if c.File != "" {
@@ -174,7 +135,7 @@ func (d *Door) Run(ctx context.Context) error {
 	server := &http.Server{
 		Handler: d.handler(), ReadHeaderTimeout: d.Limits.Header, IdleTimeout: d.Limits.Idle, MaxHeaderBytes: maxHeader,
 		BaseContext:  func(net.Listener) context.Context { return ctx },
-		ConnContext:  func(ctx context.Context, _ net.Conn) context.Context { return talk.WithSession(ctx) },
+		ConnContext:  func(ctx context.Context, c net.Conn) context.Context { return withVisitor(talk.WithSession(ctx), c) },
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
 		ErrorLog:     stdlog.New(debugWriter{d.Log}, "", 0),
 	}
@@ -183,10 +144,10 @@ func (d *Door) Run(ctx context.Context) error {
 	through := make(chan error, 1)
 	go func() {
 		through <- run.Keep(ctx, d.Log, "door", run.DefaultBackoff(), func(context.Context) error {
-			return server.Serve(tls.NewListener(d.count.limit(d.tunnel), d.tls))
+			return server.Serve(tls.NewListener(d.places.of(d.tunnel), d.tls))
 		})
 	}()
-	err := server.Serve(tls.NewListener(d.count.limit(d.listener), d.tls))
+	err := server.Serve(tls.NewListener(d.places.of(d.listener), d.tls))
 	cancel()
 	_ = server.Close()
 	_ = d.tunnel.Close()

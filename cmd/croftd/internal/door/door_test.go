@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/door"
+	"github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/sign"
 	"github.com/croft-edge/croft/pkg/talk"
@@ -231,6 +232,18 @@ func TestADeletionIsHandedOver(t *testing.T) {
 	}
 	if got := strings.Join(w.records.deleted, "; "); got != "7-1 signature; 7-1 signature" {
 		t.Errorf("handed over: %s", got)
+	}
+}
+
+// A node without room answers as an explorer does: it isn't the request's fault,
+// and worth another try.
+func TestNoSpaceIsAnsweredAsByTheExplorer(t *testing.T) {
+	w := newWorld(t)
+	w.records.fail = node.Errorf(node.NoSpace, "cannot delete 7-1: the disk is full")
+	_, err := w.dial(w.dialer()).Delete(t.Context(), "7-1", workload.Deletion{Created: time.Now(), Signature: []byte("signature")})
+	var answer *explorer.AnswerError
+	if !errors.As(err, &answer) || answer.Problem.Status != 507 || answer.Problem.Kind != string(node.NoSpace) || node.KindOf(err) != node.Transient {
+		t.Errorf("%v: %+v", err, answer)
 	}
 }
 

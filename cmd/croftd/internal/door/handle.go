@@ -124,6 +124,12 @@ func (d *Door) signed(h handler) func(http.ResponseWriter, *http.Request) error 
 			}
 			return &unauthorized{err}
 		}
+		if d.Workloads.Holds(user) {
+			if err := stay(r.Context(), user); err != nil {
+				w.Header().Set("Connection", "close")
+				return err
+			}
+		}
 		return h(w, request{Request: r, user: user, body: body})
 	}
 }
@@ -165,7 +171,7 @@ func (d *Door) owns(r request, id string) error {
 // problem writes an error's answer, in the explorer's form.
 func (d *Door) problem(w http.ResponseWriter, err error) {
 	kind := node.KindOf(err)
-	p := explorer.Problem{Type: "about:blank", Status: statusOf(kind), Kind: string(kind), Detail: err.Error()}
+	p := explorer.Problem{Type: "about:blank", Status: explorer.StatusOf(kind), Kind: string(kind), Detail: err.Error()}
 	var unknown *unauthorized
 	if errors.As(err, &unknown) {
 		p.Status = http.StatusUnauthorized
@@ -189,24 +195,6 @@ func (d *Door) problem(w http.ResponseWriter, err error) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(p.Status)
 	_, _ = w.Write(body) // the client is gone, or it has the answer
-}
-
-func statusOf(k node.Kind) int {
-	switch k {
-	case node.Invalid:
-		return http.StatusBadRequest
-	case node.Refused:
-		return http.StatusForbidden
-	case node.NotExist:
-		return http.StatusNotFound
-	case node.Exist:
-		return http.StatusConflict
-	case node.Busy:
-		return http.StatusTooManyRequests
-	case node.Transient, node.Unknown, node.NoSpace:
-		return http.StatusServiceUnavailable
-	}
-	return http.StatusInternalServerError
 }
 
 func writeJSON(w http.ResponseWriter, v any) error {

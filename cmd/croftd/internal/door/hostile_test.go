@@ -17,6 +17,7 @@ import (
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/door"
 	"github.com/croft-edge/croft/pkg/explorer"
+	"github.com/croft-edge/croft/pkg/limit"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/sign"
 	"github.com/croft-edge/croft/pkg/talk"
@@ -192,26 +193,8 @@ func TestAManInTheMiddleIsRefused(t *testing.T) {
 	}
 }
 
-// The door's limits hold without a word to who is beyond them.
-func TestOneAddressCannotTakeAllConnections(t *testing.T) {
-	w := newWorld(t, func(c *door.Config) { c.Limits.AddressConnections = 2 })
-	first := w.dial(w.dialer())
-	w.dial(w.dialer())
-	if _, err := w.dialer().Dial(t.Context()); !refusedBy(err, node.Transient, "cannot reach") {
-		t.Errorf("a third connection: %v", err)
-	}
-	_ = first.Close()
-	w.settle("no room after one has gone", func() bool {
-		c, err := w.dialer().Dial(t.Context())
-		if err == nil {
-			_ = c.Close()
-		}
-		return err == nil
-	})
-}
-
 func TestOneUserCannotTakeAllStreams(t *testing.T) {
-	w := newWorld(t, func(c *door.Config) { c.Limits.UserStreams = 1 })
+	w := newWorld(t, func(c *door.Config) { c.Limits.Streams = limit.Limit{Name: "streams", Per: "user", Each: 1} })
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan error, 1)
@@ -221,7 +204,7 @@ func TestOneUserCannotTakeAllStreams(t *testing.T) {
 	}()
 	w.settle("it doesn't begin", func() bool { return w.streams.running() == 1 })
 	err := w.dial(w.dialer()).Logs(t.Context(), "7-1", talk.LogOptions{Tail: 1}, func(talk.LogLine) error { return nil })
-	if !refusedBy(err, node.Busy, "you have 1 on this node") {
+	if !refusedBy(err, node.Busy, "a user has at most 1") {
 		t.Errorf("a second stream: %v", err)
 	}
 	if _, err := w.dial(w.dialer()).Status(t.Context(), "7-1"); err != nil {

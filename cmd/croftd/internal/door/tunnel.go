@@ -9,6 +9,7 @@ import (
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 
+	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/talk"
 )
 
@@ -42,7 +43,8 @@ func (k Keeper) Run(ctx context.Context) error {
 			failures = 0
 		}
 		e := k.Log.Debug()
-		if failures == 0 {
+		// A node that begins isn't registered yet, and can't have a tunnel.
+		if failures == 0 && node.KindOf(err) != node.NotExist {
 			e = k.Log.Warn()
 		}
 		e.Err(err).Msg("the tunnel to the explorer isn't open: tried again")

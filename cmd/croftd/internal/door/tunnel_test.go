@@ -353,3 +353,57 @@ func TestAReplayedConnectIsRefused(t *testing.T) {
 		t.Errorf("unsigned, first and second time: %v", got)
 	}
 }
+
+// TestFreshKeysCannotTakeATunnel: keys that have nothing at the node hold as many
+// connections through its tunnel as they get, and its owner still comes through.
+func TestFreshKeysCannotTakeATunnel(t *testing.T) {
+	h := hide(newWorld(t))
+	_ = h.reach(h.through()).Close()
+	held := 0
+	for range 3 {
+		c := h.client(client.RoleUser, must[sign.KeyPair](t)(sign.Generate()))
+		for range 32 {
+			conn, err := c.ConnectNode(t.Context(), h.node.ID())
+			if err != nil {
+				continue // turned away: so much the better
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+			held++
+		}
+	}
+	if held == 0 {
+		t.Fatal("no fresh key was let through: the attack doesn't take place")
+	}
+	c, err := h.through().Dial(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Status(t.Context(), "7-1"); err != nil {
+		t.Error(err)
+	}
+}
+
+// A node that begins isn't registered yet: that isn't worth a warning.
+func TestATunnelThatCannotBeThereYetIsNotWarnedOf(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{node.Errorf(node.NotExist, "there is no such node"), `"level":"debug"`},
+		{node.Errorf(node.Transient, "cannot reach the explorer"), `"level":"warn"`},
+	} {
+		var log bytes.Buffer
+		ctx, cancel := context.WithCancel(t.Context())
+		k := door.Keeper{
+			Open: func(context.Context) (net.Conn, error) { return nil, c.err }, Pause: time.Millisecond, MaxPause: time.Millisecond,
+			Log: zerolog.New(&log).Hook(zerolog.HookFunc(func(*zerolog.Event, zerolog.Level, string) { cancel() })),
+		}
+		if err := k.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if first, _, _ := strings.Cut(log.String(), "\n"); !strings.Contains(first, c.want) {
+			t.Errorf("%v: the first line is %s, want %s", c.err, first, c.want)
+		}
+	}
+}

@@ -53,6 +53,8 @@ func (r *records) Owner(_ context.Context, id string) (string, error) {
 	return r.owner, nil
 }
 
+func (r *records) Holds(user string) bool { return user == r.owner }
+
 func (r *records) Status(_ context.Context, id string) (talk.Status, error) {
 	return talk.Status{ID: id, Type: workload.TypeContainer, Phase: "deployed", Container: &talk.Container{State: "running", Restarts: 3, LastLog: []string{"bye"}}}, nil
 }

@@ -137,7 +137,15 @@ func containers(s node.ContainerStatus) Check {
 	case len(s.Missing) > 0:
 		return Check{"containers", Warning, "this kernel can't hold containers to: " + some(s.Missing)}
 	}
-	return Check{"containers", Good, "containerd answers, and every limit holds"}
+	return Check{"containers", Good, "containerd answers, every limit holds" + runcOf(s)}
+}
+
+// runcOf tells which runc runs containers.
+func runcOf(s node.ContainerStatus) string {
+	if s.Runc == "" {
+		return ""
+	}
+	return ", runc is " + s.Runc
 }
 
 // zdb is no reason to take nothing new either: the engine makes right what it can.

@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/control"
+	"github.com/croft-edge/croft/pkg/limit/seen"
 )
 
 // Config is what a Server needs.
@@ -73,7 +74,7 @@ func (s *Server) Run(ctx context.Context) error {
 
 func (s *Server) handler() http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(newCollector(s.Status), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(newCollector(s.Status), seen.Collector("croft_limit_reached_total"), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte("ok\n"))

@@ -29,8 +29,7 @@ func ioctls([]string) (any, error) {
 	return out, nil
 }
 
-// reflinks tries btrfs's own ioctls in a folder, and those of its type that any
-// file system may have.
+// reflinks tries btrfs's own ioctls in a folder, and what copies by reference.
 func reflinks(args []string) (any, error) {
 	dir := args[0]
 	folder, err := os.Open(dir)
@@ -69,6 +68,8 @@ func reflinks(args []string) (any, error) {
 	out["clone range"] = nameOf(unix.IoctlFileCloneRange(int(to.Fd()), &unix.FileCloneRange{Src_fd: int64(from.Fd()), Src_length: 4096, Dest_offset: 128 << 10}))
 	same := &unix.FileDedupeRange{Src_length: 4096, Info: []unix.FileDedupeRangeInfo{{Dest_fd: int64(to.Fd())}}}
 	out["deduplicate"] = nameOf(unix.IoctlFileDedupeRange(int(from.Fd()), same))
+	_, err = unix.CopyFileRange(int(from.Fd()), nil, int(to.Fd()), nil, 4096, 0)
+	out["copy range"] = nameOf(err)
 	_, err = unix.IoctlGetWinsize(int(from.Fd()), unix.TIOCGWINSZ)
 	out["window size"] = nameOf(err)
 	return out, nil

@@ -73,6 +73,13 @@ func main() {
 			kept[i] = byte(i)
 		}
 		fmt.Println("ate", len(kept))
+	case "hold": // N MiB, and goes on
+		kept := make([]byte, number(args[1])<<20)
+		for i := range kept {
+			kept[i] = byte(i)
+		}
+		fmt.Println("holds", len(kept))
+		time.Sleep(time.Hour)
 	case "size": // of the terminal, until a line comes
 		resized := make(chan os.Signal, 1)
 		signal.Notify(resized, syscall.SIGWINCH)

@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"math"
 	"time"
 
 	"github.com/croft-edge/croft/modules/zdb/server/resp"
@@ -33,8 +32,16 @@ type Conn struct {
 	events uint32    // what epoll tells of it
 	last   time.Time // when something came or went
 
+	// source and group are whom it counts for, known and stranger what Standing says.
+	source, group   *party
+	known, stranger bool
+	// begun is when the request began that isn't complete, stuck since when the
+	// client takes nothing of what it is sent: zero when it isn't so.
+	begun, stuck time.Time
+
 	touched  bool // in this round's list
 	later    bool // there are requests in in that may be complete
+	unread   bool // its turn to be read from has yet to come
 	queued   bool // in the list of those whose requests wait for their turn
 	held     bool
 	awaiting bool // said AwaitFlush in this round
@@ -52,15 +59,6 @@ func (c *Conn) Now() time.Time {
 		return time.Now()
 	}
 	return c.l.now
-}
-
-// Room is how many bytes may be appended to Out before the buffers of all
-// connections are too large, and somebody is closed.
-func (c *Conn) Room() int64 {
-	if c.l == nil {
-		return math.MaxInt64
-	}
-	return max(c.l.config.MaxBuffers-c.l.buffers, 0)
 }
 
 // Traffic is how many bytes came from all clients, and went to them, so far.

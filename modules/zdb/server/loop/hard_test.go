@@ -20,7 +20,7 @@ import (
 )
 
 func TestThousandConnections(t *testing.T) {
-	w := start(t, loop.Config{})
+	w := start(t, loop.Config{MaxSource: 1000})
 	conns := make([]net.Conn, 1000)
 	for i := range conns {
 		if i%2 == 0 {

@@ -95,6 +95,16 @@ func (s *script) Command(c *loop.Conn, args [][]byte) {
 			sum += len(a)
 		}
 		c.Out = resp.AppendInt(c.Out, int64(sum))
+	case "STAND": // group, and known, stranger or anything else
+		if !c.Stand(loop.Standing{Group: string(args[1]), Known: string(args[2]) == "known", Stranger: string(args[2]) == "stranger"}) {
+			c.Out = resp.AppendError(c.Out, "No place")
+			return
+		}
+		c.Out = resp.AppendSimple(c.Out, "OK")
+	case "SOURCE":
+		c.Out = resp.AppendSimple(c.Out, c.Source())
+	case "ROOM":
+		c.Out = resp.AppendInt(c.Out, c.Room())
 	case "HOLD":
 		c.Hold()
 		s.holding = append(s.holding, c)

@@ -151,10 +151,10 @@ func (l *Loop) knock(fd int) {
 		return
 	}
 	for range maxAccept {
-		conn, errno := accept(fd)
+		conn, source, errno := accept(fd)
 		switch errno {
 		case 0:
-			l.enter(conn, d)
+			l.enter(conn, source, d)
 		case unix.EAGAIN:
 			return
 		case unix.EINTR, unix.ECONNABORTED, unix.EPROTO:
@@ -166,8 +166,9 @@ func (l *Loop) knock(fd int) {
 }
 
 // enter makes a connection of a socket.
-func (l *Loop) enter(fd int, d *door) {
-	if l.connections >= l.config.MaxConnections {
+func (l *Loop) enter(fd int, source string, d *door) {
+	c := &Conn{l: l, fd: fd, Admin: d.admin, events: unix.EPOLLIN, last: l.now}
+	if !l.admit(c, source) {
 		l.count.Refused++
 		_, _ = send(fd, resp.AppendError(nil, errMany))
 		_ = unix.Close(fd)
@@ -176,13 +177,13 @@ func (l *Loop) enter(fd int, d *door) {
 	if err := watch(l.epoll, unix.EPOLL_CTL_ADD, fd, unix.EPOLLIN); err != nil {
 		l.count.AcceptErrors++
 		l.rare.Error().Err(err).Msg("cannot wait for a connection: it is closed")
+		l.depart(c)
 		_ = unix.Close(fd)
 		return
 	}
 	for len(l.conns) <= fd {
 		l.conns = append(l.conns, nil)
 	}
-	c := &Conn{l: l, fd: fd, Admin: d.admin, events: unix.EPOLLIN, last: l.now}
 	l.conns[fd] = c
 	l.connections++
 	l.count.Accepted++

@@ -45,16 +45,29 @@ type Loop struct {
 	shared      []byte // what is read lands here first
 	args        [][]byte
 	pool        buffers
-	buffers     int64   // bytes of all connections' buffers
-	touched     []*Conn // something happened to them in this round
-	turn        []*Conn // have requests that wait for their turn
-	spare       []*Conn // what turn was in the round before
-	gone        []*Conn // closed in this round
-	draining    int
-	anyShut     bool      // a listener isn't waited for
-	tick, sweep time.Time // when they are next
-	mailed      bool
-	count       Stats
+	buffers     int64 // bytes of all connections' buffers
+	shares      shares
+	sources     parties
+	groups      parties
+	admin       *party // who came over an admin's listener
+	search      uint64 // the last one of heaviest
+	strangers   struct {
+		limits resp.Limits
+		turn   turn
+	}
+	// known and unknown are how many connections there are of the one and the other
+	// kind, those of admins' listeners apart.
+	known, unknown int
+	unknownBytes   int64
+	touched        []*Conn // something happened to them in this round
+	turn           []*Conn // have requests that wait for their turn
+	spare          []*Conn // what turn was in the round before
+	gone           []*Conn // closed in this round
+	draining       int
+	anyShut        bool      // a listener isn't waited for
+	tick, sweep    time.Time // when they are next
+	mailed         bool
+	count          Stats
 
 	published struct {
 		sync.Mutex
@@ -69,6 +82,8 @@ func New(config Config) (*Loop, error) {
 		return nil, err
 	}
 	l := &Loop{config: config, limits: config.limits(), log: config.Log, shared: make([]byte, readSize)}
+	l.shares, l.sources, l.groups, l.admin = config.shares(), parties{}, parties{}, &party{name: "admin"}
+	l.strangers.limits = config.strangers()
 	l.rare = config.Log.Sample(&zerolog.BurstSampler{Burst: 1, Period: 10 * time.Second})
 	var err error
 	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
@@ -109,10 +124,10 @@ func (l *Loop) round() error {
 	l.now = time.Now()
 	l.count.Rounds++
 	idle := n == 0 && len(l.turn) == 0
+	l.turns()
 	for i := range l.events[:n] {
 		l.event(&l.events[i])
 	}
-	l.turns()
 	if l.mailed {
 		l.mailed = false
 		l.posted()
@@ -195,7 +210,15 @@ func (l *Loop) turns() {
 	for i, c := range turn {
 		turn[i] = nil
 		c.queued = false
-		if c.later && !c.dead {
+		switch {
+		case !c.later || c.dead:
+		case l.spent(c):
+			l.queue(c) // it is the next one's that wait as long
+		case c.unread:
+			c.unread, c.later = false, false
+			l.touch(c)
+			l.read(c)
+		default:
 			l.resume(c)
 		}
 	}
@@ -203,16 +226,13 @@ func (l *Loop) turns() {
 
 // sweepUp closes who was idle too long, and lets go of buffers.
 func (l *Loop) sweepUp() {
-	every := sweepEvery
+	every := min(sweepEvery, l.config.Silence/4+1, l.config.Stall/4+1)
 	if l.config.Idle > 0 {
 		every = min(every, l.config.Idle/4+1)
 	}
 	l.sweep = l.now.Add(every)
 	l.pool.trim()
 	l.reopen()
-	if l.config.Idle == 0 && l.draining == 0 {
-		return
-	}
 	for _, c := range l.conns {
 		if c == nil || c.dead {
 			continue
@@ -221,11 +241,27 @@ func (l *Loop) sweepUp() {
 		switch {
 		case c.draining && silent >= drainTime:
 			l.drop(c)
-		case l.config.Idle > 0 && silent >= l.config.Idle:
+		case l.config.Idle > 0 && silent >= l.config.Idle, c.stranger && silent >= l.config.Silence:
 			l.count.Idled++
+			l.drop(c)
+		case l.stalls(c):
+			l.count.Stalled++
 			l.drop(c)
 		}
 	}
+}
+
+// stalls says that c's client takes too long to send the rest of a request, or to
+// take the rest of a reply.
+func (l *Loop) stalls(c *Conn) bool {
+	if c.unsent() > 0 && !c.stuck.IsZero() && l.now.Sub(c.stuck) >= l.config.Stall {
+		return true
+	}
+	have := len(c.in) - c.at
+	if have == 0 || c.later || c.held || c.slow() {
+		return false
+	}
+	return l.now.Sub(c.begun) >= l.config.Stall+time.Duration(have/slowest)*time.Second
 }
 
 // end closes everything.

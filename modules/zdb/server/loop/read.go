@@ -1,6 +1,9 @@
 package loop
 
 import (
+	"time"
+
+	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/modules/zdb/server/resp"
@@ -12,6 +15,9 @@ const (
 	fewBytes = 4 << 10
 	// gone is what epoll says of a connection whose other end is no more.
 	gone = unix.EPOLLHUP | unix.EPOLLERR
+	// countEvery is after how many requests their time is counted.
+	countEvery  = 4
+	errStranger = "Request too big before SELECT or AUTH"
 )
 
 // ready is called when epoll has something to say about c.
@@ -32,7 +38,11 @@ func (l *Loop) ready(c *Conn, events uint32) {
 		}
 	case c.later:
 		// Its turn comes, and what is wrong with it shows then.
-	case events&(unix.EPOLLIN|gone) != 0:
+	case events&(unix.EPOLLIN|gone) == 0:
+	case l.spent(c):
+		c.unread = true
+		l.queue(c)
+	default:
 		l.read(c)
 	}
 }
@@ -50,7 +60,12 @@ func (l *Loop) read(c *Conn) {
 		return
 	}
 	copy(l.shared, begun)
-	n := l.receive(c, l.shared[len(begun):])
+	most := len(l.shared)
+	if c.stranger {
+		// Not more than it may keep here, when it isn't its turn.
+		most = len(begun) + int(StrangerRequest.Each)
+	}
+	n := l.receive(c, l.shared[len(begun):most])
 	if n == 0 {
 		return
 	}
@@ -83,7 +98,10 @@ func (l *Loop) readBehind(c *Conn) {
 func (l *Loop) resume(c *Conn) {
 	l.touch(c)
 	c.later = false
-	c.at += l.run(c, c.in[c.at:])
+	used := l.run(c, c.in[c.at:])
+	if c.at += used; used > 0 {
+		c.begun = l.now
+	}
 	if c.at == len(c.in) {
 		l.release(c)
 	}
@@ -110,13 +128,19 @@ func (l *Loop) receive(c *Conn, p []byte) int {
 // run runs the requests in data that are complete, until it is others' turn. It
 // returns how many bytes they have.
 func (l *Loop) run(c *Conn, data []byte) int {
-	used := 0
-	for n := 0; !c.stopped(); n++ {
-		if n == maxTurn || c.slow() {
+	used, counted, began := 0, 0, time.Now()
+	n := 0
+	for ; !c.stopped(); n++ {
+		if n-counted == countEvery {
+			now := time.Now()
+			l.spend(c, countEvery, now.Sub(began))
+			counted, began = n, now
+		}
+		if n == maxTurn || c.slow() || counted == n && l.spent(c) {
 			c.later = used < len(data)
 			break
 		}
-		args, size, err := c.parser.Next(data[used:], l.args[:0], &l.limits)
+		args, size, err := c.parser.Next(data[used:], l.args[:0], c.limits())
 		l.args = args
 		if err != nil {
 			l.malformed(c, err)
@@ -133,6 +157,9 @@ func (l *Loop) run(c *Conn, data []byte) int {
 		l.config.Handler.Command(c, args)
 		l.settle(c)
 	}
+	if n > counted {
+		l.spend(c, n-counted, time.Since(began))
+	}
 	clear(l.args)
 	if c.closing || c.dead {
 		c.later = false
@@ -144,7 +171,12 @@ func (l *Loop) run(c *Conn, data []byte) int {
 
 func (l *Loop) malformed(c *Conn, err error) {
 	l.count.Malformed++
-	c.Out = resp.AppendError(c.Out, err.Error())
+	text := err.Error()
+	if c.stranger && (errors.Is(err, resp.ErrTooBig) || errors.Is(err, resp.ErrWholeSize)) {
+		StrangerRequest.Reached()
+		text = errStranger
+	}
+	c.Out = resp.AppendError(c.Out, text)
 	c.closing = true
 	l.settle(c)
 }
@@ -156,6 +188,9 @@ func (l *Loop) keep(c *Conn, rest []byte) {
 			l.release(c)
 		}
 		return
+	}
+	if len(c.in) == c.at {
+		c.begun = l.now
 	}
 	if l.reserve(c, len(c.in)-c.at+len(rest)) {
 		c.in = append(c.in, rest...)

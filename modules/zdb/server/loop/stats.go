@@ -12,8 +12,9 @@ type Stats struct {
 	// Received and Sent are bytes.
 	Received, Sent uint64
 	// Evicted connections were closed because of MaxBuffers, Idled ones because of
-	// Idle, Unflushed ones because Flush failed.
-	Evicted, Idled, Unflushed uint64
+	// Idle or Silence, Unflushed ones because Flush failed, Stalled ones because they
+	// took too long over a request or a reply, Displaced ones for others.
+	Evicted, Idled, Unflushed, Stalled, Displaced uint64
 	// Rounds is how often the loop went round.
 	Rounds uint64
 }

@@ -1,10 +1,13 @@
 package loop
 
 import (
+	"net/netip"
 	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/pkg/limit"
 )
 
 // The calls here don't wait, or not for long, so they don't tell the scheduler
@@ -20,9 +23,22 @@ func send(fd int, p []byte) (int, unix.Errno) {
 	return int(n), errno
 }
 
-func accept(fd int) (int, unix.Errno) {
-	n, _, errno := unix.RawSyscall6(unix.SYS_ACCEPT4, uintptr(fd), 0, 0, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0, 0)
-	return int(n), errno
+// accept returns a connection and its source, see limit.Source.
+func accept(fd int) (int, string, unix.Errno) {
+	var from unix.RawSockaddrInet6 // the largest of those that matter
+	size := uint32(unsafe.Sizeof(from))
+	n, _, errno := unix.RawSyscall6(unix.SYS_ACCEPT4, uintptr(fd), uintptr(unsafe.Pointer(&from)), uintptr(unsafe.Pointer(&size)), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0, 0)
+	if errno != 0 {
+		return 0, "", errno
+	}
+	switch from.Family {
+	case unix.AF_INET:
+		v4 := (*unix.RawSockaddrInet4)(unsafe.Pointer(&from))
+		return int(n), limit.Source(netip.AddrFrom4(v4.Addr)), 0
+	case unix.AF_INET6:
+		return int(n), limit.Source(netip.AddrFrom16(from.Addr)), 0
+	}
+	return int(n), "local", 0
 }
 
 // epollWait waits a little. A signal ends it.

@@ -73,12 +73,15 @@ func (l *Loop) send(c *Conn) bool {
 	n, errno := send(c.fd, c.Out[c.sent:])
 	switch {
 	case errno == unix.EAGAIN || errno == unix.EINTR:
+		if c.stuck.IsZero() {
+			c.stuck = l.now
+		}
 		return true
 	case errno != 0:
 		l.drop(c)
 		return false
 	}
-	c.last = l.now
+	c.last, c.stuck = l.now, l.now
 	c.sent += n
 	l.count.Sent += uint64(n)
 	if left := c.unsent(); left > 0 && c.sent >= left {
@@ -96,7 +99,7 @@ func (l *Loop) emptied(c *Conn) {
 	// What a client usually gets fits into what it is given next.
 	c.usual = max(len(c.Out), c.usual-c.usual/8)
 	l.pool.put(c.Out)
-	c.Out, c.sent = nil, 0
+	c.Out, c.sent, c.stuck = nil, 0, time.Time{}
 	l.settle(c)
 }
 
@@ -155,25 +158,16 @@ func (l *Loop) settle(c *Conn) {
 	if size == c.charged || c.dead || c.evicted {
 		return
 	}
-	l.buffers += int64(size - c.charged)
-	c.charged = size
-	for l.buffers > l.config.MaxBuffers {
-		l.evict()
-	}
+	l.charge(c, size)
+	l.fit(c)
 }
 
-// evict closes who has the largest buffers. They may be in use now: they go when
-// the round ends.
-func (l *Loop) evict() {
-	var most *Conn
-	for _, c := range l.conns {
-		if c != nil && (most == nil || c.charged > most.charged) {
-			most = c
-		}
-	}
+// evict closes a connection whose buffers are too large. They may be in use now:
+// it goes when the round ends.
+func (l *Loop) evict(most *Conn) {
 	l.count.Evicted++
-	l.buffers -= int64(most.charged)
-	most.charged, most.evicted = 0, true
+	l.charge(most, 0)
+	most.evicted = true
 	if most.unsent() > 0 || most.draining {
 		// Instead of the replies of what has run, an error would be wrong.
 		l.drop(most)
@@ -190,8 +184,7 @@ func (l *Loop) drop(c *Conn) {
 	}
 	c.dead = true
 	l.gone = append(l.gone, c)
-	l.buffers -= int64(c.charged)
-	c.charged = 0
+	l.depart(c)
 }
 
 // reap closes what was dropped: its descriptor isn't used again within a round.

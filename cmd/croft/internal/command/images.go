@@ -1,0 +1,52 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/croft-edge/croft/cmd/croft/internal/plan"
+	"github.com/croft-edge/croft/cmd/croft/internal/registry"
+)
+
+// askRegistries is how many images are asked for at a time.
+const askRegistries = 8
+
+// checkImages asks for the images of the containers that p would make. One that its
+// registry hasn't stops the plan: what runs now would be taken down for it. One that
+// nobody here can ask for is a hint; the node may reach further.
+func (w *work) checkImages(ctx context.Context, p plan.Plan) {
+	room := make(chan struct{}, askRegistries)
+	var all sync.WaitGroup
+	for i := range p.Changes {
+		c := &p.Changes[i]
+		wanted := w.file.Find(c.Name)
+		if wanted == nil || c.Action != plan.Create && c.Action != plan.Replace {
+			continue
+		}
+		reference, secret := wanted.Image()
+		if reference == "" {
+			continue
+		}
+		auth := ""
+		if secret != nil {
+			text, err := secret.Open(w.Source)
+			if err != nil {
+				continue // who carries the plan out hears of it
+			}
+			auth = text
+		}
+		all.Go(func() {
+			room <- struct{}{}
+			defer func() { <-room }()
+			var missing *registry.MissingError
+			switch err := registry.Check(ctx, reference, auth); {
+			case errors.As(err, &missing):
+				c.Action, c.Reason, c.LosesData, c.Stops = plan.Blocked, missing.Error()+" (--unchecked doesn't ask)", false, true
+			case err != nil:
+				c.Hint = "its image isn't checked: " + err.Error()
+			}
+		})
+	}
+	all.Wait()
+}

@@ -1,0 +1,171 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/cmd/croft/internal/project"
+	"github.com/croft-edge/croft/cmd/croft/internal/state"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// Imported is a reservation that has come to stand for a workload of the file.
+type Imported struct {
+	Name string        `json:"name"`
+	Type workload.Type `json:"type"`
+	Node string        `json:"node"`
+	ID   string        `json:"id"`
+	// Same is whether it is as the file asks, as far as that can be compared.
+	Same bool `json:"same"`
+	// Secrets is whether it has secrets, which can't be compared.
+	Secrets bool `json:"secrets"`
+}
+
+// notTheFiles is the digest of what was imported and isn't as the file asks.
+const notTheFiles = "imported"
+
+// Import makes the user's reservations that live stand for workloads of f. chosen
+// says which, by the workload's name; when it is empty, each workload that the state
+// doesn't know gets the one that is as the file asks, a network the one of its name.
+// Nothing is signed or pushed. On an error the state is as it was.
+func (d *Deployer) Import(ctx context.Context, f *project.File, chosen map[string]string) ([]Imported, error) {
+	all, err := d.mine(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []Imported
+	made := map[string]*state.Entry{}
+	for _, w := range f.Workloads {
+		id, said := chosen[w.Name]
+		if len(chosen) > 0 && !said || !said && d.State.Current[w.Name] != nil {
+			continue
+		}
+		one, err := d.pick(ctx, w, id, all)
+		if err != nil {
+			d.forget(made)
+			return nil, err
+		}
+		if one == nil {
+			continue
+		}
+		made[w.Name] = one.entry
+		d.State.Current[w.Name] = one.entry
+		out = append(out, Imported{
+			Name: w.Name, Type: w.Type, Node: w.Node, ID: one.entry.ID, Same: one.same, Secrets: len(w.Secrets()) > 0,
+		})
+	}
+	return out, d.save()
+}
+
+// forget takes entries out of the state again.
+func (d *Deployer) forget(made map[string]*state.Entry) {
+	for name := range made {
+		delete(d.State.Current, name)
+	}
+}
+
+// candidate is a reservation that may stand for a workload.
+type candidate struct {
+	entry *state.Entry
+	same  bool
+}
+
+// pick finds the reservation for w among all: the one of that ID, or the only one
+// that fits. Nil when there is none.
+func (d *Deployer) pick(ctx context.Context, w *project.Workload, id string, all []Observation) (*candidate, error) {
+	if old := d.State.Current[w.Name]; old != nil && id != "" {
+		return nil, errors.Errorf("cannot import %s as %q: %s stands for that name; delete it, or name another", id, w.Name, old.ID)
+	}
+	if w.Type == workload.TypeNetwork && id == "" {
+		all = newestNetworks(all)
+	}
+	var fit []*candidate
+	for _, o := range all {
+		if id != "" && o.Document.ID != id || id == "" && !d.mayBe(w, o) {
+			continue
+		}
+		if why := d.unfit(w, o); id != "" && why != "" {
+			return nil, errors.Errorf("cannot import %s as %q: %s", id, w.Name, why)
+		}
+		one, err := d.candidate(ctx, w, o)
+		if err != nil {
+			return nil, err
+		}
+		if id != "" || one.same || w.Type == workload.TypeNetwork {
+			fit = append(fit, one)
+		}
+	}
+	switch {
+	case len(fit) > 1:
+		var ids []string
+		for _, one := range fit {
+			ids = append(ids, one.entry.ID)
+		}
+		return nil, errors.Errorf("cannot import %q: %s are all as the file asks; say which with `croft import %s=ID`", w.Name, strings.Join(ids, ", "), w.Name)
+	case len(fit) == 1:
+		return fit[0], nil
+	case id != "":
+		return nil, errors.Errorf("cannot import %s as %q: the explorer shows no reservation %s that your key has signed", id, w.Name, id)
+	}
+	return nil, nil
+}
+
+// mayBe reports whether o can stand for w without being named.
+func (d *Deployer) mayBe(w *project.Workload, o Observation) bool { return d.unfit(w, o) == "" }
+
+// unfit says why o can't stand for w; empty when it can.
+func (d *Deployer) unfit(w *project.Workload, o Observation) string {
+	r := o.Document
+	switch {
+	case d.stands(r.ID):
+		return "it stands for another name of this project"
+	case r.Type != w.Type:
+		return fmt.Sprintf("it is a %s, the file asks for a %s", r.Type, w.Type)
+	case r.NodeID != w.Node:
+		return fmt.Sprintf("it is on node %s, the file asks for %s", r.NodeID, w.Node)
+	case networkName(o) != w.Network:
+		return fmt.Sprintf("its network's name is %q, the file says %q", networkName(o), w.Network)
+	case !d.mayLive(o):
+		return "it has ended: " + string(o.State)
+	}
+	return ""
+}
+
+// candidate makes the entry with which o would stand for w.
+func (d *Deployer) candidate(ctx context.Context, w *project.Workload, o Observation) (*candidate, error) {
+	signed := *o.Document
+	id, renewal := signed.ID, signed.Renewal
+	signed.ID, signed.Renewal, signed.Deletion = "", nil, nil
+	document, err := workload.Encode(&signed)
+	if err != nil {
+		return nil, err
+	}
+	e := &state.Entry{
+		Name: w.Name, Type: w.Type, Node: w.Node, Network: w.Network, ID: id, Digest: notTheFiles,
+		Duration: signed.Duration, Document: string(document), Seen: o.Seen,
+	}
+	if renewal != nil && workload.VerifyRenewal(o.Document) == nil {
+		e.Renewal, e.Duration = renewal, renewal.Expires.Sub(signed.Created)
+	}
+	known, err := d.targets(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(w.Uses(), func(name string) bool { return known.Workloads[name].ID == "" }) {
+		return &candidate{entry: e}, nil // what it uses isn't there, so it uses something else
+	}
+	e.Uses = map[string]string{}
+	for name, used := range known.Workloads {
+		e.Uses[name] = used.ID
+	}
+	same, err := w.Alike(signed.Data, known, d.open)
+	if err != nil || !same {
+		return &candidate{entry: e}, err
+	}
+	e.Digest, err = d.digest(w)
+	return &candidate{entry: e, same: true}, err
+}

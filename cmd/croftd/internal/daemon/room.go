@@ -1,0 +1,172 @@
+package daemon
+
+import (
+	"context"
+	"strings"
+
+	"github.com/croft-edge/croft/modules/network/carrier"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/admit"
+	"github.com/croft-edge/croft/provision/provisioner"
+	"github.com/croft-edge/croft/provision/provisioner/zdb"
+)
+
+// sizes is what must be known of a node to say what a reservation takes there.
+type sizes struct {
+	// layer is how much a container may write beside its volumes, in bytes; layerOn
+	// the kind of disk it lies on, empty where that isn't known.
+	layer   uint64
+	layerOn workload.DeviceType
+}
+
+// sizes asks the storage module once: a reservation takes the same at all times.
+func (d *daemon) sizes(m modules) sizes {
+	out := sizes{layer: d.Containers.Layer}
+	ctx, cancel := context.WithTimeout(context.Background(), askModule)
+	defer cancel()
+	status, err := m.storage.Status(ctx)
+	if err != nil {
+		d.Log.Warn().Err(err).Msg("it isn't known where what containers write will lie: it isn't counted before it is there")
+		return out
+	}
+	out.layerOn = layerOn(status)
+	return out
+}
+
+// layerOn is the kind of disk that layers are put on: a fast one if the node has it.
+func layerOn(status node.StorageStatus) (on workload.DeviceType) {
+	for _, p := range status.Pools {
+		if on != workload.SSD {
+			on = p.DiskType
+		}
+	}
+	for _, p := range status.BrokenPools {
+		if p.DiskType == workload.SSD {
+			on = workload.SSD
+		}
+	}
+	return on
+}
+
+// demand is what a reservation takes of the node, in bytes: of the disk what the
+// storage module will promise for it.
+func (s sizes) demand(r *workload.Reservation) (provisioner.Demand, error) {
+	switch r.Type {
+	case workload.TypeContainer:
+		c, err := workload.DataOf[workload.Container](r)
+		if err != nil {
+			return provisioner.Demand{}, node.WithKind(node.Invalid, err)
+		}
+		layer := onDisk(s.layerOn, s.counted(s.layerOn))
+		return layer.Add(provisioner.Demand{CPU: uint64(c.Capacity.CPU), Memory: c.Capacity.Bytes()}), nil
+	case workload.TypeVolume:
+		v, err := workload.DataOf[workload.Volume](r)
+		return onDisk(v.Type, v.Size*gib), node.WithKind(node.Invalid, err)
+	case workload.TypeZDB:
+		z, err := workload.DataOf[workload.ZDB](r)
+		if err != nil {
+			return provisioner.Demand{}, node.WithKind(node.Invalid, err)
+		}
+		return onDisk(z.DiskType, node.ZDBDisk(z.Bytes())), nil
+	case workload.TypeNetwork:
+		n, err := workload.DataOf[workload.Network](r)
+		if err != nil {
+			return provisioner.Demand{}, node.WithKind(node.Invalid, err)
+		}
+		return provisioner.Demand{Tunnels: tunnels(n, r.NodeID)}, nil
+	}
+	return provisioner.Demand{}, nil
+}
+
+// tunnels is what a network's part on a node takes of the wg carrier's memory.
+func tunnels(n workload.Network, nodeID string) uint64 {
+	peers, ranges := 0, 0
+	for _, part := range n.Resources {
+		if part.NodeID != nodeID {
+			continue
+		}
+		peers += len(part.Peers)
+		for _, p := range part.Peers {
+			ranges += len(p.AllowedIPs)
+		}
+	}
+	return carrier.Cost(peers, ranges)
+}
+
+func onDisk(t workload.DeviceType, size uint64) provisioner.Demand {
+	if t == workload.HDD {
+		return provisioner.Demand{HDD: size}
+	}
+	return provisioner.Demand{SSD: size}
+}
+
+// room is what a node has for workloads.
+type room struct {
+	admit.Offer
+	// free is what of its disks nobody was promised, in the whole GiB that volumes
+	// are of: what is left on two pools isn't one volume's.
+	free provisioner.Demand
+}
+
+// roomOf is total, less what the storage module has promised beside workloads.
+func roomOf(total provisioner.Demand, status node.StorageStatus, b beside) room {
+	var whole provisioner.Demand
+	out := room{Offer: admit.Offer{Total: total.Sub(b.sum), Held: b.held, Whole: &whole, Broken: brokenPools(status.BrokenPools)}}
+	for _, p := range status.Pools {
+		free := less(p.Offered, p.Reserved)
+		out.free = out.free.Add(onDisk(p.DiskType, free/gib*gib))
+		most := onDisk(p.DiskType, free)
+		whole.SSD, whole.HDD = max(whole.SSD, most.SSD), max(whole.HDD, most.HDD)
+	}
+	return out
+}
+
+// beside is what the storage module has promised that no workload's demand counts,
+// in bytes: what zdb containers have for themselves, what was kept of workloads that
+// are gone, virtual disks.
+type beside struct {
+	sum provisioner.Demand
+	// held is the part that was made for a workload which doesn't count, by ID.
+	held map[string]provisioner.Demand
+}
+
+// beside adds that up. present reports whether the workload of an ID counts.
+func (s sizes) beside(pools []node.Pool, filesystems []node.Filesystem, present func(id string) bool) beside {
+	out := beside{held: map[string]provisioner.Demand{}}
+	listed := map[string]uint64{}
+	for _, fs := range filesystems {
+		listed[fs.Pool] += fs.Size
+		size := onDisk(fs.DiskType, fs.Size)
+		id, isLayer := strings.CutSuffix(fs.Name, layerSuffix)
+		if own, ok := zdb.Own(fs); ok {
+			size = onDisk(fs.DiskType, own)
+		} else if !present(id) {
+			out.held[id] = out.held[id].Add(size)
+		} else if size = (provisioner.Demand{}); isLayer {
+			size = onDisk(fs.DiskType, less(fs.Size, s.counted(fs.DiskType)))
+		}
+		out.sum = out.sum.Add(size)
+	}
+	for _, p := range pools {
+		out.sum = out.sum.Add(onDisk(p.DiskType, less(p.Reserved, listed[p.Name])))
+	}
+	return out
+}
+
+// counted is what a container's demand has for a layer on that kind of disk.
+func (s sizes) counted(on workload.DeviceType) uint64 {
+	if on != s.layerOn || on == "" {
+		return 0
+	}
+	return s.layer
+}
+
+// layerSuffix follows a container's ID in the name of its layer's file system.
+const layerSuffix = ".layer"
+
+// present reports whether the workload of that ID counts as one that is here.
+func (b *brain) present(id string) bool {
+	rec, err := b.store.Record(id)
+	return err == nil && rec.Present()
+}

@@ -1,0 +1,30 @@
+package api
+
+import "github.com/croft-edge/croft/pkg/limit"
+
+// MaxBody is the largest body of a document, in bytes: of a reservation, a
+// deletion, a renewal. Others have their own limit below.
+const MaxBody = 1 << 20 // documentBody.Each
+
+// MaxDepth is how deep JSON may be nested, maxMembers how many members one object
+// may have, maxNameLength how long the name of one may be in bytes.
+const (
+	MaxDepth      = 32
+	maxMembers    = 256
+	maxNameLength = 256
+)
+
+// What one source may bring that is kept.
+var (
+	newBytes = limit.Limit{Name: "explorer-new-bytes", Per: "source and day", Each: 1 << 30, Unit: limit.Bytes}
+	newNodes = limit.Limit{Name: "explorer-new-nodes", Per: "source and day", Each: 256}
+	newFarms = limit.Limit{Name: "explorer-new-farms", Per: "source and day", Each: 16}
+)
+
+// What one request may send.
+var (
+	documentBody = limit.Limit{Name: "explorer-document-body", Per: "document", Each: 1 << 20, Unit: limit.Bytes}
+	resultBody   = limit.Limit{Name: "explorer-result-body", Per: "result", Each: 512 << 10, Unit: limit.Bytes}
+	nodeBody     = limit.Limit{Name: "explorer-node-body", Per: "registration", Each: 16 << 10, Unit: limit.Bytes}
+	farmBody     = limit.Limit{Name: "explorer-farm-body", Per: "farm or grant", Each: 4 << 10, Unit: limit.Bytes}
+)

@@ -1,0 +1,95 @@
+package api
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+
+	wire "github.com/croft-edge/croft/pkg/explorer"
+)
+
+// longPaths is JSON of that size whose members have long paths, each another.
+func longPaths(size int) string {
+	name := strings.Repeat("n", size/2)
+	return `{"` + name + `":[` + strings.Repeat(`{"a":0},`, (size/2-20)/8) + `{}]}`
+}
+
+// What a stranger sends to be read before any signature is looked at costs a
+// small multiple of its own length: joining the path of each member of this
+// megabyte made 34 GB of garbage in 15 s.
+func TestUnsignedBodiesAreCheap(t *testing.T) {
+	for name, unsigned := range map[string]bool{"default": false, "unsigned writes accepted": true} {
+		t.Run(name, func(t *testing.T) {
+			h := start(t, func(c *Config) { c.Policy.AcceptUnsignedNodeWrites = unsigned })
+			key := newKey(t)
+			for _, size := range []int{MaxBody, 16 << 10, 4 << 10} {
+				for _, path := range []string{"/farms", "/nodes", "/nodes/" + key.ID() + "/uptime", "/nodes/" + key.ID() + "/configure_public", "/reservations/" + key.ID()} {
+					r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(longPaths(size)[:size-100]))
+					w := httptest.NewRecorder()
+					var before, after runtime.MemStats
+					runtime.ReadMemStats(&before)
+					h.api.ServeHTTP(w, r)
+					runtime.ReadMemStats(&after)
+					if made := after.TotalAlloc - before.TotalAlloc; w.Code/100 != 4 || made > uint64(40*size+64<<10) {
+						t.Errorf("%s: %d bytes are answered %d and made %d", path, size, w.Code, made)
+					}
+				}
+			}
+			_, c := h.node()
+			if _, _, err := c.Nodes(t.Context(), wire.NodeFilter{}, wire.ListPage{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// What is in a body that nobody signed isn't looked at, and bodies are as large
+// as what they are for.
+func TestBodiesAreBounded(t *testing.T) {
+	h := start(t)
+	key, _ := h.node()
+	h.problem("POST", "/nodes", `{`, 401)
+	h.problem("POST", "/farms", `{`, 401)
+	space := func(n int64) string { return strings.Repeat(" ", int(n)) }
+	for path, most := range map[string]int64{
+		"POST /nodes": nodeBody.Each, "POST /nodes/" + key.ID() + "/uptime": nodeBody.Each, "POST /farms": farmBody.Each,
+		"PUT /farms/1/nodes/" + key.ID(): farmBody.Each, "PUT /reservations/1-1": resultBody.Each, "PUT /reservations/1-1/renewal": documentBody.Each,
+	} {
+		method, path, _ := strings.Cut(path, " ")
+		h.problem(method, path, space(most+1), 413)
+		if status, _, _ := h.do(method, path, space(most)); status == 413 {
+			t.Errorf("%s: %d bytes are too many", path, most)
+		}
+	}
+}
+
+func TestMembersAreBounded(t *testing.T) {
+	for body, ok := range map[string]bool{
+		`{"a":{"b":[{"c":1},{"c":1}]}}`:                   true,
+		`{"a":{"b":[{"c":1,"C":1}]}}`:                     false,
+		`{"` + strings.Repeat("n", 256) + `":1}`:          true,
+		`{"` + strings.Repeat("n", 257) + `":1}`:          false,
+		`{"a":` + manyMembers(maxMembers) + `}`:           true,
+		`{"a":` + manyMembers(maxMembers+1) + `}`:         false,
+		strings.Repeat("[", 32) + strings.Repeat("]", 32): true,
+		strings.Repeat("[", 33) + strings.Repeat("]", 33): false,
+	} {
+		if err := checkJSON([]byte(body)); (err == nil) != ok {
+			t.Errorf("%.60s: %v", body, err)
+		}
+	}
+	err := checkJSON([]byte(`{"a":{"x":{},"b":[{"c":1,"C":1}]}}`))
+	if err == nil || !strings.Contains(err.Error(), "a.b.C is") {
+		t.Errorf("a member given twice is called: %v", err)
+	}
+}
+
+func manyMembers(n int) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString(`,"` + strings.Repeat("x", i%16) + string(rune('a'+i/16)) + `":0`)
+	}
+	return "{" + b.String()[1:] + "}"
+}

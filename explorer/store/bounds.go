@@ -1,0 +1,28 @@
+package store
+
+import "github.com/croft-edge/croft/pkg/limit"
+
+// nodeDocument is what is kept of one node.
+var nodeDocument = limit.Limit{Name: "explorer-node-document", Per: "node", Each: 16 << 10, Unit: limit.Bytes}
+
+// stored is what is kept of reservations, a user's, and of results, a node's. What
+// is kept of the total is for results: a node can always say how it went on.
+var stored = limit.Limit{Name: "explorer-stored", Per: "user or node", Each: 64 << 20, Total: 8 << 30, Kept: 1 << 30, Unit: limit.Bytes}
+
+// DefaultStored is the total of stored, in bytes.
+const DefaultStored = 8 << 30
+
+// disk is the part of the disk that new reservations, nodes and farms leave to
+// results, deletions and heartbeats; a tenth of a disk that is small.
+var disk = limit.Limit{Name: "explorer-disk", Per: "disk", Kept: 256 << 20, Unit: limit.Bytes}
+
+// How many nodes and farms there are, and how many stores a node may have had.
+var (
+	nodes  = limit.Limit{Name: "explorer-nodes", Per: "explorer", Total: 50000}
+	farms  = limit.Limit{Name: "explorer-farms", Per: "key", Each: 16, Total: 10000}
+	births = limit.Limit{Name: "explorer-births", Per: "node", Each: 1000}
+)
+
+// rowBytes is what a reservation takes beside its body and result: its columns,
+// its indexes, its deletion and its renewal.
+const rowBytes = 1 << 10

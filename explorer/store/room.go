@@ -1,0 +1,178 @@
+package store
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"github.com/pkg/errors"
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/pkg/limit"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// Forgetting: what has ended may be forgotten where its user or all users have no
+// room left; what nobody has said of for unheard, that it ended, after that time.
+const (
+	unheard     = 30 * 24 * time.Hour
+	forgetBatch = 256
+	// forgetEvery is how often all users' rows are looked through.
+	forgetEvery = time.Minute
+)
+
+// storedLimit is stored with the operator's total, an eighth of which is kept.
+func (c Config) storedLimit() limit.Limit {
+	l := stored
+	if c.MaxStored > 0 {
+		l.Total, l.Kept = c.MaxStored, c.MaxStored/8
+		l.Each = min(l.Each, l.Total)
+	}
+	return l
+}
+
+// loadStored counts what is in the database.
+func (s *Store) loadStored(ctx context.Context) error {
+	for query, hold := range map[string]func(string, int64){
+		`SELECT user, sum(length(body) + 1024) FROM reservations GROUP BY user`:                     s.stored.Hold,
+		`SELECT node, sum(length(result)) FROM reservations WHERE result IS NOT NULL GROUP BY node`: s.stored.HoldKnown,
+	} {
+		if err := s.loadSums(ctx, query, hold); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) loadSums(ctx context.Context, query string, hold func(string, int64)) error {
+	rows, err := s.read.QueryContext(ctx, query)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var key string
+		var n int64
+		if err := rows.Scan(&key, &n); err != nil {
+			return err
+		}
+		hold(key, n)
+	}
+	return rows.Err()
+}
+
+// diskRoom refuses what is new where the disk is nearly full. NoSpace.
+func (s *Store) diskRoom() error {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(filepath.Dir(s.config.Path), &fs); err != nil {
+		return errors.Wrap(err, "cannot ask how full the disk is")
+	}
+	size, free := int64(fs.Blocks)*int64(fs.Bsize), int64(fs.Bavail)*int64(fs.Bsize)
+	if kept := min(disk.Kept, size/10); free < kept {
+		disk.Reached()
+		return node.Errorf(node.NoSpace, "cannot take in anything new: the explorer's disk is full; try again later")
+	}
+	return nil
+}
+
+// roomFor takes room for a user's push. Where there is none, what has ended of
+// this user's is forgotten, or of everybody's. NoSpace.
+func (s *Store) roomFor(ctx context.Context, user string, size int64) (give func(), err error) {
+	if err := s.diskRoom(); err != nil {
+		return nil, err
+	}
+	if give, err = s.stored.Take(user, size); err == nil {
+		return give, nil
+	}
+	var full *limit.Full
+	if !errors.As(err, &full) {
+		return nil, err
+	}
+	whose := user
+	if full.All {
+		whose = ""
+	}
+	for {
+		n, ferr := s.forget(ctx, whose)
+		if ferr != nil {
+			return nil, ferr
+		}
+		if give, err = s.stored.Take(user, size); err == nil {
+			return give, nil
+		}
+		if n == 0 {
+			return nil, node.Errorf(node.NoSpace, "cannot keep this reservation: %w; delete what isn't needed, it makes room once it has ended and its time is over", err)
+		}
+	}
+}
+
+// forgotten is a row that was deleted.
+type forgotten struct {
+	n            uint64
+	user, node   string
+	body, result int64
+}
+
+// forget deletes some of a user's reservations that have ended, or of all users'
+// where user is empty, and returns how many. Only what has passed its signed end
+// goes: nobody can bring it again.
+func (s *Store) forget(ctx context.Context, user string) (int, error) {
+	now := time.Now()
+	if s.config.Now != nil {
+		now = s.config.Now()
+	}
+	if user == "" && !s.mayLook(now) {
+		return 0, nil
+	}
+	var gone []forgotten
+	err := s.write(ctx, func(t *tx) error {
+		var err error
+		if gone, err = s.ended(ctx, t, user, now); err != nil {
+			return err
+		}
+		for _, f := range gone {
+			if _, err := t.exec(`DELETE FROM reservations WHERE n = ?`, f.n); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	for _, f := range gone {
+		s.stored.Hold(f.user, -f.body-rowBytes)
+		s.stored.HoldKnown(f.node, -f.result)
+	}
+	return len(gone), nil
+}
+
+// mayLook reports whether all rows may be looked through again.
+func (s *Store) mayLook(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now.Sub(s.looked) < forgetEvery {
+		return false
+	}
+	s.looked = now
+	return true
+}
+
+func (s *Store) ended(ctx context.Context, t *tx, user string, now time.Time) ([]forgotten, error) {
+	rows, err := t.query(ctx, `SELECT n, user, node, length(body), coalesce(length(result), 0) FROM reservations
+		WHERE (?1 = '' OR user = ?1) AND expires < ?2 AND (gone OR state NOT IN ('', 'ok') OR expires < ?3) ORDER BY n LIMIT ?4`,
+		user, now.UnixNano(), now.Add(-unheard).UnixNano(), forgetBatch)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []forgotten
+	for rows.Next() {
+		var f forgotten
+		if err := rows.Scan(&f.n, &f.user, &f.node, &f.body, &f.result); err != nil {
+			return nil, err
+		}
+		out = append(out, f)
+	}
+	return out, rows.Err()
+}

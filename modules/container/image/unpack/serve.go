@@ -1,0 +1,125 @@
+package unpack
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"os"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"github.com/containerd/log"
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// What a process is given: the packed layer, where it answers, and the socket
+// that its Bounds and folders come by.
+const (
+	fdLayer   = 0
+	fdAnswer  = 1
+	fdControl = 3
+)
+
+// mostFolders is a bound for the descriptors of one message.
+const mostFolders = 253
+
+// Serve is the process that Run starts. It returns its exit status.
+func Serve() int {
+	out := os.NewFile(fdAnswer, "answer")
+	a := answer{}
+	err := serve(&a, nil)
+	if err != nil {
+		a = failed(err)
+	}
+	w := bufio.NewWriter(out)
+	if json.NewEncoder(w).Encode(a) != nil || w.Flush() != nil {
+		return 1
+	}
+	return 0
+}
+
+// serve does its work; inside is called once it is confined, in tests.
+func serve(a *answer, inside func() error) error {
+	// Nothing is read that lies in the layer but by this code.
+	time.Local = time.UTC
+	log.L.Logger.SetOutput(io.Discard)
+	if err := ceilings(); err != nil {
+		return err
+	}
+	b, folders, err := receive()
+	if err != nil {
+		return err
+	}
+	if err := enter(folders[0]); err != nil {
+		return err
+	}
+	if err := seal(); err != nil {
+		return err
+	}
+	if inside != nil {
+		return inside()
+	}
+	l := &layer{Bounds: b, below: folders[1:]}
+	err = l.unpack(os.NewFile(fdLayer, "layer"))
+	*a = answer{Result: l.result(), Opaque: l.opaque}
+	return err
+}
+
+// ceilings sets what this process may take at most.
+func ceilings() error {
+	debug.SetMemoryLimit(Memory.Each * 3 / 4)
+	limits := map[int]uint64{unix.RLIMIT_CPU: uint64(Time.Each), unix.RLIMIT_NOFILE: 512, unix.RLIMIT_CORE: 0}
+	if !raceDetector {
+		limits[unix.RLIMIT_DATA] = uint64(Memory.Each)
+	}
+	for which, most := range limits {
+		var have unix.Rlimit
+		if err := unix.Getrlimit(which, &have); err != nil {
+			return node.Errorf(node.Internal, "cannot read a limit: %w", err)
+		}
+		most = min(most, have.Max)
+		if err := unix.Setrlimit(which, &unix.Rlimit{Cur: most, Max: most}); err != nil {
+			return node.Errorf(node.Internal, "cannot set a limit: %w", err)
+		}
+	}
+	return nil
+}
+
+// receive waits for the Bounds and the folders: the layer's own, and those below it,
+// topmost first.
+func receive() (Bounds, []int, error) {
+	var b Bounds
+	defer unix.Close(fdControl)
+	text, rights := make([]byte, 4096), make([]byte, unix.CmsgSpace(4*mostFolders))
+	n, have, flags, _, err := unix.Recvmsg(fdControl, text, rights, unix.MSG_CMSG_CLOEXEC)
+	if err != nil || flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
+		return b, nil, node.Errorf(node.Internal, "cannot receive what to unpack: %w (flags %x)", err, flags)
+	}
+	messages, err := unix.ParseSocketControlMessage(rights[:have])
+	if err != nil || len(messages) != 1 {
+		return b, nil, node.Errorf(node.Internal, "cannot receive folders: %d messages, %w", len(messages), err)
+	}
+	folders, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(folders) == 0 {
+		return b, nil, node.Errorf(node.Internal, "cannot receive folders: %w", err)
+	}
+	if err := json.Unmarshal(text[:n], &b); err != nil {
+		return b, nil, node.Errorf(node.Internal, "cannot read what to unpack: %w", err)
+	}
+	return b, folders, nil
+}
+
+// enter makes a folder the root. It is a mount of its own, above which is nothing.
+func enter(folder int) error {
+	if err := syscall.Fchdir(folder); err != nil {
+		return node.Errorf(node.Internal, "cannot go to the layer: %w", err)
+	}
+	if err := unix.Chroot("."); err != nil {
+		return node.Errorf(node.Internal, "cannot make the layer the root: %w", err)
+	}
+	unix.Umask(0o022)
+	return unix.Close(folder)
+}

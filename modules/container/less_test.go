@@ -1,0 +1,71 @@
+package container
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+func TestLessIsGivenAsAsked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	volume := filepath.Join(w.dir, "volume")
+	must(t, os.MkdirAll(volume, 0o755))
+	w.image("1-1", ocispec.ImageConfig{User: "1000"}, nil)
+	must(t, os.Chown(volume, 1000, 1000))
+	s := w.spec("1-1", "serve", "hello")
+	s.ReadOnly, s.NonRoot, s.NoCapabilities = true, true, true
+	s.Mounts = []node.MountSpec{{Volume: "9-1", Source: volume, Target: "/data"}}
+	w.runs(s)
+	if code, out, _ := w.exec("1-1", "write", "/tmp/x", "y"); code == 0 || !strings.Contains(out, "read-only file system") {
+		t.Errorf("it writes to its root: %d, %s", code, out)
+	}
+	if code, out, _ := w.exec("1-1", "write", "/data/x", "y"); code != 0 {
+		t.Errorf("it can't write to its volume: %s", out)
+	}
+	if code, out, _ := w.exec("1-1", "write", "/dev/shm/x", "y"); code != 0 {
+		t.Errorf("it can't write to its shared memory: %s", out)
+	}
+	if _, out, _ := w.exec("1-1", "read", "/proc/self/status"); !strings.Contains(out, "CapBnd:\t0000000000000000") {
+		t.Errorf("it has capabilities: %s", out)
+	}
+
+	root := w.spec("1-2", "serve", "hello")
+	root.NonRoot = true
+	_, err := w.Create(root)
+	kind(t, err, node.Invalid, "non_root", "root")
+	root.NonRoot = false
+	w.runs(root)
+	if code, out, _ := w.exec("1-2", "write", "/tmp-x", "y"); code != 0 {
+		t.Errorf("one that asks for nothing can't write: %s", out)
+	}
+}
+
+// TestPrintsOfThoseThatAskForNoLessStay keeps an upgrade from making containers anew.
+func TestPrintsOfThoseThatAskForNoLessStay(t *testing.T) {
+	s := node.ContainerSpec{ID: "1-1"}
+	plain, err := fingerprint(s, "sha256:x", "")
+	must(t, err)
+	for name, change := range map[string]func(*node.ContainerSpec){
+		"read-only": func(s *node.ContainerSpec) { s.ReadOnly = true }, "non-root": func(s *node.ContainerSpec) { s.NonRoot = true },
+		"a secret": func(s *node.ContainerSpec) { s.Secrets = node.Env{"A": "1"} },
+	} {
+		other := s
+		change(&other)
+		if got, err := fingerprint(other, "sha256:x", ""); err != nil || got == plain {
+			t.Errorf("%s: the print is the same, %v", name, err)
+		}
+	}
+	one, other := s, s
+	one.Secrets, other.Secrets = node.Env{"A": "1"}, node.Env{"A": "2"}
+	a, _ := fingerprint(one, "sha256:x", "")
+	b, _ := fingerprint(other, "sha256:x", "")
+	if a != b {
+		t.Error("a print tells what a secret says")
+	}
+}

@@ -1,0 +1,92 @@
+package carrier
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+
+	"github.com/croft-edge/croft/modules/network/wireguard"
+)
+
+// expensive is a device with so many peers, each of so many ranges.
+func expensive(t *testing.T, namespace string, peers, ranges int) wireguard.Config {
+	t.Helper()
+	c := wireguard.Config{Name: "wg0", Namespace: namespace, PrivateKey: wireguard.Key(generated(t))}
+	for i := range peers {
+		p := wireguard.Peer{PublicKey: wireguard.Key(generated(t)).Public(), Endpoint: netip.MustParseAddrPort("192.0.2.1:9")}
+		for k := range ranges {
+			a := netip.AddrFrom4([4]byte{10, byte(i), byte(k), 0})
+			six := netip.AddrFrom16([16]byte{0xfd, 7: byte(i), 8: byte(k)})
+			p.AllowedIPs = append(p.AllowedIPs, netip.PrefixFrom(a, 24), netip.PrefixFrom(six, 72))
+		}
+		c.Peers = append(c.Peers, p)
+	}
+	return c
+}
+
+// plain starts a carrier that is built without the race detector, whose memory says
+// nothing of the real one's, in a namespace of its own.
+func plain(t *testing.T, program string) *Client {
+	t.Helper()
+	s := newSite(t, 1)
+	client, err := Ensure(t.Context(), Config{
+		RunDir: s.run, Command: []string{"nsenter", "--net=" + s.ns, program, "carrier", "wg", "--run-dir", s.run}, Log: zerolog.Nop(),
+	})
+	must(t, err)
+	t.Cleanup(func() {
+		defer client.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := client.Stop(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return client
+}
+
+func generated(t *testing.T) wgtypes.Key {
+	t.Helper()
+	key, err := wgtypes.GeneratePrivateKey()
+	must(t, err)
+	return key
+}
+
+// TestNetworksFitTheirCost holds Cost to what carriers really take, with networks of
+// every shape: as many as a quarter of the budget allows, so that all of it is a
+// real carrier's within its ceiling.
+func TestNetworksFitTheirCost(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "croftd")
+	build := exec.Command("go", "build", "-o", program, "github.com/croft-edge/croft/cmd/croftd")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, c := range []struct{ peers, ranges int }{{0, 0}, {1, 1}, {16, 2}, {128, 1}, {128, 16}} {
+		t.Run(fmt.Sprintf("%d peers of %d ranges", c.peers, c.ranges), func(t *testing.T) {
+			client := plain(t, program)
+			before, err := client.Info(t.Context())
+			must(t, err)
+			each := Cost(c.peers, c.peers*c.ranges)
+			networks := Budget / 4 / each
+			for i := range networks {
+				id := fmt.Sprint("net", i)
+				ns := namespace(t, id)
+				must(t, client.SetDevice(t.Context(), id, expensive(t, ns, c.peers, c.ranges)))
+				must(t, client.SetZone(t.Context(), Zone{ID: id, Namespace: ns, Network: "net", Names: map[string][]netip.Addr{}}))
+			}
+			after, err := client.Info(t.Context())
+			must(t, err)
+			if took := (after.Memory - before.Memory) / networks; took > each {
+				t.Errorf("each of %d takes %d KiB, the cost is %d KiB", networks, took>>10, each>>10)
+			} else {
+				t.Logf("each of %d takes %d KiB, the cost is %d KiB", networks, took>>10, each>>10)
+			}
+		})
+	}
+}

@@ -1,0 +1,56 @@
+package zdb
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/croft-edge/croft/pkg/limit"
+)
+
+const (
+	// reachedLine begins a line of INFO, over the admin socket, which says how often
+	// a limit has turned something away.
+	reachedLine = "limit_reached_"
+	// mostReached is how many limits a zdb may speak of.
+	mostReached = 16
+)
+
+var limitForm = regexp.MustCompile(`^zdb-[a-z-]{1,40}$`)
+
+// reached is how often each limit of a zdb has turned something away since it
+// began; nothing when it doesn't say.
+func (a admin) reached() map[string]uint64 {
+	text, err := redis.String(a.do("INFO"))
+	if err != nil {
+		return nil
+	}
+	out := map[string]uint64{}
+	for line := range strings.Lines(text) {
+		name, value, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), reachedLine), ": ")
+		n, err := strconv.ParseUint(value, 10, 64)
+		if ok && err == nil && strings.HasPrefix(line, reachedLine) && limitForm.MatchString(name) && len(out) < mostReached {
+			out[name] = n
+		}
+	}
+	return out
+}
+
+// counted adds what is new of that to the node's counts.
+func (m *Module) counted(s *server, now map[string]uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if now == nil {
+		return
+	}
+	for name, n := range now {
+		before := s.reached[name]
+		if n < before { // it was started again
+			before = 0
+		}
+		limit.Add(name, n-before)
+	}
+	s.reached = now
+}

@@ -1,0 +1,107 @@
+package feedback_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/feedback"
+	"github.com/croft-edge/croft/provision/store"
+)
+
+// ledger is a store that counts its writes of what the explorer has, and fails them
+// when it is told to.
+type ledger struct {
+	*store.FSStore
+	mu     sync.Mutex
+	writes []int
+	fail   error
+}
+
+func (l *ledger) Acknowledge(receipts ...store.Receipt) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.fail != nil {
+		return l.fail
+	}
+	l.writes = append(l.writes, len(receipts))
+	return l.FSStore.Acknowledge(receipts...)
+}
+
+func (l *ledger) set(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.fail = err
+}
+
+// counted is a rig with a ledger.
+func counted(t *testing.T) (*rig, *ledger) {
+	t.Helper()
+	r := newRig(t, feedback.Config{})
+	l := &ledger{FSStore: r.store}
+	f, err := feedback.New(feedback.Config{Outbox: l, Signer: r.signer, Sender: r.explorer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Feedback = f
+	return r, l
+}
+
+// What one pass has brought to the explorer is written in one go, many in few.
+func TestAcknowledgedInOneWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, l := counted(t)
+		for i := range 70 {
+			r.owe(t, fmt.Sprintf("%d-1", i+1))
+		}
+		r.running(t, func() { time.Sleep(time.Minute) })
+		if got := fmt.Sprint(l.writes); got != "[64 6]" || r.owed(t) != 0 || len(r.explorer.got) != 70 {
+			t.Errorf("70 results were sent %d times and written as %s, %d are owed", len(r.explorer.got), got, r.owed(t))
+		}
+	})
+}
+
+// An explorer that is slow keeps nobody waiting for the write.
+func TestASlowExplorerDelaysNoWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, l := counted(t)
+		r.explorer.set(func(context.Context, *workload.Result) error {
+			time.Sleep(600 * time.Millisecond)
+			return nil
+		})
+		for i := range 6 {
+			r.owe(t, fmt.Sprintf("%d-1", i+1))
+		}
+		r.running(t, func() { time.Sleep(time.Minute) })
+		if got := fmt.Sprint(l.writes); got != "[3 3]" || r.owed(t) != 0 {
+			t.Errorf("6 results in 3.6 s were written as %s, %d are owed", got, r.owed(t))
+		}
+	})
+}
+
+// While nothing can be written, little is sent in vain, and nothing is lost.
+func TestAcknowledgementsThatCannotBeWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, l := counted(t)
+		l.set(node.Errorf(node.NoSpace, "cannot write: the disk is full"))
+		for i := range 200 {
+			r.owe(t, fmt.Sprintf("%d-1", i+1))
+		}
+		r.running(t, func() {
+			time.Sleep(30 * time.Minute)
+			if n := len(r.explorer.tries()); n < 64 || n > 64*130 || r.owed(t) != 200 || len(r.Problems()) == 0 {
+				t.Errorf("%d results were sent in half an hour, %d are owed, %d problems", n, r.owed(t), len(r.Problems()))
+			}
+			l.set(nil)
+			time.Sleep(2 * time.Minute)
+			if r.owed(t) != 0 || len(r.Problems()) != 0 {
+				t.Errorf("%d are owed, problems %v", r.owed(t), r.Problems())
+			}
+		})
+	})
+}
