@@ -31,6 +31,8 @@ type link struct {
 	net *boundedConn
 	// forget takes it off the list of what Close closes.
 	forget func()
+	// aborted is set by do, for who uses the link next.
+	aborted bool
 }
 
 // boundedConn reads no more between two calls of arm than a reply may have,
@@ -66,7 +68,7 @@ func (l *link) drop() {
 	l.forget()
 }
 
-// do runs work, which uses the link, and gives the link up when ctx ends.
+// do runs work, which uses the link, and gives the link up when ctx ends: aborted says so.
 func (l *link) do(ctx context.Context, work func() error) error {
 	l.net.arm()
 	stop := context.AfterFunc(ctx, l.abort)
@@ -74,9 +76,11 @@ func (l *link) do(ctx context.Context, work func() error) error {
 	if stop() {
 		return err
 	}
+	// The abort of AfterFunc may still be to come: it must not hit the link's next use.
+	l.abort()
+	l.aborted = true
 	if err == nil {
-		// It was in time, but the link is gone.
-		return nil
+		return nil // it was in time
 	}
 	return errors.Join(ctx.Err(), err)
 }
@@ -192,7 +196,7 @@ func (p *links) get(ctx context.Context) (*link, error) {
 
 func (p *links) put(l *link) {
 	p.mu.Lock()
-	keep := !p.closed && len(p.idle) < maxIdle && l.Err() == nil
+	keep := !p.closed && len(p.idle) < maxIdle && l.Err() == nil && !l.aborted
 	if keep {
 		p.idle = append(p.idle, l)
 	}

@@ -77,6 +77,9 @@ func (p *redisPuller) connect(ctx context.Context) error {
 		return err
 	})
 	var said redis.Error
+	if err == nil && l.aborted {
+		err = ctx.Err()
+	}
 	if err != nil && !errors.As(err, &said) {
 		l.drop()
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -225,27 +226,26 @@ func TestNoRequestIsLostWhenServersTakeTurns(t *testing.T) {
 	w := redisWorld(t)
 	s := w.server(newWorker())
 	c := w.client()
-	ctx, cancel := context.WithCancel(context.Background())
-	turns := make(chan int, 1)
-	go func() {
-		n := 0
+	var turns atomic.Int64
+	stop := background(t, func(ctx context.Context) error {
 		for ctx.Err() == nil {
-			turn, stop := context.WithTimeout(ctx, 5*time.Millisecond)
-			if err := s.Run(turn); err != nil {
-				t.Error(err)
+			turn, end := context.WithTimeout(ctx, 5*time.Millisecond)
+			err := s.Run(turn)
+			end()
+			if err != nil {
+				return err
 			}
-			stop()
-			n++
+			turns.Add(1)
 		}
-		turns <- n
-	}()
+		return nil
+	})
 	for i := range 300 {
 		if _, err := call[string](timeout(t, 5*time.Second), c, "Echo", "x"); err != nil {
-			t.Fatalf("call %d: %v", i, err)
+			t.Fatalf("call %d, after %d turns, %d wait: %v; %+v", i, turns.Load(), w.redis.length(queueKey), err, s.Stats())
 		}
 	}
-	cancel()
-	if n := <-turns; n < 5 {
+	stop()
+	if n := turns.Load(); n < 5 {
 		t.Errorf("only %d turns were taken", n)
 	}
 }
