@@ -134,8 +134,8 @@ func (d *Door) Take(conn net.Conn) {
 }
 
 // again is how long after its end the door's process is started again. Clients wait
-// meanwhile at the listening socket.
-func again() run.Backoff { return run.Backoff{Base: 100 * time.Millisecond, Max: 5 * time.Second} }
+// meanwhile at the listening socket, for a few seconds.
+func again() run.Backoff { return run.Backoff{Base: 100 * time.Millisecond, Max: time.Second} }
 
 // Run answers until ctx is done: streams end then, too. The process that speaks to
 // users is started again when it ends.
