@@ -66,6 +66,8 @@ type Status struct {
 	Orphans     []Orphan   `json:"orphans"`
 	// Drifts counts by type, since the start, what was gone or changed under the node.
 	Drifts map[workload.Type]uint64 `json:"drifts"`
+	// DoorRestarts is how often the process of the node's door had to be started again.
+	DoorRestarts uint64 `json:"door_restarts"`
 }
 
 // Store is how the node's memory is.

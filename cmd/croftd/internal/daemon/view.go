@@ -116,6 +116,9 @@ func (b *brain) fill(ctx context.Context, s *control.Status) error {
 	verdict := b.clock.Verdict()
 	birth := b.store.Birth()
 	s.NodeID, s.Adopted = b.nodeID, b.engine.Ready()
+	if b.door != nil {
+		s.DoorRestarts = b.door.Restarts()
+	}
 	s.Clock = control.Clock{
 		Now: verdict.Now, Trusted: verdict.Level >= clock.Stop, Level: verdict.Level.String(), Source: string(verdict.Source),
 		Uptime: int64(verdict.Uptime / time.Second), Why: verdict.Why,

@@ -84,6 +84,12 @@ func hostile(how string, args []string) {
 	case "mute":
 		hello()
 		select {}
+	case "keeps tunnels":
+		for hello(); ; {
+			if m, err := c.FromAgent(); err != nil || m.Kind == wire.Beat && c.Send(m) != nil {
+				os.Exit(7)
+			}
+		}
 	case "links":
 		hello()
 		hostileLinks(c)
@@ -268,6 +274,25 @@ func TestADoorThatOpensWithoutEnd(t *testing.T) {
 			settled(t, files, routines)
 		})
 	}
+}
+
+// TestATunnelIntoAHostileDoor: connections of the tunnel that the process never ends.
+func TestATunnelIntoAHostileDoor(t *testing.T) {
+	files, routines := openFiles(t), runtime.NumGoroutine()
+	t.Run("run", func(t *testing.T) {
+		before := limit.Times()["door-pipes"]
+		w := newWorld(t, as("keeps tunnels"), func(c *door.Config) { c.Limits.Hung = patience })
+		for range 800 {
+			ours, theirs := net.Pipe()
+			t.Cleanup(func() { _ = ours.Close() })
+			w.door.Take(theirs)
+		}
+		w.settle("no bound is reached", func() bool { return limit.Times()["door-pipes"] >= before+96 })
+		if n := openFiles(t); n > files+800 {
+			t.Errorf("%d open files", n)
+		}
+	})
+	settled(t, files, routines)
 }
 
 // TestACapturedDoorIsNobody: a process that has seen a user's request can't bring it

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/pkg/errors"
@@ -58,6 +59,7 @@ func serve(control int, inside func() error) error {
 		return err
 	}
 	if inside != nil {
+		defer runtime.KeepAlive(c) // or it is closed once it is garbage
 		return inside()
 	}
 	p := &process{Setup: s, agent: newAgent(c), places: placesOf(s), tunnel: newInlet()}
