@@ -102,7 +102,7 @@ func hostile(how string, args []string) {
 
 // hostileLinks opens links without end, and says nonsense on each.
 func hostileLinks(c *wire.Control) {
-	var held []net.Conn
+	held := map[uint32]net.Conn{}
 	for n := uint32(1); ; {
 		if c.Send(wire.Message{Kind: wire.Link, Number: n}) != nil {
 			os.Exit(5)
@@ -123,7 +123,7 @@ func hostileLinks(c *wire.Control) {
 		if err != nil {
 			continue // it has no descriptors left: that is its own trouble
 		}
-		held = append(held, conn)
+		held[n] = conn
 		begin := func() {
 			_ = wire.WriteFrame(conn, wire.Connection, append(make([]byte, wire.BindingSize), "127.0.0.1:1"...))
 		}

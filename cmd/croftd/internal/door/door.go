@@ -123,12 +123,16 @@ func (d *Door) Address() string { return d.listener.Addr().String() }
 // Restarts is how often the door's process had to be started again.
 func (d *Door) Restarts() uint64 { return d.restarts.Load() }
 
-// Take answers on a connection that came through the tunnel, once the door's process
-// is there.
+// Take answers on a connection that came through the tunnel. It waits for the door's
+// process for a few seconds.
 func (d *Door) Take(conn net.Conn) {
+	late := time.NewTimer(linger)
+	defer late.Stop()
 	select {
 	case d.tunnel <- conn:
 	case <-d.ended:
+		_ = conn.Close()
+	case <-late.C:
 		_ = conn.Close()
 	}
 }

@@ -23,10 +23,11 @@ func confined(s wire.Setup) error {
 }
 
 // calls are the system calls that accepting connections and using them needs, beside
-// those of Go's runtime. None of them has a name of anything in it.
+// those of Go's runtime. None of them has a name of anything in it. To shut down isn't among
+// them: the listening socket is the agent's too, and would be of no use to anybody any more.
 func calls() []confine.Call {
 	return append(confine.Calls(
-		unix.SYS_ACCEPT4, unix.SYS_SHUTDOWN, unix.SYS_GETSOCKNAME, unix.SYS_GETPEERNAME, unix.SYS_GETSOCKOPT,
+		unix.SYS_ACCEPT4, unix.SYS_GETSOCKNAME, unix.SYS_GETPEERNAME, unix.SYS_GETSOCKOPT,
 		unix.SYS_RECVMSG, unix.SYS_SENDMSG, unix.SYS_READV, unix.SYS_WRITEV, unix.SYS_PPOLL,
 	), confine.Call{Number: unix.SYS_SETSOCKOPT, Values: [][2]uint32{
 		{unix.IPPROTO_TCP, unix.TCP_NODELAY}, {unix.SOL_SOCKET, unix.SO_KEEPALIVE},

@@ -62,6 +62,7 @@ func try() error {
 		"make a pair":           func() error { _, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0); return err },
 		"connect":               func() error { return unix.Connect(fdControl, &unix.SockaddrUnix{Name: "/run/croft/x"}) },
 		"bind":                  func() error { return unix.Bind(fdControl, &unix.SockaddrUnix{Name: "/tmp/croft-try"}) },
+		"shut down":             func() error { return unix.Shutdown(fdControl, unix.SHUT_RDWR) },
 		"raise a buffer":        func() error { return unix.SetsockoptInt(fdControl, unix.SOL_SOCKET, unix.SO_SNDBUF, 1<<24) },
 		"mark packets":          func() error { return unix.SetsockoptInt(fdControl, unix.SOL_SOCKET, unix.SO_MARK, 1) },
 		"mount":                 func() error { return unix.Mount("none", "/", "tmpfs", 0, "") },

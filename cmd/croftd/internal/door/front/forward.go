@@ -136,9 +136,9 @@ func upgrade(rc *http.ResponseController, l *link) error {
 		defer close(up)
 		_ = run.Catch("door up", func() error {
 			if _, err := io.Copy(onlyWriter{l}, from); err != nil {
-				return conn.Close()
+				_ = conn.Close()
 			}
-			return l.CloseWrite()
+			return l.Close() // the user has hung up, or the agent has
 		})
 	}()
 	watched := make(chan struct{})
