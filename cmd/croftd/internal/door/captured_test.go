@@ -2,6 +2,7 @@ package door_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
@@ -9,6 +10,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"runtime"
 	"strconv"
 	"strings"
@@ -392,6 +394,58 @@ func TestADoorThatIsKilled(t *testing.T) {
 		}
 	})
 	settled(t, files, routines)
+}
+
+// agent is a node with a door, until it is killed.
+func agent() {
+	key, err := sign.Generate()
+	if err != nil {
+		os.Exit(3)
+	}
+	d, err := door.Listen(context.Background(), door.Config{
+		NodeID: key.ID(), Listen: "127.0.0.1:0", Now: func() (time.Time, bool) { return time.Now(), true }, Workloads: &records{},
+		Sign: func(_ context.Context, m []byte) ([]byte, error) { return key.Sign(m), nil },
+	})
+	if err != nil {
+		os.Exit(4)
+	}
+	_, _ = fmt.Println(key.ID(), d.Address())
+	_ = d.Run(context.Background())
+	os.Exit(5)
+}
+
+// TestTheProcessEndsWithItsAgent: an agent that is killed leaves nobody at its port.
+func TestTheProcessEndsWithItsAgent(t *testing.T) {
+	cmd := exec.Command("/proc/self/exe", "agent")
+	out := must[io.ReadCloser](t)(cmd.StdoutPipe())
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	var id, address string
+	if _, err := fmt.Fscan(out, &id, &address); err != nil {
+		t.Fatal(err)
+	}
+	c, err := talk.Dialer{Node: id, User: must[sign.KeyPair](t)(sign.Generate()), Address: address}.Dial(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Version(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	for deadline := time.Now().Add(patience); ; <-time.After(10 * time.Millisecond) {
+		l, err := net.Listen("tcp", address)
+		if err == nil {
+			_ = l.Close()
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("somebody is still there: %v", err)
+		}
+	}
 }
 
 // TestTheDoorsProcessHasNothing: what the kernel says of it while it serves.

@@ -27,6 +27,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "door" {
 		os.Exit(front.Serve())
 	}
+	if len(os.Args) == 2 && os.Args[1] == "agent" {
+		agent()
+	}
 	if len(os.Args) > 2 && os.Args[1] == "hostile" {
 		hostile(os.Args[2], os.Args[3:])
 	}
