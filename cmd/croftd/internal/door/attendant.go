@@ -25,8 +25,7 @@ type attendant struct {
 	kill    context.CancelFunc
 	beats   chan uint32
 	all     sync.WaitGroup
-	// proofs are the signatures that the process waits for.
-	proofs  sync.WaitGroup
+	// proving has room for the signatures that the process may wait for.
 	proving chan struct{}
 
 	mu  sync.Mutex
@@ -53,7 +52,6 @@ func (a *attendant) reason() error {
 // listen hears what the process says, as many messages a second as are allowed.
 func (a *attendant) listen(ctx context.Context) error {
 	a.proving = make(chan struct{}, wire.MaxProofs)
-	defer a.proofs.Wait()
 	pace := pace{most: processWords.Each}
 	for {
 		m, err := a.control.FromDoor()
@@ -120,7 +118,7 @@ func (a *attendant) prove(ctx context.Context, m wire.Message) error {
 		return errors.Errorf("it asks for more than %d signatures at a time", wire.MaxProofs)
 	}
 	key := a.key
-	a.proofs.Go(func() {
+	a.all.Go(func() {
 		_ = run.Guard(a.door.Log, "door proof", func() error {
 			proof, err := a.door.Sign(ctx, talk.ProofBytes(a.door.NodeID, m.Body, key))
 			<-a.proving

@@ -145,7 +145,9 @@ func again() run.Backoff { return run.Backoff{Base: 100 * time.Millisecond, Max:
 // users is started again when it ends.
 func (d *Door) Run(ctx context.Context) error {
 	first := true
-	err := run.Keep(ctx, d.Log, "door process", again(), func(ctx context.Context) error {
+	// Who can end it again and again mustn't fill the log by that.
+	log := d.Log.Sample(&zerolog.BurstSampler{Burst: 5, Period: time.Minute})
+	err := run.Keep(ctx, log, "door process", again(), func(ctx context.Context) error {
 		if !first {
 			d.restarts.Add(1)
 		}

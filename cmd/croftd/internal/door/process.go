@@ -89,10 +89,10 @@ func (d *Door) start(ctx context.Context) (*exec.Cmd, *wire.Control, *tail, erro
 }
 
 // command starts the program, with as little as the node lets it have: where it makes no
-// user namespaces, the process has the agent's namespaces, and is still shut in.
+// user namespaces, the process has the other ones or none, and is still shut in.
 func (d *Door) command(ctx context.Context, control *os.File, said *tail) (*exec.Cmd, error) {
 	var first error
-	for _, attr := range ways(os.Geteuid()) {
+	for _, attr := range ways() {
 		cmd := exec.CommandContext(ctx, d.Command[0], d.Command[1:]...)
 		cmd.Stderr, cmd.ExtraFiles = said, []*os.File{control}
 		cmd.Env, cmd.Dir = []string{"GOTRACEBACK=single"}, "/"
@@ -101,7 +101,7 @@ func (d *Door) command(ctx context.Context, control *os.File, said *tail) (*exec
 		err := cmd.Start()
 		if err == nil {
 			if first != nil && d.lesser.CompareAndSwap(false, true) {
-				d.Log.Warn().Err(first).Msg("the door's process has no namespaces of its own: it is held by its filter of system calls alone")
+				d.Log.Warn().Err(first).Msg("the door's process has no user namespace of its own")
 			}
 			return cmd, nil
 		}
@@ -112,25 +112,14 @@ func (d *Door) command(ctx context.Context, control *os.File, said *tail) (*exec
 	return nil, errors.Wrap(first, "cannot start the door's process")
 }
 
-// ways are how the process may be started by a user, the best first.
-func ways(uid int) []*syscall.SysProcAttr {
+// ways are how root may start the process, the best first.
+func ways() []*syscall.SysProcAttr {
 	const apart = unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
-	id := func(host int) []syscall.SysProcIDMap {
-		return []syscall.SysProcIDMap{{ContainerID: nobody, HostID: host, Size: 1}}
-	}
-	if uid != 0 {
-		return []*syscall.SysProcAttr{
-			{
-				Cloneflags: unix.CLONE_NEWUSER | apart, UidMappings: id(uid), GidMappings: id(os.Getegid()),
-				Setsid: true, Pdeathsig: unix.SIGKILL,
-			},
-			{Setsid: true, Pdeathsig: unix.SIGKILL},
-		}
-	}
+	ids := []syscall.SysProcIDMap{{ContainerID: nobody, HostID: hostID, Size: 1}}
 	inside, outside := &syscall.Credential{Uid: nobody, Gid: nobody}, &syscall.Credential{Uid: hostID, Gid: hostID}
 	return []*syscall.SysProcAttr{
 		{
-			Cloneflags: unix.CLONE_NEWUSER | apart, UidMappings: id(hostID), GidMappings: id(hostID), GidMappingsEnableSetgroups: true,
+			Cloneflags: unix.CLONE_NEWUSER | apart, UidMappings: ids, GidMappings: ids, GidMappingsEnableSetgroups: true,
 			Credential: inside, Setsid: true, Pdeathsig: unix.SIGKILL,
 		},
 		{Cloneflags: apart, Credential: outside, Setsid: true, Pdeathsig: unix.SIGKILL},
