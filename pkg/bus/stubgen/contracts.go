@@ -44,6 +44,7 @@ func contracts() []contract {
 		of[node.Debug]("debug", node.DebugModule, node.DebugObject, node.DebugVersion),
 		of[node.LogLines]("lines", node.DebugModule, node.LogLinesObject, node.LogLinesVersion),
 		of[node.Provision]("provision", node.ProvisionModule, node.ProvisionObject, node.ProvisionVersion),
+		of[node.LimitCounts]("limits", node.ProvisionModule, node.LimitsObject, node.LimitsVersion),
 		of[node.SystemMonitor]("system", node.MonitorModule, node.SystemObject, node.SystemVersion),
 		of[node.HostMonitor]("host", node.MonitorModule, node.HostObject, node.HostVersion),
 		of[node.SeedSystemMonitor]("system_seed", node.MonitorModule, node.SystemObject, node.SeedSystemVersion),
