@@ -2,12 +2,14 @@ package monitor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/shirou/gopsutil/v4/cpu"
@@ -241,6 +243,49 @@ func TestRatesOfInterfaces(t *testing.T) {
 	} {
 		if c.got != c.want {
 			t.Errorf("step %d: %s, want %s", i, c.got, c.want)
+		}
+	}
+}
+
+// TestVersionsShareReadings: that there are two doesn't make a node read everything twice.
+func TestVersionsShareReadings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := made(t, Config{})
+		reads := uint64(0)
+		m.disks.read = func(context.Context) (map[string]disk.IOCountersStat, error) {
+			reads++
+			return map[string]disk.IOCountersStat{"sda": {ReadCount: reads}}, nil
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		rich, seeds := m.System().Disks(ctx), m.SeedSystem().Disks(ctx)
+		for want := range uint64(5) {
+			if a, b := <-rich, <-seeds; a[0].ReadCount != want+1 || b["sda"].ReadCount != want+1 {
+				t.Errorf("they are %+v and %+v, want the reading %d of both", a, b, want+1)
+			}
+		}
+		cancel()
+		for range rich {
+		}
+		for range seeds {
+		}
+	})
+}
+
+func TestAReadingThatFailedIsntKept(t *testing.T) {
+	n := 0
+	r := reading[int]{read: func(context.Context) (int, error) {
+		if n++; n == 2 {
+			return 0, errors.New("not now")
+		}
+		return n, nil
+	}}
+	for i, c := range []struct {
+		age  time.Duration
+		want int
+		err  bool
+	}{{time.Hour, 1, false}, {time.Hour, 1, false}, {0, 0, true}, {0, 3, false}, {time.Hour, 3, false}} {
+		if got, err := r.get(t.Context(), c.age); got != c.want || (err != nil) != c.err {
+			t.Errorf("%d: %d, %v, want %d", i, got, err, c.want)
 		}
 	}
 }

@@ -35,7 +35,7 @@ func (s seedSystem) CPU(ctx context.Context) <-chan node.SeedCPUs {
 // Memory streams the use of memory.
 func (s seedSystem) Memory(ctx context.Context) <-chan node.SeedMemory {
 	return stream(ctx, s.m, "memory", func(ctx context.Context) (node.SeedMemory, bool, error) {
-		m, err := mem.VirtualMemoryWithContext(ctx)
+		m, err := s.m.memory.get(ctx, s.m.age())
 		if err != nil {
 			return node.SeedMemory{}, false, errors.Wrap(err, "cannot read memory")
 		}
@@ -46,7 +46,7 @@ func (s seedSystem) Memory(ctx context.Context) <-chan node.SeedMemory {
 // Disks streams the counts of block devices.
 func (s seedSystem) Disks(ctx context.Context) <-chan node.SeedDisks {
 	return stream(ctx, s.m, "disks", func(ctx context.Context) (node.SeedDisks, bool, error) {
-		counts, err := disk.IOCountersWithContext(ctx)
+		counts, err := s.m.disks.get(ctx, s.m.age())
 		if err != nil {
 			return nil, false, errors.Wrap(err, "cannot read disks")
 		}
@@ -58,7 +58,7 @@ func (s seedSystem) Disks(ctx context.Context) <-chan node.SeedDisks {
 func (s seedSystem) Nics(ctx context.Context) <-chan node.SeedNics {
 	var rates nicRates
 	return stream(ctx, s.m, "nics", func(ctx context.Context) (node.SeedNics, bool, error) {
-		counts, err := net.IOCountersWithContext(ctx, true)
+		counts, err := s.m.nics.get(ctx, s.m.age())
 		if err != nil {
 			return nil, false, errors.Wrap(err, "cannot read network interfaces")
 		}
