@@ -33,7 +33,10 @@ func TakeDown(dir string) error {
 // freeLoops frees the loop devices of files below dir. The kernel frees those that
 // croft made by itself, some time after the last user has gone: here or there is the same.
 func freeLoops(dir string) error {
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	deadline := time.Now().Add(10 * time.Second)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for ; ; <-tick.C {
 		devices, err := Loops(dir)
 		if err != nil || len(devices) == 0 {
 			return err
