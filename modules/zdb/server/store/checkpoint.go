@@ -43,7 +43,7 @@ type unitWrite struct {
 
 // checkpoint begins a checkpoint.
 func (s *Store) checkpoint(now time.Time) error {
-	if err := s.index.writeTail(); err != nil {
+	if err := s.writeIndex(); err != nil {
 		return err
 	}
 	p := s.plan(now)
@@ -54,13 +54,45 @@ func (s *Store) checkpoint(now time.Time) error {
 // checkpointNow writes a checkpoint and waits for it.
 func (s *Store) checkpointNow() error {
 	s.await()
-	if err := s.index.writeTail(); err != nil {
+	if err := s.writeIndex(); err != nil {
 		return err
 	}
-	p := s.plan(s.cfg.now())
-	err := p.run()
-	s.checkpointed(p, err)
-	return err
+	for {
+		p := s.plan(s.cfg.now())
+		err := p.run()
+		s.checkpointed(p, err)
+		if !isFull(err) || s.pause != (time.Time{}) {
+			return err
+		}
+	}
+}
+
+// writeIndex writes what of the index' slots isn't in its files.
+func (s *Store) writeIndex() error {
+	for {
+		err := s.flushHeld()
+		if err == nil {
+			err = s.index.writeTail()
+		}
+		if !isFull(err) || !s.freeSpare() {
+			return err
+		}
+	}
+}
+
+// flushHeld writes what the opening found no room for.
+func (s *Store) flushHeld() error {
+	if s.hold.empty() {
+		return nil
+	}
+	if err := s.hold.flush(); err != nil {
+		return err
+	}
+	for _, c := range s.index.chunks {
+		s.shared.drop(&c.handle)
+	}
+	s.index.window.c, s.index.window.n = nil, 0
+	return nil
 }
 
 // plan says what a checkpoint does; what changes from now on is for the next.
@@ -310,6 +342,9 @@ func (s *Store) checkpointed(p *plan, err error) {
 		}
 		s.cfg.Log.Error().Err(err).Str("dir", s.cfg.IndexDir).Msg("cannot write a checkpoint, trying again")
 		s.pause, s.wanted = s.cfg.now().Add(pauseAfterError), true
+		if isFull(err) && s.freeSpare() {
+			s.pause = time.Time{}
+		}
 		return
 	}
 	s.thaw(p)

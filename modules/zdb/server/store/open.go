@@ -16,7 +16,8 @@ func Open(cfg Config) (*Store, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, disk: cfg.disk, shared: cfg.Shared, dirty: map[uint32]struct{}{}}
+	hold := &holder{disk: cfg.disk, on: true}
+	s := &Store{cfg: cfg, disk: hold, hold: hold, shared: cfg.Shared, dirty: map[uint32]struct{}{}}
 	s.keys.ask = cfg.Memory
 	if err := s.lock(); err != nil {
 		return nil, errors.Wrapf(err, "cannot open store %s", cfg.Dir)
@@ -31,6 +32,7 @@ func Open(cfg Config) (*Store, error) {
 		s.Discard()
 		return nil, errors.Wrapf(err, "cannot open store %s", cfg.Dir)
 	}
+	hold.stop()
 	s.index.bad = s.badSlot
 	s.opened, s.counters.inserts = s.index.next, 0
 	s.marked, s.synced = cfg.now(), cfg.now()
@@ -278,11 +280,21 @@ func (o *opening) keepSegments() error {
 	for _, seg := range append([]*segment(nil), o.wal.order...) {
 		if seg.number < o.image.at.segment() && !listed[seg.number] {
 			o.wal.remove(seg)
-			if err := o.disk.Remove(seg.path); err != nil {
+			if err := o.remove(seg.path); err != nil {
 				return err
 			}
 		}
 	}
+	return nil
+}
+
+// remove removes a file that isn't needed. On a full disk that may have to wait for the next start.
+func (o *opening) remove(path string) error {
+	err := o.disk.Remove(path)
+	if !isFull(err) {
+		return err
+	}
+	o.cfg.Log.Warn().Err(err).Msg("cannot remove what isn't needed, it goes at the next start")
 	return nil
 }
 
@@ -334,9 +346,13 @@ func (o *opening) again() error {
 	if err := o.load(); err != nil {
 		return err
 	}
-	if len(o.wal.order) > 0 {
-		return o.checkpointNow()
+	if len(o.wal.order) == 0 {
+		return nil
 	}
+	if err := o.checkpointNow(); !isFull(err) {
+		return err
+	}
+	o.wanted = true // when there is room
 	return nil
 }
 

@@ -35,6 +35,10 @@ func (o *opening) redoFrom(at place) error {
 
 // goOn makes the last segment the one that is written to, if it is good.
 func (o *opening) goOn(seg *segment, whole bool) error {
+	if !whole && seg.size == 0 {
+		o.wal.active = seg // begun, maybe with room that was set aside
+		return nil
+	}
 	if !whole && seg.size <= segmentHeader {
 		o.wal.remove(seg)
 		return o.disk.Remove(seg.path)
@@ -114,12 +118,14 @@ func (o *opening) cut(seg *segment, good int64, last bool) error {
 	if err != nil {
 		return err
 	}
-	if err := f.Truncate(good); err != nil {
+	err = f.Truncate(good)
+	if err != nil && !isFull(err) {
 		return err
 	}
+	o.wal.torn = err != nil // then it is cut before the next write
 	o.wal.bytes -= seg.size - good
-	seg.size = good
-	return f.Sync()
+	seg.size, seg.dirty = good, true
+	return nil
 }
 
 // reach notes that the log got as far as a state.

@@ -22,7 +22,7 @@ func (s *Store) Set(key, value []byte, o SetOptions) (id []byte, wrote bool, err
 	if len(value) > maxValue {
 		return nil, false, ErrValue
 	}
-	if err := s.prepare(2*headLong + len(key) + s.cfg.Layout.IDSize + len(value)); err != nil {
+	if err := s.prepare(2*headLong+len(key)+s.cfg.Layout.IDSize+len(value), true); err != nil {
 		return nil, false, err
 	}
 	if s.cfg.Sequential {
@@ -181,7 +181,7 @@ func (s *Store) append(h *head, key, value []byte) error {
 // Delete deletes key's entry; false if there is none. at is the deletion's
 // time, in seconds since 1970.
 func (s *Store) Delete(key []byte, at uint32) (bool, error) {
-	if err := s.prepare(headLong + len(key)); err != nil {
+	if err := s.prepare(headLong+len(key), false); err != nil {
 		return false, err
 	}
 	var old version
@@ -224,7 +224,7 @@ func (s *Store) Delete(key []byte, at uint32) (bool, error) {
 
 // Rotate begins the next file: NSJUMP.
 func (s *Store) Rotate() error {
-	if err := s.prepare(headLong); err != nil {
+	if err := s.prepare(headLong, true); err != nil {
 		return err
 	}
 	s.rotate()

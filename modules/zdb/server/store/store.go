@@ -41,6 +41,8 @@ type Store struct {
 	distrusted bool // the index is damaged: no checkpoint may be written
 
 	keeper
+	reserve
+	hold    *holder
 	cleaner cleaner
 }
 
@@ -53,8 +55,9 @@ type counters struct {
 // tailMost is how many bytes of slots may wait in memory when the index can't be written.
 const tailMost = 4 << 20
 
-// prepare makes sure that n bytes can be appended to the log.
-func (s *Store) prepare(n int) error {
+// prepare makes sure that n bytes can be appended to the log. data says that they are a value's: nothing
+// else may use the reserve.
+func (s *Store) prepare(n int, data bool) error {
 	if s.broken != nil {
 		return s.broken
 	}
@@ -66,12 +69,15 @@ func (s *Store) prepare(n int) error {
 			return err
 		}
 	}
-	if len(s.index.tail) > tailMost {
+	if data && len(s.index.tail) > tailMost {
 		if err := s.index.writeTail(); err != nil {
 			return err
 		}
 	}
-	if err := s.relieve(int64(n)); err != nil {
+	if err := s.relieve(int64(n)); err != nil && (data || !isFull(err)) {
+		return err
+	}
+	if err := s.room(int64(n), data); err != nil {
 		return err
 	}
 	s.begin(int64(n))
@@ -101,6 +107,9 @@ func (s *Store) commit(extra []byte) error {
 	s.unsynced = true
 	if err := s.wal.write(extra); err != nil {
 		s.rollback()
+		if isFull(err) {
+			err = s.tighten(err, s.cfg.now())
+		}
 		s.failed = errors.Wrapf(err, "cannot write to store %s", s.cfg.Dir)
 		return s.failed
 	}
@@ -183,6 +192,9 @@ func (s *Store) Work(now time.Time, budget int) (time.Duration, error) {
 	s.shared.shrink()
 	if s.broken != nil {
 		return time.Minute, s.broken
+	}
+	if s.tight != nil && !now.Before(s.retry) {
+		_ = s.loosen() // it says so itself
 	}
 	clients := len(s.wal.buf) > 0 || s.failed != nil
 	busy := s.clean(budget)
