@@ -25,6 +25,8 @@ type plan struct {
 	drops     []*chunk
 	newChunks bool
 	written   int64 // keeper.written when it was planned
+	spare     bool  // there is a spare, see reserve.go
+	spareUsed bool
 }
 
 // chunkFile is what a plan knows of a chunk.
@@ -103,7 +105,7 @@ func (s *Store) plan(now time.Time) *plan {
 	x := s.index
 	p := &plan{
 		shape: x.shape, sync: s.syncing(), overlay: x.fresh, files: map[uint64]*chunkFile{},
-		victims: slices.Clone(s.cleaner.done), image: s.imageNow(), written: s.written,
+		victims: slices.Clone(s.cleaner.done), image: s.imageNow(), written: s.written, spare: s.spare > 0,
 	}
 	x.frozen, x.fresh = x.fresh, x.spare
 	for number := range p.overlay.at {
@@ -293,10 +295,34 @@ func (p *plan) writeImage() error {
 	b := p.image.bytes()
 	p.bytes = int64(len(b))
 	path := filepath.Join(p.dir, checkpointFile)
-	if err := writeWhole(p.disk, path, b); err != nil {
+	err := writeWhole(p.disk, path, b)
+	if isFull(err) && p.spare {
+		err = p.useSpare(path, b)
+	}
+	if err != nil {
 		return err
 	}
 	return p.disk.SyncDir(p.dir)
+}
+
+// useSpare writes a file into the room that was set aside for it.
+func (p *plan) useSpare(path string, b []byte) error {
+	p.spareUsed = true
+	if err := p.disk.Rename(filepath.Join(p.dir, spareFile), path+newSuffix); err != nil {
+		return err
+	}
+	f, err := p.disk.Open(path+newSuffix, false)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := f.WriteAt(b, nil, 0); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	return p.disk.Rename(path+newSuffix, path)
 }
 
 // newSuffix ends the names of files that aren't whole yet.
@@ -330,6 +356,9 @@ func writeNew(d disk, path string, b []byte) error {
 func (s *Store) checkpointed(p *plan, err error) {
 	defer func() { s.before = s.snap() }()
 	s.packed(p)
+	if p.spareUsed {
+		s.spare = 0
+	}
 	if p.kills.done {
 		s.killed(&p.kills)
 	}

@@ -93,6 +93,13 @@ func fillUp(t *testing.T, path string) {
 	}
 }
 
+func testLog() zerolog.Logger {
+	if os.Getenv("ZDBLOG") != "" {
+		return zerolog.New(os.Stderr).With().Timestamp().Logger()
+	}
+	return zerolog.New(io.Discard)
+}
+
 // fullStore is one of several stores on a full disk, with what it should hold.
 type fullStore struct {
 	cfg   store.Config
@@ -169,7 +176,7 @@ func deleteOnFull(t *testing.T, dir, end string, taker bool) {
 	var all []*fullStore
 	for i := range 3 {
 		f := &fullStore{holds: map[string]string{}}
-		f.cfg = store.Config{Dir: filepath.Join(dir, fmt.Sprint("store", i)), Layout: store.V2(), Sequential: i == 1, Log: zerolog.New(io.Discard)}
+		f.cfg = store.Config{Dir: filepath.Join(dir, fmt.Sprint("store", i)), Layout: store.V2(), Sequential: i == 1, Log: testLog()}
 		if i == 2 {
 			f.cfg.MaxSize = 1 << 30
 		}
@@ -249,4 +256,3 @@ func deleteOnFull(t *testing.T, dir, end string, taker bool) {
 		f.s.Discard()
 	}
 }
-

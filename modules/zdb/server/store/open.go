@@ -26,6 +26,7 @@ func Open(cfg Config) (*Store, error) {
 		disk: s.disk, shared: s.shared, dir: cfg.Dir, most: s.segmentSize(), segments: map[uint32]*segment{},
 		kind: kind{sequential: cfg.Sequential, idSize: cfg.Layout.IDSize},
 	}
+	s.wal.more = s.freeSpare
 	s.index = newIndex(shape{disk: s.disk, dir: cfg.IndexDir, per: cfg.slots, sequential: cfg.Sequential}, s.shared)
 	o := &opening{Store: s}
 	if err := o.open(); err != nil {
@@ -33,6 +34,7 @@ func Open(cfg Config) (*Store, error) {
 		return nil, errors.Wrapf(err, "cannot open store %s", cfg.Dir)
 	}
 	hold.stop()
+	s.index.stray = false
 	s.index.bad = s.badSlot
 	s.opened, s.counters.inserts = s.index.next, 0
 	s.marked, s.synced = cfg.now(), cfg.now()

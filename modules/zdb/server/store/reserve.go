@@ -11,12 +11,13 @@ import (
 // Room on the disk is set aside before it is written. Beside the active segment's there is a reserve that values never
 // take: a file that becomes the next segment when the disk is full, so that nobody else gets what
 // it holds. Deletions and the copies of cleaning go there. It is filled again, and values are taken again, when
-// cleaning, or somebody else, has made room. The spare is a file in the index' folder that is removed when a
-// checkpoint finds no room.
+// cleaning, or somebody else, has made room. The spare is a file in the index' folder that is renamed
+// into the next checkpoint when that finds no room; what else checkpoints write has room set aside in its files.
 const (
 	reserveFile  = "reserve"
 	spareFile    = "spare"
 	reserveLeast = 64 << 10
+	spareMost    = 1 << 20
 	allocLeast   = 16 << 10
 	allocMost    = 1 << 20
 	// retryShare is the share of the time that asking a full disk for room may take.
@@ -25,12 +26,14 @@ const (
 
 // reserve is what is set aside.
 type reserve struct {
-	have    int64     // bytes that the reserve has
-	spare   int64     // bytes that the spare has
-	claimed bool      // what an earlier process left was looked for
-	tight   error     // why no values are taken now, nil when they are
-	retry   time.Time // when that is tried again
-	blind   bool      // the file system can't set anything aside
+	have  int64 // bytes that the reserve has
+	spare int64 // bytes that the spare has
+	// killsRoom is how far the file of kills is set aside.
+	killsRoom int64
+	claimed   bool      // what an earlier process left was looked for
+	tight     error     // why no values are taken now, nil when they are
+	retry     time.Time // when that is tried again
+	blind     bool      // the file system can't set anything aside
 }
 
 // errNoRoom ends cleaning for now: what it would copy has no room.
@@ -46,11 +49,15 @@ func (s *Store) reserveWant() int64 {
 	return min(want, most)
 }
 
-func (s *Store) spareWant() int64 { return min(reserveLeast, s.wal.most/8) + 2*s.checkpointBytes }
+// spareWant is how many bytes the spare should have: what a file system sets aside for its own when it renames under a
+// quota is near a MiB.
+func (s *Store) spareWant() int64 {
+	return min(s.reserveWant(), s.wal.most/8, spareMost) + 2*s.checkpointBytes
+}
 
 // taken is what is set aside of the disk and not used, in bytes.
 func (s *Store) taken() int64 {
-	n := s.have + s.spare
+	n := s.have + s.spare + max(0, s.killsRoom-s.kills) + s.index.ahead
 	if a := s.wal.active; a != nil {
 		n += max(0, s.wal.alloc-a.size-int64(len(s.wal.buf)))
 	}
@@ -65,6 +72,10 @@ func (s *Store) room(n int64, data bool) error {
 	if data {
 		if err := s.forData(); err != nil {
 			return err
+		}
+		begun := s.cfg.now()
+		if err := s.cannot(s.index.setAside()); err != nil {
+			return s.tightenIf(err, begun)
 		}
 	}
 	if !s.wal.fits(n) {
@@ -134,12 +145,17 @@ func (s *Store) forData() error {
 	}
 	begun := s.cfg.now()
 	if err := s.refill(); err != nil {
-		if isFull(err) {
-			return s.tighten(err, begun)
-		}
-		return err
+		return s.tightenIf(err, begun)
 	}
 	return nil
+}
+
+// tightenIf ends it when an error says that the disk is full.
+func (s *Store) tightenIf(err error, since time.Time) error {
+	if isFull(err) {
+		return s.tighten(err, since)
+	}
+	return err
 }
 
 // tighten ends the taking of values until there is room.
@@ -155,6 +171,9 @@ func (s *Store) tighten(err error, since time.Time) error {
 
 // loosen takes values again if there is room.
 func (s *Store) loosen() error {
+	if s.spare == 0 && (s.wanted || s.job != nil) && s.at != 0 {
+		return s.tight // the spare's room is for the checkpoint
+	}
 	begun := s.cfg.now()
 	err := s.refill()
 	if err == nil && s.wal.active != nil {
@@ -182,6 +201,10 @@ func (s *Store) refill() error {
 	s.claim()
 	var err error
 	if s.spare, err = s.setAside(filepath.Join(s.cfg.IndexDir, spareFile), s.spare, s.spareWant()); err != nil {
+		return s.cannot(err)
+	}
+	kills := filepath.Join(s.cfg.Dir, killsFile)
+	if s.killsRoom, err = s.setAside(kills, s.killsRoom, s.kills+min(reserveLeast, s.wal.most/16)); err != nil {
 		return s.cannot(err)
 	}
 	s.have, err = s.setAside(s.reservePath(), s.have, s.reserveWant())
@@ -239,8 +262,11 @@ func (s *Store) useReserve(n int64) error {
 		_ = s.disk.Remove(old.path) // an empty segment goes at the next start
 	}
 	seg := newSegment(w.disk, w.dir, w.last+1)
-	if err := s.disk.Rename(s.reservePath(), seg.path); err != nil {
-		s.have = 0
+	err := s.disk.Rename(s.reservePath(), seg.path)
+	if isFull(err) && s.freeSpare() {
+		err = s.disk.Rename(s.reservePath(), seg.path)
+	}
+	if err != nil {
 		return err
 	}
 	w.trim()

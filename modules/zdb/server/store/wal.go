@@ -20,12 +20,13 @@ type wal struct {
 	segments map[uint32]*segment
 	order    []*segment // by number
 	active   *segment
-	last     uint32 // the highest number there was
-	buf      []byte // what comes behind active.size
-	bytes    int64  // of all files
-	alloc    int64  // how far active's file was set aside; less than its size: it isn't known
-	torn     bool   // active's file may hold more than active.size
-	created  bool   // a segment was made since the last sync of the folder
+	last     uint32      // the highest number there was
+	buf      []byte      // what comes behind active.size
+	bytes    int64       // of all files
+	alloc    int64       // how far active's file was set aside; less than its size: it isn't known
+	more     func() bool // asks for room when there is none, although it was set aside
+	torn     bool        // active's file may hold more than active.size
+	created  bool        // a segment was made since the last sync of the folder
 }
 
 // bufMost is how much is collected before it is written although the round goes on.
@@ -99,7 +100,11 @@ func (w *wal) write(extra []byte) error {
 		w.created = true
 	}
 	w.active.dirty = true // also when it fails: the cut must last too
-	if err := f.WriteAt(w.buf, extra, w.active.size); err != nil {
+	err = f.WriteAt(w.buf, extra, w.active.size)
+	if isFull(err) && w.more() {
+		err = f.WriteAt(w.buf, extra, w.active.size)
+	}
+	if err != nil {
 		w.torn, w.alloc = f.Truncate(w.active.size) != nil, 0
 		return err
 	}
