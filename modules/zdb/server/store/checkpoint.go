@@ -161,7 +161,7 @@ func (p *plan) planUnits(x *index) {
 func (s *Store) imageNow() image {
 	m := image{
 		id: s.wal.id, kind: s.wal.kind, per: s.index.per, at: s.wal.end(),
-		state: s.state, next: s.index.next, counters: s.counters,
+		state: s.state, next: s.index.next, counters: s.counters, doubt: s.doubt,
 	}
 	for _, seg := range s.wal.order {
 		if seg.size > 0 && !slices.Contains(s.cleaner.done, seg) {
@@ -377,6 +377,7 @@ func (s *Store) checkpointed(p *plan, err error) {
 		return
 	}
 	s.thaw(p)
+	s.lasting = max(s.lasting, p.image.at)
 	s.at, s.atNext, s.since, s.checkpointBytes = p.image.at, p.image.next, p.written, p.bytes
 	for _, v := range p.victims {
 		s.live -= v.live

@@ -23,6 +23,8 @@ type disk interface {
 	List(dir string) (map[string]int64, error)
 	// SyncDir makes what was created, renamed and removed in dir last.
 	SyncDir(dir string) error
+	// Boot is a number of the machine's start: after a power cut it is another. 0: it isn't known.
+	Boot() uint64
 }
 
 // file is an open file. Reads and writes don't move a position.
@@ -105,6 +107,14 @@ func (realDisk) List(dir string) (map[string]int64, error) {
 		}
 	}
 	return out, nil
+}
+
+func (realDisk) Boot() uint64 {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return 0
+	}
+	return identity{}.hash(id)
 }
 
 func (realDisk) SyncDir(dir string) error {

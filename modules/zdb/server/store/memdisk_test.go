@@ -27,6 +27,7 @@ type memDisk struct {
 	torn   bool  // the write in which it died was done by half
 	locks  map[string]bool
 	syncs  int
+	boot   uint64
 }
 
 type memFile struct {
@@ -51,7 +52,7 @@ type folderChange struct {
 const sector = 512
 
 func newMemDisk() *memDisk {
-	return &memDisk{files: map[string]*memFile{}, left: -1, locks: map[string]bool{}}
+	return &memDisk{files: map[string]*memFile{}, left: -1, locks: map[string]bool{}, boot: 1}
 }
 
 // crash answers the disk as another process finds it.
@@ -59,6 +60,7 @@ func (d *memDisk) crash() *memDisk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	out := newMemDisk()
+	out.boot = d.boot
 	for name, f := range d.files {
 		c := slices.Clone(f.content)
 		out.files[name] = &memFile{content: c, synced: slices.Clone(c), alloc: f.alloc}
@@ -77,6 +79,7 @@ func (d *memDisk) powerCut(r *rand.Rand) *memDisk {
 		d.since[i].undo(files)
 	}
 	out := newMemDisk()
+	out.boot = d.boot + 1
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		f := files[name]
 		c := slices.Clone(f.synced)
@@ -127,6 +130,8 @@ func (d *memDisk) step() error {
 	}
 	return nil
 }
+
+func (d *memDisk) Boot() uint64 { return d.boot }
 
 func (d *memDisk) MakeDir(string) error { return nil }
 

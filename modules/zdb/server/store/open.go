@@ -74,16 +74,22 @@ type opening struct {
 	lastSegment *segment // of the slot that was loaded last
 
 	checkpointThere bool
+	unsettled       uint64 // numbers that a damaged part of the log may have used up, until something good follows
+	killsBad        bool   // a part of the file of kills is damaged
 }
 
 // errIndex says that the index can't be used as it is.
 var errIndex = errors.New("the index is damaged")
 
 func (o *opening) open() error {
+	o.boot = o.disk.Boot()
 	if err := o.list(); err != nil {
 		return err
 	}
 	if err := o.identify(); err != nil {
+		return err
+	}
+	if err := o.learn(); err != nil {
 		return err
 	}
 	err := error(errIndex)
@@ -194,6 +200,7 @@ func (o *opening) identify() error {
 		if !ok {
 			continue
 		}
+		seg.boot = h.boot
 		if known && h.id != o.wal.id {
 			return errors.Errorf("%s belongs to another store", seg.path)
 		}
@@ -244,6 +251,11 @@ func (s *Store) anyHeaderOf(seg *segment) (segmentHead, bool, error) {
 		return segmentHead{}, false, err
 	}
 	h, ok := parseSegmentHeader(b[:])
+	if !ok {
+		if h, ok = mendHeader(b[:]); ok {
+			s.cfg.Log.Error().Str("file", seg.path).Msg("a bit in the header of a segment is wrong")
+		}
+	}
 	return h, ok && h.number == seg.number, nil
 }
 

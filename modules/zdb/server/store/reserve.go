@@ -171,11 +171,14 @@ func (s *Store) tighten(err error, since time.Time) error {
 
 // loosen takes values again if there is room.
 func (s *Store) loosen() error {
-	if s.spare == 0 && (s.wanted || s.job != nil) && s.at != 0 {
-		return s.tight // the spare's room is for the checkpoint
-	}
 	begun := s.cfg.now()
-	err := s.refill()
+	err := s.commit(nil)
+	if s.await(); err == nil && s.spare == 0 && s.wanted && s.broken == nil {
+		err = s.checkpointNow() // it was promised the spare's room
+	}
+	if err == nil {
+		err = s.refill()
+	}
 	if err == nil && s.wal.active != nil {
 		err = s.extend(segmentHeader + headMost)
 	}
@@ -271,6 +274,7 @@ func (s *Store) useReserve(n int64) error {
 	}
 	w.trim()
 	w.add(seg)
+	w.ended = false
 	w.active, w.alloc, w.created = seg, s.have, true
 	s.have = 0
 	if s.tight == nil {

@@ -131,6 +131,9 @@ func (s *Store) judge(old *version, key int, value []byte, o SetOptions) (same b
 	if err := s.allowed(old, key, len(value)); err != nil {
 		return false, err
 	}
+	if old.found && (!s.cfg.Sequential && old.slot < s.doubt || s.cfg.Sequential && s.doubtful(old.slot, &old.sl)) {
+		return false, nil // it may not be the value that the key has
+	}
 	if !old.found || old.head.length != uint32(len(value)) || old.head.crc != payloadCRC(value) {
 		return false, nil
 	}

@@ -38,6 +38,10 @@ type Store struct {
 	rawLast   place // of the record that Raw found last by looking through a segment
 	rawLastAt Position
 
+	boot    uint64 // the machine's start
+	lasting place  // all of the log before it is on disk
+	doubt   uint64 // see doubt.go; 0: none
+
 	distrusted bool // the index is damaged: no checkpoint may be written
 
 	keeper
@@ -92,7 +96,8 @@ func (s *Store) begin(n int64) {
 		w.roll()
 	}
 	if w.active.size == 0 && len(w.buf) == 0 {
-		head := segmentHead{id: w.id, number: w.active.number, kind: w.kind, state: s.state, next: s.index.next}
+		head := segmentHead{id: w.id, number: w.active.number, kind: w.kind, state: s.state, next: s.index.next, boot: s.boot, synced: s.lasting, doubt: s.doubt}
+		w.active.boot = s.boot
 		w.buf = head.append(w.buf)
 	}
 }
@@ -154,6 +159,7 @@ func (s *Store) settle() error {
 		s.unsure(err)
 		return s.broken
 	}
+	s.lasting = s.wal.end()
 	s.unsynced = false
 	return nil
 }

@@ -25,6 +25,7 @@ type wal struct {
 	bytes    int64       // of all files
 	alloc    int64       // how far active's file was set aside; less than its size: it isn't known
 	more     func() bool // asks for room when there is none, although it was set aside
+	ended    bool        // nothing may be appended to active any more
 	torn     bool        // active's file may hold more than active.size
 	created  bool        // a segment was made since the last sync of the folder
 }
@@ -50,7 +51,7 @@ func (w *wal) remove(s *segment) {
 
 // fits says whether n bytes may be appended to the active segment.
 func (w *wal) fits(n int64) bool {
-	if w.active == nil {
+	if w.active == nil || w.ended {
 		return false
 	}
 	end := w.active.size + int64(len(w.buf))
@@ -60,6 +61,7 @@ func (w *wal) fits(n int64) bool {
 // roll begins a new segment. There must be nothing to be written.
 func (w *wal) roll() {
 	w.trim()
+	w.ended = false
 	w.active, w.alloc = newSegment(w.disk, w.dir, w.last+1), 0
 	w.add(w.active)
 }
