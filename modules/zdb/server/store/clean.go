@@ -140,7 +140,7 @@ func (s *Store) choose() bool {
 // be all there is.
 func (s *Store) useActive() bool {
 	a := s.wal.active
-	if a == nil || len(s.cleaner.done) > 0 || a.damaged || a.size == 0 || 16*a.live > 15*a.size || s.have < a.live+segmentHeader {
+	if a == nil || len(s.cleaner.done) > 0 || a.damaged || a.size == 0 || 2*a.live > a.size || s.have < a.live+segmentHeader {
 		return false
 	}
 	if s.useReserve(a.live+segmentHeader) != nil {
@@ -153,9 +153,13 @@ func (s *Store) useActive() bool {
 // thinnest answers the segment of which the least is needed, nil if none is worth it.
 func (s *Store) thinnest() *segment {
 	c := &s.cleaner
+	worth := int64(15)
+	if s.tight != nil {
+		worth = 8 // the copies use up the reserve
+	}
 	var best *segment
 	for _, seg := range s.wal.order {
-		if seg.number >= c.below || seg.damaged || seg == s.wal.active || 16*seg.live > 15*seg.size || contains(c.done, seg) {
+		if seg.number >= c.below || seg.damaged || seg == s.wal.active || 16*seg.live > worth*seg.size || contains(c.done, seg) {
 			continue
 		}
 		if best == nil || seg.live*best.size < best.live*seg.size {

@@ -210,8 +210,30 @@ func (s *Store) refill() error {
 	if s.killsRoom, err = s.setAside(kills, s.killsRoom, s.kills+min(reserveLeast, s.wal.most/16)); err != nil {
 		return s.cannot(err)
 	}
-	s.have, err = s.setAside(s.reservePath(), s.have, s.reserveWant())
+	want := s.reserveWant()
+	s.have, err = s.setAside(s.reservePath(), s.have, want)
+	if isFull(err) {
+		s.refillPart(want)
+	}
 	return s.cannot(err)
+}
+
+// refillPart gives the reserve as much as there is, so that the active segment can be cleaned, if it is worth it. What that
+// has set aside and doesn't need is given for it.
+func (s *Store) refillPart(want int64) {
+	part := func() {
+		for n, err := want/2, error(unix.ENOSPC); err != nil && n > s.have && n >= reserveLeast; n /= 2 {
+			s.have, err = s.setAside(s.reservePath(), s.have, n)
+		}
+	}
+	a := s.wal.active
+	if part(); a == nil || len(s.wal.buf) > 0 {
+		return
+	}
+	if need := a.live + segmentHeader + allocLeast; s.have < need && 2*a.live < a.size && s.wal.alloc-a.size > 2*need {
+		s.wal.trim()
+		part()
+	}
 }
 
 func (s *Store) reservePath() string { return filepath.Join(s.cfg.Dir, reserveFile) }
