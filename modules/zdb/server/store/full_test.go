@@ -165,7 +165,9 @@ func (f *fullStore) deletes(t *testing.T, n int, then func()) (failed int) {
 func TestDeletionsOnAFullDisk(t *testing.T) {
 	for name, disk := range smallDisks() {
 		for _, end := range []string{"runs on", "closed", "killed", "killed, others take"} {
-			t.Run(name+", "+end, func(t *testing.T) { deleteOnFull(t, disk(t), strings.TrimSuffix(end, ", others take"), strings.HasSuffix(end, "take")) })
+			t.Run(name+", "+end, func(t *testing.T) {
+				deleteOnFull(t, disk(t), strings.TrimSuffix(end, ", others take"), strings.HasSuffix(end, "take"))
+			})
 		}
 	}
 }
