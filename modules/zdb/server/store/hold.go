@@ -19,16 +19,19 @@ const (
 	heldPage = 4096
 	// heldMost is how many bytes of the index a store keeps in memory at most while its disk is full.
 	heldMost = 64 << 20
+	// heldTotal is how many all stores of a Shared keep.
+	heldTotal = 256 << 20
 )
 
 // holder is a disk that keeps in memory what an opening writes to files of the index and a full disk
 // has no room for. flush writes it when there is room again.
 type holder struct {
 	disk
-	mu    sync.Mutex
-	on    bool // writes that don't fit are kept
-	files map[string]*held
-	bytes int64
+	shared *Shared // counts what all keep; only its goroutine keeps anything
+	mu     sync.Mutex
+	on     bool // writes that don't fit are kept
+	files  map[string]*held
+	bytes  int64
 }
 
 // held is what one file would have beside what is on disk. size is the file's with it.
@@ -65,10 +68,24 @@ func (h *holder) Remove(path string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if kept := h.files[path]; kept != nil {
-		h.bytes -= int64(len(kept.pages)) * heldPage
+		h.count(-len(kept.pages))
 		delete(h.files, path)
 	}
 	return h.disk.Remove(path)
+}
+
+// count counts pages that are kept, or no longer.
+func (h *holder) count(pages int) {
+	h.bytes += int64(pages) * heldPage
+	h.shared.held += int64(pages) * heldPage
+}
+
+// drop forgets all that is kept.
+func (h *holder) drop() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.shared.held -= h.bytes
+	h.bytes, h.files = 0, nil
 }
 
 // stop ends the keeping of what doesn't fit.
@@ -94,7 +111,7 @@ func (h *holder) flush() error {
 		if err := h.flushFile(path, kept); err != nil {
 			return errors.Wrap(err, "cannot write the index")
 		}
-		h.bytes -= int64(len(kept.pages)) * heldPage
+		h.count(-len(kept.pages))
 		clear(kept.pages) // open files look here
 		delete(h.files, path)
 	}
@@ -179,16 +196,16 @@ func (w *heldFile) under(p []byte, off int64) error {
 func (w *heldFile) WriteAt(a, b []byte, off int64) error {
 	w.h.mu.Lock()
 	defer w.h.mu.Unlock()
-	err := error(unix.ENOSPC)
 	if len(w.pages) == 0 && w.f != nil {
-		if err = w.f.WriteAt(a, b, off); err == nil || !w.h.on || !isFull(err) {
+		err := w.f.WriteAt(a, b, off)
+		if err == nil || !w.h.on || !isFull(err) {
 			return err
 		}
 		if w.size, err = w.length(); err != nil {
 			return err
 		}
 	}
-	if w.h.bytes+int64(len(a)+len(b))+2*heldPage > heldMost {
+	if more := int64(len(a)+len(b)) + 2*heldPage; w.h.bytes+more > heldMost || w.h.shared.held+more > heldTotal {
 		return unix.ENOSPC
 	}
 	for _, p := range [][]byte{a, b} {
@@ -216,7 +233,7 @@ func (w *heldFile) keep(p []byte, off int64) error {
 				return err
 			}
 			w.pages[number] = page
-			w.h.bytes += heldPage
+			w.h.count(1)
 		}
 		n := copy(page[in:], p)
 		p, off = p[n:], off+int64(n)
@@ -235,7 +252,7 @@ func (w *heldFile) Truncate(size int64) error {
 		}
 		return nil
 	}
-	w.h.bytes -= int64(len(w.pages)) * heldPage
+	w.h.count(-len(w.pages))
 	clear(w.pages)
 	w.size = 0
 	if w.f == nil {

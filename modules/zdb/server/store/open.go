@@ -16,7 +16,7 @@ func Open(cfg Config) (*Store, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	hold := &holder{disk: cfg.disk, on: true}
+	hold := &holder{disk: cfg.disk, shared: cfg.Shared, on: true}
 	s := &Store{cfg: cfg, disk: hold, hold: hold, shared: cfg.Shared, dirty: map[uint32]struct{}{}}
 	s.keys.ask = cfg.Memory
 	if err := s.lock(); err != nil {
@@ -215,11 +215,32 @@ func (o *opening) identify() error {
 		}
 	}
 	if !known {
+		if err := o.unreadable(); err != nil {
+			return err
+		}
 		var b [16]byte
 		o.cfg.fresh(b[:])
 		o.wal.id = identity{binary.LittleEndian.Uint64(b[:]), binary.LittleEndian.Uint64(b[8:])}
 	}
 	o.index.id = o.wal.id
+	return nil
+}
+
+// unreadable refuses to take a log for empty whose headers are all damaged. A header is a part of a disk's sector: a power
+// cut leaves all of it, or zeros.
+func (o *opening) unreadable() error {
+	for _, seg := range o.wal.order {
+		if seg.size <= segmentHeader {
+			continue
+		}
+		var b [segmentHeader]byte
+		if err := o.readFile(seg.path, b[:]); err != nil {
+			return err
+		}
+		if b != [segmentHeader]byte{} {
+			return errors.Errorf("the header of %s is damaged, and there is no other one; put it back from a copy, or empty the namespace", seg.path)
+		}
+	}
 	return nil
 }
 

@@ -14,6 +14,7 @@ func (o *opening) redoFrom(at place) error {
 		if seg.number < at.segment() {
 			continue
 		}
+		seg.dirty, o.wal.created = true, true // who wrote it may have ended before it was synced
 		off := int64(segmentHeader)
 		if seg.number == at.segment() {
 			off = max(off, int64(at.offset()))
@@ -79,7 +80,7 @@ func (o *opening) redoSegment(seg *segment, off int64, last bool) (whole bool, e
 				return false, err
 			}
 			if ok {
-				o.damage(r.at, "its head")
+				_ = o.damage(r.at, "its head") // it says so
 				if err := o.redo(&r); err != nil {
 					return false, err
 				}

@@ -242,5 +242,6 @@ func (s *Store) Discard() {
 	s.wal.close()
 	s.index.close()
 	s.keys.close()
+	s.hold.drop()
 	s.unlock()
 }
