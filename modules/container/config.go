@@ -68,6 +68,7 @@ func (c Config) withDefaults() Config {
 		_, _ = h.Write([]byte(filepath.Clean(c.RunDir)))
 		c.CgroupParent = "/croft-" + strconv.FormatUint(uint64(h.Sum32()), 16)
 	}
+	c.Containerd.Shims = c.shims()
 	return c
 }
 
@@ -77,3 +78,8 @@ func (c Config) execs() string      { return filepath.Join(c.RunDir, "exec") }
 
 // group is the control group of a container.
 func (c Config) group(id string) string { return c.CgroupParent + "/" + id }
+
+// shims is the control group of what containerd starts for each container: it counts
+// with containers, so that many of them don't take what containerd may have. No
+// container's ID begins so.
+func (c Config) shims() string { return c.CgroupParent + "/.shims" }

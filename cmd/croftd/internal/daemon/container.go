@@ -101,6 +101,7 @@ func containerConfig(c config.Config, log zerolog.Logger) container.Config {
 		Containerd: containerd.Config{Address: k.Containerd, Own: k.OwnContainerd, Binary: k.ContainerdBinary, Log: log},
 		Image: image.Config{
 			Unpack:    []string{"/proc/self/exe", "unpack"},
+			Confine:   confineUnpack(c, log),
 			PlainHTTP: k.PlainHTTP, Paths: k.ImagePaths, MaxSize: int64(k.MaxImage), UserBudget: int64(k.UserImages),
 			Full: float64(k.ImageFull) / 100, Unused: k.ImageUnused, Log: log,
 		},
@@ -123,7 +124,9 @@ func logCommand(c config.Config) []string {
 
 // TakeDownContainers ends the containers of a stopped node.
 func TakeDownContainers(ctx context.Context, c config.Config) error {
-	return container.TakeDown(ctx, containerConfig(c, zerolog.Nop()))
+	err := container.TakeDown(ctx, containerConfig(c, zerolog.Nop()))
+	removeGroups(c)
+	return err
 }
 
 // mostInspected bounds how many containers are asked for their last words.
