@@ -29,10 +29,15 @@ func (g Group) Events() Events {
 			continue
 		}
 		out.OOMKills = counter(p.dir, "memory.oom_control", "oom_kill")
-		out.AtLimit = counter(p.dir, "memory.failcnt", "") > 0
+		// Its failcnt stays 0 on some kernels.
+		out.AtLimit = counter(p.dir, "memory.max_usage_in_bytes", "")+batch >= counter(p.dir, "memory.limit_in_bytes", "")
 	}
 	return out
 }
+
+// batch is how far below a limit the kernel may stay that has reached it: it counts
+// 64 pages a CPU ahead; bytes.
+const batch = 1 << 20
 
 // counter is a line's figure in a file of lines "name figure", or of one figure.
 func counter(dir, file, name string) uint64 {
