@@ -17,7 +17,7 @@ func Hog(tb testing.TB, groups []string) (end func()) {
 	}
 	file.Close()
 	script := `for dir in "$@"; do echo $$ >"$dir/cgroup.procs"; done; exec dd if=/dev/zero of="$0" bs=64k count=32768`
-	cmd := exec.Command("sh", append([]string{"-c", script, file.Name()}, groups...)...)
+	cmd := exec.CommandContext(tb.Context(), "sh", append([]string{"-c", script, file.Name()}, groups...)...)
 	if err := cmd.Start(); err != nil {
 		_ = os.Remove(file.Name())
 		tb.Fatal(err)
