@@ -41,7 +41,7 @@ func documented(t *testing.T) map[string]cgroup.Limits {
 // TestCeilings compares the documented ceilings of croft's own parts with the real
 // control groups of a running node.
 func TestCeilings(t *testing.T) {
-	z := newZDBs(t)
+	z := newZDBs(t, "--container-read-rate", "200MiB", "--container-write-ops", "5000")
 	r, _ := z.run(nil)
 	_, at := z.made(nil)
 	box, ok := z.n.OwnContainer(at.Container)
@@ -84,7 +84,34 @@ func TestCeilings(t *testing.T) {
 		}
 	}
 	z.statusShows(parts, weights)
+	z.hasRates(int(z.n.WaitRunning(r).PID), r.ID, true)
+	z.hasRates(int(box.PID), at.Container, false)
+	// Also after it was started again.
+	z.n.KillTask(r)
+	z.Until(time.Minute, "it runs again", func() bool {
+		info, ok := z.n.ContainerStatus(r)
+		return ok && info.Restarts == 1 && info.PID != 0
+	})
+	z.hasRates(int(z.n.WaitRunning(r).PID), r.ID, true)
 	z.gone(r)
+}
+
+// hasRates wants a container to be held to the operator's rates on the disk of
+// the node's pool, or not to.
+func (z *zdbs) hasRates(pid int, id string, want bool) {
+	z.Helper()
+	found := ""
+	for _, dir := range cgroup.Of(pid, id).Folders() {
+		for _, file := range []string{"blkio.throttle.read_bps_device", "blkio.throttle.write_iops_device", "io.max"} {
+			if text, err := os.ReadFile(filepath.Join(dir, file)); err == nil {
+				found += string(text)
+			}
+		}
+	}
+	has := regexp.MustCompile(`(?m)^7:\d+ .*\b209715200\b`).MatchString(found) && regexp.MustCompile(`(?m)^7:\d+ .*\b5000\b`).MatchString(found)
+	if has != want || !want && found != "" && strings.Contains(found, "5000") {
+		z.Errorf("the rates of %s are %q", id, found)
+	}
 }
 
 // weightsThere reports whether this machine has weights of disks.

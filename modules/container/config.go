@@ -12,6 +12,7 @@ import (
 	"github.com/croft-edge/croft/modules/container/containerd"
 	"github.com/croft-edge/croft/modules/container/image"
 	"github.com/croft-edge/croft/modules/container/logs"
+	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -39,7 +40,9 @@ type Config struct {
 	Reserve uint64
 	// PIDs and IOWeight are limits of each container, 0 for the defaults.
 	PIDs, IOWeight uint64
-	Log            zerolog.Logger
+	// Rate is what each user's container may do with each disk in a second.
+	Rate cgroup.Rate
+	Log  zerolog.Logger
 }
 
 var groupForm = regexp.MustCompile(`^(/[A-Za-z0-9_.-]+)+$`)
