@@ -63,22 +63,9 @@ func mostPIDs() uint64 {
 	return most
 }
 
-const (
-	// ownPIDs is how many threads a container has that the node runs for itself, zdb's:
-	// one a core, and one for each read or write that waits for the disk.
-	ownPIDs = 1024
-	// ownIOWeight lets zdb's containers, of which many users have namespaces, go before
-	// one user's, which have 100.
-	ownIOWeight = 200
-)
-
-// pids is how many processes and threads a container of that user may have.
-func (c Config) pids(user string) uint64 {
-	if user == node.OwnUser {
-		return ownPIDs
-	}
-	return c.PIDs
-}
+// ownIOWeight lets zdb's containers, of which many users have namespaces, go before
+// one user's, which have 100.
+const ownIOWeight = 200
 
 func (c Config) ioWeight(user string) uint64 {
 	if user == node.OwnUser {

@@ -23,10 +23,11 @@ type place struct {
 // hierarchies: what is in it doesn't end with this process's service.
 func Beside(name string) (Group, error) {
 	all, err := Hierarchies()
-	return besideOf(all, name), err
+	return BesideIn(all, name), err
 }
 
-func besideOf(all []Hierarchy, name string) Group {
+// BesideIn is Beside for who has read the hierarchies before.
+func BesideIn(all []Hierarchy, name string) Group {
 	var g Group
 	where := managed(all)
 	for _, h := range all {
@@ -39,13 +40,18 @@ func besideOf(all []Hierarchy, name string) Group {
 // Limits is mounted, as runc makes groups.
 func At(path string) (Group, error) {
 	all, err := Hierarchies()
+	return AtIn(all, path), err
+}
+
+// AtIn is At for who has read the hierarchies before.
+func AtIn(all []Hierarchy, path string) Group {
 	var g Group
 	for _, h := range all {
 		if h.has("memory") || h.has("pids") || h.has("io") {
 			g.places = append(g.places, place{h, filepath.Join(h.Point, path)})
 		}
 	}
-	return g, err
+	return g
 }
 
 // Of are the folders that a process is in, where they have that name.

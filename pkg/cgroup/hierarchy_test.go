@@ -40,7 +40,7 @@ func TestControlGroups(t *testing.T) {
 		{"none", "", "", nil},
 		{"garbage", "x\n::\n4:memory\n", "- -\n1 2 3 - cgroup\n", nil},
 	} {
-		got := besideOf(parseHierarchies(c.groups, c.mounts), "x").Folders()
+		got := BesideIn(parseHierarchies(c.groups, c.mounts), "x").Folders()
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}

@@ -117,7 +117,10 @@ func descends(pid, ancestor int) bool {
 // were made for it.
 func (s *Seat) Leave() {
 	for i, from := range s.moved {
-		_ = from.enter(os.Getpid())
+		if from.enter(os.Getpid()) != nil {
+			// It has gone meanwhile, as that of another node in this process.
+			_ = place{from.Hierarchy, filepath.Dir(from.dir)}.enter(os.Getpid())
+		}
 		_ = os.Remove(s.entered[i].dir)
 	}
 }

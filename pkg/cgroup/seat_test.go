@@ -101,7 +101,7 @@ func TestASharedGroupIsLeft(t *testing.T) {
 	}
 	// What starts from here isn't below the agent's ceiling.
 	h.Group = filepath.Join(r.dir, "user.slice/croft-run-1")
-	if got := besideOf([]Hierarchy{h}, "croft-wg-2").Folders(); !slices.Equal(got, []string{filepath.Join(r.dir, "user.slice/croft-wg-2")}) {
+	if got := BesideIn([]Hierarchy{h}, "croft-wg-2").Folders(); !slices.Equal(got, []string{filepath.Join(r.dir, "user.slice/croft-wg-2")}) {
 		t.Errorf("a carrier would be in %v", got)
 	}
 	seat.Leave()

@@ -24,7 +24,14 @@ func (c Config) Group() string { return c.group() }
 // confine limits containerd, a process of croft's own one, and moves what it has
 // started out of its group.
 func (c Config) confine(pid int) {
-	missing, failures := cgroup.Put(pid, c.group(), Ceiling())
+	l := Ceiling()
+	if own, err := cgroup.Beside(c.group()); err == nil && own.Memory() > l.Memory/4*3 {
+		// What shims of before have touched stays the group's: the kernel would end
+		// containerd for it. The next one finds it gone.
+		c.Log.Warn().Uint64("bytes", own.Memory()).Str("type", "containerd").Msg("containerd's group takes too much to be limited now")
+		l.Memory = 0
+	}
+	missing, failures := cgroup.Put(pid, c.group(), l)
 	for _, err := range failures {
 		c.Log.Warn().Err(err).Str("type", "containerd").Msg("containerd hasn't all of the control groups that it should have")
 	}
@@ -45,12 +52,11 @@ func (c Config) moveShims(pid int) {
 	if err != nil {
 		return
 	}
-	shims, err := cgroup.At(c.Shims)
-	if err != nil {
-		return
-	}
 	for _, other := range own.PIDs() {
-		if other > 1 && other != pid && isShim(other) {
+		if other <= 1 || other == pid || !isShim(other) {
+			continue
+		}
+		if shims, err := cgroup.At(c.Shims); err == nil {
 			_ = shims.Enter(other) // it may have ended
 		}
 	}

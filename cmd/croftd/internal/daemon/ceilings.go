@@ -101,28 +101,27 @@ func removeGroups(c config.Config) {
 // ceilings says how croft's own parts are limited: those that are there.
 func (c Config) ceilings() []control.Ceiling {
 	out := []control.Ceiling{}
-	add := func(part string, g cgroup.Group, err error, l cgroup.Limits) {
-		if err == nil && g.There() {
+	all, err := cgroup.Hierarchies()
+	if err != nil {
+		return out
+	}
+	add := func(part string, g cgroup.Group, l cgroup.Limits) {
+		if g.There() {
 			out = append(out, ceiling(part, g, l))
 		}
 	}
-	beside := func(part, name string, l cgroup.Limits) {
-		g, err := cgroup.Beside(name)
-		add(part, g, err, l)
-	}
 	for _, shape := range shapes() {
+		group := cgroup.BesideIn(all, cgroup.Name(string(shape), c.RunDir))
 		if shape == c.Shape && c.seat != nil {
-			add(string(shape), c.seat.Group, nil, shape.limits())
-		} else {
-			beside(string(shape), cgroup.Name(string(shape), c.RunDir), shape.limits())
+			group = c.seat.Group
 		}
+		add(string(shape), group, shape.limits())
 	}
-	beside("unpack", cgroup.Name("unpack", c.RunDir), unpackLimits())
-	beside("containerd", containerd.Config{RunDir: c.RunDir}.Group(), containerd.Ceiling())
-	beside("carrier wg", carrier.FolderOf(c.RunDir, "wg").Group(), carrier.Ceiling(wg.DefaultHardLimit))
-	beside("carrier log", carrier.FolderOf(c.RunDir, "log").Group(), carrier.Ceiling(logs.DefaultHardLimit))
-	all, err := cgroup.At("/" + c.Containers.Cgroup)
-	add("all containers", all, err, cgroup.Limits{Memory: 1, PIDs: 1})
+	add("unpack", cgroup.BesideIn(all, cgroup.Name("unpack", c.RunDir)), unpackLimits())
+	add("containerd", cgroup.BesideIn(all, containerd.Config{RunDir: c.RunDir}.Group()), containerd.Ceiling())
+	add("carrier wg", cgroup.BesideIn(all, carrier.FolderOf(c.RunDir, "wg").Group()), carrier.Ceiling(wg.DefaultHardLimit))
+	add("carrier log", cgroup.BesideIn(all, carrier.FolderOf(c.RunDir, "log").Group()), carrier.Ceiling(logs.DefaultHardLimit))
+	add("all containers", cgroup.AtIn(all, "/"+c.Containers.Cgroup), cgroup.Limits{Memory: 1, PIDs: 1})
 	return out
 }
 
