@@ -42,7 +42,7 @@ func TestARateIsHeld(t *testing.T) {
 	}
 	run("dd", "if=/dev/zero", "of="+file, "bs=1M", "count=16")
 	loop := run("losetup", "--find", "--show", file)
-	t.Cleanup(func() { _ = exec.Command("losetup", "-d", loop).Run() }) //nolint:noctx // the test's context is over
+	t.Cleanup(func() { _ = exec.Command("losetup", "-d", loop).Run() })
 	g, err := At("/croft-rate-" + strconv.Itoa(os.Getpid()))
 	if err == nil {
 		err = g.Make()
