@@ -65,7 +65,7 @@ func (v *view) Status(ctx context.Context) (control.Status, error) {
 	s := control.Status{
 		Version: v.config.Version.Version, Commit: v.config.Version.Commit, Started: v.started,
 		OneProcess: v.config.Shape == Whole, Bus: config.Masked(v.config.Bus),
-		Explorer: v.contact.state(), Workloads: []control.Workload{}, Orphans: []control.Orphan{},
+		Explorer: v.contact.state(), Workloads: []control.Workload{}, Orphans: []control.Orphan{}, Ceilings: v.config.ceilings(),
 	}
 	v.askModules(ctx, &s)
 	b := v.get()
