@@ -48,7 +48,9 @@ type Config struct {
 	Open firewall.Ports
 	// Own returns the ranges of the node itself. No network may overlap them.
 	Own func() ([]netip.Prefix, error)
-	Log zerolog.Logger
+	// Rate is what each container may send and receive. VMs have none.
+	Rate Rate
+	Log  zerolog.Logger
 }
 
 // Sizes of ranges, in bits.
@@ -69,6 +71,8 @@ func (c Config) Validate() error {
 		return node.Errorf(node.Invalid, "cannot open the network module: Uplinks is %s, must be an IPv4 range of at most /%d", c.Uplinks, leastUplinks)
 	case c.Public.IsValid() && (!c.Public.Addr().Is6() || c.Public.Addr().Is4In6() || c.Public != c.Public.Masked() || c.Public.Bits() > mostPublic):
 		return node.Errorf(node.Invalid, "cannot open the network module: Public is %s, must be an IPv6 range of at most /%d", c.Public, mostPublic)
+	case !c.Rate.valid():
+		return node.Errorf(node.Invalid, "cannot open the network module: Rate is %d and %d bytes a second, each must be 0 or %d to %d", c.Rate.Send, c.Rate.Receive, uint64(LeastRate), uint64(MostRate))
 	}
 	return nil
 }

@@ -11,3 +11,6 @@ func (m *Module) LookedUp() { m.lookups.wait() }
 
 // EndpointLookups is how many names are looked up at a time.
 var EndpointLookups = endpointLookups
+
+// CannotHold is what is said of a rate that the kernel doesn't hold.
+var CannotHold = cannotHold

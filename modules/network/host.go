@@ -29,6 +29,8 @@ type host struct {
 	Opened6 bool `json:"opened6"`
 
 	digest hostDigest
+	// lacks says what this kernel can't do that was asked for, empty for nothing.
+	lacks string
 }
 
 // What makes the node forward.

@@ -51,6 +51,9 @@ func Open(cfg Config) (*Module, error) {
 	}
 	m.lookups = newLookups(ctx, cfg, m.resolved)
 	m.loadHost()
+	if m.host.lacks = cfg.tryRates(); m.host.lacks != "" {
+		cfg.Log.Error().Str("step", "load").Str("type", "network").Msg(m.host.lacks)
+	}
 	if err := m.load(); err != nil {
 		stop()
 		_ = unlockFolder(lock)

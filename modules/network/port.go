@@ -64,7 +64,10 @@ func (m *Module) plumbPort(n *network, one *member, in *plumber, bridge netlink.
 	if err := in.master(port, bridge); err != nil {
 		return err
 	}
-	if err := firstError([]error{in.station(port, n.mac(one)), in.up(port)}); err != nil || one.Tap {
+	if one.Tap {
+		return firstError([]error{in.station(port, n.mac(one)), in.up(port)})
+	}
+	if err := firstError([]error{in.station(port, n.mac(one)), in.rate(port, m.cfg.Rate.Receive), in.up(port)}); err != nil {
 		return err
 	}
 	theirs, err := plumbing(one.path(), in.look)
@@ -72,7 +75,7 @@ func (m *Module) plumbPort(n *network, one *member, in *plumber, bridge netlink.
 		return err
 	}
 	defer theirs.close()
-	if err := n.plumbMember(one, theirs); err != nil {
+	if err := n.plumbMember(one, m.cfg.Rate.Send, theirs); err != nil {
 		return err
 	}
 	in.diff = append(in.diff, theirs.diff...)
@@ -153,8 +156,9 @@ func (n *network) makeTap(one *member, in *plumber) error {
 	})
 }
 
-// plumbMember gives the member's own link its addresses and routes.
-func (n *network) plumbMember(one *member, in *plumber) error {
+// plumbMember gives the member's own link its addresses, its routes and the rate that
+// it may send at. The member can't change any: no container may administer its network.
+func (n *network) plumbMember(one *member, send uint64, in *plumber) error {
 	lo, err := in.find("lo")
 	if err != nil {
 		return err
@@ -176,7 +180,7 @@ func (n *network) plumbMember(one *member, in *plumber) error {
 	if !one.Public.IsValid() {
 		routes = append(routes, route{netip.PrefixFrom(netip.IPv6Unspecified(), 0), n.plan.gateway6})
 	}
-	return firstError([]error{in.up(lo), in.addresses(link, addresses...), in.up(link), in.routes(link, routes...)})
+	return firstError([]error{in.up(lo), in.addresses(link, addresses...), in.rate(link, send), in.up(link), in.routes(link, routes...)})
 }
 
 // unplug removes a member's links.

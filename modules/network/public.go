@@ -85,8 +85,8 @@ func (m *Module) plumbPublic(one *member, out *plumber) error {
 	}
 	own := netip.PrefixFrom(one.Public, 128)
 	err = firstError([]error{
-		out.label(outer, one.ID), out.addresses(outer), out.linkLocal(outer, publicGateway), out.up(outer), out.routes(outer, route{dst: own}),
-		theirs.addresses(inner, own), theirs.up(inner), theirs.routes(inner, route{netip.PrefixFrom(netip.IPv6Unspecified(), 0), publicGateway}),
+		out.label(outer, one.ID), out.addresses(outer), out.linkLocal(outer, publicGateway), out.rate(outer, m.cfg.Rate.Receive), out.up(outer), out.routes(outer, route{dst: own}),
+		theirs.addresses(inner, own), theirs.rate(inner, m.cfg.Rate.Send), theirs.up(inner), theirs.routes(inner, route{netip.PrefixFrom(netip.IPv6Unspecified(), 0), publicGateway}),
 	})
 	out.diff = append(out.diff, theirs.diff...)
 	return err

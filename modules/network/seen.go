@@ -10,6 +10,8 @@ import (
 type seen struct {
 	addresses map[int][]netlink.Addr
 	routes    map[int][]netlink.Route
+	// qdiscs are the disciplines of what leaves the links.
+	qdiscs map[int]netlink.Qdisc
 }
 
 // see reads all of the namespace, once for a plumber that only looks: in the
@@ -28,7 +30,11 @@ func (p *plumber) see() (*seen, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &seen{addresses: map[int][]netlink.Addr{}, routes: map[int][]netlink.Route{}}
+	qdiscs, err := p.roots(nil)
+	if err != nil {
+		return nil, err
+	}
+	s := &seen{addresses: map[int][]netlink.Addr{}, routes: map[int][]netlink.Route{}, qdiscs: qdiscs}
 	for _, a := range addresses {
 		s.addresses[a.LinkIndex] = append(s.addresses[a.LinkIndex], a)
 	}

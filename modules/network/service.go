@@ -97,7 +97,7 @@ func (s service) Status() (node.NetworkStatus, error) {
 }
 
 func (m *Module) status(ctx context.Context) (node.NetworkStatus, error) {
-	out := node.NetworkStatus{Networks: uint64(len(m.networks)), Why: m.tunnels.why}
+	out := node.NetworkStatus{Networks: uint64(len(m.networks)), Why: m.tunnels.why, Drift: m.host.lacks}
 	if m.cfg.Public.IsValid() {
 		out.PublicRange = m.cfg.Public.String()
 	}
@@ -111,7 +111,7 @@ func (m *Module) status(ctx context.Context) (node.NetworkStatus, error) {
 		return out, nil
 	}
 	drift, err := m.checkHost()
-	out.Drift = joined(drift, errorText(err))
+	out.Drift = joined(out.Drift, drift, errorText(err))
 	if m.tunnels.carrier == nil {
 		return out, nil
 	}

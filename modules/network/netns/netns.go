@@ -132,6 +132,16 @@ func Do(path string, fn func() error) error {
 	})
 }
 
+// New runs fn on a thread that is in a new namespace, which ends with it.
+func New(fn func() error) error {
+	return onThread(func() error {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return failed("make", "for a moment", err)
+		}
+		return fn()
+	})
+}
+
 // onThread runs fn on a thread that ends with it, so that no namespace that
 // fn has entered is left behind on a thread that others use.
 func onThread(fn func() error) error {

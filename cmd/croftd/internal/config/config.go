@@ -118,6 +118,9 @@ type Containers struct {
 	// a disk, ReadOps and WriteOps requests a second; 0 is no limit.
 	ReadRate, WriteRate uint64
 	ReadOps, WriteOps   uint64
+	// SendRate and ReceiveRate are bytes a second of a container on each of its network
+	// interfaces; 0 is no limit.
+	SendRate, ReceiveRate uint64
 	// LogSize bounds a log file in bytes, LogFiles how many a container has.
 	LogSize  uint64
 	LogFiles uint64

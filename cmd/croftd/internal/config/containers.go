@@ -35,6 +35,10 @@ func containerSettings() []Setting {
 			numberOf(func(c *Config) *uint64 { return &c.Containers.ReadOps }, 0, math.MaxUint32)},
 		{"container-write-ops", Number, "0", "requests a second that a container may write by to each disk, as container-write-rate; 0: no limit", groupContainer,
 			numberOf(func(c *Config) *uint64 { return &c.Containers.WriteOps }, 0, math.MaxUint32)},
+		{"container-send-rate", Size, "0", "bytes a second that a container may send on each of its network interfaces; 0: no limit", groupContainer,
+			rate(func(c *Config) *uint64 { return &c.Containers.SendRate })},
+		{"container-receive-rate", Size, "0", "bytes a second that a container may receive on each of its network interfaces; 0: no limit", groupContainer,
+			rate(func(c *Config) *uint64 { return &c.Containers.ReceiveRate })},
 		{"container-without", List, "", "what users' new containers must ask to do without: read_only, no_capabilities, non_root; empty: nothing", groupContainer,
 			without},
 		{"container-cgroup", Text, "croft", "control group that those of containers are made in", groupContainer,
@@ -96,6 +100,18 @@ func sizeFrom(field func(*Config) *uint64, least uint64, shown string) setter {
 		n, err := ParseSize(text)
 		if err != nil || n < least {
 			return errors.Errorf("at least %s, a whole number with B, KiB, MiB, GiB or TiB", shown)
+		}
+		*field(c) = n
+		return nil
+	}
+}
+
+// rate is what a network's link can be held to, or no limit.
+func rate(field func(*Config) *uint64) setter {
+	return func(c *Config, text string) error {
+		n, err := ParseSize(text)
+		if err != nil || n != 0 && (n < 64<<10 || n > 1<<40) {
+			return errors.New("0 or 64KiB to 1TiB, a whole number with B, KiB, MiB, GiB or TiB")
 		}
 		*field(c) = n
 		return nil

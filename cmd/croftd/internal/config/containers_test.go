@@ -54,6 +54,8 @@ func TestContainersSettings(t *testing.T) {
 		{"container-cgroup", "/croft", "not before the first"},
 		{"container-cgroup", "croft/../..", "not before the first"},
 		{"container-cgroup", "", "not before the first"},
+		{"container-send-rate", "63KiB", "0 or 64KiB to 1TiB"},
+		{"container-receive-rate", "2TiB", "0 or 64KiB to 1TiB"},
 		{"log-size", "64KiB", "at least 128KiB"},
 		{"log-files", "1", "2 to 1000"},
 	} {

@@ -60,6 +60,7 @@ func networkConfig(c config.Config, log zerolog.Logger) network.Config {
 	out := network.Config{
 		Dir: filepath.Join(c.RunDir, "network"), Uplinks: c.NetworkUplinks, Public: c.PublicIP6Range,
 		Refuse: dial.NonPublic(), Open: firewall.Ports{First: c.ZDB.FirstPort, Last: c.ZDB.LastPort}, Own: func() ([]netip.Prefix, error) { return ownNetworks(c.NetworkUplinks) }, Log: log,
+		Rate:    network.Rate{Send: c.Containers.SendRate, Receive: c.Containers.ReceiveRate},
 		Carrier: carrier.Config{RunDir: c.RunDir, Command: carrierCommand(c), Log: log},
 	}
 	for _, e := range c.AllowPrivate {
