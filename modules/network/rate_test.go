@@ -24,7 +24,6 @@ const testRate = 2 << 20
 // rated is a network with two members, one of which has a public interface too.
 type rated struct {
 	*household
-	two node.Member
 }
 
 func newRated(t *testing.T, rate network.Rate) *rated {
@@ -140,7 +139,9 @@ func (h *rated) took(from, to, address string, size int64) time.Duration {
 		h.t.Fatal(err)
 	}
 	defer received.Close()
-	_ = received.SetDeadline(time.Now().Add(2 * time.Minute))
+	for _, one := range []net.Conn{conn, received} {
+		_ = one.SetDeadline(time.Now().Add(time.Minute))
+	}
 	n, err := io.Copy(io.Discard, received)
 	if err := firstOf(err, <-sent); err != nil || n != size {
 		h.t.Fatalf("%d of %d bytes arrived: %v", n, size, err)
