@@ -102,6 +102,9 @@ type Container struct {
 	ReadOnly       bool `json:"read_only,omitempty"`
 	NoCapabilities bool `json:"no_capabilities,omitempty"`
 	NonRoot        bool `json:"non_root,omitempty"`
+	// Name makes it one of a row: a later reservation of the same user, node and
+	// name takes its place (see ContainerKey). Of version 2 alone; empty for none.
+	Name string `json:"name,omitempty"`
 }
 
 // Without are the names of what a container does without.

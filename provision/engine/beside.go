@@ -151,6 +151,10 @@ func (b *beside) ask(ctx context.Context, f *flight) (ev lifecycle.Event, progre
 		return fetch(ctx, p, r)
 	case lifecycle.DoProvision:
 		ev.Kind = lifecycle.Provisioned
+		if s, ok := p.(provisioner.Successor); ok && f.place != nil {
+			ev.Data, err = s.Succeed(ctx, r, *f.place)
+			return ev, "", err
+		}
 		ev.Data, err = p.Provision(ctx, r)
 		return ev, "", err
 	case lifecycle.DoStop:

@@ -61,7 +61,8 @@ const (
 	Drift Kind = "drift"
 	// Evict: the node's owner wants it off the machine.
 	Evict Kind = "evict"
-	// Replace: a newer reservation of its name is on the node.
+	// Replace: a newer reservation of its name is on the node; to one that never
+	// was, that a newer one was accepted.
 	Replace Kind = "replace"
 	// EndName: the newest reservation of its name has ended; End says how.
 	EndName Kind = "end name"
@@ -140,8 +141,10 @@ const (
 	// Bury forgets the record.
 	Bury EffectKind = "bury"
 	// ReplaceOlder and EndOlder send Replace and EndName to the older records of
-	// its name; MendOlder has the one that stands looked at.
+	// its name, OutdoOlder sends Replace to those that never were on the node;
+	// MendOlder has the one that stands looked at.
 	ReplaceOlder EffectKind = "replace older"
+	OutdoOlder   EffectKind = "outdo older"
 	EndOlder     EffectKind = "end older"
 	MendOlder    EffectKind = "mend older"
 	// FreeOthers sends Free to what is blocked.

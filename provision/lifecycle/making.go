@@ -110,7 +110,7 @@ func giveUp() action {
 		switch {
 		case !t.rec.Deployed.IsZero():
 			t.retry()
-		case t.f.Name == Newest || t.f.Name.replaced():
+		case !t.f.Type.Apart && (t.f.Name == Newest || t.f.Name.replaced()):
 			// What is on the node under its name is another's, which may be half changed.
 			t.entomb(Failed, "")
 			t.effect(MendOlder)
