@@ -102,7 +102,7 @@ func (f *fakeExplorer) Reserve(_ context.Context, r *workload.Reservation) (id s
 		shown := &explorer.Reservation{Reservation: *r}
 		shown.ID = id
 		f.shown = append(f.shown, shown)
-		return f.answer(shown, workload.StateOK, "")
+		return f.provision(shown)
 	})
 }
 
@@ -133,6 +133,27 @@ func (f *fakeExplorer) Renew(_ context.Context, id string, n workload.Renewal) e
 
 func (f *fakeExplorer) Node(_ context.Context, id string) (explorer.Node, error) {
 	return explorer.Node{NodeID: id, Online: true}, nil
+}
+
+// provision is what the node does: a container takes the place of the one of its
+// name, unless its image is called bad.
+func (f *fakeExplorer) provision(s *explorer.Reservation) error {
+	c, err := workload.DataOf[workload.Container](&s.Reservation)
+	if err != nil || c.Name == "" {
+		return f.answer(s, workload.StateOK, "")
+	}
+	if c.FList == "bad" {
+		return f.answer(s, workload.StateError, "it ended by itself")
+	}
+	for _, other := range f.shown {
+		o, err := workload.DataOf[workload.Container](&other.Reservation)
+		if err == nil && other != s && o.Name == c.Name && other.Result != nil && other.Result.State == workload.StateOK {
+			if err := f.answer(other, workload.StateDeleted, "a newer reservation of its name has taken its place"); err != nil {
+				return err
+			}
+		}
+	}
+	return f.answer(s, workload.StateOK, "")
 }
 
 // answer is the node's.

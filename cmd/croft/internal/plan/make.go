@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/croft-edge/croft/cmd/croft/internal/lifetime"
 	"github.com/croft-edge/croft/pkg/workload"
@@ -124,10 +123,9 @@ func (m maker) differs(w Wanted, k Known, c *Change) bool {
 const layerGoes = "what it wrote beside its volumes goes, once the new one runs"
 
 // inPlace reports whether a container can be changed by another that takes its place.
-// One whose volume or network is made anew is stopped for that anyway.
+// One whose volume is made anew, or was, is stopped for that anyway.
 func (m maker) inPlace(w Wanted, k Known) bool {
-	return w.Type == workload.TypeContainer && k.Type == w.Type && k.Node == w.Node && k.Named &&
-		!slices.ContainsFunc(w.Uses, func(name string) bool { return m.anew[name] })
+	return w.Type == workload.TypeContainer && k.Type == w.Type && k.Node == w.Node && k.Named && m.moved(w, k) == ""
 }
 
 // moved says which of the workloads that w refers to is made anew, or was.
