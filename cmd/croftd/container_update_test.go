@@ -148,6 +148,7 @@ func TestAnUpdateIsKilled(t *testing.T) {
 			} else {
 				b.n.Kill()
 				b.n.Start()
+				b.n.WaitReady()
 			}
 			if bad {
 				b.Result(r, workload.StateError)
