@@ -112,7 +112,7 @@ func (p *Provisioner) provision(ctx context.Context, r *workload.Reservation) (*
 	if err != nil {
 		return nil, undo.Rollback(ctx, err)
 	}
-	member, err := p.run(ctx, made, &undo)
+	member, err := made.run(ctx, p.Networks, p.Containers, &undo)
 	if err != nil {
 		return nil, undo.Rollback(ctx, err)
 	}
@@ -180,16 +180,16 @@ func (p *Provisioner) box(ctx context.Context, want plan, undo *provisioner.Undo
 }
 
 // run has a container join its network and start, and pushes what it made itself on undo.
-func (p *Provisioner) run(ctx context.Context, box made, undo *provisioner.Undo) (node.Member, error) {
-	id, network := box.want.spec.ID, box.want.network
-	member, err := p.Networks.Join(ctx, box.want.member)
-	if !box.found && node.KindOf(err) != node.Exist {
-		undo.Push("its place in the network", func(ctx context.Context) error { return p.Networks.Leave(ctx, network, id) })
+func (b made) run(ctx context.Context, networks Networks, containers Containers, undo *provisioner.Undo) (node.Member, error) {
+	id, network := b.want.spec.ID, b.want.network
+	member, err := networks.Join(ctx, b.want.member)
+	if !b.found && node.KindOf(err) != node.Exist {
+		undo.Push("its place in the network", func(ctx context.Context) error { return networks.Leave(ctx, network, id) })
 	}
 	if err != nil {
 		return node.Member{}, err
 	}
-	_, err = p.Containers.Start(ctx, id)
+	_, err = containers.Start(ctx, id)
 	return member, err
 }
 

@@ -63,11 +63,11 @@ func (p *Provisioner) takePlace(ctx context.Context, box made, place provisioner
 	}
 	began := time.Now()
 	var taken provisioner.Undo // goBack takes it back
-	member, err := p.run(ctx, box, &taken)
+	member, err := box.run(ctx, p.Networks, p.Containers, &taken)
 	if err != nil || place.Older == nil {
 		return member, err
 	}
-	return member, p.steady(ctx, box.want.spec.ID, began)
+	return member, watch{p.Containers, p.Steady, began}.steady(ctx, box.want.spec.ID)
 }
 
 // goBack stops r's container and has the older one run again. What of that fails is
@@ -85,22 +85,29 @@ func (p *Provisioner) goBack(ctx context.Context, r, older *workload.Reservation
 	return err
 }
 
+// watch is how a container fares that was begun at a moment.
+type watch struct {
+	containers Containers
+	enough     time.Duration
+	began      time.Time
+}
+
 // steady waits until a container has run for long enough. Invalid when it ends by
 // itself meanwhile, and fails.
-func (p *Provisioner) steady(ctx context.Context, id string, began time.Time) error {
-	enough := time.NewTimer(p.Steady)
+func (w watch) steady(ctx context.Context, id string) error {
+	enough := time.NewTimer(w.enough)
 	defer enough.Stop()
-	tick := time.NewTicker(min(steadyLook, p.Steady))
+	tick := time.NewTicker(min(steadyLook, w.enough))
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return node.Errorf(node.Transient, "it had no time to run for %s: %w", p.Steady, ctx.Err())
+			return node.Errorf(node.Transient, "it had no time to run for %s: %w", w.enough, ctx.Err())
 		case <-enough.C:
-			return p.fares(ctx, id, began)
+			return w.fares(ctx, id)
 		case <-tick.C:
 			// A module that doesn't answer says nothing about the container.
-			if err := p.fares(ctx, id, began); node.KindOf(err) == node.Invalid {
+			if err := w.fares(ctx, id); node.KindOf(err) == node.Invalid {
 				return err
 			}
 		}
@@ -109,13 +116,13 @@ func (p *Provisioner) steady(ctx context.Context, id string, began time.Time) er
 
 // fares is Invalid when a container has ended by itself with an exit code other than
 // 0, or couldn't be started again.
-func (p *Provisioner) fares(ctx context.Context, id string, began time.Time) error {
-	info, err := p.Containers.Inspect(ctx, id)
+func (w watch) fares(ctx context.Context, id string) error {
+	info, err := w.containers.Inspect(ctx, id)
 	switch {
 	case err != nil:
 		return node.Errorf(node.Transient, "it isn't known whether it runs: %w", err)
 	case info.Ended != 0 && info.ExitCode != 0:
-		return node.Errorf(node.Invalid, "it ended by itself with exit code %d, within %s of its start", info.ExitCode, time.Since(began).Round(time.Second))
+		return node.Errorf(node.Invalid, "it ended by itself with exit code %d, within %s of its start", info.ExitCode, time.Since(w.began).Round(time.Second))
 	case info.Cause != "":
 		return node.Errorf(node.Invalid, "it can't be started again: %s", info.Cause)
 	}
