@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"encoding/hex"
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -86,6 +88,24 @@ func (u *updates) takes(r *workload.Reservation) {
 	u.only(r)
 }
 
+// lastLines opens the last lines in the result of one that failed.
+func (u *updates) lastLines(r *workload.Result) string {
+	u.Helper()
+	var data workload.ContainerFailure
+	if err := json.Unmarshal(r.Data, &data); err != nil {
+		u.Fatal(err)
+	}
+	box, err := hex.DecodeString(data.LastLines)
+	if err != nil {
+		u.Fatal(err)
+	}
+	text, err := u.User.Open(box)
+	if err != nil {
+		u.Fatal(err)
+	}
+	return string(text)
+}
+
 func TestAContainerTakesAnothersPlace(t *testing.T) {
 	b := newBoxes(t)
 	before := b.n.Left()
@@ -101,7 +121,11 @@ func TestAContainerTakesAnothersPlace(t *testing.T) {
 		"/bin/server -listen nonsense": "ended by itself with exit code",
 		"/bin/nothing":                 "/bin/nothing",
 	} {
-		mentions(t, entrypoint, b.Result(u.next(entrypoint), workload.StateError).Error, says)
+		result := b.Result(u.next(entrypoint), workload.StateError)
+		mentions(t, entrypoint, result.Error, says)
+		if strings.Contains(entrypoint, "nonsense") {
+			mentions(t, "its last lines", u.lastLines(result), "nonsense")
+		}
 		u.runsOn("of the first one", "first")
 	}
 	u.takes(u.next("/bin/server -say second"))

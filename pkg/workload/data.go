@@ -130,6 +130,13 @@ type ContainerResult struct {
 	Image string `json:"image,omitempty"`
 }
 
+// ContainerFailure is the data of an error of a Container that ended too soon.
+type ContainerFailure struct {
+	// LastLines are the last lines that it said, with a line feed after each, sealed to
+	// its user's key (sign.Seal), in hex: results are open to all.
+	LastLines string `json:"last_lines"`
+}
+
 // WireGuardPeer is a peer of a network resource.
 type WireGuardPeer struct {
 	Subnet     string   `json:"subnet"`

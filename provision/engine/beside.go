@@ -124,6 +124,7 @@ func (b *beside) effect(ctx context.Context, f *flight) outcome {
 		o.event, o.progress, err = b.ask(ctx, f)
 		return err
 	})
+	data := o.event.Data
 	switch kind := node.KindOf(err); {
 	case err == nil:
 	case kind == node.Internal && panicked(err):
@@ -135,6 +136,7 @@ func (b *beside) effect(ctx context.Context, f *flight) outcome {
 		o.event = failure(node.Errorf(node.Unknown, "%w", err))
 	default:
 		o.event = failure(err)
+		o.event.Data = data
 	}
 	return o
 }

@@ -95,8 +95,9 @@ type Event struct {
 	Renewal     *workload.Renewal
 	// RenewalLater is a renewal that came with Arrive or Reconsider and must wait.
 	RenewalLater *workload.Renewal
-	Data         json.RawMessage
-	Err          error
+	// Data is the result's, of what was provisioned or can't be.
+	Data json.RawMessage
+	Err  error
 	// Older is whether a refusal is only for the age of the node's store.
 	Older bool
 	// Bound is what the workload refers to, for an attempt that begins.

@@ -118,6 +118,9 @@ func giveUp() action {
 			// What is there may be of a life that was lost: it goes as an orphan, if at all.
 			t.entomb(Failed, "")
 		case t.rec.Uncertain || t.f.Type.Prepares || t.rec.Name != NameKey{}:
+			if t.ev.Data != nil {
+				t.answer(workload.StateError, t.rec.Cause, t.ev.Data) // it goes with this word alone
+			}
 			t.leave(workload.StateError)
 		default:
 			t.entomb(Failed, "")

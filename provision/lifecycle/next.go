@@ -59,6 +59,14 @@ func (t *turn) answer(state workload.State, text string, data json.RawMessage) {
 	t.effect(Tell)
 }
 
+// said is the data of the answer that it has failed, if that was given already.
+func (t *turn) said() json.RawMessage {
+	if old := t.rec.Result; old != nil && old.State == workload.StateError && old.Error == workload.ErrorText(t.rec.Cause) {
+		return old.Data
+	}
+	return nil
+}
+
 // end answers that it has ended, once.
 func (t *turn) answerEnd(end workload.State) {
 	if t.rec.Result != nil && t.rec.Result.State == end {
@@ -191,7 +199,7 @@ func (t *turn) entomb(phase Phase, end workload.State) {
 		t.answerEnd(end)
 	case Failed:
 		t.rec.Admitted = false
-		t.answer(workload.StateError, t.rec.Cause, nil)
+		t.answer(workload.StateError, t.rec.Cause, t.said())
 	case Refused, Dismissed:
 		t.rec.Admitted = false
 	}

@@ -140,9 +140,9 @@ func (p *Provisioner) ready(ctx context.Context, r *workload.Reservation) (want 
 }
 
 // result is what r's user is told.
-func (want plan) result(member node.Member, image node.Image) *workload.ContainerResult {
-	out := &workload.ContainerResult{ID: want.spec.ID, IPv4: member.IPv4, IPv6: member.IPv6, Image: image.Digest}
-	if want.member.PublicIP6 {
+func (p plan) result(member node.Member, image node.Image) *workload.ContainerResult {
+	out := &workload.ContainerResult{ID: p.spec.ID, IPv4: member.IPv4, IPv6: member.IPv6, Image: image.Digest}
+	if p.member.PublicIP6 {
 		out.IPv6 = member.PublicIPv6
 	}
 	return out

@@ -30,6 +30,7 @@ type fakeNode struct {
 	t      *testing.T
 	key    sign.KeyPair
 	user   string
+	owner  sign.KeyPair
 	owners map[string]container.Owner
 	// known are the networks of the user: by name, and by name and hash.
 	known    map[string]container.Presence
@@ -65,7 +66,7 @@ func newFakeNode(t *testing.T) *fakeNode {
 		t.Fatal(err)
 	}
 	return &fakeNode{
-		t: t, key: key, user: user.ID(), known: map[string]container.Presence{"net": container.Accepted},
+		t: t, key: key, user: user.ID(), owner: user, known: map[string]container.Presence{"net": container.Accepted},
 		owners: map[string]container.Owner{
 			"1-1": {User: user.ID(), Type: workload.TypeVolume, Hash: hashOf(1)}, "9-9": {User: "somebody else", Type: workload.TypeVolume, Hash: hashOf(9)},
 			"1-2": {User: user.ID(), Type: workload.TypeVolume, Hash: hashOf(2)}, "5-1": {User: user.ID(), Type: workload.TypeZDB, Hash: hashOf(5)},
@@ -211,6 +212,10 @@ func (f fakeContainers) Inspect(_ context.Context, id string) (node.ContainerInf
 		info.Ended, info.ExitCode = time.Now().UnixNano(), code
 	}
 	return info, f.reads()
+}
+
+func (f fakeContainers) Logs(_ context.Context, id string, _ uint64) ([]node.LogLine, error) {
+	return []node.LogLine{{Text: id + " says"}, {Text: "out of paper"}}, f.reads()
 }
 
 func (f fakeContainers) List(context.Context) ([]node.ContainerInfo, error) {

@@ -3,6 +3,7 @@ package container
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/pkg/errors"
@@ -27,7 +28,11 @@ const backTime = 90 * time.Second
 // but for what only one can have: its place in the network, and running.
 func (p *Provisioner) Succeed(ctx context.Context, r *workload.Reservation, place provisioner.Place) (json.RawMessage, error) {
 	result, err := p.succeed(ctx, r, place)
-	if err != nil {
+	var soon *endedError
+	switch {
+	case errors.As(err, &soon):
+		return soon.sealed(r.User), errors.Wrapf(err, "cannot provision container %s", r.ID)
+	case err != nil:
 		return nil, errors.Wrapf(err, "cannot provision container %s", r.ID)
 	}
 	return json.Marshal(result)
@@ -122,9 +127,10 @@ func (w watch) fares(ctx context.Context, id string) error {
 	case err != nil:
 		return node.Errorf(node.Transient, "it isn't known whether it runs: %w", err)
 	case info.Ended != 0 && info.ExitCode != 0:
-		return node.Errorf(node.Invalid, "it ended by itself with exit code %d, within %s of its start", info.ExitCode, time.Since(w.began).Round(time.Second))
+		why := fmt.Sprintf("it ended by itself with exit code %d, within %s of its start", info.ExitCode, time.Since(w.began).Round(time.Second))
+		return node.WithKind(node.Invalid, &endedError{why, w.lastLines(ctx, id)})
 	case info.Cause != "":
-		return node.Errorf(node.Invalid, "it can't be started again: %s", info.Cause)
+		return node.WithKind(node.Invalid, &endedError{"it can't be started again: " + info.Cause, w.lastLines(ctx, id)})
 	}
 	return nil
 }

@@ -2,6 +2,8 @@ package container_test
 
 import (
 	"context"
+	"encoding/hex"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -105,6 +107,24 @@ func TestTheOlderOneRunsOn(t *testing.T) {
 	}
 }
 
+// The last that it said is for its user alone.
+func TestLastLinesAreSealed(t *testing.T) {
+	f, older, newer := update(t)
+	f.exits["3-1"] = 7
+	raw, err := f.provisioner().Succeed(context.Background(), newer, placeOf(older))
+	var data workload.ContainerFailure
+	if node.KindOf(err) != node.Invalid || json.Unmarshal(raw, &data) != nil {
+		t.Fatalf("%s, %v", raw, err)
+	}
+	box, err := hex.DecodeString(data.LastLines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := f.owner.Open(box); err != nil || string(got) != "3-1 says\nout of paper\n" {
+		t.Errorf("its user reads %q, %v", got, err)
+	}
+}
+
 // One that ends well has done what it was for: that is no reason to go back.
 func TestOneThatEndsWellTakesThePlace(t *testing.T) {
 	f, older, newer := update(t)
@@ -126,11 +146,14 @@ func TestAnUpdateIsStoppedAnywhere(t *testing.T) {
 					f.exits["3-1"] = 7
 				}
 				f.dies = n
-				_, err := f.provisioner().Succeed(context.Background(), newer, placeOf(older))
+				_, cut := f.provisioner().Succeed(context.Background(), newer, placeOf(older))
 				done = len(f.calls) < n
+				if !done && cut == nil {
+					t.Errorf("stopped at call %d, and it has succeeded", n)
+				}
 				f.dies = 0
 				delete(f.exits, "3-1")
-				want := "3-1"
+				want, err := "3-1", error(nil)
 				if next == "newer" {
 					_, err = f.provisioner().Succeed(context.Background(), newer, placeOf(older))
 				} else {

@@ -138,3 +138,21 @@ func (d *Deployer) tidyBefore(seen map[*state.Entry]Observation) {
 		}
 	}
 }
+
+// lastLines are the last that a container said which failed, as its node has sealed
+// them to its user.
+func (d *Deployer) lastLines(o Observation) []string {
+	var data workload.ContainerFailure
+	if !o.Verified || o.Problem != "" || json.Unmarshal(o.Data, &data) != nil || data.LastLines == "" {
+		return nil
+	}
+	box, err := hex.DecodeString(data.LastLines)
+	if err != nil {
+		return nil
+	}
+	text, err := d.Key.Open(box)
+	if err != nil {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+}

@@ -139,6 +139,9 @@ func (w *waiter) look(ctx context.Context, i int, t Target) bool {
 				what = fmt.Sprintf("didn't take the place of %s, which runs on%s", older, colon(o.Error))
 			}
 		}
+		for _, line := range w.lastLines(o) {
+			w.say("  %s", line)
+		}
 		w.failed = append(w.failed, fmt.Sprintf("%s (%s) %s", t.Label, t.ID, what))
 		w.once(i, "%s: %s %s", t.Label, t.ID, what)
 	default:
