@@ -48,9 +48,12 @@ func (p *Provisioner) succeed(ctx context.Context, r *workload.Reservation, plac
 	if err != nil {
 		return nil, undo.Rollback(ctx, err)
 	}
-	member, err := p.takePlace(ctx, box, place)
+	member, err := p.takePlace(ctx, box, place, &undo)
 	if err == nil {
 		return want.result(member, image), nil
+	}
+	if place.Older == nil { // it is what stands: what runs of it goes on
+		return nil, undo.Rollback(ctx, err)
 	}
 	if failed := p.goBack(ctx, r, place.Older); failed != nil {
 		err = node.Errorf(node.Unknown, "%w; cannot go back: %w", err, failed)
@@ -60,15 +63,14 @@ func (p *Provisioner) succeed(ctx context.Context, r *workload.Reservation, plac
 
 // takePlace stops the others, with what they have written kept, and has r's container
 // run in their place.
-func (p *Provisioner) takePlace(ctx context.Context, box made, place provisioner.Place) (node.Member, error) {
+func (p *Provisioner) takePlace(ctx context.Context, box made, place provisioner.Place, undo *provisioner.Undo) (node.Member, error) {
 	for _, other := range place.Others {
 		if err := p.end(ctx, other, false); err != nil {
 			return node.Member{}, errors.Wrapf(err, "cannot stop %s, whose place it takes", other.ID)
 		}
 	}
 	began := time.Now()
-	var taken provisioner.Undo // goBack takes it back
-	member, err := box.run(ctx, p.Networks, p.Containers, &taken)
+	member, err := box.run(ctx, p.Networks, p.Containers, undo)
 	if err != nil || place.Older == nil {
 		return member, err
 	}
@@ -82,9 +84,6 @@ func (p *Provisioner) goBack(ctx context.Context, r, older *workload.Reservation
 	defer cancel()
 	if err := p.end(ctx, r, false); err != nil {
 		return err
-	}
-	if older == nil {
-		return nil
 	}
 	_, err := p.provision(ctx, older)
 	return err

@@ -125,6 +125,16 @@ func TestLastLinesAreSealed(t *testing.T) {
 	}
 }
 
+// What stands and is only made right runs on when that fails.
+func TestWhatStandsIsntStopped(t *testing.T) {
+	f, older, newer := update(t)
+	f.fail["join"] = node.Errorf(node.Transient, "the network module restarts")
+	_, err := f.provisioner().Succeed(context.Background(), older, provisioner.Place{Others: []*workload.Reservation{newer}})
+	if node.KindOf(err) != node.Transient || !slices.Equal(f.running(), []string{"2-1"}) || f.members["2-1"].IPs == nil {
+		t.Errorf("%v, %v runs, members %v", err, f.running(), f.members)
+	}
+}
+
 // One that ends well has done what it was for: that is no reason to go back.
 func TestOneThatEndsWellTakesThePlace(t *testing.T) {
 	f, older, newer := update(t)

@@ -2,6 +2,7 @@ package deploy_test
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -30,6 +31,8 @@ type fakeExplorer struct {
 	before, after func(call string)
 	// fail, when not nil, may fail a call.
 	fail func(call string) error
+	// last is the data of errors, nil for none.
+	last json.RawMessage
 	// quiet says that the node answers nothing.
 	quiet bool
 }
@@ -143,6 +146,11 @@ func (f *fakeExplorer) provision(s *explorer.Reservation) error {
 		return f.answer(s, workload.StateOK, "")
 	}
 	if c.FList == "bad" {
+		box, err := sign.Seal(s.User, []byte("s3cret\nout of paper\n"))
+		if err != nil {
+			return err
+		}
+		f.last = json.RawMessage(`{"last_lines":"` + hex.EncodeToString(box) + `"}`)
 		return f.answer(s, workload.StateError, "it ended by itself")
 	}
 	for _, other := range f.shown {
@@ -168,6 +176,9 @@ func (f *fakeExplorer) answer(s *explorer.Reservation, st workload.State, text s
 	f.sequence++
 	r := &workload.Result{Type: s.Type, ID: s.ID, Created: time.Now(), State: st, Error: text, Data: json.RawMessage("null"),
 		Hash: hash[:], Birth: "b", Sequence: f.sequence, NodeID: f.key.ID()}
+	if st == workload.StateError && f.last != nil {
+		r.Data = f.last
+	}
 	message, err := r.SigningBytes()
 	if err != nil {
 		return err

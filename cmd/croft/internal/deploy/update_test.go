@@ -1,6 +1,7 @@
 package deploy_test
 
 import (
+	"bytes"
 	"errors"
 	"slices"
 	"strings"
@@ -79,9 +80,14 @@ func TestAnUpdateThatFails(t *testing.T) {
 		}
 		for range 2 {
 			var failed *deploy.FailedError
+			var said bytes.Buffer
+			u.out = &said
 			_, err := u.apply(u.deployer(), u.file(web("bad")))
 			if !errors.As(err, &failed) || !strings.Contains(err.Error(), "didn't take the place of 1-1, which runs on: it ended by itself") {
 				t.Fatalf("apply says %v", err)
+			}
+			if !strings.Contains(said.String(), "\n  s3cret\n  out of paper\n") {
+				t.Errorf("apply shows %q", said.String())
 			}
 			if got := u.fake.standing(); !slices.Equal(got, []string{"1-1 one"}) {
 				t.Fatalf("%v stand", got)
