@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -34,13 +32,15 @@ type enemy struct {
 	zdb string
 
 	// made counts the networks.
-	made  atomic.Uint64
-	stop  context.CancelFunc
-	all   sync.WaitGroup
-	mu    sync.Mutex
-	count map[string]int
-	// largest is the most memory that each kind of croft's processes had, in bytes.
-	largest map[string]int64
+	made   atomic.Uint64
+	stop   context.CancelFunc
+	all    sync.WaitGroup
+	mu     sync.Mutex
+	count  map[string]int
+	memory *memory
+	bombs  *bombs
+	// names is how many names have been asked for, and never answered.
+	names atomic.Int64
 }
 
 func newEnemy(b *testing.B, i *nodetest.Internet, n *nodetest.Node, zdb string) *enemy {
@@ -52,7 +52,10 @@ func newEnemy(b *testing.B, i *nodetest.Internet, n *nodetest.Node, zdb string) 
 	for k, program := range []string{flood, small} {
 		enemyImage(i, k, program)
 	}
-	return &enemy{b: b, i: i, n: n, user: user, zdb: zdb, host: i.Host("enemy", "203.0.113.66"), count: map[string]int{}, largest: map[string]int64{}}
+	e := &enemy{b: b, i: i, n: n, user: user, zdb: zdb, host: i.Host("enemy", bombHost), count: map[string]int{}, memory: newMemory(i)}
+	e.bombs = newBombs(e)
+	e.swallowNames()
+	return e
 }
 
 // enemyImage is the path of an image of one program; the first call compiles it.
@@ -83,11 +86,8 @@ func (e *enemy) begin() {
 	ctx, stop := context.WithCancel(e.b.Context())
 	e.stop = stop
 	e.workloads()
-	for what, attack := range map[string]func(context.Context) error{
-		"unsigned bodies": e.unsigned, "polls that nobody reads": e.deaf, "idle connections at the explorer": e.idle(e.explorer()),
-		"silent connections at zdb": e.silent, "half requests at zdb": e.half, "strangers at the door": e.door,
-		"networks": e.networks, "fresh keys": e.keys,
-	} {
+	e.bombs.arm()
+	for what, attack := range e.attacks() {
 		for range 4 {
 			e.all.Go(func() {
 				for ctx.Err() == nil {
@@ -100,13 +100,39 @@ func (e *enemy) begin() {
 			})
 		}
 	}
-	e.all.Go(func() { e.weigh(ctx) })
+	e.memory.start(e.b.Context())
 }
 
+// attacks are all of them, each by four at a time.
+func (e *enemy) attacks() map[string]func(context.Context) error {
+	return map[string]func(context.Context) error{
+		refused: e.unsigned, "polls that nobody reads": e.deaf, "idle connections at the explorer": e.idle(e.explorer()),
+		"silent connections at zdb": e.silent, "half requests at zdb": e.half, "strangers at the door": e.door,
+		"networks": e.networks, "fresh keys": e.keys,
+		"names that never answer": e.neverAnswer, "image bombs": e.bomb,
+	}
+}
+
+// end stops every attack, and fails where one hasn't been one: nothing of it came through.
 func (e *enemy) end() {
 	e.stop()
 	e.all.Wait()
+	e.memory.stop()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for what := range e.attacks() {
+		if e.count[what] == 0 && what != refused {
+			e.b.Errorf("%s: nothing came through, the attack isn't one", what)
+		}
+	}
+	if e.names.Load() == 0 {
+		e.b.Error("no name was asked for: the name servers of the node aren't the enemy's")
+	}
 }
+
+// refused is the attack whose requests are all turned away: what they cost until then is
+// the attack.
+const refused = "unsigned bodies"
 
 func (e *enemy) did(what string, err error) {
 	e.mu.Lock()
@@ -121,6 +147,7 @@ func (e *enemy) did(what string, err error) {
 func (e *enemy) told() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.count["names asked for"] = int(e.names.Load())
 	raw, _ := json.Marshal(e.count)
 	return string(raw)
 }
@@ -240,7 +267,9 @@ func (e *enemy) door(ctx context.Context) error {
 // networks are reserved one after the other, each with a tunnel of its own.
 func (e *enemy) networks(ctx context.Context) error {
 	k := e.made.Add(1)
-	r := e.i.Networks(e.user, fmt.Sprintf("n%d", k), e.i.Part(e.n, "10.7.2.0/24", uint16(4000+k%20000), ""))[0]
+	part := e.i.Part(e.n, "10.7.2.0/24", uint16(4000+k%20000), "")
+	part.IPRange = "10.7.0.0/16"
+	r := e.i.Networks(e.user, fmt.Sprintf("n%d", k), part)[0]
 	_, err := e.i.Client.Reserve(ctx, r)
 	sleep(ctx, time.Second)
 	return err
@@ -255,43 +284,4 @@ func (e *enemy) keys(ctx context.Context) error {
 	_, err = e.i.Client.Reserve(ctx, e.i.ContainerOf(user, e.n, nil))
 	sleep(ctx, time.Second)
 	return err
-}
-
-// weigh notes how much memory croft's processes have.
-func (e *enemy) weigh(ctx context.Context) {
-	for ctx.Err() == nil {
-		procs, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-		sum := map[string]int64{}
-		for _, file := range procs {
-			raw, err := os.ReadFile(file)
-			line := strings.ReplaceAll(string(raw), "\x00", " ")
-			if err != nil || !strings.Contains(line, e.i.Dir) && !strings.Contains(line, "/zdb") {
-				continue
-			}
-			name := filepath.Base(strings.SplitN(line, " ", 2)[0])
-			if strings.Contains(line, " carrier ") {
-				name += " carrier"
-			}
-			sum[name] += resident(filepath.Dir(file))
-		}
-		e.mu.Lock()
-		for name, size := range sum {
-			e.largest[name] = max(e.largest[name], size)
-		}
-		e.mu.Unlock()
-		sleep(ctx, time.Second)
-	}
-}
-
-// resident is a process's resident memory in bytes, 0 when it has gone.
-func resident(dir string) int64 {
-	raw, err := os.ReadFile(filepath.Join(dir, "statm"))
-	if err != nil {
-		return 0
-	}
-	var size, pages int64
-	if _, err := fmt.Sscan(string(raw), &size, &pages); err != nil {
-		return 0
-	}
-	return pages * int64(os.Getpagesize())
 }

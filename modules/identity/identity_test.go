@@ -4,13 +4,17 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"github.com/threefoldtech/zbus"
 	"go.uber.org/goleak"
 
 	"github.com/croft-edge/croft/pkg/bus"
@@ -180,20 +184,129 @@ func TestTooLong(t *testing.T) {
 	}
 }
 
-// TestVersionRepeats wants a reader that missed the first event to get another.
-func TestVersionRepeats(t *testing.T) {
-	m := opened(t, t.TempDir())
+// TestTheVersionIsToldOnce wants each reader to get it once, and again only when asked for.
+func TestTheVersionIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		again := make(chan struct{})
+		m, err := Open(Config{Dir: t.TempDir(), Version: node.Version{Version: "v1.2.3"}, Again: func(context.Context, string) <-chan struct{} { return again }})
+		if err != nil {
+			t.Fatal(err)
+		}
 		ctx, cancel := context.WithCancel(t.Context())
-		versions := m.Monitor().Version(ctx)
-		for range 3 {
-			if v := <-versions; v.Version != "1.2.3" {
+		rich, seeds := m.Monitor().Version(ctx), m.SeedMonitor().Version(ctx)
+		for range 2 {
+			if v := <-rich; v.Version != "v1.2.3" {
 				t.Errorf("the version is %+v", v)
 			}
+			if v := <-seeds; v.Major != 1 || v.Minor != 2 || v.Patch != 3 {
+				t.Errorf("the version is %+v", v)
+			}
+			select {
+			case v := <-rich:
+				t.Errorf("%+v came unasked", v)
+			case v := <-seeds:
+				t.Errorf("%+v came unasked", v)
+			case <-time.After(time.Hour):
+			}
+			again <- struct{}{}
+			again <- struct{}{}
 		}
 		cancel()
-		if _, open := <-versions; open {
-			t.Error("the stream is open after its context ended")
+		for range rich {
+		}
+		for range seeds {
 		}
 	})
+}
+
+func TestSeedVersion(t *testing.T) {
+	text := func(s string) node.SeedPreRelease { return node.SeedPreRelease{VersionStr: s} }
+	number := func(n uint64) node.SeedPreRelease { return node.SeedPreRelease{VersionNum: n, IsNum: true} }
+	pre := func(all ...node.SeedPreRelease) []node.SeedPreRelease { return all }
+	for in, want := range map[string]node.SeedVersion{
+		"1.2.3":                     {Major: 1, Minor: 2, Patch: 3},
+		"v0.2.0":                    {Minor: 2},
+		"v1.2":                      {Major: 1, Minor: 2},
+		"v1.2.3-4-gabc-dirty":       {Major: 1, Minor: 2, Patch: 3, Pre: pre(text("4-gabc-dirty"))},
+		"v1.2.3-rc.4+build.05":      {Major: 1, Minor: 2, Patch: 3, Pre: pre(text("rc"), number(4)), Build: []string{"build", "05"}},
+		"v1.99999999999999999999.0": {Major: 1, Minor: math.MaxUint64},
+		"dev":                       {Pre: pre(text("dev"))},
+		"91fff05-dirty":             {Pre: pre(text("91fff05-dirty"))},
+		"1234567":                   {Pre: pre(text("1234567"))},
+		"1.2.3.4":                   {Pre: pre(text("1234"))},
+		"":                          {Pre: pre(text("unknown"))},
+	} {
+		if got := seedVersion(in); !reflect.DeepEqual(got, want) {
+			t.Errorf("%q is %+v, want %+v", in, got, want)
+		}
+	}
+}
+
+// TestEachReaderHearsTheVersionOnce: bare clients of the seed's time at a node's broker,
+// one there from the start, one that comes later.
+func TestEachReaderHearsTheVersionOnce(t *testing.T) {
+	b := bus.NewInProcess()
+	server, err := bus.NewServer(b, node.IdentityModule, bus.Options{})
+	if err == nil {
+		err = bus.Register(server, bus.Object(node.VersionObject, node.SeedVersionObjectVersion), opened(t, t.TempDir()).SeedMonitor())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := "unix://" + filepath.Join(t.TempDir(), "bus.sock")
+	broker, err := bus.ListenBroker(b, url, bus.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	t.Cleanup(func() { cancel(); running.Wait(); _ = b.Close() })
+	running.Go(func() { _ = broker.Run(ctx) })
+	early := bareVersions(t, url)
+	running.Go(func() { _ = server.Run(ctx) })
+	wantVersion(t, early)
+	late := bareVersions(t, url)
+	wantVersion(t, late)
+	select {
+	case <-early:
+		t.Error("the first reader heard it twice")
+	case <-late:
+		t.Error("the second reader heard it twice")
+	case <-time.After(5 * time.Second):
+	}
+}
+
+func bareVersions(t *testing.T, url string) <-chan zbus.Event {
+	t.Helper()
+	client, err := zbus.NewRedisClient(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, err := client.Stream(t.Context(), "identityd", zbus.ObjectIDFromString("monitor@0.0.1"), "Version")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return events
+}
+
+// wantVersion wants 1.2.3 as a client of the seed's time declares versions.
+func wantVersion(t *testing.T, events <-chan zbus.Event) {
+	t.Helper()
+	var v struct {
+		Major, Minor, Patch uint64
+		Pre                 []struct {
+			VersionStr string
+			VersionNum uint64
+			IsNum      bool
+		}
+		Build []string
+	}
+	select {
+	case event := <-events:
+		if err := event.Unmarshal(&v); err != nil || v.Major != 1 || v.Minor != 2 || v.Patch != 3 || v.Pre != nil || v.Build != nil {
+			t.Errorf("it is %+v, %v", v, err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("nothing came")
+	}
 }

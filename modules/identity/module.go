@@ -2,7 +2,6 @@ package identity
 
 import (
 	"context"
-	"time"
 
 	"github.com/pkg/errors"
 
@@ -10,22 +9,23 @@ import (
 	"github.com/croft-edge/croft/pkg/sign"
 )
 
-// repeatVersion is how often the version stream tells the version again. A
-// reader that comes late gets the next event of a stream, not the first.
-const repeatVersion = 2 * time.Second
-
 // Config says where the key is and what the node runs.
 type Config struct {
 	// Dir is the folder of the seed file; made with 0700 when it isn't there.
 	Dir string
 	// Version is what the version stream tells.
 	Version node.Version
+	// Again yields when the version stream of an object's version is to tell it again,
+	// to readers that came later: where the bus keeps no events. Its channel may be
+	// nil, which is never, and stays open. Nil is never too.
+	Again func(ctx context.Context, version string) <-chan struct{}
 }
 
 // Module holds the node's key. Open makes one; it is safe for concurrent use.
 type Module struct {
 	key     sign.KeyPair
 	version node.Version
+	again   func(ctx context.Context, version string) <-chan struct{}
 }
 
 // Open loads the node's key, or makes it when there is none. It never
@@ -38,7 +38,11 @@ func Open(cfg Config) (*Module, error) {
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot open identity")
 	}
-	return &Module{key: key, version: cfg.Version}, nil
+	again := cfg.Again
+	if again == nil {
+		again = func(context.Context, string) <-chan struct{} { return nil }
+	}
+	return &Module{key: key, version: cfg.Version, again: again}, nil
 }
 
 // NodeID is the base58 of the node's public key.
@@ -50,29 +54,5 @@ func (m *Module) Manager() node.IdentityManager { return manager{m} }
 // Monitor is what goes on the bus as identityd.monitor.
 func (m *Module) Monitor() node.VersionMonitor { return monitor{m} }
 
-// monitor tells the version.
-type monitor struct{ m *Module }
-
-// Version tells the version at once and again every two seconds; it can't
-// change while the process lives.
-func (o monitor) Version(ctx context.Context) <-chan node.Version {
-	out := make(chan node.Version)
-	go func() {
-		defer close(out)
-		again := time.NewTicker(repeatVersion)
-		defer again.Stop()
-		for {
-			select {
-			case out <- o.m.version:
-			case <-ctx.Done():
-				return
-			}
-			select {
-			case <-again.C:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return out
-}
+// SeedMonitor is what goes on the bus as identityd.monitor, version 0.0.1.
+func (m *Module) SeedMonitor() node.SeedVersionMonitor { return seedMonitor{m} }

@@ -1,9 +1,13 @@
 package monitor
 
 import (
+	"context"
 	"time"
 
 	"github.com/rs/zerolog"
+	"github.com/shirou/gopsutil/v4/disk"
+	"github.com/shirou/gopsutil/v4/mem"
+	"github.com/shirou/gopsutil/v4/net"
 
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -28,6 +32,10 @@ type Config struct {
 type Module struct {
 	cfg    Config
 	system installed
+
+	memory reading[*mem.VirtualMemoryStat]
+	disks  reading[map[string]disk.IOCountersStat]
+	nics   reading[[]net.IOCountersStat]
 }
 
 // New returns the module.
@@ -41,7 +49,13 @@ func New(cfg Config) (*Module, error) {
 	if cfg.OwnPrefixes == nil {
 		cfg.OwnPrefixes = DefaultOwnPrefixes()
 	}
-	return &Module{cfg: cfg, system: installed{read: readSystem}}, nil
+	m := &Module{cfg: cfg, system: installed{read: readSystem}}
+	m.memory.read = mem.VirtualMemoryWithContext
+	m.disks.read = func(ctx context.Context) (map[string]disk.IOCountersStat, error) {
+		return disk.IOCountersWithContext(ctx)
+	}
+	m.nics.read = func(ctx context.Context) ([]net.IOCountersStat, error) { return net.IOCountersWithContext(ctx, true) }
+	return m, nil
 }
 
 // System is what goes on the bus as monitor.system.

@@ -7,9 +7,6 @@ import (
 	"time"
 
 	"github.com/pkg/errors"
-	"github.com/shirou/gopsutil/v4/disk"
-	"github.com/shirou/gopsutil/v4/mem"
-	"github.com/shirou/gopsutil/v4/net"
 
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -26,17 +23,17 @@ func (s system) CPU(ctx context.Context) <-chan node.CPUUse {
 
 // Memory streams the use of memory.
 func (s system) Memory(ctx context.Context) <-chan node.MemoryUse {
-	return stream(ctx, s.m, "memory", readMemory)
+	return stream(ctx, s.m, "memory", s.m.readMemory)
 }
 
 // Disks streams the counts of block devices, by name.
 func (s system) Disks(ctx context.Context) <-chan node.DisksUse {
-	return stream(ctx, s.m, "disks", readDisks)
+	return stream(ctx, s.m, "disks", s.m.readDisks)
 }
 
 // Nics streams the counts of network interfaces, by name.
 func (s system) Nics(ctx context.Context) <-chan node.NicsUse {
-	return stream(ctx, s.m, "nics", readNics)
+	return stream(ctx, s.m, "nics", s.m.readNics)
 }
 
 // stream reads at once and then every interval, until ctx ends. A reading that
@@ -69,16 +66,16 @@ func stream[T any](ctx context.Context, m *Module, what string, read func(contex
 	return out
 }
 
-func readMemory(ctx context.Context) (node.MemoryUse, bool, error) {
-	m, err := mem.VirtualMemoryWithContext(ctx)
+func (m *Module) readMemory(ctx context.Context) (node.MemoryUse, bool, error) {
+	v, err := m.memory.get(ctx, m.age())
 	if err != nil {
 		return node.MemoryUse{}, false, errors.Wrap(err, "cannot read memory")
 	}
-	return node.MemoryUse{Total: m.Total, Available: m.Available, Used: m.Used}, true, nil
+	return node.MemoryUse{Total: v.Total, Available: v.Available, Used: v.Used}, true, nil
 }
 
-func readDisks(ctx context.Context) (node.DisksUse, bool, error) {
-	counts, err := disk.IOCountersWithContext(ctx)
+func (m *Module) readDisks(ctx context.Context) (node.DisksUse, bool, error) {
+	counts, err := m.disks.get(ctx, m.age())
 	if err != nil {
 		return nil, false, errors.Wrap(err, "cannot read disks")
 	}
@@ -92,8 +89,8 @@ func readDisks(ctx context.Context) (node.DisksUse, bool, error) {
 	return uses, true, nil
 }
 
-func readNics(ctx context.Context) (node.NicsUse, bool, error) {
-	counts, err := net.IOCountersWithContext(ctx, true)
+func (m *Module) readNics(ctx context.Context) (node.NicsUse, bool, error) {
+	counts, err := m.nics.get(ctx, m.age())
 	if err != nil {
 		return nil, false, errors.Wrap(err, "cannot read network interfaces")
 	}

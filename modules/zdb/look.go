@@ -37,7 +37,7 @@ func (m *Module) look(ctx context.Context, s *server) (node.ZDBServer, error) {
 	asking.Go(func() {
 		namesErr = ask(ctx, r.Data, func(a admin) (err error) {
 			if names, err = a.names(); err == nil {
-				m.counted(s, a.reached())
+				s.limits.Seen(a.reached())
 			}
 			return err
 		})

@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"github.com/gomodule/redigo/redis"
-
-	"github.com/croft-edge/croft/pkg/limit"
 )
 
 const (
@@ -36,21 +34,4 @@ func (a admin) reached() map[string]uint64 {
 		}
 	}
 	return out
-}
-
-// counted adds what is new of that to the node's counts.
-func (m *Module) counted(s *server, now map[string]uint64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if now == nil {
-		return
-	}
-	for name, n := range now {
-		before := s.reached[name]
-		if n < before { // it was started again
-			before = 0
-		}
-		limit.Add(name, n-before)
-	}
-	s.reached = now
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/croft-edge/croft/pkg/limit"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -25,8 +26,8 @@ type server struct {
 	listener *listener
 	// namespaces is how many there were when the zdb last said.
 	namespaces uint64
-	// reached is how often its limits had turned something away when it last said.
-	reached map[string]uint64
+	// limits are those of its process.
+	limits  limit.Elsewhere
 	watcher *watcher
 	users   int // who hold or wait for op
 }

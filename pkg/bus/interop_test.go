@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/threefoldtech/zbus"
 )
@@ -228,4 +229,33 @@ func TestABareClientThatComesLaterGetsTheLastEvent(t *testing.T) {
 	if n := nextTick(t, events, 5*time.Second); n != 7 {
 		t.Errorf("it got %d", n)
 	}
+}
+
+// TestNewcomers: on redis, which keeps no events, who comes later is noticed, and who
+// goes isn't; elsewhere the bus greets newcomers itself.
+func TestNewcomers(t *testing.T) {
+	if bus.Newcomers(t.Context(), bus.NewInProcess(), module, object(), "Burst") != nil {
+		t.Error("an in-process bus says who came")
+	}
+	w := bareWorld(t)
+	c := bareClient(t, w)
+	_, leave := stream(t, c, "Burst")
+	came := bus.Newcomers(timeout(t, time.Minute), w.carrier, module, object(), "Burst")
+	quiet := func(why string) {
+		t.Helper()
+		select {
+		case <-came:
+			t.Errorf("somebody came, but %s", why)
+		case <-time.After(5 * time.Second):
+		}
+	}
+	quiet("he was there before")
+	_, _ = stream(t, w.client(), "Burst")
+	select {
+	case <-came:
+	case <-time.After(20 * time.Second):
+		t.Fatal("nobody noticed who came")
+	}
+	leave()
+	quiet("one has left")
 }

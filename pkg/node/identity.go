@@ -9,7 +9,7 @@ const (
 	IdentityVersion = "0.1.0"
 
 	VersionObject        = "monitor"
-	VersionObjectVersion = "0.0.1"
+	VersionObjectVersion = "0.1.0"
 )
 
 // IdentityManager holds the node's key and never lets it out. Bus:
@@ -35,7 +35,7 @@ type Version struct {
 }
 
 // VersionMonitor tells the node's version: once at the start of the stream,
-// then on change. Bus: identityd.monitor@0.0.1.
+// then on change. Bus: identityd.monitor@0.1.0.
 type VersionMonitor interface {
 	Version(ctx context.Context) <-chan Version
 }

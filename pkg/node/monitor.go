@@ -6,7 +6,7 @@ import "context"
 const (
 	MonitorModule = "monitor"
 	SystemObject  = "system"
-	SystemVersion = "0.0.1"
+	SystemVersion = "0.1.0"
 	HostObject    = "host"
 	HostVersion   = "0.1.0"
 )
@@ -50,7 +50,7 @@ type NicUse struct {
 // NicsUse is one reading of all network interfaces.
 type NicsUse []NicUse
 
-// SystemMonitor streams readings every two seconds. Bus: monitor.system@0.0.1.
+// SystemMonitor streams readings every two seconds. Bus: monitor.system@0.1.0.
 type SystemMonitor interface {
 	CPU(ctx context.Context) <-chan CPUUse
 	Memory(ctx context.Context) <-chan MemoryUse

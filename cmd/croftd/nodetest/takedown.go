@@ -2,11 +2,13 @@ package nodetest
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,16 +27,30 @@ func TakeDown(dir string) error {
 			}
 		}
 	}
-	devices, err := Loops(dir)
-	if err != nil {
-		return err
-	}
-	for _, device := range devices {
-		if out, err := exec.Command("losetup", "-d", device).CombinedOutput(); err != nil {
-			return fmt.Errorf("cannot free %s: %w: %s", device, err, out)
+	return freeLoops(dir)
+}
+
+// freeLoops frees the loop devices of files below dir. The kernel frees those that
+// croft made by itself, some time after the last user has gone: here or there is the same.
+func freeLoops(dir string) error {
+	deadline := time.Now().Add(10 * time.Second)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for ; ; <-tick.C {
+		devices, err := Loops(dir)
+		if err != nil || len(devices) == 0 {
+			return err
+		}
+		for _, device := range devices {
+			out, freeErr := exec.Command("losetup", "-d", device).CombinedOutput()
+			if freeErr != nil {
+				err = fmt.Errorf("cannot free %s: %w: %s", device, freeErr, out)
+			}
+		}
+		if time.Now().After(deadline) {
+			return errors.Join(errors.New("loop devices stay: "+strings.Join(devices, ", ")), err)
 		}
 	}
-	return nil
 }
 
 // Mounts are the mount points below dir, in the order in which they were mounted.

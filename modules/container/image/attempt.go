@@ -51,7 +51,7 @@ func (s *Store) attempt(ctx context.Context, j *job) error {
 
 // inTurn is an attempt that ends when its turn is over: then it goes on later.
 func (s *Store) inTurn(ctx context.Context, j *job) (again bool, err error) {
-	back, err := s.pulls.take(ctx, j.spec.User, true)
+	back, err := s.pulls.Take(ctx, j.spec.User, true)
 	if err != nil {
 		return false, err
 	}
@@ -80,7 +80,7 @@ func (s *Store) watchTurn(ctx context.Context, end context.CancelFunc, j *job) {
 			return
 		case <-timer.C():
 		}
-		if s.pulls.wanted(j.spec.User, true) && !j.shown().Unpacking {
+		if s.pulls.Wanted(j.spec.User, true) && !j.shown().Unpacking {
 			end()
 			return
 		}

@@ -77,7 +77,7 @@ func (a *attempt) unpackInTurns(ctx context.Context, layer ocispec.Descriptor, d
 
 func (a *attempt) unpackInTurn(ctx context.Context, n int, do func(context.Context) error) (again bool, err error) {
 	s, user := a.store, a.job.spec.User
-	back, err := s.unpacks.take(ctx, user, n == 0)
+	back, err := s.unpacks.Take(ctx, user, n == 0)
 	if err != nil {
 		return false, backend(err, "unpack a layer")
 	}
@@ -105,7 +105,7 @@ func (s *Store) watchUnpack(ctx context.Context, end context.CancelFunc, turn ti
 			return
 		case <-timer.C():
 		}
-		if s.unpacks.wanted(user, false) {
+		if s.unpacks.Wanted(user, false) {
 			end()
 			return
 		}

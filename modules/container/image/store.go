@@ -11,6 +11,7 @@ import (
 	"github.com/containerd/containerd/v2/core/leases"
 	"github.com/containerd/containerd/v2/core/snapshots"
 
+	"github.com/croft-edge/croft/pkg/limit"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -24,7 +25,7 @@ type Store struct {
 	end   context.CancelFunc
 	all   sync.WaitGroup
 	// pulls are for fetching, unpacks for unpacking what was fetched.
-	pulls, unpacks *queue
+	pulls, unpacks *limit.Line
 	// same lets one pull a user and reference run.
 	same keyed
 	// blobs are manifests and configs that were read.
@@ -43,7 +44,7 @@ func Open(c Config) (*Store, error) {
 		return nil, err
 	}
 	alive, end := context.WithCancel(context.Background())
-	return &Store{cfg: c.withDefaults(), alive: alive, end: end, jobs: map[string]*job{}, pulls: newQueue(Pulls), unpacks: newQueue(Unpacks)}, nil
+	return &Store{cfg: c.withDefaults(), alive: alive, end: end, jobs: map[string]*job{}, pulls: limit.NewLine(Pulls), unpacks: limit.NewLine(Unpacks)}, nil
 }
 
 // Close breaks off all pulls and waits for them. What they have fetched stays.

@@ -3,7 +3,6 @@ package logs
 import (
 	"context"
 	"path/filepath"
-	"sync"
 
 	"github.com/pkg/errors"
 
@@ -18,10 +17,7 @@ import (
 type Carrier struct {
 	dir     carrier.Folder
 	process *carrier.Process
-
-	mu sync.Mutex
-	// counted is how often each limit was reached, as far as it was counted here.
-	counted map[string]uint64
+	limits  limit.Elsewhere
 }
 
 // Ensure returns a client of the running carrier, or starts one. Several at
@@ -100,19 +96,8 @@ func (c *Carrier) Info(ctx context.Context) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	c.count(r.Info.Limits)
+	c.limits.Seen(r.Info.Limits)
 	return *r.Info, nil
-}
-
-func (c *Carrier) count(times map[string]uint64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for name, n := range times {
-		if before := c.counted[name]; n > before {
-			limit.Add(name, n-before)
-		}
-	}
-	c.counted = times
 }
 
 // Open makes the FIFOs of a container, or finds them, and reads them from now

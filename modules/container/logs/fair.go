@@ -22,7 +22,7 @@ var (
 
 // fair divides the carrier between users.
 type fair struct {
-	turns  *turns
+	turns  *limit.Line
 	halves *limit.Shares
 	total  *pace
 
@@ -38,7 +38,7 @@ type userPace struct {
 
 func newFair() *fair {
 	return &fair{
-		turns: newTurns(limitTurns), halves: limitHalves.Shares(), total: newPace(limitRate.Total),
+		turns: limit.NewLine(limitTurns), halves: limitHalves.Shares(), total: newPace(limitRate.Total),
 		paces: map[string]*userPace{},
 	}
 }

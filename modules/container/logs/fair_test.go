@@ -10,104 +10,17 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-	"pgregory.net/rapid"
 
 	"github.com/croft-edge/croft/pkg/limit"
 	"github.com/croft-edge/croft/pkg/node"
 )
-
-// given reports whether a turn has come.
-func (t *turn) has() bool {
-	select {
-	case <-t.given:
-		return true
-	default:
-		return false
-	}
-}
-
-// Who asks for a hundred turns waits no less than who asks for one.
-func TestUsersTakeTurns(t *testing.T) {
-	all := newTurns(limit.Limit{Name: "test", Per: "user", Each: 2, Total: 3})
-	var busy []*turn
-	for range 100 {
-		busy = append(busy, all.ask("busy"))
-	}
-	if !busy[1].has() || busy[2].has() {
-		t.Error("a user has another number of turns than 2")
-	}
-	other := []*turn{all.ask("other"), all.ask("other")}
-	third := all.ask("third")
-	if !other[0].has() || other[1].has() || third.has() {
-		t.Error("not all three turns are out, or more")
-	}
-	order := ""
-	waiting := map[string]*turn{"other": other[1], "third": third, "busy": busy[2]}
-	for _, ends := range []*turn{busy[0], busy[1], other[0]} {
-		ends.end()
-		ends.end()
-		for name, w := range waiting {
-			if w.has() {
-				order += name + " "
-				delete(waiting, name)
-			}
-		}
-	}
-	// busy was out of the ring while it had two, and came behind the others.
-	if order != "other third busy " {
-		t.Errorf("the order is %q", order)
-	}
-}
-
-func TestTurnsAreWithinTheirLimit(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		l := limit.Limit{Name: "test", Per: "user", Each: rapid.Int64Range(1, 3).Draw(t, "each"), Total: rapid.Int64Range(1, 5).Draw(t, "total")}
-		all := newTurns(l)
-		var asked []*turn
-		t.Repeat(map[string]func(*rapid.T){
-			"ask": func(t *rapid.T) {
-				asked = append(asked, all.ask(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "user")))
-			},
-			"end": func(t *rapid.T) {
-				if len(asked) > 0 {
-					i := rapid.IntRange(0, len(asked)-1).Draw(t, "which")
-					asked[i].end()
-					asked = append(asked[:i:i], asked[i+1:]...)
-				}
-			},
-			"": func(t *rapid.T) {
-				out, of, could := int64(0), map[string]int64{}, false
-				for _, a := range asked {
-					if a.has() {
-						out++
-						of[a.user.name]++
-					}
-				}
-				for _, a := range asked {
-					could = could || !a.has() && of[a.user.name] < l.Each
-				}
-				if out > l.Total || out < l.Total && could {
-					t.Fatalf("%d of %d are out, another could be: %v", out, l.Total, could)
-				}
-				for user, n := range of {
-					if n > l.Each {
-						t.Fatalf("%s has %d", user, n)
-					}
-				}
-				if len(asked) == 0 && len(all.users)+len(all.ring) > 0 {
-					t.Fatal("it remembers users who have nothing")
-				}
-			},
-		})
-	})
-}
 
 // Streams wait for a turn of their own user. Whose turn doesn't come isn't
 // held up for it: what it says is dropped, and its log says so.
 func TestAStreamWaitsForItsUsersTurn(t *testing.T) {
 	dir := folder(t)
 	l := testLimits()
-	l.fair.turns = newTurns(limit.Limit{Name: "test", Per: "user", Each: 1, Total: 3})
+	l.fair.turns = limit.NewLine(limit.Limit{Name: "test", Per: "user", Each: 1, Total: 3})
 	l.slow = 300 * time.Millisecond
 	all := newCarried(filepath.Join(dir, "c"), filepath.Join(dir, "logs"), l, zerolog.Nop())
 	t.Cleanup(all.close)
@@ -124,7 +37,7 @@ func TestAStreamWaitsForItsUsersTurn(t *testing.T) {
 			return len(lines) == 1 && lines[0].Text == text
 		}
 	}
-	held := l.fair.turns.ask("a")
+	held := l.fair.turns.Ask("a", true)
 	before := limit.Times()[limitTurns.Name]
 	// More than a FIFO holds: who waits for it would wait for ever.
 	for range 100 {
@@ -138,7 +51,7 @@ func TestAStreamWaitsForItsUsersTurn(t *testing.T) {
 	if limit.Times()[limitTurns.Name] == before {
 		t.Error("nothing was counted")
 	}
-	held.end()
+	held.End()
 	until(t, "a line after it", func() bool {
 		say(t, outs["1-1"], "after\n")
 		return says("1-1", "after")()

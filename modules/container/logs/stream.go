@@ -10,6 +10,8 @@ import (
 
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/pkg/limit"
 )
 
 // flushAfter is how long a line may stay unfinished until what there is of it
@@ -97,8 +99,8 @@ func (s *stream) wait(ctx context.Context) (quiet bool) {
 
 // takeTurn takes what the FIFO has and writes it, when it is this stream's turn.
 func (s *stream) takeTurn(ctx context.Context, flush bool) int64 {
-	turn := s.c.fair.turns.ask(s.c.user)
-	defer turn.end()
+	turn := s.c.fair.turns.Ask(s.c.user, true)
+	defer turn.End()
 	if !s.come(ctx, turn) {
 		return 0
 	}
@@ -112,11 +114,11 @@ func (s *stream) takeTurn(ctx context.Context, flush bool) int64 {
 
 // come waits for a turn. When that takes too long, what comes meanwhile is
 // dropped: no container waits for others' logs.
-func (s *stream) come(ctx context.Context, turn *turn) bool {
+func (s *stream) come(ctx context.Context, turn *limit.Ticket) bool {
 	late := time.NewTimer(s.slow)
 	defer late.Stop()
 	select {
-	case <-turn.given:
+	case <-turn.Given():
 		return ctx.Err() == nil
 	case <-ctx.Done():
 		return false
@@ -124,7 +126,7 @@ func (s *stream) come(ctx context.Context, turn *turn) bool {
 	}
 	limitTurns.Reached()
 	s.c.log.Warn().Str("stream", s.name).Dur("after", s.slow).Msg("its turn doesn't come: what comes is dropped")
-	s.dropped(s.drain(turn.given, ctx.Done()))
+	s.dropped(s.drain(turn.Given(), ctx.Done()))
 	return ctx.Err() == nil
 }
 
@@ -135,12 +137,12 @@ const mostAtEnd = 1 << 20
 // finish writes all that there is.
 func (s *stream) finish() {
 	_ = s.fifo.SetReadDeadline(time.Time{})
-	turn := s.c.fair.turns.ask(s.c.user)
-	defer turn.end()
+	turn := s.c.fair.turns.Ask(s.c.user, true)
+	defer turn.End()
 	late := time.NewTimer(s.slow)
 	defer late.Stop()
 	select {
-	case <-turn.given:
+	case <-turn.Given():
 	case <-late.C:
 		limitTurns.Reached()
 		s.c.log.Warn().Str("stream", s.name).Msg("its turn doesn't come: what it said last is dropped")

@@ -33,6 +33,7 @@ func contracts() []contract {
 		of[node.VDisks]("vdisks", node.StorageModule, node.VDiskObject, node.VDiskVersion),
 		of[node.IdentityManager]("identity", node.IdentityModule, node.IdentityObject, node.IdentityVersion),
 		of[node.VersionMonitor]("version", node.IdentityModule, node.VersionObject, node.VersionObjectVersion),
+		of[node.SeedVersionMonitor]("version_seed", node.IdentityModule, node.VersionObject, node.SeedVersionObjectVersion),
 		of[node.Containers]("containers", node.ContainerModule, node.ContainerObject, node.ContainerVersion),
 		of[node.Images]("images", node.ContainerModule, node.ImageObject, node.ImageVersion),
 		of[node.Networks]("networks", node.NetworkModule, node.NetworkObject, node.NetworkVersion),
@@ -43,7 +44,10 @@ func contracts() []contract {
 		of[node.Debug]("debug", node.DebugModule, node.DebugObject, node.DebugVersion),
 		of[node.LogLines]("lines", node.DebugModule, node.LogLinesObject, node.LogLinesVersion),
 		of[node.Provision]("provision", node.ProvisionModule, node.ProvisionObject, node.ProvisionVersion),
+		of[node.LimitCounts]("limits", node.ProvisionModule, node.LimitsObject, node.LimitsVersion),
 		of[node.SystemMonitor]("system", node.MonitorModule, node.SystemObject, node.SystemVersion),
 		of[node.HostMonitor]("host", node.MonitorModule, node.HostObject, node.HostVersion),
+		of[node.SeedSystemMonitor]("system_seed", node.MonitorModule, node.SystemObject, node.SeedSystemVersion),
+		of[node.SeedHostMonitor]("host_seed", node.MonitorModule, node.HostObject, node.SeedHostVersion),
 	}
 }

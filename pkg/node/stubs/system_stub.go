@@ -20,7 +20,7 @@ func NewSystemMonitorStub(client zbus.Client) *SystemMonitorStub {
 		module: "monitor",
 		object: zbus.ObjectID{
 			Name:    "system",
-			Version: "0.0.1",
+			Version: "0.1.0",
 		},
 	}
 }

@@ -20,7 +20,7 @@ func NewVersionMonitorStub(client zbus.Client) *VersionMonitorStub {
 		module: "identityd",
 		object: zbus.ObjectID{
 			Name:    "monitor",
-			Version: "0.0.1",
+			Version: "0.1.0",
 		},
 	}
 }

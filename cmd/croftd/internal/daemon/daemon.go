@@ -107,6 +107,7 @@ func (d *daemon) start(ctx context.Context, parts *run.Group) (err error) {
 	if err := d.startLogLines(parts); err != nil {
 		return err
 	}
+	d.startLimits(parts)
 	if d.Shape.has(Identity) {
 		if err := d.startIdentity(parts); err != nil {
 			return err

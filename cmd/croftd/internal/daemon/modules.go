@@ -25,7 +25,7 @@ func identityDir(c config.Config) string { return filepath.Join(c.StateDir, "ide
 func newbornFile(c config.Config) string { return filepath.Join(c.StateDir, "newborn") }
 
 // openIdentity opens the node's key, and makes it when there is none.
-func openIdentity(c config.Config, v node.Version) (*identity.Module, error) {
+func openIdentity(c config.Config, as identity.Config) (*identity.Module, error) {
 	if err := makeFolder(c.StateDir, 0o700); err != nil {
 		return nil, err
 	}
@@ -36,7 +36,8 @@ func openIdentity(c config.Config, v node.Version) (*identity.Module, error) {
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot look for the node's key")
 	}
-	return identity.Open(identity.Config{Dir: identityDir(c), Version: v})
+	as.Dir = identityDir(c)
+	return identity.Open(as)
 }
 
 // makeFolder makes one of the node's folders. Those above it let everybody
@@ -52,7 +53,7 @@ func makeFolder(dir string, mode os.FileMode) error {
 // NodeID is the ID of the node with that configuration; its key is made when
 // there is none.
 func NodeID(c config.Config) (string, error) {
-	m, err := openIdentity(c, node.Version{})
+	m, err := openIdentity(c, identity.Config{})
 	if err != nil {
 		return "", err
 	}
@@ -61,7 +62,9 @@ func NodeID(c config.Config) (string, error) {
 
 // startIdentity serves the node's key on the bus.
 func (d *daemon) startIdentity(g *run.Group) error {
-	m, err := openIdentity(d.Config.Config, d.Version)
+	m, err := openIdentity(d.Config.Config, identity.Config{Version: d.Version, Again: func(ctx context.Context, version string) <-chan struct{} {
+		return bus.Newcomers(ctx, d.bus, node.IdentityModule, bus.Object(node.VersionObject, version), "Version")
+	}})
 	if err != nil {
 		return err
 	}
@@ -73,6 +76,9 @@ func (d *daemon) startIdentity(g *run.Group) error {
 		return err
 	}
 	if err := bus.Register(server, bus.Object(node.VersionObject, node.VersionObjectVersion), m.Monitor()); err != nil {
+		return err
+	}
+	if err := bus.Register(server, bus.Object(node.VersionObject, node.SeedVersionObjectVersion), m.SeedMonitor()); err != nil {
 		return err
 	}
 	g.Start(run.Part{Name: "identity", Run: server.Run, Within: moduleStop})
@@ -94,6 +100,12 @@ func (d *daemon) startMonitor(g *run.Group) error {
 		return err
 	}
 	if err := bus.Register(server, bus.Object(node.HostObject, node.HostVersion), m.Host()); err != nil {
+		return err
+	}
+	if err := bus.Register(server, bus.Object(node.SystemObject, node.SeedSystemVersion), m.SeedSystem()); err != nil {
+		return err
+	}
+	if err := bus.Register(server, bus.Object(node.HostObject, node.SeedHostVersion), m.SeedHost()); err != nil {
 		return err
 	}
 	g.Start(run.Part{Name: "monitor", Run: server.Run, Within: moduleStop})

@@ -101,13 +101,17 @@ func (d *daemon) startSockets(ctx context.Context, parts *run.Group, v *view) er
 	return nil
 }
 
-// startCounters shows the engine's counters on the bus; nothing there drives it.
+// startCounters shows the engine's counters on the bus, and takes in those of other
+// processes' limits; nothing there drives it.
 func (d *daemon) startCounters(parts *run.Group, b *brain) error {
 	server, err := bus.NewServer(d.bus, node.ProvisionModule, d.options)
 	if err != nil {
 		return err
 	}
 	if err := bus.Register[node.Provision](server, bus.Object(node.ProvisionObject, node.ProvisionVersion), b.engine); err != nil {
+		return err
+	}
+	if err := bus.Register[node.LimitCounts](server, bus.Object(node.LimitsObject, node.LimitsVersion), &limitCounts{}); err != nil {
 		return err
 	}
 	parts.Start(run.Part{Name: "counters", Run: server.Run, Within: moduleStop, Again: true})
