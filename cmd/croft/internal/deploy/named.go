@@ -136,6 +136,20 @@ func (d *Deployer) tidyBefore(seen map[*state.Entry]Observation) {
 				e.Drop(b)
 			}
 		}
+		if phase(seen[e].Verdict) == plan.Ended || seen[e].Document != nil && !seen[e].Expires.After(d.Now()) {
+			d.back(e, seen)
+		}
+	}
+}
+
+// back has the one before e that runs stand for its name again, once e is over.
+func (d *Deployer) back(e *state.Entry, seen map[*state.Entry]Observation) {
+	for i := len(e.Before) - 1; i >= 0; i-- {
+		if phase(seen[e.Before[i]].Verdict) == plan.Deployed {
+			e.Before = e.Before[:i+1]
+			d.State.Back(e)
+			return
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/croft-edge/croft/cmd/croft/internal/deploy"
 	"github.com/croft-edge/croft/cmd/croft/internal/plan"
@@ -150,6 +151,24 @@ func TestAnUpdatesCrashPoints(t *testing.T) {
 				t.Errorf("stopped at %d, then %s: %+v, %v", stopAt, then, p.Changes, err)
 			}
 		}
+	}
+}
+
+// When the time of one that failed is over, the one that runs stands for the name.
+func TestAFailedUpdateExpires(t *testing.T) {
+	u := newUser(t)
+	if _, err := u.apply(u.deployer(), u.file(web("one"))); err != nil {
+		t.Fatal(err)
+	}
+	brief := "  web:\n    duration: 1d\n" + strings.TrimPrefix(web("bad"), "  web:\n")
+	if _, err := u.apply(u.deployer(), u.file(brief)); err == nil {
+		t.Fatal("it didn't fail")
+	}
+	d := u.deployer()
+	d.Now = func() time.Time { return time.Now().Add(48 * time.Hour) }
+	p, err := u.plan(d, u.file(web("one")))
+	if err != nil || p.Changes[0].Action != plan.None || d.State.Current["web"].ID != "1-1" {
+		t.Errorf("%+v, %v", p.Changes, err)
 	}
 }
 
