@@ -129,6 +129,9 @@ func TestAContainerTakesAnothersPlace(t *testing.T) {
 		u.runsOn("of the first one", "first")
 	}
 	u.takes(u.next("/bin/server -say second"))
+	if _, err := b.Get(b.shell.Path(), u.url+"/", 2*time.Second); err != nil {
+		t.Errorf("its neighbours don't find it: %v", err)
+	}
 	u.mark("of the second one")
 	if got := b.shell.MustGet(u.url + "/read?path=/data/note"); got != "on the volume" {
 		t.Errorf("the volume holds %q", got)
