@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/modules/container/containerd"
+	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -28,7 +29,7 @@ func (m *Module) clearLeft(ctx context.Context, user, id string) error {
 			return err
 		}
 	}
-	return endGroups(ctx, m.cfg.group(id))
+	return endGroup(ctx, m.cfg.group(id))
 }
 
 // cleared is clearLeft of a container that containerd knows since just now. Where
@@ -41,8 +42,19 @@ func (m *Module) cleared(ctx context.Context, user, id string) error {
 	if _, err := os.Lstat(bundle); !os.IsNotExist(err) {
 		return m.clearLeft(ctx, user, id)
 	}
-	return endGroups(ctx, m.cfg.group(id))
+	return endGroup(ctx, m.cfg.group(id))
 }
+
+// endGroup ends who is in a control group and those below it, and removes it.
+func endGroup(ctx context.Context, path string) error {
+	if err := cgroup.End(ctx, path); err != nil {
+		return node.Errorf(node.Busy, "cannot end what runs in a container: %w", err)
+	}
+	return nil
+}
+
+// killPause is how long who was killed gets to end.
+const killPause = 50 * time.Millisecond
 
 // dropHalf removes what is half made: a shim that containerd was making a task
 // with when it was killed. The next containerd has it, but shows no task.
@@ -86,7 +98,7 @@ func (m *Module) dropBundle(ctx context.Context, bundle, namespace, id string) e
 	if err := killIn(ctx, bundle); err != nil {
 		return err
 	}
-	if err := endGroups(ctx, m.cfg.group(id)); err != nil {
+	if err := endGroup(ctx, m.cfg.group(id)); err != nil {
 		return err
 	}
 	mounted, err := mountinfo.GetMounts(mountinfo.PrefixFilter(bundle))

@@ -8,6 +8,9 @@ import (
 
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/pkg/cgroup"
+	"github.com/croft-edge/croft/pkg/node"
 )
 
 // The node keeps an eighth of the machine's processes and threads for itself.
@@ -32,29 +35,17 @@ func (c Config) ceil() error {
 	if total < c.Reserve+leastCeiling {
 		return errors.Errorf("cannot keep %d bytes of memory for the node: the machine has %d", c.Reserve, total)
 	}
-	memory := strconv.FormatUint(total-c.Reserve, 10)
-	pids := strconv.FormatUint(mostPIDs()/keptPIDs*(keptPIDs-1), 10)
-	const groups = "/sys/fs/cgroup"
-	if _, err := os.Stat(filepath.Join(groups, "cgroup.controllers")); err == nil {
-		// What runs in the containers' own groups is limited only where the
-		// controllers are turned on above: where they can't be, the files aren't there.
-		_ = put(filepath.Join(groups, "cgroup.subtree_control"), "+memory +pids")
-		return firstOf(
-			c.limit(groups, "memory.max", memory),
-			c.limit(groups, "pids.max", pids))
+	all, err := cgroup.At(c.CgroupParent)
+	if err == nil {
+		err = all.Make()
 	}
-	return firstOf(
-		c.limit(filepath.Join(groups, "memory"), "memory.limit_in_bytes", memory),
-		c.limit(filepath.Join(groups, "pids"), "pids.max", pids))
-}
-
-// limit writes a limit of the group of all containers.
-func (c Config) limit(hierarchy, file, value string) error {
-	dir := filepath.Join(hierarchy, c.CgroupParent)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err != nil {
 		return errors.Wrap(err, "cannot make the control group of all containers")
 	}
-	return errors.Wrap(put(filepath.Join(dir, file), value), "cannot limit what all containers take together")
+	if missing := all.Limit(cgroup.Limits{Memory: total - c.Reserve, PIDs: mostPIDs() / keptPIDs * (keptPIDs - 1)}); len(missing) > 0 {
+		return errors.Errorf("cannot limit what all containers take together: this machine can't hold their %s", strings.Join(missing, ", "))
+	}
+	return nil
 }
 
 // mostPIDs is how many processes and threads the machine may have.
@@ -72,22 +63,26 @@ func mostPIDs() uint64 {
 	return most
 }
 
-// put writes a file of the kernel's, which is there where the kernel has it.
-func put(path, value string) error {
-	file, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		return err
+// ownIOWeight lets zdb's containers, of which many users have namespaces, go before
+// one user's, which have 100.
+const ownIOWeight = 200
+
+func (c Config) ioWeight(user string) uint64 {
+	if user == node.OwnUser {
+		return ownIOWeight
 	}
-	defer file.Close()
-	_, err = file.WriteString(value)
-	return err
+	return c.IOWeight
 }
 
-func firstOf(all ...error) error {
-	for _, err := range all {
-		if err != nil {
-			return err
-		}
+// makeShims makes the control group of shims and returns its path. It is empty where
+// there can't be one: shims are in containerd's group then.
+func (c Config) makeShims() string {
+	g, err := cgroup.At(c.shims())
+	if err == nil {
+		err = g.Make()
 	}
-	return nil
+	if err != nil || len(g.Folders()) == 0 {
+		return ""
+	}
+	return c.shims()
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/croft-edge/croft/modules/container/containerd"
 	"github.com/croft-edge/croft/modules/container/image"
 	"github.com/croft-edge/croft/modules/container/logs"
+	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -39,7 +40,9 @@ type Config struct {
 	Reserve uint64
 	// PIDs and IOWeight are limits of each container, 0 for the defaults.
 	PIDs, IOWeight uint64
-	Log            zerolog.Logger
+	// Rate is what each user's container may do with each disk in a second.
+	Rate cgroup.Rate
+	Log  zerolog.Logger
 }
 
 var groupForm = regexp.MustCompile(`^(/[A-Za-z0-9_.-]+)+$`)
@@ -68,6 +71,7 @@ func (c Config) withDefaults() Config {
 		_, _ = h.Write([]byte(filepath.Clean(c.RunDir)))
 		c.CgroupParent = "/croft-" + strconv.FormatUint(uint64(h.Sum32()), 16)
 	}
+	c.Containerd.Shims = c.shims()
 	return c
 }
 
@@ -77,3 +81,8 @@ func (c Config) execs() string      { return filepath.Join(c.RunDir, "exec") }
 
 // group is the control group of a container.
 func (c Config) group(id string) string { return c.CgroupParent + "/" + id }
+
+// shims is the control group of what containerd starts for each container: it counts
+// with containers, so that many of them don't take what containerd may have. No
+// container's ID begins so.
+func (c Config) shims() string { return c.CgroupParent + "/.shims" }

@@ -178,7 +178,7 @@ func (m *Module) make(ctx context.Context, it *item, p plan) (*footing, error) {
 	built, err := spec.Build(spec.Config{
 		ID: it.id, Root: made.Root, UserNS: made.UserNS, NetNS: made.NetNS, Base: made.Range.Base, Process: process,
 		CgroupsPath: m.cfg.group(it.id), Hostname: p.spec.Hostname,
-		CPU: p.spec.CPU, Memory: p.spec.Memory, PIDs: m.cfg.PIDs, IOWeight: m.cfg.IOWeight,
+		CPU: p.spec.CPU, Memory: p.spec.Memory, PIDs: m.cfg.PIDs, IOWeight: m.cfg.ioWeight(p.spec.User),
 		NoCapabilities: p.spec.NoCapabilities, ReadOnly: p.spec.ReadOnly,
 	}, m.host)
 	if err != nil {
@@ -204,7 +204,7 @@ func (m *Module) make(ctx context.Context, it *item, p plan) (*footing, error) {
 	began := time.Now()
 	inContainerd, err := c.NewContainer(in, it.id,
 		client.WithSpec(built),
-		client.WithRuntime(runtimeName, &runcoptions.Options{Root: m.cfg.runc(), BinaryName: m.runtime}),
+		client.WithRuntime(runtimeName, &runcoptions.Options{Root: m.cfg.runc(), BinaryName: m.runtime, ShimCgroup: m.cfg.makeShims()}),
 		client.WithContainerLabels(p.labels))
 	m.took(it.id, "create", began)
 	if err != nil {

@@ -184,6 +184,7 @@ func (w *world) end() {
 	}
 	parents, _ := filepath.Glob("/sys/fs/cgroup/*" + w.cfg.CgroupParent)
 	for _, p := range append(parents, "/sys/fs/cgroup"+w.cfg.CgroupParent) {
+		_ = os.Remove(filepath.Join(p, filepath.Base(w.cfg.shims())))
 		_ = os.Remove(p)
 	}
 }
@@ -194,7 +195,7 @@ func (w *world) groups() []string {
 	v2, _ := filepath.Glob("/sys/fs/cgroup" + w.cfg.CgroupParent + "/*")
 	out := v1[:0]
 	for _, g := range append(v1, v2...) {
-		if info, err := os.Stat(g); err == nil && info.IsDir() {
+		if info, err := os.Stat(g); err == nil && info.IsDir() && filepath.Base(g) != filepath.Base(w.cfg.shims()) {
 			out = append(out, g)
 		}
 	}

@@ -176,7 +176,7 @@ func (m *Module) info(id string, s sight, drift string) node.ContainerInfo {
 	r, known := m.recordOf(id)
 	out := node.ContainerInfo{
 		ID: id, User: s.labels[labelUser], Hash: s.labels[labelHash], Image: s.labels[labelImage], Namespace: s.labels[labelNamespace], Volumes: volumes(s.labels),
-		Restarts: r.Restarts, ExitCode: r.ExitCode, Ended: r.Ended, Next: r.Next, Cause: r.Cause, LastLog: r.LastLog, Drift: drift,
+		Restarts: r.Restarts, ExitCode: r.ExitCode, Ended: r.Ended, Next: r.Next, Cause: r.Cause, OOM: r.OOM, LastLog: r.LastLog, Drift: drift,
 	}
 	// One that is being started again runs once that is in its record.
 	running := s.runs() && r.Next == 0

@@ -14,7 +14,7 @@ import (
 
 	"github.com/croft-edge/croft/modules/container/image/unpack"
 	"github.com/croft-edge/croft/modules/container/logs"
-	"github.com/croft-edge/croft/pkg/carrier"
+	"github.com/croft-edge/croft/pkg/cgroup"
 )
 
 // carry as the first argument makes this program a log carrier.
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 }
 
 func runTests(m *testing.M) int {
-	leave, err := carrier.Nest("croft-test-" + random())
+	leave, err := cgroup.Nest("croft-test-" + random())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -122,6 +122,7 @@ func (m *Module) stage(ctx context.Context, it *item, c client.Container, stands
 		m.dropAfter(ctx, c, r.User)
 		return nil, err
 	}
+	m.throttle(r)
 	it.ready = waiting{container: c, task: t, pid: t.Pid()}
 	return t, nil
 }

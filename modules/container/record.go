@@ -44,7 +44,9 @@ type record struct {
 	Next     int64
 	Pause    time.Duration
 	Cause    string
-	LastLog  []string
+	// OOM is that of node.ContainerInfo, of the last exit.
+	OOM     string `json:",omitempty"`
+	LastLog []string
 }
 
 // fail notes why a start failed, and when the next comes.
@@ -53,12 +55,13 @@ func (r *record) fail(cause string, now time.Time) {
 	r.schedule(now)
 }
 
-// exit notes an exit that nobody asked for, and when the next start comes.
+// exit notes an exit that nobody asked for, and when the next start comes. What the
+// kernel had to do with it is noted beside.
 func (r *record) exit(code uint64, at, now time.Time) {
 	if r.Started != 0 && at.Sub(time.Unix(0, r.Started)) >= enough {
 		r.Pause = 0
 	}
-	r.ExitCode, r.Ended, r.Cause = code, at.UnixNano(), ""
+	r.ExitCode, r.Ended, r.Cause, r.OOM = code, at.UnixNano(), "", ""
 	r.schedule(now)
 }
 

@@ -172,8 +172,9 @@ func (m *Module) ended(ctx context.Context, id string, code uint32, at time.Time
 		code, at = status.ExitStatus, status.ExitTime
 	}
 	r.exit(uint64(code), at, time.Now())
+	r.OOM = m.cfg.outOfMemory(id, r.ExitCode)
 	r.LastLog = m.lastWords(id)
-	m.cfg.Log.Info().Str("id", id).Str("type", "container").Uint32("code", code).Time("next", time.Unix(0, r.Next)).Msg("a container has ended by itself")
+	m.cfg.Log.Info().Str("id", id).Str("type", "container").Uint32("code", code).Str("oom", r.OOM).Time("next", time.Unix(0, r.Next)).Msg("a container has ended by itself")
 	if err := m.keep(it, r); err != nil {
 		m.cfg.Log.Error().Err(err).Str("id", id).Str("type", "container").Msg("an exit isn't remembered")
 	}

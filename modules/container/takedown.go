@@ -2,16 +2,8 @@ package container
 
 import (
 	"context"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
-	"time"
-
-	"github.com/moby/sys/mountinfo"
-	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/modules/container/containerd"
 	"github.com/croft-edge/croft/modules/container/logs"
@@ -40,7 +32,7 @@ func TakeDown(ctx context.Context, c Config) error {
 	// A containerd that can't be asked any more keeps nothing else from its end.
 	asked := endAll(ctx, c)
 	for _, end := range []func() error{
-		func() error { return endGroups(ctx, c.CgroupParent) },
+		func() error { return endGroup(ctx, c.CgroupParent) },
 		func() error { return containerd.TakeDown(ctx, c.Containerd) },
 		func() error { return logs.TakeDown(ctx, c.Logs) },
 		func() error { return secret.TakeDown(c.RunDir) },
@@ -93,59 +85,4 @@ func endAll(ctx context.Context, c Config) error {
 		}
 	}
 	return nil
-}
-
-// endGroups kills who is left in the control groups below parent, and removes
-// these, in all hierarchies.
-func endGroups(ctx context.Context, parent string) error {
-	points, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup", "cgroup2"))
-	if err != nil {
-		return node.Errorf(node.Internal, "cannot look for control groups: %w", err)
-	}
-	tick := time.NewTicker(killPause)
-	defer tick.Stop()
-	for {
-		left := ""
-		for _, point := range points {
-			if dir := endGroup(filepath.Join(point.Mountpoint, parent)); dir != "" {
-				left = dir
-			}
-		}
-		if left == "" {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return node.Errorf(node.Busy, "cannot remove control group %s: its processes don't end (%w)", left, ctx.Err())
-		case <-tick.C:
-		}
-	}
-}
-
-// killPause is how long who was killed gets to end.
-const killPause = 50 * time.Millisecond
-
-// endGroup kills who is in a folder of control groups and removes it, and
-// returns it when it is still there.
-func endGroup(dir string) string {
-	var groups []string
-	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err == nil && e.IsDir() {
-			groups = append(groups, path)
-		}
-		return nil
-	})
-	for _, group := range slices.Backward(groups) {
-		raw, _ := os.ReadFile(filepath.Join(group, "cgroup.procs"))
-		for _, line := range strings.Fields(string(raw)) {
-			if pid, err := strconv.Atoi(line); err == nil && pid > 1 {
-				_ = unix.Kill(pid, unix.SIGKILL)
-			}
-		}
-		_ = os.Remove(group)
-	}
-	if _, err := os.Stat(dir); err != nil {
-		return ""
-	}
-	return dir
 }

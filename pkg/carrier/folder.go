@@ -1,13 +1,13 @@
 package carrier
 
 import (
-	"hash/fnv"
 	"os"
 	"path/filepath"
-	"strconv"
 
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/pkg/cgroup"
 )
 
 // Folder is {run}/NAME.
@@ -37,9 +37,7 @@ func (f Folder) Log() string { return f.Path("log") }
 // Group is the name of the control group of this folder's carrier: several
 // nodes may be on one machine.
 func (f Folder) Group() string {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(f))
-	return "croft-" + filepath.Base(string(f)) + "-" + strconv.FormatUint(uint64(h.Sum32()), 16)
+	return cgroup.Name(filepath.Base(string(f)), string(f))
 }
 
 // Make makes it, for nobody else.

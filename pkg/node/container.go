@@ -107,6 +107,9 @@ type ContainerInfo struct {
 	ExitCode uint64
 	Ended    int64
 	Next     int64
+	// OOM says that the last exit came because memory was short, whose, and what
+	// the limit is; empty when the kernel killed nothing of the container.
+	OOM string
 	// Cause says why the last start failed, empty when it didn't.
 	Cause string
 	// LastLog holds at most the last 20 lines, once it has ended by itself.

@@ -48,12 +48,24 @@ type Signer func(ctx context.Context, message []byte) ([]byte, error)
 // ServerConfig is a node's TLS: 1.3 only, with a key that lives as long as the
 // process, and no resumption: every connection shows the node's key.
 func ServerConfig(nodeID string, by Signer) (*tls.Config, error) {
-	if _, err := verifyingKey(nodeID); err != nil {
-		return nil, err
-	}
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make the door's key")
+	}
+	return ServerConfigOf(nodeID, key, func(ctx context.Context, challenge []byte) ([]byte, error) {
+		return by(ctx, ProofBytes(nodeID, challenge, key.Public().(ed25519.PublicKey)))
+	})
+}
+
+// Prover answers a challenge: with the node's signature of ProofBytes of it and of a
+// TLS key.
+type Prover func(ctx context.Context, challenge []byte) ([]byte, error)
+
+// ServerConfigOf is ServerConfig with a TLS key that prove speaks of. Who has it needs
+// no signatures of the node but those.
+func ServerConfigOf(nodeID string, key ed25519.PrivateKey, prove Prover) (*tls.Config, error) {
+	if _, err := verifyingKey(nodeID); err != nil {
+		return nil, err
 	}
 	plain, err := certificate(nodeID, key, nil)
 	if err != nil {
@@ -67,7 +79,7 @@ func ServerConfig(nodeID string, by Signer) (*tls.Config, error) {
 				// Whoever asks nothing is shown nothing. A croft refuses that.
 				return plain, nil
 			}
-			proof, err := by(hello.Context(), ProofBytes(nodeID, challenge, key.Public().(ed25519.PublicKey)))
+			proof, err := prove(hello.Context(), challenge)
 			if err != nil {
 				return nil, err
 			}

@@ -47,10 +47,22 @@ type Verifier struct {
 // connection, and every other error, is Refused. The connection's context
 // must come from WithSession.
 func (v Verifier) Verify(r *http.Request, body []byte) (string, error) {
+	binding, err := Binding(r.TLS)
+	if err != nil {
+		return "", node.WithKind(node.Refused, err)
+	}
+	return v.VerifyOn(r, body, binding)
+}
+
+// VerifyOn is Verify where another process has the TLS connection, and says what its
+// Binding is. Whoever says so may say that of an older connection: that a
+// binding is of one connection only, the caller has to see to.
+func (v Verifier) VerifyOn(r *http.Request, body, binding []byte) (string, error) {
 	in, signature, err := requestOf(v.Node, r, body)
 	if err != nil {
 		return "", node.WithKind(node.Refused, err)
 	}
+	in.Binding = binding
 	if err := sign.Verify(in.User, in.SigningBytes(), signature); err != nil {
 		return "", refusedRequest("%w (for node %s, on this connection)", err, v.Node)
 	}

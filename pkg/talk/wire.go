@@ -84,15 +84,17 @@ type Status struct {
 
 // Container is what of node.ContainerInfo is its owner's business.
 type Container struct {
-	State    string   `json:"state"`
-	Image    string   `json:"image"`
-	Restarts uint64   `json:"restarts"`
-	ExitCode uint64   `json:"exit_code"`
-	Ended    int64    `json:"ended,omitempty"`
-	Next     int64    `json:"next,omitempty"`
-	Cause    string   `json:"cause,omitempty"`
-	Drift    string   `json:"drift,omitempty"`
-	LastLog  []string `json:"last_log,omitempty"`
+	State    string `json:"state"`
+	Image    string `json:"image"`
+	Restarts uint64 `json:"restarts"`
+	ExitCode uint64 `json:"exit_code"`
+	Ended    int64  `json:"ended,omitempty"`
+	Next     int64  `json:"next,omitempty"`
+	// OOM says that it ended because memory was short, and what its limit is.
+	OOM     string   `json:"oom,omitempty"`
+	Cause   string   `json:"cause,omitempty"`
+	Drift   string   `json:"drift,omitempty"`
+	LastLog []string `json:"last_log,omitempty"`
 }
 
 // Image is how far a container's image has come.

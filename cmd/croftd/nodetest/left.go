@@ -12,6 +12,8 @@ import (
 	"github.com/containerd/containerd/v2/core/content"
 	"github.com/containerd/containerd/v2/core/snapshots"
 	"github.com/containerd/containerd/v2/pkg/namespaces"
+
+	"github.com/croft-edge/croft/pkg/cgroup"
 )
 
 // Cgroup is the control group that those of the node's containers are in.
@@ -80,13 +82,29 @@ func (n *Node) groupsLeft() (out []string) {
 	}
 	for _, parent := range append(parents, "/sys/fs/cgroup/"+n.Cgroup()) {
 		_ = filepath.WalkDir(parent, func(path string, e fs.DirEntry, err error) error {
-			if err == nil && e.IsDir() && path != parent {
+			if err == nil && e.IsDir() && path != parent && e.Name() != ".shims" {
 				out = append(out, "group "+strings.TrimPrefix(path, "/sys/fs/cgroup/"))
 			}
 			return nil
 		})
 	}
 	return out
+}
+
+// removeGroups removes the control groups of the node's own processes, all of which
+// have ended, also by SIGKILL.
+func (n *Node) removeGroups() {
+	for _, part := range []string{"run", "identity", "storage", "monitor", "debug", "network", "container", "zdb", "provision", "unpack", "door"} {
+		g, err := cgroup.Beside(cgroup.Name(part, n.RunDir()))
+		if err != nil {
+			n.w.Error(err)
+			return
+		}
+		g.Remove()
+		if g.There() {
+			n.w.Errorf("a control group of %s %s stays: %v", n.name, part, g.Folders())
+		}
+	}
 }
 
 // standing are the mounts that containers stand on. What lies at the node's two

@@ -38,6 +38,9 @@ type Node struct {
 // Status is what a node says about itself.
 type Status = control.Status
 
+// Ceiling is how a part of a node is limited.
+type Ceiling = control.Ceiling
+
 // Readiness is what /readyz answers.
 type Readiness = health.Readiness
 

@@ -110,6 +110,7 @@ func (w *World) close() {
 	for _, n := range w.nodes {
 		n.containerDown()
 		n.networkDown()
+		n.removeGroups()
 	}
 	for _, f := range w.after {
 		f()

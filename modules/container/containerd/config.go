@@ -1,15 +1,14 @@
 package containerd
 
 import (
-	"hash/fnv"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"time"
 
 	"github.com/rs/zerolog"
 
+	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -28,6 +27,9 @@ type Config struct {
 	RunDir, StateDir string
 	// Prefix starts the names of users' namespaces; empty for "croft".
 	Prefix string
+	// Shims is the control group, below where these are mounted, of what containerd
+	// starts for each container; empty for containerd's own group.
+	Shims string
 	// Within is how long containerd may take until it answers; 0 for 30 s.
 	Within time.Duration
 	Log    zerolog.Logger
@@ -93,9 +95,7 @@ func (c Config) log() string       { return filepath.Join(c.run(), "log") }
 
 // group is the name of the control group of these folders' containerd.
 func (c Config) group() string {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(c.run()))
-	return "croft-containerd-" + strconv.FormatUint(uint64(h.Sum32()), 16)
+	return cgroup.Name("containerd", c.run())
 }
 
 // makeFolders makes those of croft's own one: the root of a user namespace

@@ -31,6 +31,7 @@ func (d *Daemon) keep(ctx context.Context, p *carrier.Process) {
 			return
 		case <-tick.C:
 			d.cfg.boundLog(maxLog)
+			d.cfg.moveShims(p.PID())
 		case <-p.Done():
 			d.cfg.Log.Warn().Int("pid", p.PID()).Str("type", "containerd").Msg("containerd has ended")
 			p.Close()

@@ -59,6 +59,7 @@ func (c Config) ensure(ctx context.Context) (*carrier.Process, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Within)
 	defer cancel()
 	if p := listener(ctx, c.socket()); p != nil {
+		c.confine(p.PID())
 		return p, nil
 	}
 	if err := c.makeFolders(); err != nil {
@@ -126,9 +127,7 @@ func (c Config) exec(path string) (*os.Process, <-chan error, error) {
 		return nil, nil, node.Errorf(node.Transient, "cannot start containerd: %w", err)
 	}
 	c.Log.Info().Int("pid", cmd.Process.Pid).Str("type", "containerd").Msg("containerd started")
-	for _, err := range carrier.MoveTo(cmd.Process.Pid, c.group(), 0) {
-		c.Log.Warn().Err(err).Msg("containerd hasn't all of the control groups that it should have")
-	}
+	c.confine(cmd.Process.Pid)
 	died := make(chan error, 1)
 	go func() { died <- cmd.Wait() }() // also so that no zombie stays
 	return cmd.Process, died, nil

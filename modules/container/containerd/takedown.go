@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/pkg/carrier"
+	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -30,18 +31,18 @@ func TakeDown(ctx context.Context, c Config) error {
 		return err
 	}
 	defer lock.Close()
-	var groups []string
+	var group cgroup.Group
 	if p := listener(ctx, c.socket()); p != nil {
 		defer p.Close()
-		groups = carrier.GroupsOf(p.PID(), c.group())
+		group = cgroup.Of(p.PID(), c.group())
 		if err := end(ctx, p); err != nil {
 			return err
 		}
 	}
-	if all, err := carrier.Hierarchies(); err == nil {
-		groups = append(groups, carrier.OwnGroups(all, c.group())...) // of one that was killed
+	group.Remove()
+	if group, err := cgroup.Beside(c.group()); err == nil {
+		group.Remove() // of one that was killed
 	}
-	carrier.RemoveGroups(groups)
 	for _, name := range []string{c.socket(), c.socket() + ".ttrpc", c.file(), c.log(), c.log() + ".1"} {
 		_ = os.Remove(name)
 	}

@@ -58,6 +58,8 @@ type Config struct {
 	// Unpack is the command that starts a process for one layer, which must end up in
 	// unpack.Serve.
 	Unpack []string
+	// Confine limits such a process before it gets its layer; may be nil.
+	Confine func(pid int)
 	// MaxSize is the most bytes of one image, packed and unpacked, MaxFiles the
 	// most files and folders; UserBudget the most bytes of one user's images.
 	MaxSize, MaxFiles, UserBudget int64

@@ -7,6 +7,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/pkg/carrier"
+	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/limit"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -129,13 +130,13 @@ func (c *Carrier) List(ctx context.Context) ([]string, error) {
 
 // Stop ends the carrier and returns when it has ended. FIFOs stay.
 func (c *Carrier) Stop(ctx context.Context) error {
-	groups := carrier.GroupsOf(c.PID(), c.dir.Group())
+	group := cgroup.Of(c.PID(), c.dir.Group())
 	if _, err := c.call(ctx, request{Op: opStop}); err != nil && !errors.Is(err, node.Transient) {
 		return err
 	}
 	select {
 	case <-c.Done():
-		carrier.RemoveGroups(groups)
+		group.Remove()
 		return nil
 	case <-ctx.Done():
 		return node.Errorf(node.Unknown, "cannot wait for the log carrier %d to end: %w", c.PID(), ctx.Err())
@@ -169,8 +170,8 @@ func TakeDown(ctx context.Context, c Config) error {
 	}
 	if process == nil {
 		// One that was killed leaves its control groups.
-		if all, err := carrier.Hierarchies(); err == nil {
-			carrier.RemoveGroups(carrier.OwnGroups(all, dir.Group()))
+		if group, err := cgroup.Beside(dir.Group()); err == nil {
+			group.Remove()
 		}
 		return nil
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
-	"github.com/croft-edge/croft/pkg/carrier"
+	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -60,7 +60,7 @@ func TestTheCarrierIsOnItsOwn(t *testing.T) {
 	if sid, err := unix.Getsid(client.PID()); err != nil || sid != client.PID() {
 		t.Errorf("it is in session %d (%v)", sid, err)
 	}
-	groups := carrier.GroupsOf(client.PID(), folderOf(c.RunDir).Group())
+	groups := cgroup.Of(client.PID(), folderOf(c.RunDir).Group()).Folders()
 	limited := false
 	for _, group := range groups {
 		for _, file := range []string{"memory.limit_in_bytes", "memory.max"} {

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/croft-edge/croft/pkg/carrier"
+	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/limit"
 )
 
@@ -50,8 +50,8 @@ func floodHere(fifos []string) int {
 func hoardHere(args []string) int {
 	limit, _ := strconv.ParseUint(args[2], 10, 64)
 	dir := folderOf(args[0])
-	if failed := carrier.LeaveGroup(dir.Group(), limit); len(failed) > 0 {
-		fmt.Fprintln(os.Stderr, failed)
+	if missing, failed := cgroup.Put(os.Getpid(), dir.Group(), cgroup.Limits{Memory: limit}); len(failed) > 0 || len(missing) > 0 {
+		fmt.Fprintln(os.Stderr, failed, missing)
 		return 1
 	}
 	s, err := openSpool(filepath.Join(dir.Path("c"), args[1], stdout+".spool"))
@@ -104,7 +104,7 @@ func runs(t *testing.T, args ...string) (end func()) {
 // peak is the most memory that the carrier's control group ever had, in bytes.
 func peak(t *testing.T, c Config, pid int) int64 {
 	t.Helper()
-	for _, group := range carrier.GroupsOf(pid, folderOf(c.RunDir).Group()) {
+	for _, group := range cgroup.Of(pid, folderOf(c.RunDir).Group()).Folders() {
 		for _, file := range []string{"memory.max_usage_in_bytes", "memory.peak"} {
 			if text, err := os.ReadFile(filepath.Join(group, file)); err == nil {
 				n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)

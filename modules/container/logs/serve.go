@@ -95,9 +95,7 @@ func serve(ctx context.Context, c ServeConfig, dir carrier.Folder, log zerolog.L
 	// Before the limit holds: an earlier carrier may have been killed for it.
 	makeRoom(dir.Path("c"), int64(c.HardLimit), log)
 	if !c.SameGroup {
-		for _, err := range carrier.LeaveGroup(dir.Group(), c.HardLimit) {
-			log.Warn().Err(err).Msg("not all of the control groups that it should have")
-		}
+		carrier.Confine(dir.Group(), carrier.Ceiling(c.HardLimit), log)
 	}
 	debug.SetMemoryLimit(memoryLimit)
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
-	"github.com/croft-edge/croft/pkg/carrier"
+	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	case len(os.Args) > 4 && os.Args[1] == hoard:
 		os.Exit(hoardHere(os.Args[2:]))
 	}
-	leave, err := carrier.Nest("croft-test-" + randomName())
+	leave, err := cgroup.Nest("croft-test-" + randomName())
 	if err != nil {
 		panic(err)
 	}

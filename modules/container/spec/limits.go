@@ -2,22 +2,21 @@ package spec
 
 import (
 	"crypto/rand"
-	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
-)
 
-// control is a file of a cgroup and what is written into it.
-type control struct{ file, value string }
+	"github.com/croft-edge/croft/pkg/cgroup"
+)
 
 // trial is a limit: it holds when all controls of one of the ways can be
 // written, in a cgroup of a controller (version 1 only).
 type trial struct {
 	holds      *bool
 	controller string
-	ways       [][]control
+	ways       []cgroup.Way
 }
 
 // limits finds the version of cgroups and tries each limit.
@@ -34,7 +33,7 @@ func (p Probe) limits(h *Host) error {
 			continue // no such controller: the limit doesn't hold
 		}
 		err := p.within(filepath.Join(parent, name), func(dir string) error {
-			*t.holds = anyWay(dir, t.ways)
+			*t.holds = cgroup.Hold(dir, t.ways)
 			return nil
 		})
 		if err != nil {
@@ -44,29 +43,32 @@ func (p Probe) limits(h *Host) error {
 	return nil
 }
 
+// sizeTried and pidsTried are what is tried of memory and processes, bytes and a number.
+const sizeTried, pidsTried = 64 << 20, 16
+
 func trials1(h *Host) []trial {
-	const size = "67108864"
+	memory := cgroup.Memory(1, sizeTried)
 	return []trial{
-		{&h.CPU, "cpu", [][]control{{{"cpu.cfs_period_us", "100000"}, {"cpu.cfs_quota_us", "50000"}, {"cpu.shares", "512"}}}},
-		{&h.Memory, "memory", [][]control{{{"memory.limit_in_bytes", size}}}},
-		{&h.Swap, "memory", [][]control{{{"memory.limit_in_bytes", size}, {"memory.memsw.limit_in_bytes", size}}}},
-		{&h.PIDs, "pids", [][]control{{{"pids.max", "16"}}}},
-		{&h.IOWeight, "blkio", [][]control{{{"blkio.bfq.weight", "100"}}, {{"blkio.weight", "100"}}}},
-		{&h.Devices, "devices", [][]control{{{"devices.deny", "a"}}}},
+		{&h.CPU, "cpu", []cgroup.Way{{{File: "cpu.cfs_period_us", Value: "100000"}, {File: "cpu.cfs_quota_us", Value: "50000"}, {File: "cpu.shares", Value: "512"}}}},
+		{&h.Memory, "memory", memory},
+		{&h.Swap, "memory", []cgroup.Way{append(memory[0], cgroup.Control{File: "memory.memsw.limit_in_bytes", Value: memory[0][0].Value})}},
+		{&h.PIDs, "pids", cgroup.PIDs(pidsTried)},
+		{&h.IOWeight, "blkio", cgroup.IOWeight(1, DefaultIOWeight)},
+		{&h.Devices, "devices", []cgroup.Way{{{File: "devices.deny", Value: "a"}}}},
 	}
 }
 
 func (p Probe) limits2(h *Host, name string) error {
-	for controller := range strings.FieldsSeq(p.read(p.Cgroups, "cgroup.controllers")) {
-		switch controller {
-		case "cpu", "memory", "pids", "io":
-			// One that can't be turned on has no files below.
-			_ = write(filepath.Join(p.Cgroups, "cgroup.subtree_control"), "+"+controller)
+	// One that can't be turned on has no files below.
+	there := strings.Fields(p.read(p.Cgroups, "cgroup.controllers"))
+	for _, controller := range []string{"cpu", "memory", "pids", "io"} {
+		if slices.Contains(there, controller) {
+			cgroup.Enable(p.Cgroups, controller)
 		}
 	}
 	return p.within(filepath.Join(p.Cgroups, name), func(dir string) error {
 		for _, t := range trials2(h) {
-			*t.holds = anyWay(dir, t.ways)
+			*t.holds = cgroup.Hold(dir, t.ways)
 		}
 		h.Devices = deviceFilter(dir) == nil
 		return nil
@@ -75,11 +77,11 @@ func (p Probe) limits2(h *Host, name string) error {
 
 func trials2(h *Host) []trial {
 	return []trial{
-		{&h.CPU, "", [][]control{{{"cpu.max", "50000 100000"}, {"cpu.weight", "50"}}}},
-		{&h.Memory, "", [][]control{{{"memory.max", "67108864"}}}},
-		{&h.Swap, "", [][]control{{{"memory.swap.max", "0"}}}},
-		{&h.PIDs, "", [][]control{{{"pids.max", "16"}}}},
-		{&h.IOWeight, "", [][]control{{{"io.bfq.weight", "100"}}, {{"io.weight", "default 100"}}}},
+		{&h.CPU, "", []cgroup.Way{{{File: "cpu.max", Value: "50000 100000"}, {File: "cpu.weight", Value: "50"}}}},
+		{&h.Memory, "", cgroup.Memory(2, sizeTried)},
+		{&h.Swap, "", []cgroup.Way{{{File: "memory.swap.max", Value: "0"}}}},
+		{&h.PIDs, "", cgroup.PIDs(pidsTried)},
+		{&h.IOWeight, "", cgroup.IOWeight(2, DefaultIOWeight)},
 	}
 }
 
@@ -94,28 +96,4 @@ func (p Probe) within(dir string, try func(dir string) error) (err error) {
 		}
 	}()
 	return try(dir)
-}
-
-func anyWay(dir string, ways [][]control) bool {
-	for _, way := range ways {
-		works := true
-		for _, c := range way {
-			works = works && write(filepath.Join(dir, c.file), c.value) == nil
-		}
-		if works {
-			return true
-		}
-	}
-	return false
-}
-
-// write writes a control file, which is there already when the kernel has it.
-func write(path, value string) error {
-	file, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	_, err = file.WriteString(value)
-	return err
 }

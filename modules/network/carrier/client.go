@@ -7,6 +7,7 @@ import (
 
 	"github.com/croft-edge/croft/modules/network/wireguard"
 	"github.com/croft-edge/croft/pkg/carrier"
+	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -95,13 +96,13 @@ func (c *Client) Info(ctx context.Context) (Info, error) {
 // Stop ends the carrier and returns when it has ended. Links stay; devices
 // that have to go with theirs are removed before.
 func (c *Client) Stop(ctx context.Context) error {
-	groups := carrier.GroupsOf(c.PID(), c.dir.Group())
+	group := cgroup.Of(c.PID(), c.dir.Group())
 	if _, err := c.call(ctx, request{Op: opStop}); err != nil && !errors.Is(err, node.Transient) {
 		return err
 	}
 	select {
 	case <-c.Done():
-		carrier.RemoveGroups(groups)
+		group.Remove()
 		return nil
 	case <-ctx.Done():
 		return node.Errorf(node.Unknown, "cannot wait for the carrier %d to end: %w", c.PID(), ctx.Err())

@@ -3,7 +3,7 @@ package carrier
 import (
 	"context"
 
-	"github.com/croft-edge/croft/pkg/carrier"
+	"github.com/croft-edge/croft/pkg/cgroup"
 )
 
 // End ends the carrier of a run folder, if there is one. Its links stay.
@@ -15,8 +15,8 @@ func End(ctx context.Context, runDir string) error {
 	}
 	if client == nil {
 		// One that was killed leaves its control groups.
-		if all, err := carrier.Hierarchies(); err == nil {
-			carrier.RemoveGroups(carrier.OwnGroups(all, dir.Group()))
+		if group, err := cgroup.Beside(dir.Group()); err == nil {
+			group.Remove()
 		}
 		return nil
 	}

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/croft-edge/croft/pkg/carrier"
+	"github.com/croft-edge/croft/pkg/cgroup"
 )
 
 func TestEnd(t *testing.T) {
@@ -17,7 +17,7 @@ func TestEnd(t *testing.T) {
 	<-client.Done()
 
 	killed := s.start(t)
-	groups := carrier.GroupsOf(killed.PID(), folderOf(s.run).Group())
+	groups := cgroup.Of(killed.PID(), folderOf(s.run).Group()).Folders()
 	must(t, killed.process.Signal(unix.SIGKILL))
 	<-killed.Done()
 	must(t, End(t.Context(), s.run))

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/pkg/carrier"
+	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -79,9 +80,9 @@ func TestTheCarrierIsOnItsOwn(t *testing.T) {
 	if sid, err := unix.Getsid(client.PID()); err != nil || sid != client.PID() {
 		t.Errorf("it is in session %d (%v)", sid, err)
 	}
-	mine, err := carrier.Hierarchies()
+	mine, err := cgroup.Hierarchies()
 	must(t, err)
-	theirs := carrier.GroupsOf(client.PID(), folderOf(s.run).Group())
+	theirs := cgroup.Of(client.PID(), folderOf(s.run).Group()).Folders()
 	if len(theirs) == 0 || len(theirs) != len(mine) {
 		t.Fatalf("its groups are %v, the tests are in %v", theirs, mine)
 	}

@@ -99,9 +99,7 @@ func Serve(ctx context.Context, c ServeConfig) error {
 
 func serve(ctx context.Context, c ServeConfig, dir carrier.Folder, log zerolog.Logger) error {
 	if !c.SameGroup {
-		for _, err := range carrier.LeaveGroup(dir.Group(), c.HardLimit) {
-			log.Warn().Err(err).Msg("not all of the control groups that it should have")
-		}
+		carrier.Confine(dir.Group(), carrier.Ceiling(c.HardLimit), log)
 	}
 	limitHeap(c.MemoryLimit, c.Tuning, 0)
 	devices := newDevices(c.Tuning, log, func(n int) { limitHeap(c.MemoryLimit, c.Tuning, n) })

@@ -20,6 +20,7 @@ import (
 	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/modules/network/wireguard"
 	"github.com/croft-edge/croft/pkg/carrier"
+	"github.com/croft-edge/croft/pkg/cgroup"
 )
 
 // This test binary is a carrier too: its first argument says so.
@@ -35,7 +36,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == carryOld {
 		os.Exit(carryOldHere(folderOf(os.Args[2])))
 	}
-	leave, err := carrier.Nest("croft-test-" + randomName())
+	leave, err := cgroup.Nest("croft-test-" + randomName())
 	if err != nil {
 		panic(err)
 	}

@@ -92,6 +92,13 @@ func (s *Server) failed(c *session, what string, err error) {
 	switch {
 	case errors.Is(err, store.ErrNoSpace):
 		c.fail("No space left on this namespace")
+	case errors.Is(err, store.ErrDiskFull):
+		s.count.writeErrors++
+		c.ns.errors++
+		c.ns.lastError = uint64(s.now().Unix())
+		s.rare.Error().Err(err).Str("namespace", c.ns.Name).Str("command", what).Msg("the disk is full")
+		c.fail("No space left on the disk of this server")
+		s.stir(c.ns) // what was deleted may be cleaned
 	case errors.Is(err, store.ErrWorm):
 		c.fail("Namespace is protected by worm mode")
 	case errors.Is(err, store.ErrUnknownID):

@@ -171,7 +171,7 @@ func faultOf(box node.ContainerInfo) string {
 	case box.Drift != "":
 		return "its zdb container: " + box.Drift
 	case box.State != node.ContainerRunning && box.Ended != 0:
-		return strings.TrimSpace(fmt.Sprintf("its zdb container has ended with exit code %d %s", box.ExitCode, box.Cause))
+		return strings.TrimSpace(fmt.Sprintf("its zdb container has ended with exit code %d %s", box.ExitCode, strings.TrimSpace(box.OOM+" "+box.Cause)))
 	case box.State != node.ContainerRunning:
 		return strings.TrimSpace("its zdb container doesn't run " + box.Cause)
 	}

@@ -149,7 +149,7 @@ func containerText(k talk.Container) string {
 	if k.Restarts > 0 || k.Ended > 0 {
 		out += fmt.Sprintf(", restarted %d times, last exit code %d", k.Restarts, k.ExitCode)
 	}
-	for _, more := range []string{k.Cause, k.Drift} {
+	for _, more := range []string{k.OOM, k.Cause, k.Drift} {
 		if more != "" {
 			out += ", " + more
 		}

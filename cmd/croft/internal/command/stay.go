@@ -106,8 +106,10 @@ func (s *shell) watchStart(ctx context.Context, c *cli.Context, t target) (*talk
 // endText says how a container ended last.
 func endText(k talk.Container) string {
 	out := fmt.Sprintf("its last exit code is %d, restarted %d times", k.ExitCode, k.Restarts)
-	if k.Cause != "" {
-		out += ", " + k.Cause
+	for _, more := range []string{k.OOM, k.Cause} {
+		if more != "" {
+			out += ", " + more
+		}
 	}
 	return out
 }

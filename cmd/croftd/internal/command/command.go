@@ -103,7 +103,7 @@ func app(v node.Version, out, errs io.Writer) *cli.App {
 		},
 	}
 	a.Commands = append(serveCommands(v), operatorCommands()...)
-	a.Commands = append(a.Commands, storageCommand(v), networkCommand(v), containerCommand(v), carrierCommand(v), unpackCommand(), configCommand(), idCommand(), versionCommand(v))
+	a.Commands = append(a.Commands, storageCommand(v), networkCommand(v), containerCommand(v), carrierCommand(v), unpackCommand(), doorCommand(), configCommand(), idCommand(), versionCommand(v))
 	for _, c := range a.Commands {
 		prepare(c)
 	}

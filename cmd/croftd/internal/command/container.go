@@ -40,7 +40,7 @@ func writeContainers(row func(cells ...string), kind string, containers []node.C
 	row(kind, "STATE", "PID", "RESTARTS", "LAST EXIT", "NEXT START", "USER", "IMAGE", "CAUSE", "DRIFT")
 	for _, c := range containers {
 		row(c.ID, c.State, fmt.Sprint(c.PID), fmt.Sprint(c.Restarts), exit(c), at(c.Next), short(c.User), shortDigest(c.Image),
-			printable(cmp.Or(c.Cause, "-")), printable(cmp.Or(c.Drift, "-")))
+			printable(cmp.Or(c.Cause, c.OOM, "-")), printable(cmp.Or(c.Drift, "-")))
 	}
 	for _, c := range containers {
 		if len(c.LastLog) == 0 {

@@ -52,6 +52,7 @@ func writeTable(w io.Writer, s control.Status, now time.Time) error {
 	writeImages(row, s.Images)
 	writeZDB(row, s.ZDB)
 	writeStreams(row, s.Streams)
+	writeCeilings(row, s.Ceilings)
 	return out.Flush()
 }
 

@@ -114,6 +114,10 @@ type Containers struct {
 	// many processes and threads it may have.
 	Layer uint64
 	PIDs  uint64
+	// ReadRate and WriteRate are bytes a second that a container may read from and write to
+	// a disk, ReadOps and WriteOps requests a second; 0 is no limit.
+	ReadRate, WriteRate uint64
+	ReadOps, WriteOps   uint64
 	// LogSize bounds a log file in bytes, LogFiles how many a container has.
 	LogSize  uint64
 	LogFiles uint64

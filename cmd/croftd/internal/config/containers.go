@@ -1,6 +1,7 @@
 package config
 
 import (
+	"math"
 	"net"
 	"net/netip"
 	"path/filepath"
@@ -26,6 +27,14 @@ func containerSettings() []Setting {
 			sizeFrom(func(c *Config) *uint64 { return &c.Containers.Layer }, 16<<20, "16MiB")},
 		{"container-pids", Number, "4096", "processes and threads that a container may have", groupContainer,
 			numberOf(func(c *Config) *uint64 { return &c.Containers.PIDs }, 16, 1<<22)},
+		{"container-read-rate", Size, "0", "bytes a second that a container may read from each disk; 0: no limit", groupContainer,
+			size(func(c *Config) *uint64 { return &c.Containers.ReadRate })},
+		{"container-write-rate", Size, "0", "bytes a second that a container may write to each disk; control groups of version 1 count direct and synchronous writes only; 0: no limit", groupContainer,
+			size(func(c *Config) *uint64 { return &c.Containers.WriteRate })},
+		{"container-read-ops", Number, "0", "requests a second that a container may read by from each disk; 0: no limit", groupContainer,
+			numberOf(func(c *Config) *uint64 { return &c.Containers.ReadOps }, 0, math.MaxUint32)},
+		{"container-write-ops", Number, "0", "requests a second that a container may write by to each disk, as container-write-rate; 0: no limit", groupContainer,
+			numberOf(func(c *Config) *uint64 { return &c.Containers.WriteOps }, 0, math.MaxUint32)},
 		{"container-without", List, "", "what users' new containers must ask to do without: read_only, no_capabilities, non_root; empty: nothing", groupContainer,
 			without},
 		{"container-cgroup", Text, "croft", "control group that those of containers are made in", groupContainer,

@@ -61,11 +61,31 @@ type Status struct {
 	Streams  []node.DebugInfo           `json:"streams"`
 	Counters workload.ProvisionCounters `json:"counters"`
 
-	Workloads   []Workload `json:"workloads"`
-	Undelivered int        `json:"undelivered"`
-	Orphans     []Orphan   `json:"orphans"`
+	Workloads []Workload `json:"workloads"`
+	// Ceilings are the limits of croft's own parts, and of all containers together.
+	Ceilings []Ceiling `json:"ceilings"`
+
+	Undelivered int      `json:"undelivered"`
+	Orphans     []Orphan `json:"orphans"`
 	// Drifts counts by type, since the start, what was gone or changed under the node.
 	Drifts map[workload.Type]uint64 `json:"drifts"`
+	// DoorRestarts is how often the process of the node's door had to be started again.
+	DoorRestarts uint64 `json:"door_restarts"`
+}
+
+// Ceiling is how a part of the node is limited by its control group. Memory and
+// Used, what can't be given back of it now, are in bytes; 0 is no limit.
+type Ceiling struct {
+	Part     string `json:"part"`
+	Memory   uint64 `json:"memory"`
+	Used     uint64 `json:"used"`
+	PIDs     uint64 `json:"pids"`
+	IOWeight uint64 `json:"io_weight"`
+	// OOMKills is how often the kernel has killed a process of the part because
+	// memory was short.
+	OOMKills uint64 `json:"oom_kills"`
+	// Missing are limits that this machine can't hold.
+	Missing []string `json:"missing"`
 }
 
 // Store is how the node's memory is.

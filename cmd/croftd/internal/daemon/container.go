@@ -15,6 +15,7 @@ import (
 	"github.com/croft-edge/croft/modules/container/image"
 	"github.com/croft-edge/croft/modules/container/logs"
 	"github.com/croft-edge/croft/pkg/bus"
+	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/run"
 )
@@ -98,9 +99,11 @@ func containerConfig(c config.Config, log zerolog.Logger) container.Config {
 	k := c.Containers
 	out := container.Config{
 		RunDir: c.RunDir, StateDir: c.StateDir, Init: installed(k.InitBinary, "croft-init"), CgroupParent: "/" + k.Cgroup, PIDs: k.PIDs, Reserve: c.Reserve.Memory, Log: log,
+		Rate:       cgroup.Rate{ReadBytes: k.ReadRate, WriteBytes: k.WriteRate, ReadOps: k.ReadOps, WriteOps: k.WriteOps},
 		Containerd: containerd.Config{Address: k.Containerd, Own: k.OwnContainerd, Binary: k.ContainerdBinary, Log: log},
 		Image: image.Config{
 			Unpack:    []string{"/proc/self/exe", "unpack"},
+			Confine:   confineUnpack(c, log),
 			PlainHTTP: k.PlainHTTP, Paths: k.ImagePaths, MaxSize: int64(k.MaxImage), UserBudget: int64(k.UserImages),
 			Full: float64(k.ImageFull) / 100, Unused: k.ImageUnused, Log: log,
 		},
@@ -123,7 +126,9 @@ func logCommand(c config.Config) []string {
 
 // TakeDownContainers ends the containers of a stopped node.
 func TakeDownContainers(ctx context.Context, c config.Config) error {
-	return container.TakeDown(ctx, containerConfig(c, zerolog.Nop()))
+	err := container.TakeDown(ctx, containerConfig(c, zerolog.Nop()))
+	removeGroups(c)
+	return err
 }
 
 // mostInspected bounds how many containers are asked for their last words.

@@ -14,6 +14,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/modules/debug"
 	"github.com/croft-edge/croft/pkg/bus"
+	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/dial"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/run"
@@ -49,6 +50,9 @@ type Config struct {
 	// the lines of this process are in none.
 	Log zerolog.Logger
 	Tap *debug.Tap
+
+	// seat is where this process's ceilings are, nil before Run.
+	seat *cgroup.Seat
 }
 
 // daemon is what the parts of one process share.
@@ -70,6 +74,8 @@ func Run(ctx context.Context, c Config) error {
 			return err
 		}
 	}
+	c.seat = c.confine()
+	defer c.seat.Leave()
 	d := &daemon{Config: c, options: bus.Options{Log: c.Log}}
 	parts := run.New(c.Log)
 	err := d.start(ctx, parts)

@@ -66,7 +66,7 @@ func (r records) ask(ctx context.Context, s *talk.Status) {
 		if c, err := r.modules.containers.Inspect(ctx, s.ID); err == nil {
 			s.Container = &talk.Container{
 				State: c.State, Image: c.Image, Restarts: c.Restarts, ExitCode: c.ExitCode, Ended: c.Ended, Next: c.Next,
-				Cause: c.Cause, Drift: c.Drift, LastLog: c.LastLog,
+				Cause: c.Cause, OOM: c.OOM, Drift: c.Drift, LastLog: c.LastLog,
 			}
 		}
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/croft-edge/croft/cmd/croftd/internal/door/front"
 	"github.com/croft-edge/croft/modules/container/image/unpack"
 	"github.com/croft-edge/croft/modules/container/logs"
 )
@@ -22,6 +23,9 @@ func TestMain(m *testing.M) {
 	}
 	if len(os.Args) == 2 && os.Args[1] == "unpack" {
 		os.Exit(unpack.Serve())
+	}
+	if len(os.Args) == 2 && os.Args[1] == "door" {
+		os.Exit(front.Serve())
 	}
 	os.Exit(m.Run())
 }

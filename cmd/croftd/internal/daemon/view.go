@@ -65,7 +65,7 @@ func (v *view) Status(ctx context.Context) (control.Status, error) {
 	s := control.Status{
 		Version: v.config.Version.Version, Commit: v.config.Version.Commit, Started: v.started,
 		OneProcess: v.config.Shape == Whole, Bus: config.Masked(v.config.Bus),
-		Explorer: v.contact.state(), Workloads: []control.Workload{}, Orphans: []control.Orphan{},
+		Explorer: v.contact.state(), Workloads: []control.Workload{}, Orphans: []control.Orphan{}, Ceilings: v.config.ceilings(),
 	}
 	v.askModules(ctx, &s)
 	b := v.get()
@@ -116,6 +116,9 @@ func (b *brain) fill(ctx context.Context, s *control.Status) error {
 	verdict := b.clock.Verdict()
 	birth := b.store.Birth()
 	s.NodeID, s.Adopted = b.nodeID, b.engine.Ready()
+	if b.door != nil {
+		s.DoorRestarts = b.door.Restarts()
+	}
 	s.Clock = control.Clock{
 		Now: verdict.Now, Trusted: verdict.Level >= clock.Stop, Level: verdict.Level.String(), Source: string(verdict.Source),
 		Uptime: int64(verdict.Uptime / time.Second), Why: verdict.Why,

@@ -2,19 +2,20 @@ package door
 
 import (
 	"context"
-	"crypto/tls"
-	stdlog "log"
 	"net"
 	"net/http"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/renameio/v2"
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 
+	"github.com/croft-edge/croft/pkg/limit"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/sign"
 	"github.com/croft-edge/croft/pkg/talk"
 	"github.com/croft-edge/croft/pkg/workload"
 )
@@ -60,6 +61,11 @@ type Config struct {
 	// the address in use.
 	Listen string
 	File   string
+	// Command starts the door's process, which must end up in front.Serve; empty is
+	// this program with the argument "door".
+	Command []string
+	// Confine is told of the process before it hears of anything; may be nil.
+	Confine func(pid int)
 	// Limits bound what users take of the node; a zero one gets its default.
 	Limits Limits
 	// Pulse is for streams.
@@ -67,35 +73,43 @@ type Config struct {
 	Log   zerolog.Logger
 }
 
-// maxHeader is the most of a request's head, in bytes.
-const maxHeader = 16 << 10
-
-// Door is a node's door.
+// Door is a node's door: what the agent has of it.
 type Door struct {
 	Config
 	verifier talk.Verifier
-	tls      *tls.Config
-	listener net.Listener
-	tunnel   *inlet
-	places   places
+	listener *net.TCPListener
+	tunnel   chan net.Conn
+	ended    chan struct{}
 	streams  *slots
+	links    *limit.Shares
+	tunnels  *limit.Shares
+	bindings *bindings
+	handler  http.Handler
+	restarts atomic.Uint64
+	// lesser is whether it was said that the process has no namespaces.
+	lesser atomic.Bool
 }
 
 // Listen opens the port and writes the address in
 // use to the file; Run answers.
 func Listen(ctx context.Context, c Config) (*Door, error) {
 	c.Limits = c.Limits.orDefault()
-	config, err := talk.ServerConfig(c.NodeID, fewAtATime(c.Sign))
-	if err != nil {
-		return nil, err
+	if len(c.Command) == 0 {
+		c.Command = []string{"/proc/self/exe", "door"}
+	}
+	if _, err := sign.VerifyingKey(c.NodeID); err != nil {
+		return nil, node.WithKind(node.Invalid, err)
 	}
 	d := &Door{
-		Config: c, verifier: talk.Verifier{Node: c.NodeID, Now: c.Now}, tls: config,
-		tunnel: newInlet(), places: c.Limits.places(), streams: newSlots(c.Limits.Streams),
+		Config: c, verifier: talk.Verifier{Node: c.NodeID, Now: c.Now}, tunnel: make(chan net.Conn), ended: make(chan struct{}),
+		streams: newSlots(c.Limits.Streams), links: linkPlaces.Shares(), tunnels: pipePlaces.Shares(), bindings: newBindings(c.Now),
 	}
-	if d.listener, err = (&net.ListenConfig{KeepAlive: talk.Beat, Control: boundUnread}).Listen(ctx, "tcp", c.Listen); err != nil {
+	d.handler = d.routes()
+	listener, err := (&net.ListenConfig{KeepAlive: talk.Beat, Control: boundUnread}).Listen(ctx, "tcp", c.Listen)
+	if err != nil {
 		return nil, errors.Wrapf(err, "cannot listen on door-listen %s", c.Listen)
 	}
+	d.listener = listener.(*net.TCPListener)
 	if c.File != "" {
 		if err := renameio.WriteFile(c.File, []byte(d.Address()+"\n"), 0o644); err != nil {
 			_ = d.listener.Close()
@@ -105,67 +119,52 @@ func Listen(ctx context.Context, c Config) (*Door, error) {
 	return d, nil
 }
 
-// maxSigning is how many connections may be asking for a signature at a time:
-// strangers can ask for them, and others need the node's key too.
-const maxSigning = 4
-
-func fewAtATime(by talk.Signer) talk.Signer {
-	room := make(chan struct{}, maxSigning)
-	return func(ctx context.Context, message []byte) ([]byte, error) {
-		select {
-		case room <- struct{}{}:
-		case <-ctx.Done():
-			return nil, node.WithKind(node.Transient, errors.Wrap(ctx.Err(), "cannot show the node's key"))
-		}
-		defer func() { <-room }()
-		return by(ctx, message)
-	}
-}
-
 // Address is the address in use.
 func (d *Door) Address() string { return d.listener.Addr().String() }
 
-// Take answers on a connection that came through the tunnel.
-func (d *Door) Take(conn net.Conn) { d.tunnel.put(conn) }
+// Restarts is how often the door's process had to be started again.
+func (d *Door) Restarts() uint64 { return d.restarts.Load() }
 
-// Run answers until ctx is done: streams end then, too.
-func (d *Door) Run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	server := &http.Server{
-		Handler: d.handler(), ReadHeaderTimeout: d.Limits.Header, IdleTimeout: d.Limits.Idle, MaxHeaderBytes: maxHeader,
-		BaseContext:  func(net.Listener) context.Context { return ctx },
-		ConnContext:  func(ctx context.Context, c net.Conn) context.Context { return withVisitor(talk.WithSession(ctx), c) },
-		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
-		ErrorLog:     stdlog.New(debugWriter{d.Log}, "", 0),
+// Take answers on a connection that came through the tunnel. It waits for the door's
+// process for a few seconds.
+func (d *Door) Take(conn net.Conn) {
+	late := time.NewTimer(linger)
+	defer late.Stop()
+	select {
+	case d.tunnel <- conn:
+	case <-d.ended:
+		_ = conn.Close()
+	case <-late.C:
+		_ = conn.Close()
 	}
-	stopped := context.AfterFunc(ctx, func() { _ = server.Close() })
-	defer stopped()
-	through := make(chan error, 1)
-	go func() {
-		through <- run.Keep(ctx, d.Log, "door", run.DefaultBackoff(), func(context.Context) error {
-			return server.Serve(tls.NewListener(d.places.of(d.tunnel), d.tls))
-		})
-	}()
-	err := server.Serve(tls.NewListener(d.places.of(d.listener), d.tls))
-	cancel()
-	_ = server.Close()
-	_ = d.tunnel.Close()
-	<-through //nolint:errcheck // that it was stopped is no failure
+}
+
+// again is how long after its end the door's process is started again. Clients wait
+// meanwhile at the listening socket, for a few seconds.
+func again() run.Backoff { return run.Backoff{Base: 100 * time.Millisecond, Max: time.Second} }
+
+// Run answers until ctx is done: streams end then, too. The process that speaks to
+// users is started again when it ends.
+func (d *Door) Run(ctx context.Context) error {
+	first := true
+	// Who can end it again and again mustn't fill the log by that.
+	log := d.Log.Sample(&zerolog.BurstSampler{Burst: 5, Period: time.Minute})
+	err := run.Keep(ctx, log, "door process", again(), func(ctx context.Context) error {
+		if !first {
+			d.restarts.Add(1)
+		}
+		first = false
+		err := d.process(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	})
+	close(d.ended)
+	_ = d.listener.Close()
 	d.streams.wait()
 	if d.File != "" {
 		_ = os.Remove(d.File)
 	}
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
-	return errors.Wrap(err, "cannot serve the door")
-}
-
-// debugWriter takes what net/http logs: clients that break connections.
-type debugWriter struct{ log zerolog.Logger }
-
-func (w debugWriter) Write(b []byte) (int, error) {
-	w.log.Debug().Str("http", string(b)).Msg("connection")
-	return len(b), nil
+	return err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/croft-edge/croft/cmd/croftd/internal/door/wire"
 	"github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/run"
@@ -18,7 +19,7 @@ import (
 )
 
 // maxBody is the most of a request's body, in bytes.
-const maxBody = 64 << 10
+const maxBody = wire.MaxBody
 
 // request is a request whose user is known, with its body.
 type request struct {
@@ -30,7 +31,7 @@ type request struct {
 // handler answers a request or returns why it can't.
 type handler func(w http.ResponseWriter, r request) error
 
-func (d *Door) handler() http.Handler {
+func (d *Door) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+talk.PathVersion, d.guarded(func(w http.ResponseWriter, _ *http.Request) error {
 		return writeJSON(w, talk.Version{NodeID: d.NodeID, Version: d.Version})
@@ -80,10 +81,7 @@ func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 func (d *Door) guarded(h func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		out := &recorder{ResponseWriter: w}
-		rc := http.NewResponseController(w)
-		now := time.Now()
-		_ = rc.SetReadDeadline(now.Add(d.Limits.Body))
-		_ = rc.SetWriteDeadline(now.Add(d.Limits.Body + d.Limits.Idle))
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d.Limits.Body + d.Limits.Idle))
 		err := run.Guard(d.Log, "door", func() error { return h(out, r) })
 		e := d.Log.Debug()
 		if node.KindOf(err) == node.Internal {
@@ -114,7 +112,7 @@ func (d *Door) signed(h handler) func(http.ResponseWriter, *http.Request) error 
 		case err != nil:
 			return node.WithKind(node.Transient, errors.Wrap(err, "cannot read the body"))
 		}
-		user, err := d.verifier.Verify(r, body)
+		user, err := d.user(r, body)
 		if err != nil {
 			// Whoever can't sign has no business on this connection; whose clock
 			// is wrong may try again.
@@ -125,13 +123,24 @@ func (d *Door) signed(h handler) func(http.ResponseWriter, *http.Request) error 
 			return &unauthorized{err}
 		}
 		if d.Workloads.Holds(user) {
-			if err := stay(r.Context(), user); err != nil {
+			if err := d.stay(r.Context(), user); err != nil {
 				w.Header().Set("Connection", "close")
 				return err
 			}
 		}
 		return h(w, request{Request: r, user: user, body: body})
 	}
+}
+
+// user says who a request is by, from the very bytes that they signed. What the door's
+// process says of its connection counts for one connection only.
+func (d *Door) user(r *http.Request, body []byte) (string, error) {
+	c := callerOf(r.Context())
+	user, err := d.verifier.VerifyOn(r, body, c.binding[:])
+	if err != nil || !d.Workloads.Holds(user) {
+		return user, err
+	}
+	return user, d.bindings.claim(user, c)
 }
 
 // unauthorized is a request that isn't known to be anybody's.

@@ -1,17 +1,10 @@
 package door
 
 import (
-	"context"
-	"crypto/tls"
-	"net"
-	"sync"
 	"time"
 
-	"github.com/pkg/errors"
-
+	"github.com/croft-edge/croft/cmd/croftd/internal/door/wire"
 	"github.com/croft-edge/croft/pkg/limit"
-	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/run"
 )
 
 // What users and strangers may take of the door. A stranger is who hasn't shown
@@ -24,6 +17,17 @@ var (
 	ownerPlaces    = limit.Limit{Name: "door-owners", Per: "user", Each: 32, Total: 512}
 	ownerSources   = limit.Limit{Name: "door-owner-sources", Per: "source", Each: 128}
 	ownerStreams   = limit.Limit{Name: "door-streams", Per: "user", Each: 16, Total: 512}
+)
+
+// What the door's process may take of the agent and of the node, whatever it does.
+// Links and pipes are more than its places allow for, as both end a moment later.
+var (
+	linkPlaces     = limit.Limit{Name: "door-links", Total: 1024}
+	pipePlaces     = limit.Limit{Name: "door-pipes", Total: 704}
+	processWords   = limit.Limit{Name: "door-messages", Per: "second", Each: 4096}
+	processFiles   = limit.Limit{Name: "door-files", Per: "process", Each: 4096}
+	processMemory  = limit.Limit{Name: "door-memory", Per: "process", Each: 512 << 20, Unit: limit.Bytes}
+	bindingsOfUser = limit.Limit{Name: "door-bindings", Per: "user", Each: 2048, Total: 65536}
 )
 
 // Limits bound what users take of the node.
@@ -47,6 +51,8 @@ type Limits struct {
 	Stuck time.Duration
 	// Watch is the time between two readings of a use that is watched.
 	Watch time.Duration
+	// Hung is how long the door's process may take to say that it is there.
+	Hung time.Duration
 }
 
 func (l Limits) orDefault() Limits {
@@ -66,7 +72,7 @@ func (l Limits) orDefault() Limits {
 		value time.Duration
 	}{
 		{&l.Greeting, 10 * time.Second}, {&l.Header, 10 * time.Second}, {&l.Body, 20 * time.Second}, {&l.Idle, time.Minute},
-		{&l.Stuck, 10 * time.Minute}, {&l.Watch, 2 * time.Second},
+		{&l.Stuck, 10 * time.Minute}, {&l.Watch, 2 * time.Second}, {&l.Hung, 30 * time.Second},
 	} {
 		if *d.field <= 0 {
 			*d.field = d.value
@@ -75,148 +81,14 @@ func (l Limits) orDefault() Limits {
 	return l
 }
 
-// places are the door's connections.
-type places struct {
-	greeting                  time.Duration
-	strangers, tunnel, owners *limit.Places
-	sources                   *limit.Shares
-}
-
-func (l Limits) places() places {
-	return places{
-		greeting: l.Greeting, strangers: l.Strangers.Places(true), tunnel: l.TunnelStrangers.Places(true),
-		owners: l.Owners.Places(false), sources: l.OwnerSources.Shares(),
+// setup is what the door's process has to know.
+func (d *Door) setup() wire.Setup {
+	l := d.Limits
+	return wire.Setup{
+		NodeID: d.NodeID, Files: processFiles.Each, Memory: processMemory.Each,
+		Limits: [wire.Limits]limit.Limit{
+			wire.Strangers: l.Strangers, wire.TunnelStrangers: l.TunnelStrangers, wire.Owners: l.Owners, wire.OwnerSources: l.OwnerSources,
+		},
+		Greeting: l.Greeting, Header: l.Header, Body: l.Body, Idle: l.Idle, Stuck: l.Stuck,
 	}
-}
-
-// of gives what a listener accepts a stranger's place.
-func (p places) of(l net.Listener) net.Listener { return receiving{l, p} }
-
-type receiving struct {
-	net.Listener
-	places places
-}
-
-// Accept implements net.Listener.
-func (r receiving) Accept() (net.Conn, error) {
-	for {
-		conn, err := r.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		if v := r.places.admit(conn); v != nil {
-			return v, nil
-		}
-		_ = conn.Close()
-	}
-}
-
-// admit makes conn a stranger's. The oldest of the source with most strangers makes
-// room; nil when there is no room at all.
-func (p places) admit(conn net.Conn) *visitor {
-	v := &visitor{Conn: conn, places: p}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	var err error
-	if _, through := conn.RemoteAddr().(tunnelAddress); through {
-		v.leave, err = p.tunnel.Take("", v.end)
-	} else {
-		v.source = limit.SourceOf(conn.RemoteAddr())
-		v.leave, err = p.strangers.Take(v.source, v.end)
-	}
-	if err != nil {
-		return nil
-	}
-	v.timer = time.AfterFunc(p.greeting, v.end)
-	return v
-}
-
-// visitor is a connection that has a place until it is closed.
-type visitor struct {
-	net.Conn
-	places places
-	// source is empty where it came through the tunnel.
-	source string
-
-	mu     sync.Mutex
-	leave  func()
-	timer  *time.Timer
-	user   string
-	closed bool
-}
-
-// end closes it for another's sake, or for its own lateness. It doesn't wait: what
-// carries the connection may take long to close it.
-func (v *visitor) end() {
-	go func() { _ = run.Catch("door end", v.Close) }()
-}
-
-// stay gives it an owner's place, once. Busy when the user, or where they come
-// from, has enough.
-func (v *visitor) stay(user string) error {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.user != "" || v.closed {
-		return nil
-	}
-	leave, err := v.places.owners.Take(user, v.end)
-	if err != nil {
-		return busy(err)
-	}
-	if v.source != "" {
-		source, err := v.places.sources.Take(v.source, 1)
-		if err != nil {
-			leave()
-			return busy(err)
-		}
-		owner := leave
-		leave = func() { owner(); source() }
-	}
-	v.timer.Stop()
-	v.leave()
-	v.leave, v.user = leave, user
-	return nil
-}
-
-func busy(err error) error {
-	return node.WithKind(node.Busy, errors.Wrap(err, "cannot serve another connection"))
-}
-
-// Close implements net.Conn.
-func (v *visitor) Close() error {
-	v.mu.Lock()
-	if !v.closed {
-		v.closed = true
-		v.timer.Stop()
-		v.leave()
-	}
-	v.mu.Unlock()
-	return v.Conn.Close()
-}
-
-// CloseWrite says that nothing more is written.
-func (v *visitor) CloseWrite() error {
-	if half, ok := v.Conn.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return nil
-}
-
-// visitorKey is where a connection's visitor is found in its context.
-type visitorKey struct{}
-
-func withVisitor(ctx context.Context, c net.Conn) context.Context {
-	if over, ok := c.(*tls.Conn); ok {
-		c = over.NetConn()
-	}
-	return context.WithValue(ctx, visitorKey{}, c)
-}
-
-// stay gives the connection of a request to its user.
-func stay(ctx context.Context, user string) error {
-	v, ok := ctx.Value(visitorKey{}).(*visitor)
-	if !ok {
-		return nil
-	}
-	return v.stay(user)
 }

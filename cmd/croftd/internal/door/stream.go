@@ -40,7 +40,6 @@ func (d *Door) stream(w http.ResponseWriter, r request, fill func(*lineWriter) e
 	defer leave()
 	ctx, cancel := context.WithCancel(r.Context())
 	out := &lineWriter{ctx: ctx, w: w, rc: http.NewResponseController(w), stuck: d.Limits.Stuck}
-	_ = out.rc.SetReadDeadline(time.Time{})
 	var keeping sync.WaitGroup
 	keeping.Go(func() {
 		if !run.Do(d.Log, "door stream", func() { out.keep(ctx, cancel, d.Pulse) }) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -14,13 +15,26 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/door"
+	"github.com/croft-edge/croft/cmd/croftd/internal/door/front"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/sign"
 	"github.com/croft-edge/croft/pkg/talk"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain is also the door's process, which a node starts from the program that it is itself.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "door" {
+		os.Exit(front.Serve())
+	}
+	if len(os.Args) == 2 && os.Args[1] == "agent" {
+		agent()
+	}
+	if len(os.Args) > 2 && os.Args[1] == "hostile" {
+		hostile(os.Args[2], os.Args[3:])
+	}
+	goleak.VerifyTestMain(m)
+}
 
 const patience = 60 * time.Second
 

@@ -60,6 +60,7 @@ func Metrics() []Metric {
 		{"croft_image_bytes", "what images take", nil},
 		{"croft_zdb_namespaces", "0-db namespaces of reservations", []string{"container"}},
 		{"croft_zdb_drifted", "1 while a zdb container isn't as it should be", []string{"container"}},
+		{"croft_door_restarts_total", "starts of the door's process after one that ended too early, since the node's start", nil},
 		{"croft_log_carrier_bytes", "memory of the log carrier", nil},
 		{"croft_pool_bytes", "what is of a pool: total, used, reserved", []string{"pool", "type", "what"}},
 	}
@@ -95,6 +96,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for _, t := range workload.Types() {
 		ch <- prometheus.MustNewConstMetric(c.descs["croft_drift_total"], prometheus.CounterValue, float64(s.Drifts[t]), string(t))
 	}
+	ch <- prometheus.MustNewConstMetric(c.descs["croft_door_restarts_total"], prometheus.CounterValue, float64(s.DoorRestarts))
 	gauge("croft_quarantined_files", float64(len(s.Store.Quarantined)))
 	gauge("croft_clock_trusted", truth(s.Clock.Trusted))
 	gauge("croft_clock_level", map[string]float64{"stop": 1, "remove": 2}[s.Clock.Level])

@@ -2,7 +2,5 @@ package unpack
 
 import "golang.org/x/sys/unix"
 
-const arch = unix.AUDIT_ARCH_AARCH64
-
 // callsHere are those that only this architecture has.
 func callsHere() []uint32 { return []uint32{unix.SYS_FSTATAT} }

@@ -28,6 +28,8 @@ type Layer struct {
 	// first.
 	Upper string
 	Below []string
+	// Confine is told of the process before it gets anything to read; may be nil.
+	Confine func(pid int)
 	Bounds
 }
 
@@ -45,6 +47,9 @@ func Run(ctx context.Context, command []string, l Layer) (Result, error) {
 		return Result{}, err
 	}
 	defer p.close()
+	if l.Confine != nil {
+		l.Confine(p.cmd.Process.Pid)
+	}
 	mounts, err := l.mounts(p.cmd.Process.Pid)
 	if err == nil {
 		err = p.send(l.Bounds, mounts)

@@ -12,6 +12,7 @@ import (
 	"github.com/containerd/log"
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/pkg/confine"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -56,8 +57,8 @@ func serve(a *answer, inside func() error) error {
 	if err := enter(folders[0]); err != nil {
 		return err
 	}
-	if err := seal(); err != nil {
-		return err
+	if err := confine.Seal(calls()); err != nil {
+		return node.WithKind(node.Internal, err)
 	}
 	if inside != nil {
 		return inside()
@@ -75,17 +76,7 @@ func ceilings() error {
 	if !raceDetector {
 		limits[unix.RLIMIT_DATA] = uint64(Memory.Each)
 	}
-	for which, most := range limits {
-		var have unix.Rlimit
-		if err := unix.Getrlimit(which, &have); err != nil {
-			return node.Errorf(node.Internal, "cannot read a limit: %w", err)
-		}
-		most = min(most, have.Max)
-		if err := unix.Setrlimit(which, &unix.Rlimit{Cur: most, Max: most}); err != nil {
-			return node.Errorf(node.Internal, "cannot set a limit: %w", err)
-		}
-	}
-	return nil
+	return node.WithKind(node.Internal, confine.Ceilings(limits))
 }
 
 // receive waits for the Bounds and the folders: the layer's own, and those below it,

@@ -25,6 +25,8 @@ type plan struct {
 	drops     []*chunk
 	newChunks bool
 	written   int64 // keeper.written when it was planned
+	spare     bool  // there is a spare, see reserve.go
+	spareUsed bool
 }
 
 // chunkFile is what a plan knows of a chunk.
@@ -43,7 +45,7 @@ type unitWrite struct {
 
 // checkpoint begins a checkpoint.
 func (s *Store) checkpoint(now time.Time) error {
-	if err := s.index.writeTail(); err != nil {
+	if err := s.writeIndex(); err != nil {
 		return err
 	}
 	p := s.plan(now)
@@ -54,13 +56,45 @@ func (s *Store) checkpoint(now time.Time) error {
 // checkpointNow writes a checkpoint and waits for it.
 func (s *Store) checkpointNow() error {
 	s.await()
-	if err := s.index.writeTail(); err != nil {
+	if err := s.writeIndex(); err != nil {
 		return err
 	}
-	p := s.plan(s.cfg.now())
-	err := p.run()
-	s.checkpointed(p, err)
-	return err
+	for {
+		p := s.plan(s.cfg.now())
+		err := p.run()
+		s.checkpointed(p, err)
+		if !isFull(err) || s.pause != (time.Time{}) {
+			return err
+		}
+	}
+}
+
+// writeIndex writes what of the index' slots isn't in its files.
+func (s *Store) writeIndex() error {
+	for {
+		err := s.flushHeld()
+		if err == nil {
+			err = s.index.writeTail()
+		}
+		if !isFull(err) || !s.freeSpare() {
+			return err
+		}
+	}
+}
+
+// flushHeld writes what the opening found no room for.
+func (s *Store) flushHeld() error {
+	if s.hold.empty() {
+		return nil
+	}
+	if err := s.hold.flush(); err != nil {
+		return err
+	}
+	for _, c := range s.index.chunks {
+		s.shared.drop(&c.handle)
+	}
+	s.index.window.c, s.index.window.n = nil, 0
+	return nil
 }
 
 // plan says what a checkpoint does; what changes from now on is for the next.
@@ -71,7 +105,7 @@ func (s *Store) plan(now time.Time) *plan {
 	x := s.index
 	p := &plan{
 		shape: x.shape, sync: s.syncing(), overlay: x.fresh, files: map[uint64]*chunkFile{},
-		victims: slices.Clone(s.cleaner.done), image: s.imageNow(), written: s.written,
+		victims: slices.Clone(s.cleaner.done), image: s.imageNow(), written: s.written, spare: s.spare > 0,
 	}
 	x.frozen, x.fresh = x.fresh, x.spare
 	for number := range p.overlay.at {
@@ -127,7 +161,7 @@ func (p *plan) planUnits(x *index) {
 func (s *Store) imageNow() image {
 	m := image{
 		id: s.wal.id, kind: s.wal.kind, per: s.index.per, at: s.wal.end(),
-		state: s.state, next: s.index.next, counters: s.counters,
+		state: s.state, next: s.index.next, counters: s.counters, doubt: s.doubt,
 	}
 	for _, seg := range s.wal.order {
 		if seg.size > 0 && !slices.Contains(s.cleaner.done, seg) {
@@ -261,10 +295,34 @@ func (p *plan) writeImage() error {
 	b := p.image.bytes()
 	p.bytes = int64(len(b))
 	path := filepath.Join(p.dir, checkpointFile)
-	if err := writeWhole(p.disk, path, b); err != nil {
+	err := writeWhole(p.disk, path, b)
+	if isFull(err) && p.spare {
+		err = p.useSpare(path, b)
+	}
+	if err != nil {
 		return err
 	}
 	return p.disk.SyncDir(p.dir)
+}
+
+// useSpare writes a file into the room that was set aside for it.
+func (p *plan) useSpare(path string, b []byte) error {
+	p.spareUsed = true
+	if err := p.disk.Rename(filepath.Join(p.dir, spareFile), path+newSuffix); err != nil {
+		return err
+	}
+	f, err := p.disk.Open(path+newSuffix, false)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := f.WriteAt(b, nil, 0); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	return p.disk.Rename(path+newSuffix, path)
 }
 
 // newSuffix ends the names of files that aren't whole yet.
@@ -298,6 +356,9 @@ func writeNew(d disk, path string, b []byte) error {
 func (s *Store) checkpointed(p *plan, err error) {
 	defer func() { s.before = s.snap() }()
 	s.packed(p)
+	if p.spareUsed {
+		s.spare = 0
+	}
 	if p.kills.done {
 		s.killed(&p.kills)
 	}
@@ -310,9 +371,13 @@ func (s *Store) checkpointed(p *plan, err error) {
 		}
 		s.cfg.Log.Error().Err(err).Str("dir", s.cfg.IndexDir).Msg("cannot write a checkpoint, trying again")
 		s.pause, s.wanted = s.cfg.now().Add(pauseAfterError), true
+		if isFull(err) && s.freeSpare() {
+			s.pause = time.Time{}
+		}
 		return
 	}
 	s.thaw(p)
+	s.lasting = max(s.lasting, p.image.at)
 	s.at, s.atNext, s.since, s.checkpointBytes = p.image.at, p.image.next, p.written, p.bytes
 	for _, v := range p.victims {
 		s.live -= v.live

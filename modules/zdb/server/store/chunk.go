@@ -57,8 +57,10 @@ func (s *shape) slotsFrom() int64 {
 	return chunkHeader + int64(s.units())*unitSize
 }
 
+func (s *shape) newPath(number uint64) string { return filepath.Join(s.dir, chunkName(number)) }
+
 func (s *shape) newChunk(number uint64) *chunk {
-	c := &chunk{number: number, handle: handle{disk: s.disk, path: filepath.Join(s.dir, chunkName(number))}}
+	c := &chunk{number: number, handle: handle{disk: s.disk, path: s.newPath(number)}}
 	if !s.sequential {
 		c.dead = make([]uint64, (s.per+63)/64)
 	}

@@ -1,5 +1,7 @@
 package store
 
+import "github.com/pkg/errors"
+
 // cleaner copies what is needed of a segment to the end of the log, so that the segment can go. A
 // segment goes when a checkpoint knows of the copies.
 type cleaner struct {
@@ -90,7 +92,12 @@ func (s *Store) clean(budget int) bool {
 			s.wanted = true
 			return true
 		}
-		if err := s.cleanRecord(&r); err != nil {
+		err = s.cleanRecord(&r)
+		if errors.Is(err, errNoRoom) {
+			c.victim = nil
+			return false
+		}
+		if err != nil {
 			return s.giveUp(err)
 		}
 		if s.failed != nil {
@@ -115,16 +122,11 @@ func (s *Store) choose() bool {
 	if len(c.done) == 0 {
 		c.below = s.wal.active.number
 	}
-	var best *segment
-	for _, seg := range s.wal.order {
-		if seg.number >= c.below || seg.damaged || seg == s.wal.active || 16*seg.live > 15*seg.size || contains(c.done, seg) {
-			continue
-		}
-		if best == nil || seg.live*best.size < best.live*seg.size {
-			best = seg
-		}
+	best := s.thinnest()
+	if best == nil && s.tight != nil && s.useActive() {
+		best = s.thinnest()
 	}
-	if best == nil {
+	if best == nil || s.tight != nil && !s.canMove(best.live) {
 		return false
 	}
 	if len(c.done) > 0 && s.cfg.MaxSize > 0 && s.used()+best.live > s.hard() {
@@ -132,6 +134,39 @@ func (s *Store) choose() bool {
 	}
 	c.victim, c.scan = best, &scanner{number: best.number, id: s.wal.id, size: best.size, off: segmentHeader}
 	return true
+}
+
+// useActive goes on in the reserve, so that the active segment can be cleaned: the disk is full, and it may
+// be all there is.
+func (s *Store) useActive() bool {
+	a := s.wal.active
+	if a == nil || len(s.cleaner.done) > 0 || a.damaged || a.size == 0 || 2*a.live > a.size || s.have < a.live+segmentHeader {
+		return false
+	}
+	if s.useReserve(a.live+segmentHeader) != nil {
+		return false
+	}
+	s.cleaner.below = s.wal.active.number
+	return true
+}
+
+// thinnest answers the segment of which the least is needed, nil if none is worth it.
+func (s *Store) thinnest() *segment {
+	c := &s.cleaner
+	worth := int64(15)
+	if s.tight != nil {
+		worth = 8 // the copies use up the reserve
+	}
+	var best *segment
+	for _, seg := range s.wal.order {
+		if seg.number >= c.below || seg.damaged || seg == s.wal.active || 16*seg.live > worth*seg.size || contains(c.done, seg) {
+			continue
+		}
+		if best == nil || seg.live*best.size < best.live*seg.size {
+			best = seg
+		}
+	}
+	return best
 }
 
 func contains(all []*segment, s *segment) bool {
@@ -183,6 +218,9 @@ func (s *Store) move(r *scanned) (alive bool, err error) {
 		if err := s.commit(nil); err != nil {
 			return true, nil // the round has failed, and this is taken back
 		}
+	}
+	if err := s.room(int64(r.size()), false); err != nil {
+		return true, errNoRoom
 	}
 	s.begin(int64(r.size()))
 	c.at = s.wal.end()

@@ -364,6 +364,15 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 		if err := os.Remove(ballast); err != nil {
 			t.Fatal(err)
 		}
+		for deadline := time.Now().Add(20 * time.Second); ; i++ {
+			err := put(i)
+			if err == nil {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("there is room again: %v", err)
+			}
+		}
 		for n := i + 50; i < n; i++ {
 			if err := put(i); err != nil {
 				t.Fatalf("there is room again: %v", err)

@@ -23,6 +23,8 @@ type disk interface {
 	List(dir string) (map[string]int64, error)
 	// SyncDir makes what was created, renamed and removed in dir last.
 	SyncDir(dir string) error
+	// Boot is a number of the machine's start: after a power cut it is another. 0: it isn't known.
+	Boot() uint64
 }
 
 // file is an open file. Reads and writes don't move a position.
@@ -31,6 +33,9 @@ type file interface {
 	// WriteAt writes a and then b at off.
 	WriteAt(a, b []byte, off int64) error
 	Truncate(size int64) error
+	// Allocate sets n bytes from off on aside, so that writing them needs no more room. The file's
+	// size stays. EOPNOTSUPP when the file system can't.
+	Allocate(off, n int64) error
 	// Sync waits until the disk has the file's content.
 	Sync() error
 	Close() error
@@ -55,15 +60,32 @@ func (realDisk) Lock(dir string) (func(), error) {
 }
 
 func (realDisk) Open(path string, create bool) (file, error) {
-	flags := os.O_RDWR
-	if create {
-		flags |= os.O_CREATE
+	f, err := os.OpenFile(path, os.O_RDWR, 0o600)
+	if create && errors.Is(err, os.ErrNotExist) {
+		if f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err == nil {
+			inPlace(int(f.Fd()))
+		}
 	}
-	f, err := os.OpenFile(path, flags, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	return &realFile{f: f, fd: int(f.Fd())}, nil
+}
+
+// noCopyOnWrite is FS_NOCOW_FL.
+const noCopyOnWrite = 0x00800000
+
+// inPlace has a file system that copies on write, btrfs, write this new file in place: what was set aside, or
+// written once, can then be written on a full disk. The store has checksums of its own.
+func inPlace(fd int) {
+	var fs unix.Statfs_t
+	if unix.Fstatfs(fd, &fs) != nil || fs.Type != unix.BTRFS_SUPER_MAGIC {
+		return
+	}
+	flags, err := unix.IoctlGetInt(fd, unix.FS_IOC_GETFLAGS)
+	if err == nil && flags&noCopyOnWrite == 0 {
+		_ = unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, flags|noCopyOnWrite)
+	}
 }
 
 func (realDisk) List(dir string) (map[string]int64, error) {
@@ -85,6 +107,14 @@ func (realDisk) List(dir string) (map[string]int64, error) {
 		}
 	}
 	return out, nil
+}
+
+func (realDisk) Boot() uint64 {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return 0
+	}
+	return identity{}.hash(id)
 }
 
 func (realDisk) SyncDir(dir string) error {
@@ -162,6 +192,19 @@ func (r *realFile) write(p []byte, off int64) error {
 		p, off = p[n:], off+int64(n)
 	}
 	return nil
+}
+
+func (r *realFile) Allocate(off, n int64) error {
+	for {
+		err := unix.Fallocate(r.fd, unix.FALLOC_FL_KEEP_SIZE, off, n)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return &os.PathError{Op: "fallocate", Path: r.f.Name(), Err: err}
+		}
+		return nil
+	}
 }
 
 func (r *realFile) Truncate(size int64) error { return r.f.Truncate(size) }

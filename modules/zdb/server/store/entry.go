@@ -12,6 +12,7 @@ var (
 	ErrUnknownID = stderrors.New("no entry has this id")
 	ErrWorm      = stderrors.New("the key is there and may not be changed")
 	ErrNoSpace   = stderrors.New("no space left in the namespace")
+	ErrDiskFull  = stderrors.New("the disk is full")
 	ErrFull      = stderrors.New("no memory left for more keys")
 	ErrDamaged   = stderrors.New("the entry is damaged on disk")
 	ErrGone      = stderrors.New("the entry's old value is gone: its space was needed")

@@ -108,7 +108,7 @@ func ReadCheckpoint(b []byte) (again []byte, ok bool) {
 // ReadKills reads a file of kills and answers how many places it has.
 func ReadKills(f File, size int64) int {
 	n := 0
-	_, _ = readKills(f, size, func(p []place) { n += len(p) })
+	_, _, _ = readKills(f, size, func(p []place) { n += len(p) })
 	return n
 }
 

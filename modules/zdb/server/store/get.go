@@ -37,8 +37,14 @@ func (s *Store) find(hash uint64, key []byte, whole bool) (version, error) {
 			failed = err
 		case err == nil && string(v.key) == string(key):
 			v.found = true
+			if v.slot < s.doubt {
+				return v, s.doubted()
+			}
 			return v, nil
 		}
+	}
+	if failed == nil && s.doubt > 0 {
+		failed = s.doubted()
 	}
 	return version{}, failed
 }
@@ -73,9 +79,21 @@ func (s *Store) findID(key []byte) (version, error) {
 		return version{}, ErrDamaged
 	}
 	if state == slotAbsent || sl.dead() {
-		return version{}, nil
+		if number < s.doubt {
+			err = s.doubted()
+		}
+		return version{}, err
 	}
-	return s.versionOf(number, &sl), nil
+	if s.doubtful(number, &sl) {
+		err = s.doubted()
+	}
+	return s.versionOf(number, &sl), err
+}
+
+// doubted answers for an entry that may have been changed in a damaged part of the log.
+func (s *Store) doubted() error {
+	s.damaged++
+	return ErrDamaged
 }
 
 func (s *Store) versionOf(number uint64, sl *slot) version {

@@ -17,6 +17,7 @@ type image struct {
 	state    state
 	next     uint64
 	counters counters
+	doubt    uint64 // Store.doubt
 	segments []segmentImage
 	chunks   []chunkImage
 }
@@ -32,7 +33,8 @@ type chunkImage struct {
 }
 
 const (
-	checkpointMagic = "zdbchck1"
+	checkpointMagic = "zdbchck2"
+	checkpointOld   = "zdbchck1" // has no doubt
 	checkpointFile  = "checkpoint"
 	imageFixed      = 8 + 16 + 4 + 4 + 8 + 24 + 24 + 4 + 4
 	segmentImageLen = 12
@@ -56,6 +58,7 @@ func (m *image) bytes() []byte {
 	b = le.AppendUint64(b, m.counters.keyBytes)
 	b = le.AppendUint32(b, uint32(len(m.segments)))
 	b = le.AppendUint32(b, uint32(len(m.chunks)))
+	b = le.AppendUint64(b, m.doubt)
 	for _, s := range m.segments {
 		b = le.AppendUint32(b, s.number)
 		b = le.AppendUint64(b, uint64(s.live))
@@ -69,7 +72,7 @@ func (m *image) bytes() []byte {
 
 func parseImage(b []byte) (*image, error) {
 	le := binary.LittleEndian
-	if len(b) < imageFixed+4 || string(b[:8]) != checkpointMagic {
+	if len(b) < imageFixed+4 || string(b[:8]) != checkpointMagic && string(b[:8]) != checkpointOld {
 		return nil, errors.New("it isn't one")
 	}
 	if le.Uint32(b[len(b)-4:]) != crcOf(b[:len(b)-4]) {
@@ -86,6 +89,14 @@ func parseImage(b []byte) (*image, error) {
 	m.counters = counters{entries: le.Uint64(b[64:]), dataBytes: le.Uint64(b[72:]), keyBytes: le.Uint64(b[80:])}
 	segments, chunks := int64(le.Uint32(b[88:])), int64(le.Uint32(b[92:]))
 	rest := b[imageFixed : len(b)-4]
+	if string(b[:8]) == checkpointMagic {
+		if len(rest) < 8 {
+			return nil, errors.New("its length is wrong")
+		}
+		if m.doubt, rest = le.Uint64(rest), rest[8:]; m.doubt >= slotsMost {
+			return nil, errors.New("its numbers are impossible")
+		}
+	}
 	if int64(len(rest)) != segments*segmentImageLen+chunks*chunkImageLen {
 		return nil, errors.New("its length is wrong")
 	}

@@ -22,9 +22,12 @@ type index struct {
 	frozen *overlay // what a checkpoint is writing
 	spare  *overlay // is empty, and the next fresh
 
-	bytes   int64 // of all files
-	created bool  // a file was made since the last checkpoint
+	bytes   int64  // of all files
+	ahead   int64  // bytes that are set aside behind the last one's end
+	upTo    uint64 // the slots below this one have room that is set aside
+	created bool   // a file was made since the last checkpoint
 	window  window
+	stray   bool                // files may have content of an earlier index: it is being opened
 	bad     func(number uint64) // told of slots that aren't what was written
 }
 
@@ -43,7 +46,7 @@ const (
 )
 
 func newIndex(sh shape, shared *Shared) *index {
-	return &index{shape: sh, shared: shared, fresh: newOverlay(), spare: newOverlay(), window: window{b: make([]byte, windowSlots*slotSize)}}
+	return &index{shape: sh, shared: shared, fresh: newOverlay(), spare: newOverlay(), stray: true, window: window{b: make([]byte, windowSlots*slotSize)}}
 }
 
 func (x *index) chunk(number uint64) *chunk {
@@ -253,13 +256,41 @@ func (x *index) writeTail() error {
 	return nil
 }
 
+// aheadSlots is for how many slots room is set aside at once, at most.
+const aheadSlots = 1024
+
+// setAside sees to it that the next slot has room in its file.
+func (x *index) setAside() error {
+	if x.next+1 < x.upTo {
+		return nil
+	}
+	number := (x.next + 1) / x.per // an update uses up the next slot, and the segment may hold two of them
+	f, err := x.disk.Open(x.newPath(number), true)
+	if err != nil {
+		return errors.Wrap(err, "cannot write the index")
+	}
+	defer f.Close()
+	low := (x.next + 1) % x.per
+	n := max(1, min(aheadSlots, x.per-low, (low+x.next+16)/4))
+	end := x.slotsFrom() + int64(low+n)*slotSize
+	if err := f.Allocate(0, end); err != nil {
+		return err
+	}
+	x.upTo = number*x.per + low + n
+	x.ahead = end
+	if c := x.chunk(number); c != nil {
+		x.ahead = max(0, end-c.bytes)
+	}
+	return nil
+}
+
 // begin makes a chunk's file.
 func (x *index) begin(c *chunk) error {
 	if c.bytes > 0 {
 		return nil
 	}
 	f, err := x.shared.get(&c.handle, true)
-	if err == nil {
+	if err == nil && x.stray {
 		err = f.Truncate(0)
 	}
 	if err == nil {
@@ -277,6 +308,7 @@ func (x *index) grown(c *chunk, size int64) {
 	c.dirty = true
 	if size > c.bytes {
 		x.bytes += size - c.bytes
+		x.ahead = max(0, x.ahead-(size-c.bytes))
 		c.bytes = size
 	}
 }

@@ -111,11 +111,13 @@ func (s *Store) changed() bool {
 // sync makes the log last.
 func (s *Store) sync(now time.Time) {
 	s.synced, s.unsynced = now, false
-	run := s.syncing()
+	run, end := s.syncing(), s.wal.end()
 	s.start(run, func(err error) {
 		if err != nil {
 			s.unsure(err)
+			return
 		}
+		s.lasting = max(s.lasting, end)
 	})
 }
 

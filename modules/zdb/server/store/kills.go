@@ -91,7 +91,7 @@ func (p *plan) rewriteKills() error {
 		return err
 	}
 	kept := k.add
-	_, err = readKills(f, k.at, func(old []place) {
+	_, _, err = readKills(f, k.at, func(old []place) {
 		for _, at := range old {
 			if k.keep[at.segment()] {
 				kept = append(kept, at)
@@ -137,26 +137,30 @@ func appendKills(b []byte, places []place) []byte {
 	return b
 }
 
-// readKills reads the blocks of a file up to size, and where the last good one ends.
-func readKills(f file, size int64, seen func([]place)) (end int64, err error) {
+// readKills reads the blocks of a file up to size, and answers where the last good one ends, and whether one is damaged.
+func readKills(f file, size int64, seen func([]place)) (end int64, bad bool, err error) {
 	le := binary.LittleEndian
 	b := make([]byte, 8*killsBlock)
 	places := make([]place, 0, killsBlock)
 	for off := int64(0); off+killsHeader <= size; {
 		var head [killsHeader]byte
 		if _, err := f.ReadAt(head[:], off); err != nil {
-			return 0, errors.Wrap(err, "cannot read the kills")
+			return 0, false, errors.Wrap(err, "cannot read the kills")
 		}
 		n := int64(le.Uint32(head[4:]))
-		if le.Uint32(head[:]) != killsMagic || n > killsBlock || off+killsHeader+8*n > size {
-			break
+		if le.Uint32(head[:]) != killsMagic || n > killsBlock {
+			return end, head != [killsHeader]byte{}, nil
+		}
+		if off+killsHeader+8*n > size {
+			break // the last one, torn
 		}
 		if _, err := f.ReadAt(b[:8*n], off+killsHeader); err != nil {
-			return 0, errors.Wrap(err, "cannot read the kills")
+			return 0, false, errors.Wrap(err, "cannot read the kills")
 		}
 		off += killsHeader + 8*n
 		if crcOf(b[:8*n]) != le.Uint32(head[8:]) {
-			continue // damaged; or the last one, torn
+			bad = true // damaged; or the last one, torn
+			continue
 		}
 		end, places = off, places[:0]
 		for i := range n {
@@ -164,5 +168,5 @@ func readKills(f file, size int64, seen func([]place)) (end int64, err error) {
 		}
 		seen(places)
 	}
-	return end, nil
+	return end, bad, nil
 }

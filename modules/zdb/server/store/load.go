@@ -24,7 +24,7 @@ func (o *opening) openChunks() error {
 		}
 	}
 	for n := range o.chunks {
-		if err := o.disk.Remove(x.newChunk(n).path); err != nil {
+		if err := o.remove(x.newChunk(n).path); err != nil {
 			return err
 		}
 		delete(o.chunks, n)

@@ -27,10 +27,12 @@ type memDisk struct {
 	torn   bool  // the write in which it died was done by half
 	locks  map[string]bool
 	syncs  int
+	boot   uint64
 }
 
 type memFile struct {
 	content []byte
+	alloc   int64      // bytes that are set aside
 	synced  []byte     // what a power cut leaves for sure
 	writes  []memWrite // since then
 }
@@ -50,7 +52,7 @@ type folderChange struct {
 const sector = 512
 
 func newMemDisk() *memDisk {
-	return &memDisk{files: map[string]*memFile{}, left: -1, locks: map[string]bool{}}
+	return &memDisk{files: map[string]*memFile{}, left: -1, locks: map[string]bool{}, boot: 1}
 }
 
 // crash answers the disk as another process finds it.
@@ -58,9 +60,10 @@ func (d *memDisk) crash() *memDisk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	out := newMemDisk()
+	out.boot = d.boot
 	for name, f := range d.files {
 		c := slices.Clone(f.content)
-		out.files[name] = &memFile{content: c, synced: slices.Clone(c)}
+		out.files[name] = &memFile{content: c, synced: slices.Clone(c), alloc: f.alloc}
 	}
 	return out
 }
@@ -76,6 +79,7 @@ func (d *memDisk) powerCut(r *rand.Rand) *memDisk {
 		d.since[i].undo(files)
 	}
 	out := newMemDisk()
+	out.boot = d.boot + 1
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		f := files[name]
 		c := slices.Clone(f.synced)
@@ -83,7 +87,7 @@ func (d *memDisk) powerCut(r *rand.Rand) *memDisk {
 		for _, w := range f.writes {
 			c = w.survive(c, r, luck)
 		}
-		out.files[name] = &memFile{content: c, synced: slices.Clone(c)}
+		out.files[name] = &memFile{content: c, synced: slices.Clone(c), alloc: f.alloc}
 	}
 	return out
 }
@@ -126,6 +130,8 @@ func (d *memDisk) step() error {
 	}
 	return nil
 }
+
+func (d *memDisk) Boot() uint64 { return d.boot }
 
 func (d *memDisk) MakeDir(string) error { return nil }
 
@@ -224,10 +230,12 @@ func (d *memDisk) SyncDir(dir string) error {
 func (d *memDisk) used() int64 {
 	n := int64(0)
 	for _, f := range d.files {
-		n += int64(len(f.content))
+		n += f.takes()
 	}
 	return n
 }
+
+func (f *memFile) takes() int64 { return max(int64(len(f.content)), f.alloc) }
 
 type memHandle struct {
 	d *memDisk
@@ -261,7 +269,7 @@ func (h *memHandle) WriteAt(a, b []byte, off int64) error {
 	if err != nil && h.d.torn {
 		return err
 	}
-	if more := off + int64(len(data)) - int64(len(h.f.content)); h.d.space > 0 && more > 0 && h.d.used()+more > h.d.space {
+	if more := off + int64(len(data)) - h.f.takes(); h.d.space > 0 && more > 0 && h.d.used()+more > h.d.space {
 		err = syscall.ENOSPC
 		data = data[:max(0, int64(len(data))-(h.d.used()+more-h.d.space))]
 	}
@@ -272,6 +280,19 @@ func (h *memHandle) WriteAt(a, b []byte, off int64) error {
 	return err
 }
 
+func (h *memHandle) Allocate(off, n int64) error {
+	h.d.mu.Lock()
+	defer h.d.mu.Unlock()
+	if err := h.d.step(); err != nil {
+		return err
+	}
+	if more := off + n - h.f.takes(); h.d.space > 0 && more > 0 && h.d.used()+more > h.d.space {
+		return syscall.ENOSPC
+	}
+	h.f.alloc = max(h.f.alloc, off+n)
+	return nil
+}
+
 func (h *memHandle) Truncate(size int64) error {
 	h.d.mu.Lock()
 	defer h.d.mu.Unlock()
@@ -279,6 +300,7 @@ func (h *memHandle) Truncate(size int64) error {
 		return err
 	}
 	h.f.content = resize(h.f.content, size)
+	h.f.alloc = 0
 	h.f.writes = append(h.f.writes, memWrite{off: size, cut: true})
 	return nil
 }

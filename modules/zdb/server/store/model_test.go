@@ -328,12 +328,32 @@ func (m *machine) die(t *rapid.T) {
 // fill lets the disk be full for a while.
 func (m *machine) fill(t *rapid.T) {
 	m.disk.space = m.disk.used() + int64(rapid.IntRange(0, 6000).Draw(t, "space"))
+	m.lazy = true // what is old may be cleaned away for room
 	m.tryUntilItFails(t)
 	if m.store.Flush() == nil && !m.disk.failed {
 		m.ack()
 	}
 	m.disk.space = 0
 	m.adopt(t)
+	m.set(t)
+	m.flush(t)
+}
+
+// full ends the store on a full disk, in order or not, and opens it there: all can be read.
+func (m *machine) full(t *rapid.T) {
+	m.disk.space = m.disk.used() + int64(rapid.IntRange(0, 6000).Draw(t, "space"))
+	m.lazy = true
+	m.tryUntilItFails(t)
+	if rapid.Bool().Draw(t, "close") {
+		_ = m.store.Close() // the checkpoint may have no room
+	} else {
+		m.store.Discard()
+	}
+	m.disk = m.disk.crash()
+	m.disk.space = m.disk.used()
+	m.open(t)
+	m.adopt(t)
+	m.disk.space = 0
 	m.set(t)
 	m.flush(t)
 }
@@ -414,7 +434,7 @@ func TestStoreIsAsToldWhateverHappens(t *testing.T) {
 		steps := map[string]func(*rapid.T){
 			"set": m.set, "set2": m.set, "set3": m.set, "delete": m.delete, "rotate": m.rotate, "flush": m.flush,
 			"flush2": m.flush, "work": m.work, "reopen": m.reopen, "crash": m.crash, "lose": m.lose,
-			"die": m.die, "fill": m.fill, "cut": m.cut,
+			"die": m.die, "fill": m.fill, "full": m.full, "cut": m.cut,
 			"": func(t *rapid.T) { m.now.check(t, m.store, m.lazy) },
 		}
 		t.Repeat(steps)

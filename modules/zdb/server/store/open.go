@@ -16,7 +16,8 @@ func Open(cfg Config) (*Store, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, disk: cfg.disk, shared: cfg.Shared, dirty: map[uint32]struct{}{}}
+	hold := &holder{disk: cfg.disk, shared: cfg.Shared, on: true}
+	s := &Store{cfg: cfg, disk: hold, hold: hold, shared: cfg.Shared, dirty: map[uint32]struct{}{}}
 	s.keys.ask = cfg.Memory
 	if err := s.lock(); err != nil {
 		return nil, errors.Wrapf(err, "cannot open store %s", cfg.Dir)
@@ -25,12 +26,15 @@ func Open(cfg Config) (*Store, error) {
 		disk: s.disk, shared: s.shared, dir: cfg.Dir, most: s.segmentSize(), segments: map[uint32]*segment{},
 		kind: kind{sequential: cfg.Sequential, idSize: cfg.Layout.IDSize},
 	}
+	s.wal.more = s.freeSpare
 	s.index = newIndex(shape{disk: s.disk, dir: cfg.IndexDir, per: cfg.slots, sequential: cfg.Sequential}, s.shared)
 	o := &opening{Store: s}
 	if err := o.open(); err != nil {
 		s.Discard()
 		return nil, errors.Wrapf(err, "cannot open store %s", cfg.Dir)
 	}
+	hold.stop()
+	s.index.stray = false
 	s.index.bad = s.badSlot
 	s.opened, s.counters.inserts = s.index.next, 0
 	s.marked, s.synced = cfg.now(), cfg.now()
@@ -70,16 +74,22 @@ type opening struct {
 	lastSegment *segment // of the slot that was loaded last
 
 	checkpointThere bool
+	unsettled       uint64 // numbers that a damaged part of the log may have used up, until something good follows
+	killsBad        bool   // a part of the file of kills is damaged
 }
 
 // errIndex says that the index can't be used as it is.
 var errIndex = errors.New("the index is damaged")
 
 func (o *opening) open() error {
+	o.boot = o.disk.Boot()
 	if err := o.list(); err != nil {
 		return err
 	}
 	if err := o.identify(); err != nil {
+		return err
+	}
+	if err := o.learn(); err != nil {
 		return err
 	}
 	err := error(errIndex)
@@ -190,6 +200,7 @@ func (o *opening) identify() error {
 		if !ok {
 			continue
 		}
+		seg.boot = h.boot
 		if known && h.id != o.wal.id {
 			return errors.Errorf("%s belongs to another store", seg.path)
 		}
@@ -204,11 +215,32 @@ func (o *opening) identify() error {
 		}
 	}
 	if !known {
+		if err := o.unreadable(); err != nil {
+			return err
+		}
 		var b [16]byte
 		o.cfg.fresh(b[:])
 		o.wal.id = identity{binary.LittleEndian.Uint64(b[:]), binary.LittleEndian.Uint64(b[8:])}
 	}
 	o.index.id = o.wal.id
+	return nil
+}
+
+// unreadable refuses to take a log for empty whose headers are all damaged. A header is a part of a disk's sector: a power
+// cut leaves all of it, or zeros.
+func (o *opening) unreadable() error {
+	for _, seg := range o.wal.order {
+		if seg.size <= segmentHeader {
+			continue
+		}
+		var b [segmentHeader]byte
+		if err := o.readFile(seg.path, b[:]); err != nil {
+			return err
+		}
+		if b != [segmentHeader]byte{} {
+			return errors.Errorf("the header of %s is damaged, and there is no other one; put it back from a copy, or empty the namespace", seg.path)
+		}
+	}
 	return nil
 }
 
@@ -240,6 +272,11 @@ func (s *Store) anyHeaderOf(seg *segment) (segmentHead, bool, error) {
 		return segmentHead{}, false, err
 	}
 	h, ok := parseSegmentHeader(b[:])
+	if !ok {
+		if h, ok = mendHeader(b[:]); ok {
+			s.cfg.Log.Error().Str("file", seg.path).Msg("a bit in the header of a segment is wrong")
+		}
+	}
 	return h, ok && h.number == seg.number, nil
 }
 
@@ -278,11 +315,21 @@ func (o *opening) keepSegments() error {
 	for _, seg := range append([]*segment(nil), o.wal.order...) {
 		if seg.number < o.image.at.segment() && !listed[seg.number] {
 			o.wal.remove(seg)
-			if err := o.disk.Remove(seg.path); err != nil {
+			if err := o.remove(seg.path); err != nil {
 				return err
 			}
 		}
 	}
+	return nil
+}
+
+// remove removes a file that isn't needed. On a full disk that may have to wait for the next start.
+func (o *opening) remove(path string) error {
+	err := o.disk.Remove(path)
+	if !isFull(err) {
+		return err
+	}
+	o.cfg.Log.Warn().Err(err).Msg("cannot remove what isn't needed, it goes at the next start")
 	return nil
 }
 
@@ -334,9 +381,13 @@ func (o *opening) again() error {
 	if err := o.load(); err != nil {
 		return err
 	}
-	if len(o.wal.order) > 0 {
-		return o.checkpointNow()
+	if len(o.wal.order) == 0 {
+		return nil
 	}
+	if err := o.checkpointNow(); !isFull(err) {
+		return err
+	}
+	o.wanted = true // when there is room
 	return nil
 }
 

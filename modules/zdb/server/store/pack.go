@@ -31,7 +31,7 @@ const (
 func (s *Store) planPacks(p *plan) {
 	x := s.index
 	var thin []*chunk
-	pressed := s.pressed()
+	pressed := s.crowded()
 	for i, c := range x.chunks {
 		last := i == len(x.chunks)-1
 		switch {

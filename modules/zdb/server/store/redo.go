@@ -14,6 +14,7 @@ func (o *opening) redoFrom(at place) error {
 		if seg.number < at.segment() {
 			continue
 		}
+		seg.dirty, o.wal.created = true, true // who wrote it may have ended before it was synced
 		off := int64(segmentHeader)
 		if seg.number == at.segment() {
 			off = max(off, int64(at.offset()))
@@ -30,17 +31,23 @@ func (o *opening) redoFrom(at place) error {
 			return err
 		}
 	}
-	return nil
+	o.endDoubt()
+	return o.failed
 }
 
 // goOn makes the last segment the one that is written to, if it is good.
 func (o *opening) goOn(seg *segment, whole bool) error {
+	if !whole && seg.size == 0 {
+		o.wal.active = seg // begun, maybe with room that was set aside
+		return nil
+	}
 	if !whole && seg.size <= segmentHeader {
 		o.wal.remove(seg)
 		return o.disk.Remove(seg.path)
 	}
 	if whole {
 		o.wal.active = seg
+		o.wal.ended = o.wal.ended || seg.boot != o.boot || seg.damaged
 	}
 	return nil
 }
@@ -68,7 +75,21 @@ func (o *opening) redoSegment(seg *segment, off int64, last bool) (whole bool, e
 		if err != nil {
 			return false, err
 		}
-		follows := true
+		if !ok {
+			if r, ok, err = o.damagedRecord(scan, good); err != nil {
+				return false, err
+			}
+			if ok {
+				_ = o.damage(r.at, "its head") // it says so
+				if err := o.redo(&r); err != nil {
+					return false, err
+				}
+				good = good + int64(r.size())
+				continue
+			}
+			scan.off = good
+		}
+		end, follows := scan.off, true
 		if !ok || r.payload != nil && payloadCRC(r.payload) != r.crc {
 			// If something good follows it was damaged, else it is the torn end.
 			r.key = slices.Clone(r.key)
@@ -77,12 +98,14 @@ func (o *opening) redoSegment(seg *segment, off int64, last bool) (whole bool, e
 			}
 		}
 		switch {
-		case !follows:
-			return whole, o.cut(seg, good, last)
-		case ok:
-			err = o.redo(&r)
+		case ok && (follows || o.sure(seg, good)):
+			if err = o.redo(&r); !follows {
+				scan.off = end
+			}
+		case follows:
+			o.unknown(seg, good, scan.off)
 		default:
-			o.skip(seg, good, scan.off)
+			return whole, o.end(scan, seg, good, last)
 		}
 		if err != nil {
 			return false, err
@@ -90,6 +113,19 @@ func (o *opening) redoSegment(seg *segment, off int64, last bool) (whole bool, e
 		good = scan.off
 	}
 	return whole, nil
+}
+
+// end ends a segment of which the rest can't be read.
+func (o *opening) end(scan *scanner, seg *segment, good int64, last bool) error {
+	torn, err := o.tornAt(scan, good)
+	if err != nil {
+		return err
+	}
+	if o.sure(seg, good) && !(last && torn) {
+		o.unknown(seg, good, seg.size)
+		return nil
+	}
+	return o.cut(seg, good, last)
 }
 
 // skip notes that nothing good lies between two places of a segment.
@@ -114,12 +150,14 @@ func (o *opening) cut(seg *segment, good int64, last bool) error {
 	if err != nil {
 		return err
 	}
-	if err := f.Truncate(good); err != nil {
+	err = f.Truncate(good)
+	if err != nil && !isFull(err) {
 		return err
 	}
+	o.wal.torn = err != nil // then it is cut before the next write
 	o.wal.bytes -= seg.size - good
-	seg.size = good
-	return f.Sync()
+	seg.size, seg.dirty = good, true
+	return nil
 }
 
 // reach notes that the log got as far as a state.
@@ -147,6 +185,9 @@ func (o *opening) jump(next uint64) {
 func (o *opening) redo(r *scanned) error {
 	o.redone++
 	o.redoState(r)
+	if r.kind == kindPut && !r.moved {
+		o.settleDoubt(r.born(o.cfg.Sequential))
+	}
 	switch {
 	case r.kind == kindPut && o.cfg.Sequential:
 		o.redoSequential(r)
@@ -348,7 +389,7 @@ func (o *opening) findKills(size int64) error {
 		return err
 	}
 	defer f.Close()
-	o.kills, err = readKills(f, size, func([]place) {})
+	o.kills, o.killsBad, err = readKills(f, size, func([]place) {})
 	o.killsMin = o.kills
 	return err
 }
@@ -362,7 +403,7 @@ func (o *opening) loadKills() error {
 		return err
 	}
 	defer f.Close()
-	_, err = readKills(f, o.kills, func(p []place) { o.killed = append(o.killed, p...) })
+	_, _, err = readKills(f, o.kills, func(p []place) { o.killed = append(o.killed, p...) })
 	slices.Sort(o.killed)
 	return err
 }

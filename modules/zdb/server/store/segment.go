@@ -21,6 +21,8 @@ type segment struct {
 	live   int64 // bytes of records that are needed
 	dirty  bool  // written since the last sync began
 
+	boot uint64 // the machine's start in which it was begun, 0 if that isn't known
+
 	damaged bool // it isn't cleaned any more
 }
 
@@ -73,6 +75,9 @@ func (h *segmentHead) append(b []byte) []byte {
 	mode := h.kind.bytes()
 	b = append(b, mode[0], mode[1], 0, 0)
 	b = h.state.append(b, h.next)
+	b = le.AppendUint64(b, h.boot)
+	b = le.AppendUint64(b, uint64(h.synced))
+	b = le.AppendUint64(b, h.doubt)
 	b = append(b, make([]byte, segmentHeader-4-(len(b)-from))...)
 	return le.AppendUint32(b, crcOf(b[from:]))
 }
@@ -83,6 +88,10 @@ type segmentHead struct {
 	kind   kind
 	state  state
 	next   uint64
+	// These are zeros in older files.
+	boot   uint64 // the machine's start
+	synced place  // all before it was made last
+	doubt  uint64 // Store.doubt
 }
 
 func parseSegmentHeader(b []byte) (h segmentHead, ok bool) {
@@ -95,7 +104,8 @@ func parseSegmentHeader(b []byte) (h segmentHead, ok bool) {
 	h.number = le.Uint32(b[24:])
 	h.kind = kind{sequential: b[28] == 1, idSize: int(b[29])}
 	h.state, h.next = readState(b[32:])
-	return h, h.number > 0 && h.next < slotsMost
+	h.boot, h.synced, h.doubt = le.Uint64(b[56:]), place(le.Uint64(b[64:])), le.Uint64(b[72:])
+	return h, h.number > 0 && h.next < slotsMost && h.doubt < slotsMost
 }
 
 func newSegment(d disk, dir string, number uint32) *segment {

@@ -22,7 +22,7 @@ func (s *Store) Set(key, value []byte, o SetOptions) (id []byte, wrote bool, err
 	if len(value) > maxValue {
 		return nil, false, ErrValue
 	}
-	if err := s.prepare(2*headLong + len(key) + s.cfg.Layout.IDSize + len(value)); err != nil {
+	if err := s.prepare(2*headLong+len(key)+s.cfg.Layout.IDSize+len(value), true); err != nil {
 		return nil, false, err
 	}
 	if s.cfg.Sequential {
@@ -131,6 +131,9 @@ func (s *Store) judge(old *version, key int, value []byte, o SetOptions) (same b
 	if err := s.allowed(old, key, len(value)); err != nil {
 		return false, err
 	}
+	if old.found && (!s.cfg.Sequential && old.slot < s.doubt || s.cfg.Sequential && s.doubtful(old.slot, &old.sl)) {
+		return false, nil // it may not be the value that the key has
+	}
 	if !old.found || old.head.length != uint32(len(value)) || old.head.crc != payloadCRC(value) {
 		return false, nil
 	}
@@ -181,7 +184,7 @@ func (s *Store) append(h *head, key, value []byte) error {
 // Delete deletes key's entry; false if there is none. at is the deletion's
 // time, in seconds since 1970.
 func (s *Store) Delete(key []byte, at uint32) (bool, error) {
-	if err := s.prepare(headLong + len(key)); err != nil {
+	if err := s.prepare(headLong+len(key), false); err != nil {
 		return false, err
 	}
 	var old version
@@ -224,7 +227,7 @@ func (s *Store) Delete(key []byte, at uint32) (bool, error) {
 
 // Rotate begins the next file: NSJUMP.
 func (s *Store) Rotate() error {
-	if err := s.prepare(headLong); err != nil {
+	if err := s.prepare(headLong, true); err != nil {
 		return err
 	}
 	s.rotate()

@@ -7,6 +7,7 @@ type Shared struct {
 	open []*handle
 	hand int
 	buf  []byte
+	held int64 // bytes of indexes that wait for room on a full disk
 }
 
 // readBuffer is the size of the buffer that is kept between reads.

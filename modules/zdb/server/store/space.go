@@ -55,7 +55,7 @@ func (s *Store) hard() int64 {
 
 // used is the size of all files, with what is to be written.
 func (s *Store) used() int64 {
-	return s.wal.bytes + int64(len(s.wal.buf)) + s.index.bytes + int64(len(s.index.tail)) + s.kills + s.checkpointBytes + s.leaving
+	return s.wal.bytes + int64(len(s.wal.buf)) + s.index.bytes + int64(len(s.index.tail)) + s.kills + s.checkpointBytes + s.leaving + s.taken()
 }
 
 // garbage is how much of it nobody needs.
@@ -65,10 +65,18 @@ func (s *Store) garbage() int64 {
 
 // pressed says whether space is needed.
 func (s *Store) pressed() bool {
+	return s.tight != nil && s.garbage()-s.taken() > tightLeast || s.crowded()
+}
+
+// tightLeast is how much garbage is worth cleaning when the disk is full, in bytes.
+const tightLeast = 4 << 10
+
+// crowded says whether the store takes much more than it needs, or nearly all that it may.
+func (s *Store) crowded() bool {
 	if s.cfg.MaxSize > 0 {
 		return s.used() > s.soft()
 	}
-	g := s.garbage()
+	g := s.garbage() - s.taken()
 	return g > 2*s.wal.most && g > s.used()/2
 }
 

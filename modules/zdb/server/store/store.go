@@ -38,9 +38,15 @@ type Store struct {
 	rawLast   place // of the record that Raw found last by looking through a segment
 	rawLastAt Position
 
+	boot    uint64 // the machine's start
+	lasting place  // all of the log before it is on disk
+	doubt   uint64 // see doubt.go; 0: none
+
 	distrusted bool // the index is damaged: no checkpoint may be written
 
 	keeper
+	reserve
+	hold    *holder
 	cleaner cleaner
 }
 
@@ -53,8 +59,9 @@ type counters struct {
 // tailMost is how many bytes of slots may wait in memory when the index can't be written.
 const tailMost = 4 << 20
 
-// prepare makes sure that n bytes can be appended to the log.
-func (s *Store) prepare(n int) error {
+// prepare makes sure that n bytes can be appended to the log. data says that they are a value's: nothing
+// else may use the reserve.
+func (s *Store) prepare(n int, data bool) error {
 	if s.broken != nil {
 		return s.broken
 	}
@@ -66,12 +73,15 @@ func (s *Store) prepare(n int) error {
 			return err
 		}
 	}
-	if len(s.index.tail) > tailMost {
+	if data && len(s.index.tail) > tailMost {
 		if err := s.index.writeTail(); err != nil {
 			return err
 		}
 	}
-	if err := s.relieve(int64(n)); err != nil {
+	if err := s.relieve(int64(n)); err != nil && (data || !isFull(err)) {
+		return err
+	}
+	if err := s.room(int64(n), data); err != nil {
 		return err
 	}
 	s.begin(int64(n))
@@ -86,7 +96,8 @@ func (s *Store) begin(n int64) {
 		w.roll()
 	}
 	if w.active.size == 0 && len(w.buf) == 0 {
-		head := segmentHead{id: w.id, number: w.active.number, kind: w.kind, state: s.state, next: s.index.next}
+		head := segmentHead{id: w.id, number: w.active.number, kind: w.kind, state: s.state, next: s.index.next, boot: s.boot, synced: s.lasting, doubt: s.doubt}
+		w.active.boot = s.boot
 		w.buf = head.append(w.buf)
 	}
 }
@@ -101,6 +112,9 @@ func (s *Store) commit(extra []byte) error {
 	s.unsynced = true
 	if err := s.wal.write(extra); err != nil {
 		s.rollback()
+		if isFull(err) {
+			err = s.tighten(err, s.cfg.now())
+		}
 		s.failed = errors.Wrapf(err, "cannot write to store %s", s.cfg.Dir)
 		return s.failed
 	}
@@ -145,6 +159,7 @@ func (s *Store) settle() error {
 		s.unsure(err)
 		return s.broken
 	}
+	s.lasting = s.wal.end()
 	s.unsynced = false
 	return nil
 }
@@ -183,6 +198,9 @@ func (s *Store) Work(now time.Time, budget int) (time.Duration, error) {
 	s.shared.shrink()
 	if s.broken != nil {
 		return time.Minute, s.broken
+	}
+	if s.tight != nil && !now.Before(s.retry) {
+		_ = s.loosen() // it says so itself
 	}
 	clients := len(s.wal.buf) > 0 || s.failed != nil
 	busy := s.clean(budget)
@@ -224,5 +242,6 @@ func (s *Store) Discard() {
 	s.wal.close()
 	s.index.close()
 	s.keys.close()
+	s.hold.drop()
 	s.unlock()
 }

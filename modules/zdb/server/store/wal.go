@@ -20,11 +20,14 @@ type wal struct {
 	segments map[uint32]*segment
 	order    []*segment // by number
 	active   *segment
-	last     uint32 // the highest number there was
-	buf      []byte // what comes behind active.size
-	bytes    int64  // of all files
-	torn     bool   // active's file may hold more than active.size
-	created  bool   // a segment was made since the last sync of the folder
+	last     uint32      // the highest number there was
+	buf      []byte      // what comes behind active.size
+	bytes    int64       // of all files
+	alloc    int64       // how far active's file was set aside; less than its size: it isn't known
+	more     func() bool // asks for room when there is none, although it was set aside
+	ended    bool        // nothing may be appended to active any more
+	torn     bool        // active's file may hold more than active.size
+	created  bool        // a segment was made since the last sync of the folder
 }
 
 // bufMost is how much is collected before it is written although the round goes on.
@@ -48,7 +51,7 @@ func (w *wal) remove(s *segment) {
 
 // fits says whether n bytes may be appended to the active segment.
 func (w *wal) fits(n int64) bool {
-	if w.active == nil {
+	if w.active == nil || w.ended {
 		return false
 	}
 	end := w.active.size + int64(len(w.buf))
@@ -57,8 +60,22 @@ func (w *wal) fits(n int64) bool {
 
 // roll begins a new segment. There must be nothing to be written.
 func (w *wal) roll() {
-	w.active = newSegment(w.disk, w.dir, w.last+1)
+	w.trim()
+	w.ended = false
+	w.active, w.alloc = newSegment(w.disk, w.dir, w.last+1), 0
 	w.add(w.active)
+}
+
+// trim gives back what was set aside behind the active segment's end.
+func (w *wal) trim() {
+	if w.active == nil || w.active.size == 0 {
+		return
+	}
+	if f, err := w.shared.get(&w.active.handle, false); err == nil {
+		_ = f.Truncate(w.active.size) // else it stays with the segment
+		w.active.dirty = true
+	}
+	w.alloc = 0
 }
 
 // end is where the next record will lie.
@@ -79,14 +96,18 @@ func (w *wal) write(extra []byte) error {
 		if err := f.Truncate(w.active.size); err != nil {
 			return err
 		}
-		w.torn = false
+		w.torn, w.alloc = false, 0
 	}
 	if w.active.size == 0 {
 		w.created = true
 	}
 	w.active.dirty = true // also when it fails: the cut must last too
-	if err := f.WriteAt(w.buf, extra, w.active.size); err != nil {
-		w.torn = f.Truncate(w.active.size) != nil
+	err = f.WriteAt(w.buf, extra, w.active.size)
+	if isFull(err) && w.more() {
+		err = f.WriteAt(w.buf, extra, w.active.size)
+	}
+	if err != nil {
+		w.torn, w.alloc = f.Truncate(w.active.size) != nil, 0
 		return err
 	}
 	n := int64(len(w.buf) + len(extra))

@@ -67,6 +67,10 @@ func (s *Store) forward(number uint64) (Entry, bool, error) {
 		if err != nil || !found {
 			return Entry{}, false, err
 		}
+		if s.doubtful(at, &sl) {
+			number = at + 1
+			continue
+		}
 		e, err := s.entryOf(at, &sl)
 		if err == nil || !errors.Is(err, ErrDamaged) {
 			return e, err == nil, err
@@ -80,6 +84,10 @@ func (s *Store) backward(number uint64) (Entry, bool, error) {
 		at, sl, found, err := s.index.liveBelow(number)
 		if err != nil || !found {
 			return Entry{}, false, err
+		}
+		if s.doubtful(at, &sl) {
+			number = at
+			continue
 		}
 		e, err := s.entryOf(at, &sl)
 		if err == nil || !errors.Is(err, ErrDamaged) {

@@ -1,9 +1,8 @@
-package carrier
+package cgroup
 
 import (
 	"os"
 	"path/filepath"
-	"strconv"
 )
 
 // Nest moves this process to control groups of that name below those that it
@@ -16,15 +15,15 @@ func Nest(name string) (leave func(), err error) {
 	}
 	for _, h := range all {
 		outer := filepath.Join(h.Group, name)
-		_ = os.MkdirAll(outer, 0o755)
-		if hasAll(h.controllers, "cpuset") {
-			inherit(outer, "cpuset.cpus", "cpuset.mems")
+		_ = place{h, outer}.make()
+		agent := place{h, filepath.Join(outer, "agent")}
+		if agent.make() == nil {
+			_ = agent.enter(os.Getpid())
 		}
-		_ = h.enter(filepath.Join(outer, "agent"), os.Getpid())
 	}
 	return func() {
 		for _, h := range all {
-			_ = write(filepath.Join(h.Group, "cgroup.procs"), strconv.Itoa(os.Getpid()))
+			_ = place{h, h.Group}.enter(os.Getpid())
 			_ = os.Remove(filepath.Join(h.Group, name, "agent"))
 			_ = os.Remove(filepath.Join(h.Group, name))
 		}

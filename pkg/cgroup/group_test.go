@@ -1,4 +1,4 @@
-package carrier
+package cgroup
 
 import (
 	"os"
@@ -17,25 +17,29 @@ func TestAProcessIsMoved(t *testing.T) {
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
-		if all, err := Hierarchies(); err == nil {
-			RemoveGroups(OwnGroups(all, name))
+		if g, err := Beside(name); err == nil {
+			g.Remove()
 		}
 	})
-	for _, err := range MoveTo(cmd.Process.Pid, name, 64<<20) {
-		t.Error(err)
+	if missing, failed := Put(cmd.Process.Pid, name, Limits{Memory: 64 << 20, PIDs: 16}); len(missing)+len(failed) > 0 {
+		t.Error(missing, failed)
 	}
-	groups := GroupsOf(cmd.Process.Pid, name)
+	group := Of(cmd.Process.Pid, name)
+	groups := group.Folders()
+	if got := group.Limits(Limits{Memory: 1, PIDs: 1}); got.Memory != 64<<20 || got.PIDs != 16 {
+		t.Errorf("its limits are %+v", got)
+	}
 	mine, err := Hierarchies()
 	if err != nil || len(groups) != len(mine) || len(groups) == 0 {
 		t.Fatalf("it is in %v, this process in %v (%v)", groups, mine, err)
 	}
-	RemoveGroups(groups)
-	if again := GroupsOf(cmd.Process.Pid, name); len(again) != len(groups) {
+	group.Remove()
+	if again := Of(cmd.Process.Pid, name).Folders(); len(again) != len(groups) {
 		t.Errorf("groups in use were removed: %v are left", again)
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	RemoveGroups(groups)
+	group.Remove()
 	for _, g := range groups {
 		if _, err := os.Stat(g); !os.IsNotExist(err) {
 			t.Errorf("group %s stayed (%v)", g, err)

@@ -1,0 +1,34 @@
+package command
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/control"
+)
+
+// writeCeilings prints how croft's own parts are limited.
+func writeCeilings(row func(cells ...string), all []control.Ceiling) {
+	if len(all) == 0 {
+		return
+	}
+	row("")
+	row("PART", "MEMORY", "OF", "PROCESSES", "IO WEIGHT", "KILLED FOR MEMORY", "CAN'T BE LIMITED")
+	for _, c := range all {
+		row(c.Part, inMiB(c.Used), ofMiB(c.Memory), number(c.PIDs), number(c.IOWeight), fmt.Sprint(c.OOMKills), cmp.Or(joined(c.Missing), "-"))
+	}
+}
+
+func ofMiB(bytes uint64) string {
+	if bytes == 0 {
+		return "-"
+	}
+	return inMiB(bytes)
+}
+
+func number(n uint64) string {
+	if n == 0 {
+		return "-"
+	}
+	return fmt.Sprint(n)
+}

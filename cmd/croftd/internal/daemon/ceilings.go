@@ -1,0 +1,162 @@
+package daemon
+
+import (
+	"os"
+	"runtime/debug"
+
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/config"
+	"github.com/croft-edge/croft/cmd/croftd/internal/control"
+	"github.com/croft-edge/croft/modules/container/containerd"
+	"github.com/croft-edge/croft/modules/container/logs"
+	wg "github.com/croft-edge/croft/modules/network/carrier"
+	"github.com/croft-edge/croft/pkg/carrier"
+	"github.com/croft-edge/croft/pkg/cgroup"
+)
+
+const (
+	// agentMemory is for the whole node in one process, and for the two of its
+	// processes that have most to remember: 65 MiB of tombstones, 64 MiB of opened
+	// secrets, 8 images' documents of 24 MiB, some 1,600 connections of the door and of tunnels
+	// at 192 KiB of the kernel's, less than half of which was ever seen at once; bytes.
+	agentMemory = 768 << 20
+	// moduleMemory is for each of the other processes, with the tools that it runs: mkfs.btrfs
+	// takes some 20 MiB, a backup of the quota's table of a large pool some 100; bytes.
+	moduleMemory = 512 << 20
+	// agentPIDs are its threads, one for each call that waits for a disk, and what it runs.
+	agentPIDs = 2048
+	// agentIOWeight lets the agent's records go before what containers write, which have 100.
+	agentIOWeight = 500
+
+	// unpackMemory is for all that unpack a layer together: as many as there may be, at
+	// their own limit, and 256 MiB for the page cache of what they write; bytes.
+	unpackMemory = uint64(3*512<<20 + 256<<20)
+	// unpackPIDs are their threads: some 15 each.
+	unpackPIDs = 256
+	// unpackIOWeight is a container's: nobody but a new container waits for it.
+	unpackIOWeight = 100
+
+	// doorMemory is for the process that reads what users and strangers send: 56 MB with
+	// its 768 connections (ADR 24), and 192 KiB of the kernel's for each; bytes.
+	doorMemory = uint64(384 << 20)
+	// doorPIDs are its threads.
+	doorPIDs = 256
+	// doorIOWeight is a container's: it reads and writes no files.
+	doorIOWeight = 100
+)
+
+// limits are those of a process of that shape.
+func (s Shape) limits() cgroup.Limits {
+	l := cgroup.Limits{Memory: moduleMemory, PIDs: agentPIDs, IOWeight: agentIOWeight}
+	if s.has(Provision) || s == Container {
+		l.Memory = agentMemory
+	}
+	return l
+}
+
+func unpackLimits() cgroup.Limits {
+	return cgroup.Limits{Memory: unpackMemory, PIDs: unpackPIDs, IOWeight: unpackIOWeight}
+}
+
+func doorLimits() cgroup.Limits {
+	return cgroup.Limits{Memory: doorMemory, PIDs: doorPIDs, IOWeight: doorIOWeight}
+}
+
+// shapes are all of them.
+func shapes() []Shape {
+	return []Shape{Whole, Identity, Storage, Monitor, Debug, Network, Container, ZDB, Provision}
+}
+
+// confine puts this process under its ceilings, and has the garbage collector work
+// harder before the kernel ends it. A machine that can't hold one is no reason not to run.
+func (c Config) confine() *cgroup.Seat {
+	l := c.Shape.limits()
+	seat, err := cgroup.Settle(cgroup.Name(string(c.Shape), c.RunDir), l)
+	if err != nil {
+		c.Log.Warn().Err(err).Msg("this process has no ceilings")
+		return &cgroup.Seat{}
+	}
+	if len(seat.Missing) > 0 {
+		c.Log.Warn().Strs("missing", seat.Missing).Msg("this machine can't hold all limits of this process")
+	}
+	if len(seat.Given) > 0 {
+		c.Log.Info().Strs("given", seat.Given).Msg("limits that this process has already are left as they are")
+	}
+	if memory := seat.Group.Limits(l).Memory; memory != 0 && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(int64(min(memory, 1<<50) / 3 * 2))
+	}
+	return seat
+}
+
+// confineUnpack limits a process that is about to unpack a layer.
+func confineUnpack(c config.Config, log zerolog.Logger) func(pid int) {
+	return confinePart(c, log, "unpack", unpackLimits())
+}
+
+// confineDoor limits the door's process before it hears of a connection.
+func confineDoor(c config.Config, log zerolog.Logger) func(pid int) {
+	return confinePart(c, log, "door", doorLimits())
+}
+
+func confinePart(c config.Config, log zerolog.Logger, part string, l cgroup.Limits) func(pid int) {
+	name := cgroup.Name(part, c.RunDir)
+	return func(pid int) {
+		// What is missing is missing for the agent too, and was said then. Each has a
+		// memory limit of its own beside.
+		if _, failures := cgroup.Put(pid, name, l); len(failures) > 0 {
+			log.Debug().Errs("failures", failures).Str("part", part).Msg("a process isn't in its control group")
+		}
+	}
+}
+
+// removeGroups removes the control groups of a stopped node's processes.
+func removeGroups(c config.Config) {
+	for _, shape := range append(shapes(), "unpack", "door") {
+		if g, err := cgroup.Beside(cgroup.Name(string(shape), c.RunDir)); err == nil {
+			g.Remove()
+		}
+	}
+}
+
+// ceilings says how croft's own parts are limited: those that are there.
+func (c Config) ceilings() []control.Ceiling {
+	out := []control.Ceiling{}
+	all, err := cgroup.Hierarchies()
+	if err != nil {
+		return out
+	}
+	add := func(part string, g cgroup.Group, l cgroup.Limits) {
+		if g.There() {
+			out = append(out, ceiling(part, g, l))
+		}
+	}
+	for _, shape := range shapes() {
+		group := cgroup.BesideIn(all, cgroup.Name(string(shape), c.RunDir))
+		if shape == c.Shape && c.seat != nil {
+			group = c.seat.Group
+		}
+		add(string(shape), group, shape.limits())
+	}
+	add("unpack", cgroup.BesideIn(all, cgroup.Name("unpack", c.RunDir)), unpackLimits())
+	add("door", cgroup.BesideIn(all, cgroup.Name("door", c.RunDir)), doorLimits())
+	add("containerd", cgroup.BesideIn(all, containerd.Config{RunDir: c.RunDir}.Group()), containerd.Ceiling())
+	add("carrier wg", cgroup.BesideIn(all, carrier.FolderOf(c.RunDir, "wg").Group()), carrier.Ceiling(wg.DefaultHardLimit))
+	add("carrier log", cgroup.BesideIn(all, carrier.FolderOf(c.RunDir, "log").Group()), carrier.Ceiling(logs.DefaultHardLimit))
+	add("all containers", cgroup.AtIn(all, "/"+c.Containers.Cgroup), cgroup.Limits{Memory: 1, PIDs: 1})
+	return out
+}
+
+func ceiling(part string, g cgroup.Group, l cgroup.Limits) control.Ceiling {
+	now := g.Limits(l)
+	out := control.Ceiling{Part: part, Memory: now.Memory, Used: g.Memory(), PIDs: now.PIDs, IOWeight: now.IOWeight, OOMKills: g.Events().OOMKills, Missing: []string{}}
+	for _, one := range []struct {
+		name       string
+		wanted, is uint64
+	}{{"memory", l.Memory, now.Memory}, {"pids", l.PIDs, now.PIDs}, {"io weight", l.IOWeight, now.IOWeight}} {
+		if one.wanted != 0 && one.is == 0 {
+			out.Missing = append(out.Missing, one.name)
+		}
+	}
+	return out
+}

@@ -1,0 +1,72 @@
+package container
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/croft-edge/croft/modules/container/containerdtest"
+	"github.com/croft-edge/croft/pkg/cgroup"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// TestOutOfMemoryIsSaid: an exit code of 137 alone doesn't say who killed it.
+func TestOutOfMemoryIsSaid(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.spec("1-1", "hold", "256")
+	s.Memory = 64 << 20
+	w.starts(s)
+	said := w.is("1-1", "ended for its memory", func(i node.ContainerInfo) bool { return i.Restarts > 0 && i.OOM != "" })
+	if said.ExitCode != 137 || said.OOM != "out of memory: the kernel killed it; its limit is 64 MiB" {
+		t.Errorf("it is told as %+v", said)
+	}
+	w.close() // what is known survives the agent
+	w.open()
+	if again, err := w.Inspect("1-1"); err != nil || again.OOM == "" {
+		t.Errorf("after a restart: %+v (%v)", again, err)
+	}
+	must(t, w.Delete("1-1"))
+	// Killed by somebody else it isn't out of memory.
+	other := w.runs(w.spec("1-2", "serve"))
+	must(t, syscall.Kill(int(other.PID), syscall.SIGKILL))
+	w.is("1-2", "killed", func(i node.ContainerInfo) bool { return i.Restarts == 1 && i.ExitCode == 137 && i.OOM == "" })
+}
+
+// TestOutOfMemoryWhileNobodyWatched: the container's group has counted it.
+func TestOutOfMemoryWhileNobodyWatched(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.spec("1-1", "serve")
+	s.Memory = 64 << 20
+	before := w.runs(s)
+	group, err := cgroup.At(w.cfg.group("1-1"))
+	must(t, err)
+	w.close()
+	end := containerdtest.Hog(t, group.Folders())
+	eventually(t, "the kernel has killed the container", func() bool { return group.Events().OOMKills > 0 })
+	end()
+	w.open()
+	back := w.is("1-1", "back", func(i node.ContainerInfo) bool { return i.State == node.ContainerRunning && i.PID != before.PID })
+	if back.ExitCode != 137 || !strings.HasPrefix(back.OOM, "out of memory: ") {
+		t.Errorf("what ended meanwhile: %+v", back)
+	}
+}
+
+func TestOOMText(t *testing.T) {
+	for _, c := range []struct {
+		events      cgroup.Events
+		limit, code uint64
+		want        string
+	}{
+		{cgroup.Events{}, 64 << 20, 137, ""},
+		{cgroup.Events{AtLimit: true}, 64 << 20, 137, ""}, // the page cache was given back
+		{cgroup.Events{OOMKills: 1, AtLimit: true}, 64 << 20, 137, "out of memory: the kernel killed it; its limit is 64 MiB"},
+		{cgroup.Events{OOMKills: 2, AtLimit: true}, 1<<20 + 1, 1, "out of memory: the kernel killed 2 of its processes; its limit is 1048577 bytes"},
+		{cgroup.Events{OOMKills: 1}, 64 << 20, 137, "out of memory: the kernel killed it; its limit is 64 MiB, which it hadn't reached: all containers together, or the node, had none left"},
+	} {
+		if got := oomText(c.events, c.limit, c.code); got != c.want {
+			t.Errorf("%+v, exit code %d: %q, want %q", c.events, c.code, got, c.want)
+		}
+	}
+}

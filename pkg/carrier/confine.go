@@ -1,0 +1,35 @@
+package carrier
+
+import (
+	"os"
+
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/pkg/cgroup"
+)
+
+const (
+	// mostPIDs is how many threads a carrier may have: Go starts one for each call
+	// that waits for a disk, of which there are some hundred at most.
+	mostPIDs = 1024
+	// ioWeight lets carriers go before users' containers, which have 100: they write
+	// little, and everybody waits for it.
+	ioWeight = 500
+)
+
+// Ceiling are the limits of a carrier that may have so much memory, in bytes.
+func Ceiling(memory uint64) cgroup.Limits {
+	return cgroup.Limits{Memory: memory, PIDs: mostPIDs, IOWeight: ioWeight}
+}
+
+// Confine moves this process to a group of its own and limits it there, as far as
+// the machine can. The log says once what it can't.
+func Confine(group string, l cgroup.Limits, log zerolog.Logger) {
+	missing, failures := cgroup.Put(os.Getpid(), group, l)
+	for _, err := range failures {
+		log.Warn().Err(err).Msg("not all of the control groups that it should have")
+	}
+	if len(missing) > 0 {
+		log.Warn().Strs("missing", missing).Msg("this machine can't hold all limits of the carrier")
+	}
+}

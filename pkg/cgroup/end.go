@@ -1,0 +1,68 @@
+package cgroup
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/moby/sys/mountinfo"
+	"github.com/pkg/errors"
+	"golang.org/x/sys/unix"
+)
+
+// killPause is how long who was killed gets to end.
+const killPause = 50 * time.Millisecond
+
+// End kills who is in the group at a path, and in all below it, and removes them,
+// in all hierarchies. It returns an error when ctx is done before they are gone.
+func End(ctx context.Context, path string) error {
+	points, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup", "cgroup2"))
+	if err != nil {
+		return errors.Wrap(err, "cannot look for control groups")
+	}
+	tick := time.NewTicker(killPause)
+	defer tick.Stop()
+	for {
+		left := ""
+		for _, point := range points {
+			if dir := end(filepath.Join(point.Mountpoint, path)); dir != "" {
+				left = dir
+			}
+		}
+		if left == "" {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Wrapf(ctx.Err(), "cannot remove control group %s: its processes don't end", left)
+		case <-tick.C:
+		}
+	}
+}
+
+// end kills who is in a folder of control groups and removes it, and
+// returns it when it is still there.
+func end(dir string) string {
+	var groups []string
+	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.IsDir() {
+			groups = append(groups, path)
+		}
+		return nil
+	})
+	for _, group := range slices.Backward(groups) {
+		for _, pid := range processes(group) {
+			if pid > 1 {
+				_ = unix.Kill(pid, unix.SIGKILL)
+			}
+		}
+		_ = os.Remove(group)
+	}
+	if _, err := os.Stat(dir); err != nil {
+		return ""
+	}
+	return dir
+}

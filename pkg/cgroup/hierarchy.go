@@ -1,0 +1,151 @@
+package cgroup
+
+import (
+	"hash/fnv"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pkg/errors"
+)
+
+// Hierarchy is one tree of control groups that is mounted: version 2's only
+// one, or one of version 1's.
+type Hierarchy struct {
+	// Point is the folder where it is mounted.
+	Point string
+	// Group is the folder of the group that a process is in, see Hierarchies.
+	Group string
+	// controllers are version 1's, such as "memory" or "name=systemd"; empty for version 2.
+	controllers string
+}
+
+// Hierarchies are those that this process sees, with the groups that it is in.
+func Hierarchies() ([]Hierarchy, error) { return hierarchiesOf("self") }
+
+func hierarchiesOf(process string) ([]Hierarchy, error) {
+	groups, err := os.ReadFile("/proc/" + process + "/cgroup")
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot read a process's control groups")
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot read where control groups are mounted")
+	}
+	return parseHierarchies(string(groups), string(mounts)), nil
+}
+
+// parseHierarchies reads /proc/self/cgroup ("4:memory:/path") and
+// /proc/self/mountinfo. What isn't mounted, or lies outside of what is, is left out.
+func parseHierarchies(groups, mounts string) []Hierarchy {
+	var out []Hierarchy
+	for line := range strings.Lines(groups) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(parts) != 3 {
+			continue
+		}
+		point, root := mountOf(mounts, parts[1])
+		rel, err := filepath.Rel(root, parts[2])
+		if point == "" || err != nil || strings.HasPrefix(rel, "..") {
+			continue
+		}
+		out = append(out, Hierarchy{Point: point, Group: filepath.Join(point, rel), controllers: parts[1]})
+	}
+	return out
+}
+
+// mountOf is where a hierarchy is mounted, and which of its groups is there.
+func mountOf(mounts, controllers string) (point, root string) {
+	for line := range strings.Lines(mounts) {
+		before, after, _ := strings.Cut(strings.TrimSpace(line), " - ")
+		fields, kind := strings.Fields(before), strings.Fields(after)
+		if len(fields) < 5 || len(kind) < 3 {
+			continue
+		}
+		switch {
+		case controllers == "" && kind[0] == "cgroup2":
+			return fields[4], fields[3]
+		case controllers != "" && kind[0] == "cgroup" && hasAll(kind[2], controllers):
+			return fields[4], fields[3]
+		}
+	}
+	return "", ""
+}
+
+func hasAll(options, controllers string) bool {
+	there := "," + options + ","
+	for c := range strings.SplitSeq(controllers, ",") {
+		if !strings.Contains(there, ","+c+",") {
+			return false
+		}
+	}
+	return true
+}
+
+// version is 1 or 2.
+func (h Hierarchy) version() int {
+	if h.controllers == "" {
+		return 2
+	}
+	return 1
+}
+
+// has reports whether a controller, by its name in version 2, is in this hierarchy.
+func (h Hierarchy) has(controller string) bool {
+	if h.version() == 2 {
+		there, _ := os.ReadFile(filepath.Join(h.Point, "cgroup.controllers"))
+		return slices.Contains(strings.Fields(string(there)), controller)
+	}
+	if controller == "io" {
+		controller = "blkio"
+	}
+	return hasAll(h.controllers, controller)
+}
+
+// Limits reports whether this is a hierarchy of version 1 that only limits.
+// Service managers find the processes of a service in the others.
+func (h Hierarchy) Limits() bool {
+	return h.controllers != "" && !strings.HasPrefix(h.controllers, "name=")
+}
+
+// path is the group within its hierarchy.
+func (h Hierarchy) path() string { return strings.TrimPrefix(h.Group, h.Point) }
+
+// Name is that of the group of a part of the node whose folder is dir: several
+// nodes may be on one machine.
+func Name(part, dir string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(dir))
+	return "croft-" + part + "-" + strconv.FormatUint(uint64(h.Sum32()), 16)
+}
+
+// nameForm is what Name makes.
+var nameForm = regexp.MustCompile(`^croft-[a-z]+-[0-9a-f]{1,8}$`)
+
+// beside is the folder of the group of that name beside the one of the process:
+// who ends the agent's group doesn't end that one. Beside the root is below it,
+// and beside a group that croft has made is where that one is.
+//
+// A controller's group that a service manager didn't make, because it isn't
+// where the manager has the agent, is somebody's limit: it isn't escaped.
+func (h Hierarchy) beside(name, managed string) string {
+	own := nameForm.MatchString(filepath.Base(h.Group))
+	if !own && (h.Group == h.Point || h.Limits() && h.path() != managed) {
+		return filepath.Join(h.Group, name)
+	}
+	return filepath.Join(filepath.Dir(h.Group), name)
+}
+
+// managed is where a service manager has the process, empty for the root.
+func managed(all []Hierarchy) string {
+	out := ""
+	for _, h := range all {
+		if !h.Limits() && len(h.path()) > len(out) {
+			out = h.path()
+		}
+	}
+	return out
+}

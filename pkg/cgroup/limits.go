@@ -1,0 +1,134 @@
+package cgroup
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Control is a control file and what is written into it.
+type Control struct{ File, Value string }
+
+// Way is a way to hold a limit: all of its controls.
+type Way []Control
+
+// Limits are those of a group; 0 is none.
+type Limits struct {
+	// Memory is in bytes, with the page cache and tmpfs files that count for the
+	// group; PIDs counts processes and threads.
+	Memory, PIDs uint64
+	// IOWeight is the share of disk time, of 1 to 1000; 100 is what everybody has.
+	IOWeight uint64
+}
+
+// Memory are the ways to limit memory in that version of control groups.
+func Memory(version int, bytes uint64) []Way {
+	value := strconv.FormatUint(bytes, 10)
+	if version == 2 {
+		return []Way{{{"memory.max", value}}}
+	}
+	return []Way{{{"memory.limit_in_bytes", value}}}
+}
+
+// PIDs are the ways to limit processes and threads.
+func PIDs(most uint64) []Way { return []Way{{{"pids.max", strconv.FormatUint(most, 10)}}} }
+
+// IOWeight are the ways to give a weight among those who use a disk.
+func IOWeight(version int, weight uint64) []Way {
+	value := strconv.FormatUint(weight, 10)
+	if version == 2 {
+		return []Way{{{"io.bfq.weight", value}}, {{"io.weight", "default " + value}}}
+	}
+	return []Way{{{"blkio.bfq.weight", value}}, {{"blkio.weight", value}}}
+}
+
+// Hold writes all controls of the first way that the kernel takes, into a
+// group's folder. It reports whether there is one.
+func Hold(dir string, ways []Way) bool {
+	for _, way := range ways {
+		works := true
+		for _, c := range way {
+			works = works && write(filepath.Join(dir, c.File), c.Value) == nil
+		}
+		if works {
+			return true
+		}
+	}
+	return false
+}
+
+// Enable turns controllers of version 2 on for the groups below a folder, as far
+// as they can be: one that can't has no files there.
+func Enable(dir string, controllers ...string) {
+	for _, c := range controllers {
+		_ = write(filepath.Join(dir, "cgroup.subtree_control"), "+"+c)
+	}
+}
+
+// limit is one of Limits in one version.
+type limit struct {
+	// name is for people, controller is version 2's name.
+	name, controller string
+	value            uint64
+	ways             func(version int) []Way
+}
+
+func (l Limits) all() []limit {
+	all := []limit{
+		{"memory", "memory", l.Memory, func(v int) []Way { return Memory(v, l.Memory) }},
+		{"pids", "pids", l.PIDs, func(int) []Way { return PIDs(l.PIDs) }},
+		{"io weight", "io", l.IOWeight, func(v int) []Way { return IOWeight(v, l.IOWeight) }},
+	}
+	var out []limit
+	for _, one := range all {
+		if one.value != 0 {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// reading is what a group's folder says of a limit; 0 for none.
+func (l limit) reading(version int, dir string) uint64 {
+	for _, way := range l.ways(version) {
+		text, err := os.ReadFile(filepath.Join(dir, way[0].File))
+		if err != nil {
+			continue
+		}
+		fields := strings.Fields(string(text)) // "default 100", "max" or a number
+		if len(fields) == 0 {
+			continue
+		}
+		n, err := strconv.ParseUint(fields[min(len(fields)-1, 1)], 10, 64)
+		if err != nil || n >= unlimited {
+			return 0
+		}
+		return n
+	}
+	return 0
+}
+
+// unlimited is where version 1's figures begin that mean no limit.
+const unlimited = 1 << 62
+
+// there reports whether a folder has a file for the limit.
+func (l limit) there(version int, dir string) bool {
+	for _, way := range l.ways(version) {
+		if _, err := os.Stat(filepath.Join(dir, way[0].File)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// write writes a control file: it is there already, or the kernel has no such control.
+func write(path, value string) error {
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	_, err = file.WriteString(value)
+	return err
+}

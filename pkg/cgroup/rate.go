@@ -1,0 +1,113 @@
+package cgroup
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/moby/sys/mountinfo"
+	"github.com/pkg/errors"
+	"golang.org/x/sys/unix"
+)
+
+// Rate is what a group may do with a disk in a second; 0 is no limit. Version 1
+// counts what is written directly or synchronously only: what is written through the
+// page cache isn't the group's any more when it goes to the disk.
+type Rate struct {
+	// ReadBytes and WriteBytes are bytes, ReadOps and WriteOps requests of the disk.
+	ReadBytes, WriteBytes, ReadOps, WriteOps uint64
+}
+
+// ways are those to hold a rate on a disk, "MAJOR:MINOR". Rates of 0 are left as
+// they are: a new group has none.
+func (r Rate) ways(version int, disk string) []Way {
+	var all []string
+	var way Way
+	for _, one := range []struct {
+		value  uint64
+		v1, v2 string
+	}{
+		{r.ReadBytes, "read_bps_device", "rbps"}, {r.WriteBytes, "write_bps_device", "wbps"},
+		{r.ReadOps, "read_iops_device", "riops"}, {r.WriteOps, "write_iops_device", "wiops"},
+	} {
+		if one.value == 0 {
+			continue
+		}
+		all = append(all, fmt.Sprintf("%s=%d", one.v2, one.value))
+		way = append(way, Control{"blkio.throttle." + one.v1, disk + " " + strconv.FormatUint(one.value, 10)})
+	}
+	if version == 2 {
+		way = Way{{"io.max", disk + " " + strings.Join(all, " ")}}
+	}
+	return []Way{way}
+}
+
+// Throttle holds a group that was made to a rate on each of the disks. It reports
+// whether it does on all.
+func (g Group) Throttle(r Rate, disks []string) bool {
+	if r == (Rate{}) {
+		return true
+	}
+	for _, disk := range disks {
+		holds := false
+		for _, p := range g.places {
+			if p.has("io") {
+				holds = Hold(p.dir, r.ways(p.version(), disk)) || holds
+			}
+		}
+		if !holds {
+			return false
+		}
+	}
+	return true
+}
+
+// Disks are the whole disks, "MAJOR:MINOR", that file systems with these paths lie on,
+// each once. What lies on none, such as a tmpfs, has none.
+func Disks(paths ...string) ([]string, error) {
+	mounts, err := mountinfo.GetMounts(nil)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot read what is mounted")
+	}
+	var out []string
+	seen := map[string]bool{}
+	for _, path := range paths {
+		source, longest := "", 0
+		for _, m := range mounts {
+			inside := m.Mountpoint == "/" || path == m.Mountpoint || strings.HasPrefix(path, m.Mountpoint+"/")
+			if inside && len(m.Mountpoint) >= longest {
+				source, longest = m.Source, len(m.Mountpoint)
+			}
+		}
+		disk := diskOf(source)
+		if disk != "" && !seen[disk] {
+			seen[disk] = true
+			out = append(out, disk)
+		}
+	}
+	return out, nil
+}
+
+// diskOf is the whole disk of a device's file, empty when it is none.
+func diskOf(source string) string {
+	var info unix.Stat_t
+	if !strings.HasPrefix(source, "/dev/") || unix.Stat(source, &info) != nil || info.Mode&unix.S_IFMT != unix.S_IFBLK {
+		return ""
+	}
+	number := fmt.Sprintf("%d:%d", unix.Major(info.Rdev), unix.Minor(info.Rdev))
+	at := filepath.Join("/sys/dev/block", number)
+	if _, err := os.Stat(filepath.Join(at, "partition")); err != nil {
+		return number
+	}
+	folder, err := filepath.EvalSymlinks(at)
+	if err != nil {
+		return ""
+	}
+	whole, err := os.ReadFile(filepath.Join(filepath.Dir(folder), "dev"))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(whole))
+}
