@@ -19,11 +19,13 @@ import (
 	wg "github.com/croft-edge/croft/modules/network/carrier"
 )
 
-// ceilings are the most memory that all processes of a kind may have together, in MiB.
+// ceilings are the most memory that all processes of a kind may have together, in MiB, as
+// docs/security.md states them for a node.
 // Kinds without one are printed only: a shim has some 12 MiB a container.
 func ceilings() map[string]int64 {
 	return map[string]int64{
 		"croftd run":         768,
+		"croftd door":        384,
 		"croftd carrier wg":  wg.DefaultHardLimit >> 20,
 		"croftd carrier log": logs.DefaultHardLimit >> 20,
 		// As many as there may be at once, 512 MiB each.

@@ -56,6 +56,7 @@ func TestCeilings(t *testing.T) {
 		name string
 	}{
 		"run":         {z.n.PID(), cgroup.Name("run", z.n.RunDir())},
+		"door":        {z.n.DoorProcess(), cgroup.Name("door", z.n.RunDir())},
 		"containerd":  {z.n.Containerd(), cgroup.Name("containerd", folder("containerd"))},
 		"carrier wg":  {z.n.Carrier(), carrier.FolderOf(z.n.RunDir(), "wg").Group()},
 		"carrier log": {z.n.LogCarrier(), carrier.FolderOf(z.n.RunDir(), "log").Group()},

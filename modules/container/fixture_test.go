@@ -64,7 +64,14 @@ type fakePictures struct {
 	all map[string]image.Layers
 }
 
-func (f *fakePictures) Images() node.Images { return nil }
+func (f *fakePictures) Images() node.Images { return noImages{} }
+
+// noImages holds an image for nobody.
+type noImages struct{ node.Images }
+
+func (noImages) Inspect(string) (node.Image, error) {
+	return node.Image{}, node.Errorf(node.NotExist, "there is none")
+}
 
 func (f *fakePictures) Close() error { return nil }
 

@@ -175,4 +175,4 @@ func (m *Module) spawn(do func(ctx context.Context)) bool {
 func (m *Module) Containers() node.Containers { return service{m} }
 
 // Images is what goes on the bus as container.image.
-func (m *Module) Images() node.Images { return m.pictures.Images() }
+func (m *Module) Images() node.Images { return held{m.pictures.Images(), m} }

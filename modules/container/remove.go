@@ -8,7 +8,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// remove stops a container and removes all of it but its layer and volumes.
+// remove stops a container and removes all of it but its layer, its volumes and, for
+// as long as its image is held for it, its log.
 func (m *Module) remove(ctx context.Context, id string) error {
 	if err := checkID(id); err != nil {
 		return err
@@ -64,7 +65,7 @@ func (m *Module) clear(ctx context.Context, it *item, user string) error {
 	if err := m.secrets.Remove(it.id); err != nil {
 		return err
 	}
-	if err := m.outputs.Drop(ctx, it.id, false); err != nil {
+	if err := m.dropLog(ctx, it.id); err != nil {
 		return err
 	}
 	if user != "" {

@@ -74,8 +74,15 @@ func (n *network) address6(m *member) netip.Addr {
 	return workload.Address6(n.plan.prefix6, n.plan.subnet, m.IPs[0])
 }
 
-// mac is a member's hardware address: always the same for the same ID.
-func (n *network) mac(m *member) net.HardwareAddr { return macOf(n.id() + "/" + m.ID) }
+// mac is a member's hardware address.
+func (n *network) mac(m *member) net.HardwareAddr {
+	// By its first address, which one member has at a time: whoever takes that over
+	// is who its neighbours know already.
+	if len(m.IPs) > 0 {
+		return macOf(n.id() + "/" + m.IPs[0].String())
+	}
+	return macOf(n.id() + "/" + m.ID)
+}
 
 // macOf makes a locally administered hardware address of a name.
 func macOf(name string) net.HardwareAddr {

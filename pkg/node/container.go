@@ -181,8 +181,8 @@ type Containers interface {
 	// Inspect returns it. NotExist when there is none.
 	Inspect(id string) (ContainerInfo, error)
 	// Delete stops it with its image's signal, kills it after 10 seconds, and
-	// removes it with its mounts and namespaces; its layer's file system stays.
-	// NotExist when there is none.
+	// removes it with its mounts and namespaces; its layer's file system stays, and
+	// its log until Images releases its ID. NotExist when there is none.
 	Delete(id string) error
 	// List returns all that carry croft's label, without LastLog.
 	List() ([]ContainerInfo, error)
@@ -257,8 +257,9 @@ type Images interface {
 	Pull(spec ImageSpec) (Image, error)
 	// Inspect returns that of a label. NotExist when there is none.
 	Inspect(label string) (Image, error)
-	// Release says that the label's reservation is over: its pull ends, and its
-	// image may be removed once nothing else uses it. NotExist when there is none.
+	// Release says that the label's reservation is over: its pull ends, its
+	// image may be removed once nothing else uses it, and the log of a container
+	// that was of that ID goes. NotExist when there is none.
 	Release(label string) error
 	// List returns those of all labels.
 	List() ([]Image, error)

@@ -102,6 +102,9 @@ type Container struct {
 	ReadOnly       bool `json:"read_only,omitempty"`
 	NoCapabilities bool `json:"no_capabilities,omitempty"`
 	NonRoot        bool `json:"non_root,omitempty"`
+	// Name makes it one of a row: a later reservation of the same user, node and
+	// name takes its place (see ContainerKey). Of version 2 alone; empty for none.
+	Name string `json:"name,omitempty"`
 }
 
 // Without are the names of what a container does without.
@@ -125,6 +128,13 @@ type ContainerResult struct {
 	IPv4 string `json:"ipv4"`
 	// Image is the digest of the image's manifest: what a tag stood for.
 	Image string `json:"image,omitempty"`
+}
+
+// ContainerFailure is the data of an error of a Container that ended too soon.
+type ContainerFailure struct {
+	// LastLines are the last lines that it said, with a line feed after each, sealed to
+	// its user's key (sign.Seal), in hex: results are open to all.
+	LastLines string `json:"last_lines"`
 }
 
 // WireGuardPeer is a peer of a network resource.

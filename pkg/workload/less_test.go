@@ -33,3 +33,28 @@ func TestWhatAContainerDoesWithout(t *testing.T) {
 		wantField(t, name, workload.Validate(r), "data."+name, "absent in version 1")
 	}
 }
+
+// A name is what another container takes its place by; version 1 signs it as the rest,
+// and nodes of the seed's time don't know it.
+func TestNameOfAContainer(t *testing.T) {
+	named := func(r *workload.Reservation, name string) *workload.Reservation {
+		r.Data = json.RawMessage(strings.Replace(string(r.Data), "{", `{"name":`+name+",", 1))
+		return r
+	}
+	for _, name := range []string{`"web"`, `"web-0a.b_C"`, `"` + strings.Repeat("x", 64) + `"`} {
+		r := named(v2Of(t, "container"), name)
+		if err := workload.Validate(r); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if data, err := workload.DataOf[workload.Container](r); err != nil || `"`+data.Name+`"` != name {
+			t.Errorf("%s is %q, %v", name, data.Name, err)
+		}
+	}
+	for _, name := range []string{`""`, `"-a"`, `"a b"`, `"a/b"`, `1`, `"` + strings.Repeat("x", 65) + `"`} {
+		wantField(t, name, workload.Validate(named(v2Of(t, "container"), name)), "data.name", "a name of 1 to 64")
+	}
+	wantField(t, "version 1", workload.Validate(named(decode(t, readRecorded(t, "container").Post.Request), `"web"`)), "data.name", "absent in version 1")
+	if workload.ContainerKey("user", "net") == workload.NetworkKey("user", "net") || workload.ContainerKey("ab", "c") == workload.ContainerKey("a", "bc") {
+		t.Error("two names have one key")
+	}
+}

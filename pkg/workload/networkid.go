@@ -23,3 +23,10 @@ func NetworkID(user, name string) NetID {
 func NetworkKey(user, name string) [sha256.Size]byte {
 	return sha256.Sum256(appendLP(appendLP(nil, user), name))
 }
+
+// ContainerKey identifies what a user's containers of one name are on a node:
+// SHA-256 of LP("container") LP(user) LP(name). It is never a NetworkKey, whose
+// text begins with a user's ID, which is longer.
+func ContainerKey(user, name string) [sha256.Size]byte {
+	return sha256.Sum256(appendLP(appendLP(appendLP(nil, string(TypeContainer)), user), name))
+}

@@ -16,6 +16,9 @@ func validateContainer(r *Reservation, c *Container) error {
 	if less := c.Without(); len(less) > 0 && r.DocumentVersion() == V1 {
 		return refuse("data."+less[0], words("true"), "absent in version 1")
 	}
+	if c.Name != "" && r.DocumentVersion() == V1 {
+		return refuse("data.name", c.Name, "absent in version 1")
+	}
 	if _, err := SplitEntrypoint(c.Entrypoint); err != nil {
 		return err
 	}

@@ -124,6 +124,7 @@ func (b *beside) effect(ctx context.Context, f *flight) outcome {
 		o.event, o.progress, err = b.ask(ctx, f)
 		return err
 	})
+	data := o.event.Data
 	switch kind := node.KindOf(err); {
 	case err == nil:
 	case kind == node.Internal && panicked(err):
@@ -135,6 +136,7 @@ func (b *beside) effect(ctx context.Context, f *flight) outcome {
 		o.event = failure(node.Errorf(node.Unknown, "%w", err))
 	default:
 		o.event = failure(err)
+		o.event.Data = data
 	}
 	return o
 }
@@ -151,6 +153,10 @@ func (b *beside) ask(ctx context.Context, f *flight) (ev lifecycle.Event, progre
 		return fetch(ctx, p, r)
 	case lifecycle.DoProvision:
 		ev.Kind = lifecycle.Provisioned
+		if s, ok := p.(provisioner.Successor); ok && f.place != nil {
+			ev.Data, err = s.Succeed(ctx, r, *f.place)
+			return ev, "", err
+		}
 		ev.Data, err = p.Provision(ctx, r)
 		return ev, "", err
 	case lifecycle.DoStop:

@@ -128,6 +128,18 @@ func (c *compared) authentic(rec store.Record) bool {
 	return err == nil
 }
 
+// beingReplaced reports whether a newer one of a record's name takes its place just
+// now: until that has ended, nobody misses the older one.
+func (c *compared) beingReplaced(rec store.Record) bool {
+	if rec.Name == (lifecycle.NameKey{}) || !provisioner.FactsOf(c.parts.Provisioners[rec.Reservation.Type]).Apart {
+		return false
+	}
+	all, err := c.parts.Records.Named(rec.Name)
+	return err == nil && slices.ContainsFunc(all, func(other store.Record) bool {
+		return other.Phase == lifecycle.Intent && other.Deployed.IsZero() && other.Reservation.Created.After(rec.Reservation.Created)
+	})
+}
+
 // overNow reports whether a record's own timer is about to end it.
 func (c *compared) overNow(rec store.Record) bool {
 	return lifecycle.Facts{Time: c.now}.Over(rec)

@@ -230,11 +230,13 @@ func (d *desk) effect(was, rec store.Record, ev lifecycle.Event, e lifecycle.Eff
 	case lifecycle.Judge:
 		return d.judging.judge(rec)
 	case lifecycle.ReplaceOlder:
-		return d.older(rec, lifecycle.Event{Kind: lifecycle.Replace})
+		return d.older(rec, lifecycle.Event{Kind: lifecycle.Replace}, anyOlder)
+	case lifecycle.OutdoOlder:
+		return d.older(rec, lifecycle.Event{Kind: lifecycle.Replace}, neverDeployed)
 	case lifecycle.EndOlder:
-		return d.older(rec, lifecycle.Event{Kind: lifecycle.EndName, End: e.End})
+		return d.older(rec, lifecycle.Event{Kind: lifecycle.EndName, End: e.End}, anyOlder)
 	case lifecycle.MendOlder:
-		return d.older(rec, lifecycle.Event{Kind: lifecycle.Drift})
+		return d.older(rec, lifecycle.Event{Kind: lifecycle.Drift}, standingOlder)
 	case lifecycle.FreeOthers:
 		d.after = append(d.after, func() {
 			for _, blocked := range d.blocked.freedBy(was) {
@@ -310,9 +312,14 @@ func (d *desk) input(id string, ev lifecycle.Event) input {
 	}}
 }
 
-// older sends an event to the older records of a record's name. Drift is for the
-// newest of them that stands.
-func (d *desk) older(rec store.Record, ev lifecycle.Event) error {
+// Which of the older records of a name an event is for.
+func anyOlder(store.Record) bool            { return true }
+func neverDeployed(other store.Record) bool { return other.Deployed.IsZero() }
+func standingOlder(other store.Record) bool { return other.Phase == lifecycle.Deployed }
+
+// older sends an event to the older records of a record's name for which it is. Drift
+// is for the newest of them that stands.
+func (d *desk) older(rec store.Record, ev lifecycle.Event, is func(store.Record) bool) error {
 	all, err := d.ledger.named(rec.Name)
 	if err != nil {
 		return err
@@ -322,7 +329,7 @@ func (d *desk) older(rec store.Record, ev lifecycle.Event) error {
 		if other.ID() == rec.ID() || !other.Reservation.Created.Before(rec.Reservation.Created) {
 			continue
 		}
-		if ev.Kind == lifecycle.Drift && other.Phase != lifecycle.Deployed {
+		if !is(other) {
 			continue
 		}
 		if _, err := d.apply(other, ev); err != nil {

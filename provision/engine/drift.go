@@ -54,7 +54,7 @@ func (c *compared) differs(t workload.Type, found map[provisioner.Label]provisio
 	now := c.parts.Clock.Read()
 	return c.notes.orphans.differ(t, found, c.wanted(recs), now, c.grace) ||
 		slices.ContainsFunc(all, func(diff difference) bool {
-			return !c.notes.drifts.resting(diff.rec.ID(), now.Uptime) && !lifecycle.Facts{Time: now}.Over(diff.rec) && c.authentic(diff.rec)
+			return !c.notes.drifts.resting(diff.rec.ID(), now.Uptime) && !lifecycle.Facts{Time: now}.Over(diff.rec) && !c.beingReplaced(diff.rec) && c.authentic(diff.rec)
 		})
 }
 
@@ -73,7 +73,7 @@ func (c *compared) drifted(item source.Item) []input {
 	for _, diff := range differences(recs, there) {
 		id := diff.rec.ID()
 		if c.flights.flying(id) || c.notes.drifts.changedSince(id, item.Began) || c.notes.drifts.resting(id, c.now.Uptime) ||
-			c.overNow(diff.rec) || !c.authentic(diff.rec) {
+			c.overNow(diff.rec) || c.beingReplaced(diff.rec) || !c.authentic(diff.rec) {
 			continue
 		}
 		inputs = append(inputs, c.drift(diff, false))

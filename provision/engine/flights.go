@@ -23,6 +23,8 @@ type flight struct {
 	orphan Orphan
 	// bound is what the workload refers to, as it was when the flight began.
 	bound map[string]workload.Hash
+	// place is what it finds of its name, for DoProvision; nil when it has none.
+	place *provisioner.Place
 	// cancel ends it early; nil while it waits.
 	cancel func()
 	token  inflight.Token
@@ -146,10 +148,12 @@ func (f *flights) halt(left *inflight.Task) (halted []*flight) {
 }
 
 // keysOf is what a reservation's effects conflict over: a container holds its
-// network and its volumes shared, a network and a volume are changed alone. Both
+// network and its volumes shared, a network and a volume are changed alone, and
+// containers of one name one after the other. All
 // are keyed by their user too: who names another's holds up nobody but himself.
 func keysOf(r *workload.Reservation) []inflight.Key {
-	if name, named := lifecycle.NameOf(r); named {
+	name, named := lifecycle.NameOf(r)
+	if named && r.Type == workload.TypeNetwork {
 		return []inflight.Key{{Name: nameKey(name)}}
 	}
 	if r.Type == workload.TypeVolume {
@@ -157,6 +161,9 @@ func keysOf(r *workload.Reservation) []inflight.Key {
 	}
 	network, volumes := refersTo(r)
 	var keys []inflight.Key
+	if named {
+		keys = append(keys, inflight.Key{Name: nameKey(name)})
+	}
 	if network != "" {
 		keys = append(keys, inflight.Key{Name: nameKey(workload.NetworkKey(r.User, network)), Shared: true})
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/admit"
 	"github.com/croft-edge/croft/provision/lifecycle"
+	"github.com/croft-edge/croft/provision/provisioner"
 	"github.com/croft-edge/croft/provision/said"
 	"github.com/croft-edge/croft/provision/store"
 	"github.com/croft-edge/croft/provision/verify"
@@ -121,7 +122,7 @@ func (j *judging) admit(id string, offer admit.Offer, failed error) error {
 	}
 	of, all := j.ledger.usage(rec.Reservation.User, id)
 	if rec.Name != (lifecycle.NameKey{}) {
-		replaced, err := j.ledger.replacedBy(rec)
+		replaced, err := j.ledger.replacedBy(rec, provisioner.FactsOf(j.parts.Provisioners[rec.Reservation.Type]).Apart)
 		if err != nil {
 			return err
 		}

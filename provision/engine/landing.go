@@ -15,7 +15,9 @@ func (d *desk) begin(kind lifecycle.EffectKind, rec store.Record) {
 	one := &flight{kind: kind, rec: rec, queued: time.Now()}
 	var err error
 	if kind == lifecycle.DoProvision {
-		one.bound, err = d.bindings(rec)
+		if one.bound, err = d.bindings(rec); err == nil {
+			one.place, err = d.place(rec)
+		}
 	}
 	if err != nil {
 		d.soon = append(d.soon, d.landed(one, outcome{event: failure(err)}))

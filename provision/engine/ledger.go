@@ -177,12 +177,19 @@ func (l *ledger) changing(id string) bool {
 }
 
 // replacedBy is what the older records of a record's name take, which it replaces.
-func (l *ledger) replacedBy(rec store.Record) (d provisioner.Demand, err error) {
+// Where each of them is apart, that is what the one gives back which is stopped for
+// it: what they have on disk is there beside its own.
+func (l *ledger) replacedBy(rec store.Record, apart bool) (d provisioner.Demand, err error) {
 	all, err := l.named(rec.Name)
 	for _, other := range all {
-		if other.ID() != rec.ID() {
-			d = d.Add(l.usageOf(other).Demand)
+		if other.ID() == rec.ID() {
+			continue
 		}
+		takes := l.usageOf(other).Demand
+		if apart {
+			takes = takes.Momentary()
+		}
+		d = d.Add(takes)
 	}
 	return d, err
 }

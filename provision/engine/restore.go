@@ -37,7 +37,7 @@ func (d *desk) restore(recs []store.Record, look func() seen) {
 	}
 	differ := differences(recs, there)
 	for _, diff := range differ {
-		if !d.notes.drifts.resting(diff.rec.ID(), d.now.Uptime) && !d.compared.overNow(diff.rec) && d.compared.authentic(diff.rec) {
+		if !d.notes.drifts.resting(diff.rec.ID(), d.now.Uptime) && !d.compared.overNow(diff.rec) && !d.compared.beingReplaced(diff.rec) && d.compared.authentic(diff.rec) {
 			inputs = append(inputs, d.compared.drift(diff, true))
 		}
 	}

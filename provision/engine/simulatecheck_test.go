@@ -45,12 +45,18 @@ func (s *simulation) check() {
 		s.checkRecord(before[id], rec)
 		if rec.Present() {
 			d, _ := demandOf(rec.Reservation)
+			if rec.Name != (lifecycle.NameKey{}) && s.supplants(rec) {
+				d = d.Sub(d.Momentary()) // it has that of the one whose place it takes
+			}
 			promised = promised.Add(d)
 			users[rec.Reservation.User]++
 		}
 	}
 	if promised.SSD > simSSD || promised.CPU > simCPU {
 		s.fail("more is promised than there is: %+v", promised)
+	}
+	if both := s.modules.twice(s.before); both != "" {
+		s.fail("%s have one name, and both run", both)
 	}
 	for user, n := range users {
 		if n > simWorkloads {
@@ -62,6 +68,16 @@ func (s *simulation) check() {
 			s.checkForgotten(before[id])
 		}
 	}
+}
+
+// supplants reports whether a container is there beside an older one of its name.
+func (s *simulation) supplants(rec store.Record) bool {
+	for _, other := range s.before {
+		if other.Name == rec.Name && other.Present() && other.Reservation.Created.Before(rec.Reservation.Created) {
+			return true
+		}
+	}
+	return false
 }
 
 // checkRecord holds one record against what is true of its reservation.

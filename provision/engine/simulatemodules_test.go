@@ -10,6 +10,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/lifecycle"
 	"github.com/croft-edge/croft/provision/provisioner"
 	"github.com/croft-edge/croft/provision/store"
 )
@@ -342,6 +343,51 @@ func (p simRunning) Prepare(_ context.Context, r *workload.Reservation) (provisi
 type simParallel struct{ simRunning }
 
 func (simParallel) Slots() int { return 4 }
+
+// Succeed makes r in the place of others. Cut short it leaves none running; when it
+// fails, the older one runs on.
+func (p simParallel) Succeed(_ context.Context, r *workload.Reservation, place provisioner.Place) (json.RawMessage, error) {
+	if p.m.fault == faultUnknownUndone || p.m.fault == faultPanic || p.m.fault == faultInternal {
+		p.m.stopAll(place.Others)
+	}
+	err := p.m.call(func() error {
+		if err := p.m.make(r); err != nil {
+			return err
+		}
+		p.m.stopAll(place.Others)
+		return nil
+	})
+	if err != nil && place.Older != nil && node.KindOf(err).Final() {
+		if key := p.m.find(place.Older); key != "" && p.m.things[key].stopped {
+			return nil, node.Errorf(node.Unknown, "cannot go back")
+		}
+	}
+	return json.RawMessage(`{"id":"` + r.ID + `"}`), err
+}
+
+// stopAll stops those of a name that run.
+func (m *simModules) stopAll(others []*workload.Reservation) {
+	for _, other := range others {
+		_ = m.stop(other)
+	}
+}
+
+// twice is a name of which more than one runs; empty when there is none.
+func (m *simModules) twice(recs map[string]store.Record) string {
+	running := map[lifecycle.NameKey]string{}
+	for _, id := range slices.Sorted(maps.Keys(recs)) {
+		rec := recs[id]
+		t := m.things[simKey(rec.Reservation)]
+		if rec.Name == (lifecycle.NameKey{}) || rec.Reservation.Type != workload.TypeContainer || t == nil || t.Hash != rec.Hash || t.stopped {
+			continue
+		}
+		if other := running[rec.Name]; other != "" {
+			return other + " and " + id
+		}
+		running[rec.Name] = id
+	}
+	return ""
+}
 
 func (m *simModules) provisioners() map[workload.Type]provisioner.Provisioner {
 	of := func(t workload.Type) simType { return simType{m, t} }

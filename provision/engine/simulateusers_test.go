@@ -221,7 +221,11 @@ func (u *simUser) wish(rnd *rand.Rand) (workload.Type, string) {
 	if n := u.any(rnd, workload.TypeNetwork); n != nil {
 		network = simDataOf(&n.r).Name
 	}
-	return workload.TypeContainer, `{"flist":"http://x/y","mounts":[` + mounts + `],"network":{"network_id":"` + network +
+	called := ""
+	if rnd.IntN(2) == 0 {
+		called = `"name":"c` + fmt.Sprint(1+rnd.IntN(2)) + `",`
+	}
+	return workload.TypeContainer, `{` + called + `"flist":"http://x/y","mounts":[` + mounts + `],"network":{"network_id":"` + network +
 		`","ips":["10.0.0.2"]},"capacity":{"cpu":1,"memory":1}}`
 }
 

@@ -58,7 +58,7 @@ func judge() action {
 }
 
 func admit() action {
-	return action{"admit", "its room is promised, Intent; Ended if its user has deleted it", func(t *turn) {
+	return action{"admit", "its room is promised, Intent; Ended if its user has deleted it. Where each of a name is apart, older ones that never were on the node are outdone", func(t *turn) {
 		t.rec.NextAttempt = time.Time{}
 		t.sinceJudged()
 		if t.rec.Reservation.Deletion != nil {
@@ -67,6 +67,9 @@ func admit() action {
 		}
 		t.rec.Admitted = true
 		t.again()
+		if t.f.Type.Apart && t.rec.HoldsName() {
+			t.effect(OutdoOlder)
+		}
 	}}
 }
 

@@ -49,7 +49,7 @@ func (m *machine) settle(rec lifecycle.Record) {
 		m.stage(rec)
 		return
 	}
-	at, there := m.there[m.key(rec.ID())]
+	at, there := m.there[m.spot(rec.ID())]
 	gone := !there || at.owner != rec.ID() || !at.running
 	switch {
 	case rec.Phase == lifecycle.Waiting:
@@ -95,9 +95,10 @@ func (m *machine) picture() string {
 // kept holds that the node has what was promised, and runs nothing else.
 func (p *promises) kept() {
 	m := p.m
+	m.oneRuns()
 	for _, id := range p.ids() {
 		rec, known := m.view(id)
-		at, there := m.there[m.key(id)]
+		at, there := m.there[m.spot(id)]
 		mine := there && at.owner == id
 		live, possibly := p.live(id)
 		for _, other := range p.rivals(id) {
@@ -116,6 +117,19 @@ func (p *promises) kept() {
 			m.fatalf("%s is forgotten before its signed end", id)
 		}
 		m.keepsData(id, one, live, mine)
+	}
+}
+
+// oneRuns holds that of those that are apart one runs at most.
+func (m *machine) oneRuns() {
+	running := 0
+	for _, at := range m.there {
+		if at.running {
+			running++
+		}
+	}
+	if m.types.Apart && running > 1 {
+		m.fatalf("%d of one name run: %+v", running, m.there)
 	}
 }
 

@@ -7,11 +7,13 @@ import (
 
 // yield is the end of the wish for what a newer one of the name stands for.
 func yield() action {
-	return action{"yield", "Replaced; Ended if it never was on the node", func(t *turn) { t.yield() }}
+	return action{"yield", "Replaced; Ended if it never was on the node; Leaving if each of its name is apart", func(t *turn) { t.yield() }}
 }
 
 func (t *turn) yield() {
 	switch {
+	case t.f.Type.Apart:
+		t.stepAside()
 	case t.f.Name == Gone && t.rec.Phase != Replaced && t.rec.Begun:
 		// The newer one may have ended without taking down what was this one's.
 		t.effect(Cancel)
@@ -23,6 +25,37 @@ func (t *turn) yield() {
 		t.replaced()
 	}
 }
+
+// stepAside is the end of one that is apart from the newer one of its name. What
+// never was on the node has failed: it never was the newest.
+func (t *turn) stepAside() {
+	end := workload.StateDeleted
+	if t.f.Name == Awaited {
+		if !t.rec.Deployed.IsZero() {
+			return
+		}
+		end = workload.StateError
+	}
+	if t.rec.Reservation.Deletion != nil {
+		end = workload.StateDeleted
+	}
+	t.effect(Cancel)
+	t.rec.Pending = nil
+	if end == workload.StateError {
+		t.rec.Cause = outdone
+	}
+	switch {
+	case t.rec.Begun:
+		t.leave(end)
+	case end == workload.StateError:
+		t.entomb(Failed, "")
+	default:
+		t.entomb(Ended, end)
+	}
+}
+
+// outdone is what the user of one hears whose name a newer one has.
+const outdone = "a newer reservation of its name has taken its place"
 
 // settle is what a crash between two records of one name left.
 func settle() action {
@@ -56,8 +89,13 @@ func evict() action {
 }
 
 func endWithName() action {
-	return action{"end with name", "Ended, as the newest of its name", func(t *turn) {
+	return action{"end with name", "Ended, as the newest of its name; Leaving if each of that is apart", func(t *turn) {
 		t.effect(Cancel)
+		if t.f.Type.Apart && t.rec.Begun {
+			t.rec.Pending = nil
+			t.leave(t.ev.End)
+			return
+		}
 		t.entomb(Ended, t.ev.End)
 	}}
 }
@@ -110,7 +148,10 @@ func ended() action {
 }
 
 func endNow() action {
-	return action{"end now", "as if it were decommissioned: what has its name is another's", func(t *turn) {
+	return action{"end now", "as if it were decommissioned: what has its name is another's; as it was if each of that is apart", func(t *turn) {
+		if t.f.Type.Apart {
+			return
+		}
 		t.effect(Cancel)
 		t.concluded()
 	}}
@@ -125,11 +166,20 @@ func (t *turn) concluded() {
 	case t.rec.Reservation.Deletion != nil:
 		t.rec.Admitted = false
 		t.entomb(Ended, workload.StateDeleted)
+		t.mendApart()
 	default:
 		t.entomb(Failed, "")
-		if t.f.Name == Newest {
+		if t.f.Name == Newest && !t.f.Type.Apart {
 			t.effect(MendOlder)
 		}
+		t.mendApart()
+	}
+}
+
+// mendApart has the older one run that one which failed may have stopped.
+func (t *turn) mendApart() {
+	if t.f.Type.Apart && t.rec.Name != (NameKey{}) {
+		t.effect(MendOlder)
 	}
 }
 
@@ -157,7 +207,7 @@ func leaveAgain() action {
 func decommission() action {
 	return action{"decommission", "decommissioned again", func(t *turn) {
 		failed := t.rec.End == workload.StateError && t.f.Name == Newest
-		if t.f.Name.replaced() || failed { // what has its name is another's
+		if !t.f.Type.Apart && (t.f.Name.replaced() || failed) { // what has its name is another's
 			t.effect(Cancel)
 			t.concluded()
 			return
@@ -179,7 +229,7 @@ func leaveOrKeep() action {
 			default:
 				t.later(t.f.Limits.Look)
 			}
-		case t.f.Name.replaced():
+		case t.f.Name.replaced() && !t.f.Type.Apart:
 			t.concluded()
 		default:
 			attempts := t.rec.Attempts

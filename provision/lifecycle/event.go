@@ -61,7 +61,8 @@ const (
 	Drift Kind = "drift"
 	// Evict: the node's owner wants it off the machine.
 	Evict Kind = "evict"
-	// Replace: a newer reservation of its name is on the node.
+	// Replace: a newer reservation of its name is on the node; to one that never
+	// was, that a newer one was accepted.
 	Replace Kind = "replace"
 	// EndName: the newest reservation of its name has ended; End says how.
 	EndName Kind = "end name"
@@ -94,8 +95,9 @@ type Event struct {
 	Renewal     *workload.Renewal
 	// RenewalLater is a renewal that came with Arrive or Reconsider and must wait.
 	RenewalLater *workload.Renewal
-	Data         json.RawMessage
-	Err          error
+	// Data is the result's, of what was provisioned or can't be.
+	Data json.RawMessage
+	Err  error
 	// Older is whether a refusal is only for the age of the node's store.
 	Older bool
 	// Bound is what the workload refers to, for an attempt that begins.
@@ -140,8 +142,10 @@ const (
 	// Bury forgets the record.
 	Bury EffectKind = "bury"
 	// ReplaceOlder and EndOlder send Replace and EndName to the older records of
-	// its name; MendOlder has the one that stands looked at.
+	// its name, OutdoOlder sends Replace to those that never were on the node;
+	// MendOlder has the one that stands looked at.
 	ReplaceOlder EffectKind = "replace older"
+	OutdoOlder   EffectKind = "outdo older"
 	EndOlder     EffectKind = "end older"
 	MendOlder    EffectKind = "mend older"
 	// FreeOthers sends Free to what is blocked.

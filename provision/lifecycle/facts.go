@@ -37,6 +37,11 @@ type TypeFacts struct {
 	HoldsData bool
 	Stops     bool
 	Prepares  bool
+	// Apart is whether each reservation of a name has a workload of its own, one of
+	// which runs at a time, rather than all of them the one thing of that name. A
+	// newer one is told ok once it has taken the place of the older one for good;
+	// until then the older one is what the node has.
+	Apart bool
 }
 
 // Limits are the waits that the table uses.

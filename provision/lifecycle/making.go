@@ -110,7 +110,7 @@ func giveUp() action {
 		switch {
 		case !t.rec.Deployed.IsZero():
 			t.retry()
-		case t.f.Name == Newest || t.f.Name.replaced():
+		case !t.f.Type.Apart && (t.f.Name == Newest || t.f.Name.replaced()):
 			// What is on the node under its name is another's, which may be half changed.
 			t.entomb(Failed, "")
 			t.effect(MendOlder)
@@ -118,6 +118,9 @@ func giveUp() action {
 			// What is there may be of a life that was lost: it goes as an orphan, if at all.
 			t.entomb(Failed, "")
 		case t.rec.Uncertain || t.f.Type.Prepares || t.rec.Name != NameKey{}:
+			if t.ev.Data != nil {
+				t.answer(workload.StateError, t.rec.Cause, t.ev.Data) // it goes with this word alone
+			}
 			t.leave(workload.StateError)
 		default:
 			t.entomb(Failed, "")

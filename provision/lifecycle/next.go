@@ -24,6 +24,8 @@ type turn struct {
 	ev      Event
 	f       Facts
 	effects []Effect
+	// byUser is whether its user has deleted what is entombed.
+	byUser bool
 }
 
 func (t *turn) effect(kinds ...EffectKind) {
@@ -57,14 +59,25 @@ func (t *turn) answer(state workload.State, text string, data json.RawMessage) {
 	t.effect(Tell)
 }
 
+// said is the data of the answer that it has failed, if that was given already.
+func (t *turn) said() json.RawMessage {
+	if old := t.rec.Result; old != nil && old.State == workload.StateError && old.Error == workload.ErrorText(t.rec.Cause) {
+		return old.Data
+	}
+	return nil
+}
+
 // end answers that it has ended, once.
 func (t *turn) answerEnd(end workload.State) {
 	if t.rec.Result != nil && t.rec.Result.State == end {
 		return
 	}
 	text := ""
-	if end == workload.StateEvicted {
+	switch {
+	case end == workload.StateEvicted:
 		text = "evicted by the node's owner"
+	case end == workload.StateDeleted && t.f.Type.Apart && t.f.Name.shadowed() && !t.byUser:
+		text = outdone
 	}
 	t.answer(end, text, nil)
 }
@@ -104,7 +117,7 @@ func (t *turn) finish(end workload.State) {
 		t.yield()
 	case early && t.rec.Begun:
 		t.hold(end, unproven)
-	case !t.rec.Begun || t.f.Name.replaced():
+	case !t.rec.Begun, t.f.Name.replaced() && !t.f.Type.Apart:
 		t.entomb(Ended, end)
 	case end == workload.StateEvicted && t.f.Type.HoldsData:
 		t.hold(end, "evicted by the node's owner; its data is kept for "+t.f.Limits.Grace.String())
@@ -177,6 +190,7 @@ func (t *turn) leave(end workload.State) {
 // entomb leaves what must be remembered of a reservation that is over.
 func (t *turn) entomb(phase Phase, end workload.State) {
 	held, begun := t.rec.HoldsName(), t.rec.Begun
+	t.byUser = t.rec.Reservation.Deletion != nil
 	t.rec = t.rec.tombstone()
 	t.rec.Phase, t.rec.End = phase, end
 	switch phase {
@@ -185,7 +199,7 @@ func (t *turn) entomb(phase Phase, end workload.State) {
 		t.answerEnd(end)
 	case Failed:
 		t.rec.Admitted = false
-		t.answer(workload.StateError, t.rec.Cause, nil)
+		t.answer(workload.StateError, t.rec.Cause, t.said())
 	case Refused, Dismissed:
 		t.rec.Admitted = false
 	}

@@ -51,6 +51,9 @@ type content struct {
 type effect struct {
 	id   string
 	kind lifecycle.EffectKind
+	// older is what runs again when this can't take its place, where each of a name
+	// is apart; empty for nothing.
+	older string
 }
 
 const (
@@ -61,7 +64,7 @@ const (
 
 var began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-func newMachine(t *rapid.T, named bool) *machine {
+func newMachine(t *rapid.T, named, apart bool) *machine {
 	m := &machine{
 		t: t, named: named, truth: began, uptime: 40 * day,
 		saved: map[string]lifecycle.Record{}, parked: map[string]lifecycle.Record{}, there: map[string]content{}, robbed: map[string]bool{},
@@ -70,6 +73,9 @@ func newMachine(t *rapid.T, named bool) *machine {
 		m.types = rapid.SampledFrom([]lifecycle.TypeFacts{
 			{HoldsData: true}, {Stops: true, Prepares: true}, {HoldsData: true, Stops: true}, {},
 		}).Draw(t, "type")
+	}
+	if apart {
+		m.types = lifecycle.TypeFacts{Stops: true, Prepares: rapid.Bool().Draw(t, "prepares"), Apart: true}
 	}
 	m.returns = rapid.Bool().Draw(t, "returns")
 	m.promises = newPromises(m)
@@ -85,6 +91,14 @@ func (m *machine) look() {
 		now = now.Add(time.Duration(rapid.IntRange(-60, 400).Draw(m.t, "days off")) * day)
 	}
 	m.reading = clock.Reading{Now: now, Level: level, Uptime: m.uptime}
+}
+
+// key is what the effects of a reservation conflict over, spot where its workload is.
+func (m *machine) spot(id string) string {
+	if m.types.Apart {
+		return id
+	}
+	return m.key(id)
 }
 
 func (m *machine) key(id string) string {
@@ -246,13 +260,17 @@ func (m *machine) do(rec lifecycle.Record, e lifecycle.Effect) {
 	case lifecycle.Judge:
 		m.judge(rec)
 	case lifecycle.ReplaceOlder:
-		m.older(rec, lifecycle.Event{Kind: lifecycle.Replace})
+		m.older(rec, lifecycle.Event{Kind: lifecycle.Replace}, func(lifecycle.Record) bool { return true })
+	case lifecycle.OutdoOlder:
+		m.older(rec, lifecycle.Event{Kind: lifecycle.Replace}, func(o lifecycle.Record) bool { return o.Deployed.IsZero() })
 	case lifecycle.EndOlder:
-		m.older(rec, lifecycle.Event{Kind: lifecycle.EndName, End: e.End})
+		m.older(rec, lifecycle.Event{Kind: lifecycle.EndName, End: e.End}, func(lifecycle.Record) bool { return true })
 	case lifecycle.MendOlder:
-		m.older(rec, lifecycle.Event{Kind: lifecycle.Drift})
+		m.older(rec, lifecycle.Event{Kind: lifecycle.Drift}, func(o lifecycle.Record) bool { return o.Phase == lifecycle.Deployed })
 	case lifecycle.DoFetch, lifecycle.DoProvision, lifecycle.DoStop, lifecycle.DoDecommission:
-		m.after = append(m.after, func() { m.flights = append(m.flights, &effect{id, e.Kind}) })
+		m.after = append(m.after, func() {
+			m.flights = append(m.flights, &effect{id: id, kind: e.Kind, older: m.standingOlder(rec, e.Kind)})
+		})
 	case lifecycle.Cancel:
 		m.after = append(m.after, func() {
 			m.flights = slices.DeleteFunc(m.flights, func(e *effect) bool { return e.id == id && m.first(e.id) != e })
@@ -285,12 +303,25 @@ func (m *machine) stage(rec lifecycle.Record) {
 	m.staged[id] = rec
 }
 
-func (m *machine) older(rec lifecycle.Record, ev lifecycle.Event) {
+// standingOlder is the one that stands while rec is made in its place.
+func (m *machine) standingOlder(rec lifecycle.Record, kind lifecycle.EffectKind) (older string) {
+	if !m.types.Apart || kind != lifecycle.DoProvision || !rec.Deployed.IsZero() {
+		return ""
+	}
+	for _, other := range m.holders() {
+		if other.Reservation.Created.Before(rec.Reservation.Created) && !other.Deployed.IsZero() && other.Phase.Wanted() {
+			older = other.ID()
+		}
+	}
+	return older
+}
+
+func (m *machine) older(rec lifecycle.Record, ev lifecycle.Event, is func(lifecycle.Record) bool) {
 	for _, other := range slices.Backward(m.holders()) {
 		if !other.Reservation.Created.Before(rec.Reservation.Created) {
 			continue
 		}
-		if ev.Kind == lifecycle.Drift && other.Phase != lifecycle.Deployed {
+		if !is(other) {
 			continue
 		}
 		m.apply(other, ev)
@@ -349,8 +380,8 @@ func (m *machine) crash() {
 	m.history = append(m.history, "  CRASH")
 	seen := map[string]bool{}
 	for _, e := range m.flights {
-		if key := m.key(e.id); !seen[key] && rapid.Bool().Draw(m.t, "happened") {
-			m.happen(e)
+		if key := m.key(e.id); !seen[key] {
+			m.cutShort(e)
 		}
 		seen[m.key(e.id)] = true
 	}
@@ -365,11 +396,48 @@ func (m *machine) crash() {
 	})
 }
 
+// cutShort is an effect that may have happened, or a part of it.
+func (m *machine) cutShort(e *effect) {
+	if m.types.Apart && e.kind == lifecycle.DoProvision && rapid.Bool().Draw(m.t, "in part") {
+		m.quiesce(e.id)
+		m.there[e.id] = content{owner: e.id}
+		return
+	}
+	if rapid.Bool().Draw(m.t, "happened") {
+		m.happen(e)
+	}
+}
+
+// quiesce stops the others of a reservation's name.
+func (m *machine) quiesce(id string) {
+	for other, at := range m.there {
+		if other != id {
+			at.running = false
+			m.there[other] = at
+		}
+	}
+}
+
+// goBack is what an effect that failed has done of its own accord: the older one runs
+// again whose place it should have taken.
+func (m *machine) goBack(e *effect) {
+	if !m.types.Apart || e.kind != lifecycle.DoProvision || !rapid.Bool().Draw(m.t, "had stopped others") {
+		return
+	}
+	m.quiesce("")
+	if e.older != "" {
+		m.there[e.older] = content{owner: e.older, running: true}
+	}
+}
+
 // happen is what an effect does to the node.
 func (m *machine) happen(e *effect) {
-	key := m.key(e.id)
+	key := m.spot(e.id)
 	switch e.kind {
 	case lifecycle.DoProvision:
+		if m.types.Apart {
+			m.quiesce(e.id)
+		}
 		m.there[key] = content{owner: e.id, running: true}
 	case lifecycle.DoDecommission:
 		delete(m.there, key)

@@ -22,13 +22,21 @@ import (
 // `go test -run Promises -rapid.checks=50000` walks more of them.
 func TestPromisesOfOneReservation(t *testing.T) {
 	for range series {
-		rapid.Check(t, func(t *rapid.T) { history(newMachine(t, false), 1) })
+		rapid.Check(t, func(t *rapid.T) { history(newMachine(t, false, false), 1) })
 	}
 }
 
 func TestPromisesUnderOneName(t *testing.T) {
 	for range series {
-		rapid.Check(t, func(t *rapid.T) { history(newMachine(t, true), 4) })
+		rapid.Check(t, func(t *rapid.T) { history(newMachine(t, true, false), 4) })
+	}
+}
+
+// Each of a name is apart: until a newer one has taken its place for good, the older
+// one is what the node has, wherever the node is stopped meanwhile.
+func TestPromisesOfOneInAnothersPlace(t *testing.T) {
+	for range series {
+		rapid.Check(t, func(t *rapid.T) { history(newMachine(t, true, true), 4) })
 	}
 }
 
@@ -178,7 +186,7 @@ func (m *machine) wake(rec lifecycle.Record) {
 // drift takes what is on the node away, and tells.
 func (m *machine) drift(rec lifecycle.Record) {
 	if rec.Phase == lifecycle.Deployed && m.first(rec.ID()) == nil {
-		delete(m.there, m.key(rec.ID()))
+		delete(m.there, m.spot(rec.ID()))
 		m.robbed[rec.ID()] = true
 		m.apply(rec, lifecycle.Event{Kind: lifecycle.Drift})
 	}
@@ -201,15 +209,15 @@ func (m *machine) land(id string, well bool) {
 		ev = lifecycle.Event{Kind: ends()[e.kind], Data: json.RawMessage(`{}`)}
 	case how == "final" && (e.kind == lifecycle.DoProvision || e.kind == lifecycle.DoFetch):
 		ev.Kind = lifecycle.FailFinal
+		m.goBack(e)
 	case how == "busy":
 		ev.Kind = lifecycle.FailBusy
 	case how == "unknown":
 		ev.Kind = lifecycle.FailUnknown
-		if rapid.Bool().Draw(m.t, "happened") {
-			m.happen(e)
-		}
+		m.cutShort(e)
 	default:
 		ev.Kind = lifecycle.FailAgain
+		m.goBack(e)
 	}
 	m.flights = slices.DeleteFunc(m.flights, func(o *effect) bool { return o == e })
 	again := slices.ContainsFunc(m.flights, func(o *effect) bool { return o.id == e.id })

@@ -165,6 +165,9 @@ func heard(one promise, was, next lifecycle.Record, ev lifecycle.Event, now time
 		one.later = time.Time{}
 	case lifecycle.Provisioned:
 		one.deployed = true
+	case lifecycle.Replace:
+		// A newer one was accepted before it ever was on the node.
+		one.failed = one.failed || early && (next.Phase == lifecycle.Failed || next.End == workload.StateError)
 	case lifecycle.FailFinal:
 		making := was.Phase == lifecycle.Fetching || was.Phase == lifecycle.Intent
 		one.failed = one.failed || making && early
@@ -190,7 +193,7 @@ func (p *promises) checkRemoval(was, next lifecycle.Record, ev lifecycle.Event) 
 	if !one.deleted && !graceOver && !expired && !one.failed && !superseded {
 		p.m.fatalf("%s goes from %s to %s by %s: nothing proves that it may", id, was.Phase, next.Phase, ev.Kind)
 	}
-	if !leaves {
+	if !leaves || p.m.types.Apart {
 		return
 	}
 	for _, other := range p.ids() {

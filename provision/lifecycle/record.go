@@ -104,14 +104,15 @@ func (r Record) Clone() Record {
 	return r
 }
 
-// NameKey tells names apart inside the node: SHA-256 over user and name, each
-// with its length in front. Only networks have names that others may take over.
+// NameKey tells names apart inside the node: workload.NetworkKey and
+// workload.ContainerKey. Networks have names that others may take over, and
+// containers may.
 type NameKey [32]byte
 
 // NameOf returns the key of the name that r is reserved under; false when its
 // type has none, or the name can't be read.
 func NameOf(r *workload.Reservation) (NameKey, bool) {
-	if r == nil || r.Type != workload.TypeNetwork {
+	if r == nil || r.Type != workload.TypeNetwork && r.Type != workload.TypeContainer {
 		return NameKey{}, false
 	}
 	var data struct {
@@ -119,6 +120,9 @@ func NameOf(r *workload.Reservation) (NameKey, bool) {
 	}
 	if err := json.Unmarshal(r.Data, &data); err != nil || data.Name == "" {
 		return NameKey{}, false
+	}
+	if r.Type == workload.TypeContainer {
+		return workload.ContainerKey(r.User, data.Name), true
 	}
 	return workload.NetworkKey(r.User, data.Name), true
 }

@@ -257,6 +257,41 @@ func TestNamesAreTakenOver(t *testing.T) {
 	})
 }
 
+func TestOneTakesAnothersPlace(t *testing.T) {
+	old := func(r *lifecycle.Record) { named(r); wasDeployed(r) }
+	at := func(s lifecycle.Standing) func(*lifecycle.Facts) {
+		return func(f *lifecycle.Facts) {
+			f.Name, f.Type = s, lifecycle.TypeFacts{Stops: true, Prepares: true, Apart: true}
+		}
+	}
+	endName := lifecycle.Event{Kind: lifecycle.EndName, End: workload.StateDeleted}
+	errored := func(r *lifecycle.Record) { named(r); r.Reservation.Deletion = &workload.Deletion{Created: began} }
+	told := func(r lifecycle.Record) bool {
+		return r.Result != nil && r.Result.Error == "a newer reservation of its name has taken its place"
+	}
+	runAll(t, []scene{
+		{name: "it is accepted, and outdoes those on their way", phase: lifecycle.Waiting, rec: named, facts: at(lifecycle.Newest), event: event(lifecycle.Admit), then: "intent", does: "save, fetch, outdo older"},
+		{name: "as one of these", phase: lifecycle.Retry, rec: named, facts: at(lifecycle.Awaited), event: event(lifecycle.Replace), then: "leaving error", does: "save, cancel, decommission"},
+		{name: "one that stands isn't", phase: lifecycle.Deployed, rec: old, facts: at(lifecycle.Awaited), event: event(lifecycle.Replace), then: "deployed", does: ""},
+		{name: "its image can't be had: the older one is left alone", phase: lifecycle.Fetching, rec: named, facts: at(lifecycle.Newest), event: failed(lifecycle.FailFinal), then: "leaving error", does: "save, decommission"},
+		{name: "and once nothing of it is left, the older one is looked at", phase: lifecycle.Leaving, end: workload.StateError, rec: named, facts: at(lifecycle.Newest), event: event(lifecycle.Decommissioned), then: "failed", does: "save, tell, free others, mend older"},
+		{name: "also when its user deletes it meanwhile", phase: lifecycle.Leaving, end: workload.StateError, rec: errored, facts: at(lifecycle.Newest), event: event(lifecycle.Decommissioned), then: "ended deleted", does: "save, tell, free others, mend older"},
+		{name: "it stands", phase: lifecycle.Intent, rec: named, facts: at(lifecycle.Newest), event: event(lifecycle.Provisioned), then: "deployed", does: "save, tell, replace older"},
+		{name: "so the older one leaves, with what it wrote", phase: lifecycle.Deployed, rec: old, facts: at(lifecycle.Outdone), event: event(lifecycle.Replace), then: "leaving deleted", does: "save, cancel, decommission"},
+		{name: "a crash came between them", phase: lifecycle.Deployed, rec: old, facts: at(lifecycle.Outdone), event: event(lifecycle.Restart), then: "leaving deleted", does: "save, cancel, decommission"},
+		{name: "and one while it left", phase: lifecycle.Leaving, end: workload.StateDeleted, rec: old, facts: at(lifecycle.Outdone), event: event(lifecycle.Wake), then: "leaving deleted", does: "decommission"},
+		{name: "its user is told why", phase: lifecycle.Leaving, end: workload.StateDeleted, rec: old, facts: at(lifecycle.Outdone), event: event(lifecycle.Decommissioned), then: "ended deleted", does: "save, tell, free others", is: told},
+		{name: "but not of what they did", phase: lifecycle.Leaving, end: workload.StateDeleted, rec: func(r *lifecycle.Record) { old(r); errored(r) }, facts: at(lifecycle.Outdone), event: event(lifecycle.Decommissioned), then: "ended deleted", does: "save, tell, free others",
+			is: func(r lifecycle.Record) bool { return r.Result.Error == "" }},
+		{name: "the older one drifts while the newer one is fetched", phase: lifecycle.Deployed, rec: old, facts: at(lifecycle.Awaited), event: event(lifecycle.Drift), then: "intent", does: "save, fetch"},
+		{name: "its user deletes the older one: what is there is its own", phase: lifecycle.Deployed, rec: old, facts: at(lifecycle.Awaited), event: deletion(), then: "leaving deleted", does: "save, cancel, decommission"},
+		{name: "the newest ends before it stood: the older one ends with it", phase: lifecycle.Deployed, rec: old, facts: at(lifecycle.Gone), event: endName, then: "leaving deleted", does: "save, cancel, decommission"},
+		{name: "a crash came between these", phase: lifecycle.Deployed, rec: old, facts: at(lifecycle.Gone), event: event(lifecycle.Restart), then: "leaving deleted", does: "save, cancel, decommission"},
+		{name: "the newest ends while the older one leaves", phase: lifecycle.Leaving, end: workload.StateDeleted, rec: old, facts: at(lifecycle.Gone), event: endName, then: "leaving deleted", does: ""},
+		{name: "its module hangs while it leaves", phase: lifecycle.Blocked, end: workload.StateDeleted, rec: old, facts: at(lifecycle.Outdone), event: event(lifecycle.Wake), then: "leaving deleted", does: "save, decommission"},
+	})
+}
+
 func TestTheProcessBeginsAnew(t *testing.T) {
 	runAll(t, []scene{
 		{name: "it waited", phase: lifecycle.Waiting, event: event(lifecycle.Restart), then: "waiting", does: "judge"},

@@ -175,7 +175,7 @@ func anyFacts(t *rapid.T) lifecycle.Facts {
 			Now: anyTime(t, "now"), Level: rapid.SampledFrom([]clock.Level{clock.None, clock.Stop, clock.Remove}).Draw(t, "level"),
 			Uptime: time.Duration(rapid.IntRange(0, 100).Draw(t, "uptime")) * day,
 		},
-		Type: lifecycle.TypeFacts{HoldsData: flag("holds data"), Stops: flag("stops"), Prepares: flag("prepares")},
+		Type: lifecycle.TypeFacts{HoldsData: flag("holds data"), Stops: flag("stops"), Prepares: flag("prepares"), Apart: flag("apart")},
 		Name: rapid.SampledFrom([]lifecycle.Standing{
 			lifecycle.Alone, lifecycle.Newest, lifecycle.Awaited, lifecycle.Outdone, lifecycle.Doomed, lifecycle.Gone,
 		}).Draw(t, "standing"),

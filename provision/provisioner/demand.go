@@ -18,6 +18,10 @@ func (d Demand) Sub(less Demand) Demand {
 	}
 }
 
+// Momentary is the part of d that a workload gives back when it is stopped: what it
+// has on disk stays until it is removed.
+func (d Demand) Momentary() Demand { return Demand{CPU: d.CPU, Memory: d.Memory} }
+
 func sum(a, b uint64) uint64 {
 	if a > math.MaxUint64-b {
 		return math.MaxUint64

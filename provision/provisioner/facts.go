@@ -24,5 +24,6 @@ func FactsOf(p Provisioner) (f lifecycle.TypeFacts) {
 	}
 	_, f.Stops = p.(Stopper)
 	_, f.Prepares = p.(Preparer)
+	_, f.Apart = p.(Successor)
 	return f
 }

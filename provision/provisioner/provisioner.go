@@ -97,6 +97,26 @@ func Look(ctx context.Context, p Provisioner) (map[Label]Seen, error) {
 	return seen, nil
 }
 
+// Successor is a Provisioner whose workloads may take the place of others of their
+// name: each has its own on the node, and one of them runs at a time.
+type Successor interface {
+	// Succeed is Provision of r, which takes over what only one of a name can have,
+	// such as its addresses. All that can be made or found wrong beside the others is,
+	// before any of them is stopped; what they have written stays. When r can't take
+	// their place, it is stopped and place.Older, if there is one, runs again as it
+	// did: also then what it returns is why r couldn't. Others are never removed.
+	Succeed(ctx context.Context, r *workload.Reservation, place Place) (json.RawMessage, error)
+}
+
+// Place is what a workload finds of its name.
+type Place struct {
+	// Others are those of its name that may run, or may have begun to.
+	Others []*workload.Reservation
+	// Older is the one of them that stands until r has taken its place for good;
+	// nil when there is none, or r is what stands.
+	Older *workload.Reservation
+}
+
 // Demand is what a workload takes of the node. Sizes are in bytes.
 type Demand struct {
 	CPU    uint64

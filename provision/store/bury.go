@@ -24,7 +24,9 @@ func (s *FSStore) Bury(id string) error {
 
 // bury removes a record, and remembers first what its name had accepted.
 func (s *FSStore) bury(id workload.ID, r Record) error {
-	if r.HoldsName() {
+	// A container's name is only for its change in place: one that was signed earlier
+	// and is brought later is as any other of no name.
+	if r.HoldsName() && r.Reservation.Type == workload.TypeNetwork {
 		if err := s.setNewest(r); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package nodetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -41,6 +42,29 @@ func (n *Node) Containerd() int {
 		}
 	})
 	return pid
+}
+
+// DoorProcess is the process ID of what reads what is sent to the node's door, 0 when
+// there is none.
+func (n *Node) DoorProcess() int {
+	children, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", n.PID()))
+	if err != nil {
+		n.w.Fatal(err)
+	}
+	for _, file := range children {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			continue // the thread has ended
+		}
+		for _, child := range strings.Fields(string(raw)) {
+			args, err := os.ReadFile(filepath.Join("/proc", child, "cmdline"))
+			if err == nil && strings.HasSuffix(string(args), "\x00door\x00") {
+				pid, _ := strconv.Atoi(child)
+				return pid
+			}
+		}
+	}
+	return 0
 }
 
 // LogCarrier is the process ID of the node's log carrier, 0 when there is none.

@@ -94,7 +94,7 @@ func (n *Node) groupsLeft() (out []string) {
 // removeGroups removes the control groups of the node's own processes, all of which
 // have ended, also by SIGKILL.
 func (n *Node) removeGroups() {
-	for _, part := range []string{"run", "identity", "storage", "monitor", "debug", "network", "container", "zdb", "provision", "unpack"} {
+	for _, part := range []string{"run", "identity", "storage", "monitor", "debug", "network", "container", "zdb", "provision", "unpack", "door"} {
 		g, err := cgroup.Beside(cgroup.Name(part, n.RunDir()))
 		if err != nil {
 			n.w.Error(err)

@@ -68,6 +68,7 @@ func ContainersSuite(t *testing.T, open func(t *testing.T) ContainersSubject) {
 		{"unlabelled, not adopted", containersUnlabelled},
 		{"unlabelled, adopted", containersAdopted},
 		{"remove what isn't there", containersRemoveNothing},
+		{"made again", containersMadeAgain},
 		{"after a restart", containersRestart},
 		{"changed", containersChange},
 		{"ends by itself", containersEnd},

@@ -198,3 +198,34 @@ func containersStatus(t *testing.T, s ContainersSubject) {
 		t.Errorf("status with a container %+v (%v)", status, err)
 	}
 }
+
+// containersMadeAgain: one that was removed and is made again, of the same image,
+// goes on in its log.
+func containersMadeAgain(t *testing.T, s ContainersSubject) {
+	heard := func() (n int) {
+		lines, err := s.Client.Logs(t.Context(), "1-1", 100)
+		must(t, err)
+		for _, l := range lines {
+			if l.Text == "hello" {
+				n++
+			}
+		}
+		return n
+	}
+	spec, _ := s.run(t, "1-1", s.Serve)
+	s.says(t, "1-1", "hello")
+	must(t, s.Client.Delete(t.Context(), "1-1"))
+	_, err := s.Client.Create(t.Context(), spec)
+	must(t, err)
+	if n := heard(); n != 1 {
+		t.Errorf("of what it said before, %d lines are there", n)
+	}
+	must(t, s.Client.Delete(t.Context(), "1-1"))
+	must(t, s.Images.Release(t.Context(), "1-1"))
+	s.pull(t, "1-1")
+	_, err = s.Client.Create(t.Context(), spec)
+	must(t, err)
+	if n := heard(); n != 0 {
+		t.Errorf("of what it said before its image was let go, %d lines are there", n)
+	}
+}

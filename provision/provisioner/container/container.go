@@ -6,6 +6,7 @@ package container
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/pkg/errors"
 
@@ -27,6 +28,9 @@ type Config struct {
 	// Layer is the size of the file system for what a container writes beside
 	// its volumes, in bytes.
 	Layer uint64
+	// Steady is how long one that takes another's place must have run before that
+	// one is given up; zero means Steady.
+	Steady time.Duration
 }
 
 // DefaultLayer is how much a container may write beside its volumes, in bytes.
@@ -41,6 +45,9 @@ type Provisioner struct {
 func New(c Config) *Provisioner {
 	if c.Layer == 0 {
 		c.Layer = DefaultLayer
+	}
+	if c.Steady == 0 {
+		c.Steady = Steady
 	}
 	return &Provisioner{c}
 }
@@ -96,72 +103,93 @@ func (p *Provisioner) Provision(ctx context.Context, r *workload.Reservation) (j
 }
 
 func (p *Provisioner) provision(ctx context.Context, r *workload.Reservation) (*workload.ContainerResult, error) {
-	want, err := p.plan(r)
+	want, image, err := p.ready(ctx, r)
 	if err != nil {
 		return nil, err
-	}
-	if err := p.opener(ctx, r).env(&want); err != nil {
-		return nil, err
-	}
-	if err := p.volumes(ctx, &want); err != nil {
-		return nil, err
-	}
-	if err := p.gateway(ctx, &want); err != nil {
-		return nil, err
-	}
-	image, err := p.pull(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	if !image.Ready {
-		return nil, node.Errorf(node.Transient, "%s", told(image))
 	}
 	var undo provisioner.Undo
-	member, err := p.make(ctx, want, &undo)
+	made, err := p.box(ctx, want, &undo)
 	if err != nil {
 		return nil, undo.Rollback(ctx, err)
 	}
-	result := &workload.ContainerResult{ID: r.ID, IPv4: member.IPv4, IPv6: member.IPv6, Image: image.Digest}
-	if want.member.PublicIP6 {
-		result.IPv6 = member.PublicIPv6
+	member, err := made.run(ctx, p.Networks, p.Containers, &undo)
+	if err != nil {
+		return nil, undo.Rollback(ctx, err)
 	}
-	return result, nil
+	return want.result(member, image), nil
 }
 
-// make makes what the plan says, and pushes what it made itself on undo. What a
-// module says is another reservation's was there before, seen or not.
-func (p *Provisioner) make(ctx context.Context, want plan, undo *provisioner.Undo) (node.Member, error) {
-	id := want.spec.ID
-	var none node.Member
-	fs, made, err := p.layer(ctx, id, want.claim)
-	if err != nil {
-		return none, err
+// ready is what to ask of the modules, once all that it refers to is there.
+func (p *Provisioner) ready(ctx context.Context, r *workload.Reservation) (want plan, image node.Image, err error) {
+	if want, err = p.plan(r); err != nil {
+		return want, image, err
 	}
-	if made {
+	if err := p.opener(ctx, r).env(&want); err != nil {
+		return want, image, err
+	}
+	if err := p.volumes(ctx, &want); err != nil {
+		return want, image, err
+	}
+	if err := p.gateway(ctx, &want); err != nil {
+		return want, image, err
+	}
+	if image, err = p.pull(ctx, r); err == nil && !image.Ready {
+		err = node.Errorf(node.Transient, "%s", told(image))
+	}
+	return want, image, err
+}
+
+// result is what r's user is told.
+func (p plan) result(member node.Member, image node.Image) *workload.ContainerResult {
+	out := &workload.ContainerResult{ID: p.spec.ID, IPv4: member.IPv4, IPv6: member.IPv6, Image: image.Digest}
+	if p.member.PublicIP6 {
+		out.IPv6 = member.PublicIPv6
+	}
+	return out
+}
+
+// made is a container that has been made and isn't started yet. found is whether it
+// was there before: seen or not, what a module says is another reservation's was.
+type made struct {
+	want  plan
+	found bool
+}
+
+// box makes a container as the plan says, and pushes what it made itself on undo.
+func (p *Provisioner) box(ctx context.Context, want plan, undo *provisioner.Undo) (made, error) {
+	id, out := want.spec.ID, made{want: want}
+	fs, fresh, err := p.layer(ctx, id, want.claim)
+	if err != nil {
+		return out, err
+	}
+	if fresh {
 		undo.Push("its layer", func(ctx context.Context) error { return p.Storage.ReleaseFilesystem(ctx, fs.Name) })
 	}
-	want.spec.Layer = fs.Path
+	out.want.spec.Layer = fs.Path
 	_, err = p.Containers.Inspect(ctx, id)
-	found := err == nil
-	if !found && node.KindOf(err) != node.NotExist {
-		return none, err
+	out.found = err == nil
+	if !out.found && node.KindOf(err) != node.NotExist {
+		return out, err
 	}
-	box, err := p.Containers.Create(ctx, want.spec)
-	if !found && node.KindOf(err) != node.Exist {
+	box, err := p.Containers.Create(ctx, out.want.spec)
+	if !out.found && node.KindOf(err) != node.Exist {
 		undo.Push("the container", func(ctx context.Context) error { return p.Containers.Delete(ctx, id) })
 	}
+	out.want.member.Namespace = box.Namespace
+	return out, err
+}
+
+// run has a container join its network and start, and pushes what it made itself on undo.
+func (b made) run(ctx context.Context, networks Networks, containers Containers, undo *provisioner.Undo) (node.Member, error) {
+	id, network := b.want.spec.ID, b.want.network
+	member, err := networks.Join(ctx, b.want.member)
+	if !b.found && node.KindOf(err) != node.Exist {
+		undo.Push("its place in the network", func(ctx context.Context) error { return networks.Leave(ctx, network, id) })
+	}
 	if err != nil {
-		return none, err
+		return node.Member{}, err
 	}
-	want.member.Namespace = box.Namespace
-	member, err := p.Networks.Join(ctx, want.member)
-	if !found && node.KindOf(err) != node.Exist {
-		undo.Push("its place in the network", func(ctx context.Context) error { return p.Networks.Leave(ctx, want.network, id) })
-	}
-	if err != nil {
-		return none, err
-	}
-	_, err = p.Containers.Start(ctx, id)
+	_, err = containers.Start(ctx, id)
 	return member, err
 }
 

@@ -20,6 +20,7 @@ var (
 	_ provisioner.Watched     = (*container.Provisioner)(nil)
 	_ provisioner.Preparer    = (*container.Provisioner)(nil)
 	_ provisioner.Stopper     = (*container.Provisioner)(nil)
+	_ provisioner.Successor   = (*container.Provisioner)(nil)
 )
 
 const gib = 1 << 30
@@ -29,6 +30,7 @@ type fakeNode struct {
 	t      *testing.T
 	key    sign.KeyPair
 	user   string
+	owner  sign.KeyPair
 	owners map[string]container.Owner
 	// known are the networks of the user: by name, and by name and hash.
 	known    map[string]container.Presence
@@ -45,6 +47,9 @@ type fakeNode struct {
 	auth     string
 	boxDrift string
 	past     provisioner.Past
+	// runs are the containers that run, exits with what code those end that are started.
+	runs  map[string]bool
+	exits map[string]uint64
 	// dies is the number of changing calls after which nothing answers any
 	// more; 0 for never.
 	dies int
@@ -61,14 +66,14 @@ func newFakeNode(t *testing.T) *fakeNode {
 		t.Fatal(err)
 	}
 	return &fakeNode{
-		t: t, key: key, user: user.ID(), known: map[string]container.Presence{"net": container.Accepted},
+		t: t, key: key, user: user.ID(), owner: user, known: map[string]container.Presence{"net": container.Accepted},
 		owners: map[string]container.Owner{
 			"1-1": {User: user.ID(), Type: workload.TypeVolume, Hash: hashOf(1)}, "9-9": {User: "somebody else", Type: workload.TypeVolume, Hash: hashOf(9)},
 			"1-2": {User: user.ID(), Type: workload.TypeVolume, Hash: hashOf(2)}, "5-1": {User: user.ID(), Type: workload.TypeZDB, Hash: hashOf(5)},
 		},
 		volumes:  map[string]node.Filesystem{"1-1": volumeOf("1-1", 1), "9-9": volumeOf("9-9", 9), "1-2": volumeOf("1-2", 2), "5-1": volumeOf("5-1", 5)},
 		networks: map[string]string{networkKey(user.ID(), "net"): "10.1.1.1"}, members: map[string]node.MemberSpec{},
-		images: map[string]node.Image{}, boxes: map[string]node.ContainerSpec{}, started: map[string]int{},
+		images: map[string]node.Image{}, boxes: map[string]node.ContainerSpec{}, started: map[string]int{}, runs: map[string]bool{}, exits: map[string]uint64{},
 		disks: []workload.DeviceType{workload.HDD, workload.SSD}, fail: map[string]error{}, ready: true,
 	}
 }
@@ -89,7 +94,7 @@ func networkKey(user, name string) string {
 func (f *fakeNode) provisioner() *container.Provisioner {
 	return container.New(container.Config{
 		Containers: fakeContainers{f}, Images: fakeImages{f}, Networks: fakeNetworks{f}, Storage: fakeStorage{f},
-		Identity: f, Owners: f, Past: f.past, Layer: gib,
+		Identity: f, Owners: f, Past: f.past, Layer: gib, Steady: 20 * time.Millisecond,
 	})
 }
 
@@ -185,6 +190,7 @@ func (f fakeContainers) Start(_ context.Context, id string) (node.ContainerInfo,
 		return node.ContainerInfo{}, err
 	}
 	f.started[id]++
+	f.runs[id] = true
 	return node.ContainerInfo{ID: id}, nil
 }
 
@@ -192,6 +198,7 @@ func (f fakeContainers) Delete(_ context.Context, id string) error {
 	if err := f.call("delete"); err != nil {
 		return err
 	}
+	delete(f.runs, id)
 	return drop(f.boxes, id)
 }
 
@@ -200,7 +207,15 @@ func (f fakeContainers) Inspect(_ context.Context, id string) (node.ContainerInf
 	if !ok {
 		return node.ContainerInfo{}, node.Errorf(node.NotExist, "there is none")
 	}
-	return node.ContainerInfo{ID: id, Hash: box.Hash, Drift: f.boxDrift}, f.reads()
+	info := node.ContainerInfo{ID: id, Hash: box.Hash, Drift: f.boxDrift}
+	if code, ended := f.exits[id]; ended && f.runs[id] {
+		info.Ended, info.ExitCode = time.Now().UnixNano(), code
+	}
+	return info, f.reads()
+}
+
+func (f fakeContainers) Logs(_ context.Context, id string, _ uint64) ([]node.LogLine, error) {
+	return []node.LogLine{{Text: id + " says"}, {Text: "out of paper"}}, f.reads()
 }
 
 func (f fakeContainers) List(context.Context) ([]node.ContainerInfo, error) {
@@ -262,6 +277,11 @@ func (f fakeNetworks) Join(_ context.Context, spec node.MemberSpec) (node.Member
 	if old, ok := f.members[spec.Member]; ok {
 		if err := (node.Claim{Hash: spec.Hash, AdoptUnlabelled: spec.AdoptUnlabelled}).Check("join", old.Hash); err != nil {
 			return node.Member{}, err
+		}
+	}
+	for _, other := range f.members {
+		if other.Member != spec.Member && slices.ContainsFunc(spec.IPs, func(ip string) bool { return slices.Contains(other.IPs, ip) }) {
+			return node.Member{}, node.Errorf(node.Refused, "an IP is %v, must be one that no other member has", spec.IPs)
 		}
 	}
 	f.members[spec.Member] = spec

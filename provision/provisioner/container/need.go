@@ -14,6 +14,7 @@ type Containers interface {
 	Delete(ctx context.Context, id string) error
 	Inspect(ctx context.Context, id string) (node.ContainerInfo, error)
 	List(ctx context.Context) ([]node.ContainerInfo, error)
+	Logs(ctx context.Context, id string, lines uint64) ([]node.LogLine, error)
 }
 
 // Images is what it needs of the module's images.

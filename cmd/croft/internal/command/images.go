@@ -3,6 +3,8 @@ package command
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/croft-edge/croft/cmd/croft/internal/plan"
@@ -11,6 +13,11 @@ import (
 
 // askRegistries is how many images are asked for at a time.
 const askRegistries = 8
+
+// hints puts one hint behind another.
+func hints(all ...string) string {
+	return strings.Join(slices.DeleteFunc(all, func(one string) bool { return one == "" }), "; ")
+}
 
 // checkImages asks for the images of the containers that p would make. One that its
 // registry hasn't stops the plan: what runs now would be taken down for it. One that
@@ -21,7 +28,7 @@ func (w *work) checkImages(ctx context.Context, p plan.Plan) {
 	for i := range p.Changes {
 		c := &p.Changes[i]
 		wanted := w.file.Find(c.Name)
-		if wanted == nil || c.Action != plan.Create && c.Action != plan.Replace {
+		if wanted == nil || c.Action != plan.Create && c.Action != plan.Replace && c.Action != plan.Update {
 			continue
 		}
 		reference, secret := wanted.Image()
@@ -42,9 +49,9 @@ func (w *work) checkImages(ctx context.Context, p plan.Plan) {
 			var missing *registry.MissingError
 			switch err := registry.Check(ctx, reference, auth); {
 			case errors.As(err, &missing):
-				c.Action, c.Reason, c.LosesData, c.Stops = plan.Blocked, missing.Error()+" (--unchecked doesn't ask)", false, true
+				c.Action, c.Reason, c.Hint, c.LosesData, c.Stops = plan.Blocked, missing.Error()+" (--unchecked doesn't ask)", "", false, true
 			case err != nil:
-				c.Hint = "its image isn't checked: " + err.Error()
+				c.Hint = hints(c.Hint, "its image isn't checked: "+err.Error())
 			}
 		})
 	}

@@ -3,7 +3,6 @@ package command
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -24,7 +23,7 @@ func (s *shell) planCommand() *cli.Command {
 		Name: "plan", Category: "projects", Usage: "show what apply would do; change nothing", Action: s.plan,
 		Description: "Exits with 0 when there is nothing to change, with 2 when there is.\n\n" +
 			"A workload that has changed in the file is replaced: its reservation is deleted and a new one made, and a volume's data goes with it. " +
-			"A network is updated in place. What isn't in the file any more is deleted by `croft apply --prune` only.\n\n" +
+			"A network is updated in place, and a new container takes the old one's place once it runs. What isn't in the file any more is deleted by `croft apply --prune` only.\n\n" +
 			"Examples:\n  croft plan\n  croft plan -f blog.yaml -o json",
 		Flags: []cli.Flag{fileFlag(), recreateFlag(), uncheckedFlag()},
 	}
@@ -104,7 +103,7 @@ func planRows(p plan.Plan) render.Rows {
 			why += " (its data will be lost)"
 		}
 		if c.Hint != "" {
-			why = strings.TrimSpace(why + " " + c.Hint)
+			why = hints(why, c.Hint)
 		}
 		out.Rows = append(out.Rows, []string{c.Name, string(c.Type), c.Node, string(c.Action), c.ID, why})
 	}

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -98,7 +99,14 @@ func (w *work) rows(c *cli.Context) ([]row, error) {
 	}
 	rows := []row{}
 	for _, e := range all {
-		rows = append(rows, rowOf(e.Name, seen[e], w.Now()))
+		r := rowOf(e.Name, seen[e], w.Now())
+		if now := w.State.Current[e.Name]; now != nil && slices.Contains(now.Before, e) && r.State == workload.StateOK && r.Problem == "" {
+			r.Detail = "it runs until " + now.ID + " has taken its place; " + r.Detail
+			if current := seen[now]; current.Verified && current.State == workload.StateOK {
+				r.Detail = now.ID + " has taken its place, it is being removed"
+			}
+		}
+		rows = append(rows, r)
 	}
 	return rows, nil
 }

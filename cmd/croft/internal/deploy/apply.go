@@ -66,6 +66,9 @@ func (d *Deployer) carryOut(ctx context.Context, w *project.Workload, c plan.Cha
 		_, err := d.create(ctx, w)
 		return err
 	case plan.Update:
+		if w.Type == workload.TypeContainer {
+			return d.succeed(ctx, w)
+		}
 		e, err := d.create(ctx, w)
 		if err != nil {
 			return err
@@ -125,7 +128,7 @@ func (d *Deployer) Leave(ctx context.Context, names []string) (Applied, error) {
 		if err != nil {
 			return out, err
 		}
-		out.Left = append(out.Left, e)
+		out.Left = append(out.Left, e...)
 	}
 	return out, nil
 }

@@ -53,7 +53,6 @@ func TestCrashPoints(t *testing.T) {
 			break
 		}
 		points++
-		u.fake.before, u.fake.after = func(string) {}, func(string) {}
 		if _, err := u.apply(u.deployer(), u.file(after)); err != nil {
 			t.Fatalf("point %d: %v", stopAt, err)
 		}
@@ -67,7 +66,17 @@ func TestCrashPoints(t *testing.T) {
 
 // crashes applies after and stops at the point of that number; false when
 // there are fewer points.
-func crashes(u *user, stopAt int) (crashed bool) {
+func crashes(u *user, stopAt int) bool {
+	return u.stopped(stopAt, func() {
+		if _, err := u.apply(u.deployer(), u.file(after)); err != nil {
+			u.t.Fatal(err)
+		}
+	})
+}
+
+// stopped does something that is stopped at the point of that number; false when there
+// are fewer points.
+func (u *user) stopped(stopAt int, do func()) (crashed bool) {
 	n := 0
 	hook := func(string) {
 		if n++; n == stopAt {
@@ -76,6 +85,7 @@ func crashes(u *user, stopAt int) (crashed bool) {
 	}
 	u.fake.before, u.fake.after = hook, hook
 	defer func() {
+		u.fake.before, u.fake.after = func(string) {}, func(string) {}
 		if r := recover(); r != nil {
 			if _, ours := r.(crash); !ours {
 				panic(r)
@@ -83,9 +93,7 @@ func crashes(u *user, stopAt int) (crashed bool) {
 			crashed = true
 		}
 	}()
-	if _, err := u.apply(u.deployer(), u.file(after)); err != nil {
-		u.t.Fatal(err)
-	}
+	do()
 	return false
 }
 

@@ -54,14 +54,17 @@ func TestSecretsAreSealedToTheNode(t *testing.T) {
 	}
 }
 
+// refuse has the explorer refuse what is pushed.
+func (u *user) refuse(call string) error {
+	if call == "reserve" {
+		return node.Errorf(node.Refused, "no")
+	}
+	return nil
+}
+
 func TestRefusedPushIsForgotten(t *testing.T) {
 	u := newUser(t)
-	u.fake.fail = func(call string) error {
-		if call == "reserve" {
-			return node.Errorf(node.Refused, "no")
-		}
-		return nil
-	}
+	u.fake.fail = u.refuse
 	if _, err := u.apply(u.deployer(), u.file(oneVolume)); err == nil || !strings.Contains(err.Error(), `cannot push "data": no`) {
 		t.Fatalf("got %v", err)
 	}

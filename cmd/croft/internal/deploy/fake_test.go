@@ -2,6 +2,7 @@ package deploy_test
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -30,6 +31,8 @@ type fakeExplorer struct {
 	before, after func(call string)
 	// fail, when not nil, may fail a call.
 	fail func(call string) error
+	// last is the data of errors, nil for none.
+	last json.RawMessage
 	// quiet says that the node answers nothing.
 	quiet bool
 }
@@ -102,7 +105,7 @@ func (f *fakeExplorer) Reserve(_ context.Context, r *workload.Reservation) (id s
 		shown := &explorer.Reservation{Reservation: *r}
 		shown.ID = id
 		f.shown = append(f.shown, shown)
-		return f.answer(shown, workload.StateOK, "")
+		return f.provision(shown)
 	})
 }
 
@@ -135,6 +138,32 @@ func (f *fakeExplorer) Node(_ context.Context, id string) (explorer.Node, error)
 	return explorer.Node{NodeID: id, Online: true}, nil
 }
 
+// provision is what the node does: a container takes the place of the one of its
+// name, unless its image is called bad.
+func (f *fakeExplorer) provision(s *explorer.Reservation) error {
+	c, err := workload.DataOf[workload.Container](&s.Reservation)
+	if err != nil || c.Name == "" {
+		return f.answer(s, workload.StateOK, "")
+	}
+	if c.FList == "bad" {
+		box, err := sign.Seal(s.User, []byte("s3cret\nout of paper\n"))
+		if err != nil {
+			return err
+		}
+		f.last = json.RawMessage(`{"last_lines":"` + hex.EncodeToString(box) + `"}`)
+		return f.answer(s, workload.StateError, "it ended by itself")
+	}
+	for _, other := range f.shown {
+		o, err := workload.DataOf[workload.Container](&other.Reservation)
+		if err == nil && other != s && o.Name == c.Name && other.Result != nil && other.Result.State == workload.StateOK {
+			if err := f.answer(other, workload.StateDeleted, "a newer reservation of its name has taken its place"); err != nil {
+				return err
+			}
+		}
+	}
+	return f.answer(s, workload.StateOK, "")
+}
+
 // answer is the node's.
 func (f *fakeExplorer) answer(s *explorer.Reservation, st workload.State, text string) error {
 	if f.quiet {
@@ -147,6 +176,9 @@ func (f *fakeExplorer) answer(s *explorer.Reservation, st workload.State, text s
 	f.sequence++
 	r := &workload.Result{Type: s.Type, ID: s.ID, Created: time.Now(), State: st, Error: text, Data: json.RawMessage("null"),
 		Hash: hash[:], Birth: "b", Sequence: f.sequence, NodeID: f.key.ID()}
+	if st == workload.StateError && f.last != nil {
+		r.Data = f.last
+	}
 	message, err := r.SigningBytes()
 	if err != nil {
 		return err

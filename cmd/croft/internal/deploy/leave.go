@@ -11,9 +11,9 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// leave signs the deletion of the current entry of that name, writes it into
-// the state, then tells the explorer.
-func (d *Deployer) leave(ctx context.Context, name string) (*state.Entry, error) {
+// leave signs the deletion of the current entry of that name and of those before it,
+// writes it into the state, then tells the explorer.
+func (d *Deployer) leave(ctx context.Context, name string) ([]*state.Entry, error) {
 	r, err := d.State.Current[name].Reservation()
 	if err != nil {
 		return nil, err
@@ -21,11 +21,20 @@ func (d *Deployer) leave(ctx context.Context, name string) (*state.Entry, error)
 	if err := r.SignDeletion(workload.Deletion{Created: d.Now()}, d.Key.Private()); err != nil {
 		return nil, err
 	}
+	before, err := d.leaveBefore(ctx, d.State.Current[name])
+	if err != nil {
+		return nil, err
+	}
 	e := d.State.Leave(name, r.Deletion)
 	if err := d.save(); err != nil {
 		return nil, err
 	}
-	return e, d.tell(ctx, e)
+	for _, b := range before {
+		if err := d.tell(ctx, b); err != nil {
+			return append(before, e), err
+		}
+	}
+	return append(before, e), d.tell(ctx, e)
 }
 
 // tell brings the deletion of a leaving entry to the explorer. One that the
@@ -86,5 +95,6 @@ func (d *Deployer) Tidy(seen map[*state.Entry]Observation) error {
 			d.State.Gone(e)
 		}
 	}
+	d.tidyBefore(seen)
 	return d.save()
 }

@@ -91,9 +91,11 @@ func (d *Deployer) Known(seen map[*state.Entry]Observation) ([]plan.Known, error
 		if err != nil {
 			return nil, err
 		}
+		older := runsInPlaceOf(e, func(b *state.Entry) (Observation, error) { return seen[b], nil })
 		out = append(out, plan.Known{
 			Name: name, Type: e.Type, Node: e.Node, Network: e.Network, ID: e.ID, Digest: e.Digest,
 			Duration: e.Duration, Created: o.Document.Created, Expires: o.Expires, Phase: phase(o.Verdict), Why: o.Error, Uses: e.Uses, Hash: hash, Hashes: e.Hashes,
+			Named: containerName(e) != "", Older: older,
 		})
 	}
 	return out, nil

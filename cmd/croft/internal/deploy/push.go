@@ -27,6 +27,20 @@ func (d *Deployer) create(ctx context.Context, w *project.Workload) (*state.Entr
 	return e, d.push(ctx, e)
 }
 
+// succeed is create for a container that is to take the place of the current one,
+// which stays in the state until its end was seen.
+func (d *Deployer) succeed(ctx context.Context, w *project.Workload) error {
+	e, err := d.sign(ctx, w)
+	if err != nil {
+		return err
+	}
+	d.State.Takes(e)
+	if err := d.save(); err != nil {
+		return err
+	}
+	return d.push(ctx, e)
+}
+
 func (d *Deployer) sign(ctx context.Context, w *project.Workload) (*state.Entry, error) {
 	known, err := d.targets(ctx, w)
 	if err != nil {
@@ -38,6 +52,9 @@ func (d *Deployer) sign(ctx context.Context, w *project.Workload) (*state.Entry,
 	}
 	data, err := w.Data(known, d.open, func(s *project.Secret) (string, error) { return d.seal(w, s) })
 	if err != nil {
+		return nil, err
+	}
+	if data, err = d.named(w, data); err != nil {
 		return nil, err
 	}
 	digest, err := d.digest(w)
@@ -113,7 +130,7 @@ func (d *Deployer) pushFailed(e *state.Entry, cause error) error {
 		return cause
 	}
 	if d.State.Current[e.Name] == e {
-		delete(d.State.Current, e.Name)
+		d.State.Back(e)
 	}
 	if err := d.save(); err != nil {
 		return err
@@ -134,7 +151,7 @@ func (d *Deployer) Recover(ctx context.Context) error {
 			return err
 		}
 		if r.ExpiredAt(d.Now()) {
-			delete(d.State.Current, name)
+			d.State.Back(e)
 			continue
 		}
 		d.say("%s: the answer to its push isn't known; pushing the same document again", name)

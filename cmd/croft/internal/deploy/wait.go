@@ -49,6 +49,8 @@ type Target struct {
 	End bool
 	// Look asks for its state now.
 	Look func(ctx context.Context) (Observation, error)
+	// Older asks for the ID of what runs although this has failed; nil for nothing.
+	Older func(ctx context.Context) string
 }
 
 // Targets are those of what was applied.
@@ -64,9 +66,13 @@ func (d *Deployer) Targets(a Applied) []Target {
 }
 
 func (d *Deployer) target(e *state.Entry, end bool) Target {
-	return Target{Label: e.Name, ID: e.ID, Node: e.Node, End: end, Look: func(ctx context.Context) (Observation, error) {
+	t := Target{Label: e.Name, ID: e.ID, Node: e.Node, End: end, Look: func(ctx context.Context) (Observation, error) {
 		return d.Observe(ctx, e)
 	}}
+	if !end && len(e.Before) > 0 {
+		t.Older = d.older(e)
+	}
+	return t
 }
 
 // Wait waits until every target has come to its end: deployed or gone. ctx
@@ -127,8 +133,17 @@ func (w *waiter) look(ctx context.Context, i int, t Target) bool {
 	case !t.End && o.State == workload.StateOK:
 		w.once(i, "%s: %s is deployed", t.Label, t.ID)
 	case !t.End && (o.State == workload.StateError || workload.Ended(o.State) || o.State == verdict.Deleting):
-		w.failed = append(w.failed, fmt.Sprintf("%s (%s) is %s%s", t.Label, t.ID, o.State, colon(o.Error)))
-		w.once(i, "%s: %s is %s%s", t.Label, t.ID, o.State, colon(o.Error))
+		what := "is " + string(o.State) + colon(o.Error)
+		if t.Older != nil {
+			if older := t.Older(ctx); older != "" {
+				what = fmt.Sprintf("didn't take the place of %s, which runs on%s", older, colon(o.Error))
+			}
+		}
+		for _, line := range w.lastLines(o) {
+			w.say("  %s", line)
+		}
+		w.failed = append(w.failed, fmt.Sprintf("%s (%s) %s", t.Label, t.ID, what))
+		w.once(i, "%s: %s %s", t.Label, t.ID, what)
 	default:
 		w.once(i, "%s: waiting for node %s%s to %s %s%s", t.Label, t.Node, w.away(ctx, t.Node), todo(t), t.ID, colon(o.Error))
 		return false

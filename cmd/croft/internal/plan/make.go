@@ -44,7 +44,7 @@ func (m maker) change(w Wanted) Change {
 		c.Action = Create
 		return c
 	}
-	if !m.now(k, &c) && !m.differs(w, k, &c) {
+	if !m.now(w, k, &c) && !m.differs(w, k, &c) {
 		m.lives(w, k, &c)
 	}
 	return c
@@ -67,7 +67,7 @@ func (m maker) apart(w Wanted, c Change) Change {
 }
 
 // now looks at what the reservation has come to, whatever the file says.
-func (m maker) now(k Known, c *Change) bool {
+func (m maker) now(w Wanted, k Known, c *Change) bool {
 	switch {
 	case k.Phase == Lost && !m.Recreate:
 		c.Action, c.Reason = Blocked, fmt.Sprintf("the explorer doesn't know %s: it is another explorer, or was restored from an older backup; "+
@@ -80,6 +80,8 @@ func (m maker) now(k Known, c *Change) bool {
 		c.Action, c.Reason = Create, "what was signed has expired before it was pushed"
 	case !m.Now.Before(k.Expires):
 		c.Action, c.Reason = Create, k.ID+" has expired"
+	case k.Phase == Failed && k.Older != "" && m.inPlace(w, k):
+		c.Action, c.Reason, c.Hint = Update, because(k.ID+" has failed", k.Why), k.Older+" runs until another has taken its place"
 	case k.Phase == Failed:
 		c.Action, c.Reason = Replace, because(k.ID+" has failed", k.Why)
 	default:
@@ -109,8 +111,21 @@ func (m maker) differs(w Wanted, k Known, c *Change) bool {
 		c.Action = Update
 		return true
 	}
+	if m.inPlace(w, k) {
+		c.Action, c.Hint = Update, layerGoes
+		return true
+	}
 	c.LosesData = holdsData(k.Type)
 	return true
+}
+
+// layerGoes is what an update of a container costs.
+const layerGoes = "what it wrote beside its volumes goes, once the new one runs"
+
+// inPlace reports whether a container can be changed by another that takes its place.
+// One whose volume is made anew, or was, is stopped for that anyway.
+func (m maker) inPlace(w Wanted, k Known) bool {
+	return w.Type == workload.TypeContainer && k.Type == w.Type && k.Node == w.Node && k.Named && m.moved(w, k) == ""
 }
 
 // moved says which of the workloads that w refers to is made anew, or was.

@@ -19,7 +19,8 @@ const (
 	Resume Action = "resume"
 	// Replace: the old reservation is deleted and a new one made.
 	Replace Action = "replace"
-	// Update: a network is reserved again under its name; its members stay.
+	// Update: it is reserved again under its name. A network's members stay. A new
+	// container takes the old one's place, once that has shown that it runs.
 	Update Action = "update"
 	// Renew: the same workload lives longer.
 	Renew Action = "renew"
@@ -81,6 +82,10 @@ type Known struct {
 	// name. Where either is empty, IDs alone are compared.
 	Hash   string
 	Hashes map[string]string
+	// Named says of a container that another may take its place. Older is the ID of
+	// the one that runs because this one, which should have, has failed.
+	Named bool
+	Older string
 }
 
 // Outside is a network of the same user that no entry of the project stands for.

@@ -55,6 +55,10 @@ func TestOneWorkload(t *testing.T) {
 	longer := func(w *plan.Wanted) { w.Duration = 60 * day }
 	shorter := func(w *plan.Wanted) { w.Duration = 10 * day }
 	overdue := func(k *plan.Known) { k.Expires = moment() }
+	web := func(w *plan.Wanted) { w.Type = workload.TypeContainer }
+	webThere := func(k *plan.Known) { k.Type, k.Named = workload.TypeContainer, true }
+	old := func(k *plan.Known) { k.Named = false }
+	runsOn := func(k *plan.Known) { k.Older = "6-1" }
 	for _, c := range []struct {
 		when   string
 		wanted []plan.Wanted
@@ -63,6 +67,12 @@ func TestOneWorkload(t *testing.T) {
 		reason string
 		loses  bool
 	}{
+		{"a container has changed", []plan.Wanted{volume(web, changed)}, []plan.Known{there(webThere)}, plan.Update, "changed in the file", false},
+		{"a container of an older croft has", []plan.Wanted{volume(web, changed)}, []plan.Known{there(webThere, old)}, plan.Replace, "changed in the file", false},
+		{"a container is on another node now", []plan.Wanted{volume(web, func(w *plan.Wanted) { w.Node = "n2" })}, []plan.Known{there(webThere)}, plan.Replace, "was on node n1", false},
+		{"a container has failed", []plan.Wanted{volume(web)}, []plan.Known{there(webThere, phase(plan.Failed, "x"))}, plan.Replace, "has failed", false},
+		{"a container has failed, and the one before it runs", []plan.Wanted{volume(web)}, []plan.Known{there(webThere, runsOn, phase(plan.Failed, "x"))}, plan.Update, "has failed: x", false},
+		{"a container isn't in the file any more", nil, []plan.Known{there(webThere)}, plan.Delete, "isn't in the file", false},
 		{"nothing is there", []plan.Wanted{volume()}, nil, plan.Create, "", false},
 		{"it is deployed", []plan.Wanted{volume()}, []plan.Known{there()}, plan.None, "", false},
 		{"the node hasn't answered", []plan.Wanted{volume()}, []plan.Known{there(phase(plan.Pending, ""))}, plan.None, "", false},

@@ -5,6 +5,8 @@ import (
 	"reflect"
 
 	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/pkg/workload"
 )
 
 // unread stands for a secret in data that is compared: nobody but its node can
@@ -26,6 +28,9 @@ func (w *Workload) Alike(data json.RawMessage, known Targets, open func(*Secret)
 	}
 	if err := json.Unmarshal(data, &there); err != nil {
 		return false, errors.Wrapf(err, "cannot compare the data of %q", w.Name)
+	}
+	if members, ok := there.(map[string]any); ok && w.Type == workload.TypeContainer {
+		delete(members, "name") // it is none of the file's
 	}
 	return alike(wanted, there), nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"time"
 
@@ -62,6 +63,9 @@ type Entry struct {
 	Told     bool               `json:"told,omitempty"`
 	// Seen is the newest verified result's place in the node's order.
 	Seen Seen `json:"seen"`
+	// Before are the reservations whose place this one takes on its node, the oldest
+	// first, as far as their ends weren't seen. Of containers only.
+	Before []*Entry `json:"before,omitempty"`
 }
 
 // Seen is the newest verified result that was seen of a reservation.
@@ -118,7 +122,7 @@ func (f *File) check(project, user string) error {
 		return errors.Errorf("cannot use state %s: it is of user %s, and the key is of %s; name the right key with --id", f.path, f.User, user)
 	}
 	for name, e := range f.Current {
-		if e == nil || e.Name != name {
+		if e == nil || e.Name != name || slices.ContainsFunc(e.Before, func(b *Entry) bool { return b == nil || b.Name != name || len(b.Before) > 0 }) {
 			return errors.Errorf("cannot read state %s: the entry %q isn't one of that name", f.path, name)
 		}
 	}
@@ -150,10 +154,50 @@ func (f *File) Names() []string {
 // Leave moves the current entry of that name to those that are leaving.
 func (f *File) Leave(name string, d *workload.Deletion) *Entry {
 	e := f.Current[name]
-	e.Deletion = d
 	delete(f.Current, name)
-	f.Leaving = append(f.Leaving, e)
+	f.leave(e, d)
 	return e
+}
+
+// LeaveBefore moves an entry whose place another was to take to those that are leaving.
+func (f *File) LeaveBefore(of, e *Entry, d *workload.Deletion) {
+	of.Drop(e)
+	f.leave(e, d)
+}
+
+func (f *File) leave(e *Entry, d *workload.Deletion) {
+	e.Deletion = d
+	f.Leaving = append(f.Leaving, e)
+}
+
+// mostBefore is how many entries are kept before one: only the oldest of them may run.
+const mostBefore = 8
+
+// Takes makes e the current entry, in the place of the one that is, which it follows.
+func (f *File) Takes(e *Entry) {
+	old := f.Current[e.Name]
+	e.Before = append(old.Before, old)
+	if n := len(e.Before); n > mostBefore {
+		e.Before = slices.Delete(e.Before, 1, n-mostBefore+1)
+	}
+	old.Before = nil
+	f.Current[e.Name] = e
+}
+
+// Back makes the one before it the current entry again, and forgets e; with none,
+// the name is forgotten.
+func (f *File) Back(e *Entry) {
+	delete(f.Current, e.Name)
+	if n := len(e.Before); n > 0 {
+		last := e.Before[n-1]
+		last.Before = e.Before[:n-1]
+		f.Current[e.Name] = last
+	}
+}
+
+// Drop forgets an entry before e.
+func (e *Entry) Drop(one *Entry) {
+	e.Before = slices.DeleteFunc(slices.Clone(e.Before), func(b *Entry) bool { return b == one })
 }
 
 // Gone forgets a leaving entry.
@@ -166,11 +210,11 @@ func (f *File) Gone(e *Entry) {
 	}
 }
 
-// All are the current entries by name, then the leaving ones.
+// All are the current entries by name, each with those before it, then the leaving ones.
 func (f *File) All() []*Entry {
 	var out []*Entry
 	for _, name := range f.Names() {
-		out = append(out, f.Current[name])
+		out = append(append(out, f.Current[name]), f.Current[name].Before...)
 	}
 	return append(out, f.Leaving...)
 }

@@ -36,6 +36,14 @@ const (
 	unpackPIDs = 256
 	// unpackIOWeight is a container's: nobody but a new container waits for it.
 	unpackIOWeight = 100
+
+	// doorMemory is for the process that reads what users and strangers send: 56 MB with
+	// its 768 connections (ADR 24), and 192 KiB of the kernel's for each; bytes.
+	doorMemory = uint64(384 << 20)
+	// doorPIDs are its threads.
+	doorPIDs = 256
+	// doorIOWeight is a container's: it reads and writes no files.
+	doorIOWeight = 100
 )
 
 // limits are those of a process of that shape.
@@ -49,6 +57,10 @@ func (s Shape) limits() cgroup.Limits {
 
 func unpackLimits() cgroup.Limits {
 	return cgroup.Limits{Memory: unpackMemory, PIDs: unpackPIDs, IOWeight: unpackIOWeight}
+}
+
+func doorLimits() cgroup.Limits {
+	return cgroup.Limits{Memory: doorMemory, PIDs: doorPIDs, IOWeight: doorIOWeight}
 }
 
 // shapes are all of them.
@@ -79,19 +91,28 @@ func (c Config) confine() *cgroup.Seat {
 
 // confineUnpack limits a process that is about to unpack a layer.
 func confineUnpack(c config.Config, log zerolog.Logger) func(pid int) {
-	name := cgroup.Name("unpack", c.RunDir)
+	return confinePart(c, log, "unpack", unpackLimits())
+}
+
+// confineDoor limits the door's process before it hears of a connection.
+func confineDoor(c config.Config, log zerolog.Logger) func(pid int) {
+	return confinePart(c, log, "door", doorLimits())
+}
+
+func confinePart(c config.Config, log zerolog.Logger, part string, l cgroup.Limits) func(pid int) {
+	name := cgroup.Name(part, c.RunDir)
 	return func(pid int) {
 		// What is missing is missing for the agent too, and was said then. Each has a
 		// memory limit of its own beside.
-		if _, failures := cgroup.Put(pid, name, unpackLimits()); len(failures) > 0 {
-			log.Debug().Errs("failures", failures).Msg("what unpacks a layer isn't in its control group")
+		if _, failures := cgroup.Put(pid, name, l); len(failures) > 0 {
+			log.Debug().Errs("failures", failures).Str("part", part).Msg("a process isn't in its control group")
 		}
 	}
 }
 
 // removeGroups removes the control groups of a stopped node's processes.
 func removeGroups(c config.Config) {
-	for _, shape := range append(shapes(), "unpack") {
+	for _, shape := range append(shapes(), "unpack", "door") {
 		if g, err := cgroup.Beside(cgroup.Name(string(shape), c.RunDir)); err == nil {
 			g.Remove()
 		}
@@ -118,6 +139,7 @@ func (c Config) ceilings() []control.Ceiling {
 		add(string(shape), group, shape.limits())
 	}
 	add("unpack", cgroup.BesideIn(all, cgroup.Name("unpack", c.RunDir)), unpackLimits())
+	add("door", cgroup.BesideIn(all, cgroup.Name("door", c.RunDir)), doorLimits())
 	add("containerd", cgroup.BesideIn(all, containerd.Config{RunDir: c.RunDir}.Group()), containerd.Ceiling())
 	add("carrier wg", cgroup.BesideIn(all, carrier.FolderOf(c.RunDir, "wg").Group()), carrier.Ceiling(wg.DefaultHardLimit))
 	add("carrier log", cgroup.BesideIn(all, carrier.FolderOf(c.RunDir, "log").Group()), carrier.Ceiling(logs.DefaultHardLimit))

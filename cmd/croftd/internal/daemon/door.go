@@ -25,6 +25,7 @@ func (d *daemon) openDoor(ctx context.Context, m modules, b *brain) error {
 			defer cancel()
 			return m.identity.Sign(ctx, message)
 		},
+		Confine:   confineDoor(d.Config.Config, d.Log),
 		Now:       func() (time.Time, bool) { return b.clock.Now() },
 		Workloads: records{b, m, d.Log}, Streams: streams,
 	})

@@ -64,6 +64,8 @@ type Config struct {
 	// Command starts the door's process, which must end up in front.Serve; empty is
 	// this program with the argument "door".
 	Command []string
+	// Confine is told of the process before it hears of anything; may be nil.
+	Confine func(pid int)
 	// Limits bound what users take of the node; a zero one gets its default.
 	Limits Limits
 	// Pulse is for streams.

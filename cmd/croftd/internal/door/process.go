@@ -71,6 +71,9 @@ func (d *Door) start(ctx context.Context) (*exec.Cmd, *wire.Control, *tail, erro
 		_ = control.Close()
 		return nil, nil, nil, err
 	}
+	if d.Confine != nil {
+		d.Confine(cmd.Process.Pid)
+	}
 	setup, err := json.Marshal(d.setup())
 	if err == nil {
 		var listening *os.File
