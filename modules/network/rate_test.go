@@ -19,7 +19,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node/conformance"
 )
 
-const testRate = 2 << 20
+const testRate = 4 << 20
 
 // rated is a network with two members, one of which has a public interface too.
 type rated struct {
@@ -162,9 +162,11 @@ func firstOf(errs ...error) error {
 // network and from outside, by both families. The bounds are lower ones: a busy
 // machine only takes longer.
 func TestRatesHold(t *testing.T) {
+	// 8 MiB need two seconds, less what may pass at once.
+	const leastTime = 1500 * time.Millisecond
 	for name, rate := range map[string]network.Rate{"send": {Send: testRate}, "receive": {Receive: testRate}} {
+		// Not beside each other: the node's address on the other's uplink would go with that.
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			h := newRated(t, rate)
 			h.areRates(rate)
 			if drift := h.drift(); drift != "" {
@@ -172,9 +174,8 @@ func TestRatesHold(t *testing.T) {
 			}
 			web, cat := netns.OfProcess(h.webPID), netns.OfProcess(h.catPID)
 			for _, at := range []string{h.web.IPv4, h.web.IPv6} {
-				// 8 MiB, of which an eighth may pass at once.
-				if took := h.took(cat, web, net.JoinHostPort(at, "81"), 8<<20); took < 2*time.Second {
-					t.Errorf("8 MiB to %s at 2 MiB a second took %s", at, took)
+				if took := h.took(cat, web, net.JoinHostPort(at, "81"), 8<<20); took < leastTime {
+					t.Errorf("8 MiB to %s at 4 MiB a second took %s", at, took)
 				} else {
 					t.Logf("8 MiB to %s took %s", at, took)
 				}
@@ -183,8 +184,8 @@ func TestRatesHold(t *testing.T) {
 				return
 			}
 			at := net.JoinHostPort(h.web.PublicIPv6, "81")
-			if took := h.took("/proc/self/ns/net", web, at, 8<<20); took < 2*time.Second {
-				t.Errorf("8 MiB from outside at 2 MiB a second took %s", took)
+			if took := h.took("/proc/self/ns/net", web, at, 8<<20); took < leastTime {
+				t.Errorf("8 MiB from outside at 4 MiB a second took %s", took)
 			}
 		})
 	}
