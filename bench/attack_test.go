@@ -1,20 +1,13 @@
 package bench
 
 import (
-	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"slices"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/croft-edge/croft/cmd/croftd/nodetest"
-	"github.com/croft-edge/croft/modules/network/netlab"
-	"github.com/croft-edge/croft/pkg/workload"
 )
 
 // What the honest user does how often, and how much slower the slowest hundredth of the
@@ -66,12 +59,11 @@ func BenchmarkAttack(b *testing.B) {
 		n.WaitReady()
 		n.WaitRegistered()
 		h := newHonest(b, i, n)
-		enemy := newEnemy(b, i, n, nodetest.ZDBAddress(h.db))
-		m.quiet(func() { h.watch(quietFor) })
-		quiet := h.take()
+		enemy := newEnemy(b, i, n, h.order.ZDB)
+		var quiet, attacked map[string]*asked
+		m.quiet(func() { quiet = h.watch(quietFor) })
 		enemy.begin()
-		h.watch(attackFor)
-		attacked := h.take()
+		attacked = h.watch(attackFor)
 		enemy.end()
 		compare(b, quiet, attacked, m)
 		enemy.memory.judge(b)
@@ -91,12 +83,12 @@ func compare(b *testing.B, quiet, attacked map[string]*asked, m *machine) {
 			b.Errorf("%s: nothing was asked", what)
 			continue
 		}
-		ratio := float64(tail(after.took)) / float64(tail(before.took))
+		ratio := float64(tail(after.Took)) / float64(tail(before.Took))
 		report(b, "under attack: "+what, fmt.Sprintf("<= %d x quiet, none fails", slower),
-			fmt.Sprintf("p99 %.0f of %.0f ms, %d of %d failed", ms(tail(after.took)), ms(tail(before.took)), after.failed, len(after.took)), ratio/slower)
+			fmt.Sprintf("p99 %.0f of %.0f ms, %d of %d failed", ms(tail(after.Took)), ms(tail(before.Took)), after.Failed, len(after.Took)), ratio/slower)
 		for when, a := range map[string]*asked{"while it was quiet": before, "under attack": after} {
-			if a.failed > 0 {
-				b.Errorf("%s: %d of %d failed %s, the first: %v", what, a.failed, len(a.took), when, a.first)
+			if a.Failed > 0 {
+				b.Errorf("%s: %d of %d failed %s, the first: %s", what, a.Failed, len(a.Took), when, a.First)
 			}
 		}
 		if ratio > slower && m.idle() {
@@ -116,167 +108,4 @@ func tail(all []time.Duration) time.Duration {
 		return 0
 	}
 	return quantile(all, 0.99)
-}
-
-// asked is what became of one kind of request.
-type asked struct {
-	took   []time.Duration
-	failed int
-	first  error
-}
-
-// honest is a user with an app.
-type honest struct {
-	b         *testing.B
-	i         *nodetest.Internet
-	n         *nodetest.Node
-	host      *netlab.Namespace
-	web       *workload.Reservation
-	db        workload.ZDBResult
-	namespace string
-	lines     atomic.Int64
-
-	mu   sync.Mutex
-	seen map[string]*asked
-}
-
-func newHonest(b *testing.B, i *nodetest.Internet, n *nodetest.Node) *honest {
-	b.Helper()
-	h := &honest{b: b, i: i, n: n, seen: map[string]*asked{}, host: i.Host("honest", "203.0.113.20")}
-	i.Result(i.Push(i.Networks(i.User, "net1", i.Part(n, "10.1.2.0/24", 3001, ""))[0]), workload.StateOK)
-	volume := i.Push(i.Volume(n.ID, 1, time.Hour))
-	i.Result(volume, workload.StateOK)
-	db := i.Push(i.ZDB(n, nil))
-	h.db = i.ZDBResult(db)
-	h.web = i.Push(i.Container(n, func(c *workload.Container) {
-		c.Mounts = []workload.Mount{nodetest.Mount(volume, "/data")}
-	}))
-	i.Result(h.web, workload.StateOK)
-	h.namespace = namespaceOf(n, h.web)
-	answers(b, i, h.namespace)
-	return h
-}
-
-// watch does what the user does, for a time.
-func (h *honest) watch(d time.Duration) {
-	ctx, cancel := context.WithTimeout(h.b.Context(), d)
-	defer cancel()
-	var all sync.WaitGroup
-	for what, ask := range map[string]func() error{"HTTP": h.get, "log line": h.say, "volume": h.write, "zdb": h.set} {
-		all.Go(func() { h.each(ctx, askEach, what, ask) })
-	}
-	all.Go(func() { h.each(ctx, pushEach, "reservation", h.push) })
-	all.Wait()
-}
-
-// each asks again and again, each time in its own goroutine: a slow answer doesn't hide the next.
-func (h *honest) each(ctx context.Context, pause time.Duration, what string, ask func() error) {
-	tick := time.NewTicker(pause)
-	defer tick.Stop()
-	var all sync.WaitGroup
-	defer all.Wait()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		all.Go(func() {
-			began := time.Now()
-			h.note(what, began, ask())
-		})
-	}
-}
-
-func (h *honest) note(what string, began time.Time, err error) {
-	took := time.Since(began)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	a := h.seen[what]
-	if a == nil {
-		a = &asked{}
-		h.seen[what] = a
-	}
-	a.took = append(a.took, took)
-	if err != nil {
-		if a.failed++; a.first == nil {
-			a.first = err
-		}
-	}
-}
-
-func (h *honest) take() map[string]*asked {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	out := h.seen
-	h.seen = map[string]*asked{}
-	return out
-}
-
-const honestLimit = 30 * time.Second
-
-func (h *honest) get() error {
-	_, err := h.i.Get(h.namespace, "http://127.0.0.1:8080/", honestLimit)
-	return err
-}
-
-// say writes a line, and waits until the node has kept it.
-func (h *honest) say() error {
-	line := fmt.Sprintf("honest line %d", h.lines.Add(1))
-	if _, err := h.i.Do(h.namespace, http.MethodPost, "http://127.0.0.1:8080/say", line+"\n", honestLimit); err != nil {
-		return err
-	}
-	for deadline := time.Now().Add(honestLimit); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		for _, kept := range h.n.LogLines(h.web) {
-			if kept.Text == line {
-				return nil
-			}
-		}
-	}
-	return fmt.Errorf("%q isn't kept after %s", line, honestLimit)
-}
-
-func (h *honest) write() error {
-	_, err := h.i.Do(h.namespace, http.MethodPut, "http://127.0.0.1:8080/write?path=/data/file", strings.Repeat("x", 64<<10), honestLimit)
-	return err
-}
-
-func (h *honest) set() error {
-	conn, err := h.i.SelectZDB(h.host.Path(), nodetest.ZDBAddress(h.db), h.db.Namespace, "")
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	if _, err = conn.Do("SET", "key", strings.Repeat("v", 4<<10)); err != nil {
-		return err
-	}
-	_, err = conn.Do("GET", "key")
-	return err
-}
-
-// push reserves a volume, waits for it, and deletes it.
-func (h *honest) push() error {
-	r := h.i.Volume(h.n.ID, 1, time.Hour)
-	id, err := h.i.Client.Reserve(h.b.Context(), r)
-	if err != nil {
-		return err
-	}
-	r.ID = id
-	for deadline := time.Now().Add(honestLimit); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		shown, err := h.i.Client.Get(h.b.Context(), id)
-		if err != nil {
-			return err
-		}
-		if shown.Result == nil {
-			continue
-		}
-		if shown.Result.State != workload.StateOK {
-			return fmt.Errorf("%s is %s: %s", id, shown.Result.State, shown.Result.Error)
-		}
-		if err := r.SignDeletion(workload.Deletion{Created: time.Now()}, h.i.User.Private()); err != nil {
-			return err
-		}
-		return h.i.Client.Delete(h.b.Context(), id, *r.Deletion)
-	}
-	return fmt.Errorf("no result of %s after %s", id, honestLimit)
 }

@@ -25,15 +25,15 @@ func documented(t *testing.T) map[string]cgroup.Limits {
 		t.Fatal(err)
 	}
 	out := map[string]cgroup.Limits{}
-	row := regexp.MustCompile("(?m)^\\| `([a-z ]+)` \\|[^|]*\\| (\\d+) MiB \\| (\\d+) \\| (\\d+) \\|")
+	row := regexp.MustCompile("(?m)^\\| `([a-z ]+)` \\|[^|]*\\| (\\d+) MiB \\| (\\d+) \\| (\\d+) \\| (\\d+) \\|")
 	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
-		n := [3]uint64{}
+		n := [4]uint64{}
 		for i, figure := range m[2:] {
 			if n[i], err = strconv.ParseUint(figure, 10, 64); err != nil {
 				t.Fatal(err)
 			}
 		}
-		out[m[1]] = cgroup.Limits{Memory: n[0] << 20, PIDs: n[1], IOWeight: n[2]}
+		out[m[1]] = cgroup.Limits{Memory: n[0] << 20, PIDs: n[1], IOWeight: n[2], CPUWeight: n[3]}
 	}
 	return out
 }
@@ -74,7 +74,7 @@ func TestCeilings(t *testing.T) {
 		if len(group.Folders()) < 2 {
 			t.Errorf("%s, process %d, is in %v only", part, where.pid, group.Folders())
 		}
-		if got := group.Limits(cgroup.Limits{Memory: 1, PIDs: 1, IOWeight: 1}); got != want && (weights || got.Memory != want.Memory || got.PIDs != want.PIDs) {
+		if got := group.Limits(cgroup.Limits{Memory: 1, PIDs: 1, IOWeight: 1, CPUWeight: 1}); got != want {
 			t.Errorf("%s is limited to %+v, the documents say %+v", part, got, want)
 		}
 	}
@@ -139,7 +139,7 @@ func (z *zdbs) statusShows(parts map[string]cgroup.Limits, weights bool) {
 		if !ok {
 			continue
 		}
-		if c.Memory != want.Memory || c.PIDs != want.PIDs || c.Used == 0 && c.Part != "unpack" || c.OOMKills != 0 {
+		if c.Memory != want.Memory || c.PIDs != want.PIDs || c.CPUWeight != want.CPUWeight || c.Used == 0 && c.Part != "unpack" || c.OOMKills != 0 {
 			z.Errorf("status says %+v, the documents %+v", c, want)
 		}
 		if missing := slices.Contains(c.Missing, "io weight"); missing == weights {

@@ -20,6 +20,11 @@ const keptPIDs = 8
 // ceiling: below it the settings don't fit the machine.
 const leastCeiling = 64 << 20
 
+// Weight is the share of the processors of all containers together, ten times what
+// another program has and five times a part of croft: what strangers have the node do
+// comes after what containers were promised. Each has as much of it as it has cores.
+const Weight = 1000
+
 // ceil bounds what all containers together take of memory, processes and threads:
 // more of it ends a container, never what the node is made of. It is set anew
 // each time that the module is opened, below containers that run, too.
@@ -45,6 +50,8 @@ func (c Config) ceil() error {
 	if missing := all.Limit(cgroup.Limits{Memory: total - c.Reserve, PIDs: mostPIDs() / keptPIDs * (keptPIDs - 1)}); len(missing) > 0 {
 		return errors.Errorf("cannot limit what all containers take together: this machine can't hold their %s", strings.Join(missing, ", "))
 	}
+	// Where it can't be had, containers have what everybody has.
+	_ = all.Limit(cgroup.Limits{CPUWeight: Weight})
 	return nil
 }
 

@@ -15,11 +15,13 @@ const (
 	// ioWeight lets carriers go before users' containers, which have 100: they write
 	// little, and everybody waits for it.
 	ioWeight = 500
+	// cpuWeight is twice what other programs have, for the same reason.
+	cpuWeight = 200
 )
 
 // Ceiling are the limits of a carrier that may have so much memory, in bytes.
 func Ceiling(memory uint64) cgroup.Limits {
-	return cgroup.Limits{Memory: memory, PIDs: mostPIDs, IOWeight: ioWeight}
+	return cgroup.Limits{Memory: memory, PIDs: mostPIDs, IOWeight: ioWeight, CPUWeight: cpuWeight}
 }
 
 // Confine moves this process to a group of its own and limits it there, as far as

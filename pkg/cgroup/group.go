@@ -47,7 +47,7 @@ func At(path string) (Group, error) {
 func AtIn(all []Hierarchy, path string) Group {
 	var g Group
 	for _, h := range all {
-		if h.has("memory") || h.has("pids") || h.has("io") {
+		if h.has("memory") || h.has("pids") || h.has("io") || h.has("cpu") {
 			g.places = append(g.places, place{h, filepath.Join(h.Point, path)})
 		}
 	}
@@ -94,7 +94,7 @@ func (p place) make() error {
 	}
 	if p.version() == 2 {
 		for _, above := range p.above() {
-			Enable(above, "memory", "pids", "io")
+			Enable(above, "memory", "pids", "io", "cpu")
 		}
 	}
 	if hasAll(p.controllers, "cpuset") {
@@ -145,13 +145,15 @@ func (g Group) Limits(of Limits) Limits {
 				continue
 			}
 			n := one.reading(p.version(), p.dir)
-			switch one.name {
+			switch one.controller {
 			case "memory":
 				out.Memory = n
 			case "pids":
 				out.PIDs = n
-			default:
+			case "io":
 				out.IOWeight = n
+			case "cpu":
+				out.CPUWeight = n
 			}
 		}
 	}

@@ -20,6 +20,9 @@ type Limits struct {
 	Memory, PIDs uint64
 	// IOWeight is the share of disk time, of 1 to 1000; 100 is what everybody has.
 	IOWeight uint64
+	// CPUWeight is the share of the processors while others want them too, of 1 to
+	// 10,000; 100 is what everybody has.
+	CPUWeight uint64
 }
 
 // Memory are the ways to limit memory in that version of control groups.
@@ -42,6 +45,22 @@ func IOWeight(version int, weight uint64) []Way {
 	}
 	return []Way{{{"blkio.bfq.weight", value}}, {{"blkio.weight", value}}}
 }
+
+// CPUWeight are the ways to give a weight among those who use the processors. Version
+// 1 counts in shares, of which everybody has 1024.
+func CPUWeight(version int, weight uint64) []Way {
+	if version == 2 {
+		return []Way{{{"cpu.weight", strconv.FormatUint(weight, 10)}}}
+	}
+	return []Way{{{sharesFile, strconv.FormatUint((weight*everybodysShares+everybodysWeight/2)/everybodysWeight, 10)}}}
+}
+
+const (
+	sharesFile       = "cpu.shares"
+	everybodysShares = 1024
+	// everybodysWeight is a new group's, of disk time and of the processors.
+	everybodysWeight = 100
+)
 
 // Hold writes all controls of the first way that the kernel takes, into a
 // group's folder. It reports whether there is one.
@@ -72,13 +91,16 @@ type limit struct {
 	name, controller string
 	value            uint64
 	ways             func(version int) []Way
+	// weight says that this is a share among others, not a ceiling: each group has one.
+	weight bool
 }
 
 func (l Limits) all() []limit {
 	all := []limit{
-		{"memory", "memory", l.Memory, func(v int) []Way { return Memory(v, l.Memory) }},
-		{"pids", "pids", l.PIDs, func(int) []Way { return PIDs(l.PIDs) }},
-		{"io weight", "io", l.IOWeight, func(v int) []Way { return IOWeight(v, l.IOWeight) }},
+		{"memory", "memory", l.Memory, func(v int) []Way { return Memory(v, l.Memory) }, false},
+		{"pids", "pids", l.PIDs, func(int) []Way { return PIDs(l.PIDs) }, false},
+		{"io weight", "io", l.IOWeight, func(v int) []Way { return IOWeight(v, l.IOWeight) }, true},
+		{"cpu weight", "cpu", l.CPUWeight, func(v int) []Way { return CPUWeight(v, l.CPUWeight) }, true},
 	}
 	var out []limit
 	for _, one := range all {
@@ -101,8 +123,11 @@ func (l limit) reading(version int, dir string) uint64 {
 			continue
 		}
 		n, err := strconv.ParseUint(fields[min(len(fields)-1, 1)], 10, 64)
-		if err != nil || n >= unlimited {
+		switch {
+		case err != nil || n >= unlimited:
 			return 0
+		case way[0].File == sharesFile:
+			return (n*everybodysWeight + everybodysShares/2) / everybodysShares
 		}
 		return n
 	}

@@ -69,16 +69,13 @@ func (s *Seat) hold(one limit) (held, given bool) {
 		}
 		inPlace := p.dir == p.Group && !nameForm.MatchString(filepath.Base(p.dir))
 		now := one.reading(p.version(), p.dir)
-		if inPlace && now != 0 && (one.name != "io weight" || now != everybodysWeight) {
+		if inPlace && now != 0 && (!one.weight || now != everybodysWeight) {
 			return true, true
 		}
 		held = Hold(p.dir, one.ways(p.version())) || held
 	}
 	return held, false
 }
-
-// everybodysWeight is a new group's share of disk time.
-const everybodysWeight = 100
 
 // alone reports whether the group that the process is in can be limited, and only
 // the process and those that it has started are in it.

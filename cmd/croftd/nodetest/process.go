@@ -35,7 +35,8 @@ func (w *World) Start(name, program string, args ...string) *Process {
 	defer out.Close()
 	cmd := exec.Command(program, args...)
 	cmd.Stdout, cmd.Stderr, cmd.Env = out, out, environ()
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// A session of its own, as a service has: the kernel shares the processors among sessions.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		w.Fatal(err)
 	}

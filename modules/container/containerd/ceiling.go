@@ -13,9 +13,9 @@ import (
 // 10 KiB a container; the page cache of images' contents counts, too, and goes when
 // it has to. It has some 20 threads, and one more for each call that waits for a
 // disk. Its weight on disks is above users' containers', since each of their starts
-// waits for it. One that is killed is started again by the agent; containers run on.
+// waits for it; of the processors it has what each part of croft has. One that is killed is started again by the agent; containers run on.
 func Ceiling() cgroup.Limits {
-	return cgroup.Limits{Memory: 512 << 20, PIDs: 2048, IOWeight: 500}
+	return cgroup.Limits{Memory: 512 << 20, PIDs: 2048, IOWeight: 500, CPUWeight: 200}
 }
 
 // Group is the name of the control group of croft's own containerd.

@@ -13,9 +13,9 @@ func writeCeilings(row func(cells ...string), all []control.Ceiling) {
 		return
 	}
 	row("")
-	row("PART", "MEMORY", "OF", "PROCESSES", "IO WEIGHT", "KILLED FOR MEMORY", "CAN'T BE LIMITED")
+	row("PART", "MEMORY", "OF", "PROCESSES", "IO WEIGHT", "CPU WEIGHT", "KILLED FOR MEMORY", "CAN'T BE LIMITED")
 	for _, c := range all {
-		row(c.Part, inMiB(c.Used), ofMiB(c.Memory), number(c.PIDs), number(c.IOWeight), fmt.Sprint(c.OOMKills), cmp.Or(joined(c.Missing), "-"))
+		row(c.Part, inMiB(c.Used), ofMiB(c.Memory), number(c.PIDs), number(c.IOWeight), number(c.CPUWeight), fmt.Sprint(c.OOMKills), cmp.Or(joined(c.Missing), "-"))
 	}
 }
 

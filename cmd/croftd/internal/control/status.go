@@ -76,11 +76,12 @@ type Status struct {
 // Ceiling is how a part of the node is limited by its control group. Memory and
 // Used, what can't be given back of it now, are in bytes; 0 is no limit.
 type Ceiling struct {
-	Part     string `json:"part"`
-	Memory   uint64 `json:"memory"`
-	Used     uint64 `json:"used"`
-	PIDs     uint64 `json:"pids"`
-	IOWeight uint64 `json:"io_weight"`
+	Part      string `json:"part"`
+	Memory    uint64 `json:"memory"`
+	Used      uint64 `json:"used"`
+	PIDs      uint64 `json:"pids"`
+	IOWeight  uint64 `json:"io_weight"`
+	CPUWeight uint64 `json:"cpu_weight"`
 	// OOMKills is how often the kernel has killed a process of the part because
 	// memory was short.
 	OOMKills uint64 `json:"oom_kills"`

@@ -28,6 +28,9 @@ const (
 	agentPIDs = 2048
 	// agentIOWeight lets the agent's records go before what containers write, which have 100.
 	agentIOWeight = 500
+	// partWeight is the share of the processors of each of croft's own parts, twice what
+	// other programs of the machine have. All containers together have container.Weight.
+	partWeight = 200
 
 	// unpackMemory is for all that unpack a layer together: as many as there may be, at
 	// their own limit, and 256 MiB for the page cache of what they write; bytes.
@@ -36,6 +39,9 @@ const (
 	unpackPIDs = 256
 	// unpackIOWeight is a container's: nobody but a new container waits for it.
 	unpackIOWeight = 100
+	// unpackWeight is little: a layer that takes a minute of a processor isn't to be felt by
+	// who runs already, and still gets on beside containers that use all that they have.
+	unpackWeight = 20
 
 	// doorMemory is for the process that reads what users and strangers send: 56 MB with
 	// its 768 connections (ADR 24), and 192 KiB of the kernel's for each; bytes.
@@ -44,11 +50,13 @@ const (
 	doorPIDs = 256
 	// doorIOWeight is a container's: it reads and writes no files.
 	doorIOWeight = 100
+	// doorWeight is what other programs have: strangers are the reason for most that it does.
+	doorWeight = 100
 )
 
 // limits are those of a process of that shape.
 func (s Shape) limits() cgroup.Limits {
-	l := cgroup.Limits{Memory: moduleMemory, PIDs: agentPIDs, IOWeight: agentIOWeight}
+	l := cgroup.Limits{Memory: moduleMemory, PIDs: agentPIDs, IOWeight: agentIOWeight, CPUWeight: partWeight}
 	if s.has(Provision) || s == Container {
 		l.Memory = agentMemory
 	}
@@ -56,11 +64,11 @@ func (s Shape) limits() cgroup.Limits {
 }
 
 func unpackLimits() cgroup.Limits {
-	return cgroup.Limits{Memory: unpackMemory, PIDs: unpackPIDs, IOWeight: unpackIOWeight}
+	return cgroup.Limits{Memory: unpackMemory, PIDs: unpackPIDs, IOWeight: unpackIOWeight, CPUWeight: unpackWeight}
 }
 
 func doorLimits() cgroup.Limits {
-	return cgroup.Limits{Memory: doorMemory, PIDs: doorPIDs, IOWeight: doorIOWeight}
+	return cgroup.Limits{Memory: doorMemory, PIDs: doorPIDs, IOWeight: doorIOWeight, CPUWeight: doorWeight}
 }
 
 // shapes are all of them.
@@ -143,17 +151,17 @@ func (c Config) ceilings() []control.Ceiling {
 	add("containerd", cgroup.BesideIn(all, containerd.Config{RunDir: c.RunDir}.Group()), containerd.Ceiling())
 	add("carrier wg", cgroup.BesideIn(all, carrier.FolderOf(c.RunDir, "wg").Group()), carrier.Ceiling(wg.DefaultHardLimit))
 	add("carrier log", cgroup.BesideIn(all, carrier.FolderOf(c.RunDir, "log").Group()), carrier.Ceiling(logs.DefaultHardLimit))
-	add("all containers", cgroup.AtIn(all, "/"+c.Containers.Cgroup), cgroup.Limits{Memory: 1, PIDs: 1})
+	add("all containers", cgroup.AtIn(all, "/"+c.Containers.Cgroup), cgroup.Limits{Memory: 1, PIDs: 1, CPUWeight: 1})
 	return out
 }
 
 func ceiling(part string, g cgroup.Group, l cgroup.Limits) control.Ceiling {
 	now := g.Limits(l)
-	out := control.Ceiling{Part: part, Memory: now.Memory, Used: g.Memory(), PIDs: now.PIDs, IOWeight: now.IOWeight, OOMKills: g.Events().OOMKills, Missing: []string{}}
+	out := control.Ceiling{Part: part, Memory: now.Memory, Used: g.Memory(), PIDs: now.PIDs, IOWeight: now.IOWeight, CPUWeight: now.CPUWeight, OOMKills: g.Events().OOMKills, Missing: []string{}}
 	for _, one := range []struct {
 		name       string
 		wanted, is uint64
-	}{{"memory", l.Memory, now.Memory}, {"pids", l.PIDs, now.PIDs}, {"io weight", l.IOWeight, now.IOWeight}} {
+	}{{"memory", l.Memory, now.Memory}, {"pids", l.PIDs, now.PIDs}, {"io weight", l.IOWeight, now.IOWeight}, {"cpu weight", l.CPUWeight, now.CPUWeight}} {
 		if one.wanted != 0 && one.is == 0 {
 			out.Missing = append(out.Missing, one.name)
 		}

@@ -1,0 +1,305 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/cmd/croftd/nodetest"
+	"github.com/croft-edge/croft/modules/container/logs"
+	"github.com/croft-edge/croft/pkg/explorer"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/sign"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// The honest user's requests are made by a process of their own, as from a machine of the user's:
+// it goes before others, so that how long they take is what the node and the explorer took, not
+// what the attackers leave of this machine's processors to a client. honestVariable holds its order.
+const (
+	honestVariable = "CROFT_HONEST_USER"
+	honestLimit    = 30 * time.Second
+)
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(honestVariable); text != "" {
+		os.Exit(honestMain(text))
+	}
+	os.Exit(m.Run())
+}
+
+// asked is what became of one kind of request.
+type asked struct {
+	Took   []time.Duration
+	Failed int
+	// First is the first failure.
+	First string
+}
+
+// honest is a user with an app.
+type honest struct {
+	b     *testing.B
+	order order
+}
+
+// order is what the honest user's process is to do.
+type order struct {
+	For         time.Duration
+	URL, NodeID string
+	// Seed is that of the user's key.
+	Seed []byte
+	// Home is the file of the network namespace where the user is, Web that of the container.
+	Home, Web string
+	// ZDB is where the namespace is reached.
+	ZDB, ZDBNamespace string
+	// Logs is the folder of the container's lines, Container its reservation.
+	Logs, Container string
+}
+
+func newHonest(b *testing.B, i *nodetest.Internet, n *nodetest.Node) *honest {
+	b.Helper()
+	i.Result(i.Push(i.Networks(i.User, "net1", i.Part(n, "10.1.2.0/24", 3001, ""))[0]), workload.StateOK)
+	volume := i.Push(i.Volume(n.ID, 1, time.Hour))
+	i.Result(volume, workload.StateOK)
+	db := i.ZDBResult(i.Push(i.ZDB(n, nil)))
+	web := i.Push(i.Container(n, func(c *workload.Container) {
+		c.Mounts = []workload.Mount{nodetest.Mount(volume, "/data")}
+	}))
+	i.Result(web, workload.StateOK)
+	answers(b, i, namespaceOf(n, web))
+	return &honest{b: b, order: order{
+		URL: i.URL, NodeID: n.ID, Seed: i.User.Seed(), Home: i.Host("honest", "203.0.113.20").Path(), Web: namespaceOf(n, web),
+		ZDB: nodetest.ZDBAddress(db), ZDBNamespace: db.Namespace, Logs: filepath.Join(n.StateDir(), "logs"), Container: web.ID,
+	}}
+}
+
+// watch does what the user does, for a time, and answers what became of it by kind.
+func (h *honest) watch(d time.Duration) map[string]*asked {
+	h.b.Helper()
+	h.order.For = d
+	text, err := json.Marshal(h.order)
+	if err != nil {
+		h.b.Fatal(err)
+	}
+	program, err := os.Executable()
+	if err != nil {
+		h.b.Fatal(err)
+	}
+	var answer, failures bytes.Buffer
+	child := exec.Command(program)
+	child.Env = append(os.Environ(), honestVariable+"="+string(text))
+	child.Stdout, child.Stderr = &answer, &failures
+	if err := child.Start(); err != nil {
+		h.b.Fatal(err)
+	}
+	if err := goFirst(child.Process.Pid); err != nil {
+		h.b.Logf("the honest user's process has to wait for the attackers': %v", err)
+	}
+	if err := child.Wait(); err != nil {
+		h.b.Fatalf("the honest user's process: %v: %s", err, failures.String())
+	}
+	out := map[string]*asked{}
+	if err := json.Unmarshal(answer.Bytes(), &out); err != nil {
+		h.b.Fatalf("the honest user's process said %q: %v", answer.String(), err)
+	}
+	return out
+}
+
+// goFirst lets a process go before all others that aren't in real time.
+func goFirst(pid int) error {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
+	for _, t := range threads { // those that they start are as they are
+		id, err := strconv.Atoi(filepath.Base(t))
+		if err != nil {
+			return err
+		}
+		first := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: 1}
+		if err := unix.SchedSetAttr(id, &first, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+			return err
+		}
+	}
+	return err
+}
+
+// honestMain is the honest user's process.
+func honestMain(text string) int {
+	u := &user{world: &nodetest.World{}, seen: map[string]*asked{}}
+	err := json.Unmarshal([]byte(text), &u.order)
+	if err == nil {
+		u.key, err = sign.FromSeed(u.order.Seed)
+	}
+	if err == nil {
+		u.client, err = explorer.NewClient(explorer.Config{
+			URL: u.order.URL, Timeout: honestLimit, Transport: &http.Transport{DialContext: u.world.DialFrom(u.order.Home)},
+		})
+	}
+	if err == nil {
+		u.watch()
+		err = json.NewEncoder(os.Stdout).Encode(u.seen)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// user makes the honest user's requests.
+type user struct {
+	order  order
+	world  *nodetest.World
+	key    sign.KeyPair
+	client *explorer.Client
+	lines  atomic.Int64
+
+	mu   sync.Mutex
+	seen map[string]*asked
+}
+
+func (u *user) watch() {
+	ctx, cancel := context.WithTimeout(context.Background(), u.order.For)
+	defer cancel()
+	var all sync.WaitGroup
+	for what, ask := range map[string]func() error{"HTTP": u.get, "log line": u.say, "volume": u.write, "zdb": u.set} {
+		all.Go(func() { u.each(ctx, askEach, what, ask) })
+	}
+	all.Go(func() { u.each(ctx, pushEach, "reservation", u.push) })
+	all.Wait()
+}
+
+// each asks again and again, each time in its own goroutine: a slow answer doesn't hide the next.
+func (u *user) each(ctx context.Context, pause time.Duration, what string, ask func() error) {
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	var all sync.WaitGroup
+	defer all.Wait()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		all.Go(func() {
+			began := time.Now()
+			u.note(what, began, ask())
+		})
+	}
+}
+
+func (u *user) note(what string, began time.Time, err error) {
+	took := time.Since(began)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	a := u.seen[what]
+	if a == nil {
+		a = &asked{}
+		u.seen[what] = a
+	}
+	a.Took = append(a.Took, took)
+	if err != nil {
+		if a.Failed++; a.First == "" {
+			a.First = err.Error()
+		}
+	}
+}
+
+func (u *user) get() error {
+	_, err := u.world.Get(u.order.Web, "http://127.0.0.1:8080/", honestLimit)
+	return err
+}
+
+// say writes a line, and waits until the node has kept it.
+func (u *user) say() error {
+	line := fmt.Sprintf("honest line %d of %d", u.lines.Add(1), os.Getpid())
+	if _, err := u.world.Do(u.order.Web, http.MethodPost, "http://127.0.0.1:8080/say", line+"\n", honestLimit); err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(honestLimit); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		kept, err := logs.Last(u.order.Logs, u.order.Container, 1<<20)
+		if err != nil && node.KindOf(err) != node.NotExist {
+			return err
+		}
+		for _, one := range kept {
+			if one.Text == line {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("%q isn't kept after %s", line, honestLimit)
+}
+
+func (u *user) write() error {
+	_, err := u.world.Do(u.order.Web, http.MethodPut, "http://127.0.0.1:8080/write?path=/data/file", strings.Repeat("x", 64<<10), honestLimit)
+	return err
+}
+
+func (u *user) set() error {
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, honestLimit)
+		defer cancel()
+		return u.world.DialFrom(u.order.Home)(ctx, network, address)
+	}
+	conn, err := redis.Dial("tcp", u.order.ZDB, redis.DialContextFunc(dial), redis.DialReadTimeout(honestLimit), redis.DialWriteTimeout(honestLimit))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if _, err := conn.Do("SELECT", u.order.ZDBNamespace); err != nil {
+		return err
+	}
+	if _, err := conn.Do("SET", "key", strings.Repeat("v", 4<<10)); err != nil {
+		return err
+	}
+	_, err = conn.Do("GET", "key")
+	return err
+}
+
+// push reserves a volume, waits for it, and deletes it.
+func (u *user) push() error {
+	ctx := context.Background()
+	r := &workload.Reservation{
+		NodeID: u.order.NodeID, Type: workload.TypeVolume, Created: time.Now(), Duration: time.Hour,
+		Data: json.RawMessage(`{"size":1,"type":"SSD"}`),
+	}
+	if err := r.Sign(u.key.Private()); err != nil {
+		return err
+	}
+	id, err := u.client.Reserve(ctx, r)
+	if err != nil {
+		return err
+	}
+	r.ID = id
+	for deadline := time.Now().Add(honestLimit); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		shown, err := u.client.Get(ctx, id)
+		if err != nil {
+			return err
+		}
+		if shown.Result == nil {
+			continue
+		}
+		if shown.Result.State != workload.StateOK {
+			return fmt.Errorf("%s is %s: %s", id, shown.Result.State, shown.Result.Error)
+		}
+		if err := r.SignDeletion(workload.Deletion{Created: time.Now()}, u.key.Private()); err != nil {
+			return err
+		}
+		return u.client.Delete(ctx, id, *r.Deletion)
+	}
+	return fmt.Errorf("no result of %s after %s", id, honestLimit)
+}
