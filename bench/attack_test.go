@@ -85,7 +85,7 @@ func compare(b *testing.B, quiet, attacked map[string]*asked, m *machine) {
 		}
 		ratio := float64(tail(after.Took)) / float64(tail(before.Took))
 		report(b, "under attack: "+what, fmt.Sprintf("<= %d x quiet, none fails", slower),
-			fmt.Sprintf("p99 %.0f of %.0f ms, %d of %d failed", ms(tail(after.Took)), ms(tail(before.Took)), after.Failed, len(after.Took)), ratio/slower)
+			fmt.Sprintf("p99 %.0f of %.0f ms, p50 %.0f of %.0f ms, %d of %d failed", ms(tail(after.Took)), ms(tail(before.Took)), ms(half(after.Took)), ms(half(before.Took)), after.Failed, len(after.Took)), ratio/slower)
 		for when, a := range map[string]*asked{"while it was quiet": before, "under attack": after} {
 			if a.Failed > 0 {
 				b.Errorf("%s: %d of %d failed %s, the first: %s", what, a.Failed, len(a.Took), when, a.First)
@@ -100,12 +100,15 @@ func compare(b *testing.B, quiet, attacked map[string]*asked, m *machine) {
 // requests are what the honest user asks for.
 func requests() []string { return []string{"HTTP", "log line", "reservation", "volume", "zdb"} }
 
-// tail is the slowest hundredth.
-func tail(all []time.Duration) time.Duration {
+// tail is the slowest hundredth, half what half of all are below.
+func tail(all []time.Duration) time.Duration { return share(all, 0.99) }
+func half(all []time.Duration) time.Duration { return share(all, 0.5) }
+
+func share(all []time.Duration, q float64) time.Duration {
 	all = slices.Clone(all)
 	slices.Sort(all)
 	if len(all) == 0 {
 		return 0
 	}
-	return quantile(all, 0.99)
+	return quantile(all, q)
 }
