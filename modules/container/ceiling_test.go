@@ -34,6 +34,12 @@ func TestAllContainersLeaveTheNodeItsMemory(t *testing.T) {
 			}
 		}
 	}
+	// Where there are weights, the containers' is ten times everybody's.
+	for file, want := range map[string]string{"cpu/" + w.cfg.CgroupParent + "/cpu.shares": "10240", w.cfg.CgroupParent + "/cpu.weight": "1000"} {
+		if raw, err := os.ReadFile(filepath.Join("/sys/fs/cgroup", file)); err == nil && strings.TrimSpace(string(raw)) != want {
+			t.Errorf("%s is %q, want %s", file, raw, want)
+		}
+	}
 	first, second := w.spec("1-1", "hold", "160"), w.spec("1-2", "hold", "160")
 	w.runs(first)
 	w.says("1-1", "holds")

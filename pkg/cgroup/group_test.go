@@ -3,6 +3,7 @@ package cgroup
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"testing"
 )
@@ -43,6 +44,30 @@ func TestAProcessIsMoved(t *testing.T) {
 	for _, g := range groups {
 		if _, err := os.Stat(g); !os.IsNotExist(err) {
 			t.Errorf("group %s stayed (%v)", g, err)
+		}
+	}
+}
+
+// A weight of the processors is read as it was written, in both versions.
+func TestWeightsOfProcessors(t *testing.T) {
+	r := newTree(t)
+	r.group("", map[string]string{"cgroup.controllers": "cpu\n"})
+	r.group("two", map[string]string{"cpu.weight": "100\n"})
+	r.group("one", map[string]string{"cpu.shares": "1024\n"})
+	for name, h := range map[string]Hierarchy{"two": {Point: r.dir}, "one": {Point: r.dir, controllers: "cpu,cpuacct"}} {
+		g := Group{[]place{{h, filepath.Join(r.dir, name)}}}
+		if got := g.Limits(Limits{CPUWeight: 1}).CPUWeight; got != everybodysWeight {
+			t.Errorf("%s: a new group has %d", name, got)
+		}
+		for _, want := range []uint64{1, 20, 99, 100, 1000, 10_000} {
+			r.group("two", map[string]string{"cpu.weight": ""}) // plain files keep what was written over
+			r.group("one", map[string]string{"cpu.shares": ""})
+			if missing := g.Limit(Limits{CPUWeight: want}); len(missing) != 0 {
+				t.Errorf("%s: %v", name, missing)
+			}
+			if got := g.Limits(Limits{CPUWeight: 1}).CPUWeight; got != want {
+				t.Errorf("%s: %d was read as %d", name, want, got)
+			}
 		}
 	}
 }
