@@ -54,14 +54,16 @@ func TestWeightsOfProcessors(t *testing.T) {
 	r.group("", map[string]string{"cgroup.controllers": "cpu\n"})
 	r.group("two", map[string]string{"cpu.weight": "100\n"})
 	r.group("one", map[string]string{"cpu.shares": "1024\n"})
-	for name, h := range map[string]Hierarchy{"two": {Point: r.dir}, "one": {Point: r.dir, controllers: "cpu,cpuacct"}} {
+	for file, h := range map[string]Hierarchy{"cpu.weight": {Point: r.dir}, "cpu.shares": {Point: r.dir, controllers: "cpu,cpuacct"}} {
+		name := map[string]string{"cpu.weight": "two", "cpu.shares": "one"}[file]
 		g := Group{[]place{{h, filepath.Join(r.dir, name)}}}
 		if got := g.Limits(Limits{CPUWeight: 1}).CPUWeight; got != everybodysWeight {
 			t.Errorf("%s: a new group has %d", name, got)
 		}
 		for _, want := range []uint64{1, 20, 99, 100, 1000, 10_000} {
-			r.group("two", map[string]string{"cpu.weight": ""}) // plain files keep what was written over
-			r.group("one", map[string]string{"cpu.shares": ""})
+			if err := os.Truncate(filepath.Join(r.dir, name, file), 0); err != nil { // plain files keep what was written over
+				t.Fatal(err)
+			}
 			if missing := g.Limit(Limits{CPUWeight: want}); len(missing) != 0 {
 				t.Errorf("%s: %v", name, missing)
 			}
