@@ -3,12 +3,15 @@ package feedback_test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/sign"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/feedback"
 	"github.com/croft-edge/croft/provision/store"
@@ -101,6 +104,43 @@ func TestAcknowledgementsThatCannotBeWritten(t *testing.T) {
 			time.Sleep(2 * time.Minute)
 			if r.owed(t) != 0 || len(r.Problems()) != 0 {
 				t.Errorf("%d are owed, problems %v", r.owed(t), r.Problems())
+			}
+		})
+	})
+}
+
+// One user's thousand results keep another's two from nothing: users take turns, and what
+// comes while a pass is under way has its turn in the next.
+func TestUsersTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := counted(t)
+		r.explorer.set(func(context.Context, *workload.Result) error {
+			time.Sleep(20 * time.Millisecond)
+			return nil
+		})
+		for i := range 200 {
+			r.oweAs(t, nodeKey(), fmt.Sprintf("%d-1", i+1))
+		}
+		other, err := sign.Generate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.oweAs(t, other.Private(), "300-1")
+		r.oweAs(t, other.Private(), "301-1")
+		r.running(t, func() {
+			time.Sleep(300 * time.Millisecond)
+			got := strings.Fields(r.explorer.ids())
+			if len(got) < 4 || !slices.Equal(got[:4], []string{"1-1", "300-1", "2-1", "301-1"}) {
+				t.Errorf("sent were %v", got)
+			}
+			r.oweAs(t, other.Private(), "302-1")
+			time.Sleep(1500 * time.Millisecond)
+			if n := len(strings.Fields(r.explorer.ids())); n == 203 || !slices.Contains(strings.Fields(r.explorer.ids()), "302-1") {
+				t.Errorf("after 1.8 s %d were sent, 302-1 isn't among them", n)
+			}
+			time.Sleep(time.Minute)
+			if r.owed(t) != 0 || len(strings.Fields(r.explorer.ids())) != 203 {
+				t.Errorf("%d are owed, %d were sent", r.owed(t), len(strings.Fields(r.explorer.ids())))
 			}
 		})
 	})

@@ -133,6 +133,10 @@ func (f *Feedback) drain(ctx context.Context) {
 	f.mu.Unlock()
 	for failures := 1; ctx.Err() == nil; failures++ {
 		owed, _ := f.pass(ctx)
+		if owed.more {
+			failures = 0
+			continue
+		}
 		if owed.soon == 0 {
 			break
 		}

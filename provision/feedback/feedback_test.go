@@ -123,10 +123,16 @@ func newRig(t *testing.T, c feedback.Config) *rig {
 // owe finishes a reservation, and kicks.
 func (r *rig) owe(t *testing.T, id string) store.Record {
 	t.Helper()
+	return r.oweAs(t, nodeKey(), id)
+}
+
+// oweAs is owe for the user with that key.
+func (r *rig) oweAs(t *testing.T, user ed25519.PrivateKey, id string) store.Record {
+	t.Helper()
 	res := &workload.Reservation{
 		ID: id, NodeID: nodeID(), Type: workload.TypeVolume, Data: []byte("{}"), Created: time.Now().UTC(), Duration: time.Hour,
 	}
-	if err := res.Sign(nodeKey()); err != nil {
+	if err := res.Sign(user); err != nil {
 		t.Fatal(err)
 	}
 	h, err := res.Hash()

@@ -1,6 +1,7 @@
 package feedback
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -56,10 +57,14 @@ type owed struct {
 	soon int
 	// next is when the first result in trouble is tried again; zero for none.
 	next time.Time
+	// more says that the pass ended before all that is due was tried.
+	more bool
 }
 
-// pass sends everything that is due, oldest first, those in trouble last. The
-// error says that the explorer, the signer or the store can't be reached.
+// pass sends what is due, as much as is acknowledged in one write: what has come
+// meanwhile has its turn in the next one. Users take turns, each with the oldest first,
+// and those in trouble come last. The error says that the explorer, the signer or
+// the store can't be reached.
 func (f *Feedback) pass(ctx context.Context) (owed, error) {
 	waiting, err := f.undelivered()
 	if err != nil {
@@ -68,8 +73,8 @@ func (f *Feedback) pass(ctx context.Context) (owed, error) {
 	}
 	f.forget(waiting)
 	p := &pass{Feedback: f}
-	for _, rec := range f.troubledLast(waiting) {
-		if ctx.Err() != nil || p.inARow >= awayAfter {
+	for _, rec := range f.troubledLast(byTurns(waiting)) {
+		if ctx.Err() != nil || p.inARow >= awayAfter || p.left.more {
 			p.left.soon++
 			continue
 		}
@@ -90,6 +95,7 @@ func (f *Feedback) pass(ctx context.Context) (owed, error) {
 		}
 		if p.full() {
 			p.acknowledge()
+			p.left.more = p.inARow < awayAfter
 		}
 	}
 	p.acknowledge()
@@ -163,6 +169,23 @@ func (p *pass) trouble(rec store.Record, err error) {
 		p.left.soon++
 		p.inARow, p.failed = p.inARow+1, err
 	}
+}
+
+// byTurns has users take turns: one with thousands of results keeps nobody else's from
+// being sent.
+func byTurns(waiting []store.Record) []store.Record {
+	turn := map[string]int{}
+	rank := make(map[int64]int, len(waiting))
+	for _, rec := range waiting {
+		user := rec.Reservation.User
+		rank[rec.Result.Sequence] = turn[user]
+		turn[user]++
+	}
+	out := slices.Clone(waiting)
+	slices.SortStableFunc(out, func(a, b store.Record) int {
+		return cmp.Compare(rank[a.Result.Sequence], rank[b.Result.Sequence])
+	})
+	return out
 }
 
 // troubledLast puts the results that failed before behind the others: they
@@ -265,6 +288,9 @@ func (f *Feedback) setAway(err error) {
 
 // pauseAfter is how long to wait after a pass: for ever when nothing is owed.
 func (f *Feedback) pauseAfter(left owed, failures int) time.Duration {
+	if left.more && failures == 0 {
+		return 0
+	}
 	if failures > 0 && left.tried > 0 {
 		return f.cfg.backoff().Delay(failures)
 	}
