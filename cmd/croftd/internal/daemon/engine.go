@@ -10,10 +10,10 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/cmd/croftd/internal/door"
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/run"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision"
 	"github.com/croft-edge/croft/provision/admit"
@@ -183,27 +183,32 @@ func (d *daemon) admission(m modules, b *brain) (*admit.Admission, error) {
 	return admit.New(admit.Config{
 		Policy: policy, Demand: b.sizes.demand,
 		Offer: func(ctx context.Context) (admit.Offer, error) {
-			_, room, err := m.capacity(ctx, d.Config.Config, b)
+			_, room, err := d.capacity(ctx, m, b)
 			return room.Offer, err
 		},
 	})
 }
 
-// capacity asks the modules what the machine is, and what it has to offer.
-func (m modules) capacity(ctx context.Context, c config.Config, b *brain) (node.HostInfo, room, error) {
-	host, err := m.host.Info(ctx)
+// capacity asks the modules what the machine is, and what it has to offer: side by side, since
+// arrivals wait for it.
+func (d *daemon) capacity(ctx context.Context, m modules, b *brain) (node.HostInfo, room, error) {
+	var host node.HostInfo
+	var status node.StorageStatus
+	var filesystems []node.Filesystem
+	err := run.All(d.Log, "capacity",
+		func() (err error) { host, err = m.host.Info(ctx); return err },
+		func() (err error) {
+			// What is made between the two is in the list only, and so counts once.
+			if status, err = m.storage.Status(ctx); err == nil {
+				filesystems, err = m.storage.ListFilesystems(ctx)
+			}
+			return err
+		},
+	)
 	if err != nil {
 		return host, room{}, err
 	}
-	status, err := m.storage.Status(ctx)
-	if err != nil {
-		return host, room{}, err
-	}
-	filesystems, err := m.storage.ListFilesystems(ctx)
-	if err != nil {
-		return host, room{}, err
-	}
-	return host, roomOf(offered(host, status.Pools, c), status, b.sizes.beside(status.Pools, filesystems, b.present)), nil
+	return host, roomOf(offered(host, status.Pools, d.Config.Config), status, b.sizes.beside(status.Pools, filesystems, b.present)), nil
 }
 
 // brokenPools are the pools that can't be used now, as admission knows them. The
