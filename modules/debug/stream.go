@@ -32,11 +32,12 @@ type stream struct {
 	done  chan struct{}
 
 	// The rest, above the lock, is run's. unsaid counts the lines that were
-	// dropped and of which the channel hasn't been told; said is when the node's
-	// log was told of trouble, known whether it was of what lasts.
-	unsaid uint64
-	said   time.Time
-	known  bool
+	// dropped and of which the channel hasn't been told; saidTrouble and saidDrops are
+	// when the node's log was told that there is no connection, and of a slow one; known
+	// is whether it knows of an outage that lasts.
+	unsaid                 uint64
+	saidTrouble, saidDrops time.Time
+	known                  bool
 
 	mu        sync.Mutex
 	connected bool
@@ -178,20 +179,20 @@ func (s *stream) state(connected bool, cause string) {
 // trouble keeps why there is no connection, and tells the log now and then.
 func (s *stream) trouble(err error) {
 	s.state(false, shownError(err))
-	if time.Since(s.said) < sayEvery {
+	if time.Since(s.saidTrouble) < sayEvery {
 		return
 	}
-	s.said, s.known = time.Now(), true
+	s.saidTrouble, s.known = time.Now(), true
 	s.cfg.Log.Warn().Str("id", s.spec.ID).Str("step", "publish").Str("error", shownError(err)).Uint64("dropped", s.info().Dropped).
 		Msg("log lines can't be published: tried again")
 }
 
 // sayDrops tells the log of a stream that works and is too slow, now and then.
 func (s *stream) sayDrops() {
-	if time.Since(s.said) < sayEvery {
+	if time.Since(s.saidDrops) < sayEvery {
 		return
 	}
-	s.said = time.Now()
+	s.saidDrops = time.Now()
 	s.cfg.Log.Warn().Str("id", s.spec.ID).Str("step", "publish").Uint64("dropped", s.info().Dropped).
 		Msg("log lines were dropped: the stream's redis server doesn't keep up")
 }

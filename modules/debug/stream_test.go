@@ -2,12 +2,14 @@ package debug
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/pkg/node"
@@ -85,6 +87,20 @@ func TestARedisServerThatComesBack(t *testing.T) {
 	}
 	if strings.Count(w.own.String(), "goes on") != 1 {
 		t.Errorf("the node's log doesn't say once that it goes on:\n%s", w.own)
+	}
+}
+
+// That lines were dropped, which is said of a server that is slow, doesn't keep its end from
+// being said.
+func TestDropsDontHideAnOutage(t *testing.T) {
+	var log strings.Builder
+	s := newStream(t.Context(), node.DebugSpec{ID: "1-1"}, Config{Log: zerolog.New(&log)})
+	s.sayDrops()
+	s.trouble(errors.New("connection refused"))
+	s.sayDrops()
+	s.trouble(errors.New("connection refused"))
+	if text := log.String(); strings.Count(text, "were dropped") != 1 || strings.Count(text, "tried again") != 1 {
+		t.Errorf("the log is:\n%s", text)
 	}
 }
 
