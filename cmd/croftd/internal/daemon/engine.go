@@ -10,10 +10,10 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/cmd/croftd/internal/door"
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/run"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision"
 	"github.com/croft-edge/croft/provision/admit"
@@ -32,6 +32,9 @@ type brain struct {
 	store  *store.FSStore
 	clock  *clock.Trust
 	poll   *source.Changes
+	// machine is what the machine was when it was asked last, which each registration does. To tell
+	// takes a look at all links, of which users make thousands; arrivals don't wait for that.
+	machine atomic.Pointer[node.HostInfo]
 	// push takes in what users bring to the node's own door.
 	push *source.Push
 	door *door.Door
@@ -183,32 +186,40 @@ func (d *daemon) admission(m modules, b *brain) (*admit.Admission, error) {
 	return admit.New(admit.Config{
 		Policy: policy, Demand: b.sizes.demand,
 		Offer: func(ctx context.Context) (admit.Offer, error) {
-			_, room, err := d.capacity(ctx, m, b)
+			host := b.machine.Load()
+			if host == nil {
+				now, err := b.host(ctx, m)
+				if err != nil {
+					return admit.Offer{}, err
+				}
+				host = &now
+			}
+			room, err := m.room(ctx, *host, d.Config.Config, b)
 			return room.Offer, err
 		},
 	})
 }
 
-// capacity asks the modules what the machine is, and what it has to offer: side by side, since
-// arrivals wait for it.
-func (d *daemon) capacity(ctx context.Context, m modules, b *brain) (node.HostInfo, room, error) {
-	var host node.HostInfo
-	var status node.StorageStatus
-	var filesystems []node.Filesystem
-	err := run.All(d.Log, "capacity",
-		func() (err error) { host, err = m.host.Info(ctx); return err },
-		func() (err error) {
-			// What is made between the two is in the list only, and so counts once.
-			if status, err = m.storage.Status(ctx); err == nil {
-				filesystems, err = m.storage.ListFilesystems(ctx)
-			}
-			return err
-		},
-	)
-	if err != nil {
-		return host, room{}, err
+// host asks what the machine is, and keeps it for admission.
+func (b *brain) host(ctx context.Context, m modules) (node.HostInfo, error) {
+	host, err := m.host.Info(ctx)
+	if err == nil {
+		b.machine.Store(&host)
 	}
-	return host, roomOf(offered(host, status.Pools, d.Config.Config), status, b.sizes.beside(status.Pools, filesystems, b.present)), nil
+	return host, err
+}
+
+// room asks what a machine has to offer.
+func (m modules) room(ctx context.Context, host node.HostInfo, c config.Config, b *brain) (room, error) {
+	status, err := m.storage.Status(ctx)
+	if err != nil {
+		return room{}, err
+	}
+	filesystems, err := m.storage.ListFilesystems(ctx)
+	if err != nil {
+		return room{}, err
+	}
+	return roomOf(offered(host, status.Pools, c), status, b.sizes.beside(status.Pools, filesystems, b.present)), nil
 }
 
 // brokenPools are the pools that can't be used now, as admission knows them. The

@@ -186,7 +186,11 @@ func (d *daemon) openRegistration(m modules, b *brain, l *link) (err error) {
 func (d *daemon) facts(ctx context.Context, m modules, b *brain) (registration.Facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, askModule)
 	defer cancel()
-	host, room, err := d.capacity(ctx, m, b)
+	host, err := b.host(ctx, m)
+	if err != nil {
+		return registration.Facts{}, err
+	}
+	room, err := m.room(ctx, host, d.Config.Config, b)
 	if err != nil {
 		return registration.Facts{}, err
 	}
