@@ -1,21 +1,19 @@
 package door
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
 	"runtime"
-	"strings"
 	"syscall"
 	"time"
-	"unicode"
 
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/door/wire"
+	"github.com/croft-edge/croft/pkg/confine"
 	"github.com/croft-edge/croft/pkg/run"
 )
 
@@ -52,20 +50,20 @@ func (d *Door) process(ctx context.Context) error {
 		ended = errors.New("it ended by itself")
 	}
 	if why != nil {
-		return errors.Wrapf(why, "the door's process was ended (%s)", printable(ended.Error()))
+		return errors.Wrapf(why, "the door's process was ended (%s)", confine.Printable(ended.Error()))
 	}
-	return errors.Errorf("the door's process ended: %s", printable(ended.Error()+": "+said.String()))
+	return errors.Errorf("the door's process ended: %s", confine.Printable(ended.Error()+": "+said.String()))
 }
 
 // start starts the process and tells it what it has to know.
-func (d *Door) start(ctx context.Context) (*exec.Cmd, *wire.Control, *tail, error) {
+func (d *Door) start(ctx context.Context) (*exec.Cmd, *wire.Control, *confine.Said, error) {
 	ours, theirs, err := wire.Pair(unix.SOCK_SEQPACKET)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	defer theirs.Close()
 	control := wire.ControlOf(ours)
-	said := &tail{}
+	said := &confine.Said{}
 	cmd, err := d.command(ctx, theirs, said)
 	if err != nil {
 		_ = control.Close()
@@ -93,7 +91,7 @@ func (d *Door) start(ctx context.Context) (*exec.Cmd, *wire.Control, *tail, erro
 
 // command starts the program, with as little as the node lets it have: where it makes no
 // user namespaces, the process has the other ones or none, and is still shut in.
-func (d *Door) command(ctx context.Context, control *os.File, said *tail) (*exec.Cmd, error) {
+func (d *Door) command(ctx context.Context, control *os.File, said *confine.Said) (*exec.Cmd, error) {
 	var first error
 	for _, attr := range ways() {
 		cmd := exec.CommandContext(ctx, d.Command[0], d.Command[1:]...)
@@ -129,29 +127,3 @@ func ways() []*syscall.SysProcAttr {
 		{Credential: outside, Setsid: true, Pdeathsig: unix.SIGKILL},
 	}
 }
-
-// printable is at most 300 characters of a text that somebody else may have made.
-func printable(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, strings.ToValidUTF8(text, "?"))
-	if r := []rune(text); len(r) > 300 {
-		text = string(r[:300]) + "…"
-	}
-	return text
-}
-
-// tail keeps the first bytes that are written to it.
-type tail struct{ text bytes.Buffer }
-
-func (t *tail) Write(b []byte) (int, error) {
-	if left := 4096 - t.text.Len(); left > 0 {
-		t.text.Write(b[:min(left, len(b))])
-	}
-	return len(b), nil
-}
-
-func (t *tail) String() string { return t.text.String() }

@@ -32,12 +32,8 @@ var Opaque = limit.Limit{Name: "image-opaque-folders", Per: "layer", Each: 10_00
 
 const mostOpaque = 1 << 20
 
-// mostAnswer is how many bytes of an answer are read, mostSaid how many of what a
-// process says before it dies.
-const (
-	mostAnswer = 4 << 20
-	mostSaid   = 4 << 10
-)
+// mostAnswer is how many bytes of an answer are read.
+const mostAnswer = 4 << 20
 
 // Bounds are how much an image may unpack to, and how much of that layers before
 // this one have taken.

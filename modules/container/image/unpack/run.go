@@ -1,7 +1,6 @@
 package unpack
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -12,11 +11,11 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unicode"
 
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/pkg/confine"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -94,7 +93,7 @@ type process struct {
 	control *os.File
 	layer   *os.File
 	answers *os.File
-	said    tail
+	said    confine.Said
 }
 
 // start starts a process that waits for what it has to do.
@@ -243,7 +242,7 @@ func (p *process) verdict(ctx context.Context, ended error, answered bool) error
 	case ended == nil:
 		return refused("the process that unpacked a layer of it answers nonsense")
 	}
-	return refused("the process that unpacked a layer of it failed: %s", printable(state.String()+": "+p.said.String()))
+	return refused("the process that unpacked a layer of it failed: %s", confine.Printable(state.String()+": "+p.said.String()))
 }
 
 // err is the error that a process has answered.
@@ -255,35 +254,9 @@ func (a answer) err() error {
 	case !ok:
 		return refused("the process that unpacked a layer of it answers nonsense")
 	}
-	return node.Errorf(kind, "%s", printable(a.Error))
-}
-
-// printable is at most 300 characters of a text that somebody else may have made.
-func printable(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, strings.ToValidUTF8(text, "?"))
-	if r := []rune(text); len(r) > 300 {
-		text = string(r[:300]) + "…"
-	}
-	return text
+	return node.Errorf(kind, "%s", confine.Printable(a.Error))
 }
 
 func (p *process) close() {
 	closeAll([]*os.File{p.control, p.layer, p.answers})
 }
-
-// tail keeps the first bytes that are written to it.
-type tail struct{ text bytes.Buffer }
-
-func (t *tail) Write(b []byte) (int, error) {
-	if left := mostSaid - t.text.Len(); left > 0 {
-		t.text.Write(b[:min(left, len(b))])
-	}
-	return len(b), nil
-}
-
-func (t *tail) String() string { return t.text.String() }
