@@ -26,15 +26,13 @@ import (
 // brain is what of the node exists once its modules were reached: everything
 // that decides.
 type brain struct {
-	nodeID string
-	sizes  sizes
-	engine *provision.NodeEngine
-	store  *store.FSStore
-	clock  *clock.Trust
-	poll   *source.Changes
-	// machine is what the machine was when it was asked last, which each registration does. To tell
-	// takes a look at all links, of which users make thousands; arrivals don't wait for that.
-	machine atomic.Pointer[node.HostInfo]
+	nodeID  string
+	sizes   sizes
+	engine  *provision.NodeEngine
+	store   *store.FSStore
+	clock   *clock.Trust
+	poll    *source.Changes
+	machine *machine
 	// push takes in what users bring to the node's own door.
 	push *source.Push
 	door *door.Door
@@ -46,7 +44,7 @@ type brain struct {
 // what answers, and the engine that uses them.
 func (d *daemon) think(b *brain, m modules, link *link) (err error) {
 	late := &lateClock{}
-	b.sizes = d.sizes(m)
+	b.sizes, b.machine = d.sizes(m), &machine{ask: m.host.Info}
 	if b.store, err = d.openStore(late, b.sizes); err != nil {
 		return err
 	}
@@ -186,27 +184,14 @@ func (d *daemon) admission(m modules, b *brain) (*admit.Admission, error) {
 	return admit.New(admit.Config{
 		Policy: policy, Demand: b.sizes.demand,
 		Offer: func(ctx context.Context) (admit.Offer, error) {
-			host := b.machine.Load()
-			if host == nil {
-				now, err := b.host(ctx, m)
-				if err != nil {
-					return admit.Offer{}, err
-				}
-				host = &now
+			host, err := b.machine.known(ctx)
+			if err != nil {
+				return admit.Offer{}, err
 			}
-			room, err := m.room(ctx, *host, d.Config.Config, b)
+			room, err := m.room(ctx, host, d.Config.Config, b)
 			return room.Offer, err
 		},
 	})
-}
-
-// host asks what the machine is, and keeps it for admission.
-func (b *brain) host(ctx context.Context, m modules) (node.HostInfo, error) {
-	host, err := m.host.Info(ctx)
-	if err == nil {
-		b.machine.Store(&host)
-	}
-	return host, err
 }
 
 // room asks what a machine has to offer.

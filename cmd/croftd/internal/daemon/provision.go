@@ -186,7 +186,7 @@ func (d *daemon) openRegistration(m modules, b *brain, l *link) (err error) {
 func (d *daemon) facts(ctx context.Context, m modules, b *brain) (registration.Facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, askModule)
 	defer cancel()
-	host, err := b.host(ctx, m)
+	host, err := b.machine.look(ctx)
 	if err != nil {
 		return registration.Facts{}, err
 	}
