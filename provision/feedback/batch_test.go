@@ -145,3 +145,28 @@ func TestUsersTakeTurns(t *testing.T) {
 		})
 	})
 }
+
+// A pass that ends with one result that fails, among others that were sent, is followed by the
+// next at once: the explorer isn't away.
+func TestOneFailureAtTheEndOfAPassKeepsNothingBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := counted(t)
+		r.explorer.set(func(_ context.Context, result *workload.Result) error {
+			time.Sleep(100 * time.Millisecond)
+			if result.ID == "10-1" {
+				time.Sleep(200 * time.Millisecond)
+				return node.Errorf(node.Transient, "the connection was reset")
+			}
+			return nil
+		})
+		for i := range 20 {
+			r.oweAs(t, nodeKey(), fmt.Sprintf("%d-1", i+1))
+		}
+		r.running(t, func() {
+			time.Sleep(1350 * time.Millisecond)
+			if sent := strings.Fields(r.explorer.ids()); slices.Contains(sent, "10-1") || !slices.Contains(sent, "11-1") {
+				t.Errorf("after 1.35 s %v were sent, want 11-1, and 10-1 failed", sent)
+			}
+		})
+	})
+}

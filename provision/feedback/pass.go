@@ -99,6 +99,9 @@ func (f *Feedback) pass(ctx context.Context) (owed, error) {
 		}
 	}
 	p.acknowledge()
+	if p.left.more {
+		p.failed = nil // one failure among results that were sent: the others don't wait for it
+	}
 	if p.left.tried > 0 {
 		f.setAway(p.failed)
 	}
