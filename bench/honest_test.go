@@ -4,14 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,9 +30,11 @@ import (
 
 // The honest user's requests are made by a process of their own, as from a machine of the user's:
 // it goes before others, so that how long they take is what the node and the explorer took, not
-// what the attackers leave of this machine's processors to a client. honestVariable holds its order.
+// what the attackers leave of this machine's processors to a client. honestVariable holds its order,
+// firstVariable says that it goes before others.
 const (
 	honestVariable = "CROFT_HONEST_USER"
+	firstVariable  = "CROFT_HONEST_USER_FIRST"
 	honestLimit    = 30 * time.Second
 )
 
@@ -105,13 +106,7 @@ func (h *honest) watch(d time.Duration) map[string]*asked {
 	child := exec.Command(program)
 	child.Env = append(os.Environ(), honestVariable+"="+string(text))
 	child.Stdout, child.Stderr = &answer, &failures
-	if err := child.Start(); err != nil {
-		h.b.Fatal(err)
-	}
-	if err := goFirst(child.Process.Pid); err != nil {
-		h.b.Logf("the honest user's process has to wait for the attackers': %v", err)
-	}
-	if err := child.Wait(); err != nil {
+	if err := child.Run(); err != nil {
 		h.b.Fatalf("the honest user's process: %v: %s", err, failures.String())
 	}
 	out := map[string]*asked{}
@@ -121,26 +116,32 @@ func (h *honest) watch(d time.Duration) map[string]*asked {
 	return out
 }
 
-// goFirst lets a process go before all others that aren't in real time.
-func goFirst(pid int) error {
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
-	for _, t := range threads { // those that they start are as they are
-		id, err := strconv.Atoi(filepath.Base(t))
-		if err != nil {
-			return err
-		}
-		first := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: 1}
-		if err := unix.SchedSetAttr(id, &first, 0); err != nil && !errors.Is(err, unix.ESRCH) {
-			return err
-		}
+// goFirst lets this process go before all others that aren't in real time, and begins it anew:
+// all of its threads are then started by the one that goes first.
+func goFirst() error {
+	if os.Getenv(firstVariable) != "" {
+		return nil
 	}
-	return err
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	first := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: 1}
+	if err := unix.SchedSetAttr(0, &first, 0); err != nil {
+		return fmt.Errorf("cannot go before the attackers: %w", err)
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	return unix.Exec(program, os.Args, append(os.Environ(), firstVariable+"=1"))
 }
 
 // honestMain is the honest user's process.
 func honestMain(text string) int {
 	u := &user{world: &nodetest.World{}, seen: map[string]*asked{}}
-	err := json.Unmarshal([]byte(text), &u.order)
+	err := goFirst()
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &u.order)
+	}
 	if err == nil {
 		u.key, err = sign.FromSeed(u.order.Seed)
 	}
