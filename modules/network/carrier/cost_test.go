@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -89,4 +90,42 @@ func TestNetworksFitTheirCost(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What networks have is never garbage: were it counted with the packets in hand, a carrier of
+// many would collect without end, and find nothing.
+func TestTheCollectorIsToldWhatNetworksTake(t *testing.T) {
+	for _, peers := range []int{0, 20} {
+		s := newSite(t, 1)
+		told := int64(0)
+		d := newDevices(DefaultTuning(), zerolog.Nop(), func(n int, cost uint64) { told = heapLimit(0, DefaultTuning(), n, cost) })
+		first := s.config()
+		first.ListenPort = 0
+		must(t, d.set("first", first))
+		had, took := told, heap()
+		const networks = 8
+		for i := range networks {
+			must(t, d.set(fmt.Sprint("net", i), expensive(t, namespace(t, fmt.Sprint("n", peers, "-", i)), peers, 1)))
+		}
+		had, took = (told-had)/networks, (heap()-took)/networks
+		t.Logf("a network of %d peers takes %d KiB of the heap, the collector is told %d KiB", peers, took>>10, had>>10)
+		if took > had || took < had/2 {
+			t.Errorf("a network of %d peers takes %d KiB of the heap, the collector is told %d KiB", peers, took>>10, had>>10)
+		}
+		for id := range d.held {
+			must(t, d.remove(id))
+		}
+		if told != 0 {
+			t.Errorf("without networks the collector is still told %d KiB", told>>10)
+		}
+	}
+}
+
+// heap is what isn't garbage, in bytes.
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // what was in pools
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }

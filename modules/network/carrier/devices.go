@@ -26,15 +26,16 @@ type Tuning struct {
 
 // devices are all that this process holds.
 type devices struct {
-	tuning  Tuning
-	log     zerolog.Logger
-	changed func(n int) // told how many there are
+	tuning Tuning
+	log    zerolog.Logger
+	// changed is told how many there are, and what they cost, in bytes.
+	changed func(n int, cost uint64)
 
 	mu   sync.Mutex
 	held map[string]*held
 }
 
-func newDevices(t Tuning, log zerolog.Logger, changed func(n int)) *devices {
+func newDevices(t Tuning, log zerolog.Logger, changed func(n int, cost uint64)) *devices {
 	return &devices{tuning: t, log: log, changed: changed, held: map[string]*held{}}
 }
 
@@ -48,7 +49,9 @@ func (d *devices) set(id string, c wireguard.Config) error {
 	old := d.held[id]
 	if old != nil && old.fits(c) {
 		if err := bringUp(id, c); err == nil {
-			return old.change(c)
+			err := old.change(c)
+			d.tell()
+			return err
 		}
 		// The link went just now: it is made anew.
 	}
@@ -63,10 +66,10 @@ func (d *devices) set(id string, c wireguard.Config) error {
 		}
 		d.drop(old, c.Namespace != old.config.Namespace || c.Name != old.config.Name)
 	}
-	d.changed(len(d.held) + 1)
+	d.tell(c)
 	h, err := hold(id, c, d.tuning, d.log)
 	if err != nil {
-		d.changed(len(d.held))
+		d.tell()
 		return err
 	}
 	d.held[id] = h
@@ -80,7 +83,26 @@ func (d *devices) drop(h *held, link bool) {
 		d.log.Warn().Str("id", h.id).Err(err).Msg("the device's link stays")
 	}
 	delete(d.held, h.id)
-	d.changed(len(d.held))
+	d.tell()
+}
+
+// tell tells what there is now, with those that are coming.
+func (d *devices) tell(coming ...wireguard.Config) {
+	cost := uint64(0)
+	add := func(c wireguard.Config) {
+		ranges := 0
+		for _, p := range c.Peers {
+			ranges += len(p.AllowedIPs)
+		}
+		cost += Cost(len(c.Peers), ranges)
+	}
+	for _, h := range d.held {
+		add(h.config)
+	}
+	for _, c := range coming {
+		add(c)
+	}
+	d.changed(len(d.held)+len(coming), cost)
 }
 
 func (d *devices) remove(id string) error {

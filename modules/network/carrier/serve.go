@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/pkg/errors"
@@ -101,8 +102,11 @@ func serve(ctx context.Context, c ServeConfig, dir carrier.Folder, log zerolog.L
 	if !c.SameGroup {
 		carrier.Confine(dir.Group(), carrier.Ceiling(c.HardLimit), log)
 	}
-	limitHeap(c.MemoryLimit, c.Tuning, 0)
-	devices := newDevices(c.Tuning, log, func(n int) { limitHeap(c.MemoryLimit, c.Tuning, n) })
+	limitHeap := func(devices int, cost uint64) {
+		debug.SetMemoryLimit(heapLimit(c.MemoryLimit, c.Tuning, devices, cost))
+	}
+	limitHeap(0, 0)
+	devices := newDevices(c.Tuning, log, limitHeap)
 	defer devices.close()
 	zones, err := makeZones(c, log)
 	if err != nil {
