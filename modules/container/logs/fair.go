@@ -16,9 +16,13 @@ var (
 	limitSpool = limit.Limit{Name: "log-spool", Per: "stream", Each: 128 << 10, Unit: limit.Bytes}
 	// limitHalves bounds the spools that wait for the end of a line; see restSize.
 	limitHalves = limit.Limit{Name: "log-half-lines", Per: "user", Each: 8 << 20, Total: 64 << 20, Unit: limit.Bytes}
-	// limitRate bounds how much is written in a second; a quarter of it at once.
-	limitRate = limit.Limit{Name: "log-rate", Per: "user", Each: 32 << 20, Total: 128 << 20, Unit: limit.Bytes}
+	// limitRate bounds how much is written in a second; that of burst seconds at once. What
+	// goes on at that rate for a minute has overwritten a container's files several times.
+	limitRate = limit.Limit{Name: "log-rate", Per: "user", Each: 4 << 20, Total: 32 << 20, Unit: limit.Bytes}
 )
+
+// burst is how many seconds' worth of what the rate allows may come at once, after a pause.
+const burst = 2
 
 // fair divides the carrier between users.
 type fair struct {
@@ -76,7 +80,7 @@ type pace struct {
 }
 
 func newPace(rate int64) *pace {
-	return &pace{rate: float64(rate), spare: float64(rate) / 4, last: time.Now()}
+	return &pace{rate: float64(rate), spare: float64(rate) * burst, last: time.Now()}
 }
 
 // wait is how long to wait after n bytes.
@@ -84,7 +88,7 @@ func (p *pace) wait(n int64) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	p.spare = min(p.rate/4, p.spare+now.Sub(p.last).Seconds()*p.rate) - float64(n)
+	p.spare = min(p.rate*burst, p.spare+now.Sub(p.last).Seconds()*p.rate) - float64(n)
 	p.last = now
 	if p.spare >= 0 {
 		return 0
