@@ -201,8 +201,9 @@ func (b *bombs) arm() {
 	}
 }
 
-// bomb reserves a container of a bomb, and waits until the node has refused it. When the
-// attack ends the node has some time for those that it still has, without the others.
+// bomb reserves a container of a bomb, and waits until the node has refused it. A bomber has to
+// wait for the next when too many were refused. When the attack ends the node has some time for
+// kinds that it has refused none of yet, without the other attacks.
 func (e *enemy) bomb(ctx context.Context) error {
 	k := e.bombs.next.Add(1)
 	kind := e.bombs.kinds[k%uint64(len(e.bombs.kinds))]
@@ -215,7 +216,7 @@ func (e *enemy) bomb(ctx context.Context) error {
 		return err
 	}
 	began, ended := time.Now(), time.Time{}
-	for ; ended.IsZero() || time.Since(ended) < bombPatience; time.Sleep(500 * time.Millisecond) {
+	for ; ended.IsZero() || time.Since(ended) < bombPatience && !e.bombs.wasRefused(kind); time.Sleep(500 * time.Millisecond) {
 		if ended.IsZero() && ctx.Err() != nil {
 			ended = time.Now()
 		}
@@ -225,12 +226,18 @@ func (e *enemy) bomb(ctx context.Context) error {
 			return nil
 		}
 	}
-	if slices.Contains(layerBombs(), kind) {
-		fmt.Printf("BOMB %-18s is being unpacked for %s\n", kind, time.Since(began).Round(time.Second))
+	if slices.Contains(layerBombs(), kind) || e.bombs.wasRefused(kind) {
+		fmt.Printf("BOMB %-18s waits or is unpacked for %s\n", kind, time.Since(began).Round(time.Second))
 		return nil
 	}
 	e.b.Errorf("the image bomb %s isn't refused after %s, %s of them without other attacks", kind, time.Since(began), bombPatience)
 	return nil
+}
+
+func (b *bombs) wasRefused(kind string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.refused[kind].times > 0
 }
 
 // layerBombs are those that may take as long as a layer may: 900 seconds of a processor.

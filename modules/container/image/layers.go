@@ -88,7 +88,9 @@ func (a *attempt) unpackInTurn(ctx context.Context, n int, do func(context.Conte
 		defer close(watched)
 		s.watchUnpack(turn, end, s.cfg.UnpackTurn<<min(n, mostDoublings), user)
 	}()
+	began := s.cfg.Clock.Boot()
 	err = do(turn)
+	a.job.spend(s.cfg.Clock.Boot() - began)
 	over := turn.Err() != nil && ctx.Err() == nil
 	end()
 	<-watched

@@ -17,7 +17,9 @@ type job struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 
-	mu       sync.Mutex
+	mu sync.Mutex
+	// spent is how long layers were unpacked.
+	spent    time.Duration
 	image    node.Image
 	err      error
 	failures int
@@ -98,6 +100,9 @@ func (s *Store) begin(spec node.ImageSpec, t target) (begun *job, image node.Ima
 		if wait {
 			return nil, image, err
 		}
+	}
+	if err := s.mayPull(spec, t); err != nil {
+		return nil, node.Image{}, err
 	}
 	begun = s.start(spec, t, j)
 	return begun, begun.shown(), nil
@@ -185,6 +190,7 @@ func (s *Store) finish(ctx context.Context, j *job, err error) {
 		s.mu.Unlock()
 		return
 	}
+	s.charge(j, err)
 	if ctx.Err() != nil {
 		// Who ended it says what is left: Close all of it, Release nothing.
 		j.fail(node.Errorf(node.Transient, "cannot pull %s: it was broken off", j.target.text), s.cfg)
@@ -241,6 +247,20 @@ func (j *job) shown() node.Image {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.image
+}
+
+// unpacked is how long layers were unpacked.
+func (j *job) unpacked() time.Duration {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.spent
+}
+
+// spend notes that layers were unpacked for so long.
+func (j *job) spend(d time.Duration) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.spent += d
 }
 
 // progress changes what is shown of a pull.

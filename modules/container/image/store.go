@@ -26,6 +26,7 @@ type Store struct {
 	all   sync.WaitGroup
 	// pulls are for fetching, unpacks for unpacking what was fetched.
 	pulls, unpacks *limit.Line
+	waste          waste
 	// same lets one pull a user and reference run.
 	same keyed
 	// blobs are manifests and configs that were read.

@@ -1,0 +1,97 @@
+package image_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/croft-edge/croft/modules/container/image"
+	"github.com/croft-edge/croft/modules/container/imagetest"
+	"github.com/croft-edge/croft/pkg/limit"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// TestRefusedImagesCostTheirUserTurns wants a user whose images are refused to wait for the next,
+// nobody else, and the user's other images not either.
+func TestRefusedImagesCostTheirUserTurns(t *testing.T) {
+	f := fill(t, empty100)
+	f.image("1-0", "good")
+	_, err := imagetest.PushManifest(t.Context(), f.registry.Host+"/bad:1", "application/vnd.oci.image.manifest.v1+json", []byte(`{}`), f.registry.Behind())
+	must(t, err)
+	before := limit.Times()[image.Waste.Name]
+	try := func(user string, n int) error {
+		s := spec(fmt.Sprint("2-", n), f.ref("bad:1"))
+		s.User = user
+		_, err := f.result(s)
+		return err
+	}
+	for n := range int(image.Waste.Each) + 1 {
+		wantError(t, try(alice, n), node.Invalid)
+	}
+	wantError(t, try(alice, 100), node.Transient, "cannot pull docker://", "the next is fetched in 10s")
+	if got := limit.Times()[image.Waste.Name]; got == before {
+		t.Error("it isn't counted")
+	}
+	wantError(t, try("bob", 200), node.Invalid)
+	f.ready(spec("1-0", f.ref("good:1")))
+	f.clock.Advance(9 * time.Second)
+	wantError(t, try(alice, 101), node.Transient, "the next is fetched in 1s")
+	f.clock.Advance(time.Second)
+	wantError(t, try(alice, 101), node.Invalid)
+	wantError(t, try(alice, 102), node.Transient, "10s")
+	f.clock.Advance(10 * time.Second)
+	f.push(imagetest.New().File("/name", "other", 0o644), "other:1")
+	f.ready(spec("1-1", f.ref("other:1")))
+	f.ready(spec("1-2", f.ref("other:1")))
+}
+
+// TestGivenUpImagesCostTheirUserTurns wants a user to gain nothing by deleting what
+// would be refused.
+func TestGivenUpImagesCostTheirUserTurns(t *testing.T) {
+	f := fill(t, empty100)
+	f.cfg.Unpack = []string{"/proc/self/exe", "unpack-unless-hang"}
+	f.again()
+	_, err := hang().Layout(filepath.Join(f.dir, "hang"))
+	must(t, err)
+	s := spec("1-1", filepath.Join(f.dir, "hang"))
+	_, err = f.Pull(t.Context(), s)
+	must(t, err)
+	eventually(t, "it is being unpacked", func() bool {
+		i, err := f.Inspect(t.Context(), "1-1")
+		return err == nil && i.Unpacking
+	})
+	f.clock.Advance(time.Minute)
+	must(t, f.Release(t.Context(), "1-1"))
+	_, err = f.Pull(t.Context(), s)
+	wantError(t, err, node.Transient, "is fetched in 5m")
+}
+
+// What a user can waste follows from the time alone, whatever they try.
+func TestWasteIsBounded(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := image.NewWaste()
+		now, spent, last := time.Duration(0), time.Duration(0), time.Duration(0)
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			now += time.Duration(rapid.IntRange(0, 200).Draw(t, "seconds")) * time.Second
+			wait := w.Wait("mallory", now)
+			if free := w.Wait("alice", now); free != 0 {
+				t.Fatalf("alice waits %s", free)
+			}
+			most := time.Duration(image.Waste.Each)*time.Second + now/10
+			if wait == 0 {
+				last = time.Duration(rapid.IntRange(0, 900).Draw(t, "cost")) * time.Second
+				w.Add("mallory", now, last)
+				spent += last
+			}
+			if spent-last > most {
+				t.Fatalf("after %s %s were wasted before the last of %s, at most %s are allowed", now, spent-last, last, most)
+			}
+			if again := now + w.Wait("mallory", now); w.Wait("mallory", again) != 0 {
+				t.Fatalf("at %s nothing is fetched, though it was said", again)
+			}
+		}
+	})
+}
