@@ -53,7 +53,7 @@ func BenchmarkAttack(b *testing.B) {
 		}
 		m := lookAtMachine()
 		i := nodetest.NewInternet(b, bins, "--address-rate", "100")
-		n, _ := i.Plug("n1", "203.0.113.11", "--cpu-overcommit", "100", "--container-layer", "64MiB", "--zdb-address", "203.0.113.11",
+		n, _ := i.Plug("n1", "203.0.113.11", "--cpu-overcommit", "100", "--container-layer", "64MiB", "--zdb-address", "203.0.113.11", "--heartbeat", "1m",
 			"--image-plain-http", bombRegistry, "--max-image-size", bombImage, "--pool-size", "24GiB")
 		n.Start()
 		n.WaitReady()

@@ -62,7 +62,17 @@ func TestReferencesByHash(t *testing.T) {
 			if c.world != nil {
 				c.world(f)
 			}
-			_, err := f.provisioner().Provision(context.Background(), f.reservation(c.data))
+			ahead := newFakeNode(t)
+			ahead.accepted("net", hashOf(net), container.Accepted)
+			if c.world != nil {
+				c.world(ahead)
+			}
+			// Only what will be refused is refused before its image is fetched.
+			_, err := ahead.provisioner().Prepare(context.Background(), ahead.reservation(c.data))
+			if refused := c.kind == node.Refused; refused != (err != nil) || refused && node.KindOf(err) != c.kind || refused == (len(ahead.images) > 0) {
+				t.Errorf("prepared, %s: %v, images are %v", node.KindOf(err), err, ahead.images)
+			}
+			_, err = f.provisioner().Provision(context.Background(), f.reservation(c.data))
 			if c.kind == "" {
 				if err != nil || len(f.boxes["2-1"].Mounts) != 2 {
 					t.Fatalf("%v, mounts are %+v", err, f.boxes["2-1"].Mounts)
