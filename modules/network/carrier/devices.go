@@ -26,16 +26,15 @@ type Tuning struct {
 
 // devices are all that this process holds.
 type devices struct {
-	tuning Tuning
-	log    zerolog.Logger
-	// changed is told how many there are, and what they cost, in bytes.
-	changed func(n int, cost uint64)
+	tuning  Tuning
+	log     zerolog.Logger
+	changed func() // called after each change, and at each sweep
 
 	mu   sync.Mutex
 	held map[string]*held
 }
 
-func newDevices(t Tuning, log zerolog.Logger, changed func(n int, cost uint64)) *devices {
+func newDevices(t Tuning, log zerolog.Logger, changed func()) *devices {
 	return &devices{tuning: t, log: log, changed: changed, held: map[string]*held{}}
 }
 
@@ -50,7 +49,7 @@ func (d *devices) set(id string, c wireguard.Config) error {
 	if old != nil && old.fits(c) {
 		if err := bringUp(id, c); err == nil {
 			err := old.change(c)
-			d.tell()
+			d.changed()
 			return err
 		}
 		// The link went just now: it is made anew.
@@ -66,13 +65,12 @@ func (d *devices) set(id string, c wireguard.Config) error {
 		}
 		d.drop(old, c.Namespace != old.config.Namespace || c.Name != old.config.Name)
 	}
-	d.tell(c)
 	h, err := hold(id, c, d.tuning, d.log)
 	if err != nil {
-		d.tell()
 		return err
 	}
 	d.held[id] = h
+	d.changed()
 	d.log.Info().Str("id", id).Str("link", c.Name).Str("namespace", c.Namespace).Uint16("port", c.ListenPort).Msg("device made")
 	return nil
 }
@@ -83,26 +81,7 @@ func (d *devices) drop(h *held, link bool) {
 		d.log.Warn().Str("id", h.id).Err(err).Msg("the device's link stays")
 	}
 	delete(d.held, h.id)
-	d.tell()
-}
-
-// tell tells what there is now, with those that are coming.
-func (d *devices) tell(coming ...wireguard.Config) {
-	cost := uint64(0)
-	add := func(c wireguard.Config) {
-		ranges := 0
-		for _, p := range c.Peers {
-			ranges += len(p.AllowedIPs)
-		}
-		cost += Cost(len(c.Peers), ranges)
-	}
-	for _, h := range d.held {
-		add(h.config)
-	}
-	for _, c := range coming {
-		add(c)
-	}
-	d.changed(len(d.held)+len(coming), cost)
+	d.changed()
 }
 
 func (d *devices) remove(id string) error {
@@ -147,6 +126,7 @@ func (d *devices) sweep(ctx context.Context, every time.Duration) {
 			return
 		case <-tick.C:
 			d.sweepOnce()
+			d.changed()
 		}
 	}
 }

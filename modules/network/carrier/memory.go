@@ -1,27 +1,42 @@
 package carrier
 
-// The defaults of how much memory a carrier may use, in bytes.
-const (
-	DefaultMemoryLimit = 64 << 20
-	DefaultHardLimit   = 256 << 20
+import (
+	"runtime/debug"
+	"runtime/metrics"
+	"sync"
 )
 
-// heapLimit is how much memory the garbage collector may let there be, in bytes: limit for the
-// packets in hand, and what the devices have that is never garbage, so that it doesn't run all the
-// time for nothing. That is their Cost, and what lies in their heap and is never touched, most of it.
-func heapLimit(limit uint64, t Tuning, devices int, cost uint64) int64 {
-	return int64(limit + uint64(devices)*untouched(t) + cost)
+// The defaults of how much memory a carrier may use, in bytes.
+const (
+	DefaultGarbage   = 32 << 20
+	DefaultHardLimit = 256 << 20
+)
+
+// collector has the garbage collector run whenever there is so much garbage, however much there is
+// that isn't: a network has some 8 MiB of buffers and tables that are never garbage, most of which
+// no packet ever touches. Without it a carrier of many would hold as much garbage again; with a limit
+// of all memory instead it would collect without end, and find nothing.
+type collector struct {
+	// garbage is in bytes.
+	garbage uint64
+
+	mu  sync.Mutex
+	now int
 }
 
-// untouched is what a device has beyond its Cost: the buffers of its readers and of what they have
-// handed on, what they read into, and the library's tables of segments to put together.
-func untouched(t Tuning) uint64 {
-	const readers = 3 // the link, IPv4, IPv6
-	return uint64((readers+1)*t.Batch<<16 + readers*conn128*slotSize + 2*coalesced<<16 + segmentTables)
+// look sets how often garbage is collected, by what there was when it was last.
+func (c *collector) look() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	if percent := c.percent(live[0].Value.Uint64()); percent != c.now {
+		debug.SetGCPercent(percent)
+		c.now = percent
+	}
 }
 
-// segmentTables was measured: TestTheCollectorIsToldWhatNetworksTake holds it.
-const segmentTables = 2 << 20
-
-// conn128 is how many slots a reader has.
-const conn128 = 128
+// percent is how much garbage there may be for what isn't, in bytes.
+func (c *collector) percent(live uint64) int {
+	return int(min(100, max(1, 100*c.garbage/max(1, live))))
+}

@@ -126,7 +126,7 @@ func start(ctx context.Context, command []string) (*process, error) {
 	p.cmd.Env, p.cmd.Dir = []string{"GOTRACEBACK=single"}, "/"
 	p.cmd.WaitDelay = longest
 	p.cmd.SysProcAttr = nobodyOnTheNode()
-	if err := p.cmd.Start(); err != nil {
+	if err := startOnHalf(p.cmd); err != nil {
 		return cannot(err)
 	}
 	return p, nil
