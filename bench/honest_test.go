@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/croft-edge/croft/cmd/croftd/nodetest"
 	"github.com/croft-edge/croft/modules/container/logs"
+	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/sign"
@@ -137,7 +139,7 @@ func goFirst() error {
 
 // honestMain is the honest user's process.
 func honestMain(text string) int {
-	u := &user{world: &nodetest.World{}, seen: map[string]*asked{}}
+	u := &user{seen: map[string]*asked{}}
 	err := goFirst()
 	if err == nil {
 		err = json.Unmarshal([]byte(text), &u.order)
@@ -145,9 +147,10 @@ func honestMain(text string) int {
 	if err == nil {
 		u.key, err = sign.FromSeed(u.order.Seed)
 	}
+	u.home, u.web = stayIn(u.order.Home), stayIn(u.order.Web)
 	if err == nil {
 		u.client, err = explorer.NewClient(explorer.Config{
-			URL: u.order.URL, Timeout: honestLimit, Transport: &http.Transport{DialContext: u.world.DialFrom(u.order.Home)},
+			URL: u.order.URL, Timeout: honestLimit, Transport: &http.Transport{DialContext: u.home.dial},
 		})
 	}
 	if err == nil {
@@ -161,13 +164,48 @@ func honestMain(text string) int {
 	return 0
 }
 
+// inside are threads that stay in a network namespace, as a machine does: to start one and to enter
+// for each request would be counted with it.
+type inside chan func()
+
+func stayIn(namespace string) inside {
+	calls := make(inside)
+	for range 4 {
+		go func() {
+			err := netns.Do(namespace, func() error {
+				for call := range calls {
+					call()
+				}
+				return nil
+			})
+			if err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+		}()
+	}
+	return calls
+}
+
+func (i inside) dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
+	done := make(chan struct{})
+	i <- func() {
+		defer close(done)
+		// One address, one attempt: the socket is made on the thread that is inside.
+		conn, err = (&net.Dialer{FallbackDelay: -1}).DialContext(ctx, network, address)
+	}
+	<-done
+	return conn, err
+}
+
 // user makes the honest user's requests.
 type user struct {
-	order  order
-	world  *nodetest.World
-	key    sign.KeyPair
-	client *explorer.Client
-	lines  atomic.Int64
+	order order
+	// home is where the user is, web where the container is.
+	home, web inside
+	key       sign.KeyPair
+	client    *explorer.Client
+	lines     atomic.Int64
 
 	mu   sync.Mutex
 	seen map[string]*asked
@@ -220,15 +258,32 @@ func (u *user) note(what string, began time.Time, err error) {
 	}
 }
 
-func (u *user) get() error {
-	_, err := u.world.Get(u.order.Web, "http://127.0.0.1:8080/", honestLimit)
+func (u *user) get() error { return u.ask(http.MethodGet, "/", "") }
+
+// ask makes a request to the container, on a connection of its own.
+func (u *user) ask(method, path, body string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), honestLimit)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, "http://127.0.0.1:8080"+path, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	res, err := (&http.Transport{DialContext: u.web.dial, DisableKeepAlives: true}).RoundTrip(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err == nil && res.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", res.Status, text)
+	}
 	return err
 }
 
 // say writes a line, and waits until the node has kept it.
 func (u *user) say() error {
 	line := fmt.Sprintf("honest line %d of %d", u.lines.Add(1), os.Getpid())
-	if _, err := u.world.Do(u.order.Web, http.MethodPost, "http://127.0.0.1:8080/say", line+"\n", honestLimit); err != nil {
+	if err := u.ask(http.MethodPost, "/say", line+"\n"); err != nil {
 		return err
 	}
 	for deadline := time.Now().Add(honestLimit); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
@@ -246,15 +301,14 @@ func (u *user) say() error {
 }
 
 func (u *user) write() error {
-	_, err := u.world.Do(u.order.Web, http.MethodPut, "http://127.0.0.1:8080/write?path=/data/file", strings.Repeat("x", 64<<10), honestLimit)
-	return err
+	return u.ask(http.MethodPut, "/write?path=/data/file", strings.Repeat("x", 64<<10))
 }
 
 func (u *user) set() error {
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, honestLimit)
 		defer cancel()
-		return u.world.DialFrom(u.order.Home)(ctx, network, address)
+		return u.home.dial(ctx, network, address)
 	}
 	conn, err := redis.Dial("tcp", u.order.ZDB, redis.DialContextFunc(dial), redis.DialReadTimeout(honestLimit), redis.DialWriteTimeout(honestLimit))
 	if err != nil {

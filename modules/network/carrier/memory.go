@@ -8,7 +8,7 @@ import (
 
 // The defaults of how much memory a carrier may use, in bytes.
 const (
-	DefaultGarbage   = 32 << 20
+	DefaultGarbage   = 24 << 20
 	DefaultHardLimit = 256 << 20
 )
 
