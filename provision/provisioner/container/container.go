@@ -59,22 +59,9 @@ const slots = 4
 // Slots implements provisioner.Parallel.
 func (p *Provisioner) Slots() int { return slots }
 
-// Prepare pulls the image, once nothing says that the container can't be made of it: an image
-// costs much, and a key nothing.
+// Prepare pulls the image, unless the container would be refused for what it refers to: an image
+// costs much, and a key nothing. What may still come is waited for later.
 func (p *Provisioner) Prepare(ctx context.Context, r *workload.Reservation) (provisioner.Progress, error) {
-	if err := p.hopeless(ctx, r); err != nil {
-		return provisioner.Progress{}, errors.Wrapf(err, "cannot provision container %s", r.ID)
-	}
-	image, err := p.pull(ctx, r)
-	if err != nil {
-		return provisioner.Progress{}, errors.Wrapf(err, "cannot get the image of container %s", r.ID)
-	}
-	return provisioner.Progress{Ready: image.Ready, What: told(image)}, nil
-}
-
-// hopeless is why a container will be refused for what it refers to; nil while that
-// may come.
-func (p *Provisioner) hopeless(ctx context.Context, r *workload.Reservation) error {
 	want, err := p.plan(r)
 	if err == nil {
 		err = p.volumes(ctx, &want)
@@ -83,9 +70,13 @@ func (p *Provisioner) hopeless(ctx context.Context, r *workload.Reservation) err
 		err = p.gateway(ctx, &want)
 	}
 	if kind := node.KindOf(err); kind == node.Refused || kind == node.Invalid {
-		return err
+		return provisioner.Progress{}, errors.Wrapf(err, "cannot provision container %s", r.ID)
 	}
-	return nil
+	image, err := p.pull(ctx, r)
+	if err != nil {
+		return provisioner.Progress{}, errors.Wrapf(err, "cannot get the image of container %s", r.ID)
+	}
+	return provisioner.Progress{Ready: image.Ready, What: told(image)}, nil
 }
 
 func (p *Provisioner) pull(ctx context.Context, r *workload.Reservation) (node.Image, error) {
