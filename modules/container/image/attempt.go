@@ -154,6 +154,9 @@ func (a *attempt) fetch(ctx context.Context, root ocispec.Descriptor) error {
 	} else if ok {
 		return a.keep(ctx, known)
 	}
+	if err := a.mayGoOn(); err != nil {
+		return err
+	}
 	ctx, err := a.hold(ctx)
 	if err != nil {
 		return err

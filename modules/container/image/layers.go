@@ -82,6 +82,9 @@ func (a *attempt) unpackInTurn(ctx context.Context, n int, do func(context.Conte
 		return false, backend(err, "unpack a layer")
 	}
 	defer back()
+	if err := a.mayGoOn(); err != nil {
+		return false, err
+	}
 	turn, end := context.WithCancel(ctx)
 	watched := make(chan struct{})
 	go func() {
@@ -90,8 +93,10 @@ func (a *attempt) unpackInTurn(ctx context.Context, n int, do func(context.Conte
 	}()
 	began := s.cfg.Clock.Boot()
 	err = do(turn)
-	a.job.spend(s.cfg.Clock.Boot() - began)
 	over := turn.Err() != nil && ctx.Err() == nil
+	if !over { // a turn that others have ended isn't the user's
+		a.job.spend(s.cfg.Clock.Boot() - began)
+	}
 	end()
 	<-watched
 	return over && err != nil, err
@@ -172,6 +177,7 @@ func (s *Store) Layers(ctx context.Context, label string) (Layers, error) {
 	if o.released {
 		return Layers{}, node.Errorf(node.NotExist, "cannot find an image for %s", label)
 	}
+	s.use(label)
 	config, from, err := p.config(in, o)
 	if err != nil {
 		return Layers{}, err

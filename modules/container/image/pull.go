@@ -101,9 +101,6 @@ func (s *Store) begin(spec node.ImageSpec, t target) (begun *job, image node.Ima
 			return nil, image, err
 		}
 	}
-	if err := s.mayPull(spec, t); err != nil {
-		return nil, node.Image{}, err
-	}
 	begun = s.start(spec, t, j)
 	return begun, begun.shown(), nil
 }
@@ -187,10 +184,11 @@ func (s *Store) finish(ctx context.Context, j *job, err error) {
 		log.Info().Str("step", "pull").Str("digest", j.shown().Digest).Msg("pulled")
 		s.mu.Lock()
 		delete(s.jobs, j.spec.Label)
+		s.pulled(j)
 		s.mu.Unlock()
 		return
 	}
-	s.charge(j, err)
+	s.charge(ctx, j, err)
 	if ctx.Err() != nil {
 		// Who ended it says what is left: Close all of it, Release nothing.
 		j.fail(node.Errorf(node.Transient, "cannot pull %s: it was broken off", j.target.text), s.cfg)

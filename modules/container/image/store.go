@@ -27,6 +27,8 @@ type Store struct {
 	// pulls are for fetching, unpacks for unpacking what was fetched.
 	pulls, unpacks *limit.Line
 	waste          waste
+	// idle are the images of labels that no container is made of yet.
+	idle map[string]idle
 	// same lets one pull a user and reference run.
 	same keyed
 	// blobs are manifests and configs that were read.
@@ -45,7 +47,7 @@ func Open(c Config) (*Store, error) {
 		return nil, err
 	}
 	alive, end := context.WithCancel(context.Background())
-	return &Store{cfg: c.withDefaults(), alive: alive, end: end, jobs: map[string]*job{}, pulls: limit.NewLine(Pulls), unpacks: limit.NewLine(Unpacks)}, nil
+	return &Store{cfg: c.withDefaults(), alive: alive, end: end, jobs: map[string]*job{}, idle: map[string]idle{}, pulls: limit.NewLine(Pulls), unpacks: limit.NewLine(Unpacks)}, nil
 }
 
 // Close breaks off all pulls and waits for them. What they have fetched stays.

@@ -1,6 +1,7 @@
 package image
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -10,10 +11,13 @@ import (
 
 // Waste is how many seconds a user's images may cost that then aren't used: as long as they were
 // unpacked, and a second for each that is refused. A payback-th of the time that passes is given
-// back. Beyond it the user's next images wait.
+// back. Beyond it the user's next images wait, for mostWait at the longest.
 var Waste = limit.Limit{Name: "image-waste", Per: "user", Each: 30}
 
-const payback = 10
+const (
+	payback  = 10
+	mostWait = time.Hour
+)
 
 // waste is what the images have cost that weren't used, of each user who has that to pay back. Its
 // zero value is ready to be used, by several goroutines.
@@ -23,9 +27,12 @@ type waste struct {
 	until map[string]time.Duration
 }
 
+// free is how long it takes to pay back what a user has free.
+var free = time.Duration(Waste.Each) * time.Second * payback
+
 // add notes what an image has cost.
 func (w *waste) add(user string, now, cost time.Duration) {
-	if cost <= 0 {
+	if cost <= 0 || user == node.OwnUser {
 		return
 	}
 	w.mu.Lock()
@@ -36,7 +43,7 @@ func (w *waste) add(user string, now, cost time.Duration) {
 			until[user] = then
 		}
 	}
-	until[user] = max(until[user], now) + cost*payback
+	until[user] = min(max(until[user], now)+cost*payback, now+free+mostWait)
 	w.until = until
 }
 
@@ -44,27 +51,60 @@ func (w *waste) add(user string, now, cost time.Duration) {
 func (w *waste) wait(user string, now time.Duration) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return max(0, w.until[user]-now-time.Duration(Waste.Each)*time.Second*payback)
+	return max(0, w.until[user]-now-free)
 }
 
-// mayPull is Transient while a user's images have cost too much for nothing.
-func (s *Store) mayPull(spec node.ImageSpec, t target) error {
-	wait := s.waste.wait(spec.User, s.cfg.Clock.Boot())
+// mayGoOn is Transient while a user's images have cost too much for nothing.
+func (a *attempt) mayGoOn() error {
+	s := a.store
+	wait := s.waste.wait(a.job.spec.User, s.cfg.Clock.Boot())
 	if wait == 0 {
 		return nil
 	}
 	Waste.Reached()
-	return node.Errorf(node.Transient, "cannot pull %s yet: too many of this user's images were refused or given up while they were unpacked; the next is fetched in %s", t.text, wait.Round(time.Second))
+	return node.Errorf(node.Transient, "cannot pull %s yet: too many of this user's images were refused or given up; the next can be fetched in %s", a.job.target.text, wait.Round(time.Second))
 }
 
-// charge has a user pay for a pull that has failed. What the node's own state has spoilt costs nothing.
-func (s *Store) charge(j *job, err error) {
+// charge has a user pay for a pull that has come to nothing by what was pulled, or by the user. What
+// the node has spoilt costs nothing, but for a full disk: a layer may have filled it.
+func (s *Store) charge(ctx context.Context, j *job, err error) {
 	cost := j.unpacked()
 	switch kind := node.KindOf(err); {
-	case s.alive.Err() != nil || kind == node.NoSpace:
+	case s.alive.Err() != nil:
 		return
 	case kind == node.Refused || kind == node.Invalid:
 		cost += time.Second
+	case kind != node.NoSpace && ctx.Err() == nil:
+		return
 	}
 	s.waste.add(j.spec.User, s.cfg.Clock.Boot(), cost)
+}
+
+// idle is what an image has cost on which no container stands yet.
+type idle struct {
+	user string
+	cost time.Duration
+}
+
+// pulled keeps what an image has cost until it is used. s.mu is held.
+func (s *Store) pulled(j *job) {
+	if cost := j.unpacked(); cost > 0 {
+		s.idle[j.spec.Label] = idle{j.spec.User, cost}
+	}
+}
+
+// use forgets what a label's image has cost: a container is made of it.
+func (s *Store) use(label string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.idle, label)
+}
+
+// neverUsed has a user pay for an image that was pulled for a label and never used.
+func (s *Store) neverUsed(label string) {
+	s.mu.Lock()
+	u := s.idle[label]
+	delete(s.idle, label)
+	s.mu.Unlock()
+	s.waste.add(u.user, s.cfg.Clock.Boot(), u.cost)
 }

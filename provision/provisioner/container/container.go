@@ -64,10 +64,13 @@ func (p *Provisioner) Slots() int { return slots }
 func (p *Provisioner) Prepare(ctx context.Context, r *workload.Reservation) (provisioner.Progress, error) {
 	want, err := p.plan(r)
 	if err == nil {
-		err = p.volumes(ctx, &want)
+		_, err = want.mounts(p.Owners)
 	}
 	if err == nil {
-		err = p.gateway(ctx, &want)
+		var unheardOf bool
+		if unheardOf, err = want.unheardOf(p.Owners); unheardOf {
+			err = p.gateway(ctx, &want) // the network may stand though the records are lost
+		}
 	}
 	if kind := node.KindOf(err); kind == node.Refused || kind == node.Invalid {
 		return provisioner.Progress{}, errors.Wrapf(err, "cannot provision container %s", r.ID)

@@ -36,23 +36,46 @@ func hashOf(text string) (workload.Hash, error) {
 	return h, node.WithKind(node.Invalid, err)
 }
 
-// volumes finds the volumes that are mounted: its user's own ones, by the
-// node's own records, and those that the user meant. An explorer gives IDs: it
-// may have given a volume's ID to something else.
-func (p *Provisioner) volumes(ctx context.Context, want *plan) error {
-	for i := range want.spec.Mounts {
-		m := &want.spec.Mounts[i]
-		owner, err := p.Owners.Owner(m.Volume)
+// mounts says by the node's own records whose the volumes are that are mounted: its user's own
+// ones, and those that the user meant. An explorer gives IDs: it may have given a volume's ID to
+// something else.
+func (p plan) mounts(owners Owners) ([]Owner, error) {
+	out := make([]Owner, len(p.spec.Mounts))
+	for i, m := range p.spec.Mounts {
+		owner, err := owners.Owner(m.Volume)
 		if err != nil && node.KindOf(err) != node.NotExist {
-			return err
+			return nil, err
 		}
-		if err != nil || owner.User != want.spec.User || owner.Type != workload.TypeVolume {
-			return node.Errorf(node.Refused, "data.mounts[%d].volume_id is %q, must be a volume of yours on this node", i, m.Volume)
+		if err != nil || owner.User != p.spec.User || owner.Type != workload.TypeVolume {
+			return nil, node.Errorf(node.Refused, "data.mounts[%d].volume_id is %q, must be a volume of yours on this node", i, m.Volume)
 		}
-		if named := want.refers.volumes[i]; named != (workload.Hash{}) && named != owner.Hash {
-			return node.Errorf(node.Refused, "data.mounts[%d].volume_hash is %s, must be the hash of the reservation of volume %s, %s",
+		if named := p.refers.volumes[i]; named != (workload.Hash{}) && named != owner.Hash {
+			return nil, node.Errorf(node.Refused, "data.mounts[%d].volume_hash is %s, must be the hash of the reservation of volume %s, %s",
 				i, named.Hex(), m.Volume, owner.Hash.Hex())
 		}
+		out[i] = owner
+	}
+	return out, nil
+}
+
+// unheardOf reports whether the node's own records know nothing of the network, or of what the
+// container names by hash as its network.
+func (p plan) unheardOf(owners Owners) (bool, error) {
+	presence, err := owners.HasNetwork(p.spec.User, p.name, workload.Hash{})
+	if err == nil && presence != Absent && p.refers.network != (workload.Hash{}) {
+		presence, err = owners.HasNetwork(p.spec.User, p.name, p.refers.network)
+	}
+	return err == nil && presence == Absent, err
+}
+
+// volumes finds the volumes that are mounted.
+func (p *Provisioner) volumes(ctx context.Context, want *plan) error {
+	owners, err := want.mounts(p.Owners)
+	if err != nil {
+		return err
+	}
+	for i := range want.spec.Mounts {
+		m, owner := &want.spec.Mounts[i], owners[i]
 		fs, err := p.Storage.InspectFilesystem(ctx, m.Volume)
 		if node.KindOf(err) == node.NotExist {
 			return node.Errorf(node.Transient, "volume %s isn't there yet", m.Volume)

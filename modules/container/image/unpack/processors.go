@@ -9,22 +9,23 @@ import (
 
 // startOnHalf starts a process on half of the processors that this one may use, the last of
 // them: however much is unpacked, others find a processor at once that does nothing of the kind.
+//
+// Where a machine doesn't say which there are, or doesn't let them be chosen, it has all.
 func startOnHalf(cmd *exec.Cmd) error {
 	runtime.LockOSThread() // the process inherits what this thread may use
-	defer runtime.UnlockOSThread()
 	var all unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
-		return err
+		runtime.UnlockOSThread()
+		return cmd.Start()
 	}
 	half := halfOf(all)
 	if err := unix.SchedSetaffinity(0, &half); err != nil {
-		return err
+		runtime.UnlockOSThread()
+		return cmd.Start()
 	}
 	err := cmd.Start()
-	if back := unix.SchedSetaffinity(0, &all); err == nil && back != nil {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		err = back
+	if unix.SchedSetaffinity(0, &all) == nil {
+		runtime.UnlockOSThread() // else the thread ends with its goroutine
 	}
 	return err
 }
