@@ -184,10 +184,10 @@ func (s *Store) finish(ctx context.Context, j *job, err error) {
 		log.Info().Str("step", "pull").Str("digest", j.shown().Digest).Msg("pulled")
 		s.mu.Lock()
 		delete(s.jobs, j.spec.Label)
-		s.pulled(j)
 		s.mu.Unlock()
 		return
 	}
+	s.use(j.spec.Label) // it is charged here
 	s.charge(ctx, j, err)
 	if ctx.Err() != nil {
 		// Who ended it says what is left: Close all of it, Release nothing.

@@ -86,14 +86,16 @@ type idle struct {
 	cost time.Duration
 }
 
-// pulled keeps what an image has cost until it is used. s.mu is held.
-func (s *Store) pulled(j *job) {
+// unpacked keeps what an image has cost until it is used.
+func (s *Store) unpacked(j *job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if cost := j.unpacked(); cost > 0 {
 		s.idle[j.spec.Label] = idle{j.spec.User, cost}
 	}
 }
 
-// use forgets what a label's image has cost: a container is made of it.
+// use forgets what a label's image has cost, for instance when a container is made of it.
 func (s *Store) use(label string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
