@@ -13,6 +13,8 @@ import (
 func TestWhoseIsWhatContainerdHasLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	w.running()
+	<-w.ran // the sweep of a start would take what a lost container stood on for left over
 	spec := w.spec("1-1", "serve")
 	spec.Hash = strings.Repeat("1a", 32)
 	_, err := w.Create(spec)

@@ -6,8 +6,6 @@ import (
 	"net/netip"
 	"os/exec"
 	"path/filepath"
-	"runtime"
-	"runtime/debug"
 	"testing"
 	"time"
 
@@ -90,45 +88,5 @@ func TestNetworksFitTheirCost(t *testing.T) {
 				t.Logf("each of %d takes %d KiB, the cost is %d KiB", networks, took>>10, each>>10)
 			}
 		})
-	}
-}
-
-// What networks have is never garbage: a carrier of many neither collects without end nor
-// holds as much garbage again.
-func TestManyNetworksDontKeepTheCollectorBusy(t *testing.T) {
-	const networks, garbage = 40, 8 << 20
-	before := debug.SetGCPercent(100)
-	defer debug.SetGCPercent(before)
-	c := &collector{garbage: garbage}
-	d := newDevices(DefaultTuning(), zerolog.Nop(), c.look)
-	defer d.close()
-	for i := range networks {
-		must(t, d.set(fmt.Sprint("net", i), expensive(t, namespace(t, fmt.Sprint("n", i)), 0, 0)))
-	}
-	runtime.GC()
-	c.look()
-	var made, end runtime.MemStats
-	runtime.ReadMemStats(&made)
-	// Each leaves its buffers behind as garbage, more than there may be of two.
-	for i := range networks {
-		must(t, d.remove(fmt.Sprint("net", i)))
-		must(t, d.set(fmt.Sprint("net", i), expensive(t, namespace(t, fmt.Sprint("again", i)), 0, 0)))
-		runtime.ReadMemStats(&end)
-		if goal := int64(end.NextGC); goal > int64(made.HeapAlloc)*5/4+2*garbage {
-			t.Fatalf("with %d MiB of networks it is collected at %d MiB", made.HeapAlloc>>20, goal>>20)
-		}
-	}
-	took := end.TotalAlloc - made.TotalAlloc
-	if runs, most := uint64(end.NumGC-made.NumGC), 2*took/garbage; runs > most || runs == 0 {
-		t.Errorf("it was collected %d times for %d MiB, want 1 to %d times", runs, took>>20, most)
-	}
-}
-
-func TestGarbageIsAShareOfWhatIsNone(t *testing.T) {
-	c := &collector{garbage: 32 << 20}
-	for live, want := range map[uint64]int{0: 100, 4 << 20: 100, 32 << 20: 100, 64 << 20: 50, 1 << 30: 3, 64 << 30: 1} {
-		if got := c.percent(live); got != want {
-			t.Errorf("with %d MiB it is %d %%, want %d %%", live>>20, got, want)
-		}
 	}
 }

@@ -28,13 +28,13 @@ type Tuning struct {
 type devices struct {
 	tuning  Tuning
 	log     zerolog.Logger
-	changed func() // called after each change, and at each sweep
+	changed func(n int) // told how many there are
 
 	mu   sync.Mutex
 	held map[string]*held
 }
 
-func newDevices(t Tuning, log zerolog.Logger, changed func()) *devices {
+func newDevices(t Tuning, log zerolog.Logger, changed func(n int)) *devices {
 	return &devices{tuning: t, log: log, changed: changed, held: map[string]*held{}}
 }
 
@@ -48,9 +48,7 @@ func (d *devices) set(id string, c wireguard.Config) error {
 	old := d.held[id]
 	if old != nil && old.fits(c) {
 		if err := bringUp(id, c); err == nil {
-			err := old.change(c)
-			d.changed()
-			return err
+			return old.change(c)
 		}
 		// The link went just now: it is made anew.
 	}
@@ -65,12 +63,13 @@ func (d *devices) set(id string, c wireguard.Config) error {
 		}
 		d.drop(old, c.Namespace != old.config.Namespace || c.Name != old.config.Name)
 	}
+	d.changed(len(d.held) + 1)
 	h, err := hold(id, c, d.tuning, d.log)
 	if err != nil {
+		d.changed(len(d.held))
 		return err
 	}
 	d.held[id] = h
-	d.changed()
 	d.log.Info().Str("id", id).Str("link", c.Name).Str("namespace", c.Namespace).Uint16("port", c.ListenPort).Msg("device made")
 	return nil
 }
@@ -81,7 +80,7 @@ func (d *devices) drop(h *held, link bool) {
 		d.log.Warn().Str("id", h.id).Err(err).Msg("the device's link stays")
 	}
 	delete(d.held, h.id)
-	d.changed()
+	d.changed(len(d.held))
 }
 
 func (d *devices) remove(id string) error {
@@ -126,7 +125,6 @@ func (d *devices) sweep(ctx context.Context, every time.Duration) {
 			return
 		case <-tick.C:
 			d.sweepOnce()
-			d.changed()
 		}
 	}
 }

@@ -1,42 +1,21 @@
 package carrier
 
-import (
-	"runtime/debug"
-	"runtime/metrics"
-	"sync"
-)
+import "runtime/debug"
 
 // The defaults of how much memory a carrier may use, in bytes.
 const (
-	DefaultGarbage   = 24 << 20
-	DefaultHardLimit = 256 << 20
+	DefaultMemoryLimit = 64 << 20
+	DefaultHardLimit   = 256 << 20
 )
 
-// collector has the garbage collector run whenever there is so much garbage, however much there is
-// that isn't: a network has some 8 MiB of buffers and tables that are never garbage, most of which
-// no packet ever touches. Without it a carrier of many would hold as much garbage again; with a limit
-// of all memory instead it would collect without end, and find nothing.
-type collector struct {
-	// garbage is in bytes.
-	garbage uint64
-
-	mu  sync.Mutex
-	now int
+// limitHeap tells the garbage collector how much there may be. The buffers
+// that every device reads into are never garbage, and most of them never
+// touched: they come on top, else the collector would run all the time.
+func limitHeap(limit uint64, t Tuning, devices int) {
+	const readers = 3 // the link, IPv4, IPv6
+	perDevice := uint64(readers*(t.Batch<<16+conn128*slotSize) + 2*coalesced<<16)
+	debug.SetMemoryLimit(int64(limit + uint64(devices)*perDevice))
 }
 
-// look sets how often garbage is collected, by what there was when it was last.
-func (c *collector) look() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(live)
-	if percent := c.percent(live[0].Value.Uint64()); percent != c.now {
-		debug.SetGCPercent(percent)
-		c.now = percent
-	}
-}
-
-// percent is how much garbage there may be for what isn't, in bytes.
-func (c *collector) percent(live uint64) int {
-	return int(min(100, max(1, 100*c.garbage/max(1, live))))
-}
+// conn128 is how many slots a reader has.
+const conn128 = 128

@@ -21,11 +21,12 @@ type ServeConfig struct {
 	// Version is croft's, for Info.
 	Version string
 	Level   zerolog.Level
-	// Garbage is how much of it there may be until it is collected; HardLimit is where
-	// the kernel ends the process. In bytes; 0 for the defaults.
-	Garbage   uint64
-	HardLimit uint64
-	Tuning    Tuning
+	// MemoryLimit is what the garbage collector aims at, for what devices have
+	// in hand; HardLimit is where the kernel ends the process. In bytes; 0 for
+	// the defaults.
+	MemoryLimit uint64
+	HardLimit   uint64
+	Tuning      Tuning
 	// SameGroup keeps the process in the control groups that it was started in.
 	SameGroup bool
 	// Zones makes the DNS server; nil for none.
@@ -47,8 +48,8 @@ type ServeConfig struct {
 func DefaultTuning() Tuning { return Tuning{Batch: 16, Window: 256} }
 
 func (c ServeConfig) normal() ServeConfig {
-	if c.Garbage == 0 {
-		c.Garbage = DefaultGarbage
+	if c.MemoryLimit == 0 {
+		c.MemoryLimit = DefaultMemoryLimit
 	}
 	if c.HardLimit == 0 {
 		c.HardLimit = DefaultHardLimit
@@ -100,8 +101,8 @@ func serve(ctx context.Context, c ServeConfig, dir carrier.Folder, log zerolog.L
 	if !c.SameGroup {
 		carrier.Confine(dir.Group(), carrier.Ceiling(c.HardLimit), log)
 	}
-	garbage := &collector{garbage: c.Garbage}
-	devices := newDevices(c.Tuning, log, garbage.look)
+	limitHeap(c.MemoryLimit, c.Tuning, 0)
+	devices := newDevices(c.Tuning, log, func(n int) { limitHeap(c.MemoryLimit, c.Tuning, n) })
 	defer devices.close()
 	zones, err := makeZones(c, log)
 	if err != nil {
