@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -147,8 +146,8 @@ func honestMain(text string) int {
 	if err == nil {
 		u.key, err = sign.FromSeed(u.order.Seed)
 	}
-	u.home, u.web = stayIn(u.order.Home), stayIn(u.order.Web)
 	if err == nil {
+		u.home, u.web = stayIn(u.order.Home), stayIn(u.order.Web)
 		u.client, err = explorer.NewClient(explorer.Config{
 			URL: u.order.URL, Timeout: honestLimit, Transport: &http.Transport{DialContext: u.home.dial},
 		})
@@ -262,21 +261,8 @@ func (u *user) get() error { return u.ask(http.MethodGet, "/", "") }
 
 // ask makes a request to the container, on a connection of its own.
 func (u *user) ask(method, path, body string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), honestLimit)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, "http://127.0.0.1:8080"+path, strings.NewReader(body))
-	if err != nil {
-		return err
-	}
-	res, err := (&http.Transport{DialContext: u.web.dial, DisableKeepAlives: true}).RoundTrip(req)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err == nil && res.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", res.Status, text)
-	}
+	client := &http.Client{Transport: &http.Transport{DialContext: u.web.dial, DisableKeepAlives: true}}
+	_, err := nodetest.Request(client, method, "http://127.0.0.1:8080"+path, body, honestLimit)
 	return err
 }
 

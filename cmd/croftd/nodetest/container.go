@@ -148,13 +148,18 @@ func (w *World) Get(namespace, url string, limit time.Duration) (string, error) 
 
 // Do is a request of any method, on a connection of its own.
 func (w *World) Do(namespace, method, url, body string, limit time.Duration) (string, error) {
+	return Request(w.HTTP(namespace), method, url, body, limit)
+}
+
+// Request makes a request, and returns what is answered. Any status but 200 is a StatusError.
+func Request(client *http.Client, method, url, body string, limit time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
 		return "", err
 	}
-	res, err := w.HTTP(namespace).Do(req)
+	res, err := client.Do(req)
 	if err != nil {
 		return "", err
 	}
