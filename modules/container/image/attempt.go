@@ -178,7 +178,7 @@ func (a *attempt) fetch(ctx context.Context, root ocispec.Descriptor) error {
 	if err != nil {
 		return err
 	}
-	a.store.unpacked(a.job) // before anybody can use it
+	a.store.keepCost(a.job) // before anybody can use it
 	if err := a.link(ctx, c); err != nil {
 		return err
 	}

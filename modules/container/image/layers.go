@@ -177,7 +177,7 @@ func (s *Store) Layers(ctx context.Context, label string) (Layers, error) {
 	if o.released {
 		return Layers{}, node.Errorf(node.NotExist, "cannot find an image for %s", label)
 	}
-	s.use(label)
+	s.forgetCost(label)
 	config, from, err := p.config(in, o)
 	if err != nil {
 		return Layers{}, err

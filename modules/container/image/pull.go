@@ -187,7 +187,7 @@ func (s *Store) finish(ctx context.Context, j *job, err error) {
 		s.mu.Unlock()
 		return
 	}
-	s.use(j.spec.Label) // it is charged here
+	s.forgetCost(j.spec.Label)
 	s.charge(ctx, j, err)
 	if ctx.Err() != nil {
 		// Who ended it says what is left: Close all of it, Release nothing.

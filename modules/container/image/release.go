@@ -91,7 +91,7 @@ func (s *Store) Release(ctx context.Context, label string) error {
 	if err != nil {
 		return err
 	}
-	s.neverUsed(label)
+	s.chargeUnused(label)
 	inUse, err := s.cfg.InUse(ctx)
 	if err != nil {
 		return backend(err, "ask which images are in use")

@@ -86,8 +86,8 @@ type idle struct {
 	cost time.Duration
 }
 
-// unpacked keeps what an image has cost until it is used.
-func (s *Store) unpacked(j *job) {
+// keepCost keeps what an image has cost until a container is made of it.
+func (s *Store) keepCost(j *job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if cost := j.unpacked(); cost > 0 {
@@ -95,15 +95,15 @@ func (s *Store) unpacked(j *job) {
 	}
 }
 
-// use forgets what a label's image has cost, for instance when a container is made of it.
-func (s *Store) use(label string) {
+// forgetCost forgets what a label's image has cost: a container is made of it, or it is charged.
+func (s *Store) forgetCost(label string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.idle, label)
 }
 
-// neverUsed has a user pay for an image that was pulled for a label and never used.
-func (s *Store) neverUsed(label string) {
+// chargeUnused has a user pay for an image that was pulled for a label and never used.
+func (s *Store) chargeUnused(label string) {
 	s.mu.Lock()
 	u := s.idle[label]
 	delete(s.idle, label)
