@@ -10,11 +10,11 @@ import (
 	"time"
 
 	tasks "github.com/containerd/containerd/api/services/tasks/v1"
-	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/modules/container/containerd"
 	"github.com/croft-edge/croft/pkg/cgroup"
+	"github.com/croft-edge/croft/pkg/mounts"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -101,9 +101,12 @@ func (m *Module) dropBundle(ctx context.Context, bundle, namespace, id string) e
 	if err := endGroup(ctx, m.cfg.group(id)); err != nil {
 		return err
 	}
-	mounted, err := mountinfo.GetMounts(mountinfo.PrefixFilter(bundle))
-	if err != nil || len(mounted) > 0 {
-		return node.Errorf(node.Transient, "cannot remove %s: something is mounted there (%v)", bundle, err)
+	mounted, err := mounts.Read()
+	if err != nil {
+		return node.WithKind(node.Transient, err)
+	}
+	if left := mounted.Within(bundle); len(left) > 0 {
+		return node.Errorf(node.Transient, "cannot remove %s: something is mounted there", bundle)
 	}
 	for _, dir := range []string{bundle, filepath.Join(m.cfg.runc(), namespace, id)} {
 		if err := os.RemoveAll(dir); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/croft-edge/croft/modules/container/imagetest"
 	"github.com/croft-edge/croft/modules/container/logs"
 	"github.com/croft-edge/croft/modules/container/spec"
+	"github.com/croft-edge/croft/pkg/mounts"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -143,11 +144,11 @@ func (w *world) nothingLeft(ids ...string) {
 	if shims := containerdtest.Shims(w.cfg.RunDir); len(shims) != 0 {
 		w.Errorf("shims %v are left", shims)
 	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	mounted, err := mounts.Read()
 	must(w, err)
 	for _, id := range ids {
-		if strings.Contains(string(mounts), w.cfg.RunDir+"/container/"+id+"/") {
-			w.Errorf("mounts of %s are left:\n%s", id, mounts)
+		if left := mounted.Within(w.cfg.RunDir + "/container/" + id); len(left) != 0 {
+			w.Errorf("mounts of %s are left: %v", id, left)
 		}
 		for _, pattern := range []string{"r/container/" + id, "r/supervised/" + id + "*", "r/log/c/" + id, "s/logs/" + id} {
 			if left, _ := filepath.Glob(filepath.Join(w.dir, pattern)); len(left) != 0 {

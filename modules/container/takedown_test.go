@@ -7,8 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/moby/sys/mountinfo"
-
+	"github.com/croft-edge/croft/pkg/mounts"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -30,10 +29,10 @@ func TestTakeDownIsForWhatNobodyHasOpen(t *testing.T) {
 	for range 2 {
 		must(t, TakeDown(context.Background(), w.cfg))
 	}
-	mounts, err := mountinfo.GetMounts(mountinfo.PrefixFilter(w.cfg.RunDir))
+	mounted, err := mounts.Read()
 	must(t, err)
-	for _, m := range mounts {
-		t.Errorf("%s is still mounted", m.Mountpoint)
+	for _, m := range mounted.Within(w.cfg.RunDir) {
+		t.Errorf("%s is still mounted", m.Path)
 	}
 	for _, pid := range []uint64{info.PID, ofTheNode.PID} {
 		if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err == nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/modules/storage/btrfs"
+	"github.com/croft-edge/croft/pkg/mounts"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -107,17 +108,17 @@ func checkElsewhere(device, path string) error {
 	if err != nil {
 		return errors.Wrap(err, "cannot find disk")
 	}
-	mounts, err := readMounts()
+	mounted, err := mounts.Read()
 	if err != nil {
 		return err
 	}
-	for _, m := range mounts {
-		source, err := os.Stat(m.source)
-		if err != nil || m.path == path {
+	for _, m := range mounted {
+		source, err := os.Stat(m.Source)
+		if err != nil || m.Path == path {
 			continue
 		}
 		if os.SameFile(source, disk) || source.Mode()&os.ModeDevice != 0 && rdev(source) == rdev(disk) {
-			return node.Errorf(node.Refused, "cannot use disk %s: it is mounted on %s", device, m.path)
+			return node.Errorf(node.Refused, "cannot use disk %s: it is mounted on %s", device, m.Path)
 		}
 	}
 	return nil

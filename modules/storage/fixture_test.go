@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/modules/storage/loop"
+	"github.com/croft-edge/croft/pkg/mounts"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 )
@@ -32,14 +34,12 @@ func newConfig(t *testing.T) Config {
 // sweep unmounts and detaches all below dir, also what is in use.
 func sweep(t testing.TB, dir string) {
 	t.Helper()
-	mounts, err := readMounts()
+	mounted, err := mounts.Read()
 	if err != nil {
 		t.Error(err)
 	}
-	for i := len(mounts) - 1; i >= 0; i-- {
-		if rel, err := filepath.Rel(dir, mounts[i].path); err == nil && filepath.IsLocal(rel) {
-			unix.Unmount(mounts[i].path, unix.MNT_DETACH)
-		}
+	for _, path := range slices.Backward(mounted.Within(dir).Paths()) {
+		unix.Unmount(path, unix.MNT_DETACH)
 	}
 	devices, err := filepath.Glob("/sys/block/loop*")
 	if err != nil {

@@ -95,7 +95,7 @@ func (p *pool) remount(ctx context.Context, cfg Config) error {
 		return err
 	}
 	if taken {
-		return node.Errorf(node.Refused, "cannot mount pool %s: %s from %s is mounted on %s", p.name, other.fsType, other.source, p.path)
+		return node.Errorf(node.Refused, "cannot mount pool %s: %s from %s is mounted on %s", p.name, other.Type, other.Source, p.path)
 	}
 	if p.source != "" {
 		device, err := filepath.EvalSymlinks(p.source)

@@ -2,7 +2,6 @@ package storage
 
 import (
 	"errors"
-	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -131,19 +130,6 @@ func TestNamesStayInside(t *testing.T) {
 	for _, name := range []string{"7-1", "12345-12345", "a", "A.b_c-9", strings.Repeat("a", 64)} {
 		if err := checkName("filesystem", name); err != nil {
 			t.Errorf("%q gives %v", name, err)
-		}
-	}
-}
-
-func TestParseMount(t *testing.T) {
-	line := `36 35 0:42 / /mnt/with\040a\134space rw,noatime master:1 shared:2 - btrfs /dev/loop3 rw,space`
-	m, ok := parseMount(line)
-	if want := (mountPoint{path: `/mnt/with a\space`, fsType: "btrfs", source: "/dev/loop3"}); !ok || m != want {
-		t.Errorf("%q is %+v", line, m)
-	}
-	for _, bad := range []string{"", "36 35 0:42 / /mnt", "36 35 0:42 / - btrfs", fmt.Sprint(strings.Repeat("x ", 20))} {
-		if m, ok := parseMount(bad); ok {
-			t.Errorf("%q is %+v", bad, m)
 		}
 	}
 }

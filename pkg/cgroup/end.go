@@ -8,9 +8,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/moby/sys/mountinfo"
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/pkg/mounts"
 )
 
 // killPause is how long who was killed gets to end.
@@ -19,16 +20,19 @@ const killPause = 50 * time.Millisecond
 // End kills who is in the group at a path, and in all below it, and removes them,
 // in all hierarchies. It returns an error when ctx is done before they are gone.
 func End(ctx context.Context, path string) error {
-	points, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup", "cgroup2"))
+	mounted, err := mounts.Read()
 	if err != nil {
-		return errors.Wrap(err, "cannot look for control groups")
+		return err
 	}
 	tick := time.NewTicker(killPause)
 	defer tick.Stop()
 	for {
 		left := ""
-		for _, point := range points {
-			if dir := end(filepath.Join(point.Mountpoint, path)); dir != "" {
+		for _, m := range mounted {
+			if m.Type != "cgroup" && m.Type != "cgroup2" {
+				continue
+			}
+			if dir := end(filepath.Join(m.Path, path)); dir != "" {
 				left = dir
 			}
 		}

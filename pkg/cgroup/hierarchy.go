@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/pkg/mounts"
 )
 
 // Hierarchy is one tree of control groups that is mounted: version 2's only
@@ -31,23 +33,23 @@ func hierarchiesOf(process string) ([]Hierarchy, error) {
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot read a process's control groups")
 	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	mounted, err := mounts.Read()
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot read where control groups are mounted")
+		return nil, err
 	}
-	return parseHierarchies(string(groups), string(mounts)), nil
+	return parseHierarchies(string(groups), mounted), nil
 }
 
-// parseHierarchies reads /proc/self/cgroup ("4:memory:/path") and
-// /proc/self/mountinfo. What isn't mounted, or lies outside of what is, is left out.
-func parseHierarchies(groups, mounts string) []Hierarchy {
+// parseHierarchies reads /proc/self/cgroup ("4:memory:/path"). What isn't mounted, or
+// lies outside of what is, is left out.
+func parseHierarchies(groups string, mounted mounts.Table) []Hierarchy {
 	var out []Hierarchy
 	for line := range strings.Lines(groups) {
 		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		if len(parts) != 3 {
 			continue
 		}
-		point, root := mountOf(mounts, parts[1])
+		point, root := mountOf(mounted, parts[1])
 		rel, err := filepath.Rel(root, parts[2])
 		if point == "" || err != nil || strings.HasPrefix(rel, "..") {
 			continue
@@ -58,18 +60,13 @@ func parseHierarchies(groups, mounts string) []Hierarchy {
 }
 
 // mountOf is where a hierarchy is mounted, and which of its groups is there.
-func mountOf(mounts, controllers string) (point, root string) {
-	for line := range strings.Lines(mounts) {
-		before, after, _ := strings.Cut(strings.TrimSpace(line), " - ")
-		fields, kind := strings.Fields(before), strings.Fields(after)
-		if len(fields) < 5 || len(kind) < 3 {
-			continue
-		}
+func mountOf(mounted mounts.Table, controllers string) (point, root string) {
+	for _, m := range mounted {
 		switch {
-		case controllers == "" && kind[0] == "cgroup2":
-			return fields[4], fields[3]
-		case controllers != "" && kind[0] == "cgroup" && hasAll(kind[2], controllers):
-			return fields[4], fields[3]
+		case controllers == "" && m.Type == "cgroup2":
+			return m.Path, m.Root
+		case controllers != "" && m.Type == "cgroup" && hasAll(m.Super, controllers):
+			return m.Path, m.Root
 		}
 	}
 	return "", ""

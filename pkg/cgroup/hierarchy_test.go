@@ -3,6 +3,8 @@ package cgroup
 import (
 	"slices"
 	"testing"
+
+	"github.com/croft-edge/croft/pkg/mounts"
 )
 
 // Control groups of a machine of each kind, and the group that a carrier gets.
@@ -40,7 +42,7 @@ func TestControlGroups(t *testing.T) {
 		{"none", "", "", nil},
 		{"garbage", "x\n::\n4:memory\n", "- -\n1 2 3 - cgroup\n", nil},
 	} {
-		got := BesideIn(parseHierarchies(c.groups, c.mounts), "x").Folders()
+		got := BesideIn(parseHierarchies(c.groups, mounts.Parse(c.mounts)), "x").Folders()
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}

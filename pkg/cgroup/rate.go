@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/moby/sys/mountinfo"
-	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/pkg/mounts"
 )
 
 // Rate is what a group may do with a disk in a second; 0 is no limit. Version 1
@@ -67,18 +67,18 @@ func (g Group) Throttle(r Rate, disks []string) bool {
 // Disks are the whole disks, "MAJOR:MINOR", that file systems with these paths lie on,
 // each once. What lies on none, such as a tmpfs, has none.
 func Disks(paths ...string) ([]string, error) {
-	mounts, err := mountinfo.GetMounts(nil)
+	mounted, err := mounts.Read()
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot read what is mounted")
+		return nil, err
 	}
 	var out []string
 	seen := map[string]bool{}
 	for _, path := range paths {
 		source, longest := "", 0
-		for _, m := range mounts {
-			inside := m.Mountpoint == "/" || path == m.Mountpoint || strings.HasPrefix(path, m.Mountpoint+"/")
-			if inside && len(m.Mountpoint) >= longest {
-				source, longest = m.Source, len(m.Mountpoint)
+		for _, m := range mounted {
+			inside := m.Path == "/" || path == m.Path || strings.HasPrefix(path, m.Path+"/")
+			if inside && len(m.Path) >= longest {
+				source, longest = m.Source, len(m.Path)
 			}
 		}
 		disk := diskOf(source)

@@ -1,29 +1,31 @@
 package nodetest
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/pkg/mounts"
 )
 
 // TakeDown unmounts what is mounted below dir and frees the loop devices of
 // files in it: what a reboot does to a node.
 func TakeDown(dir string) error {
-	mounts, err := Mounts(dir)
+	points, err := Mounts(dir)
 	if err != nil {
 		return err
 	}
-	for i := len(mounts) - 1; i >= 0; i-- {
-		if err := unix.Unmount(mounts[i], 0); err != nil {
-			if err := unix.Unmount(mounts[i], unix.MNT_DETACH); err != nil {
-				return fmt.Errorf("cannot unmount %s: %w", mounts[i], err)
+	for _, point := range slices.Backward(points) {
+		if err := unix.Unmount(point, 0); err != nil {
+			if err := unix.Unmount(point, unix.MNT_DETACH); err != nil {
+				return fmt.Errorf("cannot unmount %s: %w", point, err)
 			}
 		}
 	}
@@ -55,20 +57,17 @@ func freeLoops(dir string) error {
 
 // Mounts are the mount points below dir, in the order in which they were mounted.
 func Mounts(dir string) ([]string, error) {
-	file, err := os.Open("/proc/self/mountinfo")
+	mounted, err := mounts.Read()
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
 	var out []string
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		fields := strings.Fields(lines.Text())
-		if len(fields) > 4 && strings.HasPrefix(fields[4], dir+"/") {
-			out = append(out, fields[4])
+	for _, path := range mounted.Within(dir).Paths() {
+		if path != dir {
+			out = append(out, path)
 		}
 	}
-	return out, lines.Err()
+	return out, nil
 }
 
 // Loops are the loop devices whose file is below dir.

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/modules/container/containerd"
+	"github.com/croft-edge/croft/pkg/mounts"
 )
 
 // Clean ends the containerd of c, its shims and all of their processes, and
@@ -156,16 +156,14 @@ func removeGroups(groups map[string]bool) {
 func Unmount(t testing.TB, dir string) {
 	t.Helper()
 	for range 3 { // what lies under another mount shows once that one is gone
-		mounts, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
-			return m.Mountpoint != dir && !strings.HasPrefix(m.Mountpoint, dir+"/"), false
-		})
+		mounted, err := mounts.Read()
 		if err != nil {
-			t.Errorf("cannot read what is mounted: %v", err)
+			t.Error(err)
 			return
 		}
-		for _, m := range slices.Backward(mounts) {
-			if err := unix.Unmount(m.Mountpoint, unix.MNT_DETACH); err != nil && err != unix.EINVAL {
-				t.Errorf("cannot unmount %s: %v", m.Mountpoint, err)
+		for _, path := range slices.Backward(mounted.Within(dir).Paths()) {
+			if err := unix.Unmount(path, unix.MNT_DETACH); err != nil && err != unix.EINVAL {
+				t.Errorf("cannot unmount %.200s: %v", path, err)
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/pkg/mounts"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -167,19 +168,20 @@ func (b *binder) attach(t tree, m Bind, p place) error {
 // verify reads what all that was mounted looks like. It also is the last look
 // that nothing is outside the root.
 func (b *binder) verify(root string) error {
-	mounts, err := readTable()
+	mounted, err := mounts.Read()
 	if err != nil {
 		return err
 	}
+	byID := mounted.ByID()
 	for i := range b.done {
-		m, ok := mounts[b.done[i].Mount]
+		m, ok := byID[b.done[i].Mount]
 		if !ok {
 			return node.Errorf(node.Transient, "cannot mount at %s: it was unmounted at once", b.done[i].Target)
 		}
-		if !strings.HasPrefix(m.path, root+"/") {
-			return node.Errorf(node.Internal, "cannot mount at %s: it came to lie at %s, outside of %s", b.done[i].Target, m.path, root)
+		if !strings.HasPrefix(m.Path, root+"/") {
+			return node.Errorf(node.Internal, "cannot mount at %s: it came to lie at %s, outside of %s", b.done[i].Target, m.Path, root)
 		}
-		b.done[i].Options = m.options
+		b.done[i].Options = m.Options
 	}
 	return nil
 }

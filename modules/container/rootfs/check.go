@@ -8,6 +8,7 @@ import (
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/pkg/mounts"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -30,13 +31,14 @@ func (s *Store) CheckAll() (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	mounts, err := readTable()
+	mounted, err := mounts.Read()
 	if err != nil {
 		return nil, err
 	}
+	byID := mounted.ByID()
 	all := make(map[string]string, len(ids))
 	for _, id := range ids {
-		drift, err := s.check(id, mounts)
+		drift, err := s.check(id, byID)
 		if err != nil {
 			return nil, err
 		}
@@ -45,28 +47,29 @@ func (s *Store) CheckAll() (map[string]string, error) {
 	return all, nil
 }
 
-// check waits for a Make or Remove of it. What those have changed since mounts
-// was read would look like drift: then it reads again. Without mounts it reads
+// check waits for a Make or Remove of it. byID is what is mounted. What those have changed
+// since it was read would look like drift: then it reads again. Without byID it reads
 // them only where it has to look at them: there are many on a node with many.
-func (s *Store) check(id string, mounts table) (string, error) {
+func (s *Store) check(id string, byID map[uint64]mounts.Mount) (string, error) {
 	defer s.lock(id)()
 	was, err := readRecord(s.folder(id))
 	if err != nil {
 		return "", err
 	}
-	if mounts != nil || was != nil && was.Root != nil && was.Root.HandedOver {
-		if drift := s.drift(id, was, mounts); drift == "" || mounts == nil {
+	if byID != nil || was != nil && was.Root != nil && was.Root.HandedOver {
+		if drift := s.drift(id, was, byID); drift == "" || byID == nil {
 			return drift, nil
 		}
 	}
-	if mounts, err = readTable(); err != nil {
+	mounted, err := mounts.Read()
+	if err != nil {
 		return "", err
 	}
-	return s.drift(id, was, mounts), nil
+	return s.drift(id, was, mounted.ByID()), nil
 }
 
 // drift says what of a record isn't so any more.
-func (s *Store) drift(id string, was *record, mounts table) string {
+func (s *Store) drift(id string, was *record, byID map[uint64]mounts.Mount) string {
 	if was == nil || was.Root == nil {
 		return "it is only half made"
 	}
@@ -88,33 +91,33 @@ func (s *Store) drift(id string, was *record, mounts table) string {
 	if was.Root.HandedOver {
 		return ""
 	}
-	return s.mountDrift(id, was.Root, mounts)
+	return s.mountDrift(id, was.Root, byID)
 }
 
 // mountDrift says which mount isn't where and as it was made.
-func (s *Store) mountDrift(id string, was *root, mounts table) string {
+func (s *Store) mountDrift(id string, was *root, byID map[uint64]mounts.Mount) string {
 	at := filepath.Join(s.folder(id), rootName)
 	covered := map[uint64]bool{}
-	for _, m := range mounts {
-		if parent, ok := mounts[m.parent]; ok && parent.path == m.path {
-			covered[parent.id] = true
+	for _, m := range byID {
+		if parent, ok := byID[m.Parent]; ok && parent.Path == m.Path {
+			covered[parent.ID] = true
 		}
 	}
-	if m, ok := mounts[was.Mount]; !ok || m.path != at {
+	if m, ok := byID[was.Mount]; !ok || m.Path != at {
 		return "its root file system was unmounted"
 	}
 	if covered[was.Mount] {
 		return "something else is mounted over its root file system"
 	}
 	for _, b := range was.Bound {
-		m, ok := mounts[b.Mount]
+		m, ok := byID[b.Mount]
 		switch {
 		case !ok:
 			return "what it has at " + b.Target + " was unmounted"
-		case m.path != at+b.Path:
+		case m.Path != at+b.Path:
 			return "the folder of its mount at " + b.Target + " was moved"
-		case m.options != b.Options:
-			return "what it has at " + b.Target + " was mounted anew, as " + m.options
+		case m.Options != b.Options:
+			return "what it has at " + b.Target + " was mounted anew, as " + m.Options
 		case covered[b.Mount]:
 			return "something else is mounted over what it has at " + b.Target
 		}

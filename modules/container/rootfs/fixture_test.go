@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/pkg/mounts"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -56,9 +57,9 @@ func folder(t testing.TB) string {
 func sweep(t testing.TB, dir string) {
 	t.Helper()
 	for range 100 {
-		mounts, err := readTable()
+		mounted, err := mounts.Read()
 		must(t, err)
-		left := mounts.within(dir)
+		left := mounted.Within(dir).Paths()
 		if len(left) == 0 {
 			return
 		}
@@ -143,9 +144,9 @@ func (w *world) make(spec Spec) Made {
 // mounts counts what is mounted below a folder of the world.
 func (w *world) mounts(of string) int {
 	w.t.Helper()
-	mounts, err := readTable()
+	mounted, err := mounts.Read()
 	must(w.t, err)
-	return len(mounts.within(filepath.Join(w.dir, of)))
+	return len(mounted.Within(filepath.Join(w.dir, of)))
 }
 
 // whole is that a container stands, with that many mounts.

@@ -8,6 +8,7 @@ import (
 
 	stderrors "errors"
 
+	"github.com/croft-edge/croft/pkg/mounts"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -106,11 +107,11 @@ func (m *maker) adopt() (whole bool, kept *namespaces, err error) {
 	usable := err == nil && was != nil && was.User == m.spec.User && was.Range == m.r && was.Namespaces == there
 	asked := usable && was.Root != nil && was.Root.Digest == m.digest
 	if asked {
-		mounts, err := readTable()
+		mounted, err := mounts.Read()
 		if err != nil {
 			return false, nil, err
 		}
-		asked = m.drift(m.spec.ID, was, mounts) == ""
+		asked = m.drift(m.spec.ID, was, mounted.ByID()) == ""
 	}
 	if asked && !was.Root.HandedOver {
 		return true, nil, nil

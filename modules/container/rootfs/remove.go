@@ -8,6 +8,7 @@ import (
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/pkg/mounts"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -67,11 +68,11 @@ func (s *Store) clear(id string) error {
 		}
 		s.reached("unmounted " + name)
 	}
-	mounts, err := readTable()
+	mounted, err := mounts.Read()
 	if err != nil {
 		return err
 	}
-	if left := mounts.within(folder); len(left) > 0 {
+	if left := mounted.Within(folder).Paths(); len(left) > 0 {
 		return node.Errorf(node.Busy, "cannot remove container %s: %.256q is still mounted", id, left)
 	}
 	return s.removeFolders(id, folder)

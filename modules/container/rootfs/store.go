@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/pkg/atomicfile"
+	"github.com/croft-edge/croft/pkg/mounts"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -112,11 +113,11 @@ func (s *Store) isolate() error {
 	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX); err != nil {
 		return errors.Wrap(err, "cannot lock the folder of containers")
 	}
-	mounts, err := readTable()
+	mounted, err := mounts.Read()
 	if err != nil {
 		return err
 	}
-	if !mounts.at(s.dir) {
+	if _, there := mounted.At(s.dir); !there {
 		if err := unix.Mount(s.dir, s.dir, "", unix.MS_BIND, ""); err != nil {
 			return errors.Wrapf(err, "cannot mount %s on itself", s.dir)
 		}

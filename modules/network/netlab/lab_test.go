@@ -2,12 +2,13 @@ package netlab
 
 import (
 	"net"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/pkg/mounts"
 )
 
 func TestTwoNamespacesTalkOverAVeth(t *testing.T) {
@@ -73,11 +74,11 @@ func TestNothingStays(t *testing.T) {
 	t.Run("a lab", func(t *testing.T) {
 		dir = New(t).Namespace("a").lab.dir
 	})
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	mounted, err := mounts.Read()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(string(mounts), dir) {
-		t.Errorf("something is still mounted below %s", dir)
+	if left := mounted.Within(dir); len(left) != 0 {
+		t.Errorf("still mounted: %v", left)
 	}
 }
