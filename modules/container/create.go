@@ -131,8 +131,11 @@ func (m *Module) settle(ctx context.Context, it *item, p plan) (*footing, error)
 		}
 	}
 	stands, err := m.make(ctx, it, p)
-	if err != nil && fresh {
+	switch {
+	case err != nil && fresh:
 		m.undo(it, p.spec.User)
+	case err != nil:
+		m.takeOff(it.id)
 	}
 	return stands, err
 }

@@ -81,10 +81,38 @@ func (m *Module) stageIfIdle(ctx context.Context, it *item, stands *footing) err
 
 // stage makes a container's task. The item is held, and there is no task yet.
 // Nothing of it is left when it fails. stands is nil when what the container
-// stands on is to be looked at first.
+// stands on is to be looked at first. Whatever becomes of it, the container's root
+// isn't mounted on the node afterwards.
 func (m *Module) stage(ctx context.Context, it *item, c client.Container, stands *footing) (client.Task, error) {
 	it.ready = waiting{}
 	r, _ := m.recordOf(it.id)
+	t, err := m.makeTask(ctx, it, c, r, stands)
+	if err != nil {
+		m.takeOff(it.id)
+		return nil, err
+	}
+	// From here on the container has a copy of its own of all its mounts.
+	if err := m.roots.HandOver(ctx, it.id); err != nil {
+		m.dropAfter(ctx, c, r.User)
+		return nil, err
+	}
+	m.throttle(r)
+	it.ready = waiting{container: c, task: t, pid: t.Pid()}
+	return t, nil
+}
+
+// takeOff takes the root of a container that isn't made off the node: one that stayed there
+// for the pause before the next attempt could be moved by another of its user's containers, that
+// shares a volume in which something is mounted.
+func (m *Module) takeOff(id string) {
+	err := m.roots.HandOver(context.WithoutCancel(m.ctx), id)
+	if err != nil && node.KindOf(err) != node.NotExist {
+		m.cfg.Log.Error().Err(err).Str("id", id).Str("type", "container").Msg("a container's root can't be taken off the node")
+	}
+}
+
+// makeTask is stage but for what follows in any case.
+func (m *Module) makeTask(ctx context.Context, it *item, c client.Container, r record, stands *footing) (client.Task, error) {
 	clear := m.cleared
 	if stands == nil {
 		clear = m.clearLeft
@@ -117,13 +145,6 @@ func (m *Module) stage(ctx context.Context, it *item, c client.Container, stands
 		return nil, startError(err, it.id)
 	}
 	m.took(it.id, "task", began)
-	// From here on the container has a copy of its own of all its mounts.
-	if err := m.roots.HandOver(ctx, it.id); err != nil {
-		m.dropAfter(ctx, c, r.User)
-		return nil, err
-	}
-	m.throttle(r)
-	it.ready = waiting{container: c, task: t, pid: t.Pid()}
 	return t, nil
 }
 

@@ -13,8 +13,8 @@ import (
 )
 
 // HandOver unmounts the root file system from the node. It is for a container
-// that was created and not started yet: it has its own copy of all mounts by
-// then. A mount that stays visible on the node could be moved by its container,
+// that was created and not started yet, which has its own copy of all mounts by
+// then, and for one that can't be created now. A mount that stays visible on the node could be moved by its container,
 // by renaming a folder above it, to a path so long that nothing on the node can
 // read the list of mounts any more. Make mounts it again once the container's
 // processes are gone. NotExist when nothing whole is there.
@@ -31,10 +31,11 @@ func (s *Store) HandOver(_ context.Context, id string) error {
 	if was == nil || was.Root == nil {
 		return node.Errorf(node.NotExist, "cannot hand over the root of container %s: it isn't made", id)
 	}
-	// Said first: with mounts that stand it is as good as before.
-	was.Root.HandedOver = true
-	if err := was.write(folder); err != nil {
-		return err
+	if !was.Root.HandedOver { // said first: with mounts that stand it is as good as before
+		was.Root.HandedOver = true
+		if err := was.write(folder); err != nil {
+			return err
+		}
 	}
 	s.reached("handing over")
 	return unmount(filepath.Join(folder, rootName))
