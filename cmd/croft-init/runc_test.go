@@ -96,7 +96,8 @@ func (c *container) makeNamespaces() {
 // runc is the runtime, which may need a few lines around it.
 func (c *container) runc(args ...string) *exec.Cmd {
 	runtime := "runc"
-	if script := c.host.Wrapper(runtime); script != "" {
+	if lines := c.host.SetLimits(); len(lines) != 0 {
+		script := "#!/bin/sh\n" + strings.Join(lines, "\n") + "\nexec runc \"$@\"\n"
 		runtime = filepath.Join(c.dir, "runtime")
 		c.must(os.WriteFile(runtime, []byte(script), 0o700))
 	}

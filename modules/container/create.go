@@ -5,12 +5,10 @@ import (
 	"maps"
 	"time"
 
-	runcoptions "github.com/containerd/containerd/api/types/runc/options"
 	"github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/core/leases"
 
 	"github.com/croft-edge/croft/modules/container/containerd"
-	"github.com/croft-edge/croft/modules/container/rootfs"
 	"github.com/croft-edge/croft/modules/container/spec"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -135,7 +133,7 @@ func (m *Module) settle(ctx context.Context, it *item, p plan) (*footing, error)
 	case err != nil && fresh:
 		m.undo(it, p.spec.User)
 	case err != nil:
-		m.takeOff(it.id)
+		m.letGo(it.id)
 	}
 	return stands, err
 }
@@ -174,7 +172,14 @@ func (m *Module) make(ctx context.Context, it *item, p plan) (*footing, error) {
 	if err != nil {
 		return nil, err
 	}
-	process, err := m.process(p, made)
+	var process spec.Process
+	err = m.roots.Within(it.id, func(root string) (err error) {
+		process, err = processOf(p, root)
+		return err
+	})
+	if err == nil && len(p.spec.Secrets) > 0 {
+		err = m.secrets.Own(p.spec.User, it.id, made.Range.Base+process.UID, made.Range.Base+process.GID)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +212,7 @@ func (m *Module) make(ctx context.Context, it *item, p plan) (*footing, error) {
 	began := time.Now()
 	inContainerd, err := c.NewContainer(in, it.id,
 		client.WithSpec(built),
-		client.WithRuntime(runtimeName, &runcoptions.Options{Root: m.cfg.runc(), BinaryName: m.runtime, ShimCgroup: m.cfg.makeShims()}),
+		client.WithRuntime(runtimeName, m.cfg.runtimeOptions()),
 		client.WithContainerLabels(p.labels))
 	m.took(it.id, "create", began)
 	if err != nil {
@@ -216,26 +221,23 @@ func (m *Module) make(ctx context.Context, it *item, p plan) (*footing, error) {
 	return &footing{container: inContainerd, made: made, process: built.Process, fifos: fifos}, nil
 }
 
-// process is a container's first one. Secret variables count as its others do, but
-// aren't in it: its user reads them from their file.
-func (m *Module) process(p plan, made rootfs.Made) (spec.Process, error) {
+// processOf is a container's first one, whose root is at a path. Secret variables count as its
+// others do, but aren't in it: its user reads them from their file.
+func processOf(p plan, root string) (spec.Process, error) {
 	args := command(p.spec, p.image.Config)
 	if len(p.spec.Secrets) > 0 {
 		all := map[string]string{}
 		maps.Copy(all, p.spec.Env)
 		maps.Copy(all, p.spec.Secrets)
-		if _, err := spec.NewProcess(p.image.Config, args, all, made.Root); err != nil {
+		if _, err := spec.NewProcess(p.image.Config, args, all, root); err != nil {
 			return spec.Process{}, err
 		}
 	}
-	process, err := spec.NewProcess(p.image.Config, args, p.spec.Env, made.Root)
+	process, err := spec.NewProcess(p.image.Config, args, p.spec.Env, root)
 	if err == nil && p.spec.NonRoot && process.UID == 0 {
 		err = node.Errorf(node.Invalid, "cannot start the image: its user is root, and data.non_root is true: another user must be named in the image")
 	}
-	if err != nil || len(p.spec.Secrets) == 0 {
-		return process, err
-	}
-	return process, m.secrets.Own(p.spec.User, p.spec.ID, made.Range.Base+process.UID, made.Range.Base+process.GID)
+	return process, err
 }
 
 // took notes how long containerd and runc had to do with a container since then.

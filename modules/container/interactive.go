@@ -82,8 +82,8 @@ func listen(addresses []string) string {
 
 // startable says why a container's program, and croft's own PID 1 before it,
 // can't be started. node.Invalid.
-func startable(made rootfs.Made, root rootfs.Spec, process *specs.Process) error {
-	if err := program.Check(made.Root, made.Range.Base, process); err != nil {
+func startable(at string, ids rootfs.Range, root rootfs.Spec, process *specs.Process) error {
+	if err := program.Check(at, ids.Base, process); err != nil {
 		return err
 	}
 	if !slices.ContainsFunc(root.Binds, func(b rootfs.Bind) bool { return b.Target == initTarget }) {
@@ -95,5 +95,5 @@ func startable(made rootfs.Made, root rootfs.Spec, process *specs.Process) error
 	}
 	users := *process
 	users.Args = process.Args[end+1:]
-	return program.Check(made.Root, made.Range.Base, &users)
+	return program.Check(at, ids.Base, &users)
 }

@@ -26,9 +26,7 @@ type Module struct {
 	pictures pictures
 	secrets  *secret.Store
 	host     spec.Host
-	// runtime is the program that containerd starts for a container, runcVersion
-	// that of runc.
-	runtime     string
+	// runcVersion is what runc says it is.
 	runcVersion string
 	lock        *os.File
 
@@ -77,7 +75,7 @@ func open(ctx context.Context, c Config, openPictures func(Config, *containerd.D
 // openLocked is open once nobody else has the containers. The lock is the
 // module's when there is no error.
 func openLocked(ctx context.Context, c Config, lock *os.File, openPictures func(Config, *containerd.Daemon, *Module) (pictures, error)) (*Module, error) {
-	host, program, version, err := openRuntime(ctx, c)
+	host, version, err := openRuntime(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +94,7 @@ func openLocked(ctx context.Context, c Config, lock *os.File, openPictures func(
 	if err != nil {
 		return nil, err
 	}
-	m := &Module{cfg: c, daemon: daemon, roots: roots, secrets: secrets, host: host, runtime: program, runcVersion: version, outputs: logs.NewKeeper(c.Logs), items: map[string]*item{}, launches: make(chan struct{}, mostLaunches), lookAgain: defaultLook}
+	m := &Module{cfg: c, daemon: daemon, roots: roots, secrets: secrets, host: host, runcVersion: version, outputs: logs.NewKeeper(c.Logs), items: map[string]*item{}, launches: make(chan struct{}, mostLaunches), lookAgain: defaultLook}
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	if err = m.load(); err == nil {
 		m.pictures, err = openPictures(c, daemon, m)

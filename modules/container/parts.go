@@ -26,6 +26,7 @@ type connection interface {
 // stands is what containers stand on.
 type stands interface {
 	Make(ctx context.Context, spec rootfs.Spec) (rootfs.Made, error)
+	Within(id string, fn func(root string) error) error
 	HandOver(ctx context.Context, id string) error
 	Check(id string) (drift string, err error)
 	CheckAll() (map[string]string, error)

@@ -6,7 +6,6 @@ import (
 
 	"github.com/containerd/containerd/v2/client"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
-	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/modules/container/containerd"
 	"github.com/croft-edge/croft/modules/container/logs"
@@ -82,13 +81,13 @@ func (m *Module) stageIfIdle(ctx context.Context, it *item, stands *footing) err
 // stage makes a container's task. The item is held, and there is no task yet.
 // Nothing of it is left when it fails. stands is nil when what the container
 // stands on is to be looked at first. Whatever becomes of it, the container's root
-// isn't mounted on the node afterwards.
+// is let go.
 func (m *Module) stage(ctx context.Context, it *item, c client.Container, stands *footing) (client.Task, error) {
 	it.ready = waiting{}
 	r, _ := m.recordOf(it.id)
 	t, err := m.makeTask(ctx, it, c, r, stands)
 	if err != nil {
-		m.takeOff(it.id)
+		m.letGo(it.id)
 		return nil, err
 	}
 	// From here on the container has a copy of its own of all its mounts.
@@ -101,17 +100,16 @@ func (m *Module) stage(ctx context.Context, it *item, c client.Container, stands
 	return t, nil
 }
 
-// takeOff takes the root of a container that isn't made off the node: one that stayed there
-// for the pause before the next attempt could be moved by another of its user's containers, that
-// shares a volume in which something is mounted.
-func (m *Module) takeOff(id string) {
+// letGo lets go of the root of a container that isn't made: it holds all that was mounted on the
+// node when it was.
+func (m *Module) letGo(id string) {
 	err := m.roots.HandOver(context.WithoutCancel(m.ctx), id)
 	if err != nil && node.KindOf(err) != node.NotExist {
-		m.cfg.Log.Error().Err(err).Str("id", id).Str("type", "container").Msg("a container's root can't be taken off the node")
+		m.cfg.Log.Error().Err(err).Str("id", id).Str("type", "container").Msg("a container's root can't be let go")
 	}
 }
 
-// makeTask is stage but for what follows in any case.
+// makeTask is stage without what follows.
 func (m *Module) makeTask(ctx context.Context, it *item, c client.Container, r record, stands *footing) (client.Task, error) {
 	clear := m.cleared
 	if stands == nil {
@@ -135,7 +133,10 @@ func (m *Module) makeTask(ctx context.Context, it *item, c client.Container, r r
 			return nil, err
 		}
 	}
-	if err := startable(stands.made, r.Root, stands.process); err != nil {
+	err := m.roots.Within(it.id, func(root string) error {
+		return startable(root, stands.made.Range, r.Root, stands.process)
+	})
+	if err != nil {
 		return nil, err
 	}
 	began := time.Now()
@@ -153,10 +154,6 @@ func (m *Module) stand(ctx context.Context, c client.Container, r record) (*foot
 	made, err := m.roots.Make(ctx, r.Root)
 	if err != nil {
 		return nil, err
-	}
-	var root unix.Statfs_t
-	if err := unix.Statfs(made.Root, &root); err != nil || root.Type != unix.OVERLAYFS_SUPER_MAGIC {
-		return nil, node.Errorf(node.Transient, "cannot start container %s: its root file system isn't mounted (%v)", r.ID, err)
 	}
 	built, err := c.Spec(ctx)
 	if err != nil {

@@ -2,42 +2,73 @@ package container
 
 import (
 	"context"
+	"os/exec"
 	"path/filepath"
+	"strings"
 
+	runcoptions "github.com/containerd/containerd/api/types/runc/options"
 	"github.com/google/renameio/v2"
 	"github.com/pkg/errors"
 
+	"github.com/croft-edge/croft/modules/container/rootfs"
 	"github.com/croft-edge/croft/modules/container/runc"
 	"github.com/croft-edge/croft/modules/container/spec"
+	"github.com/croft-edge/croft/pkg/node"
 )
 
-// runtimeProgram is what containerd starts as the runtime where nothing else is needed.
-const runtimeProgram = "runc"
+// runtimeProgram and enterProgram are what containers are created with, in the PATH.
+const (
+	runtimeProgram = "runc"
+	enterProgram   = "nsenter"
+)
 
-// wrapper is where the script lies that sets limits and becomes the runtime.
+// wrapper is where the script lies that containerd starts as the runtime.
 func (c Config) wrapper() string { return filepath.Join(c.RunDir, "runc") }
 
+// runtimeOptions are what containerd is told of the runtime.
+func (c Config) runtimeOptions() *runcoptions.Options {
+	return &runcoptions.Options{Root: c.runc(), BinaryName: c.wrapper(), ShimCgroup: c.makeShims()}
+}
+
 // openRuntime detects what the machine can hold of a container, loads the
-// profile where it has AppArmor, and returns with it the program that containerd
-// starts as the runtime: runc, or where a container's limits can't be set, a
-// script from which it inherits them. Refused when runc is too old.
-func openRuntime(ctx context.Context, c Config) (host spec.Host, program, version string, err error) {
+// profile where it has AppArmor, and writes the script that containerd
+// starts as the runtime. Refused when runc is too old, or nsenter isn't there.
+func openRuntime(ctx context.Context, c Config) (host spec.Host, version string, err error) {
 	found, err := runc.Find(ctx, runtimeProgram)
 	if err != nil {
-		return host, "", "", err
+		return host, "", err
+	}
+	enter, err := exec.LookPath(enterProgram)
+	if err != nil {
+		return host, "", node.Errorf(node.Refused, "cannot run containers: %w: install util-linux", err)
 	}
 	if host, err = spec.Detect(spec.Probe{}); err != nil {
-		return host, "", "", err
+		return host, "", err
 	}
 	if host, err = spec.LoadProfile(host); err != nil {
-		return host, "", "", err
+		return host, "", err
 	}
-	text := host.Wrapper(runtimeProgram)
-	if text == "" {
-		return host, runtimeProgram, found.Version, nil
-	}
+	text := wrapperText(found.Path, enter, filepath.Join(c.RunDir, "container"), host.SetLimits())
 	if err := renameio.WriteFile(c.wrapper(), []byte(text), 0o700); err != nil {
-		return host, "", "", errors.Wrap(err, "cannot write what sets the limits of containers")
+		return host, "", errors.Wrap(err, "cannot write what becomes the runtime of containers")
 	}
-	return host, c.wrapper(), found.Version, nil
+	return host, found.Version, nil
 }
+
+// wrapperText is a shell script that becomes runc. A container's root is in a mount namespace that
+// its folder below containers keeps: "runc … create … ID" is to be in that.
+func wrapperText(runc, enter, containers string, limits []string) string {
+	lines := append([]string{"#!/bin/sh"}, limits...)
+	lines = append(lines,
+		"create= id=",
+		`for word; do`,
+		`	[ "$word" = create ] && create=yes`,
+		`	id=$word`,
+		`done`,
+		`[ -z "$create" ] || exec `+quoted(enter)+` --mount=`+rootfs.MountNS(quoted(containers)+`/"$id"`)+` -- `+quoted(runc)+` "$@"`,
+		`exec `+quoted(runc)+` "$@"`)
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// quoted is a word of a shell script.
+func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }

@@ -136,7 +136,12 @@ func orNothing(err error) string {
 // own has left a folder in its way.
 func (m *Module) newTask(ctx context.Context, c client.Container, user string, to pipes) (client.Task, error) {
 	say := func(string) (cio.IO, error) { return to, nil }
-	t, err := c.NewTask(ctx, say)
+	// An earlier croft has made containers with other options.
+	options := func(_ context.Context, _ *client.Client, t *client.TaskInfo) error {
+		t.Options = m.cfg.runtimeOptions()
+		return nil
+	}
+	t, err := c.NewTask(ctx, say, options)
 	namespace := m.daemon.NamespaceName(user)
 	bundle := bundleIn(err, namespace, c.ID())
 	if bundle == "" {
@@ -145,7 +150,7 @@ func (m *Module) newTask(ctx context.Context, c client.Container, user string, t
 	if err := m.dropBundle(ctx, bundle, namespace, c.ID()); err != nil {
 		return nil, err
 	}
-	return c.NewTask(ctx, say)
+	return c.NewTask(ctx, say, options)
 }
 
 // dropAfter removes what a failed start has left.

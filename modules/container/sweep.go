@@ -70,7 +70,7 @@ func (m *Module) sweepOne(ctx context.Context, id string) {
 	}
 	defer m.release(it)
 	if it.ready.pid == 0 {
-		m.takeOff(id) // an agent that was killed may have left it there
+		m.letGo(id) // an agent that was killed may have left it there
 	}
 	if _, err := m.cfg.owner(ctx, m.daemon, id); node.KindOf(err) != node.NotExist {
 		return

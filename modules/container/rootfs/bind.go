@@ -61,28 +61,17 @@ type bound struct {
 	Target string `json:"target"`
 	// Path is where it is in the root, without links.
 	Path string `json:"path"`
-	// Mount is its ID, Options are those that mountinfo shows.
-	Mount   uint64 `json:"mount"`
-	Options string `json:"options"`
 	// Source is what it shows, and which folder that was.
 	Source   string   `json:"source"`
 	Identity identity `json:"identity"`
+	// mount is its ID.
+	mount uint64
 }
 
 func (b *binder) close() {
 	for _, t := range b.trees {
 		t.Close()
 	}
-}
-
-// detach takes off all that was mounted.
-func (b *binder) detach() error {
-	for i := len(b.trees) - 1; i >= 0; i-- {
-		if err := b.trees[i].detach(); err != nil {
-			return failed("unmount", b.trees[i].Name(), err)
-		}
-	}
-	return nil
 }
 
 // bind mounts one folder or file.
@@ -110,7 +99,7 @@ func (b *binder) bind(m Bind) error {
 	if !m.File { // a program may be replaced while a container has the old one
 		made.Identity = identity{Device: st.Dev, Inode: st.Ino}
 	}
-	made.Mount, err = mountID(t.File)
+	made.mount, err = mountID(t.File)
 	b.done = append(b.done, made)
 	return err
 }
@@ -165,8 +154,7 @@ func (b *binder) attach(t tree, m Bind, p place) error {
 	return failed("mount at", m.Target, t.attach(p.File))
 }
 
-// verify reads what all that was mounted looks like. It also is the last look
-// that nothing is outside the root.
+// verify is the last look that nothing of what was mounted is outside the root.
 func (b *binder) verify(root string) error {
 	mounted, err := mounts.Read()
 	if err != nil {
@@ -174,14 +162,13 @@ func (b *binder) verify(root string) error {
 	}
 	byID := mounted.ByID()
 	for i := range b.done {
-		m, ok := byID[b.done[i].Mount]
+		m, ok := byID[b.done[i].mount]
 		if !ok {
 			return node.Errorf(node.Transient, "cannot mount at %s: it was unmounted at once", b.done[i].Target)
 		}
 		if !strings.HasPrefix(m.Path, root+"/") {
 			return node.Errorf(node.Internal, "cannot mount at %s: it came to lie at %s, outside of %s", b.done[i].Target, m.Path, root)
 		}
-		b.done[i].Options = m.Options
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
-	"github.com/croft-edge/croft/pkg/mounts"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -21,55 +20,36 @@ func (s *Store) Check(id string) (drift string, err error) {
 	if _, err := os.Lstat(s.folder(id)); os.IsNotExist(err) {
 		return "", node.Errorf(node.NotExist, "cannot check container %s: there is none", id)
 	}
-	return s.check(id, nil)
+	return s.check(id)
 }
 
-// CheckAll is Check of all, with one look at the mounts. Those that are as they
-// were made have an empty text.
+// CheckAll is Check of all. Those that are as they were made have an empty text.
 func (s *Store) CheckAll() (map[string]string, error) {
 	ids, err := s.List()
 	if err != nil {
 		return nil, err
 	}
-	mounted, err := mounts.Read()
-	if err != nil {
-		return nil, err
-	}
-	byID := mounted.ByID()
 	all := make(map[string]string, len(ids))
 	for _, id := range ids {
-		drift, err := s.check(id, byID)
-		if err != nil {
+		if all[id], err = s.check(id); err != nil {
 			return nil, err
 		}
-		all[id] = drift
 	}
 	return all, nil
 }
 
-// check waits for a Make or Remove of it. byID is what is mounted. What those have changed
-// since it was read would look like drift: then it reads again. Without byID it reads
-// them only where it has to look at them: there are many on a node with many.
-func (s *Store) check(id string, byID map[uint64]mounts.Mount) (string, error) {
+// check waits for a Make or Remove of it.
+func (s *Store) check(id string) (string, error) {
 	defer s.lock(id)()
 	was, err := readRecord(s.folder(id))
 	if err != nil {
 		return "", err
 	}
-	if byID != nil || was != nil && was.Root != nil && was.Root.HandedOver {
-		if drift := s.drift(id, was, byID); drift == "" || byID == nil {
-			return drift, nil
-		}
-	}
-	mounted, err := mounts.Read()
-	if err != nil {
-		return "", err
-	}
-	return s.drift(id, was, mounted.ByID()), nil
+	return s.drift(id, was), nil
 }
 
 // drift says what of a record isn't so any more.
-func (s *Store) drift(id string, was *record, byID map[uint64]mounts.Mount) string {
+func (s *Store) drift(id string, was *record) string {
 	if was == nil || was.Root == nil {
 		return "it is only half made"
 	}
@@ -91,36 +71,8 @@ func (s *Store) drift(id string, was *record, byID map[uint64]mounts.Mount) stri
 	if was.Root.HandedOver {
 		return ""
 	}
-	return s.mountDrift(id, was.Root, byID)
-}
-
-// mountDrift says which mount isn't where and as it was made.
-func (s *Store) mountDrift(id string, was *root, byID map[uint64]mounts.Mount) string {
-	at := filepath.Join(s.folder(id), rootName)
-	covered := map[uint64]bool{}
-	for _, m := range byID {
-		if parent, ok := byID[m.Parent]; ok && parent.Path == m.Path {
-			covered[parent.ID] = true
-		}
-	}
-	if m, ok := byID[was.Mount]; !ok || m.Path != at {
-		return "its root file system was unmounted"
-	}
-	if covered[was.Mount] {
-		return "something else is mounted over its root file system"
-	}
-	for _, b := range was.Bound {
-		m, ok := byID[b.Mount]
-		switch {
-		case !ok:
-			return "what it has at " + b.Target + " was unmounted"
-		case m.Path != at+b.Path:
-			return "the folder of its mount at " + b.Target + " was moved"
-		case m.Options != b.Options:
-			return "what it has at " + b.Target + " was mounted anew, as " + m.Options
-		case covered[b.Mount]:
-			return "something else is mounted over what it has at " + b.Target
-		}
+	if mounted, err := namespaceAt(s.folder(id), mountsName); err != nil || mounted != was.Root.Mounts {
+		return "its root file system isn't kept any more"
 	}
 	return ""
 }

@@ -80,7 +80,7 @@ func TestWhereverTheAgentEndsTheNextOneMakesOrRemovesAll(t *testing.T) {
 	volume := w.folderIn("volume")
 	must(t, os.WriteFile(volume+"/kept", []byte("kept"), 0o644))
 	s.Binds = []Bind{{Source: volume, Target: "/data", Mapped: true}, {Source: volume, Target: "/etc/x/y", ReadOnly: true}}
-	const mounts = 3 + 2 + 1
+	const mounts = 1 + 2 + 1
 	making := w.steps(func() { w.make(s) })
 	removing := w.steps(func() { must(t, w.store.Remove(t.Context(), s.ID)) })
 	if len(making) < 10 || len(removing) < 5 {

@@ -6,9 +6,10 @@
 // mounted below it shows up in other mount namespaces. Of a container it holds
 //
 //	RUN/container/ID/user, net   the namespaces, kept alive by bind mounts: they outlive its processes
-//	RUN/container/ID/rootfs      the root file system: an overlay, and in it the volumes and files
+//	RUN/container/ID/mnt         until HandOver, the mount namespace with its root file system, kept in the same way
+//	RUN/container/ID/rootfs      where that is mounted in it: an overlay, and in it the volumes and files
 //	RUN/container/ID/files       the content of the files that it mounts there
-//	RUN/container/ID/l           where layers are mounted while the overlay is being made
+//	RUN/container/ID/l           where layers are mounted in it while the overlay is being made
 //	RUN/container/ID/made.json   what was made, to find it again and to see what has changed
 //
 // beside it STATE/ranges.json, which says which user has which range for which
@@ -39,12 +40,18 @@
 // link (openat2); links are read and followed inside the root only; a mount is
 // made apart (open_tree, mount_setattr) and moved onto the open folder
 // (move_mount). No path that a container can change is ever mounted on,
-// unmounted or removed: to unmount, the root goes with all that is in it.
+// unmounted or removed: to unmount, the mount namespace goes with all that is in it.
+//
+// All of it is in a mount namespace of its own, of which nobody on the node sees anything. There
+// a container could move a mount, by renaming a folder above it, or another one with which
+// it shares a volume in which the mount lies: to a path so long that neither runc nor
+// containerd can read the list of mounts any more.
 //
 // What a container stands on is to be made in this order: Make, create the
-// container (runc takes its own copy of all mounts then), HandOver, start it.
+// container with a runtime in that mount namespace (runc takes its own copy of all
+// mounts then), HandOver, start it.
 // HandOver may be called again, also after the start, so after a crash of the
-// agent it is called for all that run. Before it is started once more, Make.
+// agent it is called for all. Before it is started once more, Make.
 // Everything is idempotent: after a crash at any point, the next Make or Remove
 // does the whole of it.
 //
@@ -54,5 +61,6 @@
 // mount_setattr are older), and file systems that can be mounted so, such as
 // btrfs, ext4 and xfs, and tmpfs from 6.3 on: see Supported. croft's program must
 // be executable by everybody, and all folders down to RUN/container must let
-// everybody walk through. containerd must be in the mount namespace of croft.
+// everybody walk through. The runtime must be in the mount namespace of croft but to create
+// a container, see Made.MountNS.
 package rootfs

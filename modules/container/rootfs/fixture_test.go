@@ -141,7 +141,7 @@ func (w *world) make(spec Spec) Made {
 	return made
 }
 
-// mounts counts what is mounted below a folder of the world.
+// mounts counts what is mounted on the node below a folder of the world.
 func (w *world) mounts(of string) int {
 	w.t.Helper()
 	mounted, err := mounts.Read()
@@ -149,14 +149,32 @@ func (w *world) mounts(of string) int {
 	return len(mounted.Within(filepath.Join(w.dir, of)))
 }
 
-// whole is that a container stands, with that many mounts.
-func (w *world) whole(id string, mounts int) {
+// inRoot is what is mounted in a container's root.
+func (w *world) inRoot(id string) (in mounts.Table) {
+	w.t.Helper()
+	must(w.t, w.store.Within(id, func(root string) error {
+		mounted, err := mounts.Read()
+		in = mounted.Within(root)
+		return err
+	}))
+	return in
+}
+
+// whole is that a container stands, with its namespaces on the node and that many mounts in
+// its root, none when it was handed over.
+func (w *world) whole(id string, inRoot int) {
 	w.t.Helper()
 	if drift, err := w.store.Check(id); err != nil || drift != "" {
 		w.t.Fatalf("container %s: %q, %v", id, drift, err)
 	}
-	if n := w.mounts("run/container/" + id); n != mounts {
-		w.t.Fatalf("container %s has %d mounts, want %d", id, n, mounts)
+	want := 3
+	if inRoot == 0 {
+		want = 2
+	} else if in := w.inRoot(id); len(in) != inRoot {
+		w.t.Fatalf("container %s has %d mounts in its root, want %d", id, len(in), inRoot)
+	}
+	if n := w.mounts("run/container/" + id); n != want {
+		w.t.Fatalf("container %s has %d mounts on the node, want %d", id, n, want)
 	}
 }
 

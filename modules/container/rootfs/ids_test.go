@@ -35,5 +35,5 @@ func TestOwnContainersStandToo(t *testing.T) {
 	}
 	must(t, w.store.Remove(t.Context(), "zdb-ssd0-user"))
 	w.nothing("zdb-ssd0-user")
-	w.whole("1-1", 4)
+	w.whole("1-1", 2)
 }

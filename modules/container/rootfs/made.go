@@ -12,18 +12,22 @@ const recordName = "made.json"
 
 // Made is what a container stands on.
 type Made struct {
-	// Root is the path of its root file system, UserNS and NetNS the files that
-	// keep its namespaces.
-	Root   string
-	UserNS string
-	NetNS  string
-	Range  Range
+	// Root is the path of its root file system in the mount namespace that the file MountNS
+	// keeps, see Within. UserNS and NetNS keep its own namespaces.
+	Root    string
+	MountNS string
+	UserNS  string
+	NetNS   string
+	Range   Range
 }
 
 func (s *Store) made(id string, r Range) Made {
 	folder := s.folder(id)
-	return Made{Root: filepath.Join(folder, rootName), UserNS: filepath.Join(folder, userName), NetNS: filepath.Join(folder, netName), Range: r}
+	return Made{Root: filepath.Join(folder, rootName), MountNS: MountNS(folder), UserNS: filepath.Join(folder, userName), NetNS: filepath.Join(folder, netName), Range: r}
 }
+
+// MountNS is the file that keeps the mount namespace with a container's root, in its folder.
+func MountNS(folder string) string { return filepath.Join(folder, mountsName) }
 
 func (s *Store) folder(id string) string { return filepath.Join(s.dir, id) }
 
@@ -40,8 +44,8 @@ type record struct {
 type root struct {
 	// Digest is that of the spec.
 	Digest string `json:"digest"`
-	// Mount is the overlay's ID.
-	Mount uint64 `json:"mount"`
+	// Mounts is the mount namespace that it is in, by its inode.
+	Mounts uint64 `json:"mounts"`
 	// Layer is the folder of its upper folder, with which folders they were.
 	Layer         string   `json:"layer"`
 	LayerIdentity identity `json:"layer_identity"`

@@ -8,12 +8,10 @@ import (
 	"testing"
 )
 
-// The test binary runs again as a process that ends at a step of Make or Remove, or as
-// one with a mount namespace of its own.
+// The test binary runs again as a process that ends at a step of Make or Remove.
 const (
 	roleVariable    = "CROFT_TEST_ROLE"
 	crashRole       = "crash"
-	ownMountsRole   = "own mounts"
 	programVariable = "CROFT_TEST_INSIDE"
 )
 

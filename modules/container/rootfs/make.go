@@ -8,7 +8,6 @@ import (
 
 	stderrors "errors"
 
-	"github.com/croft-edge/croft/pkg/mounts"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -72,7 +71,7 @@ func (m *maker) make() error {
 		return failed("make", m.folder, err)
 	}
 	m.reached("folder")
-	if err := unmount(filepath.Join(m.folder, rootName)); err != nil {
+	if err := letGo(m.folder); err != nil {
 		return err
 	}
 	now := record{User: m.spec.User, Range: m.r}
@@ -107,11 +106,7 @@ func (m *maker) adopt() (whole bool, kept *namespaces, err error) {
 	usable := err == nil && was != nil && was.User == m.spec.User && was.Range == m.r && was.Namespaces == there
 	asked := usable && was.Root != nil && was.Root.Digest == m.digest
 	if asked {
-		mounted, err := mounts.Read()
-		if err != nil {
-			return false, nil, err
-		}
-		asked = m.drift(m.spec.ID, was, mounted.ByID()) == ""
+		asked = m.drift(m.spec.ID, was) == ""
 	}
 	if asked && !was.Root.HandedOver {
 		return true, nil, nil
@@ -146,35 +141,54 @@ func (m *maker) root() (*root, error) {
 		return nil, failed("open the user namespace of container", m.spec.ID, err)
 	}
 	defer userns.Close()
-	at := filepath.Join(m.folder, rootName)
-	if err := os.Mkdir(at, folderMode); err != nil && !os.IsExist(err) {
-		return nil, failed("make", at, err)
-	}
-	if err := m.mountOverlay(m.folder, m.spec, userns); err != nil {
-		return nil, err
-	}
-	m.reached("overlay")
-	dir, err := os.Open(at)
-	if err != nil {
-		return nil, failed("open", at, err)
-	}
-	defer dir.Close()
 	made := &root{Digest: m.digest, Layer: m.spec.Layer, Upper: upper}
 	if made.LayerIdentity, err = identify(m.spec.Layer); err != nil {
 		return nil, failed("look at", m.spec.Layer, err)
 	}
-	if made.Mount, err = mountID(dir); err != nil {
+	in, err := newSpace()
+	if err != nil {
+		return nil, failed("make container", m.spec.ID, err)
+	}
+	defer in.close()
+	if made.Bound, err = m.mount(in, userns); err != nil {
 		return nil, err
 	}
-	made.Bound, err = m.binds(dir, userns)
+	// All of it is there once its namespace is kept, and else nothing is.
+	if err := in.keep(m.folder); err != nil {
+		return nil, err
+	}
+	m.reached("kept")
+	made.Mounts, err = namespaceAt(m.folder, mountsName)
 	return made, err
 }
 
+// mount mounts the root and what is in it, in a mount namespace.
+func (m *maker) mount(in space, userns *os.File) ([]bound, error) {
+	at := filepath.Join(m.folder, rootName)
+	if err := os.Mkdir(at, folderMode); err != nil && !os.IsExist(err) {
+		return nil, failed("make", at, err)
+	}
+	if err := in.do(func() error { return m.mountOverlay(m.folder, m.spec, userns) }); err != nil {
+		return nil, err
+	}
+	m.reached("overlay")
+	var dir *os.File
+	err := in.do(func() (err error) {
+		dir, err = os.Open(at)
+		return failed("open", at, err)
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return m.binds(in, dir, userns)
+}
+
 // binds mounts volumes and files into the open root.
-func (m *maker) binds(dir, userns *os.File) ([]bound, error) {
+func (m *maker) binds(in space, dir, userns *os.File) ([]bound, error) {
 	b := &binder{root: dir, userns: userns}
 	defer b.close()
-	err := asOwner(m.r, func() error {
+	err := in.asOwner(m.r, func() error {
 		for i, mount := range m.spec.mounts(m.folder) {
 			if err := m.ctx.Err(); err != nil {
 				return node.WithKind(node.Transient, err)
@@ -184,15 +198,9 @@ func (m *maker) binds(dir, userns *os.File) ([]bound, error) {
 			}
 			m.reached(fmt.Sprint("bind ", i))
 		}
-		return nil
+		return b.verify(dir.Name())
 	})
-	if err == nil {
-		err = b.verify(dir.Name())
-	}
-	if err != nil {
-		return nil, stderrors.Join(failed("make container", m.spec.ID, err), b.detach())
-	}
-	return b.done, nil
+	return b.done, failed("make container", m.spec.ID, err)
 }
 
 // undo takes back what this Make has made. Namespaces that it found stay.
@@ -203,5 +211,5 @@ func (m *maker) undo() error {
 	if m.fresh {
 		return m.clear(m.spec.ID)
 	}
-	return unmount(filepath.Join(m.folder, rootName))
+	return letGo(m.folder)
 }

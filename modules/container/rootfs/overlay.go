@@ -19,7 +19,7 @@ const (
 	pageSize = 4096
 )
 
-// mountOverlay mounts the root file system at folder/rootfs.
+// mountOverlay mounts the root file system at folder/rootfs, see space.do.
 func (s *Store) mountOverlay(folder string, spec Spec, userns *os.File) (err error) {
 	// The overlay holds on to its layers by itself. All of them go with the
 	// mount that they are in.
@@ -36,25 +36,23 @@ func (s *Store) mountOverlay(folder string, spec Spec, userns *os.File) (err err
 	if err != nil {
 		return err
 	}
-	return onThread(func() error {
-		// The names of layers are short ones from here on: many of them fit.
-		if err := unix.Chdir(folder); err != nil {
-			return failed("enter", folder, err)
-		}
-		err := unix.Mount("croft-"+spec.ID, rootName, "overlay", unix.MS_NODEV|unix.MS_NOSUID, options)
-		if errors.Is(err, unix.EINVAL) {
-			return node.Errorf(node.Refused, "cannot mount the root of container %s: %w (an overlay of id-mapped layers needs Linux 5.19, "+
-				"and a layer on btrfs, ext4 or xfs)", spec.ID, err)
-		}
-		return failed("mount the root of container", spec.ID, err)
-	})
+	// The names of layers are short ones from here on: many of them fit. The folder is this thread's only.
+	if err := unix.Chdir(folder); err != nil {
+		return failed("enter", folder, err)
+	}
+	err = unix.Mount("croft-"+spec.ID, rootName, "overlay", unix.MS_NODEV|unix.MS_NOSUID, options)
+	if errors.Is(err, unix.EINVAL) {
+		return node.Errorf(node.Refused, "cannot mount the root of container %s: %w (an overlay of id-mapped layers needs Linux 5.19, "+
+			"and a layer on btrfs, ext4 or xfs)", spec.ID, err)
+	}
+	return failed("mount the root of container", spec.ID, err)
 }
 
 // mountLayers mounts the image's layers, id-mapped, at folder/l/0 and on, in a
 // mount of their own.
 func (s *Store) mountLayers(folder string, spec Spec, userns *os.File) error {
 	dir := filepath.Join(folder, layersName)
-	if err := unmount(dir); err != nil {
+	if err := unmount(dir); err != nil { // what an earlier croft has left on the node
 		return err
 	}
 	for i := range spec.Lower {

@@ -12,11 +12,9 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// HandOver unmounts the root file system from the node. It is for a container
+// HandOver lets go of the root file system. It is for a container
 // that was created and not started yet, which has its own copy of all mounts by
-// then, and for one that can't be created now. A mount that stays visible on the node could be moved by its container,
-// by renaming a folder above it, to a path so long that nothing on the node can
-// read the list of mounts any more. Make mounts it again once the container's
+// then, and for one that can't be created now. Make mounts it again once the container's
 // processes are gone. NotExist when nothing whole is there.
 func (s *Store) HandOver(_ context.Context, id string) error {
 	if err := validID(id); err != nil {
@@ -38,6 +36,15 @@ func (s *Store) HandOver(_ context.Context, id string) error {
 		}
 	}
 	s.reached("handing over")
+	return letGo(folder)
+}
+
+// letGo lets go of the mount namespace with a container's root. An earlier croft has mounted
+// that on the node itself.
+func letGo(folder string) error {
+	if err := unmount(filepath.Join(folder, mountsName)); err != nil {
+		return err
+	}
 	return unmount(filepath.Join(folder, rootName))
 }
 
@@ -61,9 +68,9 @@ func (s *Store) clear(id string) error {
 	} else if err != nil || !info.IsDir() {
 		return node.Errorf(node.Refused, "cannot remove container %s: %s isn't a folder", id, folder)
 	}
-	// A mount takes along what is mounted in it: the paths of those are the
+	// A namespace and a mount take along what is mounted in them: the paths of those are the
 	// container's to change, and aren't used.
-	for _, name := range []string{rootName, layersName, netName, userName} {
+	for _, name := range []string{mountsName, rootName, layersName, netName, userName} {
 		if err := unmount(filepath.Join(folder, name)); err != nil {
 			return failed("remove container", id, err)
 		}
@@ -94,7 +101,7 @@ func (s *Store) removeFolders(id, folder string) error {
 		return err
 	}
 	s.reached("removed files")
-	gone = append(gone, layersName, netName, userName, recordName+".new", recordName, "")
+	gone = append(gone, layersName, mountsName, netName, userName, recordName+".new", recordName, "")
 	for _, name := range gone {
 		path := filepath.Join(folder, name)
 		if err := os.Remove(path); err != nil && !os.IsNotExist(err) {

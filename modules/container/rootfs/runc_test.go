@@ -45,11 +45,16 @@ func (w *world) bundle(made Made, commands ...string) string {
 	return dir
 }
 
+// runc is one where a container's root is mounted.
+func runc(w *world, made Made, args ...string) *exec.Cmd {
+	return exec.Command("nsenter", append([]string{"--mount=" + made.MountNS, "runc", "--root", w.dir + "/runc"}, args...)...)
+}
+
 // inside runs commands in a container, and returns a line for each.
 func (w *world) inside(made Made, commands ...string) []string {
 	w.t.Helper()
 	id := "c" + rand.Text()
-	out, err := exec.Command("runc", "--root", w.dir+"/runc", "run", "--bundle", w.bundle(made, commands...), id).CombinedOutput()
+	out, err := runc(w, made, "run", "--bundle", w.bundle(made, commands...), id).CombinedOutput()
 	if err != nil {
 		w.t.Fatalf("runc: %v\n%s", err, out)
 	}
@@ -68,7 +73,7 @@ type running struct {
 func (w *world) start(made Made, commands ...string) *running {
 	w.t.Helper()
 	r := &running{w: w, id: "c" + rand.Text()}
-	r.cmd = exec.Command("runc", "--root", w.dir+"/runc", "run", "--bundle", w.bundle(made, commands...), r.id)
+	r.cmd = runc(w, made, "run", "--bundle", w.bundle(made, commands...), r.id)
 	errors := &bytes.Buffer{}
 	r.cmd.Stderr = errors
 	out, err := r.cmd.StdoutPipe()

@@ -31,11 +31,11 @@ func onThread(fn func() error) error {
 	return <-done
 }
 
-// asOwner runs fn on a thread whose file system IDs are the range's first: what
+// asOwner is do on a thread whose file system IDs are the range's first: what
 // it makes is the container's root's, in an id-mapped mount too, where the
 // node's root is nobody and can't make anything. Its capabilities stay.
-func asOwner(r Range, fn func() error) error {
-	return onThread(func() error {
+func (s space) asOwner(r Range, fn func() error) error {
+	return s.do(func() error {
 		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 		var caps [2]unix.CapUserData
 		if err := unix.Capget(&header, &caps[0]); err != nil {

@@ -2,9 +2,7 @@ package rootfs
 
 import (
 	"os"
-	"strconv"
 
-	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 )
 
@@ -43,13 +41,4 @@ func (t tree) attach(onto *os.File) error {
 // attachAt puts it onto a path that no container can change.
 func (t tree) attachAt(path string) error {
 	return unix.MoveMount(int(t.Fd()), "", unix.AT_FDCWD, path, unix.MOVE_MOUNT_F_EMPTY_PATH)
-}
-
-// detach takes it off where it was attached, wherever that is by now.
-func (t tree) detach() error {
-	err := unix.Unmount("/proc/self/fd/"+strconv.Itoa(int(t.Fd())), unix.MNT_DETACH)
-	if errors.Is(err, unix.EINVAL) {
-		return nil // it is nowhere
-	}
-	return err
 }

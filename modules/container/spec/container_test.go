@@ -167,7 +167,8 @@ func (c *container) runc(args ...string) *exec.Cmd {
 	ctx, cancel := context.WithTimeout(context.Background(), deadline)
 	c.t.Cleanup(cancel)
 	runtime := "runc"
-	if script := c.host.Wrapper(runtime); script != "" {
+	if lines := c.host.SetLimits(); len(lines) != 0 {
+		script := "#!/bin/sh\n" + strings.Join(lines, "\n") + "\nexec runc \"$@\"\n"
 		runtime = filepath.Join(c.dir, "runtime")
 		c.must(os.WriteFile(runtime, []byte(script), 0o700))
 	}

@@ -2,7 +2,6 @@ package spec
 
 import (
 	"fmt"
-	"strings"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
@@ -36,18 +35,18 @@ func rlimits(pids uint64, host []specs.POSIXRlimit) []specs.POSIXRlimit {
 	return out
 }
 
-// Wrapper is the text of a shell script that sets what it can of the limits and
-// becomes the runtime; empty on machines that need none. A container's user
+// SetLimits are lines of a shell script that set what can be set of the limits, before it becomes
+// the runtime; none on machines that need none. A container's user
 // namespace belongs to the container's own IDs, so that whatever the kernel
 // counts by owner is the tenant's. Who isn't its owner may set limits in it by
 // CAP_SYS_RESOURCE only; without that capability containers inherit them from
 // the runtime, which has them from here. Its processes are bounded by DefaultPIDs
 // then, whatever Config says, beside the bound of the cgroup.
-func (h Host) Wrapper(runtime string) string {
+func (h Host) SetLimits() []string {
 	if h.SetRlimits {
-		return ""
+		return nil
 	}
-	script := []string{"#!/bin/sh", "# What the runtime may not set in a container, it inherits."}
+	lines := []string{"# What the runtime may not set in a container, it inherits."}
 	for _, l := range rlimits(DefaultPIDs, h.Rlimits) {
 		flag, unit := "", uint64(1)
 		switch l.Type {
@@ -62,10 +61,9 @@ func (h Host) Wrapper(runtime string) string {
 		default:
 			continue
 		}
-		script = append(script, fmt.Sprintf("ulimit -S -%s %d && ulimit -H -%s %d || exit 1", flag, l.Soft/unit, flag, l.Hard/unit))
+		lines = append(lines, fmt.Sprintf("ulimit -S -%s %d && ulimit -H -%s %d || exit 1", flag, l.Soft/unit, flag, l.Hard/unit))
 	}
-	script = append(script, "exec '"+strings.ReplaceAll(runtime, "'", `'\''`)+`' "$@"`)
-	return strings.Join(script, "\n") + "\n"
+	return lines
 }
 
 // stackSize is the soft limit of stacks; a quarter of it is room for arguments

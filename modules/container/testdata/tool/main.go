@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 )
 
@@ -63,6 +64,11 @@ func main() {
 			fmt.Println(err)
 			os.Exit(1)
 		}
+	case "deep": // FROM TO: moves a folder many folders deep
+		if err := deep(args[1], args[2]); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
 	case "flood": // N lines
 		for i := range number(args[1]) {
 			fmt.Println("line", i)
@@ -100,6 +106,31 @@ func main() {
 	case "sleep":
 		time.Sleep(time.Hour)
 	}
+}
+
+// deep makes folders in the folder to, each in the one before, and moves from into the last. The path
+// of that is longer than any call takes.
+func deep(from, to string) error {
+	source, err := os.Open(filepath.Dir(from))
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
+	if err := os.Chdir(to); err != nil {
+		return err
+	}
+	name := strings.Repeat("d", 250)
+	for range 400 {
+		if err := os.Mkdir(name, 0o755); err != nil {
+			return err
+		}
+		if err := os.Chdir(name); err != nil {
+			return err
+		}
+	}
+	return unix.Renameat(int(source.Fd()), filepath.Base(from), unix.AT_FDCWD, "moved")
 }
 
 func number(s string) int {
