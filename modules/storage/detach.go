@@ -16,8 +16,8 @@ import (
 )
 
 // Detach unmounts the pools of cfg, and no others, and detaches their loop
-// devices. The data stays. Busy when a module has them open, or anybody a file
-// on them.
+// devices. The data stays. Busy when a module has them open, anybody a file
+// on them, or a container has something of them mounted: what is unmounted then stays so.
 func Detach(ctx context.Context, cfg Config) error {
 	return withLock(ctx, cfg, Config.detach)
 }
@@ -85,10 +85,20 @@ func (c Config) poolNames() ([]string, error) {
 
 func (c Config) detach(names []string) error {
 	for _, name := range names {
+		was, mounted, err := mountedAt(c.mount(name))
+		if err != nil {
+			return err
+		}
 		if err := unmountBelow(c.mount(name)); err != nil {
 			return err
 		}
+		if mounted && inUse(was.Source) {
+			return stillInUse(name, was.Source)
+		}
 		device, err := loop.Find(c.image(name))
+		if err == nil && inUse(device) {
+			return stillInUse(name, device)
+		}
 		if err == nil {
 			err = loop.Detach(device)
 		}
@@ -97,6 +107,20 @@ func (c Config) detach(names []string) error {
 		}
 	}
 	return nil
+}
+
+// inUse is whether a file system on a device is still mounted somewhere: in another mount namespace, if
+// nothing shows here.
+func inUse(device string) bool {
+	fd, err := unix.Open(device, unix.O_RDONLY|unix.O_EXCL|unix.O_CLOEXEC, 0)
+	if err == nil {
+		_ = unix.Close(fd)
+	}
+	return stderrors.Is(err, unix.EBUSY)
+}
+
+func stillInUse(name, device string) error {
+	return node.Errorf(node.Busy, "cannot detach pool %s: something still has %s mounted, such as containers: end them first (croftd container down)", name, device)
 }
 
 // remove removes the files of pools, and then the folders if nothing else is in them.

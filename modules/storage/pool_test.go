@@ -3,8 +3,12 @@ package storage
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -100,6 +104,31 @@ func TestClosed(t *testing.T) {
 	}
 	if _, err := m.VDisks().Allocate("8-1", 16*mib); !errors.Is(err, node.Transient) {
 		t.Errorf("allocating gives %v", err)
+	}
+}
+
+// What is mounted in another mount namespace, as by a container, doesn't show in the node's.
+func TestAPoolThatSomethingHasMountedIsNotDetached(t *testing.T) {
+	m := opened(t, newConfig(t))
+	create(t, m, "7-1", 32*mib)
+	check(t, m.Close(t.Context()))
+	holder := exec.Command("sleep", "1000")
+	holder.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	runtime.LockOSThread() // the signal comes when the thread ends
+	defer runtime.UnlockOSThread()
+	check(t, holder.Start())
+	defer holder.Wait()
+	defer holder.Process.Kill()
+	for range 2 {
+		if err := Detach(t.Context(), m.cfg); !errors.Is(err, node.Busy) || !strings.Contains(err.Error(), "container down") {
+			t.Fatalf("detaching gives %v", err)
+		}
+	}
+	check(t, holder.Process.Kill())
+	holder.Wait()
+	check(t, Detach(t.Context(), m.cfg))
+	if got := names(t, opened(t, m.cfg)); !slices.Equal(got, []string{"7-1"}) {
+		t.Errorf("there are %q", got)
 	}
 }
 
