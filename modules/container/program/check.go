@@ -87,6 +87,9 @@ func (i image) runnable(name string, depth int) error {
 		return node.Errorf(node.Invalid, "cannot start %q: too many scripts are each other's interpreter", name)
 	}
 	file, err := i.open(name)
+	if errors.Is(err, unix.EAGAIN) {
+		return node.Errorf(node.Transient, "cannot start %q: another container changes it or has a lease on it", name)
+	}
 	if err != nil {
 		return node.Errorf(node.Invalid, "cannot start %q: %w", name, err)
 	}
@@ -127,7 +130,8 @@ func (i image) open(name string) (*os.File, error) {
 	if stat.Mode&unix.S_IFMT != unix.S_IFREG {
 		return nil, errors.New("it isn't a file")
 	}
-	return os.Open("/proc/self/fd/" + itoa(fd))
+	// Without waiting: another container with the same volume may hold a lease on the file.
+	return os.OpenFile("/proc/self/fd/"+itoa(fd), unix.O_RDONLY|unix.O_NONBLOCK, 0)
 }
 
 // allowed says whether the container's user may run a file.

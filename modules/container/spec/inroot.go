@@ -57,7 +57,11 @@ func readInRoot(root, name string) ([]byte, error) {
 	if !info.Mode().IsRegular() || info.Size() > maxFile {
 		return nil, node.Errorf(node.Invalid, "cannot read %s of the image: it is %s of %d bytes, must be a plain file of at most %d", name, info.Mode(), info.Size(), maxFile)
 	}
-	file, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", found.Fd()))
+	// Without waiting: another container with the same volume may hold a lease on the file.
+	file, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", found.Fd()), unix.O_RDONLY|unix.O_NONBLOCK, 0)
+	if errors.Is(err, unix.EAGAIN) {
+		return nil, node.Errorf(node.Transient, "cannot read %s of the image: another container has a lease on it", name)
+	}
 	if err != nil {
 		return nil, errors.Wrapf(err, "cannot open %s of the image", name)
 	}

@@ -113,6 +113,27 @@ func TestHostileUserFiles(t *testing.T) {
 
 // Links lead where they would in the container, never to the node's files: the
 // user that the node's files have isn't found.
+// Another container has a lease on a file in a volume at /etc: whoever opens it waits for up to 45 s until
+// that is given up. The node doesn't wait.
+func TestALeaseOnAUserFile(t *testing.T) {
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, "etc"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Create(filepath.Join(root, "etc/passwd"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := unix.FcntlInt(file.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
+		t.Fatal(err)
+	}
+	_, err = spec.NewProcess(ocispec.ImageConfig{User: "ada", Cmd: []string{"/x"}}, nil, nil, root)
+	if node.KindOf(err) != node.Transient {
+		t.Errorf("%v is %s, want %s", err, node.KindOf(err), node.Transient)
+	}
+}
+
 func TestUserFilesDontLeadOut(t *testing.T) {
 	outside := t.TempDir()
 	if err := os.WriteFile(filepath.Join(outside, "passwd"), []byte("out:x:1:1::/:\n"), 0o600); err != nil {
