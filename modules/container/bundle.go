@@ -117,7 +117,7 @@ func (m *Module) dropBundle(ctx context.Context, bundle, namespace, id string) e
 }
 
 // killIn kills the processes whose working folder that is, and returns when
-// there are none.
+// there are none. A runc that creates a container is elsewhere: it ends with its shim.
 func killIn(ctx context.Context, dir string) error {
 	tick := time.NewTicker(killPause)
 	defer tick.Stop()

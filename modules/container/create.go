@@ -212,7 +212,7 @@ func (m *Module) make(ctx context.Context, it *item, p plan) (*footing, error) {
 	began := time.Now()
 	inContainerd, err := c.NewContainer(in, it.id,
 		client.WithSpec(built),
-		client.WithRuntime(runtimeName, m.cfg.runtimeOptions()),
+		client.WithRuntime(runtimeName, m.cfg.runtimeOptions(runtimeProgram)),
 		client.WithContainerLabels(p.labels))
 	m.took(it.id, "create", began)
 	if err != nil {
@@ -255,6 +255,7 @@ func anew(old record, p plan) record {
 
 // undo takes back what a failed create has made.
 func (m *Module) undo(it *item, user string) {
+	m.letGo(it.id) // also where containerd can't be asked for the rest
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), undoTime)
 	defer cancel()
 	err := m.clear(ctx, it, user)

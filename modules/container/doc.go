@@ -10,6 +10,7 @@
 //   - {run}/container/ID (package rootfs): its namespaces and mounts, which are
 //     made before it and outlive its processes.
 //   - {run}/container/runc: the state of runc, apart from everybody else's.
+//   - {state}/runc: the script that becomes it.
 //   - the containerd namespace of each user, and in it a container named by its
 //     reservation, with croft's labels.
 //   - the control group CGROUPPARENT/ID.

@@ -148,6 +148,7 @@ func (m *Module) Close() error {
 	m.stop()
 	m.work.Wait()
 	m.outputs.Close()
+	m.roots.Close()
 	if m.pictures != nil {
 		_ = m.pictures.Close()
 	}

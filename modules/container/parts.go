@@ -28,11 +28,13 @@ type stands interface {
 	Make(ctx context.Context, spec rootfs.Spec) (rootfs.Made, error)
 	Within(id string, fn func(root string) error) error
 	HandOver(ctx context.Context, id string) error
+	LetGo(id string) error
 	Check(id string) (drift string, err error)
 	CheckAll() (map[string]string, error)
 	Remove(ctx context.Context, id string) error
 	List() ([]string, error)
 	GiveBack(ctx context.Context) (int, error)
+	Close()
 }
 
 // outputs is where what they say goes.

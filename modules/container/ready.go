@@ -93,6 +93,7 @@ func (m *Module) stage(ctx context.Context, it *item, c client.Container, stands
 	// From here on the container has a copy of its own of all its mounts.
 	if err := m.roots.HandOver(ctx, it.id); err != nil {
 		m.dropAfter(ctx, c, r.User)
+		m.letGo(it.id)
 		return nil, err
 	}
 	m.throttle(r)
@@ -103,8 +104,7 @@ func (m *Module) stage(ctx context.Context, it *item, c client.Container, stands
 // letGo lets go of the root of a container that isn't made: it holds all that was mounted on the
 // node when it was.
 func (m *Module) letGo(id string) {
-	err := m.roots.HandOver(context.WithoutCancel(m.ctx), id)
-	if err != nil && node.KindOf(err) != node.NotExist {
+	if err := m.roots.LetGo(id); err != nil {
 		m.cfg.Log.Error().Err(err).Str("id", id).Str("type", "container").Msg("a container's root can't be let go")
 	}
 }

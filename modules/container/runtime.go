@@ -5,10 +5,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	runcoptions "github.com/containerd/containerd/api/types/runc/options"
 	"github.com/google/renameio/v2"
 	"github.com/pkg/errors"
+	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/modules/container/rootfs"
 	"github.com/croft-edge/croft/modules/container/runc"
@@ -22,17 +24,19 @@ const (
 	enterProgram   = "nsenter"
 )
 
-// wrapper is where the script lies that containerd starts as the runtime.
-func (c Config) wrapper() string { return filepath.Join(c.RunDir, "runc") }
+// wrapper is where the script lies that containerd starts as the runtime. The run folder often is mounted
+// so that nothing in it can be run.
+func (c Config) wrapper() string { return filepath.Join(c.StateDir, "runc") }
 
-// runtimeOptions are what containerd is told of the runtime.
-func (c Config) runtimeOptions() *runcoptions.Options {
-	return &runcoptions.Options{Root: c.runc(), BinaryName: c.wrapper(), ShimCgroup: c.makeShims()}
+// runtimeOptions are what containerd is told of the runtime, which is a program.
+func (c Config) runtimeOptions(program string) *runcoptions.Options {
+	return &runcoptions.Options{Root: c.runc(), BinaryName: program, ShimCgroup: c.makeShims()}
 }
 
 // openRuntime detects what the machine can hold of a container, loads the
 // profile where it has AppArmor, and writes the script that containerd
-// starts as the runtime. Refused when runc is too old, or nsenter isn't there.
+// starts as the runtime. Refused when runc is too old, nsenter isn't there, or the script can't
+// be run.
 func openRuntime(ctx context.Context, c Config) (host spec.Host, version string, err error) {
 	found, err := runc.Find(ctx, runtimeProgram)
 	if err != nil {
@@ -52,11 +56,32 @@ func openRuntime(ctx context.Context, c Config) (host spec.Host, version string,
 	if err := renameio.WriteFile(c.wrapper(), []byte(text), 0o700); err != nil {
 		return host, "", errors.Wrap(err, "cannot write what becomes the runtime of containers")
 	}
+	if err := tryRuntime(ctx, c.wrapper()); err != nil {
+		return host, "", err
+	}
 	return host, found.Version, nil
 }
 
+// tryRuntime runs the script. What another thread starts meanwhile has the file open for writing until
+// it becomes its program: until then nobody can run it.
+func tryRuntime(ctx context.Context, path string) error {
+	for pause := time.Millisecond; ; pause *= 2 {
+		out, err := exec.CommandContext(ctx, path, "--version").CombinedOutput()
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, unix.ETXTBSY) || pause > time.Second {
+			return node.Errorf(node.Refused, "cannot run containers: %s can't be run: %w (%.200q): is the state folder's file system mounted noexec?", path, err, out)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+	}
+}
+
 // wrapperText is a shell script that becomes runc. A container's root is in a mount namespace that
-// its folder below containers keeps: "runc … create … ID" is to be in that.
+// its folder below containers leads to: "runc … create … ID" is to be in that.
 func wrapperText(runc, enter, containers string, limits []string) string {
 	lines := append([]string{"#!/bin/sh"}, limits...)
 	lines = append(lines,

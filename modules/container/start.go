@@ -136,9 +136,9 @@ func orNothing(err error) string {
 // own has left a folder in its way.
 func (m *Module) newTask(ctx context.Context, c client.Container, user string, to pipes) (client.Task, error) {
 	say := func(string) (cio.IO, error) { return to, nil }
-	// An earlier croft has made containers with other options.
+	// Containers are kept as ones of plain runc: what it takes to create them is each croft's own affair.
 	options := func(_ context.Context, _ *client.Client, t *client.TaskInfo) error {
-		t.Options = m.cfg.runtimeOptions()
+		t.Options = m.cfg.runtimeOptions(m.cfg.wrapper())
 		return nil
 	}
 	t, err := c.NewTask(ctx, say, options)
@@ -205,6 +205,9 @@ func startError(err error, id string) error {
 		return containerd.Error(err, "start container %s", id)
 	}
 	kind = node.Transient
+	if strings.Contains(text, "unable to retrieve OCI runtime error") { // runc has said nothing: it wasn't started
+		return node.Errorf(kind, "cannot start container %s: %s", id, text)
+	}
 	for _, fault := range imageFaults {
 		if strings.Contains(strings.ToLower(text), fault) {
 			kind = node.Invalid

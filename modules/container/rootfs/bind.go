@@ -9,7 +9,6 @@ import (
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
-	"github.com/croft-edge/croft/pkg/mounts"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -154,21 +153,32 @@ func (b *binder) attach(t tree, m Bind, p place) error {
 	return failed("mount at", m.Target, t.attach(p.File))
 }
 
-// verify is the last look that nothing of what was mounted is outside the root.
-func (b *binder) verify(root string) error {
-	mounted, err := mounts.Read()
-	if err != nil {
-		return err
-	}
-	byID := mounted.ByID()
-	for i := range b.done {
-		m, ok := byID[b.done[i].mount]
-		if !ok {
-			return node.Errorf(node.Transient, "cannot mount at %s: it was unmounted at once", b.done[i].Target)
-		}
-		if !strings.HasPrefix(m.Path, root+"/") {
-			return node.Errorf(node.Internal, "cannot mount at %s: it came to lie at %s, outside of %s", b.done[i].Target, m.Path, root)
+// verify is the last look that all that was mounted is where it was found to belong, below the root.
+// It looks there and nowhere else: the kernel's list of mounts has whole paths, which another container
+// may make as long as it likes.
+func (b *binder) verify() error {
+	for _, made := range b.done {
+		if is, err := b.mountAt(made.Path); err != nil || is != made.mount {
+			return node.Errorf(node.Transient, "cannot mount at %s: others move or unmount what is there (%v)", made.Target, err)
 		}
 	}
 	return nil
+}
+
+// mountAt is the ID of the mount at a path below the root, which no link leads to.
+func (b *binder) mountAt(path string) (uint64, error) {
+	how := &unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW,
+		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_SYMLINKS,
+	}
+	fd, err := unix.Openat2(int(b.root.Fd()), strings.TrimPrefix(path, "/"), how)
+	for i := 0; i < attempts && err == unix.EAGAIN; i++ { // something was renamed meanwhile
+		fd, err = unix.Openat2(int(b.root.Fd()), strings.TrimPrefix(path, "/"), how)
+	}
+	if err != nil {
+		return 0, err
+	}
+	at := os.NewFile(uintptr(fd), path)
+	defer at.Close()
+	return mountID(at)
 }

@@ -71,8 +71,10 @@ func (s *Store) drift(id string, was *record) string {
 	if was.Root.HandedOver {
 		return ""
 	}
-	if mounted, err := namespaceAt(s.folder(id), mountsName); err != nil || mounted != was.Root.Mounts {
-		return "its root file system isn't kept any more"
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, kept := s.spaces[id]; !kept {
+		return "its root file system isn't mounted any more"
 	}
 	return ""
 }

@@ -6,7 +6,7 @@
 // mounted below it shows up in other mount namespaces. Of a container it holds
 //
 //	RUN/container/ID/user, net   the namespaces, kept alive by bind mounts: they outlive its processes
-//	RUN/container/ID/mnt         until HandOver, the mount namespace with its root file system, kept in the same way
+//	RUN/container/ID/mnt         until HandOver, a link to the mount namespace with its root file system, which is there for as long as this process
 //	RUN/container/ID/rootfs      where that is mounted in it: an overlay, and in it the volumes and files
 //	RUN/container/ID/files       the content of the files that it mounts there
 //	RUN/container/ID/l           where layers are mounted in it while the overlay is being made
@@ -50,8 +50,8 @@
 // What a container stands on is to be made in this order: Make, create the
 // container with a runtime in that mount namespace (runc takes its own copy of all
 // mounts then), HandOver, start it.
-// HandOver may be called again, also after the start, so after a crash of the
-// agent it is called for all. Before it is started once more, Make.
+// HandOver may be called again, also after the start. After a crash of the agent LetGo
+// is for all. Before it is started once more, Make.
 // Everything is idempotent: after a crash at any point, the next Make or Remove
 // does the whole of it.
 //

@@ -160,21 +160,24 @@ func (w *world) inRoot(id string) (in mounts.Table) {
 	return in
 }
 
-// whole is that a container stands, with its namespaces on the node and that many mounts in
+// whole is that a container stands, with its two namespaces on the node and that many mounts in
 // its root, none when it was handed over.
 func (w *world) whole(id string, inRoot int) {
 	w.t.Helper()
 	if drift, err := w.store.Check(id); err != nil || drift != "" {
 		w.t.Fatalf("container %s: %q, %v", id, drift, err)
 	}
-	want := 3
-	if inRoot == 0 {
-		want = 2
-	} else if in := w.inRoot(id); len(in) != inRoot {
-		w.t.Fatalf("container %s has %d mounts in its root, want %d", id, len(in), inRoot)
+	_, err := os.Stat(MountNS(w.store.folder(id)))
+	switch {
+	case inRoot == 0 && !os.IsNotExist(err):
+		w.t.Fatalf("container %s still has a mount namespace (%v)", id, err)
+	case inRoot != 0:
+		if in := w.inRoot(id); len(in) != inRoot {
+			w.t.Fatalf("container %s has %d mounts in its root, want %d", id, len(in), inRoot)
+		}
 	}
-	if n := w.mounts("run/container/" + id); n != want {
-		w.t.Fatalf("container %s has %d mounts on the node, want %d", id, n, want)
+	if n := w.mounts("run/container/" + id); n != 2 {
+		w.t.Fatalf("container %s has %d mounts on the node, want 2", id, n)
 	}
 }
 

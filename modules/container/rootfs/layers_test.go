@@ -216,7 +216,7 @@ func TestManyAreMadeAndRemovedAtTheSameTime(t *testing.T) {
 			t.Errorf("%s: %s", id, drift)
 		}
 	}
-	if n := w.mounts("run"); len(all) != 12 || n != 1+12*3 {
+	if n := w.mounts("run"); len(all) != 12 || n != 1+12*2 {
 		t.Errorf("%d containers, %d mounts", len(all), n)
 	}
 	for id := range all {

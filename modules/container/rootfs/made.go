@@ -12,8 +12,8 @@ const recordName = "made.json"
 
 // Made is what a container stands on.
 type Made struct {
-	// Root is the path of its root file system in the mount namespace that the file MountNS
-	// keeps, see Within. UserNS and NetNS keep its own namespaces.
+	// Root is the path of its root file system in the mount namespace MountNS, see Within, which is there for
+	// as long as the store has it. The files UserNS and NetNS keep its own namespaces.
 	Root    string
 	MountNS string
 	UserNS  string
@@ -26,7 +26,7 @@ func (s *Store) made(id string, r Range) Made {
 	return Made{Root: filepath.Join(folder, rootName), MountNS: MountNS(folder), UserNS: filepath.Join(folder, userName), NetNS: filepath.Join(folder, netName), Range: r}
 }
 
-// MountNS is the file that keeps the mount namespace with a container's root, in its folder.
+// MountNS leads to the mount namespace with a container's root, in the container's folder.
 func MountNS(folder string) string { return filepath.Join(folder, mountsName) }
 
 func (s *Store) folder(id string) string { return filepath.Join(s.dir, id) }
@@ -44,8 +44,6 @@ type record struct {
 type root struct {
 	// Digest is that of the spec.
 	Digest string `json:"digest"`
-	// Mounts is the mount namespace that it is in, by its inode.
-	Mounts uint64 `json:"mounts"`
 	// Layer is the folder of its upper folder, with which folders they were.
 	Layer         string   `json:"layer"`
 	LayerIdentity identity `json:"layer_identity"`

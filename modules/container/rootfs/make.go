@@ -71,7 +71,7 @@ func (m *maker) make() error {
 		return failed("make", m.folder, err)
 	}
 	m.reached("folder")
-	if err := letGo(m.folder); err != nil {
+	if err := m.letGo(m.spec.ID); err != nil {
 		return err
 	}
 	now := record{User: m.spec.User, Range: m.r}
@@ -149,17 +149,15 @@ func (m *maker) root() (*root, error) {
 	if err != nil {
 		return nil, failed("make container", m.spec.ID, err)
 	}
-	defer in.close()
-	if made.Bound, err = m.mount(in, userns); err != nil {
-		return nil, err
+	if made.Bound, err = m.mount(in, userns); err == nil {
+		err = m.keep(m.spec.ID, in) // all of it is there from here on, and nothing before
 	}
-	// All of it is there once its namespace is kept, and else nothing is.
-	if err := in.keep(m.folder); err != nil {
+	if err != nil {
+		in.close()
 		return nil, err
 	}
 	m.reached("kept")
-	made.Mounts, err = namespaceAt(m.folder, mountsName)
-	return made, err
+	return made, nil
 }
 
 // mount mounts the root and what is in it, in a mount namespace.
@@ -198,7 +196,7 @@ func (m *maker) binds(in space, dir, userns *os.File) ([]bound, error) {
 			}
 			m.reached(fmt.Sprint("bind ", i))
 		}
-		return b.verify(dir.Name())
+		return b.verify()
 	})
 	return b.done, failed("make container", m.spec.ID, err)
 }
@@ -211,5 +209,5 @@ func (m *maker) undo() error {
 	if m.fresh {
 		return m.clear(m.spec.ID)
 	}
-	return letGo(m.folder)
+	return m.letGo(m.spec.ID)
 }

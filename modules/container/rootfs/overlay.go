@@ -52,9 +52,6 @@ func (s *Store) mountOverlay(folder string, spec Spec, userns *os.File) (err err
 // mount of their own.
 func (s *Store) mountLayers(folder string, spec Spec, userns *os.File) error {
 	dir := filepath.Join(folder, layersName)
-	if err := unmount(dir); err != nil { // what an earlier croft has left on the node
-		return err
-	}
 	for i := range spec.Lower {
 		if err := os.MkdirAll(filepath.Join(dir, strconv.Itoa(i)), 0o700); err != nil {
 			return failed("make", dir, err)

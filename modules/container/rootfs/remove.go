@@ -2,6 +2,7 @@ package rootfs
 
 import (
 	"context"
+	stderrors "errors"
 	"os"
 	"path/filepath"
 
@@ -12,40 +13,49 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// HandOver lets go of the root file system. It is for a container
-// that was created and not started yet, which has its own copy of all mounts by
-// then, and for one that can't be created now. Make mounts it again once the container's
+// HandOver lets go of the root file system of a container that was created and not started yet: it has
+// its own copy of all mounts by then. Make mounts it again once the container's
 // processes are gone. NotExist when nothing whole is there.
 func (s *Store) HandOver(_ context.Context, id string) error {
 	if err := validID(id); err != nil {
 		return err
 	}
 	defer s.lock(id)()
-	folder := s.folder(id)
-	was, err := readRecord(folder)
+	if err := s.markHandedOver(id); err != nil {
+		return err
+	}
+	s.reached("handing over")
+	return s.letGo(id)
+}
+
+// LetGo is HandOver of a container that can't be created now: the root goes also where that
+// can't be written down, since nobody has it.
+func (s *Store) LetGo(id string) error {
+	if err := validID(id); err != nil {
+		return err
+	}
+	defer s.lock(id)()
+	err := s.markHandedOver(id)
+	if node.KindOf(err) == node.NotExist {
+		err = nil
+	}
+	return stderrors.Join(err, s.letGo(id))
+}
+
+// markHandedOver comes before letting go: with mounts that stand it is as good as before.
+func (s *Store) markHandedOver(id string) error {
+	was, err := readRecord(s.folder(id))
 	if err != nil {
 		return err
 	}
 	if was == nil || was.Root == nil {
 		return node.Errorf(node.NotExist, "cannot hand over the root of container %s: it isn't made", id)
 	}
-	if !was.Root.HandedOver { // said first: with mounts that stand it is as good as before
-		was.Root.HandedOver = true
-		if err := was.write(folder); err != nil {
-			return err
-		}
+	if was.Root.HandedOver {
+		return nil
 	}
-	s.reached("handing over")
-	return letGo(folder)
-}
-
-// letGo lets go of the mount namespace with a container's root. An earlier croft has mounted
-// that on the node itself.
-func letGo(folder string) error {
-	if err := unmount(filepath.Join(folder, mountsName)); err != nil {
-		return err
-	}
-	return unmount(filepath.Join(folder, rootName))
+	was.Root.HandedOver = true
+	return was.write(s.folder(id))
 }
 
 // Remove unmounts and removes all of a container but its layer and volumes:
@@ -68,9 +78,11 @@ func (s *Store) clear(id string) error {
 	} else if err != nil || !info.IsDir() {
 		return node.Errorf(node.Refused, "cannot remove container %s: %s isn't a folder", id, folder)
 	}
-	// A namespace and a mount take along what is mounted in them: the paths of those are the
-	// container's to change, and aren't used.
-	for _, name := range []string{mountsName, rootName, layersName, netName, userName} {
+	if err := s.letGo(id); err != nil {
+		return failed("remove container", id, err)
+	}
+	s.reached("let go")
+	for _, name := range []string{netName, userName} {
 		if err := unmount(filepath.Join(folder, name)); err != nil {
 			return failed("remove container", id, err)
 		}
@@ -101,7 +113,7 @@ func (s *Store) removeFolders(id, folder string) error {
 		return err
 	}
 	s.reached("removed files")
-	gone = append(gone, layersName, mountsName, netName, userName, recordName+".new", recordName, "")
+	gone = append(gone, layersName, netName, userName, recordName+".new", recordName, "")
 	for _, name := range gone {
 		path := filepath.Join(folder, name)
 		if err := os.Remove(path); err != nil && !os.IsNotExist(err) {

@@ -24,7 +24,7 @@ func TestNothingIsMadeAnewUnderARunningContainer(t *testing.T) {
 	_, err := w.store.Make(t.Context(), other)
 	kind(t, err, node.Busy, "runs")
 	w.whole("1-1", 2)
-	must(t, unix.Unmount(made.MountNS, unix.MNT_DETACH))
+	must(t, w.store.letGo("1-1"))
 	_, err = w.store.Make(t.Context(), s)
 	kind(t, err, node.Busy)
 	must(t, unix.Unmount(made.NetNS, unix.MNT_DETACH))
@@ -153,6 +153,7 @@ func TestWhatIsSwappedWhileItIsMountedStaysInTheRoot(t *testing.T) {
 				switch node.KindOf(err) {
 				case "":
 					made++
+					w.onlyBelow(s.ID)
 				case node.Transient, node.Invalid:
 					refused++
 				default:
@@ -180,6 +181,90 @@ func TestWhatIsSwappedWhileItIsMountedStaysInTheRoot(t *testing.T) {
 	}
 	if raw, err := os.ReadFile(inner + "/seen"); err != nil || string(raw) != "inner" {
 		t.Errorf("the inner volume: %q, %v", raw, err)
+	}
+}
+
+// onlyBelow is that a container's mount namespace has, beside the node's mounts, only some below its root.
+func (w *world) onlyBelow(id string) {
+	w.t.Helper()
+	root := filepath.Join(w.store.folder(id), rootName)
+	node, err := mounts.Read()
+	must(w.t, err)
+	must(w.t, w.store.Within(id, func(string) error {
+		mounted, err := mounts.Read()
+		for _, m := range mounted {
+			if _, nodes := node.At(m.Path); !nodes && len(mounts.Table{m}.Within(root)) == 0 {
+				w.t.Errorf("mounted at %.200q", m.Path)
+			}
+		}
+		return err
+	}))
+}
+
+// Another container moves the folder above a mount just before the last look at it.
+func TestAMoveWhileItIsMadeIsSeen(t *testing.T) {
+	w := newWorld(t)
+	shared, inner := w.folderIn("shared"), w.folderIn("inner")
+	s := w.spec("1-1")
+	s.Files = nil
+	s.Binds = []Bind{{Source: shared, Target: "/s", Mapped: true}, {Source: inner, Target: "/s/a/b", Mapped: true}}
+	for name, move := range map[string]func() error{
+		"moved": func() error { return os.Rename(shared+"/a", shared+"/moved") },
+		"moved, and a link in its place": func() error {
+			must(t, os.Rename(shared+"/a", shared+"/moved"))
+			return os.Symlink("moved", shared+"/a")
+		},
+		"another in its place": func() error {
+			must(t, os.Rename(shared+"/a", shared+"/moved"))
+			return os.MkdirAll(shared+"/a/b", 0o755)
+		},
+	} {
+		w.store.reached = func(step string) {
+			if step == "bind 1" {
+				must(t, move())
+			}
+		}
+		_, err := w.store.Make(t.Context(), s)
+		w.store.reached = func(string) {}
+		kind(t, err, node.Transient, "/s/a/b")
+		w.nothing("1-1")
+		must(t, os.RemoveAll(shared+"/a"))
+		must(t, os.RemoveAll(shared+"/moved"))
+		t.Log(name, err)
+	}
+	w.make(s)
+	w.whole("1-1", 3)
+}
+
+// A croft of before had the root, and its layers while it made that, mounted on the node.
+func TestWhatAnEarlierCroftHasMountedIsLetGo(t *testing.T) {
+	for name, do := range map[string]func(w *world, s Spec) error{
+		"made":        func(w *world, s Spec) error { _, err := w.store.Make(t.Context(), s); return err },
+		"handed over": func(w *world, s Spec) error { return w.store.HandOver(t.Context(), s.ID) },
+		"let go":      func(w *world, s Spec) error { return w.store.LetGo(s.ID) },
+		"removed":     func(w *world, s Spec) error { return w.store.Remove(t.Context(), s.ID) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			s := w.spec("1-1")
+			folder := filepath.Dir(w.make(s).Root)
+			must(t, w.store.letGo("1-1"))
+			for _, at := range []string{rootName, layersName} {
+				must(t, os.MkdirAll(folder+"/"+at, 0o755))
+				must(t, unix.Mount("croft", folder+"/"+at, "tmpfs", 0, ""))
+			}
+			must(t, do(w, s))
+			mounted, err := mounts.Read()
+			must(t, err)
+			for _, at := range []string{rootName, layersName} {
+				if m, there := mounted.At(folder + "/" + at); there {
+					t.Errorf("%+v is still mounted", m)
+				}
+			}
+			if name == "made" {
+				w.whole("1-1", 2)
+			}
+		})
 	}
 }
 

@@ -3,7 +3,6 @@ package rootfs
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 
 	"github.com/pkg/errors"
@@ -12,7 +11,10 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// mountsName is the file that keeps the mount namespace with a container's root.
+// mountsName is a link to the mount namespace with a container's root, which this process has open.
+// A bind mount would keep it longer, but the kernel refuses that at random (EINVAL) where the node itself
+// isn't in the machine's first mount namespace: from Linux 6.18 on a newer namespace may have
+// a lower number, and looks older than the one that is to hold it.
 const mountsName = "mnt"
 
 // space is a mount namespace, open: it is there at least until that is closed.
@@ -25,7 +27,7 @@ type space struct {
 func newSpace() (s space, err error) {
 	err = onThread(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
-			return errors.Wrap(err, "cannot make a mount namespace")
+			return node.Errorf(node.Transient, "cannot make a mount namespace: %w", err) // ENOSPC: the machine has too many
 		}
 		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 			return errors.Wrap(err, "cannot make a mount namespace private")
@@ -36,31 +38,15 @@ func newSpace() (s space, err error) {
 	return s, err
 }
 
-// openSpace opens the one that a container's folder keeps. NotExist when it keeps none.
-func openSpace(folder string) (space, error) {
-	file, err := os.Open(filepath.Join(folder, mountsName))
-	if err != nil {
-		return space{}, failed("open the mount namespace of", folder, err)
-	}
-	var fs unix.Statfs_t
-	if err := unix.Fstatfs(int(file.Fd()), &fs); err != nil || fs.Type != unix.NSFS_MAGIC {
-		_ = file.Close()
-		return space{}, node.Errorf(node.NotExist, "there is no mount namespace at %s", file.Name())
-	}
-	return space{file}, nil
-}
-
 func (s space) close() { s.file.Close() }
 
-// keep has a container's folder keep it.
-func (s space) keep(folder string) error {
-	file := filepath.Join(folder, mountsName)
-	if err := os.WriteFile(file, nil, 0o400); err != nil {
-		return failed("make", file, err)
+// another is the same one, to be closed by itself.
+func (s space) another() (space, error) {
+	fd, err := unix.FcntlInt(s.file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return space{}, errors.Wrap(err, "cannot open a mount namespace once more")
 	}
-	err := unix.Mount("/proc/self/fd/"+strconv.Itoa(int(s.file.Fd())), file, "", unix.MS_BIND, "")
-	runtime.KeepAlive(s.file)
-	return failed("keep a mount namespace at", file, err)
+	return space{os.NewFile(uintptr(fd), s.file.Name())}, nil
 }
 
 // do runs fn on a thread in it, which ends with fn, see onThread. fn must do its work itself:
@@ -74,17 +60,80 @@ func (s space) do(fn func() error) error {
 	})
 }
 
+// keep has the store keep the mount namespace of a container, and links it in the container's folder.
+func (s *Store) keep(id string, in space) error {
+	link := MountNS(s.folder(id))
+	if err := os.Symlink("/proc/"+strconv.Itoa(os.Getpid())+"/fd/"+strconv.Itoa(int(in.file.Fd())), link); err != nil {
+		return failed("link", link, err)
+	}
+	is, err := in.file.Stat()
+	if err != nil {
+		return failed("look at", "a mount namespace", err)
+	}
+	if there, err := os.Stat(link); err != nil || !os.SameFile(is, there) {
+		return node.Errorf(node.Refused, "cannot keep the mount namespace of container %s: /proc isn't that of the node's processes (%v)", id, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.spaces[id] = in
+	return nil
+}
+
+// kept is the mount namespace with a container's root, to be closed. It isn't found when none is kept.
+func (s *Store) kept(id string) (in space, found bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if in, found = s.spaces[id]; !found {
+		return space{}, false, nil
+	}
+	in, err = in.another()
+	return in, err == nil, err
+}
+
+// letGo lets go of the mount namespace with a container's root. An earlier croft has mounted
+// that, and its layers, on the node itself.
+func (s *Store) letGo(id string) error {
+	s.mu.Lock()
+	if in, found := s.spaces[id]; found {
+		in.close()
+		delete(s.spaces, id)
+	}
+	s.mu.Unlock()
+	if err := os.Remove(MountNS(s.folder(id))); err != nil && !os.IsNotExist(err) {
+		return failed("remove", MountNS(s.folder(id)), err)
+	}
+	for _, name := range []string{rootName, layersName} {
+		if err := unmount(filepath.Join(s.folder(id), name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Within runs fn where a container's root is mounted, with the path of that, see Made. fn must do
-// its work itself: goroutines that it starts are elsewhere. NotExist when the root isn't mounted:
-// it isn't made, or was handed over.
+// its work itself: goroutines that it starts are elsewhere. Transient when the root isn't mounted:
+// it isn't made, or was let go.
 func (s *Store) Within(id string, fn func(root string) error) error {
 	if err := validID(id); err != nil {
 		return err
 	}
-	in, err := openSpace(s.folder(id))
+	in, found, err := s.kept(id)
 	if err != nil {
 		return err
 	}
+	if !found {
+		return node.Errorf(node.Transient, "cannot look into the root of container %s: it isn't mounted", id)
+	}
 	defer in.close()
 	return in.do(func() error { return fn(filepath.Join(s.folder(id), rootName)) })
+}
+
+// Close lets go of all that is kept. Nothing else may use the store any more.
+func (s *Store) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, in := range s.spaces {
+		in.close()
+	}
+	clear(s.spaces)
 }

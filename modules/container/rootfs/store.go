@@ -34,6 +34,8 @@ type Store struct {
 
 	mu     sync.Mutex // of what follows
 	ranges map[string]share
+	// spaces are the mount namespaces of containers that are being created.
+	spaces map[string]space
 	turns  map[string]*turn
 	// working counts by user what is being made on their ranges.
 	working map[string]int
@@ -83,7 +85,7 @@ func at(c Config) (*Store, error) {
 	if !filepath.IsAbs(c.RunDir) || !filepath.IsAbs(c.StateDir) {
 		return nil, node.Errorf(node.Invalid, "cannot keep containers in %q and %q: both folders must be absolute paths", c.RunDir, c.StateDir)
 	}
-	return &Store{cfg: c, dir: filepath.Join(c.RunDir, "container"), turns: map[string]*turn{}, working: map[string]int{}, reached: func(string) {}}, nil
+	return &Store{cfg: c, dir: filepath.Join(c.RunDir, "container"), spaces: map[string]space{}, turns: map[string]*turn{}, working: map[string]int{}, reached: func(string) {}}, nil
 }
 
 // walkable refuses a folder that not everybody may walk down to.
