@@ -84,27 +84,35 @@ func (c Config) poolNames() ([]string, error) {
 }
 
 func (c Config) detach(names []string) error {
+	marks, err := c.readMarks()
+	if err != nil {
+		return err
+	}
+	var failed error
 	for _, name := range names {
-		was, mounted, err := mountedAt(c.mount(name))
-		if err != nil {
-			return err
-		}
-		if err := unmountBelow(c.mount(name)); err != nil {
-			return err
-		}
-		if mounted && inUse(was.Source) {
-			return stillInUse(name, was.Source)
-		}
-		device, err := loop.Find(c.image(name))
-		if err == nil && inUse(device) {
-			return stillInUse(name, device)
-		}
-		if err == nil {
-			err = loop.Detach(device)
-		}
-		if err != nil && !stderrors.Is(err, node.NotExist) {
-			return err
-		}
+		failed = stderrors.Join(failed, c.detachOne(name, marks[name].Disk))
+	}
+	return failed
+}
+
+// detachOne detaches a pool on a disk, or else on a loop file.
+func (c Config) detachOne(name, disk string) error {
+	if err := unmountBelow(c.mount(name)); err != nil {
+		return err
+	}
+	device, err := loop.Find(c.image(name))
+	if err != nil && !stderrors.Is(err, node.NotExist) {
+		return err
+	}
+	looped := err == nil
+	if !looped {
+		device = disk
+	}
+	if device != "" && inUse(device) {
+		return node.Errorf(node.Busy, "cannot detach pool %s: something still has %s mounted, such as containers: end them first (croftd container down)", name, device)
+	}
+	if looped {
+		return loop.Detach(device)
 	}
 	return nil
 }
@@ -117,10 +125,6 @@ func inUse(device string) bool {
 		_ = unix.Close(fd)
 	}
 	return stderrors.Is(err, unix.EBUSY)
-}
-
-func stillInUse(name, device string) error {
-	return node.Errorf(node.Busy, "cannot detach pool %s: something still has %s mounted, such as containers: end them first (croftd container down)", name, device)
 }
 
 // remove removes the files of pools, and then the folders if nothing else is in them.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/croft-edge/croft/modules/storage/loop"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
 )
 
 func TestReboot(t *testing.T) {
@@ -109,7 +110,17 @@ func TestClosed(t *testing.T) {
 
 // What is mounted in another mount namespace, as by a container, doesn't show in the node's.
 func TestAPoolThatSomethingHasMountedIsNotDetached(t *testing.T) {
-	m := opened(t, newConfig(t))
+	for name, cfg := range map[string]func(*testing.T) Config{"loop file": newConfig, "disk": func(t *testing.T) Config {
+		_, cfg := newDisk(t)
+		cfg.Pools[0].Type = workload.SSD
+		return cfg
+	}} {
+		t.Run(name, func(t *testing.T) { staysMounted(t, cfg(t)) })
+	}
+}
+
+func staysMounted(t *testing.T, cfg Config) {
+	m := opened(t, cfg)
 	create(t, m, "7-1", 32*mib)
 	check(t, m.Close(t.Context()))
 	holder := exec.Command("sleep", "1000")
