@@ -62,7 +62,8 @@ func (i image) find(name string) error {
 		if err == nil {
 			return nil
 		}
-		if failed == nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR) {
+		missing := errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR)
+		if failed == nil && !missing || node.KindOf(err) == node.Transient {
 			failed = err
 		}
 	}
