@@ -17,6 +17,9 @@ import (
 // mostLaunches are at work at once: more make all of them slower.
 const mostLaunches = 4
 
+// launchTurn is how long a start at most keeps others waiting.
+const launchTurn = 5 * time.Second
+
 // Module owns the node's containers. Open makes one; it is safe for concurrent use.
 type Module struct {
 	cfg      Config

@@ -1,6 +1,7 @@
 package container
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/modules/container/rootfs"
 	"github.com/croft-edge/croft/pkg/mounts"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -87,6 +89,35 @@ func TestARuntimeThatCanNotBeRunIsRefused(t *testing.T) {
 	kind(t, err, node.Refused, "noexec", dir)
 }
 
+// Containers whose creation hangs, for instance on a file that another has a lease on, don't keep others from
+// being started.
+func TestOneThatHangsGivesItsTurnAway(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	raw, err := os.ReadFile(w.cfg.wrapper())
+	must(t, err)
+	gate := filepath.Join(w.dir, "gate")
+	hangs := "#!/bin/sh\ncase \"$*\" in *create*\" 9-\"*) while [ ! -e '" + gate + "' ]; do sleep 0.1; done;; esac\n"
+	must(t, os.WriteFile(w.cfg.wrapper()+".new", append([]byte(hangs), raw...), 0o700))
+	must(t, os.Rename(w.cfg.wrapper()+".new", w.cfg.wrapper()))
+	for i := range mostLaunches {
+		_, err := w.Create(w.spec(fmt.Sprintf("9-%d", i), "serve"))
+		must(t, err)
+	}
+	eventually(t, "all turns are taken", func() bool { return len(w.module.launches) == mostLaunches })
+	other := w.spec("1-1", "serve")
+	other.User = "bob"
+	w.runs(other)
+	must(t, os.WriteFile(gate, nil, 0o600))
+	for i := range mostLaunches {
+		info, err := w.Start(fmt.Sprintf("9-%d", i))
+		if err != nil || info.State != node.ContainerRunning {
+			t.Errorf("%+v (%v)", info, err)
+		}
+	}
+	eventually(t, "all turns are given back", func() bool { return len(w.module.launches) == 0 })
+}
+
 // What isn't the image's fault is tried again.
 func TestWhoseFaultAFailedStartIs(t *testing.T) {
 	for text, want := range map[string]node.Kind{
@@ -113,7 +144,10 @@ func TestTheRootOfAKilledAgentIsLetGo(t *testing.T) {
 	kind(t, err, node.Invalid, "/nope")
 	r, _ := w.module.recordOf("1-1")
 	w.close()
-	_, err = w.module.roots.Make(t.Context(), r.Root)
+	killed, err := rootfs.Open(rootfs.Config{RunDir: w.cfg.RunDir, StateDir: w.cfg.StateDir})
+	must(t, err)
+	defer killed.Close()
+	_, err = killed.Make(t.Context(), r.Root)
 	must(t, err)
 	kept := func() bool {
 		_, err := os.Lstat(w.cfg.RunDir + "/container/1-1/mnt")
@@ -123,8 +157,11 @@ func TestTheRootOfAKilledAgentIsLetGo(t *testing.T) {
 		t.Fatal("nothing is kept: that shows nothing")
 	}
 	w.open()
-	eventually(t, "the root is let go", func() bool { return !kept() })
-	if info, err := w.Inspect("1-1"); err != nil || info.Drift != "" {
-		t.Errorf("%+v (%v)", info, err)
+	if kept() {
+		t.Error("the link to what the one before had open is still there")
 	}
+	eventually(t, "the root is let go", func() bool {
+		info, err := w.Inspect("1-1")
+		return err == nil && info.Drift == ""
+	})
 }

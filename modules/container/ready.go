@@ -2,6 +2,7 @@ package container
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/containerd/containerd/v2/client"
@@ -47,6 +48,7 @@ func (m *Module) getReady(it *item, stands *footing) {
 		}
 	})
 	if !begun {
+		m.letGo(it.id)
 		m.release(it)
 	}
 }
@@ -123,7 +125,10 @@ func (m *Module) makeTask(ctx context.Context, it *item, c client.Container, r r
 	}
 	select {
 	case m.launches <- struct{}{}:
-		defer func() { <-m.launches }()
+		// One that takes long waits for something, such as a file that another container holds.
+		done := sync.OnceFunc(func() { <-m.launches })
+		defer time.AfterFunc(launchTurn, done).Stop()
+		defer done()
 	case <-ctx.Done():
 		return nil, node.Errorf(node.Transient, "cannot start container %s: others are being started (%w)", it.id, ctx.Err())
 	}

@@ -56,22 +56,27 @@ func openRuntime(ctx context.Context, c Config) (host spec.Host, version string,
 	if err := renameio.WriteFile(c.wrapper(), []byte(text), 0o700); err != nil {
 		return host, "", errors.Wrap(err, "cannot write what becomes the runtime of containers")
 	}
-	if err := tryRuntime(ctx, c.wrapper()); err != nil {
-		return host, "", err
+	for _, try := range [][]string{{c.wrapper(), "--version"}, {enter, "--mount=/proc/self/ns/mnt", "--", found.Path, "--version"}} {
+		if err := tryRuntime(ctx, try); err != nil {
+			return host, "", err
+		}
 	}
 	return host, found.Version, nil
 }
 
-// tryRuntime runs the script. What another thread starts meanwhile has the file open for writing until
+// tryRuntime runs a command. What another thread starts meanwhile has the file open for writing until
 // it becomes its program: until then nobody can run it.
-func tryRuntime(ctx context.Context, path string) error {
+func tryRuntime(ctx context.Context, command []string) error {
 	for pause := time.Millisecond; ; pause *= 2 {
-		out, err := exec.CommandContext(ctx, path, "--version").CombinedOutput()
+		out, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput()
 		if err == nil {
 			return nil
 		}
+		if ctx.Err() != nil {
+			return node.WithKind(node.Transient, errors.Wrapf(ctx.Err(), "cannot try %s", command[0]))
+		}
 		if !errors.Is(err, unix.ETXTBSY) || pause > time.Second {
-			return node.Errorf(node.Refused, "cannot run containers: %s can't be run: %w (%.200q): is the state folder's file system mounted noexec?", path, err, out)
+			return node.Errorf(node.Refused, "cannot run containers: %s can't be run: %w (%.200q): is its file system mounted noexec?", command[0], err, out)
 		}
 		select {
 		case <-time.After(pause):

@@ -69,9 +69,6 @@ func (m *Module) sweepOne(ctx context.Context, id string) {
 		return
 	}
 	defer m.release(it)
-	if it.ready.pid == 0 {
-		m.letGo(id) // an agent that was killed may have left it there
-	}
 	if _, err := m.cfg.owner(ctx, m.daemon, id); node.KindOf(err) != node.NotExist {
 		return
 	}

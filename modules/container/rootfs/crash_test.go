@@ -32,6 +32,12 @@ func crashInside() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	if c.Do == "HandOver" {
+		if _, err := s.Make(context.Background(), c.Spec); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
 	step := 0
 	s.reached = func(string) {
 		if step++; step == c.Step {

@@ -79,11 +79,42 @@ type world struct {
 	log   *bytes.Buffer
 }
 
+// newWorld is one that holds no mount namespace in the end.
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{t: t, dir: folder(t), log: &bytes.Buffer{}}
+	before := mountNamespaces(t)
+	t.Cleanup(func() {
+		w.store.Close()
+		if n := mountNamespaces(t); n != before {
+			t.Errorf("%d mount namespaces are open, %d before", n, before)
+		}
+	})
 	w.open()
 	return w
+}
+
+// mountNamespaces counts those that this process has open.
+func mountNamespaces(t testing.TB) (n int) {
+	t.Helper()
+	all, err := os.ReadDir("/proc/self/fd")
+	must(t, err)
+	for _, one := range all {
+		if to, err := os.Readlink("/proc/self/fd/" + one.Name()); err == nil && strings.HasPrefix(to, "mnt:[") {
+			n++
+		}
+	}
+	return n
+}
+
+// killed has the store end as by SIGKILL.
+func (w *world) killed() {
+	w.store.mu.Lock()
+	defer w.store.mu.Unlock()
+	for id, in := range w.store.spaces {
+		in.close()
+		delete(w.store.spaces, id)
+	}
 }
 
 func (w *world) config() Config {
@@ -92,6 +123,9 @@ func (w *world) config() Config {
 
 func (w *world) open() {
 	w.t.Helper()
+	if w.store != nil {
+		w.killed()
+	}
 	var err error
 	w.store, err = Open(w.config())
 	must(w.t, err)
@@ -167,7 +201,7 @@ func (w *world) whole(id string, inRoot int) {
 	if drift, err := w.store.Check(id); err != nil || drift != "" {
 		w.t.Fatalf("container %s: %q, %v", id, drift, err)
 	}
-	_, err := os.Stat(MountNS(w.store.folder(id)))
+	_, err := os.Lstat(MountNS(w.store.folder(id)))
 	switch {
 	case inRoot == 0 && !os.IsNotExist(err):
 		w.t.Fatalf("container %s still has a mount namespace (%v)", id, err)

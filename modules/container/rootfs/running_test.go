@@ -184,7 +184,8 @@ func TestWhatIsSwappedWhileItIsMountedStaysInTheRoot(t *testing.T) {
 	}
 }
 
-// onlyBelow is that a container's mount namespace has, beside the node's mounts, only some below its root.
+// onlyBelow is that of what a container's mount namespace has of the world's folders, and the node hasn't, all
+// is below the container's root.
 func (w *world) onlyBelow(id string) {
 	w.t.Helper()
 	root := filepath.Join(w.store.folder(id), rootName)
@@ -192,10 +193,22 @@ func (w *world) onlyBelow(id string) {
 	must(w.t, err)
 	must(w.t, w.store.Within(id, func(string) error {
 		mounted, err := mounts.Read()
+		found := 0
 		for _, m := range mounted {
-			if _, nodes := node.At(m.Path); !nodes && len(mounts.Table{m}.Within(root)) == 0 {
+			if !strings.Contains(m.Root+m.Path, filepath.Base(w.dir)+"/") {
+				continue // somebody else's
+			}
+			_, nodes := node.At(m.Path)
+			below := len(mounts.Table{m}.Within(root)) == 1
+			if below {
+				found++
+			}
+			if !nodes && !below {
 				w.t.Errorf("mounted at %.200q", m.Path)
 			}
+		}
+		if found < 2 { // the root and what is shared; the other one may unmount what is in that, by removing its folder
+			w.t.Errorf("%d mounts were found below the root", found)
 		}
 		return err
 	}))
@@ -236,6 +249,39 @@ func TestAMoveWhileItIsMadeIsSeen(t *testing.T) {
 	w.whole("1-1", 3)
 }
 
+// An agent is killed, and the next one has another container's mount namespace open under the number that the
+// first one had: the link to it is gone before.
+func TestNoLinkLeadsToAnothersMounts(t *testing.T) {
+	w := newWorld(t)
+	s, other := w.spec("1-1"), w.spec("1-2")
+	link := w.make(s).MountNS
+	w.killed()
+	if _, err := os.Stat(link); !os.IsNotExist(err) {
+		t.Errorf("the mount namespace of a killed agent is there: %v", err)
+	}
+	theirs := w.make(other).MountNS
+	must(t, os.Remove(link))
+	to, err := os.Readlink(theirs)
+	must(t, err)
+	must(t, os.Symlink(to, link))
+	w.open()
+	for _, one := range []string{link, theirs} {
+		if _, err := os.Lstat(one); !os.IsNotExist(err) {
+			t.Errorf("%s is still there: %v", one, err)
+		}
+	}
+	for _, id := range []string{"1-1", "1-2"} {
+		if drift, err := w.store.Check(id); err != nil || drift != "" {
+			t.Errorf("%s: %q, %v", id, drift, err)
+		}
+		kind(t, w.store.Within(id, func(string) error { return nil }), node.Transient)
+	}
+	w.make(s)
+	w.make(other)
+	w.whole("1-1", 2)
+	w.whole("1-2", 2)
+}
+
 // A croft of before had the root, and its layers while it made that, mounted on the node.
 func TestWhatAnEarlierCroftHasMountedIsLetGo(t *testing.T) {
 	for name, do := range map[string]func(w *world, s Spec) error{
@@ -243,20 +289,21 @@ func TestWhatAnEarlierCroftHasMountedIsLetGo(t *testing.T) {
 		"handed over": func(w *world, s Spec) error { return w.store.HandOver(t.Context(), s.ID) },
 		"let go":      func(w *world, s Spec) error { return w.store.LetGo(s.ID) },
 		"removed":     func(w *world, s Spec) error { return w.store.Remove(t.Context(), s.ID) },
+		"opened":      func(w *world, _ Spec) error { w.open(); return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			s := w.spec("1-1")
 			folder := filepath.Dir(w.make(s).Root)
 			must(t, w.store.letGo("1-1"))
-			for _, at := range []string{rootName, layersName} {
+			for _, at := range []string{rootName, layersName, mountsName} {
 				must(t, os.MkdirAll(folder+"/"+at, 0o755))
 				must(t, unix.Mount("croft", folder+"/"+at, "tmpfs", 0, ""))
 			}
 			must(t, do(w, s))
 			mounted, err := mounts.Read()
 			must(t, err)
-			for _, at := range []string{rootName, layersName} {
+			for _, at := range []string{rootName, layersName, mountsName} {
 				if m, there := mounted.At(folder + "/" + at); there {
 					t.Errorf("%+v is still mounted", m)
 				}

@@ -1,6 +1,7 @@
 package rootfs
 
 import (
+	stderrors "errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -67,14 +68,21 @@ func (s *Store) keep(id string, in space) error {
 		return failed("link", link, err)
 	}
 	is, err := in.file.Stat()
-	if err != nil {
-		return failed("look at", "a mount namespace", err)
-	}
-	if there, err := os.Stat(link); err != nil || !os.SameFile(is, there) {
-		return node.Errorf(node.Refused, "cannot keep the mount namespace of container %s: /proc isn't that of the node's processes (%v)", id, err)
+	if err == nil {
+		var there os.FileInfo
+		if there, err = os.Stat(link); err != nil || !os.SameFile(is, there) {
+			err = node.Errorf(node.Refused, "cannot keep the mount namespace of container %s: /proc isn't that of the node's processes (%v)", id, err)
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err == nil && s.spaces == nil {
+		err = node.Errorf(node.Transient, "cannot keep the mount namespace of container %s: the store is closed", id)
+	}
+	if err != nil {
+		_ = os.Remove(link)
+		return err
+	}
 	s.spaces[id] = in
 	return nil
 }
@@ -93,19 +101,29 @@ func (s *Store) kept(id string) (in space, found bool, err error) {
 // letGo lets go of the mount namespace with a container's root. An earlier croft has mounted
 // that, and its layers, on the node itself.
 func (s *Store) letGo(id string) error {
+	// The link goes first: what it names may be another container's once this one is closed.
+	err := s.unlink(id)
 	s.mu.Lock()
-	if in, found := s.spaces[id]; found {
-		in.close()
-		delete(s.spaces, id)
-	}
+	in, found := s.spaces[id]
+	delete(s.spaces, id)
 	s.mu.Unlock()
-	if err := os.Remove(MountNS(s.folder(id))); err != nil && !os.IsNotExist(err) {
-		return failed("remove", MountNS(s.folder(id)), err)
+	if found {
+		in.close() // this may take as long as the disk that the container's layer is on
 	}
 	for _, name := range []string{rootName, layersName} {
-		if err := unmount(filepath.Join(s.folder(id), name)); err != nil {
-			return err
-		}
+		err = stderrors.Join(err, unmount(filepath.Join(s.folder(id), name)))
+	}
+	return err
+}
+
+// unlink removes the link to a container's mount namespace. An earlier croft has mounted one there.
+func (s *Store) unlink(id string) error {
+	link := MountNS(s.folder(id))
+	if err := unmount(link); err != nil {
+		return err
+	}
+	if err := os.Remove(link); err != nil && !os.IsNotExist(err) {
+		return failed("remove", link, err)
 	}
 	return nil
 }
@@ -128,12 +146,14 @@ func (s *Store) Within(id string, fn func(root string) error) error {
 	return in.do(func() error { return fn(filepath.Join(s.folder(id), rootName)) })
 }
 
-// Close lets go of all that is kept. Nothing else may use the store any more.
+// Close lets go of all that is kept, and nothing is kept from then on.
 func (s *Store) Close() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, in := range s.spaces {
+	all := s.spaces
+	s.spaces = nil
+	s.mu.Unlock()
+	for id, in := range all {
+		_ = s.unlink(id)
 		in.close()
 	}
-	clear(s.spaces)
 }

@@ -77,7 +77,21 @@ func Open(c Config) (*Store, error) {
 	if err := walkable(s.dir); err != nil {
 		return nil, err
 	}
-	return s, s.isolate()
+	if err := s.isolate(); err != nil {
+		return nil, err
+	}
+	return s, s.letAllGo()
+}
+
+// letAllGo lets go of what an earlier process had open: its links may lead to anything by now.
+func (s *Store) letAllGo() error {
+	ids, err := s.List()
+	for _, id := range ids {
+		if err := s.LetGo(id); err != nil {
+			s.cfg.Log.Error().Err(err).Str("id", id).Str("type", "container").Msg("what an earlier croft has mounted of a container can't be let go")
+		}
+	}
+	return err
 }
 
 // at is a store that nothing was made or asked for yet.
