@@ -64,6 +64,11 @@ func TestWhatTheNodeRunsIsNobodysWorkload(t *testing.T) {
 	}
 
 	n.Stop()
+	for range 2 {
+		if out, err := n.TryCroftd("storage", "detach"); exitStatus(err) != 5 {
+			t.Errorf("detaching what a container has mounted: %v\n%s", err, out)
+		}
+	}
 	n.Croftd("container", "down")
 	if _, err := os.Stat(fmt.Sprintf("/proc/%d", own.PID)); err == nil {
 		t.Errorf("process %d outlives `croftd container down`", own.PID)
@@ -71,6 +76,7 @@ func TestWhatTheNodeRunsIsNobodysWorkload(t *testing.T) {
 	if mounts, err := nodetest.Mounts(filepath.Join(n.RunDir(), "container")); err != nil || len(mounts) != 0 {
 		t.Errorf("mounted are %v (%v)", mounts, err)
 	}
+	n.Croftd("storage", "detach")
 	n.Start()
 	n.WaitReady()
 	w.Until(time.Minute, "zdb is made again", func() bool {

@@ -34,10 +34,13 @@ func DetachPools(ctx context.Context, c config.Config) error {
 	return stopFirst("detach pools", storage.Detach(ctx, storageConfig(c, zerolog.Nop())))
 }
 
-// stopFirst makes the refusal of what can't be done while the node runs.
+// stopFirst makes the refusal of what can't be done while the node, or what it started, runs.
 func stopFirst(what string, err error) error {
 	if errors.Is(err, storage.ErrInUse) {
 		return node.Errorf(node.Refused, "cannot %s: the node is running: stop the node first", what)
+	}
+	if errors.Is(err, node.Busy) {
+		return node.WithKind(node.Refused, err)
 	}
 	return err
 }
