@@ -1,6 +1,7 @@
 package rootfs
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -108,7 +109,7 @@ func namespaceAt(folder, name string) (uint64, error) {
 	return st.Ino, nil
 }
 
-// resident is a process in a user namespace, 0 when there is none.
+// resident is a process that lives in a user namespace, 0 when there is none.
 func resident(namespace uint64) (pid int, err error) {
 	want := fmt.Sprintf("user:[%d]", namespace)
 	dir, err := os.Open("/proc")
@@ -125,9 +126,28 @@ func resident(namespace uint64) (pid int, err error) {
 		if err != nil {
 			continue
 		}
-		if is, err := os.Readlink("/proc/" + name + "/ns/user"); err == nil && is == want {
+		if is, err := os.Readlink("/proc/" + name + "/ns/user"); err == nil && is == want && lives(name) {
 			return pid, nil
 		}
 	}
 	return 0, nil
+}
+
+// lives is whether a process has a thread that isn't over. One that was killed keeps its number, and
+// its user namespace, until its parent asks for it: after a shim that was killed too, that is whoever
+// is the machine's first process. Its first thread may be over while others go on.
+func lives(pid string) bool {
+	all, _ := filepath.Glob("/proc/" + pid + "/task/[0-9]*/stat")
+	for _, stat := range all {
+		raw, err := os.ReadFile(stat)
+		if err != nil {
+			continue
+		}
+		// The name is in parentheses and may hold anything; the state follows.
+		_, state, found := bytes.Cut(raw[bytes.LastIndexByte(raw, ')')+1:], []byte(" "))
+		if found && !bytes.HasPrefix(state, []byte("Z")) && !bytes.HasPrefix(state, []byte("X")) {
+			return true
+		}
+	}
+	return false
 }

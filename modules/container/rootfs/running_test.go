@@ -1,10 +1,14 @@
 package rootfs
 
 import (
+	"bufio"
 	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -35,6 +39,46 @@ func TestNothingIsMadeAnewUnderARunningContainer(t *testing.T) {
 	w.whole("1-1", 2)
 	if got := w.inside(made, "read", "/etc/hostname"); got[0] != "other" {
 		t.Errorf("inside: %q", got)
+	}
+}
+
+// TestWhoIsInANamespace: one whose first thread is over still is, and one that was killed isn't, also
+// before its parent has asked for it.
+func TestWhoIsInANamespace(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command(os.Getenv(programVariable), "leave")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER}
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	defer func() {
+		_ = cmd.Process.Kill() // it was, where the test has come to its end
+		_ = cmd.Wait()
+	}()
+	pid := strconv.Itoa(cmd.Process.Pid)
+	if said, err := bufio.NewReader(out).ReadString('\n'); said != "waiting\n" {
+		t.Fatalf("%q, %v", said, err)
+	}
+	state := func() string {
+		raw, err := os.ReadFile("/proc/" + pid + "/stat")
+		must(t, err)
+		return strings.Fields(string(raw))[2]
+	}
+	until(t, "the first thread is over", func() bool { return state() == "Z" })
+	name, err := os.Readlink("/proc/" + pid + "/ns/user")
+	must(t, err)
+	namespace, err := strconv.ParseUint(strings.Trim(name, "user:[]"), 10, 64)
+	must(t, err)
+	if in, err := resident(namespace); in != cmd.Process.Pid || err != nil {
+		t.Errorf("with a thread that waits: %d, %v; want %s", in, err, pid)
+	}
+	must(t, cmd.Process.Kill())
+	until(t, "nobody is in it, though its number is taken", func() bool {
+		in, err := resident(namespace)
+		return in == 0 && err == nil
+	})
+	if state() != "Z" {
+		t.Errorf("the process is %s, not a zombie", state())
 	}
 }
 

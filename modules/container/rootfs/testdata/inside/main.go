@@ -7,12 +7,16 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
+
+// The first goroutine stays on the first thread.
+func init() { runtime.LockOSThread() }
 
 func main() {
 	var command []string
@@ -78,6 +82,15 @@ func run(what string, args []string) (string, error) {
 			_ = unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)
 			_ = os.Remove(a + "/y")
 		}
+	case "leave": // the first thread ends, and another one waits for ever
+		go func() {
+			fmt.Println("waiting")
+			for {
+				_ = unix.Pause()
+			}
+		}()
+		_, _, err := unix.RawSyscall(unix.SYS_EXIT, 0, 0, 0)
+		return "", err
 	case "wait":
 		c := make(chan os.Signal, 1)
 		signal.Notify(c, unix.SIGTERM)
