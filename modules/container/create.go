@@ -128,6 +128,11 @@ func (m *Module) settle(ctx context.Context, it *item, p plan) (*footing, error)
 			return nil, err
 		}
 	}
+	if fresh {
+		if err := m.endLost(ctx, it, p.spec.User); err != nil {
+			return nil, err
+		}
+	}
 	stands, err := m.make(ctx, it, p)
 	switch {
 	case err != nil && fresh:
@@ -136,6 +141,18 @@ func (m *Module) settle(ctx context.Context, it *item, p plan) (*footing, error)
 		m.letGo(it.id)
 	}
 	return stands, err
+}
+
+// endLost ends what runs of a container that containerd doesn't know any more: it can't be
+// made while that runs, and nobody could stop it. What it stood on stays.
+func (m *Module) endLost(ctx context.Context, it *item, user string) error {
+	if _, known := m.recordOf(it.id); !known {
+		if _, err := m.roots.Check(it.id); node.KindOf(err) == node.NotExist {
+			return nil
+		}
+	}
+	it.ready = waiting{}
+	return m.clearLeft(m.daemon.Namespace(ctx, user), user, it.id)
 }
 
 // asPlanned reports whether what is there is all that is planned.

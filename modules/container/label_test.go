@@ -1,6 +1,9 @@
 package container
 
 import (
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -33,6 +36,46 @@ func TestWhoseIsWhatContainerdHasLost(t *testing.T) {
 	}
 	must(t, w.Delete("1-1"))
 	w.nothingLeft("1-1")
+}
+
+// TestWhatContainerdHasLostIsMadeAtOnce: though its process is still there, and without what it
+// wrote being lost.
+func TestWhatContainerdHasLostIsMadeAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.running()
+	<-w.ran
+	for id, lost := range map[string]func(node.ContainerSpec) int{
+		"1-1": func(s node.ContainerSpec) int { return int(w.runs(s).PID) },
+		"1-2": func(s node.ContainerSpec) int {
+			_, err := w.Create(s)
+			must(t, err)
+			return int(w.ready(s.ID))
+		},
+	} {
+		spec := w.spec(id, "serve")
+		was := lost(spec)
+		r, _ := w.module.recordOf(id)
+		written := filepath.Join(r.Root.Layer, "upper", "written")
+		must(t, os.WriteFile(written, nil, 0o600))
+		ctx, c := w.behind("ada")
+		must(t, c.ContainerService().Delete(ctx, id))
+		_, err := w.Create(spec)
+		must(t, err)
+		if runs, err := os.Readlink("/proc/" + strconv.Itoa(was) + "/exe"); was == 0 || err == nil {
+			t.Errorf("%s: process %d still runs %s", id, was, runs)
+		}
+		again, err := w.Start(id)
+		must(t, err)
+		if _, err := os.Stat(written); err != nil {
+			t.Errorf("%s: what it had written: %v", id, err)
+		}
+		if int(again.PID) == was || again.State != node.ContainerRunning {
+			t.Errorf("%s: made again as %+v", id, again)
+		}
+		must(t, w.Delete(id))
+		w.nothingLeft(id)
+	}
 }
 
 // TestAnAdoptionThatWasBrokenOff is of an agent that died between the two places
