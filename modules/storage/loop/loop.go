@@ -1,6 +1,11 @@
 // Package loop attaches files to loop devices. It owns no device: each is made
 // to go by itself when nobody has it open any more, so that nothing stays
 // behind whatever the agent dies of.
+//
+// Where the file system of a file can do it, its device reads and writes it directly, past the
+// cache of the machine's pages. Else what all write gathers there, and whoever writes next waits
+// until one sync, or the kernel's limit for pages that aren't written, has brought
+// that to the disk.
 package loop
 
 import (
@@ -20,6 +25,9 @@ import (
 const (
 	control = "/dev/loop-control"
 	sysfs   = "/sys/block"
+	// blockSize is the least that is read and written at once, in bytes. It is that of
+	// btrfs, and no disk's is larger, which direct access asks for.
+	blockSize = 4096
 )
 
 // Device is a loop device that is open. It lives until it is neither open nor mounted.
@@ -72,8 +80,8 @@ func attachOnce(image string) (*Device, error) {
 	if err != nil {
 		return nil, errors.Wrapf(err, "cannot attach image %s", image)
 	}
-	config := unix.LoopConfig{Fd: uint32(backing.Fd())}
-	config.Info.Flags = unix.LO_FLAGS_AUTOCLEAR
+	config := unix.LoopConfig{Fd: uint32(backing.Fd()), Size: blockSize}
+	config.Info.Flags = unix.LO_FLAGS_AUTOCLEAR | unix.LO_FLAGS_DIRECT_IO // the kernel leaves the latter away where it can't be
 	copy(config.Info.File_name[:len(config.Info.File_name)-1], image)
 	if err := unix.IoctlLoopConfigure(int(f.Fd()), &config); err != nil {
 		f.Close()
@@ -91,6 +99,9 @@ func open(path, image string) (*Device, error) {
 	if Backing(path) != image {
 		f.Close()
 		return nil, errors.Wrapf(unix.ENXIO, "cannot open the device of image %s", image)
+	}
+	if !Direct(path) { // an earlier croft has attached it
+		_ = unix.IoctlSetInt(int(f.Fd()), unix.LOOP_SET_DIRECT_IO, 1) // where it can't be, all stays as it is
 	}
 	return &Device{file: f}, nil
 }
@@ -134,6 +145,12 @@ func Backing(device string) string {
 		return ""
 	}
 	return strings.TrimSuffix(string(text), "\n")
+}
+
+// Direct says whether a device reads and writes its file directly.
+func Direct(device string) bool {
+	text, err := os.ReadFile(filepath.Join(sysfs, filepath.Base(device), "loop", "dio"))
+	return err == nil && strings.TrimSpace(string(text)) == "1"
 }
 
 // Detach makes the device go as soon as nobody uses it, which may be at once.

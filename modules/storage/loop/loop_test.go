@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -74,6 +76,33 @@ func TestAttach(t *testing.T) {
 	if !strings.HasPrefix(string(data), "through the device") {
 		t.Errorf("the image holds %q", data[:20])
 	}
+}
+
+// TestDirect is of a device that is made, and of one that an earlier croft has attached.
+func TestDirect(t *testing.T) {
+	path := image(t)
+	able, err := os.OpenFile(path, os.O_RDWR|unix.O_DIRECT, 0)
+	if err != nil {
+		t.Fatalf("the tests' folder must be on a file system with direct access, TMPDIR may name one: %v", err)
+	}
+	check(t, able.Close())
+	d, err := Attach(t.Context(), path)
+	check(t, err)
+	if !Direct(d.Path()) {
+		t.Error("what was attached isn't direct")
+	}
+	check(t, unix.IoctlSetInt(int(d.file.Fd()), unix.LOOP_SET_DIRECT_IO, 0))
+	if Direct(d.Path()) {
+		t.Fatal("it can't be made as an earlier croft did")
+	}
+	again, err := Attach(t.Context(), path)
+	check(t, err)
+	if again.Path() != d.Path() || !Direct(d.Path()) {
+		t.Errorf("attached again to %s, it was %s, and is direct: %t", again.Path(), d.Path(), Direct(d.Path()))
+	}
+	check(t, d.Close())
+	check(t, again.Close())
+	wantGone(t, path)
 }
 
 // TestMany needs more devices than the kernel makes at boot.
