@@ -82,7 +82,11 @@ func (o *opener) keep(p *pool, err error) {
 		return
 	}
 	device, _ := p.mountedFrom()
-	o.cfg.Log.Info().Str("pool", p.name).Str("device", device).Str("quota", string(p.quota)).Msg("a pool is ready")
+	ready := o.cfg.Log.Info().Str("pool", p.name).Str("device", device).Str("quota", string(p.quota))
+	if p.source == "" {
+		ready.Bool("direct", loop.Direct(device))
+	}
+	ready.Msg("a pool is ready")
 	if s, err := p.status(); err == nil && s.Reserved > s.Offered {
 		o.cfg.Log.Warn().Str("pool", p.name).Str("promised", FormatSize(s.Reserved)).Str("kept", FormatSize(s.Offered)).
 			Msg("a pool has promised more than can be kept whatever is written to it: nothing new is put there")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -202,5 +203,41 @@ func TestRemovedBehindItsBack(t *testing.T) {
 	reopen(t, m)
 	if log.count("aren't on the pool") != 1 {
 		t.Errorf("after a restart said is %s", log.text.String())
+	}
+}
+
+// TestAPoolInUseBecomesDirect is of a pool that an earlier croft has mounted, by way of the page cache.
+func TestAPoolInUseBecomesDirect(t *testing.T) {
+	m := settled(t)
+	volume, err := m.Storage().InspectFilesystem("7-1")
+	check(t, err)
+	kill(t, m)
+	device, err := loop.Find(m.cfg.image("ssd0"))
+	check(t, err)
+	f, err := os.OpenFile(device, os.O_RDWR, 0)
+	check(t, err)
+	check(t, unix.IoctlSetInt(int(f.Fd()), unix.LOOP_SET_DIRECT_IO, 0))
+	check(t, f.Close())
+	if loop.Direct(device) {
+		t.Fatal("the device can't be made as an earlier croft did")
+	}
+	path := filepath.Join(volume.Path, "open")
+	open, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	check(t, err)
+	defer open.Close()
+	_, err = open.WriteString("before")
+	check(t, err)
+
+	log := &spoken{}
+	m.cfg.Log = zerolog.New(log)
+	opened(t, m.cfg)
+	if !loop.Direct(device) || log.count(`"direct":true`) != 2 {
+		t.Errorf("direct: %t, the log says it of %d pools of 2", loop.Direct(device), log.count(`"direct":true`))
+	}
+	_, err = open.WriteString(" and after")
+	check(t, err)
+	check(t, open.Sync())
+	if data, err := os.ReadFile(path); err != nil || string(data) != "before and after" {
+		t.Errorf("the file holds %q (%v)", data, err)
 	}
 }

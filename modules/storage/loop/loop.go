@@ -26,7 +26,7 @@ const (
 	control = "/dev/loop-control"
 	sysfs   = "/sys/block"
 	// blockSize is the least that is read and written at once, in bytes. It is that of
-	// btrfs, and no disk's is larger, which direct access asks for.
+	// btrfs. Direct access asks for one that isn't smaller than the disk's.
 	blockSize = 4096
 )
 
@@ -101,7 +101,8 @@ func open(path, image string) (*Device, error) {
 		return nil, errors.Wrapf(unix.ENXIO, "cannot open the device of image %s", image)
 	}
 	if !Direct(path) { // an earlier croft has attached it
-		_ = unix.IoctlSetInt(int(f.Fd()), unix.LOOP_SET_DIRECT_IO, 1) // where it can't be, all stays as it is
+		// Where it can't be, all stays as it is, which Direct says.
+		_ = unix.IoctlSetInt(int(f.Fd()), unix.LOOP_SET_DIRECT_IO, 1)
 	}
 	return &Device{file: f}, nil
 }

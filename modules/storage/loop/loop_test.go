@@ -91,10 +91,10 @@ func TestDirect(t *testing.T) {
 	if !Direct(d.Path()) {
 		t.Error("what was attached isn't direct")
 	}
-	check(t, unix.IoctlSetInt(int(d.file.Fd()), unix.LOOP_SET_DIRECT_IO, 0))
-	if Direct(d.Path()) {
-		t.Fatal("it can't be made as an earlier croft did")
-	}
+	check(t, d.Close())
+	wantGone(t, path)
+
+	d = attachEarlier(t, path)
 	again, err := Attach(t.Context(), path)
 	check(t, err)
 	if again.Path() != d.Path() || !Direct(d.Path()) {
@@ -103,6 +103,34 @@ func TestDirect(t *testing.T) {
 	check(t, d.Close())
 	check(t, again.Close())
 	wantGone(t, path)
+}
+
+// attachEarlier attaches an image as earlier versions did: with blocks of 512 bytes,
+// by way of the page cache.
+func attachEarlier(t *testing.T, path string) *Device {
+	t.Helper()
+	backing, err := os.OpenFile(path, os.O_RDWR, 0)
+	check(t, err)
+	defer backing.Close()
+	for {
+		device, err := free()
+		check(t, err)
+		f, err := os.OpenFile(device, os.O_RDWR, 0)
+		check(t, err)
+		config := unix.LoopConfig{Fd: uint32(backing.Fd()), Size: 512}
+		config.Info.Flags = unix.LO_FLAGS_AUTOCLEAR
+		err = unix.IoctlLoopConfigure(int(f.Fd()), &config)
+		if err == nil && Direct(device) {
+			t.Fatal("it can't be attached as an earlier croft did")
+		}
+		if err == nil {
+			return &Device{file: f}
+		}
+		check(t, f.Close())
+		if !errors.Is(err, unix.EBUSY) { // somebody took it first
+			t.Fatal(err)
+		}
+	}
 }
 
 // TestMany needs more devices than the kernel makes at boot.
