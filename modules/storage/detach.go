@@ -5,7 +5,9 @@ import (
 	stderrors "errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
@@ -15,11 +17,16 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
+const (
+	letGoIn  = 3 * time.Second // what may still have a pool mounted after it was unmounted lets go of it in that
+	askEvery = 10 * time.Millisecond
+)
+
 // Detach unmounts the pools of cfg, and no others, and detaches their loop
 // devices. The data stays. Busy when a module has them open, anybody a file
-// on them, or a container has something of them mounted: what is unmounted then stays so.
+// on them, or a container still has something of them mounted 3 s later: what is unmounted then stays so.
 func Detach(ctx context.Context, cfg Config) error {
-	return withLock(ctx, cfg, Config.detach)
+	return withLock(ctx, cfg, func(c Config, names []string) error { return c.detach(ctx, names) })
 }
 
 // Destroy is Detach, and then removes the images, marks and indexes of cfg's
@@ -27,7 +34,7 @@ func Detach(ctx context.Context, cfg Config) error {
 // only the mark is removed; what is on them stays.
 func Destroy(ctx context.Context, cfg Config) error {
 	return withLock(ctx, cfg, func(c Config, names []string) error {
-		if err := c.detach(names); err != nil {
+		if err := c.detach(ctx, names); err != nil {
 			return err
 		}
 		return c.remove(names)
@@ -80,23 +87,24 @@ func (c Config) poolNames() ([]string, error) {
 			names = append(names, name)
 		}
 	}
-	return names, nil
+	slices.Sort(names)
+	return slices.Compact(names), nil // a disk's is in both its mark and on it, as a rule
 }
 
-func (c Config) detach(names []string) error {
+func (c Config) detach(ctx context.Context, names []string) error {
 	marks, err := c.readMarks()
 	if err != nil {
 		return err
 	}
 	var failed error
 	for _, name := range names {
-		failed = stderrors.Join(failed, c.detachOne(name, marks[name].Disk))
+		failed = stderrors.Join(failed, c.detachOne(ctx, name, marks[name].Disk))
 	}
 	return failed
 }
 
 // detachOne detaches a pool on a disk, or else on a loop file.
-func (c Config) detachOne(name, disk string) error {
+func (c Config) detachOne(ctx context.Context, name, disk string) error {
 	if err := unmountBelow(c.mount(name)); err != nil {
 		return err
 	}
@@ -108,13 +116,31 @@ func (c Config) detachOne(name, disk string) error {
 	if !looped {
 		device = disk
 	}
-	if device != "" && inUse(device) {
+	if device != "" && !unused(ctx, device) {
 		return node.Errorf(node.Busy, "cannot detach pool %s: something still has %s mounted, such as containers: end them first (croftd container down)", name, device)
 	}
 	if looped {
 		return loop.Detach(device)
 	}
 	return nil
+}
+
+// unused waits until a device isn't in use, and is false when it still is after letGoIn, or when
+// ctx ends. A process that begins in a mount namespace of its own, such as a container's, has all of the
+// node's mounts for a moment, before it leaves those that it shouldn't have.
+func unused(ctx context.Context, device string) bool {
+	ctx, cancel := context.WithTimeout(ctx, letGoIn)
+	defer cancel()
+	again := time.NewTicker(askEvery)
+	defer again.Stop()
+	for inUse(device) {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-again.C:
+		}
+	}
+	return true
 }
 
 // inUse is whether a file system on a device is still mounted somewhere: in another mount namespace, if

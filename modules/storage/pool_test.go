@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -123,15 +124,11 @@ func staysMounted(t *testing.T, cfg Config) {
 	m := opened(t, cfg)
 	create(t, m, "7-1", 32*mib)
 	check(t, m.Close(t.Context()))
-	holder := exec.Command("sleep", "1000")
-	holder.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
-	runtime.LockOSThread() // the signal comes when the thread ends
+	runtime.LockOSThread() // the holder's signal comes when the thread ends
 	defer runtime.UnlockOSThread()
-	check(t, holder.Start())
-	defer holder.Wait()
-	defer holder.Process.Kill()
+	holder := holdsMounts(t)
 	for range 2 {
-		if err := Detach(t.Context(), m.cfg); !errors.Is(err, node.Busy) || !strings.Contains(err.Error(), "container down") {
+		if err := Detach(t.Context(), m.cfg); !errors.Is(err, node.Busy) || strings.Count(err.Error(), "container down") != 1 {
 			t.Fatalf("detaching gives %v", err)
 		}
 	}
@@ -141,6 +138,41 @@ func staysMounted(t *testing.T, cfg Config) {
 	if got := names(t, opened(t, m.cfg)); !slices.Equal(got, []string{"7-1"}) {
 		t.Errorf("there are %q", got)
 	}
+}
+
+// What begins in a mount namespace of its own has the node's mounts for a moment.
+func TestDetachingWaitsForWhatLetsGo(t *testing.T) {
+	m := opened(t, newConfig(t))
+	check(t, m.Close(t.Context()))
+	runtime.LockOSThread() // the holder's signal comes when the thread ends
+	defer runtime.UnlockOSThread()
+	holder := holdsMounts(t)
+	killed := make(chan error, 1)
+	go func() {
+		for {
+			_, mounted, err := mountedAt(m.cfg.mount("ssd0"))
+			if err != nil || !mounted {
+				killed <- errors.Join(err, holder.Process.Kill())
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	check(t, Detach(t.Context(), m.cfg))
+	check(t, <-killed)
+}
+
+// holdsMounts starts a process that has all that is mounted mounted too, where nobody else sees it.
+func holdsMounts(t *testing.T) *exec.Cmd {
+	t.Helper()
+	holder := exec.Command("sleep", "1000")
+	holder.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	check(t, holder.Start())
+	t.Cleanup(func() {
+		_ = holder.Process.Kill()
+		_ = holder.Wait()
+	})
+	return holder
 }
 
 func TestDetachAndDestroy(t *testing.T) {
