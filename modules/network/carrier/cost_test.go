@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,13 +33,24 @@ func expensive(t *testing.T, namespace string, peers, ranges int) wireguard.Conf
 	return c
 }
 
-// plain starts a carrier that is built without the race detector, whose memory says
-// nothing of the real one's, in a namespace of its own.
-func plain(t *testing.T, program string) *Client {
+// built is the path of a croftd without the race detector.
+func built(t *testing.T) string {
 	t.Helper()
-	s := newSite(t, 1)
+	program := filepath.Join(t.TempDir(), "croftd")
+	build := exec.Command("go", "build", "-o", program, "github.com/croft-edge/croft/cmd/croftd")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return program
+}
+
+// plain starts a carrier that is built without the race detector, whose memory says
+// nothing of the real one's, in the namespace of s and with that environment of Go's.
+func plain(t *testing.T, s *site, program, environment string) *Client {
+	t.Helper()
 	client, err := Ensure(t.Context(), Config{
-		RunDir: s.run, Command: []string{"nsenter", "--net=" + s.ns, program, "carrier", "wg", "--run-dir", s.run}, Log: zerolog.Nop(),
+		RunDir: s.run, Log: zerolog.Nop(),
+		Command: []string{"env", environment, "nsenter", "--net=" + s.ns, program, "carrier", "wg", "--run-dir", s.run},
 	})
 	must(t, err)
 	t.Cleanup(func() {
@@ -58,18 +71,56 @@ func generated(t *testing.T) wgtypes.Key {
 	return key
 }
 
+// How often the collector of a carrier of many devices runs depends on what it makes anew, not on what it holds.
+func TestTheCollectorRests(t *testing.T) {
+	s := newSite(t, 1)
+	client := plain(t, s, built(t), "GODEBUG=gctrace=1")
+	for i := range 64 {
+		id := fmt.Sprint("net", i)
+		must(t, client.SetDevice(t.Context(), id, expensive(t, namespace(t, id), 20, 1)))
+	}
+	before := collections(t, s)
+	const lists = 100
+	for range lists {
+		_, err := client.Devices(t.Context())
+		must(t, err)
+	}
+	if runs := collections(t, s) - before; runs > lists/4 {
+		t.Errorf("the collector ran %d times for %d lists", runs, lists)
+	} else {
+		t.Logf("the collector ran %d times for %d lists, %d before", runs, lists, before)
+	}
+}
+
+// collections is how often the collector of a carrier has run.
+func collections(t *testing.T, s *site) (runs int) {
+	t.Helper()
+	text, err := os.ReadFile(folderOf(s.run).Log())
+	must(t, err)
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "gc ") {
+			runs++
+		}
+	}
+	return runs
+}
+
+func TestWhatTheCollectorLeaves(t *testing.T) {
+	for live, want := range map[uint64]int{0: 100, 4: 100, 32: 100, 33: 96, 64: 50, 640: 5, 1 << 40: 1} {
+		if got := percent(live<<20, 32<<20); got != want {
+			t.Errorf("%d MiB in use: %d %%, want %d", live, got, want)
+		}
+	}
+}
+
 // TestNetworksFitTheirCost holds Cost to what carriers really take, with networks of
 // every shape: as many as a quarter of the budget allows, so that all of it is a
 // real carrier's within its ceiling.
 func TestNetworksFitTheirCost(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "croftd")
-	build := exec.Command("go", "build", "-o", program, "github.com/croft-edge/croft/cmd/croftd")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	program := built(t)
 	for _, c := range []struct{ peers, ranges int }{{0, 0}, {1, 1}, {16, 2}, {128, 1}, {128, 16}} {
 		t.Run(fmt.Sprintf("%d peers of %d ranges", c.peers, c.ranges), func(t *testing.T) {
-			client := plain(t, program)
+			client := plain(t, newSite(t, 1), program, "GOMEMLIMIT=1MiB") // all garbage is collected at once
 			before, err := client.Info(t.Context())
 			must(t, err)
 			each := Cost(c.peers, c.peers*c.ranges)

@@ -26,16 +26,15 @@ type Tuning struct {
 
 // devices are all that this process holds.
 type devices struct {
-	tuning  Tuning
-	log     zerolog.Logger
-	changed func(n int) // told how many there are
+	tuning Tuning
+	log    zerolog.Logger
 
 	mu   sync.Mutex
 	held map[string]*held
 }
 
-func newDevices(t Tuning, log zerolog.Logger, changed func(n int)) *devices {
-	return &devices{tuning: t, log: log, changed: changed, held: map[string]*held{}}
+func newDevices(t Tuning, log zerolog.Logger) *devices {
+	return &devices{tuning: t, log: log, held: map[string]*held{}}
 }
 
 func (d *devices) set(id string, c wireguard.Config) error {
@@ -63,10 +62,8 @@ func (d *devices) set(id string, c wireguard.Config) error {
 		}
 		d.drop(old, c.Namespace != old.config.Namespace || c.Name != old.config.Name)
 	}
-	d.changed(len(d.held) + 1)
 	h, err := hold(id, c, d.tuning, d.log)
 	if err != nil {
-		d.changed(len(d.held))
 		return err
 	}
 	d.held[id] = h
@@ -80,7 +77,6 @@ func (d *devices) drop(h *held, link bool) {
 		d.log.Warn().Str("id", h.id).Err(err).Msg("the device's link stays")
 	}
 	delete(d.held, h.id)
-	d.changed(len(d.held))
 }
 
 func (d *devices) remove(id string) error {

@@ -189,7 +189,7 @@ func TestADeviceFollowsToAnotherNamespaceBehindThePath(t *testing.T) {
 // An open tun keeps its namespace alive: without its file it is let go.
 func TestSweptDevicesLetTheirNamespaceGo(t *testing.T) {
 	s := newSite(t, 1)
-	d := newDevices(DefaultTuning(), zerolog.Nop(), func(int) {})
+	d := newDevices(DefaultTuning(), zerolog.Nop())
 	defer d.close()
 	must(t, d.set("net1", s.config()))
 	other := namespace(t, "other")
@@ -217,7 +217,7 @@ func TestSweptDevicesLetTheirNamespaceGo(t *testing.T) {
 func TestDevicesLeaveNoGoroutines(t *testing.T) {
 	s := newSite(t, 1)
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	d := newDevices(DefaultTuning(), zerolog.Nop(), func(int) {})
+	d := newDevices(DefaultTuning(), zerolog.Nop())
 	for i := range 3 {
 		must(t, d.set("net1", s.config(stranger(t))))
 		must(t, d.set("net1", s.config()))
@@ -242,7 +242,7 @@ func TestALinkInUseIsBusy(t *testing.T) {
 	fd := -1
 	must(t, netns.Do(s.tenant, func() (err error) { fd, err = openTun("wg0"); return err }))
 	defer unix.Close(fd)
-	d := newDevices(DefaultTuning(), zerolog.Nop(), func(int) {})
+	d := newDevices(DefaultTuning(), zerolog.Nop())
 	defer d.close()
 	wants(t, node.Busy, "wg0", d.set("net1", s.config()))
 	if !linkThere(t, s.tenant, "wg0") {

@@ -21,12 +21,11 @@ type ServeConfig struct {
 	// Version is croft's, for Info.
 	Version string
 	Level   zerolog.Level
-	// MemoryLimit is what the garbage collector aims at, for what devices have
-	// in hand; HardLimit is where the kernel ends the process. In bytes; 0 for
-	// the defaults.
-	MemoryLimit uint64
-	HardLimit   uint64
-	Tuning      Tuning
+	// Garbage is what may gather before it is collected, HardLimit is where the kernel ends the
+	// process. In bytes; 0 for the defaults.
+	Garbage   uint64
+	HardLimit uint64
+	Tuning    Tuning
 	// SameGroup keeps the process in the control groups that it was started in.
 	SameGroup bool
 	// Zones makes the DNS server; nil for none.
@@ -48,8 +47,8 @@ type ServeConfig struct {
 func DefaultTuning() Tuning { return Tuning{Batch: 16, Window: 256} }
 
 func (c ServeConfig) normal() ServeConfig {
-	if c.MemoryLimit == 0 {
-		c.MemoryLimit = DefaultMemoryLimit
+	if c.Garbage == 0 {
+		c.Garbage = DefaultGarbage
 	}
 	if c.HardLimit == 0 {
 		c.HardLimit = DefaultHardLimit
@@ -101,8 +100,7 @@ func serve(ctx context.Context, c ServeConfig, dir carrier.Folder, log zerolog.L
 	if !c.SameGroup {
 		carrier.Confine(dir.Group(), carrier.Ceiling(c.HardLimit), log)
 	}
-	limitHeap(c.MemoryLimit, c.Tuning, 0)
-	devices := newDevices(c.Tuning, log, func(n int) { limitHeap(c.MemoryLimit, c.Tuning, n) })
+	devices := newDevices(c.Tuning, log)
 	defer devices.close()
 	zones, err := makeZones(c, log)
 	if err != nil {
@@ -121,7 +119,7 @@ func serve(ctx context.Context, c ServeConfig, dir carrier.Folder, log zerolog.L
 	defer os.Remove(dir.Socket())
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	s := &server{version: c.Version, started: time.Now(), devices: devices, zones: zones, stop: stop, log: log}
+	s := &server{version: c.Version, started: time.Now(), devices: devices, zones: zones, garbage: c.Garbage, stop: stop, log: log}
 	log.Info().Str("version", c.Version).Int("batch", c.Tuning.Batch).Int("window", c.Tuning.Window).Msg("carrier begins")
 	return s.run(ctx, &carrier.Control{Listener: listener, MaxRequest: maxRequest, Answer: s.answer, Log: log}, log)
 }
@@ -131,6 +129,7 @@ func (s *server) run(ctx context.Context, c *carrier.Control, log zerolog.Logger
 	group := run.New(log)
 	group.Start(run.Part{Name: "sweep", Run: func(ctx context.Context) error { s.devices.sweep(ctx, sweepEvery); return nil }})
 	group.Start(run.Part{Name: "memory", Run: func(ctx context.Context) error { carrier.GiveBack(ctx, giveBackEvery, worthGiving); return nil }})
+	group.Start(run.Part{Name: "collector", Run: func(ctx context.Context) error { pace(ctx, s.garbage); return nil }})
 	group.Start(run.Part{Name: "control", Run: c.Run})
 	return group.Wait(ctx)
 }

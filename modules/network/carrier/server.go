@@ -17,6 +17,7 @@ type server struct {
 	started time.Time
 	devices *devices
 	zones   Zones
+	garbage uint64
 	stop    func()
 	log     zerolog.Logger
 }

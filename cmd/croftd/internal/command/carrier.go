@@ -17,15 +17,15 @@ import (
 // The flags of a carrier. They aren't settings: the node starts its carriers
 // by itself and tells them all that they need.
 const (
-	flagRunDir      = "run-dir"
-	flagLogLevel    = "log-level"
-	flagMemoryLimit = "memory-limit"
-	flagHardLimit   = "hard-memory-limit"
-	flagSameGroup   = "same-cgroup"
-	flagDNSServers  = "dns-servers"
-	flagDir         = "dir"
-	flagSize        = "size"
-	flagFiles       = "files"
+	flagRunDir     = "run-dir"
+	flagLogLevel   = "log-level"
+	flagGarbage    = "garbage"
+	flagHardLimit  = "hard-memory-limit"
+	flagSameGroup  = "same-cgroup"
+	flagDNSServers = "dns-servers"
+	flagDir        = "dir"
+	flagSize       = "size"
+	flagFiles      = "files"
 )
 
 // carrierCommand runs the processes that outlive the agent.
@@ -46,7 +46,7 @@ func wgCommand(v node.Version) *cli.Command {
 	return &cli.Command{
 		Name: "wg", Usage: "hold userspace WireGuard devices and the DNS of networks, for the node at --run-dir",
 		Flags: append(carrierFlags("wg"),
-			&cli.Uint64Flag{Name: flagMemoryLimit, Usage: "memory in `BYTES` that the garbage collector aims at", Value: carrier.DefaultMemoryLimit},
+			&cli.Uint64Flag{Name: flagGarbage, Usage: "garbage in `BYTES` that may gather before it is collected", Value: carrier.DefaultGarbage},
 			&cli.Uint64Flag{Name: flagHardLimit, Usage: hardLimitHelp, Value: carrier.DefaultHardLimit},
 			&cli.StringSliceFlag{Name: flagDNSServers, Usage: "`ADDRESS:PORT` of DNS servers that answer networks; none: those of /etc/resolv.conf"}),
 		Action: func(c *cli.Context) error { return carryWG(c, v) },
@@ -102,7 +102,7 @@ func carryWG(c *cli.Context, v node.Version) error {
 	}
 	return carrier.Serve(c.Context, carrier.ServeConfig{
 		RunDir: c.String(flagRunDir), Version: v.Version, Level: level,
-		MemoryLimit: c.Uint64(flagMemoryLimit), HardLimit: c.Uint64(flagHardLimit), SameGroup: c.Bool(flagSameGroup),
+		Garbage: c.Uint64(flagGarbage), HardLimit: c.Uint64(flagHardLimit), SameGroup: c.Bool(flagSameGroup),
 		Zones: carrier.DNS(servers),
 	})
 }
