@@ -33,7 +33,7 @@ func (a *attempt) apply(ctx context.Context, layer ocispec.Descriptor, diff dige
 	watched, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	go a.store.watchRoom(watched, end)
-	got, err := unpack.Run(watched, a.store.cfg.Unpack, unpack.Layer{Packed: content.NewReader(at), Upper: upper, Below: parents, Bounds: *b, Confine: a.store.cfg.Confine})
+	got, err := unpack.Run(watched, a.store.cfg.Unpack, unpack.Layer{Packed: at, Upper: upper, Below: parents, Bounds: *b, Confine: a.store.cfg.Confine})
 	if full := context.Cause(watched); err != nil && watched.Err() != nil && node.KindOf(full) == node.NoSpace {
 		return full
 	}

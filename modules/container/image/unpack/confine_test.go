@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -27,7 +26,7 @@ func must(t *testing.T, err error) {
 func bounds() Bounds { return Bounds{MostBytes: 1 << 30, MostFiles: 100_000, Room: 1 << 30} }
 
 // as runs this program as something, on an empty folder.
-func as(t *testing.T, what string, packed io.Reader) error {
+func as(t *testing.T, what string, packed Packed) error {
 	t.Helper()
 	_, err := Run(t.Context(), []string{"/proc/self/exe", what}, Layer{Packed: packed, Upper: t.TempDir(), Bounds: bounds()})
 	return err
@@ -133,17 +132,17 @@ func children(t *testing.T) (pids []string) {
 // look is a layer's bytes, of which the first are waited for: by then the process
 // that reads them can be looked at.
 type look struct {
+	*bytes.Reader
 	at   func()
-	from io.Reader
 	read int
 }
 
-func (l *look) Read(p []byte) (int, error) {
+func (l *look) ReadAt(p []byte, off int64) (int, error) {
 	// More than a pipe holds has been read by the time of the second half.
 	if l.read++; l.read == 2 {
 		l.at()
 	}
-	return l.from.Read(p)
+	return l.Reader.ReadAt(p, off)
 }
 
 func TestAProcessThatUnpacksIsNobody(t *testing.T) {
@@ -181,7 +180,7 @@ func TestAProcessThatUnpacksIsNobody(t *testing.T) {
 			}
 		}
 	}
-	_, err := Run(t.Context(), []string{"/proc/self/exe", "unpack"}, Layer{Packed: &look{at: at, from: bytes.NewReader(layer)}, Upper: t.TempDir(), Bounds: bounds()})
+	_, err := Run(t.Context(), []string{"/proc/self/exe", "unpack"}, Layer{Packed: &look{at: at, Reader: bytes.NewReader(layer)}, Upper: t.TempDir(), Bounds: bounds()})
 	must(t, err)
 	if seen < 2 {
 		t.Errorf("%d threads were looked at: this shows nothing", seen)
@@ -217,7 +216,7 @@ func TestAProcessThatIsKilledIsTriedAgain(t *testing.T) {
 			must(t, unix.Kill(pid, unix.SIGKILL))
 		}
 	}
-	err := as(t, "unpack", &look{at: at, from: bytes.NewReader(tarOf(t, 4<<20))})
+	err := as(t, "unpack", &look{at: at, Reader: bytes.NewReader(tarOf(t, 4<<20))})
 	if !errors.Is(err, node.Transient) || !strings.Contains(err.Error(), "was killed") {
 		t.Errorf("it answers %v", err)
 	}

@@ -44,6 +44,16 @@ type Bounds struct {
 	Room int64
 }
 
+// reads is how often a process gets the bytes of its layer: to count, and to unpack.
+const reads = 2
+
+// order is what a process is to do.
+type order struct {
+	Bounds
+	// Packed is how many bytes the layer has, packed.
+	Packed int64
+}
+
 // Result is what a layer unpacked to: the digest of the tar, and Bounds.Bytes and
 // Bounds.Files with this layer's.
 type Result struct {

@@ -33,8 +33,7 @@ const (
 	opaqueName = ".wh..wh..opq"
 )
 
-// layer counts what a layer unpacks to, and ends what goes beyond the bounds before
-// it is on the disk.
+// layer counts what a layer unpacks to, and ends what goes beyond the bounds.
 type layer struct {
 	Bounds
 	// below are the folders of the layers below, topmost first.
@@ -50,11 +49,44 @@ type layer struct {
 	named   int
 }
 
+// look counts what a packed layer unpacks to, and makes nothing of it: one that goes beyond the
+// bounds costs no disk anything. A million files that are made for nothing would slow down whoever
+// makes one on that disk, also long after they are removed: ext4 looks at each inode
+// that was freed in the last minutes before it takes another.
+func (l *layer) look(packed io.Reader) error {
+	plain, err := decompress(packed)
+	if err != nil {
+		return unreadable(err)
+	}
+	stream := &counted{layer: l, from: plain}
+	entries := tar.NewReader(stream)
+	for {
+		h, err := entries.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil {
+			_, err = l.count(h)
+		}
+		if err != nil {
+			return kinded(err)
+		}
+	}
+	for _, rest := range []io.Reader{stream, packed} {
+		if _, err := io.Copy(io.Discard, rest); err != nil {
+			return kinded(err)
+		}
+	}
+	return nil
+}
+
+func unreadable(err error) error { return invalid("its layer can't be read: %w", err) }
+
 // unpack makes the files of a packed layer below the root.
 func (l *layer) unpack(packed io.Reader) error {
 	plain, err := decompress(packed)
 	if err != nil {
-		return invalid("its layer can't be read: %w", err)
+		return unreadable(err)
 	}
 	sum := digest.SHA256.Digester()
 	stream := io.TeeReader(&counted{layer: l, from: plain}, sum.Hash())

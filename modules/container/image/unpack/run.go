@@ -21,8 +21,8 @@ import (
 
 // Layer is what is to be unpacked, and where.
 type Layer struct {
-	// Packed are its bytes.
-	Packed io.Reader
+	// Packed are its bytes. They are read twice: the first time only to count what they unpack to.
+	Packed Packed
 	// Upper is its folder, empty, Below are those of the layers below it, topmost
 	// first.
 	Upper string
@@ -30,6 +30,13 @@ type Layer struct {
 	// Confine is told of the process before it gets anything to read; may be nil.
 	Confine func(pid int)
 	Bounds
+}
+
+// Packed are the bytes of a packed layer.
+type Packed interface {
+	io.ReaderAt
+	// Size is how many there are.
+	Size() int64
 }
 
 // Run unpacks a layer in a process that command starts, which must end up in Serve.
@@ -51,7 +58,7 @@ func Run(ctx context.Context, command []string, l Layer) (Result, error) {
 	}
 	mounts, err := l.mounts(p.cmd.Process.Pid)
 	if err == nil {
-		err = p.send(l.Bounds, mounts)
+		err = p.send(order{Bounds: l.Bounds, Packed: l.Packed.Size()}, mounts)
 	}
 	if err != nil {
 		kill()
@@ -179,9 +186,9 @@ func closeAll(files []*os.File) {
 }
 
 // send tells the process what to do, and lets go of what it got.
-func (p *process) send(b Bounds, folders []*os.File) error {
+func (p *process) send(o order, folders []*os.File) error {
 	defer closeAll(folders)
-	raw, err := json.Marshal(b)
+	raw, err := json.Marshal(o)
 	if err != nil {
 		return node.Errorf(node.Internal, "cannot say what to unpack: %w", err)
 	}
@@ -195,22 +202,26 @@ func (p *process) send(b Bounds, folders []*os.File) error {
 	return p.control.Close()
 }
 
-// feed gives the process the layer. That it doesn't want all of it is no error.
-func (p *process) feed(packed io.Reader) error {
+// feed gives the process the layer, twice. That it doesn't want all of it is no error.
+func (p *process) feed(packed Packed) error {
 	defer p.layer.Close()
 	buf := make([]byte, readAt)
-	for {
-		n, err := packed.Read(buf)
-		if _, broken := p.layer.Write(buf[:n]); broken != nil {
-			return nil //nolint:nilerr // see above
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return node.Errorf(node.Transient, "cannot read a layer: %w", err)
+	for range reads {
+		from := io.NewSectionReader(packed, 0, packed.Size())
+		for {
+			n, err := from.Read(buf)
+			if _, broken := p.layer.Write(buf[:n]); broken != nil {
+				return nil //nolint:nilerr // see above
+			}
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				return node.Errorf(node.Transient, "cannot read a layer: %w", err)
+			}
 		}
 	}
+	return nil
 }
 
 // answer reads what the process says, until it has ended.

@@ -17,7 +17,7 @@ import (
 )
 
 // What a process is given: the packed layer, where it answers, and the socket
-// that its Bounds and folders come by.
+// that its order and folders come by.
 const (
 	fdLayer   = 0
 	fdAnswer  = 1
@@ -50,7 +50,7 @@ func serve(a *answer, inside func() error) error {
 	if err := ceilings(); err != nil {
 		return err
 	}
-	b, folders, err := receive()
+	o, folders, err := receive()
 	if err != nil {
 		return err
 	}
@@ -63,8 +63,12 @@ func serve(a *answer, inside func() error) error {
 	if inside != nil {
 		return inside()
 	}
-	l := &layer{Bounds: b, below: folders[1:]}
-	err = l.unpack(os.NewFile(fdLayer, "layer"))
+	packed := os.NewFile(fdLayer, "layer")
+	if err := (&layer{Bounds: o.Bounds}).look(io.LimitReader(packed, o.Packed)); err != nil {
+		return err
+	}
+	l := &layer{Bounds: o.Bounds, below: folders[1:]}
+	err = l.unpack(packed)
 	*a = answer{Result: l.result(), Opaque: l.opaque}
 	return err
 }
@@ -79,28 +83,28 @@ func ceilings() error {
 	return node.WithKind(node.Internal, confine.Ceilings(limits))
 }
 
-// receive waits for the Bounds and the folders: the layer's own, and those below it,
+// receive waits for what to do and the folders: the layer's own, and those below it,
 // topmost first.
-func receive() (Bounds, []int, error) {
-	var b Bounds
+func receive() (order, []int, error) {
+	var o order
 	defer unix.Close(fdControl)
 	text, rights := make([]byte, 4096), make([]byte, unix.CmsgSpace(4*mostFolders))
 	n, have, flags, _, err := unix.Recvmsg(fdControl, text, rights, unix.MSG_CMSG_CLOEXEC)
 	if err != nil || flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
-		return b, nil, node.Errorf(node.Internal, "cannot receive what to unpack: %w (flags %x)", err, flags)
+		return o, nil, node.Errorf(node.Internal, "cannot receive what to unpack: %w (flags %x)", err, flags)
 	}
 	messages, err := unix.ParseSocketControlMessage(rights[:have])
 	if err != nil || len(messages) != 1 {
-		return b, nil, node.Errorf(node.Internal, "cannot receive folders: %d messages, %w", len(messages), err)
+		return o, nil, node.Errorf(node.Internal, "cannot receive folders: %d messages, %w", len(messages), err)
 	}
 	folders, err := unix.ParseUnixRights(&messages[0])
 	if err != nil || len(folders) == 0 {
-		return b, nil, node.Errorf(node.Internal, "cannot receive folders: %w", err)
+		return o, nil, node.Errorf(node.Internal, "cannot receive folders: %w", err)
 	}
-	if err := json.Unmarshal(text[:n], &b); err != nil {
-		return b, nil, node.Errorf(node.Internal, "cannot read what to unpack: %w", err)
+	if err := json.Unmarshal(text[:n], &o); err != nil {
+		return o, nil, node.Errorf(node.Internal, "cannot read what to unpack: %w", err)
 	}
-	return b, folders, nil
+	return o, folders, nil
 }
 
 // enter makes a folder the root. It is a mount of its own, above which is nothing.
