@@ -15,17 +15,22 @@ import (
 func GiveBack(ctx context.Context, every time.Duration, worth uint64) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	samples := []metrics.Sample{{Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			metrics.Read(samples)
-			if samples[0].Value.Uint64()+samples[1].Value.Uint64() > worth {
-				debug.FreeOSMemory()
-			}
+			GiveBackNow(false, worth)
 		}
+	}
+}
+
+// GiveBackNow does that once; must does it whatever is known to be free.
+func GiveBackNow(must bool, worth uint64) {
+	samples := []metrics.Sample{{Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}}
+	metrics.Read(samples)
+	if must || samples[0].Value.Uint64()+samples[1].Value.Uint64() > worth {
+		debug.FreeOSMemory()
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/modules/network/wireguard"
+	"github.com/croft-edge/croft/pkg/carrier"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -31,6 +32,8 @@ type devices struct {
 
 	mu   sync.Mutex
 	held map[string]*held
+	// dropped is whether there is a device's memory to give back.
+	dropped bool
 }
 
 func newDevices(t Tuning, log zerolog.Logger) *devices {
@@ -62,6 +65,9 @@ func (d *devices) set(id string, c wireguard.Config) error {
 		}
 		d.drop(old, c.Namespace != old.config.Namespace || c.Name != old.config.Name)
 	}
+	// A device of memory that was another's would have all of its buffers written, once.
+	carrier.GiveBackNow(d.dropped, worthGiving)
+	d.dropped = false
 	h, err := hold(id, c, d.tuning, d.log)
 	if err != nil {
 		return err
@@ -77,6 +83,7 @@ func (d *devices) drop(h *held, link bool) {
 		d.log.Warn().Str("id", h.id).Err(err).Msg("the device's link stays")
 	}
 	delete(d.held, h.id)
+	d.dropped = true
 }
 
 func (d *devices) remove(id string) error {
