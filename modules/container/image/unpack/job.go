@@ -44,7 +44,7 @@ type Bounds struct {
 	Room int64
 }
 
-// reads is how often a process gets the bytes of its layer: to count, and to unpack.
+// reads is how often a process may read the bytes of its layer: to count its files, and to unpack.
 const reads = 2
 
 // order is what a process is to do.

@@ -21,7 +21,7 @@ import (
 
 // Layer is what is to be unpacked, and where.
 type Layer struct {
-	// Packed are its bytes. They are read twice: the first time only to count what they unpack to.
+	// Packed are its bytes. Those of a layer of many files are read twice: first to count these.
 	Packed Packed
 	// Upper is its folder, empty, Below are those of the layers below it, topmost
 	// first.
@@ -202,7 +202,7 @@ func (p *process) send(o order, folders []*os.File) error {
 	return p.control.Close()
 }
 
-// feed gives the process the layer, twice. That it doesn't want all of it is no error.
+// feed gives the process the layer, as often as it may want it. That it doesn't want all of it is no error.
 func (p *process) feed(packed Packed) error {
 	defer p.layer.Close()
 	buf := make([]byte, readAt)

@@ -63,12 +63,7 @@ func serve(a *answer, inside func() error) error {
 	if inside != nil {
 		return inside()
 	}
-	packed := os.NewFile(fdLayer, "layer")
-	if err := (&layer{Bounds: o.Bounds}).look(io.LimitReader(packed, o.Packed)); err != nil {
-		return err
-	}
-	l := &layer{Bounds: o.Bounds, below: folders[1:]}
-	err = l.unpack(packed)
+	l, err := unpackAsked(o.Bounds, folders[1:], os.NewFile(fdLayer, "layer"), o.Packed)
 	*a = answer{Result: l.result(), Opaque: l.opaque}
 	return err
 }
