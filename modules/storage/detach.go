@@ -112,28 +112,31 @@ func (c Config) detachOne(ctx context.Context, name, disk string) error {
 	if err != nil && !stderrors.Is(err, node.NotExist) {
 		return err
 	}
-	looped := err == nil
-	if !looped {
+	looped, backing := err == nil, ""
+	if looped {
+		backing = loop.Backing(device)
+	} else {
 		device = disk
 	}
-	if device != "" && !unused(ctx, device) {
+	if device != "" && !unused(ctx, device, func() bool { return !looped || loop.Backing(device) == backing }) {
 		return node.Errorf(node.Busy, "cannot detach pool %s: something still has %s mounted, such as containers: end them first (croftd container down)", name, device)
 	}
-	if looped {
+	if looped && loop.Backing(device) == backing {
 		return loop.Detach(device)
 	}
 	return nil
 }
 
-// unused waits until a device isn't in use, and is false when it still is after letGoIn, or when
+// unused waits until a device isn't in use, or not ours any more: a loop device goes with its last use, and
+// may be somebody else's then. It is false when it is still in use after letGoIn, or when
 // ctx ends. A process that begins in a mount namespace of its own, such as a container's, has all of the
 // node's mounts for a moment, before it leaves those that it shouldn't have.
-func unused(ctx context.Context, device string) bool {
+func unused(ctx context.Context, device string, ours func() bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, letGoIn)
 	defer cancel()
 	again := time.NewTicker(askEvery)
 	defer again.Stop()
-	for inUse(device) {
+	for ours() && inUse(device) {
 		select {
 		case <-ctx.Done():
 			return false

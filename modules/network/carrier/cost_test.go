@@ -134,9 +134,8 @@ func TestNetworksThatComeAndGoFitTheCeiling(t *testing.T) {
 	}
 }
 
-// TestNetworksFitTheirCost holds Cost to what carriers really take, with networks of
-// every shape: as many as a quarter of the budget allows, so that all of it is a
-// real carrier's within its ceiling.
+// TestNetworksFitTheirCost holds Cost to what carriers hold without garbage, with networks of
+// every shape: as many as a quarter of the budget allows. With all of it, and garbage, see above.
 func TestNetworksFitTheirCost(t *testing.T) {
 	program := built(t)
 	for _, c := range []struct{ peers, ranges int }{{0, 0}, {1, 1}, {16, 2}, {128, 1}, {128, 16}} {

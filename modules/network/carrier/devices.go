@@ -70,6 +70,7 @@ func (d *devices) set(id string, c wireguard.Config) error {
 	d.dropped = false
 	h, err := hold(id, c, d.tuning, d.log)
 	if err != nil {
+		d.dropped = true
 		return err
 	}
 	d.held[id] = h
@@ -140,6 +141,7 @@ func (d *devices) sweepOnce() {
 			continue
 		}
 		d.log.Warn().Str("id", h.id).Str("namespace", h.config.Namespace).Msg("the device's namespace is gone")
+		d.dropped = true
 		if err := h.close(true); err != nil {
 			d.log.Warn().Str("id", h.id).Err(err).Msg("the device's link stays")
 		}

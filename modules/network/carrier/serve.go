@@ -42,8 +42,8 @@ type ServeConfig struct {
 //	batch 32, window 512   520-800   46-53 MB
 //	batch 128, no window   550-790   42-58 MB
 //
-// Without the slots, the window and the limit of the heap it was 334-357 MB
-// for both devices in one process. BenchmarkTunnel measures it again.
+// That was with a limit of the heap of 64 MiB, which is paced since (ADR 32). Without the slots, the window
+// and the limit it was 334-357 MB for both devices in one process. BenchmarkTunnel measures it again.
 func DefaultTuning() Tuning { return Tuning{Batch: 16, Window: 256} }
 
 func (c ServeConfig) normal() ServeConfig {

@@ -39,6 +39,9 @@ func (l *layer) folder(at string) error {
 			return err
 		}
 	}
+	if err := l.countFolder(); err != nil {
+		return err
+	}
 	if err := os.Mkdir(at, 0o755); err != nil {
 		return err
 	}
@@ -60,6 +63,21 @@ func (l *layer) folder(at string) error {
 		err = likeThat(at, fd)
 		unix.Close(fd)
 		return err
+	}
+	return nil
+}
+
+// countFolder counts a folder that nobody names, before it is made. Those that are in the name of an entry were counted with it;
+// a link in the name leads to others.
+func (l *layer) countFolder() error {
+	if l.unnamed++; l.unnamed <= l.expected {
+		return nil
+	}
+	l.expected++
+	l.Files++
+	l.made++
+	if l.Files > l.MostFiles {
+		return l.tooMany()
 	}
 	return nil
 }

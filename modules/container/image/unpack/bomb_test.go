@@ -103,8 +103,14 @@ func TestBombs(t *testing.T) {
 		"folders":          {entries(t, 1001, func(i int) tar.Header { return tar.Header{Name: fmt.Sprint(i, "/"), Typeflag: tar.TypeDir} }), node.Refused},
 		"folders unnamed":  {entries(t, 400, func(i int) tar.Header { return tar.Header{Name: fmt.Sprint(i, "/a/b/c")} }), node.Refused},
 		"a deep path":      {entries(t, 1, func(int) tar.Header { return tar.Header{Name: strings.Repeat("d/", 1500) + "x"} }), node.Refused},
-		"a long path":      {entries(t, 1, func(int) tar.Header { return tar.Header{Name: strings.Repeat("n", 200_000)} }), node.Invalid},
-		"long paths":       {entries(t, 40, func(i int) tar.Header { return tar.Header{Name: strings.Repeat("n", 500_000) + fmt.Sprint(i)} }), node.Invalid},
+		"folders behind links": {entries(t, 4, func(i int) tar.Header {
+			if i%2 == 0 {
+				return tar.Header{Name: fmt.Sprint("s", i), Typeflag: tar.TypeSymlink, Linkname: fmt.Sprint(i) + strings.Repeat("/d", 600)}
+			}
+			return tar.Header{Name: fmt.Sprint("s", i-1, "/x")}
+		}), node.Refused},
+		"a long path": {entries(t, 1, func(int) tar.Header { return tar.Header{Name: strings.Repeat("n", 200_000)} }), node.Invalid},
+		"long paths":  {entries(t, 40, func(i int) tar.Header { return tar.Header{Name: strings.Repeat("n", 500_000) + fmt.Sprint(i)} }), node.Invalid},
 		"hard links": {entries(t, 1002, func(i int) tar.Header {
 			if i == 0 {
 				return tar.Header{Name: "a"}
@@ -164,6 +170,22 @@ func TestManyFilesAreCountedBeforeTheyAreMade(t *testing.T) {
 		if files != mostFiles-1 || got.Files != mostFiles || !info.ModTime().Equal(time.Unix(1, 0)) || got.Diff != digest.FromBytes(plainOf(t, layer)) {
 			t.Errorf("there are %d files, %+v, the folder is of %s", files, got, info.ModTime())
 		}
+	}
+}
+
+// A tree that is deeper than a process may have files open, and in the way when the layer is begun anew.
+func TestDeepTreesOfManyFiles(t *testing.T) {
+	upper := t.TempDir()
+	must(t, os.Chmod(upper, 0o755))
+	layer := gzipped(t, entries(t, mostUnasked+1, func(i int) tar.Header {
+		if i == 0 {
+			return tar.Header{Name: strings.Repeat("d/", 1000) + "x"}
+		}
+		return tar.Header{Name: fmt.Sprint("f/", i)}
+	}))
+	got, err := Run(t.Context(), []string{"/proc/self/exe", "unpack"}, Layer{Packed: bytes.NewReader(layer), Upper: upper, Bounds: bounds()})
+	if err != nil || got.Files != mostUnasked+1+1000+1 {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 

@@ -50,8 +50,9 @@ type layer struct {
 	// unasked are how many files and folders are made before all are counted, and then
 	// only counted; 0 is all.
 	unasked int64
-	// made are those of this layer so far.
-	made int64
+	// made are those of this layer so far. unnamed are the folders of them that no entry is for,
+	// expected how many of these were counted by the names of entries.
+	made, unnamed, expected int64
 }
 
 // mostUnasked is how many files and folders are made of a layer that nobody knows to be within
@@ -115,7 +116,7 @@ func kinded(err error) error {
 		return err
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
 		return node.Errorf(node.NoSpace, "cannot unpack a layer: %w", err)
-	case errors.Is(err, unix.EIO), errors.Is(err, unix.EROFS), errors.Is(err, unix.ENOMEM):
+	case errors.Is(err, unix.EIO), errors.Is(err, unix.EROFS), errors.Is(err, unix.ENOMEM), errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
 		return node.Errorf(node.Internal, "cannot unpack a layer: %w", err)
 	}
 	return invalid("its layer can't be unpacked: %w", err)
@@ -141,7 +142,9 @@ func (l *layer) count(h *tar.Header) (bool, error) {
 	if h.Typeflag == tar.TypeChar || h.Typeflag == tar.TypeBlock {
 		return false, nil
 	}
-	l.Files += 1 + l.newParents(h.Name)
+	parents := l.newParents(h.Name)
+	l.expected += parents
+	l.Files += 1 + parents
 	var bytes int64
 	if h.Size > 0 {
 		// A sparse file is written out, so its size is what counts.
@@ -163,7 +166,7 @@ func (l *layer) count(h *tar.Header) (bool, error) {
 	l.Bytes, l.wrote, l.extra = l.Bytes+bytes, l.wrote+bytes, l.extra+kept
 	switch {
 	case l.Files > l.MostFiles:
-		return false, refused("it has more than %d files and folders", l.MostFiles)
+		return false, l.tooMany()
 	case l.Bytes > l.MostBytes || l.Bytes < 0:
 		return false, l.tooLarge()
 	case l.extra > mostExtra+128*l.Files:
@@ -181,6 +184,10 @@ func known(id int) int {
 		return nobody
 	}
 	return id
+}
+
+func (l *layer) tooMany() error {
+	return refused("it has more than %d files and folders", l.MostFiles)
 }
 
 func (l *layer) tooLarge() error {

@@ -24,8 +24,12 @@ const (
 	fdControl = 3
 )
 
-// mostFolders is a bound for the descriptors of one message.
-const mostFolders = 253
+// mostFolders is a bound for the descriptors of one message, mostOpen for all: to remove a tree takes one a
+// level, of which a path has 2,047 at most.
+const (
+	mostFolders = 253
+	mostOpen    = 4096
+)
 
 // Serve is the process that Run starts. It returns its exit status.
 func Serve() int {
@@ -71,7 +75,7 @@ func serve(a *answer, inside func() error) error {
 // ceilings sets what this process may take at most.
 func ceilings() error {
 	debug.SetMemoryLimit(Memory.Each * 3 / 4)
-	limits := map[int]uint64{unix.RLIMIT_CPU: uint64(Time.Each), unix.RLIMIT_NOFILE: 512, unix.RLIMIT_CORE: 0}
+	limits := map[int]uint64{unix.RLIMIT_CPU: uint64(Time.Each), unix.RLIMIT_NOFILE: mostOpen, unix.RLIMIT_CORE: 0}
 	if !raceDetector {
 		limits[unix.RLIMIT_DATA] = uint64(Memory.Each)
 	}
