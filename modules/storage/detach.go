@@ -112,16 +112,18 @@ func (c Config) detachOne(ctx context.Context, name, disk string) error {
 	if err != nil && !stderrors.Is(err, node.NotExist) {
 		return err
 	}
-	looped, backing := err == nil, ""
-	if looped {
-		backing = loop.Backing(device)
-	} else {
+	looped := err == nil
+	if !looped {
 		device = disk
 	}
-	if device != "" && !unused(ctx, device, func() bool { return !looped || loop.Backing(device) == backing }) {
+	ours := func() bool {
+		now, err := loop.Find(c.image(name))
+		return !looped || err == nil && now == device
+	}
+	if device != "" && !unused(ctx, device, ours) {
 		return node.Errorf(node.Busy, "cannot detach pool %s: something still has %s mounted, such as containers: end them first (croftd container down)", name, device)
 	}
-	if looped && loop.Backing(device) == backing {
+	if looped && ours() {
 		return loop.Detach(device)
 	}
 	return nil
