@@ -32,7 +32,8 @@ func ceilings() map[string]int64 {
 		"croftd unpack": 3 * 512,
 		"containerd":    512,
 		"zdb":           1024,
-		"explorer":      512,
+		// A quarter of its ceiling, which is for 50,000 nodes.
+		"explorer": 512,
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,6 +19,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/croft-edge/croft/pkg/cgroup"
 	wire "github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/sign"
@@ -61,7 +63,10 @@ func start(t *testing.T, cmd *exec.Cmd) *process {
 	out, err := p.cmd.StdoutPipe()
 	must(t, err)
 	must(t, p.cmd.Start())
-	t.Cleanup(func() { p.end(syscall.SIGKILL) })
+	t.Cleanup(func() {
+		p.end(syscall.SIGKILL)
+		removeGroup(t, cmd)
+	})
 	line, err := bufio.NewReader(out).ReadString('\n')
 	url, ok := strings.CutPrefix(strings.TrimSpace(line), "listening on ")
 	if err != nil || !ok {
@@ -73,6 +78,18 @@ func start(t *testing.T, cmd *exec.Cmd) *process {
 		close(p.done)
 	}()
 	return p
+}
+
+// removeGroup removes the control group that an explorer leaves when it is killed.
+func removeGroup(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	at := slices.Index(cmd.Args, "--db")
+	if at < 0 {
+		return
+	}
+	group, err := cgroup.Beside(groupOf(cmd.Args[at+1]))
+	must(t, err)
+	group.Remove()
 }
 
 // end sends the signal and waits for the process to end.
@@ -307,6 +324,8 @@ func TestBadFlags(t *testing.T) {
 	for name, args := range map[string][]string{
 		"unknown flag":       {"--colour", "red"},
 		"unknown command":    {"sing"},
+		"little memory":      {"--max-memory", "255"},
+		"negative memory":    {"--max-memory", "-1"},
 		"listen":             {"--listen", "here"},
 		"taken address":      {"--listen", takenAddress(t)},
 		"log level":          {"--log-level", "loud"},

@@ -43,6 +43,7 @@ func serveFlags() []cli.Flag {
 		&cli.Float64Flag{Name: "result-rate", Value: d.ResultRate, EnvVars: env("RESULT_RATE"), Usage: "results a second that one node has signed; 0 is no limit"},
 		&cli.IntFlag{Name: "result-burst", Value: d.ResultBurst, EnvVars: env("RESULT_BURST"), Usage: "results at once that one node has signed"},
 		&cli.Int64Flag{Name: "max-stored", Value: store.DefaultStored >> 20, EnvVars: env("MAX_STORED"), Usage: "reservations and results that are kept, in `MiB`, an eighth of it for results"},
+		&cli.Uint64Flag{Name: "max-memory", Value: defaultMemory, EnvVars: env("MAX_MEMORY"), Usage: "memory that the explorer may take, in `MiB`; 0 is no ceiling"},
 		&cli.StringFlag{Name: "log-level", Value: "info", EnvVars: env("LOG_LEVEL"), Usage: "debug, info, warn or error"},
 	}
 }
@@ -69,6 +70,10 @@ func serve(c *cli.Context) error {
 	if most := c.Int64("max-stored"); most < 1 || most > 1<<30 {
 		return errors.Errorf("cannot use max-stored %d: it must be MiB, from 1 to 1073741824", most)
 	}
+	memory := c.Uint64("max-memory")
+	if memory != 0 && (memory < leastMemory || memory > 1<<30) {
+		return errors.Errorf("cannot use max-memory %d: it must be MiB, from %d to 1073741824, or 0 for no ceiling", memory, leastMemory)
+	}
 	log := zerolog.New(os.Stderr).Level(level).With().Timestamp().Logger()
 	service, err := explorer.Open(c.Context, explorer.Config{
 		Listen: c.String("listen"), DB: c.Path("db"), TLSCert: c.Path("tls-cert"), TLSKey: c.Path("tls-key"),
@@ -78,6 +83,9 @@ func serve(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	// Now the database is ours, and so is the group that is named after it.
+	seat := confine(c.Path("db"), ceiling(memory), log)
+	defer seat.Leave()
 	fmt.Fprintln(c.App.Writer, "listening on", service.URL())
 	ctx, cancel := context.WithCancel(c.Context)
 	defer cancel()

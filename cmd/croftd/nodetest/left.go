@@ -92,18 +92,23 @@ func (n *Node) groupsLeft() (out []string) {
 }
 
 // removeGroups removes the control groups of the node's own processes, all of which
-// have ended, also by SIGKILL.
+// have ended.
 func (n *Node) removeGroups() {
 	for _, part := range []string{"run", "identity", "storage", "monitor", "debug", "network", "container", "zdb", "provision", "unpack", "door"} {
-		g, err := cgroup.Beside(cgroup.Name(part, n.RunDir()))
-		if err != nil {
-			n.w.Error(err)
-			return
-		}
-		g.Remove()
-		if g.There() {
-			n.w.Errorf("a control group of %s %s stays: %v", n.name, part, g.Folders())
-		}
+		n.w.removeGroup(part, n.RunDir())
+	}
+}
+
+// removeGroup removes the control group of a part that has ended.
+func (w *World) removeGroup(part, of string) {
+	g, err := cgroup.Beside(cgroup.Name(part, of))
+	if err != nil {
+		w.Error(err)
+		return
+	}
+	g.Remove()
+	if g.There() {
+		w.Errorf("the control group of %s at %s stays: %v", part, of, g.Folders())
 	}
 }
 

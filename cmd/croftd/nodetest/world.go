@@ -112,6 +112,7 @@ func (w *World) close() {
 		n.networkDown()
 		n.removeGroups()
 	}
+	w.removeGroup("explorer", w.Path("explorer.db"))
 	for _, f := range w.after {
 		f()
 	}

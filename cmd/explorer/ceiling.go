@@ -1,0 +1,52 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"runtime/debug"
+
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/pkg/cgroup"
+)
+
+const (
+	// defaultMemory is enough for the default of 50,000 long polls, of some 16 KiB each, and all answers in flight; MiB.
+	defaultMemory = 2048
+	// leastMemory is what an explorer of few nodes needs with all of its places for strangers in use; MiB.
+	leastMemory = 256
+)
+
+// ceiling is what the explorer itself may take with so many MiB of memory, as docs/security.md has it.
+func ceiling(memory uint64) cgroup.Limits {
+	return cgroup.Limits{Memory: memory << 20, PIDs: 2048, IOWeight: 500, CPUWeight: cgroup.ServingWeight}
+}
+
+// groupOf is the name of the control group of the explorer that has that database.
+func groupOf(db string) string {
+	if path, err := filepath.Abs(db); err == nil {
+		db = path
+	}
+	return cgroup.Name("explorer", db)
+}
+
+// confine puts this process under its ceiling, and has the garbage collector work harder before the kernel ends it.
+// Who isn't root, or has no control groups, runs without.
+func confine(db string, l cgroup.Limits, log zerolog.Logger) *cgroup.Seat {
+	name := groupOf(db)
+	if left, err := cgroup.Beside(name); err == nil {
+		left.Remove() // that of an explorer that was killed, with the limits of its own
+	}
+	seat, err := cgroup.Settle(name, l)
+	if err != nil {
+		log.Info().Err(err).Msg("the explorer has no ceiling of its own")
+		return &cgroup.Seat{}
+	}
+	if len(seat.Missing) > 0 {
+		log.Info().Strs("missing", seat.Missing).Msg("not all of the explorer's ceilings can be set here")
+	}
+	if memory := seat.Group.Limits(l).Memory; memory != 0 && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(int64(min(memory, 1<<50) / 3 * 2))
+	}
+	return seat
+}
