@@ -20,9 +20,10 @@ const keptPIDs = 8
 // ceiling: below it the settings don't fit the machine.
 const leastCeiling = 64 << 20
 
-// Weight is the share of the processors of all containers together, ten times what
-// another program has and five times a part of croft: what strangers have the node do
-// comes after what containers were promised. Each has as much of it as it has cores.
+// Weight is the share of the processors of all containers together, ten times what another program
+// has and five times what a carrier has: what strangers have the node do comes after what containers were
+// promised. The agent, which runs seldom and shortly, has more: cgroup.ServingWeight. Each container has as much of
+// it as it has cores.
 const Weight = 1000
 
 // ceil bounds what all containers together take of memory, processes and threads:

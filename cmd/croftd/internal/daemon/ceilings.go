@@ -28,10 +28,6 @@ const (
 	agentPIDs = 2048
 	// agentIOWeight lets the agent's records go before what containers write, which have 100.
 	agentIOWeight = 500
-	// partWeight is the share of the processors of each of croft's own parts, twice what
-	// other programs of the machine have. All containers together have container.Weight.
-	partWeight = 200
-
 	// unpackMemory is for all that unpack a layer together: as many as there may be, at
 	// their own limit, and 256 MiB for the page cache of what they write; bytes.
 	unpackMemory = uint64(3*512<<20 + 256<<20)
@@ -56,7 +52,7 @@ const (
 
 // limits are those of a process of that shape.
 func (s Shape) limits() cgroup.Limits {
-	l := cgroup.Limits{Memory: moduleMemory, PIDs: agentPIDs, IOWeight: agentIOWeight, CPUWeight: partWeight}
+	l := cgroup.Limits{Memory: moduleMemory, PIDs: agentPIDs, IOWeight: agentIOWeight, CPUWeight: cgroup.ServingWeight}
 	if s.has(Provision) || s == Container {
 		l.Memory = agentMemory
 	}
