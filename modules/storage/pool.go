@@ -49,11 +49,9 @@ type pool struct {
 	// at tells the tests of each durable step.
 	at func(step string) error
 
-	// stale are quota groups that wait for the kernel's cleaner.
-	mu    sync.Mutex
-	stale []uint64
 	// device is what it is mounted from, remounted how often since the start
-	// it had to be mounted again.
+	// it had to be mounted again; guarded by mu.
+	mu        sync.Mutex
 	device    string
 	remounted uint64
 }

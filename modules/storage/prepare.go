@@ -2,6 +2,7 @@ package storage
 
 import (
 	stderrors "errors"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,7 +30,7 @@ func (p *pool) prepare(f *btrfs.FS, cfg Config) error {
 	if err := p.ensureLimits(f, volumes); err != nil {
 		return err
 	}
-	if err := p.sweepGroups(f); err != nil {
+	if _, err := p.sweepGroups(f, math.MaxInt); err != nil {
 		return err
 	}
 	disks, err := p.labels(vdisks())

@@ -2,7 +2,9 @@ package storage
 
 import (
 	stderrors "errors"
+	"maps"
 	"math"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -109,72 +111,62 @@ func (p *pool) ensureLimits(f *btrfs.FS, volumes map[string]label) error {
 	return nil
 }
 
-// sweepAll removes, on each pool that works, the groups that a removal left because
-// the cleaner hadn't come by: on an idle node no other removal does it.
+// sweepAll removes, on each pool that works, the groups of what was removed since the last sweep. Between
+// a few of them others have their turn.
 func (m *Module) sweepAll() {
-	done, err := m.begin()
-	if err != nil {
-		return
-	}
-	defer done()
 	for _, p := range m.pools {
-		f, err := p.open()
-		if err != nil {
-			continue // Status says so
+		for more := true; more; {
+			done, err := m.begin()
+			if err != nil {
+				return
+			}
+			more = p.sweep()
+			done()
 		}
-		if err := p.sweepGroups(f); err != nil {
-			p.log.Warn().Err(err).Str("pool", p.name).Msg("quota groups of what is gone can't be removed")
-		}
-		f.Close()
 	}
 }
 
-// sweepGroups removes the quota groups of subvolumes that are gone.
-func (p *pool) sweepGroups(f *btrfs.FS) error {
+// sweep removes some groups of a pool that works, and says whether there may be more.
+func (p *pool) sweep() (more bool) {
+	f, err := p.open()
+	if err != nil {
+		return false // Status says so
+	}
+	defer f.Close()
+	removed, err := p.sweepGroups(f, sweepAtOnce)
+	if err != nil {
+		p.log.Warn().Err(err).Str("pool", p.name).Msg("quota groups of what is gone can't be removed")
+	}
+	return removed == sweepAtOnce
+}
+
+// sweepAtOnce is how many groups are removed while others wait for the module.
+const sweepAtOnce = 64
+
+// sweepGroups removes quota groups of subvolumes that are gone and that the kernel's cleaner has done with, so
+// many at most. Only sweeps do it, not each removal: a group that waits for the cleaner, up to a commit
+// interval, would be asked for in vain each time, and each question joins the transaction of the whole pool.
+func (p *pool) sweepGroups(f *btrfs.FS, most int) (removed int, err error) {
 	groups, err := f.Groups()
 	if err != nil {
-		return err
+		return 0, err
 	}
-	alive, err := f.Subvolumes()
+	there, err := f.Subvolumes()
 	if err != nil {
-		return err
+		return 0, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.stale = nil
-	for id := range groups {
-		if number := btrfs.GroupNumber(id); number >= 256 && !alive[number] {
-			p.stale = append(p.stale, id)
+	// The lower levels first: a group that another one is in can't be removed.
+	for _, id := range slices.Sorted(maps.Keys(groups)) {
+		if number := btrfs.GroupNumber(id); number < 256 || there[number] {
+			continue
+		}
+		// Whatever is wrong with a group of nothing harms nobody.
+		if f.RemoveGroup(id) == nil {
+			removed++
+		}
+		if removed == most {
+			break
 		}
 	}
-	p.removeStale(f)
-	return nil
-}
-
-// retire notes the groups of a destroyed subvolume, and removes those of
-// earlier ones which the kernel's cleaner has done with. It doesn't wait: the
-// cleaner takes up to a commit interval.
-func (p *pool) retire(f *btrfs.FS, id uint64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.removeStale(f)
-	p.stale = append(p.stale, id)
-	if g := p.group(id); g != id {
-		p.stale = append(p.stale, g)
-	}
-}
-
-// maxSweep bounds the work that one removal does for others.
-const maxSweep = 64
-
-func (p *pool) removeStale(f *btrfs.FS) {
-	todo := p.stale
-	p.stale = nil
-	for i, id := range todo {
-		// Busy means that the cleaner hasn't come by; later then. Whatever else
-		// is wrong with a group of nothing harms nobody.
-		if i >= maxSweep || stderrors.Is(f.RemoveGroup(id), node.Busy) {
-			p.stale = append(p.stale, id)
-		}
-	}
+	return removed, nil
 }

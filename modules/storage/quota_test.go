@@ -115,7 +115,7 @@ func TestGroupsGo(t *testing.T) {
 }
 
 // TestGroupsGoWhileIdle wants the same of a node that does nothing else, also for
-// what was nested.
+// what was nested, and for more groups than go at once.
 func TestGroupsGoWhileIdle(t *testing.T) {
 	cfg := newConfig(t)
 	cfg.sweepEvery = 100 * time.Millisecond
@@ -130,13 +130,25 @@ func TestGroupsGoWhileIdle(t *testing.T) {
 	check(t, m.Storage().ReleaseFilesystem("7-1"))
 	wantClean(t, m)
 	pool := fsOf(t, m)
+	const noSubvolume = 1 << 40
+	for i := range uint64(sweepAtOnce + 6) {
+		check(t, pool.CreateGroup(btrfs.GroupID(familyLevel, noSubvolume+i)))
+	}
+	left := func(groups map[uint64]*btrfs.Group) bool {
+		for group := range groups {
+			if number := btrfs.GroupNumber(group); number == id || number == inner || number >= noSubvolume {
+				return true
+			}
+		}
+		return false
+	}
 	late := time.After(60 * time.Second)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		groups, err := pool.Groups()
 		check(t, err)
-		if groups[id] == nil && groups[inner] == nil && groups[btrfs.GroupID(familyLevel, id)] == nil {
+		if !left(groups) {
 			return
 		}
 		select {

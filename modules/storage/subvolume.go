@@ -106,11 +106,7 @@ func (p *pool) destroy(f *btrfs.FS, path string) error {
 	if err := p.unlimit(f, id); err != nil {
 		return err
 	}
-	if err := f.Destroy(id); err != nil {
-		return err
-	}
-	p.retire(f, id)
-	return nil
+	return f.Destroy(id)
 }
 
 // clearIfThere removes a temporary, if there is one.
