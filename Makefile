@@ -54,7 +54,7 @@ lint: ## golangci-lint, gofmt, generated files current, shell scripts
 	@$(BIN)/golangci-lint run
 
 .PHONY: attack
-attack: setup ## a node and an explorer under hostile users and strangers, beside an honest user; some 5 minutes
+attack: setup ## a node and an explorer under hostile users and strangers, beside an honest user; some 9 minutes
 	@$(UNCHROOT) go test -run '^$$' -bench 'BenchmarkAttack$$' -benchtime 1x -timeout 20m ./bench/
 
 .PHONY: vuln
