@@ -2,7 +2,6 @@ package storage
 
 import (
 	stderrors "errors"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,7 +29,7 @@ func (p *pool) prepare(f *btrfs.FS, cfg Config) error {
 	if err := p.ensureLimits(f, volumes); err != nil {
 		return err
 	}
-	if _, err := p.sweepGroups(f, math.MaxInt); err != nil {
+	if _, _, err := p.sweepGroups(f, 0); err != nil {
 		return err
 	}
 	disks, err := p.labels(vdisks())

@@ -115,58 +115,58 @@ func (p *pool) ensureLimits(f *btrfs.FS, volumes map[string]label) error {
 // a few of them others have their turn.
 func (m *Module) sweepAll() {
 	for _, p := range m.pools {
-		for more := true; more; {
+		for next, more := uint64(0), true; more; {
 			done, err := m.begin()
 			if err != nil {
 				return
 			}
-			more = p.sweep()
+			next, more = p.sweep(next)
 			done()
 		}
 	}
 }
 
-// sweep removes some groups of a pool that works, and says whether there may be more.
-func (p *pool) sweep() (more bool) {
+// sweep removes some groups of a pool that works, from that ID on. It says whether there are more, and from where on.
+func (p *pool) sweep(from uint64) (next uint64, more bool) {
 	f, err := p.open()
 	if err != nil {
-		return false // Status says so
+		return 0, false // Status says so
 	}
 	defer f.Close()
-	removed, err := p.sweepGroups(f, sweepAtOnce)
+	next, more, err = p.sweepGroups(f, from)
 	if err != nil {
 		p.log.Warn().Err(err).Str("pool", p.name).Msg("quota groups of what is gone can't be removed")
 	}
-	return removed == sweepAtOnce
+	return next, more
 }
 
-// sweepAtOnce is how many groups are removed while others wait for the module.
+// sweepAtOnce is how many groups at most the kernel is asked to remove while others wait for the module.
 const sweepAtOnce = 64
 
-// sweepGroups removes quota groups of subvolumes that are gone and that the kernel's cleaner has done with, so
-// many at most. Only sweeps do it, not each removal: a group that waits for the cleaner, up to a commit
-// interval, would be asked for in vain each time, and each question joins the transaction of the whole pool.
-func (p *pool) sweepGroups(f *btrfs.FS, most int) (removed int, err error) {
+// sweepGroups removes quota groups of subvolumes that are gone and that the kernel's cleaner has done with, some
+// of them, from that ID on. Only sweeps do it, not each removal: a removal has no time to wait for the
+// cleaner, which takes up to a commit interval, and each question in vain joins the transaction of the whole pool.
+func (p *pool) sweepGroups(f *btrfs.FS, from uint64) (next uint64, more bool, err error) {
 	groups, err := f.Groups()
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	there, err := f.Subvolumes()
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
+	asked := 0
 	// The lower levels first: a group that another one is in can't be removed.
 	for _, id := range slices.Sorted(maps.Keys(groups)) {
-		if number := btrfs.GroupNumber(id); number < 256 || there[number] {
+		number := btrfs.GroupNumber(id)
+		switch {
+		case id < from || number < 256 || there[number]:
 			continue
+		case asked == sweepAtOnce:
+			return id, true, nil
 		}
-		// Whatever is wrong with a group of nothing harms nobody.
-		if f.RemoveGroup(id) == nil {
-			removed++
-		}
-		if removed == most {
-			break
-		}
+		asked++
+		_ = f.RemoveGroup(id) // whatever is wrong with a group of nothing harms nobody
 	}
-	return removed, nil
+	return 0, false, nil
 }

@@ -115,7 +115,7 @@ func TestGroupsGo(t *testing.T) {
 }
 
 // TestGroupsGoWhileIdle wants the same of a node that does nothing else, also for
-// what was nested, and for more groups than go at once.
+// what was nested.
 func TestGroupsGoWhileIdle(t *testing.T) {
 	cfg := newConfig(t)
 	cfg.sweepEvery = 100 * time.Millisecond
@@ -130,25 +130,13 @@ func TestGroupsGoWhileIdle(t *testing.T) {
 	check(t, m.Storage().ReleaseFilesystem("7-1"))
 	wantClean(t, m)
 	pool := fsOf(t, m)
-	const noSubvolume = 1 << 40
-	for i := range uint64(sweepAtOnce + 6) {
-		check(t, pool.CreateGroup(btrfs.GroupID(familyLevel, noSubvolume+i)))
-	}
-	left := func(groups map[uint64]*btrfs.Group) bool {
-		for group := range groups {
-			if number := btrfs.GroupNumber(group); number == id || number == inner || number >= noSubvolume {
-				return true
-			}
-		}
-		return false
-	}
 	late := time.After(60 * time.Second)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		groups, err := pool.Groups()
 		check(t, err)
-		if !left(groups) {
+		if groups[id] == nil && groups[inner] == nil && groups[btrfs.GroupID(familyLevel, id)] == nil {
 			return
 		}
 		select {
@@ -156,6 +144,45 @@ func TestGroupsGoWhileIdle(t *testing.T) {
 		case <-late:
 			t.Fatalf("there are still groups %v", groups)
 		}
+	}
+}
+
+// TestASweepGoesOn has more groups of nothing than are removed while others wait, and groups that others are in.
+func TestASweepGoesOn(t *testing.T) {
+	cfg := newConfig(t)
+	cfg.sweepEvery = time.Hour
+	m := opened(t, cfg)
+	pool := fsOf(t, m)
+	const first, held = uint64(1) << 40, 10
+	group := func(level uint16, i uint64) uint64 { return btrfs.GroupID(level, first+i) }
+	for i := range uint64(sweepAtOnce + 6) {
+		check(t, pool.CreateGroup(group(familyLevel, i)))
+	}
+	for i := range uint64(held) { // each holds one of the next level, which goes after it
+		check(t, pool.CreateGroup(group(familyLevel+1, i)))
+		check(t, pool.Join(group(familyLevel, i), group(familyLevel+1, i)))
+	}
+	left := func() (n int) {
+		groups, err := pool.Groups()
+		check(t, err)
+		for id := range groups {
+			if btrfs.GroupNumber(id) >= first {
+				n++
+			}
+		}
+		return n
+	}
+	next, more := m.pools[0].sweep(0)
+	if !more || next != group(familyLevel, sweepAtOnce) || left() != 6+held {
+		t.Errorf("the first round leaves %d and goes on from %d, %t", left(), next, more)
+	}
+	if next, more = m.pools[0].sweep(next); more || left() != 0 {
+		t.Errorf("the second round leaves %d, and goes on from %d, %t", left(), next, more)
+	}
+	check(t, pool.CreateGroup(group(familyLevel, 1)))
+	m.sweepAll()
+	if left() != 0 {
+		t.Errorf("a sweep leaves %d", left())
 	}
 }
 
