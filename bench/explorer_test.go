@@ -72,7 +72,7 @@ func explorerProcess(b *testing.B, db string) (string, int) {
 	cmd.Stderr = os.Stderr
 	explorerMust(b, cmd.Start())
 	b.Cleanup(func() {
-		_ = cmd.Process.Kill()
+		_ = cmd.Process.Signal(syscall.SIGTERM) // so that it removes its control group
 		_ = cmd.Wait()
 	})
 	line, err := bufio.NewReader(out).ReadString('\n')
