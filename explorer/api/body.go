@@ -16,6 +16,24 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
+// holdBody takes room for a request's body; give gives it back when the request is answered. A body of unknown length counts as
+// the largest that is taken.
+func (s *Server) holdBody(w http.ResponseWriter, r *http.Request) (give func(), err error) {
+	n := min(r.ContentLength, MaxBody)
+	if n < 0 {
+		n = MaxBody
+	}
+	if n <= smallBody || r.Method == http.MethodGet {
+		return func() {}, nil
+	}
+	give, err = s.bodies.Take(source(r), n)
+	if err != nil {
+		w.Header().Set("Connection", "close") // what isn't read isn't waited for either
+		return nil, withStatus(http.StatusServiceUnavailable, node.Errorf(node.Busy, "cannot read the body now, too many arrive: %w", err))
+	}
+	return give, nil
+}
+
 // readBody reads a request's body. What is larger than most isn't read to its end.
 func readBody(w http.ResponseWriter, r *http.Request, most limit.Limit) ([]byte, error) {
 	tooLarge := withStatus(http.StatusRequestEntityTooLarge, invalid("body", "larger", fmt.Sprintf("at most %d bytes", most.Each)))

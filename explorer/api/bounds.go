@@ -21,6 +21,13 @@ var (
 	newFarms = limit.Limit{Name: "explorer-new-farms", Per: "source and day", Each: 16}
 )
 
+// bodyBytes is what bodies hold of the explorer's memory while they arrive and are worked on: nobody has signed
+// anything before they are whole. Those of up to smallBody don't count, so that who sends what most send isn't kept out by
+// large bodies that don't end: connections are limited too.
+var bodyBytes = limit.Limit{Name: "explorer-bodies", Per: "source", Each: 16 << 20, Total: 128 << 20, Unit: limit.Bytes}
+
+const smallBody = 4 << 10
+
 // What one request may send.
 var (
 	documentBody = limit.Limit{Name: "explorer-document-body", Per: "document", Each: 1 << 20, Unit: limit.Bytes}

@@ -105,6 +105,11 @@ func (s *Server) answer(rt route, w http.ResponseWriter, r *http.Request) (err e
 	if err := s.limitAddress(r); err != nil {
 		return err
 	}
+	give, err := s.holdBody(w, r)
+	if err != nil {
+		return err
+	}
+	defer give()
 	return rt.handler(w, r)
 }
 

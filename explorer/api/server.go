@@ -107,9 +107,9 @@ type Server struct {
 	mux       *http.ServeMux
 	// page is what one page of a poll holds at most.
 	page store.Bound
-	// answers is what answers hold; slowest and longest are how long a part and
+	// bodies is what bodies hold, answers what answers hold; slowest and longest are how long a part and
 	// the whole of one may take.
-	answers *limit.Shares
+	bodies, answers *limit.Shares
 	// polls are those that wait; homes is where nodes sign.
 	polls            *limit.Shares
 	homes            homes
@@ -134,7 +134,7 @@ func New(c Config) (*Server, error) {
 		results:  newLimits(c.Policy.ResultRate, c.Policy.ResultBurst),
 		connects: newOnce(), mux: http.NewServeMux(), page: store.Bound{Rows: pageRows, Bytes: pageBytes},
 		newBytes: c.Policy.perDay(newBytes, MaxBody), newNodes: c.Policy.perDay(newNodes, newNodes.Each), newFarms: c.Policy.perDay(newFarms, newFarms.Each),
-		polls: c.Policy.pollLimit().Shares(), answers: c.Policy.perSource(answerBytes).Shares(), slowest: partTimeout, longest: longTimeout,
+		polls: c.Policy.pollLimit().Shares(), bodies: c.Policy.perSource(bodyBytes).Shares(), answers: c.Policy.perSource(answerBytes).Shares(), slowest: partTimeout, longest: longTimeout,
 	}
 	s.metrics.watch(s.waiters)
 	if c.Tunnels != nil {

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -8,6 +10,7 @@ import (
 	"testing"
 
 	wire "github.com/croft-edge/croft/pkg/explorer"
+	"github.com/croft-edge/croft/pkg/limit"
 )
 
 // longPaths is JSON of that size whose members have long paths, each another.
@@ -63,6 +66,37 @@ func TestBodiesAreBounded(t *testing.T) {
 			t.Errorf("%s: %d bytes are too many", path, most)
 		}
 	}
+}
+
+// TestUnfinishedBodiesAreBounded has bodies that don't end: others of that source wait, what most send doesn't.
+func TestUnfinishedBodiesAreBounded(t *testing.T) {
+	h := start(t)
+	h.api.bodies = limit.Limit{Name: bodyBytes.Name, Per: "source", Each: 2 * MaxBody, Total: 8 * MaxBody, Unit: limit.Bytes}.Shares()
+	key, _ := h.node()
+	path := "/reservations/" + key.ID()
+	var open []net.Conn
+	for _, header := range []string{"Content-Length: 1048576", "Transfer-Encoding: chunked"} {
+		conn, err := net.Dial("tcp", h.server.Listener.Addr().String())
+		must(t, err)
+		defer conn.Close()
+		_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\n%s\r\n\r\n", path, header)
+		must(t, err)
+		open = append(open, conn)
+	}
+	settle(t, "both are waited for", func() bool { return h.api.bodies.Held("127.0.0.1") == 2*MaxBody })
+	before := limit.Times()[bodyBytes.Name]
+	if status, header, _ := h.do("POST", path, strings.Repeat(" ", smallBody+1)); status != 503 || header.Get("Retry-After") == "" {
+		t.Errorf("one more of that source is answered %d, Retry-After %q", status, header.Get("Retry-After"))
+	}
+	if limit.Times()[bodyBytes.Name] != before+1 {
+		t.Error("the limit isn't seen")
+	}
+	h.problem("POST", path, strings.Repeat(" ", smallBody), 400)
+	for _, conn := range open {
+		must(t, conn.Close())
+	}
+	settle(t, "their room is given back", func() bool { return h.api.bodies.Total() == 0 })
+	h.problem("POST", path, strings.Repeat(" ", smallBody+1), 400)
 }
 
 func TestMembersAreBounded(t *testing.T) {
