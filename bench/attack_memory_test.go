@@ -32,7 +32,7 @@ func ceilings() map[string]int64 {
 		"croftd unpack": 3 * 512,
 		"containerd":    512,
 		"zdb":           1024,
-		// A quarter of its ceiling, which is for 50,000 nodes.
+		// An eighth of its ceiling, which is for 50,000 nodes.
 		"explorer": 512,
 	}
 }

@@ -11,10 +11,11 @@ import (
 )
 
 const (
-	// defaultMemory is enough for the default of 50,000 long polls, of some 16 KiB each, and all answers in flight; MiB.
-	defaultMemory = 2048
-	// leastMemory is what an explorer of few nodes needs with all of its places for strangers in use; MiB.
-	leastMemory = 256
+	// defaultMemory is enough for the default of 50,000 long polls, of 16 KiB each without TLS and three times that
+	// with it, and for all bodies and answers in flight; MiB.
+	defaultMemory = 4096
+	// leastMemory is twice what bodies and answers in flight may be; MiB.
+	leastMemory = 512
 )
 
 // ceiling is what the explorer itself may take with so many MiB of memory, as docs/security.md has it.
@@ -31,7 +32,7 @@ func groupOf(db string) string {
 }
 
 // confine puts this process under its ceiling, and has the garbage collector work harder before the kernel ends it.
-// Who isn't root, or has no control groups, runs without.
+// Who may make no control groups runs without.
 func confine(db string, l cgroup.Limits, log zerolog.Logger) *cgroup.Seat {
 	name := groupOf(db)
 	if left, err := cgroup.Beside(name); err == nil {
@@ -45,7 +46,7 @@ func confine(db string, l cgroup.Limits, log zerolog.Logger) *cgroup.Seat {
 	if len(seat.Missing) > 0 {
 		log.Info().Strs("missing", seat.Missing).Msg("not all of the explorer's ceilings can be set here")
 	}
-	if memory := seat.Group.Limits(l).Memory; memory != 0 && os.Getenv("GOMEMLIMIT") == "" {
+	if memory := seat.Group.Limits(cgroup.Limits{Memory: 1}).Memory; memory != 0 && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(int64(min(memory, 1<<50) / 3 * 2))
 	}
 	return seat

@@ -40,7 +40,7 @@ func TestCeiling(t *testing.T) {
 		end    syscall.Signal
 	}{
 		{nil, documentedCeiling(t).Memory, syscall.SIGKILL},
-		{[]string{"--max-memory", "300"}, 300 << 20, syscall.SIGKILL},
+		{[]string{"--max-memory", "600"}, 600 << 20, syscall.SIGKILL},
 		{[]string{"--max-memory", "0"}, 0, syscall.SIGTERM},
 	} {
 		p := run(t, append([]string{"--db", db}, c.args...)...)
@@ -84,6 +84,9 @@ func TestWhoCanNotLimitRuns(t *testing.T) {
 		t.Error(err)
 	}
 	p.end(syscall.SIGTERM)
+	if !strings.Contains(p.errs.String(), "not all of the explorer's ceilings can be set here") {
+		t.Errorf("it doesn't say that it has no ceiling: %s", p.errs.String())
+	}
 	if state := p.cmd.ProcessState; !state.Success() || strings.Contains(p.errs.String(), `"level":"warn"`) {
 		t.Errorf("%s; %s", state, p.errs.String())
 	}

@@ -324,7 +324,7 @@ func TestBadFlags(t *testing.T) {
 	for name, args := range map[string][]string{
 		"unknown flag":       {"--colour", "red"},
 		"unknown command":    {"sing"},
-		"little memory":      {"--max-memory", "255"},
+		"little memory":      {"--max-memory", "511"},
 		"negative memory":    {"--max-memory", "-1"},
 		"listen":             {"--listen", "here"},
 		"taken address":      {"--listen", takenAddress(t)},
