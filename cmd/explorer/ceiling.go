@@ -16,11 +16,14 @@ const (
 	defaultMemory = 4096
 	// leastMemory is twice what bodies and answers in flight may be; MiB.
 	leastMemory = 512
+	// weight is the share of the processors, as much as all containers of a node on the same machine together: more
+	// would let strangers, whose requests it reads, have what containers were promised.
+	weight = 1000
 )
 
 // ceiling is what the explorer itself may take with so many MiB of memory, as docs/security.md has it.
 func ceiling(memory uint64) cgroup.Limits {
-	return cgroup.Limits{Memory: memory << 20, PIDs: 2048, IOWeight: 500, CPUWeight: cgroup.ServingWeight}
+	return cgroup.Limits{Memory: memory << 20, PIDs: 2048, IOWeight: 500, CPUWeight: weight}
 }
 
 // groupOf is the name of the control group of the explorer that has that database.

@@ -22,7 +22,7 @@ const leastCeiling = 64 << 20
 
 // Weight is the share of the processors of all containers together, ten times what another program
 // has and five times what a carrier has: what strangers have the node do comes after what containers were
-// promised. The agent, which runs seldom and shortly, has more: cgroup.ServingWeight. Each container has as much of
+// promised. The agent, which runs seldom and shortly, has twice as much. Each container has as much of
 // it as it has cores.
 const Weight = 1000
 

@@ -46,11 +46,6 @@ func IOWeight(version int, weight uint64) []Way {
 	return []Way{{{"blkio.bfq.weight", value}}, {{"blkio.weight", value}}}
 }
 
-// ServingWeight is the share of the processors of what everybody waits for and what runs seldom and shortly: the
-// agent and an explorer. It is twice that of all containers together. With less, each step of a reservation
-// waits for the time slices of all that is busy, some milliseconds each; see docs/adr/0033-serving-weight.md.
-const ServingWeight = 2000
-
 // CPUWeight are the ways to give a weight among those who use the processors. Version
 // 1 counts in shares, of which everybody has 1024.
 func CPUWeight(version int, weight uint64) []Way {

@@ -28,6 +28,10 @@ const (
 	agentPIDs = 2048
 	// agentIOWeight lets the agent's records go before what containers write, which have 100.
 	agentIOWeight = 500
+	// agentWeight is the agent's share of the processors, twice that of all containers together (container.Weight): everybody
+	// waits for it, and it runs seldom and shortly. With less, each step of a reservation waits for the time slices of
+	// all that is busy, some milliseconds each; see docs/adr/0033-serving-weight.md.
+	agentWeight = 2000
 	// unpackMemory is for all that unpack a layer together: as many as there may be, at
 	// their own limit, and 256 MiB for the page cache of what they write; bytes.
 	unpackMemory = uint64(3*512<<20 + 256<<20)
@@ -52,7 +56,7 @@ const (
 
 // limits are those of a process of that shape.
 func (s Shape) limits() cgroup.Limits {
-	l := cgroup.Limits{Memory: moduleMemory, PIDs: agentPIDs, IOWeight: agentIOWeight, CPUWeight: cgroup.ServingWeight}
+	l := cgroup.Limits{Memory: moduleMemory, PIDs: agentPIDs, IOWeight: agentIOWeight, CPUWeight: agentWeight}
 	if s.has(Provision) || s == Container {
 		l.Memory = agentMemory
 	}
