@@ -1,9 +1,7 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
-	"runtime/debug"
 
 	"github.com/rs/zerolog"
 
@@ -49,8 +47,9 @@ func confine(db string, l cgroup.Limits, log zerolog.Logger) *cgroup.Seat {
 	if len(seat.Missing) > 0 {
 		log.Info().Strs("missing", seat.Missing).Msg("not all of the explorer's ceilings can be set here")
 	}
-	if memory := seat.Group.Limits(cgroup.Limits{Memory: 1}).Memory; memory != 0 && os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(int64(min(memory, 1<<50) / 3 * 2))
+	if len(seat.Given) > 0 {
+		log.Info().Strs("given", seat.Given).Msg("limits that this process has already are left as they are")
 	}
+	seat.BoundHeap()
 	return seat
 }

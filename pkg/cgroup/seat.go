@@ -3,6 +3,7 @@ package cgroup
 import (
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -108,6 +109,17 @@ func descends(pid, ancestor int) bool {
 		}
 	}
 	return false
+}
+
+// BoundHeap has Go's garbage collector of this process work harder from two thirds of the seat's ceiling of
+// memory on, before the kernel ends the process. Without a ceiling, or with GOMEMLIMIT in the environment, it
+// does nothing.
+func (s *Seat) BoundHeap() {
+	ceiling := s.Group.Limits(Limits{Memory: 1}).Memory
+	if ceiling == 0 || os.Getenv("GOMEMLIMIT") != "" {
+		return
+	}
+	debug.SetMemoryLimit(int64(min(ceiling, 1<<50) / 3 * 2))
 }
 
 // Leave takes the process back to where it came from, and removes the groups that

@@ -3,6 +3,7 @@ package cgroup
 import (
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -152,6 +153,35 @@ func TestEventsOfVersion2(t *testing.T) {
 	if g.Memory() != 0 {
 		t.Errorf("it takes %d", g.Memory())
 	}
+}
+
+// TestBoundHeap wants two thirds of the ceiling, and nothing else touched.
+func TestBoundHeap(t *testing.T) {
+	before := debug.SetMemoryLimit(-1)
+	t.Cleanup(func() { debug.SetMemoryLimit(before) })
+	r := newTree(t)
+	r.group("", map[string]string{"cgroup.controllers": "memory\n"})
+	seatWith := func(most string) *Seat {
+		r.group("x", map[string]string{"memory.max": most})
+		return &Seat{Group: Group{[]place{{Hierarchy{Point: r.dir, Group: r.dir}, filepath.Join(r.dir, "x")}}}}
+	}
+	for _, c := range []struct {
+		name, most, environment string
+		want                    int64
+	}{
+		{"no ceiling", "max\n", "", before},
+		{"the environment says so", "805306368\n", "1GiB", before},
+		{"a ceiling of 768 MiB", "805306368\n", "", 512 << 20},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv("GOMEMLIMIT", c.environment)
+			seatWith(c.most).BoundHeap()
+			if got := debug.SetMemoryLimit(-1); got != c.want {
+				t.Errorf("the heap is bounded to %d, want %d", got, c.want)
+			}
+		})
+	}
+	(&Seat{}).BoundHeap()
 }
 
 // A process in a group of its own, in real control groups, isn't alone with its parent.

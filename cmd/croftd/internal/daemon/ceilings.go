@@ -1,9 +1,6 @@
 package daemon
 
 import (
-	"os"
-	"runtime/debug"
-
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
@@ -32,6 +29,7 @@ const (
 	// waits for it, and it runs seldom and shortly. With less, each step of a reservation waits for the time slices of
 	// all that is busy, some milliseconds each; see docs/adr/0033-serving-weight.md.
 	agentWeight = 2000
+
 	// unpackMemory is for all that unpack a layer together: as many as there may be, at
 	// their own limit, and 256 MiB for the page cache of what they write; bytes.
 	unpackMemory = uint64(3*512<<20 + 256<<20)
@@ -79,8 +77,7 @@ func shapes() []Shape {
 // confine puts this process under its ceilings, and has the garbage collector work
 // harder before the kernel ends it. A machine that can't hold one is no reason not to run.
 func (c Config) confine() *cgroup.Seat {
-	l := c.Shape.limits()
-	seat, err := cgroup.Settle(cgroup.Name(string(c.Shape), c.RunDir), l)
+	seat, err := cgroup.Settle(cgroup.Name(string(c.Shape), c.RunDir), c.Shape.limits())
 	if err != nil {
 		c.Log.Warn().Err(err).Msg("this process has no ceilings")
 		return &cgroup.Seat{}
@@ -91,9 +88,7 @@ func (c Config) confine() *cgroup.Seat {
 	if len(seat.Given) > 0 {
 		c.Log.Info().Strs("given", seat.Given).Msg("limits that this process has already are left as they are")
 	}
-	if memory := seat.Group.Limits(l).Memory; memory != 0 && os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(int64(min(memory, 1<<50) / 3 * 2))
-	}
+	seat.BoundHeap()
 	return seat
 }
 
