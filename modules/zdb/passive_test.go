@@ -103,7 +103,8 @@ func TestAZDBCannotBreakOut(t *testing.T) {
 	if n := reached.Swap(0); n != 1 {
 		t.Fatalf("an ordinary listener reaches it %d times", n)
 	}
-	// The module may shut the socket down meanwhile: it looks at what a zdb has, and this is where it may not be.
+	// A module that comes back shuts down a socket of a zdb's that isn't bound where it should be, as one is that
+	// connects: the kernel ends the attempt with ECONNRESET then.
 	kept := func(err error) bool {
 		return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, unix.ECONNRESET)
 	}
