@@ -18,6 +18,7 @@ import (
 
 	"github.com/croft-edge/croft/modules/network"
 	"github.com/croft-edge/croft/modules/network/carrier"
+	"github.com/croft-edge/croft/modules/network/netlab"
 	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/conformance"
@@ -387,6 +388,24 @@ func TestAMemberWhoseProcessEnded(t *testing.T) {
 		t.Errorf("it came again: %+v, %v", again, err)
 	}
 	h.works()
+}
+
+// TestALinkThatWentMeanwhile: the kernel removes the other ends of a namespace's
+// pairs some time after its last process ended, also between a look and a removal.
+func TestALinkThatWentMeanwhile(t *testing.T) {
+	lab := netlab.New(t)
+	a, b := lab.Namespace("a"), lab.Namespace("b")
+	lab.Veth(a, "m2", b, "eth0")
+	found := a.Link("m2")
+	if err := b.Netlink().LinkDel(b.Link("eth0")); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Netlink().LinkDel(found); err == nil || !network.IsNoLink(err) {
+		t.Errorf("removing it: %v counts as a failure", err)
+	}
+	if _, err := a.Netlink().LinkByName("m2"); !network.IsNoLink(err) {
+		t.Errorf("looking for it: %v counts as a failure", err)
+	}
 }
 
 // TestTheTunnelOfAnotherWireGuard: what the carrier finds in its place, such

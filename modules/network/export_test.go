@@ -14,3 +14,6 @@ var EndpointLookups = endpointLookups
 
 // CannotHold is what is said of a rate that the kernel doesn't hold.
 var CannotHold = cannotHold
+
+// IsNoLink reports whether an error says that the link isn't there.
+var IsNoLink = isNoLink

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pkg/errors"
 	"github.com/vishvananda/netlink"
 	vnetns "github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
@@ -77,9 +78,12 @@ func (p *plumber) find(name string) (netlink.Link, error) {
 	return l, nil
 }
 
+// isNoLink reports whether err says that the link isn't there: the library's own
+// error of a look, or the kernel's ENODEV for a link that went since. A namespace
+// that ends takes the other ends of its pairs with it at any time.
 func isNoLink(err error) bool {
 	_, ok := err.(netlink.LinkNotFoundError) //nolint:errorlint // the library returns it bare
-	return ok
+	return ok || errors.Is(err, unix.ENODEV)
 }
 
 // link returns the link of that name; create makes it where it is missing. It
