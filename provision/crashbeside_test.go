@@ -193,10 +193,13 @@ func TestCrashPointsWithFourInFlight(t *testing.T) {
 	stops := 0
 	for _, at := range orderly[0] {
 		t.Run(at, func(t *testing.T) {
-			// What goes beside each other comes in another order each time: a point
-			// that this life doesn't come to is passed by.
-			if points, _ := besideLife(t, root, at); slices.Contains(points[0], at) {
-				stops++
+			// What goes beside each other comes in another order each time. A point
+			// that three lives didn't come to is passed by.
+			for range 3 {
+				if points, _ := besideLife(t, root, at); slices.Contains(points[0], at) {
+					stops++
+					return
+				}
 			}
 		})
 	}
