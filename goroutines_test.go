@@ -12,7 +12,7 @@ import (
 // mustn't end the process.
 func guardedFolders() []string {
 	return []string{
-		"provision/", "cmd/croftd/internal/", "pkg/bus/", "pkg/explorer/", "pkg/talk/", "pkg/dial/", "pkg/carrier/", "pkg/clock/",
+		"provision/", "cmd/croftd/internal/", "pkg/bus/", "pkg/explorer/", "pkg/nodeapi/", "pkg/dial/", "pkg/carrier/", "pkg/clock/",
 	}
 }
 
@@ -25,7 +25,7 @@ func unguarded() map[string]string {
 }
 
 // TestGoroutinesAreGuarded holds that each goroutine of the agent runs what it
-// runs by run.Keep, run.Guard, run.Do or run.Catch, and does nothing beside
+// runs by supervise.Keep, supervise.Guard, supervise.Do or supervise.Catch, and does nothing beside
 // that but send, close and wait.
 func TestGoroutinesAreGuarded(t *testing.T) {
 	exceptions := unguarded()
@@ -46,7 +46,7 @@ func TestGoroutinesAreGuarded(t *testing.T) {
 				return true
 			}
 			if exceptions[f.path] == "" {
-				t.Errorf("%s: the goroutine may end the process by a panic: use run.Keep or run.Guard", f.fset.Position(n.Pos()))
+				t.Errorf("%s: the goroutine may end the process by a panic: use supervise.Keep or supervise.Guard", f.fset.Position(n.Pos()))
 			}
 			used[f.path] = true
 			return true
@@ -140,24 +140,24 @@ func isGuard(call *ast.CallExpr) bool {
 		return false
 	}
 	pkg, ok := sel.X.(*ast.Ident)
-	return ok && pkg.Name == "run" && slices.Contains([]string{"Keep", "Guard", "Do", "Catch"}, sel.Sel.Name)
+	return ok && pkg.Name == "supervise" && slices.Contains([]string{"Keep", "Guard", "Do", "Catch"}, sel.Sel.Name)
 }
 
 // The rule itself: what it lets through and what it doesn't.
 func TestTheRuleOfGuards(t *testing.T) {
 	for body, want := range map[string]bool{
-		"open.Wait(); close(out)":                                          true,
-		"defer close(out); _ = run.Keep(ctx, log, name, b, f)":             true,
-		"done <- run.Guard(log, name, f)":                                  true,
-		"if !run.Do(log, name, f) { cancel() }":                            true,
-		"if err := run.Catch(name, f); err != nil { cancel(err) }":         true,
-		"for frame := range frames { run.Do(log, name, f); free <- slot }": true,
-		"s.run(ctx)":                                    false,
-		"done <- s.look(ctx)":                           false,
-		"for x := range in { handle(x) }":               false,
-		"if s.look() { cancel() }":                      false,
-		"a, err := s.look(); done <- a":                 false,
-		"_ = run.Keep(ctx, log, name, b, f); s.after()": false,
+		"open.Wait(); close(out)":                                                true,
+		"defer close(out); _ = supervise.Keep(ctx, log, name, b, f)":             true,
+		"done <- supervise.Guard(log, name, f)":                                  true,
+		"if !supervise.Do(log, name, f) { cancel() }":                            true,
+		"if err := supervise.Catch(name, f); err != nil { cancel(err) }":         true,
+		"for frame := range frames { supervise.Do(log, name, f); free <- slot }": true,
+		"s.run(ctx)":                                          false,
+		"done <- s.look(ctx)":                                 false,
+		"for x := range in { handle(x) }":                     false,
+		"if s.look() { cancel() }":                            false,
+		"a, err := s.look(); done <- a":                       false,
+		"_ = supervise.Keep(ctx, log, name, b, f); s.after()": false,
 	} {
 		f, err := parser.ParseExpr("func() { " + body + " }")
 		if err != nil {

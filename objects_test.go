@@ -14,10 +14,53 @@ const (
 	mostFields  = 12
 )
 
-// wide are the types that may have more fields, and why.
+// wide are the types with behaviour that may have more fields, and why.
 func wide() map[string]string {
 	return map[string]string{
 		"provision/lifecycle.Record": "a document: all that is remembered of one reservation",
+		"pkg/workload.Reservation":   "a document: the seed's reservation",
+	}
+}
+
+// unsplit are the types that have outgrown the limits and wait to be split, each
+// with its methods and fields. A row may only shrink, and goes with its type.
+func unsplit() map[string]object {
+	return map[string]object{
+		"bootstrap/demo.world":                 {methods: 40, fields: 14},
+		"cmd/croft/internal/command.row":       {fields: 17},
+		"cmd/croft/internal/command.shell":     {methods: 120},
+		"cmd/croft/internal/deploy.Deployer":   {methods: 55},
+		"cmd/croft/internal/project.Workload":  {fields: 14},
+		"cmd/croftd/internal/daemon.daemon":    {methods: 34},
+		"cmd/croftd/nodetest.Node":             {methods: 55},
+		"cmd/croftd/nodetest.World":            {methods: 51, fields: 13},
+		"explorer/api.Server":                  {methods: 69, fields: 23},
+		"explorer/store.Store":                 {methods: 36},
+		"modules/container.Module":             {methods: 71, fields: 18},
+		"modules/container.record":             {fields: 15},
+		"modules/container/image.Config":       {fields: 24},
+		"modules/container/image.Store":        {methods: 49, fields: 14},
+		"modules/container/image/unpack.layer": {fields: 13},
+		"modules/container/logs.container":     {fields: 13},
+		"modules/container/rootfs.Store":       {methods: 37},
+		"modules/container/spec.Config":        {fields: 14},
+		"modules/debug.stream":                 {fields: 15},
+		"modules/network.Module":               {methods: 68},
+		"modules/network/dns.zone":             {fields: 18},
+		"modules/storage.pool":                 {methods: 42, fields: 15},
+		"modules/zdb.Module":                   {methods: 33},
+		"pkg/bus.Client":                       {fields: 13},
+		"pkg/bus.Server":                       {fields: 13},
+		"pkg/explorer.Client":                  {methods: 38},
+		"zdb.Server":                           {methods: 92, fields: 29},
+		"zdb.namespace":                        {fields: 16},
+		"zdb/loop.Conn":                        {fields: 31},
+		"zdb/loop.Loop":                        {methods: 58, fields: 35},
+		"zdb/store.Store":                      {methods: 128, fields: 30},
+		"zdb/store.index":                      {methods: 36, fields: 16},
+		"zdb/store.opening":                    {methods: 50},
+		"zdb/store.plan":                       {fields: 16},
+		"zdb/store.wal":                        {fields: 17},
 	}
 }
 
@@ -37,7 +80,7 @@ func TestObjectsAreSmall(t *testing.T) {
 		return objects[key]
 	}
 	for _, f := range sourceFiles(t) {
-		if f.test || f.generated() || !strings.HasPrefix(f.path, "provision/") {
+		if f.test || f.generated() {
 			continue
 		}
 		for _, d := range f.file.Decls {
@@ -56,21 +99,32 @@ func TestObjectsAreSmall(t *testing.T) {
 	if objects["provision/engine.desk"] == nil || objects["provision/engine.desk"].methods < behaviour {
 		t.Fatal("the engine's desk isn't found: the test looks at the wrong places")
 	}
-	exceptions := wide()
+	exceptions, waiting := wide(), unsplit()
 	for name, o := range objects {
-		if o.methods > mostMethods {
-			t.Errorf("%s has %d methods, at most %d are allowed: give a part of it to a type of its own", name, o.methods, mostMethods)
+		methods, fields := mostMethods, mostFields
+		if w, ok := waiting[name]; ok {
+			methods, fields = max(methods, w.methods), max(fields, w.fields)
+			if o.methods < w.methods && w.methods > mostMethods || o.fields < w.fields && w.fields > mostFields {
+				t.Errorf("%s has %d methods and %d fields now: its row in unsplit shrinks with it", name, o.methods, o.fields)
+			}
+			delete(waiting, name)
 		}
-		if o.methods < behaviour || o.fields <= mostFields {
+		if o.methods > methods {
+			t.Errorf("%s has %d methods, at most %d are allowed: give a part of it to a type of its own", name, o.methods, methods)
+		}
+		if o.methods < behaviour || o.fields <= fields {
 			continue
 		}
 		if exceptions[name] == "" {
-			t.Errorf("%s has %d fields, at most %d are allowed", name, o.fields, mostFields)
+			t.Errorf("%s has %d fields, at most %d are allowed", name, o.fields, fields)
 		}
 		delete(exceptions, name)
 	}
 	for name := range exceptions {
 		t.Errorf("%s needs no exception any more", name)
+	}
+	for name := range waiting {
+		t.Errorf("%s waits no more: take its row from unsplit", name)
 	}
 }
 

@@ -70,11 +70,15 @@ func sourceFiles(t *testing.T) []goFile {
 // mayNotImport says, for a folder of the house, which others it never sees.
 // A rule ends in "/": it names all below it.
 var mayNotImport = map[string][]string{
-	"pkg/":       {"provision/", "modules/", "explorer/", "cmd/", "bootstrap/"},
-	"provision/": {"modules/", "explorer/", "cmd/", "bootstrap/"},
-	"modules/":   {"provision/", "explorer/", "cmd/", "bootstrap/"},
-	"explorer/":  {"provision/", "modules/", "cmd/", "bootstrap/"},
+	"pkg/":       {"provision/", "modules/", "explorer/", "zdb/", "cmd/", "bootstrap/"},
+	"provision/": {"modules/", "explorer/", "zdb/", "cmd/", "bootstrap/"},
+	"modules/":   {"provision/", "explorer/", "zdb/", "cmd/", "bootstrap/"},
+	"explorer/":  {"provision/", "modules/", "zdb/", "cmd/", "bootstrap/"},
+	"zdb/":       {"provision/", "modules/", "explorer/", "cmd/", "bootstrap/"},
 }
+
+// testSupport holds what only tests, the demo, and test support itself import.
+const testSupport = "internal/testing/"
 
 func TestImportsGoOneWay(t *testing.T) {
 	for _, f := range sourceFiles(t) {
@@ -107,6 +111,9 @@ func forbidden(file, imported string) string {
 				return from + " never imports " + d
 			}
 		}
+	}
+	if strings.HasPrefix(imported, testSupport) && !strings.HasPrefix(file, testSupport) && !strings.HasPrefix(file, "cmd/croftd/nodetest/") && !strings.HasPrefix(file, "bootstrap/") {
+		return "only tests and the demo import " + testSupport
 	}
 	if a, b := moduleOf(file), moduleOf(imported); a != "" && b != "" && a != b {
 		return "modules never import modules"
@@ -240,5 +247,65 @@ func TestNothingSkips(t *testing.T) {
 			}
 			return true
 		})
+	}
+}
+
+// mostFiles is how many files beside tests a package may have: one person holds a
+// room of that size in the head.
+const mostFiles = 20
+
+// crowded are the packages that may have more files, and why.
+func crowded() map[string]string {
+	return map[string]string{
+		"pkg/node/stubs": "generated: a file for each contract",
+	}
+}
+
+// unparted are the packages that have outgrown mostFiles and wait to be parted,
+// each with its number of files. A row may only shrink.
+func unparted() map[string]int {
+	return map[string]int{
+		"cmd/croft/internal/command": 43,
+		"cmd/croftd/internal/daemon": 23,
+		"modules/container":          31,
+		"modules/container/image":    24,
+		"modules/container/rootfs":   21,
+		"modules/network":            23,
+		"modules/storage":            29,
+		"modules/zdb":                23,
+		"pkg/bus":                    26,
+		"pkg/node/conformance":       26,
+		"pkg/workload":               29,
+		"provision/engine":           25,
+		"zdb":                        24,
+		"zdb/store":                  36,
+	}
+}
+
+func TestPackagesAreSmall(t *testing.T) {
+	files := map[string]int{}
+	for _, f := range sourceFiles(t) {
+		if !f.test {
+			files[f.dir()]++
+		}
+	}
+	exceptions, waiting := crowded(), unparted()
+	for dir, n := range files {
+		w, waits := waiting[dir]
+		delete(waiting, dir)
+		switch {
+		case exceptions[dir] != "" && n > mostFiles:
+			delete(exceptions, dir)
+		case waits && n < w:
+			t.Errorf("%s has %d files beside tests now: its row in unparted shrinks with it, and goes at %d", dir, n, mostFiles)
+		case n > max(w, mostFiles):
+			t.Errorf("%s has %d files beside tests, at most %d are allowed: give a part of it a package of its own", dir, n, max(w, mostFiles))
+		}
+	}
+	for dir := range exceptions {
+		t.Errorf("%s needs no exception any more", dir)
+	}
+	for dir := range waiting {
+		t.Errorf("%s waits no more: take its row from unparted", dir)
 	}
 }

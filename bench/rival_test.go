@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/cmd/croftd/nodetest"
-	"github.com/croft-edge/croft/modules/container/imagetest"
+	"github.com/croft-edge/croft/internal/testing/imagetest"
 )
 
 // rival runs the same image with another program, in a network namespace that

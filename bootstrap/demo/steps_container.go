@@ -14,11 +14,11 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"github.com/croft-edge/croft/modules/container/imagetest"
+	"github.com/croft-edge/croft/internal/testing/imagetest"
 	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/stubs"
-	"github.com/croft-edge/croft/pkg/talk"
+	"github.com/croft-edge/croft/pkg/nodeapi"
 )
 
 // containers is what the user adds to the network's project.
@@ -188,7 +188,7 @@ func killProgram(ctx context.Context, w *world) error {
 	var rows []struct {
 		Name string `json:"name"`
 		Node struct {
-			Container talk.Container `json:"container"`
+			Container nodeapi.Container `json:"container"`
 		} `json:"at_node"`
 	}
 	if err := json.Unmarshal(out, &rows); err != nil {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	client "github.com/croft-edge/croft/pkg/explorer"
-	"github.com/croft-edge/croft/pkg/talk"
+	"github.com/croft-edge/croft/pkg/nodeapi"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -23,25 +23,25 @@ type fakeDoor struct {
 	node     *fakeNode
 	listener net.Listener
 	server   *http.Server
-	verifier talk.Verifier
-	tunnel   *talk.Tunnel
+	verifier nodeapi.Verifier
+	tunnel   *nodeapi.Tunnel
 	all      sync.WaitGroup
 }
 
 // openDoor makes the node's door; hidden ones are reached through the explorer alone.
 func (n *fakeNode) openDoor(ctx context.Context, hidden bool) (*fakeDoor, error) {
-	config, err := talk.ServerConfig(n.key.ID(), func(_ context.Context, m []byte) ([]byte, error) { return n.key.Sign(m), nil })
+	config, err := nodeapi.ServerConfig(n.key.ID(), func(_ context.Context, m []byte) ([]byte, error) { return n.key.Sign(m), nil })
 	if err != nil {
 		return nil, err
 	}
-	d := &fakeDoor{node: n, verifier: talk.Verifier{Node: n.key.ID(), Now: func() (time.Time, bool) { return n.world.now(), true }}}
+	d := &fakeDoor{node: n, verifier: nodeapi.Verifier{Node: n.key.ID(), Now: func() (time.Time, bool) { return n.world.now(), true }}}
 	if d.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		return nil, err
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/workloads/{id}/{what}", d.get)
 	mux.HandleFunc("POST /v1/workloads/{id}/exec", d.exec)
-	d.server = &http.Server{Handler: mux, ConnContext: func(ctx context.Context, _ net.Conn) context.Context { return talk.WithSession(ctx) }}
+	d.server = &http.Server{Handler: mux, ConnContext: func(ctx context.Context, _ net.Conn) context.Context { return nodeapi.WithSession(ctx) }}
 	d.all.Go(func() { _ = d.server.Serve(tls.NewListener(d.listener, config)) })
 	c, err := n.world.client(n.key)
 	if err != nil {
@@ -59,7 +59,7 @@ func (n *fakeNode) openDoor(ctx context.Context, hidden bool) (*fakeDoor, error)
 	if err != nil {
 		return d, err
 	}
-	d.tunnel, err = talk.NodeTunnel(conn)
+	d.tunnel, err = nodeapi.NodeTunnel(conn)
 	d.all.Go(d.accept)
 	return d, err
 }
@@ -123,29 +123,29 @@ func (d *fakeDoor) get(w http.ResponseWriter, r *http.Request) {
 	switch r.PathValue("what") {
 	case "status":
 		if why, _ := d.node.why.Load().(string); why != "" {
-			_ = json.NewEncoder(w).Encode(talk.Status{ID: id, Type: workload.TypeVolume, Phase: "retry", Waiting: "provision", Error: why})
+			_ = json.NewEncoder(w).Encode(nodeapi.Status{ID: id, Type: workload.TypeVolume, Phase: "retry", Waiting: "provision", Error: why})
 			return
 		}
 		if d.node.steady.Load() {
-			_ = json.NewEncoder(w).Encode(talk.Status{ID: id, Type: workload.TypeContainer, State: workload.StateOK, Container: &talk.Container{State: "running"}})
+			_ = json.NewEncoder(w).Encode(nodeapi.Status{ID: id, Type: workload.TypeContainer, State: workload.StateOK, Container: &nodeapi.Container{State: "running"}})
 			return
 		}
-		_ = json.NewEncoder(w).Encode(talk.Status{ID: id, Type: workload.TypeContainer, State: workload.StateOK, Container: &talk.Container{
+		_ = json.NewEncoder(w).Encode(nodeapi.Status{ID: id, Type: workload.TypeContainer, State: workload.StateOK, Container: &nodeapi.Container{
 			State: "waiting", Restarts: 3, ExitCode: 9, Ended: 1, LastLog: []string{"out of \x1b[31mpaper"}}})
 		return
 	case "stats":
-		use := talk.Stats{ID: id, At: 1e9, CPU: 5e8, Memory: 3 << 20, PIDs: 2}
+		use := nodeapi.Stats{ID: id, At: 1e9, CPU: 5e8, Memory: 3 << 20, PIDs: 2}
 		if r.URL.Query().Get("watch") == "" {
 			_ = json.NewEncoder(w).Encode(use)
 			return
 		}
 		later := use
 		later.At, later.CPU = 2e9, 75e7
-		lines = []any{use, later, talk.Trailer{Error: "cannot go on: the container is gone", Kind: "NotExist"}}
+		lines = []any{use, later, nodeapi.Trailer{Error: "cannot go on: the container is gone", Kind: "NotExist"}}
 	case "logs":
-		lines = []any{talk.LogLine{At: 1e9, Stream: "stdout", Text: "hello from " + r.URL.RawQuery}, talk.LogLine{At: 2e9, Stream: "stderr", Text: "and a complaint"}}
+		lines = []any{nodeapi.LogLine{At: 1e9, Stream: "stdout", Text: "hello from " + r.URL.RawQuery}, nodeapi.LogLine{At: 2e9, Stream: "stderr", Text: "and a complaint"}}
 	}
-	w.Header().Set("Content-Type", talk.LinesType)
+	w.Header().Set("Content-Type", nodeapi.LinesType)
 	for _, l := range lines {
 		_ = json.NewEncoder(w).Encode(l)
 	}
@@ -156,14 +156,14 @@ func (d *fakeDoor) exec(w http.ResponseWriter, r *http.Request) {
 	if !d.signed(w, r) {
 		return
 	}
-	var o talk.ExecOptions
+	var o nodeapi.ExecOptions
 	_ = json.NewDecoder(r.Body).Decode(&o)
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return
 	}
-	_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+talk.Upgrade+"\r\n\r\n")
-	_ = talk.ServeExec(context.WithoutCancel(r.Context()), conn, buffered.Reader, talk.Pulse{}, func(_ context.Context, s talk.ExecIO) (uint32, error) {
+	_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+nodeapi.Upgrade+"\r\n\r\n")
+	_ = nodeapi.ServeExec(context.WithoutCancel(r.Context()), conn, buffered.Reader, nodeapi.Pulse{}, func(_ context.Context, s nodeapi.ExecIO) (uint32, error) {
 		if _, err := fmt.Fprintf(s.Stdout, "%q %q %v %dx%d\n", o.Args, o.Env, o.Terminal, o.Size.Width, o.Size.Height); err != nil {
 			return 0, err
 		}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/cmd/croftd/nodetest"
-	"github.com/croft-edge/croft/modules/container/containerdtest"
+	"github.com/croft-edge/croft/internal/testing/containerdtest"
 	"github.com/croft-edge/croft/pkg/carrier"
 	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/workload"

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/control"
-	"github.com/croft-edge/croft/modules/container/imagetest"
+	"github.com/croft-edge/croft/internal/testing/imagetest"
 	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/pkg/workload"
 )

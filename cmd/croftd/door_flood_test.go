@@ -9,8 +9,8 @@ import (
 
 	"github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/nodeapi"
 	"github.com/croft-edge/croft/pkg/sign"
-	"github.com/croft-edge/croft/pkg/talk"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -56,7 +56,7 @@ func TestAFloodOfStrangersAtAWholeNode(t *testing.T) {
 	if held == 0 {
 		t.Fatal("no fresh key was let through: the attack doesn't take place")
 	}
-	open := map[string]*talk.Conn{}
+	open := map[string]*nodeapi.Conn{}
 	for way, d := range mine {
 		c, err := d.Dial(t.Context())
 		if err != nil {

@@ -13,13 +13,13 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/nodetest"
 	"github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/nodeapi"
 	"github.com/croft-edge/croft/pkg/sign"
-	"github.com/croft-edge/croft/pkg/talk"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
 // ways are a user's to a node: to its address, and through the explorer.
-func ways(t *testing.T, w *nodetest.World, n *nodetest.Node, user sign.KeyPair) map[string]talk.Dialer {
+func ways(t *testing.T, w *nodetest.World, n *nodetest.Node, user sign.KeyPair) map[string]nodeapi.Dialer {
 	t.Helper()
 	client, err := explorer.NewClient(explorer.Config{
 		URL: w.URL, Signer: explorer.KeySigner(explorer.RoleUser, user), Transport: &http.Transport{DialContext: w.DialFrom(w.Namespace)},
@@ -28,22 +28,22 @@ func ways(t *testing.T, w *nodetest.World, n *nodetest.Node, user sign.KeyPair) 
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	direct := talk.Dialer{Node: n.ID, User: user, Address: n.Door()}
+	direct := nodeapi.Dialer{Node: n.ID, User: user, Address: n.Door()}
 	if n.Namespace != "" {
 		// The test isn't where the address is.
 		direct.Address = ""
 		direct.Tunnel = func(ctx context.Context) (net.Conn, error) { return w.DialFrom(n.Namespace)(ctx, "tcp", n.Door()) }
 	}
-	return map[string]talk.Dialer{
+	return map[string]nodeapi.Dialer{
 		"at its address":       direct,
 		"through the explorer": {Node: n.ID, User: user, Tunnel: func(ctx context.Context) (net.Conn, error) { return client.ConnectNode(ctx, n.ID) }},
 	}
 }
 
 // reached dials until the node is there: a tunnel takes its moment.
-func reached(t *testing.T, w *nodetest.World, d talk.Dialer) *talk.Conn {
+func reached(t *testing.T, w *nodetest.World, d nodeapi.Dialer) *nodeapi.Conn {
 	t.Helper()
-	var c *talk.Conn
+	var c *nodeapi.Conn
 	w.Until(60*time.Second, "the node is reached", func() (ok bool) {
 		var err error
 		c, err = d.Dial(t.Context())
@@ -120,11 +120,11 @@ func speak(t *testing.T, b *boxes) {
 		t.Fatal(err)
 	}
 	for way, d := range ways(t, w, n, stranger) {
-		err := reached(t, w, d).Logs(t.Context(), r.ID, talk.LogOptions{Tail: -1}, func(l talk.LogLine) error { return errors.New("heard " + l.Text) })
+		err := reached(t, w, d).Logs(t.Context(), r.ID, nodeapi.LogOptions{Tail: -1}, func(l nodeapi.LogLine) error { return errors.New("heard " + l.Text) })
 		if node.KindOf(err) != node.NotExist {
 			t.Errorf("%s, a stranger reads the log: %v", way, err)
 		}
-		if _, err := reached(t, w, d).Exec(t.Context(), r.ID, talk.ExecOptions{Args: []string{"/bin/server"}}, talk.ExecIO{}); node.KindOf(err) != node.NotExist {
+		if _, err := reached(t, w, d).Exec(t.Context(), r.ID, nodeapi.ExecOptions{Args: []string{"/bin/server"}}, nodeapi.ExecIO{}); node.KindOf(err) != node.NotExist {
 			t.Errorf("%s, a stranger runs a command: %v", way, err)
 		}
 	}
@@ -132,7 +132,7 @@ func speak(t *testing.T, b *boxes) {
 		var lines []string
 		w.Until(60*time.Second, way+": the container has spoken", func() bool {
 			lines = nil
-			err := reached(t, w, d).Logs(t.Context(), r.ID, talk.LogOptions{Tail: -1}, func(l talk.LogLine) error {
+			err := reached(t, w, d).Logs(t.Context(), r.ID, nodeapi.LogOptions{Tail: -1}, func(l nodeapi.LogLine) error {
 				lines = append(lines, l.Stream+" "+l.Text)
 				return nil
 			})
@@ -145,15 +145,15 @@ func speak(t *testing.T, b *boxes) {
 			t.Errorf("%s: logs are %q", way, lines)
 		}
 		var stdout, stderr bytes.Buffer
-		code, err := reached(t, w, d).Exec(t.Context(), r.ID, talk.ExecOptions{Args: []string{"/bin/server", "-listen", "nowhere", "-say", "hello"}},
-			talk.ExecIO{Stdout: &stdout, Stderr: &stderr})
+		code, err := reached(t, w, d).Exec(t.Context(), r.ID, nodeapi.ExecOptions{Args: []string{"/bin/server", "-listen", "nowhere", "-say", "hello"}},
+			nodeapi.ExecIO{Stdout: &stdout, Stderr: &stderr})
 		if err != nil || code != 1 || stdout.String() != "hello\n" || !strings.Contains(stderr.String(), "missing port") {
 			t.Errorf("%s: exec ended with %d, %q, %q, %v", way, code, stdout.String(), stderr.String(), err)
 		}
 		if use, err := reached(t, w, d).Stats(t.Context(), r.ID); err != nil || use.Memory == 0 || use.PIDs == 0 {
 			t.Errorf("%s: use %+v, %v", way, use, err)
 		}
-		_, err = reached(t, w, d).Exec(t.Context(), r.ID, talk.ExecOptions{Args: []string{"/nothing"}}, talk.ExecIO{Stdout: &stdout, Stderr: &stderr})
+		_, err = reached(t, w, d).Exec(t.Context(), r.ID, nodeapi.ExecOptions{Args: []string{"/nothing"}}, nodeapi.ExecIO{Stdout: &stdout, Stderr: &stderr})
 		if node.KindOf(err) != node.Invalid {
 			t.Errorf("%s: a program that isn't there: %v", way, err)
 		}

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/croft-edge/croft/cmd/croftd/nodetest"
-	"github.com/croft-edge/croft/modules/network/netlab"
+	"github.com/croft-edge/croft/internal/testing/netlab"
 )
 
 // internet is where nodes meet: see nodetest.Internet.

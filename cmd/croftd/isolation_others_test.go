@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/cmd/croftd/nodetest"
-	"github.com/croft-edge/croft/modules/network/netlab"
+	"github.com/croft-edge/croft/internal/testing/netlab"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 )

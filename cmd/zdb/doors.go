@@ -9,8 +9,8 @@ import (
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 
-	"github.com/croft-edge/croft/modules/zdb/server/loop"
 	"github.com/croft-edge/croft/modules/zdb/socket"
+	"github.com/croft-edge/croft/zdb/loop"
 )
 
 // Modes of unix sockets: a port of TCP is anybody's too, the admin's isn't.

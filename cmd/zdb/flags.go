@@ -10,8 +10,8 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/urfave/cli/v2"
 
-	"github.com/croft-edge/croft/modules/zdb/server"
-	"github.com/croft-edge/croft/modules/zdb/server/loop"
+	"github.com/croft-edge/croft/zdb"
+	"github.com/croft-edge/croft/zdb/loop"
 )
 
 const (
@@ -38,11 +38,11 @@ func flags() []cli.Flag {
 		&cli.StringFlag{Name: "datasize", Value: "256MiB", Usage: "`BYTES` after which 0-db would go on to the next file"},
 		&cli.StringFlag{Name: "maxsize", Value: "0", Usage: "`BYTES` of values that default may have; 0 is no limit"},
 		&cli.PathFlag{Name: "hook", Usage: "`PROGRAM` that is told what happens"},
-		&cli.StringFlag{Name: "compat", Value: server.CompatV2, Usage: "which 0-db to be like: v1 (of March 2020) or v2 (2.0.7)"},
+		&cli.StringFlag{Name: "compat", Value: zdb.CompatV2, Usage: "which 0-db to be like: v1 (of March 2020) or v2 (2.0.7)"},
 		&cli.StringFlag{Name: "metrics", Usage: "serve /metrics for Prometheus on `HOST:PORT`"},
 		&cli.IntFlag{Name: "max-connections", Value: int(loop.Connections.Total), Usage: "clients at a time, admins' apart; no more than there are file descriptors for"},
 		&cli.IntFlag{Name: "max-connections-per-source", Value: int(loop.Connections.Each), Usage: "those of them that gave no password from one IPv4 address, or one /64 of IPv6"},
-		&cli.IntFlag{Name: "max-namespaces", Value: server.DefaultMaxNamespaces, Usage: "namespaces there may be, default included"},
+		&cli.IntFlag{Name: "max-namespaces", Value: zdb.DefaultMaxNamespaces, Usage: "namespaces there may be, default included"},
 		&cli.DurationFlag{Name: "idle", Value: defaultIdle, Usage: "close connections that say nothing for so long; 0 is never"},
 		&cli.StringFlag{Name: "memory", Value: "0", Usage: "`BYTES` that the indexes in memory may take; 0 is no limit"},
 		&cli.StringFlag{Name: "max-buffers", Value: "256MiB", Usage: "`BYTES` that the buffers of all connections may take"},
@@ -53,7 +53,7 @@ func flags() []cli.Flag {
 
 // settings are the flags, read.
 type settings struct {
-	server server.Config
+	server zdb.Config
 	loop   loop.Config
 	level  zerolog.Level
 
@@ -69,7 +69,7 @@ func read(c *cli.Context) (settings, error) {
 		return settings{}, errors.Errorf("cannot understand %q: see zdb --help", c.Args().First())
 	}
 	s := settings{
-		server: server.Config{
+		server: zdb.Config{
 			Data: c.Path("data"), Index: c.Path("index"), Mode: c.String("mode"), Compat: c.String("compat"),
 			Admin: c.String("admin"), Protect: c.Bool("protect"), AdminSocket: c.Path("admin-socket") != "",
 			Sync: c.Bool("sync"), Hook: c.Path("hook"), Debug: c.Bool("debug-commands"), Version: version,
@@ -77,7 +77,7 @@ func read(c *cli.Context) (settings, error) {
 		},
 		loop: loop.Config{
 			MaxConnections: c.Int("max-connections"), MaxSource: c.Int("max-connections-per-source"), Idle: c.Duration("idle"),
-			MaxArguments: server.Arguments(c.String("compat")),
+			MaxArguments: zdb.Arguments(c.String("compat")),
 		},
 		host: c.String("listen"), port: c.Int("port"), silent: c.Bool("no-listen"),
 		socket: c.Path("socket"), admin: c.Path("admin-socket"), handover: c.Path("handover"), metricsAddr: c.String("metrics"),

@@ -13,9 +13,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/croft-edge/croft/modules/zdb/server"
-	"github.com/croft-edge/croft/modules/zdb/server/loop"
 	"github.com/croft-edge/croft/pkg/limit/seen"
+	"github.com/croft-edge/croft/zdb"
+	"github.com/croft-edge/croft/zdb/loop"
 )
 
 // metrics serves /metrics.
@@ -52,7 +52,7 @@ const scrapeTimeout = 5 * time.Second
 // collector makes the metrics of a scrape of what loop and server have counted.
 type collector struct {
 	loop   *loop.Loop
-	server *server.Server
+	server *zdb.Server
 }
 
 // Describe sends nothing: what there is shows in a scrape.
@@ -102,7 +102,7 @@ func (c *collector) ofLoop(send sender) {
 	send(counter, "zdb_rounds_total", "rounds of the event loop", float64(s.Rounds))
 }
 
-func ofServer(send sender, s server.Stats) {
+func ofServer(send sender, s zdb.Stats) {
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
 	for name, n := range s.Commands {
 		send(counter, "zdb_commands_total", "commands that were sent", float64(n), "command", name)
@@ -120,7 +120,7 @@ func ofServer(send sender, s server.Stats) {
 	send(gauge, "zdb_namespaces_damaged", "namespaces that can't be read", float64(s.Damaged))
 }
 
-func ofNamespace(send sender, ns server.NamespaceStats) {
+func ofNamespace(send sender, ns zdb.NamespaceStats) {
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
 	name := ns.Name
 	if !utf8.ValidString(name) {

@@ -13,9 +13,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/croft-edge/croft/modules/zdb/handover"
-	"github.com/croft-edge/croft/modules/zdb/server"
-	"github.com/croft-edge/croft/modules/zdb/server/loop"
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
+	"github.com/croft-edge/croft/zdb"
+	"github.com/croft-edge/croft/zdb/loop"
 )
 
 const (
@@ -40,7 +40,7 @@ func serve(c *cli.Context) error {
 	log := zerolog.New(os.Stderr).Level(s.level).With().Timestamp().Logger()
 	s.server.Log, s.loop.Log = log, log
 	s.server.Stop = cancel
-	data, err := server.New(s.server)
+	data, err := zdb.New(s.server)
 	if err != nil {
 		return err
 	}
@@ -55,14 +55,14 @@ func serve(c *cli.Context) error {
 }
 
 // listenAndRun serves until ctx is done.
-func listenAndRun(ctx context.Context, s settings, data *server.Server, out io.Writer) error {
+func listenAndRun(ctx context.Context, s settings, data *zdb.Server, out io.Writer) error {
 	l, err := loop.New(s.loop)
 	if err != nil {
 		return err
 	}
 	data.Attach(l)
-	parts := run.New(s.loop.Log)
-	parts.Start(run.Part{Name: "loop", Run: l.Run, Within: loopEnds})
+	parts := supervise.New(s.loop.Log)
+	parts.Start(supervise.Part{Name: "loop", Run: l.Run, Within: loopEnds})
 	doors, err := s.open(ctx, l)
 	if err == nil {
 		err = s.beside(ctx, parts, l, data, &doors)
@@ -88,7 +88,7 @@ func listenAndRun(ctx context.Context, s settings, data *server.Server, out io.W
 }
 
 // beside starts what isn't the loop.
-func (s settings) beside(ctx context.Context, parts *run.Group, l *loop.Loop, data *server.Server, doors *doors) error {
+func (s settings) beside(ctx context.Context, parts *supervise.Group, l *loop.Loop, data *zdb.Server, doors *doors) error {
 	if s.handover != "" {
 		h, err := handover.Listen(handover.ServerConfig{
 			Path: s.handover, Log: s.loop.Log,
@@ -99,7 +99,7 @@ func (s settings) beside(ctx context.Context, parts *run.Group, l *loop.Loop, da
 			return err
 		}
 		doors.names = append(doors.names, "handover "+s.handover)
-		parts.Start(run.Part{Name: "handover", Run: h.Run})
+		parts.Start(supervise.Part{Name: "handover", Run: h.Run})
 	}
 	if s.metricsAddr != "" {
 		m, err := listenMetrics(ctx, s.metricsAddr, &collector{loop: l, server: data})
@@ -107,7 +107,7 @@ func (s settings) beside(ctx context.Context, parts *run.Group, l *loop.Loop, da
 			return errors.Wrapf(err, "cannot serve --metrics %s", s.metricsAddr)
 		}
 		doors.names = append(doors.names, "metrics "+m.listener.Addr().String())
-		parts.Start(run.Part{Name: "metrics", Run: m.run})
+		parts.Start(supervise.Part{Name: "metrics", Run: m.run})
 	}
 	return nil
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
-	"github.com/croft-edge/croft/explorer/api/openapitest"
 	"github.com/croft-edge/croft/explorer/store"
+	"github.com/croft-edge/croft/internal/testing/openapitest"
 	wire "github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/sign"

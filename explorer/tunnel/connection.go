@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/croft-edge/croft/pkg/talk"
+	"github.com/croft-edge/croft/pkg/nodeapi"
 )
 
 // chunk is how much of a connection lies in the explorer at a time, each way;
@@ -20,7 +20,7 @@ const linger = 10 * time.Second
 // Connection is a user's connection through a tunnel. Carry or Drop ends it.
 type Connection struct {
 	idle   time.Duration
-	tunnel *talk.Tunnel
+	tunnel *nodeapi.Tunnel
 	far    net.Conn
 	leave  func()
 	// over is closed when it is to end.

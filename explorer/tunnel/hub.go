@@ -7,7 +7,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/talk"
+	"github.com/croft-edge/croft/pkg/nodeapi"
 )
 
 // Hub holds the nodes' tunnels.
@@ -24,7 +24,7 @@ type Hub struct {
 
 // kept is a node's tunnel and who has places in it.
 type kept struct {
-	*talk.Tunnel
+	*nodeapi.Tunnel
 	places nodePlaces
 	leave  func()
 }
@@ -52,7 +52,7 @@ func stopping() error {
 // It doesn't block. A node that has a tunnel replaces it. Where all places are taken,
 // the source that has most of them loses its oldest, unless that is this one.
 func (h *Hub) Keep(nodeID, source string, conn net.Conn) {
-	t, err := talk.ExplorerTunnel(conn)
+	t, err := nodeapi.ExplorerTunnel(conn)
 	if err != nil {
 		h.log.Error().Err(err).Str("node", nodeID).Msg("cannot keep a tunnel")
 		_ = conn.Close()
@@ -63,7 +63,7 @@ func (h *Hub) Keep(nodeID, source string, conn net.Conn) {
 	}
 }
 
-func (h *Hub) keep(nodeID, source string, t *talk.Tunnel) bool {
+func (h *Hub) keep(nodeID, source string, t *nodeapi.Tunnel) bool {
 	h.mu.Lock()
 	old := h.tunnels[nodeID]
 	h.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 
 	"github.com/croft-edge/croft/explorer/tunnel"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/talk"
+	"github.com/croft-edge/croft/pkg/nodeapi"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -50,11 +50,11 @@ func hub(t *testing.T, change func(*tunnel.Limits)) *tunnel.Hub {
 }
 
 // open keeps a tunnel of a node open, whose connections echo.
-func open(t *testing.T, h *tunnel.Hub, nodeID string) *talk.Tunnel {
+func open(t *testing.T, h *tunnel.Hub, nodeID string) *nodeapi.Tunnel {
 	t.Helper()
 	near, far := pair(t)
 	h.Keep(nodeID, "192.0.2.1", far)
-	side, err := talk.NodeTunnel(near)
+	side, err := nodeapi.NodeTunnel(near)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,10 +196,10 @@ func TestOwnersShareANodesTunnel(t *testing.T) {
 // One source's nodes don't take all tunnels.
 func TestOneSourceCannotTakeAllTunnels(t *testing.T) {
 	h := hub(t, func(l *tunnel.Limits) { l.Tunnels.Each, l.Tunnels.Total = 3, 4 })
-	keep := func(nodeID, source string) *talk.Tunnel {
+	keep := func(nodeID, source string) *nodeapi.Tunnel {
 		near, far := pair(t)
 		h.Keep(nodeID, source, far)
-		side, err := talk.NodeTunnel(near)
+		side, err := nodeapi.NodeTunnel(near)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -216,7 +216,7 @@ func TestOneSourceCannotTakeAllTunnels(t *testing.T) {
 		keep(fmt.Sprint("later", i), "192.0.2.1")
 	}
 	settle(t, "there are more tunnels than places", func() bool { n, _ := h.Open(); return n == 4 })
-	for _, side := range []*talk.Tunnel{mine, other} {
+	for _, side := range []*nodeapi.Tunnel{mine, other} {
 		select {
 		case <-side.Done():
 			t.Error("a node lost its tunnel to the nodes of another source")

@@ -12,8 +12,8 @@ import (
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"github.com/croft-edge/croft/modules/container/containerdtest"
-	"github.com/croft-edge/croft/modules/container/imagetest"
+	"github.com/croft-edge/croft/internal/testing/containerdtest"
+	"github.com/croft-edge/croft/internal/testing/imagetest"
 	"github.com/croft-edge/croft/modules/container/logs"
 	"github.com/croft-edge/croft/modules/container/spec"
 	"github.com/croft-edge/croft/pkg/mounts"

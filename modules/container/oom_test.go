@@ -5,7 +5,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/croft-edge/croft/modules/container/containerdtest"
+	"github.com/croft-edge/croft/internal/testing/containerdtest"
 	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/node"
 )

@@ -11,7 +11,7 @@ import (
 	"github.com/containerd/containerd/v2/client"
 	"golang.org/x/sys/unix"
 
-	"github.com/croft-edge/croft/modules/container/containerdtest"
+	"github.com/croft-edge/croft/internal/testing/containerdtest"
 	"github.com/croft-edge/croft/pkg/node"
 )
 

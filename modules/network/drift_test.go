@@ -16,9 +16,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/internal/testing/netlab"
 	"github.com/croft-edge/croft/modules/network"
 	"github.com/croft-edge/croft/modules/network/carrier"
-	"github.com/croft-edge/croft/modules/network/netlab"
 	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/conformance"

@@ -9,8 +9,8 @@ import (
 	"github.com/google/renameio/v2"
 	"github.com/vishvananda/netlink"
 
-	"github.com/croft-edge/croft/modules/network/dump"
 	"github.com/croft-edge/croft/modules/network/firewall"
+	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -166,7 +166,7 @@ func (m *Module) allocate() (int, error) {
 	for _, n := range m.networks {
 		taken[n.Index] = true
 	}
-	addresses, err := dump.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, netlink.FAMILY_V4) })
+	addresses, err := netns.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, netlink.FAMILY_V4) })
 	if err != nil {
 		return 0, node.Errorf(node.Internal, "cannot list the node's addresses: %w", err)
 	}

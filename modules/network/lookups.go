@@ -10,7 +10,7 @@ import (
 
 	"github.com/croft-edge/croft/modules/network/wireguard"
 	"github.com/croft-edge/croft/pkg/limit"
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 )
 
 // endpointLookups is how many names of endpoints are looked up at a time. What is
@@ -76,7 +76,7 @@ func (l *lookups) pump() {
 		if !ok {
 			return
 		}
-		go run.Do(l.log, "resolve", func() {
+		go supervise.Do(l.log, "resolve", func() {
 			defer l.going.Done()
 			defer l.pump()
 			defer done()
@@ -91,7 +91,7 @@ func (l *lookups) lookUp(one lookup) {
 	var at netip.AddrPort
 	err := l.ctx.Err()
 	if err == nil {
-		err = run.Guard(l.log, "resolve", func() (err error) {
+		err = supervise.Guard(l.log, "resolve", func() (err error) {
 			at, err = l.endpoints.Resolve(ctx, one.endpoint)
 			return err
 		})

@@ -10,7 +10,6 @@ import (
 	vnetns "github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
-	"github.com/croft-edge/croft/modules/network/dump"
 	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -87,7 +86,7 @@ func (m *Module) plumbPort(n *network, one *member, in *plumber, bridge netlink.
 // and with one of them a member could take a neighbour's place.
 func (p *plumber) station(port netlink.Link, mac net.HardwareAddr) error {
 	name := port.Attrs().Name
-	there, err := dump.Whole(func() ([]netlink.Neigh, error) { return p.nl.NeighList(port.Attrs().Index, unix.AF_BRIDGE) })
+	there, err := netns.Whole(func() ([]netlink.Neigh, error) { return p.nl.NeighList(port.Attrs().Index, unix.AF_BRIDGE) })
 	if err != nil {
 		return node.Errorf(node.Internal, "cannot list who is at port %s: %w", name, err)
 	}

@@ -10,7 +10,7 @@ import (
 	vnetns "github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
-	"github.com/croft-edge/croft/modules/network/dump"
+	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -121,7 +121,7 @@ func makePublic(one *member, out *plumber, name string) error {
 
 // linkLocal gives l a link-local address beside its own.
 func (p *plumber) linkLocal(l netlink.Link, at netip.Addr) error {
-	have, err := dump.Whole(func() ([]netlink.Addr, error) { return p.nl.AddrList(l, netlink.FAMILY_V6) })
+	have, err := netns.Whole(func() ([]netlink.Addr, error) { return p.nl.AddrList(l, netlink.FAMILY_V6) })
 	if err != nil {
 		return node.Errorf(node.Internal, "cannot list addresses of %s: %w", l.Attrs().Name, err)
 	}

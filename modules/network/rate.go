@@ -5,7 +5,6 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/croft-edge/croft/modules/network/dump"
 	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -109,7 +108,7 @@ func (p *plumber) qdiscOf(l netlink.Link) (netlink.Qdisc, error) {
 // roots are the disciplines of what leaves links, by the link's index: of one, or of
 // all when l is nil.
 func (p *plumber) roots(l netlink.Link) (map[int]netlink.Qdisc, error) {
-	all, err := dump.Whole(func() ([]netlink.Qdisc, error) { return p.nl.QdiscList(l) })
+	all, err := netns.Whole(func() ([]netlink.Qdisc, error) { return p.nl.QdiscList(l) })
 	out := map[int]netlink.Qdisc{}
 	for _, q := range all {
 		if q.Attrs().Parent == netlink.HANDLE_ROOT {

@@ -3,7 +3,7 @@ package network
 import (
 	"github.com/vishvananda/netlink"
 
-	"github.com/croft-edge/croft/modules/network/dump"
+	"github.com/croft-edge/croft/modules/network/netns"
 )
 
 // seen is what a namespace's links have, by index, as it was read once.
@@ -20,11 +20,11 @@ func (p *plumber) see() (*seen, error) {
 	if p.seen != nil {
 		return p.seen, nil
 	}
-	addresses, err := dump.Whole(func() ([]netlink.Addr, error) { return p.nl.AddrList(nil, netlink.FAMILY_ALL) })
+	addresses, err := netns.Whole(func() ([]netlink.Addr, error) { return p.nl.AddrList(nil, netlink.FAMILY_ALL) })
 	if err != nil {
 		return nil, err
 	}
-	routes, err := dump.Whole(func() ([]netlink.Route, error) {
+	routes, err := netns.Whole(func() ([]netlink.Route, error) {
 		return p.nl.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{}, 0)
 	})
 	if err != nil {
@@ -48,7 +48,7 @@ func (p *plumber) see() (*seen, error) {
 // addressesOf are a link's addresses.
 func (p *plumber) addressesOf(l netlink.Link) ([]netlink.Addr, error) {
 	if !p.look {
-		return dump.Whole(func() ([]netlink.Addr, error) { return p.nl.AddrList(l, netlink.FAMILY_ALL) })
+		return netns.Whole(func() ([]netlink.Addr, error) { return p.nl.AddrList(l, netlink.FAMILY_ALL) })
 	}
 	s, err := p.see()
 	if err != nil {
@@ -61,7 +61,7 @@ func (p *plumber) addressesOf(l netlink.Link) ([]netlink.Addr, error) {
 // only looks all of the link's.
 func (p *plumber) routesOf(l netlink.Link, list func() ([]netlink.Route, error)) ([]netlink.Route, error) {
 	if !p.look {
-		return dump.Whole(list)
+		return netns.Whole(list)
 	}
 	s, err := p.see()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/pkg/errors"
 )
 
@@ -121,6 +121,6 @@ func (b *Broker) start(conn net.Conn) {
 			delete(b.clients, c)
 		}()
 		// Nothing that a client sends may take the node down.
-		run.Do(b.options.Log, "bus broker", c.serve)
+		supervise.Do(b.options.Log, "bus broker", c.serve)
 	})
 }

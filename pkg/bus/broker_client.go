@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 )
 
 const (
@@ -59,7 +59,7 @@ func (c *brokerClient) serve() {
 	c.reading.Go(func() {
 		defer close(commands)
 		defer c.cancel()
-		run.Do(c.broker.options.Log, "bus broker", func() { c.read(commands) })
+		supervise.Do(c.broker.options.Log, "bus broker", func() { c.read(commands) })
 	})
 	for words := range commands {
 		if !c.write(c.run(words)) {

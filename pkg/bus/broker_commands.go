@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/threefoldtech/zbus"
 )
 
@@ -155,7 +155,7 @@ func (c *brokerClient) start(channel string) error {
 	c.write(confirmation("subscribe", channel, len(c.streams)))
 	go func() {
 		defer close(s.done)
-		if !run.Do(c.broker.options.Log, "bus broker", func() { c.forward(channel, events) }) {
+		if !supervise.Do(c.broker.options.Log, "bus broker", func() { c.forward(channel, events) }) {
 			c.hangUp()
 		}
 	}()

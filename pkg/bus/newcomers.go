@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/gomodule/redigo/redis"
 	"github.com/threefoldtech/zbus"
 )
@@ -31,7 +31,7 @@ func Newcomers(ctx context.Context, b Bus, module string, object zbus.ObjectID, 
 	// Counted before the stream's first event: who is there by then gets that one.
 	before, _ := r.readers(ctx, channel)
 	go func() {
-		_ = run.Keep(ctx, r.options.Log, "bus newcomers", run.DefaultBackoff(), func(ctx context.Context) error {
+		_ = supervise.Keep(ctx, r.options.Log, "bus newcomers", supervise.DefaultBackoff(), func(ctx context.Context) error {
 			r.watchReaders(ctx, channel, before, out)
 			return ctx.Err()
 		})

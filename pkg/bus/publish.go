@@ -7,7 +7,7 @@ import (
 	"runtime/debug"
 	"sync"
 
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/threefoldtech/zbus"
 )
 
@@ -19,7 +19,7 @@ func (s *Server) startStreams(ctx context.Context, running *sync.WaitGroup) {
 		for name, fn := range o.streams {
 			running.Go(func() {
 				defer s.bus.silent(channelName(s.module, id, name))
-				_ = run.Keep(ctx, s.options.Log, "bus stream", run.DefaultBackoff(), func(ctx context.Context) error {
+				_ = supervise.Keep(ctx, s.options.Log, "bus stream", supervise.DefaultBackoff(), func(ctx context.Context) error {
 					s.keepStream(ctx, id, name, fn)
 					return ctx.Err()
 				})

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/gomodule/redigo/redis"
 	"github.com/rs/zerolog"
 )
@@ -54,7 +54,7 @@ func (s *subscriptions) keep(ctx context.Context) (stood bool, err error) {
 	pings, cancel := context.WithCancel(ctx)
 	defer cancel()
 	pinging.Go(func() {
-		if !run.Do(*s.log(), "bus ping", func() { s.ping(pings, now) }) {
+		if !supervise.Do(*s.log(), "bus ping", func() { s.ping(pings, now) }) {
 			now.link.abort()
 		}
 	})

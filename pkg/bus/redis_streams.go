@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/gomodule/redigo/redis"
 	"github.com/threefoldtech/zbus"
 )
@@ -98,7 +98,7 @@ func (s *subscriptions) add(channel string, f *feed) (<-chan struct{}, error) {
 	if s.stop == nil {
 		ctx, stop := context.WithCancel(context.Background())
 		s.stop = stop
-		s.ended.Go(func() { _ = run.Keep(ctx, *s.log(), "bus streams", run.DefaultBackoff(), s.run) })
+		s.ended.Go(func() { _ = supervise.Keep(ctx, *s.log(), "bus streams", supervise.DefaultBackoff(), s.run) })
 	}
 	return s.confirmed[channel], nil
 }

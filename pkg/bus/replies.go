@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 )
 
 // expect registers a call before it is sent, and starts reading replies with
@@ -24,7 +24,7 @@ func (c *Client) expect(id string) (<-chan *reply, error) {
 		go func() {
 			defer close(c.done)
 			defer c.endCalls()
-			_ = run.Keep(ctx, c.options.Log, "bus replies", run.DefaultBackoff(), c.readReplies)
+			_ = supervise.Keep(ctx, c.options.Log, "bus replies", supervise.DefaultBackoff(), c.readReplies)
 		}()
 	}
 	answer := make(chan *reply, 1)

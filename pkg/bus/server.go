@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/pkg/errors"
 	"github.com/threefoldtech/zbus"
 )
@@ -82,7 +82,7 @@ func (s *Server) Run(ctx context.Context) error {
 	s.startStreams(ctx, &rest)
 	// The status is served on the side, so that it answers when all workers are busy.
 	rest.Go(func() {
-		_ = run.Keep(ctx, s.options.Log, "bus status", run.DefaultBackoff(), func(ctx context.Context) error {
+		_ = supervise.Keep(ctx, s.options.Log, "bus status", supervise.DefaultBackoff(), func(ctx context.Context) error {
 			s.serve(ctx, []string{status}, s.answerStatus)
 			return ctx.Err()
 		})
@@ -168,7 +168,7 @@ func (s *Server) startWorkers(calls *sync.WaitGroup) (work chan<- []byte, free <
 		waiting <- struct{}{}
 		calls.Go(func() {
 			for frame := range frames {
-				run.Do(s.options.Log, "bus worker", func() { s.handle(worker, frame) })
+				supervise.Do(s.options.Log, "bus worker", func() { s.handle(worker, frame) })
 				waiting <- struct{}{}
 			}
 		})

@@ -15,7 +15,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 )
 
 const (
@@ -39,7 +39,7 @@ type Control struct {
 // Guard turns a panic of f into an error: nothing that a client asks for ends
 // the process.
 func Guard[T any](log zerolog.Logger, f func() (T, error)) (out T, err error) {
-	err = run.Guard(log, "carrier", func() (err error) {
+	err = supervise.Guard(log, "carrier", func() (err error) {
 		out, err = f()
 		return err
 	})
@@ -94,7 +94,7 @@ func (c *Control) Run(ctx context.Context) error {
 		wg.Go(func() {
 			defer func() { <-slots }()
 			defer conn.Close()
-			run.Do(c.Log, "carrier", func() { c.serve(ctx, conn) })
+			supervise.Do(c.Log, "carrier", func() { c.serve(ctx, conn) })
 		})
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 )
 
 // Process watches a process that isn't a child of this one.
@@ -32,7 +32,7 @@ func Watch(pid int) (*Process, error) {
 	}
 	go func() {
 		// A pidfd can be read, by who polls it, once its process has ended.
-		err := run.Catch("carrier watch", func() error { return conn.Read(func(fd uintptr) bool { return ended(int(fd)) }) })
+		err := supervise.Catch("carrier watch", func() error { return conn.Read(func(fd uintptr) bool { return ended(int(fd)) }) })
 		if err == nil {
 			close(p.done)
 		}

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 )
 
 // Starter starts carriers, at most one a folder.
@@ -118,7 +118,7 @@ func (s Starter) start() (<-chan error, error) {
 	}
 	s.Log.Info().Int("pid", cmd.Process.Pid).Str("type", "carrier").Str("folder", string(s.Folder)).Msg("carrier started")
 	died := make(chan error, 1)
-	go func() { died <- run.Guard(s.Log, "carrier", cmd.Wait) }() // also so that no zombie stays
+	go func() { died <- supervise.Guard(s.Log, "carrier", cmd.Wait) }() // also so that no zombie stays
 	return died, nil
 }
 

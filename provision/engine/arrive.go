@@ -4,10 +4,10 @@ import (
 	"context"
 
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/lifecycle"
-	"github.com/croft-edge/croft/provision/said"
+	"github.com/croft-edge/croft/provision/logonce"
 	"github.com/croft-edge/croft/provision/source"
 	"github.com/croft-edge/croft/provision/store"
 
@@ -34,7 +34,7 @@ type arrival struct {
 type checker struct {
 	policy Policy
 	log    zerolog.Logger
-	said   *said.Once
+	said   *logonce.Once
 }
 
 // check returns what an item brings; nil when there is nothing that its user
@@ -42,7 +42,7 @@ type checker struct {
 func (c *checker) check(item source.Item) *arrival {
 	came := item.Reservation
 	a := &arrival{done: item.Finish}
-	err := run.Guard(c.log, "verify", func() (err error) {
+	err := supervise.Guard(c.log, "verify", func() (err error) {
 		r := *came
 		id, err := workload.ParseID(r.ID)
 		if err != nil {
@@ -84,7 +84,7 @@ func (c *checker) dropped(what string, r *workload.Reservation, err error) {
 // arrivals checks what the sources yield, in its order, ahead of the engine.
 func (c *checker) arrivals(ctx context.Context, in <-chan source.Item, ahead int) <-chan *arrival {
 	out := make(chan *arrival, ahead)
-	go run.Do(c.log, "arrivals", func() {
+	go supervise.Do(c.log, "arrivals", func() {
 		defer close(out)
 		for {
 			select {
@@ -117,7 +117,7 @@ type intake struct {
 	ledger  *ledger
 	timers  *timers
 	judging *judging
-	said    *said.Once
+	said    *logonce.Once
 	apply   apply
 }
 
@@ -266,7 +266,7 @@ func (i *intake) renewal(rec store.Record, renewal *workload.Renewal) lifecycle.
 	}
 	candidate := *rec.Reservation
 	candidate.Renewal = renewal
-	err := run.Guard(i.parts.Log, "renew", func() error { return i.parts.Policy.Renewal(&candidate) })
+	err := supervise.Guard(i.parts.Log, "renew", func() error { return i.parts.Policy.Renewal(&candidate) })
 	switch {
 	case err == nil:
 		return lifecycle.Renew

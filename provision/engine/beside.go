@@ -8,7 +8,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/lifecycle"
 	"github.com/croft-edge/croft/provision/provisioner"
@@ -38,7 +38,7 @@ func (b *beside) start(f *flight) {
 	ctx, cancel := context.WithTimeout(node.AwaitAnswers(b.work, callGrace), b.deadline(f.kind))
 	f.cancel = cancel
 	b.going.Add(1)
-	go run.Do(b.parts.Log, string(f.kind), func() {
+	go supervise.Do(b.parts.Log, string(f.kind), func() {
 		defer b.going.Done()
 		defer cancel()
 		b.follow(ctx, f)
@@ -48,7 +48,7 @@ func (b *beside) start(f *flight) {
 // wait returns once every effect has come back, or the limit is over.
 func (b *beside) wait(limit time.Duration) {
 	done := make(chan struct{})
-	go run.Do(b.parts.Log, "wait", func() {
+	go supervise.Do(b.parts.Log, "wait", func() {
 		defer close(done)
 		b.going.Wait()
 	})
@@ -74,7 +74,7 @@ func (b *beside) deadline(kind lifecycle.EffectKind) time.Duration {
 // cancelled has the same time to take back what it made.
 func (b *beside) follow(ctx context.Context, f *flight) {
 	done := make(chan outcome, 1)
-	go run.Do(b.parts.Log, string(f.kind), func() { done <- b.effect(ctx, f) })
+	go supervise.Do(b.parts.Log, string(f.kind), func() { done <- b.effect(ctx, f) })
 	late := time.NewTimer(b.deadline(f.kind) + stepGrace)
 	defer late.Stop()
 	select {
@@ -120,7 +120,7 @@ func (b *beside) send(o outcome) {
 func (b *beside) effect(ctx context.Context, f *flight) outcome {
 	o := outcome{token: f.token}
 	id := f.rec.ID()
-	err := run.Guard(b.parts.Log, string(f.kind)+" "+id, func() (err error) {
+	err := supervise.Guard(b.parts.Log, string(f.kind)+" "+id, func() (err error) {
 		o.event, o.progress, err = b.ask(ctx, f)
 		return err
 	})
@@ -211,6 +211,6 @@ func forgiven(err error) error {
 
 // panicked reports whether an error is made of a panic.
 func panicked(err error) bool {
-	var p *run.Panic
+	var p *supervise.Panic
 	return errors.As(err, &p)
 }

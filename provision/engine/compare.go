@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/lifecycle"
 	"github.com/croft-edge/croft/provision/provisioner"
@@ -118,7 +118,7 @@ type compared struct {
 // authentic reports whether rec's reservation still verifies: what doesn't is
 // neither made again nor taken away.
 func (c *compared) authentic(rec store.Record) bool {
-	err := run.Guard(c.parts.Log, "verify", func() error { return c.parts.Policy.Authentic(rec.Reservation) })
+	err := supervise.Guard(c.parts.Log, "verify", func() error { return c.parts.Policy.Authentic(rec.Reservation) })
 	if err != nil {
 		c.notes.drifts.once("verify "+rec.ID(), func() {
 			about(c.parts.Log.Error(), rec, "verify").Err(err).

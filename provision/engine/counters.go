@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -22,7 +22,7 @@ const (
 // Run: it is a query on the records.
 func (e *Engine) Counters(ctx context.Context) <-chan workload.ProvisionCounters {
 	out := make(chan workload.ProvisionCounters)
-	go run.Do(e.parts.Log, "counters", func() {
+	go supervise.Do(e.parts.Log, "counters", func() {
 		defer close(out)
 		changed := e.changes.next()
 		value := e.count(workload.ProvisionCounters{})
@@ -77,7 +77,7 @@ func (e *Engine) awaitChange(ctx context.Context, value *workload.ProvisionCount
 // count asks the records; last is the answer when that fails.
 func (e *Engine) count(last workload.ProvisionCounters) workload.ProvisionCounters {
 	value := last
-	_ = run.Guard(e.parts.Log, "count", func() error {
+	_ = supervise.Guard(e.parts.Log, "count", func() error {
 		value = e.parts.Records.Counters()
 		return nil
 	})

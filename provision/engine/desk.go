@@ -7,11 +7,11 @@ import (
 
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/lifecycle"
+	"github.com/croft-edge/croft/provision/logonce"
 	"github.com/croft-edge/croft/provision/provisioner"
-	"github.com/croft-edge/croft/provision/said"
 	"github.com/croft-edge/croft/provision/store"
 )
 
@@ -80,7 +80,7 @@ func newDesk(parts *Config, notes *notes) *desk {
 		agenda: &agenda{}, parts: parts, notes: notes, blocked: newBlocked(), timers: newTimers(parts.Limits.Look),
 		ledger: newLedger(parts.Records, demand), flights: newFlights(parts.Provisioners),
 	}
-	once := said.New()
+	once := logonce.New()
 	d.judging = &judging{agenda: d.agenda, parts: parts, ledger: d.ledger, said: once, apply: d.apply}
 	d.intake = &intake{agenda: d.agenda, parts: parts, ledger: d.ledger, timers: d.timers, judging: d.judging, said: once, apply: d.apply}
 	d.compared = &compared{agenda: d.agenda, parts: parts, notes: notes, ledger: d.ledger, flights: d.flights, free: d.freeAll, apply: d.apply}
@@ -121,7 +121,7 @@ func (d *desk) once(inputs []input) {
 	d.now = d.parts.Clock.Read()
 	errs := make([]error, len(inputs))
 	for i, in := range inputs {
-		errs[i] = run.Guard(d.parts.Log, "decide "+in.id, in.do)
+		errs[i] = supervise.Guard(d.parts.Log, "decide "+in.id, in.do)
 	}
 	touched := d.ledger.touched()
 	after := d.after
@@ -159,7 +159,7 @@ func (d *desk) once(inputs []input) {
 }
 
 func (d *desk) write() (written []store.Record, err error) {
-	err = run.Guard(d.parts.Log, "record", func() (err error) {
+	err = supervise.Guard(d.parts.Log, "record", func() (err error) {
 		written, err = d.ledger.commit()
 		return err
 	})
@@ -282,7 +282,7 @@ func (d *desk) resend() error {
 	}
 	ids := d.asked
 	d.asked = nil
-	err := run.Guard(d.parts.Log, "resend", func() error { return d.parts.Records.Resend(ids...) })
+	err := supervise.Guard(d.parts.Log, "resend", func() error { return d.parts.Records.Resend(ids...) })
 	if err == nil {
 		d.parts.Feedback.Kick()
 	}
@@ -291,7 +291,7 @@ func (d *desk) resend() error {
 
 // durably does one durable step that is none of the round's; it is tried again.
 func (d *desk) durably(rec store.Record, what string, do func() error) bool {
-	err := run.Guard(d.parts.Log, what, do)
+	err := supervise.Guard(d.parts.Log, what, do)
 	if err != nil && node.KindOf(err) != node.NotExist {
 		d.parts.Log.Error().Str("id", rec.ID()).Err(err).Msg("cannot " + what + ": tried again")
 		d.timers.try(rec, d.now, d.parts.Limits.Retry.Delay(1))

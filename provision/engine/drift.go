@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/lifecycle"
 	"github.com/croft-edge/croft/provision/provisioner"
@@ -25,7 +25,7 @@ func (l *loop) watch() <-chan source.Item {
 	looks := map[workload.Type]source.Look{}
 	for t, p := range l.parts.Provisioners {
 		looks[t] = func(ctx context.Context) (found map[provisioner.Label]provisioner.Seen, err error) {
-			err = run.Guard(l.parts.Log, "list", func() (err error) {
+			err = supervise.Guard(l.parts.Log, "list", func() (err error) {
 				found, err = provisioner.Look(ctx, p)
 				return err
 			})

@@ -8,9 +8,9 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/pkg/workload"
-	"github.com/croft-edge/croft/provision/said"
+	"github.com/croft-edge/croft/provision/logonce"
 	"github.com/croft-edge/croft/provision/source"
 	"github.com/croft-edge/croft/provision/store"
 )
@@ -69,12 +69,12 @@ func (e *Engine) Run(ctx context.Context) error {
 	telling, silence := context.WithCancel(context.WithoutCancel(ctx))
 	defer silence()
 	told := make(chan error, 1)
-	go run.Do(e.parts.Log, "feedback", func() {
-		told <- run.Keep(telling, e.parts.Log, "feedback", run.DefaultBackoff(), e.parts.Feedback.Run)
+	go supervise.Do(e.parts.Log, "feedback", func() {
+		told <- supervise.Keep(telling, e.parts.Log, "feedback", supervise.DefaultBackoff(), e.parts.Feedback.Run)
 	})
-	_ = run.Keep(stop, e.parts.Log, "engine", run.DefaultBackoff(), func(stop context.Context) error {
+	_ = supervise.Keep(stop, e.parts.Log, "engine", supervise.DefaultBackoff(), func(stop context.Context) error {
 		e.life(work, stop)
-		return run.ErrEnded
+		return supervise.ErrEnded
 	})
 	cancel()
 	silence()
@@ -122,7 +122,7 @@ func (e *Engine) live(over context.Context, l *loop) {
 	if !l.restore() {
 		return
 	}
-	checker := &checker{policy: e.parts.Policy, log: e.parts.Log, said: said.New()}
+	checker := &checker{policy: e.parts.Policy, log: e.parts.Log, said: logonce.New()}
 	arriving := checker.arrivals(over, source.Merge(e.parts.Log, e.parts.Sources...).Items(over), e.parts.Limits.Round)
 	drifting := l.watch()
 	e.resyncLost()

@@ -4,12 +4,12 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/admit"
 	"github.com/croft-edge/croft/provision/lifecycle"
+	"github.com/croft-edge/croft/provision/logonce"
 	"github.com/croft-edge/croft/provision/provisioner"
-	"github.com/croft-edge/croft/provision/said"
 	"github.com/croft-edge/croft/provision/store"
 	"github.com/croft-edge/croft/provision/verify"
 )
@@ -20,7 +20,7 @@ type judging struct {
 	*agenda
 	parts  *Config
 	ledger *ledger
-	said   *said.Once
+	said   *logonce.Once
 	apply  apply
 
 	ask     func()
@@ -128,7 +128,7 @@ func (j *judging) admit(id string, offer admit.Offer, failed error) error {
 		}
 		of.Demand, all.Demand = of.Demand.Sub(replaced), all.Demand.Sub(replaced)
 	}
-	return j.judged(rec, run.Guard(j.parts.Log, "admit", func() error {
+	return j.judged(rec, supervise.Guard(j.parts.Log, "admit", func() error {
 		return j.parts.Admission.Admit(rec.Reservation, of, all, offer)
 	}))
 }
@@ -142,14 +142,14 @@ func (j *judging) acceptableNow(rec store.Record) error {
 	if j.parts.Provisioners[r.Type] == nil {
 		return node.Errorf(node.Refused, "cannot provision %s: type %q isn't offered by this node", r.ID, r.Type)
 	}
-	if err := run.Guard(j.parts.Log, "validate", func() error { return j.parts.Policy.Validate(r) }); err != nil {
+	if err := supervise.Guard(j.parts.Log, "validate", func() error { return j.parts.Policy.Validate(r) }); err != nil {
 		return err
 	}
 	return j.supersedes(rec)
 }
 
 func (j *judging) acceptable(r *workload.Reservation) error {
-	return run.Guard(j.parts.Log, "judge", func() error { return j.parts.Policy.Acceptable(r) })
+	return supervise.Guard(j.parts.Log, "judge", func() error { return j.parts.Policy.Acceptable(r) })
 }
 
 // supersedes refuses an update that isn't signed later than the newest one that

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/admit"
 	"github.com/croft-edge/croft/provision/provisioner"
@@ -42,7 +42,7 @@ func (e *Engine) loop(work, stop context.Context) *loop {
 
 // askOffer asks what the node offers, beside the engine's thread.
 func (l *loop) askOffer() {
-	go run.Do(l.parts.Log, "offer", func() {
+	go supervise.Do(l.parts.Log, "offer", func() {
 		ctx, cancel := context.WithTimeout(l.work, l.parts.Limits.Judge)
 		defer cancel()
 		o, answered := l.offer(ctx)
@@ -62,10 +62,10 @@ func (l *loop) offer(ctx context.Context) (o offered, answered bool) {
 		return o, false
 	}
 	done := make(chan offered, 1)
-	go run.Do(l.parts.Log, "offer", func() {
+	go supervise.Do(l.parts.Log, "offer", func() {
 		defer func() { <-l.asking }()
 		var o offered
-		o.err = run.Guard(l.parts.Log, "offer", func() (err error) {
+		o.err = supervise.Guard(l.parts.Log, "offer", func() (err error) {
 			o.offer, err = l.parts.Admission.Offer(ctx)
 			return err
 		})
@@ -119,9 +119,9 @@ func (l *loop) lookAtAll() seen {
 	defer cancel()
 	answers := make(chan answer, len(l.parts.Provisioners))
 	for t, p := range l.parts.Provisioners {
-		go run.Do(l.parts.Log, "list", func() {
+		go supervise.Do(l.parts.Log, "list", func() {
 			a := answer{t: t}
-			a.err = run.Guard(l.parts.Log, "list", func() (err error) {
+			a.err = supervise.Guard(l.parts.Log, "list", func() (err error) {
 				a.found, err = provisioner.Look(ctx, p)
 				return err
 			})

@@ -14,8 +14,8 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/admit"
 	"github.com/croft-edge/croft/provision/lifecycle"
+	"github.com/croft-edge/croft/provision/logonce"
 	"github.com/croft-edge/croft/provision/provisioner"
-	"github.com/croft-edge/croft/provision/said"
 	"github.com/croft-edge/croft/provision/source"
 	"github.com/croft-edge/croft/provision/store"
 )
@@ -97,7 +97,7 @@ func (s *simulation) boot() {
 	}
 	notes := &notes{drifts: newDrifts(), progress: newProgress(), orphans: newOrphans(&s.book), changed: func() {}}
 	n.desk = newDesk(n.parts, notes)
-	n.checker = &checker{policy: n.parts.Policy, log: n.parts.Log, said: said.New()}
+	n.checker = &checker{policy: n.parts.Policy, log: n.parts.Log, said: logonce.New()}
 	n.beside = &beside{parts: n.parts}
 	n.desk.flights.start = s.start
 	n.desk.judging.ask = func() { n.asked = true }

@@ -8,7 +8,7 @@ import (
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/store"
 )
@@ -95,8 +95,8 @@ func (f *Feedback) Kick() {
 // Run sends what is owed until ctx is done, then goes on until nothing is owed
 // or the grace is over. It returns nil.
 func (f *Feedback) Run(ctx context.Context) error {
-	_ = run.Keep(ctx, f.cfg.Log, "feedback", f.cfg.backoff(), f.loop) // why it ended is logged
-	run.Do(f.cfg.Log, "feedback", func() { f.drain(context.WithoutCancel(ctx)) })
+	_ = supervise.Keep(ctx, f.cfg.Log, "feedback", f.cfg.backoff(), f.loop) // why it ended is logged
+	supervise.Do(f.cfg.Log, "feedback", func() { f.drain(context.WithoutCancel(ctx)) })
 	return nil
 }
 
@@ -157,7 +157,7 @@ const (
 // undelivered looks for what is owed, and notes how long that took.
 func (f *Feedback) undelivered() (waiting []store.Record, err error) {
 	began := time.Now()
-	err = run.Guard(f.cfg.Log, "feedback", func() (err error) {
+	err = supervise.Guard(f.cfg.Log, "feedback", func() (err error) {
 		waiting, err = f.cfg.Outbox.Undelivered()
 		return err
 	})

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/provision/store"
 )
 
@@ -83,7 +83,7 @@ func (f *Feedback) pass(ctx context.Context) (owed, error) {
 			continue
 		}
 		p.left.tried++
-		err := run.Guard(f.cfg.Log, "feedback", func() error { return f.send(ctx, rec) })
+		err := supervise.Guard(f.cfg.Log, "feedback", func() error { return f.send(ctx, rec) })
 		switch {
 		case err == nil:
 			p.inARow, p.failed = 0, nil
@@ -151,7 +151,7 @@ func (p *pass) acknowledge() {
 	for _, rec := range told {
 		receipts = append(receipts, store.Receipt{ID: rec.ID(), Sequence: rec.Result.Sequence})
 	}
-	err := run.Guard(p.cfg.Log, "feedback", func() error { return p.cfg.Outbox.Acknowledge(receipts...) })
+	err := supervise.Guard(p.cfg.Log, "feedback", func() error { return p.cfg.Outbox.Acknowledge(receipts...) })
 	if err != nil {
 		for _, rec := range told {
 			p.trouble(rec, node.WithKind(node.Transient, err))
@@ -237,7 +237,7 @@ func (f *Feedback) note(rec store.Record, err error) bool {
 	t.cause, t.attempts, t.final = err, t.attempts+1, node.KindOf(err).Final()
 	pause := f.cfg.backoff().Delay(t.attempts)
 	if t.final {
-		pause = run.Backoff{Base: f.cfg.SlowPause, Max: f.cfg.SlowPause}.Delay(1)
+		pause = supervise.Backoff{Base: f.cfg.SlowPause, Max: f.cfg.SlowPause}.Delay(1)
 	}
 	t.next = time.Now().Add(pause)
 	event := f.cfg.Log.Warn().Str("id", rec.ID()).Str("type", string(rec.Reservation.Type)).Str("step", "feedback")
@@ -304,4 +304,4 @@ func (f *Feedback) pauseAfter(left owed, failures int) time.Duration {
 }
 
 // backoff is between attempts while the explorer can't be reached.
-func (c Config) backoff() run.Backoff { return run.Backoff{Base: c.Pause, Max: c.MaxPause} }
+func (c Config) backoff() supervise.Backoff { return supervise.Backoff{Base: c.Pause, Max: c.MaxPause} }

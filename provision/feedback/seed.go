@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -30,7 +30,7 @@ func (s *Seed) PutResult(ctx context.Context, r *workload.Result) error {
 	done := make(chan error, 1)
 	go func() {
 		defer func() { <-s.busy }()
-		done <- run.Catch("the feedbacker", func() error { return s.call(r) })
+		done <- supervise.Catch("the feedbacker", func() error { return s.call(r) })
 	}()
 	select {
 	case err := <-done:

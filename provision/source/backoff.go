@@ -4,11 +4,11 @@ import (
 	"context"
 	"time"
 
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 )
 
 // Backoff doubles a wait with the number of failures.
-type Backoff = run.Backoff
+type Backoff = supervise.Backoff
 
 // PollBackoff is the wait between polls that failed.
 func PollBackoff() Backoff { return Backoff{Base: time.Second, Max: time.Minute} }

@@ -9,7 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/pkg/explorer"
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 )
 
 // Poller asks an explorer for a node's changes after a cursor. It waits at the
@@ -110,7 +110,7 @@ func (s *Changes) poll(ctx context.Context, cursor explorer.Cursor) (explorer.Pa
 		return explorer.Page{}, false, nil
 	}
 	var page explorer.Page
-	err := run.Guard(s.Log, "poll", func() (err error) {
+	err := supervise.Guard(s.Log, "poll", func() (err error) {
 		page, err = s.Poller.PollPage(polling, s.NodeID, cursor, s.Wait)
 		return err
 	})

@@ -9,7 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/provisioner"
 )
@@ -117,7 +117,7 @@ func (w *driftWatch) compare(ctx context.Context) (a answer, differs bool) {
 	if a.err != nil {
 		return a, false
 	}
-	a.err = run.Guard(w.cfg.Log, "drift", func() error {
+	a.err = supervise.Guard(w.cfg.Log, "drift", func() error {
 		differs = w.cfg.Differs(w.kind, a.seen)
 		return nil
 	})
@@ -144,7 +144,7 @@ func (w *driftWatch) ask(ctx context.Context) answer {
 		done = make(chan answer, 1)
 		go func() {
 			var a answer
-			a.err = run.Guard(w.cfg.Log, "drift", func() (err error) {
+			a.err = supervise.Guard(w.cfg.Log, "drift", func() (err error) {
 				a.seen, err = w.look(ctx)
 				return err
 			})

@@ -6,7 +6,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -32,7 +32,7 @@ func (e *expired) Reservations(ctx context.Context) <-chan *workload.Reservation
 func (e *expired) run(ctx context.Context, out chan<- *workload.Reservation) error {
 	for {
 		var ended []*workload.Reservation
-		err := run.Guard(e.log, "expired", func() (err error) {
+		err := supervise.Guard(e.log, "expired", func() (err error) {
 			ended, err = e.store.GetExpired()
 			return err
 		})

@@ -8,7 +8,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/provisioner"
 )
@@ -72,7 +72,7 @@ func (s reservations) run(ctx context.Context, out chan<- Item) error {
 			return ctx.Err()
 		case r, ok := <-in:
 			if !ok {
-				return run.ErrEnded
+				return supervise.ErrEnded
 			}
 			if r != nil && !send(ctx, out, Item{Kind: Arrived, Reservation: r}) {
 				return ctx.Err()

@@ -8,7 +8,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -60,7 +60,7 @@ func (p *seedPoll) run(ctx context.Context, out chan<- *workload.Reservation) er
 		from = next
 		switch {
 		case errors.Is(answer.err, workload.ErrPollEOS):
-			return run.ErrEnded
+			return supervise.ErrEnded
 		case answer.err != nil:
 			failures++
 			p.log.Warn().Err(answer.err).Uint64("from", from).Msg("cannot poll the explorer")
@@ -82,7 +82,7 @@ func (p *seedPoll) ask(ctx context.Context, from uint64) (pollAnswer, bool) {
 	answered := make(chan pollAnswer, 1)
 	go func() {
 		var a pollAnswer
-		a.err = run.Guard(p.log, "poll", func() (err error) {
+		a.err = supervise.Guard(p.log, "poll", func() (err error) {
 			a.batch, err = p.store.Poll(p.node, from)
 			return err
 		})

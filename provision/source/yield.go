@@ -6,7 +6,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 )
 
 // yield runs f in a goroutine of its own, and f sends to the channel that is
@@ -16,7 +16,7 @@ func yield[T any](ctx context.Context, log zerolog.Logger, name string, f func(c
 	out := make(chan T)
 	go func() {
 		defer close(out)
-		_ = run.Keep(ctx, log, name, PollBackoff(), func(ctx context.Context) error { return f(ctx, out) })
+		_ = supervise.Keep(ctx, log, name, PollBackoff(), func(ctx context.Context) error { return f(ctx, out) })
 	}()
 	return out
 }
@@ -27,7 +27,7 @@ func yieldAll[T any](ctx context.Context, log zerolog.Logger, name string, all [
 	var open sync.WaitGroup
 	for _, f := range all {
 		open.Go(func() {
-			_ = run.Keep(ctx, log, name, PollBackoff(), func(ctx context.Context) error { return f(ctx, out) })
+			_ = supervise.Keep(ctx, log, name, PollBackoff(), func(ctx context.Context) error { return f(ctx, out) })
 		})
 	}
 	go func() {
@@ -45,7 +45,7 @@ func forward[T any](ctx context.Context, in <-chan T, out chan<- T) error {
 			return ctx.Err()
 		case v, ok := <-in:
 			if !ok {
-				return run.ErrEnded
+				return supervise.ErrEnded
 			}
 			if !send(ctx, out, v) {
 				return ctx.Err()

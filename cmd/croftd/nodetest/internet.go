@@ -3,7 +3,7 @@ package nodetest
 import (
 	"testing"
 
-	"github.com/croft-edge/croft/modules/network/netlab"
+	"github.com/croft-edge/croft/internal/testing/netlab"
 )
 
 // Internet is a small internet of namespaces: an explorer and the hosts that

@@ -9,8 +9,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"github.com/croft-edge/croft/internal/testing/netlab"
 	"github.com/croft-edge/croft/modules/network/carrier"
-	"github.com/croft-edge/croft/modules/network/netlab"
 	"github.com/croft-edge/croft/modules/network/wireguard"
 )
 

@@ -10,9 +10,9 @@ import (
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"github.com/croft-edge/croft/internal/testing/imagetest"
 	"github.com/croft-edge/croft/modules/container/image"
 	"github.com/croft-edge/croft/modules/container/image/document"
-	"github.com/croft-edge/croft/modules/container/imagetest"
 	"github.com/croft-edge/croft/pkg/node"
 )
 

@@ -16,10 +16,10 @@ import (
 	"github.com/containerd/containerd/v2/core/snapshots"
 	"github.com/rs/zerolog"
 
+	"github.com/croft-edge/croft/internal/testing/containerdtest"
+	"github.com/croft-edge/croft/internal/testing/imagetest"
 	"github.com/croft-edge/croft/modules/container/containerd"
-	"github.com/croft-edge/croft/modules/container/containerdtest"
 	"github.com/croft-edge/croft/modules/container/image"
-	"github.com/croft-edge/croft/modules/container/imagetest"
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/dial"
 	"github.com/croft-edge/croft/pkg/node"

@@ -22,8 +22,8 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/internal/testing/imagetest"
 	"github.com/croft-edge/croft/modules/container/image"
-	"github.com/croft-edge/croft/modules/container/imagetest"
 	"github.com/croft-edge/croft/pkg/node"
 )
 

@@ -10,8 +10,8 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/internal/testing/imagetest"
 	"github.com/croft-edge/croft/modules/container/image/unpack"
-	"github.com/croft-edge/croft/modules/container/imagetest"
 )
 
 // TestMain is also what unpacks a layer.

@@ -7,8 +7,8 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
+	"github.com/croft-edge/croft/internal/testing/imagetest"
 	"github.com/croft-edge/croft/modules/container/image"
-	"github.com/croft-edge/croft/modules/container/imagetest"
 	"github.com/croft-edge/croft/pkg/node"
 )
 

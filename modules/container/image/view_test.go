@@ -12,8 +12,8 @@ import (
 	"github.com/containerd/containerd/v2/core/snapshots"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
+	"github.com/croft-edge/croft/internal/testing/imagetest"
 	"github.com/croft-edge/croft/modules/container/image"
-	"github.com/croft-edge/croft/modules/container/imagetest"
 )
 
 // unused is how long an image may be so.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/carrier"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 )
 
 // DefaultHardLimit is the memory in bytes above which the kernel ends the
@@ -118,8 +118,8 @@ func serve(ctx context.Context, c ServeConfig, dir carrier.Folder, log zerolog.L
 	s := &server{config: c, started: time.Now(), carried: carried, stop: stop, log: log}
 	log.Info().Str("version", c.Version).Int("containers", len(carried.list())).Msg("carrier begins")
 	control := &carrier.Control{Listener: listener, MaxRequest: maxRequest, Answer: s.answer, Log: log}
-	group := run.New(log)
-	group.Start(run.Part{Name: "memory", Run: func(ctx context.Context) error { carrier.GiveBack(ctx, giveBackEvery, memoryLimit/8); return nil }})
-	group.Start(run.Part{Name: "control", Run: control.Run})
+	group := supervise.New(log)
+	group.Start(supervise.Part{Name: "memory", Run: func(ctx context.Context) error { carrier.GiveBack(ctx, giveBackEvery, memoryLimit/8); return nil }})
+	group.Start(supervise.Part{Name: "control", Run: control.Run})
 	return group.Wait(ctx)
 }

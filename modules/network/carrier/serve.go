@@ -11,7 +11,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/carrier"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 )
 
 // ServeConfig is what the process itself is told.
@@ -126,11 +126,11 @@ func serve(ctx context.Context, c ServeConfig, dir carrier.Folder, log zerolog.L
 
 // run runs the parts until ctx is done.
 func (s *server) run(ctx context.Context, c *carrier.Control, log zerolog.Logger) error {
-	group := run.New(log)
-	group.Start(run.Part{Name: "sweep", Run: func(ctx context.Context) error { s.devices.sweep(ctx, sweepEvery); return nil }})
-	group.Start(run.Part{Name: "memory", Run: func(ctx context.Context) error { carrier.GiveBack(ctx, giveBackEvery, worthGiving); return nil }})
-	group.Start(run.Part{Name: "collector", Run: func(ctx context.Context) error { pace(ctx, s.garbage); return nil }})
-	group.Start(run.Part{Name: "control", Run: c.Run})
+	group := supervise.New(log)
+	group.Start(supervise.Part{Name: "sweep", Run: func(ctx context.Context) error { s.devices.sweep(ctx, sweepEvery); return nil }})
+	group.Start(supervise.Part{Name: "memory", Run: func(ctx context.Context) error { carrier.GiveBack(ctx, giveBackEvery, worthGiving); return nil }})
+	group.Start(supervise.Part{Name: "collector", Run: func(ctx context.Context) error { pace(ctx, s.garbage); return nil }})
+	group.Start(supervise.Part{Name: "control", Run: c.Run})
 	return group.Wait(ctx)
 }
 

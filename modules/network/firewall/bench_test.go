@@ -3,7 +3,7 @@ package firewall
 import (
 	"testing"
 
-	"github.com/croft-edge/croft/modules/network/netlab"
+	"github.com/croft-edge/croft/internal/testing/netlab"
 )
 
 // BenchmarkNetwork is what the rules of a network of 250 ports cost: to apply,

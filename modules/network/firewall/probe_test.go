@@ -16,7 +16,7 @@ import (
 	"golang.org/x/net/ipv4"
 	"golang.org/x/net/ipv6"
 
-	"github.com/croft-edge/croft/modules/network/netlab"
+	"github.com/croft-edge/croft/internal/testing/netlab"
 )
 
 // Waits. What passes does so at once unless the machine is busy; what doesn't

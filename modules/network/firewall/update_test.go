@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/croft-edge/croft/modules/network/netlab"
+	"github.com/croft-edge/croft/internal/testing/netlab"
 )
 
 // withoutHead is a fingerprint without its namespace and generation.

@@ -8,7 +8,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/croft-edge/croft/modules/network/netlab"
+	"github.com/croft-edge/croft/internal/testing/netlab"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

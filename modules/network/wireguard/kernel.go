@@ -17,7 +17,6 @@ import (
 	"golang.zx2c4.com/wireguard/wgctrl"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
-	"github.com/croft-edge/croft/modules/network/dump"
 	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -266,7 +265,7 @@ func (k *Kernel) adopt(s Status) {
 
 func listNamespace(path string, inode uint64) (found []Status, err error) {
 	err = netns.Do(path, func() error {
-		links, err := dump.Whole(netlink.LinkList)
+		links, err := netns.Whole(netlink.LinkList)
 		if err != nil {
 			return failed("list", path, err)
 		}

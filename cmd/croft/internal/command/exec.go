@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
-	"github.com/croft-edge/croft/pkg/talk"
+	"github.com/croft-edge/croft/pkg/nodeapi"
 )
 
 func (s *shell) execCommand() *cli.Command {
@@ -41,7 +41,7 @@ func (s *shell) exec(c *cli.Context) error {
 	if len(args) < 2 {
 		return usagef("exec takes an ID or NAME and a command, as in: croft exec web -- ls -l")
 	}
-	o := talk.ExecOptions{Args: args[1:], Env: c.StringSlice("env"), Terminal: c.Bool("terminal")}
+	o := nodeapi.ExecOptions{Args: args[1:], Env: c.StringSlice("env"), Terminal: c.Bool("terminal")}
 	for _, text := range o.Env {
 		if strings.Index(text, "=") < 1 {
 			return usagef("--env is %q, it must be NAME=VALUE", text)
@@ -56,7 +56,7 @@ func (s *shell) exec(c *cli.Context) error {
 		return err
 	}
 	defer conn.Close()
-	streams := talk.ExecIO{Stdout: s.env.Stdout, Stderr: s.env.Stderr}
+	streams := nodeapi.ExecIO{Stdout: s.env.Stdout, Stderr: s.env.Stderr}
 	if c.Bool("interactive") {
 		streams.Stdin = s.env.Stdin
 	}
@@ -68,7 +68,7 @@ func (s *shell) exec(c *cli.Context) error {
 }
 
 // execOn runs it, with the terminal where there is to be one.
-func (s *shell) execOn(ctx context.Context, conn *talk.Conn, id string, o talk.ExecOptions, streams talk.ExecIO) (uint32, error) {
+func (s *shell) execOn(ctx context.Context, conn *nodeapi.Conn, id string, o nodeapi.ExecOptions, streams nodeapi.ExecIO) (uint32, error) {
 	if !o.Terminal {
 		return conn.Exec(ctx, id, o, streams)
 	}
@@ -89,20 +89,20 @@ func (s *shell) execOn(ctx context.Context, conn *talk.Conn, id string, o talk.E
 	return conn.Exec(ctx, id, o, streams)
 }
 
-func sizeOf(tty *os.File) talk.Size {
+func sizeOf(tty *os.File) nodeapi.Size {
 	width, height, err := term.GetSize(int(tty.Fd()))
 	if err != nil || width <= 0 || height <= 0 || width > 1<<16-1 || height > 1<<16-1 {
-		return talk.Size{Width: 80, Height: 24}
+		return nodeapi.Size{Width: 80, Height: 24}
 	}
-	return talk.Size{Width: uint16(width), Height: uint16(height)}
+	return nodeapi.Size{Width: uint16(width), Height: uint16(height)}
 }
 
 // watchSize tells the terminal's size when it changes.
-func watchSize(ctx context.Context, tty *os.File) (<-chan talk.Size, func()) {
+func watchSize(ctx context.Context, tty *os.File) (<-chan nodeapi.Size, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	changed := make(chan os.Signal, 1)
 	signal.Notify(changed, unix.SIGWINCH)
-	sizes := make(chan talk.Size)
+	sizes := make(chan nodeapi.Size)
 	go func() {
 		defer signal.Stop(changed)
 		for {

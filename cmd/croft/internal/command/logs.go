@@ -8,7 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/croft-edge/croft/cmd/croft/internal/render"
-	"github.com/croft-edge/croft/pkg/talk"
+	"github.com/croft-edge/croft/pkg/nodeapi"
 )
 
 func (s *shell) logsCommand() *cli.Command {
@@ -48,8 +48,8 @@ func (s *shell) logs(c *cli.Context) error {
 		return err
 	}
 	defer conn.Close()
-	o := talk.LogOptions{Tail: c.Int("tail"), Follow: c.Bool("follow")}
-	err = conn.Logs(c.Context, at.id, o, func(l talk.LogLine) error { return s.logLine(f, c.Bool("timestamps"), l) })
+	o := nodeapi.LogOptions{Tail: c.Int("tail"), Follow: c.Bool("follow")}
+	err = conn.Logs(c.Context, at.id, o, func(l nodeapi.LogLine) error { return s.logLine(f, c.Bool("timestamps"), l) })
 	if o.Follow && c.Context.Err() != nil {
 		return nil // the user has seen enough
 	}
@@ -57,7 +57,7 @@ func (s *shell) logs(c *cli.Context) error {
 }
 
 // logLine shows a line as it is: it is the user's own program that speaks.
-func (s *shell) logLine(f render.Format, stamped bool, l talk.LogLine) error {
+func (s *shell) logLine(f render.Format, stamped bool, l nodeapi.LogLine) error {
 	switch f {
 	case render.JSON:
 		return render.JSONLine(s.env.Stdout, l)

@@ -9,7 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/croft-edge/croft/cmd/croft/internal/render"
-	"github.com/croft-edge/croft/pkg/talk"
+	"github.com/croft-edge/croft/pkg/nodeapi"
 )
 
 func (s *shell) statsCommand() *cli.Command {
@@ -25,7 +25,7 @@ func (s *shell) statsCommand() *cli.Command {
 // use is one reading, for programs.
 type use struct {
 	Name string `json:"name"`
-	talk.Stats
+	nodeapi.Stats
 }
 
 func (s *shell) stats(c *cli.Context) error {
@@ -59,10 +59,10 @@ func (s *shell) stats(c *cli.Context) error {
 	return s.answer(c, uses, out)
 }
 
-func (s *shell) statsOf(c *cli.Context, at target) (talk.Stats, error) {
+func (s *shell) statsOf(c *cli.Context, at target) (nodeapi.Stats, error) {
 	conn, err := s.reach(c.Context, c, at.node)
 	if err != nil {
-		return talk.Stats{}, err
+		return nodeapi.Stats{}, err
 	}
 	defer conn.Close()
 	return conn.Stats(c.Context, at.id)
@@ -72,14 +72,14 @@ func (s *shell) statsOf(c *cli.Context, at target) (talk.Stats, error) {
 func (s *shell) watchStats(c *cli.Context, f render.Format, all []target) error {
 	ctx, cancel := context.WithCancel(c.Context)
 	defer cancel()
-	show := &usePrinter{shell: s, format: f, last: map[string]talk.Stats{}}
+	show := &usePrinter{shell: s, format: f, last: map[string]nodeapi.Stats{}}
 	failed := make(chan error, len(all))
 	for _, at := range all {
 		go func() {
 			conn, err := s.reach(ctx, c, at.node)
 			if err == nil {
 				defer conn.Close()
-				err = conn.WatchStats(ctx, at.id, func(v talk.Stats) error { return show.print(at, v) })
+				err = conn.WatchStats(ctx, at.id, func(v nodeapi.Stats) error { return show.print(at, v) })
 			}
 			failed <- err
 		}()
@@ -103,11 +103,11 @@ type usePrinter struct {
 	*shell
 	format render.Format
 	mu     sync.Mutex
-	last   map[string]talk.Stats
+	last   map[string]nodeapi.Stats
 	begun  bool
 }
 
-func (p *usePrinter) print(at target, v talk.Stats) error {
+func (p *usePrinter) print(at target, v nodeapi.Stats) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch p.format {

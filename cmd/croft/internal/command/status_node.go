@@ -12,7 +12,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croft/internal/render"
 	"github.com/croft-edge/croft/cmd/croft/internal/verdict"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/talk"
+	"github.com/croft-edge/croft/pkg/nodeapi"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -34,10 +34,10 @@ type nodeView struct {
 	State   workload.State `json:"state,omitempty"`
 	Phase   string         `json:"phase,omitempty"`
 	// Waiting is what it waits for, Reason why that isn't so yet.
-	Waiting   string          `json:"waiting,omitempty"`
-	Reason    string          `json:"reason,omitempty"`
-	Container *talk.Container `json:"container,omitempty"`
-	Image     *talk.Image     `json:"image,omitempty"`
+	Waiting   string             `json:"waiting,omitempty"`
+	Reason    string             `json:"reason,omitempty"`
+	Container *nodeapi.Container `json:"container,omitempty"`
+	Image     *nodeapi.Image     `json:"image,omitempty"`
 }
 
 // askNodes adds to the user's containers how they are, and to whatever isn't done why. That a node isn't
@@ -144,7 +144,7 @@ func (v *nodeView) text() string {
 	return "the node has no container yet"
 }
 
-func containerText(k talk.Container) string {
+func containerText(k nodeapi.Container) string {
 	out := k.State
 	if k.Restarts > 0 || k.Ended > 0 {
 		out += fmt.Sprintf(", restarted %d times, last exit code %d", k.Restarts, k.ExitCode)
@@ -157,7 +157,7 @@ func containerText(k talk.Container) string {
 	return out
 }
 
-func imageText(i talk.Image) string {
+func imageText(i nodeapi.Image) string {
 	switch {
 	case i.Ready:
 		return "its image is there"

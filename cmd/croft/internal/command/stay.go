@@ -11,7 +11,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croft/internal/deploy"
 	"github.com/croft-edge/croft/cmd/croft/internal/plan"
 	"github.com/croft-edge/croft/cmd/croft/internal/render"
-	"github.com/croft-edge/croft/pkg/talk"
+	"github.com/croft-edge/croft/pkg/nodeapi"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -43,7 +43,7 @@ func (s *shell) stayUp(c *cli.Context, containers []target) error {
 	s.say("watching for %s whether %s", steady, stays(containers))
 	ctx, cancel := context.WithTimeout(c.Context, steady)
 	defer cancel()
-	ended := make([]*talk.Container, len(containers))
+	ended := make([]*nodeapi.Container, len(containers))
 	problems := make([]error, len(containers))
 	var all sync.WaitGroup
 	for i, t := range containers {
@@ -77,7 +77,7 @@ func stays(containers []target) string {
 
 // watchStart asks a node until ctx is over; it returns the container when that has ended by
 // itself, and an error when the node never told.
-func (s *shell) watchStart(ctx context.Context, c *cli.Context, t target) (*talk.Container, error) {
+func (s *shell) watchStart(ctx context.Context, c *cli.Context, t target) (*nodeapi.Container, error) {
 	conn, err := s.reach(ctx, c, t.node)
 	if err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (s *shell) watchStart(ctx context.Context, c *cli.Context, t target) (*talk
 }
 
 // endText says how a container ended last.
-func endText(k talk.Container) string {
+func endText(k nodeapi.Container) string {
 	out := fmt.Sprintf("its last exit code is %d, restarted %d times", k.ExitCode, k.Restarts)
 	for _, more := range []string{k.OOM, k.Cause} {
 		if more != "" {

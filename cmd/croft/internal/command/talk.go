@@ -11,7 +11,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croft/internal/deploy"
 	"github.com/croft-edge/croft/cmd/croft/internal/verdict"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/talk"
+	"github.com/croft-edge/croft/pkg/nodeapi"
 )
 
 // target is a workload that is asked for at its node.
@@ -110,12 +110,12 @@ func (s *shell) oneTarget(c *cli.Context, arg string) (target, error) {
 
 // reach connects to a node: where the user says that it is, else where the
 // explorer says, else through the explorer; where it was last when the explorer is away.
-func (s *shell) reach(ctx context.Context, c *cli.Context, nodeID string) (*talk.Conn, error) {
+func (s *shell) reach(ctx context.Context, c *cli.Context, nodeID string) (*nodeapi.Conn, error) {
 	key, err := s.key(c)
 	if err != nil {
 		return nil, err
 	}
-	d := talk.Dialer{Node: nodeID, User: key, Now: s.env.Now, Address: c.String("node-address")}
+	d := nodeapi.Dialer{Node: nodeID, User: key, Now: s.env.Now, Address: c.String("node-address")}
 	if d.Address != "" {
 		return d.Dial(ctx)
 	}

@@ -4,7 +4,7 @@ import (
 	"github.com/pkg/errors"
 	"github.com/urfave/cli/v2"
 
-	"github.com/croft-edge/croft/cmd/croftd/internal/door/front"
+	"github.com/croft-edge/croft/cmd/croftd/internal/userapi/front"
 )
 
 // doorCommand speaks to users at the node's door, for the agent that starts it with all

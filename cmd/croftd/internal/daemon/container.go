@@ -17,7 +17,7 @@ import (
 	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 )
 
 // containerWorkers is how many calls of the container module run at once: what
@@ -27,7 +27,7 @@ const containerWorkers = 12
 // startContainer serves users' containers and their images on the bus.
 // containerd may need its time, and a node without one has volumes and
 // networks all the same: until the module is there, its callers are told why not.
-func (d *daemon) startContainer(g *run.Group) error {
+func (d *daemon) startContainer(g *supervise.Group) error {
 	cfg := containerConfig(d.Config.Config, d.Log)
 	cfg.Image.Dialer = d.dialer
 	if err := cfg.Validate(); err != nil {
@@ -46,12 +46,12 @@ func (d *daemon) startContainer(g *run.Group) error {
 	if err != nil {
 		return err
 	}
-	g.Start(run.Part{Name: "container", Within: moduleStop, Run: func(ctx context.Context) error {
+	g.Start(supervise.Part{Name: "container", Within: moduleStop, Run: func(ctx context.Context) error {
 		// What watches the containers goes on until the calls that have begun are over.
 		watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 		var watch sync.WaitGroup
 		watch.Go(func() {
-			_ = run.Keep(watching, d.Log, "container", run.DefaultBackoff(), func(ctx context.Context) error {
+			_ = supervise.Keep(watching, d.Log, "container", supervise.DefaultBackoff(), func(ctx context.Context) error {
 				cfg.Image.Own = ownImages(d.Config.Config, d.Log)
 				d.watchContainers(ctx, cfg, l)
 				return ctx.Err()
@@ -76,7 +76,7 @@ func (d *daemon) watchContainers(ctx context.Context, cfg container.Config, l *l
 		m, err := container.Open(ctx, cfg)
 		l.tell(m, err)
 		if err == nil {
-			_ = run.Keep(ctx, d.Log, "container", run.DefaultBackoff(), m.Run) // it says itself what ends
+			_ = supervise.Keep(ctx, d.Log, "container", supervise.DefaultBackoff(), m.Run) // it says itself what ends
 			l.tell(nil, node.Errorf(node.Transient, "the node stops"))
 			if err := m.Close(); err != nil {
 				d.Log.Error().Err(err).Str("type", "container").Str("step", "close").Msg("the container module didn't close well")

@@ -17,7 +17,7 @@ import (
 	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/dial"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 )
 
 // Shape says what of the node a process is.
@@ -77,7 +77,7 @@ func Run(ctx context.Context, c Config) error {
 	c.seat = c.confine()
 	defer c.seat.Leave()
 	d := &daemon{Config: c, options: bus.Options{Log: c.Log}}
-	parts := run.New(c.Log)
+	parts := supervise.New(c.Log)
 	err := d.start(ctx, parts)
 	if err == nil {
 		d.tell("READY=1")
@@ -103,7 +103,7 @@ func Run(ctx context.Context, c Config) error {
 
 // start is the wiring: same code, two shapes. What is started first is
 // stopped last.
-func (d *daemon) start(ctx context.Context, parts *run.Group) (err error) {
+func (d *daemon) start(ctx context.Context, parts *supervise.Group) (err error) {
 	if d.dialer, err = d.newDialer(); err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (d *daemon) start(ctx context.Context, parts *run.Group) (err error) {
 
 // openBus makes the bus of the one process, which others may use through a
 // broker; or connects to the one that the processes share.
-func (d *daemon) openBus(ctx context.Context, parts *run.Group) error {
+func (d *daemon) openBus(ctx context.Context, parts *supervise.Group) error {
 	if d.Shape != Whole {
 		shared, err := bus.Connect(ctx, d.Bus, d.options)
 		if err != nil {
@@ -170,7 +170,7 @@ func (d *daemon) openBus(ctx context.Context, parts *run.Group) error {
 	if err != nil {
 		return err
 	}
-	parts.Start(run.Part{Name: "broker", Run: broker.Run})
+	parts.Start(supervise.Part{Name: "broker", Run: broker.Run})
 	return nil
 }
 

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
-	"github.com/croft-edge/croft/cmd/croftd/internal/door"
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/cmd/croftd/internal/userapi"
+	"github.com/croft-edge/croft/pkg/supervise"
 )
 
 // openDoor opens the node's door to its users; it isn't answered yet.
@@ -18,7 +18,7 @@ func (d *daemon) openDoor(ctx context.Context, m modules, b *brain) error {
 	}
 	var err error
 	streams := d.containerStreams()
-	b.door, err = door.Listen(ctx, door.Config{
+	b.door, err = userapi.Listen(ctx, userapi.Config{
 		NodeID: b.nodeID, Version: d.Version.Version, Listen: d.DoorListen, File: d.DoorFile, Log: d.quiet(),
 		Sign: func(ctx context.Context, message []byte) ([]byte, error) {
 			ctx, cancel := context.WithTimeout(ctx, askModule)
@@ -39,11 +39,11 @@ func (d *daemon) openDoor(ctx context.Context, m modules, b *brain) error {
 
 // startDoor answers at the door, and keeps a tunnel open to it unless the
 // operator says at which address users reach it.
-func (d *daemon) startDoor(parts *run.Group, b *brain, l *link) {
+func (d *daemon) startDoor(parts *supervise.Group, b *brain, l *link) {
 	if b.door == nil {
 		return
 	}
-	parts.Start(run.Part{Name: "door", Within: doorStop, Run: func(ctx context.Context) error {
+	parts.Start(supervise.Part{Name: "door", Within: doorStop, Run: func(ctx context.Context) error {
 		err := b.door.Run(ctx)
 		if closing := b.endStreams(); err == nil {
 			err = closing
@@ -53,11 +53,11 @@ func (d *daemon) startDoor(parts *run.Group, b *brain, l *link) {
 	if l.client == nil || (d.DoorAddress != "" && d.DoorAddress != config.Nowhere) {
 		return
 	}
-	keeper := door.Keeper{
+	keeper := userapi.Keeper{
 		Open: func(ctx context.Context) (net.Conn, error) { return l.client.OpenTunnel(ctx, b.nodeID) },
 		Take: b.door.Take, Pause: firstPause, MaxPause: maxPause, Log: d.Log,
 	}
-	parts.Start(run.Part{Name: "tunnel", Run: keeper.Run, Again: true})
+	parts.Start(supervise.Part{Name: "tunnel", Run: keeper.Run, Again: true})
 }
 
 // doorStop is how long users' streams may take to end.

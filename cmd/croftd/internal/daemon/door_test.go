@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
-	"github.com/croft-edge/croft/cmd/croftd/internal/door"
+	"github.com/croft-edge/croft/cmd/croftd/internal/userapi"
 )
 
 func TestUsersAreToldOfAPublicAddressOnly(t *testing.T) {
@@ -32,7 +32,7 @@ func TestTheOperatorSaysWhereTheDoorIs(t *testing.T) {
 	if got := d.doorAddress(&brain{}, nil); got != "" {
 		t.Errorf("without a door: %q", got)
 	}
-	b := &brain{door: &door.Door{}}
+	b := &brain{door: &userapi.Door{}}
 	if got := d.doorAddress(b, nil); got != "node.example.org:443" {
 		t.Errorf("got %q", got)
 	}

@@ -6,8 +6,8 @@ import (
 
 	"github.com/croft-edge/croft/modules/container"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/run"
-	"github.com/croft-edge/croft/pkg/talk"
+	"github.com/croft-edge/croft/pkg/nodeapi"
+	"github.com/croft-edge/croft/pkg/supervise"
 )
 
 // containerStreams are containers' outputs and inputs, opened when a user first
@@ -58,7 +58,7 @@ func (s *containerStreams) close() error {
 const allLines = 1 << 30
 
 // Logs implements door.Streams.
-func (s *containerStreams) Logs(ctx context.Context, id string, o talk.LogOptions, f func(node.LogLine) error) error {
+func (s *containerStreams) Logs(ctx context.Context, id string, o nodeapi.LogOptions, f func(node.LogLine) error) error {
 	streams, err := s.open()
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (s *containerStreams) Stats(ctx context.Context, id string) (node.Container
 }
 
 // Exec implements door.Streams.
-func (s *containerStreams) Exec(ctx context.Context, id string, o talk.ExecOptions, streams talk.ExecIO) (uint32, error) {
+func (s *containerStreams) Exec(ctx context.Context, id string, o nodeapi.ExecOptions, streams nodeapi.ExecIO) (uint32, error) {
 	opened, err := s.open()
 	if err != nil {
 		return 0, err
@@ -89,7 +89,7 @@ func (s *containerStreams) Exec(ctx context.Context, id string, o talk.ExecOptio
 	sizes := make(chan container.Size)
 	go func() {
 		// A terminal that keeps its size is better than none.
-		run.Do(s.config.Log, "exec sizes", func() { passSizes(ctx, streams.Resize, sizes) })
+		supervise.Do(s.config.Log, "exec sizes", func() { passSizes(ctx, streams.Resize, sizes) })
 	}()
 	in := container.ExecOptions{Args: o.Args, Env: o.Env, Terminal: o.Terminal, Width: o.Size.Width, Height: o.Size.Height}
 	out := container.ExecIO{Stdin: streams.Stdin, Stdout: streams.Stdout, Resize: sizes}
@@ -100,7 +100,7 @@ func (s *containerStreams) Exec(ctx context.Context, id string, o talk.ExecOptio
 }
 
 // passSizes passes a terminal's sizes on until ctx is done.
-func passSizes(ctx context.Context, from <-chan talk.Size, to chan<- container.Size) {
+func passSizes(ctx context.Context, from <-chan nodeapi.Size, to chan<- container.Size) {
 	for {
 		select {
 		case <-ctx.Done():

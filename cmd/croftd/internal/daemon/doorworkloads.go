@@ -8,9 +8,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/nodeapi"
 	"github.com/croft-edge/croft/pkg/sign"
-	"github.com/croft-edge/croft/pkg/talk"
+	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/store"
 )
@@ -41,12 +41,12 @@ func (r records) Holds(user string) bool {
 }
 
 // Status implements door.Workloads.
-func (r records) Status(ctx context.Context, id string) (talk.Status, error) {
+func (r records) Status(ctx context.Context, id string) (nodeapi.Status, error) {
 	s, err := r.brain.engine.StatusOf(id)
 	if err != nil {
-		return talk.Status{}, err
+		return nodeapi.Status{}, err
 	}
-	out := talk.Status{
+	out := nodeapi.Status{
 		ID: s.ID, Type: s.Type, Phase: string(s.Phase), State: s.State, Error: s.Error, Attempts: s.Attempts, NextAttempt: s.NextAttempt,
 		Expires: s.Expires, Delivered: s.Delivered, Waiting: s.Pending, Restored: s.Restored,
 	}
@@ -57,14 +57,14 @@ func (r records) Status(ctx context.Context, id string) (talk.Status, error) {
 }
 
 // ask adds what the container module knows; what it doesn't say is left out.
-func (r records) ask(ctx context.Context, s *talk.Status) {
+func (r records) ask(ctx context.Context, s *nodeapi.Status) {
 	ctx, cancel := context.WithTimeout(ctx, askContainer)
 	defer cancel()
 	var both sync.WaitGroup
-	askBoth := func(f func()) { both.Go(func() { run.Do(r.log, "status", f) }) }
+	askBoth := func(f func()) { both.Go(func() { supervise.Do(r.log, "status", f) }) }
 	askBoth(func() {
 		if c, err := r.modules.containers.Inspect(ctx, s.ID); err == nil {
-			s.Container = &talk.Container{
+			s.Container = &nodeapi.Container{
 				State: c.State, Image: c.Image, Restarts: c.Restarts, ExitCode: c.ExitCode, Ended: c.Ended, Next: c.Next,
 				Cause: c.Cause, OOM: c.OOM, Drift: c.Drift, LastLog: c.LastLog,
 			}
@@ -72,7 +72,7 @@ func (r records) ask(ctx context.Context, s *talk.Status) {
 	})
 	askBoth(func() {
 		if i, err := r.modules.images.Inspect(ctx, s.ID); err == nil {
-			s.Image = &talk.Image{Digest: i.Digest, Size: i.Size, Done: i.Done, Total: i.Total, Unpacking: i.Unpacking, Ready: i.Ready}
+			s.Image = &nodeapi.Image{Digest: i.Digest, Size: i.Size, Done: i.Done, Total: i.Total, Unpacking: i.Unpacking, Ready: i.Ready}
 		}
 	})
 	both.Wait()

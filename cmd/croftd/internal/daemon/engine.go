@@ -11,7 +11,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
-	"github.com/croft-edge/croft/cmd/croftd/internal/door"
+	"github.com/croft-edge/croft/cmd/croftd/internal/userapi"
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
@@ -35,7 +35,7 @@ type brain struct {
 	machine *machine
 	// push takes in what users bring to the node's own door.
 	push *source.Push
-	door *door.Door
+	door *userapi.Door
 	// endStreams lets go of what the door reads containers' streams of.
 	endStreams func() error
 }

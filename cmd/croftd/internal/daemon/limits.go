@@ -9,7 +9,7 @@ import (
 	"github.com/croft-edge/croft/pkg/limit"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/stubs"
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 )
 
 // limitPause is between two times that a module's process tells the agent what its
@@ -43,12 +43,12 @@ func (l *limitCounts) Count(times node.LimitTimes) error {
 
 // startLimits tells the agent what the limits of this process turn away, when it is a
 // module's.
-func (d *daemon) startLimits(parts *run.Group) {
+func (d *daemon) startLimits(parts *supervise.Group) {
 	if d.Shape.has(Provision) {
 		return
 	}
 	client := bus.NewClient(d.bus, d.options)
-	parts.Start(run.Part{Name: "limits", Run: func(ctx context.Context) error {
+	parts.Start(supervise.Part{Name: "limits", Run: func(ctx context.Context) error {
 		tellLimits(ctx, string(d.Shape), limitPause, stubs.NewLimitCountsStub(client))
 		return client.Close()
 	}})

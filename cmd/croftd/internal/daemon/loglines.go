@@ -10,12 +10,12 @@ import (
 	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/stubs"
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 )
 
 // startLogLines starts the debug module, or what brings this process's log
 // lines to it. It comes first, so that it hears of all that starts and stops.
-func (d *daemon) startLogLines(parts *run.Group) error {
+func (d *daemon) startLogLines(parts *supervise.Group) error {
 	if d.Shape.has(Debug) {
 		return d.startDebug(parts)
 	}
@@ -24,7 +24,7 @@ func (d *daemon) startLogLines(parts *run.Group) error {
 	}
 	client := bus.NewClient(d.bus, d.quietOptions())
 	forward := debug.NewForward(d.Tap, string(d.Shape), stubs.NewLogLinesStub(client), d.quiet())
-	parts.Start(run.Part{Name: "log lines", Within: 10 * time.Second, Run: func(ctx context.Context) error {
+	parts.Start(supervise.Part{Name: "log lines", Within: 10 * time.Second, Run: func(ctx context.Context) error {
 		err := forward.Run(ctx)
 		if closing := client.Close(); err == nil {
 			err = closing
@@ -35,7 +35,7 @@ func (d *daemon) startLogLines(parts *run.Group) error {
 }
 
 // startDebug serves the streams of log lines on the bus.
-func (d *daemon) startDebug(parts *run.Group) error {
+func (d *daemon) startDebug(parts *supervise.Group) error {
 	m, err := debug.New(debug.Config{Dialer: d.dialer, Tap: d.Tap, Log: d.quiet()})
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func (d *daemon) startDebug(parts *run.Group) error {
 	if err := bus.Register[node.LogLines](server, bus.Object(node.LogLinesObject, node.LogLinesVersion), m); err != nil {
 		return err
 	}
-	parts.Start(run.Part{Name: "debug", Within: moduleStop, Run: func(ctx context.Context) error {
+	parts.Start(supervise.Part{Name: "debug", Within: moduleStop, Run: func(ctx context.Context) error {
 		defer m.Close()
 		return server.Run(ctx)
 	}})

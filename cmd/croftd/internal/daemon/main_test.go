@@ -10,7 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/croft-edge/croft/cmd/croftd/internal/door/front"
+	"github.com/croft-edge/croft/cmd/croftd/internal/userapi/front"
 	"github.com/croft-edge/croft/modules/container/image/unpack"
 	"github.com/croft-edge/croft/modules/container/logs"
 )

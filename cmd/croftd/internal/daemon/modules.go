@@ -15,7 +15,7 @@ import (
 	"github.com/croft-edge/croft/modules/storage"
 	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 )
 
 func identityDir(c config.Config) string { return filepath.Join(c.StateDir, "identity") }
@@ -61,7 +61,7 @@ func NodeID(c config.Config) (string, error) {
 }
 
 // startIdentity serves the node's key on the bus.
-func (d *daemon) startIdentity(g *run.Group) error {
+func (d *daemon) startIdentity(g *supervise.Group) error {
 	m, err := openIdentity(d.Config.Config, identity.Config{Version: d.Version, Again: func(ctx context.Context, version string) <-chan struct{} {
 		return bus.Newcomers(ctx, d.bus, node.IdentityModule, bus.Object(node.VersionObject, version), "Version")
 	}})
@@ -81,12 +81,12 @@ func (d *daemon) startIdentity(g *run.Group) error {
 	if err := bus.Register(server, bus.Object(node.VersionObject, node.SeedVersionObjectVersion), m.SeedMonitor()); err != nil {
 		return err
 	}
-	g.Start(run.Part{Name: "identity", Run: server.Run, Within: moduleStop})
+	g.Start(supervise.Part{Name: "identity", Run: server.Run, Within: moduleStop})
 	return nil
 }
 
 // startMonitor serves what the machine is on the bus.
-func (d *daemon) startMonitor(g *run.Group) error {
+func (d *daemon) startMonitor(g *supervise.Group) error {
 	own := append(monitor.DefaultOwnPrefixes(), networkConfig(d.Config.Config, d.Log).LinkPrefixes()...)
 	m, err := monitor.New(monitor.Config{OwnPrefixes: own, Log: d.Log})
 	if err != nil {
@@ -108,7 +108,7 @@ func (d *daemon) startMonitor(g *run.Group) error {
 	if err := bus.Register(server, bus.Object(node.HostObject, node.SeedHostVersion), m.SeedHost()); err != nil {
 		return err
 	}
-	g.Start(run.Part{Name: "monitor", Run: server.Run, Within: moduleStop})
+	g.Start(supervise.Part{Name: "monitor", Run: server.Run, Within: moduleStop})
 	return nil
 }
 
@@ -116,7 +116,7 @@ func (d *daemon) startMonitor(g *run.Group) error {
 const moduleStop = 35 * time.Second
 
 // startStorage opens the pools and serves them on the bus.
-func (d *daemon) startStorage(ctx context.Context, g *run.Group) error {
+func (d *daemon) startStorage(ctx context.Context, g *supervise.Group) error {
 	m, err := storage.Open(ctx, storageConfig(d.Config.Config, d.Log))
 	if err != nil {
 		return err
@@ -131,7 +131,7 @@ func (d *daemon) startStorage(ctx context.Context, g *run.Group) error {
 	if err := bus.Register(server, bus.Object(node.VDiskObject, node.VDiskVersion), m.VDisks()); err != nil {
 		return err
 	}
-	g.Start(run.Part{Name: "storage", Within: moduleStop, Run: func(ctx context.Context) error {
+	g.Start(supervise.Part{Name: "storage", Within: moduleStop, Run: func(ctx context.Context) error {
 		err := server.Run(ctx)
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()

@@ -18,12 +18,12 @@ import (
 	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/dial"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
 // startNetwork serves users' networks on the bus.
-func (d *daemon) startNetwork(g *run.Group) error {
+func (d *daemon) startNetwork(g *supervise.Group) error {
 	dialer, err := d.newDialer()
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func (d *daemon) startNetwork(g *run.Group) error {
 		_ = m.Close()
 		return err
 	}
-	g.Start(run.Part{Name: "network", Within: moduleStop, Run: func(ctx context.Context) error {
+	g.Start(supervise.Part{Name: "network", Within: moduleStop, Run: func(ctx context.Context) error {
 		err := server.Run(ctx)
 		if closeErr := m.Close(); err == nil {
 			err = closeErr

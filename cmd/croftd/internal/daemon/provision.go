@@ -13,16 +13,16 @@ import (
 	"github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/stubs"
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/provisioner"
 )
 
 // startProvision starts what decides: it can be seen and ordered from the
 // start on, waits for the modules, and then for reservations.
-func (d *daemon) startProvision(ctx context.Context, parts *run.Group) error {
+func (d *daemon) startProvision(ctx context.Context, parts *supervise.Group) error {
 	client := bus.NewClient(d.bus, d.options)
-	parts.Start(run.Part{Name: "client", Run: func(ctx context.Context) error {
+	parts.Start(supervise.Part{Name: "client", Run: func(ctx context.Context) error {
 		<-ctx.Done()
 		return client.Close()
 	}})
@@ -56,7 +56,7 @@ func (d *daemon) startProvision(ctx context.Context, parts *run.Group) error {
 	}
 	err = d.think(b, m, link)
 	if b.store != nil {
-		parts.Start(run.Part{Name: "store", Run: func(ctx context.Context) error {
+		parts.Start(supervise.Part{Name: "store", Run: func(ctx context.Context) error {
 			<-ctx.Done()
 			return b.store.Close()
 		}})
@@ -66,14 +66,14 @@ func (d *daemon) startProvision(ctx context.Context, parts *run.Group) error {
 	}
 	v.set(b)
 	d.Log.Info().Str("node", nodeID).Str("birth", b.store.Birth().ID).Msg("the node knows itself")
-	parts.Start(run.Part{Name: "clock", Run: b.clock.Run, Again: true})
+	parts.Start(supervise.Part{Name: "clock", Run: b.clock.Run, Again: true})
 	if err := d.startCounters(parts, b); err != nil {
 		return err
 	}
 	if link.registration != nil {
-		parts.Start(run.Part{Name: "registration", Run: link.registration.Run, Again: true})
+		parts.Start(supervise.Part{Name: "registration", Run: link.registration.Run, Again: true})
 	}
-	parts.Start(run.Part{Name: "engine", Run: b.engine.Run, Within: d.StopTimeout + engineStop})
+	parts.Start(supervise.Part{Name: "engine", Run: b.engine.Run, Within: d.StopTimeout + engineStop})
 	d.startDoor(parts, b, link)
 	return nil
 }
@@ -83,12 +83,12 @@ func (d *daemon) startProvision(ctx context.Context, parts *run.Group) error {
 const engineStop = 15 * time.Second
 
 // startSockets opens the control socket and the health port.
-func (d *daemon) startSockets(ctx context.Context, parts *run.Group, v *view) error {
+func (d *daemon) startSockets(ctx context.Context, parts *supervise.Group, v *view) error {
 	orders, err := control.Listen(ctx, d.ControlSocket, v, d.Log)
 	if err != nil {
 		return err
 	}
-	parts.Start(run.Part{Name: "control", Run: orders.Run})
+	parts.Start(supervise.Part{Name: "control", Run: orders.Run})
 	if d.HealthListen == "" {
 		return nil
 	}
@@ -97,13 +97,13 @@ func (d *daemon) startSockets(ctx context.Context, parts *run.Group, v *view) er
 		return err
 	}
 	d.Log.Info().Str("address", seen.Address()).Msg("health is served")
-	parts.Start(run.Part{Name: "health", Run: seen.Run})
+	parts.Start(supervise.Part{Name: "health", Run: seen.Run})
 	return nil
 }
 
 // startCounters shows the engine's counters on the bus, and takes in those of other
 // processes' limits; nothing there drives it.
-func (d *daemon) startCounters(parts *run.Group, b *brain) error {
+func (d *daemon) startCounters(parts *supervise.Group, b *brain) error {
 	server, err := bus.NewServer(d.bus, node.ProvisionModule, d.options)
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func (d *daemon) startCounters(parts *run.Group, b *brain) error {
 	if err := bus.Register[node.LimitCounts](server, bus.Object(node.LimitsObject, node.LimitsVersion), &limitCounts{}); err != nil {
 		return err
 	}
-	parts.Start(run.Part{Name: "counters", Run: server.Run, Within: moduleStop, Again: true})
+	parts.Start(supervise.Part{Name: "counters", Run: server.Run, Within: moduleStop, Again: true})
 	return nil
 }
 

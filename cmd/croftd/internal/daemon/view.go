@@ -15,7 +15,7 @@ import (
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/stubs"
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision"
 )
@@ -83,7 +83,7 @@ func (v *view) askModules(ctx context.Context, s *control.Status) {
 	var errs [8]error
 	var all sync.WaitGroup
 	ask := func(i int, f func() error) {
-		all.Go(func() { errs[i] = run.Guard(v.config.Log, "status", f) })
+		all.Go(func() { errs[i] = supervise.Guard(v.config.Log, "status", f) })
 	}
 	ask(0, func() (err error) { _, err = v.modules.identity.NodeID(ctx); return err })
 	ask(1, func() (err error) { status, err = v.modules.storage.Status(ctx); return err })

@@ -10,11 +10,11 @@ import (
 	"github.com/croft-edge/croft/modules/zdb"
 	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 )
 
 // startZDB serves users' 0-db namespaces on the bus.
-func (d *daemon) startZDB(ctx context.Context, g *run.Group) error {
+func (d *daemon) startZDB(ctx context.Context, g *supervise.Group) error {
 	m, err := zdb.Open(ctx, zdbConfig(d.Config.Config, d.Log))
 	if err != nil {
 		return err
@@ -27,12 +27,12 @@ func (d *daemon) startZDB(ctx context.Context, g *run.Group) error {
 		_ = m.Close()
 		return err
 	}
-	g.Start(run.Part{Name: "zdb", Within: moduleStop, Run: func(ctx context.Context) error {
+	g.Start(supervise.Part{Name: "zdb", Within: moduleStop, Run: func(ctx context.Context) error {
 		// What keeps ports and zdbs together goes on until the calls that have begun are over.
 		watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 		var watch sync.WaitGroup
 		watch.Go(func() {
-			_ = run.Keep(watching, d.Log, "zdb", run.DefaultBackoff(), m.Run) // it says itself what is wrong
+			_ = supervise.Keep(watching, d.Log, "zdb", supervise.DefaultBackoff(), m.Run) // it says itself what is wrong
 		})
 		err := server.Run(ctx)
 		stop()

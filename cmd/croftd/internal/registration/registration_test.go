@@ -13,7 +13,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/registration"
 	"github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/run"
+	"github.com/croft-edge/croft/pkg/supervise"
 )
 
 // desk is an explorer that takes registrations.
@@ -227,8 +227,8 @@ func TestGoesOnAfterPanics(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		parts := run.New(zerolog.Nop())
-		parts.Start(run.Part{Name: "registration", Run: r.Run, Again: true})
+		parts := supervise.New(zerolog.Nop())
+		parts.Start(supervise.Part{Name: "registration", Run: r.Run, Again: true})
 		<-r.Tried()
 		pass(time.Minute)
 		if len(desk.nodes) != 1 || len(desk.heartbeats) == 0 {

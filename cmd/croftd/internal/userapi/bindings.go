@@ -1,0 +1,106 @@
+package userapi
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/userapi/wire"
+	"github.com/croft-edge/croft/pkg/limit"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/nodeapi"
+)
+
+// binding is what a user's requests on one TLS connection hold.
+type binding [wire.BindingSize]byte
+
+// bindings remembers which connections brought requests of users who have workloads
+// here, for longer than these requests could be good: the door's process says which
+// connection it is, and mustn't say that of an older one.
+type bindings struct {
+	now  func() (time.Time, bool)
+	most *limit.Places
+
+	mu   sync.Mutex
+	held map[binding]*claim
+	// over are those whose connection has ended, the first ended first.
+	over []*claim
+}
+
+type claim struct {
+	binding binding
+	by      *caller
+	give    func()
+	ended   time.Time
+}
+
+func newBindings(now func() (time.Time, bool)) *bindings {
+	return &bindings{now: now, most: bindingsOfUser.Places(true), held: map[binding]*claim{}}
+}
+
+// claim makes a binding that caller's, for good. It is Refused when another
+// one had it.
+func (b *bindings) claim(user string, by *caller) error {
+	b.forget()
+	b.mu.Lock()
+	c := b.held[by.binding]
+	if c == nil {
+		c = &claim{binding: by.binding, by: by}
+		b.held[by.binding] = c
+		b.mu.Unlock()
+		// A user who has too many loses their own oldest, so this doesn't fail.
+		give, err := b.most.Take(user, func() { b.drop(c) })
+		if err == nil {
+			b.mu.Lock()
+			c.give = give
+			b.mu.Unlock()
+		}
+		return err
+	}
+	defer b.mu.Unlock()
+	if c.by != by {
+		return node.Errorf(node.Refused, "cannot verify request: it came before, on a connection that has ended")
+	}
+	return nil
+}
+
+// release says that the caller's connection has ended.
+func (b *bindings) release(by *caller) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c := b.held[by.binding]; c != nil && c.by == by {
+		c.ended = time.Now()
+		b.over = append(b.over, c)
+	}
+	if int64(len(b.over)) > 2*bindingsOfUser.Total {
+		// While the clock isn't trusted, those who made room stay in it.
+		b.over = slices.DeleteFunc(b.over, func(c *claim) bool { return b.held[c.binding] != c })
+	}
+}
+
+// forget drops those whose requests are too old by now to be good. While the clock
+// isn't trusted, no request is too old.
+func (b *bindings) forget() {
+	if _, trusted := b.now(); !trusted {
+		return
+	}
+	b.mu.Lock()
+	var old []*claim
+	for len(b.over) > 0 && time.Since(b.over[0].ended) > 2*nodeapi.Window {
+		old = append(old, b.over[0])
+		b.over = b.over[1:]
+	}
+	b.mu.Unlock()
+	for _, c := range old {
+		b.drop(c)
+		c.give()
+	}
+}
+
+func (b *bindings) drop(c *claim) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.held[c.binding] == c {
+		delete(b.held, c.binding)
+	}
+}

@@ -1,0 +1,172 @@
+package userapi
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/renameio/v2"
+	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/pkg/limit"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/nodeapi"
+	"github.com/croft-edge/croft/pkg/sign"
+	"github.com/croft-edge/croft/pkg/supervise"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// Workloads are the node's records.
+type Workloads interface {
+	// Owner is the user who reserved the workload of that ID. NotExist when
+	// the node knows none.
+	Owner(ctx context.Context, id string) (string, error)
+	// Holds reports whether the user has a workload on the node.
+	Holds(user string) bool
+	// Status is what the node knows of it. NotExist when it knows none.
+	Status(ctx context.Context, id string) (nodeapi.Status, error)
+	// Delete follows its user's signed wish to end it. Refused when it isn't
+	// the user's; Transient when the node couldn't take it in.
+	Delete(ctx context.Context, id string, d workload.Deletion) error
+}
+
+// Streams are what containers give and take. Their context ends with the
+// user's connection.
+type Streams interface {
+	// Logs calls f with the last lines of a container's output, and goes on
+	// with what comes if that is asked for.
+	Logs(ctx context.Context, id string, o nodeapi.LogOptions, f func(node.LogLine) error) error
+	// Exec runs a command in a container and returns its exit code.
+	Exec(ctx context.Context, id string, o nodeapi.ExecOptions, streams nodeapi.ExecIO) (uint32, error)
+	// Stats reads a container's use.
+	Stats(ctx context.Context, id string) (node.ContainerStats, error)
+}
+
+// Config is what a Door needs.
+type Config struct {
+	NodeID  string
+	Version string
+	// Sign signs by the node's key.
+	Sign nodeapi.Signer
+	// Now is the node's clock, and whether it is trusted.
+	Now       func() (time.Time, bool)
+	Workloads Workloads
+	// Streams may be nil: the node has no containers.
+	Streams Streams
+	// Listen is HOST:PORT; port 0 takes a free one. File, when not empty, gets
+	// the address in use.
+	Listen string
+	File   string
+	// Command starts the door's process, which must end up in front.Serve; empty is
+	// this program with the argument "door".
+	Command []string
+	// Confine is told of the process before it hears of anything; may be nil.
+	Confine func(pid int)
+	// Limits bound what users take of the node; a zero one gets its default.
+	Limits Limits
+	// Pulse is for streams.
+	Pulse nodeapi.Pulse
+	Log   zerolog.Logger
+}
+
+// Door is a node's door: what the agent has of it.
+type Door struct {
+	Config
+	verifier nodeapi.Verifier
+	listener *net.TCPListener
+	tunnel   chan net.Conn
+	ended    chan struct{}
+	streams  *slots
+	links    *limit.Shares
+	tunnels  *limit.Shares
+	bindings *bindings
+	handler  http.Handler
+	restarts atomic.Uint64
+	// lesser is whether it was said that the process has no namespaces.
+	lesser atomic.Bool
+}
+
+// Listen opens the port and writes the address in
+// use to the file; Run answers.
+func Listen(ctx context.Context, c Config) (*Door, error) {
+	c.Limits = c.Limits.orDefault()
+	if len(c.Command) == 0 {
+		c.Command = []string{"/proc/self/exe", "door"}
+	}
+	if _, err := sign.VerifyingKey(c.NodeID); err != nil {
+		return nil, node.WithKind(node.Invalid, err)
+	}
+	d := &Door{
+		Config: c, verifier: nodeapi.Verifier{Node: c.NodeID, Now: c.Now}, tunnel: make(chan net.Conn), ended: make(chan struct{}),
+		streams: newSlots(c.Limits.Streams), links: linkPlaces.Shares(), tunnels: pipePlaces.Shares(), bindings: newBindings(c.Now),
+	}
+	d.handler = d.routes()
+	listener, err := (&net.ListenConfig{KeepAlive: nodeapi.Beat, Control: boundUnread}).Listen(ctx, "tcp", c.Listen)
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot listen on door-listen %s", c.Listen)
+	}
+	d.listener = listener.(*net.TCPListener)
+	if c.File != "" {
+		if err := renameio.WriteFile(c.File, []byte(d.Address()+"\n"), 0o644); err != nil {
+			_ = d.listener.Close()
+			return nil, errors.Wrap(err, "cannot write door-file")
+		}
+	}
+	return d, nil
+}
+
+// Address is the address in use.
+func (d *Door) Address() string { return d.listener.Addr().String() }
+
+// Restarts is how often the door's process had to be started again.
+func (d *Door) Restarts() uint64 { return d.restarts.Load() }
+
+// Take answers on a connection that came through the tunnel. It waits for the door's
+// process for a few seconds.
+func (d *Door) Take(conn net.Conn) {
+	late := time.NewTimer(linger)
+	defer late.Stop()
+	select {
+	case d.tunnel <- conn:
+	case <-d.ended:
+		_ = conn.Close()
+	case <-late.C:
+		_ = conn.Close()
+	}
+}
+
+// again is how long after its end the door's process is started again. Clients wait
+// meanwhile at the listening socket, for a few seconds.
+func again() supervise.Backoff {
+	return supervise.Backoff{Base: 100 * time.Millisecond, Max: time.Second}
+}
+
+// Run answers until ctx is done: streams end then, too. The process that speaks to
+// users is started again when it ends.
+func (d *Door) Run(ctx context.Context) error {
+	first := true
+	// Who can end it again and again mustn't fill the log by that.
+	log := d.Log.Sample(&zerolog.BurstSampler{Burst: 5, Period: time.Minute})
+	err := supervise.Keep(ctx, log, "door process", again(), func(ctx context.Context) error {
+		if !first {
+			d.restarts.Add(1)
+		}
+		first = false
+		err := d.process(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	})
+	close(d.ended)
+	_ = d.listener.Close()
+	d.streams.wait()
+	if d.File != "" {
+		_ = os.Remove(d.File)
+	}
+	return err
+}

@@ -1,0 +1,84 @@
+package userapi
+
+import (
+	"context"
+	"math/rand/v2"
+	"net"
+	"time"
+
+	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/nodeapi"
+)
+
+// Keeper keeps a tunnel open, so that users reach a node that has no address
+// of its own.
+type Keeper struct {
+	// Open opens the connection that carries it.
+	Open func(ctx context.Context) (net.Conn, error)
+	// Take answers on a connection that came through it; it must not block long.
+	Take func(net.Conn)
+	// Pause is the wait after the first failure; it doubles up to MaxPause.
+	Pause, MaxPause time.Duration
+	Log             zerolog.Logger
+}
+
+// steady is how long a tunnel must hold for the next pause to be short again:
+// one that is replaced at once isn't opened again at once.
+const steady = 30 * time.Second
+
+// Run keeps it open until ctx is done. It doesn't fail: without a tunnel
+// everything else works.
+func (k Keeper) Run(ctx context.Context) error {
+	failures := 0
+	for {
+		began := time.Now()
+		err := k.once(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if time.Since(began) > steady {
+			failures = 0
+		}
+		e := k.Log.Debug()
+		// A node that begins isn't registered yet, and can't have a tunnel.
+		if failures == 0 && node.KindOf(err) != node.NotExist {
+			e = k.Log.Warn()
+		}
+		e.Err(err).Msg("the tunnel to the explorer isn't open: tried again")
+		pause := min(k.Pause<<min(failures, 16), k.MaxPause)
+		failures++
+		timer := time.NewTimer(time.Duration(float64(pause) * (0.8 + 0.4*rand.Float64())))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		}
+	}
+}
+
+// once opens the tunnel and takes what comes until it is gone.
+func (k Keeper) once(ctx context.Context) error {
+	conn, err := k.Open(ctx)
+	if err != nil {
+		return err
+	}
+	tunnel, err := nodeapi.NodeTunnel(conn)
+	if err != nil {
+		_ = conn.Close()
+		return err
+	}
+	defer tunnel.Close()
+	defer context.AfterFunc(ctx, func() { _ = tunnel.Close() })()
+	k.Log.Info().Msg("the tunnel to the explorer is open")
+	for {
+		conn, err := tunnel.Accept()
+		if err != nil {
+			return errors.Wrap(err, "cannot keep the tunnel open")
+		}
+		k.Take(conn)
+	}
+}

@@ -1,0 +1,142 @@
+package nodeapi
+
+import (
+	"io"
+	"time"
+
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// LogLine is node.LogLine on the wire.
+type LogLine struct {
+	At     int64  `json:"at"`
+	Stream string `json:"stream"`
+	Text   string `json:"text"`
+}
+
+// LogOptions selects lines of a workload's output.
+type LogOptions struct {
+	// Tail is how many of the last lines to begin with; negative is all that
+	// the node has.
+	Tail int
+	// Follow goes on with what comes.
+	Follow bool
+}
+
+// Stats is node.ContainerStats on the wire.
+type Stats struct {
+	ID           string `json:"id"`
+	At           int64  `json:"at"`
+	CPU          uint64 `json:"cpu"`
+	Memory       uint64 `json:"memory"`
+	MemoryLimit  uint64 `json:"memory_limit"`
+	PIDs         uint64 `json:"pids"`
+	PIDsLimit    uint64 `json:"pids_limit"`
+	BlockRead    uint64 `json:"block_read"`
+	BlockWritten uint64 `json:"block_written"`
+	Received     uint64 `json:"received"`
+	Sent         uint64 `json:"sent"`
+}
+
+// Size is a terminal's, in characters.
+type Size struct {
+	Width  uint16 `json:"width"`
+	Height uint16 `json:"height"`
+}
+
+// ExecOptions is what to run in a container.
+type ExecOptions struct {
+	Args []string `json:"args"`
+	// Env goes over the container's own.
+	Env []string `json:"env,omitempty"`
+	// Terminal gives it one of Size; stderr then comes with stdout.
+	Terminal bool `json:"terminal,omitempty"`
+	Size     Size `json:"size,omitzero"`
+}
+
+// ExecIO are the ends of an exec's streams. Stdin may be nil: it is empty then.
+type ExecIO struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	// Resize brings the terminal's new sizes; nil for none.
+	Resize <-chan Size
+}
+
+// Status is what a node tells a workload's owner of it.
+type Status struct {
+	ID          string         `json:"id"`
+	Type        workload.Type  `json:"type"`
+	Phase       string         `json:"phase"`
+	State       workload.State `json:"state,omitempty"`
+	Error       string         `json:"error,omitempty"`
+	Attempts    int            `json:"attempts"`
+	NextAttempt time.Time      `json:"next_attempt,omitzero"`
+	Expires     time.Time      `json:"expires"`
+	// Delivered is whether the explorer has the newest result.
+	Delivered bool `json:"delivered"`
+	// Waiting is what it waits for; empty when it waits for nothing.
+	Waiting  string `json:"waiting,omitempty"`
+	Restored int    `json:"restored"`
+	// Container and Image are there for a container, once there is one.
+	Container *Container `json:"container,omitempty"`
+	Image     *Image     `json:"image,omitempty"`
+}
+
+// Container is what of node.ContainerInfo is its owner's business.
+type Container struct {
+	State    string `json:"state"`
+	Image    string `json:"image"`
+	Restarts uint64 `json:"restarts"`
+	ExitCode uint64 `json:"exit_code"`
+	Ended    int64  `json:"ended,omitempty"`
+	Next     int64  `json:"next,omitempty"`
+	// OOM says that it ended because memory was short, and what its limit is.
+	OOM     string   `json:"oom,omitempty"`
+	Cause   string   `json:"cause,omitempty"`
+	Drift   string   `json:"drift,omitempty"`
+	LastLog []string `json:"last_log,omitempty"`
+}
+
+// Image is how far a container's image has come.
+type Image struct {
+	Digest    string `json:"digest,omitempty"`
+	Size      uint64 `json:"size"`
+	Done      uint64 `json:"done"`
+	Total     uint64 `json:"total"`
+	Unpacking bool   `json:"unpacking"`
+	Ready     bool   `json:"ready"`
+}
+
+// Deletion is a signed deletion on its way past the explorer.
+type Deletion struct {
+	ID       string            `json:"id"`
+	Deletion workload.Deletion `json:"deletion"`
+}
+
+// Version is what a node runs.
+type Version struct {
+	NodeID  string `json:"node_id"`
+	Version string `json:"version"`
+}
+
+// The paths of a node's door; {id} is a reservation's.
+const (
+	PathVersion   = "/v1/version"
+	PathDeletions = "/v1/deletions"
+	PathWorkloads = "/v1/workloads/"
+)
+
+// What streams are, on the wire.
+const (
+	// Upgrade is what an exec's connection becomes.
+	Upgrade = "croft-stream"
+	// LinesType is the type of a body with one JSON value a line. Empty lines
+	// say only that the other side is there.
+	LinesType = "application/x-ndjson"
+)
+
+// Trailer is the last line of a body of LinesType that ended with an error.
+type Trailer struct {
+	Error string `json:"error"`
+	Kind  string `json:"kind"`
+}

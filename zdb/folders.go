@@ -1,0 +1,256 @@
+package zdb
+
+import (
+	"crypto/rand"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pkg/errors"
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/pkg/atomicfile"
+)
+
+const (
+	lockName  = "lock"
+	newPrefix = ".new-"
+	// gonePrefix begins the names of folders that nobody needs any more.
+	gonePrefix = ".gone-"
+	// tempPrefix begins the names of files that package atomicfile writes.
+	tempPrefix = ".tmp-"
+)
+
+// folders are where namespaces are kept. data and index may be the same.
+type folders struct {
+	data, index string
+	locks       []*os.File
+}
+
+// openFolders makes both folders and locks them against other servers.
+func openFolders(data, index string) (*folders, error) {
+	f := &folders{data: data, index: index}
+	for _, folder := range f.both() {
+		if err := atomicfile.MakeFolder(folder, nil); err != nil {
+			return nil, closing(f, err)
+		}
+		if err := f.lock(folder); err != nil {
+			return nil, closing(f, err)
+		}
+	}
+	return f, nil
+}
+
+// hasDescriptor says that a folder is a namespace's, with data.
+func hasDescriptor(folder string) bool {
+	_, err := os.Lstat(filepath.Join(folder, descriptorName))
+	return err == nil
+}
+
+func closing(f *folders, err error) error {
+	f.close()
+	return err
+}
+
+// both are the folders, once when they are the same.
+func (f *folders) both() []string {
+	if same, err := sameFolder(f.data, f.index); err == nil && same {
+		return []string{f.data}
+	}
+	return []string{f.data, f.index}
+}
+
+func sameFolder(a, b string) (bool, error) {
+	if filepath.Clean(a) == filepath.Clean(b) {
+		return true, nil
+	}
+	one, err := os.Stat(a)
+	if err != nil {
+		return false, err
+	}
+	other, err := os.Stat(b)
+	if err != nil {
+		return false, err
+	}
+	return os.SameFile(one, other), nil
+}
+
+func (f *folders) lock(folder string) error {
+	path := filepath.Join(folder, lockName)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_CLOEXEC, atomicfile.Mode)
+	if err != nil {
+		return errors.Wrapf(err, "cannot lock folder %s", folder)
+	}
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = file.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return errors.Errorf("cannot use folder %s: another zdb has it open", folder)
+		}
+		return errors.Wrapf(err, "cannot lock folder %s", folder)
+	}
+	f.locks = append(f.locks, file)
+	return nil
+}
+
+func (f *folders) close() {
+	for _, file := range f.locks {
+		_ = file.Close()
+	}
+	f.locks = nil
+}
+
+// of is the folder of a namespace's descriptor.
+func (f *folders) of(number int) string { return filepath.Join(f.data, strconv.Itoa(number)) }
+
+// generation are the folders of its data and its index.
+func (f *folders) generation(number int, generation uint64) (data, index string) {
+	inside := filepath.Join(strconv.Itoa(number), strconv.FormatUint(generation, 10))
+	return filepath.Join(f.data, inside), filepath.Join(f.index, inside)
+}
+
+// make makes the folder of a namespace with its descriptor and empty folders for
+// its data. It is there whole, or not at all.
+func (f *folders) make(number int, d descriptor) error {
+	fresh := filepath.Join(f.data, newPrefix+strconv.Itoa(number))
+	if err := os.RemoveAll(fresh); err != nil {
+		return errors.Wrapf(err, "cannot make the folder of namespace %d", number)
+	}
+	if err := os.Mkdir(fresh, atomicfile.FolderMode); err != nil {
+		return errors.Wrapf(err, "cannot make the folder of namespace %d", number)
+	}
+	if err := os.Mkdir(filepath.Join(fresh, strconv.FormatUint(d.Generation, 10)), atomicfile.FolderMode); err != nil {
+		return errors.Wrapf(err, "cannot make the folder of namespace %d", number)
+	}
+	if err := d.write(fresh); err != nil {
+		return err
+	}
+	// An index that an earlier namespace of this number left isn't this one's.
+	if len(f.both()) == 2 {
+		if err := os.RemoveAll(filepath.Join(f.index, strconv.Itoa(number))); err != nil {
+			return errors.Wrapf(err, "cannot make the folder of namespace %d", number)
+		}
+	}
+	if err := f.makeIndex(number, d.Generation); err != nil {
+		return err
+	}
+	if err := os.Rename(fresh, f.of(number)); err != nil {
+		return errors.Wrapf(err, "cannot make the folder of namespace %d", number)
+	}
+	return syncFolder(f.data)
+}
+
+// makeGeneration makes the folders for another generation.
+func (f *folders) makeGeneration(number int, generation uint64) error {
+	data, _ := f.generation(number, generation)
+	if err := atomicfile.MakeFolder(data, nil); err != nil {
+		return err
+	}
+	return f.makeIndex(number, generation)
+}
+
+func (f *folders) makeIndex(number int, generation uint64) error {
+	if len(f.both()) == 1 {
+		return nil
+	}
+	_, index := f.generation(number, generation)
+	return atomicfile.MakeFolder(index, nil)
+}
+
+// drop takes a namespace's folders away, at once and for good, and returns what
+// is left to remove.
+func (f *folders) drop(number int) ([]string, error) {
+	return f.aside(strconv.Itoa(number))
+}
+
+// dropGeneration does so with the folders of a generation.
+func (f *folders) dropGeneration(number int, generation uint64) ([]string, error) {
+	return f.aside(filepath.Join(strconv.Itoa(number), strconv.FormatUint(generation, 10)))
+}
+
+// aside renames what is called so in both folders. The data goes first: an index
+// without data is nothing.
+func (f *folders) aside(inside string) ([]string, error) {
+	var gone []string
+	for _, folder := range f.both() {
+		to := filepath.Join(folder, gonePrefix+strings.ReplaceAll(inside, "/", "-")+"-"+rand.Text()[:8])
+		err := os.Rename(filepath.Join(folder, inside), to)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return gone, errors.Wrapf(err, "cannot take %s away", filepath.Join(folder, inside))
+		}
+		gone = append(gone, to)
+		if err := syncFolder(folder); err != nil {
+			return gone, err
+		}
+	}
+	return gone, nil
+}
+
+// numbers are the folders of namespaces, in order; left are those that an end
+// of the process left to remove.
+func (f *folders) numbers() (numbers []int, left []string, err error) {
+	for i, folder := range f.both() {
+		entries, err := os.ReadDir(folder)
+		if err != nil {
+			return nil, nil, errors.Wrap(err, "cannot list namespaces")
+		}
+		for _, e := range entries {
+			number, isNumber := folderNumber(e)
+			switch {
+			case strings.HasPrefix(e.Name(), gonePrefix) || strings.HasPrefix(e.Name(), newPrefix):
+				left = append(left, filepath.Join(folder, e.Name()))
+			case isNumber && i == 0:
+				numbers = append(numbers, number)
+			case isNumber && hasDescriptor(filepath.Join(folder, e.Name())):
+				return nil, nil, errors.Errorf("cannot use folder %s for the index: it has data of a zdb", folder)
+			case isNumber && !slices.Contains(numbers, number):
+				left = append(left, filepath.Join(folder, e.Name()))
+			}
+		}
+	}
+	slices.Sort(numbers)
+	return numbers, left, nil
+}
+
+func folderNumber(e fs.DirEntry) (int, bool) {
+	number, err := strconv.Atoi(e.Name())
+	return number, err == nil && number >= 0 && e.IsDir() && strconv.Itoa(number) == e.Name()
+}
+
+// others are the generations that a namespace doesn't have any more, or not yet,
+// and a descriptor that wasn't written to its end.
+func (f *folders) others(number int, generation uint64) ([]string, error) {
+	var out []string
+	for _, folder := range f.both() {
+		inside := filepath.Join(folder, strconv.Itoa(number))
+		entries, err := os.ReadDir(inside)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, errors.Wrapf(err, "cannot list namespace %d", number)
+		}
+		for _, e := range entries {
+			other, err := strconv.ParseUint(e.Name(), 10, 64)
+			if err == nil && e.IsDir() && other != generation || strings.HasPrefix(e.Name(), tempPrefix) {
+				out = append(out, filepath.Join(inside, e.Name()))
+			}
+		}
+	}
+	return out, nil
+}
+
+func syncFolder(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return errors.Wrapf(err, "cannot sync folder %s", path)
+	}
+	err = dir.Sync()
+	_ = dir.Close()
+	return errors.Wrapf(err, "cannot sync folder %s", path)
+}
