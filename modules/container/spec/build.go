@@ -35,13 +35,13 @@ func Build(c Config, h Host) (*specs.Spec, error) {
 		Hostname: c.Hostname,
 		Root:     &specs.Root{Path: c.Root, Readonly: c.ReadOnly},
 		Mounts:   mounts(c.Memory),
-		Process:  c.process(h),
+		Process:  processOf(c, h),
 		Linux: &specs.Linux{
 			Namespaces:        namespaces(c, h),
 			UIDMappings:       mapping(c.Base),
 			GIDMappings:       mapping(c.Base),
 			CgroupsPath:       c.CgroupsPath,
-			Resources:         c.resources(h),
+			Resources:         resources(c, h),
 			RootfsPropagation: "rprivate",
 			MaskedPaths:       append(maskedPaths(), h.Masked...),
 			ReadonlyPaths:     readonlyPaths(),
@@ -82,7 +82,7 @@ func sysctls() map[string]string {
 	}
 }
 
-func (c Config) process(h Host) *specs.Process {
+func processOf(c Config, h Host) *specs.Process {
 	score := h.containerScore()
 	p := c.Process
 	out := &specs.Process{
@@ -91,7 +91,7 @@ func (c Config) process(h Host) *specs.Process {
 		Args:            p.Args,
 		Env:             p.Env,
 		Cwd:             p.Cwd,
-		Capabilities:    c.capabilitySets(),
+		Capabilities:    capabilitySets(c),
 		NoNewPrivileges: true,
 		ApparmorProfile: h.Profile,
 		OOMScoreAdj:     &score,
@@ -106,7 +106,7 @@ func (c Config) process(h Host) *specs.Process {
 // effective for root only, because the execve of another user would lose them
 // anyhow. Nothing is inheritable or ambient. With NoCapabilities all are empty,
 // and no program can get any back.
-func (c Config) capabilitySets() *specs.LinuxCapabilities {
+func capabilitySets(c Config) *specs.LinuxCapabilities {
 	if c.NoCapabilities {
 		return &specs.LinuxCapabilities{}
 	}

@@ -14,7 +14,7 @@ const (
 
 // resources are the limits of the container's cgroup. runc translates them for
 // version 2.
-func (c Config) resources(h Host) *specs.LinuxResources {
+func resources(c Config, h Host) *specs.LinuxResources {
 	quota, period := int64(c.CPU*cpuPeriod), uint64(cpuPeriod)
 	shares := min(c.CPU, maxShares/sharesPerCore) * sharesPerCore
 	memory, pids := int64(c.Memory), int64(c.PIDs)
