@@ -44,7 +44,6 @@ func unsplit() map[string]object {
 		"modules/container/logs.container":     {fields: 13},
 		"modules/container/rootfs.Store":       {methods: 37},
 		"modules/container/spec.Config":        {fields: 14},
-		"modules/debug.stream":                 {fields: 15},
 		"modules/network.Module":               {methods: 68},
 		"modules/network/dns.zone":             {fields: 18},
 		"modules/storage.pool":                 {methods: 42, fields: 15},

@@ -16,7 +16,7 @@ import (
 // connection is a connection to a stream's redis server.
 type connection struct {
 	redis.Conn
-	// forget ends the watch that closes the connection with its context.
+	// forget cancels the closing of the connection with its context.
 	forget func() bool
 }
 
@@ -46,15 +46,15 @@ func (c *connection) close() {
 	_ = c.Conn.Close()
 }
 
-// ping asks whether a redis server is there that takes commands.
+// ping checks that a redis server answers commands.
 func (c *connection) ping() error {
 	_, err := c.Do("PING")
 	return errors.Wrap(err, "cannot ping the redis server")
 }
 
 // publish sends texts and returns how many of them, from the first on, the
-// server has certainly taken. None is sent twice: of those that it didn't
-// answer nobody knows.
+// server has acknowledged. None is sent twice: the fate of an unacknowledged one
+// is unknown.
 func (c *connection) publish(channel string, texts []string) (taken int, err error) {
 	for _, text := range texts {
 		if err := c.Send("PUBLISH", channel, text); err != nil {
@@ -73,7 +73,7 @@ func (c *connection) publish(channel string, texts []string) (taken int, err err
 	return taken, nil
 }
 
-// droppedLine is the line that stands where n are missing.
+// droppedLine is the notice in place of n missing lines.
 func droppedLine(n uint64, at time.Time) string {
 	text := fmt.Sprintf("croft: %d lines were dropped", n)
 	raw, err := json.Marshal(struct {
@@ -89,16 +89,16 @@ func droppedLine(n uint64, at time.Time) string {
 	return string(raw)
 }
 
-// maxReply is how long an answer may be.
+// maxReply is the longest reply in bytes.
 const maxReply = 512
 
-// plainReplies lets through what a redis server answers to PING and PUBLISH: a
-// word, a number or an error, of one short line. The server is a tenant's, and
-// the library would make room for any list or text that it announces.
+// plainReplies passes only a redis server's replies to PING and PUBLISH: a word, a
+// number or an error, in one short line. The server is a tenant's, and the library
+// would allocate memory for any list or text that it announces.
 type plainReplies struct {
 	net.Conn
 	timeout time.Duration
-	// fresh is whether the next byte begins an answer, long is how much of it came.
+	// fresh is whether the next byte begins a reply, long how many bytes of it have come.
 	fresh bool
 	long  int
 }

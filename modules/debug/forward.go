@@ -13,13 +13,13 @@ const (
 	// shipBatch is how many lines one call brings, shipWithin its deadline.
 	shipBatch  = 256
 	shipWithin = 3 * time.Second
-	// lastWithin is for the lines that wait when the process stops.
+	// lastWithin is the deadline for the queued lines when the process stops.
 	lastWithin = time.Second
-	// earlyFor is how long lines from before the first answer are kept.
+	// earlyFor is how long lines are queued before the debug module's first answer.
 	earlyFor = 30 * time.Second
 )
 
-// Lines is what a process needs of the debug module to bring it its lines.
+// Lines is the debug module's side of forwarding.
 type Lines interface {
 	Append(ctx context.Context, batch node.LogBatch) (node.LogDemand, error)
 	Demand(ctx context.Context) (<-chan node.LogDemand, error)
@@ -35,10 +35,10 @@ type Forward struct {
 	log   zerolog.Logger
 
 	queue *queue
-	// until is when nobody wants lines any more; zero when nobody does.
+	// until is when the demand for lines ends; zero when there is none.
 	until time.Time
-	// wanted is whether the debug module has asked; before, lines are kept in
-	// case it does.
+	// wanted is whether the debug module has asked for lines; until it first answers,
+	// lines are queued in case it does.
 	wanted bool
 }
 
@@ -69,7 +69,7 @@ func (f *Forward) Run(ctx context.Context) error {
 	return nil
 }
 
-// last brings what waits when the process stops, if anybody has asked for it.
+// last sends the queued lines when the process stops, if they are wanted.
 func (f *Forward) last(ctx context.Context) {
 	if f.queue == nil || !f.wanted {
 		return
@@ -93,7 +93,7 @@ func (f *Forward) batch(lines []*line, lost uint64) node.LogBatch {
 	return batch
 }
 
-// follow does what is asked for until the asking ends.
+// follow sends lines according to the demand, until its channel ends.
 func (f *Forward) follow(ctx context.Context, demand <-chan node.LogDemand) {
 	look := time.NewTicker(demandEvery)
 	defer look.Stop()
@@ -118,14 +118,14 @@ func (f *Forward) follow(ctx context.Context, demand <-chan node.LogDemand) {
 	}
 }
 
-// ship sends what waits, or asks when nothing does.
+// ship sends the queued lines; an empty batch only asks for the demand.
 func (f *Forward) ship(ctx context.Context) {
 	if f.queue == nil {
 		return
 	}
 	lines, lost := f.queue.take(shipBatch)
 	batch := f.batch(lines, lost)
-	// A process that stops finishes the call: what it said last is wanted most.
+	// A stopping process finishes the call: its last lines are wanted most.
 	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), shipWithin)
 	defer cancel()
 	demand, err := f.lines.Append(call, batch)
@@ -133,12 +133,12 @@ func (f *Forward) ship(ctx context.Context) {
 		f.heard(demand)
 		return
 	}
-	// Whether they arrived isn't known: none is sent twice.
+	// They may have arrived: none is sent twice.
 	f.queue.lose(batch.Dropped + uint64(len(batch.Lines)))
 	pause(ctx, time.Second)
 }
 
-// heard does what the debug module says.
+// heard applies the debug module's demand.
 func (f *Forward) heard(d node.LogDemand) {
 	f.wanted = d.Wanted
 	if d.Wanted {
@@ -149,7 +149,7 @@ func (f *Forward) heard(d node.LogDemand) {
 	f.queue, f.until = nil, time.Time{}
 }
 
-// want listens, from now on, for that long.
+// want listens to the tap for that long from now on.
 func (f *Forward) want(d time.Duration) {
 	f.until = time.Now().Add(d)
 	if f.queue == nil {
@@ -158,7 +158,7 @@ func (f *Forward) want(d time.Duration) {
 	}
 }
 
-// expire stops listening when nobody has asked for long.
+// expire stops listening when the demand has ended.
 func (f *Forward) expire() {
 	if f.queue != nil && time.Now().After(f.until) {
 		f.heard(node.LogDemand{})

@@ -26,7 +26,7 @@ type Dialer interface {
 	Literal(address string) (netip.AddrPort, error)
 }
 
-// Config is what a Module is made of.
+// Config configures a Module.
 type Config struct {
 	Dialer Dialer
 	// Tap has the lines of this process; nil when there are none.
@@ -48,9 +48,9 @@ type Module struct {
 	mu      sync.Mutex
 	streams map[string]*stream
 	closed  bool
-	// changed is closed when whether lines are wanted has changed.
+	// changed is closed when the first stream comes or the last one goes.
 	changed chan struct{}
-	// now are the streams for who mustn't wait for mu.
+	// now is a copy of the streams for readers that mustn't wait for mu.
 	now atomic.Pointer[[]*stream]
 }
 
@@ -88,20 +88,20 @@ func (m *Module) Start(spec node.DebugSpec) (node.DebugInfo, error) {
 	if found || err != nil {
 		return info, err
 	}
-	// A name is judged when the stream connects: whoever starts it waits for no name server.
+	// A host name is resolved and checked when the stream connects: Start waits for no name server.
 	if _, err := m.cfg.Dialer.Literal(address(spec)); final(err) {
 		return node.DebugInfo{}, node.Errorf(node.KindOf(err), "cannot start log stream %s: %w", spec.ID, err)
 	}
 	return m.add(spec)
 }
 
-// final reports whether an address is none that may be dialled.
+// final reports whether an address may never be dialled.
 func final(err error) bool {
 	kind := node.KindOf(err)
 	return kind == node.Refused || kind == node.Invalid
 }
 
-// have returns the stream of that ID, if there is one. m is locked.
+// have returns the stream of that ID, if there is one. mu is held.
 func (m *Module) have(spec node.DebugSpec) (node.DebugInfo, bool, error) {
 	s, ok := m.streams[spec.ID]
 	switch {
@@ -134,7 +134,7 @@ func (m *Module) add(spec node.DebugSpec) (node.DebugInfo, error) {
 	return s.info(), nil
 }
 
-// publish makes the streams known to those who bring lines. m is locked.
+// publish copies the streams to now, and turns the tap on or off. mu is held.
 func (m *Module) publish() {
 	now := make([]*stream, 0, len(m.streams))
 	for _, s := range m.streams {
@@ -162,7 +162,7 @@ func (m *Module) offer(l *line) {
 	}
 }
 
-// Stop implements node.Debug. Lines that wait are not sent any more.
+// Stop implements node.Debug. Queued lines are not sent any more.
 func (m *Module) Stop(id string) error {
 	m.mu.Lock()
 	s, ok := m.streams[id]

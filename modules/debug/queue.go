@@ -2,8 +2,8 @@ package debug
 
 import "sync"
 
-// The bounds of what waits for one reader. What is more is dropped, the oldest
-// first: who reads again after an outage sees what has just happened.
+// The bounds of a reader's queue. The oldest lines beyond them are dropped: a reader
+// that returns after an outage sees the newest.
 const (
 	maxQueued      = 1024
 	maxQueuedBytes = 1 << 20
@@ -24,13 +24,13 @@ type line struct {
 
 // queue holds lines for one reader. Giving it a line never waits.
 type queue struct {
-	// came has an element when there is something to take.
+	// came has an element when there are lines or losses to take.
 	came chan struct{}
 
 	mu    sync.Mutex
 	lines []*line
 	bytes int
-	// lost counts what was dropped since the last take, dropped all.
+	// lost counts the lines dropped since the last take, dropped those of all time.
 	lost, dropped uint64
 }
 
@@ -49,10 +49,10 @@ func (q *queue) offer(l *line) {
 		q.dropped++
 	}
 	q.mu.Unlock()
-	q.tell()
+	q.signal()
 }
 
-// lose counts lines that were lost elsewhere.
+// lose counts lines that another queue has dropped.
 func (q *queue) lose(n uint64) {
 	if n == 0 {
 		return
@@ -61,7 +61,7 @@ func (q *queue) lose(n uint64) {
 	q.lost += n
 	q.dropped += n
 	q.mu.Unlock()
-	q.tell()
+	q.signal()
 }
 
 // take takes the oldest lines, at most so many and not many bytes, and how many
@@ -82,7 +82,7 @@ func (q *queue) take(most int) ([]*line, uint64) {
 	}
 	q.lines = q.lines[n:]
 	if len(q.lines) > 0 {
-		q.tell()
+		q.signal()
 	} else {
 		q.lines = nil
 	}
@@ -91,7 +91,7 @@ func (q *queue) take(most int) ([]*line, uint64) {
 	return taken, lost
 }
 
-func (q *queue) tell() {
+func (q *queue) signal() {
 	select {
 	case q.came <- struct{}{}:
 	default:

@@ -90,15 +90,15 @@ func TestARedisServerThatComesBack(t *testing.T) {
 	}
 }
 
-// That lines were dropped, which is said of a server that is slow, doesn't keep its end from
-// being said.
+// A log line about dropped lines, which is about a slow server, doesn't suppress the one about
+// its failure.
 func TestDropsDontHideAnOutage(t *testing.T) {
 	var log strings.Builder
 	s := newStream(t.Context(), node.DebugSpec{ID: "1-1"}, Config{Log: zerolog.New(&log)})
-	s.sayDrops()
-	s.trouble(errors.New("connection refused"))
-	s.sayDrops()
-	s.trouble(errors.New("connection refused"))
+	s.outages.dropped(1)
+	s.fail(errors.New("connection refused"))
+	s.outages.dropped(1)
+	s.fail(errors.New("connection refused"))
 	if text := log.String(); strings.Count(text, "were dropped") != 1 || strings.Count(text, "tried again") != 1 {
 		t.Errorf("the log is:\n%s", text)
 	}

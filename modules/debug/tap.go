@@ -9,8 +9,7 @@ import (
 )
 
 // Tap is the writer of a process's logger: lines go to where they went before,
-// and a copy of each to whoever listens. While nobody does it costs one look at
-// a pointer.
+// and a copy of each to the listener. Without one it costs an atomic load.
 type Tap struct {
 	next   io.Writer
 	listen atomic.Pointer[func(l *line)]
@@ -19,7 +18,7 @@ type Tap struct {
 // NewTap makes a Tap in front of next.
 func NewTap(next io.Writer) *Tap { return &Tap{next: next} }
 
-// Past is what lies behind the tap: lines that are written there reach no stream.
+// Past is the writer behind the tap: lines written there reach no stream.
 func (t *Tap) Past() io.Writer { return t.next }
 
 // Write implements io.Writer. It gets one line at a time.
@@ -31,7 +30,7 @@ func (t *Tap) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// to gives the lines to listen from now on; nil to nobody.
+// to sets the listener; nil removes it.
 func (t *Tap) to(listen func(l *line)) {
 	if listen == nil {
 		t.listen.Store(nil)
@@ -51,10 +50,10 @@ func newLine(text string) *line {
 	return &line{raw: text, clean: sync.OnceValue(func() string { return shortened(scrub.Line(text)) })}
 }
 
-// maxLine is how long a line that leaves may be.
+// maxLine is the longest line that is published.
 const maxLine = 16 << 10
 
-// cutMark is at the end of a line that was longer.
+// cutMark ends a line that was cut.
 const cutMark = "… (croft: the rest is cut off)"
 
 // shortened cuts a line after it was scrubbed, so that no secret is cut in two
