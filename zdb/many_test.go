@@ -8,7 +8,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/zdbspace"
 	"github.com/croft-edge/croft/zdb"
 )
 
@@ -77,7 +77,7 @@ func TestTheDiskOfANamespaceIsBounded(t *testing.T) {
 			most = max(most, uint64(du(t, filepath.Join(data, "1"))))
 		}
 	}
-	if bound := node.ZDBDisk(limit); most > bound || most < bound/3 {
+	if bound := zdbspace.Bound(limit); most > bound || most < bound/3 {
 		t.Errorf("with a limit of %d bytes it took %d of the disk, must be at most %d", limit, most, bound)
 	}
 }

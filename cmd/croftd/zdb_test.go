@@ -16,6 +16,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/sign"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/pkg/zdbspace"
 )
 
 func TestANamespaceFromReservationToDeletion(t *testing.T) {
@@ -109,7 +110,7 @@ func (z *zdbs) shows(mine *workload.Reservation, at workload.ZDBResult) {
 	}
 	mentions(z, "croftd status", z.n.Croftd("status"), at.Container, zdbIPv4+":9900", "["+zdbIPv6+"]:9901", mine.ID)
 	// What three namespaces of 1 GiB in one and one in the other take.
-	want := 4*node.ZDBDisk(1<<30) + 2*(64<<20) + 2*(64<<20)
+	want := 4*zdbspace.Bound(1<<30) + 2*(64<<20) + 2*(64<<20)
 	if got := s.Storage.Pools[0].Reserved; got != want {
 		z.Errorf("%d bytes are promised, want %d", got, want)
 	}

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/zdbspace"
 	"github.com/croft-edge/croft/zdb/store"
 )
 
@@ -54,11 +54,11 @@ func boundFor(limit uint64) uint64 { return limit + limit/4 + 8*boundSegment }
 
 func TestTheDefaultBoundIsTheContracts(t *testing.T) {
 	for _, m := range []uint64{0, 1, 10 << 20, 1 << 30, 1 << 40} {
-		if store.MaxDisk(m) != node.ZDBDisk(m) {
-			t.Errorf("MaxDisk(%d) is %d, want %d", m, store.MaxDisk(m), node.ZDBDisk(m))
+		if store.MaxDisk(m) != zdbspace.Bound(m) {
+			t.Errorf("MaxDisk(%d) is %d, want %d", m, store.MaxDisk(m), zdbspace.Bound(m))
 		}
-		if m > 0 && store.HardLimit(m) > int64(node.ZDBDisk(m)-2*store.SegmentFor(m)/4) {
-			t.Errorf("with a limit of %d writing waits at %d, the disk has %d", m, store.HardLimit(m), node.ZDBDisk(m))
+		if m > 0 && store.HardLimit(m) > int64(zdbspace.Bound(m)-2*store.SegmentFor(m)/4) {
+			t.Errorf("with a limit of %d writing waits at %d, the disk has %d", m, store.HardLimit(m), zdbspace.Bound(m))
 		}
 	}
 }

@@ -1,9 +1,9 @@
 package store
 
-import "github.com/croft-edge/croft/pkg/node"
+import "github.com/croft-edge/croft/pkg/zdbspace"
 
 // MaxDisk is how much disk a store with a limit of size takes, in bytes.
-func MaxDisk(size uint64) uint64 { return node.ZDBDisk(size) }
+func MaxDisk(size uint64) uint64 { return zdbspace.Bound(size) }
 
 // entryCost is what an entry takes on disk beside its key and payload, in
 // bytes: a head and a slot.
@@ -40,7 +40,7 @@ func (s *Store) fixed() uint64 {
 	if s.cfg.SegmentSize > 0 {
 		return 8 * s.cfg.SegmentSize
 	}
-	return node.ZDBDisk(0)
+	return zdbspace.Bound(0)
 }
 
 // What a checkpoint and a segment that is being cleaned take for a while has its place between

@@ -11,6 +11,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/pkg/zdbspace"
 )
 
 // inside is a user's connection to a namespace.
@@ -39,7 +40,7 @@ func zdbCreate(t *testing.T, s ZDBSubject) {
 		must(t, err)
 		return got.Disk >= mib
 	}, func() any { return got })
-	if got.Used != mib || got.Disk > node.ZDBDisk(spec.Size) || got.Size != spec.Size {
+	if got.Used != mib || got.Disk > zdbspace.Bound(spec.Size) || got.Size != spec.Size {
 		t.Errorf("with a MiB in it it is %+v", got)
 	}
 	// The default namespace isn't in any list.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/pkg/zdbspace"
 )
 
 // choice is a pool that a namespace may be made on. Sizes are in bytes.
@@ -106,7 +107,7 @@ func pick(choices []choice, want plan) (server, error) {
 	var best *choice
 	var most, least, coming uint64
 	for i, c := range choices {
-		need := node.ZDBDisk(want.namespace.Size)
+		need := zdbspace.Bound(want.namespace.Size)
 		if !c.there {
 			need += base + layerSize
 		}

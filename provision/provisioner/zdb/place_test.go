@@ -8,6 +8,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/pkg/zdbspace"
 )
 
 // ssds gives the node these SSD pools, each with so many bytes of room.
@@ -50,7 +51,7 @@ func TestWhichPool(t *testing.T) {
 	f.ssds(map[string]uint64{"a": 10 * gib, "b": 20 * gib})
 	f.wantOn("b") // the most room
 
-	need := node.ZDBDisk(2 * gib)
+	need := zdbspace.Bound(2 * gib)
 	for _, c := range []struct {
 		a, b uint64
 		want string

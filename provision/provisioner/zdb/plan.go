@@ -10,6 +10,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/pkg/zdbspace"
 	"github.com/croft-edge/croft/provision/provisioner"
 )
 
@@ -128,7 +129,7 @@ func Own(fs node.Filesystem) (uint64, bool) {
 func volumeSize(all []node.ZDBNamespace) uint64 {
 	size := uint64(base)
 	for _, n := range all {
-		if size += node.ZDBDisk(n.Size); size < node.ZDBDisk(n.Size) {
+		if size += zdbspace.Bound(n.Size); size < zdbspace.Bound(n.Size) {
 			return math.MaxUint64
 		}
 	}

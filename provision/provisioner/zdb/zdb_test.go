@@ -10,6 +10,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/sign"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/pkg/zdbspace"
 	"github.com/croft-edge/croft/provision/provisioner/zdb"
 )
 
@@ -22,7 +23,7 @@ func aNamespace(more string) string {
 func aVolume(gibs ...uint64) uint64 {
 	size := uint64(64 * mib)
 	for _, n := range gibs {
-		size += node.ZDBDisk(n * gib)
+		size += zdbspace.Bound(n * gib)
 	}
 	return size
 }

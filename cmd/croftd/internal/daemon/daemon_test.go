@@ -17,6 +17,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/sign"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/pkg/zdbspace"
 	"github.com/croft-edge/croft/provision/admit"
 	"github.com/croft-edge/croft/provision/provisioner"
 )
@@ -133,8 +134,8 @@ func TestDemand(t *testing.T) {
 		{workload.Reservation{Type: workload.TypeVolume, Data: []byte(`{"size":3,"type":"SSD"}`)}, provisioner.Demand{SSD: 3 * gib}, ""},
 		{workload.Reservation{Type: workload.TypeVolume, Data: []byte(`{"size":3,"type":"HDD"}`)}, provisioner.Demand{HDD: 3 * gib}, ""},
 		{workload.Reservation{Type: workload.TypeVolume, Data: []byte(`{"size":"3"}`)}, provisioner.Demand{}, node.Invalid},
-		{workload.Reservation{Type: workload.TypeZDB, Data: []byte(`{"size":5,"mode":"seq","disk_type":"SSD"}`)}, provisioner.Demand{SSD: node.ZDBDisk(5 * gib)}, ""},
-		{workload.Reservation{Type: workload.TypeZDB, Data: []byte(`{"size":5,"mode":"user","disk_type":"HDD"}`)}, provisioner.Demand{HDD: node.ZDBDisk(5 * gib)}, ""},
+		{workload.Reservation{Type: workload.TypeZDB, Data: []byte(`{"size":5,"mode":"seq","disk_type":"SSD"}`)}, provisioner.Demand{SSD: zdbspace.Bound(5 * gib)}, ""},
+		{workload.Reservation{Type: workload.TypeZDB, Data: []byte(`{"size":5,"mode":"user","disk_type":"HDD"}`)}, provisioner.Demand{HDD: zdbspace.Bound(5 * gib)}, ""},
 		{workload.Reservation{Type: workload.TypeZDB, Data: []byte(`{"size":5,"mode":"user"}`)}, provisioner.Demand{}, node.Invalid},
 		{workload.Reservation{Type: workload.TypeContainer, Data: []byte(`{"flist":"f","network":{"network_id":"n","ips":["10.0.0.1"]},"capacity":{"cpu":2,"memory":1024}}`)}, provisioner.Demand{CPU: 2, Memory: gib, HDD: 2 * gib}, ""},
 		{workload.Reservation{Type: workload.TypeDebug}, provisioner.Demand{}, ""},

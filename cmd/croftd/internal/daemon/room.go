@@ -7,6 +7,7 @@ import (
 	"github.com/croft-edge/croft/modules/network/carrier"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/pkg/zdbspace"
 	"github.com/croft-edge/croft/provision/admit"
 	"github.com/croft-edge/croft/provision/provisioner"
 	"github.com/croft-edge/croft/provision/provisioner/zdb"
@@ -68,7 +69,7 @@ func (s sizes) demand(r *workload.Reservation) (provisioner.Demand, error) {
 		if err != nil {
 			return provisioner.Demand{}, node.WithKind(node.Invalid, err)
 		}
-		return onDisk(z.DiskType, node.ZDBDisk(z.Bytes())), nil
+		return onDisk(z.DiskType, zdbspace.Bound(z.Bytes())), nil
 	case workload.TypeNetwork:
 		n, err := workload.DataOf[workload.Network](r)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/pkg/zdbspace"
 	"github.com/croft-edge/croft/provision/admit"
 	"github.com/croft-edge/croft/provision/provisioner"
 	"github.com/croft-edge/croft/provision/store"
@@ -21,7 +22,7 @@ func TestRoomIsWhatStorageHas(t *testing.T) {
 	for name, size := range map[string]uint64{
 		"1-1": gib, "2-1.layer": 2 * gib, // counted by their reservations
 		"3-1": gib, "4-1.layer": 2 * gib, // of workloads that are gone
-		"zdb-ssd0-user": 64*mib + node.ZDBDisk(gib), "zdb-ssd0-user.layer": 64 * mib,
+		"zdb-ssd0-user": 64*mib + zdbspace.Bound(gib), "zdb-ssd0-user.layer": 64 * mib,
 	} {
 		filesystems = append(filesystems, node.Filesystem{Name: name, Pool: "ssd0", DiskType: workload.SSD, Size: size})
 		reserved += size
@@ -37,7 +38,7 @@ func TestRoomIsWhatStorageHas(t *testing.T) {
 		t.Errorf("beside are %+v, want %+v", b.sum, want)
 	}
 	r := roomOf(provisioner.Demand{SSD: 23*gib + gib/2}, status, b)
-	used := gib + 2*gib + node.ZDBDisk(gib) // 1-1, 2-1 and the namespace 5-1
+	used := gib + 2*gib + zdbspace.Bound(gib) // 1-1, 2-1 and the namespace 5-1
 	if free, is := less(r.Total.SSD, used), less(20*gib, reserved+vdisk)+3*gib+gib/2; free != is {
 		t.Errorf("admission knows %d bytes to be free, storage has %d", free, is)
 	}

@@ -1,18 +1,18 @@
-package node_test
+package zdbspace_test
 
 import (
 	"math"
 	"testing"
 
-	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/zdbspace"
 )
 
-func TestZDBDisk(t *testing.T) {
+func TestBound(t *testing.T) {
 	for size, want := range map[uint64]uint64{
 		0: 256 << 20, 4 << 30: 5<<30 + 256<<20, math.MaxUint64: math.MaxUint64, math.MaxUint64 / 8 * 7: math.MaxUint64,
 	} {
-		if got := node.ZDBDisk(size); got != want {
-			t.Errorf("ZDBDisk(%d) = %d, want %d", size, got, want)
+		if got := zdbspace.Bound(size); got != want {
+			t.Errorf("Bound(%d) = %d, want %d", size, got, want)
 		}
 	}
 }
