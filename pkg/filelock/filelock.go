@@ -116,11 +116,14 @@ func readPID(file *os.File) int {
 	return pid
 }
 
+// Fd is the descriptor of the locked file, for calls on it; it is the lock's own.
+func (l *Lock) Fd() int { return int(l.file.Fd()) }
+
 // Release releases the lock. It unlocks before it closes: a child that was forked
 // and hasn't reached its exec shares the open file, and closing it here alone would
 // leave the lock held until then.
 func (l *Lock) Release() error {
-	unlocked := unix.Flock(int(l.file.Fd()), unix.LOCK_UN)
+	unlocked := unix.Flock(l.Fd(), unix.LOCK_UN)
 	if err := l.file.Close(); err != nil {
 		return errors.Wrap(err, "cannot release a lock")
 	}

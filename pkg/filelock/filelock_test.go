@@ -109,7 +109,7 @@ func TestProcessThatIsKilled(t *testing.T) {
 func TestReleaseBesideAFork(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	lock := locked(t, path)
-	shared, err := unix.Dup(int(filelock.Fd(lock)))
+	shared, err := unix.Dup(lock.Fd())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/croft-edge/croft/pkg/clip"
 )
 
 // maxShown is how much of a refused value an error shows, in bytes.
@@ -32,7 +33,7 @@ func refuse(field string, value any, allowed string, args ...any) error {
 	if len(args) > 0 {
 		allowed = fmt.Sprintf(allowed, args...)
 	}
-	return &FieldError{Field: shorten(field), Value: show(field, value), Allowed: allowed}
+	return &FieldError{Field: clip.Text(field, maxShown), Value: show(field, value), Allowed: allowed}
 }
 
 // words makes a value be said as it stands, not quoted.
@@ -53,12 +54,12 @@ func show(field string, value any) string {
 		if secret(field) {
 			return fmt.Sprintf("a text of %d bytes", len(v))
 		}
-		return strconv.Quote(shorten(v))
+		return strconv.Quote(clip.Text(v, maxShown))
 	case json.Number:
 		if secret(field) {
 			return "a number"
 		}
-		return shorten(v.String())
+		return clip.Text(v.String(), maxShown)
 	case []any:
 		return fmt.Sprintf("an array of %d", len(v))
 	case map[string]any:
@@ -66,7 +67,7 @@ func show(field string, value any) string {
 	case nil:
 		return "null"
 	default:
-		return shorten(fmt.Sprint(v))
+		return clip.Text(fmt.Sprint(v), maxShown)
 	}
 }
 
@@ -81,17 +82,6 @@ func secret(field string) bool {
 		return true
 	}
 	return false
-}
-
-func shorten(s string) string {
-	if len(s) <= maxShown {
-		return s
-	}
-	cut := maxShown
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
 }
 
 // join makes the path of a member.

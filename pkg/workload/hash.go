@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/pkg/clip"
 )
 
 // Hash identifies what a user signed: SHA-256 of the signed bytes.
@@ -21,7 +23,7 @@ func (h Hash) Hex() string { return hex.EncodeToString(h[:]) }
 func ParseHash(text string) (Hash, error) {
 	var h Hash
 	if len(text) != hex.EncodedLen(len(h)) || strings.ToLower(text) != text {
-		return Hash{}, errors.Errorf("cannot read hash %q: it must be %s", shorten(text), hashRule)
+		return Hash{}, errors.Errorf("cannot read hash %q: it must be %s", clip.Text(text, maxShown), hashRule)
 	}
 	if _, err := hex.Decode(h[:], []byte(text)); err != nil {
 		return Hash{}, errors.Errorf("cannot read hash %q: it must be %s", text, hashRule)

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/croft-edge/croft/pkg/clip"
 )
 
 // field reads one member of a document.
@@ -89,7 +91,7 @@ func (d document) name() string {
 func readString[S ~string](to *S) field {
 	return field{read: func(path string, raw json.RawMessage) error {
 		if raw[0] != '"' {
-			return refuse(path, words(shorten(string(raw))), "a text")
+			return refuse(path, words(clip.Text(string(raw), maxShown)), "a text")
 		}
 		*to = S(unquote(raw))
 		return nil
@@ -100,7 +102,7 @@ func readBool(to *bool) field {
 	return field{read: func(path string, raw json.RawMessage) error {
 		*to = string(raw) == "true"
 		if !*to && string(raw) != "false" {
-			return refuse(path, words(shorten(string(raw))), "true or false")
+			return refuse(path, words(clip.Text(string(raw), maxShown)), "true or false")
 		}
 		return nil
 	}}
@@ -162,7 +164,7 @@ func readInt[T ~int64 | ~int](to *T) field {
 	return field{read: func(path string, raw json.RawMessage) error {
 		v, ok := integer(string(raw))
 		if !ok {
-			return refuse(path, words(shorten(string(raw))), "an integer of 64 bits")
+			return refuse(path, words(clip.Text(string(raw), maxShown)), "an integer of 64 bits")
 		}
 		*to = T(v)
 		return nil

@@ -4,7 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
-	"unicode/utf8"
+
+	"github.com/croft-edge/croft/pkg/clip"
 )
 
 // State is the state of a workload in a result: a plain string, as the seed has it.
@@ -30,16 +31,7 @@ func KnownState(s State) bool { return s == StateOK || s == StateError || Ended(
 // ErrorText makes an error's text fit for a result: valid UTF-8, so that the
 // signature over it survives JSON, and at most MaxErrorText long.
 func ErrorText(text string) string {
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	if len(text) <= MaxErrorText {
-		return text
-	}
-	const end = "…"
-	cut := MaxErrorText - len(end)
-	for !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + end
+	return clip.Within(strings.ToValidUTF8(text, "\uFFFD"), MaxErrorText)
 }
 
 // Result is the node's signed answer to a reservation.

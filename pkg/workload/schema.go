@@ -16,6 +16,8 @@ import (
 	"github.com/pkg/errors"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/croft-edge/croft/pkg/clip"
 )
 
 //go:embed schema/*.json
@@ -138,7 +140,7 @@ func explainLeaf(schema *jsonschema.Schema, value any, leaf *jsonschema.Validati
 		name := slices.Min(k.Missing)
 		out.Field, out.Value, out.Allowed = join(path, name), string(missing), schema.Properties[name].Description
 	}
-	out.Field = shorten(out.Field)
+	out.Field = clip.Text(out.Field, maxShown)
 	return out
 }
 
@@ -151,7 +153,7 @@ func explainName(path string, schema *jsonschema.Schema, url, name string) *Fiel
 			path, schema = join(path, step), below
 		}
 	}
-	out := &FieldError{Field: shorten(join(path, name)), Value: strconv.Quote(shorten(name)), Allowed: "a name that the schema allows"}
+	out := &FieldError{Field: clip.Text(join(path, name), maxShown), Value: strconv.Quote(clip.Text(name, maxShown)), Allowed: "a name that the schema allows"}
 	if schema.PropertyNames != nil {
 		out.Allowed = schema.PropertyNames.Description
 	}

@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/pkg/clip"
 )
 
 // checkText refuses what isn't one JSON value that every library reads alike:
@@ -86,7 +88,7 @@ func (s *strict) here() string {
 		if st.name == nil {
 			path = index(path, st.index)
 		} else {
-			path = join(path, shorten(unquote(st.name)))
+			path = join(path, clip.Text(unquote(st.name), maxShown))
 		}
 	}
 	if path == "" {

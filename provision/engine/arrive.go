@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 
+	"github.com/croft-edge/croft/pkg/clip"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/pkg/workload"
@@ -335,11 +336,7 @@ func (i *intake) woken(id string) input {
 	}}
 }
 
-// short bounds what an unverified sender can put into a log line.
-func short(s string) string {
-	const most = 64
-	if len(s) > most {
-		return s[:most] + "…"
-	}
-	return s
-}
+// maxLoggedText is how much an unverified sender can put into a log line, in bytes.
+const maxLoggedText = 64
+
+func short(s string) string { return clip.Text(s, maxLoggedText) }

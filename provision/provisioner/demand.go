@@ -1,12 +1,12 @@
 package provisioner
 
-import "math"
+import "github.com/croft-edge/croft/pkg/saturate"
 
 // Add returns the sum, without wrapping round: what can't be counted is too much.
 func (d Demand) Add(more Demand) Demand {
 	return Demand{
-		CPU: sum(d.CPU, more.CPU), Memory: sum(d.Memory, more.Memory),
-		SSD: sum(d.SSD, more.SSD), HDD: sum(d.HDD, more.HDD), Tunnels: sum(d.Tunnels, more.Tunnels),
+		CPU: saturate.Add(d.CPU, more.CPU), Memory: saturate.Add(d.Memory, more.Memory),
+		SSD: saturate.Add(d.SSD, more.SSD), HDD: saturate.Add(d.HDD, more.HDD), Tunnels: saturate.Add(d.Tunnels, more.Tunnels),
 	}
 }
 
@@ -21,10 +21,3 @@ func (d Demand) Sub(less Demand) Demand {
 // Momentary is the part of d that a workload gives back when it is stopped: what it
 // has on disk stays until it is removed.
 func (d Demand) Momentary() Demand { return Demand{CPU: d.CPU, Memory: d.Memory} }
-
-func sum(a, b uint64) uint64 {
-	if a > math.MaxUint64-b {
-		return math.MaxUint64
-	}
-	return a + b
-}

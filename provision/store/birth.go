@@ -56,7 +56,7 @@ func (r *reading) judgeBirth() error {
 // settleBirth makes the store's identity when it has none, because it is new, was
 // the seed's or has lost it, or another one for a copy.
 func (s *FSStore) settleBirth(found birthState) error {
-	place := s.lock.place()
+	place := placeOf(s.lock)
 	if found != birthSound {
 		id, err := newBirthID()
 		if err != nil {

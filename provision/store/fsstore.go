@@ -3,6 +3,7 @@ package store
 import (
 	"sync"
 
+	"github.com/croft-edge/croft/pkg/filelock"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/provision/store/persist"
 )
@@ -14,7 +15,7 @@ import (
 type FSStore struct {
 	cfg  Config
 	disk persist.Provider
-	lock *lock
+	lock *filelock.Lock
 
 	// writing is held over a change, from its check to its place in the
 	// memory.
@@ -70,13 +71,13 @@ func openOn(c Config, provider func() (persist.Provider, error)) (*FSStore, erro
 
 // openWith opens the store that lies with a provider; held is nil for one that
 // nobody else can reach.
-func openWith(c Config, held *lock, provider func() (persist.Provider, error)) (*FSStore, error) {
+func openWith(c Config, held *filelock.Lock, provider func() (persist.Provider, error)) (*FSStore, error) {
 	if c.Clock == nil {
 		c.Clock = wallClock{}
 	}
 	disk, err := provider()
 	if err != nil {
-		return nil, both(err, held.release())
+		return nil, both(err, release(held))
 	}
 	s := &FSStore{cfg: c, disk: disk, lock: held, memory: memory{index: newIndex(c.Demand), networks: map[NetworkKey]remembered{}}}
 	if err := s.load(); err != nil {
@@ -96,7 +97,7 @@ func NewFSStore(root string) (*FSStore, error) {
 func (s *FSStore) Close() error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	return both(s.disk.Close(), s.lock.release())
+	return both(s.disk.Close(), release(s.lock))
 }
 
 // Quarantined returns what was set aside, now or before, by name.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/explorer"
+	"github.com/croft-edge/croft/pkg/filelock"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/provision/store/persist"
 )
@@ -234,15 +235,15 @@ func newBirthID() (string, error) {
 	return hex.EncodeToString(b), nil
 }
 
-// place is what a copied store doesn't share with the one it was copied from:
+// placeOf is what a copied store doesn't share with the one it was copied from:
 // the inode of its lock file and when that was made, which no copy can keep. A
 // snapshot of the whole disk does keep it. Empty where the file system doesn't tell.
-func (l *lock) place() string {
+func placeOf(l *filelock.Lock) string {
 	if l == nil {
 		return ""
 	}
 	var st unix.Statx_t
-	err := unix.Statx(int(l.file.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_INO|unix.STATX_BTIME, &st)
+	err := unix.Statx(l.Fd(), "", unix.AT_EMPTY_PATH, unix.STATX_INO|unix.STATX_BTIME, &st)
 	if err != nil || st.Mask&unix.STATX_BTIME == 0 {
 		return ""
 	}

@@ -6,6 +6,7 @@ package persist
 import (
 	"strings"
 
+	"github.com/croft-edge/croft/pkg/clip"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -45,10 +46,7 @@ const maxName = 200
 func CheckName(name string) error {
 	folder, rest, ok := strings.Cut(name, "/")
 	if ok && (!validPart(folder) || !validPart(rest)) || !ok && !validPart(name) {
-		if len(name) > maxName {
-			name = name[:maxName] + "…"
-		}
-		return node.Errorf(node.Invalid, "cannot use name %q: it must be NAME or FOLDER/NAME of a-z, 0-9, '-', '_', '.'", name)
+		return node.Errorf(node.Invalid, "cannot use name %q: it must be NAME or FOLDER/NAME of a-z, 0-9, '-', '_', '.'", clip.Text(name, maxName))
 	}
 	return nil
 }
