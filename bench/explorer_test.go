@@ -48,7 +48,7 @@ func explorerNodes(b *testing.B, db string, n int) []string {
 		slots <- struct{}{}
 		registering.Go(func() {
 			defer func() { <-slots }()
-			err := s.UpdateNode(context.Background(), store.Writer{}, ids[i], store.Edit{Create: true, Seen: time.Now(), Apply: func(*explorer.Node, bool) error { return nil }})
+			err := s.Nodes.Update(context.Background(), store.Writer{}, ids[i], store.Edit{Create: true, Seen: time.Now(), Apply: func(*explorer.Node, bool) error { return nil }})
 			if err != nil {
 				b.Error(err)
 			}
@@ -168,7 +168,7 @@ func BenchmarkExplorerPollOf10000(b *testing.B) {
 				defer func() { <-slots }()
 				hash, err := docs[i].Hash()
 				if err == nil {
-					_, err = s.Reserve(context.Background(), store.Push{Reservation: docs[i], Hash: hash, Body: bodies[i]})
+					_, err = s.Reservations.Reserve(context.Background(), store.Push{Reservation: docs[i], Hash: hash, Body: bodies[i]})
 				}
 				if err != nil {
 					b.Error(err)

@@ -32,7 +32,7 @@ func (s *Server) postFarm(w http.ResponseWriter, r *http.Request) error {
 	if err := s.limitNew(r, newFarms, s.newFarms, 1); err != nil {
 		return err
 	}
-	farm, err := s.store.CreateFarm(r.Context(), by, wire.Farm{Name: in.Name, Owner: by.Key, Created: s.now().UTC().Truncate(time.Second)})
+	farm, err := s.store.Farms.Create(r.Context(), by, wire.Farm{Name: in.Name, Owner: by.Key, Created: s.now().UTC().Truncate(time.Second)})
 	if err != nil {
 		return s.replayed(by, err)
 	}
@@ -57,7 +57,7 @@ func (s *Server) getFarm(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	farm, err := s.store.Farm(r.Context(), id)
+	farm, err := s.store.Farms.Get(r.Context(), id)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (s *Server) getFarms(w http.ResponseWriter, r *http.Request) error {
 	if err := q.only("after", "limit"); err != nil {
 		return err
 	}
-	farms, err := s.store.Farms(r.Context(), after, limit)
+	farms, err := s.store.Farms.List(r.Context(), after, limit)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (s *Server) putFarmNode(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	farm, err := s.store.Farm(r.Context(), id)
+	farm, err := s.store.Farms.Get(r.Context(), id)
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (s *Server) putFarmNode(w http.ResponseWriter, r *http.Request) error {
 	if err := s.limitKey(farm.Owner); err != nil {
 		return err
 	}
-	err = s.store.UpdateNode(r.Context(), store.Writer{}, nodeID, store.Edit{Granted: true, Apply: func(n *wire.Node, _ bool) error {
+	err = s.store.Nodes.Update(r.Context(), store.Writer{}, nodeID, store.Edit{Granted: true, Apply: func(n *wire.Node, _ bool) error {
 		if n.FarmID != farm.ID {
 			return node.Errorf(node.Refused, "cannot let node %s join farm %d: it wants to join farm %d", nodeID, farm.ID, n.FarmID)
 		}

@@ -48,13 +48,13 @@ func (s *Server) postNode(w http.ResponseWriter, r *http.Request) error {
 	if err := s.checkGrant(r, in); err != nil {
 		return err
 	}
-	if _, there := s.store.Head(in.NodeID); !there {
+	if _, there := s.store.Nodes.Head(in.NodeID); !there {
 		if err := s.limitNew(r, newNodes, s.newNodes, 1); err != nil {
 			return err
 		}
 	}
 	now := s.now()
-	err = s.store.UpdateNode(r.Context(), by, in.NodeID, store.Edit{Create: true, Seen: now, Apply: func(n *wire.Node, fresh bool) error {
+	err = s.store.Nodes.Update(r.Context(), by, in.NodeID, store.Edit{Create: true, Seen: now, Apply: func(n *wire.Node, fresh bool) error {
 		if fresh {
 			n.Created = now.Unix()
 		}
@@ -85,7 +85,7 @@ func (s *Server) checkGrant(r *http.Request, in wire.Node) error {
 	if in.Grant == nil {
 		return nil
 	}
-	farm, err := s.store.Farm(r.Context(), in.FarmID)
+	farm, err := s.store.Farms.Get(r.Context(), in.FarmID)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (s *Server) editNode(w http.ResponseWriter, r *http.Request, in any, apply 
 		return err
 	}
 	now := s.now()
-	err = s.store.UpdateNode(r.Context(), by, id, store.Edit{Seen: now, Apply: func(n *wire.Node, _ bool) error {
+	err = s.store.Nodes.Update(r.Context(), by, id, store.Edit{Seen: now, Apply: func(n *wire.Node, _ bool) error {
 		apply(n)
 		n.Updated = now.Unix()
 		return nil
@@ -214,7 +214,7 @@ func (s *Server) postPublicConfig(w http.ResponseWriter, r *http.Request) error 
 		return err
 	}
 	now := s.now()
-	err = s.store.UpdateNode(r.Context(), by, id, store.Edit{Apply: func(n *wire.Node, _ bool) error {
+	err = s.store.Nodes.Update(r.Context(), by, id, store.Edit{Apply: func(n *wire.Node, _ bool) error {
 		n.PublicConfig, n.Updated = &in, now.Unix()
 		return nil
 	}})
@@ -226,11 +226,11 @@ func (s *Server) postPublicConfig(w http.ResponseWriter, r *http.Request) error 
 }
 
 func (s *Server) ownsNode(r *http.Request, user, nodeID string) error {
-	n, err := s.store.Node(r.Context(), nodeID)
+	n, err := s.store.Nodes.Get(r.Context(), nodeID)
 	if err != nil {
 		return err
 	}
-	farm, err := s.store.Farm(r.Context(), n.FarmID)
+	farm, err := s.store.Farms.Get(r.Context(), n.FarmID)
 	if err != nil {
 		return err
 	}
@@ -241,7 +241,7 @@ func (s *Server) ownsNode(r *http.Request, user, nodeID string) error {
 }
 
 func (s *Server) getNode(w http.ResponseWriter, r *http.Request) error {
-	n, err := s.store.Node(r.Context(), r.PathValue("id"))
+	n, err := s.store.Nodes.Get(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
 	}
@@ -274,7 +274,7 @@ func (s *Server) getNodes(w http.ResponseWriter, r *http.Request) error {
 	if err := q.only("after", "limit", "farm", "online"); err != nil {
 		return err
 	}
-	last, err := s.store.LastNode(r.Context(), find)
+	last, err := s.store.Nodes.Last(r.Context(), find)
 	if err != nil {
 		return err
 	}
@@ -283,7 +283,7 @@ func (s *Server) getNodes(w http.ResponseWriter, r *http.Request) error {
 	}
 	opening := byte('[')
 	return s.sendParts(w, r, func() ([]byte, bool, error) {
-		nodes, more, err := s.store.Nodes(r.Context(), find, partBytes)
+		nodes, more, err := s.store.Nodes.List(r.Context(), find, partBytes)
 		if err != nil {
 			return nil, false, err
 		}

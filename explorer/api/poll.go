@@ -30,7 +30,7 @@ const maxEpoch = 64
 func (s *Server) poll(w http.ResponseWriter, r *http.Request) error {
 	nodeID := r.PathValue("node")
 	q := query{values: r.URL.Query()}
-	if _, ok := s.store.Head(nodeID); !ok {
+	if _, ok := s.store.Nodes.Head(nodeID); !ok {
 		return node.Errorf(node.NotExist, "cannot find node %q: it isn't registered here", limitText(nodeID))
 	}
 	if q.values.Has("after") {
@@ -55,7 +55,7 @@ func (s *Server) pollAfter(w http.ResponseWriter, r *http.Request, nodeID string
 		return err
 	}
 	if !at.resync {
-		err := s.wait(w, r, nodeID, at.wait, func() bool { head, _ := s.store.Head(nodeID); return head > at.after })
+		err := s.wait(w, r, nodeID, at.wait, func() bool { head, _ := s.store.Nodes.Head(nodeID); return head > at.after })
 		if err != nil {
 			return err
 		}
@@ -74,7 +74,7 @@ func (s *Server) cursor(nodeID string, q *query) (*cursor, error) {
 	if err := q.only("after", "wait", "epoch"); err != nil {
 		return nil, err
 	}
-	head, _ := s.store.Head(nodeID)
+	head, _ := s.store.Nodes.Head(nodeID)
 	if epoch != s.store.Epoch() || at.after > head {
 		at.resync, at.after = true, 0
 	}
@@ -84,14 +84,14 @@ func (s *Server) cursor(nodeID string, q *query) (*cursor, error) {
 // answerPage answers what is after the cursor; without the database when the
 // cursor is at the head. Where the page ends is known in the end, so that is said there.
 func (s *Server) answerPage(w http.ResponseWriter, r *http.Request, at *cursor) error {
-	head, _ := s.store.Head(at.node)
+	head, _ := s.store.Nodes.Head(at.node)
 	left, opening := s.page, `{"reservations":[`
 	return s.sendParts(w, r, func() ([]byte, bool, error) {
 		var rows []store.Row
 		var more bool
 		var err error
 		if at.after < head {
-			if rows, more, err = s.store.Changes(r.Context(), at.node, at.after, s.now(), part(left)); err != nil {
+			if rows, more, err = s.store.Reservations.Changes(r.Context(), at.node, at.after, s.now(), part(left)); err != nil {
 				return nil, false, err
 			}
 		}
@@ -109,7 +109,7 @@ func (s *Server) answerPage(w http.ResponseWriter, r *http.Request, at *cursor) 
 		if !more {
 			page.Next = max(head, at.after)
 		}
-		page.Head, _ = s.store.Head(at.node)
+		page.Head, _ = s.store.Nodes.Head(at.node)
 		page.Head = max(page.Head, page.Next)
 		end, err := pageEnd(page)
 		return append(body, end...), false, err
@@ -163,7 +163,7 @@ func (s *Server) pollFrom(w http.ResponseWriter, r *http.Request, nodeID string,
 	var more bool
 	var failed error
 	read := func() {
-		if rows, more, failed = s.store.From(r.Context(), q, part(left)); len(rows) > 0 {
+		if rows, more, failed = s.store.Reservations.From(r.Context(), q, part(left)); len(rows) > 0 {
 			q.Next = rows[len(rows)-1].N + 1
 		}
 	}

@@ -38,7 +38,7 @@ type polled struct {
 // polling starts a poll at the node's head.
 func (h *harness) polling(key sign.KeyPair, wait time.Duration) <-chan polled {
 	h.t.Helper()
-	head, ok := h.store.Head(key.ID())
+	head, ok := h.store.Nodes.Head(key.ID())
 	if !ok {
 		h.t.Fatal("the node isn't registered")
 	}

@@ -113,7 +113,7 @@ func TestBadPushes(t *testing.T) {
 		})
 	}
 	h.t = t
-	if head, _ := h.store.Head(key.ID()); head != 0 {
+	if head, _ := h.store.Nodes.Head(key.ID()); head != 0 {
 		t.Errorf("the node's head is %d, want 0: nothing was accepted", head)
 	}
 	if r := h.push(user, key.ID()); r.ID != "1-1" {

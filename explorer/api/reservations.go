@@ -33,7 +33,7 @@ func (s *Server) postReservation(w http.ResponseWriter, r *http.Request) error {
 	if err := s.limitNew(r, newBytes, s.newBytes, len(body)); err != nil {
 		return err
 	}
-	pushed, err := s.store.Reserve(r.Context(), store.Push{Reservation: in, Hash: hash, Body: body})
+	pushed, err := s.store.Reservations.Reserve(r.Context(), store.Push{Reservation: in, Hash: hash, Body: body})
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (s *Server) reservation(r *http.Request) (store.Row, error) {
 	if id.M != 1 || id.N > maxNumber {
 		return store.Row{}, node.Errorf(node.NotExist, "cannot find reservation %s: there is none", id)
 	}
-	return s.store.Reservation(r.Context(), id.N)
+	return s.store.Reservations.Get(r.Context(), id.N)
 }
 
 func (s *Server) getReservation(w http.ResponseWriter, r *http.Request) error {
@@ -151,7 +151,7 @@ func (s *Server) getReservations(w http.ResponseWriter, r *http.Request) error {
 	if _, err := sign.ParseID(user); err != nil {
 		return invalid("user", user, "the base58 of a user's 32-byte ed25519 key")
 	}
-	rows, more, err := s.store.OfUser(r.Context(), user, after, store.Bound{Rows: limit, Bytes: partBytes})
+	rows, more, err := s.store.Reservations.OfUser(r.Context(), user, after, store.Bound{Rows: limit, Bytes: partBytes})
 	if err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (s *Server) deleteReservation(w http.ResponseWriter, r *http.Request) error
 	case !s.policy.AcceptSignatureV1 || doc.DocumentVersion() != workload.V1:
 		return node.Errorf(node.Refused, "cannot delete %s: a deletion signed by its user is needed as the body ({\"created\":…, \"signature\":…})", row.ID)
 	}
-	if err := s.store.Delete(r.Context(), row.N, deletion); err != nil {
+	if err := s.store.Reservations.Delete(r.Context(), row.N, deletion); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusOK)
@@ -244,7 +244,7 @@ func (s *Server) putRenewal(w http.ResponseWriter, r *http.Request) error {
 	if err := s.limitKey(doc.User); err != nil {
 		return err
 	}
-	if err := s.store.Renew(r.Context(), row.N, *in); err != nil {
+	if err := s.store.Reservations.Renew(r.Context(), row.N, *in); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusOK)

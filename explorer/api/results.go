@@ -54,7 +54,7 @@ func (s *Server) putDeleted(w http.ResponseWriter, r *http.Request) error {
 	if row.DocumentVersion() != workload.V1 {
 		return node.Errorf(node.Refused, "cannot accept that %s is deleted: of a version 2 reservation the node's signed result is needed", row.ID)
 	}
-	if err := s.store.Gone(r.Context(), row.N); err != nil {
+	if err := s.store.Results.Gone(r.Context(), row.N); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusOK)
@@ -76,7 +76,7 @@ func (s *Server) keepResult(r *http.Request, body []byte) (workload.State, error
 	if err := s.limitResult(r, in, row.NodeID); err != nil {
 		return "", err
 	}
-	return in.State, s.store.PutResult(r.Context(), store.Answer{N: row.N, Result: in, Body: body})
+	return in.State, s.store.Results.Put(r.Context(), store.Answer{N: row.N, Result: in, Body: body})
 }
 
 func (s *Server) checkResult(in *workload.Result, row store.Row) error {

@@ -125,11 +125,11 @@ func TestBadDeletionsAndRenewals(t *testing.T) {
 	must(t, c.Renew(ctx, r.ID, good))
 	must(t, c.Renew(ctx, r.ID, good)) // twice is fine
 	wantKind(t, c.Renew(ctx, r.ID, renewal(r, now.Add(2*time.Hour))), node.Refused)
-	head, _ := h.store.Head(key.ID())
+	head, _ := h.store.Nodes.Head(key.ID())
 	first := deletion(r, now)
 	must(t, c.Delete(ctx, r.ID, first))
 	must(t, c.Delete(ctx, r.ID, deletion(r, now.Add(time.Second)))) // the first is kept
-	after, _ := h.store.Head(key.ID())
+	after, _ := h.store.Nodes.Head(key.ID())
 	if after != head+1 {
 		t.Errorf("two deletions make %d changes, want 1", after-head)
 	}

@@ -38,7 +38,7 @@ func (s *Server) getTunnel(w http.ResponseWriter, r *http.Request) error {
 	}
 	// A word of the node's like any other: it counts as seen, and the same
 	// request doesn't count twice.
-	err = s.store.UpdateNode(r.Context(), by, id, store.Edit{Seen: s.now(), Apply: func(*wire.Node, bool) error { return nil }})
+	err = s.store.Nodes.Update(r.Context(), by, id, store.Edit{Seen: s.now(), Apply: func(*wire.Node, bool) error { return nil }})
 	if err != nil {
 		return s.replayed(by, err)
 	}
@@ -64,7 +64,7 @@ func (s *Server) getConnect(w http.ResponseWriter, r *http.Request) error {
 	if !s.connects.first(r.Header.Get(wire.HeaderSignature), s.now()) {
 		return node.Errorf(node.Refused, "cannot connect: this request came before")
 	}
-	owner, err := s.store.Owns(r.Context(), by.Key, id, s.now())
+	owner, err := s.store.Reservations.Owns(r.Context(), by.Key, id, s.now())
 	if err != nil {
 		return err
 	}

@@ -11,12 +11,19 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// CreateFarm makes a farm and returns it with its number. Exist when the name is taken.
-func (s *Store) CreateFarm(ctx context.Context, w Writer, f wire.Farm) (wire.Farm, error) {
-	if err := s.diskRoom(); err != nil {
+// Farms is the table of farms.
+type Farms struct {
+	read   *sql.DB
+	writer *writer
+	disk   freeDisk
+}
+
+// Create makes a farm and returns it with its number. Exist when the name is taken.
+func (s *Farms) Create(ctx context.Context, w Writer, f wire.Farm) (wire.Farm, error) {
+	if err := s.disk.check(); err != nil {
 		return f, err
 	}
-	err := s.write(ctx, func(t *tx) error {
+	err := s.writer.write(ctx, func(t *tx) error {
 		if err := t.claim(w); err != nil {
 			return err
 		}
@@ -58,8 +65,8 @@ func (t *tx) roomForFarm(owner string) error {
 	return nil
 }
 
-// Farm returns one farm. NotExist when there is none.
-func (s *Store) Farm(ctx context.Context, id uint64) (wire.Farm, error) {
+// Get returns one farm. NotExist when there is none.
+func (s *Farms) Get(ctx context.Context, id uint64) (wire.Farm, error) {
 	out, err := scanFarm(s.read.QueryRowContext(ctx, `SELECT id, name, owner, created FROM farms WHERE id = ?`, int64(id)))
 	if errors.Is(err, sql.ErrNoRows) {
 		return wire.Farm{}, node.Errorf(node.NotExist, "cannot find farm %d: there is none of that number", id)
@@ -67,8 +74,8 @@ func (s *Store) Farm(ctx context.Context, id uint64) (wire.Farm, error) {
 	return out, errors.Wrapf(err, "cannot read farm %d", id)
 }
 
-// Farms returns the farms whose number is greater than after.
-func (s *Store) Farms(ctx context.Context, after uint64, limit int) ([]wire.Farm, error) {
+// List returns the farms whose number is greater than after.
+func (s *Farms) List(ctx context.Context, after uint64, limit int) ([]wire.Farm, error) {
 	rows, err := s.read.QueryContext(ctx, `SELECT id, name, owner, created FROM farms WHERE id > ? ORDER BY id LIMIT ?`, int64(after), limit)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot list farms")

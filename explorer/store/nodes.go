@@ -12,60 +12,22 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Writer is who signed a write and when. The zero Writer is an unsigned one.
-type Writer struct {
-	Key string
-	At  time.Time
+// Nodes is the table of registered nodes.
+type Nodes struct {
+	read   *sql.DB
+	writer *writer
+	disk   freeDisk
+	heads  *heads
 }
 
-// ReplayedError says that a key's signed write isn't newer than its last one.
-type ReplayedError struct {
-	// Last is the time of the key's newest write.
-	Last time.Time
-}
+// Head is the node's newest change, without looking at the disk; false when
+// the node isn't registered.
+func (s *Nodes) Head(nodeID string) (uint64, bool) { return s.heads.head(nodeID) }
 
-func (e *ReplayedError) Error() string {
-	return "a signed write of this time or a later one was seen before"
-}
-
-// claim refuses a signed write that isn't newer than the key's last.
-func (t *tx) claim(w Writer) error {
-	if w.Key == "" {
-		return nil
-	}
-	at := w.At.UnixNano()
-	res, err := t.exec(`INSERT INTO writers (key, last) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET last = ?2 WHERE last < ?2`, w.Key, at)
-	if err != nil {
-		return err
-	}
-	if n, err := res.RowsAffected(); err != nil || n == 1 {
-		return err
-	}
-	var last int64
-	if err := t.queryRow(`SELECT last FROM writers WHERE key = ?`, w.Key).Scan(&last); err != nil {
-		return err
-	}
-	return errors.WithStack(&ReplayedError{Last: time.Unix(0, last)})
-}
-
-// neverSigned refuses an unsigned write for a node that has signed one before: a
-// request, or a result of version 2, which each has a birth.
-func (t *tx) neverSigned(id string) error {
-	var one int
-	err := t.queryRow(`SELECT 1 FROM writers WHERE key = ?1 UNION ALL SELECT 1 FROM births WHERE node = ?1 LIMIT 1`, id).Scan(&one)
-	if err == nil {
-		return node.Errorf(node.Refused, "cannot change node %s: it signs what it writes, and this isn't signed", id)
-	}
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil
-	}
-	return err
-}
-
-// UpdateNode changes what is known of a node; edit gets it as it is. With
+// Update changes what is known of a node; edit gets it as it is. With
 // create, an unknown node is made. NotExist when there is none.
-func (s *Store) UpdateNode(ctx context.Context, w Writer, id string, edit Edit) error {
-	return s.write(ctx, func(t *tx) error {
+func (s *Nodes) Update(ctx context.Context, w Writer, id string, edit Edit) error {
+	return s.writer.write(ctx, func(t *tx) error {
 		if err := t.claim(w); err != nil {
 			return err
 		}
@@ -79,14 +41,14 @@ func (s *Store) UpdateNode(ctx context.Context, w Writer, id string, edit Edit) 
 		err := t.queryRow(`SELECT document FROM nodes WHERE id = ?`, id).Scan(&doc)
 		fresh := errors.Is(err, sql.ErrNoRows)
 		if fresh && edit.Create {
-			if err := s.diskRoom(); err != nil {
+			if err := s.disk.check(); err != nil {
 				return err
 			}
 		}
 		switch {
 		case fresh && !edit.Create:
 			return errNoNode(id)
-		case fresh && s.count() >= int(nodes.Total):
+		case fresh && s.heads.count() >= int(nodes.Total):
 			nodes.Reached()
 			return node.Errorf(node.NoSpace, "cannot register node %s: %d are registered, which is the most", id, nodes.Total)
 		case err != nil && !fresh:
@@ -101,13 +63,6 @@ func (s *Store) UpdateNode(ctx context.Context, w Writer, id string, edit Edit) 
 		}
 		return t.putNode(n, edit.Seen, fresh)
 	})
-}
-
-// count is how many nodes there are.
-func (s *Store) count() int {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return len(s.heads)
 }
 
 // Edit is a change of a node.
@@ -153,8 +108,8 @@ type Seen struct {
 	size int
 }
 
-// Node returns one node. NotExist when it isn't registered.
-func (s *Store) Node(ctx context.Context, id string) (Seen, error) {
+// Get returns one node. NotExist when it isn't registered.
+func (s *Nodes) Get(ctx context.Context, id string) (Seen, error) {
 	row := s.read.QueryRowContext(ctx, `SELECT seq, seen, document FROM nodes WHERE id = ?`, id)
 	out, err := scanNode(row)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -186,8 +141,8 @@ func (q NodeQuery) args(limit int) []any {
 	return []any{q.After, q.Farm, since, q.Last, limit}
 }
 
-// LastNode returns the Seq of the last of q.Limit nodes, 0 when there are fewer.
-func (s *Store) LastNode(ctx context.Context, q NodeQuery) (uint64, error) {
+// Last returns the Seq of the last of q.Limit nodes, 0 when there are fewer.
+func (s *Nodes) Last(ctx context.Context, q NodeQuery) (uint64, error) {
 	var last uint64
 	err := s.read.QueryRowContext(ctx, `SELECT seq`+wantedNodes+` OFFSET ?6`, append(q.args(1), q.Limit-1)...).Scan(&last)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -196,9 +151,9 @@ func (s *Store) LastNode(ctx context.Context, q NodeQuery) (uint64, error) {
 	return last, errors.Wrap(err, "cannot list nodes")
 }
 
-// Nodes returns nodes whose documents have most bytes; one always fits. more
+// List returns nodes whose documents have most bytes; one always fits. more
 // says that this cut it short.
-func (s *Store) Nodes(ctx context.Context, q NodeQuery, most int) (out []Seen, more bool, err error) {
+func (s *Nodes) List(ctx context.Context, q NodeQuery, most int) (out []Seen, more bool, err error) {
 	rows, err := s.read.QueryContext(ctx, `SELECT seq, seen, document`+wantedNodes, q.args(q.Limit)...)
 	if err != nil {
 		return nil, false, errors.Wrap(err, "cannot list nodes")

@@ -21,7 +21,7 @@ func indexOwners(ctx context.Context, db *sql.DB) error {
 
 // Owns reports whether the user has a workload at the node: one that the node has said is
 // there, and whose time isn't over at now.
-func (s *Store) Owns(ctx context.Context, user, nodeID string, now time.Time) (bool, error) {
+func (s *Reservations) Owns(ctx context.Context, user, nodeID string, now time.Time) (bool, error) {
 	var found bool
 	err := s.read.QueryRowContext(ctx, `SELECT EXISTS (`+owned+`)`, user, nodeID, now.UnixNano()).Scan(&found)
 	return found, errors.Wrap(err, "cannot look for a user's workloads")

@@ -18,11 +18,11 @@ func TestWhoOwnsSomethingAtANode(t *testing.T) {
 	key, now := user(t), time.Now()
 	register(t, s, "one")
 	register(t, s, "two")
-	pushed, err := s.Reserve(t.Context(), push(t, key, "one"))
+	pushed, err := s.Reservations.Reserve(t.Context(), push(t, key, "one"))
 	must(t, err)
 	owns := func(when string, nodeID string, at time.Time, want bool) {
 		t.Helper()
-		got, err := s.Owns(context.Background(), key.ID(), nodeID, at)
+		got, err := s.Reservations.Owns(context.Background(), key.ID(), nodeID, at)
 		must(t, err)
 		if got != want {
 			t.Errorf("%s: it owns something at %s: %t", when, nodeID, got)
@@ -34,7 +34,7 @@ func TestWhoOwnsSomethingAtANode(t *testing.T) {
 		r := &workload.Result{Type: workload.TypeVolume, ID: fmt.Sprint(pushed.N, "-1"), Created: now.UTC(), State: state, Birth: "b", Sequence: sequence}
 		body, err := workload.EncodeResult(r)
 		must(t, err)
-		must(t, s.PutResult(t.Context(), Answer{N: pushed.N, Result: r, Body: body}))
+		must(t, s.Results.Put(t.Context(), Answer{N: pushed.N, Result: r, Body: body}))
 	}
 	answer(workload.StateError, 1)
 	owns("failed", "one", now, false)

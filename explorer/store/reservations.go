@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"strconv"
 	"time"
 
 	"github.com/pkg/errors"
@@ -11,6 +12,14 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 )
+
+// Reservations is the table of reservations: their documents, deletions, renewals and
+// present state.
+type Reservations struct {
+	read   *sql.DB
+	writer *writer
+	room   *room
+}
 
 // Push is a verified reservation on its way in.
 type Push struct {
@@ -32,14 +41,14 @@ type Pushed struct {
 
 // Reserve gives the reservation its number, and the node a change. A hash
 // that is there already gets no second number. NotExist when the node isn't registered.
-func (s *Store) Reserve(ctx context.Context, p Push) (Pushed, error) {
+func (s *Reservations) Reserve(ctx context.Context, p Push) (Pushed, error) {
 	var out Pushed
 	r := p.Reservation
-	give, err := s.roomFor(ctx, r.User, int64(len(p.Body)+rowBytes))
+	give, err := s.room.take(ctx, r.User, int64(len(p.Body)+rowBytes))
 	if err != nil {
 		return s.existing(ctx, p, err)
 	}
-	err = s.write(ctx, func(t *tx) error {
+	err = s.writer.write(ctx, func(t *tx) error {
 		var created, duration int64
 		err := t.queryRow(`SELECT n, created, duration FROM reservations WHERE hash = ?`, p.Hash[:]).Scan(&out.N, &created, &duration)
 		if err == nil {
@@ -65,7 +74,7 @@ func (s *Store) Reserve(ctx context.Context, p Push) (Pushed, error) {
 
 // existing answers a push for which there is no room: what is there already needs
 // none.
-func (s *Store) existing(ctx context.Context, p Push, full error) (Pushed, error) {
+func (s *Reservations) existing(ctx context.Context, p Push, full error) (Pushed, error) {
 	var created, duration int64
 	out := Pushed{Existed: true}
 	err := s.read.QueryRowContext(ctx, `SELECT n, created, duration FROM reservations WHERE hash = ?`, p.Hash[:]).Scan(&out.N, &created, &duration)
@@ -78,7 +87,7 @@ func (s *Store) existing(ctx context.Context, p Push, full error) (Pushed, error
 
 // Delete keeps the user's verified deletion, or the wish without one where
 // deletion is nil. The first deletion is kept.
-func (s *Store) Delete(ctx context.Context, n uint64, deletion *workload.Deletion) error {
+func (s *Reservations) Delete(ctx context.Context, n uint64, deletion *workload.Deletion) error {
 	var doc []byte
 	if deletion != nil {
 		var err error
@@ -86,7 +95,7 @@ func (s *Store) Delete(ctx context.Context, n uint64, deletion *workload.Deletio
 			return err
 		}
 	}
-	return s.write(ctx, func(t *tx) error {
+	return s.writer.write(ctx, func(t *tx) error {
 		var nodeID string
 		var marked, signed bool
 		err := t.queryRow(`SELECT node, to_delete, deletion IS NOT NULL FROM reservations WHERE n = ?`, n).Scan(&nodeID, &marked, &signed)
@@ -103,12 +112,12 @@ func (s *Store) Delete(ctx context.Context, n uint64, deletion *workload.Deletio
 
 // Renew keeps the user's verified renewal. The same one twice is fine.
 // Refused when the reservation is to be deleted or gone, or wouldn't live longer.
-func (s *Store) Renew(ctx context.Context, n uint64, renewal workload.Renewal) error {
+func (s *Reservations) Renew(ctx context.Context, n uint64, renewal workload.Renewal) error {
 	doc, err := json.Marshal(renewal)
 	if err != nil {
 		return err
 	}
-	return s.write(ctx, func(t *tx) error {
+	return s.writer.write(ctx, func(t *tx) error {
 		var nodeID string
 		var expires int64
 		var ended bool
@@ -131,137 +140,11 @@ func (s *Store) Renew(ctx context.Context, n uint64, renewal workload.Renewal) e
 	})
 }
 
-// Answer is a verified result on its way in.
-type Answer struct {
-	N      uint64
-	Result *workload.Result
-	// Body is the result as it came.
-	Body []byte
-}
-
-// unsigned reports whether anybody could have made the answer.
-func (a Answer) unsigned() bool { return len(a.Result.Signature) == 0 }
-
-// mayAnswer refuses a result of version 1 for a node that signs what it writes, and
-// an unsigned one where a signed one is.
-func (t *tx) mayAnswer(a Answer, nodeID string, present []byte) error {
-	if a.Result.Birth != "" {
-		return nil // of version 2: verified for this very reservation
-	}
-	if err := t.neverSigned(nodeID); err != nil {
-		return err
-	}
-	if present == nil || !a.unsigned() {
-		return nil
-	}
-	signed, err := workload.DecodeResult(present)
-	if err != nil {
-		return err
-	}
-	if len(signed.Signature) > 0 {
-		return node.Errorf(node.Refused, "cannot accept this result of %s-1: it isn't signed, and the one that is there is", formatNumber(a.N))
-	}
-	return nil
-}
-
-// PutResult keeps a node's result unless a newer one is there: of two of one
-// birth the greater sequence, of two births the one first seen later.
-func (s *Store) PutResult(ctx context.Context, a Answer) error {
-	r := a.Result
-	give := func() {}
-	var smaller func()
-	err := s.write(ctx, func(t *tx) error {
-		var nodeID, birth string
-		var sequence int64
-		var present []byte
-		err := t.queryRow(`SELECT node, birth, sequence, result FROM reservations WHERE n = ?`, a.N).Scan(&nodeID, &birth, &sequence, &present)
-		if err != nil {
-			return noReservation(a.N, err)
-		}
-		if err := t.mayAnswer(a, nodeID, present); err != nil {
-			return err
-		}
-		newer, err := t.newer(nodeID, r, birth, sequence)
-		if err != nil {
-			return err
-		}
-		if present != nil && !newer {
-			return nil
-		}
-		more := int64(len(a.Body) - len(present))
-		if more < 0 {
-			smaller = func() { s.stored.HoldKnown(nodeID, more) }
-		} else if give, err = s.stored.TakeKnown(nodeID, more); err != nil {
-			give = func() {}
-			return node.Errorf(node.NoSpace, "cannot keep this result: %w", err)
-		}
-		_, err = t.exec(`UPDATE reservations SET result = ?, state = ?, birth = ?, sequence = ?, gone = gone OR ? WHERE n = ?`,
-			a.Body, string(r.State), r.Birth, r.Sequence, workload.Ended(r.State), a.N)
-		return err
-	})
-	switch {
-	case err != nil:
-		give()
-	case smaller != nil:
-		smaller()
-	}
-	return err
-}
-
-// newer reports whether r replaces the result of that birth and sequence.
-func (t *tx) newer(nodeID string, r *workload.Result, birth string, sequence int64) (bool, error) {
-	place, err := t.place(nodeID, r.Birth)
-	if err != nil {
-		return false, err
-	}
-	if r.Birth == birth {
-		return r.Sequence > sequence || r.Sequence == 0, nil
-	}
-	present, err := t.place(nodeID, birth)
-	return place > present, err
-}
-
-// place is where birth stands among the node's births. The empty birth of
-// version 1 results is before all.
-func (t *tx) place(nodeID, birth string) (int64, error) {
-	if birth == "" {
-		return 0, nil
-	}
-	var place int64
-	err := t.queryRow(`SELECT place FROM births WHERE node = ? AND birth = ?`, nodeID, birth).Scan(&place)
-	if !errors.Is(err, sql.ErrNoRows) {
-		return place, err
-	}
-	if err := t.queryRow(`SELECT coalesce(max(place), 0) + 1 FROM births WHERE node = ?`, nodeID).Scan(&place); err != nil {
-		return 0, err
-	}
-	if place > births.Each {
-		births.Reached()
-		return 0, node.Errorf(node.NoSpace, "cannot keep this result: node %s has had %d stores already, which is the most", nodeID, births.Each)
-	}
-	_, err = t.exec(`INSERT INTO births (node, birth, place) VALUES (?, ?, ?)`, nodeID, birth, place)
-	return place, err
-}
-
-// Gone keeps that the workload is gone from its node, which nobody signed; the
-// result stays. Refused for a node that signs what it writes.
-func (s *Store) Gone(ctx context.Context, n uint64) error {
-	return s.write(ctx, func(t *tx) error {
-		var nodeID string
-		if err := t.queryRow(`SELECT node FROM reservations WHERE n = ?`, n).Scan(&nodeID); err != nil {
-			return noReservation(n, err)
-		}
-		if err := t.neverSigned(nodeID); err != nil {
-			return err
-		}
-		_, err := t.exec(`UPDATE reservations SET gone = 1 WHERE n = ?`, n)
-		return err
-	})
-}
-
 func noReservation(n uint64, err error) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return node.Errorf(node.NotExist, "cannot find reservation %s-1: there is none", formatNumber(n))
 	}
 	return err
 }
+
+func formatNumber(n uint64) string { return strconv.FormatUint(n, 10) }

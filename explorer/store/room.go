@@ -2,7 +2,9 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/pkg/errors"
@@ -32,20 +34,20 @@ func (c Config) storedLimit() limit.Limit {
 }
 
 // loadStored counts what is in the database.
-func (s *Store) loadStored(ctx context.Context) error {
+func loadStored(ctx context.Context, db *sql.DB, shares *limit.Shares) error {
 	for query, hold := range map[string]func(string, int64){
-		`SELECT user, sum(length(body) + 1024) FROM reservations GROUP BY user`:                     s.stored.Hold,
-		`SELECT node, sum(length(result)) FROM reservations WHERE result IS NOT NULL GROUP BY node`: s.stored.HoldKnown,
+		`SELECT user, sum(length(body) + 1024) FROM reservations GROUP BY user`:                     shares.Hold,
+		`SELECT node, sum(length(result)) FROM reservations WHERE result IS NOT NULL GROUP BY node`: shares.HoldKnown,
 	} {
-		if err := s.loadSums(ctx, query, hold); err != nil {
+		if err := loadSums(ctx, db, query, hold); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Store) loadSums(ctx context.Context, query string, hold func(string, int64)) error {
-	rows, err := s.read.QueryContext(ctx, query)
+func loadSums(ctx context.Context, db *sql.DB, query string, hold func(string, int64)) error {
+	rows, err := db.QueryContext(ctx, query)
 	if err != nil {
 		return err
 	}
@@ -61,10 +63,16 @@ func (s *Store) loadSums(ctx context.Context, query string, hold func(string, in
 	return rows.Err()
 }
 
-// diskRoom refuses what is new where the disk is nearly full. NoSpace.
-func (s *Store) diskRoom() error {
+// freeDisk watches the free space of the disk that has the database.
+type freeDisk struct {
+	// path of the database file.
+	path string
+}
+
+// check refuses what is new where the disk is nearly full. NoSpace.
+func (d freeDisk) check() error {
 	var fs unix.Statfs_t
-	if err := unix.Statfs(filepath.Dir(s.config.Path), &fs); err != nil {
+	if err := unix.Statfs(filepath.Dir(d.path), &fs); err != nil {
 		return errors.Wrap(err, "cannot ask how full the disk is")
 	}
 	size, free := int64(fs.Blocks)*int64(fs.Bsize), int64(fs.Bavail)*int64(fs.Bsize)
@@ -75,13 +83,25 @@ func (s *Store) diskRoom() error {
 	return nil
 }
 
-// roomFor takes room for a user's push. Where there is none, what has ended of
+// room gives space to pushes, and makes it by forgetting reservations that have ended.
+type room struct {
+	disk   freeDisk
+	shares *limit.Shares
+	writer *writer
+	now    func() time.Time
+
+	mu sync.Mutex
+	// searched is the time of the last search through all users' reservations.
+	searched time.Time
+}
+
+// take takes room for a user's push. Where there is none, what has ended of
 // this user's is forgotten, or of everybody's. NoSpace.
-func (s *Store) roomFor(ctx context.Context, user string, size int64) (give func(), err error) {
-	if err := s.diskRoom(); err != nil {
+func (r *room) take(ctx context.Context, user string, size int64) (give func(), err error) {
+	if err := r.disk.check(); err != nil {
 		return nil, err
 	}
-	if give, err = s.stored.Take(user, size); err == nil {
+	if give, err = r.shares.Take(user, size); err == nil {
 		return give, nil
 	}
 	var full *limit.Full
@@ -93,11 +113,11 @@ func (s *Store) roomFor(ctx context.Context, user string, size int64) (give func
 		whose = ""
 	}
 	for {
-		n, ferr := s.forget(ctx, whose)
+		n, ferr := r.forget(ctx, whose)
 		if ferr != nil {
 			return nil, ferr
 		}
-		if give, err = s.stored.Take(user, size); err == nil {
+		if give, err = r.shares.Take(user, size); err == nil {
 			return give, nil
 		}
 		if n == 0 {
@@ -116,18 +136,15 @@ type forgotten struct {
 // forget deletes some of a user's reservations that have ended, or of all users'
 // where user is empty, and returns how many. Only what has passed its signed end
 // goes: nobody can bring it again.
-func (s *Store) forget(ctx context.Context, user string) (int, error) {
-	now := time.Now()
-	if s.config.Now != nil {
-		now = s.config.Now()
-	}
-	if user == "" && !s.mayLook(now) {
+func (r *room) forget(ctx context.Context, user string) (int, error) {
+	now := r.now()
+	if user == "" && !r.maySearch(now) {
 		return 0, nil
 	}
 	var gone []forgotten
-	err := s.write(ctx, func(t *tx) error {
+	err := r.writer.write(ctx, func(t *tx) error {
 		var err error
-		if gone, err = s.ended(ctx, t, user, now); err != nil {
+		if gone, err = ended(ctx, t, user, now); err != nil {
 			return err
 		}
 		for _, f := range gone {
@@ -141,24 +158,25 @@ func (s *Store) forget(ctx context.Context, user string) (int, error) {
 		return 0, err
 	}
 	for _, f := range gone {
-		s.stored.Hold(f.user, -f.body-rowBytes)
-		s.stored.HoldKnown(f.node, -f.result)
+		r.shares.Hold(f.user, -f.body-rowBytes)
+		r.shares.HoldKnown(f.node, -f.result)
 	}
 	return len(gone), nil
 }
 
-// mayLook reports whether all rows may be looked through again.
-func (s *Store) mayLook(now time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if now.Sub(s.looked) < forgetEvery {
+// maySearch reports whether it is time to search through all users' reservations again.
+func (r *room) maySearch(now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now.Sub(r.searched) < forgetEvery {
 		return false
 	}
-	s.looked = now
+	r.searched = now
 	return true
 }
 
-func (s *Store) ended(ctx context.Context, t *tx, user string, now time.Time) ([]forgotten, error) {
+// ended lists reservations that may be forgotten.
+func ended(ctx context.Context, t *tx, user string, now time.Time) ([]forgotten, error) {
 	rows, err := t.query(ctx, `SELECT n, user, node, length(body), coalesce(length(result), 0) FROM reservations
 		WHERE (?1 = '' OR user = ?1) AND expires < ?2 AND (gone OR state NOT IN ('', 'ok') OR expires < ?3) ORDER BY n LIMIT ?4`,
 		user, now.UnixNano(), now.Add(-unheard).UnixNano(), forgetBatch)

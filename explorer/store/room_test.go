@@ -53,7 +53,7 @@ func TestAUserHasSoMuch(t *testing.T) {
 	fill := func(key sign.KeyPair, ends time.Time) (ns []uint64) {
 		t.Helper()
 		for range 100 {
-			p, err := s.Reserve(t.Context(), sized(t, key, "node", 60<<10, ends))
+			p, err := s.Reservations.Reserve(t.Context(), sized(t, key, "node", 60<<10, ends))
 			if node.KindOf(err) == node.NoSpace {
 				return ns
 			}
@@ -65,33 +65,33 @@ func TestAUserHasSoMuch(t *testing.T) {
 	}
 	first := fill(greedy, now.Add(time.Hour))
 	// Results have an eighth of their own.
-	must(t, s.PutResult(t.Context(), answer(first[0], workload.StateOK, 1, 50<<10)))
-	if _, err := s.Reserve(t.Context(), push(t, honest, "node")); node.KindOf(err) != node.NoSpace && err != nil {
+	must(t, s.Results.Put(t.Context(), answer(first[0], workload.StateOK, 1, 50<<10)))
+	if _, err := s.Reservations.Reserve(t.Context(), push(t, honest, "node")); node.KindOf(err) != node.NoSpace && err != nil {
 		t.Fatal(err)
 	}
 	again := sized(t, greedy, "node", 60<<10, now.Add(time.Hour))
-	_, err := s.Reserve(t.Context(), again)
+	_, err := s.Reservations.Reserve(t.Context(), again)
 	if node.KindOf(err) != node.NoSpace {
 		t.Fatalf("one more is answered %v", err)
 	}
 	// What is over and was heard of makes room; what lives stays.
 	now = now.Add(90 * time.Minute)
 	for i, n := range first[:4] {
-		must(t, s.PutResult(t.Context(), answer(n, workload.StateExpired, int64(i+2), 0)))
+		must(t, s.Results.Put(t.Context(), answer(n, workload.StateExpired, int64(i+2), 0)))
 	}
 	second := fill(greedy, now.Add(time.Hour))
 	if len(second) != 4 {
 		t.Errorf("4 that are over make room for %d", len(second))
 	}
 	for i, n := range first {
-		if _, err := s.Reservation(t.Context(), n); (node.KindOf(err) == node.NotExist) != (i < 4) {
+		if _, err := s.Reservations.Get(t.Context(), n); (node.KindOf(err) == node.NotExist) != (i < 4) {
 			t.Errorf("reservation %d of the first: %v", i, err)
 		}
 	}
-	counted := s.stored.Total()
+	counted := s.Results.shares.Total()
 	must(t, s.Close())
 	s = open(t, path, change)
-	if got := s.stored.Total(); got != counted || got != s.stored.Held(greedy.ID())+s.stored.Held("node")+s.stored.Held(honest.ID()) {
+	if got := s.Results.shares.Total(); got != counted || got != s.Results.shares.Held(greedy.ID())+s.Results.shares.Held("node")+s.Results.shares.Held(honest.ID()) {
 		t.Errorf("after opening again %d are counted, want %d", got, counted)
 	}
 }
@@ -109,7 +109,7 @@ func TestAFullDiskKeepsResults(t *testing.T) {
 	var err error
 	for range 200 {
 		var p Pushed
-		if p, err = s.Reserve(t.Context(), sized(t, key, "node", 300<<10, time.Now().Add(time.Hour))); err != nil {
+		if p, err = s.Reservations.Reserve(t.Context(), sized(t, key, "node", 300<<10, time.Now().Add(time.Hour))); err != nil {
 			break
 		}
 		ns = append(ns, p.N)
@@ -118,20 +118,20 @@ func TestAFullDiskKeepsResults(t *testing.T) {
 		t.Fatalf("after %d pushes: %v", len(ns), err)
 	}
 	for _, n := range ns {
-		must(t, s.PutResult(t.Context(), answer(n, workload.StateOK, 1, 1000)))
-		must(t, s.Delete(t.Context(), n, &workload.Deletion{Created: time.Now()}))
-		must(t, s.PutResult(t.Context(), answer(n, workload.StateDeleted, 2, 1000)))
+		must(t, s.Results.Put(t.Context(), answer(n, workload.StateOK, 1, 1000)))
+		must(t, s.Reservations.Delete(t.Context(), n, &workload.Deletion{Created: time.Now()}))
+		must(t, s.Results.Put(t.Context(), answer(n, workload.StateDeleted, 2, 1000)))
 	}
 	beat := Edit{Seen: time.Now(), Apply: func(*wire.Node, bool) error { return nil }}
-	must(t, s.UpdateNode(t.Context(), Writer{Key: "node", At: time.Now()}, "node", beat))
-	err = s.UpdateNode(t.Context(), Writer{}, "new", Edit{Create: true, Seen: time.Now(), Apply: func(*wire.Node, bool) error { return nil }})
+	must(t, s.Nodes.Update(t.Context(), Writer{Key: "node", At: time.Now()}, "node", beat))
+	err = s.Nodes.Update(t.Context(), Writer{}, "new", Edit{Create: true, Seen: time.Now(), Apply: func(*wire.Node, bool) error { return nil }})
 	if node.KindOf(err) != node.NoSpace {
 		t.Errorf("a new node is answered %v", err)
 	}
-	if _, err := s.CreateFarm(t.Context(), Writer{}, wire.Farm{Name: "f", Owner: key.ID()}); node.KindOf(err) != node.NoSpace {
+	if _, err := s.Farms.Create(t.Context(), Writer{}, wire.Farm{Name: "f", Owner: key.ID()}); node.KindOf(err) != node.NoSpace {
 		t.Errorf("a new farm is answered %v", err)
 	}
-	rows, _, err := s.Changes(t.Context(), "node", 0, time.Now(), Bound{Rows: 1000, Bytes: 1 << 30})
+	rows, _, err := s.Reservations.Changes(t.Context(), "node", 0, time.Now(), Bound{Rows: 1000, Bytes: 1 << 30})
 	must(t, err)
 	if len(rows) != len(ns) {
 		t.Errorf("%d of %d are read", len(rows), len(ns))
@@ -141,12 +141,12 @@ func TestAFullDiskKeepsResults(t *testing.T) {
 func TestNodesAreBounded(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "e.db"))
 	register(t, s, "node")
-	s.mu.Lock()
+	s.Nodes.heads.mu.Lock()
 	for i := range int(nodes.Total) - 1 {
-		s.heads[fmt.Sprint(i)] = 0
+		s.Nodes.heads.of[fmt.Sprint(i)] = 0
 	}
-	s.mu.Unlock()
-	err := s.UpdateNode(t.Context(), Writer{}, "new", Edit{Create: true, Seen: time.Now(), Apply: func(*wire.Node, bool) error { return nil }})
+	s.Nodes.heads.mu.Unlock()
+	err := s.Nodes.Update(t.Context(), Writer{}, "new", Edit{Create: true, Seen: time.Now(), Apply: func(*wire.Node, bool) error { return nil }})
 	if node.KindOf(err) != node.NoSpace {
 		t.Errorf("one more node is answered %v", err)
 	}
@@ -157,7 +157,7 @@ func TestNodesAreBounded(t *testing.T) {
 func TestFarmsAndBirthsAreBounded(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "e.db"))
 	create := func(i int, owner string) error {
-		_, err := s.CreateFarm(context.Background(), Writer{}, wire.Farm{Name: fmt.Sprint("farm", i), Owner: owner})
+		_, err := s.Farms.Create(context.Background(), Writer{}, wire.Farm{Name: fmt.Sprint("farm", i), Owner: owner})
 		return err
 	}
 	for i := range farms.Each {
@@ -168,16 +168,16 @@ func TestFarmsAndBirthsAreBounded(t *testing.T) {
 	}
 	must(t, create(101, "honest"))
 	register(t, s, "node")
-	p, err := s.Reserve(t.Context(), push(t, user(t), "node"))
+	p, err := s.Reservations.Reserve(t.Context(), push(t, user(t), "node"))
 	must(t, err)
-	must(t, s.write(t.Context(), func(t *tx) error {
+	must(t, s.writer.write(t.Context(), func(t *tx) error {
 		_, err := t.exec(`INSERT INTO births (node, birth, place) VALUES ('node', 'x', ?)`, births.Each)
 		return err
 	}))
 	a := answer(p.N, workload.StateOK, 1, 0)
-	if err := s.PutResult(t.Context(), a); node.KindOf(err) != node.NoSpace {
+	if err := s.Results.Put(t.Context(), a); node.KindOf(err) != node.NoSpace {
 		t.Errorf("a result of one more store is answered %v", err)
 	}
 	a.Result.Birth = "x"
-	must(t, s.PutResult(t.Context(), a))
+	must(t, s.Results.Put(t.Context(), a))
 }

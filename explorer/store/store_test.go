@@ -43,7 +43,7 @@ func open(t testing.TB, path string, change ...func(*Config)) *Store {
 
 func register(t testing.TB, s *Store, id string) {
 	t.Helper()
-	must(t, s.UpdateNode(context.Background(), Writer{}, id, Edit{Create: true, Seen: time.Now(), Apply: func(*wire.Node, bool) error { return nil }}))
+	must(t, s.Nodes.Update(context.Background(), Writer{}, id, Edit{Create: true, Seen: time.Now(), Apply: func(*wire.Node, bool) error { return nil }}))
 }
 
 func push(t testing.TB, key sign.KeyPair, nodeID string) Push {
@@ -88,7 +88,7 @@ func TestNumbersAndChanges(t *testing.T) {
 		}
 		pushing.Go(func() {
 			for _, p := range pushes {
-				if _, err := s.Reserve(context.Background(), p); err != nil {
+				if _, err := s.Reservations.Reserve(context.Background(), p); err != nil {
 					t.Error(err)
 				}
 			}
@@ -97,7 +97,7 @@ func TestNumbersAndChanges(t *testing.T) {
 	pushing.Wait()
 	seen := map[uint64]bool{}
 	for _, id := range nodes {
-		rows, more, err := s.Changes(t.Context(), id, 0, time.Now(), Bound{Rows: 1000, Bytes: 1 << 30})
+		rows, more, err := s.Reservations.Changes(t.Context(), id, 0, time.Now(), Bound{Rows: 1000, Bytes: 1 << 30})
 		must(t, err)
 		if more || len(rows) != each {
 			t.Fatalf("node %s has %d, more %t, want %d", id, len(rows), more, each)
@@ -109,7 +109,7 @@ func TestNumbersAndChanges(t *testing.T) {
 			}
 			last, seen[r.N] = r.N, true
 		}
-		if head, _ := s.Head(id); head != each {
+		if head, _ := s.Nodes.Head(id); head != each {
 			t.Errorf("the head of %s is %d, want %d", id, head, each)
 		}
 	}
@@ -141,20 +141,20 @@ func TestAFailedWriteIsAlone(t *testing.T) {
 	for i := range 40 {
 		p := push(t, key, map[bool]string{true: "one", false: "nobody"}[i%2 == 0])
 		pushing.Go(func() {
-			_, err := s.Reserve(context.Background(), p)
+			_, err := s.Reservations.Reserve(context.Background(), p)
 			if want := p.Reservation.NodeID == "nobody"; (node.KindOf(err) == node.NotExist) != want {
 				t.Errorf("%s: %v", p.Reservation.NodeID, err)
 			}
 		})
 	}
 	pushing.Wait()
-	rows, _, err := s.Changes(t.Context(), "one", 0, time.Now(), Bound{Rows: 100, Bytes: 1 << 30})
+	rows, _, err := s.Reservations.Changes(t.Context(), "one", 0, time.Now(), Bound{Rows: 100, Bytes: 1 << 30})
 	must(t, err)
 	if len(rows) != 20 || rows[19].N != 20 || rows[19].Change != 20 {
 		t.Errorf("there are %d, the last is %+v: want 20 without gaps", len(rows), rows[len(rows)-1])
 	}
 	// What a write did before it failed is undone.
-	err = s.write(t.Context(), func(t *tx) error {
+	err = s.writer.write(t.Context(), func(t *tx) error {
 		t.number()
 		t.change("one")
 		if _, err := t.exec(`UPDATE reservations SET to_delete = 1`); err != nil {
@@ -165,9 +165,9 @@ func TestAFailedWriteIsAlone(t *testing.T) {
 	if node.KindOf(err) != node.Refused {
 		t.Errorf("error is %v", err)
 	}
-	p, err := s.Reserve(t.Context(), push(t, key, "one"))
+	p, err := s.Reservations.Reserve(t.Context(), push(t, key, "one"))
 	must(t, err)
-	row, err := s.Reservation(t.Context(), 1)
+	row, err := s.Reservations.Get(t.Context(), 1)
 	must(t, err)
 	if p.N != 21 || row.ToDelete {
 		t.Errorf("the next number is %d, want 21; the first is %+v", p.N, row)
@@ -180,18 +180,18 @@ func TestOpenedAgainItGoesOn(t *testing.T) {
 	s := open(t, path)
 	register(t, s, "one")
 	p := push(t, key, "one")
-	_, err := s.Reserve(t.Context(), p)
+	_, err := s.Reservations.Reserve(t.Context(), p)
 	must(t, err)
 	epoch := s.Epoch()
 	must(t, s.Close())
 
 	s = open(t, path)
-	if head, ok := s.Head("one"); !ok || head != 1 || s.Epoch() != epoch {
+	if head, ok := s.Nodes.Head("one"); !ok || head != 1 || s.Epoch() != epoch {
 		t.Errorf("head %d, known %t, epoch %s, want 1 and %s", head, ok, s.Epoch(), epoch)
 	}
-	again, err := s.Reserve(t.Context(), p)
+	again, err := s.Reservations.Reserve(t.Context(), p)
 	must(t, err)
-	next, err := s.Reserve(t.Context(), push(t, key, "one"))
+	next, err := s.Reservations.Reserve(t.Context(), push(t, key, "one"))
 	must(t, err)
 	if !again.Existed || again.N != 1 || next.N != 2 {
 		t.Errorf("again %+v, next %+v", again, next)
@@ -239,7 +239,7 @@ func TestAFullDisk(t *testing.T) {
 	key := user(t)
 	register(t, s, "one")
 	limit := func(pages string) {
-		must(t, s.write(t.Context(), func(t *tx) error {
+		must(t, s.writer.write(t.Context(), func(t *tx) error {
 			var now int
 			return t.queryRow(`PRAGMA max_page_count = ` + pages).Scan(&now)
 		}))
@@ -249,7 +249,7 @@ func TestAFullDisk(t *testing.T) {
 	var err error
 	for range 200 {
 		var p Pushed
-		if p, err = s.Reserve(t.Context(), push(t, key, "one")); err != nil {
+		if p, err = s.Reservations.Reserve(t.Context(), push(t, key, "one")); err != nil {
 			break
 		}
 		kept = p.N
@@ -257,16 +257,16 @@ func TestAFullDisk(t *testing.T) {
 	if node.KindOf(err) != node.NoSpace {
 		t.Fatalf("error is %v (%s), want NoSpace", err, node.KindOf(err))
 	}
-	rows, _, err := s.Changes(t.Context(), "one", 0, time.Now(), Bound{Rows: 1000, Bytes: 1 << 30})
+	rows, _, err := s.Reservations.Changes(t.Context(), "one", 0, time.Now(), Bound{Rows: 1000, Bytes: 1 << 30})
 	must(t, err)
 	if uint64(len(rows)) != kept {
 		t.Errorf("%d are there, %d were acknowledged", len(rows), kept)
 	}
-	if head, _ := s.Head("one"); head != kept {
+	if head, _ := s.Nodes.Head("one"); head != kept {
 		t.Errorf("the head is %d, want %d", head, kept)
 	}
 	limit("1000000")
-	p, err := s.Reserve(t.Context(), push(t, key, "one"))
+	p, err := s.Reservations.Reserve(t.Context(), push(t, key, "one"))
 	must(t, err)
 	if p.N != kept+1 {
 		t.Errorf("the next is %d, want %d", p.N, kept+1)
@@ -278,13 +278,13 @@ func TestAClosedStore(t *testing.T) {
 	register(t, s, "one")
 	p := push(t, user(t), "one")
 	must(t, s.Close())
-	if _, err := s.Reserve(t.Context(), p); node.KindOf(err) != node.Transient {
+	if _, err := s.Reservations.Reserve(t.Context(), p); node.KindOf(err) != node.Transient {
 		t.Errorf("error is %v, want Transient", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	open := open(t, filepath.Join(t.TempDir(), "f.db"))
-	if _, err := open.Reserve(ctx, p); err == nil {
+	if _, err := open.Reservations.Reserve(ctx, p); err == nil {
 		t.Error("a write goes on without its caller, and says it was done")
 	}
 }
@@ -296,7 +296,7 @@ func TestResultsInAnyOrder(t *testing.T) {
 	key := user(t)
 	register(t, s, "one")
 	rapid.Check(t, func(rt *rapid.T) {
-		pushed, err := s.Reserve(context.Background(), push(t, key, "one"))
+		pushed, err := s.Reservations.Reserve(context.Background(), push(t, key, "one"))
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -321,10 +321,10 @@ func TestResultsInAnyOrder(t *testing.T) {
 			if err != nil {
 				rt.Fatal(err)
 			}
-			if err := s.PutResult(context.Background(), Answer{N: pushed.N, Result: r, Body: body}); err != nil {
+			if err := s.Results.Put(context.Background(), Answer{N: pushed.N, Result: r, Body: body}); err != nil {
 				rt.Fatal(err)
 			}
-			row, err := s.Reservation(context.Background(), pushed.N)
+			row, err := s.Reservations.Get(context.Background(), pushed.N)
 			if err != nil {
 				rt.Fatal(err)
 			}

@@ -24,8 +24,10 @@ type writer struct {
 	conn *sql.Conn
 	// prepared holds one statement for each SQL text of this package.
 	prepared map[string]*sql.Stmt
-	store    *Store
-	jobs     chan job
+	heads    *heads
+	// committed is Config.Committed; it may be nil.
+	committed func(writes int, took time.Duration)
+	jobs      chan job
 
 	stopping chan struct{}
 	stop     sync.Once
@@ -37,21 +39,13 @@ type job struct {
 	done chan error
 }
 
-// tx is what one write sees: the open transaction, and the numbers it may take.
-type tx struct {
-	w     *writer
-	next  uint64
-	heads map[string]uint64
-	known func(nodeID string) (uint64, bool)
-}
-
-func newWriter(ctx context.Context, db *sql.DB, s *Store) (*writer, error) {
+func newWriter(ctx context.Context, db *sql.DB, h *heads, committed func(int, time.Duration)) (*writer, error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
 	w := &writer{
-		db: db, conn: conn, store: s, prepared: map[string]*sql.Stmt{}, jobs: make(chan job, maxBatch),
+		db: db, conn: conn, heads: h, committed: committed, prepared: map[string]*sql.Stmt{}, jobs: make(chan job, maxBatch),
 		stopping: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	go w.run()
@@ -60,11 +54,11 @@ func newWriter(ctx context.Context, db *sql.DB, s *Store) (*writer, error) {
 
 // write runs do in a transaction of its own or one shared with others, and
 // returns once its effect is durable. What do returns as an error undoes do alone.
-func (s *Store) write(ctx context.Context, do func(*tx) error) error {
+func (w *writer) write(ctx context.Context, do func(*tx) error) error {
 	j := job{do: do, done: make(chan error, 1)}
 	select {
-	case s.writer.jobs <- j:
-	case <-s.writer.stopping:
+	case w.jobs <- j:
+	case <-w.stopping:
 		return node.Errorf(node.Transient, "cannot write: the database is closing")
 	case <-ctx.Done():
 		return node.WithKind(node.Transient, errors.Wrap(ctx.Err(), "cannot write"))
@@ -72,7 +66,7 @@ func (s *Store) write(ctx context.Context, do func(*tx) error) error {
 	select {
 	case err := <-j.done:
 		return err
-	case <-s.writer.stopped:
+	case <-w.stopped:
 	}
 	select {
 	case err := <-j.done:
@@ -119,10 +113,10 @@ func (w *writer) commit(batch []job) {
 		}
 		return
 	}
-	if w.store.config.Committed != nil {
-		w.store.config.Committed(len(batch), time.Since(start))
+	if w.committed != nil {
+		w.committed(len(batch), time.Since(start))
 	}
-	w.store.committed(heads)
+	w.heads.committed(heads)
 	for i, j := range batch {
 		j.done <- results[i]
 	}
@@ -170,7 +164,7 @@ func (w *writer) runJob(ctx context.Context, j job, next uint64, heads map[strin
 		if head, ok := heads[id]; ok {
 			return head, true
 		}
-		return w.store.Head(id)
+		return w.heads.head(id)
 	}}
 	if failed = j.do(t); failed != nil {
 		if fatal(failed) {
@@ -263,42 +257,6 @@ func (w *writer) queryRow(ctx context.Context, text string, args ...any) row {
 	}
 	return row{row: st.QueryRowContext(ctx, args...)}
 }
-
-func (t *tx) exec(text string, args ...any) (sql.Result, error) {
-	return t.w.exec(context.Background(), text, args...)
-}
-
-func (t *tx) queryRow(text string, args ...any) row {
-	return t.w.queryRow(context.Background(), text, args...)
-}
-
-func (t *tx) query(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
-	st, err := t.w.statement(ctx, text)
-	if err != nil {
-		return nil, err
-	}
-	return st.QueryContext(ctx, args...)
-}
-
-// number takes the next reservation number.
-func (t *tx) number() uint64 {
-	n := t.next
-	t.next++
-	return n
-}
-
-// change takes the node's next change number.
-func (t *tx) change(nodeID string) uint64 {
-	head, ok := t.heads[nodeID]
-	if !ok {
-		head, _ = t.known(nodeID)
-	}
-	t.heads[nodeID] = head + 1
-	return head + 1
-}
-
-// node makes a new node known.
-func (t *tx) node(nodeID string) { t.heads[nodeID] = 0 }
 
 func (w *writer) close() error {
 	w.stop.Do(func() { close(w.stopping) })

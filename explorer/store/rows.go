@@ -60,8 +60,8 @@ func (r *Row) readAnswers(deletion, renewal, result []byte) (err error) {
 	return err
 }
 
-// Reservation returns one reservation. NotExist when there is none.
-func (s *Store) Reservation(ctx context.Context, n uint64) (Row, error) {
+// Get returns one reservation. NotExist when there is none.
+func (s *Reservations) Get(ctx context.Context, n uint64) (Row, error) {
 	out, err := scanRow(s.read.QueryRowContext(ctx, `SELECT `+columns+` FROM reservations WHERE n = ?`, int64(n)))
 	if errors.Is(err, sql.ErrNoRows) {
 		return Row{}, noReservation(n, err)
@@ -79,7 +79,7 @@ type Bound struct {
 // order of changes. Left out is what needs nothing of a node any more: it has
 // expired at now, and the node's last word was that it isn't there. more says
 // that the bound cut it short.
-func (s *Store) Changes(ctx context.Context, nodeID string, after uint64, now time.Time, b Bound) (out []Row, more bool, err error) {
+func (s *Reservations) Changes(ctx context.Context, nodeID string, after uint64, now time.Time, b Bound) (out []Row, more bool, err error) {
 	return s.rows(ctx, b, `SELECT `+columns+` FROM reservations WHERE node = ? AND change > ?
 		AND NOT (expires < ? AND state NOT IN ('', 'ok')) ORDER BY change LIMIT ?`, nodeID, after, now.UnixNano(), b.Rows+1)
 }
@@ -96,7 +96,7 @@ type FromQuery struct {
 // From is the seed's selection, by number: everything where from is 0; else
 // what is at least from and not expired, and what is to be deleted and isn't gone.
 // more says that the bound cut it short.
-func (s *Store) From(ctx context.Context, q FromQuery, b Bound) (out []Row, more bool, err error) {
+func (s *Reservations) From(ctx context.Context, q FromQuery, b Bound) (out []Row, more bool, err error) {
 	from, next := q.From, q.Next
 	if from == 0 {
 		return s.rows(ctx, b, `SELECT `+columns+` FROM reservations WHERE node = ? AND n >= ? ORDER BY n LIMIT ?`, q.Node, int64(next), b.Rows+1)
@@ -111,11 +111,11 @@ func (s *Store) From(ctx context.Context, q FromQuery, b Bound) (out []Row, more
 }
 
 // OfUser returns the user's reservations whose number is greater than after.
-func (s *Store) OfUser(ctx context.Context, user string, after uint64, b Bound) (out []Row, more bool, err error) {
+func (s *Reservations) OfUser(ctx context.Context, user string, after uint64, b Bound) (out []Row, more bool, err error) {
 	return s.rows(ctx, b, `SELECT `+columns+` FROM reservations WHERE user = ? AND n > ? ORDER BY n LIMIT ?`, user, int64(after), b.Rows+1)
 }
 
-func (s *Store) rows(ctx context.Context, b Bound, query string, args ...any) (out []Row, more bool, err error) {
+func (s *Reservations) rows(ctx context.Context, b Bound, query string, args ...any) (out []Row, more bool, err error) {
 	rows, err := s.read.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, false, errors.Wrap(err, "cannot list reservations")
