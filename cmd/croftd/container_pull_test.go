@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/croft-edge/croft/cmd/croftd/internal/control"
 	"github.com/croft-edge/croft/internal/testing/imagetest"
 	"github.com/croft-edge/croft/modules/network/netns"
+	"github.com/croft-edge/croft/pkg/nodestatus"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -52,17 +52,17 @@ func (b *boxes) from(reference, ip string) *workload.Reservation {
 	}))
 }
 
-func (b *boxes) shown(r *workload.Reservation) control.Workload {
+func (b *boxes) shown(r *workload.Reservation) nodestatus.Workload {
 	s, err := b.n.TryStatus()
 	if err != nil {
-		return control.Workload{}
+		return nodestatus.Workload{}
 	}
 	for _, w := range s.Workloads {
 		if w.ID == r.ID {
 			return w
 		}
 	}
-	return control.Workload{}
+	return nodestatus.Workload{}
 }
 
 // TestAnImageIsPulledAheadOfTheEngine: over a slow link, with others handled

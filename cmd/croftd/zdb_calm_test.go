@@ -11,9 +11,9 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"golang.org/x/sys/unix"
 
-	"github.com/croft-edge/croft/cmd/croftd/internal/control"
 	"github.com/croft-edge/croft/cmd/croftd/nodetest"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/nodestatus"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -191,7 +191,7 @@ func (z *zdbs) madeRight(r *workload.Reservation, at workload.ZDBResult, log wor
 	})
 	z.Until(back, "it is said", func() bool {
 		s := z.n.Status()
-		orphan := slices.ContainsFunc(s.Orphans, func(x control.Orphan) bool { return x.Type == workload.TypeZDB && x.ID == "4711-1" })
+		orphan := slices.ContainsFunc(s.Orphans, func(x nodestatus.Orphan) bool { return x.Type == workload.TypeZDB && x.ID == "4711-1" })
 		drifted := 0
 		for _, x := range s.Workloads {
 			if (x.ID == gone.ID || x.ID == r.ID || x.ID == log.Namespace) && x.Restored > 0 && x.Drift != nil {

@@ -13,10 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/croft-edge/croft/cmd/croftd/internal/control"
-	"github.com/croft-edge/croft/cmd/croftd/internal/health"
 	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/node/stubs"
+	"github.com/croft-edge/croft/pkg/nodestatus"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -36,13 +35,13 @@ type Node struct {
 }
 
 // Status is what a node says about itself.
-type Status = control.Status
+type Status = nodestatus.Status
 
 // Ceiling is how a part of a node is limited.
-type Ceiling = control.Ceiling
+type Ceiling = nodestatus.Ceiling
 
 // Readiness is what /readyz answers.
-type Readiness = health.Readiness
+type Readiness = nodestatus.Readiness
 
 // NewNode makes a node of that name; it doesn't start it. Its key is made.
 func (w *World) NewNode(name string, args ...string) *Node {

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/croft-edge/croft/cmd/croftd/internal/control"
+	"github.com/croft-edge/croft/pkg/nodestatus"
 )
 
 // writeCeilings prints how croft's own parts are limited.
-func writeCeilings(row func(cells ...string), all []control.Ceiling) {
+func writeCeilings(row func(cells ...string), all []nodestatus.Ceiling) {
 	if len(all) == 0 {
 		return
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/cmd/croftd/internal/control"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/nodestatus"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -123,12 +124,12 @@ func TestConfigCommandShowsFlagsOfEachKind(t *testing.T) {
 
 // node9 is a node for the control socket.
 type node9 struct {
-	status  control.Status
+	status  nodestatus.Status
 	evicted []string
 	err     error
 }
 
-func (n *node9) Status(context.Context) (control.Status, error) { return n.status, n.err }
+func (n *node9) Status(context.Context) (nodestatus.Status, error) { return n.status, n.err }
 func (n *node9) Evict(_ context.Context, id string) error {
 	n.evicted = append(n.evicted, id)
 	return n.err
@@ -160,20 +161,20 @@ func running(t *testing.T, n control.Node) []string {
 func TestStatusForPeopleAndPrograms(t *testing.T) {
 	now := time.Now()
 	next := now.Add(time.Minute)
-	n := &node9{status: control.Status{
+	n := &node9{status: nodestatus.Status{
 		NodeID: "NODE", Version: "v9", Commit: "abc", Started: now.Add(-time.Hour), Adopted: true, Undelivered: 1,
-		Explorer: control.Explorer{URL: "http://explorer"},
-		Clock:    control.Clock{Now: now, Trusted: true, Level: "stop", Source: "explorer", Uptime: 90061},
-		Storage: control.Storage{
+		Explorer: nodestatus.Explorer{URL: "http://explorer"},
+		Clock:    nodestatus.Clock{Now: now, Trusted: true, Level: "stop", Source: "explorer", Uptime: 90061},
+		Storage: nodestatus.Storage{
 			Pools:       []node.Pool{{Name: "ssd0", DiskType: workload.SSD, Total: 4 << 30, Reserved: 1 << 30, Path: "/run/croft/pools/ssd0", Remounted: 2}},
 			BrokenPools: []node.BrokenPool{{Name: "hdd1", Cause: "bad superblock"}},
 		},
-		Workloads: []control.Workload{
+		Workloads: []nodestatus.Workload{
 			{ID: "1-1", Type: workload.TypeVolume, User: "USERUSERUSER", Phase: "deployed", State: "ok", Delivered: true, Attempts: 1, Expires: now,
-				Restored: 3, Drift: &control.Drift{At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), What: "its bridge\nis gone"}},
+				Restored: 3, Drift: &nodestatus.Drift{At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), What: "its bridge\nis gone"}},
 			{ID: "2-1", Type: workload.TypeVolume, Phase: "retry", Attempts: 3, Cause: "the disk\nis full", NextAttempt: &next, Expires: now, Waiting: "provision"},
 		},
-		Orphans: []control.Orphan{{Type: workload.TypeVolume, ID: "9-1", Since: now}},
+		Orphans: []nodestatus.Orphan{{Type: workload.TypeVolume, ID: "9-1", Since: now}},
 		Streams: []node.DebugInfo{
 			{ID: "4-1", User: "READERREADER", Host: "fd00::7", Port: 6379, Channel: "my-logs", Sent: 12345, Dropped: 678, LastError: "connection refused"},
 		},
@@ -207,12 +208,12 @@ func TestStatusForPeopleAndPrograms(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
-	n.status.Clock = control.Clock{Level: "none", Uptime: 61, Why: "it jumped"}
+	n.status.Clock = nodestatus.Clock{Level: "none", Uptime: 61, Why: "it jumped"}
 	if _, out, _ = croftd(append([]string{"status"}, flags...)...); !strings.Contains(out, "not trusted: level none, up 1m1s in all: it jumped") {
 		t.Errorf("nothing of the clock in doubt in\n%s", out)
 	}
 	_, out, _ = croftd(append([]string{"status", "-o", "json"}, flags...)...)
-	var back control.Status
+	var back nodestatus.Status
 	if err := json.Unmarshal([]byte(out), &back); err != nil || back.NodeID != "NODE" || len(back.Workloads) != 2 {
 		t.Fatalf("%v in %s", err, out)
 	}

@@ -9,13 +9,13 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/croft-edge/croft/cmd/croftd/internal/control"
 	"github.com/croft-edge/croft/cmd/croftd/internal/health"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/nodestatus"
 )
 
 // writeTable prints a status for people.
-func writeTable(w io.Writer, s control.Status, now time.Time) error {
+func writeTable(w io.Writer, s nodestatus.Status, now time.Time) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(cells ...string) { _, _ = fmt.Fprintln(out, strings.Join(cells, "\t")) }
 	readiness := health.Judge(s, now)
@@ -23,7 +23,7 @@ func writeTable(w io.Writer, s control.Status, now time.Time) error {
 	row("version", s.Version+" ("+s.Commit+"), up "+now.Sub(s.Started).Round(time.Second).String())
 	row("ready", yesNo(readiness.Ready))
 	for _, c := range readiness.Checks {
-		if c.Level != health.Good {
+		if c.Level != nodestatus.Good {
 			row(string(c.Level), c.Name+": "+c.Detail)
 		}
 	}
@@ -78,7 +78,7 @@ func yesNo(b bool) string {
 
 // trust is how far the time is trusted and where it is from, and the node's
 // whole uptime.
-func trust(c control.Clock) string {
+func trust(c nodestatus.Clock) string {
 	up := "up " + (time.Duration(c.Uptime) * time.Second).String() + " in all"
 	if c.Trusted {
 		return fmt.Sprintf("trusted: level %s, from %s, %s", c.Level, c.Source, up)
@@ -87,14 +87,14 @@ func trust(c control.Clock) string {
 }
 
 // delivered is whether the explorer has the workload's result.
-func delivered(w control.Workload) string {
+func delivered(w nodestatus.Workload) string {
 	if w.State == "" {
 		return "-"
 	}
 	return yesNo(w.Delivered)
 }
 
-func cause(w control.Workload) string {
+func cause(w nodestatus.Workload) string {
 	text := w.Cause
 	if w.Waiting != "" {
 		text = strings.TrimLeft(text+"; pending: "+w.Waiting, "; ")
@@ -114,7 +114,7 @@ func mountedOn(p node.Pool) string {
 }
 
 // restored is how often the workload was made right, and what differed last.
-func restored(w control.Workload) string {
+func restored(w nodestatus.Workload) string {
 	if w.Drift == nil {
 		return "-"
 	}

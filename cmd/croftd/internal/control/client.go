@@ -12,6 +12,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/nodestatus"
 )
 
 // ErrNotRunning is the cause when nobody serves the socket.
@@ -32,8 +33,8 @@ func NewClient(socket string) *Client {
 }
 
 // Status asks for the node's status.
-func (c *Client) Status(ctx context.Context) (Status, error) {
-	var out Status
+func (c *Client) Status(ctx context.Context) (nodestatus.Status, error) {
+	var out nodestatus.Status
 	return out, c.call(ctx, http.MethodGet, pathStatus, nil, &out)
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/control"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/nodestatus"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -22,12 +23,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fake is a node that notes what it is asked.
 type fake struct {
-	status control.Status
+	status nodestatus.Status
 	asked  []string
 	err    error
 }
 
-func (f *fake) Status(context.Context) (control.Status, error) { return f.status, f.err }
+func (f *fake) Status(context.Context) (nodestatus.Status, error) { return f.status, f.err }
 
 func (f *fake) note(what string) error {
 	f.asked = append(f.asked, what)
@@ -64,15 +65,15 @@ func serve(t *testing.T, n control.Node) (client *control.Client, socket string)
 
 func TestStatusCrossesWhole(t *testing.T) {
 	now := time.Now().Truncate(0)
-	f := &fake{status: control.Status{
+	f := &fake{status: nodestatus.Status{
 		NodeID: "n", Started: now, OneProcess: true, Undelivered: 2,
-		Store:     control.Store{Birth: "b", Quarantined: []string{"1-1"}},
-		Explorer:  control.Explorer{URL: "http://e", LastContact: &now},
-		Clock:     control.Clock{Trusted: true, Level: "remove", Source: "ntp", Uptime: 77},
-		Storage:   control.Storage{Pools: []node.Pool{{Name: "ssd0", Total: 5, Devices: []string{"/dev/loop1"}}}},
+		Store:     nodestatus.Store{Birth: "b", Quarantined: []string{"1-1"}},
+		Explorer:  nodestatus.Explorer{URL: "http://e", LastContact: &now},
+		Clock:     nodestatus.Clock{Trusted: true, Level: "remove", Source: "ntp", Uptime: 77},
+		Storage:   nodestatus.Storage{Pools: []node.Pool{{Name: "ssd0", Total: 5, Devices: []string{"/dev/loop1"}}}},
 		Counters:  workload.ProvisionCounters{Volume: 3},
-		Workloads: []control.Workload{{ID: "1-1", Type: workload.TypeVolume, Phase: "retry", Attempts: 4, NextAttempt: &now, Expires: now}},
-		Orphans:   []control.Orphan{{Type: workload.TypeVolume, ID: "9-1", Since: now}},
+		Workloads: []nodestatus.Workload{{ID: "1-1", Type: workload.TypeVolume, Phase: "retry", Attempts: 4, NextAttempt: &now, Expires: now}},
+		Orphans:   []nodestatus.Orphan{{Type: workload.TypeVolume, ID: "9-1", Since: now}},
 	}}
 	c, _ := serve(t, f)
 	got, err := c.Status(t.Context())

@@ -4,12 +4,12 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
-	"github.com/croft-edge/croft/cmd/croftd/internal/control"
 	"github.com/croft-edge/croft/modules/container/containerd"
 	"github.com/croft-edge/croft/modules/container/logs"
 	wg "github.com/croft-edge/croft/modules/network/carrier"
 	"github.com/croft-edge/croft/pkg/carrier"
 	"github.com/croft-edge/croft/pkg/cgroup"
+	"github.com/croft-edge/croft/pkg/nodestatus"
 )
 
 const (
@@ -123,8 +123,8 @@ func removeGroups(c config.Config) {
 }
 
 // ceilings says how croft's own parts are limited: those that are there.
-func (c Config) ceilings() []control.Ceiling {
-	out := []control.Ceiling{}
+func (c Config) ceilings() []nodestatus.Ceiling {
+	out := []nodestatus.Ceiling{}
 	all, err := cgroup.Hierarchies()
 	if err != nil {
 		return out
@@ -150,9 +150,9 @@ func (c Config) ceilings() []control.Ceiling {
 	return out
 }
 
-func ceiling(part string, g cgroup.Group, l cgroup.Limits) control.Ceiling {
+func ceiling(part string, g cgroup.Group, l cgroup.Limits) nodestatus.Ceiling {
 	now := g.Limits(l)
-	out := control.Ceiling{Part: part, Memory: now.Memory, Used: g.Memory(), PIDs: now.PIDs, IOWeight: now.IOWeight, CPUWeight: now.CPUWeight, OOMKills: g.Events().OOMKills, Missing: []string{}}
+	out := nodestatus.Ceiling{Part: part, Memory: now.Memory, Used: g.Memory(), PIDs: now.PIDs, IOWeight: now.IOWeight, CPUWeight: now.CPUWeight, OOMKills: g.Events().OOMKills, Missing: []string{}}
 	for _, one := range []struct {
 		name       string
 		wanted, is uint64

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/croft-edge/croft/cmd/croftd/internal/control"
+	"github.com/croft-edge/croft/pkg/nodestatus"
 )
 
 // contact is what is known of the way to the explorer. Whoever speaks to the
@@ -29,10 +29,10 @@ func (c *contact) tell(err error) {
 }
 
 // state is what an operator sees of it.
-func (c *contact) state() control.Explorer {
+func (c *contact) state() nodestatus.Explorer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	out := control.Explorer{URL: c.url, LastError: c.cause}
+	out := nodestatus.Explorer{URL: c.url, LastError: c.cause}
 	if !c.last.IsZero() {
 		last := c.last
 		out.LastContact = &last

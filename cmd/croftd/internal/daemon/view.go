@@ -11,10 +11,10 @@ import (
 	"github.com/threefoldtech/zbus"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
-	"github.com/croft-edge/croft/cmd/croftd/internal/control"
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/stubs"
+	"github.com/croft-edge/croft/pkg/nodestatus"
 	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision"
@@ -61,11 +61,11 @@ func (v *view) get() *brain {
 }
 
 // Status implements control.Node.
-func (v *view) Status(ctx context.Context) (control.Status, error) {
-	s := control.Status{
+func (v *view) Status(ctx context.Context) (nodestatus.Status, error) {
+	s := nodestatus.Status{
 		Version: v.config.Version.Version, Commit: v.config.Version.Commit, Started: v.started,
 		OneProcess: v.config.Shape == Whole, Bus: config.Masked(v.config.Bus),
-		Explorer: v.contact.state(), Workloads: []control.Workload{}, Orphans: []control.Orphan{}, Ceilings: v.config.ceilings(),
+		Explorer: v.contact.state(), Workloads: []nodestatus.Workload{}, Orphans: []nodestatus.Orphan{}, Ceilings: v.config.ceilings(),
 	}
 	v.askModules(ctx, &s)
 	b := v.get()
@@ -76,7 +76,7 @@ func (v *view) Status(ctx context.Context) (control.Status, error) {
 }
 
 // askModules asks every module whether it is there, all at once.
-func (v *view) askModules(ctx context.Context, s *control.Status) {
+func (v *view) askModules(ctx context.Context, s *nodestatus.Status) {
 	ctx, cancel := context.WithTimeout(ctx, askModule)
 	defer cancel()
 	var status node.StorageStatus
@@ -95,7 +95,7 @@ func (v *view) askModules(ctx context.Context, s *control.Status) {
 	ask(7, func() error { s.Images, s.Image = v.modules.askImages(ctx); return nil })
 	all.Wait()
 	for i, name := range []string{node.IdentityModule, node.StorageModule, node.MonitorModule, node.DebugModule, node.NetworkModule, node.ContainerModule, node.ZDBModule} {
-		m := control.Module{Name: name}
+		m := nodestatus.Module{Name: name}
 		if errs[i] != nil {
 			m.Error = errs[i].Error()
 		}
@@ -106,24 +106,24 @@ func (v *view) askModules(ctx context.Context, s *control.Status) {
 	if s.Streams == nil {
 		s.Streams = []node.DebugInfo{}
 	}
-	s.Storage = control.Storage{
+	s.Storage = nodestatus.Storage{
 		Pools: status.Pools, BrokenPools: status.BrokenPools, BrokenDevices: status.BrokenDevices, Quota: status.Quota,
 	}
 }
 
 // fill adds what the engine's side knows.
-func (b *brain) fill(ctx context.Context, s *control.Status) error {
+func (b *brain) fill(ctx context.Context, s *nodestatus.Status) error {
 	verdict := b.clock.Verdict()
 	birth := b.store.Birth()
 	s.NodeID, s.Adopted = b.nodeID, b.engine.Ready()
 	if b.door != nil {
 		s.DoorRestarts = b.door.Restarts()
 	}
-	s.Clock = control.Clock{
+	s.Clock = nodestatus.Clock{
 		Now: verdict.Now, Trusted: verdict.Level >= clock.Stop, Level: verdict.Level.String(), Source: string(verdict.Source),
 		Uptime: int64(verdict.Uptime / time.Second), Why: verdict.Why,
 	}
-	s.Store = control.Store{Birth: birth.ID, Born: birth.Time, AcceptOlder: b.store.AcceptsOlder()}
+	s.Store = nodestatus.Store{Birth: birth.ID, Born: birth.Time, AcceptOlder: b.store.AcceptsOlder()}
 	for _, q := range b.store.Quarantined() {
 		s.Store.Quarantined = append(s.Store.Quarantined, q.Name)
 	}
@@ -138,10 +138,10 @@ func (b *brain) fill(ctx context.Context, s *control.Status) error {
 			s.Undelivered++
 		}
 	}
-	slices.SortStableFunc(s.Workloads, func(a, b control.Workload) int { return byID(a.ID, b.ID) })
+	slices.SortStableFunc(s.Workloads, func(a, b nodestatus.Workload) int { return byID(a.ID, b.ID) })
 	s.Drifts = b.engine.Drifts()
 	for _, orphan := range b.engine.Orphans() {
-		s.Orphans = append(s.Orphans, control.Orphan{Type: orphan.Type, ID: orphan.ID, Since: orphan.Since})
+		s.Orphans = append(s.Orphans, nodestatus.Orphan{Type: orphan.Type, ID: orphan.ID, Since: orphan.Since})
 	}
 	return nil
 }
@@ -152,13 +152,13 @@ func (b *brain) counters(ctx context.Context) workload.ProvisionCounters {
 	return <-b.engine.Counters(ctx)
 }
 
-func shown(w provision.WorkloadStatus) control.Workload {
-	out := control.Workload{
+func shown(w provision.WorkloadStatus) nodestatus.Workload {
+	out := nodestatus.Workload{
 		ID: w.ID, Type: w.Type, User: w.User, Phase: string(w.Phase), State: w.State, Cause: w.Error, Attempts: w.Attempts,
 		Waiting: w.Pending, Expires: w.Expires, Delivered: w.Delivered, Restored: w.Restored,
 	}
 	if w.Drift != nil {
-		out.Drift = &control.Drift{At: w.Drift.At, What: w.Drift.What}
+		out.Drift = &nodestatus.Drift{At: w.Drift.At, What: w.Drift.What}
 	}
 	if !w.NextAttempt.IsZero() {
 		out.NextAttempt = &w.NextAttempt

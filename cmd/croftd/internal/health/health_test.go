@@ -16,29 +16,29 @@ import (
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
-	"github.com/croft-edge/croft/cmd/croftd/internal/control"
 	"github.com/croft-edge/croft/cmd/croftd/internal/health"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/nodestatus"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // well is a node that has nothing to complain of.
-func well(now time.Time) control.Status {
-	return control.Status{
+func well(now time.Time) nodestatus.Status {
+	return nodestatus.Status{
 		NodeID: "n", Version: "v1", Commit: "abc", Adopted: true,
-		Store:         control.Store{Birth: "b", Born: now, AcceptOlder: true},
-		Clock:         control.Clock{Now: now, Trusted: true, Level: "remove", Source: "ntp"},
-		Explorer:      control.Explorer{URL: "http://e", LastContact: &now},
-		Modules:       []control.Module{{Name: "storage"}, {Name: "identityd"}},
-		Storage:       control.Storage{Pools: []node.Pool{{Name: "ssd0", DiskType: workload.SSD, Total: 100, Used: 10, Reserved: 40}}},
+		Store:         nodestatus.Store{Birth: "b", Born: now, AcceptOlder: true},
+		Clock:         nodestatus.Clock{Now: now, Trusted: true, Level: "remove", Source: "ntp"},
+		Explorer:      nodestatus.Explorer{URL: "http://e", LastContact: &now},
+		Modules:       []nodestatus.Module{{Name: "storage"}, {Name: "identityd"}},
+		Storage:       nodestatus.Storage{Pools: []node.Pool{{Name: "ssd0", DiskType: workload.SSD, Total: 100, Used: 10, Reserved: 40}}},
 		Counters:      workload.ProvisionCounters{Volume: 2},
 		Containers:    []node.ContainerInfo{{State: node.ContainerRunning, Restarts: 3}, {State: node.ContainerRunning}, {State: node.ContainerWaiting, Restarts: 4}},
 		OwnContainers: []node.ContainerInfo{{State: node.ContainerRunning, Restarts: 5}},
 		Image:         node.ImageStatus{Images: 2, Size: 77},
 		ZDB:           []node.ZDBServer{{Container: "zdb-ssd0-user", Namespaces: 5}},
-		Workloads: []control.Workload{
+		Workloads: []nodestatus.Workload{
 			{ID: "1-1", Phase: "deployed", Attempts: 1}, {ID: "2-1", Phase: "deployed"},
 			{ID: "3-1", Phase: "retry", Attempts: 4},
 		},
@@ -50,48 +50,48 @@ func TestWhatMakesANodeNotReady(t *testing.T) {
 	now := time.Now()
 	for _, c := range []struct {
 		name   string
-		change func(*control.Status)
+		change func(*nodestatus.Status)
 		check  string
-		level  health.Level
+		level  nodestatus.Level
 		detail string
 	}{
-		{"nothing", func(*control.Status) {}, "explorer", health.Good, "in contact"},
-		{"restoring", func(s *control.Status) { s.Adopted = false }, "restore", health.Failing, "still being restored"},
-		{"quarantine", func(s *control.Status) { s.Store.Quarantined = []string{"1-1.json"} }, "store", health.Warning, "1 files could not be read and are in quarantine: 1-1.json"},
-		{"many in quarantine", func(s *control.Status) { s.Store.Quarantined = strings.Split("abcdefgh", "") }, "store", health.Warning, "a, b, c, d, e, …"},
-		{"birth", func(s *control.Status) { s.Store.AcceptOlder = false }, "birth", health.Warning, "older reservations are refused until `croftd store accept-older`"},
-		{"birth without a date", func(s *control.Status) { s.Store.AcceptOlder, s.Store.Born = false, time.Time{} }, "birth", health.Warning, "at a time that isn't known yet"},
-		{"clock", func(s *control.Status) { s.Clock.Trusted, s.Clock.Why = false, "it jumped by 1h" }, "clock", health.Warning, "it jumped by 1h"},
-		{"a clock that removes nothing", func(s *control.Status) { s.Clock.Level, s.Clock.Source = "stop", "start" }, "clock", health.Good, "level stop, from start"},
-		{"no explorer", func(s *control.Status) { s.Explorer = control.Explorer{} }, "explorer", health.Warning, "no explorer is configured"},
-		{"not yet", func(s *control.Status) { s.Explorer.LastContact = nil }, "explorer", health.Warning, "hasn't answered yet"},
-		{"never", func(s *control.Status) { s.Explorer.LastContact, s.Explorer.LastError = nil, "refused" }, "explorer", health.Warning, "no contact since the start: refused"},
-		{"away", func(s *control.Status) { old := now.Add(-time.Hour); s.Explorer.LastContact = &old }, "explorer", health.Warning, "last contact 1h0m0s ago"},
-		{"module", func(s *control.Status) { s.Modules[0].Error = "no answer" }, "bus", health.Failing, "storage (no answer)"},
-		{"broken pool", func(s *control.Status) {
+		{"nothing", func(*nodestatus.Status) {}, "explorer", nodestatus.Good, "in contact"},
+		{"restoring", func(s *nodestatus.Status) { s.Adopted = false }, "restore", nodestatus.Failing, "still being restored"},
+		{"quarantine", func(s *nodestatus.Status) { s.Store.Quarantined = []string{"1-1.json"} }, "store", nodestatus.Warning, "1 files could not be read and are in quarantine: 1-1.json"},
+		{"many in quarantine", func(s *nodestatus.Status) { s.Store.Quarantined = strings.Split("abcdefgh", "") }, "store", nodestatus.Warning, "a, b, c, d, e, …"},
+		{"birth", func(s *nodestatus.Status) { s.Store.AcceptOlder = false }, "birth", nodestatus.Warning, "older reservations are refused until `croftd store accept-older`"},
+		{"birth without a date", func(s *nodestatus.Status) { s.Store.AcceptOlder, s.Store.Born = false, time.Time{} }, "birth", nodestatus.Warning, "at a time that isn't known yet"},
+		{"clock", func(s *nodestatus.Status) { s.Clock.Trusted, s.Clock.Why = false, "it jumped by 1h" }, "clock", nodestatus.Warning, "it jumped by 1h"},
+		{"a clock that removes nothing", func(s *nodestatus.Status) { s.Clock.Level, s.Clock.Source = "stop", "start" }, "clock", nodestatus.Good, "level stop, from start"},
+		{"no explorer", func(s *nodestatus.Status) { s.Explorer = nodestatus.Explorer{} }, "explorer", nodestatus.Warning, "no explorer is configured"},
+		{"not yet", func(s *nodestatus.Status) { s.Explorer.LastContact = nil }, "explorer", nodestatus.Warning, "hasn't answered yet"},
+		{"never", func(s *nodestatus.Status) { s.Explorer.LastContact, s.Explorer.LastError = nil, "refused" }, "explorer", nodestatus.Warning, "no contact since the start: refused"},
+		{"away", func(s *nodestatus.Status) { old := now.Add(-time.Hour); s.Explorer.LastContact = &old }, "explorer", nodestatus.Warning, "last contact 1h0m0s ago"},
+		{"module", func(s *nodestatus.Status) { s.Modules[0].Error = "no answer" }, "bus", nodestatus.Failing, "storage (no answer)"},
+		{"broken pool", func(s *nodestatus.Status) {
 			s.Storage.BrokenPools = []node.BrokenPool{{Name: "hdd1", Cause: "bad superblock"}}
-		}, "pools", health.Warning, "hdd1 (bad superblock)"},
-		{"no pool", func(s *control.Status) {
-			s.Storage = control.Storage{BrokenDevices: []node.BrokenDevice{{Path: "/dev/sda", Cause: "gone"}}}
-		}, "pools", health.Failing, "no pool that works: /dev/sda (gone)"},
-		{"containerd", func(s *control.Status) { s.Container.Error = "connection refused" }, "containers", health.Warning, "doesn't answer: connection refused"},
-		{"limits", func(s *control.Status) { s.Container.Missing = []string{"io weight"} }, "containers", health.Warning, "can't hold containers to: io weight"},
-		{"zdb", func(s *control.Status) { s.ZDB[0].Drift = "it doesn't answer" }, "zdb", health.Warning, "zdb-ssd0-user (it doesn't answer)"},
-		{"undelivered", func(s *control.Status) { s.Undelivered = 3 }, "results", health.Warning, "3 results wait"},
-		{"orphans", func(s *control.Status) { s.Orphans = []control.Orphan{{Type: workload.TypeVolume, ID: "9-1"}} }, "orphans", health.Warning, "volume 9-1"},
+		}, "pools", nodestatus.Warning, "hdd1 (bad superblock)"},
+		{"no pool", func(s *nodestatus.Status) {
+			s.Storage = nodestatus.Storage{BrokenDevices: []node.BrokenDevice{{Path: "/dev/sda", Cause: "gone"}}}
+		}, "pools", nodestatus.Failing, "no pool that works: /dev/sda (gone)"},
+		{"containerd", func(s *nodestatus.Status) { s.Container.Error = "connection refused" }, "containers", nodestatus.Warning, "doesn't answer: connection refused"},
+		{"limits", func(s *nodestatus.Status) { s.Container.Missing = []string{"io weight"} }, "containers", nodestatus.Warning, "can't hold containers to: io weight"},
+		{"zdb", func(s *nodestatus.Status) { s.ZDB[0].Drift = "it doesn't answer" }, "zdb", nodestatus.Warning, "zdb-ssd0-user (it doesn't answer)"},
+		{"undelivered", func(s *nodestatus.Status) { s.Undelivered = 3 }, "results", nodestatus.Warning, "3 results wait"},
+		{"orphans", func(s *nodestatus.Status) { s.Orphans = []nodestatus.Orphan{{Type: workload.TypeVolume, ID: "9-1"}} }, "orphans", nodestatus.Warning, "volume 9-1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := well(now)
 			c.change(&s)
 			r := health.Judge(s, now)
-			if r.Ready != (c.level != health.Failing) {
+			if r.Ready != (c.level != nodestatus.Failing) {
 				t.Errorf("ready is %v with a check that is %s", r.Ready, c.level)
 			}
 			for _, check := range r.Checks {
 				switch {
 				case check.Name == c.check && (check.Level != c.level || !strings.Contains(check.Detail, c.detail)):
 					t.Errorf("got %+v, want %s %q", check, c.level, c.detail)
-				case check.Name != c.check && check.Level != health.Good:
+				case check.Name != c.check && check.Level != nodestatus.Good:
 					t.Errorf("%+v isn't what was changed", check)
 				}
 			}
@@ -102,11 +102,11 @@ func TestWhatMakesANodeNotReady(t *testing.T) {
 // source is a status that a test may change.
 type source struct {
 	mu     sync.Mutex
-	status control.Status
+	status nodestatus.Status
 	err    error
 }
 
-func (s *source) read(context.Context) (control.Status, error) {
+func (s *source) read(context.Context) (nodestatus.Status, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.status, s.err
@@ -165,9 +165,9 @@ func TestHealthzReadyz(t *testing.T) {
 	if code, body := get(t, base+"/healthz"); code != 200 || body != "ok\n" {
 		t.Fatalf("healthz: %d %q", code, body)
 	}
-	ready := func() (int, health.Readiness) {
+	ready := func() (int, nodestatus.Readiness) {
 		code, body := get(t, base+"/readyz")
-		var r health.Readiness
+		var r nodestatus.Readiness
 		if err := json.Unmarshal([]byte(body), &r); err != nil {
 			t.Fatalf("%v in %s", err, body)
 		}

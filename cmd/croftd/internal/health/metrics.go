@@ -6,22 +6,22 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/croft-edge/croft/cmd/croftd/internal/control"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/nodestatus"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/lifecycle"
 )
 
 // collector makes metrics of a status at each scrape: nothing is counted twice.
 type collector struct {
-	status func(ctx context.Context) (control.Status, error)
+	status func(ctx context.Context) (nodestatus.Status, error)
 	descs  map[string]*prometheus.Desc
 }
 
 // scrapeTimeout bounds how long a scrape waits for the status.
 const scrapeTimeout = 5 * time.Second
 
-func newCollector(status func(ctx context.Context) (control.Status, error)) *collector {
+func newCollector(status func(ctx context.Context) (nodestatus.Status, error)) *collector {
 	c := &collector{status: status, descs: map[string]*prometheus.Desc{}}
 	for _, m := range Metrics() {
 		c.descs[m.Name] = prometheus.NewDesc(m.Name, m.Help, m.Labels, nil)
@@ -89,7 +89,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge("croft_build_info", 1, s.Version, s.Commit)
 	gauge("croft_ready", truth(readiness.Ready))
 	for _, check := range readiness.Checks {
-		gauge("croft_check", map[Level]float64{Good: 0, Warning: 1, Failing: 2}[check.Level], check.Name)
+		gauge("croft_check", map[nodestatus.Level]float64{nodestatus.Good: 0, nodestatus.Warning: 1, nodestatus.Failing: 2}[check.Level], check.Name)
 	}
 	gauge("croft_undelivered_results", float64(s.Undelivered))
 	gauge("croft_orphans", float64(len(s.Orphans)))
@@ -114,7 +114,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-func collectWorkloads(s control.Status, gauge func(name string, value float64, labels ...string)) {
+func collectWorkloads(s nodestatus.Status, gauge func(name string, value float64, labels ...string)) {
 	counts := s.Counters
 	for kind, n := range map[string]int64{
 		"container": counts.Container, "volume": counts.Volume, "network": counts.Network,
@@ -139,7 +139,7 @@ func collectWorkloads(s control.Status, gauge func(name string, value float64, l
 	gauge("croft_attempts", float64(attempts))
 }
 
-func collectContainers(s control.Status, gauge func(name string, value float64, labels ...string)) {
+func collectContainers(s nodestatus.Status, gauge func(name string, value float64, labels ...string)) {
 	count := func(kind string, containers []node.ContainerInfo) {
 		states := map[string]int{node.ContainerCreated: 0, node.ContainerRunning: 0, node.ContainerWaiting: 0, node.ContainerBroken: 0}
 		restarts := uint64(0)

@@ -15,8 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/rs/zerolog"
 
-	"github.com/croft-edge/croft/cmd/croftd/internal/control"
 	"github.com/croft-edge/croft/pkg/limit/seen"
+	"github.com/croft-edge/croft/pkg/nodestatus"
 )
 
 // Config is what a Server needs.
@@ -26,7 +26,7 @@ type Config struct {
 	// File, when not empty, gets the address in use.
 	File string
 	// Status reads the node's status.
-	Status func(ctx context.Context) (control.Status, error)
+	Status func(ctx context.Context) (nodestatus.Status, error)
 	Log    zerolog.Logger
 }
 
@@ -86,7 +86,7 @@ func (s *Server) handler() http.Handler {
 
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	status, err := s.Status(r.Context())
-	readiness := Readiness{Checks: []Check{{"status", Failing, "the node's status can't be read"}}}
+	readiness := nodestatus.Readiness{Checks: []nodestatus.Check{nodestatus.Fail("status", "the node's status can't be read")}}
 	if err == nil {
 		readiness = Judge(status, time.Now())
 	} else {

@@ -1,0 +1,33 @@
+package nodestatus
+
+// Level says what a check's outcome means.
+type Level string
+
+// The levels. Only Failing makes a node not ready to take new reservations.
+const (
+	Good    Level = "ok"
+	Warning Level = "warning"
+	Failing Level = "failing"
+)
+
+// Check is one thing that was looked at.
+type Check struct {
+	Name   string `json:"name"`
+	Level  Level  `json:"level"`
+	Detail string `json:"detail"`
+}
+
+// Readiness is what /readyz answers.
+type Readiness struct {
+	Ready  bool    `json:"ready"`
+	Checks []Check `json:"checks"`
+}
+
+// Pass is a check that found nothing wrong.
+func Pass(name, detail string) Check { return Check{Name: name, Level: Good, Detail: detail} }
+
+// Warn is a check that found something that an operator should know.
+func Warn(name, detail string) Check { return Check{Name: name, Level: Warning, Detail: detail} }
+
+// Fail is a check that keeps the node from taking new reservations.
+func Fail(name, detail string) Check { return Check{Name: name, Level: Failing, Detail: detail} }
