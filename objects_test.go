@@ -52,8 +52,6 @@ func unsplit() map[string]object {
 		"pkg/explorer.Client":                  {methods: 38},
 		"zdb.Server":                           {methods: 92, fields: 29},
 		"zdb.namespace":                        {fields: 16},
-		"zdb/loop.Conn":                        {fields: 31},
-		"zdb/loop.Loop":                        {methods: 58, fields: 35},
 		"zdb/store.Store":                      {methods: 128, fields: 30},
 		"zdb/store.index":                      {methods: 36, fields: 16},
 		"zdb/store.opening":                    {methods: 50},

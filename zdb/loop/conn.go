@@ -6,109 +6,179 @@ import (
 	"github.com/croft-edge/croft/pkg/resp"
 )
 
-// Conn is a client's connection. It belongs to the loop's thread.
+// Conn is a client's connection. It belongs to the loop's thread. The zero value is
+// a connection without a socket, for tests of handlers.
 type Conn struct {
 	// Out is what is to be sent. Handlers append to it, in Command, or before they
 	// call Release.
 	Out []byte
-	// Admin says that it came over an admin's listener.
+	// Admin is true for a connection that came over an admin's listener.
 	Admin bool
 	// State is the handler's.
 	State any
 
-	l      *Loop
-	fd     int
-	parser resp.Parser
-	// in[at:] came and hasn't run: the beginning of a request, or requests that
-	// wait for their turn.
-	in []byte
-	at int
-	// sent is how much of Out the client has.
-	sent int
-	// charged is how much of both buffers is counted in the loop's sum.
-	charged int
-	// usual is how long Out was the last time.
-	usual  int
-	events uint32    // what epoll tells of it
-	last   time.Time // when something came or went
+	// The loop's parts that a handler reaches through a connection; nil without a loop.
+	round  *round
+	agenda *agenda
+	places *places
 
-	// source and group are whom it counts for, known and stranger what Standing says.
-	source, group   *party
-	known, stranger bool
-	// begun is when the request began that isn't complete, stuck since when the
-	// client takes nothing of what it is sent: zero when it isn't so.
-	begun, stuck time.Time
-
-	touched  bool // in this round's list
-	later    bool // there are requests in in that may be complete
-	unread   bool // its turn to be read from has yet to come
-	queued   bool // in the list of those whose requests wait for their turn
-	held     bool
-	awaiting bool // said AwaitFlush in this round
-	closing  bool // once Out is sent
-	draining bool // the client was told, what it still sends is thrown away
-	evicted  bool // had more than all may have
-	eof      bool // the client sends no more
-	dead     bool
-	drained  int // bytes thrown away
+	socket   socket
+	in       input
+	reply    reply
+	member   member
+	schedule schedule
+	life     life
 }
 
-// Now is when this round began.
+// socket is a connection's end in the kernel.
+type socket struct {
+	fd     int
+	events uint32    // the events that the poller watches for
+	last   time.Time // of the last byte received or sent
+}
+
+// input is what a client sent and hasn't run yet.
+type input struct {
+	parser resp.Parser
+	// buf[at:] is the beginning of a request, or requests that wait for their turn.
+	buf   []byte
+	at    int
+	begun time.Time // when the incomplete request began
+	eof   bool      // the client sends no more
+}
+
+func (in *input) pending() []byte { return in.buf[in.at:] }
+
+// used forgets n bytes that have run. It reports whether nothing is left.
+func (in *input) used(n int, now time.Time) (empty bool) {
+	if in.at += n; n > 0 {
+		in.begun = now
+	}
+	return in.at == len(in.buf)
+}
+
+// reserve makes room for n bytes of requests. It reports whether the buffer may
+// have another size now.
+func (in *input) reserve(pool *buffers, n int) bool {
+	if cap(in.buf)-in.at >= n && (in.at == 0 || len(in.buf) != in.at) {
+		return false
+	}
+	if cap(in.buf) >= n {
+		in.buf = in.buf[:copy(in.buf[:cap(in.buf)], in.buf[in.at:])]
+	} else {
+		grown := append(pool.get(n), in.buf[in.at:]...)
+		pool.put(in.buf)
+		in.buf = grown
+	}
+	in.at = 0
+	return true
+}
+
+// release gives the buffer back. It reports whether there was one.
+func (in *input) release(pool *buffers) bool {
+	if in.buf == nil {
+		return false
+	}
+	pool.put(in.buf)
+	in.buf, in.at = nil, 0
+	return true
+}
+
+// reply is how far Out has been sent.
+type reply struct {
+	sent  int       // bytes of Out that the client has
+	usual int       // length of earlier replies, for the next buffer's size
+	stuck time.Time // since when the client takes nothing; zero when it isn't so
+}
+
+// took counts n bytes that were sent of out, and returns what is kept of it.
+func (r *reply) took(out []byte, n int) []byte {
+	r.sent += n
+	if left := len(out) - r.sent; left > 0 && r.sent >= left {
+		out = out[:copy(out, out[r.sent:])]
+		r.sent = 0
+	}
+	return out
+}
+
+// done forgets a reply of that length, all of which was sent.
+func (r *reply) done(length int) {
+	// A usual reply fits into the next buffer.
+	r.usual = max(length, r.usual-r.usual/8)
+	r.sent, r.stuck = 0, time.Time{}
+}
+
+// life is what keeps a connection from running requests, up to its end.
+type life struct {
+	held     bool // between Hold and Release
+	awaiting bool // called AwaitFlush in this round
+	closing  bool // closes once Out is sent
+	draining bool // was told of its end; input is thrown away
+	evicted  bool // its buffers were too large for the limits
+	dead     bool // closes when the round ends
+	drained  int  // bytes thrown away
+}
+
+// stopped reports whether no further request runs for now.
+func (l *life) stopped() bool { return l.held || l.closing || l.dead }
+
+// Now is the time when this round began.
 func (c *Conn) Now() time.Time {
-	if c.l == nil {
+	if c.round == nil {
 		return time.Now()
 	}
-	return c.l.now
+	return c.round.now
 }
 
 // Traffic is how many bytes came from all clients, and went to them, so far.
 func (c *Conn) Traffic() (received, sent uint64) {
-	if c.l == nil {
+	if c.round == nil {
 		return 0, 0
 	}
-	return c.l.count.Received, c.l.count.Sent
+	return c.round.count.Received, c.round.count.Sent
 }
 
-// TickBy has Tick called by then, where that is sooner than the last one asked for.
+// TickBy has Tick called by then, if that is sooner than the last Tick asked for.
 func (c *Conn) TickBy(then time.Time) {
-	if c.l != nil && then.Before(c.l.tick) {
-		c.l.tick = then
+	if c.round != nil && then.Before(c.round.tick) {
+		c.round.tick = then
 	}
 }
 
-// AwaitFlush says that what this round replies to c holds only if Flush succeeds.
-func (c *Conn) AwaitFlush() { c.awaiting = true }
+// AwaitFlush makes this round's reply to c depend on Flush: it is sent only if that
+// succeeds.
+func (c *Conn) AwaitFlush() { c.life.awaiting = true }
 
 // CloseAfter closes the connection once Out is sent; no further request runs.
 func (c *Conn) CloseAfter() {
-	c.closing = true
-	if c.l != nil && !c.dead {
-		c.l.touch(c)
+	c.life.closing = true
+	if c.agenda != nil && !c.life.dead {
+		c.agenda.touch(c)
 	}
 }
 
 // Hold keeps further requests of this connection from running, until Release.
 // When the client goes meanwhile, the connection is closed.
-func (c *Conn) Hold() { c.held = true }
+func (c *Conn) Hold() { c.life.held = true }
 
 // Release lets requests run again and sends what was appended to Out. It does
 // nothing when c isn't held, or is closed.
 func (c *Conn) Release() {
-	if !c.held || c.dead {
+	if !c.life.held || c.life.dead {
 		return
 	}
-	c.held = false
-	if c.l != nil {
-		c.l.settle(c)
-		c.l.touch(c)
-		c.l.queue(c)
+	c.life.held = false
+	if c.agenda != nil {
+		c.places.settle(c)
+		c.agenda.touch(c)
+		c.agenda.queue(c)
 	}
 }
 
-func (c *Conn) unsent() int { return len(c.Out) - c.sent }
+// size is the bytes of its buffers.
+func (c *Conn) size() int { return cap(c.in.buf) + cap(c.Out) }
 
-// stopped says that no further request of it runs for now.
-func (c *Conn) stopped() bool { return c.held || c.closing || c.dead }
+func (c *Conn) unsent() int { return len(c.Out) - c.reply.sent }
 
-// slow says that the client takes its replies too slowly to be given more.
+// slow reports whether the client takes its replies too slowly to be served on.
 func (c *Conn) slow() bool { return c.unsent() > maxUnsent }

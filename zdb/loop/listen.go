@@ -5,65 +5,68 @@ import (
 	"sync"
 
 	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
-
-	"github.com/croft-edge/croft/pkg/resp"
 )
 
 const (
 	// maxAccept is how many connections come in over a listener in a round.
 	maxAccept = 32
-	// keepAlive is after how many silent seconds the kernel asks whether a client
+	// keepAlive is after how many silent seconds the kernel checks whether a client
 	// is still there.
 	keepAlive = 300
-	errMany   = "Too many connections"
 )
 
-// doors are the listening sockets, by file descriptor.
+// doors are the listening sockets. add, list and end are safe for concurrent use;
+// the others belong to the loop's thread.
 type doors struct {
+	poller *poller
+	log    zerolog.Logger
+	rare   zerolog.Logger
+	round  *round
+	// enter takes an accepted connection.
+	enter   func(fd int, source string, admin bool)
+	anyShut bool // a listener isn't watched
+
 	mu    sync.Mutex
-	open  map[int]*door
+	open  map[int]*door // by file descriptor
 	ended bool
 }
 
 type door struct {
 	admin bool
-	// shut is one that isn't waited for, because accepting failed.
+	// shut is true while it isn't watched, because accepting failed.
 	shut bool
 }
 
-// Listen takes a listening socket over, tcp or unix; the caller's is closed, also
-// on an error. Connections that come in there are Admin when admin is set. It may
-// be called from any goroutine, before Run too.
-func (l *Loop) Listen(socket *os.File, admin bool) error {
+// add takes a listening socket over, tcp or unix; the caller's is closed, also on
+// an error.
+func (d *doors) add(socket *os.File, admin bool) error {
 	defer socket.Close()
 	fd, err := duplicate(socket)
 	if err != nil {
 		return errors.Wrapf(err, "cannot listen on %s", socket.Name())
 	}
-	if err := l.openDoor(fd, admin); err != nil {
+	if err := d.watch(fd, admin); err != nil {
 		_ = unix.Close(fd)
 		return errors.Wrapf(err, "cannot listen on %s", socket.Name())
 	}
 	return nil
 }
 
-func (l *Loop) openDoor(fd int, admin bool) error {
+func (d *doors) watch(fd int, admin bool) error {
 	if err := prepare(fd); err != nil {
 		return err
 	}
-	l.doors.mu.Lock()
-	defer l.doors.mu.Unlock()
-	if l.doors.ended {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ended {
 		return errors.New("the server has ended")
 	}
-	if l.doors.open == nil {
-		l.doors.open = map[int]*door{}
+	if err := d.poller.add(fd); err != nil {
+		return err
 	}
-	if err := watch(l.epoll, unix.EPOLL_CTL_ADD, fd, unix.EPOLLIN); err != nil {
-		return os.NewSyscallError("epoll_ctl", err)
-	}
-	l.doors.open[fd] = &door{admin: admin}
+	d.open[fd] = &door{admin: admin}
 	return nil
 }
 
@@ -115,14 +118,13 @@ func duplicate(f *os.File) (int, error) {
 	return fd, err
 }
 
-// Listeners returns duplicates of the sockets that were taken over as admin ones,
-// or the others. It may be called from any goroutine.
-func (l *Loop) Listeners(admin bool) ([]*os.File, error) {
-	l.doors.mu.Lock()
-	defer l.doors.mu.Unlock()
+// list returns duplicates of the admins' listeners, or of the others.
+func (d *doors) list(admin bool) ([]*os.File, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	var out []*os.File
-	for fd, d := range l.doors.open {
-		if d.admin != admin {
+	for fd, one := range d.open {
+		if one.admin != admin {
 			continue
 		}
 		dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
@@ -137,107 +139,83 @@ func (l *Loop) Listeners(admin bool) ([]*os.File, error) {
 	return out, nil
 }
 
-// knock lets in who waits at a door.
-func (l *Loop) knock(fd int) {
-	l.doors.mu.Lock()
-	d := l.doors.open[fd]
-	l.doors.mu.Unlock()
-	if d == nil {
+// knock accepts the connections that wait at a listener.
+func (d *doors) knock(fd int) {
+	d.mu.Lock()
+	one := d.open[fd]
+	d.mu.Unlock()
+	if one == nil {
 		return
 	}
-	// Whoever has the socket too, in another process, may have made it blocking.
+	// Another process that has the socket too may have made it blocking.
 	if err := unix.SetNonblock(fd, true); err != nil {
-		l.shut(fd, d, err)
+		d.shut(fd, one, err)
 		return
 	}
 	for range maxAccept {
 		conn, source, errno := accept(fd)
 		switch errno {
 		case 0:
-			l.enter(conn, source, d)
+			d.enter(conn, source, one.admin)
 		case unix.EAGAIN:
 			return
 		case unix.EINTR, unix.ECONNABORTED, unix.EPROTO:
 		default:
-			l.shut(fd, d, errno)
+			d.shut(fd, one, errno)
 			return
 		}
 	}
 }
 
-// enter makes a connection of a socket.
-func (l *Loop) enter(fd int, source string, d *door) {
-	c := &Conn{l: l, fd: fd, Admin: d.admin, events: unix.EPOLLIN, last: l.now}
-	if !l.admit(c, source) {
-		l.count.Refused++
-		_, _ = send(fd, resp.AppendError(nil, errMany))
-		_ = unix.Close(fd)
-		return
-	}
-	if err := watch(l.epoll, unix.EPOLL_CTL_ADD, fd, unix.EPOLLIN); err != nil {
-		l.count.AcceptErrors++
-		l.rare.Error().Err(err).Msg("cannot wait for a connection: it is closed")
-		l.depart(c)
-		_ = unix.Close(fd)
-		return
-	}
-	for len(l.conns) <= fd {
-		l.conns = append(l.conns, nil)
-	}
-	l.conns[fd] = c
-	l.connections++
-	l.count.Accepted++
-	l.config.Handler.Open(c)
-	l.touch(c)
-}
-
-// shut keeps a door shut for a while: what can't be accepted now, most likely for
-// want of file descriptors, waits in the kernel, and asking again and again would
-// take all of the time. One that listens no more is taken out.
-func (l *Loop) shut(fd int, d *door, why error) {
-	l.count.AcceptErrors++
-	if err := watch(l.epoll, unix.EPOLL_CTL_DEL, fd, 0); err != nil {
-		l.rare.Error().Err(err).Msg("cannot stop waiting for connections")
+// shut stops watching a listener for a while: connections that can't be accepted
+// now, most likely for want of file descriptors, wait in the kernel, and trying
+// again and again would take all of the time. A listener that was shut down is
+// closed.
+func (d *doors) shut(fd int, one *door, why error) {
+	d.round.count.AcceptErrors++
+	if err := d.poller.remove(fd); err != nil {
+		d.rare.Error().Err(err).Msg("cannot stop waiting for connections")
 	}
 	if errors.Is(why, unix.EINVAL) {
-		l.log.Warn().Err(why).Msg("a listener was shut down: no connections come in there any more")
-		l.doors.mu.Lock()
-		delete(l.doors.open, fd)
-		l.doors.mu.Unlock()
+		d.log.Warn().Err(why).Msg("a listener was shut down: no connections come in there any more")
+		d.mu.Lock()
+		delete(d.open, fd)
+		d.mu.Unlock()
 		_ = unix.Close(fd)
 		return
 	}
-	l.rare.Error().Err(why).Msg("cannot accept a connection: trying again soon")
-	d.shut = true
-	l.anyShut = true
+	d.rare.Error().Err(why).Msg("cannot accept a connection: trying again soon")
+	one.shut = true
+	d.anyShut = true
 }
 
-// reopen waits again for what comes in over doors that were shut.
-func (l *Loop) reopen() {
-	if !l.anyShut {
+// reopen watches the listeners again that were shut.
+func (d *doors) reopen() {
+	if !d.anyShut {
 		return
 	}
-	l.anyShut = false
-	l.doors.mu.Lock()
-	defer l.doors.mu.Unlock()
-	for fd, d := range l.doors.open {
-		if !d.shut {
+	d.anyShut = false
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for fd, one := range d.open {
+		if !one.shut {
 			continue
 		}
-		if err := watch(l.epoll, unix.EPOLL_CTL_ADD, fd, unix.EPOLLIN); err != nil {
-			l.anyShut = true
+		if err := d.poller.add(fd); err != nil {
+			d.anyShut = true
 			continue
 		}
-		d.shut = false
+		one.shut = false
 	}
 }
 
-func (l *Loop) closeDoors() {
-	l.doors.mu.Lock()
-	defer l.doors.mu.Unlock()
-	l.doors.ended = true
-	for fd := range l.doors.open {
+// end closes all listeners.
+func (d *doors) end() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ended = true
+	for fd := range d.open {
 		_ = unix.Close(fd)
 	}
-	l.doors.open = nil
+	d.open = nil
 }

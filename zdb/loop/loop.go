@@ -4,103 +4,85 @@ import (
 	"context"
 	"os"
 	"runtime"
-	"sync"
 	"time"
 
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
-
-	"github.com/croft-edge/croft/pkg/resp"
 )
 
-const (
-	// maxUnsent is how much a client may leave unread before it is served no more.
-	maxUnsent = 1 << 20
-	// maxTurn is how many requests of a connection run before others have a turn.
-	maxTurn = 128
-	// shortWait is how long the thread waits without the scheduler knowing, who may
-	// want to stop it: that interrupts the wait.
-	shortWait = time.Millisecond
-	// sweepEvery is how often connections are looked at that may have been idle too
-	// long, and buffers that aren't needed.
-	sweepEvery = time.Second
-)
-
-// Loop serves connections.
+// Loop serves connections. It wires its parts together and runs the rounds.
 type Loop struct {
-	config Config
-	limits resp.Limits
-	log    zerolog.Logger
-	rare   zerolog.Logger // for what may happen in every round
-	epoll  int
-	mail   mailbox
-	doors  doors
+	handler   Handler
+	rare      zerolog.Logger // for events that may come in every round
+	poller    *poller
+	mail      *mailbox
+	doors     *doors
+	published published
 
-	// What follows belongs to the loop's thread.
-	conns       []*Conn // by file descriptor
-	connections int
-	now         time.Time
-	events      [512]unix.EpollEvent
-	shared      []byte // what is read lands here first
-	args        [][]byte
-	pool        buffers
-	buffers     int64 // bytes of all connections' buffers
-	shares      shares
-	sources     parties
-	groups      parties
-	admin       *party // who came over an admin's listener
-	search      uint64 // the last one of heaviest
-	strangers   struct {
-		limits resp.Limits
-		turn   turn
-	}
-	// known and unknown are how many connections there are of the one and the other
-	// kind, those of admins' listeners apart.
-	known, unknown int
-	unknownBytes   int64
-	touched        []*Conn // something happened to them in this round
-	turn           []*Conn // have requests that wait for their turn
-	spare          []*Conn // what turn was in the round before
-	gone           []*Conn // closed in this round
-	draining       int
-	anyShut        bool      // a listener isn't waited for
-	tick, sweep    time.Time // when they are next
-	mailed         bool
-	count          Stats
-
-	published struct {
-		sync.Mutex
-		Stats
-	}
+	// The other parts belong to the loop's thread.
+	round  *round
+	agenda *agenda
+	conns  *connections
+	reader *reader
+	writer *writer
+	sweep  sweeper
 }
 
-// New makes a loop, which has no listener yet. Its Run has to be called, even
-// with a context that is done: it closes all that there is.
+// New makes a loop without listeners. Its Run has to be called, even with a context
+// that is done: it closes everything.
 func New(config Config) (*Loop, error) {
 	if err := config.fill(); err != nil {
 		return nil, err
 	}
-	l := &Loop{config: config, limits: config.limits(), log: config.Log, shared: make([]byte, readSize)}
-	l.shares, l.sources, l.groups, l.admin = config.shares(), parties{}, parties{}, &party{name: "admin"}
-	l.strangers.limits = config.strangers()
-	l.rare = config.Log.Sample(&zerolog.BurstSampler{Burst: 1, Period: 10 * time.Second})
-	var err error
-	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
-		return nil, errors.Wrap(os.NewSyscallError("epoll_create1", err), "cannot make a loop")
+	poll, err := newPoller()
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot make a loop")
 	}
-	if l.mail.fd, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err == nil {
-		err = watch(l.epoll, unix.EPOLL_CTL_ADD, l.mail.fd, unix.EPOLLIN)
+	mail, err := newMailbox()
+	if err == nil {
+		err = poll.add(mail.fd)
 	}
 	if err != nil {
-		_ = unix.Close(l.epoll)
+		poll.close()
 		return nil, errors.Wrap(err, "cannot make a loop: cannot watch an eventfd")
 	}
-	return l, nil
+	rare := config.Log.Sample(&zerolog.BurstSampler{Burst: 1, Period: 10 * time.Second})
+	now, todo, pool, open := &round{}, &agenda{}, &buffers{}, &table{}
+	space := newPlaces(config.shares(), open)
+	conns := &connections{handler: config.Handler, rare: rare, poller: poll, round: now, agenda: todo, places: space, pool: pool, table: open}
+	space.closer = conns
+	return &Loop{
+		handler: config.Handler, rare: rare, poller: poll, mail: mail, round: now, agenda: todo, conns: conns,
+		doors: &doors{poller: poll, log: config.Log, rare: rare, round: now, enter: conns.enter, open: map[int]*door{}},
+		reader: &reader{
+			handler: config.Handler, round: now, agenda: todo, fairness: fairness{round: now}, conns: conns, places: space, pool: pool,
+			limits: config.limits(), strangers: config.strangers(), landing: make([]byte, readSize),
+		},
+		writer: &writer{rare: rare, poller: poll, round: now, agenda: todo, conns: conns, places: space, pool: pool},
+		sweep:  newSweeper(&config, now, conns),
+	}, nil
 }
 
+// Listen takes a listening socket over, tcp or unix; the caller's is closed, also
+// on an error. Connections that come in there are Admin when admin is set. It may
+// be called from any goroutine, before Run too.
+func (l *Loop) Listen(socket *os.File, admin bool) error { return l.doors.add(socket, admin) }
+
+// Listeners returns duplicates of the sockets that were taken over as admin ones,
+// or the others. It may be called from any goroutine.
+func (l *Loop) Listeners(admin bool) ([]*os.File, error) { return l.doors.list(admin) }
+
+// Post has f run on the loop's thread, soon. It may be called from any goroutine,
+// and returns false, without running f ever, once the loop has ended.
+func (l *Loop) Post(f func()) bool { return l.mail.post(f) }
+
+// Stats returns the counters up to the last round. It may be called from any
+// goroutine.
+func (l *Loop) Stats() Stats { return l.published.get() }
+
 // Run serves until ctx is done, then closes all connections and listeners. It is
-// called once. An error other than ctx's is a loop that can't go on.
+// called once. It returns an error other than ctx's when the loop can't go on.
 func (l *Loop) Run(ctx context.Context) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -108,181 +90,88 @@ func (l *Loop) Run(ctx context.Context) error {
 	defer stop()
 	defer l.end()
 	for ctx.Err() == nil {
-		if err := l.round(); err != nil {
+		if err := l.once(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// round waits until something is to be done, and does it.
-func (l *Loop) round() error {
-	n, err := l.wait()
+// once runs a round: it waits until there is work, and does it.
+func (l *Loop) once() error {
+	events, err := l.poller.wait(l.round.now, l.deadline())
 	if err != nil {
 		return errors.Wrap(os.NewSyscallError("epoll_wait", err), "cannot go on serving")
 	}
-	l.now = time.Now()
-	l.count.Rounds++
-	idle := n == 0 && len(l.turn) == 0
-	l.turns()
-	for i := range l.events[:n] {
-		l.event(&l.events[i])
-	}
-	if l.mailed {
-		l.mailed = false
-		l.posted()
-	}
-	if idle || !l.now.Before(l.tick) {
-		l.tick = l.now.Add(l.config.Handler.Tick(l.now))
+	now := time.Now()
+	l.round.now = now
+	l.round.count.Rounds++
+	idle := len(events) == 0 && !l.agenda.waiting()
+	l.agenda.turns(l.reader.takeTurn)
+	l.dispatch(events)
+	if idle || !now.Before(l.round.tick) {
+		l.round.tick = now.Add(l.handler.Tick(now))
 	}
 	l.finish()
-	if !l.now.Before(l.sweep) {
-		l.sweepUp()
+	if l.sweep.due() {
+		l.conns.pool.trim()
+		l.doors.reopen()
+		l.sweep.sweep()
 	}
-	l.reap()
+	l.conns.reap()
 	l.publish()
 	return nil
 }
 
-// wait returns how many events there are, and waits for one when there is nothing
-// else to do. Under load the next one comes within no time: until then the
-// scheduler isn't told that this thread waits, because it would have another one
-// look every 20 µs whether it still does. After a moment it is told.
-func (l *Loop) wait() (int, error) {
-	limit := l.patience(l.now)
-	if n, err := epollWait(l.epoll, l.events[:], min(limit, shortWait)); n > 0 || err != nil || limit <= shortWait {
-		return n, err
+// deadline is when the next round has to begin.
+func (l *Loop) deadline() time.Time {
+	switch {
+	case l.agenda.waiting():
+		return l.round.now
+	case l.sweep.next.Before(l.round.tick):
+		return l.sweep.next
 	}
-	n, err := unix.EpollWait(l.epoll, l.events[:], milliseconds(l.patience(time.Now())))
-	if errors.Is(err, unix.EINTR) {
-		return 0, nil
-	}
-	return n, err
+	return l.round.tick
 }
 
-// patience is how long it is until something is due.
-func (l *Loop) patience(now time.Time) time.Duration {
-	if len(l.turn) > 0 {
-		return 0
-	}
-	next := l.tick
-	if l.sweep.Before(next) {
-		next = l.sweep
-	}
-	return max(next.Sub(now), 0)
-}
-
-// event is one thing that is ready.
-func (l *Loop) event(e *unix.EpollEvent) {
-	fd := int(e.Fd)
-	if fd < len(l.conns) && l.conns[fd] != nil {
-		l.ready(l.conns[fd], e.Events)
-		return
-	}
-	if fd == l.mail.fd {
-		l.mailed = true
-		return
-	}
-	l.knock(fd)
-}
-
-// touch has c looked at when the round ends.
-func (l *Loop) touch(c *Conn) {
-	if !c.touched {
-		c.touched = true
-		l.touched = append(l.touched, c)
-	}
-}
-
-// queue gives c a turn in the next round.
-func (l *Loop) queue(c *Conn) {
-	c.later = true
-	if !c.queued {
-		c.queued = true
-		l.turn = append(l.turn, c)
-	}
-}
-
-// turns runs requests of those that waited for it.
-func (l *Loop) turns() {
-	turn := l.turn
-	l.turn, l.spare = l.spare[:0], turn
-	for i, c := range turn {
-		turn[i] = nil
-		c.queued = false
-		switch {
-		case !c.later || c.dead:
-		case l.spent(c):
-			l.queue(c) // it is the next one's that wait as long
-		case c.unread:
-			c.unread, c.later = false, false
-			l.touch(c)
-			l.read(c)
-		default:
-			l.resume(c)
+// dispatch handles events: of connections, listeners, and at last the mailbox.
+func (l *Loop) dispatch(events []unix.EpollEvent) {
+	mailed := false
+	for i := range events {
+		fd := int(events[i].Fd)
+		if c := l.conns.table.of(fd); c != nil {
+			l.reader.ready(c, events[i].Events)
+		} else if fd == l.mail.fd {
+			mailed = true
+		} else {
+			l.doors.knock(fd)
 		}
 	}
-}
-
-// sweepUp closes who was idle too long, and lets go of buffers.
-func (l *Loop) sweepUp() {
-	every := min(sweepEvery, l.config.Silence/4+1, l.config.Stall/4+1)
-	if l.config.Idle > 0 {
-		every = min(every, l.config.Idle/4+1)
-	}
-	l.sweep = l.now.Add(every)
-	l.pool.trim()
-	l.reopen()
-	for _, c := range l.conns {
-		if c == nil || c.dead {
-			continue
-		}
-		silent := l.now.Sub(c.last)
-		switch {
-		case c.draining && silent >= drainTime:
-			l.drop(c)
-		case l.config.Idle > 0 && silent >= l.config.Idle, c.stranger && silent >= l.config.Silence:
-			l.count.Idled++
-			l.drop(c)
-		case l.stalls(c):
-			l.count.Stalled++
-			l.drop(c)
-		}
+	if mailed {
+		l.mail.run()
 	}
 }
 
-// stalls says that c's client takes too long to send the rest of a request, or to
-// take the rest of a reply.
-func (l *Loop) stalls(c *Conn) bool {
-	if c.unsent() > 0 && !c.stuck.IsZero() && l.now.Sub(c.stuck) >= l.config.Stall {
-		return true
+// finish ends a round: writes are flushed, then the replies are sent.
+func (l *Loop) finish() {
+	err := l.handler.Flush()
+	if err != nil {
+		l.rare.Error().Err(err).Msg("what clients wrote cannot be acknowledged: they are closed")
 	}
-	have := len(c.in) - c.at
-	if have == 0 || c.later || c.held || c.slow() {
-		return false
-	}
-	return l.now.Sub(c.begun) >= l.config.Stall+time.Duration(have/slowest)*time.Second
+	l.agenda.finish(func(c *Conn) { l.writer.finish(c, err == nil) })
+}
+
+func (l *Loop) publish() {
+	s := l.round.count
+	s.Connections, s.Buffers = int64(l.conns.table.open), l.conns.places.buffers
+	l.published.set(s)
 }
 
 // end closes everything.
 func (l *Loop) end() {
-	for _, c := range l.conns {
-		if c != nil {
-			l.drop(c)
-		}
-	}
-	l.reap()
-	l.closeDoors()
-	for {
-		funcs := l.mail.take(true)
-		if len(funcs) == 0 {
-			break
-		}
-		for _, f := range funcs {
-			f()
-		}
-	}
-	l.mail.close()
-	_ = unix.Close(l.epoll)
+	l.conns.end()
+	l.doors.end()
+	l.mail.end()
+	l.poller.close()
 	l.publish()
 }

@@ -1,177 +1,225 @@
 package loop
 
-import "github.com/croft-edge/croft/pkg/resp"
+// closer closes connections on behalf of places; both take the connection off
+// the places at once.
+type closer interface {
+	// displace closes a connection whose place another one gets.
+	displace(c *Conn)
+	// evict closes a connection whose buffers are too large.
+	evict(c *Conn)
+}
 
-// admit finds a place for a connection that comes in, and says false when there
-// is none.
-func (l *Loop) admit(c *Conn, source string) bool {
+// places shares connections, group places and buffers among parties. It counts what
+// each connection takes, and closes connections to make room.
+type places struct {
+	shares  shares
+	census  census
+	closer  closer
+	sources parties
+	groups  parties
+	admin   *party // the connections of admins' listeners
+	// known and unknown count the connections of each kind, without those of admins'
+	// listeners.
+	known, unknown int
+	unknownBytes   int64 // buffers of the unknown ones
+	buffers        int64 // bytes of all connections' buffers
+}
+
+func newPlaces(s shares, conns *table) *places {
+	return &places{shares: s, census: census{conns: conns}, sources: parties{}, groups: parties{}, admin: &party{name: "admin"}}
+}
+
+// admit finds a place for a new connection. It returns false when there is none.
+func (p *places) admit(c *Conn, source string) bool {
 	if c.Admin {
-		if c.source = l.admin; int64(l.admin.refs) >= AdminConnections.Total {
+		if c.member.source = p.admin; int64(p.admin.refs) >= AdminConnections.Total {
 			AdminConnections.Reached()
 			return false
 		}
-		l.admin.refs++
+		p.admin.refs++
 		return true
 	}
-	c.source = l.sources.join(source)
-	if !l.placeAs(c, false) {
-		l.sources.leave(c.source)
+	c.member.source = p.sources.join(source)
+	if !p.placeAs(c, false) {
+		p.sources.leave(c.member.source)
 		return false
 	}
-	l.enlist(c)
+	p.enlist(c)
 	return true
 }
 
-// placeAs makes a place for c as one that is known, or isn't. It says false when
-// there is none.
-func (l *Loop) placeAs(c *Conn, known bool) bool {
-	most := l.shares.connections
+// stand changes c's standing. It returns false, and changes nothing, when there is
+// no place for it.
+func (p *places) stand(c *Conn, s Standing) bool {
+	m := &c.member
+	group := p.groups.join(s.Group)
+	if group != nil && group != m.group && !p.placeIn(group, s.Known) || s.Known != m.known && !p.placeAs(c, s.Known) {
+		p.groups.leave(group)
+		return false
+	}
+	p.delist(c)
+	m.group, m.known, m.stranger = group, s.Known, s.Stranger
+	p.enlist(c)
+	return true
+}
+
+// placeAs makes a place for c as a known connection or an unknown one. It returns
+// false when there is none.
+func (p *places) placeAs(c *Conn, known bool) bool {
+	limit := p.shares.connections
+	source := c.member.source
 	switch {
-	case known && int64(l.known) >= most.Total-most.Total/newcomers:
-		most.Reached()
-		return l.displace(l.stalest(func(c *Conn) *party { return c.payerIf(c.known) }, 0))
+	case known && int64(p.known) >= limit.Total-limit.Total/newcomers:
+		limit.Reached()
+		return p.displace(p.census.stalest(func(o *Conn) *party { return o.payerIf(o.member.known) }, 0))
 	case known:
 		return true
-	case int64(c.source.conns) >= most.Each:
-		most.Reached()
-		return l.displace(l.stalest(func(o *Conn) *party { return o.payerIf(o.stranger && o.source == c.source) }, 0))
-	case int64(l.unknown) >= most.Total-most.Kept || int64(l.unknown+l.known) >= most.Total:
-		most.Reached()
-		// Who has chosen nothing goes first, then who is of the many.
-		return l.displace(l.stalest(func(o *Conn) *party { return o.payerIf(o.stranger) }, 0)) ||
-			l.displace(l.stalest(func(o *Conn) *party { return o.payerIf(!o.known) }, c.source.conns+1)) ||
-			int64(l.unknown) < most.Total-most.Kept &&
-				l.displace(l.stalest(func(o *Conn) *party { return o.payerIf(o.known) }, int(most.Total/newcomers)))
+	case int64(source.conns) >= limit.Each:
+		limit.Reached()
+		return p.displace(p.census.stalest(func(o *Conn) *party { return o.payerIf(o.member.stranger && o.member.source == source) }, 0))
+	case int64(p.unknown) >= limit.Total-limit.Kept || int64(p.unknown+p.known) >= limit.Total:
+		limit.Reached()
+		// Strangers go first, then connections of crowded parties.
+		return p.displace(p.census.stalest(func(o *Conn) *party { return o.payerIf(o.member.stranger) }, 0)) ||
+			p.displace(p.census.stalest(func(o *Conn) *party { return o.payerIf(!o.member.known) }, source.conns+1)) ||
+			int64(p.unknown) < limit.Total-limit.Kept &&
+				p.displace(p.census.stalest(func(o *Conn) *party { return o.payerIf(o.member.known) }, int(limit.Total/newcomers)))
 	}
 	return true
 }
 
-// placeIn makes a place in a group, whose known ones make place for known ones
+// placeIn makes a place in a group. Known connections are displaced for known ones
 // only.
-func (l *Loop) placeIn(group *party, known bool) bool {
-	if int64(group.conns) < l.shares.group.Each {
+func (p *places) placeIn(group *party, known bool) bool {
+	if int64(group.conns) < p.shares.group.Each {
 		return true
 	}
-	l.shares.group.Reached()
+	p.shares.group.Reached()
 	sources := func(known bool) func(o *Conn) *party {
 		return func(o *Conn) *party {
-			if o.Admin || o.group != group || o.known != known {
+			if o.Admin || o.member.group != group || o.member.known != known {
 				return nil
 			}
-			return o.source
+			return o.member.source
 		}
 	}
-	if l.displace(l.stalest(sources(false), 0)) {
+	if p.displace(p.census.stalest(sources(false), 0)) {
 		return true
 	}
-	return known && l.displace(l.stalest(sources(true), 0))
+	return known && p.displace(p.census.stalest(sources(true), 0))
 }
 
-// payerIf is c's payer where that is so, and c isn't an admin's.
-func (c *Conn) payerIf(is bool) *party {
-	if !is || c.Admin {
+// payerIf is c's payer if the condition holds, and nil for an admin's connection.
+func (c *Conn) payerIf(holds bool) *party {
+	if !holds || c.Admin {
 		return nil
 	}
-	return c.payer()
+	return c.member.payer()
 }
 
-// displace closes c, where there is one, for another.
-func (l *Loop) displace(c *Conn) bool {
+// displace closes c for another connection. It returns false when c is nil.
+func (p *places) displace(c *Conn) bool {
 	if c == nil {
 		return false
 	}
-	l.count.Displaced++
-	if c.unsent() == 0 && !c.draining {
-		_, _ = send(c.fd, resp.AppendError(nil, errMany))
-	}
-	l.drop(c)
+	p.closer.displace(c)
 	return true
 }
 
-// enlist counts a connection for what it stands for, delist takes that back.
-func (l *Loop) enlist(c *Conn) {
-	if c.group != nil {
-		c.group.conns++
+// enlist counts a connection by its standing, delist takes that back.
+func (p *places) enlist(c *Conn) {
+	m := &c.member
+	if m.group != nil {
+		m.group.conns++
 	}
-	if c.known {
-		l.known++
+	if m.known {
+		p.known++
 		return
 	}
-	l.unknown++
-	c.source.conns++
-	l.unknownBytes += int64(c.charged)
+	p.unknown++
+	m.source.conns++
+	p.unknownBytes += int64(m.charged)
 }
 
-func (l *Loop) delist(c *Conn) {
-	if c.group != nil {
-		c.group.conns--
-		l.groups.leave(c.group)
+func (p *places) delist(c *Conn) {
+	m := &c.member
+	if m.group != nil {
+		m.group.conns--
+		p.groups.leave(m.group)
 	}
-	if c.known {
-		l.known--
+	if m.known {
+		p.known--
 		return
 	}
-	l.unknown--
-	c.source.conns--
-	l.unknownBytes -= int64(c.charged)
+	p.unknown--
+	m.source.conns--
+	p.unknownBytes -= int64(m.charged)
 }
 
 // depart takes a connection off everything that it counts for.
-func (l *Loop) depart(c *Conn) {
-	l.charge(c, 0)
+func (p *places) depart(c *Conn) {
+	p.charge(c, 0)
 	if c.Admin {
-		l.admin.refs--
+		p.admin.refs--
 		return
 	}
-	l.delist(c)
-	l.sources.leave(c.source)
+	p.delist(c)
+	p.sources.leave(c.member.source)
 }
 
-// charge says what c's buffers take.
-func (l *Loop) charge(c *Conn, size int) {
-	more := int64(size - c.charged)
-	c.charged = size
-	l.buffers += more
-	c.source.bytes += more
-	if !c.Admin && !c.known {
-		l.unknownBytes += more
+// settle counts the size of c's buffers. When all together take too much, the
+// connections with the most are evicted.
+func (p *places) settle(c *Conn) {
+	size := c.size()
+	if size == c.member.charged || c.life.dead || c.life.evicted {
+		return
+	}
+	p.charge(c, size)
+	p.fit(c)
+}
+
+// charge sets the size of c's buffers.
+func (p *places) charge(c *Conn, size int) {
+	m := &c.member
+	more := int64(size - m.charged)
+	m.charged = size
+	p.buffers += more
+	m.source.bytes += more
+	if !c.Admin && !m.known {
+		p.unknownBytes += more
 	}
 }
 
-// fit closes connections until all have room again, now that c has more.
-func (l *Loop) fit(c *Conn) {
+// fit evicts connections until the limits hold again, now that c has more.
+func (p *places) fit(c *Conn) {
 	if c.Admin {
 		return
 	}
-	most := l.shares.buffers
-	if int64(c.charged) > ConnectionBuffers.Each {
+	limit := p.shares.buffers
+	if int64(c.member.charged) > ConnectionBuffers.Each {
 		ConnectionBuffers.Reached()
-		l.evict(c)
+		p.closer.evict(c)
 	}
-	for c.source.bytes > most.Each {
-		most.Reached()
-		l.evict(l.fullest(func(o *Conn) bool { return !o.Admin && o.source == c.source }))
+	for c.member.source.bytes > limit.Each {
+		limit.Reached()
+		p.closer.evict(p.census.fullest(func(o *Conn) bool { return !o.Admin && o.member.source == c.member.source }))
 	}
-	for l.unknownBytes > most.Total-most.Kept {
-		most.Reached()
-		l.evict(l.fullest(func(o *Conn) bool { return !o.Admin && !o.known }))
+	for p.unknownBytes > limit.Total-limit.Kept {
+		limit.Reached()
+		p.closer.evict(p.census.fullest(func(o *Conn) bool { return !o.Admin && !o.member.known }))
 	}
-	for l.buffers-l.admin.bytes > most.Total {
-		most.Reached()
-		l.evict(l.fullest(func(o *Conn) bool { return !o.Admin }))
+	for p.buffers-p.admin.bytes > limit.Total {
+		limit.Reached()
+		p.closer.evict(p.census.fullest(func(o *Conn) bool { return !o.Admin }))
 	}
 }
 
-// Room is how many bytes may be appended to Out before the buffers are too large,
-// and somebody is closed.
-func (c *Conn) Room() int64 {
-	if c.l == nil || c.Admin {
-		return ConnectionBuffers.Each
-	}
-	l, most := c.l, c.l.shares.buffers
-	room := min(ConnectionBuffers.Each-int64(c.charged), most.Each-c.source.bytes, most.Total-(l.buffers-l.admin.bytes))
-	if !c.known {
-		room = min(room, most.Total-most.Kept-l.unknownBytes)
+// room is how many bytes c's buffers may still grow by.
+func (p *places) room(c *Conn) int64 {
+	limit := p.shares.buffers
+	room := min(ConnectionBuffers.Each-int64(c.member.charged), limit.Each-c.member.source.bytes, limit.Total-(p.buffers-p.admin.bytes))
+	if !c.member.known {
+		room = min(room, limit.Total-limit.Kept-p.unknownBytes)
 	}
 	// A buffer that grows may take a quarter more than it needs.
 	return max(room-room/5, 0)

@@ -2,12 +2,14 @@ package loop
 
 import (
 	"encoding/binary"
+	"os"
 	"sync"
 
 	"golang.org/x/sys/unix"
 )
 
-// mailbox holds what other goroutines want to have run on the loop's thread.
+// mailbox holds functions that other goroutines want to run on the loop's thread.
+// All its methods but run are safe for concurrent use.
 type mailbox struct {
 	mu     sync.Mutex
 	funcs  []func()
@@ -16,10 +18,13 @@ type mailbox struct {
 	fd int
 }
 
-// Post has f run on the loop's thread, soon. It may be called from any goroutine,
-// and says false, without running f ever, once the loop has ended.
-func (l *Loop) Post(f func()) bool {
-	m := &l.mail
+func newMailbox() (*mailbox, error) {
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	return &mailbox{fd: fd}, os.NewSyscallError("eventfd", err)
+}
+
+// post adds f. It returns false, and f never runs, once the mailbox is closed.
+func (m *mailbox) post(f func()) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
@@ -32,7 +37,7 @@ func (l *Loop) Post(f func()) bool {
 	return true
 }
 
-// wake makes the loop look around. An eventfd that is full does so too.
+// wake has the poller return. A full eventfd does so too.
 func (m *mailbox) wake() {
 	one := binary.NativeEndian.AppendUint64(nil, 1)
 	_, _ = unix.Write(m.fd, one)
@@ -47,14 +52,7 @@ func (m *mailbox) nudge() {
 	}
 }
 
-func (m *mailbox) close() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	_ = unix.Close(m.fd)
-}
-
-// take returns what is there and forgets it. When last is set and there is
-// nothing, the mailbox closes.
+// take empties the mailbox. With last set it closes the mailbox if that is empty.
 func (m *mailbox) take(last bool) []func() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -64,11 +62,32 @@ func (m *mailbox) take(last bool) []func() {
 	return out
 }
 
-// posted runs what other goroutines have posted.
-func (l *Loop) posted() {
+// run runs the posted functions.
+func (m *mailbox) run() {
 	var n [8]byte
-	_, _ = unix.Read(l.mail.fd, n[:])
-	for _, f := range l.mail.take(false) {
+	_, _ = unix.Read(m.fd, n[:])
+	for _, f := range m.take(false) {
 		f()
 	}
+}
+
+// end runs the posted functions, also those that they post, and closes the mailbox.
+func (m *mailbox) end() {
+	for {
+		funcs := m.take(true)
+		if len(funcs) == 0 {
+			break
+		}
+		for _, f := range funcs {
+			f()
+		}
+	}
+	m.close()
+}
+
+func (m *mailbox) close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+	_ = unix.Close(m.fd)
 }

@@ -1,53 +1,52 @@
 package loop
 
-import "github.com/croft-edge/croft/pkg/resp"
-
-// Standing is what is known of a connection, which says what it may take from
-// others. One that came in has the zero value; one that came over an admin's
-// listener has places and buffers apart, and needs none.
+// Standing is what a handler knows of a connection. It decides how the connection
+// shares places, turns and buffers with others. A new connection has the zero value.
+// Connections of an admin's listener have places and buffers apart, and need none.
 type Standing struct {
-	// Group are those with whom it shares places and turns, such as the clients of
-	// a namespace; "" for none, and then it is its source.
+	// Group names those with whom it shares places and turns, such as the clients of
+	// a namespace; "" for none: it shares with its source.
 	Group string
-	// Known is who has given a password.
+	// Known is true for a client that has given a password.
 	Known bool
-	// Stranger is who may neither write nor has chosen anything: its requests are
-	// small ones, and when it says nothing for a while, or a place is needed, it goes.
+	// Stranger is true for a client that may not write and has selected nothing: its
+	// requests must be small, and it is closed when it is silent for a while, or when
+	// a place is needed.
 	Stranger bool
 }
 
-// Stand changes c's standing. It says false, and changes nothing, when there is no
+// member is a connection's part in the shared limits.
+type member struct {
+	source, group   *party
+	known, stranger bool // see Standing
+	charged         int  // bytes of its buffers that are counted in the sums
+}
+
+// payer is the party that its turns count for.
+func (m *member) payer() *party {
+	if m.group != nil {
+		return m.group
+	}
+	return m.source
+}
+
+// Stand changes c's standing. It returns false, and changes nothing, when there is no
 // place for it in the group.
 func (c *Conn) Stand(s Standing) bool {
-	if c.l == nil || c.dead || c.Admin {
+	if c.places == nil || c.life.dead || c.Admin {
 		return true
 	}
-	l := c.l
-	group := l.groups.join(s.Group)
-	if group != nil && group != c.group && !l.placeIn(group, s.Known) || s.Known != c.known && !l.placeAs(c, s.Known) {
-		l.groups.leave(group)
-		return false
-	}
-	l.delist(c)
-	c.group, c.known, c.stranger = group, s.Known, s.Stranger
-	l.enlist(c)
-	return true
+	return c.places.stand(c, s)
 }
 
-// Source is whom c's address counts for, as limit.Source says.
-func (c *Conn) Source() string { return c.source.title() }
+// Source is the source that c's address belongs to, see limit.Source.
+func (c *Conn) Source() string { return c.member.source.title() }
 
-// payer is whom c's turns count for.
-func (c *Conn) payer() *party {
-	if c.group != nil {
-		return c.group
+// Room is how many bytes may be appended to Out before the buffers are too large,
+// and a connection is closed for it.
+func (c *Conn) Room() int64 {
+	if c.places == nil || c.Admin {
+		return ConnectionBuffers.Each
 	}
-	return c.source
-}
-
-func (c *Conn) limits() *resp.Limits {
-	if c.stranger {
-		return &c.l.strangers.limits
-	}
-	return &c.l.limits
+	return c.places.room(c)
 }

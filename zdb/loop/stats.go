@@ -1,5 +1,10 @@
 package loop
 
+import (
+	"sync"
+	"time"
+)
+
 // Stats is what a loop has done, and what it has now.
 type Stats struct {
 	// Connections is how many there are, Buffers how many bytes their buffers have.
@@ -19,17 +24,27 @@ type Stats struct {
 	Rounds uint64
 }
 
-// Stats returns what was counted up to the last round. It may be called from any
-// goroutine.
-func (l *Loop) Stats() Stats {
-	l.published.Lock()
-	defer l.published.Unlock()
-	return l.published.Stats
+// round is the state of the present round that the loop's parts share.
+type round struct {
+	now   time.Time // when it began
+	tick  time.Time // when Tick is called next, at the latest
+	count Stats     // counted so far; without Connections and Buffers
 }
 
-func (l *Loop) publish() {
-	l.count.Connections, l.count.Buffers = int64(l.connections), l.buffers
-	l.published.Lock()
-	l.published.Stats = l.count
-	l.published.Unlock()
+// published is a copy of the counters for other goroutines.
+type published struct {
+	mu    sync.Mutex
+	stats Stats
+}
+
+func (p *published) set(s Stats) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stats = s
+}
+
+func (p *published) get() Stats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stats
 }

@@ -56,7 +56,3 @@ func epollWait(epoll int, events []unix.EpollEvent, limit time.Duration) (int, e
 
 // milliseconds rounds up.
 func milliseconds(d time.Duration) int { return int((d + time.Millisecond - 1) / time.Millisecond) }
-
-func watch(epoll, op, fd int, events uint32) error {
-	return unix.EpollCtl(epoll, op, fd, &unix.EpollEvent{Events: events, Fd: int32(fd)})
-}
