@@ -34,7 +34,6 @@ func unsplit() map[string]object {
 		"cmd/croftd/internal/daemon.daemon":    {methods: 34},
 		"cmd/croftd/nodetest.Node":             {methods: 55},
 		"cmd/croftd/nodetest.World":            {methods: 51, fields: 13},
-		"explorer/api.Server":                  {methods: 69, fields: 23},
 		"modules/container.Module":             {methods: 71, fields: 18},
 		"modules/container.record":             {fields: 15},
 		"modules/container/image.Config":       {fields: 24},

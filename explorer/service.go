@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/explorer/api"
+	"github.com/croft-edge/croft/explorer/longpoll"
 	"github.com/croft-edge/croft/explorer/store"
 	"github.com/croft-edge/croft/explorer/tunnel"
 	"github.com/croft-edge/croft/pkg/node"
@@ -68,7 +69,7 @@ func (c Config) check() error {
 type Service struct {
 	config   Config
 	store    *store.Store
-	waiters  *api.Waiters
+	waiters  *longpoll.Waiters
 	tunnels  *tunnel.Hub
 	listener net.Listener
 	server   *http.Server
@@ -86,7 +87,7 @@ func Open(ctx context.Context, c Config) (*Service, error) {
 	if c.HeaderTimeout == 0 {
 		c.HeaderTimeout = headerTimeout
 	}
-	s := &Service{config: c, waiters: api.NewWaiters()}
+	s := &Service{config: c, waiters: longpoll.NewWaiters()}
 	if c.TLSCert != "" {
 		var err error
 		if s.cert, err = loadCertificate(c.TLSCert, c.TLSKey); err != nil {

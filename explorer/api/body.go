@@ -18,7 +18,7 @@ import (
 
 // holdBody takes room for a request's body; give gives it back when the request is answered. A body of unknown length counts as
 // the largest that is taken.
-func (s *Server) holdBody(w http.ResponseWriter, r *http.Request) (give func(), err error) {
+func holdBody(bodies *limit.Shares, w http.ResponseWriter, r *http.Request) (give func(), err error) {
 	n := min(r.ContentLength, MaxBody)
 	if n < 0 {
 		n = MaxBody
@@ -26,7 +26,7 @@ func (s *Server) holdBody(w http.ResponseWriter, r *http.Request) (give func(), 
 	if n <= smallBody || r.Method == http.MethodGet {
 		return func() {}, nil
 	}
-	give, err = s.bodies.Take(source(r), n)
+	give, err = bodies.Take(source(r), n)
 	if err != nil {
 		w.Header().Set("Connection", "close") // what isn't read isn't waited for either
 		return nil, withStatus(http.StatusServiceUnavailable, node.Errorf(node.Busy, "cannot read the body now, too many arrive: %w", err))

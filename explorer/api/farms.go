@@ -9,13 +9,22 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// postFarm makes a farm of the user who signs.
-func (s *Server) postFarm(w http.ResponseWriter, r *http.Request) error {
+// farms answers requests about farms.
+type farms struct {
+	store      *store.Farms
+	nodes      *store.Nodes
+	signatures *signatures
+	rates      *rates
+	now        func() time.Time
+}
+
+// post makes a farm of the user who signs.
+func (f *farms) post(w http.ResponseWriter, r *http.Request) error {
 	body, err := readBody(w, r, farmBody)
 	if err != nil {
 		return err
 	}
-	by, err := s.signedBy(r, body, wire.RoleUser)
+	by, err := f.signatures.by(r, body, wire.RoleUser)
 	if err != nil {
 		return err
 	}
@@ -29,12 +38,12 @@ func (s *Server) postFarm(w http.ResponseWriter, r *http.Request) error {
 	if in.Owner != "" && in.Owner != by.Key {
 		return invalid("owner", in.Owner, "absent, or who signs ("+by.Key+")")
 	}
-	if err := s.limitNew(r, newFarms, s.newFarms, 1); err != nil {
+	if err := f.rates.brought(r, f.rates.newFarms, 1); err != nil {
 		return err
 	}
-	farm, err := s.store.Farms.Create(r.Context(), by, wire.Farm{Name: in.Name, Owner: by.Key, Created: s.now().UTC().Truncate(time.Second)})
+	farm, err := f.store.Create(r.Context(), by, wire.Farm{Name: in.Name, Owner: by.Key, Created: f.now().UTC().Truncate(time.Second)})
 	if err != nil {
-		return s.replayed(by, err)
+		return f.signatures.replayed(by, err)
 	}
 	return writeJSON(w, http.StatusCreated, farm)
 }
@@ -52,12 +61,12 @@ func farmName(name string) bool {
 	return true
 }
 
-func (s *Server) getFarm(w http.ResponseWriter, r *http.Request) error {
+func (f *farms) get(w http.ResponseWriter, r *http.Request) error {
 	id, err := farmID(r)
 	if err != nil {
 		return err
 	}
-	farm, err := s.store.Farms.Get(r.Context(), id)
+	farm, err := f.store.Get(r.Context(), id)
 	if err != nil {
 		return err
 	}
@@ -70,13 +79,13 @@ func farmID(r *http.Request) (uint64, error) {
 	return id, q.err
 }
 
-func (s *Server) getFarms(w http.ResponseWriter, r *http.Request) error {
+func (f *farms) list(w http.ResponseWriter, r *http.Request) error {
 	q := query{values: r.URL.Query()}
 	after, limit := q.number("after", 0, maxNumber), int(q.number("limit", maxListed, maxListed))
 	if err := q.only("after", "limit"); err != nil {
 		return err
 	}
-	farms, err := s.store.Farms.List(r.Context(), after, limit)
+	farms, err := f.store.List(r.Context(), after, limit)
 	if err != nil {
 		return err
 	}
@@ -102,9 +111,9 @@ func join(n *wire.Node, grant wire.Grant, now time.Time) error {
 	return nil
 }
 
-// putFarmNode takes the farm owner's grant for a registered node. The grant is
+// putNode takes the farm owner's grant for a registered node. The grant is
 // signed itself, so anybody may bring it.
-func (s *Server) putFarmNode(w http.ResponseWriter, r *http.Request) error {
+func (f *farms) putNode(w http.ResponseWriter, r *http.Request) error {
 	var grant wire.Grant
 	body, err := readBody(w, r, farmBody)
 	if err != nil {
@@ -120,7 +129,7 @@ func (s *Server) putFarmNode(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	farm, err := s.store.Farms.Get(r.Context(), id)
+	farm, err := f.store.Get(r.Context(), id)
 	if err != nil {
 		return err
 	}
@@ -128,14 +137,14 @@ func (s *Server) putFarmNode(w http.ResponseWriter, r *http.Request) error {
 	if err := wire.VerifyGrant(grant, farm, nodeID); err != nil {
 		return err
 	}
-	if err := s.limitKey(farm.Owner); err != nil {
+	if err := f.rates.key(farm.Owner); err != nil {
 		return err
 	}
-	err = s.store.Nodes.Update(r.Context(), store.Writer{}, nodeID, store.Edit{Granted: true, Apply: func(n *wire.Node, _ bool) error {
+	err = f.nodes.Update(r.Context(), store.Writer{}, nodeID, store.Edit{Granted: true, Apply: func(n *wire.Node, _ bool) error {
 		if n.FarmID != farm.ID {
 			return node.Errorf(node.Refused, "cannot let node %s join farm %d: it wants to join farm %d", nodeID, farm.ID, n.FarmID)
 		}
-		return join(n, grant, s.now())
+		return join(n, grant, f.now())
 	}})
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/croft-edge/croft/explorer/longpoll"
 	"github.com/croft-edge/croft/explorer/store"
 	"github.com/croft-edge/croft/pkg/workload"
 )
@@ -23,7 +24,7 @@ func FuzzBodies(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	waiters := NewWaiters()
+	waiters := longpoll.NewWaiters()
 	s, err := store.Open(context.Background(), store.Config{Path: filepath.Join(f.TempDir(), "e.db"), Changed: waiters.Changed})
 	if err != nil {
 		f.Fatal(err)

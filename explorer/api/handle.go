@@ -82,7 +82,7 @@ func (s *Server) handle(rt route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		started := time.Now()
 		out := &recorder{ResponseWriter: w}
-		s.deadlines(out, started.Add(readTimeout), started.Add(writeTimeout))
+		deadlines(out, started.Add(readTimeout), started.Add(writeTimeout))
 		err := s.answer(rt, out, r)
 		if err != nil && out.status == 0 {
 			writeProblem(out, err)
@@ -102,10 +102,10 @@ func (s *Server) answer(rt route, w http.ResponseWriter, r *http.Request) (err e
 			err = errors.Errorf("cannot answer: panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	if err := s.limitAddress(r); err != nil {
+	if err := s.rates.address(r); err != nil {
 		return err
 	}
-	give, err := s.holdBody(w, r)
+	give, err := holdBody(s.bodies, w, r)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (s *Server) answer(rt route, w http.ResponseWriter, r *http.Request) (err e
 
 // deadlines bounds reading and writing of this request. A connection that
 // can't (a test's recorder) has none.
-func (s *Server) deadlines(w http.ResponseWriter, read, write time.Time) {
+func deadlines(w http.ResponseWriter, read, write time.Time) {
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(read)
 	_ = rc.SetWriteDeadline(write)

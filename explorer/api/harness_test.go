@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
+	"github.com/croft-edge/croft/explorer/longpoll"
 	"github.com/croft-edge/croft/explorer/store"
 	"github.com/croft-edge/croft/internal/testing/openapitest"
 	wire "github.com/croft-edge/croft/pkg/explorer"
@@ -40,7 +41,7 @@ type harness struct {
 	t       *testing.T
 	path    string
 	store   *store.Store
-	waiters *Waiters
+	waiters *longpoll.Waiters
 	api     *Server
 	server  *httptest.Server
 	once    sync.Once
@@ -83,7 +84,7 @@ func memory(t *testing.T) string {
 
 func startAt(t *testing.T, path string, change ...func(*Config)) *harness {
 	t.Helper()
-	h := &harness{t: t, path: path, waiters: NewWaiters(), clock: &clock{}}
+	h := &harness{t: t, path: path, waiters: longpoll.NewWaiters(), clock: &clock{}}
 	h.clock.set(time.Now())
 	metrics := NewMetrics()
 	var err error

@@ -135,7 +135,7 @@ func TestTheLimitOfAddressesCountsNetworks(t *testing.T) {
 }
 
 func TestLimitsForgetInBounds(t *testing.T) {
-	l := newLimits(1, 1)
+	l := newBuckets(1, 1)
 	now := time.Now()
 	if l.wait("me", now) != 0 || l.wait("me", now) == 0 {
 		t.Fatal("a burst of 1 allows exactly 1")
@@ -244,7 +244,7 @@ func TestNewThingsAreCountedBySource(t *testing.T) {
 			must(t, c.RegisterNode(t.Context(), wire.Node{NodeID: key.ID()}))
 		}
 	}
-	l := h.api.policy.perDay(newBytes, MaxBody)
+	l := h.api.rates.newBytes.buckets
 	now, taken := time.Now(), 0
 	for l.waitN("me", now, MaxBody) == 0 {
 		taken++

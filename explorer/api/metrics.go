@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/croft-edge/croft/explorer/longpoll"
 	"github.com/croft-edge/croft/explorer/tunnel"
 	"github.com/croft-edge/croft/pkg/limit/seen"
 )
@@ -48,10 +49,10 @@ func (m *Metrics) Committed(writes int, took time.Duration) {
 	m.commit.Observe(took.Seconds())
 }
 
-func (m *Metrics) watch(w *Waiters) {
+func (m *Metrics) watch(w *longpoll.Waiters) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(
 		prometheus.GaugeOpts{Name: "croft_explorer_long_polls", Help: "Long polls that wait."},
-		func() float64 { return float64(w.waiting()) }))
+		func() float64 { return float64(w.Waiting()) }))
 }
 
 func (m *Metrics) watchTunnels(h *tunnel.Hub) {
@@ -67,7 +68,10 @@ func (m *Metrics) request(route string, status int, took time.Duration) {
 	m.seconds.WithLabelValues(route).Observe(took.Seconds())
 }
 
-func (s *Server) getMetrics(w http.ResponseWriter, r *http.Request) error {
-	promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{DisableCompression: true}).ServeHTTP(w, r)
-	return nil
+// refused counts a request that a rate limit refused.
+func (m *Metrics) refused(by string) { m.limited.WithLabelValues(by).Inc() }
+
+// page is the numbers in the form of Prometheus.
+func (m *Metrics) page() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{DisableCompression: true})
 }

@@ -4,31 +4,39 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/pkg/errors"
 
+	"github.com/croft-edge/croft/explorer/longpoll"
 	"github.com/croft-edge/croft/explorer/store"
 	wire "github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/sign"
 )
 
-func (s *Server) info(w http.ResponseWriter, _ *http.Request) error {
-	return writeJSON(w, http.StatusOK, wire.Info{
-		Version: s.config.Version, Epoch: s.store.Epoch(), Time: s.now().UTC(),
-		AcceptSignatureV1: s.policy.AcceptSignatureV1, AcceptUnsignedNodeWrites: s.policy.AcceptUnsignedNodeWrites,
-		MaxDuration: s.policy.MaxDuration, MaxWait: s.policy.MaxWait, MaxBody: MaxBody,
-	})
+// onlineFor is how long a node counts as online after it was last heard of.
+const onlineFor = 5 * time.Minute
+
+// nodes answers requests about nodes.
+type nodes struct {
+	store      *store.Nodes
+	farms      *store.Farms
+	signatures *signatures
+	rates      *rates
+	homes      *longpoll.Homes
+	send       *sender
+	now        func() time.Time
 }
 
-// postNode registers a node, or updates what it says of itself. What the
+// post registers a node, or updates what it says of itself. What the
 // explorer or others say of it (created, approved, public_config) is kept.
-func (s *Server) postNode(w http.ResponseWriter, r *http.Request) error {
+func (ns *nodes) post(w http.ResponseWriter, r *http.Request) error {
 	body, err := readBody(w, r, nodeBody)
 	if err != nil {
 		return err
 	}
-	by, err := s.nodeWriter(r, body)
+	by, err := ns.signatures.byNode(r, body)
 	if err != nil {
 		return err
 	}
@@ -45,16 +53,16 @@ func (s *Server) postNode(w http.ResponseWriter, r *http.Request) error {
 	if err := ownWrite(by, in.NodeID); err != nil {
 		return err
 	}
-	if err := s.checkGrant(r, in); err != nil {
+	if err := ns.checkGrant(r, in); err != nil {
 		return err
 	}
-	if _, there := s.store.Nodes.Head(in.NodeID); !there {
-		if err := s.limitNew(r, newNodes, s.newNodes, 1); err != nil {
+	if _, there := ns.store.Head(in.NodeID); !there {
+		if err := ns.rates.brought(r, ns.rates.newNodes, 1); err != nil {
 			return err
 		}
 	}
-	now := s.now()
-	err = s.store.Nodes.Update(r.Context(), by, in.NodeID, store.Edit{Create: true, Seen: now, Apply: func(n *wire.Node, fresh bool) error {
+	now := ns.now()
+	err = ns.store.Update(r.Context(), by, in.NodeID, store.Edit{Create: true, Seen: now, Apply: func(n *wire.Node, fresh bool) error {
 		if fresh {
 			n.Created = now.Unix()
 		}
@@ -66,26 +74,26 @@ func (s *Server) postNode(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}})
 	if err != nil {
-		return s.replayed(by, err)
+		return ns.signatures.replayed(by, err)
 	}
-	s.home(r, by)
+	ns.home(r, by)
 	w.WriteHeader(http.StatusCreated)
 	return nil
 }
 
 // home notes from where a node has signed.
-func (s *Server) home(r *http.Request, by store.Writer) {
+func (ns *nodes) home(r *http.Request, by store.Writer) {
 	if by.Key != "" {
-		s.homes.signed(by.Key, source(r))
+		ns.homes.Signed(by.Key, source(r))
 	}
 }
 
 // checkGrant checks the farm owner's word that came with a registration.
-func (s *Server) checkGrant(r *http.Request, in wire.Node) error {
+func (ns *nodes) checkGrant(r *http.Request, in wire.Node) error {
 	if in.Grant == nil {
 		return nil
 	}
-	farm, err := s.store.Farms.Get(r.Context(), in.FarmID)
+	farm, err := ns.farms.Get(r.Context(), in.FarmID)
 	if err != nil {
 		return err
 	}
@@ -114,14 +122,14 @@ func register(n *wire.Node, in wire.Node) {
 	}
 }
 
-// editNode is the common form of what a node says of itself later.
-func (s *Server) editNode(w http.ResponseWriter, r *http.Request, in any, apply func(n *wire.Node)) error {
+// edit is the common form of what a node says of itself later.
+func (ns *nodes) edit(w http.ResponseWriter, r *http.Request, in any, apply func(n *wire.Node)) error {
 	id := r.PathValue("id")
 	body, err := readBody(w, r, nodeBody)
 	if err != nil {
 		return err
 	}
-	by, err := s.nodeWriter(r, body)
+	by, err := ns.signatures.byNode(r, body)
 	if err != nil {
 		return err
 	}
@@ -131,50 +139,50 @@ func (s *Server) editNode(w http.ResponseWriter, r *http.Request, in any, apply 
 	if err := decodeJSON(body, in); err != nil {
 		return err
 	}
-	now := s.now()
-	err = s.store.Nodes.Update(r.Context(), by, id, store.Edit{Seen: now, Apply: func(n *wire.Node, _ bool) error {
+	now := ns.now()
+	err = ns.store.Update(r.Context(), by, id, store.Edit{Seen: now, Apply: func(n *wire.Node, _ bool) error {
 		apply(n)
 		n.Updated = now.Unix()
 		return nil
 	}})
 	if err == nil {
-		s.home(r, by)
+		ns.home(r, by)
 	}
-	return s.replayed(by, err)
+	return ns.signatures.replayed(by, err)
 }
 
-func (s *Server) postInterfaces(w http.ResponseWriter, r *http.Request) error {
+func (ns *nodes) postInterfaces(w http.ResponseWriter, r *http.Request) error {
 	var in []wire.Iface
-	if err := s.editNode(w, r, &in, func(n *wire.Node) { n.Ifaces = in }); err != nil {
+	if err := ns.edit(w, r, &in, func(n *wire.Node) { n.Ifaces = in }); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusCreated)
 	return nil
 }
 
-func (s *Server) postPorts(w http.ResponseWriter, r *http.Request) error {
+func (ns *nodes) postPorts(w http.ResponseWriter, r *http.Request) error {
 	var in wire.Ports
-	if err := s.editNode(w, r, &in, func(n *wire.Node) { n.WGPorts = in.Ports }); err != nil {
+	if err := ns.edit(w, r, &in, func(n *wire.Node) { n.WGPorts = in.Ports }); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusOK)
 	return nil
 }
 
-func (s *Server) postCapacity(w http.ResponseWriter, r *http.Request) error {
+func (ns *nodes) postCapacity(w http.ResponseWriter, r *http.Request) error {
 	var in struct {
 		Capacity wire.Resources `json:"capacity"`
 	}
-	if err := s.editNode(w, r, &in, func(n *wire.Node) { n.TotalResources = in.Capacity }); err != nil {
+	if err := ns.edit(w, r, &in, func(n *wire.Node) { n.TotalResources = in.Capacity }); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusOK)
 	return nil
 }
 
-func (s *Server) postUptime(w http.ResponseWriter, r *http.Request) error {
+func (ns *nodes) postUptime(w http.ResponseWriter, r *http.Request) error {
 	var in wire.Heartbeat
-	err := s.editNode(w, r, &in, func(n *wire.Node) {
+	err := ns.edit(w, r, &in, func(n *wire.Node) {
 		n.Uptime = in.Uptime
 		if in.UsedResources != nil {
 			n.UsedResources = *in.UsedResources
@@ -194,18 +202,18 @@ func (s *Server) postUptime(w http.ResponseWriter, r *http.Request) error {
 }
 
 // postPublicConfig is the farm owner's, not the node's.
-func (s *Server) postPublicConfig(w http.ResponseWriter, r *http.Request) error {
+func (ns *nodes) postPublicConfig(w http.ResponseWriter, r *http.Request) error {
 	body, err := readBody(w, r, nodeBody)
 	if err != nil {
 		return err
 	}
 	id := r.PathValue("id")
 	by := store.Writer{}
-	if !s.policy.AcceptUnsignedNodeWrites || wire.Signed(r.Header) {
-		if by, err = s.signedBy(r, body, wire.RoleUser); err != nil {
+	if !ns.signatures.acceptUnsigned || wire.Signed(r.Header) {
+		if by, err = ns.signatures.by(r, body, wire.RoleUser); err != nil {
 			return err
 		}
-		if err := s.ownsNode(r, by.Key, id); err != nil {
+		if err := ns.ownsNode(r, by.Key, id); err != nil {
 			return err
 		}
 	}
@@ -213,24 +221,24 @@ func (s *Server) postPublicConfig(w http.ResponseWriter, r *http.Request) error 
 	if err := decodeJSON(body, &in); err != nil {
 		return err
 	}
-	now := s.now()
-	err = s.store.Nodes.Update(r.Context(), by, id, store.Edit{Apply: func(n *wire.Node, _ bool) error {
+	now := ns.now()
+	err = ns.store.Update(r.Context(), by, id, store.Edit{Apply: func(n *wire.Node, _ bool) error {
 		n.PublicConfig, n.Updated = &in, now.Unix()
 		return nil
 	}})
 	if err != nil {
-		return s.replayed(by, err)
+		return ns.signatures.replayed(by, err)
 	}
 	w.WriteHeader(http.StatusCreated)
 	return nil
 }
 
-func (s *Server) ownsNode(r *http.Request, user, nodeID string) error {
-	n, err := s.store.Nodes.Get(r.Context(), nodeID)
+func (ns *nodes) ownsNode(r *http.Request, user, nodeID string) error {
+	n, err := ns.store.Get(r.Context(), nodeID)
 	if err != nil {
 		return err
 	}
-	farm, err := s.store.Farms.Get(r.Context(), n.FarmID)
+	farm, err := ns.farms.Get(r.Context(), n.FarmID)
 	if err != nil {
 		return err
 	}
@@ -240,19 +248,19 @@ func (s *Server) ownsNode(r *http.Request, user, nodeID string) error {
 	return nil
 }
 
-func (s *Server) getNode(w http.ResponseWriter, r *http.Request) error {
-	n, err := s.store.Nodes.Get(r.Context(), r.PathValue("id"))
+func (ns *nodes) get(w http.ResponseWriter, r *http.Request) error {
+	n, err := ns.store.Get(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
 	}
-	body, err := json.Marshal(s.shown(n))
+	body, err := json.Marshal(ns.shown(n))
 	if err != nil {
 		return errors.Wrapf(err, "cannot show node %s", n.NodeID)
 	}
-	return s.send(w, r, append(body, '\n'))
+	return ns.send.body(w, r, append(body, '\n'))
 }
 
-func (s *Server) shown(n store.Seen) wire.Node {
+func (ns *nodes) shown(n store.Seen) wire.Node {
 	out := n.Node
 	out.Grant = nil
 	out.Ifaces = slices.Clone(out.Ifaces)
@@ -261,20 +269,20 @@ func (s *Server) shown(n store.Seen) wire.Node {
 			out.Ifaces[i].Addrs[k] = wire.CIDR(a)
 		}
 	}
-	out.Online = !n.At.IsZero() && s.now().Sub(n.At) < onlineFor
+	out.Online = !n.At.IsZero() && ns.now().Sub(n.At) < onlineFor
 	return out
 }
 
-func (s *Server) getNodes(w http.ResponseWriter, r *http.Request) error {
+func (ns *nodes) list(w http.ResponseWriter, r *http.Request) error {
 	q := query{values: r.URL.Query()}
 	find := store.NodeQuery{After: q.number("after", 0, maxNumber), Limit: int(q.number("limit", maxListed, maxListed)), Farm: q.number("farm", 0, maxNumber)}
 	if q.flag("online") {
-		find.SeenSince = s.now().Add(-onlineFor)
+		find.SeenSince = ns.now().Add(-onlineFor)
 	}
 	if err := q.only("after", "limit", "farm", "online"); err != nil {
 		return err
 	}
-	last, err := s.store.Nodes.Last(r.Context(), find)
+	last, err := ns.store.Last(r.Context(), find)
 	if err != nil {
 		return err
 	}
@@ -282,14 +290,14 @@ func (s *Server) getNodes(w http.ResponseWriter, r *http.Request) error {
 		setNext(w, last)
 	}
 	opening := byte('[')
-	return s.sendParts(w, r, func() ([]byte, bool, error) {
-		nodes, more, err := s.store.Nodes.List(r.Context(), find, partBytes)
+	return ns.send.parts(w, r, func() ([]byte, bool, error) {
+		nodes, more, err := ns.store.List(r.Context(), find, partBytes)
 		if err != nil {
 			return nil, false, err
 		}
 		body := []byte{}
 		for _, n := range nodes {
-			doc, err := json.Marshal(s.shown(n))
+			doc, err := json.Marshal(ns.shown(n))
 			if err != nil {
 				return nil, false, errors.Wrapf(err, "cannot show node %s", n.NodeID)
 			}

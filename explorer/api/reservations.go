@@ -2,7 +2,6 @@ package api
 
 import (
 	"net/http"
-	"time"
 
 	"github.com/croft-edge/croft/explorer/store"
 	wire "github.com/croft-edge/croft/pkg/explorer"
@@ -11,10 +10,18 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// postReservation takes a signed reservation in and gives it its ID. The same
+// reservations answers requests about reservations.
+type reservations struct {
+	store *store.Reservations
+	rules *rules
+	rates *rates
+	send  *sender
+}
+
+// post takes a signed reservation in and gives it its ID. The same
 // document again is answered 200 with the ID that it has: a client that lost
 // the first answer may push again, and a replay gets nothing new.
-func (s *Server) postReservation(w http.ResponseWriter, r *http.Request) error {
+func (rs *reservations) post(w http.ResponseWriter, r *http.Request) error {
 	body, err := readBody(w, r, documentBody)
 	if err != nil {
 		return err
@@ -23,17 +30,17 @@ func (s *Server) postReservation(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return node.WithKind(node.Invalid, err)
 	}
-	hash, err := s.checkReservation(r.PathValue("node"), in)
+	hash, err := rs.rules.reservation(r.PathValue("node"), in)
 	if err != nil {
 		return err
 	}
-	if err := s.limitKey(in.User); err != nil {
+	if err := rs.rates.key(in.User); err != nil {
 		return err
 	}
-	if err := s.limitNew(r, newBytes, s.newBytes, len(body)); err != nil {
+	if err := rs.rates.brought(r, rs.rates.newBytes, len(body)); err != nil {
 		return err
 	}
-	pushed, err := s.store.Reservations.Reserve(r.Context(), store.Push{Reservation: in, Hash: hash, Body: body})
+	pushed, err := rs.store.Reserve(r.Context(), store.Push{Reservation: in, Hash: hash, Body: body})
 	if err != nil {
 		return err
 	}
@@ -50,75 +57,8 @@ func (s *Server) postReservation(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// checkReservation checks all that can be checked without the database.
-func (s *Server) checkReservation(nodeID string, r *workload.Reservation) (workload.Hash, error) {
-	for _, check := range []func() error{
-		func() error { return s.checkForm(nodeID, r) },
-		func() error { return s.checkTimes(r) },
-		func() error { return s.checkSignature(r) },
-		func() error { return s.checkData(r) },
-	} {
-		if err := check(); err != nil {
-			return workload.Hash{}, err
-		}
-	}
-	hash, err := r.Hash()
-	return hash, node.WithKind(node.Invalid, err)
-}
-
-func (s *Server) checkForm(nodeID string, r *workload.Reservation) error {
-	switch {
-	case r.ID != "":
-		return invalid("id", r.ID, "empty: the explorer gives it")
-	case r.ToDelete:
-		return invalid("to_delete", "true", "false or absent")
-	case r.NodeID != nodeID:
-		return invalid("node_id", r.NodeID, "the node of the address, "+limitText(nodeID))
-	case !r.Type.Known():
-		return invalid("type", r.Type, "container, volume, network, zdb, debug or kubernetes")
-	case len(r.Data) == 0 || r.Data[0] != '{':
-		return invalid("data", "another value", "an object")
-	case r.Deletion != nil || r.Renewal != nil:
-		return invalid("deletion and renewal", "given", "absent: they have addresses of their own")
-	case r.DocumentVersion() == workload.V1 && !s.policy.AcceptSignatureV1:
-		return refused("version", "1", "2: this explorer doesn't accept version 1, which signs neither dates nor deletion")
-	}
-	if _, err := sign.ParseID(r.User); err != nil {
-		return invalid("user_id", r.User, "the base58 of a 32-byte ed25519 key")
-	}
-	return nil
-}
-
-func (s *Server) checkTimes(r *workload.Reservation) error {
-	if err := s.notInFuture("created", r.Created); err != nil {
-		return err
-	}
-	if r.Duration <= 0 || r.Duration > s.policy.MaxDuration {
-		return invalid("duration", int64(r.Duration), "nanoseconds, more than 0 and at most "+s.policy.MaxDuration.String())
-	}
-	// created + duration can't overflow: the sum of both bounds is before 2262.
-	if now := s.now(); r.ExpiredAt(now) {
-		return invalid("duration", r.Duration, "so that it ends after the explorer's clock ("+stamp(now)+"); this one ended at "+stamp(r.Expires()))
-	}
-	return nil
-}
-
-func (s *Server) checkSignature(r *workload.Reservation) error {
-	if err := workload.Verify(r); err != nil {
-		return &fieldError{field: "signature", value: limitText(err.Error()), allowed: "the user's, over the bytes that are sent", kind: node.Invalid}
-	}
-	return nil
-}
-
-func (s *Server) checkData(r *workload.Reservation) error {
-	if s.config.Validate == nil {
-		return nil
-	}
-	return node.WithKind(node.Invalid, s.config.Validate(r))
-}
-
-// reservation finds the reservation that the address names.
-func (s *Server) reservation(r *http.Request) (store.Row, error) {
+// findReservation finds the reservation that the address names.
+func findReservation(from *store.Reservations, r *http.Request) (store.Row, error) {
 	text := r.PathValue("id")
 	id, err := workload.ParseID(text)
 	if err != nil {
@@ -127,11 +67,11 @@ func (s *Server) reservation(r *http.Request) (store.Row, error) {
 	if id.M != 1 || id.N > maxNumber {
 		return store.Row{}, node.Errorf(node.NotExist, "cannot find reservation %s: there is none", id)
 	}
-	return s.store.Reservations.Get(r.Context(), id.N)
+	return from.Get(r.Context(), id.N)
 }
 
-func (s *Server) getReservation(w http.ResponseWriter, r *http.Request) error {
-	row, err := s.reservation(r)
+func (rs *reservations) get(w http.ResponseWriter, r *http.Request) error {
+	row, err := findReservation(rs.store, r)
 	if err != nil {
 		return err
 	}
@@ -139,10 +79,10 @@ func (s *Server) getReservation(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.send(w, r, append(body, '\n'))
+	return rs.send.body(w, r, append(body, '\n'))
 }
 
-func (s *Server) getReservations(w http.ResponseWriter, r *http.Request) error {
+func (rs *reservations) list(w http.ResponseWriter, r *http.Request) error {
 	q := query{values: r.URL.Query()}
 	user, after, limit := q.values.Get("user"), q.number("after", 0, maxNumber), int(q.number("limit", 100, maxListed))
 	if err := q.only("user", "after", "limit"); err != nil {
@@ -151,7 +91,7 @@ func (s *Server) getReservations(w http.ResponseWriter, r *http.Request) error {
 	if _, err := sign.ParseID(user); err != nil {
 		return invalid("user", user, "the base58 of a user's 32-byte ed25519 key")
 	}
-	rows, more, err := s.store.Reservations.OfUser(r.Context(), user, after, store.Bound{Rows: limit, Bytes: partBytes})
+	rows, more, err := rs.store.OfUser(r.Context(), user, after, store.Bound{Rows: limit, Bytes: partBytes})
 	if err != nil {
 		return err
 	}
@@ -166,7 +106,7 @@ func (s *Server) getReservations(w http.ResponseWriter, r *http.Request) error {
 		}
 		body = appendElement(body, i, shown)
 	}
-	return s.send(w, r, append(body, ']', '\n'))
+	return rs.send.body(w, r, append(body, ']', '\n'))
 }
 
 func appendElement(body []byte, i int, element []byte) []byte {
@@ -176,14 +116,14 @@ func appendElement(body []byte, i int, element []byte) []byte {
 	return append(body, element...)
 }
 
-// deleteReservation keeps the user's signed wish to end it. Without one, it is
+// delete keeps the user's signed wish to end it. Without one, it is
 // the seed's form, which is accepted for version 1 documents only.
-func (s *Server) deleteReservation(w http.ResponseWriter, r *http.Request) error {
+func (rs *reservations) delete(w http.ResponseWriter, r *http.Request) error {
 	body, err := readBody(w, r, documentBody)
 	if err != nil {
 		return err
 	}
-	row, err := s.reservation(r)
+	row, err := findReservation(rs.store, r)
 	if err != nil {
 		return err
 	}
@@ -191,35 +131,23 @@ func (s *Server) deleteReservation(w http.ResponseWriter, r *http.Request) error
 	var deletion *workload.Deletion
 	switch {
 	case len(body) > 0:
-		if deletion, err = s.checkDeletion(body, doc); err != nil {
+		if deletion, err = rs.rules.deletion(body, doc); err != nil {
 			return err
 		}
-	case !s.policy.AcceptSignatureV1 || doc.DocumentVersion() != workload.V1:
+		if err := rs.rates.key(doc.User); err != nil {
+			return err
+		}
+	case !rs.rules.acceptV1 || doc.DocumentVersion() != workload.V1:
 		return node.Errorf(node.Refused, "cannot delete %s: a deletion signed by its user is needed as the body ({\"created\":…, \"signature\":…})", row.ID)
 	}
-	if err := s.store.Reservations.Delete(r.Context(), row.N, deletion); err != nil {
+	if err := rs.store.Delete(r.Context(), row.N, deletion); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusOK)
 	return nil
 }
 
-func (s *Server) checkDeletion(body []byte, doc workload.Reservation) (*workload.Deletion, error) {
-	d, err := workload.DecodeDeletion(body)
-	if err != nil {
-		return nil, node.WithKind(node.Invalid, err)
-	}
-	if err := s.notInFuture("created", d.Created); err != nil {
-		return nil, err
-	}
-	doc.Deletion = d
-	if err := workload.VerifyDeletion(&doc); err != nil {
-		return nil, node.WithKind(node.Refused, err)
-	}
-	return d, s.limitKey(doc.User)
-}
-
-func (s *Server) putRenewal(w http.ResponseWriter, r *http.Request) error {
+func (rs *reservations) putRenewal(w http.ResponseWriter, r *http.Request) error {
 	body, err := readBody(w, r, documentBody)
 	if err != nil {
 		return err
@@ -228,23 +156,18 @@ func (s *Server) putRenewal(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return node.WithKind(node.Invalid, err)
 	}
-	row, err := s.reservation(r)
+	row, err := findReservation(rs.store, r)
 	if err != nil {
 		return err
 	}
-	now := s.now()
-	if in.Expires.After(now.Add(s.policy.MaxDuration)) || !in.Expires.After(now) {
-		return invalid("expires", in.Expires.Format(time.RFC3339), "after the explorer's clock ("+stamp(now)+") by at most "+s.policy.MaxDuration.String())
-	}
 	doc := row.Reservation.Reservation
-	doc.Renewal = in
-	if err := workload.VerifyRenewal(&doc); err != nil {
-		return node.WithKind(node.Refused, err)
-	}
-	if err := s.limitKey(doc.User); err != nil {
+	if err := rs.rules.renewal(in, doc); err != nil {
 		return err
 	}
-	if err := s.store.Reservations.Renew(r.Context(), row.N, *in); err != nil {
+	if err := rs.rates.key(doc.User); err != nil {
+		return err
+	}
+	if err := rs.store.Renew(r.Context(), row.N, *in); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusOK)

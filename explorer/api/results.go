@@ -12,14 +12,23 @@ import (
 // maxBirth is the longest ID of a node's store.
 const maxBirth = 64
 
-// putResult takes a node's answer. The same one twice is fine; one that is
+// results takes the nodes' results.
+type results struct {
+	store        *store.Results
+	reservations *store.Reservations
+	rates        *rates
+	// acceptUnsigned accepts results of nodes of the seed's time.
+	acceptUnsigned bool
+}
+
+// put takes a node's answer. The same one twice is fine; one that is
 // older than what is kept is accepted and forgotten.
-func (s *Server) putResult(w http.ResponseWriter, r *http.Request) error {
+func (rs *results) put(w http.ResponseWriter, r *http.Request) error {
 	body, err := readBody(w, r, resultBody)
 	if err != nil {
 		return err
 	}
-	if _, err := s.keepResult(r, body); err != nil {
+	if _, err := rs.keep(r, body); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusOK)
@@ -28,13 +37,13 @@ func (s *Server) putResult(w http.ResponseWriter, r *http.Request) error {
 
 // putDeleted takes a node's word that the workload is gone: the signed result
 // that says why, or nothing in the seed's form.
-func (s *Server) putDeleted(w http.ResponseWriter, r *http.Request) error {
+func (rs *results) putDeleted(w http.ResponseWriter, r *http.Request) error {
 	body, err := readBody(w, r, resultBody)
 	if err != nil {
 		return err
 	}
 	if len(body) > 0 {
-		state, err := s.keepResult(r, body)
+		state, err := rs.keep(r, body)
 		if err != nil {
 			return err
 		}
@@ -44,42 +53,42 @@ func (s *Server) putDeleted(w http.ResponseWriter, r *http.Request) error {
 		w.WriteHeader(http.StatusOK)
 		return nil
 	}
-	if !s.policy.AcceptUnsignedNodeWrites {
+	if !rs.acceptUnsigned {
 		return node.Errorf(node.Refused, "cannot accept that this is deleted: the node's signed result is needed as the body")
 	}
-	row, err := s.reservation(r)
+	row, err := findReservation(rs.reservations, r)
 	if err != nil {
 		return err
 	}
 	if row.DocumentVersion() != workload.V1 {
 		return node.Errorf(node.Refused, "cannot accept that %s is deleted: of a version 2 reservation the node's signed result is needed", row.ID)
 	}
-	if err := s.store.Results.Gone(r.Context(), row.N); err != nil {
+	if err := rs.store.Gone(r.Context(), row.N); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusOK)
 	return nil
 }
 
-func (s *Server) keepResult(r *http.Request, body []byte) (workload.State, error) {
+func (rs *results) keep(r *http.Request, body []byte) (workload.State, error) {
 	in, err := workload.DecodeResult(body)
 	if err != nil {
 		return "", node.WithKind(node.Invalid, err)
 	}
-	row, err := s.reservation(r)
+	row, err := findReservation(rs.reservations, r)
 	if err != nil {
 		return "", err
 	}
-	if err := s.checkResult(in, row); err != nil {
+	if err := rs.check(in, row); err != nil {
 		return "", err
 	}
-	if err := s.limitResult(r, in, row.NodeID); err != nil {
+	if err := rs.rates.result(r, in, row.NodeID); err != nil {
 		return "", err
 	}
-	return in.State, s.store.Results.Put(r.Context(), store.Answer{N: row.N, Result: in, Body: body})
+	return in.State, rs.store.Put(r.Context(), store.Answer{N: row.N, Result: in, Body: body})
 }
 
-func (s *Server) checkResult(in *workload.Result, row store.Row) error {
+func (rs *results) check(in *workload.Result, row store.Row) error {
 	switch {
 	case in.ID != row.ID:
 		return invalid("id", in.ID, row.ID+", as in the address")
@@ -87,7 +96,7 @@ func (s *Server) checkResult(in *workload.Result, row store.Row) error {
 		return invalid("type", in.Type, string(row.Type)+", the reservation's")
 	}
 	if len(in.Hash) == 0 {
-		return s.checkResultV1(in, row)
+		return rs.checkV1(in, row)
 	}
 	switch {
 	case in.Birth == "" || len(in.Birth) > maxBirth:
@@ -102,11 +111,11 @@ func (s *Server) checkResult(in *workload.Result, row store.Row) error {
 	return node.WithKind(node.Refused, workload.VerifyResult(in, row.NodeID, hash))
 }
 
-// checkResultV1 checks a result of a node of the seed's time. Its signature,
+// checkV1 checks a result of a node of the seed's time. Its signature,
 // over error and data alone, fits any reservation; that is why it is only
 // accepted where the operator says so, and for version 1 reservations.
-func (s *Server) checkResultV1(in *workload.Result, row store.Row) error {
-	if !s.policy.AcceptUnsignedNodeWrites {
+func (rs *results) checkV1(in *workload.Result, row store.Row) error {
+	if !rs.acceptUnsigned {
 		return refused("reservation_hash", "absent", "there: this explorer doesn't accept results of version 1")
 	}
 	if row.DocumentVersion() != workload.V1 {

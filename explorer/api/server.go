@@ -1,82 +1,24 @@
 package api
 
 import (
-	"context"
 	"net/http"
 	"time"
 
 	"github.com/rs/zerolog"
 
+	"github.com/croft-edge/croft/explorer/longpoll"
 	"github.com/croft-edge/croft/explorer/store"
 	"github.com/croft-edge/croft/explorer/tunnel"
+	wire "github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/limit"
-	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 )
-
-// onlineFor is how long after its last word a node counts as online.
-const onlineFor = 5 * time.Minute
-
-// Policy is what the operator allows.
-type Policy struct {
-	// AcceptSignatureV1 accepts reservations that are signed as in the seed's
-	// time, and their unsigned deletion.
-	AcceptSignatureV1 bool
-	// AcceptUnsignedNodeWrites accepts registrations and results of nodes of
-	// the seed's time.
-	AcceptUnsignedNodeWrites bool
-	// MaxDuration bounds reservations, and renewals counted from now.
-	MaxDuration time.Duration
-	// MaxWait bounds the wait of a long poll.
-	MaxWait time.Duration
-	// MaxPolls bounds the long polls that wait at a time.
-	MaxPolls int
-	// MaxTunnels bounds the nodes that keep a tunnel open; 0 carries none.
-	MaxTunnels int
-	// KeyRate and AddressRate are in requests a second, KeyBurst and
-	// AddressBurst in requests; a rate of 0 is no limit.
-	KeyRate      float64
-	KeyBurst     int
-	AddressRate  float64
-	AddressBurst int
-	// ResultRate and ResultBurst are of results that one node has signed: after a
-	// restart it sends one for each of its workloads.
-	ResultRate  float64
-	ResultBurst int
-}
-
-// DefaultPolicy is what is in force where the operator says nothing.
-func DefaultPolicy() Policy {
-	return Policy{
-		MaxDuration: 365 * 24 * time.Hour, MaxWait: time.Minute, MaxPolls: 50000, MaxTunnels: 10000,
-		KeyRate: 50, KeyBurst: 1000, AddressRate: 500, AddressBurst: 5000, ResultRate: 200, ResultBurst: 10000,
-	}
-}
-
-// Validate checks the policy.
-func (p Policy) Validate() error {
-	switch {
-	case p.MaxDuration <= 0 || p.MaxDuration > 100*365*24*time.Hour:
-		return node.Errorf(node.Invalid, "cannot use max-duration %s: it must be more than 0 and at most 100 years", p.MaxDuration)
-	case p.MaxWait <= 0 || p.MaxWait > time.Hour:
-		return node.Errorf(node.Invalid, "cannot use max-wait %s: it must be more than 0 and at most 1h", p.MaxWait)
-	case p.MaxPolls < 1:
-		return node.Errorf(node.Invalid, "cannot use max-polls %d: it must be at least 1", p.MaxPolls)
-	case p.MaxTunnels < 0:
-		return node.Errorf(node.Invalid, "cannot use max-tunnels %d: it must be 0 (none) or more", p.MaxTunnels)
-	case p.KeyRate < 0 || p.AddressRate < 0 || p.ResultRate < 0:
-		return node.Errorf(node.Invalid, "cannot use a negative rate: it must be 0 (no limit) or more")
-	case (p.KeyRate > 0 && p.KeyBurst < 1) || (p.AddressRate > 0 && p.AddressBurst < 1) || (p.ResultRate > 0 && p.ResultBurst < 1):
-		return node.Errorf(node.Invalid, "cannot use a burst below 1 with a rate")
-	}
-	return nil
-}
 
 // Config is what a server needs.
 type Config struct {
 	Store *store.Store
-	// Waiters is what Store's Changed tells.
-	Waiters *Waiters
+	// Waiters is told of each change by Store's Changed.
+	Waiters *longpoll.Waiters
 	Policy  Policy
 	Metrics *Metrics
 	// Tunnels are those of nodes without an address of their own; nil: none are carried.
@@ -90,33 +32,22 @@ type Config struct {
 	Validate func(*workload.Reservation) error
 }
 
-// Server answers the explorer's requests.
+// Server answers the explorer's requests: it finds the resource that answers one, and
+// limits, counts and logs them all.
 type Server struct {
-	config    Config
-	store     *store.Store
-	waiters   *Waiters
-	policy    Policy
-	metrics   *Metrics
-	log       zerolog.Logger
-	now       func() time.Time
-	openapi   []byte
-	keys      *limits
-	addresses *limits
-	results   *limits
-	connects  *once
-	mux       *http.ServeMux
-	// page is what one page of a poll holds at most.
-	page store.Bound
-	// bodies is what bodies hold, answers what answers hold; slowest and longest are how long a part and
-	// the whole of one may take.
-	bodies, answers *limit.Shares
-	// polls are those that wait; homes is where nodes sign.
-	polls            *limit.Shares
-	homes            homes
-	newBytes         *limits
-	newNodes         *limits
-	newFarms         *limits
-	slowest, longest time.Duration
+	operations   *operations
+	nodes        *nodes
+	farms        *farms
+	reservations *reservations
+	results      *results
+	polls        *polls
+	tunnels      *tunnels
+
+	mux     *http.ServeMux
+	rates   *rates
+	bodies  *limit.Shares
+	metrics *Metrics
+	log     zerolog.Logger
 }
 
 // New makes a server.
@@ -129,21 +60,57 @@ func New(c Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		config: c, store: c.Store, waiters: c.Waiters, policy: c.Policy, metrics: c.Metrics, log: c.Log, now: c.Now, openapi: doc,
-		keys: newLimits(c.Policy.KeyRate, c.Policy.KeyBurst), addresses: newLimits(c.Policy.AddressRate, c.Policy.AddressBurst),
-		results:  newLimits(c.Policy.ResultRate, c.Policy.ResultBurst),
-		connects: newOnce(), mux: http.NewServeMux(), page: store.Bound{Rows: pageRows, Bytes: pageBytes},
-		newBytes: c.Policy.perDay(newBytes, MaxBody), newNodes: c.Policy.perDay(newNodes, newNodes.Each), newFarms: c.Policy.perDay(newFarms, newFarms.Each),
-		polls: c.Policy.pollLimit().Shares(), bodies: c.Policy.perSource(bodyBytes).Shares(), answers: c.Policy.perSource(answerBytes).Shares(), slowest: partTimeout, longest: longTimeout,
+		mux: http.NewServeMux(), rates: newRates(c.Policy, c.Metrics.refused),
+		bodies: c.Policy.perSource(bodyBytes).Shares(), metrics: c.Metrics, log: c.Log,
 	}
-	s.metrics.watch(s.waiters)
+	s.operations = &operations{
+		described: c.info(), now: c.Now, openapi: doc, metrics: c.Metrics.page(),
+		ping: c.Store.Ping, stopping: c.Waiters.Closed,
+	}
+	s.resources(c)
+	c.Metrics.watch(c.Waiters)
 	if c.Tunnels != nil {
-		s.metrics.watchTunnels(c.Tunnels)
+		c.Metrics.watchTunnels(c.Tunnels)
 	}
 	for _, route := range s.routes() {
 		s.mux.Handle(route.pattern, s.handle(route))
 	}
 	return s, nil
+}
+
+// resources gives each resource what it needs.
+func (s *Server) resources(c Config) {
+	signed := &signatures{now: c.Now, counted: s.rates.key, acceptUnsigned: c.Policy.AcceptUnsignedNodeWrites}
+	send := &sender{answers: c.Policy.perSource(answerBytes).Shares(), slowest: partTimeout, longest: longTimeout, log: c.Log}
+	homes := longpoll.NewHomes()
+	s.nodes = &nodes{
+		store: c.Store.Nodes, farms: c.Store.Farms, signatures: signed, rates: s.rates, homes: homes, send: send, now: c.Now,
+	}
+	s.farms = &farms{store: c.Store.Farms, nodes: c.Store.Nodes, signatures: signed, rates: s.rates, now: c.Now}
+	s.reservations = &reservations{
+		store: c.Store.Reservations, rates: s.rates, send: send,
+		rules: &rules{now: c.Now, maxDuration: c.Policy.MaxDuration, acceptV1: c.Policy.AcceptSignatureV1, validate: c.Validate},
+	}
+	s.results = &results{
+		store: c.Store.Results, reservations: c.Store.Reservations, rates: s.rates, acceptUnsigned: c.Policy.AcceptUnsignedNodeWrites,
+	}
+	s.polls = &polls{
+		nodes: c.Store.Nodes, reservations: c.Store.Reservations, epoch: c.Store.Epoch(),
+		room: longpoll.NewRoom(c.Waiters, homes, longpoll.Limit(c.Policy.MaxPolls, c.Policy.AddressRate != 0)),
+		send: send, page: store.Bound{Rows: pageRows, Bytes: pageBytes}, maxWait: c.Policy.MaxWait, now: c.Now,
+	}
+	s.tunnels = &tunnels{
+		hub: c.Tunnels, nodes: c.Store.Nodes, reservations: c.Store.Reservations, signatures: signed, connects: newOnce(), now: c.Now,
+	}
+}
+
+// info is what /info says, but for the time.
+func (c Config) info() wire.Info {
+	return wire.Info{
+		Version: c.Version, Epoch: c.Store.Epoch(),
+		AcceptSignatureV1: c.Policy.AcceptSignatureV1, AcceptUnsignedNodeWrites: c.Policy.AcceptUnsignedNodeWrites,
+		MaxDuration: c.Policy.MaxDuration, MaxWait: c.Policy.MaxWait, MaxBody: MaxBody,
+	}
 }
 
 // handler answers a request or returns why it can't.
@@ -157,58 +124,35 @@ type route struct {
 // routes are all paths. They and openapi.yaml name the same ones.
 func (s *Server) routes() []route {
 	return []route{
-		{"GET /healthz", s.healthz},
-		{"GET /readyz", s.readyz},
-		{"GET /info", s.info},
-		{"GET /openapi.json", s.getOpenAPI},
-		{"GET /metrics", s.getMetrics},
+		{"GET /healthz", s.operations.healthz},
+		{"GET /readyz", s.operations.readyz},
+		{"GET /info", s.operations.info},
+		{"GET /openapi.json", s.operations.getOpenAPI},
+		{"GET /metrics", s.operations.getMetrics},
 
-		{"POST /nodes", s.postNode},
-		{"GET /nodes", s.getNodes},
-		{"GET /nodes/{id}", s.getNode},
-		{"POST /nodes/{id}/interfaces", s.postInterfaces},
-		{"POST /nodes/{id}/ports", s.postPorts},
-		{"POST /nodes/{id}/configure_public", s.postPublicConfig},
-		{"POST /nodes/{id}/capacity", s.postCapacity},
-		{"POST /nodes/{id}/uptime", s.postUptime},
-		{"GET /nodes/{id}/tunnel", s.getTunnel},
-		{"GET /nodes/{id}/connect", s.getConnect},
+		{"POST /nodes", s.nodes.post},
+		{"GET /nodes", s.nodes.list},
+		{"GET /nodes/{id}", s.nodes.get},
+		{"POST /nodes/{id}/interfaces", s.nodes.postInterfaces},
+		{"POST /nodes/{id}/ports", s.nodes.postPorts},
+		{"POST /nodes/{id}/configure_public", s.nodes.postPublicConfig},
+		{"POST /nodes/{id}/capacity", s.nodes.postCapacity},
+		{"POST /nodes/{id}/uptime", s.nodes.postUptime},
+		{"GET /nodes/{id}/tunnel", s.tunnels.open},
+		{"GET /nodes/{id}/connect", s.tunnels.connect},
 
-		{"POST /farms", s.postFarm},
-		{"GET /farms", s.getFarms},
-		{"GET /farms/{id}", s.getFarm},
-		{"PUT /farms/{id}/nodes/{node}", s.putFarmNode},
+		{"POST /farms", s.farms.post},
+		{"GET /farms", s.farms.list},
+		{"GET /farms/{id}", s.farms.get},
+		{"PUT /farms/{id}/nodes/{node}", s.farms.putNode},
 
-		{"GET /reservations", s.getReservations},
-		{"POST /reservations/{node}", s.postReservation},
-		{"GET /reservations/{node}/poll", s.poll},
-		{"GET /reservations/{id}", s.getReservation},
-		{"PUT /reservations/{id}", s.putResult},
-		{"DELETE /reservations/{id}", s.deleteReservation},
-		{"PUT /reservations/{id}/deleted", s.putDeleted},
-		{"PUT /reservations/{id}/renewal", s.putRenewal},
+		{"GET /reservations", s.reservations.list},
+		{"POST /reservations/{node}", s.reservations.post},
+		{"GET /reservations/{node}/poll", s.polls.get},
+		{"GET /reservations/{id}", s.reservations.get},
+		{"PUT /reservations/{id}", s.results.put},
+		{"DELETE /reservations/{id}", s.reservations.delete},
+		{"PUT /reservations/{id}/deleted", s.results.putDeleted},
+		{"PUT /reservations/{id}/renewal", s.reservations.putRenewal},
 	}
-}
-
-// ready is how long the database may take to answer /readyz.
-const ready = 2 * time.Second
-
-func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) error {
-	return writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
-}
-
-func (s *Server) readyz(w http.ResponseWriter, r *http.Request) error {
-	ctx, cancel := context.WithTimeout(r.Context(), ready)
-	defer cancel()
-	if s.waiters.closed() {
-		return node.Errorf(node.Transient, "cannot serve: the explorer is stopping")
-	}
-	if err := s.store.Ping(ctx); err != nil {
-		return node.WithKind(node.Transient, err)
-	}
-	return writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
-}
-
-func (s *Server) getOpenAPI(w http.ResponseWriter, _ *http.Request) error {
-	return writeBody(w, http.StatusOK, "application/json", s.openapi)
 }

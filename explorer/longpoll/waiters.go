@@ -1,4 +1,4 @@
-package api
+package longpoll
 
 import (
 	"context"
@@ -7,24 +7,25 @@ import (
 	"time"
 )
 
-// maxWaitersOfNode is how many long polls of one node wait at a time. A node
-// has one; anybody may read, and who comes when it is full wakes the oldest.
-const maxWaitersOfNode = 16
+// MaxOfNode is the number of long polls of one node that wait at a time. A node
+// has one; anybody may read, and one more poll ends the oldest.
+const MaxOfNode = 16
 
 // waiter is one long poll that waits. There are many, so it is small: one
-// channel serves all that can end the wait. woken is closed by the node's next
-// change; over is set before when something else ended it: the time, a newer
-// poll that needs the room, or the explorer's end.
+// channel serves all that can end the wait.
 type waiter struct {
 	node string
-	// own is whether it is the node's own, as far as is known.
-	own   bool
+	// own: the poll comes from where the node signs.
+	own bool
+	// woken is closed at the end of the wait.
 	woken chan struct{}
-	over  bool
+	// over is set before woken is closed where no change of the node ended the wait, but its
+	// time, a newer poll that needs the place, or the explorer's stop.
+	over bool
 }
 
 // Waiters are the long polls that wait. A push wakes exactly those of its
-// node, without looking at the database.
+// node, without reading the database.
 type Waiters struct {
 	mu    sync.Mutex
 	nodes map[string][]*waiter
@@ -37,7 +38,7 @@ func NewWaiters() *Waiters {
 	return &Waiters{nodes: map[string][]*waiter{}}
 }
 
-// Changed wakes who waits for the node. It is store.Config's Changed.
+// Changed wakes the polls of the node. It is store.Config's Changed.
 func (w *Waiters) Changed(nodeID string, _ uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -50,7 +51,7 @@ func (w *Waiters) Changed(nodeID string, _ uint64) {
 }
 
 // add makes a waiter that is woken by the node's next change. Where the node has
-// as many as may be, the oldest is over, one of a stranger before the node's own.
+// MaxOfNode, the oldest ends, a stranger's before the node's own.
 func (w *Waiters) add(nodeID string, own bool) *waiter {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -60,7 +61,7 @@ func (w *Waiters) add(nodeID string, own bool) *waiter {
 		close(one.woken)
 		return one
 	}
-	if waiting := w.nodes[nodeID]; len(waiting) >= maxWaitersOfNode {
+	if waiting := w.nodes[nodeID]; len(waiting) >= MaxOfNode {
 		oldest := slices.IndexFunc(waiting, func(other *waiter) bool { return !other.own })
 		w.end(waiting[max(oldest, 0)])
 	}
@@ -87,7 +88,7 @@ func (w *Waiters) sleep(ctx context.Context, one *waiter, most time.Duration) bo
 	}
 }
 
-// end makes a waiter over if it still waits. The lock is held.
+// end ends a wait without a change. The lock is held.
 func (w *Waiters) end(one *waiter) {
 	if w.forget(one) {
 		one.over = true
@@ -95,7 +96,7 @@ func (w *Waiters) end(one *waiter) {
 	}
 }
 
-// remove forgets a waiter that nobody waits with any more.
+// remove takes an abandoned waiter out.
 func (w *Waiters) remove(one *waiter) {
 	if one == nil {
 		return
@@ -105,7 +106,7 @@ func (w *Waiters) remove(one *waiter) {
 	w.forget(one)
 }
 
-// forget takes a waiter out, and reports whether it was in. The lock is held.
+// forget takes a waiter out and reports whether it was in. The lock is held.
 func (w *Waiters) forget(one *waiter) bool {
 	waiting := w.nodes[one.node]
 	i := slices.Index(waiting, one)
@@ -133,13 +134,15 @@ func (w *Waiters) Close() {
 	}
 }
 
-func (w *Waiters) closed() bool {
+// Closed reports whether Close was called.
+func (w *Waiters) Closed() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.done
 }
 
-func (w *Waiters) waiting() int {
+// Waiting is the number of polls that wait.
+func (w *Waiters) Waiting() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.count

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/croft-edge/croft/explorer/longpoll"
 	"github.com/croft-edge/croft/explorer/store"
 	wire "github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/sign"
@@ -42,14 +43,14 @@ func (h *harness) polling(key sign.KeyPair, wait time.Duration) <-chan polled {
 	if !ok {
 		h.t.Fatal("the node isn't registered")
 	}
-	before, c := h.waiters.waiting(), h.anybody()
+	before, c := h.waiters.Waiting(), h.anybody()
 	out := make(chan polled, 1)
 	go func() {
 		start := time.Now()
 		page, err := c.PollPage(context.Background(), key.ID(), wire.Cursor{Epoch: h.store.Epoch(), Change: head}, wait)
 		out <- polled{page, err, time.Since(start)}
 	}()
-	settle(h.t, "the poll waits", func() bool { return h.waiters.waiting() > before })
+	settle(h.t, "the poll waits", func() bool { return h.waiters.Waiting() > before })
 	return out
 }
 
@@ -65,8 +66,8 @@ func TestAPushWakesExactlyItsNode(t *testing.T) {
 	if len(got.page.Reservations) != 1 || got.took > 10*time.Second {
 		t.Fatalf("the poll answers %+v after %s", got.page, got.took)
 	}
-	if h.waiters.waiting() != 1 {
-		t.Errorf("%d polls wait, want the other node's", h.waiters.waiting())
+	if h.waiters.Waiting() != 1 {
+		t.Errorf("%d polls wait, want the other node's", h.waiters.Waiting())
 	}
 	select {
 	case p := <-second:
@@ -103,7 +104,7 @@ func TestAPollEndsByItself(t *testing.T) {
 	if status != 200 || body != "[]\n" || time.Since(start) < 140*time.Millisecond {
 		t.Errorf("the seed's poll answers %d %q after %s", status, body, time.Since(start))
 	}
-	if n := h.waiters.waiting(); n != 0 {
+	if n := h.waiters.Waiting(); n != 0 {
 		t.Errorf("%d polls still wait", n)
 	}
 }
@@ -130,19 +131,19 @@ func TestAClientThatLeavesIsForgotten(t *testing.T) {
 		_, err := c.PollPage(ctx, key.ID(), wire.Cursor{Epoch: h.store.Epoch()}, time.Minute)
 		done <- err
 	}()
-	settle(t, "the poll waits", func() bool { return h.waiters.waiting() == 1 })
+	settle(t, "the poll waits", func() bool { return h.waiters.Waiting() == 1 })
 	leave()
 	if err := <-done; err == nil {
 		t.Error("a poll that was left has no error")
 	}
-	settle(t, "nobody waits", func() bool { return h.waiters.waiting() == 0 })
+	settle(t, "nobody waits", func() bool { return h.waiters.Waiting() == 0 })
 }
 
 func TestWaitersAreBounded(t *testing.T) {
-	h := start(t, func(c *Config) { c.Policy.MaxPolls = maxWaitersOfNode + 2 })
+	h := start(t, func(c *Config) { c.Policy.MaxPolls = longpoll.MaxOfNode + 2 })
 	crowded, _ := h.node()
 	var polls []<-chan polled
-	for range maxWaitersOfNode {
+	for range longpoll.MaxOfNode {
 		polls = append(polls, h.polling(crowded, time.Minute))
 	}
 	// One more wakes the oldest, and only it.
@@ -155,7 +156,7 @@ func TestWaitersAreBounded(t *testing.T) {
 	if got := <-polls[0]; got.err != nil || len(got.page.Reservations) != 0 {
 		t.Errorf("the oldest answers %+v, %v", got.page, got.err)
 	}
-	settle(t, "16 wait", func() bool { return h.waiters.waiting() == maxWaitersOfNode })
+	settle(t, "16 wait", func() bool { return h.waiters.Waiting() == longpoll.MaxOfNode })
 	for i, p := range polls[1:] {
 		select {
 		case got := <-p:
@@ -217,7 +218,7 @@ func TestPagesOfAPoll(t *testing.T) {
 	user := newKey(t)
 	key, c := h.node()
 	const rows, n = 20, 25
-	h.api.page.Rows = rows
+	h.api.polls.page.Rows = rows
 	h.pushMany(user, key.ID(), n)
 	page, err := c.PollPage(t.Context(), key.ID(), wire.Cursor{}, 0)
 	must(t, err)
@@ -237,7 +238,7 @@ func TestPagesAreBoundedInBytes(t *testing.T) {
 	user := newKey(t)
 	key, c := h.node()
 	h.pushMany(user, key.ID(), 3)
-	h.api.page.Bytes = 1
+	h.api.polls.page.Bytes = 1
 	cursor := wire.Cursor{}
 	for i := range 3 {
 		page, err := c.PollPage(t.Context(), key.ID(), cursor, 0)
@@ -358,11 +359,11 @@ func TestANodesPollKeepsItsPlace(t *testing.T) {
 	for i, want := range []int{1, 1, 2, 2} {
 		_, end := ask([]string{"192.0.2.1:1", "192.0.2.1:2", "192.0.2.2:1", "192.0.2.3:1"}[i])
 		ends = append(ends, end)
-		settle(t, "it waits", func() bool { return h.waiters.waiting() == want })
+		settle(t, "it waits", func() bool { return h.waiters.Waiting() == want })
 	}
 	_, end := ask("127.0.0.1:1") // where the node signs
 	ends = append(ends, end)
-	settle(t, "the node waits", func() bool { return h.waiters.waiting() == 3 })
+	settle(t, "the node waits", func() bool { return h.waiters.Waiting() == 3 })
 	for _, end := range ends {
 		end()
 	}
@@ -371,17 +372,4 @@ func TestANodesPollKeepsItsPlace(t *testing.T) {
 	}
 }
 
-func (h *harness) polls() int64 { return h.api.polls.Total() }
-
-func TestAStrangersPollGoesFirst(t *testing.T) {
-	w := NewWaiters()
-	mine := w.add("node", true)
-	var strangers []*waiter
-	for range maxWaitersOfNode + 3 {
-		strangers = append(strangers, w.add("node", false))
-	}
-	if mine.over || !strangers[0].over || w.waiting() != maxWaitersOfNode {
-		t.Errorf("the node's own is over: %t, a stranger's: %t, %d wait", mine.over, strangers[0].over, w.waiting())
-	}
-	w.Close()
-}
+func (h *harness) polls() int64 { return h.api.polls.room.Taken() }

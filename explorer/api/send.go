@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/pkg/limit"
 	"github.com/croft-edge/croft/pkg/node"
@@ -30,20 +31,20 @@ const (
 	longTimeout = 2 * time.Minute
 )
 
-// perSource is l without its limit of a source, where the operator says that
-// addresses aren't to be counted: behind a proxy all have one.
-func (p Policy) perSource(l limit.Limit) limit.Limit {
-	if p.AddressRate == 0 {
-		l.Each = 0
-	}
-	return l
-}
-
-// source is whom a request counts for.
+// source is the address or network that a request counts against.
 func source(r *http.Request) string { return limit.SourceOfHostPort(r.RemoteAddr) }
 
+// sender sends answers, and bounds the memory that they hold until their clients have
+// read them.
+type sender struct {
+	answers *limit.Shares
+	// slowest is how long a client may take to read one part, longest all of them.
+	slowest, longest time.Duration
+	log              zerolog.Logger
+}
+
 // hold takes room for an answer of n bytes; give gives it back.
-func (s *Server) hold(r *http.Request, n int) (give func(), err error) {
+func (s *sender) hold(r *http.Request, n int) (give func(), err error) {
 	give, err = s.answers.Take(source(r), int64(n))
 	if err != nil {
 		return nil, withStatus(http.StatusServiceUnavailable, node.Errorf(node.Busy, "cannot answer now, too much is being read: %w", err))
@@ -51,8 +52,8 @@ func (s *Server) hold(r *http.Request, n int) (give func(), err error) {
 	return give, nil
 }
 
-// send answers with a body that is counted until its client has read it.
-func (s *Server) send(w http.ResponseWriter, r *http.Request, body []byte) error {
+// body answers with a body that is counted until its client has read it.
+func (s *sender) body(w http.ResponseWriter, r *http.Request, body []byte) error {
 	give, err := s.hold(r, len(body))
 	if err != nil {
 		return err
@@ -61,18 +62,18 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, body []byte) error
 	return writeBody(w, http.StatusOK, "application/json", body)
 }
 
-// parts makes an answer part by part; more says that another follows.
-type parts func() (body []byte, more bool, err error)
+// nextPart makes the next part of an answer; more says that another follows.
+type nextPart func() (body []byte, more bool, err error)
 
-// sendParts answers with what next makes. The database is left alone while the
+// parts answers with what next makes. The database is left alone while the
 // client reads, and one that doesn't read is cut off.
-func (s *Server) sendParts(w http.ResponseWriter, r *http.Request, next parts) error {
+func (s *sender) parts(w http.ResponseWriter, r *http.Request, next nextPart) error {
 	body, more, err := next()
 	if err != nil {
 		return err
 	}
 	if !more {
-		return s.send(w, r, body)
+		return s.body(w, r, body)
 	}
 	give, err := s.hold(r, max(longAnswer, len(body)))
 	if err != nil {

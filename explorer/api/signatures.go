@@ -11,9 +11,18 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// signedBy checks the headers of a signed write. That it wasn't seen before is
-// checked by the store, in the write's own transaction.
-func (s *Server) signedBy(r *http.Request, body []byte, role wire.Role) (store.Writer, error) {
+// signatures checks who signed a request.
+type signatures struct {
+	now func() time.Time
+	// counted counts a request against its key, and refuses it where there are too many.
+	counted func(key string) error
+	// acceptUnsigned: nodes needn't sign.
+	acceptUnsigned bool
+}
+
+// by checks the headers of a signed write. The store refuses one that it has seen
+// before, in the write's own transaction.
+func (s *signatures) by(r *http.Request, body []byte, role wire.Role) (store.Writer, error) {
 	w, err := wire.VerifyWrite(r, body)
 	if err != nil {
 		return store.Writer{}, withStatus(http.StatusUnauthorized, err)
@@ -25,19 +34,19 @@ func (s *Server) signedBy(r *http.Request, body []byte, role wire.Role) (store.W
 	if d := w.Time.Sub(now); d > wire.WriteWindow || d < -wire.WriteWindow {
 		return store.Writer{}, &wrongTime{at: w.Time, now: now, next: now, why: "it must be within 10 minutes"}
 	}
-	if err := s.limitKey(w.Key); err != nil {
+	if err := s.counted(w.Key); err != nil {
 		return store.Writer{}, err
 	}
 	return store.Writer{Key: w.Key, At: w.Time}, nil
 }
 
-// nodeWriter is signedBy for a node's write. An unsigned one has the zero Writer
-// where the operator allows it. It comes before anything is read in the body.
-func (s *Server) nodeWriter(r *http.Request, body []byte) (store.Writer, error) {
-	if s.policy.AcceptUnsignedNodeWrites && !wire.Signed(r.Header) {
+// byNode is by for a node's write. An unsigned one has the zero Writer
+// where the operator allows it. Call it before the body is parsed.
+func (s *signatures) byNode(r *http.Request, body []byte) (store.Writer, error) {
+	if s.acceptUnsigned && !wire.Signed(r.Header) {
 		return store.Writer{}, nil
 	}
-	return s.signedBy(r, body, wire.RoleNode)
+	return s.by(r, body, wire.RoleNode)
 }
 
 // ownWrite refuses what another node signed.
@@ -50,7 +59,7 @@ func ownWrite(w store.Writer, nodeID string) error {
 
 // replayed turns the store's refusal of an old time into the answer. A key
 // whose clock was ahead, within the window, is told from when on it may sign.
-func (s *Server) replayed(w store.Writer, err error) error {
+func (s *signatures) replayed(w store.Writer, err error) error {
 	var seen *store.ReplayedError
 	if !errors.As(err, &seen) {
 		return err
@@ -65,8 +74,7 @@ func (s *Server) replayed(w store.Writer, err error) error {
 
 // notInFuture refuses a document's time that is more than 10 minutes ahead, or
 // that can't be counted in nanoseconds since 1970.
-func (s *Server) notInFuture(field string, t time.Time) error {
-	now := s.now()
+func notInFuture(now time.Time, field string, t time.Time) error {
 	if t.Before(time.Unix(0, 0)) || t.After(time.Unix(0, 1<<63-1)) {
 		return invalid(field, t.Format(time.RFC3339), "between 1970 and 2262")
 	}

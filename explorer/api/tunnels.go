@@ -20,55 +20,66 @@ import (
 // maxDoor is the longest HOST:PORT.
 const maxDoor = 261
 
-// getTunnel takes a node's connection over, to carry those of users.
-func (s *Server) getTunnel(w http.ResponseWriter, r *http.Request) error {
+// tunnels carries users' connections to nodes that have no address.
+type tunnels struct {
+	// hub is nil where none are carried.
+	hub          *tunnel.Hub
+	nodes        *store.Nodes
+	reservations *store.Reservations
+	signatures   *signatures
+	connects     *once
+	now          func() time.Time
+}
+
+// open takes a node's connection over, to carry those of users.
+func (t *tunnels) open(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
-	if err := s.carries(r); err != nil {
+	if err := t.carries(r); err != nil {
 		return err
 	}
-	by, err := s.signedBy(r, nil, wire.RoleNode)
+	by, err := t.signatures.by(r, nil, wire.RoleNode)
 	if err != nil {
 		return err
 	}
 	if by.Key != id {
 		return node.Errorf(node.Refused, "cannot open a tunnel for node %s: the request is signed by %s", limitText(id), by.Key)
 	}
-	if err := s.config.Tunnels.Room(); err != nil {
+	if err := t.hub.Room(); err != nil {
 		return err
 	}
 	// A word of the node's like any other: it counts as seen, and the same
 	// request doesn't count twice.
-	err = s.store.Nodes.Update(r.Context(), by, id, store.Edit{Seen: s.now(), Apply: func(*wire.Node, bool) error { return nil }})
+	err = t.nodes.Update(r.Context(), by, id, store.Edit{Seen: t.now(), Apply: func(*wire.Node, bool) error { return nil }})
 	if err != nil {
-		return s.replayed(by, err)
+		return t.signatures.replayed(by, err)
 	}
 	conn, err := takeOver(w)
 	if err != nil {
 		return err
 	}
-	s.config.Tunnels.Keep(id, limit.SourceOfHostPort(r.RemoteAddr), conn)
+	t.hub.Keep(id, limit.SourceOfHostPort(r.RemoteAddr), conn)
 	return nil
 }
 
-// getConnect makes a user's connection one to the node. Users sign so that who
+// connect makes a user's connection one to the node. Users sign so that who
 // uses tunnels can be counted; what they may do is the node's to say.
-func (s *Server) getConnect(w http.ResponseWriter, r *http.Request) error {
+func (t *tunnels) connect(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
-	if err := s.carries(r); err != nil {
+	if err := t.carries(r); err != nil {
 		return err
 	}
-	by, err := s.signedBy(r, nil, wire.RoleUser)
+	by, err := t.signatures.by(r, nil, wire.RoleUser)
 	if err != nil {
 		return err
 	}
-	if !s.connects.first(r.Header.Get(wire.HeaderSignature), s.now()) {
+	if !t.connects.first(r.Header.Get(wire.HeaderSignature), t.now()) {
 		return node.Errorf(node.Refused, "cannot connect: this request came before")
 	}
-	owner, err := s.store.Reservations.Owns(r.Context(), by.Key, id, s.now())
+	owner, err := t.reservations.Owns(r.Context(), by.Key, id, t.now())
 	if err != nil {
 		return err
 	}
-	through, err := s.config.Tunnels.Connect(id, tunnel.Caller{User: by.Key, Source: limit.SourceOfHostPort(r.RemoteAddr), Owner: owner})
+	through, err := t.hub.Connect(id, tunnel.Caller{User: by.Key, Source: limit.SourceOfHostPort(r.RemoteAddr), Owner: owner})
 	if err != nil {
 		return err
 	}
@@ -82,8 +93,8 @@ func (s *Server) getConnect(w http.ResponseWriter, r *http.Request) error {
 }
 
 // carries refuses what isn't a request for a tunnel.
-func (s *Server) carries(r *http.Request) error {
-	if s.config.Tunnels == nil {
+func (t *tunnels) carries(r *http.Request) error {
+	if t.hub == nil {
 		return node.Errorf(node.Refused, "cannot carry a connection: this explorer carries none")
 	}
 	if !strings.EqualFold(r.Header.Get("Upgrade"), wire.TunnelUpgrade) {

@@ -121,8 +121,8 @@ func (h *harness) unread(path string) {
 // all of it back; others are answered all the time.
 func TestWhoDoesntReadIsCutOff(t *testing.T) {
 	h := start(t, unchecked)
-	h.api.answers = limit.Limit{Name: answerBytes.Name, Per: "source", Each: 2 * longAnswer, Total: 8 * longAnswer, Unit: limit.Bytes}.Shares()
-	h.api.slowest = 2 * time.Second
+	h.api.reservations.send.answers = limit.Limit{Name: answerBytes.Name, Per: "source", Each: 2 * longAnswer, Total: 8 * longAnswer, Unit: limit.Bytes}.Shares()
+	h.api.reservations.send.slowest = 2 * time.Second
 	key, _ := h.node()
 	// More than the sockets take by themselves.
 	h.large(newKey(t), key.ID(), 20, 500<<10)
@@ -130,8 +130,8 @@ func TestWhoDoesntReadIsCutOff(t *testing.T) {
 	for range 12 {
 		h.unread("/reservations/" + key.ID() + "/poll?from=0")
 	}
-	settle(t, "two are answered", func() bool { return h.api.answers.Total() == 2*longAnswer })
-	if got := h.api.answers.Held("127.0.0.1"); got > 2*longAnswer {
+	settle(t, "two are answered", func() bool { return h.api.reservations.send.answers.Total() == 2*longAnswer })
+	if got := h.api.reservations.send.answers.Held("127.0.0.1"); got > 2*longAnswer {
 		t.Errorf("one source holds %d", got)
 	}
 	if status, header, _ := h.do("GET", "/reservations/"+key.ID()+"/poll?from=0", ""); status != 503 || header.Get("Retry-After") == "" {
@@ -140,7 +140,7 @@ func TestWhoDoesntReadIsCutOff(t *testing.T) {
 	if status, _, _ := h.do("GET", "/info", ""); status != 200 {
 		t.Errorf("/info answers %d", status)
 	}
-	settle(t, "they are cut off", func() bool { return h.api.answers.Total() == 0 })
+	settle(t, "they are cut off", func() bool { return h.api.reservations.send.answers.Total() == 0 })
 	settle(t, "two were cut off", func() bool { return limit.Times()[slowReaders.Name] == before+2 })
 	resp, err := h.server.Client().Get(h.server.URL + "/reservations/" + key.ID() + "/poll?from=0")
 	must(t, err)

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/croft-edge/croft/explorer/longpoll"
 	"github.com/croft-edge/croft/explorer/store"
 	wire "github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/node"
@@ -25,18 +26,32 @@ const seedWait = 20 * time.Second
 // maxEpoch is the longest epoch that a poll may name.
 const maxEpoch = 64
 
-// poll answers what changed for a node, and waits when nothing has. It doesn't
-// touch the database while it waits, nor before it waits.
-func (s *Server) poll(w http.ResponseWriter, r *http.Request) error {
+// polls answers nodes that ask for their changes.
+type polls struct {
+	nodes        *store.Nodes
+	reservations *store.Reservations
+	// epoch names the database.
+	epoch string
+	room  *longpoll.Room
+	send  *sender
+	// page bounds one page.
+	page    store.Bound
+	maxWait time.Duration
+	now     func() time.Time
+}
+
+// get answers what changed for a node, and waits when nothing has. It doesn't
+// read the database before and during the wait.
+func (p *polls) get(w http.ResponseWriter, r *http.Request) error {
 	nodeID := r.PathValue("node")
 	q := query{values: r.URL.Query()}
-	if _, ok := s.store.Nodes.Head(nodeID); !ok {
+	if _, ok := p.nodes.Head(nodeID); !ok {
 		return node.Errorf(node.NotExist, "cannot find node %q: it isn't registered here", limitText(nodeID))
 	}
 	if q.values.Has("after") {
-		return s.pollAfter(w, r, nodeID, &q)
+		return p.after(w, r, nodeID, &q)
 	}
-	return s.pollFrom(w, r, nodeID, &q)
+	return p.from(w, r, nodeID, &q)
 }
 
 // cursor is where a poll stands.
@@ -47,26 +62,26 @@ type cursor struct {
 	resync bool
 }
 
-// pollAfter is croft's poll, by change number. It and what it calls to wait
+// after is croft's poll, by change number. It and what it calls to wait
 // have small frames: with them a waiting goroutine's stack is 4 KB, not 8.
-func (s *Server) pollAfter(w http.ResponseWriter, r *http.Request, nodeID string, q *query) error {
-	at, err := s.cursor(nodeID, q)
+func (p *polls) after(w http.ResponseWriter, r *http.Request, nodeID string, q *query) error {
+	at, err := p.cursor(nodeID, q)
 	if err != nil {
 		return err
 	}
 	if !at.resync {
-		err := s.wait(w, r, nodeID, at.wait, func() bool { head, _ := s.store.Nodes.Head(nodeID); return head > at.after })
+		err := p.wait(w, r, nodeID, at.wait, func() bool { head, _ := p.nodes.Head(nodeID); return head > at.after })
 		if err != nil {
 			return err
 		}
 	}
-	return s.answerPage(w, r, at)
+	return p.answerPage(w, r, at)
 }
 
 // cursor reads where the poll stands. A cursor of another database, or ahead
 // of this one (a restored backup), starts again from 0.
-func (s *Server) cursor(nodeID string, q *query) (*cursor, error) {
-	at := &cursor{node: nodeID, after: q.number("after", 0, maxNumber), wait: q.duration("wait", s.policy.MaxWait)}
+func (p *polls) cursor(nodeID string, q *query) (*cursor, error) {
+	at := &cursor{node: nodeID, after: q.number("after", 0, maxNumber), wait: q.duration("wait", p.maxWait)}
 	epoch := q.values.Get("epoch")
 	if len(epoch) > maxEpoch {
 		return nil, invalid("epoch", epoch, "what the last page said")
@@ -74,8 +89,8 @@ func (s *Server) cursor(nodeID string, q *query) (*cursor, error) {
 	if err := q.only("after", "wait", "epoch"); err != nil {
 		return nil, err
 	}
-	head, _ := s.store.Nodes.Head(nodeID)
-	if epoch != s.store.Epoch() || at.after > head {
+	head, _ := p.nodes.Head(nodeID)
+	if epoch != p.epoch || at.after > head {
 		at.resync, at.after = true, 0
 	}
 	return at, nil
@@ -83,15 +98,15 @@ func (s *Server) cursor(nodeID string, q *query) (*cursor, error) {
 
 // answerPage answers what is after the cursor; without the database when the
 // cursor is at the head. Where the page ends is known in the end, so that is said there.
-func (s *Server) answerPage(w http.ResponseWriter, r *http.Request, at *cursor) error {
-	head, _ := s.store.Nodes.Head(at.node)
-	left, opening := s.page, `{"reservations":[`
-	return s.sendParts(w, r, func() ([]byte, bool, error) {
+func (p *polls) answerPage(w http.ResponseWriter, r *http.Request, at *cursor) error {
+	head, _ := p.nodes.Head(at.node)
+	left, opening := p.page, `{"reservations":[`
+	return p.send.parts(w, r, func() ([]byte, bool, error) {
 		var rows []store.Row
 		var more bool
 		var err error
 		if at.after < head {
-			if rows, more, err = s.store.Reservations.Changes(r.Context(), at.node, at.after, s.now(), part(left)); err != nil {
+			if rows, more, err = p.reservations.Changes(r.Context(), at.node, at.after, p.now(), part(left)); err != nil {
 				return nil, false, err
 			}
 		}
@@ -105,11 +120,11 @@ func (s *Server) answerPage(w http.ResponseWriter, r *http.Request, at *cursor) 
 		if more && left.Rows > 0 && left.Bytes > 0 {
 			return body, true, nil
 		}
-		page := wire.Page{Epoch: s.store.Epoch(), Next: at.after, Resync: at.resync, Time: s.now().UTC()}
+		page := wire.Page{Epoch: p.epoch, Next: at.after, Resync: at.resync, Time: p.now().UTC()}
 		if !more {
 			page.Next = max(head, at.after)
 		}
-		page.Head, _ = s.store.Nodes.Head(at.node)
+		page.Head, _ = p.nodes.Head(at.node)
 		page.Head = max(page.Head, page.Next)
 		end, err := pageEnd(page)
 		return append(body, end...), false, err
@@ -151,8 +166,8 @@ func documents(opening string, rows []store.Row, left *store.Bound) ([]byte, err
 	return body, nil
 }
 
-// pollFrom is the seed's poll, by reservation number.
-func (s *Server) pollFrom(w http.ResponseWriter, r *http.Request, nodeID string, in *query) error {
+// from is the seed's poll, by reservation number.
+func (p *polls) from(w http.ResponseWriter, r *http.Request, nodeID string, in *query) error {
 	from := in.number("from", 0, 1<<64-1)
 	if err := in.only("from"); err != nil {
 		return err
@@ -163,20 +178,20 @@ func (s *Server) pollFrom(w http.ResponseWriter, r *http.Request, nodeID string,
 	var more bool
 	var failed error
 	read := func() {
-		if rows, more, failed = s.store.Reservations.From(r.Context(), q, part(left)); len(rows) > 0 {
+		if rows, more, failed = p.reservations.From(r.Context(), q, part(left)); len(rows) > 0 {
 			q.Next = rows[len(rows)-1].N + 1
 		}
 	}
 	look := func() bool {
-		q.Now = s.now()
+		q.Now = p.now()
 		read()
 		return failed != nil || len(rows) > 0 || from == 0
 	}
-	if err := s.wait(w, r, nodeID, min(seedWait, s.policy.MaxWait), look); err != nil {
+	if err := p.wait(w, r, nodeID, min(seedWait, p.maxWait), look); err != nil {
 		return err
 	}
 	opening := "["
-	return s.sendParts(w, r, func() ([]byte, bool, error) {
+	return p.send.parts(w, r, func() ([]byte, bool, error) {
 		if opening != "[" {
 			read()
 		}
@@ -195,39 +210,14 @@ func (s *Server) pollFrom(w http.ResponseWriter, r *http.Request, nodeID string,
 	})
 }
 
-// wait returns when look finds something, the time is over, or the explorer
-// stops. look is called before the wait and after each change of the node.
-func (s *Server) wait(w http.ResponseWriter, r *http.Request, nodeID string, most time.Duration, look func() bool) error {
-	if most <= 0 {
-		look()
-		return nil
+// wait lets the poll wait for at most most, until look finds something.
+func (p *polls) wait(w http.ResponseWriter, r *http.Request, nodeID string, most time.Duration, look func() bool) error {
+	err := p.room.Wait(r.Context(), &longpoll.Poll{
+		Node: nodeID, Source: source(r), Most: most, Look: look,
+		Begin: func(end time.Time) { deadlines(w, time.Time{}, end.Add(writeTimeout)) },
+	})
+	if node.KindOf(err) == node.Busy {
+		return withStatus(http.StatusServiceUnavailable, err)
 	}
-	if look() {
-		return nil
-	}
-	own, take := s.homes.own(r, nodeID), s.polls.Take
-	if own {
-		take = s.polls.TakeKnown
-	}
-	give, err := take(source(r), 1)
-	if err != nil {
-		return withStatus(http.StatusServiceUnavailable, node.Errorf(node.Busy, "cannot wait: %w", err))
-	}
-	defer give()
-	end := time.Now().Add(most)
-	s.deadlines(w, time.Time{}, end.Add(writeTimeout))
-	for {
-		// First wait, then look: a push between the two isn't missed.
-		one := s.waiters.add(nodeID, own)
-		if look() {
-			s.waiters.remove(one)
-			return nil
-		}
-		if !s.waiters.sleep(r.Context(), one, time.Until(end)) {
-			return node.WithKind(node.Transient, r.Context().Err())
-		}
-		if one.over {
-			return nil
-		}
-	}
+	return err
 }
