@@ -13,9 +13,13 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
+// ReservationClient pushes, reads and polls reservations, and brings what their users and
+// nodes have signed for them. It needs no signer: the documents carry their signatures.
+type ReservationClient struct{ connection *connection }
+
 // Reserve pushes a signed reservation and returns its ID. Pushing the same
 // document again, after a lost answer for example, returns the same ID.
-func (c *Client) Reserve(ctx context.Context, r *workload.Reservation) (string, error) {
+func (c ReservationClient) Reserve(ctx context.Context, r *workload.Reservation) (string, error) {
 	body, err := workload.Encode(r)
 	if err != nil {
 		return "", node.WithKind(node.Invalid, err)
@@ -24,9 +28,9 @@ func (c *Client) Reserve(ctx context.Context, r *workload.Reservation) (string, 
 }
 
 // ReserveRaw pushes a document as it stands.
-func (c *Client) ReserveRaw(ctx context.Context, nodeID string, document []byte) (string, error) {
+func (c ReservationClient) ReserveRaw(ctx context.Context, nodeID string, document []byte) (string, error) {
 	k := call{what: "push reservation", method: http.MethodPost, path: "/reservations/" + url.PathEscape(nodeID), body: document}
-	a, err := c.do(ctx, k)
+	a, err := c.connection.do(ctx, k)
 	if err != nil {
 		return "", err
 	}
@@ -39,10 +43,10 @@ func (c *Client) ReserveRaw(ctx context.Context, nodeID string, document []byte)
 }
 
 // Get returns a reservation with its result. NotExist when there is none.
-func (c *Client) Get(ctx context.Context, id string) (Reservation, error) {
+func (c ReservationClient) Get(ctx context.Context, id string) (Reservation, error) {
 	var raw json.RawMessage
 	k := call{what: "get reservation " + id, path: reservationPath(id, "")}
-	if _, err := c.get(ctx, k, &raw); err != nil {
+	if _, err := c.connection.get(ctx, k, &raw); err != nil {
 		return Reservation{}, err
 	}
 	out, err := DecodeShown(raw)
@@ -57,12 +61,12 @@ func (c *Client) Get(ctx context.Context, id string) (Reservation, error) {
 
 // List returns one page of a user's reservations, oldest first, and where the
 // next begins ("" at the end).
-func (c *Client) List(ctx context.Context, user string, p ListPage) ([]Reservation, string, error) {
+func (c ReservationClient) List(ctx context.Context, user string, p ListPage) ([]Reservation, string, error) {
 	q := p.query()
 	q.Set("user", user)
 	var raw []json.RawMessage
 	k := call{what: "list reservations", path: "/reservations", query: q, limit: maxPage}
-	h, err := c.get(ctx, k, &raw)
+	h, err := c.connection.get(ctx, k, &raw)
 	if err != nil {
 		return nil, "", err
 	}
@@ -76,19 +80,19 @@ func (c *Client) List(ctx context.Context, user string, p ListPage) ([]Reservati
 }
 
 // ListAll returns all of a user's reservations.
-func (c *Client) ListAll(ctx context.Context, user string) ([]Reservation, error) {
+func (c ReservationClient) ListAll(ctx context.Context, user string) ([]Reservation, error) {
 	return collect(func(p ListPage) ([]Reservation, string, error) { return c.List(ctx, user, p) })
 }
 
 // PollPage returns what changed for the node after the cursor, and waits up
 // to wait when nothing has. What is left out when the page says Resync is the
 // caller's to compare.
-func (c *Client) PollPage(ctx context.Context, nodeID string, cursor Cursor, wait time.Duration) (Page, error) {
+func (c ReservationClient) PollPage(ctx context.Context, nodeID string, cursor Cursor, wait time.Duration) (Page, error) {
 	k := call{what: "poll", path: pollPath(nodeID), wait: wait, limit: maxPage, query: url.Values{
 		"after": {strconv.FormatUint(cursor.Change, 10)}, "epoch": {cursor.Epoch}, "wait": {wait.String()},
 	}}
 	var out Page
-	if _, err := c.get(ctx, k, &out); err != nil {
+	if _, err := c.connection.get(ctx, k, &out); err != nil {
 		return Page{}, err
 	}
 	if why := out.wrong(cursor); why != "" {
@@ -124,10 +128,10 @@ const seedWait = 20 * time.Second
 
 // PollFrom is the seed's poll: the node's reservations whose number is at
 // least from, and those to be deleted; from 0 is everything.
-func (c *Client) PollFrom(ctx context.Context, nodeID string, from uint64) ([]*workload.Reservation, error) {
+func (c ReservationClient) PollFrom(ctx context.Context, nodeID string, from uint64) ([]*workload.Reservation, error) {
 	k := call{what: "poll", path: pollPath(nodeID), wait: seedWait, limit: maxPage, query: url.Values{"from": {strconv.FormatUint(from, 10)}}}
 	var raw []json.RawMessage
-	if _, err := c.get(ctx, k, &raw); err != nil {
+	if _, err := c.connection.get(ctx, k, &raw); err != nil {
 		return nil, err
 	}
 	out := make([]*workload.Reservation, len(raw))
@@ -144,28 +148,17 @@ func (c *Client) PollFrom(ctx context.Context, nodeID string, from uint64) ([]*w
 // PutResult brings a node's signed result. The same one twice is fine, and an
 // older one than the explorer has is accepted and ignored. A result whose
 // state is an end also marks the reservation as gone from the node.
-func (c *Client) PutResult(ctx context.Context, r *workload.Result) error {
+func (c ReservationClient) PutResult(ctx context.Context, r *workload.Result) error {
 	body, err := workload.EncodeResult(r)
 	if err != nil {
 		return node.WithKind(node.Invalid, err)
 	}
-	return c.acknowledged(ctx, call{what: "send result of " + r.ID, method: http.MethodPut, path: reservationPath(r.ID, ""), body: body})
-}
-
-// acknowledged sends what the explorer acknowledges with an empty 2xx answer,
-// as the seed's does. One with a body is somebody else's, such as a captive
-// portal's: taking its word would lose the result for good.
-func (c *Client) acknowledged(ctx context.Context, k call) error {
-	a, err := c.do(ctx, k)
-	if err == nil && len(a.body) > 0 {
-		return garbage(k.what, "it has a body, an acknowledgement has none")
-	}
-	return err
+	return c.connection.acknowledged(ctx, call{what: "send result of " + r.ID, method: http.MethodPut, path: reservationPath(r.ID, ""), body: body})
 }
 
 // PutDeleted tells that the workload is gone from the node; r is the signed
 // result that says why. A nil r is the seed's unsigned form.
-func (c *Client) PutDeleted(ctx context.Context, id string, r *workload.Result) error {
+func (c ReservationClient) PutDeleted(ctx context.Context, id string, r *workload.Result) error {
 	k := call{what: "tell that " + id + " is gone", method: http.MethodPut, path: reservationPath(id, "/deleted")}
 	if r != nil {
 		var err error
@@ -173,24 +166,24 @@ func (c *Client) PutDeleted(ctx context.Context, id string, r *workload.Result) 
 			return node.WithKind(node.Invalid, err)
 		}
 	}
-	return c.acknowledged(ctx, k)
+	return c.connection.acknowledged(ctx, k)
 }
 
 // Delete brings the user's signed wish to end the reservation. A deletion
 // without a signature is the seed's form.
-func (c *Client) Delete(ctx context.Context, id string, d workload.Deletion) error {
+func (c ReservationClient) Delete(ctx context.Context, id string, d workload.Deletion) error {
 	k := call{what: "delete " + id, method: http.MethodDelete, path: reservationPath(id, "")}
 	if len(d.Signature) == 0 {
-		_, err := c.do(ctx, k)
+		_, err := c.connection.do(ctx, k)
 		return err
 	}
-	_, err := c.write(ctx, k, d)
+	_, err := c.connection.write(ctx, k, d)
 	return err
 }
 
 // Renew brings the user's signed wish that the workload lives longer.
-func (c *Client) Renew(ctx context.Context, id string, n workload.Renewal) error {
-	_, err := c.write(ctx, call{what: "renew " + id, method: http.MethodPut, path: reservationPath(id, "/renewal")}, n)
+func (c ReservationClient) Renew(ctx context.Context, id string, n workload.Renewal) error {
+	_, err := c.connection.write(ctx, call{what: "renew " + id, method: http.MethodPut, path: reservationPath(id, "/renewal")}, n)
 	return err
 }
 

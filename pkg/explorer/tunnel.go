@@ -14,24 +14,25 @@ import (
 // TunnelUpgrade is what the connection of a tunnel, and of one through it, becomes.
 const TunnelUpgrade = "croft-tunnel"
 
+// TunnelClient opens tunnels and connections through them.
+type TunnelClient struct{ connection *connection }
+
 // OpenTunnel offers to take connections for the node; the client's signer must
 // be it. What comes of it is the connection that the explorer opens them on.
-func (c *Client) OpenTunnel(ctx context.Context, nodeID string) (net.Conn, error) {
+func (c TunnelClient) OpenTunnel(ctx context.Context, nodeID string) (net.Conn, error) {
 	return c.upgrade(ctx, call{what: "open a tunnel", method: http.MethodGet, path: nodePath(nodeID, "/tunnel"), signed: true})
 }
 
 // ConnectNode opens a connection to a node that has a tunnel open; the client's
 // signer must be a user. Transient when it has none.
-func (c *Client) ConnectNode(ctx context.Context, nodeID string) (net.Conn, error) {
+func (c TunnelClient) ConnectNode(ctx context.Context, nodeID string) (net.Conn, error) {
 	return c.upgrade(ctx, call{what: "reach node " + nodeID, method: http.MethodGet, path: nodePath(nodeID, "/connect"), signed: true})
 }
 
 // upgrade sends a signed request that switches protocols.
-func (c *Client) upgrade(ctx context.Context, k call) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
+func (c TunnelClient) upgrade(ctx context.Context, k call) (net.Conn, error) {
 	k.upgrade = TunnelUpgrade
-	a, err := c.sendSigned(ctx, k)
+	a, err := c.connection.do(ctx, k)
 	if err != nil {
 		return nil, err
 	}
