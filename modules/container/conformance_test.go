@@ -75,7 +75,7 @@ func TestTheContractOnTheBus(t *testing.T) { theContract(t, throughStubs) }
 func theContract(t *testing.T, speak clients) {
 	conformance.ContainersSuite(t, func(t *testing.T) conformance.ContainersSubject {
 		w := newWorldWith(t, true)
-		reference := filepath.Join(w.cfg.Image.Paths[0], "server")
+		reference := filepath.Join(w.cfg.Image.Sources.Paths[0], "server")
 		_, err := imagetest.Server().Layout(reference)
 		must(t, err)
 		s := conformance.ContainersSubject{

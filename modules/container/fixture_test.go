@@ -20,6 +20,7 @@ import (
 	"github.com/croft-edge/croft/internal/testing/containerdtest"
 	"github.com/croft-edge/croft/modules/container/containerd"
 	"github.com/croft-edge/croft/modules/container/image"
+	"github.com/croft-edge/croft/modules/container/image/source"
 	"github.com/croft-edge/croft/modules/container/logs"
 	"github.com/croft-edge/croft/modules/container/secret"
 	"github.com/croft-edge/croft/pkg/node"
@@ -123,9 +124,12 @@ func newWorldWith(t testing.TB, images bool) *world {
 		Logs:       logs.Config{RunDir: run, Command: []string{"/proc/self/exe", carry, run, filepath.Join(state, "logs")}, Within: patience, Log: log},
 	}
 	if images {
-		w.cfg.Image = image.Config{Unpack: []string{"/proc/self/exe", "unpack"}, Dialer: dialer(t), Paths: []string{filepath.Join(dir, "images")}, Log: log}
+		w.cfg.Image = image.Config{
+			Unpacking: image.Unpacking{Command: []string{"/proc/self/exe", "unpack"}},
+			Sources:   source.Config{Dialer: dialer(t), Paths: []string{filepath.Join(dir, "images")}}, Log: log,
+		}
 		w.pictures = nil
-		must(t, os.Mkdir(w.cfg.Image.Paths[0], 0o755))
+		must(t, os.Mkdir(w.cfg.Image.Sources.Paths[0], 0o755))
 	}
 	must(t, os.MkdirAll(run, 0o711))
 	must(t, os.MkdirAll(state, 0o711))

@@ -405,7 +405,7 @@ func TestTheLastOneTakesItsUsersNamespace(t *testing.T) {
 	w.close()
 	w.rarely = true
 	w.open()
-	reference := filepath.Join(w.cfg.Image.Paths[0], "server")
+	reference := filepath.Join(w.cfg.Image.Sources.Paths[0], "server")
 	_, err := imagetest.Server().Layout(reference)
 	must(t, err)
 	images := w.module.Images()

@@ -17,7 +17,7 @@ func TestANodesOwnProgramRuns(t *testing.T) {
 	path, err := ownimage.Make(filepath.Join(w.dir, "own"), "tool", tool)
 	must(t, err)
 	w.close()
-	w.cfg.Image.Own = map[string]string{"tool": path}
+	w.cfg.Image.Sources.Own = map[string]string{"tool": path}
 	w.open()
 
 	const id = "zdb-ssd0-user"

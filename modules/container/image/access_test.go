@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/internal/testing/imagetest"
-	"github.com/croft-edge/croft/modules/container/image"
+	"github.com/croft-edge/croft/modules/container/image/source"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -55,8 +55,8 @@ func TestCredentialsGoNowhereElse(t *testing.T) {
 	other, err := imagetest.StartRegistry()
 	must(t, err)
 	t.Cleanup(func() { other.Close() })
-	w.cfg.Dialer = dialer(t, w.registry.Host, other.Host)
-	w.cfg.PlainHTTP = append(w.cfg.PlainHTTP, other.Host)
+	w.cfg.Sources.Dialer = dialer(t, w.registry.Host, other.Host)
+	w.cfg.Sources.PlainHTTP = append(w.cfg.Sources.PlainHTTP, other.Host)
 	w.again()
 	w.push(sample(), "app:1")
 	_, err = sample().Push(t.Context(), other.Host+"/app:1", other.Behind())
@@ -115,18 +115,18 @@ func TestRegistriesAreAskedOverTLS(t *testing.T) {
 	t.Cleanup(func() { safe.Close() })
 	_, err = sample().Push(t.Context(), safe.Host+"/app:1", safe.Behind())
 	must(t, err)
-	w.cfg.Dialer = dialer(t, w.registry.Host, safe.Host)
+	w.cfg.Sources.Dialer = dialer(t, w.registry.Host, safe.Host)
 	w.again()
 	// Nobody has signed its certificate; that may be the clock, so it isn't final.
 	_, err = w.result(spec("1-1", "docker://"+safe.Host+"/app:1"))
 	wantError(t, err, node.Transient, "certificate")
 	must(t, w.Release(t.Context(), "1-1"))
-	w.cfg.TLS = &tls.Config{RootCAs: pool}
+	w.cfg.Sources.TLS = &tls.Config{RootCAs: pool}
 	w.again()
 	w.ready(spec("1-2", "docker://"+safe.Host+"/app:1"))
 	// A registry that speaks plain HTTP and isn't listed.
 	w.push(sample(), "app:1")
-	w.cfg.PlainHTTP = nil
+	w.cfg.Sources.PlainHTTP = nil
 	w.again()
 	w.registry.Forget()
 	_, err = w.result(spec("1-3", w.ref("app:1")))
@@ -157,7 +157,7 @@ func certificate(t *testing.T) (*tls.Config, *x509.CertPool) {
 
 func TestReferencesAreReadAsDockerDoes(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("a", 64)
-	c := image.Config{Paths: []string{"/images"}}
+	sources := source.New(source.Config{Paths: []string{"/images"}})
 	for in, want := range map[string]string{
 		"docker://alpine":                    "docker://docker.io/library/alpine:latest",
 		"docker://me/app:2":                  "docker://docker.io/me/app:2",
@@ -188,7 +188,8 @@ func TestReferencesAreReadAsDockerDoes(t *testing.T) {
 		"/etc/passwd":                                   "",
 		"/images/a\x00b":                                "",
 	} {
-		got, err := image.Parse(c, in)
+		ref, err := sources.Parse("ada", in)
+		got := ref.Text
 		if want == "" {
 			wantError(t, err, node.Invalid, "data.flist", "docker://HOST/NAME:TAG", "/images")
 		} else if err != nil || got != want {

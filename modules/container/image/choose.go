@@ -6,6 +6,7 @@ import (
 	"github.com/containerd/containerd/v2/core/content"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"github.com/croft-edge/croft/modules/container/image/catalog"
 	"github.com/croft-edge/croft/modules/container/image/document"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -14,22 +15,22 @@ import (
 // which machine they are for.
 const mostChoices = 16
 
-// choose finds the image for this machine in what a reference leads to.
-func (a *attempt) choose(ctx context.Context, root ocispec.Descriptor) (chosen, error) {
+// choose finds the image for this machine from what its reference leads to.
+func (f *fetcher) choose(ctx context.Context, root ocispec.Descriptor) (chosen, error) {
 	depth := 0
 	if root.Data != nil {
 		// A layout's own index isn't one that anybody made for the image.
 		depth = -1
 	}
 	looked := 0
-	return a.descend(ctx, root, depth, &looked)
+	return f.descend(ctx, root, depth, &looked)
 }
 
-func (a *attempt) descend(ctx context.Context, desc ocispec.Descriptor, depth int, looked *int) (chosen, error) {
+func (f *fetcher) descend(ctx context.Context, desc ocispec.Descriptor, depth int, looked *int) (chosen, error) {
 	if *looked++; *looked > mostChoices {
 		return chosen{}, invalid("more than %d manifests had to be read to find the one for this machine", mostChoices)
 	}
-	raw, err := a.small(ctx, desc)
+	raw, err := f.small(ctx, desc)
 	if err != nil {
 		return chosen{}, err
 	}
@@ -38,7 +39,7 @@ func (a *attempt) descend(ctx context.Context, desc ocispec.Descriptor, depth in
 		return chosen{}, err
 	}
 	if d.Manifests == nil {
-		return a.image(ctx, desc, d)
+		return f.image(ctx, desc, d)
 	}
 	if depth >= mostIndexes {
 		return chosen{}, invalid("its indexes are nested more than %d levels deep", mostIndexes)
@@ -48,7 +49,7 @@ func (a *attempt) descend(ctx context.Context, desc ocispec.Descriptor, depth in
 		return chosen{}, err
 	}
 	for i, entry := range fit {
-		c, err := a.descend(ctx, entry, depth+1, looked)
+		c, err := f.descend(ctx, entry, depth+1, looked)
 		// What doesn't say which machine it is for may be for another.
 		if node.KindOf(err) == node.Invalid && entry.Platform == nil && i+1 < len(fit) {
 			continue
@@ -59,12 +60,12 @@ func (a *attempt) descend(ctx context.Context, desc ocispec.Descriptor, depth in
 }
 
 // image reads the config of a manifest.
-func (a *attempt) image(ctx context.Context, desc ocispec.Descriptor, d document.Document) (chosen, error) {
+func (f *fetcher) image(ctx context.Context, desc ocispec.Descriptor, d document.Document) (chosen, error) {
 	total, err := checkManifest(d)
 	if err != nil {
 		return chosen{}, err
 	}
-	raw, err := a.small(ctx, *d.Config)
+	raw, err := f.small(ctx, *d.Config)
 	if err != nil {
 		return chosen{}, err
 	}
@@ -73,20 +74,20 @@ func (a *attempt) image(ctx context.Context, desc ocispec.Descriptor, d document
 }
 
 // small fetches a manifest, an index or a config, and returns it.
-func (a *attempt) small(ctx context.Context, desc ocispec.Descriptor) ([]byte, error) {
+func (f *fetcher) small(ctx context.Context, desc ocispec.Descriptor) ([]byte, error) {
 	if desc.Data != nil && desc.Digest.Algorithm().FromBytes(desc.Data) == desc.Digest {
 		return desc.Data, nil
 	}
 	if err := checkDescriptor(desc); err != nil {
 		return nil, err
 	}
-	if desc.Size > mostManifest {
+	if desc.Size > document.MostBytes {
 		document.Bytes.Reached()
-		return nil, invalid("its manifest has %d bytes, at most %d are allowed", desc.Size, mostManifest)
+		return nil, invalid("its manifest has %d bytes, at most %d are allowed", desc.Size, document.MostBytes)
 	}
-	if err := a.blob(ctx, desc); err != nil {
+	if err := f.blob(ctx, desc); err != nil {
 		return nil, err
 	}
-	raw, err := content.ReadBlob(ctx, a.parts.content, desc)
-	return raw, backend(err, "read a manifest")
+	raw, err := content.ReadBlob(ctx, f.in.Content, desc)
+	return raw, catalog.Kinded(err, "read a manifest")
 }

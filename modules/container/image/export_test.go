@@ -2,12 +2,6 @@ package image
 
 import "time"
 
-// Parse reads a reference of a user's, and writes it in the one way that stands for it.
-func Parse(c Config, text string) (string, error) {
-	t, err := c.parse("ada", text)
-	return t.text, err
-}
-
 // TestedWaste is waste, for a test.
 type TestedWaste struct{ w waste }
 

@@ -20,7 +20,7 @@ import (
 // there are places for, to keep nobody from having theirs.
 func TestUnpackingTakesTurns(t *testing.T) {
 	w := open(t, func(c *image.Config) {
-		c.Unpack, c.UnpackTurn = []string{"/proc/self/exe", "unpack-unless-hang"}, time.Second
+		c.Unpacking.Command, c.Unpacking.Turn = []string{"/proc/self/exe", "unpack-unless-hang"}, time.Second
 	})
 	_, err := hang().Layout(filepath.Join(w.dir, "hang"))
 	must(t, err)

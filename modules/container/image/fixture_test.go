@@ -20,6 +20,7 @@ import (
 	"github.com/croft-edge/croft/internal/testing/imagetest"
 	"github.com/croft-edge/croft/modules/container/containerd"
 	"github.com/croft-edge/croft/modules/container/image"
+	"github.com/croft-edge/croft/modules/container/image/source"
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/dial"
 	"github.com/croft-edge/croft/pkg/node"
@@ -81,9 +82,12 @@ func open(t *testing.T, change ...func(*image.Config)) *world {
 	must(t, err)
 	t.Cleanup(func() { w.registry.Close() })
 	w.cfg = image.Config{
-		Daemon: w.daemon, Dialer: dialer(t, w.registry.Host), PlainHTTP: []string{w.registry.Host}, Paths: []string{w.dir},
-		Unpack:  []string{"/proc/self/exe", "unpack"},
-		Silence: 20 * time.Second, Backoff: time.Millisecond, Clock: clock.System{},
+		Daemon: w.daemon,
+		Sources: source.Config{
+			Dialer: dialer(t, w.registry.Host), PlainHTTP: []string{w.registry.Host}, Paths: []string{w.dir}, Silence: 20 * time.Second,
+		},
+		Unpacking: image.Unpacking{Command: []string{"/proc/self/exe", "unpack"}},
+		Pulling:   image.Pulling{Backoff: time.Millisecond}, Clock: clock.System{},
 		Log: zerolog.New(zerolog.MultiLevelWriter(w.logs, zerolog.NewTestWriter(t))),
 		InUse: func(context.Context) (map[string]bool, error) {
 			w.mu.Lock()

@@ -246,7 +246,7 @@ func TestLayersThatAreTooMuch(t *testing.T) {
 	var plain bytes.Buffer
 	tw := tar.NewWriter(&plain)
 	must(t, tw.Close())
-	small := func(c *image.Config) { c.MaxSize, c.MaxFiles = 1<<20, 100 }
+	small := func(c *image.Config) { c.Limits.MaxSize, c.Limits.MaxFiles = 1<<20, 100 }
 	zeros := strings.Repeat("\x00", 8<<20)
 	for what, c := range map[string]struct {
 		image  func() (v1.Image, error)
@@ -328,7 +328,7 @@ func TestNoSpace(t *testing.T) {
 }
 
 func TestTheLimitsAreCheckedBeforeALayerIsFetched(t *testing.T) {
-	w := open(t, func(c *image.Config) { c.MaxSize, c.UserBudget = 100<<10, 150<<10 })
+	w := open(t, func(c *image.Config) { c.Limits.MaxSize, c.Limits.UserBudget = 100<<10, 150<<10 })
 	w.push(imagetest.New().Plain().Entry(random("a", 200<<10)), "app:large")
 	w.push(imagetest.New().Plain().Entry(random("b", 80<<10)), "app:b")
 	w.push(imagetest.New().Plain().Entry(random("c", 80<<10)), "app:c")

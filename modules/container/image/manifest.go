@@ -14,12 +14,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// What a manifest, an index or a config may be at most, and how deep indexes may lie
-// in each other.
-const (
-	mostManifest = document.MostBytes
-	mostIndexes  = 2
-)
+// mostIndexes is how deep indexes may lie in each other.
+const mostIndexes = 2
 
 func invalid(format string, args ...any) error {
 	return node.Errorf(node.Invalid, "cannot use the image: "+format, args...)
@@ -30,8 +26,8 @@ func checkManifest(d document.Document) (total int64, err error) {
 	if d.Config == nil || !images.IsConfigType(d.Config.MediaType) {
 		return 0, invalid("its config isn't that of a container image")
 	}
-	if d.Config.Size > mostManifest {
-		return 0, invalid("its config has %d bytes, at most %d are allowed", d.Config.Size, mostManifest)
+	if d.Config.Size > document.MostBytes {
+		return 0, invalid("its config has %d bytes, at most %d are allowed", d.Config.Size, document.MostBytes)
 	}
 	if len(d.Layers) == 0 {
 		return 0, invalid("it has no layers")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/croft-edge/croft/internal/testing/imagetest"
 	"github.com/croft-edge/croft/modules/container/image"
+	"github.com/croft-edge/croft/modules/container/image/source"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -27,7 +28,7 @@ func openOwn(t *testing.T, change ...func(*image.Config)) (w *world, dir string)
 	_, err = sample().Tar(filepath.Join(dir, "a.tar"))
 	must(t, err)
 	return open(t, append(change, func(c *image.Config) {
-		c.Own = map[string]string{"zdb": filepath.Join(dir, "layout"), "tar": filepath.Join(dir, "a.tar"), "gone": filepath.Join(dir, "gone")}
+		c.Sources.Own = map[string]string{"zdb": filepath.Join(dir, "layout"), "tar": filepath.Join(dir, "a.tar"), "gone": filepath.Join(dir, "gone")}
 	})...), dir
 }
 
@@ -61,7 +62,7 @@ func TestOwnImagesThatArentThere(t *testing.T) {
 		wantError(t, err, node.Refused, reference, "not installed on this node", "gone, tar, zdb")
 	}
 	w.fails(own("1-1", "croft://gone"), node.Invalid, "croft://gone")
-	w.cfg.Own = nil
+	w.cfg.Sources.Own = nil
 	w.again()
 	_, err := w.result(own("1-1", "croft://zdb"))
 	wantError(t, err, node.Refused, "croft://zdb", "which has none")
@@ -96,7 +97,7 @@ func TestOwnImagesStay(t *testing.T) {
 
 // TestOwnImagesHaveNoBudget wants the node's own image to be there whatever users may have.
 func TestOwnImagesHaveNoBudget(t *testing.T) {
-	w, dir := openOwn(t, func(c *image.Config) { c.UserBudget = 100 << 10 })
+	w, dir := openOwn(t, func(c *image.Config) { c.Limits.UserBudget = 100 << 10 })
 	header, content := random("big", 200<<10)
 	_, err := imagetest.New().Entry(header, content).Config(func(c *v1.Config) { c.Entrypoint = []string{"/big"} }).Layout(filepath.Join(dir, "gone"))
 	must(t, err)
@@ -108,7 +109,7 @@ func TestOwnImagesHaveNoBudget(t *testing.T) {
 
 func TestOwnImagesHaveNames(t *testing.T) {
 	for name, path := range map[string]string{"": "/a", "Zdb": "/a", "a/b": "/a", "..": "/a", "zdb": "a", "own": "/a/../b", "root": "/"} {
-		c := image.Config{Own: map[string]string{name: path}}
+		c := source.Config{Own: map[string]string{name: path}}
 		wantError(t, c.Validate(), node.Invalid, "Own has", path)
 	}
 }

@@ -97,7 +97,7 @@ func TestATagThatMovesChangesNothingForWhoHasIt(t *testing.T) {
 }
 
 func TestWhatIsHereNeedsNoNetwork(t *testing.T) {
-	w := open(t, func(c *image.Config) { c.Answer = time.Second })
+	w := open(t, func(c *image.Config) { c.Pulling.Answer = time.Second })
 	digest := w.push(sample(), "app:1")
 	w.ready(spec("1-1", w.ref("app:1")))
 	w.registry.Forget()
@@ -163,7 +163,7 @@ func TestADigestIsNoKeyToAnotherUsersLayers(t *testing.T) {
 }
 
 func TestPullGoesOnWhereItWas(t *testing.T) {
-	w := open(t, func(c *image.Config) { c.Silence = 2 * time.Second })
+	w := open(t, func(c *image.Config) { c.Sources.Silence = 2 * time.Second })
 	big := imagetest.New().Plain().Entry(random("big", 8<<20))
 	digest := w.push(big, "app:1")
 	w.registry.Set(imagetest.Faults{HangAfter: 5 << 20})
@@ -219,7 +219,7 @@ func TestARegistryThatSaysNothing(t *testing.T) {
 		"too many":    {Status: http.StatusTooManyRequests},
 	} {
 		t.Run(what, func(t *testing.T) {
-			w := open(t, func(c *image.Config) { c.Silence = time.Second })
+			w := open(t, func(c *image.Config) { c.Sources.Silence = time.Second })
 			w.push(sample(), "app:1")
 			w.registry.Set(f)
 			_, err := w.result(spec("1-1", w.ref("app:1")))
@@ -233,7 +233,7 @@ func TestARegistryThatSaysNothing(t *testing.T) {
 
 // A slow link isn't a silent one.
 func TestASlowRegistryIsWaitedFor(t *testing.T) {
-	w := open(t, func(c *image.Config) { c.Silence = 2 * time.Second })
+	w := open(t, func(c *image.Config) { c.Sources.Silence = 2 * time.Second })
 	w.push(imagetest.New().Plain().Entry(random("some", 30<<10)), "app:1")
 	w.registry.Set(imagetest.Faults{Pause: 120 * time.Millisecond})
 	start := time.Now()
@@ -345,7 +345,7 @@ func TestPathsLeadNowhereElse(t *testing.T) {
 
 // Whoever sends a byte now and then keeps nobody else from pulling.
 func TestPullsTakeTurns(t *testing.T) {
-	w := open(t, func(c *image.Config) { c.Silence, c.Turn = time.Hour, 200*time.Millisecond })
+	w := open(t, func(c *image.Config) { c.Sources.Silence, c.Pulling.Turn = time.Hour, 200*time.Millisecond })
 	for n, name := range []string{"aa", "bb", "cc", "dd"} {
 		w.push(imagetest.New().Plain().Entry(random(name, 64<<10)), name+":1")
 		s := spec("1-"+name, w.ref(name+":1"))

@@ -2,43 +2,31 @@ package image
 
 import (
 	"context"
-	"sync"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 
-	"github.com/containerd/containerd/v2/client"
-	"github.com/containerd/containerd/v2/core/content"
-	"github.com/containerd/containerd/v2/core/images"
-	"github.com/containerd/containerd/v2/core/leases"
-	"github.com/containerd/containerd/v2/core/snapshots"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"github.com/rs/zerolog"
 
-	"github.com/croft-edge/croft/pkg/limit"
+	"github.com/croft-edge/croft/modules/container/image/catalog"
+	"github.com/croft-edge/croft/modules/container/image/source"
+	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// snapshotter unpacks; its layers are plain folders.
-const snapshotter = "overlayfs"
-
 // Store pulls and keeps images. Open makes one; it is safe for concurrent use.
 type Store struct {
-	cfg   Config
-	alive context.Context // it is the store's life
-	end   context.CancelFunc
-	all   sync.WaitGroup
-	// pulls are for fetching, unpacks for unpacking what was fetched.
-	pulls, unpacks *limit.Line
-	waste          waste
-	// idle are the images of labels that no container is made of yet.
-	idle map[string]idle
-	// same lets one pull a user and reference run.
-	same keyed
-	// blobs are manifests and configs that were read.
-	blobs blobs
-
-	mu      sync.Mutex
-	jobs    map[string]*job
-	removed uint64
-	// writing is held while something becomes garbage or stops being it.
-	writing sync.Mutex
+	sources    *source.Sources
+	catalog    *catalog.Catalog
+	pulls      *pulls
+	waste      *waste
+	disk       *disk
+	collection Collection
+	clock      clock.Clock
+	log        zerolog.Logger
 }
 
 // Open makes a store on what containerd has. It asks nothing yet.
@@ -46,78 +34,235 @@ func Open(c Config) (*Store, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	alive, end := context.WithCancel(context.Background())
-	return &Store{cfg: c.withDefaults(), alive: alive, end: end, jobs: map[string]*job{}, idle: map[string]idle{}, pulls: limit.NewLine(Pulls), unpacks: limit.NewLine(Unpacks)}, nil
+	c = c.withDefaults()
+	s := &Store{
+		sources: source.New(c.Sources), waste: &waste{clock: c.Clock}, disk: &disk{daemon: c.Daemon, space: c.Space},
+		pulls: newPulls(c.Clock, c.Pulling.Backoff), collection: c.Collection, clock: c.Clock, log: c.Log,
+	}
+	s.catalog = catalog.New(catalog.Config{
+		Daemon: c.Daemon, InUse: c.InUse, Clock: c.Clock, Log: c.Log,
+		// A pull that has just begun may have written nothing yet.
+		Emptied: func(ctx context.Context, user, label string) {
+			if !s.pulls.running(user, label) {
+				c.Emptied(ctx, user)
+			}
+		},
+	})
+	s.pulls.do = newPuller(c, s).pull
+	return s, nil
 }
 
 // Close breaks off all pulls and waits for them. What they have fetched stays.
 func (s *Store) Close() error {
-	s.end()
-	s.all.Wait()
+	s.pulls.close()
 	return nil
 }
 
-// parts are containerd's services in the namespace of a user.
-type parts struct {
-	user      string
-	client    *client.Client
-	images    images.Store
-	content   content.Store
-	snapshots snapshots.Snapshotter
-	leases    leases.Manager
-	blobs     *blobs
-}
-
-// parts returns ctx with the user's namespace and what is in it.
-func (s *Store) parts(ctx context.Context, user string) (context.Context, parts, error) {
-	c, err := s.cfg.Daemon.Client(ctx)
-	if err != nil {
-		return ctx, parts{}, backend(err, "reach containerd")
+// Pull starts or continues to fetch an image and returns within a moment: see
+// node.Images. After a failure that isn't final it returns that failure until
+// the pause is over.
+func (s *Store) Pull(ctx context.Context, spec node.ImageSpec) (node.Image, error) {
+	if err := checkSpec(spec); err != nil {
+		return node.Image{}, err
 	}
-	return s.cfg.Daemon.Namespace(ctx, user), parts{
-		user: user, client: c, images: c.ImageService(), content: c.ContentStore(),
-		snapshots: c.SnapshotService(snapshotter), leases: c.LeasesService(), blobs: &s.blobs,
-	}, nil
+	ref, err := s.sources.Parse(spec.User, spec.Reference)
+	if err != nil {
+		return node.Image{}, err
+	}
+	have, err := s.have(ctx, spec)
+	if err != nil || have.Ready {
+		return have, err
+	}
+	near, err := s.near(ctx, spec.User, ref)
+	if err != nil {
+		return node.Image{}, err
+	}
+	begun, image, err := s.pulls.begin(spec, ref)
+	if begun == nil || !near {
+		return image, err
+	}
+	select {
+	case <-begun.done:
+	case <-time.After(moment):
+		return begun.shown(), nil
+	}
+	if err := begun.failure(); err != nil {
+		return node.Image{}, err
+	}
+	if have, err = s.have(ctx, spec); err != nil || have.Ready {
+		return have, err
+	}
+	return begun.shown(), nil
 }
 
-// Images is the contract node.Images, for a bus.
-func (s *Store) Images() node.Images { return service{s} }
+// moment is how long Pull waits for what needs no network.
+const moment = 100 * time.Millisecond
 
-// longestCall is for a call that waits for nothing but containerd.
-const longestCall = time.Minute
-
-type service struct{ s *Store }
-
-func (o service) within() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(o.s.alive, longestCall)
+// near reports whether a reference leads to what is on this node.
+func (s *Store) near(ctx context.Context, user string, ref source.Reference) (bool, error) {
+	if ref.Local() || ref.Digest == "" {
+		return ref.Local(), nil
+	}
+	in, n, err := s.catalog.In(ctx, user)
+	if err != nil {
+		return false, err
+	}
+	_, known, err := n.Known(in, ref)
+	return known, err
 }
 
-func (o service) Pull(spec node.ImageSpec) (node.Image, error) {
-	ctx, cancel := o.within()
-	defer cancel()
-	return o.s.Pull(ctx, spec)
+// have is the image that a label has already. One without a hash gets the caller's.
+func (s *Store) have(ctx context.Context, spec node.ImageSpec) (node.Image, error) {
+	in, n, err := s.catalog.In(ctx, spec.User)
+	if err != nil {
+		return node.Image{}, err
+	}
+	i, err := n.OfLabel(in, spec.Label)
+	switch {
+	case node.KindOf(err) == node.NotExist || err == nil && i.Released:
+		return node.Image{}, nil
+	case err != nil:
+		return node.Image{}, err
+	}
+	if err := claimOf(spec).Check("pull an image for "+spec.Label, i.Hash); err != nil {
+		return node.Image{}, err
+	}
+	if i.Reference != spec.Reference {
+		return node.Image{}, node.Errorf(node.Exist, "cannot pull %.200q for %s: it has %.200q", spec.Reference, spec.Label, i.Reference)
+	}
+	if i.Hash != spec.Hash {
+		if i, err = s.catalog.Claim(in, n, spec); err != nil {
+			return node.Image{}, err
+		}
+	}
+	return i.Contract(), nil
 }
 
-func (o service) Inspect(label string) (node.Image, error) {
-	ctx, cancel := o.within()
-	defer cancel()
-	return o.s.Inspect(ctx, label)
+// Inspect returns a label's image. NotExist when there is none.
+func (s *Store) Inspect(ctx context.Context, label string) (node.Image, error) {
+	if err := checkLabel(label); err != nil {
+		return node.Image{}, err
+	}
+	_, _, i, err := s.catalog.Find(ctx, label)
+	if err == nil && !i.Released {
+		return i.Contract(), nil
+	}
+	if err != nil && node.KindOf(err) != node.NotExist {
+		return node.Image{}, err
+	}
+	if j := s.pulls.of(label); j != nil && j.running() {
+		return j.shown(), nil
+	}
+	return node.Image{}, node.Errorf(node.NotExist, "cannot find an image for %s", label)
 }
 
-func (o service) Release(label string) error {
-	ctx, cancel := o.within()
-	defer cancel()
-	return o.s.Release(ctx, label)
+// List returns the images of all labels, sorted.
+func (s *Store) List(ctx context.Context) ([]node.Image, error) {
+	byLabel := s.pulls.shown()
+	err := s.catalog.Each(ctx, func(_ context.Context, _ catalog.Namespace, all []catalog.Image) error {
+		for _, i := range all {
+			if i.Label != "" && !i.Released {
+				byLabel[i.Label] = i.Contract()
+			}
+		}
+		return nil
+	})
+	out := slices.AppendSeq(make([]node.Image, 0, len(byLabel)), maps.Values(byLabel))
+	slices.SortFunc(out, func(a, b node.Image) int { return strings.Compare(a.Label, b.Label) })
+	return out, err
 }
 
-func (o service) List() ([]node.Image, error) {
-	ctx, cancel := o.within()
-	defer cancel()
-	return o.s.List(ctx)
+// Layers is what a container is made of.
+type Layers struct {
+	// Digest is that of the image's manifest.
+	Digest string
+	// Lower are the folders of its layers, topmost first. They stay as long as
+	// the label isn't released.
+	Lower []string
+	// Config is the image's.
+	Config ocispec.ImageConfig
 }
 
-func (o service) Status() (node.ImageStatus, error) {
-	ctx, cancel := o.within()
-	defer cancel()
-	return o.s.Status(ctx)
+// Layers returns those of a label's image. NotExist when it has none.
+func (s *Store) Layers(ctx context.Context, label string) (Layers, error) {
+	if err := checkLabel(label); err != nil {
+		return Layers{}, err
+	}
+	in, n, i, err := s.catalog.Find(ctx, label)
+	if err != nil {
+		return Layers{}, err
+	}
+	if i.Released {
+		return Layers{}, node.Errorf(node.NotExist, "cannot find an image for %s", label)
+	}
+	s.waste.forget(label)
+	config, digest, err := n.Config(in, i)
+	if err != nil {
+		return Layers{}, err
+	}
+	lower, err := n.Lower(in, digest, config.RootFS.DiffIDs)
+	if err != nil {
+		return Layers{}, catalog.Kinded(err, "find the layers of "+label)
+	}
+	return Layers{Digest: i.Digest().String(), Lower: lower, Config: config.Config}, s.catalog.Touch(in, n, i)
+}
+
+// Release ends a label's pull and removes what it has fetched, or lets its image go.
+// NotExist when it has neither. The image of a container that still exists is let go
+// once the container is gone.
+func (s *Store) Release(ctx context.Context, label string) error {
+	if err := checkLabel(label); err != nil {
+		return err
+	}
+	ended, err := s.pulls.stop(ctx, label)
+	if err != nil {
+		return err
+	}
+	s.waste.chargeUnused(label)
+	return s.catalog.Release(ctx, label, ended)
+}
+
+// Run collects unused images until ctx ends, with jitter.
+func (s *Store) Run(ctx context.Context) error {
+	for {
+		pause := s.collection.Every/2 + rand.N(s.collection.Every)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.clock.After(pause):
+		}
+		if err := s.Collect(ctx); err != nil && ctx.Err() == nil {
+			s.log.Warn().Err(err).Str("type", "image").Str("step", "collect").Msg("cannot look for unused images")
+		}
+	}
+}
+
+// Collect removes images that nothing has used for long, and while the file
+// system is too full, the longest unused ones.
+func (s *Store) Collect(ctx context.Context) error {
+	s.pulls.expire()
+	pulling := func(label string) bool {
+		j := s.pulls.of(label)
+		return j != nil && j.running()
+	}
+	if err := s.catalog.Settle(ctx, pulling); err != nil {
+		return err
+	}
+	if err := s.catalog.EvictUnused(ctx, s.collection.Unused); err != nil {
+		return err
+	}
+	return s.catalog.EvictUntil(ctx, "", func() (bool, error) {
+		sp, err := s.disk.usage(ctx)
+		return float64(sp.Used) <= s.collection.Full*float64(sp.Total), err
+	})
+}
+
+// Status is how much the images take.
+func (s *Store) Status(ctx context.Context) (node.ImageStatus, error) {
+	sp, err := s.disk.usage(ctx)
+	if err != nil {
+		return node.ImageStatus{}, err
+	}
+	images, size, err := s.catalog.Totals(ctx)
+	return node.ImageStatus{Used: sp.Used, Total: sp.Total, Images: images, Size: size, Removed: s.catalog.Removed()}, err
 }

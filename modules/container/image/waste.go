@@ -2,9 +2,12 @@ package image
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
+	"github.com/croft-edge/croft/modules/container/image/source"
+	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/limit"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -19,18 +22,27 @@ const (
 	mostWait = time.Hour
 )
 
-// waste is what the images have cost that weren't used, of each user who has that to pay back. Its
-// zero value is ready to be used, by several goroutines.
+// waste is the cost of images that weren't used, by user. It is safe for concurrent use.
 type waste struct {
+	clock clock.Clock
+
 	mu sync.Mutex
-	// until is when all is paid back, since the machine's boot.
+	// until is when a user has paid back all, since the machine's boot.
 	until map[string]time.Duration
+	// idle are the costs of images by label that no container was made of yet.
+	idle map[string]idle
+}
+
+// idle is the cost of an image that no container was made of yet.
+type idle struct {
+	user string
+	cost time.Duration
 }
 
 // free is how long it takes to pay back what a user has free.
 var free = time.Duration(Waste.Each) * time.Second * payback
 
-// add notes what an image has cost.
+// add adds the cost of an image.
 func (w *waste) add(user string, now, cost time.Duration) {
 	if cost <= 0 || user == node.OwnUser {
 		return
@@ -54,59 +66,55 @@ func (w *waste) wait(user string, now time.Duration) time.Duration {
 	return max(0, w.until[user]-now-free)
 }
 
-// mayGoOn is Transient while a user's images have cost too much for nothing.
-func (a *attempt) mayGoOn() error {
-	s := a.store
-	wait := s.waste.wait(a.job.spec.User, s.cfg.Clock.Boot())
+// check is Transient while a user has wasted too much.
+func (w *waste) check(user string, ref source.Reference) error {
+	wait := w.wait(user, w.clock.Boot())
 	if wait == 0 {
 		return nil
 	}
 	Waste.Reached()
-	return node.Errorf(node.Transient, "cannot pull %s yet: too many of this user's images were refused or given up; the next can be fetched in %s", a.job.target.text, wait.Round(time.Second))
+	return node.Errorf(node.Transient, "cannot pull %s yet: too many of this user's images were refused or given up; the next can be fetched in %s", ref.Text, wait.Round(time.Second))
 }
 
-// charge has a user pay for a pull that has come to nothing by what was pulled, or by the user. What
-// the node has spoilt costs nothing, but for a full disk: a layer may have filled it.
-func (s *Store) charge(ctx context.Context, j *job, err error) {
+// charge has a user pay for a failed pull when the image or the user has ended it.
+// Faults of the node cost nothing, but for a full disk: a layer may have filled it.
+func (w *waste) charge(ctx context.Context, j *job, err error) {
 	cost := j.unpacked()
 	switch kind := node.KindOf(err); {
-	case s.alive.Err() != nil:
+	case errors.Is(context.Cause(ctx), errClosed):
 		return
 	case kind == node.Refused || kind == node.Invalid:
 		cost += time.Second
 	case kind != node.NoSpace && ctx.Err() == nil:
 		return
 	}
-	s.waste.add(j.spec.User, s.cfg.Clock.Boot(), cost)
+	w.add(j.spec.User, w.clock.Boot(), cost)
 }
 
-// idle is what an image has cost on which no container stands yet.
-type idle struct {
-	user string
-	cost time.Duration
-}
-
-// keepCost keeps what an image has cost until a container is made of it.
-func (s *Store) keepCost(j *job) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// keep keeps the cost of an image until a container is made of it.
+func (w *waste) keep(j *job) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.idle == nil {
+		w.idle = map[string]idle{}
+	}
 	if cost := j.unpacked(); cost > 0 {
-		s.idle[j.spec.Label] = idle{j.spec.User, cost}
+		w.idle[j.spec.Label] = idle{j.spec.User, cost}
 	}
 }
 
-// forgetCost forgets what a label's image has cost: a container is made of it, or it is charged.
-func (s *Store) forgetCost(label string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.idle, label)
+// forget forgets the cost of a label's image: a container is made of it, or it is charged.
+func (w *waste) forget(label string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.idle, label)
 }
 
 // chargeUnused has a user pay for an image that was pulled for a label and never used.
-func (s *Store) chargeUnused(label string) {
-	s.mu.Lock()
-	u := s.idle[label]
-	delete(s.idle, label)
-	s.mu.Unlock()
-	s.waste.add(u.user, s.cfg.Clock.Boot(), u.cost)
+func (w *waste) chargeUnused(label string) {
+	w.mu.Lock()
+	unused := w.idle[label]
+	delete(w.idle, label)
+	w.mu.Unlock()
+	w.add(unused.user, w.clock.Boot(), unused.cost)
 }

@@ -86,7 +86,7 @@ func TestImagesAtOnceAreCharged(t *testing.T) {
 // would be refused.
 func TestGivenUpImagesCostTheirUserTurns(t *testing.T) {
 	f := fill(t, empty100)
-	f.cfg.Unpack = []string{"/proc/self/exe", "unpack-unless-hang"}
+	f.cfg.Unpacking.Command = []string{"/proc/self/exe", "unpack-unless-hang"}
 	f.again()
 	_, err := hang().Layout(filepath.Join(f.dir, "hang"))
 	must(t, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/croft-edge/croft/modules/container"
 	"github.com/croft-edge/croft/modules/container/containerd"
 	"github.com/croft-edge/croft/modules/container/image"
+	"github.com/croft-edge/croft/modules/container/image/source"
 	"github.com/croft-edge/croft/modules/container/logs"
 	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/cgroup"
@@ -29,7 +30,7 @@ const containerWorkers = 12
 // networks all the same: until the module is there, its callers are told why not.
 func (d *daemon) startContainer(g *supervise.Group) error {
 	cfg := containerConfig(d.Config.Config, d.Log)
-	cfg.Image.Dialer = d.dialer
+	cfg.Image.Sources.Dialer = d.dialer
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
@@ -52,7 +53,7 @@ func (d *daemon) startContainer(g *supervise.Group) error {
 		var watch sync.WaitGroup
 		watch.Go(func() {
 			_ = supervise.Keep(watching, d.Log, "container", supervise.DefaultBackoff(), func(ctx context.Context) error {
-				cfg.Image.Own = ownImages(d.Config.Config, d.Log)
+				cfg.Image.Sources.Own = ownImages(d.Config.Config, d.Log)
 				d.watchContainers(ctx, cfg, l)
 				return ctx.Err()
 			})
@@ -102,10 +103,11 @@ func containerConfig(c config.Config, log zerolog.Logger) container.Config {
 		Rate:       cgroup.Rate{ReadBytes: k.ReadRate, WriteBytes: k.WriteRate, ReadOps: k.ReadOps, WriteOps: k.WriteOps},
 		Containerd: containerd.Config{Address: k.Containerd, Own: k.OwnContainerd, Binary: k.ContainerdBinary, Log: log},
 		Image: image.Config{
-			Unpack:    []string{"/proc/self/exe", "unpack"},
-			Confine:   confineUnpack(c, log),
-			PlainHTTP: k.PlainHTTP, Paths: k.ImagePaths, MaxSize: int64(k.MaxImage), UserBudget: int64(k.UserImages),
-			Full: float64(k.ImageFull) / 100, Unused: k.ImageUnused, Log: log,
+			Unpacking:  image.Unpacking{Command: []string{"/proc/self/exe", "unpack"}, Confine: confineUnpack(c, log)},
+			Sources:    source.Config{PlainHTTP: k.PlainHTTP, Paths: k.ImagePaths},
+			Limits:     image.Limits{MaxSize: int64(k.MaxImage), UserBudget: int64(k.UserImages)},
+			Collection: image.Collection{Full: float64(k.ImageFull) / 100, Unused: k.ImageUnused},
+			Log:        log,
 		},
 		Logs: logs.Config{Dir: logFolder(c), Size: int64(k.LogSize), Files: int(k.LogFiles), Log: log},
 	}

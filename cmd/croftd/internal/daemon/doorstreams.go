@@ -22,7 +22,7 @@ type containerStreams struct {
 
 func (d *daemon) containerStreams() *containerStreams {
 	cfg := containerConfig(d.Config.Config, d.quiet())
-	cfg.Image.Dialer = d.dialer
+	cfg.Image.Sources.Dialer = d.dialer
 	return &containerStreams{config: cfg}
 }
 

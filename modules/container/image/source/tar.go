@@ -1,4 +1,4 @@
-package image
+package source
 
 import (
 	"archive/tar"
@@ -26,25 +26,25 @@ type tarball struct {
 
 // openTar reads what a tar holds, and returns it as the source that it is: an
 // OCI layout, or what docker save wrote. The file ends with the source.
-func openTar(t target, f *os.File) (source, error) {
+func openTar(r Reference, f *os.File) (Source, error) {
 	a := &tarball{file: f, members: map[string]*io.SectionReader{}}
-	s, err := a.source(t)
+	s, err := a.source(r)
 	if err != nil {
 		f.Close()
-		return nil, localError(err, t)
+		return nil, localError(err, r)
 	}
 	return s, nil
 }
 
-func (a *tarball) source(t target) (source, error) {
+func (a *tarball) source(r Reference) (Source, error) {
 	if err := a.scan(); err != nil {
 		return nil, err
 	}
 	if a.members["index.json"] != nil {
-		return &layout{target: t, files: a}, nil
+		return &layout{ref: r, files: a}, nil
 	}
 	if a.members["manifest.json"] != nil {
-		return openSaved(t, a)
+		return openSaved(r, a)
 	}
 	return nil, node.Errorf(node.Invalid, "cannot find an index.json or a manifest.json in it")
 }

@@ -1,4 +1,4 @@
-package image
+package source
 
 import (
 	"bytes"
@@ -23,36 +23,36 @@ type files interface {
 	Close() error
 }
 
-// layout is an OCI layout as a source.
+// layout is an OCI layout as a Source.
 type layout struct {
-	target target
-	files  files
+	ref   Reference
+	files files
 }
 
 // openLocal opens what a path leads to, without leaving the allowed path by
 // any link, and without waiting for what isn't a file.
-func openLocal(t target) (source, error) {
-	root, err := os.OpenRoot(t.root)
+func openLocal(r Reference) (Source, error) {
+	root, err := os.OpenRoot(r.root)
 	if err != nil {
-		return nil, localError(err, t)
+		return nil, localError(err, r)
 	}
 	defer root.Close()
-	info, err := root.Stat(t.path)
+	info, err := root.Stat(r.path)
 	if err != nil {
-		return nil, localError(err, t)
+		return nil, localError(err, r)
 	}
 	if info.IsDir() {
-		dir, err := root.OpenRoot(t.path)
+		dir, err := root.OpenRoot(r.path)
 		if err != nil {
-			return nil, localError(err, t)
+			return nil, localError(err, r)
 		}
-		return &layout{target: t, files: folder{dir}}, nil
+		return &layout{ref: r, files: folder{dir}}, nil
 	}
-	f, err := openRegular(root, t.path)
+	f, err := openRegular(root, r.path)
 	if err != nil {
-		return nil, localError(err, t)
+		return nil, localError(err, r)
 	}
-	return openTar(t, f)
+	return openTar(r, f)
 }
 
 // errNotRegular is what a pipe, a device or a folder is in the place of a file.
@@ -75,15 +75,15 @@ func openRegular(root *os.Root, name string) (*os.File, error) {
 	return f, nil
 }
 
-func localError(err error, t target) error {
+func localError(err error, r Reference) error {
 	if err == nil {
 		return nil
 	}
 	var kinded *node.Error
 	if errors.As(err, &kinded) {
-		return node.Errorf(kinded.Kind, "cannot use image %s: %w", t.text, kinded)
+		return node.Errorf(kinded.Kind, "cannot use image %s: %w", r.Text, kinded)
 	}
-	return node.Errorf(node.Invalid, "cannot use image %s: %w; it must be an OCI layout folder or a tar on this node", t.text, err)
+	return node.Errorf(node.Invalid, "cannot use image %s: %w; it must be an OCI layout folder or a tar on this node", r.Text, err)
 }
 
 // folder is an OCI layout folder.
@@ -95,22 +95,22 @@ func (f folder) Close() error                            { return f.root.Close()
 // Resolve takes index.json itself for the index; it has no digest that anybody
 // has named, so what it says is looked at once.
 func (l *layout) Resolve(context.Context) (ocispec.Descriptor, error) {
-	raw, err := readAll(l.files, "index.json", mostManifest)
+	raw, err := readAll(l.files, "index.json", document.MostBytes)
 	if err != nil {
-		return ocispec.Descriptor{}, localError(err, l.target)
+		return ocispec.Descriptor{}, localError(err, l.ref)
 	}
 	if _, err := document.Decode(raw, ocispec.MediaTypeImageIndex); err != nil {
-		return ocispec.Descriptor{}, localError(err, l.target)
+		return ocispec.Descriptor{}, localError(err, l.ref)
 	}
 	return ocispec.Descriptor{MediaType: ocispec.MediaTypeImageIndex, Digest: digest.FromBytes(raw), Size: int64(len(raw)), Data: raw}, nil
 }
 
 func (l *layout) Fetch(_ context.Context, desc ocispec.Descriptor) (io.ReadCloser, error) {
 	r, err := l.files.Open("blobs/" + desc.Digest.Algorithm().String() + "/" + desc.Digest.Encoded())
-	return r, localError(err, l.target)
+	return r, localError(err, l.ref)
 }
 
-func (l *layout) Wrap(err error) error { return localError(err, l.target) }
+func (l *layout) Wrap(err error) error { return localError(err, l.ref) }
 func (l *layout) Close() error         { return l.files.Close() }
 
 // readAll reads a small file.

@@ -1,4 +1,4 @@
-package image
+package source
 
 import (
 	"bytes"
@@ -18,15 +18,15 @@ import (
 // saved is what docker save wrote, as a source: it has no manifest, so one is
 // made of its parts.
 type saved struct {
-	target   target
+	ref      Reference
 	tarball  *tarball
 	manifest []byte
 	names    map[digest.Digest]string
 }
 
 // openSaved makes the manifest of the tar's only image.
-func openSaved(t target, a *tarball) (source, error) {
-	raw, err := readAll(a, "manifest.json", mostManifest)
+func openSaved(r Reference, a *tarball) (Source, error) {
+	raw, err := readAll(a, "manifest.json", document.MostBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func openSaved(t target, a *tarball) (source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &saved{target: t, tarball: a, names: map[digest.Digest]string{}}
+	s := &saved{ref: r, tarball: a, names: map[digest.Digest]string{}}
 	m := ocispec.Manifest{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest}
 	if m.Config, err = s.add(is.Config, ocispec.MediaTypeImageConfig); err != nil {
 		return nil, err
@@ -74,8 +74,8 @@ func (s *saved) Fetch(_ context.Context, desc ocispec.Descriptor) (io.ReadCloser
 		return io.NopCloser(bytes.NewReader(s.manifest)), nil
 	}
 	r, err := s.tarball.Open(s.names[desc.Digest])
-	return r, localError(err, s.target)
+	return r, localError(err, s.ref)
 }
 
-func (s *saved) Wrap(err error) error { return localError(err, s.target) }
+func (s *saved) Wrap(err error) error { return localError(err, s.ref) }
 func (s *saved) Close() error         { return s.tarball.Close() }

@@ -1,4 +1,4 @@
-package image
+package source
 
 import (
 	"context"
@@ -28,14 +28,14 @@ const (
 
 // registry is a source on the network.
 type registry struct {
-	target   target
+	ref      Reference
 	client   *http.Client
 	resolver remotes.Resolver
 	quiet    *log.Entry
 	fetcher  remotes.Fetcher
 }
 
-func (s *Store) openRegistry(t target, auth string) (source, error) {
+func (s *Sources) openRegistry(r Reference, auth string) (Source, error) {
 	client, err := s.cfg.Dialer.HTTPClient(dial.HTTPConfig{Timeout: longestExchange, HeaderTimeout: s.cfg.Silence, TLS: s.cfg.TLS})
 	if err != nil {
 		return nil, err
@@ -47,9 +47,9 @@ func (s *Store) openRegistry(t target, auth string) (source, error) {
 	blobs, tokens := *client, *client
 	blobs.Transport = guard{next: client.Transport, plain: plain, silence: s.cfg.Silence}
 	tokens.Transport = guard{next: client.Transport, plain: plain, silence: s.cfg.Silence, most: longestToken}
-	host, err := docker.DefaultHost(t.host)
+	host, err := docker.DefaultHost(r.host)
 	if err != nil {
-		return nil, remote(err, t)
+		return nil, remote(err, r)
 	}
 	options := []docker.AuthorizerOpt{docker.WithAuthClient(&tokens)}
 	if user, password, ok := strings.Cut(auth, ":"); ok {
@@ -73,7 +73,7 @@ func (s *Store) openRegistry(t target, auth string) (source, error) {
 	silent := logrus.New()
 	silent.SetOutput(io.Discard)
 	return &registry{
-		target: t, client: client, quiet: logrus.NewEntry(silent),
+		ref: r, client: client, quiet: logrus.NewEntry(silent),
 		resolver: docker.NewResolver(docker.ResolverOptions{Hosts: hosts, Headers: http.Header{"User-Agent": {"croft"}}}),
 	}, nil
 }
@@ -81,14 +81,14 @@ func (s *Store) openRegistry(t target, auth string) (source, error) {
 func (r *registry) Resolve(ctx context.Context) (ocispec.Descriptor, error) {
 	ctx, cancel := context.WithTimeout(log.WithLogger(ctx, r.quiet), longestResolve)
 	defer cancel()
-	_, desc, err := r.resolver.Resolve(ctx, r.target.name)
+	_, desc, err := r.resolver.Resolve(ctx, r.ref.name)
 	return desc, r.Wrap(err)
 }
 
 func (r *registry) Fetch(ctx context.Context, desc ocispec.Descriptor) (io.ReadCloser, error) {
 	ctx = log.WithLogger(ctx, r.quiet)
 	if r.fetcher == nil {
-		f, err := r.resolver.Fetcher(ctx, r.target.name)
+		f, err := r.resolver.Fetcher(ctx, r.ref.name)
 		if err != nil {
 			return nil, r.Wrap(err)
 		}
@@ -100,7 +100,7 @@ func (r *registry) Fetch(ctx context.Context, desc ocispec.Descriptor) (io.ReadC
 	return rc, r.Wrap(err)
 }
 
-func (r *registry) Wrap(err error) error { return remote(err, r.target) }
+func (r *registry) Wrap(err error) error { return remote(err, r.ref) }
 
 func (r *registry) Close() error {
 	r.client.CloseIdleConnections()

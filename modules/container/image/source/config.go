@@ -1,0 +1,54 @@
+package source
+
+import (
+	"crypto/tls"
+	"path/filepath"
+	"time"
+
+	"github.com/croft-edge/croft/pkg/dial"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// DefaultSilence is Config.Silence when it is 0.
+const DefaultSilence = 30 * time.Second
+
+// Config says where images may come from.
+type Config struct {
+	// Dialer makes all connections; TLS is for registries with a private
+	// authority, nil is this machine's.
+	Dialer *dial.Dialer
+	TLS    *tls.Config
+	// PlainHTTP are the HOST:PORT of registries that are asked without TLS.
+	PlainHTTP []string
+	// Paths are the folders below which images may lie on this machine.
+	Paths []string
+	// Own are the node's own images by name, each the absolute path of an OCI
+	// layout folder or a tar: croft://NAME is one, for node.OwnUser only.
+	Own map[string]string
+	// Silence is how long a registry may send nothing.
+	Silence time.Duration
+}
+
+// Validate names the field that is wrong. node.Invalid.
+func (c Config) Validate() error {
+	invalid := func(format string, args ...any) error {
+		return node.Errorf(node.Invalid, "cannot use the images' settings: "+format, args...)
+	}
+	for _, p := range c.Paths {
+		if !filepath.IsAbs(p) || filepath.Clean(p) != p {
+			return invalid("Paths has %q, must be absolute paths without . and ..", p)
+		}
+	}
+	for name, p := range c.Own {
+		if !ownForm.MatchString(name) || !filepath.IsAbs(p) || filepath.Clean(p) != p || p == "/" {
+			return invalid("Own has %q at %q, must be a name of small letters and digits, and an absolute path without . and ..", name, p)
+		}
+	}
+	switch {
+	case c.Dialer == nil:
+		return invalid("Dialer is missing")
+	case c.Silence < 0:
+		return invalid("Silence is negative")
+	}
+	return nil
+}
