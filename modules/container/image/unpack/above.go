@@ -39,7 +39,8 @@ func (l *layer) folder(at string) error {
 			return err
 		}
 	}
-	if err := l.countFolder(); err != nil {
+	added, err := l.unnamedFolder()
+	if l.made += added; err != nil {
 		return err
 	}
 	if err := os.Mkdir(at, 0o755); err != nil {
@@ -63,21 +64,6 @@ func (l *layer) folder(at string) error {
 		err = likeThat(at, fd)
 		unix.Close(fd)
 		return err
-	}
-	return nil
-}
-
-// countFolder counts a folder that nobody names, before it is made. Those that are in the name of an entry were counted with it;
-// a link in the name leads to others.
-func (l *layer) countFolder() error {
-	if l.unnamed++; l.unnamed <= l.expected {
-		return nil
-	}
-	l.expected++
-	l.Files++
-	l.made++
-	if l.Files > l.MostFiles {
-		return l.tooMany()
 	}
 	return nil
 }

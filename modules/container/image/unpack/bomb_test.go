@@ -145,7 +145,7 @@ func TestBombs(t *testing.T) {
 
 // Of a layer of more files than an image may have, few are made; of one of as many, all.
 func TestManyFilesAreCountedBeforeTheyAreMade(t *testing.T) {
-	const mostFiles = mostUnasked + 1000 // the folder counts twice: by itself, and above the others
+	const mostFiles = mostUncounted + 1000 // the folder counts twice: by itself, and above the others
 	for more, want := range map[int]node.Kind{0: node.Kind(""), 1: node.Refused} {
 		layer := gzipped(t, entries(t, mostFiles-1+more, func(i int) tar.Header {
 			if i == 0 {
@@ -159,7 +159,7 @@ func TestManyFilesAreCountedBeforeTheyAreMade(t *testing.T) {
 		files, _ := onDisk(t, upper)
 		files-- // the folder that it is unpacked to
 		if want != "" {
-			if !errors.Is(err, want) || !strings.Contains(err.Error(), "more than") || files > mostUnasked {
+			if !errors.Is(err, want) || !strings.Contains(err.Error(), "more than") || files > mostUncounted {
 				t.Errorf("with %d too many %d are made: %v", more, files, err)
 			}
 			continue
@@ -177,14 +177,14 @@ func TestManyFilesAreCountedBeforeTheyAreMade(t *testing.T) {
 func TestDeepTreesOfManyFiles(t *testing.T) {
 	upper := t.TempDir()
 	must(t, os.Chmod(upper, 0o755))
-	layer := gzipped(t, entries(t, mostUnasked+1, func(i int) tar.Header {
+	layer := gzipped(t, entries(t, mostUncounted+1, func(i int) tar.Header {
 		if i == 0 {
 			return tar.Header{Name: strings.Repeat("d/", 1000) + "x"}
 		}
 		return tar.Header{Name: fmt.Sprint("f/", i)}
 	}))
 	got, err := Run(t.Context(), []string{"/proc/self/exe", "unpack"}, Layer{Packed: bytes.NewReader(layer), Upper: upper, Bounds: bounds()})
-	if err != nil || got.Files != mostUnasked+1+1000+1 {
+	if err != nil || got.Files != mostUncounted+1+1000+1 {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -3,10 +3,8 @@ package unpack
 import (
 	"archive/tar"
 	"context"
-	"hash/maphash"
 	"io"
 	"os"
-	"path"
 	"path/filepath"
 	"strings"
 
@@ -23,50 +21,46 @@ const (
 	xattrPrefix = "SCHILY.xattr."
 	// fileCaps is the one of the kernel's own attributes that an image may have.
 	fileCaps = "security.capability"
-	// mostExtra is how much a layer's stream may hold beside files and 2 KiB a
-	// file, and how much of it may be extended attributes of folders and names,
-	// which are kept in memory while it is unpacked.
-	mostExtra = 16 << 20
 	// whiteout begins the name of what a layer takes away, opaqueName is in a folder
 	// that hides those below it.
 	whiteout   = ".wh."
 	opaqueName = ".wh..wh..opq"
 )
 
-// layer counts what a layer unpacks to, and ends what goes beyond the bounds.
+// layer unpacks one layer below the root, within the bounds.
 type layer struct {
-	Bounds
+	counter
 	// below are the folders of the layers below, topmost first.
 	below []int
-	// wrote are the bytes of this layer alone.
-	wrote int64
-	sum   digest.Digest
-	// seed and parents count folders that no entry names.
-	seed    maphash.Seed
-	parents map[uint64]struct{}
-	extra   int64
-	opaque  []string
-	named   int
-	// unasked are how many files and folders are made before all are counted, and then
-	// only counted; 0 is all.
-	unasked int64
-	// made are those of this layer so far. unnamed are the folders of them that no entry is for,
-	// expected how many of these were counted by the names of entries.
-	made, unnamed, expected int64
+	// most is how many files and folders are made before the rest is only counted; 0 is
+	// all of them.
+	most int64
+	// made are the files and folders of this layer so far, made or only counted.
+	made int64
+	// sum is the diff ID.
+	sum    digest.Digest
+	opaque opaqueFolders
 }
 
-// mostUnasked is how many files and folders are made of a layer that nobody knows to be within
+// opaqueFolders are the folders that hide those of the layers below.
+type opaqueFolders struct {
+	paths []string
+	bytes int
+}
+
+// mostUncounted is how many files and folders are made of a layer before it is known to be within
 // the bounds. A million that are made for nothing would slow down whoever makes one on that disk, also
 // long after they are removed: ext4 looks at each inode that was freed in the last minutes before it
 // takes another. Few layers have more than this, and counting takes a third as long as unpacking.
-const mostUnasked = 20_000
+const mostUncounted = 20_000
 
-// unpackAsked unpacks a layer that can be read twice, of that many bytes each time.
-func unpackAsked(b Bounds, below []int, twice io.Reader, bytes int64) (*layer, error) {
-	l := &layer{Bounds: b, below: below, unasked: mostUnasked}
+// unpackTwice unpacks a layer of that many packed bytes. twice has them two times: when the layer has
+// more files than mostUncounted, it is counted first and then unpacked anew.
+func unpackTwice(b Bounds, below []int, twice io.Reader, bytes int64) (*layer, error) {
+	l := &layer{counter: counter{Bounds: b}, below: below, most: mostUncounted}
 	first := io.LimitReader(twice, bytes)
 	err := l.unpack(first)
-	if err != nil || l.made <= l.unasked {
+	if err != nil || l.made <= l.most {
 		return l, err
 	}
 	if _, err = io.Copy(io.Discard, first); err == nil {
@@ -75,7 +69,7 @@ func unpackAsked(b Bounds, below []int, twice io.Reader, bytes int64) (*layer, e
 	if err != nil {
 		return l, kinded(err)
 	}
-	l = &layer{Bounds: b, below: below}
+	l = &layer{counter: counter{Bounds: b}, below: below}
 	return l, l.unpack(twice)
 }
 
@@ -97,10 +91,10 @@ func (l *layer) unpack(packed io.Reader) error {
 		return invalid("its layer can't be read: %w", err)
 	}
 	sum := digest.SHA256.Digester()
-	stream := io.TeeReader(&counted{layer: l, from: plain}, sum.Hash())
+	stream := io.TeeReader(&bounded{counter: &l.counter, from: plain}, sum.Hash())
 	_, err = archive.Apply(context.Background(), "/", stream, archive.WithConvertWhiteout(l.whiteout), archive.WithFilter(l.admit))
 	if err == nil {
-		// What lies behind the tar counts for the digest.
+		// The bytes behind the tar are part of the digest.
 		_, err = io.Copy(io.Discard, stream)
 	}
 	l.sum = sum.Digest()
@@ -122,14 +116,13 @@ func kinded(err error) error {
 	return invalid("its layer can't be unpacked: %w", err)
 }
 
-// admit is asked for each entry of a layer. Device nodes are left out: nothing
-// may open them in a container, and who makes one of number 0 makes a whiteout.
-// What extended attributes would say to overlayfs and to the kernel's security
-// modules is left out too.
+// admit is called for each entry of a layer. Device nodes are left out: nothing
+// may open them in a container, and one of number 0 would be a whiteout. Extended
+// attributes of overlayfs and of the kernel's security modules are left out too.
 func (l *layer) admit(h *tar.Header) (bool, error) {
 	before := l.Files
 	ok, err := l.count(h)
-	if l.made += l.Files - before; l.unasked > 0 && l.made > l.unasked {
+	if l.made += l.Files - before; l.most > 0 && l.made > l.most {
 		return false, err
 	}
 	if err == nil && ok {
@@ -138,89 +131,16 @@ func (l *layer) admit(h *tar.Header) (bool, error) {
 	return ok && err == nil, err
 }
 
-func (l *layer) count(h *tar.Header) (bool, error) {
-	if h.Typeflag == tar.TypeChar || h.Typeflag == tar.TypeBlock {
-		return false, nil
-	}
-	parents := l.newParents(h.Name)
-	l.expected += parents
-	l.Files += 1 + parents
-	var bytes int64
-	if h.Size > 0 {
-		// A sparse file is written out, so its size is what counts.
-		bytes = h.Size
-	}
-	kept := int64(len(h.Name))
-	for key, value := range h.PAXRecords {
-		name, ok := strings.CutPrefix(key, xattrPrefix)
-		if !ok || strings.HasPrefix(name, "trusted.") || strings.HasPrefix(name, "security.") && name != fileCaps {
-			delete(h.PAXRecords, key)
-			continue
-		}
-		// Each is written, also one that says nothing.
-		bytes += int64(len(name) + len(value))
-		if h.Typeflag == tar.TypeDir {
-			kept += int64(len(value))
-		}
-	}
-	l.Bytes, l.wrote, l.extra = l.Bytes+bytes, l.wrote+bytes, l.extra+kept
-	switch {
-	case l.Files > l.MostFiles:
-		return false, l.tooMany()
-	case l.Bytes > l.MostBytes || l.Bytes < 0:
-		return false, l.tooLarge()
-	case l.extra > mostExtra+128*l.Files:
-		return false, refused("the names and attributes of its files are too long")
-	case l.wrote > l.Room:
-		return false, node.Errorf(node.NoSpace, "cannot unpack the image: a layer of it needs %d bytes or more, %d are free for it", l.wrote, max(l.Room, 0))
-	}
-	h.Uid, h.Gid = known(h.Uid), known(h.Gid)
-	return true, nil
-}
-
-// known is an ID that a container has: others are nobody's there.
-func known(id int) int {
-	if id < 0 || id >= IDs {
-		return nobody
-	}
-	return id
-}
-
-func (l *layer) tooMany() error {
-	return refused("it has more than %d files and folders", l.MostFiles)
-}
-
-func (l *layer) tooLarge() error {
-	return refused("it unpacks to more than the %d bytes that are allowed", l.MostBytes)
-}
-
-// newParents counts the folders above a name that weren't seen before.
-func (l *layer) newParents(name string) (n int64) {
-	if l.parents == nil {
-		l.seed, l.parents = maphash.MakeSeed(), map[uint64]struct{}{}
-	}
-	for dir := path.Dir(name); dir != "." && dir != "/"; dir = path.Dir(dir) {
-		sum := maphash.String(l.seed, dir)
-		if _, ok := l.parents[sum]; ok {
-			return n
-		}
-		l.parents[sum] = struct{}{}
-		n++
-	}
-	return n
-}
-
-// whiteout makes of an entry that takes something away what overlayfs takes for
-// it. Only root of the node may write what makes a folder hide those below, so it
-// is told.
+// whiteout turns a whiteout entry of the tar into one of overlayfs. Only root of the
+// node may mark a folder as opaque, so those are answered.
 func (l *layer) whiteout(h *tar.Header, at string) (bool, error) {
 	dir, base := filepath.Split(at)
 	if base == opaqueName {
 		dir = filepath.Clean(dir)
-		if l.named += len(dir); int64(len(l.opaque)) >= Opaque.Each || l.named > mostOpaque {
+		if l.opaque.bytes += len(dir); int64(len(l.opaque.paths)) >= Opaque.Each || l.opaque.bytes > mostOpaque {
 			return false, refused("it has %w: at most %d are allowed", errOpaque, Opaque.Each)
 		}
-		l.opaque = append(l.opaque, dir)
+		l.opaque.paths = append(l.opaque.paths, dir)
 		return false, nil
 	}
 	name, ok := strings.CutPrefix(base, whiteout)
@@ -232,20 +152,4 @@ func (l *layer) whiteout(h *tar.Header, at string) (bool, error) {
 		return false, err
 	}
 	return false, os.Lchown(at, h.Uid, h.Gid)
-}
-
-// counted ends the stream of a layer that goes on for longer than what it holds.
-type counted struct {
-	layer *layer
-	from  io.Reader
-	read  int64
-}
-
-func (c *counted) Read(p []byte) (int, error) {
-	n, err := c.from.Read(p)
-	c.read += int64(n)
-	if c.read > c.layer.MostBytes+mostExtra+2048*c.layer.Files {
-		return 0, c.layer.tooLarge()
-	}
-	return n, err
 }

@@ -21,7 +21,7 @@ func TestNamesAndAttributesAreBounded(t *testing.T) {
 			return &tar.Header{Typeflag: tar.TypeDir, Name: fmt.Sprint(i), PAXRecords: map[string]string{xattrPrefix + "user.a": strings.Repeat("a", 60<<10)}}
 		},
 	} {
-		u := &layer{Bounds: Bounds{MostBytes: 16 << 30, MostFiles: 1_000_000, Room: 16 << 30}}
+		u := &counter{Bounds: Bounds{MostBytes: 16 << 30, MostFiles: 1_000_000, Room: 16 << 30}}
 		var err error
 		i := 0
 		for ; err == nil && i < 10_000; i++ {
@@ -34,7 +34,7 @@ func TestNamesAndAttributesAreBounded(t *testing.T) {
 }
 
 func TestFoldersAreCountedOnce(t *testing.T) {
-	u := &layer{Bounds: Bounds{MostBytes: 16 << 30, MostFiles: 1_000_000, Room: 16 << 30}}
+	u := &counter{Bounds: Bounds{MostBytes: 16 << 30, MostFiles: 1_000_000, Room: 16 << 30}}
 	for _, name := range []string{"a/b/c/1", "a/b/c/2", "a/b/3", "a/4"} {
 		if _, err := u.count(&tar.Header{Typeflag: tar.TypeReg, Name: name}); err != nil {
 			t.Fatal(err)

@@ -67,8 +67,8 @@ func serve(a *answer, inside func() error) error {
 	if inside != nil {
 		return inside()
 	}
-	l, err := unpackAsked(o.Bounds, folders[1:], os.NewFile(fdLayer, "layer"), o.Packed)
-	*a = answer{Result: l.result(), Opaque: l.opaque}
+	l, err := unpackTwice(o.Bounds, folders[1:], os.NewFile(fdLayer, "layer"), o.Packed)
+	*a = answer{Result: l.result(), Opaque: l.opaque.paths}
 	return err
 }
 
