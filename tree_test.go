@@ -268,8 +268,6 @@ func unparted() map[string]int {
 		"cmd/croft/internal/command": 43,
 		"cmd/croftd/internal/daemon": 23,
 		"modules/container":          31,
-		"modules/container/image":    24,
-		"modules/container/rootfs":   21,
 		"modules/network":            23,
 		"modules/storage":            29,
 		"modules/zdb":                23,

@@ -11,19 +11,19 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Check says what of a container isn't as it was made, empty when all is.
+// Check returns which part of a container isn't as it was made, empty when all are.
 // NotExist when there is none. An error says nothing about the container.
 func (s *Store) Check(id string) (drift string, err error) {
 	if err := validID(id); err != nil {
 		return "", err
 	}
-	if _, err := os.Lstat(s.folder(id)); os.IsNotExist(err) {
+	if _, err := os.Lstat(s.folders.of(id)); os.IsNotExist(err) {
 		return "", node.Errorf(node.NotExist, "cannot check container %s: there is none", id)
 	}
 	return s.check(id)
 }
 
-// CheckAll is Check of all. Those that are as they were made have an empty text.
+// CheckAll is Check of all containers.
 func (s *Store) CheckAll() (map[string]string, error) {
 	ids, err := s.List()
 	if err != nil {
@@ -38,22 +38,23 @@ func (s *Store) CheckAll() (map[string]string, error) {
 	return all, nil
 }
 
-// check waits for a Make or Remove of it.
+// check is Check of a container that exists; it waits for a Make or Remove of it.
 func (s *Store) check(id string) (string, error) {
-	defer s.lock(id)()
-	was, err := readRecord(s.folder(id))
+	defer s.locks.lock(id)()
+	was, err := readRecord(s.folders.of(id))
 	if err != nil {
 		return "", err
 	}
-	return s.drift(id, was), nil
+	return drift(s.folders.of(id), was, s.spaces.has(id)), nil
 }
 
-// drift says what of a record isn't so any more.
-func (s *Store) drift(id string, was *record) string {
+// drift names a part of a record that isn't so any more. mounted is whether the mount
+// namespace with the root is kept.
+func drift(folder string, was *record, mounted bool) string {
 	if was == nil || was.Root == nil {
 		return "it is only half made"
 	}
-	there, err := pinned(s.folder(id))
+	there, err := pinned(folder)
 	if err != nil {
 		return err.Error()
 	}
@@ -71,9 +72,7 @@ func (s *Store) drift(id string, was *record) string {
 	if was.Root.HandedOver {
 		return ""
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, kept := s.spaces[id]; !kept {
+	if !mounted {
 		return "its root file system isn't mounted any more"
 	}
 	return ""

@@ -27,7 +27,7 @@ func TestDriftIsSeenAndMadeRight(t *testing.T) {
 		// keeps is whether the namespaces must stay.
 		keeps bool
 	}{
-		{"the root is let go", "root file system isn't mounted", func() { must(t, w.store.letGo("1-1")) }, true},
+		{"the root is let go", "root file system isn't mounted", func() { must(t, w.store.spaces.letGo("1-1")) }, true},
 		{"the network namespace is let go", "net namespace isn't kept", off("net"), false},
 		{"the user namespace is let go", "user namespace isn't kept", off("user"), false},
 		{"another namespace is there", "other ones now", func() {

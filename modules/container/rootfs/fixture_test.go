@@ -110,11 +110,11 @@ func mountNamespaces(t testing.TB) (n int) {
 
 // killed has the store end as by SIGKILL.
 func (w *world) killed() {
-	w.store.mu.Lock()
-	defer w.store.mu.Unlock()
-	for id, in := range w.store.spaces {
+	w.store.spaces.mu.Lock()
+	defer w.store.spaces.mu.Unlock()
+	for id, in := range w.store.spaces.open {
 		in.close()
-		delete(w.store.spaces, id)
+		delete(w.store.spaces.open, id)
 	}
 }
 
@@ -202,7 +202,7 @@ func (w *world) whole(id string, inRoot int) {
 	if drift, err := w.store.Check(id); err != nil || drift != "" {
 		w.t.Fatalf("container %s: %q, %v", id, drift, err)
 	}
-	_, err := os.Lstat(MountNS(w.store.folder(id)))
+	_, err := os.Lstat(MountNS(w.store.folders.of(id)))
 	switch {
 	case inRoot == 0 && !os.IsNotExist(err):
 		w.t.Fatalf("container %s still has a mount namespace (%v)", id, err)

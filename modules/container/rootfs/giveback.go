@@ -1,7 +1,6 @@
 package rootfs
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -15,42 +14,37 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// GiveBack takes the ranges from users of whom no layer is left, and returns how
-// many those are. A layer is gone when the file system that it was on is where it
-// was, and the layer isn't: of a disk that isn't mounted, or was lost, the layers
-// count as there. A range stays, too, while a container of its user stands, or a
-// process has one of its IDs. Volumes hold none: on disk they have the container's
-// own IDs.
-func (s *Store) GiveBack(context.Context) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.anyGone() {
+// giveBack is Store.GiveBack.
+func (t *ranges) giveBack() (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.anyGone() {
 		return 0, nil
 	}
 	given := 0
-	err := s.withRanges(func() error {
-		users, err := readRanges(s.rangesPath())
+	err := t.exclusively(func() error {
+		users, err := readRanges(t.path())
 		if err != nil {
 			return err
 		}
 		was := len(users)
-		changed, err := s.giveBack(users)
+		changed, err := t.dropFree(users)
 		if err != nil || !changed {
 			return err
 		}
-		if err := writeRanges(s.rangesPath(), users); err != nil {
+		if err := writeRanges(t.path(), users); err != nil {
 			return err
 		}
-		s.ranges, given = users, was-len(users)
+		t.held, given = users, was-len(users)
 		return nil
 	})
 	return given, err
 }
 
-// anyGone is whether a look at all is worth its while. mu is held.
-func (s *Store) anyGone() bool {
-	for user, held := range s.ranges {
-		if len(held.Layers) == 0 && !held.Older && s.working[user] == 0 {
+// anyGone is whether a share may be free. mu is held.
+func (t *ranges) anyGone() bool {
+	for user, held := range t.held {
+		if len(held.Layers) == 0 && !held.Older && t.working[user] == 0 {
 			return true
 		}
 		for layer, on := range held.Layers {
@@ -62,25 +56,25 @@ func (s *Store) anyGone() bool {
 	return false
 }
 
-// giveBack takes from users the layers that are gone and the shares that nothing
+// dropFree removes from users the layers that are gone and the shares that nothing
 // holds, and reports whether there were any. mu is held.
-func (s *Store) giveBack(users map[string]share) (changed bool, err error) {
+func (t *ranges) dropFree(users map[string]share) (changed bool, err error) {
 	free := map[string]Range{}
 	for user, held := range users {
 		left := maps.Clone(held.Layers)
 		maps.DeleteFunc(left, layerGone)
-		if len(left) != len(held.Layers) && s.working[user] == 0 {
+		if len(left) != len(held.Layers) && t.working[user] == 0 {
 			held.Layers, changed = left, true
 			users[user] = held
 		}
-		if len(left) == 0 && !held.Older && s.working[user] == 0 {
+		if len(left) == 0 && !held.Older && t.working[user] == 0 {
 			free[user] = rangeOf(held.Index)
 		}
 	}
 	if len(free) == 0 {
 		return changed, nil
 	}
-	if err := s.keepStanding(free); err != nil {
+	if err := t.keepUsers(free); err != nil {
 		return changed, err
 	}
 	if err := keepRunning(free); err != nil {
@@ -92,28 +86,23 @@ func (s *Store) giveBack(users map[string]share) (changed bool, err error) {
 	return changed || len(free) > 0, nil
 }
 
-// keepStanding takes out of free whose containers stand. While it isn't known whose
-// one is, nobody's range is free.
-func (s *Store) keepStanding(free map[string]Range) error {
-	ids, err := s.List()
+// keepUsers takes the ranges of users who have a container out of free: all of them
+// while a container's user isn't known.
+func (t *ranges) keepUsers(free map[string]Range) error {
+	users, known, err := t.users()
 	if err != nil {
 		return err
 	}
-	for _, id := range ids {
-		r, err := readRecord(s.folder(id))
-		if err != nil {
-			return err
-		}
-		if r == nil {
-			clear(free)
-			return nil
-		}
-		delete(free, r.User)
+	if !known {
+		clear(free)
+	}
+	for _, user := range users {
+		delete(free, user)
 	}
 	return nil
 }
 
-// keepRunning takes out of free whose IDs a process has.
+// keepRunning takes the ranges of which a process has an ID out of free.
 func keepRunning(free map[string]Range) error {
 	owner := make(map[uint32]string, len(free))
 	for user, r := range free {

@@ -26,7 +26,7 @@ func (w *world) layerOf(user string) string {
 // hold is the range that a user has for a layer.
 func (w *world) hold(user string) Range {
 	w.t.Helper()
-	r, done, err := w.store.hold(user, w.layerOf(user))
+	r, done, err := w.store.ranges.hold(user, w.layerOf(user))
 	must(w.t, err)
 	done()
 	return r
@@ -35,10 +35,10 @@ func (w *world) hold(user string) Range {
 // have are the users who have a range, also by the file.
 func (w *world) have() []string {
 	w.t.Helper()
-	file, err := readRanges(w.store.rangesPath())
+	file, err := readRanges(w.store.ranges.path())
 	must(w.t, err)
-	if !maps.EqualFunc(file, w.store.ranges, func(a, b share) bool { return a.Index == b.Index && maps.Equal(a.Layers, b.Layers) }) {
-		w.t.Errorf("the file has %v, the store %v", file, w.store.ranges)
+	if !maps.EqualFunc(file, w.store.ranges.held, func(a, b share) bool { return a.Index == b.Index && maps.Equal(a.Layers, b.Layers) }) {
+		w.t.Errorf("the file has %v, the store %v", file, w.store.ranges.held)
 	}
 	return slices.Sorted(maps.Keys(file))
 }
@@ -76,7 +76,7 @@ func TestFreeKeysDontTakeAllRanges(t *testing.T) {
 	for i := range rangeCount {
 		users[fmt.Sprint("key", i)] = share{Index: uint32(i), Layers: map[string]string{lost: on}}
 	}
-	must(t, writeRanges(w.store.rangesPath(), users))
+	must(t, writeRanges(w.store.ranges.path(), users))
 	w.open()
 	s := w.spec("1-1")
 	s.User = "honest"
@@ -115,7 +115,7 @@ func TestAnUnmountedDiskKeepsRanges(t *testing.T) {
 	must(t, unix.Mount("croft", pool, "tmpfs", 0, "size=1m"))
 	layer := filepath.Join(pool, "layer")
 	must(t, os.Mkdir(layer, 0o755))
-	_, done, err := w.store.hold("user", layer)
+	_, done, err := w.store.ranges.hold("user", layer)
 	must(t, err)
 	done()
 	aside := w.folderIn("aside")
@@ -150,7 +150,7 @@ func TestARangeStaysWhileAProcessHasIt(t *testing.T) {
 
 func TestARangeStaysWhileSomethingIsMadeOnIt(t *testing.T) {
 	w := newWorld(t)
-	_, done, err := w.store.hold("user", w.layerOf("user"))
+	_, done, err := w.store.ranges.hold("user", w.layerOf("user"))
 	must(t, err)
 	must(t, os.Remove(w.layerOf("user")))
 	w.giveBack("user")
@@ -186,7 +186,7 @@ func TestRangesOfAnOlderCroftStay(t *testing.T) {
 	w := newWorld(t)
 	sum, err := sumOf(map[string]uint32{"anna": 7})
 	must(t, err)
-	must(t, os.WriteFile(w.store.rangesPath(), fmt.Appendf(nil, "{\"version\": 1, \"sum\": %q, \"users\": {\"anna\": 7}}\n", sum), 0o600))
+	must(t, os.WriteFile(w.store.ranges.path(), fmt.Appendf(nil, "{\"version\": 1, \"sum\": %q, \"users\": {\"anna\": 7}}\n", sum), 0o600))
 	w.open()
 	w.giveBack("anna")
 	if r := w.hold("anna"); r != rangeOf(7) {
@@ -204,7 +204,7 @@ func TestAContainerHasIDsAbove31Bits(t *testing.T) {
 	s := w.spec("1-1")
 	on, err := fileSystemOf(s.Layer)
 	must(t, err)
-	must(t, writeRanges(w.store.rangesPath(), map[string]share{"user": {Index: rangeCount - 1, Layers: map[string]string{s.Layer: on}}}))
+	must(t, writeRanges(w.store.ranges.path(), map[string]share{"user": {Index: rangeCount - 1, Layers: map[string]string{s.Layer: on}}}))
 	w.open()
 	volume := w.folderIn("volume")
 	s.Binds = []Bind{{Source: volume, Target: "/data", Mapped: true}}

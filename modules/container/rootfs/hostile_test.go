@@ -21,7 +21,7 @@ func link(t testing.TB, dir, name, to string) {
 // landed is the path in the root where the spec's bind of a target came to lie.
 func (w *world) landed(id, target string) string {
 	w.t.Helper()
-	was, err := readRecord(w.store.folder(id))
+	was, err := readRecord(w.store.folders.of(id))
 	must(w.t, err)
 	for _, b := range was.Root.Bound {
 		if b.Target == target {

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -36,7 +37,7 @@ func identify(path string) (identity, error) {
 
 // prepareLayer makes the overlay's folders, or adopts those that are there.
 // like is the folder whose mode the root gets.
-func (s *Store) prepareLayer(spec Spec, r Range, like string) (identity, error) {
+func prepareLayer(log zerolog.Logger, spec Spec, r Range, like string) (identity, error) {
 	info, err := os.Lstat(spec.Layer)
 	if err != nil || !info.IsDir() {
 		return identity{}, node.Errorf(node.NotExist, "cannot make container %s: its layer %s isn't a folder", spec.ID, spec.Layer)
@@ -50,7 +51,7 @@ func (s *Store) prepareLayer(spec Spec, r Range, like string) (identity, error) 
 		return identity{}, failed("prepare", spec.Layer, err)
 	}
 	defer layer.Close()
-	if err := s.prepareUpper(layer, spec, r, like); err != nil {
+	if err := prepareUpper(log, layer, spec, r, like); err != nil {
 		return identity{}, failed("prepare", spec.Layer, err)
 	}
 	if err := layer.Mkdir(workName, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -63,7 +64,7 @@ func (s *Store) prepareLayer(spec Spec, r Range, like string) (identity, error) 
 	return id, failed("prepare", spec.Layer, err)
 }
 
-func (s *Store) prepareUpper(layer *os.Root, spec Spec, r Range, like string) error {
+func prepareUpper(log zerolog.Logger, layer *os.Root, spec Spec, r Range, like string) error {
 	owner, found, err := ownerOf(layer, upperName)
 	if err != nil {
 		return err
@@ -72,7 +73,7 @@ func (s *Store) prepareUpper(layer *os.Root, spec Spec, r Range, like string) er
 		return nil
 	}
 	if found {
-		s.cfg.Log.Warn().Str("id", spec.ID).Str("user", spec.User).Str("layer", spec.Layer).Uint32("owner", owner).Uint32("base", r.Base).
+		log.Warn().Str("id", spec.ID).Str("user", spec.User).Str("layer", spec.Layer).Uint32("owner", owner).Uint32("base", r.Base).
 			Msg("what the container wrote beside its volumes is of another range of IDs: it is removed, and the container starts without it")
 		for _, name := range []string{upperName, workName} {
 			err := layer.Rename(name, gonePrefix+name+"-"+rand.Text())

@@ -227,7 +227,7 @@ func TestManyAreMadeAndRemovedAtTheSameTime(t *testing.T) {
 		})
 	}
 	done.Wait()
-	if n := w.mounts("run"); n != 1 || w.containers() != 0 || len(w.store.turns) != 0 {
-		t.Errorf("%d mounts, %d containers, %d locks are left", n, w.containers(), len(w.store.turns))
+	if n := w.mounts("run"); n != 1 || w.containers() != 0 || len(w.store.locks.byID) != 0 {
+		t.Errorf("%d mounts, %d containers, %d locks are left", n, w.containers(), len(w.store.locks.byID))
 	}
 }

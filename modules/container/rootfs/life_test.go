@@ -34,7 +34,7 @@ func TestAContainerStandsOnWhatWasMade(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("inside:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if r := rangeOf(w.store.ranges["user"].Index); r != made.Range {
+	if r := rangeOf(w.store.ranges.held["user"].Index); r != made.Range {
 		t.Errorf("the range is %v, the container's %v", r, made.Range)
 	}
 	for path, owner := range map[string]uint32{

@@ -10,7 +10,7 @@ import (
 
 const recordName = "made.json"
 
-// Made is what a container stands on.
+// Made is what a container runs on.
 type Made struct {
 	// Root is the path of its root file system in the mount namespace MountNS, see Within, which is there for
 	// as long as the store has it. The files UserNS and NetNS keep its own namespaces.
@@ -21,18 +21,15 @@ type Made struct {
 	Range   Range
 }
 
-func (s *Store) made(id string, r Range) Made {
-	folder := s.folder(id)
+func madeIn(folder string, r Range) Made {
 	return Made{Root: filepath.Join(folder, rootName), MountNS: MountNS(folder), UserNS: filepath.Join(folder, userName), NetNS: filepath.Join(folder, netName), Range: r}
 }
 
 // MountNS leads to the mount namespace with a container's root, in the container's folder.
 func MountNS(folder string) string { return filepath.Join(folder, mountsName) }
 
-func (s *Store) folder(id string) string { return filepath.Join(s.dir, id) }
-
-// record is made.json: what was made. It is as true as the mounts that it
-// names: after a reboot it may still be there, and they aren't.
+// record is made.json: what was made. It may outlive the mounts that it
+// names, which end with a reboot.
 type record struct {
 	User       string     `json:"user"`
 	Range      Range      `json:"range"`

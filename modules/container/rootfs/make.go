@@ -8,19 +8,21 @@ import (
 
 	stderrors "errors"
 
+	"github.com/rs/zerolog"
+
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Make makes what a container stands on. What stands as asked is adopted, what
-// lacks is made: namespaces stay as they are when only the root file system
-// isn't. Busy when something must be made anew while processes of the container run.
-// When it fails, what it has made is gone again.
+// Make makes what a container runs on. Matching parts are adopted, missing ones are
+// made: namespaces stay when only the root file system is missing. Busy when a part
+// must be made anew while processes of the container run. When it fails, the parts
+// that it has made are removed.
 func (s *Store) Make(ctx context.Context, spec Spec) (Made, error) {
 	spec, err := spec.normal()
 	if err != nil {
 		return Made{}, err
 	}
-	r, done, err := s.hold(spec.User, spec.Layer)
+	r, done, err := s.ranges.hold(spec.User, spec.Layer)
 	if err != nil {
 		return Made{}, err
 	}
@@ -29,20 +31,23 @@ func (s *Store) Make(ctx context.Context, spec Spec) (Made, error) {
 	if err != nil {
 		return Made{}, err
 	}
-	defer s.lock(spec.ID)()
-	m := maker{Store: s, ctx: ctx, spec: spec, r: r, digest: digest, folder: s.folder(spec.ID)}
+	defer s.locks.lock(spec.ID)()
+	m := maker{log: s.log, spaces: s.spaces, reached: s.reached, ctx: ctx, spec: spec, r: r, digest: digest, folder: s.folders.of(spec.ID)}
 	if err := m.make(); err != nil {
-		if undone := m.undo(); undone != nil {
+		if undone := s.undo(&m); undone != nil {
 			err = stderrors.Join(err, undone)
 		}
 		return Made{}, err
 	}
-	return s.made(spec.ID, r), nil
+	return madeIn(m.folder, r), nil
 }
 
 // maker is one Make.
 type maker struct {
-	*Store
+	log     zerolog.Logger
+	spaces  *spaces
+	reached func(step string)
+
 	ctx    context.Context
 	spec   Spec
 	r      Range
@@ -71,7 +76,7 @@ func (m *maker) make() error {
 		return failed("make", m.folder, err)
 	}
 	m.reached("folder")
-	if err := m.letGo(m.spec.ID); err != nil {
+	if err := m.spaces.letGo(m.spec.ID); err != nil {
 		return err
 	}
 	now := record{User: m.spec.User, Range: m.r}
@@ -92,8 +97,8 @@ func (m *maker) make() error {
 	return now.write(m.folder)
 }
 
-// adopt looks at what is there: whether it is whole, and else which namespaces
-// stay. Busy when it can't stay and runs.
+// adopt returns whether all parts are there and match, and else which namespaces
+// stay. Busy when they can't stay and processes are in them.
 func (m *maker) adopt() (whole bool, kept *namespaces, err error) {
 	was, err := readRecord(m.folder)
 	if err != nil {
@@ -106,7 +111,7 @@ func (m *maker) adopt() (whole bool, kept *namespaces, err error) {
 	usable := err == nil && was != nil && was.User == m.spec.User && was.Range == m.r && was.Namespaces == there
 	asked := usable && was.Root != nil && was.Root.Digest == m.digest
 	if asked {
-		asked = m.drift(m.spec.ID, was) == ""
+		asked = drift(m.folder, was, m.spaces.has(m.spec.ID)) == ""
 	}
 	if asked && !was.Root.HandedOver {
 		return true, nil, nil
@@ -131,7 +136,7 @@ func (m *maker) root() (*root, error) {
 		return nil, err
 	}
 	m.reached("files")
-	upper, err := m.prepareLayer(m.spec, m.r, m.spec.Lower[0])
+	upper, err := prepareLayer(m.log, m.spec, m.r, m.spec.Lower[0])
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +155,7 @@ func (m *maker) root() (*root, error) {
 		return nil, failed("make container", m.spec.ID, err)
 	}
 	if made.Bound, err = m.mount(in, userns); err == nil {
-		err = m.keep(m.spec.ID, in) // all of it is there from here on, and nothing before
+		err = m.spaces.keep(m.spec.ID, in) // all of it is there from here on, and nothing before
 	}
 	if err != nil {
 		in.close()
@@ -166,7 +171,7 @@ func (m *maker) mount(in space, userns *os.File) ([]bound, error) {
 	if err := os.Mkdir(at, folderMode); err != nil && !os.IsExist(err) {
 		return nil, failed("make", at, err)
 	}
-	if err := in.do(func() error { return m.mountOverlay(m.folder, m.spec, userns) }); err != nil {
+	if err := in.do(func() error { return mountOverlay(m.folder, m.spec, userns, m.reached) }); err != nil {
 		return nil, err
 	}
 	m.reached("overlay")
@@ -201,13 +206,13 @@ func (m *maker) binds(in space, dir, userns *os.File) ([]bound, error) {
 	return b.done, failed("make container", m.spec.ID, err)
 }
 
-// undo takes back what this Make has made. Namespaces that it found stay.
-func (m *maker) undo() error {
+// undo removes what a failed Make has made. Namespaces that it found stay.
+func (s *Store) undo(m *maker) error {
 	if !m.begun {
 		return nil
 	}
 	if m.fresh {
-		return m.clear(m.spec.ID)
+		return s.clear(m.spec.ID)
 	}
-	return m.letGo(m.spec.ID)
+	return s.spaces.letGo(m.spec.ID)
 }

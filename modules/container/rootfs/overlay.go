@@ -20,7 +20,7 @@ const (
 )
 
 // mountOverlay mounts the root file system at folder/rootfs, see space.do.
-func (s *Store) mountOverlay(folder string, spec Spec, userns *os.File) (err error) {
+func mountOverlay(folder string, spec Spec, userns *os.File, reached func(step string)) (err error) {
 	// The overlay holds on to its layers by itself. All of them go with the
 	// mount that they are in.
 	defer func() {
@@ -28,10 +28,10 @@ func (s *Store) mountOverlay(folder string, spec Spec, userns *os.File) (err err
 			err = gone
 		}
 	}()
-	if err := s.mountLayers(folder, spec, userns); err != nil {
+	if err := mountLayers(folder, spec, userns); err != nil {
 		return err
 	}
-	s.reached("layers")
+	reached("layers")
 	options, err := overlayOptions(spec)
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func (s *Store) mountOverlay(folder string, spec Spec, userns *os.File) (err err
 
 // mountLayers mounts the image's layers, id-mapped, at folder/l/0 and on, in a
 // mount of their own.
-func (s *Store) mountLayers(folder string, spec Spec, userns *os.File) error {
+func mountLayers(folder string, spec Spec, userns *os.File) error {
 	dir := filepath.Join(folder, layersName)
 	for i := range spec.Lower {
 		if err := os.MkdirAll(filepath.Join(dir, strconv.Itoa(i)), 0o700); err != nil {

@@ -32,9 +32,9 @@ func TestAUserHasOneRangeForEver(t *testing.T) {
 			t.Errorf("%s had %v, and has %v", user, was, r)
 		}
 	}
-	_, _, err := w.store.hold("", w.layerOf("x"))
+	_, _, err := w.store.ranges.hold("", w.layerOf("x"))
 	kind(t, err, node.Invalid)
-	_, _, err = w.store.hold(strings.Repeat("x", 257), w.layerOf("x"))
+	_, _, err = w.store.ranges.hold(strings.Repeat("x", 257), w.layerOf("x"))
 	kind(t, err, node.Invalid, "256")
 }
 
@@ -47,13 +47,13 @@ func TestTheLastRangeIsGivenAndNoMore(t *testing.T) {
 	for i := range rangeCount - 1 {
 		users[fmt.Sprint("taken", i)] = share{Index: uint32(i), Layers: map[string]string{there: on}}
 	}
-	must(t, writeRanges(w.store.rangesPath(), users))
+	must(t, writeRanges(w.store.ranges.path(), users))
 	w.open()
 	if r := w.hold("last"); r != rangeOf(rangeCount-1) {
 		t.Errorf("the last range: %v", r)
 	}
 	before := limit.Times()[Ranges.Name]
-	_, _, err = w.store.hold("late", w.layerOf("late"))
+	_, _, err = w.store.ranges.hold("late", w.layerOf("late"))
 	kind(t, err, node.Refused, "all 32768 are taken")
 	if limit.Times()[Ranges.Name] != before+1 {
 		t.Error("that all are taken isn't counted")
@@ -78,7 +78,7 @@ func TestADamagedFileOfRangesIsRefused(t *testing.T) {
 	for _, user := range []string{"anna", "bert"} {
 		w.hold(user)
 	}
-	path := w.store.rangesPath()
+	path := w.store.ranges.path()
 	good, err := os.ReadFile(path)
 	must(t, err)
 	sum, err := sumOf(map[string]share{"a": {Index: 1}, "b": {Index: 1}})
@@ -99,7 +99,7 @@ func TestADamagedFileOfRangesIsRefused(t *testing.T) {
 		_, err := Open(w.config())
 		kind(t, err, node.Refused, path, "backup")
 		// A store that is open deals none either, and goes on with those it knows.
-		_, _, err = w.store.hold("new", w.layerOf("new"))
+		_, _, err = w.store.ranges.hold("new", w.layerOf("new"))
 		kind(t, err, node.Refused, path)
 		w.hold("anna")
 		if raw, err := os.ReadFile(path); err != nil || string(raw) != bad {
@@ -121,7 +121,7 @@ func TestRangesAreDealtOnceWhoeverAsks(t *testing.T) {
 		for _, s := range []*Store{w.store, other} {
 			done.Go(func() {
 				user := fmt.Sprint("user", i)
-				r, _, err := s.hold(user, w.layerOf(user))
+				r, _, err := s.ranges.hold(user, w.layerOf(user))
 				mu.Lock()
 				defer mu.Unlock()
 				if was, ok := owner[r]; err != nil || ok && was != user {

@@ -20,12 +20,12 @@ func (s *Store) HandOver(_ context.Context, id string) error {
 	if err := validID(id); err != nil {
 		return err
 	}
-	defer s.lock(id)()
+	defer s.locks.lock(id)()
 	if err := s.markHandedOver(id); err != nil {
 		return err
 	}
 	s.reached("handing over")
-	return s.letGo(id)
+	return s.spaces.letGo(id)
 }
 
 // LetGo is HandOver of a container that can't be created now: the root goes also where that
@@ -34,17 +34,17 @@ func (s *Store) LetGo(id string) error {
 	if err := validID(id); err != nil {
 		return err
 	}
-	defer s.lock(id)()
+	defer s.locks.lock(id)()
 	err := s.markHandedOver(id)
 	if node.KindOf(err) == node.NotExist {
 		err = nil
 	}
-	return stderrors.Join(err, s.letGo(id))
+	return stderrors.Join(err, s.spaces.letGo(id))
 }
 
 // markHandedOver comes before letting go: with mounts that stand it is as good as before.
 func (s *Store) markHandedOver(id string) error {
-	was, err := readRecord(s.folder(id))
+	was, err := readRecord(s.folders.of(id))
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (s *Store) markHandedOver(id string) error {
 		return nil
 	}
 	was.Root.HandedOver = true
-	return was.write(s.folder(id))
+	return was.write(s.folders.of(id))
 }
 
 // Remove unmounts and removes all of a container but its layer and volumes:
@@ -66,19 +66,19 @@ func (s *Store) Remove(_ context.Context, id string) error {
 	if err := validID(id); err != nil {
 		return err
 	}
-	defer s.lock(id)()
+	defer s.locks.lock(id)()
 	return s.clear(id)
 }
 
 // clear is Remove without its lock.
 func (s *Store) clear(id string) error {
-	folder := s.folder(id)
+	folder := s.folders.of(id)
 	if info, err := os.Lstat(folder); os.IsNotExist(err) {
 		return nil
 	} else if err != nil || !info.IsDir() {
 		return node.Errorf(node.Refused, "cannot remove container %s: %s isn't a folder", id, folder)
 	}
-	if err := s.letGo(id); err != nil {
+	if err := s.spaces.letGo(id); err != nil {
 		return failed("remove container", id, err)
 	}
 	s.reached("let go")
@@ -148,16 +148,16 @@ func removeFiles(folder string) error {
 // mount of the store's folder. Nothing of them may run. It needs nothing of what
 // Open asks for: who may walk where, and whose ranges are which.
 func TakeDown(ctx context.Context, c Config) error {
-	s, err := at(c)
-	if err != nil {
+	if err := c.validate(); err != nil {
 		return err
 	}
-	s.dir, err = filepath.EvalSymlinks(s.dir)
+	f, err := findFolders(c.RunDir)
 	if os.IsNotExist(err) {
 		return nil
 	} else if err != nil {
 		return errors.Wrap(err, "cannot find the folder of containers")
 	}
+	s := newStore(c.Log, f)
 	ids, err := s.List()
 	if err != nil {
 		return err
@@ -167,5 +167,5 @@ func TakeDown(ctx context.Context, c Config) error {
 			return err
 		}
 	}
-	return unmount(s.dir)
+	return unmount(string(f))
 }

@@ -28,7 +28,7 @@ func TestNothingIsMadeAnewUnderARunningContainer(t *testing.T) {
 	_, err := w.store.Make(t.Context(), other)
 	kind(t, err, node.Busy, "runs")
 	w.whole("1-1", 2)
-	must(t, w.store.letGo("1-1"))
+	must(t, w.store.spaces.letGo("1-1"))
 	_, err = w.store.Make(t.Context(), s)
 	kind(t, err, node.Busy)
 	must(t, unix.Unmount(made.NetNS, unix.MNT_DETACH))
@@ -232,7 +232,7 @@ func TestWhatIsSwappedWhileItIsMountedStaysInTheRoot(t *testing.T) {
 // is below the container's root.
 func (w *world) onlyBelow(id string) {
 	w.t.Helper()
-	root := filepath.Join(w.store.folder(id), rootName)
+	root := filepath.Join(w.store.folders.of(id), rootName)
 	node, err := mounts.Read()
 	must(w.t, err)
 	must(w.t, w.store.Within(id, func(string) error {
@@ -339,7 +339,7 @@ func TestWhatAnEarlierCroftHasMountedIsLetGo(t *testing.T) {
 			w := newWorld(t)
 			s := w.spec("1-1")
 			folder := filepath.Dir(w.make(s).Root)
-			must(t, w.store.letGo("1-1"))
+			must(t, w.store.spaces.letGo("1-1"))
 			for _, at := range []string{rootName, layersName, mountsName} {
 				must(t, os.MkdirAll(folder+"/"+at, 0o755))
 				must(t, unix.Mount("croft", folder+"/"+at, "tmpfs", 0, ""))

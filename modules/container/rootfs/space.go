@@ -4,7 +4,9 @@ import (
 	stderrors "errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
+	"sync"
 
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
@@ -61,9 +63,17 @@ func (s space) do(fn func() error) error {
 	})
 }
 
-// keep has the store keep the mount namespace of a container, and links it in the container's folder.
-func (s *Store) keep(id string, in space) error {
-	link := MountNS(s.folder(id))
+// spaces are the mount namespaces of containers that are being created, by ID.
+type spaces struct {
+	folders folders
+
+	mu   sync.Mutex
+	open map[string]space // nil once closed
+}
+
+// keep keeps the mount namespace of a container, and links it in the container's folder.
+func (s *spaces) keep(id string, in space) error {
+	link := MountNS(s.folders.of(id))
 	if err := os.Symlink("/proc/"+strconv.Itoa(os.Getpid())+"/fd/"+strconv.Itoa(int(in.file.Fd())), link); err != nil {
 		return failed("link", link, err)
 	}
@@ -76,22 +86,22 @@ func (s *Store) keep(id string, in space) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err == nil && s.spaces == nil {
+	if err == nil && s.open == nil {
 		err = node.Errorf(node.Transient, "cannot keep the mount namespace of container %s: the store is closed", id)
 	}
 	if err != nil {
 		_ = os.Remove(link)
 		return err
 	}
-	s.spaces[id] = in
+	s.open[id] = in
 	return nil
 }
 
 // kept is the mount namespace with a container's root, to be closed. It isn't found when none is kept.
-func (s *Store) kept(id string) (in space, found bool, err error) {
+func (s *spaces) kept(id string) (in space, found bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if in, found = s.spaces[id]; !found {
+	if in, found = s.open[id]; !found {
 		return space{}, false, nil
 	}
 	in, err = in.another()
@@ -100,25 +110,25 @@ func (s *Store) kept(id string) (in space, found bool, err error) {
 
 // letGo lets go of the mount namespace with a container's root. An earlier croft has mounted
 // that, and its layers, on the node itself.
-func (s *Store) letGo(id string) error {
+func (s *spaces) letGo(id string) error {
 	// The link goes first: what it names may be another container's once this one is closed.
 	err := s.unlink(id)
 	s.mu.Lock()
-	in, found := s.spaces[id]
-	delete(s.spaces, id)
+	in, found := s.open[id]
+	delete(s.open, id)
 	s.mu.Unlock()
 	if found {
 		in.close() // this may take as long as the disk that the container's layer is on
 	}
 	for _, name := range []string{rootName, layersName} {
-		err = stderrors.Join(err, unmount(filepath.Join(s.folder(id), name)))
+		err = stderrors.Join(err, unmount(filepath.Join(s.folders.of(id), name)))
 	}
 	return err
 }
 
 // unlink removes the link to a container's mount namespace. An earlier croft has mounted one there.
-func (s *Store) unlink(id string) error {
-	link := MountNS(s.folder(id))
+func (s *spaces) unlink(id string) error {
+	link := MountNS(s.folders.of(id))
 	if err := unmount(link); err != nil {
 		return err
 	}
@@ -135,7 +145,7 @@ func (s *Store) Within(id string, fn func(root string) error) error {
 	if err := validID(id); err != nil {
 		return err
 	}
-	in, found, err := s.kept(id)
+	in, found, err := s.spaces.kept(id)
 	if err != nil {
 		return err
 	}
@@ -143,17 +153,72 @@ func (s *Store) Within(id string, fn func(root string) error) error {
 		return node.Errorf(node.Transient, "cannot look into the root of container %s: it isn't mounted", id)
 	}
 	defer in.close()
-	return in.do(func() error { return fn(filepath.Join(s.folder(id), rootName)) })
+	return in.do(func() error { return fn(filepath.Join(s.folders.of(id), rootName)) })
 }
 
-// Close lets go of all that is kept, and nothing is kept from then on.
-func (s *Store) Close() {
+// has reports whether the mount namespace with a container's root is kept.
+func (s *spaces) has(id string) bool {
 	s.mu.Lock()
-	all := s.spaces
-	s.spaces = nil
+	defer s.mu.Unlock()
+	_, found := s.open[id]
+	return found
+}
+
+// close lets go of all, and nothing is kept from then on.
+func (s *spaces) close() {
+	s.mu.Lock()
+	all := s.open
+	s.open = nil
 	s.mu.Unlock()
 	for id, in := range all {
 		_ = s.unlink(id)
 		in.close()
 	}
+}
+
+// onThread runs fn on a thread that ends with it: its working folder, umask
+// and file system IDs are its own, and nobody gets it afterwards.
+func onThread(fn func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		if unix.Gettid() == unix.Getpid() {
+			// The main thread can't end. While it waits here, the next
+			// goroutine gets another one.
+			err := onThread(fn)
+			runtime.UnlockOSThread()
+			done <- err
+			return
+		}
+		if err := unix.Unshare(unix.CLONE_FS); err != nil {
+			done <- errors.Wrap(err, "cannot part a thread's folder from the others'")
+			return
+		}
+		unix.Umask(0)
+		done <- fn()
+	}()
+	return <-done
+}
+
+// asOwner is do on a thread whose file system IDs are the range's first: what
+// it makes is the container's root's, in an id-mapped mount too, where the
+// node's root is nobody and can't make anything. Its capabilities stay.
+func (s space) asOwner(r Range, fn func() error) error {
+	return s.do(func() error {
+		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+		var caps [2]unix.CapUserData
+		if err := unix.Capget(&header, &caps[0]); err != nil {
+			return errors.Wrap(err, "cannot read a thread's capabilities")
+		}
+		if err := unix.Setfsgid(int(r.Base)); err != nil {
+			return errors.Wrap(err, "cannot set a thread's group")
+		}
+		if err := unix.Setfsuid(int(r.Base)); err != nil {
+			return errors.Wrap(err, "cannot set a thread's user")
+		}
+		if err := unix.Capset(&header, &caps[0]); err != nil {
+			return errors.Wrap(err, "cannot keep a thread's capabilities")
+		}
+		return fn()
+	})
 }

@@ -1,17 +1,13 @@
 package rootfs
 
 import (
-	"os"
+	"context"
 	"path/filepath"
-	"slices"
 	"sync"
 
-	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
-	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/pkg/atomicfile"
-	"github.com/croft-edge/croft/pkg/mounts"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -26,161 +22,116 @@ type Config struct {
 	Log      zerolog.Logger
 }
 
-// Store makes and removes what containers stand on. It may be used from
+// Store makes and removes what containers run on. It may be used from
 // several goroutines.
 type Store struct {
-	cfg Config
-	dir string
+	log     zerolog.Logger
+	folders folders
+	ranges  *ranges
+	spaces  *spaces
+	locks   locks
 
-	mu     sync.Mutex // of what follows
-	ranges map[string]share
-	// spaces are the mount namespaces of containers that are being created.
-	spaces map[string]space
-	turns  map[string]*turn
-	// working counts by user what is being made on their ranges.
-	working map[string]int
-
-	// reached is told of each step of Make and Remove: tests end the process there.
+	// reached is called at each step of Make and Remove: tests end the process there.
 	reached func(step string)
 }
-
-// folderMode lets the container's root walk through, and nobody look around.
-const folderMode = 0o711
 
 // Open opens the store: it makes RUN/container a private mount and reads the
 // ranges. Refused when their file is damaged, or when a folder above doesn't
 // let everybody walk through.
 func Open(c Config) (*Store, error) {
-	s, err := at(c)
-	if err != nil {
+	if err := c.validate(); err != nil {
 		return nil, err
 	}
 	if err := atomicfile.MakeFolder(c.StateDir, nil); err != nil {
 		return nil, err
 	}
-	err = s.withRanges(func() (err error) {
-		s.ranges, err = readRanges(s.rangesPath())
-		return err
-	})
+	ranges, err := openRanges(c.StateDir)
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(s.dir, folderMode); err != nil {
-		return nil, errors.Wrap(err, "cannot make the folder of containers")
-	}
-	if err := os.Chmod(s.dir, folderMode); err != nil {
-		return nil, errors.Wrap(err, "cannot make the folder of containers")
-	}
-	if s.dir, err = filepath.EvalSymlinks(s.dir); err != nil {
-		return nil, errors.Wrap(err, "cannot find the folder of containers")
-	}
-	if err := walkable(s.dir); err != nil {
+	folders, err := openFolders(c.RunDir)
+	if err != nil {
 		return nil, err
 	}
-	if err := s.isolate(); err != nil {
+	if err := folders.isolate(); err != nil {
 		return nil, err
 	}
+	ranges.users = folders.users
+	s := newStore(c.Log, folders)
+	s.ranges = ranges
 	return s, s.letAllGo()
 }
 
-// letAllGo lets go of what an earlier process had open: its links may lead to anything by now.
+// newStore is a store without ranges.
+func newStore(log zerolog.Logger, f folders) *Store {
+	return &Store{log: log, folders: f, spaces: &spaces{folders: f, open: map[string]space{}}, reached: func(string) {}}
+}
+
+func (c Config) validate() error {
+	if !filepath.IsAbs(c.RunDir) || !filepath.IsAbs(c.StateDir) {
+		return node.Errorf(node.Invalid, "cannot keep containers in %q and %q: both folders must be absolute paths", c.RunDir, c.StateDir)
+	}
+	return nil
+}
+
+// letAllGo lets go of the mounts of an earlier process: its links may lead to anything by now.
 func (s *Store) letAllGo() error {
 	ids, err := s.List()
 	for _, id := range ids {
 		if err := s.LetGo(id); err != nil {
-			s.cfg.Log.Error().Err(err).Str("id", id).Str("type", "container").Msg("what an earlier croft has mounted of a container can't be let go")
+			s.log.Error().Err(err).Str("id", id).Str("type", "container").Msg("what an earlier croft has mounted of a container can't be let go")
 		}
 	}
 	return err
 }
 
-// at is a store that nothing was made or asked for yet.
-func at(c Config) (*Store, error) {
-	if !filepath.IsAbs(c.RunDir) || !filepath.IsAbs(c.StateDir) {
-		return nil, node.Errorf(node.Invalid, "cannot keep containers in %q and %q: both folders must be absolute paths", c.RunDir, c.StateDir)
-	}
-	return &Store{cfg: c, dir: filepath.Join(c.RunDir, "container"), spaces: map[string]space{}, turns: map[string]*turn{}, working: map[string]int{}, reached: func(string) {}}, nil
+// List returns the IDs of all containers that have a folder here.
+func (s *Store) List() ([]string, error) { return s.folders.list() }
+
+// GiveBack takes the ranges from users of whom no layer is left, and returns how
+// many those are. A layer is gone when the file system that it was on is where it
+// was, and the layer isn't: of a disk that isn't mounted, or was lost, the layers
+// count as there. A range stays, too, while a container of its user exists, or a
+// process has one of its IDs. Volumes hold none: on disk they have the container's
+// own IDs.
+func (s *Store) GiveBack(context.Context) (int, error) { return s.ranges.giveBack() }
+
+// Close lets go of all mount namespaces, and none is kept from then on.
+func (s *Store) Close() { s.spaces.close() }
+
+// locks are one for each container. The zero value is ready to be used.
+type locks struct {
+	mu   sync.Mutex
+	byID map[string]*containerLock
 }
 
-// walkable refuses a folder that not everybody may walk down to.
-func walkable(dir string) error {
-	for at := dir; ; at = filepath.Dir(at) {
-		info, err := os.Stat(at)
-		if err != nil {
-			return errors.Wrap(err, "cannot look at the folder of containers")
-		}
-		if mode := info.Mode().Perm(); mode&0o001 == 0 {
-			return node.Errorf(node.Refused, "cannot keep containers in %s: folder %s has mode %04o, and a container's root, which is nobody on the node, "+
-				"must walk through it (mode 0711)", dir, at, mode)
-		}
-		if at == filepath.Dir(at) {
-			return nil
-		}
-	}
-}
-
-// isolate makes the store's folder a mount that shares nothing with others.
-func (s *Store) isolate() error {
-	dir, err := os.Open(s.dir)
-	if err != nil {
-		return errors.Wrap(err, "cannot open the folder of containers")
-	}
-	defer dir.Close()
-	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX); err != nil {
-		return errors.Wrap(err, "cannot lock the folder of containers")
-	}
-	mounted, err := mounts.Read()
-	if err != nil {
-		return err
-	}
-	if _, there := mounted.At(s.dir); !there {
-		if err := unix.Mount(s.dir, s.dir, "", unix.MS_BIND, ""); err != nil {
-			return errors.Wrapf(err, "cannot mount %s on itself", s.dir)
-		}
-	}
-	return errors.Wrapf(unix.Mount("", s.dir, "", unix.MS_PRIVATE, ""), "cannot make the mount of %s private", s.dir)
-}
-
-// turn is the right to work on a container.
-type turn struct {
+// containerLock is the right to work on a container.
+type containerLock struct {
 	sync.Mutex
 	// users hold it or wait for it.
 	users int
 }
 
 // lock waits until nobody else works on a container.
-func (s *Store) lock(id string) (unlock func()) {
-	s.mu.Lock()
-	l, ok := s.turns[id]
+func (l *locks) lock(id string) (unlock func()) {
+	l.mu.Lock()
+	if l.byID == nil {
+		l.byID = map[string]*containerLock{}
+	}
+	one, ok := l.byID[id]
 	if !ok {
-		l = &turn{}
-		s.turns[id] = l
+		one = &containerLock{}
+		l.byID[id] = one
 	}
-	l.users++
-	s.mu.Unlock()
-	l.Lock()
+	one.users++
+	l.mu.Unlock()
+	one.Lock()
 	return func() {
-		l.Unlock()
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if l.users--; l.users == 0 {
-			delete(s.turns, id)
+		one.Unlock()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if one.users--; one.users == 0 {
+			delete(l.byID, id)
 		}
 	}
-}
-
-// List returns the IDs of all containers of which something is here.
-func (s *Store) List() ([]string, error) {
-	entries, err := os.ReadDir(s.dir)
-	if err != nil {
-		return nil, errors.Wrap(err, "cannot list containers")
-	}
-	ids := []string{}
-	for _, e := range entries {
-		if e.IsDir() && validID(e.Name()) == nil {
-			ids = append(ids, e.Name())
-		}
-	}
-	slices.Sort(ids)
-	return ids, nil
 }
