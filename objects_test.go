@@ -27,8 +27,6 @@ func wide() map[string]string {
 func unsplit() map[string]object {
 	return map[string]object{
 		"bootstrap/demo.world":                {methods: 40, fields: 14},
-		"cmd/croft/internal/command.row":      {fields: 17},
-		"cmd/croft/internal/command.shell":    {methods: 120},
 		"cmd/croft/internal/deploy.Deployer":  {methods: 55},
 		"cmd/croft/internal/project.Workload": {fields: 14},
 		"cmd/croftd/internal/daemon.daemon":   {methods: 34},

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/cmd/croft/internal/command"
+	"github.com/croft-edge/croft/cmd/croft/internal/command/shell"
 )
 
 // Set by the linker.
@@ -26,7 +27,7 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	return command.Run(ctx, command.Env{
+	return command.Run(ctx, shell.Env{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Getenv: os.LookupEnv, Now: time.Now, Terminal: terminal(os.Stdin) && terminal(os.Stderr),
 		Version: version, Commit: commit,

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/croft-edge/croft/cmd/croft/internal/command"
+	"github.com/croft-edge/croft/cmd/croft/internal/command/shell"
 )
 
 // person sits at a terminal and answers questions.
@@ -23,7 +24,7 @@ type person struct {
 
 func (p person) croft(answer string, args ...string) (code int, out, errs string) {
 	var stdout, stderr bytes.Buffer
-	code = command.Run(p.t.Context(), command.Env{
+	code = command.Run(p.t.Context(), shell.Env{
 		Stdin: strings.NewReader(answer), Stdout: &stdout, Stderr: &stderr, Now: time.Now, Terminal: true, Version: "test",
 		Getenv: func(name string) (string, bool) {
 			return map[string]string{"HOME": p.home, "CROFT_EXPLORER": p.url}[name], true

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/croft-edge/croft/cmd/croft/internal/command/shell"
 )
 
 // completionFlag is the library's: what follows it isn't a command line.
@@ -19,7 +21,7 @@ func arranged(app *cli.App, args []string) ([]string, error) {
 	a := arranger{app: app, commands: app.Commands, out: args[:1:1]}
 	a.read(args[1:])
 	if a.open != "" {
-		return nil, usagef("flag needs an argument: %s", a.open)
+		return nil, shell.Usagef("flag needs an argument: %s", a.open)
 	}
 	out := append(a.out, a.global...)
 	out = append(out, a.path...)

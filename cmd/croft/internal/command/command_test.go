@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/cmd/croft/internal/command"
+	"github.com/croft-edge/croft/cmd/croft/internal/command/shell"
 )
 
 // shellRun is one run of the command line.
@@ -22,7 +23,7 @@ type shellRun struct {
 
 func (r shellRun) run(ctx context.Context, args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	code = command.Run(ctx, command.Env{
+	code = command.Run(ctx, shell.Env{
 		Stdin: strings.NewReader(r.stdin), Stdout: &out, Stderr: &errs, Now: time.Now, Terminal: r.tty, Version: "test", Commit: "abc",
 		Getenv: func(name string) (string, bool) {
 			if name == "HOME" {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/croft-edge/croft/cmd/croft/internal/project"
+	"github.com/croft-edge/croft/cmd/croft/internal/command/shell"
 	"github.com/croft-edge/croft/cmd/croft/internal/render"
 )
 
@@ -42,9 +42,9 @@ _croft() {
 compdef _croft croft
 `
 
-func (s *shell) completionCommand() *cli.Command {
+func completionCommand(app *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "completion", Category: "help", Usage: "print the completion of a shell", ArgsUsage: "bash|zsh|fish", Action: s.completion,
+		Name: "completion", Category: "help", Usage: "print the completion of a shell", ArgsUsage: "bash|zsh|fish", Action: func(c *cli.Context) error { return completion(app, c) },
 		Description: "Examples:\n  source <(croft completion bash)\n  croft completion fish > ~/.config/fish/completions/croft.fish",
 		BashComplete: func(c *cli.Context) {
 			_, _ = fmt.Fprintln(c.App.Writer, "bash\nzsh\nfish")
@@ -52,8 +52,8 @@ func (s *shell) completionCommand() *cli.Command {
 	}
 }
 
-func (s *shell) completion(c *cli.Context) error {
-	args, err := arguments(c, 1, 1, "one of bash, zsh and fish")
+func completion(app *cli.App, c *cli.Context) error {
+	args, err := shell.Arguments(c, 1, 1, "one of bash, zsh and fish")
 	if err != nil {
 		return err
 	}
@@ -64,34 +64,21 @@ func (s *shell) completion(c *cli.Context) error {
 	case "zsh":
 		out = zshCompletion
 	case "fish":
-		if out, err = s.app.ToFishCompletion(); err != nil {
+		if out, err = app.ToFishCompletion(); err != nil {
 			return err
 		}
 	default:
-		return usagef("there is no completion for %q; it must be bash, zsh or fish", args[0])
+		return shell.Usagef("there is no completion for %q; it must be bash, zsh or fish", args[0])
 	}
-	_, err = fmt.Fprint(s.env.Stdout, out)
+	_, err = fmt.Fprint(app.Writer, out)
 	return err
 }
 
-// completeNames prints the names of the project here; a flag is completed as ever.
-func completeNames(c *cli.Context) {
-	if f, err := project.Load(defaultFile); err == nil {
-		for _, n := range f.Networks {
-			_, _ = fmt.Fprintln(c.App.Writer, n.Name)
-		}
-		for _, w := range f.Workloads {
-			_, _ = fmt.Fprintln(c.App.Writer, w.Name)
-		}
-	}
-	cli.DefaultCompleteWithFlags(c.Command)(c)
-}
-
-func (s *shell) versionCommand() *cli.Command {
+func versionCommand(s *shell.Shell) *cli.Command {
 	return &cli.Command{
 		Name: "version", Category: "help", Usage: "print the version", Action: func(c *cli.Context) error {
-			return s.answer(c, map[string]string{"version": s.env.Version, "commit": s.env.Commit},
-				render.Rows{Head: []string{"croft", s.env.Version, s.env.Commit}})
+			return s.Answer(c, map[string]string{"version": s.Env.Version, "commit": s.Env.Commit},
+				render.Rows{Head: []string{"croft", s.Env.Version, s.Env.Commit}})
 		},
 		Description: "Examples:\n  croft version -o json",
 	}

@@ -7,6 +7,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/croft-edge/croft/cmd/croft/internal/command/containers"
+	"github.com/croft-edge/croft/cmd/croft/internal/command/projects"
+	"github.com/croft-edge/croft/cmd/croft/internal/command/shell"
 	"github.com/croft-edge/croft/cmd/croft/internal/deploy"
 )
 
@@ -33,41 +36,20 @@ const exitTable = `0    done; for plan: nothing to change
 130  interrupted
 exec ends with the exit code of the command that it ran.`
 
-// usageError is a mistake on the command line.
-type usageError struct{ err error }
-
-func (e *usageError) Error() string { return e.err.Error() }
-func (e *usageError) Unwrap() error { return e.err }
-
-func usagef(format string, args ...any) error {
-	return &usageError{fmt.Errorf(format, args...)}
-}
-
-// changesError says that a plan holds changes. It has no text of its own to print.
-type changesError struct{}
-
-func (changesError) Error() string { return "there are changes" }
-
-// shownError is an error whose text is in the answer already.
-type shownError struct{ err error }
-
-func (e *shownError) Error() string { return e.err.Error() }
-func (e *shownError) Unwrap() error { return e.err }
-
 // exitCode is the code that err ends the process with.
 func exitCode(ctx context.Context, err error) int {
 	var (
-		usage   *usageError
-		changes changesError
+		usage   *shell.UsageError
+		changes projects.ChangesError
 		failed  *deploy.FailedError
 		timeout *deploy.TimeoutError
-		ended   *commandError
+		ended   *containers.ExitError
 	)
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.As(err, &ended):
-		return int(ended.code)
+		return int(ended.Code)
 	case errors.As(err, &changes):
 		return exitChanges
 	case errors.As(err, &usage):

@@ -3,104 +3,84 @@ package command
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/croft-edge/croft/cmd/croft/internal/render"
+	"github.com/croft-edge/croft/cmd/croft/internal/command/containers"
+	"github.com/croft-edge/croft/cmd/croft/internal/command/fleet"
+	"github.com/croft-edge/croft/cmd/croft/internal/command/identity"
+	"github.com/croft-edge/croft/cmd/croft/internal/command/networks"
+	"github.com/croft-edge/croft/cmd/croft/internal/command/projects"
+	"github.com/croft-edge/croft/cmd/croft/internal/command/reservations"
+	"github.com/croft-edge/croft/cmd/croft/internal/command/shell"
 )
 
 // Run runs the command line and returns the process's exit code.
-func Run(ctx context.Context, env Env, args []string) int {
-	app := newApp(env)
+func Run(ctx context.Context, env shell.Env, args []string) int {
+	s := &shell.Shell{Env: env}
+	app := newApp(s)
 	args, err := arranged(app, args)
 	if err == nil {
 		err = app.RunContext(ctx, args)
 	}
-	s := shell{env: env, app: app}
 	var (
-		changes changesError
-		shown   *shownError
-		ended   *commandError
+		changes projects.ChangesError
+		ended   *containers.ExitError
 	)
 	switch {
-	case err == nil || errors.As(err, &changes) || errors.As(err, &shown) || errors.As(err, &ended):
+	case err == nil || errors.As(err, &changes) || errors.As(err, &ended):
 	case ctx.Err() != nil:
-		s.say("croft: interrupted; what was begun is in the state, and apply goes on from there")
+		s.Say("croft: interrupted; what was begun is in the state, and apply goes on from there")
 	default:
-		s.say("croft: %s", s.plainText(err))
+		s.Say("croft: %s", s.PlainText(err))
 	}
 	return exitCode(ctx, err)
 }
 
-func newApp(env Env) *cli.App {
+// newApp registers every command.
+func newApp(s *shell.Shell) *cli.App {
+	usage := func(_ *cli.Context, err error, _ bool) error { return shell.Usage(err) }
 	app := &cli.App{
 		Name: "croft", Usage: "sign reservations, push them to an explorer, and check what the nodes answer",
 		Description: "Answers go to the standard output, progress and errors to the standard error.\n" +
 			"Flags may stand anywhere. `croft help COMMAND` has examples; `croft help exit-codes` says what the exit codes mean.",
-		Writer: env.Stdout, ErrWriter: env.Stderr, Reader: env.Stdin,
+		Writer: s.Env.Stdout, ErrWriter: s.Env.Stderr, Reader: s.Env.Stdin,
 		HideVersion: true, EnableBashCompletion: true,
-		Flags:          globalFlags(),
+		Flags:          shell.GlobalFlags(),
 		ExitErrHandler: func(*cli.Context, error) {},
-		OnUsageError:   func(_ *cli.Context, err error, _ bool) error { return &usageError{err} },
+		OnUsageError:   usage,
 	}
 	app.Before = func(c *cli.Context) error {
-		app.Metadata = map[string]any{flagDebug: c.Bool(flagDebug)}
+		s.ReadFlags(c)
 		return nil
 	}
-	s := &shell{env: env, app: app}
 	app.Commands = []*cli.Command{
-		s.idCommand(), s.farmCommand(), s.nodeCommand(),
-		s.planCommand(), s.applyCommand(), s.importCommand(), s.statusCommand(), s.renewCommand(), s.deleteCommand(), s.networkCommand(),
-		s.logsCommand(), s.execCommand(), s.statsCommand(),
-		s.reservationCommand(), s.countersCommand(),
-		s.completionCommand(), s.versionCommand(), exitCodes(),
+		identity.Command(s), fleet.Farms(s), fleet.Nodes(s),
+		projects.Plan(s), projects.Apply(s), projects.Import(s), projects.Status(s), projects.Renew(s), projects.Delete(s), networks.Command(s),
+		containers.Logs(s), containers.Exec(s), containers.Stats(s),
+		reservations.Command(s), fleet.Counters(s),
+		completionCommand(app), versionCommand(s), exitCodes(),
 	}
 	app.Action = noSuchCommand
-	checked(app.Commands)
+	checked(app.Commands, usage)
 	return app
 }
 
 // checked makes every command answer a wrong line in the same way.
-func checked(commands []*cli.Command) {
+func checked(commands []*cli.Command, usage cli.OnUsageErrorFunc) {
 	for _, c := range commands {
-		c.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return &usageError{err} }
+		c.OnUsageError = usage
 		if c.Action == nil {
 			c.Action = noSuchCommand
 		}
-		checked(c.Subcommands)
+		checked(c.Subcommands, usage)
 	}
 }
 
 // noSuchCommand is what a group does when none of its commands was named.
 func noSuchCommand(c *cli.Context) error {
 	if c.Args().Present() {
-		return usagef("there is no command %q; `croft help` lists them", c.Args().First())
+		return shell.Usagef("there is no command %q; `croft help` lists them", c.Args().First())
 	}
 	return cli.ShowSubcommandHelp(c)
-}
-
-// arguments checks how many arguments there are.
-func arguments(c *cli.Context, least, most int, what string) ([]string, error) {
-	if n := c.NArg(); n < least || n > most {
-		return nil, usagef("%s takes %s; %d arguments are given", c.Command.FullName(), what, n)
-	}
-	return c.Args().Slice(), nil
-}
-
-// shell is what the commands share.
-type shell struct {
-	env Env
-	app *cli.App
-	// memory is held while what is remembered of nodes is written.
-	memory sync.Mutex
-	// explorerAway is set once the explorer was found to be away: it isn't waited for again.
-	explorerAway *awayError
-}
-
-// say writes a line to the standard error. What others have said may be in it,
-// so nothing of it may control the terminal; whether it arrives stops nothing.
-func (s *shell) say(format string, args ...any) {
-	_, _ = fmt.Fprintln(s.env.Stderr, render.Line(fmt.Sprintf(format, args...)))
 }

@@ -1,6 +1,9 @@
 package mesh
 
-import "net/netip"
+import (
+	"fmt"
+	"net/netip"
+)
 
 // Network is a private network across nodes.
 type Network struct {
@@ -75,6 +78,15 @@ func (n Network) Apart() []Node {
 		return nil
 	}
 	return append([]Node(nil), n.Nodes...)
+}
+
+// ApartWarning tells the user of hidden nodes that can't reach each other; empty for none.
+func (n Network) ApartWarning() string {
+	apart := n.Apart()
+	if len(apart) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the %d nodes of %s are all hidden, and can't reach each other until it has a public one: `croft network add-node %s NODE --endpoint HOST`", len(apart), n.Name, n.Name)
 }
 
 // subnets are all that are taken.

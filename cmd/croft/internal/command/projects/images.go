@@ -1,0 +1,60 @@
+package projects
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/croft-edge/croft/cmd/croft/internal/command/workspace"
+	"github.com/croft-edge/croft/cmd/croft/internal/plan"
+	"github.com/croft-edge/croft/cmd/croft/internal/registry"
+)
+
+// askRegistries is how many images are asked for at a time.
+const askRegistries = 8
+
+// hints joins hints, without empty ones.
+func hints(all ...string) string {
+	return strings.Join(slices.DeleteFunc(all, func(one string) bool { return one == "" }), "; ")
+}
+
+// checkImages asks for the images of the containers that p would make. One that its
+// registry hasn't stops the plan: what runs now would be taken down for it. One that
+// nobody here can ask for is a hint; the node may reach further.
+func checkImages(ctx context.Context, w *workspace.Workspace, p plan.Plan) {
+	room := make(chan struct{}, askRegistries)
+	var all sync.WaitGroup
+	for i := range p.Changes {
+		c := &p.Changes[i]
+		wanted := w.File.Find(c.Name)
+		if wanted == nil || c.Action != plan.Create && c.Action != plan.Replace && c.Action != plan.Update {
+			continue
+		}
+		reference, secret := wanted.Image()
+		if reference == "" {
+			continue
+		}
+		auth := ""
+		if secret != nil {
+			text, err := secret.Open(w.Source)
+			if err != nil {
+				continue // who carries the plan out hears of it
+			}
+			auth = text
+		}
+		all.Go(func() {
+			room <- struct{}{}
+			defer func() { <-room }()
+			var missing *registry.MissingError
+			switch err := registry.Check(ctx, reference, auth); {
+			case errors.As(err, &missing):
+				c.Action, c.Reason, c.Hint, c.LosesData, c.Stops = plan.Blocked, missing.Error()+" (--unchecked doesn't ask)", "", false, true
+			case err != nil:
+				c.Hint = hints(c.Hint, "its image isn't checked: "+err.Error())
+			}
+		})
+	}
+	all.Wait()
+}

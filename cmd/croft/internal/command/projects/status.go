@@ -1,0 +1,190 @@
+package projects
+
+import (
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/croft-edge/croft/cmd/croft/internal/command/shell"
+	"github.com/croft-edge/croft/cmd/croft/internal/command/workspace"
+	"github.com/croft-edge/croft/cmd/croft/internal/deploy"
+	"github.com/croft-edge/croft/cmd/croft/internal/route"
+	"github.com/croft-edge/croft/cmd/croft/internal/state"
+	"github.com/croft-edge/croft/pkg/workload"
+)
+
+// showing is the command status.
+type showing struct{ *shell.Shell }
+
+// Status is `croft status`.
+func Status(sh *shell.Shell) *cli.Command {
+	s := showing{sh}
+	return &cli.Command{
+		Name: "status", Category: "projects", Usage: "show reservations and what their nodes have signed", ArgsUsage: "[ID|NAME…]", Action: s.run,
+		Description: "Shows the project of the file; with arguments only these; without a project file all of your reservations at the explorer.\n\n" +
+			"STATE is what the node's key has signed for this very document. It is pending while the node hasn't answered, forged when the explorer shows something else than was signed, " +
+			"stale when it shows an older answer than was seen before. Forged, stale or unverified answers end with exit code 1.\n\n" +
+			"Of your containers their nodes are asked too, for 2 seconds at most: restarts, the last exit code and the last lines, how far an image has come.\n\n" +
+			"Examples:\n  croft status\n  croft status -f blog.yaml data\n  croft status 7-1 8-1 -o json",
+		Flags:        []cli.Flag{workspace.FileFlag()},
+		BashComplete: workspace.CompleteNames,
+	}
+}
+
+func (s showing) run(c *cli.Context) error {
+	router := workspace.Router(s.Shell, c)
+	rows, err := s.rows(c, router)
+	if err != nil {
+		return err
+	}
+	if rows == nil {
+		rows = []row{}
+	}
+	askNodes(s.Shell, c, router, rows)
+	if !router.GivenUp() && len(rows) > 0 {
+		router.Learn(c.Context, nodesOf(rows))
+	}
+	if err := s.Answer(c, rows, statusRows(rows, s.Env.Now())); err != nil {
+		return err
+	}
+	if err := lastLines(s.Shell, c, rows); err != nil {
+		return err
+	}
+	if err := unseen(rows); err != nil {
+		return err
+	}
+	return untrusted(rows)
+}
+
+func (s showing) rows(c *cli.Context, router *route.Router) ([]row, error) {
+	args := c.Args().Slice()
+	if workspace.OnlyIDs(args) && (len(args) > 0 || !workspace.Present(c)) && c.String("file") == "" {
+		rows, err := s.withoutProject(c, args)
+		return rows, router.Away(err)
+	}
+	w, err := workspace.Open(s.Shell, c, workspace.LockIfFree)
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close()
+	rows, err := s.ofProject(c, w, router)
+	if err != nil || len(args) == 0 {
+		return rows, err
+	}
+	var out []row
+	for _, arg := range args {
+		found := false
+		for _, r := range rows {
+			if workspace.Names(arg, r.Name) || arg == r.ID {
+				out, found = append(out, r), true
+			}
+		}
+		if !found {
+			return nil, shell.Usagef("there is no reservation for %q in project %q", arg, w.File.Project)
+		}
+	}
+	return out, nil
+}
+
+// rowsOf are those of all the project's reservations.
+func rowsOf(c *cli.Context, w *workspace.Workspace) ([]row, error) {
+	seen, err := w.ObserveAll(c.Context)
+	if err != nil {
+		return nil, err
+	}
+	all := append([]*state.Entry(nil), w.State.All()...)
+	if w.Save {
+		if err := w.Tidy(seen); err != nil {
+			return nil, err
+		}
+	}
+	rows := []row{}
+	for _, e := range all {
+		r := rowOf(e.Name, seen[e], w.Now())
+		if now := w.State.Current[e.Name]; now != nil && slices.Contains(now.Before, e) && r.State == workload.StateOK && r.Problem == "" {
+			r.Detail = "it runs until " + now.ID + " has taken its place; " + r.Detail
+			if current := seen[now]; current.Verified && current.State == workload.StateOK {
+				r.Detail = now.ID + " has taken its place, it is being removed"
+			}
+		}
+		rows = append(rows, r)
+	}
+	return rows, nil
+}
+
+func (s showing) withoutProject(c *cli.Context, ids []string) ([]row, error) {
+	if len(ids) > 0 {
+		client, err := s.Client(c, false)
+		if err != nil {
+			return nil, err
+		}
+		d := deploy.New(deploy.Config{Explorer: client, Now: s.Env.Now, Progress: s.Env.Stderr})
+		return observeIDs(c, d, ids)
+	}
+	return s.ofUser(c)
+}
+
+func observeIDs(c *cli.Context, d *deploy.Deployer, ids []string) ([]row, error) {
+	var out []row
+	for _, id := range ids {
+		o, err := d.ObserveID(c.Context, id)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, rowOf("", o, d.Now()))
+	}
+	return out, nil
+}
+
+func (s showing) ofUser(c *cli.Context) ([]row, error) {
+	key, err := s.Key(c)
+	if err != nil {
+		return nil, err
+	}
+	client, err := s.Client(c, false)
+	if err != nil {
+		return nil, err
+	}
+	all, err := client.ListAll(c.Context, key.ID())
+	if err != nil {
+		return nil, err
+	}
+	var out []row
+	for _, shown := range all {
+		if shown.User != key.ID() {
+			continue
+		}
+		out = append(out, rowOf("", deploy.Judged(nil, shown, state.Seen{}), s.Env.Now()))
+	}
+	return out, nil
+}
+
+// showAfter shows the project after an apply or a delete; waited is the error of waiting
+// for it. It returns the first error.
+func showAfter(s *shell.Shell, c *cli.Context, w *workspace.Workspace, waited error) error {
+	if c.Context.Err() != nil {
+		return waited
+	}
+	rows, err := rowsOf(c, w)
+	if err == nil {
+		if c.Bool("wait") {
+			askNodes(s, c, workspace.Router(s, c), rows)
+		}
+		err = s.Answer(c, rows, statusRows(rows, s.Env.Now()))
+	}
+	if waited != nil {
+		return waited
+	}
+	if err != nil {
+		return err
+	}
+	return untrusted(rows)
+}
+
+func nodesOf(rows []row) []string {
+	var out []string
+	for _, r := range rows {
+		out = append(out, r.Node)
+	}
+	return out
+}

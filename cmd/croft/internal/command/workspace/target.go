@@ -1,0 +1,116 @@
+package workspace
+
+import (
+	"path/filepath"
+
+	"github.com/pkg/errors"
+	"github.com/urfave/cli/v2"
+
+	"github.com/croft-edge/croft/cmd/croft/internal/command/shell"
+	"github.com/croft-edge/croft/cmd/croft/internal/deploy"
+	"github.com/croft-edge/croft/cmd/croft/internal/route"
+	"github.com/croft-edge/croft/cmd/croft/internal/verdict"
+	"github.com/croft-edge/croft/pkg/explorer"
+	"github.com/croft-edge/croft/pkg/sign"
+)
+
+// Router finds the way to nodes with the settings of c.
+func Router(s *shell.Shell, c *cli.Context) *route.Router {
+	config := route.Config{
+		Client:  func(signed bool) (*explorer.Client, error) { return s.Client(c, signed) },
+		Key:     func() (sign.KeyPair, error) { return s.Key(c) },
+		Address: c.String("node-address"), Now: s.Env.Now, Interrupted: c.Context.Err,
+	}
+	url, err := s.Explorer(c)
+	dir, dirErr := s.Env.ConfigDir()
+	if err == nil && dirErr == nil {
+		config.Explorer, config.Notes = url, filepath.Join(dir, "nodes.json")
+	}
+	return route.New(config)
+}
+
+// Target is a workload that is asked for at its node. Name is empty outside of a project.
+type Target struct {
+	Name, ID, Node string
+}
+
+// Label is the name, or the ID.
+func (t Target) Label() string {
+	if t.Name != "" {
+		return t.Name
+	}
+	return t.ID
+}
+
+// Targets finds the workloads that arguments name: in the project's state, so that no
+// explorer can send us to another node, or among the documents that the user has signed.
+func Targets(s *shell.Shell, c *cli.Context, args []string) ([]Target, error) {
+	if OnlyIDs(args) && !Present(c) {
+		return targetsOfIDs(s, c, args)
+	}
+	w, err := Open(s, c, ReadOnly)
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close()
+	names, ids, err := w.Split(args)
+	if err != nil {
+		return nil, err
+	}
+	var out []Target
+	for _, name := range names {
+		e := w.State.Current[name]
+		if e.ID == "" {
+			return nil, errors.Errorf("cannot speak about %q: it is signed and not pushed yet; `croft apply` pushes it", name)
+		}
+		out = append(out, Target{name, e.ID, e.Node})
+	}
+	more, err := targetsOfIDs(s, c, ids)
+	return append(out, more...), err
+}
+
+// targetsOfIDs reads the documents that the explorer shows: only one that the user has
+// signed is believed about its node.
+func targetsOfIDs(s *shell.Shell, c *cli.Context, ids []string) ([]Target, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	d, err := Deployer(s, c)
+	if err != nil {
+		return nil, err
+	}
+	var out []Target
+	for _, id := range ids {
+		o, err := d.ObserveID(c.Context, id)
+		if err != nil {
+			return nil, Router(s, c).Away(err)
+		}
+		if err := checkOwner(d, id, o); err != nil {
+			return nil, err
+		}
+		out = append(out, Target{ID: id, Node: o.Document.NodeID})
+	}
+	return out, nil
+}
+
+func checkOwner(d *deploy.Deployer, id string, o deploy.Observation) error {
+	if o.State == verdict.Forged {
+		return errors.Errorf("cannot believe the explorer about %s: %s", id, o.Problem)
+	}
+	if o.Document.User != d.Key.ID() {
+		return errors.Errorf("cannot speak about %s: it is of user %s, and the key is of %s", id, o.Document.User, d.Key.ID())
+	}
+	return nil
+}
+
+// OneTarget is Targets where there must be one.
+func OneTarget(s *shell.Shell, c *cli.Context, arg string) (Target, error) {
+	found, err := Targets(s, c, []string{arg})
+	if err != nil {
+		return Target{}, err
+	}
+	if len(found) != 1 {
+		return Target{}, shell.Usagef("%q stands for %d reservations, it must be one", arg, len(found))
+	}
+	return found[0], nil
+}
