@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
-	"golang.org/x/time/rate"
 
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -16,34 +15,28 @@ import (
 const (
 	// pause is how long a socket rests that can't be read.
 	pause = 100 * time.Millisecond
-	// breath is how long one rests after something beyond the limits. What
-	// comes meanwhile is the kernel's to drop: a flood costs this process no
-	// more than the rate that is allowed.
+	// breath is how long one rests after a query beyond the limits. The kernel
+	// drops the queries that come meanwhile: a flood costs this process no more
+	// than the rate that is allowed.
 	breath = 20 * time.Millisecond
 )
 
-// zone serves one namespace. openZone starts it, close ends it and all that it
-// has started.
+// zone serves one namespace. openZone starts it; close ends it with all of its
+// goroutines.
 type zone struct {
 	id, namespace string
-	inode         uint64
 	names         atomic.Pointer[names]
 
-	cfg      Config
-	sockets  *sockets
-	forward  *forwarder
-	limiter  *rate.Limiter
-	forwards chan struct{}
-	conns    chan struct{}
+	sockets *sockets
+	forward *forwarder
+	quota   *quota
+	health  health
+	// idleTime is how long a TCP connection may be silent.
+	idleTime time.Duration
 
 	ctx    context.Context
 	cancel context.CancelFunc
 	wait   sync.WaitGroup
-
-	queries, failures, dropped atomic.Uint64
-	// broken has the last error of each socket that can't be read now.
-	mu     sync.Mutex
-	broken map[any]error
 }
 
 // openZone listens in z's namespace and starts to serve.
@@ -54,10 +47,8 @@ func openZone(cfg Config, u *upstreams, z Zone) (*zone, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	out := &zone{
-		id: z.ID, namespace: z.Namespace, inode: made.inode, cfg: cfg, sockets: made, forward: newForwarder(cfg, u),
-		limiter:  rate.NewLimiter(rate.Limit(cfg.Limits.Rate), cfg.Limits.Rate),
-		forwards: make(chan struct{}, cfg.Limits.Forwards), conns: make(chan struct{}, cfg.Limits.Connections),
-		ctx: ctx, cancel: cancel, broken: map[any]error{},
+		id: z.ID, namespace: z.Namespace, sockets: made, forward: newForwarder(cfg, u), quota: newQuota(cfg.Limits),
+		idleTime: cfg.Idle, ctx: ctx, cancel: cancel,
 	}
 	out.names.Store(newNames(z))
 	for _, conn := range made.udp {
@@ -76,53 +67,29 @@ func (z *zone) close() {
 	z.wait.Wait()
 }
 
-// resolve finishes what judge has left: it returns the answer to a query that
-// is to be forwarded. The caller has a place in forwards.
+// resolve returns the answer to a query that judge left to be forwarded. The
+// caller holds one of the quota's slots.
 func (z *zone) resolve(query *dns.Msg) *dns.Msg {
 	reply, err := z.forward.ask(z.ctx, query)
 	if err != nil {
-		// What failed is counted; a line each would be a tenant's to fill.
+		// Failures are counted, not logged: a tenant could fill the log.
 		return z.failed(query)
 	}
 	return reply
 }
 
 func (z *zone) failed(query *dns.Msg) *dns.Msg {
-	z.failures.Add(1)
+	z.quota.failures.Add(1)
 	return answer(query, dns.RcodeServerFailure)
 }
 
-// enter takes a place in forwards; leave gives it back.
-func (z *zone) enter() bool {
-	select {
-	case z.forwards <- struct{}{}:
-		return true
-	default:
-		return false
-	}
-}
-
-func (z *zone) leave() { <-z.forwards }
-
-// admit counts a query and says whether it is within the rate.
-func (z *zone) admit() bool {
-	z.queries.Add(1)
-	if z.limiter.Allow() {
-		return true
-	}
-	z.dropped.Add(1)
-	return false
-}
-
-// rest remembers that a socket can't be read and waits a little. It returns
-// false when the zone is closed.
+// rest notes that a socket can't be read and waits a little. It returns false
+// when the zone is closed.
 func (z *zone) rest(socket any, err error) bool {
 	if z.ctx.Err() != nil {
 		return false
 	}
-	z.mu.Lock()
-	z.broken[socket] = err
-	z.mu.Unlock()
+	z.health.failed(socket, err)
 	return z.idle(pause)
 }
 
@@ -138,37 +105,20 @@ func (z *zone) idle(d time.Duration) bool {
 	}
 }
 
-// works forgets what rest remembered.
-func (z *zone) works(socket any) {
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	delete(z.broken, socket)
-}
-
-// failure is why some socket isn't being read, nil when all are.
-func (z *zone) failure() error {
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	for _, err := range z.broken {
-		return err
-	}
-	return nil
-}
-
 // status is for the server, which lets one change happen at a time.
 func (z *zone) status() ZoneStatus {
 	out := ZoneStatus{
-		ID: z.id, Namespace: z.namespace, NamespaceInode: z.inode, Listening: true, Digest: z.names.Load().digest,
-		Queries: z.queries.Load(), Failures: z.failures.Load(), Dropped: z.dropped.Load(),
+		ID: z.id, Namespace: z.namespace, NamespaceInode: z.sockets.inode, Listening: true, Digest: z.names.Load().digest,
+		Queries: z.quota.queries.Load(), Failures: z.quota.failures.Load(), Dropped: z.quota.dropped.Load(),
 	}
-	if err := z.failure(); err != nil {
+	if err := z.health.failure(); err != nil {
 		out.Listening, out.Err = false, err.Error()
 	}
 	return out
 }
 
-// serveUDP answers what it can at once, and leaves what is forwarded to a
-// goroutine each, of which there are few.
+// serveUDP answers at once the queries that it can, and forwards each other one
+// in a goroutine of its own; the quota bounds these.
 func (z *zone) serveUDP(conn *net.UDPConn) {
 	buffer := make([]byte, maxQuery+1)
 	for {
@@ -179,8 +129,8 @@ func (z *zone) serveUDP(conn *net.UDPConn) {
 			}
 			continue
 		}
-		z.works(conn)
-		if z.admit() {
+		z.health.recovered(conn)
+		if z.quota.admit() {
 			z.handleUDP(conn, from, buffer[:n])
 		} else if !z.idle(breath) {
 			return
@@ -193,11 +143,11 @@ func (z *zone) handleUDP(conn *net.UDPConn, from *dns.SessionUDP, packet []byte)
 	switch {
 	case v.query == nil:
 		z.writeUDP(conn, from, v.reply, v.size)
-	case !z.enter():
+	case !z.quota.forward():
 		z.writeUDP(conn, from, z.failed(v.query), v.size)
 	default:
 		z.wait.Go(func() {
-			defer z.leave()
+			defer z.quota.forwarded()
 			z.writeUDP(conn, from, z.resolve(v.query), v.size)
 		})
 	}
@@ -211,6 +161,6 @@ func (z *zone) writeUDP(conn *net.UDPConn, to *dns.SessionUDP, reply *dns.Msg, s
 	if err != nil {
 		return
 	}
-	// Who isn't there any more needs no answer, and UDP promises none.
+	// A client that has gone needs no answer, and UDP promises none.
 	_, _ = dns.WriteToSessionUDP(conn, out, to)
 }

@@ -20,19 +20,17 @@ func (z *zone) serveTCP(l net.Listener) {
 			}
 			continue
 		}
-		z.works(l)
-		select {
-		case z.conns <- struct{}{}:
+		z.health.recovered(l)
+		if z.quota.connect() {
 			z.wait.Go(func() {
-				defer func() { <-z.conns }()
+				defer z.quota.disconnect()
 				z.serveConn(conn)
 			})
-		default:
-			z.dropped.Add(1)
-			conn.Close()
-			if !z.idle(breath) {
-				return
-			}
+			continue
+		}
+		conn.Close()
+		if !z.idle(breath) {
+			return
 		}
 	}
 }
@@ -45,15 +43,15 @@ func (z *zone) serveConn(conn net.Conn) {
 	stop := context.AfterFunc(z.ctx, func() { conn.Close() })
 	defer stop()
 	for {
-		if conn.SetDeadline(time.Now().Add(z.cfg.Idle)) != nil {
+		if conn.SetDeadline(time.Now().Add(z.idleTime)) != nil {
 			return
 		}
 		packet, ok := readQuery(conn)
-		if !ok || !z.admit() {
+		if !ok || !z.quota.admit() {
 			return
 		}
 		out := z.handleTCP(packet)
-		if out == nil || conn.SetDeadline(time.Now().Add(z.cfg.Idle)) != nil {
+		if out == nil || conn.SetDeadline(time.Now().Add(z.idleTime)) != nil {
 			return
 		}
 		if _, err := conn.Write(out); err != nil {
@@ -82,11 +80,11 @@ func (z *zone) handleTCP(packet []byte) []byte {
 	reply := v.reply
 	switch {
 	case v.query == nil:
-	case !z.enter():
+	case !z.quota.forward():
 		reply = z.failed(v.query)
 	default:
 		reply = z.resolve(v.query)
-		z.leave()
+		z.quota.forwarded()
 	}
 	if reply == nil {
 		return nil

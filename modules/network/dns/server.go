@@ -52,12 +52,12 @@ func (s *Server) Set(ctx context.Context, z Zone) error {
 		return err
 	}
 	old := s.zones[z.ID]
-	if old != nil && old.inode == inode && old.failure() == nil {
+	if old != nil && old.sockets.inode == inode && old.health.failure() == nil {
 		old.namespace = z.Namespace
 		old.names.Store(newNames(z))
 		return nil
 	}
-	if old != nil && old.inode == inode {
+	if old != nil && old.sockets.inode == inode {
 		// The same namespace has one port 53: the failed sockets go first.
 		delete(s.zones, z.ID)
 		old.close()
