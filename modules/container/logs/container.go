@@ -62,32 +62,26 @@ func (p place) paths() FIFOs {
 type container struct {
 	id      string
 	place   place
-	user    string
-	fair    *fair
-	pace    *pace
-	pool    *sync.Pool
-	log     zerolog.Logger
+	quota   *quota
+	files   *files
 	streams []*stream
-	ctx     context.Context //nolint:containedctx // it says that reading has to end
-	stop    context.CancelFunc
-	ended   chan struct{}
+	log     zerolog.Logger
 
-	// mu is held from the choice of a place in the files until all is written there.
-	mu    sync.Mutex
-	files *files
+	ctx   context.Context //nolint:containedctx // it says that reading has to end
+	stop  context.CancelFunc
+	ended chan struct{}
 }
 
-// openContainer makes what isn't there, does what an earlier carrier couldn't
-// end, and begins to read.
+// openContainer creates missing FIFOs, spools and files, finishes the writes of an
+// earlier carrier, and begins to read.
 func openContainer(id string, p place, b limits, log zerolog.Logger) (*container, error) {
 	files, err := openFiles(p.files, b.size, b.files)
 	if err != nil {
 		return nil, err
 	}
-	c := &container{id: id, place: p, user: p.user(), files: files, fair: b.fair, pool: b.pool, log: log.With().Str("id", id).Logger(), ended: make(chan struct{})}
-	c.pace = c.fair.pace(c.user)
+	c := &container{id: id, place: p, quota: b.fair.of(p.user()), files: files, log: log.With().Str("id", id).Logger(), ended: make(chan struct{})}
 	for _, name := range []string{stdout, stderr} {
-		s, err := openStream(c, name, b.slow)
+		s, err := c.openStream(name, b)
 		if err != nil {
 			c.close()
 			return nil, err
@@ -114,8 +108,8 @@ func openContainer(id string, p place, b limits, log zerolog.Logger) (*container
 	return c, nil
 }
 
-// begin takes up what was left. It needs no turn: of what is left little was
-// being written, by those who had one.
+// begin finishes the writes of an earlier carrier. It needs no turn: only streams
+// that had one were writing, and there are few of these.
 func (c *container) begin(b limits) error {
 	if err := os.Remove(filepath.Join(c.place.files, endedFile)); err != nil && !os.IsNotExist(err) {
 		return errors.Wrap(err, "cannot go on with logs")
@@ -135,7 +129,7 @@ func (c *container) begin(b limits) error {
 	return nil
 }
 
-// end stops reading. What is in the FIFOs and spools stays for the next one,
+// end stops reading. The contents of FIFOs and spools stay for the next carrier,
 // unless all has to be written now. It fails when a disk doesn't answer.
 func (c *container) end(ctx context.Context, all bool) error {
 	for _, s := range c.streams {
@@ -183,7 +177,7 @@ func (c *container) close() {
 		s.close()
 	}
 	c.files.close()
-	c.fair.letGo(c.user)
+	c.quota.release()
 }
 
 // openFIFO opens one, and makes it when it isn't there. It is open for both

@@ -119,7 +119,7 @@ func TestTheUserIsRemembered(t *testing.T) {
 	second := newCarried(filepath.Join(dir, "c"), filepath.Join(dir, "logs"), testLimits(), zerolog.Nop())
 	t.Cleanup(second.close)
 	second.found(t.Context())
-	if got := second.all["1-1"].user + ", " + second.all["2-1"].user; got != "somebody, container 2-1" {
+	if got := second.all["1-1"].quota.user + ", " + second.all["2-1"].quota.user; got != "somebody, container 2-1" {
 		t.Errorf("%s", got)
 	}
 	if n := len(second.limits.fair.paces); n != 2 {
@@ -196,8 +196,8 @@ func TestASpoolWithoutHolesIsBounded(t *testing.T) {
 	l := testLimits()
 	files, err := openFiles(p.files, l.size, l.files)
 	must(t, err)
-	c := &container{id: "1-1", place: p, files: files, fair: l.fair, pace: l.fair.pace("1-1"), pool: l.pool, log: zerolog.Nop()}
-	s, err := openStream(c, stdout, l.slow)
+	c := &container{id: "1-1", place: p, files: files, quota: l.fair.of("1-1"), log: zerolog.Nop()}
+	s, err := c.openStream(stdout, l)
 	must(t, err)
 	c.streams = []*stream{s}
 	s.spool.solid = true

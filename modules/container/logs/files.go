@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
@@ -13,10 +14,14 @@ import (
 
 // files are the log files of one container: N.log, the highest is written to.
 // A number never comes back, so it tells which file a place is in.
+// Its two streams share it.
 type files struct {
-	dir    string
-	size   int64
-	most   int
+	dir  string
+	size int64
+	most int
+
+	// mu is held from the choice of a place until all is written there.
+	mu     sync.Mutex
 	number int64 // -1 before the first
 	file   *os.File
 	at     int64 // where the next record goes
@@ -75,6 +80,18 @@ func (f *files) open(number int64) error {
 	return nil
 }
 
+// append writes b at the end, in a new file when there is no room for it in the
+// present one. before is called with the place, before anything is written there.
+func (f *files) append(b []byte, before func(number, offset int64)) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.ready(len(b)); err != nil {
+		return err
+	}
+	before(f.number, f.at)
+	return f.write(b)
+}
+
 // ready makes room for n bytes in the present file, or begins the next one.
 // What is too old goes before, so that there is never more than is allowed.
 func (f *files) ready(n int) error {
@@ -123,7 +140,7 @@ func (f *files) write(b []byte) error {
 	return nil
 }
 
-// again writes what was to be written at a place, unless it is there already.
+// again repeats a write that was begun at h's place, unless it was complete.
 func (f *files) again(h head, b []byte) error {
 	if h.Number != f.number || f.at < h.Offset || f.at >= h.Offset+int64(len(b)) {
 		return nil

@@ -5,10 +5,12 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/pkg/limit"
@@ -20,30 +22,40 @@ const flushAfter = time.Second
 
 // stream is one FIFO on its way to the files.
 type stream struct {
-	c     *container
 	name  string
 	fifo  *os.File
 	spool *spool
-	slow  time.Duration
-	// all says that what is left has to be written at the end.
+	files *files
+	quota *quota
+	pool  *sync.Pool
+	// slow is how long it waits for its turn, or for the disk, before it drops output.
+	slow time.Duration
+	log  zerolog.Logger
+
+	// all is whether the remaining output has to be written at the end.
 	all atomic.Bool
-	// failing says that the last write failed.
+	// failing is whether the last write failed.
 	failing bool
 	// rest is the share of a line that waits for its end.
 	rest share
 }
 
-func openStream(c *container, name string, slow time.Duration) (*stream, error) {
-	fifo, err := openFIFO(filepath.Join(c.place.fifos, name))
+// openStream opens one of the container's FIFOs, and the spool beside it.
+func (c *container) openStream(name string, b limits) (*stream, error) {
+	path := filepath.Join(c.place.fifos, name)
+	fifo, err := openFIFO(path)
 	if err != nil {
 		return nil, err
 	}
-	spool, err := openSpool(filepath.Join(c.place.fifos, name+".spool"))
+	spool, err := openSpool(path + ".spool")
 	if err != nil {
 		fifo.Close()
 		return nil, err
 	}
-	return &stream{c: c, name: name, fifo: fifo, spool: spool, slow: slow}, nil
+	return &stream{
+		name: name, fifo: fifo, spool: spool, files: c.files, quota: c.quota, pool: b.pool, slow: b.slow,
+		log: c.log.With().Str("stream", name).Logger(),
+	}, nil
 }
 
 func (s *stream) close() {
@@ -62,7 +74,7 @@ func (s *stream) run(ctx context.Context) {
 			quiet = s.wait(ctx)
 		}
 		n := s.takeTurn(ctx, quiet)
-		if wait := s.c.pacing(n); wait > 0 {
+		if wait := s.quota.wait(n); wait > 0 {
 			pause(ctx, wait)
 		}
 	}
@@ -71,13 +83,8 @@ func (s *stream) run(ctx context.Context) {
 	}
 }
 
-// pacing is how long to wait after n bytes.
-func (c *container) pacing(n int64) time.Duration {
-	return max(c.pace.wait(n), c.fair.total.wait(n))
-}
-
-// wait waits until the FIFO has something. With a line that isn't whole it
-// doesn't wait long, and says so.
+// wait waits until the FIFO has data. With an unfinished line in the spool it
+// waits for flushAfter only, and reports whether that passed.
 func (s *stream) wait(ctx context.Context) (quiet bool) {
 	deadline := time.Time{}
 	if s.spool.pending() > 0 {
@@ -97,9 +104,9 @@ func (s *stream) wait(ctx context.Context) (quiet bool) {
 	return errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// takeTurn takes what the FIFO has and writes it, when it is this stream's turn.
+// takeTurn waits for this stream's turn, then moves the FIFO's data to the files.
 func (s *stream) takeTurn(ctx context.Context, flush bool) int64 {
-	turn := s.c.fair.turns.Ask(s.c.user, true)
+	turn := s.quota.turn()
 	defer turn.End()
 	if !s.come(ctx, turn) {
 		return 0
@@ -112,8 +119,8 @@ func (s *stream) takeTurn(ctx context.Context, flush bool) int64 {
 	return n
 }
 
-// come waits for a turn. When that takes too long, what comes meanwhile is
-// dropped: no container waits for others' logs.
+// come waits for a turn. When that takes too long, output is dropped meanwhile:
+// no container waits for others' logs.
 func (s *stream) come(ctx context.Context, turn *limit.Ticket) bool {
 	late := time.NewTimer(s.slow)
 	defer late.Stop()
@@ -125,19 +132,19 @@ func (s *stream) come(ctx context.Context, turn *limit.Ticket) bool {
 	case <-late.C:
 	}
 	limitTurns.Reached()
-	s.c.log.Warn().Str("stream", s.name).Dur("after", s.slow).Msg("its turn doesn't come: what comes is dropped")
+	s.log.Warn().Dur("after", s.slow).Msg("its turn doesn't come: what comes is dropped")
 	s.dropped(s.drain(turn.Given(), ctx.Done()))
 	return ctx.Err() == nil
 }
 
-// mostAtEnd is how much is taken of a FIFO at its end, in bytes: what the
-// largest holds. Who goes on writing isn't waited for.
+// mostAtEnd is how much is taken of a FIFO at its end, in bytes: the size of the
+// largest. A writer that goes on isn't waited for.
 const mostAtEnd = 1 << 20
 
-// finish writes all that there is.
+// finish writes all that the FIFO and the spool hold.
 func (s *stream) finish() {
 	_ = s.fifo.SetReadDeadline(time.Time{})
-	turn := s.c.fair.turns.Ask(s.c.user, true)
+	turn := s.quota.turn()
 	defer turn.End()
 	late := time.NewTimer(s.slow)
 	defer late.Stop()
@@ -145,7 +152,7 @@ func (s *stream) finish() {
 	case <-turn.Given():
 	case <-late.C:
 		limitTurns.Reached()
-		s.c.log.Warn().Str("stream", s.name).Msg("its turn doesn't come: what it said last is dropped")
+		s.log.Warn().Msg("its turn doesn't come: what it said last is dropped")
 		return
 	}
 	for taken := int64(0); taken < mostAtEnd; {
@@ -159,7 +166,7 @@ func (s *stream) finish() {
 	s.hand(true)
 }
 
-// fillNow takes what the FIFO has at this moment.
+// fillNow moves the FIFO's present content to the spool.
 func (s *stream) fillNow() (n int64, err error) {
 	conn, err := s.fifo.SyscallConn()
 	if err != nil {
@@ -171,8 +178,8 @@ func (s *stream) fillNow() (n int64, err error) {
 	return n, err
 }
 
-// hand writes what is in the spool. When that takes too long, what comes
-// meanwhile is dropped: no container waits for a disk.
+// hand writes the spool to the files. When that takes too long, output is dropped
+// meanwhile: no container waits for a disk.
 func (s *stream) hand(flush bool) {
 	if s.spool.pending() == 0 {
 		return
@@ -188,19 +195,19 @@ func (s *stream) hand(flush bool) {
 	case <-done:
 		return
 	case <-late.C:
-		s.c.log.Warn().Str("stream", s.name).Dur("after", s.slow).Msg("the disk doesn't answer: what comes is dropped")
+		s.log.Warn().Dur("after", s.slow).Msg("the disk doesn't answer: what comes is dropped")
 	}
 	s.dropped(s.drain(done, nil))
 }
 
-// dropped notes what was dropped, to be said with the next that is written.
+// dropped counts dropped output, for the notice that precedes the next written line.
 func (s *stream) dropped(lines, size int64) {
 	h := s.spool.head
 	h.Number, h.Lines, h.Bytes = -1, h.Lines+lines, h.Bytes+size
 	s.noted(h)
 }
 
-// drain drops what comes until done, or stopped.
+// drain drops output until done or stop is closed, and returns how much that was.
 func (s *stream) drain(done, stop <-chan struct{}) (lines, size int64) {
 	const look = 100 * time.Millisecond
 	buf := make([]byte, 4<<10)
@@ -226,9 +233,9 @@ func (s *stream) drain(done, stop <-chan struct{}) (lines, size int64) {
 	}
 }
 
-// refuse drops what the spool can't take.
+// refuse drops output that the spool can't take.
 func (s *stream) refuse(cause error) {
-	s.c.log.Warn().Str("stream", s.name).Err(cause).Msg("output can't be taken: it is dropped")
+	s.log.Warn().Err(cause).Msg("output can't be taken: it is dropped")
 	buf := make([]byte, 32<<10)
 	_ = s.fifo.SetReadDeadline(time.Now().Add(flushAfter))
 	n, _ := s.fifo.Read(buf)
@@ -238,10 +245,10 @@ func (s *stream) refuse(cause error) {
 	s.noted(h)
 }
 
-// noted notes h; without a head the spool still holds what it says.
+// noted writes h to the spool's head. When that fails the spool keeps the head before.
 func (s *stream) noted(h head) {
 	if err := s.spool.note(h); err != nil {
-		s.c.log.Warn().Str("stream", s.name).Err(err).Msg("a spool can't be written")
+		s.log.Warn().Err(err).Msg("a spool can't be written")
 	}
 }
 

@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	// dataSize and outSize are what a stream has in memory while it writes.
+	// dataSize and outSize are the sizes of a write's buffers, in bytes.
 	dataSize = 32 << 10
 	outSize  = dataSize + maxRecord + 512
 )
 
-// buffers are what is used while something is written.
+// buffers are one write's.
 type buffers struct {
 	data [dataSize]byte
 	out  [outSize]byte
@@ -21,16 +21,16 @@ type buffers struct {
 
 func newPool() *sync.Pool { return &sync.Pool{New: func() any { return new(buffers) }} }
 
-// write writes what is in the spool to the files. A line that isn't whole stays
-// there unless it has to be flushed, or its user has too many of them.
+// write writes the spool to the files. An unfinished line stays in the spool
+// unless it has to be flushed, or its user has too many of them.
 func (s *stream) write(flush bool) {
 	s.rest.end()
-	b := s.c.pool.Get().(*buffers)
-	defer s.c.pool.Put(b)
+	b := s.pool.Get().(*buffers)
+	defer s.pool.Put(b)
 	for s.spool.pending() > 0 {
 		data, err := s.spool.read(b.data[:], s.spool.head.To)
 		if err != nil {
-			s.c.log.Error().Str("stream", s.name).Err(err).Msg("a spool can't be read: what it has is dropped")
+			s.log.Error().Err(err).Msg("a spool can't be read: what it has is dropped")
 			h := s.spool.head
 			h.Number, h.Bytes, h.From, h.To = -1, h.Bytes+s.spool.pending(), h.To, s.spool.size
 			s.noted(h)
@@ -38,7 +38,7 @@ func (s *stream) write(flush bool) {
 		}
 		more, err := s.writeSome(data, flush, b.out[:0])
 		if err != nil && !s.failing {
-			s.c.log.Warn().Str("stream", s.name).Err(err).Msg("output can't be written: it is dropped")
+			s.log.Warn().Err(err).Msg("output can't be written: it is dropped")
 		}
 		s.failing = err != nil
 		if more == 0 {
@@ -49,17 +49,17 @@ func (s *stream) write(flush bool) {
 		}
 	}
 	if err := s.spool.reset(); err != nil {
-		s.c.log.Warn().Str("stream", s.name).Err(err).Msg("a spool can't be emptied")
+		s.log.Warn().Err(err).Msg("a spool can't be emptied")
 	}
 }
 
-// mayRest reports whether a line that isn't whole may wait in the spool, and
-// takes the user's share for it.
+// mayRest reports whether an unfinished line may wait in the spool, and takes the
+// user's share for it.
 func (s *stream) mayRest() bool {
 	if !s.spool.mayWait() {
 		return false
 	}
-	give, err := s.c.fair.halves.Take(s.c.user, restSize)
+	give, err := s.quota.half()
 	if err != nil {
 		return false
 	}
@@ -67,7 +67,7 @@ func (s *stream) mayRest() bool {
 	return true
 }
 
-// share is what was taken of a limit, nil for nothing.
+// share gives back a part of a limit; nil when none was taken.
 type share func()
 
 func (s *share) end() {
@@ -77,8 +77,8 @@ func (s *share) end() {
 	}
 }
 
-// writeSome writes some of data, and says how much that was. What can't be
-// written is dropped, counted, and said with the next that can.
+// writeSome writes some of data, and returns how many bytes. Data that can't be
+// written is dropped and counted; the next successful write tells how much.
 func (s *stream) writeSome(data []byte, flush bool, out []byte) (int, error) {
 	// A line is unfinished only where the data ends, not where the buffer does.
 	flush = flush && s.spool.head.To+int64(len(data)) == s.spool.size
@@ -89,14 +89,10 @@ func (s *stream) writeSome(data []byte, flush bool, out []byte) (int, error) {
 		return 0, nil
 	}
 	next.To += int64(used)
-	s.c.mu.Lock()
-	defer s.c.mu.Unlock()
-	err := s.c.files.ready(len(out))
-	if err == nil {
-		next.Number, next.Offset = s.c.files.number, s.c.files.at
+	err := s.files.append(out, func(number, offset int64) {
+		next.Number, next.Offset = number, offset
 		s.noted(next)
-		err = s.c.files.write(out)
-	}
+	})
 	if err != nil {
 		next.Number = -1
 		next.Lines += int64(bytes.Count(data[:used], []byte{'\n'}))
@@ -104,12 +100,12 @@ func (s *stream) writeSome(data []byte, flush bool, out []byte) (int, error) {
 		s.noted(next)
 		return used, err
 	}
-	// What was dropped has been said; the next note says so too.
+	// The file tells what was dropped; the next head mustn't tell it again.
 	s.spool.head.Lines, s.spool.head.Bytes = 0, 0
 	return used, nil
 }
 
-// records are those of data, after what has to be said of what was dropped.
+// records are those of data, after a notice of what was dropped before.
 func (s *stream) records(out []byte, h head, data []byte, flush bool) ([]byte, int) {
 	_, taken, _ := nextText(data, flush)
 	if taken == 0 {
@@ -123,18 +119,18 @@ func (s *stream) records(out []byte, h head, data []byte, flush bool) ([]byte, i
 	return render(out, data, at, s.name, flush)
 }
 
-// recover does what an earlier carrier began to write, unless it was done.
+// recover finishes a write that an earlier carrier began, unless it was complete.
 func (s *stream) recover() error {
 	h := s.spool.head
 	if h.Number < 0 {
 		return nil
 	}
-	b := s.c.pool.Get().(*buffers)
-	defer s.c.pool.Put(b)
+	b := s.pool.Get().(*buffers)
+	defer s.pool.Put(b)
 	data, err := s.spool.read(b.data[:min(h.To-h.From, dataSize)], h.From)
 	if err == nil {
 		out, _ := s.records(b.out[:0], h, data, true)
-		err = s.c.files.again(h, out)
+		err = s.files.again(h, out)
 	}
 	h.Number = -1
 	if err == nil {
