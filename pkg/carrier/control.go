@@ -3,7 +3,6 @@ package carrier
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"io"
 	"net"
 	"os"
@@ -19,36 +18,26 @@ import (
 )
 
 const (
-	// MaxConnections bounds what a client that went wild can hold.
+	// MaxConnections is how many connections are served at a time.
 	MaxConnections = 32
-	// lineTime is how long a client may take to say what it wants, and to
-	// listen to the answer.
+	// lineTime is how long a client may take to write its request, and to read
+	// the answer.
 	lineTime = 10 * time.Second
 )
 
-// Control answers on the socket.
-type Control struct {
-	Listener *net.UnixListener
-	// MaxRequest is the longest line in bytes.
-	MaxRequest int64
-	// Answer is what a line is answered with, as one line of JSON. See Guard.
-	Answer func(ctx context.Context, line []byte) any
-	Log    zerolog.Logger
+// control serves the socket.
+type control struct {
+	listener *net.UnixListener
+	// maxRequest is the longest line in bytes.
+	maxRequest int64
+	// answer returns the line that answers one.
+	answer func(ctx context.Context, line []byte) []byte
+	log    zerolog.Logger
 }
 
-// Guard turns a panic of f into an error: nothing that a client asks for ends
-// the process.
-func Guard[T any](log zerolog.Logger, f func() (T, error)) (out T, err error) {
-	err = supervise.Guard(log, "carrier", func() (err error) {
-		out, err = f()
-		return err
-	})
-	return out, err
-}
-
-// Listen opens the socket with mode 0600 in a folder of 0700. The lock is
+// listen opens the socket with mode 0600 in a folder of 0700. The lock is
 // held, so a socket that is there is a dead one's.
-func Listen(ctx context.Context, path string) (*net.UnixListener, error) {
+func listen(ctx context.Context, path string) (*net.UnixListener, error) {
 	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
 		return nil, errors.Wrap(err, "cannot open the carrier's socket")
 	}
@@ -70,15 +59,15 @@ func Listen(ctx context.Context, path string) (*net.UnixListener, error) {
 	return listener, nil
 }
 
-// Run answers until ctx is done, and what is being done is done.
-func (c *Control) Run(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, func() { _ = c.Listener.Close() })
+// run answers until ctx is done; requests in progress are finished.
+func (c *control) run(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() { _ = c.listener.Close() })
 	defer stop()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	slots := make(chan struct{}, MaxConnections)
 	for {
-		conn, err := c.Listener.AcceptUnix()
+		conn, err := c.listener.AcceptUnix()
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -94,33 +83,33 @@ func (c *Control) Run(ctx context.Context) error {
 		wg.Go(func() {
 			defer func() { <-slots }()
 			defer conn.Close()
-			supervise.Do(c.Log, "carrier", func() { c.serve(ctx, conn) })
+			supervise.Do(c.log, "carrier", func() { c.serve(ctx, conn) })
 		})
 	}
 }
 
 // serve answers one connection. Nothing that comes on it ends the process.
-func (c *Control) serve(ctx context.Context, conn *net.UnixConn) {
+func (c *control) serve(ctx context.Context, conn *net.UnixConn) {
 	if !sameUser(conn) {
 		return
 	}
 	unblock := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Now()) })
 	defer unblock()
 	_ = conn.SetDeadline(time.Now().Add(lineTime))
-	line, err := ReadLine(conn, c.MaxRequest)
+	line, err := readLine(conn, c.maxRequest)
 	if len(line) == 0 && err != nil {
-		c.Log.Debug().Err(err).Msg("a client said nothing")
+		c.log.Debug().Err(err).Msg("a client said nothing")
 		return
 	}
-	answer := c.Answer(ctx, line)
+	answer := c.answer(ctx, line)
 	_ = conn.SetWriteDeadline(time.Now().Add(lineTime))
-	if err := json.NewEncoder(conn).Encode(answer); err != nil {
-		c.Log.Debug().Err(err).Msg("a client went away")
+	if _, err := conn.Write(append(answer, '\n')); err != nil {
+		c.log.Debug().Err(err).Msg("a client went away")
 	}
 }
 
-// ReadLine reads one line of at most limit bytes.
-func ReadLine(r io.Reader, limit int64) ([]byte, error) {
+// readLine reads one line of at most limit bytes.
+func readLine(r io.Reader, limit int64) ([]byte, error) {
 	line, err := bufio.NewReader(io.LimitReader(r, limit)).ReadBytes('\n')
 	if errors.Is(err, io.EOF) && int64(len(line)) >= limit {
 		return nil, errors.Errorf("cannot read a line: at most %d bytes are allowed", limit)

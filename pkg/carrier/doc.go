@@ -1,11 +1,19 @@
-// Package carrier is what the processes that outlive the agent have in common:
+// Package carrier is the processes that outlive the agent, whatever they carry:
 // how one is started, found again and watched, its control socket, its control
-// groups, its log. What it carries, and what is said on the socket beyond one
-// line of JSON each way, is its module's.
+// groups, its log.
+//
+// A Kind is one sort of carrier. Its process calls Serve, and adds its operations
+// with Handle: a request and an answer are one document each. Its client comes
+// from Ensure, and calls Ask. What is carried, and the documents, are the kind's.
+//
+// Carriers survive upgrades of the agent, so a carrier and its client may be of
+// different versions of croft: while Kind.Protocol stays the same, operations and
+// members of documents are only added, and a client expects that an older carrier
+// refuses a new one. A carrier of another Protocol tells its Info, and stops.
 //
 // Below {run}/NAME a carrier has:
 //
-//	lock, start.lock    held by the carrier while it runs; by who starts one
+//	lock, start.lock    held by the carrier while it runs; by the process that starts one
 //	pid                 its process ID, for people
 //	socket              control, 0600, only for the same user
 //	log, log.1          its log, bounded

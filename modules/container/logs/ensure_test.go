@@ -25,10 +25,10 @@ import (
 
 func TestManyEnsuresStartOneCarrier(t *testing.T) {
 	c := site(t, MinSize, 2)
-	must(t, folderOf(c.RunDir).Make())
+	must(t, kind().Folder(c.RunDir).Make())
 	// What a dead carrier left doesn't confuse.
 	for _, left := range []string{"socket", "pid", "lock", "start.lock"} {
-		must(t, os.WriteFile(folderOf(c.RunDir).Path(left), []byte("1\n"), 0o600))
+		must(t, os.WriteFile(kind().Folder(c.RunDir).Path(left), []byte("1\n"), 0o600))
 	}
 	pids := make([]int, 8)
 	var wg sync.WaitGroup
@@ -60,7 +60,7 @@ func TestTheCarrierIsOnItsOwn(t *testing.T) {
 	if sid, err := unix.Getsid(client.PID()); err != nil || sid != client.PID() {
 		t.Errorf("it is in session %d (%v)", sid, err)
 	}
-	groups := cgroup.Of(client.PID(), folderOf(c.RunDir).Group()).Folders()
+	groups := cgroup.Of(client.PID(), kind().Folder(c.RunDir).Group()).Folders()
 	limited := false
 	for _, group := range groups {
 		for _, file := range []string{"memory.limit_in_bytes", "memory.max"} {
@@ -202,7 +202,7 @@ func TestGarbageOnTheSocket(t *testing.T) {
 		"info of any":      {`{"version":99,"op":"info","new":1}` + "\n", `"protocol":2`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			conn, err := net.Dial("unix", folderOf(c.RunDir).Socket())
+			conn, err := net.Dial("unix", kind().Folder(c.RunDir).Socket())
 			must(t, err)
 			defer conn.Close()
 			must(t, conn.SetDeadline(time.Now().Add(time.Minute)))

@@ -49,7 +49,7 @@ func floodHere(fifos []string) int {
 // carrier's control groups it fills a spool until the kernel kills it.
 func hoardHere(args []string) int {
 	limit, _ := strconv.ParseUint(args[2], 10, 64)
-	dir := folderOf(args[0])
+	dir := kind().Folder(args[0])
 	if missing, failed := cgroup.Put(os.Getpid(), dir.Group(), cgroup.Limits{Memory: limit}); len(failed) > 0 || len(missing) > 0 {
 		fmt.Fprintln(os.Stderr, failed, missing)
 		return 1
@@ -104,7 +104,7 @@ func runs(t *testing.T, args ...string) (end func()) {
 // peak is the most memory that the carrier's control group ever had, in bytes.
 func peak(t *testing.T, c Config, pid int) int64 {
 	t.Helper()
-	for _, group := range cgroup.Of(pid, folderOf(c.RunDir).Group()).Folders() {
+	for _, group := range cgroup.Of(pid, kind().Folder(c.RunDir).Group()).Folders() {
 		for _, file := range []string{"memory.max_usage_in_bytes", "memory.peak"} {
 			if text, err := os.ReadFile(filepath.Join(group, file)); err == nil {
 				n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)

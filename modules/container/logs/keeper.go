@@ -72,7 +72,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 
 // found reports whether an earlier process has left containers or a carrier.
 func (k *Keeper) found() bool {
-	dir := folderOf(k.config.RunDir)
+	dir := kind().Folder(k.config.RunDir)
 	if _, err := os.Lstat(dir.Socket()); err == nil {
 		return true
 	}
@@ -114,7 +114,7 @@ func (k *Keeper) Carrier(ctx context.Context) (*Carrier, error) {
 		return nil, err
 	}
 	k.now = c
-	found, _ := filepath.Glob(filepath.Join(folderOf(k.config.RunDir).Path("c"), "*"))
+	found, _ := filepath.Glob(filepath.Join(fifosOf(k.config.RunDir), "*"))
 	for _, path := range found {
 		k.hold(filepath.Base(path))
 	}
@@ -205,7 +205,7 @@ func (k *Keeper) ask(ctx context.Context, f func(*Carrier) error) error {
 func (k *Keeper) hold(id string) {
 	var held []*os.File
 	for _, name := range []string{stdout, stderr} {
-		path := filepath.Join(folderOf(k.config.RunDir).Path("c"), id, name)
+		path := filepath.Join(fifosOf(k.config.RunDir), id, name)
 		if info, err := os.Lstat(path); err != nil || info.Mode()&os.ModeNamedPipe == 0 {
 			continue
 		}

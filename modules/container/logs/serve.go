@@ -2,30 +2,24 @@ package logs
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"time"
 
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/pkg/carrier"
+	"github.com/croft-edge/croft/pkg/limit"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/supervise"
 )
 
 // DefaultHardLimit is the memory in bytes above which the kernel ends the
 // carrier; what waits in spools on a tmpfs counts.
 const DefaultHardLimit = 256 << 20
 
-const (
-	// memoryLimit is what the garbage collector aims at, in bytes.
-	memoryLimit = 24 << 20
-	// giveBackEvery is how long a burst's memory may stay.
-	giveBackEvery = 15 * time.Second
-)
+// memoryLimit is the size that the garbage collector aims at, in bytes.
+const memoryLimit = 24 << 20
 
 // ServeConfig is what the carrier itself is told.
 type ServeConfig struct {
@@ -57,7 +51,8 @@ func (c ServeConfig) normal() (ServeConfig, error) {
 	return c, err
 }
 
-func folderOf(runDir string) carrier.Folder { return carrier.FolderOf(runDir, "log") }
+// fifosOf is the folder of the containers' FIFOs and spools.
+func fifosOf(runDir string) string { return kind().Folder(runDir).Path("c") }
 
 // Serve is the carrier: it returns when ctx is done or a client says stop.
 // FIFOs stay, and the next carrier goes on with them. It owns the process: it
@@ -68,58 +63,38 @@ func Serve(ctx context.Context, c ServeConfig) error {
 	if err != nil {
 		return err
 	}
-	dir := folderOf(c.RunDir)
-	if err := dir.Make(); err != nil {
-		return err
-	}
-	lock, err := carrier.TryLock(dir.Lock())
-	if err != nil {
-		return err
-	}
-	if lock == nil {
-		return node.Errorf(node.Busy, "cannot carry: another log carrier runs for %s", c.RunDir)
-	}
-	defer lock.Close()
-	file, err := carrier.OpenLog(dir.Log(), carrier.MaxLog)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	log := zerolog.New(file).Level(c.Level).With().Timestamp().Int("pid", os.Getpid()).Logger()
-	err = serve(ctx, c, dir, log)
-	log.Info().Err(err).Msg("carrier ends")
-	return err
+	return carrier.Serve(ctx, carrier.ServeConfig{
+		Kind: kind(), RunDir: c.RunDir, Version: c.Version, Level: c.Level, HardLimit: c.HardLimit, SameGroup: c.SameGroup, WorthGiving: memoryLimit / 8,
+		// The kernel may have killed an earlier carrier at its limit.
+		Before: func(log zerolog.Logger) { makeRoom(fifosOf(c.RunDir), int64(c.HardLimit), log) },
+	}, c.open)
 }
 
-func serve(ctx context.Context, c ServeConfig, dir carrier.Folder, log zerolog.Logger) error {
-	// Before the limit holds: an earlier carrier may have been killed for it.
-	makeRoom(dir.Path("c"), int64(c.HardLimit), log)
-	if !c.SameGroup {
-		carrier.Confine(dir.Group(), carrier.Ceiling(c.HardLimit), log)
-	}
+// open begins to read the containers of an earlier carrier; s serves the rest.
+func (c ServeConfig) open(ctx context.Context, s *carrier.Server, log zerolog.Logger) (end func(), err error) {
 	debug.SetMemoryLimit(memoryLimit)
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
-		return errors.Wrap(err, "cannot make the folder for logs")
+		return nil, errors.Wrap(err, "cannot make the folder for logs")
 	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	carried := newCarried(dir.Path("c"), c.Dir, limits{size: c.Size, files: c.Files, slow: defaultSlow, pool: newPool(), fair: newFair()}, log)
-	defer carried.close()
+	carried := newCarried(fifosOf(c.RunDir), c.Dir, limits{size: c.Size, files: c.Files, slow: defaultSlow, pool: newPool(), fair: newFair()}, log)
 	carried.found(ctx)
-	if err := os.WriteFile(dir.PID(), []byte(fmt.Sprintln(os.Getpid())), 0o600); err != nil {
-		return errors.Wrap(err, "cannot write the carrier's PID file")
-	}
-	defer os.Remove(dir.PID())
-	listener, err := carrier.Listen(ctx, dir.Socket())
-	if err != nil {
-		return err
-	}
-	defer os.Remove(dir.Socket())
-	s := &server{config: c, started: time.Now(), carried: carried, stop: stop, log: log}
+	handle(s, carried)
+	s.Describe(func(i carrier.Info) any {
+		return Info{Info: i, Containers: len(carried.list()), Dir: c.Dir, Size: c.Size, Files: c.Files, Limits: limit.Times()}
+	})
 	log.Info().Str("version", c.Version).Int("containers", len(carried.list())).Msg("carrier begins")
-	control := &carrier.Control{Listener: listener, MaxRequest: maxRequest, Answer: s.answer, Log: log}
-	group := supervise.New(log)
-	group.Start(supervise.Part{Name: "memory", Run: func(ctx context.Context) error { carrier.GiveBack(ctx, giveBackEvery, memoryLimit/8); return nil }})
-	group.Start(supervise.Part{Name: "control", Run: control.Run})
-	return group.Wait(ctx)
+	return carried.close, nil
+}
+
+func handle(s *carrier.Server, all *carried) {
+	carrier.Handle(s, opOpen, func(ctx context.Context, r openRequest) (openAnswer, error) {
+		fifos, err := all.open(ctx, r.ID, r.User)
+		return openAnswer{&fifos}, err
+	})
+	carrier.Handle(s, opDrop, func(ctx context.Context, r dropRequest) (carrier.Nothing, error) {
+		return carrier.Nothing{}, all.drop(ctx, r.ID, r.KeepFiles)
+	})
+	carrier.Handle(s, opList, func(context.Context, carrier.Nothing) (listAnswer, error) {
+		return listAnswer{all.list()}, nil
+	})
 }

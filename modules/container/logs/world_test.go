@@ -191,7 +191,7 @@ func texts(lines []node.LogLine) []string {
 
 func (c *Carrier) kill(t testing.TB) {
 	t.Helper()
-	if err := c.process.Signal(unix.SIGKILL); err != nil {
+	if err := unix.Kill(c.PID(), unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	<-c.Done()

@@ -3,59 +3,55 @@ package carrier
 import (
 	"context"
 
-	"github.com/pkg/errors"
-
 	"github.com/croft-edge/croft/modules/network/wireguard"
 	"github.com/croft-edge/croft/pkg/carrier"
-	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Client speaks to one carrier process. When that has ended, Done is closed
-// and all calls are node.Transient: Ensure gives another one.
-//
-// Errors have the kinds of what was asked; node.Transient when it certainly
-// didn't happen, node.Unknown when it may have.
-type Client struct {
-	dir     carrier.Folder
-	process *carrier.Process
+// Config is what Ensure needs.
+type Config = carrier.Config
+
+// Client speaks to one carrier process; see carrier.Client.
+type Client struct{ *carrier.Client }
+
+// Ensure returns a client of the running carrier, or starts one. Several at
+// the same time, also of several processes, start one. A carrier of another
+// protocol is replaced: its links stay. node.Transient when none answers in time.
+func Ensure(ctx context.Context, c Config) (*Client, error) {
+	client, err := carrier.Ensure(ctx, kind(), c, func(i Info) (bool, error) { return i.Protocol == protocol, nil })
+	if err != nil {
+		return nil, err
+	}
+	return &Client{client}, nil
 }
 
-// PID is the carrier's process ID.
-func (c *Client) PID() int { return c.process.PID() }
-
-// Done is closed when the process has ended.
-func (c *Client) Done() <-chan struct{} { return c.process.Done() }
-
-// Close lets go of what the client watches the process with. The carrier goes on.
-func (c *Client) Close() { c.process.Close() }
+// End ends the carrier of a run folder, if there is one. Its links stay.
+func End(ctx context.Context, runDir string) error { return carrier.End(ctx, kind(), runDir) }
 
 // SetDevice makes or changes a device; see wireguard.Backend.
 func (c *Client) SetDevice(ctx context.Context, id string, config wireguard.Config) error {
-	_, err := c.call(ctx, request{Op: opSetDevice, ID: id, Device: &config})
-	return err
+	return c.change(ctx, opSetDevice, deviceRequest{ID: id, Device: &config})
 }
 
 // RemoveDevice removes a device and its link. NotExist when there is none.
 func (c *Client) RemoveDevice(ctx context.Context, id string) error {
-	_, err := c.call(ctx, request{Op: opRemoveDevice, ID: id})
-	return err
+	return c.change(ctx, opRemoveDevice, idRequest{ID: id})
 }
 
 // Devices are all devices.
 func (c *Client) Devices(ctx context.Context) ([]wireguard.Status, error) {
-	r, err := c.call(ctx, request{Op: opDevices})
-	return r.Devices, err
+	answer, err := carrier.Ask[devicesAnswer](ctx, c.Client, opDevices, idRequest{})
+	return answer.Devices, err
 }
 
-// Device is the one of that ID. NotExist when there is none. A carrier of
-// before this was asked for tells all of them.
+// Device is the one of that ID. NotExist when there is none. Carriers of older
+// versions of croft answer with all devices.
 func (c *Client) Device(ctx context.Context, id string) (wireguard.Status, error) {
-	r, err := c.call(ctx, request{Op: opDevices, ID: id})
+	answer, err := carrier.Ask[devicesAnswer](ctx, c.Client, opDevices, idRequest{ID: id})
 	if err != nil {
 		return wireguard.Status{}, err
 	}
-	for _, d := range r.Devices {
+	for _, d := range answer.Devices {
 		if d.ID == id {
 			return d, nil
 		}
@@ -65,66 +61,25 @@ func (c *Client) Device(ctx context.Context, id string) (wireguard.Status, error
 
 // SetZone makes or changes the DNS of a network.
 func (c *Client) SetZone(ctx context.Context, z Zone) error {
-	_, err := c.call(ctx, request{Op: opSetZone, Zone: &z})
-	return err
+	return c.change(ctx, opSetZone, zoneRequest{Zone: &z})
 }
 
 // RemoveZone removes the DNS of a network. NotExist when there is none.
 func (c *Client) RemoveZone(ctx context.Context, id string) error {
-	_, err := c.call(ctx, request{Op: opRemoveZone, ID: id})
-	return err
+	return c.change(ctx, opRemoveZone, idRequest{ID: id})
 }
 
 // Zones are those of all networks.
 func (c *Client) Zones(ctx context.Context) ([]ZoneStatus, error) {
-	r, err := c.call(ctx, request{Op: opZones})
-	return r.Zones, err
+	answer, err := carrier.Ask[zonesAnswer](ctx, c.Client, opZones, carrier.Nothing{})
+	return answer.Zones, err
 }
 
-// Info is what the carrier says of itself.
-func (c *Client) Info(ctx context.Context) (Info, error) {
-	r, err := c.call(ctx, request{Op: opInfo})
-	if err == nil && r.Info == nil {
-		err = node.Errorf(node.Internal, "cannot ask the carrier: its answer says nothing")
-	}
-	if err != nil {
-		return Info{}, err
-	}
-	return *r.Info, nil
-}
+// Info is what the carrier tells about itself.
+func (c *Client) Info(ctx context.Context) (Info, error) { return carrier.AskInfo[Info](ctx, c.Client) }
 
-// Stop ends the carrier and returns when it has ended. Links stay; devices
-// that have to go with theirs are removed before.
-func (c *Client) Stop(ctx context.Context) error {
-	group := cgroup.Of(c.PID(), c.dir.Group())
-	if _, err := c.call(ctx, request{Op: opStop}); err != nil && !errors.Is(err, node.Transient) {
-		return err
-	}
-	select {
-	case <-c.Done():
-		group.Remove()
-		return nil
-	case <-ctx.Done():
-		return node.Errorf(node.Unknown, "cannot wait for the carrier %d to end: %w", c.PID(), ctx.Err())
-	}
-}
-
-// call asks one thing. Another process behind the socket isn't asked.
-func (c *Client) call(ctx context.Context, r request) (response, error) {
-	answer, pid, err := call(ctx, c.dir, r, c.PID())
-	if err == nil && pid != c.PID() {
-		err = node.Errorf(node.Transient, "cannot ask the carrier %d: it has ended", c.PID())
-	}
-	return answer, err
-}
-
-// call asks whoever serves the socket, and says who that is. Unless that is
-// only, when it isn't 0, nothing is asked.
-func call(ctx context.Context, dir carrier.Folder, r request, only int) (answer response, pid int, err error) {
-	r.Version = protocol
-	pid, err = carrier.Call{Socket: dir.Socket(), What: r.Op, Request: r, MaxRequest: maxRequest, MaxAnswer: maxResponse, Only: only}.Do(ctx, &answer)
-	if err == nil {
-		err = answer.Error.Err()
-	}
-	return answer, pid, err
+// change makes a request whose answer has no document.
+func (c *Client) change(ctx context.Context, op string, request any) error {
+	_, err := carrier.Ask[carrier.Nothing](ctx, c.Client, op, request)
+	return err
 }

@@ -95,7 +95,7 @@ func TestTheCollectorRests(t *testing.T) {
 // collections is how often the collector of a carrier has run.
 func collections(t *testing.T, s *site) (runs int) {
 	t.Helper()
-	text, err := os.ReadFile(folderOf(s.run).Log())
+	text, err := os.ReadFile(kind().Folder(s.run).Log())
 	must(t, err)
 	for line := range strings.Lines(string(text)) {
 		if strings.HasPrefix(line, "gc ") {

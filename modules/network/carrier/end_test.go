@@ -17,8 +17,8 @@ func TestEnd(t *testing.T) {
 	<-client.Done()
 
 	killed := s.start(t)
-	groups := cgroup.Of(killed.PID(), folderOf(s.run).Group()).Folders()
-	must(t, killed.process.Signal(unix.SIGKILL))
+	groups := cgroup.Of(killed.PID(), kind().Folder(s.run).Group()).Folders()
+	must(t, unix.Kill(killed.PID(), unix.SIGKILL))
 	<-killed.Done()
 	must(t, End(t.Context(), s.run))
 	for _, group := range groups {

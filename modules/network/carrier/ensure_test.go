@@ -26,7 +26,7 @@ import (
 
 func TestManyEnsuresStartOneCarrier(t *testing.T) {
 	s := newSite(t, 1)
-	must(t, folderOf(s.run).Make())
+	must(t, kind().Folder(s.run).Make())
 	// What a dead carrier left doesn't confuse.
 	for _, left := range []string{"socket", "pid", "lock", "start.lock"} {
 		must(t, os.WriteFile(filepath.Join(s.run, "wg", left), []byte("1\n"), 0o600))
@@ -82,7 +82,7 @@ func TestTheCarrierIsOnItsOwn(t *testing.T) {
 	}
 	mine, err := cgroup.Hierarchies()
 	must(t, err)
-	theirs := cgroup.Of(client.PID(), folderOf(s.run).Group()).Folders()
+	theirs := cgroup.Of(client.PID(), kind().Folder(s.run).Group()).Folders()
 	if len(theirs) == 0 || len(theirs) != len(mine) {
 		t.Fatalf("its groups are %v, the tests are in %v", theirs, mine)
 	}
@@ -158,7 +158,7 @@ func TestACarrierOfAnotherProtocolIsReplaced(t *testing.T) {
 	must(t, old.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- old.Wait() }()
-	until(t, "the old one listens", func() bool { _, err := os.Stat(folderOf(s.run).Socket()); return err == nil })
+	until(t, "the old one listens", func() bool { _, err := os.Stat(kind().Folder(s.run).Socket()); return err == nil })
 	client := s.start(t)
 	if client.PID() == old.Process.Pid {
 		t.Fatal("the old one was taken")
@@ -201,14 +201,14 @@ func TestGarbageOnTheSocket(t *testing.T) {
 	}
 	// Those who say nothing and stay don't keep others out.
 	for range carrier.MaxConnections - 2 {
-		conn, err := net.Dial("unix", folderOf(s.run).Socket())
+		conn, err := net.Dial("unix", kind().Folder(s.run).Socket())
 		must(t, err)
 		defer conn.Close()
 	}
 	if _, err := client.Devices(t.Context()); err != nil {
 		t.Error(err)
 	}
-	info, err := os.Stat(folderOf(s.run).Socket())
+	info, err := os.Stat(kind().Folder(s.run).Socket())
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the socket: %v %v", info.Mode(), err)
 	}
@@ -217,7 +217,7 @@ func TestGarbageOnTheSocket(t *testing.T) {
 // say writes text and returns the answer, if any.
 func say(t *testing.T, s *site, text string) string {
 	t.Helper()
-	conn, err := net.Dial("unix", folderOf(s.run).Socket())
+	conn, err := net.Dial("unix", kind().Folder(s.run).Socket())
 	must(t, err)
 	defer conn.Close()
 	must(t, conn.SetDeadline(time.Now().Add(20*time.Second)))

@@ -2,16 +2,12 @@ package carrier
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"time"
 
-	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/pkg/carrier"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/supervise"
 )
 
 // ServeConfig is what the process itself is told.
@@ -62,9 +58,7 @@ func (c ServeConfig) normal() ServeConfig {
 const (
 	// sweepEvery is how long a namespace without a file may be kept alive.
 	sweepEvery = 10 * time.Second
-	// giveBackEvery is how long a burst's memory may stay.
-	giveBackEvery = 15 * time.Second
-	// worthGiving is how much of it, in bytes, is worth the work.
+	// worthGiving is how much free memory, in bytes, is given back to the system.
 	worthGiving = 8 << 20
 )
 
@@ -73,65 +67,73 @@ const (
 // and limits its memory. node.Busy when there is a carrier already.
 func Serve(ctx context.Context, c ServeConfig) error {
 	c = c.normal()
-	dir := folderOf(c.RunDir)
-	if err := dir.Make(); err != nil {
-		return err
-	}
-	lock, err := carrier.TryLock(dir.Lock())
-	if err != nil {
-		return err
-	}
-	if lock == nil {
-		return node.Errorf(node.Busy, "cannot carry: another carrier runs for %s", c.RunDir)
-	}
-	defer lock.Close()
-	file, err := carrier.OpenLog(dir.Log(), carrier.MaxLog)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	log := zerolog.New(file).Level(c.Level).With().Timestamp().Int("pid", os.Getpid()).Logger()
-	err = serve(ctx, c, dir, log)
-	log.Info().Err(err).Msg("carrier ends")
-	return err
+	return carrier.Serve(ctx, carrier.ServeConfig{
+		Kind: kind(), RunDir: c.RunDir, Version: c.Version, Level: c.Level, HardLimit: c.HardLimit, SameGroup: c.SameGroup, WorthGiving: worthGiving,
+	}, c.open)
 }
 
-func serve(ctx context.Context, c ServeConfig, dir carrier.Folder, log zerolog.Logger) error {
-	if !c.SameGroup {
-		carrier.Confine(dir.Group(), carrier.Ceiling(c.HardLimit), log)
-	}
+// open makes an empty carrier, which s serves.
+func (c ServeConfig) open(_ context.Context, s *carrier.Server, log zerolog.Logger) (end func(), err error) {
 	devices := newDevices(c.Tuning, log)
-	defer devices.close()
 	zones, err := makeZones(c, log)
 	if err != nil {
-		return err
+		devices.close()
+		return nil, err
 	}
-	defer zones.Close()
-	pid := []byte(fmt.Sprintln(os.Getpid()))
-	if err := os.WriteFile(dir.PID(), pid, 0o600); err != nil {
-		return errors.Wrap(err, "cannot write the carrier's PID file")
-	}
-	defer os.Remove(dir.PID())
-	listener, err := carrier.Listen(ctx, dir.Socket())
-	if err != nil {
-		return err
-	}
-	defer os.Remove(dir.Socket())
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	s := &server{version: c.Version, started: time.Now(), devices: devices, zones: zones, garbage: c.Garbage, stop: stop, log: log}
+	handleDevices(s, devices)
+	handleZones(s, zones)
+	s.Describe(func(i carrier.Info) any { return Info{Info: i, Devices: devices.count(), Zones: len(zones.List())} })
+	s.Background("sweep", func(ctx context.Context) { devices.sweep(ctx, sweepEvery) })
+	s.Background("collector", func(ctx context.Context) { pace(ctx, c.Garbage) })
 	log.Info().Str("version", c.Version).Int("batch", c.Tuning.Batch).Int("window", c.Tuning.Window).Msg("carrier begins")
-	return s.run(ctx, &carrier.Control{Listener: listener, MaxRequest: maxRequest, Answer: s.answer, Log: log}, log)
+	return func() {
+		_ = zones.Close()
+		devices.close()
+	}, nil
 }
 
-// run runs the parts until ctx is done.
-func (s *server) run(ctx context.Context, c *carrier.Control, log zerolog.Logger) error {
-	group := supervise.New(log)
-	group.Start(supervise.Part{Name: "sweep", Run: func(ctx context.Context) error { s.devices.sweep(ctx, sweepEvery); return nil }})
-	group.Start(supervise.Part{Name: "memory", Run: func(ctx context.Context) error { carrier.GiveBack(ctx, giveBackEvery, worthGiving); return nil }})
-	group.Start(supervise.Part{Name: "collector", Run: func(ctx context.Context) error { pace(ctx, s.garbage); return nil }})
-	group.Start(supervise.Part{Name: "control", Run: c.Run})
-	return group.Wait(ctx)
+func handleDevices(s *carrier.Server, d *devices) {
+	carrier.Handle(s, opSetDevice, func(_ context.Context, r deviceRequest) (carrier.Nothing, error) {
+		if r.Device == nil {
+			return carrier.Nothing{}, missing(opSetDevice, "device")
+		}
+		if err := checkID(opSetDevice, r.ID); err != nil {
+			return carrier.Nothing{}, err
+		}
+		return carrier.Nothing{}, d.set(r.ID, *r.Device)
+	})
+	carrier.Handle(s, opRemoveDevice, func(_ context.Context, r idRequest) (carrier.Nothing, error) {
+		if err := checkID(opRemoveDevice, r.ID); err != nil {
+			return carrier.Nothing{}, err
+		}
+		return carrier.Nothing{}, d.remove(r.ID)
+	})
+	carrier.Handle(s, opDevices, func(_ context.Context, r idRequest) (devicesAnswer, error) {
+		if r.ID != "" {
+			if err := checkID(opDevices, r.ID); err != nil {
+				return devicesAnswer{}, err
+			}
+		}
+		return devicesAnswer{d.list(r.ID)}, nil
+	})
+}
+
+func handleZones(s *carrier.Server, z Zones) {
+	carrier.Handle(s, opSetZone, func(ctx context.Context, r zoneRequest) (carrier.Nothing, error) {
+		if r.Zone == nil {
+			return carrier.Nothing{}, missing(opSetZone, "zone")
+		}
+		return carrier.Nothing{}, z.Set(ctx, *r.Zone)
+	})
+	carrier.Handle(s, opRemoveZone, func(ctx context.Context, r idRequest) (carrier.Nothing, error) {
+		if err := checkID(opRemoveZone, r.ID); err != nil {
+			return carrier.Nothing{}, err
+		}
+		return carrier.Nothing{}, z.Remove(ctx, r.ID)
+	})
+	carrier.Handle(s, opZones, func(context.Context, carrier.Nothing) (zonesAnswer, error) {
+		return zonesAnswer{z.List()}, nil
+	})
 }
 
 func makeZones(c ServeConfig, log zerolog.Logger) (Zones, error) {

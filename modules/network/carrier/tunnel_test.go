@@ -180,7 +180,7 @@ func TestATunnelOutlivesItsCarrier(t *testing.T) {
 	passes(t, "the first word", conn)
 	before := linkOf(t, a)
 	first := a.client
-	must(t, first.process.Signal(unix.SIGKILL))
+	must(t, unix.Kill(first.PID(), unix.SIGKILL))
 	<-first.Done()
 	if err := first.SetDevice(t.Context(), "net1", a.config()); node.KindOf(err) != node.Transient {
 		t.Errorf("a dead carrier's answer: %v", err)

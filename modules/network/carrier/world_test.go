@@ -26,7 +26,7 @@ import (
 // This test binary is a carrier too: its first argument says so.
 const carry = "carry"
 
-// carryOld is a carrier of a protocol that was never spoken.
+// carryOld is a carrier of another protocol.
 const carryOld = "carry-old"
 
 func TestMain(m *testing.M) {
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 		os.Exit(carryHere(os.Args[2:]))
 	}
 	if len(os.Args) > 2 && os.Args[1] == carryOld {
-		os.Exit(carryOldHere(folderOf(os.Args[2])))
+		os.Exit(carryOldHere(os.Args[2]))
 	}
 	leave, err := cgroup.Nest("croft-test-" + randomName())
 	if err != nil {
@@ -60,24 +60,13 @@ func carryHere(args []string) int {
 }
 
 // carryOldHere knows what all carriers know for ever: info and stop.
-func carryOldHere(dir carrier.Folder) int {
-	_ = dir.Make()
-	lock, err := carrier.TryLock(dir.Lock())
-	if err != nil || lock == nil {
-		return 1
-	}
-	listener, err := carrier.Listen(context.Background(), dir.Socket())
+func carryOldHere(run string) int {
+	old := kind()
+	old.Protocol++
+	err := carrier.Serve(context.Background(), carrier.ServeConfig{Kind: old, RunDir: run, SameGroup: true}, func(context.Context, *carrier.Server, zerolog.Logger) (func(), error) {
+		return func() {}, nil
+	})
 	if err != nil {
-		return 1
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	c := carrier.Control{Listener: listener, MaxRequest: maxRequest, Log: zerolog.Nop(), Answer: func(_ context.Context, line []byte) any {
-		if r, err := parseRequest(line); err == nil && r.Op == opStop {
-			stop()
-		}
-		return response{Version: protocol + 1, Info: &Info{PID: os.Getpid(), Protocol: protocol + 1}}
-	}}
-	if err := c.Run(ctx); err != nil {
 		return 1
 	}
 	return 0

@@ -1,0 +1,97 @@
+package carrier
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/supervise"
+)
+
+// ServeConfig is what a carrier process is told, whatever its kind.
+type ServeConfig struct {
+	Kind Kind
+	// RunDir is the node's folder of sockets: {run}.
+	RunDir string
+	// Version is croft's, for Info.
+	Version string
+	Level   zerolog.Level
+	// HardLimit is the memory in bytes above which the kernel ends the process.
+	HardLimit uint64
+	// SameGroup keeps the process in the control groups that it was started in.
+	SameGroup bool
+	// WorthGiving is how much free memory, in bytes, is given back to the system.
+	WorthGiving uint64
+	// Before runs before the process is held to HardLimit; nil for nothing.
+	Before func(log zerolog.Logger)
+}
+
+// giveBackEvery is how long a burst's memory may stay.
+const giveBackEvery = 15 * time.Second
+
+// Serve is the life of a carrier process: it returns when ctx is done or a client
+// says stop. open makes what the process carries, adds its operations to the
+// server, and returns how it ends. Serve owns the process: it moves it to control
+// groups of its own and limits its memory. node.Busy when there is a carrier already.
+func Serve(ctx context.Context, c ServeConfig, open func(ctx context.Context, s *Server, log zerolog.Logger) (end func(), err error)) error {
+	folder := c.Kind.Folder(c.RunDir)
+	if err := folder.Make(); err != nil {
+		return err
+	}
+	lock, err := TryLock(folder.Lock())
+	if err != nil {
+		return err
+	}
+	if lock == nil {
+		return node.Errorf(node.Busy, "cannot carry: another %s runs for %s", c.Kind.Title, c.RunDir)
+	}
+	defer lock.Close()
+	file, err := OpenLog(folder.Log(), MaxLog)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	log := zerolog.New(file).Level(c.Level).With().Timestamp().Int("pid", os.Getpid()).Logger()
+	if c.Before != nil {
+		c.Before(log)
+	}
+	if !c.SameGroup {
+		Confine(folder.Group(), Ceiling(c.HardLimit), log)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	s := newServer(c, stop, log)
+	s.Background("memory", func(ctx context.Context) { GiveBack(ctx, giveBackEvery, c.WorthGiving) })
+	end, err := open(ctx, s, log)
+	if err == nil {
+		err = s.run(ctx, folder)
+		end()
+	}
+	log.Info().Err(err).Msg("carrier ends")
+	return err
+}
+
+// run answers on the socket in folder until ctx is done.
+func (s *Server) run(ctx context.Context, folder Folder) error {
+	if err := os.WriteFile(folder.PID(), []byte(fmt.Sprintln(os.Getpid())), 0o600); err != nil {
+		return errors.Wrap(err, "cannot write the carrier's PID file")
+	}
+	defer os.Remove(folder.PID())
+	listener, err := listen(ctx, folder.Socket())
+	if err != nil {
+		return err
+	}
+	defer os.Remove(folder.Socket())
+	socket := &control{listener: listener, maxRequest: s.kind.MaxRequest, answer: s.answer, log: s.log}
+	group := supervise.New(s.log)
+	for _, part := range s.parts {
+		group.Start(part)
+	}
+	group.Start(supervise.Part{Name: "control", Run: socket.run})
+	return group.Wait(ctx)
+}
