@@ -37,9 +37,19 @@ build: ## build croftd, croft, explorer, croft-init and zdb into bin/
 demo: setup build ## the main job, in front of you: explorer, node, volumes, bad days
 	@$(UNCHROOT) go run ./bootstrap/demo -bin $(BIN)
 
+# The packages that make test runs: make test PKG=./modules/zdb/... runs a part.
+PKG ?= ./...
+
+# The packages that take long: whole nodes, simulations, and backends in bad weather.
+SLOW := bench|cmd/croft|cmd/croftd|provision|provision/store|modules/(storage|network|zdb|container)(/.*)?|zdb(/.*)?|pkg/bus(/.*)?
+
 .PHONY: test
-test: setup ## run every test, as root, with the race detector, nothing skipped
-	@$(UNCHROOT) go test -race -v -timeout 45m -count=1 ./... | bootstrap/testlog
+test: setup ## run every test, as root, with the race detector, nothing skipped; PKG= for a part
+	@$(UNCHROOT) go test -race -v -timeout 45m -count=1 $(PKG) | bootstrap/testlog
+
+.PHONY: test-short
+test-short: setup ## run the tests of the packages without whole nodes and real backends
+	@$(UNCHROOT) go test -race -v -timeout 10m -count=1 $$(go list ./... | grep -vE '^github.com/croft-edge/croft/($(SLOW))$$') | bootstrap/testlog
 
 .PHONY: race
 race: test ## the same as test: the race detector is always on
