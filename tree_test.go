@@ -272,7 +272,6 @@ func unparted() map[string]int {
 		"modules/zdb":                23,
 		"pkg/bus":                    26,
 		"pkg/node/conformance":       26,
-		"pkg/workload":               29,
 		"provision/engine":           25,
 		"zdb":                        24,
 		"zdb/store":                  36,

@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/pkg/strictjson"
 )
 
 // The signature domains of version 2. Each ends in a zero byte.
@@ -29,17 +31,10 @@ func appendI64(out []byte, v int64) []byte {
 	return binary.BigEndian.AppendUint64(out, uint64(v))
 }
 
-// Canonical returns data in the form of RFC 8785 (JCS). It refuses what has no
-// one such form: names twice, lone surrogates, integers beyond ±MaxInteger.
-//
-// The checks come first: what writes the form takes valid JSON for granted.
+// Canonical returns data of at most MaxData bytes in the form of RFC 8785 (JCS). It
+// refuses data without one such form, see strictjson.Canonical.
 func Canonical(data json.RawMessage) ([]byte, error) {
-	if err := checkData(data); err != nil {
-		return nil, err
-	}
-	c := canonical{cursor: cursor{text: data}, out: make([]byte, 0, len(data))}
-	err := c.value()
-	return c.out, err
+	return strictjson.Canonical("data", data, MaxData)
 }
 
 // SigningBytes are the bytes that the user signs.

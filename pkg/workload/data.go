@@ -1,6 +1,15 @@
 package workload
 
-import "net"
+import (
+	"bytes"
+	"encoding/json"
+	"net"
+
+	"github.com/kballard/go-shellquote"
+	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/pkg/fielderror"
+)
 
 // DeviceType is the type of a disk.
 type DeviceType string
@@ -223,3 +232,63 @@ type Debug struct {
 
 // DebugChannel is the channel of a node's log lines when a Debug names none.
 func DebugChannel(nodeID string) string { return nodeID + "-logs" }
+
+// Data is the data of one of the six types.
+type Data interface {
+	Container | Volume | Network | ZDB | Debug | Kubernetes
+}
+
+// DataOf decodes the reservation's data. What it decodes is the canonical form
+// of what the type's schema accepts, so everybody reads the same in it. It
+// doesn't make the checks that a schema can't say: Validate makes them all.
+func DataOf[T Data](r *Reservation) (T, error) {
+	var out T
+	if t := typeOf(out); r.Type != t {
+		return out, fielderror.New("type", string(r.Type), "%s", t)
+	}
+	canonical, err := validData(r)
+	if err != nil {
+		return out, err
+	}
+	return out, decodeCanonical(canonical, &out)
+}
+
+func typeOf(data any) Type {
+	switch data.(type) {
+	case Container:
+		return TypeContainer
+	case Volume:
+		return TypeVolume
+	case Network:
+		return TypeNetwork
+	case ZDB:
+		return TypeZDB
+	case Debug:
+		return TypeDebug
+	}
+	return TypeKubernetes
+}
+
+func decodeCanonical(canonical []byte, to any) error {
+	d := json.NewDecoder(bytes.NewReader(canonical))
+	d.DisallowUnknownFields()
+	return errors.Wrap(d.Decode(to), "cannot read data")
+}
+
+// SplitEntrypoint splits a container's entry point into words as a shell
+// would: at spaces, but for what is quoted or behind a backslash. Nothing else
+// of a shell is done: no variables, patterns or redirections. An entry point of
+// nothing but spaces is none: nil. The error is a FieldError of data.entrypoint.
+func SplitEntrypoint(entrypoint string) ([]string, error) {
+	const field = "data.entrypoint"
+	args, err := shellquote.Split(entrypoint)
+	switch {
+	case err != nil:
+		return nil, fielderror.New(field, entrypoint, "a command whose quotes are all closed, and that doesn't end in a backslash")
+	case len(args) == 0:
+		return nil, nil
+	case args[0] == "":
+		return nil, fielderror.New(field, entrypoint, "a command whose first word isn't empty")
+	}
+	return args, nil
+}

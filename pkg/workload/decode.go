@@ -1,6 +1,11 @@
 package workload
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/croft-edge/croft/pkg/fielderror"
+	"github.com/croft-edge/croft/pkg/strictjson"
+)
 
 // Decode reads a whole reservation document as somebody pushes it. It refuses
 // what two JSON libraries may read differently: names twice or in another
@@ -10,7 +15,7 @@ import "encoding/json"
 //
 // It doesn't look at the signature (Verify) nor at what is asked for (Validate).
 func Decode(body []byte) (*Reservation, error) {
-	r, _, err := decode(body, document{})
+	r, _, err := decode(body, strictjson.Document{})
 	return r, err
 }
 
@@ -18,7 +23,7 @@ func Decode(body []byte) (*Reservation, error) {
 // be absent, and created may be Go's zero time, as in the files that the
 // seed's tools write.
 func DecodeDraft(body []byte) (*Reservation, error) {
-	r, _, err := decode(body, document{draft: true})
+	r, _, err := decode(body, strictjson.Document{Draft: true})
 	return r, err
 }
 
@@ -28,52 +33,52 @@ func DecodeDraft(body []byte) (*Reservation, error) {
 // because what the user asked for lies in members that are signed, and data
 // itself is as strict as ever.
 func DecodeShown(body []byte) (*Reservation, *Result, error) {
-	return decode(body, document{open: true})
+	return decode(body, strictjson.Document{Open: true})
 }
 
-func decode(body []byte, d document) (*Reservation, *Result, error) {
-	if err := checkText(body); err != nil {
+func decode(body []byte, d strictjson.Document) (*Reservation, *Result, error) {
+	if err := strictjson.Check(body, MaxDocument); err != nil {
 		return nil, nil, err
 	}
 	var r Reservation
 	var result *Result
-	d.fields = r.fields(d)
-	if d.open {
-		d.fields["result"] = field{optional: true, read: func(path string, raw json.RawMessage) error {
+	d.Fields = r.fields(d)
+	if d.Open {
+		d.Fields["result"] = strictjson.Field{Optional: true, Read: func(path string, raw json.RawMessage) error {
 			result = &Result{}
-			return document{path: path, fields: result.fields(), open: true}.read(raw)
+			return strictjson.Document{Path: path, Fields: result.fields(), Open: true}.Read(raw)
 		}}
 	}
-	if err := d.read(body); err != nil {
+	if err := d.Read(body); err != nil {
 		return nil, nil, err
 	}
 	if r.DocumentVersion() == V1 && r.Nonce != nil {
-		return nil, nil, refuse("nonce", words("there"), "absent in version %d", V1)
+		return nil, nil, fielderror.New("nonce", fielderror.Words("there"), "absent in version %d", V1)
 	}
 	return &r, result, nil
 }
 
-func (r *Reservation) fields(d document) map[string]field {
-	nested := func(path string, raw json.RawMessage, fields map[string]field) error {
-		return document{path: path, fields: fields, open: d.open}.read(raw)
+func (r *Reservation) fields(d strictjson.Document) map[string]strictjson.Field {
+	nested := func(path string, raw json.RawMessage, fields map[string]strictjson.Field) error {
+		return strictjson.Document{Path: path, Fields: fields, Open: d.Open}.Read(raw)
 	}
-	return map[string]field{
-		"id":        mayLack(readString(&r.ID)),
-		"node_id":   readString(&r.NodeID),
-		"user_id":   readString(&r.User),
-		"type":      readString(&r.Type),
-		"data":      readData(&r.Data),
-		"created":   readTime(&r.Created, d.draft),
-		"duration":  readInt(&r.Duration),
-		"signature": readBytes(&r.Signature),
-		"to_delete": mayLack(readBool(&r.ToDelete)),
-		"version":   {optional: true, read: r.readVersion},
-		"nonce":     readBytes(&r.Nonce),
-		"deletion": {optional: true, read: func(path string, raw json.RawMessage) error {
+	return map[string]strictjson.Field{
+		"id":        mayLack(strictjson.String(&r.ID)),
+		"node_id":   strictjson.String(&r.NodeID),
+		"user_id":   strictjson.String(&r.User),
+		"type":      strictjson.String(&r.Type),
+		"data":      strictjson.Data(&r.Data, MaxData),
+		"created":   readTime(&r.Created, d.Draft),
+		"duration":  strictjson.Int(&r.Duration),
+		"signature": strictjson.Bytes(&r.Signature),
+		"to_delete": mayLack(strictjson.Bool(&r.ToDelete)),
+		"version":   {Optional: true, Read: r.readVersion},
+		"nonce":     strictjson.Bytes(&r.Nonce),
+		"deletion": {Optional: true, Read: func(path string, raw json.RawMessage) error {
 			r.Deletion = &Deletion{}
 			return nested(path, raw, r.Deletion.fields())
 		}},
-		"renewal": {optional: true, read: func(path string, raw json.RawMessage) error {
+		"renewal": {Optional: true, Read: func(path string, raw json.RawMessage) error {
 			r.Renewal = &Renewal{}
 			return nested(path, raw, r.Renewal.fields())
 		}},
@@ -83,26 +88,26 @@ func (r *Reservation) fields(d document) map[string]field {
 // readVersion refuses every version but the known ones; 0 too, which in a
 // Reservation means that the document doesn't say.
 func (r *Reservation) readVersion(path string, raw json.RawMessage) error {
-	if err := readInt(&r.Version).read(path, raw); err != nil {
+	if err := strictjson.Int(&r.Version).Read(path, raw); err != nil {
 		return err
 	}
 	if r.Version != V1 && r.Version != V2 {
-		return refuse(path, r.Version, "%d or %d", V1, V2)
+		return fielderror.New(path, r.Version, "%d or %d", V1, V2)
 	}
 	return nil
 }
 
-func mayLack(f field) field {
-	f.optional = true
+func mayLack(f strictjson.Field) strictjson.Field {
+	f.Optional = true
 	return f
 }
 
-func (d *Deletion) fields() map[string]field {
-	return map[string]field{"created": readTime(&d.Created, false), "signature": readBytes(&d.Signature)}
+func (d *Deletion) fields() map[string]strictjson.Field {
+	return map[string]strictjson.Field{"created": readTime(&d.Created, false), "signature": strictjson.Bytes(&d.Signature)}
 }
 
-func (n *Renewal) fields() map[string]field {
-	return map[string]field{"expires": readTime(&n.Expires, false), "signature": readBytes(&n.Signature)}
+func (n *Renewal) fields() map[string]strictjson.Field {
+	return map[string]strictjson.Field{"expires": readTime(&n.Expires, false), "signature": strictjson.Bytes(&n.Signature)}
 }
 
 // DecodeDeletion reads a deletion on its own, as strictly as Decode.
@@ -125,39 +130,39 @@ func DecodeResult(body []byte) (*Result, error) {
 		return nil, err
 	}
 	if !KnownState(r.State) {
-		return nil, refuse("state", r.State, "ok, error, deleted, expired or evicted")
+		return nil, fielderror.New("state", r.State, "ok, error, deleted, expired or evicted")
 	}
 	return &r, nil
 }
 
-func decodeAlone(body []byte, fields map[string]field) error {
-	if err := checkText(body); err != nil {
+func decodeAlone(body []byte, fields map[string]strictjson.Field) error {
+	if err := strictjson.Check(body, MaxDocument); err != nil {
 		return err
 	}
-	return document{fields: fields}.read(body)
+	return strictjson.Document{Fields: fields}.Read(body)
 }
 
-func (r *Result) fields() map[string]field {
-	return map[string]field{
-		"type":             readString(&r.Type),
-		"id":               readString(&r.ID),
+func (r *Result) fields() map[string]strictjson.Field {
+	return map[string]strictjson.Field{
+		"type":             strictjson.String(&r.Type),
+		"id":               strictjson.String(&r.ID),
 		"created":          readTime(&r.Created, false),
-		"state":            readString(&r.State),
-		"error":            {optional: true, read: r.readError},
-		"data":             mayLack(readData(&r.Data)),
-		"signature":        readBytes(&r.Signature),
-		"reservation_hash": readBytes(&r.Hash),
-		"birth":            mayLack(readString(&r.Birth)),
-		"sequence":         mayLack(readInt(&r.Sequence)),
+		"state":            strictjson.String(&r.State),
+		"error":            {Optional: true, Read: r.readError},
+		"data":             mayLack(strictjson.Data(&r.Data, MaxData)),
+		"signature":        strictjson.Bytes(&r.Signature),
+		"reservation_hash": strictjson.Bytes(&r.Hash),
+		"birth":            mayLack(strictjson.String(&r.Birth)),
+		"sequence":         mayLack(strictjson.Int(&r.Sequence)),
 	}
 }
 
 func (r *Result) readError(path string, raw json.RawMessage) error {
-	if err := readString(&r.Error).read(path, raw); err != nil {
+	if err := strictjson.String(&r.Error).Read(path, raw); err != nil {
 		return err
 	}
 	if len(r.Error) > MaxErrorText {
-		return refuse(path, r.Error, "a text of at most %d bytes", MaxErrorText)
+		return fielderror.New(path, r.Error, "a text of at most %d bytes", MaxErrorText)
 	}
 	return nil
 }

@@ -1,5 +1,10 @@
 package workload
 
+import (
+	"github.com/croft-edge/croft/pkg/fielderror"
+	"github.com/croft-edge/croft/pkg/strictjson"
+)
+
 // Limits of a document. They bound what a signature check may cost: whoever
 // pushes a document hasn't shown a valid signature yet.
 const (
@@ -10,15 +15,13 @@ const (
 	// rest of a document is for its other members.
 	MaxData = 512 << 10
 	// MaxDepth is how deep objects and arrays may lie in each other.
-	MaxDepth = 32
+	MaxDepth = strictjson.MaxDepth
 	// MaxMembers is how many members one object may have.
-	MaxMembers = 256
-	// MaxValues is how many values a document may have in all, objects and arrays
-	// with them: more of them are so short that they mean nothing.
-	MaxValues = 32 << 10
-	// MaxInteger is the largest integer in data, and with a minus sign the
-	// smallest: what every JSON library keeps exactly.
-	MaxInteger = 1<<53 - 1
+	MaxMembers = strictjson.MaxMembers
+	// MaxValues is how many values a document may have in all.
+	MaxValues = strictjson.MaxValues
+	// MaxInteger is the largest integer in data, and with a minus sign the smallest.
+	MaxInteger = strictjson.MaxInteger
 	// MaxErrorText is the size of a result's error in bytes (see ErrorText).
 	MaxErrorText = 64 << 10
 	// MaxName is the length of a name in characters: a network's, a channel's.
@@ -34,3 +37,6 @@ const (
 	MiB = 1 << 20
 	GiB = 1 << 30
 )
+
+// FieldError says which field of a document is refused and what is allowed in it.
+type FieldError = fielderror.Error

@@ -18,6 +18,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
 	"github.com/croft-edge/croft/pkg/clip"
+	"github.com/croft-edge/croft/pkg/fielderror"
 )
 
 //go:embed schema/*.json
@@ -30,7 +31,7 @@ var schemas = sync.OnceValues(compileSchemas)
 // Schema is the JSON Schema of a type's data, as published under docs/schema/.
 func Schema(t Type) ([]byte, error) {
 	if !t.Known() {
-		return nil, refuse("type", string(t), "%s", oneOf(Types()))
+		return nil, fielderror.New("type", string(t), "%s", oneOf(Types()))
 	}
 	return schemaFiles.ReadFile("schema/" + string(t) + ".json")
 }
@@ -82,10 +83,10 @@ func validData(r *Reservation) ([]byte, error) {
 	}
 	schema, ok := all[r.Type]
 	if !ok {
-		return nil, refuse("type", string(r.Type), "%s", oneOf(Types()))
+		return nil, fielderror.New("type", string(r.Type), "%s", oneOf(Types()))
 	}
 	if len(r.Data) == 0 {
-		return nil, refuse("data", missing, "%s", schema.Description)
+		return nil, fielderror.New("data", fielderror.Missing, "%s", schema.Description)
 	}
 	canonical, err := Canonical(r.Data)
 	if err != nil {
@@ -131,16 +132,16 @@ func explainLeaf(schema *jsonschema.Schema, value any, leaf *jsonschema.Validati
 	for _, name := range leaf.InstanceLocation {
 		path, schema, value = descend(path, schema, value, name)
 	}
-	out := &FieldError{Field: path, Value: show(path, value), Allowed: schema.Description}
+	out := &FieldError{Field: path, Value: fielderror.Show(path, value), Allowed: schema.Description}
 	switch k := leaf.ErrorKind.(type) {
 	case *kind.AdditionalProperties:
-		out.Field, out.Value = join(path, slices.Min(k.Properties)), string(unknown)
+		out.Field, out.Value = fielderror.Join(path, slices.Min(k.Properties)), string(fielderror.Unknown)
 		out.Allowed = oneOf(slices.Sorted(maps.Keys(schema.Properties)))
 	case *kind.Required:
 		name := slices.Min(k.Missing)
-		out.Field, out.Value, out.Allowed = join(path, name), string(missing), schema.Properties[name].Description
+		out.Field, out.Value, out.Allowed = fielderror.Join(path, name), string(fielderror.Missing), schema.Properties[name].Description
 	}
-	out.Field = clip.Text(out.Field, maxShown)
+	out.Field = clip.Text(out.Field, fielderror.MaxShown)
 	return out
 }
 
@@ -150,10 +151,10 @@ func explainName(path string, schema *jsonschema.Schema, url, name string) *Fiel
 	_, pointer, _ := strings.Cut(url, "#")
 	for step := range strings.SplitSeq(pointer, "/") {
 		if below, ok := schema.Properties[step]; ok {
-			path, schema = join(path, step), below
+			path, schema = fielderror.Join(path, step), below
 		}
 	}
-	out := &FieldError{Field: clip.Text(join(path, name), maxShown), Value: strconv.Quote(clip.Text(name, maxShown)), Allowed: "a name that the schema allows"}
+	out := &FieldError{Field: clip.Text(fielderror.Join(path, name), fielderror.MaxShown), Value: strconv.Quote(clip.Text(name, fielderror.MaxShown)), Allowed: "a name that the schema allows"}
 	if schema.PropertyNames != nil {
 		out.Allowed = schema.PropertyNames.Description
 	}
@@ -165,7 +166,7 @@ func descend(path string, schema *jsonschema.Schema, value any, name string) (st
 	if list, ok := value.([]any); ok {
 		i, err := strconv.Atoi(name)
 		if items, known := schema.Items2020, err == nil && i < len(list); known && items != nil {
-			return index(path, i), items, list[i]
+			return fielderror.Index(path, i), items, list[i]
 		}
 		return path, schema, value
 	}
@@ -178,7 +179,7 @@ func descend(path string, schema *jsonschema.Schema, value any, name string) (st
 	if members, ok := value.(map[string]any); ok {
 		value = members[name]
 	}
-	return join(path, name), below, value
+	return fielderror.Join(path, name), below, value
 }
 
 // oneOf lists what is allowed.

@@ -4,6 +4,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/croft-edge/croft/pkg/fielderror"
 	"github.com/croft-edge/croft/pkg/sign"
 )
 
@@ -46,15 +47,15 @@ func validateAs[T Data](canonical []byte, check func(*T) error) error {
 func validateEnvelope(r *Reservation) error {
 	switch {
 	case r.DocumentVersion() != V1 && r.DocumentVersion() != V2:
-		return refuse("version", r.Version, "%d or %d", V1, V2)
+		return fielderror.New("version", r.Version, "%d or %d", V1, V2)
 	case r.DocumentVersion() == V2 && len(r.Nonce) != NonceSize:
-		return refuse("nonce", len(r.Nonce), "%d bytes", NonceSize)
+		return fielderror.New("nonce", len(r.Nonce), "%d bytes", NonceSize)
 	case !r.Type.Known():
-		return refuse("type", string(r.Type), "%s", oneOf(Types()))
+		return fielderror.New("type", string(r.Type), "%s", oneOf(Types()))
 	}
 	if r.ID != "" {
 		if _, err := ParseID(r.ID); err != nil {
-			return refuse("id", r.ID, "N-M, two decimal numbers")
+			return fielderror.New("id", r.ID, "N-M, two decimal numbers")
 		}
 	}
 	if err := validateKey("node_id", r.NodeID); err != nil {
@@ -71,17 +72,17 @@ func validateTimes(r *Reservation) error {
 		return err
 	}
 	if r.Duration <= 0 {
-		return refuse("duration", int64(r.Duration), "a whole number of nanoseconds of at least 1")
+		return fielderror.New("duration", int64(r.Duration), "a whole number of nanoseconds of at least 1")
 	}
 	if end := r.Created.Add(r.Duration); !inRange(end) {
-		return refuse("duration", int64(r.Duration), "a whole number of nanoseconds that ends before %s", maxTime().Format(time.DateOnly))
+		return fielderror.New("duration", int64(r.Duration), "a whole number of nanoseconds that ends before %s", maxTime().Format(time.DateOnly))
 	}
 	return nil
 }
 
 func validateKey(field, id string) error {
 	if _, err := sign.VerifyingKey(id); err != nil {
-		return refuse(field, id, "an ID: the base58 of an ed25519 public key")
+		return fielderror.New(field, id, "an ID: the base58 of an ed25519 public key")
 	}
 	return nil
 }
@@ -89,7 +90,7 @@ func validateKey(field, id string) error {
 // validateAddress accepts an address that can be that of one host.
 func validateAddress(field string, ip net.IP) error {
 	if !ip.IsGlobalUnicast() || ip.Equal(net.IPv4bcast) {
-		return refuse(field, ip.String(), "an address of one host, not of loopback, link or multicast")
+		return fielderror.New(field, ip.String(), "an address of one host, not of loopback, link or multicast")
 	}
 	return nil
 }

@@ -5,19 +5,21 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/croft-edge/croft/pkg/fielderror"
 )
 
 func validateContainer(r *Reservation, c *Container) error {
 	for _, name := range slices.Sorted(maps.Keys(c.SecretEnv)) {
 		if _, both := c.Env[name]; both {
-			return refuse(join("data.secret_env", name), words("in env too"), "in one of env and secret_env")
+			return fielderror.New(fielderror.Join("data.secret_env", name), fielderror.Words("in env too"), "in one of env and secret_env")
 		}
 	}
 	if less := c.Without(); len(less) > 0 && r.DocumentVersion() == V1 {
-		return refuse("data."+less[0], words("true"), "absent in version 1")
+		return fielderror.New("data."+less[0], fielderror.Words("true"), "absent in version 1")
 	}
 	if c.Name != "" && r.DocumentVersion() == V1 {
-		return refuse("data.name", c.Name, "absent in version 1")
+		return fielderror.New("data.name", c.Name, "absent in version 1")
 	}
 	if _, err := SplitEntrypoint(c.Entrypoint); err != nil {
 		return err
@@ -29,13 +31,13 @@ func validateContainer(r *Reservation, c *Container) error {
 		return err
 	}
 	for i, ip := range c.Network.IPs {
-		at := index("data.network.ips", i)
+		at := fielderror.Index("data.network.ips", i)
 		if err := validateAddress(at, ip); err != nil {
 			return err
 		}
 		// Equal by value: 10.0.0.1 is ::ffff:10.0.0.1.
 		if slices.ContainsFunc(c.Network.IPs[:i], ip.Equal) {
-			return refuse(at, ip.String(), "another address than the others")
+			return fielderror.New(at, ip.String(), "another address than the others")
 		}
 	}
 	return nil
@@ -44,22 +46,22 @@ func validateContainer(r *Reservation, c *Container) error {
 func validateMounts(r *Reservation, mounts []Mount) error {
 	taken := map[string]bool{}
 	for i, m := range mounts {
-		at := index("data.mounts", i)
+		at := fielderror.Index("data.mounts", i)
 		if _, err := ParseID(m.VolumeID); err != nil {
-			return refuse(join(at, "volume_id"), m.VolumeID, "the ID of a volume's reservation: N-M, two decimal numbers")
+			return fielderror.New(fielderror.Join(at, "volume_id"), m.VolumeID, "the ID of a volume's reservation: N-M, two decimal numbers")
 		}
-		if err := validateHash(r, join(at, "volume_hash"), m.VolumeHash); err != nil {
+		if err := validateHash(r, fielderror.Join(at, "volume_hash"), m.VolumeHash); err != nil {
 			return err
 		}
 		clean := path.Clean(m.Mountpoint)
 		if clean == "/" {
-			return refuse(join(at, "mountpoint"), m.Mountpoint, "an absolute path other than /")
+			return fielderror.New(fielderror.Join(at, "mountpoint"), m.Mountpoint, "an absolute path other than /")
 		}
 		if reserved(clean) {
-			return refuse(join(at, "mountpoint"), m.Mountpoint, "an absolute path that isn't /proc, /sys or /dev, nor in one of them")
+			return fielderror.New(fielderror.Join(at, "mountpoint"), m.Mountpoint, "an absolute path that isn't /proc, /sys or /dev, nor in one of them")
 		}
 		if taken[clean] {
-			return refuse(join(at, "mountpoint"), m.Mountpoint, "another path than the other mounts have")
+			return fielderror.New(fielderror.Join(at, "mountpoint"), m.Mountpoint, "another path than the other mounts have")
 		}
 		taken[clean] = true
 	}

@@ -1,6 +1,10 @@
 package workload
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"github.com/croft-edge/croft/pkg/fielderror"
+)
 
 // networkBits is the size of a network's range; narrowest is of a subnet, so
 // that it holds a gateway and a member at least.
@@ -11,25 +15,25 @@ const (
 
 func validateNetwork(r *Reservation, n *Network) error {
 	if n.NetID != "" && n.NetID != NetworkID(r.User, n.Name) {
-		return refuse("data.net_id", string(n.NetID), "empty, or %s", NetworkID(r.User, n.Name))
+		return fielderror.New("data.net_id", string(n.NetID), "empty, or %s", NetworkID(r.User, n.Name))
 	}
 	whole, err := validatePrefix("data.ip_range", n.IPRange)
 	if err != nil {
 		return err
 	}
 	if !whole.Addr().Is4() || !whole.Addr().IsPrivate() || whole.Bits() != networkBits {
-		return refuse("data.ip_range", n.IPRange, "a private IPv4 range of /%d, such as 10.1.0.0/%d", networkBits, networkBits)
+		return fielderror.New("data.ip_range", n.IPRange, "a private IPv4 range of /%d, such as 10.1.0.0/%d", networkBits, networkBits)
 	}
 	c := networkCheck{whole: whole, whole6: NetworkPrefix6(r.User, n.Name), keys: map[string]bool{}}
 	here := false
 	for i := range n.Resources {
-		if err := c.resource(index("data.net_resources", i), &n.Resources[i]); err != nil {
+		if err := c.resource(fielderror.Index("data.net_resources", i), &n.Resources[i]); err != nil {
 			return err
 		}
 		here = here || n.Resources[i].NodeID == r.NodeID
 	}
 	if !here {
-		return refuse("data.net_resources", words("without one of "+r.NodeID), "a list that has a resource of the node_id of the document")
+		return fielderror.New("data.net_resources", fielderror.Words("without one of "+r.NodeID), "a list that has a resource of the node_id of the document")
 	}
 	return nil
 }
@@ -45,30 +49,30 @@ type networkCheck struct {
 }
 
 func (c *networkCheck) resource(at string, res *NetworkResource) error {
-	if err := validateKey(join(at, "node_id"), res.NodeID); err != nil {
+	if err := validateKey(fielderror.Join(at, "node_id"), res.NodeID); err != nil {
 		return err
 	}
 	for _, id := range c.nodes {
 		if id == res.NodeID {
-			return refuse(join(at, "node_id"), res.NodeID, "another node than the other resources have")
+			return fielderror.New(fielderror.Join(at, "node_id"), res.NodeID, "another node than the other resources have")
 		}
 	}
 	c.nodes = append(c.nodes, res.NodeID)
-	subnet, err := c.subnet(join(at, "subnet"), res.Subnet)
+	subnet, err := c.subnet(fielderror.Join(at, "subnet"), res.Subnet)
 	if err != nil {
 		return err
 	}
 	for _, taken := range c.subnets {
 		if taken.Overlaps(subnet) {
-			return refuse(join(at, "subnet"), res.Subnet, "apart from %s of another resource", taken)
+			return fielderror.New(fielderror.Join(at, "subnet"), res.Subnet, "apart from %s of another resource", taken)
 		}
 	}
 	c.subnets = append(c.subnets, subnet)
-	if err := validateWireGuardKey(join(at, "wg_public_key"), res.PublicKey); err != nil {
+	if err := validateWireGuardKey(fielderror.Join(at, "wg_public_key"), res.PublicKey); err != nil {
 		return err
 	}
 	if c.keys[res.PublicKey] {
-		return refuse(join(at, "wg_public_key"), res.PublicKey, "another key than the other resources have")
+		return fielderror.New(fielderror.Join(at, "wg_public_key"), res.PublicKey, "another key than the other resources have")
 	}
 	c.keys[res.PublicKey] = true
 	return c.peers(at, res, subnet)
@@ -80,7 +84,7 @@ func (c *networkCheck) subnet(field, text string) (netip.Prefix, error) {
 		return p, err
 	}
 	if !c.whole.Contains(p.Addr()) || p.Bits() <= networkBits || p.Bits() > narrowest {
-		return p, refuse(field, text, "a part of %s, from /%d to /%d", c.whole, networkBits+1, narrowest)
+		return p, fielderror.New(field, text, "a part of %s, from /%d to /%d", c.whole, networkBits+1, narrowest)
 	}
 	return p, nil
 }
@@ -90,7 +94,7 @@ func (c *networkCheck) subnet(field, text string) (netip.Prefix, error) {
 func validatePrefix(field, text string) (netip.Prefix, error) {
 	p, err := netip.ParsePrefix(text)
 	if err != nil || p != p.Masked() || p.Addr().Is4In6() {
-		return p, refuse(field, text, "an address range such as 10.1.1.0/24, with nothing after the mask")
+		return p, fielderror.New(field, text, "an address range such as 10.1.1.0/24, with nothing after the mask")
 	}
 	return p, nil
 }

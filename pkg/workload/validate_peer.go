@@ -5,6 +5,8 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+
+	"github.com/croft-edge/croft/pkg/fielderror"
 )
 
 // peerCheck remembers what one resource and its peers so far have taken.
@@ -37,7 +39,7 @@ type peerCheck struct {
 func (c *networkCheck) peers(at string, res *NetworkResource, subnet netip.Prefix) error {
 	p := peerCheck{network: c, subnet: subnet, own: c.own(subnet), keys: map[string]bool{res.PublicKey: true}, allowed: map[netip.Prefix]int{}}
 	for i := range res.Peers {
-		if err := p.peer(index(join(at, "peers"), i), i, &res.Peers[i]); err != nil {
+		if err := p.peer(fielderror.Index(fielderror.Join(at, "peers"), i), i, &res.Peers[i]); err != nil {
 			return err
 		}
 	}
@@ -54,32 +56,32 @@ func (c *networkCheck) own(subnet netip.Prefix) []netip.Prefix {
 }
 
 func (c *peerCheck) peer(at string, i int, p *WireGuardPeer) error {
-	subnet, err := c.network.subnet(join(at, "subnet"), p.Subnet)
+	subnet, err := c.network.subnet(fielderror.Join(at, "subnet"), p.Subnet)
 	if err != nil {
 		return err
 	}
 	if subnet.Overlaps(c.subnet) {
-		return refuse(join(at, "subnet"), p.Subnet, "apart from the resource's own subnet, %s", c.subnet)
+		return fielderror.New(fielderror.Join(at, "subnet"), p.Subnet, "apart from the resource's own subnet, %s", c.subnet)
 	}
 	for _, taken := range c.subnets {
 		if subnet.Overlaps(taken) {
-			return refuse(join(at, "subnet"), p.Subnet, "apart from %s of another peer", taken)
+			return fielderror.New(fielderror.Join(at, "subnet"), p.Subnet, "apart from %s of another peer", taken)
 		}
 	}
 	c.subnets = append(c.subnets, subnet)
-	if err := validateWireGuardKey(join(at, "wg_public_key"), p.PublicKey); err != nil {
+	if err := validateWireGuardKey(fielderror.Join(at, "wg_public_key"), p.PublicKey); err != nil {
 		return err
 	}
 	if c.keys[p.PublicKey] {
-		return refuse(join(at, "wg_public_key"), p.PublicKey, "another key than the resource and its other peers have")
+		return fielderror.New(fielderror.Join(at, "wg_public_key"), p.PublicKey, "another key than the resource and its other peers have")
 	}
 	c.keys[p.PublicKey] = true
 	for j, text := range p.AllowedIPs {
-		if err := c.allow(index(join(at, "allowed_ips"), j), text, i); err != nil {
+		if err := c.allow(fielderror.Index(fielderror.Join(at, "allowed_ips"), j), text, i); err != nil {
 			return err
 		}
 	}
-	return validateEndpoint(join(at, "endpoint"), p.Endpoint)
+	return validateEndpoint(fielderror.Join(at, "endpoint"), p.Endpoint)
 }
 
 // allow checks one of peer i's allowed_ips (see peers).
@@ -90,7 +92,7 @@ func (c *peerCheck) allow(field, text string, i int) error {
 	}
 	for _, own := range c.own {
 		if ip.Overlaps(own) && ip.Bits() >= own.Bits() {
-			return refuse(field, text, "apart from %s, which is the resource's own, or wider than it", own)
+			return fielderror.New(field, text, "apart from %s, which is the resource's own, or wider than it", own)
 		}
 	}
 	for _, r := range []netip.Prefix{ip, Counterpart6(c.network.whole6, c.network.whole, ip)} {
@@ -98,7 +100,7 @@ func (c *peerCheck) allow(field, text string, i int) error {
 			continue // it has nothing beside it
 		}
 		if other, taken := c.allowed[r]; taken && other != i {
-			return refuse(field, text, "another range than other peers have: peers[%d] has %s", other, r)
+			return fielderror.New(field, text, "another range than other peers have: peers[%d] has %s", other, r)
 		}
 		c.allowed[r] = i
 	}
@@ -108,10 +110,10 @@ func (c *peerCheck) allow(field, text string, i int) error {
 func validateWireGuardKey(field, text string) error {
 	key, err := base64.StdEncoding.Strict().DecodeString(text)
 	if err != nil || len(key) != 32 {
-		return refuse(field, text, "32 bytes in standard base64")
+		return fielderror.New(field, text, "32 bytes in standard base64")
 	}
 	if lowOrder([32]byte(key)) {
-		return refuse(field, text, "a public key: this is a point of low order, which anybody has the secret of")
+		return fielderror.New(field, text, "a public key: this is a point of low order, which anybody has the secret of")
 	}
 	return nil
 }
@@ -153,17 +155,17 @@ func validateEndpoint(field, text string) error {
 	const allowed = "HOST:PORT with a port from 1 to 65535, or empty"
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {
-		return refuse(field, text, allowed)
+		return fielderror.New(field, text, allowed)
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return refuse(field, text, allowed)
+		return fielderror.New(field, text, allowed)
 	}
 	ip, err := netip.ParseAddr(host)
 	if err != nil && !hostName(host) || ip.Zone() != "" {
-		return refuse(field, text, allowed)
+		return fielderror.New(field, text, allowed)
 	}
 	if ip = ip.Unmap(); err == nil && (ip.IsUnspecified() || ip.IsMulticast() || ip == netip.AddrFrom4([4]byte{255, 255, 255, 255})) {
-		return refuse(field, text, "the address of one host and a port, or empty")
+		return fielderror.New(field, text, "the address of one host and a port, or empty")
 	}
 	return nil
 }

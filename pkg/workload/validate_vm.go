@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"regexp"
 	"strings"
+
+	"github.com/croft-edge/croft/pkg/fielderror"
 )
 
 func validateKubernetes(r *Reservation, k *Kubernetes) error {
@@ -14,7 +16,7 @@ func validateKubernetes(r *Reservation, k *Kubernetes) error {
 		return err
 	}
 	for i, ip := range k.MasterIPs {
-		if err := validateAddress(index("data.master_ips", i), ip); err != nil {
+		if err := validateAddress(fielderror.Index("data.master_ips", i), ip); err != nil {
 			return err
 		}
 	}
@@ -26,7 +28,7 @@ func validateDebug(d *Debug) error {
 		return nil
 	}
 	if !hostName(d.Host) {
-		return refuse("data.host", d.Host, "a host name or an address")
+		return fielderror.New("data.host", d.Host, "a host name or an address")
 	}
 	return nil
 }

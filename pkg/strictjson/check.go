@@ -1,4 +1,4 @@
-package workload
+package strictjson
 
 import (
 	"bytes"
@@ -11,25 +11,41 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/pkg/clip"
+	"github.com/croft-edge/croft/pkg/fielderror"
 )
 
-// checkText refuses what isn't one JSON value that every library reads alike:
-// invalid UTF-8, lone surrogates, a name twice in an object, what is too long
-// or too deep.
-func checkText(text []byte) error {
-	return check(&strict{cursor: cursor{text: text}}, text, MaxDocument)
+// Limits of a text. They bound what a check may cost: nothing is known of the
+// sender yet.
+const (
+	// MaxDepth is how deep objects and arrays may lie in each other.
+	MaxDepth = 32
+	// MaxMembers is how many members one object may have.
+	MaxMembers = 256
+	// MaxValues is how many values a text may have in all, objects and arrays
+	// with them: more of them are so short that they mean nothing.
+	MaxValues = 32 << 10
+	// MaxInteger is the largest number in a text that CheckNumbers accepts, and with a
+	// minus sign the smallest: the integers that every JSON library keeps exactly.
+	MaxInteger = 1<<53 - 1
+)
+
+// Check refuses a text of more than most bytes, and a text that isn't one JSON value
+// that every library reads alike: invalid UTF-8, half of a surrogate pair, a name
+// twice in an object; or one beyond the limits. Some errors are of type *fielderror.Error.
+func Check(text []byte, most int) error {
+	return check(&checker{cursor: cursor{text: text}}, text, most)
 }
 
-// checkData is checkText for data, whose canonical form is signed: integers
-// beyond ±MaxInteger are refused too, however they are written, for JSON
-// libraries round them, each in its way.
-func checkData(data []byte) error {
-	return check(&strict{cursor: cursor{text: data}, path: "data", numbers: true}, data, MaxData)
+// CheckNumbers is Check for a text at path of its document, whose canonical form is
+// signed: numbers beyond ±MaxInteger are refused too, however they are written, for
+// JSON libraries round them, each in its way.
+func CheckNumbers(path string, text []byte, most int) error {
+	return check(&checker{cursor: cursor{text: text}, path: path, numbers: true}, text, most)
 }
 
-func check(s *strict, text []byte, most int) error {
-	if len(text) > most {
-		return errors.Errorf("cannot read %s: it has %d bytes, at most %d are allowed", s.name(), len(text), most)
+func check(s *checker, text []byte, most int) error {
+	if err := s.checkSize(most); err != nil {
+		return err
 	}
 	if !utf8.Valid(text) {
 		return errors.Errorf("cannot read %s: it isn't UTF-8", s.name())
@@ -41,27 +57,34 @@ func check(s *strict, text []byte, most int) error {
 	return s.value()
 }
 
-// checkPart is checkData for data at path in a text that checkText has accepted.
-func checkPart(path string, data []byte) error {
-	s := strict{cursor: cursor{text: data}, path: path, numbers: true}
-	if len(data) > MaxData {
-		return errors.Errorf("cannot read %s: it has %d bytes, at most %d are allowed", path, len(data), MaxData)
+// checkPart is CheckNumbers for a value in a text that Check has accepted.
+func checkPart(path string, value []byte, most int) error {
+	s := checker{cursor: cursor{text: value}, path: path, numbers: true}
+	if err := s.checkSize(most); err != nil {
+		return err
 	}
 	return s.value()
 }
 
-// strict checks a valid JSON text.
-type strict struct {
+func (s *checker) checkSize(most int) error {
+	if len(s.text) > most {
+		return errors.Errorf("cannot read %s: it has %d bytes, at most %d are allowed", s.name(), len(s.text), most)
+	}
+	return nil
+}
+
+// checker checks a valid JSON text.
+type checker struct {
 	cursor
-	// path is of the whole text in its document.
+	// path is the path of the whole text in its document.
 	path    string
 	numbers bool
 	// steps lead from there to where the cursor is. The path is made of them
 	// when it is needed only: names may be long.
 	steps []step
-	// values is how many there were.
+	// values is the number of values so far.
 	values int
-	// whole is the text, once a name was read.
+	// whole is a copy of the text, made at the first name.
 	whole string
 }
 
@@ -71,24 +94,24 @@ type step struct {
 	index int
 }
 
-func (s *strict) name() string {
+func (s *checker) name() string {
 	if s.path == "" {
 		return "document"
 	}
 	return s.path
 }
 
-// here is the path of where the cursor is.
-func (s *strict) here() string {
+// here is the path of the value at the cursor.
+func (s *checker) here() string {
 	path := s.path
 	for _, st := range s.steps {
-		if len(path) > maxShown {
+		if len(path) > fielderror.MaxShown {
 			break
 		}
 		if st.name == nil {
-			path = index(path, st.index)
+			path = fielderror.Index(path, st.index)
 		} else {
-			path = join(path, clip.Text(unquote(st.name), maxShown))
+			path = fielderror.Join(path, clip.Text(unquote(st.name), fielderror.MaxShown))
 		}
 	}
 	if path == "" {
@@ -97,7 +120,7 @@ func (s *strict) here() string {
 	return path
 }
 
-func (s *strict) enter(st step) error {
+func (s *checker) enter(st step) error {
 	s.steps = append(s.steps, st)
 	if len(s.steps) > MaxDepth {
 		return errors.Errorf("cannot read %s: it lies deeper than %d objects and arrays", s.name(), MaxDepth)
@@ -105,9 +128,9 @@ func (s *strict) enter(st step) error {
 	return nil
 }
 
-func (s *strict) leave() { s.steps = s.steps[:len(s.steps)-1] }
+func (s *checker) leave() { s.steps = s.steps[:len(s.steps)-1] }
 
-func (s *strict) value() error {
+func (s *checker) value() error {
 	if s.values++; s.values > MaxValues {
 		return errors.Errorf("cannot read %s: it has more than %d values", s.name(), MaxValues)
 	}
@@ -125,7 +148,7 @@ func (s *strict) value() error {
 	return nil
 }
 
-func (s *strict) object() error {
+func (s *checker) object() error {
 	s.take('{')
 	var seen names
 	for s.peek() == '"' {
@@ -138,11 +161,11 @@ func (s *strict) object() error {
 		}
 		name := s.nameOf(raw)
 		if !seen.add(name) {
-			return refuse(s.here(), twice, "there once")
+			return fielderror.New(s.here(), fielderror.Twice, "there once")
 		}
 		if seen.len() > MaxMembers {
 			s.leave()
-			return refuse(s.here(), words("an object of more members"), "an object of at most %d members", MaxMembers)
+			return fielderror.New(s.here(), fielderror.Words("an object of more members"), "an object of at most %d members", MaxMembers)
 		}
 		s.take(':')
 		if err := s.value(); err != nil {
@@ -155,7 +178,7 @@ func (s *strict) object() error {
 	return nil
 }
 
-// names are those of one object.
+// names are the names of one object's members.
 type names struct {
 	few  [fewNames]string
 	n    int
@@ -190,7 +213,7 @@ func (n *names) len() int { return max(n.n, len(n.many)) }
 
 // nameOf is a name's text. One without escapes is a part of the whole text, which
 // is copied once, not for each name.
-func (s *strict) nameOf(raw []byte) string {
+func (s *checker) nameOf(raw []byte) string {
 	if bytes.IndexByte(raw, '\\') >= 0 {
 		return unquote(raw)
 	}
@@ -200,7 +223,7 @@ func (s *strict) nameOf(raw []byte) string {
 	return s.whole[s.at-len(raw)+1 : s.at-1]
 }
 
-func (s *strict) array() error {
+func (s *checker) array() error {
 	s.take('[')
 	for i := 0; !s.take(']'); i++ {
 		if err := s.enter(step{index: i}); err != nil {
@@ -217,20 +240,20 @@ func (s *strict) array() error {
 
 // number refuses a number whose double is beyond ±MaxInteger: every double
 // there is an integer.
-func (s *strict) number(literal []byte) error {
+func (s *checker) number(literal []byte) error {
 	if !s.numbers {
 		return nil
 	}
 	v, err := strconv.ParseFloat(string(literal), 64)
 	if err != nil || math.Abs(v) > MaxInteger {
-		return refuse(s.here(), json.Number(literal), "a number from %d to %d", -MaxInteger, MaxInteger)
+		return fielderror.New(s.here(), json.Number(literal), "a number from %d to %d", -MaxInteger, MaxInteger)
 	}
 	return nil
 }
 
 // text16 refuses a string with half of a surrogate pair: libraries replace it
 // by different characters.
-func (s *strict) text16(raw []byte) error {
+func (s *checker) text16(raw []byte) error {
 	for rest := raw; ; {
 		i := bytes.IndexByte(rest, '\\')
 		if i < 0 {
@@ -247,7 +270,7 @@ func (s *strict) text16(raw []byte) error {
 		case u <= 0xdbff && len(rest) >= 12 && rest[6] == '\\' && rest[7] == 'u' && hex16(rest[6:])>>10 == 0xdc00>>10:
 			rest = rest[12:]
 		default:
-			return refuse(s.here(), words("a text with half of a surrogate pair, "+string(rest[:6])), "valid Unicode")
+			return fielderror.New(s.here(), fielderror.Words("a text with half of a surrogate pair, "+string(rest[:6])), "valid Unicode")
 		}
 	}
 }

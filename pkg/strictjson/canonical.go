@@ -1,4 +1,4 @@
-package workload
+package strictjson
 
 import (
 	"bytes"
@@ -12,7 +12,21 @@ import (
 	"github.com/pkg/errors"
 )
 
-// canonical writes data that checkData has accepted in the form of RFC 8785. Its
+// Canonical returns a text in the form of RFC 8785 (JCS). It refuses, as CheckNumbers
+// does, a text without one such form: names twice, half of a surrogate pair, numbers
+// beyond ±MaxInteger.
+//
+// The checks come first: the writer takes valid JSON for granted.
+func Canonical(path string, text []byte, most int) ([]byte, error) {
+	if err := CheckNumbers(path, text, most); err != nil {
+		return nil, err
+	}
+	c := canonical{cursor: cursor{text: text}, out: make([]byte, 0, len(text))}
+	err := c.value()
+	return c.out, err
+}
+
+// canonical writes a text that CheckNumbers has accepted in the form of RFC 8785. Its
 // cost is linear in the text, whatever the text is: whoever sends it hasn't shown
 // a valid signature yet. The library's isn't (it sorts an object's members in
 // quadratic time and copies each value once a level).

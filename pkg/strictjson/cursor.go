@@ -1,4 +1,4 @@
-package workload
+package strictjson
 
 import "encoding/json"
 

@@ -1,4 +1,6 @@
-package workload
+// Package fielderror says which field of a document is refused, what is there and
+// what is allowed. It owns nothing.
+package fielderror
 
 import (
 	"encoding/json"
@@ -9,13 +11,13 @@ import (
 	"github.com/croft-edge/croft/pkg/clip"
 )
 
-// maxShown is how much of a refused value an error shows, in bytes.
-const maxShown = 80
+// MaxShown is how much of a refused value an error shows, in bytes.
+const MaxShown = 80
 
-// FieldError says which field of a document is refused and what is allowed in
+// Error says which field of a document is refused and what is allowed in
 // it. Use errors.As to get it: its parts are fit for a signed result, for they
 // never hold the text of a secret.
-type FieldError struct {
+type Error struct {
 	// Field is the path in the document, as in "data.mounts[1].mountpoint".
 	Field string
 	// Value is what is there, in JSON, shortened; or what is wrong with it in words.
@@ -24,42 +26,46 @@ type FieldError struct {
 	Allowed string
 }
 
-func (e *FieldError) Error() string {
+// Error implements error.
+func (e *Error) Error() string {
 	return fmt.Sprintf("cannot accept %s: it is %s, must be %s", e.Field, e.Value, e.Allowed)
 }
 
-// refuse makes a FieldError of a value.
-func refuse(field string, value any, allowed string, args ...any) error {
+// New returns the Error of the value of a field; allowed is a format for args, when
+// there are any.
+func New(field string, value any, allowed string, args ...any) error {
 	if len(args) > 0 {
 		allowed = fmt.Sprintf(allowed, args...)
 	}
-	return &FieldError{Field: clip.Text(field, maxShown), Value: show(field, value), Allowed: allowed}
+	return &Error{Field: clip.Text(field, MaxShown), Value: Show(field, value), Allowed: allowed}
 }
 
-// words makes a value be said as it stands, not quoted.
-type words string
+// Words describes a value in words; an Error shows it without quotes.
+type Words string
 
-// The words for what isn't a value.
+// Descriptions of members.
 const (
-	missing words = "missing"
-	unknown words = "unknown"
-	twice   words = "there twice"
+	Missing Words = "missing"
+	Unknown Words = "unknown"
+	Twice   Words = "there twice"
 )
 
-func show(field string, value any) string {
+// Show is the value of a field as an Error has it: short, and without the text of what
+// may be a secret.
+func Show(field string, value any) string {
 	switch v := value.(type) {
-	case words:
+	case Words:
 		return string(v)
 	case string:
 		if secret(field) {
 			return fmt.Sprintf("a text of %d bytes", len(v))
 		}
-		return strconv.Quote(clip.Text(v, maxShown))
+		return strconv.Quote(clip.Text(v, MaxShown))
 	case json.Number:
 		if secret(field) {
 			return "a number"
 		}
-		return clip.Text(v.String(), maxShown)
+		return clip.Text(v.String(), MaxShown)
 	case []any:
 		return fmt.Sprintf("an array of %d", len(v))
 	case map[string]any:
@@ -67,7 +73,7 @@ func show(field string, value any) string {
 	case nil:
 		return "null"
 	default:
-		return clip.Text(fmt.Sprint(v), maxShown)
+		return clip.Text(fmt.Sprint(v), MaxShown)
 	}
 }
 
@@ -84,13 +90,13 @@ func secret(field string) bool {
 	return false
 }
 
-// join makes the path of a member.
-func join(path, name string) string {
+// Join makes the path of a member.
+func Join(path, name string) string {
 	if path == "" {
 		return name
 	}
 	return path + "." + name
 }
 
-// index makes the path of an array's item.
-func index(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
+// Index makes the path of an array's item.
+func Index(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
