@@ -40,8 +40,6 @@ func unsplit() map[string]object {
 		"modules/zdb.Module":                  {methods: 33},
 		"pkg/bus.Client":                      {fields: 13},
 		"pkg/bus.Server":                      {fields: 13},
-		"zdb.Server":                          {methods: 92, fields: 29},
-		"zdb.namespace":                       {fields: 16},
 		"zdb/store.Store":                     {methods: 128, fields: 30},
 		"zdb/store.index":                     {methods: 36, fields: 16},
 		"zdb/store.opening":                   {methods: 50},

@@ -273,7 +273,6 @@ func unparted() map[string]int {
 		"pkg/bus":                    26,
 		"pkg/node/conformance":       26,
 		"provision/engine":           25,
-		"zdb":                        24,
 		"zdb/store":                  36,
 	}
 }

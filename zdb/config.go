@@ -5,22 +5,24 @@ import (
 
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/zdb/folders"
 )
 
 // Modes of namespaces.
 const (
 	// ModeUser is key and value: the client says the key.
-	ModeUser = "user"
+	ModeUser = folders.ModeUser
 	// ModeSequential is numbered values: the server gives the key.
-	ModeSequential = "seq"
+	ModeSequential = folders.ModeSequential
 )
 
 // Which 0-db is spoken.
 const (
 	// CompatV1 is the server of March 2020.
-	CompatV1 = "v1"
+	CompatV1 = folders.CompatV1
 	// CompatV2 is 0-db 2.0.7.
-	CompatV2 = "v2"
+	CompatV2 = folders.CompatV2
 )
 
 // What a Config has where it says nothing.

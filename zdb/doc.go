@@ -2,17 +2,22 @@
 // permissions, on a loop (package loop) that has the connections and stores
 // (package store) that have the data.
 //
-// What it owns on disk, in Config.Data:
+// A Server calls its parts: access (AUTH, SELECT), keyCommands, pages, history,
+// management (NSNEW and so on), reports (INFO) and system run the commands of the table;
+// waits and attempts hold sessions; namespaces has the stores, and upkeep looks after them.
+//
+// It owns on disk (package folders), in Config.Data:
 //
 //   - lock: locked while a server is open.
-//   - N/namespace: what namespace number N is called and how it is set. 0 is
-//     default. Whoever can read it knows the password.
-//   - N/G: the data of generation G, a store. The descriptor says which G counts;
-//     a namespace that is emptied gets the next.
-//   - .new-N and .gone-N-…: one that is being made, and what is being removed.
+//   - N/namespace: the descriptor of namespace number N, with its name, settings and
+//     password. 0 is default.
+//   - N/G: the data of generation G, a store. The descriptor names the valid G; a
+//     namespace that is emptied gets the next.
+//   - .new-N and .gone-N-…: a namespace that is being made, and folders that are being
+//     removed.
 //
 // In Config.Index, where it is another folder, the same N/G hold the index.
 //
-// All of it happens on the loop's thread, but what removes folders and runs
-// hooks. It may not speak to the network by itself.
+// All of it happens on the loop's thread, except the removal of folders and the runs of
+// hooks (package hooks). It may not speak to the network by itself.
 package zdb

@@ -2,14 +2,14 @@ package zdb
 
 import "time"
 
-// PageRows makes pages of SCAN have at most n rows.
-func (s *Server) PageRows(n int) { s.scanRows = n }
+// PageRows limits pages of SCAN to n rows.
+func (s *Server) PageRows(n int) { s.pages.most = n }
 
-// PageTime makes pages of SCAN take as long as that.
-func (s *Server) PageTime(d time.Duration) { s.scanTime = d }
+// PageTime limits the time for a page of SCAN.
+func (s *Server) PageTime(d time.Duration) { s.pages.time = d }
 
-// Busy is how many namespaces' stores are looked after.
-func (s *Server) Busy() int { return len(s.busy) }
+// Busy is how many namespaces' stores have work to do.
+func (s *Server) Busy() int { return len(s.upkeep.busy) }
 
-// TriesPause makes the first try of a password that has to wait do so for so long.
-func (s *Server) TriesPause(d time.Duration) { s.tries.pause = d }
+// TriesPause sets the first delay of a check of a password.
+func (s *Server) TriesPause(d time.Duration) { s.attempts.sources.Pause = d }

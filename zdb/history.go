@@ -6,11 +6,20 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/pkg/resp"
+	"github.com/croft-edge/croft/zdb/cursor"
 	"github.com/croft-edge/croft/zdb/store"
 )
 
-// history answers a version of a key, and the position of the one before it.
-func (s *Server) history(c *session, args [][]byte) {
+// history answers earlier versions of keys.
+type history struct {
+	dialect cursor.Dialect
+	upkeep  *upkeep
+	text    []byte // reused from one command to the next
+}
+
+// versions is HISTORY: it answers a version of a key, and the position of the one
+// before it.
+func (h *history) versions(c *session, args [][]byte) {
 	switch {
 	case len(args) != 2 && len(args) != 3:
 		c.fail("Invalid arguments")
@@ -19,26 +28,26 @@ func (s *Server) history(c *session, args [][]byte) {
 	case c.ns.refuse != "":
 		c.fail(c.ns.refuse)
 	case len(args) == 2:
-		s.newest(c, args[1])
+		h.newest(c, args[1])
 	default:
-		s.older(c, args[1], args[2])
+		h.older(c, args[1], args[2])
 	}
 }
 
-func (s *Server) newest(c *session, key []byte) {
+func (h *history) newest(c *session, key []byte) {
 	e, found, err := c.ns.store.Lookup(key)
 	switch {
 	case err != nil:
-		s.failed(c, "HISTORY", err)
+		h.upkeep.failed(c, "HISTORY", err)
 	case !found:
 		c.fail("Key not found")
 	default:
-		s.version(c, &e)
+		h.version(c, &e)
 	}
 }
 
-func (s *Server) older(c *session, key, position []byte) {
-	at, ok := s.dialect.readPosition(position)
+func (h *history) older(c *session, key, position []byte) {
+	at, ok := h.dialect.ReadPosition(position)
 	if !ok {
 		c.fail("Invalid arguments")
 		return
@@ -50,7 +59,7 @@ func (s *Server) older(c *session, key, position []byte) {
 	e, found, err := c.ns.store.At(at)
 	switch {
 	case err != nil:
-		s.failed(c, "HISTORY", err)
+		h.upkeep.failed(c, "HISTORY", err)
 	case !found:
 		c.fail("Invalid arguments (index query)")
 	case e.Key == nil:
@@ -58,16 +67,16 @@ func (s *Server) older(c *session, key, position []byte) {
 	case string(e.Key) != string(key):
 		c.fail("Invalid arguments (invalid key)")
 	default:
-		s.version(c, &e)
+		h.version(c, &e)
 	}
 }
 
-// version answers an entry with its value. Old ones may be gone: what was
-// overwritten stays only as long as its space isn't needed.
-func (s *Server) version(c *session, e *store.Entry) {
+// version answers an entry with its value. Old values may be gone: they are kept only
+// until their space is needed.
+func (h *history) version(c *session, e *store.Entry) {
 	parent, older, err := c.ns.store.Parent(*e)
 	if err != nil {
-		s.failed(c, "HISTORY", err)
+		h.upkeep.failed(c, "HISTORY", err)
 		return
 	}
 	value, err := c.ns.store.Value(*e)
@@ -76,17 +85,17 @@ func (s *Server) version(c *session, e *store.Entry) {
 		return
 	}
 	if err != nil {
-		s.failed(c, "HISTORY", err)
+		h.upkeep.failed(c, "HISTORY", err)
 		return
 	}
 	c.array(3)
 	if older {
-		s.last = s.dialect.appendPosition(s.last[:0], parent.Position)
-		c.bulk(s.last)
+		h.text = h.dialect.AppendPosition(h.text[:0], parent.Position)
+		c.bulk(h.text)
 	} else {
 		c.null()
 	}
-	s.last = strconv.AppendUint(s.last[:0], uint64(e.Time), 10)
-	c.bulk(s.last)
+	h.text = strconv.AppendUint(h.text[:0], uint64(e.Time), 10)
+	c.bulk(h.text)
 	c.conn.Out = resp.AppendBulk(c.conn.Out, value)
 }

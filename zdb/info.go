@@ -14,17 +14,6 @@ import (
 	"github.com/croft-edge/croft/zdb/store"
 )
 
-// counters are what INFO and Stats tell.
-type counters struct {
-	clients, executed, unknown, unauthorized, wrong uint64
-	// bytes that 0-db would have read and written of the data, and written of the
-	// index.
-	read, written, indexed  uint64
-	readErrors, writeErrors uint64
-	// commands are counts by the index of the table.
-	commands []uint64
-}
-
 // report is the text of INFO and NSINFO: a line for each field.
 type report []byte
 
@@ -49,40 +38,51 @@ func (r *report) size(name string, n uint64) {
 	*r = fmt.Appendf(*r, "%s_mb: %.2f\n", name, float64(n)/(1<<20))
 }
 
+// reports answers INFO and NSINFO.
+type reports struct {
+	cfg      Config
+	instance uint32
+	boot     time.Time
+	now      func() time.Time
+	count    *counters
+	all      *namespaces
+	guarded  func(ns *namespace) bool // reports whether SELECT asks for a password
+}
+
 // info is INFO. Clients know a 0-db by its server_name.
-func (s *Server) info(c *session, _ [][]byte) {
+func (i *reports) info(c *session, _ [][]byte) {
 	var r report
 	r.title("server")
 	r.text("server_name", "0-db (zdb)")
-	r.text("server_revision", s.cfg.Version)
-	r.text("engine_revision", s.cfg.Version)
-	r.count("instance_id", uint64(s.instance))
-	r.count("boot_time", uint64(s.boot.Unix()))
-	r.count("uptime", uint64(s.now().Sub(s.boot)/time.Second))
+	r.text("server_revision", i.cfg.Version)
+	r.text("engine_revision", i.cfg.Version)
+	r.count("instance_id", uint64(i.instance))
+	r.count("boot_time", uint64(i.boot.Unix()))
+	r.count("uptime", uint64(i.now().Sub(i.boot)/time.Second))
 	r.gap()
 	r.title("clients")
-	r.count("clients_lifetime", s.count.clients)
+	r.count("clients_lifetime", i.count.clients)
 	r.gap()
-	if s.cfg.Compat == CompatV2 {
+	if i.cfg.Compat == CompatV2 {
 		r.title("internals")
-		r.count("sequential_key_size", uint64(s.dialect.layout.IDSize))
+		r.count("sequential_key_size", uint64(i.all.layout.IDSize))
 		r.count("data_version", 3)
 		r.count("index_version", 4)
 		r.gap()
 	}
 	r.title("stats")
-	r.count("commands_executed", s.count.executed)
-	r.count("commands_failed", s.count.unknown)
-	r.count("commands_unauthorized", s.count.unauthorized)
+	r.count("commands_executed", i.count.executed)
+	r.count("commands_failed", i.count.unknown)
+	r.count("commands_unauthorized", i.count.unauthorized)
 	// Errors aren't told apart: all are the data's. Bytes are those of 0-db's files.
 	r.count("index_disk_read_failed", 0)
 	r.count("index_disk_write_failed", 0)
-	r.count("data_disk_read_failed", s.count.readErrors)
-	r.count("data_disk_write_failed", s.count.writeErrors)
+	r.count("data_disk_read_failed", i.count.readErrors)
+	r.count("data_disk_write_failed", i.count.writeErrors)
 	r.size("index_disk_read", 0)
-	r.size("index_disk_write", s.count.indexed)
-	r.size("data_disk_read", s.count.read)
-	r.size("data_disk_write", s.count.written)
+	r.size("index_disk_write", i.count.indexed)
+	r.size("data_disk_read", i.count.read)
+	r.size("data_disk_write", i.count.written)
 	received, sent := c.conn.Traffic()
 	r.size("network_rx", received)
 	r.size("network_tx", sent)
@@ -103,8 +103,8 @@ func (r *report) limits() {
 }
 
 // nsinfo is NSINFO. Paths and file numbers are those that 0-db would have.
-func (s *Server) nsinfo(c *session, args [][]byte) {
-	ns := s.named(c, args[1])
+func (i *reports) nsinfo(c *session, args [][]byte) {
+	ns := named(c, i.all, args[1])
 	if ns == nil {
 		return
 	}
@@ -116,7 +116,7 @@ func (s *Server) nsinfo(c *session, args [][]byte) {
 		c.fail(textBroken)
 		return
 	}
-	v2 := s.cfg.Compat == CompatV2
+	v2 := i.cfg.Compat == CompatV2
 	st := ns.store.Stats()
 	var r report
 	r.title("namespace")
@@ -127,10 +127,10 @@ func (s *Server) nsinfo(c *session, args [][]byte) {
 	if v2 {
 		r.yes("locked", ns.locked)
 	}
-	r.yes("password", s.passwordOf(ns) != "")
+	r.yes("password", i.guarded(ns))
 	r.size("data_size", st.DataBytes)
-	r.count("data_limits_bytes", ns.limit(s))
-	indexed := s.indexSize(ns, st.Entries, st.KeyBytes)
+	r.count("data_limits_bytes", i.all.limit(ns))
+	indexed := i.indexSize(ns, st.Entries, st.KeyBytes)
 	r.count("index_size_bytes", indexed)
 	r = fmt.Appendf(r, "index_size_kb: %.2f\n", float64(indexed)/1024)
 	if v2 {
@@ -146,13 +146,13 @@ func (s *Server) nsinfo(c *session, args [][]byte) {
 	if v2 {
 		r.faults(ns)
 	}
-	if limit := ns.limit(s); v2 && limit > 0 {
+	if limit := i.all.limit(ns); v2 && limit > 0 {
 		r.count("space_available", limit-min(limit, st.DataBytes))
 	}
-	r.free("index", s.cfg.Index)
-	r.free("data", s.cfg.Data)
+	r.free("index", i.cfg.Index)
+	r.free("data", i.cfg.Data)
 	if v2 && c.admin {
-		s.reportFiles(&r, ns, st)
+		i.reportFiles(&r, ns, st)
 	}
 	if c.conn.Admin { // over a socket that 0-db doesn't have
 		r.count("disk_size_bytes", st.Disk)
@@ -160,10 +160,10 @@ func (s *Server) nsinfo(c *session, args [][]byte) {
 	c.bulk(r)
 }
 
-// indexSize is what 0-db says that it needs for keys.
-func (s *Server) indexSize(ns *namespace, entries, keys uint64) uint64 {
+// indexSize is the size of 0-db's index in memory.
+func (i *reports) indexSize(ns *namespace, entries, keys uint64) uint64 {
 	switch {
-	case s.cfg.Compat == CompatV2:
+	case i.cfg.Compat == CompatV2:
 		return entries*64 + keys
 	case ns.Mode == ModeSequential:
 		return 0
@@ -171,7 +171,7 @@ func (s *Server) indexSize(ns *namespace, entries, keys uint64) uint64 {
 	return entries*56 + keys
 }
 
-// free is how much room there is on a disk. One that can't be asked is left out.
+// free is the free space of a disk; nothing when that isn't known.
 func (r *report) free(name, path string) {
 	var st unix.Statfs_t
 	if unix.Statfs(path, &st) == nil {
@@ -179,12 +179,12 @@ func (r *report) free(name, path string) {
 	}
 }
 
-// faults are errors of the disk that this namespace had.
+// faults are a namespace's disk errors.
 func (r *report) faults(ns *namespace) {
 	for _, part := range []string{"index", "data"} {
 		var errors, last, damaged uint64
 		if part == "data" {
-			errors, last, damaged = ns.errors, ns.lastError, ns.store.Stats().Damaged
+			errors, last, damaged = ns.errors.count, ns.errors.last, ns.store.Stats().Damaged
 		}
 		r.count("stats_"+part+"_io_errors", errors)
 		r.count("stats_"+part+"_io_error_last", last)
@@ -193,8 +193,8 @@ func (r *report) faults(ns *namespace) {
 }
 
 // reportFiles tells an admin of the files that 0-db would have.
-func (s *Server) reportFiles(r *report, ns *namespace, st store.Stats) {
-	data, index := s.cfg.Data+"/"+ns.Name, s.cfg.Index+"/"+ns.Name
+func (i *reports) reportFiles(r *report, ns *namespace, st store.Stats) {
+	data, index := i.cfg.Data+"/"+ns.Name, i.cfg.Index+"/"+ns.Name
 	file := strconv.FormatUint(uint64(st.File), 10)
 	r.text("data_path", data)
 	r.text("data_active", data+"/d"+file)

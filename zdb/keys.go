@@ -16,7 +16,15 @@ const (
 	textInternal = "Internal Error"
 )
 
-// writes says whether c may write to its namespace now, and answers if not.
+// keyCommands read and write values by their keys.
+type keyCommands struct {
+	v2     bool // see Config.Compat
+	layout store.Layout
+	count  *counters
+	upkeep *upkeep
+}
+
+// writes reports whether c may write to its namespace now, and answers if not.
 func writes(c *session) bool {
 	switch {
 	case !c.writable:
@@ -31,15 +39,15 @@ func writes(c *session) bool {
 	return false
 }
 
-func (s *Server) unix(c *session) uint32 { return uint32(c.conn.Now().Unix()) }
+func unixNow(c *session) uint32 { return uint32(c.conn.Now().Unix()) }
 
-func (s *Server) set(c *session, args [][]byte) {
-	at := s.unix(c)
+func (k *keyCommands) set(c *session, args [][]byte) {
+	at := unixNow(c)
 	switch len(args) {
 	case 3:
 	case 4:
 		if !c.admin {
-			s.denied(c)
+			denied(c, k.count)
 			return
 		}
 		at = uint32(number(args[3]))
@@ -62,65 +70,38 @@ func (s *Server) set(c *session, args [][]byte) {
 	id, wrote, err := ns.store.Set(args[1], args[2], store.SetOptions{At: at, Worm: ns.Worm})
 	switch {
 	case err != nil:
-		s.failed(c, "SET", err)
+		k.upkeep.failed(c, "SET", err)
 	case !wrote:
 		// The server of March 2020 compares the crc, the other one what is on disk.
-		if s.cfg.Compat == CompatV2 {
-			s.count.read += uint64(len(args[2]))
+		if k.v2 {
+			k.count.read += uint64(len(args[2]))
 		}
 		c.null()
 	default:
 		c.bulk(id)
-		s.counted(len(id), len(args[2]), ns.Mode == ModeSequential && len(args[1]) > 0)
-		s.wrote(c)
+		k.counted(len(id), len(args[2]), ns.Mode == ModeSequential && len(args[1]) > 0)
+		k.upkeep.wrote(c.ns)
 	}
 }
 
-// counted adds to what 0-db would have written for a value. What updates an id
+// counted adds the bytes that 0-db would have written for a value. An update of an id
 // has two entries of the index.
-func (s *Server) counted(key, value int, update bool) {
-	s.count.written += uint64(int(s.dialect.layout.DataEntry) + key + value)
-	entry := uint64(int(s.dialect.layout.IndexEntry) + key)
-	s.count.indexed += entry
+func (k *keyCommands) counted(key, value int, update bool) {
+	k.count.written += uint64(int(k.layout.DataEntry) + key + value)
+	entry := uint64(int(k.layout.IndexEntry) + key)
+	k.count.indexed += entry
 	if update {
-		s.count.indexed += entry
+		k.count.indexed += entry
 	}
 }
 
-// failed answers an error of the store.
-func (s *Server) failed(c *session, what string, err error) {
-	switch {
-	case errors.Is(err, store.ErrNoSpace):
-		c.fail("No space left on this namespace")
-	case errors.Is(err, store.ErrDiskFull):
-		s.count.writeErrors++
-		c.ns.errors++
-		c.ns.lastError = uint64(s.now().Unix())
-		s.rare.Error().Err(err).Str("namespace", c.ns.Name).Str("command", what).Msg("the disk is full")
-		c.fail("No space left on the disk of this server")
-		s.stir(c.ns) // what was deleted may be cleaned
-	case errors.Is(err, store.ErrWorm):
-		c.fail("Namespace is protected by worm mode")
-	case errors.Is(err, store.ErrUnknownID):
-		c.fail("Invalid key, only update authorized")
-	case errors.Is(err, store.ErrFull):
-		c.fail("No memory left for keys on this server")
-	default:
-		s.count.readErrors++
-		c.ns.errors++
-		c.ns.lastError = uint64(s.now().Unix())
-		s.rare.Error().Err(err).Str("namespace", c.ns.Name).Str("command", what).Msg("zdb command failed")
-		c.fail(textInternal)
-	}
-}
-
-func (s *Server) del(c *session, args [][]byte) {
-	at := s.unix(c)
+func (k *keyCommands) del(c *session, args [][]byte) {
+	at := unixNow(c)
 	switch {
 	case len(args) == 2:
-	case len(args) == 3 && s.cfg.Compat == CompatV2:
+	case len(args) == 3 && k.v2:
 		if !c.admin {
-			s.denied(c)
+			denied(c, k.count)
 			return
 		}
 		at = uint32(number(args[2]))
@@ -144,33 +125,33 @@ func (s *Server) del(c *session, args [][]byte) {
 	there, err := c.ns.store.Delete(args[1], at)
 	switch {
 	case err != nil:
-		s.failed(c, "DEL", err)
+		k.upkeep.failed(c, "DEL", err)
 	case !there:
 		c.fail("Key not found")
 	default:
 		c.ok()
-		s.count.written += uint64(int(s.dialect.layout.DataEntry) + len(args[1]))
-		s.wrote(c)
+		k.count.written += uint64(int(k.layout.DataEntry) + len(args[1]))
+		k.upkeep.wrote(c.ns)
 	}
 }
 
-func (s *Server) get(c *session, args [][]byte) { s.value(c, "GET", args[1]) }
+func (k *keyCommands) get(c *session, args [][]byte) { k.value(c, "GET", args[1]) }
 
 // value answers a key's value, or that there is none.
-func (s *Server) value(c *session, what string, key []byte) {
+func (k *keyCommands) value(c *session, what string, key []byte) {
 	value, found, err := c.ns.store.Get(key)
 	switch {
 	case err != nil:
-		s.failed(c, what, err)
+		k.upkeep.failed(c, what, err)
 	case !found:
 		c.null()
 	default:
-		s.count.read += uint64(len(value))
+		k.count.read += uint64(len(value))
 		c.bulk(value)
 	}
 }
 
-func (s *Server) mget(c *session, args [][]byte) {
+func (k *keyCommands) mget(c *session, args [][]byte) {
 	if len(args) < 2 {
 		c.fail("Invalid arguments")
 		return
@@ -188,7 +169,7 @@ func (s *Server) mget(c *session, args [][]byte) {
 	before, room := len(c.conn.Out), c.conn.Room()
 	c.array(len(args) - 1)
 	for _, key := range args[1:] {
-		s.value(c, "MGET", key)
+		k.value(c, "MGET", key)
 		if int64(len(c.conn.Out)-before) > room {
 			c.conn.Out = resp.AppendError(c.conn.Out[:before], "Reply too large, ask for fewer keys")
 			return
@@ -196,11 +177,11 @@ func (s *Server) mget(c *session, args [][]byte) {
 	}
 }
 
-func (s *Server) exists(c *session, args [][]byte) {
+func (k *keyCommands) exists(c *session, args [][]byte) {
 	_, found, err := c.ns.store.Lookup(args[1])
 	switch {
 	case err != nil:
-		s.failed(c, "EXISTS", err)
+		k.upkeep.failed(c, "EXISTS", err)
 	case found:
 		c.number(1)
 	default:
@@ -208,35 +189,35 @@ func (s *Server) exists(c *session, args [][]byte) {
 	}
 }
 
-func (s *Server) check(c *session, args [][]byte) {
+func (k *keyCommands) check(c *session, args [][]byte) {
 	value, found, err := c.ns.store.Get(args[1])
 	switch {
 	case errors.Is(err, store.ErrDamaged):
 		c.number(0)
 	case err != nil:
-		s.failed(c, "CHECK", err)
+		k.upkeep.failed(c, "CHECK", err)
 	case !found:
 		c.null()
 	default:
-		s.count.read += uint64(len(value))
+		k.count.read += uint64(len(value))
 		c.number(1)
 	}
 }
 
-func (s *Server) length(c *session, args [][]byte) {
-	s.lookup(c, "LENGTH", args[1], func(e store.Entry) int64 { return int64(e.Length) })
+func (k *keyCommands) length(c *session, args [][]byte) {
+	k.lookup(c, "LENGTH", args[1], func(e store.Entry) int64 { return int64(e.Length) })
 }
 
-func (s *Server) keytime(c *session, args [][]byte) {
-	s.lookup(c, "KEYTIME", args[1], func(e store.Entry) int64 { return int64(e.Time) })
+func (k *keyCommands) keytime(c *session, args [][]byte) {
+	k.lookup(c, "KEYTIME", args[1], func(e store.Entry) int64 { return int64(e.Time) })
 }
 
 // lookup answers a number of a key's entry.
-func (s *Server) lookup(c *session, what string, key []byte, of func(store.Entry) int64) {
+func (k *keyCommands) lookup(c *session, what string, key []byte, of func(store.Entry) int64) {
 	e, found, err := c.ns.store.Lookup(key)
 	switch {
 	case err != nil:
-		s.failed(c, what, err)
+		k.upkeep.failed(c, what, err)
 	case !found:
 		c.null()
 	default:
@@ -244,7 +225,7 @@ func (s *Server) lookup(c *session, what string, key []byte, of func(store.Entry
 	}
 }
 
-// number reads what C's atoll would: blanks, a sign, digits, and then anything.
+// number reads a number as C's atoll does: blanks, a sign, digits, and then anything.
 func number(b []byte) int64 {
 	for len(b) > 0 && (b[0] == ' ' || b[0] >= '\t' && b[0] <= '\r') {
 		b = b[1:]

@@ -3,53 +3,66 @@ package zdb
 import (
 	"time"
 
+	"github.com/croft-edge/croft/zdb/folders"
 	"github.com/croft-edge/croft/zdb/store"
 )
 
 const (
 	defaultName = "default"
-	mostName    = 128
+	mostName    = folders.LongestName
 )
 
-// namespace is one that is there, or was: sessions keep one that was removed
-// until they hear of it.
+// namespace is a present namespace, or a removed one: sessions keep that until they
+// hear of the removal.
 type namespace struct {
-	descriptor
+	folders.Descriptor
 	// number is its place in NSLIST and its folder.
 	number int
-	store  *store.Store
-	// refuse is what commands that need the data are answered, "" when they run:
-	// the namespace is frozen or damaged.
+	store  *store.Store // nil when its data can't be used
+	// refuse is the answer to commands that need the data while the namespace is
+	// frozen or damaged, and "" otherwise.
 	refuse string
 	// locked and frozen end with the process.
 	locked, frozen bool
 	gone           bool
-	// wrote says that the store has something to flush.
-	wrote bool
-	// busy says that its store may have work to do, from due on.
-	busy bool
-	due  time.Time
-	// changed says that it was written to since the last time, rests when it needs
-	// no looking after any more.
-	changed bool
-	rests   time.Time
+	care           care
+	errors         diskFaults
 	// memory of its keys, in bytes.
 	memory uint64
-	// errors of the disk, and when the last one was.
-	errors, lastError uint64
 	// waiting are the sessions that WAIT here.
 	waiting []*session
 }
 
-// limit is how many bytes of values it may have, 0 for no limit.
-func (ns *namespace) limit(s *Server) uint64 {
-	if ns.number == 0 {
-		return s.cfg.MaxSize
-	}
-	return ns.MaxSize
+// care is what upkeep has to do for a namespace's store.
+type care struct {
+	unflushed bool // was written to in this round
+	busy      bool // may have work to do, from due on
+	due       time.Time
+	changed   bool      // was written to since the last work
+	rests     time.Time // from then on it needs no more work, unless it changes
 }
 
-// validName says whether a new namespace may be called so.
+// worked schedules the next work after a step. It reports whether none is needed.
+func (c *care) worked(now time.Time, after time.Duration, failed bool) (rest bool) {
+	c.due = now.Add(after)
+	if c.changed {
+		c.changed, c.rests = false, now.Add(restAfter)
+	}
+	return !failed && after >= tickEvery && now.After(c.rests)
+}
+
+// diskFaults counts the errors of a namespace's disk.
+type diskFaults struct {
+	count uint64
+	last  uint64 // time of the last one, in seconds since 1970
+}
+
+func (f *diskFaults) add(at time.Time) {
+	f.count++
+	f.last = uint64(at.Unix())
+}
+
+// validName reports whether a new namespace may have that name.
 func validName(name []byte) bool {
 	switch string(name) {
 	case ".", "..", defaultName:
@@ -63,13 +76,13 @@ func validName(name []byte) bool {
 	return true
 }
 
-// broken says that its data can't be used.
+// broken reports whether its data can't be used.
 func (ns *namespace) broken() bool { return ns.store == nil }
 
-// fresh says that it never had an entry.
+// fresh reports whether it never had an entry.
 func (ns *namespace) fresh() bool { return ns.store.Stats().Next == 0 }
 
-// has makes st its data: nil when that can't be used.
+// has sets its data: nil when that can't be used.
 func (ns *namespace) has(st *store.Store) {
 	ns.store = st
 	switch {
@@ -80,4 +93,14 @@ func (ns *namespace) has(st *store.Store) {
 	default:
 		ns.refuse = ""
 	}
+}
+
+// pass sets a property that ends with the process.
+func (ns *namespace) pass(property string, on bool) {
+	if property == "lock" {
+		ns.locked = on
+		return
+	}
+	ns.frozen = on
+	ns.has(ns.store)
 }

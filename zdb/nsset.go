@@ -2,53 +2,42 @@ package zdb
 
 const mostValue = 63
 
-// nsset changes a property of a namespace. All but lock and freeze outlive the
-// process.
-func (s *Server) nsset(c *session, args [][]byte) {
+// nsset is NSSET: it changes a property of a namespace. All but lock and freeze
+// outlive the process.
+func (m *management) nsset(c *session, args [][]byte) {
 	name, property, value := args[1], string(args[2]), args[3]
-	v2 := s.cfg.Compat == CompatV2
 	switch {
 	case len(name) > mostName:
 		c.fail("Namespace too long")
 		return
-	case len(value) > mostValue && v2:
+	case len(value) > mostValue && m.v2:
 		c.fail("Argument too long")
 		return
 	case len(value) > mostValue:
 		c.fail("Invalid value")
 		return
 	}
-	passing := v2 && (property == "lock" || property == "freeze")
+	passing := m.v2 && (property == "lock" || property == "freeze")
 	if string(name) == defaultName && !passing {
 		c.fail("Cannot update default namespace")
 		return
 	}
-	ns := s.named(c, name)
+	ns := m.named(c, name)
 	switch {
 	case ns == nil:
 	case passing:
 		ns.pass(property, value[0] == '1')
 		c.ok()
-	case property == "mode" && v2:
-		s.nssetMode(c, ns, string(value))
+	case property == "mode" && m.v2:
+		m.nssetMode(c, ns, string(value))
 	default:
-		s.nssetKept(c, ns, property, value)
+		m.nssetKept(c, ns, property, value)
 	}
 }
 
-// pass sets what ends with the process.
-func (ns *namespace) pass(property string, on bool) {
-	if property == "lock" {
-		ns.locked = on
-		return
-	}
-	ns.frozen = on
-	ns.has(ns.store)
-}
-
-// nssetKept sets what the descriptor has.
-func (s *Server) nssetKept(c *session, ns *namespace, property string, value []byte) {
-	d := ns.descriptor
+// nssetKept sets a property of the descriptor.
+func (m *management) nssetKept(c *session, ns *namespace, property string, value []byte) {
+	d := ns.Descriptor
 	switch property {
 	case "maxsize":
 		n := number(value)
@@ -70,23 +59,22 @@ func (s *Server) nssetKept(c *session, ns *namespace, property string, value []b
 		c.fail("Invalid property")
 		return
 	}
-	if err := d.write(s.folders.of(ns.number)); err != nil {
-		s.log.Error().Err(err).Str("namespace", ns.Name).Str("property", property).Msg("cannot change a namespace")
+	if err := m.all.change(ns, d); err != nil {
+		m.log.Error().Err(err).Str("namespace", ns.Name).Str("property", property).Msg("cannot change a namespace")
 		c.fail(textInternal)
 		return
 	}
-	ns.descriptor = d
 	if property == "maxsize" && !ns.broken() {
 		ns.store.SetMaxSize(d.MaxSize)
 	}
-	s.hooks.run("namespace-updated", ns.Name)
+	m.hooks.Run("namespace-updated", ns.Name)
 	c.ok()
 }
 
 // nssetMode changes what keys are, while there never was one.
-func (s *Server) nssetMode(c *session, ns *namespace, mode string) {
+func (m *management) nssetMode(c *session, ns *namespace, mode string) {
 	switch {
-	case s.cfg.Mode != "":
+	case m.oneMode:
 		c.fail("This server instance is configured to use a single runtime mode")
 	case ns.broken():
 		c.fail(textBroken)
@@ -97,12 +85,12 @@ func (s *Server) nssetMode(c *session, ns *namespace, mode string) {
 	case mode == ns.Mode:
 		c.ok()
 	default:
-		if err := s.renew(ns, mode); err != nil {
-			s.log.Error().Err(err).Str("namespace", ns.Name).Msg("cannot change the mode of a namespace")
+		if err := m.all.renew(ns, mode); err != nil {
+			m.log.Error().Err(err).Str("namespace", ns.Name).Msg("cannot change the mode of a namespace")
 			c.fail(textInternal)
 			return
 		}
-		s.hooks.run("namespace-updated", ns.Name)
+		m.hooks.Run("namespace-updated", ns.Name)
 		c.ok()
 	}
 }

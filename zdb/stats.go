@@ -1,10 +1,6 @@
 package zdb
 
-import (
-	"context"
-
-	"github.com/pkg/errors"
-)
+import "github.com/croft-edge/croft/zdb/store"
 
 // Stats is what a server has done, and what it has.
 type Stats struct {
@@ -42,35 +38,39 @@ type NamespaceStats struct {
 	Errors, Faults uint64
 }
 
-// Stats asks the loop's thread. It may be called from any goroutine, and fails
-// when ctx is done before, or the loop has ended.
-func (s *Server) Stats(ctx context.Context) (Stats, error) {
-	if err := ctx.Err(); err != nil {
-		return Stats{}, errors.Wrap(err, "cannot tell of the zdb")
-	}
-	got := make(chan Stats, 1)
-	if s.loop == nil || !s.loop.Post(func() { got <- s.stats() }) {
-		return Stats{}, errors.New("cannot tell of the zdb: it doesn't run")
-	}
-	select {
-	case st := <-got:
-		return st, nil
-	case <-ctx.Done():
-		return Stats{}, errors.Wrap(ctx.Err(), "cannot tell of the zdb")
-	}
+// counters are the counts in INFO and Stats.
+type counters struct {
+	clients, executed, unknown, unauthorized, wrong uint64
+	// bytes that 0-db would have read and written of the data, and written of the
+	// index.
+	read, written, indexed  uint64
+	readErrors, writeErrors uint64
+	// commands are counts by the index of the table.
+	commands []uint64
 }
 
-func (s *Server) stats() Stats {
+// rotated counts the headers of a new file.
+func (c *counters) rotated(layout store.Layout) {
+	c.written += uint64(layout.DataHeader)
+	c.indexed += 2 * uint64(layout.IndexHeader)
+}
+
+// stats adds up the counts of a server with these commands.
+func (c *counters) stats(commands []*command) Stats {
 	st := Stats{
-		Sessions: s.sessions, Clients: s.count.clients, Commands: map[string]uint64{},
-		Unknown: s.count.unknown, Unauthorized: s.count.unauthorized, WrongPasswords: s.count.wrong,
-		Read: s.count.read, Written: s.count.written, ReadErrors: s.count.readErrors, WriteErrors: s.count.writeErrors,
-		Waiting: len(s.waiting), Memory: s.memory, Damaged: len(s.taken),
+		Clients: c.clients, Commands: map[string]uint64{}, Unknown: c.unknown, Unauthorized: c.unauthorized, WrongPasswords: c.wrong,
+		Read: c.read, Written: c.written, ReadErrors: c.readErrors, WriteErrors: c.writeErrors,
 	}
-	for i, c := range s.table.all {
-		st.Commands[c.name] = s.count.commands[i]
+	for i, cmd := range commands {
+		st.Commands[cmd.name] = c.commands[i]
 	}
-	for _, ns := range s.slots {
+	return st
+}
+
+// addTo adds what the namespaces have.
+func (n *namespaces) addTo(st *Stats) {
+	st.Memory, st.Damaged = n.memory.used, len(n.unreadable)
+	for _, ns := range n.slots {
 		switch {
 		case ns == nil:
 		case ns.broken():
@@ -78,10 +78,9 @@ func (s *Server) stats() Stats {
 		default:
 			is := ns.store.Stats()
 			st.Namespaces = append(st.Namespaces, NamespaceStats{
-				Name: ns.Name, Mode: ns.Mode, Entries: is.Entries, Bytes: is.DataBytes, Limit: ns.limit(s),
-				Disk: is.Disk, Memory: is.Memory, Errors: ns.errors, Faults: is.Damaged,
+				Name: ns.Name, Mode: ns.Mode, Entries: is.Entries, Bytes: is.DataBytes, Limit: n.limit(ns),
+				Disk: is.Disk, Memory: is.Memory, Errors: ns.errors.count, Faults: is.Damaged,
 			})
 		}
 	}
-	return st
 }

@@ -5,48 +5,60 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"time"
 
 	"github.com/pkg/errors"
 
+	"github.com/croft-edge/croft/zdb/hooks"
 	"github.com/croft-edge/croft/zdb/store"
 )
 
-func (s *Server) ping(c *session, _ [][]byte) { c.line("PONG") }
+// system are the commands for operators and tools.
+type system struct {
+	debug  bool   // Config.Debug
+	end    func() // Config.Stop
+	now    func() time.Time
+	count  *counters
+	upkeep *upkeep
+	hooks  *hooks.Runner
+}
 
-func (s *Server) asterisk(c *session, _ [][]byte) { c.fail("This is not a valid command") }
+func (y *system) ping(c *session, _ [][]byte) { c.line("PONG") }
 
-func (s *Server) clock(c *session, _ [][]byte) {
-	now := s.now()
+func (y *system) asterisk(c *session, _ [][]byte) { c.fail("This is not a valid command") }
+
+func (y *system) clock(c *session, _ [][]byte) {
+	now := y.now()
 	c.array(2)
 	c.text(strconv.FormatInt(now.Unix(), 10))
 	c.text(strconv.Itoa(now.Nanosecond() / 1000))
 }
 
 // stop is STOP, for debugging: the server ends.
-func (s *Server) stop(c *session, _ [][]byte) {
-	if !s.cfg.Debug {
+func (y *system) stop(c *session, _ [][]byte) {
+	if !y.debug {
 		c.fail("Unauthorized")
 		return
 	}
 	if !c.admin {
-		s.denied(c)
+		denied(c, y.count)
 		return
 	}
 	c.line("Stopping")
 	c.conn.CloseAfter()
-	if s.cfg.Stop != nil {
-		s.cfg.Stop()
+	if y.end != nil {
+		y.end()
 	}
 }
 
-// mirror is MIRROR, which would send all that every client does.
-func (s *Server) mirror(c *session, _ [][]byte) { c.fail("MIRROR is not supported by this server") }
+// mirror is MIRROR, which in 0-db sends all commands of all clients.
+func (y *system) mirror(c *session, _ [][]byte) { c.fail("MIRROR is not supported by this server") }
 
 // master greets as 0-db does, and changes nothing: 0-db would tell this
 // connection the passwords of namespaces.
-func (s *Server) master(c *session, _ [][]byte) { c.line("Hello, master") }
+func (y *system) master(c *session, _ [][]byte) { c.line("Hello, master") }
 
-func (s *Server) index(c *session, args [][]byte) {
+func (y *system) index(c *session, args [][]byte) {
 	switch {
 	case len(args) < 2:
 		c.fail("Missing arguments")
@@ -68,8 +80,8 @@ func (s *Server) index(c *session, args [][]byte) {
 	}
 }
 
-// raw is DATA RAW: an entry of the data by where 0-db would have it.
-func (s *Server) raw(c *session, args [][]byte) {
+// raw is DATA RAW: an entry by its place in the files that 0-db would have.
+func (y *system) raw(c *session, args [][]byte) {
 	switch {
 	case len(args) < 2:
 		c.fail("Missing arguments")
@@ -80,11 +92,11 @@ func (s *Server) raw(c *session, args [][]byte) {
 	case c.ns.broken():
 		c.fail(textBroken)
 	default:
-		s.rawEntry(c, number(args[2]), number(args[3]))
+		y.rawEntry(c, number(args[2]), number(args[3]))
 	}
 }
 
-func (s *Server) rawEntry(c *session, file, offset int64) {
+func (y *system) rawEntry(c *session, file, offset int64) {
 	if file < 0 || offset < 0 || file > math.MaxUint32 || offset > math.MaxUint32 {
 		c.fail("Invalid Request")
 		return
@@ -98,7 +110,7 @@ func (s *Server) rawEntry(c *session, file, offset int64) {
 		c.fail("Invalid Request")
 		return
 	case err != nil:
-		s.failed(c, "DATA RAW", err)
+		y.upkeep.failed(c, "DATA RAW", err)
 		return
 	}
 	flags := int64(0)
@@ -114,7 +126,7 @@ func (s *Server) rawEntry(c *session, file, offset int64) {
 	c.bulk(e.Value)
 }
 
-func (s *Server) dbsize(c *session, _ [][]byte) {
+func (y *system) dbsize(c *session, _ [][]byte) {
 	if c.ns.broken() {
 		c.fail(textBroken)
 		return
@@ -122,18 +134,20 @@ func (s *Server) dbsize(c *session, _ [][]byte) {
 	c.number(int64(c.ns.store.Stats().Entries))
 }
 
-// nsjump goes on to the next file, as 0-db would when one is full.
-func (s *Server) nsjump(c *session, _ [][]byte) {
-	if c.ns.broken() {
-		c.fail(textBroken)
-		return
+// hookList is HOOKS.
+func (y *system) hookList(c *session, _ [][]byte) {
+	list := y.hooks.List()
+	c.array(len(list))
+	for _, run := range list {
+		c.array(6)
+		c.text(run.Kind)
+		c.array(len(run.Args))
+		for _, a := range run.Args {
+			c.text(a)
+		}
+		c.number(int64(run.PID))
+		c.number(run.Created)
+		c.number(run.Finished)
+		c.number(int64(run.Status))
 	}
-	if err := c.ns.store.Rotate(); err != nil {
-		s.failed(c, "NSJUMP", err)
-		return
-	}
-	s.count.written += uint64(s.dialect.layout.DataHeader)
-	s.count.indexed += 2 * uint64(s.dialect.layout.IndexHeader)
-	c.ok()
-	s.wrote(c)
 }

@@ -5,63 +5,75 @@ import "slices"
 // command is one of the table. run appends the reply.
 type command struct {
 	name  string
-	run   func(s *Server, c *session, args [][]byte)
+	run   func(c *session, args [][]byte)
 	index int
-	// args is how many arguments there are, the name included; 0 when run looks.
-	// None of them may be empty.
+	// args is the number of arguments, the name included, none of which may be empty;
+	// 0 when run checks that.
 	args int
-	// key says that the first argument is a key.
+	// key is true if the first argument is a key.
 	key bool
-	// admin says that only admins may.
+	// admin is true if only admins may run it.
 	admin bool
-	// data says that it is refused while the namespace is frozen or damaged.
+	// data is true if it is refused while the namespace is frozen or damaged.
 	data bool
-	// v2 says that the server of March 2020 didn't know it.
+	// v2 is true if the server of March 2020 didn't know it.
 	v2 bool
-	// reply is what WAIT answers for it.
+	// reply is the answer of WAIT for it.
 	reply string
 }
 
+// groups are the parts of a server that run commands.
+type groups struct {
+	access     *access
+	history    *history
+	reports    *reports
+	keys       *keyCommands
+	management *management
+	pages      *pages
+	system     *system
+	waits      *waits
+}
+
 // commands are all commands, in the order of 0-db's table.
-func commands() []*command {
+func (g groups) commands() []*command {
 	return []*command{
-		{name: "*", run: (*Server).asterisk},
-		{name: "WAIT", run: (*Server).waitFor},
-		{name: "MIRROR", run: (*Server).mirror, admin: true},
-		{name: "MASTER", run: (*Server).master, admin: true},
-		{name: "PING", run: (*Server).ping},
-		{name: "TIME", run: (*Server).clock},
-		{name: "AUTH", run: (*Server).auth},
-		{name: "HOOKS", run: (*Server).hookList, admin: true, v2: true},
-		{name: "INDEX", run: (*Server).index, admin: true, v2: true},
-		{name: "DATA", run: (*Server).raw, admin: true, v2: true},
-		{name: "SET", run: (*Server).set},
-		{name: "SETX", run: (*Server).set},
-		{name: "GET", run: (*Server).get, args: 2, key: true, data: true},
-		{name: "MGET", run: (*Server).mget, v2: true},
-		{name: "DEL", run: (*Server).del},
-		{name: "EXISTS", run: (*Server).exists, args: 2, key: true, data: true},
-		{name: "CHECK", run: (*Server).check, args: 2, key: true, data: true},
-		{name: "LENGTH", run: (*Server).length, args: 2, key: true, data: true, v2: true},
-		{name: "KEYTIME", run: (*Server).keytime, args: 2, key: true, data: true, v2: true},
-		{name: "SCAN", run: (*Server).scan, data: true},
-		{name: "SCANX", run: (*Server).scan, data: true},
-		{name: "RSCAN", run: (*Server).scanBack, data: true},
-		{name: "KSCAN", run: (*Server).keysOf},
-		{name: "HISTORY", run: (*Server).history},
-		{name: "KEYCUR", run: (*Server).keyCursor, args: 2, key: true, data: true},
-		{name: "INFO", run: (*Server).info},
-		{name: "STOP", run: (*Server).stop},
-		{name: "DBSIZE", run: (*Server).dbsize},
-		{name: "NSNEW", run: (*Server).nsnew, args: 2, admin: true},
-		{name: "NSDEL", run: (*Server).nsdel, args: 2, admin: true},
-		{name: "NSLIST", run: (*Server).nslist},
-		{name: "NSSET", run: (*Server).nsset, args: 4, admin: true},
-		{name: "NSINFO", run: (*Server).nsinfo, args: 2},
-		{name: "NSJUMP", run: (*Server).nsjump, admin: true, v2: true},
-		{name: "SELECT", run: (*Server).selectNamespace},
-		{name: "RELOAD", run: (*Server).reload, args: 2, admin: true},
-		{name: "FLUSH", run: (*Server).flush},
+		{name: "*", run: g.system.asterisk},
+		{name: "WAIT", run: g.waits.hold},
+		{name: "MIRROR", run: g.system.mirror, admin: true},
+		{name: "MASTER", run: g.system.master, admin: true},
+		{name: "PING", run: g.system.ping},
+		{name: "TIME", run: g.system.clock},
+		{name: "AUTH", run: g.access.auth},
+		{name: "HOOKS", run: g.system.hookList, admin: true, v2: true},
+		{name: "INDEX", run: g.system.index, admin: true, v2: true},
+		{name: "DATA", run: g.system.raw, admin: true, v2: true},
+		{name: "SET", run: g.keys.set},
+		{name: "SETX", run: g.keys.set},
+		{name: "GET", run: g.keys.get, args: 2, key: true, data: true},
+		{name: "MGET", run: g.keys.mget, v2: true},
+		{name: "DEL", run: g.keys.del},
+		{name: "EXISTS", run: g.keys.exists, args: 2, key: true, data: true},
+		{name: "CHECK", run: g.keys.check, args: 2, key: true, data: true},
+		{name: "LENGTH", run: g.keys.length, args: 2, key: true, data: true, v2: true},
+		{name: "KEYTIME", run: g.keys.keytime, args: 2, key: true, data: true, v2: true},
+		{name: "SCAN", run: g.pages.scan, data: true},
+		{name: "SCANX", run: g.pages.scan, data: true},
+		{name: "RSCAN", run: g.pages.scanBack, data: true},
+		{name: "KSCAN", run: g.pages.keysOf},
+		{name: "HISTORY", run: g.history.versions},
+		{name: "KEYCUR", run: g.pages.keyCursor, args: 2, key: true, data: true},
+		{name: "INFO", run: g.reports.info},
+		{name: "STOP", run: g.system.stop},
+		{name: "DBSIZE", run: g.system.dbsize},
+		{name: "NSNEW", run: g.management.nsnew, args: 2, admin: true},
+		{name: "NSDEL", run: g.management.nsdel, args: 2, admin: true},
+		{name: "NSLIST", run: g.management.nslist},
+		{name: "NSSET", run: g.management.nsset, args: 4, admin: true},
+		{name: "NSINFO", run: g.reports.nsinfo, args: 2},
+		{name: "NSJUMP", run: g.management.nsjump, admin: true, v2: true},
+		{name: "SELECT", run: g.access.selectNamespace},
+		{name: "RELOAD", run: g.management.reload, args: 2, admin: true},
+		{name: "FLUSH", run: g.management.flush},
 	}
 }
 
@@ -71,9 +83,9 @@ type table struct {
 	byName map[uint64]*command
 }
 
-func newTable(compat string) table {
+func newTable(compat string, commands []*command) table {
 	t := table{byName: map[uint64]*command{}}
-	t.all = slices.DeleteFunc(commands(), func(c *command) bool { return c.v2 && compat == CompatV1 })
+	t.all = slices.DeleteFunc(commands, func(c *command) bool { return c.v2 && compat == CompatV1 })
 	for i, c := range t.all {
 		c.index = i
 		c.reply = "+" + c.name + "\r\n"
@@ -86,7 +98,7 @@ func newTable(compat string) table {
 	return t
 }
 
-// find is nil for a name that isn't one of the table, whole.
+// find is the command of a whole name; nil for none.
 func (t *table) find(name []byte) *command {
 	word, ok := pack(name)
 	if !ok {
@@ -95,7 +107,7 @@ func (t *table) find(name []byte) *command {
 	return t.byName[word]
 }
 
-// pack makes a number of a name, in capitals. No name is longer than 7 bytes.
+// pack is a name in capitals as a number. No name is longer than 7 bytes.
 func pack(name []byte) (uint64, bool) {
 	if len(name) > 7 {
 		return 0, false
@@ -110,10 +122,10 @@ func pack(name []byte) (uint64, bool) {
 	return word, true
 }
 
-// allowed answers what is wrong with a request before its command runs.
-func (s *Server) allowed(c *session, cmd *command, args [][]byte) bool {
+// allowed checks a request before its command runs, and answers if it may not.
+func (cmd *command) allowed(c *session, args [][]byte, count *counters) bool {
 	if cmd.admin && !c.admin {
-		s.denied(c)
+		denied(c, count)
 		return false
 	}
 	if cmd.args != 0 {
@@ -139,7 +151,8 @@ func (s *Server) allowed(c *session, cmd *command, args [][]byte) bool {
 	return true
 }
 
-func (s *Server) denied(c *session) {
-	s.count.unauthorized++
+// denied answers a command that only admins may run.
+func denied(c *session, count *counters) {
+	count.unauthorized++
 	c.fail("Permission denied")
 }

@@ -12,14 +12,26 @@ const (
 	mostWait    = 30 * 60 * 1000
 )
 
-// waitFor holds the connection until another one runs a command in the same
+// waits are the sessions in WAIT.
+type waits struct {
+	find     func(name []byte) *command
+	sessions []*session
+}
+
+// wait is what a session waits for.
+type wait struct {
+	command *command // nil for any
+	until   time.Time
+}
+
+// hold is WAIT: it holds the connection until another one runs a command in the same
 // namespace.
-func (s *Server) waitFor(c *session, args [][]byte) {
+func (w *waits) hold(c *session, args [][]byte) {
 	if len(args) != 2 && len(args) != 3 {
 		c.fail("Invalid arguments")
 		return
 	}
-	cmd := s.table.find(args[1])
+	cmd := w.find(args[1])
 	if cmd == nil || len(args[1]) == 0 {
 		c.fail("Unknown command to watch")
 		return
@@ -37,13 +49,13 @@ func (s *Server) waitFor(c *session, args [][]byte) {
 	}
 	c.waiting = &wait{command: cmd, until: c.conn.Now().Add(time.Duration(timeout) * time.Millisecond)}
 	c.ns.waiting = append(c.ns.waiting, c)
-	s.waiting = append(s.waiting, c)
+	w.sessions = append(w.sessions, c)
 	c.conn.TickBy(c.waiting.until)
 	c.conn.Hold()
 }
 
-// wake answers those that wait for cmd in the namespace where by just ran it.
-func (s *Server) wake(by *session, cmd *command) {
+// wake answers the sessions that wait for cmd in the namespace where by just ran it.
+func (w *waits) wake(by *session, cmd *command) {
 	ns := by.ns
 	for i := 0; i < len(ns.waiting); {
 		c := ns.waiting[i]
@@ -51,8 +63,8 @@ func (s *Server) wake(by *session, cmd *command) {
 			i++
 			continue
 		}
-		s.endWait(c)
-		if ns.wrote { // what it hears of may be undone
+		w.end(c)
+		if ns.care.unflushed { // the command may be undone
 			c.conn.AwaitFlush()
 		}
 		c.conn.Out = append(c.conn.Out, cmd.reply...)
@@ -60,28 +72,32 @@ func (s *Server) wake(by *session, cmd *command) {
 	}
 }
 
-// endWait takes c off those that wait.
-func (s *Server) endWait(c *session) {
+// end takes c off the waiting sessions.
+func (w *waits) end(c *session) {
 	if c.waiting == nil {
 		return
 	}
 	c.waiting = nil
 	c.ns.waiting = without(c.ns.waiting, c)
-	s.waiting = without(s.waiting, c)
+	w.sessions = without(w.sessions, c)
 }
 
-func without(list []*session, c *session) []*session {
-	if i := slices.Index(list, c); i >= 0 {
-		return slices.Delete(list, i, i+1)
+// disband answers the sessions that wait in a removed namespace, and closes them.
+func (w *waits) disband(ns *namespace) {
+	for len(ns.waiting) > 0 {
+		c := ns.waiting[0]
+		w.end(c)
+		c.fail(textRemoved)
+		c.conn.CloseAfter()
+		c.conn.Release()
 	}
-	return list
 }
 
-// expire answers those whose time is over, and says when the next one's will be:
+// expire answers the sessions whose time is over. It returns when the next one's is:
 // the zero time when none is left.
-func (s *Server) expire(now time.Time) (next time.Time) {
-	for i := 0; i < len(s.waiting); {
-		c := s.waiting[i]
+func (w *waits) expire(now time.Time) (next time.Time) {
+	for i := 0; i < len(w.sessions); {
+		c := w.sessions[i]
 		if until := c.waiting.until; until.After(now) {
 			if next.IsZero() || until.Before(next) {
 				next = until
@@ -89,9 +105,16 @@ func (s *Server) expire(now time.Time) (next time.Time) {
 			i++
 			continue
 		}
-		s.endWait(c)
+		w.end(c)
 		c.fail("Timeout")
 		c.conn.Release()
 	}
 	return next
+}
+
+func without(list []*session, c *session) []*session {
+	if i := slices.Index(list, c); i >= 0 {
+		return slices.Delete(list, i, i+1)
+	}
+	return list
 }

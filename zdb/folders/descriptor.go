@@ -1,4 +1,4 @@
-package zdb
+package folders
 
 import (
 	"crypto/sha256"
@@ -15,10 +15,21 @@ import (
 const (
 	descriptorName    = "namespace"
 	descriptorVersion = 1
+
+	// LongestName is the maximum length of a namespace's name, in bytes.
+	LongestName = 128
 )
 
-// descriptor is what is kept of a namespace beside its data.
-type descriptor struct {
+// Modes of namespaces, and versions of 0-db; see the constants of package zdb.
+const (
+	ModeUser       = "user"
+	ModeSequential = "seq"
+	CompatV1       = "v1"
+	CompatV2       = "v2"
+)
+
+// Descriptor is the settings of a namespace, kept beside its data.
+type Descriptor struct {
 	// Name and Password are bytes; in the file each is a character of Latin-1, so
 	// that ordinary ones can be read there.
 	Name     string `json:"name"`
@@ -27,9 +38,9 @@ type descriptor struct {
 	Worm     bool   `json:"worm,omitempty"`
 	MaxSize  uint64 `json:"max_size,omitempty"`
 	Mode     string `json:"mode"`
-	// Compat is whose layout the data has.
+	// Compat is the version of 0-db whose layout the data has.
 	Compat string `json:"compat"`
-	// Generation is the folder of the data.
+	// Generation names the folder of the data.
 	Generation uint64 `json:"generation"`
 }
 
@@ -40,9 +51,8 @@ type descriptorFile struct {
 	Namespace json.RawMessage `json:"namespace"`
 }
 
-// write makes d what the folder holds, whole and durable on return. Nothing of
-// what was there before is left in the file.
-func (d descriptor) write(folder string) error {
+// Write replaces the descriptor in a folder, atomically and durably.
+func (d Descriptor) Write(folder string) error {
 	d.Name, d.Password = latin1(d.Name), latin1(d.Password)
 	body, err := json.Marshal(d)
 	if err != nil {
@@ -56,35 +66,35 @@ func (d descriptor) write(folder string) error {
 	return atomicfile.WriteFile(filepath.Join(folder, descriptorName), append(data, '\n'), atomicfile.Mode)
 }
 
-// readDescriptor reads what write wrote. What has changed since is an error.
-func readDescriptor(folder string) (descriptor, error) {
+// Read reads the descriptor in a folder, and checks its sum.
+func Read(folder string) (Descriptor, error) {
 	path := filepath.Join(folder, descriptorName)
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return descriptor{}, errors.Wrap(err, "cannot read a namespace's descriptor")
+		return Descriptor{}, errors.Wrap(err, "cannot read a namespace's descriptor")
 	}
 	var file descriptorFile
 	if err := json.Unmarshal(data, &file); err != nil {
-		return descriptor{}, errors.Wrapf(err, "cannot read %s: it is damaged", path)
+		return Descriptor{}, errors.Wrapf(err, "cannot read %s: it is damaged", path)
 	}
 	if file.Version != descriptorVersion {
-		return descriptor{}, errors.Errorf("cannot read %s: its version is %d, this zdb knows %d", path, file.Version, descriptorVersion)
+		return Descriptor{}, errors.Errorf("cannot read %s: its version is %d, this zdb knows %d", path, file.Version, descriptorVersion)
 	}
 	if sum := sha256.Sum256(file.Namespace); hex.EncodeToString(sum[:]) != file.Sum {
-		return descriptor{}, errors.Errorf("cannot read %s: it is damaged, its sum doesn't match", path)
+		return Descriptor{}, errors.Errorf("cannot read %s: it is damaged, its sum doesn't match", path)
 	}
-	var d descriptor
+	var d Descriptor
 	if err := json.Unmarshal(file.Namespace, &d); err != nil {
-		return descriptor{}, errors.Wrapf(err, "cannot read %s", path)
+		return Descriptor{}, errors.Wrapf(err, "cannot read %s", path)
 	}
 	d.Name, d.Password = fromLatin1(d.Name), fromLatin1(d.Password)
 	return d, errors.Wrapf(d.check(), "cannot read %s", path)
 }
 
-func (d descriptor) check() error {
+func (d Descriptor) check() error {
 	switch {
-	case d.Name == "" || len(d.Name) > mostName:
-		return errors.Errorf("name has %d bytes, must have 1 to %d", len(d.Name), mostName)
+	case d.Name == "" || len(d.Name) > LongestName:
+		return errors.Errorf("name has %d bytes, must have 1 to %d", len(d.Name), LongestName)
 	case d.Mode != ModeUser && d.Mode != ModeSequential:
 		return errors.Errorf("mode is %q, must be %q or %q", d.Mode, ModeUser, ModeSequential)
 	case d.Compat != CompatV1 && d.Compat != CompatV2:

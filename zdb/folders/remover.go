@@ -1,4 +1,4 @@
-package zdb
+package folders
 
 import (
 	"os"
@@ -7,9 +7,9 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// remover removes folders that nobody needs any more, one after the other and
-// beside the loop. What it doesn't come to is removed after the next start.
-type remover struct {
+// Remover removes unused folders, one after the other and beside the loop's thread.
+// Folders that are left when it is closed are removed after the next start.
+type Remover struct {
 	log zerolog.Logger
 
 	mu     sync.Mutex
@@ -19,7 +19,11 @@ type remover struct {
 	done   sync.WaitGroup
 }
 
-func (r *remover) add(paths ...string) {
+// NewRemover makes a remover.
+func NewRemover(log zerolog.Logger) *Remover { return &Remover{log: log} }
+
+// Add queues folders.
+func (r *Remover) Add(paths ...string) {
 	if len(paths) == 0 {
 		return
 	}
@@ -32,7 +36,7 @@ func (r *remover) add(paths ...string) {
 	}
 }
 
-func (r *remover) work() {
+func (r *Remover) work() {
 	for {
 		path, ok := r.next()
 		if !ok {
@@ -44,7 +48,7 @@ func (r *remover) work() {
 	}
 }
 
-func (r *remover) next() (string, bool) {
+func (r *Remover) next() (string, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.todo) == 0 || r.closed {
@@ -56,8 +60,8 @@ func (r *remover) next() (string, bool) {
 	return path, true
 }
 
-// close waits for the folder that is being removed, and leaves the others.
-func (r *remover) close() {
+// Close waits for the folder that is being removed, and leaves the others.
+func (r *Remover) Close() {
 	r.mu.Lock()
 	r.closed = true
 	r.mu.Unlock()

@@ -8,6 +8,8 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"strings"
+
+	"github.com/rs/zerolog"
 )
 
 const (
@@ -21,18 +23,37 @@ const (
 	textFull        = "Too many connections in this namespace"
 )
 
+// access decides the rights of sessions: AUTH and SELECT.
+type access struct {
+	v2       bool   // see Config.Compat
+	password string // Config.Admin
+	protect  bool   // Config.Protect
+	socket   bool   // Config.AdminSocket
+	log      zerolog.Logger
+	count    *counters
+	attempts *attempts
+	named    func(name []byte) *namespace // nil for none
+}
+
+// enter gives a new session its rights, in default.
+func (a *access) enter(c *session) {
+	c.admin = c.conn.Admin || a.password == "" && !a.socket
+	c.writable = c.conn.Admin || !a.protect && !a.socket
+	c.stand(c.ns, c.writable, false)
+}
+
 // auth makes c an admin's connection.
-func (s *Server) auth(c *session, args [][]byte) {
+func (a *access) auth(c *session, args [][]byte) {
 	switch {
-	case len(args) == 3 && s.cfg.Compat == CompatV2:
-		s.authSecure(c, args)
+	case len(args) == 3 && a.v2:
+		a.authSecure(c, args)
 	case len(args) != 2:
 		c.fail("Unexpected arguments")
-	case s.cfg.Compat == CompatV1 && len(args[1]) == 0:
+	case !a.v2 && len(args[1]) == 0:
 		c.fail("Invalid argument")
-	case s.cfg.Admin == "" && s.cfg.Compat == CompatV1:
+	case a.password == "" && !a.v2:
 		c.fail("Authentification disabled")
-	case s.cfg.Admin == "":
+	case a.password == "":
 		c.fail("Authentication disabled")
 	case len(args[1]) == 0:
 		c.fail("Invalid argument")
@@ -40,14 +61,14 @@ func (s *Server) auth(c *session, args [][]byte) {
 		c.fail("Password too long")
 	default:
 		given := bytes.Clone(args[1])
-		s.try(c, func() { s.becomeAdmin(c, same(given, s.cfg.Admin)) })
+		a.attempts.try(c, func() { a.becomeAdmin(c, same(given, a.password)) })
 	}
 }
 
 // becomeAdmin answers AUTH.
-func (s *Server) becomeAdmin(c *session, right bool) {
+func (a *access) becomeAdmin(c *session, right bool) {
 	if !right {
-		s.wrong(c)
+		a.wrong(c)
 		return
 	}
 	admin := c.admin
@@ -62,7 +83,7 @@ func (s *Server) becomeAdmin(c *session, right bool) {
 
 // authSecure asks for a challenge, or answers one: the password itself doesn't
 // pass the network.
-func (s *Server) authSecure(c *session, args [][]byte) {
+func (a *access) authSecure(c *session, args [][]byte) {
 	switch {
 	case len(args[1]) == 0 || len(args[2]) == 0:
 		c.fail("Invalid argument")
@@ -73,22 +94,22 @@ func (s *Server) authSecure(c *session, args [][]byte) {
 		_, _ = rand.Read(random[:]) // never fails
 		c.challenge = hex.EncodeToString(random[:])
 		c.line(c.challenge)
-	case s.cfg.Admin == "":
+	case a.password == "":
 		c.fail("Authentication disabled")
 	case c.challenge == "":
 		c.fail(textNoChallenge)
 	case len(args[2]) != hashSize:
 		c.fail(textHashLength)
 	default:
-		right := same(args[2], hashed(c.challenge, s.cfg.Admin))
+		right := same(args[2], hashed(c.challenge, a.password))
 		c.challenge = ""
-		s.try(c, func() { s.becomeAdmin(c, right) })
+		a.attempts.try(c, func() { a.becomeAdmin(c, right) })
 	}
 }
 
 // selectNamespace moves c to another namespace. Whether it may write there is
 // decided now, and for as long as it stays.
-func (s *Server) selectNamespace(c *session, args [][]byte) {
+func (a *access) selectNamespace(c *session, args [][]byte) {
 	if len(args) < 2 {
 		c.fail("Invalid argument")
 		return
@@ -97,27 +118,27 @@ func (s *Server) selectNamespace(c *session, args [][]byte) {
 		c.fail("Namespace too long")
 		return
 	}
-	ns := s.names[string(args[1])]
+	ns := a.named(args[1])
 	if ns == nil {
 		c.fail(textNotFound)
 		return
 	}
-	switch password := s.passwordOf(ns); {
+	switch password := a.passwordOf(ns); {
 	case password == "", ns.number == 0 && c.conn.Admin:
-		s.moveTo(c, ns, true, false)
+		a.moveTo(c, ns, true, false)
 	case len(args) < 3 && ns.Private:
 		c.fail("Namespace protected and private")
 	case len(args) < 3:
-		s.moveTo(c, ns, false, false)
+		a.moveTo(c, ns, false, false)
 	default:
-		s.selectWith(c, ns, args[2:])
+		a.selectWith(c, ns, args[2:])
 	}
 }
 
-// moveTo moves c to a namespace, unless there is no place in it. proven says that
+// moveTo moves c to a namespace, unless there is no place in it. proven is true if
 // it gave the namespace's password.
-func (s *Server) moveTo(c *session, ns *namespace, writable, proven bool) {
-	if ns.number == 0 && s.cfg.AdminSocket && !s.cfg.Protect && !c.admin {
+func (a *access) moveTo(c *session, ns *namespace, writable, proven bool) {
+	if ns.number == 0 && a.socket && !a.protect && !c.admin {
 		writable = false
 	}
 	if !c.stand(ns, writable, proven) {
@@ -128,24 +149,23 @@ func (s *Server) moveTo(c *session, ns *namespace, writable, proven bool) {
 	c.ok()
 }
 
-// passwordOf is what SELECT of ns asks for, "" for nothing.
-func (s *Server) passwordOf(ns *namespace) string {
-	if ns.number == 0 && s.cfg.Protect {
-		return s.cfg.Admin
+// passwordOf is the password that SELECT of ns asks for, "" for none.
+func (a *access) passwordOf(ns *namespace) string {
+	if ns.number == 0 && a.protect {
+		return a.password
 	}
 	return ns.Password
 }
 
-// selectWith moves c to a namespace if what was given with SELECT is its password,
-// and answers what is wrong with it if it isn't.
-func (s *Server) selectWith(c *session, ns *namespace, given [][]byte) {
-	plain := len(given) == 1 || s.cfg.Compat == CompatV1
+// selectWith moves c to a namespace if the arguments of SELECT prove its password.
+func (a *access) selectWith(c *session, ns *namespace, given [][]byte) {
+	plain := len(given) == 1 || !a.v2
 	switch {
 	case plain && len(given[0]) > 255:
 		c.fail("Password too long")
 	case plain:
 		text := bytes.Clone(given[0])
-		s.try(c, func() { s.selected(c, ns, func(password string) bool { return same(text, password) }) })
+		a.attempts.try(c, func() { a.selected(c, ns, func(password string) bool { return same(text, password) }) })
 	case len(given) > 2:
 		c.fail("Too many arguments")
 	case !short("SECURE", given[0]):
@@ -156,53 +176,50 @@ func (s *Server) selectWith(c *session, ns *namespace, given [][]byte) {
 		c.fail(textHashLength)
 	default:
 		hash := bytes.Clone(given[1])
-		s.try(c, func() {
-			s.selected(c, ns, func(password string) bool { return same(hash, hashed(c.challenge, password)) })
+		a.attempts.try(c, func() {
+			a.selected(c, ns, func(password string) bool { return same(hash, hashed(c.challenge, password)) })
 		})
 	}
 }
 
 // selected answers SELECT with a password, which may have changed while it waited,
 // as may the namespace.
-func (s *Server) selected(c *session, ns *namespace, right func(password string) bool) {
-	password := s.passwordOf(ns)
+func (a *access) selected(c *session, ns *namespace, right func(password string) bool) {
+	password := a.passwordOf(ns)
 	switch {
 	case ns.gone:
 		c.fail(textNotFound)
 	case password != "" && !right(password):
-		s.wrong(c)
+		a.wrong(c)
 	default:
-		s.moveTo(c, ns, true, password != "")
+		a.moveTo(c, ns, true, password != "")
 	}
 }
 
-// wrong answers a wrong password. Who tries too many is disconnected.
-func (s *Server) wrong(c *session) {
-	s.count.wrong++
-	c.wrong++
-	if !c.conn.Admin {
-		s.tries.wrong(c.conn.Source(), s.now())
-	}
+// wrong answers a wrong password. A client with too many is disconnected.
+func (a *access) wrong(c *session) {
+	a.count.wrong++
+	a.attempts.wrong(c)
 	c.fail("Access denied")
 	if c.wrong >= mostWrong {
-		s.log.Warn().Str("namespace", c.ns.Name).Int("tries", c.wrong).Msg("a client is disconnected: too many wrong passwords")
+		a.log.Warn().Str("namespace", c.ns.Name).Int("tries", c.wrong).Msg("a client is disconnected: too many wrong passwords")
 		c.conn.CloseAfter()
 	}
 }
 
-// same compares without telling by the time it takes where they differ.
+// same compares in constant time.
 func same(given []byte, want string) bool {
 	a, b := sha256.Sum256(given), sha256.Sum256([]byte(want)) // so that lengths don't show either
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }
 
-// hashed is what AUTH SECURE and SELECT SECURE want for a password.
+// hashed is the form of a password in AUTH SECURE and SELECT SECURE.
 func hashed(challenge, password string) string {
 	sum := sha1.Sum([]byte(challenge + ":" + password))
 	return hex.EncodeToString(sum[:])
 }
 
-// short says whether given is word or a beginning of it, in any case.
+// short reports whether given is word or a prefix of it, in any case.
 func short(word string, given []byte) bool {
 	return len(given) > 0 && len(given) <= len(word) && strings.EqualFold(word[:len(given)], string(given))
 }

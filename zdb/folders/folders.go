@@ -1,4 +1,4 @@
-package zdb
+package folders
 
 import (
 	"crypto/rand"
@@ -24,15 +24,16 @@ const (
 	tempPrefix = ".tmp-"
 )
 
-// folders are where namespaces are kept. data and index may be the same.
-type folders struct {
+// Folders are the two folders of a server's namespaces: for data and for indexes. They
+// may be the same.
+type Folders struct {
 	data, index string
 	locks       []*os.File
 }
 
-// openFolders makes both folders and locks them against other servers.
-func openFolders(data, index string) (*folders, error) {
-	f := &folders{data: data, index: index}
+// Open makes both folders and locks them against other servers.
+func Open(data, index string) (*Folders, error) {
+	f := &Folders{data: data, index: index}
 	for _, folder := range f.both() {
 		if err := atomicfile.MakeFolder(folder, nil); err != nil {
 			return nil, closing(f, err)
@@ -50,13 +51,13 @@ func hasDescriptor(folder string) bool {
 	return err == nil
 }
 
-func closing(f *folders, err error) error {
-	f.close()
+func closing(f *Folders, err error) error {
+	f.Close()
 	return err
 }
 
 // both are the folders, once when they are the same.
-func (f *folders) both() []string {
+func (f *Folders) both() []string {
 	if same, err := sameFolder(f.data, f.index); err == nil && same {
 		return []string{f.data}
 	}
@@ -78,7 +79,7 @@ func sameFolder(a, b string) (bool, error) {
 	return os.SameFile(one, other), nil
 }
 
-func (f *folders) lock(folder string) error {
+func (f *Folders) lock(folder string) error {
 	path := filepath.Join(folder, lockName)
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_CLOEXEC, atomicfile.Mode)
 	if err != nil {
@@ -95,25 +96,34 @@ func (f *folders) lock(folder string) error {
 	return nil
 }
 
-func (f *folders) close() {
+// Close unlocks the folders.
+func (f *Folders) Close() {
 	for _, file := range f.locks {
 		_ = file.Close()
 	}
 	f.locks = nil
 }
 
-// of is the folder of a namespace's descriptor.
-func (f *folders) of(number int) string { return filepath.Join(f.data, strconv.Itoa(number)) }
+// Of is the folder of a namespace, with its descriptor.
+func (f *Folders) Of(number int) string { return filepath.Join(f.data, strconv.Itoa(number)) }
 
-// generation are the folders of its data and its index.
-func (f *folders) generation(number int, generation uint64) (data, index string) {
+// Store are the folders of the data and the index of a namespace's generation.
+func (f *Folders) Store(number int, generation uint64) (data, index string) {
+	data, index = f.generation(number, generation)
+	if len(f.both()) == 1 {
+		index = data
+	}
+	return data, index
+}
+
+func (f *Folders) generation(number int, generation uint64) (data, index string) {
 	inside := filepath.Join(strconv.Itoa(number), strconv.FormatUint(generation, 10))
 	return filepath.Join(f.data, inside), filepath.Join(f.index, inside)
 }
 
-// make makes the folder of a namespace with its descriptor and empty folders for
-// its data. It is there whole, or not at all.
-func (f *folders) make(number int, d descriptor) error {
+// Make makes the folder of a namespace with its descriptor and empty folders for
+// its data, all or nothing.
+func (f *Folders) Make(number int, d Descriptor) error {
 	fresh := filepath.Join(f.data, newPrefix+strconv.Itoa(number))
 	if err := os.RemoveAll(fresh); err != nil {
 		return errors.Wrapf(err, "cannot make the folder of namespace %d", number)
@@ -124,7 +134,7 @@ func (f *folders) make(number int, d descriptor) error {
 	if err := os.Mkdir(filepath.Join(fresh, strconv.FormatUint(d.Generation, 10)), atomicfile.FolderMode); err != nil {
 		return errors.Wrapf(err, "cannot make the folder of namespace %d", number)
 	}
-	if err := d.write(fresh); err != nil {
+	if err := d.Write(fresh); err != nil {
 		return err
 	}
 	// An index that an earlier namespace of this number left isn't this one's.
@@ -136,14 +146,14 @@ func (f *folders) make(number int, d descriptor) error {
 	if err := f.makeIndex(number, d.Generation); err != nil {
 		return err
 	}
-	if err := os.Rename(fresh, f.of(number)); err != nil {
+	if err := os.Rename(fresh, f.Of(number)); err != nil {
 		return errors.Wrapf(err, "cannot make the folder of namespace %d", number)
 	}
 	return syncFolder(f.data)
 }
 
-// makeGeneration makes the folders for another generation.
-func (f *folders) makeGeneration(number int, generation uint64) error {
+// MakeGeneration makes the folders of another generation.
+func (f *Folders) MakeGeneration(number int, generation uint64) error {
 	data, _ := f.generation(number, generation)
 	if err := atomicfile.MakeFolder(data, nil); err != nil {
 		return err
@@ -151,7 +161,7 @@ func (f *folders) makeGeneration(number int, generation uint64) error {
 	return f.makeIndex(number, generation)
 }
 
-func (f *folders) makeIndex(number int, generation uint64) error {
+func (f *Folders) makeIndex(number int, generation uint64) error {
 	if len(f.both()) == 1 {
 		return nil
 	}
@@ -159,20 +169,20 @@ func (f *folders) makeIndex(number int, generation uint64) error {
 	return atomicfile.MakeFolder(index, nil)
 }
 
-// drop takes a namespace's folders away, at once and for good, and returns what
-// is left to remove.
-func (f *folders) drop(number int) ([]string, error) {
+// Drop takes a namespace's folders away, atomically and durably, and returns the
+// renamed folders for removal.
+func (f *Folders) Drop(number int) ([]string, error) {
 	return f.aside(strconv.Itoa(number))
 }
 
-// dropGeneration does so with the folders of a generation.
-func (f *folders) dropGeneration(number int, generation uint64) ([]string, error) {
+// DropGeneration does the same with the folders of a generation.
+func (f *Folders) DropGeneration(number int, generation uint64) ([]string, error) {
 	return f.aside(filepath.Join(strconv.Itoa(number), strconv.FormatUint(generation, 10)))
 }
 
-// aside renames what is called so in both folders. The data goes first: an index
-// without data is nothing.
-func (f *folders) aside(inside string) ([]string, error) {
+// aside renames a path inside both folders. The data goes first: an index without
+// data is nothing.
+func (f *Folders) aside(inside string) ([]string, error) {
 	var gone []string
 	for _, folder := range f.both() {
 		to := filepath.Join(folder, gonePrefix+strings.ReplaceAll(inside, "/", "-")+"-"+rand.Text()[:8])
@@ -191,9 +201,9 @@ func (f *folders) aside(inside string) ([]string, error) {
 	return gone, nil
 }
 
-// numbers are the folders of namespaces, in order; left are those that an end
-// of the process left to remove.
-func (f *folders) numbers() (numbers []int, left []string, err error) {
+// Numbers are the folders of namespaces, in order; left are those that an end
+// Of the process left to remove.
+func (f *Folders) Numbers() (numbers []int, left []string, err error) {
 	for i, folder := range f.both() {
 		entries, err := os.ReadDir(folder)
 		if err != nil {
@@ -222,9 +232,9 @@ func folderNumber(e fs.DirEntry) (int, bool) {
 	return number, err == nil && number >= 0 && e.IsDir() && strconv.Itoa(number) == e.Name()
 }
 
-// others are the generations that a namespace doesn't have any more, or not yet,
-// and a descriptor that wasn't written to its end.
-func (f *folders) others(number int, generation uint64) ([]string, error) {
+// Others returns the folders of a namespace's other generations, and temporary files
+// of its descriptor.
+func (f *Folders) Others(number int, generation uint64) ([]string, error) {
 	var out []string
 	for _, folder := range f.both() {
 		inside := filepath.Join(folder, strconv.Itoa(number))
