@@ -1,7 +1,6 @@
 package network
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -11,20 +10,24 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/modules/network/carrier"
+	"github.com/croft-edge/croft/modules/network/endpoints"
 	"github.com/croft-edge/croft/modules/network/firewall"
+	"github.com/croft-edge/croft/modules/network/links"
+	"github.com/croft-edge/croft/modules/network/wiring"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Endpoints judges and resolves what tenants name as their peers' endpoints.
-type Endpoints interface {
-	// Resolve returns an address of "host:port" that may be sent to. Invalid
-	// for what isn't one, Refused for where it may not lead, Transient when the
-	// name can't be resolved now.
-	Resolve(ctx context.Context, address string) (netip.AddrPort, error)
-	// Literal is Resolve of an address that isn't a name, without asking anybody;
-	// the zero AddrPort for a name.
-	Literal(address string) (netip.AddrPort, error)
-}
+// Endpoints judges and resolves the endpoints that tenants name.
+type Endpoints = endpoints.Resolver
+
+// Rate bounds the traffic of a container.
+type Rate = links.Rate
+
+// Bounds of a rate that isn't 0, in bytes a second.
+const (
+	LeastRate = links.LeastRate
+	MostRate  = links.MostRate
+)
 
 // Config is what a Module is made of.
 type Config struct {
@@ -71,7 +74,7 @@ func (c Config) Validate() error {
 		return node.Errorf(node.Invalid, "cannot open the network module: Uplinks is %s, must be an IPv4 range of at most /%d", c.Uplinks, leastUplinks)
 	case c.Public.IsValid() && (!c.Public.Addr().Is6() || c.Public.Addr().Is4In6() || c.Public != c.Public.Masked() || c.Public.Bits() > mostPublic):
 		return node.Errorf(node.Invalid, "cannot open the network module: Public is %s, must be an IPv6 range of at most /%d", c.Public, mostPublic)
-	case !c.Rate.valid():
+	case !c.Rate.Valid():
 		return node.Errorf(node.Invalid, "cannot open the network module: Rate is %d and %d bytes a second, each must be 0 or %d to %d", c.Rate.Send, c.Rate.Receive, uint64(LeastRate), uint64(MostRate))
 	}
 	return nil
@@ -108,4 +111,19 @@ func (c Config) uplinks6() netip.Prefix {
 func (c Config) firstIndex(size int) int {
 	sum := sha256.Sum256([]byte(filepath.Clean(c.Dir)))
 	return int(binary.BigEndian.Uint16(sum[2:4])) % size
+}
+
+// hostRules are the rules of the node's own namespace.
+func (c Config) hostRules() firewall.Node {
+	return firewall.Node{
+		Table: c.table(), Uplink: c.uplinkPrefix(), Public: c.publicPrefix(),
+		Uplinks4: c.Uplinks, Uplinks6: c.uplinks6(), Refuse: c.Refuse, Allow: c.Allow, Open: c.Open,
+	}
+}
+
+func (c Config) wiring() wiring.Config {
+	return wiring.Config{
+		Uplinks:      wiring.Uplinks{Prefix: c.uplinkPrefix(), Range4: c.Uplinks, Range6: c.uplinks6(), First: c.firstIndex},
+		PublicPrefix: c.publicPrefix(), Rate: c.Rate,
+	}
 }

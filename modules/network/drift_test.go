@@ -19,6 +19,7 @@ import (
 	"github.com/croft-edge/croft/internal/testing/netlab"
 	"github.com/croft-edge/croft/modules/network"
 	"github.com/croft-edge/croft/modules/network/carrier"
+	"github.com/croft-edge/croft/modules/network/links"
 	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/conformance"
@@ -400,10 +401,10 @@ func TestALinkThatWentMeanwhile(t *testing.T) {
 	if err := b.Netlink().LinkDel(b.Link("eth0")); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Netlink().LinkDel(found); err == nil || !network.IsNoLink(err) {
+	if err := a.Netlink().LinkDel(found); err == nil || !links.IsNoLink(err) {
 		t.Errorf("removing it: %v counts as a failure", err)
 	}
-	if _, err := a.Netlink().LinkByName("m2"); !network.IsNoLink(err) {
+	if _, err := a.Netlink().LinkByName("m2"); !links.IsNoLink(err) {
 		t.Errorf("looking for it: %v counts as a failure", err)
 	}
 }

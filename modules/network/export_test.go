@@ -1,19 +1,15 @@
 package network
 
+import "github.com/croft-edge/croft/modules/network/endpoints"
+
 // LookUp looks names up again, as the module does once a minute, and waits for them.
 func (m *Module) LookUp() {
-	m.lookUp()
-	m.lookups.wait()
+	m.lookUpSilent()
+	m.lookups.Wait()
 }
 
 // LookedUp waits for the names that are being looked up.
-func (m *Module) LookedUp() { m.lookups.wait() }
+func (m *Module) LookedUp() { m.lookups.Wait() }
 
-// EndpointLookups is how many names are looked up at a time.
-var EndpointLookups = endpointLookups
-
-// CannotHold is what is said of a rate that the kernel doesn't hold.
-var CannotHold = cannotHold
-
-// IsNoLink reports whether an error says that the link isn't there.
-var IsNoLink = isNoLink
+// EndpointLookups bounds the names that are looked up at a time.
+var EndpointLookups = endpoints.Limit

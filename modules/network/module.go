@@ -2,106 +2,82 @@ package network
 
 import (
 	"context"
-	"os"
-	"path/filepath"
+	"maps"
 	"sync"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/croft-edge/croft/modules/network/endpoints"
+	"github.com/croft-edge/croft/modules/network/host"
+	"github.com/croft-edge/croft/modules/network/resource"
+	"github.com/croft-edge/croft/modules/network/store"
+	"github.com/croft-edge/croft/modules/network/tunnel"
+	"github.com/croft-edge/croft/modules/network/wiring"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
 // Module owns the node's networks. Open makes one; it is safe for concurrent use.
 type Module struct {
 	cfg  Config
-	ctx  context.Context //nolint:containedctx // it ends what the contract's calls wait for, which have none
+	ctx  context.Context //nolint:containedctx // it ends the waiting of the contract's calls, which have none
 	stop context.CancelFunc
-	lock *os.File
-	// woken tells the watch that there is a carrier to look at.
-	woken chan struct{}
-	ended chan struct{}
+	// unmet says which of the configured rates this kernel can't hold, empty for none.
+	unmet    string
+	watcher  *watcher
+	watching sync.WaitGroup
+	lookups  *endpoints.Lookups
 
 	// mu lets one change happen at a time.
 	mu       sync.Mutex
-	lookups  *lookups
-	networks map[string]*network
-	tunnels  tunnels
-	host     host
 	closed   bool
+	networks map[string]*resource.Network
+	builder  *builder
 }
 
-// Open opens the module on what is there: networks that are on the node are
-// adopted as they are, and none is touched. Busy when another module has the
+// Open opens the module on an existing folder or a new one: networks that are on the
+// node are adopted as they are, and none is touched. Busy when another module has the
 // folder open.
 func Open(cfg Config) (*Module, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
-		return nil, node.Errorf(node.Internal, "cannot make the networks' folder: %w", err)
-	}
-	lock, err := lockFolder(cfg.Dir)
+	folder, err := store.Open(cfg.Dir)
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	m := &Module{
-		cfg: cfg, ctx: ctx, stop: stop, lock: lock, networks: map[string]*network{},
-		woken: make(chan struct{}, 1), ended: make(chan struct{}),
+	m := &Module{cfg: cfg, unmet: cfg.Rate.Try()}
+	m.ctx, m.stop = context.WithCancel(context.Background())
+	m.watcher = newWatcher(watchEvery, m.carrierEnded, m.mend)
+	m.lookups = endpoints.New(m.ctx, cfg.Endpoints, cfg.Log, m.resolved)
+	m.builder = &builder{
+		store: folder, host: host.Open(cfg.Dir, cfg.hostRules(), cfg.Log), wiring: wiring.New(cfg.wiring()),
+		tunnels: tunnel.New(tunnel.Config{Namespaces: folder.Namespaces(), Carrier: cfg.Carrier, Connected: m.watcher.wake, Log: cfg.Log}),
 	}
-	m.lookups = newLookups(ctx, cfg, m.resolved)
-	m.loadHost()
-	if m.host.lacks = cfg.tryRates(); m.host.lacks != "" {
-		cfg.Log.Error().Str("step", "load").Str("type", "network").Msg(m.host.lacks)
+	if m.unmet != "" {
+		cfg.Log.Error().Str("step", "load").Str("type", "network").Msg(m.unmet)
 	}
-	if err := m.load(); err != nil {
-		stop()
-		_ = unlockFolder(lock)
+	if m.networks, err = folder.Load(cfg.Log); err != nil {
+		m.stop()
+		_ = folder.Close()
 		return nil, err
 	}
-	var watching sync.WaitGroup
-	watching.Go(m.watch)
-	watching.Go(m.watchNames)
-	go func() {
-		watching.Wait()
-		close(m.ended)
-	}()
+	m.watching.Go(func() { m.watcher.run(m.ctx) })
+	m.watching.Go(m.watchNames)
 	return m, nil
 }
 
-func lockFolder(dir string) (*os.File, error) {
-	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		return nil, node.Errorf(node.Internal, "cannot lock the networks' folder: %w", err)
-	}
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		_ = lock.Close()
-		return nil, node.Errorf(node.Busy, "cannot open the network module: another one has %s open", dir)
-	}
-	return lock, nil
-}
-
-// unlockFolder lets go of the lock by name: a child that was started just now
-// shares the open file until it is another program.
-func unlockFolder(lock *os.File) error {
-	_ = unix.Flock(int(lock.Fd()), unix.LOCK_UN)
-	return lock.Close()
-}
-
 // Close ends the module: its calls fail. Networks stay as they are, so that
-// workloads don't notice. It waits for the change in hand.
+// workloads don't notice. It waits for the change in progress.
 func (m *Module) Close() error {
 	m.stop()
-	<-m.ended
-	m.lookups.close()
+	m.watching.Wait()
+	m.lookups.Close()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
 		return nil
 	}
 	m.closed = true
-	m.tunnels.close()
-	return unlockFolder(m.lock)
+	m.builder.tunnels.Close()
+	return m.builder.store.Close()
 }
 
 // Networks is what goes on the bus as network.network.
@@ -118,4 +94,37 @@ func (m *Module) begin() (done func(), err error) {
 		return nil, node.Errorf(node.Transient, "cannot use the network module: it is closed")
 	}
 	return m.mu.Unlock, nil
+}
+
+// join gives a member a place in its network, see joiner.
+func (m *Module) join(ctx context.Context, r resource.JoinRequest) (*resource.Network, *resource.Member, error) {
+	done, err := m.begin()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer done()
+	n := m.networks[r.Network]
+	if n == nil {
+		return nil, nil, node.Errorf(node.NotExist, "cannot join member %s: there is no network %s on this node", r.ID, resource.Bounded(r.Network))
+	}
+	one, err := m.joiner().join(ctx, n, r)
+	return n, one, err
+}
+
+// leave takes a member out of its network.
+func (m *Module) leave(ctx context.Context, id, member string, tap bool) error {
+	done, err := m.begin()
+	if err != nil {
+		return err
+	}
+	defer done()
+	n := m.networks[id]
+	if n == nil || n.Members[member] == nil || n.Members[member].Tap != tap {
+		return node.Errorf(node.NotExist, "cannot take member %s out of network %s: it isn't in it", resource.Bounded(member), resource.Bounded(id))
+	}
+	return m.joiner().leave(ctx, n, n.Members[member])
+}
+
+func (m *Module) joiner() joiner {
+	return joiner{builder: m.builder, public: m.cfg.Public, networks: maps.Values(m.networks), log: m.cfg.Log}
 }

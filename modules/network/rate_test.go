@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/modules/network"
+	"github.com/croft-edge/croft/modules/network/links"
 	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/conformance"
@@ -263,7 +264,7 @@ func TestRatesChange(t *testing.T) {
 
 // TestARateTheKernelCannotHold is refused with the name of what is missing.
 func TestARateTheKernelCannotHold(t *testing.T) {
-	err := network.CannotHold("m0", testRate, unix.ENOENT)
+	err := links.CannotHold("m0", testRate, unix.ENOENT)
 	if node.KindOf(err) != node.Refused || !strings.Contains(err.Error(), "sch_tbf") {
 		t.Errorf("%v", err)
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/croft-edge/croft/modules/network/resource"
+	"github.com/croft-edge/croft/modules/network/tunnel"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -31,10 +33,10 @@ func (s service) List() ([]node.NetworkInfo, error) {
 	if len(s.m.networks) == 0 {
 		return out, nil
 	}
-	h := s.m.look(s.m.ctx)
-	defer h.close()
+	v := look(func() tunnel.Observation { return s.m.builder.tunnels.Observe(s.m.ctx) })
+	defer v.close()
 	for _, n := range s.m.networks {
-		out = append(out, s.m.info(n, h))
+		out = append(out, s.m.builder.info(n, v))
 	}
 	slices.SortFunc(out, func(a, b node.NetworkInfo) int { return strings.Compare(a.ID, b.ID) })
 	return out, nil
@@ -42,18 +44,18 @@ func (s service) List() ([]node.NetworkInfo, error) {
 
 // Join implements node.Networks.
 func (s service) Join(spec node.MemberSpec) (node.Member, error) {
-	a, err := readAsked(asked{
-		network: spec.Network, id: spec.Member, name: spec.Name, public: spec.PublicIP6, namespace: spec.Namespace, pid: spec.PID,
-		claim: node.Claim{Hash: spec.Hash, AdoptUnlabelled: spec.AdoptUnlabelled},
+	r, err := readJoinRequest(resource.JoinRequest{
+		Network: spec.Network, ID: spec.Member, Name: spec.Name, Public: spec.PublicIP6, Namespace: spec.Namespace, PID: spec.PID,
+		Claim: node.Claim{Hash: spec.Hash, AdoptUnlabelled: spec.AdoptUnlabelled},
 	}, spec.IPs)
 	if err != nil {
 		return node.Member{}, err
 	}
-	n, one, err := s.m.join(s.m.ctx, a)
+	n, one, err := s.m.join(s.m.ctx, r)
 	if err != nil {
 		return node.Member{}, err
 	}
-	return n.memberInfo(one), nil
+	return memberInfo(n, one), nil
 }
 
 // Leave implements node.Networks.
@@ -64,26 +66,26 @@ func (s service) Leave(network, member string) error {
 // Subnet implements node.Networks.
 func (s service) Subnet(id string) (string, error) {
 	p, err := s.m.planOf(id)
-	return p.subnet.String(), err
+	return p.Subnet.String(), err
 }
 
 // Gateway implements node.Networks.
 func (s service) Gateway(id string) (string, error) {
 	p, err := s.m.planOf(id)
-	return p.gateway.String(), err
+	return p.Gateway.String(), err
 }
 
-func (m *Module) planOf(id string) (plan, error) {
+func (m *Module) planOf(id string) (resource.Plan, error) {
 	done, err := m.begin()
 	if err != nil {
-		return plan{}, err
+		return resource.Plan{}, err
 	}
 	defer done()
 	n := m.networks[id]
 	if n == nil {
-		return plan{}, node.Errorf(node.NotExist, "cannot look at network %s: there is none", shown(id))
+		return resource.Plan{}, node.Errorf(node.NotExist, "cannot look at network %s: there is none", resource.Bounded(id))
 	}
-	return n.plan, nil
+	return n.Plan, nil
 }
 
 // Status implements node.Networks.
@@ -97,38 +99,29 @@ func (s service) Status() (node.NetworkStatus, error) {
 }
 
 func (m *Module) status(ctx context.Context) (node.NetworkStatus, error) {
-	out := node.NetworkStatus{Networks: uint64(len(m.networks)), Why: m.tunnels.why, Drift: m.host.lacks}
+	tunnels := m.builder.tunnels
+	out := node.NetworkStatus{Networks: uint64(len(m.networks)), Backend: tunnels.Backend(), Why: tunnels.Why(), Drift: m.unmet}
 	if m.cfg.Public.IsValid() {
 		out.PublicRange = m.cfg.Public.String()
 	}
 	for _, n := range m.networks {
 		out.Members += uint64(len(n.Members))
 	}
-	if m.tunnels.backend != nil {
-		out.Backend = m.tunnels.backend.Name()
-	}
 	if len(m.networks) == 0 {
 		return out, nil
 	}
-	drift, err := m.checkHost()
+	drift, err := m.builder.host.Check()
 	out.Drift = joined(out.Drift, drift, errorText(err))
-	if m.tunnels.carrier == nil {
+	if !tunnels.Connected() {
 		return out, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, carrierPatience)
-	defer cancel()
-	info, err := m.tunnels.carrier.Info(ctx)
+	info, err := tunnels.Carrier(ctx)
 	if err != nil {
 		out.Drift = joined(out.Drift, err.Error())
 		return out, nil
 	}
 	out.Carrier, out.CarrierMemory = uint64(info.PID), info.Memory
 	return out, nil
-}
-
-// joined puts what differs into one line.
-func joined(parts ...string) string {
-	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
 }
 
 // taps is the module as node.Taps.
@@ -140,27 +133,27 @@ func (t taps) Setup(spec node.TapSpec) (node.Tap, error) {
 	if spec.IP != "" {
 		ips = []string{spec.IP}
 	}
-	a, err := readAsked(asked{network: spec.Network, id: spec.VM, name: spec.Name, tap: true}, ips)
+	r, err := readJoinRequest(resource.JoinRequest{Network: spec.Network, ID: spec.VM, Name: spec.Name, Tap: true}, ips)
 	if err != nil {
 		return node.Tap{}, err
 	}
-	if other := t.m.tapOf(spec.VM); other != nil && other.id() != spec.Network {
-		return node.Tap{}, node.Errorf(node.Exist, "cannot set up a tap of %s in network %s: it has one in network %s", spec.VM, shown(spec.Network), other.id())
+	if other := t.m.tapOf(spec.VM); other != nil && other.ID() != spec.Network {
+		return node.Tap{}, node.Errorf(node.Exist, "cannot set up a tap of %s in network %s: it has one in network %s", spec.VM, resource.Bounded(spec.Network), other.ID())
 	}
-	n, one, err := t.m.join(t.m.ctx, a)
+	n, one, err := t.m.join(t.m.ctx, r)
 	if err != nil {
 		return node.Tap{}, err
 	}
-	return t.m.tapInfo(n, one), nil
+	return tapInfo(n, one), nil
 }
 
 // Remove implements node.Taps.
 func (t taps) Remove(vm string) error {
 	n := t.m.tapOf(vm)
 	if n == nil {
-		return node.Errorf(node.NotExist, "cannot remove the tap of %s: there is none", shown(vm))
+		return node.Errorf(node.NotExist, "cannot remove the tap of %s: there is none", resource.Bounded(vm))
 	}
-	return t.m.leave(t.m.ctx, n.id(), vm, true)
+	return t.m.leave(t.m.ctx, n.ID(), vm, true)
 }
 
 // List implements node.Taps.
@@ -172,9 +165,9 @@ func (t taps) List() ([]node.Tap, error) {
 	defer done()
 	out := []node.Tap{}
 	for _, n := range t.m.networks {
-		for _, one := range n.sorted() {
+		for _, one := range n.Sorted() {
 			if one.Tap {
-				out = append(out, t.m.tapInfo(n, one))
+				out = append(out, tapInfo(n, one))
 			}
 		}
 	}
@@ -182,8 +175,8 @@ func (t taps) List() ([]node.Tap, error) {
 	return out, nil
 }
 
-// tapOf is the network that a VM's tap is in, nil for none.
-func (m *Module) tapOf(vm string) *network {
+// tapOf is the network of a VM's tap, nil for none.
+func (m *Module) tapOf(vm string) *resource.Network {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, n := range m.networks {
@@ -192,11 +185,4 @@ func (m *Module) tapOf(vm string) *network {
 		}
 	}
 	return nil
-}
-
-func (m *Module) tapInfo(n *network, one *member) node.Tap {
-	return node.Tap{
-		VM: one.ID, Network: n.id(), Device: one.port(), MAC: n.mac(one).String(), Namespace: m.namespace(n.id()),
-		IPv4: one.IPs[0].String(), IPv6: n.address6(one).String(), Gateway: n.plan.gateway.String(), Gateway6: n.plan.gateway6.String(),
-	}
 }

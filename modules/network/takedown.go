@@ -5,33 +5,33 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/vishvananda/netlink"
 
 	"github.com/croft-edge/croft/modules/network/carrier"
-	"github.com/croft-edge/croft/modules/network/firewall"
+	"github.com/croft-edge/croft/modules/network/host"
 	"github.com/croft-edge/croft/modules/network/netns"
+	"github.com/croft-edge/croft/modules/network/store"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// TakeDown removes all networks of a stopped node, whoever is in them, with
-// the carrier and the node's own rules: what a reboot does to them, but for
-// that the node makes them again at its next start. Busy while the module runs.
+// TakeDown removes all networks of a stopped node, with their members, the carrier
+// and the node's own rules: what a reboot does to them, but for that the node makes
+// them again at its next start. Busy while the module runs.
 func TakeDown(ctx context.Context, cfg Config) error {
 	if _, err := os.Stat(cfg.Dir); os.IsNotExist(err) {
 		return nil
 	}
-	lock, err := lockFolder(cfg.Dir)
+	folder, err := store.Open(cfg.Dir)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = unlockFolder(lock) }()
+	defer func() { _ = folder.Close() }()
 	if err := carrier.End(ctx, cfg.Carrier.RunDir); err != nil {
 		return err
 	}
-	files, err := filepath.Glob(filepath.Join(cfg.Dir, netnsFolder, "*"))
+	files, err := filepath.Glob(filepath.Join(folder.Namespaces(), "*"))
 	if err != nil {
 		return node.WithKind(node.Internal, err)
 	}
@@ -40,48 +40,17 @@ func TakeDown(ctx context.Context, cfg Config) error {
 			return err
 		}
 	}
-	if err := removeLinks(cfg.uplinkPrefix(), cfg.publicPrefix()); err != nil {
+	if err := removeLinks(cfg.LinkPrefixes()...); err != nil {
 		return err
 	}
-	if err := stopForwarding(cfg.Dir); err != nil {
+	if err := host.TakeDown(cfg.Dir, cfg.table()); err != nil {
 		return err
 	}
-	if err := firewall.RemoveNode("", cfg.table()); err != nil && node.KindOf(err) != node.NotExist {
-		return err
-	}
-	if err := os.RemoveAll(cfg.Dir); err != nil {
-		return node.Errorf(node.Internal, "cannot remove the networks' folder: %w", err)
-	}
-	return nil
+	return folder.RemoveAll()
 }
 
-// stopForwarding goes before the rules that keep others from being forwarded.
-// While another node on this machine has networks, they need it.
-func stopForwarding(dir string) error {
-	links, err := net.Interfaces()
-	if err != nil {
-		return node.Errorf(node.Internal, "cannot list links: %w", err)
-	}
-	if slices.ContainsFunc(links, func(l net.Interface) bool { return strings.HasPrefix(l.Name, firewall.AnyNode) }) {
-		return nil
-	}
-	h, err := readHost(dir)
-	if err != nil && !os.IsNotExist(err) {
-		return node.Errorf(node.Internal, "cannot read whether the node forwarded before: %w", err)
-	}
-	for name, opened := range map[string]bool{forward4: h.Opened4, forward6: h.Opened6} {
-		if !opened {
-			continue
-		}
-		if err := sysctl(name, "0"); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// removeLinks removes croft's links whose names start so. A namespace takes
-// its end of a pair with it only when the kernel comes to it.
+// removeLinks removes the links whose names begin with one of the prefixes. A
+// namespace takes its end of a pair with it only when the kernel comes to it.
 func removeLinks(prefixes ...string) error {
 	links, err := net.Interfaces()
 	if err != nil {

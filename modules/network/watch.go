@@ -1,85 +1,92 @@
 package network
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
-// What of all networks is the node's own, the module mends by itself: the
-// rules of the node's namespace and the carrier. A network's own part is told
-// in List, and mended by Create: the engine has its key.
+// The module mends by itself the parts that networks share: the node's rules and the
+// carrier. Drift of a network's own part is told in List, and mended by Create: the
+// engine has its key.
 
-// watchEvery is how often the node's own part is looked at.
+// watchEvery is how often the shared parts are looked at.
 const watchEvery = 5 * time.Second
 
-// wake makes the watch look at the carrier that there is now.
-func (m *Module) wake() {
+// watcher calls mend from time to time, and when the carrier has ended.
+type watcher struct {
+	every time.Duration
+	// ended is the channel that is closed when the present carrier has ended.
+	ended func() <-chan struct{}
+	mend  func()
+	// woken says that there is another carrier.
+	woken chan struct{}
+}
+
+func newWatcher(every time.Duration, ended func() <-chan struct{}, mend func()) *watcher {
+	return &watcher{every: every, ended: ended, mend: mend, woken: make(chan struct{}, 1)}
+}
+
+// wake makes it watch the present carrier.
+func (w *watcher) wake() {
 	select {
-	case m.woken <- struct{}{}:
+	case w.woken <- struct{}{}:
 	default:
 	}
 }
 
-// watch mends the node's own part until the module is closed.
-func (m *Module) watch() {
-	tick := time.NewTicker(watchEvery)
+// run watches until ctx is done.
+func (w *watcher) run(ctx context.Context) {
+	tick := time.NewTicker(w.every)
 	defer tick.Stop()
 	for {
 		select {
-		case <-m.ctx.Done():
+		case <-ctx.Done():
 			return
-		case <-m.woken:
-		case <-m.carrierEnded():
-			m.mend()
+		case <-w.woken:
+		case <-w.ended():
+			w.mend()
 		case <-tick.C:
-			m.mend()
+			w.mend()
 		}
 	}
 }
 
-// carrierEnded is closed when the carrier that is used has ended; nil without one.
+// carrierEnded is closed when the present carrier has ended; nil without one.
 func (m *Module) carrierEnded() <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.tunnels.carrier == nil {
-		return nil
-	}
-	return m.tunnels.carrier.Done()
+	return m.builder.tunnels.Ended()
 }
 
-// mend brings the node's own part to what it shall be.
+// mend brings the shared parts to their desired state.
 func (m *Module) mend() {
 	done, err := m.begin()
 	if err != nil {
 		return
 	}
 	defer done()
-	if len(m.networks) == 0 && m.host.Rules.Fingerprint == "" {
+	if len(m.networks) == 0 && !m.builder.host.Known() {
 		return
 	}
-	if drift, err := m.ensureHost(); drift != "" || err != nil {
+	if drift, err := m.builder.host.Ensure(); drift != "" || err != nil {
 		m.cfg.Log.Warn().AnErr("err", err).Str("step", "drift").Str("type", "network").Str("drift", drift).Msg("the node's rules weren't as they should be: applied again")
 	}
-	if len(m.networks) == 0 {
+	if len(m.networks) == 0 || m.builder.tunnels.Alive() {
 		return
-	}
-	if m.tunnels.carrier != nil {
-		select {
-		case <-m.tunnels.carrier.Done():
-		default:
-			return
-		}
 	}
 	m.raiseAll()
 }
 
-// raiseAll starts the carrier again and gives it what it held. A network whose
-// key isn't known any more is told in List.
+// raiseAll starts the carrier again and gives it all devices and zones. A network
+// whose key isn't known any more is told in List.
 func (m *Module) raiseAll() {
 	start := time.Now()
-	if _, err := m.connect(m.ctx); err != nil {
+	if err := m.builder.tunnels.Connect(m.ctx); err != nil {
 		m.cfg.Log.Error().Err(err).Str("step", "drift").Str("type", "network").Msg("the carrier has ended and can't be started: tried again")
 		return
 	}
 	for _, n := range m.networks {
-		if err := m.raise(m.ctx, n); err != nil {
+		if err := m.builder.tunnels.Raise(m.ctx, n); err != nil {
 			m.cfg.Log.Error().Err(err).Str("id", n.Spec.Label).Str("step", "drift").Str("type", "network").Msg("a tunnel can't be made again: tried again")
 		}
 	}

@@ -1,0 +1,143 @@
+package links
+
+import (
+	"bytes"
+	"net"
+
+	"github.com/pkg/errors"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/modules/network/netns"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// Find returns the link of that name, nil when there is none.
+func (r *Reconciler) Find(name string) (netlink.Link, error) {
+	l, err := r.nl.LinkByName(name)
+	if IsNoLink(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, node.Errorf(node.Internal, "cannot look at link %s: %w", name, err)
+	}
+	return l, nil
+}
+
+// IsNoLink reports whether err is of a missing link: the library's own error of a
+// look, or the kernel's ENODEV for a link that went since. A namespace that ends
+// takes the other ends of its pairs with it at any time.
+func IsNoLink(err error) bool {
+	_, ok := err.(netlink.LinkNotFoundError) //nolint:errorlint // the library returns it bare
+	return ok || errors.Is(err, unix.ENODEV)
+}
+
+// Link returns the link of that name; create makes a missing one. It is nil when
+// the link is missing and the Reconciler only looks.
+func (r *Reconciler) Link(name string, create func() error) (netlink.Link, error) {
+	l, err := r.Find(name)
+	if err != nil || l != nil {
+		return l, err
+	}
+	if !r.Differs("link %s is gone", name) {
+		return nil, nil
+	}
+	if err := create(); err != nil {
+		return nil, node.Errorf(node.Internal, "cannot make link %s: %w", name, err)
+	}
+	l, err = r.Find(name)
+	if err == nil && l == nil {
+		err = node.Errorf(node.Internal, "cannot make link %s: it isn't there", name)
+	}
+	return l, err
+}
+
+// Label marks a link of the node's namespace as id's. Busy when the link has
+// another mark: two nodes of one machine may have chosen the same name.
+func (r *Reconciler) Label(l netlink.Link, id string) error {
+	want := labelPrefix + id
+	switch have := l.Attrs().Alias; {
+	case have == want:
+		return nil
+	case have != "":
+		return node.Errorf(node.Busy, "cannot use link %s: it is %q, not croft's of network %s", l.Attrs().Name, have, id)
+	case !r.Differs("link %s has no label", l.Attrs().Name):
+		return nil
+	}
+	if err := r.nl.LinkSetAlias(l, want); err != nil {
+		return node.Errorf(node.Internal, "cannot label link %s: %w", l.Attrs().Name, err)
+	}
+	return nil
+}
+
+// labelPrefix starts the alias of croft's links.
+const labelPrefix = "croft:"
+
+// Up brings a link up.
+func (r *Reconciler) Up(l netlink.Link) error {
+	if l == nil || l.Attrs().Flags&net.FlagUp != 0 || !r.Differs("link %s is down", l.Attrs().Name) {
+		return nil
+	}
+	if err := r.nl.LinkSetUp(l); err != nil {
+		return node.Errorf(node.Internal, "cannot bring up link %s: %w", l.Attrs().Name, err)
+	}
+	return nil
+}
+
+// Master makes l a port of the bridge.
+func (r *Reconciler) Master(l, bridge netlink.Link) error {
+	if l == nil || bridge == nil || l.Attrs().MasterIndex == bridge.Attrs().Index {
+		return nil
+	}
+	if !r.Differs("link %s isn't on the bridge", l.Attrs().Name) {
+		return nil
+	}
+	if err := r.nl.LinkSetMaster(l, bridge); err != nil {
+		return node.Errorf(node.Internal, "cannot put link %s on the bridge: %w", l.Attrs().Name, err)
+	}
+	return nil
+}
+
+// Remove removes the link of that name, if there is one.
+func (r *Reconciler) Remove(name string) error {
+	l, err := r.Find(name)
+	if err != nil || l == nil {
+		return err
+	}
+	if err := r.nl.LinkDel(l); err != nil && !IsNoLink(err) {
+		return node.Errorf(node.Internal, "cannot remove link %s: %w", name, err)
+	}
+	return nil
+}
+
+// Add makes a link.
+func (r *Reconciler) Add(l netlink.Link) error { return r.nl.LinkAdd(l) }
+
+// PinMAC makes mac the one hardware address at a port of the bridge, which doesn't
+// learn there: it would learn from some frames that pass no rule, and with one of
+// these a member could take a neighbour's place.
+func (r *Reconciler) PinMAC(port netlink.Link, mac net.HardwareAddr) error {
+	name := port.Attrs().Name
+	there, err := netns.Whole(func() ([]netlink.Neigh, error) { return r.nl.NeighList(port.Attrs().Index, unix.AF_BRIDGE) })
+	if err != nil {
+		return node.Errorf(node.Internal, "cannot list who is at port %s: %w", name, err)
+	}
+	for _, at := range there {
+		if at.Flags&netlink.NTF_STICKY != 0 && bytes.Equal(at.HardwareAddr, mac) {
+			return nil
+		}
+	}
+	if !r.Differs("port %s isn't told to be where %s is", name, mac) {
+		return nil
+	}
+	if err := r.nl.LinkSetLearning(port, false); err != nil {
+		return node.Errorf(node.Internal, "cannot keep port %s from learning: %w", name, err)
+	}
+	err = r.nl.NeighSet(&netlink.Neigh{
+		LinkIndex: port.Attrs().Index, Family: unix.AF_BRIDGE, State: netlink.NUD_NOARP, Flags: netlink.NTF_MASTER | netlink.NTF_STICKY, HardwareAddr: mac,
+	})
+	if err != nil {
+		return node.Errorf(node.Internal, "cannot tell port %s that %s is there: %w", name, mac, err)
+	}
+	return nil
+}

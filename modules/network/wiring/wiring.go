@@ -1,0 +1,241 @@
+// Package wiring is the links of networks: in a network's own namespace the bridge,
+// the uplink and the members' ports, in the members' namespaces their ends, and in the
+// node's namespace the ends of uplinks and of public interfaces.
+//
+// Of the node's namespace it touches only links whose names begin with its prefixes,
+// and that carry its mark. The tunnel's link is package tunnel's.
+package wiring
+
+import (
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/croft-edge/croft/modules/network/links"
+	"github.com/croft-edge/croft/modules/network/netns"
+	"github.com/croft-edge/croft/modules/network/resource"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// Config is what a Wiring is made of.
+type Config struct {
+	Uplinks Uplinks
+	// PublicPrefix starts the names of the node's ends of public interfaces.
+	PublicPrefix string
+	// Rate is what each container may send and receive.
+	Rate links.Rate
+}
+
+// Wiring makes, checks and removes the links of networks.
+type Wiring struct {
+	uplinks Uplinks
+	ports   ports
+	public  public
+}
+
+// New makes one.
+func New(c Config) *Wiring {
+	return &Wiring{uplinks: c.Uplinks, ports: ports{c.Rate}, public: public{prefix: c.PublicPrefix, rate: c.Rate}}
+}
+
+// AllocateUplink chooses the index of a new uplink, see Uplinks.
+func (w *Wiring) AllocateUplink(taken map[int]bool) (int, error) { return w.uplinks.allocate(taken) }
+
+// MakeNamespace makes a missing namespace of n, with the settings of a router.
+func MakeNamespace(n *resource.Network) error {
+	if _, err := netns.Inode(n.Namespace); err == nil {
+		return nil
+	}
+	if err := netns.Make(n.Namespace); err != nil {
+		return err
+	}
+	return netns.Do(n.Namespace, func() error {
+		for name, value := range settings() {
+			if err := netns.Sysctl(name, value); err != nil {
+				return err
+			}
+		}
+		lo, err := netlink.LinkByName("lo")
+		if err == nil {
+			err = netlink.LinkSetUp(lo)
+		}
+		return err
+	})
+}
+
+// settings are the kernel's of a new network namespace: a router that learns
+// nothing from its neighbours, and whose bridge doesn't ask the router's rules.
+func settings() map[string]string {
+	return map[string]string{
+		"net/ipv4/ip_forward":                    "1",
+		"net/ipv4/conf/all/send_redirects":       "0",
+		"net/ipv4/conf/default/send_redirects":   "0",
+		"net/ipv4/conf/all/accept_redirects":     "0",
+		"net/ipv4/conf/default/accept_redirects": "0",
+		"net/ipv4/conf/all/accept_source_route":  "0",
+		"net/ipv6/conf/all/forwarding":           "1",
+		"net/ipv6/conf/all/accept_ra":            "0",
+		"net/ipv6/conf/default/accept_ra":        "0",
+		"net/ipv6/conf/all/accept_redirects":     "0",
+		"net/ipv6/conf/default/accept_redirects": "0",
+		"net/bridge/bridge-nf-call-iptables":     "0",
+		"net/bridge/bridge-nf-call-ip6tables":    "0",
+		"net/bridge/bridge-nf-call-arptables":    "0",
+	}
+}
+
+// Mend brings all links of n to the desired state.
+func (w *Wiring) Mend(n *resource.Network) error {
+	if err := MakeNamespace(n); err != nil {
+		return err
+	}
+	outside, err := links.Open("", links.Mend)
+	if err != nil {
+		return err
+	}
+	defer outside.Close()
+	_, err = w.reconcile(n, outside)
+	return err
+}
+
+// Drift says how the links of n differ from the desired state. outside looks at the
+// node's own namespace, and may do so for many networks.
+func (w *Wiring) Drift(n *resource.Network, outside *links.Reconciler) (string, error) {
+	if _, err := netns.Inode(n.Namespace); err != nil {
+		return "its namespace is gone", nil
+	}
+	return w.reconcile(n, outside)
+}
+
+// reconcile brings all links of n to the desired state, or only looks, as outside does.
+func (w *Wiring) reconcile(n *resource.Network, outside *links.Reconciler) (drift string, err error) {
+	inside, err := links.Open(n.Namespace, outside.Mode())
+	if err != nil {
+		return "", err
+	}
+	defer inside.Close()
+	before := len(outside.Differences())
+	bridge, err := reconcileBridge(n, inside)
+	if err != nil || inside.Mode() == links.Look && bridge == nil {
+		return inside.Drift(), err
+	}
+	if err := w.uplinks.reconcile(n, inside, outside); err != nil {
+		return "", err
+	}
+	for _, one := range n.Sorted() {
+		if err := w.ports.reconcile(n, one, inside, bridge); err != nil {
+			return "", err
+		}
+		if err := w.public.reconcile(one, outside); err != nil {
+			return "", err
+		}
+	}
+	inside.Note(outside.Differences()[before:]...)
+	return inside.Drift(), nil
+}
+
+func reconcileBridge(n *resource.Network, in *links.Reconciler) (netlink.Link, error) {
+	bridge, err := in.Link(resource.Bridge, func() error {
+		attrs := netlink.NewLinkAttrs()
+		attrs.Name, attrs.MTU, attrs.HardwareAddr = resource.Bridge, resource.LinkMTU, resource.MACOf(n.ID()+"/gateway")
+		// Without a querier snooping would cut off IPv6's neighbour discovery.
+		snooping := false
+		return in.Add(&netlink.Bridge{LinkAttrs: attrs, MulticastSnooping: &snooping})
+	})
+	if err != nil || bridge == nil {
+		return nil, err
+	}
+	err = in.Addresses(bridge, netip.PrefixFrom(n.Plan.Gateway, n.Plan.Subnet.Bits()), netip.PrefixFrom(n.Plan.Gateway6, 64))
+	if err != nil {
+		return nil, err
+	}
+	return bridge, in.Up(bridge)
+}
+
+// Whole reports whether the links of n that its members share are there and up.
+func Whole(n *resource.Network) (bool, error) {
+	inside, err := links.Open(n.Namespace, links.Look)
+	if node.KindOf(err) == node.NotExist {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer inside.Close()
+	for _, name := range []string{resource.Tunnel, resource.Uplink, resource.Bridge} {
+		l, err := inside.Find(name)
+		if err != nil || l == nil || l.Attrs().Flags&net.FlagUp == 0 {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// MendMember brings the links of one member to the desired state, in a network that
+// is whole.
+func (w *Wiring) MendMember(n *resource.Network, one *resource.Member) error {
+	inside, err := links.Open(n.Namespace, links.Mend)
+	if err != nil {
+		return err
+	}
+	defer inside.Close()
+	bridge, err := inside.Find(resource.Bridge)
+	if err != nil {
+		return err
+	}
+	if err := w.ports.reconcile(n, one, inside, bridge); err != nil || !one.Public.IsValid() {
+		return err
+	}
+	outside, err := links.Open("", links.Mend)
+	if err != nil {
+		return err
+	}
+	defer outside.Close()
+	return w.public.reconcile(one, outside)
+}
+
+// Unplug removes a member's links.
+func (w *Wiring) Unplug(n *resource.Network, one *resource.Member) error {
+	if err := w.UnplugPublic(one); err != nil {
+		return err
+	}
+	in, err := links.Open(n.Namespace, links.Mend)
+	if node.KindOf(err) == node.NotExist {
+		return nil // its port went with the namespace
+	}
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	return in.Remove(one.Port())
+}
+
+// UnplugPublic removes a member's public interface, if it has one.
+func (w *Wiring) UnplugPublic(one *resource.Member) error {
+	if !one.Public.IsValid() {
+		return nil
+	}
+	return remove(w.public.name(one.PublicIndex))
+}
+
+// Remove removes all links of a network that nobody is in, and its namespace.
+func (w *Wiring) Remove(n *resource.Network) error {
+	if err := remove(w.uplinks.name(n.Index)); err != nil {
+		return err
+	}
+	if err := netns.Remove(n.Namespace); err != nil && node.KindOf(err) != node.NotExist {
+		return err
+	}
+	return nil
+}
+
+// remove removes a link of the node's namespace.
+func remove(name string) error {
+	out, err := links.Open("", links.Mend)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	return out.Remove(name)
+}
