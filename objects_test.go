@@ -35,7 +35,6 @@ func unsplit() map[string]object {
 		"modules/container.Module":            {methods: 71, fields: 18},
 		"modules/container.record":            {fields: 15},
 		"modules/container/spec.Config":       {fields: 14},
-		"modules/network.Module":              {methods: 68},
 		"modules/storage.pool":                {methods: 42, fields: 15},
 		"modules/zdb.Module":                  {methods: 33},
 		"pkg/bus.Client":                      {fields: 13},

@@ -267,7 +267,6 @@ func unparted() map[string]int {
 	return map[string]int{
 		"cmd/croftd/internal/daemon": 23,
 		"modules/container":          31,
-		"modules/network":            23,
 		"modules/storage":            29,
 		"modules/zdb":                23,
 		"pkg/bus":                    26,

@@ -29,9 +29,9 @@ const (
 	MostRate  = links.MostRate
 )
 
-// Config is what a Module is made of.
+// Config is a Module's configuration.
 type Config struct {
-	// Dir is the module's folder; what is in it need not survive a reboot.
+	// Dir is the module's folder; its content need not survive a reboot.
 	Dir string
 	// Carrier is how the wg carrier is found and started.
 	Carrier carrier.Config
@@ -51,7 +51,7 @@ type Config struct {
 	Open firewall.Ports
 	// Own returns the ranges of the node itself. No network may overlap them.
 	Own func() ([]netip.Prefix, error)
-	// Rate is what each container may send and receive. VMs have none.
+	// Rate bounds each container's traffic. VMs have none.
 	Rate Rate
 	Log  zerolog.Logger
 }
@@ -80,7 +80,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// tag tells the links and tables of nodes apart that share a machine.
+// tag distinguishes the links and tables of nodes that share a machine.
 func (c Config) tag() string {
 	sum := sha256.Sum256([]byte(filepath.Clean(c.Dir)))
 	return hex.EncodeToString(sum[:2])
@@ -106,8 +106,8 @@ func (c Config) uplinks6() netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom16(a), 64)
 }
 
-// firstIndex is where the search for a free uplink begins, so that nodes that
-// share a machine rarely want the same.
+// firstIndex is the index of the uplink that is tried first: nodes that share a
+// machine rarely have the same.
 func (c Config) firstIndex(size int) int {
 	sum := sha256.Sum256([]byte(filepath.Clean(c.Dir)))
 	return int(binary.BigEndian.Uint16(sum[2:4])) % size

@@ -125,7 +125,7 @@ func run(t *testing.T, namespace, command string) {
 	}
 }
 
-func TestWhatIsDamagedIsSeenAndMended(t *testing.T) {
+func TestDamageIsDetectedAndMended(t *testing.T) {
 	const own, web = "own", "web"
 	for name, c := range map[string]struct{ where, command, says string }{
 		"the bridge is removed":       {own, "ip link del br0", "link br0 is gone"},
@@ -223,7 +223,7 @@ func (h *household) mends(t *testing.T) {
 	h.works()
 }
 
-func TestANamespaceThatVanished(t *testing.T) {
+func TestVanishedNamespace(t *testing.T) {
 	h := newHousehold(t)
 	if err := unix.Unmount(h.info.Namespace, unix.MNT_DETACH); err != nil {
 		t.Fatal(err)
@@ -391,9 +391,9 @@ func TestAMemberWhoseProcessEnded(t *testing.T) {
 	h.works()
 }
 
-// TestALinkThatWentMeanwhile: the kernel removes the other ends of a namespace's
+// TestVanishedLink: the kernel removes the other ends of a namespace's
 // pairs some time after its last process ended, also between a look and a removal.
-func TestALinkThatWentMeanwhile(t *testing.T) {
+func TestVanishedLink(t *testing.T) {
 	lab := netlab.New(t)
 	a, b := lab.Namespace("a"), lab.Namespace("b")
 	lab.Veth(a, "m2", b, "eth0")

@@ -80,10 +80,10 @@ func (m *Module) Close() error {
 	return m.builder.store.Close()
 }
 
-// Networks is what goes on the bus as network.network.
+// Networks is the object network.network of the bus.
 func (m *Module) Networks() node.Networks { return service{m} }
 
-// Taps is what goes on the bus as network.tap.
+// Taps is the object network.tap of the bus.
 func (m *Module) Taps() node.Taps { return taps{m} }
 
 // begin starts a change or a look; done ends it.

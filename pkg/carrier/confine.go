@@ -25,7 +25,7 @@ func Ceiling(memory uint64) cgroup.Limits {
 }
 
 // Confine moves this process to a group of its own and limits it there, as far as
-// the machine can. The log says once what it can't.
+// the machine can. A limit that it can't hold is logged once.
 func Confine(group string, l cgroup.Limits, log zerolog.Logger) {
 	missing, failures := cgroup.Put(os.Getpid(), group, l)
 	for _, err := range failures {

@@ -123,7 +123,8 @@ func sameUser(conn *net.UnixConn) bool {
 	return err == nil && int(cred.Uid) == os.Geteuid()
 }
 
-// peer is who is at the other end: for a client, who opened the socket.
+// peer are the credentials of the process at the other end: for a client, of the one
+// that opened the socket.
 func peer(conn *net.UnixConn) (cred *unix.Ucred, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

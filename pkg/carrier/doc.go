@@ -4,7 +4,7 @@
 //
 // A Kind is one sort of carrier. Its process calls Serve, and adds its operations
 // with Handle: a request and an answer are one document each. Its client comes
-// from Ensure, and calls Ask. What is carried, and the documents, are the kind's.
+// from Ensure, and calls Ask. The documents, and the things that are carried, are the kind's.
 //
 // Carriers survive upgrades of the agent, so a carrier and its client may be of
 // different versions of croft: while Kind.Protocol stays the same, operations and

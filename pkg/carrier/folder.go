@@ -25,7 +25,7 @@ func (f Folder) Socket() string { return f.Path("socket") }
 // Lock is held by the carrier.
 func (f Folder) Lock() string { return f.Path("lock") }
 
-// StartLock is held by who starts one.
+// StartLock is held by the process that starts one.
 func (f Folder) StartLock() string { return f.Path("start.lock") }
 
 // PID is the file with its process ID.

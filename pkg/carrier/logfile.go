@@ -38,7 +38,7 @@ func (l *LogFile) open() error {
 		return errors.Wrap(err, "cannot open the carrier's log")
 	}
 	l.file, l.size = file, info.Size()
-	// What the runtime says when the process crashes belongs here too.
+	// The runtime's report of a crash belongs here too.
 	_ = debug.SetCrashOutput(file, debug.CrashOptions{})
 	return nil
 }

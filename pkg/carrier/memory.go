@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// GiveBack returns memory to the system that a burst left behind, until ctx is
-// done: what is free beyond worth bytes.
+// GiveBack returns a burst's free memory to the system, until ctx is done, whenever
+// there are more than worth bytes of it.
 func GiveBack(ctx context.Context, every time.Duration, worth uint64) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

@@ -18,7 +18,7 @@ type Process struct {
 	once sync.Once
 }
 
-// Watch opens a process: its pidfd is of that one, whoever gets the number later.
+// Watch opens a process: its pidfd stays that one's when another process gets the number.
 func Watch(pid int) (*Process, error) {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
-// ServeConfig is what a carrier process is told, whatever its kind.
+// ServeConfig is the configuration of a carrier process of any kind.
 type ServeConfig struct {
 	Kind Kind
 	// RunDir is the node's folder of sockets: {run}.
@@ -35,8 +35,8 @@ type ServeConfig struct {
 const giveBackEvery = 15 * time.Second
 
 // Serve is the life of a carrier process: it returns when ctx is done or a client
-// says stop. open makes what the process carries, adds its operations to the
-// server, and returns how it ends. Serve owns the process: it moves it to control
+// says stop. open prepares the things that it carries, adds the operations to
+// the server, and returns a function that ends them. Serve owns the process: it moves it to control
 // groups of its own and limits its memory. node.Busy when there is a carrier already.
 func Serve(ctx context.Context, c ServeConfig, open func(ctx context.Context, s *Server, log zerolog.Logger) (end func(), err error)) error {
 	folder := c.Kind.Folder(c.RunDir)

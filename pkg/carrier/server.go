@@ -12,7 +12,7 @@ import (
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
-// Server does what requests ask a carrier process for. Its kind adds the
+// Server handles the requests to a carrier process. Its kind adds the
 // operations with Handle, and the work beside them with Background.
 type Server struct {
 	kind    Kind
@@ -68,8 +68,7 @@ func (s *Server) about() any {
 	return infoAnswer[any]{Info: &info}
 }
 
-// answer answers a line. Nothing that a client asks for ends the process: a panic
-// becomes an error.
+// answer answers a line. No request ends the process: a panic becomes an error.
 func (s *Server) answer(ctx context.Context, line []byte) []byte {
 	var document any
 	err := supervise.Guard(s.log, "carrier", func() (err error) {
@@ -87,7 +86,7 @@ func (s *Server) answer(ctx context.Context, line []byte) []byte {
 	return out
 }
 
-// do does what a line asks for. Operations of another protocol, and members that
+// do handles one line. Operations of another protocol, and members that
 // this one doesn't know, are refused, not ignored; but for opInfo and opStop.
 func (s *Server) do(ctx context.Context, line []byte) (any, error) {
 	var head requestHead

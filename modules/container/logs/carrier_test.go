@@ -15,7 +15,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-func TestWhatIsSaidIsRead(t *testing.T) {
+func TestOutputIsRecorded(t *testing.T) {
 	c := site(t, MinSize, 2)
 	client := started(t, c)
 	fifos, err := client.Open(t.Context(), "12-1", "")

@@ -56,7 +56,7 @@ func (c *Carrier) Memory(ctx context.Context) (uint64, error) {
 	return info.Memory, err
 }
 
-// Info is what the carrier tells about itself. How often it has reached its limits
+// Info asks the carrier about itself. How often it has reached its limits
 // counts in this process, too.
 func (c *Carrier) Info(ctx context.Context) (Info, error) {
 	info, err := carrier.AskInfo[Info](ctx, c.Client)

@@ -45,7 +45,7 @@ func (p place) make(user string) error {
 	return errors.Wrap(os.WriteFile(filepath.Join(p.fifos, userFile), []byte(user), 0o600), "cannot note whose FIFOs they are")
 }
 
-// user is whose container it is; of who isn't known each container counts for itself.
+// user is the owner of the container. One without a known owner counts for itself.
 func (p place) user() string {
 	text, err := os.ReadFile(filepath.Join(p.fifos, userFile))
 	if err != nil || len(text) == 0 {
@@ -145,7 +145,7 @@ func (c *container) end(ctx context.Context, all bool) error {
 	}
 }
 
-// remove removes what is there.
+// remove removes the FIFOs, and the files unless they are kept.
 func (p place) remove(keepFiles bool) error {
 	if err := os.RemoveAll(p.fifos); err != nil {
 		return errors.Wrap(err, "cannot remove FIFOs")
@@ -181,8 +181,8 @@ func (c *container) close() {
 }
 
 // openFIFO opens one, and makes it when it isn't there. It is open for both
-// reading and writing: it lives on when the writers end, and who opens it next
-// needn't wait.
+// reading and writing: it lives on when the writers end, and the next writer
+// needn't wait to open it.
 func openFIFO(path string) (*os.File, error) {
 	err := unix.Mkfifo(path, 0o600)
 	if err != nil && !errors.Is(err, unix.EEXIST) {

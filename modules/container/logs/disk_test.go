@@ -87,7 +87,7 @@ func TestAFullDiskDropsAndSaysSo(t *testing.T) {
 }
 
 // A disk that doesn't answer at all: a frozen file system.
-func TestADiskThatHangsHoldsNobody(t *testing.T) {
+func TestHungDisk(t *testing.T) {
 	dir := folder(t)
 	image := filepath.Join(dir, "image")
 	must(t, os.WriteFile(image, nil, 0o600))

@@ -164,7 +164,7 @@ func TestTheKeeperHasACarrierAgainAtOnce(t *testing.T) {
 	}
 }
 
-func TestACarrierThatDoesNotStart(t *testing.T) {
+func TestCarrierFailsToStart(t *testing.T) {
 	dir := folder(t)
 	for _, c := range []struct {
 		name    string

@@ -12,7 +12,7 @@ var (
 	// limitTurns bounds the streams that are taken from and written at a time: each
 	// has some 150 KiB in hand. Users take turns, and a user's streams do.
 	limitTurns = limit.Limit{Name: "log-turns", Per: "user", Each: 8, Total: 32}
-	// limitSpool bounds what was taken from a FIFO and isn't in a file yet.
+	// limitSpool bounds the output taken from a FIFO that isn't in a file yet.
 	limitSpool = limit.Limit{Name: "log-spool", Per: "stream", Each: 128 << 10, Unit: limit.Bytes}
 	// limitHalves bounds the spools that wait for the end of a line; see restSize.
 	limitHalves = limit.Limit{Name: "log-half-lines", Per: "user", Each: 8 << 20, Total: 64 << 20, Unit: limit.Bytes}
@@ -21,7 +21,7 @@ var (
 	limitRate = limit.Limit{Name: "log-rate", Per: "user", Each: 4 << 20, Total: 32 << 20, Unit: limit.Bytes}
 )
 
-// burst is how many seconds' worth of what the rate allows may come at once, after a pause.
+// burst is how many seconds' worth of the rate may come at once, after a pause.
 const burst = 2
 
 // fair divides the carrier between users.

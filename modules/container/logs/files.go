@@ -93,7 +93,7 @@ func (f *files) append(b []byte, before func(number, offset int64)) error {
 }
 
 // ready makes room for n bytes in the present file, or begins the next one.
-// What is too old goes before, so that there is never more than is allowed.
+// Old files are removed first, so that there are never too many.
 func (f *files) ready(n int) error {
 	if f.file != nil && (f.at == 0 || f.at+int64(n) <= f.size) {
 		// Somebody may have removed it.

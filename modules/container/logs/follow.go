@@ -141,8 +141,8 @@ func (w *watch) wait(ctx context.Context) {
 	}
 }
 
-// over reports that nothing more will come to who has come to that file: the
-// logs were dropped, or dropped and begun anew.
+// over reports that a reader at that file gets nothing more: the logs were dropped,
+// or dropped and begun anew.
 func (w *watch) over(number int64) bool {
 	now, err := os.Stat(w.dir)
 	if w.gone || err != nil || w.folder == nil || !os.SameFile(now, w.folder) {

@@ -152,7 +152,7 @@ func TestFollowEnds(t *testing.T) {
 	must(t, f.end(t))
 }
 
-func TestAFollowerThatIsTooSlowIsTold(t *testing.T) {
+func TestSlowFollower(t *testing.T) {
 	dir := folder(t)
 	c := here(t, dir, testLimits())
 	defer c.finish(t, false)

@@ -13,7 +13,7 @@ import (
 )
 
 // Keeper has a carrier at all times once there is something to carry: one that
-// ends is started again at once. It holds the FIFOs open too, so that what a container said last isn't lost
+// ends is started again at once. It holds the FIFOs open too, so that a container's last output isn't lost
 // when it ends while there is no carrier.
 type Keeper struct {
 	config Config
@@ -200,8 +200,8 @@ func (k *Keeper) ask(ctx context.Context, f func(*Carrier) error) error {
 	}
 }
 
-// hold opens the FIFOs of a container, as far as they are there. Those that it
-// held go only after: they may be the last that hold what was said.
+// hold opens the FIFOs of a container, as far as they are there. It
+// closes those before only then: they may be the last that keep the FIFOs' content.
 func (k *Keeper) hold(id string) {
 	var held []*os.File
 	for _, name := range []string{stdout, stderr} {

@@ -105,7 +105,7 @@ func (r *reader) line() (line []byte, whole bool) {
 	return nil, false
 }
 
-// mark says what was left out, if anything was.
+// mark is a line that tells how much was left out, if anything was.
 func (r *reader) mark() (node.LogLine, bool) {
 	text := ""
 	switch {
@@ -167,7 +167,7 @@ func (r *reader) turn(next int64) (bool, error) {
 	if n, err := r.fill(); n > 0 || err != nil {
 		return n > 0, err
 	}
-	// What is removed is emptied before: nobody knows how much of it is missing.
+	// A file is emptied before it is removed: nobody knows how much of it is missing.
 	if r.file != nil {
 		info, err := r.file.Stat()
 		r.gap = r.gap || err != nil || info.Size() < r.read

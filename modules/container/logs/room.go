@@ -7,13 +7,12 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// leastRoom is what a stream may always keep of what an earlier carrier left, in bytes.
+// leastRoom is how much a stream may always keep of an earlier carrier's output, in bytes.
 const leastRoom = 16 << 10
 
-// makeRoom gives back what earlier carriers have left in spools though it is done,
-// and drops the oldest of what isn't, where that is more than a stream may have,
-// or all together more than half of memory: what is on a tmpfs counts as the
-// carrier's own.
+// makeRoom frees the finished part of spools of earlier carriers, and drops the oldest
+// of the rest, where that is more than a stream may have, or all together more than
+// half of memory: files on a tmpfs count as the carrier's own.
 func makeRoom(fifos string, memory int64, log zerolog.Logger) {
 	found, _ := filepath.Glob(filepath.Join(fifos, "*", "*.spool"))
 	if len(found) == 0 || trimAll(found, limitSpool.Each, log) <= memory/2 {

@@ -21,14 +21,14 @@ const DefaultHardLimit = 256 << 20
 // memoryLimit is the size that the garbage collector aims at, in bytes.
 const memoryLimit = 24 << 20
 
-// ServeConfig is what the carrier itself is told.
+// ServeConfig is the configuration of a carrier process.
 type ServeConfig struct {
 	// RunDir, Dir, Size and Files are those of Config.
 	RunDir string
 	Dir    string
 	Size   int64
 	Files  int
-	// Version is croft's, for who asks.
+	// Version is croft's, for Info.
 	Version string
 	Level   zerolog.Level
 	// HardLimit is the memory in bytes where the kernel ends the process; 0 for

@@ -30,9 +30,9 @@ type spool struct {
 	raw   [headSize]byte
 }
 
-// head is what is noted of the last write.
+// head is the note of the last write.
 type head struct {
-	// From and To are what is being written, of the data: all before is done.
+	// From and To bound the data that is being written; all before is finished.
 	From, To int64
 	// At is the time of its records, in Unix nanoseconds.
 	At int64
@@ -58,7 +58,7 @@ const (
 	// longest is where a file ends on any file system, by far.
 	longest  = 1 << 30
 	pageSize = 4096
-	// maxSpliced is how much is taken at once: what a FIFO holds.
+	// maxSpliced is how much is taken at once: the size of a FIFO.
 	maxSpliced = 64 << 10
 )
 
@@ -126,7 +126,7 @@ func (s *spool) note(h head) error {
 // pending is how many bytes aren't in the log.
 func (s *spool) pending() int64 { return s.size - s.head.To }
 
-// take moves what the FIFO has into the spool; 0 for nothing.
+// take moves the FIFO's content to the spool, and returns how many bytes.
 func (s *spool) take(fifo int) (int64, error) {
 	for {
 		at := dataAt + s.size
@@ -147,7 +147,7 @@ func (s *spool) read(buf []byte, from int64) ([]byte, error) {
 	return buf, errors.Wrap(err, "cannot read a spool")
 }
 
-// reset throws away what is done, once it is worth it.
+// reset throws the finished part away, once it is worth it.
 func (s *spool) reset() error {
 	if s.pending() > 0 {
 		return s.free(holeAt)
@@ -162,7 +162,7 @@ func (s *spool) reset() error {
 	return s.note(head{Number: -1, Lines: s.head.Lines, Bytes: s.head.Bytes})
 }
 
-// free makes a hole of what is done, if that is worth bytes or more.
+// free makes a hole of the finished part, if that is worth bytes or more.
 func (s *spool) free(worth int64) error {
 	if s.solid || s.head.To-s.freed < worth {
 		return nil

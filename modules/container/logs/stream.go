@@ -16,8 +16,7 @@ import (
 	"github.com/croft-edge/croft/pkg/limit"
 )
 
-// flushAfter is how long a line may stay unfinished until what there is of it
-// is written.
+// flushAfter is how long a line may stay unfinished until its part is written.
 const flushAfter = time.Second
 
 // stream is one FIFO on its way to the files.

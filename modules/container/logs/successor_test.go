@@ -116,7 +116,7 @@ func TestATornLineIsMended(t *testing.T) {
 }
 
 // What was said while no carrier ran, by a container that has ended.
-func TestWhatWasSaidWithoutACarrierIsKept(t *testing.T) {
+func TestOutputWithoutACarrierIsKept(t *testing.T) {
 	c := site(t, MinSize, 2)
 	keeper := NewKeeper(c)
 	t.Cleanup(keeper.Close)

@@ -75,7 +75,7 @@ func heap() int64 {
 }
 
 // Who reads on when much is no longer kept hears of it, and comes to an end.
-func TestALogThatTurnsWhileItIsRead(t *testing.T) {
+func TestRotationWhileReading(t *testing.T) {
 	dir := folder(t)
 	l := testLimits()
 	c := here(t, dir, l)

@@ -48,7 +48,7 @@ type listAnswer struct {
 	IDs []string `json:"ids,omitempty"`
 }
 
-// Info is what a carrier tells about itself.
+// Info describes a carrier process.
 type Info struct {
 	carrier.Info
 	Containers int `json:"containers"`

@@ -121,7 +121,7 @@ func bringUp(id string, c wireguard.Config) error {
 	})
 }
 
-// linkBroken says what is wrong with the link of c, empty when nothing is.
+// linkBroken says why the link of c can't be used, empty when it can.
 func linkBroken(c wireguard.Config, inode uint64) string {
 	now, err := netns.Inode(c.Namespace)
 	switch {

@@ -7,7 +7,7 @@ import (
 // slotSize holds a packet of the greatest MTU and what WireGuard puts around it.
 const slotSize = 2048
 
-// packets is what the kernel gave in one go, handed on in smaller batches.
+// packets are one read of the kernel's, handed on in smaller batches.
 // The kernel is asked for many at once, which is what makes it quick, but into
 // slots of slotSize; only what is handed on lies in the device's 64 KiB buffers.
 type packets struct {

@@ -75,7 +75,7 @@ func (c *Client) Zones(ctx context.Context) ([]ZoneStatus, error) {
 	return answer.Zones, err
 }
 
-// Info is what the carrier tells about itself.
+// Info asks the carrier about itself.
 func (c *Client) Info(ctx context.Context) (Info, error) { return carrier.AskInfo[Info](ctx, c.Client) }
 
 // change makes a request whose answer has no document.

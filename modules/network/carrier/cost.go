@@ -1,12 +1,11 @@
 package carrier
 
-// Budget is what the tunnels and names of all networks may take together of the
-// carrier's memory, in bytes: half of DefaultHardLimit. The other half is for the
-// packets in hand, for what the collector hasn't taken yet, and for what a network
-// takes beyond its Cost.
+// Budget is the share of the carrier's memory, in bytes, that the tunnels and names
+// of all networks may take together: half of DefaultHardLimit. The other half is for
+// packets in progress, for garbage, and for networks that take more than their Cost.
 const Budget = DefaultHardLimit / 2
 
-// What a network takes of the carrier's memory at most while it is idle, in bytes,
+// The carrier's memory that a network takes at most while it is idle, in bytes,
 // measured and rounded up: its device with its queues and its DNS, each peer with its
 // own queues and goroutines, each range that is allowed, in IPv4 and IPv6.
 const (

@@ -105,7 +105,7 @@ func collections(t *testing.T, s *site) (runs int) {
 	return runs
 }
 
-func TestWhatTheCollectorLeaves(t *testing.T) {
+func TestGCPercent(t *testing.T) {
 	for live, want := range map[uint64]int{0: 100, 4: 100, 32: 100, 33: 96, 64: 50, 640: 5, 1 << 40: 1} {
 		if got := percent(live<<20, 32<<20); got != want {
 			t.Errorf("%d MiB in use: %d %%, want %d", live, got, want)

@@ -21,13 +21,13 @@ import (
 // held is one device that this process holds.
 type held struct {
 	id     string
-	config wireguard.Config // what was set last
+	config wireguard.Config // the last one that was set
 	inode  uint64
 	native tun.Device
 	device *device.Device
 }
 
-// hold makes a device on its link. What of it was made goes again on failure.
+// hold makes a device on its link. On failure it removes the parts that it has made.
 func hold(id string, c wireguard.Config, t Tuning, log zerolog.Logger) (*held, error) {
 	inode, err := netns.Inode(c.Namespace)
 	if err != nil {
@@ -127,7 +127,7 @@ func (h *held) read() (wireguard.Status, error) {
 	return wireguard.ParseUAPI(text)
 }
 
-// status is what List says of it.
+// status is its entry in a list.
 func (h *held) status() wireguard.Status {
 	s, err := h.read()
 	if err != nil {

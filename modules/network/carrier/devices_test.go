@@ -70,7 +70,7 @@ func TestRemovedDevicesLeaveNothing(t *testing.T) {
 	}))
 }
 
-func TestWhatIsRefusedChangesNothing(t *testing.T) {
+func TestRefusedConfigChangesNothing(t *testing.T) {
 	s := newSite(t, 1)
 	client := s.start(t)
 	must(t, client.SetDevice(t.Context(), "net1", s.config()))

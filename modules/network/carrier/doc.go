@@ -4,7 +4,7 @@
 //
 // There is one a run folder. Below {run}/wg it owns:
 //
-//	lock, start.lock    held by the carrier while it runs; by who starts one
+//	lock, start.lock    held by the carrier while it runs; by the process that starts one
 //	pid                 its process ID, for people
 //	socket              control, 0600, only for the same user
 //	log, log.1          its log, at most 1 MiB each
@@ -14,7 +14,7 @@
 // attaches to it. UDP sockets and questions to other DNS servers are of the
 // namespace that the carrier was started in.
 //
-// The carrier remembers nothing on disk. Who uses it sets again what there
-// has to be. It may not know of networks, members or reservations, and it
+// The carrier keeps nothing on disk: its client sets devices and zones again after
+// each start. It may not know of networks, members or reservations, and it
 // changes no addresses, routes or firewall rules.
 package carrier

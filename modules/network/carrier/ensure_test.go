@@ -120,7 +120,7 @@ func TestTheCarrierIsOnItsOwn(t *testing.T) {
 	}
 }
 
-func TestACarrierThatDoesNotStart(t *testing.T) {
+func TestCarrierFailsToStart(t *testing.T) {
 	run := t.TempDir()
 	for _, c := range []struct {
 		name    string

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The defaults of what a carrier may use of memory, in bytes.
+// The defaults of the carrier's limits of memory, in bytes.
 const (
 	DefaultGarbage   = 32 << 20
 	DefaultHardLimit = 256 << 20
@@ -41,7 +41,7 @@ func pace(ctx context.Context, garbage uint64) {
 	}
 }
 
-// percent is what garbage is of what is in use: never more than the collector's own 100.
+// percent is garbage as a percentage of the live heap: never more than the collector's own 100.
 func percent(live, garbage uint64) int {
 	if live <= garbage {
 		return 100

@@ -9,7 +9,7 @@ import (
 	"github.com/croft-edge/croft/modules/network/dns"
 )
 
-// DNS makes the zones' server, which asks upstreams for what it doesn't know;
+// DNS makes the zones' server, which forwards other names to upstreams;
 // none are those of /etc/resolv.conf.
 func DNS(upstreams []netip.AddrPort) func(log zerolog.Logger) (Zones, error) {
 	return func(log zerolog.Logger) (Zones, error) {
@@ -21,7 +21,7 @@ func DNS(upstreams []netip.AddrPort) func(log zerolog.Logger) (Zones, error) {
 	}
 }
 
-// names is a DNS server as what the carrier holds.
+// names adapts a DNS server to Zones.
 type names struct{ server *dns.Server }
 
 // Set implements Zones.

@@ -10,15 +10,15 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// ServeConfig is what the process itself is told.
+// ServeConfig is the configuration of a carrier process.
 type ServeConfig struct {
 	// RunDir is the node's folder of sockets: {run}.
 	RunDir string
 	// Version is croft's, for Info.
 	Version string
 	Level   zerolog.Level
-	// Garbage is what may gather before it is collected, HardLimit is where the kernel ends the
-	// process. In bytes; 0 for the defaults.
+	// Garbage is the amount that may gather before it is collected; above HardLimit the kernel
+	// ends the process. In bytes; 0 for the defaults.
 	Garbage   uint64
 	HardLimit uint64
 	Tuning    Tuning
@@ -28,7 +28,7 @@ type ServeConfig struct {
 	Zones func(log zerolog.Logger) (Zones, error)
 }
 
-// DefaultTuning is what was measured to be quick for little memory: iperf3
+// DefaultTuning was measured to be quick for little memory: iperf3
 // through two carriers on two busy cores, Mbit/s and RssAnon of the receiver.
 //
 //	batch 1, window 64     170-210   11-15 MB

@@ -25,7 +25,7 @@ func (l *link) Events() <-chan tun.Event { return l.inner.Events() }
 func (l *link) BatchSize() int           { return l.batch }
 func (l *link) Close() error             { return l.inner.Close() }
 
-// Read hands on at most a batch of what is for the network.
+// Read reads at most a batch of the packets that go to the network.
 func (l *link) Read(bufs [][]byte, sizes []int, offset int) (int, error) {
 	l.outbound.wait()
 	if l.in.empty() {
@@ -40,7 +40,7 @@ func (l *link) Read(bufs [][]byte, sizes []int, offset int) (int, error) {
 	return n, nil
 }
 
-// Write takes what came from the network.
+// Write writes packets that came from the network.
 func (l *link) Write(bufs [][]byte, offset int) (int, error) {
 	n, err := l.inner.Write(bufs, offset)
 	l.inbound.free(len(bufs))

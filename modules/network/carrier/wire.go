@@ -57,7 +57,7 @@ type zonesAnswer struct {
 	Zones []ZoneStatus `json:"zones,omitempty"`
 }
 
-// Info is what a carrier tells about itself.
+// Info describes a carrier process.
 type Info struct {
 	carrier.Info
 	Devices int `json:"devices"`

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// Zone is what the DNS server of one network answers.
+// Zone is the names that the DNS server of one network answers.
 type Zone struct {
 	ID        string
 	Namespace string
@@ -18,7 +18,7 @@ type ZoneStatus struct {
 	ID string
 	// NamespaceInode is that of the namespace that is listened in.
 	NamespaceInode uint64
-	// Digest tells the names that are served.
+	// Digest is that of the names that are served.
 	Digest string
 	// Broken says why the DNS doesn't answer, empty when it does.
 	Broken string

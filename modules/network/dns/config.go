@@ -12,7 +12,7 @@ import (
 // DefaultResolvConf is where the node's name servers are read from.
 const DefaultResolvConf = "/etc/resolv.conf"
 
-// Config is what a Server is made of. What is 0 gets the default that is said.
+// Config is a Server's configuration. Fields that are 0 get the default in parentheses.
 type Config struct {
 	// Upstreams are the name servers that are asked, in this order. Empty:
 	// those of ResolvConf, read again when the file changes.
@@ -31,14 +31,14 @@ type Config struct {
 
 // Limits are those of one namespace: none shares them with another.
 type Limits struct {
-	// Forwards is how many queries may wait for name servers (64). What is more
-	// is answered with SERVFAIL.
+	// Forwards is how many queries may wait for name servers (64). Others are
+	// answered with SERVFAIL.
 	Forwards int
-	// Connections is how many TCP connections members may have (32). What is
-	// more is closed at once.
+	// Connections is how many TCP connections members may have (32). Others are
+	// closed at once.
 	Connections int
 	// Rate is how many queries a second are looked at (2,000), and as many at
-	// once. What is more is dropped; over TCP the connection is closed.
+	// once. Others are dropped; over TCP the connection is closed.
 	Rate int
 }
 

@@ -4,9 +4,9 @@
 //
 // It owns port 53 in the namespaces it is given, and nothing on disk. The
 // sockets of the tenants' side are made inside the namespace; queries to name
-// servers leave from the namespace of the process. A tenant may send what it
-// likes: whatever a query costs is bounded for each namespace by itself, and an
-// answer goes only where the query came from. It never forwards the names that
+// servers leave from the namespace of the process. Tenants may be hostile: the cost
+// of their queries is bounded for each namespace by itself, and an answer goes only
+// to the sender of the query. It never forwards the names that
 // are a network's own, nor reverse lookups of ranges that aren't public. That
 // the answer of a name server may name any address, also one of loopback or of
 // a private range, is for the member that asked to judge.

@@ -37,7 +37,7 @@ func newForwarder(c Config, u *upstreams) *forwarder {
 	}
 }
 
-// ask returns the answer to q, made fit for who asked, from the first name
+// ask returns the answer to q, made fit for its sender, from the first name
 // server that has one.
 func (f *forwarder) ask(ctx context.Context, q *dns.Msg) (*dns.Msg, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
@@ -119,7 +119,7 @@ func (f *forwarder) exchange(ctx context.Context, network string, server netip.A
 			return nil, errors.Wrapf(err, "cannot get the answer of name server %s", server)
 		}
 		in := &dns.Msg{}
-		// What is cut off somewhere can't be read to its end, and needn't be.
+		// A truncated packet can't be read to its end, and needn't be.
 		if err := in.Unpack(packet); (err == nil || in.Truncated) && answers(in, out) {
 			return in, nil
 		}

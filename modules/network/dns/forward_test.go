@@ -21,7 +21,7 @@ func addrs(list ...*upstream) (out []netip.AddrPort) {
 	return out
 }
 
-func TestWhatGoesToANameServerAndBack(t *testing.T) {
+func TestForwardedMessageRoundTrip(t *testing.T) {
 	queries := make(chan *mdns.Msg, 1)
 	up := newUpstream(t, func(_ string, q *mdns.Msg) *mdns.Msg {
 		queries <- q.Copy()
@@ -94,7 +94,7 @@ func TestTruncatedAnswersAreFetchedOverTCP(t *testing.T) {
 }
 
 // A packet that is cut off in the middle of a record says so in its header.
-func TestAPacketThatIsCutOff(t *testing.T) {
+func TestTruncatedPacket(t *testing.T) {
 	up := newRaw(t, func(q []byte, send func([]byte)) {
 		m := &mdns.Msg{}
 		if m.Unpack(q) != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/croft-edge/croft/modules/network/dns"
 )
 
-func TestQueriesThatAreRefused(t *testing.T) {
+func TestRefusedQueries(t *testing.T) {
 	up := newUpstream(t, withA("192.0.2.7"))
 	n := newNamespace(t)
 	serving(t, n, dns.Config{Upstreams: addrs(up)})

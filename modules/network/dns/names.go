@@ -48,7 +48,7 @@ func newNames(z Zone) *names {
 	return n
 }
 
-// found is what a network says of a name.
+// found is a network's records of a name.
 type found struct {
 	// ours means that nobody else is asked; exists that the name is there, or
 	// others below it.
@@ -56,7 +56,7 @@ type found struct {
 	records      []dns.RR
 }
 
-// lookup finds what the network itself answers to a question.
+// lookup finds the network's own answer to a question.
 func (n *names) lookup(q dns.Question) found {
 	name := dns.CanonicalName(q.Name)
 	if ips, ok := n.forward[name]; ok {

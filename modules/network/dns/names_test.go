@@ -22,7 +22,7 @@ func said(m *mdns.Msg) string {
 	return strings.TrimSpace(mdns.RcodeToString[m.Rcode] + " " + strings.Join(out, " "))
 }
 
-func TestWhatMembersAreAnswered(t *testing.T) {
+func TestMemberNames(t *testing.T) {
 	up := newUpstream(t, withA("192.0.2.7"))
 	n := newNamespace(t)
 	serving(t, n, dns.Config{Upstreams: []netip.AddrPort{up.addr}})
@@ -98,7 +98,7 @@ func TestWhatMembersAreAnswered(t *testing.T) {
 	}
 }
 
-func TestWhatIsForwarded(t *testing.T) {
+func TestForwardedNames(t *testing.T) {
 	up := newUpstream(t, withA("192.0.2.7"))
 	n := newNamespace(t)
 	serving(t, n, dns.Config{Upstreams: []netip.AddrPort{up.addr}})

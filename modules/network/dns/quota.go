@@ -9,7 +9,7 @@ import (
 // quota holds one namespace to its Limits, and counts its queries.
 type quota struct {
 	limiter *rate.Limiter
-	// forwards and connections have a slot each for what is in progress.
+	// forwards and connections hold a slot for each query or connection in progress.
 	forwards    chan struct{}
 	connections chan struct{}
 

@@ -27,7 +27,7 @@ func wantKind(t *testing.T, what string, err error, kind node.Kind, part string)
 	}
 }
 
-func TestZonesThatAreRefused(t *testing.T) {
+func TestInvalidZones(t *testing.T) {
 	n := newNamespace(t)
 	s := newServer(t, dns.Config{})
 	ip := []netip.Addr{netip.MustParseAddr("10.1.1.5")}
@@ -161,7 +161,7 @@ func TestCloseEndsAll(t *testing.T) {
 	wantKind(t, "cancelled", newServer(t, dns.Config{}).Set(ctx, n.zone("one")), node.Transient, "cancel")
 }
 
-func TestConfigsThatAreRefused(t *testing.T) {
+func TestInvalidConfigs(t *testing.T) {
 	for _, c := range []struct {
 		config dns.Config
 		want   string

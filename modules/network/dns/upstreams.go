@@ -66,7 +66,7 @@ func stateOf(path string) fileState {
 	return out
 }
 
-// readServers returns what is an address among the file's name servers.
+// readServers returns those of the file's name servers that are addresses.
 func readServers(path string) []netip.AddrPort {
 	conf, err := dns.ClientConfigFromFile(path)
 	if err != nil {

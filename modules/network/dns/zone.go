@@ -15,7 +15,7 @@ import (
 // maxLabel is the length of a DNS label (RFC 1035).
 const maxLabel = 63
 
-// Zone is what is known of one network resource.
+// Zone is the names of one network resource.
 type Zone struct {
 	// ID is the network resource's key.
 	ID string

@@ -2,8 +2,8 @@ package firewall
 
 import "github.com/croft-edge/croft/pkg/node"
 
-// Applied is a record of applied rules: the digest of what was asked of the kernel,
-// and the fingerprint of what it holds since.
+// Applied is a record of applied rules: the digest of the request to the kernel, and
+// the fingerprint of the resulting tables.
 type Applied struct {
 	Digest      string      `json:"digest"`
 	Fingerprint Fingerprint `json:"fingerprint"`

@@ -15,15 +15,14 @@ import (
 // elementsAtOnce fit the 64 KiB that the kernel takes in one attribute.
 const elementsAtOnce = 500
 
-// attempts is how often tables are replaced until it is sure that what was
-// read afterwards is what was written; pause is the longest wait before the
+// attempts bounds the replace-and-verify rounds; pause is the longest wait before the
 // second of them, and grows: others who do the same must not keep meeting.
 const (
 	attempts = 12
 	pause    = 20 * time.Millisecond
 )
 
-// ApplyNode makes the rules of the node's namespace what n says. ns is the
+// ApplyNode replaces the rules of the node's namespace with n's. ns is the
 // namespace's file; empty is that of the process.
 func ApplyNode(ns string, n Node) (Fingerprint, error) {
 	if err := n.Validate(); err != nil {
@@ -32,7 +31,7 @@ func ApplyNode(ns string, n Node) (Fingerprint, error) {
 	return apply(ns, n.tables())
 }
 
-// ApplyNetwork makes the rules of a tenant network's namespace what n says. ns
+// ApplyNetwork replaces the rules of a tenant network's namespace with n's. ns
 // is the namespace's file; empty is that of the process.
 func ApplyNetwork(ns string, n Network) (Fingerprint, error) {
 	if err := n.Validate(); err != nil {

@@ -152,7 +152,7 @@ func TestTablesOfOthersStayAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestRemoving(t *testing.T) {
+func TestRemoveNode(t *testing.T) {
 	w := newWorld(t)
 	path := w.ns["node"].Path()
 	w.apply("node", nodeRules().tables())
@@ -170,7 +170,7 @@ func TestRemoving(t *testing.T) {
 	}
 }
 
-func TestNamespacesThatArent(t *testing.T) {
+func TestInvalidNamespaces(t *testing.T) {
 	w := newWorld(t)
 	if _, err := ApplyNetwork(w.ns["A"].Path()+"-gone", w.rulesA()); node.KindOf(err) != node.NotExist {
 		t.Errorf("apply: %v, must be NotExist", err)

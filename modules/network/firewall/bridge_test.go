@@ -135,7 +135,7 @@ func mayNot() []frameFrom {
 	}
 }
 
-func TestWhatAMemberMaySend(t *testing.T) {
+func TestMemberSourceFilter(t *testing.T) {
 	w := newWorld(t)
 	sender, receiver := newWire(t, w.ns["a1"], "eth0"), newWire(t, w.ns["a2"], "eth0")
 	for _, f := range slices.Concat(mayPass(), mayNot()) {
@@ -166,7 +166,7 @@ func TestWhatAMemberMaySend(t *testing.T) {
 
 // A port that nobody spoke of sends nothing, and what is sent in the name of
 // another port neither.
-func TestAPortThatIsUnknown(t *testing.T) {
+func TestUnknownPort(t *testing.T) {
 	w := newWorld(t)
 	stranger := w.lab.Namespace("stranger")
 	w.ns["stranger"] = stranger

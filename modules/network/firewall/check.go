@@ -1,8 +1,8 @@
 package firewall
 
-// Found is what a check found.
+// Found is the result of a check.
 type Found struct {
-	// Drift says what of the tables isn't as it was applied, empty when all is.
+	// Drift says how the tables differ from those applied, empty when they don't.
 	Drift string
 	// Fingerprint is the one to check with next time: that of before, or with
 	// what is known now, so that the next check costs less.

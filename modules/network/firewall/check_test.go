@@ -113,7 +113,7 @@ func TestCheapAnswersAreRight(t *testing.T) {
 	}
 }
 
-func TestFingerprintsThatArent(t *testing.T) {
+func TestInvalidFingerprints(t *testing.T) {
 	w := newWorld(t)
 	good := string(w.apply("A", w.rulesA().tables()))
 	head, rest, _ := strings.Cut(good, "\n")

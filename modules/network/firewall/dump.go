@@ -13,7 +13,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// What the kernel counts and numbers by itself isn't what a table is.
+// Counters and handles, which the kernel sets by itself, are left out.
 const (
 	tableHandle = 4
 	setHandle   = 16
@@ -23,7 +23,7 @@ const (
 // steady is how often a dump is tried until nobody changes rules meanwhile.
 const steady = 10
 
-// read is what the tables are like, those that are there.
+// read reads the existing ones of the tables.
 func (k *kernel) read(tables []part) (snapshot, error) {
 	for range steady {
 		before, err := k.generation()

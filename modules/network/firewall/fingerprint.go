@@ -93,8 +93,8 @@ func (p snapshot) tables() []part {
 	return out
 }
 
-// drift says what of found isn't as wanted, empty when all is. What is said of
-// a table that is gone isn't said again of its chains.
+// drift says how found differs from wanted, empty when it doesn't. A missing table
+// is named once, without its chains.
 func drift(wanted, found snapshot) string {
 	gone := map[part]bool{}
 	var out []string

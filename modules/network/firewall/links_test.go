@@ -66,7 +66,7 @@ func TestRoutersFindTheirNeighbours(t *testing.T) {
 }
 
 // A segment of no connection can't be translated: it would get out as it is.
-func TestWhatIsOfNoConnectionStays(t *testing.T) {
+func TestUntrackedSegmentsAreDropped(t *testing.T) {
 	w := newWorld(t)
 	for _, c := range []struct {
 		why, from, to, fromIP, toIP, fromMAC, gatewayMAC string

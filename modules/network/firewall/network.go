@@ -20,7 +20,7 @@ type Network struct {
 	// Subnets are this node's own of the network's ranges: who comes out of the
 	// tunnel isn't from there, whatever it says and its peer may.
 	Subnets []netip.Prefix
-	// Ports are the bridge's. What comes from any other is dropped.
+	// Ports are the bridge's. Frames from any other are dropped.
 	Ports []Port
 }
 
@@ -143,7 +143,7 @@ func (n Network) tables() []table {
 	}
 }
 
-// notOwn drops what comes out of the tunnel in the name of who is on this node.
+// notOwn drops packets of the tunnel whose source is an address of this node's members.
 func (n Network) notOwn() []rule {
 	var out []rule
 	for _, s := range n.Subnets {

@@ -24,7 +24,7 @@ type Node struct {
 	// Uplink and Public begin the names of the node's ends of the networks'
 	// uplinks, and of the members' public interfaces.
 	Uplink, Public string
-	// Uplinks4 and Uplinks6 are what the uplinks' addresses are from.
+	// Uplinks4 and Uplinks6 are the ranges of the uplinks' addresses.
 	Uplinks4, Uplinks6 netip.Prefix
 	// Refuse is where tenants don't get, Allow the exceptions.
 	Refuse []netip.Prefix
@@ -143,7 +143,7 @@ func (n Node) tables() []table {
 	return []table{{family: nftables.TableFamilyINet, name: n.Table, sets: n.sets(), chains: chains}}
 }
 
-// forward is what the node forwards, of whom.
+// forward is the chain of forwarded packets.
 func (n Node) forward() []rule {
 	rules := []rule{
 		when(fromAny(n.Uplink), goTo("tenant")),
@@ -160,7 +160,7 @@ func (n Node) forward() []rule {
 	return rules
 }
 
-// itself is what of the node tenants reach.
+// itself is the chain of packets from tenants to the node itself.
 func (n Node) itself() []rule {
 	rules := []rule{
 		// First: neighbour discovery is in no connection.
@@ -230,7 +230,7 @@ func (n Node) tenant() []rule {
 // behind4 is the register behind four bytes in reg1.
 const behind4 = unix.NFT_REG32_01
 
-// sets are where tenants may reach: all but what is refused, and the exceptions.
+// sets are the destinations that tenants reach: all but the refused ones, and the exceptions.
 func (n Node) sets() []set {
 	var out []set
 	for _, f := range []struct {

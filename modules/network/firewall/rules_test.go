@@ -26,7 +26,7 @@ func lines(groups ...[]flow) []flow {
 	return out
 }
 
-func TestWhoMeetsWhom(t *testing.T) {
+func TestReachability(t *testing.T) {
 	w := newWorld(t)
 	w.serveAll()
 	allowed := lines(
@@ -146,7 +146,7 @@ func TestANetworksRulesAlone(t *testing.T) {
 }
 
 // The node's own look at who speaks to it: the networks' rules aren't there.
-func TestWhoSpeaksOnTheNodesLinks(t *testing.T) {
+func TestNodeLinkSpoofing(t *testing.T) {
 	w := newWorld(t)
 	w.ns["pubA"].Addr("eth0", "2001:db8:aa::cc/128")
 	w.ns["node"].RouteVia("2001:db8:aa::cc/128", publicB, "")
@@ -176,7 +176,7 @@ func TestWhoSpeaksOnTheNodesLinks(t *testing.T) {
 	}
 }
 
-func TestWhoIsSeenByTheOtherEnd(t *testing.T) {
+func TestSourceAddresses(t *testing.T) {
 	w := newWorld(t)
 	w.serveAll()
 	w.applyAll()

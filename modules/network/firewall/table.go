@@ -9,7 +9,7 @@ import (
 	"github.com/google/nftables/expr"
 )
 
-// table is one of croft's tables, as it shall be.
+// table is the desired state of one of croft's tables.
 type table struct {
 	family nftables.TableFamily
 	name   string
@@ -40,13 +40,13 @@ type base struct {
 	policy   nftables.ChainPolicy
 }
 
-// rule is what must be so, one after the other, and what is done then.
+// rule is its conditions, in order, and its verdict.
 type rule []expr.Any
 
 // when joins the parts of a rule.
 func when(parts ...rule) rule { return slices.Concat(parts...) }
 
-// digest is of all that the kernel is told of the tables.
+// digest is that of everything that is sent to the kernel for the tables.
 func digest(tables []table) string {
 	sum := sha256.New()
 	for _, t := range tables {

@@ -9,7 +9,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-func TestNodeRulesThatCantBe(t *testing.T) {
+func TestInvalidNodeRules(t *testing.T) {
 	if err := nodeRules().Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func invalidBy(t *testing.T, name string, err error, says string) {
 	}
 }
 
-func TestNetworkRulesThatCantBe(t *testing.T) {
+func TestInvalidNetworkRules(t *testing.T) {
 	good := func() Network {
 		return Network{Bridge: "br0", Uplink: "up0", Tunnel: "wg0", Ports: append([]Port{}, manyPorts(2)...)}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Mode is what a Reconciler does about differences.
+// Mode is whether a Reconciler changes the namespace.
 type Mode int
 
 const (

@@ -50,7 +50,7 @@ func (r JoinRequest) Refusal(kind node.Kind, field string, value any, allowed st
 }
 
 // Place chooses the member's addresses and port, and its public address with
-// public, if it asks for one. A member that has a place keeps what it can of that.
+// public, if it asks for one. A member that has a place keeps its port, and the addresses that it doesn't ask to change.
 func (n *Network) Place(r JoinRequest, public func(member string) (netip.Addr, int, error)) (*Member, error) {
 	before := n.Members[r.ID]
 	one := &Member{ID: r.ID, Hash: r.Claim.Hash, Name: r.Name, Tap: r.Tap, Namespace: r.Namespace, PID: r.PID, Inode: r.Inode}

@@ -24,7 +24,7 @@ import (
 // patience bounds one call of the carrier: it answers in milliseconds.
 const patience = 10 * time.Second
 
-// Config is what Tunnels are made of.
+// Config is that of Tunnels.
 type Config struct {
 	// Namespaces is the folder of the files that keep the networks' namespaces.
 	Namespaces string

@@ -10,7 +10,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// DefaultMTU is what is left of 1500 bytes below IPv6, UDP and WireGuard.
+// DefaultMTU is 1500 bytes without the headers of IPv6, UDP and WireGuard.
 const DefaultMTU = 1420
 
 // KeepNAT is the keepalive of peers with an endpoint: often enough that the
@@ -20,7 +20,7 @@ const KeepNAT = 25 * time.Second
 // NoKeepalive asks for none though an endpoint is given.
 const NoKeepalive = -1
 
-// Bounds of what a device takes.
+// Bounds of a device.
 const (
 	minMTU   = 1280 // IPv6 needs that much
 	maxMTU   = 1500
@@ -89,10 +89,10 @@ func sorted(prefixes []netip.Prefix) []netip.Prefix {
 	return slices.Compact(out)
 }
 
-// A link's name is what the kernel takes and a file name may be.
+// A link's name is one that the kernel accepts and that can be a file's.
 var linkName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,14}$`)
 
-// Validate says what of c no device can be. The error is node.Invalid.
+// Validate names the field that no device can have. The error is node.Invalid.
 func (c Config) Validate() error {
 	switch {
 	case !linkName.MatchString(c.Name):

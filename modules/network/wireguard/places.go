@@ -44,7 +44,7 @@ func (p places) note(id, namespace, name string) error {
 	return nil
 }
 
-// leave removes what is left of device id where it was last, and forgets that.
+// leave removes the link of device id at its last place, and forgets the place.
 func (p places) leave(id string) error {
 	at, known := p[id]
 	if !known {

@@ -71,8 +71,8 @@ func TestAPlaceOutlivesItsFile(t *testing.T) {
 	}
 }
 
-// TestLeavingAPlace: only the device's own link goes with it.
-func TestLeavingAPlace(t *testing.T) {
+// TestLeavePlace: only the device's own link goes with it.
+func TestLeavePlace(t *testing.T) {
 	path := namespaceWith(t, "wg0", Alias("net1"))
 	for _, name := range []string{"wg0", "wg1"} {
 		p := places{}

@@ -35,7 +35,7 @@ func Plan(wanted Config, last *Config, actual Status, now time.Time) wgtypes.Con
 	for _, p := range actual.Peers {
 		there[p.PublicKey] = p
 	}
-	// Those that go are first: what they were allowed may be another's now.
+	// Peers that go are first: their ranges may be another's now.
 	for _, p := range actual.Peers {
 		if !slices.ContainsFunc(wanted.Peers, func(w Peer) bool { return w.PublicKey == p.PublicKey }) {
 			change.Peers = append(change.Peers, wgtypes.PeerConfig{PublicKey: wgtypes.Key(p.PublicKey), Remove: true})

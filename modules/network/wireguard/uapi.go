@@ -49,7 +49,7 @@ func EncodeUAPI(c wgtypes.Config) string {
 	return b.String()
 }
 
-// ParseUAPI reads what a userspace device says of itself.
+// ParseUAPI reads the answer of a userspace device to "get".
 func ParseUAPI(text string) (Status, error) {
 	var s Status
 	var seconds, nanos int64

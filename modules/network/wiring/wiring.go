@@ -18,12 +18,12 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Config is what a Wiring is made of.
+// Config is a Wiring's configuration.
 type Config struct {
 	Uplinks Uplinks
 	// PublicPrefix starts the names of the node's ends of public interfaces.
 	PublicPrefix string
-	// Rate is what each container may send and receive.
+	// Rate bounds each container's traffic.
 	Rate links.Rate
 }
 
