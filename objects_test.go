@@ -32,8 +32,6 @@ func unsplit() map[string]object {
 		"cmd/croftd/internal/daemon.daemon":   {methods: 34},
 		"cmd/croftd/nodetest.Node":            {methods: 55},
 		"cmd/croftd/nodetest.World":           {methods: 51, fields: 13},
-		"modules/container.Module":            {methods: 71, fields: 18},
-		"modules/container.record":            {fields: 15},
 		"modules/container/spec.Config":       {fields: 14},
 		"modules/storage.pool":                {methods: 42, fields: 15},
 		"modules/zdb.Module":                  {methods: 33},

@@ -266,7 +266,6 @@ func crowded() map[string]string {
 func unparted() map[string]int {
 	return map[string]int{
 		"cmd/croftd/internal/daemon": 23,
-		"modules/container":          31,
 		"modules/storage":            29,
 		"modules/zdb":                23,
 		"pkg/bus":                    26,

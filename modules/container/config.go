@@ -10,16 +10,20 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/modules/container/containerd"
+	"github.com/croft-edge/croft/modules/container/execs"
+	"github.com/croft-edge/croft/modules/container/groups"
 	"github.com/croft-edge/croft/modules/container/image"
 	"github.com/croft-edge/croft/modules/container/logs"
+	"github.com/croft-edge/croft/modules/container/managed"
+	"github.com/croft-edge/croft/modules/container/tasks"
 	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Config is what a Module and Streams are made of.
+// Config configures a Module and Streams.
 type Config struct {
-	// RunDir and StateDir are the node's folders: what need not, and what has to
-	// survive a reboot. Everybody must be able to walk through RunDir.
+	// RunDir and StateDir are the node's folders: the first is empty after a reboot. All users must
+	// have the right to search RunDir.
 	RunDir, StateDir string
 	// Containerd says which containerd is used; its folders are filled in.
 	Containerd containerd.Config
@@ -71,18 +75,31 @@ func (c Config) withDefaults() Config {
 		_, _ = h.Write([]byte(filepath.Clean(c.RunDir)))
 		c.CgroupParent = "/croft-" + strconv.FormatUint(uint64(h.Sum32()), 16)
 	}
-	c.Containerd.Shims = c.shims()
+	c.Containerd.Shims = c.groups().ShimPath()
 	return c
 }
 
-func (c Config) supervised() string { return filepath.Join(c.RunDir, "supervised") }
-func (c Config) runc() string       { return filepath.Join(c.RunDir, "container", "runc") }
-func (c Config) execs() string      { return filepath.Join(c.RunDir, "exec") }
+// records is the store of the containers' records.
+func (c Config) records() managed.Store {
+	return managed.Store{Dir: filepath.Join(c.RunDir, "supervised"), Log: c.Log}
+}
 
-// group is the control group of a container.
-func (c Config) group(id string) string { return c.CgroupParent + "/" + id }
+// execs runs programs in the containers.
+func (c Config) execs() execs.Runner {
+	return execs.Runner{Dir: filepath.Join(c.RunDir, "exec"), Log: c.Log}
+}
 
-// shims is the control group of what containerd starts for each container: it counts
-// with containers, so that many of them don't take what containerd may have. No
-// container's ID begins so.
-func (c Config) shims() string { return c.CgroupParent + "/.shims" }
+// groups are the control groups of the containers.
+func (c Config) groups() groups.Groups { return groups.Groups{Parent: c.CgroupParent, Log: c.Log} }
+
+// index finds the containers in a containerd.
+func (c Config) index(d tasks.Daemon) tasks.Index {
+	return tasks.Index{Daemon: d, LikelyUser: c.records().User}
+}
+
+// runcDir is the folder of runc's state.
+func (c Config) runcDir() string { return filepath.Join(c.RunDir, "container", "runc") }
+
+// wrapper is the path of the script that containerd starts as the runtime. It isn't in the run folder, which
+// often is mounted noexec.
+func (c Config) wrapper() string { return filepath.Join(c.StateDir, "runc") }

@@ -2,281 +2,207 @@ package container
 
 import (
 	"context"
-	"maps"
-	"time"
 
 	"github.com/containerd/containerd/v2/client"
-	"github.com/containerd/containerd/v2/core/leases"
+	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/modules/container/containerd"
-	"github.com/croft-edge/croft/modules/container/spec"
+	"github.com/croft-edge/croft/modules/container/launch"
+	"github.com/croft-edge/croft/modules/container/managed"
+	"github.com/croft-edge/croft/modules/container/plan"
+	"github.com/croft-edge/croft/modules/container/secret"
+	"github.com/croft-edge/croft/modules/container/tasks"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-const (
-	runtimeName = "io.containerd.runc.v2"
-	// undoTime is for taking back what was made, also when its call is over.
-	undoTime = 30 * time.Second
-)
+// creator makes containers, and brings those that exist to their plans.
+type creator struct {
+	index   tasks.Index
+	table   *managed.Table
+	images  imageStore
+	roots   rootfsStore
+	secrets *secret.Store
+	builder builder
+	// launcher prepares the start of what was made.
+	launcher *launch.Launcher
+	remover  remover
+	viewer   viewer
+	// init is the path of croft's init; empty where it isn't installed.
+	init       string
+	background *background
+	log        zerolog.Logger
+}
 
-// create makes a container, or makes the one of that ID right. What its start
-// needs is begun beside, see getReady.
-func (m *Module) create(ctx context.Context, asked node.ContainerSpec) (node.ContainerInfo, error) {
-	if err := check(asked); err != nil {
+// create makes a container, or makes the one of that ID right. Its start is prepared beside.
+func (c creator) create(ctx context.Context, asked node.ContainerSpec) (node.ContainerInfo, error) {
+	if err := plan.Check(asked); err != nil {
 		return node.ContainerInfo{}, err
 	}
-	it, err := m.hold(ctx, asked.ID)
+	held, err := c.table.Hold(ctx, asked.ID)
 	if err != nil {
 		return node.ContainerInfo{}, err
 	}
-	info, stands, err := m.createHeld(ctx, it, asked)
+	info, fresh, err := c.createHeld(ctx, held, asked)
 	if err != nil {
-		m.release(it)
+		c.table.Release(held)
 		return node.ContainerInfo{}, err
 	}
-	m.getReady(it, stands)
+	c.prepare(held, fresh)
 	return info, nil
 }
 
-// createHeld is create with the item held. It returns what the container stands
-// on when it was made just now, else nil.
-func (m *Module) createHeld(ctx context.Context, it *item, asked node.ContainerSpec) (node.ContainerInfo, *footing, error) {
+// prepare makes the container's task beside, and releases the container afterwards. A failure
+// is no error: Start makes the task again, and tells why it fails. fresh is nil when the container
+// wasn't made just now.
+func (c creator) prepare(held *managed.Container, fresh *launch.Fresh) {
+	begun := c.background.spawn(func(ctx context.Context) {
+		defer c.table.Release(held)
+		ctx, cancel := context.WithTimeout(ctx, changeTime)
+		defer cancel()
+		if err := c.launcher.Prepare(ctx, held, fresh); err != nil {
+			c.log.Debug().Err(err).Str("id", held.ID).Str("type", "container").Str("step", "ready").Msg("a container can't be made ready to start")
+		}
+	})
+	if !begun {
+		c.launcher.LetGo(held.ID)
+		c.table.Release(held)
+	}
+}
+
+// createHeld is create for a held container. It returns the parts of a container that it has made,
+// else nil.
+func (c creator) createHeld(ctx context.Context, held *managed.Container, asked node.ContainerSpec) (node.ContainerInfo, *launch.Fresh, error) {
 	none := node.ContainerInfo{}
-	unpacked, err := m.pictures.Layers(ctx, asked.ID)
+	unpacked, err := c.images.Layers(ctx, asked.ID)
 	if err != nil {
 		return none, nil, err
 	}
-	p, err := m.planOf(asked, unpacked)
+	p, err := plan.New(asked, unpacked, plan.Node{Init: c.init, SecretsFile: c.secrets.Path(asked.User, asked.ID)})
 	if err != nil {
 		return none, nil, err
 	}
-	if err := m.mayTake(ctx, asked); err != nil {
+	if err := c.mayTake(ctx, asked); err != nil {
 		return none, nil, err
 	}
 	if len(asked.Secrets) > 0 {
-		if err := m.secrets.Put(asked.User, asked.ID, asked.Secrets); err != nil {
+		if err := c.secrets.Put(asked.User, asked.ID, asked.Secrets); err != nil {
 			return none, nil, err
 		}
 	}
-	stands, err := m.settle(ctx, it, p)
+	fresh, err := c.settle(ctx, held, p)
 	if err != nil {
 		return none, nil, err
 	}
-	if stands != nil {
-		return m.info(it.id, sight{user: asked.User, labels: p.labels}, ""), stands, nil
+	if fresh != nil {
+		return c.viewer.info(held.ID, tasks.RuntimeState{User: asked.User, Labels: p.Labels}, ""), fresh, nil
 	}
-	info, err := m.inspect(ctx, asked.ID)
+	info, err := c.viewer.inspect(ctx, asked.ID)
 	return info, nil, err
 }
 
-func claimOf(s node.ContainerSpec) node.Claim {
-	return node.Claim{Hash: s.Hash, AdoptUnlabelled: s.AdoptUnlabelled}
-}
-
-// mayTake is Exist when what there is of a container isn't the caller's.
-func (m *Module) mayTake(ctx context.Context, asked node.ContainerSpec) error {
-	have, err := m.cfg.whose(ctx, m.daemon, asked.ID)
+// mayTake is Exist when a container of that ID is somebody else's.
+func (c creator) mayTake(ctx context.Context, asked node.ContainerSpec) error {
+	have, err := c.index.Owner(ctx, asked.ID)
 	if node.KindOf(err) == node.NotExist {
-		r, known := m.recordOf(asked.ID)
+		r, known := c.table.Record(asked.ID)
 		if !known {
 			return nil
 		}
-		have, err = owner{user: r.User, hash: r.Hash}, nil
+		have, err = tasks.Owner{User: r.User, Hash: r.Hash}, nil
 	}
 	if err != nil {
 		return err
 	}
-	if have.user != asked.User {
-		return node.Errorf(node.Exist, "cannot make container %s for user %s: user %s has one of that ID", asked.ID, asked.User, have.user)
+	if have.User != asked.User {
+		return node.Errorf(node.Exist, "cannot make container %s for user %s: user %s has one of that ID", asked.ID, asked.User, have.User)
 	}
-	return claimOf(asked).Check("make container "+asked.ID, have.hash)
+	return plan.Claim(asked).Check("make container "+asked.ID, have.Hash)
 }
 
-// claim writes a container's hash where it is missing: it was made by a croft
-// that wrote none.
-func (m *Module) claim(ctx context.Context, it *item, c client.Container, hash string) error {
-	r, _ := m.recordOf(it.id)
+// claim adds the hash to a container of a croft that wrote none.
+func (c creator) claim(ctx context.Context, held *managed.Container, found client.Container, hash string) error {
+	r, _ := c.table.Record(held.ID)
 	if hash == "" || r.Hash == hash {
 		return nil
 	}
-	if _, err := c.SetLabels(ctx, map[string]string{labelHash: hash}); err != nil {
-		return containerd.Error(err, "label container %s", it.id)
+	if _, err := found.SetLabels(ctx, map[string]string{plan.LabelHash: hash}); err != nil {
+		return containerd.Error(err, "label container %s", held.ID)
 	}
 	r.Hash = hash
-	return m.keep(it, r)
+	return c.table.Keep(held, r)
 }
 
-// settle brings a container to its plan: what is as planned stays untouched. It
-// returns what the container stands on when it made it.
-func (m *Module) settle(ctx context.Context, it *item, p plan) (*footing, error) {
-	in, found, err := load(ctx, m.daemon, p.spec.User, it.id)
-	fresh := node.KindOf(err) == node.NotExist
+// settle makes a container according to its plan; one that matches it stays untouched. It returns
+// the parts of a container that it has made.
+func (c creator) settle(ctx context.Context, held *managed.Container, p plan.Plan) (*launch.Fresh, error) {
+	user := p.Spec.User
+	in, found, err := tasks.Load(ctx, c.index.Daemon, user, held.ID)
+	missing := node.KindOf(err) == node.NotExist
 	switch {
-	case err != nil && !fresh:
+	case err != nil && !missing:
 		return nil, err
-	case !fresh:
-		same, err := m.asPlanned(in, it, found, p)
-		if err == nil && same {
-			err = m.claim(in, it, found, p.spec.Hash)
+	case missing:
+		err = c.endLost(ctx, held, user)
+	default:
+		var matches bool
+		if matches, err = c.matches(in, held, found, p); err == nil && matches {
+			err = c.claim(in, held, found, p.Spec.Hash)
 		}
-		if err != nil || same {
+		if err != nil || matches {
 			return nil, err
 		}
-		m.cfg.Log.Info().Str("id", it.id).Str("type", "container").Msg("the container isn't as it should be, it is made anew")
-		it.ready = waiting{}
-		if err := m.discard(in, found, p.spec.User); err != nil {
-			return nil, err
-		}
+		c.log.Info().Str("id", held.ID).Str("type", "container").Msg("the container isn't as it should be, it is made anew")
+		held.Prepared = managed.PreparedTask{}
+		err = c.remover.discard(in, found, user)
 	}
-	if fresh {
-		if err := m.endLost(ctx, it, p.spec.User); err != nil {
-			return nil, err
-		}
+	if err != nil {
+		return nil, err
 	}
-	stands, err := m.make(ctx, it, p)
+	fresh, err := c.builder.build(ctx, held, p)
 	switch {
-	case err != nil && fresh:
-		m.undo(it, p.spec.User)
+	case err != nil && missing:
+		c.undo(held, user)
 	case err != nil:
-		m.letGo(it.id)
+		c.launcher.LetGo(held.ID)
 	}
-	return stands, err
+	return fresh, err
 }
 
-// endLost ends what runs of a container that containerd doesn't know any more: it can't be
-// made while that runs, and nobody could stop it. What it stood on stays.
-func (m *Module) endLost(ctx context.Context, it *item, user string) error {
-	if _, known := m.recordOf(it.id); !known {
-		if _, err := m.roots.Check(it.id); node.KindOf(err) == node.NotExist {
+// endLost ends the processes of a container that containerd has lost: they are in the way of the new
+// one, and nobody could stop them. Its root file system stays.
+func (c creator) endLost(ctx context.Context, held *managed.Container, user string) error {
+	if _, known := c.table.Record(held.ID); !known {
+		if _, err := c.roots.Check(held.ID); node.KindOf(err) == node.NotExist {
 			return nil
 		}
 	}
-	it.ready = waiting{}
-	return m.clearLeft(m.daemon.Namespace(ctx, user), user, it.id)
+	held.Prepared = managed.PreparedTask{}
+	return c.remover.leftovers.Clear(c.index.Daemon.Namespace(ctx, user), user, held.ID)
 }
 
-// asPlanned reports whether what is there is all that is planned.
-func (m *Module) asPlanned(ctx context.Context, it *item, c client.Container, p plan) (bool, error) {
-	info, err := c.Info(ctx, client.WithoutRefreshedMetadata)
+// matches reports whether a container matches its plan.
+func (c creator) matches(ctx context.Context, held *managed.Container, found client.Container, p plan.Plan) (bool, error) {
+	info, err := found.Info(ctx, client.WithoutRefreshedMetadata)
 	if err != nil {
-		return false, containerd.Error(err, "look at container %s", it.id)
+		return false, containerd.Error(err, "look at container %s", held.ID)
 	}
-	if _, known := m.recordOf(it.id); !known || info.Labels[labelSpec] != p.print {
+	if _, known := c.table.Record(held.ID); !known || info.Labels[plan.LabelSpec] != p.Fingerprint {
 		return false, nil
 	}
-	drift, err := m.roots.Check(it.id)
+	drift, err := c.roots.Check(held.ID)
 	if node.KindOf(err) == node.NotExist {
 		return false, nil
 	}
 	return err == nil && drift == "", err
 }
 
-// discard stops what runs and takes a container out of containerd. What it
-// stood on stays.
-func (m *Module) discard(ctx context.Context, c client.Container, user string) error {
-	if err := halt(ctx, c); err != nil {
-		return err
-	}
-	if err := c.Delete(ctx); err != nil && containerd.Kind(err) != node.NotExist {
-		return containerd.Error(err, "remove container %s", c.ID())
-	}
-	return m.clearLeft(ctx, user, c.ID())
-}
-
-// make makes what it stands on, and then the container in containerd.
-func (m *Module) make(ctx context.Context, it *item, p plan) (*footing, error) {
-	made, err := m.roots.Make(ctx, p.root)
-	if err != nil {
-		return nil, err
-	}
-	var process spec.Process
-	err = m.roots.Within(it.id, func(root string) (err error) {
-		process, err = processOf(p, root)
-		return err
-	})
-	if err == nil && len(p.spec.Secrets) > 0 {
-		err = m.secrets.Own(p.spec.User, it.id, made.Range.Base+process.UID, made.Range.Base+process.GID)
-	}
-	if err != nil {
-		return nil, err
-	}
-	built, err := spec.Build(spec.Config{
-		ID: it.id, Root: made.Root, UserNS: made.UserNS, NetNS: made.NetNS, Base: made.Range.Base, Process: process,
-		CgroupsPath: m.cfg.group(it.id), Hostname: p.spec.Hostname,
-		CPU: p.spec.CPU, Memory: p.spec.Memory, PIDs: m.cfg.PIDs, IOWeight: m.cfg.ioWeight(p.spec.User),
-		NoCapabilities: p.spec.NoCapabilities, ReadOnly: p.spec.ReadOnly,
-	}, m.host)
-	if err != nil {
-		return nil, err
-	}
-	fifos, err := m.outputs.Open(ctx, it.id, p.spec.User)
-	if err != nil {
-		return nil, err
-	}
-	// The record comes first: what is in containerd always has one.
-	old, _ := m.recordOf(it.id)
-	if err := m.keep(it, anew(old, p)); err != nil {
-		return nil, err
-	}
-	c, err := m.daemon.Client(ctx)
-	if err != nil {
-		return nil, err
-	}
-	p.labels[labelNamespace] = made.NetNS
-	// Named, so that the client makes no lease: nothing of a container needs
-	// one, and it would stay for a day where containerd is killed meanwhile.
-	in := leases.WithLease(m.daemon.Namespace(ctx, p.spec.User), it.id)
-	began := time.Now()
-	inContainerd, err := c.NewContainer(in, it.id,
-		client.WithSpec(built),
-		client.WithRuntime(runtimeName, m.cfg.runtimeOptions(runtimeProgram)),
-		client.WithContainerLabels(p.labels))
-	m.took(it.id, "create", began)
-	if err != nil {
-		return nil, containerd.Error(err, "make container %s", it.id)
-	}
-	return &footing{container: inContainerd, made: made, process: built.Process, fifos: fifos}, nil
-}
-
-// processOf is a container's first one, whose root is at a path. Secret variables count as its
-// others do, but aren't in it: its user reads them from their file.
-func processOf(p plan, root string) (spec.Process, error) {
-	args := command(p.spec, p.image.Config)
-	if len(p.spec.Secrets) > 0 {
-		all := map[string]string{}
-		maps.Copy(all, p.spec.Env)
-		maps.Copy(all, p.spec.Secrets)
-		if _, err := spec.NewProcess(p.image.Config, args, all, root); err != nil {
-			return spec.Process{}, err
-		}
-	}
-	process, err := spec.NewProcess(p.image.Config, args, p.spec.Env, root)
-	if err == nil && p.spec.NonRoot && process.UID == 0 {
-		err = node.Errorf(node.Invalid, "cannot start the image: its user is root, and data.non_root is true: another user must be named in the image")
-	}
-	return process, err
-}
-
-// took notes how long containerd and runc had to do with a container since then.
-func (m *Module) took(id, step string, began time.Time) {
-	m.cfg.Log.Debug().Str("id", id).Str("type", "container").Str("step", step).Dur("containerd", time.Since(began)).Msg("containerd has answered")
-}
-
-// anew is the record of a container that was made again: what happened to it
-// before is still known.
-func anew(old record, p plan) record {
-	old.ID, old.User, old.Hash, old.Root = p.root.ID, p.root.User, p.spec.Hash, p.root
-	old.Wanted, old.Started, old.Next, old.Pause, old.Cause = false, 0, 0, 0, ""
-	return old
-}
-
-// undo takes back what a failed create has made.
-func (m *Module) undo(it *item, user string) {
-	m.letGo(it.id) // also where containerd can't be asked for the rest
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), undoTime)
+// undo removes what a failed create has made.
+func (c creator) undo(held *managed.Container, user string) {
+	c.launcher.LetGo(held.ID) // also when containerd can't be asked for the rest
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.background.ctx), undoTime)
 	defer cancel()
-	err := m.clear(ctx, it, user)
+	err := c.remover.clear(ctx, held, user)
 	if err != nil {
-		m.cfg.Log.Error().Err(err).Str("id", it.id).Str("type", "container").Msg("what was made of a container can't be taken back")
+		c.log.Error().Err(err).Str("id", held.ID).Str("type", "container").Msg("what was made of a container can't be taken back")
 	}
 }

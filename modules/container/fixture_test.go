@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/containerd/containerd/v2/client"
-	"github.com/containerd/containerd/v2/pkg/cio"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
@@ -26,7 +25,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// patience is how long what must come soon may take on a busy machine.
+// patience is the longest wait for an expected state on a busy machine.
 const patience = 90 * time.Second
 
 func must(t testing.TB, err error) {
@@ -59,13 +58,13 @@ func eventually(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// fakePictures are images that are folders.
-type fakePictures struct {
+// fakeImages is an image store of folders.
+type fakeImages struct {
 	mu  sync.Mutex
 	all map[string]image.Layers
 }
 
-func (f *fakePictures) Images() node.Images { return noImages{} }
+func (f *fakeImages) Images() node.Images { return noImages{} }
 
 // noImages holds an image for nobody.
 type noImages struct{ node.Images }
@@ -74,14 +73,14 @@ func (noImages) Inspect(string) (node.Image, error) {
 	return node.Image{}, node.Errorf(node.NotExist, "there is none")
 }
 
-func (f *fakePictures) Close() error { return nil }
+func (f *fakeImages) Close() error { return nil }
 
-func (f *fakePictures) Run(ctx context.Context) error {
+func (f *fakeImages) Run(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
 }
 
-func (f *fakePictures) Layers(_ context.Context, label string) (image.Layers, error) {
+func (f *fakeImages) Layers(_ context.Context, label string) (image.Layers, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	l, ok := f.all[label]
@@ -94,10 +93,10 @@ func (f *fakePictures) Layers(_ context.Context, label string) (image.Layers, er
 // world is a node's container module, with a containerd of its own.
 type world struct {
 	testing.TB
-	dir      string
-	cfg      Config
-	pictures *fakePictures
-	module   *Module
+	dir    string
+	cfg    Config
+	images *fakeImages
+	module *Module
 	node.Containers
 
 	// rarely makes the module look at all containers once an hour only.
@@ -115,7 +114,7 @@ func newWorld(t testing.TB) *world {
 func newWorldWith(t testing.TB, images bool) *world {
 	t.Helper()
 	dir := containerdtest.Folder(t)
-	w := &world{TB: t, dir: dir, pictures: &fakePictures{all: map[string]image.Layers{}}}
+	w := &world{TB: t, dir: dir, images: &fakeImages{all: map[string]image.Layers{}}}
 	run, state := filepath.Join(dir, "r"), filepath.Join(dir, "s")
 	log := zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.WarnLevel)
 	w.cfg = Config{
@@ -128,7 +127,7 @@ func newWorldWith(t testing.TB, images bool) *world {
 			Unpacking: image.Unpacking{Command: []string{"/proc/self/exe", "unpack"}},
 			Sources:   source.Config{Dialer: dialer(t), Paths: []string{filepath.Join(dir, "images")}}, Log: log,
 		}
-		w.pictures = nil
+		w.images = nil
 		must(t, os.Mkdir(w.cfg.Image.Sources.Paths[0], 0o755))
 	}
 	must(t, os.MkdirAll(run, 0o711))
@@ -144,15 +143,15 @@ func (w *world) open() {
 	var err error
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if w.pictures == nil {
+	if w.images == nil {
 		w.module, err = Open(ctx, w.cfg)
 	} else {
-		w.module, err = open(ctx, w.cfg, func(Config, *containerd.Daemon, *Module) (pictures, error) { return w.pictures, nil })
+		w.module, err = open(ctx, w.cfg, func(Config, *containerd.Daemon, imageUse) (imageStore, error) { return w.images, nil })
 	}
 	must(w, err)
 	w.Containers = w.module.Containers()
 	if w.rarely {
-		w.module.lookAgain = time.Hour
+		w.module.supervisor.LookEvery = time.Hour
 	}
 	ctx, w.running = context.WithCancel(context.Background())
 	w.ran = make(chan struct{})
@@ -188,7 +187,7 @@ func (w *world) end() {
 	}
 	parents, _ := filepath.Glob("/sys/fs/cgroup/*" + w.cfg.CgroupParent)
 	for _, p := range append(parents, "/sys/fs/cgroup"+w.cfg.CgroupParent) {
-		_ = os.Remove(filepath.Join(p, filepath.Base(w.cfg.shims())))
+		_ = os.Remove(filepath.Join(p, filepath.Base(w.cfg.groups().ShimPath())))
 		_ = os.Remove(p)
 	}
 }
@@ -199,7 +198,7 @@ func (w *world) groups() []string {
 	v2, _ := filepath.Glob("/sys/fs/cgroup" + w.cfg.CgroupParent + "/*")
 	out := v1[:0]
 	for _, g := range append(v1, v2...) {
-		if info, err := os.Stat(g); err == nil && info.IsDir() && filepath.Base(g) != filepath.Base(w.cfg.shims()) {
+		if info, err := os.Stat(g); err == nil && info.IsDir() && filepath.Base(g) != filepath.Base(w.cfg.groups().ShimPath()) {
 			out = append(out, g)
 		}
 	}
@@ -225,15 +224,15 @@ func (w *world) image(label string, config ocispec.ImageConfig, more map[string]
 	if config.Env == nil {
 		config.Env = []string{"PATH=/bin"}
 	}
-	w.pictures.mu.Lock()
-	defer w.pictures.mu.Unlock()
-	w.pictures.all[label] = image.Layers{Digest: "sha256:" + label, Lower: []string{lower}, Config: config}
+	w.images.mu.Lock()
+	defer w.images.mu.Unlock()
+	w.images.all[label] = image.Layers{Digest: "sha256:" + label, Lower: []string{lower}, Config: config}
 }
 
 // spec is a container that runs the tool with these arguments.
 func (w *world) spec(id string, args ...string) node.ContainerSpec {
 	w.Helper()
-	if _, err := w.pictures.Layers(context.Background(), id); err != nil {
+	if _, err := w.images.Layers(context.Background(), id); err != nil {
 		w.image(id, ocispec.ImageConfig{}, nil)
 	}
 	layer := filepath.Join(w.dir, "layer-"+id)
@@ -330,6 +329,3 @@ func number(s string) int {
 	n, _ := strconv.Atoi(s)
 	return n
 }
-
-// nullIO is for an exec that says nothing.
-func nullIO(string) (cio.IO, error) { return pipes{}, nil }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/containerd/containerd/v2/client"
 
+	"github.com/croft-edge/croft/modules/container/plan"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -55,7 +56,7 @@ func TestWhatContainerdHasLostIsMadeAtOnce(t *testing.T) {
 	} {
 		spec := w.spec(id, "serve")
 		was := lost(spec)
-		r, _ := w.module.recordOf(id)
+		r, _ := w.module.table.Record(id)
 		written := filepath.Join(r.Root.Layer, "upper", "written")
 		must(t, os.WriteFile(written, nil, 0o600))
 		ctx, c := w.behind("ada")
@@ -87,12 +88,12 @@ func TestAnAdoptionThatWasBrokenOff(t *testing.T) {
 	running := w.runs(spec)
 	spec.Hash, spec.AdoptUnlabelled = strings.Repeat("1a", 32), true
 	ctx, _ := w.behind("ada")
-	must(t, w.load("1-1").Update(ctx, client.UpdateContainerOpts(client.WithAdditionalContainerLabels(map[string]string{labelHash: spec.Hash}))))
+	must(t, w.load("1-1").Update(ctx, client.UpdateContainerOpts(client.WithAdditionalContainerLabels(map[string]string{plan.LabelHash: spec.Hash}))))
 	w.close()
 	w.open()
 	adopted, err := w.Create(spec)
 	must(t, err)
-	r, _ := w.module.recordOf("1-1")
+	r, _ := w.module.table.Record("1-1")
 	if adopted.Hash != spec.Hash || adopted.PID != running.PID || r.Hash != spec.Hash {
 		t.Errorf("adopted as %+v, was %+v, its record has %q", adopted, running, r.Hash)
 	}

@@ -45,27 +45,3 @@ func TestLessIsGivenAsAsked(t *testing.T) {
 		t.Errorf("one that asks for nothing can't write: %s", out)
 	}
 }
-
-// TestPrintsOfThoseThatAskForNoLessStay keeps an upgrade from making containers anew.
-func TestPrintsOfThoseThatAskForNoLessStay(t *testing.T) {
-	s := node.ContainerSpec{ID: "1-1"}
-	plain, err := fingerprint(s, "sha256:x", "")
-	must(t, err)
-	for name, change := range map[string]func(*node.ContainerSpec){
-		"read-only": func(s *node.ContainerSpec) { s.ReadOnly = true }, "non-root": func(s *node.ContainerSpec) { s.NonRoot = true },
-		"a secret": func(s *node.ContainerSpec) { s.Secrets = node.Env{"A": "1"} },
-	} {
-		other := s
-		change(&other)
-		if got, err := fingerprint(other, "sha256:x", ""); err != nil || got == plain {
-			t.Errorf("%s: the print is the same, %v", name, err)
-		}
-	}
-	one, other := s, s
-	one.Secrets, other.Secrets = node.Env{"A": "1"}, node.Env{"A": "2"}
-	a, _ := fingerprint(one, "sha256:x", "")
-	b, _ := fingerprint(other, "sha256:x", "")
-	if a != b {
-		t.Error("a print tells what a secret says")
-	}
-}

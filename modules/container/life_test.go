@@ -14,7 +14,6 @@ import (
 
 	"github.com/croft-edge/croft/internal/testing/containerdtest"
 	"github.com/croft-edge/croft/internal/testing/imagetest"
-	"github.com/croft-edge/croft/modules/container/logs"
 	"github.com/croft-edge/croft/modules/container/spec"
 	"github.com/croft-edge/croft/pkg/mounts"
 	"github.com/croft-edge/croft/pkg/node"
@@ -175,7 +174,7 @@ func TestStoppingAsTheImageSays(t *testing.T) {
 		follow := make(chan string, 1000)
 		want := map[string]string{"1-1": "stopped by terminated", "1-2": "stopped by quit", "1-3": "stopped by terminated"}[id]
 		go func() {
-			streams := &Streams{cfg: w.cfg.withDefaults(), daemon: w.module.daemon, followers: logs.NewFollowers()}
+			streams := newStreams(w.cfg.withDefaults(), w.module.daemon)
 			_ = streams.Logs(t.Context(), id, LogOptions{Tail: 10, Follow: true}, func(l node.LogLine) error {
 				follow <- l.Text
 				return nil
@@ -251,7 +250,7 @@ func TestWhatCannotStartIsInvalidAndLeavesNothingRunning(t *testing.T) {
 	w.image("1-1", ocispec.ImageConfig{}, map[string]string{
 		"bin/foreign": elf(8), "bin/junk": "no program", "bin/script": "#!/bin/nothing\n", "bin/plain": "#!/bin/tool\n", "bin/none": "",
 	})
-	lower := w.pictures.all["1-1"].Lower[0]
+	lower := w.images.all["1-1"].Lower[0]
 	must(t, os.Chmod(filepath.Join(lower, "bin/plain"), 0o644))
 	for program, says := range map[string]string{
 		"/nope": "/nope", "nope": "nope", "/bin/foreign": "MIPS", "/bin/junk": "neither", "/bin/script": "/bin/nothing", "/bin/plain": "mode", "/bin": "/bin", "/bin/none": "empty",
@@ -287,36 +286,6 @@ func TestWhatCannotStartIsInvalidAndLeavesNothingRunning(t *testing.T) {
 	w.nothingLeft("1-1", "1-2", "1-3")
 }
 
-func TestBadSpecsNameWhatIsWrong(t *testing.T) {
-	t.Parallel()
-	good := node.ContainerSpec{ID: "1-1", User: "ada", Layer: "/layer", Hostname: "h", CPU: 1, Memory: 64 << 20}
-	must(t, check(good))
-	for want, spoil := range map[string]func(*node.ContainerSpec){
-		"ID":         func(s *node.ContainerSpec) { s.ID = "../x" },
-		"User":       func(s *node.ContainerSpec) { s.User = "" },
-		"CPU":        func(s *node.ContainerSpec) { s.CPU = 0 },
-		"Memory":     func(s *node.ContainerSpec) { s.Memory = 0 },
-		"Layer":      func(s *node.ContainerSpec) { s.Layer = "/a/../b" },
-		"Hostname":   func(s *node.ContainerSpec) { s.Hostname = "a b" },
-		"DNS":        func(s *node.ContainerSpec) { s.DNS = []string{"name"} },
-		"Terminal":   func(s *node.ContainerSpec) { s.Interactive = true },
-		"Names":      func(s *node.ContainerSpec) { s.Names = []string{"a,b"} },
-		"Env":        func(s *node.ContainerSpec) { s.Env = node.Env{"A=B": "c"} },
-		"NUL":        func(s *node.ContainerSpec) { s.Env = node.Env{"A": "c\x00"} },
-		"Entrypoint": func(s *node.ContainerSpec) { s.Entrypoint = []string{"a\x00"} },
-		"target":     func(s *node.ContainerSpec) { s.Mounts = []node.MountSpec{{Volume: "1-2", Source: "/v", Target: "x"}} },
-		"source":     func(s *node.ContainerSpec) { s.Mounts = []node.MountSpec{{Volume: "1-2", Source: "v", Target: "/x"}} },
-		"volume":     func(s *node.ContainerSpec) { s.Mounts = []node.MountSpec{{Volume: "/", Source: "/v", Target: "/x"}} },
-		"twice": func(s *node.ContainerSpec) {
-			s.Mounts = []node.MountSpec{{Volume: "1-2", Source: "/v", Target: "/x"}, {Volume: "1-3", Source: "/w", Target: "/x/"}}
-		},
-	} {
-		s := good
-		spoil(&s)
-		kind(t, check(s), node.Invalid, want)
-	}
-}
-
 func TestInteractiveNeedsCroftsInit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -342,11 +311,11 @@ func TestInteractiveNeedsCroftsInit(t *testing.T) {
 	// is refused as it is elsewhere.
 	lone := w.spec("1-2")
 	lone.Interactive, lone.Terminal = s.Interactive, s.Terminal
-	w.pictures.mu.Lock()
-	nothing := w.pictures.all["1-2"]
+	w.images.mu.Lock()
+	nothing := w.images.all["1-2"]
 	nothing.Config.Entrypoint, nothing.Config.Cmd = nil, nil
-	w.pictures.all["1-2"] = nothing
-	w.pictures.mu.Unlock()
+	w.images.all["1-2"] = nothing
+	w.images.mu.Unlock()
 	_, err = w.Create(lone)
 	must(t, err)
 	_, err = w.Start("1-2")

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/modules/container/launch"
 	"github.com/croft-edge/croft/modules/container/rootfs"
 	"github.com/croft-edge/croft/pkg/mounts"
 	"github.com/croft-edge/croft/pkg/node"
@@ -85,7 +85,7 @@ func TestARuntimeThatCanNotBeRunIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	must(t, unix.Mount("croft", dir, "tmpfs", unix.MS_NOEXEC, ""))
 	t.Cleanup(func() { must(t, unix.Unmount(dir, unix.MNT_DETACH)) })
-	_, _, err := openRuntime(t.Context(), Config{StateDir: dir, RunDir: dir})
+	_, err := openRuntime(t.Context(), Config{StateDir: dir, RunDir: dir})
 	kind(t, err, node.Refused, "noexec", dir)
 }
 
@@ -100,36 +100,22 @@ func TestOneThatHangsGivesItsTurnAway(t *testing.T) {
 	hangs := "#!/bin/sh\ncase \"$*\" in *create*\" 9-\"*) while [ ! -e '" + gate + "' ]; do sleep 0.1; done;; esac\n"
 	must(t, os.WriteFile(w.cfg.wrapper()+".new", append([]byte(hangs), raw...), 0o700))
 	must(t, os.Rename(w.cfg.wrapper()+".new", w.cfg.wrapper()))
-	for i := range mostLaunches {
+	for i := range launch.MostAtOnce {
 		_, err := w.Create(w.spec(fmt.Sprintf("9-%d", i), "serve"))
 		must(t, err)
 	}
-	eventually(t, "all turns are taken", func() bool { return len(w.module.launches) == mostLaunches })
+	eventually(t, "all turns are taken", func() bool { return w.module.launcher.Busy() == launch.MostAtOnce })
 	other := w.spec("1-1", "serve")
 	other.User = "bob"
 	w.runs(other)
 	must(t, os.WriteFile(gate, nil, 0o600))
-	for i := range mostLaunches {
+	for i := range launch.MostAtOnce {
 		info, err := w.Start(fmt.Sprintf("9-%d", i))
 		if err != nil || info.State != node.ContainerRunning {
 			t.Errorf("%+v (%v)", info, err)
 		}
 	}
-	eventually(t, "all turns are given back", func() bool { return len(w.module.launches) == 0 })
-}
-
-// What isn't the image's fault is tried again.
-func TestWhoseFaultAFailedStartIs(t *testing.T) {
-	for text, want := range map[string]node.Kind{
-		`failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: exec: "/nope": stat /nope: no such file or directory: unknown`:                                                                    node.Invalid,
-		`failed to create shim task: OCI runtime create failed: unable to retrieve OCI runtime error (open /run/x/log.json: no such file or directory): /s/runc did not terminate successfully: exit status 1: nsenter: reassociate to namespace failed`: node.Transient,
-		`failed to create shim task: OCI runtime create failed: unable to retrieve OCI runtime error (open /run/x/log.json: no such file or directory): fork/exec /s/runc: permission denied`:                                                            node.Transient,
-		`failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: error during container init: error mounting "proc" to rootfs at "/proc": bufio.Scanner: token too long: unknown`:                  node.Transient,
-	} {
-		if got := node.KindOf(startError(errors.New(text), "1-1")); got != want {
-			t.Errorf("%s: %s, want %s", text, got, want)
-		}
-	}
+	eventually(t, "all turns are given back", func() bool { return w.module.launcher.Busy() == 0 })
 }
 
 // What an agent that was killed had mounted to make a container is let go by the next one.
@@ -142,7 +128,7 @@ func TestTheRootOfAKilledAgentIsLetGo(t *testing.T) {
 	must(t, err)
 	_, err = w.Start("1-1")
 	kind(t, err, node.Invalid, "/nope")
-	r, _ := w.module.recordOf("1-1")
+	r, _ := w.module.table.Record("1-1")
 	w.close()
 	killed, err := rootfs.Open(rootfs.Config{RunDir: w.cfg.RunDir, StateDir: w.cfg.StateDir})
 	must(t, err)

@@ -40,7 +40,7 @@ func TestOutOfMemoryWhileNobodyWatched(t *testing.T) {
 	s := w.spec("1-1", "serve")
 	s.Memory = 64 << 20
 	before := w.runs(s)
-	group, err := cgroup.At(w.cfg.group("1-1"))
+	group, err := cgroup.At(w.cfg.groups().Path("1-1"))
 	must(t, err)
 	w.close()
 	end := containerdtest.Hog(t, group.Folders())
@@ -50,23 +50,5 @@ func TestOutOfMemoryWhileNobodyWatched(t *testing.T) {
 	back := w.is("1-1", "back", func(i node.ContainerInfo) bool { return i.State == node.ContainerRunning && i.PID != before.PID })
 	if back.ExitCode != 137 || !strings.HasPrefix(back.OOM, "out of memory: ") {
 		t.Errorf("what ended meanwhile: %+v", back)
-	}
-}
-
-func TestOOMText(t *testing.T) {
-	for _, c := range []struct {
-		events      cgroup.Events
-		limit, code uint64
-		want        string
-	}{
-		{cgroup.Events{}, 64 << 20, 137, ""},
-		{cgroup.Events{AtLimit: true}, 64 << 20, 137, ""}, // the page cache was given back
-		{cgroup.Events{OOMKills: 1, AtLimit: true}, 64 << 20, 137, "out of memory: the kernel killed it; its limit is 64 MiB"},
-		{cgroup.Events{OOMKills: 2, AtLimit: true}, 1<<20 + 1, 1, "out of memory: the kernel killed 2 of its processes; its limit is 1048577 bytes"},
-		{cgroup.Events{OOMKills: 1}, 64 << 20, 137, "out of memory: the kernel killed it; its limit is 64 MiB, which it hadn't reached: all containers together, or the node, had none left"},
-	} {
-		if got := oomText(c.events, c.limit, c.code); got != c.want {
-			t.Errorf("%+v, exit code %d: %q, want %q", c.events, c.code, got, c.want)
-		}
 	}
 }

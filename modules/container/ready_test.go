@@ -12,14 +12,14 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// ready waits until what Create has begun for a container's start is done, and
-// returns the process that waits to become it; 0 for none.
+// ready waits until the start that Create prepares is prepared, and returns the
+// process of the prepared task; 0 for none.
 func (w *world) ready(id string) uint32 {
 	w.Helper()
-	it, err := w.module.hold(w.Context(), id)
+	held, err := w.module.table.Hold(w.Context(), id)
 	must(w, err)
-	defer w.module.release(it)
-	return it.ready.pid
+	defer w.module.table.Release(held)
+	return held.Prepared.PID
 }
 
 // runs is the program that a process runs.
@@ -91,7 +91,7 @@ func TestWhatALostContainerLeftIsCleared(t *testing.T) {
 	must(t, c.ContainerService().Delete(ctx, "1-1"))
 	_, err = c.ContainerService().Create(ctx, lost)
 	must(t, err)
-	must(t, w.module.cleared(ctx, "ada", "1-1"))
+	must(t, w.module.service.remover.leftovers.ClearNew(ctx, "ada", "1-1"))
 	if _, err := os.Stat(bundle); !os.IsNotExist(err) {
 		t.Errorf("its folder is left: %v", err)
 	}

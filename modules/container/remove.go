@@ -2,93 +2,160 @@ package container
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"slices"
 
+	"github.com/containerd/containerd/v2/client"
+
 	"github.com/croft-edge/croft/modules/container/containerd"
+	"github.com/croft-edge/croft/modules/container/leftovers"
+	"github.com/croft-edge/croft/modules/container/managed"
+	"github.com/croft-edge/croft/modules/container/plan"
+	"github.com/croft-edge/croft/modules/container/secret"
+	"github.com/croft-edge/croft/modules/container/tasks"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
+// remover removes containers.
+type remover struct {
+	index     tasks.Index
+	table     *managed.Table
+	roots     rootfsStore
+	secrets   *secret.Store
+	leftovers leftovers.Cleaner
+	logs      logRemover
+}
+
 // remove stops a container and removes all of it but its layer, its volumes and, for
 // as long as its image is held for it, its log.
-func (m *Module) remove(ctx context.Context, id string) error {
-	if err := checkID(id); err != nil {
+func (r remover) remove(ctx context.Context, id string) error {
+	if err := plan.CheckID(id); err != nil {
 		return err
 	}
-	it, err := m.hold(ctx, id)
+	held, err := r.table.Hold(ctx, id)
 	if err != nil {
 		return err
 	}
-	defer m.release(it)
-	r, known := m.recordOf(id)
-	user, err := m.cfg.owner(ctx, m.daemon, id)
+	defer r.table.Release(held)
+	record, known := r.table.Record(id)
+	user, err := r.index.User(ctx, id)
 	if err != nil && node.KindOf(err) != node.NotExist {
 		return err
 	}
 	if err != nil {
-		user = r.User
-		standing, listed := m.roots.List()
+		user = record.User
+		mounted, listed := r.roots.List()
 		if listed != nil {
 			return listed
 		}
-		if !known && !slices.Contains(standing, id) {
+		if !known && !slices.Contains(mounted, id) {
 			return node.Errorf(node.NotExist, "cannot remove container %s: there is none", id)
 		}
 	}
 	if known {
-		// It isn't started again from here on, also by the next process.
-		r.Wanted = false
-		if err := m.keep(it, r); err != nil {
+		// From here on it isn't started again, by the next process neither.
+		record.Wanted = false
+		if err := r.table.Keep(held, record); err != nil {
 			return err
 		}
 	}
-	return m.clear(ctx, it, user)
+	return r.clear(ctx, held, user)
 }
 
-// clear removes all of a container, the record last: what fails is done by the
-// next call.
-func (m *Module) clear(ctx context.Context, it *item, user string) error {
-	it.ready = waiting{}
+// clear removes all of a held container, the record last: the next call goes on where this one
+// fails.
+func (r remover) clear(ctx context.Context, held *managed.Container, user string) error {
+	held.Prepared = managed.PreparedTask{}
 	if user != "" {
-		in, found, err := load(ctx, m.daemon, user, it.id)
+		in, found, err := tasks.Load(ctx, r.index.Daemon, user, held.ID)
 		if err == nil {
-			err = m.discard(in, found, user)
+			err = r.discard(in, found, user)
 		} else if node.KindOf(err) == node.NotExist {
-			err = m.clearLeft(m.daemon.Namespace(ctx, user), user, it.id)
+			err = r.leftovers.Clear(r.index.Daemon.Namespace(ctx, user), user, held.ID)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if err := m.roots.Remove(ctx, it.id); err != nil {
+	if err := r.roots.Remove(ctx, held.ID); err != nil {
 		return err
 	}
-	if err := m.secrets.Remove(it.id); err != nil {
+	if err := r.secrets.Remove(held.ID); err != nil {
 		return err
 	}
-	if err := m.dropLog(ctx, it.id); err != nil {
+	if err := r.logs.end(ctx, held.ID); err != nil {
 		return err
 	}
 	if user != "" {
-		m.sweepUser(ctx, user)
+		r.leftovers.ClearNamespace(ctx, user)
 	}
-	return m.forget(it)
+	return r.table.Forget(held)
 }
 
-// sweepUser removes the namespace of a user who has nothing left in it.
-// containerd refuses to remove one with something in it, but for leases: those
-// are of who is about to put something in.
-func (m *Module) sweepUser(ctx context.Context, user string) {
-	c, err := m.daemon.Client(ctx)
+// discard stops a container's task and takes the container out of containerd. Its root file system stays.
+func (r remover) discard(ctx context.Context, c client.Container, user string) error {
+	if err := tasks.Halt(ctx, c); err != nil {
+		return err
+	}
+	if err := c.Delete(ctx); err != nil && containerd.Kind(err) != node.NotExist {
+		return containerd.Error(err, "remove container %s", c.ID())
+	}
+	return r.leftovers.Clear(ctx, user, c.ID())
+}
+
+// logRemover ends and removes the logs of containers. While a container's image is held the container may
+// come back on the same layer: until then its log stays.
+type logRemover struct {
+	table   *managed.Table
+	outputs outputs
+	images  imageStore
+	// dir is the folder of the logs.
+	dir string
+}
+
+// end ends the log of a container that is removed.
+func (l logRemover) end(ctx context.Context, id string) error {
+	_, err := l.images.Images().Inspect(id)
+	return l.outputs.Drop(ctx, id, err == nil)
+}
+
+// removeOrphan removes the log of a container that doesn't exist any more.
+func (l logRemover) removeOrphan(ctx context.Context, id string) error {
+	if plan.CheckID(id) != nil {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(l.dir, id)); os.IsNotExist(err) {
+		return nil
+	}
+	held, err := l.table.Hold(ctx, id)
 	if err != nil {
-		return
+		return err
 	}
-	name := m.daemon.NamespaceName(user)
-	in := m.daemon.Namespace(ctx, user)
-	if leases, err := c.LeasesService().List(in); err != nil || len(leases) > 0 {
-		return
+	defer l.table.Release(held)
+	if _, known := l.table.Record(id); known {
+		return nil
 	}
-	err = c.NamespaceService().Delete(in, name)
-	if kind := containerd.Kind(err); err != nil && kind != node.NotExist && kind != node.Busy {
-		m.cfg.Log.Warn().Err(err).Str("type", "container").Str("namespace", name).Msg("a namespace can't be removed")
+	return l.outputs.Drop(ctx, id, false)
+}
+
+// images are the images as they go on the bus.
+type images struct {
+	node.Images
+	background *background
+	logs       logRemover
+}
+
+// Release implements node.Images. It removes the log of the image's container, if that is gone.
+func (i images) Release(label string) error {
+	err := i.Images.Release(label)
+	if err != nil && node.KindOf(err) != node.NotExist {
+		return err
 	}
+	ctx, cancel := context.WithTimeout(i.background.ctx, changeTime)
+	defer cancel()
+	if removed := i.logs.removeOrphan(ctx, label); removed != nil {
+		return removed
+	}
+	return err
 }

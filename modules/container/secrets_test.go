@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/modules/container/execs"
 	"github.com/croft-edge/croft/modules/container/logs"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -131,7 +132,7 @@ func TestSecretVariablesAreOnNoDisk(t *testing.T) {
 	must(t, err)
 	defer streams.Close()
 	var out bytes.Buffer
-	_, err = streams.Exec(t.Context(), "1-1", ExecOptions{Args: []string{"tool", "env"}, Env: []string{"TOKEN=mine"}}, ExecIO{Stdout: &out})
+	_, err = streams.Exec(t.Context(), "1-1", execs.Options{Args: []string{"tool", "env"}, Env: []string{"TOKEN=mine"}}, execs.Streams{Stdout: &out})
 	if err != nil || !strings.Contains(out.String(), "TOKEN=mine\n") || strings.Contains(out.String(), hidden) {
 		t.Errorf("an exec with a variable of its own has %q, %v", out.String(), err)
 	}
@@ -145,7 +146,7 @@ func TestSecretVariablesAreOnNoDisk(t *testing.T) {
 	w.open()
 	w.hasVariables(w.runs(s).PID, variables...)
 	must(t, w.Delete("1-1"))
-	if left, err := w.module.secrets.List(); err != nil || len(left) != 0 {
+	if left, err := w.module.service.remover.secrets.List(); err != nil || len(left) != 0 {
 		t.Errorf("secrets of %v are left, %v", left, err)
 	}
 	nowhere("after its end")
@@ -154,11 +155,11 @@ func TestSecretVariablesAreOnNoDisk(t *testing.T) {
 func TestSecretsOfNoContainerAreRemoved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	must(t, w.module.secrets.Put("ada", "7-1", node.Env{"A": "1"}))
+	must(t, w.module.service.remover.secrets.Put("ada", "7-1", node.Env{"A": "1"}))
 	w.close()
 	w.open()
 	eventually(t, "they are removed", func() bool {
-		left, err := w.module.secrets.List()
+		left, err := w.module.service.remover.secrets.List()
 		must(t, err)
 		return len(left) == 0
 	})

@@ -5,16 +5,20 @@ import (
 	"os"
 
 	"github.com/croft-edge/croft/modules/container/containerd"
+	"github.com/croft-edge/croft/modules/container/execs"
 	"github.com/croft-edge/croft/modules/container/logs"
+	"github.com/croft-edge/croft/modules/container/tasks"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Streams are a container's outputs and inputs, for who speaks to its owner.
-// They need no Module: any process of the node can open them beside it.
+// Streams are containers' outputs and inputs for their owners. They need no Module: any process of the
+// node can open them beside it.
 type Streams struct {
-	cfg       Config
-	daemon    connection
+	index     tasks.Index
+	execs     execs.Runner
+	logDir    string
 	followers *logs.Followers
+	close     func() error
 }
 
 // LogOptions say which log lines are wanted.
@@ -26,50 +30,71 @@ type LogOptions struct {
 }
 
 // OpenStreams opens the streams of the containers of a Module with the same
-// Config. What earlier processes have left of execs is ended.
+// Config.
 func OpenStreams(c Config) (*Streams, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
 	c = c.withDefaults()
-	if err := os.MkdirAll(c.execs(), 0o711); err != nil {
+	if err := os.MkdirAll(c.execs().Dir, 0o711); err != nil {
 		return nil, node.Errorf(node.Internal, "cannot make the folder of execs: %w", err)
 	}
 	d, err := containerd.Open(context.Background(), c.Containerd)
 	if err != nil {
 		return nil, err
 	}
-	return &Streams{cfg: c, daemon: d, followers: logs.NewFollowers()}, nil
+	return newStreams(c, d), nil
 }
 
-// Close lets go of containerd. What is being streamed ends with its context.
-func (s *Streams) Close() error { return s.daemon.Close() }
+// newStreams makes Streams of a Config with its defaults.
+func newStreams(c Config, d connection) *Streams {
+	return &Streams{index: c.index(d), execs: c.execs(), logDir: c.Logs.Dir, followers: logs.NewFollowers(), close: d.Close}
+}
+
+// Close lets go of containerd. Streams that are open end with their contexts.
+func (s *Streams) Close() error { return s.close() }
 
 // Owner is the user of a container. NotExist when there is none.
 func (s *Streams) Owner(ctx context.Context, id string) (string, error) {
-	return s.cfg.owner(ctx, s.daemon, id)
+	return s.index.User(ctx, id)
+}
+
+// Exec runs a program in a container that runs, with the rights of its first
+// process, and returns its exit code. It is killed when ctx is done.
+//
+// NotExist when there is no such container, Busy while it doesn't run, Invalid
+// when the program can't be started.
+func (s *Streams) Exec(ctx context.Context, id string, o execs.Options, streams execs.Streams) (uint32, error) {
+	if err := o.Validate(id); err != nil {
+		return 0, err
+	}
+	in, found, err := s.index.Find(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	return s.execs.Run(in, found, o, streams)
 }
 
 // Logs gives f the lines of a container's output, oldest first, until f fails
 // or ctx is done, which is no failure; without Follow, until there is no more.
 // NotExist when there is no such container.
 func (s *Streams) Logs(ctx context.Context, id string, o LogOptions, f func(node.LogLine) error) error {
-	user, err := s.cfg.owner(ctx, s.daemon, id)
+	user, err := s.index.User(ctx, id)
 	if err != nil {
 		return err
 	}
 	tail := min(max(o.Tail, 0), mostLines)
 	if o.Follow {
-		return s.followers.Follow(ctx, logs.Log{Dir: s.cfg.Logs.Dir, ID: id, User: user}, tail, f)
+		return s.followers.Follow(ctx, logs.Log{Dir: s.logDir, ID: id, User: user}, tail, f)
 	}
-	// Line by line: who doesn't read them holds none in memory.
-	said := false
-	err = logs.Each(ctx, s.cfg.Logs.Dir, id, tail, func(line node.LogLine) error {
-		said = true
+	// Line by line: a reader that doesn't go on holds none in memory.
+	given := false
+	err = logs.Each(ctx, s.logDir, id, tail, func(line node.LogLine) error {
+		given = true
 		return f(line)
 	})
-	if node.KindOf(err) == node.NotExist && !said {
-		return nil // it never said anything
+	if node.KindOf(err) == node.NotExist && !given {
+		return nil // it has no output yet
 	}
 	return err
 }
@@ -77,5 +102,5 @@ func (s *Streams) Logs(ctx context.Context, id string, o LogOptions, f func(node
 // Stats reads a container's present use. NotExist when there is none, Busy
 // while it doesn't run.
 func (s *Streams) Stats(ctx context.Context, id string) (node.ContainerStats, error) {
-	return s.cfg.stats(ctx, s.daemon, id)
+	return s.index.Stats(ctx, id)
 }

@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/pkg/cio"
 
+	"github.com/croft-edge/croft/modules/container/execs"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -47,11 +49,11 @@ func (w *world) streams() *Streams {
 // exec runs the tool in a container.
 func (w *world) exec(id string, args ...string) (code uint32, stdout, stderr string) {
 	w.Helper()
-	s := &Streams{cfg: w.cfg.withDefaults(), daemon: w.module.daemon}
+	s := newStreams(w.cfg.withDefaults(), w.module.daemon)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var out, errs buffer
-	code, err := s.Exec(ctx, id, ExecOptions{Args: append([]string{"/bin/tool"}, args...)}, ExecIO{Stdout: &out, Stderr: &errs})
+	code, err := s.Exec(ctx, id, execs.Options{Args: append([]string{"/bin/tool"}, args...)}, execs.Streams{Stdout: &out, Stderr: &errs})
 	if err != nil {
 		w.Fatalf("cannot run %v: %v", args, err)
 	}
@@ -79,9 +81,11 @@ func TestExec(t *testing.T) {
 	_, err = s.Owner(t.Context(), "1-2")
 	kind(t, err, node.NotExist)
 
-	run := func(o ExecOptions, streams ExecIO) (uint32, error) { return s.Exec(t.Context(), "1-1", o, streams) }
+	run := func(o execs.Options, streams execs.Streams) (uint32, error) {
+		return s.Exec(t.Context(), "1-1", o, streams)
+	}
 	var out, errs buffer
-	code, err := run(ExecOptions{Args: []string{"tool", "exit", "42"}}, ExecIO{Stdout: &out, Stderr: &errs})
+	code, err := run(execs.Options{Args: []string{"tool", "exit", "42"}}, execs.Streams{Stdout: &out, Stderr: &errs})
 	if err != nil || code != 42 || !strings.Contains(out.String(), "line 29\n") || errs.String() != "the end\n" {
 		t.Errorf("exit code %d, %q, %q (%v)", code, out.String(), errs.String(), err)
 	}
@@ -89,39 +93,39 @@ func TestExec(t *testing.T) {
 	for _, size := range []int{0, 1, 3 << 20} {
 		var out, errs buffer
 		text := strings.Repeat("x", size)
-		code, err = run(ExecOptions{Args: []string{"/bin/tool", "cat"}}, ExecIO{Stdin: strings.NewReader(text), Stdout: &out, Stderr: &errs})
+		code, err = run(execs.Options{Args: []string{"/bin/tool", "cat"}}, execs.Streams{Stdin: strings.NewReader(text), Stdout: &out, Stderr: &errs})
 		if err != nil || code != 0 || out.String() != text || !strings.HasPrefix(errs.String(), fmt.Sprint(size)) {
 			t.Errorf("of %d bytes %d came back, %q (%v)", size, len(out.String()), errs.String(), err)
 		}
 	}
 	var flood buffer
-	code, err = run(ExecOptions{Args: []string{"tool", "flood", "20000"}}, ExecIO{Stdout: &flood})
+	code, err = run(execs.Options{Args: []string{"tool", "flood", "20000"}}, execs.Streams{Stdout: &flood})
 	if err != nil || code != 0 || strings.Count(flood.String(), "\n") != 20000 {
 		t.Errorf("%d of 20000 lines came (%v)", strings.Count(flood.String(), "\n"), err)
 	}
 	var env buffer
-	_, err = run(ExecOptions{Args: []string{"tool", "env"}, Env: []string{"COLOUR=blue"}}, ExecIO{Stdout: &env})
+	_, err = run(execs.Options{Args: []string{"tool", "env"}, Env: []string{"COLOUR=blue"}}, execs.Streams{Stdout: &env})
 	if err != nil || !strings.Contains(env.String(), "COLOUR=blue") || !strings.Contains(env.String(), "PATH=/bin") {
 		t.Errorf("its environment is %q (%v)", env.String(), err)
 	}
 	// A child that holds the output open doesn't hold up the answer.
 	start := time.Now()
-	code, err = run(ExecOptions{Args: []string{"tool", "leave"}}, ExecIO{Stdout: &out})
+	code, err = run(execs.Options{Args: []string{"tool", "leave"}}, execs.Streams{Stdout: &out})
 	if took := time.Since(start); err != nil || code != 0 || took > 30*time.Second {
 		t.Errorf("one that left a child: %d (%v) after %s", code, err, took)
 	}
-	if left, _ := filepath.Glob(filepath.Join(w.cfg.execs(), "*", "*")); len(left) != 0 {
+	if left, _ := filepath.Glob(filepath.Join(w.cfg.execs().Dir, "*", "*")); len(left) != 0 {
 		t.Errorf("%v is left of execs", left)
 	}
-	_, err = run(ExecOptions{Args: []string{"/bin/nothing"}}, ExecIO{})
+	_, err = run(execs.Options{Args: []string{"/bin/nothing"}}, execs.Streams{})
 	kind(t, err, node.Invalid, "nothing")
-	_, err = run(ExecOptions{}, ExecIO{})
+	_, err = run(execs.Options{}, execs.Streams{})
 	kind(t, err, node.Invalid)
-	_, err = s.Exec(t.Context(), "1-2", ExecOptions{Args: []string{"x"}}, ExecIO{})
+	_, err = s.Exec(t.Context(), "1-2", execs.Options{Args: []string{"x"}}, execs.Streams{})
 	kind(t, err, node.NotExist)
 	_, err = w.Create(w.spec("1-2", "serve"))
 	must(t, err)
-	_, err = s.Exec(t.Context(), "1-2", ExecOptions{Args: []string{"x"}}, ExecIO{})
+	_, err = s.Exec(t.Context(), "1-2", execs.Options{Args: []string{"x"}}, execs.Streams{})
 	kind(t, err, node.Busy)
 }
 
@@ -130,19 +134,19 @@ func TestExecWithATerminal(t *testing.T) {
 	w := newWorld(t)
 	w.runs(w.spec("1-1", "serve"))
 	in, typed := io.Pipe()
-	resize := make(chan Size)
+	resize := make(chan execs.Size)
 	var out buffer
 	done := make(chan error, 1)
 	go func() {
-		code, err := w.streams().Exec(t.Context(), "1-1", ExecOptions{Args: []string{"tool", "size"}, Terminal: true, Width: 97, Height: 31},
-			ExecIO{Stdin: in, Stdout: &out, Resize: resize})
+		code, err := w.streams().Exec(t.Context(), "1-1", execs.Options{Args: []string{"tool", "size"}, Terminal: true, Width: 97, Height: 31},
+			execs.Streams{Stdin: in, Stdout: &out, Resize: resize})
 		if err == nil && code != 0 {
 			err = fmt.Errorf("exit code %d", code)
 		}
 		done <- err
 	}()
 	eventually(t, "the terminal has its size", func() bool { return strings.Contains(out.String(), "size 97 31 <nil>") })
-	resize <- Size{Width: 120, Height: 40}
+	resize <- execs.Size{Width: 120, Height: 40}
 	eventually(t, "the terminal has its new size", func() bool { return strings.Contains(out.String(), "size 120 40 <nil>") })
 	_, err := typed.Write([]byte("\r"))
 	must(t, err)
@@ -164,7 +168,7 @@ func TestAnAbandonedExecIsKilled(t *testing.T) {
 		in, _ := io.Pipe() // a client that says nothing
 		done := make(chan error, 1)
 		go func() {
-			_, err := s.Exec(ctx, "1-1", ExecOptions{Args: []string{"tool", "sleep"}, Terminal: terminal}, ExecIO{Stdin: in, Stdout: io.Discard, Stderr: io.Discard})
+			_, err := s.Exec(ctx, "1-1", execs.Options{Args: []string{"tool", "sleep"}, Terminal: terminal}, execs.Streams{Stdin: in, Stdout: io.Discard, Stderr: io.Discard})
 			done <- err
 		}()
 		eventually(t, "it runs", func() bool { return w.execs("1-1") == 1 })
@@ -186,17 +190,17 @@ func TestAnExecOfADeadProcessIsEnded(t *testing.T) {
 	process := *built.Process
 	process.Args = []string{"/bin/tool", "sleep"}
 	// As a process left it that was killed: no process has that ID.
-	left, err := running.Exec(ctx, execPrefix+"4194999-123-abc", &process, nullIO)
+	left, err := running.Exec(ctx, execs.Prefix+"4194999-123-abc", &process, cio.NullIO)
 	must(t, err)
 	must(t, left.Start(ctx))
 	process.Args = []string{"/bin/tool", "stubborn"}
-	other, err := running.Exec(ctx, "somebodys", &process, nullIO)
+	other, err := running.Exec(ctx, "somebodys", &process, cio.NullIO)
 	must(t, err)
 	must(t, other.Start(ctx))
 	if n := w.execs("1-1"); n != 2 {
 		t.Fatalf("%d execs", n)
 	}
-	folder := filepath.Join(w.cfg.execs(), "4194999-123")
+	folder := filepath.Join(w.cfg.execs().Dir, "4194999-123")
 	must(t, os.MkdirAll(folder, 0o700))
 	w.close()
 	w.open()

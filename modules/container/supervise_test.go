@@ -68,30 +68,6 @@ func TestOneThatEndsAgainAndAgainWaitsLonger(t *testing.T) {
 	w.nothingLeft("1-1")
 }
 
-func TestPausesGrowAndAreReset(t *testing.T) {
-	t.Parallel()
-	now := time.Unix(1e9, 0)
-	r := record{}
-	for n, want := range []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond} {
-		r.start(now)
-		r.exit(1, now.Add(time.Second), now.Add(time.Second))
-		got := time.Unix(0, r.Next).Sub(now.Add(time.Second))
-		if r.Pause != want || got < want*8/10 || got > want*12/10 {
-			t.Errorf("pause %d is %s (%s), want about %s", n, got, r.Pause, want)
-		}
-	}
-	for range 20 {
-		r.exit(1, now.Add(time.Second), now.Add(time.Second))
-	}
-	if r.Pause != lastPause || r.Restarts != 3 {
-		t.Errorf("the longest pause is %s after %d restarts", r.Pause, r.Restarts)
-	}
-	r.exit(1, now.Add(enough), now.Add(enough))
-	if r.Pause != firstPause {
-		t.Errorf("after it ran for %s the pause is %s", enough, r.Pause)
-	}
-}
-
 func TestKilledAndDeletedBehindItsBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

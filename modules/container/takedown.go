@@ -7,21 +7,22 @@ import (
 
 	"github.com/croft-edge/croft/modules/container/containerd"
 	"github.com/croft-edge/croft/modules/container/logs"
+	"github.com/croft-edge/croft/modules/container/plan"
 	"github.com/croft-edge/croft/modules/container/rootfs"
 	"github.com/croft-edge/croft/modules/container/secret"
+	"github.com/croft-edge/croft/modules/container/tasks"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// TakeDown ends all that a stopped node has running of containers, croft's own
-// containerd and the log carrier, and removes the mounts and namespaces: what a
-// reboot does to them. Images, layers, logs and volumes stay. Busy while a module
-// is open on them: it would make it all again.
+// TakeDown ends the containers of a stopped node, croft's own containerd and the log
+// carrier, and removes the mounts and namespaces, as a reboot does. Images, layers, logs
+// and volumes stay. Busy while a module is open on the containers: it would start them again.
 func TakeDown(ctx context.Context, c Config) error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
 	c = c.withDefaults()
-	if _, err := os.Stat(c.supervised()); os.IsNotExist(err) {
+	if _, err := os.Stat(c.records().Dir); os.IsNotExist(err) {
 		return nil
 	}
 	lock, err := c.lock()
@@ -29,10 +30,10 @@ func TakeDown(ctx context.Context, c Config) error {
 		return err
 	}
 	defer func() { _ = unlock(lock) }()
-	// A containerd that can't be asked any more keeps nothing else from its end.
+	// The rest is taken down also when containerd can't be asked any more.
 	asked := endAll(ctx, c)
 	for _, end := range []func() error{
-		func() error { return endGroup(ctx, c.CgroupParent) },
+		func() error { return c.groups().EndAll(ctx) },
 		func() error { return containerd.TakeDown(ctx, c.Containerd) },
 		func() error { return logs.TakeDown(ctx, c.Logs) },
 		func() error { return secret.TakeDown(c.RunDir) },
@@ -44,7 +45,7 @@ func TakeDown(ctx context.Context, c Config) error {
 			return err
 		}
 	}
-	for _, dir := range []string{c.supervised(), c.execs(), c.runc(), filepath.Join(c.RunDir, "log", "c")} {
+	for _, dir := range []string{c.records().Dir, c.execs().Dir, c.runcDir(), filepath.Join(c.RunDir, "log", "c")} {
 		if err := os.RemoveAll(dir); err != nil {
 			return node.Errorf(node.Internal, "cannot remove what is left of containers: %w", err)
 		}
@@ -52,8 +53,7 @@ func TakeDown(ctx context.Context, c Config) error {
 	return asked
 }
 
-// endAll ends what runs in all containers of this node, also of those that
-// nobody remembers.
+// endAll ends the tasks of all containers in containerd, also of those without a record.
 func endAll(ctx context.Context, c Config) error {
 	d, err := containerd.Open(ctx, c.Containerd)
 	if err != nil {
@@ -70,14 +70,14 @@ func endAll(ctx context.Context, c Config) error {
 	}
 	for _, user := range users {
 		in := d.Namespace(ctx, user)
-		all, err := client.Containers(in, "labels."+labelReservation)
+		all, err := client.Containers(in, "labels."+plan.LabelReservation)
 		if err != nil {
 			return containerd.Error(err, "list the containers of user %s", user)
 		}
 		for _, one := range all {
-			t, _, err := task(in, one)
+			t, _, err := tasks.Current(in, one)
 			if err == nil && t != nil {
-				err = drop(in, t)
+				err = tasks.Drop(in, t)
 			}
 			if err != nil {
 				return err

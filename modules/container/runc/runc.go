@@ -1,4 +1,5 @@
-// Package runc finds the machine's runc and looks at its version. It owns nothing.
+// Package runc finds the machine's runc, checks its version, and owns {state}/runc, the
+// script by which containerd starts it.
 package runc
 
 import (

@@ -25,7 +25,7 @@ const (
 	agentPIDs = 2048
 	// agentIOWeight lets the agent's records go before what containers write, which have 100.
 	agentIOWeight = 500
-	// agentWeight is the agent's share of the processors, twice that of all containers together (container.Weight): everybody
+	// agentWeight is the agent's share of the processors, twice that of all containers together (groups.Weight in modules/container): everybody
 	// waits for it, and it runs seldom and shortly. With less, each step of a reservation waits for the time slices of
 	// all that is busy, some milliseconds each; see docs/adr/0033-serving-weight.md.
 	agentWeight = 2000

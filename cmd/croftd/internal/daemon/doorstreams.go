@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/croft-edge/croft/modules/container"
+	"github.com/croft-edge/croft/modules/container/execs"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/nodeapi"
 	"github.com/croft-edge/croft/pkg/supervise"
@@ -86,13 +87,13 @@ func (s *containerStreams) Exec(ctx context.Context, id string, o nodeapi.ExecOp
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	sizes := make(chan container.Size)
+	sizes := make(chan execs.Size)
 	go func() {
 		// A terminal that keeps its size is better than none.
 		supervise.Do(s.config.Log, "exec sizes", func() { passSizes(ctx, streams.Resize, sizes) })
 	}()
-	in := container.ExecOptions{Args: o.Args, Env: o.Env, Terminal: o.Terminal, Width: o.Size.Width, Height: o.Size.Height}
-	out := container.ExecIO{Stdin: streams.Stdin, Stdout: streams.Stdout, Resize: sizes}
+	in := execs.Options{Args: o.Args, Env: o.Env, Terminal: o.Terminal, Width: o.Size.Width, Height: o.Size.Height}
+	out := execs.Streams{Stdin: streams.Stdin, Stdout: streams.Stdout, Resize: sizes}
 	if !o.Terminal {
 		out.Stderr = streams.Stderr
 	}
@@ -100,14 +101,14 @@ func (s *containerStreams) Exec(ctx context.Context, id string, o nodeapi.ExecOp
 }
 
 // passSizes passes a terminal's sizes on until ctx is done.
-func passSizes(ctx context.Context, from <-chan nodeapi.Size, to chan<- container.Size) {
+func passSizes(ctx context.Context, from <-chan nodeapi.Size, to chan<- execs.Size) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case s := <-from:
 			select {
-			case to <- container.Size(s):
+			case to <- execs.Size(s):
 			case <-ctx.Done():
 				return
 			}

@@ -1,0 +1,258 @@
+// Package supervise starts containers again that have ended by themselves. It hears of exits from
+// containerd's events, and finds those that it missed by a regular look at all containers.
+//
+// It owns nothing: records, the pauses between restarts and their timers are those of package managed.
+package supervise
+
+import (
+	"context"
+	"time"
+
+	apievents "github.com/containerd/containerd/api/events"
+	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/core/events"
+	"github.com/containerd/typeurl/v2"
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/modules/container/containerd"
+	"github.com/croft-edge/croft/modules/container/managed"
+	"github.com/croft-edge/croft/modules/container/tasks"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+const (
+	// defaultLook is the time between two looks at all containers.
+	defaultLook = 15 * time.Second
+	// subscribeAgain is the pause after containerd's events have ended.
+	subscribeAgain = 200 * time.Millisecond
+	// exitTime bounds the recording of an exit.
+	exitTime = 2 * time.Minute
+	// restartTime bounds one restart: after it the failure is recorded, and the next one scheduled.
+	restartTime = 25 * time.Second
+	// unknownExit is the exit code of a container of whose exit containerd knows nothing.
+	unknownExit = 255
+)
+
+// Daemon is the containerd in use.
+type Daemon interface {
+	tasks.Daemon
+	UserOf(namespace string) (string, bool)
+}
+
+// Starter makes a held container run. ctx has the user's namespace.
+type Starter interface {
+	Run(ctx context.Context, held *managed.Container, c client.Container) error
+}
+
+// Exits tell more of an exit than containerd does.
+type Exits interface {
+	// OutOfMemory says what the kernel has killed of a container; empty for nothing.
+	OutOfMemory(id string, code uint64) string
+	// LastLines are the last lines of its log.
+	LastLines(id string) []string
+}
+
+// Sweeper removes what is left of containers.
+type Sweeper interface {
+	// Sweep is called once, when containerd can be asked for the first time.
+	Sweep(ctx context.Context)
+	// AfterLook is called with the states of all containers after each look at them.
+	AfterLook(ctx context.Context, all map[string]tasks.RuntimeState)
+}
+
+// Config is what a Supervisor is made of.
+type Config struct {
+	Daemon  Daemon
+	Index   tasks.Index
+	Table   *managed.Table
+	Starter Starter
+	Exits   Exits
+	Sweeper Sweeper
+	// Spawn runs a function beside, unless the module is closed.
+	Spawn func(func(ctx context.Context)) bool
+	Log   zerolog.Logger
+}
+
+// Supervisor starts containers again.
+type Supervisor struct {
+	cfg Config
+	// LookEvery is the time between two looks at all containers. It may be changed before Run.
+	LookEvery time.Duration
+}
+
+// New makes a Supervisor. Nothing is started again before Run.
+func New(c Config) *Supervisor { return &Supervisor{cfg: c, LookEvery: defaultLook} }
+
+// Run starts containers again until ctx is done.
+func (s *Supervisor) Run(ctx context.Context) error {
+	s.cfg.Table.StartTimers(func(id string) {
+		s.cfg.Spawn(func(ctx context.Context) { s.restart(ctx, id) })
+	})
+	defer s.cfg.Table.StopTimers()
+	first := true
+	for ctx.Err() == nil {
+		err := s.watch(ctx, first)
+		if err != nil && ctx.Err() == nil {
+			s.cfg.Log.Warn().Err(err).Str("type", "container").Msg("containerd's events have ended, they are asked for again")
+		}
+		first = first && err != nil
+		select {
+		case <-ctx.Done():
+		case <-time.After(subscribeAgain):
+		}
+	}
+	return nil
+}
+
+// watch handles containerd's events until they end. Earlier exits are found by a look at all
+// containers.
+func (s *Supervisor) watch(ctx context.Context, first bool) error {
+	c, err := s.cfg.Daemon.Client(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	exits, failed := c.EventService().Subscribe(ctx, `topic=="/tasks/exit"`)
+	if err := s.look(ctx); err != nil {
+		return err
+	}
+	if first {
+		s.cfg.Sweeper.Sweep(ctx)
+	}
+	// Events may begin a moment after the subscription: the second look is early.
+	every := s.LookEvery
+	tick := time.NewTicker(min(every, max(every/15, time.Second)))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-failed:
+			return containerd.Error(err, "hear what containerd tells")
+		case e := <-exits:
+			s.handle(e)
+		case <-tick.C:
+			tick.Reset(every)
+			if err := s.look(ctx); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// handle handles one event: the exit of a container's first process.
+func (s *Supervisor) handle(e *events.Envelope) {
+	if _, ours := s.cfg.Daemon.UserOf(e.Namespace); !ours || e.Event == nil {
+		return
+	}
+	decoded, err := typeurl.UnmarshalAny(e.Event)
+	if err != nil {
+		return
+	}
+	exit, ok := decoded.(*apievents.TaskExit)
+	if !ok || exit.ID != exit.ContainerID {
+		return
+	}
+	s.cfg.Spawn(func(ctx context.Context) {
+		s.ended(ctx, exit.ContainerID, exit.ExitStatus, exit.ExitedAt.AsTime())
+	})
+}
+
+// look finds the containers that should run and don't.
+func (s *Supervisor) look(ctx context.Context) error {
+	all, err := s.cfg.Index.All(ctx)
+	if err != nil {
+		return err
+	}
+	ended := s.cfg.Table.Unnoticed(func(id string) (runs, there bool) {
+		state, there := all[id]
+		return state.Runs(), there
+	})
+	s.cfg.Sweeper.AfterLook(ctx, all)
+	for _, id := range ended {
+		s.Ended(id)
+	}
+	return nil
+}
+
+// Ended has a container looked at of which somebody sees that it doesn't run.
+func (s *Supervisor) Ended(id string) {
+	s.cfg.Spawn(func(ctx context.Context) { s.ended(ctx, id, unknownExit, time.Now()) })
+}
+
+// ended records that a container has ended by itself, and schedules its restart. code and at are
+// used where containerd knows nothing of the exit any more.
+func (s *Supervisor) ended(ctx context.Context, id string, code uint32, at time.Time) {
+	ctx, cancel := context.WithTimeout(ctx, exitTime)
+	defer cancel()
+	held, err := s.cfg.Table.Hold(ctx, id)
+	if err != nil {
+		return
+	}
+	defer s.cfg.Table.Release(held)
+	r, known := s.cfg.Table.Record(id)
+	if !known || !r.Wanted || r.Next != 0 {
+		return
+	}
+	in, found, err := tasks.Load(ctx, s.cfg.Daemon, r.User, id)
+	if err != nil {
+		return // containerd has lost it, or is away: the next look tells
+	}
+	t, status, err := tasks.Current(in, found)
+	if err != nil {
+		return
+	}
+	if t != nil {
+		switch status.Status {
+		case client.Running, client.Paused, client.Pausing, client.Created:
+			return
+		}
+		code, at = status.ExitStatus, status.ExitTime
+	}
+	r = managed.AfterExit(r, uint64(code), at, time.Now())
+	r.OOM = s.cfg.Exits.OutOfMemory(id, r.ExitCode)
+	r.LastLog = s.cfg.Exits.LastLines(id)
+	s.cfg.Log.Info().Str("id", id).Str("type", "container").Uint32("code", code).Str("oom", r.OOM).Time("next", time.Unix(0, r.Next)).Msg("a container has ended by itself")
+	if err := s.cfg.Table.Keep(held, r); err != nil {
+		s.cfg.Log.Error().Err(err).Str("id", id).Str("type", "container").Msg("an exit isn't remembered")
+	}
+}
+
+// restart starts a container again whose pause is over.
+func (s *Supervisor) restart(ctx context.Context, id string) {
+	closing := ctx
+	ctx, cancel := context.WithTimeout(ctx, restartTime)
+	defer cancel()
+	held, err := s.cfg.Table.Hold(ctx, id)
+	if err != nil {
+		return
+	}
+	defer s.cfg.Table.Release(held)
+	s.cfg.Table.ClearTimer(held)
+	r, known := s.cfg.Table.Record(id)
+	if !known || !r.Wanted || r.Next == 0 {
+		return
+	}
+	if managed.Due(r, time.Now()) > 0 {
+		s.cfg.Table.SetTimer(held)
+		return
+	}
+	// By now the log carrier has written all of the output.
+	r.LastLog = s.cfg.Exits.LastLines(id)
+	s.cfg.Table.Remember(held, r)
+	in, found, err := tasks.Load(ctx, s.cfg.Daemon, r.User, id)
+	if node.KindOf(err) == node.NotExist {
+		return // the engine misses it in List
+	}
+	if err == nil {
+		err = s.cfg.Starter.Run(in, held, found)
+	}
+	if err == nil || closing.Err() != nil {
+		return
+	}
+	s.cfg.Log.Warn().Err(err).Str("id", id).Str("type", "container").Msg("a container can't be started again")
+	if err := s.cfg.Table.Keep(held, managed.AfterFailedRestart(r, err.Error(), time.Now())); err != nil {
+		s.cfg.Log.Error().Err(err).Str("id", id).Str("type", "container").Msg("a failed start isn't remembered")
+	}
+}

@@ -1,0 +1,122 @@
+package tasks
+
+import (
+	"context"
+	"sync"
+
+	tasks "github.com/containerd/containerd/api/services/tasks/v1"
+	taskstate "github.com/containerd/containerd/api/types/task"
+	"github.com/containerd/containerd/v2/client"
+
+	"github.com/croft-edge/croft/modules/container/containerd"
+	"github.com/croft-edge/croft/modules/container/plan"
+)
+
+// usersAtOnce is how many users' containers are listed at the same time.
+const usersAtOnce = 4
+
+// RuntimeState is what containerd knows of a container and its task.
+type RuntimeState struct {
+	User   string
+	Labels map[string]string
+	// PID is the task's first process; 0 without a task, whose status is unknown then.
+	PID    uint32
+	Status taskstate.Status
+}
+
+// Runs reports whether the task has a process that hasn't ended; it may be paused.
+func (s RuntimeState) Runs() bool {
+	return s.Status == taskstate.Status_RUNNING || s.Status == taskstate.Status_PAUSED || s.Status == taskstate.Status_PAUSING
+}
+
+// Paused reports whether the task is paused.
+func (s RuntimeState) Paused() bool { return s.Status == taskstate.Status_PAUSED }
+
+// StateOf is the state of a container whose task, nil for none, has a status.
+func StateOf(ctx context.Context, c client.Container, t client.Task, status client.Status) (RuntimeState, error) {
+	info, err := c.Info(ctx, client.WithoutRefreshedMetadata)
+	if err != nil {
+		return RuntimeState{}, containerd.Error(err, "look at container %s", c.ID())
+	}
+	s := RuntimeState{User: info.Labels[plan.LabelUser], Labels: info.Labels}
+	if t != nil {
+		s.PID, s.Status = t.Pid(), statuses()[status.Status]
+	}
+	return s, nil
+}
+
+// All are the states of all containers by their IDs. It makes two calls a user.
+func (x Index) All(ctx context.Context) (map[string]RuntimeState, error) {
+	users, err := x.Daemon.Users(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c, err := x.Daemon.Client(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var (
+		mu     sync.Mutex
+		failed error
+		work   sync.WaitGroup
+		out    = map[string]RuntimeState{}
+		slots  = make(chan struct{}, usersAtOnce)
+	)
+	for _, user := range users {
+		slots <- struct{}{}
+		work.Go(func() {
+			defer func() { <-slots }()
+			seen, err := statesOf(x.Daemon.Namespace(ctx, user), c, user)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				failed = err
+			}
+			for id, s := range seen {
+				out[id] = s
+			}
+		})
+	}
+	work.Wait()
+	return out, failed
+}
+
+// statesOf are the states of one user's containers. ctx has the user's namespace.
+func statesOf(ctx context.Context, c *client.Client, user string) (map[string]RuntimeState, error) {
+	all, err := c.ContainerService().List(ctx, `labels."`+plan.LabelReservation+`"`)
+	if err != nil {
+		return nil, containerd.Error(err, "list the containers of user %s", user)
+	}
+	out := map[string]RuntimeState{}
+	for _, one := range all {
+		if one.Labels[plan.LabelReservation] == one.ID {
+			out[one.ID] = RuntimeState{User: user, Labels: one.Labels}
+		}
+	}
+	if len(out) == 0 {
+		return out, nil
+	}
+	running, err := c.TaskService().List(ctx, &tasks.ListTasksRequest{})
+	if err != nil {
+		return nil, containerd.Error(err, "list what runs in the containers of user %s", user)
+	}
+	for _, t := range running.Tasks {
+		// containerd 1.6 fills in one of the two.
+		id := t.ContainerID
+		if id == "" {
+			id = t.ID
+		}
+		if s, ok := out[id]; ok {
+			s.PID, s.Status = t.Pid, t.Status
+			out[id] = s
+		}
+	}
+	return out, nil
+}
+
+func statuses() map[client.ProcessStatus]taskstate.Status {
+	return map[client.ProcessStatus]taskstate.Status{
+		client.Running: taskstate.Status_RUNNING, client.Created: taskstate.Status_CREATED, client.Stopped: taskstate.Status_STOPPED,
+		client.Paused: taskstate.Status_PAUSED, client.Pausing: taskstate.Status_PAUSING,
+	}
+}
