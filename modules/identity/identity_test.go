@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/croft-edge/croft/pkg/bus"
+	"github.com/croft-edge/croft/pkg/bus/broker"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/conformance"
 	"github.com/croft-edge/croft/pkg/node/stubs"
@@ -254,14 +255,14 @@ func TestEachReaderHearsTheVersionOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	url := "unix://" + filepath.Join(t.TempDir(), "bus.sock")
-	broker, err := bus.ListenBroker(b, url, bus.Options{})
+	door, err := broker.Listen(b, url, bus.Options{}.Log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	t.Cleanup(func() { cancel(); running.Wait(); _ = b.Close() })
-	running.Go(func() { _ = broker.Run(ctx) })
+	running.Go(func() { _ = door.Run(ctx) })
 	early := bareVersions(t, url)
 	running.Go(func() { _ = server.Run(ctx) })
 	wantVersion(t, early)

@@ -19,6 +19,7 @@ import (
 	"github.com/threefoldtech/zbus"
 
 	"github.com/croft-edge/croft/pkg/bus"
+	"github.com/croft-edge/croft/pkg/bus/broker"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -80,14 +81,14 @@ func oldClient(t *testing.T) zbus.Client {
 		t.Fatal(err)
 	}
 	url := "unix://" + filepath.Join(t.TempDir(), "bus.sock")
-	broker, err := bus.ListenBroker(b, url, bus.Options{})
+	door, err := broker.Listen(b, url, bus.Options{}.Log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 2)
 	go func() { done <- server.Run(ctx) }()
-	go func() { done <- broker.Run(ctx) }()
+	go func() { done <- door.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		for range cap(done) {

@@ -15,8 +15,10 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/pkg/bus"
+	"github.com/croft-edge/croft/pkg/bus/broker"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/gomodule/redigo/redis"
+	"github.com/rs/zerolog"
 	"github.com/threefoldtech/zbus"
 )
 
@@ -262,7 +264,7 @@ func TestBrokerSocket(t *testing.T) {
 	b := bus.NewInProcess()
 	defer b.Close()
 	path := filepath.Join(shortDir(t), "run", "bus.sock")
-	listen := func() (*bus.Broker, error) { return bus.ListenBroker(b, "unix://"+path, bus.Options{}) }
+	listen := func() (*broker.Broker, error) { return broker.Listen(b, "unix://"+path, zerolog.Nop()) }
 
 	first, err := listen()
 	if err != nil {
@@ -310,7 +312,7 @@ func TestBrokerSocket(t *testing.T) {
 		t.Errorf("the file holds %q", got)
 	}
 	for _, url := range []string{"redis://127.0.0.1", "tcp://127.0.0.1:1", "unix://rel", "unix:///" + strings.Repeat("x", 100), "unix://:pw@/x", "unix:///x?db=1"} {
-		_, err := bus.ListenBroker(b, url, bus.Options{})
+		_, err := broker.Listen(b, url, zerolog.Nop())
 		wantKind(t, err, node.Invalid)
 	}
 	entries := must(os.ReadDir(filepath.Dir(path)))
@@ -324,11 +326,11 @@ func TestBrokerStopsAtOnce(t *testing.T) {
 	b := bus.NewInProcess()
 	defer b.Close()
 	url := "unix://" + filepath.Join(shortDir(t), "bus.sock")
-	broker, err := bus.ListenBroker(b, url, bus.Options{})
+	listening, err := broker.Listen(b, url, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
-	stop := background(t, broker.Run)
+	stop := background(t, listening.Run)
 	c, err := bus.Dial(timeout(t, 5*time.Second), url, bus.Options{})
 	if err != nil {
 		t.Fatal(err)

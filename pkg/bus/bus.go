@@ -1,28 +1,20 @@
 package bus
 
 import (
-	"context"
-	"fmt"
 	"regexp"
-	"sync/atomic"
 	"time"
 
+	"github.com/croft-edge/croft/pkg/bus/transport"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/rs/zerolog"
 	"github.com/threefoldtech/zbus"
 )
 
-// The bounds of what is taken from the wire, looked at before decoding.
-const (
-	// MaxFrame is the size of a request, reply or event in bytes.
-	MaxFrame = 4 << 20
-	// MaxDepth is how deep arrays and maps may nest.
-	MaxDepth = 32
-	// MaxValues is how many values one frame may hold, nested ones included.
-	MaxValues = 1 << 18
-	// MaxArguments is how many arguments a call may have.
-	MaxArguments = 16
-)
+// MaxFrame is the size of a request, reply or event in bytes.
+const MaxFrame = transport.MaxFrame
+
+// MaxArguments is how many arguments a call may have.
+const MaxArguments = 16
 
 // Options are what clients, servers and connections share. The zero value works.
 type Options struct {
@@ -67,40 +59,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Bus carries frames between clients and servers: an *InProcess or a *Redis.
-type Bus interface {
-	// Close ends every stream and every wait of the clients and servers on it.
-	Close() error
-
-	// push appends a frame to the queue key, which lives for ttl after the last
-	// push. sent tells, beside an error, whether the frame may have got there.
-	push(ctx context.Context, key string, frame []byte, ttl time.Duration) (sent bool, err error)
-	// pull makes a reader of the queues keys, which must be closed.
-	pull(keys ...string) puller
-	// serve says that a server answers these queues.
-	serve(keys ...string)
-	// publish gives a frame to those who subscribe to channel now.
-	publish(ctx context.Context, channel string, frame []byte) error
-	// silent says that nobody publishes on channel any more.
-	silent(channel string)
-	// subscribe returns when the subscription stands; it ends with ctx. What was
-	// published last comes at once, where the bus has kept it.
-	subscribe(ctx context.Context, channel string) (<-chan zbus.Event, error)
-	// counters are what its streams count.
-	counters() *streamCounters
-}
-
-// puller takes frames off queues, one at a time, from one goroutine.
-type puller interface {
-	// next waits for a frame. After ctx's end it may still return one that was
-	// already taken, which would else be lost.
-	next(ctx context.Context) ([]byte, error)
-	close()
-}
-
-type streamCounters struct {
-	skipped, dropped, resumed atomic.Uint64
-}
+// Bus carries frames between clients and servers: an *InProcess or a *redis.Bus.
+type Bus = transport.Bus
 
 // Object is the name of an object on the bus.
 func Object(name, version string) zbus.ObjectID {
@@ -127,16 +87,4 @@ func checkModule(name string) error {
 		return node.Errorf(node.Invalid, "cannot use %q as a module's name: allowed are letters, digits, - and _", name)
 	}
 	return nil
-}
-
-// pause waits for d, or for ctx.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("cannot wait %s: %w", d, ctx.Err())
-	}
 }

@@ -6,13 +6,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/croft-edge/croft/pkg/bus/transport"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/google/uuid"
 	"github.com/threefoldtech/zbus"
 )
-
-// queueTTL is how long a queue that nobody reads is kept after its last frame.
-const queueTTL = 5 * time.Minute
 
 // Client calls objects on a bus, and reads their streams. It implements
 // zbus.Client, may be used from many goroutines, and takes one reply queue and
@@ -107,7 +105,7 @@ func (c *Client) RequestContext(ctx context.Context, module string, object zbus.
 	if err := ctx.Err(); err != nil {
 		return nil, node.Errorf(node.Transient, "cannot call %s: %w", name, err)
 	}
-	if sent, err := c.bus.push(ctx, queueName(module, object), frame, queueTTL); err != nil {
+	if sent, err := c.bus.Push(ctx, queueName(module, object), frame, transport.QueueTTL); err != nil {
 		if sent {
 			return nil, node.Errorf(node.Unknown, "cannot tell whether %s was called: %w", name, err)
 		}
@@ -171,7 +169,7 @@ func response(rep *reply) (*zbus.Response, error) {
 		return nil, err
 	}
 	if rep.Output.Data != nil {
-		if err := checkFrame(rep.Output.Data); err != nil {
+		if err := transport.CheckFrame(rep.Output.Data); err != nil {
 			return nil, node.WithKind(node.Internal, err)
 		}
 	}
@@ -184,7 +182,7 @@ func (c *Client) Stream(ctx context.Context, module string, object zbus.ObjectID
 	if err := checkModule(module); err != nil {
 		return nil, err
 	}
-	return c.bus.subscribe(ctx, channelName(module, object, event))
+	return c.bus.Subscribe(ctx, channelName(module, object, event))
 }
 
 // Status implements zbus.Client: what module serves, and what it works on.
@@ -217,9 +215,9 @@ type ClientStats struct {
 
 // Stats returns the counts since the client was made.
 func (c *Client) Stats() ClientStats {
-	s := c.bus.counters()
+	s := c.bus.Counters()
 	return ClientStats{
-		SkippedEvents: s.skipped.Load() + c.skipped.Load(), DroppedEvents: s.dropped.Load(), Resumed: s.resumed.Load(),
+		SkippedEvents: s.Skipped.Load() + c.skipped.Load(), DroppedEvents: s.Dropped.Load(), Resumed: s.Resumed.Load(),
 		StrayReplies: c.stray.Load(), UnreadableReplies: c.unreadable.Load(),
 	}
 }

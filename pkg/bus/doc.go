@@ -11,10 +11,10 @@
 // same code:
 //
 //   - InProcess, for a node in one process. Arguments and results are encoded
-//     all the same, so nothing is shared between caller and called. A Broker
-//     lets other processes of the machine call the same objects, and read the
-//     same streams, on a unix socket.
-//   - Redis, for modules in processes of their own.
+//     all the same, so nothing is shared between caller and called. Package
+//     broker lets other processes of the machine call the same objects, and read
+//     the same streams, on a unix socket.
+//   - redis.Bus, for modules in processes of their own.
 //
 // A node in one process:
 //
@@ -23,9 +23,9 @@
 //	defer b.Close()
 //	server, err := bus.NewServer(b, node.StorageModule, opts)
 //	err = bus.Register[node.Storage](server, bus.Object(node.StorageObject, node.StorageVersion), storage)
-//	broker, err := bus.ListenBroker(b, "unix:///run/croft/bus.sock", opts)
+//	door, err := broker.Listen(b, "unix:///run/croft/bus.sock", log)
 //	go server.Run(ctx)
-//	go broker.Run(ctx)
+//	go door.Run(ctx)
 //	client := bus.NewClient(b, opts)
 //	defer client.Close()
 //	storage := stubs.NewStorageStub(client)
@@ -49,7 +49,7 @@
 // # Streams
 //
 // A reader that is slow loses the oldest events and keeps the newest. A reader
-// that comes later gets the last event at once, also through a Broker and by the
+// that comes later gets the last event at once, also through a broker and by the
 // bare library; on redis, which keeps none, the next. A stream ends when its
 // context does, at once; a connection that drops is made again, and
 // Options.OnResume and the log say so. Events that can't be decoded are

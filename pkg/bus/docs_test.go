@@ -15,7 +15,7 @@ func TestTheTestsThatTheDocumentNamesExist(t *testing.T) {
 	}
 	sources := map[string]string{}
 	for name, dir := range map[string]string{
-		"": ".", "stubs.": "../node/stubs", "stubgen.": "stubgen", "node.": "../node", "croftd.": "../../cmd/croftd",
+		"": ".", "stubs.": "../node/stubs", "stubgen.": "stubgen", "transport.": "transport", "node.": "../node", "croftd.": "../../cmd/croftd",
 		"identity.": "../../modules/identity", "monitor.": "../../modules/monitor",
 	} {
 		entries, err := os.ReadDir(dir)

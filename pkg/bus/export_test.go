@@ -1,19 +1,24 @@
 package bus
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/croft-edge/croft/pkg/bus/redis"
+	"github.com/croft-edge/croft/pkg/bus/transport"
+)
 
 // Readers is how many streams of all clients the bus of c holds.
 func (c *Client) Readers() int {
 	switch b := c.bus.(type) {
 	case *InProcess:
 		return count(&b.mu, b.feeds)
-	case *Redis:
-		return count(&b.streams.mu, b.streams.feeds)
+	case *redis.Bus:
+		return b.Readers()
 	}
 	panic("a bus that is not known here")
 }
 
-func count(mu sync.Locker, all feeds) int {
+func count(mu sync.Locker, all transport.Feeds) int {
 	mu.Lock()
 	defer mu.Unlock()
 	n := 0

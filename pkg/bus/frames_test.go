@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/croft-edge/croft/pkg/bus/transport"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/threefoldtech/zbus"
 )
@@ -203,7 +204,7 @@ func TestOurServerAnswersTheRecordedBytes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if checkReplyKey(req.ReplyTo) != nil {
+		if transport.CheckReplyKey(req.ReplyTo) != nil {
 			if got := answerTo(t, b, queue, req); got != nil {
 				t.Errorf("%s: %q isn't a reply key of the agreed form, and got %x", f.Name, req.ReplyTo, got)
 			}
@@ -271,16 +272,16 @@ func answerTo(t *testing.T, b *InProcess, queue string, req *zbus.Request) []byt
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.push(t.Context(), queue, frame, time.Minute); err != nil {
+	if _, err := b.Push(t.Context(), queue, frame, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	limit := 5 * time.Second
-	if checkReplyKey(req.ReplyTo) != nil {
+	if transport.CheckReplyKey(req.ReplyTo) != nil {
 		limit = 50 * time.Millisecond
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	got, err := b.pull(req.ReplyTo).next(ctx)
+	got, err := b.Pull(req.ReplyTo).Next(ctx)
 	if err != nil && !ended(err) {
 		t.Fatal(err)
 	}
@@ -354,7 +355,7 @@ func TestOurClientReadsTheRecordedAnswers(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			frame, err := b.pull("provision.provision@0.0.1").next(t.Context())
+			frame, err := b.Pull("provision.provision@0.0.1").Next(t.Context())
 			if err != nil {
 				t.Error(err)
 				return
@@ -365,7 +366,7 @@ func TestOurClientReadsTheRecordedAnswers(t *testing.T) {
 				return
 			}
 			answer := bytes.ReplaceAll(unhex(t, f.Response), []byte(bare.ID), []byte(req.ID))
-			if _, err := b.push(t.Context(), req.ReplyTo, answer, time.Minute); err != nil {
+			if _, err := b.Push(t.Context(), req.ReplyTo, answer, time.Minute); err != nil {
 				t.Error(err)
 			}
 		}()
@@ -389,11 +390,11 @@ func TestRecordedEvents(t *testing.T) {
 		}
 		want := unhex(t, f.Event)
 		b := NewInProcess()
-		events, err := b.subscribe(t.Context(), f.Channel)
+		events, err := b.Subscribe(t.Context(), f.Channel)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := b.publish(t.Context(), f.Channel, want); err != nil {
+		if err := b.Publish(t.Context(), f.Channel, want); err != nil {
 			t.Fatal(err)
 		}
 		var counters workload.ProvisionCounters

@@ -5,12 +5,10 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/croft-edge/croft/pkg/bus/transport"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/threefoldtech/zbus"
 )
-
-// sendTimeout is how long a reply or an event may take to reach the bus.
-const sendTimeout = 5 * time.Second
 
 // admit decodes a request that may be handled. What it refuses isn't answered:
 // there is nobody who waits, or nobody who may be answered.
@@ -20,7 +18,7 @@ func (s *Server) admit(frame []byte) (*request, bool) {
 		s.refuse(err, "a request can't be read")
 		return nil, false
 	}
-	if err := checkReplyKey(req.ReplyTo); err != nil {
+	if err := transport.CheckReplyKey(req.ReplyTo); err != nil {
 		s.refuse(err, "a request was refused")
 		return nil, false
 	}
@@ -136,9 +134,9 @@ func (s *Server) answer(req *request, rep *reply) {
 		frame, err = encode(notCalled(req, node.WithKind(node.Internal, err)))
 	}
 	if err == nil {
-		ctx, cancel := context.WithTimeout(context.Background(), sendTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), transport.SendTimeout)
 		defer cancel()
-		_, err = s.bus.push(ctx, req.ReplyTo, frame, ttl)
+		_, err = s.bus.Push(ctx, req.ReplyTo, frame, ttl)
 	}
 	if err != nil {
 		s.lost.Add(1)

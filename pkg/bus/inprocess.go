@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/croft-edge/croft/pkg/bus/transport"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/threefoldtech/zbus"
 )
@@ -26,13 +27,13 @@ type InProcess struct {
 	queues  map[string]*queue
 	waiting map[string][]*waiter
 	waiters int
-	feeds   feeds
-	latest  latest
+	feeds   transport.Feeds
+	latest  transport.Latest
 	served  map[string]bool
 	bytes   int
 	sweep   time.Time
 	closed  bool
-	count   streamCounters
+	count   transport.Counters
 }
 
 type queue struct {
@@ -56,7 +57,7 @@ type item struct {
 func NewInProcess() *InProcess {
 	return &InProcess{
 		queues: map[string]*queue{}, waiting: map[string][]*waiter{},
-		feeds: feeds{}, latest: latest{}, served: map[string]bool{},
+		feeds: transport.Feeds{}, latest: transport.Latest{}, served: map[string]bool{},
 	}
 }
 
@@ -65,7 +66,7 @@ func (b *InProcess) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = true
-	b.queues, b.bytes, b.latest = map[string]*queue{}, 0, latest{}
+	b.queues, b.bytes, b.latest = map[string]*queue{}, 0, transport.Latest{}
 	for _, ws := range b.waiting {
 		for _, w := range slices.Clone(ws) { // forget changes the list
 			if w.keys != nil {
@@ -74,21 +75,19 @@ func (b *InProcess) Close() error {
 			}
 		}
 	}
-	b.feeds.closeAll()
+	b.feeds.CloseAll()
 	return nil
 }
 
-func (b *InProcess) counters() *streamCounters { return &b.count }
+// Counters implements Bus.
+func (b *InProcess) Counters() *transport.Counters { return &b.count }
 
-func errClosed() error {
-	return node.Errorf(node.Transient, "cannot use the bus: it is closed")
-}
-
-func (b *InProcess) push(_ context.Context, key string, frame []byte, ttl time.Duration) (bool, error) {
+// Push implements Bus.
+func (b *InProcess) Push(_ context.Context, key string, frame []byte, ttl time.Duration) (bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
-		return false, errClosed()
+		return false, transport.ErrClosed()
 	}
 	if ws := b.waiting[key]; len(ws) > 0 {
 		w := ws[0]
@@ -157,7 +156,8 @@ func (b *InProcess) expire(now time.Time) {
 	}
 }
 
-func (b *InProcess) serve(keys ...string) {
+// Serve implements Bus.
+func (b *InProcess) Serve(keys ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, key := range keys {
@@ -165,49 +165,52 @@ func (b *InProcess) serve(keys ...string) {
 	}
 }
 
-// serves reports whether a server of this bus has answered key.
-func (b *InProcess) serves(key string) bool {
+// Serves reports whether a server of this bus has answered key.
+func (b *InProcess) Serves(key string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.served[key]
 }
 
-func (b *InProcess) publish(_ context.Context, channel string, frame []byte) error {
+// Publish implements Bus.
+func (b *InProcess) Publish(_ context.Context, channel string, frame []byte) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
-		return errClosed()
+		return transport.ErrClosed()
 	}
-	if b.feeds.deliver(channel, frame, &b.count) {
+	if b.feeds.Deliver(channel, frame, &b.count) {
 		b.latest[channel] = bytes.Clone(frame)
 	}
 	return nil
 }
 
-func (b *InProcess) silent(channel string) {
+// Silent implements Bus.
+func (b *InProcess) Silent(channel string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.latest, channel)
 }
 
-func (b *InProcess) subscribe(ctx context.Context, channel string) (<-chan zbus.Event, error) {
+// Subscribe implements Bus.
+func (b *InProcess) Subscribe(ctx context.Context, channel string) (<-chan zbus.Event, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, node.Errorf(node.Transient, "cannot subscribe to %s: %w", channel, err)
 	}
-	f := newFeed(&b.count)
+	f := transport.NewFeed(&b.count)
 	b.mu.Lock()
 	if b.closed {
 		b.mu.Unlock()
-		return nil, errClosed()
+		return nil, transport.ErrClosed()
 	}
-	b.feeds.add(channel, f)
-	b.latest.greet(channel, f)
+	b.feeds.Add(channel, f)
+	b.latest.Greet(channel, f)
 	b.mu.Unlock()
-	f.endWith(ctx, func() {
+	f.EndWith(ctx, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.feeds.remove(channel, f)
-		f.close()
+		b.feeds.Remove(channel, f)
+		f.Close()
 	})
-	return f.events, nil
+	return f.Events(), nil
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/croft-edge/croft/pkg/bus/transport"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -16,23 +17,32 @@ type memoryPuller struct {
 	first int
 }
 
-func (b *InProcess) pull(keys ...string) puller {
+// Pull implements Bus.
+func (b *InProcess) Pull(keys ...string) transport.Puller {
 	return &memoryPuller{bus: b, keys: keys}
 }
 
-func (p *memoryPuller) close() {}
+// Close implements transport.Puller.
+func (p *memoryPuller) Close() {}
 
-func (p *memoryPuller) next(ctx context.Context) ([]byte, error) {
+// Next implements transport.Puller.
+func (p *memoryPuller) Next(ctx context.Context) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	p.first = (p.first + 1) % len(p.keys)
 	keys := slices.Concat(p.keys[p.first:], p.keys[:p.first])
-	got, w, err := p.bus.take(keys)
+	_, frame, err := p.bus.Pop(ctx, keys)
+	return frame, err
+}
+
+// Pop waits for the first frame of the queues keys, and says which queue it came in.
+func (b *InProcess) Pop(ctx context.Context, keys []string) (key string, frame []byte, err error) {
+	got, w, err := b.take(keys)
 	if w != nil {
-		got, err = p.bus.await(ctx, w)
+		got, err = b.await(ctx, w)
 	}
-	return got.frame, err
+	return got.key, got.frame, err
 }
 
 // await waits for what take found none of.
@@ -40,7 +50,7 @@ func (b *InProcess) await(ctx context.Context, w *waiter) (item, error) {
 	select {
 	case got, ok := <-w.came:
 		if !ok {
-			return item{}, errClosed()
+			return item{}, transport.ErrClosed()
 		}
 		return got, nil
 	case <-ctx.Done():
@@ -62,7 +72,7 @@ func (b *InProcess) take(keys []string) (item, *waiter, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
-		return item{}, nil, errClosed()
+		return item{}, nil, transport.ErrClosed()
 	}
 	now := time.Now()
 	for _, key := range keys {

@@ -10,22 +10,23 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/croft-edge/croft/pkg/bus/transport"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/google/uuid"
 )
 
 func put(t *testing.T, b *InProcess, key, frame string, ttl time.Duration) {
 	t.Helper()
-	if sent, err := b.push(t.Context(), key, []byte(frame), ttl); !sent || err != nil {
+	if sent, err := b.Push(t.Context(), key, []byte(frame), ttl); !sent || err != nil {
 		t.Fatalf("push to %s: %t, %v", key, sent, err)
 	}
 }
 
-func pop(t *testing.T, p puller, limit time.Duration) string {
+func pop(t *testing.T, p transport.Puller, limit time.Duration) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	frame, err := p.next(ctx)
+	frame, err := p.Next(ctx)
 	if err != nil && !ended(err) {
 		t.Fatal(err)
 	}
@@ -41,7 +42,7 @@ func TestQueueForgetsWhatNobodyTakes(t *testing.T) {
 		// Each frame gives all of its queue new time, as redis' EXPIRE does.
 		put(t, b, "a", "2", time.Minute)
 		time.Sleep(50 * time.Second)
-		p := b.pull("a")
+		p := b.Pull("a")
 		if got := pop(t, p, time.Second) + pop(t, p, time.Second); got != "12" {
 			t.Errorf("got %q", got)
 		}
@@ -65,7 +66,7 @@ func TestQueuesAreBounded(t *testing.T) {
 	defer b.Close()
 	refused := func(key string, frame []byte, want string) {
 		t.Helper()
-		sent, err := b.push(t.Context(), key, frame, time.Minute)
+		sent, err := b.Push(t.Context(), key, frame, time.Minute)
 		if sent || node.KindOf(err) != node.Transient || !strings.Contains(err.Error(), want) {
 			t.Errorf("push to %s: %t, %v; want %q", key, sent, err, want)
 		}
@@ -85,11 +86,11 @@ func TestQueuesAreBounded(t *testing.T) {
 	for i := range maxQueueBytes / MaxFrame {
 		put(t, b2, fmt.Sprint(i), string(large), time.Minute)
 	}
-	refused2, err := b2.push(t.Context(), "x", []byte("x"), time.Minute)
+	refused2, err := b2.Push(t.Context(), "x", []byte("x"), time.Minute)
 	if refused2 || node.KindOf(err) != node.Transient {
 		t.Errorf("more than the bytes that are allowed: %t, %v", refused2, err)
 	}
-	pop(t, b2.pull("0"), time.Second)
+	pop(t, b2.Pull("0"), time.Second)
 	put(t, b2, "x", "x", time.Minute)
 }
 
@@ -100,7 +101,7 @@ func TestBusyQueueDoesNotStarveTheOthers(t *testing.T) {
 		put(t, b, "busy", "b", time.Minute)
 	}
 	put(t, b, "quiet", "q", time.Minute)
-	p := b.pull("busy", "quiet")
+	p := b.Pull("busy", "quiet")
 	for i := range 4 {
 		if pop(t, p, time.Second) == "q" {
 			return
@@ -119,11 +120,11 @@ func TestPullersTakeTurnsAndLoseNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	for range 8 {
 		wg.Go(func() {
-			p := b.pull("a", "b")
+			p := b.Pull("a", "b")
 			for ctx.Err() == nil {
 				// Many waits are given up in the moment when a frame comes.
 				turn, stop := context.WithTimeout(ctx, 50*time.Microsecond)
-				frame, err := p.next(turn)
+				frame, err := p.Next(turn)
 				stop()
 				if err == nil {
 					mu.Lock()
@@ -168,13 +169,13 @@ func TestPullersTakeTurnsAndLoseNothing(t *testing.T) {
 
 func TestClosedInProcessBusEndsEveryWait(t *testing.T) {
 	b := NewInProcess()
-	events, err := b.subscribe(t.Context(), "c")
+	events, err := b.Subscribe(t.Context(), "c")
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := make(chan error, 1)
 	go func() {
-		_, err := b.pull("a").next(t.Context())
+		_, err := b.Pull("a").Next(t.Context())
 		got <- err
 	}()
 	for {
@@ -188,21 +189,21 @@ func TestClosedInProcessBusEndsEveryWait(t *testing.T) {
 	}
 	_ = b.Close()
 	if err := <-got; node.KindOf(err) != node.Transient {
-		t.Errorf("a puller ended with %v", err)
+		t.Errorf("a transport.Puller ended with %v", err)
 	}
 	if _, open := <-events; open {
 		t.Error("the stream goes on")
 	}
-	if _, err := b.push(t.Context(), "a", nil, time.Second); node.KindOf(err) != node.Transient {
+	if _, err := b.Push(t.Context(), "a", nil, time.Second); node.KindOf(err) != node.Transient {
 		t.Errorf("push: %v", err)
 	}
-	if err := b.publish(t.Context(), "a", nil); node.KindOf(err) != node.Transient {
+	if err := b.Publish(t.Context(), "a", nil); node.KindOf(err) != node.Transient {
 		t.Errorf("publish: %v", err)
 	}
-	if _, err := b.subscribe(t.Context(), "a"); node.KindOf(err) != node.Transient {
+	if _, err := b.Subscribe(t.Context(), "a"); node.KindOf(err) != node.Transient {
 		t.Errorf("subscribe: %v", err)
 	}
-	if _, err := b.pull("a").next(t.Context()); node.KindOf(err) != node.Transient {
+	if _, err := b.Pull("a").Next(t.Context()); node.KindOf(err) != node.Transient {
 		t.Errorf("pull: %v", err)
 	}
 }
@@ -214,9 +215,9 @@ func TestCloseEndsAllPullersOfOneKey(t *testing.T) {
 	const pullers = 8
 	done := make(chan error, pullers)
 	for i := range pullers {
-		p := b.pull("a", fmt.Sprint(i), "a", fmt.Sprint(i%2))
+		p := b.Pull("a", fmt.Sprint(i), "a", fmt.Sprint(i%2))
 		go func() {
-			_, err := p.next(t.Context())
+			_, err := p.Next(t.Context())
 			done <- err
 		}()
 	}
@@ -230,7 +231,7 @@ func TestCloseEndsAllPullersOfOneKey(t *testing.T) {
 	}
 	for range pullers {
 		if err := <-done; node.KindOf(err) != node.Transient {
-			t.Errorf("a puller ended with %v, want a Transient error", err)
+			t.Errorf("a transport.Puller ended with %v, want a Transient error", err)
 		}
 	}
 	if err := b.Close(); err != nil || b.waiters != 0 || len(b.waiting) != 0 {
@@ -241,16 +242,16 @@ func TestCloseEndsAllPullersOfOneKey(t *testing.T) {
 func TestReadersOfAStreamShareNothing(t *testing.T) {
 	b := NewInProcess()
 	defer b.Close()
-	one, err := b.subscribe(t.Context(), "c")
+	one, err := b.Subscribe(t.Context(), "c")
 	if err != nil {
 		t.Fatal(err)
 	}
-	two, err := b.subscribe(t.Context(), "c")
+	two, err := b.Subscribe(t.Context(), "c")
 	if err != nil {
 		t.Fatal(err)
 	}
 	frame := []byte("\xa3abc")
-	if err := b.publish(t.Context(), "c", frame); err != nil {
+	if err := b.Publish(t.Context(), "c", frame); err != nil {
 		t.Fatal(err)
 	}
 	first := <-one

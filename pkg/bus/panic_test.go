@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/croft-edge/croft/pkg/bus/transport"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -28,18 +29,18 @@ func (b *minedBus) step(left *int) {
 	}
 }
 
-func (b *minedBus) push(ctx context.Context, key string, frame []byte, ttl time.Duration) (bool, error) {
+func (b *minedBus) Push(ctx context.Context, key string, frame []byte, ttl time.Duration) (bool, error) {
 	if !strings.Contains(key, ".") { // a reply's key
 		b.step(&b.replies)
 	}
-	return b.InProcess.push(ctx, key, frame, ttl)
+	return b.InProcess.Push(ctx, key, frame, ttl)
 }
 
-func (b *minedBus) pull(keys ...string) puller {
+func (b *minedBus) Pull(keys ...string) transport.Puller {
 	if !strings.Contains(keys[0], ".") {
 		b.step(&b.pulls)
 	}
-	return b.InProcess.pull(keys...)
+	return b.InProcess.Pull(keys...)
 }
 
 type echo interface {

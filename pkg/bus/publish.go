@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"sync"
 
+	"github.com/croft-edge/croft/pkg/bus/transport"
 	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/threefoldtech/zbus"
 )
@@ -18,7 +19,7 @@ func (s *Server) startStreams(ctx context.Context, running *sync.WaitGroup) {
 	for id, o := range s.objects {
 		for name, fn := range o.streams {
 			running.Go(func() {
-				defer s.bus.silent(channelName(s.module, id, name))
+				defer s.bus.Silent(channelName(s.module, id, name))
 				_ = supervise.Keep(ctx, s.options.Log, "bus stream", supervise.DefaultBackoff(), func(ctx context.Context) error {
 					s.keepStream(ctx, id, name, fn)
 					return ctx.Err()
@@ -31,19 +32,19 @@ func (s *Server) startStreams(ctx context.Context, running *sync.WaitGroup) {
 // keepStream starts a stream again, with growing pauses, when it ends by itself.
 func (s *Server) keepStream(ctx context.Context, id zbus.ObjectID, name string, fn reflect.Value) {
 	channel := channelName(s.module, id, name)
-	retry := newBackoff()
+	retry := transport.NewBackoff()
 	for {
 		came, err := s.runStream(ctx, channel, fn)
 		if ctx.Err() != nil {
 			return
 		}
 		if came {
-			retry.reset()
+			retry.Reset()
 		}
-		if retry.first() {
+		if retry.First() {
 			s.options.Log.Warn().Str("step", "bus").Str("stream", channel).Err(err).Msg("a stream ended by itself, starting it again")
 		}
-		if pause(ctx, retry.next()) != nil {
+		if transport.Pause(ctx, retry.Next()) != nil {
 			return
 		}
 	}
@@ -70,7 +71,7 @@ func (s *Server) runStream(ctx context.Context, channel string, fn reflect.Value
 		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ctx.Done())},
 		{Dir: reflect.SelectRecv, Chan: events},
 	}
-	outage := newBackoff()
+	outage := transport.NewBackoff()
 	for {
 		chosen, event, ok := reflect.Select(cases)
 		if chosen == 0 || ctx.Err() != nil {
@@ -86,22 +87,22 @@ func (s *Server) runStream(ctx context.Context, channel string, fn reflect.Value
 
 // publish sends one event. One that can't be sent is lost: the next has newer
 // news. An outage is logged once.
-func (s *Server) publish(ctx context.Context, channel string, event any, outage *backoff) {
+func (s *Server) publish(ctx context.Context, channel string, event any, outage *transport.Backoff) {
 	frame, err := encode(event)
 	if err == nil {
-		ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+		ctx, cancel := context.WithTimeout(ctx, transport.SendTimeout)
 		defer cancel()
-		err = s.bus.publish(ctx, channel, frame)
+		err = s.bus.Publish(ctx, channel, frame)
 	}
 	if err == nil {
-		outage.reset()
+		outage.Reset()
 		return
 	}
 	if ctx.Err() != nil {
 		return
 	}
 	s.lost.Add(1)
-	if outage.first() {
+	if outage.First() {
 		s.options.Log.Warn().Str("step", "bus").Str("stream", channel).Err(err).Msg("an event can't be published")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/pkg/bus"
+	"github.com/croft-edge/croft/pkg/bus/broker"
 	"github.com/gomodule/redigo/redis"
 	"github.com/threefoldtech/zbus"
 )
@@ -20,11 +21,11 @@ func (w *world) dialRaw(t *testing.T) redis.Conn {
 	t.Helper()
 	if w.url == "" {
 		w.url = "unix://" + filepath.Join(shortDir(t), "raw.sock")
-		broker, err := bus.ListenBroker(w.carrier.(*bus.InProcess), w.url, w.options())
+		listening, err := broker.Listen(w.carrier.(*bus.InProcess), w.url, w.options().Log)
 		if err != nil {
 			t.Fatal(err)
 		}
-		background(t, broker.Run)
+		background(t, listening.Run)
 	}
 	c, err := redis.Dial("unix", w.url[len("unix://"):], redis.DialReadTimeout(10*time.Second))
 	if err != nil {

@@ -3,9 +3,8 @@ package bus
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
-	"time"
 
+	"github.com/croft-edge/croft/pkg/bus/transport"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/supervise"
 )
@@ -40,24 +39,24 @@ func (c *Client) forget(id string) {
 
 // readReplies hands each reply to the call with its ID, until ctx ends.
 func (c *Client) readReplies(ctx context.Context) error {
-	p := c.bus.pull(c.replies)
-	defer p.close()
-	retry := newBackoff()
+	p := c.bus.Pull(c.replies)
+	defer p.Close()
+	retry := transport.NewBackoff()
 	for ctx.Err() == nil {
-		frame, err := p.next(ctx)
+		frame, err := p.Next(ctx)
 		if err != nil {
 			if ctx.Err() != nil {
 				break
 			}
-			if retry.first() {
+			if retry.First() {
 				c.options.Log.Warn().Str("step", "bus").Err(err).Msg("replies can't be read, trying again")
 			}
-			if pause(ctx, retry.next()) != nil {
+			if transport.Pause(ctx, retry.Next()) != nil {
 				break
 			}
 			continue
 		}
-		retry.reset()
+		retry.Reset()
 		c.deliver(frame)
 	}
 	return ctx.Err()
@@ -94,7 +93,7 @@ func replyID(frame []byte) string {
 		return ""
 	}
 	id := string(frame[1+len(start) : 1+len(start)+36])
-	if checkReplyKey(id) != nil {
+	if transport.CheckReplyKey(id) != nil {
 		return ""
 	}
 	return id
@@ -109,30 +108,6 @@ func (c *Client) endCalls() {
 		delete(c.waiting, id)
 	}
 }
-
-// backoff spaces attempts at something that fails, with jitter.
-type backoff struct {
-	wait   time.Duration
-	failed bool
-}
-
-func newBackoff() *backoff { return &backoff{} }
-
-// first reports whether this is the first failure in a row, which is logged.
-func (b *backoff) first() bool {
-	was := b.failed
-	b.failed = true
-	return !was
-}
-
-// next is 10 ms at first and doubles up to 2 s, half of it by chance.
-func (b *backoff) next() time.Duration {
-	b.failed = true
-	b.wait = min(max(2*b.wait, 10*time.Millisecond), 2*time.Second)
-	return b.wait/2 + rand.N(b.wait/2+1)
-}
-
-func (b *backoff) reset() { *b = backoff{} }
 
 // ended reports whether err says no more than that a context is over.
 func ended(err error) bool {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/croft-edge/croft/pkg/bus/transport"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/pkg/errors"
@@ -75,7 +76,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	defer s.end()
 	status := queueName(s.module, statusObject())
-	s.bus.serve(append(slices.Clone(queues), status)...)
+	s.bus.Serve(append(slices.Clone(queues), status)...)
 
 	var calls sync.WaitGroup
 	var rest sync.WaitGroup
@@ -140,11 +141,11 @@ func (s *Server) finish(calls *sync.WaitGroup) error {
 // serveWith takes a request only when a worker is free for it: what waits,
 // waits on the bus, where it survives this process.
 func (s *Server) serveWith(ctx context.Context, queues []string, calls *sync.WaitGroup) {
-	p := s.bus.pull(queues...)
-	defer p.close()
+	p := s.bus.Pull(queues...)
+	defer p.Close()
 	work, free := s.startWorkers(calls)
 	defer close(work)
-	retry := newBackoff()
+	retry := transport.NewBackoff()
 	for {
 		select {
 		case <-ctx.Done():
@@ -178,9 +179,9 @@ func (s *Server) startWorkers(calls *sync.WaitGroup) (work chan<- []byte, free <
 
 // serve handles the requests of queues one after the other.
 func (s *Server) serve(ctx context.Context, queues []string, handle func(frame []byte)) {
-	p := s.bus.pull(queues...)
-	defer p.close()
-	retry := newBackoff()
+	p := s.bus.Pull(queues...)
+	defer p.Close()
+	retry := transport.NewBackoff()
 	for {
 		frame, ok := s.next(ctx, p, retry)
 		if !ok {
@@ -191,20 +192,20 @@ func (s *Server) serve(ctx context.Context, queues []string, handle func(frame [
 }
 
 // next takes a frame, however long the bus is away; false when ctx has ended.
-func (s *Server) next(ctx context.Context, p puller, retry *backoff) ([]byte, bool) {
+func (s *Server) next(ctx context.Context, p transport.Puller, retry *transport.Backoff) ([]byte, bool) {
 	for {
-		frame, err := p.next(ctx)
+		frame, err := p.Next(ctx)
 		if err == nil {
-			retry.reset()
+			retry.Reset()
 			return frame, true
 		}
 		if ctx.Err() != nil {
 			return nil, false
 		}
-		if retry.first() {
+		if retry.First() {
 			s.options.Log.Warn().Str("step", "bus").Str("module", s.module).Err(err).Msg("requests can't be taken, trying again")
 		}
-		if pause(ctx, retry.next()) != nil {
+		if transport.Pause(ctx, retry.Next()) != nil {
 			return nil, false
 		}
 	}

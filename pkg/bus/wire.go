@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/croft-edge/croft/pkg/bus/transport"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/google/uuid"
 	"github.com/threefoldtech/zbus"
 	"github.com/vmihailenco/msgpack"
 )
@@ -104,7 +104,7 @@ func decode(frame []byte, v any) (err error) {
 			err = fmt.Errorf("cannot decode %T: %v", v, p)
 		}
 	}()
-	if err := checkFrame(frame); err != nil {
+	if err := transport.CheckFrame(frame); err != nil {
 		return err
 	}
 	if err := msgpack.Unmarshal(frame, v); err != nil {
@@ -126,13 +126,4 @@ func encodeArguments(args []any) ([][]byte, error) {
 		inputs = append(inputs, in)
 	}
 	return inputs, nil
-}
-
-// checkReplyKey accepts the one form of reply keys: a UUID as text. Any other
-// key could be somebody's queue.
-func checkReplyKey(key string) error {
-	if len(key) != 36 || uuid.Validate(key) != nil {
-		return fmt.Errorf("cannot reply to %.64q: it isn't a UUID", key)
-	}
-	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/pkg/bus"
+	"github.com/croft-edge/croft/pkg/bus/broker"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/rs/zerolog"
 	"github.com/threefoldtech/zbus"
@@ -219,11 +220,11 @@ func openRedis(w *world) {
 func openBroker(w *world) {
 	openInProcess(w)
 	w.url = "unix://" + filepath.Join(shortDir(w.t), "bus.sock")
-	broker, err := bus.ListenBroker(w.carrier.(*bus.InProcess), w.url, w.options())
+	listening, err := broker.Listen(w.carrier.(*bus.InProcess), w.url, w.options().Log)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	background(w.t, broker.Run)
+	background(w.t, listening.Run)
 }
 
 // background runs f until the test ends, or the returned function is called.

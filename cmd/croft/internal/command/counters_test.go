@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/pkg/bus"
+	"github.com/croft-edge/croft/pkg/bus/broker"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 )
@@ -54,17 +55,17 @@ func serveCounters(t *testing.T) string {
 		t.Fatal(err)
 	}
 	url := "unix://" + filepath.Join(t.TempDir(), "bus.sock")
-	broker, err := bus.ListenBroker(b, url, options)
+	door, err := broker.Listen(b, url, options.Log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = server.Run(ctx) })
-	running.Go(func() { _ = broker.Run(ctx) })
+	running.Go(func() { _ = door.Run(ctx) })
 	t.Cleanup(func() {
 		cancel()
-		broker.Close()
+		door.Close()
 		running.Wait()
 		b.Close()
 	})

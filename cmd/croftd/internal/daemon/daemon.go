@@ -14,6 +14,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/modules/debug"
 	"github.com/croft-edge/croft/pkg/bus"
+	"github.com/croft-edge/croft/pkg/bus/broker"
 	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/dial"
 	"github.com/croft-edge/croft/pkg/node"
@@ -166,11 +167,11 @@ func (d *daemon) openBus(ctx context.Context, parts *supervise.Group) error {
 	if d.BusListen == "" {
 		return nil
 	}
-	broker, err := bus.ListenBroker(own, d.BusListen, d.options)
+	door, err := broker.Listen(own, d.BusListen, d.options.Log)
 	if err != nil {
 		return err
 	}
-	parts.Start(supervise.Part{Name: "broker", Run: broker.Run})
+	parts.Start(supervise.Part{Name: "broker", Run: door.Run})
 	return nil
 }
 

@@ -1,8 +1,9 @@
-package bus
+package broker
 
 import (
 	"bufio"
 	"fmt"
+	"github.com/croft-edge/croft/pkg/bus/transport"
 	"io"
 	"strconv"
 	"strings"
@@ -28,7 +29,7 @@ func readCommand(r *bufio.Reader) ([][]byte, error) {
 	words := make([][]byte, 0, n)
 	large := false
 	for range n {
-		size, err := readLength(r, '$', MaxFrame)
+		size, err := readLength(r, '$', transport.MaxFrame)
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package bus
+package broker
 
 import (
 	"context"
@@ -7,13 +7,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/croft-edge/croft/pkg/bus/transport"
 	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/threefoldtech/zbus"
 )
 
 // run answers one command. What isn't needed to call and to read streams is
 // refused.
-func (c *brokerClient) run(words [][]byte) []byte {
+func (c *client) run(words [][]byte) []byte {
 	if len(words) == 0 {
 		return appendError(nil, "ERR", "empty command")
 	}
@@ -38,7 +39,7 @@ func (c *brokerClient) run(words [][]byte) []byte {
 }
 
 // housekeeping answers what clients send around their calls.
-func (c *brokerClient) housekeeping(name string, args [][]byte) []byte {
+func (c *client) housekeeping(name string, args [][]byte) []byte {
 	switch {
 	case name == "PING" && len(c.streams) > 0:
 		return appendBulk(appendBulk(appendArray(nil, 2), []byte("pong")), nil)
@@ -67,22 +68,22 @@ func (c *brokerClient) housekeeping(name string, args [][]byte) []byte {
 }
 
 // rpush takes requests for objects that are served.
-func (c *brokerClient) rpush(args [][]byte) []byte {
+func (c *client) rpush(args [][]byte) []byte {
 	if len(args) != 2 {
 		return appendError(nil, "ERR", "RPUSH takes an object's queue and one request")
 	}
 	key := string(args[0])
-	if !c.broker.bus.serves(key) {
+	if !c.broker.bus.Serves(key) {
 		return appendError(nil, "NOPERM", "no object is served on that queue")
 	}
-	if _, err := c.broker.bus.push(c.ctx, key, args[1], queueTTL); err != nil {
+	if _, err := c.broker.bus.Push(c.ctx, key, args[1], transport.QueueTTL); err != nil {
 		return appendError(nil, "ERR", "%s", oneLine(err))
 	}
 	return appendInt(nil, 1)
 }
 
 // blpop hands out replies: a request of somebody else can't be taken.
-func (c *brokerClient) blpop(args [][]byte) []byte {
+func (c *client) blpop(args [][]byte) []byte {
 	if len(args) < 2 || len(args) > 9 {
 		return appendError(nil, "ERR", "BLPOP takes 1 to 8 reply keys and a timeout")
 	}
@@ -97,7 +98,7 @@ func (c *brokerClient) blpop(args [][]byte) []byte {
 	defer cancel()
 	keys := make([]string, 0, len(args)-1)
 	for _, key := range args[:len(args)-1] {
-		if checkReplyKey(string(key)) != nil {
+		if transport.CheckReplyKey(string(key)) != nil {
 			return appendError(nil, "NOPERM", "only reply keys, which are UUIDs, can be popped")
 		}
 		keys = append(keys, string(key))
@@ -105,21 +106,18 @@ func (c *brokerClient) blpop(args [][]byte) []byte {
 	return c.waitReply(ctx, keys)
 }
 
-func (c *brokerClient) waitReply(ctx context.Context, keys []string) []byte {
-	got, w, err := c.broker.bus.take(keys)
-	if w != nil {
-		got, err = c.broker.bus.await(ctx, w)
-	}
+func (c *client) waitReply(ctx context.Context, keys []string) []byte {
+	key, frame, err := c.broker.bus.Pop(ctx, keys)
 	switch {
 	case err == nil:
-		return appendBulk(appendBulk(appendArray(nil, 2), []byte(got.key)), got.frame)
+		return appendBulk(appendBulk(appendArray(nil, 2), []byte(key)), frame)
 	case ctx.Err() != nil:
 		return []byte(respNullArray)
 	}
 	return appendError(nil, "ERR", "%s", oneLine(err))
 }
 
-func (c *brokerClient) subscribe(args [][]byte) []byte {
+func (c *client) subscribe(args [][]byte) []byte {
 	if len(args) == 0 {
 		return appendError(nil, "ERR", "SUBSCRIBE takes channels")
 	}
@@ -129,8 +127,8 @@ func (c *brokerClient) subscribe(args [][]byte) []byte {
 			return appendError(nil, "ERR", "a channel's name has at most %d bytes", maxWord)
 		}
 		if c.streams[channel] == nil {
-			if len(c.streams) >= maxBrokerStreams {
-				return appendError(nil, "ERR", "at most %d channels are allowed", maxBrokerStreams)
+			if len(c.streams) >= maxStreams {
+				return appendError(nil, "ERR", "at most %d channels are allowed", maxStreams)
 			}
 			if err := c.start(channel); err != nil {
 				return appendError(nil, "ERR", "%s", oneLine(err))
@@ -143,19 +141,19 @@ func (c *brokerClient) subscribe(args [][]byte) []byte {
 }
 
 // start forwards a channel. The confirmation goes out before the first event.
-func (c *brokerClient) start(channel string) error {
+func (c *client) start(channel string) error {
 	ctx, stop := context.WithCancel(c.ctx)
-	events, err := c.broker.bus.subscribe(ctx, channel)
+	events, err := c.broker.bus.Subscribe(ctx, channel)
 	if err != nil {
 		stop()
 		return err
 	}
-	s := &brokerStream{stop: stop, done: make(chan struct{})}
+	s := &stream{stop: stop, done: make(chan struct{})}
 	c.streams[channel] = s
 	c.write(confirmation("subscribe", channel, len(c.streams)))
 	go func() {
 		defer close(s.done)
-		if !supervise.Do(c.broker.options.Log, "bus broker", func() { c.forward(channel, events) }) {
+		if !supervise.Do(c.broker.log, "bus broker", func() { c.forward(channel, events) }) {
 			c.hangUp()
 		}
 	}()
@@ -163,7 +161,7 @@ func (c *brokerClient) start(channel string) error {
 }
 
 // forward writes events until there are no more, or the client is gone.
-func (c *brokerClient) forward(channel string, events <-chan zbus.Event) {
+func (c *client) forward(channel string, events <-chan zbus.Event) {
 	for event := range events {
 		message := appendBulk(appendBulk(appendArray(nil, 3), []byte("message")), []byte(channel))
 		if !c.write(appendBulk(message, event)) {
@@ -172,7 +170,7 @@ func (c *brokerClient) forward(channel string, events <-chan zbus.Event) {
 	}
 }
 
-func (c *brokerClient) unsubscribe(args [][]byte) []byte {
+func (c *client) unsubscribe(args [][]byte) []byte {
 	channels := make([]string, 0, len(args))
 	for _, arg := range args {
 		channels = append(channels, string(arg))

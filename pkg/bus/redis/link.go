@@ -1,4 +1,4 @@
-package bus
+package redis
 
 import (
 	"context"
@@ -9,7 +9,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
+	"github.com/croft-edge/croft/pkg/bus/transport"
+	redigo "github.com/gomodule/redigo/redis"
 	"golang.org/x/sys/unix"
 )
 
@@ -27,7 +28,7 @@ const (
 
 // link is a connection to redis that can be given up at any moment.
 type link struct {
-	redis.ConnWithTimeout
+	redigo.ConnWithTimeout
 	net *boundedConn
 	// forget takes it off the list of what Close closes.
 	forget func()
@@ -43,11 +44,11 @@ type boundedConn struct {
 	written int
 }
 
-func (c *boundedConn) arm() { c.room = MaxFrame + replyRoom }
+func (c *boundedConn) arm() { c.room = transport.MaxFrame + replyRoom }
 
 func (c *boundedConn) Read(p []byte) (int, error) {
 	if c.room <= 0 {
-		return 0, fmt.Errorf("cannot read a reply of more than %d bytes", MaxFrame+replyRoom)
+		return 0, fmt.Errorf("cannot read a reply of more than %d bytes", transport.MaxFrame+replyRoom)
 	}
 	n, err := c.Conn.Read(p[:min(len(p), c.room)])
 	c.room -= n
@@ -109,7 +110,7 @@ func (l *link) usable() bool {
 
 // links makes connections, keeps idle ones, and knows all.
 type links struct {
-	endpoint endpoint
+	endpoint transport.Endpoint
 	slots    chan struct{}
 
 	mu     sync.Mutex
@@ -118,7 +119,7 @@ type links struct {
 	closed bool
 }
 
-func newLinks(e endpoint) *links {
+func newLinks(e transport.Endpoint) *links {
 	return &links{endpoint: e, slots: make(chan struct{}, maxLinks), all: map[*link]struct{}{}}
 }
 
@@ -127,8 +128,8 @@ func (p *links) dial(ctx context.Context) (*link, error) {
 	defer cancel()
 	l := &link{}
 	var dialer net.Dialer
-	conn, err := redis.DialContext(ctx, p.endpoint.network, p.endpoint.address,
-		redis.DialContextFunc(func(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := redigo.DialContext(ctx, p.endpoint.Network, p.endpoint.Address,
+		redigo.DialContextFunc(func(ctx context.Context, network, address string) (net.Conn, error) {
 			c, err := dialer.DialContext(ctx, network, address)
 			if err != nil {
 				return nil, err
@@ -137,13 +138,13 @@ func (p *links) dial(ctx context.Context) (*link, error) {
 			l.net.arm()
 			return l.net, nil
 		}),
-		redis.DialReadTimeout(commandTimeout), redis.DialWriteTimeout(commandTimeout),
-		redis.DialUsername(p.endpoint.username), redis.DialPassword(p.endpoint.password),
-		redis.DialDatabase(p.endpoint.db))
+		redigo.DialReadTimeout(commandTimeout), redigo.DialWriteTimeout(commandTimeout),
+		redigo.DialUsername(p.endpoint.Username), redigo.DialPassword(p.endpoint.Password),
+		redigo.DialDatabase(p.endpoint.DB))
 	if err != nil {
-		return nil, fmt.Errorf("cannot connect to %s: %w", p.endpoint.shown, err)
+		return nil, fmt.Errorf("cannot connect to %s: %w", p.endpoint.Shown, err)
 	}
-	l.ConnWithTimeout = conn.(redis.ConnWithTimeout)
+	l.ConnWithTimeout = conn.(redigo.ConnWithTimeout)
 	l.forget = func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -153,7 +154,7 @@ func (p *links) dial(ctx context.Context) (*link, error) {
 	defer p.mu.Unlock()
 	if p.closed {
 		_ = conn.Close()
-		return nil, errClosed()
+		return nil, transport.ErrClosed()
 	}
 	p.all[l] = struct{}{}
 	return l, nil

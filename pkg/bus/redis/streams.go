@@ -1,13 +1,14 @@
-package bus
+package redis
 
 import (
 	"context"
 	"sync"
 	"time"
 
+	"github.com/croft-edge/croft/pkg/bus/transport"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/supervise"
-	"github.com/gomodule/redigo/redis"
+	redigo "github.com/gomodule/redigo/redis"
 	"github.com/threefoldtech/zbus"
 )
 
@@ -20,18 +21,18 @@ const (
 	pingGrace = 5 * time.Second
 )
 
-// subscriptions are all streams of a Redis, on one connection, which lives as
+// subscriptions are all streams of a Bus, on one connection, which lives as
 // long as there is a reader. What readers want is in feeds; a session is
 // brought to it by sync.
 type subscriptions struct {
-	bus *Redis
+	bus *Bus
 
 	mu      sync.Mutex
-	feeds   feeds
+	feeds   transport.Feeds
 	session *session
 	// latest is of the channels that have a reader and stand: a further reader of this
 	// process gets it, since redis tells nobody what was published before.
-	latest latest
+	latest transport.Latest
 	// confirmed is closed when a channel's subscription stands.
 	confirmed map[string]chan struct{}
 	// down is since when a channel that stood doesn't.
@@ -52,15 +53,15 @@ type session struct {
 	pending map[string]int
 }
 
-func newSubscriptions(b *Redis) *subscriptions {
-	return &subscriptions{bus: b, feeds: feeds{}, latest: latest{}, confirmed: map[string]chan struct{}{}, down: map[string]time.Time{}}
+func newSubscriptions(b *Bus) *subscriptions {
+	return &subscriptions{bus: b, feeds: transport.Feeds{}, latest: transport.Latest{}, confirmed: map[string]chan struct{}{}, down: map[string]time.Time{}}
 }
 
 func (s *subscriptions) subscribe(ctx context.Context, channel string) (<-chan zbus.Event, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, node.Errorf(node.Transient, "cannot subscribe to %s: %w", channel, err)
 	}
-	f := newFeed(&s.bus.count)
+	f := transport.NewFeed(&s.bus.count)
 	confirmed, err := s.add(channel, f)
 	if err != nil {
 		return nil, err
@@ -77,24 +78,24 @@ func (s *subscriptions) subscribe(ctx context.Context, channel string) (<-chan z
 		s.remove(channel, f)
 		return nil, node.Errorf(node.Transient, "cannot subscribe to %s: no answer in %s", channel, subscribeTimeout)
 	}
-	f.endWith(ctx, func() { s.remove(channel, f) })
-	return f.events, nil
+	f.EndWith(ctx, func() { s.remove(channel, f) })
+	return f.Events(), nil
 }
 
-func (s *subscriptions) add(channel string, f *feed) (<-chan struct{}, error) {
+func (s *subscriptions) add(channel string, f *transport.Feed) (<-chan struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, errClosed()
+		return nil, transport.ErrClosed()
 	}
-	if s.feeds.add(channel, f) {
+	if s.feeds.Add(channel, f) {
 		s.confirmed[channel] = make(chan struct{})
 		// The last reader may have gone a moment ago, and redis not know yet.
 		if now := s.session; now != nil && now.asked[channel] && now.pending[channel] == 0 {
 			close(s.confirmed[channel])
 		}
 	}
-	s.latest.greet(channel, f)
+	s.latest.Greet(channel, f)
 	if s.stop == nil {
 		ctx, stop := context.WithCancel(context.Background())
 		s.stop = stop
@@ -104,10 +105,10 @@ func (s *subscriptions) add(channel string, f *feed) (<-chan struct{}, error) {
 }
 
 // remove ends a reader at once; redis learns of it after.
-func (s *subscriptions) remove(channel string, f *feed) {
+func (s *subscriptions) remove(channel string, f *transport.Feed) {
 	s.mu.Lock()
-	f.close()
-	if s.feeds.remove(channel, f) {
+	f.Close()
+	if s.feeds.Remove(channel, f) {
 		delete(s.confirmed, channel)
 		delete(s.down, channel)
 		delete(s.latest, channel)
@@ -123,7 +124,7 @@ func (s *subscriptions) remove(channel string, f *feed) {
 func (s *subscriptions) close() {
 	s.mu.Lock()
 	s.closed = true
-	s.feeds.closeAll()
+	s.feeds.CloseAll()
 	for channel, confirmed := range s.confirmed {
 		if !standing(confirmed) {
 			close(confirmed)
@@ -138,6 +139,17 @@ func (s *subscriptions) close() {
 	s.ended.Wait()
 }
 
+// readers is the number of streams that are read.
+func (s *subscriptions) readers() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, of := range s.feeds {
+		n += len(of)
+	}
+	return n
+}
+
 // sync subscribes to what readers want and to nothing else.
 func (s *subscriptions) sync() {
 	s.writing.Lock()
@@ -148,7 +160,7 @@ func (s *subscriptions) sync() {
 		s.mu.Unlock()
 		return
 	}
-	var more, less redis.Args
+	var more, less redigo.Args
 	for channel := range s.feeds {
 		if !now.asked[channel] {
 			more = more.Add(channel)
@@ -168,7 +180,7 @@ func (s *subscriptions) sync() {
 	}
 }
 
-func (n *session) send(command string, args redis.Args) error {
+func (n *session) send(command string, args redigo.Args) error {
 	if len(args) == 0 && command != "PING" {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package bus
+package redis
 
 import (
 	"context"
@@ -7,7 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
+	"github.com/croft-edge/croft/pkg/bus/transport"
+	redigo "github.com/gomodule/redigo/redis"
 )
 
 const (
@@ -20,10 +21,10 @@ const (
 	unblockTimeout = 400 * time.Millisecond
 )
 
-// redisPuller blocks on a connection of its own. The queue it looks at first
+// puller blocks on a connection of its own. The queue it looks at first
 // goes round, so that a busy one doesn't starve the others.
-type redisPuller struct {
-	bus   *Redis
+type puller struct {
+	bus   *Bus
 	keys  []string
 	first int
 	link  *link
@@ -31,18 +32,21 @@ type redisPuller struct {
 	id int64
 }
 
-func (b *Redis) pull(keys ...string) puller {
-	return &redisPuller{bus: b, keys: keys}
+// Pull implements transport.Bus.
+func (b *Bus) Pull(keys ...string) transport.Puller {
+	return &puller{bus: b, keys: keys}
 }
 
-func (p *redisPuller) close() {
+// Close implements transport.Puller.
+func (p *puller) Close() {
 	if p.link != nil {
 		p.link.drop()
 		p.link = nil
 	}
 }
 
-func (p *redisPuller) next(ctx context.Context) ([]byte, error) {
+// Next implements transport.Puller.
+func (p *puller) Next(ctx context.Context) ([]byte, error) {
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -52,7 +56,7 @@ func (p *redisPuller) next(ctx context.Context) ([]byte, error) {
 		}
 		frame, err := p.block(ctx)
 		if err != nil {
-			p.close()
+			p.Close()
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
@@ -64,7 +68,7 @@ func (p *redisPuller) next(ctx context.Context) ([]byte, error) {
 	}
 }
 
-func (p *redisPuller) connect(ctx context.Context) error {
+func (p *puller) connect(ctx context.Context) error {
 	if p.link != nil {
 		return nil
 	}
@@ -73,10 +77,10 @@ func (p *redisPuller) connect(ctx context.Context) error {
 		return err
 	}
 	err = l.do(ctx, func() error {
-		p.id, err = redis.Int64(l.Do("CLIENT", "ID"))
+		p.id, err = redigo.Int64(l.Do("CLIENT", "ID"))
 		return err
 	})
-	var said redis.Error
+	var said redigo.Error
 	if err == nil && l.aborted {
 		err = ctx.Err()
 	}
@@ -89,9 +93,9 @@ func (p *redisPuller) connect(ctx context.Context) error {
 }
 
 // block waits for one frame; nil without an error when none came.
-func (p *redisPuller) block(ctx context.Context) ([]byte, error) {
+func (p *puller) block(ctx context.Context) ([]byte, error) {
 	p.first = (p.first + 1) % len(p.keys)
-	args := redis.Args{}.AddFlat(slices.Concat(p.keys[p.first:], p.keys[:p.first])).Add(int(pullTimeout / time.Second))
+	args := redigo.Args{}.AddFlat(slices.Concat(p.keys[p.first:], p.keys[:p.first])).Add(int(pullTimeout / time.Second))
 
 	var unblocking sync.WaitGroup
 	unblocking.Add(1)
@@ -102,13 +106,13 @@ func (p *redisPuller) block(ctx context.Context) ([]byte, error) {
 		p.unblock(link, done)
 	})
 	link.net.arm()
-	reply, err := redis.ByteSlices(link.DoWithTimeout(pullTimeout+pullGrace, "BLPOP", args...))
+	reply, err := redigo.ByteSlices(link.DoWithTimeout(pullTimeout+pullGrace, "BLPOP", args...))
 	close(done)
 	if !stop() {
 		unblocking.Wait()
 	}
 	switch {
-	case errors.Is(err, redis.ErrNil):
+	case errors.Is(err, redigo.ErrNil):
 		return nil, nil
 	case err != nil:
 		return nil, err
@@ -120,7 +124,7 @@ func (p *redisPuller) block(ctx context.Context) ([]byte, error) {
 
 // unblock asks redis to end the wait of blocked, until done is closed. A link cut
 // in the middle of a pop would lose what was popped, so that is the last resort.
-func (p *redisPuller) unblock(blocked *link, done <-chan struct{}) {
+func (p *puller) unblock(blocked *link, done <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), unblockTimeout)
 	defer cancel()
 	for p.id != 0 && ctx.Err() == nil {

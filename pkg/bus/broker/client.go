@@ -1,4 +1,4 @@
-package bus
+package broker
 
 import (
 	"context"
@@ -11,43 +11,43 @@ import (
 )
 
 const (
-	// brokerWrite is how long a client may take to read an answer or event.
-	brokerWrite = 5 * time.Second
-	// maxBrokerStreams is how many channels one connection may subscribe to.
-	maxBrokerStreams = 1024
+	// writeTimeout is how long a client may take to read an answer or event.
+	writeTimeout = 5 * time.Second
+	// maxStreams is how many channels one connection may subscribe to.
+	maxStreams = 1024
 )
 
-// brokerClient is one connection. Commands are read and run in two goroutines,
+// client is one connection. Commands are read and run in two goroutines,
 // so that a client that hangs up ends what it waits for.
-type brokerClient struct {
+type client struct {
 	broker *Broker
 	conn   net.Conn
 	ctx    context.Context
 	cancel context.CancelFunc
 	// streams are the channels it reads; only the running goroutine looks.
-	streams map[string]*brokerStream
+	streams map[string]*stream
 
 	writing sync.Mutex
 	reading sync.WaitGroup
 }
 
-type brokerStream struct {
+type stream struct {
 	stop context.CancelFunc
 	done chan struct{}
 }
 
-func newBrokerClient(b *Broker, conn net.Conn) *brokerClient {
-	c := &brokerClient{broker: b, conn: conn, streams: map[string]*brokerStream{}}
+func newClient(b *Broker, conn net.Conn) *client {
+	c := &client{broker: b, conn: conn, streams: map[string]*stream{}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
 
-func (c *brokerClient) hangUp() {
+func (c *client) hangUp() {
 	c.cancel()
 	_ = c.conn.Close()
 }
 
-func (c *brokerClient) serve() {
+func (c *client) serve() {
 	defer func() {
 		c.hangUp()
 		for _, s := range c.streams {
@@ -59,7 +59,7 @@ func (c *brokerClient) serve() {
 	c.reading.Go(func() {
 		defer close(commands)
 		defer c.cancel()
-		supervise.Do(c.broker.options.Log, "bus broker", func() { c.read(commands) })
+		supervise.Do(c.broker.log, "bus broker", func() { c.read(commands) })
 	})
 	for words := range commands {
 		if !c.write(c.run(words)) {
@@ -68,7 +68,7 @@ func (c *brokerClient) serve() {
 	}
 }
 
-func (c *brokerClient) read(commands chan<- [][]byte) {
+func (c *client) read(commands chan<- [][]byte) {
 	r := newCommandReader(c.conn)
 	for {
 		words, err := readCommand(r)
@@ -99,13 +99,13 @@ func oneLine(err error) string {
 }
 
 // write reports whether the client has taken answer.
-func (c *brokerClient) write(answer []byte) bool {
+func (c *client) write(answer []byte) bool {
 	if len(answer) == 0 {
 		return c.ctx.Err() == nil
 	}
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	_ = c.conn.SetWriteDeadline(time.Now().Add(brokerWrite))
+	_ = c.conn.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if _, err := c.conn.Write(answer); err != nil {
 		c.hangUp()
 		return false

@@ -1,30 +1,31 @@
-package bus
+package redis
 
 import (
 	"context"
 	"sync"
 	"time"
 
+	"github.com/croft-edge/croft/pkg/bus/transport"
 	"github.com/croft-edge/croft/pkg/supervise"
-	"github.com/gomodule/redigo/redis"
+	redigo "github.com/gomodule/redigo/redis"
 	"github.com/rs/zerolog"
 )
 
 // run keeps a session until ctx ends.
 func (s *subscriptions) run(ctx context.Context) error {
-	retry := newBackoff()
+	retry := transport.NewBackoff()
 	for {
 		stood, err := s.keep(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if stood {
-			retry.reset()
+			retry.Reset()
 		}
-		if retry.first() {
+		if retry.First() {
 			s.log().Warn().Str("step", "bus").Err(err).Msg("the streams were cut off, trying again")
 		}
-		if pause(ctx, retry.next()) != nil {
+		if transport.Pause(ctx, retry.Next()) != nil {
 			return ctx.Err()
 		}
 	}
@@ -61,16 +62,16 @@ func (s *subscriptions) keep(ctx context.Context) (stood bool, err error) {
 
 	for {
 		l.net.arm()
-		switch m := (redis.PubSubConn{Conn: l}).ReceiveWithTimeout(pingEvery + pingGrace).(type) {
+		switch m := (redigo.PubSubConn{Conn: l}).ReceiveWithTimeout(pingEvery + pingGrace).(type) {
 		case error:
 			return stood, m
-		case redis.Message:
+		case redigo.Message:
 			s.mu.Lock()
-			if s.feeds.deliver(m.Channel, m.Data, &s.bus.count) && len(s.feeds[m.Channel]) > 0 {
+			if s.feeds.Deliver(m.Channel, m.Data, &s.bus.count) && len(s.feeds[m.Channel]) > 0 {
 				s.latest[m.Channel] = m.Data
 			}
 			s.mu.Unlock()
-		case redis.Subscription:
+		case redigo.Subscription:
 			if m.Kind == "subscribe" {
 				stood = true
 				s.confirm(now, m.Channel)
@@ -97,7 +98,7 @@ func (s *subscriptions) leave(now *session) {
 	if s.session != now {
 		return
 	}
-	s.session, s.latest = nil, latest{}
+	s.session, s.latest = nil, transport.Latest{}
 	for channel := range s.feeds {
 		if _, already := s.down[channel]; !already && now.asked[channel] && now.pending[channel] == 0 {
 			s.down[channel] = time.Now()
@@ -136,7 +137,7 @@ func (s *subscriptions) confirm(now *session, channel string) {
 		return
 	}
 	down := time.Since(since)
-	s.bus.count.resumed.Add(1)
+	s.bus.count.Resumed.Add(1)
 	s.log().Warn().Str("step", "bus").Str("stream", channel).Dur("down", down).Msg("a stream goes on, events are lost")
 	if s.bus.options.OnResume != nil {
 		s.bus.options.OnResume(channel, down)
@@ -144,7 +145,7 @@ func (s *subscriptions) confirm(now *session, channel string) {
 }
 
 func (s *subscriptions) ping(ctx context.Context, now *session) {
-	for pause(ctx, pingEvery) == nil {
+	for transport.Pause(ctx, pingEvery) == nil {
 		s.writing.Lock()
 		err := now.send("PING", nil)
 		s.writing.Unlock()

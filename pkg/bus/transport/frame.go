@@ -1,15 +1,25 @@
-package bus
+package transport
 
 import (
 	"encoding/binary"
 	"fmt"
 )
 
-// checkFrame reports whether frame is exactly one MessagePack value within the
+// The bounds of what is taken from the wire, looked at before decoding.
+const (
+	// MaxFrame is the size of a request, reply or event in bytes.
+	MaxFrame = 4 << 20
+	// MaxDepth is how deep arrays and maps may nest.
+	MaxDepth = 32
+	// MaxValues is how many values one frame may hold, nested ones included.
+	MaxValues = 1 << 18
+)
+
+// CheckFrame reports whether frame is exactly one MessagePack value within the
 // bounds of this package. It allocates nothing and recurses at most MaxDepth
 // deep, so that a hostile frame costs no more than reading it; the decoder
 // behind it has no bounds of its own.
-func checkFrame(frame []byte) error {
+func CheckFrame(frame []byte) error {
 	if len(frame) > MaxFrame {
 		return fmt.Errorf("cannot take a frame of %d bytes: at most %d are allowed", len(frame), MaxFrame)
 	}

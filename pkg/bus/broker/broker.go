@@ -1,4 +1,4 @@
-package bus
+package broker
 
 import (
 	"context"
@@ -6,51 +6,63 @@ import (
 	"sync"
 	"time"
 
+	"github.com/croft-edge/croft/pkg/bus/transport"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
+	"github.com/threefoldtech/zbus"
 )
 
-// maxBrokerClients is how many connections a broker holds at once.
-const maxBrokerClients = 64
+// maxClients is how many connections a broker holds at once.
+const maxClients = 64
 
-// Broker lets other processes of this machine use an InProcess bus. It speaks
+// Local is the bus of this process that others may use: a *bus.InProcess.
+type Local interface {
+	// Serves reports whether a server has answered the queue key.
+	Serves(key string) bool
+	// Push appends a frame to a queue.
+	Push(ctx context.Context, key string, frame []byte, ttl time.Duration) (sent bool, err error)
+	// Pop waits for the first frame of the queues keys, and says which queue it came in.
+	Pop(ctx context.Context, keys []string) (key string, frame []byte, err error)
+	// Subscribe reads a channel until ctx ends.
+	Subscribe(ctx context.Context, channel string) (<-chan zbus.Event, error)
+}
+
+// Broker lets other processes of this machine use a Local bus. It speaks
 // as much of redis' protocol as zbus clients and redis-cli need to call the
 // objects that are served on the bus, and to read streams. Nobody can serve,
 // publish, or take requests through it, and only its owner can connect.
 type Broker struct {
-	bus      *InProcess
-	options  Options
+	bus      Local
+	log      zerolog.Logger
 	listener net.Listener
 	socket   *socket
 
 	mu      sync.Mutex
-	clients map[*brokerClient]struct{}
+	clients map[*client]struct{}
 	running sync.WaitGroup
 	closed  bool
 }
 
-// ListenBroker opens a unix socket, unix:///path, that only the present user
+// Listen opens a unix socket, unix:///path, that only the present user
 // may use. A socket that was left behind is replaced; one that is being served
 // is not, nor is a file of another kind.
-func ListenBroker(b *InProcess, url string, options Options) (*Broker, error) {
-	if err := options.Validate(); err != nil {
-		return nil, err
-	}
-	e, err := parseURL(url)
+func Listen(bus Local, url string, log zerolog.Logger) (*Broker, error) {
+	e, err := transport.ParseURL(url)
 	if err != nil {
 		return nil, err
 	}
-	if e.network != "unix" || e.password != "" || e.db != 0 {
-		return nil, node.Errorf(node.Invalid, "cannot listen on %s: only unix:///path is allowed", e.shown)
+	if e.Network != "unix" || e.Password != "" || e.DB != 0 {
+		return nil, node.Errorf(node.Invalid, "cannot listen on %s: only unix:///path is allowed", e.Shown)
 	}
-	s, err := listenSocket(e.address)
+	s, err := listenSocket(e.Address)
 	if err != nil {
 		return nil, err
 	}
 	return &Broker{
-		bus: b, options: options.withDefaults(), listener: s.listener, socket: s,
-		clients: map[*brokerClient]struct{}{},
+		bus: bus, log: log, listener: s.listener, socket: s,
+		clients: map[*client]struct{}{},
 	}, nil
 }
 
@@ -58,11 +70,11 @@ func ListenBroker(b *InProcess, url string, options Options) (*Broker, error) {
 func (b *Broker) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { _ = b.Close() })
 	defer stop()
-	retry := newBackoff()
+	retry := transport.NewBackoff()
 	for {
 		conn, err := b.listener.Accept()
 		if err == nil {
-			retry.reset()
+			retry.Reset()
 			b.start(conn)
 			continue
 		}
@@ -70,10 +82,10 @@ func (b *Broker) Run(ctx context.Context) error {
 			break
 		}
 		// Too many open files, for one, passes.
-		if retry.first() {
-			b.options.Log.Warn().Str("step", "bus").Err(err).Msg("the broker can't accept connections, trying again")
+		if retry.First() {
+			b.log.Warn().Str("step", "bus").Err(err).Msg("the broker can't accept connections, trying again")
 		}
-		if pause(ctx, retry.next()) != nil {
+		if transport.Pause(ctx, retry.Next()) != nil {
 			break
 		}
 	}
@@ -106,13 +118,13 @@ func (b *Broker) isClosed() bool {
 func (b *Broker) start(conn net.Conn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed || len(b.clients) >= maxBrokerClients {
+	if b.closed || len(b.clients) >= maxClients {
 		_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
 		_, _ = conn.Write([]byte("-ERR max number of clients reached\r\n"))
 		_ = conn.Close()
 		return
 	}
-	c := newBrokerClient(b, conn)
+	c := newClient(b, conn)
 	b.clients[c] = struct{}{}
 	b.running.Go(func() {
 		defer func() {
@@ -121,6 +133,6 @@ func (b *Broker) start(conn net.Conn) {
 			delete(b.clients, c)
 		}()
 		// Nothing that a client sends may take the node down.
-		supervise.Do(b.options.Log, "bus broker", c.serve)
+		supervise.Do(b.log, "bus broker", c.serve)
 	})
 }

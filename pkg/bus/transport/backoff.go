@@ -1,0 +1,46 @@
+package transport
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// Backoff spaces attempts at something that fails, with jitter.
+type Backoff struct {
+	wait   time.Duration
+	failed bool
+}
+
+// NewBackoff makes one that hasn't failed.
+func NewBackoff() *Backoff { return &Backoff{} }
+
+// First reports whether this is the first failure in a row, which is logged.
+func (b *Backoff) First() bool {
+	was := b.failed
+	b.failed = true
+	return !was
+}
+
+// Next is 10 ms at first and doubles up to 2 s, half of it by chance.
+func (b *Backoff) Next() time.Duration {
+	b.failed = true
+	b.wait = min(max(2*b.wait, 10*time.Millisecond), 2*time.Second)
+	return b.wait/2 + rand.N(b.wait/2+1)
+}
+
+// Reset notes a success.
+func (b *Backoff) Reset() { *b = Backoff{} }
+
+// Pause waits for d, or for ctx.
+func Pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("cannot wait %s: %w", d, ctx.Err())
+	}
+}

@@ -1,0 +1,6 @@
+// Package transport is what lies between the bus's clients and servers and what carries
+// their frames: the contract of a carrier, the bounds of a frame, the readers of a
+// channel, and the URLs of carriers.
+//
+// It knows neither calls nor any carrier.
+package transport
