@@ -35,8 +35,6 @@ func unsplit() map[string]object {
 		"modules/container/spec.Config":       {fields: 14},
 		"modules/storage.pool":                {methods: 42, fields: 15},
 		"modules/zdb.Module":                  {methods: 33},
-		"pkg/bus.Client":                      {fields: 13},
-		"pkg/bus.Server":                      {fields: 13},
 		"zdb/store.Store":                     {methods: 128, fields: 30},
 		"zdb/store.index":                     {methods: 36, fields: 16},
 		"zdb/store.opening":                   {methods: 50},

@@ -268,7 +268,6 @@ func unparted() map[string]int {
 		"cmd/croftd/internal/daemon": 23,
 		"modules/storage":            29,
 		"modules/zdb":                23,
-		"pkg/bus":                    26,
 		"pkg/node/conformance":       26,
 		"provision/engine":           25,
 		"zdb/store":                  36,

@@ -2,7 +2,6 @@ package bus
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,26 +19,16 @@ type Client struct {
 	owned   bool
 	options Options
 	boot    string
-	// replies is the queue that the answers to all of this client's calls come in.
-	replies string
-
-	mu      sync.Mutex
-	waiting map[string]chan *reply
-	stop    context.CancelFunc
-	done    chan struct{}
-	closed  bool
-
-	stray, unreadable, skipped atomic.Uint64
+	replies *replies
+	skipped atomic.Uint64
 }
 
 var _ zbus.Client = (*Client)(nil)
 
 // NewClient makes a client on b. Close it before b.
 func NewClient(b Bus, options Options) *Client {
-	return &Client{
-		bus: b, options: options.withDefaults(), boot: bootID(),
-		replies: uuid.NewString(), waiting: map[string]chan *reply{},
-	}
+	options = options.withDefaults()
+	return &Client{bus: b, options: options, boot: bootID(), replies: newReplies(b, options.Log)}
 }
 
 // Dial makes a client with a connection of its own, see Connect.
@@ -55,19 +44,7 @@ func Dial(ctx context.Context, url string, options Options) (*Client, error) {
 
 // Close ends every call and, when the client was made by Dial, every stream.
 func (c *Client) Close() error {
-	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		return nil
-	}
-	c.closed = true
-	stop, done := c.stop, c.done
-	c.mu.Unlock()
-	if stop != nil {
-		stop()
-		<-done
-	}
-	if c.owned {
+	if first := c.replies.close(); first && c.owned {
 		return c.bus.Close()
 	}
 	return nil
@@ -97,11 +74,11 @@ func (c *Client) RequestContext(ctx context.Context, module string, object zbus.
 	if err != nil {
 		return nil, node.Errorf(node.Invalid, "cannot call %s: %w", name, err)
 	}
-	answer, err := c.expect(id)
+	answer, err := c.replies.expect(id)
 	if err != nil {
 		return nil, err
 	}
-	defer c.forget(id)
+	defer c.replies.forget(id)
 	if err := ctx.Err(); err != nil {
 		return nil, node.Errorf(node.Transient, "cannot call %s: %w", name, err)
 	}
@@ -153,7 +130,7 @@ func (c *Client) request(ctx context.Context, object zbus.ObjectID, method strin
 	if err != nil {
 		return nil, "", err
 	}
-	req := request{ID: uuid.NewString(), Inputs: inputs, Object: object, ReplyTo: c.replies, Method: method}
+	req := request{ID: uuid.NewString(), Inputs: inputs, Object: object, ReplyTo: c.replies.key, Method: method}
 	if deadline, ok := ctx.Deadline(); ok && c.boot != "" {
 		if now := monotonicNow(); now > 0 {
 			req.Boot, req.Deadline = c.boot, now+int64(time.Until(deadline))
@@ -218,6 +195,6 @@ func (c *Client) Stats() ClientStats {
 	s := c.bus.Counters()
 	return ClientStats{
 		SkippedEvents: s.Skipped.Load() + c.skipped.Load(), DroppedEvents: s.Dropped.Load(), Resumed: s.Resumed.Load(),
-		StrayReplies: c.stray.Load(), UnreadableReplies: c.unreadable.Load(),
+		StrayReplies: c.replies.stray.Load(), UnreadableReplies: c.replies.unreadable.Load(),
 	}
 }

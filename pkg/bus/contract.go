@@ -52,7 +52,7 @@ func Register[C any](s *Server, id zbus.ObjectID, implementation C) error {
 	if err != nil {
 		return node.Errorf(node.Invalid, "cannot register %s: %w", id, err)
 	}
-	return s.register(id, o)
+	return s.objects.register(id, o)
 }
 
 func newObject(contract reflect.Value) (*object, error) {

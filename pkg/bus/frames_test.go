@@ -251,7 +251,7 @@ func recordedServer(t *testing.T) (*InProcess, *Server) {
 		}
 		o.methods[contract.Type().Method(i).Name] = m
 	}
-	if err := s.register(Object("provision", "0.0.1"), o); err != nil {
+	if err := s.objects.register(Object("provision", "0.0.1"), o); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -3,43 +3,69 @@ package bus
 import (
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/google/uuid"
+	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/pkg/bus/transport"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
+// replies reads the queue of the replies to one client's calls, and hands each to its call.
+type replies struct {
+	bus Bus
+	log zerolog.Logger
+	// key is the queue's.
+	key string
+
+	mu sync.Mutex
+	// waiting are the calls that have no reply yet, by the ID of their request.
+	waiting map[string]chan *reply
+	stop    context.CancelFunc
+	done    chan struct{}
+	closed  bool
+
+	stray, unreadable atomic.Uint64
+}
+
+func newReplies(b Bus, log zerolog.Logger) *replies {
+	return &replies{bus: b, log: log, key: uuid.NewString(), waiting: map[string]chan *reply{}}
+}
+
 // expect registers a call before it is sent, and starts reading replies with
 // the first one.
-func (c *Client) expect(id string) (<-chan *reply, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
+func (r *replies) expect(id string) (<-chan *reply, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
 		return nil, node.Errorf(node.Transient, "cannot call: the client is closed")
 	}
-	if c.stop == nil {
+	if r.stop == nil {
 		ctx, stop := context.WithCancel(context.Background())
-		c.stop, c.done = stop, make(chan struct{})
+		r.stop, r.done = stop, make(chan struct{})
 		go func() {
-			defer close(c.done)
-			defer c.endCalls()
-			_ = supervise.Keep(ctx, c.options.Log, "bus replies", supervise.DefaultBackoff(), c.readReplies)
+			defer close(r.done)
+			defer r.endCalls()
+			_ = supervise.Keep(ctx, r.log, "bus replies", supervise.DefaultBackoff(), r.read)
 		}()
 	}
 	answer := make(chan *reply, 1)
-	c.waiting[id] = answer
+	r.waiting[id] = answer
 	return answer, nil
 }
 
-func (c *Client) forget(id string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.waiting, id)
+func (r *replies) forget(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.waiting, id)
 }
 
-// readReplies hands each reply to the call with its ID, until ctx ends.
-func (c *Client) readReplies(ctx context.Context) error {
-	p := c.bus.Pull(c.replies)
+// read hands each reply to the call with its ID, until ctx ends.
+func (r *replies) read(ctx context.Context) error {
+	p := r.bus.Pull(r.key)
 	defer p.Close()
 	retry := transport.NewBackoff()
 	for ctx.Err() == nil {
@@ -49,7 +75,7 @@ func (c *Client) readReplies(ctx context.Context) error {
 				break
 			}
 			if retry.First() {
-				c.options.Log.Warn().Str("step", "bus").Err(err).Msg("replies can't be read, trying again")
+				r.log.Warn().Str("step", "bus").Err(err).Msg("replies can't be read, trying again")
 			}
 			if transport.Pause(ctx, retry.Next()) != nil {
 				break
@@ -57,16 +83,16 @@ func (c *Client) readReplies(ctx context.Context) error {
 			continue
 		}
 		retry.Reset()
-		c.deliver(frame)
+		r.deliver(frame)
 	}
 	return ctx.Err()
 }
 
-func (c *Client) deliver(frame []byte) {
+func (r *replies) deliver(frame []byte) {
 	rep := &reply{}
 	if err := decode(frame, rep); err != nil {
-		c.unreadable.Add(1)
-		c.options.Log.Warn().Str("step", "bus").Err(err).Msg("a reply can't be read")
+		r.unreadable.Add(1)
+		r.log.Warn().Str("step", "bus").Err(err).Msg("a reply can't be read")
 		id := replyID(frame)
 		if id == "" {
 			return
@@ -74,14 +100,14 @@ func (c *Client) deliver(frame []byte) {
 		text := "cannot read the reply: " + err.Error()
 		rep = &reply{ID: id, Error: &text, Kind: string(node.Unknown)}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	answer, ok := c.waiting[rep.ID]
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	answer, ok := r.waiting[rep.ID]
 	if !ok {
-		c.stray.Add(1)
+		r.stray.Add(1)
 		return
 	}
-	delete(c.waiting, rep.ID)
+	delete(r.waiting, rep.ID)
 	answer <- rep
 }
 
@@ -99,13 +125,30 @@ func replyID(frame []byte) string {
 	return id
 }
 
+// close ends every call and the reading; it reports whether it is the first time.
+func (r *replies) close() bool {
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		return false
+	}
+	r.closed = true
+	stop, done := r.stop, r.done
+	r.mu.Unlock()
+	if stop != nil {
+		stop()
+		<-done
+	}
+	return true
+}
+
 // endCalls fails every call that still waits.
-func (c *Client) endCalls() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for id, answer := range c.waiting {
+func (r *replies) endCalls() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id, answer := range r.waiting {
 		close(answer)
-		delete(c.waiting, id)
+		delete(r.waiting, id)
 	}
 }
 

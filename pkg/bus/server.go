@@ -2,37 +2,29 @@ package bus
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/threefoldtech/zbus"
+
 	"github.com/croft-edge/croft/pkg/bus/transport"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/supervise"
-	"github.com/pkg/errors"
-	"github.com/threefoldtech/zbus"
 )
-
-// replyTTL is how long a reply waits for a caller who didn't say until when he
-// waits.
-const replyTTL = 5 * time.Minute
 
 // Server serves the objects of one module.
 type Server struct {
 	bus     Bus
 	module  string
 	options Options
-	boot    string
-
-	mu      sync.Mutex
-	objects map[zbus.ObjectID]*object
-	running bool
-	workers []zbus.WorkerStatus
-
-	served, expired, refused, panicked, lost atomic.Uint64
+	objects *objects
+	workers *workers
+	calls   *calls
+	streams *streams
+	counts  *counts
 }
 
 // NewServer makes a server for the module of that name.
@@ -43,26 +35,13 @@ func NewServer(b Bus, module string, options Options) (*Server, error) {
 	if err := checkModule(module); err != nil {
 		return nil, err
 	}
+	options = options.withDefaults()
+	known, counted := newObjects(module), &counts{}
 	return &Server{
-		bus: b, module: module, options: options.withDefaults(), boot: bootID(),
-		objects: map[zbus.ObjectID]*object{},
+		bus: b, module: module, options: options, objects: known, workers: &workers{}, counts: counted,
+		calls:   &calls{bus: b, module: module, boot: bootID(), log: options.Log, objects: known, counts: counted},
+		streams: &streams{bus: b, module: module, log: options.Log, counts: counted},
 	}, nil
-}
-
-func (s *Server) register(id zbus.ObjectID, o *object) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.running {
-		return node.Errorf(node.Refused, "cannot register %s: the server runs already", id)
-	}
-	if id.String() == statusObject().String() {
-		return node.Errorf(node.Refused, "cannot register %s: the name is taken by the server's status", id)
-	}
-	if _, ok := s.objects[id]; ok {
-		return node.Errorf(node.Exist, "cannot register %s: it is registered already", id)
-	}
-	s.objects[id] = o
-	return nil
 }
 
 // Run serves until ctx ends, then takes no more requests, finishes those it
@@ -70,55 +49,28 @@ func (s *Server) register(id zbus.ObjectID, o *object) error {
 // Options.Grace. Trouble with the bus is logged and retried. Run may be called
 // again when it has returned.
 func (s *Server) Run(ctx context.Context) error {
-	queues, err := s.begin()
+	queues, err := s.objects.begin()
 	if err != nil {
 		return err
 	}
-	defer s.end()
+	defer s.objects.end()
+	s.workers.reset(s.options.Workers)
 	status := queueName(s.module, statusObject())
 	s.bus.Serve(append(slices.Clone(queues), status)...)
 
 	var calls sync.WaitGroup
 	var rest sync.WaitGroup
-	s.startStreams(ctx, &rest)
+	s.streams.start(ctx, s.objects, &rest)
 	// The status is served on the side, so that it answers when all workers are busy.
 	rest.Go(func() {
 		_ = supervise.Keep(ctx, s.options.Log, "bus status", supervise.DefaultBackoff(), func(ctx context.Context) error {
-			s.serve(ctx, []string{status}, s.answerStatus)
+			s.serve(ctx, []string{status}, s.handleStatus)
 			return ctx.Err()
 		})
 	})
 	s.serveWith(ctx, queues, &calls)
 	rest.Wait()
 	return s.finish(&calls)
-}
-
-func (s *Server) begin() ([]string, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.running {
-		return nil, node.Errorf(node.Exist, "cannot run the server of %s: it runs already", s.module)
-	}
-	if len(s.objects) == 0 {
-		return nil, node.Errorf(node.Invalid, "cannot run the server of %s: no object is registered", s.module)
-	}
-	s.running = true
-	s.workers = make([]zbus.WorkerStatus, s.options.Workers)
-	for i := range s.workers {
-		s.workers[i] = zbus.WorkerStatus{State: zbus.WorkerFree, StartTime: time.Now()}
-	}
-	var queues []string
-	for id := range s.objects {
-		queues = append(queues, queueName(s.module, id))
-	}
-	slices.Sort(queues)
-	return queues, nil
-}
-
-func (s *Server) end() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.running = false
 }
 
 // finish waits for the calls that were begun.
@@ -134,7 +86,7 @@ func (s *Server) finish(calls *sync.WaitGroup) error {
 	case <-done:
 		return nil
 	case <-timer.C:
-		return node.Errorf(node.Busy, "cannot stop the server of %s in %s: %s", s.module, s.options.Grace, strings.Join(s.busy(), ", "))
+		return node.Errorf(node.Busy, "cannot stop the server of %s in %s: %s", s.module, s.options.Grace, strings.Join(s.workers.busy(), ", "))
 	}
 }
 
@@ -213,35 +165,31 @@ func (s *Server) next(ctx context.Context, p transport.Puller, retry *transport.
 
 // Status is what the server serves, and what it works on.
 func (s *Server) Status() zbus.Status {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var status zbus.Status
-	for id := range s.objects {
-		status.Objects = append(status.Objects, id)
-	}
-	slices.SortFunc(status.Objects, func(a, b zbus.ObjectID) int { return strings.Compare(a.String(), b.String()) })
-	status.Workers = slices.Clone(s.workers)
-	return status
+	return zbus.Status{Objects: s.objects.ids(), Workers: s.workers.list()}
 }
 
-func (s *Server) setWorker(worker int, state zbus.WorkerState, action string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	// A call that outlived its Run may belong to a list of before.
-	if worker < len(s.workers) {
-		s.workers[worker] = zbus.WorkerStatus{State: state, StartTime: time.Now(), Action: action}
+// handle runs a call as one of the workers.
+func (s *Server) handle(worker int, frame []byte) {
+	req, ok := s.calls.admit(frame)
+	if !ok {
+		return
 	}
+	s.workers.set(worker, zbus.WorkerBusy, "["+req.Object.String()+"]."+req.Method+"()")
+	defer s.workers.set(worker, zbus.WorkerFree, "")
+	s.calls.answer(req, s.calls.run(req))
 }
 
-// busy names what the workers are at.
-func (s *Server) busy() []string {
-	var actions []string
-	for _, w := range s.Status().Workers {
-		if w.State == zbus.WorkerBusy {
-			actions = append(actions, fmt.Sprintf("%s since %s", w.Action, time.Since(w.StartTime).Round(time.Millisecond)))
-		}
+func (s *Server) handleStatus(frame []byte) {
+	req, ok := s.calls.admit(frame)
+	if !ok {
+		return
 	}
-	return actions
+	data, err := encode(s.Status())
+	if err != nil {
+		s.calls.answer(req, notCalled(req, node.WithKind(node.Internal, err)))
+		return
+	}
+	s.calls.answer(req, &reply{ID: req.ID, Output: output{Data: data}})
 }
 
 // ServerStats count what a server did since it was made.
@@ -254,14 +202,16 @@ type ServerStats struct {
 }
 
 // Stats returns the counts.
-func (s *Server) Stats() ServerStats {
-	return ServerStats{
-		Served: s.served.Load(), Expired: s.expired.Load(), Refused: s.refused.Load(),
-		Panicked: s.panicked.Load(), Lost: s.lost.Load(),
-	}
+func (s *Server) Stats() ServerStats { return s.counts.stats() }
+
+// counts are those of ServerStats.
+type counts struct {
+	served, expired, refused, panicked, lost atomic.Uint64
 }
 
-// errPanicked is all that a caller learns of a panic.
-func errPanicked(name string) error {
-	return node.WithKind(node.Internal, errors.Errorf("cannot finish %s: it failed badly, the node's log has more", name))
+func (c *counts) stats() ServerStats {
+	return ServerStats{
+		Served: c.served.Load(), Expired: c.expired.Load(), Refused: c.refused.Load(),
+		Panicked: c.panicked.Load(), Lost: c.lost.Load(),
+	}
 }

@@ -9,19 +9,26 @@ import (
 
 	"github.com/croft-edge/croft/pkg/bus/transport"
 	"github.com/croft-edge/croft/pkg/supervise"
+	"github.com/rs/zerolog"
 	"github.com/threefoldtech/zbus"
 )
 
-// startStreams publishes what the objects' streams yield, until ctx ends.
-func (s *Server) startStreams(ctx context.Context, running *sync.WaitGroup) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for id, o := range s.objects {
+// streams publishes the events of a module's objects.
+type streams struct {
+	bus    Bus
+	module string
+	log    zerolog.Logger
+	counts *counts
+}
+
+// start publishes what the objects' streams yield, until ctx ends.
+func (s *streams) start(ctx context.Context, of *objects, running *sync.WaitGroup) {
+	for id, o := range of.all() {
 		for name, fn := range o.streams {
 			running.Go(func() {
 				defer s.bus.Silent(channelName(s.module, id, name))
-				_ = supervise.Keep(ctx, s.options.Log, "bus stream", supervise.DefaultBackoff(), func(ctx context.Context) error {
-					s.keepStream(ctx, id, name, fn)
+				_ = supervise.Keep(ctx, s.log, "bus stream", supervise.DefaultBackoff(), func(ctx context.Context) error {
+					s.keep(ctx, id, name, fn)
 					return ctx.Err()
 				})
 			})
@@ -29,12 +36,12 @@ func (s *Server) startStreams(ctx context.Context, running *sync.WaitGroup) {
 	}
 }
 
-// keepStream starts a stream again, with growing pauses, when it ends by itself.
-func (s *Server) keepStream(ctx context.Context, id zbus.ObjectID, name string, fn reflect.Value) {
+// keep starts a stream again, with growing pauses, when it ends by itself.
+func (s *streams) keep(ctx context.Context, id zbus.ObjectID, name string, fn reflect.Value) {
 	channel := channelName(s.module, id, name)
 	retry := transport.NewBackoff()
 	for {
-		came, err := s.runStream(ctx, channel, fn)
+		came, err := s.run(ctx, channel, fn)
 		if ctx.Err() != nil {
 			return
 		}
@@ -42,7 +49,7 @@ func (s *Server) keepStream(ctx context.Context, id zbus.ObjectID, name string, 
 			retry.Reset()
 		}
 		if retry.First() {
-			s.options.Log.Warn().Str("step", "bus").Str("stream", channel).Err(err).Msg("a stream ended by itself, starting it again")
+			s.log.Warn().Str("step", "bus").Str("stream", channel).Err(err).Msg("a stream ended by itself, starting it again")
 		}
 		if transport.Pause(ctx, retry.Next()) != nil {
 			return
@@ -50,14 +57,14 @@ func (s *Server) keepStream(ctx context.Context, id zbus.ObjectID, name string, 
 	}
 }
 
-// runStream publishes until the stream or ctx ends; came tells whether there was an event.
-func (s *Server) runStream(ctx context.Context, channel string, fn reflect.Value) (came bool, err error) {
+// run publishes until the stream or ctx ends; came tells whether there was an event.
+func (s *streams) run(ctx context.Context, channel string, fn reflect.Value) (came bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
-			s.panicked.Add(1)
-			s.options.Log.Error().Str("step", "bus").Str("stream", channel).Interface("panic", p).
+			s.counts.panicked.Add(1)
+			s.log.Error().Str("step", "bus").Str("stream", channel).Interface("panic", p).
 				Bytes("stack", debug.Stack()).Msg("a stream panicked")
 			err = fmt.Errorf("it panicked")
 		}
@@ -87,7 +94,7 @@ func (s *Server) runStream(ctx context.Context, channel string, fn reflect.Value
 
 // publish sends one event. One that can't be sent is lost: the next has newer
 // news. An outage is logged once.
-func (s *Server) publish(ctx context.Context, channel string, event any, outage *transport.Backoff) {
+func (s *streams) publish(ctx context.Context, channel string, event any, outage *transport.Backoff) {
 	frame, err := encode(event)
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, transport.SendTimeout)
@@ -101,8 +108,8 @@ func (s *Server) publish(ctx context.Context, channel string, event any, outage 
 	if ctx.Err() != nil {
 		return
 	}
-	s.lost.Add(1)
+	s.counts.lost.Add(1)
 	if outage.First() {
-		s.options.Log.Warn().Str("step", "bus").Str("stream", channel).Err(err).Msg("an event can't be published")
+		s.log.Warn().Str("step", "bus").Str("stream", channel).Err(err).Msg("an event can't be published")
 	}
 }

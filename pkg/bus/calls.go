@@ -5,74 +5,66 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
+
 	"github.com/croft-edge/croft/pkg/bus/transport"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/threefoldtech/zbus"
 )
+
+// replyTTL is how long a reply waits for a caller who didn't say until when he
+// waits.
+const replyTTL = 5 * time.Minute
+
+// calls runs the calls of a module's objects: it decides which requests may run, and
+// answers them.
+type calls struct {
+	bus     Bus
+	module  string
+	boot    string
+	log     zerolog.Logger
+	objects *objects
+	counts  *counts
+}
 
 // admit decodes a request that may be handled. What it refuses isn't answered:
 // there is nobody who waits, or nobody who may be answered.
-func (s *Server) admit(frame []byte) (*request, bool) {
+func (c *calls) admit(frame []byte) (*request, bool) {
 	req := &request{}
 	if err := decode(frame, req); err != nil {
-		s.refuse(err, "a request can't be read")
+		c.refuse(err, "a request can't be read")
 		return nil, false
 	}
 	if err := transport.CheckReplyKey(req.ReplyTo); err != nil {
-		s.refuse(err, "a request was refused")
+		c.refuse(err, "a request was refused")
 		return nil, false
 	}
-	if left, known := req.left(s.boot); known && left <= 0 {
-		s.expired.Add(1)
-		s.options.Log.Debug().Str("step", "bus").Str("call", s.callName(req)).Dur("late", -left).Msg("a request came too late")
+	if left, known := req.left(c.boot); known && left <= 0 {
+		c.counts.expired.Add(1)
+		c.log.Debug().Str("step", "bus").Str("call", c.callName(req)).Dur("late", -left).Msg("a request came too late")
 		return nil, false
 	}
 	return req, true
 }
 
-func (s *Server) refuse(err error, message string) {
-	s.refused.Add(1)
-	s.options.Log.Warn().Str("step", "bus").Str("module", s.module).Err(err).Msg(message)
+func (c *calls) refuse(err error, message string) {
+	c.counts.refused.Add(1)
+	c.log.Warn().Str("step", "bus").Str("module", c.module).Err(err).Msg(message)
 }
 
 // callName is for people; its parts come from the wire.
-func (s *Server) callName(req *request) string {
-	name := queueName(s.module, req.Object) + "." + req.Method
+func (c *calls) callName(req *request) string {
+	name := queueName(c.module, req.Object) + "." + req.Method
 	if len(name) > 200 {
 		name = name[:200]
 	}
 	return name
 }
 
-func (s *Server) handle(worker int, frame []byte) {
-	req, ok := s.admit(frame)
-	if !ok {
-		return
-	}
-	s.setWorker(worker, zbus.WorkerBusy, "["+req.Object.String()+"]."+req.Method+"()")
-	defer s.setWorker(worker, zbus.WorkerFree, "")
-	s.answer(req, s.run(req))
-}
-
-func (s *Server) answerStatus(frame []byte) {
-	req, ok := s.admit(frame)
-	if !ok {
-		return
-	}
-	data, err := encode(s.Status())
-	if err != nil {
-		s.answer(req, notCalled(req, node.WithKind(node.Internal, err)))
-		return
-	}
-	s.answer(req, &reply{ID: req.ID, Output: output{Data: data}})
-}
-
 // run calls the method that req asks for. It always returns a reply.
-func (s *Server) run(req *request) *reply {
-	name := s.callName(req)
-	s.mu.Lock()
-	o, ok := s.objects[req.Object]
-	s.mu.Unlock()
+func (c *calls) run(req *request) *reply {
+	name := c.callName(req)
+	o, ok := c.objects.find(req.Object)
 	if !ok {
 		return notCalled(req, node.Errorf(node.Invalid, "cannot call %s: unknown object", name))
 	}
@@ -92,8 +84,8 @@ func (s *Server) run(req *request) *reply {
 	func() {
 		defer func() {
 			if p := recover(); p != nil {
-				s.panicked.Add(1)
-				s.options.Log.Error().Str("step", "bus").Str("call", name).Interface("panic", p).
+				c.counts.panicked.Add(1)
+				c.log.Error().Str("step", "bus").Str("call", name).Interface("panic", p).
 					Bytes("stack", debug.Stack()).Msg("a method panicked")
 				failure, rep.Output.Data = errPanicked(name), m.nothing()
 			}
@@ -101,7 +93,7 @@ func (s *Server) run(req *request) *reply {
 		rep.Output.Data, failure, err = m.call(args)
 	}()
 	if err != nil {
-		s.options.Log.Error().Str("step", "bus").Str("call", name).Err(err).Msg("a result can't be sent")
+		c.log.Error().Str("step", "bus").Str("call", name).Err(err).Msg("a result can't be sent")
 		rep.Output.Data = m.nothing()
 		if failure == nil {
 			failure = node.Errorf(node.Internal, "cannot send what %s returned: %w", name, err)
@@ -120,11 +112,11 @@ func notCalled(req *request, err error) *reply {
 }
 
 // answer sends rep, also when the server is stopping.
-func (s *Server) answer(req *request, rep *reply) {
+func (c *calls) answer(req *request, rep *reply) {
 	ttl := replyTTL
-	if left, known := req.left(s.boot); known {
+	if left, known := req.left(c.boot); known {
 		if left <= 0 {
-			s.lost.Add(1)
+			c.counts.lost.Add(1)
 			return
 		}
 		ttl = min(left+time.Second, replyTTL)
@@ -136,12 +128,17 @@ func (s *Server) answer(req *request, rep *reply) {
 	if err == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), transport.SendTimeout)
 		defer cancel()
-		_, err = s.bus.Push(ctx, req.ReplyTo, frame, ttl)
+		_, err = c.bus.Push(ctx, req.ReplyTo, frame, ttl)
 	}
 	if err != nil {
-		s.lost.Add(1)
-		s.options.Log.Warn().Str("step", "bus").Str("call", s.callName(req)).Err(err).Msg("a reply can't be sent")
+		c.counts.lost.Add(1)
+		c.log.Warn().Str("step", "bus").Str("call", c.callName(req)).Err(err).Msg("a reply can't be sent")
 		return
 	}
-	s.served.Add(1)
+	c.counts.served.Add(1)
+}
+
+// errPanicked is all that a caller learns of a panic.
+func errPanicked(name string) error {
+	return node.WithKind(node.Internal, errors.Errorf("cannot finish %s: it failed badly, the node's log has more", name))
 }
