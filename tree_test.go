@@ -267,7 +267,6 @@ func unparted() map[string]int {
 	return map[string]int{
 		"cmd/croftd/internal/daemon": 23,
 		"modules/storage":            29,
-		"modules/zdb":                23,
 		"pkg/node/conformance":       26,
 		"provision/engine":           25,
 		"zdb/store":                  36,

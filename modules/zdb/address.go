@@ -11,6 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/modules/zdb/port"
 	"github.com/croft-edge/croft/pkg/dial"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -22,7 +23,7 @@ const tries = 16
 // zero Addr where there is none.
 func (c Config) addresses(ctx context.Context) (v4, v6 netip.Addr, err error) {
 	var all []netip.Addr
-	if everywhere(c.Listen) {
+	if port.Everywhere(c.Listen) {
 		if all, err = ownAddresses(c.OwnLinks); err != nil {
 			return v4, v6, node.Errorf(node.Transient, "cannot tell where zdbs answer: this machine's addresses aren't known: %w", err)
 		}

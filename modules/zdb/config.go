@@ -6,6 +6,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/croft-edge/croft/pkg/filelock"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -47,3 +48,18 @@ func (c Config) Validate() error {
 
 // folder is where the module keeps its records.
 func (c Config) folder() string { return filepath.Join(c.StateDir, "zdb") }
+
+// lockName is the file in the module's folder that is locked while it is open.
+const lockName = "lock"
+
+// lock keeps other modules from the folder. Busy when one has it.
+func (c Config) lock() (*filelock.Lock, error) {
+	lock, err := filelock.Try(filepath.Join(c.folder(), lockName))
+	if filelock.Held(err) != nil {
+		return nil, node.Errorf(node.Busy, "cannot open the zdb module: another one has %s open", c.folder())
+	}
+	if err != nil {
+		return nil, node.Errorf(node.Internal, "cannot lock the zdb module's folder: %w", err)
+	}
+	return lock, nil
+}

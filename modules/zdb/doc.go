@@ -4,23 +4,27 @@
 // What it owns on the node:
 //
 //   - {state}/zdb/lock: locked while a module is open.
-//   - {state}/zdb/CONTAINER.json: a container that is in hand, with the port that
-//     it keeps over restarts of itself, the agent and the machine. One that can't
+//   - {state}/zdb/CONTAINER.json: the record of an attached container, with the port
+//     that it keeps over restarts of itself, the agent and the machine. One that can't
 //     be read is renamed to CONTAINER.damaged, and shows in Servers.
-//   - {data}'s extended attributes trusted.croft.namespace.NAME: the hash of whose
-//     that namespace is.
-//   - a listening TCP socket a container, in the network namespace of this process.
+//   - {data}'s extended attributes trusted.croft.namespace.NAME: the hash of that
+//     namespace's owner (package admin).
+//   - a listening TCP socket for each container, in the network namespace of this
+//     process (package port).
 //
-// A zdb has no network. Its listening socket is made here and handed to it over
-// {data}/handover.sock (package handover), where {data} is the volume that it keeps
-// its data on; both have it open. While the zdb is away, clients wait in the
-// socket's queue and are served by the next one. While this process is away the
-// zdb goes on serving, and the next one has the socket back from it. Its admin
-// socket is {data}/admin.sock. What the zdb is given takes connections only: it is
-// no way out of its namespace (passive.go).
+// A zdb has no network. The module makes its listening socket and hands it over at
+// {data}/handover.sock (package handover), where {data} is the volume of the zdb's
+// data; both processes have it open. While the zdb is away, clients wait in the
+// socket's queue, and the next zdb serves them. While this process is away the zdb goes
+// on serving, and the next process gets the socket back from it. The zdb's admin
+// socket is {data}/admin.sock (package admin).
 //
-// What a zdb does or doesn't do costs no more than a deadline: nothing of what it
-// says is believed without a look.
+// A zdb isn't trusted: whatever it does costs a deadline at most, and the module checks
+// all that it says.
+//
+// The parts: servers are the known containers, records their files, pairing brings
+// listener and zdb together, supervisor does that again when a zdb ends, attaching and
+// observer carry out the contract's calls on containers.
 //
 // It may not decide whether a container or a namespace is wanted: that is the
 // engine's. It doesn't run the zdb and knows no container by more than its ID.

@@ -5,21 +5,34 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
+	"github.com/croft-edge/croft/modules/zdb/admin"
+	"github.com/croft-edge/croft/modules/zdb/port"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// look asks a container how it is. What isn't as it should be is its Drift.
-func (m *Module) look(ctx context.Context, s *server) (node.ZDBServer, error) {
-	v4, v6, err := m.cfg.addresses(ctx)
+// lookTime is how long a zdb may take to answer when it is looked at.
+const lookTime = 3 * time.Second
+
+// observer looks at containers and their zdbs.
+type observer struct {
+	cfg     Config
+	servers *servers
+}
+
+// look asks a container's zdb for its state. Drift says what differs from the wanted
+// state.
+func (o *observer) look(ctx context.Context, s *server) (node.ZDBServer, error) {
+	v4, v6, err := o.cfg.addresses(ctx)
 	if err != nil {
 		return node.ZDBServer{}, err
 	}
-	m.mu.Lock()
+	o.servers.mu.Lock()
 	r, l, fault := s.record, s.listener, s.fault
 	out := node.ZDBServer{Container: s.id, Mode: r.Mode, Data: r.Data, Port: r.Port, Namespaces: s.namespaces, Drift: s.damaged}
 	known := s.known
-	m.mu.Unlock()
+	o.servers.mu.Unlock()
 	if v4.IsValid() {
 		out.IPv4 = v4.String()
 	}
@@ -35,28 +48,26 @@ func (m *Module) look(ctx context.Context, s *server) (node.ZDBServer, error) {
 	var namesErr, listenErr error
 	var asking sync.WaitGroup
 	asking.Go(func() {
-		namesErr = ask(ctx, r.Data, func(a admin) (err error) {
-			if names, err = a.names(); err == nil {
-				s.limits.Seen(a.reached())
+		namesErr = admin.Ask(ctx, r.Data, func(a admin.Client) (err error) {
+			if names, err = a.Names(); err == nil {
+				s.limits.Seen(a.Reached())
 			}
 			return err
 		})
 	})
-	asking.Go(func() { listenErr = m.together(ctx, r, l, fault) })
+	asking.Go(func() { listenErr = together(ctx, r, l, fault) })
 	asking.Wait()
 	if namesErr == nil {
 		out.Namespaces = uint64(len(names))
-		m.mu.Lock()
-		s.namespaces = out.Namespaces
-		m.mu.Unlock()
+		o.servers.setNamespaces(s, out.Namespaces)
 	}
 	out.Drift = drift(namesErr, listenErr)
 	return out, nil
 }
 
 // together says why a listener and its zdb aren't together, nil when they are.
-func (m *Module) together(ctx context.Context, r record, l *listener, fault string) error {
-	if l == nil || !l.listens() {
+func together(ctx context.Context, r record, l *port.Listener, fault string) error {
+	if l == nil || !l.Listens() {
 		if fault == "" {
 			fault = "nobody listens on its port"
 		}
@@ -69,13 +80,13 @@ func (m *Module) together(ctx context.Context, r record, l *listener, fault stri
 	defer conn.Close()
 	theirs := conn.Listeners()
 	defer closeAll(theirs)
-	if !has(theirs, l) {
+	if !l.Among(theirs) {
 		return node.Errorf(node.Transient, "it doesn't have the listener of its port %d", r.Port)
 	}
 	return nil
 }
 
-// drift is what differs in one line, nothing twice.
+// drift joins the texts of errors in one line, without repetitions.
 func drift(errs ...error) string {
 	var out []string
 	for _, err := range errs {
@@ -86,22 +97,14 @@ func drift(errs ...error) string {
 	return strings.Join(out, "; ")
 }
 
-// lookAtAll asks all containers at once, in the order of their IDs.
-func (m *Module) lookAtAll(ctx context.Context) ([]node.ZDBServer, error) {
-	m.mu.Lock()
-	var all []*server
-	for _, s := range m.servers {
-		if s.known || s.damaged != "" {
-			all = append(all, s)
-		}
-	}
-	m.mu.Unlock()
-	slices.SortFunc(all, func(a, b *server) int { return strings.Compare(a.id, b.id) })
+// all looks at all containers at once, and returns them in the order of their IDs.
+func (o *observer) all(ctx context.Context) ([]node.ZDBServer, error) {
+	all := o.servers.recorded()
 	out := make([]node.ZDBServer, len(all))
 	errs := make([]error, len(all))
 	var looking sync.WaitGroup
 	for i, s := range all {
-		looking.Go(func() { out[i], errs[i] = m.look(ctx, s) })
+		looking.Go(func() { out[i], errs[i] = o.look(ctx, s) })
 	}
 	looking.Wait()
 	for _, err := range errs {

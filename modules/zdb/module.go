@@ -2,29 +2,32 @@ package zdb
 
 import (
 	"context"
-	"os"
 	"sync"
 
+	"github.com/croft-edge/croft/modules/zdb/port"
 	"github.com/croft-edge/croft/pkg/atomicfile"
+	"github.com/croft-edge/croft/pkg/filelock"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
 // Module owns the ports of the node's zdb containers. Open makes one; it is safe
 // for concurrent use.
 type Module struct {
-	cfg    Config
 	folder *atomicfile.Folder
-	lock   *os.File
+	lock   *filelock.Lock
 	ctx    context.Context //nolint:containedctx // it ends what the contract's calls wait for, which have none
 	stop   context.CancelFunc
 	// work are the goroutines that this module has started.
 	work sync.WaitGroup
 
-	mu      sync.Mutex
-	servers map[string]*server
-	// watching is Run's context while that runs.
-	watching context.Context //nolint:containedctx // those who come later are watched as long
-	closed   bool
+	servers    *servers
+	pairing    *pairing
+	supervisor *supervisor
+	observer   *observer
+	attaching  *attaching
+
+	mu     sync.Mutex
+	closed bool
 }
 
 // Open opens the module on what is there. When it returns, each container in hand
@@ -44,17 +47,22 @@ func Open(ctx context.Context, c Config) (*Module, error) {
 		_ = folder.Close()
 		return nil, err
 	}
-	m := &Module{cfg: c, folder: folder, lock: lock, servers: map[string]*server{}}
+	kept := records{folder: folder, log: c.Log}
+	m := &Module{folder: folder, lock: lock, servers: &servers{all: map[string]*server{}}}
 	m.ctx, m.stop = context.WithCancel(context.Background())
-	if err := m.load(); err != nil {
+	m.pairing = &pairing{servers: m.servers, ports: port.Range{First: c.FirstPort, Last: c.LastPort, Listen: c.Listen}, log: c.Log}
+	m.supervisor = &supervisor{servers: m.servers, pairing: m.pairing, work: &m.work}
+	m.observer = &observer{cfg: c, servers: m.servers}
+	m.attaching = &attaching{servers: m.servers, records: kept, pairing: m.pairing, supervisor: m.supervisor, observer: m.observer}
+	if err := kept.load(m.servers); err != nil {
 		_ = m.Close()
 		return nil, err
 	}
-	var pairing sync.WaitGroup
-	for _, s := range m.known() {
-		pairing.Go(func() { m.try(ctx, s) })
+	var trying sync.WaitGroup
+	for _, s := range m.servers.attached() {
+		trying.Go(func() { m.pairing.try(ctx, s) })
 	}
-	pairing.Wait()
+	trying.Wait()
 	return m, nil
 }
 
@@ -65,24 +73,7 @@ func (m *Module) Run(ctx context.Context) error {
 	defer cancel()
 	stop := context.AfterFunc(m.ctx, cancel)
 	defer stop()
-	m.mu.Lock()
-	m.watching = ctx
-	for _, s := range m.servers {
-		m.watch(s)
-	}
-	m.mu.Unlock()
-	<-ctx.Done()
-	m.mu.Lock()
-	m.watching = nil
-	var watchers []*watcher
-	for _, s := range m.servers {
-		watchers = append(watchers, s.watcher)
-		s.watcher = nil
-	}
-	m.mu.Unlock()
-	for _, w := range watchers {
-		w.end()
-	}
+	m.supervisor.run(ctx)
 	return nil
 }
 
@@ -96,18 +87,13 @@ func (m *Module) Close() error {
 	}
 	m.closed = true
 	m.mu.Unlock()
+	m.supervisor.stop()
 	m.stop()
 	m.work.Wait()
-	m.mu.Lock()
-	for _, s := range m.servers {
-		if s.listener != nil {
-			s.listener.close()
-		}
-	}
-	m.mu.Unlock()
+	m.servers.closeListeners()
 	err := m.folder.Close()
-	if unlockErr := unlock(m.lock); err == nil {
-		err = unlockErr
+	if releaseErr := m.lock.Release(); err == nil {
+		err = releaseErr
 	}
 	return err
 }

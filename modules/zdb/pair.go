@@ -7,15 +7,18 @@ import (
 	"time"
 
 	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/modules/zdb/handover"
+	"github.com/croft-edge/croft/modules/zdb/port"
+	"github.com/croft-edge/croft/modules/zdb/socket"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
 const (
 	// handoverSocket is where a zdb takes its listener.
 	handoverSocket = "handover.sock"
-	// pairTime is how long a zdb may take for that.
+	// pairTime is the deadline of one exchange on it.
 	pairTime = 5 * time.Second
 )
 
@@ -25,22 +28,29 @@ func greet(ctx context.Context, data string) (*handover.Conn, error) {
 	defer cancel()
 	conn, err := handover.Dial(ctx, filepath.Join(data, handoverSocket))
 	if err != nil {
-		return nil, node.Errorf(node.Transient, "it doesn't answer: %w", reason(err))
+		return nil, node.Errorf(node.Transient, "it doesn't answer: %w", socket.Reason(err))
 	}
 	return conn, nil
 }
 
+// pairing brings the listeners of containers and their zdbs together.
+type pairing struct {
+	servers *servers
+	ports   port.Range
+	log     zerolog.Logger
+}
+
 // pair brings the listener of a container and its zdb together, and returns the
-// connection whose end says that they no longer are. Whatever the zdb does, the
-// port is listened on, if it can be.
-func (m *Module) pair(ctx context.Context, s *server) (*handover.Conn, error) {
+// connection that ends when they no longer are. Whatever the zdb does, the port has
+// a listener, if it can be bound.
+func (p *pairing) pair(ctx context.Context, s *server) (*handover.Conn, error) {
 	select {
 	case s.pairing <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 	defer func() { <-s.pairing }()
-	r, _, known := m.state(s)
+	r, _, known := p.servers.state(s)
 	if !known {
 		return nil, node.Errorf(node.NotExist, "it isn't in hand")
 	}
@@ -50,10 +60,10 @@ func (m *Module) pair(ctx context.Context, s *server) (*handover.Conn, error) {
 		theirs = conn.Listeners()
 		defer closeAll(theirs)
 	}
-	l, listenErr := m.listening(ctx, s, theirs)
+	l, listenErr := p.listening(ctx, s, theirs)
 	if err == nil {
 		err = listenErr
-		if err == nil && !has(theirs, l) {
+		if err == nil && !l.Among(theirs) {
 			err = give(ctx, conn, l)
 		}
 		if err != nil {
@@ -62,7 +72,7 @@ func (m *Module) pair(ctx context.Context, s *server) (*handover.Conn, error) {
 	} else if listenErr != nil {
 		err = node.Errorf(node.KindOf(listenErr), "%w, and %s", listenErr, err)
 	}
-	m.note(s, err)
+	p.note(s, err)
 	if err != nil {
 		return nil, err
 	}
@@ -70,46 +80,29 @@ func (m *Module) pair(ctx context.Context, s *server) (*handover.Conn, error) {
 }
 
 // listening makes sure that a container has a listener.
-func (m *Module) listening(ctx context.Context, s *server, theirs []*os.File) (*listener, error) {
-	r, l, _ := m.state(s)
-	if l != nil && l.listens() {
+func (p *pairing) listening(ctx context.Context, s *server, theirs []*os.File) (*port.Listener, error) {
+	r, l, _ := p.servers.state(s)
+	if l != nil && l.Listens() {
 		return l, nil
 	}
 	if l != nil {
-		l.close()
+		l.Close()
 	}
-	l, err := m.again(ctx, r.Port, theirs)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s.listener = l
+	l, err := p.ports.Again(ctx, r.Port, theirs)
+	p.servers.setListener(s, l)
 	return l, err
 }
 
-// has reports whether the listener is among those that a zdb has.
-func has(theirs []*os.File, l *listener) bool {
-	for _, f := range theirs {
-		other, err := adopt(f)
-		if err != nil {
-			continue
-		}
-		other.close()
-		if other.cookie == l.cookie {
-			return true
-		}
-	}
-	return false
-}
-
-func give(ctx context.Context, conn *handover.Conn, l *listener) error {
+func give(ctx context.Context, conn *handover.Conn, l *port.Listener) error {
 	ctx, cancel := context.WithTimeout(ctx, pairTime)
 	defer cancel()
-	f, err := l.file()
+	f, err := l.File()
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	if err := conn.Give(ctx, f); err != nil {
-		return node.Errorf(node.Transient, "it doesn't take its listener: %w", reason(err))
+		return node.Errorf(node.Transient, "it doesn't take its listener: %w", socket.Reason(err))
 	}
 	return nil
 }
@@ -120,18 +113,14 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// note keeps why listener and zdb aren't together, and says so when that changes.
-func (m *Module) note(s *server, err error) {
+// note keeps why listener and zdb aren't together, and logs a change of that.
+func (p *pairing) note(s *server, err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()
 	}
-	m.mu.Lock()
-	before := s.fault
-	s.fault = text
-	port := s.record.Port
-	m.mu.Unlock()
-	log := m.cfg.Log.With().Str("id", s.id).Str("type", "zdb").Str("step", "listen").Uint16("port", port).Logger()
+	before, port := p.servers.setFault(s, text)
+	log := p.log.With().Str("id", s.id).Str("type", "zdb").Str("step", "listen").Uint16("port", port).Logger()
 	switch {
 	case text == before || errors.Is(err, context.Canceled):
 	case err != nil:
@@ -142,8 +131,36 @@ func (m *Module) note(s *server, err error) {
 }
 
 // try pairs once.
-func (m *Module) try(ctx context.Context, s *server) {
-	if conn, err := m.pair(ctx, s); err == nil {
+func (p *pairing) try(ctx context.Context, s *server) {
+	if conn, err := p.pair(ctx, s); err == nil {
 		_ = conn.Close()
 	}
+}
+
+// shut ends the listener of a container, also where only its zdb has it.
+func (p *pairing) shut(ctx context.Context, s *server) {
+	r, l, known := p.servers.state(s)
+	if !known {
+		return
+	}
+	if l == nil {
+		l = foundAt(ctx, r)
+	}
+	if l != nil {
+		l.End()
+	}
+}
+
+// foundAt is the listener of a container that only its zdb has; nil for none.
+func foundAt(ctx context.Context, r record) *port.Listener {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	conn, err := greet(ctx, r.Data)
+	if err != nil {
+		return nil
+	}
+	defer conn.Close()
+	theirs := conn.Listeners()
+	defer closeAll(theirs)
+	return port.Find(theirs, r.Port)
 }

@@ -5,7 +5,10 @@ import (
 	"strings"
 
 	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
 
+	"github.com/croft-edge/croft/modules/zdb/check"
+	"github.com/croft-edge/croft/pkg/atomicfile"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/versioned"
 	"github.com/croft-edge/croft/pkg/workload"
@@ -16,7 +19,7 @@ const (
 	damagedSuffix = ".damaged"
 )
 
-// record is what is kept of a container in hand. Its file is a version header
+// record is the kept state of an attached container. Its file is a version header
 // and JSON.
 type record struct {
 	Container string           `json:"container"`
@@ -59,35 +62,46 @@ func decodeRecord(container string, file []byte) (record, error) {
 	if r.Port == 0 {
 		return r, errors.New("it has no port")
 	}
-	return r, checkServer(r.spec())
+	return r, check.Server(r.spec())
+}
+
+// records keeps the records of attached containers in a folder.
+type records struct {
+	folder *atomicfile.Folder
+	log    zerolog.Logger
 }
 
 // save writes a record. It is on the disk when there is no error.
-func (m *Module) save(r record) error {
+func (k records) save(r record) error {
 	raw, err := encodeRecord(r)
 	if err == nil {
-		err = m.folder.Write(r.Container+recordSuffix, raw)
+		err = k.folder.Write(r.Container+recordSuffix, raw)
 	}
 	return errors.Wrapf(err, "cannot keep the port of zdb %s", r.Container)
 }
 
-// load reads what an earlier process left.
-func (m *Module) load() error {
-	names, err := m.folder.Names()
+// remove removes a container's record, damaged or not.
+func (k records) remove(container string) error {
+	return k.folder.Remove(container+recordSuffix, container+damagedSuffix)
+}
+
+// load reads the records of an earlier process.
+func (k records) load(into *servers) error {
+	names, err := k.folder.Names()
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		if container, ok := strings.CutSuffix(name, damagedSuffix); ok && checkID("container", container) == nil {
-			m.server(container).damaged = "its record was damaged"
+		if container, ok := strings.CutSuffix(name, damagedSuffix); ok && check.ID("container", container) == nil {
+			into.get(container).damaged = "its record was damaged"
 		}
 	}
 	for _, name := range names {
 		container, ok := strings.CutSuffix(name, recordSuffix)
-		if !ok || checkID("container", container) != nil {
+		if !ok || check.ID("container", container) != nil {
 			continue
 		}
-		if err := m.loadOne(container); err != nil {
+		if err := k.loadOne(into.get(container)); err != nil {
 			return err
 		}
 	}
@@ -95,21 +109,20 @@ func (m *Module) load() error {
 }
 
 // loadOne reads the record of a container, and sets it aside when it is damaged.
-func (m *Module) loadOne(container string) error {
-	raw, err := m.folder.Read(container + recordSuffix)
+func (k records) loadOne(s *server) error {
+	raw, err := k.folder.Read(s.id + recordSuffix)
 	if err != nil {
 		return err
 	}
-	s := m.server(container)
-	r, err := decodeRecord(container, raw)
+	r, err := decodeRecord(s.id, raw)
 	switch {
 	case err == nil:
 		s.record, s.known, s.damaged = r, true, ""
 		return nil
 	case errors.Is(err, errNewer):
-		return node.Errorf(node.Refused, "cannot open the zdb module: the record of container %s can't be read: %w", container, err)
+		return node.Errorf(node.Refused, "cannot open the zdb module: the record of container %s can't be read: %w", s.id, err)
 	}
 	s.damaged = "its record was damaged: " + err.Error()
-	m.cfg.Log.Error().Err(err).Str("id", container).Str("type", "zdb").Str("step", "load").Msg("a record is damaged and was set aside: its zdb must be attached again")
-	return m.folder.Move(container+recordSuffix, m.folder, container+damagedSuffix)
+	k.log.Error().Err(err).Str("id", s.id).Str("type", "zdb").Str("step", "load").Msg("a record is damaged and was set aside: its zdb must be attached again")
+	return k.folder.Move(s.id+recordSuffix, k.folder, s.id+damagedSuffix)
 }

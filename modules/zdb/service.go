@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/croft-edge/croft/modules/zdb/admin"
+	"github.com/croft-edge/croft/modules/zdb/check"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -13,7 +15,7 @@ const changeTime = 25 * time.Second
 // service is the module as node.ZDBNamespaces.
 type service struct{ m *Module }
 
-// call runs one call of the contract. what is what can't be done when it fails.
+// call runs one call of the contract. what describes the call in its error.
 func (s service) call(what string, do func(ctx context.Context) error) error {
 	done, err := s.m.begin()
 	if err != nil {
@@ -30,11 +32,11 @@ func (s service) call(what string, do func(ctx context.Context) error) error {
 
 // Attach implements node.ZDBNamespaces.
 func (s service) Attach(spec node.ZDBServerSpec) (out node.ZDBServer, err error) {
-	if err := checkServer(spec); err != nil {
+	if err := check.Server(spec); err != nil {
 		return out, err
 	}
 	err = s.call("attach zdb "+spec.Container, func(ctx context.Context) (err error) {
-		out, err = s.m.attach(ctx, spec)
+		out, err = s.m.attaching.attach(ctx, spec)
 		return err
 	})
 	return out, err
@@ -42,16 +44,16 @@ func (s service) Attach(spec node.ZDBServerSpec) (out node.ZDBServer, err error)
 
 // Detach implements node.ZDBNamespaces.
 func (s service) Detach(container string) error {
-	if err := checkID("zdb container", container); err != nil {
+	if err := check.ID("zdb container", container); err != nil {
 		return err
 	}
-	return s.call("detach zdb "+container, func(ctx context.Context) error { return s.m.detach(ctx, container) })
+	return s.call("detach zdb "+container, func(ctx context.Context) error { return s.m.attaching.detach(ctx, container) })
 }
 
 // Servers implements node.ZDBNamespaces.
 func (s service) Servers() (out []node.ZDBServer, err error) {
 	err = s.call("list zdbs", func(ctx context.Context) (err error) {
-		out, err = s.m.lookAtAll(ctx)
+		out, err = s.m.observer.all(ctx)
 		return err
 	})
 	return out, err
@@ -59,11 +61,11 @@ func (s service) Servers() (out []node.ZDBServer, err error) {
 
 // Create implements node.ZDBNamespaces.
 func (s service) Create(spec node.ZDBNamespaceSpec) (out node.ZDBNamespace, err error) {
-	if err := checkSpec(spec); err != nil {
+	if err := check.Namespace(spec); err != nil {
 		return out, err
 	}
-	err = s.change("make", spec.Container, spec.Name, func(a admin, r record) (err error) {
-		out, err = a.create(r, spec)
+	err = s.change("make", spec.Container, spec.Name, func(a admin.Client, at node.ZDBServerSpec) (err error) {
+		out, err = a.Create(at, spec)
 		return err
 	})
 	return out, err
@@ -71,20 +73,20 @@ func (s service) Create(spec node.ZDBNamespaceSpec) (out node.ZDBNamespace, err 
 
 // Delete implements node.ZDBNamespaces.
 func (s service) Delete(container, name string) error {
-	if err := checkNames(container, name); err != nil {
+	if err := check.Names(container, name); err != nil {
 		return err
 	}
-	return s.change("remove", container, name, func(a admin, r record) error { return a.remove(r, name) })
+	return s.change("remove", container, name, func(a admin.Client, at node.ZDBServerSpec) error { return a.Remove(at, name) })
 }
 
 // Inspect implements node.ZDBNamespaces.
 func (s service) Inspect(container, name string) (out node.ZDBNamespace, err error) {
-	if err := checkNames(container, name); err != nil {
+	if err := check.Names(container, name); err != nil {
 		return out, err
 	}
 	err = s.call("look at namespace "+name+" of zdb "+container, func(ctx context.Context) error {
-		return s.m.inside(ctx, container, func(a admin, r record) (err error) {
-			out, err = a.info(r, name)
+		return s.inside(ctx, container, func(a admin.Client, at node.ZDBServerSpec) (err error) {
+			out, err = a.Info(at, name)
 			return err
 		})
 	})
@@ -96,17 +98,17 @@ func (s service) List(container string) ([]node.ZDBNamespace, error) {
 	containers := []string{container}
 	if container == "" {
 		containers = nil
-		for _, one := range s.m.known() {
+		for _, one := range s.m.servers.attached() {
 			containers = append(containers, one.id)
 		}
-	} else if err := checkID("zdb container", container); err != nil {
+	} else if err := check.ID("zdb container", container); err != nil {
 		return nil, err
 	}
 	out := []node.ZDBNamespace{}
 	for _, id := range containers {
 		err := s.call("list the namespaces of zdb "+id, func(ctx context.Context) error {
-			return s.m.inside(ctx, id, func(a admin, r record) error {
-				some, err := a.list(r)
+			return s.inside(ctx, id, func(a admin.Client, at node.ZDBServerSpec) error {
+				some, err := a.List(at)
 				out = append(out, some...)
 				return err
 			})
@@ -119,29 +121,22 @@ func (s service) List(container string) ([]node.ZDBNamespace, error) {
 }
 
 // change is a call that changes a namespace: one after the other in a container.
-func (s service) change(verb, container, name string, do func(a admin, r record) error) error {
+func (s service) change(verb, container, name string, do func(a admin.Client, at node.ZDBServerSpec) error) error {
 	return s.call(verb+" namespace "+name+" of zdb "+container, func(ctx context.Context) error {
-		one, err := s.m.hold(ctx, container)
+		one, err := s.m.servers.hold(ctx, container)
 		if err != nil {
 			return err
 		}
-		defer s.m.release(one)
-		return s.m.inside(ctx, container, do)
+		defer s.m.servers.release(one)
+		return s.inside(ctx, container, do)
 	})
 }
 
-// inside speaks with the zdb of a container in hand.
-func (m *Module) inside(ctx context.Context, container string, do func(a admin, r record) error) error {
-	r, err := m.recordOf(container)
+// inside speaks to the zdb of an attached container.
+func (s service) inside(ctx context.Context, container string, do func(a admin.Client, at node.ZDBServerSpec) error) error {
+	r, err := s.m.servers.recordOf(container)
 	if err != nil {
 		return err
 	}
-	return ask(ctx, r.Data, func(a admin) error { return do(a, r) })
-}
-
-func checkNames(container, name string) error {
-	if err := checkID("zdb container", container); err != nil {
-		return err
-	}
-	return checkNamespace(name)
+	return admin.Ask(ctx, r.Data, func(a admin.Client) error { return do(a, r.spec()) })
 }

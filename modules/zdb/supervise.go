@@ -2,14 +2,15 @@ package zdb
 
 import (
 	"context"
+	"sync"
 	"time"
 )
 
 const (
-	// lookAgain is how often a zdb that goes on is asked for its listeners.
+	// lookAgain is how often a running zdb is asked for its listeners.
 	lookAgain = 15 * time.Second
-	// firstPause and lastPause are how long to wait after a failure: doubling. A
-	// zdb whose socket comes isn't waited for any longer.
+	// The pause after a failure doubles from firstPause to lastPause. It ends when the
+	// zdb's socket appears.
 	firstPause = 50 * time.Millisecond
 	lastPause  = time.Second
 )
@@ -28,32 +29,92 @@ func (w *watcher) end() {
 	}
 }
 
-// watch starts the watcher of a server that is in hand and has none, while Run
-// runs. mu is held.
-func (m *Module) watch(s *server) {
-	if m.watching == nil || m.closed || !s.known || s.watcher != nil {
+// supervisor has a watcher for each attached server, while it runs.
+type supervisor struct {
+	servers *servers
+	pairing *pairing
+	work    *sync.WaitGroup
+
+	// running is the context of run, nil while that doesn't run; stopped ends all.
+	// servers.mu guards both.
+	running context.Context //nolint:containedctx // later watchers last as long as run
+	stopped bool
+}
+
+// run watches all attached servers, also those attached meanwhile, until ctx is done.
+func (v *supervisor) run(ctx context.Context) {
+	v.servers.mu.Lock()
+	v.running = ctx
+	for _, s := range v.servers.all {
+		v.start(s)
+	}
+	v.servers.mu.Unlock()
+	<-ctx.Done()
+	v.servers.mu.Lock()
+	v.running = nil
+	var watchers []*watcher
+	for _, s := range v.servers.all {
+		watchers = append(watchers, s.watcher)
+		s.watcher = nil
+	}
+	v.servers.mu.Unlock()
+	for _, w := range watchers {
+		w.end()
+	}
+}
+
+// watch starts the watcher of a server, if it is attached and has none, while run
+// runs.
+func (v *supervisor) watch(s *server) {
+	v.servers.mu.Lock()
+	defer v.servers.mu.Unlock()
+	v.start(s)
+}
+
+// start is watch while servers.mu is held.
+func (v *supervisor) start(s *server) {
+	if v.running == nil || v.stopped || !s.known || s.watcher != nil {
 		return
 	}
-	ctx, cancel := context.WithCancel(m.watching)
+	ctx, cancel := context.WithCancel(v.running)
 	w := &watcher{cancel: cancel, done: make(chan struct{})}
 	s.watcher = w
-	m.work.Go(func() {
+	v.work.Go(func() {
 		defer close(w.done)
-		m.keep(ctx, s)
+		v.keep(ctx, s)
 	})
 }
 
+// unwatch ends the watcher of a server. It reports whether the server has a record,
+// a damaged one included.
+func (v *supervisor) unwatch(s *server) (recorded bool) {
+	v.servers.mu.Lock()
+	recorded = s.known || s.damaged != ""
+	w := s.watcher
+	s.watcher = nil
+	v.servers.mu.Unlock()
+	w.end()
+	return recorded
+}
+
+// stop lets no more watchers start.
+func (v *supervisor) stop() {
+	v.servers.mu.Lock()
+	defer v.servers.mu.Unlock()
+	v.stopped = true
+}
+
 // keep keeps listener and zdb together until ctx is done.
-func (m *Module) keep(ctx context.Context, s *server) {
+func (v *supervisor) keep(ctx context.Context, s *server) {
 	for pause := firstPause; ctx.Err() == nil; {
-		if m.stay(ctx, s) {
+		if v.stay(ctx, s) {
 			pause = firstPause
 			continue
 		}
-		// What comes is listened for from before the next try: nothing is missed.
-		r, _, _ := m.state(s)
+		// The folder is watched from before the next try: no socket is missed.
+		r, _, _ := v.servers.state(s)
 		w := watchFolder(r.Data, handoverSocket)
-		if m.stay(ctx, s) {
+		if v.stay(ctx, s) {
 			pause = firstPause
 		} else {
 			w.wait(ctx, pause)
@@ -63,11 +124,10 @@ func (m *Module) keep(ctx context.Context, s *server) {
 	}
 }
 
-// stay pairs, and returns once the zdb has ended or is to be looked at again; at
-// once, and false, when it can't. A zdb that ends as soon as it is spoken to can't
-// either.
-func (m *Module) stay(ctx context.Context, s *server) bool {
-	conn, err := m.pair(ctx, s)
+// stay pairs, and returns once the zdb has ended or is due for another look. It
+// returns false, at once, when pairing fails, and when the zdb ends soon after it.
+func (v *supervisor) stay(ctx context.Context, s *server) bool {
+	conn, err := v.pairing.pair(ctx, s)
 	if err != nil {
 		return false
 	}
@@ -76,7 +136,7 @@ func (m *Module) stay(ctx context.Context, s *server) bool {
 	defer cancel()
 	start := time.Now()
 	if err := conn.Wait(ctx); err != nil && ctx.Err() == nil {
-		m.note(s, err)
+		v.pairing.note(s, err)
 		return false
 	}
 	return time.Since(start) >= lastPause

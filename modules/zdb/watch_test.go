@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 )
@@ -77,5 +78,27 @@ func TestWatchWaitsNoLonger(t *testing.T) {
 	}
 	if got := waited(t.Context(), w, most); got < most {
 		t.Errorf("it waited %s, want %s", got, most)
+	}
+}
+
+// TestWatchClosedAsItsWaitEnds has the race detector see a watch that is closed while
+// the end of its wait's context is still being handled.
+func TestWatchClosedAsItsWaitEnds(t *testing.T) {
+	dir := t.TempDir()
+	for range 500 {
+		w := watchFolder(dir, "a.sock")
+		ctx, cancel := context.WithCancel(t.Context())
+		var ending sync.WaitGroup
+		ending.Go(cancel)
+		path := filepath.Join(dir, "a.sock")
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w.wait(ctx, time.Minute)
+		w.close()
+		ending.Wait()
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"github.com/pkg/errors"
-	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/pkg/atomicfile"
+	"github.com/croft-edge/croft/pkg/filelock"
 )
 
 const (
@@ -28,7 +28,7 @@ const (
 // may be the same.
 type Folders struct {
 	data, index string
-	locks       []*os.File
+	locks       []*filelock.Lock
 }
 
 // Open makes both folders and locks them against other servers.
@@ -80,26 +80,21 @@ func sameFolder(a, b string) (bool, error) {
 }
 
 func (f *Folders) lock(folder string) error {
-	path := filepath.Join(folder, lockName)
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_CLOEXEC, atomicfile.Mode)
+	lock, err := filelock.Try(filepath.Join(folder, lockName))
+	if filelock.Held(err) != nil {
+		return errors.Errorf("cannot use folder %s: another zdb has it open", folder)
+	}
 	if err != nil {
 		return errors.Wrapf(err, "cannot lock folder %s", folder)
 	}
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		_ = file.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return errors.Errorf("cannot use folder %s: another zdb has it open", folder)
-		}
-		return errors.Wrapf(err, "cannot lock folder %s", folder)
-	}
-	f.locks = append(f.locks, file)
+	f.locks = append(f.locks, lock)
 	return nil
 }
 
 // Close unlocks the folders.
 func (f *Folders) Close() {
-	for _, file := range f.locks {
-		_ = file.Close()
+	for _, lock := range f.locks {
+		_ = lock.Release()
 	}
 	f.locks = nil
 }

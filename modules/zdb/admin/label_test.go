@@ -1,10 +1,11 @@
-package zdb
+package admin
 
 import (
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/croft-edge/croft/modules/zdb/check"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -25,9 +26,9 @@ func TestLabels(t *testing.T) {
 	}
 	want("5-1", "")
 	write(t, data, "5-1", hash)
-	write(t, data, strings.Repeat("5", longestID), hash)
+	write(t, data, strings.Repeat("5", check.LongestID), hash)
 	want("5-1", hash)
-	want(strings.Repeat("5", longestID), hash)
+	want(strings.Repeat("5", check.LongestID), hash)
 	want("5-10", "")
 	write(t, data, "5-1", "")
 	want("5-1", "")
@@ -51,7 +52,7 @@ func TestStaleLabel(t *testing.T) {
 	spec := node.ZDBNamespaceSpec{Container: "zdb", Name: "5-1", Size: 10, Hash: strings.Repeat("2b", 32)}
 	after := infoReply(node.ZDBNamespace{Name: "5-1", Mode: "user", Size: 10})
 	a, _ := script(t, map[string][]string{"NSINFO 5-1": {missing, after}})
-	made, err := a.create(record{Mode: "user", Data: data}, spec)
+	made, err := a.Create(node.ZDBServerSpec{Mode: "user", Data: data}, spec)
 	if err != nil || made.Hash != spec.Hash {
 		t.Errorf("made %+v, %v", made, err)
 	}

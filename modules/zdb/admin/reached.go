@@ -1,4 +1,4 @@
-package zdb
+package admin
 
 import (
 	"regexp"
@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	// reachedLine begins a line of INFO, over the admin socket, which says how often
-	// a limit has turned something away.
+	// reachedLine begins a line of INFO, over the admin socket: how often a limit has
+	// turned something away.
 	reachedLine = "limit_reached_"
-	// mostReached is how many limits a zdb may speak of.
+	// mostReached is how many limits are taken from a reply.
 	mostReached = 16
 )
 
 var limitForm = regexp.MustCompile(`^zdb-[a-z-]{1,40}$`)
 
-// reached is how often each limit of a zdb has turned something away since it
-// began; nothing when it doesn't say.
-func (a admin) reached() map[string]uint64 {
+// Reached is how often each limit of a zdb has turned something away since its start;
+// nil when it doesn't answer.
+func (a Client) Reached() map[string]uint64 {
 	text, err := redis.String(a.do("INFO"))
 	if err != nil {
 		return nil

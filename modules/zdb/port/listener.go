@@ -1,4 +1,7 @@
-package zdb
+// Package port makes the listening sockets of zdb containers' ports, and tells the sockets that
+// a zdb hands back from those that aren't the node's. A Listener takes connections only: with
+// it a zdb can't reach the node's network (passive.go). The package keeps no records.
+package port
 
 import (
 	"context"
@@ -11,13 +14,16 @@ import (
 
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/modules/zdb/socket"
 )
 
-// listener is a listening TCP socket that is shared with a zdb. It isn't known to
-// Go's poller, which every connection would wake for nothing.
-type listener struct {
-	port uint16
-	// cookie tells the socket from all others, whoever has it open.
+// Listener is a listening TCP socket that is shared with a zdb. Go's poller doesn't know
+// it: every connection would wake that for nothing.
+type Listener struct {
+	// Port is where it listens.
+	Port uint16
+	// cookie identifies the socket, whichever process has it open.
 	cookie uint64
 
 	mu sync.Mutex
@@ -25,7 +31,7 @@ type listener struct {
 }
 
 // bind makes a listener in the network namespace of this process.
-func bind(ctx context.Context, at netip.Addr, port uint16) (*listener, error) {
+func bind(ctx context.Context, at netip.Addr, port uint16) (*Listener, error) {
 	host := ""
 	if at.IsValid() && !(at.IsUnspecified() && at.Is6()) {
 		host = at.String()
@@ -35,15 +41,15 @@ func bind(ctx context.Context, at netip.Addr, port uint16) (*listener, error) {
 	c.SetMultipathTCP(false)
 	l, err := c.Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(int(port))))
 	if err != nil {
-		return nil, reason(err)
+		return nil, socket.Reason(err)
 	}
 	defer l.Close()
 	return adopt(l.(*net.TCPListener))
 }
 
 // adopt makes a listener of a socket's duplicate.
-func adopt(of syscall.Conn) (*listener, error) {
-	l := &listener{fd: -1}
+func adopt(of syscall.Conn) (*Listener, error) {
+	l := &Listener{fd: -1}
 	err := control(of, func(fd int) (err error) {
 		if l.cookie, err = unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_COOKIE); err != nil {
 			return err
@@ -52,7 +58,7 @@ func adopt(of syscall.Conn) (*listener, error) {
 		if at, err = address(fd); err != nil {
 			return err
 		}
-		l.port = at.Port()
+		l.Port = at.Port()
 		if err = keepPassive(fd); err != nil {
 			return err
 		}
@@ -94,8 +100,8 @@ func address(fd int) (netip.AddrPort, error) {
 	return netip.AddrPort{}, errors.New("it isn't a TCP socket")
 }
 
-// boundHere is where a socket that a zdb has is bound, if that is a TCP socket of
-// this network namespace: it was made for it by this module, or one before.
+// boundHere is the address of a socket that a zdb has, if that is a TCP socket of this
+// network namespace: this process or an earlier one made it.
 func boundHere(of syscall.Conn) (at netip.AddrPort, here bool) {
 	err := control(of, func(fd int) (err error) {
 		if at, err = address(fd); err == nil {
@@ -108,9 +114,7 @@ func boundHere(of syscall.Conn) (at netip.AddrPort, here bool) {
 
 // alike reports whether two addresses to listen at are the same. All of IPv6 are
 // all of IPv4 too, as far as the machine has both.
-func alike(a, b netip.Addr) bool { return a == b || everywhere(a) && everywhere(b) }
-
-func everywhere(a netip.Addr) bool { return !a.IsValid() || a.IsUnspecified() }
+func alike(a, b netip.Addr) bool { return a == b || Everywhere(a) && Everywhere(b) }
 
 // inOurNamespace reports whether a socket was made in this process' network
 // namespace: the calling thread's, not what /proc/self shows, which is the main
@@ -128,8 +132,8 @@ func inOurNamespace(fd int) (bool, error) {
 	return a.Dev == b.Dev && a.Ino == b.Ino, err
 }
 
-// file is a duplicate of the socket, to be handed over.
-func (l *listener) file() (*os.File, error) {
+// File is a duplicate of the socket, to be handed over.
+func (l *Listener) File() (*os.File, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	fd, err := unix.FcntlInt(uintptr(l.fd), unix.F_DUPFD_CLOEXEC, 3)
@@ -139,16 +143,16 @@ func (l *listener) file() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "listener"), nil
 }
 
-// listens reports whether clients are taken. A zdb that has it too may end that.
-func (l *listener) listens() bool {
+// Listens reports whether it takes connections. A zdb that has it too may end that.
+func (l *Listener) Listens() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	accepts, err := unix.GetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
 	return err == nil && accepts == 1
 }
 
-// close lets go of it: a zdb that has it goes on.
-func (l *listener) close() {
+// Close closes this process' descriptor: a zdb that has the socket goes on.
+func (l *Listener) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.fd >= 0 {
@@ -157,10 +161,41 @@ func (l *listener) close() {
 	}
 }
 
-// end closes it for all who have it, and gives its port back.
-func (l *listener) end() {
+// End shuts the socket down for all processes that have it, and gives its port back.
+func (l *Listener) End() {
 	l.mu.Lock()
 	_ = unix.Shutdown(l.fd, unix.SHUT_RDWR)
 	l.mu.Unlock()
-	l.close()
+	l.Close()
 }
+
+// Among reports whether the listener is one of the sockets that a zdb has.
+func (l *Listener) Among(theirs []*os.File) bool {
+	for _, f := range theirs {
+		other, err := adopt(f)
+		if err != nil {
+			continue
+		}
+		other.Close()
+		if other.cookie == l.cookie {
+			return true
+		}
+	}
+	return false
+}
+
+// Find returns the listener of a port among the sockets that a zdb has; nil for none.
+func Find(theirs []*os.File, port uint16) *Listener {
+	for _, f := range theirs {
+		if at, here := boundHere(f); !here || at.Port() != port {
+			continue
+		}
+		if l, err := adopt(f); err == nil {
+			return l
+		}
+	}
+	return nil
+}
+
+// Everywhere reports whether an address to listen at is all of the machine's.
+func Everywhere(a netip.Addr) bool { return !a.IsValid() || a.IsUnspecified() }

@@ -1,4 +1,4 @@
-package zdb
+package admin
 
 import (
 	"bytes"

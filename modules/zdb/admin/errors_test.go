@@ -1,20 +1,17 @@
-package zdb
+package admin
 
 import (
 	"bufio"
 	"encoding/json"
 	"errors"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/gomodule/redigo/redis"
-	pkgerrors "github.com/pkg/errors"
 
-	"github.com/croft-edge/croft/modules/zdb/socket"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -55,7 +52,7 @@ type recorded struct {
 // TestRecordedTexts has the texts of both versions of 0-db that say that a
 // namespace isn't there, or is.
 func TestRecordedTexts(t *testing.T) {
-	files, err := filepath.Glob("server/testdata/vectors/*/namespaces.jsonl")
+	files, err := filepath.Glob("../../../zdb/testdata/vectors/*/namespaces.jsonl")
 	if err != nil || len(files) != 2 {
 		t.Fatalf("recordings are %v, %v", files, err)
 	}
@@ -99,7 +96,7 @@ func TestPasswordsAreNotShown(t *testing.T) {
 	}
 	// A zdb that says back what it was told.
 	replies := "-hush isn't a good password\r\n-Argument too long\r\n"
-	a := admin{redis.NewConn(newGuard(stream{strings.NewReader(replies)}), 0, 0)}
+	a := Client{redis.NewConn(newGuard(stream{strings.NewReader(replies)}), 0, 0)}
 	errs := a.run([]command{c, c, c})
 	for i, want := range []node.Kind{node.Internal, node.Invalid, node.Transient} {
 		if node.KindOf(errs[i]) != want || strings.Contains(errs[i].Error(), "hush") {
@@ -114,61 +111,20 @@ func TestPasswordsAreNotShown(t *testing.T) {
 func TestReadInfo(t *testing.T) {
 	good := "# namespace\nname: 5-1\nentries: 3\npublic: yes\nworm: no\npassword: yes\ndata_size_bytes: 10\ndata_limits_bytes: 18446744073709551615\nmode: userkey\ndisk_size_bytes: 4096\n"
 	want := node.ZDBNamespace{Container: "c", Name: "5-1", Mode: "user", Size: 1<<64 - 1, Used: 10, Disk: 4096, Public: true, Protected: true}
-	if got, err := readInfo(record{Container: "c"}, "5-1", []byte(good)); err != nil || got != want {
+	if got, err := readInfo(node.ZDBServerSpec{Container: "c"}, "5-1", []byte(good)); err != nil || got != want {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for _, change := range [][2]string{
 		{"name: 5-1", "name: 6-1"}, {"mode: userkey", "mode: none"}, {"mode: userkey\n", ""}, {"data_size_bytes: 10", "data_size_bytes: -1"},
 		{"data_limits_bytes: 18446744073709551615", "data_limits_bytes: 18446744073709551616"}, {"data_limits_bytes", "limit"}, {good, ""},
 	} {
-		if got, err := readInfo(record{}, "5-1", []byte(strings.Replace(good, change[0], change[1], 1))); node.KindOf(err) != node.Transient {
+		if got, err := readInfo(node.ZDBServerSpec{}, "5-1", []byte(strings.Replace(good, change[0], change[1], 1))); node.KindOf(err) != node.Transient {
 			t.Errorf("%q: %+v, %v", change[1], got, err)
 		}
 	}
 	for _, reply := range []any{nil, int64(1), []any{[]byte("x")}} {
-		if got, err := readInfo(record{}, "5-1", reply); node.KindOf(err) != node.Transient {
+		if got, err := readInfo(node.ZDBServerSpec{}, "5-1", reply); node.KindOf(err) != node.Transient {
 			t.Errorf("%v: %+v, %v", reply, got, err)
 		}
-	}
-}
-
-// TestReasonsHaveNoPaths: they may reach a tenant.
-func TestReasonsHaveNoPaths(t *testing.T) {
-	dir := t.TempDir()
-	nobody := func(path string) error {
-		err := ask(t.Context(), path, func(admin) error { return nil })
-		_, greetErr := greet(t.Context(), path)
-		if err.Error() != greetErr.Error() {
-			t.Errorf("%v, and %v", err, greetErr)
-		}
-		return err
-	}
-	file := filepath.Join(dir, "file")
-	dead := filepath.Join(dir, "dead")
-	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Mkdir(dead, 0o700)); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{adminSocket, handoverSocket} {
-		l, err := socket.Listen(filepath.Join(dead, name), 0o600)
-		if err == nil {
-			err = l.UnixListener.Close()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	for path, want := range map[string]string{
-		dir: "it doesn't answer: no such file or directory", file: "it doesn't answer: not a directory", dead: "it doesn't answer: connection refused",
-	} {
-		if err := nobody(path); err.Error() != want || node.KindOf(err) != node.Transient {
-			t.Errorf("it is %v, want %s", err, want)
-		}
-	}
-	deep := pkgerrors.Wrapf(pkgerrors.Wrap(&net.OpError{Op: "read", Net: "unix", Err: os.ErrDeadlineExceeded}, "cannot read /secret"), "cannot ask /secret")
-	if got := reason(deep).Error(); got != "i/o timeout" {
-		t.Errorf("it is %q", got)
-	}
-	if got := reason(pkgerrors.Wrap(pkgerrors.New("its version is 2, must be 1"), "cannot ask /secret")).Error(); got != "its version is 2, must be 1" {
-		t.Errorf("it is %q", got)
 	}
 }

@@ -1,4 +1,4 @@
-package zdb
+package admin
 
 import (
 	"bufio"
@@ -26,12 +26,12 @@ type scripted struct {
 }
 
 // script connects to one.
-func script(t *testing.T, answers map[string][]string) (admin, *scripted) {
+func script(t *testing.T, answers map[string][]string) (Client, *scripted) {
 	t.Helper()
 	ours, theirs := net.Pipe()
 	s := &scripted{answers: answers, done: make(chan struct{})}
 	go s.serve(theirs)
-	a := admin{redis.NewConn(newGuard(ours), 5*time.Second, 5*time.Second)}
+	a := Client{redis.NewConn(newGuard(ours), 5*time.Second, 5*time.Second)}
 	t.Cleanup(func() {
 		a.conn.Close()
 		<-s.done
@@ -132,7 +132,7 @@ func TestCreate(t *testing.T) {
 			before = missing
 		}
 		a, zdb := script(t, map[string][]string{"NSINFO 5-1": {before, after}})
-		got, err := a.create(record{Mode: workload.ZDBUser, Data: t.TempDir()}, c.want)
+		got, err := a.Create(node.ZDBServerSpec{Mode: workload.ZDBUser, Data: t.TempDir()}, c.want)
 		if err != nil || got.Size != 10 {
 			t.Errorf("%s: %+v, %v", c.name, got, err)
 		}
@@ -168,7 +168,7 @@ func TestCreateThatFails(t *testing.T) {
 		{"taken, but nothing has changed", map[string][]string{"NSINFO 5-1": {infoReply(other)}}, node.Internal, "NSINFO 5-1"},
 	} {
 		a, zdb := script(t, c.answers)
-		_, err := a.create(record{Mode: workload.ZDBUser, Data: t.TempDir()}, spec)
+		_, err := a.Create(node.ZDBServerSpec{Mode: workload.ZDBUser, Data: t.TempDir()}, spec)
 		if node.KindOf(err) != c.kind || err != nil && strings.Contains(err.Error(), "hush") {
 			t.Errorf("%s: %v (%s), want %s", c.name, err, node.KindOf(err), c.kind)
 		}
@@ -194,18 +194,18 @@ func TestListOfDamaged(t *testing.T) {
 		"NSINFO 5-1": {infoReply(good)}, "NSINFO 6-1": {"-Namespace is damaged, see the log of the server\r\n"}, "NSINFO 7-1": {missing},
 	}
 	a, _ := script(t, answers)
-	got, err := a.list(record{Container: "zdb", Data: t.TempDir()})
+	got, err := a.List(node.ZDBServerSpec{Container: "zdb", Data: t.TempDir()})
 	good.Container = "zdb"
 	if want := []node.ZDBNamespace{good, {Container: "zdb", Name: "6-1"}}; err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v, want %+v", got, err, want)
 	}
 	answers["NSINFO 6-1"] = []string{"?\r\n"}
 	a, _ = script(t, answers)
-	if got, err := a.list(record{Data: t.TempDir()}); !errors.Is(err, node.Transient) || got != nil {
+	if got, err := a.List(node.ZDBServerSpec{Data: t.TempDir()}); !errors.Is(err, node.Transient) || got != nil {
 		t.Errorf("%+v, %v", got, err)
 	}
 	a, _ = script(t, map[string][]string{"NSLIST": {"-Command not supported\r\n"}})
-	if got, err := a.list(record{Data: t.TempDir()}); !errors.Is(err, node.Internal) || got != nil {
+	if got, err := a.List(node.ZDBServerSpec{Data: t.TempDir()}); !errors.Is(err, node.Internal) || got != nil {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -1,19 +1,17 @@
-package zdb
+package admin
 
 import (
-	"net"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/gomodule/redigo/redis"
 	"github.com/pkg/errors"
 
+	"github.com/croft-edge/croft/modules/zdb/socket"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// What a zdb says when it refuses something, as 0-db does: this is the only place
-// that knows the texts.
+// kindOfText is the kind of an error of 0-db. No other place knows these texts.
 func kindOfText(text string) node.Kind {
 	switch text {
 	case "Namespace not found", "This namespace doesn't exists", "This namespace doesn't exist":
@@ -31,36 +29,22 @@ func kindOfText(text string) node.Kind {
 	return node.Internal
 }
 
-// longestText is how much of what a zdb says is shown.
+// longestText is how much of a zdb's error is shown, in bytes.
 const longestText = 200
 
-// classify gives what came of a command its kind: what the zdb says has that of
-// its text, and a zdb that doesn't answer, or not as one, is worth another try.
+// classify gives the error of a command its kind: an error of the zdb has that of its
+// text, and one of the connection is Transient.
 func classify(err error) error {
-	var said redis.Error
+	var refusal redis.Error
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &said):
-		text := string(said)
+	case errors.As(err, &refusal):
+		text := string(refusal)
 		if len(text) > longestText {
 			text = strings.ToValidUTF8(text[:longestText], "") + "…"
 		}
-		return node.Errorf(kindOfText(string(said)), "it says %s", strconv.Quote(text))
+		return node.Errorf(kindOfText(string(refusal)), "it says %s", strconv.Quote(text))
 	}
-	return node.Errorf(node.Transient, "it doesn't answer: %w", reason(err))
-}
-
-// reason is why something failed, without the addresses and paths of this node: it
-// may be shown to a tenant.
-func reason(err error) error {
-	var errno syscall.Errno
-	if errors.As(err, &errno) {
-		return errno
-	}
-	var call *net.OpError
-	if errors.As(err, &call) {
-		return call.Err
-	}
-	return errors.Cause(err)
+	return node.Errorf(node.Transient, "it doesn't answer: %w", socket.Reason(err))
 }

@@ -1,4 +1,4 @@
-package zdb
+package admin
 
 import (
 	"context"
@@ -8,25 +8,26 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/pkg/errors"
 
+	"github.com/croft-edge/croft/modules/zdb/check"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// info asks for a namespace. NotExist when there is none.
-func (a admin) info(r record, name string) (node.ZDBNamespace, error) {
+// Info describes a namespace. NotExist when there is none.
+func (a Client) Info(at node.ZDBServerSpec, name string) (node.ZDBNamespace, error) {
 	reply, err := a.do("NSINFO", name)
 	if err != nil {
 		return node.ZDBNamespace{}, err
 	}
-	out, err := readInfo(r, name, reply)
-	if err == nil && r.Data != "" {
-		out.Hash, err = labelOf(r.Data, name)
+	out, err := readInfo(at, name, reply)
+	if err == nil && at.Data != "" {
+		out.Hash, err = labelOf(at.Data, name)
 	}
 	return out, err
 }
 
 // readInfo reads the reply to NSINFO.
-func readInfo(r record, name string, reply any) (node.ZDBNamespace, error) {
+func readInfo(at node.ZDBServerSpec, name string, reply any) (node.ZDBNamespace, error) {
 	text, err := redis.String(reply, nil)
 	if err != nil {
 		return node.ZDBNamespace{}, node.Errorf(node.Transient, "its NSINFO isn't one: %w", err)
@@ -37,7 +38,7 @@ func readInfo(r record, name string, reply any) (node.ZDBNamespace, error) {
 			fields[key] = value
 		}
 	}
-	out := node.ZDBNamespace{Container: r.Container, Name: name, Public: fields["public"] == "yes", Protected: fields["password"] == "yes"}
+	out := node.ZDBNamespace{Container: at.Container, Name: name, Public: fields["public"] == "yes", Protected: fields["password"] == "yes"}
 	switch fields["mode"] {
 	case "userkey":
 		out.Mode = workload.ZDBUser
@@ -63,8 +64,8 @@ func readInfo(r record, name string, reply any) (node.ZDBNamespace, error) {
 	return out, nil
 }
 
-// names are the namespaces that can be a reservation's.
-func (a admin) names() ([]string, error) {
+// Names lists the namespaces that can be a reservation's.
+func (a Client) Names() ([]string, error) {
 	reply, err := a.do("NSLIST")
 	if err != nil {
 		return nil, err
@@ -75,64 +76,60 @@ func (a admin) names() ([]string, error) {
 	}
 	out := make([]string, 0, len(all))
 	for _, name := range all {
-		if checkNamespace(name) == nil {
+		if check.Name(name) == nil {
 			out = append(out, name)
 		}
 	}
 	return out, nil
 }
 
-// create makes a namespace, or sets what differs. What it was told in one go is
-// done in one: nobody finds it without its password. The label comes first, so
-// that there never is one without.
-func (a admin) create(r record, s node.ZDBNamespaceSpec) (node.ZDBNamespace, error) {
-	have, err := a.info(r, s.Name)
+// Create makes a namespace, or sets the properties that differ. All commands are sent
+// at once, so that nobody finds the namespace without its password. The label comes
+// first, so that there never is a namespace without.
+func (a Client) Create(at node.ZDBServerSpec, s node.ZDBNamespaceSpec) (node.ZDBNamespace, error) {
+	have, err := a.Info(at, s.Name)
 	made := errors.Is(err, node.NotExist)
 	if err != nil && !made {
 		return have, err
 	}
 	if !made {
-		if err := claimOf(s).Check("make namespace "+s.Name, have.Hash); err != nil {
+		if err := check.Claim(s).Check("make namespace "+s.Name, have.Hash); err != nil {
 			return have, err
 		}
-		if have.Mode != r.Mode {
-			return have, node.Errorf(node.Exist, "there is one of mode %s, must be %s", have.Mode, r.Mode)
+		if have.Mode != at.Mode {
+			return have, node.Errorf(node.Exist, "there is one of mode %s, must be %s", have.Mode, at.Mode)
 		}
 	}
 	if made || have.Hash != s.Hash {
-		if err := setLabel(r.Data, s.Name, s.Hash); err != nil {
+		if err := setLabel(at.Data, s.Name, s.Hash); err != nil {
 			return have, err
 		}
 	}
 	if err := a.change(s.Name, changes(have, s, made), made); err != nil {
 		return have, err
 	}
-	have, err = a.info(r, s.Name)
-	if err == nil && (have.Size != s.Size || have.Public != s.Public || have.Protected != (s.Password != "") || have.Mode != r.Mode) {
+	have, err = a.Info(at, s.Name)
+	if err == nil && (have.Size != s.Size || have.Public != s.Public || have.Protected != (s.Password != "") || have.Mode != at.Mode) {
 		return have, node.Errorf(node.Internal, "it is %+v, though the zdb took everything", have)
 	}
 	return have, err
 }
 
-func claimOf(s node.ZDBNamespaceSpec) node.Claim {
-	return node.Claim{Hash: s.Hash, AdoptUnlabelled: s.AdoptUnlabelled}
-}
-
-// remove removes a namespace with its data and its label.
-func (a admin) remove(r record, name string) error {
+// Remove removes a namespace with its data and its label.
+func (a Client) Remove(at node.ZDBServerSpec, name string) error {
 	_, err := a.do("NSDEL", name)
 	if err != nil && !errors.Is(err, node.NotExist) {
 		return err
 	}
-	if dropped := dropLabel(r.Data, name); dropped != nil {
+	if dropped := dropLabel(at.Data, name); dropped != nil {
 		return dropped
 	}
 	return err
 }
 
-// change runs the commands for a namespace. One that was made by the first of them
-// and can't be what was asked for is removed: it may be without its password.
-func (a admin) change(name string, commands []command, made bool) error {
+// change runs the commands for a namespace. If the first one made it and another
+// failed, it is removed: it may be without its password.
+func (a Client) change(name string, commands []command, made bool) error {
 	errs := a.run(commands)
 	if made && errors.Is(errs[0], node.Exist) {
 		errs[0], made = nil, false // another call was faster
@@ -149,8 +146,8 @@ func (a admin) change(name string, commands []command, made bool) error {
 	return nil
 }
 
-// changes are the commands that make of what is there what is asked for. Whether
-// the password is the same can't be seen.
+// changes are the commands that turn the present namespace into the wanted one. Nobody can
+// see whether the password is the same.
 func changes(have node.ZDBNamespace, s node.ZDBNamespaceSpec, made bool) []command {
 	var out []command
 	if made {
@@ -160,7 +157,7 @@ func changes(have node.ZDBNamespace, s node.ZDBNamespaceSpec, made bool) []comma
 	case s.Password != "":
 		out = append(out, command{name: "NSSET", arguments: []string{s.Name, "password"}, secret: s.Password})
 	case have.Protected:
-		out = append(out, newCommand("NSSET", s.Name, "password", noPassword))
+		out = append(out, newCommand("NSSET", s.Name, "password", check.NoPassword))
 	}
 	if made || have.Public != s.Public {
 		public := "0"
@@ -175,26 +172,26 @@ func changes(have node.ZDBNamespace, s node.ZDBNamespaceSpec, made bool) []comma
 	return out
 }
 
-// list returns all namespaces but the default one.
-func (a admin) list(r record) ([]node.ZDBNamespace, error) {
-	names, err := a.names()
+// List lists all namespaces but the default one.
+func (a Client) List(at node.ZDBServerSpec) ([]node.ZDBNamespace, error) {
+	names, err := a.Names()
 	if err != nil {
 		return nil, err
 	}
 	out := make([]node.ZDBNamespace, 0, len(names))
 	for _, name := range names {
-		one, err := a.info(r, name)
+		one, err := a.Info(at, name)
 		switch {
 		case errors.Is(err, node.NotExist): // removed meanwhile
 		case errors.Is(err, node.Transient):
 			return nil, err
 		case err != nil:
 			// The zdb can't say more of it, as it is damaged: it is there all the same.
-			hash, err := labelOf(r.Data, name)
+			hash, err := labelOf(at.Data, name)
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, node.ZDBNamespace{Container: r.Container, Name: name, Hash: hash})
+			out = append(out, node.ZDBNamespace{Container: at.Container, Name: name, Hash: hash})
 		default:
 			out = append(out, one)
 		}
@@ -202,11 +199,11 @@ func (a admin) list(r record) ([]node.ZDBNamespace, error) {
 	return out, nil
 }
 
-// mode is that of the zdb; that of the spec when its default namespace is damaged.
-func mode(ctx context.Context, s node.ZDBServerSpec) (workload.ZDBMode, error) {
+// Mode is the zdb's mode; the spec's when its default namespace is damaged.
+func Mode(ctx context.Context, s node.ZDBServerSpec) (workload.ZDBMode, error) {
 	out := s.Mode
-	err := ask(ctx, s.Data, func(a admin) error {
-		have, err := a.info(record{}, defaultNamespace)
+	err := Ask(ctx, s.Data, func(a Client) error {
+		have, err := a.Info(node.ZDBServerSpec{}, check.DefaultNamespace)
 		switch {
 		case err == nil:
 			out = have.Mode

@@ -1,4 +1,4 @@
-package zdb
+package port
 
 import (
 	"os"
