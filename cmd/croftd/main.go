@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/command"
+	"github.com/croft-edge/croft/cmd/croftd/internal/modules"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -16,5 +17,5 @@ var (
 )
 
 func main() {
-	os.Exit(command.Main(node.Version{Version: version, Commit: commit}, os.Args, os.Stdout, os.Stderr))
+	os.Exit(command.Main(node.Version{Version: version, Commit: commit}, modules.All(), os.Args, os.Stdout, os.Stderr))
 }

@@ -4,18 +4,20 @@ import (
 	"cmp"
 	"fmt"
 
+	"github.com/croft-edge/croft/cmd/croftd/internal/cell"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/pkg/nodestatus"
 )
 
 // writeCeilings prints how croft's own parts are limited.
-func writeCeilings(row func(cells ...string), all []nodestatus.Ceiling) {
+func writeCeilings(row module.Row, all []nodestatus.Ceiling) {
 	if len(all) == 0 {
 		return
 	}
 	row("")
 	row("PART", "MEMORY", "OF", "PROCESSES", "IO WEIGHT", "CPU WEIGHT", "KILLED FOR MEMORY", "CAN'T BE LIMITED")
 	for _, c := range all {
-		row(c.Part, inMiB(c.Used), ofMiB(c.Memory), number(c.PIDs), number(c.IOWeight), number(c.CPUWeight), fmt.Sprint(c.OOMKills), cmp.Or(joined(c.Missing), "-"))
+		row(c.Part, cell.MiB(c.Used), ofMiB(c.Memory), number(c.PIDs), number(c.IOWeight), number(c.CPUWeight), fmt.Sprint(c.OOMKills), cmp.Or(joined(c.Missing), "-"))
 	}
 }
 
@@ -23,7 +25,7 @@ func ofMiB(bytes uint64) string {
 	if bytes == 0 {
 		return "-"
 	}
-	return inMiB(bytes)
+	return cell.MiB(bytes)
 }
 
 func number(n uint64) string {

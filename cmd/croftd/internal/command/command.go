@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/pkg/errors"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/cmd/croftd/internal/control"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -30,12 +32,12 @@ const (
 	ExitSecondSignal = 130
 )
 
-// Main runs croftd and returns its exit status.
-func Main(v node.Version, args []string, out, errs io.Writer) int {
+// Main runs croftd with these modules, and returns its exit status.
+func Main(v node.Version, modules []module.Descriptor, args []string, out, errs io.Writer) int {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	go untilSignal(ctx, stop)
-	err := app(v, out, errs).RunContext(ctx, args)
+	err := croftd{version: v, modules: modules}.app(out, errs).RunContext(ctx, args)
 	if err != nil {
 		_, _ = fmt.Fprintln(errs, "croftd:", err)
 	}
@@ -88,10 +90,10 @@ func usage(err error) error {
 	return exitError{err, ExitUsage}
 }
 
-func app(v node.Version, out, errs io.Writer) *cli.App {
+func (p croftd) app(out, errs io.Writer) *cli.App {
 	a := &cli.App{
 		Name: "croftd", Usage: "the node: carries out signed reservations",
-		Version: v.Version, HideVersion: true,
+		Version: p.version.Version, HideVersion: true,
 		Writer: out, ErrWriter: errs,
 		ExitErrHandler: func(*cli.Context, error) {},
 		OnUsageError:   func(_ *cli.Context, err error, _ bool) error { return usage(err) },
@@ -102,8 +104,9 @@ func app(v node.Version, out, errs io.Writer) *cli.App {
 			return cli.ShowAppHelp(c)
 		},
 	}
-	a.Commands = append(serveCommands(v), operatorCommands()...)
-	a.Commands = append(a.Commands, storageCommand(v), networkCommand(v), containerCommand(v), carrierCommand(v), unpackCommand(), doorCommand(), configCommand(), idCommand(), versionCommand(v))
+	a.Commands = slices.Concat(p.serveCommands(), p.operatorCommands(), p.stoppedCommands(), []*cli.Command{
+		carrierCommand(p.version), unpackCommand(), doorCommand(), p.configCommand(), p.idCommand(), versionCommand(p.version),
+	})
 	for _, c := range a.Commands {
 		prepare(c)
 	}
@@ -122,9 +125,9 @@ func prepare(c *cli.Command) {
 const flagConfig = "config"
 
 // settingFlags are the flags of all settings.
-func settingFlags() []cli.Flag {
+func (p croftd) settingFlags() []cli.Flag {
 	flags := []cli.Flag{&cli.StringFlag{Name: flagConfig, Usage: "configuration `FILE`", EnvVars: []string{config.EnvPrefix + "CONFIG"}, Value: config.DefaultFile}}
-	for _, s := range config.Settings() {
+	for _, s := range config.Settings(module.Settings(p.modules)) {
 		usage := s.Help + " [$" + s.Env() + "]"
 		if s.Default != "" {
 			usage += " (default: " + s.Default + ")"
@@ -143,9 +146,9 @@ func settingFlags() []cli.Flag {
 }
 
 // load reads the configuration that is in force for c.
-func load(c *cli.Context) (*config.Loaded, error) {
-	from := config.From{File: c.String(flagConfig), Environ: os.Environ(), Flags: map[string]string{}}
-	for _, s := range config.Settings() {
+func (p croftd) load(c *cli.Context) (*config.Loaded, error) {
+	from := config.From{Modules: module.Settings(p.modules), File: c.String(flagConfig), Environ: os.Environ(), Flags: map[string]string{}}
+	for _, s := range config.Settings(module.Settings(p.modules)) {
 		if !c.IsSet(s.Name) {
 			continue
 		}

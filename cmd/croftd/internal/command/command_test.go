@@ -16,6 +16,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/command"
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/cmd/croftd/internal/control"
+	"github.com/croft-edge/croft/cmd/croftd/internal/modules"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/nodestatus"
 	"github.com/croft-edge/croft/pkg/workload"
@@ -24,7 +25,7 @@ import (
 // croftd runs a command as the shell would.
 func croftd(args ...string) (status int, out, errs string) {
 	var stdout, stderr bytes.Buffer
-	status = command.Main(node.Version{Version: "v9", Commit: "abc"}, append([]string{"croftd"}, args...), &stdout, &stderr)
+	status = command.Main(node.Version{Version: "v9", Commit: "abc"}, modules.All(), append([]string{"croftd"}, args...), &stdout, &stderr)
 	return status, stdout.String(), stderr.String()
 }
 

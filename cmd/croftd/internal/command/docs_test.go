@@ -10,6 +10,8 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/command"
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/cmd/croftd/internal/health"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module"
+	"github.com/croft-edge/croft/cmd/croftd/internal/modules"
 	"github.com/croft-edge/croft/provision/lifecycle"
 )
 
@@ -19,7 +21,7 @@ const operations = "../../../../docs/operations.md"
 func settingsTable() string {
 	var b strings.Builder
 	group := ""
-	for _, s := range config.Settings() {
+	for _, s := range config.Settings(module.Settings(modules.All())) {
 		if s.Group != group {
 			group = s.Group
 			fmt.Fprintf(&b, "\n### %s\n\n| flag, key | environment | default | what it is |\n|---|---|---|---|\n", group)
@@ -36,7 +38,7 @@ func settingsTable() string {
 func metricsTable() string {
 	var b strings.Builder
 	b.WriteString("\n| metric | labels | what it is |\n|---|---|---|\n")
-	for _, m := range health.Metrics() {
+	for _, m := range health.Metrics(modules.All()) {
 		labels := ""
 		if len(m.Labels) > 0 {
 			labels = "`" + strings.Join(m.Labels, "`, `") + "`"

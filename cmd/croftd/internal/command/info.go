@@ -7,7 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/croft-edge/croft/cmd/croftd/internal/daemon"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module/identity"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -19,12 +19,12 @@ func outputFlag(value, usage string) cli.Flag {
 	return &cli.StringFlag{Name: flagOutput, Aliases: []string{"o"}, Value: value, Usage: usage}
 }
 
-func configCommand() *cli.Command {
+func (p croftd) configCommand() *cli.Command {
 	return &cli.Command{
 		Name: "config", Usage: "print what is in force and from where; passwords are masked",
-		Flags: append(settingFlags(), outputFlag("yaml", "yaml or json")),
+		Flags: append(p.settingFlags(), outputFlag("yaml", "yaml or json")),
 		Action: func(c *cli.Context) error {
-			loaded, err := load(c)
+			loaded, err := p.load(c)
 			if err != nil {
 				return err
 			}
@@ -36,19 +36,19 @@ func configCommand() *cli.Command {
 	}
 }
 
-func idCommand() *cli.Command {
+func (p croftd) idCommand() *cli.Command {
 	return &cli.Command{
 		Name: "id", Usage: "print the node's ID; its key is made when there is none",
-		Flags: settingFlags(),
+		Flags: p.settingFlags(),
 		Action: func(c *cli.Context) error {
-			loaded, err := load(c)
+			loaded, err := p.load(c)
 			if err != nil {
 				return err
 			}
 			if err := needRoot("only root may read the node's key"); err != nil {
 				return err
 			}
-			id, err := daemon.NodeID(loaded.Config)
+			id, err := identity.NodeID(loaded.Config)
 			if err != nil {
 				return err
 			}

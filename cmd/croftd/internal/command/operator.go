@@ -17,41 +17,41 @@ import (
 const askTimeout = 2 * time.Minute
 
 // operatorCommands ask a running node through its control socket.
-func operatorCommands() []*cli.Command {
+func (p croftd) operatorCommands() []*cli.Command {
 	return []*cli.Command{
 		{
 			Name: "status", Usage: "show what the running node knows",
-			Flags: append(settingFlags(), outputFlag("table", "table or json")),
-			Action: ask(func(ctx context.Context, c *cli.Context, n control.Node) error {
-				return showStatus(ctx, c, n)
+			Flags: append(p.settingFlags(), outputFlag("table", "table or json")),
+			Action: p.ask(func(ctx context.Context, c *cli.Context, n control.Node) error {
+				return p.showStatus(ctx, c, n)
 			}),
 		},
 		{
 			Name: "evict", Usage: "take a workload off this machine; its user gets a signed result", ArgsUsage: "ID",
-			Flags:  append(settingFlags(), &cli.BoolFlag{Name: "yes", Usage: "yes, end the user's workload"}),
-			Action: ask(evict),
+			Flags:  append(p.settingFlags(), &cli.BoolFlag{Name: "yes", Usage: "yes, end the user's workload"}),
+			Action: p.ask(evict),
 		},
 		{
 			Name: "store", Usage: "decide about the node's store",
 			Subcommands: []*cli.Command{
 				{
 					Name: "accept-older", Usage: "accept reservations that were signed before this store was made",
-					Flags: settingFlags(),
-					Action: ask(func(ctx context.Context, c *cli.Context, n control.Node) error {
+					Flags: p.settingFlags(),
+					Action: p.ask(func(ctx context.Context, c *cli.Context, n control.Node) error {
 						return told(c, n.AcceptOlder(ctx), "older reservations are accepted from now on")
 					}),
 				},
 				{
 					Name: "refuse-older", Usage: "take accept-older back: what was ended is remembered until its signed end and no longer",
-					Flags: settingFlags(),
-					Action: ask(func(ctx context.Context, c *cli.Context, n control.Node) error {
+					Flags: p.settingFlags(),
+					Action: p.ask(func(ctx context.Context, c *cli.Context, n control.Node) error {
 						return told(c, n.RefuseOlder(ctx), "older reservations are refused from now on")
 					}),
 				},
 				{
 					Name: "restored", Usage: "say that the store was put back from a backup: it gets a new birth",
-					Flags: settingFlags(),
-					Action: ask(func(ctx context.Context, c *cli.Context, n control.Node) error {
+					Flags: p.settingFlags(),
+					Action: p.ask(func(ctx context.Context, c *cli.Context, n control.Node) error {
 						return told(c, n.Restored(ctx), "the store has a new birth; reservations signed before it are refused until `croftd store accept-older`")
 					}),
 				},
@@ -64,9 +64,9 @@ func operatorCommands() []*cli.Command {
 }
 
 // ask connects to the node.
-func ask(do func(ctx context.Context, c *cli.Context, n control.Node) error) cli.ActionFunc {
+func (p croftd) ask(do func(ctx context.Context, c *cli.Context, n control.Node) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
-		loaded, err := load(c)
+		loaded, err := p.load(c)
 		if err != nil {
 			return err
 		}
@@ -109,7 +109,7 @@ func evict(ctx context.Context, c *cli.Context, n control.Node) error {
 	return told(c, n.Evict(ctx, id), id+" is evicted; its data is kept for the grace period")
 }
 
-func showStatus(ctx context.Context, c *cli.Context, n control.Node) error {
+func (p croftd) showStatus(ctx context.Context, c *cli.Context, n control.Node) error {
 	format := c.String(flagOutput)
 	if format != "table" && format != "json" {
 		return usage(errors.Errorf("cannot print the status as %q: it must be table or json", format))
@@ -123,5 +123,5 @@ func showStatus(ctx context.Context, c *cli.Context, n control.Node) error {
 		enc.SetIndent("", "  ")
 		return enc.Encode(s)
 	}
-	return writeTable(c.App.Writer, s, time.Now())
+	return writeTable(c.App.Writer, s, time.Now(), p.modules)
 }

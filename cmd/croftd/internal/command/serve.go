@@ -1,10 +1,10 @@
 package command
 
 import (
-	"cmp"
 	"context"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/pkg/errors"
@@ -13,74 +13,117 @@ import (
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/cmd/croftd/internal/daemon"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/modules/debug"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// serveCommands are the ones that run until they are told to stop.
-func serveCommands(v node.Version) []*cli.Command {
-	return []*cli.Command{
-		{
-			Name: "run", Usage: "run the whole node in one process, on a bus of its own",
-			Flags: settingFlags(), Action: serve(v, daemon.Whole),
-		},
-		{
-			Name: "identity", Usage: "run the identity module on --bus: the node's key",
-			Flags: settingFlags(), Action: serve(v, daemon.Identity),
-		},
-		{
-			Name: "monitor", Usage: "run the monitor module on --bus: what the machine is",
-			Flags: settingFlags(), Action: serve(v, daemon.Monitor),
-		},
-		{
-			Name: "debug", Usage: "run the debug module on --bus: streams of the node's log lines",
-			Flags: settingFlags(), Action: serve(v, daemon.Debug),
-		},
-		{
-			Name: "zdb", Aliases: []string{node.ZDBModule}, Usage: "run the zdb module on --bus: users' 0-db namespaces and the ports of zdb containers",
-			Flags: settingFlags(), Action: serve(v, daemon.ZDB),
-		},
-		{
-			Name: "provision", Usage: "run the engine on --bus: reservations, health, control",
-			Flags: settingFlags(), Action: serve(v, daemon.Provision),
-		},
+// croftd is the program: its version, and the modules that it consists of.
+type croftd struct {
+	version node.Version
+	modules []module.Descriptor
+}
+
+// serveCommands run until they are told to stop: the whole node, the modules that have no commands
+// for a stopped node, and the engine.
+func (p croftd) serveCommands() []*cli.Command {
+	all := []*cli.Command{{
+		Name: module.Whole, Usage: "run the whole node in one process, on a bus of its own",
+		Flags: p.settingFlags(), Action: p.serve(module.Whole),
+	}}
+	for _, m := range p.modules {
+		if len(m.Commands) == 0 {
+			all = append(all, p.moduleCommand(m))
+		}
+	}
+	return append(all, &cli.Command{
+		Name: module.Provision, Usage: "run the engine on --bus: reservations, health, control",
+		Flags: p.settingFlags(), Action: p.serve(module.Provision),
+	})
+}
+
+// stoppedCommands are the modules that have commands for a stopped node.
+func (p croftd) stoppedCommands() []*cli.Command {
+	var all []*cli.Command
+	for _, m := range p.modules {
+		if len(m.Commands) > 0 {
+			all = append(all, p.moduleCommand(m))
+		}
+	}
+	return all
+}
+
+// moduleCommand runs a module; below it are its commands for a stopped node.
+func (p croftd) moduleCommand(m module.Descriptor) *cli.Command {
+	out := &cli.Command{
+		Name: m.Name, Aliases: m.Aliases, Usage: "run the " + m.Name + " module on --bus: " + m.Summary,
+		Flags: p.settingFlags(), Action: p.serve(m.Name),
+	}
+	for _, c := range m.Commands {
+		out.Subcommands = append(out.Subcommands, &cli.Command{
+			Name: c.Name, Usage: c.Usage, Flags: append(p.settingFlags(), c.Flags...), Action: p.stopped(c.Run),
+		})
+	}
+	return out
+}
+
+// stopped runs a module's command for a stopped node.
+func (p croftd) stopped(run func(ctx context.Context, o module.Order) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		loaded, err := p.load(c)
+		if err != nil {
+			return err
+		}
+		if err := needRoot("unmounting pools, freeing loop devices, removing networks and ending containers"); err != nil {
+			return err
+		}
+		err = run(c.Context, module.Order{Config: loaded.Config, CLI: c, Processes: module.Processes(p.modules)})
+		var wrong module.UsageError
+		if errors.As(err, &wrong) {
+			return usage(wrong)
+		}
+		return err
 	}
 }
 
-// serve runs what of the node is named until the process is told to stop.
-func serve(v node.Version, what daemon.Shape) cli.ActionFunc {
+// serve runs that process of the node until it is told to stop.
+func (p croftd) serve(process string) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		if c.Args().Present() {
 			return usage(errors.Errorf("cannot use %q: croftd %s takes no arguments", c.Args().First(), c.Command.Name))
 		}
-		loaded, err := load(c)
+		loaded, err := p.load(c)
 		if err != nil {
 			return err
 		}
-		if err := checkBus(what, loaded.Config); err != nil {
+		if err := p.checkBus(process, loaded.Config); err != nil {
 			return usage(err)
 		}
 		if err := needRoot("a node makes loop devices, btrfs pools and mounts, and keeps its key where only root can read it"); err != nil {
 			return err
 		}
 		tap := debug.NewTap(output(loaded.Config))
-		log := logger(loaded.Config, tap).With().Str("part", string(what)).Logger()
+		log := logger(loaded.Config, tap).With().Str("part", process).Logger()
 		if loaded.File != "" {
 			log.Info().Str("file", loaded.File).Msg("settings are read from a file")
 		}
 		for _, name := range loaded.Ignored {
 			log.Warn().Str("name", name).Msg("ignored in the environment: it is no setting")
 		}
-		return daemon.Run(c.Context, daemon.Config{Config: loaded.Config, Shape: what, Version: v, Log: log, Tap: tap})
+		return daemon.Run(c.Context, daemon.Config{Config: loaded.Config, Process: process, Modules: p.modules, Version: p.version, Log: log, Tap: tap})
 	}
 }
 
-func checkBus(what daemon.Shape, c config.Config) error {
-	if what == daemon.Whole && c.Bus != "" {
-		return errors.New("cannot use bus with croftd run: the whole node is one process with a bus of its own; run croftd identity, storage, network, container, zdb, monitor, debug and provision instead")
+func (p croftd) checkBus(process string, c config.Config) error {
+	if process == module.Whole && c.Bus != "" {
+		var names []string
+		for _, m := range module.SupportLast(p.modules) {
+			names = append(names, m.Name)
+		}
+		return errors.Errorf("cannot use bus with croftd run: the whole node is one process with a bus of its own; run croftd %s and provision instead", strings.Join(names, ", "))
 	}
-	if what != daemon.Whole && c.Bus == "" {
-		return errors.Errorf("cannot run %s without bus: it must be the URL of the redis server that the other modules use", what)
+	if process != module.Whole && c.Bus == "" {
+		return errors.Errorf("cannot run %s without bus: it must be the URL of the redis server that the other modules use", process)
 	}
 	return nil
 }
@@ -99,54 +142,4 @@ func logger(c config.Config, out io.Writer) zerolog.Logger {
 		level = zerolog.InfoLevel
 	}
 	return zerolog.New(out).Level(level).With().Timestamp().Logger()
-}
-
-// storageCommand runs the storage module, and takes pools down.
-func storageCommand(v node.Version) *cli.Command {
-	return &cli.Command{
-		Name: "storage", Usage: "run the storage module on --bus: pools and volumes",
-		Flags: settingFlags(), Action: serve(v, daemon.Storage),
-		Subcommands: []*cli.Command{
-			{
-				Name: "detach", Usage: "unmount the node's pools and free their loop devices; the data stays; the node must be stopped",
-				Flags: settingFlags(),
-				Action: storageAction(func(ctx context.Context, c *cli.Context, cfg config.Config) error {
-					return daemon.DetachPools(ctx, cfg)
-				}),
-			},
-			{
-				Name: "destroy", Usage: "remove a pool with all that is on it; the node must be stopped",
-				Flags: append(settingFlags(),
-					&cli.StringFlag{Name: "pool", Usage: "`NAME` of the pool"},
-					&cli.BoolFlag{Name: "all", Usage: "all pools of the node"},
-					&cli.BoolFlag{Name: "yes", Usage: "yes, remove the data"},
-					&cli.BoolFlag{Name: "force", Usage: "also when volumes or virtual disks are on it"}),
-				Action: storageAction(destroy),
-			},
-		},
-	}
-}
-
-func storageAction(do func(ctx context.Context, c *cli.Context, cfg config.Config) error) cli.ActionFunc {
-	return func(c *cli.Context) error {
-		loaded, err := load(c)
-		if err != nil {
-			return err
-		}
-		if err := needRoot("unmounting pools, freeing loop devices, removing networks and ending containers"); err != nil {
-			return err
-		}
-		return do(c.Context, c, loaded.Config)
-	}
-}
-
-func destroy(ctx context.Context, c *cli.Context, cfg config.Config) error {
-	pool := c.String("pool")
-	if (pool == "") == !c.Bool("all") {
-		return usage(errors.New("cannot destroy: say either --pool NAME, as croftd status shows it, or --all"))
-	}
-	if !c.Bool("yes") {
-		return node.Errorf(node.Refused, "cannot destroy %s: say --yes to remove all data on it", cmp.Or(pool, "all pools"))
-	}
-	return daemon.DestroyPools(ctx, cfg, pool, c.Bool("force"))
 }

@@ -4,24 +4,24 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"net"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/croft-edge/croft/cmd/croftd/internal/cell"
 	"github.com/croft-edge/croft/cmd/croftd/internal/health"
-	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/pkg/nodestatus"
 )
 
 // writeTable prints a status for people.
-func writeTable(w io.Writer, s nodestatus.Status, now time.Time) error {
+func writeTable(w io.Writer, s nodestatus.Status, now time.Time, modules []module.Descriptor) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(cells ...string) { _, _ = fmt.Fprintln(out, strings.Join(cells, "\t")) }
-	readiness := health.Judge(s, now)
+	readiness := health.Judge(s, now, modules)
 	row("node", s.NodeID)
 	row("version", s.Version+" ("+s.Commit+"), up "+now.Sub(s.Started).Round(time.Second).String())
-	row("ready", yesNo(readiness.Ready))
+	row("ready", cell.YesNo(readiness.Ready))
 	for _, c := range readiness.Checks {
 		if c.Level != nodestatus.Good {
 			row(string(c.Level), c.Name+": "+c.Detail)
@@ -30,50 +30,28 @@ func writeTable(w io.Writer, s nodestatus.Status, now time.Time) error {
 	row("explorer", cmp.Or(s.Explorer.URL, "none"))
 	row("clock", trust(s.Clock))
 	row("undelivered", fmt.Sprint(s.Undelivered))
-	if len(s.Storage.Pools) > 0 {
-		row("")
-		row("POOL", "TYPE", "TOTAL", "USED", "PROMISED", "PATH")
-	}
-	for _, p := range s.Storage.Pools {
-		row(p.Name, string(p.DiskType), inGiB(p.Total), inGiB(p.Used), inGiB(p.Reserved), mountedOn(p))
+	shown := module.SupportLast(modules)
+	for _, m := range shown {
+		if m.Overview != nil {
+			m.Overview(row, s, now)
+		}
 	}
 	row("")
 	row("WORKLOAD", "TYPE", "PHASE", "RESULT", "TOLD", "ATTEMPTS", "EXPIRES", "USER", "RESTORED", "CAUSE")
 	for _, x := range s.Workloads {
 		row(x.ID, string(x.Type), x.Phase, cmp.Or(string(x.State), "-"), delivered(x), fmt.Sprint(x.Attempts),
-			x.Expires.UTC().Format(time.RFC3339), short(x.User), restored(x), cause(x))
+			x.Expires.UTC().Format(time.RFC3339), cell.ID(x.User), restored(x), cause(x))
 	}
 	for _, orphan := range s.Orphans {
 		row(orphan.ID, string(orphan.Type), "orphan", "-", "-", "-", "-", "-", "-", "a label without a record, seen "+orphan.Since.UTC().Format(time.RFC3339))
 	}
-	writeNetworks(row, s.Networks, now)
-	writeContainers(row, "CONTAINER", s.Containers)
-	writeContainers(row, "OWN CONTAINER", s.OwnContainers)
-	writeImages(row, s.Images)
-	writeZDB(row, s.ZDB)
-	writeStreams(row, s.Streams)
+	for _, m := range shown {
+		if m.Table != nil {
+			m.Table(row, s, now)
+		}
+	}
 	writeCeilings(row, s.Ceilings)
 	return out.Flush()
-}
-
-// writeStreams prints who gets the node's log lines.
-func writeStreams(row func(cells ...string), streams []node.DebugInfo) {
-	if len(streams) == 0 {
-		return
-	}
-	row("")
-	row("STREAM", "TO", "CHANNEL", "CONNECTED", "SENT", "DROPPED", "USER", "CAUSE")
-	for _, x := range streams {
-		row(x.ID, net.JoinHostPort(x.Host, fmt.Sprint(x.Port)), x.Channel, yesNo(x.Connected), fmt.Sprint(x.Sent), fmt.Sprint(x.Dropped),
-			short(x.User), cmp.Or(x.LastError, "-"))
-	}
-}
-
-func yesNo(b bool) string {
-	if b {
-		return "yes"
-	}
-	return "no"
 }
 
 // trust is how far the time is trusted and where it is from, and the node's
@@ -91,7 +69,7 @@ func delivered(w nodestatus.Workload) string {
 	if w.State == "" {
 		return "-"
 	}
-	return yesNo(w.Delivered)
+	return cell.YesNo(w.Delivered)
 }
 
 func cause(w nodestatus.Workload) string {
@@ -105,14 +83,6 @@ func cause(w nodestatus.Workload) string {
 	return strings.ReplaceAll(cmp.Or(text, "-"), "\n", " ")
 }
 
-// mountedOn is where the pool is, and how often it had to be mounted again.
-func mountedOn(p node.Pool) string {
-	if p.Remounted == 0 {
-		return p.Path
-	}
-	return fmt.Sprintf("%s (unmounted by somebody and mounted again, times: %d)", p.Path, p.Remounted)
-}
-
 // restored is how often the workload was made right, and what differed last.
 func restored(w nodestatus.Workload) string {
 	if w.Drift == nil {
@@ -121,12 +91,3 @@ func restored(w nodestatus.Workload) string {
 	what := strings.ReplaceAll(w.Drift.What, "\n", " ")
 	return fmt.Sprintf("%d, last %s: %s", w.Restored, w.Drift.At.UTC().Format(time.RFC3339), what)
 }
-
-func short(id string) string {
-	if len(id) > 8 {
-		return id[:8] + "…"
-	}
-	return id
-}
-
-func inGiB(bytes uint64) string { return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30)) }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module"
+	"github.com/croft-edge/croft/cmd/croftd/internal/modules"
 )
 
 func TestRangesAndAddressesOfNetworks(t *testing.T) {
@@ -23,7 +25,7 @@ func TestRangesAndAddressesOfNetworks(t *testing.T) {
 		{"dns-servers", "192.0.2.53:0", `"192.0.2.53:0" isn't one`},
 		{"dns-servers", "dns.example.org", `"dns.example.org" isn't one`},
 	} {
-		l, err := config.Load(config.From{File: config.DefaultFile, Flags: map[string]string{c.name: c.value}})
+		l, err := config.Load(config.From{Modules: module.Settings(modules.All()), File: config.DefaultFile, Flags: map[string]string{c.name: c.value}})
 		switch {
 		case c.want == "" && err != nil:
 			t.Errorf("%s = %s: %v", c.name, c.value, err)

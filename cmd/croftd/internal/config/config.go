@@ -80,6 +80,9 @@ type Config struct {
 	PollWait    time.Duration
 	StepTimeout time.Duration
 	StopTimeout time.Duration
+
+	// Texts are the values of modules' settings that have no member here, by name.
+	Texts map[string]string
 }
 
 // Containers is how users' containers are run.

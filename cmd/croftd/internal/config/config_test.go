@@ -16,6 +16,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module"
+	"github.com/croft-edge/croft/cmd/croftd/internal/modules"
 	"github.com/croft-edge/croft/pkg/sign"
 	"github.com/croft-edge/croft/pkg/workload"
 )
@@ -41,7 +43,7 @@ func value(t *testing.T, l *config.Loaded, name string) config.Value {
 
 func TestFlagsBeatEnvironmentBeatsFileBeatsDefault(t *testing.T) {
 	name := file(t, "# a node\nheartbeat: 10s\npoll-wait: 11s\nlog-level: warn\n")
-	l, err := config.Load(config.From{
+	l, err := config.Load(config.From{Modules: module.Settings(modules.All()),
 		File:    name,
 		Environ: []string{"CROFT_HEARTBEAT=20s", "CROFT_POLL_WAIT=21s", "HOME=/root"},
 		Flags:   map[string]string{"heartbeat": "30s"},
@@ -71,9 +73,9 @@ func TestTheUsersExplorerIsNotTheNodes(t *testing.T) {
 		from         config.From
 		text, source string
 	}{
-		{config.From{File: name, Environ: []string{"CROFT_EXPLORER=https://two.example.org"}}, "https://one.example.org", name + " line 1"},
-		{config.From{File: file(t, "heartbeat: 10s\n"), Environ: []string{"CROFT_EXPLORER=https://two.example.org"}}, "https://two.example.org", "environment CROFT_EXPLORER"},
-		{config.From{File: name, Flags: map[string]string{"explorer": "https://three.example.org"}}, "https://three.example.org", "flag --explorer"},
+		{config.From{Modules: module.Settings(modules.All()), File: name, Environ: []string{"CROFT_EXPLORER=https://two.example.org"}}, "https://one.example.org", name + " line 1"},
+		{config.From{Modules: module.Settings(modules.All()), File: file(t, "heartbeat: 10s\n"), Environ: []string{"CROFT_EXPLORER=https://two.example.org"}}, "https://two.example.org", "environment CROFT_EXPLORER"},
+		{config.From{Modules: module.Settings(modules.All()), File: name, Flags: map[string]string{"explorer": "https://three.example.org"}}, "https://three.example.org", "flag --explorer"},
 	} {
 		l, err := config.Load(c.from)
 		if err != nil {
@@ -89,7 +91,7 @@ func TestTheUsersExplorerIsNotTheNodes(t *testing.T) {
 }
 
 func TestDefaultsFollowTheRunDir(t *testing.T) {
-	l, err := config.Load(config.From{Flags: map[string]string{"run-dir": "/run/other"}})
+	l, err := config.Load(config.From{Modules: module.Settings(modules.All()), Flags: map[string]string{"run-dir": "/run/other"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +108,7 @@ func TestEveryKindOfValue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := config.Load(config.From{File: file(t, `
+	l, err := config.Load(config.From{Modules: module.Settings(modules.All()), File: file(t, `
 explorer: https://explorer.example.org/
 farm-id: 7
 disk:
@@ -187,7 +189,7 @@ func TestRefused(t *testing.T) {
 		{"user", "", "", "allow-users=me", `user IDs, the base58 of 32 bytes; "me" isn't one`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			from := config.From{File: file(t, c.file), Environ: []string{c.env}, Flags: map[string]string{}}
+			from := config.From{Modules: module.Settings(modules.All()), File: file(t, c.file), Environ: []string{c.env}, Flags: map[string]string{}}
 			if name, text, ok := strings.Cut(c.flag, "="); ok {
 				from.Flags[name] = text
 			}
@@ -204,14 +206,14 @@ func TestRefused(t *testing.T) {
 }
 
 func TestANamedFileMustBeThere(t *testing.T) {
-	_, err := config.Load(config.From{File: filepath.Join(t.TempDir(), "no.yaml")})
+	_, err := config.Load(config.From{Modules: module.Settings(modules.All()), File: filepath.Join(t.TempDir(), "no.yaml")})
 	if err == nil || !strings.HasPrefix(err.Error(), "cannot read the configuration") {
 		t.Fatalf("got %v", err)
 	}
 }
 
 func TestUnknownEnvironmentIsNamed(t *testing.T) {
-	l, err := config.Load(config.From{Environ: []string{"CROFT_STATEDIR=/x", "CROFT_CONFIG=/y", "CROFT_STATE_DIR=/z"}})
+	l, err := config.Load(config.From{Modules: module.Settings(modules.All()), Environ: []string{"CROFT_STATEDIR=/x", "CROFT_CONFIG=/y", "CROFT_STATE_DIR=/z"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +223,7 @@ func TestUnknownEnvironmentIsNamed(t *testing.T) {
 }
 
 func TestPrintedYAMLIsAConfiguration(t *testing.T) {
-	l, err := config.Load(config.From{Flags: map[string]string{
+	l, err := config.Load(config.From{Modules: module.Settings(modules.All()), Flags: map[string]string{
 		"pool-size": "4GiB", "explorer": "http://127.0.0.1:1", "disk": "SSD:/dev/a,HDD:/dev/b", "log-format": "text", "bus-listen": "none",
 	}})
 	if err != nil {
@@ -231,7 +233,7 @@ func TestPrintedYAMLIsAConfiguration(t *testing.T) {
 	if err := l.Print(&out, "yaml"); err != nil {
 		t.Fatal(err)
 	}
-	again, err := config.Load(config.From{File: file(t, out.String())})
+	again, err := config.Load(config.From{Modules: module.Settings(modules.All()), File: file(t, out.String())})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
@@ -245,7 +247,7 @@ func TestPrintedYAMLIsAConfiguration(t *testing.T) {
 
 func TestPasswordsAreMasked(t *testing.T) {
 	const password = "opensesame"
-	from := config.From{Environ: []string{"CROFT_BUS=redis://:" + password + "@127.0.0.1:6379"}}
+	from := config.From{Modules: module.Settings(modules.All()), Environ: []string{"CROFT_BUS=redis://:" + password + "@127.0.0.1:6379"}}
 	l, err := config.Load(from)
 	if err != nil {
 		t.Fatal(err)
@@ -262,22 +264,22 @@ func TestPasswordsAreMasked(t *testing.T) {
 			t.Errorf("%s shows the password:\n%s", format, out.String())
 		}
 	}
-	l, err = config.Load(config.From{Environ: []string{"CROFT_BUS=tcp://" + password + "@127.0.0.1:6379"}})
+	l, err = config.Load(config.From{Modules: module.Settings(modules.All()), Environ: []string{"CROFT_BUS=tcp://" + password + "@127.0.0.1:6379"}})
 	if err != nil || strings.Contains(fmt.Sprint(l.Show()), password) {
 		t.Errorf("a password in the place of the user is shown, or: %v", err)
 	}
-	_, err = config.Load(config.From{Environ: []string{"CROFT_BUS=redis://:" + password + "%zz@127.0.0.1:6379"}})
+	_, err = config.Load(config.From{Modules: module.Settings(modules.All()), Environ: []string{"CROFT_BUS=redis://:" + password + "%zz@127.0.0.1:6379"}})
 	if err == nil || strings.Contains(err.Error(), password) || !strings.Contains(err.Error(), "127.0.0.1:6379") {
 		t.Errorf("of a URL that can't be read the error is: %v", err)
 	}
-	_, err = config.Load(config.From{Flags: map[string]string{"explorer": "ftp://me:" + password + "@host"}})
+	_, err = config.Load(config.From{Modules: module.Settings(modules.All()), Flags: map[string]string{"explorer": "ftp://me:" + password + "@host"}})
 	if err == nil || strings.Contains(err.Error(), password) {
 		t.Errorf("the error shows the password: %v", err)
 	}
 }
 
 func TestPrintJSON(t *testing.T) {
-	l, err := config.Load(config.From{})
+	l, err := config.Load(config.From{Modules: module.Settings(modules.All())})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,7 +291,7 @@ func TestPrintJSON(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &shown); err != nil {
 		t.Fatal(err)
 	}
-	if len(shown) != len(config.Settings()) || shown[0] != (config.Shown{Name: "state-dir", Value: "/var/lib/croft", Source: "default"}) {
+	if len(shown) != len(config.Settings(module.Settings(modules.All()))) || shown[0] != (config.Shown{Name: "state-dir", Value: "/var/lib/croft", Source: "default"}) {
 		t.Fatalf("%d values, first %+v", len(shown), shown[0])
 	}
 	if err := l.Print(&out, "xml"); err == nil || !strings.Contains(err.Error(), "yaml or json") {

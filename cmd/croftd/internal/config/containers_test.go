@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module"
+	"github.com/croft-edge/croft/cmd/croftd/internal/modules"
 )
 
 func TestContainersByDefault(t *testing.T) {
-	l, err := config.Load(config.From{})
+	l, err := config.Load(config.From{Modules: module.Settings(modules.All())})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +61,7 @@ func TestContainersSettings(t *testing.T) {
 		{"log-size", "64KiB", "at least 128KiB"},
 		{"log-files", "1", "2 to 1000"},
 	} {
-		_, err := config.Load(config.From{File: config.DefaultFile, Flags: map[string]string{c.name: c.value}})
+		_, err := config.Load(config.From{Modules: module.Settings(modules.All()), File: config.DefaultFile, Flags: map[string]string{c.name: c.value}})
 		switch {
 		case c.want == "" && err != nil:
 			t.Errorf("%s = %s: %v", c.name, c.value, err)
@@ -71,7 +73,7 @@ func TestContainersSettings(t *testing.T) {
 
 func TestWhichContainerd(t *testing.T) {
 	for value, want := range map[string]string{"": " false", "own": " true", "/run/./c.sock": "/run/c.sock false"} {
-		l, err := config.Load(config.From{Flags: map[string]string{"containerd": value}})
+		l, err := config.Load(config.From{Modules: module.Settings(modules.All()), Flags: map[string]string{"containerd": value}})
 		if err != nil {
 			t.Fatal(err)
 		}

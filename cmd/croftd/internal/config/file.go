@@ -16,7 +16,7 @@ type fileValue struct {
 
 // parseFile reads one flat YAML mapping of settings. Lists may be YAML
 // sequences. Unknown and repeated keys are refused with their line.
-func parseFile(name string, raw []byte) (map[string]fileValue, error) {
+func parseFile(name string, raw []byte, settings []Setting) (map[string]fileValue, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(raw, &doc); err != nil {
 		return nil, errors.Wrapf(err, "cannot read the configuration %s", name)
@@ -29,7 +29,7 @@ func parseFile(name string, raw []byte) (map[string]fileValue, error) {
 		return nil, errors.Errorf("cannot read the configuration %s line %d: it must be a mapping of settings", name, top.Line)
 	}
 	known := map[string]Setting{}
-	for _, s := range Settings() {
+	for _, s := range settings {
 		known[s.Name] = s
 	}
 	out := map[string]fileValue{}
@@ -38,7 +38,7 @@ func parseFile(name string, raw []byte) (map[string]fileValue, error) {
 		where := fmt.Sprintf("%s line %d", name, key.Line)
 		s, ok := known[key.Value]
 		if !ok {
-			return nil, errors.Errorf("cannot use %q (from %s): no such setting%s", key.Value, where, nearest(key.Value))
+			return nil, errors.Errorf("cannot use %q (from %s): no such setting%s", key.Value, where, nearest(key.Value, settings))
 		}
 		if _, twice := out[s.Name]; twice {
 			return nil, errors.Errorf("cannot use %s (from %s): it is set twice", s.Name, where)
@@ -73,9 +73,9 @@ func nodeText(s Setting, n *yaml.Node) (string, error) {
 }
 
 // nearest suggests a setting whose name begins or ends alike.
-func nearest(name string) string {
+func nearest(name string, settings []Setting) string {
 	wanted := strings.ReplaceAll(strings.ToLower(name), "_", "-")
-	for _, s := range Settings() {
+	for _, s := range settings {
 		if s.Name == wanted || strings.HasPrefix(s.Name, wanted) || strings.HasPrefix(wanted, s.Name) {
 			return " (is " + s.Name + " meant?)"
 		}

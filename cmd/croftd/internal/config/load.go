@@ -26,6 +26,8 @@ func (s Setting) Env() string {
 
 // From is where values may come from, beside the defaults.
 type From struct {
+	// Modules are the settings of the node's modules.
+	Modules []Setting
 	// File is the configuration file; it may be missing when it is DefaultFile.
 	File string
 	// Environ is as of os.Environ.
@@ -54,13 +56,14 @@ type Loaded struct {
 
 // Load reads all settings and checks them.
 func Load(from From) (*Loaded, error) {
-	name, file, err := readFile(from.File)
+	settings := Settings(from.Modules)
+	name, file, err := readFile(from.File, settings)
 	if err != nil {
 		return nil, err
 	}
 	env := environment(from.Environ)
 	loaded := &Loaded{File: name}
-	for _, s := range Settings() {
+	for _, s := range settings {
 		v := Value{Setting: s, Text: s.Default, Source: "default"}
 		if set, ok := file[s.Name]; ok {
 			v.Text, v.Source = set.text, set.source
@@ -75,7 +78,7 @@ func Load(from From) (*Loaded, error) {
 			v.Text, v.Source = text, "flag --"+s.Name
 		}
 		v.Text = loaded.expand(v.Text)
-		if err := s.set(&loaded.Config, v.Text); err != nil {
+		if err := s.Set(&loaded.Config, v.Text); err != nil {
 			return nil, errors.Errorf("cannot use %s = %q (from %s): it must be %s", s.Name, Masked(v.Text), v.Source, err)
 		}
 		loaded.Values = append(loaded.Values, v)
@@ -109,7 +112,7 @@ func environment(environ []string) map[string]string {
 
 // readFile reads the configuration file, and returns the name of what it has read; the
 // default one may be missing.
-func readFile(name string) (string, map[string]fileValue, error) {
+func readFile(name string, settings []Setting) (string, map[string]fileValue, error) {
 	optional := name == "" || name == DefaultFile
 	if name == "" {
 		name = DefaultFile
@@ -121,6 +124,6 @@ func readFile(name string) (string, map[string]fileValue, error) {
 	if err != nil {
 		return "", nil, errors.Wrap(err, "cannot read the configuration")
 	}
-	values, err := parseFile(name, raw)
+	values, err := parseFile(name, raw, settings)
 	return name, values, err
 }

@@ -14,22 +14,13 @@ import (
 
 	"github.com/croft-edge/croft/pkg/dial"
 	"github.com/croft-edge/croft/pkg/sign"
-	"github.com/croft-edge/croft/pkg/workload"
-)
-
-// Every parser's error says what is allowed; whoever calls adds the setting,
-// the value and its source.
-
-type (
-	setter        = func(c *Config, text string) error
-	deviceName    = workload.DeviceType
-	durationValue = time.Duration
 )
 
 // nowhere is the value that turns a listener off.
 const nowhere = "none"
 
-func path(field func(*Config) *string) setter {
+// SetPath reads an absolute path.
+func SetPath(field func(*Config) *string) Setter {
 	return func(c *Config, text string) error {
 		if !filepath.IsAbs(text) {
 			return errors.New("an absolute path")
@@ -39,20 +30,22 @@ func path(field func(*Config) *string) setter {
 	}
 }
 
-func optionalPath(field func(*Config) *string) setter {
+// SetOptionalPath reads an absolute path, or an empty text.
+func SetOptionalPath(field func(*Config) *string) Setter {
 	return func(c *Config, text string) error {
 		if text == "" {
 			*field(c) = ""
 			return nil
 		}
-		return path(field)(c, text)
+		return SetPath(field)(c, text)
 	}
 }
 
-func paths(field func(*Config) *[]string) setter {
+// SetPaths reads a list of absolute paths.
+func SetPaths(field func(*Config) *[]string) Setter {
 	return func(c *Config, text string) error {
 		*field(c) = nil
-		for _, item := range split(text) {
+		for _, item := range Split(text) {
 			if !filepath.IsAbs(item) {
 				return errors.Errorf("absolute paths; %q isn't one", item)
 			}
@@ -62,7 +55,7 @@ func paths(field func(*Config) *[]string) setter {
 	}
 }
 
-func httpURL(field func(*Config) *string) setter {
+func httpURL(field func(*Config) *string) Setter {
 	return func(c *Config, text string) error {
 		if text != "" {
 			u, err := url.Parse(text)
@@ -75,7 +68,7 @@ func httpURL(field func(*Config) *string) setter {
 	}
 }
 
-func busURL(field func(*Config) *string) setter {
+func busURL(field func(*Config) *string) Setter {
 	return func(c *Config, text string) error {
 		if text != "" {
 			u, err := url.Parse(text)
@@ -90,7 +83,7 @@ func busURL(field func(*Config) *string) setter {
 	}
 }
 
-func busListen(field func(*Config) *string) setter {
+func busListen(field func(*Config) *string) Setter {
 	return func(c *Config, text string) error {
 		if text == nowhere {
 			*field(c) = ""
@@ -105,7 +98,7 @@ func busListen(field func(*Config) *string) setter {
 	}
 }
 
-func listenAddress(field func(*Config) *string) setter {
+func listenAddress(field func(*Config) *string) Setter {
 	return func(c *Config, text string) error {
 		if text == nowhere {
 			*field(c) = ""
@@ -124,7 +117,7 @@ func listenAddress(field func(*Config) *string) setter {
 const Nowhere = nowhere
 
 // hostPort reads where others reach something; an empty text is kept.
-func hostPort(field func(*Config) *string) setter {
+func hostPort(field func(*Config) *string) Setter {
 	return func(c *Config, text string) error {
 		if text != "" && text != nowhere {
 			host, port, err := net.SplitHostPort(text)
@@ -137,7 +130,8 @@ func hostPort(field func(*Config) *string) setter {
 	}
 }
 
-func number(field func(*Config) *uint64) setter {
+// SetNumber reads a whole number.
+func SetNumber(field func(*Config) *uint64) Setter {
 	return func(c *Config, text string) error {
 		n, err := strconv.ParseUint(text, 10, 63)
 		if err != nil {
@@ -148,7 +142,8 @@ func number(field func(*Config) *uint64) setter {
 	}
 }
 
-func size(field func(*Config) *uint64) setter {
+// SetSize reads a size in bytes.
+func SetSize(field func(*Config) *uint64) Setter {
 	return func(c *Config, text string) error {
 		n, err := ParseSize(text)
 		if err != nil {
@@ -172,7 +167,8 @@ func ParseSize(text string) (uint64, error) {
 	return n << shift, nil
 }
 
-func duration(field func(*Config) *durationValue) setter {
+// SetDuration reads a duration above 0.
+func SetDuration(field func(*Config) *time.Duration) Setter {
 	return func(c *Config, text string) error {
 		d, err := time.ParseDuration(text)
 		if err != nil || d <= 0 {
@@ -183,7 +179,7 @@ func duration(field func(*Config) *durationValue) setter {
 	}
 }
 
-func toggle(field func(*Config) *bool) setter {
+func toggle(field func(*Config) *bool) Setter {
 	return func(c *Config, text string) error {
 		if text != "true" && text != "false" {
 			return errors.New("true or false")
@@ -193,7 +189,7 @@ func toggle(field func(*Config) *bool) setter {
 	}
 }
 
-func oneOf(field func(*Config) *string, allowed ...string) setter {
+func oneOf(field func(*Config) *string, allowed ...string) Setter {
 	return func(c *Config, text string) error {
 		if !slices.Contains(allowed, text) {
 			return errors.New("one of " + strings.Join(allowed, ", "))
@@ -203,38 +199,10 @@ func oneOf(field func(*Config) *string, allowed ...string) setter {
 	}
 }
 
-func deviceType(field func(*Config) *deviceName) setter {
-	return func(c *Config, text string) error {
-		if t := deviceName(text); t == workload.SSD || t == workload.HDD {
-			*field(c) = t
-			return nil
-		}
-		return errors.New("SSD or HDD")
-	}
-}
-
-func disks(field func(*Config) *[]Disk) setter {
+func ids(field func(*Config) *[]string) Setter {
 	return func(c *Config, text string) error {
 		*field(c) = nil
-		for _, item := range split(text) {
-			kind, device, typed := strings.Cut(item, ":")
-			if !typed {
-				kind, device = "", item
-			}
-			t := deviceName(kind)
-			if (typed && t != workload.SSD && t != workload.HDD) || !filepath.IsAbs(device) {
-				return errors.Errorf("/dev/name, SSD:/dev/name or HDD:/dev/name; %q isn't", item)
-			}
-			*field(c) = append(*field(c), Disk{Type: t, Path: filepath.Clean(device)})
-		}
-		return nil
-	}
-}
-
-func ids(field func(*Config) *[]string) setter {
-	return func(c *Config, text string) error {
-		*field(c) = nil
-		for _, item := range split(text) {
+		for _, item := range Split(text) {
 			if _, err := sign.ParseID(item); err != nil {
 				return errors.Errorf("user IDs, the base58 of 32 bytes; %q isn't one", item)
 			}
@@ -245,10 +213,10 @@ func ids(field func(*Config) *[]string) setter {
 }
 
 // exceptions are read by the dialer, whose error names the item and says why.
-func exceptions(field func(*Config) *[]dial.Exception) setter {
+func exceptions(field func(*Config) *[]dial.Exception) Setter {
 	return func(c *Config, text string) error {
 		*field(c) = nil
-		for _, item := range split(text) {
+		for _, item := range Split(text) {
 			e, err := dial.ParseException(item)
 			if err != nil {
 				return errors.Wrap(err, "ranges and addresses")
@@ -259,7 +227,8 @@ func exceptions(field func(*Config) *[]dial.Exception) setter {
 	}
 }
 
-func split(text string) []string {
+// Split reads a list: its items, without the spaces around them and without empty ones.
+func Split(text string) []string {
 	var out []string
 	for item := range strings.SplitSeq(text, ",") {
 		if item = strings.TrimSpace(item); item != "" {
@@ -267,4 +236,45 @@ func split(text string) []string {
 		}
 	}
 	return out
+}
+
+// SetSizeFrom reads a size of at least so many bytes, which people read as shown.
+func SetSizeFrom(field func(*Config) *uint64, least uint64, shown string) Setter {
+	return func(c *Config, text string) error {
+		n, err := ParseSize(text)
+		if err != nil || n < least {
+			return errors.Errorf("at least %s, a whole number with B, KiB, MiB, GiB or TiB", shown)
+		}
+		*field(c) = n
+		return nil
+	}
+}
+
+// SetNumberIn reads a whole number of a range, its ends included.
+func SetNumberIn(field func(*Config) *uint64, least, most uint64) Setter {
+	return func(c *Config, text string) error {
+		n, err := strconv.ParseUint(text, 10, 63)
+		if err != nil || n < least || n > most {
+			return errors.Errorf("a whole number of %d to %d", least, most)
+		}
+		*field(c) = n
+		return nil
+	}
+}
+
+// SetText keeps the text of a setting that has no member of Config, for a module that reads
+// it there by the setting's name. check, where there is one, says what is allowed.
+func SetText(name string, check func(text string) error) Setter {
+	return func(c *Config, text string) error {
+		if check != nil {
+			if err := check(text); err != nil {
+				return err
+			}
+		}
+		if c.Texts == nil {
+			c.Texts = map[string]string{}
+		}
+		c.Texts[name] = text
+		return nil
+	}
 }

@@ -6,14 +6,16 @@ import (
 	"testing"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module"
+	"github.com/croft-edge/croft/cmd/croftd/internal/modules"
 )
 
 func TestZDBSettings(t *testing.T) {
-	l, err := config.Load(config.From{})
+	l, err := config.Load(config.From{Modules: module.Settings(modules.All())})
 	if err != nil || l.ZDB != (config.ZDB{FirstPort: 9900, LastPort: 9963, Memory: 1 << 30, CPU: 2}) {
 		t.Errorf("by default %+v, %v", l.ZDB, err)
 	}
-	l, err = config.Load(config.From{Flags: map[string]string{
+	l, err = config.Load(config.From{Modules: module.Settings(modules.All()), Flags: map[string]string{
 		"zdb-ports": "1-65535", "zdb-address": "192.0.2.7, 2001:db8::7", "zdb-listen": "192.0.2.8", "zdb-memory": "64MiB", "zdb-cpu": "1",
 	}})
 	want := config.ZDB{
@@ -43,7 +45,7 @@ func TestZDBSettings(t *testing.T) {
 		{"zdb-memory", "32MiB", "at least 64MiB"},
 		{"zdb-cpu", "0", "a whole number of 1 to 1024"},
 	} {
-		_, err := config.Load(config.From{File: config.DefaultFile, Flags: map[string]string{c.name: c.value}})
+		_, err := config.Load(config.From{Modules: module.Settings(modules.All()), File: config.DefaultFile, Flags: map[string]string{c.name: c.value}})
 		switch {
 		case c.want == "" && err != nil:
 			t.Errorf("%s = %s: %v", c.name, c.value, err)

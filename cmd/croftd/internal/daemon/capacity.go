@@ -98,3 +98,29 @@ func (s self) facts() (registration.Facts, error) {
 	beat := explorer.Heartbeat{Uptime: int64(s.host.Uptime), UsedResources: &used, FreeResources: &free, Birth: s.birth}
 	return registration.Facts{Node: n, Heartbeat: beat}, nil
 }
+
+// ports are the UDP ports that users' networks have on this node: others who
+// make a network choose another.
+func (b *brain) ports() []uint {
+	records, err := b.store.List()
+	if err != nil {
+		return nil
+	}
+	var out []uint
+	for _, rec := range records {
+		if rec.Tombstone() || rec.Reservation.Type != workload.TypeNetwork {
+			continue
+		}
+		data, err := workload.DataOf[workload.Network](rec.Reservation)
+		if err != nil {
+			continue
+		}
+		for _, res := range data.Resources {
+			if port := uint(res.ListenPort); res.NodeID == b.nodeID && !slices.Contains(out, port) {
+				out = append(out, port)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}

@@ -11,7 +11,9 @@ import (
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 
+	"github.com/croft-edge/croft/cmd/croftd/internal/ceiling"
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/modules/debug"
 	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/bus/broker"
@@ -21,39 +23,32 @@ import (
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
-// Shape says what of the node a process is.
-type Shape string
-
-// The shapes.
-const (
-	// Whole is the whole node, on a bus inside the process.
-	Whole Shape = "run"
-	// The others are one part each, on the bus at Config.Bus.
-	Identity  Shape = "identity"
-	Storage   Shape = "storage"
-	Monitor   Shape = "monitor"
-	Debug     Shape = "debug"
-	Network   Shape = "network"
-	Container Shape = "container"
-	ZDB       Shape = "zdb"
-	Provision Shape = "provision"
-)
-
-// has reports whether a process of this shape runs that part.
-func (s Shape) has(part Shape) bool { return s == Whole || s == part }
-
 // Config is what a process is made of.
 type Config struct {
 	config.Config
-	Shape   Shape
+	// Process is what of the node this process is: module.Whole, on a bus inside the process;
+	// module.Provision or a module's name, on the bus at Config.Bus.
+	Process string
+	// Modules are those of the node.
+	Modules []module.Descriptor
 	Version node.Version
 	// Log writes into Tap, which streams of log lines listen to; without a Tap
 	// the lines of this process are in none.
 	Log zerolog.Logger
 	Tap *debug.Tap
+}
 
-	// seat is where this process's ceilings are, nil before Run.
-	seat *cgroup.Seat
+// runs reports whether this process runs that part of the node.
+func (c Config) runs(part string) bool { return c.Process == module.Whole || c.Process == part }
+
+// ceiling is the limits of this process.
+func (c Config) ceiling() ceiling.Process {
+	for _, p := range module.Processes(c.Modules) {
+		if p.Name == c.Process {
+			return p
+		}
+	}
+	return ceiling.Process{Name: c.Process}
 }
 
 // daemon is what the parts of one process share.
@@ -61,6 +56,8 @@ type daemon struct {
 	Config
 	bus     bus.Bus
 	options bus.Options
+	// seat is this process's place in its control group.
+	seat *cgroup.Seat
 	// dialer is the only way to addresses that tenants name.
 	dialer *dial.Dialer
 }
@@ -71,13 +68,12 @@ type daemon struct {
 func Run(ctx context.Context, c Config) error {
 	c.Log.Info().Str("version", c.Version.Version).Str("state_dir", c.StateDir).Msg("starting")
 	for dir, mode := range map[string]os.FileMode{c.StateDir: 0o700, c.RunDir: 0o755} {
-		if err := makeFolder(dir, mode); err != nil {
+		if err := module.MakeFolder(dir, mode); err != nil {
 			return err
 		}
 	}
-	c.seat = c.confine()
-	defer c.seat.Leave()
-	d := &daemon{Config: c, options: bus.Options{Log: c.Log}}
+	d := &daemon{Config: c, options: bus.Options{Log: c.Log}, seat: c.ceiling().Settle(c.RunDir, c.Log)}
+	defer d.seat.Leave()
 	parts := supervise.New(c.Log)
 	err := d.start(ctx, parts)
 	if err == nil {
@@ -102,59 +98,39 @@ func Run(ctx context.Context, c Config) error {
 	return err
 }
 
-// start is the wiring: same code, two shapes. What is started first is
-// stopped last.
+// start starts the parts of this process. The first to start is the last to stop.
 func (d *daemon) start(ctx context.Context, parts *supervise.Group) (err error) {
-	if d.dialer, err = d.newDialer(); err != nil {
+	if d.dialer, err = d.host().NewDialer(); err != nil {
 		return err
 	}
 	if err := d.openBus(ctx, parts); err != nil {
 		return err
 	}
-	if err := d.startLogLines(parts); err != nil {
-		return err
-	}
+	d.startForward(parts)
 	d.startLimits(parts)
-	if d.Shape.has(Identity) {
-		if err := d.startIdentity(parts); err != nil {
+	for _, m := range module.SupportFirst(d.Modules) {
+		if !d.runs(m.Name) {
+			continue
+		}
+		if err := m.Start(ctx, d.host(), parts); err != nil {
 			return err
 		}
 	}
-	if d.Shape.has(Monitor) {
-		if err := d.startMonitor(parts); err != nil {
-			return err
-		}
-	}
-	if d.Shape.has(Storage) {
-		if err := d.startStorage(ctx, parts); err != nil {
-			return err
-		}
-	}
-	if d.Shape.has(Network) {
-		if err := d.startNetwork(parts); err != nil {
-			return err
-		}
-	}
-	if d.Shape.has(Container) {
-		if err := d.startContainer(parts); err != nil {
-			return err
-		}
-	}
-	if d.Shape.has(ZDB) {
-		if err := d.startZDB(ctx, parts); err != nil {
-			return err
-		}
-	}
-	if d.Shape.has(Provision) {
+	if d.runs(module.Provision) {
 		return d.startProvision(ctx, parts)
 	}
 	return nil
 }
 
+// host is what this process gives to its modules.
+func (d *daemon) host() module.Host {
+	return module.Host{Config: d.Config.Config, Version: d.Version, Bus: d.bus, Dialer: d.dialer, Tap: d.Tap, Log: d.Log}
+}
+
 // openBus makes the bus of the one process, which others may use through a
 // broker; or connects to the one that the processes share.
 func (d *daemon) openBus(ctx context.Context, parts *supervise.Group) error {
-	if d.Shape != Whole {
+	if d.Process != module.Whole {
 		shared, err := bus.Connect(ctx, d.Bus, d.options)
 		if err != nil {
 			return err

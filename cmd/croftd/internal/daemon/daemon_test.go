@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/modules/network/carrier"
 	"github.com/croft-edge/croft/pkg/explorer"
@@ -192,19 +190,5 @@ func TestBuildTime(t *testing.T) {
 		if got := buildTime(c.info, c.known); !got.Equal(c.want) {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
-	}
-}
-
-func TestStorageConfig(t *testing.T) {
-	loop := storageConfig(config.Config{StateDir: "/s", RunDir: "/r", PoolSize: gib, PoolType: workload.HDD}, zerolog.Nop())
-	if err := loop.Validate(); err != nil || len(loop.Pools) != 1 || loop.Pools[0].Name != "hdd0" || loop.Mounts != "/r/pools" {
-		t.Errorf("%+v, %v", loop, err)
-	}
-	whole := storageConfig(config.Config{
-		StateDir: "/s", RunDir: "/r", PoolSize: gib, PoolType: workload.SSD,
-		Disks: []config.Disk{{Type: workload.SSD, Path: "/dev/a"}, {Path: "/dev/b"}}, WipeDisks: []string{"/dev/b"},
-	}, zerolog.Nop())
-	if err := whole.Validate(); err != nil || len(whole.Pools) != 2 || whole.Pools[1].Disk != "/dev/b" || len(whole.WipeDisks) != 1 {
-		t.Errorf("%+v, %v", whole, err)
 	}
 }

@@ -6,26 +6,27 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/croft-edge/croft/cmd/croftd/internal/ceiling"
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/cmd/croftd/internal/userapi"
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
 // openDoor opens the node's door to its users; it isn't answered yet.
-func (d *daemon) openDoor(ctx context.Context, m modules, b *brain) error {
+func (d *daemon) openDoor(ctx context.Context, m clients, b *brain) error {
 	if d.DoorListen == "" {
 		return nil
 	}
 	var err error
 	streams := d.containerStreams()
 	b.door, err = userapi.Listen(ctx, userapi.Config{
-		NodeID: b.nodeID, Version: d.Version.Version, Listen: d.DoorListen, File: d.DoorFile, Log: d.quiet(),
+		NodeID: b.nodeID, Version: d.Version.Version, Listen: d.DoorListen, File: d.DoorFile, Log: d.host().Quiet().Log,
 		Sign: func(ctx context.Context, message []byte) ([]byte, error) {
 			ctx, cancel := context.WithTimeout(ctx, askModule)
 			defer cancel()
 			return m.identity.Sign(ctx, message)
 		},
-		Confine:   confineDoor(d.Config.Config, d.Log),
+		Confine:   ceiling.ConfineDoor(d.Config.Config, d.Log),
 		Now:       func() (time.Time, bool) { return b.clock.Now() },
 		Workloads: records{b, m, d.Log}, Streams: streams,
 	})

@@ -4,6 +4,10 @@ import (
 	"context"
 	"sync"
 
+	"github.com/rs/zerolog"
+
+	containermodule "github.com/croft-edge/croft/cmd/croftd/internal/module/container"
+
 	"github.com/croft-edge/croft/modules/container"
 	"github.com/croft-edge/croft/modules/container/execs"
 	"github.com/croft-edge/croft/pkg/node"
@@ -14,7 +18,8 @@ import (
 // containerStreams are containers' outputs and inputs, opened when a user first
 // asks: the door is there before containerd is, and also where none comes.
 type containerStreams struct {
-	config container.Config
+	connect func() (*container.Streams, error)
+	log     zerolog.Logger
 
 	mu     sync.Mutex
 	opened *container.Streams
@@ -22,9 +27,10 @@ type containerStreams struct {
 }
 
 func (d *daemon) containerStreams() *containerStreams {
-	cfg := containerConfig(d.Config.Config, d.quiet())
-	cfg.Image.Sources.Dialer = d.dialer
-	return &containerStreams{config: cfg}
+	log := d.host().Quiet().Log
+	return &containerStreams{log: log, connect: func() (*container.Streams, error) {
+		return containermodule.OpenStreams(d.Config.Config, d.dialer, log)
+	}}
 }
 
 func (s *containerStreams) open() (*container.Streams, error) {
@@ -36,7 +42,7 @@ func (s *containerStreams) open() (*container.Streams, error) {
 	if s.opened != nil {
 		return s.opened, nil
 	}
-	opened, err := container.OpenStreams(s.config)
+	opened, err := s.connect()
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +96,7 @@ func (s *containerStreams) Exec(ctx context.Context, id string, o nodeapi.ExecOp
 	sizes := make(chan execs.Size)
 	go func() {
 		// A terminal that keeps its size is better than none.
-		supervise.Do(s.config.Log, "exec sizes", func() { passSizes(ctx, streams.Resize, sizes) })
+		supervise.Do(s.log, "exec sizes", func() { passSizes(ctx, streams.Resize, sizes) })
 	}()
 	in := execs.Options{Args: o.Args, Env: o.Env, Terminal: o.Terminal, Width: o.Size.Width, Height: o.Size.Height}
 	out := execs.Streams{Stdin: streams.Stdin, Stdout: streams.Stdout, Resize: sizes}

@@ -18,7 +18,7 @@ import (
 // records are the node's, as its users ask for them.
 type records struct {
 	brain   *brain
-	modules modules
+	modules clients
 	log     zerolog.Logger
 }
 

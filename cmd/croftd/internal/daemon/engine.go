@@ -11,6 +11,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module/identity"
 	"github.com/croft-edge/croft/cmd/croftd/internal/userapi"
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/node"
@@ -42,7 +43,7 @@ type brain struct {
 
 // think fills the brain: what remembers, what tells the time, what judges,
 // what answers, and the engine that uses them.
-func (d *daemon) think(b *brain, m modules, link *link) (err error) {
+func (d *daemon) think(b *brain, m clients, link *link) (err error) {
 	late := &lateClock{}
 	b.sizes, b.machine = d.sizes(m), &machine{ask: m.host.Info}
 	if b.store, err = d.openStore(late, b.sizes); err != nil {
@@ -114,7 +115,7 @@ const (
 // openStore opens the node's memory. A node whose key was made just now has no
 // past that its store could have lost.
 func (d *daemon) openStore(c *lateClock, sizes sizes) (*store.FSStore, error) {
-	_, err := os.Lstat(newbornFile(d.Config.Config))
+	_, err := os.Lstat(identity.NewbornFile(d.Config.Config))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, errors.Wrap(err, "cannot tell whether the node is new")
 	}
@@ -125,7 +126,7 @@ func (d *daemon) openStore(c *lateClock, sizes sizes) (*store.FSStore, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Remove(newbornFile(d.Config.Config)); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Remove(identity.NewbornFile(d.Config.Config)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		_ = s.Close()
 		return nil, errors.Wrap(err, "cannot note that the node has a store")
 	}
@@ -175,7 +176,7 @@ func buildTime(info *debug.BuildInfo, known bool) time.Time {
 
 // admission makes what says whether there is room. The pools are asked each
 // time: they may break and come back.
-func (d *daemon) admission(m modules, b *brain) (*admit.Admission, error) {
+func (d *daemon) admission(m clients, b *brain) (*admit.Admission, error) {
 	limit := d.UserLimit
 	policy := admit.Defaults()
 	policy.AllowUsers, policy.Without = d.AllowUsers, d.Containers.Without
@@ -195,7 +196,7 @@ func (d *daemon) admission(m modules, b *brain) (*admit.Admission, error) {
 }
 
 // room asks what a machine has to offer.
-func (m modules) room(ctx context.Context, host node.HostInfo, c config.Config, b *brain) (room, error) {
+func (m clients) room(ctx context.Context, host node.HostInfo, c config.Config, b *brain) (room, error) {
 	status, err := m.storage.Status(ctx)
 	if err != nil {
 		return room{}, err

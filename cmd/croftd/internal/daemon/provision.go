@@ -8,11 +8,11 @@ import (
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/control"
 	"github.com/croft-edge/croft/cmd/croftd/internal/health"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/cmd/croftd/internal/registration"
 	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/node/stubs"
 	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/provisioner"
@@ -26,12 +26,8 @@ func (d *daemon) startProvision(ctx context.Context, parts *supervise.Group) err
 		<-ctx.Done()
 		return client.Close()
 	}})
-	m := modules{
-		bus: client, identity: stubs.NewIdentityManagerStub(client), storage: stubs.NewStorageStub(client), host: stubs.NewHostMonitorStub(client),
-		debug: stubs.NewDebugStub(client), networks: stubs.NewNetworksStub(client),
-		containers: stubs.NewContainersStub(client), images: stubs.NewImagesStub(client), zdb: stubs.NewZDBNamespacesStub(client),
-	}
-	v := &view{config: d.Config, started: time.Now(), contact: &contact{url: d.Explorer}, modules: m}
+	m := newClients(client)
+	v := &statusServer{config: d.Config, seat: d.seat, started: time.Now(), contact: &contact{url: d.Explorer}, client: client}
 	if err := d.startSockets(ctx, parts, v); err != nil {
 		return err
 	}
@@ -83,7 +79,7 @@ func (d *daemon) startProvision(ctx context.Context, parts *supervise.Group) err
 const engineStop = 15 * time.Second
 
 // startSockets opens the control socket and the health port.
-func (d *daemon) startSockets(ctx context.Context, parts *supervise.Group, v *view) error {
+func (d *daemon) startSockets(ctx context.Context, parts *supervise.Group, v *statusServer) error {
 	orders, err := control.Listen(ctx, d.ControlSocket, v, d.Log)
 	if err != nil {
 		return err
@@ -92,7 +88,7 @@ func (d *daemon) startSockets(ctx context.Context, parts *supervise.Group, v *vi
 	if d.HealthListen == "" {
 		return nil
 	}
-	seen, err := health.Listen(ctx, health.Config{Listen: d.HealthListen, File: d.HealthFile, Status: v.Status, Log: d.Log})
+	seen, err := health.Listen(ctx, health.Config{Listen: d.HealthListen, File: d.HealthFile, Modules: d.Modules, Status: v.Status, Log: d.Log})
 	if err != nil {
 		return err
 	}
@@ -114,7 +110,7 @@ func (d *daemon) startCounters(parts *supervise.Group, b *brain) error {
 	if err := bus.Register[node.LimitCounts](server, bus.Object(node.LimitsObject, node.LimitsVersion), &limitCounts{}); err != nil {
 		return err
 	}
-	parts.Start(supervise.Part{Name: "counters", Run: server.Run, Within: moduleStop, Again: true})
+	parts.Start(supervise.Part{Name: "counters", Run: server.Run, Within: module.StopTimeout, Again: true})
 	return nil
 }
 
@@ -126,7 +122,7 @@ type link struct {
 }
 
 // openLink makes the client; it doesn't connect.
-func (d *daemon) openLink(nodeID string, m modules, c *contact) (*link, error) {
+func (d *daemon) openLink(nodeID string, m clients, c *contact) (*link, error) {
 	if d.Explorer == "" {
 		d.Log.Warn().Msg("no explorer is configured: nothing new can come")
 		return &link{contact: c}, nil
@@ -171,7 +167,7 @@ func (l *link) PutResult(ctx context.Context, r *workload.Result) error {
 }
 
 // openRegistration makes what keeps the explorer's picture of the node right.
-func (d *daemon) openRegistration(m modules, b *brain, l *link) (err error) {
+func (d *daemon) openRegistration(m clients, b *brain, l *link) (err error) {
 	if l.client == nil {
 		return nil
 	}
@@ -183,7 +179,7 @@ func (d *daemon) openRegistration(m modules, b *brain, l *link) (err error) {
 }
 
 // facts asks the modules and the store what the node can say about itself.
-func (d *daemon) facts(ctx context.Context, m modules, b *brain) (registration.Facts, error) {
+func (d *daemon) facts(ctx context.Context, m clients, b *brain) (registration.Facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, askModule)
 	defer cancel()
 	host, err := b.machine.look(ctx)

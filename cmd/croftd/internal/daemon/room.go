@@ -22,7 +22,7 @@ type sizes struct {
 }
 
 // sizes asks the storage module once: a reservation takes the same at all times.
-func (d *daemon) sizes(m modules) sizes {
+func (d *daemon) sizes(m clients) sizes {
 	out := sizes{layer: d.Containers.Layer}
 	ctx, cancel := context.WithTimeout(context.Background(), askModule)
 	defer cancel()

@@ -1,6 +1,11 @@
 package daemon
 
 import (
+	"github.com/croft-edge/croft/cmd/croftd/internal/module"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module/container"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module/storage"
+	"github.com/croft-edge/croft/cmd/croftd/internal/modules"
+
 	"context"
 	"net"
 	"os"
@@ -36,15 +41,15 @@ func load(t *testing.T, flags map[string]string) config.Config {
 	for name, value := range flags {
 		all[name] = value
 	}
-	loaded, err := config.Load(config.From{Flags: all})
+	loaded, err := config.Load(config.From{Modules: module.Settings(modules.All()), Flags: all})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := TakeDownContainers(context.Background(), loaded.Config); err != nil {
+		if err := container.TakeDown(context.Background(), loaded.Config, module.Processes(modules.All())); err != nil {
 			t.Error(err)
 		}
-		if err := DestroyPools(context.Background(), loaded.Config, "", true); err != nil {
+		if err := storage.Destroy(context.Background(), loaded.Config, "", true); err != nil {
 			t.Errorf("%s stays: %v", dir, err)
 			return
 		}
@@ -99,7 +104,7 @@ func TestAStoppedNodeLeavesNothingRunning(t *testing.T) {
 			defer cancel()
 			done := make(chan error, 1)
 			go func() {
-				done <- Run(ctx, Config{Config: cfg, Shape: Whole, Version: node.Version{Version: "v9"}, Log: zerolog.Nop()})
+				done <- Run(ctx, Config{Config: cfg, Process: module.Whole, Modules: modules.All(), Version: node.Version{Version: "v9"}, Log: zerolog.Nop()})
 			}()
 			told(t, conn, "READY=1")
 			s, err := control.NewClient(cfg.ControlSocket).Status(ctx)
@@ -139,7 +144,7 @@ func TestAFailedStartStopsWhatHasBegun(t *testing.T) {
 	}
 	defer taken.Close()
 	cfg := load(t, map[string]string{"health-listen": taken.Addr().String()})
-	err = Run(t.Context(), Config{Config: cfg, Shape: Whole, Log: zerolog.Nop()})
+	err = Run(t.Context(), Config{Config: cfg, Process: module.Whole, Modules: modules.All(), Log: zerolog.Nop()})
 	if err == nil || !strings.Contains(err.Error(), "cannot listen on health-listen "+taken.Addr().String()) {
 		t.Errorf("got %v", err)
 	}

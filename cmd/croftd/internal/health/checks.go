@@ -8,7 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/cmd/croftd/internal/cell"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/pkg/nodestatus"
 )
 
@@ -17,10 +18,14 @@ const awayAfter = 5 * time.Minute
 
 // Judge says what a status means for new reservations. What the node already
 // runs is kept whatever it says.
-func Judge(s nodestatus.Status, now time.Time) nodestatus.Readiness {
-	checks := []nodestatus.Check{
-		started(s), store(s.Store), birth(s.Store), clock(s.Clock), explorer(s, now), bus(s), pools(s.Storage), containers(s.Container), zdb(s.ZDB), delivery(s), orphans(s),
+func Judge(s nodestatus.Status, now time.Time, modules []module.Descriptor) nodestatus.Readiness {
+	checks := []nodestatus.Check{started(s), store(s.Store), birth(s.Store), clock(s.Clock), explorer(s, now), bus(s)}
+	for _, m := range modules {
+		if m.Check != nil {
+			checks = append(checks, m.Check(s))
+		}
 	}
+	checks = append(checks, delivery(s), orphans(s))
 	ready := true
 	for _, c := range checks {
 		ready = ready && c.Level != nodestatus.Failing
@@ -37,7 +42,7 @@ func started(s nodestatus.Status) nodestatus.Check {
 
 func store(s nodestatus.Store) nodestatus.Check {
 	if n := len(s.Quarantined); n > 0 {
-		return nodestatus.Warn("store", fmt.Sprintf("%d files could not be read and are in quarantine: %s", n, some(s.Quarantined)))
+		return nodestatus.Warn("store", fmt.Sprintf("%d files could not be read and are in quarantine: %s", n, cell.Some(s.Quarantined)))
 	}
 	return nodestatus.Pass("store", "every file could be read")
 }
@@ -88,57 +93,6 @@ func bus(s nodestatus.Status) nodestatus.Check {
 	return nodestatus.Pass("bus", "every module answers")
 }
 
-func pools(s nodestatus.Storage) nodestatus.Check {
-	var broken []string
-	for _, p := range s.BrokenPools {
-		broken = append(broken, p.Name+" ("+p.Cause+")")
-	}
-	for _, d := range s.BrokenDevices {
-		broken = append(broken, d.Path+" ("+d.Cause+")")
-	}
-	switch {
-	case len(s.Pools) == 0:
-		return nodestatus.Fail("pools", "there is no pool that works: "+strings.Join(broken, ", "))
-	case len(broken) > 0:
-		return nodestatus.Warn("pools", "broken: "+strings.Join(broken, ", "))
-	}
-	return nodestatus.Pass("pools", fmt.Sprintf("%d in use", len(s.Pools)))
-}
-
-// containers is no reason to take no volume: what runs goes on without
-// containerd, and new ones wait for it.
-func containers(s node.ContainerStatus) nodestatus.Check {
-	switch {
-	case s.Error != "":
-		return nodestatus.Warn("containers", "containerd doesn't answer: "+s.Error)
-	case len(s.Missing) > 0:
-		return nodestatus.Warn("containers", "this kernel can't hold containers to: "+some(s.Missing))
-	}
-	return nodestatus.Pass("containers", "containerd answers, every limit holds"+runcOf(s))
-}
-
-// runcOf tells which runc runs containers.
-func runcOf(s node.ContainerStatus) string {
-	if s.Runc == "" {
-		return ""
-	}
-	return ", runc is " + s.Runc
-}
-
-// zdb is no reason to take nothing new either: the engine makes right what it can.
-func zdb(servers []node.ZDBServer) nodestatus.Check {
-	var wrong []string
-	for _, s := range servers {
-		if s.Drift != "" {
-			wrong = append(wrong, s.Container+" ("+s.Drift+")")
-		}
-	}
-	if len(wrong) > 0 {
-		return nodestatus.Warn("zdb", "not as they should be: "+some(wrong))
-	}
-	return nodestatus.Pass("zdb", fmt.Sprintf("%d zdb containers", len(servers)))
-}
-
 func delivery(s nodestatus.Status) nodestatus.Check {
 	if s.Undelivered > 0 {
 		return nodestatus.Warn("results", fmt.Sprintf("%d results wait for the explorer", s.Undelivered))
@@ -154,14 +108,5 @@ func orphans(s nodestatus.Status) nodestatus.Check {
 	for _, orphan := range s.Orphans {
 		ids = append(ids, string(orphan.Type)+" "+orphan.ID)
 	}
-	return nodestatus.Warn("orphans", fmt.Sprintf("%d have a label and no record: %s", len(ids), some(ids)))
-}
-
-// some lists the first few of many.
-func some(all []string) string {
-	const most = 5
-	if len(all) > most {
-		return strings.Join(all[:most], ", ") + ", …"
-	}
-	return strings.Join(all, ", ")
+	return nodestatus.Warn("orphans", fmt.Sprintf("%d have a label and no record: %s", len(ids), cell.Some(ids)))
 }

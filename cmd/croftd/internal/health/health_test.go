@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/health"
+	"github.com/croft-edge/croft/cmd/croftd/internal/modules"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/nodestatus"
 	"github.com/croft-edge/croft/pkg/workload"
@@ -83,7 +84,7 @@ func TestWhatMakesANodeNotReady(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := well(now)
 			c.change(&s)
-			r := health.Judge(s, now)
+			r := health.Judge(s, now, modules.All())
 			if r.Ready != (c.level != nodestatus.Failing) {
 				t.Errorf("ready is %v with a check that is %s", r.Ready, c.level)
 			}
@@ -121,7 +122,7 @@ func (s *source) set(f func()) {
 func serve(t *testing.T, s *source) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "health")
-	server, err := health.Listen(t.Context(), health.Config{Listen: "127.0.0.1:0", File: file, Status: s.read, Log: zerolog.Nop()})
+	server, err := health.Listen(t.Context(), health.Config{Modules: modules.All(), Listen: "127.0.0.1:0", File: file, Status: s.read, Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +221,7 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("no %q", line)
 		}
 	}
-	for _, m := range health.Metrics() {
+	for _, m := range health.Metrics(modules.All()) {
 		if !strings.Contains(body, "# HELP "+m.Name+" "+m.Help+"\n") {
 			t.Errorf("no help of %s", m.Name)
 		}
@@ -239,7 +240,7 @@ func TestMetrics(t *testing.T) {
 func TestAPortInUseIsNamed(t *testing.T) {
 	base := serve(t, &source{})
 	address := strings.TrimPrefix(base, "http://")
-	_, err := health.Listen(t.Context(), health.Config{Listen: address})
+	_, err := health.Listen(t.Context(), health.Config{Modules: modules.All(), Listen: address})
 	if err == nil || !strings.Contains(err.Error(), "cannot listen on health-listen "+address) {
 		t.Fatalf("got %v", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/rs/zerolog"
 
+	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/pkg/limit/seen"
 	"github.com/croft-edge/croft/pkg/nodestatus"
 )
@@ -25,6 +26,8 @@ type Config struct {
 	Listen string
 	// File, when not empty, gets the address in use.
 	File string
+	// Modules are those of the node.
+	Modules []module.Descriptor
 	// Status reads the node's status.
 	Status func(ctx context.Context) (nodestatus.Status, error)
 	Log    zerolog.Logger
@@ -74,7 +77,7 @@ func (s *Server) Run(ctx context.Context) error {
 
 func (s *Server) handler() http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(newCollector(s.Status), seen.Collector("croft_limit_reached_total"), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(newCollector(s.Modules, s.Status), seen.Collector("croft_limit_reached_total"), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte("ok\n"))
@@ -88,7 +91,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	status, err := s.Status(r.Context())
 	readiness := nodestatus.Readiness{Checks: []nodestatus.Check{nodestatus.Fail("status", "the node's status can't be read")}}
 	if err == nil {
-		readiness = Judge(status, time.Now())
+		readiness = Judge(status, time.Now(), s.Modules)
 	} else {
 		s.Log.Warn().Err(err).Msg("cannot tell readiness")
 	}

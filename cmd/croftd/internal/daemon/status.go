@@ -10,7 +10,10 @@ import (
 
 	"github.com/threefoldtech/zbus"
 
+	"github.com/croft-edge/croft/cmd/croftd/internal/ceiling"
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module"
+	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/stubs"
@@ -23,49 +26,56 @@ import (
 // askModule is how long a module may take to answer before it counts as silent.
 const askModule = 2 * time.Second
 
-// modules are the stubs of the modules that the engine's process uses.
-type modules struct {
+// clients are the stubs of the modules that the engine's process itself uses.
+type clients struct {
 	bus        zbus.Client
 	identity   *stubs.IdentityManagerStub
 	storage    *stubs.StorageStub
 	host       *stubs.HostMonitorStub
-	debug      *stubs.DebugStub
-	networks   *stubs.NetworksStub
 	containers *stubs.ContainersStub
 	images     *stubs.ImagesStub
-	zdb        *stubs.ZDBNamespacesStub
 }
 
-// view is the node as an operator sees and orders it. It is there before the
-// engine is, so that a node that waits for its modules can say so.
-type view struct {
+func newClients(client zbus.Client) clients {
+	return clients{
+		bus: client, identity: stubs.NewIdentityManagerStub(client), storage: stubs.NewStorageStub(client),
+		host: stubs.NewHostMonitorStub(client), containers: stubs.NewContainersStub(client), images: stubs.NewImagesStub(client),
+	}
+}
+
+// statusServer shows the node to its operator, and takes orders. It starts before the
+// engine, so that a node that waits for its modules can say so.
+type statusServer struct {
 	config  Config
+	seat    *cgroup.Seat
 	started time.Time
 	contact *contact
-	modules modules
+	client  zbus.Client
 
 	mu    sync.Mutex
 	brain *brain
 }
 
-func (v *view) set(b *brain) {
+func (v *statusServer) set(b *brain) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.brain = b
 }
 
-func (v *view) get() *brain {
+func (v *statusServer) get() *brain {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.brain
 }
 
 // Status implements control.Node.
-func (v *view) Status(ctx context.Context) (nodestatus.Status, error) {
+func (v *statusServer) Status(ctx context.Context) (nodestatus.Status, error) {
+	c := v.config
 	s := nodestatus.Status{
-		Version: v.config.Version.Version, Commit: v.config.Version.Commit, Started: v.started,
-		OneProcess: v.config.Shape == Whole, Bus: config.Masked(v.config.Bus),
-		Explorer: v.contact.state(), Workloads: []nodestatus.Workload{}, Orphans: []nodestatus.Orphan{}, Ceilings: v.config.ceilings(),
+		Version: c.Version.Version, Commit: c.Version.Commit, Started: v.started,
+		OneProcess: c.Process == module.Whole, Bus: config.Masked(c.Bus), Streams: []node.DebugInfo{},
+		Explorer: v.contact.state(), Workloads: []nodestatus.Workload{}, Orphans: []nodestatus.Orphan{},
+		Ceilings: ceiling.All(c.Config, module.Processes(c.Modules), ceiling.Own{Process: c.Process, Seat: v.seat}),
 	}
 	v.askModules(ctx, &s)
 	b := v.get()
@@ -75,39 +85,29 @@ func (v *view) Status(ctx context.Context) (nodestatus.Status, error) {
 	return s, b.fill(ctx, &s)
 }
 
-// askModules asks every module whether it is there, all at once.
-func (v *view) askModules(ctx context.Context, s *nodestatus.Status) {
+// askModules asks every module all its questions, all at once. Each fills members of its own.
+func (v *statusServer) askModules(ctx context.Context, s *nodestatus.Status) {
 	ctx, cancel := context.WithTimeout(ctx, askModule)
 	defer cancel()
-	var status node.StorageStatus
-	var errs [8]error
+	failures := make([]chan error, len(v.config.Modules))
 	var all sync.WaitGroup
-	ask := func(i int, f func() error) {
-		all.Go(func() { errs[i] = supervise.Guard(v.config.Log, "status", f) })
-	}
-	ask(0, func() (err error) { _, err = v.modules.identity.NodeID(ctx); return err })
-	ask(1, func() (err error) { status, err = v.modules.storage.Status(ctx); return err })
-	ask(2, func() (err error) { _, err = v.modules.host.Info(ctx); return err })
-	ask(3, func() (err error) { s.Streams, err = v.modules.debug.List(ctx); return err })
-	ask(4, func() (err error) { s.Networks, s.Network, err = v.modules.askNetworks(ctx); return err })
-	ask(5, func() (err error) { s.Containers, s.Container, err = v.modules.askContainers(ctx); return err })
-	ask(6, func() (err error) { s.ZDB, err = v.modules.zdb.Servers(ctx); return err })
-	ask(7, func() error { s.Images, s.Image = v.modules.askImages(ctx); return nil })
-	all.Wait()
-	for i, name := range []string{node.IdentityModule, node.StorageModule, node.MonitorModule, node.DebugModule, node.NetworkModule, node.ContainerModule, node.ZDBModule} {
-		m := nodestatus.Module{Name: name}
-		if errs[i] != nil {
-			m.Error = errs[i].Error()
+	for i, m := range v.config.Modules {
+		failures[i] = make(chan error, len(m.Status))
+		for _, ask := range m.Status {
+			all.Go(func() {
+				failures[i] <- supervise.Guard(v.config.Log, "status", func() error { return ask(ctx, v.client, s) })
+			})
 		}
-		s.Modules = append(s.Modules, m)
 	}
-	s.Containers, s.OwnContainers = splitOwn(s.Containers, func(c node.ContainerInfo) bool { return c.User == node.OwnUser })
-	s.Images, _ = splitOwn(s.Images, func(i node.Image) bool { return i.User == node.OwnUser })
-	if s.Streams == nil {
-		s.Streams = []node.DebugInfo{}
-	}
-	s.Storage = nodestatus.Storage{
-		Pools: status.Pools, BrokenPools: status.BrokenPools, BrokenDevices: status.BrokenDevices, Quota: status.Quota,
+	all.Wait()
+	for i, m := range v.config.Modules {
+		shown := nodestatus.Module{Name: m.Bus}
+		for range m.Status {
+			if err := <-failures[i]; err != nil {
+				shown.Error = err.Error()
+			}
+		}
+		s.Modules = append(s.Modules, shown)
 	}
 }
 
@@ -185,7 +185,7 @@ func errStarting() error {
 }
 
 // Evict implements control.Node.
-func (v *view) Evict(ctx context.Context, id string) error {
+func (v *statusServer) Evict(ctx context.Context, id string) error {
 	b := v.get()
 	if b == nil {
 		return errStarting()
@@ -195,7 +195,7 @@ func (v *view) Evict(ctx context.Context, id string) error {
 
 // AcceptOlder implements control.Node: what was refused for its age is asked
 // for again.
-func (v *view) AcceptOlder(context.Context) error {
+func (v *statusServer) AcceptOlder(context.Context) error {
 	b := v.get()
 	if b == nil {
 		return errStarting()
@@ -208,7 +208,7 @@ func (v *view) AcceptOlder(context.Context) error {
 }
 
 // RefuseOlder implements control.Node.
-func (v *view) RefuseOlder(context.Context) error {
+func (v *statusServer) RefuseOlder(context.Context) error {
 	b := v.get()
 	if b == nil {
 		return errStarting()
@@ -217,7 +217,7 @@ func (v *view) RefuseOlder(context.Context) error {
 }
 
 // Restored implements control.Node.
-func (v *view) Restored(context.Context) error {
+func (v *statusServer) Restored(context.Context) error {
 	b := v.get()
 	if b == nil {
 		return errStarting()

@@ -1,10 +1,24 @@
-package config
+package network
 
 import (
 	"net/netip"
 
 	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 )
+
+// settings are those of the module.
+func settings() []config.Setting {
+	return config.InGroup("Networks", []config.Setting{
+		{Name: "network-uplinks", Kind: config.Text, Default: "169.254.64.0/18", Help: "IPv4 range between the node and its users' networks, two addresses a network; nothing else may use it",
+			Set: prefix(func(c *config.Config) *netip.Prefix { return &c.NetworkUplinks }, isIPv4)},
+		{Name: "public-ip6-range", Kind: config.Text, Default: "", Help: "IPv6 range, routed to this node, that containers with public_ip6 get addresses of; empty: none can be had",
+			Set: prefix(func(c *config.Config) *netip.Prefix { return &c.PublicIP6Range }, isIPv6)},
+		{Name: "dns-servers", Kind: config.List, Default: "", Help: "DNS servers that answer users' networks, as address or address:port; empty: those of /etc/resolv.conf",
+			Set: addresses(func(c *config.Config) *[]netip.AddrPort { return &c.DNSServers })},
+	})
+}
 
 // dnsPort is where a DNS server listens that is named without one.
 const dnsPort = 53
@@ -21,8 +35,8 @@ func isIPv6(p netip.Prefix) (bool, string) {
 }
 
 // prefix reads a range; an empty text is none.
-func prefix(field func(*Config) *netip.Prefix, of family) setter {
-	return func(c *Config, text string) error {
+func prefix(field func(*config.Config) *netip.Prefix, of family) config.Setter {
+	return func(c *config.Config, text string) error {
 		if text == "" {
 			*field(c) = netip.Prefix{}
 			return nil
@@ -38,10 +52,10 @@ func prefix(field func(*Config) *netip.Prefix, of family) setter {
 }
 
 // addresses reads a list of addresses, each with or without a port.
-func addresses(field func(*Config) *[]netip.AddrPort) setter {
-	return func(c *Config, text string) error {
+func addresses(field func(*config.Config) *[]netip.AddrPort) config.Setter {
+	return func(c *config.Config, text string) error {
 		*field(c) = nil
-		for _, item := range split(text) {
+		for _, item := range config.Split(text) {
 			at, err := netip.ParseAddrPort(item)
 			if a, aerr := netip.ParseAddr(item); aerr == nil {
 				at, err = netip.AddrPortFrom(a, dnsPort), nil

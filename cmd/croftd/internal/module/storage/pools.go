@@ -1,4 +1,4 @@
-package daemon
+package storage
 
 import (
 	"context"
@@ -14,24 +14,9 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// storageConfig is what the storage module is opened with.
-func storageConfig(c config.Config, log zerolog.Logger) storage.Config {
-	out := storage.Config{
-		State: filepath.Join(c.StateDir, "storage"), Mounts: filepath.Join(c.RunDir, "pools"),
-		WipeDisks: c.WipeDisks, Log: log,
-	}
-	for _, d := range c.Disks {
-		out.Pools = append(out.Pools, storage.PoolSpec{Type: d.Type, Disk: d.Path})
-	}
-	if len(out.Pools) == 0 {
-		out.Pools = []storage.PoolSpec{{Name: strings.ToLower(string(c.PoolType)) + "0", Type: c.PoolType, LoopSize: c.PoolSize}}
-	}
-	return out
-}
-
-// DetachPools unmounts the node's pools and frees their loop devices. The data stays.
-func DetachPools(ctx context.Context, c config.Config) error {
-	return stopFirst("detach pools", storage.Detach(ctx, storageConfig(c, zerolog.Nop())))
+// Detach unmounts the node's pools and frees their loop devices. The data stays.
+func Detach(ctx context.Context, c config.Config) error {
+	return stopFirst("detach pools", storage.Detach(ctx, moduleConfig(c, zerolog.Nop())))
 }
 
 // stopFirst makes the refusal of what can't be done while the node, or what it started, runs.
@@ -45,11 +30,11 @@ func stopFirst(what string, err error) error {
 	return err
 }
 
-// DestroyPools removes the pool of that name, or all when name is empty, with
+// Destroy removes the pool of that name, or all when name is empty, with
 // all that is on it. It is refused while file systems or virtual disks are on
 // it, or while it can't be seen what is, unless forced, and always while the node runs.
-func DestroyPools(ctx context.Context, c config.Config, name string, force bool) error {
-	cfg := storageConfig(c, zerolog.Nop())
+func Destroy(ctx context.Context, c config.Config, name string, force bool) error {
+	cfg := moduleConfig(c, zerolog.Nop())
 	if made, err := filepath.Glob(filepath.Join(cfg.State, "pools", "*")); err != nil || len(made) == 0 {
 		return nothingMade(name, err)
 	}

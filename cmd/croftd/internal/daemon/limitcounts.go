@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/limit"
 	"github.com/croft-edge/croft/pkg/node"
@@ -44,12 +45,12 @@ func (l *limitCounts) Count(times node.LimitTimes) error {
 // startLimits tells the agent what the limits of this process turn away, when it is a
 // module's.
 func (d *daemon) startLimits(parts *supervise.Group) {
-	if d.Shape.has(Provision) {
+	if d.runs(module.Provision) {
 		return
 	}
 	client := bus.NewClient(d.bus, d.options)
 	parts.Start(supervise.Part{Name: "limits", Run: func(ctx context.Context) error {
-		tellLimits(ctx, string(d.Shape), limitPause, stubs.NewLimitCountsStub(client))
+		tellLimits(ctx, d.Process, limitPause, stubs.NewLimitCountsStub(client))
 		return client.Close()
 	}})
 }

@@ -1,4 +1,4 @@
-package daemon
+package storage
 
 import (
 	"context"
@@ -13,7 +13,10 @@ import (
 	"github.com/croft-edge/croft/modules/storage"
 	"github.com/croft-edge/croft/modules/storage/loop"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
 )
+
+const gib = 1 << 30
 
 // sparse makes a file of half a GiB that takes no space.
 func sparse(t *testing.T) string {
@@ -48,10 +51,40 @@ func disk(t *testing.T) string {
 	return name
 }
 
+// load makes the configuration of a node in a folder of the test's own, whose
+// pools are gone when it ends.
+func load(t *testing.T, flags map[string]string) config.Config {
+	t.Helper()
+	dir, err := os.MkdirTemp("/var/tmp", "croft-d-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{
+		"state-dir": filepath.Join(dir, "s"), "run-dir": filepath.Join(dir, "r"), "pool-size": "512MiB",
+	}
+	for name, value := range flags {
+		all[name] = value
+	}
+	loaded, err := config.Load(config.From{Modules: settings(), Flags: all})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := Destroy(context.Background(), loaded.Config, "", true); err != nil {
+			t.Errorf("%s stays: %v", dir, err)
+			return
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return loaded.Config
+}
+
 // made makes the pools of c, as a node does that starts and stops, and says what they are.
 func made(t *testing.T, c config.Config) node.StorageStatus {
 	t.Helper()
-	m, err := storage.Open(t.Context(), storageConfig(c, zerolog.Nop()))
+	m, err := storage.Open(t.Context(), moduleConfig(c, zerolog.Nop()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +105,7 @@ func TestAPoolIsDestroyedByWhateverNameOfItsDisk(t *testing.T) {
 		t.Fatalf("the pools are %+v", status)
 	}
 	gone, stays := status.Pools[0], status.Pools[1]
-	if err := DestroyPools(t.Context(), c, gone.Name, false); err != nil {
+	if err := Destroy(t.Context(), c, gone.Name, false); err != nil {
 		t.Fatal(err)
 	}
 	marks, err := filepath.Glob(filepath.Join(c.StateDir, "storage", "pools", "*.json"))
@@ -83,17 +116,17 @@ func TestAPoolIsDestroyedByWhateverNameOfItsDisk(t *testing.T) {
 
 func TestPoolsOfARunningNodeStay(t *testing.T) {
 	c := load(t, nil)
-	m, err := storage.Open(t.Context(), storageConfig(c, zerolog.Nop()))
+	m, err := storage.Open(t.Context(), moduleConfig(c, zerolog.Nop()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer m.Close(context.Background())
 	for what, err := range map[string]error{
-		"destroying":      DestroyPools(t.Context(), c, "ssd0", false),
-		"destroying all":  DestroyPools(t.Context(), c, "", false),
-		"forcing it":      DestroyPools(t.Context(), c, "ssd0", true),
-		"forcing it, all": DestroyPools(t.Context(), c, "", true),
-		"detaching":       DetachPools(t.Context(), c),
+		"destroying":      Destroy(t.Context(), c, "ssd0", false),
+		"destroying all":  Destroy(t.Context(), c, "", false),
+		"forcing it":      Destroy(t.Context(), c, "ssd0", true),
+		"forcing it, all": Destroy(t.Context(), c, "", true),
+		"detaching":       Detach(t.Context(), c),
 	} {
 		if node.KindOf(err) != node.Refused || !strings.Contains(err.Error(), "stop the node") {
 			t.Errorf("%s: %v", what, err)
@@ -108,19 +141,19 @@ func TestAPoolThatCannotBeLookedAtIsNotDestroyed(t *testing.T) {
 	for _, name := range []string{"ssd0", ""} {
 		c := load(t, nil)
 		made(t, c)
-		if err := DetachPools(t.Context(), c); err != nil {
+		if err := Detach(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
 		image := filepath.Join(c.StateDir, "storage", "pools", "ssd0.img")
 		damage(t, image)
-		err := DestroyPools(t.Context(), c, name, false)
+		err := Destroy(t.Context(), c, name, false)
 		if node.KindOf(err) != node.Refused || !strings.Contains(err.Error(), "pool ssd0") || !strings.Contains(err.Error(), "--force") {
 			t.Errorf("destroying %q of a damaged pool: %v", name, err)
 		}
 		if _, err := os.Lstat(image); err != nil {
 			t.Errorf("the image of a refused destroy: %v", err)
 		}
-		if err := DestroyPools(t.Context(), c, name, true); err != nil {
+		if err := Destroy(t.Context(), c, name, true); err != nil {
 			t.Errorf("forced: %v", err)
 		}
 		if _, err := os.Lstat(image); !os.IsNotExist(err) {
@@ -141,7 +174,7 @@ func TestLookingAtPoolsErasesNoOtherDisk(t *testing.T) {
 	pool := made(t, c).Pools[0]
 	c.Disks = append(c.Disks, config.Disk{Type: "SSD", Path: other})
 	c.WipeDisks = []string{other}
-	if err := DestroyPools(t.Context(), c, pool.Name, false); err != nil {
+	if err := Destroy(t.Context(), c, pool.Name, false); err != nil {
 		t.Fatal(err)
 	}
 	f, err := os.Open(other)
@@ -165,5 +198,19 @@ func damage(t *testing.T, image string) {
 	defer f.Close()
 	if _, err := f.WriteAt(make([]byte, 4096), 64<<10); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestModuleConfig(t *testing.T) {
+	loop := moduleConfig(config.Config{StateDir: "/s", RunDir: "/r", PoolSize: gib, PoolType: workload.HDD}, zerolog.Nop())
+	if err := loop.Validate(); err != nil || len(loop.Pools) != 1 || loop.Pools[0].Name != "hdd0" || loop.Mounts != "/r/pools" {
+		t.Errorf("%+v, %v", loop, err)
+	}
+	whole := moduleConfig(config.Config{
+		StateDir: "/s", RunDir: "/r", PoolSize: gib, PoolType: workload.SSD,
+		Disks: []config.Disk{{Type: workload.SSD, Path: "/dev/a"}, {Path: "/dev/b"}}, WipeDisks: []string{"/dev/b"},
+	}, zerolog.Nop())
+	if err := whole.Validate(); err != nil || len(whole.Pools) != 2 || whole.Pools[1].Disk != "/dev/b" || len(whole.WipeDisks) != 1 {
+		t.Errorf("%+v, %v", whole, err)
 	}
 }

@@ -1,4 +1,4 @@
-package daemon
+package module_test
 
 import (
 	"net/netip"
@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module"
+	"github.com/croft-edge/croft/cmd/croftd/internal/modules"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -26,12 +28,11 @@ func TestWhatTheOperatorOpens(t *testing.T) {
 		{"127.0.0.1/32,192.168.7.0/24:443", "192.168.7.9:443", true},
 		{"127.0.0.1/32,192.168.7.0/24:443", "192.168.7.9:80", false},
 	} {
-		loaded, err := config.Load(config.From{Flags: map[string]string{"allow-private": c.setting}})
+		loaded, err := config.Load(config.From{Modules: module.Settings(modules.All()), Flags: map[string]string{"allow-private": c.setting}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := &daemon{Config: Config{Config: loaded.Config}}
-		dialer, err := d.newDialer()
+		dialer, err := module.Host{Config: loaded.Config}.NewDialer()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,10 @@
-package daemon
+// Package ceiling holds the limits of croft's own processes: which control group each is in, and
+// what it may take there. See docs/adr/0027-ceilings.md.
+package ceiling
 
 import (
+	"slices"
+
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
@@ -13,11 +17,11 @@ import (
 )
 
 const (
-	// agentMemory is for the whole node in one process, and for the two of its
+	// AgentMemory is for the whole node in one process, and for the two of its
 	// processes that have most to remember: 65 MiB of tombstones, 64 MiB of opened
 	// secrets, 8 images' documents of 24 MiB, some 1,600 connections of the door and of tunnels
 	// at 192 KiB of the kernel's, less than half of which was ever seen at once; bytes.
-	agentMemory = 768 << 20
+	AgentMemory = 768 << 20
 	// moduleMemory is for each of the other processes, with the tools that it runs: mkfs.btrfs
 	// takes some 20 MiB, a backup of the quota's table of a large pool some 100; bytes.
 	moduleMemory = 512 << 20
@@ -52,11 +56,23 @@ const (
 	doorWeight = 100
 )
 
-// limits are those of a process of that shape.
-func (s Shape) limits() cgroup.Limits {
+// The helper processes of the agent and of the container module.
+const (
+	unpack = "unpack"
+	door   = "door"
+)
+
+// Process is one of the processes that a node consists of: the whole node, or a part of it.
+type Process struct {
+	Name string
+	// Memory is its limit in bytes; 0 is that of a module.
+	Memory uint64
+}
+
+func (p Process) limits() cgroup.Limits {
 	l := cgroup.Limits{Memory: moduleMemory, PIDs: agentPIDs, IOWeight: agentIOWeight, CPUWeight: agentWeight}
-	if s.has(Provision) || s == Container {
-		l.Memory = agentMemory
+	if p.Memory != 0 {
+		l.Memory = p.Memory
 	}
 	return l
 }
@@ -69,40 +85,35 @@ func doorLimits() cgroup.Limits {
 	return cgroup.Limits{Memory: doorMemory, PIDs: doorPIDs, IOWeight: doorIOWeight, CPUWeight: doorWeight}
 }
 
-// shapes are all of them.
-func shapes() []Shape {
-	return []Shape{Whole, Identity, Storage, Monitor, Debug, Network, Container, ZDB, Provision}
-}
-
-// confine puts this process under its ceilings, and has the garbage collector work
+// Settle puts this process under its ceilings, and has the garbage collector work
 // harder before the kernel ends it. A machine that can't hold one is no reason not to run.
-func (c Config) confine() *cgroup.Seat {
-	seat, err := cgroup.Settle(cgroup.Name(string(c.Shape), c.RunDir), c.Shape.limits())
+func (p Process) Settle(runDir string, log zerolog.Logger) *cgroup.Seat {
+	seat, err := cgroup.Settle(cgroup.Name(p.Name, runDir), p.limits())
 	if err != nil {
-		c.Log.Warn().Err(err).Msg("this process has no ceilings")
+		log.Warn().Err(err).Msg("this process has no ceilings")
 		return &cgroup.Seat{}
 	}
 	if len(seat.Missing) > 0 {
-		c.Log.Warn().Strs("missing", seat.Missing).Msg("this machine can't hold all limits of this process")
+		log.Warn().Strs("missing", seat.Missing).Msg("this machine can't hold all limits of this process")
 	}
 	if len(seat.Given) > 0 {
-		c.Log.Info().Strs("given", seat.Given).Msg("limits that this process has already are left as they are")
+		log.Info().Strs("given", seat.Given).Msg("limits that this process has already are left as they are")
 	}
 	seat.BoundHeap()
 	return seat
 }
 
-// confineUnpack limits a process that is about to unpack a layer.
-func confineUnpack(c config.Config, log zerolog.Logger) func(pid int) {
-	return confinePart(c, log, "unpack", unpackLimits())
+// ConfineUnpack limits a process that is about to unpack a layer.
+func ConfineUnpack(c config.Config, log zerolog.Logger) func(pid int) {
+	return confineHelper(c, log, unpack, unpackLimits())
 }
 
-// confineDoor limits the door's process before it hears of a connection.
-func confineDoor(c config.Config, log zerolog.Logger) func(pid int) {
-	return confinePart(c, log, "door", doorLimits())
+// ConfineDoor limits the door's process before it hears of a connection.
+func ConfineDoor(c config.Config, log zerolog.Logger) func(pid int) {
+	return confineHelper(c, log, door, doorLimits())
 }
 
-func confinePart(c config.Config, log zerolog.Logger, part string, l cgroup.Limits) func(pid int) {
+func confineHelper(c config.Config, log zerolog.Logger, part string, l cgroup.Limits) func(pid int) {
 	name := cgroup.Name(part, c.RunDir)
 	return func(pid int) {
 		// What is missing is missing for the agent too, and was said then. Each has a
@@ -113,17 +124,23 @@ func confinePart(c config.Config, log zerolog.Logger, part string, l cgroup.Limi
 	}
 }
 
-// removeGroups removes the control groups of a stopped node's processes.
-func removeGroups(c config.Config) {
-	for _, shape := range append(shapes(), "unpack", "door") {
-		if g, err := cgroup.Beside(cgroup.Name(string(shape), c.RunDir)); err == nil {
+// RemoveGroups removes the control groups of a stopped node's processes.
+func RemoveGroups(runDir string, processes []Process) {
+	for _, p := range append(slices.Clone(processes), Process{Name: unpack}, Process{Name: door}) {
+		if g, err := cgroup.Beside(cgroup.Name(p.Name, runDir)); err == nil {
 			g.Remove()
 		}
 	}
 }
 
-// ceilings says how croft's own parts are limited: those that are there.
-func (c Config) ceilings() []nodestatus.Ceiling {
+// Own is the running process and its place in its control group; nil before it has one.
+type Own struct {
+	Process string
+	Seat    *cgroup.Seat
+}
+
+// All tells how croft's own parts are limited: those that there are.
+func All(c config.Config, processes []Process, own Own) []nodestatus.Ceiling {
 	out := []nodestatus.Ceiling{}
 	all, err := cgroup.Hierarchies()
 	if err != nil {
@@ -134,15 +151,15 @@ func (c Config) ceilings() []nodestatus.Ceiling {
 			out = append(out, ceiling(part, g, l))
 		}
 	}
-	for _, shape := range shapes() {
-		group := cgroup.BesideIn(all, cgroup.Name(string(shape), c.RunDir))
-		if shape == c.Shape && c.seat != nil {
-			group = c.seat.Group
+	for _, p := range processes {
+		group := cgroup.BesideIn(all, cgroup.Name(p.Name, c.RunDir))
+		if p.Name == own.Process && own.Seat != nil {
+			group = own.Seat.Group
 		}
-		add(string(shape), group, shape.limits())
+		add(p.Name, group, p.limits())
 	}
-	add("unpack", cgroup.BesideIn(all, cgroup.Name("unpack", c.RunDir)), unpackLimits())
-	add("door", cgroup.BesideIn(all, cgroup.Name("door", c.RunDir)), doorLimits())
+	add(unpack, cgroup.BesideIn(all, cgroup.Name(unpack, c.RunDir)), unpackLimits())
+	add(door, cgroup.BesideIn(all, cgroup.Name(door, c.RunDir)), doorLimits())
 	add("containerd", cgroup.BesideIn(all, containerd.Config{RunDir: c.RunDir}.Group()), containerd.Ceiling())
 	add("carrier wg", cgroup.BesideIn(all, carrier.FolderOf(c.RunDir, "wg").Group()), carrier.Ceiling(wg.DefaultHardLimit))
 	add("carrier log", cgroup.BesideIn(all, carrier.FolderOf(c.RunDir, "log").Group()), carrier.Ceiling(logs.DefaultHardLimit))

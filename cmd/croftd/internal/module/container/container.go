@@ -1,0 +1,143 @@
+// Package container describes the container module: users' containers and their images.
+package container
+
+import (
+	"context"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/ceiling"
+	"github.com/croft-edge/croft/cmd/croftd/internal/config"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module"
+	"github.com/croft-edge/croft/modules/container"
+	"github.com/croft-edge/croft/modules/container/containerd"
+	"github.com/croft-edge/croft/modules/container/image"
+	"github.com/croft-edge/croft/modules/container/image/source"
+	"github.com/croft-edge/croft/modules/container/logs"
+	"github.com/croft-edge/croft/pkg/cgroup"
+	"github.com/croft-edge/croft/pkg/dial"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/supervise"
+)
+
+// workers is how many calls of the module run at once: questions about containers
+// are answered while several are being made.
+const workers = 12
+
+// Descriptor describes the module.
+func Descriptor() module.Descriptor {
+	return module.Descriptor{
+		Name: "container", Bus: node.ContainerModule, Summary: "users' containers and their images",
+		Memory:   ceiling.AgentMemory,
+		Settings: settings(),
+		Commands: []module.Command{{
+			Name: "down", Usage: "end the stopped node's containers, its own containerd and its log carrier; the node makes them again when it starts",
+			Run: func(ctx context.Context, o module.Order) error { return TakeDown(ctx, o.Config, o.Processes) },
+		}},
+		Open:    open,
+		Status:  []module.Question{askContainers, askImages},
+		Check:   check,
+		Metrics: metrics(),
+		Table:   writeTables,
+	}
+}
+
+// open serves the module before it is there. containerd may need its time, and a node without one has
+// volumes and networks all the same: until the module is there, its callers are told why not.
+func open(_ context.Context, h module.Host) (*module.Instance, error) {
+	cfg := moduleConfig(h.Config, h.Log)
+	cfg.Image.Sources.Dialer = h.Dialer
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	l := newLazy()
+	return &module.Instance{
+		Workers: workers,
+		Objects: []module.Object{
+			module.Serves[node.Containers](node.ContainerObject, node.ContainerVersion, lazyContainers{l}),
+			module.Serves[node.Images](node.ImageObject, node.ImageVersion, lazyImages{l}),
+		},
+		Run: func(ctx context.Context) error {
+			cfg.Image.Sources.Own = ownImages(h.Config, h.Log)
+			run(ctx, cfg, l, h.Log)
+			return ctx.Err()
+		},
+	}, nil
+}
+
+// openPause is how long to wait before the module is opened again.
+const openPause = 5 * time.Second
+
+// run opens the module, again and again until that works, and runs
+// it until ctx is done. It logs each new cause of a failure once.
+func run(ctx context.Context, cfg container.Config, l *lazy, log zerolog.Logger) {
+	said := ""
+	for ctx.Err() == nil {
+		m, err := container.Open(ctx, cfg)
+		l.set(m, err)
+		if err == nil {
+			_ = supervise.Keep(ctx, log, "container", supervise.DefaultBackoff(), m.Run) // it says itself what ends
+			l.set(nil, node.Errorf(node.Transient, "the node stops"))
+			if err := m.Close(); err != nil {
+				log.Error().Err(err).Str("type", "container").Str("step", "close").Msg("the container module didn't close well")
+			}
+			return
+		}
+		if text := err.Error(); text != said && ctx.Err() == nil {
+			log.Error().Err(err).Str("type", "container").Str("step", "open").Msg("no container can be made now; everything else goes on")
+			said = text
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(openPause):
+		}
+	}
+}
+
+// moduleConfig is what the module is opened with, without its dialer.
+func moduleConfig(c config.Config, log zerolog.Logger) container.Config {
+	k := c.Containers
+	out := container.Config{
+		RunDir: c.RunDir, StateDir: c.StateDir, Init: installed(k.InitBinary, "croft-init"), CgroupParent: "/" + k.Cgroup, PIDs: k.PIDs, Reserve: c.Reserve.Memory, Log: log,
+		Rate:       cgroup.Rate{ReadBytes: k.ReadRate, WriteBytes: k.WriteRate, ReadOps: k.ReadOps, WriteOps: k.WriteOps},
+		Containerd: containerd.Config{Address: k.Containerd, Own: k.OwnContainerd, Binary: k.ContainerdBinary, Log: log},
+		Image: image.Config{
+			Unpacking:  image.Unpacking{Command: []string{"/proc/self/exe", "unpack"}, Confine: ceiling.ConfineUnpack(c, log)},
+			Sources:    source.Config{PlainHTTP: k.PlainHTTP, Paths: k.ImagePaths},
+			Limits:     image.Limits{MaxSize: int64(k.MaxImage), UserBudget: int64(k.UserImages)},
+			Collection: image.Collection{Full: float64(k.ImageFull) / 100, Unused: k.ImageUnused},
+			Log:        log,
+		},
+		Logs: logs.Config{Dir: logFolder(c), Size: int64(k.LogSize), Files: int(k.LogFiles), Log: log},
+	}
+	out.Logs.Command = logCommand(c)
+	return out
+}
+
+// logFolder holds the log files of containers.
+func logFolder(c config.Config) string { return filepath.Join(c.StateDir, "logs") }
+
+// logCommand starts this very program as the log carrier.
+func logCommand(c config.Config) []string {
+	return []string{
+		"/proc/self/exe", "carrier", "log", "--run-dir", c.RunDir, "--dir", logFolder(c), "--log-level", c.LogLevel,
+		"--size", strconv.FormatUint(c.Containers.LogSize, 10), "--files", strconv.FormatUint(c.Containers.LogFiles, 10),
+	}
+}
+
+// TakeDown ends the containers of a stopped node, and removes the control groups of its processes.
+func TakeDown(ctx context.Context, c config.Config, processes []ceiling.Process) error {
+	err := container.TakeDown(ctx, moduleConfig(c, zerolog.Nop()))
+	ceiling.RemoveGroups(c.RunDir, processes)
+	return err
+}
+
+// OpenStreams opens containers' outputs and inputs, with images from that dialer.
+func OpenStreams(c config.Config, dialer *dial.Dialer, log zerolog.Logger) (*container.Streams, error) {
+	cfg := moduleConfig(c, log)
+	cfg.Image.Sources.Dialer = dialer
+	return container.OpenStreams(cfg)
+}

@@ -1,0 +1,69 @@
+// Package debug describes the debug module: streams of the node's log lines.
+package debug
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/threefoldtech/zbus"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/cell"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module"
+	"github.com/croft-edge/croft/modules/debug"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/node/stubs"
+	"github.com/croft-edge/croft/pkg/nodestatus"
+)
+
+// Name is the module's name among the node's processes.
+const Name = "debug"
+
+// Descriptor describes the module.
+func Descriptor() module.Descriptor {
+	return module.Descriptor{
+		Name: Name, Bus: node.DebugModule, Summary: "streams of the node's log lines",
+		Support: true,
+		Open:    open,
+		Status: []module.Question{func(ctx context.Context, client zbus.Client, s *nodestatus.Status) error {
+			streams, err := stubs.NewDebugStub(client).List(ctx)
+			if streams != nil {
+				s.Streams = streams
+			}
+			return err
+		}},
+		Table: writeStreams,
+	}
+}
+
+func open(_ context.Context, h module.Host) (*module.Instance, error) {
+	m, err := debug.New(debug.Config{Dialer: h.Dialer, Tap: h.Tap, Log: h.Log})
+	if err != nil {
+		return nil, err
+	}
+	return &module.Instance{
+		Objects: []module.Object{
+			module.Serves[node.Debug](node.DebugObject, node.DebugVersion, m),
+			module.Serves[node.LogLines](node.LogLinesObject, node.LogLinesVersion, m),
+		},
+		Close: func(context.Context) error {
+			m.Close()
+			return nil
+		},
+	}, nil
+}
+
+// writeStreams prints who gets the node's log lines.
+func writeStreams(row module.Row, s nodestatus.Status, _ time.Time) {
+	if len(s.Streams) == 0 {
+		return
+	}
+	row("")
+	row("STREAM", "TO", "CHANNEL", "CONNECTED", "SENT", "DROPPED", "USER", "CAUSE")
+	for _, x := range s.Streams {
+		row(x.ID, net.JoinHostPort(x.Host, fmt.Sprint(x.Port)), x.Channel, cell.YesNo(x.Connected), fmt.Sprint(x.Sent), fmt.Sprint(x.Dropped),
+			cell.ID(x.User), cmp.Or(x.LastError, "-"))
+	}
+}

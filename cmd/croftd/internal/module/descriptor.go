@@ -1,0 +1,156 @@
+// Package module says what croftd needs to know of a module: a Descriptor, one value a module.
+// Each is in a folder of its own below this one; package modules lists them. The commands, the
+// daemon, health, metrics, settings and the documentation iterate over that list and know no
+// module by its name.
+package module
+
+import (
+	"context"
+	"time"
+
+	"github.com/threefoldtech/zbus"
+	"github.com/urfave/cli/v2"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/ceiling"
+	"github.com/croft-edge/croft/cmd/croftd/internal/config"
+	"github.com/croft-edge/croft/pkg/nodestatus"
+)
+
+// Descriptor describes a module. Name, Bus, Summary and Open are required.
+type Descriptor struct {
+	// Name is the command that runs the module as a process of its own.
+	Name    string
+	Aliases []string
+	// Bus is the module's name on the bus, and in the node's status.
+	Bus string
+	// Summary is what the module serves, for the help.
+	Summary string
+
+	// Support is whether the module serves the node's own log lines rather than workloads. Such a
+	// module starts before the others and stops after them, its own log lines are not streamed,
+	// and its table is the last one of the status.
+	Support bool
+	// Memory is the memory limit in bytes of the module's process; 0 is the usual one.
+	Memory uint64
+
+	// Settings are documented in this order, after those of the modules before it.
+	Settings []config.Setting
+	// Commands are the module's commands for a stopped node.
+	Commands []Command
+
+	// Open opens the module; Start serves it.
+	Open func(ctx context.Context, h Host) (*Instance, error)
+
+	// Status are the questions that fill the module's members of a status. They are asked all at once and
+	// have two seconds; an error of any says that the module doesn't answer.
+	Status []Question
+	// Check judges a status for /readyz; nil where there is nothing to judge but that the module answers.
+	Check func(s nodestatus.Status) nodestatus.Check
+	// Metrics are documented in this order, after those of the modules before it.
+	Metrics []Metric
+	// Overview writes tables above that of the workloads in `croftd status`, Table writes below it.
+	Overview, Table func(row Row, s nodestatus.Status, now time.Time)
+}
+
+// Question asks a module on the bus, and fills its members of the status.
+type Question func(ctx context.Context, client zbus.Client, s *nodestatus.Status) error
+
+// Row writes one row of a table.
+type Row func(cells ...string)
+
+// Metric is one metric of /metrics.
+type Metric struct {
+	Name   string
+	Help   string
+	Labels []string
+	// Counter is whether the value only grows while the node runs; else it is a gauge.
+	Counter bool
+	// Read reads the metric's values from a status, each with its labels in order.
+	Read func(s nodestatus.Status, value Value)
+}
+
+// Value takes one value of a metric.
+type Value func(value float64, labels ...string)
+
+// Truth is a truth value as a metric's: 1 or 0.
+func Truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Command is what an operator may do to a stopped node's module: croftd MODULE NAME.
+type Command struct {
+	Name  string
+	Usage string
+	Flags []cli.Flag
+	Run   func(ctx context.Context, o Order) error
+}
+
+// Order is a command as an operator has given it.
+type Order struct {
+	Config config.Config
+	// CLI has the command's own flags.
+	CLI *cli.Context
+	// Processes are all that a node may consist of.
+	Processes []ceiling.Process
+}
+
+// UsageError is wrong usage of a command.
+type UsageError struct{ Err error }
+
+// Error implements error.
+func (e UsageError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e UsageError) Unwrap() error { return e.Err }
+
+// The processes of a node that are no module's.
+const (
+	// Whole is the whole node in one process.
+	Whole = "run"
+	// Provision is the engine.
+	Provision = "provision"
+)
+
+// Processes are all that a node with these modules may consist of.
+func Processes(all []Descriptor) []ceiling.Process {
+	out := []ceiling.Process{{Name: Whole, Memory: ceiling.AgentMemory}}
+	for _, d := range all {
+		out = append(out, ceiling.Process{Name: d.Name, Memory: d.Memory})
+	}
+	return append(out, ceiling.Process{Name: Provision, Memory: ceiling.AgentMemory})
+}
+
+// Settings are those of all modules.
+func Settings(all []Descriptor) []config.Setting {
+	var out []config.Setting
+	for _, d := range all {
+		out = append(out, d.Settings...)
+	}
+	return out
+}
+
+// SupportFirst returns the modules in the order in which they start.
+func SupportFirst(all []Descriptor) []Descriptor {
+	support, others := split(all)
+	return append(support, others...)
+}
+
+// SupportLast returns the modules in the order in which a status shows them.
+func SupportLast(all []Descriptor) []Descriptor {
+	support, others := split(all)
+	return append(others, support...)
+}
+
+func split(all []Descriptor) (support, others []Descriptor) {
+	for _, d := range all {
+		if d.Support {
+			support = append(support, d)
+		} else {
+			others = append(others, d)
+		}
+	}
+	return support, others
+}

@@ -1,0 +1,79 @@
+// Package identity describes the identity module: the node's key, and its version.
+package identity
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/google/renameio/v2"
+	"github.com/pkg/errors"
+	"github.com/threefoldtech/zbus"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/config"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module"
+	"github.com/croft-edge/croft/modules/identity"
+	"github.com/croft-edge/croft/pkg/bus"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/node/stubs"
+	"github.com/croft-edge/croft/pkg/nodestatus"
+)
+
+// Descriptor describes the module.
+func Descriptor() module.Descriptor {
+	return module.Descriptor{
+		Name: "identity", Bus: node.IdentityModule, Summary: "the node's key",
+		Open: open,
+		Status: []module.Question{func(ctx context.Context, client zbus.Client, _ *nodestatus.Status) error {
+			_, err := stubs.NewIdentityManagerStub(client).NodeID(ctx)
+			return err
+		}},
+	}
+}
+
+func open(_ context.Context, h module.Host) (*module.Instance, error) {
+	again := func(ctx context.Context, version string) <-chan struct{} {
+		return bus.Newcomers(ctx, h.Bus, node.IdentityModule, bus.Object(node.VersionObject, version), "Version")
+	}
+	m, err := openKey(h.Config, identity.Config{Version: h.Version, Again: again})
+	if err != nil {
+		return nil, err
+	}
+	return &module.Instance{Objects: []module.Object{
+		module.Serves(node.IdentityObject, node.IdentityVersion, m.Manager()),
+		module.Serves(node.VersionObject, node.VersionObjectVersion, m.Monitor()),
+		module.Serves(node.VersionObject, node.SeedVersionObjectVersion, m.SeedMonitor()),
+	}}, nil
+}
+
+// NodeID is the ID of the node with that configuration; its key is made when
+// there is none.
+func NodeID(c config.Config) (string, error) {
+	m, err := openKey(c, identity.Config{})
+	if err != nil {
+		return "", err
+	}
+	return m.NodeID(), nil
+}
+
+func keyFolder(c config.Config) string { return filepath.Join(c.StateDir, "identity") }
+
+// NewbornFile exists from before the node's key is made until its store is:
+// a store that is missing without it was lost.
+func NewbornFile(c config.Config) string { return filepath.Join(c.StateDir, "newborn") }
+
+// openKey opens the node's key, and makes it when there is none.
+func openKey(c config.Config, as identity.Config) (*identity.Module, error) {
+	if err := module.MakeFolder(c.StateDir, 0o700); err != nil {
+		return nil, err
+	}
+	_, err := os.Lstat(filepath.Join(keyFolder(c), "seed"))
+	if errors.Is(err, os.ErrNotExist) {
+		err = renameio.WriteFile(NewbornFile(c), nil, 0o600)
+	}
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot look for the node's key")
+	}
+	as.Dir = keyFolder(c)
+	return identity.Open(as)
+}

@@ -1,0 +1,41 @@
+// Package monitor describes the monitor module: what the machine is.
+package monitor
+
+import (
+	"context"
+
+	"github.com/threefoldtech/zbus"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/module"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module/network"
+	"github.com/croft-edge/croft/modules/monitor"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/node/stubs"
+	"github.com/croft-edge/croft/pkg/nodestatus"
+)
+
+// Descriptor describes the module.
+func Descriptor() module.Descriptor {
+	return module.Descriptor{
+		Name: "monitor", Bus: node.MonitorModule, Summary: "what the machine is",
+		Open: open,
+		Status: []module.Question{func(ctx context.Context, client zbus.Client, _ *nodestatus.Status) error {
+			_, err := stubs.NewHostMonitorStub(client).Info(ctx)
+			return err
+		}},
+	}
+}
+
+func open(_ context.Context, h module.Host) (*module.Instance, error) {
+	own := append(monitor.DefaultOwnPrefixes(), network.LinkPrefixes(h.Config)...)
+	m, err := monitor.New(monitor.Config{OwnPrefixes: own, Log: h.Log})
+	if err != nil {
+		return nil, err
+	}
+	return &module.Instance{Objects: []module.Object{
+		module.Serves(node.SystemObject, node.SystemVersion, m.System()),
+		module.Serves(node.HostObject, node.HostVersion, m.Host()),
+		module.Serves(node.SystemObject, node.SeedSystemVersion, m.SeedSystem()),
+		module.Serves(node.HostObject, node.SeedHostVersion, m.SeedHost()),
+	}}, nil
+}

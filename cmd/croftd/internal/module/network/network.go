@@ -1,0 +1,152 @@
+// Package network describes the network module: users' private networks.
+package network
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
+	"github.com/threefoldtech/zbus"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/config"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module"
+	"github.com/croft-edge/croft/modules/network"
+	"github.com/croft-edge/croft/modules/network/carrier"
+	"github.com/croft-edge/croft/modules/network/firewall"
+	"github.com/croft-edge/croft/pkg/dial"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/node/stubs"
+	"github.com/croft-edge/croft/pkg/nodestatus"
+)
+
+// Descriptor describes the module.
+func Descriptor() module.Descriptor {
+	return module.Descriptor{
+		Name: "network", Bus: node.NetworkModule, Summary: "users' private networks",
+		Settings: settings(),
+		Commands: []module.Command{{
+			Name: "down", Usage: "remove the stopped node's networks and its wg carrier; the node makes them again when it starts",
+			Run: func(ctx context.Context, o module.Order) error {
+				return network.TakeDown(ctx, moduleConfig(o.Config, zerolog.Nop()))
+			},
+		}},
+		Open:   open,
+		Status: []module.Question{ask},
+		Table:  writeNetworks,
+	}
+}
+
+func open(_ context.Context, h module.Host) (*module.Instance, error) {
+	dialer, err := h.NewDialer()
+	if err != nil {
+		return nil, err
+	}
+	cfg := moduleConfig(h.Config, h.Log)
+	cfg.Endpoints = dialer
+	m, err := network.Open(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &module.Instance{
+		Objects: []module.Object{
+			module.Serves(node.NetworkObject, node.NetworkVersion, m.Networks()),
+			module.Serves(node.TapObject, node.TapVersion, m.Taps()),
+		},
+		Close: func(context.Context) error { return m.Close() },
+	}, nil
+}
+
+// moduleConfig is what the module is opened with, without its dialer.
+func moduleConfig(c config.Config, log zerolog.Logger) network.Config {
+	out := network.Config{
+		Dir: filepath.Join(c.RunDir, "network"), Uplinks: c.NetworkUplinks, Public: c.PublicIP6Range,
+		Refuse: dial.NonPublic(), Open: firewall.Ports{First: c.ZDB.FirstPort, Last: c.ZDB.LastPort}, Own: func() ([]netip.Prefix, error) { return ownRanges(c.NetworkUplinks) }, Log: log,
+		Rate:    network.Rate{Send: c.Containers.SendRate, Receive: c.Containers.ReceiveRate},
+		Carrier: carrier.Config{RunDir: c.RunDir, Command: carrierCommand(c), Log: log},
+	}
+	for _, e := range c.AllowPrivate {
+		if e.Prefix.IsValid() {
+			out.Allow = append(out.Allow, firewall.Allowed{Prefix: e.Prefix, Port: e.Port})
+		}
+	}
+	return out
+}
+
+// LinkPrefixes are the beginnings of the names of the module's links on the machine.
+func LinkPrefixes(c config.Config) []string { return moduleConfig(c, zerolog.Nop()).LinkPrefixes() }
+
+// carrierCommand starts this very program as the wg carrier.
+func carrierCommand(c config.Config) []string {
+	command := []string{"/proc/self/exe", "carrier", "wg", "--run-dir", c.RunDir, "--log-level", c.LogLevel}
+	for _, s := range c.DNSServers {
+		command = append(command, "--dns-servers", s.String())
+	}
+	return command
+}
+
+// ownRanges are the ranges of the machine's own interfaces, without
+// the ends of its users' networks.
+func ownRanges(uplinks netip.Prefix) ([]netip.Prefix, error) {
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot read this machine's own addresses")
+	}
+	var out []netip.Prefix
+	for _, a := range addrs {
+		p, err := netip.ParsePrefix(a.String())
+		if err != nil || uplinks.Contains(p.Addr()) || p.Addr().IsLinkLocalUnicast() {
+			continue
+		}
+		if p = p.Masked(); !slices.Contains(out, p) {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+// ask asks the module for its own state and for its networks.
+func ask(ctx context.Context, client zbus.Client, s *nodestatus.Status) error {
+	networks := stubs.NewNetworksStub(client)
+	status, err := networks.Status(ctx)
+	s.Network = status
+	if err != nil || status.Networks == 0 {
+		return err
+	}
+	list, err := networks.List(ctx)
+	if err != nil {
+		// The module has answered the first call: a slow look at many networks is no silence.
+		s.Network.Drift = strings.TrimLeft(status.Drift+"; "+err.Error(), "; ")
+	}
+	s.Networks = list
+	return nil
+}
+
+// handshakeAge is how old a tunnel's last handshake may be while it works:
+// WireGuard makes one at least every three minutes of traffic.
+const handshakeAge = 3 * time.Minute
+
+// writeNetworks prints users' networks: their members, and the peers that answer.
+func writeNetworks(row module.Row, s nodestatus.Status, now time.Time) {
+	if len(s.Networks) == 0 {
+		return
+	}
+	row("")
+	row("NETWORK", "NAME", "SUBNET", "PORT", "MEMBERS", "PEERS HEARD", "TUNNEL", "DRIFT")
+	for _, n := range s.Networks {
+		heard := 0
+		for _, p := range n.Peers {
+			if now.Sub(time.Unix(p.Handshake, 0)) < handshakeAge {
+				heard++
+			}
+		}
+		row(n.Label, n.Name, n.Subnet, fmt.Sprint(n.ListenPort), fmt.Sprint(len(n.Members)), fmt.Sprintf("%d of %d", heard, len(n.Peers)), n.Backend, cmp.Or(n.Drift, "-"))
+	}
+}

@@ -1,0 +1,130 @@
+package module
+
+import (
+	"context"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/config"
+	"github.com/croft-edge/croft/modules/debug"
+	"github.com/croft-edge/croft/pkg/bus"
+	"github.com/croft-edge/croft/pkg/dial"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/supervise"
+)
+
+// Host is what a process gives to the modules that run in it.
+type Host struct {
+	Config  config.Config
+	Version node.Version
+	Bus     bus.Bus
+	// Dialer is the process's own way to addresses that tenants name.
+	Dialer *dial.Dialer
+	// Tap streams the lines of Log; nil where nobody listens to them.
+	Tap *debug.Tap
+	Log zerolog.Logger
+}
+
+// Quiet is the host whose log lines are not streamed: what carries log lines logs here,
+// or a stream that fails would feed itself.
+func (h Host) Quiet() Host {
+	if h.Tap != nil {
+		h.Log = h.Log.Output(h.Tap.Past())
+	}
+	return h
+}
+
+// NewDialer makes a way to addresses that tenants name. It starts nothing, and connects to nothing
+// by itself.
+func (h Host) NewDialer() (*dial.Dialer, error) {
+	// The ranges of this machine's interfaces the dialer reads itself.
+	own := func() []netip.Prefix { return []netip.Prefix{h.Config.NetworkUplinks} }
+	return dial.New(dial.Config{Own: own, Allow: h.Config.AllowPrivate, Log: h.Quiet().Log})
+}
+
+// Instance is an open module.
+type Instance struct {
+	Objects []Object
+	// Workers is how many calls run at once; 0 is the bus's default.
+	Workers int
+	// Run works until ctx is done, and is run again when it ends before. It goes on until the
+	// calls that have begun are over. It may be nil.
+	Run func(ctx context.Context) error
+	// Close releases what Open has taken. It may be nil.
+	Close func(ctx context.Context) error
+}
+
+// Object registers one object of a module.
+type Object func(s *bus.Server) error
+
+// Serves is the object of that name and version, served by an implementation of the contract C.
+func Serves[C any](name, version string, implementation C) Object {
+	return func(s *bus.Server) error { return bus.Register(s, bus.Object(name, version), implementation) }
+}
+
+// How long a module may take to finish the calls that it has begun, and then to close.
+const (
+	StopTimeout  = 35 * time.Second
+	closeTimeout = 5 * time.Second
+)
+
+// Start opens the module and serves it on the host's bus, as a part of the group.
+func (d Descriptor) Start(ctx context.Context, h Host, g *supervise.Group) error {
+	if d.Support {
+		h = h.Quiet()
+	}
+	m, err := d.Open(ctx, h)
+	if err != nil {
+		return err
+	}
+	server, err := bus.NewServer(h.Bus, d.Bus, bus.Options{Log: h.Log, Workers: m.Workers})
+	for _, register := range m.Objects {
+		if err == nil {
+			err = register(server)
+		}
+	}
+	if err != nil {
+		_ = m.close(ctx)
+		return err
+	}
+	g.Start(supervise.Part{Name: d.Name, Within: StopTimeout, Run: func(ctx context.Context) error {
+		running, stop := context.WithCancel(context.WithoutCancel(ctx))
+		var run sync.WaitGroup
+		if m.Run != nil {
+			run.Go(func() { _ = supervise.Keep(running, h.Log, d.Name, supervise.DefaultBackoff(), m.Run) }) // Keep logs what ends it
+		}
+		err := server.Run(ctx)
+		stop()
+		run.Wait()
+		if closeErr := m.close(ctx); err == nil {
+			err = closeErr
+		}
+		return err
+	}})
+	return nil
+}
+
+func (m *Instance) close(ctx context.Context) error {
+	if m.Close == nil {
+		return nil
+	}
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
+	return m.Close(closing)
+}
+
+// MakeFolder makes one of the node's folders. Those above it let everybody
+// through: run-dir may be below the same ones, and containers reach into that.
+func MakeFolder(dir string, mode os.FileMode) error {
+	err := os.MkdirAll(filepath.Dir(dir), 0o755)
+	if err == nil {
+		err = os.MkdirAll(dir, mode)
+	}
+	return errors.Wrap(err, "cannot make the node's folders")
+}

@@ -1,0 +1,143 @@
+// Package storage describes the storage module: pools and volumes.
+package storage
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
+	"github.com/threefoldtech/zbus"
+	"github.com/urfave/cli/v2"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/cell"
+	"github.com/croft-edge/croft/cmd/croftd/internal/config"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module"
+	"github.com/croft-edge/croft/modules/storage"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/node/stubs"
+	"github.com/croft-edge/croft/pkg/nodestatus"
+)
+
+// Descriptor describes the module.
+func Descriptor() module.Descriptor {
+	return module.Descriptor{
+		Name: "storage", Bus: node.StorageModule, Summary: "pools and volumes",
+		Settings: settings(),
+		Commands: []module.Command{
+			{
+				Name: "detach", Usage: "unmount the node's pools and free their loop devices; the data stays; the node must be stopped",
+				Run: func(ctx context.Context, o module.Order) error { return Detach(ctx, o.Config) },
+			},
+			{
+				Name: "destroy", Usage: "remove a pool with all that is on it; the node must be stopped",
+				Flags: []cli.Flag{
+					&cli.StringFlag{Name: "pool", Usage: "`NAME` of the pool"},
+					&cli.BoolFlag{Name: "all", Usage: "all pools of the node"},
+					&cli.BoolFlag{Name: "yes", Usage: "yes, remove the data"},
+					&cli.BoolFlag{Name: "force", Usage: "also when volumes or virtual disks are on it"},
+				},
+				Run: destroy,
+			},
+		},
+		Open: open,
+		Status: []module.Question{func(ctx context.Context, client zbus.Client, s *nodestatus.Status) error {
+			status, err := stubs.NewStorageStub(client).Status(ctx)
+			s.Storage = nodestatus.Storage{
+				Pools: status.Pools, BrokenPools: status.BrokenPools, BrokenDevices: status.BrokenDevices, Quota: status.Quota,
+			}
+			return err
+		}},
+		Check: check,
+		Metrics: []module.Metric{
+			{Name: "croft_pool_bytes", Help: "what is of a pool: total, used, reserved", Labels: []string{"pool", "type", "what"}, Read: func(s nodestatus.Status, value module.Value) {
+				for _, p := range s.Storage.Pools {
+					for what, bytes := range map[string]uint64{"total": p.Total, "used": p.Used, "reserved": p.Reserved} {
+						value(float64(bytes), p.Name, string(p.DiskType), what)
+					}
+				}
+			}},
+		},
+		Overview: writePools,
+	}
+}
+
+func open(ctx context.Context, h module.Host) (*module.Instance, error) {
+	m, err := storage.Open(ctx, moduleConfig(h.Config, h.Log))
+	if err != nil {
+		return nil, err
+	}
+	return &module.Instance{
+		Objects: []module.Object{
+			module.Serves(node.StorageObject, node.StorageVersion, m.Storage()),
+			module.Serves(node.VDiskObject, node.VDiskVersion, m.VDisks()),
+		},
+		Close: m.Close,
+	}, nil
+}
+
+// moduleConfig is what the module is opened with.
+func moduleConfig(c config.Config, log zerolog.Logger) storage.Config {
+	out := storage.Config{
+		State: filepath.Join(c.StateDir, "storage"), Mounts: filepath.Join(c.RunDir, "pools"),
+		WipeDisks: c.WipeDisks, Log: log,
+	}
+	for _, d := range c.Disks {
+		out.Pools = append(out.Pools, storage.PoolSpec{Type: d.Type, Disk: d.Path})
+	}
+	if len(out.Pools) == 0 {
+		out.Pools = []storage.PoolSpec{{Name: strings.ToLower(string(c.PoolType)) + "0", Type: c.PoolType, LoopSize: c.PoolSize}}
+	}
+	return out
+}
+
+func destroy(ctx context.Context, o module.Order) error {
+	pool := o.CLI.String("pool")
+	if (pool == "") == !o.CLI.Bool("all") {
+		return module.UsageError{Err: errors.New("cannot destroy: say either --pool NAME, as croftd status shows it, or --all")}
+	}
+	if !o.CLI.Bool("yes") {
+		return node.Errorf(node.Refused, "cannot destroy %s: say --yes to remove all data on it", cmp.Or(pool, "all pools"))
+	}
+	return Destroy(ctx, o.Config, pool, o.CLI.Bool("force"))
+}
+
+func check(s nodestatus.Status) nodestatus.Check {
+	var broken []string
+	for _, p := range s.Storage.BrokenPools {
+		broken = append(broken, p.Name+" ("+p.Cause+")")
+	}
+	for _, d := range s.Storage.BrokenDevices {
+		broken = append(broken, d.Path+" ("+d.Cause+")")
+	}
+	switch {
+	case len(s.Storage.Pools) == 0:
+		return nodestatus.Fail("pools", "there is no pool that works: "+strings.Join(broken, ", "))
+	case len(broken) > 0:
+		return nodestatus.Warn("pools", "broken: "+strings.Join(broken, ", "))
+	}
+	return nodestatus.Pass("pools", fmt.Sprintf("%d in use", len(s.Storage.Pools)))
+}
+
+// writePools prints the pools that work.
+func writePools(row module.Row, s nodestatus.Status, _ time.Time) {
+	if len(s.Storage.Pools) > 0 {
+		row("")
+		row("POOL", "TYPE", "TOTAL", "USED", "PROMISED", "PATH")
+	}
+	for _, p := range s.Storage.Pools {
+		row(p.Name, string(p.DiskType), cell.GiB(p.Total), cell.GiB(p.Used), cell.GiB(p.Reserved), mountedOn(p))
+	}
+}
+
+// mountedOn is the pool's mount point, and how often it had to be mounted again.
+func mountedOn(p node.Pool) string {
+	if p.Remounted == 0 {
+		return p.Path
+	}
+	return fmt.Sprintf("%s (unmounted by somebody and mounted again, times: %d)", p.Path, p.Remounted)
+}
