@@ -29,7 +29,6 @@ func unsplit() map[string]object {
 		"bootstrap/demo.world":                {methods: 40, fields: 14},
 		"cmd/croft/internal/deploy.Deployer":  {methods: 55},
 		"cmd/croft/internal/project.Workload": {fields: 14},
-		"cmd/croftd/internal/daemon.daemon":   {methods: 34},
 		"cmd/croftd/nodetest.Node":            {methods: 55},
 		"cmd/croftd/nodetest.World":           {methods: 51, fields: 13},
 		"modules/container/spec.Config":       {fields: 14},

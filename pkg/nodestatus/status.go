@@ -4,6 +4,7 @@
 package nodestatus
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/croft-edge/croft/pkg/node"
@@ -112,6 +113,18 @@ type Explorer struct {
 type Module struct {
 	Name  string `json:"name"`
 	Error string `json:"error,omitempty"`
+	// State is the module's own document, of a module that has no members of its own in Status.
+	State json.RawMessage `json:"state,omitempty"`
+}
+
+// ModuleOf is the part of a status that belongs to the module of that name; nil when it has none.
+func ModuleOf(s *Status, name string) *Module {
+	for i := range s.Modules {
+		if s.Modules[i].Name == name {
+			return &s.Modules[i]
+		}
+	}
+	return nil
 }
 
 // Storage is the node's storage.

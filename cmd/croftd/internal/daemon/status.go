@@ -93,6 +93,9 @@ func (v *statusServer) askModules(ctx context.Context, s *nodestatus.Status) {
 	var all sync.WaitGroup
 	for i, m := range v.config.Modules {
 		failures[i] = make(chan error, len(m.Status))
+		s.Modules = append(s.Modules, nodestatus.Module{Name: m.Bus})
+	}
+	for i, m := range v.config.Modules {
 		for _, ask := range m.Status {
 			all.Go(func() {
 				failures[i] <- supervise.Guard(v.config.Log, "status", func() error { return ask(ctx, v.client, s) })
@@ -101,13 +104,11 @@ func (v *statusServer) askModules(ctx context.Context, s *nodestatus.Status) {
 	}
 	all.Wait()
 	for i, m := range v.config.Modules {
-		shown := nodestatus.Module{Name: m.Bus}
 		for range m.Status {
 			if err := <-failures[i]; err != nil {
-				shown.Error = err.Error()
+				s.Modules[i].Error = err.Error()
 			}
 		}
-		s.Modules = append(s.Modules, shown)
 	}
 }
 

@@ -52,7 +52,8 @@ type Descriptor struct {
 	Overview, Table func(row Row, s nodestatus.Status, now time.Time)
 }
 
-// Question asks a module on the bus, and fills its members of the status.
+// Question asks a module on the bus, and fills the module's members of the status. It touches no other
+// members: these are filled at the same time.
 type Question func(ctx context.Context, client zbus.Client, s *nodestatus.Status) error
 
 // Row writes one row of a table.

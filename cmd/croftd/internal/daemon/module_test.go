@@ -1,0 +1,189 @@
+package daemon_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/command"
+	"github.com/croft-edge/croft/cmd/croftd/internal/config"
+	"github.com/croft-edge/croft/cmd/croftd/internal/control"
+	"github.com/croft-edge/croft/cmd/croftd/internal/daemon"
+	"github.com/croft-edge/croft/cmd/croftd/internal/daemon/testdata/power"
+	"github.com/croft-edge/croft/cmd/croftd/internal/health"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module/container"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module/storage"
+	"github.com/croft-edge/croft/cmd/croftd/internal/modules"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/nodestatus"
+)
+
+const howTo = "../../../../docs/how-to/add-a-module.md"
+
+// withPower is the node's modules and the example's: the line that a new module needs beside its folder.
+func withPower() []module.Descriptor {
+	return append(modules.All(),
+		power.Descriptor(),
+	)
+}
+
+// TestHowToAddAModule holds the example of the how-to: its folder as the page shows it. With WRITE_DOCS=1 the
+// page gets it anew.
+func TestHowToAddAModule(t *testing.T) {
+	code, err := os.ReadFile("testdata/power/power.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir("testdata/power")
+	if err != nil || len(files) != 1 {
+		t.Errorf("the example is %v (%v), want one file", files, err)
+	}
+	page, err := os.ReadFile(howTo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const from, to = "<!-- power.go: a test compiles and runs this -->\n```go\n", "```\n<!-- /power.go -->"
+	before, rest, found := strings.Cut(string(page), from)
+	shown, after, closed := strings.Cut(rest, to)
+	switch {
+	case !found || !closed:
+		t.Fatalf("%s has no place for the example", howTo)
+	case shown == string(code):
+	case os.Getenv("WRITE_DOCS") == "1":
+		if err := os.WriteFile(howTo, []byte(before+from+string(code)+to+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Errorf("%s: the example is stale: run this test with WRITE_DOCS=1", howTo)
+	}
+}
+
+// TestAddedModule runs a node with the example's module: every part of croftd has it.
+func TestAddedModule(t *testing.T) {
+	dir, err := os.MkdirTemp("/var/tmp", "croft-d-")
+	if err == nil {
+		err = os.Chmod(dir, 0o711) // the root of a container's user namespace walks through it
+	}
+	supply := filepath.Join(dir, "online")
+	if err == nil {
+		err = os.WriteFile(supply, []byte("0\n"), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := map[string]string{
+		"state-dir": filepath.Join(dir, "s"), "run-dir": filepath.Join(dir, "r"), "pool-size": "512MiB", "power-supply": supply,
+		"health-listen": "127.0.0.1:0", "health-file": filepath.Join(dir, "health"), "door-listen": "none", "stop-timeout": "1s",
+		"containerd": "own", "container-cgroup": filepath.Base(dir),
+	}
+	loaded, err := config.Load(config.From{Modules: module.Settings(withPower()), Flags: flags})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { takeDown(t, loaded.Config, dir) })
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- daemon.Run(ctx, daemon.Config{
+			Config: loaded.Config, Process: module.Whole, Modules: withPower(), Version: node.Version{Version: "v9"}, Log: zerolog.Nop(),
+		})
+	}()
+	defer func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	s := started(t, loaded.ControlSocket)
+	if m := nodestatus.ModuleOf(&s, "power"); m == nil || m.Error != "" || string(m.State) != `{"mains":false}` {
+		t.Errorf("the status has %+v", m)
+	}
+	checks := health.Judge(s, time.Now(), withPower()).Checks
+	if !slices.Contains(checks, nodestatus.Warn("power", "the machine runs on its battery")) {
+		t.Errorf("the checks are %+v", checks)
+	}
+	address, err := os.ReadFile(flags["health-file"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ what, got, want string }{
+		{"/metrics", get(t, "http://"+strings.TrimSpace(string(address))+"/metrics"), "croft_power_mains 0\n"},
+		{"/readyz", get(t, "http://"+strings.TrimSpace(string(address))+"/readyz"), "the machine runs on its battery"},
+		{"croftd status", croftd(t, "status", "--control-socket", loaded.ControlSocket), "ON MAINS"},
+		{"croftd config", croftd(t, "config"), "power-supply: /sys/class/power_supply/AC/online # default\n"},
+		{"croftd help", croftd(t, "help"), "run the power module on --bus: whether the machine runs on mains"},
+		{"croftd power down", croftd(t, "power", "down"), ""},
+	} {
+		if !strings.Contains(c.got, c.want) {
+			t.Errorf("%s doesn't have %q:\n%s", c.what, c.want, c.got)
+		}
+	}
+}
+
+// takeDown ends what the node leaves running, and removes its folder.
+func takeDown(t *testing.T, c config.Config, dir string) {
+	t.Helper()
+	if err := container.TakeDown(context.Background(), c, module.Processes(withPower())); err != nil {
+		t.Error(err)
+	}
+	if err := storage.Destroy(context.Background(), c, "", true); err != nil {
+		t.Errorf("%s stays: %v", dir, err)
+		return
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Error(err)
+	}
+}
+
+// started waits until the node has restored its store, and returns its status.
+func started(t *testing.T, socket string) nodestatus.Status {
+	t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for {
+		s, err := control.NewClient(socket).Status(t.Context())
+		if err == nil && s.Adopted {
+			return s
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the node doesn't start: %v", err)
+		}
+		select {
+		case <-t.Context().Done():
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func get(t *testing.T, url string) string {
+	t.Helper()
+	res, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	raw, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// croftd runs a command of the program with the example's module.
+func croftd(t *testing.T, args ...string) string {
+	t.Helper()
+	var out, errs bytes.Buffer
+	if status := command.Main(node.Version{Version: "v9"}, withPower(), append([]string{"croftd"}, args...), &out, &errs); status != 0 {
+		t.Errorf("croftd %v: status %d: %s", args, status, errs.String())
+	}
+	return out.String()
+}
