@@ -1,8 +1,9 @@
 package provision_test
 
 import (
-	"github.com/croft-edge/croft/provision/seed"
 	"testing"
+
+	"github.com/croft-edge/croft/provision/seed"
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"

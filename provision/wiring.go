@@ -4,6 +4,7 @@ import (
 	"github.com/threefoldtech/zbus"
 
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/drift"
 	"github.com/croft-edge/croft/provision/engine"
 	"github.com/croft-edge/croft/provision/provisioner"
 	"github.com/croft-edge/croft/provision/seed"
@@ -26,13 +27,13 @@ type (
 	// Feedback tells the explorer.
 	Feedback = engine.Feedback
 	// OrphanBook keeps since when an orphan has been known.
-	OrphanBook = engine.OrphanBook
+	OrphanBook = drift.OrphanBook
 	// Orphan is something on the node that no record wants.
-	Orphan = engine.Orphan
+	Orphan = drift.Orphan
 	// WorkloadStatus is what an operator sees of a workload.
 	WorkloadStatus = engine.WorkloadStatus
 	// Drift is what was last seen to differ of one.
-	Drift = engine.Drift
+	Drift = drift.Drift
 	// Settings is what the provisioners of DefaultProvisioners are told.
 	Settings = seed.Settings
 	// Owners tells of the records whose workloads are here.
@@ -48,7 +49,7 @@ func NewEngine(c Config) (*NodeEngine, error) { return engine.New(c) }
 func DefaultLimits() Limits { return engine.DefaultLimits() }
 
 // NewOrphanFile keeps an OrphanBook at path, whose folder must exist.
-func NewOrphanFile(path string) *engine.OrphanFile { return engine.NewOrphanFile(path) }
+func NewOrphanFile(path string) *drift.OrphanFile { return drift.NewOrphanFile(path) }
 
 // DefaultProvisioners are those of all types that croft has built, on the
 // modules that the bus's client reaches.

@@ -11,6 +11,7 @@ import (
 	"github.com/croft-edge/croft/provision/logonce"
 	"github.com/croft-edge/croft/provision/source"
 	"github.com/croft-edge/croft/provision/store"
+	"github.com/croft-edge/croft/provision/timers"
 
 	"github.com/rs/zerolog"
 )
@@ -116,7 +117,7 @@ type intake struct {
 	*agenda
 	parts   *Config
 	ledger  *ledger
-	timers  *timers
+	timers  *timers.Timers
 	judging *judging
 	said    *logonce.Once
 	apply   apply
@@ -214,7 +215,7 @@ func (i *intake) resent(a *arrival, twin store.Record) (bool, error) {
 	if err := i.parts.Records.Bury(twin.ID()); err != nil {
 		return false, err
 	}
-	i.timers.forget(twin.ID())
+	i.timers.Forget(twin.ID())
 	about(i.parts.Log.Info(), twin, "resent").Str("as", a.reservation.ID).Msg("sent again under another ID, after it had come to nothing")
 	return true, i.take(a)
 }
@@ -331,7 +332,7 @@ func (i *intake) woken(id string) input {
 		if err != nil || !ok {
 			return err
 		}
-		i.timers.set(rec, i.now)
+		i.timers.Set(rec, i.now)
 		return i.wake(rec)
 	}}
 }

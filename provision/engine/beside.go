@@ -10,6 +10,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/drift"
 	"github.com/croft-edge/croft/provision/lifecycle"
 	"github.com/croft-edge/croft/provision/provisioner"
 )
@@ -187,7 +188,7 @@ func fetch(ctx context.Context, p provisioner.Provisioner, r *workload.Reservati
 
 // removeOrphan looks once more: what has come to belong to a record since, or to
 // another reservation, isn't taken away.
-func (b *beside) removeOrphan(ctx context.Context, p provisioner.Provisioner, o Orphan) error {
+func (b *beside) removeOrphan(ctx context.Context, p provisioner.Provisioner, o drift.Orphan) error {
 	if rec, err := b.parts.Records.Record(o.ID); err == nil && adopts(rec, o.Hash) {
 		return nil
 	}
@@ -195,10 +196,10 @@ func (b *beside) removeOrphan(ctx context.Context, p provisioner.Provisioner, o 
 	if err != nil {
 		return err
 	}
-	if _, still := found[o.label()]; !still {
+	if _, still := found[o.Label()]; !still {
 		return nil
 	}
-	return forgiven(p.Remove(ctx, o.label()))
+	return forgiven(p.Remove(ctx, o.Label()))
 }
 
 // forgiven takes what is gone already for done.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/drift"
 	"github.com/croft-edge/croft/provision/provisioner"
 	"github.com/croft-edge/croft/provision/store"
 )
@@ -37,22 +38,22 @@ func TestDifferences(t *testing.T) {
 	unlabelled := map[provisioner.Label]provisioner.Seen{{ID: "1-1"}: {}}
 	for name, tt := range map[string]struct {
 		recs  []store.Record
-		there seen
+		there drift.Seen
 		want  []string
 	}{
-		"all is as it was made":        {deployed, seen{vol: there(map[string]string{"1-1": ""})}, nil},
-		"it is gone":                   {deployed, seen{vol: {}}, []string{"1-1 gone"}},
-		"it is changed":                {deployed, seen{vol: there(map[string]string{"1-1": "no limit"})}, []string{"1-1 no limit"}},
-		"another is in its place":      {deployed, seen{vol: other}, []string{"1-1 " + foreign}},
-		"it has no label yet":          {deployed, seen{vol: unlabelled}, nil},
-		"its module didn't answer":     {deployed, seen{net: {}}, nil},
-		"what isn't deployed":          {recordsIn(vol), seen{vol: {}}, nil},
-		"networks come before volumes": {append(deployed, recordOf("2-1", net, store.Deployed)), seen{vol: {}, net: {}}, []string{"2-1 gone", "1-1 gone"}},
+		"all is as it was made":        {deployed, drift.Seen{vol: there(map[string]string{"1-1": ""})}, nil},
+		"it is gone":                   {deployed, drift.Seen{vol: {}}, []string{"1-1 gone"}},
+		"it is changed":                {deployed, drift.Seen{vol: there(map[string]string{"1-1": "no limit"})}, []string{"1-1 no limit"}},
+		"another is in its place":      {deployed, drift.Seen{vol: other}, []string{"1-1 " + drift.Foreign}},
+		"it has no label yet":          {deployed, drift.Seen{vol: unlabelled}, nil},
+		"its module didn't answer":     {deployed, drift.Seen{net: {}}, nil},
+		"what isn't deployed":          {recordsIn(vol), drift.Seen{vol: {}}, nil},
+		"networks come before volumes": {append(deployed, recordOf("2-1", net, store.Deployed)), drift.Seen{vol: {}, net: {}}, []string{"2-1 gone", "1-1 gone"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, d := range differences(tt.recs, tt.there) {
-				got = append(got, d.rec.ID()+" "+d.what)
+			for _, d := range drift.Differences(tt.recs, tt.there) {
+				got = append(got, d.Record.ID()+" "+d.What)
 			}
 			if !slices.Equal(got, tt.want) {
 				t.Errorf("differs: %q, want %q", got, tt.want)

@@ -10,6 +10,7 @@ import (
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/admit"
+	"github.com/croft-edge/croft/provision/drift"
 	"github.com/croft-edge/croft/provision/provisioner"
 	"github.com/croft-edge/croft/provision/source"
 	"github.com/croft-edge/croft/provision/store"
@@ -59,12 +60,6 @@ type Feedback interface {
 	Kick()
 }
 
-// OrphanBook keeps since when an orphan has been known, over restarts.
-type OrphanBook interface {
-	Load() ([]Orphan, error)
-	Save(orphans []Orphan) error
-}
-
 // Config is what an engine is made of.
 type Config struct {
 	// Records is where the node remembers.
@@ -80,7 +75,7 @@ type Config struct {
 	Feedback  Feedback
 	Clock     Clock
 	// Orphans may be nil: then a restart forgets since when they were known.
-	Orphans OrphanBook
+	Orphans drift.OrphanBook
 	Log     zerolog.Logger
 
 	// Limits are the deadlines and waits; a zero one gets its default.

@@ -9,10 +9,12 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/drift"
 	"github.com/croft-edge/croft/provision/lifecycle"
 	"github.com/croft-edge/croft/provision/logonce"
 	"github.com/croft-edge/croft/provision/provisioner"
 	"github.com/croft-edge/croft/provision/store"
+	"github.com/croft-edge/croft/provision/timers"
 )
 
 // desk is where everything is decided, on the engine's thread: it takes what has
@@ -23,7 +25,7 @@ type desk struct {
 	parts   *Config
 	ledger  *ledger
 	flights *flights
-	timers  *timers
+	timers  *timers.Timers
 	notes   *notes
 	// judging, intake and compared are the parts that find out what has happened.
 	judging  *judging
@@ -65,9 +67,9 @@ func (i input) finish(err error) {
 
 // notes is what the desk tells those who look from other goroutines.
 type notes struct {
-	drifts   *drifts
+	drifts   *drift.History
 	progress *progress
-	orphans  *orphans
+	orphans  *drift.Orphans
 	changed  func()
 }
 
@@ -77,7 +79,7 @@ func newDesk(parts *Config, notes *notes) *desk {
 		demand = parts.Admission.Demand
 	}
 	d := &desk{
-		agenda: &agenda{}, parts: parts, notes: notes, blocked: newBlocked(), timers: newTimers(parts.Limits.Look),
+		agenda: &agenda{}, parts: parts, notes: notes, blocked: newBlocked(), timers: timers.New(parts.Limits.Look),
 		ledger: newLedger(parts.Records, demand), flights: newFlights(parts.Provisioners),
 	}
 	once := logonce.New()
@@ -187,18 +189,18 @@ func (d *desk) lookAgain(id string, err error) {
 		d.parts.Log.Error().Str("id", id).Err(err).Msg("cannot handle: tried again")
 	}
 	if rec, ok, err := d.ledger.record(id); err == nil && ok {
-		d.timers.try(rec, d.now, d.parts.Limits.Retry.Delay(1))
+		d.timers.Try(rec, d.now, d.parts.Limits.Retry.Delay(1))
 	}
 }
 
 // written sets the timers of a record that is durable now. When it is looked at
 // next stays as it was: a renewal that is noted must not cost a retry its turn.
 func (d *desk) written(rec store.Record) {
-	d.timers.set(rec, d.now)
+	d.timers.Set(rec, d.now)
 	d.blocked.set(rec)
 	d.notes.changed()
 	if !rec.Phase.Wanted() {
-		d.notes.drifts.forget(rec.ID())
+		d.notes.drifts.Forget(rec.ID())
 	}
 	if rec.Phase != lifecycle.Fetching && rec.Phase != lifecycle.Intent {
 		d.notes.progress.forget(rec.ID())
@@ -261,14 +263,14 @@ func (d *desk) outside(rec store.Record, e lifecycle.Effect) {
 	case lifecycle.Cancel:
 		d.flights.cancel(id)
 	case lifecycle.Later:
-		d.timers.try(rec, d.now, e.After)
+		d.timers.Try(rec, d.now, e.After)
 	case lifecycle.Tell:
 		d.parts.Feedback.Kick()
 	case lifecycle.Resend:
 		d.asked = append(d.asked, id)
 	case lifecycle.Bury:
 		if d.durably(rec, "bury", func() error { return d.parts.Records.Bury(id) }) {
-			d.timers.forget(id)
+			d.timers.Forget(id)
 			d.notes.changed()
 		}
 	}
@@ -294,7 +296,7 @@ func (d *desk) durably(rec store.Record, what string, do func() error) bool {
 	err := supervise.Guard(d.parts.Log, what, do)
 	if err != nil && node.KindOf(err) != node.NotExist {
 		d.parts.Log.Error().Str("id", rec.ID()).Err(err).Msg("cannot " + what + ": tried again")
-		d.timers.try(rec, d.now, d.parts.Limits.Retry.Delay(1))
+		d.timers.Try(rec, d.now, d.parts.Limits.Retry.Delay(1))
 		return false
 	}
 	return true

@@ -3,21 +3,15 @@ package engine
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/drift"
 	"github.com/croft-edge/croft/provision/lifecycle"
 	"github.com/croft-edge/croft/provision/provisioner"
 	"github.com/croft-edge/croft/provision/source"
 	"github.com/croft-edge/croft/provision/store"
 )
-
-// Drift is what was last seen to differ of a workload from how it was made.
-type Drift struct {
-	At   time.Time `json:"at"`
-	What string    `json:"what"`
-}
 
 // watch is the source of what is gone or changed under the node. It looks from
 // goroutines of its own, and only reads.
@@ -49,12 +43,12 @@ func (c *compared) differs(t workload.Type, found map[provisioner.Label]provisio
 	if err != nil {
 		return true // the engine says so
 	}
-	all := differences(recs, seen{t: found})
-	c.notes.drifts.calm(t, all)
+	all := drift.Differences(recs, drift.Seen{t: found})
+	c.notes.drifts.Calm(t, all)
 	now := c.parts.Clock.Read()
-	return c.notes.orphans.differ(t, found, c.wanted(recs), now, c.grace) ||
-		slices.ContainsFunc(all, func(diff difference) bool {
-			return !c.notes.drifts.resting(diff.rec.ID(), now.Uptime) && !lifecycle.Facts{Time: now}.Over(diff.rec) && !c.beingReplaced(diff.rec) && c.authentic(diff.rec)
+	return c.notes.orphans.Differ(t, found, c.wanted(recs), now, c.grace) ||
+		slices.ContainsFunc(all, func(diff drift.Difference) bool {
+			return !c.notes.drifts.Resting(diff.Record.ID(), now.Uptime) && !lifecycle.Facts{Time: now}.Over(diff.Record) && !c.beingReplaced(diff.Record) && c.authentic(diff.Record)
 		})
 }
 
@@ -68,12 +62,12 @@ func (c *compared) drifted(item source.Item) []input {
 		return nil
 	}
 	c.now = c.parts.Clock.Read()
-	there := seen{item.Type: item.Seen}
+	there := drift.Seen{item.Type: item.Seen}
 	var inputs []input
-	for _, diff := range differences(recs, there) {
-		id := diff.rec.ID()
-		if c.flights.flying(id) || c.notes.drifts.changedSince(id, item.Began) || c.notes.drifts.resting(id, c.now.Uptime) ||
-			c.overNow(diff.rec) || c.beingReplaced(diff.rec) || !c.authentic(diff.rec) {
+	for _, diff := range drift.Differences(recs, there) {
+		id := diff.Record.ID()
+		if c.flights.flying(id) || c.notes.drifts.ChangedSince(id, item.Began) || c.notes.drifts.Resting(id, c.now.Uptime) ||
+			c.overNow(diff.Record) || c.beingReplaced(diff.Record) || !c.authentic(diff.Record) {
 			continue
 		}
 		inputs = append(inputs, c.drift(diff, false))
@@ -85,7 +79,7 @@ func (c *compared) drifted(item source.Item) []input {
 
 // noticed says that a workload has drifted.
 func (c *compared) noticed(rec store.Record, what string) {
-	if c.notes.drifts.notice(rec, Drift{At: c.now.Now, What: workload.ErrorText(what)}, c.now.Uptime, c.parts.Limits.Retry) {
+	if c.notes.drifts.Notice(rec, drift.Drift{At: c.now.Now, What: workload.ErrorText(what)}, c.now.Uptime, c.parts.Limits.Retry) {
 		about(c.parts.Log.Warn(), rec, "drift").Str("what", what).
 			Msg("drifted: it isn't on the node as it was made; it is made right")
 	}
@@ -93,11 +87,11 @@ func (c *compared) noticed(rec store.Record, what string) {
 
 // righted says that a workload that had drifted is as it was made again.
 func (c *compared) righted(rec store.Record) {
-	if took, times, was := c.notes.drifts.right(rec.ID(), c.now.Uptime); was {
+	if took, times, was := c.notes.drifts.Restored(rec.ID(), c.now.Uptime); was {
 		about(c.parts.Log.Info(), rec, "drift").Int("restored", times).Dur("took", took).
 			Msg("back: it is on the node as it was made again")
 	}
 }
 
 // Drifts returns how many workloads were seen to drift since the start, by type.
-func (e *Engine) Drifts() map[workload.Type]uint64 { return e.notes.drifts.totals() }
+func (e *Engine) Drifts() map[workload.Type]uint64 { return e.notes.drifts.Totals() }

@@ -10,6 +10,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/drift"
 	"github.com/croft-edge/croft/provision/logonce"
 	"github.com/croft-edge/croft/provision/source"
 	"github.com/croft-edge/croft/provision/store"
@@ -41,7 +42,7 @@ func Assemble(c *Config) *Engine {
 	changes := newBroadcast()
 	return &Engine{
 		parts:   c,
-		notes:   &notes{drifts: newDrifts(), progress: newProgress(), orphans: newOrphans(c.Orphans), changed: changes.tell},
+		notes:   &notes{drifts: drift.NewHistory(), progress: newProgress(), orphans: drift.NewOrphans(c.Orphans), changed: changes.tell},
 		changes: changes,
 		orders:  make(chan order),
 	}
@@ -128,7 +129,7 @@ func (e *Engine) live(over context.Context, l *loop) {
 	e.resyncLost()
 	e.ready.Store(true)
 	for over.Err() == nil && (arriving != nil || l.desk.busy()) {
-		timer := time.NewTimer(l.desk.timers.wait(e.parts.Clock.Read()))
+		timer := time.NewTimer(l.desk.timers.Wait(e.parts.Clock.Read()))
 		var inputs []input
 		select {
 		case <-over.Done():
@@ -161,7 +162,7 @@ func (e *Engine) live(over context.Context, l *loop) {
 // more adds to a round what is there already, so that it shares the round's
 // durable write.
 func (l *loop) more(inputs []input, arriving <-chan *arrival) []input {
-	for _, id := range l.desk.timers.due(l.parts.Clock.Read()) {
+	for _, id := range l.desk.timers.Due(l.parts.Clock.Read()) {
 		inputs = append(inputs, l.desk.intake.woken(id))
 	}
 	for len(inputs) < l.parts.Limits.Round {

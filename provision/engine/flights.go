@@ -6,6 +6,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/drift"
 	"github.com/croft-edge/croft/provision/inflight"
 	"github.com/croft-edge/croft/provision/lifecycle"
 	"github.com/croft-edge/croft/provision/provisioner"
@@ -20,7 +21,7 @@ type flight struct {
 	kind lifecycle.EffectKind
 	rec  store.Record
 	// orphan is what removeOrphan is for.
-	orphan Orphan
+	orphan drift.Orphan
 	// bound is what the workload refers to, as it was when the flight began.
 	bound map[string]workload.Hash
 	// place is what it finds of its name, for DoProvision; nil when it has none.

@@ -70,7 +70,7 @@ func (d *desk) landed(one *flight, o outcome) input {
 		if ev.Kind == lifecycle.Provisioned {
 			d.compared.righted(rec)
 		}
-		d.notes.drifts.settled(id)
+		d.notes.drifts.EffectEnded(id)
 		_, err = d.apply(rec, ev)
 		return err
 	}}

@@ -8,6 +8,7 @@ import (
 	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/admit"
+	"github.com/croft-edge/croft/provision/drift"
 	"github.com/croft-edge/croft/provision/provisioner"
 	"github.com/croft-edge/croft/provision/store"
 )
@@ -109,7 +110,7 @@ const startLook = 3 * time.Second
 
 // lookAtAll asks every module what it has, all at once. What doesn't answer is
 // looked at again while the node runs.
-func (l *loop) lookAtAll() seen {
+func (l *loop) lookAtAll() drift.Seen {
 	type answer struct {
 		t     workload.Type
 		found map[provisioner.Label]provisioner.Seen
@@ -128,7 +129,7 @@ func (l *loop) lookAtAll() seen {
 			answers <- a
 		})
 	}
-	there := seen{}
+	there := drift.Seen{}
 	silent := len(l.parts.Provisioners)
 	for silent > 0 {
 		select {

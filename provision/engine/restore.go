@@ -5,19 +5,21 @@ import (
 	"slices"
 	"time"
 
+	"github.com/croft-edge/croft/provision/drift"
 	"github.com/croft-edge/croft/provision/lifecycle"
 	"github.com/croft-edge/croft/provision/source"
 	"github.com/croft-edge/croft/provision/store"
+	"github.com/croft-edge/croft/provision/timers"
 )
 
 // restore sets all timers, and begins to bring the node to what the records say.
 // look asks the modules what is on the node.
-func (d *desk) restore(recs []store.Record, look func() seen) {
+func (d *desk) restore(recs []store.Record, look func() drift.Seen) {
 	start := time.Now()
 	d.now = d.parts.Clock.Read()
 	for _, rec := range recs {
 		d.written(rec)
-		d.timers.try(rec, d.now, d.firstTry(rec))
+		d.timers.Try(rec, d.now, d.firstTry(rec))
 	}
 	there := look()
 	slices.SortStableFunc(recs, func(a, b store.Record) int {
@@ -30,14 +32,14 @@ func (d *desk) restore(recs []store.Record, look func() seen) {
 		}
 		inputs = append(inputs, d.input(rec.ID(), lifecycle.Event{Kind: lifecycle.Restart}))
 	}
-	for _, rec := range unlabelled(recs, there) {
+	for _, rec := range drift.Unlabelled(recs, there) {
 		if !d.compared.overNow(rec) && d.compared.authentic(rec) {
 			inputs = append(inputs, d.input(rec.ID(), lifecycle.Event{Kind: lifecycle.Drift}))
 		}
 	}
-	differ := differences(recs, there)
+	differ := drift.Differences(recs, there)
 	for _, diff := range differ {
-		if !d.notes.drifts.resting(diff.rec.ID(), d.now.Uptime) && !d.compared.overNow(diff.rec) && !d.compared.beingReplaced(diff.rec) && d.compared.authentic(diff.rec) {
+		if !d.notes.drifts.Resting(diff.Record.ID(), d.now.Uptime) && !d.compared.overNow(diff.Record) && !d.compared.beingReplaced(diff.Record) && d.compared.authentic(diff.Record) {
 			inputs = append(inputs, d.compared.drift(diff, true))
 		}
 	}
@@ -52,7 +54,7 @@ func (d *desk) restore(recs []store.Record, look func() seen) {
 // the backoff would be.
 func (d *desk) firstTry(rec store.Record) time.Duration {
 	if rec.Tombstone() {
-		return buryLater
+		return timers.BuryLater
 	}
 	if rec.NextAttempt.IsZero() {
 		return d.parts.Limits.Look

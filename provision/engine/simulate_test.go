@@ -150,7 +150,7 @@ func history(seed uint64, steps []uint64, told bool) *simulation {
 // over is when nothing is left that time could change.
 func (s *simulation) over() bool {
 	recs, err := s.node.store.List()
-	return err == nil && len(recs) == 0 && len(s.modules.things) == 0 && s.node.desk.timers.wait(s.clock.Read()) >= s.node.parts.Limits.Look
+	return err == nil && len(recs) == 0 && len(s.modules.things) == 0 && s.node.desk.timers.Wait(s.clock.Read()) >= s.node.parts.Limits.Look
 }
 
 // heal is the end of all that went wrong: the explorer is honest, the modules and
@@ -199,7 +199,7 @@ func (s *simulation) settle(times int, pause time.Duration) {
 			s.seen(s.look(t))
 		}
 		s.sendAll()
-		s.pass(max(pause, s.node.desk.timers.wait(s.clock.Read())))
+		s.pass(max(pause, s.node.desk.timers.Wait(s.clock.Read())))
 		s.check()
 	}
 	for range 12 {

@@ -2,12 +2,12 @@ package engine
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/drift"
 	"github.com/croft-edge/croft/provision/lifecycle"
 	"github.com/croft-edge/croft/provision/provisioner"
 	"github.com/croft-edge/croft/provision/store"
@@ -212,8 +212,8 @@ func (s *simulation) witnessed(t *simThing, what string) {
 
 // checkOrphan holds that the removal of an orphan takes that away, and nothing that a
 // record wants.
-func (s *simulation) checkOrphan(o Orphan, t *simThing) {
-	if t.kind != o.Type || t.Label != o.label() {
+func (s *simulation) checkOrphan(o drift.Orphan, t *simThing) {
+	if t.kind != o.Type || t.Label != o.Label() {
 		s.fail("the removal of orphan %s %s %x takes down %s %s %x", o.Type, o.ID, o.Hash[:3], t.kind, t.ID, t.Hash[:3])
 	}
 	if rec, err := s.node.store.Record(t.ID); err == nil && rec.Phase == lifecycle.Deployed && rec.Hash == t.Hash {
@@ -292,7 +292,7 @@ func (s *simulation) quiet() {
 			continue
 		}
 		rec, err := n.store.Record(t.ID)
-		known := slices.ContainsFunc(s.book.orphans, func(o Orphan) bool { return o.label() == t.Label && o.Type == t.kind })
+		known := slices.ContainsFunc(s.book.orphans, func(o drift.Orphan) bool { return o.Label() == t.Label && o.Type == t.kind })
 		if !known && (err != nil || rec.Hash != t.Hash || rec.Tombstone()) {
 			s.fail("%s %s %x is on the node, and nothing wants it", t.kind, t.ID, t.Hash[:3])
 		}
@@ -370,14 +370,16 @@ func (s *simulation) empty() {
 	left := map[string]int{
 		"flights": d.flights.queue.Len(), "parked": len(d.ledger.parked), "staged": len(d.ledger.staged),
 		"waiting": len(d.judging.waiting) + len(d.judging.next), "blocked": len(d.blocked.of) + len(d.blocked.by),
-		"tries": d.timers.tries.Len(), "stops": d.timers.stops.Len(), "removals": d.timers.removals.Len(), "proofs": d.timers.proofs.Len(),
-		"drifts": len(d.notes.drifts.of), "progress": len(d.notes.progress.of),
-		"orphans": len(d.notes.orphans.going) + len(d.notes.orphans.failed) + len(d.notes.orphans.retry) + len(d.notes.orphans.known),
+		"drifts": d.notes.drifts.Size(), "progress": len(d.notes.progress.of),
+		"orphans": d.notes.orphans.Size(),
 		"soon":    len(d.soon), "after": len(d.after),
+	}
+	for what, n := range d.timers.Len() {
+		left["timers: "+what] = n
 	}
 	for _, what := range sortedKeys(left) {
 		if left[what] > 0 {
-			s.fail("%d %s are left when all is over: timers of %v", left[what], what, d.timers.proofs.Take(math.MaxInt64))
+			s.fail("%d %s are left when all is over", left[what], what)
 		}
 	}
 }

@@ -407,7 +407,7 @@ func TestTwoOrphansOfOneID(t *testing.T) {
 		t.Fatalf("%d effects wait or are in flight, want both removals", n)
 	}
 	f.end()
-	if o := f.node.desk.notes.orphans; len(f.modules.things)+len(o.all())+len(o.going) != 0 {
-		t.Errorf("on the node is %v, orphans are %v, going %v", f.modules.things, o.all(), o.going)
+	if o := f.node.desk.notes.orphans; len(f.modules.things)+len(o.All())+o.InFlight() != 0 {
+		t.Errorf("on the node is %v, orphans are %v, %d are being removed", f.modules.things, o.All(), o.InFlight())
 	}
 }

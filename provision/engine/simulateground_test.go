@@ -8,6 +8,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/clock"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/provision/drift"
 	"github.com/croft-edge/croft/provision/store/persist"
 )
 
@@ -152,11 +153,11 @@ func (d *simDisk) List(folder string) ([]string, error) {
 func (d *simDisk) Close() error { return nil }
 
 // simBook keeps the orphans on the simulated disk's side: it outlives a power cut.
-type simBook struct{ orphans []Orphan }
+type simBook struct{ orphans []drift.Orphan }
 
-func (b *simBook) Load() ([]Orphan, error) { return slices.Clone(b.orphans), nil }
+func (b *simBook) Load() ([]drift.Orphan, error) { return slices.Clone(b.orphans), nil }
 
-func (b *simBook) Save(orphans []Orphan) error {
+func (b *simBook) Save(orphans []drift.Orphan) error {
 	b.orphans = slices.Clone(orphans)
 	return nil
 }

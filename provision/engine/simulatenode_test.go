@@ -13,6 +13,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/admit"
+	"github.com/croft-edge/croft/provision/drift"
 	"github.com/croft-edge/croft/provision/lifecycle"
 	"github.com/croft-edge/croft/provision/logonce"
 	"github.com/croft-edge/croft/provision/provisioner"
@@ -95,7 +96,7 @@ func (s *simulation) boot() {
 		s.fail("cannot make the node: %v", err)
 		return
 	}
-	notes := &notes{drifts: newDrifts(), progress: newProgress(), orphans: newOrphans(&s.book), changed: func() {}}
+	notes := &notes{drifts: drift.NewHistory(), progress: newProgress(), orphans: drift.NewOrphans(&s.book), changed: func() {}}
 	n.desk = newDesk(n.parts, notes)
 	n.checker = &checker{policy: n.parts.Policy, log: n.parts.Log, said: logonce.New()}
 	n.beside = &beside{parts: n.parts}
@@ -139,8 +140,8 @@ func (simFeedback) Run(context.Context) error { return nil }
 func (f simFeedback) Kick()                   { f.n.kicks++ }
 
 // lookAtAll is what the modules answer at a start.
-func (s *simulation) lookAtAll() seen {
-	there := seen{}
+func (s *simulation) lookAtAll() drift.Seen {
+	there := drift.Seen{}
 	for _, t := range simTypes() {
 		if !s.modules.silent && s.rnd.IntN(10) > 0 {
 			there[t] = s.modules.look(t)
@@ -205,7 +206,7 @@ func (s *simulation) round(inputs []input) {
 	if n == nil || s.disk.dead {
 		return
 	}
-	for _, id := range n.desk.timers.due(s.clock.Read()) {
+	for _, id := range n.desk.timers.Due(s.clock.Read()) {
 		inputs = append(inputs, n.desk.intake.woken(id))
 	}
 	n.desk.round(inputs)

@@ -236,7 +236,7 @@ func (s *simulation) stepSend() { s.send(s.rnd.IntN(4), s.rnd.IntN(4) > 0) }
 
 // stepPass lets time pass: until something is due, or longer.
 func (s *simulation) stepPass() {
-	d := s.node.desk.timers.wait(s.clock.Read())
+	d := s.node.desk.timers.Wait(s.clock.Read())
 	if kind := s.rnd.IntN(9); kind > 2 {
 		d = []time.Duration{time.Second, 10 * time.Second, time.Minute, 20 * time.Minute, 5 * time.Hour, 8 * 24 * time.Hour}[kind-3]
 	}

@@ -1,4 +1,6 @@
-package engine
+// Package timers says when the engine looks at which record next: at attempts, ends
+// and proofs of an end. It owns nothing, and reads no clock.
+package timers
 
 import (
 	"math"
@@ -10,9 +12,8 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// timers say which records are to be looked at next. They are for the engine's
-// thread alone, and read no clock themselves.
-type timers struct {
+// Timers are the records' next times. They are for one goroutine alone.
+type Timers struct {
 	// tries are by the node's uptime: the next attempt, the next look.
 	tries *source.Due
 	// stops are ends by a clock of level Stop, removals ends by one of level
@@ -24,26 +25,27 @@ type timers struct {
 	look time.Duration
 }
 
-func newTimers(look time.Duration) *timers {
-	return &timers{tries: source.NewDue(), stops: source.NewDue(), removals: source.NewDue(), proofs: source.NewDue(), look: look}
+// New returns timers without a record; look is the longest time that Wait returns.
+func New(look time.Duration) *Timers {
+	return &Timers{tries: source.NewDue(), stops: source.NewDue(), removals: source.NewDue(), proofs: source.NewDue(), look: look}
 }
 
-// try has the record of an ID looked at after a while.
-func (t *timers) try(rec store.Record, now clock.Reading, after time.Duration) {
+// Try has a record looked at after that time.
+func (t *Timers) Try(rec store.Record, now clock.Reading, after time.Duration) {
 	t.tries.Set(rec.ID(), source.Rank(rec.Reservation.Type), int64(now.Uptime+after))
 }
 
-// forget drops an ID.
-func (t *timers) forget(id string) {
+// Forget drops an ID.
+func (t *Timers) Forget(id string) {
 	for _, each := range []*source.Due{t.tries, t.stops, t.removals, t.proofs} {
 		each.Remove(id)
 	}
 }
 
-// set sets when the record's end is to be looked at. An end that has come and
+// Set sets when the record's end is to be looked at. An end that has come and
 // changed nothing, such as one with a renewal that waits, is looked at again
 // after a while.
-func (t *timers) set(rec store.Record, now clock.Reading) {
+func (t *Timers) Set(rec store.Record, now clock.Reading) {
 	id, rank := rec.ID(), source.Rank(rec.Reservation.Type)
 	end := nanos(rec.Reservation.Expires())
 	t.stops.Remove(id)
@@ -58,11 +60,11 @@ func (t *timers) set(rec store.Record, now clock.Reading) {
 	}
 	wall := nanos(now.Now)
 	if now.Level == clock.Remove && wall >= end || int64(now.Uptime) >= proof {
-		t.try(rec, now, t.again(rec))
+		t.Try(rec, now, t.again(rec))
 		return
 	}
 	if rec.Phase.Wanted() && now.Level == clock.Stop && wall >= end {
-		t.try(rec, now, t.again(rec))
+		t.Try(rec, now, t.again(rec))
 	} else if rec.Phase.Wanted() {
 		t.stops.Set(id, rank, end)
 	}
@@ -70,19 +72,19 @@ func (t *timers) set(rec store.Record, now clock.Reading) {
 	t.proofs.Set(id, rank, proof)
 }
 
-// buryLater is when a tombstone is looked at again whose result the explorer
+// BuryLater is when a tombstone is looked at again whose result the explorer
 // doesn't have yet.
-const buryLater = time.Hour
+const BuryLater = time.Hour
 
-func (t *timers) again(rec store.Record) time.Duration {
+func (t *Timers) again(rec store.Record) time.Duration {
 	if rec.Tombstone() {
-		return buryLater
+		return BuryLater
 	}
 	return t.look
 }
 
-// due are the IDs that are to be looked at now, users of a thing before the thing.
-func (t *timers) due(now clock.Reading) []string {
+// Due takes the IDs that are to be looked at now, users of a thing before the thing.
+func (t *Timers) Due(now clock.Reading) []string {
 	var out []string
 	seen := map[string]bool{}
 	add := func(ids []string) {
@@ -104,8 +106,8 @@ func (t *timers) due(now clock.Reading) []string {
 	return out
 }
 
-// wait is how long nothing will be due, look at most.
-func (t *timers) wait(now clock.Reading) time.Duration {
+// Wait is how long nothing will be due, look at most.
+func (t *Timers) Wait(now clock.Reading) time.Duration {
 	wait := int64(t.look)
 	sooner := func(d *source.Due, now int64) {
 		if at, some := d.Next(); some {
@@ -132,4 +134,9 @@ func nanos(t time.Time) int64 {
 		return math.MaxInt64
 	}
 	return t.UnixNano()
+}
+
+// Len is the number of entries by kind, for tests and figures.
+func (t *Timers) Len() map[string]int {
+	return map[string]int{"tries": t.tries.Len(), "stops": t.stops.Len(), "removals": t.removals.Len(), "proofs": t.proofs.Len()}
 }

@@ -1,4 +1,4 @@
-package engine
+package drift
 
 import (
 	"strconv"
@@ -9,10 +9,10 @@ import (
 // are: the engine's thread notes one for each effect.
 func TestEndsAreSeldomLookedThrough(t *testing.T) {
 	const doublings = 3
-	d := newDrifts()
+	d := NewHistory()
 	looked, at := 0, d.sweepAt
 	for i := range endsMost << doublings {
-		if d.settled(strconv.Itoa(i)); d.sweepAt != at {
+		if d.EffectEnded(strconv.Itoa(i)); d.sweepAt != at {
 			looked, at = looked+1, d.sweepAt
 		}
 	}

@@ -1,4 +1,4 @@
-package engine
+package drift
 
 import (
 	"encoding/json"
@@ -11,12 +11,12 @@ import (
 	"github.com/croft-edge/croft/pkg/atomicfile"
 )
 
-// OrphanFile is a OrphanBook in a file of its own.
+// OrphanFile is an OrphanBook in a file of its own.
 type OrphanFile struct {
 	path string
 }
 
-// NewOrphanFile keeps it at path, whose folder must exist.
+// NewOrphanFile keeps the orphans at path, whose folder must exist.
 func NewOrphanFile(path string) *OrphanFile { return &OrphanFile{path: path} }
 
 // Load returns what was saved, nothing when there is no file.

@@ -1,0 +1,103 @@
+package drift
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/lifecycle"
+	"github.com/croft-edge/croft/provision/provisioner"
+	"github.com/croft-edge/croft/provision/source"
+	"github.com/croft-edge/croft/provision/store"
+)
+
+// Seen is what the modules list on the node, by type and label. A type whose
+// module didn't answer isn't in it.
+type Seen map[workload.Type]map[provisioner.Label]provisioner.Seen
+
+// The difference of a workload that isn't on the node: nothing has its ID, or only
+// another reservation's workload has it.
+const (
+	Gone    = "gone"
+	Foreign = "what is there under its ID is another reservation's"
+)
+
+// Difference is a record whose workload isn't on the node as it was made.
+type Difference struct {
+	Record store.Record
+	What   string
+}
+
+// Differences holds records against what was seen, the types in the order in
+// which they need each other. It is the one comparison there is.
+func Differences(recs []store.Record, there Seen) []Difference {
+	var out []Difference
+	taken := takenIDs{there: there, ids: map[workload.Type]map[string]bool{}}
+	for _, rec := range recs {
+		listed, answered := there[rec.Reservation.Type]
+		if rec.Phase != lifecycle.Deployed || !answered {
+			continue
+		}
+		found, present := own(rec, listed)
+		switch {
+		case !present && taken.has(rec.Reservation.Type, rec.ID()):
+			out = append(out, Difference{rec, Foreign})
+		case !present:
+			out = append(out, Difference{rec, Gone})
+		case found.Drift != "":
+			out = append(out, Difference{rec, found.Drift})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Difference) int {
+		return cmp.Compare(source.Rank(a.Record.Reservation.Type), source.Rank(b.Record.Reservation.Type))
+	})
+	return out
+}
+
+// takenIDs are the IDs that something on the node has, by type. Those of a type are
+// gathered when they are first asked for: mostly nothing is missing.
+type takenIDs struct {
+	there Seen
+	ids   map[workload.Type]map[string]bool
+}
+
+func (t takenIDs) has(kind workload.Type, id string) bool {
+	if t.ids[kind] == nil {
+		t.ids[kind] = make(map[string]bool, len(t.there[kind]))
+		for l := range t.there[kind] {
+			t.ids[kind][l.ID] = true
+		}
+	}
+	return t.ids[kind][id]
+}
+
+// Unlabelled are the records whose workload an older croft has made: it is there
+// as it should be, and says nowhere whose it is. Provisioned once more it has its
+// label, and is otherwise left alone. Without one, nobody could tell whose it is
+// once this node had lost its records.
+func Unlabelled(recs []store.Record, there Seen) []store.Record {
+	var out []store.Record
+	for _, rec := range recs {
+		listed := there[rec.Reservation.Type]
+		_, labelled := listed[provisioner.Label{ID: rec.ID(), Hash: rec.Hash}]
+		found, present := own(rec, listed)
+		if rec.Phase == lifecycle.Deployed && rec.Unlabelled && present && !labelled && found.Drift == "" {
+			out = append(out, rec)
+		}
+	}
+	return out
+}
+
+// own is what was seen of a record's workload: what has its ID and its hash or, made by
+// an older croft, no hash.
+func own(rec store.Record, listed map[provisioner.Label]provisioner.Seen) (found provisioner.Seen, present bool) {
+	if found, present = listed[provisioner.Label{ID: rec.ID(), Hash: rec.Hash}]; !present {
+		found, present = listed[provisioner.Label{ID: rec.ID()}]
+	}
+	return found, present
+}
+
+// Owns reports whether the workload with a record's ID and that hash is the record's.
+func Owns(rec store.Record, h workload.Hash) bool {
+	return h == workload.Hash{} || h == rec.Hash
+}

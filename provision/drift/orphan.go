@@ -1,0 +1,182 @@
+package drift
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/croft-edge/croft/pkg/clock"
+	"github.com/croft-edge/croft/pkg/workload"
+	"github.com/croft-edge/croft/provision/lifecycle"
+	"github.com/croft-edge/croft/provision/provisioner"
+	"github.com/croft-edge/croft/provision/source"
+)
+
+// Orphan is something on the node that carries a reservation's label while no
+// record wants it. It is left alone for the grace period, then removed. Several may
+// have one ID, each with another hash: each is one by itself.
+type Orphan struct {
+	Type workload.Type `json:"type"`
+	ID   string        `json:"id"`
+	// Hash is the reservation's that it was made for; zero when its label has none.
+	Hash workload.Hash `json:"hash,omitzero"`
+	// Since is when it was first seen, by a clock that could be trusted; zero
+	// while there was none. From proves how long ago that was.
+	Since time.Time       `json:"since"`
+	From  lifecycle.Since `json:"from,omitzero"`
+}
+
+// Key tells it from other orphans.
+func (o Orphan) Key() OrphanKey { return OrphanKey{o.Type, o.Label()} }
+
+// Label is its label on the node.
+func (o Orphan) Label() provisioner.Label { return provisioner.Label{ID: o.ID, Hash: o.Hash} }
+
+// OrphanKey is what tells orphans apart.
+type OrphanKey struct {
+	Type  workload.Type
+	Label provisioner.Label
+}
+
+// Orphans are the orphans that are known, and their removals. It is safe for concurrent use.
+type Orphans struct {
+	book OrphanBook
+
+	mu    sync.Mutex
+	known []Orphan
+	read  bool
+	// failed counts the failed removals in a row; no removal is tried before retry, by
+	// the node's uptime. going are the removals in flight.
+	failed map[OrphanKey]int
+	retry  map[OrphanKey]time.Duration
+	going  map[OrphanKey]bool
+}
+
+// NewOrphans returns what is known of orphans; book may be nil.
+func NewOrphans(book OrphanBook) *Orphans {
+	return &Orphans{book: book, failed: map[OrphanKey]int{}, retry: map[OrphanKey]time.Duration{}, going: map[OrphanKey]bool{}}
+}
+
+// OrphanBook keeps since when an orphan has been known, over restarts.
+type OrphanBook interface {
+	Load() ([]Orphan, error)
+	Save(orphans []Orphan) error
+}
+
+// All returns the known orphans.
+func (o *Orphans) All() []Orphan {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.known)
+}
+
+// Differ reports whether the orphans of a type that were found are others than the known
+// ones, or one is due.
+func (o *Orphans) Differ(t workload.Type, found map[provisioner.Label]provisioner.Seen, wanted func(provisioner.Label) bool, now clock.Reading, grace func(Orphan) time.Duration) bool {
+	known := map[OrphanKey]bool{}
+	for _, each := range o.All() {
+		if each.Type != t {
+			continue
+		}
+		known[each.Key()] = true
+		if _, there := found[each.Label()]; !there || wanted(each.Label()) || each.Since.IsZero() && now.Level >= clock.Stop || o.Due(each, now, grace(each)) {
+			return true
+		}
+	}
+	for l := range found {
+		if !known[OrphanKey{t, l}] && !wanted(l) {
+			return true
+		}
+	}
+	return false
+}
+
+// Due reports whether an orphan is to be removed now: its grace is over by proof.
+func (o *Orphans) Due(one Orphan, now clock.Reading, grace time.Duration) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	k := one.Key()
+	return lifecycle.Lasted(grace, one.From, now) && !o.going[k] && now.Uptime >= o.retry[k]
+}
+
+// Removing notes that the removal of an orphan has begun.
+func (o *Orphans) Removing(one Orphan) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.going[one.Key()] = true
+}
+
+// Postpone notes that a removal failed, and returns the pause before the next attempt.
+func (o *Orphans) Postpone(one Orphan, now time.Duration, backoff source.Backoff) time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	k := one.Key()
+	delete(o.going, k)
+	if !slices.ContainsFunc(o.known, func(other Orphan) bool { return other.Key() == k }) {
+		delete(o.failed, k)
+		delete(o.retry, k)
+		return 0 // it is gone, whoever took it
+	}
+	o.failed[k]++
+	wait := backoff.Delay(o.failed[k])
+	o.retry[k] = now + wait
+	return wait
+}
+
+// Removed notes that an orphan was removed.
+func (o *Orphans) Removed(one Orphan) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	k := one.Key()
+	delete(o.going, k)
+	delete(o.failed, k)
+	delete(o.retry, k)
+	o.known = slices.DeleteFunc(o.known, func(other Orphan) bool { return other.Key() == k })
+}
+
+// Set replaces the known orphans. The failed removals of those that went are forgotten.
+func (o *Orphans) Set(known []Orphan) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.known, o.read = known, true
+	still := make(map[OrphanKey]bool, len(known))
+	for _, each := range known {
+		still[each.Key()] = true
+	}
+	maps.DeleteFunc(o.failed, func(k OrphanKey, _ int) bool { return !still[k] })
+	maps.DeleteFunc(o.retry, func(k OrphanKey, _ time.Duration) bool { return !still[k] })
+}
+
+// Load returns the known orphans: from the book before the first Set, from memory without a book.
+func (o *Orphans) Load() ([]Orphan, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.read || o.book == nil {
+		return slices.Clone(o.known), nil
+	}
+	known, err := o.book.Load()
+	return known, err
+}
+
+// Save writes the orphans into the book.
+func (o *Orphans) Save(known []Orphan) error {
+	if o.book == nil {
+		return nil
+	}
+	return o.book.Save(known)
+}
+
+// Size is the number of removals and failures that are remembered, and of known orphans.
+func (o *Orphans) Size() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.going) + len(o.failed) + len(o.retry) + len(o.known)
+}
+
+// InFlight is the number of removals in flight.
+func (o *Orphans) InFlight() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.going)
+}
