@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 
 	"github.com/pkg/errors"
-	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/pkg/cgroup"
 )
@@ -46,23 +45,4 @@ func (f Folder) Make() error {
 		return errors.Wrap(err, "cannot make the carrier's folder")
 	}
 	return errors.Wrap(os.Chmod(string(f), 0o700), "cannot make the carrier's folder")
-}
-
-// TryLock takes a lock, or says that somebody has it (nil, nil). The kernel
-// lets go of it whatever the holder dies of.
-func TryLock(path string) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		return nil, errors.Wrapf(err, "cannot lock %s", path)
-	}
-	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		file.Close()
-		return nil, nil
-	}
-	if err != nil {
-		file.Close()
-		return nil, errors.Wrapf(err, "cannot lock %s", path)
-	}
-	return file, nil
 }

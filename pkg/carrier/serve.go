@@ -9,6 +9,7 @@ import (
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 
+	"github.com/croft-edge/croft/pkg/filelock"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/supervise"
 )
@@ -43,14 +44,14 @@ func Serve(ctx context.Context, c ServeConfig, open func(ctx context.Context, s 
 	if err := folder.Make(); err != nil {
 		return err
 	}
-	lock, err := TryLock(folder.Lock())
+	lock, err := filelock.Try(folder.Lock())
+	if filelock.Held(err) != nil {
+		return node.Errorf(node.Busy, "cannot carry: another %s runs for %s", c.Kind.Title, c.RunDir)
+	}
 	if err != nil {
 		return err
 	}
-	if lock == nil {
-		return node.Errorf(node.Busy, "cannot carry: another %s runs for %s", c.Kind.Title, c.RunDir)
-	}
-	defer lock.Close()
+	defer func() { _ = lock.Release() }()
 	file, err := OpenLog(folder.Log(), MaxLog)
 	if err != nil {
 		return err

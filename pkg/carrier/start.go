@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/pkg/filelock"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/supervise"
 )
@@ -48,11 +49,14 @@ func (s Starter) Ensure(ctx context.Context) (*Process, error) {
 	if p, err := s.Find(ctx); err == nil && p != nil {
 		return p, nil
 	}
-	lock, err := waitLock(ctx, s.Folder.StartLock())
+	lock, err := filelock.Wait(ctx, s.Folder.StartLock())
+	if ctx.Err() != nil && err != nil {
+		return nil, node.Errorf(node.Transient, "cannot wait for who starts the carrier: %w", ctx.Err())
+	}
 	if err != nil {
 		return nil, err
 	}
-	defer lock.Close()
+	defer func() { _ = lock.Release() }()
 	return s.ensure(ctx)
 }
 
@@ -84,11 +88,16 @@ func (s Starter) ensure(ctx context.Context) (*Process, error) {
 // startUnlessRuns starts a carrier when none holds the lock: one that does is
 // about to answer. died says that the one that was started has ended.
 func (s Starter) startUnlessRuns() (died <-chan error, err error) {
-	lock, err := TryLock(s.Folder.Lock())
-	if err != nil || lock == nil {
+	lock, err := filelock.Try(s.Folder.Lock())
+	if filelock.Held(err) != nil {
+		return nil, nil
+	}
+	if err != nil {
 		return nil, err
 	}
-	lock.Close()
+	if err := lock.Release(); err != nil {
+		return nil, err
+	}
 	return s.start()
 }
 
@@ -120,21 +129,4 @@ func (s Starter) start() (<-chan error, error) {
 	died := make(chan error, 1)
 	go func() { died <- supervise.Guard(s.Log, "carrier", cmd.Wait) }() // also so that no zombie stays
 	return died, nil
-}
-
-// waitLock waits for a lock.
-func waitLock(ctx context.Context, path string) (*os.File, error) {
-	tick := time.NewTicker(askAgain)
-	defer tick.Stop()
-	for {
-		lock, err := TryLock(path)
-		if err != nil || lock != nil {
-			return lock, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, node.Errorf(node.Transient, "cannot wait for who starts the carrier: %w", ctx.Err())
-		case <-tick.C:
-		}
-	}
 }

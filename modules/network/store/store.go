@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/renameio/v2"
 	"github.com/rs/zerolog"
-	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/modules/network/resource"
+	"github.com/croft-edge/croft/pkg/filelock"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -25,7 +25,7 @@ const (
 // Store is the folder of one node's networks. Open makes one.
 type Store struct {
 	dir  string
-	lock *os.File
+	lock *filelock.Lock
 }
 
 // Open locks the folder, which it makes. Busy when another process has it open.
@@ -33,23 +33,18 @@ func Open(dir string) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, node.Errorf(node.Internal, "cannot make the networks' folder: %w", err)
 	}
-	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR|unix.O_CLOEXEC, 0o600)
+	lock, err := filelock.Try(filepath.Join(dir, "lock"))
+	if filelock.Held(err) != nil {
+		return nil, node.Errorf(node.Busy, "cannot open the network module: another one has %s open", dir)
+	}
 	if err != nil {
 		return nil, node.Errorf(node.Internal, "cannot lock the networks' folder: %w", err)
-	}
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		_ = lock.Close()
-		return nil, node.Errorf(node.Busy, "cannot open the network module: another one has %s open", dir)
 	}
 	return &Store{dir: dir, lock: lock}, nil
 }
 
-// Close lets go of the lock by name: a child that was started just now shares the
-// open file until it is another program.
-func (s *Store) Close() error {
-	_ = unix.Flock(int(s.lock.Fd()), unix.LOCK_UN)
-	return s.lock.Close()
-}
+// Close releases the lock.
+func (s *Store) Close() error { return s.lock.Release() }
 
 func (s *Store) folder(id string) string { return filepath.Join(s.dir, id) }
 
