@@ -33,11 +33,6 @@ func unsplit() map[string]object {
 		"cmd/croftd/nodetest.World":           {methods: 51, fields: 13},
 		"modules/container/spec.Config":       {fields: 14},
 		"modules/storage.pool":                {methods: 42, fields: 15},
-		"zdb/store.Store":                     {methods: 128, fields: 30},
-		"zdb/store.index":                     {methods: 36, fields: 16},
-		"zdb/store.opening":                   {methods: 50},
-		"zdb/store.plan":                      {fields: 16},
-		"zdb/store.wal":                       {fields: 17},
 	}
 }
 

@@ -267,7 +267,6 @@ func unparted() map[string]int {
 	return map[string]int{
 		"modules/storage":      29,
 		"pkg/node/conformance": 26,
-		"zdb/store":            36,
 	}
 }
 

@@ -1,317 +1,266 @@
 package store
 
 import (
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/zdb/store/disk"
+	"github.com/croft-edge/croft/zdb/store/format"
+	"github.com/croft-edge/croft/zdb/store/index"
+	"github.com/croft-edge/croft/zdb/store/tombstones"
+	"github.com/croft-edge/croft/zdb/store/wal"
 )
 
-// plan is one checkpoint: what is to be made last, in which order. Its run is
-// on another goroutine and touches nothing of the store's but what is in it.
+// jobs runs one function at a time beside the event loop.
+type jobs struct {
+	background func(f func())
+	done       chan error  // nil: nothing is running
+	finish     func(error) // called by poll or await when it has ended
+}
+
+// start runs a function; finish may start the next.
+func (j *jobs) start(run func() error, finish func(error)) {
+	done := make(chan error, 1)
+	j.done, j.finish = done, finish
+	j.background(func() { done <- run() })
+}
+
+func (j *jobs) running() bool { return j.done != nil }
+
+// poll ends the job if it is done.
+func (j *jobs) poll() {
+	if j.done == nil {
+		return
+	}
+	select {
+	case err := <-j.done:
+		j.end(err)
+	default:
+	}
+}
+
+// await waits for the job, and for those that follow from it.
+func (j *jobs) await() {
+	for j.done != nil {
+		j.end(<-j.done)
+	}
+}
+
+func (j *jobs) end(err error) {
+	j.done = nil
+	j.finish(err)
+}
+
+// schedule is when the next checkpoint is due.
+type schedule struct {
+	at     format.Place // where the last checkpoint's log ended
+	next   uint64       // the number of the next slot then
+	since  int64        // bytes of log that were written before it
+	began  time.Time    // when it began
+	pause  time.Time    // no checkpoint before this: the last failed
+	wanted bool         // a checkpoint is wanted soon
+}
+
+const (
+	checkpointEvery = time.Minute // when something was written
+	pauseAfterError = 5 * time.Second
+	// checkpointLog is how much log is written between two checkpoints, and so
+	// read at most when the store is opened after a crash.
+	checkpointLog = 64 << 20
+)
+
+// checkpointer writes checkpoints: it syncs the log, adds tombstones, brings the index' files up to the
+// log's end, notes all that in the file checkpoint, and then removes compacted segments.
+type checkpointer struct {
+	*schedule
+	cfg        *Config
+	disk       *disk.Overflow
+	jobs       *jobs
+	writer     *writer
+	index      *index.Index
+	tombstones *tombstones.File
+	compaction *compaction
+	reserve    *reserve
+	space      *space
+	distrusted bool // the index is damaged: no checkpoint may be written
+}
+
+// plan is one checkpoint. Its run is on another goroutine and touches only what is in here.
 type plan struct {
-	shape
-	sync      func() error
-	overlay   *overlay
-	units     []unitWrite
-	files     map[uint64]*chunkFile // those that are written to
-	packs     []*packing
-	kills     killWrite
-	image     image
-	bytes     int64 // of the image
-	remove    []string
-	victims   []*segment
-	drops     []*chunk
-	newChunks bool
-	written   int64 // keeper.written when it was planned
-	spare     bool  // there is a spare, see reserve.go
+	disk       disk.Disk
+	path       string // of the checkpoint's file
+	spare      string // of the spare; empty: there is none
+	sync       func() error
+	tombstones *tombstones.Write
+	taken      int // of compaction.dead
+	index      *index.Flush
+	image      format.Checkpoint
+	victims    []*wal.Segment
+	written    int64 // writer.written when it was planned
+
+	bytes     int64 // of the checkpoint's file
 	spareUsed bool
 }
 
-// chunkFile is what a plan knows of a chunk.
-type chunkFile struct {
-	path   string
-	packed bool
-	count  int
+func (c *checkpointer) path() string { return filepath.Join(c.cfg.IndexDir, format.CheckpointFile) }
+
+// due says whether it is time for a checkpoint.
+func (c *checkpointer) due(now time.Time) bool {
+	if c.distrusted || now.Before(c.pause) || !c.changed() {
+		return false
+	}
+	return c.wanted || c.index.Changed() >= index.WantChanges ||
+		c.writer.written-c.since >= min(checkpointLog, 2*c.writer.batch.log.SegmentSize) || now.Sub(c.began) >= checkpointEvery
 }
 
-// unitWrite is a unit of a chunk's bits.
-type unitWrite struct {
-	chunk *chunk
-	unit  int
-	bytes []byte
+// changed says whether there is something that the last checkpoint doesn't have.
+func (c *checkpointer) changed() bool {
+	return c.wanted || c.at != c.writer.batch.log.End()
 }
 
-// checkpoint begins a checkpoint.
-func (s *Store) checkpoint(now time.Time) error {
-	if err := s.writeIndex(); err != nil {
+// begin begins a checkpoint. The batch must be written.
+func (c *checkpointer) begin(now time.Time) error {
+	if err := c.writeIndex(); err != nil {
 		return err
 	}
-	p := s.plan(now)
-	s.start(p.run, func(err error) { s.checkpointed(p, err) })
+	p := c.plan(now)
+	c.jobs.start(p.run, func(err error) { c.end(p, err) })
 	return nil
 }
 
-// checkpointNow writes a checkpoint and waits for it.
-func (s *Store) checkpointNow() error {
-	s.await()
-	if err := s.writeIndex(); err != nil {
+// write writes a checkpoint and waits for it. The batch must be written.
+func (c *checkpointer) write() error {
+	c.jobs.await()
+	if err := c.writeIndex(); err != nil {
 		return err
 	}
 	for {
-		p := s.plan(s.cfg.now())
+		p := c.plan(c.cfg.now())
 		err := p.run()
-		s.checkpointed(p, err)
-		if !isFull(err) || s.pause != (time.Time{}) {
+		c.end(p, err)
+		if !disk.IsFull(err) || c.pause != (time.Time{}) {
 			return err
 		}
 	}
 }
 
-// writeIndex writes what of the index' slots isn't in its files.
-func (s *Store) writeIndex() error {
+// writeIndex writes the slots that aren't in their files.
+func (c *checkpointer) writeIndex() error {
 	for {
-		err := s.flushHeld()
+		err := c.flushOverflow()
 		if err == nil {
-			err = s.index.writeTail()
+			err = c.index.WriteTail()
 		}
-		if !isFull(err) || !s.freeSpare() {
+		if !disk.IsFull(err) || !c.reserve.freeSpare() {
 			return err
 		}
 	}
 }
 
-// flushHeld writes what the opening found no room for.
-func (s *Store) flushHeld() error {
-	if s.hold.empty() {
+// flushOverflow writes what recovery found no room for.
+func (c *checkpointer) flushOverflow() error {
+	if c.disk.Empty() {
 		return nil
 	}
-	if err := s.hold.flush(); err != nil {
+	if err := c.disk.Flush(); err != nil {
 		return err
 	}
-	for _, c := range s.index.chunks {
-		s.shared.drop(&c.handle)
-	}
-	s.index.window.c, s.index.window.n = nil, 0
+	c.index.Reread()
 	return nil
 }
 
-// plan says what a checkpoint does; what changes from now on is for the next.
-// Everything must have been written.
-func (s *Store) plan(now time.Time) *plan {
-	s.wanted, s.marked, s.synced, s.unsynced = false, now, now, false
-	s.before = s.snap()
-	x := s.index
+// plan prepares a checkpoint; later changes are for the next.
+func (c *checkpointer) plan(now time.Time) *plan {
+	c.wanted, c.began = false, now
+	sync, _ := c.writer.syncLater(now)
+	b := c.writer.batch
+	b.sync()
 	p := &plan{
-		shape: x.shape, sync: s.syncing(), overlay: x.fresh, files: map[uint64]*chunkFile{},
-		victims: slices.Clone(s.cleaner.done), image: s.imageNow(), written: s.written, spare: s.spare > 0,
+		disk: c.disk, path: c.path(), sync: sync, taken: len(c.compaction.dead), image: c.image(),
+		victims: slices.Clone(c.compaction.done), written: c.writer.written,
 	}
-	x.frozen, x.fresh = x.fresh, x.spare
-	for number := range p.overlay.at {
-		p.file(x, number/x.per)
+	if c.reserve.spare.bytes > 0 {
+		p.spare = c.reserve.spare.path
 	}
-	p.planUnits(x)
-	s.planPacks(p)
-	p.kills = s.planKills(p.victims)
-	for _, v := range p.victims {
-		p.remove = append(p.remove, v.path)
-	}
-	for _, c := range x.chunks {
-		if c.dirty {
-			p.file(x, c.number)
-			c.dirty = false
-		}
-	}
-	p.newChunks = x.created
-	x.created = false
+	p.index = c.index.PlanFlush(index.PackPolicy{Pressed: c.space.crowded(), Before: c.next, Budget: c.space.limits.fixed() / 16})
+	p.image.Chunks = p.index.Usage
+	c.wanted = c.wanted || p.index.More // the next checkpoint shall come soon
+	p.tombstones = c.planTombstones(p.victims)
 	return p
 }
 
-// file answers what the plan knows of a chunk, nil if there is no such chunk any more.
-func (p *plan) file(x *index, number uint64) *chunkFile {
-	if f := p.files[number]; f != nil {
-		return f
+// image is the checkpoint of the present state, without the chunks.
+func (c *checkpointer) image() format.Checkpoint {
+	b := c.writer.batch
+	m := format.Checkpoint{
+		ID: b.log.ID, Kind: b.log.Kind, Per: c.index.ChunkSlots, At: b.log.End(),
+		State: b.files.FileState, Next: c.index.Next, Counters: b.ledger.Counters, SuspectBelow: c.writer.damage.suspectBelow,
 	}
-	c := x.chunk(number)
-	if c == nil {
-		return nil
-	}
-	f := &chunkFile{path: c.path, packed: c.packed, count: int(c.count)}
-	p.files[number] = f
-	return f
-}
-
-func (p *plan) planUnits(x *index) {
-	for _, c := range x.chunks {
-		for unit := 0; c.stale != 0; unit++ {
-			if c.stale>>unit&1 == 1 {
-				c.stale &^= 1 << unit
-				if x.sequential {
-					continue
-				}
-				p.units = append(p.units, unitWrite{c, unit, p.appendUnit(nil, c, unit)})
-				p.file(x, c.number)
-			}
-		}
-	}
-}
-
-// imageNow is the checkpoint of what is so now.
-func (s *Store) imageNow() image {
-	m := image{
-		id: s.wal.id, kind: s.wal.kind, per: s.index.per, at: s.wal.end(),
-		state: s.state, next: s.index.next, counters: s.counters, doubt: s.doubt,
-	}
-	for _, seg := range s.wal.order {
-		if seg.size > 0 && !slices.Contains(s.cleaner.done, seg) {
-			m.segments = append(m.segments, segmentImage{seg.number, seg.live})
+	for _, seg := range b.log.Order {
+		if seg.Size > 0 && !slices.Contains(c.compaction.done, seg) {
+			m.Segments = append(m.Segments, format.SegmentUsage{Number: seg.Number, Live: seg.Live})
 		}
 	}
 	return m
+}
+
+func (c *checkpointer) planTombstones(victims []*wal.Segment) *tombstones.Write {
+	stays := map[uint32]bool{}
+	for _, seg := range c.writer.batch.log.Order {
+		stays[seg.Number] = !slices.Contains(victims, seg)
+	}
+	var add []format.Place
+	for _, at := range c.compaction.dead {
+		if stays[at.Segment()] {
+			add = append(add, at)
+		}
+	}
+	return c.tombstones.Plan(add, stays)
 }
 
 func (p *plan) run() error {
 	if err := p.sync(); err != nil {
 		return lostWrites{err}
 	}
-	steps := []func() error{p.runKills, p.writeUnits, p.writeOverlay, p.syncFiles, p.runPacks, p.writeImage}
-	for _, step := range steps {
-		if err := step(); err != nil {
-			return err
-		}
+	// Tombstones must be on disk before the segments go that said so.
+	if err := p.tombstones.Run(); err != nil {
+		return err
 	}
-	return nil
+	if err := p.index.Run(); err != nil {
+		return err
+	}
+	return p.writeImage()
 }
 
 // lostWrites is a sync of the log that failed.
 type lostWrites struct{ error }
 
-func (p *plan) writeUnits() error {
-	for _, u := range p.units {
-		f, err := p.disk.Open(u.chunk.path, false)
-		if err != nil {
-			return err
-		}
-		err = f.WriteAt(u.bytes, nil, chunkHeader+int64(u.unit)*unitSize)
-		f.Close()
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// writeOverlay writes the changed slots to where they belong.
-func (p *plan) writeOverlay() error {
-	numbers := make([]uint64, 0, len(p.overlay.at))
-	for n := range p.overlay.at {
-		numbers = append(numbers, n)
-	}
-	slices.Sort(numbers)
-	for len(numbers) > 0 {
-		c := numbers[0] / p.per
-		n := 1
-		for n < len(numbers) && numbers[n]/p.per == c {
-			n++
-		}
-		if f := p.files[c]; f != nil {
-			if err := p.writeSlots(f, c, numbers[:n]); err != nil {
-				return err
-			}
-		}
-		numbers = numbers[n:]
-	}
-	return nil
-}
-
-func (p *plan) writeSlots(c *chunkFile, chunk uint64, numbers []uint64) error {
-	f, err := p.disk.Open(c.path, false)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	var places map[uint16]int
-	if c.packed {
-		if places, err = p.placesOf(f, c); err != nil {
-			return err
-		}
-	}
-	run, from := []byte(nil), -1
-	flush := func() error {
-		if len(run) == 0 {
-			return nil
-		}
-		err := f.WriteAt(run, nil, p.slotsFrom()+int64(from)*slotSize)
-		run = run[:0]
-		return err
-	}
-	for _, n := range numbers {
-		at := int(n - chunk*p.per)
-		if c.packed {
-			var there bool
-			if at, there = places[uint16(n)]; !there {
-				continue
-			}
-		}
-		if at != from+len(run)/slotSize {
-			if err := flush(); err != nil {
-				return err
-			}
-			from = at
-		}
-		run = append(run, p.overlay.get(n)...)
-	}
-	return flush()
-}
-
-// placesOf reads where the slots of a packed chunk are.
-func (p *plan) placesOf(f file, c *chunkFile) (map[uint16]int, error) {
-	b := make([]byte, c.count*slotSize)
-	if _, err := f.ReadAt(b, p.slotsFrom()); err != nil {
-		return nil, err
-	}
-	out := make(map[uint16]int, c.count)
-	for i := range c.count {
-		out[slotNumber(b[i*slotSize:])] = i
-	}
-	return out, nil
-}
-
-func (p *plan) syncFiles() error {
-	for _, c := range p.files {
-		if err := syncFile(p.disk, c.path); err != nil {
-			return err
-		}
-	}
-	if p.newChunks {
-		return p.disk.SyncDir(p.dir)
-	}
-	return nil
-}
-
 // writeImage makes the checkpoint the one that counts.
 func (p *plan) writeImage() error {
-	b := p.image.bytes()
+	b := p.image.Encode()
 	p.bytes = int64(len(b))
-	path := filepath.Join(p.dir, checkpointFile)
-	err := writeWhole(p.disk, path, b)
-	if isFull(err) && p.spare {
-		err = p.useSpare(path, b)
+	err := disk.WriteWhole(p.disk, p.path, b)
+	if disk.IsFull(err) && p.spare != "" {
+		err = p.useSpare(b)
 	}
 	if err != nil {
 		return err
 	}
-	return p.disk.SyncDir(p.dir)
+	return p.disk.SyncDir(filepath.Dir(p.path))
 }
 
-// useSpare writes a file into the room that was set aside for it.
-func (p *plan) useSpare(path string, b []byte) error {
+// useSpare writes the checkpoint into the room that was set aside for it.
+func (p *plan) useSpare(b []byte) error {
 	p.spareUsed = true
-	if err := p.disk.Rename(filepath.Join(p.dir, spareFile), path+newSuffix); err != nil {
+	temp := p.path + disk.TempSuffix
+	if err := p.disk.Rename(p.spare, temp); err != nil {
 		return err
 	}
-	f, err := p.disk.Open(path+newSuffix, false)
+	f, err := p.disk.Open(temp, false)
 	if err != nil {
 		return err
 	}
@@ -322,121 +271,88 @@ func (p *plan) useSpare(path string, b []byte) error {
 	if err := f.Sync(); err != nil {
 		return err
 	}
-	return p.disk.Rename(path+newSuffix, path)
+	return p.disk.Rename(temp, p.path)
 }
 
-// newSuffix ends the names of files that aren't whole yet.
-const newSuffix = ".new"
-
-func writeWhole(d disk, path string, b []byte) error {
-	if err := writeNew(d, path, b); err != nil {
-		return err
+// end notes how a checkpoint went. The batch must be written.
+func (c *checkpointer) end(p *plan, err error) {
+	defer c.writer.batch.sync()
+	if e := c.index.EndFlush(p.index, err != nil); e != nil {
+		c.cfg.Log.Error().Err(e).Msg("cannot pack a file of the index")
 	}
-	return d.Rename(path+newSuffix, path)
-}
-
-// writeNew writes what will be path when it is renamed.
-func writeNew(d disk, path string, b []byte) error {
-	f, err := d.Open(path+newSuffix, true)
-	if err != nil {
-		return err
-	}
-	err = f.Truncate(0)
-	if err == nil {
-		err = f.WriteAt(b, nil, 0)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	f.Close()
-	return errors.Wrapf(err, "cannot write %s", path)
-}
-
-// checkpointed notes how a checkpoint went. Everything must have been written.
-func (s *Store) checkpointed(p *plan, err error) {
-	defer func() { s.before = s.snap() }()
-	s.packed(p)
 	if p.spareUsed {
-		s.spare = 0
+		c.reserve.spare.bytes = 0
 	}
-	if p.kills.done {
-		s.killed(&p.kills)
+	if c.tombstones.End(p.tombstones) {
+		dead := &c.compaction.dead
+		*dead = append((*dead)[:0], (*dead)[p.taken:]...)
 	}
 	if err != nil {
-		s.unfreeze(p)
-		var lost lostWrites
-		if errors.As(err, &lost) {
-			s.unsure(lost.error)
-			return
-		}
-		s.cfg.Log.Error().Err(err).Str("dir", s.cfg.IndexDir).Msg("cannot write a checkpoint, trying again")
-		s.pause, s.wanted = s.cfg.now().Add(pauseAfterError), true
-		if isFull(err) && s.freeSpare() {
-			s.pause = time.Time{}
-		}
+		c.failed(err)
 		return
 	}
-	s.thaw(p)
-	s.lasting = max(s.lasting, p.image.at)
-	s.at, s.atNext, s.since, s.checkpointBytes = p.image.at, p.image.next, p.written, p.bytes
+	log := c.writer.batch.log
+	c.writer.durable = max(c.writer.durable, p.image.At)
+	c.at, c.next, c.since, c.reserve.checkpoint = p.image.At, p.image.Next, p.written, p.bytes
 	for _, v := range p.victims {
-		s.live -= v.live
-		s.leaving += v.size
-		s.wal.remove(v)
+		c.space.ledger.live -= v.Live
+		c.space.leaving += v.Size
+		log.Remove(v)
 	}
-	s.cleaner.done = slices.DeleteFunc(s.cleaner.done, func(v *segment) bool { return slices.Contains(p.victims, v) })
-	for _, c := range p.drops {
-		s.leaving += c.bytes
-		s.index.drop(c)
+	c.compaction.done = slices.DeleteFunc(c.compaction.done, func(v *wal.Segment) bool { return slices.Contains(p.victims, v) })
+	paths, bytes := c.index.DropEmpty(p.index)
+	c.space.leaving += bytes
+	for _, v := range p.victims {
+		paths = append(paths, v.Path)
 	}
-	s.removing(p.remove)
+	c.remove(paths)
 }
 
-// removing removes files that are no longer needed.
-func (s *Store) removing(paths []string) {
+// failed plans another attempt, unless the log lost writes.
+func (c *checkpointer) failed(err error) {
+	var lost lostWrites
+	if errors.As(err, &lost) {
+		c.writer.fail(lost.error)
+		return
+	}
+	c.cfg.Log.Error().Err(err).Str("dir", c.cfg.IndexDir).Msg("cannot write a checkpoint, trying again")
+	c.pause, c.wanted = c.cfg.now().Add(pauseAfterError), true
+	if disk.IsFull(err) && c.reserve.freeSpare() {
+		c.pause = time.Time{}
+	}
+}
+
+// remove removes files that are no longer needed.
+func (c *checkpointer) remove(paths []string) {
 	if len(paths) == 0 {
 		return
 	}
-	disk := s.disk
-	s.start(func() error {
+	files := c.disk
+	c.jobs.start(func() error {
 		for _, path := range paths {
-			if err := disk.Remove(path); err != nil {
+			if err := files.Remove(path); err != nil {
 				return err
 			}
 		}
 		return nil
 	}, func(err error) {
-		s.leaving = 0
+		c.space.leaving = 0
 		if err != nil {
-			s.cfg.Log.Error().Err(err).Msg("cannot remove a file that is no longer needed, it goes at the next start")
+			c.cfg.Log.Error().Err(err).Msg("cannot remove a file that is no longer needed, it goes at the next start")
 		}
 	})
 }
 
-// thaw forgets the changes of a checkpoint, which are in their files or in the next one's.
-func (s *Store) thaw(p *plan) {
-	x := s.index
-	p.overlay.clear()
-	x.frozen, x.spare = nil, p.overlay
-	x.window.c, x.window.n = nil, 0
-}
-
-// unfreeze takes the changes back that couldn't be written.
-func (s *Store) unfreeze(p *plan) {
-	x := s.index
-	for n := range p.overlay.at {
-		if x.fresh.get(n) == nil {
-			copy(x.fresh.set(n), p.overlay.get(n))
-		}
+// distrust notes that a slot isn't what was written: the next start rebuilds the index.
+func (c *checkpointer) distrust(slot uint64) {
+	c.writer.damage.count++
+	if c.distrusted {
+		return
 	}
-	s.thaw(p)
-	for _, u := range p.units {
-		u.chunk.stale |= 1 << u.unit
+	c.distrusted = true
+	c.cfg.Log.Error().Uint64("slot", slot).Str("dir", c.cfg.IndexDir).
+		Msg("the index is damaged; it is made again from the log at the next start")
+	if err := c.disk.Remove(c.path()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		c.cfg.Log.Error().Err(err).Msg("cannot remove the checkpoint")
 	}
-	for number := range p.files {
-		if c := x.chunk(number); c != nil {
-			c.dirty = true
-		}
-	}
-	x.created = x.created || p.newChunks
 }

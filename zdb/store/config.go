@@ -1,11 +1,13 @@
 package store
 
 import (
-	"crypto/rand"
 	"time"
 
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/zdb/store/disk"
+	"github.com/croft-edge/croft/zdb/store/index"
 )
 
 // Layout is the sizes, in bytes, of the parts of 0-db's files. Clients see
@@ -31,6 +33,12 @@ func V2() Layout {
 // DefaultDataSize is where a data file of 0-db ends, in bytes.
 const DefaultDataSize = 256 << 20
 
+// Shared is what the stores of one goroutine share: open files and a read buffer.
+type Shared = disk.Pool
+
+// NewShared makes a Shared that keeps at most so many files open.
+func NewShared(files int) *Shared { return disk.NewPool(files) }
+
 // Config says where a store is and how it behaves.
 type Config struct {
 	Dir      string // the log's folder, made when missing
@@ -53,7 +61,7 @@ type Config struct {
 	Guarded    bool    // the caller sees to it that nobody else opens the folder: no lock, and no open file for it
 	Log        zerolog.Logger
 
-	disk  disk
+	disk  disk.Disk
 	now   func() time.Time
 	slots uint64 // of a chunk of the index
 	fresh func(b []byte)
@@ -88,18 +96,18 @@ func (c *Config) fill() {
 		c.Background = func(f func()) { go f() }
 	}
 	if c.Shared == nil {
-		c.Shared = NewShared(64)
+		c.Shared = disk.NewPool(64)
 	}
 	if c.disk == nil {
-		c.disk = realDisk{}
+		c.disk = disk.Real{}
 	}
 	if c.now == nil {
 		c.now = time.Now
 	}
 	if c.fresh == nil {
-		c.fresh = func(b []byte) { _, _ = rand.Read(b) } // never fails
+		c.fresh = random
 	}
 	if c.slots == 0 {
-		c.slots = chunkSlots
+		c.slots = index.ChunkSlots
 	}
 }

@@ -1,9 +1,13 @@
 package store
 
-import stderrors "errors"
+import (
+	stderrors "errors"
+
+	"github.com/croft-edge/croft/zdb/store/format"
+)
 
 // MaxKey is the longest key, in bytes.
-const MaxKey = 255
+const MaxKey = format.MaxKey
 
 // What Set, Delete, Value and Raw answer. Others are of the disk.
 var (
@@ -22,7 +26,7 @@ var (
 
 // Position is a place in 0-db's index: a file and a byte offset in it. The
 // zero value is no place.
-type Position struct{ File, Offset uint32 }
+type Position = format.Position
 
 // SetOptions is how Set treats one value.
 type SetOptions struct {

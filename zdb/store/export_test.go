@@ -4,16 +4,23 @@ import (
 	"encoding/binary"
 	"strings"
 	"time"
+
+	"github.com/croft-edge/croft/zdb/store/disk"
+	"github.com/croft-edge/croft/zdb/store/format"
+	"github.com/croft-edge/croft/zdb/store/index"
+	"github.com/croft-edge/croft/zdb/store/keytable"
+	"github.com/croft-edge/croft/zdb/store/tombstones"
+	"github.com/croft-edge/croft/zdb/store/wal"
 )
 
 // Disk and File are what the store needs of files, for tests that break them.
 type (
-	Disk = disk
-	File = file
+	Disk = disk.Disk
+	File = disk.File
 )
 
 // RealDisk is the machine's.
-func RealDisk() Disk { return realDisk{} }
+func RealDisk() Disk { return disk.Real{} }
 
 // OnDisk makes a store use another disk.
 func (c Config) OnDisk(d Disk) Config {
@@ -34,7 +41,7 @@ func (c Config) AtTime(now func() time.Time) Config {
 }
 
 // PayloadCRC is 0-db's checksum.
-func PayloadCRC(p []byte) uint32 { return payloadCRC(p) }
+func PayloadCRC(p []byte) uint32 { return format.PayloadCRC(p) }
 
 // WithIdentity makes a new store's random numbers known.
 func (c Config) WithIdentity(b byte) Config {
@@ -48,67 +55,67 @@ func (c Config) WithIdentity(b byte) Config {
 
 // HardLimit is how many bytes a store with a limit takes before writing waits.
 func HardLimit(limit uint64) int64 {
-	s := &Store{cfg: Config{MaxSize: limit}}
-	return s.hard()
+	l := limits{size: limit}
+	return l.hard()
 }
 
 // SegmentFor is the size of a segment of a store with a limit.
 func SegmentFor(limit uint64) uint64 {
-	s := &Store{cfg: Config{MaxSize: limit}}
-	return uint64(s.segmentSize())
+	l := limits{size: limit}
+	return uint64(l.segmentSize())
 }
 
-// ScanLog reads a segment as it is done at the start, and answers how many records it has.
+// ScanLog reads a segment as recovery does, and answers how many records it has.
 func ScanLog(f File, size int64, number uint32) int {
-	s := &scanner{f: f, number: number, size: size, id: sealed()}
+	s := &wal.Scanner{F: f, Number: number, Size: size, ID: sealed()}
 	for n := 0; ; n++ {
-		_, ok, err := s.next(n%2 == 0)
+		_, ok, err := s.Next(n%2 == 0)
 		if err != nil {
 			return n
 		}
 		if ok {
 			continue
 		}
-		if found, err := s.find(); err != nil || !found {
+		if found, err := s.Resync(); err != nil || !found {
 			return n
 		}
 	}
 }
 
 // sealed is the identity 7 as WithIdentity makes it.
-func sealed() identity {
+func sealed() format.Identity {
 	le := binary.LittleEndian
-	return identity{le.Uint64([]byte{7, 8, 9, 10, 11, 12, 13, 14}), le.Uint64([]byte{15, 16, 17, 18, 19, 20, 21, 22})}
+	return format.Identity{le.Uint64([]byte{7, 8, 9, 10, 11, 12, 13, 14}), le.Uint64([]byte{15, 16, 17, 18, 19, 20, 21, 22})}
 }
 
-// ReadSlots reads an index' file as it is done at the start.
+// ReadSlots reads an index' file as recovery does.
 func ReadSlots(b []byte, sequential bool) {
-	s := &shape{per: 64, id: sealed(), sequential: sequential}
-	c := s.newChunk(0)
-	if !s.readHeader(c, b) {
+	s := &index.Shape{ChunkSlots: 64, ID: sealed(), DeadBits: !sequential}
+	c := s.NewChunk(0)
+	if !s.ReadHeader(c, b) {
 		return
 	}
-	for at := s.slotsFrom(); at+slotSize <= int64(len(b)); at += slotSize {
-		parseSlot(b[at:], s.id, uint64(at))
+	for at := s.SlotsFrom(); at+format.SlotSize <= int64(len(b)); at += format.SlotSize {
+		format.ParseSlot(b[at:], s.ID, uint64(at))
 	}
-	if !sequential && int64(len(b)) >= s.slotsFrom() {
-		s.readUnit(c, 0, b[chunkHeader:])
+	if !sequential && int64(len(b)) >= s.SlotsFrom() {
+		s.ReadUnit(c, 0, b[index.HeaderSize:])
 	}
 }
 
 // ReadCheckpoint reads a checkpoint; what it answers must be the same when it is written again.
 func ReadCheckpoint(b []byte) (again []byte, ok bool) {
-	m, err := parseImage(b)
+	m, err := format.ParseCheckpoint(b)
 	if err != nil {
 		return nil, false
 	}
-	return m.bytes(), true
+	return m.Encode(), true
 }
 
-// ReadKills reads a file of kills and answers how many places it has.
-func ReadKills(f File, size int64) int {
+// ReadTombstones reads a file of tombstones and answers how many places it has.
+func ReadTombstones(f File, size int64) int {
 	n := 0
-	_, _, _ = readKills(f, size, func(p []place) { n += len(p) })
+	_, _, _ = tombstones.Read(f, size, func(p []format.Place) { n += len(p) })
 	return n
 }
 
@@ -118,51 +125,51 @@ func Seal(name string, b []byte) {
 	id := sealed()
 	le := binary.LittleEndian
 	switch {
-	case name == checkpointFile && len(b) > 4:
-		le.PutUint32(b[len(b)-4:], crcOf(b[:len(b)-4]))
-	case strings.HasPrefix(name, "log-") && len(b) >= segmentHeader:
-		le.PutUint32(b[segmentHeader-4:], crcOf(b[:segmentHeader-4]))
+	case name == format.CheckpointFile && len(b) > 4:
+		le.PutUint32(b[len(b)-4:], format.Checksum(b[:len(b)-4]))
+	case strings.HasPrefix(name, "log-") && len(b) >= format.SegmentHeaderSize:
+		le.PutUint32(b[format.SegmentHeaderSize-4:], format.Checksum(b[:format.SegmentHeaderSize-4]))
 		n, _ := numbered(name, "log-", 31)
 		sealRecords(b, id, uint32(n))
-	case strings.HasPrefix(name, "index-") && len(b) >= chunkHeader:
-		le.PutUint32(b[chunkHeader-4:], crcOf(b[:chunkHeader-4]))
+	case strings.HasPrefix(name, "index-") && len(b) >= index.HeaderSize:
+		le.PutUint32(b[index.HeaderSize-4:], format.Checksum(b[:index.HeaderSize-4]))
 	}
 }
 
-func sealRecords(b []byte, id identity, number uint32) {
+func sealRecords(b []byte, id format.Identity, number uint32) {
 	le := binary.LittleEndian
-	for off := segmentHeader; off+headShort <= len(b); {
-		h := head{keyLen: b[off+7], long: b[off+6]&flagLong != 0, length: le.Uint32(b[off+8:])}
-		end := off + h.headLen() + int(h.keyLen)
-		if h.length > maxValue || end > len(b) {
+	for off := format.SegmentHeaderSize; off+format.HeadShort <= len(b); {
+		h := format.Head{KeyLen: b[off+7], Replaces: b[off+6]&format.FlagLong != 0, Length: le.Uint32(b[off+8:])}
+		end := off + h.HeadLen() + int(h.KeyLen)
+		if h.Length > format.MaxValue || end > len(b) {
 			return
 		}
-		le.PutUint16(b[off+4:], recordMagic)
-		le.PutUint32(b[off:], crcOf(b[off+4:end])^id.mask(uint64(placeOf(number, uint32(off)))))
-		off += int(h.size())
+		le.PutUint16(b[off+4:], format.RecordMagic)
+		le.PutUint32(b[off:], format.Checksum(b[off+4:end])^id.Mask(uint64(format.PlaceOf(number, uint32(off)))))
+		off += int(h.Size())
 	}
 }
 
 // Keys is the keys' table by itself.
-type Keys struct{ k keys }
+type Keys struct{ k keytable.Table }
 
 // NewKeys makes an empty table.
 func NewKeys() *Keys { return &Keys{} }
 
 // Add adds a key.
 func (k *Keys) Add(hash, at uint64) {
-	k.k.room(hash)
-	k.k.add(hash, place(at), 1)
+	k.k.MakeRoom(hash)
+	k.k.Add(hash, format.Place(at), 1)
 }
 
 // Remove removes one.
-func (k *Keys) Remove(hash, at uint64) { k.k.remove(hash, place(at)) }
+func (k *Keys) Remove(hash, at uint64) { k.k.Remove(hash, format.Place(at)) }
 
 // Has says whether it is there.
-func (k *Keys) Has(hash, at uint64) bool { return k.k.locate(hash, place(at)) != nil }
+func (k *Keys) Has(hash, at uint64) bool { return k.k.Locate(hash, format.Place(at)) != nil }
 
 // Count is how many there are.
-func (k *Keys) Count() uint64 { return k.k.count }
+func (k *Keys) Count() uint64 { return k.k.Count }
 
 // Close gives back the memory.
-func (k *Keys) Close() { k.k.close() }
+func (k *Keys) Close() { k.k.Close() }

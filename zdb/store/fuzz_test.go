@@ -181,7 +181,7 @@ func FuzzIndex(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, b []byte, sequential bool) { store.ReadSlots(b, sequential) })
 }
 
-// FuzzCheckpoint reads anything as a checkpoint and as a file of kills.
+// FuzzCheckpoint reads anything as a checkpoint and as a file of tombstones.
 func FuzzCheckpoint(f *testing.F) {
 	f.Add(fuzzStore(f, false, true).files["/data/checkpoint"].content)
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -196,7 +196,7 @@ func FuzzCheckpoint(f *testing.F) {
 				t.Fatal("a checkpoint isn't the same when it is written again")
 			}
 		}
-		if n := store.ReadKills(&memHandle{d: newMemDisk(), f: &memFile{content: b}}, int64(len(b))); n > len(b)/8 {
+		if n := store.ReadTombstones(&memHandle{d: newMemDisk(), f: &memFile{content: b}}, int64(len(b))); n > len(b)/8 {
 			t.Fatalf("%d places in %d bytes", n, len(b))
 		}
 	})

@@ -1,128 +1,139 @@
 package store
 
-import "cmp"
+import (
+	"cmp"
 
-// Raw answers the entry at an offset of a data file: ErrEOF behind the file's
-// end, ErrOffset if none begins there or there is no such file, ErrGone.
-func (s *Store) Raw(file, offset uint32) (RawEntry, error) {
-	if file > s.state.file {
+	"github.com/croft-edge/croft/zdb/store/format"
+	"github.com/croft-edge/croft/zdb/store/index"
+	"github.com/croft-edge/croft/zdb/store/wal"
+)
+
+// rawReader finds records by their position in 0-db's data files.
+type rawReader struct {
+	log      *wal.Log
+	index    *index.Index
+	mode     mode
+	versions *versions
+	files    *virtualFiles
+	commit   func(extra []byte) error // writes the batch
+
+	last   format.Place // of the record that was found last by scanning a segment
+	lastAt Position
+}
+
+// entry does Store.Raw.
+func (r *rawReader) entry(p Position) (RawEntry, error) {
+	if p.File > r.files.File {
 		return RawEntry{}, ErrOffset
 	}
-	if file == s.state.file && offset >= s.state.data {
+	if p.File == r.files.File && p.Offset >= r.files.Data {
 		return RawEntry{}, ErrEOF
 	}
-	at, err := s.rawSlot(Position{file, offset})
+	at, err := r.bySlot(p)
 	if err == nil && at == 0 {
-		at, err = s.rawScan(Position{file, offset})
+		at, err = r.byScan(p)
 	}
 	if err != nil {
 		return RawEntry{}, err
 	}
-	return s.rawAt(at)
+	return r.read(at)
 }
 
-func (s *Store) rawAt(at place) (RawEntry, error) {
-	b, err := s.wal.read(at, headMost)
+func (r *rawReader) read(at format.Place) (RawEntry, error) {
+	damage := r.versions.damage
+	b, err := r.log.Read(at, format.HeadMost)
 	if err != nil {
 		return RawEntry{}, err
 	}
-	h, _, _, ok := parseHead(b, s.wal.mask(at))
+	h, _, _, ok := format.ParseHead(b, r.log.Mask(at))
 	if !ok {
-		return RawEntry{}, s.damage(at, "its head")
+		return RawEntry{}, damage.record(at, "its head")
 	}
-	if b, err = s.wal.read(at, int(h.size())); err != nil {
+	if b, err = r.log.Read(at, int(h.Size())); err != nil {
 		return RawEntry{}, err
 	}
-	h, key, n, ok := parseHead(b, s.wal.mask(at))
-	if !ok || len(b) < int(h.size()) || payloadCRC(b[n:]) != h.crc && h.kind == kindPut {
-		return RawEntry{}, s.damage(at, "its payload")
+	h, key, n, ok := format.ParseHead(b, r.log.Mask(at))
+	if !ok || len(b) < int(h.Size()) || format.PayloadCRC(b[n:]) != h.CRC && h.Kind == format.KindPut {
+		return RawEntry{}, damage.record(at, "its payload")
 	}
-	return RawEntry{Key: key, Previous: h.prev, CRC: h.crc, Deleted: h.kind == kindDelete, Time: h.time, Value: b[n:]}, nil
+	return RawEntry{Key: key, Previous: h.Prev, CRC: h.CRC, Deleted: h.Kind == format.KindDelete, Time: h.Time, Value: b[n:]}, nil
 }
 
-// rawSlot looks for a version by the slot that was made when it was written.
+// bySlot looks for a version by the slot that was made when it was written.
 // Zero: it isn't found like this.
-func (s *Store) rawSlot(p Position) (place, error) {
-	from, to := uint64(0), s.index.next
+func (r *rawReader) bySlot(p Position) (format.Place, error) {
+	from, to := uint64(0), r.index.Next
 	for from < to {
 		mid := (from + to) / 2
-		number, sl, found, err := s.index.goodFrom(mid, to)
+		number, sl, found, err := r.index.GoodFrom(mid, to)
 		if err != nil {
 			return 0, err
 		}
-		switch made := (Position{sl.index.File, sl.data}); {
-		case !found || p.before(made):
+		switch made := (Position{File: sl.Index.File, Offset: sl.Data}); {
+		case !found || p.Before(made):
 			to = mid
-		case made.before(p):
+		case made.Before(p):
 			from = number + 1
 		default:
-			return s.rawVersion(number, &sl, p)
+			return r.ofEntry(&sl, p)
 		}
 	}
 	return 0, nil
 }
 
-// rawVersion looks among the versions of a slot's entry for the one at p.
-func (s *Store) rawVersion(number uint64, sl *slot, p Position) (place, error) {
-	if sl.flags&slotOld != 0 {
+// ofEntry looks among the versions of a slot's entry for the one at p.
+func (r *rawReader) ofEntry(sl *format.Slot, p Position) (format.Place, error) {
+	if sl.Flags&format.SlotOld != 0 {
 		// The slot was made by an update of another one.
-		own, state, err := s.index.get(sl.hash, 0)
-		if err != nil || state != slotGood {
+		own, state, err := r.index.Get(sl.Hash, 0)
+		if err != nil || state != format.SlotGood {
 			return 0, err
 		}
 		*sl = own
 	}
 	for range 1 << 20 {
-		h, ok, err := s.headAt(sl.at)
+		h, ok, err := r.versions.head(sl.At)
 		if err != nil || !ok {
 			return 0, err
 		}
-		if h.data == p {
-			return sl.at, nil
+		if h.Data == p {
+			return sl.At, nil
 		}
-		if !s.cfg.Sequential || !h.long {
+		older, ok := r.mode.older(h)
+		if !ok {
 			return 0, nil
 		}
-		var state slotState
-		if *sl, state, err = s.index.get(h.other.slot, 0); err != nil || state != slotGood {
+		var state format.SlotState
+		if *sl, state, err = r.index.Get(older, 0); err != nil || state != format.SlotGood {
 			return 0, err
 		}
 	}
 	return 0, nil
 }
 
-func (s *Store) headAt(at place) (head, bool, error) {
-	b, err := s.wal.read(at, headMost)
-	if err != nil {
-		return head{}, false, err
-	}
-	h, _, _, ok := parseHead(b, s.wal.mask(at))
-	return h, ok, nil
-}
-
-// rawScan looks for a record in the segment in which it was first written:
+// byScan looks for a record in the segment in which it was first written:
 // deletions have no slot.
-func (s *Store) rawScan(p Position) (place, error) {
-	if err := s.commit(nil); err != nil {
+func (r *rawReader) byScan(p Position) (format.Place, error) {
+	if err := r.commit(nil); err != nil {
 		return 0, err
 	}
-	order := s.wal.order
-	if n := len(order); n > 0 && order[n-1].size == 0 {
+	order := r.log.Order
+	if n := len(order); n > 0 && order[n-1].Size == 0 {
 		order = order[:n-1] // begun, and nothing written yet
 	}
 	from, to := 0, len(order)
 	for from < to {
 		mid := (from + to) / 2
-		h, ok, err := s.headerOf(order[mid])
+		h, ok, err := r.log.OwnHeader(order[mid])
 		for at := mid; !ok && err == nil && at > from; {
 			// A damaged header says nothing: ask the one before it.
 			at--
-			h, ok, err = s.headerOf(order[at])
+			h, ok, err = r.log.OwnHeader(order[at])
 		}
 		switch {
 		case err != nil:
 			return 0, err
-		case ok && p.before(Position{h.state.file, h.state.data}):
+		case ok && p.Before(Position{File: h.State.File, Offset: h.State.Data}):
 			to = mid
 		default:
 			from = mid + 1
@@ -131,38 +142,38 @@ func (s *Store) rawScan(p Position) (place, error) {
 	if from == 0 {
 		return 0, ErrOffset
 	}
-	return s.rawIn(order[from-1], p)
+	return r.scan(order[from-1], p)
 }
 
-func (s *Store) rawIn(seg *segment, p Position) (place, error) {
-	f, err := s.shared.get(&seg.handle, false)
+func (r *rawReader) scan(seg *wal.Segment, p Position) (format.Place, error) {
+	off := int64(format.SegmentHeaderSize)
+	if r.last.Segment() == seg.Number && !p.Before(r.lastAt) {
+		off = int64(r.last.Offset())
+	}
+	scan, err := r.log.Scan(seg, off)
 	if err != nil {
 		return 0, err
 	}
-	scan := &scanner{f: f, number: seg.number, id: s.wal.id, size: seg.size, off: segmentHeader}
-	if s.rawLast.segment() == seg.number && !p.before(s.rawLastAt) {
-		scan.off = int64(s.rawLast.offset())
-	}
 	for {
-		r, ok, err := scan.next(false)
+		rec, ok, err := scan.Next(false)
 		if err != nil {
 			return 0, err
 		}
 		switch {
-		case !ok && scan.off >= seg.size:
-			if p.File < s.state.file {
+		case !ok && scan.Off >= seg.Size:
+			if p.File < r.files.File {
 				return 0, ErrEOF
 			}
 			return 0, ErrOffset
 		case !ok:
-			if found, err := scan.find(); err != nil || !found {
+			if found, err := scan.Resync(); err != nil || !found {
 				return 0, cmp.Or(err, ErrOffset)
 			}
-		case r.moved || r.kind == kindRotate || r.data.before(p):
-		case r.data == p:
-			s.rawLast, s.rawLastAt = r.at, p
-			return r.at, nil
-		case r.data.File > p.File:
+		case rec.Moved || rec.Kind == format.KindRotate || rec.Data.Before(p):
+		case rec.Data == p:
+			r.last, r.lastAt = rec.At, p
+			return rec.At, nil
+		case rec.Data.File > p.File:
 			return 0, ErrEOF
 		default:
 			return 0, ErrOffset

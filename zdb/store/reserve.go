@@ -6,188 +6,63 @@ import (
 
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/zdb/store/disk"
+	"github.com/croft-edge/croft/zdb/store/format"
+	"github.com/croft-edge/croft/zdb/store/tombstones"
+	"github.com/croft-edge/croft/zdb/store/wal"
 )
 
-// Room on the disk is set aside before it is written. Beside the active segment's there is a reserve that values never
-// take: a file that becomes the next segment when the disk is full, so that nobody else gets what
-// it holds. Deletions and the copies of cleaning go there. It is filled again, and values are taken again, when
-// cleaning, or somebody else, has made room. The spare is a file in the index' folder that is renamed
-// into the next checkpoint when that finds no room; what else checkpoints write has room set aside in its files.
 const (
 	reserveFile  = "reserve"
 	spareFile    = "spare"
 	reserveLeast = 64 << 10
 	spareMost    = 1 << 20
 	allocLeast   = 16 << 10
-	allocMost    = 1 << 20
 	// retryShare is the share of the time that asking a full disk for room may take.
 	retryShare = 20
 )
 
-// reserve is what is set aside.
-type reserve struct {
-	have  int64 // bytes that the reserve has
-	spare int64 // bytes that the spare has
-	// killsRoom is how far the file of kills is set aside.
-	killsRoom int64
-	claimed   bool      // what an earlier process left was looked for
-	tight     error     // why no values are taken now, nil when they are
-	retry     time.Time // when that is tried again
-	blind     bool      // the file system can't set anything aside
-}
-
-// errNoRoom ends cleaning for now: what it would copy has no room.
+// errNoRoom ends compaction for now: there is no room for the copies.
 var errNoRoom = errors.New("no room to clean")
 
-// reserveWant is how many bytes the reserve should have: as many as the log, up to a segment, by powers of two.
-func (s *Store) reserveWant() int64 {
-	most := s.wal.most
-	want := min(reserveLeast, most)
-	for want < s.wal.bytes && want < most {
-		want *= 2
-	}
-	return min(want, most)
+// gate is whether values are taken: not while the disk is full.
+type gate struct {
+	cfg   *Config
+	full  error     // why no values are taken now, nil when they are
+	retry time.Time // when that is tried again
 }
 
-// spareWant is how many bytes the spare should have: what a file system sets aside for its own when it renames under a
-// quota is near a MiB.
-func (s *Store) spareWant() int64 {
-	return min(s.reserveWant(), s.wal.most/8, spareMost) + 2*s.checkpointBytes
+// close ends the taking of values until there is room; since is when the failed request for room began.
+func (g *gate) close(err error, since time.Time) error {
+	if g.full == nil {
+		g.cfg.Log.Error().Err(err).Str("dir", g.cfg.Dir).Msg("the disk is full: nothing but deletions is written until there is room")
+	}
+	g.full = fullError{errors.Wrapf(err, "cannot write to store %s", g.cfg.Dir)}
+	now := g.cfg.now()
+	g.retry = now.Add(now.Sub(since) * retryShare)
+	return g.full
 }
 
-// taken is what is set aside of the disk and not used, in bytes.
-func (s *Store) taken() int64 {
-	n := s.have + s.spare + max(0, s.killsRoom-s.kills) + s.index.ahead
-	if a := s.wal.active; a != nil {
-		n += max(0, s.wal.alloc-a.size-int64(len(s.wal.buf)))
-	}
-	return n
-}
-
-// room sets n bytes of the log aside; data says that they are a value's, which may not use the reserve.
-func (s *Store) room(n int64, data bool) error {
-	if s.blind {
-		return nil
-	}
-	if data {
-		if err := s.forData(); err != nil {
-			return err
-		}
-		begun := s.cfg.now()
-		if err := s.cannot(s.index.setAside()); err != nil {
-			return s.tightenIf(err, begun)
-		}
-	}
-	if !s.wal.fits(n) {
-		s.wal.roll()
-	}
-	n += segmentHeader
-	if s.wal.active.size+int64(len(s.wal.buf))+n <= s.wal.alloc {
-		return nil
-	}
-	begun := s.cfg.now()
-	err := s.extend(n)
-	switch {
-	case err == nil || !isFull(err):
-		return err
-	case data:
-		return s.tighten(err, begun)
-	}
-	if e := s.useReserve(n); e != nil {
-		return errors.Wrapf(err, "%s; its reserve is used up: %s", ErrDiskFull, e)
-	}
-	return nil
-}
-
-// extend sets n bytes behind the log's end aside, and some more if it can.
-func (s *Store) extend(n int64) error {
-	w := s.wal
-	end := w.active.size + int64(len(w.buf)) + n
-	if end <= w.alloc || s.blind {
-		return nil
-	}
-	f, err := s.shared.get(&w.active.handle, true)
-	if err != nil {
-		return err
-	}
-	w.created = w.created || w.active.size == 0
-	from := max(w.alloc, w.active.size)
-	step := max(allocLeast, min(w.active.size/8, allocMost))
-	for _, to := range [2]int64{min(max(end+step, end), max(end, w.most)), end} {
-		to = (to + 4095) &^ 4095
-		if err = f.Allocate(from, to-from); err == nil {
-			w.alloc = to
-			return nil
-		}
-	}
-	return s.cannot(err)
-}
-
-// cannot notes that a file system can't set anything aside.
-func (s *Store) cannot(err error) error {
-	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
-		s.blind = true
-		return nil
+// closeIf closes the gate when an error says that the disk is full.
+func (g *gate) closeIf(err error, since time.Time) error {
+	if disk.IsFull(err) {
+		return g.close(err, since)
 	}
 	return err
 }
 
-// forData says whether values may be taken: only when the reserve is whole.
-func (s *Store) forData() error {
-	if s.tight != nil {
-		if s.cfg.now().Before(s.retry) {
-			return s.tight
-		}
-		return s.loosen()
+// used closes the gate because room that was set aside is in use now.
+func (g *gate) used() {
+	if g.full == nil {
+		_ = g.close(unix.ENOSPC, g.cfg.now())
 	}
-	if s.have >= s.reserveWant() {
-		return nil
-	}
-	begun := s.cfg.now()
-	if err := s.refill(); err != nil {
-		return s.tightenIf(err, begun)
-	}
-	return nil
 }
 
-// tightenIf ends it when an error says that the disk is full.
-func (s *Store) tightenIf(err error, since time.Time) error {
-	if isFull(err) {
-		return s.tighten(err, since)
-	}
-	return err
-}
-
-// tighten ends the taking of values until there is room.
-func (s *Store) tighten(err error, since time.Time) error {
-	if s.tight == nil {
-		s.cfg.Log.Error().Err(err).Str("dir", s.cfg.Dir).Msg("the disk is full: nothing but deletions is written until there is room")
-	}
-	s.tight = fullError{errors.Wrapf(err, "cannot write to store %s", s.cfg.Dir)}
-	now := s.cfg.now()
-	s.retry = now.Add(now.Sub(since) * retryShare)
-	return s.tight
-}
-
-// loosen takes values again if there is room.
-func (s *Store) loosen() error {
-	begun := s.cfg.now()
-	err := s.commit(nil)
-	if s.await(); err == nil && s.spare == 0 && s.wanted && s.broken == nil {
-		err = s.checkpointNow() // it was promised the spare's room
-	}
-	if err == nil {
-		err = s.refill()
-	}
-	if err == nil && s.wal.active != nil {
-		err = s.extend(segmentHeader + headMost)
-	}
-	if err != nil {
-		return s.tighten(err, begun)
-	}
-	s.tight = nil
-	s.cfg.Log.Info().Str("dir", s.cfg.Dir).Msg("the disk has room again")
-	return nil
+// open takes values again.
+func (g *gate) open() {
+	g.full = nil
+	g.cfg.Log.Info().Str("dir", g.cfg.Dir).Msg("the disk has room again")
 }
 
 // fullError is ErrDiskFull with its reason.
@@ -196,132 +71,216 @@ type fullError struct{ error }
 func (e fullError) Unwrap() error        { return e.error }
 func (e fullError) Is(target error) bool { return target == ErrDiskFull }
 
-// refill makes the reserve and the spare whole.
-func (s *Store) refill() error {
-	if s.blind {
-		return nil
-	}
-	s.claim()
-	var err error
-	if s.spare, err = s.setAside(filepath.Join(s.cfg.IndexDir, spareFile), s.spare, s.spareWant()); err != nil {
-		return s.cannot(err)
-	}
-	kills := filepath.Join(s.cfg.Dir, killsFile)
-	if s.killsRoom, err = s.setAside(kills, s.killsRoom, s.kills+min(reserveLeast, s.wal.most/16)); err != nil {
-		return s.cannot(err)
-	}
-	want := s.reserveWant()
-	s.have, err = s.setAside(s.reservePath(), s.have, want)
-	if isFull(err) {
-		s.refillPart(want)
-	}
-	return s.cannot(err)
+// aside is a file that holds room on the disk.
+type aside struct {
+	disk  disk.Disk
+	path  string
+	bytes int64
 }
 
-// refillPart gives the reserve as much as there is, so that the active segment can be cleaned, if it is worth it. What that
-// has set aside and doesn't need is given for it.
-func (s *Store) refillPart(want int64) {
+// grow sets want bytes aside.
+func (a *aside) grow(want int64) error {
+	if a.bytes >= want {
+		return nil
+	}
+	f, err := a.disk.Open(a.path, true)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := f.Allocate(0, want); err != nil {
+		return err
+	}
+	a.bytes = want
+	return nil
+}
+
+// reserve sets room on the disk aside before it is written. Beside the active segment's there is a
+// file that values never take: it becomes the next segment when the disk is full, so that nobody
+// else gets the room that it holds. Deletions and the copies of compaction go there. It is filled
+// again, and values are taken again, when compaction, or somebody else, has made room. The spare is
+// a file in the index' folder that is renamed into the next checkpoint when that finds no room; all
+// else that checkpoints write has room set aside in its files.
+type reserve struct {
+	gate       *gate
+	log        *wal.Log
+	tombstones *tombstones.File
+	commit     func(extra []byte) error // writes the batch
+
+	file       aside
+	spare      aside
+	checkpoint int64 // bytes of the last checkpoint
+	claimed    bool  // a file that an earlier process left was looked for
+	blind      bool  // the file system can't set anything aside
+}
+
+func newReserve(cfg *Config, d disk.Disk, g *gate, log *wal.Log, t *tombstones.File) *reserve {
+	return &reserve{
+		gate: g, log: log, tombstones: t,
+		file:  aside{disk: d, path: filepath.Join(cfg.Dir, reserveFile)},
+		spare: aside{disk: d, path: filepath.Join(cfg.IndexDir, spareFile)},
+	}
+}
+
+// want is how many bytes the reserve should have: as many as the log, up to a segment, by powers of two.
+func (r *reserve) want() int64 {
+	most := r.log.SegmentSize
+	want := min(reserveLeast, most)
+	for want < r.log.Bytes && want < most {
+		want *= 2
+	}
+	return min(want, most)
+}
+
+// spareWant is how many bytes the spare should have: what a file system sets aside for its own when it renames under a
+// quota is near a MiB.
+func (r *reserve) spareWant() int64 {
+	return min(r.want(), r.log.SegmentSize/8, spareMost) + 2*r.checkpoint
+}
+
+// whole says whether the reserve has all that it should.
+func (r *reserve) whole() bool { return r.file.bytes >= r.want() }
+
+// room sets n bytes of the log aside; data says that they are a value's, which may not use the reserve.
+// The active segment may be another one afterwards.
+func (r *reserve) room(n int64, data bool) error {
+	if r.blind {
+		return nil
+	}
+	if !r.log.Fits(n) {
+		r.log.Roll()
+	}
+	n += format.SegmentHeaderSize
+	if r.log.Allocated(n) {
+		return nil
+	}
+	begun := r.gate.cfg.now()
+	err := r.extend(n)
+	switch {
+	case err == nil || !disk.IsFull(err):
+		return err
+	case data:
+		return r.gate.close(err, begun)
+	}
+	if e := r.use(n); e != nil {
+		return errors.Wrapf(err, "%s; its reserve is used up: %s", ErrDiskFull, e)
+	}
+	return nil
+}
+
+// extend sets n bytes behind the log's end aside, and some more if it can.
+func (r *reserve) extend(n int64) error {
+	if r.blind {
+		return nil
+	}
+	return r.supported(r.log.Allocate(n))
+}
+
+// supported notes that a file system can't set anything aside, which is no error.
+func (r *reserve) supported(err error) error {
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
+		r.blind = true
+		return nil
+	}
+	return err
+}
+
+// refill makes the reserve and the spare whole.
+func (r *reserve) refill() error {
+	if r.blind {
+		return nil
+	}
+	r.claim()
+	if err := r.spare.grow(r.spareWant()); err != nil {
+		return r.supported(err)
+	}
+	t := aside{disk: r.file.disk, path: r.tombstones.Path(), bytes: r.tombstones.Room}
+	err := t.grow(r.tombstones.Bytes + min(reserveLeast, r.log.SegmentSize/16))
+	if r.tombstones.Room = t.bytes; err != nil {
+		return r.supported(err)
+	}
+	want := r.want()
+	if err = r.file.grow(want); disk.IsFull(err) {
+		r.refillPart(want)
+	}
+	return r.supported(err)
+}
+
+// refillPart gives the reserve as much as there is, so that the active segment can be compacted, if it is worth it. Room
+// behind the log's end that isn't needed is given for it.
+func (r *reserve) refillPart(want int64) {
 	part := func() {
-		for n, err := want/2, error(unix.ENOSPC); err != nil && n > s.have && n >= reserveLeast; n /= 2 {
-			s.have, err = s.setAside(s.reservePath(), s.have, n)
+		for n, err := want/2, error(unix.ENOSPC); err != nil && n > r.file.bytes && n >= reserveLeast; n /= 2 {
+			err = r.file.grow(n)
 		}
 	}
-	a := s.wal.active
-	if part(); a == nil || len(s.wal.buf) > 0 {
+	a := r.log.Active
+	if part(); a == nil || len(r.log.Buf) > 0 {
 		return
 	}
-	if need := a.live + segmentHeader + allocLeast; s.have < need && 2*a.live < a.size && s.wal.alloc-a.size > 2*need {
-		s.wal.trim()
+	if need := a.Live + format.SegmentHeaderSize + allocLeast; r.file.bytes < need && 2*a.Live < a.Size && r.log.Unused() > 2*need {
+		r.log.Trim()
 		part()
 	}
 }
 
-func (s *Store) reservePath() string { return filepath.Join(s.cfg.Dir, reserveFile) }
-
-func (s *Store) setAside(path string, has, want int64) (int64, error) {
-	if has >= want {
-		return has, nil
-	}
-	f, err := s.disk.Open(path, true)
-	if err != nil {
-		return has, err
-	}
-	defer f.Close()
-	if err := f.Allocate(0, want); err != nil {
-		return has, err
-	}
-	return want, nil
-}
-
 // claim takes over the reserve that an earlier process left.
-func (s *Store) claim() {
-	if s.claimed {
+func (r *reserve) claim() {
+	if r.claimed {
 		return
 	}
-	s.claimed = true
-	for want := s.reserveWant(); want >= 4096 && s.have == 0; want /= 2 {
-		f, err := s.disk.Open(s.reservePath(), false)
+	r.claimed = true
+	for want := r.want(); want >= 4096 && r.file.bytes == 0; want /= 2 {
+		f, err := r.file.disk.Open(r.file.path, false)
 		if err != nil {
 			return
 		}
 		if f.Allocate(0, want) == nil {
-			s.have = want
+			r.file.bytes = want
 		}
 		f.Close()
 	}
 }
 
-// useReserve makes the reserve the active segment, for n bytes at least. What was collected is written before.
-func (s *Store) useReserve(n int64) error {
-	s.claim()
-	if s.have < n {
-		return errors.Errorf("it has %d bytes", s.have)
+// use makes the reserve the active segment, for n bytes at least. The batch is written before.
+func (r *reserve) use(n int64) error {
+	r.claim()
+	if r.file.bytes < n {
+		return errors.Errorf("it has %d bytes", r.file.bytes)
 	}
-	if err := s.commit(nil); err != nil {
+	if err := r.commit(nil); err != nil {
 		return err
 	}
-	w := s.wal
-	if old := w.active; old != nil && old.size == 0 {
-		w.remove(old)
-		w.active = nil
-		_ = s.disk.Remove(old.path) // an empty segment goes at the next start
-	}
-	seg := newSegment(w.disk, w.dir, w.last+1)
-	err := s.disk.Rename(s.reservePath(), seg.path)
-	if isFull(err) && s.freeSpare() {
-		err = s.disk.Rename(s.reservePath(), seg.path)
-	}
+	err := r.log.Adopt(r.file.bytes, func(to string) error {
+		err := r.file.disk.Rename(r.file.path, to)
+		if disk.IsFull(err) && r.freeSpare() {
+			err = r.file.disk.Rename(r.file.path, to)
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	w.trim()
-	w.add(seg)
-	w.ended = false
-	w.active, w.alloc, w.created = seg, s.have, true
-	s.have = 0
-	if s.tight == nil {
-		_ = s.tighten(unix.ENOSPC, s.cfg.now())
-	}
+	r.file.bytes = 0
+	r.gate.used()
 	return nil
 }
 
 // canMove says whether so many bytes can be copied, and sets them aside.
-func (s *Store) canMove(n int64) bool {
-	n += segmentHeader
-	if s.blind || s.wal.active != nil && s.wal.fits(n) && s.extend(n) == nil {
+func (r *reserve) canMove(n int64) bool {
+	n += format.SegmentHeaderSize
+	if r.blind || r.log.Active != nil && r.log.Fits(n) && r.extend(n) == nil {
 		return true
 	}
-	return s.tight == nil || s.have >= n && s.useReserve(n) == nil
+	return r.gate.full == nil || r.file.bytes >= n && r.use(n) == nil
 }
 
 // freeSpare gives the spare's room to a checkpoint that found none; false if there is none left.
-func (s *Store) freeSpare() bool {
-	path := filepath.Join(s.cfg.IndexDir, spareFile)
-	if s.spare = 0; s.disk.Remove(path) != nil {
+func (r *reserve) freeSpare() bool {
+	r.spare.bytes = 0
+	if r.spare.disk.Remove(r.spare.path) != nil {
 		return false
 	}
-	if s.tight == nil {
-		_ = s.tighten(unix.ENOSPC, s.cfg.now())
-	}
+	r.gate.used()
 	return true
 }

@@ -1,132 +1,160 @@
 package store
 
-import "github.com/croft-edge/croft/pkg/zdbspace"
+import (
+	"github.com/croft-edge/croft/pkg/zdbspace"
+	"github.com/croft-edge/croft/zdb/store/format"
+	"github.com/croft-edge/croft/zdb/store/index"
+	"github.com/croft-edge/croft/zdb/store/tombstones"
+	"github.com/croft-edge/croft/zdb/store/wal"
+)
 
 // MaxDisk is how much disk a store with a limit of size takes, in bytes.
 func MaxDisk(size uint64) uint64 { return zdbspace.Bound(size) }
 
-// entryCost is what an entry takes on disk beside its key and payload, in
-// bytes: a head and a slot.
-const entryCost = headLong + slotSize
+// ledger counts live entries and the bytes of their records.
+type ledger struct {
+	format.Counters
+	inserts  uint64 // entries created since the store was opened
+	live     int64  // bytes of records that are needed
+	segments *wal.Segments
+}
+
+// account adds to the needed bytes of the segment of a place.
+func (l *ledger) account(at format.Place, n int64) {
+	if seg := l.segments.At(at); seg != nil {
+		seg.Live += n
+		l.live += n
+	}
+}
+
+// put counts a new version that took old's place, if that was found.
+func (l *ledger) put(c *change, old *version, key, value int) {
+	l.account(c.at, int64(c.size))
+	l.DataBytes += uint64(value)
+	if old.found {
+		l.account(c.old, -int64(c.oldSize))
+		l.DataBytes -= uint64(old.head.Length)
+		return
+	}
+	l.Entries++
+	l.inserts++
+	l.KeyBytes += uint64(key)
+}
+
+// remove counts a deletion of old.
+func (l *ledger) remove(c *change, old *version, key int) {
+	l.Entries--
+	l.KeyBytes -= uint64(key)
+	l.DataBytes -= uint64(old.head.Length)
+	l.account(c.old, -int64(c.oldSize))
+}
 
 const (
+	// entryCost is what an entry takes on disk beside its key and payload, in
+	// bytes: a head and a slot.
+	entryCost = format.HeadLong + format.SlotSize
+
 	segmentSmallest = 4 << 20
 	segmentLargest  = 32 << 20
 )
 
-// SetMaxSize sets how much live payload there may be, in bytes; 0 is no limit.
-// All files of the store stay below MaxDisk of it: what was overwritten and
-// deleted goes when its space is needed, and Set answers ErrNoSpace also
-// when there are so many small entries that they alone would take an eighth more.
-func (s *Store) SetMaxSize(size uint64) {
-	s.cfg.MaxSize = size
-	s.stuck = 0
-	s.wal.most = s.segmentSize()
+// limits are how much a store may hold and how much disk it may take, in bytes.
+type limits struct {
+	size    uint64 // live payload; 0: no limit
+	segment uint64 // of a segment; 0: chosen by size
 }
 
-func (s *Store) segmentSize() int64 {
+// segmentSize is the size at which a segment is full.
+func (l *limits) segmentSize() int64 {
 	switch {
-	case s.cfg.SegmentSize > 0:
-		return int64(s.cfg.SegmentSize)
-	case s.cfg.MaxSize == 0:
+	case l.segment > 0:
+		return int64(l.segment)
+	case l.size == 0:
 		return segmentLargest
 	}
-	return int64(max(segmentSmallest, min(s.cfg.MaxSize/32, segmentLargest)))
+	return int64(max(segmentSmallest, min(l.size/32, segmentLargest)))
 }
 
 // fixed is the part of MaxDisk that doesn't grow with the limit. With a segment size
 // of the caller's own it is in proportion.
-func (s *Store) fixed() uint64 {
-	if s.cfg.SegmentSize > 0 {
-		return 8 * s.cfg.SegmentSize
+func (l *limits) fixed() uint64 {
+	if l.segment > 0 {
+		return 8 * l.segment
 	}
 	return zdbspace.Bound(0)
 }
 
-// What a checkpoint and a segment that is being cleaned take for a while has its place between
+// What a checkpoint and a segment that is being compacted take for a while has its place between
 // hard and MaxDisk: an eighth of fixed each, at most.
 
-// soft is how much disk may be in use before it is cleaned, hard how much before writing waits for that.
-func (s *Store) soft() int64 { return int64(min(s.cfg.MaxSize+s.cfg.MaxSize/4+s.fixed()/2, 1<<62)) }
+// soft is how much disk may be in use before it is compacted, hard how much before writing waits for that.
+func (l *limits) soft() int64 { return int64(min(l.size+l.size/4+l.fixed()/2, 1<<62)) }
 
-func (s *Store) hard() int64 {
-	return int64(min(s.cfg.MaxSize+s.cfg.MaxSize/4+s.fixed()/4*3, 1<<62))
-}
+func (l *limits) hard() int64 { return int64(min(l.size+l.size/4+l.fixed()/4*3, 1<<62)) }
 
-// used is the size of all files, with what is to be written.
-func (s *Store) used() int64 {
-	return s.wal.bytes + int64(len(s.wal.buf)) + s.index.bytes + int64(len(s.index.tail)) + s.kills + s.checkpointBytes + s.leaving + s.taken()
-}
-
-// garbage is how much of it nobody needs.
-func (s *Store) garbage() int64 {
-	return s.used() - s.live - int64(s.counters.entries)*slotSize
-}
-
-// pressed says whether space is needed.
-func (s *Store) pressed() bool {
-	return s.tight != nil && s.garbage()-s.taken() > tightLeast || s.crowded()
-}
-
-// tightLeast is how much garbage is worth cleaning when the disk is full, in bytes.
-const tightLeast = 4 << 10
-
-// crowded says whether the store takes much more than it needs, or nearly all that it may.
-func (s *Store) crowded() bool {
-	if s.cfg.MaxSize > 0 {
-		return s.used() > s.soft()
+// allow says whether a payload of n bytes may take the place of old, if that was found, or come
+// beside it: ErrWorm, ErrNoSpace.
+func (l *limits) allow(c *format.Counters, old *version, key, n int, o SetOptions) error {
+	if old.found && o.Worm {
+		return ErrWorm
 	}
-	g := s.garbage() - s.taken()
-	return g > 2*s.wal.most && g > s.used()/2
-}
-
-// allowed says whether a payload of n bytes may take the place of old, if that was found, or come beside it.
-func (s *Store) allowed(old *version, key, n int) error {
-	limit, c := s.cfg.MaxSize, &s.counters
-	if limit == 0 {
+	if l.size == 0 {
 		return nil
 	}
 	had, more := uint64(0), uint64(n+key+entryCost)
 	if old.found {
-		had = uint64(old.head.length)
+		had = uint64(old.head.Length)
 		more -= uint64(key + entryCost)
 	}
-	if c.dataBytes+uint64(n) > limit+had {
+	if c.DataBytes+uint64(n) > l.size+had {
 		return ErrNoSpace
 	}
-	all := c.dataBytes + c.keyBytes + entryCost*c.entries
-	if more > had && all+more-had > limit+limit/8+s.fixed()/16 {
+	all := c.DataBytes + c.KeyBytes + entryCost*c.Entries
+	if more > had && all+more-had > l.size+l.size/8+l.fixed()/16 {
 		return ErrNoSpace
 	}
 	return nil
 }
 
-// relieve makes room for n bytes when the disk is full to the limit; that
-// takes a while.
-func (s *Store) relieve(n int64) error {
-	if s.cfg.MaxSize == 0 || s.used()+n <= s.hard() || s.used() < s.stuck+s.wal.most/4 {
-		return nil
+// space is how much disk is in use, and how much of it nobody needs.
+type space struct {
+	limits     *limits
+	log        *wal.Log
+	index      *index.Index
+	tombstones *tombstones.File
+	reserve    *reserve
+	ledger     *ledger
+	leaving    int64 // bytes of files that are being removed
+}
+
+// tightLeast is how much garbage is worth compacting when the disk is full, in bytes.
+const tightLeast = 4 << 10
+
+// used is the size of all files, with what is to be written.
+func (s *space) used() int64 {
+	return s.log.Bytes + int64(len(s.log.Buf)) + s.index.Bytes + int64(len(s.index.Tail)) + s.tombstones.Bytes +
+		s.reserve.checkpoint + s.leaving + s.aside()
+}
+
+// aside is what is set aside and not used.
+func (s *space) aside() int64 {
+	return s.reserve.file.bytes + s.reserve.spare.bytes + s.tombstones.Unused() + s.index.Ahead + s.log.Unused()
+}
+
+func (s *space) garbage() int64 {
+	return s.used() - s.ledger.live - int64(s.ledger.Entries)*format.SlotSize
+}
+
+// pressed says whether space is needed.
+func (s *space) pressed() bool {
+	return s.reserve.gate.full != nil && s.garbage()-s.aside() > tightLeast || s.crowded()
+}
+
+// crowded says whether the store takes much more than it needs, or nearly all that it may.
+func (s *space) crowded() bool {
+	if s.limits.size > 0 {
+		return s.used() > s.limits.soft()
 	}
-	if err := s.commit(nil); err != nil {
-		return err
-	}
-	s.await()
-	for s.used()+n > s.hard() && s.broken == nil {
-		before := s.used()
-		for s.clean(1 << 30) {
-		}
-		if err := s.commit(nil); err != nil {
-			return err
-		}
-		s.await()
-		if err := s.checkpointNow(); err != nil {
-			return err
-		}
-		s.await()
-		if s.used() >= before {
-			s.stuck = s.used()
-			return nil
-		}
-	}
-	return s.broken
+	g := s.garbage() - s.aside()
+	return g > 2*s.log.SegmentSize && g > s.used()/2
 }

@@ -1,235 +1,259 @@
 package store
 
 import (
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/zdb/store/disk"
+	"github.com/croft-edge/croft/zdb/store/format"
+	"github.com/croft-edge/croft/zdb/store/index"
+	"github.com/croft-edge/croft/zdb/store/keytable"
+	"github.com/croft-edge/croft/zdb/store/tombstones"
+	"github.com/croft-edge/croft/zdb/store/wal"
 )
 
 // Store is one namespace's entries. All methods are for one goroutine.
 type Store struct {
 	cfg    Config
-	disk   disk
-	shared *Shared
 	unlock func()
+	disk   *disk.Overflow
 
-	wal   *wal
-	index *index
-	keys  keys
-
-	state    state
-	counters counters
-	live     int64  // bytes of records that are needed
-	opened   uint64 // slots that there were when it was opened
-	id       [8]byte
-
-	undo   []change
-	saved  []byte
-	before snapshot
-	failed error // this round can't be written
-	broken error // nothing may be written any more
-
-	dirty   map[uint32]struct{}
-	touched uint32
-	damaged uint64
-
-	rawLast   place // of the record that Raw found last by looking through a segment
-	rawLastAt Position
-
-	boot    uint64 // the machine's start
-	lasting place  // all of the log before it is on disk
-	doubt   uint64 // see doubt.go; 0: none
-
-	distrusted bool // the index is damaged: no checkpoint may be written
-
-	keeper
-	reserve
-	hold    *holder
-	cleaner cleaner
+	log      *wal.Log
+	index    *index.Index
+	files    *virtualFiles
+	keys     *keytable.Table // nil in sequential mode
+	mode     mode
+	minKey   int // bytes of the shortest key that Set takes
+	versions *versions
+	raw      rawReader
+	keeper   *housekeeper
 }
 
-// counters are of the live entries, but for inserts.
-type counters struct {
-	entries, dataBytes, keyBytes uint64
-	inserts                      uint64 // entries that came since the store was opened
+// Open opens the store in cfg.Dir, which is made when it isn't there, and
+// repairs what a crash left: a torn end of the log is cut, what the index
+// lacks is taken from the log, and a lost or damaged one is made again.
+func Open(cfg Config) (*Store, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	unlock, err := lock(&cfg)
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot open store %s", cfg.Dir)
+	}
+	s, r := assemble(cfg, unlock)
+	if err := s.recover(r); err != nil {
+		s.Discard()
+		return nil, errors.Wrapf(err, "cannot open store %s", cfg.Dir)
+	}
+	return s, nil
 }
 
-// tailMost is how many bytes of slots may wait in memory when the index can't be written.
-const tailMost = 4 << 20
+func lock(cfg *Config) (unlock func(), err error) {
+	if err := cfg.disk.MakeDir(cfg.Dir); err != nil {
+		return nil, err
+	}
+	if err := cfg.disk.MakeDir(cfg.IndexDir); err != nil {
+		return nil, err
+	}
+	if cfg.Guarded {
+		return func() {}, nil
+	}
+	return cfg.disk.Lock(cfg.Dir)
+}
 
-// prepare makes sure that n bytes can be appended to the log. data says that they are a value's: nothing
-// else may use the reserve.
-func (s *Store) prepare(n int, data bool) error {
-	if s.broken != nil {
-		return s.broken
+// assemble makes the parts of a store, and the recovery that fills them.
+func assemble(config Config, unlock func()) (*Store, *recovery) {
+	s := &Store{cfg: config, unlock: unlock}
+	cfg, pool := &s.cfg, config.Shared
+	s.disk = &disk.Overflow{Disk: cfg.disk, Shared: pool, On: true}
+	limits := &limits{size: cfg.MaxSize, segment: cfg.SegmentSize}
+	segments := wal.NewSegments(s.disk, pool, cfg.Dir, cfg.Log)
+	s.log = &wal.Log{Segments: segments, Kind: cfg.kind(), SegmentSize: limits.segmentSize()}
+	s.index = index.New(index.Shape{Disk: s.disk, Dir: cfg.IndexDir, ChunkSlots: cfg.slots, DeadBits: !s.log.Kind.Sequential}, pool)
+	dead := tombstones.New(s.disk, cfg.Dir)
+	s.files = newVirtualFiles(cfg.Layout, cfg.DataSize)
+	ledger := &ledger{segments: segments}
+	damage := &damage{segments: segments, log: cfg.Log}
+	s.versions = &versions{log: s.log, damage: damage}
+
+	batch := &batch{log: s.log, index: s.index, files: s.files, ledger: ledger, compaction: &compaction{}}
+	gate := &gate{cfg: cfg}
+	writer := &writer{cfg: cfg, batch: batch, damage: damage, gate: gate, boot: s.disk.Boot()}
+	parts := newMode(cfg, batch, s.versions, limits)
+	s.mode, s.keys, s.minKey = parts.mode, parts.keys, parts.minKey
+	batch.undo, batch.write = s.mode.undo, writer.commit
+
+	reserve := newReserve(cfg, s.disk, gate, s.log, dead)
+	reserve.commit = writer.commit
+	s.log.Reclaim = reserve.freeSpare
+	space := &space{limits: limits, log: s.log, index: s.index, tombstones: dead, reserve: reserve, ledger: ledger}
+	schedule := &schedule{}
+	jobs := &jobs{background: cfg.Background}
+	checkpoints := &checkpointer{
+		schedule: schedule, cfg: cfg, disk: s.disk, jobs: jobs, writer: writer, index: s.index, tombstones: dead,
+		compaction: batch.compaction, reserve: reserve, space: space,
 	}
-	if s.failed != nil {
-		return s.failed
+	compactor := &compactor{
+		compaction: batch.compaction, log: s.log, mode: s.mode, writer: writer, reserve: reserve, space: space, schedule: schedule,
 	}
-	if len(s.wal.buf) > 0 && (len(s.wal.buf)+n > bufMost || !s.wal.fits(int64(n))) {
-		if err := s.commit(nil); err != nil {
+	s.raw = rawReader{log: s.log, index: s.index, mode: s.mode, versions: s.versions, files: s.files, commit: writer.commit}
+	s.keeper = &housekeeper{
+		cfg: cfg, log: s.log, index: s.index, writer: writer, reserve: reserve, space: space, compactor: compactor,
+		checkpoints: checkpoints, jobs: jobs,
+	}
+	return s, &recovery{
+		cfg: cfg, disk: s.disk, log: s.log, index: s.index, ledger: ledger, tombstones: dead, keys: s.keys,
+		replay: &replay{
+			mode: parts.replay, log: s.log, index: s.index, recovery: index.Recover(s.index), files: s.files,
+			trust: &trust{damage: damage, boot: writer.boot},
+		},
+	}
+}
+
+// recover runs a recovery, and begins the store's work where it ended.
+func (s *Store) recover(r *recovery) error {
+	if err := r.run(); err != nil {
+		return err
+	}
+	k := s.keeper
+	c, w := k.checkpoints, k.writer
+	w.durable = r.replay.trust.durable
+	c.wanted = r.replay.trust.spread
+	if r.checkpoint != nil {
+		c.at, c.next, k.reserve.checkpoint = r.checkpoint.At, r.checkpoint.Next, r.checkpointSize
+	} else {
+		c.at = s.log.End()
+		if err := s.checkpointRebuilt(); err != nil {
 			return err
 		}
 	}
-	if data && len(s.index.tail) > tailMost {
-		if err := s.index.writeTail(); err != nil {
-			return err
-		}
-	}
-	if err := s.relieve(int64(n)); err != nil && (data || !isFull(err)) {
-		return err
-	}
-	if err := s.room(int64(n), data); err != nil {
-		return err
-	}
-	s.begin(int64(n))
+	s.disk.Stop()
+	s.index.Stray = false
+	s.index.Bad = c.distrust
+	s.mode.opened()
+	k.space.ledger.inserts = 0
+	c.began, w.synced = s.cfg.now(), s.cfg.now()
+	w.batch.committed()
 	return nil
 }
 
-// begin goes to a new segment when n bytes don't fit into the active one, and puts the header
-// into a new one.
-func (s *Store) begin(n int64) {
-	w := s.wal
-	if !w.fits(n) {
-		w.roll()
-	}
-	if w.active.size == 0 && len(w.buf) == 0 {
-		head := segmentHead{id: w.id, number: w.active.number, kind: w.kind, state: s.state, next: s.index.next, boot: s.boot, synced: s.lasting, doubt: s.doubt}
-		w.active.boot = s.boot
-		w.buf = head.append(w.buf)
-	}
-}
-
-// commit writes what was done, and extra behind it, to the log. If that fails it is taken back.
-func (s *Store) commit(extra []byte) error {
-	if len(s.wal.buf) == 0 && len(extra) == 0 {
-		s.before = s.snap() // the cleaner may have gone on without writing
+// checkpointRebuilt writes a checkpoint of an index that was rebuilt.
+func (s *Store) checkpointRebuilt() error {
+	if len(s.log.Order) == 0 {
 		return nil
 	}
-	s.written += int64(len(s.wal.buf) + len(extra))
-	s.unsynced = true
-	if err := s.wal.write(extra); err != nil {
-		s.rollback()
-		if isFull(err) {
-			err = s.tighten(err, s.cfg.now())
-		}
-		s.failed = errors.Wrapf(err, "cannot write to store %s", s.cfg.Dir)
-		return s.failed
+	c := s.keeper.checkpoints
+	if err := c.write(); !disk.IsFull(err) {
+		return err
 	}
-	s.committed()
-	if len(s.index.tail) >= tailWrite {
-		if err := s.index.writeTail(); err != nil {
-			s.cfg.Log.Error().Err(err).Str("dir", s.cfg.IndexDir).Msg("cannot write the index, trying again")
-		}
-	}
+	c.wanted = true // when there is room
 	return nil
+}
+
+// Set stores value under key. In sequential mode an empty key makes a new
+// entry, and any other must be the id of a live one (ErrUnknownID). It answers
+// the key or id, valid until the store's next call. The same value again isn't written: wrote is false.
+// Other errors: ErrKey, ErrWorm, ErrNoSpace, ErrFull, ErrValue, and the disk's.
+func (s *Store) Set(key, value []byte, o SetOptions) (id []byte, wrote bool, err error) {
+	if len(key) > MaxKey || len(key) < s.minKey {
+		return nil, false, ErrKey
+	}
+	if len(value) > format.MaxValue {
+		return nil, false, ErrValue
+	}
+	if err := s.keeper.prepare(int64(2*format.HeadLong+len(key)+s.cfg.Layout.IDSize+len(value)), true); err != nil {
+		return nil, false, err
+	}
+	return s.mode.set(key, value, o)
+}
+
+// Delete deletes key's entry; false if there is none. at is the deletion's
+// time, in seconds since 1970.
+func (s *Store) Delete(key []byte, at uint32) (bool, error) {
+	if err := s.keeper.prepare(int64(format.HeadLong+len(key)), false); err != nil {
+		return false, err
+	}
+	return s.mode.delete(key, at)
+}
+
+// Rotate begins the next file: NSJUMP.
+func (s *Store) Rotate() error {
+	if err := s.keeper.prepare(format.HeadLong, true); err != nil {
+		return err
+	}
+	s.keeper.writer.batch.rotate()
+	return nil
+}
+
+// Get answers key's value, which is valid until the next call of a store that
+// has the same Shared. ErrDamaged if it isn't what was written.
+func (s *Store) Get(key []byte) (value []byte, found bool, err error) {
+	v, err := s.mode.find(key, true)
+	if err != nil || !v.found {
+		return nil, false, err
+	}
+	value, err = s.versions.payload(&v)
+	return value, err == nil, err
+}
+
+// Lookup answers key's live entry.
+func (s *Store) Lookup(key []byte) (Entry, bool, error) {
+	v, err := s.mode.find(key, false)
+	if err != nil || !v.found {
+		return Entry{}, false, err
+	}
+	return v.entry(false), true, nil
 }
 
 // Flush writes what was done since the last Flush: after it a crash of the
 // process loses none of it, with Config.Sync a power cut neither. If it
 // fails, nobody may be told that it was done: some of it may be, but nothing
 // that was flushed before is lost.
-func (s *Store) Flush() error {
-	written := len(s.wal.buf)
-	if written > 0 {
-		s.assist(written)
-	}
-	err := s.commit(nil)
-	if s.failed != nil {
-		err, s.failed = s.failed, nil
-	}
-	if err == nil {
-		err = s.settle()
-	}
-	if written > 0 || s.job != nil {
-		s.tend(s.cfg.now())
-	}
-	return err
-}
-
-// settle makes last what was written, with Config.Sync. Nothing else may do so in its stead: a
-// job that is running has not yet done it.
-func (s *Store) settle() error {
-	if s.broken != nil || !s.cfg.Sync || !s.unsynced {
-		return s.broken
-	}
-	if err := s.wal.sync(); err != nil {
-		s.unsure(err)
-		return s.broken
-	}
-	s.lasting = s.wal.end()
-	s.unsynced = false
-	return nil
-}
-
-// unsure ends all writing: after a sync that failed nobody knows what is on
-// disk, and another sync may say that all is well.
-func (s *Store) unsure(err error) {
-	s.broken = errors.Wrapf(err, "cannot write to store %s until it is opened again", s.cfg.Dir)
-	s.cfg.Log.Error().Err(err).Str("dir", s.cfg.Dir).Msg("the disk lost writes; the store only reads from now on")
-}
+func (s *Store) Flush() error { return s.keeper.flush() }
 
 // Stats answers what the store holds.
 func (s *Store) Stats() Stats {
+	k := s.keeper
+	n := &k.space.ledger.Counters
 	out := Stats{
-		Entries: s.counters.entries, DataBytes: s.counters.dataBytes, KeyBytes: s.counters.keyBytes,
-		Next: s.index.next,
-		File: s.state.file, DataOffset: s.state.data, IndexOffset: s.state.index,
-		Disk: uint64(s.used()), Memory: uint64(s.keys.bytes), Damaged: s.damaged,
+		Entries: n.Entries, DataBytes: n.DataBytes, KeyBytes: n.KeyBytes, Next: s.mode.next(),
+		File: s.files.File, DataOffset: s.files.Data, IndexOffset: s.files.Index,
+		Disk: uint64(k.space.used()), Damaged: s.versions.damage.count,
 	}
-	if !s.cfg.Sequential {
-		out.Next = s.opened + s.counters.inserts
+	if s.keys != nil {
+		out.Memory = uint64(s.keys.Bytes)
 	}
 	return out
 }
 
+// SetMaxSize sets how much live payload there may be, in bytes; 0 is no limit.
+// All files of the store stay below MaxDisk of it: what was overwritten and
+// deleted goes when its space is needed, and Set answers ErrNoSpace also
+// when there are so many small entries that they alone would take an eighth more.
+func (s *Store) SetMaxSize(size uint64) {
+	k := s.keeper
+	k.space.limits.size, k.stuck = size, 0
+	s.log.SegmentSize = k.space.limits.segmentSize()
+}
+
 // Dirty answers the index files in which entries were changed since ResetDirty
 // or Open, in ascending order.
-func (s *Store) Dirty() []uint32 { return slices.Sorted(maps.Keys(s.dirty)) }
+func (s *Store) Dirty() []uint32 { return s.files.touchedFiles() }
 
 // ResetDirty forgets what Dirty answers.
-func (s *Store) ResetDirty() { clear(s.dirty) }
+func (s *Store) ResetDirty() { clear(s.files.dirty) }
 
 // Work does a step of what can wait, of about budget bytes, and answers when it wants to be called again; 0 is at once.
 // Call it when idle and about every second.
 func (s *Store) Work(now time.Time, budget int) (time.Duration, error) {
-	s.shared.shrink()
-	if s.broken != nil {
-		return time.Minute, s.broken
-	}
-	if s.tight != nil && !now.Before(s.retry) {
-		_ = s.loosen() // it says so itself
-	}
-	clients := len(s.wal.buf) > 0 || s.failed != nil
-	busy := s.clean(budget)
-	err := s.commit(nil)
-	if !clients {
-		s.failed = nil // else it is for Flush to say so
-	}
-	if err == nil {
-		err = s.settle()
-	}
-	s.tend(now)
-	switch {
-	case err != nil:
-		return time.Second, err
-	case busy:
-		return 0, nil
-	case s.job != nil:
-		return 10 * time.Millisecond, nil
-	}
-	return time.Second, nil
+	s.cfg.Shared.Shrink()
+	return s.keeper.work(now, budget)
 }
 
 // Close writes what is left and closes the store.
 func (s *Store) Close() error {
-	err := s.Flush()
-	s.await()
-	if s.broken == nil && err == nil && !s.distrusted && s.changed() {
-		err = s.checkpointNow()
-	}
+	err := s.keeper.close()
 	s.Discard()
 	return err
 }
@@ -237,11 +261,13 @@ func (s *Store) Close() error {
 // Discard closes the store without writing anything; its folders may then be
 // removed.
 func (s *Store) Discard() {
-	s.await()
-	s.broken = errors.Errorf("cannot use store %s: it is closed", s.cfg.Dir)
-	s.wal.close()
-	s.index.close()
-	s.keys.close()
-	s.hold.drop()
+	s.keeper.jobs.await()
+	s.keeper.writer.broken = errors.Errorf("cannot use store %s: it is closed", s.cfg.Dir)
+	s.log.Close()
+	s.index.Close()
+	if s.keys != nil {
+		s.keys.Close()
+	}
+	s.disk.Drop()
 	s.unlock()
 }
