@@ -2,12 +2,13 @@ package storage
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/croft-edge/croft/modules/storage/btrfs"
+	"github.com/croft-edge/croft/modules/storage/bytesize"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/saturate"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -16,7 +17,7 @@ import (
 // btrfs writes what belongs to nobody.
 const (
 	// slack is for what there is once: groups of blocks, the root trees; bytes.
-	slack = 64 * mib
+	slack = 64 * bytesize.MiB
 	// uncounted is the part of what is promised that btrfs may write beside it: a
 	// block of 4 KiB by itself has 87 bytes in the extent tree and 29 in the
 	// checksums', in leaves that may be half full after many removals. That is a
@@ -24,7 +25,7 @@ const (
 	uncounted = 16
 	// mostReserve is the most that the kernel sets aside, beside it, for rewriting
 	// those trees: as much as they hold, and never more; bytes.
-	mostReserve = 512 * mib
+	mostReserve = 512 * bytesize.MiB
 )
 
 // offered is what of a pool's size can be promised: the most for which this still
@@ -42,25 +43,11 @@ func offered(space btrfs.Space) uint64 {
 	if !space.Layout.Mixed {
 		ways++
 	}
-	room := subSizes(space.Total, copies*slack)
+	room := saturate.Sub(space.Total, copies*slack)
 	// Either the reserve is as large as the trees, or it is the most.
 	small := room / (ways*uncounted + 2*copies) * uncounted
-	large := subSizes(room, copies*mostReserve) / (ways*uncounted + copies) * uncounted
+	large := saturate.Sub(room, copies*mostReserve) / (ways*uncounted + copies) * uncounted
 	return max(small, large)
-}
-
-func addSizes(a, b uint64) uint64 {
-	if a > math.MaxUint64-b {
-		return math.MaxUint64
-	}
-	return a + b
-}
-
-func subSizes(a, b uint64) uint64 {
-	if b > a {
-		return 0
-	}
-	return a - b
 }
 
 // candidate is a pool with what can still be promised on it.
@@ -143,7 +130,7 @@ func (m *Module) candidates(t workload.DeviceType, only string) (list []candidat
 			broken = err
 			continue
 		}
-		list = append(list, candidate{pool: p, free: subSizes(status.Offered, status.Reserved)})
+		list = append(list, candidate{pool: p, free: saturate.Sub(status.Offered, status.Reserved)})
 	}
 	slices.SortStableFunc(list, func(a, b candidate) int {
 		switch {
@@ -161,19 +148,19 @@ func noSpace(w wish, all []candidate) error {
 	var sum, most uint64
 	var types []workload.DeviceType
 	for _, c := range all {
-		sum, most = addSizes(sum, c.free), max(most, c.free)
+		sum, most = saturate.Add(sum, c.free), max(most, c.free)
 		if !slices.Contains(types, c.pool.diskType) {
 			types = append(types, c.pool.diskType)
 		}
 	}
 	if w.pool != "" {
-		return node.Errorf(node.NoSpace, "cannot create %s: needs %s, free are %s on pool %s", w.what, FormatSize(w.size), FormatSize(sum), w.pool)
+		return node.Errorf(node.NoSpace, "cannot create %s: needs %s, free are %s on pool %s", w.what, bytesize.Format(w.size), bytesize.Format(sum), w.pool)
 	}
 	hint := ""
 	if len(all) > 1 {
-		hint = ", the most on one is " + FormatSize(most)
+		hint = ", the most on one is " + bytesize.Format(most)
 	}
-	return node.Errorf(node.NoSpace, "cannot create %s: needs %s, free are %s on %s pools%s", w.what, FormatSize(w.size), FormatSize(sum), join(types), hint)
+	return node.Errorf(node.NoSpace, "cannot create %s: needs %s, free are %s on %s pools%s", w.what, bytesize.Format(w.size), bytesize.Format(sum), join(types), hint)
 }
 
 // offers names the types of all pools, broken ones too.

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/modules/storage/blockdev"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 )
@@ -216,7 +217,7 @@ func TestAnotherPoolMounted(t *testing.T) {
 	path := m.pools[0].path
 	check(t, unix.Unmount(path, 0))
 	disk, _ := newDisk(t)
-	check(t, mkfs(t.Context(), disk, "ssd0", false))
+	check(t, blockdev.Format(t.Context(), disk, "ssd0", false))
 	check(t, mountPool(disk, path))
 	wantBroken(t, opened(t, m.cfg), "another file system")
 	if left := folderNames(t, path); len(left) != 0 {

@@ -8,24 +8,15 @@ import (
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 
+	"github.com/croft-edge/croft/modules/storage/bytesize"
+	"github.com/croft-edge/croft/modules/storage/volume"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// QuotaKind names a kind of btrfs quota.
-type QuotaKind string
-
-// The kinds of quota. Simple quotas need Linux 6.7; qgroups work everywhere.
-const (
-	// AnyQuota takes simple quotas where the kernel has them, else qgroups.
-	AnyQuota    QuotaKind = ""
-	SimpleQuota QuotaKind = "simple"
-	QgroupQuota QuotaKind = "qgroup"
-)
-
 // DefaultLoopSize is the size in bytes of the one pool a node has when it is
 // told of none.
-const DefaultLoopSize = 20 * gib
+const DefaultLoopSize = 20 * bytesize.GiB
 
 // DefaultPools is one SSD pool on a loop file of size bytes.
 func DefaultPools(size uint64) []PoolSpec {
@@ -44,7 +35,7 @@ type Config struct {
 	// on them. A pool that was made here is never formatted again, named or not.
 	WipeDisks []string
 	// Quota is the kind for new pools; a pool that has one keeps it.
-	Quota QuotaKind
+	Quota volume.Quota
 	// Log gets what an operator should see and no caller is told.
 	Log zerolog.Logger
 
@@ -63,8 +54,8 @@ func (c Config) Validate() error {
 	if c.Mounts != "" && !filepath.IsAbs(c.Mounts) {
 		return node.Errorf(node.Invalid, "cannot use storage config: Mounts is %q, must be an absolute path", c.Mounts)
 	}
-	if !slices.Contains([]QuotaKind{AnyQuota, SimpleQuota, QgroupQuota}, c.Quota) {
-		return node.Errorf(node.Invalid, "cannot use storage config: Quota is %q, must be %q, %q or empty", c.Quota, SimpleQuota, QgroupQuota)
+	if !slices.Contains([]volume.Quota{volume.Any, volume.Simple, volume.Qgroup}, c.Quota) {
+		return node.Errorf(node.Invalid, "cannot use storage config: Quota is %q, must be %q, %q or empty", c.Quota, volume.Simple, volume.Qgroup)
 	}
 	return c.validatePools()
 }

@@ -14,7 +14,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/modules/storage/bytesize"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/saturate"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -182,8 +184,8 @@ func wantNoImage(t *testing.T, cfg Config, step string) {
 
 func wantNothingHalf(t *testing.T, cfg Config, step string) {
 	t.Helper()
-	for _, k := range []kind{filesystems(), vdisks()} {
-		found, err := filepath.Glob(filepath.Join(cfg.complete().mount("ssd0"), k.folder, ".*"))
+	for _, folder := range []string{"volumes", "vdisks"} {
+		found, err := filepath.Glob(filepath.Join(cfg.complete().mount("ssd0"), folder, ".*"))
 		if err != nil || len(found) != 0 {
 			t.Errorf("after %q failed there is %q (%v)", step, found, err)
 		}
@@ -201,10 +203,10 @@ func wantWhole(t *testing.T, m *Module) {
 	p := m.pools[0]
 	wantNothingHalf(t, m.cfg, "a crash")
 	wantNoImage(t, m.cfg, "a crash")
-	for _, k := range []kind{filesystems(), vdisks()} {
-		labels, err := p.labels(k)
+	for folder, k := range map[string]kind{"volumes": filesystems(), "vdisks": vdisks()} {
+		labels, err := k.of(p).Labels()
 		check(t, err)
-		inIndex, inPool := folderNames(t, filepath.Join(p.index.dir, k.folder)), folderNames(t, p.folder(k))
+		inIndex, inPool := folderNames(t, filepath.Join(m.cfg.indexOf(p.name), folder)), folderNames(t, filepath.Join(p.path, folder))
 		if !slices.Equal(inIndex, inPool) || len(labels) != len(inPool) {
 			t.Errorf("the index has %q, the pool %q, %d are labelled", inIndex, inPool, len(labels))
 		}
@@ -213,7 +215,7 @@ func wantWhole(t *testing.T, m *Module) {
 		f, err := m.Storage().InspectFilesystem(name)
 		check(t, err)
 		path := filepath.Join(f.Path, "fill")
-		if n, err := fill(path, f.Size+8*mib); !errors.Is(err, unix.EDQUOT) || n > f.Size || n < subSizes(f.Size, 4*mib) {
+		if n, err := fill(path, f.Size+8*mib); !errors.Is(err, unix.EDQUOT) || n > f.Size || n < saturate.Sub(f.Size, 4*mib) {
 			t.Errorf("%d bytes went into %s of %d (%v)", n, name, f.Size, err)
 		}
 		check(t, os.Remove(path))
@@ -243,7 +245,7 @@ func wantEnd(t *testing.T, m *Module) {
 		t.Errorf("there are vdisks %+v", disks)
 	}
 	if reserved := m.status().Pools[0].Reserved; reserved != 48*mib {
-		t.Errorf("reserved are %s", FormatSize(reserved))
+		t.Errorf("reserved are %s", bytesize.Format(reserved))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/modules/storage/blockdev"
 	"github.com/croft-edge/croft/modules/storage/btrfs"
 	"github.com/croft-edge/croft/modules/storage/loop"
 	"github.com/croft-edge/croft/pkg/node"
@@ -83,7 +84,7 @@ func (c Config) poolNames() ([]string, error) {
 			}
 		}
 		super, err := btrfs.ReadSuper(spec.Disk)
-		if name, own := strings.CutPrefix(super.Label, labelPrefix); err == nil && own && validPoolName(name) {
+		if name, own := strings.CutPrefix(super.Label, blockdev.LabelPrefix); err == nil && own && validPoolName(name) {
 			names = append(names, name)
 		}
 	}
@@ -162,7 +163,7 @@ func inUse(device string) bool {
 func (c Config) remove(names []string) error {
 	for _, name := range names {
 		image := c.image(name)
-		for _, path := range []string{image, image + ".new", c.indexOf(name).dir, c.markOf(name)} {
+		for _, path := range []string{image, image + ".new", c.indexOf(name), c.markOf(name)} {
 			if err := os.RemoveAll(path); err != nil {
 				return btrfs.Wrap(err, "cannot remove pool %s", name)
 			}

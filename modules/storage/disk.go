@@ -4,16 +4,14 @@ import (
 	"context"
 	"crypto/rand"
 	stderrors "errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/pkg/errors"
 
+	"github.com/croft-edge/croft/modules/storage/blockdev"
 	"github.com/croft-edge/croft/modules/storage/btrfs"
-	"github.com/croft-edge/croft/pkg/mounts"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -51,12 +49,12 @@ func (o *opener) diskPool(ctx context.Context, spec PoolSpec) (string, error) {
 		return "", errors.Wrap(err, "cannot find disk")
 	}
 	if spec.Type == "" {
-		if spec.Type, err = diskType(device); err != nil {
+		if spec.Type, err = blockdev.Type(device); err != nil {
 			return "", err
 		}
 	}
 	super, err := btrfs.ReadSuper(device)
-	own, isOwn := strings.CutPrefix(super.Label, labelPrefix)
+	own, isOwn := strings.CutPrefix(super.Label, blockdev.LabelPrefix)
 	if err != nil && !stderrors.Is(err, node.NotExist) {
 		return "", err
 	}
@@ -84,7 +82,7 @@ func (o *opener) adoptDisk(name, device string, spec PoolSpec) (string, error) {
 	}
 	p := o.newPool(name, spec)
 	p.setDevice(device, false)
-	if err := checkElsewhere(device, p.path); err != nil {
+	if err := blockdev.CheckElsewhere(device, p.path); err != nil {
 		return name, err
 	}
 	if err := o.adopt(p, super); err != nil {
@@ -101,37 +99,6 @@ func (o *opener) isLoop(name string) bool {
 	return slices.ContainsFunc(o.cfg.Pools, func(s PoolSpec) bool { return s.Disk == "" && s.Name == name })
 }
 
-// checkElsewhere refuses a disk that somebody else has mounted, by whatever
-// name of it.
-func checkElsewhere(device, path string) error {
-	disk, err := os.Stat(device)
-	if err != nil {
-		return errors.Wrap(err, "cannot find disk")
-	}
-	mounted, err := mounts.Read()
-	if err != nil {
-		return err
-	}
-	for _, m := range mounted {
-		source, err := os.Stat(m.Source)
-		if err != nil || m.Path == path {
-			continue
-		}
-		if os.SameFile(source, disk) || source.Mode()&os.ModeDevice != 0 && rdev(source) == rdev(disk) {
-			return node.Errorf(node.Refused, "cannot use disk %s: it is mounted on %s", device, m.Path)
-		}
-	}
-	return nil
-}
-
-// rdev is the number of a device.
-func rdev(info os.FileInfo) uint64 {
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		return stat.Rdev
-	}
-	return 0
-}
-
 // format makes a pool on a disk and returns its name. Refused when anything is
 // on it, unless the operator named it for wiping; and when a pool was made on
 // it before, whatever the operator says: a damaged one may still be saved.
@@ -139,7 +106,7 @@ func (o *opener) format(ctx context.Context, device string, spec PoolSpec) (stri
 	if name := o.markedOn(spec.Disk); name != "" {
 		return "", node.Errorf(node.Refused, "cannot use disk %s: pool %s was made on it and isn't found there any more; it is not formatted again while %s exists", spec.Disk, name, o.cfg.markOf(name))
 	}
-	found, err := probe(ctx, device)
+	found, err := blockdev.Probe(ctx, device)
 	if err != nil {
 		return "", err
 	}
@@ -156,9 +123,9 @@ func (o *opener) format(ctx context.Context, device string, spec PoolSpec) (stri
 	}
 	if found != "" {
 		o.cfg.Log.Warn().Str("device", spec.Disk).Str("found", found).Msg("a disk is erased, as told")
-		if _, err := command(ctx, "wipefs", "-q", "-a", device); err != nil {
+		if err := blockdev.Erase(ctx, device); err != nil {
 			return "", errors.Wrapf(err, "cannot erase disk %s", spec.Disk)
 		}
 	}
-	return name, mkfs(ctx, device, name, wipe)
+	return name, blockdev.Format(ctx, device, name, wipe)
 }

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/modules/storage/blockdev"
 	"github.com/croft-edge/croft/modules/storage/btrfs"
 	"github.com/croft-edge/croft/modules/storage/loop"
 	"github.com/croft-edge/croft/pkg/node"
@@ -79,7 +80,7 @@ func TestEmptyDisk(t *testing.T) {
 	f := onDisk(t, m)
 	write(t, f.Path, "kept")
 	p := m.status().Pools[0]
-	want, err := diskType(disk)
+	want, err := blockdev.Type(disk)
 	check(t, err)
 	if p.DiskType != want || len(p.Devices) != 1 || p.Devices[0] != disk || !strings.HasPrefix(p.Name, strings.ToLower(string(want))+"-") {
 		t.Errorf("the pool is %+v, the disk %s of type %s", p, disk, want)
@@ -193,7 +194,7 @@ func TestMissingDisk(t *testing.T) {
 
 func TestDiskInUse(t *testing.T) {
 	disk, cfg := newDisk(t)
-	check(t, mkfs(t.Context(), disk, "ssd-12345678", false))
+	check(t, blockdev.Format(t.Context(), disk, "ssd-12345678", false))
 	elsewhere := filepath.Join(cfg.State, "elsewhere")
 	check(t, mountPool(disk, elsewhere))
 	wantRefused(t, cfg, "it is mounted on "+elsewhere)
@@ -216,7 +217,7 @@ func TestMountedForeignDisk(t *testing.T) {
 
 func TestDiskOfAnotherName(t *testing.T) {
 	disk, cfg := newDisk(t)
-	check(t, mkfs(t.Context(), disk, "one", false))
+	check(t, blockdev.Format(t.Context(), disk, "one", false))
 	cfg.Pools[0].Name = "two"
 	wantRefused(t, cfg, "it holds pool one, not two")
 	cfg.Pools[0].Name = ""
@@ -233,7 +234,7 @@ func TestNotADisk(t *testing.T) {
 	check(t, sparseFile(file, poolSize))
 	cfg.Pools = []PoolSpec{{Type: workload.SSD, Disk: file}}
 	wantRefused(t, cfg, "it isn't a block device")
-	_, err := diskType(file)
+	_, err := blockdev.Type(file)
 	if err == nil {
 		t.Error("a file has a disk type")
 	}

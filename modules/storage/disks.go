@@ -3,18 +3,17 @@ package storage
 import (
 	stderrors "errors"
 	"math"
-	"os"
 	"slices"
 	"strings"
 
-	"github.com/croft-edge/croft/modules/storage/btrfs"
+	"github.com/croft-edge/croft/modules/storage/bytesize"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
 // diskBlock is what a disk's size must be a multiple of: the larger of the two
 // block sizes that VMs see.
-const diskBlock = 4 * kib
+const diskBlock = 4 * bytesize.KiB
 
 // diskService is what of the module is on the bus as storage.vdisk.
 type diskService struct{ m *Module }
@@ -22,7 +21,6 @@ type diskService struct{ m *Module }
 // Allocate makes a disk of size bytes, or returns the one of that name. It
 // lies on an SSD pool when one has room, else on an HDD pool.
 func (s diskService) Allocate(name string, size uint64) (node.VDisk, error) {
-	k := vdisks()
 	if err := checkDisk(name, size); err != nil {
 		return node.VDisk{}, err
 	}
@@ -31,14 +29,14 @@ func (s diskService) Allocate(name string, size uint64) (node.VDisk, error) {
 		return node.VDisk{}, err
 	}
 	defer done()
-	p, _, err := s.m.find(k, name)
+	p, _, err := s.m.find(vdisks(), name)
 	if err == nil {
 		return sameDisk(p, name, size)
 	}
 	if !stderrors.Is(err, node.NotExist) {
 		return node.VDisk{}, err
 	}
-	p, err = s.m.choose(wish{what: k.what + " " + name, size: size, types: []workload.DeviceType{workload.SSD, workload.HDD}})
+	p, err = s.m.choose(wish{what: vdisks().what + " " + name, size: size, types: []workload.DeviceType{workload.SSD, workload.HDD}})
 	if err != nil {
 		return node.VDisk{}, err
 	}
@@ -47,7 +45,7 @@ func (s diskService) Allocate(name string, size uint64) (node.VDisk, error) {
 		return node.VDisk{}, err
 	}
 	defer f.Close()
-	if err := p.createDisk(f, name, size); err != nil {
+	if err := p.disks.Create(name, size); err != nil {
 		return node.VDisk{}, err
 	}
 	s.m.changed.fire()
@@ -72,16 +70,6 @@ func sameDisk(p *pool, name string, size uint64) (node.VDisk, error) {
 	return d, err
 }
 
-// disk describes the disk of that name. Its size is that of the file.
-func (p *pool) disk(name string) (node.VDisk, error) {
-	path := p.place(vdisks(), name)
-	info, err := os.Lstat(path)
-	if err != nil {
-		return node.VDisk{}, btrfs.Wrap(err, "cannot find vdisk %s", name)
-	}
-	return node.VDisk{Name: name, Path: path, Size: uint64(info.Size())}, nil
-}
-
 // Deallocate removes the disk and its data.
 func (s diskService) Deallocate(name string) error {
 	if err := checkName("vdisk", name); err != nil {
@@ -97,7 +85,7 @@ func (s diskService) Deallocate(name string) error {
 		return err
 	}
 	defer s.m.changed.fire()
-	return p.removeDisk(name)
+	return p.disks.Remove(name)
 }
 
 // Inspect returns the disk.

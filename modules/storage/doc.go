@@ -8,15 +8,11 @@
 //	pools/<pool>.json       the pool's mark: it was made here, with that UUID
 //	pools/<pool>.index/     names of what lies on the pool, for when it can't be read
 //
-// and inside each pool, which is mounted at Config.Mounts/<pool>:
-//
-//	volumes/<name>          one subvolume a file system
-//	vdisks/<name>           one preallocated file a virtual disk
-//
-// What it makes carries the extended attribute trusted.croft.filesystem or
-// trusted.croft.vdisk; what has none is never listed and never touched. The
-// disk is the only memory: every answer is read from it. A file system's label
-// says whose it is, too: who asks for its name with another hash doesn't get it.
+// and inside each pool, which is mounted at Config.Mounts/<pool>, the file systems
+// and virtual disks of package volume. Package blockdev formats pools, loop attaches
+// their files, btrfs speaks to the kernel. The disk is the only memory: every answer
+// is read from it. A file system's label also has the hash of its owner: nobody gets
+// it by its name and another hash.
 //
 // On the bus it serves storage.storage@0.1.0 and storage.vdisk@0.1.0. It may
 // not know of reservations: a name is a name, a hash a hash.

@@ -6,14 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/croft-edge/croft/modules/storage/btrfs"
+	"github.com/croft-edge/croft/modules/storage/volume"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 )
-
-// minSize is the least size in bytes of a file system: btrfs charges 16 KiB to
-// an empty one.
-const minSize = mib
 
 // service is what of the module is on the bus as storage.storage.
 type service struct{ m *Module }
@@ -28,8 +24,7 @@ func (s service) CreateFilesystem(spec node.FilesystemSpec) (node.Filesystem, er
 		return node.Filesystem{}, err
 	}
 	defer done()
-	k := filesystems()
-	p, l, err := s.m.find(k, spec.Name)
+	p, l, err := s.m.find(filesystems(), spec.Name)
 	if err == nil {
 		return s.adopt(p, l, spec)
 	}
@@ -37,7 +32,7 @@ func (s service) CreateFilesystem(spec node.FilesystemSpec) (node.Filesystem, er
 		return node.Filesystem{}, err
 	}
 	p, err = s.m.choose(wish{
-		what: k.what + " " + spec.Name, size: spec.Size, pool: spec.Pool, types: []workload.DeviceType{spec.DiskType},
+		what: filesystems().what + " " + spec.Name, size: spec.Size, pool: spec.Pool, types: []workload.DeviceType{spec.DiskType},
 	})
 	if err != nil {
 		return node.Filesystem{}, err
@@ -47,8 +42,8 @@ func (s service) CreateFilesystem(spec node.FilesystemSpec) (node.Filesystem, er
 		return node.Filesystem{}, err
 	}
 	defer f.Close()
-	l = label{Name: spec.Name, Size: spec.Size, Hash: spec.Hash}
-	if err := p.createSubvolume(f, l); err != nil {
+	l = volume.Label{Name: spec.Name, Size: spec.Size, Hash: spec.Hash}
+	if err := p.filesystems.Create(f, l); err != nil {
 		return node.Filesystem{}, err
 	}
 	s.m.changed.fire()
@@ -59,8 +54,8 @@ func checkSpec(spec node.FilesystemSpec) error {
 	if err := checkName("filesystem", spec.Name); err != nil {
 		return err
 	}
-	if spec.Size < minSize {
-		return node.Errorf(node.Invalid, "cannot create filesystem %s: size is %d bytes, must be at least %d", spec.Name, spec.Size, minSize)
+	if spec.Size < volume.MinSize {
+		return node.Errorf(node.Invalid, "cannot create filesystem %s: size is %d bytes, must be at least %d", spec.Name, spec.Size, volume.MinSize)
 	}
 	if spec.DiskType != workload.SSD && spec.DiskType != workload.HDD {
 		return node.Errorf(node.Invalid, "cannot create filesystem %s: disk type is %q, must be SSD or HDD", spec.Name, spec.DiskType)
@@ -74,7 +69,7 @@ func claimOf(spec node.FilesystemSpec) node.Claim {
 
 // adopt returns the file system that is there, if it is the caller's and what
 // is asked for. One without a hash gets the caller's.
-func (s service) adopt(p *pool, l label, spec node.FilesystemSpec) (node.Filesystem, error) {
+func (s service) adopt(p *pool, l volume.Label, spec node.FilesystemSpec) (node.Filesystem, error) {
 	if err := claimOf(spec).Check("create filesystem "+spec.Name, l.Hash); err != nil {
 		return node.Filesystem{}, err
 	}
@@ -94,35 +89,13 @@ func (s service) adopt(p *pool, l label, spec node.FilesystemSpec) (node.Filesys
 	}
 	defer f.Close()
 	l.Hash = spec.Hash
-	if err := p.claim(f, l); err != nil {
+	if err := p.filesystems.Claim(f, l); err != nil {
 		return node.Filesystem{}, err
 	}
 	return p.filesystem(f, l)
 }
 
-// claim writes a label that has a hash now. A full file system has no room even
-// for that: its limit is raised for the moment. A crash in between leaves the
-// raised one, and the next Open holds to the label's size.
-func (p *pool) claim(f *btrfs.FS, l label) error {
-	err := p.relabel(l)
-	if node.KindOf(err) != node.NoSpace {
-		return err
-	}
-	id, err := btrfs.SubvolumeID(p.place(filesystems(), l.Name))
-	if err != nil {
-		return err
-	}
-	if err := p.limit(f, id, addSizes(l.Size, minSize)); err != nil {
-		return err
-	}
-	err = p.relabel(l)
-	if back := p.limit(f, id, l.Size); err == nil {
-		err = back
-	}
-	return err
-}
-
-func (s service) inspect(p *pool, l label) (node.Filesystem, error) {
+func (s service) inspect(p *pool, l volume.Label) (node.Filesystem, error) {
 	f, err := p.open()
 	if err != nil {
 		return node.Filesystem{}, err
@@ -131,21 +104,41 @@ func (s service) inspect(p *pool, l label) (node.Filesystem, error) {
 	return p.filesystem(f, l)
 }
 
-// filesystem describes the file system of that label, with its use.
-func (p *pool) filesystem(f *btrfs.FS, l label) (node.Filesystem, error) {
-	out := p.describe(l)
-	id, err := btrfs.SubvolumeID(out.Path)
+// ResizeFilesystem sets its limit, its data stays. It is on the disk when it
+// returns.
+func (s service) ResizeFilesystem(name string, size uint64) (node.Filesystem, error) {
+	none := node.Filesystem{}
+	if err := checkName("filesystem", name); err != nil {
+		return none, err
+	}
+	if size < volume.MinSize {
+		return none, node.Errorf(node.Invalid, "cannot resize filesystem %s: size is %d bytes, must be at least %d", name, size, volume.MinSize)
+	}
+	done, err := s.m.begin()
 	if err != nil {
-		return node.Filesystem{}, err
+		return none, err
 	}
-	out.Used, err = p.used(f, id)
-	return out, err
-}
-
-func (p *pool) describe(l label) node.Filesystem {
-	return node.Filesystem{
-		Name: l.Name, Path: p.place(filesystems(), l.Name), Pool: p.name, DiskType: p.diskType, Size: l.Size, Hash: l.Hash,
+	defer done()
+	p, l, err := s.m.find(filesystems(), name)
+	if err != nil {
+		return none, err
 	}
+	f, err := p.open()
+	if err != nil {
+		return none, err
+	}
+	defer f.Close()
+	if size > l.Size {
+		if err := p.mayGrow(l, size); err != nil {
+			return none, err
+		}
+	}
+	if err := p.filesystems.Resize(f, l, size); err != nil {
+		return none, err
+	}
+	s.m.changed.fire()
+	l.Size = size
+	return p.filesystem(f, l)
 }
 
 // ReleaseFilesystem removes it with all its data.
@@ -168,7 +161,7 @@ func (s service) ReleaseFilesystem(name string) error {
 	}
 	defer f.Close()
 	defer s.m.changed.fire()
-	return p.removeSubvolume(f, name)
+	return p.filesystems.Remove(f, name)
 }
 
 // InspectFilesystem returns it with its use as of the pool's last commit,

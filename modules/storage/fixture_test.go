@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -11,13 +12,29 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/modules/storage/bytesize"
 	"github.com/croft-edge/croft/modules/storage/loop"
+	"github.com/croft-edge/croft/modules/storage/volume"
 	"github.com/croft-edge/croft/pkg/mounts"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-const poolSize = gib / 2
+const (
+	kib = bytesize.KiB
+	mib = bytesize.MiB
+	gib = bytesize.GiB
+	tib = bytesize.TiB
+
+	minSize  = volume.MinSize
+	poolSize = gib / 2
+)
+
+// command runs a tool, and returns its output.
+func command(ctx context.Context, name string, args ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
+	return string(out), err
+}
 
 // newConfig is one of a node with an SSD pool on a loop file. Whatever the
 // test does, nothing of it stays mounted or attached.
@@ -55,7 +72,7 @@ func sweep(t testing.TB, dir string) {
 
 // quotaKinds are those that the kernel has: simple quotas came with Linux 6.7.
 // The best one is first.
-func quotaKinds(t *testing.T) []QuotaKind {
+func quotaKinds(t *testing.T) []volume.Quota {
 	t.Helper()
 	var name unix.Utsname
 	check(t, unix.Uname(&name))
@@ -63,9 +80,9 @@ func quotaKinds(t *testing.T) []QuotaKind {
 	_, err := fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &major, &minor)
 	check(t, err)
 	if major > 6 || major == 6 && minor >= 7 {
-		return []QuotaKind{SimpleQuota, QgroupQuota}
+		return []volume.Quota{volume.Simple, volume.Qgroup}
 	}
-	return []QuotaKind{QgroupQuota}
+	return []volume.Quota{volume.Qgroup}
 }
 
 func opened(t *testing.T, cfg Config) *Module {

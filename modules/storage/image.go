@@ -8,7 +8,9 @@ import (
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/modules/storage/blockdev"
 	"github.com/croft-edge/croft/modules/storage/btrfs"
+	"github.com/croft-edge/croft/modules/storage/bytesize"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -37,7 +39,7 @@ func (c Config) makeImage(ctx context.Context, spec PoolSpec) (err error) {
 	if err := c.at("format image"); err != nil {
 		return err
 	}
-	if err := mkfs(ctx, unfinished, spec.Name, false); err != nil {
+	if err := blockdev.Format(ctx, unfinished, spec.Name, false); err != nil {
 		return err
 	}
 	if err := syncPath(unfinished); err != nil {
@@ -60,7 +62,7 @@ func (c Config) checkHostSpace(spec PoolSpec) error {
 		return btrfs.Wrap(err, "cannot read the space below %s", c.poolsDir())
 	}
 	if free := stat.Bavail * uint64(stat.Bsize); free < spec.LoopSize {
-		return node.Errorf(node.NoSpace, "cannot make an image of %s: free are %s below %s", FormatSize(spec.LoopSize), FormatSize(free), c.poolsDir())
+		return node.Errorf(node.NoSpace, "cannot make an image of %s: free are %s below %s", bytesize.Format(spec.LoopSize), bytesize.Format(free), c.poolsDir())
 	}
 	return nil
 }
@@ -71,7 +73,7 @@ func sparseFile(path string, size uint64) error {
 		return btrfs.Wrap(err, "cannot make image %s", path)
 	}
 	defer f.Close()
-	return btrfs.Wrap(f.Truncate(int64(size)), "cannot make image %s of %s", path, FormatSize(size))
+	return btrfs.Wrap(f.Truncate(int64(size)), "cannot make image %s of %s", path, bytesize.Format(size))
 }
 
 func syncPath(path string) error {

@@ -21,10 +21,11 @@ type mark struct {
 	Disk string `json:"disk,omitempty"`
 }
 
-func (c Config) poolsDir() string          { return filepath.Join(c.State, "pools") }
-func (c Config) image(pool string) string  { return filepath.Join(c.poolsDir(), pool+".img") }
-func (c Config) markOf(pool string) string { return filepath.Join(c.poolsDir(), pool+".json") }
-func (c Config) mount(pool string) string  { return filepath.Join(c.Mounts, pool) }
+func (c Config) poolsDir() string           { return filepath.Join(c.State, "pools") }
+func (c Config) image(pool string) string   { return filepath.Join(c.poolsDir(), pool+".img") }
+func (c Config) markOf(pool string) string  { return filepath.Join(c.poolsDir(), pool+".json") }
+func (c Config) indexOf(pool string) string { return filepath.Join(c.poolsDir(), pool+".index") }
+func (c Config) mount(pool string) string   { return filepath.Join(c.Mounts, pool) }
 
 func (c Config) writeMark(m mark) error {
 	text, err := json.MarshalIndent(m, "", "  ")

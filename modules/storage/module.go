@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/croft-edge/croft/modules/storage/btrfs"
+	"github.com/croft-edge/croft/modules/storage/volume"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -105,16 +106,31 @@ func (m *Module) begin() (done func(), err error) {
 	}
 }
 
+// find returns the pool that the thing lies on, with its label. NotExist when
+// it lies on none, Transient when it lies, or may lie, on one that can't be read.
+func (m *Module) find(k kind, name string) (*pool, volume.Label, error) {
+	for _, p := range m.pools {
+		l, found, err := p.look(k.of(p), name)
+		if err != nil {
+			return nil, volume.Label{}, node.Errorf(node.Transient, "cannot reach %s %s: %v", k.what, name, err)
+		}
+		if found {
+			return p, l, nil
+		}
+	}
+	return nil, volume.Label{}, node.Errorf(node.NotExist, "cannot find %s %s: there is none", k.what, name)
+}
+
 // labels yields the labels on each pool that can be read.
-func (m *Module) labels(k kind) iter.Seq2[*pool, map[string]label] {
-	return func(yield func(*pool, map[string]label) bool) {
+func (m *Module) labels(k kind) iter.Seq2[*pool, map[string]volume.Label] {
+	return func(yield func(*pool, map[string]volume.Label) bool) {
 		for _, p := range m.pools {
 			f, err := p.open()
 			if err != nil {
 				// Status reports it; what its index names answers for itself.
 				continue
 			}
-			labels, err := p.labels(k)
+			labels, err := k.of(p).Labels()
 			f.Close()
 			if err != nil {
 				m.cfg.Log.Error().Err(err).Str("pool", p.name).Msg("a pool can't be listed")
@@ -138,8 +154,8 @@ func (m *Module) status() node.StorageStatus {
 		}
 		status.Pools = append(status.Pools, s)
 		// Of two kinds the weaker one is told.
-		if status.Quota == "" || p.quota == btrfs.Qgroup {
-			status.Quota = string(p.quota)
+		if status.Quota == "" || p.filesystems.Quota() == btrfs.Qgroup {
+			status.Quota = string(p.filesystems.Quota())
 		}
 	}
 	return status

@@ -7,8 +7,11 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/croft-edge/croft/modules/storage/blockdev"
 	"github.com/croft-edge/croft/modules/storage/btrfs"
+	"github.com/croft-edge/croft/modules/storage/bytesize"
 	"github.com/croft-edge/croft/modules/storage/loop"
+	"github.com/croft-edge/croft/modules/storage/volume"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -47,7 +50,7 @@ func openPools(ctx context.Context, cfg Config) (*opener, error) {
 func (o *opener) reportForgotten() {
 	for name := range o.marks {
 		if !o.has(name) {
-			o.fail(&pool{name: name, index: o.cfg.indexOf(name)}, errors.New("it was made here, but the configuration doesn't name it any more"))
+			o.fail(o.newPool(name, PoolSpec{}), errors.New("it was made here, but the configuration doesn't name it any more"))
 		}
 	}
 }
@@ -62,9 +65,11 @@ func (o *opener) has(name string) bool {
 }
 
 func (o *opener) newPool(name string, spec PoolSpec) *pool {
+	at := volume.Pool{Name: name, Path: o.cfg.mount(name), Index: o.cfg.indexOf(name), Step: o.cfg.at}
 	return &pool{
-		name: name, diskType: spec.Type, path: o.cfg.mount(name),
-		index: o.cfg.indexOf(name), at: o.cfg.at, source: spec.Disk, log: o.cfg.Log,
+		name: name, diskType: spec.Type,
+		mount:       &mount{pool: name, path: at.Path, source: spec.Disk},
+		filesystems: volume.NewFilesystems(at, o.cfg.Log), disks: volume.NewDisks(at), log: o.cfg.Log,
 	}
 }
 
@@ -82,13 +87,13 @@ func (o *opener) keep(p *pool, err error) {
 		return
 	}
 	device, _ := p.mountedFrom()
-	ready := o.cfg.Log.Info().Str("pool", p.name).Str("device", device).Str("quota", string(p.quota))
+	ready := o.cfg.Log.Info().Str("pool", p.name).Str("device", device).Str("quota", string(p.filesystems.Quota()))
 	if p.source == "" {
 		ready.Bool("direct", loop.Direct(device))
 	}
 	ready.Msg("a pool is ready")
 	if s, err := p.status(); err == nil && s.Reserved > s.Offered {
-		o.cfg.Log.Warn().Str("pool", p.name).Str("promised", FormatSize(s.Reserved)).Str("kept", FormatSize(s.Offered)).
+		o.cfg.Log.Warn().Str("pool", p.name).Str("promised", bytesize.Format(s.Reserved)).Str("kept", bytesize.Format(s.Offered)).
 			Msg("a pool has promised more than can be kept whatever is written to it: nothing new is put there")
 	}
 	o.pools = append(o.pools, p)
@@ -136,8 +141,8 @@ func (o *opener) identify(name, device string) (btrfs.Super, error) {
 	if err != nil {
 		return super, err
 	}
-	if super.Label != labelPrefix+name {
-		return super, errors.Errorf("%s holds a btrfs with label %q, not %q", device, super.Label, labelPrefix+name)
+	if super.Label != blockdev.LabelPrefix+name {
+		return super, errors.Errorf("%s holds a btrfs with label %q, not %q", device, super.Label, blockdev.LabelPrefix+name)
 	}
 	m, marked := o.marks[name]
 	if marked && m.UUID != super.UUID {
@@ -170,7 +175,7 @@ func (o *opener) adopt(p *pool, super btrfs.Super) error {
 	if err := p.health(); err != nil {
 		return err
 	}
-	return p.prepare(f, o.cfg)
+	return volume.Prepare(f, p.filesystems, p.disks, o.cfg.Quota)
 }
 
 func (o *opener) mark(m mark) error {

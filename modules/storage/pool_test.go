@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/modules/storage/bytesize"
 	"github.com/croft-edge/croft/modules/storage/loop"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
@@ -268,19 +269,19 @@ func TestNotOurs(t *testing.T) {
 	p := m.pools[0]
 	f := create(t, m, "7-1", 32*mib)
 	write(t, f.Path, "ours")
-	_, err := command(t.Context(), "btrfs", "subvolume", "snapshot", f.Path, p.place(filesystems(), "backup"))
+	_, err := command(t.Context(), "btrfs", "subvolume", "snapshot", f.Path, p.filesystems.Place("backup"))
 	check(t, err)
-	_, err = command(t.Context(), "btrfs", "subvolume", "create", p.place(filesystems(), "7-2"))
+	_, err = command(t.Context(), "btrfs", "subvolume", "create", p.filesystems.Place("7-2"))
 	check(t, err)
-	write(t, p.place(filesystems(), "7-2"), "theirs")
-	check(t, os.WriteFile(p.place(vdisks(), "8-1"), []byte("theirs"), 0o600))
+	write(t, p.filesystems.Place("7-2"), "theirs")
+	check(t, os.WriteFile(p.disks.Place("8-1"), []byte("theirs"), 0o600))
 	m = reopen(t, m)
 	p = m.pools[0]
 	if got := names(t, m); !slices.Equal(got, []string{"7-1"}) {
 		t.Errorf("listed are %q", got)
 	}
 	if got := m.status().Pools[0].Reserved; got != 32*mib {
-		t.Errorf("reserved are %s", FormatSize(got))
+		t.Errorf("reserved are %s", bytesize.Format(got))
 	}
 	for _, name := range []string{"7-2", "backup"} {
 		if err := m.Storage().ReleaseFilesystem(name); !errors.Is(err, node.NotExist) {
@@ -294,12 +295,12 @@ func TestNotOurs(t *testing.T) {
 	if _, err := m.VDisks().Allocate("8-1", 16*mib); !errors.Is(err, node.Exist) {
 		t.Errorf("allocating 8-1 gives %v", err)
 	}
-	wantData(t, p.place(filesystems(), "7-2"), "theirs")
-	wantData(t, p.place(filesystems(), "backup"), "ours")
-	if got := folderNames(t, p.folder(vdisks())); !slices.Equal(got, []string{"8-1"}) {
+	wantData(t, p.filesystems.Place("7-2"), "theirs")
+	wantData(t, p.filesystems.Place("backup"), "ours")
+	if got := folderNames(t, p.disks.Folder()); !slices.Equal(got, []string{"8-1"}) {
 		t.Errorf("vdisks are %q", got)
 	}
-	if got := folderNames(t, filepath.Join(p.index.dir, "volumes")); !slices.Equal(got, []string{"7-1"}) {
+	if got := folderNames(t, filepath.Join(m.cfg.indexOf(p.name), "volumes")); !slices.Equal(got, []string{"7-1"}) {
 		t.Errorf("the index has %q", got)
 	}
 }

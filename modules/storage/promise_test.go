@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/modules/storage/volume"
+	"github.com/croft-edge/croft/pkg/saturate"
 )
 
 // earlierPool makes the image of a pool as earlier versions did: data and metadata
@@ -26,7 +29,7 @@ func earlierPool(t *testing.T, cfg Config, size uint64) {
 func TestPromisesAreKeptInAnyMix(t *testing.T) {
 	kinds := quotaKinds(t)
 	for _, c := range []struct {
-		quota   QuotaKind
+		quota   volume.Quota
 		earlier bool
 		size    uint64
 		seed    uint64
@@ -34,7 +37,7 @@ func TestPromisesAreKeptInAnyMix(t *testing.T) {
 		{kinds[0], false, 256 * mib, 0},
 		{kinds[0], false, 256 * mib, 1},
 		{kinds[0], true, 512 * mib, 0},
-		{QgroupQuota, false, 256 * mib, 2},
+		{volume.Qgroup, false, 256 * mib, 2},
 	} {
 		t.Run(fmt.Sprintf("%s/earlier %t/%d", c.quota, c.earlier, c.seed), func(t *testing.T) {
 			cfg := newConfig(t)
@@ -98,7 +101,7 @@ func wantFull(t *testing.T, m *Module, size uint64) {
 	}
 	space, err := m.pools[0].space()
 	check(t, err)
-	beside := subSizes(space.Used, counted)
+	beside := saturate.Sub(space.Used, counted)
 	t.Logf("%d bytes are promised, %d are written, %d beside them", m.status().Pools[0].Reserved, counted, beside)
 	if space.Layout.Mixed && beside > 2*counted/uncounted+slack/8 {
 		t.Errorf("%d bytes are written beside %d", beside, counted)

@@ -13,6 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/modules/storage/btrfs"
+	"github.com/croft-edge/croft/modules/storage/bytesize"
+	"github.com/croft-edge/croft/modules/storage/volume"
 )
 
 func fsOf(t *testing.T, m *Module) *btrfs.FS {
@@ -33,11 +35,11 @@ func TestBestQuota(t *testing.T) {
 
 func TestPoolKeepsItsQuota(t *testing.T) {
 	cfg := newConfig(t)
-	cfg.Quota = QgroupQuota
+	cfg.Quota = volume.Qgroup
 	m := opened(t, cfg)
 	create(t, m, "7-1", 32*mib)
 	kill(t, m)
-	cfg.Quota = SimpleQuota
+	cfg.Quota = volume.Simple
 	m = opened(t, cfg)
 	if got := m.status().Quota; got != "qgroup" {
 		t.Errorf("the quota is now %q", got)
@@ -78,7 +80,11 @@ func TestLimitsAreSetRight(t *testing.T) {
 			f := create(t, m, "7-1", 16*mib)
 			id, err := btrfs.SubvolumeID(f.Path)
 			check(t, err)
-			check(t, fsOf(t, m).Limit(m.pools[0].group(id), math.MaxUint64))
+			group := id
+			if quota == volume.Simple {
+				group = btrfs.GroupID(volume.FamilyLevel, id)
+			}
+			check(t, fsOf(t, m).Limit(group, math.MaxUint64))
 			reopen(t, m)
 			if n, err := fill(filepath.Join(f.Path, "data"), 32*mib); !errors.Is(err, unix.EDQUOT) {
 				t.Errorf("%d bytes could be written (%v)", n, err)
@@ -103,7 +109,7 @@ func TestGroupsGo(t *testing.T) {
 			m = reboot(t, m)
 			groups, err := fsOf(t, m).Groups()
 			check(t, err)
-			disks, err := btrfs.SubvolumeID(m.pools[0].folder(vdisks()))
+			disks, err := btrfs.SubvolumeID(m.pools[0].disks.Folder())
 			check(t, err)
 			for id := range groups {
 				if id != 5 && id != disks {
@@ -136,7 +142,7 @@ func TestGroupsGoWhileIdle(t *testing.T) {
 	for {
 		groups, err := pool.Groups()
 		check(t, err)
-		if groups[id] == nil && groups[inner] == nil && groups[btrfs.GroupID(familyLevel, id)] == nil {
+		if groups[id] == nil && groups[inner] == nil && groups[btrfs.GroupID(volume.FamilyLevel, id)] == nil {
 			return
 		}
 		select {
@@ -155,12 +161,12 @@ func TestASweepGoesOn(t *testing.T) {
 	pool := fsOf(t, m)
 	const first, held = uint64(1) << 40, 10
 	group := func(level uint16, i uint64) uint64 { return btrfs.GroupID(level, first+i) }
-	for i := range uint64(sweepAtOnce + 6) {
-		check(t, pool.CreateGroup(group(familyLevel, i)))
+	for i := range uint64(volume.SweepAtOnce + 6) {
+		check(t, pool.CreateGroup(group(volume.FamilyLevel, i)))
 	}
 	for i := range uint64(held) { // each holds one of the next level, which goes after it
-		check(t, pool.CreateGroup(group(familyLevel+1, i)))
-		check(t, pool.Join(group(familyLevel, i), group(familyLevel+1, i)))
+		check(t, pool.CreateGroup(group(volume.FamilyLevel+1, i)))
+		check(t, pool.Join(group(volume.FamilyLevel, i), group(volume.FamilyLevel+1, i)))
 	}
 	left := func() (n int) {
 		groups, err := pool.Groups()
@@ -173,13 +179,13 @@ func TestASweepGoesOn(t *testing.T) {
 		return n
 	}
 	next, more := m.pools[0].sweep(0)
-	if !more || next != group(familyLevel, sweepAtOnce) || left() != 6+held {
+	if !more || next != group(volume.FamilyLevel, volume.SweepAtOnce) || left() != 6+held {
 		t.Errorf("the first round leaves %d and goes on from %d, %t", left(), next, more)
 	}
 	if next, more = m.pools[0].sweep(next); more || left() != 0 {
 		t.Errorf("the second round leaves %d, and goes on from %d, %t", left(), next, more)
 	}
-	check(t, pool.CreateGroup(group(familyLevel, 1)))
+	check(t, pool.CreateGroup(group(volume.FamilyLevel, 1)))
 	m.sweepAll()
 	if left() != 0 {
 		t.Errorf("a sweep leaves %d", left())
@@ -216,7 +222,7 @@ func wantClean(t *testing.T, m *Module) {
 func TestNestedByANobody(t *testing.T) {
 	m := opened(t, newConfig(t))
 	f := create(t, m, "7-1", 16*mib)
-	limited := m.status().Quota == string(SimpleQuota)
+	limited := m.status().Quota == string(volume.Simple)
 	check(t, os.Chmod(f.Path, 0o777))
 	check(t, btrfs.CreateSubvolume(f.Path, "a"))
 	check(t, os.Chmod(filepath.Join(f.Path, "a"), 0o777))
@@ -235,7 +241,7 @@ func TestNestedByANobody(t *testing.T) {
 		t.Errorf("%d bytes could be written to a file system of %d (%v)", total, 16*mib, last)
 	}
 	check(t, m.Storage().ReleaseFilesystem("7-1"))
-	if left := folderNames(t, m.pools[0].folder(filesystems())); len(left) != 0 {
+	if left := folderNames(t, m.pools[0].filesystems.Folder()); len(left) != 0 {
 		t.Errorf("left are %q", left)
 	}
 }
@@ -257,13 +263,13 @@ func TestLabelsAreOurs(t *testing.T) {
 			done <- errno
 			return
 		}
-		done <- unix.Fsetxattr(int(dir.Fd()), filesystemLabel, []byte(`{"name":"7-1","size":1}`), 0)
+		done <- unix.Fsetxattr(int(dir.Fd()), "trusted.croft.filesystem", []byte(`{"name":"7-1","size":1}`), 0)
 	}()
 	if err := <-done; !errors.Is(err, unix.EPERM) {
 		t.Errorf("setting the label gives %v", err)
 	}
 	if got := m.status().Pools[0].Reserved; got != 16*mib {
-		t.Errorf("reserved are %s", FormatSize(got))
+		t.Errorf("reserved are %s", bytesize.Format(got))
 	}
 }
 
@@ -283,6 +289,6 @@ func TestHundreds(t *testing.T) {
 		check(t, m.Storage().ReleaseFilesystem("7-"+strconv.Itoa(i)))
 	}
 	if got := m.status().Pools[0].Reserved; got != 0 {
-		t.Errorf("reserved are %s", FormatSize(got))
+		t.Errorf("reserved are %s", bytesize.Format(got))
 	}
 }

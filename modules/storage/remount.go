@@ -7,6 +7,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/croft-edge/croft/modules/storage/blockdev"
 	"github.com/croft-edge/croft/modules/storage/loop"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -52,15 +53,6 @@ func (m *Module) anyUnmounted() bool {
 	return false
 }
 
-func (p *pool) isMounted() bool {
-	f, err := p.mounted()
-	if err != nil {
-		return false
-	}
-	f.Close()
-	return true
-}
-
 // remountAll mounts again what was in use and isn't mounted any more. What fails
 // is broken, which Status says, and is tried again later. The caller holds mu.
 func (m *Module) remountAll() {
@@ -87,52 +79,67 @@ func (m *Module) remountAll() {
 	}
 }
 
+// sweepAll removes, on each pool that works, the groups of what was removed since the last sweep. Between
+// a few of them others have their turn.
+func (m *Module) sweepAll() {
+	for _, p := range m.pools {
+		for next, more := uint64(0), true; more; {
+			done, err := m.begin()
+			if err != nil {
+				return
+			}
+			next, more = p.sweep(next)
+			done()
+		}
+	}
+}
+
 // remount mounts the very file system that was mounted before. It makes and
 // formats nothing, and leaves alone what lies in the pool's place now.
-func (p *pool) remount(ctx context.Context, cfg Config) error {
-	other, taken, err := mountedAt(p.path)
+func (m *mount) remount(ctx context.Context, cfg Config) error {
+	other, taken, err := mountedAt(m.path)
 	if err != nil {
 		return err
 	}
 	if taken {
-		return node.Errorf(node.Refused, "cannot mount pool %s: %s from %s is mounted on %s", p.name, other.Type, other.Source, p.path)
+		return node.Errorf(node.Refused, "cannot mount pool %s: %s from %s is mounted on %s", m.pool, other.Type, other.Source, m.path)
 	}
-	if p.source != "" {
-		device, err := filepath.EvalSymlinks(p.source)
+	if m.source != "" {
+		device, err := filepath.EvalSymlinks(m.source)
 		if err != nil {
 			return errors.Wrap(err, "cannot find disk")
 		}
-		if err := checkElsewhere(device, p.path); err != nil {
+		if err := blockdev.CheckElsewhere(device, m.path); err != nil {
 			return err
 		}
-		return p.mountAgain(device, device, cfg)
+		return m.mountAgain(device, device, cfg)
 	}
-	image := cfg.image(p.name)
+	image := cfg.image(m.pool)
 	device, err := loop.Attach(ctx, image)
 	if err != nil {
 		return err
 	}
 	// Once it is mounted the mount holds the device.
 	defer device.Close()
-	return p.mountAgain(device.Path(), image, cfg)
+	return m.mountAgain(device.Path(), image, cfg)
 }
 
 // mountAgain mounts a device whose content is read from holder, if that is the pool.
-func (p *pool) mountAgain(device, holder string, cfg Config) error {
+func (m *mount) mountAgain(device, holder string, cfg Config) error {
 	marks, err := cfg.readMarks()
 	if err != nil {
 		return err
 	}
-	super, err := (&opener{cfg: cfg, marks: marks}).identify(p.name, holder)
+	super, err := (&opener{cfg: cfg, marks: marks}).identify(m.pool, holder)
 	if err != nil {
 		return err
 	}
-	if super.UUID != p.uuid {
-		return errors.Errorf("%s holds a btrfs with UUID %s, not the %q that was mounted", holder, super.UUID, p.uuid)
+	if super.UUID != m.uuid {
+		return errors.Errorf("%s holds a btrfs with UUID %s, not the %q that was mounted", holder, super.UUID, m.uuid)
 	}
-	if err := mountPool(device, p.path); err != nil {
+	if err := mountPool(device, m.path); err != nil {
 		return err
 	}
-	p.setDevice(device, true)
-	return p.health()
+	m.setDevice(device, true)
+	return m.health()
 }

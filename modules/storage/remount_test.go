@@ -13,6 +13,8 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/modules/storage/blockdev"
+	"github.com/croft-edge/croft/modules/storage/btrfs"
 	"github.com/croft-edge/croft/modules/storage/loop"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
@@ -71,7 +73,7 @@ func TestUnmountedComesBack(t *testing.T) {
 			check(t, os.Remove(m.pools[0].path))
 		},
 		"unmounted while a file of it is open": func(t *testing.T, m *Module) {
-			f, err := os.Open(m.pools[0].place(filesystems(), "7-1"))
+			f, err := os.Open(m.pools[0].filesystems.Place("7-1"))
 			check(t, err)
 			t.Cleanup(func() { f.Close() })
 			check(t, unix.Unmount(m.pools[0].path, unix.MNT_DETACH))
@@ -130,7 +132,7 @@ func TestUnmountedAndNotToBeMounted(t *testing.T) {
 			image := m.cfg.image("ssd0")
 			check(t, os.Rename(image, image+".elsewhere"))
 			check(t, sparseFile(image, poolSize))
-			check(t, mkfs(t.Context(), image, "ssd0", false))
+			check(t, blockdev.Format(t.Context(), image, "ssd0", false))
 			return func() { check(t, os.Rename(image+".elsewhere", image)) }
 		}, "no btrfs is mounted"},
 		"its image is damaged": {func(t *testing.T, m *Module) func() {
@@ -144,7 +146,7 @@ func TestUnmountedAndNotToBeMounted(t *testing.T) {
 		}, "no btrfs is mounted"},
 		"another btrfs is mounted there": {func(t *testing.T, m *Module) func() {
 			disk, _ := newDisk(t)
-			check(t, mkfs(t.Context(), disk, "ssd0", false))
+			check(t, blockdev.Format(t.Context(), disk, "ssd0", false))
 			check(t, mountPool(disk, m.pools[0].path))
 			return func() {
 				if left := folderNames(t, m.pools[0].path); len(left) != 0 {
@@ -182,7 +184,9 @@ func TestRemovedBehindItsBack(t *testing.T) {
 		f, err := m.pools[0].open()
 		check(t, err)
 		defer f.Close()
-		check(t, m.pools[0].destroy(f, m.pools[0].place(filesystems(), "7-1")))
+		id, err := btrfs.SubvolumeID(m.pools[0].filesystems.Place("7-1"))
+		check(t, err)
+		check(t, f.Destroy(id))
 	}
 	remove()
 	if _, err := m.Storage().InspectFilesystem("7-1"); !errors.Is(err, node.NotExist) {

@@ -10,6 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/modules/storage/btrfs"
+	"github.com/croft-edge/croft/modules/storage/bytesize"
+	"github.com/croft-edge/croft/modules/storage/volume"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 )
@@ -73,7 +75,7 @@ func TestResizeFails(t *testing.T) {
 		{16 * mib, []string{"relabel filesystem", "lower limit"}},
 	} {
 		for at, step := range c.steps {
-			t.Run(fmt.Sprintf("%s at %q", FormatSize(c.size), step), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s at %q", bytesize.Format(c.size), step), func(t *testing.T) {
 				cfg, armed, met := newConfig(t), false, []string{}
 				cfg.hook = func(name string) error {
 					if !armed {
@@ -92,7 +94,7 @@ func TestResizeFails(t *testing.T) {
 				}
 				armed = false
 				if got := m.status().Pools[0].Reserved; got != 32*mib {
-					t.Errorf("reserved are %s", FormatSize(got))
+					t.Errorf("reserved are %s", bytesize.Format(got))
 				}
 				wantWhole(t, m)
 				_, err := m.Storage().ResizeFilesystem("7-1", c.size)
@@ -164,7 +166,7 @@ func TestResizedUnderWrites(t *testing.T) {
 		for _, size := range []uint64{96 * mib, 40 * mib, 32 * mib} {
 			// What is removed and written anew counts twice until a commit.
 			if _, err := m.Storage().ResizeFilesystem("7-1", size); err != nil && !errors.Is(err, node.Busy) {
-				t.Errorf("resizing to %s gives %v", FormatSize(size), err)
+				t.Errorf("resizing to %s gives %v", bytesize.Format(size), err)
 			}
 		}
 	}
@@ -179,7 +181,7 @@ func TestResizedUnderWrites(t *testing.T) {
 // TestResizeWhileCounting wants no volume to shrink by a count that isn't right.
 func TestResizeWhileCounting(t *testing.T) {
 	cfg := newConfig(t)
-	cfg.Quota = QgroupQuota
+	cfg.Quota = volume.Qgroup
 	m := opened(t, cfg)
 	a, b := create(t, m, "7-1", 64*mib), create(t, m, "7-2", 64*mib)
 	if _, err := fill(filepath.Join(a.Path, "data"), 8*mib); err != nil {

@@ -5,13 +5,14 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/croft-edge/croft/modules/storage/bytesize"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
 // minLoopSize is the smallest pool in bytes: below it btrfs' own structures
 // leave next to nothing.
-const minLoopSize = 256 * mib
+const minLoopSize = 256 * bytesize.MiB
 
 // PoolSpec names a pool: either a loop file of a size, or a whole disk.
 type PoolSpec struct {
@@ -46,7 +47,7 @@ func ParseLoop(text string) (PoolSpec, error) {
 	if kind == "" {
 		kind = workload.SSD
 	}
-	bytes, err := ParseSize(size)
+	bytes, err := bytesize.Parse(size)
 	if err != nil {
 		return PoolSpec{}, err
 	}
@@ -81,7 +82,7 @@ func (s PoolSpec) Validate() error {
 		return node.Errorf(node.Invalid, "cannot use pool %s: disk is %q, must be an absolute path", s.Name, s.Disk)
 	}
 	if s.Disk == "" && s.LoopSize < minLoopSize {
-		return node.Errorf(node.Invalid, "cannot use pool %s: size is %s, must be at least %s", s.Name, FormatSize(s.LoopSize), FormatSize(minLoopSize))
+		return node.Errorf(node.Invalid, "cannot use pool %s: size is %s, must be at least %s", s.Name, bytesize.Format(s.LoopSize), bytesize.Format(minLoopSize))
 	}
 	if s.LoopSize > 1<<62 {
 		return node.Errorf(node.Invalid, "cannot use pool %s: size is %d bytes, must be at most %d", s.Name, s.LoopSize, uint64(1)<<62)
@@ -115,4 +116,17 @@ func nameLoops(specs []PoolSpec) []PoolSpec {
 		out[i] = s
 	}
 	return out
+}
+
+const nameChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+
+// checkName refuses what must not become a file name.
+func checkName(what, name string) error {
+	if name == "" || len(name) > 64 || strings.Trim(name, nameChars) != "" || name[0] == '.' || name[0] == '-' {
+		if len(name) > 100 {
+			name = name[:100] + "…"
+		}
+		return node.Errorf(node.Invalid, "cannot use %s: name is %q, must be 1 to 64 of A-Z, a-z, 0-9, '.', '_' and '-', and not begin with '.' or '-'", what, name)
+	}
+	return nil
 }

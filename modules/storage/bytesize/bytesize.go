@@ -1,4 +1,5 @@
-package storage
+// Package bytesize writes and reads sizes in bytes with units of 1024. It owns nothing.
+package bytesize
 
 import (
 	"math"
@@ -8,27 +9,28 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
+// The units, in bytes.
 const (
-	kib = uint64(1) << 10
-	mib = uint64(1) << 20
-	gib = uint64(1) << 30
-	tib = uint64(1) << 40
+	KiB = uint64(1) << 10
+	MiB = uint64(1) << 20
+	GiB = uint64(1) << 30
+	TiB = uint64(1) << 40
 )
 
-// FormatSize writes bytes in the largest unit of 1024 that fits, with at most
+// Format writes bytes in the largest unit of 1024 that fits, with at most
 // one decimal: "10 GiB", "3.5 GiB", "12 bytes". It never rounds up, so that a
 // free size shown is a size that can be had.
-func FormatSize(bytes uint64) string {
+func Format(bytes uint64) string {
 	unit, name := uint64(1), "bytes"
 	switch {
-	case bytes >= tib:
-		unit, name = tib, "TiB"
-	case bytes >= gib:
-		unit, name = gib, "GiB"
-	case bytes >= mib:
-		unit, name = mib, "MiB"
-	case bytes >= kib:
-		unit, name = kib, "KiB"
+	case bytes >= TiB:
+		unit, name = TiB, "TiB"
+	case bytes >= GiB:
+		unit, name = GiB, "GiB"
+	case bytes >= MiB:
+		unit, name = MiB, "MiB"
+	case bytes >= KiB:
+		unit, name = KiB, "KiB"
 	}
 	whole, rest := bytes/unit, bytes%unit
 	// rest is below 2^40, so ten times it can't overflow.
@@ -38,12 +40,12 @@ func FormatSize(bytes uint64) string {
 	return strconv.FormatUint(whole, 10) + " " + name
 }
 
-// ParseSize reads a whole number with a unit of 1024: "512MiB", "20 GiB", "1TiB".
+// Parse reads a whole number with a unit of 1024: "512MiB", "20 GiB", "1TiB".
 // Without a unit it is bytes.
-func ParseSize(text string) (uint64, error) {
+func Parse(text string) (uint64, error) {
 	digits := text[:len(text)-len(strings.TrimLeft(text, "0123456789"))]
 	unit := strings.TrimSpace(text[len(digits):])
-	factor, ok := map[string]uint64{"": 1, "bytes": 1, "KiB": kib, "MiB": mib, "GiB": gib, "TiB": tib}[unit]
+	factor, ok := map[string]uint64{"": 1, "bytes": 1, "KiB": KiB, "MiB": MiB, "GiB": GiB, "TiB": TiB}[unit]
 	n, err := strconv.ParseUint(digits, 10, 64)
 	if err != nil || !ok {
 		return 0, node.Errorf(node.Invalid, "cannot read size %q: must be a whole number with KiB, MiB, GiB or TiB", text)

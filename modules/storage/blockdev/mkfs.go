@@ -1,4 +1,4 @@
-package storage
+package blockdev
 
 import (
 	"bytes"
@@ -11,24 +11,30 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// labelPrefix begins the btrfs label of every pool that croft made.
-const labelPrefix = "croft-"
+// LabelPrefix begins the btrfs label of every pool that croft made.
+const LabelPrefix = "croft-"
 
-// mkfs makes an empty btrfs on device, which may be a plain file. Data and
+// Format makes an empty btrfs on device, which may be a plain file. Data and
 // metadata share its groups of blocks, and both are written once: so each byte
 // that a quota counts takes one byte, and what the one gave back serves the other.
-func mkfs(ctx context.Context, device, pool string, force bool) error {
-	args := []string{"-q", "--mixed", "-m", "single", "-d", "single", "-L", labelPrefix + pool}
+func Format(ctx context.Context, device, pool string, force bool) error {
+	args := []string{"-q", "--mixed", "-m", "single", "-d", "single", "-L", LabelPrefix + pool}
 	if force {
 		args = append(args, "-f")
 	}
-	_, err := command(ctx, "mkfs.btrfs", append(args, device)...)
+	_, err := run(ctx, "mkfs.btrfs", append(args, device)...)
 	return errors.Wrapf(err, "cannot format %s", device)
 }
 
-// command runs one of the tools that pools are made with and returns what it
+// Erase removes the signatures of whatever is on a disk.
+func Erase(ctx context.Context, disk string) error {
+	_, err := run(ctx, "wipefs", "-q", "-a", disk)
+	return err
+}
+
+// run runs one of the tools that pools are made with and returns what it
 // printed. Its exit status stays in the error.
-func command(ctx context.Context, name string, args ...string) (string, error) {
+func run(ctx context.Context, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	var out, complaint bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaint

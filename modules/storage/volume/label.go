@@ -1,4 +1,4 @@
-package storage
+package volume
 
 import (
 	"encoding/json"
@@ -16,9 +16,9 @@ const (
 	vdiskLabel      = "trusted.croft.vdisk"
 )
 
-// label is what the attribute holds. It is the truth of a file system's size;
+// Label is the value of the attribute. It is the truth of a file system's size;
 // the quota follows it.
-type label struct {
+type Label struct {
 	// Name must be that of the folder or file: a copy made by hand isn't ours.
 	Name string `json:"name"`
 	Size uint64 `json:"size"`
@@ -26,7 +26,7 @@ type label struct {
 	Hash string `json:"hash,omitempty"`
 }
 
-func setLabel(path, attribute string, l label) error {
+func setLabel(path, attribute string, l Label) error {
 	text, err := json.Marshal(l)
 	if err == nil {
 		err = unix.Lsetxattr(path, attribute, text, 0)
@@ -36,17 +36,17 @@ func setLabel(path, attribute string, l label) error {
 
 // getLabel reads the label of path; found is false when nothing is there or
 // it isn't labelled as name.
-func getLabel(path, attribute, name string) (l label, found bool, err error) {
+func getLabel(path, attribute, name string) (l Label, found bool, err error) {
 	buffer := make([]byte, 512)
 	n, err := unix.Lgetxattr(path, attribute, buffer)
 	if stderrors.Is(err, unix.ENODATA) || stderrors.Is(err, unix.ENOENT) || stderrors.Is(err, unix.ERANGE) {
-		return label{}, false, nil
+		return Label{}, false, nil
 	}
 	if err != nil {
-		return label{}, false, btrfs.Wrap(err, "cannot read the label of %s", path)
+		return Label{}, false, btrfs.Wrap(err, "cannot read the label of %s", path)
 	}
 	if json.Unmarshal(buffer[:n], &l) != nil || l.Name != name {
-		return label{}, false, nil
+		return Label{}, false, nil
 	}
 	return l, true, nil
 }

@@ -1,4 +1,4 @@
-package storage
+package blockdev
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/modules/storage/bytesize"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 )
@@ -19,10 +20,10 @@ import (
 // probeSpan is how much of a disk's beginning and end must be zero for it to
 // count as empty: partition tables, LVM, RAID and all usual file systems put
 // something there.
-const probeSpan = mib
+const probeSpan = bytesize.MiB
 
-// probe says what is on a disk, empty when nothing is. It only reads.
-func probe(ctx context.Context, disk string) (string, error) {
+// Probe says what is on a disk; empty when nothing is. It only reads.
+func Probe(ctx context.Context, disk string) (string, error) {
 	if err := checkUnused(disk); err != nil {
 		return "", err
 	}
@@ -53,7 +54,7 @@ func checkUnused(disk string) error {
 
 // signature asks blkid for a partition table or a file system.
 func signature(ctx context.Context, disk string) (string, error) {
-	out, err := command(ctx, "blkid", "-p", "-o", "export", disk)
+	out, err := run(ctx, "blkid", "-p", "-o", "export", disk)
 	var exit *exec.ExitError
 	if stderrors.As(err, &exit) {
 		switch exit.ExitCode() {
@@ -106,8 +107,8 @@ func content(disk string) (string, error) {
 	return "", nil
 }
 
-// diskType asks the kernel whether the disk turns.
-func diskType(disk string) (workload.DeviceType, error) {
+// Type asks the kernel whether the disk rotates.
+func Type(disk string) (workload.DeviceType, error) {
 	dir, err := filepath.EvalSymlinks(filepath.Join("/sys/class/block", filepath.Base(disk)))
 	if err != nil {
 		return "", errors.Wrap(err, "cannot find the type of a disk")
