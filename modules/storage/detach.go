@@ -54,7 +54,7 @@ func withLock(ctx context.Context, cfg Config, do func(c Config, names []string)
 	if err != nil {
 		return err
 	}
-	defer lock.Close()
+	defer func() { _ = lock.Release() }()
 	if err := ctx.Err(); err != nil {
 		return node.WithKind(node.Transient, errors.Wrap(err, "cannot detach storage"))
 	}

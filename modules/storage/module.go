@@ -8,6 +8,7 @@ import (
 
 	"github.com/croft-edge/croft/modules/storage/btrfs"
 	"github.com/croft-edge/croft/modules/storage/volume"
+	"github.com/croft-edge/croft/pkg/filelock"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -20,7 +21,7 @@ type Module struct {
 
 	// mu lets one change of the pools happen at a time.
 	mu     sync.Mutex
-	lock   *os.File
+	lock   *filelock.Lock
 	closed chan struct{}
 	// ended is closed when nobody watches the mounts any more.
 	ended chan struct{}
@@ -41,12 +42,12 @@ func Open(ctx context.Context, cfg Config) (*Module, error) {
 		return nil, err
 	}
 	if err := os.MkdirAll(cfg.Mounts, 0o711); err != nil {
-		lock.Close()
+		_ = lock.Release()
 		return nil, btrfs.Wrap(err, "cannot make the folder of mounts")
 	}
 	opened, err := openPools(ctx, cfg)
 	if err != nil {
-		lock.Close()
+		_ = lock.Release()
 		return nil, err
 	}
 	m := &Module{
@@ -83,7 +84,7 @@ func (m *Module) end() error {
 		return nil
 	default:
 		close(m.closed)
-		return m.lock.Close()
+		return m.lock.Release()
 	}
 }
 

@@ -1,6 +1,7 @@
 package rootfs
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -9,6 +10,7 @@ import (
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/pkg/filelock"
 	"github.com/croft-edge/croft/pkg/mounts"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
@@ -97,14 +99,11 @@ func walkable(dir string) error {
 
 // isolate makes the folder a mount that shares nothing with others.
 func (f folders) isolate() error {
-	dir, err := os.Open(string(f))
+	lock, err := filelock.WaitFolder(context.Background(), string(f))
 	if err != nil {
-		return errors.Wrap(err, "cannot open the folder of containers")
+		return err
 	}
-	defer dir.Close()
-	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX); err != nil {
-		return errors.Wrap(err, "cannot lock the folder of containers")
-	}
+	defer func() { _ = lock.Release() }()
 	mounted, err := mounts.Read()
 	if err != nil {
 		return err

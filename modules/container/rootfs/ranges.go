@@ -1,15 +1,13 @@
 package rootfs
 
 import (
+	"context"
 	"crypto/sha256"
 	"maps"
-	"os"
 	"path/filepath"
 	"sync"
 
-	"github.com/pkg/errors"
-	"golang.org/x/sys/unix"
-
+	"github.com/croft-edge/croft/pkg/filelock"
 	"github.com/croft-edge/croft/pkg/limit"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -173,13 +171,10 @@ func (t *ranges) path() string { return filepath.Join(t.dir, rangesName) }
 
 // exclusively runs fn while no other process deals ranges of this folder.
 func (t *ranges) exclusively(fn func() error) error {
-	dir, err := os.Open(t.dir)
+	lock, err := filelock.WaitFolder(context.Background(), t.dir)
 	if err != nil {
-		return errors.Wrap(err, "cannot open the folder of user ranges")
+		return err
 	}
-	defer dir.Close()
-	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX); err != nil {
-		return errors.Wrap(err, "cannot lock the folder of user ranges")
-	}
+	defer func() { _ = lock.Release() }()
 	return fn()
 }
