@@ -111,7 +111,7 @@ func TestClosed(t *testing.T) {
 }
 
 // What is mounted in another mount namespace, as by a container, doesn't show in the node's.
-func TestAPoolThatSomethingHasMountedIsNotDetached(t *testing.T) {
+func TestMountedPoolIsNotDetached(t *testing.T) {
 	for name, cfg := range map[string]func(*testing.T) Config{"loop file": newConfig, "disk": func(t *testing.T) Config {
 		_, cfg := newDisk(t)
 		cfg.Pools[0].Type = workload.SSD
@@ -142,7 +142,7 @@ func staysMounted(t *testing.T, cfg Config) {
 }
 
 // What begins in a mount namespace of its own has the node's mounts for a moment.
-func TestDetachingWaitsForWhatLetsGo(t *testing.T) {
+func TestDetachWaitsForUnmount(t *testing.T) {
 	m := opened(t, newConfig(t))
 	check(t, m.Close(t.Context()))
 	runtime.LockOSThread() // the holder's signal comes when the thread ends

@@ -115,10 +115,10 @@ func TestUnmountedIsMountedBeforeAChange(t *testing.T) {
 	check(t, m.Storage().ReleaseFilesystem("7-1"))
 }
 
-// TestUnmountedAndNotToBeMounted wants what can't be the pool to be left alone,
+// TestFailedRemount wants what can't be the pool to be left alone,
 // nothing to be made in the empty folder below or in its place, and the pool to
 // be back once it can.
-func TestUnmountedAndNotToBeMounted(t *testing.T) {
+func TestFailedRemount(t *testing.T) {
 	for name, tt := range map[string]struct {
 		spoil func(t *testing.T, m *Module) (repair func())
 		cause string

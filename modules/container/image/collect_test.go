@@ -156,7 +156,7 @@ func TestAnImageMakesRoomForAnother(t *testing.T) {
 	f.ready(spec("1-3", f.ref("cc:1")))
 }
 
-func TestWhatAContainerStandsOnStaysAfterARelease(t *testing.T) {
+func TestImageInUseOutlivesItsRelease(t *testing.T) {
 	f := fill(t, empty100)
 	f.image("1-1", "aa")
 	l, err := f.Layers(t.Context(), "1-1")
@@ -184,7 +184,7 @@ func TestWhatAContainerStandsOnStaysAfterARelease(t *testing.T) {
 	f.nothing(alice)
 }
 
-func TestRunLooksForGarbage(t *testing.T) {
+func TestRunCollectsGarbage(t *testing.T) {
 	f := fill(t, empty100)
 	f.image("1-1", "aa")
 	must(t, f.Release(t.Context(), "1-1"))

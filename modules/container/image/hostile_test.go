@@ -102,7 +102,7 @@ func TestNestedIndexes(t *testing.T) {
 	}
 }
 
-func TestARegistryThatLies(t *testing.T) {
+func TestLyingRegistry(t *testing.T) {
 	flip := func(kind string) func(string, []byte) []byte {
 		return func(path string, body []byte) []byte {
 			isConfig := len(body) > 0 && body[0] == '{'
@@ -158,7 +158,7 @@ func TestNoSuchImage(t *testing.T) {
 }
 
 // manifests are changed in the JSON of a good one.
-func TestManifestsThatCantBeUsed(t *testing.T) {
+func TestUnusableManifests(t *testing.T) {
 	type object = map[string]any
 	layer := func(m object) object { return m["layers"].([]any)[0].(object) }
 	for what, c := range map[string]struct {
@@ -242,7 +242,7 @@ func sparse(t *testing.T, size int64) []byte {
 	return b
 }
 
-func TestLayersThatAreTooMuch(t *testing.T) {
+func TestOversizedLayers(t *testing.T) {
 	var plain bytes.Buffer
 	tw := tar.NewWriter(&plain)
 	must(t, tw.Close())
@@ -293,7 +293,7 @@ func (w *world) used() (n int64) {
 	return n
 }
 
-func TestALayerThatIsntWhatItsConfigSays(t *testing.T) {
+func TestWrongDiffID(t *testing.T) {
 	w := open(t)
 	i, err := imagetest.New().File("/a", "a", 0o644).Image()
 	must(t, err)
@@ -348,7 +348,7 @@ func TestTheLimitsAreCheckedBeforeALayerIsFetched(t *testing.T) {
 	w.ready(spec("1-5", w.ref("app:c")))
 }
 
-func TestWhatLayersMayHold(t *testing.T) {
+func TestLayerContents(t *testing.T) {
 	w := open(t)
 	outside := t.TempDir()
 	redirect := tar.Header{Typeflag: tar.TypeDir, Name: "redirected/", Mode: 0o755, PAXRecords: map[string]string{"SCHILY.xattr.trusted.overlay.redirect": "/etc", "SCHILY.xattr.user.kept": "yes"}}

@@ -79,7 +79,7 @@ func TestPullEachForm(t *testing.T) {
 	}
 }
 
-func TestATagThatMovesChangesNothingForWhoHasIt(t *testing.T) {
+func TestMovedTagKeepsPinnedImage(t *testing.T) {
 	w := open(t)
 	first := w.push(imagetest.New().File("/v", "1", 0o644), "app:1")
 	w.ready(spec("1-1", w.ref("app:1")))
@@ -96,7 +96,7 @@ func TestATagThatMovesChangesNothingForWhoHasIt(t *testing.T) {
 	}
 }
 
-func TestWhatIsHereNeedsNoNetwork(t *testing.T) {
+func TestPresentImageNeedsNoNetwork(t *testing.T) {
 	w := open(t, func(c *image.Config) { c.Pulling.Answer = time.Second })
 	digest := w.push(sample(), "app:1")
 	w.ready(spec("1-1", w.ref("app:1")))
@@ -128,7 +128,7 @@ func TestWhatIsHereNeedsNoNetwork(t *testing.T) {
 
 // Another user's registry may name the digest of a layer that it doesn't have.
 // What a user has is used without reading it again; a lie about it shows.
-func TestALayoutThatLiesAboutWhatIsHere(t *testing.T) {
+func TestLyingLayout(t *testing.T) {
 	w := open(t)
 	layout := filepath.Join(w.dir, "layout")
 	want, err := sample().Layout(layout)
@@ -211,7 +211,7 @@ func TestPullGoesOnWhenTheConnectionBreaks(t *testing.T) {
 	}
 }
 
-func TestARegistryThatSaysNothing(t *testing.T) {
+func TestSilentRegistry(t *testing.T) {
 	for what, f := range map[string]imagetest.Faults{
 		"at all":      {Silent: true},
 		"in a blob":   {HangAfter: 10},
@@ -288,7 +288,7 @@ func TestPullsAreBounded(t *testing.T) {
 	}
 }
 
-func TestManyOfOneImageFetchItOnce(t *testing.T) {
+func TestConcurrentPullsFetchOnce(t *testing.T) {
 	w := open(t)
 	w.push(imagetest.New().Plain().Entry(random("big", 1<<20)), "app:1")
 	labels := []string{"1-1", "1-2", "1-3", "1-4", "1-5", "1-6", "1-7", "1-8"}

@@ -80,7 +80,7 @@ func (w *world) steps(fn func()) (names []string) {
 	return names
 }
 
-func TestWhereverTheAgentEndsTheNextOneMakesOrRemovesAll(t *testing.T) {
+func TestRecoveryFromACrashAtEveryStep(t *testing.T) {
 	w := newWorld(t)
 	s := w.spec("1-1")
 	volume := w.folderIn("volume")

@@ -11,7 +11,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-func TestDriftIsSeenAndMadeRight(t *testing.T) {
+func TestDriftIsDetectedAndRepaired(t *testing.T) {
 	w := newWorld(t)
 	volume := w.folderIn("volumes/v")
 	s := w.spec("1-1")
@@ -76,7 +76,7 @@ func TestDriftIsSeenAndMadeRight(t *testing.T) {
 }
 
 // A pool that is unmounted and mounted again doesn't disturb what uses it.
-func TestAFileSystemThatIsAwayForAWhileIsNoDrift(t *testing.T) {
+func TestUnmountedFileSystemIsNoDrift(t *testing.T) {
 	w := newWorld(t)
 	s := w.spec("1-1")
 	s.Binds = []Bind{{Source: w.folderIn("pool/volumes/v"), Target: "/data", Mapped: true}}

@@ -158,9 +158,9 @@ func TestARangeStaysWhileSomethingIsMadeOnIt(t *testing.T) {
 	w.giveBack()
 }
 
-// TestWhereverTheAgentEndsARangeIsKept ends the agent at each step of making a
+// TestRangeSurvivesACrashAtEveryStep ends the agent at each step of making a
 // container: as soon as anything has its range, that is noted.
-func TestWhereverTheAgentEndsARangeIsKept(t *testing.T) {
+func TestRangeSurvivesACrashAtEveryStep(t *testing.T) {
 	w := newWorld(t)
 	s := w.spec("1-1")
 	making := w.steps(func() { w.make(s) })

@@ -89,7 +89,7 @@ func TestNoLinkLeadsAMountOutOfTheRoot(t *testing.T) {
 }
 
 // Each of these is refused with a clear error, and leaves nothing.
-func TestWhatCanNotBeAMountPointIsRefused(t *testing.T) {
+func TestUnusableMountPointsAreRefused(t *testing.T) {
 	w := newWorld(t)
 	special := func(mode uint32) func(string) {
 		return func(d string) { must(t, unix.Mknod(d+"/data", mode|0o666, int(unix.Mkdev(1, 3)))) }
@@ -193,7 +193,7 @@ func TestNoMountCoversAnother(t *testing.T) {
 	kind(t, err, node.Invalid, "twice")
 }
 
-func TestASourceThatIsNotAsSaidIsRefused(t *testing.T) {
+func TestWrongBindSourceIsRefused(t *testing.T) {
 	w := newWorld(t)
 	dir, file, pipe, to := w.folderIn("dir"), w.dir+"/file", w.dir+"/pipe", w.dir+"/link"
 	must(t, os.WriteFile(file, nil, 0o644))

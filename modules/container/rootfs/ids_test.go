@@ -26,7 +26,7 @@ func TestIDs(t *testing.T) {
 }
 
 // A container of the node's own is listed and removed as those of users.
-func TestOwnContainersStandToo(t *testing.T) {
+func TestOwnContainers(t *testing.T) {
 	w := newWorld(t)
 	w.make(w.spec("zdb-ssd0-user"))
 	w.make(w.spec("1-1"))

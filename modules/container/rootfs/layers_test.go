@@ -46,7 +46,7 @@ func TestManyLayersFitInARoot(t *testing.T) {
 	}
 }
 
-func TestALayerOfAnotherRangeIsMadeAnewAndSaidSo(t *testing.T) {
+func TestLayerOfAnotherRangeIsReplacedAndLogged(t *testing.T) {
 	w := newWorld(t)
 	s := w.spec("1-1")
 	w.inside(w.make(s), "write", "/secret", "of user", ";", "chown", "/", "1000")
@@ -175,7 +175,7 @@ func TestLayersAndVolumesLieOnBtrfsAndExt4(t *testing.T) {
 	}
 }
 
-func TestWhatCanNotBeMappedSaysSo(t *testing.T) {
+func TestUnmappableFileSystemIsNamed(t *testing.T) {
 	w := newWorld(t)
 	kind(t, Supported("/proc"), node.Refused, "/proc", "5.19")
 	kind(t, Supported("/none"), node.NotExist, "/none")

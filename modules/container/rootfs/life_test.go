@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestAContainerStandsOnWhatWasMade(t *testing.T) {
+func TestContainerRunsInItsRoot(t *testing.T) {
 	w := newWorld(t)
 	volume, config := w.folderIn("volume"), w.folderIn("config")
 	must(t, os.WriteFile(config+"/c", []byte("settings"), 0o644))

@@ -42,9 +42,9 @@ func TestNothingIsMadeAnewUnderARunningContainer(t *testing.T) {
 	}
 }
 
-// TestWhoIsInANamespace: one whose first thread is over still is, and one that was killed isn't, also
+// TestNamespaceResidents: one whose first thread is over still is, and one that was killed isn't, also
 // before its parent has asked for it.
-func TestWhoIsInANamespace(t *testing.T) {
+func TestNamespaceResidents(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command(os.Getenv(programVariable), "leave")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER}
@@ -175,7 +175,7 @@ func TestAContainerCanNotMoveAMountOfTheNode(t *testing.T) {
 
 // A container swaps a folder for links that lead elsewhere, in a volume that
 // it shares with one in which something is mounted below that folder.
-func TestWhatIsSwappedWhileItIsMountedStaysInTheRoot(t *testing.T) {
+func TestSwappedTargetsStayInTheRoot(t *testing.T) {
 	w := newWorld(t)
 	shared, inner, canary := w.folderIn("shared"), w.folderIn("inner"), w.folderIn("canary")
 	must(t, os.WriteFile(canary+"/file", []byte("before"), 0o644))
@@ -259,7 +259,7 @@ func (w *world) onlyBelow(id string) {
 }
 
 // Another container moves the folder above a mount just before the last look at it.
-func TestAMoveWhileItIsMadeIsSeen(t *testing.T) {
+func TestConcurrentMoveIsDetected(t *testing.T) {
 	w := newWorld(t)
 	shared, inner := w.folderIn("shared"), w.folderIn("inner")
 	s := w.spec("1-1")
@@ -327,7 +327,7 @@ func TestNoLinkLeadsToAnothersMounts(t *testing.T) {
 }
 
 // A croft of before had the root, and its layers while it made that, mounted on the node.
-func TestWhatAnEarlierCroftHasMountedIsLetGo(t *testing.T) {
+func TestMountsOfAnEarlierCroftAreRemoved(t *testing.T) {
 	for name, do := range map[string]func(w *world, s Spec) error{
 		"made":        func(w *world, s Spec) error { _, err := w.store.Make(t.Context(), s); return err },
 		"handed over": func(w *world, s Spec) error { return w.store.HandOver(t.Context(), s.ID) },

@@ -104,7 +104,7 @@ func family(t *testing.T, f *FS, mount string, limit uint64) uint64 {
 	return id
 }
 
-func TestGroupsThatArentThere(t *testing.T) {
+func TestMissingGroups(t *testing.T) {
 	f := opened(t, mounted(t, 512<<20))
 	if _, err := f.ReadGroup(300); !errors.Is(err, node.NotExist) {
 		t.Errorf("without quotas reading a group gives %v", err)

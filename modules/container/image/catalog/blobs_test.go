@@ -42,7 +42,7 @@ func (atReader) Close() error { return nil }
 
 // A blob is read once, and isn't there for who doesn't have it: another user, or
 // one whose image is gone.
-func TestRememberedBlobsAreOnlyForWhoHasThem(t *testing.T) {
+func TestBlobCacheRespectsNamespaces(t *testing.T) {
 	have := &oneBlob{raw: []byte("config")}
 	desc := ocispec.Descriptor{Digest: digest.FromBytes(have.raw), Size: int64(len(have.raw))}
 	var b blobs
@@ -59,7 +59,7 @@ func TestRememberedBlobsAreOnlyForWhoHasThem(t *testing.T) {
 	}
 }
 
-func TestRememberedBlobsAreBounded(t *testing.T) {
+func TestBlobCacheIsBounded(t *testing.T) {
 	var b blobs
 	for i := range 100 {
 		b.keep(digest.FromString(strings.Repeat("a", i)), make([]byte, mostBlobs/10))

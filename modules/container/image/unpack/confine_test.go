@@ -106,7 +106,7 @@ func errnoOrNil(errno syscall.Errno) error {
 	return errno
 }
 
-func TestAProcessThatUnpacksMayDoNothingElse(t *testing.T) {
+func TestUnpackerIsConfined(t *testing.T) {
 	upper := t.TempDir()
 	_, err := Run(t.Context(), []string{"/proc/self/exe", "try"}, Layer{Packed: bytes.NewReader(nil), Upper: upper, Bounds: bounds()})
 	must(t, err)
@@ -145,7 +145,7 @@ func (l *look) ReadAt(p []byte, off int64) (int, error) {
 	return l.Reader.ReadAt(p, off)
 }
 
-func TestAProcessThatUnpacksIsNobody(t *testing.T) {
+func TestUnpackerIsUnprivileged(t *testing.T) {
 	layer := tarOf(t, 4<<20)
 	seen := 0
 	at := func() {
@@ -187,7 +187,7 @@ func TestAProcessThatUnpacksIsNobody(t *testing.T) {
 	}
 }
 
-func TestAProcessThatDiesIsAnError(t *testing.T) {
+func TestFailedUnpacker(t *testing.T) {
 	for what, want := range map[string]struct {
 		kind node.Kind
 		text string
@@ -208,7 +208,7 @@ func TestAProcessThatDiesIsAnError(t *testing.T) {
 	}
 }
 
-func TestAProcessThatIsKilledIsTriedAgain(t *testing.T) {
+func TestKilledUnpackerIsTransient(t *testing.T) {
 	at := func() {
 		for _, text := range children(t) {
 			pid, err := strconv.Atoi(text)
@@ -243,9 +243,9 @@ func TestMemoryHasACeiling(t *testing.T) {
 	}
 }
 
-// TestWhatAProcessAnswersLeadsNowhere wants nothing to be marked that lies outside
+// TestHostileUnpackerAnswer wants nothing to be marked that lies outside
 // of the layer or behind a link.
-func TestWhatAProcessAnswersLeadsNowhere(t *testing.T) {
+func TestHostileUnpackerAnswer(t *testing.T) {
 	upper, outside := t.TempDir(), t.TempDir()
 	must(t, os.Mkdir(filepath.Join(outside, "x"), 0o755))
 	must(t, os.Mkdir(filepath.Join(upper, "dir"), 0o755))
