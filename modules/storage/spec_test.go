@@ -8,7 +8,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/croft-edge/croft/modules/storage/bytesize"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 )
@@ -88,28 +87,6 @@ func TestLoopNames(t *testing.T) {
 	if c := (Config{State: "/s/"}).complete(); c.Mounts != "/s/mnt" || len(c.Pools) != 1 || c.Pools[0].Name != "ssd0" {
 		t.Errorf("completed it is %+v", c)
 	}
-}
-
-func TestFormatSize(t *testing.T) {
-	for bytes, want := range map[uint64]string{
-		0: "0 bytes", 1023: "1023 bytes", 1024: "1 KiB", 1536: "1.5 KiB", mib - 1: "1023.9 KiB",
-		10 * gib: "10 GiB", 10*gib + 1: "10 GiB", 3*gib + gib/2: "3.5 GiB", 8 * tib: "8 TiB", 2048 * tib: "2048 TiB",
-	} {
-		if got := bytesize.Format(bytes); got != want {
-			t.Errorf("%d bytes are %q, want %q", bytes, got, want)
-		}
-	}
-}
-
-// TestSizesReadBack wants a whole number of a unit to be read as it was written.
-func TestSizesReadBack(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		bytes := rapid.Uint64Range(1, 1023).Draw(t, "n") * rapid.SampledFrom([]uint64{1, kib, mib, gib, tib}).Draw(t, "unit")
-		got, err := bytesize.Parse(bytesize.Format(bytes))
-		if err != nil || got != bytes {
-			t.Fatalf("%s is read as %d (%v), want %d", bytesize.Format(bytes), got, err, bytes)
-		}
-	})
 }
 
 // TestNamesStayInside wants a name that is accepted to be that of one file

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/internal/testing/imagetest"
-	"github.com/croft-edge/croft/modules/container/image/source"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -153,47 +152,4 @@ func certificate(t *testing.T) (*tls.Config, *x509.CertPool) {
 	pool := x509.NewCertPool()
 	pool.AddCert(parsed)
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{raw}, PrivateKey: key}}}, pool
-}
-
-func TestReferencesAreReadAsDockerDoes(t *testing.T) {
-	digest := "sha256:" + strings.Repeat("a", 64)
-	sources := source.New(source.Config{Paths: []string{"/images"}})
-	for in, want := range map[string]string{
-		"docker://alpine":                    "docker://docker.io/library/alpine:latest",
-		"docker://me/app:2":                  "docker://docker.io/me/app:2",
-		"docker://docker.io/alpine":          "docker://docker.io/library/alpine:latest",
-		"docker://example.org/a/b/c:1":       "docker://example.org/a/b/c:1",
-		"docker://example.org:5000/a":        "docker://example.org:5000/a:latest",
-		"docker://example.org/a:1@" + digest: "docker://example.org/a@" + digest,
-		"docker://alpine@" + digest:          "docker://docker.io/library/alpine@" + digest,
-		"/images/a.tar":                      "/images/a.tar",
-		"":                                   "",
-		"docker://":                          "",
-		"docker:///a":                        "",
-		"docker://Example.org/A":             "",
-		"docker://a@sha256:abc":              "",
-		"docker://a@sha512:" + strings.Repeat("a", 128): "",
-		"docker://user:pass@example.org/a":              "",
-		"docker://a b":                                  "",
-		"docker://example.org/../etc":                   "",
-		"docker://" + strings.Repeat("a", 2000):         "",
-		"oci://a":                                       "",
-		"https://hub.example.org/a.flist":               "",
-		"images/a.tar":                                  "",
-		"/images":                                       "",
-		"/images/":                                      "",
-		"/images/../etc/passwd":                         "",
-		"/images//a":                                    "",
-		"/imagesnot/a":                                  "",
-		"/etc/passwd":                                   "",
-		"/images/a\x00b":                                "",
-	} {
-		ref, err := sources.Parse("ada", in)
-		got := ref.Text
-		if want == "" {
-			wantError(t, err, node.Invalid, "data.flist", "docker://HOST/NAME:TAG", "/images")
-		} else if err != nil || got != want {
-			t.Errorf("%s is %q, %v, want %s", in, got, err, want)
-		}
-	}
 }

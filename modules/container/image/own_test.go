@@ -9,7 +9,6 @@ import (
 
 	"github.com/croft-edge/croft/internal/testing/imagetest"
 	"github.com/croft-edge/croft/modules/container/image"
-	"github.com/croft-edge/croft/modules/container/image/source"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -105,11 +104,4 @@ func TestOwnImagesHaveNoBudget(t *testing.T) {
 	_, err = imagetest.New().Entry(header, content).Config(func(c *v1.Config) { c.Entrypoint = []string{"/big"} }).Layout(filepath.Join(w.dir, "big"))
 	must(t, err)
 	w.fails(spec("1-1", filepath.Join(w.dir, "big")), node.Refused, "the user's images")
-}
-
-func TestOwnImagesHaveNames(t *testing.T) {
-	for name, path := range map[string]string{"": "/a", "Zdb": "/a", "a/b": "/a", "..": "/a", "zdb": "a", "own": "/a/../b", "root": "/"} {
-		c := source.Config{Own: map[string]string{name: path}}
-		wantError(t, c.Validate(), node.Invalid, "Own has", path)
-	}
 }
