@@ -12,9 +12,9 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// What of a pool is kept from being promised, so that the last promised byte can
+// The part of a pool that is never promised, so that the last promised byte can
 // be written. A quota counts an extent's bytes once, wherever they lie; beside them
-// btrfs writes what belongs to nobody.
+// btrfs writes trees that count for no quota.
 const (
 	// slack is for what there is once: groups of blocks, the root trees; bytes.
 	slack = 64 * bytesize.MiB
@@ -56,7 +56,7 @@ type candidate struct {
 	free uint64
 }
 
-// wish is what room is asked for.
+// wish is a request for room.
 type wish struct {
 	// what names the thing in errors.
 	what string

@@ -14,8 +14,8 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// DefaultLoopSize is the size in bytes of the one pool a node has when it is
-// told of none.
+// DefaultLoopSize is the size in bytes of the one pool of a node without configured
+// pools.
 const DefaultLoopSize = 20 * bytesize.GiB
 
 // DefaultPools is one SSD pool on a loop file of size bytes.
@@ -36,13 +36,12 @@ type Config struct {
 	WipeDisks []string
 	// Quota is the kind for new pools; a pool that has one keeps it.
 	Quota volume.Quota
-	// Log gets what an operator should see and no caller is told.
+	// Log gets events for the operator that no caller learns of.
 	Log zerolog.Logger
 
-	// hook is told of each durable step before it is taken; tests stop there.
+	// hook is called before each durable step; tests stop there.
 	hook func(step string) error
-	// sweepEvery is how often groups that nobody needs any more are removed; 0 means
-	// every minute.
+	// sweepEvery is the pause between sweeps of unused quota groups; 0 means a minute.
 	sweepEvery time.Duration
 }
 
@@ -94,7 +93,7 @@ func (c Config) complete() Config {
 	return c
 }
 
-// at tells the hook of a step.
+// at calls the hook for a step.
 func (c Config) at(step string) error {
 	if c.hook == nil {
 		return nil

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	letGoIn  = 3 * time.Second // what may still have a pool mounted after it was unmounted lets go of it in that
+	letGoIn  = 3 * time.Second // time for other mount namespaces to let go of an unmounted pool
 	askEvery = 10 * time.Millisecond
 )
 

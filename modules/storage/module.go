@@ -23,7 +23,7 @@ type Module struct {
 	mu     sync.Mutex
 	lock   *filelock.Lock
 	closed chan struct{}
-	// ended is closed when nobody watches the mounts any more.
+	// ended is closed when the watch of the mounts has ended.
 	ended chan struct{}
 }
 
@@ -128,7 +128,7 @@ func (m *Module) labels(k kind) iter.Seq2[*pool, map[string]volume.Label] {
 		for _, p := range m.pools {
 			f, err := p.open()
 			if err != nil {
-				// Status reports it; what its index names answers for itself.
+				// Status reports it; find refuses the names of its index.
 				continue
 			}
 			labels, err := k.of(p).Labels()
@@ -154,7 +154,7 @@ func (m *Module) status() node.StorageStatus {
 			continue
 		}
 		status.Pools = append(status.Pools, s)
-		// Of two kinds the weaker one is told.
+		// Of two kinds the weaker one is reported.
 		if status.Quota == "" || p.filesystems.Quota() == btrfs.Qgroup {
 			status.Quota = string(p.filesystems.Quota())
 		}

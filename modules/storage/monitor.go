@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// lookEvery is how often pools are looked at for what others write to them.
+	// lookEvery is the pause between two readings of the pools' use.
 	lookEvery = 5 * time.Second
 	// repeatEvery is the longest silence about a pool.
 	repeatEvery = time.Minute
 )
 
-// signal tells any number of waiters that something changed.
+// signal wakes any number of waiters after a change.
 type signal struct {
 	mu sync.Mutex
 	ch chan struct{}

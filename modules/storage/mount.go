@@ -15,8 +15,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// mountPool mounts a btrfs device. What lies on it was written by containers
-// whose root is that of the node on disk: neither devices nor set-id files work.
+// mountPool mounts a btrfs device. Its files were written by containers, whose root has
+// the node's root's ID on disk: so neither devices nor set-id files work.
 func mountPool(device, path string) error {
 	if err := os.MkdirAll(path, 0o711); err != nil {
 		return errors.Wrap(err, "cannot make a mount point")

@@ -23,8 +23,8 @@ type opener struct {
 	devices []node.BrokenDevice
 }
 
-// openPools opens every pool that it can; what it can't is in the result too,
-// as broken. An error is only for what stops all.
+// openPools opens every pool that it can; the others are in the result, as broken.
+// An error is only for a fault that stops all.
 func openPools(ctx context.Context, cfg Config) (*opener, error) {
 	marks, err := cfg.readMarks()
 	if err != nil {
@@ -45,8 +45,8 @@ func openPools(ctx context.Context, cfg Config) (*opener, error) {
 	return o, nil
 }
 
-// reportForgotten names the pools that were made here and that nobody asks for
-// any more: what is on them is out of reach.
+// reportForgotten reports the pools that were made here and that the configuration
+// doesn't name any more: their content is out of reach.
 func (o *opener) reportForgotten() {
 	for name := range o.marks {
 		if !o.has(name) {
@@ -80,7 +80,7 @@ func (o *opener) fail(p *pool, cause error) {
 	o.pools = append(o.pools, p)
 }
 
-// keep keeps p, as broken when err says so.
+// keep keeps p, as broken when there is an error.
 func (o *opener) keep(p *pool, err error) {
 	if err != nil {
 		o.fail(p, err)
@@ -151,7 +151,7 @@ func (o *opener) identify(name, device string) (btrfs.Super, error) {
 	return super, nil
 }
 
-// adopt mounts the pool, unless it is, and sets right what is inside.
+// adopt mounts the pool, unless it is mounted, and prepares its content.
 func (o *opener) adopt(p *pool, super btrfs.Super) error {
 	_, mounted, err := mountedAt(p.path)
 	if err != nil {

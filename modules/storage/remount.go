@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// mountsEvery is how often it is looked at whether the pools are mounted.
+	// mountsEvery is the pause between two checks that the pools are mounted.
 	mountsEvery = 5 * time.Second
 	// remountFor bounds one try to mount them again.
 	remountFor = 10 * time.Second
@@ -53,8 +53,8 @@ func (m *Module) anyUnmounted() bool {
 	return false
 }
 
-// remountAll mounts again what was in use and isn't mounted any more. What fails
-// is broken, which Status says, and is tried again later. The caller holds mu.
+// remountAll mounts pools again that were in use and aren't mounted any more. A pool
+// that fails is broken, which Status says, and retried later. The caller holds mu.
 func (m *Module) remountAll() {
 	for _, p := range m.pools {
 		if p.failed != nil || p.isMounted() || time.Since(p.tried) < mountsEvery/2 {
@@ -95,7 +95,7 @@ func (m *Module) sweepAll() {
 }
 
 // remount mounts the very file system that was mounted before. It makes and
-// formats nothing, and leaves alone what lies in the pool's place now.
+// formats nothing, and leaves another mount in the pool's place alone.
 func (m *mount) remount(ctx context.Context, cfg Config) error {
 	other, taken, err := mountedAt(m.path)
 	if err != nil {

@@ -21,7 +21,7 @@ func invalid(format string, args ...any) error {
 	return node.Errorf(node.Invalid, "cannot use the image: "+format, args...)
 }
 
-// checkManifest says what of a manifest can't be used, and sums up its sizes.
+// checkManifest refuses a manifest that can't be used, and sums up its sizes.
 func checkManifest(d document.Document) (total int64, err error) {
 	if d.Config == nil || !images.IsConfigType(d.Config.MediaType) {
 		return 0, invalid("its config isn't that of a container image")

@@ -10,7 +10,7 @@ import (
 // labelForm is that of reservations' and users' IDs.
 var labelForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 
-// checkSpec says what of a spec can't be used. node.Invalid.
+// checkSpec refuses a spec that can't be used. node.Invalid.
 func checkSpec(spec node.ImageSpec) error {
 	if err := checkLabel(spec.Label); err != nil {
 		return err

@@ -60,7 +60,7 @@ type bound struct {
 	Target string `json:"target"`
 	// Path is where it is in the root, without links.
 	Path string `json:"path"`
-	// Source is what it shows, and which folder that was.
+	// Source is the mounted folder or file, Identity tells whether it is still the same.
 	Source   string   `json:"source"`
 	Identity identity `json:"identity"`
 	// mount is its ID.
@@ -124,8 +124,8 @@ func (b *binder) set(t tree, m Bind) error {
 	return nil
 }
 
-// place finds the target, and attaches t there. When what was found is removed
-// meanwhile, it looks again.
+// place finds the target, and attaches t there. It retries when the place is removed
+// meanwhile.
 func (b *binder) place(t tree, m Bind) (string, error) {
 	var err error
 	for range attempts {
@@ -153,7 +153,7 @@ func (b *binder) attach(t tree, m Bind, p place) error {
 	return failed("mount at", m.Target, t.attach(p.File))
 }
 
-// verify is the last look that all that was mounted is where it was found to belong, below the root.
+// verify checks last that each mount is at the place below the root that was found for it.
 // It looks there and nowhere else: the kernel's list of mounts has whole paths, which another container
 // may make as long as it likes.
 func (b *binder) verify() error {

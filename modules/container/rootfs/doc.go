@@ -1,4 +1,4 @@
-// Package rootfs makes what a container stands on before it runs: the range of
+// Package rootfs makes what a container runs on: the range of
 // user IDs of its user, its user and network namespace, and its root file
 // system with the volumes and files that are mounted in it.
 //
@@ -10,7 +10,7 @@
 //	RUN/container/ID/rootfs      where that is mounted in it: an overlay, and in it the volumes and files
 //	RUN/container/ID/files       the content of the files that it mounts there
 //	RUN/container/ID/l           where layers are mounted in it while the overlay is being made
-//	RUN/container/ID/made.json   what was made, to find it again and to see what has changed
+//	RUN/container/ID/made.json   the parts that were made, to find them again and to detect drift
 //
 // beside it STATE/ranges.json, which says which user has which range for which
 // layers, and in
@@ -47,7 +47,7 @@
 // it shares a volume in which the mount lies: to a path so long that neither runc nor
 // containerd can read the list of mounts any more.
 //
-// What a container stands on is to be made in this order: Make, create the
+// The order for one container is: Make, create the
 // container with a runtime in that mount namespace (runc takes its own copy of all
 // mounts then), HandOver, start it.
 // HandOver may be called again, also after the start. After a crash of the agent LetGo

@@ -116,15 +116,15 @@ func (f folders) isolate() error {
 	return errors.Wrapf(unix.Mount("", string(f), "", unix.MS_PRIVATE, ""), "cannot make the mount of %s private", string(f))
 }
 
-// ownForm is that of the IDs of the node's own containers, such as
-// "zdb-ssd0-user": no reservation's is so.
+// ownForm is the form of the IDs of the node's own containers, such as
+// "zdb-ssd0-user": no reservation's ID has it.
 var ownForm = regexp.MustCompile(`^[a-z][a-z0-9]*(?:-[a-z0-9]+)+$`)
 
 // longestOwn bounds them.
 const longestOwn = 64
 
-// validID refuses what is neither a reservation's ID as it is written nor one of
-// the node's own: it becomes a folder's name beside those of others.
+// validID accepts the canonical ID of a reservation, and one of the node's own: it
+// becomes the name of a folder.
 func validID(id string) error {
 	parsed, err := workload.ParseID(id)
 	if err == nil && parsed.String() == id || len(id) <= longestOwn && ownForm.MatchString(id) {

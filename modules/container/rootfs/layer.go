@@ -14,7 +14,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// What is in a container's layer. What begins with a prefix isn't finished,
+// The names in a container's layer. An entry with a prefix isn't finished,
 // or is being removed.
 const (
 	upperName  = "upper"
@@ -42,7 +42,7 @@ func prepareLayer(log zerolog.Logger, spec Spec, r Range, like string) (identity
 	if err != nil || !info.IsDir() {
 		return identity{}, node.Errorf(node.NotExist, "cannot make container %s: its layer %s isn't a folder", spec.ID, spec.Layer)
 	}
-	// What is in it is owned by the user's range: nobody else walks in.
+	// Its files are owned by the user's range: nobody else may walk in.
 	if err := os.Chmod(spec.Layer, 0o700); err != nil {
 		return identity{}, failed("prepare", spec.Layer, err)
 	}
@@ -85,7 +85,7 @@ func prepareUpper(log zerolog.Logger, layer *os.Root, spec Spec, r Range, like s
 	return makeUpper(layer, r, like)
 }
 
-// ownerOf is who owns a folder; what isn't one has no owner that is anybody's.
+// ownerOf is the owner of a folder; 0, which no range has, for anything else.
 func ownerOf(layer *os.Root, name string) (owner uint32, found bool, err error) {
 	info, err := layer.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -119,7 +119,7 @@ func makeUpper(layer *os.Root, r Range, like string) error {
 	return layer.Rename(name, upperName)
 }
 
-// clearLeft removes what isn't finished, and what was to be removed.
+// clearLeft removes unfinished and half removed entries.
 func clearLeft(layer *os.Root) error {
 	dir, err := layer.Open(".")
 	if err != nil {

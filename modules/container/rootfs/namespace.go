@@ -26,7 +26,7 @@ type namespaces struct {
 	Net  uint64 `json:"net"`
 }
 
-// attempts is how often something is tried that others may disturb.
+// attempts is the number of tries for a step that other processes may disturb.
 const attempts = 8
 
 // inNamespaces runs fn with a process that is in a new user namespace, with
@@ -89,8 +89,8 @@ func unpin(folder string) error {
 	return nil
 }
 
-// pinned are the namespaces that the folder's files keep; NotExist names the
-// one that lacks.
+// pinned are the namespaces that the folder's files keep; NotExist names a
+// missing one.
 func pinned(folder string) (n namespaces, err error) {
 	if n.User, err = namespaceAt(folder, userName); err != nil {
 		return n, err
@@ -109,7 +109,7 @@ func namespaceAt(folder, name string) (uint64, error) {
 	return st.Ino, nil
 }
 
-// resident is a process that lives in a user namespace, 0 when there is none.
+// resident is the ID of a process in a user namespace, 0 when there is none.
 func resident(namespace uint64) (pid int, err error) {
 	want := fmt.Sprintf("user:[%d]", namespace)
 	dir, err := os.Open("/proc")
@@ -133,7 +133,7 @@ func resident(namespace uint64) (pid int, err error) {
 	return 0, nil
 }
 
-// lives is whether a process has a thread that isn't over. One that was killed keeps its number, and
+// lives reports whether a process has a thread that hasn't ended. One that was killed keeps its number, and
 // its user namespace, until its parent asks for it: after a shim that was killed too, that is whoever
 // is the machine's first process. Its first thread may be over while others go on.
 func lives(pid string) bool {

@@ -40,7 +40,7 @@ type walk struct {
 	links int
 }
 
-// find opens the place of a target below root, and makes what lacks on the way.
+// find opens the place of a target below root, and makes missing folders on the way.
 func find(root *os.File, target string, file bool) (place, error) {
 	w := &walk{root: root, target: target, file: file, rest: names(target)}
 	defer w.back(0)
@@ -86,7 +86,7 @@ func (w *walk) arrived() (place, error) {
 	return last, nil
 }
 
-// enter goes to a name where it is. The place is empty unless it is the file wanted.
+// enter steps into a name. The place is empty unless it is the wanted file.
 func (w *walk) enter(name string) (place, error) {
 	at := path.Join(w.here(), name)
 	switch {
@@ -123,7 +123,7 @@ func (w *walk) enter(name string) (place, error) {
 	return place{}, err
 }
 
-// follow puts what a link says before the rest of the way.
+// follow puts the target of a link before the rest of the way.
 func (w *walk) follow(link *os.File, at string) error {
 	if w.links++; w.links > mostLinks {
 		return w.wrong("it leads over more than %d links", mostLinks)

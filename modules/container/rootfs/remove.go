@@ -28,8 +28,8 @@ func (s *Store) HandOver(_ context.Context, id string) error {
 	return s.spaces.letGo(id)
 }
 
-// LetGo is HandOver of a container that can't be created now: the root goes also where that
-// can't be written down, since nobody has it.
+// LetGo is HandOver of a container that can't be created now: the root goes even when that
+// can't be recorded, since no container has it.
 func (s *Store) LetGo(id string) error {
 	if err := validID(id); err != nil {
 		return err
@@ -42,7 +42,7 @@ func (s *Store) LetGo(id string) error {
 	return stderrors.Join(err, s.spaces.letGo(id))
 }
 
-// markHandedOver comes before letting go: with mounts that stand it is as good as before.
+// markHandedOver comes before letting go: while the mounts exist the record does no harm.
 func (s *Store) markHandedOver(id string) error {
 	was, err := readRecord(s.folders.of(id))
 	if err != nil {
@@ -60,8 +60,8 @@ func (s *Store) markHandedOver(id string) error {
 
 // Remove unmounts and removes all of a container but its layer and volumes:
 // first all mounts, then, once none is left, the folders, each of which must
-// be empty. It doesn't look into anything that a container can write. That
-// nothing is there is no error; processes of it lose nothing that they have.
+// be empty. It doesn't look into anything that a container can write. A missing
+// container is no error; its processes keep their mounts.
 func (s *Store) Remove(_ context.Context, id string) error {
 	if err := validID(id); err != nil {
 		return err
@@ -98,8 +98,8 @@ func (s *Store) clear(id string) error {
 	return s.removeFolders(id, folder)
 }
 
-// removeFolders removes what Make makes, name by name: nothing that isn't known
-// goes, and a folder only when it is empty.
+// removeFolders removes the files and folders of Make, name by name: nothing else,
+// and a folder only when it is empty.
 func (s *Store) removeFolders(id, folder string) error {
 	layers, err := os.ReadDir(filepath.Join(folder, layersName))
 	if err != nil && !os.IsNotExist(err) {
@@ -145,8 +145,8 @@ func removeFiles(folder string) error {
 }
 
 // TakeDown removes all of all containers but their layers and volumes, and the
-// mount of the store's folder. Nothing of them may run. It needs nothing of what
-// Open asks for: who may walk where, and whose ranges are which.
+// mount of the store's folder. None may run. Unlike Open it
+// needs neither walkable folders nor the ranges.
 func TakeDown(ctx context.Context, c Config) error {
 	if err := c.validate(); err != nil {
 		return err

@@ -32,7 +32,7 @@ type File struct {
 	Content []byte
 }
 
-// Spec says what a container stands on.
+// Spec says what a container runs on.
 type Spec struct {
 	// ID is the reservation's, User owns it.
 	ID   string

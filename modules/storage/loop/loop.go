@@ -3,9 +3,9 @@
 // behind whatever the agent dies of.
 //
 // Where the file system of a file can do it, its device reads and writes it directly, past the
-// cache of the machine's pages. Else what all write gathers there, and whoever writes next waits
-// until one sync, or the kernel's limit for pages that aren't written, has brought
-// that to the disk.
+// page cache. Else the writes of all gather there, and the next writer waits
+// until one sync, or the kernel's limit for dirty pages, has brought
+// them to the disk.
 package loop
 
 import (

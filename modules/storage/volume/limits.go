@@ -25,7 +25,7 @@ const (
 
 // FamilyLevel is the level of the quota group that a simple quota limits. With
 // simple quotas a subvolume made inside another joins the groups above it, so
-// who nests subvolumes in a volume, which needs no privilege, stays below the
+// a user who nests subvolumes in a volume, which needs no privilege, stays below the
 // volume's limit. With qgroups there is no such rule and the limit is on the
 // subvolume's own group.
 const FamilyLevel = 1

@@ -10,8 +10,9 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Prepare sets right what is inside a mounted pool: the folders, the quotas,
-// what was half made or half removed, the limits, the index.
+// Prepare repairs the content of a mounted pool after any end of the last module: it
+// makes folders, turns on quotas, removes half made and half removed things, and sets
+// the limits and the index by the labels.
 func Prepare(f *btrfs.FS, v *Filesystems, d *Disks, want Quota) error {
 	if err := v.makeFolder(); err != nil {
 		return err

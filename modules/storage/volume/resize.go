@@ -67,8 +67,8 @@ func (v *Filesystems) shrink(f *btrfs.FS, l Label, size uint64) error {
 	return nil
 }
 
-// fits says whether what is in the file system fits size. What was written or
-// removed lately counts from the next commit on, so it makes one.
+// fits refuses a size that is smaller than the content. Recent writes and removals
+// count from the next commit on, so it makes one.
 func (v *Filesystems) fits(f *btrfs.FS, id uint64, l Label, size uint64) error {
 	if err := f.Sync(); err != nil {
 		return err

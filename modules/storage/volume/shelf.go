@@ -76,7 +76,7 @@ func (s shelf) Label(name string) (l Label, found bool, err error) {
 // can't be read.
 func (s shelf) Indexed(name string) bool { return s.index.has(name) }
 
-// temporaries are the names of what was half made or half removed.
+// temporaries are the names of half made and half removed things.
 func (s shelf) temporaries() (names []string, err error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {

@@ -76,7 +76,7 @@ func Decode(raw []byte, media string) (Document, error) {
 	return d, d.check(media, manifest)
 }
 
-// check wants a document to be what its media types say.
+// check refuses a document that doesn't match its media types.
 func (d Document) check(media string, manifest bool) error {
 	for _, m := range []string{media, d.MediaType} {
 		if !images.IsIndexType(m) && !images.IsManifestType(m) && m != "" && !strings.HasPrefix(m, "application/json") {

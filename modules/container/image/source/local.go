@@ -29,8 +29,8 @@ type layout struct {
 	files files
 }
 
-// openLocal opens what a path leads to, without leaving the allowed path by
-// any link, and without waiting for what isn't a file.
+// openLocal opens a path without leaving the allowed path by any link, and without
+// waiting for a pipe or a device.
 func openLocal(r Reference) (Source, error) {
 	root, err := os.OpenRoot(r.root)
 	if err != nil {
@@ -55,7 +55,7 @@ func openLocal(r Reference) (Source, error) {
 	return openTar(r, f)
 }
 
-// errNotRegular is what a pipe, a device or a folder is in the place of a file.
+// errNotRegular is the error for a pipe, a device or a folder in the place of a file.
 var errNotRegular = errors.New("it isn't a regular file")
 
 func openRegular(root *os.Root, name string) (*os.File, error) {
@@ -92,8 +92,8 @@ type folder struct{ root *os.Root }
 func (f folder) Open(name string) (io.ReadCloser, error) { return openRegular(f.root, name) }
 func (f folder) Close() error                            { return f.root.Close() }
 
-// Resolve takes index.json itself for the index; it has no digest that anybody
-// has named, so what it says is looked at once.
+// Resolve returns index.json itself as the index. It has no digest to be checked
+// by, so it is decoded at once.
 func (l *layout) Resolve(context.Context) (ocispec.Descriptor, error) {
 	raw, err := readAll(l.files, "index.json", document.MostBytes)
 	if err != nil {

@@ -18,11 +18,11 @@ import (
 
 const (
 	// longestExchange is for one request with its answer; what breaks off then
-	// goes on where it was. Slow links are what it is for.
+	// continues where it was. It is that long for slow links.
 	longestExchange = 24 * time.Hour
-	// longestToken is for the answer of who gives tokens.
+	// longestToken bounds the answer of a token server.
 	longestToken = 1 << 20
-	// longestResolve is for finding what a reference leads to.
+	// longestResolve bounds Resolve.
 	longestResolve = 2 * time.Minute
 )
 
@@ -69,7 +69,7 @@ func (s *Sources) openRegistry(r Reference, auth string) (Source, error) {
 		Capabilities: docker.HostCapabilityPull | docker.HostCapabilityResolve,
 	}
 	hosts := func(string) ([]docker.RegistryHost, error) { return []docker.RegistryHost{only}, nil }
-	// The resolver writes to a logger of its own, also what nobody may read.
+	// The resolver logs by itself, also secrets.
 	silent := logrus.New()
 	silent.SetOutput(io.Discard)
 	return &registry{

@@ -15,7 +15,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// saved is what docker save wrote, as a source: it has no manifest, so one is
+// saved is an archive of docker save as a source: it has no manifest, so one is
 // made of its parts.
 type saved struct {
 	ref      Reference

@@ -24,8 +24,8 @@ type tarball struct {
 	members map[string]*io.SectionReader
 }
 
-// openTar reads what a tar holds, and returns it as the source that it is: an
-// OCI layout, or what docker save wrote. The file ends with the source.
+// openTar lists the files of a tar, and returns it as a source: an OCI layout, or an
+// archive of docker save. The source closes the file.
 func openTar(r Reference, f *os.File) (Source, error) {
 	a := &tarball{file: f, members: map[string]*io.SectionReader{}}
 	s, err := a.source(r)
@@ -49,8 +49,8 @@ func (a *tarball) source(r Reference) (Source, error) {
 	return nil, node.Errorf(node.Invalid, "cannot find an index.json or a manifest.json in it")
 }
 
-// scan notes where each file begins. The reader of the tar seeks in the file
-// past what it isn't asked for.
+// scan records where each file begins. The reader of the tar seeks past their
+// content.
 func (a *tarball) scan() error {
 	names := 0
 	for r, n := tar.NewReader(a.file), 0; ; n++ {

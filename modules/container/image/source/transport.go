@@ -12,7 +12,7 @@ import (
 )
 
 // guard lets requests through to a registry: over TLS, but for those that the
-// operator lists, and only while the other side says something.
+// operator lists, and only while the other side sends something.
 type guard struct {
 	next    http.RoundTripper
 	plain   map[string]bool
@@ -31,7 +31,7 @@ func (g guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	b := &watched{ctx: ctx, silence: g.silence, cancel: cancel, most: g.most}
 	b.timer = time.AfterFunc(g.silence, func() { cancel(silent) })
 	asked := req.Clone(ctx)
-	// What is packed on the way would be unpacked by others, without a bound.
+	// The HTTP client would unpack a packed body without a bound.
 	asked.Header.Set("Accept-Encoding", "identity")
 	res, err := g.next.RoundTrip(asked)
 	b.timer.Stop()
@@ -70,8 +70,8 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, w.cause(err)
 }
 
-// cause is why a request ended: ours when it was ended by us. What only looks
-// like an end of the connection stays as it is, so that it is tried again.
+// cause is the reason for the end of a request: ours when we ended it. A broken
+// connection's error stays as it is, so that it is retried.
 func (w *watched) cause(err error) error {
 	if err == nil || errors.Is(err, io.EOF) || w.ctx.Err() == nil {
 		return err

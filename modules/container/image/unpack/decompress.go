@@ -15,7 +15,7 @@ const (
 	readAt     = 256 << 10
 )
 
-// decompress reads a layer by what it begins with, as others do.
+// decompress reads a layer by its magic number, whatever its media type.
 func decompress(r io.Reader) (io.Reader, error) {
 	buffered := bufio.NewReaderSize(r, readAt)
 	magic, err := buffered.Peek(4)

@@ -35,8 +35,8 @@ func finish(upper string, opaque []string) error {
 	return nil
 }
 
-// hide marks a folder of a layer for overlayfs. What is no folder by now, or lies
-// behind a link, is left.
+// hide marks a folder of a layer as opaque for overlayfs. A path that is no folder, or
+// lies behind a link, is skipped.
 func hide(root int, at string) error {
 	fd, err := unix.Openat2(root, "."+filepath.Clean("/"+at), &unix.OpenHow{
 		Flags:   unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC,

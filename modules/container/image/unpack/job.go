@@ -14,8 +14,8 @@ import (
 const (
 	FirstID = 0x6fff0000
 	IDs     = 65536
-	// nobody is who a process is within its namespace, and whose files become that
-	// have an ID which no container has.
+	// nobody is the user of a process within its namespace, and the owner of files with
+	// an ID that no container has.
 	nobody = IDs - 2
 )
 
@@ -47,7 +47,7 @@ type Bounds struct {
 // reads is how often a process may read the bytes of its layer: to count its files, and to unpack.
 const reads = 2
 
-// order is what a process is to do.
+// order is the task of a process.
 type order struct {
 	Bounds
 	// Packed is how many bytes the layer has, packed.
@@ -61,7 +61,7 @@ type Result struct {
 	Bytes, Files int64
 }
 
-// answer is what a process says at its end: a Result, or why there is none.
+// answer is sent by a process at its end: a Result, or an error.
 type answer struct {
 	Result
 	// Opaque are the folders of the layer that hide those below.

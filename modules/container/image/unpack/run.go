@@ -19,7 +19,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Layer is what is to be unpacked, and where.
+// Layer is a packed layer, and where it is unpacked.
 type Layer struct {
 	// Packed are its bytes. Those of a layer of many files are read twice: first to count these.
 	Packed Packed
@@ -27,7 +27,7 @@ type Layer struct {
 	// first.
 	Upper string
 	Below []string
-	// Confine is told of the process before it gets anything to read; may be nil.
+	// Confine is called with the process before it gets anything to read; may be nil.
 	Confine func(pid int)
 	Bounds
 }
@@ -94,7 +94,7 @@ func Run(ctx context.Context, command []string, l Layer) (Result, error) {
 	return a.Result, finish(l.Upper, a.Opaque)
 }
 
-// process is one that unpacks, as its parent has it.
+// process is the parent's side of a process that unpacks.
 type process struct {
 	cmd     *exec.Cmd
 	control *os.File
@@ -103,7 +103,7 @@ type process struct {
 	said    confine.Said
 }
 
-// start starts a process that waits for what it has to do.
+// start starts a process that waits for its order.
 func start(ctx context.Context, command []string) (*process, error) {
 	p := &process{cmd: exec.CommandContext(ctx, command[0], command[1:]...)}
 	cannot := func(err error) (*process, error) {
@@ -185,7 +185,7 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// send tells the process what to do, and lets go of what it got.
+// send sends the process its order and folders, and closes them here.
 func (p *process) send(o order, folders []*os.File) error {
 	defer closeAll(folders)
 	raw, err := json.Marshal(o)
@@ -202,7 +202,7 @@ func (p *process) send(o order, folders []*os.File) error {
 	return p.control.Close()
 }
 
-// feed gives the process the layer, as often as it may want it. That it doesn't want all of it is no error.
+// feed writes the layer to the process, as often as it may read it. A process that stops reading is no error.
 func (p *process) feed(packed Packed) error {
 	defer p.layer.Close()
 	buf := make([]byte, readAt)
@@ -224,14 +224,14 @@ func (p *process) feed(packed Packed) error {
 	return nil
 }
 
-// answer reads what the process says, until it has ended.
+// answer reads the answer of the process, until it has ended.
 func (p *process) answer() (a answer, ok bool) {
 	raw, err := io.ReadAll(io.LimitReader(p.answers, mostAnswer))
 	p.answers.Close()
 	return a, err == nil && json.Unmarshal(raw, &a) == nil
 }
 
-// verdict is why a process has no answer that counts.
+// verdict is the error of a process without a valid answer.
 func (p *process) verdict(ctx context.Context, ended error, answered bool) error {
 	state := p.cmd.ProcessState
 	status, _ := state.Sys().(syscall.WaitStatus)

@@ -16,8 +16,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// What a process is given: the packed layer, where it answers, and the socket
-// that its order and folders come by.
+// The descriptors of a process: the packed layer, its answer, and the socket
+// with its order and folders.
 const (
 	fdLayer   = 0
 	fdAnswer  = 1
@@ -48,7 +48,7 @@ func Serve() int {
 
 // serve does its work; inside is called once it is confined, in tests.
 func serve(a *answer, inside func() error) error {
-	// Nothing is read that lies in the layer but by this code.
+	// No library may read a file of the layer, such as a time zone.
 	time.Local = time.UTC
 	log.L.Logger.SetOutput(io.Discard)
 	if err := ceilings(); err != nil {
@@ -82,7 +82,7 @@ func ceilings() error {
 	return node.WithKind(node.Internal, confine.Ceilings(limits))
 }
 
-// receive waits for what to do and the folders: the layer's own, and those below it,
+// receive waits for the order and the folders: the layer's own, and those below it,
 // topmost first.
 func receive() (order, []int, error) {
 	var o order
