@@ -53,15 +53,15 @@ func (w *Workload) membership(all []*Workload) membership {
 	var m membership
 	switch w.Type {
 	case workload.TypeContainer:
-		network, _ := w.data["network"].(map[string]any)
+		network, _ := w.body.data["network"].(map[string]any)
 		m.id, _ = network["network_id"].(string)
 		ips, _ := network["ips"].([]any)
 		for i, ip := range ips {
 			m.add(w, fmt.Sprintf("network.ips[%d]", i), ip)
 		}
 	case workload.TypeKubernetes:
-		m.id, _ = w.data["network_id"].(string)
-		m.add(w, "ip", w.data["ip"])
+		m.id, _ = w.body.data["network_id"].(string)
+		m.add(w, "ip", w.body.data["ip"])
 	}
 	for _, other := range all {
 		if m.id != "" && other.Type == workload.TypeNetwork && other.Network == m.id && other.Node == w.Node {
@@ -73,7 +73,7 @@ func (w *Workload) membership(all []*Workload) membership {
 
 func (m *membership) add(w *Workload, path string, value any) {
 	if text, ok := value.(string); ok {
-		m.ips = append(m.ips, memberAddress{text, w.places[path]})
+		m.ips = append(m.ips, memberAddress{text, w.body.places[path]})
 	}
 }
 
@@ -82,7 +82,7 @@ func (m membership) subnet(node string) netip.Prefix {
 	if m.target == nil {
 		return netip.Prefix{}
 	}
-	resources, _ := m.target.data["net_resources"].([]any)
+	resources, _ := m.target.body.data["net_resources"].([]any)
 	for _, r := range resources {
 		resource, _ := r.(map[string]any)
 		if resource["node_id"] != any(node) {

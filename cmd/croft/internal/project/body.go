@@ -21,6 +21,7 @@ type ref struct {
 // of: maps, lists, text, numbers and booleans, with *Secret and *ref in the
 // places that are filled in later.
 type body struct {
+	data    map[string]any
 	secrets []*Secret
 	refs    []*ref
 	// places are those of the paths in the data, as in "mounts[0].volume_id".
@@ -109,6 +110,22 @@ func (b *body) free(n *yaml.Node, s shape, field, path string) (any, error) {
 		}
 	}
 	return out, nil
+}
+
+// addressSecrets says whose key each secret is sealed to: that of the node of
+// the network resource which holds it, else of the workload's node.
+func (b *body) addressSecrets(nodeID string) {
+	for _, s := range b.secrets {
+		s.Node = nodeID
+	}
+	resources, _ := b.data["net_resources"].([]any)
+	for _, r := range resources {
+		resource := r.(map[string]any)
+		s, ok := resource["wg_private_key"].(*Secret)
+		if id, has := resource["node_id"].(string); ok && has {
+			s.Node = id
+		}
+	}
 }
 
 func scalar(n *yaml.Node, k kind, field string) (any, error) {

@@ -40,7 +40,7 @@ func (w *Workload) Data(known Targets, open, seal func(*Secret) (string, error))
 		public: func(s *Secret) (string, error) {
 			key, err := s.public(open)
 			if err != nil {
-				return "", inFile(w.file, err)
+				return "", inFile(w.origin.file, err)
 			}
 			return key, nil
 		},
@@ -76,7 +76,7 @@ func (w *Workload) Digest(key []byte, open func(*Secret) (string, error)) (strin
 		secret: func(s *Secret) (string, error) {
 			value, err := open(s)
 			if err != nil {
-				return "", inFile(w.file, err)
+				return "", inFile(w.origin.file, err)
 			}
 			return value, nil
 		},
@@ -100,7 +100,7 @@ func (w *Workload) Digest(key []byte, open func(*Secret) (string, error)) (strin
 }
 
 // filled is the data's tree with everything filled in.
-func (w *Workload) filled(with fill) (any, error) { return fillTree(w.data, with) }
+func (w *Workload) filled(with fill) (any, error) { return fillTree(w.body.data, with) }
 
 func fillTree(tree any, with fill) (any, error) {
 	switch t := tree.(type) {

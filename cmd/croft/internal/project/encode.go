@@ -64,17 +64,17 @@ func (w *Workload) Explain(err error) error {
 	if !errors.As(err, &refused) {
 		return err
 	}
-	at := place{line: w.line, field: w.field}
+	at := place{line: w.origin.line, field: w.origin.field}
 	if path, ok := strings.CutPrefix(refused.Field, "data"); ok {
 		at = w.place(strings.TrimPrefix(path, "."))
 	} else {
 		at.field = join(at.field, refused.Field)
 	}
-	return &Error{File: w.file, Line: at.line, Field: at.field, Problem: "is " + refused.Value + ", must be " + refused.Allowed}
+	return &Error{File: w.origin.file, Line: at.line, Field: at.field, Problem: "is " + refused.Value + ", must be " + refused.Allowed}
 }
 
 // place is where a path of the data is in the file.
-func (w *Workload) place(path string) place { return placeIn(w.places, path) }
+func (w *Workload) place(path string) place { return placeIn(w.body.places, path) }
 
 // placeIn is where a path is. What isn't in the file has its line from what it
 // would lie in.

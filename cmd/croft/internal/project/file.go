@@ -80,7 +80,7 @@ func ParseLoose(path string, content []byte) (*File, error) {
 	}
 	out.Path = path
 	for _, w := range out.Workloads {
-		w.file = path
+		w.origin.file = path
 	}
 	return out, nil
 }

@@ -39,7 +39,7 @@ func (f *File) Ranges() []netip.Prefix {
 		out = append(out, n.IPRange)
 	}
 	for _, w := range f.Workloads {
-		text, _ := w.data["ip_range"].(string)
+		text, _ := w.body.data["ip_range"].(string)
 		if p, err := netip.ParsePrefix(text); err == nil && w.Type == workload.TypeNetwork {
 			out = append(out, p)
 		}
@@ -52,15 +52,15 @@ func (f *File) Ports(nodeID string) map[uint16]string {
 	out := map[uint16]string{}
 	for _, w := range f.Workloads {
 		if w.Type == workload.TypeNetwork {
-			w.ports(nodeID, func(port uint16) { out[port] = w.Network })
+			w.body.ports(nodeID, func(port uint16) { out[port] = w.Network })
 		}
 	}
 	return out
 }
 
 // ports tells the listen ports that a network's data has for a node.
-func (w *Workload) ports(nodeID string, tell func(port uint16)) {
-	resources, _ := w.data["net_resources"].([]any)
+func (b *body) ports(nodeID string, tell func(port uint16)) {
+	resources, _ := b.data["net_resources"].([]any)
 	for _, r := range resources {
 		resource, _ := r.(map[string]any)
 		number, _ := resource["wg_listen_port"].(json.Number)

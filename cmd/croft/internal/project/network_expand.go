@@ -33,8 +33,11 @@ func (n *Network) workloads() []*Workload {
 	for i, node := range n.Nodes {
 		out[i] = &Workload{
 			Name: PartName(n.Name, node.ID), Type: workload.TypeNetwork, Node: node.ID, Duration: n.Duration, Network: n.Name,
-			data:    map[string]any{"name": n.Name, "ip_range": n.IPRange.String(), "net_resources": resources},
-			secrets: n.keys, places: places, line: n.line, field: networkField(n.Name),
+			body: &body{
+				data:    map[string]any{"name": n.Name, "ip_range": n.IPRange.String(), "net_resources": resources},
+				secrets: n.keys, places: places,
+			},
+			origin: origin{line: n.line, field: networkField(n.Name)},
 		}
 	}
 	return out

@@ -14,7 +14,7 @@ func (f *File) connect(all []*Workload) error {
 		byName[w.Name] = w
 	}
 	for _, w := range all {
-		for _, r := range w.refs {
+		for _, r := range w.body.refs {
 			if err := f.meant(w, r); err != nil {
 				return err
 			}
@@ -27,7 +27,7 @@ func (f *File) connect(all []*Workload) error {
 			for _, name := range f.Parts(a.name) {
 				after = append(after, waits{name: name, line: a.line})
 				if byName[name] == nil {
-					return at(a.line, join(w.field, "after"), "there is no workload %q in this file", a.name)
+					return at(a.line, join(w.origin.field, "after"), "there is no workload %q in this file", a.name)
 				}
 			}
 		}
@@ -63,12 +63,12 @@ func (w *Workload) connectRef(r *ref, target *Workload) error {
 	if target.Node != w.Node {
 		return at(r.line, r.field, "%q is on node %s, must be on the same node as %q, %s", r.name, target.Node, w.Name, w.Node)
 	}
-	if !addHash(w.data, r, target.Name) {
+	if !addHash(w.body.data, r, target.Name) {
 		return at(r.line, r.field, "is a workload of this file, whose hash croft writes itself; volume_hash and network_hash are for those outside of it")
 	}
 	if r.kind == networkKind {
 		// A network is referred to by its own name, which is known already.
-		replaceRef(w.data, r, target.Network)
+		replaceRef(w.body.data, r, target.Network)
 	}
 	w.uses = append(w.uses, target.Name)
 	return nil
@@ -95,7 +95,7 @@ func replaceRef(tree any, r *ref, value string) {
 // needs are those that must come first, with the line that says so.
 func (w *Workload) needs() []waits {
 	out := append([]waits(nil), w.after...)
-	for _, r := range w.refs {
+	for _, r := range w.body.refs {
 		out = append(out, waits{name: r.name, line: r.line})
 	}
 	return out
@@ -112,7 +112,7 @@ func ordered(all []*Workload) ([]*Workload, error) {
 		path = append(path, w.Name)
 		for _, n := range w.needs() {
 			if i := index(path, n.name); i >= 0 {
-				return at(n.line, w.field, "workloads wait for each other: %s", strings.Join(append(path[i:], n.name), " → "))
+				return at(n.line, w.origin.field, "workloads wait for each other: %s", strings.Join(append(path[i:], n.name), " → "))
 			}
 			if done[n.name] {
 				continue

@@ -9,7 +9,7 @@ import (
 // PlainSecrets are the names in a container's env that look like those of secrets:
 // everybody who reaches the explorer reads their values.
 func (w *Workload) PlainSecrets() []string {
-	env, _ := w.data["env"].(map[string]any)
+	env, _ := w.body.data["env"].(map[string]any)
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		upper := strings.ToUpper(name)

@@ -98,7 +98,7 @@ func (w *Workload) Outside() (volumes, networks []string) {
 	if w.Type != workload.TypeContainer && w.Type != workload.TypeKubernetes {
 		return nil, nil
 	}
-	eachReference(w.data, func(in map[string]any, id, hash string) {
+	eachReference(w.body.data, func(in map[string]any, id, hash string) {
 		text, outside := in[id].(string)
 		if _, said := in[hash]; said || !outside {
 			return

@@ -18,18 +18,20 @@ type Workload struct {
 	// Network is the network's own name, where Type is network.
 	Network string
 
-	// uses are the workloads whose ID or name its data holds, after those that
-	// it only waits for.
-	uses    []string
-	after   []waits
-	data    map[string]any
-	secrets []*Secret
-	refs    []*ref
-	places  map[string]place
-	line    int
-	// field is the path in the file.
-	field string
+	// uses are the workloads whose ID or name the data holds, after those that are
+	// only waited for.
+	uses   []string
+	after  []waits
+	body   *body
+	origin origin
+}
+
+// origin is where a workload stands: the path of the project file, the line, and the path
+// in the file's tree.
+type origin struct {
 	file  string
+	line  int
+	field string
 }
 
 // waits is an entry of the key "after".
@@ -47,20 +49,20 @@ func (w *Workload) Image() (reference string, auth *Secret) {
 	if w.Type != workload.TypeContainer {
 		return "", nil
 	}
-	reference, _ = w.data["flist"].(string)
-	auth, _ = w.data["image_auth"].(*Secret)
+	reference, _ = w.body.data["flist"].(string)
+	auth, _ = w.body.data["image_auth"].(*Secret)
 	return reference, auth
 }
 
 // Secrets are the places of the data that hold secrets.
-func (w *Workload) Secrets() []*Secret { return append([]*Secret(nil), w.secrets...) }
+func (w *Workload) Secrets() []*Secret { return append([]*Secret(nil), w.body.secrets...) }
 
 func readWorkload(e entry, field string, common defaults) (*Workload, error) {
 	list, err := entries(e.value, field)
 	if err != nil {
 		return nil, err
 	}
-	w := &Workload{Name: e.key, Node: common.node, Duration: common.duration, line: e.line, field: field}
+	w := &Workload{Name: e.key, Node: common.node, Duration: common.duration, body: &body{}, origin: origin{line: e.line, field: field}}
 	for _, one := range list {
 		where := join(field, one.key)
 		switch {
@@ -91,45 +93,30 @@ func (w *Workload) readData(n *yaml.Node, field string) error {
 	if err != nil {
 		return err
 	}
-	w.data, w.secrets, w.refs, w.places = data.(map[string]any), b.secrets, b.refs, b.places
+	b.data = data.(map[string]any)
+	w.body = b
 	return nil
 }
 
 // complete fills in what follows from the rest, and checks that nothing is missing.
 func (w *Workload) complete(field string) error {
 	if w.Type == "" {
-		return at(w.line, field, "has no type; one is needed of %s", strings.Join(typeNames(), ", "))
+		return at(w.origin.line, field, "has no type; one is needed of %s", strings.Join(typeNames(), ", "))
 	}
 	if w.Node == "" {
-		return at(w.line, join(field, "node"), "is missing, and the file has none for all; it must be a node's ID")
+		return at(w.origin.line, join(field, "node"), "is missing, and the file has none for all; it must be a node's ID")
 	}
 	if w.Duration == 0 {
-		return at(w.line, join(field, "duration"), "is missing, and the file has none for all; it must be as in 30d")
+		return at(w.origin.line, join(field, "duration"), "is missing, and the file has none for all; it must be as in 30d")
 	}
 	if w.Type == workload.TypeNetwork {
-		if _, ok := w.data["name"]; !ok {
-			w.data["name"] = w.Name
+		if _, ok := w.body.data["name"]; !ok {
+			w.body.data["name"] = w.Name
 		}
-		w.Network = w.data["name"].(string)
+		w.Network = w.body.data["name"].(string)
 	}
-	w.addressSecrets()
+	w.body.addressSecrets(w.Node)
 	return nil
-}
-
-// addressSecrets says whose key each secret is sealed to: that of the node of
-// the network resource which holds it, else of the workload's node.
-func (w *Workload) addressSecrets() {
-	for _, s := range w.secrets {
-		s.Node = w.Node
-	}
-	resources, _ := w.data["net_resources"].([]any)
-	for _, r := range resources {
-		resource := r.(map[string]any)
-		s, ok := resource["wg_private_key"].(*Secret)
-		if id, has := resource["node_id"].(string); ok && has {
-			s.Node = id
-		}
-	}
 }
 
 func readAfter(n *yaml.Node, field string) ([]waits, error) {
