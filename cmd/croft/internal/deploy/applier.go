@@ -2,36 +2,12 @@ package deploy
 
 import (
 	"context"
-	"sort"
 
 	"github.com/croft-edge/croft/cmd/croft/internal/plan"
 	"github.com/croft-edge/croft/cmd/croft/internal/project"
 	"github.com/croft-edge/croft/cmd/croft/internal/state"
 	"github.com/croft-edge/croft/pkg/workload"
 )
-
-// Wanted makes the planner's input of the project file. Each workload is
-// checked as it would be pushed, so that nothing is pushed of a file that
-// holds a mistake.
-func (d *Deployer) Wanted(f *project.File) ([]plan.Wanted, error) {
-	if err := f.CheckKeys(d.open); err != nil {
-		return nil, err
-	}
-	var out []plan.Wanted
-	for _, w := range f.Workloads {
-		if err := w.Check(d.Key.ID()); err != nil {
-			return nil, err
-		}
-		digest, err := d.digest(w)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, plan.Wanted{
-			Name: w.Name, Type: w.Type, Node: w.Node, Network: w.Network, Digest: digest, Duration: w.Duration, Uses: w.Uses(),
-		})
-	}
-	return out, nil
-}
 
 // Applied is what an apply or a delete has set in motion.
 type Applied struct {
@@ -41,10 +17,23 @@ type Applied struct {
 	Left []*state.Entry
 }
 
+// Applier carries plans out.
+type Applier struct {
+	composer *composer
+	pusher   *pusher
+	remover  *Remover
+	renewer  *Renewer
+	ledger   *ledger
+}
+
+// Recover pushes what was signed and has no ID yet, so that every entry is
+// known to the explorer or gone from the state.
+func (a *Applier) Recover(ctx context.Context) error { return a.pusher.recover(ctx) }
+
 // Apply carries p out; prune is whether what isn't in the file is deleted.
 // Deletions go first, so that what takes a place finds it free.
-func (d *Deployer) Apply(ctx context.Context, f *project.File, p plan.Plan, prune bool) (Applied, error) {
-	out, err := d.Leave(ctx, d.leaving(p, prune))
+func (a *Applier) Apply(ctx context.Context, f *project.File, p plan.Plan, prune bool) (Applied, error) {
+	out, err := a.remover.Leave(ctx, a.leaving(p, prune))
 	if err != nil {
 		return out, err
 	}
@@ -52,54 +41,44 @@ func (d *Deployer) Apply(ctx context.Context, f *project.File, p plan.Plan, prun
 		if c.Action == plan.Delete || c.Action == plan.Blocked {
 			continue
 		}
-		if err := d.carryOut(ctx, f.Find(c.Name), c); err != nil {
+		if err := a.carryOut(ctx, f.Find(c.Name), c); err != nil {
 			return out, err
 		}
-		out.Made = append(out.Made, d.State.Current[c.Name])
+		out.Made = append(out.Made, a.ledger.Current[c.Name])
 	}
 	return out, nil
 }
 
-func (d *Deployer) carryOut(ctx context.Context, w *project.Workload, c plan.Change) error {
+func (a *Applier) carryOut(ctx context.Context, w *project.Workload, c plan.Change) error {
 	switch c.Action {
 	case plan.Create, plan.Replace:
-		_, err := d.create(ctx, w)
+		_, err := a.create(ctx, w)
 		return err
 	case plan.Update:
 		if w.Type == workload.TypeContainer {
-			return d.succeed(ctx, w)
+			return a.replace(ctx, w)
 		}
-		e, err := d.create(ctx, w)
+		e, err := a.create(ctx, w)
 		if err != nil {
 			return err
 		}
-		return d.follow(e)
+		return a.ledger.relink(e)
 	case plan.Renew:
-		return d.RenewEntry(ctx, d.State.Current[c.Name], workload.Renewal{Expires: c.Expires}, w.Duration)
+		return a.renewer.Entry(ctx, a.ledger.Current[c.Name], workload.Renewal{Expires: c.Expires}, w.Duration)
 	case plan.Resume:
-		return d.push(ctx, d.State.Current[c.Name])
+		return a.pusher.push(ctx, a.ledger.Current[c.Name])
 	}
 	return nil
 }
 
-// follow makes the members of an updated network members of its new reservation.
-func (d *Deployer) follow(network *state.Entry) error {
-	for _, e := range d.State.Current {
-		if _, ok := e.Uses[network.Name]; ok {
-			e.Uses[network.Name] = network.ID
-		}
-	}
-	return d.save()
-}
-
 // leaving are the names whose reservations are deleted, the last of the file first.
-func (d *Deployer) leaving(p plan.Plan, prune bool) []string {
+func (a *Applier) leaving(p plan.Plan, prune bool) []string {
 	var out []string
 	for i := len(p.Changes) - 1; i >= 0; i-- {
 		c := p.Changes[i]
 		switch {
 		case c.Action == plan.Delete && prune && c.Gone:
-			delete(d.State.Current, c.Name)
+			delete(a.ledger.Current, c.Name)
 		case c.Action == plan.Replace, c.Action == plan.Delete && prune:
 			out = append(out, c.Name)
 		}
@@ -107,28 +86,29 @@ func (d *Deployer) leaving(p plan.Plan, prune bool) []string {
 	return out
 }
 
-// usersFirst sorts names so that containers and VMs go before volumes and networks.
-func (d *Deployer) usersFirst(names []string) {
-	rank := map[workload.Type]int{}
-	for i, t := range workload.Types() {
-		rank[t] = -i
+// create signs a reservation for w, writes it into the state, then pushes it.
+func (a *Applier) create(ctx context.Context, w *project.Workload) (*state.Entry, error) {
+	e, err := a.composer.sign(ctx, w)
+	if err != nil {
+		return nil, err
 	}
-	sort.SliceStable(names, func(i, j int) bool {
-		return rank[d.State.Current[names[i]].Type] < rank[d.State.Current[names[j]].Type]
-	})
+	a.ledger.Current[w.Name] = e
+	if err := a.ledger.save(); err != nil {
+		return nil, err
+	}
+	return e, a.pusher.push(ctx, e)
 }
 
-// Leave deletes the reservations of those names, users before what they use.
-func (d *Deployer) Leave(ctx context.Context, names []string) (Applied, error) {
-	var out Applied
-	names = append([]string(nil), names...)
-	d.usersFirst(names)
-	for _, name := range names {
-		e, err := d.leave(ctx, name)
-		if err != nil {
-			return out, err
-		}
-		out.Left = append(out.Left, e...)
+// replace is create for a container that takes the place of the current one. The old one
+// stays in the state until its end was seen.
+func (a *Applier) replace(ctx context.Context, w *project.Workload) error {
+	e, err := a.composer.sign(ctx, w)
+	if err != nil {
+		return err
 	}
-	return out, nil
+	a.ledger.Takes(e)
+	if err := a.ledger.save(); err != nil {
+		return err
+	}
+	return a.pusher.push(ctx, e)
 }

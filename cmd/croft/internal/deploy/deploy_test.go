@@ -113,7 +113,7 @@ func TestWaitEndsWithItsTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		done, err := d.Apply(t.Context(), f, p, false)
+		done, err := d.Applier.Apply(t.Context(), f, p, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +121,7 @@ func TestWaitEndsWithItsTime(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		var timeout *deploy.TimeoutError
-		if err := d.Wait(ctx, d.Targets(done)); !errors.As(err, &timeout) || !strings.Contains(err.Error(), "has yet to provision data (1-1)") {
+		if err := d.Waiter.Wait(ctx, d.Waiter.Targets(done)); !errors.As(err, &timeout) || !strings.Contains(err.Error(), "has yet to provision data (1-1)") {
 			t.Fatalf("got %v", err)
 		}
 		if took := time.Since(began); took != time.Minute {
@@ -145,7 +145,7 @@ func TestWaitOutlastsAnExplorerThatIsAway(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		done, err := d.Apply(t.Context(), f, p, false)
+		done, err := d.Applier.Apply(t.Context(), f, p, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +156,7 @@ func TestWaitOutlastsAnExplorerThatIsAway(t *testing.T) {
 			}
 			return nil
 		}
-		if err := d.Wait(t.Context(), d.Targets(done)); err != nil {
+		if err := d.Waiter.Wait(t.Context(), d.Waiter.Targets(done)); err != nil {
 			t.Fatal(err)
 		}
 		if time.Now().Before(back) || !strings.Contains(said.String(), "data: nobody there; trying again") {
@@ -174,13 +174,13 @@ func TestWaitStopsWhenInterrupted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	done, err := d.Apply(t.Context(), f, p, false)
+	done, err := d.Applier.Apply(t.Context(), f, p, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := d.Wait(ctx, d.Targets(done)); !errors.Is(err, context.Canceled) {
+	if err := d.Waiter.Wait(ctx, d.Waiter.Targets(done)); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -194,7 +194,7 @@ func TestFailedWorkloads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	done, err := d.Apply(t.Context(), f, p, false)
+	done, err := d.Applier.Apply(t.Context(), f, p, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestFailedWorkloads(t *testing.T) {
 		}
 	}
 	var failed *deploy.FailedError
-	if err := d.Wait(t.Context(), d.Targets(done)); !errors.As(err, &failed) || len(failed.What) != 2 || !strings.Contains(err.Error(), "more (2-1) is error: no space") {
+	if err := d.Waiter.Wait(t.Context(), d.Waiter.Targets(done)); !errors.As(err, &failed) || len(failed.What) != 2 || !strings.Contains(err.Error(), "more (2-1) is error: no space") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -219,18 +219,18 @@ func TestDeletionOfWhatTheExplorerLost(t *testing.T) {
 	known := u.fake.shown
 	u.fake.shown = nil
 	d := u.deployer()
-	left, err := d.Leave(t.Context(), []string{"data"})
+	left, err := d.Remover.Leave(t.Context(), []string{"data"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var untrusted *deploy.UntrustedError
-	if err := d.Wait(t.Context(), d.Targets(left)); !errors.As(err, &untrusted) || !strings.Contains(err.Error(), "its node may have it until") {
+	if err := d.Waiter.Wait(t.Context(), d.Waiter.Targets(left)); !errors.As(err, &untrusted) || !strings.Contains(err.Error(), "its node may have it until") {
 		t.Errorf("got %v", err)
 	}
 	// The explorer knows it again: the deletion is told.
 	u.fake.shown = known
 	d = u.deployer()
-	if err := d.Retell(t.Context()); err != nil {
+	if err := d.Remover.Retell(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if len(u.fake.alive()) != 0 {
@@ -250,7 +250,7 @@ func TestDeletionIsToldUntilItIsTaken(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := u.deployer().Leave(t.Context(), []string{"data"}); err == nil {
+	if _, err := u.deployer().Remover.Leave(t.Context(), []string{"data"}); err == nil {
 		t.Fatal("no error")
 	}
 	u.fake.fail = func(string) error { return nil }
@@ -258,7 +258,7 @@ func TestDeletionIsToldUntilItIsTaken(t *testing.T) {
 	if len(d.State.Leaving) != 1 || d.State.Leaving[0].Told {
 		t.Fatalf("leaving: %+v", d.State.Leaving)
 	}
-	if err := d.Retell(t.Context()); err != nil {
+	if err := d.Remover.Retell(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if len(u.fake.alive()) != 0 {
@@ -278,9 +278,9 @@ func TestExpiredDocumentsAreNotPushed(t *testing.T) {
 		t.Fatal("no error")
 	}
 	u.fake.fail = func(string) error { return nil }
+	u.now = func() time.Time { return time.Now().Add(31 * 24 * time.Hour) }
 	d := u.deployer()
-	d.Now = func() time.Time { return time.Now().Add(31 * 24 * time.Hour) }
-	if err := d.Recover(t.Context()); err != nil {
+	if err := d.Applier.Recover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if len(u.fake.shown) != 0 || len(d.State.Current) != 0 {
@@ -308,8 +308,8 @@ func TestRenewalByTheFile(t *testing.T) {
 
 func TestStateWithoutItsLockIsntWritten(t *testing.T) {
 	u := newUser(t)
+	u.readOnly = true
 	d := u.deployer()
-	d.Save = false
 	if _, err := u.apply(d, u.file(oneVolume)); err != nil {
 		t.Fatal(err)
 	}
@@ -329,14 +329,14 @@ func TestANodesWordsDontControlTheTerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	done, err := d.Apply(t.Context(), f, p, false)
+	done, err := d.Applier.Apply(t.Context(), f, p, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := u.fake.answer(u.fake.shown[0], workload.StateError, "bad\x1b[2J\nnews\u202e"); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Wait(t.Context(), d.Targets(done)); err == nil {
+	if err := d.Waiter.Wait(t.Context(), d.Waiter.Targets(done)); err == nil {
 		t.Fatal("no error")
 	}
 	if out := said.String(); !strings.Contains(out, "data: 1-1 is error: bad [2J news") || strings.ContainsAny(out, "\x1b\u202e") {

@@ -17,8 +17,7 @@ import (
 
 // Explorer is what this package needs of an explorer.
 type Explorer interface {
-	Get(ctx context.Context, id string) (explorer.Reservation, error)
-	ListAll(ctx context.Context, user string) ([]explorer.Reservation, error)
+	Shows
 	Reserve(ctx context.Context, r *workload.Reservation) (string, error)
 	Delete(ctx context.Context, id string, d workload.Deletion) error
 	Renew(ctx context.Context, id string, n workload.Renewal) error
@@ -40,17 +39,37 @@ type Config struct {
 	Progress io.Writer
 }
 
-// Deployer works on one project, or on single reservations.
+// Deployer has the parts that work on one project, or on single reservations.
 type Deployer struct {
-	Config
-	// nodes are as the explorer showed them when they were asked for.
-	nodes map[string]explorer.Node
-	asked map[string]time.Time
+	// User is the ID of the key.
+	User     string
+	State    *state.File
+	Observer *Observer
+	Planner  *Planner
+	Applier  *Applier
+	Remover  *Remover
+	Renewer  *Renewer
+	Importer *Importer
+	Waiter   *Waiter
 }
 
 // New makes a Deployer.
 func New(c Config) *Deployer {
-	return &Deployer{Config: c, nodes: map[string]explorer.Node{}, asked: map[string]time.Time{}}
+	log := progress{c.Progress}
+	book := &ledger{File: c.State, writable: c.Save}
+	nodes := newPresence(c.Explorer, c.Now)
+	seer := &Observer{Explorer: c.Explorer, User: c.Key.ID()}
+	author := &composer{key: c.Key, source: c.Source, now: c.Now, ledger: book, explorer: c.Explorer}
+	renewer := &Renewer{explorer: c.Explorer, key: c.Key, ledger: book, log: log}
+	remover := &Remover{explorer: c.Explorer, key: c.Key, now: c.Now, observer: seer, ledger: book, log: log}
+	out := &pusher{explorer: c.Explorer, now: c.Now, ledger: book, nodes: nodes, log: log}
+	return &Deployer{
+		User: c.Key.ID(), State: c.State, Observer: seer, Remover: remover, Renewer: renewer,
+		Planner:  &Planner{composer: author, observer: seer, ledger: book, now: c.Now},
+		Applier:  &Applier{composer: author, pusher: out, remover: remover, renewer: renewer, ledger: book},
+		Importer: &Importer{composer: author, observer: seer, ledger: book, now: c.Now},
+		Waiter:   &Waiter{observer: seer, nodes: nodes, key: c.Key, ledger: book, log: log},
+	}
 }
 
 // DigestKey is the key of the plain workloads' digests: the user's own, so
@@ -60,14 +79,11 @@ func DigestKey(key sign.KeyPair) []byte {
 	return sum[:]
 }
 
-func (d *Deployer) say(format string, args ...any) {
-	// Progress that can't be shown stops nothing. A node's words may be in it.
-	_, _ = fmt.Fprintln(d.Progress, render.Line(fmt.Sprintf(format, args...)))
-}
+// progress shows the user a line for each step.
+type progress struct{ to io.Writer }
 
-func (d *Deployer) save() error {
-	if d.State == nil || !d.Save {
-		return nil
-	}
-	return d.State.Save()
+// say writes a line. Progress that can't be shown stops nothing. A node's text may be in
+// it, so control characters are taken out.
+func (p progress) say(format string, args ...any) {
+	_, _ = fmt.Fprintln(p.to, render.Line(fmt.Sprintf(format, args...)))
 }

@@ -206,6 +206,9 @@ type user struct {
 	dir  string
 	fake *fakeExplorer
 	out  io.Writer
+	now  func() time.Time
+	// readOnly has the state never written.
+	readOnly bool
 }
 
 func newUser(t *testing.T) *user {
@@ -214,7 +217,7 @@ func newUser(t *testing.T) *user {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &user{t: t, key: key, dir: t.TempDir(), fake: newFake(t), out: io.Discard}
+	return &user{t: t, key: key, dir: t.TempDir(), fake: newFake(t), out: io.Discard, now: time.Now}
 }
 
 // deployer reads the state as it is on the disk.
@@ -225,7 +228,7 @@ func (u *user) deployer() *deploy.Deployer {
 	if err != nil {
 		u.t.Fatal(err)
 	}
-	return deploy.New(deploy.Config{Explorer: u.fake, Key: u.key, State: s, Save: true, Now: time.Now, Progress: u.out,
+	return deploy.New(deploy.Config{Explorer: u.fake, Key: u.key, State: s, Save: !u.readOnly, Now: u.now, Progress: u.out,
 		Source: project.Source{Dir: u.dir, Getenv: func(string) (string, bool) { return "secret", true }}})
 }
 
@@ -241,40 +244,40 @@ func (u *user) file(workloads string) *project.File {
 // apply does what the command does.
 func (u *user) apply(d *deploy.Deployer, f *project.File) (plan.Plan, error) {
 	ctx := u.t.Context()
-	if err := d.Recover(ctx); err != nil {
+	if err := d.Applier.Recover(ctx); err != nil {
 		return plan.Plan{}, err
 	}
-	if err := d.Retell(ctx); err != nil {
+	if err := d.Remover.Retell(ctx); err != nil {
 		return plan.Plan{}, err
 	}
 	p, err := u.plan(d, f)
 	if err != nil {
 		return p, err
 	}
-	done, err := d.Apply(ctx, f, p, true)
+	done, err := d.Applier.Apply(ctx, f, p, true)
 	if err != nil {
 		return p, err
 	}
-	return p, d.Wait(ctx, d.Targets(done))
+	return p, d.Waiter.Wait(ctx, d.Waiter.Targets(done))
 }
 
 func (u *user) plan(d *deploy.Deployer, f *project.File) (plan.Plan, error) {
-	wanted, err := d.Wanted(f)
+	wanted, err := d.Planner.Wanted(f)
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	seen, err := d.ObserveAll(u.t.Context())
+	seen, err := d.Observer.All(u.t.Context(), d.State.All())
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	if err := d.Tidy(seen); err != nil {
+	if err := d.Planner.Tidy(seen); err != nil {
 		return plan.Plan{}, err
 	}
-	known, err := d.Known(seen)
+	known, err := d.Planner.Known(seen)
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	return plan.Make(plan.Input{Now: d.Now(), Wanted: wanted, Known: known}), nil
+	return plan.Make(plan.Input{Now: u.now(), Wanted: wanted, Known: known}), nil
 }
 
 // text strips what differs from run to run.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pkg/errors"
 
@@ -28,12 +29,20 @@ type Imported struct {
 // notTheFiles is the digest of what was imported and isn't as the file asks.
 const notTheFiles = "imported"
 
+// Importer takes reservations that are there into the project.
+type Importer struct {
+	composer *composer
+	observer *Observer
+	ledger   *ledger
+	now      func() time.Time
+}
+
 // Import makes the user's reservations that live stand for workloads of f. chosen
 // says which, by the workload's name; when it is empty, each workload that the state
 // doesn't know gets the one that is as the file asks, a network the one of its name.
 // Nothing is signed or pushed. On an error the state is as it was.
-func (d *Deployer) Import(ctx context.Context, f *project.File, chosen map[string]string) ([]Imported, error) {
-	all, err := d.mine(ctx)
+func (i *Importer) Import(ctx context.Context, f *project.File, chosen map[string]string) ([]Imported, error) {
+	all, err := i.observer.Mine(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -41,30 +50,30 @@ func (d *Deployer) Import(ctx context.Context, f *project.File, chosen map[strin
 	made := map[string]*state.Entry{}
 	for _, w := range f.Workloads {
 		id, said := chosen[w.Name]
-		if len(chosen) > 0 && !said || !said && d.State.Current[w.Name] != nil {
+		if len(chosen) > 0 && !said || !said && i.ledger.Current[w.Name] != nil {
 			continue
 		}
-		one, err := d.pick(ctx, w, id, all)
+		one, err := i.pick(ctx, w, id, all)
 		if err != nil {
-			d.forget(made)
+			i.forget(made)
 			return nil, err
 		}
 		if one == nil {
 			continue
 		}
 		made[w.Name] = one.entry
-		d.State.Current[w.Name] = one.entry
+		i.ledger.Current[w.Name] = one.entry
 		out = append(out, Imported{
 			Name: w.Name, Type: w.Type, Node: w.Node, ID: one.entry.ID, Same: one.same, Secrets: len(w.Secrets()) > 0,
 		})
 	}
-	return out, d.save()
+	return out, i.ledger.save()
 }
 
 // forget takes entries out of the state again.
-func (d *Deployer) forget(made map[string]*state.Entry) {
+func (i *Importer) forget(made map[string]*state.Entry) {
 	for name := range made {
-		delete(d.State.Current, name)
+		delete(i.ledger.Current, name)
 	}
 }
 
@@ -76,8 +85,8 @@ type candidate struct {
 
 // pick finds the reservation for w among all: the one of that ID, or the only one
 // that fits. Nil when there is none.
-func (d *Deployer) pick(ctx context.Context, w *project.Workload, id string, all []Observation) (*candidate, error) {
-	if old := d.State.Current[w.Name]; old != nil && id != "" {
+func (i *Importer) pick(ctx context.Context, w *project.Workload, id string, all []Observation) (*candidate, error) {
+	if old := i.ledger.Current[w.Name]; old != nil && id != "" {
 		return nil, errors.Errorf("cannot import %s as %q: %s stands for that name; delete it, or name another", id, w.Name, old.ID)
 	}
 	if w.Type == workload.TypeNetwork && id == "" {
@@ -85,13 +94,13 @@ func (d *Deployer) pick(ctx context.Context, w *project.Workload, id string, all
 	}
 	var fit []*candidate
 	for _, o := range all {
-		if id != "" && o.Document.ID != id || id == "" && !d.mayBe(w, o) {
+		if id != "" && o.Document.ID != id || id == "" && i.unfit(w, o) != "" {
 			continue
 		}
-		if why := d.unfit(w, o); id != "" && why != "" {
+		if why := i.unfit(w, o); id != "" && why != "" {
 			return nil, errors.Errorf("cannot import %s as %q: %s", id, w.Name, why)
 		}
-		one, err := d.candidate(ctx, w, o)
+		one, err := i.candidate(ctx, w, o)
 		if err != nil {
 			return nil, err
 		}
@@ -114,14 +123,11 @@ func (d *Deployer) pick(ctx context.Context, w *project.Workload, id string, all
 	return nil, nil
 }
 
-// mayBe reports whether o can stand for w without being named.
-func (d *Deployer) mayBe(w *project.Workload, o Observation) bool { return d.unfit(w, o) == "" }
-
 // unfit says why o can't stand for w; empty when it can.
-func (d *Deployer) unfit(w *project.Workload, o Observation) string {
+func (i *Importer) unfit(w *project.Workload, o Observation) string {
 	r := o.Document
 	switch {
-	case d.stands(r.ID):
+	case i.ledger.holds(r.ID):
 		return "it stands for another name of this project"
 	case r.Type != w.Type:
 		return fmt.Sprintf("it is a %s, the file asks for a %s", r.Type, w.Type)
@@ -129,14 +135,14 @@ func (d *Deployer) unfit(w *project.Workload, o Observation) string {
 		return fmt.Sprintf("it is on node %s, the file asks for %s", r.NodeID, w.Node)
 	case networkName(o) != w.Network:
 		return fmt.Sprintf("its network's name is %q, the file says %q", networkName(o), w.Network)
-	case !d.mayLive(o):
+	case !mayLive(o, i.now()):
 		return "it has ended: " + string(o.State)
 	}
 	return ""
 }
 
 // candidate makes the entry with which o would stand for w.
-func (d *Deployer) candidate(ctx context.Context, w *project.Workload, o Observation) (*candidate, error) {
+func (i *Importer) candidate(ctx context.Context, w *project.Workload, o Observation) (*candidate, error) {
 	signed := *o.Document
 	id, renewal := signed.ID, signed.Renewal
 	signed.ID, signed.Renewal, signed.Deletion = "", nil, nil
@@ -151,7 +157,7 @@ func (d *Deployer) candidate(ctx context.Context, w *project.Workload, o Observa
 	if renewal != nil && workload.VerifyRenewal(o.Document) == nil {
 		e.Renewal, e.Duration = renewal, renewal.Expires.Sub(signed.Created)
 	}
-	known, err := d.targets(ctx, w)
+	known, err := i.composer.targets(ctx, w)
 	if err != nil {
 		return nil, err
 	}
@@ -162,10 +168,10 @@ func (d *Deployer) candidate(ctx context.Context, w *project.Workload, o Observa
 	for name, used := range known.Workloads {
 		e.Uses[name] = used.ID
 	}
-	same, err := w.Alike(signed.Data, known, d.open)
+	same, err := w.Alike(signed.Data, known, i.composer.open)
 	if err != nil || !same {
 		return &candidate{entry: e}, err
 	}
-	e.Digest, err = d.digest(w)
+	e.Digest, err = i.composer.digest(w)
 	return &candidate{entry: e, same: true}, err
 }

@@ -3,6 +3,7 @@ package deploy
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/croft-edge/croft/cmd/croft/internal/plan"
@@ -21,9 +22,21 @@ type Observation struct {
 	Expires  time.Time
 }
 
-// Observe asks the explorer for an entry's reservation and judges the answer.
-// What was seen goes into the entry.
-func (d *Deployer) Observe(ctx context.Context, e *state.Entry) (Observation, error) {
+// Shows is an explorer that shows reservations.
+type Shows interface {
+	Get(ctx context.Context, id string) (explorer.Reservation, error)
+	ListAll(ctx context.Context, user string) ([]explorer.Reservation, error)
+}
+
+// Observer asks an explorer for reservations and judges its answers.
+type Observer struct {
+	Explorer Shows
+	// User is whose reservations Mine lists.
+	User string
+}
+
+// Entry observes an entry's reservation. The newest result goes into the entry.
+func (s *Observer) Entry(ctx context.Context, e *state.Entry) (Observation, error) {
 	own, err := e.Reservation()
 	if err != nil {
 		return Observation{}, err
@@ -31,22 +44,22 @@ func (d *Deployer) Observe(ctx context.Context, e *state.Entry) (Observation, er
 	if e.ID == "" {
 		return Observation{Verdict: verdict.Verdict{State: verdict.Unpushed}, Document: own, Expires: own.Expires()}, nil
 	}
-	out, err := d.observe(ctx, e.ID, own, e.Seen)
+	out, err := s.observe(ctx, e.ID, own, e.Seen)
 	if err == nil {
 		e.Seen = out.Seen
 	}
 	return out, err
 }
 
-// ObserveID does the same for a reservation that wasn't signed here.
-func (d *Deployer) ObserveID(ctx context.Context, id string) (Observation, error) {
-	return d.observe(ctx, id, nil, state.Seen{})
+// ID observes a reservation that wasn't signed here.
+func (s *Observer) ID(ctx context.Context, id string) (Observation, error) {
+	return s.observe(ctx, id, nil, state.Seen{})
 }
 
-func (d *Deployer) observe(ctx context.Context, id string, own *workload.Reservation, seen state.Seen) (Observation, error) {
+func (s *Observer) observe(ctx context.Context, id string, own *workload.Reservation, seen state.Seen) (Observation, error) {
 	var shown explorer.Reservation
 	err := again(ctx, func() (err error) {
-		shown, err = d.Explorer.Get(ctx, id)
+		shown, err = s.Explorer.Get(ctx, id)
 		return err
 	})
 	if errors.Is(err, node.NotExist) && own != nil {
@@ -58,7 +71,7 @@ func (d *Deployer) observe(ctx context.Context, id string, own *workload.Reserva
 	return Judged(own, shown, seen), nil
 }
 
-// Judged is the observation of what an explorer has shown.
+// Judged is the observation of a reservation that an explorer has shown.
 func Judged(own *workload.Reservation, shown explorer.Reservation, seen state.Seen) Observation {
 	out := Observation{Verdict: verdict.Judge(own, shown, seen), Document: own}
 	if own == nil {
@@ -68,11 +81,11 @@ func Judged(own *workload.Reservation, shown explorer.Reservation, seen state.Se
 	return out
 }
 
-// ObserveAll observes the state's current entries, then its leaving ones.
-func (d *Deployer) ObserveAll(ctx context.Context) (map[*state.Entry]Observation, error) {
+// All observes entries, in their order.
+func (s *Observer) All(ctx context.Context, entries []*state.Entry) (map[*state.Entry]Observation, error) {
 	out := map[*state.Entry]Observation{}
-	for _, e := range d.State.All() {
-		o, err := d.Observe(ctx, e)
+	for _, e := range entries {
+		o, err := s.Entry(ctx, e)
 		if err != nil {
 			return nil, err
 		}
@@ -81,28 +94,8 @@ func (d *Deployer) ObserveAll(ctx context.Context) (map[*state.Entry]Observation
 	return out, nil
 }
 
-// Known makes the planner's input of what was observed.
-func (d *Deployer) Known(seen map[*state.Entry]Observation) ([]plan.Known, error) {
-	var out []plan.Known
-	for _, name := range d.State.Names() {
-		e := d.State.Current[name]
-		o := seen[e]
-		hash, err := hashOf(e)
-		if err != nil {
-			return nil, err
-		}
-		older := runsInPlaceOf(e, func(b *state.Entry) (Observation, error) { return seen[b], nil })
-		out = append(out, plan.Known{
-			Name: name, Type: e.Type, Node: e.Node, Network: e.Network, ID: e.ID, Digest: e.Digest,
-			Duration: e.Duration, Created: o.Document.Created, Expires: o.Expires, Phase: phase(o.Verdict), Why: o.Error, Uses: e.Uses, Hash: hash, Hashes: e.Hashes,
-			Named: containerName(e) != "", Older: older,
-		})
-	}
-	return out, nil
-}
-
-// phase is what a plan may rest on. What can't be believed counts as no
-// answer: a lie of the explorer must neither delete nor make anything.
+// phase is what a plan may rest on. An answer that can't be believed counts as none: a lie
+// of the explorer must neither delete nor make anything.
 func phase(v verdict.Verdict) plan.Phase {
 	switch {
 	case v.State == verdict.Unpushed:
@@ -121,4 +114,31 @@ func phase(v verdict.Verdict) plan.Phase {
 		return plan.Ended
 	}
 	return plan.Pending
+}
+
+// Mine are the user's reservations that the explorer shows, in the order of signing, without
+// those that the user's key hasn't signed.
+func (s *Observer) Mine(ctx context.Context) ([]Observation, error) {
+	var shown []explorer.Reservation
+	err := again(ctx, func() (err error) {
+		shown, err = s.Explorer.ListAll(ctx, s.User)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var out []Observation
+	for _, one := range shown {
+		if one.User == s.User && workload.Verify(&one.Reservation) == nil {
+			out = append(out, Judged(nil, one, state.Seen{}))
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Observation) int { return a.Document.Created.Compare(b.Document.Created) })
+	return out, nil
+}
+
+// mayLive reports whether a reservation isn't known to be over.
+func mayLive(o Observation, now time.Time) bool {
+	p := phase(o.Verdict)
+	return p != plan.Ended && p != plan.Failed && now.Before(o.Expires)
 }

@@ -5,30 +5,40 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/cmd/croft/internal/lifetime"
+	"github.com/croft-edge/croft/pkg/explorer"
 )
 
-// nodeAge is how long what is known of a node is good for.
-const nodeAge = 15 * time.Second
+// presenceAge is how long the explorer's answer about a node is good for.
+const presenceAge = 15 * time.Second
 
-// away says in brackets since when a node is away; empty when it isn't, or
+// shower shows nodes.
+type shower interface {
+	Node(ctx context.Context, id string) (explorer.Node, error)
+}
+
+// presence knows which nodes are online, by the explorer's newest answers.
+type presence struct {
+	explorer shower
+	now      func() time.Time
+	nodes    map[string]explorer.Node
+	asked    map[string]time.Time
+}
+
+func newPresence(e shower, now func() time.Time) *presence {
+	return &presence{explorer: e, now: now, nodes: map[string]explorer.Node{}, asked: map[string]time.Time{}}
+}
+
+// away says in brackets since when a node is offline; empty when it isn't, or
 // when the explorer doesn't say.
-func (d *Deployer) away(ctx context.Context, id string) string {
-	n, ok := d.nodes[id]
-	if !ok || d.Now().Sub(d.asked[id]) > nodeAge {
-		if fresh, err := d.Explorer.Node(ctx, id); err == nil {
-			n, d.nodes[id], d.asked[id] = fresh, fresh, d.Now()
+func (p *presence) away(ctx context.Context, id string) string {
+	n, ok := p.nodes[id]
+	if !ok || p.now().Sub(p.asked[id]) > presenceAge {
+		if fresh, err := p.explorer.Node(ctx, id); err == nil {
+			n, p.nodes[id], p.asked[id] = fresh, fresh, p.now()
 		}
 	}
 	if n.NodeID == "" || n.Online {
 		return ""
 	}
-	return " (offline, " + LastSeen(n.Updated, d.Now()) + ")"
-}
-
-// LastSeen says when a node was heard of; updated is in seconds since 1970.
-func LastSeen(updated int64, now time.Time) string {
-	if updated == 0 {
-		return "never seen"
-	}
-	return "last seen " + lifetime.Text(max(0, now.Sub(time.Unix(updated, 0)))) + " ago"
+	return " (offline, " + lifetime.LastSeen(n.Updated, p.now()) + ")"
 }

@@ -50,7 +50,7 @@ func TestAnExplorerCantSwapWhatIsSigned(t *testing.T) {
 	u.fake.shown[0].ID, u.fake.shown[1].ID = "1-1", "2-1"
 	d := u.deployer()
 	f := u.file(two + webOf("volume: data"))
-	if _, err := d.Apply(t.Context(), f, plan.Plan{Changes: []plan.Change{{Name: "web", Action: plan.Create}}}, false); err != nil {
+	if _, err := d.Applier.Apply(t.Context(), f, plan.Plan{Changes: []plan.Change{{Name: "web", Action: plan.Create}}}, false); err != nil {
 		t.Fatal(err)
 	}
 	if m := u.pushed().Mounts[0]; m.VolumeID != "1-1" || m.VolumeHash != want {
@@ -157,7 +157,7 @@ func TestVolumesOutsideOfTheFile(t *testing.T) {
 			if c.named {
 				want = u.hashOf(outside.Reservation)
 			}
-			if _, err := d.Apply(t.Context(), u.file(webOf("volume_id: 1-1")), plan.Plan{Changes: []plan.Change{{Name: "web", Action: plan.Create}}}, false); err != nil {
+			if _, err := d.Applier.Apply(t.Context(), u.file(webOf("volume_id: 1-1")), plan.Plan{Changes: []plan.Change{{Name: "web", Action: plan.Create}}}, false); err != nil {
 				t.Fatal(err)
 			}
 			if m := u.pushed().Mounts[0]; m.VolumeID != "1-1" || m.VolumeHash != want {
@@ -178,7 +178,7 @@ func TestNothingIsSignedWhileAHashIsntKnown(t *testing.T) {
 		return nil
 	}
 	d := u.deployer()
-	_, err := d.Apply(t.Context(), u.file(webOf("volume_id: 1-1")), plan.Plan{Changes: []plan.Change{{Name: "web", Action: plan.Create}}}, false)
+	_, err := d.Applier.Apply(t.Context(), u.file(webOf("volume_id: 1-1")), plan.Plan{Changes: []plan.Change{{Name: "web", Action: plan.Create}}}, false)
 	if err == nil || !strings.Contains(err.Error(), `cannot make the data of "web": broken`) || len(u.fake.shown) != 0 || len(d.State.Current) != 0 {
 		t.Errorf("%v, %d pushed, %d in the state", err, len(u.fake.shown), len(d.State.Current))
 	}

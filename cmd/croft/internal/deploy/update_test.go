@@ -114,7 +114,7 @@ func TestAnUpdateThatFails(t *testing.T) {
 		if e := d.State.Current["web"]; next != "bad" && len(e.Before) != 0 {
 			t.Errorf("%s: the state has %+v", next, e.Before)
 		}
-		if _, err := d.Leave(t.Context(), []string{"web"}); err != nil {
+		if _, err := d.Remover.Leave(t.Context(), []string{"web"}); err != nil {
 			t.Fatal(err)
 		}
 		if got := u.fake.standing(); len(got) != 0 || len(d.State.Current) != 0 {
@@ -164,8 +164,8 @@ func TestAFailedUpdateExpires(t *testing.T) {
 	if _, err := u.apply(u.deployer(), u.file(brief)); err == nil {
 		t.Fatal("it didn't fail")
 	}
+	u.now = func() time.Time { return time.Now().Add(48 * time.Hour) }
 	d := u.deployer()
-	d.Now = func() time.Time { return time.Now().Add(48 * time.Hour) }
 	p, err := u.plan(d, u.file(web("one")))
 	if err != nil || p.Changes[0].Action != plan.None || d.State.Current["web"].ID != "1-1" {
 		t.Errorf("%+v, %v", p.Changes, err)

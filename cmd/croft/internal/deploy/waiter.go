@@ -2,6 +2,8 @@ package deploy
 
 import (
 	"context"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/croft-edge/croft/cmd/croft/internal/state"
 	"github.com/croft-edge/croft/cmd/croft/internal/verdict"
+	"github.com/croft-edge/croft/pkg/sign"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -53,24 +56,33 @@ type Target struct {
 	Older func(ctx context.Context) string
 }
 
+// Waiter waits until nodes have answered.
+type Waiter struct {
+	observer *Observer
+	nodes    *presence
+	key      sign.KeyPair
+	ledger   *ledger
+	log      progress
+}
+
 // Targets are those of what was applied.
-func (d *Deployer) Targets(a Applied) []Target {
+func (w *Waiter) Targets(a Applied) []Target {
 	var out []Target
 	for _, e := range a.Left {
-		out = append(out, d.target(e, true))
+		out = append(out, w.target(e, true))
 	}
 	for _, e := range a.Made {
-		out = append(out, d.target(e, false))
+		out = append(out, w.target(e, false))
 	}
 	return out
 }
 
-func (d *Deployer) target(e *state.Entry, end bool) Target {
+func (w *Waiter) target(e *state.Entry, end bool) Target {
 	t := Target{Label: e.Name, ID: e.ID, Node: e.Node, End: end, Look: func(ctx context.Context) (Observation, error) {
-		return d.Observe(ctx, e)
+		return w.observer.Entry(ctx, e)
 	}}
 	if !end && len(e.Before) > 0 {
-		t.Older = d.older(e)
+		t.Older = w.older(e)
 	}
 	return t
 }
@@ -78,8 +90,8 @@ func (d *Deployer) target(e *state.Entry, end bool) Target {
 // Wait waits until every target has come to its end: deployed or gone. ctx
 // carries the time that it may take. The error is a TimeoutError, FailedError
 // or UntrustedError when it is one of these.
-func (d *Deployer) Wait(ctx context.Context, targets []Target) error {
-	w := waiter{Deployer: d, said: map[int]string{}}
+func (w *Waiter) Wait(ctx context.Context, targets []Target) error {
+	run := waiting{nodes: w.nodes, key: w.key, log: w.log, shown: map[int]string{}}
 	open := make([]int, len(targets))
 	for i := range targets {
 		open[i] = i
@@ -87,7 +99,7 @@ func (d *Deployer) Wait(ctx context.Context, targets []Target) error {
 	for pause := firstLook; ; pause = min(pause*3/2, mostLook) {
 		var still []int
 		for _, i := range open {
-			if !w.look(ctx, i, targets[i]) {
+			if !run.look(ctx, i, targets[i]) {
 				still = append(still, i)
 			}
 		}
@@ -96,22 +108,24 @@ func (d *Deployer) Wait(ctx context.Context, targets []Target) error {
 			break
 		}
 	}
-	if err := d.save(); err != nil {
+	if err := w.ledger.save(); err != nil {
 		return err
 	}
-	return w.verdict(ctx, open, targets)
+	return run.verdict(ctx, open, targets)
 }
 
-// waiter is one Wait.
-type waiter struct {
-	*Deployer
-	// said is the last line said of each target.
-	said              map[int]string
+// waiting is one call of Wait.
+type waiting struct {
+	nodes *presence
+	key   sign.KeyPair
+	log   progress
+	// shown is the last line of each target.
+	shown             map[int]string
 	failed, untrusted []string
 }
 
 // look looks at a target; true when it is through, whichever way.
-func (w *waiter) look(ctx context.Context, i int, t Target) bool {
+func (w *waiting) look(ctx context.Context, i int, t Target) bool {
 	o, err := t.Look(ctx)
 	if err != nil {
 		if ctx.Err() == nil && !later(err) {
@@ -139,26 +153,26 @@ func (w *waiter) look(ctx context.Context, i int, t Target) bool {
 				what = fmt.Sprintf("didn't take the place of %s, which runs on%s", older, colon(o.Error))
 			}
 		}
-		for _, line := range w.lastLines(o) {
-			w.say("  %s", line)
+		for _, line := range lastLines(w.key, o) {
+			w.log.say("  %s", line)
 		}
 		w.failed = append(w.failed, fmt.Sprintf("%s (%s) %s", t.Label, t.ID, what))
 		w.once(i, "%s: %s %s", t.Label, t.ID, what)
 	default:
-		w.once(i, "%s: waiting for node %s%s to %s %s%s", t.Label, t.Node, w.away(ctx, t.Node), todo(t), t.ID, colon(o.Error))
+		w.once(i, "%s: waiting for node %s%s to %s %s%s", t.Label, t.Node, w.nodes.away(ctx, t.Node), todo(t), t.ID, colon(o.Error))
 		return false
 	}
 	return true
 }
 
-func (w *waiter) once(i int, format string, args ...any) {
-	if line := fmt.Sprintf(format, args...); w.said[i] != line {
-		w.said[i] = line
-		w.say("%s", line)
+func (w *waiting) once(i int, format string, args ...any) {
+	if line := fmt.Sprintf(format, args...); w.shown[i] != line {
+		w.shown[i] = line
+		w.log.say("%s", line)
 	}
 }
 
-func (w *waiter) verdict(ctx context.Context, open []int, targets []Target) error {
+func (w *waiting) verdict(ctx context.Context, open []int, targets []Target) error {
 	switch {
 	case len(w.untrusted) > 0:
 		return &UntrustedError{What: w.untrusted}
@@ -194,4 +208,29 @@ func colon(s string) string {
 		return ""
 	}
 	return ": " + s
+}
+
+// older says of a target that failed what runs in its place.
+func (w *Waiter) older(e *state.Entry) func(ctx context.Context) string {
+	return func(ctx context.Context) string {
+		return runsInPlaceOf(e, func(b *state.Entry) (Observation, error) { return w.observer.Entry(ctx, b) })
+	}
+}
+
+// lastLines are the last that a container said which failed, as its node has sealed
+// them to its user.
+func lastLines(key sign.KeyPair, o Observation) []string {
+	var data workload.ContainerFailure
+	if !o.Verified || o.Problem != "" || json.Unmarshal(o.Data, &data) != nil || data.LastLines == "" {
+		return nil
+	}
+	box, err := hex.DecodeString(data.LastLines)
+	if err != nil {
+		return nil
+	}
+	text, err := key.Open(box)
+	if err != nil {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }

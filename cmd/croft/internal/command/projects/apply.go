@@ -44,16 +44,16 @@ func (s applying) run(c *cli.Context) error {
 	}
 	defer w.Close()
 	// A mistake in the file is found before anything is pushed.
-	if _, err := w.Wanted(w.File); err != nil {
+	if _, err := w.Deploy.Planner.Wanted(w.File); err != nil {
 		return err
 	}
-	if err := w.Recover(c.Context); err != nil {
+	if err := w.Deploy.Applier.Recover(c.Context); err != nil {
 		return err
 	}
-	if err := w.Retell(c.Context); err != nil {
+	if err := w.Deploy.Remover.Retell(c.Context); err != nil {
 		return err
 	}
-	p, err := makePlan(c.Context, w, c.Bool("recreate"))
+	p, err := makePlan(c.Context, w, s.Env.Now(), c.Bool("recreate"))
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (s applying) carryOut(c *cli.Context, w *workspace.Workspace, p plan.Plan) 
 	if err := s.Confirm(c, losing(p, prune)); err != nil {
 		return err
 	}
-	done, err := w.Apply(c.Context, w.File, p, prune)
+	done, err := w.Deploy.Applier.Apply(c.Context, w.File, p, prune)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (s applying) carryOut(c *cli.Context, w *workspace.Workspace, p plan.Plan) 
 			s.Say("%s", warning)
 		}
 	}
-	waited := waitFor(c, w.Deployer, w.Targets(done))
+	waited := waitFor(c, w.Deploy, w.Deploy.Waiter.Targets(done))
 	if waited == nil && c.Bool("wait") {
 		waited = startWatch{workspace.Router(s.Shell, c), s.Say}.stayUp(c.Context, fresh(w, p))
 	}

@@ -16,7 +16,7 @@ import (
 // ofProject are the project's rows as the explorer shows them; while it is away,
 // as they were signed, for their nodes to be asked.
 func (s showing) ofProject(c *cli.Context, w *workspace.Workspace, router *route.Router) ([]row, error) {
-	rows, err := rowsOf(c, w)
+	rows, err := rowsOf(c, w, s.Env.Now())
 	if err == nil {
 		return rows, nil
 	}
@@ -36,7 +36,7 @@ func (s showing) ofProject(c *cli.Context, w *workspace.Workspace, router *route
 		if e.ID == "" {
 			o.State = verdict.Unpushed
 		}
-		r := rowOf(e.Name, o, w.Now())
+		r := rowOf(e.Name, o, s.Env.Now())
 		r.deletion = own.Deletion != nil
 		rows = append(rows, r)
 	}

@@ -48,10 +48,10 @@ func (s deleting) run(c *cli.Context) error {
 		return err
 	}
 	defer w.Close()
-	if err := w.Recover(c.Context); err != nil {
+	if err := w.Deploy.Applier.Recover(c.Context); err != nil {
 		return err
 	}
-	if err := w.Retell(c.Context); err != nil {
+	if err := w.Deploy.Remover.Retell(c.Context); err != nil {
 		return err
 	}
 	if len(args) == 0 {
@@ -73,7 +73,7 @@ func (s deleting) run(c *cli.Context) error {
 // names deletes the project's reservations, and waits also for those
 // whose deletion was signed before.
 func (s deleting) names(c *cli.Context, w *workspace.Workspace, names []string) error {
-	seen, err := w.ObserveAll(c.Context)
+	seen, err := w.Deploy.Observer.All(c.Context, w.State.All())
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (s deleting) names(c *cli.Context, w *workspace.Workspace, names []string) 
 			continue
 		}
 		alive = append(alive, name)
-		lost, err := dataOf(c.Context, w.Deployer, name, o)
+		lost, err := dataOf(c.Context, w.Deploy, name, o)
 		if err != nil {
 			return err
 		}
@@ -97,14 +97,14 @@ func (s deleting) names(c *cli.Context, w *workspace.Workspace, names []string) 
 	if err := s.Confirm(c, data); err != nil {
 		return err
 	}
-	if _, err := w.Leave(c.Context, alive); err != nil {
+	if _, err := w.Deploy.Remover.Leave(c.Context, alive); err != nil {
 		return err
 	}
 	waiting := deploy.Applied{Left: append([]*state.Entry(nil), w.State.Leaving...)}
 	if err := w.State.Save(); err != nil {
 		return err
 	}
-	if err := showAfter(s.Shell, c, w, waitFor(c, w.Deployer, w.Targets(waiting))); err != nil {
+	if err := showAfter(s.Shell, c, w, waitFor(c, w.Deploy, w.Deploy.Waiter.Targets(waiting))); err != nil {
 		return err
 	}
 	return untold(w)
@@ -131,10 +131,10 @@ func dataOf(ctx context.Context, d *deploy.Deployer, label string, o deploy.Obse
 	default:
 		return nil, nil
 	}
-	if o.State == workload.StateError || o.State == verdict.Unpushed || o.State == verdict.Lost || o.Document.User != d.Key.ID() {
+	if o.State == workload.StateError || o.State == verdict.Unpushed || o.State == verdict.Lost || o.Document.User != d.User {
 		return nil, nil
 	}
-	users, err := d.MountedBy(ctx, o.Document)
+	users, err := d.Remover.MountedBy(ctx, o.Document)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (s deleting) ids(c *cli.Context, ids []string) error {
 	var found []deploy.Observation
 	var data []string
 	for _, id := range ids {
-		o, err := d.ObserveID(c.Context, id)
+		o, err := d.Observer.ID(c.Context, id)
 		if err != nil {
 			return err
 		}
@@ -174,7 +174,7 @@ func (s deleting) ids(c *cli.Context, ids []string) error {
 	for _, o := range found {
 		r := o.Document
 		if !workload.Ended(o.State) {
-			if err := d.Delete(c.Context, r); err != nil {
+			if err := d.Remover.Delete(c.Context, r); err != nil {
 				return err
 			}
 		}
@@ -184,7 +184,7 @@ func (s deleting) ids(c *cli.Context, ids []string) error {
 	if c.Context.Err() != nil {
 		return waited
 	}
-	rows, err := observeIDs(c, d, ids)
+	rows, err := observeIDs(c, d.Observer, ids, s.Env.Now())
 	if err == nil {
 		err = s.Answer(c, rows, statusRows(rows, s.Env.Now()))
 	}
@@ -197,7 +197,7 @@ func (s deleting) ids(c *cli.Context, ids []string) error {
 // targetOf waits for a reservation that wasn't signed here.
 func targetOf(d *deploy.Deployer, r *workload.Reservation, end bool) deploy.Target {
 	return deploy.Target{Label: r.ID, ID: r.ID, Node: r.NodeID, End: end, Look: func(ctx context.Context) (deploy.Observation, error) {
-		return d.ObserveID(ctx, r.ID)
+		return d.Observer.ID(ctx, r.ID)
 	}}
 }
 

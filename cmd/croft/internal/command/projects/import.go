@@ -38,14 +38,14 @@ func (s importing) run(c *cli.Context) error {
 		return err
 	}
 	defer w.Close()
-	if _, err := w.Wanted(w.File); err != nil {
+	if _, err := w.Deploy.Planner.Wanted(w.File); err != nil {
 		return err
 	}
 	chosen, err := choices(c.Args().Slice(), w.File)
 	if err != nil {
 		return err
 	}
-	done, err := w.Import(c.Context, w.File, chosen)
+	done, err := w.Deploy.Importer.Import(c.Context, w.File, chosen)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -51,7 +52,7 @@ func (s planning) run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	p, err := makePlan(c.Context, w, c.Bool("recreate"))
+	p, err := makePlan(c.Context, w, s.Env.Now(), c.Bool("recreate"))
 	if err != nil {
 		return err
 	}
@@ -72,29 +73,29 @@ func (s planning) run(c *cli.Context) error {
 }
 
 // makePlan compares what the file asks for with what the explorer shows.
-func makePlan(ctx context.Context, w *workspace.Workspace, recreate bool) (plan.Plan, error) {
-	wanted, err := w.Wanted(w.File)
+func makePlan(ctx context.Context, w *workspace.Workspace, now time.Time, recreate bool) (plan.Plan, error) {
+	wanted, err := w.Deploy.Planner.Wanted(w.File)
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	seen, err := w.ObserveAll(ctx)
+	seen, err := w.Deploy.Observer.All(ctx, w.State.All())
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	if w.Save {
-		if err := w.Tidy(seen); err != nil {
+	if w.Locked() {
+		if err := w.Deploy.Planner.Tidy(seen); err != nil {
 			return plan.Plan{}, err
 		}
 	}
-	known, err := w.Known(seen)
+	known, err := w.Deploy.Planner.Known(seen)
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	outside, err := w.Outside(ctx, wanted)
+	outside, err := w.Deploy.Planner.Outside(ctx, wanted)
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	return plan.Make(plan.Input{Now: w.Now(), Wanted: wanted, Known: known, Outside: outside, Recreate: recreate}), nil
+	return plan.Make(plan.Input{Now: now, Wanted: wanted, Known: known, Outside: outside, Recreate: recreate}), nil
 }
 
 func planAnswer(w *workspace.Workspace, p plan.Plan) any {

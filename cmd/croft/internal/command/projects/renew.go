@@ -76,17 +76,17 @@ func (s renewing) run(c *cli.Context) error {
 }
 
 func (s renewing) entry(c *cli.Context, w *workspace.Workspace, e *state.Entry, until time.Time) (row, error) {
-	o, err := w.Observe(c.Context, e)
+	o, err := w.Deploy.Observer.Entry(c.Context, e)
 	if err != nil {
 		return row{}, err
 	}
 	if err := renewable(o, until, s.Env.Now()); err != nil {
 		return row{}, err
 	}
-	if err := w.RenewEntry(c.Context, e, workload.Renewal{Expires: until}, e.Duration); err != nil {
+	if err := w.Deploy.Renewer.Entry(c.Context, e, workload.Renewal{Expires: until}, e.Duration); err != nil {
 		return row{}, err
 	}
-	if o, err = w.Observe(c.Context, e); err != nil {
+	if o, err = w.Deploy.Observer.Entry(c.Context, e); err != nil {
 		return row{}, err
 	}
 	return rowOf(e.Name, o, s.Env.Now()), nil
@@ -97,20 +97,20 @@ func (s renewing) id(c *cli.Context, id string, until time.Time) error {
 	if err != nil {
 		return err
 	}
-	o, err := d.ObserveID(c.Context, id)
+	o, err := d.Observer.ID(c.Context, id)
 	if err != nil {
 		return err
 	}
-	if o.Document.User != d.Key.ID() {
-		return errors.Errorf("cannot renew %s: it is of user %s, and the key is of %s", id, o.Document.User, d.Key.ID())
+	if o.Document.User != d.User {
+		return errors.Errorf("cannot renew %s: it is of user %s, and the key is of %s", id, o.Document.User, d.User)
 	}
 	if err := renewable(o, until, s.Env.Now()); err != nil {
 		return err
 	}
-	if _, err := d.Renew(c.Context, o.Document, workload.Renewal{Expires: until}); err != nil {
+	if _, err := d.Renewer.Reservation(c.Context, o.Document, workload.Renewal{Expires: until}); err != nil {
 		return errors.Wrapf(err, "cannot renew %s", id)
 	}
-	rows, err := observeIDs(c, d, []string{id})
+	rows, err := observeIDs(c, d.Observer, []string{id}, s.Env.Now())
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package projects
 
 import (
 	"slices"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -87,24 +88,24 @@ func (s showing) rows(c *cli.Context, router *route.Router) ([]row, error) {
 }
 
 // rowsOf are those of all the project's reservations.
-func rowsOf(c *cli.Context, w *workspace.Workspace) ([]row, error) {
-	seen, err := w.ObserveAll(c.Context)
+func rowsOf(c *cli.Context, w *workspace.Workspace, now time.Time) ([]row, error) {
+	seen, err := w.Deploy.Observer.All(c.Context, w.State.All())
 	if err != nil {
 		return nil, err
 	}
 	all := append([]*state.Entry(nil), w.State.All()...)
-	if w.Save {
-		if err := w.Tidy(seen); err != nil {
+	if w.Locked() {
+		if err := w.Deploy.Planner.Tidy(seen); err != nil {
 			return nil, err
 		}
 	}
 	rows := []row{}
 	for _, e := range all {
-		r := rowOf(e.Name, seen[e], w.Now())
-		if now := w.State.Current[e.Name]; now != nil && slices.Contains(now.Before, e) && r.State == workload.StateOK && r.Problem == "" {
-			r.Detail = "it runs until " + now.ID + " has taken its place; " + r.Detail
-			if current := seen[now]; current.Verified && current.State == workload.StateOK {
-				r.Detail = now.ID + " has taken its place, it is being removed"
+		r := rowOf(e.Name, seen[e], now)
+		if newer := w.State.Current[e.Name]; newer != nil && slices.Contains(newer.Before, e) && r.State == workload.StateOK && r.Problem == "" {
+			r.Detail = "it runs until " + newer.ID + " has taken its place; " + r.Detail
+			if current := seen[newer]; current.Verified && current.State == workload.StateOK {
+				r.Detail = newer.ID + " has taken its place, it is being removed"
 			}
 		}
 		rows = append(rows, r)
@@ -118,20 +119,19 @@ func (s showing) withoutProject(c *cli.Context, ids []string) ([]row, error) {
 		if err != nil {
 			return nil, err
 		}
-		d := deploy.New(deploy.Config{Explorer: client, Now: s.Env.Now, Progress: s.Env.Stderr})
-		return observeIDs(c, d, ids)
+		return observeIDs(c, &deploy.Observer{Explorer: client}, ids, s.Env.Now())
 	}
 	return s.ofUser(c)
 }
 
-func observeIDs(c *cli.Context, d *deploy.Deployer, ids []string) ([]row, error) {
+func observeIDs(c *cli.Context, o *deploy.Observer, ids []string, now time.Time) ([]row, error) {
 	var out []row
 	for _, id := range ids {
-		o, err := d.ObserveID(c.Context, id)
+		seen, err := o.ID(c.Context, id)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, rowOf("", o, d.Now()))
+		out = append(out, rowOf("", seen, now))
 	}
 	return out, nil
 }
@@ -165,7 +165,7 @@ func showAfter(s *shell.Shell, c *cli.Context, w *workspace.Workspace, waited er
 	if c.Context.Err() != nil {
 		return waited
 	}
-	rows, err := rowsOf(c, w)
+	rows, err := rowsOf(c, w, s.Env.Now())
 	if err == nil {
 		if c.Bool("wait") {
 			askNodes(s, c, workspace.Router(s, c), rows)

@@ -37,7 +37,7 @@ func waitFor(c *cli.Context, d *deploy.Deployer, targets []deploy.Target) error 
 	}
 	ctx, cancel := context.WithTimeout(c.Context, limit)
 	defer cancel()
-	return d.Wait(ctx, targets)
+	return d.Waiter.Wait(ctx, targets)
 }
 
 // timeout reads the flag; it is also called before anything is done.

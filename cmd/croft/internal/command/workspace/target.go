@@ -81,7 +81,7 @@ func targetsOfIDs(s *shell.Shell, c *cli.Context, ids []string) ([]Target, error
 	}
 	var out []Target
 	for _, id := range ids {
-		o, err := d.ObserveID(c.Context, id)
+		o, err := d.Observer.ID(c.Context, id)
 		if err != nil {
 			return nil, Router(s, c).Away(err)
 		}
@@ -97,8 +97,8 @@ func checkOwner(d *deploy.Deployer, id string, o deploy.Observation) error {
 	if o.State == verdict.Forged {
 		return errors.Errorf("cannot believe the explorer about %s: %s", id, o.Problem)
 	}
-	if o.Document.User != d.Key.ID() {
-		return errors.Errorf("cannot speak about %s: it is of user %s, and the key is of %s", id, o.Document.User, d.Key.ID())
+	if o.Document.User != d.User {
+		return errors.Errorf("cannot speak about %s: it is of user %s, and the key is of %s", id, o.Document.User, d.User)
 	}
 	return nil
 }

@@ -17,9 +17,13 @@ import (
 
 // Workspace is a project at hand.
 type Workspace struct {
-	*deploy.Deployer
-	File *project.File
-	lock *state.Lock
+	File  *project.File
+	State *state.File
+	// Source opens the secrets of the file.
+	Source project.Source
+	// Deploy carries out what is asked for.
+	Deploy *deploy.Deployer
+	lock   *state.Lock
 }
 
 // Hold says how a command takes the project's state.
@@ -41,11 +45,11 @@ func Open(s *shell.Shell, c *cli.Context, how Hold) (*Workspace, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := Deployer(s, c)
+	config, err := deployConfig(s, c)
 	if err != nil {
 		return nil, err
 	}
-	w := &Workspace{Deployer: d, File: f}
+	w := &Workspace{File: f}
 	at := state.Path(path, f.Project)
 	if how != ReadOnly {
 		w.lock, err = state.Hold(at)
@@ -53,14 +57,18 @@ func Open(s *shell.Shell, c *cli.Context, how Hold) (*Workspace, error) {
 			return nil, err
 		}
 	}
-	d.Save = w.lock != nil
-	d.Source = project.Source{Getenv: s.Env.Getenv, Dir: filepath.Dir(path)}
-	if d.State, err = state.Read(at, f.Project, d.Key.ID()); err != nil {
+	if w.State, err = state.Read(at, f.Project, config.Key.ID()); err != nil {
 		w.Close()
 		return nil, err
 	}
+	config.State, config.Save = w.State, w.Locked()
+	config.Source = project.Source{Getenv: s.Env.Getenv, Dir: filepath.Dir(path)}
+	w.Source, w.Deploy = config.Source, deploy.New(config)
 	return w, nil
 }
+
+// Locked reports whether the state is locked, and so written.
+func (w *Workspace) Locked() bool { return w.lock != nil }
 
 // Close gives the state's lock back.
 func (w *Workspace) Close() {
@@ -72,15 +80,23 @@ func (w *Workspace) Close() {
 
 // Deployer is one without a project.
 func Deployer(s *shell.Shell, c *cli.Context) (*deploy.Deployer, error) {
-	key, err := s.Key(c)
+	config, err := deployConfig(s, c)
 	if err != nil {
 		return nil, err
+	}
+	return deploy.New(config), nil
+}
+
+func deployConfig(s *shell.Shell, c *cli.Context) (deploy.Config, error) {
+	key, err := s.Key(c)
+	if err != nil {
+		return deploy.Config{}, err
 	}
 	client, err := s.Client(c, false)
 	if err != nil {
-		return nil, err
+		return deploy.Config{}, err
 	}
-	return deploy.New(deploy.Config{Explorer: client, Key: key, Now: s.Env.Now, Progress: s.Env.Stderr}), nil
+	return deploy.Config{Explorer: client, Key: key, Now: s.Env.Now, Progress: s.Env.Stderr}, nil
 }
 
 // Present reports whether there is a project to look names up in.
