@@ -24,11 +24,11 @@ type elsewhere struct {
 }
 
 // makeElsewhere makes one, with addresses that nobody else has (RFC 2544).
-func (w *world) makeElsewhere() (elsewhere, error) {
+func makeElsewhere(path string) (elsewhere, error) {
 	n := rand.Uint32N(1 << 15) // of 198.18.0.0/15 that many /30
 	base := uint32(198)<<24 | uint32(18)<<16 | n<<2
 	here, there := address(base+1), address(base+2)
-	e := elsewhere{path: w.path("elsewhere"), link: fmt.Sprintf("demo%d", n), address: there}
+	e := elsewhere{path: path, link: fmt.Sprintf("demo%d", n), address: there}
 	if err := netns.Make(e.path); err != nil {
 		return e, err
 	}

@@ -82,7 +82,7 @@ func play(ctx context.Context, bin string) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			w.showLogs()
+			w.stage.showLogs()
 		}
 		if cleanErr := w.close(); err == nil {
 			err = cleanErr

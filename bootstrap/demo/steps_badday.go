@@ -11,47 +11,47 @@ import (
 
 // crashAlone takes the explorer away, kills the node, and starts it alone.
 func crashAlone(ctx context.Context, w *world) error {
-	w.explorer.stop()
+	w.explorer.process.stop()
 	say("explorer stopped")
-	w.node.kill()
-	say("node killed with SIGKILL, process %d", w.node.pid())
-	if err := w.wantNotes(); err != nil {
+	w.node.process.kill()
+	say("node killed with SIGKILL, process %d", w.node.process.pid())
+	if err := w.kept.wantNotes(); err != nil {
 		return err
 	}
-	if _, err := w.get(ctx, w.site()); err != nil {
+	if _, err := w.net.get(ctx, w.net.site()); err != nil {
 		return fmt.Errorf("the network has ended with the node: %w", err)
 	}
-	if err := w.wantValues(ctx); err != nil {
+	if err := w.db.wantValues(ctx); err != nil {
 		return fmt.Errorf("zdb has ended with the node: %w", err)
 	}
 	say("volumes, network, containers and zdb didn't notice: notes are there, and the site and the namespace answer while no agent runs")
-	if err := w.runNode(ctx); err != nil {
+	if err := w.node.run(ctx, w.explorer.liar.url()); err != nil {
 		return err
 	}
-	say("node started, process %d, without an explorer", w.node.pid())
-	if err := w.wantVolumes(ctx, 2); err != nil {
+	say("node started, process %d, without an explorer", w.node.process.pid())
+	if err := w.user.wantVolumes(ctx, 2); err != nil {
 		return err
 	}
-	if err := w.wantNotes(); err != nil {
+	if err := w.kept.wantNotes(); err != nil {
 		return err
 	}
-	if err := w.sameProcess(ctx); err != nil {
+	if err := sameProcess(ctx, w); err != nil {
 		return err
 	}
-	if err := w.sameZDB(ctx); err != nil {
+	if err := sameZDB(ctx, w); err != nil {
 		return err
 	}
 	say("counters and volumes are right from the first value on, and the processes of containers and of zdb are the same")
-	return w.wantSubvolumes(2)
+	return w.node.wantSubvolumes(2)
 }
 
 // explorerReturns starts the explorer and checks that the same reservations
 // are answered with the same results, and that the node takes new ones.
 func explorerReturns(ctx context.Context, w *world) error {
-	if err := w.runExplorer(ctx); err != nil {
+	if err := w.explorer.run(ctx); err != nil {
 		return err
 	}
-	rows, err := w.status(ctx, w.path("demo.yaml"))
+	rows, err := w.user.status(ctx, w.stage.path("demo.yaml"))
 	if err != nil {
 		return err
 	}
@@ -60,14 +60,14 @@ func explorerReturns(ctx context.Context, w *world) error {
 			return fmt.Errorf("%s is now %s, %q, verified: %t", row.Name, row.ID, row.State, row.Verified)
 		}
 	}
-	id, err := w.push(ctx, "volume", `{"size":1,"type":"SSD"}`, "1h")
+	id, err := w.user.push(ctx, w.node.id, `{"size":1,"type":"SSD"}`, "1h")
 	if err != nil {
 		return err
 	}
-	if err := w.wantState(ctx, id, "ok"); err != nil {
+	if err := w.user.wantState(ctx, id, "ok"); err != nil {
 		return err
 	}
-	path, err := w.volumePath(id)
+	path, err := w.node.volumePath(id)
 	if err != nil {
 		return err
 	}
@@ -75,71 +75,31 @@ func explorerReturns(ctx context.Context, w *world) error {
 		return err
 	}
 	w.kept[id] = volume{id: id, path: path}
-	if err := w.wantVolumes(ctx, 3); err != nil {
+	if err := w.user.wantVolumes(ctx, 3); err != nil {
 		return err
 	}
 	say("the old results are there, and a new reservation, %s, was carried out", id)
-	return w.wantSubvolumes(3)
-}
-
-// sign makes a signed document as the demo's user.
-func (w *world) sign(ctx context.Context, kind, data, duration string) (json.RawMessage, error) {
-	return w.croft(ctx, "reservation", "sign", "--node", w.nodeID, "--type", kind, "--data", data, "--duration", duration)
-}
-
-// pushDocument sends a signed document as it is.
-func (w *world) pushDocument(ctx context.Context, document []byte) (string, error) {
-	file := w.path("document.json")
-	if err := os.WriteFile(file, document, 0o600); err != nil {
-		return "", err
-	}
-	var pushed struct {
-		ID string `json:"id"`
-	}
-	err := w.croftJSON(ctx, &pushed, "reservation", "push", file)
-	return pushed.ID, err
-}
-
-func (w *world) push(ctx context.Context, kind, data, duration string) (string, error) {
-	document, err := w.sign(ctx, kind, data, duration)
-	if err != nil {
-		return "", err
-	}
-	return w.pushDocument(ctx, document)
-}
-
-// wantState waits until the verified result of a reservation has that state.
-func (w *world) wantState(ctx context.Context, id, want string) error {
-	return until(ctx, 30*time.Second, fmt.Sprintf("%s is %s", id, want), func() (bool, error) {
-		var rows []shown
-		if err := w.croftJSON(ctx, &rows, "status", id); err != nil {
-			return false, err
-		}
-		if len(rows) != 1 || rows[0].State != want || !rows[0].Verified {
-			return false, fmt.Errorf("it is %+v", rows)
-		}
-		return true, nil
-	})
+	return w.node.wantSubvolumes(3)
 }
 
 // letOneExpire reserves for four seconds and watches it go.
 func letOneExpire(ctx context.Context, w *world) error {
-	id, err := w.push(ctx, "volume", `{"size":1,"type":"SSD"}`, "4s")
+	id, err := w.user.push(ctx, w.node.id, `{"size":1,"type":"SSD"}`, "4s")
 	if err != nil {
 		return err
 	}
-	if err := w.wantState(ctx, id, "ok"); err != nil {
+	if err := w.user.wantState(ctx, id, "ok"); err != nil {
 		return err
 	}
 	say("%s is there, for 4 s", id)
-	if err := w.wantState(ctx, id, "expired"); err != nil {
+	if err := w.user.wantState(ctx, id, "expired"); err != nil {
 		return err
 	}
 	say("%s has expired; the node says so, signed", id)
-	if _, err := w.volumePath(id); err == nil {
+	if _, err := w.node.volumePath(id); err == nil {
 		return fmt.Errorf("volume %s has expired and is still there", id)
 	}
-	return w.wantSubvolumes(3)
+	return w.node.wantSubvolumes(3)
 }
 
 // forgeries are documents that must come to nothing.
@@ -148,8 +108,8 @@ type forgeries struct {
 }
 
 // forge makes the three of one document that the user really signed.
-func (w *world) forge(ctx context.Context) (forgeries, error) {
-	genuine, err := w.sign(ctx, "volume", `{"size":1,"type":"SSD"}`, "1h")
+func forge(ctx context.Context, w *world) (forgeries, error) {
+	genuine, err := w.user.sign(ctx, w.node.id, `{"size":1,"type":"SSD"}`, "1h")
 	if err != nil {
 		return forgeries{}, err
 	}
@@ -157,30 +117,30 @@ func (w *world) forge(ctx context.Context) (forgeries, error) {
 	if bytes.Equal(tampered, genuine) {
 		return forgeries{}, fmt.Errorf("the document has no size to tamper with: %s", genuine)
 	}
-	foreign, err := w.croft(ctx, "reservation", "sign", "--node", w.stranger, "--type", "volume",
+	foreign, err := w.user.croft(ctx, "reservation", "sign", "--node", w.stranger.id, "--type", "volume",
 		"--data", `{"size":1,"type":"SSD"}`, "--duration", "1h")
 	if err != nil {
 		return forgeries{}, err
 	}
-	replayed, err := w.croft(ctx, "reservation", "get", w.kept["data"].id)
+	replayed, err := w.user.croft(ctx, "reservation", "get", w.kept["data"].id)
 	return forgeries{tampered: tampered, foreign: foreign, replayed: replayed}, err
 }
 
 // refusedByExplorer pushes the three the way anybody could.
 func refusedByExplorer(ctx context.Context, w *world) error {
-	f, err := w.forge(ctx)
+	f, err := forge(ctx, w)
 	if err != nil {
 		return err
 	}
-	if _, err = w.pushDocument(ctx, f.tampered); err == nil {
+	if _, err = w.user.pushDocument(ctx, f.tampered); err == nil {
 		return fmt.Errorf("the explorer took a tampered reservation")
 	}
 	say("tampered: %s", lastLine(err))
-	if _, err = w.pushDocument(ctx, f.foreign); err == nil {
+	if _, err = w.user.pushDocument(ctx, f.foreign); err == nil {
 		return fmt.Errorf("the explorer took a reservation for a node that it doesn't know")
 	}
 	say("foreign:  %s", lastLine(err))
-	id, err := w.pushDocument(ctx, withoutAnswer(f.replayed))
+	id, err := w.user.pushDocument(ctx, withoutAnswer(f.replayed))
 	if err == nil && id != w.kept["data"].id {
 		return fmt.Errorf("the explorer took a replay as %s", id)
 	}
@@ -189,7 +149,7 @@ func refusedByExplorer(ctx context.Context, w *world) error {
 	} else {
 		say("replayed: it is %s already, and stays that", id)
 	}
-	return w.wantSubvolumes(3)
+	return w.node.wantSubvolumes(3)
 }
 
 // withID gives a document another ID, as only an explorer could.
@@ -212,34 +172,9 @@ func withoutAnswer(document json.RawMessage) json.RawMessage {
 	return out
 }
 
-// wantDropped checks that nothing came of a forgery but a line in the node's log.
-func (w *world) wantDropped(what, id string) error {
-	if _, err := w.volumePath(id); err == nil {
-		return fmt.Errorf("the node made a volume for a %s reservation", what)
-	}
-	out, err := w.output(context.Background(), "croftd", append([]string{"status", "-o", "json"}, w.nodeArgs()...)...)
-	if err != nil {
-		return err
-	}
-	if bytes.Contains(out, []byte(id)) {
-		return fmt.Errorf("the node keeps a record of a %s reservation: %s", what, out)
-	}
-	log, err := os.ReadFile(w.node.log)
-	if err != nil {
-		return err
-	}
-	for _, line := range bytes.Split(log, []byte("\n")) {
-		if bytes.Contains(line, []byte(`"id":"`+id+`"`)) && bytes.Contains(line, []byte("dropped")) {
-			say("%s: no volume, no record, a line in the node's log", what)
-			return nil
-		}
-	}
-	return fmt.Errorf("the node's log has no line of a %s reservation, %s", what, id)
-}
-
 // refusedByNode lets the explorer lie to the node.
 func refusedByNode(ctx context.Context, w *world) error {
-	f, err := w.forge(ctx)
+	f, err := forge(ctx, w)
 	if err != nil {
 		return err
 	}
@@ -251,23 +186,23 @@ func refusedByNode(ctx context.Context, w *world) error {
 		}
 		lies = append(lies, lie)
 	}
-	w.liar.lie(lies...)
+	w.explorer.liar.lie(lies...)
 	// A genuine push wakes the node's poll; the lie travels with it.
-	id, err := w.push(ctx, "volume", `{"size":1,"type":"SSD"}`, "1h")
+	id, err := w.user.push(ctx, w.node.id, `{"size":1,"type":"SSD"}`, "1h")
 	if err != nil {
 		return err
 	}
-	if err := w.wantState(ctx, id, "ok"); err != nil {
+	if err := w.user.wantState(ctx, id, "ok"); err != nil {
 		return err
 	}
-	if err := until(ctx, 20*time.Second, "the lie is told", func() (bool, error) { return w.liar.told(), nil }); err != nil {
+	if err := until(ctx, 20*time.Second, "the lie is told", func() (bool, error) { return w.explorer.liar.told(), nil }); err != nil {
 		return err
 	}
 	say("the explorer slipped three documents into a genuine answer")
 	// The node answers what was validly signed: the replay. That it has
 	// answered shows that it is through with the page.
 	err = until(ctx, 20*time.Second, "the node refuses the replay", func() (bool, error) {
-		for _, body := range w.liar.results() {
+		for _, body := range w.explorer.liar.results() {
 			var r struct{ ID, State, Error string }
 			if json.Unmarshal(body, &r) == nil && r.ID == "900003-1" && r.State == "error" {
 				say("replayed: the node's signed answer: %s", r.Error)
@@ -279,17 +214,17 @@ func refusedByNode(ctx context.Context, w *world) error {
 	if err != nil {
 		return err
 	}
-	if err := w.wantDropped("tampered", "900001-1"); err != nil {
+	if err := w.node.wantDropped("tampered", "900001-1"); err != nil {
 		return err
 	}
-	if err := w.wantDropped("foreign", "900002-1"); err != nil {
+	if err := w.node.wantDropped("foreign", "900002-1"); err != nil {
 		return err
 	}
-	if _, err := w.croft(ctx, "delete", id, "--wait", "--yes"); err != nil {
+	if _, err := w.user.croft(ctx, "delete", id, "--wait", "--yes"); err != nil {
 		return err
 	}
-	if err := w.wantVolumes(ctx, 3); err != nil {
+	if err := w.user.wantVolumes(ctx, 3); err != nil {
 		return err
 	}
-	return w.wantSubvolumes(3)
+	return w.node.wantSubvolumes(3)
 }

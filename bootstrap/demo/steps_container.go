@@ -15,9 +15,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/croft-edge/croft/internal/testing/imagetest"
-	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/node/stubs"
 	"github.com/croft-edge/croft/pkg/nodeapi"
 )
 
@@ -41,33 +39,9 @@ workloads:
       capacity: {cpu: 1, memory: 64}
 `
 
-// group is the control group that those of the demo's containers are made in.
-func (w *world) group() string { return filepath.Base(w.dir) }
-
-// containerFlags keep the demo's containers apart from others of this machine.
-func containerFlags(w *world) []string {
-	return []string{"--containerd", "own", "--container-cgroup", w.group()}
-}
-
-// packImage packs a static program into an OCI image, as a tar.
-func (w *world) packImage() (string, error) {
-	if err := os.MkdirAll(w.path("images"), 0o755); err != nil {
-		return "", err
-	}
-	_, self, _, ok := runtime.Caller(0)
-	if !ok {
-		return "", errors.New("the demo doesn't know where its source is")
-	}
-	file := w.path("images", "hello.tar")
-	_, err := imagetest.New().Package("/hello", filepath.Join(filepath.Dir(self), "hello")).Config(func(c *v1.Config) {
-		c.Entrypoint = []string{"/hello"}
-	}).Tar(file)
-	return file, err
-}
-
 // runContainers reserves two containers on the network.
 func runContainers(ctx context.Context, w *world) error {
-	image, err := w.packImage()
+	image, err := w.stage.packImage()
 	if err != nil {
 		return err
 	}
@@ -78,57 +52,44 @@ func runContainers(ctx context.Context, w *world) error {
 	if err != nil {
 		return err
 	}
-	text = fmt.Appendf(text, containers, image, w.kept["data"].id, w.net.web.address, w.net.me.address, w.nodeID)
+	text = fmt.Appendf(text, containers, image, w.kept["data"].id, w.net.web.address, w.net.me.address, w.node.id)
 	if err := os.WriteFile(w.net.file, text, 0o600); err != nil {
 		return err
 	}
 	began := time.Now()
-	if _, err := w.croft(ctx, "apply", "-f", w.net.file, "--wait", "--timeout", "60s"); err != nil {
+	if _, err := w.user.croft(ctx, "apply", "-f", w.net.file, "--wait", "--timeout", "60s"); err != nil {
 		return err
 	}
 	say("applied in %d ms", time.Since(began).Milliseconds())
-	table, err := w.croft(ctx, "status", "-f", w.net.file)
+	table, err := w.user.croft(ctx, "status", "-f", w.net.file)
 	if err != nil {
 		return err
 	}
 	show(table)
-	rows, err := w.status(ctx, w.net.file)
+	rows, err := w.user.status(ctx, w.net.file)
 	if err != nil {
 		return err
 	}
 	for _, row := range rows {
 		for name, m := range map[string]*member{"web": &w.net.web, "shell": &w.net.me} {
 			if row.Name == name {
-				m.id, m.namespace = row.ID, w.path("run", "container", row.ID, "net")
+				m.id, m.namespace = row.ID, w.stage.path("run", "container", row.ID, "net")
 			}
 		}
 	}
-	info, err := w.container(ctx)
+	info, err := w.node.container(ctx, w.net.web.id)
 	if err != nil {
 		return err
 	}
-	w.pid = info.PID
+	w.net.pid = info.PID
 	owners, err := os.ReadFile(fmt.Sprintf("/proc/%d/uid_map", info.PID))
 	say("on the node: process %d; its users, theirs on the node, how many: %s", info.PID, strings.Join(strings.Fields(string(owners)), " "))
 	return err
 }
 
-// container asks the node's container module for the one that serves.
-func (w *world) container(ctx context.Context) (info node.ContainerInfo, err error) {
-	client, err := bus.Dial(ctx, "unix://"+w.path("run", "bus.sock"), bus.Options{})
-	if err != nil {
-		return info, err
-	}
-	defer client.Close()
-	return stubs.NewContainersStub(client).Inspect(ctx, w.net.web.id)
-}
-
-// site is where the container serves.
-func (w *world) site() string { return "http://" + w.net.web.id + ".croft.internal/" }
-
 // talkToContainer speaks to the node about the container, as its owner.
 func talkToContainer(ctx context.Context, w *world) error {
-	logs, err := w.croft(ctx, "logs", "--tail", "2", w.net.web.id)
+	logs, err := w.user.croft(ctx, "logs", "--tail", "2", w.net.web.id)
 	if err != nil {
 		return err
 	}
@@ -137,7 +98,7 @@ func talkToContainer(ctx context.Context, w *world) error {
 	}
 	say("croft logs:")
 	show(logs)
-	visits, err := w.croft(ctx, "exec", w.net.web.id, "--", "/hello", "cat", "/data/visits")
+	visits, err := w.user.croft(ctx, "exec", w.net.web.id, "--", "/hello", "cat", "/data/visits")
 	if err != nil {
 		return err
 	}
@@ -146,12 +107,12 @@ func talkToContainer(ctx context.Context, w *world) error {
 		return fmt.Errorf("the container says %q, on the volume is %q, %w", visits, onDisk, err)
 	}
 	say("croft exec: /data/visits says %s, and so does the volume on the node's disk", visits)
-	stats, err := w.croft(ctx, "stats", w.net.web.id)
+	stats, err := w.user.croft(ctx, "stats", w.net.web.id)
 	if err != nil {
 		return err
 	}
 	show(stats)
-	out, err := w.croftAs(ctx, "stranger.seed", "logs", w.net.web.id)
+	out, err := w.stranger.croft(ctx, "logs", w.net.web.id)
 	if err == nil {
 		return fmt.Errorf("somebody else reads the log: %q", out)
 	}
@@ -162,26 +123,26 @@ func talkToContainer(ctx context.Context, w *world) error {
 // killProgram kills the container's first process on the node.
 func killProgram(ctx context.Context, w *world) error {
 	began := time.Now()
-	if err := syscall.Kill(int(w.pid), syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(int(w.net.pid), syscall.SIGKILL); err != nil {
 		return err
 	}
 	err := until(ctx, 30*time.Second, "the container runs again", func() (bool, error) {
-		info, err := w.container(ctx)
+		info, err := w.node.container(ctx, w.net.web.id)
 		if err != nil {
 			return false, err
 		}
-		if info.State != node.ContainerRunning || info.PID == w.pid {
+		if info.State != node.ContainerRunning || info.PID == w.net.pid {
 			return false, fmt.Errorf("it is %s, process %d; %s; %s", info.State, info.PID, info.Cause, info.Drift)
 		}
-		w.pid = info.PID
-		_, err = w.get(ctx, w.site())
+		w.net.pid = info.PID
+		_, err = w.net.get(ctx, w.net.site())
 		return err == nil, err
 	})
 	if err != nil {
 		return err
 	}
 	took := time.Since(began)
-	out, err := w.croft(ctx, "-o", "json", "status", "-f", w.net.file)
+	out, err := w.user.croft(ctx, "-o", "json", "status", "-f", w.net.file)
 	if err != nil {
 		return err
 	}
@@ -204,10 +165,26 @@ func killProgram(ctx context.Context, w *world) error {
 }
 
 // sameProcess checks that the container was neither started again nor doubled.
-func (w *world) sameProcess(ctx context.Context) error {
-	info, err := w.container(ctx)
-	if err == nil && info.PID != w.pid {
-		err = fmt.Errorf("the container's process was %d and is %d", w.pid, info.PID)
+func sameProcess(ctx context.Context, w *world) error {
+	info, err := w.node.container(ctx, w.net.web.id)
+	if err == nil && info.PID != w.net.pid {
+		err = fmt.Errorf("the container's process was %d and is %d", w.net.pid, info.PID)
 	}
 	return err
+}
+
+// packImage packs a static program into an OCI image, as a tar.
+func (s *stage) packImage() (string, error) {
+	if err := os.MkdirAll(s.path("images"), 0o755); err != nil {
+		return "", err
+	}
+	_, self, _, ok := runtime.Caller(0)
+	if !ok {
+		return "", errors.New("the demo doesn't know where its source is")
+	}
+	file := s.path("images", "hello.tar")
+	_, err := imagetest.New().Package("/hello", filepath.Join(filepath.Dir(self), "hello")).Config(func(c *v1.Config) {
+		c.Entrypoint = []string{"/hello"}
+	}).Tar(file)
+	return file, err
 }

@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -26,32 +24,23 @@ workloads:
     volume: {size: 2, type: SSD}
 `
 
-// shown is one line of croft status, as JSON.
-type shown struct {
-	Name     string `json:"name"`
-	ID       string `json:"id"`
-	State    string `json:"state"`
-	Verified bool   `json:"verified"`
-	Detail   string `json:"detail"`
-}
-
 // applyVolumes pushes the project, twice, and waits for the signed results.
 func applyVolumes(ctx context.Context, w *world) error {
-	file := w.path("demo.yaml")
-	if err := os.WriteFile(file, fmt.Appendf(nil, project, w.nodeID), 0o600); err != nil {
+	file := w.stage.path("demo.yaml")
+	if err := os.WriteFile(file, fmt.Appendf(nil, project, w.node.id), 0o600); err != nil {
 		return err
 	}
 	began := time.Now()
-	if _, err := w.croft(ctx, "apply", "-f", file, "--wait", "--timeout", "30s"); err != nil {
+	if _, err := w.user.croft(ctx, "apply", "-f", file, "--wait", "--timeout", "30s"); err != nil {
 		return err
 	}
 	say("applied in %d ms", time.Since(began).Milliseconds())
-	table, err := w.croft(ctx, "status", "-f", file)
+	table, err := w.user.croft(ctx, "status", "-f", file)
 	if err != nil {
 		return err
 	}
 	show(table)
-	rows, err := w.status(ctx, file)
+	rows, err := w.user.status(ctx, file)
 	if err != nil {
 		return err
 	}
@@ -64,10 +53,10 @@ func applyVolumes(ctx context.Context, w *world) error {
 	if len(w.kept) != 2 {
 		return fmt.Errorf("%d workloads, must be 2", len(w.kept))
 	}
-	if _, err := w.croft(ctx, "apply", "-f", file, "--wait"); err != nil {
+	if _, err := w.user.croft(ctx, "apply", "-f", file, "--wait"); err != nil {
 		return err
 	}
-	again, err := w.status(ctx, file)
+	again, err := w.user.status(ctx, file)
 	if err != nil {
 		return err
 	}
@@ -80,30 +69,10 @@ func applyVolumes(ctx context.Context, w *world) error {
 	return nil
 }
 
-func (w *world) status(ctx context.Context, file string) ([]shown, error) {
-	var rows []shown
-	err := w.croftJSON(ctx, &rows, "status", "-f", file)
-	return rows, err
-}
-
-// volumePath finds the subvolume of a reservation below the node's run folder.
-func (w *world) volumePath(id string) (string, error) {
-	for _, root := range []string{w.path("run"), w.path("state")} {
-		found, err := filepath.Glob(filepath.Join(root, "*", "*", "volumes", id))
-		if err != nil {
-			return "", err
-		}
-		if len(found) == 1 {
-			return found[0], nil
-		}
-	}
-	return "", fmt.Errorf("there is no volume %s", id)
-}
-
 // lookAtVolumes leaves a file in each volume, to be found again later.
 func lookAtVolumes(_ context.Context, w *world) error {
 	for name, v := range w.kept {
-		path, err := w.volumePath(v.id)
+		path, err := w.node.volumePath(v.id)
 		if err != nil {
 			return err
 		}
@@ -120,7 +89,7 @@ func lookAtVolumes(_ context.Context, w *world) error {
 		}
 		v.path = path
 		w.kept[name] = v
-		say("%s: %s, a btrfs subvolume; left a note in it", name, strings.TrimPrefix(path, w.dir+"/"))
+		say("%s: %s, a btrfs subvolume; left a note in it", name, strings.TrimPrefix(path, w.stage.dir+"/"))
 	}
 	syscall.Sync()
 	return nil
@@ -155,72 +124,11 @@ func writePastSize(ctx context.Context, w *world) error {
 	return nil
 }
 
-// counters are the node's, as another process reads them over the bus.
-type counters struct {
-	Volume int64 `json:"volume"`
-}
-
-func (w *world) counters(ctx context.Context) (counters, error) {
-	out, err := w.croft(ctx, "-o", "json", "counters", "--bus", "unix://"+w.path("run", "bus.sock"))
-	if err != nil {
-		return counters{}, err
-	}
-	var c counters
-	return c, json.Unmarshal(out, &c)
-}
-
-func (w *world) wantVolumes(ctx context.Context, want int64) error {
-	return until(ctx, 15*time.Second, fmt.Sprintf("the counters say %d volumes", want), func() (bool, error) {
-		c, err := w.counters(ctx)
-		if err != nil {
-			return false, err
-		}
-		if c.Volume != want {
-			return false, fmt.Errorf("they say %d", c.Volume)
-		}
-		return true, nil
-	})
-}
-
 func readCounters(ctx context.Context, w *world) error {
-	if err := w.wantVolumes(ctx, 2); err != nil {
+	if err := w.user.wantVolumes(ctx, 2); err != nil {
 		return err
 	}
-	out, err := w.croft(ctx, "counters", "--bus", "unix://"+w.path("run", "bus.sock"))
+	out, err := w.user.croft(ctx, "counters", "--bus", w.stage.bus())
 	show(out)
 	return err
-}
-
-// wantNotes checks that every volume is there, and is the same one.
-func (w *world) wantNotes() error {
-	for name, v := range w.kept {
-		note, err := os.ReadFile(filepath.Join(v.path, "note"))
-		if err != nil {
-			return fmt.Errorf("volume %s is lost: %w", name, err)
-		}
-		if string(note) != "kept by "+name {
-			return fmt.Errorf("volume %s is another one: %q", name, note)
-		}
-	}
-	return nil
-}
-
-// wantSubvolumes checks that the pool holds just these.
-func (w *world) wantSubvolumes(want int) error {
-	var found []string
-	for _, root := range []string{w.path("run"), w.path("state")} {
-		more, err := filepath.Glob(filepath.Join(root, "*", "*", "volumes", "*"))
-		if err != nil {
-			return err
-		}
-		found = append(found, more...)
-	}
-	// What a container writes beside its volumes has a file system of its own, and so has zdb.
-	found = slices.DeleteFunc(found, func(path string) bool {
-		return strings.HasSuffix(path, ".layer") || strings.HasPrefix(filepath.Base(path), "zdb-")
-	})
-	if len(found) != want {
-		return fmt.Errorf("the pool holds %d subvolumes, must be %d: %v", len(found), want, found)
-	}
-	return nil
 }

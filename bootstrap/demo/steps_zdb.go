@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -17,9 +16,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/croft-edge/croft/modules/network/netns"
-	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/node/stubs"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -32,38 +29,25 @@ workloads:
     zdb: {size: 1, mode: user, disk_type: SSD, password: {secret: file:zdb.password}}
 `
 
-// store is the demo's namespace of zdb while it is there.
-type store struct {
-	file, id string
-	at       workload.ZDBResult
-	password string
-	// outside is a machine that isn't the node, pid zdb's process.
-	outside elsewhere
-	pid     uint64
-}
-
-// values is how many the demo writes.
-const values = 200
-
 // makeNamespace reserves a namespace that only who has the password enters.
 func makeNamespace(ctx context.Context, w *world) error {
 	raw := make([]byte, 12)
 	if _, err := rand.Read(raw); err != nil {
 		return err
 	}
-	w.db.password, w.db.file = hex.EncodeToString(raw), w.path("store.yaml")
-	if err := os.WriteFile(w.path("zdb.password"), []byte(w.db.password), 0o600); err != nil {
+	w.db.password, w.db.file = hex.EncodeToString(raw), w.stage.path("store.yaml")
+	if err := os.WriteFile(w.stage.path("zdb.password"), []byte(w.db.password), 0o600); err != nil {
 		return err
 	}
-	if err := os.WriteFile(w.db.file, fmt.Appendf(nil, namespace, w.nodeID), 0o600); err != nil {
+	if err := os.WriteFile(w.db.file, fmt.Appendf(nil, namespace, w.node.id), 0o600); err != nil {
 		return err
 	}
 	began := time.Now()
-	if _, err := w.croft(ctx, "apply", "-f", w.db.file, "--wait", "--timeout", "60s"); err != nil {
+	if _, err := w.user.croft(ctx, "apply", "-f", w.db.file, "--wait", "--timeout", "60s"); err != nil {
 		return err
 	}
 	say("applied in %d ms", time.Since(began).Milliseconds())
-	table, err := w.croft(ctx, "status", "-f", w.db.file)
+	table, err := w.user.croft(ctx, "status", "-f", w.db.file)
 	if err != nil {
 		return err
 	}
@@ -72,14 +56,14 @@ func makeNamespace(ctx context.Context, w *world) error {
 		ID   string             `json:"id"`
 		Data workload.ZDBResult `json:"data"`
 	}
-	if err := w.croftJSON(ctx, &rows, "status", "-f", w.db.file); err != nil {
+	if err := w.user.decoded(ctx, &rows, "status", "-f", w.db.file); err != nil {
 		return err
 	}
 	if len(rows) != 1 || rows[0].Data.Namespace != rows[0].ID || rows[0].Data.Port == 0 {
 		return fmt.Errorf("the answers are %+v", rows)
 	}
 	w.db.id, w.db.at = rows[0].ID, rows[0].Data
-	info, err := w.zdb(ctx)
+	info, err := w.node.container(ctx, w.db.at.Container)
 	if err != nil {
 		return err
 	}
@@ -116,42 +100,9 @@ func confined(info node.ContainerInfo) error {
 	return nil
 }
 
-// zdb asks the node's container module for the one that the namespace lives in.
-func (w *world) zdb(ctx context.Context) (info node.ContainerInfo, err error) {
-	client, err := bus.Dial(ctx, "unix://"+w.path("run", "bus.sock"), bus.Options{})
-	if err != nil {
-		return info, err
-	}
-	defer client.Close()
-	return stubs.NewContainersStub(client).Inspect(ctx, w.db.at.Container)
-}
-
-func (s store) address() string {
-	return net.JoinHostPort(s.at.IP, strconv.FormatUint(uint64(s.at.Port), 10))
-}
-
-// enter connects from outside the node and selects the namespace.
-func (s store) enter(ctx context.Context, password ...string) (redis.Conn, error) {
-	conn, err := redis.DialContext(ctx, "tcp", s.address(), redis.DialContextFunc(s.outside.dial), redis.DialReadTimeout(10*time.Second))
-	if err != nil {
-		return nil, err
-	}
-	args := []any{s.id}
-	for _, p := range password {
-		args = append(args, p)
-	}
-	if _, err := conn.Do("SELECT", args...); err != nil {
-		_ = conn.Close()
-		return nil, err
-	}
-	return conn, nil
-}
-
-func value(i int) string { return strings.Repeat(fmt.Sprintf("value %d, ", i), 100) }
-
 // useNamespace writes and reads from outside, with the password and without.
 func useNamespace(ctx context.Context, w *world) (err error) {
-	if w.db.outside, err = w.makeElsewhere(); err != nil {
+	if w.db.outside, err = makeElsewhere(w.stage.path("elsewhere")); err != nil {
 		return err
 	}
 	for _, try := range []struct {
@@ -177,26 +128,7 @@ func useNamespace(ctx context.Context, w *world) (err error) {
 		}
 	}
 	say("with it: %d values written in %d ms", values, time.Since(began).Milliseconds())
-	return w.wantValues(ctx)
-}
-
-// wantValues reads all of them from outside.
-func (w *world) wantValues(ctx context.Context) error {
-	conn, err := w.db.enter(ctx, w.db.password)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	for i := range values {
-		got, err := redis.String(conn.Do("GET", fmt.Sprint("key", i)))
-		if err != nil {
-			return fmt.Errorf("cannot read key%d: %w", i, err)
-		}
-		if got != value(i) {
-			return fmt.Errorf("key%d is %.40q", i, got)
-		}
-	}
-	return nil
+	return w.db.wantValues(ctx)
 }
 
 // killZDB kills zdb right after it has answered a write.
@@ -213,7 +145,7 @@ func killZDB(ctx context.Context, w *world) error {
 	if err := syscall.Kill(int(w.db.pid), syscall.SIGKILL); err != nil {
 		return err
 	}
-	err = until(ctx, 30*time.Second, "zdb is back", func() (bool, error) { return true, w.wantValues(ctx) })
+	err = until(ctx, 30*time.Second, "zdb is back", func() (bool, error) { return true, w.db.wantValues(ctx) })
 	if err != nil {
 		return err
 	}
@@ -230,7 +162,7 @@ func killZDB(ctx context.Context, w *world) error {
 	if last != "answered" {
 		return fmt.Errorf("the last write that was answered is %q", last)
 	}
-	info, err := w.zdb(ctx)
+	info, err := w.node.container(ctx, w.db.at.Container)
 	if err != nil {
 		return err
 	}
@@ -243,11 +175,11 @@ func killZDB(ctx context.Context, w *world) error {
 }
 
 // sameZDB checks that zdb was neither started again nor has lost anything.
-func (w *world) sameZDB(ctx context.Context) error {
-	if err := w.wantValues(ctx); err != nil {
+func sameZDB(ctx context.Context, w *world) error {
+	if err := w.db.wantValues(ctx); err != nil {
 		return err
 	}
-	info, err := w.zdb(ctx)
+	info, err := w.node.container(ctx, w.db.at.Container)
 	if err == nil && info.PID != w.db.pid {
 		err = fmt.Errorf("zdb's process was %d and is %d", w.db.pid, info.PID)
 	}
@@ -256,17 +188,17 @@ func (w *world) sameZDB(ctx context.Context) error {
 
 // leaveNamespace deletes the namespace, and with it the last of its zdb.
 func leaveNamespace(ctx context.Context, w *world) error {
-	if _, err := w.croft(ctx, "delete", "-f", w.db.file, "--wait", "--yes"); err != nil {
+	if _, err := w.user.croft(ctx, "delete", "-f", w.db.file, "--wait", "--yes"); err != nil {
 		return err
 	}
-	info, err := w.zdb(ctx)
+	info, err := w.node.container(ctx, w.db.at.Container)
 	if err == nil {
 		return fmt.Errorf("deleted, and its zdb is still there: %+v", info)
 	}
 	if node.KindOf(err) != node.NotExist {
 		return err
 	}
-	for _, pattern := range []string{w.path("run", "*", "*", "volumes", "zdb-*"), w.path("state", "zdb", "*.json")} {
+	for _, pattern := range []string{w.stage.path("run", "*", "*", "volumes", "zdb-*"), w.stage.path("state", "zdb", "*.json")} {
 		left, err := filepath.Glob(pattern)
 		if err != nil {
 			return err

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// stage is where everything happens: one folder, and the programs that run in it.
+type stage struct {
+	bin, dir string
+	// links are those of other nodes on this machine: they were there before.
+	links []string
+}
+
+// bus is the URL of the node's bus.
+func (s *stage) bus() string { return "unix://" + s.path("run", "bus.sock") }
+
+func (s *stage) path(name ...string) string {
+	return filepath.Join(append([]string{s.dir}, name...)...)
+}
+
+// environ is this process's environment without what it says to croft: neither the
+// machine's settings nor its user's have a part in the demo.
+func (s *stage) environ() []string {
+	out := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "CROFT_") || strings.HasPrefix(v, "XDG_CONFIG_HOME=")
+	})
+	return append(out, "HOME="+s.dir, "CROFT_CONFIG="+s.path("croftd.yaml"))
+}
+
+// start runs a program in the background; its output goes to a log file.
+func (s *stage) start(name, program string, args ...string) (*process, error) {
+	log := s.path(name + ".log")
+	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
+	cmd := exec.Command(filepath.Join(s.bin, program), args...)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Env = s.environ()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	p := &process{cmd: cmd, log: log, done: make(chan struct{})}
+	go func() {
+		_ = cmd.Wait()
+		close(p.done)
+	}()
+	return p, nil
+}
+
+// output runs a program to its end and returns what it printed.
+func (s *stage) output(ctx context.Context, program string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, program), args...)
+	cmd.Env = s.environ()
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	if err != nil {
+		err = fmt.Errorf("%s %s: %w: %s", program, strings.Join(args, " "), err, strings.TrimSpace(errs.String()))
+	}
+	return out.Bytes(), err
+}
+
+// showLogs prints the end of each log, for whoever has to find out why.
+func (s *stage) showLogs() {
+	logs, _ := filepath.Glob(s.path("*.log"))
+	for _, path := range logs {
+		f, err := os.Open(path)
+		if err != nil {
+			continue
+		}
+		if size, err := f.Seek(0, io.SeekEnd); err == nil && size > 4000 {
+			_, _ = f.Seek(-4000, io.SeekEnd)
+		} else {
+			_, _ = f.Seek(0, io.SeekStart)
+		}
+		end, _ := io.ReadAll(f)
+		f.Close()
+		fmt.Fprintf(os.Stderr, "\n--- the end of %s\n%s\n", path, end)
+	}
+}
+
+// group is the control group that those of the demo's containers are made in.
+func (s *stage) group() string { return filepath.Base(s.dir) }
+
+// containerFlags keep the demo's containers apart from others of this machine.
+func (s *stage) containerFlags() []string {
+	return []string{"--containerd", "own", "--container-cgroup", s.group()}
+}
+
+// takeBack takes the node's containers, networks and pools away, as an operator would who
+// gives the machine back. A demo that failed has to say --force: volumes are there.
+func (s *stage) takeBack(ctx context.Context, force string) error {
+	folders := []string{"--state-dir", s.path("state"), "--run-dir", s.path("run")}
+	down := append(append([]string{"container", "down"}, folders...), s.containerFlags()...)
+	if _, err := s.output(ctx, "croftd", down...); err != nil {
+		return err
+	}
+	if _, err := s.output(ctx, "croftd", append([]string{"network", "down"}, folders...)...); err != nil {
+		return err
+	}
+	destroy := append([]string{"storage", "destroy", "--all", "--yes"}, folders...)
+	if force != "" {
+		destroy = append(destroy, force)
+	}
+	_, err := s.output(ctx, "croftd", destroy...)
+	return err
+}
+
+// leftovers lists mounts, loop devices and processes that the demo has made.
+func (s *stage) leftovers() ([]string, error) {
+	var left []string
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		return nil, err
+	}
+	for _, line := range strings.Split(string(mounts), "\n") {
+		if strings.Contains(line, s.dir) {
+			left = append(left, "mount "+line)
+		}
+	}
+	files, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		backing, err := os.ReadFile(file)
+		if err == nil && strings.Contains(string(backing), s.dir) {
+			left = append(left, "loop device "+file+" of "+strings.TrimSpace(string(backing)))
+		}
+	}
+	now, err := croftLinks()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range now {
+		if !slices.Contains(s.links, name) {
+			left = append(left, "link "+name)
+		}
+	}
+	groups, err := filepath.Glob("/sys/fs/cgroup/*/" + s.group())
+	if err != nil {
+		return nil, err
+	}
+	for _, group := range groups {
+		left = append(left, "control group "+group)
+	}
+	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range commands {
+		command, err := os.ReadFile(file)
+		if err == nil && strings.Contains(string(command), s.dir) {
+			left = append(left, "process "+strings.ReplaceAll(string(command), "\x00", " "))
+		}
+	}
+	return left, nil
+}
+
+// croftLinks are the names of the links of croft's nodes on this machine.
+func croftLinks() ([]string, error) {
+	links, err := net.Interfaces()
+	var out []string
+	for _, l := range links {
+		if strings.HasPrefix(l.Name, "cr") {
+			out = append(out, l.Name)
+		}
+	}
+	return out, err
+}
