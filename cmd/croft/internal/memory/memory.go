@@ -11,8 +11,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/renameio/v2"
 	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/pkg/atomicfile"
 )
 
 // maxNodes is how many nodes are remembered: those that were asked for last.
@@ -60,7 +61,7 @@ func Note(path string, change func(*Memory)) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return errors.Wrap(err, "cannot note where nodes are")
 	}
-	return errors.Wrap(renameio.WriteFile(path, append(content, '\n'), 0o600), "cannot note where nodes are")
+	return errors.Wrap(atomicfile.WriteFile(path, append(content, '\n'), 0o600), "cannot note where nodes are")
 }
 
 // trim forgets the nodes that were told of first.

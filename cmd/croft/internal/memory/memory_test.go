@@ -10,7 +10,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croft/internal/memory"
 )
 
-func TestWhatIsNotedIsRead(t *testing.T) {
+func TestNote(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "croft", "nodes.json")
 	if m := memory.Read(path); len(m.Doors) != 0 || len(m.Explorers) != 0 {
 		t.Errorf("before: %+v", m)
@@ -39,7 +39,7 @@ func TestWhatIsNotedIsRead(t *testing.T) {
 	}
 }
 
-func TestTheOldestNodesAreForgotten(t *testing.T) {
+func TestOldestNodesAreDropped(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "nodes.json")
 	err := memory.Note(path, func(m *memory.Memory) {
 		for i := range 1200 {
