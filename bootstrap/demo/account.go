@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// account is somebody with a key, who uses croft.
+// account is a key, and croft as its owner runs it.
 type account struct {
 	stage    *stage
 	explorer *explorer
@@ -23,7 +23,7 @@ func (a *account) croft(ctx context.Context, args ...string) ([]byte, error) {
 	return a.stage.output(ctx, "croft", append(global, args...)...)
 }
 
-// decoded runs the CLI with -o json and decodes what it printed.
+// decoded runs the CLI with -o json and decodes its output.
 func (a *account) decoded(ctx context.Context, into any, args ...string) error {
 	out, err := a.croft(ctx, append([]string{"-o", "json"}, args...)...)
 	if err != nil {

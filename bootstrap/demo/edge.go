@@ -90,7 +90,7 @@ func (n *edge) network(ctx context.Context, id string) (info node.NetworkInfo, e
 	return info, err
 }
 
-// saysRestored shows what croftd status says of the damage.
+// saysRestored reports whether croftd status shows a restored workload, and prints it.
 func (n *edge) saysRestored(ctx context.Context) (bool, error) {
 	out, err := n.stage.output(ctx, "croftd", "status", "-o", "json", "--run-dir", n.stage.path("run"), "--state-dir", n.stage.path("state"))
 	if err != nil {

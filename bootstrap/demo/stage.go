@@ -28,8 +28,8 @@ func (s *stage) path(name ...string) string {
 	return filepath.Join(append([]string{s.dir}, name...)...)
 }
 
-// environ is this process's environment without what it says to croft: neither the
-// machine's settings nor its user's have a part in the demo.
+// environ is this process's environment without croft's settings, those of the machine
+// and those of its user.
 func (s *stage) environ() []string {
 	out := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "CROFT_") || strings.HasPrefix(v, "XDG_CONFIG_HOME=")
@@ -60,7 +60,7 @@ func (s *stage) start(name, program string, args ...string) (*process, error) {
 	return p, nil
 }
 
-// output runs a program to its end and returns what it printed.
+// output runs a program to its end and returns its standard output.
 func (s *stage) output(ctx context.Context, program string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, program), args...)
 	cmd.Env = s.environ()
@@ -73,7 +73,7 @@ func (s *stage) output(ctx context.Context, program string, args ...string) ([]b
 	return out.Bytes(), err
 }
 
-// showLogs prints the end of each log, for whoever has to find out why.
+// showLogs prints the end of each log, to debug a failure.
 func (s *stage) showLogs() {
 	logs, _ := filepath.Glob(s.path("*.log"))
 	for _, path := range logs {

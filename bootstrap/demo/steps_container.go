@@ -19,7 +19,7 @@ import (
 	"github.com/croft-edge/croft/pkg/nodeapi"
 )
 
-// containers is what the user adds to the network's project.
+// containers is the part that the user adds to the network's project file.
 const containers = `
 workloads:
   web:

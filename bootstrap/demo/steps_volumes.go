@@ -13,7 +13,7 @@ import (
 
 const gib = 1 << 30
 
-// project is what a user writes down.
+// project is the user's project file.
 const project = `project: demo
 node: %s
 duration: 1h

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// volume is what the demo remembers of a volume that it asked for.
+// volume is a volume that the demo has reserved.
 type volume struct {
 	id   string
 	path string

@@ -57,8 +57,8 @@ func TestEveryCommandHasHelpWithExamples(t *testing.T) {
 	}
 }
 
-// TestTheListOfCommandsIsWhole: a new command gets its help tested.
-func TestTheListOfCommandsIsWhole(t *testing.T) {
+// TestListOfCommandsIsComplete: a new command gets its help tested.
+func TestListOfCommandsIsComplete(t *testing.T) {
 	known := map[string]bool{"help": true, "h": true, "exit-codes": true}
 	groups := map[string]bool{}
 	for _, c := range commands() {

@@ -77,7 +77,7 @@ func checked(commands []*cli.Command, usage cli.OnUsageErrorFunc) {
 	}
 }
 
-// noSuchCommand is what a group does when none of its commands was named.
+// noSuchCommand is a group's action when none of its commands was named.
 func noSuchCommand(c *cli.Context) error {
 	if c.Args().Present() {
 		return shell.Usagef("there is no command %q; `croft help` lists them", c.Args().First())

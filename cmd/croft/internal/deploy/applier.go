@@ -9,7 +9,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// Applied is what an apply or a delete has set in motion.
+// Applied are the entries that an apply or a delete has changed.
 type Applied struct {
 	// Made are the current entries of the project file.
 	Made []*state.Entry
@@ -30,8 +30,8 @@ type Applier struct {
 // known to the explorer or gone from the state.
 func (a *Applier) Recover(ctx context.Context) error { return a.pusher.recover(ctx) }
 
-// Apply carries p out; prune is whether what isn't in the file is deleted.
-// Deletions go first, so that what takes a place finds it free.
+// Apply carries p out; prune is whether reservations that aren't in the file are deleted.
+// Deletions go first, so that replacements find the place free.
 func (a *Applier) Apply(ctx context.Context, f *project.File, p plan.Plan, prune bool) (Applied, error) {
 	out, err := a.remover.Leave(ctx, a.leaving(p, prune))
 	if err != nil {

@@ -76,10 +76,9 @@ func hashOf(e *state.Entry) (string, error) {
 	return hash.Hex(), err
 }
 
-// volumeHash is the hash of a volume of one's own that isn't named as a workload
-// of the file. The explorer is believed about which one its ID means, as it is
-// where data holds the ID alone. Empty when it shows none on that node: what is
-// wrong, the node says.
+// volumeHash is the hash of a volume of the user that isn't a workload of the file. The
+// explorer decides which one the ID means, as it does where data holds the ID alone. Empty
+// when it shows none on that node: the node then reports the mistake.
 func (c *composer) volumeHash(ctx context.Context, nodeID, id string) (string, error) {
 	if e := c.ledger.find(func(e *state.Entry) bool { return e.ID == id && e.Type == workload.TypeVolume && e.Node == nodeID }); e != nil {
 		return hashOf(e)
@@ -202,7 +201,7 @@ func (c *composer) named(w *project.Workload, data json.RawMessage) (json.RawMes
 // mostPrefix is how much of a workload's name is in its container's.
 const mostPrefix = 40
 
-// prefix is what of a workload's name may be in a container's: for people only.
+// prefix is the part of a workload's name that its container's name begins with: for people only.
 func prefix(name string) string {
 	plain := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' {

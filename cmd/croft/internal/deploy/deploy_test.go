@@ -133,8 +133,8 @@ func TestWaitEndsWithItsTime(t *testing.T) {
 	})
 }
 
-// TestWaitOutlastsAnExplorerThatIsAway: it says so, and goes on.
-func TestWaitOutlastsAnExplorerThatIsAway(t *testing.T) {
+// TestWaitDuringAnExplorerOutage: it says so, and goes on.
+func TestWaitDuringAnExplorerOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := newUser(t)
 		var said bytes.Buffer
@@ -209,9 +209,9 @@ func TestFailedWorkloads(t *testing.T) {
 	}
 }
 
-// TestDeletionOfWhatTheExplorerLost: an explorer that doesn't know it can't
+// TestDeletionOfALostReservation: an explorer that doesn't know it can't
 // make anybody believe that it is gone.
-func TestDeletionOfWhatTheExplorerLost(t *testing.T) {
+func TestDeletionOfALostReservation(t *testing.T) {
 	u := newUser(t)
 	if _, err := u.apply(u.deployer(), u.file(oneVolume)); err != nil {
 		t.Fatal(err)
@@ -238,8 +238,8 @@ func TestDeletionOfWhatTheExplorerLost(t *testing.T) {
 	}
 }
 
-// TestDeletionIsToldUntilItIsTaken: a deletion that was signed and not taken is told again.
-func TestDeletionIsToldUntilItIsTaken(t *testing.T) {
+// TestDeletionIsRetried: a deletion that was signed and not taken is told again.
+func TestDeletionIsRetried(t *testing.T) {
 	u := newUser(t)
 	if _, err := u.apply(u.deployer(), u.file(oneVolume)); err != nil {
 		t.Fatal(err)
@@ -306,7 +306,7 @@ func TestRenewalByTheFile(t *testing.T) {
 	}
 }
 
-func TestStateWithoutItsLockIsntWritten(t *testing.T) {
+func TestUnlockedStateIsNotWritten(t *testing.T) {
 	u := newUser(t)
 	u.readOnly = true
 	d := u.deployer()
@@ -318,8 +318,8 @@ func TestStateWithoutItsLockIsntWritten(t *testing.T) {
 	}
 }
 
-// TestANodesWordsDontControlTheTerminal: its error is one plain line.
-func TestANodesWordsDontControlTheTerminal(t *testing.T) {
+// TestControlCharactersFromANode: its error is one plain line.
+func TestControlCharactersFromANode(t *testing.T) {
 	u := newUser(t)
 	var said bytes.Buffer
 	u.out = &said

@@ -14,7 +14,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// Imported is a reservation that has come to stand for a workload of the file.
+// Imported is a reservation that was assigned to a workload of the file.
 type Imported struct {
 	Name string        `json:"name"`
 	Type workload.Type `json:"type"`
@@ -26,7 +26,7 @@ type Imported struct {
 	Secrets bool `json:"secrets"`
 }
 
-// notTheFiles is the digest of what was imported and isn't as the file asks.
+// notTheFiles is the digest of an imported reservation that differs from the file.
 const notTheFiles = "imported"
 
 // Importer takes reservations that are there into the project.
@@ -37,10 +37,10 @@ type Importer struct {
 	now      func() time.Time
 }
 
-// Import makes the user's reservations that live stand for workloads of f. chosen
-// says which, by the workload's name; when it is empty, each workload that the state
-// doesn't know gets the one that is as the file asks, a network the one of its name.
-// Nothing is signed or pushed. On an error the state is as it was.
+// Import assigns the user's live reservations to workloads of f. chosen has the IDs by
+// the workload's name; when it is empty, each workload that isn't in the state gets the
+// reservation that matches the file, a network the one of its name. Nothing is signed or
+// pushed. On an error the state is unchanged.
 func (i *Importer) Import(ctx context.Context, f *project.File, chosen map[string]string) ([]Imported, error) {
 	all, err := i.observer.Mine(ctx)
 	if err != nil {
@@ -77,7 +77,7 @@ func (i *Importer) forget(made map[string]*state.Entry) {
 	}
 }
 
-// candidate is a reservation that may stand for a workload.
+// candidate is a reservation that may be assigned to a workload.
 type candidate struct {
 	entry *state.Entry
 	same  bool
@@ -123,7 +123,7 @@ func (i *Importer) pick(ctx context.Context, w *project.Workload, id string, all
 	return nil, nil
 }
 
-// unfit says why o can't stand for w; empty when it can.
+// unfit is the reason why o can't be assigned to w; empty when it can.
 func (i *Importer) unfit(w *project.Workload, o Observation) string {
 	r := o.Document
 	switch {
@@ -141,7 +141,7 @@ func (i *Importer) unfit(w *project.Workload, o Observation) string {
 	return ""
 }
 
-// candidate makes the entry with which o would stand for w.
+// candidate makes the entry that assigns o to w.
 func (i *Importer) candidate(ctx context.Context, w *project.Workload, o Observation) (*candidate, error) {
 	signed := *o.Document
 	id, renewal := signed.ID, signed.Renewal

@@ -14,7 +14,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// Observation is what is known of one reservation at this moment.
+// Observation is one reservation's state at this moment.
 type Observation struct {
 	verdict.Verdict
 	// Document is as it was signed, or as the explorer shows it where it wasn't signed here.

@@ -42,7 +42,7 @@ func (p *Planner) Wanted(f *project.File) ([]plan.Wanted, error) {
 	return out, nil
 }
 
-// Known makes the planner's input of what was observed.
+// Known makes the planner's input of observations.
 func (p *Planner) Known(seen map[*state.Entry]Observation) ([]plan.Known, error) {
 	var out []plan.Known
 	for _, name := range p.ledger.Names() {

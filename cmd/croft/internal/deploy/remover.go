@@ -54,9 +54,9 @@ func (m *Remover) leave(ctx context.Context, name string) ([]*state.Entry, error
 	return append(before, e), m.tell(ctx, e)
 }
 
-// tell brings the deletion of a leaving entry to the explorer. One that the
-// explorer doesn't know stays, for its node may have it until its signed end:
-// that the explorer says so proves nothing.
+// tell pushes the deletion of a leaving entry to the explorer. An entry that the explorer
+// doesn't know stays in the state, for its node may have it until its signed end: the
+// explorer's answer proves nothing.
 func (m *Remover) tell(ctx context.Context, e *state.Entry) error {
 	err := again(ctx, func() error { return m.explorer.Delete(ctx, e.ID, *e.Deletion) })
 	if errors.Is(err, node.NotExist) {
@@ -74,7 +74,7 @@ func (m *Remover) tell(ctx context.Context, e *state.Entry) error {
 	return nil
 }
 
-// Retell brings the deletions that the explorer hasn't acknowledged yet.
+// Retell pushes the deletions that the explorer hasn't acknowledged yet.
 func (m *Remover) Retell(ctx context.Context) error {
 	for _, e := range append([]*state.Entry(nil), m.ledger.Leaving...) {
 		if e.Told {
@@ -87,7 +87,7 @@ func (m *Remover) Retell(ctx context.Context) error {
 	return nil
 }
 
-// Delete signs and brings the deletion of a reservation that wasn't signed here.
+// Delete signs and pushes the deletion of a reservation that isn't in the state.
 func (m *Remover) Delete(ctx context.Context, r *workload.Reservation) error {
 	if r.User != m.key.ID() {
 		return pkgerrors.Errorf("cannot delete %s: it is of user %s, and the key is of %s", r.ID, r.User, m.key.ID())
@@ -103,7 +103,7 @@ func (m *Remover) Delete(ctx context.Context, r *workload.Reservation) error {
 	return nil
 }
 
-// Leave deletes the reservations of those names, users before what they use.
+// Leave deletes the reservations of those names, users before the reservations that they use.
 func (m *Remover) Leave(ctx context.Context, names []string) (Applied, error) {
 	var out Applied
 	names = append([]string(nil), names...)

@@ -19,8 +19,8 @@ func containerName(e *state.Entry) string {
 	return data.Name
 }
 
-// runsInPlaceOf is the ID of the one before e that its node says runs, empty when
-// there is none.
+// runsInPlaceOf is the ID of the replaced entry that still runs on the node instead of e;
+// empty when there is none.
 func runsInPlaceOf(e *state.Entry, look func(*state.Entry) (Observation, error)) string {
 	for i := len(e.Before) - 1; i >= 0; i-- {
 		if o, err := look(e.Before[i]); err == nil && phase(o.Verdict) == plan.Deployed {

@@ -37,9 +37,9 @@ func (u *user) pushed() workload.Container {
 	return c
 }
 
-// TestAnExplorerCantSwapWhatIsSigned: the container names the volume of the file
+// TestSwappedReservations: the container names the volume of the file
 // by the hash of what was signed here, whatever the explorer says of IDs.
-func TestAnExplorerCantSwapWhatIsSigned(t *testing.T) {
+func TestSwappedReservations(t *testing.T) {
 	u := newUser(t)
 	two := oneVolume + "  other:\n    volume: {size: 1, type: SSD}\n"
 	if _, err := u.apply(u.deployer(), u.file(two)); err != nil {
@@ -58,9 +58,9 @@ func TestAnExplorerCantSwapWhatIsSigned(t *testing.T) {
 	}
 }
 
-// TestWhatWasSignedWithoutHashesStays: an entry of before names none, and isn't
+// TestDocumentsWithoutHashesStay: an entry of before names none, and isn't
 // changed for that.
-func TestWhatWasSignedWithoutHashesStays(t *testing.T) {
+func TestDocumentsWithoutHashesStay(t *testing.T) {
 	u := newUser(t)
 	f := u.file(oneVolume + webOf("volume: data"))
 	if _, err := u.apply(u.deployer(), f); err != nil {
@@ -167,9 +167,9 @@ func TestVolumesOutsideOfTheFile(t *testing.T) {
 	}
 }
 
-// TestNothingIsSignedWhileAHashIsntKnown: an explorer that doesn't answer now is
+// TestUnknownHashStopsSigning: an explorer that doesn't answer now is
 // no reason to sign less.
-func TestNothingIsSignedWhileAHashIsntKnown(t *testing.T) {
+func TestUnknownHashStopsSigning(t *testing.T) {
 	u := newUser(t)
 	u.fake.fail = func(call string) error {
 		if call == "get" {
@@ -184,8 +184,8 @@ func TestNothingIsSignedWhileAHashIsntKnown(t *testing.T) {
 	}
 }
 
-// TestAProjectsNetworkIsKnownByItsName too, where the data says the name itself.
-func TestAProjectsNetworkIsKnownByItsName(t *testing.T) {
+// TestProjectNetworkHash too, where the data says the name itself.
+func TestProjectNetworkHash(t *testing.T) {
 	u := newUser(t)
 	net := "  n:\n    network:\n      name: n\n      ip_range: 10.0.0.0/16\n      net_resources:\n" +
 		"        - {node_id: " + u.fake.key.ID() + ", subnet: 10.0.0.0/24, wg_private_key: {secret: env:WG}, wg_public_key: rIzU0zsCVONw2GHFZmdt4wt5FgrbcjqdPvKh6lRwY20=, wg_listen_port: 5000, peers: []}\n"

@@ -40,7 +40,7 @@ func (f *fakeExplorer) image(id string) string {
 	return c.FList
 }
 
-func TestAContainerIsUpdated(t *testing.T) {
+func TestContainerUpdate(t *testing.T) {
 	u := newUser(t)
 	for i, image := range []string{"one", "two", "three", "three"} {
 		p, err := u.apply(u.deployer(), u.file(web(image)))
@@ -73,7 +73,7 @@ func TestAContainerIsUpdated(t *testing.T) {
 
 // One that the node gives up leaves the old one: apply says so, the next one tries
 // again, and when the file is put back goes back.
-func TestAnUpdateThatFails(t *testing.T) {
+func TestFailedUpdate(t *testing.T) {
 	for _, next := range []string{"bad", "good", "one"} {
 		u := newUser(t)
 		if _, err := u.apply(u.deployer(), u.file(web("one"))); err != nil {
@@ -124,7 +124,7 @@ func TestAnUpdateThatFails(t *testing.T) {
 }
 
 // Stopped before and after every call of an update and applied again: one stands.
-func TestAnUpdatesCrashPoints(t *testing.T) {
+func TestUpdateCrashPoints(t *testing.T) {
 	for _, then := range []string{"two", "one", "three"} {
 		for stopAt := 1; ; stopAt++ {
 			u := newUser(t)
@@ -155,7 +155,7 @@ func TestAnUpdatesCrashPoints(t *testing.T) {
 }
 
 // When the time of one that failed is over, the one that runs stands for the name.
-func TestAFailedUpdateExpires(t *testing.T) {
+func TestFailedUpdateExpires(t *testing.T) {
 	u := newUser(t)
 	if _, err := u.apply(u.deployer(), u.file(web("one"))); err != nil {
 		t.Fatal(err)
@@ -173,7 +173,7 @@ func TestAFailedUpdateExpires(t *testing.T) {
 }
 
 // What the explorer refuses leaves the state as it was.
-func TestARefusedUpdateIsForgotten(t *testing.T) {
+func TestRefusedUpdateIsForgotten(t *testing.T) {
 	u := newUser(t)
 	if _, err := u.apply(u.deployer(), u.file(web("one"))); err != nil {
 		t.Fatal(err)

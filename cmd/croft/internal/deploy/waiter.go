@@ -28,14 +28,14 @@ func (e *FailedError) Error() string {
 	return "cannot reach what was asked for: " + strings.Join(e.What, "; ")
 }
 
-// TimeoutError says what was still waited for when the time was over.
+// TimeoutError lists the reservations that were still waited for when the time was over.
 type TimeoutError struct{ What []string }
 
 func (e *TimeoutError) Error() string {
 	return "cannot wait any longer: " + strings.Join(e.What, "; ")
 }
 
-// UntrustedError says what the explorer showed that isn't to be believed.
+// UntrustedError lists the explorer's answers that can't be believed.
 type UntrustedError struct{ What []string }
 
 func (e *UntrustedError) Error() string {
@@ -52,7 +52,7 @@ type Target struct {
 	End bool
 	// Look asks for its state now.
 	Look func(ctx context.Context) (Observation, error)
-	// Older asks for the ID of what runs although this has failed; nil for nothing.
+	// Older asks for the ID of the replaced reservation that runs on when this one fails; may be nil.
 	Older func(ctx context.Context) string
 }
 
@@ -65,7 +65,7 @@ type Waiter struct {
 	log      progress
 }
 
-// Targets are those of what was applied.
+// Targets are the reservations that an apply or a delete has changed.
 func (w *Waiter) Targets(a Applied) []Target {
 	var out []Target
 	for _, e := range a.Left {
@@ -124,7 +124,7 @@ type waiting struct {
 	failed, untrusted []string
 }
 
-// look looks at a target; true when it is through, whichever way.
+// look observes a target; true when it needs no more waiting.
 func (w *waiting) look(ctx context.Context, i int, t Target) bool {
 	o, err := t.Look(ctx)
 	if err != nil {
@@ -191,7 +191,7 @@ func (w *waiting) verdict(ctx context.Context, open []int, targets []Target) err
 	return &TimeoutError{What: what}
 }
 
-// Unknown says what it means that the explorer doesn't know a reservation.
+// Unknown explains that the explorer doesn't know a reservation.
 func Unknown(expires time.Time) string {
 	return "the explorer doesn't know it; its node may have it until " + expires.UTC().Format(time.RFC3339)
 }
@@ -210,15 +210,15 @@ func colon(s string) string {
 	return ": " + s
 }
 
-// older says of a target that failed what runs in its place.
+// older asks for the replaced entry that runs on.
 func (w *Waiter) older(e *state.Entry) func(ctx context.Context) string {
 	return func(ctx context.Context) string {
 		return runsInPlaceOf(e, func(b *state.Entry) (Observation, error) { return w.observer.Entry(ctx, b) })
 	}
 }
 
-// lastLines are the last that a container said which failed, as its node has sealed
-// them to its user.
+// lastLines are the last output lines of a failed container, which its node has sealed to
+// the user.
 func lastLines(key sign.KeyPair, o Observation) []string {
 	var data workload.ContainerFailure
 	if !o.Verified || o.Problem != "" || json.Unmarshal(o.Data, &data) != nil || data.LastLines == "" {

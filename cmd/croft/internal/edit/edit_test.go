@@ -105,8 +105,8 @@ workloads:
 	}
 }
 
-// TestWhatIsAddedAndRemovedLeavesNoTrace: there and back is the same text.
-func TestWhatIsAddedAndRemovedLeavesNoTrace(t *testing.T) {
+// TestAddThenRemoveRestoresTheFile: there and back is the same text.
+func TestAddThenRemoveRestoresTheFile(t *testing.T) {
 	const text = "project: p\n\nnetworks:\n  # One.\n  net1:\n    ip_range: 10.1.0.0/16\n\n    # Those.\n    nodes:\n      - node: N1 # here\n        subnet: 10.1.9.0/24\n    access:\n      - name: a\n\n# End.\n"
 	for what, steps := range map[string][]step{
 		"a network": {network("net2", "10.2.0.0/16"), removed("net2")},
@@ -126,7 +126,7 @@ func TestWhatIsAddedAndRemovedLeavesNoTrace(t *testing.T) {
 	}
 }
 
-func TestEditsThatAreRefused(t *testing.T) {
+func TestRefusedEdits(t *testing.T) {
 	const text = "project: p\nnetworks:\n  net1:\n    nodes: []\n"
 	for _, c := range []struct {
 		when, before string

@@ -201,9 +201,9 @@ func (b *bench) apart(t *rapid.T) {
 	}
 }
 
-// TestAnyOrderOfCommandsGivesGoodNetworks: whatever is added and removed in
+// TestNetworkCommandsInAnyOrder: whatever is added and removed in
 // which order, each node's document is one that it accepts.
-func TestAnyOrderOfCommandsGivesGoodNetworks(t *testing.T) {
+func TestNetworkCommandsInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := newBench(t)
 		commands := map[string]func(*rapid.T){

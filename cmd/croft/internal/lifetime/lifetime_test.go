@@ -36,7 +36,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-func TestParseNeverGivesNothing(t *testing.T) {
+func TestParseNeverReturnsZero(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d, err := lifetime.Parse(rapid.StringMatching(`([0-9]{1,20}[wdhms]){1,4}`).Draw(t, "text"))
 		if err == nil && d <= 0 {

@@ -1,5 +1,5 @@
-// Package memory keeps what a user's croft has learnt of where things are, for when
-// the explorer is away: each node's own address, and when each explorer last answered.
+// Package memory keeps addresses that a user's croft has learnt, for when the explorer is
+// away: each node's own address, and when each explorer last answered.
 // Nothing in it is trusted: who answers at an address has to show the node's key.
 package memory
 
@@ -16,11 +16,11 @@ import (
 	"github.com/croft-edge/croft/pkg/atomicfile"
 )
 
-// maxNodes is how many nodes are remembered: those that were asked for last.
+// maxNodes is the number of nodes that are kept: those with the newest notes.
 const maxNodes = 1000
 
-// Door is where a node said last that users reach it; empty for nowhere but through
-// the explorer.
+// Door is the newest address at which users reach a node; empty when it is reached
+// through the explorer only.
 type Door struct {
 	Address string    `json:"address"`
 	Told    time.Time `json:"told"`
@@ -48,8 +48,8 @@ func Read(path string) Memory {
 	return m
 }
 
-// Note reads the file, has change change it, and writes it whole. Of two that do it at
-// a time one may be lost, which costs what it had learnt.
+// Note reads the file, applies change, and writes it whole. Of two concurrent notes one may
+// be lost; its addresses are then learnt again.
 func Note(path string, change func(*Memory)) error {
 	m := Read(path)
 	change(&m)
@@ -64,7 +64,7 @@ func Note(path string, change func(*Memory)) error {
 	return errors.Wrap(atomicfile.WriteFile(path, append(content, '\n'), 0o600), "cannot note where nodes are")
 }
 
-// trim forgets the nodes that were told of first.
+// trim drops the nodes with the oldest notes.
 func (m *Memory) trim() {
 	ids := slices.SortedFunc(maps.Keys(m.Doors), func(a, b string) int { return m.Doors[b].Told.Compare(m.Doors[a].Told) })
 	for _, id := range ids[min(len(ids), maxNodes):] {

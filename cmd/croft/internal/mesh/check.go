@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// What a network may be made of. Nodes refuse anything else.
+// The limits of a network's ranges. Nodes refuse others.
 const (
 	// RangeBits is the size of a network's range.
 	RangeBits = 16
@@ -18,11 +18,11 @@ const (
 	mostParts = 128
 )
 
-// Problem is what is wrong with a network.
+// Problem is a mistake in a network.
 type Problem struct {
 	// Path is the part's, as in "nodes[1].subnet".
 	Path string
-	// Text says what it is and what it must be.
+	// Text has the value and the allowed values.
 	Text string
 }
 
@@ -40,7 +40,7 @@ func CheckRange(p netip.Prefix) error {
 	return nil
 }
 
-// Check checks the network as a whole. What it returns is a *Problem.
+// Check checks the network as a whole. Its error is a *Problem.
 func (n Network) Check() error {
 	if err := CheckRange(n.IPRange); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (n Network) Check() error {
 	return nil
 }
 
-// checker remembers what the parts so far have taken.
+// checker has the names, ranges and keys that earlier parts have taken.
 type checker struct {
 	network Network
 	subnets []taken

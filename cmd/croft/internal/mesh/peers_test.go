@@ -109,9 +109,9 @@ func drawn(t *rapid.T) mesh.Network {
 	return network(nodes, accesses...)
 }
 
-// TestEverybodyReachesEverybody: where there is a public node, a packet from
+// TestFullReachability: where there is a public node, a packet from
 // anybody finds anybody, and each on the way takes it only from whom it allows.
-func TestEverybodyReachesEverybody(t *testing.T) {
+func TestFullReachability(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawn(t)
 		if err := n.Check(); err != nil {
@@ -175,7 +175,7 @@ func towards(n mesh.Network, who string, addr netip.Addr) string {
 	return found
 }
 
-func TestWhoCannotMeet(t *testing.T) {
+func TestUnreachablePairs(t *testing.T) {
 	for _, c := range []struct {
 		nodes []mesh.Node
 		apart int

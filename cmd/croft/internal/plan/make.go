@@ -33,7 +33,7 @@ func Make(in Input) Plan {
 type maker struct {
 	Input
 	known map[string]Known
-	// anew are the workloads that get another ID.
+	// anew are the workloads that get a new ID.
 	anew map[string]bool
 }
 
@@ -66,7 +66,7 @@ func (m maker) apart(w Wanted, c Change) Change {
 	return c
 }
 
-// now looks at what the reservation has come to, whatever the file says.
+// now decides by the reservation's phase, whatever the file asks for.
 func (m maker) now(w Wanted, k Known, c *Change) bool {
 	switch {
 	case k.Phase == Lost && !m.Recreate:
@@ -90,7 +90,7 @@ func (m maker) now(w Wanted, k Known, c *Change) bool {
 	return true
 }
 
-// differs looks at what the file asks that the reservation doesn't.
+// differs compares the file with the reservation.
 func (m maker) differs(w Wanted, k Known, c *Change) bool {
 	reason := ""
 	switch {
@@ -119,7 +119,7 @@ func (m maker) differs(w Wanted, k Known, c *Change) bool {
 	return true
 }
 
-// layerGoes is what an update of a container costs.
+// layerGoes warns of the writable layer that an update of a container loses.
 const layerGoes = "what it wrote beside its volumes goes, once the new one runs"
 
 // inPlace reports whether a container can be changed by another that takes its place.
@@ -178,7 +178,7 @@ func (m maker) lives(w Wanted, k Known, c *Change) {
 	}
 }
 
-// orphan is what becomes of a reservation that isn't in the file any more.
+// orphan decides on a reservation that isn't in the file any more.
 func (m maker) orphan(k Known) Change {
 	c := Change{Name: k.Name, Type: k.Type, Node: k.Node, ID: k.ID, Action: Delete, Reason: "it isn't in the file any more"}
 	switch {

@@ -26,11 +26,11 @@ const (
 	Renew Action = "renew"
 	// Delete: it isn't in the file any more.
 	Delete Action = "delete"
-	// Blocked: somebody has to look at it first; Reason says at what.
+	// Blocked: the user has to decide first; Reason has the question.
 	Blocked Action = "blocked"
 )
 
-// Phase is how far a known reservation is, by what can be trusted.
+// Phase is the trusted state of a known reservation.
 type Phase string
 
 // The phases.
@@ -39,13 +39,13 @@ const (
 	Unpushed Phase = "unpushed"
 	// Pending: the node hasn't answered.
 	Pending Phase = "pending"
-	// Deployed: the node says ok.
+	// Deployed: the node answered ok.
 	Deployed Phase = "deployed"
-	// Failed: the node says error.
+	// Failed: the node answered with an error.
 	Failed Phase = "failed"
 	// Ended: deleted, expired or evicted, or its deletion is signed.
 	Ended Phase = "ended"
-	// Lost: the explorer says that it doesn't know it.
+	// Lost: the explorer answers that it doesn't know it.
 	Lost Phase = "lost"
 )
 
@@ -61,7 +61,7 @@ type Wanted struct {
 	Uses []string
 }
 
-// Known is a reservation that stands for a name.
+// Known is the reservation of a name.
 type Known struct {
 	Name    string
 	Type    workload.Type
@@ -69,7 +69,7 @@ type Known struct {
 	Network string
 	ID      string
 	Digest  string
-	// Duration is what the file said when it was signed or renewed.
+	// Duration is that of the file at the last signing or renewal.
 	Duration time.Duration
 	Created  time.Time
 	Expires  time.Time
@@ -88,7 +88,7 @@ type Known struct {
 	Older string
 }
 
-// Outside is a network of the same user that no entry of the project stands for.
+// Outside is a network of the same user that isn't in the project's state.
 type Outside struct {
 	Node    string
 	Network string
@@ -103,7 +103,7 @@ type Input struct {
 	// Outside are the user's other networks. A node takes a network of the same
 	// name for an update, whichever project it is of.
 	Outside []Outside
-	// Recreate makes anew what the explorer has lost.
+	// Recreate creates lost reservations again.
 	Recreate bool
 }
 
@@ -118,15 +118,15 @@ type Change struct {
 	Reason string `json:"reason,omitempty"`
 	// Hint is worth knowing and changes nothing.
 	Hint string `json:"hint,omitempty"`
-	// LosesData says that data on the node goes with it.
+	// LosesData is whether data on the node is lost by it.
 	LosesData bool `json:"loses_data,omitempty"`
 	// Takes is the user's network outside of the project that this one would take over.
 	Takes string `json:"takes,omitempty"`
-	// Stops says that nothing of the plan may be carried out because of it.
+	// Stops is whether it forbids the whole plan.
 	Stops bool `json:"-"`
-	// Gone says that nothing of it is on the node: there is nothing to delete.
+	// Gone is whether the node has nothing of it: there is nothing to delete.
 	Gone bool `json:"-"`
-	// Expires is what a renewal sets.
+	// Expires is the new end that a renewal sets.
 	Expires time.Time `json:"expires,omitzero"`
 }
 

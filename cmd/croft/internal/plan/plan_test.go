@@ -123,7 +123,7 @@ func TestRenewalEndsWhereTheFileSays(t *testing.T) {
 	}
 }
 
-func TestRecreateMakesAnewWhatWasLost(t *testing.T) {
+func TestRecreateLostReservations(t *testing.T) {
 	in := plan.Input{Now: moment(), Wanted: []plan.Wanted{volume()}, Known: []plan.Known{there(phase(plan.Lost, ""))}, Recreate: true}
 	if c := plan.Make(in).Changes[0]; c.Action != plan.Create {
 		t.Errorf("got %+v, want a creation", c)
@@ -244,7 +244,7 @@ func TestDependants(t *testing.T) {
 	}
 }
 
-func TestLosingIsOnlyWhatIsCarriedOut(t *testing.T) {
+func TestLosingCountsOnlyCarriedOutChanges(t *testing.T) {
 	p := plan.Make(plan.Input{Now: moment(), Known: []plan.Known{there()}})
 	if len(p.Losing(false)) != 0 || len(p.Losing(true)) != 1 {
 		t.Errorf("a deletion loses data with --prune only: %v, %v", p.Losing(false), p.Losing(true))

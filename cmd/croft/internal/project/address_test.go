@@ -76,9 +76,9 @@ workloads:
 	}
 }
 
-// TestContainersAreCheckedAsTheNodeDoes: what a container's document can't say
+// TestContainerChecksMatchTheNode: what a container's document can't say
 // is said with its line.
-func TestContainersAreCheckedAsTheNodeDoes(t *testing.T) {
+func TestContainerChecksMatchTheNode(t *testing.T) {
 	user, _ := nodes(t)
 	const head = "project: p\nnode: NODE1\nduration: 1d\nworkloads:\n  a:\n    container:\n      flist: docker://example.org/a\n      capacity: {cpu: 1, memory: 64}\n      network: {network_id: n, ips: [10.0.0.2]}\n"
 	for _, c := range []struct{ more, says string }{

@@ -28,7 +28,7 @@ type body struct {
 	places map[string]place
 }
 
-// place is where something stands in the file.
+// place is a position in the file.
 type place struct {
 	line  int
 	field string

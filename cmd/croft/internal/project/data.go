@@ -13,7 +13,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// fill says what goes where the data holds something that isn't in the file.
+// fill has the values of references and secrets, which the data holds places for.
 type fill struct {
 	id func(name string) (string, error)
 	// hash gives the hash of a workload's reservation; empty leaves it out.
@@ -106,7 +106,7 @@ func fillTree(tree any, with fill) (any, error) {
 	switch t := tree.(type) {
 	case map[string]any:
 		out := make(map[string]any, len(t))
-		// In order, so that the same mistake is told each time.
+		// In order, so that the same mistake is reported each time.
 		for _, k := range slices.Sorted(maps.Keys(t)) {
 			v := t[k]
 			filled, err := fillTree(v, with)

@@ -22,7 +22,7 @@ func (w *Workload) encode(tree any) (json.RawMessage, error) {
 	return workload.Canonical(raw)
 }
 
-// Stand-ins for what isn't known before something is pushed.
+// Placeholders for IDs and secrets that aren't known before a push.
 const (
 	anyID  = "1-1"
 	anyBox = 48
@@ -35,8 +35,8 @@ func anyKey(s *Secret) (string, error) {
 	return base64.StdEncoding.EncodeToString(sum[:]), nil
 }
 
-// Check checks the workload as it would be pushed by user, with stand-ins for
-// IDs and secrets. What is wrong is an Error with its line.
+// Check checks the workload as it would be pushed by user, with placeholders for
+// IDs and secrets. A mistake is an Error with its line.
 func (w *Workload) Check(user string) error {
 	tree, err := w.filled(fill{
 		id:     func(string) (string, error) { return anyID, nil },

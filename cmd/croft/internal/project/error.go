@@ -2,14 +2,14 @@ package project
 
 import "fmt"
 
-// Error is what is wrong with a project file, and where.
+// Error is a mistake in a project file, and its position.
 type Error struct {
 	File string
 	// Line counts from 1; 0 when it is about the file as a whole.
 	Line int
 	// Field is the path of the key, as in "workloads.db.zdb.size".
 	Field string
-	// Problem says what is wrong and what is allowed.
+	// Problem names the mistake and the allowed values.
 	Problem string
 }
 

@@ -19,7 +19,7 @@ import (
 // maxFile bounds a project file's size in bytes.
 const maxFile = 1 << 20
 
-// nameForm is what the names of projects and workloads look like. A letter
+// nameForm is the form of the names of projects and workloads. A letter
 // comes first, so that a name is never taken for a reservation's ID.
 const nameForm = `^[a-z][a-z0-9-]{0,62}$`
 
@@ -45,7 +45,7 @@ func Load(path string) (*File, error) {
 	return Parse(path, content)
 }
 
-// Read returns what is in the file at path, if it isn't too large.
+// Read returns the content of the file at path, if it isn't too large.
 func Read(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -71,8 +71,8 @@ func Parse(path string, content []byte) (*File, error) {
 	return out, nil
 }
 
-// ParseLoose is Parse, but for what the workloads say of each other: they may
-// name what isn't there yet, and are in the file's order.
+// ParseLoose is Parse without resolving references: workloads may refer to missing ones,
+// and are in the file's order.
 func ParseLoose(path string, content []byte) (*File, error) {
 	out, err := parse(content)
 	if err != nil {
@@ -194,7 +194,7 @@ func (f *File) arrange() error {
 	return nil
 }
 
-// tie resolves what the workloads say of each other, and orders them by it.
+// tie resolves the references between workloads, and orders them by these.
 func (f *File) tie() error {
 	if err := f.connect(f.Workloads); err != nil {
 		return err

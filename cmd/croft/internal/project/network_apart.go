@@ -18,8 +18,8 @@ func (f *File) FindNetwork(name string) *Network {
 	return nil
 }
 
-// Parts are the names of the workloads that a name stands for: those of a
-// network, or the one of that name.
+// Parts are the names of the workloads of a network, one a node; of another name, that
+// name.
 func (f *File) Parts(name string) []string {
 	n := f.FindNetwork(name)
 	if n == nil {
@@ -58,7 +58,7 @@ func (f *File) Ports(nodeID string) map[uint16]string {
 	return out
 }
 
-// ports tells the listen ports that a network's data has for a node.
+// ports calls tell with the listen ports in a network's data for a node.
 func (b *body) ports(nodeID string, tell func(port uint16)) {
 	resources, _ := b.data["net_resources"].([]any)
 	for _, r := range resources {
@@ -71,8 +71,8 @@ func (b *body) ports(nodeID string, tell func(port uint16)) {
 	}
 }
 
-// apart checks that the networks don't get into each other's way, nor into
-// that of workloads: these have been read and hold no network's parts.
+// apart checks that networks conflict neither with each other nor with workloads, which
+// are parsed and don't include the networks' parts yet.
 func apart(networks []*Network, workloads []*Workload) error {
 	byHand := &File{Workloads: workloads}
 	taken := map[string]map[uint16]string{}

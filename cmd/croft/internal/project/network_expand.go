@@ -9,7 +9,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// publicKey stands in a tree where the public key of a secret goes.
+// publicKey is the placeholder in a tree for the public key of a secret.
 type publicKey struct{ of *Secret }
 
 // PartName is the name of a network's workload on a node. No name in the file

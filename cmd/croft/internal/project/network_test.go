@@ -71,9 +71,9 @@ const seedAccess = `
 
 func open(s *project.Secret) (string, error) { return s.Open(project.Source{}) }
 
-// TestNetworksAreAsTheSeedMadeThem: the same subnets, ports and keys give the
+// TestNetworksMatchTheSeed: the same subnets, ports and keys give the
 // same data on each node, down to the order of peers and ranges.
-func TestNetworksAreAsTheSeedMadeThem(t *testing.T) {
+func TestNetworksMatchTheSeed(t *testing.T) {
 	for name, text := range map[string]string{
 		"network.json": seedNetwork, "network_second_node.json": seedNetwork, "network_access.json": seedNetwork + seedAccess,
 	} {
@@ -292,8 +292,8 @@ func TestMistakesInNetworks(t *testing.T) {
 	}
 }
 
-// TestKeysThatAreNone: what a secret turns out to be is told without repeating it.
-func TestKeysThatAreNone(t *testing.T) {
+// TestInvalidKeys: what a secret turns out to be is told without repeating it.
+func TestInvalidKeys(t *testing.T) {
 	const good, access = "YH8xDRZLbOCJAKTSc2iXhYTQ04hgxkmFC1//DnusOGs=", "cnS4uHqHsn77zuU7eUlekbE3kl4YOycgdAihgKV+KA4="
 	f, err := project.Parse("f.yaml", withNodes(t, twoNodes+"    access: [{name: a, subnet: 10.1.9.0/24, public_key: "+access+", via: NODE1}]\n"))
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// connect checks what the workloads say of each other. Where they name a
+// connect checks the references between workloads. Where they name a
 // network of the file, they mean its workloads.
 func (f *File) connect(all []*Workload) error {
 	byName := map[string]*Workload{}
@@ -74,7 +74,7 @@ func (w *Workload) connectRef(r *ref, target *Workload) error {
 	return nil
 }
 
-// replaceRef puts value where r stands.
+// replaceRef puts value in the place of r.
 func replaceRef(tree any, r *ref, value string) {
 	switch t := tree.(type) {
 	case map[string]any:

@@ -7,7 +7,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croft/internal/project"
 )
 
-func TestWhatLooksLikeASecretIsNamed(t *testing.T) {
+func TestPlainSecretsAreNamed(t *testing.T) {
 	f, err := project.Parse("croft.yaml", withNodes(t, `project: p
 node: NODE1
 duration: 1d

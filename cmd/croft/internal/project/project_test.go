@@ -133,7 +133,7 @@ func TestDataNeedsTheIDsItRefersTo(t *testing.T) {
 	}
 }
 
-func TestDigestFollowsWhatMatters(t *testing.T) {
+func TestDigestCoversRelevantChanges(t *testing.T) {
 	base := `
 project: p
 node: NODE1
@@ -235,7 +235,7 @@ func TestSecretSources(t *testing.T) {
 	}
 }
 
-func TestLoadSaysWhichFile(t *testing.T) {
+func TestLoadErrorsNameTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "none.yaml")
 	_, err := project.Load(path)
 	if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "no such file") {
@@ -250,7 +250,7 @@ func TestLoadSaysWhichFile(t *testing.T) {
 	}
 }
 
-func TestCheckAcceptsWhatANodeWould(t *testing.T) {
+func TestCheckAcceptsValidWorkloads(t *testing.T) {
 	user, _ := nodes(t)
 	for _, w := range all(t).Workloads {
 		if err := w.Check(user); err != nil {

@@ -2,7 +2,7 @@ package project
 
 import "github.com/croft-edge/croft/pkg/workload"
 
-// kind is what a value in the file may be.
+// kind is the kind of a value in the file.
 type kind int
 
 const (
@@ -23,7 +23,7 @@ const (
 	mapKind
 )
 
-// shape is what a part of a workload looks like in the file.
+// shape is the form of a part of a workload in the file.
 type shape struct {
 	kind    kind
 	members map[string]member

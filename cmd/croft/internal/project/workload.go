@@ -26,8 +26,8 @@ type Workload struct {
 	origin origin
 }
 
-// origin is where a workload stands: the path of the project file, the line, and the path
-// in the file's tree.
+// origin is the position of a workload: the path of the project file, the line, and the
+// path in the file's tree.
 type origin struct {
 	file  string
 	line  int
@@ -43,8 +43,8 @@ type waits struct {
 // Uses names the workloads that this one's data refers to.
 func (w *Workload) Uses() []string { return append([]string(nil), w.uses...) }
 
-// Image is what a container's data names as its image, and the secret that its
-// registry is told, nil when there is none.
+// Image is a container's image reference, and the credentials for its registry; nil when
+// there are none.
 func (w *Workload) Image() (reference string, auth *Secret) {
 	if w.Type != workload.TypeContainer {
 		return "", nil
@@ -98,7 +98,7 @@ func (w *Workload) readData(n *yaml.Node, field string) error {
 	return nil
 }
 
-// complete fills in what follows from the rest, and checks that nothing is missing.
+// complete fills in derived members, and checks that nothing is missing.
 func (w *Workload) complete(field string) error {
 	if w.Type == "" {
 		return at(w.origin.line, field, "has no type; one is needed of %s", strings.Join(typeNames(), ", "))

@@ -22,7 +22,7 @@ const Scheme = "docker://"
 // limit is for one answer, with the token that it may need.
 const limit = 5 * time.Second
 
-// MissingError says that a registry answered, and hasn't the image or doesn't give it.
+// MissingError is a registry's answer that it hasn't the image or doesn't serve it.
 type MissingError struct {
 	Reference string
 	Why       string

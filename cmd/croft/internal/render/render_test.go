@@ -58,8 +58,8 @@ list: []
 	}
 }
 
-// TestYAMLSaysWhatJSONSays: text that looks like something else stays text.
-func TestYAMLSaysWhatJSONSays(t *testing.T) {
+// TestYAMLMatchesJSON: text that looks like something else stays text.
+func TestYAMLMatchesJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := map[string]any{}
 		for _, key := range rapid.SliceOfN(rapid.StringMatching(`[a-z0-9~ :#-]{1,6}`), 0, 5).Draw(t, "keys") {
@@ -120,7 +120,7 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("full") }
 
-func TestErrorsOfTheWriterAreTold(t *testing.T) {
+func TestWriterErrors(t *testing.T) {
 	for _, f := range []render.Format{render.Table, render.JSON, render.YAML} {
 		if err := render.Write(broken{}, f, value(), render.Rows{Head: []string{"A"}}); err == nil || !strings.Contains(err.Error(), "full") {
 			t.Errorf("%s: %v", f, err)

@@ -1,4 +1,4 @@
-// Package state remembers, beside a project file, which reservation stands for
+// Package state remembers, beside a project file, which reservation belongs to
 // which of its workloads.
 //
 // A document is written here before it is pushed. So when the answer to a push

@@ -21,7 +21,7 @@ const version = 1
 // Folder is where states lie, beside the project file.
 const Folder = ".croft"
 
-// File is what is known of a project's reservations.
+// File is the state of a project's reservations.
 type File struct {
 	Version int `json:"version"`
 	// Project and User are whose it is: another's is refused.
@@ -46,7 +46,7 @@ type Entry struct {
 	ID string `json:"id,omitempty"`
 	// Digest is the plain workload's, see project.Workload.Digest.
 	Digest string `json:"digest"`
-	// Duration is what the project file said when it was signed or renewed, in ns.
+	// Duration is that of the project file at the last signing or renewal, in ns.
 	Duration time.Duration `json:"duration"`
 	// Uses are the IDs that the data refers to, by the workload's name.
 	Uses map[string]string `json:"uses,omitempty"`
@@ -54,7 +54,7 @@ type Entry struct {
 	// workload's name. An entry of before data named any has none.
 	Hashes map[string]string `json:"hashes,omitempty"`
 	// Document is the signed reservation as it was or will be pushed, byte for
-	// byte: as text, for JSON in JSON would be written anew.
+	// byte: as text, for JSON in JSON would be reformatted.
 	Document string `json:"document"`
 	// Renewal is the newest one that the explorer has taken.
 	Renewal *workload.Renewal `json:"renewal,omitempty"`
@@ -170,7 +170,7 @@ func (f *File) leave(e *Entry, d *workload.Deletion) {
 	f.Leaving = append(f.Leaving, e)
 }
 
-// mostBefore is how many entries are kept before one: only the oldest of them may run.
+// mostBefore is how many replaced entries are kept: only the oldest of them may run.
 const mostBefore = 8
 
 // Takes makes e the current entry, in the place of the one that is, which it follows.

@@ -1,4 +1,4 @@
-// Package verdict judges what an explorer shows of a reservation. The explorer
+// Package verdict judges an explorer's answer about a reservation. The explorer
 // is trusted with nothing: the document must be the one that was signed, and a
 // result counts only when the node's key has signed it for that document. It
 // is pure.
@@ -14,7 +14,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// State is what is known of a reservation: that of its verified result, or one of these.
+// State is a reservation's state: that of its verified result, or one of these.
 type State = workload.State
 
 // The states beside those of a result.
@@ -23,11 +23,11 @@ const (
 	Unpushed State = "unpushed"
 	// Pending: the node hasn't answered.
 	Pending State = "pending"
-	// Deleting: the deletion is signed, and the node hasn't said that it is done.
+	// Deleting: the deletion is signed, and the node hasn't confirmed it.
 	Deleting State = "deleting"
 	// Lost: the explorer doesn't know it.
 	Lost State = "lost"
-	// Forged: what the explorer shows isn't what was signed.
+	// Forged: the explorer shows another document than the signed one.
 	Forged State = "forged"
 	// Unverified: the result is of version 1, which proves too little.
 	Unverified State = "unverified"
@@ -35,23 +35,23 @@ const (
 	Unseen State = "unseen"
 )
 
-// Verdict is what can be said of a reservation.
+// Verdict is the judgement of an answer about a reservation.
 type Verdict struct {
 	State State
 	// Verified is whether State comes from a result that the node signed for this document.
 	Verified bool
-	// Problem is why what the explorer shows isn't to be believed; empty when it is.
+	// Problem is why the explorer's answer can't be believed; empty when it can.
 	Problem string
 	// Error is the node's, where State is error or evicted.
 	Error string
 	// Data is the verified result's, Result all of it.
 	Data   json.RawMessage
 	Result *workload.Result
-	// Seen is the newest verified result: what was seen before, or this one.
+	// Seen is the newest verified result: an earlier one, or this one.
 	Seen state.Seen
 }
 
-// Judge judges what the explorer shows. own is the document as it was signed
+// Judge judges the explorer's answer. own is the document as it was signed
 // here; nil when it wasn't, and then the shown one must carry its user's signature.
 func Judge(own *workload.Reservation, shown explorer.Reservation, seen state.Seen) Verdict {
 	hash, err := theDocument(own, &shown.Reservation)

@@ -106,7 +106,7 @@ func (s nodes) show(c *cli.Context) error {
 	return s.Answer(c, n, out)
 }
 
-// freeOf is what a node has left: its own word, else what follows from what it has and uses.
+// freeOf are a node's free resources: as it reports them, else total minus used.
 func freeOf(n explorer.Node) explorer.Resources {
 	if n.FreeResources != nil {
 		return *n.FreeResources

@@ -23,8 +23,8 @@ type draft struct {
 	content    []byte
 	mode       fs.FileMode
 	file       *project.File
-	// whole is whether nothing in the file names what isn't there. A network
-	// may be named before it is made, but isn't taken away from who names it.
+	// whole is whether all references in the file resolve. A network may be referred to
+	// before it is created, but isn't removed while it is referred to.
 	whole bool
 }
 
@@ -70,7 +70,7 @@ func (d *draft) source(env shell.Env) func(*project.Secret) (string, error) {
 	return func(secret *project.Secret) (string, error) { return secret.Open(from) }
 }
 
-// check reads what the file would be, as plan and apply will.
+// check parses the changed file as plan and apply will.
 func (d *draft) check(changed []byte) error {
 	f, err := project.ParseLoose(d.path, changed)
 	if err == nil && d.whole {
@@ -91,7 +91,7 @@ func (d *draft) check(changed []byte) error {
 	return nil
 }
 
-// write writes what was checked, if the file is still what was read.
+// write writes the checked content, unless the file has changed since it was read.
 func (d *draft) write(changed []byte) error {
 	now, err := os.ReadFile(d.real)
 	if err != nil && (d.content != nil || !os.IsNotExist(err)) {

@@ -12,7 +12,7 @@ import (
 	"github.com/croft-edge/croft/pkg/explorer"
 )
 
-// nodeFacts are what the explorer knows of a node's network.
+// nodeFacts are a node's addresses and ports, by the explorer.
 type nodeFacts struct {
 	// public is an address that can be reached from everywhere; zero without one.
 	public netip.Addr
@@ -21,8 +21,8 @@ type nodeFacts struct {
 	ports  map[uint16]bool
 }
 
-// factsOf reads them. What the farmer says of the public side comes first,
-// then what the node says of itself; IPv4 comes first, since all can call it.
+// factsOf reads them. The farmer's public address comes first, then the node's own; IPv4
+// comes first, since everybody can call it.
 func factsOf(n explorer.Node) nodeFacts {
 	out := nodeFacts{ports: map[uint16]bool{}}
 	for _, p := range n.WGPorts {

@@ -14,7 +14,7 @@ import (
 
 // nodeKey is a node's private key on its way into a file.
 type nodeKey struct {
-	// path is the file's, named is how the project file says it.
+	// path is the file's, named its form in the project file.
 	path, named     string
 	private, public string
 	made            bool
@@ -91,7 +91,7 @@ func (k *nodeKey) write() error {
 	return writeSecret(k.path, k.private+"\n")
 }
 
-// takeBack removes a key that was made for nothing.
+// takeBack removes a new key whose node wasn't added.
 func (k *nodeKey) takeBack() {
 	if k.made {
 		_ = os.Remove(k.path)

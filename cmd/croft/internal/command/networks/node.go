@@ -69,7 +69,7 @@ func (s *commands) addNode(c *cli.Context) error {
 	})
 }
 
-// chooseNode makes the node's part of flags, the file and what the explorer knows.
+// chooseNode makes the node's part from flags, the file and the explorer's facts.
 func (s *commands) chooseNode(c *cli.Context, d *draft, n *project.Network, id string) (mesh.Node, error) {
 	client, err := s.Client(c, false)
 	if err != nil {
@@ -126,7 +126,7 @@ func (s *commands) endpointOf(c *cli.Context, facts nodeFacts, port uint16) (str
 	return "", nil
 }
 
-// hintsOfNode says what is worth knowing once the node is in the network.
+// hintsOfNode prints hints for a new node of the network.
 func (s *commands) hintsOfNode(n *project.Network, one mesh.Node) {
 	if mesh.Doubtful(one.Endpoint) {
 		s.Say("%s isn't a public address: other nodes refuse to call it unless their operators allow it", one.Endpoint)

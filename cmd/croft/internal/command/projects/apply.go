@@ -92,7 +92,7 @@ func (s applying) carryOut(c *cli.Context, w *workspace.Workspace, p plan.Plan) 
 	return blocked(p)
 }
 
-// hints says what is worth knowing and wasn't done.
+// hints prints a plan's hints, and the deletions that weren't asked for.
 func (s applying) hints(p plan.Plan, prune bool) {
 	for _, c := range p.Changes {
 		if c.Hint != "" {
@@ -104,8 +104,8 @@ func (s applying) hints(p plan.Plan, prune bool) {
 	}
 }
 
-// stopped is the error of a plan of which nothing may be carried out: it would take
-// over what isn't of its project, or put what can't be had in the place of what runs.
+// stopped is the error of a plan that may not be carried out: it would take over a
+// reservation of another project, or replace a running container by one without an image.
 func stopped(p plan.Plan) error {
 	for _, c := range p.Changes {
 		if c.Stops {
@@ -115,7 +115,7 @@ func stopped(p plan.Plan) error {
 	return nil
 }
 
-// blocked is the error of what a plan leaves to its reader.
+// blocked is the error of a change that the user has to decide on first.
 func blocked(p plan.Plan) error {
 	for _, c := range p.Changes {
 		if c.Action == plan.Blocked {
@@ -125,7 +125,7 @@ func blocked(p plan.Plan) error {
 	return nil
 }
 
-// untrusted is the error of what the explorer showed that can't be believed.
+// untrusted is the error of rows that can't be believed.
 func untrusted(rows []row) error {
 	var what []string
 	for _, r := range rows {

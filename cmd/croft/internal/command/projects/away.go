@@ -43,7 +43,7 @@ func (s showing) ofProject(c *cli.Context, w *workspace.Workspace, router *route
 	return rows, nil
 }
 
-// unseen is the error of rows that neither the explorer nor a node has said anything of.
+// unseen is the error of rows about which neither the explorer nor a node has answered.
 func unseen(rows []row) error {
 	var what []string
 	for _, r := range rows {

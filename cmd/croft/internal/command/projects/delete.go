@@ -124,7 +124,7 @@ func untold(w *workspace.Workspace) error {
 	return errors.Errorf("cannot delete %s: the explorer doesn't know it, so the deletion can't reach the node", strings.Join(what, ", "))
 }
 
-// dataOf names a reservation whose data would go, and what mounts it.
+// dataOf names a reservation whose data would be lost, and the containers that mount it.
 func dataOf(ctx context.Context, d *deploy.Deployer, label string, o deploy.Observation) ([]string, error) {
 	switch o.Document.Type {
 	case workload.TypeVolume, workload.TypeZDB, workload.TypeKubernetes:

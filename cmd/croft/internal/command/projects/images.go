@@ -20,9 +20,9 @@ func hints(all ...string) string {
 	return strings.Join(slices.DeleteFunc(all, func(one string) bool { return one == "" }), "; ")
 }
 
-// checkImages asks for the images of the containers that p would make. One that its
-// registry hasn't stops the plan: what runs now would be taken down for it. One that
-// nobody here can ask for is a hint; the node may reach further.
+// checkImages asks for the images of the containers that p would make. An image
+// that its registry hasn't stops the plan: the running container would be taken down for
+// it. An image that can't be checked from here is a hint; the node may reach further.
 func checkImages(ctx context.Context, w *workspace.Workspace, p plan.Plan) {
 	room := make(chan struct{}, askRegistries)
 	var all sync.WaitGroup

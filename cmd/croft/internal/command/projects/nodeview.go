@@ -25,8 +25,8 @@ const (
 	askAtOnce = 16
 )
 
-// nodeView is what a node itself says of a workload, beside what it has signed for others to
-// see: over a connection that it has shown its key on.
+// nodeView is a node's own answer about a workload, beside its signed result that everybody
+// sees. It comes over a connection on which the node has proved its key.
 type nodeView struct {
 	// Reached is whether the node was; Problem why not.
 	Reached bool   `json:"reached"`
@@ -35,15 +35,15 @@ type nodeView struct {
 	Unknown bool           `json:"unknown,omitempty"`
 	State   workload.State `json:"state,omitempty"`
 	Phase   string         `json:"phase,omitempty"`
-	// Waiting is what it waits for, Reason why that isn't so yet.
+	// Waiting is the condition that it waits for, Reason why that isn't met yet.
 	Waiting   string             `json:"waiting,omitempty"`
 	Reason    string             `json:"reason,omitempty"`
 	Container *nodeapi.Container `json:"container,omitempty"`
 	Image     *nodeapi.Image     `json:"image,omitempty"`
 }
 
-// askNodes adds to the user's containers how they are, and to whatever isn't done why. That a node isn't
-// reached is told, and is no failure.
+// askNodes adds the nodes' own answers to the rows of the user's containers and unfinished
+// reservations. A node that isn't reached is shown as such, and is no failure.
 func askNodes(s *shell.Shell, c *cli.Context, router *route.Router, rows []row) {
 	key, err := s.Key(c)
 	if err != nil {
@@ -84,7 +84,7 @@ func askNode(ctx context.Context, router *route.Router, r row, plain func(error)
 	}
 }
 
-// undone reports whether a row isn't what was signed yet.
+// undone reports whether the node hasn't finished a row's reservation or deletion.
 func undone(r row) bool { return r.State == verdict.Pending || r.State == verdict.Deleting }
 
 // worthAsking reports whether a row's node is asked: about containers, unfinished
@@ -118,7 +118,7 @@ func addView(r *row) {
 	r.Detail = strings.Join(parts, "; ")
 }
 
-// why says what a workload waits for, in the node's words.
+// why is the condition that a workload waits for, in the node's words.
 func (v *nodeView) why() string {
 	switch {
 	case v.Unknown:
@@ -131,7 +131,7 @@ func (v *nodeView) why() string {
 	return v.Reason
 }
 
-// text says it in a few words.
+// text is the view in a few words.
 func (v *nodeView) text() string {
 	switch {
 	case v.Unknown:
@@ -171,7 +171,7 @@ func imageText(i nodeapi.Image) string {
 	return "pulling its image: " + render.Bytes(i.Done)
 }
 
-// lastLines shows, below a table, what containers that have ended by themselves wrote last.
+// lastLines prints, below a table, the last output lines of containers that ended by themselves.
 func lastLines(s *shell.Shell, c *cli.Context, rows []row) error {
 	f, err := s.Output(c)
 	if err != nil || f != render.Table {

@@ -13,7 +13,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// row is what is shown of a reservation. docs/cli.md says what the members mean.
+// row is a document: a reservation as it is shown. docs/cli.md explains the members.
 type row struct {
 	Name     string          `json:"name"`
 	ID       string          `json:"id"`
@@ -30,7 +30,7 @@ type row struct {
 	Data     json.RawMessage `json:"data"`
 	Birth    string          `json:"birth,omitempty"`
 	Sequence int64           `json:"sequence,omitempty"`
-	// At is what the node itself says of a container of the user's.
+	// At is the node's own answer about a container of the user.
 	At *nodeView `json:"at_node,omitempty"`
 	// deletion is whether its deletion is signed.
 	deletion bool
@@ -65,7 +65,7 @@ func rowOf(name string, o deploy.Observation, now time.Time) row {
 	return out
 }
 
-// detail is what a person wants to know beside the state.
+// detail explains the state to a person.
 func detail(o deploy.Observation, now time.Time) string {
 	late := !now.Before(o.Expires)
 	switch {

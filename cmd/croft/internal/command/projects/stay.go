@@ -41,7 +41,7 @@ type startWatch struct {
 
 // stayUp watches containers that their nodes have just started. The error is a
 // FailedError when one ends within its first seconds: it is started again and again,
-// which its node's "ok" doesn't say. What a node doesn't tell fails nothing.
+// which its node's "ok" doesn't show. A node that doesn't answer fails nothing.
 func (s startWatch) stayUp(parent context.Context, containers []workspace.Target) error {
 	if len(containers) == 0 {
 		return nil
@@ -82,7 +82,7 @@ func stays(containers []workspace.Target) string {
 }
 
 // watch asks a node until ctx is over; it returns the container when that has ended by
-// itself, and an error when the node never told.
+// itself, and an error when the node never answered.
 func (s startWatch) watch(ctx context.Context, t workspace.Target) (*nodeapi.Container, error) {
 	conn, err := s.router.Dial(ctx, t.Node)
 	if err != nil {
@@ -109,7 +109,7 @@ func (s startWatch) watch(ctx context.Context, t workspace.Target) (*nodeapi.Con
 	}
 }
 
-// endText says how a container ended last.
+// endText is how a container ended last.
 func endText(k nodeapi.Container) string {
 	out := fmt.Sprintf("its last exit code is %d, restarted %d times", k.ExitCode, k.Restarts)
 	for _, more := range []string{k.OOM, k.Cause} {

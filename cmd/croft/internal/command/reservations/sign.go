@@ -65,8 +65,8 @@ func (s *commands) sign(c *cli.Context) error {
 	return err
 }
 
-// unsigned is the document that the file and the flags describe. What a
-// signature made of it is taken out.
+// unsigned is the document that the file and the flags describe. Members that come
+// of a signature are taken out.
 func (s *commands) unsigned(c *cli.Context) (workload.Reservation, error) {
 	var r workload.Reservation
 	if name := c.String("file"); name != "" {

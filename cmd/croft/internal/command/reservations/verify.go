@@ -14,7 +14,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// proof is what verify says of a document.
+// proof is the answer of verify about a document.
 type proof struct {
 	Verified bool           `json:"verified"`
 	Problem  string         `json:"problem"`

@@ -38,7 +38,7 @@ func GlobalFlags() []cli.Flag {
 // ReadFlags reads the global flags that change how errors are shown.
 func (s *Shell) ReadFlags(c *cli.Context) { s.debug = c.Bool(flagDebug) }
 
-// settingsFile is what ~/.config/croft/config.yaml may hold.
+// settingsFile is the content of ~/.config/croft/config.yaml.
 type settingsFile struct {
 	Explorer string `yaml:"explorer"`
 	ID       string `yaml:"id"`

@@ -75,7 +75,7 @@ func (s *Shell) Answer(c *cli.Context, value any, rows render.Rows) error {
 	return render.Write(s.Env.Stdout, f, value, rows)
 }
 
-// Confirm asks before the data of what goes; nil when the user agrees. Where nobody can
+// Confirm asks before data is lost; nil when the user agrees. Where nobody can
 // be asked, --yes is needed.
 func (s *Shell) Confirm(c *cli.Context, what []string) error {
 	if len(what) == 0 || c.Bool("yes") {
