@@ -19,6 +19,9 @@ func AppendBulkString(dst []byte, s string) []byte {
 // AppendNull appends the bulk string that is none.
 func AppendNull(dst []byte) []byte { return append(dst, "$-1\r\n"...) }
 
+// AppendNullArray appends the array that is none.
+func AppendNullArray(dst []byte) []byte { return append(dst, "*-1\r\n"...) }
+
 // AppendInt appends an integer.
 func AppendInt(dst []byte, n int64) []byte { return appendHead(dst, ':', n) }
 

@@ -19,6 +19,12 @@ const (
 	ErrWholeSize = Error("Request too big")
 )
 
+// The further refusals of Limits.Strict and Limits.Large. The texts are croft's.
+const (
+	ErrNotEnded  = Error("Argument doesn't end where it should")
+	ErrManyLarge = Error("Too many large arguments")
+)
+
 // maxLine is how long the line before an array or an argument may be: more
 // digits than any allowed number has.
 const maxLine = 32
@@ -31,16 +37,22 @@ type Limits struct {
 	Arguments int
 	// Request is how many bytes all of a request has, lines included.
 	Request int64
+	// Large, when not 0, is the size in bytes that only one argument may exceed.
+	Large int
+	// Strict refuses what 0-db forgives: numbers that aren't 1 to 9 digits, and arguments that
+	// don't end in CRLF. A request may be empty then.
+	Strict bool
 }
 
 // Parser reads the requests of one connection. The zero value is one that is at
 // the beginning of a request. It remembers how far it has come in a request that
 // isn't complete, so that one which comes in small pieces is read once.
 type Parser struct {
-	count int // arguments announced, 0 before that line
-	done  int // arguments that are complete
-	at    int // where the next line begins
-	need  int // bytes from the beginning, before there is more to see
+	count int  // arguments announced, 0 before that line
+	done  int  // arguments that are complete
+	at    int  // where the next line begins
+	need  int  // bytes from the beginning, before there is more to see
+	large bool // a complete argument exceeded Limits.Large
 }
 
 // Need is how many bytes of the request there must be before Next can come
@@ -79,11 +91,11 @@ func (p *Parser) Next(buf []byte, args [][]byte, l *Limits) ([][]byte, int, erro
 func (p *Parser) scan(buf []byte, args [][]byte, l *Limits) ([][]byte, bool, error) {
 	if p.count == 0 {
 		if err := p.array(buf, l); err != nil || p.count == 0 {
-			return args, false, err
+			return args, p.at > 0, err
 		}
 	}
 	for p.done < p.count {
-		n, body, err := p.line(buf, '$', ErrNotBulk)
+		n, body, err := p.line(buf, '$', l.Strict)
 		if err != nil || body == 0 {
 			return args, false, err
 		}
@@ -94,13 +106,19 @@ func (p *Parser) scan(buf []byte, args [][]byte, l *Limits) ([][]byte, bool, err
 			return args, false, ErrTooBig
 		case int64(body)+int64(n)+2 > l.Request:
 			return args, false, ErrWholeSize
+		case p.large && n > l.Large:
+			return args, false, ErrManyLarge
 		}
-		// The two bytes behind an argument are whatever they are, as with 0-db.
 		end := body + n + 2
 		if len(buf) < end {
 			p.need = end
 			return args, false, nil
 		}
+		// 0-db takes any two bytes behind an argument.
+		if l.Strict && (buf[end-2] != '\r' || buf[end-1] != '\n') {
+			return args, false, ErrNotEnded
+		}
+		p.large = p.large || l.Large > 0 && n > l.Large
 		args = append(args, buf[body:body+n:body+n])
 		p.done, p.at = p.done+1, end
 	}
@@ -109,9 +127,13 @@ func (p *Parser) scan(buf []byte, args [][]byte, l *Limits) ([][]byte, bool, err
 
 // array reads the line that says how many arguments there are.
 func (p *Parser) array(buf []byte, l *Limits) error {
-	n, body, err := p.line(buf, '*', ErrNotArray)
+	n, body, err := p.line(buf, '*', l.Strict)
 	if err != nil || body == 0 {
 		return err
+	}
+	if n == 0 && l.Strict {
+		p.at = body
+		return nil
 	}
 	if n <= 0 {
 		return ErrNoCount
@@ -125,7 +147,11 @@ func (p *Parser) array(buf []byte, l *Limits) error {
 
 // line reads a line with a number, which begins with kind. It returns where the
 // next begins, 0 when this one isn't complete.
-func (p *Parser) line(buf []byte, kind byte, wrong Error) (n, next int, err error) {
+func (p *Parser) line(buf []byte, kind byte, strict bool) (n, next int, err error) {
+	wrong := ErrNotBulk
+	if kind == '*' {
+		wrong = ErrNotArray
+	}
 	rest := buf[p.at:]
 	if len(rest) == 0 {
 		p.need = len(buf) + 1
@@ -146,7 +172,23 @@ func (p *Parser) line(buf []byte, kind byte, wrong Error) (n, next int, err erro
 		p.need = len(buf) + 1
 		return 0, 0, nil
 	}
+	if strict && !digits(rest[1:end]) {
+		return 0, 0, wrong
+	}
 	return number(rest[1:end]), p.at + end + 1, nil
+}
+
+// digits reports whether b is 1 to 9 digits and a CR.
+func digits(b []byte) bool {
+	if len(b) < 2 || len(b) > 10 || b[len(b)-1] != '\r' {
+		return false
+	}
+	for _, d := range b[:len(b)-1] {
+		if d < '0' || d > '9' {
+			return false
+		}
+	}
+	return true
 }
 
 // number reads what C's atoi would: blanks, a sign, digits, and then anything.

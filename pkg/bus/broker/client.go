@@ -3,10 +3,13 @@ package broker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"sync"
 	"time"
 
+	"github.com/croft-edge/croft/pkg/bus/transport"
+	"github.com/croft-edge/croft/pkg/resp"
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
@@ -15,6 +18,11 @@ const (
 	writeTimeout = 5 * time.Second
 	// maxStreams is how many channels one connection may subscribe to.
 	maxStreams = 1024
+	// maxArguments is how many words a command may have.
+	maxArguments = 64
+	// maxWord is the size of a word that isn't a frame, maxLine that of a line before one.
+	maxWord = 512
+	maxLine = 32
 )
 
 // client is one connection. Commands are read and run in two goroutines,
@@ -69,13 +77,13 @@ func (c *client) serve() {
 }
 
 func (c *client) read(commands chan<- [][]byte) {
-	r := newCommandReader(c.conn)
+	r := resp.NewReader(c.conn, commandLimits())
 	for {
-		words, err := readCommand(r)
+		words, err := r.Next()
 		if err != nil {
 			var lost net.Error
 			if !errors.As(err, &lost) && c.ctx.Err() == nil {
-				c.write(appendError(nil, "ERR", "%s", oneLine(err)))
+				c.write(appendError("ERR", "protocol: %s", oneLine(err)))
 			}
 			return
 		}
@@ -85,6 +93,20 @@ func (c *client) read(commands chan<- [][]byte) {
 			return
 		}
 	}
+}
+
+// commandLimits are those of one command. Requests are frames: at most one word is as
+// large as one.
+func commandLimits() resp.Limits {
+	return resp.Limits{
+		Argument: transport.MaxFrame, Arguments: maxArguments, Large: maxWord, Strict: true,
+		Request: transport.MaxFrame + maxArguments*(maxWord+maxLine) + maxLine,
+	}
+}
+
+// appendError makes an error of a code and a text without line breaks.
+func appendError(code, format string, args ...any) []byte {
+	return resp.AppendError(nil, code+" "+fmt.Sprintf(format, args...))
 }
 
 // oneLine keeps an error's text from breaking the protocol.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/pkg/bus/transport"
+	"github.com/croft-edge/croft/pkg/resp"
 	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/threefoldtech/zbus"
 )
@@ -16,7 +17,7 @@ import (
 // refused.
 func (c *client) run(words [][]byte) []byte {
 	if len(words) == 0 {
-		return appendError(nil, "ERR", "empty command")
+		return appendError("ERR", "empty command")
 	}
 	name, args := strings.ToUpper(string(words[0])), words[1:]
 	switch name {
@@ -30,9 +31,9 @@ func (c *client) run(words [][]byte) []byte {
 		return c.unsubscribe(args)
 	case "EXPIRE":
 		// The bus has its own idea of how long a queue lives.
-		return appendInt(nil, 1)
+		return resp.AppendInt(nil, 1)
 	case "PUBLISH", "LPUSH", "LPOP", "RPOP", "BRPOP", "PSUBSCRIBE", "DEL", "KEYS", "MONITOR":
-		return appendError(nil, "NOPERM", "%s is not allowed here: this broker only takes calls and hands out streams", name)
+		return appendError("NOPERM", "%s is not allowed here: this broker only takes calls and hands out streams", name)
 	default:
 		return c.housekeeping(name, args)
 	}
@@ -42,54 +43,54 @@ func (c *client) run(words [][]byte) []byte {
 func (c *client) housekeeping(name string, args [][]byte) []byte {
 	switch {
 	case name == "PING" && len(c.streams) > 0:
-		return appendBulk(appendBulk(appendArray(nil, 2), []byte("pong")), nil)
+		return resp.AppendBulk(resp.AppendBulk(resp.AppendArray(nil, 2), []byte("pong")), nil)
 	case name == "PING":
-		return []byte("+PONG\r\n")
+		return resp.AppendSimple(nil, "PONG")
 	case name == "ECHO" && len(args) == 1:
-		return appendBulk(nil, args[0])
+		return resp.AppendBulk(nil, args[0])
 	case name == "PUNSUBSCRIBE":
-		return appendInt(append(appendBulk(appendArray(nil, 3), []byte("punsubscribe")), respNull...), len(c.streams))
+		return resp.AppendInt(resp.AppendNull(resp.AppendBulkString(resp.AppendArray(nil, 3), "punsubscribe")), int64(len(c.streams)))
 	case name == "SELECT" && len(args) == 1 && string(args[0]) == "0":
-		return []byte(respOK)
+		return resp.AppendSimple(nil, "OK")
 	case name == "CLIENT" && len(args) > 1 && strings.HasPrefix(strings.ToUpper(string(args[0])), "SET"):
-		return []byte(respOK)
+		return resp.AppendSimple(nil, "OK")
 	case name == "COMMAND":
-		return appendArray(nil, 0)
+		return resp.AppendArray(nil, 0)
 	case name == "HELLO":
-		return appendError(nil, "NOPROTO", "only version 2 of the protocol is spoken here")
+		return appendError("NOPROTO", "only version 2 of the protocol is spoken here")
 	case name == "AUTH":
-		return appendError(nil, "ERR", "no password is set: whoever can open the socket may use it")
+		return appendError("ERR", "no password is set: whoever can open the socket may use it")
 	case name == "QUIT":
-		c.write([]byte(respOK))
+		c.write(resp.AppendSimple(nil, "OK"))
 		c.hangUp()
 		return nil
 	}
-	return appendError(nil, "ERR", "unknown command or wrong arguments")
+	return appendError("ERR", "unknown command or wrong arguments")
 }
 
 // rpush takes requests for objects that are served.
 func (c *client) rpush(args [][]byte) []byte {
 	if len(args) != 2 {
-		return appendError(nil, "ERR", "RPUSH takes an object's queue and one request")
+		return appendError("ERR", "RPUSH takes an object's queue and one request")
 	}
 	key := string(args[0])
 	if !c.broker.bus.Serves(key) {
-		return appendError(nil, "NOPERM", "no object is served on that queue")
+		return appendError("NOPERM", "no object is served on that queue")
 	}
 	if _, err := c.broker.bus.Push(c.ctx, key, args[1], transport.QueueTTL); err != nil {
-		return appendError(nil, "ERR", "%s", oneLine(err))
+		return appendError("ERR", "%s", oneLine(err))
 	}
-	return appendInt(nil, 1)
+	return resp.AppendInt(nil, 1)
 }
 
 // blpop hands out replies: a request of somebody else can't be taken.
 func (c *client) blpop(args [][]byte) []byte {
 	if len(args) < 2 || len(args) > 9 {
-		return appendError(nil, "ERR", "BLPOP takes 1 to 8 reply keys and a timeout")
+		return appendError("ERR", "BLPOP takes 1 to 8 reply keys and a timeout")
 	}
 	seconds, err := strconv.ParseFloat(string(args[len(args)-1]), 64)
 	if err != nil || math.IsNaN(seconds) || seconds < 0 || seconds > 3600 {
-		return appendError(nil, "ERR", "timeout must be 0 to 3600 seconds")
+		return appendError("ERR", "timeout must be 0 to 3600 seconds")
 	}
 	if seconds == 0 {
 		seconds = 3600
@@ -99,7 +100,7 @@ func (c *client) blpop(args [][]byte) []byte {
 	keys := make([]string, 0, len(args)-1)
 	for _, key := range args[:len(args)-1] {
 		if transport.CheckReplyKey(string(key)) != nil {
-			return appendError(nil, "NOPERM", "only reply keys, which are UUIDs, can be popped")
+			return appendError("NOPERM", "only reply keys, which are UUIDs, can be popped")
 		}
 		keys = append(keys, string(key))
 	}
@@ -110,28 +111,28 @@ func (c *client) waitReply(ctx context.Context, keys []string) []byte {
 	key, frame, err := c.broker.bus.Pop(ctx, keys)
 	switch {
 	case err == nil:
-		return appendBulk(appendBulk(appendArray(nil, 2), []byte(key)), frame)
+		return resp.AppendBulk(resp.AppendBulk(resp.AppendArray(nil, 2), []byte(key)), frame)
 	case ctx.Err() != nil:
-		return []byte(respNullArray)
+		return resp.AppendNullArray(nil)
 	}
-	return appendError(nil, "ERR", "%s", oneLine(err))
+	return appendError("ERR", "%s", oneLine(err))
 }
 
 func (c *client) subscribe(args [][]byte) []byte {
 	if len(args) == 0 {
-		return appendError(nil, "ERR", "SUBSCRIBE takes channels")
+		return appendError("ERR", "SUBSCRIBE takes channels")
 	}
 	for _, arg := range args {
 		channel := string(arg)
 		if len(channel) > maxWord {
-			return appendError(nil, "ERR", "a channel's name has at most %d bytes", maxWord)
+			return appendError("ERR", "a channel's name has at most %d bytes", maxWord)
 		}
 		if c.streams[channel] == nil {
 			if len(c.streams) >= maxStreams {
-				return appendError(nil, "ERR", "at most %d channels are allowed", maxStreams)
+				return appendError("ERR", "at most %d channels are allowed", maxStreams)
 			}
 			if err := c.start(channel); err != nil {
-				return appendError(nil, "ERR", "%s", oneLine(err))
+				return appendError("ERR", "%s", oneLine(err))
 			}
 			continue
 		}
@@ -163,8 +164,8 @@ func (c *client) start(channel string) error {
 // forward writes events until there are no more, or the client is gone.
 func (c *client) forward(channel string, events <-chan zbus.Event) {
 	for event := range events {
-		message := appendBulk(appendBulk(appendArray(nil, 3), []byte("message")), []byte(channel))
-		if !c.write(appendBulk(message, event)) {
+		message := resp.AppendBulk(resp.AppendBulk(resp.AppendArray(nil, 3), []byte("message")), []byte(channel))
+		if !c.write(resp.AppendBulk(message, event)) {
 			return
 		}
 	}
@@ -181,7 +182,7 @@ func (c *client) unsubscribe(args [][]byte) []byte {
 		}
 	}
 	if len(channels) == 0 {
-		return appendInt(append(appendBulk(appendArray(nil, 3), []byte("unsubscribe")), respNull...), 0)
+		return resp.AppendInt(resp.AppendNull(resp.AppendBulkString(resp.AppendArray(nil, 3), "unsubscribe")), 0)
 	}
 	var answer []byte
 	for _, channel := range channels {
@@ -196,5 +197,5 @@ func (c *client) unsubscribe(args [][]byte) []byte {
 }
 
 func confirmation(kind, channel string, n int) []byte {
-	return appendInt(appendBulk(appendBulk(appendArray(nil, 3), []byte(kind)), []byte(channel)), n)
+	return resp.AppendInt(resp.AppendBulk(resp.AppendBulk(resp.AppendArray(nil, 3), []byte(kind)), []byte(channel)), int64(n))
 }

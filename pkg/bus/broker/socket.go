@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/croft-edge/croft/pkg/filelock"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
@@ -22,7 +23,7 @@ type socket struct {
 	listener net.Listener
 	path     string
 	self     os.FileInfo
-	lock     *os.File
+	lock     *filelock.Lock
 }
 
 func listenSocket(path string) (_ *socket, err error) {
@@ -39,7 +40,7 @@ func listenSocket(path string) (_ *socket, err error) {
 	}
 	defer func() {
 		if err != nil {
-			_ = s.lock.Close()
+			_ = s.lock.Release()
 		}
 	}()
 	if err := checkStale(path); err != nil {
@@ -79,21 +80,13 @@ func bindSocket(at, path string) (net.Listener, error) {
 	return l, nil
 }
 
-// lockSocket holds path for this process. The lock ends with the process,
-// however that ends; its file stays.
-func lockSocket(path string) (*os.File, error) {
-	f, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, errors.Wrapf(err, "cannot lock the socket %s", path)
+// lockSocket holds path for this process.
+func lockSocket(path string) (*filelock.Lock, error) {
+	lock, err := filelock.Try(path + ".lock")
+	if filelock.Held(err) != nil {
+		return nil, node.Errorf(node.Refused, "cannot listen on %s: another process serves it", path)
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		_ = f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, node.Errorf(node.Refused, "cannot listen on %s: another process serves it", path)
-		}
-		return nil, errors.Wrapf(err, "cannot lock the socket %s", path)
-	}
-	return f, nil
+	return lock, errors.Wrapf(err, "cannot lock the socket %s", path)
 }
 
 // checkStale accepts that path is free, or a socket that nobody serves.
@@ -129,6 +122,6 @@ func (s *socket) close() error {
 			err = rerr
 		}
 	}
-	_ = s.lock.Close()
+	_ = s.lock.Release()
 	return err
 }
