@@ -7,6 +7,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/croft-edge/croft/pkg/filelock"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -43,13 +44,13 @@ type Store struct {
 	Reservations *Reservations
 	Results      *Results
 
-	lock   *fileLock
+	lock   *filelock.Lock
 	read   *sql.DB
 	writer *writer
 	epoch  string
 }
 
-// Open opens the database, or makes it. Refused while another process has it open.
+// Open opens the database, or makes it. Busy while another process has it open.
 func Open(ctx context.Context, c Config) (*Store, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -124,6 +125,6 @@ func (s *Store) Close() error {
 	if s.writer != nil {
 		keep(s.writer.close())
 	}
-	keep(s.lock.release())
+	keep(s.lock.Release())
 	return errors.Wrap(first, "cannot close the database")
 }

@@ -202,7 +202,7 @@ func TestOneExplorerADatabase(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "e.db")
 	s := open(t, path)
 	_, err := Open(t.Context(), Config{Path: path})
-	if node.KindOf(err) != node.Refused {
+	if node.KindOf(err) != node.Busy {
 		t.Errorf("a second one opens it: %v", err)
 	}
 	must(t, s.Close())
