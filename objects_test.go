@@ -26,9 +26,8 @@ func wide() map[string]string {
 // with its methods and fields. A row may only shrink, and goes with its type.
 func unsplit() map[string]object {
 	return map[string]object{
-		"cmd/croftd/nodetest.Node":      {methods: 55},
-		"cmd/croftd/nodetest.World":     {methods: 51, fields: 13},
-		"modules/container/spec.Config": {fields: 14},
+		"cmd/croftd/nodetest.Node":  {methods: 55},
+		"cmd/croftd/nodetest.World": {methods: 51, fields: 13},
 	}
 }
 
@@ -70,7 +69,8 @@ func TestObjectsAreSmall(t *testing.T) {
 	exceptions, waiting := wide(), unsplit()
 	for name, o := range objects {
 		methods, fields := mostMethods, mostFields
-		if w, ok := waiting[name]; ok {
+		outgrown := o.methods > mostMethods || o.methods >= behaviour && o.fields > mostFields
+		if w, ok := waiting[name]; ok && outgrown {
 			methods, fields = max(methods, w.methods), max(fields, w.fields)
 			if o.methods < w.methods && w.methods > mostMethods || o.fields < w.fields && w.fields > mostFields {
 				t.Errorf("%s has %d methods and %d fields now: its row in unsplit shrinks with it", name, o.methods, o.fields)
