@@ -79,7 +79,7 @@ func openContainer(id string, p place, b limits, log zerolog.Logger) (*container
 	if err != nil {
 		return nil, err
 	}
-	c := &container{id: id, place: p, quota: b.fair.of(p.user()), files: files, log: log.With().Str("id", id).Logger(), ended: make(chan struct{})}
+	c := &container{id: id, place: p, quota: b.scheduler.of(p.user()), files: files, log: log.With().Str("id", id).Logger(), ended: make(chan struct{})}
 	for _, name := range []string{stdout, stderr} {
 		s, err := c.openStream(name, b)
 		if err != nil {

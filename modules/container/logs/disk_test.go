@@ -99,7 +99,7 @@ func TestHungDisk(t *testing.T) {
 	mounted(t, hung, "-o", "loop", image)
 	l := testLimits()
 	l.slow, l.size = 300*time.Millisecond, 4<<20 // all of it has room
-	all := newCarried(filepath.Join(dir, "c"), filepath.Join(dir, "logs"), l, zerolog.Nop())
+	all := newContainers(filepath.Join(dir, "c"), filepath.Join(dir, "logs"), l, zerolog.Nop())
 	t.Cleanup(all.close)
 	slow, err := all.open(t.Context(), "1-1", "")
 	must(t, err)

@@ -76,17 +76,17 @@ func (c ServeConfig) open(ctx context.Context, s *carrier.Server, log zerolog.Lo
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, errors.Wrap(err, "cannot make the folder for logs")
 	}
-	carried := newCarried(fifosOf(c.RunDir), c.Dir, limits{size: c.Size, files: c.Files, slow: defaultSlow, pool: newPool(), fair: newFair()}, log)
-	carried.found(ctx)
-	handle(s, carried)
+	all := newContainers(fifosOf(c.RunDir), c.Dir, limits{size: c.Size, files: c.Files, slow: defaultSlow, pool: newPool(), scheduler: newScheduler()}, log)
+	all.found(ctx)
+	handle(s, all)
 	s.Describe(func(i carrier.Info) any {
-		return Info{Info: i, Containers: len(carried.list()), Dir: c.Dir, Size: c.Size, Files: c.Files, Limits: limit.Times()}
+		return Info{Info: i, Containers: len(all.list()), Dir: c.Dir, Size: c.Size, Files: c.Files, Limits: limit.Times()}
 	})
-	log.Info().Str("version", c.Version).Int("containers", len(carried.list())).Msg("carrier begins")
-	return carried.close, nil
+	log.Info().Str("version", c.Version).Int("containers", len(all.list())).Msg("carrier begins")
+	return all.close, nil
 }
 
-func handle(s *carrier.Server, all *carried) {
+func handle(s *carrier.Server, all *containers) {
 	carrier.Handle(s, opOpen, func(ctx context.Context, r openRequest) (openAnswer, error) {
 		fifos, err := all.open(ctx, r.ID, r.User)
 		return openAnswer{&fifos}, err

@@ -13,7 +13,7 @@ import (
 )
 
 func testLimits() limits {
-	return limits{size: MinSize, files: 2, slow: defaultSlow, pool: newPool(), fair: newFair()}
+	return limits{size: MinSize, files: 2, slow: defaultSlow, pool: newPool(), scheduler: newScheduler()}
 }
 
 // here is a container in this process.

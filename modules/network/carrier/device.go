@@ -18,8 +18,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// held is one device that this process holds.
-type held struct {
+// tunnelDevice is one device that this process holds.
+type tunnelDevice struct {
 	id     string
 	config wireguard.Config // the last one that was set
 	inode  uint64
@@ -27,8 +27,8 @@ type held struct {
 	device *device.Device
 }
 
-// hold makes a device on its link. On failure it removes the parts that it has made.
-func hold(id string, c wireguard.Config, t Tuning, log zerolog.Logger) (*held, error) {
+// openDevice makes a device on its link. On failure it removes the parts that it has made.
+func openDevice(id string, c wireguard.Config, t Tuning, log zerolog.Logger) (*tunnelDevice, error) {
 	inode, err := netns.Inode(c.Namespace)
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func hold(id string, c wireguard.Config, t Tuning, log zerolog.Logger) (*held, e
 		return nil, err
 	}
 	outbound, inbound := newWindow(t.Window, windowLeak), newWindow(t.Window, windowLeak)
-	h := &held{id: id, inode: inode, native: native}
+	h := &tunnelDevice{id: id, inode: inode, native: native}
 	h.device = device.NewDevice(
 		&link{inner: native, mtu: c.MTU, batch: t.Batch, in: newPackets(0), outbound: outbound, inbound: inbound},
 		&bind{Bind: conn.NewStdNetBind(), batch: t.Batch, outbound: outbound, inbound: inbound},
@@ -50,8 +50,8 @@ func hold(id string, c wireguard.Config, t Tuning, log zerolog.Logger) (*held, e
 	return h, nil
 }
 
-// begin makes a new device what c says.
-func (h *held) begin(c wireguard.Config) error {
+// begin configures a new device.
+func (h *tunnelDevice) begin(c wireguard.Config) error {
 	if err := bringUp(h.id, c); err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (h *held) begin(c wireguard.Config) error {
 }
 
 // fits reports whether c can be reached in place.
-func (h *held) fits(c wireguard.Config) bool {
+func (h *tunnelDevice) fits(c wireguard.Config) bool {
 	if h.closed() || c.Name != h.config.Name || c.MTU != h.config.MTU || c.Namespace != h.config.Namespace {
 		return false
 	}
@@ -74,13 +74,13 @@ func (h *held) fits(c wireguard.Config) bool {
 }
 
 // inNamespace reports whether the file still keeps the namespace that the link is in.
-func (h *held) inNamespace() bool {
+func (h *tunnelDevice) inNamespace() bool {
 	inode, err := netns.Inode(h.config.Namespace)
 	return err == nil && inode == h.inode
 }
 
 // change sends the device what differs from c.
-func (h *held) change(c wireguard.Config) error {
+func (h *tunnelDevice) change(c wireguard.Config) error {
 	status, err := h.read()
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (h *held) change(c wireguard.Config) error {
 
 // send gives the device a change. A port that was taken in the meantime leaves
 // it without sockets: it gets its old one back.
-func (h *held) send(c wireguard.Config, plan wgtypes.Config, oldPort uint16) error {
+func (h *tunnelDevice) send(c wireguard.Config, plan wgtypes.Config, oldPort uint16) error {
 	err := h.device.IpcSet(wireguard.EncodeUAPI(plan))
 	if err == nil {
 		return nil
@@ -119,7 +119,7 @@ func (h *held) send(c wireguard.Config, plan wgtypes.Config, oldPort uint16) err
 }
 
 // read asks the device how it is.
-func (h *held) read() (wireguard.Status, error) {
+func (h *tunnelDevice) read() (wireguard.Status, error) {
 	text, err := h.device.IpcGet()
 	if err != nil {
 		return wireguard.Status{}, errors.Wrapf(err, "cannot read WireGuard device %s", h.id)
@@ -128,7 +128,7 @@ func (h *held) read() (wireguard.Status, error) {
 }
 
 // status is its entry in a list.
-func (h *held) status() wireguard.Status {
+func (h *tunnelDevice) status() wireguard.Status {
 	s, err := h.read()
 	if err != nil {
 		s.Broken = err.Error()
@@ -144,7 +144,7 @@ func (h *held) status() wireguard.Status {
 }
 
 // closed reports whether the device has ended, as it does when its link goes.
-func (h *held) closed() bool {
+func (h *tunnelDevice) closed() bool {
 	select {
 	case <-h.device.Wait():
 		return true
@@ -154,7 +154,7 @@ func (h *held) closed() bool {
 }
 
 // close lets go of the device, and of its link too when it has to go.
-func (h *held) close(link bool) error {
+func (h *tunnelDevice) close(link bool) error {
 	var err error
 	if link {
 		err = linkError("remove", h.config.Name, forget(h.native))

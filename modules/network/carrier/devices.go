@@ -31,13 +31,13 @@ type devices struct {
 	log    zerolog.Logger
 
 	mu   sync.Mutex
-	held map[string]*held
+	byID map[string]*tunnelDevice
 	// dropped is whether there is a device's memory to give back.
 	dropped bool
 }
 
 func newDevices(t Tuning, log zerolog.Logger) *devices {
-	return &devices{tuning: t, log: log, held: map[string]*held{}}
+	return &devices{tuning: t, log: log, byID: map[string]*tunnelDevice{}}
 }
 
 func (d *devices) set(id string, c wireguard.Config) error {
@@ -47,7 +47,7 @@ func (d *devices) set(id string, c wireguard.Config) error {
 	c = c.Normal()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	old := d.held[id]
+	old := d.byID[id]
 	if old != nil && old.fits(c) {
 		if err := bringUp(id, c); err == nil {
 			return old.change(c)
@@ -68,29 +68,29 @@ func (d *devices) set(id string, c wireguard.Config) error {
 	// A device of memory that was another's would have all of its buffers written, once.
 	carrier.GiveBackNow(d.dropped, worthGiving)
 	d.dropped = false
-	h, err := hold(id, c, d.tuning, d.log)
+	h, err := openDevice(id, c, d.tuning, d.log)
 	if err != nil {
 		d.dropped = true
 		return err
 	}
-	d.held[id] = h
+	d.byID[id] = h
 	d.log.Info().Str("id", id).Str("link", c.Name).Str("namespace", c.Namespace).Uint16("port", c.ListenPort).Msg("device made")
 	return nil
 }
 
 // drop ends a device. Its link stays when the device is only made anew on it.
-func (d *devices) drop(h *held, link bool) {
+func (d *devices) drop(h *tunnelDevice, link bool) {
 	if err := h.close(link); err != nil {
 		d.log.Warn().Str("id", h.id).Err(err).Msg("the device's link stays")
 	}
-	delete(d.held, h.id)
+	delete(d.byID, h.id)
 	d.dropped = true
 }
 
 func (d *devices) remove(id string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	h := d.held[id]
+	h := d.byID[id]
 	if h == nil {
 		return node.Errorf(node.NotExist, "cannot remove WireGuard device %s: there is none", id)
 	}
@@ -102,8 +102,8 @@ func (d *devices) remove(id string) error {
 func (d *devices) list(only string) []wireguard.Status {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	out := make([]wireguard.Status, 0, len(d.held))
-	for id, h := range d.held {
+	out := make([]wireguard.Status, 0, len(d.byID))
+	for id, h := range d.byID {
 		if only == "" || id == only {
 			out = append(out, h.status())
 		}
@@ -115,7 +115,7 @@ func (d *devices) list(only string) []wireguard.Status {
 func (d *devices) count() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return len(d.held)
+	return len(d.byID)
 }
 
 // sweep lets go of links whose namespace lost its file, until ctx is done: an
@@ -136,7 +136,7 @@ func (d *devices) sweep(ctx context.Context, every time.Duration) {
 func (d *devices) sweepOnce() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, h := range d.held {
+	for _, h := range d.byID {
 		if h.closed() || h.inNamespace() {
 			continue
 		}
@@ -152,8 +152,8 @@ func (d *devices) sweepOnce() {
 func (d *devices) close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, h := range d.held {
+	for _, h := range d.byID {
 		_ = h.close(false)
 	}
-	clear(d.held)
+	clear(d.byID)
 }

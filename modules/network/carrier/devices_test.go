@@ -227,7 +227,7 @@ func TestDevicesLeaveNoGoroutines(t *testing.T) {
 	}
 	must(t, d.set("net1", s.config()))
 	s.deleteLink(t)
-	until(t, "the device ends with its link", func() bool { return d.held["net1"].closed() })
+	until(t, "the device ends with its link", func() bool { return d.byID["net1"].closed() })
 	must(t, d.set("net1", s.config()))
 	d.close()
 	if !linkThere(t, s.tenant, "wg0") {

@@ -18,11 +18,11 @@ const defaultSlow = 5 * time.Second
 
 // limits are those of each container.
 type limits struct {
-	size  int64
-	files int
-	slow  time.Duration
-	pool  *sync.Pool
-	fair  *fair
+	size      int64
+	files     int
+	slow      time.Duration
+	pool      *sync.Pool
+	scheduler *scheduler
 	// gate is closed when reading may begin; nil for at once.
 	gate <-chan struct{}
 }
@@ -38,8 +38,8 @@ func (l limits) await(ctx context.Context) {
 	}
 }
 
-// carried are all containers whose output this process reads.
-type carried struct {
+// containers are all containers whose output this process reads.
+type containers struct {
 	fifos  string // {run}/log/c
 	files  string
 	limits limits
@@ -52,12 +52,12 @@ type carried struct {
 	busy map[string]chan struct{}
 }
 
-func newCarried(fifos, files string, l limits, log zerolog.Logger) *carried {
-	return &carried{fifos: fifos, files: files, limits: l, log: log, all: map[string]*container{}, busy: map[string]chan struct{}{}}
+func newContainers(fifos, files string, l limits, log zerolog.Logger) *containers {
+	return &containers{fifos: fifos, files: files, limits: l, log: log, all: map[string]*container{}, busy: map[string]chan struct{}{}}
 }
 
 // claim waits until nobody else opens or drops that container.
-func (c *carried) claim(ctx context.Context, id string) (there *container, release func(), err error) {
+func (c *containers) claim(ctx context.Context, id string) (there *container, release func(), err error) {
 	for {
 		c.mu.Lock()
 		wait := c.busy[id]
@@ -83,7 +83,7 @@ func (c *carried) claim(ctx context.Context, id string) (there *container, relea
 }
 
 // put remembers a container; nil forgets it.
-func (c *carried) put(id string, is *container) {
+func (c *containers) put(id string, is *container) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if is == nil {
@@ -93,14 +93,14 @@ func (c *carried) put(id string, is *container) {
 	}
 }
 
-func (c *carried) place(id string) place {
+func (c *containers) place(id string) place {
 	return place{fifos: filepath.Join(c.fifos, id), files: filepath.Join(c.files, id)}
 }
 
 // found opens those that an earlier carrier had, and waits for them but not
 // for ever. One that can't be opened doesn't keep others from it, and none is read
 // before: those that write the most would keep others from being opened.
-func (c *carried) found(ctx context.Context) {
+func (c *containers) found(ctx context.Context) {
 	gate := make(chan struct{})
 	defer close(gate)
 	c.limits.gate = gate
@@ -129,7 +129,7 @@ func (c *carried) found(ctx context.Context) {
 }
 
 // open opens a container. An empty user is the one that was noted before.
-func (c *carried) open(ctx context.Context, id, user string) (FIFOs, error) {
+func (c *containers) open(ctx context.Context, id, user string) (FIFOs, error) {
 	if err := checkID(id); err != nil {
 		return FIFOs{}, err
 	}
@@ -171,7 +171,7 @@ const maxUser = 128
 // endWithin is how long the begin or end of a container may take.
 const endWithin = 10 * time.Second
 
-func (c *carried) drop(ctx context.Context, id string, keepFiles bool) error {
+func (c *containers) drop(ctx context.Context, id string, keepFiles bool) error {
 	if err := checkID(id); err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func (c *carried) drop(ctx context.Context, id string, keepFiles bool) error {
 	return c.place(id).remove(keepFiles)
 }
 
-func (c *carried) list() []string {
+func (c *containers) list() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := make([]string, 0, len(c.all))
@@ -204,7 +204,7 @@ func (c *carried) list() []string {
 }
 
 // close stops reading. All stays for the next carrier.
-func (c *carried) close() {
+func (c *containers) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), endWithin)
 	defer cancel()
 	c.mu.Lock()

@@ -20,9 +20,9 @@ import (
 func TestAStreamWaitsForItsUsersTurn(t *testing.T) {
 	dir := folder(t)
 	l := testLimits()
-	l.fair.turns = limit.NewLine(limit.Limit{Name: "test", Per: "user", Each: 1, Total: 3})
+	l.scheduler.turns = limit.NewLine(limit.Limit{Name: "test", Per: "user", Each: 1, Total: 3})
 	l.slow = 300 * time.Millisecond
-	all := newCarried(filepath.Join(dir, "c"), filepath.Join(dir, "logs"), l, zerolog.Nop())
+	all := newContainers(filepath.Join(dir, "c"), filepath.Join(dir, "logs"), l, zerolog.Nop())
 	t.Cleanup(all.close)
 	outs := map[string]*os.File{}
 	for id, user := range map[string]string{"1-1": "a", "2-1": "b"} {
@@ -37,7 +37,7 @@ func TestAStreamWaitsForItsUsersTurn(t *testing.T) {
 			return len(lines) == 1 && lines[0].Text == text
 		}
 	}
-	held := l.fair.turns.Ask("a", true)
+	held := l.scheduler.turns.Ask("a", true)
 	before := limit.Times()[limitTurns.Name]
 	// More than a FIFO holds: who waits for it would wait for ever.
 	for range 100 {
@@ -78,8 +78,8 @@ func TestAStreamWaitsForItsUsersTurn(t *testing.T) {
 func TestHalfLinesBeyondTheShareAreWritten(t *testing.T) {
 	dir := folder(t)
 	l := testLimits()
-	l.fair.halves = limit.Limit{Name: "test", Per: "user", Each: 2 * restSize, Unit: limit.Bytes}.Shares()
-	all := newCarried(filepath.Join(dir, "c"), filepath.Join(dir, "logs"), l, zerolog.Nop())
+	l.scheduler.halves = limit.Limit{Name: "test", Per: "user", Each: 2 * restSize, Unit: limit.Bytes}.Shares()
+	all := newContainers(filepath.Join(dir, "c"), filepath.Join(dir, "logs"), l, zerolog.Nop())
 	t.Cleanup(all.close)
 	spools := map[string]string{}
 	for id, user := range map[string]string{"1-1": "a", "2-1": "a", "3-1": "a", "4-1": "b"} {
@@ -100,7 +100,7 @@ func TestHalfLinesBeyondTheShareAreWritten(t *testing.T) {
 	if n := limit.Times()["test"]; n != 1 {
 		t.Errorf("the limit was reached %d times, want 1: by the third container of a", n)
 	}
-	if held := l.fair.halves.Total(); held != 0 {
+	if held := l.scheduler.halves.Total(); held != 0 {
 		t.Errorf("%d bytes are still held", held)
 	}
 }
@@ -108,7 +108,7 @@ func TestHalfLinesBeyondTheShareAreWritten(t *testing.T) {
 // Whose container it is outlives the carrier.
 func TestTheUserIsRemembered(t *testing.T) {
 	dir := folder(t)
-	first := newCarried(filepath.Join(dir, "c"), filepath.Join(dir, "logs"), testLimits(), zerolog.Nop())
+	first := newContainers(filepath.Join(dir, "c"), filepath.Join(dir, "logs"), testLimits(), zerolog.Nop())
 	_, err := first.open(t.Context(), "1-1", "somebody")
 	must(t, err)
 	_, err = first.open(t.Context(), "2-1", "")
@@ -116,19 +116,19 @@ func TestTheUserIsRemembered(t *testing.T) {
 	_, err = first.open(t.Context(), "3-1", strings.Repeat("x", maxUser+1))
 	wants(t, "Invalid", "its user has 129 bytes", err)
 	first.close()
-	second := newCarried(filepath.Join(dir, "c"), filepath.Join(dir, "logs"), testLimits(), zerolog.Nop())
+	second := newContainers(filepath.Join(dir, "c"), filepath.Join(dir, "logs"), testLimits(), zerolog.Nop())
 	t.Cleanup(second.close)
 	second.found(t.Context())
 	if got := second.all["1-1"].quota.user + ", " + second.all["2-1"].quota.user; got != "somebody, container 2-1" {
 		t.Errorf("%s", got)
 	}
-	if n := len(second.limits.fair.paces); n != 2 {
+	if n := len(second.limits.scheduler.paces); n != 2 {
 		t.Errorf("%d users have a pace", n)
 	}
 	for _, id := range []string{"1-1", "2-1"} {
 		must(t, second.drop(t.Context(), id, false))
 	}
-	if n := len(second.limits.fair.paces); n != 0 {
+	if n := len(second.limits.scheduler.paces); n != 0 {
 		t.Errorf("%d users still have a pace", n)
 	}
 }
@@ -196,7 +196,7 @@ func TestASpoolWithoutHolesIsBounded(t *testing.T) {
 	l := testLimits()
 	files, err := openFiles(p.files, l.size, l.files)
 	must(t, err)
-	c := &container{id: "1-1", place: p, files: files, quota: l.fair.of("1-1"), log: zerolog.Nop()}
+	c := &container{id: "1-1", place: p, files: files, quota: l.scheduler.of("1-1"), log: zerolog.Nop()}
 	s, err := c.openStream(stdout, l)
 	must(t, err)
 	c.streams = []*stream{s}

@@ -24,8 +24,8 @@ var (
 // burst is how many seconds' worth of the rate may come at once, after a pause.
 const burst = 2
 
-// fair divides the carrier between users.
-type fair struct {
+// scheduler divides the carrier between users.
+type scheduler struct {
 	turns  *limit.Line
 	halves *limit.Shares
 	total  *pace
@@ -40,33 +40,33 @@ type userPace struct {
 	containers int
 }
 
-func newFair() *fair {
-	return &fair{
+func newScheduler() *scheduler {
+	return &scheduler{
 		turns: limit.NewLine(limitTurns), halves: limitHalves.Shares(), total: newPace(limitRate.Total),
 		paces: map[string]*userPace{},
 	}
 }
 
 // pace is a user's, until it is let go of.
-func (f *fair) pace(user string) *pace {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	p := f.paces[user]
+func (s *scheduler) pace(user string) *pace {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.paces[user]
 	if p == nil {
 		p = &userPace{pace: newPace(limitRate.Each)}
-		f.paces[user] = p
+		s.paces[user] = p
 	}
 	p.containers++
 	return p.pace
 }
 
 // letGo gives a user's pace back.
-func (f *fair) letGo(user string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if p := f.paces[user]; p != nil {
+func (s *scheduler) letGo(user string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.paces[user]; p != nil {
 		if p.containers--; p.containers == 0 {
-			delete(f.paces, user)
+			delete(s.paces, user)
 		}
 	}
 }
