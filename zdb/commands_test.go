@@ -11,7 +11,7 @@ import (
 const unknown = "-Command not supported\r\n"
 
 // Only whole names are commands, in any case.
-func TestNamesOfCommandsAreWhole(t *testing.T) {
+func TestCommandNamesAreMatchedWhole(t *testing.T) {
 	names := []string{"WAIT", "MIRROR", "MASTER", "PING", "TIME", "AUTH", "HOOKS", "INDEX", "DATA", "SET", "SETX", "GET", "MGET", "DEL", "EXISTS", "CHECK", "LENGTH", "KEYTIME",
 		"SCAN", "SCANX", "RSCAN", "KSCAN", "HISTORY", "KEYCUR", "INFO", "STOP", "DBSIZE", "NSNEW", "NSDEL", "NSLIST", "NSSET", "NSINFO", "NSJUMP", "SELECT", "RELOAD", "FLUSH"}
 	whole := map[string]bool{}
@@ -43,7 +43,7 @@ func TestNamesOfCommandsAreWhole(t *testing.T) {
 	}
 }
 
-func TestVersion1DoesntKnowWhatCameLater(t *testing.T) {
+func TestVersion1LacksLaterCommands(t *testing.T) {
 	c := open(t, zdb.Config{Compat: zdb.CompatV1}).client()
 	for _, name := range []string{"MGET", "LENGTH", "KEYTIME", "NSJUMP", "HOOKS", "INDEX", "DATA"} {
 		c.want(unknown, name+" a")
@@ -101,7 +101,7 @@ func skip(s string) string {
 }
 
 // What is told apart from the recorded servers: docs/zdb-server.md has the list.
-func TestWhatIsNotImitated(t *testing.T) {
+func TestDeviations(t *testing.T) {
 	t.Run("a cursor of nothing", func(t *testing.T) {
 		for compat, size := range map[string]int{zdb.CompatV1: 15, zdb.CompatV2: 17} {
 			c := open(t, zdb.Config{Compat: compat}).client()

@@ -11,13 +11,13 @@ import (
 
 // Modes of namespaces.
 const (
-	// ModeUser is key and value: the client says the key.
+	// ModeUser is key and value: the client chooses the key.
 	ModeUser = folders.ModeUser
 	// ModeSequential is numbered values: the server gives the key.
 	ModeSequential = folders.ModeSequential
 )
 
-// Which 0-db is spoken.
+// Versions of 0-db.
 const (
 	// CompatV1 is the server of March 2020.
 	CompatV1 = folders.CompatV1
@@ -25,15 +25,15 @@ const (
 	CompatV2 = folders.CompatV2
 )
 
-// What a Config has where it says nothing.
+// Defaults of a Config.
 const (
-	// DefaultMaxNamespaces is how many namespaces there are at most.
+	// DefaultMaxNamespaces is the maximum number of namespaces.
 	DefaultMaxNamespaces = 65536
-	// DefaultDataSize is where 0-db goes on to the next data file, in bytes.
+	// DefaultDataSize is the size at which 0-db begins the next data file, in bytes.
 	DefaultDataSize = 256 << 20
 )
 
-// Arguments is how many a request may have, for a Compat: what its 0-db takes.
+// Arguments is the maximum number of a request's arguments in a version of 0-db.
 func Arguments(compat string) int {
 	if compat == CompatV1 {
 		return 8
@@ -47,47 +47,47 @@ const (
 	mostPassword  = 128
 )
 
-// Config is what a server is made of. Data is all that it needs.
+// Config is the settings of a server. Only Data is required.
 type Config struct {
 	// Data is the folder of the namespaces, which is made when it isn't there.
 	Data string
-	// Index is the folder of their indexes, "" for Data. As it is written here,
-	// clients with admin's rights are told of it.
+	// Index is the folder of their indexes, "" for Data. NSINFO shows it to admins as it
+	// is written here.
 	Index string
-	// Mode is what new namespaces are: ModeUser or ModeSequential. "" is user, and
-	// with CompatV2 an empty namespace can be made the other by NSSET. Namespaces
-	// that exist stay as they are.
+	// Mode is the mode of new namespaces: ModeUser or ModeSequential. "" is user, and
+	// with CompatV2 NSSET can change the mode of an empty namespace. Present namespaces
+	// keep their mode.
 	Mode string
 	// Compat is CompatV1 or CompatV2; "" is v2.
 	Compat string
 	// Admin is the password of AUTH; "" for none, and then everybody is admin,
 	// unless AdminSocket is set. At most 128 bytes.
 	Admin string
-	// Protect makes the namespace default read-only for whoever doesn't SELECT it
-	// with Admin, which it needs.
+	// Protect makes the namespace default read-only for clients that don't SELECT it
+	// with Admin's password. It requires Admin.
 	Protect bool
-	// AdminSocket says that there is a listener for admins: connections of other
-	// listeners have no admin's rights, but by AUTH, and can't write to default.
+	// AdminSocket is true if there is a listener for admins: connections of other
+	// listeners are admins by AUTH only, and can't write to default.
 	AdminSocket bool
-	// Sync makes each round of commands durable before it is answered.
+	// Sync makes each round of commands durable before its replies.
 	Sync bool
-	// DataSize is where files are rotated as 0-db would, in bytes, 0 for 256 MiB.
-	// Clients see it in cursors and positions only.
+	// DataSize is the size of the data files that 0-db would have, in bytes, 0 for
+	// 256 MiB. Clients see it in cursors and positions only.
 	DataSize uint64
 	// MaxSize is the limit of the namespace default, in bytes of values, 0 for none.
 	MaxSize uint64
-	// Hook is a program that is told what happens, "" for none.
+	// Hook is a program that runs on events, "" for none.
 	Hook string
-	// Memory is how many bytes the indexes in memory may take together, 0 for no
-	// limit. New keys are refused beyond it.
+	// Memory limits the indexes in memory, in bytes, 0 for no limit. New keys beyond it
+	// are refused.
 	Memory uint64
-	// MaxNamespaces is how many there are at most, 0 for 65536.
+	// MaxNamespaces is the maximum number of namespaces, 0 for 65536.
 	MaxNamespaces int
 	// Debug makes KSCAN and STOP work, as in debug builds of 0-db.
 	Debug bool
-	// Stop is called for STOP; nil when nothing is to be done.
+	// Stop is called for STOP; it may be nil.
 	Stop func()
-	// Version is what INFO says of the server.
+	// Version is the server's version in INFO.
 	Version string
 	Log     zerolog.Logger
 }

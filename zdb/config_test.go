@@ -9,7 +9,7 @@ import (
 	"github.com/croft-edge/croft/zdb"
 )
 
-func TestConfigSaysWhatIsWrong(t *testing.T) {
+func TestConfigValidate(t *testing.T) {
 	for want, cfg := range map[string]zdb.Config{
 		`Data is empty, must be a folder`:                              {},
 		`Mode is "sequential", must be "user", "seq" or empty`:         {Data: "x", Mode: "sequential"},

@@ -118,7 +118,7 @@ func (c *crasher) now(conn redis.Conn) world {
 // Whenever the server is killed: each namespace that was made is there, each that
 // was removed or emptied is so, and of the command under way nothing is done by
 // half.
-func TestKilledWhileNamespacesComeAndGo(t *testing.T) {
+func TestKillDuringNamespaceChanges(t *testing.T) {
 	program := build(t)
 	for _, args := range [][]string{{"--mode", "user"}, {"--mode", "user", "--sync"}} {
 		t.Chdir(t.TempDir())

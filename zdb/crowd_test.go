@@ -15,7 +15,7 @@ import (
 
 // Fifty clients in five namespaces set and get what is theirs, send many
 // commands at once, and go away in the midst of it. What was acknowledged stays.
-func TestACrowd(t *testing.T) {
+func TestManyClients(t *testing.T) {
 	w := serve(t, zdb.Config{})
 	admin := w.dial(t)
 	const spaces, clients, rounds = 5, 50, 40

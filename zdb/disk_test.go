@@ -32,7 +32,7 @@ func smallDisk(t *testing.T, size string) string {
 
 // On a disk that is full, who writes is disconnected or told, what was
 // acknowledged stays, reading goes on, and writing does when there is room again.
-func TestADiskThatIsFull(t *testing.T) {
+func TestFullDisk(t *testing.T) {
 	disk := smallDisk(t, "48m")
 	filler := filepath.Join(disk, "filler")
 	if err := os.WriteFile(filler, make([]byte, 24<<20), 0o600); err != nil {

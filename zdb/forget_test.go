@@ -12,7 +12,7 @@ import (
 
 // When space is needed, what is deleted and overwritten is forgotten. Cursors that
 // point there go on being good, and positions of HISTORY say that there is no more.
-func TestCursorsAndPositionsOfWhatIsForgotten(t *testing.T) {
+func TestCursorsOfCleanedEntries(t *testing.T) {
 	data, err := os.MkdirTemp("/dev/shm", "zdbforget") // it writes much
 	if err != nil {
 		t.Fatal(err)

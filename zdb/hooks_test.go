@@ -25,7 +25,7 @@ func script(t *testing.T, body string) string {
 	return path
 }
 
-func TestHooksAreToldWhatHappens(t *testing.T) {
+func TestHookEvents(t *testing.T) {
 	told := filepath.Join(t.TempDir(), "told")
 	b := open(t, zdb.Config{Data: t.TempDir(), Hook: script(t, `shift 0; kind=$1; shift 2; echo "$kind $*" >> `+told+"\n")})
 	// The first is run before anything else, and waited for.
@@ -45,7 +45,7 @@ func TestHooksAreToldWhatHappens(t *testing.T) {
 	}
 }
 
-func TestAHookThatFails(t *testing.T) {
+func TestFailingHook(t *testing.T) {
 	for body, status := range map[string]string{"exit 7": "7", "kill -9 $$": "255"} {
 		var log bytes.Buffer
 		b := open(t, zdb.Config{Data: t.TempDir(), Hook: script(t, body), Log: zerolog.New(&log)})
@@ -61,7 +61,7 @@ func TestAHookThatFails(t *testing.T) {
 
 // A hook that doesn't end holds nobody up, its list doesn't grow for ever, and it
 // ends with the server, and with it what it started.
-func TestAHookThatHangs(t *testing.T) {
+func TestHangingHook(t *testing.T) {
 	pids := filepath.Join(t.TempDir(), "pids")
 	var log bytes.Buffer
 	b := open(t, zdb.Config{Data: t.TempDir(), Hook: script(t, `[ "$1" = namespaces-init ] && exit 0
@@ -94,7 +94,7 @@ sleep 3600 & echo $! $$ > `+pids+".new; mv "+pids+".new "+pids+"; wait\n"), Log:
 }
 
 // The second argument is the server's instance, where 0-db says where it listens.
-func TestHooksAreToldTheInstance(t *testing.T) {
+func TestHookInstance(t *testing.T) {
 	told := filepath.Join(t.TempDir(), "told")
 	b := open(t, zdb.Config{Hook: script(t, `echo "$1 $2 $#" >> `+told+"\n")})
 	c := b.client()

@@ -74,7 +74,7 @@ func (i *reports) info(c *session, _ [][]byte) {
 	r.count("commands_executed", i.count.executed)
 	r.count("commands_failed", i.count.unknown)
 	r.count("commands_unauthorized", i.count.unauthorized)
-	// Errors aren't told apart: all are the data's. Bytes are those of 0-db's files.
+	// All errors count as the data's. Bytes are those of 0-db's files.
 	r.count("index_disk_read_failed", 0)
 	r.count("index_disk_write_failed", 0)
 	r.count("data_disk_read_failed", i.count.readErrors)

@@ -72,7 +72,7 @@ func (k *keyCommands) set(c *session, args [][]byte) {
 	case err != nil:
 		k.upkeep.failed(c, "SET", err)
 	case !wrote:
-		// The server of March 2020 compares the crc, the other one what is on disk.
+		// The server of March 2020 compares the crc, 0-db 2.0.7 reads the value on disk.
 		if k.v2 {
 			k.count.read += uint64(len(args[2]))
 		}

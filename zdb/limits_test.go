@@ -97,7 +97,7 @@ func TestMemoryOfKeysIsShared(t *testing.T) {
 }
 
 // NSDEL and FLUSH give the disk back, and nothing of it is left after a start.
-func TestWhatIsRemovedGivesTheDiskBack(t *testing.T) {
+func TestRemovalFreesTheDisk(t *testing.T) {
 	for _, index := range []string{"", t.TempDir()} {
 		b := open(t, zdb.Config{Data: t.TempDir(), Index: index})
 		used := func() int64 {
@@ -136,7 +136,7 @@ func TestWhatIsRemovedGivesTheDiskBack(t *testing.T) {
 
 // What a crash leaves at any point of NSNEW, NSDEL and FLUSH is put in order by
 // the next start.
-func TestLeftoversOfACrashGo(t *testing.T) {
+func TestCrashLeftoversAreRemoved(t *testing.T) {
 	for _, separate := range []bool{false, true} {
 		cfg := zdb.Config{Data: t.TempDir()}
 		if separate {

@@ -436,7 +436,7 @@ func (m *model) restart() {
 
 // Whatever clients do, in whatever order, with starts between: the server does
 // what a simple model of it does.
-func TestCommandsDoWhatAModelDoes(t *testing.T) {
+func TestCommandsAgainstAModel(t *testing.T) {
 	for _, cfg := range []zdb.Config{
 		{Mode: zdb.ModeUser}, {Mode: zdb.ModeSequential}, {DataSize: 4096},
 		{Compat: zdb.CompatV1, Mode: zdb.ModeUser}, {Compat: zdb.CompatV1, Mode: zdb.ModeSequential, DataSize: 4096},

@@ -2,39 +2,39 @@ package zdb
 
 import "github.com/croft-edge/croft/zdb/store"
 
-// Stats is what a server has done, and what it has.
+// Stats is a server's counters and sizes.
 type Stats struct {
-	// Sessions are the clients now, Clients those that ever were.
+	// Sessions counts the present clients, Clients all clients since the start.
 	Sessions int
 	Clients  uint64
-	// Commands are how often each was sent, by name. Unknown ones are none of them,
-	// Unauthorized ones lacked an admin's rights. WrongPasswords were given to AUTH
-	// and SELECT.
+	// Commands counts the requests of each command, by name; Unknown those of no command,
+	// Unauthorized those without the admin's rights that they need. WrongPasswords
+	// counts those of AUTH and SELECT.
 	Commands                              map[string]uint64
 	Unknown, Unauthorized, WrongPasswords uint64
 	// Read and Written are bytes of 0-db's data files, as INFO tells them.
 	Read, Written uint64
-	// ReadErrors and WriteErrors are commands and rounds that failed by the disk.
+	// ReadErrors and WriteErrors count the commands and rounds that the disk failed.
 	ReadErrors, WriteErrors uint64
-	// Waiting are the clients in WAIT.
+	// Waiting counts the clients in WAIT.
 	Waiting int
-	// Memory is what keys take, in bytes.
+	// Memory is the size of the keys' tables, in bytes.
 	Memory uint64
-	// Damaged are namespaces whose descriptor or data can't be read.
+	// Damaged counts the namespaces whose descriptor or data can't be read.
 	Damaged    int
 	Namespaces []NamespaceStats
 }
 
-// NamespaceStats is what a namespace has.
+// NamespaceStats is a namespace's counters and sizes.
 type NamespaceStats struct {
 	Name, Mode string
-	// Entries are those that live, Bytes their values.
+	// Entries counts the live entries, Bytes the bytes of their values.
 	Entries, Bytes uint64
-	// Limit is how many bytes of values there may be, 0 for no limit.
+	// Limit is the maximum of Bytes, 0 for none.
 	Limit uint64
-	// Disk is what its files take, Memory what its keys do, in bytes.
+	// Disk is the size of its files, Memory that of its keys' tables, in bytes.
 	Disk, Memory uint64
-	// Errors are of the disk, Faults what was found damaged on it.
+	// Errors counts errors of the disk, Faults damaged records.
 	Errors, Faults uint64
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/croft-edge/croft/zdb"
 )
 
-func TestWaitAnswersEachOfThoseThatWait(t *testing.T) {
+func TestWaitAnswersAllWaiters(t *testing.T) {
 	b := open(t, zdb.Config{})
 	by := b.client()
 	by.all("NSNEW other")
@@ -92,7 +92,7 @@ func TestWaitEndsInTime(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsMayLeave(t *testing.T) {
+func TestWaiterLeaves(t *testing.T) {
 	b := open(t, zdb.Config{})
 	c, stays := b.client(), b.client()
 	c.want("", "WAIT SET")
@@ -108,7 +108,7 @@ func TestWhoWaitsMayLeave(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsInARemovedNamespaceIsTold(t *testing.T) {
+func TestWaiterInARemovedNamespace(t *testing.T) {
 	b := open(t, zdb.Config{})
 	c, inside := b.client(), b.client()
 	c.all("NSNEW a")

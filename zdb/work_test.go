@@ -9,7 +9,7 @@ import (
 )
 
 // Stores that changed are looked after each second, and no more once they rest.
-func TestStoresAreLookedAfterWhileTheyChange(t *testing.T) {
+func TestStoresWorkWhileTheyChange(t *testing.T) {
 	b := open(t, zdb.Config{})
 	c := b.client()
 	c.all("NSNEW a", "NSNEW b", "NSNEW c", "SELECT a")

@@ -126,7 +126,7 @@ func holds(t *testing.T, p *process, known map[string]string) {
 }
 
 // Clients that are connected do not keep it from ending.
-func TestItEndsWhileClientsAreThere(t *testing.T) {
+func TestEndWithClients(t *testing.T) {
 	p := launch(t, "--data", t.TempDir())
 	c := p.client()
 	if _, err := c.Do("PING"); err != nil {

@@ -13,13 +13,13 @@ import (
 	"github.com/croft-edge/croft/zdb/loop"
 )
 
-// Modes of unix sockets: a port of TCP is anybody's too, the admin's isn't.
+// Modes of unix sockets: anybody may connect to the clients' one, as to the TCP port.
 const (
 	socketMode = 0o666
 	adminMode  = 0o600
 )
 
-// doors are where clients come in.
+// doors are the listeners.
 type doors struct {
 	names []string
 	unix  []*socket.Listener

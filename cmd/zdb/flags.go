@@ -51,7 +51,7 @@ func flags() []cli.Flag {
 	}
 }
 
-// settings are the flags, read.
+// settings are the values of the flags.
 type settings struct {
 	server zdb.Config
 	loop   loop.Config

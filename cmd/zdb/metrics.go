@@ -49,13 +49,13 @@ func (m *metrics) run(ctx context.Context) error {
 // scrapeTimeout bounds how long a scrape waits for the loop's thread.
 const scrapeTimeout = 5 * time.Second
 
-// collector makes the metrics of a scrape of what loop and server have counted.
+// collector makes the metrics of a scrape from the counters of loop and server.
 type collector struct {
 	loop   *loop.Loop
 	server *zdb.Server
 }
 
-// Describe sends nothing: what there is shows in a scrape.
+// Describe sends nothing: the metrics are known at a scrape.
 func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect makes the metrics of one scrape.

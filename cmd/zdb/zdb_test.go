@@ -67,7 +67,7 @@ func TestRedisCLI(t *testing.T) {
 	}
 }
 
-func TestFlagsThatCannotBe(t *testing.T) {
+func TestInvalidFlags(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct {
 		args []string
@@ -111,7 +111,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-func TestOneServerAFolder(t *testing.T) {
+func TestSecondServerOfAFolder(t *testing.T) {
 	data := t.TempDir()
 	p := launch(t, "--data", data)
 	if got := fails(t, "--data", data, "--port", "0"); !strings.Contains(got, "cannot") {

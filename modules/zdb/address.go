@@ -16,11 +16,11 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// tries is how often the kernel's list is read until nothing changes meanwhile.
+// tries is how often the kernel's list is read if it changes meanwhile.
 const tries = 16
 
 // addresses are the node's own at which its zdbs answer, one of each family; the
-// zero Addr where there is none.
+// zero Addr for none.
 func (c Config) addresses(ctx context.Context) (v4, v6 netip.Addr, err error) {
 	var all []netip.Addr
 	if port.Everywhere(c.Listen) {
@@ -46,8 +46,8 @@ func (c Config) addresses(ctx context.Context) (v4, v6 netip.Addr, err error) {
 	return v4, v6, nil
 }
 
-// best chooses the address of a family: a public one before others, the one that
-// the machine goes out with before those of its kind, else the first.
+// best chooses the address of a family: a public one before others, among equals the
+// source address of outgoing connections, else the first.
 func best(all []netip.Addr, family func(netip.Addr) bool, out netip.Addr) netip.Addr {
 	var found netip.Addr
 	rank := 0
@@ -69,7 +69,7 @@ func best(all []netip.Addr, family func(netip.Addr) bool, out netip.Addr) netip.
 	return found
 }
 
-// wayOut is the address that the machine goes out with. Nothing is sent.
+// wayOut is the source address of outgoing connections. Nothing is sent.
 func wayOut(ctx context.Context, network, to string) netip.Addr {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, network, to)
@@ -80,8 +80,8 @@ func wayOut(ctx context.Context, network, to string) netip.Addr {
 	return conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
 }
 
-// ownAddresses are those of the machine's links that are up, in the order of the
-// links; not those of links that begin with one of own, nor those that don't last.
+// ownAddresses are the lasting addresses of the machine's links that are up, in the order
+// of the links, without links whose names begin with one of own.
 func ownAddresses(own []string) ([]netip.Addr, error) {
 	links, err := net.Interfaces()
 	if err != nil {

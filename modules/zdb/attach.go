@@ -10,7 +10,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// attaching takes containers in hand, and lets go of them.
+// attaching attaches containers and detaches them.
 type attaching struct {
 	servers    *servers
 	records    records
@@ -19,7 +19,7 @@ type attaching struct {
 	observer   *observer
 }
 
-// attach takes a container in hand, or changes its record to the spec.
+// attach attaches a container, or changes its record to the spec.
 func (t *attaching) attach(ctx context.Context, spec node.ZDBServerSpec) (node.ZDBServer, error) {
 	s, err := t.servers.hold(ctx, spec.Container)
 	if err != nil {
@@ -45,7 +45,7 @@ func (t *attaching) attach(ctx context.Context, spec node.ZDBServerSpec) (node.Z
 	return t.observer.look(ctx, s)
 }
 
-// meet asks whether the zdb answers on both of its sockets, and checks its mode.
+// meet checks that the zdb answers on both of its sockets, and its mode.
 func meet(ctx context.Context, spec node.ZDBServerSpec) (*handover.Conn, error) {
 	have, err := admin.Mode(ctx, spec)
 	switch {
@@ -85,7 +85,7 @@ func (t *attaching) take(ctx context.Context, s *server, spec node.ZDBServerSpec
 	return nil
 }
 
-// detach lets go of a container and gives its port back.
+// detach forgets a container and gives its port back.
 func (t *attaching) detach(ctx context.Context, id string) error {
 	s, err := t.servers.hold(ctx, id)
 	if err != nil {

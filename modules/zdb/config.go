@@ -10,19 +10,19 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Config is what a Module is made of.
+// Config is the settings of a Module.
 type Config struct {
-	// StateDir is the node's folder for what has to survive a reboot.
+	// StateDir is the node's folder for state that survives a reboot.
 	StateDir string
-	// FirstPort and LastPort are the range that containers get their ports from.
+	// FirstPort and LastPort are the range of containers' ports.
 	FirstPort, LastPort uint16
 	// Listen is the address that zdbs answer at; the zero Addr for all of the node's.
 	Listen netip.Addr
-	// IPv4 and IPv6 are told as the node's instead of what is found; the zero Addr
-	// for what is found.
+	// IPv4 and IPv6 are shown as the node's addresses; the zero Addr for those of its
+	// links.
 	IPv4, IPv6 netip.Addr
-	// OwnLinks start the names of the links that aren't the machine's own: their
-	// addresses aren't told.
+	// OwnLinks are prefixes of the names of links that croft made: their addresses
+	// aren't shown.
 	OwnLinks []string
 	Log      zerolog.Logger
 }

@@ -194,9 +194,9 @@ func (w *world) notAttached(spec node.ZDBServerSpec) {
 	}
 }
 
-// TestAZDBThatBreaks while it is in hand shows, costs nobody else anything, and
+// TestZDBBreaksWhileAttached while it is in hand shows, costs nobody else anything, and
 // is right again once it is.
-func TestAZDBThatBreaks(t *testing.T) {
+func TestZDBBreaksWhileAttached(t *testing.T) {
 	check := func(t *testing.T, socketName string, do func(conn *net.UnixConn)) {
 		t.Parallel()
 		w := newWorld(t)
@@ -270,8 +270,8 @@ func TestBrokenZDBsLeakNothing(t *testing.T) {
 	eventually(t, func() bool { return descriptors(t) <= before+listeners }, func() any { return fmt.Sprint(descriptors(t), " were ", before) })
 }
 
-// TestOneThatGoesAtOnce isn't asked again and again.
-func TestOneThatGoesAtOnce(t *testing.T) {
+// TestZDBEndsAtOnce isn't asked again and again.
+func TestZDBEndsAtOnce(t *testing.T) {
 	w := newWorld(t)
 	spec := w.start(one, workload.ZDBUser)
 	w.attachSpec(spec)
@@ -350,9 +350,9 @@ func listenElsewhere(t *testing.T, port uint16) *os.File {
 	return f
 }
 
-// TestListenersFromElsewhere aren't believed: one that a zdb has made itself, in
+// TestForeignListeners aren't believed: one that a zdb has made itself, in
 // its own namespace, isn't the node's.
-func TestListenersFromElsewhere(t *testing.T) {
+func TestForeignListeners(t *testing.T) {
 	w := newWorld(t)
 	before := w.attach(one, workload.ZDBUser)
 	w.close()
@@ -403,8 +403,8 @@ func TestListenersFromElsewhere(t *testing.T) {
 	}
 }
 
-// TestPasswordsStayInside the zdb: not in a log, not in what is kept.
-func TestPasswordsStayInside(t *testing.T) {
+// TestPasswordsDontLeak the zdb: not in a log, not in what is kept.
+func TestPasswordsDontLeak(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Log = w.cfg.Log.Level(zerolog.TraceLevel)
 	w.restart()

@@ -15,7 +15,7 @@ import (
 type Module struct {
 	folder *atomicfile.Folder
 	lock   *filelock.Lock
-	ctx    context.Context //nolint:containedctx // it ends what the contract's calls wait for, which have none
+	ctx    context.Context //nolint:containedctx // it ends the waits of the contract's calls, which have none
 	stop   context.CancelFunc
 	// work are the goroutines that this module has started.
 	work sync.WaitGroup
@@ -30,10 +30,9 @@ type Module struct {
 	closed bool
 }
 
-// Open opens the module on what is there. When it returns, each container in hand
-// has its listener again, had back from its zdb or bound anew; where that wasn't
-// possible, Servers says why. ctx bounds that only. Busy when another module has
-// the folder open.
+// Open opens the module and its records. When it returns, each attached container has
+// its listener again, from its zdb or bound anew; if that failed, Servers says why. ctx
+// bounds that only. Busy when another module has the folder open.
 func Open(ctx context.Context, c Config) (*Module, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -77,8 +76,8 @@ func (m *Module) Run(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the module: its calls fail. Zdbs go on with the listeners that they
-// have. It waits for the changes in hand.
+// Close ends the module: later calls fail. It waits for present ones. Zdbs go on with
+// their listeners.
 func (m *Module) Close() error {
 	m.mu.Lock()
 	if m.closed {
@@ -109,5 +108,5 @@ func (m *Module) begin() (done func(), err error) {
 	return m.work.Done, nil
 }
 
-// Namespaces is what goes on the bus as zdbd.namespace.
+// Namespaces is the module's contract, zdbd.namespace on the bus.
 func (m *Module) Namespaces() node.ZDBNamespaces { return service{m} }

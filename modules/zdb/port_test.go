@@ -85,8 +85,8 @@ func TestOtherRanges(t *testing.T) {
 	must(t, ping(before.Port))
 }
 
-// TestItMoves with its volume, and keeps its port.
-func TestItMoves(t *testing.T) {
+// TestMovedVolume with its volume, and keeps its port.
+func TestMovedVolume(t *testing.T) {
 	w := newWorld(t)
 	before := w.attach(one, workload.ZDBUser)
 	w.kill(one)
@@ -140,7 +140,7 @@ func TestAnAddressThatIsNotHere(t *testing.T) {
 	}
 }
 
-func TestWhereNoModuleCanBe(t *testing.T) {
+func TestUnusableStateDir(t *testing.T) {
 	w := emptyWorld(t)
 	must(t, os.WriteFile(filepath.Join(w.dir, "file"), nil, 0o600))
 	bad := w.cfg

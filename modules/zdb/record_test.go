@@ -18,7 +18,7 @@ func (w *world) recordPath(container string) string {
 	return filepath.Join(w.cfg.StateDir, "zdb", container+".json")
 }
 
-func TestARecord(t *testing.T) {
+func TestRecord(t *testing.T) {
 	w := newWorld(t)
 	w.attach(one, workload.ZDBUser)
 	raw, err := os.ReadFile(w.recordPath(one))
@@ -90,8 +90,8 @@ func TestDamagedRecords(t *testing.T) {
 	}
 }
 
-// TestADamagedOneIsLetGo for good.
-func TestADamagedOneIsLetGo(t *testing.T) {
+// TestDetachDamaged for good.
+func TestDetachDamaged(t *testing.T) {
 	w := newWorld(t)
 	w.close()
 	must(t, os.WriteFile(w.recordPath(one), []byte("x"), 0o600))
@@ -108,8 +108,8 @@ func TestADamagedOneIsLetGo(t *testing.T) {
 	}
 }
 
-// TestANewerRecord isn't damaged: the module doesn't open, and leaves it.
-func TestANewerRecord(t *testing.T) {
+// TestNewerRecord isn't damaged: the module doesn't open, and leaves it.
+func TestNewerRecord(t *testing.T) {
 	w := newWorld(t)
 	w.close()
 	const newer = `"2.0.0"{"ports":[1,2]}`
@@ -125,8 +125,8 @@ func TestANewerRecord(t *testing.T) {
 	w.open()
 }
 
-// TestWhatIsNoRecord is left alone.
-func TestWhatIsNoRecord(t *testing.T) {
+// TestForeignFiles is left alone.
+func TestForeignFiles(t *testing.T) {
 	w := newWorld(t)
 	w.close()
 	dir := filepath.Dir(w.recordPath(one))
@@ -158,8 +158,8 @@ func TestOnlyOneModule(t *testing.T) {
 	w.open()
 }
 
-// TestAStateThatCannotBeWritten leaves nothing in hand, and no port taken.
-func TestAStateThatCannotBeWritten(t *testing.T) {
+// TestUnwritableState leaves nothing in hand, and no port taken.
+func TestUnwritableState(t *testing.T) {
 	w := newWorld(t)
 	spec := w.start(one, workload.ZDBUser)
 	w.attachSpec(spec)

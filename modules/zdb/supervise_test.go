@@ -97,8 +97,8 @@ func TestNobodyIsRefusedWhileTheZDBIsAway(t *testing.T) {
 	t.Logf("%d connections, %d cut off, the longest took %s", k.knocks.Load(), len(cut), k.longest)
 }
 
-// TestHowSoonItIsBack measures from when the zdb is ready to when it answers.
-func TestHowSoonItIsBack(t *testing.T) {
+// TestRestartLatency measures from when the zdb is ready to when it answers.
+func TestRestartLatency(t *testing.T) {
 	w := newWorld(t)
 	at := w.attach(one, workload.ZDBUser)
 	var all []time.Duration
@@ -228,8 +228,8 @@ func TestAListenerThatDied(t *testing.T) {
 	}
 }
 
-// TestItIsMendedWithoutAsking: nobody attaches again, or looks.
-func TestItIsMendedWithoutAsking(t *testing.T) {
+// TestMendedWithoutACall: nobody attaches again, or looks.
+func TestMendedWithoutACall(t *testing.T) {
 	w := newWorld(t)
 	before := w.attach(one, workload.ZDBUser)
 	raw, err := w.listeners(one)[0].SyscallConn()

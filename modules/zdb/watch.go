@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watch hears when a file of that name comes into a folder.
+// watch waits for a file of that name in a folder.
 type watch struct {
 	file *os.File
 	name string
 }
 
-// watchFolder begins to hear of name. What was there before isn't told. Where the
-// kernel has no more watches, the watch only waits.
+// watchFolder begins to watch for new files of that name. If the kernel has no more
+// watches, the watch only waits.
 func watchFolder(dir, name string) *watch {
 	w := &watch{name: name}
 	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
@@ -31,7 +31,7 @@ func watchFolder(dir, name string) *watch {
 	return w
 }
 
-// wait returns once the name has come, at the latest after that time.
+// wait returns once the file has appeared, at the latest after that time.
 func (w *watch) wait(ctx context.Context, most time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
@@ -39,7 +39,7 @@ func (w *watch) wait(ctx context.Context, most time.Duration) {
 		<-ctx.Done()
 		return
 	}
-	file := w.file // what ends the wait may come after close
+	file := w.file // the AfterFunc may run after close
 	stop := context.AfterFunc(ctx, func() { _ = file.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 	buf := make([]byte, 4096)
@@ -55,8 +55,7 @@ func (w *watch) wait(ctx context.Context, most time.Duration) {
 	}
 }
 
-// told reports whether one of the kernel's events is of that name, or says that
-// some were lost.
+// told reports whether one of the kernel's events is of that name, or of lost events.
 func told(events []byte, name string) bool {
 	for len(events) >= unix.SizeofInotifyEvent {
 		mask := binary.NativeEndian.Uint32(events[4:])

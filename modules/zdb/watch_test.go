@@ -16,7 +16,7 @@ func waited(ctx context.Context, w *watch, most time.Duration) time.Duration {
 	return time.Since(start)
 }
 
-func TestWatchHearsWhatComes(t *testing.T) {
+func TestWatchSeesNewFiles(t *testing.T) {
 	const long = 20 * time.Second
 	dir := t.TempDir()
 	write := func(name string) {
@@ -54,7 +54,7 @@ func TestWatchHearsWhatComes(t *testing.T) {
 	}
 }
 
-func TestWatchWaitsNoLonger(t *testing.T) {
+func TestWatchTimeout(t *testing.T) {
 	const most = 50 * time.Millisecond
 	dir := t.TempDir()
 	for _, dir := range []string{dir, filepath.Join(dir, "nowhere"), "/dev/null"} {

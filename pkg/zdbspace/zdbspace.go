@@ -5,7 +5,7 @@
 // and no effects.
 package zdbspace
 
-import "math"
+import "github.com/croft-edge/croft/pkg/saturate"
 
 // fixed is the constant part of Bound, in bytes: segments that are being written
 // and cleaned.
@@ -14,10 +14,4 @@ const fixed = 256 << 20
 // Bound is the maximum disk space of a namespace whose values are limited to size
 // bytes: the values, a quarter more for keys, index, and overwritten or deleted
 // values, and a fixed part. It is at most math.MaxUint64.
-func Bound(size uint64) uint64 {
-	overhead := size/4 + fixed
-	if size > math.MaxUint64-overhead {
-		return math.MaxUint64
-	}
-	return size + overhead
-}
+func Bound(size uint64) uint64 { return saturate.Add(size, size/4+fixed) }

@@ -18,7 +18,7 @@ import (
 const (
 	lockName  = "lock"
 	newPrefix = ".new-"
-	// gonePrefix begins the names of folders that nobody needs any more.
+	// gonePrefix begins the names of unused folders.
 	gonePrefix = ".gone-"
 	// tempPrefix begins the names of files that package atomicfile writes.
 	tempPrefix = ".tmp-"
@@ -45,7 +45,7 @@ func Open(data, index string) (*Folders, error) {
 	return f, nil
 }
 
-// hasDescriptor says that a folder is a namespace's, with data.
+// hasDescriptor reports whether a folder is a namespace's, with data.
 func hasDescriptor(folder string) bool {
 	_, err := os.Lstat(filepath.Join(folder, descriptorName))
 	return err == nil
@@ -132,7 +132,7 @@ func (f *Folders) Make(number int, d Descriptor) error {
 	if err := d.Write(fresh); err != nil {
 		return err
 	}
-	// An index that an earlier namespace of this number left isn't this one's.
+	// An earlier namespace of this number may have left its index.
 	if len(f.both()) == 2 {
 		if err := os.RemoveAll(filepath.Join(f.index, strconv.Itoa(number))); err != nil {
 			return errors.Wrapf(err, "cannot make the folder of namespace %d", number)
@@ -196,8 +196,8 @@ func (f *Folders) aside(inside string) ([]string, error) {
 	return gone, nil
 }
 
-// Numbers are the folders of namespaces, in order; left are those that an end
-// Of the process left to remove.
+// Numbers returns the numbers of the namespaces, in order; left are folders that an
+// earlier process didn't come to remove.
 func (f *Folders) Numbers() (numbers []int, left []string, err error) {
 	for i, folder := range f.both() {
 		entries, err := os.ReadDir(folder)

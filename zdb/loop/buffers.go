@@ -4,11 +4,11 @@ import "math/bits"
 
 const (
 	leastBuffer = 4 << 10
-	// pooled is how many bytes of buffers nobody uses are kept.
+	// pooled is the maximum size of unused buffers that are kept, in bytes.
 	pooled = 32 << 20
 )
 
-// buffers keeps buffers that nobody uses: the hot path makes none.
+// buffers is a pool of unused buffers, so that requests allocate none.
 type buffers struct {
 	classes [160]class
 	size    int
@@ -16,7 +16,7 @@ type buffers struct {
 
 type class struct {
 	free [][]byte
-	// low is the fewest that were free since the last trim: those weren't needed.
+	// low is the minimum of free ones since the last trim: so many weren't needed.
 	low int
 }
 
@@ -59,8 +59,7 @@ func (p *buffers) put(b []byte) {
 	p.size += cap(b)
 }
 
-// trim gives half of what wasn't needed since the last time to the garbage
-// collector.
+// trim frees half of the buffers that weren't needed since the last trim.
 func (p *buffers) trim() {
 	for k := range p.classes {
 		c := &p.classes[k]

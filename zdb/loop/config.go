@@ -9,52 +9,49 @@ import (
 	"github.com/croft-edge/croft/pkg/resp"
 )
 
-// Config is what a loop works with. All of it but Handler may be left out.
+// Config is the settings of a loop. Only Handler is required.
 type Config struct {
 	Handler Handler
-	// MaxConnections is how many clients there are at most, those of admins' listeners
-	// apart: 4096 when 0, and never more than there are file descriptors for. See
-	// Connections for who has to go when there are more.
+	// MaxConnections is the maximum number of clients, without those of admins'
+	// listeners: 4096 when 0, and never more than there are file descriptors for. See
+	// Connections for which one is closed when there are more.
 	MaxConnections int
-	// MaxSource is how many of them that aren't known may be of one source, 256 when
-	// 0; MaxGroup is how many may be in one group, 512 when 0.
+	// MaxSource is the maximum of unknown connections of one source, 256 when 0;
+	// MaxGroup that of connections in one group, 512 when 0.
 	MaxSource, MaxGroup int
-	// MaxArgument is how many bytes an argument has at most, 8 MiB when 0.
+	// MaxArgument is the maximum size of an argument in bytes, 8 MiB when 0.
 	MaxArgument int
-	// MaxArguments is how many a request has at most, 1024 when 0.
+	// MaxArguments is the maximum number of a request's arguments, 1024 when 0.
 	MaxArguments int
-	// MaxRequest is how many bytes all of a request has at most, twice
-	// MaxArgument when 0.
+	// MaxRequest is the maximum size of a request in bytes, twice MaxArgument when 0.
 	MaxRequest int64
-	// MaxBuffers is how many bytes the buffers of all connections have at most,
-	// 256 MiB when 0. Whoever has the most is closed when there are more. A source
-	// has a quarter at most, those that aren't known have half.
+	// MaxBuffers is the maximum size of all connections' buffers in bytes, 256 MiB when
+	// 0. When they are larger, the connection with the most is closed. A source may
+	// have a quarter, unknown connections together half.
 	MaxBuffers int64
-	// Idle is how long a connection may neither send nor take anything, for ever
-	// when 0.
+	// Idle is how long a connection may neither send nor receive, for ever when 0.
 	Idle time.Duration
 	// Silence is the same for strangers, 30 s when 0. Stall is how long a client may
-	// take to send a request, and a second more for each 4 KiB of it, and how long
-	// it may take nothing of a reply: a minute when 0.
+	// take to send a request, plus a second for each 4 KiB of it, and how long it may
+	// receive nothing of a reply: a minute when 0.
 	Silence, Stall time.Duration
 	Log            zerolog.Logger
 }
 
-// Handler is what a loop serves. All of it is called on the loop's thread.
+// Handler carries out requests. All its methods are called on the loop's thread.
 type Handler interface {
-	// Open says that a connection has come.
+	// Open is called for each new connection.
 	Open(c *Conn)
 	// Command runs a request and appends the reply to c.Out. args has at least one
 	// element, and is valid until Command returns.
 	Command(c *Conn, args [][]byte)
-	// Closed says that a connection is gone; nothing more is sent to it.
+	// Closed is called when a connection has ended; nothing more is sent to it.
 	Closed(c *Conn)
 	// Flush is called before the replies of a round are sent. After an error the
-	// connections that said AwaitFlush in this round are closed without a reply.
+	// connections that called AwaitFlush in this round are closed without a reply.
 	Flush() error
-	// Tick is called when the time has come that the last one asked for, and in
-	// each round that has nothing to do. It returns in how long it wants to be
-	// called again: 0 when there is work left.
+	// Tick is called after the delay that the last Tick returned, and in each round
+	// without work. It returns the delay of the next Tick: 0 when there is work left.
 	Tick(now time.Time) time.Duration
 }
 
@@ -63,15 +60,15 @@ const (
 	defaultArguments = 1024
 	defaultSilence   = 30 * time.Second
 	defaultStall     = time.Minute
-	// slowest is how many bytes a second of a large request have to come.
+	// slowest is the minimum rate of a large request, in bytes per second.
 	slowest = 4 << 10
 
-	// readSize is how much is read from a connection at once, and so the least that
-	// a limit of all buffers can be.
+	// readSize is how much is read from a connection at once, and so the minimum of
+	// MaxBuffers.
 	readSize = 256 << 10
 )
 
-// fill puts the defaults in.
+// fill checks the settings and puts the defaults in.
 func (c *Config) fill() error {
 	if c.Handler == nil {
 		return errors.New("cannot make a loop: Handler is nil")
@@ -107,7 +104,7 @@ func (c *Config) limits() resp.Limits {
 	return resp.Limits{Argument: c.MaxArgument, Arguments: c.MaxArguments, Request: c.MaxRequest}
 }
 
-// strangers are the limits of who is a stranger.
+// strangers are the limits of strangers' requests.
 func (c *Config) strangers() resp.Limits {
 	l := c.limits()
 	l.Argument = min(l.Argument, int(StrangerRequest.Each))

@@ -64,7 +64,7 @@ func TestThousandConnections(t *testing.T) {
 }
 
 // Requests of all sizes that come byte by byte, or in pieces that end anywhere.
-func TestPieces(t *testing.T) {
+func TestRequestsInPieces(t *testing.T) {
 	w := start(t, loop.Config{})
 	r := rand.New(rand.NewPCG(1, 2))
 	var ask []byte
@@ -444,7 +444,7 @@ func TestIdleLoopSleeps(t *testing.T) {
 }
 
 // Nothing is allocated for a request and its reply.
-func TestRequestsMakeNoGarbage(t *testing.T) {
+func TestRequestsDontAllocate(t *testing.T) {
 	w := start(t, loop.Config{})
 	conn := w.dialTo("unix", w.unix)
 	ask, answer := bytes.Repeat(request("PING"), 50), make([]byte, 50*len("+PONG\r\n"))

@@ -6,39 +6,38 @@ import (
 	"github.com/croft-edge/croft/pkg/limit"
 )
 
-// Connections are the places of those who didn't come over an admin's listener.
-// Each counts for the source of who isn't known (see Standing); the places that
-// are kept are for the known ones.
+// Connections limits the connections that didn't come over an admin's listener. Each is
+// the limit of a source's unknown ones (see Standing); Kept places are for known ones.
 var Connections = limit.Limit{Name: "zdb-connections", Per: "source", Each: 256, Total: 4096, Kept: 1024}
 
-// GroupConnections are the places in a group, which is a namespace.
+// GroupConnections limits the connections in a group, which is a namespace.
 var GroupConnections = limit.Limit{Name: "zdb-namespace-connections", Per: "namespace", Each: 512}
 
-// AdminConnections are the places of those who came over an admin's listener.
+// AdminConnections limits the connections that came over an admin's listener.
 var AdminConnections = limit.Limit{Name: "zdb-admin-connections", Total: 64}
 
-// Buffers are what requests and replies on their way take. What is kept is for
-// the known ones.
+// Buffers limits the memory for requests and replies on their way. Kept bytes are for
+// known connections.
 var Buffers = limit.Limit{Name: "zdb-buffers", Per: "source", Each: 64 << 20, Total: 256 << 20, Kept: 128 << 20, Unit: limit.Bytes}
 
-// ConnectionBuffers are the same of one connection.
+// ConnectionBuffers limits the same of one connection.
 var ConnectionBuffers = limit.Limit{Name: "zdb-connection-buffers", Per: "connection", Each: 32 << 20, Unit: limit.Bytes}
 
-// StrangerRequest is how large a request of a stranger may be, see Standing.
+// StrangerRequest limits the size of a stranger's request, see Standing.
 var StrangerRequest = limit.Limit{Name: "zdb-stranger-request", Per: "connection", Each: 16 << 10, Unit: limit.Bytes}
 
 const (
-	// leastShare is what a source may have of the buffers however few there are:
-	// the largest value with its request.
+	// leastShare is the minimum of a source's limit of buffers, in bytes: the largest
+	// value with its request.
 	leastShare = 20 << 20
-	// newcomers is the part of the places that known ones leave to those who come.
+	// newcomers is the part of the places that known connections leave to new ones.
 	newcomers = 16
-	// spareFiles are file descriptors for all but connections.
+	// spareFiles are file descriptors for other uses than connections.
 	spareFiles       = 128
 	leastConnections = 16
 )
 
-// shares are the limits of a loop: those above, as its Config changes them.
+// shares are a loop's limits: those above, changed by its Config.
 type shares struct {
 	connections, group, buffers limit.Limit
 }
@@ -55,8 +54,8 @@ func (c *Config) shares() shares {
 	return s
 }
 
-// mostConnections is how many this process has file descriptors for: half of
-// them are for the stores' files.
+// mostConnections is how many connections this process has file descriptors for: half
+// of them are for the stores' files.
 func mostConnections() int {
 	var files unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {

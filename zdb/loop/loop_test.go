@@ -259,7 +259,7 @@ func TestListeners(t *testing.T) {
 	expect(t, queued, "+PONG\r\n")
 }
 
-func TestWhatIsNoListener(t *testing.T) {
+func TestInvalidListeners(t *testing.T) {
 	w := start(t, loop.Config{})
 	file, err := os.Create(filepath.Join(t.TempDir(), "f"))
 	if err != nil {

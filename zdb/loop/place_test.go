@@ -93,7 +93,7 @@ func TestPlacesOfASource(t *testing.T) {
 
 // All places: strangers go for others, however many they are and from however
 // many addresses; some places are for known ones, who go for nobody that isn't.
-func TestPlacesOfAll(t *testing.T) {
+func TestTotalPlaces(t *testing.T) {
 	w := start(t, loop.Config{MaxConnections: 32})
 	const forUnknown = 24
 	known := []net.Conn{w.as(500, "a", "known"), w.as(501, "b", "known")}
@@ -254,7 +254,7 @@ func TestRequestsOfStrangers(t *testing.T) {
 
 // Strangers that say nothing go; others, who do the same, stay. Who doesn't end a
 // request, or doesn't read, goes too.
-func TestSilence(t *testing.T) {
+func TestSilentStrangers(t *testing.T) {
 	const silence = 300 * time.Millisecond
 	w := start(t, loop.Config{Silence: silence, Stall: silence})
 	stranger, other := w.as(1, "", "stranger"), w.as(1, "", "other")
@@ -329,7 +329,7 @@ func TestGroupsTakeTurns(t *testing.T) {
 
 // Connections of all kinds that come, change what they stand for, are displaced,
 // evicted, refused and go at any point, leave nothing behind that counts.
-func TestPlacesAreGivenBack(t *testing.T) {
+func TestPlacesAreReleased(t *testing.T) {
 	w := start(t, loop.Config{MaxConnections: 40, MaxSource: 6, MaxGroup: 8, MaxBuffers: 24 << 20})
 	r := rand.New(rand.NewPCG(3, 4))
 	var conns []net.Conn

@@ -9,7 +9,7 @@ import (
 
 // A handler that has something to do soon doesn't wait for the tick that it asked
 // for before it knew. Idle rounds tick too, but a second apart.
-func TestTickByHasTickCalledSooner(t *testing.T) {
+func TestTickBy(t *testing.T) {
 	w := start(t, loop.Config{})
 	conn := w.dial()
 	const times = 4

@@ -10,8 +10,8 @@ import (
 	"github.com/croft-edge/croft/pkg/limit"
 )
 
-// The calls here don't wait, or not for long, so they don't tell the scheduler
-// that they might: that would cost more than some of them do.
+// These system calls don't block, or not for long, so they don't tell the scheduler: that
+// would cost more than some of the calls.
 
 func recv(fd int, p []byte) (int, unix.Errno) {
 	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), unix.MSG_DONTWAIT, 0, 0)
@@ -25,7 +25,7 @@ func send(fd int, p []byte) (int, unix.Errno) {
 
 // accept returns a connection and its source, see limit.Source.
 func accept(fd int) (int, string, unix.Errno) {
-	var from unix.RawSockaddrInet6 // the largest of those that matter
+	var from unix.RawSockaddrInet6 // the largest address of the families in use
 	size := uint32(unsafe.Sizeof(from))
 	n, _, errno := unix.RawSyscall6(unix.SYS_ACCEPT4, uintptr(fd), uintptr(unsafe.Pointer(&from)), uintptr(unsafe.Pointer(&size)), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0, 0)
 	if errno != 0 {
@@ -41,7 +41,7 @@ func accept(fd int) (int, string, unix.Errno) {
 	return int(n), "local", 0
 }
 
-// epollWait waits a little. A signal ends it.
+// epollWait waits for a short time. A signal ends it.
 func epollWait(epoll int, events []unix.EpollEvent, limit time.Duration) (int, error) {
 	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epoll), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), uintptr(milliseconds(limit)), 0, 0)
 	switch errno {

@@ -2,12 +2,12 @@ package admin
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/gomodule/redigo/redis"
 	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/modules/zdb/socket"
+	"github.com/croft-edge/croft/pkg/clip"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -40,10 +40,7 @@ func classify(err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &refusal):
-		text := string(refusal)
-		if len(text) > longestText {
-			text = strings.ToValidUTF8(text[:longestText], "") + "…"
-		}
+		text := clip.Text(string(refusal), longestText)
 		return node.Errorf(kindOfText(string(refusal)), "it says %s", strconv.Quote(text))
 	}
 	return node.Errorf(node.Transient, "it doesn't answer: %w", socket.Reason(err))

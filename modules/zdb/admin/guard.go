@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// maxHead is how long the first line of a reply may be, in bytes, maxBulk a
-	// string, maxReplies all that is read from a connection.
+	// maxHead is the maximum length of a reply's first line, in bytes, maxBulk that of a
+	// string, maxReplies that of all replies on a connection.
 	maxHead    = 4 << 10
 	maxBulk    = 64 << 10
 	maxReplies = 64 << 20
@@ -17,14 +17,13 @@ const (
 	maxElements = 1 << 16
 )
 
-// guard is a connection to a zdb's admin socket that ends when the zdb sends
-// what no zdb sends: the client believes every length that it reads, and makes
-// room for it.
+// guard is a connection to a zdb's admin socket that ends when a reply is out of bounds:
+// the client trusts every length that it reads, and allocates it.
 type guard struct {
 	net.Conn
 	head []byte
-	// skip are the bytes left of a string with its end, elements the replies left
-	// of an array, room what may still come.
+	// skip is the rest of a string with its end, elements the rest of an array, room the
+	// bytes that may still come.
 	skip, elements, room int
 }
 

@@ -9,13 +9,13 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// labelPrefix begins the names of a zdb's volume's extended attributes that say
-// whose its namespaces are; a namespace's name follows. They go with the data.
-// Only the node's root may set those of the trusted namespace, so the zdb itself
-// can't, and a zdb of any age needs to know nothing of them.
+// labelPrefix begins the names of the extended attributes of a zdb's volume that hold
+// the hashes of its namespaces' owners; a namespace's name follows. They go with the
+// data. Only the node's root may set trusted attributes, so the zdb itself can't, and a
+// zdb of any version needs to know nothing of them.
 const labelPrefix = "trusted.croft.namespace."
 
-// mostLabel is more than any label has, in bytes.
+// mostLabel is more than the size of any label, in bytes.
 const mostLabel = 128
 
 // labelOf is a namespace's hash; empty when it has none.
@@ -31,8 +31,7 @@ func labelOf(data, name string) (string, error) {
 	return string(buffer[:n]), nil
 }
 
-// setLabel writes a namespace's hash, so that a power cut doesn't take it back.
-// An empty one removes it.
+// setLabel writes a namespace's hash durably. An empty one removes it.
 func setLabel(data, name, hash string) error {
 	if hash == "" {
 		return dropLabel(data, name)

@@ -143,7 +143,7 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-func TestCreateThatFails(t *testing.T) {
+func TestFailingCreate(t *testing.T) {
 	good := node.ZDBNamespace{Name: "5-1", Mode: workload.ZDBUser, Size: 10, Protected: true}
 	seq := good
 	seq.Mode = workload.ZDBSeq
@@ -178,9 +178,9 @@ func TestCreateThatFails(t *testing.T) {
 	}
 }
 
-// TestListOfDamaged ones: what the zdb can't say more of is there all the same,
+// TestListDamaged ones: what the zdb can't say more of is there all the same,
 // what isn't a reservation's isn't told, and a zdb that breaks is no empty list.
-func TestListOfDamaged(t *testing.T) {
+func TestListDamaged(t *testing.T) {
 	names := func(all ...string) string {
 		out := fmt.Sprintf("*%d\r\n", len(all))
 		for _, n := range all {

@@ -16,12 +16,12 @@ import (
 type Conn struct {
 	conn *net.UnixConn
 	path string
-	// listeners are those of the greeting that weren't asked for yet.
+	// listeners are those of the greeting, until Listeners returns them.
 	listeners []*os.File
 }
 
 // Dial connects to the zdb whose socket is at path, and reads its greeting. ctx
-// should have a deadline: a zdb that hangs is waited for.
+// should have a deadline: it bounds the wait for a zdb that hangs.
 func Dial(ctx context.Context, path string) (*Conn, error) {
 	conn, err := socket.Dial(ctx, path)
 	if err != nil {
@@ -92,16 +92,16 @@ func (c *Conn) Give(ctx context.Context, listener *os.File) error {
 	return errors.Wrapf(err, "cannot hand a listener to the zdb at %s", c.path)
 }
 
-// Wait returns once the connection has ended: nil when the zdb has ended it, or
-// what ctx says: then it is closed. A zdb that says anything is a broken one.
+// Wait returns once the connection has ended: nil when the zdb has ended it, ctx's
+// error when ctx did; then it is closed. Data from the zdb is an error.
 func (c *Conn) Wait(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { _ = c.conn.Close() })
 	defer stop()
 	if err := c.conn.SetReadDeadline(time.Time{}); err != nil {
 		return ctx.Err()
 	}
-	var said [1]byte
-	n, err := c.conn.Read(said[:])
+	var unasked [1]byte
+	n, err := c.conn.Read(unasked[:])
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -110,7 +110,7 @@ func (c *Conn) Wait(ctx context.Context) error {
 	case err == nil:
 		return nil
 	}
-	return nil //nolint:nilerr // however it has ended, it has
+	return nil //nolint:nilerr // the error only says how it has ended
 }
 
 // Close ends the connection. The zdb keeps what it was given.
@@ -119,7 +119,7 @@ func (c *Conn) Close() error {
 	return c.conn.Close()
 }
 
-// within does something until ctx is done.
+// within calls do, which ends when ctx is done.
 func (c *Conn) within(ctx context.Context, do func(by time.Time) error) error {
 	by, _ := ctx.Deadline()
 	stop := context.AfterFunc(ctx, func() { _ = c.conn.Close() })

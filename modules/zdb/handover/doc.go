@@ -1,9 +1,9 @@
 // Package handover is the protocol by which a node hands listening sockets to a
-// zdb that has no network of its own, and has them back when it starts anew. A
-// socket belongs to the network namespace it was made in, so the zdb takes
-// connections from outside without any way out of its own.
+// zdb that has no network of its own, and gets them back when the node's agent restarts.
+// A socket belongs to the network namespace it was made in, so the zdb takes connections
+// from outside without a network of its own.
 //
-// The zdb's end (Serve) listens on a unix stream socket of mode 0600, and the
+// The zdb's end (Server) listens on a unix stream socket of mode 0600, and the
 // node's end (Dial) connects. Messages are lines of JSON, each at most 4096
 // bytes; descriptors go along with a line as SCM_RIGHTS, before its last byte.
 //
@@ -12,15 +12,14 @@
 //	zdb   {"ok":true}                    it accepts connections on it by now
 //	zdb   {"error":"cannot …"}           it doesn't
 //
-// Who sends waits for the answer before sending more. Members that aren't known
-// are passed over; another version is refused by the node's end. A descriptor
+// The sender of a line waits for the answer. Unknown members are ignored; the node
+// refuses another version. A descriptor
 // that isn't a listening stream socket is refused. A connection that breaks the
-// rules, or stops in the middle of a line for 5 seconds, is closed; one that is
-// silent stays open, and its end tells the node that the zdb has ended. What was
-// taken stays with the zdb when the connection ends.
+// rules, or stops in the middle of a line for 5 seconds, is closed; a silent one
+// stays open, and its end tells the node that the zdb has ended. The zdb keeps the
+// sockets that it took when the connection ends.
 //
-// Both ends share a listening socket (its open file, not a copy): who has it
-// must not make it blocking, must take it out of its epoll before closing it, and
-// finds it without life (accept fails with EINVAL, EPOLLHUP) once the other
-// end has shut it down: then it is to be closed.
+// Both ends share a listening socket (its open file, not a copy): neither may make it
+// blocking, and each must take it out of its epoll before closing it. Once one end has
+// shut it down, accept fails with EINVAL (EPOLLHUP) at the other, which closes it.
 package handover

@@ -58,8 +58,8 @@ func TestAListenerIsHandedOverAndTakenBack(t *testing.T) {
 	}
 }
 
-// TestItStaysNonBlocking: the zdb's loop would hang in accept.
-func TestItStaysNonBlocking(t *testing.T) {
+// TestListenerStaysNonBlocking: the zdb's loop would hang in accept.
+func TestListenerStaysNonBlocking(t *testing.T) {
 	z := newZDB(t, path(t))
 	c := dial(t, z.path)
 	f, _ := listen(t)
@@ -103,7 +103,7 @@ func others(t *testing.T) map[string]*os.File {
 	return out
 }
 
-func TestWhatDoesNotListenIsRefused(t *testing.T) {
+func TestNonListenersAreRefused(t *testing.T) {
 	z := newZDB(t, path(t))
 	c := dial(t, z.path)
 	wrong := others(t)
@@ -123,7 +123,7 @@ func TestWhatDoesNotListenIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatTheZDBSaysIsTold(t *testing.T) {
+func TestRefusalText(t *testing.T) {
 	z := newZDB(t, path(t))
 	c := dial(t, z.path)
 	f, _ := listen(t)
@@ -139,7 +139,7 @@ func TestWhatTheZDBSaysIsTold(t *testing.T) {
 	wantDescriptors(t, before)
 }
 
-func TestItsEndIsSeen(t *testing.T) {
+func TestEndOfZDBIsSeen(t *testing.T) {
 	z := newZDB(t, path(t))
 	c := dial(t, z.path)
 	ended := make(chan error, 1)
@@ -158,7 +158,7 @@ func TestItsEndIsSeen(t *testing.T) {
 	}
 }
 
-func TestWaitHeedsItsContext(t *testing.T) {
+func TestWaitContext(t *testing.T) {
 	z := newZDB(t, path(t))
 	c := dial(t, z.path)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -233,7 +233,7 @@ func TestBadConfigs(t *testing.T) {
 	}
 }
 
-func TestOnlyItsOwnerReachesIt(t *testing.T) {
+func TestSocketMode(t *testing.T) {
 	z := newZDB(t, path(t))
 	info, err := os.Lstat(z.path)
 	must(t, err)
@@ -242,8 +242,8 @@ func TestOnlyItsOwnerReachesIt(t *testing.T) {
 	}
 }
 
-// TestDialWithoutAnybody fails at once.
-func TestDialWithoutAnybody(t *testing.T) {
+// TestDialWithoutServer fails at once.
+func TestDialWithoutServer(t *testing.T) {
 	start := time.Now()
 	if _, err := handover.Dial(soon(t), path(t)); !errors.Is(err, os.ErrNotExist) || time.Since(start) > patience/2 {
 		t.Errorf("it is %v after %s", err, time.Since(start))

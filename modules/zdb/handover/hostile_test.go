@@ -160,7 +160,7 @@ func TestBrokenAnswers(t *testing.T) {
 	}
 }
 
-func TestOneThatSpeaksUnaskedIsBroken(t *testing.T) {
+func TestUnaskedData(t *testing.T) {
 	given := make(chan struct{})
 	c := dial(t, broken(t, func(conn *net.UnixConn) {
 		_, _ = conn.Write([]byte("{\"version\":1,\"listeners\":0}\n"))
@@ -204,7 +204,7 @@ func TestBrokenNodesAreClosed(t *testing.T) {
 	}
 }
 
-func TestRequestsThatCannotBe(t *testing.T) {
+func TestInvalidRequests(t *testing.T) {
 	z := newZDB(t, path(t))
 	f, _ := listen(t)
 	before := descriptors(t)
@@ -229,8 +229,8 @@ func TestRequestsThatCannotBe(t *testing.T) {
 	wantDescriptors(t, before+1)
 }
 
-// TestASilentNodeStays: its connection tells it when the zdb ends.
-func TestASilentNodeStays(t *testing.T) {
+// TestSilentNode: its connection tells it when the zdb ends.
+func TestSilentNode(t *testing.T) {
 	z := newZDB(t, path(t))
 	conn := raw(t, z.path)
 	must(t, conn.SetReadDeadline(time.Now().Add(6*time.Second)))

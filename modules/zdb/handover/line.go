@@ -10,11 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience is how long the rest of a line may take once it has begun, and a
-// line to be sent.
+// patience is the deadline for the rest of a line that has begun, and for sending one.
 const patience = 5 * time.Second
 
-// line is a message as it came, with the descriptors that came along.
+// line is a received message with its descriptors.
 type line struct {
 	text  []byte
 	files []*os.File
@@ -27,9 +26,9 @@ func (l line) close() {
 	}
 }
 
-// receive reads one line, that has begun by then (the zero time: whenever it
-// does) and carries at most that many descriptors. Nothing may follow it: who has
-// sent a line waits. When there is an error, all descriptors are closed.
+// receive reads one line with at most that many descriptors. It has to begin by begun,
+// the zero time for no deadline. Nothing may follow it: the sender waits for an answer.
+// After an error all descriptors are closed.
 func receive(conn *net.UnixConn, begun time.Time, files int) (line, error) {
 	var l line
 	err := l.read(conn, begun, files)
@@ -78,7 +77,7 @@ func (l *line) read(conn *net.UnixConn, begun time.Time, files int) error {
 	}
 }
 
-// collect takes the descriptors out of what came along.
+// collect takes the descriptors out of control messages.
 func (l *line) collect(oob []byte) error {
 	if len(oob) == 0 {
 		return nil

@@ -3,20 +3,21 @@ package handover
 import (
 	"bytes"
 	"encoding/json"
-	"strings"
 
 	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/pkg/clip"
 )
 
 const (
 	// version is that of the protocol.
 	version = 1
-	// maxLine is how long a line may be with its end, in bytes; maxText what of
-	// an error goes into one.
+	// maxLine is the maximum length of a line with its end, in bytes; maxText that of
+	// an error's text in it.
 	maxLine = 4096
 	maxText = 500
-	// MaxListeners is how many listening sockets a zdb may have. The kernel lets
-	// 253 descriptors pass at once.
+	// MaxListeners is the maximum number of a zdb's listening sockets. The kernel
+	// passes at most 253 descriptors at once.
 	MaxListeners = 64
 )
 
@@ -27,12 +28,12 @@ type greeting struct {
 	Error     string `json:"error,omitempty"`
 }
 
-// request is what the node's end may ask for.
+// request is a line of the node.
 type request struct {
 	Take int `json:"take"`
 }
 
-// reply is what it gets.
+// reply is the zdb's answer to a request.
 type reply struct {
 	OK    bool   `json:"ok,omitempty"`
 	Error string `json:"error,omitempty"`
@@ -42,7 +43,7 @@ type reply struct {
 func encode(message any) []byte {
 	raw, err := json.Marshal(message)
 	if err != nil {
-		panic(err) // they hold nothing but numbers and text
+		panic(err) // messages hold only numbers and text
 	}
 	return append(raw, '\n')
 }
@@ -57,16 +58,5 @@ func decode[M any](line []byte) (M, error) {
 	return m, json.Unmarshal(line, &m)
 }
 
-// shown is what of another's text can be shown: one short line.
-func shown(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text, "?"))
-	if len(text) > maxText {
-		text = strings.ToValidUTF8(text[:maxText], "") + "…"
-	}
-	return text
-}
+// shown is another process' text as one short line.
+func shown(text string) string { return clip.Line(text, maxText) }

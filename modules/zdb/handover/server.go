@@ -14,19 +14,20 @@ import (
 )
 
 const (
-	// maxClients are connected at once. The node needs one, and one to look.
+	// maxClients is the maximum number of connections. The node needs one, and one more
+	// to look.
 	maxClients = 16
-	// acceptAgain is the pause after a connection couldn't be accepted.
+	// acceptAgain is the pause after accepting failed.
 	acceptAgain = 100 * time.Millisecond
 	mode        = 0o600
 )
 
-// ServerConfig is what a Server is made of.
+// ServerConfig is the settings of a Server.
 type ServerConfig struct {
 	// Path is where the node connects.
 	Path string
-	// Take accepts connections on a listening socket from now on. The file is
-	// closed by Take or with what took it; when it fails, by either.
+	// Take accepts connections on a listening socket from now on. It owns the file; after
+	// an error the server closes that too.
 	Take func(socket *os.File) error
 	// Listeners returns duplicates of the listening sockets that are in use. The
 	// server closes them.

@@ -112,13 +112,13 @@ func boundHere(of syscall.Conn) (at netip.AddrPort, here bool) {
 	return at, err == nil && here
 }
 
-// alike reports whether two addresses to listen at are the same. All of IPv6 are
-// all of IPv4 too, as far as the machine has both.
+// alike reports whether two addresses to listen at are the same. All addresses of IPv6
+// include all of IPv4.
 func alike(a, b netip.Addr) bool { return a == b || Everywhere(a) && Everywhere(b) }
 
-// inOurNamespace reports whether a socket was made in this process' network
-// namespace: the calling thread's, not what /proc/self shows, which is the main
-// thread's. Some other goroutine may be in another namespace on that.
+// inOurNamespace reports whether a socket was made in the network namespace of the calling
+// thread. /proc/self would show that of the main thread, on which a goroutine may have
+// entered another one.
 func inOurNamespace(fd int) (bool, error) {
 	theirs, err := unix.IoctlRetInt(fd, unix.SIOCGSKNS)
 	if err != nil {

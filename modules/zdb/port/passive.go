@@ -6,20 +6,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A zdb holds a socket of the node's network, and each connection that it accepts
-// is one, too. With any of them a zdb that is in somebody else's hands could leave
-// its namespace: the kernel lets a socket that was disconnected connect again. So
-// a filter that can't be taken off drops the answers to that: no client's segment
-// has SYN and ACK at once. Connections inherit it.
+// A zdb's listening socket and each connection that it accepts belong to the node's
+// network. With any of them a compromised zdb could leave its network namespace: the kernel
+// lets a disconnected socket connect again. So a filter that can't be removed drops the
+// answers to connecting: no client's segment has both SYN and ACK. Connections inherit it.
 
 const (
-	// tcpFlags is where a TCP segment has its flags, in bytes.
+	// tcpFlags is the offset of the flags in a TCP segment, in bytes.
 	tcpFlags = 13
 	synAck   = 0x12
 )
 
-// keepPassive has a socket take connections only. One that is kept so already is
-// left as it is.
+// keepPassive lets a socket take connections only, unless it has the filter already.
 func keepPassive(fd int) error {
 	locked, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_LOCK_FILTER)
 	if err != nil || locked == 1 {

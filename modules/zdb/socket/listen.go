@@ -27,9 +27,8 @@ type Listener struct {
 	device, inode uint64
 }
 
-// Listen makes a listening unix stream socket at path, with that mode. It takes
-// the place of what is there, once it can be connected to: at no moment is
-// something else at path, or a socket with another mode.
+// Listen makes a listening unix stream socket at path, with that mode. It replaces a
+// present file atomically, once it can be connected to.
 func Listen(path string, mode fs.FileMode) (*Listener, error) {
 	l, err := listen(path, mode)
 	return l, errors.Wrapf(err, "cannot listen on %s", path)
@@ -60,8 +59,7 @@ func listen(path string, mode fs.FileMode) (*Listener, error) {
 	return &Listener{UnixListener: listener, path: path, device: stat.Dev, inode: stat.Ino}, nil
 }
 
-// place binds the socket under another name, and gives it its own once all of
-// it is as it shall be.
+// place binds the socket under a temporary name, and renames it once it is ready.
 func place(dir, fd int, path string, mode fs.FileMode) (stat unix.Stat_t, err error) {
 	var random [6]byte
 	_, _ = rand.Read(random[:])
@@ -92,7 +90,7 @@ func short(dir int, path string) string {
 	return "/proc/self/fd/" + strconv.Itoa(dir) + "/" + filepath.Base(path)
 }
 
-// Close ends it, and removes its file if nobody else has put one there.
+// Close ends it, and removes its file unless another process has replaced that.
 func (l *Listener) Close() error {
 	err := l.remove()
 	if closeErr := l.UnixListener.Close(); err == nil {

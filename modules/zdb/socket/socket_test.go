@@ -80,9 +80,9 @@ func TestShortAndLongPaths(t *testing.T) {
 	}
 }
 
-// TestAnotherTakesItsPlace without a moment in which nobody answers, and isn't
+// TestReplacedSocket without a moment in which nobody answers, and isn't
 // removed by the first.
-func TestAnotherTakesItsPlace(t *testing.T) {
+func TestReplacedSocket(t *testing.T) {
 	path := filepath.Join(longFolder(t), "a.sock")
 	first, err := socket.Listen(path, 0o600)
 	must(t, err)
@@ -121,7 +121,7 @@ func TestAnotherTakesItsPlace(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoSocketIsRefused(t *testing.T) {
+func TestNonSocketsAreRefused(t *testing.T) {
 	dir := longFolder(t)
 	l, err := socket.Listen(filepath.Join(dir, "real"), 0o600)
 	must(t, err)
@@ -148,7 +148,7 @@ func TestWhatIsNoSocketIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhereNoneCanBeMade(t *testing.T) {
+func TestUnusablePaths(t *testing.T) {
 	dir := longFolder(t)
 	must(t, os.Mkdir(filepath.Join(dir, "folder"), 0o700))
 	for _, name := range []string{"nowhere/a.sock", "folder"} {
@@ -164,7 +164,7 @@ func TestWhereNoneCanBeMade(t *testing.T) {
 	}
 }
 
-func TestDialHeedsItsContext(t *testing.T) {
+func TestDialContext(t *testing.T) {
 	path := filepath.Join(longFolder(t), "a.sock")
 	l, err := socket.Listen(path, 0o600)
 	must(t, err)
