@@ -16,8 +16,8 @@ import (
 
 const gib = 1 << 30
 
-// offered is what the node has for workloads: all that it has, less what it
-// keeps for itself, its cores as often as they are promised. Sizes are in bytes.
+// offered is the node's capacity for workloads: its total less its own reserve, cores times
+// the overcommit. Sizes are in bytes.
 func offered(host node.HostInfo, pools []node.Pool, c config.Config) provisioner.Demand {
 	keep := c.Reserve
 	var ssd, hdd uint64
@@ -53,8 +53,8 @@ func resourcesUp(d provisioner.Demand) explorer.Resources {
 	return explorer.Resources{CRU: d.CPU, MRU: up(d.Memory), SRU: up(d.SSD), HRU: up(d.HDD)}
 }
 
-// self is what a node says about itself.
-type self struct {
+// nodeFacts is what a node registers about itself.
+type nodeFacts struct {
 	nodeID  string
 	farm    uint64
 	version string
@@ -71,7 +71,7 @@ type self struct {
 }
 
 // facts are what the explorer is told.
-func (s self) facts() (registration.Facts, error) {
+func (s nodeFacts) facts() (registration.Facts, error) {
 	key, err := sign.ParseID(s.nodeID)
 	if err != nil {
 		return registration.Facts{}, err
@@ -99,9 +99,9 @@ func (s self) facts() (registration.Facts, error) {
 	return registration.Facts{Node: n, Heartbeat: beat}, nil
 }
 
-// ports are the UDP ports that users' networks have on this node: others who
-// make a network choose another.
-func (b *brain) ports() []uint {
+// ports are the UDP ports of users' networks on this node, in order. The explorer shows them, so that
+// new networks choose others.
+func (b *engineParts) ports() []uint {
 	records, err := b.store.List()
 	if err != nil {
 		return nil

@@ -7,8 +7,7 @@ import (
 	"github.com/croft-edge/croft/pkg/nodestatus"
 )
 
-// contact is what is known of the way to the explorer. Whoever speaks to the
-// explorer tells it how that went.
+// contact remembers the outcome of the last calls to the explorer.
 type contact struct {
 	url string
 
@@ -17,7 +16,7 @@ type contact struct {
 	cause string
 }
 
-// tell notes one call's outcome.
+// tell records one call's outcome.
 func (c *contact) tell(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -28,7 +27,7 @@ func (c *contact) tell(err error) {
 	c.last, c.cause = time.Now(), ""
 }
 
-// state is what an operator sees of it.
+// state is the contact as the status shows it.
 func (c *contact) state() nodestatus.Explorer {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -163,7 +163,7 @@ func (d *daemon) tell(state string) {
 const patience = 200 * time.Millisecond
 
 // await calls until it works or ctx is done. It says once why it waits.
-func (d *daemon) await(ctx context.Context, what string, call func(ctx context.Context) error) error {
+func (d *daemon) waitFor(ctx context.Context, what string, call func(ctx context.Context) error) error {
 	said := false
 	for {
 		attempt, cancel := context.WithTimeout(ctx, 2*time.Second)

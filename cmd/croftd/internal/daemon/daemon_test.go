@@ -96,7 +96,7 @@ func TestFactsRoundInTheUsersFavour(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := self{
+	f, err := nodeFacts{
 		nodeID: key.ID(), farm: 3, version: "v9", birth: "b",
 		host:  node.HostInfo{Uptime: 77, Addresses: []string{"192.0.2.9", "192.0.2.1"}},
 		total: provisioner.Demand{CPU: 4, Memory: 8*gib - 1, SSD: 10 * gib, HDD: 0},
@@ -118,7 +118,7 @@ func TestFactsRoundInTheUsersFavour(t *testing.T) {
 	if f.Heartbeat.Uptime != 77 || f.Node.Address != "192.0.2.1" || !reflect.DeepEqual(f.Node.Ifaces[0].Addrs, []string{"192.0.2.1/32", "192.0.2.9/32"}) {
 		t.Errorf("%+v", f)
 	}
-	if _, err := (self{nodeID: "me"}).facts(); err == nil {
+	if _, err := (nodeFacts{nodeID: "me"}).facts(); err == nil {
 		t.Error("a node without an ID was described")
 	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // openDoor opens the node's door to its users; it isn't answered yet.
-func (d *daemon) openDoor(ctx context.Context, m clients, b *brain) error {
+func (d *daemon) openDoor(ctx context.Context, m clients, b *engineParts) error {
 	if d.DoorListen == "" {
 		return nil
 	}
@@ -28,7 +28,7 @@ func (d *daemon) openDoor(ctx context.Context, m clients, b *brain) error {
 		},
 		Confine:   ceiling.ConfineDoor(d.Config.Config, d.Log),
 		Now:       func() (time.Time, bool) { return b.clock.Now() },
-		Workloads: records{b, m, d.Log}, Streams: streams,
+		Workloads: userWorkloads{b, m, d.Log}, Streams: streams,
 	})
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func (d *daemon) openDoor(ctx context.Context, m clients, b *brain) error {
 
 // startDoor answers at the door, and keeps a tunnel open to it unless the
 // operator says at which address users reach it.
-func (d *daemon) startDoor(parts *supervise.Group, b *brain, l *link) {
+func (d *daemon) startDoor(parts *supervise.Group, b *engineParts, l *link) {
 	if b.door == nil {
 		return
 	}
@@ -66,7 +66,7 @@ const doorStop = 10 * time.Second
 
 // doorAddress is what the explorer tells users of where the door is: what the
 // operator says, else the door's port at a public address of the machine.
-func (d *daemon) doorAddress(b *brain, own []string) string {
+func (d *daemon) doorAddress(b *engineParts, own []string) string {
 	switch {
 	case b.door == nil || d.DoorAddress == config.Nowhere:
 		return ""

@@ -29,10 +29,10 @@ func TestUsersAreToldOfAPublicAddressOnly(t *testing.T) {
 
 func TestTheOperatorSaysWhereTheDoorIs(t *testing.T) {
 	d := &daemon{Config: Config{Config: config.Config{DoorAddress: "node.example.org:443"}}}
-	if got := d.doorAddress(&brain{}, nil); got != "" {
+	if got := d.doorAddress(&engineParts{}, nil); got != "" {
 		t.Errorf("without a door: %q", got)
 	}
-	b := &brain{door: &userapi.Door{}}
+	b := &engineParts{door: &userapi.Door{}}
 	if got := d.doorAddress(b, nil); got != "node.example.org:443" {
 		t.Errorf("got %q", got)
 	}

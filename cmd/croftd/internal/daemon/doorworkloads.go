@@ -15,19 +15,19 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// records are the node's, as its users ask for them.
-type records struct {
-	brain   *brain
+// userWorkloads answers users' requests about their workloads.
+type userWorkloads struct {
+	parts   *engineParts
 	modules clients
 	log     zerolog.Logger
 }
 
-// askContainer is how long the container module may take to say something of one.
+// askContainer is how long the container module may take to describe one container.
 const askContainer = time.Second
 
 // Owner implements door.Workloads.
-func (r records) Owner(_ context.Context, id string) (string, error) {
-	rec, err := r.brain.store.Record(id)
+func (r userWorkloads) Owner(_ context.Context, id string) (string, error) {
+	rec, err := r.parts.store.Record(id)
 	if err != nil {
 		return "", err
 	}
@@ -35,14 +35,14 @@ func (r records) Owner(_ context.Context, id string) (string, error) {
 }
 
 // Holds implements door.Workloads.
-func (r records) Holds(user string) bool {
-	of, _ := r.brain.store.Usage(user)
+func (r userWorkloads) Holds(user string) bool {
+	of, _ := r.parts.store.Usage(user)
 	return of.Workloads > 0
 }
 
 // Status implements door.Workloads.
-func (r records) Status(ctx context.Context, id string) (nodeapi.Status, error) {
-	s, err := r.brain.engine.StatusOf(id)
+func (r userWorkloads) Status(ctx context.Context, id string) (nodeapi.Status, error) {
+	s, err := r.parts.engine.StatusOf(id)
 	if err != nil {
 		return nodeapi.Status{}, err
 	}
@@ -56,8 +56,8 @@ func (r records) Status(ctx context.Context, id string) (nodeapi.Status, error) 
 	return out, nil
 }
 
-// ask adds what the container module knows; what it doesn't say is left out.
-func (r records) ask(ctx context.Context, s *nodeapi.Status) {
+// ask adds the container module's answers; missing answers are left out.
+func (r userWorkloads) ask(ctx context.Context, s *nodeapi.Status) {
 	ctx, cancel := context.WithTimeout(ctx, askContainer)
 	defer cancel()
 	var both sync.WaitGroup
@@ -78,11 +78,11 @@ func (r records) ask(ctx context.Context, s *nodeapi.Status) {
 	both.Wait()
 }
 
-// Delete implements door.Workloads: the deletion goes the way of one that the
-// explorer brings. Of what has ended or was refused, nothing is left to delete,
-// and nothing but its hash to check the deletion by.
-func (r records) Delete(ctx context.Context, id string, d workload.Deletion) error {
-	rec, err := r.brain.store.Record(id)
+// Delete implements door.Workloads: the deletion takes the same path as one from the
+// explorer. Of a workload that has ended or was refused, only the hash is left: the deletion is
+// checked by it, and changes nothing.
+func (r userWorkloads) Delete(ctx context.Context, id string, d workload.Deletion) error {
+	rec, err := r.parts.store.Record(id)
 	if err != nil {
 		return err
 	}
@@ -94,10 +94,10 @@ func (r records) Delete(ctx context.Context, id string, d workload.Deletion) err
 	}
 	c := *rec.Reservation
 	c.Deletion, c.Renewal = &d, nil
-	if err := r.brain.push.Push(ctx, &c); err != nil {
+	if err := r.parts.push.Push(ctx, &c); err != nil {
 		return err
 	}
-	if rec, err = r.brain.store.Record(id); err != nil {
+	if rec, err = r.parts.store.Record(id); err != nil {
 		return err
 	}
 	if rec.Reservation.Deletion == nil && !rec.Tombstone() {

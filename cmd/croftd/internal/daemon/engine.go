@@ -24,9 +24,9 @@ import (
 	"github.com/croft-edge/croft/provision/verify"
 )
 
-// brain is what of the node exists once its modules were reached: everything
-// that decides.
-type brain struct {
+// engineParts are the engine and what it decides with. They exist once the node's modules were
+// reached.
+type engineParts struct {
 	nodeID  string
 	sizes   sizes
 	engine  *provision.NodeEngine
@@ -34,25 +34,25 @@ type brain struct {
 	clock   *clock.Trust
 	poll    *source.Changes
 	machine *machine
-	// push takes in what users bring to the node's own door.
+	// push takes in the reservations that users bring to the node's own door.
 	push *source.Push
 	door *userapi.Door
-	// endStreams lets go of what the door reads containers' streams of.
+	// endStreams closes the door's connection to containers' streams.
 	endStreams func() error
 }
 
-// think fills the brain: what remembers, what tells the time, what judges,
-// what answers, and the engine that uses them.
-func (d *daemon) think(b *brain, m clients, link *link) (err error) {
-	late := &lateClock{}
+// openEngine fills the parts: the store, the clock, the policy, admission, feedback, and the engine that
+// uses them.
+func (d *daemon) openEngine(b *engineParts, m clients, link *link) (err error) {
+	deferred := &deferredClock{}
 	b.sizes, b.machine = d.sizes(m), &machine{ask: m.host.Info}
-	if b.store, err = d.openStore(late, b.sizes); err != nil {
+	if b.store, err = d.openStore(deferred, b.sizes); err != nil {
 		return err
 	}
 	if b.clock, err = d.openClock(b.store); err != nil {
 		return err
 	}
-	late.trust.Store(b.clock)
+	deferred.trust.Store(b.clock)
 	judge, err := verify.New(verify.Config{
 		Policy: verify.Policy{NodeID: b.nodeID, AcceptV1: d.AcceptSignatureV1, MaxDuration: d.MaxDuration},
 		Clock:  b.clock, Store: b.store, Data: workload.Validate,
@@ -112,9 +112,9 @@ const (
 	maxPause   = 30 * time.Second
 )
 
-// openStore opens the node's memory. A node whose key was made just now has no
-// past that its store could have lost.
-func (d *daemon) openStore(c *lateClock, sizes sizes) (*store.FSStore, error) {
+// openStore opens the store. A node whose key was made just now has no
+// records that it could have lost.
+func (d *daemon) openStore(c *deferredClock, sizes sizes) (*store.FSStore, error) {
 	_, err := os.Lstat(identity.NewbornFile(d.Config.Config))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, errors.Wrap(err, "cannot tell whether the node is new")
@@ -133,7 +133,7 @@ func (d *daemon) openStore(c *lateClock, sizes sizes) (*store.FSStore, error) {
 	return s, nil
 }
 
-// openOrphans opens what the node remembers of orphans. An older croft has it in
+// openOrphans opens the list of known orphans. An older croft has it in
 // a file of another name.
 func (d *daemon) openOrphans() (provision.OrphanBook, error) {
 	path := filepath.Join(d.StateDir, "orphans.json")
@@ -145,7 +145,7 @@ func (d *daemon) openOrphans() (provision.OrphanBook, error) {
 	return provision.NewOrphanFile(path), nil
 }
 
-// openClock watches the clock from what was recorded of it last.
+// openClock continues the clock from its last record.
 func (d *daemon) openClock(s *store.FSStore) (*clock.Trust, error) {
 	boot, err := clock.BootID()
 	if err != nil {
@@ -174,9 +174,9 @@ func buildTime(info *debug.BuildInfo, known bool) time.Time {
 	return time.Time{}
 }
 
-// admission makes what says whether there is room. The pools are asked each
+// admission decides whether there is room for a reservation. The pools are asked each
 // time: they may break and come back.
-func (d *daemon) admission(m clients, b *brain) (*admit.Admission, error) {
+func (d *daemon) admission(m clients, b *engineParts) (*admit.Admission, error) {
 	limit := d.UserLimit
 	policy := admit.Defaults()
 	policy.AllowUsers, policy.Without = d.AllowUsers, d.Containers.Without
@@ -195,8 +195,8 @@ func (d *daemon) admission(m clients, b *brain) (*admit.Admission, error) {
 	})
 }
 
-// room asks what a machine has to offer.
-func (m clients) room(ctx context.Context, host node.HostInfo, c config.Config, b *brain) (room, error) {
+// room is what the machine has for workloads, as its storage module tells it.
+func (m clients) room(ctx context.Context, host node.HostInfo, c config.Config, b *engineParts) (room, error) {
 	status, err := m.storage.Status(ctx)
 	if err != nil {
 		return room{}, err
@@ -220,14 +220,14 @@ func brokenPools(broken []node.BrokenPool) []admit.BrokenPool {
 	return out
 }
 
-// lateClock lets the store be opened before the clock, whose past is in the
+// deferredClock lets the store be opened before the clock, whose past is in the
 // store: until then no time is trusted.
-type lateClock struct {
+type deferredClock struct {
 	trust atomic.Pointer[clock.Trust]
 }
 
 // Now implements store.Clock.
-func (l *lateClock) Now() (time.Time, bool) {
+func (l *deferredClock) Now() (time.Time, bool) {
 	if t := l.trust.Load(); t != nil {
 		return t.Now()
 	}
@@ -236,15 +236,15 @@ func (l *lateClock) Now() (time.Time, bool) {
 
 // Read implements store.Clock. No time is known to have passed before the clock
 // is open.
-func (l *lateClock) Read() clock.Reading {
+func (l *deferredClock) Read() clock.Reading {
 	if t := l.trust.Load(); t != nil {
 		return t.Read()
 	}
 	return clock.Reading{Now: time.Now()}
 }
 
-// vouchedClock is the same clock for what the explorer's word isn't enough for.
-type vouchedClock struct{ *lateClock }
+// vouchedClock is the same clock for decisions that the explorer's time alone must not cause.
+type vouchedClock struct{ *deferredClock }
 
 // Now implements store.Clock.
 func (v vouchedClock) Now() (time.Time, bool) {

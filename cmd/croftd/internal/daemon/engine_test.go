@@ -30,9 +30,9 @@ func TestOpenClock(t *testing.T) {
 		Uptime: clock.Uptime{Total: up + 1000*time.Hour, Boot: up, BootID: boot},
 	}
 	for trusting, want := range map[bool]clock.Level{true: clock.Remove, false: clock.Stop} {
-		late := &lateClock{}
+		deferred := &deferredClock{}
 		d := &daemon{Config: Config{Config: config.Config{StateDir: t.TempDir(), TrustExplorerClock: trusting}, Log: zerolog.Nop()}}
-		s, err := d.openStore(late, sizes{})
+		s, err := d.openStore(deferred, sizes{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +43,7 @@ func TestOpenClock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, c := range map[string]store.Clock{"clock": late, "vouched clock": vouchedClock{late}} {
+		for name, c := range map[string]store.Clock{"clock": deferred, "vouched clock": vouchedClock{deferred}} {
 			if now, trusted := c.Now(); trusted {
 				t.Errorf("the %s trusts %s before the clock is open", name, now)
 			}
@@ -51,7 +51,7 @@ func TestOpenClock(t *testing.T) {
 				t.Errorf("the %s reads %+v before the clock is open", name, r)
 			}
 		}
-		late.trust.Store(trust)
+		deferred.trust.Store(trust)
 		v := trust.Verdict()
 		if v.Source == clock.NTP {
 			want = clock.Remove // NTP keeps this machine's clock, which is better than any mark
@@ -59,11 +59,11 @@ func TestOpenClock(t *testing.T) {
 		if v.Level != want || v.Uptime < mark.Uptime.Total {
 			t.Errorf("trusting %v: %+v, want %s", trusting, v, want)
 		}
-		if r := late.Read(); r.Level != want || r.Uptime < mark.Uptime.Total {
+		if r := deferred.Read(); r.Level != want || r.Uptime < mark.Uptime.Total {
 			t.Errorf("trusting %v: the clock reads %+v", trusting, r)
 		}
-		now, trusted := late.Now()
-		vouchedNow, vouched := vouchedClock{late}.Now()
+		now, trusted := deferred.Now()
+		vouchedNow, vouched := vouchedClock{deferred}.Now()
 		if !trusted || vouched != (want == clock.Remove) || vouchedNow.Sub(now).Abs() > time.Minute {
 			t.Errorf("trusting %v: it is %s, trusted %v, and %s, vouched for: %v", trusting, now, trusted, vouchedNow, vouched)
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 // startForward brings this process's log lines to the debug module, unless that is in this
-// process. It starts first, so that it hears of all that starts and stops.
+// process. It starts first and stops last, so that no line is lost.
 func (d *daemon) startForward(parts *supervise.Group) {
 	if d.Tap == nil || d.runs(debugmodule.Name) {
 		return

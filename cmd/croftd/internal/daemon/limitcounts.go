@@ -13,11 +13,11 @@ import (
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
-// limitPause is between two times that a module's process tells the agent what its
-// limits have turned away.
+// limitPause is the interval at which a module's process reports its counts of reached limits
+// to the agent.
 const limitPause = 10 * time.Second
 
-// limitCounts takes in what the limits of the node's other processes have turned away.
+// limitCounts receives the node's other processes' counts of reached limits.
 type limitCounts struct {
 	mu    sync.Mutex
 	parts map[string]*limit.Elsewhere
@@ -42,7 +42,7 @@ func (l *limitCounts) Count(times node.LimitTimes) error {
 	return nil
 }
 
-// startLimits tells the agent what the limits of this process turn away, when it is a
+// startLimits reports this process's counts of reached limits to the agent, when it is a
 // module's.
 func (d *daemon) startLimits(parts *supervise.Group) {
 	if d.runs(module.Provision) {
@@ -55,14 +55,13 @@ func (d *daemon) startLimits(parts *supervise.Group) {
 	}})
 }
 
-// limitTeller is who hears of the counts: the stub of node.LimitCounts.
+// limitTeller receives the counts: the stub of node.LimitCounts.
 type limitTeller interface {
 	Count(ctx context.Context, times node.LimitTimes) error
 }
 
-// tellLimits tells all counts again and again, until ctx is done. While the agent is away the
-// counts grow, and are told when it is back. An agent that began anew hears of them
-// again, since it starts from nothing.
+// tellLimits reports all counts at each interval until ctx is done. Counts that an absent agent
+// misses are in the next report; an agent that was started again gets all of them.
 func tellLimits(ctx context.Context, part string, pause time.Duration, agent limitTeller) {
 	ticker := time.NewTicker(pause)
 	defer ticker.Stop()

@@ -7,14 +7,14 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// machine is what the node's machine is. To tell takes a look at all of its links, of which users
-// make thousands: each registration takes one, and arrivals don't wait for it.
+// machine caches the facts about the node's machine. Reading them looks at all of its links, of which users
+// make thousands: each registration reads them, and arrivals use the last reading.
 type machine struct {
 	ask  func(ctx context.Context) (node.HostInfo, error)
 	last atomic.Pointer[node.HostInfo]
 }
 
-// look asks what the machine is now.
+// look reads the facts now.
 func (m *machine) look(ctx context.Context) (node.HostInfo, error) {
 	now, err := m.ask(ctx)
 	if err == nil {
@@ -23,7 +23,7 @@ func (m *machine) look(ctx context.Context) (node.HostInfo, error) {
 	return now, err
 }
 
-// known is what the last look that worked has seen; the first one looks.
+// known is the last successful reading; without one it reads.
 func (m *machine) known(ctx context.Context) (node.HostInfo, error) {
 	if last := m.last.Load(); last != nil {
 		return *last, nil

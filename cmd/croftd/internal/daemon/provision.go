@@ -18,8 +18,8 @@ import (
 	"github.com/croft-edge/croft/provision/provisioner"
 )
 
-// startProvision starts what decides: it can be seen and ordered from the
-// start on, waits for the modules, and then for reservations.
+// startProvision starts the engine. The control socket and the health port answer from the
+// start on, while it waits for the modules.
 func (d *daemon) startProvision(ctx context.Context, parts *supervise.Group) error {
 	client := bus.NewClient(d.bus, d.options)
 	parts.Start(supervise.Part{Name: "client", Run: func(ctx context.Context) error {
@@ -32,7 +32,7 @@ func (d *daemon) startProvision(ctx context.Context, parts *supervise.Group) err
 		return err
 	}
 	var nodeID string
-	err := d.await(ctx, "the identity module", func(ctx context.Context) (err error) {
+	err := d.waitFor(ctx, "the identity module", func(ctx context.Context) (err error) {
 		nodeID, err = m.identity.NodeID(ctx)
 		return err
 	})
@@ -43,14 +43,14 @@ func (d *daemon) startProvision(ctx context.Context, parts *supervise.Group) err
 	if err != nil {
 		return err
 	}
-	b := &brain{nodeID: nodeID}
+	b := &engineParts{nodeID: nodeID}
 	if err := d.openDoor(ctx, m, b); err != nil {
 		return err
 	}
 	if err := d.openRegistration(m, b, link); err != nil {
 		return err
 	}
-	err = d.think(b, m, link)
+	err = d.openEngine(b, m, link)
 	if b.store != nil {
 		parts.Start(supervise.Part{Name: "store", Run: func(ctx context.Context) error {
 			<-ctx.Done()
@@ -74,7 +74,7 @@ func (d *daemon) startProvision(ctx context.Context, parts *supervise.Group) err
 	return nil
 }
 
-// engineStop is how long the reservation in hand may take to end, beside the
+// engineStop is how long running effects may take to end, beside the
 // time in which results are still sent.
 const engineStop = 15 * time.Second
 
@@ -97,9 +97,9 @@ func (d *daemon) startSockets(ctx context.Context, parts *supervise.Group, v *st
 	return nil
 }
 
-// startCounters shows the engine's counters on the bus, and takes in those of other
-// processes' limits; nothing there drives it.
-func (d *daemon) startCounters(parts *supervise.Group, b *brain) error {
+// startCounters serves the engine's counters on the bus, and receives other processes' counts of
+// reached limits. Nothing on the bus drives the engine.
+func (d *daemon) startCounters(parts *supervise.Group, b *engineParts) error {
 	server, err := bus.NewServer(d.bus, node.ProvisionModule, d.options)
 	if err != nil {
 		return err
@@ -166,8 +166,8 @@ func (l *link) PutResult(ctx context.Context, r *workload.Result) error {
 	return err
 }
 
-// openRegistration makes what keeps the explorer's picture of the node right.
-func (d *daemon) openRegistration(m clients, b *brain, l *link) (err error) {
+// openRegistration makes the part that keeps the node registered at the explorer.
+func (d *daemon) openRegistration(m clients, b *engineParts, l *link) (err error) {
 	if l.client == nil {
 		return nil
 	}
@@ -178,8 +178,8 @@ func (d *daemon) openRegistration(m clients, b *brain, l *link) (err error) {
 	return err
 }
 
-// facts asks the modules and the store what the node can say about itself.
-func (d *daemon) facts(ctx context.Context, m clients, b *brain) (registration.Facts, error) {
+// facts collects what the node registers about itself from its modules and the store.
+func (d *daemon) facts(ctx context.Context, m clients, b *engineParts) (registration.Facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, askModule)
 	defer cancel()
 	host, err := b.machine.look(ctx)
@@ -190,14 +190,14 @@ func (d *daemon) facts(ctx context.Context, m clients, b *brain) (registration.F
 	if err != nil {
 		return registration.Facts{}, err
 	}
-	return self{
+	return nodeFacts{
 		nodeID: b.nodeID, farm: d.FarmID, version: d.Version.Version, birth: b.store.Birth().ID, host: host, total: room.Total, used: b.used(), room: room.free, ports: b.ports(),
 		door: d.doorAddress(b, host.Addresses),
 	}.facts()
 }
 
-// used is what the node's workloads were promised.
-func (b *brain) used() provisioner.Demand {
+// used is the sum of what the node's workloads were promised.
+func (b *engineParts) used() provisioner.Demand {
 	_, all := b.store.Usage("")
 	return all.Demand
 }

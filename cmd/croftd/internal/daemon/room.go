@@ -13,7 +13,7 @@ import (
 	"github.com/croft-edge/croft/provision/provisioner/zdb"
 )
 
-// sizes is what must be known of a node to say what a reservation takes there.
+// sizes is what the demand of a reservation depends on beside the reservation.
 type sizes struct {
 	// layer is how much a container may write beside its volumes, in bytes; layerOn
 	// the kind of disk it lies on, empty where that isn't known.
@@ -167,7 +167,7 @@ func (s sizes) counted(on workload.DeviceType) uint64 {
 const layerSuffix = ".layer"
 
 // present reports whether the workload of that ID counts as one that is here.
-func (b *brain) present(id string) bool {
+func (b *engineParts) present(id string) bool {
 	rec, err := b.store.Record(id)
 	return err == nil && rec.Present()
 }

@@ -86,7 +86,7 @@ func told(t *testing.T, conn *net.UnixConn, want string) {
 }
 
 // TestAStoppedNodeLeavesNothingRunning runs a whole node in this process.
-func TestAStoppedNodeLeavesNothingRunning(t *testing.T) {
+func TestStoppedNodeLeavesNothingRunning(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		flags map[string]string
@@ -136,7 +136,7 @@ func TestAStoppedNodeLeavesNothingRunning(t *testing.T) {
 	}
 }
 
-func TestAFailedStartStopsWhatHasBegun(t *testing.T) {
+func TestFailedStartStopsStartedParts(t *testing.T) {
 	already := goleak.IgnoreCurrent()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -151,11 +151,11 @@ func TestAFailedStartStopsWhatHasBegun(t *testing.T) {
 	goleak.VerifyNone(t, already)
 }
 
-func TestItStopsWhileItWaitsForItsModules(t *testing.T) {
+func TestStopWhileWaitingForModules(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	d := &daemon{Config: Config{Log: zerolog.Nop()}}
 	asked := 0
-	err := d.await(ctx, "nobody", func(context.Context) error {
+	err := d.waitFor(ctx, "nobody", func(context.Context) error {
 		if asked++; asked == 3 {
 			cancel()
 		}

@@ -52,20 +52,21 @@ type statusServer struct {
 	contact *contact
 	client  zbus.Client
 
-	mu    sync.Mutex
-	brain *brain
+	mu sync.Mutex
+	// parts is nil until the engine is open.
+	parts *engineParts
 }
 
-func (v *statusServer) set(b *brain) {
+func (v *statusServer) set(b *engineParts) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.brain = b
+	v.parts = b
 }
 
-func (v *statusServer) get() *brain {
+func (v *statusServer) get() *engineParts {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.brain
+	return v.parts
 }
 
 // Status implements control.Node.
@@ -112,8 +113,8 @@ func (v *statusServer) askModules(ctx context.Context, s *nodestatus.Status) {
 	}
 }
 
-// fill adds what the engine's side knows.
-func (b *brain) fill(ctx context.Context, s *nodestatus.Status) error {
+// fill adds the members that the engine, the store and the clock know.
+func (b *engineParts) fill(ctx context.Context, s *nodestatus.Status) error {
 	verdict := b.clock.Verdict()
 	birth := b.store.Birth()
 	s.NodeID, s.Adopted = b.nodeID, b.engine.Ready()
@@ -147,7 +148,7 @@ func (b *brain) fill(ctx context.Context, s *nodestatus.Status) error {
 	return nil
 }
 
-func (b *brain) counters(ctx context.Context) workload.ProvisionCounters {
+func (b *engineParts) counters(ctx context.Context) workload.ProvisionCounters {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	return <-b.engine.Counters(ctx)
@@ -180,7 +181,7 @@ func byID(a, b string) int {
 	return cmp.Compare(x.M, y.M)
 }
 
-// errStarting is what an order is answered while there is no engine yet.
+// errStarting answers orders before the engine is open.
 func errStarting() error {
 	return node.Errorf(node.Transient, "cannot do this yet: the node waits for its modules; see croftd status")
 }
@@ -194,8 +195,7 @@ func (v *statusServer) Evict(ctx context.Context, id string) error {
 	return b.engine.Evict(ctx, id)
 }
 
-// AcceptOlder implements control.Node: what was refused for its age is asked
-// for again.
+// AcceptOlder implements control.Node, and polls again for the reservations that were refused for their age.
 func (v *statusServer) AcceptOlder(context.Context) error {
 	b := v.get()
 	if b == nil {
@@ -230,8 +230,8 @@ func (v *statusServer) Restored(context.Context) error {
 	return nil
 }
 
-// again makes the poll start from the beginning.
-func (b *brain) again() {
+// again restarts the poll from the beginning.
+func (b *engineParts) again() {
 	if b.poll != nil {
 		b.poll.Reset()
 	}
