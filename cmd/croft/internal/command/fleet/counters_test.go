@@ -1,6 +1,7 @@
-package command_test
+package fleet_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"path/filepath"
@@ -11,11 +12,25 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/croft-edge/croft/cmd/croft/internal/command"
+	"github.com/croft-edge/croft/cmd/croft/internal/command/shell"
 	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/bus/broker"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 )
+
+// run runs a command line in a folder without settings.
+func run(ctx context.Context, t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	home := t.TempDir()
+	code = command.Run(ctx, shell.Env{
+		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Now: time.Now,
+		Getenv: func(name string) (string, bool) { return home, name == "HOME" },
+	}, append([]string{"croft"}, args...))
+	return code, out.String(), errs.String()
+}
 
 // counting is a node's stream: a value every 20 ms, one volume more each time.
 type counting struct{}
@@ -74,13 +89,12 @@ func serveCounters(t *testing.T) string {
 
 func TestCountersOverTheBus(t *testing.T) {
 	url := serveCounters(t)
-	r := shellRun{dir: t.TempDir()}
-	code, out, errs := r.run(t.Context(), "counters", "--bus", url, "-o", "json")
+	code, out, errs := run(t.Context(), t, "counters", "--bus", url, "-o", "json")
 	var got map[string]int64
 	if code != 0 || json.Unmarshal([]byte(out), &got) != nil || got["volume"] < 1 || got["zdb"] != 7 || len(got) != 6 {
 		t.Errorf("exit code %d, %s%s", code, out, errs)
 	}
-	code, out, errs = r.run(t.Context(), "counters", "--bus", url)
+	code, out, errs = run(t.Context(), t, "counters", "--bus", url)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if code != 0 || len(lines) != 2 || lines[0] != "CONTAINER VOLUME    NETWORK   ZDB       VM        DEBUG" || !strings.Contains(lines[1], "7 ") {
 		t.Errorf("exit code %d, %q%s", code, lines, errs)
@@ -91,7 +105,7 @@ func TestCountersWatchUntilInterrupted(t *testing.T) {
 	url := serveCounters(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	code, out, errs := shellRun{dir: t.TempDir()}.run(ctx, "counters", "--bus", url, "--watch", "-o", "json")
+	code, out, errs := run(ctx, t, "counters", "--bus", url, "--watch", "-o", "json")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if code != 0 || len(lines) < 3 {
 		t.Fatalf("exit code %d, %d lines: %s%s", code, len(lines), out, errs)
@@ -107,12 +121,11 @@ func TestCountersWatchUntilInterrupted(t *testing.T) {
 }
 
 func TestCountersWithoutANode(t *testing.T) {
-	r := shellRun{dir: t.TempDir()}
 	for url, says := range map[string]string{
-		"unix://" + filepath.Join(r.dir, "none.sock"): "cannot read counters from unix://",
+		"unix://" + filepath.Join(t.TempDir(), "none.sock"): "cannot read counters from unix://",
 		"ftp://nowhere": "cannot read counters from ftp://nowhere",
 	} {
-		code, _, errs := r.run(t.Context(), "counters", "--bus", url)
+		code, _, errs := run(t.Context(), t, "counters", "--bus", url)
 		if code != 1 || !strings.Contains(errs, says) {
 			t.Errorf("%s: exit code %d, %s", url, code, errs)
 		}
