@@ -17,6 +17,7 @@ import (
 	"github.com/croft-edge/croft/modules/container/managed"
 	"github.com/croft-edge/croft/modules/container/tasks"
 	"github.com/croft-edge/croft/pkg/cgroup"
+	"github.com/croft-edge/croft/pkg/filelock"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -62,6 +63,18 @@ func (c Config) Validate() error {
 		return node.Errorf(node.Invalid, "cannot open the container module: CgroupParent is %q, must be a path such as /croft", c.CgroupParent)
 	}
 	return nil
+}
+
+// lock keeps other modules, and TakeDown, from the containers of RunDir. Busy when one of them has it.
+func (c Config) lock() (*filelock.Lock, error) {
+	lock, err := filelock.Try(filepath.Join(c.RunDir, "container.lock"))
+	switch {
+	case filelock.Held(err) != nil:
+		return nil, node.Errorf(node.Busy, "cannot use the containers of %s: a container module is running on them", c.RunDir)
+	case err != nil:
+		return nil, node.Errorf(node.Internal, "cannot lock the containers: %w", err)
+	}
+	return lock, nil
 }
 
 func (c Config) withDefaults() Config {

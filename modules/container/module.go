@@ -2,7 +2,6 @@ package container
 
 import (
 	"context"
-	"os"
 	"sync"
 
 	"github.com/rs/zerolog"
@@ -10,6 +9,7 @@ import (
 	"github.com/croft-edge/croft/modules/container/launch"
 	"github.com/croft-edge/croft/modules/container/managed"
 	"github.com/croft-edge/croft/modules/container/supervise"
+	"github.com/croft-edge/croft/pkg/filelock"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -19,7 +19,7 @@ type Module struct {
 	roots   rootfsStore
 	outputs outputs
 	images  imageStore
-	lock    *os.File
+	lock    *filelock.Lock
 	log     zerolog.Logger
 
 	// background ends with Close.
@@ -63,7 +63,7 @@ func (m *Module) Close() error {
 	}
 	err := m.daemon.Close()
 	if m.lock != nil {
-		_ = unlock(m.lock)
+		_ = m.lock.Release()
 	}
 	return err
 }

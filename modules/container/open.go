@@ -42,7 +42,7 @@ func open(ctx context.Context, c Config, images openImages) (*Module, error) {
 	}
 	m, err := openLocked(ctx, c, images)
 	if err != nil {
-		_ = unlock(lock)
+		_ = lock.Release()
 		return nil, err
 	}
 	m.lock = lock

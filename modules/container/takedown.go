@@ -29,7 +29,7 @@ func TakeDown(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = unlock(lock) }()
+	defer func() { _ = lock.Release() }()
 	// The rest is taken down also when containerd can't be asked any more.
 	asked := endAll(ctx, c)
 	for _, end := range []func() error{

@@ -14,14 +14,15 @@ import (
 
 	"github.com/croft-edge/croft/pkg/atomicfile"
 	"github.com/croft-edge/croft/pkg/carrier"
+	"github.com/croft-edge/croft/pkg/filelock"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// askAgain is how often one that starts is asked.
+// askAgain is the time between two looks whether a started containerd listens.
 const askAgain = 20 * time.Millisecond
 
-// configuration is croft's own containerd's: one socket that only root opens,
-// nothing outside of its folders, no Kubernetes.
+// configuration configures croft's own containerd: one socket that only root opens,
+// no files outside of its folders, no Kubernetes.
 const configuration = `version = 2
 root = %q
 state = %q
@@ -54,7 +55,7 @@ disabled_plugins = [
 `
 
 // ensure returns the process of croft's own containerd, which it starts when
-// there is none. Several at the same time start one.
+// there is none. Several callers at the same time start one.
 func (c Config) ensure(ctx context.Context) (*carrier.Process, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Within)
 	defer cancel()
@@ -65,18 +66,18 @@ func (c Config) ensure(ctx context.Context) (*carrier.Process, error) {
 	if err := c.makeFolders(); err != nil {
 		return nil, err
 	}
-	lock, err := waitLock(ctx, c.startLock())
+	lock, err := c.startTurn(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer lock.Close()
+	defer func() { _ = lock.Release() }()
 	if p := listener(ctx, c.socket()); p != nil {
 		return p, nil
 	}
 	return c.start(ctx)
 }
 
-// start starts it, and waits until it listens. One that doesn't is ended.
+// start starts containerd, and waits until it listens. One that doesn't is killed.
 func (c Config) start(ctx context.Context) (*carrier.Process, error) {
 	path, err := binaryVersion(ctx, c.Binary)
 	if err != nil {
@@ -107,7 +108,7 @@ func (c Config) start(ctx context.Context) (*carrier.Process, error) {
 	}
 }
 
-// exec runs it in a session and control groups of its own. It gets nothing of
+// exec runs containerd in a session and control groups of its own. It inherits nothing of
 // this process but its log.
 func (c Config) exec(path string) (*os.Process, <-chan error, error) {
 	out, err := os.OpenFile(c.log(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
@@ -133,24 +134,12 @@ func (c Config) exec(path string) (*os.Process, <-chan error, error) {
 	return cmd.Process, died, nil
 }
 
-// waitLock waits for a lock. The kernel lets go of it whatever the holder dies of.
-func waitLock(ctx context.Context, path string) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		return nil, errors.Wrapf(err, "cannot lock %s", path)
+// startTurn waits until no other process starts or stops croft's own containerd, and keeps the
+// others waiting until the lock is released.
+func (c Config) startTurn(ctx context.Context) (*filelock.Lock, error) {
+	lock, err := filelock.Wait(ctx, c.startLock())
+	if err != nil && ctx.Err() != nil {
+		return nil, node.Errorf(node.Transient, "cannot wait for who starts containerd: %w", ctx.Err())
 	}
-	tick := time.NewTicker(askAgain)
-	defer tick.Stop()
-	for {
-		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			return file, nil
-		}
-		select {
-		case <-ctx.Done():
-			file.Close()
-			return nil, node.Errorf(node.Transient, "cannot wait for who starts containerd: %w", ctx.Err())
-		case <-tick.C:
-		}
-	}
+	return lock, err
 }

@@ -16,8 +16,8 @@ import (
 const termTime = 10 * time.Second
 
 // TakeDown stops croft's own containerd, if it runs, and removes its files of the run
-// folder. Containers that still run are not stopped. What it has on disk stays.
-// Whoever has it open would start it again: close that before.
+// folder. Containers that still run are not stopped. Its files on disk stay.
+// A Daemon that is open would start it again: close it before.
 func TakeDown(ctx context.Context, c Config) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -26,11 +26,11 @@ func TakeDown(ctx context.Context, c Config) error {
 	if _, err := os.Stat(c.run()); os.IsNotExist(err) {
 		return nil
 	}
-	lock, err := waitLock(ctx, c.startLock())
+	lock, err := c.startTurn(ctx)
 	if err != nil {
 		return err
 	}
-	defer lock.Close()
+	defer func() { _ = lock.Release() }()
 	var group cgroup.Group
 	if p := listener(ctx, c.socket()); p != nil {
 		defer p.Close()

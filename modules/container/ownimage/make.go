@@ -1,26 +1,27 @@
 package ownimage
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 
 	"github.com/pkg/errors"
-	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/pkg/filelock"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// nameForm is that of an image's name: a dash ends it in the folder's name.
+// nameForm is the form of an image's name: in the folder's name a dash follows it.
 var nameForm = regexp.MustCompile(`^[a-z][a-z0-9]{0,31}$`)
 
-// newPrefix begins the name of a folder that isn't whole yet.
+// newPrefix begins the name of a folder that isn't finished.
 const newPrefix = ".new-"
 
 // Make makes the image of that name, whose entry point is the program at a
-// path, in a folder of dir, and returns the folder's path. What is there
-// already stays as it is. It may be called at the same time by others.
+// path, in a folder of dir, and returns the folder's path. An image that
+// exists stays as it is. Several processes may call it at the same time.
 //
 // Invalid when name isn't 1 to 32 small letters and digits, or the program isn't
 // a static one for this machine. NotExist when there is no program.
@@ -40,11 +41,11 @@ func Make(dir, name, program string) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", errors.Wrapf(err, "cannot make the folder of image %s", name)
 	}
-	unlock, err := lock(dir)
+	lock, err := filelock.WaitFolder(context.Background(), dir)
 	if err != nil {
 		return "", err
 	}
-	defer unlock()
+	defer func() { _ = lock.Release() }()
 	path := filepath.Join(dir, name+"-"+parts.manifest.Digest.Encoded()[:16])
 	if !parts.lie(path) {
 		if err := parts.write(dir, name, path); err != nil {
@@ -52,19 +53,6 @@ func Make(dir, name, program string) (string, error) {
 		}
 	}
 	return path, removeOthers(dir, name, path)
-}
-
-// lock keeps others off a folder. The kernel lets go of it whatever the holder
-// dies of.
-func lock(dir string) (unlock func(), err error) {
-	f, err := os.Open(dir)
-	if err == nil {
-		err = unix.Flock(int(f.Fd()), unix.LOCK_EX)
-	}
-	if err != nil {
-		return nil, errors.Wrapf(err, "cannot lock %s", dir)
-	}
-	return func() { f.Close() }, nil
 }
 
 // removeOthers removes the folders of the image that were made of other
