@@ -8,7 +8,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// What a container costs: to be made, started, listed among others, removed.
+// BenchmarkContainers measures how long a container takes to be created, started, listed among
+// others, and deleted.
 func BenchmarkContainers(b *testing.B) {
 	w := newWorld(b)
 	took := map[string]time.Duration{}

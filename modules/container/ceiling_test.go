@@ -12,9 +12,9 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// TestAllContainersLeaveTheNodeItsMemory has containers that stay within their own
-// limits take more together than they may.
-func TestAllContainersLeaveTheNodeItsMemory(t *testing.T) {
+// TestMemoryReserveOfTheNode starts containers that stay within their own
+// limits and take more together than all containers may.
+func TestMemoryReserveOfTheNode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.close()

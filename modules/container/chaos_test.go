@@ -10,7 +10,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// again tries until it works: what fails meanwhile is worth another try.
+// again tries until it works. Failures before that must be Transient or Busy.
 func again(t *testing.T, what string, do func() error) {
 	t.Helper()
 	deadline := time.Now().Add(patience)

@@ -55,7 +55,7 @@ func (d directImages) Release(_ context.Context, label string) error    { return
 func (d directImages) List(context.Context) ([]node.Image, error)       { return d.Images.List() }
 func (d directImages) Status(context.Context) (node.ImageStatus, error) { return d.Images.Status() }
 
-// clients are what a suite speaks to.
+// clients make the clients of a conformance suite.
 type clients func(t *testing.T, m *Module) (conformance.ContainersClient, conformance.ImagesClient)
 
 func directly(_ *testing.T, m *Module) (conformance.ContainersClient, conformance.ImagesClient) {
@@ -69,8 +69,8 @@ func throughStubs(t *testing.T, m *Module) (conformance.ContainersClient, confor
 	return stubs.NewContainersStub(containers), stubs.NewImagesStub(images)
 }
 
-func TestTheContractDirectly(t *testing.T) { theContract(t, directly) }
-func TestTheContractOnTheBus(t *testing.T) { theContract(t, throughStubs) }
+func TestContractDirectly(t *testing.T) { theContract(t, directly) }
+func TestContractOnTheBus(t *testing.T) { theContract(t, throughStubs) }
 
 func theContract(t *testing.T, speak clients) {
 	conformance.ContainersSuite(t, func(t *testing.T) conformance.ContainersSubject {
@@ -102,7 +102,7 @@ func (w *world) folder(t *testing.T) string {
 	return dir
 }
 
-// dialer lets images come from nowhere but this machine's disk.
+// dialer refuses all addresses: images come from the disk.
 func dialer(t testing.TB) *dial.Dialer {
 	t.Helper()
 	d, err := dial.New(dial.Config{Own: func() []netip.Prefix { return nil }, Log: zerolog.Nop()})

@@ -66,7 +66,7 @@ type fakeImages struct {
 
 func (f *fakeImages) Images() node.Images { return noImages{} }
 
-// noImages holds an image for nobody.
+// noImages holds no image.
 type noImages struct{ node.Images }
 
 func (noImages) Inspect(string) (node.Image, error) {
@@ -162,7 +162,7 @@ func (w *world) open() {
 	}()
 }
 
-// close ends the module as an agent that ends does: containers go on.
+// close closes the module as an ending agent does: containers go on.
 func (w *world) close() {
 	w.Helper()
 	w.running()
@@ -170,7 +170,7 @@ func (w *world) close() {
 	must(w, w.module.Close())
 }
 
-// end takes all down, and sees that nothing stays.
+// end takes the world down, and checks that nothing is left.
 func (w *world) end() {
 	w.close()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -192,7 +192,7 @@ func (w *world) end() {
 	}
 }
 
-// groups are the control groups of containers that are there.
+// groups are the control groups of the world's containers.
 func (w *world) groups() []string {
 	v1, _ := filepath.Glob("/sys/fs/cgroup/*" + w.cfg.CgroupParent + "/*")
 	v2, _ := filepath.Glob("/sys/fs/cgroup" + w.cfg.CgroupParent + "/*")
@@ -267,7 +267,7 @@ func (w *world) runs(s node.ContainerSpec) node.ContainerInfo {
 	return info
 }
 
-// is waits until a container is as holds says.
+// is waits until a container's info satisfies holds.
 func (w *world) is(id, what string, holds func(node.ContainerInfo) bool) (last node.ContainerInfo) {
 	w.Helper()
 	deadline := time.Now().Add(patience)
@@ -283,7 +283,7 @@ func (w *world) is(id, what string, holds func(node.ContainerInfo) bool) (last n
 	}
 }
 
-// says waits until a container has said something.
+// says waits until a container's log has a text.
 func (w *world) says(id, text string) {
 	w.Helper()
 	eventually(w, fmt.Sprintf("%s says %q", id, text), func() bool {
@@ -298,7 +298,7 @@ func (w *world) says(id, text string) {
 	})
 }
 
-// behind is a client as ctr is one, in a user's namespace.
+// behind is a client of containerd, such as ctr's, in a user's namespace.
 func (w *world) behind(user string) (context.Context, *client.Client) {
 	w.Helper()
 	c, err := w.module.daemon.Client(context.Background())
@@ -306,7 +306,7 @@ func (w *world) behind(user string) (context.Context, *client.Client) {
 	return w.module.daemon.Namespace(context.Background(), user), c
 }
 
-// task is what runs in a container of ada.
+// task is the task of ada's container.
 func (w *world) task(id string) (context.Context, client.Task) {
 	w.Helper()
 	ctx, c := w.behind("ada")

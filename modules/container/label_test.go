@@ -13,8 +13,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// TestWhoseIsWhatContainerdHasLost: the record still says whose a container is.
-func TestWhoseIsWhatContainerdHasLost(t *testing.T) {
+// The record still names the owner of a container that containerd has lost.
+func TestOwnerOfALostContainer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.running()
@@ -39,9 +39,9 @@ func TestWhoseIsWhatContainerdHasLost(t *testing.T) {
 	w.nothingLeft("1-1")
 }
 
-// TestWhatContainerdHasLostIsMadeAtOnce: though its process is still there, and without what it
-// wrote being lost.
-func TestWhatContainerdHasLostIsMadeAtOnce(t *testing.T) {
+// A container that containerd has lost is made again although its process still runs, and keeps
+// its layer.
+func TestLostContainerIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.running()
@@ -79,9 +79,8 @@ func TestWhatContainerdHasLostIsMadeAtOnce(t *testing.T) {
 	}
 }
 
-// TestAnAdoptionThatWasBrokenOff is of an agent that died between the two places
-// that have the hash.
-func TestAnAdoptionThatWasBrokenOff(t *testing.T) {
+// An agent died after it wrote the hash to the label, before it wrote it to the record.
+func TestInterruptedAdoption(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	spec := w.spec("1-1", "serve")

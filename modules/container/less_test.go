@@ -11,7 +11,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-func TestLessIsGivenAsAsked(t *testing.T) {
+func TestRestrictions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	volume := filepath.Join(w.dir, "volume")

@@ -19,7 +19,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-func TestAContainerRunsAndGoes(t *testing.T) {
+func TestContainerLifecycle(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := w.spec("1-1", "serve", "hello")
@@ -61,8 +61,8 @@ func TestAContainerRunsAndGoes(t *testing.T) {
 	w.nothingLeft("1-1")
 }
 
-// What spec says of limits holds in a container that this module starts, also
-// where the runtime may not set them there.
+// The limits of package spec hold in a container that this module starts, also
+// where the runtime may not set them itself.
 func TestLimitsOfAContainerHold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -87,9 +87,9 @@ func TestLimitsOfAContainerHold(t *testing.T) {
 	}
 }
 
-// A container that is to have no capabilities has none, root as it is, and gets
-// them by being asked for anew, not before.
-func TestCapabilitiesAreTakenAway(t *testing.T) {
+// A container without capabilities has none, even as root; a running one with them is made
+// anew when they are taken away.
+func TestNoCapabilities(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := w.spec("zdb-ssd0-user", "serve", "hello")
@@ -134,7 +134,7 @@ func capabilitiesOf(t *testing.T, pid uint64) map[string]uint64 {
 	return out
 }
 
-// nothingLeft fails when something of a container is left but its layer.
+// nothingLeft fails when a part of a container is left, other than its layer.
 func (w *world) nothingLeft(ids ...string) {
 	w.Helper()
 	if g := w.groups(); len(g) != 0 {
@@ -164,7 +164,7 @@ func (w *world) nothingLeft(ids ...string) {
 	}
 }
 
-func TestStoppingAsTheImageSays(t *testing.T) {
+func TestStopSignal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for id, signal := range map[string]string{"1-1": "", "1-2": "SIGQUIT", "1-3": "no-such-signal"} {
@@ -208,7 +208,7 @@ func TestStoppingAsTheImageSays(t *testing.T) {
 	w.nothingLeft("1-1", "1-2", "1-3", "1-4")
 }
 
-func TestAnotherSpecMakesItAnewWithItsLayer(t *testing.T) {
+func TestChangedSpecKeepsLayer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := w.spec("1-1", "serve", "first")
@@ -238,7 +238,7 @@ func TestAnotherSpecMakesItAnewWithItsLayer(t *testing.T) {
 	kind(t, err, node.Exist, "ada")
 }
 
-func TestWhatCannotStartIsInvalidAndLeavesNothingRunning(t *testing.T) {
+func TestUnstartableImages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	elf := func(machine byte) string {
@@ -286,7 +286,7 @@ func TestWhatCannotStartIsInvalidAndLeavesNothingRunning(t *testing.T) {
 	w.nothingLeft("1-1", "1-2", "1-3")
 }
 
-func TestInteractiveNeedsCroftsInit(t *testing.T) {
+func TestInteractiveNeedsInit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := w.spec("1-1", "serve")
@@ -334,7 +334,7 @@ func TestInteractiveNeedsCroftsInit(t *testing.T) {
 	w.nothingLeft("1-1", "1-2")
 }
 
-func TestVolumesAreMountedAndNamed(t *testing.T) {
+func TestVolumes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := w.spec("1-1", "serve")
@@ -366,9 +366,9 @@ func TestVolumesAreMountedAndNamed(t *testing.T) {
 	}
 }
 
-// TestTheLastOneTakesItsUsersNamespace: with the image that it was made of, and
-// before anybody looks around.
-func TestTheLastOneTakesItsUsersNamespace(t *testing.T) {
+// The user's namespace goes with the last container and its image, without waiting for a look
+// at all containers.
+func TestLastContainerRemovesUserNamespace(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, true)
 	w.close()

@@ -8,7 +8,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-func TestManyAtOnce(t *testing.T) {
+func TestConcurrentContainers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	const many = 6

@@ -16,10 +16,10 @@ import (
 )
 
 // A user has two containers that share a volume, in which the second has another one mounted. The
-// first one moves the folder above that mount to a path so long that runc couldn't read the list of
-// mounts: on the node, no container of anybody could be started any more. The node has no such
-// mount: not while the second one waits to be started, and not when it can't be.
-func TestNobodyMovesAMountOfTheNode(t *testing.T) {
+// first one moves the folder above that mount to a path so long that runc can't read a list of
+// mounts with it. If the node had that mount, no container could be started any more. It hasn't:
+// neither while the second container's start is prepared, nor after that start has failed.
+func TestContainersCannotMoveNodeMounts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	shared, inner := filepath.Join(w.dir, "v1"), filepath.Join(w.dir, "v2")
@@ -68,8 +68,8 @@ func TestNobodyMovesAMountOfTheNode(t *testing.T) {
 	w.nothingLeft("1-1", "1-2", "2-1")
 }
 
-// Nothing in the run folder of most machines can be run.
-func TestTheRunFolderMayBeNoexec(t *testing.T) {
+// The run folder of most machines is mounted noexec.
+func TestNoexecRunFolder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.close()
@@ -80,8 +80,8 @@ func TestTheRunFolderMayBeNoexec(t *testing.T) {
 	must(t, w.Delete("1-1"))
 }
 
-// A state folder in which nothing can be run is said at once.
-func TestARuntimeThatCanNotBeRunIsRefused(t *testing.T) {
+// A noexec state folder is refused when the module is opened.
+func TestNoexecStateFolderIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	must(t, unix.Mount("croft", dir, "tmpfs", unix.MS_NOEXEC, ""))
 	t.Cleanup(func() { must(t, unix.Unmount(dir, unix.MNT_DETACH)) })
@@ -89,9 +89,9 @@ func TestARuntimeThatCanNotBeRunIsRefused(t *testing.T) {
 	kind(t, err, node.Refused, "noexec", dir)
 }
 
-// Containers whose creation hangs, for instance on a file that another has a lease on, don't keep others from
-// being started.
-func TestOneThatHangsGivesItsTurnAway(t *testing.T) {
+// Starts that hang, for instance on a file that another container has a lease on, don't block
+// others.
+func TestHangingStartGivesItsTurnAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	raw, err := os.ReadFile(w.cfg.wrapper())
@@ -118,8 +118,8 @@ func TestOneThatHangsGivesItsTurnAway(t *testing.T) {
 	eventually(t, "all turns are given back", func() bool { return w.module.launcher.Busy() == 0 })
 }
 
-// What an agent that was killed had mounted to make a container is let go by the next one.
-func TestTheRootOfAKilledAgentIsLetGo(t *testing.T) {
+// The next agent unmounts the root that a killed agent had mounted for a start.
+func TestRootOfAKilledAgentIsUnmounted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := w.spec("1-1")

@@ -10,8 +10,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// TestOutOfMemoryIsSaid: an exit code of 137 alone doesn't say who killed it.
-func TestOutOfMemoryIsSaid(t *testing.T) {
+// The exit code 137 alone doesn't tell whether the kernel killed it.
+func TestOutOfMemory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := w.spec("1-1", "hold", "256")
@@ -33,8 +33,8 @@ func TestOutOfMemoryIsSaid(t *testing.T) {
 	w.is("1-2", "killed", func(i node.ContainerInfo) bool { return i.Restarts == 1 && i.ExitCode == 137 && i.OOM == "" })
 }
 
-// TestOutOfMemoryWhileNobodyWatched: the container's group has counted it.
-func TestOutOfMemoryWhileNobodyWatched(t *testing.T) {
+// The container's control group counts kills also while no agent runs.
+func TestOutOfMemoryWithoutAgent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := w.spec("1-1", "serve")

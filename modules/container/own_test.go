@@ -9,9 +9,9 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// A program of the node's own runs as an image made of it: as zdb does, without
-// capabilities, with a volume and with no network.
-func TestANodesOwnProgramRuns(t *testing.T) {
+// A program of the node runs in an image made of it, as zdb does: without
+// capabilities, with a volume and without a network.
+func TestOwnImage(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, true)
 	path, err := ownimage.Make(filepath.Join(w.dir, "own"), "tool", tool)

@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// TestAUserWithoutContainersHoldsNothing waits for the range of user IDs to be
-// given back after the container and, by whoever made it, the layer have gone.
-func TestAUserWithoutContainersHoldsNothing(t *testing.T) {
+// A user's range of IDs is given back once the last container and its layer are removed.
+func TestIDRangeIsGivenBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := w.spec("1-1", "serve", "hello")

@@ -22,7 +22,7 @@ func (w *world) ready(id string) uint32 {
 	return held.Prepared.PID
 }
 
-// runs is the program that a process runs.
+// runs is the command line of a process.
 func runs(t *testing.T, pid uint64) string {
 	t.Helper()
 	raw, err := os.ReadFile("/proc/" + strconv.FormatUint(pid, 10) + "/cmdline")
@@ -30,9 +30,9 @@ func runs(t *testing.T, pid uint64) string {
 	return strings.ReplaceAll(string(raw), "\x00", " ")
 }
 
-// What Create has made ready becomes the container, with the same process; until
-// then the container's program doesn't run.
-func TestCreateMakesReady(t *testing.T) {
+// Start runs the process that Create has prepared; until then the container's program
+// doesn't run.
+func TestCreatePreparesTheStart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := w.spec("1-1", "serve")
@@ -59,8 +59,8 @@ func TestCreateMakesReady(t *testing.T) {
 	w.nothingLeft("1-1")
 }
 
-// A process that was ready and is killed is made again by the start.
-func TestReadyIsKilled(t *testing.T) {
+// Start makes a new task when the prepared one was killed.
+func TestPreparedTaskIsKilled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	_, err := w.Create(w.spec("1-1", "serve"))
@@ -74,9 +74,8 @@ func TestReadyIsKilled(t *testing.T) {
 	}
 }
 
-// Of a container that containerd had lost nothing is left that the next start of
-// that ID would meet.
-func TestWhatALostContainerLeftIsCleared(t *testing.T) {
+// The leftovers of a container that containerd has lost don't hinder the next start of that ID.
+func TestLeftoversOfALostContainer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	_, err := w.Create(w.spec("1-1", "serve"))
@@ -102,8 +101,8 @@ func TestWhatALostContainerLeftIsCleared(t *testing.T) {
 	w.nothingLeft("1-1")
 }
 
-// The next agent starts what an earlier one has made ready, and deletes it.
-func TestReadyOfAnEarlierAgent(t *testing.T) {
+// The next agent starts and deletes containers whose start an earlier agent has prepared.
+func TestPreparedTaskOfAnEarlierAgent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, id := range []string{"1-1", "1-2", "1-3"} {
@@ -129,8 +128,8 @@ func TestReadyOfAnEarlierAgent(t *testing.T) {
 	w.nothingLeft("1-1", "1-2", "1-3")
 }
 
-// A container is deleted, or another one in its place, while it is made ready.
-func TestDeleteWhileMadeReady(t *testing.T) {
+// A container is deleted or replaced while its start is being prepared.
+func TestDeleteWhilePreparing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	const many = 8

@@ -40,7 +40,7 @@ func (w *world) installInit() {
 	w.open()
 }
 
-// onDisk are the files of the node that hold a text, but for those in memory.
+// onDisk are the node's files that contain a text, except those in memory.
 func (w *world) onDisk(text string) (found []string) {
 	w.Helper()
 	files := 0
@@ -76,8 +76,8 @@ func (w *world) onDisk(text string) (found []string) {
 	return found
 }
 
-// hasVariables is that a container's first process, and what is run beside it, have
-// these variables.
+// hasVariables checks that a container's first process and its execs have these
+// variables.
 func (w *world) hasVariables(pid uint64, want ...string) {
 	w.Helper()
 	code, out, errs := w.exec("1-1", "env")
@@ -152,7 +152,7 @@ func TestSecretVariablesAreOnNoDisk(t *testing.T) {
 	nowhere("after its end")
 }
 
-func TestSecretsOfNoContainerAreRemoved(t *testing.T) {
+func TestOrphanedSecretsAreRemoved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	must(t, w.module.service.remover.secrets.Put("ada", "7-1", node.Env{"A": "1"}))

@@ -19,7 +19,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// buffer is written to while it is read.
+// buffer may be read while it is written.
 type buffer struct {
 	mu   sync.Mutex
 	data bytes.Buffer
@@ -60,7 +60,7 @@ func (w *world) exec(id string, args ...string) (code uint32, stdout, stderr str
 	return code, out.String(), errs.String()
 }
 
-// execs are the processes in a container beside its first.
+// execs is the number of processes in a container beside its first.
 func (w *world) execs(id string) int {
 	w.Helper()
 	ctx, t := w.task(id)
@@ -158,7 +158,7 @@ func TestExecWithATerminal(t *testing.T) {
 	}
 }
 
-func TestAnAbandonedExecIsKilled(t *testing.T) {
+func TestCancelledExecIsKilled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.runs(w.spec("1-1", "serve"))

@@ -15,7 +15,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-func TestWhatEndsByItselfIsStartedAgain(t *testing.T) {
+func TestRestartAfterExit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.looksRarely() // it is heard of, not found
@@ -35,7 +35,7 @@ func TestWhatEndsByItselfIsStartedAgain(t *testing.T) {
 	}
 }
 
-// looksRarely makes the module hear of exits only.
+// looksRarely makes the module learn of exits from events alone.
 func (w *world) looksRarely() {
 	w.Helper()
 	w.close()
@@ -43,7 +43,7 @@ func (w *world) looksRarely() {
 	w.open()
 }
 
-func TestOneThatEndsAgainAndAgainWaitsLonger(t *testing.T) {
+func TestRestartBackoff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.starts(w.spec("1-1", "exit", "3"))
@@ -68,7 +68,7 @@ func TestOneThatEndsAgainAndAgainWaitsLonger(t *testing.T) {
 	w.nothingLeft("1-1")
 }
 
-func TestKilledAndDeletedBehindItsBack(t *testing.T) {
+func TestKilledAndDeletedByOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := w.spec("1-1", "serve")
@@ -141,7 +141,7 @@ func (w *world) load(id string) client.Container {
 	return found
 }
 
-func TestTheNextAgentAdoptsAllAsItIs(t *testing.T) {
+func TestNextAgentAdoptsContainers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	lives := w.runs(w.spec("1-1", "serve"))
@@ -261,7 +261,7 @@ func TestAfterAReboot(t *testing.T) {
 	w.nothingLeft("1-1")
 }
 
-func TestLostMountsAndNamespacesShowAndAreMadeAgain(t *testing.T) {
+func TestLostNamespaceIsDrift(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := w.spec("1-1", "serve")
@@ -277,7 +277,7 @@ func TestLostMountsAndNamespacesShowAndAreMadeAgain(t *testing.T) {
 	}
 }
 
-func TestWhatAnEarlierProcessLeftIsRemoved(t *testing.T) {
+func TestLeftoversOfAnEarlierProcess(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	_, err := w.Create(w.spec("1-1", "serve"))

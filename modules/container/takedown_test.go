@@ -11,8 +11,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// What making needs, that everybody may walk down to it, taking down doesn't.
-func TestTakeDownIsForWhatNobodyHasOpen(t *testing.T) {
+// TakeDown is Busy while a module is open. It works also in a folder that other users can't search.
+func TestTakeDownNeedsTheLock(t *testing.T) {
 	w := newWorld(t)
 	info := w.runs(w.spec("1-1", "serve"))
 	own := w.spec("zdb-ssd0-user", "serve")

@@ -14,9 +14,9 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Who asks for a long log and doesn't read it pins little of it. It isn't
+// A client that asks for a long log and doesn't read it holds little memory. The test isn't
 // parallel: it measures the heap.
-func TestUnreadLogStreamsPinLittle(t *testing.T) {
+func TestUnreadLogStreamsHoldLittleMemory(t *testing.T) {
 	const readers, most = 16, 256 << 10
 	w := newWorld(t)
 	w.runs(w.spec("1-1", "serve", "hello"))

@@ -52,7 +52,7 @@ func TestLinesReachARedisServer(t *testing.T) {
 	}
 }
 
-func TestARedisServerThatComesBack(t *testing.T) {
+func TestRedisServerComesBack(t *testing.T) {
 	s := newServer(t)
 	w := newWorld(t, "127.0.0.1/32")
 	w.begin(specOf("1-1", s))
@@ -92,7 +92,7 @@ func TestARedisServerThatComesBack(t *testing.T) {
 
 // A log line about dropped lines, which is about a slow server, doesn't suppress the one about
 // its failure.
-func TestDropsDontHideAnOutage(t *testing.T) {
+func TestDropLogDoesNotSuppressOutageLog(t *testing.T) {
 	var log strings.Builder
 	s := newStream(t.Context(), node.DebugSpec{ID: "1-1"}, Config{Log: zerolog.New(&log)})
 	s.outages.dropped(1)
@@ -105,7 +105,7 @@ func TestDropsDontHideAnOutage(t *testing.T) {
 }
 
 // The notice stands where lines are missing, and counts what isn't there.
-func TestDroppedLinesAreSaidAndCounted(t *testing.T) {
+func TestDroppedLinesNotice(t *testing.T) {
 	s := newServer(t)
 	w := newWorld(t, "127.0.0.1/32")
 	r := s.subscribe("logs-1-1")
@@ -133,7 +133,7 @@ func TestDroppedLinesAreSaidAndCounted(t *testing.T) {
 	}
 }
 
-func TestAFrozenRedisServerHoldsNobody(t *testing.T) {
+func TestFrozenRedisServerBlocksNobody(t *testing.T) {
 	s := newServer(t)
 	w := newWorld(t, "127.0.0.1/32")
 	w.begin(specOf("1-1", s))
@@ -156,7 +156,7 @@ func TestAFrozenRedisServerHoldsNobody(t *testing.T) {
 }
 
 // A stream that fails logs, and what it logs must not come back to it.
-func TestAFailingStreamDoesNotFeedItself(t *testing.T) {
+func TestFailingStreamDoesNotFeedItself(t *testing.T) {
 	s := newServer(t)
 	w := newWorld(t, "127.0.0.1/32")
 	w.begin(specOf("1-1", s))
@@ -171,7 +171,7 @@ func TestAFailingStreamDoesNotFeedItself(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoRedisServer(t *testing.T) {
+func TestNotARedisServer(t *testing.T) {
 	for name, c := range map[string]struct{ answer, want string }{
 		"a web server":      {"HTTP/1.1 400 Bad Request\r\n\r\n", "isn't a redis server's"},
 		"a huge text":       {"$2000000000\r\n", "isn't a redis server's"},
@@ -229,14 +229,14 @@ func impostor(t *testing.T, answer string) uint16 {
 	return uint16(l.Addr().(*net.TCPAddr).Port)
 }
 
-func TestAServerThatWantsAPassword(t *testing.T) {
+func TestRedisServerWithPassword(t *testing.T) {
 	s := newServer(t, "--requirepass", "x")
 	w := newWorld(t, "127.0.0.1/32")
 	w.begin(specOf("1-1", s))
 	until(t, "it says so", func() bool { return strings.Contains(w.one("1-1").LastError, "NOAUTH") })
 }
 
-func TestDelayGrowsToItsMost(t *testing.T) {
+func TestDelayIsBounded(t *testing.T) {
 	for failures, want := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 5: 16 * time.Second, 7: time.Minute, 90: time.Minute} {
 		for range 50 {
 			if d := delay(time.Second, time.Minute, failures); d < want/2 || d > want {

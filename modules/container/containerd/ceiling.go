@@ -10,10 +10,11 @@ import (
 )
 
 // Ceiling are the limits of croft's own containerd. It takes 40 to 60 MiB, and some
-// 10 KiB a container; the page cache of images' contents counts, too, and goes when
-// it has to. It has some 20 threads, and one more for each call that waits for a
-// disk. Its weight on disks is above users' containers', since each of their starts
-// waits for it; of the processors it has what each part of croft has. One that is killed is started again by the agent; containers run on.
+// 10 KiB a container; the page cache of images' contents counts, too, and is dropped under
+// pressure. It has some 20 threads, and one more for each call that waits for a
+// disk. Its disk weight is above that of users' containers, whose starts wait for it; its processor
+// weight is that of each part of croft. A killed containerd is started again by the agent;
+// containers run on.
 func Ceiling() cgroup.Limits {
 	return cgroup.Limits{Memory: 512 << 20, PIDs: 2048, IOWeight: 500, CPUWeight: 200}
 }
@@ -21,13 +22,13 @@ func Ceiling() cgroup.Limits {
 // Group is the name of the control group of croft's own containerd.
 func (c Config) Group() string { return c.group() }
 
-// confine limits containerd, a process of croft's own one, and moves what it has
-// started out of its group.
+// confine limits croft's own containerd, whose process that is, and moves its shims out of its
+// group.
 func (c Config) confine(pid int) {
 	l := Ceiling()
 	if own, err := cgroup.Beside(c.group()); err == nil && own.Memory() > l.Memory/4*3 {
-		// What shims of before have touched stays the group's: the kernel would end
-		// containerd for it. The next one finds it gone.
+		// The memory that earlier shims have touched stays the group's: the kernel would kill
+		// containerd for it. The next containerd has a new group.
 		c.Log.Warn().Uint64("bytes", own.Memory()).Str("type", "containerd").Msg("containerd's group takes too much to be limited now")
 		l.Memory = 0
 	}
@@ -41,9 +42,9 @@ func (c Config) confine(pid int) {
 	c.moveShims(pid)
 }
 
-// moveShims moves all but containerd itself to the group of shims: those of
-// containers that were made before there was such a group. Theirs is what
-// containers cost, and the end of theirs would end a container.
+// moveShims moves shims from containerd's group to the group of shims: those of
+// containers that were made before there was such a group. Their memory is the containers', and
+// the end of a shim would end its container.
 func (c Config) moveShims(pid int) {
 	if c.Shims == "" {
 		return
@@ -62,8 +63,8 @@ func (c Config) moveShims(pid int) {
 	}
 }
 
-// isShim tells a shim from runc and what that is making a container of, which is on
-// its way into the container's own group.
+// isShim tells a shim from runc and the processes that runc makes containers of, which move to
+// the container's own group themselves.
 func isShim(pid int) bool {
 	program, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "exe"))
 	return err == nil && strings.HasPrefix(filepath.Base(program), "containerd-shim")

@@ -12,17 +12,17 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// What the file of the choice says.
+// The contents of the file of the choice.
 const (
 	choiceOwn    = "own"
 	choiceSystem = "system"
 )
 
-// systemWait is how long the system's may take to answer at the first look.
+// systemWait is how long the system's containerd may take to answer at the first start.
 const systemWait = 5 * time.Second
 
-// choose says which containerd is used. Once one holds this node's containers
-// it stays that one, whatever else comes up later.
+// choose decides which containerd is used. The first decision is kept in a file: containers
+// don't move.
 func (c Config) choose(ctx context.Context) (address string, own bool, err error) {
 	switch {
 	case c.Address != "":
@@ -50,7 +50,7 @@ func (c Config) choose(ctx context.Context) (address string, own bool, err error
 	return c.socket(), true, nil
 }
 
-// firstChoice is the system's when it answers and isn't too old.
+// firstChoice is the system's containerd when it answers and isn't too old.
 func (c Config) firstChoice(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, systemWait)
 	defer cancel()

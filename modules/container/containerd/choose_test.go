@@ -62,7 +62,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-func TestAnOldOneIsRefused(t *testing.T) {
+func TestOldVersionIsRefused(t *testing.T) {
 	c := folders(t)
 	old := filepath.Join(filepath.Dir(c.RunDir), "containerd")
 	script := "#!/bin/sh\necho containerd github.com/containerd/containerd 1.4.13~ds1 1.4.13~ds1-1\n"
@@ -134,7 +134,7 @@ func TestConfigNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestTheLogStaysSmall(t *testing.T) {
+func TestLogIsBounded(t *testing.T) {
 	c := folders(t)
 	if err := c.makeFolders(); err != nil {
 		t.Fatal(err)

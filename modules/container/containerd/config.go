@@ -12,29 +12,28 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Config says which containerd is used. Of own ones, several can be on one
-// machine: each has its folders.
+// Config says which containerd is used. A machine may have several of croft's own: each has
+// its folders.
 type Config struct {
-	// Address is the socket of a running one. Empty: the one that this node used
+	// Address is the socket of a running containerd. Empty: the one that this node used
 	// before; else the system's, if it answers and isn't too old; else croft's own.
 	Address string
-	// Own is for croft's own one only.
+	// Own allows croft's own containerd only.
 	Own bool
 	// Binary is the program of croft's own; empty: "containerd" in the PATH.
 	Binary string
-	// RunDir and StateDir are the node's folders: what need not, and what has to
-	// survive a reboot. All users must be able to walk through them.
+	// RunDir and StateDir are the node's folders: the first is empty after a reboot. All users must
+	// have the right to search both.
 	RunDir, StateDir string
 	// Prefix starts the names of users' namespaces; empty for "croft".
 	Prefix string
-	// Shims is the control group, below where these are mounted, of what containerd
-	// starts for each container; empty for containerd's own group.
+	// Shims is the path of the shims' control group; empty for containerd's own group.
 	Shims string
 	// Within is how long containerd may take until it answers; 0 for 30 s.
 	Within time.Duration
 	Log    zerolog.Logger
 
-	// system is another address of the system's one, in tests.
+	// system is the address of the system's containerd; tests change it.
 	system string
 }
 
@@ -98,8 +97,8 @@ func (c Config) group() string {
 	return cgroup.Name("containerd", c.run())
 }
 
-// makeFolders makes those of croft's own one: the root of a user namespace
-// walks through them to what it is given.
+// makeFolders makes the folders of croft's own containerd. The root of a user namespace must
+// have the right to search them.
 func (c Config) makeFolders() error {
 	for _, dir := range []string{c.run(), c.state(), c.root()} {
 		if err := os.MkdirAll(dir, 0o711); err != nil {

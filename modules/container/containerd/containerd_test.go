@@ -70,7 +70,7 @@ func use(t *testing.T, d *containerd.Daemon, user string) {
 	must(t, c.LeasesService().Delete(ctx, lease))
 }
 
-func TestOwnStandsAloneInItsFolders(t *testing.T) {
+func TestOwnContainerdIsIsolated(t *testing.T) {
 	config := containerdtest.Config(t)
 	d := containerdtest.Open(t, config)
 	use(t, d, "ada")
@@ -215,7 +215,7 @@ func running(t *testing.T, c containerd.Config) (out []int) {
 	return out
 }
 
-func TestAwayIsTransientWithinTheDeadline(t *testing.T) {
+func TestUnreachableContainerdIsTransient(t *testing.T) {
 	config := containerdtest.Config(t)
 	own := containerdtest.Open(t, config)
 	there := containerdtest.Config(t)
@@ -240,7 +240,7 @@ func TestAwayIsTransientWithinTheDeadline(t *testing.T) {
 	use(t, d, "ada") // connected again by itself
 }
 
-func TestOneAtAnAddressIsUsedAndNeverStopped(t *testing.T) {
+func TestForeignContainerdIsNeverStopped(t *testing.T) {
 	theirs := containerdtest.Open(t, containerdtest.Config(t))
 	p := pid(t, theirs)
 	config := containerdtest.Config(t)
@@ -264,7 +264,7 @@ func TestOneAtAnAddressIsUsedAndNeverStopped(t *testing.T) {
 	}
 }
 
-func TestTwoOwnOnesStandBesideEachOther(t *testing.T) {
+func TestTwoOwnContainerds(t *testing.T) {
 	a, b := containerdtest.Start(t), containerdtest.Start(t)
 	use(t, a, "ada")
 	use(t, b, "bob")

@@ -37,11 +37,11 @@ type Daemon struct {
 	ended   chan struct{}
 
 	mu      sync.Mutex
-	version string // what it last said, empty before
+	version string // last known; empty before the first answer
 }
 
-// Open finds the containerd to use, and starts croft's own when it has to. One
-// at a given address may be away for now: Client then says so. Refused when it
+// Open finds the containerd to use, and starts croft's own when necessary. One
+// at a given address may be away for now: Client is Transient then. Refused when it
 // is too old or there is no program to start, Transient when croft's own
 // doesn't come up.
 func Open(ctx context.Context, c Config) (*Daemon, error) {
@@ -175,7 +175,7 @@ func (d *Daemon) Bundle(user, id string) string {
 	return filepath.Join(d.cfg.run(), "state", "io.containerd.runtime.v2.task", d.NamespaceName(user), id)
 }
 
-// Users are those who have a namespace of this node's prefix, sorted.
+// Users are the users who have a namespace of this node, sorted.
 func (d *Daemon) Users(ctx context.Context) ([]string, error) {
 	c, err := d.Client(ctx)
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// firstAgain and lastAgain are how long after a failed start the next comes.
+	// firstAgain and lastAgain bound the pause after a failed start.
 	firstAgain = 100 * time.Millisecond
 	lastAgain  = 10 * time.Second
-	// logCheck is how often the log's size is looked at, maxLog how large it and
-	// the one before it get, in bytes.
+	// logCheck is the time between two checks of the log's size; maxLog is the greatest size of it and
+	// of the one before it, in bytes.
 	logCheck = 10 * time.Second
 	maxLog   = 1 << 20
 )
@@ -42,7 +42,7 @@ func (d *Daemon) keep(ctx context.Context, p *carrier.Process) {
 	}
 }
 
-// again starts it again; nil when ctx is done before it is there.
+// again starts containerd again; nil when ctx is done before it listens.
 func (d *Daemon) again(ctx context.Context) *carrier.Process {
 	for pause := firstAgain; ; pause = min(2*pause, lastAgain) {
 		d.cfg.boundLog(maxLog)

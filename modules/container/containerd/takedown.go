@@ -41,7 +41,7 @@ func TakeDown(ctx context.Context, c Config) error {
 	}
 	group.Remove()
 	if group, err := cgroup.Beside(c.group()); err == nil {
-		group.Remove() // of one that was killed
+		group.Remove() // a killed containerd leaves it
 	}
 	for _, name := range []string{c.socket(), c.socket() + ".ttrpc", c.file(), c.log(), c.log() + ".1"} {
 		_ = os.Remove(name)

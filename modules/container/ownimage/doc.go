@@ -1,10 +1,10 @@
-// Package ownimage makes the OCI images of what a node runs for itself, such as
-// zdb, out of programs that lie on the node.
+// Package ownimage makes the OCI images of the programs that a node runs for itself, such as
+// zdb, from the programs' files on the node.
 //
-// Of an image it owns DIR/NAME-DIGEST, an OCI layout folder whose only layer
+// It owns DIR/NAME-DIGEST, an OCI layout folder whose only layer
 // holds the program as /NAME. The same program makes the same image, to the
 // byte, on each node and after each start; another program makes another folder,
-// and the one before goes. A folder is there whole or not at all.
+// and the earlier one is removed. A folder is complete or missing.
 //
 // It reads the program, and writes below DIR only.
 package ownimage

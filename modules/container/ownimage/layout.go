@@ -25,7 +25,7 @@ type parts struct {
 	texts map[string][]byte
 }
 
-// describe reads the program, and says what its layout must hold.
+// describe reads the program, and computes all files of its layout.
 func describe(name string, p program) (parts, error) {
 	sum, size := digest.SHA256.Digester(), counter(0)
 	if err := p.tar(io.MultiWriter(sum.Hash(), &size)); err != nil {
@@ -65,7 +65,7 @@ func (c *counter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// add puts a document among the blobs.
+// add adds a document to the blobs.
 func (p *parts) add(media string, document any) (ocispec.Descriptor, error) {
 	raw, err := json.Marshal(document)
 	d := digest.FromBytes(raw)
@@ -77,8 +77,8 @@ func blob(d digest.Digest) string {
 	return filepath.Join(ocispec.ImageBlobsDir, d.Algorithm().String(), d.Encoded())
 }
 
-// lie reports whether all of it lies in a folder, undamaged.
-func (p *parts) lie(path string) bool {
+// existIn reports whether a folder has all parts, undamaged.
+func (p *parts) existIn(path string) bool {
 	for name, want := range p.texts {
 		if got, err := os.ReadFile(filepath.Join(path, name)); err != nil || !bytes.Equal(got, want) {
 			return false
@@ -93,7 +93,7 @@ func (p *parts) lie(path string) bool {
 	return err == nil && got == p.layer.Digest
 }
 
-// write makes the folder whole, and only then gives it its name.
+// write makes a temporary folder with all parts, and renames it.
 func (p *parts) write(dir, name, path string) error {
 	temporary, err := os.MkdirTemp(dir, newPrefix+name+"-")
 	if err != nil {
@@ -130,7 +130,7 @@ func (p *parts) write(dir, name, path string) error {
 	return syncFolder(dir)
 }
 
-// writeLayer packs the program once more, which must be what it was before.
+// writeLayer packs the program again. It fails when the program has changed since describe.
 func (p *parts) writeLayer(w io.Writer) error {
 	sum := digest.SHA256.Digester()
 	if err := p.program.tar(io.MultiWriter(w, sum.Hash())); err != nil {

@@ -47,7 +47,7 @@ func Make(dir, name, program string) (string, error) {
 	}
 	defer func() { _ = lock.Release() }()
 	path := filepath.Join(dir, name+"-"+parts.manifest.Digest.Encoded()[:16])
-	if !parts.lie(path) {
+	if !parts.existIn(path) {
 		if err := parts.write(dir, name, path); err != nil {
 			return "", err
 		}

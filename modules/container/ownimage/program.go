@@ -22,7 +22,7 @@ type program struct {
 
 // open opens the program of an image, if it can run alone in a container here.
 func open(name, path string) (program, error) {
-	// A pipe that nobody writes to would block.
+	// Non-blocking: opening a pipe without a writer would block.
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return program{}, node.Errorf(node.NotExist, "cannot make image %s: there is no program %s", name, path)
@@ -62,7 +62,7 @@ func check(f *os.File, name string) (program, error) {
 	return program{File: f, name: name, size: info.Size()}, static(theirs)
 }
 
-// static refuses what a container with nothing else in it can't start.
+// static is Invalid for a program that needs other files.
 func static(f *elf.File) error {
 	if f.Type != elf.ET_EXEC && f.Type != elf.ET_DYN {
 		return node.Errorf(node.Invalid, "it is no program but %s", f.Type)
@@ -78,7 +78,7 @@ func static(f *elf.File) error {
 	return nil
 }
 
-// tar writes the layer: the same bytes for the same program.
+// tar writes the layer, with the same bytes for the same program.
 func (p program) tar(out io.Writer) error {
 	w := tar.NewWriter(out)
 	err := w.WriteHeader(&tar.Header{

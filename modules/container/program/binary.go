@@ -5,16 +5,13 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"strconv"
 	"strings"
 
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-func itoa(n int) string { return strconv.Itoa(n) }
-
-// machines are those whose programs run in a container on an architecture: the
-// seccomp profile ends those of 32 bits.
+// machines are the ELF machines whose programs run in a container on an architecture. The
+// seccomp profile kills 32 bit programs.
 func machines(architecture string) []elf.Machine {
 	switch architecture {
 	case "amd64":
@@ -27,7 +24,7 @@ func machines(architecture string) []elf.Machine {
 	return nil
 }
 
-// longestInterpreter is the longest path of a loader that is read.
+// longestInterpreter is the longest path of a loader in bytes.
 const longestInterpreter = 4096
 
 // binary checks that an ELF file is for this machine, and that its loader is there.

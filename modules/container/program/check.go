@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"runtime"
+	"strconv"
 	"strings"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
@@ -17,21 +18,21 @@ import (
 )
 
 const (
-	// deepest is how many scripts may be each other's interpreter.
+	// deepest is how long a chain of interpreters may be.
 	deepest = 5
-	// headSize holds the first line of a script.
+	// headSize is how much of a file is read for the first line of a script.
 	headSize = 256
 )
 
-// image is what is looked at.
+// image is a container's root, and the process that is to be started in it.
 type image struct {
 	root    int
 	base    uint32
 	process *specs.Process
 }
 
-// Check says why the process can't be started: node.Invalid. base is the ID on
-// the node of the container's 0.
+// Check is Invalid, with the reason, when the process can't be started. base is the ID on
+// the node of the container's ID 0.
 func Check(root string, base uint32, process *specs.Process) error {
 	if process == nil || len(process.Args) == 0 || process.Args[0] == "" {
 		return node.Errorf(node.Invalid, "cannot start the container: neither its image nor its entry point say what to run")
@@ -82,7 +83,7 @@ func (i image) path() string {
 	return ""
 }
 
-// runnable says why the file at an absolute path can't be run.
+// runnable is an error when the file at an absolute path can't be run.
 func (i image) runnable(name string, depth int) error {
 	if depth == 0 {
 		return node.Errorf(node.Invalid, "cannot start %q: too many scripts are each other's interpreter", name)
@@ -123,7 +124,7 @@ func (i image) open(name string) (*os.File, error) {
 		return nil, err
 	}
 	defer unix.Close(fd)
-	// Looked at before it is opened: to open a device or a pipe does something.
+	// Its type is checked before it is opened: opening a device or a pipe has effects.
 	var stat unix.Stat_t
 	if err := unix.Fstat(fd, &stat); err != nil {
 		return nil, err
@@ -131,11 +132,11 @@ func (i image) open(name string) (*os.File, error) {
 	if stat.Mode&unix.S_IFMT != unix.S_IFREG {
 		return nil, errors.New("it isn't a file")
 	}
-	// Without waiting: another container with the same volume may hold a lease on the file.
-	return os.OpenFile("/proc/self/fd/"+itoa(fd), unix.O_RDONLY|unix.O_NONBLOCK, 0)
+	// Non-blocking: another container with the same volume may hold a lease on the file.
+	return os.OpenFile("/proc/self/fd/"+strconv.Itoa(fd), unix.O_RDONLY|unix.O_NONBLOCK, 0)
 }
 
-// allowed says whether the container's user may run a file.
+// allowed is an error when the container's user may not run a file.
 func (i image) allowed(file *os.File, name string) error {
 	var stat unix.Stat_t
 	if err := unix.Fstat(int(file.Fd()), &stat); err != nil {

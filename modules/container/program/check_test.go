@@ -12,9 +12,9 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// A program in a volume, on which another container has a lease: whoever opens it waits for up to 45 s
-// until that is given up. The node doesn't wait.
-func TestALeaseKeepsNobodyWaiting(t *testing.T) {
+// Another container has a lease on a program in a volume: an open would wait up to 45 s for its
+// end. The node doesn't wait.
+func TestLeaseIsNotWaitedFor(t *testing.T) {
 	root := t.TempDir()
 	path := filepath.Join(root, "program")
 	if err := os.WriteFile(path, []byte("#!/program\n"), 0o755); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Memory is what opened secrets take.
+// Memory is the limit of opened secrets.
 var Memory = limit.Limit{Name: "secret-bytes", Per: "user", Each: 8 << 20, Total: 64 << 20, Unit: limit.Bytes} //nolint:gochecknoglobals // a limit of the table
 
 // Store keeps the opened secrets of containers. It may be used from several goroutines.
@@ -26,7 +26,7 @@ type Store struct {
 	mu sync.Mutex
 }
 
-// folder is the store's in the node's run folder.
+// folder is the store's folder in the node's run folder.
 func folder(runDir string) string { return filepath.Join(runDir, "secret") }
 
 // Open opens the store of a run folder: it mounts its tmpfs, unless that is there.
@@ -39,7 +39,7 @@ func Open(runDir string) (*Store, error) {
 		return s, err
 	}
 	const flags = unix.MS_NODEV | unix.MS_NOSUID | unix.MS_NOEXEC
-	// Room for the folders beside: what the files may take is counted.
+	// The folders need room beside the files, whose sizes fits counts.
 	const size = "mode=700,size=80m,nr_inodes=128k"
 	err := unix.Mount("croft-secret", s.dir, "tmpfs", flags, size+",noswap")
 	if errors.Is(err, unix.EINVAL) { // Linux before 6.4
@@ -51,8 +51,7 @@ func Open(runDir string) (*Store, error) {
 	return s, errors.Wrap(unix.Mount("", s.dir, "", unix.MS_PRIVATE, ""), "cannot make the mount of secrets private")
 }
 
-// mounted is whether the store's own tmpfs is there. What else is mounted there
-// isn't used.
+// mounted reports whether the store's tmpfs is mounted. Refused when another file system is.
 func (s *Store) mounted() (bool, error) {
 	var here, above unix.Stat_t
 	var fs unix.Statfs_t
@@ -70,11 +69,11 @@ func (s *Store) mounted() (bool, error) {
 	return true, nil
 }
 
-// Path is where a container's variables are, if there are any.
+// Path is the file of a container's variables; it exists if there are any.
 func (s *Store) Path(user, id string) string { return filepath.Join(s.dir, user, id) }
 
-// Put keeps a container's variables, in place of those that it had. A file that holds the same stays as it is. NoSpace when the
-// user's, or all, take too much.
+// Put replaces a container's variables. A file with the same contents stays as it is. NoSpace when those
+// of the user, or of all users, take too much.
 func (s *Store) Put(user, id string, env map[string]string) error {
 	if err := plain(user, id); err != nil {
 		return err
@@ -99,7 +98,7 @@ func (s *Store) Put(user, id string, env map[string]string) error {
 	return errors.Wrap(os.Rename(path+".new", path), "cannot keep a container's secrets")
 }
 
-// plain refuses what isn't the name of a file.
+// plain is Invalid for a name that isn't a plain file name.
 func plain(names ...string) error {
 	for _, name := range names {
 		if name == "" || name[0] == '.' || strings.ContainsAny(name, "/\x00") || strings.HasSuffix(name, ".new") {
@@ -117,7 +116,7 @@ func encode(env map[string]string) []byte {
 	return out
 }
 
-// fits says whether a container's file may have that many bytes. mu is held.
+// fits is NoSpace when a container's file may not have that many bytes. mu is held.
 func (s *Store) fits(user, id string, size int64) error {
 	each, total := size, size
 	err := s.walk(func(u, i string, has int64) {
@@ -138,7 +137,7 @@ func (s *Store) fits(user, id string, size int64) error {
 	return nil
 }
 
-// walk tells of each file.
+// walk calls f with each file.
 func (s *Store) walk(f func(user, id string, size int64)) error {
 	users, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -158,8 +157,8 @@ func (s *Store) walk(f func(user, id string, size int64)) error {
 	return nil
 }
 
-// Own gives a container's file to the IDs on the node that its program has. That
-// there is none is no error.
+// Own makes the IDs that the container's program has on the node the owners of its file. A missing file
+// is no error.
 func (s *Store) Own(user, id string, uid, gid uint32) error {
 	err := os.Chown(s.Path(user, id), int(uid), int(gid))
 	if os.IsNotExist(err) {
@@ -168,8 +167,7 @@ func (s *Store) Own(user, id string, uid, gid uint32) error {
 	return errors.Wrap(err, "cannot give a container its secrets")
 }
 
-// Remove removes a container's variables, whoever's it is. That there are none is
-// no error.
+// Remove removes a container's variables, whoever its user is. None is no error.
 func (s *Store) Remove(id string) error {
 	if err := plain(id); err != nil {
 		return nil //nolint:nilerr // nothing is kept under such a name
@@ -192,7 +190,7 @@ func (s *Store) Remove(id string) error {
 	return err
 }
 
-// List returns the containers of which there are variables.
+// List returns the containers that have variables.
 func (s *Store) List() ([]string, error) {
 	out := []string{}
 	err := s.walk(func(_, id string, _ int64) { out = append(out, strings.TrimSuffix(id, ".new")) })
@@ -200,7 +198,7 @@ func (s *Store) List() ([]string, error) {
 	return slices.Compact(out), err
 }
 
-// TakeDown forgets all secrets of a run folder.
+// TakeDown removes all secrets of a run folder.
 func TakeDown(runDir string) error {
 	dir := folder(runDir)
 	for {
