@@ -7,7 +7,7 @@ import (
 
 // background runs a module's goroutines, until it is closed.
 type background struct {
-	ctx  context.Context //nolint:containedctx // it ends what the contract's calls wait for, which have none
+	ctx  context.Context //nolint:containedctx // it ends the waits of the contract's calls, which have none
 	stop context.CancelFunc
 
 	mu     sync.Mutex

@@ -13,6 +13,7 @@ import (
 	"github.com/croft-edge/croft/modules/container/launch"
 	"github.com/croft-edge/croft/modules/container/managed"
 	"github.com/croft-edge/croft/modules/container/plan"
+	"github.com/croft-edge/croft/modules/container/rootfs"
 	"github.com/croft-edge/croft/modules/container/runc"
 	"github.com/croft-edge/croft/modules/container/secret"
 	"github.com/croft-edge/croft/modules/container/spec"
@@ -29,14 +30,20 @@ const (
 	ownIOWeight = 200
 )
 
+// rootMaker makes root file systems.
+type rootMaker interface {
+	Make(ctx context.Context, spec rootfs.Spec) (rootfs.Made, error)
+	Within(id string, fn func(root string) error) error
+}
+
 // builder makes the parts of a container: its root file system, its output, its record, and
 // the container in containerd.
 type builder struct {
 	daemon  tasks.Daemon
 	table   *managed.Table
-	roots   rootfsStore
+	roots   rootMaker
 	secrets *secret.Store
-	outputs outputs
+	outputs launch.Outputs
 	groups  groups.Groups
 	runtime launch.Runtime
 	host    spec.Host

@@ -31,8 +31,8 @@ type Config struct {
 	// Logs says how the log carrier is started and how much it keeps; its
 	// RunDir is filled in.
 	Logs logs.Config
-	// Image says how images are pulled and how long they are kept; what it needs
-	// of containerd and of the containers is filled in.
+	// Image says how images are pulled and how long they are kept; its needs
+	// of containerd and of the containers are filled in.
 	Image image.Config
 	// Init is the path of croft's own PID 1, a static program; empty where it
 	// isn't installed.

@@ -7,6 +7,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/modules/container/containerd"
+	"github.com/croft-edge/croft/modules/container/image"
 	"github.com/croft-edge/croft/modules/container/launch"
 	"github.com/croft-edge/croft/modules/container/managed"
 	"github.com/croft-edge/croft/modules/container/plan"
@@ -15,12 +16,17 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
+// layers are the unpacked images.
+type layers interface {
+	Layers(ctx context.Context, label string) (image.Layers, error)
+}
+
 // creator makes containers, and brings those that exist to their plans.
 type creator struct {
 	index   tasks.Index
 	table   *managed.Table
-	images  imageStore
-	roots   rootfsStore
+	images  layers
+	roots   rootChecker
 	secrets *secret.Store
 	builder builder
 	// launcher prepares the start of what was made.
@@ -142,7 +148,7 @@ func (c creator) settle(ctx context.Context, held *managed.Container, p plan.Pla
 	case err != nil && !missing:
 		return nil, err
 	case missing:
-		err = c.endLost(ctx, held, user)
+		err = c.remover.endLost(ctx, held, user)
 	default:
 		var matches bool
 		if matches, err = c.matches(in, held, found, p); err == nil && matches {
@@ -166,18 +172,6 @@ func (c creator) settle(ctx context.Context, held *managed.Container, p plan.Pla
 		c.launcher.LetGo(held.ID)
 	}
 	return fresh, err
-}
-
-// endLost ends the processes of a container that containerd has lost: they are in the way of the new
-// one, and nobody could stop them. Its root file system stays.
-func (c creator) endLost(ctx context.Context, held *managed.Container, user string) error {
-	if _, known := c.table.Record(held.ID); !known {
-		if _, err := c.roots.Check(held.ID); node.KindOf(err) == node.NotExist {
-			return nil
-		}
-	}
-	held.Prepared = managed.PreparedTask{}
-	return c.remover.leftovers.Clear(c.index.Daemon.Namespace(ctx, user), user, held.ID)
 }
 
 // matches reports whether a container matches its plan.

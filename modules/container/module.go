@@ -6,8 +6,11 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/croft-edge/croft/modules/container/containerd"
 	"github.com/croft-edge/croft/modules/container/launch"
+	"github.com/croft-edge/croft/modules/container/logs"
 	"github.com/croft-edge/croft/modules/container/managed"
+	"github.com/croft-edge/croft/modules/container/rootfs"
 	"github.com/croft-edge/croft/modules/container/supervise"
 	"github.com/croft-edge/croft/pkg/filelock"
 	"github.com/croft-edge/croft/pkg/node"
@@ -15,9 +18,9 @@ import (
 
 // Module owns the node's containers. Open makes one; it is safe for concurrent use.
 type Module struct {
-	daemon  connection
-	roots   rootfsStore
-	outputs outputs
+	daemon  *containerd.Daemon
+	roots   *rootfs.Store
+	outputs *logs.Keeper
 	images  imageStore
 	lock    *filelock.Lock
 	log     zerolog.Logger

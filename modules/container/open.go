@@ -93,11 +93,11 @@ func (m *Module) wire(c Config, runtime runtimeInfo, secrets *secret.Store, clea
 	})
 	remover := remover{
 		index: index, table: m.table, roots: m.roots, secrets: secrets, leftovers: cleaner,
-		logs: logRemover{table: m.table, outputs: m.outputs, images: m.images, dir: c.Logs.Dir},
+		logs: logRemover{table: m.table, outputs: m.outputs, images: m.images.Images(), dir: c.Logs.Dir},
 	}
 	m.supervisor = supervise.New(supervise.Config{
 		Daemon: m.daemon, Index: index, Table: m.table, Starter: m.launcher, Exits: exits{groups: c.groups(), logDir: c.Logs.Dir},
-		Sweeper: sweeper{remover: remover, execs: c.execs(), log: c.Log}, Spawn: m.background.spawn, Log: c.Log,
+		Sweeper: sweeper{index: index, table: m.table, roots: m.roots, secrets: secrets, leftovers: cleaner, remover: remover, execs: c.execs(), log: c.Log}, Spawn: m.background.spawn, Log: c.Log,
 	})
 	viewer := viewer{index: index, table: m.table, roots: m.roots, ended: m.supervisor.Ended}
 	m.service = service{
@@ -115,7 +115,7 @@ func (m *Module) wire(c Config, runtime runtimeInfo, secrets *secret.Store, clea
 	}
 }
 
-// runtimeInfo is what the machine has to run containers with.
+// runtimeInfo describes the machine's runc, and the limits that it can hold.
 type runtimeInfo struct {
 	host spec.Host
 	// version is runc's.

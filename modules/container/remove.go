@@ -17,11 +17,18 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
+// rootRemover removes root file systems.
+type rootRemover interface {
+	Check(id string) (drift string, err error)
+	List() ([]string, error)
+	Remove(ctx context.Context, id string) error
+}
+
 // remover removes containers.
 type remover struct {
 	index     tasks.Index
 	table     *managed.Table
-	roots     rootfsStore
+	roots     rootRemover
 	secrets   *secret.Store
 	leftovers leftovers.Cleaner
 	logs      logRemover
@@ -104,19 +111,37 @@ func (r remover) discard(ctx context.Context, c client.Container, user string) e
 	return r.leftovers.Clear(ctx, user, c.ID())
 }
 
+// endLost ends the processes of a container that containerd has lost: they are in the way of the new
+// one, and nobody could stop them. Its root file system stays.
+func (r remover) endLost(ctx context.Context, held *managed.Container, user string) error {
+	if _, known := r.table.Record(held.ID); !known {
+		if _, err := r.roots.Check(held.ID); node.KindOf(err) == node.NotExist {
+			return nil
+		}
+	}
+	held.Prepared = managed.PreparedTask{}
+	return r.leftovers.Clear(r.index.Daemon.Namespace(ctx, user), user, held.ID)
+}
+
+// logDropper ends a container's log, and removes it unless its files are kept.
+type logDropper interface {
+	Drop(ctx context.Context, id string, keepFiles bool) error
+}
+
 // logRemover ends and removes the logs of containers. While a container's image is held the container may
 // come back on the same layer: until then its log stays.
 type logRemover struct {
 	table   *managed.Table
-	outputs outputs
-	images  imageStore
+	outputs logDropper
+	// images are those that are held for containers.
+	images node.Images
 	// dir is the folder of the logs.
 	dir string
 }
 
 // end ends the log of a container that is removed.
 func (l logRemover) end(ctx context.Context, id string) error {
-	_, err := l.images.Images().Inspect(id)
+	_, err := l.images.Inspect(id)
 	return l.outputs.Drop(ctx, id, err == nil)
 }
 
@@ -137,25 +162,4 @@ func (l logRemover) removeOrphan(ctx context.Context, id string) error {
 		return nil
 	}
 	return l.outputs.Drop(ctx, id, false)
-}
-
-// images are the images as they go on the bus.
-type images struct {
-	node.Images
-	background *background
-	logs       logRemover
-}
-
-// Release implements node.Images. It removes the log of the image's container, if that is gone.
-func (i images) Release(label string) error {
-	err := i.Images.Release(label)
-	if err != nil && node.KindOf(err) != node.NotExist {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(i.background.ctx, changeTime)
-	defer cancel()
-	if removed := i.logs.removeOrphan(ctx, label); removed != nil {
-		return removed
-	}
-	return err
 }

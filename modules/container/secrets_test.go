@@ -18,7 +18,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/modules/container/execs"
-	"github.com/croft-edge/croft/modules/container/logs"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -164,7 +163,7 @@ func TestOrphanedSecretsAreRemoved(t *testing.T) {
 		return len(left) == 0
 	})
 	// Its output goes next: the carrier that is started for that is taken down with the world only once it answers.
-	eventually(t, "the log carrier is there", func() bool { return w.module.outputs.(*logs.Keeper).Running() != nil })
+	eventually(t, "the log carrier is there", func() bool { return w.module.outputs.Running() != nil })
 	s := w.spec("1-1")
 	s.Secrets = node.Env{"A": "1"}
 	_, err := w.Create(s)

@@ -98,8 +98,10 @@ func (s service) Status() (node.ContainerStatus, error) {
 
 // statusReader reads how the module itself is.
 type statusReader struct {
-	daemon  connection
-	outputs outputs
+	daemon interface {
+		Status() (address, version string, own bool, err error)
+	}
+	outputs interface{ Running() *logs.Carrier }
 	table   *managed.Table
 	runtime runtimeInfo
 }

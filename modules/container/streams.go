@@ -47,7 +47,7 @@ func OpenStreams(c Config) (*Streams, error) {
 }
 
 // newStreams makes Streams of a Config with its defaults.
-func newStreams(c Config, d connection) *Streams {
+func newStreams(c Config, d *containerd.Daemon) *Streams {
 	return &Streams{index: c.index(d), execs: c.execs(), logDir: c.Logs.Dir, followers: logs.NewFollowers(), close: d.Close}
 }
 

@@ -7,6 +7,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/modules/container/execs"
+	"github.com/croft-edge/croft/modules/container/leftovers"
+	"github.com/croft-edge/croft/modules/container/managed"
+	"github.com/croft-edge/croft/modules/container/secret"
 	"github.com/croft-edge/croft/modules/container/tasks"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -14,28 +17,38 @@ import (
 // sweeper removes what earlier processes of the module have left, and what is left once a user's
 // last container and layer are gone.
 type sweeper struct {
-	remover remover
-	execs   execs.Runner
-	log     zerolog.Logger
+	index     tasks.Index
+	table     *managed.Table
+	roots     rootLister
+	secrets   *secret.Store
+	leftovers leftovers.Cleaner
+	remover   remover
+	execs     execs.Runner
+	log       zerolog.Logger
+}
+
+// rootLister lists root file systems, and takes ranges of IDs back from users who need none.
+type rootLister interface {
+	List() ([]string, error)
+	GiveBack(ctx context.Context) (users int, err error)
 }
 
 // Sweep implements supervise.Sweeper: it removes root file systems and secrets of containers that containerd
 // doesn't know, and execs whose processes have died.
 func (s sweeper) Sweep(ctx context.Context) {
-	mounted, err := s.remover.roots.List()
+	mounted, err := s.roots.List()
 	if err != nil {
 		s.log.Warn().Err(err).Str("type", "container").Msg("what containers stand on can't be listed")
 		return
 	}
-	secrets, err := s.remover.secrets.List()
+	secrets, err := s.secrets.List()
 	if err != nil {
 		s.log.Warn().Err(err).Str("type", "container").Msg("the secrets of containers can't be listed")
 	}
 	for _, id := range slices.Concat(mounted, secrets) {
 		s.sweepOne(ctx, id)
 	}
-	index := s.remover.index
-	all, err := index.All(ctx)
+	all, err := s.index.All(ctx)
 	if err != nil {
 		return
 	}
@@ -43,7 +56,7 @@ func (s sweeper) Sweep(ctx context.Context) {
 		if !state.Runs() {
 			continue
 		}
-		if in, found, err := tasks.Load(ctx, index.Daemon, state.User, id); err == nil {
+		if in, found, err := tasks.Load(ctx, s.index.Daemon, state.User, id); err == nil {
 			s.execs.Sweep(in, found)
 		}
 	}
@@ -51,16 +64,15 @@ func (s sweeper) Sweep(ctx context.Context) {
 }
 
 func (s sweeper) sweepOne(ctx context.Context, id string) {
-	table := s.remover.table
-	held, err := table.Hold(ctx, id)
+	held, err := s.table.Hold(ctx, id)
 	if err != nil {
 		return
 	}
-	defer table.Release(held)
-	if _, err := s.remover.index.User(ctx, id); node.KindOf(err) != node.NotExist {
+	defer s.table.Release(held)
+	if _, err := s.index.User(ctx, id); node.KindOf(err) != node.NotExist {
 		return
 	}
-	r, known := table.Record(id)
+	r, known := s.table.Record(id)
 	if known && r.Wanted {
 		return // containerd has lost it: the engine makes it again
 	}
@@ -72,8 +84,8 @@ func (s sweeper) sweepOne(ctx context.Context, id string) {
 // AfterLook implements supervise.Sweeper: it removes the namespaces of users who have no containers, and
 // takes the ranges of IDs from users whose last layer is gone.
 func (s sweeper) AfterLook(ctx context.Context, all map[string]tasks.RuntimeState) {
-	s.remover.leftovers.ClearNamespaces(ctx, all)
-	given, err := s.remover.roots.GiveBack(ctx)
+	s.leftovers.ClearNamespaces(ctx, all)
+	given, err := s.roots.GiveBack(ctx)
 	switch {
 	case err != nil:
 		s.log.Warn().Err(err).Str("type", "container").Msg("ranges of IDs that nobody needs can't be given back")

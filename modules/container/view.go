@@ -16,11 +16,18 @@ import (
 // noRoot is the drift of a container that has no root file system.
 const noRoot = "nothing that it stands on is there"
 
+// rootChecker compares root file systems with what they were made of.
+type rootChecker interface {
+	// Check is NotExist when there is no root file system.
+	Check(id string) (drift string, err error)
+	CheckAll() (map[string]string, error)
+}
+
 // viewer shows containers as they are: by containerd, their records and their root file systems.
 type viewer struct {
 	index tasks.Index
 	table *managed.Table
-	roots rootfsStore
+	roots rootChecker
 	// ended is called with a container that is seen not to run, though its record says so.
 	ended func(id string)
 }

@@ -41,13 +41,13 @@ const (
 	systemAddress = "/run/containerd/containerd.sock"
 	defaultPrefix = "croft"
 	defaultWithin = 30 * time.Second
-	// longestSocket is what a Unix socket's address holds, less what containerd
-	// appends for its second socket.
+	// longestSocket is the longest address of a Unix socket, less containerd's suffix for its
+	// second socket.
 	longestSocket = 107 - len(".ttrpc")
 	longestPrefix = 24
 )
 
-// prefixForm is what containerd allows in a namespace's name.
+// prefixForm is the form of a namespace's name in containerd.
 var prefixForm = regexp.MustCompile(`^[A-Za-z0-9]+(?:[._-][A-Za-z0-9]+)*$`)
 
 // Validate names the field that is wrong. node.Invalid.

@@ -12,8 +12,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Error gives what containerd answered its kind and says what couldn't be
-// done. What has a kind keeps it; nil stays nil.
+// Error wraps an error of containerd with its kind and the failed action. An error that
+// has a kind keeps it; nil stays nil.
 func Error(err error, what string, args ...any) error {
 	if err == nil {
 		return nil
@@ -26,7 +26,7 @@ func Error(err error, what string, args ...any) error {
 	return node.Errorf(kind, "cannot %s: %w", fmt.Sprintf(what, args...), err)
 }
 
-// Kind is what an answer of containerd means for the caller.
+// Kind is the kind of an error of containerd.
 func Kind(err error) node.Kind {
 	if err == nil {
 		return ""

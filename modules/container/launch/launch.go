@@ -49,7 +49,7 @@ type Records interface {
 	Keep(c *managed.Container, r managed.Record) error
 }
 
-// Config is what a Launcher is made of.
+// Config configures a Launcher.
 type Config struct {
 	Daemon    tasks.Daemon
 	RootFS    RootFS

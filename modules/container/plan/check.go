@@ -21,7 +21,7 @@ const (
 	longestName = 255
 	// longestUser leaves room for the prefix in the name of a namespace.
 	longestUser = 50
-	// leastMemory is what runc itself needs to start anything.
+	// leastMemory is the least memory in which runc can start a process.
 	leastMemory = 6 << 20
 	mostMemory  = 1 << 62
 	mostCPU     = 1 << 20

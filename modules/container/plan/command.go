@@ -30,7 +30,7 @@ const (
 	execOption = "--exec"
 )
 
-// command is what a container is started with instead of its image's entry
+// command is the command line instead of the image's entry
 // point and command, empty for these. In an interactive one it is croft's own
 // PID 1, which runs the user's program if there is one; in one with secret
 // variables croft's init reads them and becomes the user's program.

@@ -22,7 +22,7 @@ const (
 	LabelVolume      = "croft.volume/" // and the volume's ID
 )
 
-// Plan is what a container is made of.
+// Plan describes all parts of a container.
 type Plan struct {
 	Spec  node.ContainerSpec
 	Image image.Layers
@@ -33,7 +33,7 @@ type Plan struct {
 	Labels map[string]string
 }
 
-// Node is what the node has for each container.
+// Node describes the node's files for a container.
 type Node struct {
 	// Init is the path of croft's init; empty where it isn't installed.
 	Init string

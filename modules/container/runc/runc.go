@@ -14,21 +14,21 @@ import (
 
 // Least is the oldest runc that containers are run with, and LeastFor why: in older
 // ones a container can reach the node's files by a folder that runc left open
-// (CVE-2024-21626). What was found later is nothing that croft's containers can use:
-// CVE-2024-45310 makes empty files for who shares a volume with another container
-// that is being started, and the mounts that lead astray in CVE-2025-31133,
+// (CVE-2024-21626). croft's containers can't use what was found later:
+// CVE-2024-45310 makes empty files for a container that shares a volume with another one
+// that is being started, and the mounts that are redirected in CVE-2025-31133,
 // CVE-2025-52565 and CVE-2025-52881 end at files of the node's root, which isn't in
-// a container's user namespace. 1.2.8 and 1.3.3 have mended these too.
+// a container's user namespace. 1.2.8 and 1.3.3 have fixed these too.
 const (
 	Least    = "1.1.12"
 	LeastFor = "CVE-2024-21626, by which a container gets at the node's files"
 )
 
-// mended are older versions to which a distribution has brought what Least is for:
+// patched are older versions with a distribution's backport of the fix that Least is for:
 // Debian 12's, since DSA-5615-1.
-var mended = regexp.MustCompile(`^1\.1\.5\+ds1-1\+deb12u[1-9][0-9]*$`)
+var patched = regexp.MustCompile(`^1\.1\.5\+ds1-1\+deb12u[1-9][0-9]*$`)
 
-// Runc is the machine's.
+// Runc is the machine's runc.
 type Runc struct {
 	Path, Version string
 }
@@ -49,14 +49,14 @@ func Find(ctx context.Context, program string) (Runc, error) {
 	switch {
 	case version == "":
 		return r, node.Errorf(node.Refused, "cannot run containers with %s: it says it is %.80q, not a runc", path, out)
-	case atLeast(version) || mended.MatchString(commit):
+	case atLeast(version) || patched.MatchString(commit):
 		return r, nil
 	}
 	return r, node.Errorf(node.Refused, "cannot run containers with %s: it is runc %s, at least %s is needed, or Debian 12's 1.1.5+ds1-1+deb12u1: older ones have %s",
 		path, version, Least, LeastFor)
 }
 
-// versionOf reads what runc says: "runc version 1.1.5+ds1", "commit: 1.1.5+ds1-1+deb12u1".
+// versionOf reads runc's version: "runc version 1.1.5+ds1", "commit: 1.1.5+ds1-1+deb12u1".
 func versionOf(said string) (version, commit string) {
 	for line := range strings.Lines(said) {
 		line = strings.TrimSpace(line)
@@ -72,7 +72,7 @@ func versionOf(said string) (version, commit string) {
 
 var numbers = regexp.MustCompile(`^v?([0-9]{1,6})\.([0-9]{1,6})\.([0-9]{1,6})`)
 
-// atLeast is whether a version is Least or newer. What isn't a version isn't.
+// atLeast reports whether a version is Least or newer; false for a text that is no version.
 func atLeast(version string) bool {
 	have, least := numbers.FindStringSubmatch(version), numbers.FindStringSubmatch(Least)
 	if have == nil {

@@ -19,7 +19,7 @@ const DefaultPIDs = 4096
 // other, of 1 to 1000.
 const DefaultIOWeight = 100
 
-// Config asks for a container.
+// Config describes the container that is asked for.
 type Config struct {
 	// ID is the reservation's.
 	ID string
@@ -38,11 +38,11 @@ type Config struct {
 	CPU, Memory, PIDs, IOWeight uint64
 	// NoCapabilities leaves its root nothing beyond a plain user.
 	NoCapabilities bool
-	// ReadOnly mounts its root file system so; what is mounted in it stays as it is.
+	// ReadOnly mounts its root file system read-only; mounts in it keep their own modes.
 	ReadOnly bool
 }
 
-// Process is what runs first in a container.
+// Process is a container's first process.
 type Process struct {
 	Args, Env []string
 	Cwd       string
@@ -57,7 +57,7 @@ const minMemory = 1 << 20
 
 var hostnamePattern = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9.-]{0,62}[a-zA-Z0-9])?$`)
 
-// Validate checks what this package relies on.
+// Validate is Invalid for a Config that this package can't build.
 func (c Config) Validate() error {
 	switch {
 	case c.ID == "":

@@ -44,7 +44,7 @@ func (p Probe) withDefaults() Probe {
 	return p
 }
 
-// Detect finds out what this machine can hold a container to. It makes a
+// Detect finds out which limits and controls this machine can enforce. It makes a
 // cgroup, tries each limit in it, and removes it again. On version 2 it turns
 // the controllers on at the top, as the runtime does with each container.
 func Detect(p Probe) (Host, error) {

@@ -1,4 +1,4 @@
-// Package spec says what a container may do: it writes the OCI runtime
+// Package spec defines what a container may do: it writes the OCI runtime
 // specification from which runc starts one, and what runs in it by exec.
 //
 // Each container has a user and a network namespace that were made before it,

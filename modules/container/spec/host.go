@@ -8,7 +8,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Host is what the machine can hold a container to. Detect fills it.
+// Host describes the limits and controls that the machine can enforce. Detect fills it.
 type Host struct {
 	// Cgroup is the version in use, 1 or 2.
 	Cgroup int

@@ -107,7 +107,7 @@ func checkCwd(root, cwd string) error {
 	return nil
 }
 
-// placeInRoot is the path, without links, of what was found in root.
+// placeInRoot is the path, without links, of a file that was found in root.
 func placeInRoot(root string, found *os.File) (string, error) {
 	top, err := openInRoot(root, "/", 0)
 	if err != nil {

@@ -43,7 +43,7 @@ func (p Probe) limits(h *Host) error {
 	return nil
 }
 
-// sizeTried and pidsTried are what is tried of memory and processes, bytes and a number.
+// sizeTried, in bytes, and pidsTried are the limits of memory and processes that are tried.
 const sizeTried, pidsTried = 64 << 20, 16
 
 func trials1(h *Host) []trial {

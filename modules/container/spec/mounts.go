@@ -24,7 +24,7 @@ func mounts(memory uint64) []specs.Mount {
 // shmSize is the most that /dev/shm holds: half of the memory, which it is part of.
 func shmSize(memory uint64) uint64 { return memory / 2 }
 
-// maskedPaths tell of the machine, or reach into it. What isn't there isn't masked.
+// maskedPaths tell of the machine, or reach into it. Missing ones aren't masked.
 func maskedPaths() []string {
 	return []string{
 		"/proc/acpi",

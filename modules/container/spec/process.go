@@ -13,16 +13,16 @@ import (
 
 const (
 	defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-	// The kernel's bounds of what a program is started with: one text, and all
-	// of them with a pointer each, which is a quarter of the stack. A tenth of
-	// that is left to what the kernel itself puts there.
+	// The kernel's limits of arguments and variables: of one text, and of all
+	// texts with a pointer each, a quarter of the stack. A tenth of
+	// that is left to the kernel's own data.
 	maxText, maxTexts = 128<<10 - 1, stackSize / 4 * 9 / 10
 )
 
 // NewProcess is the first process of a container of an image whose files are
 // below root. entrypoint replaces the image's entry point and command when not
 // empty; env goes over the image's. The user and its groups are looked up in the
-// files of the image. Invalid when the image or what is asked of it can't be run.
+// files of the image. Invalid when the image can't be run so.
 func NewProcess(image ocispec.ImageConfig, entrypoint []string, env map[string]string, root string) (Process, error) {
 	p := Process{Args: entrypoint, Cwd: path.Join("/", image.WorkingDir)}
 	if len(p.Args) == 0 {
@@ -63,7 +63,7 @@ func environment(image []string, env map[string]string, home string) ([]string, 
 	return out, nil
 }
 
-// validate checks what would end in the kernel, or say something else there.
+// validate is Invalid for a process that the kernel would refuse, or run as another one.
 // It never shows a value of the environment: it may be a secret.
 func (p Process) validate() error {
 	if len(p.Args) == 0 || p.Args[0] == "" {

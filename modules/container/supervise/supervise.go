@@ -60,7 +60,7 @@ type Sweeper interface {
 	AfterLook(ctx context.Context, all map[string]tasks.RuntimeState)
 }
 
-// Config is what a Supervisor is made of.
+// Config configures a Supervisor.
 type Config struct {
 	Daemon  Daemon
 	Index   tasks.Index
