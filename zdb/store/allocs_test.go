@@ -10,7 +10,7 @@ import (
 	"github.com/croft-edge/croft/zdb/store"
 )
 
-func TestHotPathsDontAllocate(t *testing.T) {
+func TestHotPathsDoNotAllocate(t *testing.T) {
 	for _, sequential := range []bool{false, true} {
 		cfg := config(t, store.V2(), sequential)
 		// The clock stands: nothing begins in the background, where it may allocate.
@@ -63,8 +63,8 @@ func TestHotPathsDontAllocate(t *testing.T) {
 	}
 }
 
-// TestJobsBeside has checkpoints, cleaning and packing run on their own goroutines, for the race detector.
-func TestJobsBeside(t *testing.T) {
+// TestBackgroundJobs has checkpoints, cleaning and packing run on their own goroutines, for the race detector.
+func TestBackgroundJobs(t *testing.T) {
 	for _, sequential := range []bool{false, true} {
 		var jobs sync.WaitGroup
 		cfg := config(t, store.V2(), sequential)

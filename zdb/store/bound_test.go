@@ -52,7 +52,7 @@ const (
 // boundFor is MaxDisk, with its fixed part scaled as segments are.
 func boundFor(limit uint64) uint64 { return limit + limit/4 + 8*boundSegment }
 
-func TestTheDefaultBoundIsTheContracts(t *testing.T) {
+func TestDefaultBoundIsTheContracts(t *testing.T) {
 	for _, m := range []uint64{0, 1, 10 << 20, 1 << 30, 1 << 40} {
 		if store.MaxDisk(m) != zdbspace.Bound(m) {
 			t.Errorf("MaxDisk(%d) is %d, want %d", m, store.MaxDisk(m), zdbspace.Bound(m))
@@ -63,8 +63,8 @@ func TestTheDefaultBoundIsTheContracts(t *testing.T) {
 	}
 }
 
-// TestDiskStaysBelowTheBound overwrites and deletes without end.
-func TestDiskStaysBelowTheBound(t *testing.T) {
+// TestDiskUsageStaysBelowBound overwrites and deletes without end.
+func TestDiskUsageStaysBelowBound(t *testing.T) {
 	for _, sequential := range []bool{false, true} {
 		for _, size := range []int{0, 8, 100, 1000, 20000} {
 			t.Run(fmt.Sprintf("sequential=%t,%d bytes", sequential, size), func(t *testing.T) {
@@ -206,7 +206,7 @@ func (b *bounded) check() {
 	}
 }
 
-func TestHistoryStaysUntilSpaceIsNeeded(t *testing.T) {
+func TestHistoryIsKeptUntilSpaceIsNeeded(t *testing.T) {
 	cfg := config(t, store.V2(), false)
 	cfg.MaxSize, cfg.SegmentSize = boundLimit, boundSegment
 	s := open(t, cfg)

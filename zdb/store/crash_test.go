@@ -79,7 +79,7 @@ func writerEntry(n uint64, sequential bool) (key, value []byte) {
 	return key, value
 }
 
-func TestKilledProcessLosesNothingAcknowledged(t *testing.T) {
+func TestKilledProcessLosesNoAcknowledgedWrite(t *testing.T) {
 	for _, mode := range []string{"user", "seq", "user-sync", "seq-sync"} {
 		for _, acks := range []int{20, 100, 500} {
 			t.Run(fmt.Sprintf("%s,%d", mode, acks), func(t *testing.T) {
@@ -153,7 +153,7 @@ func killWriter(t *testing.T, dir string, acks int) uint64 {
 	return last
 }
 
-func TestTornTailIsCutAtEveryByte(t *testing.T) {
+func TestTornTailAtEveryByte(t *testing.T) {
 	for _, sequential := range []bool{false, true} {
 		disk := newMemDisk()
 		cfg := store.Config{Dir: "/data", Layout: store.V2(), Sequential: sequential, Log: zerolog.Nop()}
@@ -202,7 +202,7 @@ func TestTornTailIsCutAtEveryByte(t *testing.T) {
 	}
 }
 
-func TestDamageIsFoundAndDoesntStopTheRest(t *testing.T) {
+func TestDamagedRecordIsDetectedAndIsolated(t *testing.T) {
 	for _, part := range []string{"head", "key", "payload"} {
 		for _, rebuilt := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s,rebuilt=%t", part, rebuilt), func(t *testing.T) { damageOne(t, part, rebuilt) })
@@ -271,7 +271,7 @@ func damageOne(t *testing.T, part string, rebuilt bool) {
 	}
 }
 
-func TestLostIndexIsMadeAgain(t *testing.T) {
+func TestLostIndexIsRebuilt(t *testing.T) {
 	for _, what := range []string{"checkpoint", "index-", ""} {
 		disk := newMemDisk()
 		cfg := store.Config{Dir: "/data", IndexDir: "/index", Layout: store.V2(), SegmentSize: 4096, MaxSize: 1 << 40, Log: zerolog.Nop()}.OnDisk(disk).WithChunks(20)
@@ -302,7 +302,7 @@ func TestLostIndexIsMadeAgain(t *testing.T) {
 	}
 }
 
-func TestAFullDiskLosesNothing(t *testing.T) {
+func TestFullDiskLosesNothing(t *testing.T) {
 	for _, sequential := range []bool{false, true} {
 		dir := t.TempDir()
 		if err := unix.Mount("store-test", dir, "tmpfs", 0, "size=3m"); err != nil {
@@ -390,7 +390,7 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 	}
 }
 
-func TestAFailedSyncEndsWriting(t *testing.T) {
+func TestFailedSyncStopsWrites(t *testing.T) {
 	disk := newMemDisk()
 	s := open(t, store.Config{Dir: "/data", Layout: store.V2(), Sync: true, Log: zerolog.New(io.Discard)}.OnDisk(disk))
 	set(t, s, "a", "1", 1)

@@ -84,7 +84,7 @@ func tell(t *testing.T, r *rand.Rand) *history {
 
 // A bit that flips anywhere in the files, whatever came before, gives the newest value or an error: never an older one,
 // nor one that was deleted, and nobody is told that there is none.
-func TestAFlippedBitNeverGivesAnOlderValue(t *testing.T) {
+func TestFlippedBitNeverAnswersAnOlderValue(t *testing.T) {
 	reads, failed, refused := 0, 0, 0
 	for seed := range uint64(150) {
 		r := rand.New(rand.NewPCG(seed, 13))
@@ -144,7 +144,7 @@ func flip(d *memDisk, r *rand.Rand, n int) string {
 }
 
 // Where a record can't be told at all, what is older than it is refused, what is newer isn't, and what is set again is good.
-func TestALostRecordMakesWhatIsOlderDoubtful(t *testing.T) {
+func TestLostRecordMakesOlderEntriesSuspect(t *testing.T) {
 	for _, sequential := range []bool{false, true} {
 		d := newMemDisk()
 		cfg := store.Config{Dir: "/data", Layout: store.V2(), Sequential: sequential, Log: zerolog.New(io.Discard), Background: func(f func()) { f() }}.OnDisk(d)

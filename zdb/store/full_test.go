@@ -162,7 +162,7 @@ func (f *fullStore) deletes(t *testing.T, n int, then func()) (failed int) {
 
 // On a disk that is full every deletion is done, whatever was restarted and whoever takes what becomes free;
 // then the store cleans, and takes values again by itself.
-func TestDeletionsOnAFullDisk(t *testing.T) {
+func TestDeletionsOnFullDisk(t *testing.T) {
 	for name, disk := range smallDisks() {
 		for _, end := range []string{"runs on", "closed", "killed", "killed, others take"} {
 			t.Run(name+", "+end, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 )
 
 // One store a folder, unless the caller sees to that.
-func TestAFolderIsLocked(t *testing.T) {
+func TestFolderLock(t *testing.T) {
 	for _, guarded := range []bool{false, true} {
 		cfg := store.Config{Dir: t.TempDir(), Layout: store.V2(), Log: zerolog.Nop(), Guarded: guarded}
 		s, err := store.Open(cfg)

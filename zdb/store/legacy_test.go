@@ -10,7 +10,7 @@ import (
 )
 
 // Files of versions before checkpoints and headers knew of damage are read, and written on.
-func TestOlderFilesAreRead(t *testing.T) {
+func TestOlderFormats(t *testing.T) {
 	for _, sequential := range []bool{false, true} {
 		for _, clean := range []bool{false, true} {
 			d := fuzzStore(t, sequential, clean)

@@ -13,7 +13,7 @@ import (
 	"github.com/croft-edge/croft/zdb/store"
 )
 
-func TestMemoryIsAskedFor(t *testing.T) {
+func TestMemoryLimit(t *testing.T) {
 	cfg := config(t, store.V2(), false)
 	used, most := 0, 60_000
 	cfg.Memory = func(more int) bool {
@@ -43,7 +43,7 @@ func TestMemoryIsAskedFor(t *testing.T) {
 	}
 }
 
-func TestAStoreIsOpenOnce(t *testing.T) {
+func TestStoreOpensOnce(t *testing.T) {
 	cfg := config(t, store.V2(), false)
 	s := open(t, cfg)
 	if _, err := store.Open(cfg); err == nil || !strings.Contains(err.Error(), "cannot open store") {
@@ -52,7 +52,7 @@ func TestAStoreIsOpenOnce(t *testing.T) {
 	again(t, s, cfg)
 }
 
-func TestTheKindOfAStoreStays(t *testing.T) {
+func TestModeCannotChange(t *testing.T) {
 	for _, clean := range []bool{true, false} {
 		cfg := config(t, store.V2(), false)
 		s := open(t, cfg)
@@ -80,7 +80,7 @@ func TestTheKindOfAStoreStays(t *testing.T) {
 	}
 }
 
-func TestConfigIsChecked(t *testing.T) {
+func TestInvalidConfig(t *testing.T) {
 	good := store.Config{Dir: t.TempDir(), Layout: store.V2()}
 	for want, change := range map[string]func(*store.Config){
 		"Dir is empty":     func(c *store.Config) { c.Dir = "" },
@@ -96,7 +96,7 @@ func TestConfigIsChecked(t *testing.T) {
 	}
 }
 
-func TestKeysAndValuesHaveLimits(t *testing.T) {
+func TestKeyAndValueLimits(t *testing.T) {
 	s := open(t, config(t, store.V2(), false))
 	for _, key := range []string{"", strings.Repeat("k", 256)} {
 		if _, _, err := s.Set([]byte(key), nil, store.SetOptions{}); !errors.Is(err, store.ErrKey) {
@@ -115,7 +115,7 @@ func TestKeysAndValuesHaveLimits(t *testing.T) {
 	}
 }
 
-func TestADamagedSegmentIsNotCleaned(t *testing.T) {
+func TestDamagedSegmentIsNotCompacted(t *testing.T) {
 	disk := newMemDisk()
 	var said bytes.Buffer
 	cfg := store.Config{
@@ -151,8 +151,8 @@ func TestADamagedSegmentIsNotCleaned(t *testing.T) {
 	}
 }
 
-// TestKeysTable fills one part of the table until it has memory of its own.
-func TestKeysTable(t *testing.T) {
+// TestKeyTable fills one part of the table until it has memory of its own.
+func TestKeyTable(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	k := store.NewKeys()
 	defer k.Close()

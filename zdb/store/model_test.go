@@ -428,7 +428,7 @@ func among(v string, found bool, want []string) bool {
 	return false
 }
 
-func TestStoreIsAsToldWhateverHappens(t *testing.T) {
+func TestStoreMatchesModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMachine(t)
 		steps := map[string]func(*rapid.T){

@@ -13,7 +13,7 @@ import (
 
 // Of many entries most are deleted, and their slots go. From each of their
 // positions the walk goes on as if they were there.
-func TestNearWhatIsNoLongerKept(t *testing.T) {
+func TestNearDiscardedPosition(t *testing.T) {
 	for _, sequential := range []bool{false, true} {
 		now := time.Unix(1580000000, 0)
 		cfg := store.Config{

@@ -8,7 +8,7 @@ import (
 	"github.com/croft-edge/croft/zdb/store"
 )
 
-func TestSetIsThereAfterOpeningAgain(t *testing.T) {
+func TestSetSurvivesReopen(t *testing.T) {
 	cfg := store.Config{Dir: t.TempDir(), Layout: store.V2(), Log: zerolog.Nop()}
 	s, err := store.Open(cfg)
 	if err != nil {

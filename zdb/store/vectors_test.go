@@ -92,7 +92,7 @@ func walk(t *testing.T, s *store.Store) (forward, backward string) {
 	return strings.Join(out[0], " "), strings.Join(out[1], " ")
 }
 
-func TestScanPositionsAreThoseOf0db(t *testing.T) {
+func TestScanPositionsMatch0db(t *testing.T) {
 	cfg := config(t, store.V2(), false)
 	s := open(t, cfg)
 	for i, k := range []string{"k1", "k2", "k3", "k4", "k5"} {
@@ -132,7 +132,7 @@ func TestScanPositionsAreThoseOf0db(t *testing.T) {
 	}
 }
 
-func TestHistoryIsThatOf0db(t *testing.T) {
+func TestHistoryMatches0db(t *testing.T) {
 	s := open(t, config(t, store.V2(), false))
 	for i, v := range []string{"rev-0", "rev-1", "rev-2"} {
 		set(t, s, "h", v, 1580000000+uint32(i))
@@ -164,7 +164,7 @@ func TestHistoryIsThatOf0db(t *testing.T) {
 	}
 }
 
-func TestSequentialIsThatOf0db(t *testing.T) {
+func TestSequentialModeMatches0db(t *testing.T) {
 	for _, v := range []struct {
 		layout               store.Layout
 		one, parent, dataEnd uint32
@@ -210,7 +210,7 @@ func TestSequentialIsThatOf0db(t *testing.T) {
 	}
 }
 
-func TestRotationIsThatOf0db(t *testing.T) {
+func TestRotationMatches0db(t *testing.T) {
 	cfg := config(t, store.V2(), false)
 	cfg.DataSize = 524288
 	s := open(t, cfg)
@@ -233,7 +233,7 @@ func TestRotationIsThatOf0db(t *testing.T) {
 	}
 }
 
-func TestRotationInSequentialModeIsThatOf0db(t *testing.T) {
+func TestRotationInSequentialModeMatches0db(t *testing.T) {
 	cfg := config(t, store.V2(), true)
 	cfg.DataSize = 524288
 	s := open(t, cfg)
@@ -253,7 +253,7 @@ func TestRotationInSequentialModeIsThatOf0db(t *testing.T) {
 	}
 }
 
-func TestDirtyAndRawAreThoseOf0db(t *testing.T) {
+func TestDirtyAndRawMatch0db(t *testing.T) {
 	s := open(t, config(t, store.V2(), false))
 	set(t, s, "a", "1", 1580000000)
 	set(t, s, "b", "two", 1580000001)
@@ -294,7 +294,7 @@ func TestDirtyAndRawAreThoseOf0db(t *testing.T) {
 	}
 }
 
-func TestChecksumIsThatOf0db(t *testing.T) {
+func TestChecksumMatches0db(t *testing.T) {
 	want, _ := hex.DecodeString("4af01193")
 	got := store.PayloadCRC([]byte("one"))
 	if [4]byte(want) != [4]byte{byte(got >> 24), byte(got >> 16), byte(got >> 8), byte(got)} {
@@ -302,7 +302,7 @@ func TestChecksumIsThatOf0db(t *testing.T) {
 	}
 }
 
-func TestTheLimitCountsLivePayload(t *testing.T) {
+func TestLimitCountsLivePayload(t *testing.T) {
 	cfg := config(t, store.V2(), false)
 	cfg.MaxSize = 10
 	s := open(t, cfg)

@@ -7,8 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Disk is the files that a store needs, so that tests can fill them up, cut their power
-// and damage them.
+// Disk is a file system.
 type Disk interface {
 	MakeDir(path string) error
 	// Lock keeps other processes, and other stores of this one, from opening dir.
@@ -19,9 +18,9 @@ type Disk interface {
 	Rename(from, to string) error
 	// List answers the files in a folder with their sizes, without folders.
 	List(dir string) (map[string]int64, error)
-	// SyncDir makes what was created, renamed and removed in dir last.
+	// SyncDir waits until the disk has what was created, renamed and removed in dir.
 	SyncDir(dir string) error
-	// Boot is a number of the machine's start: after a power cut it is another. 0: it isn't known.
+	// Boot identifies the present start of the machine; it differs after a power cut. 0: unknown.
 	Boot() uint64
 }
 
@@ -39,7 +38,7 @@ type File interface {
 	Close() error
 }
 
-// ReadZeros fills p from off on; what is behind the file's end is zeros.
+// ReadZeros fills p from off on, with zeros behind the file's end.
 func ReadZeros(f File, p []byte, off int64) error {
 	n, err := f.ReadAt(p, off)
 	if errors.Is(err, io.EOF) {
@@ -49,5 +48,5 @@ func ReadZeros(f File, p []byte, off int64) error {
 	return err
 }
 
-// IsFull says that an error is of a disk, or of a quota on it, that has no room.
+// IsFull says whether an error is that of a full disk, or of a quota that is used up.
 func IsFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }

@@ -26,7 +26,7 @@ type Overflow struct {
 	Disk
 	Shared   *Pool // counts the pages of all stores; only its goroutine adds any
 	mu       sync.Mutex
-	On       bool // writes that don't fit are kept
+	On       bool // writes that fail for lack of room go to memory
 	overlays map[string]*overlay
 	bytes    int64
 }
@@ -73,13 +73,13 @@ func (h *Overflow) Remove(path string) error {
 	return h.Disk.Remove(path)
 }
 
-// count counts pages that are kept, or no longer.
+// count adds to the number of pages in memory.
 func (h *Overflow) count(pages int) {
 	h.bytes += int64(pages) * pageSize
 	h.Shared.overflow += int64(pages) * pageSize
 }
 
-// Drop forgets all that is kept.
+// Drop forgets all pages.
 func (h *Overflow) Drop() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -87,7 +87,7 @@ func (h *Overflow) Drop() {
 	h.bytes, h.overlays = 0, nil
 }
 
-// Stop ends the keeping of what doesn't fit.
+// Stop ends recovery: later writes fail on a full disk. Pages in memory stay until Flush.
 func (h *Overflow) Stop() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -95,14 +95,14 @@ func (h *Overflow) Stop() {
 	maps.DeleteFunc(h.overlays, func(_ string, kept *overlay) bool { return len(kept.pages) == 0 })
 }
 
-// Empty says that nothing is kept.
+// Empty says whether there are no pages in memory.
 func (h *Overflow) Empty() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.bytes == 0
 }
 
-// Flush writes what is kept to where it belongs. No checkpoint may be running.
+// Flush writes the pages to their files. No checkpoint may be running.
 func (h *Overflow) Flush() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -135,7 +135,7 @@ func (h *Overflow) flushFile(path string, kept *overlay) error {
 	return nil
 }
 
-// heldFile is an open file of a holder; f is nil when it couldn't be made.
+// overflowFile is an open file of an Overflow; f is nil when it couldn't be created.
 type overflowFile struct {
 	h *Overflow
 	*overlay
@@ -183,7 +183,7 @@ func (w *overflowFile) ReadAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// under reads what the disk has.
+// readBelow reads the file without its pages.
 func (w *overflowFile) readBelow(p []byte, off int64) error {
 	if w.f == nil {
 		clear(p)
@@ -245,7 +245,7 @@ func (w *overflowFile) Truncate(size int64) error {
 	w.h.mu.Lock()
 	defer w.h.mu.Unlock()
 	if size > 0 && (len(w.pages) > 0 || w.f == nil) {
-		// Only an index that is made again is made longer, with holes.
+		// Only an index that is rebuilt is made longer, with holes.
 		if size > w.size {
 			return w.keep([]byte{0}, size-1)
 		}

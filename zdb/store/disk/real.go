@@ -53,8 +53,8 @@ func (Real) Open(path string, create bool) (File, error) {
 // noCopyOnWrite is FS_NOCOW_FL.
 const noCopyOnWrite = 0x00800000
 
-// inPlace has a file system that copies on write, btrfs, write this new file in place: what was set aside, or
-// written once, can then be written on a full disk. The store has checksums of its own.
+// inPlace turns copy-on-write off for a new file on btrfs: blocks that were allocated, or written once, can
+// then be written on a full disk. The store has checksums of its own.
 func inPlace(fd int) {
 	var fs unix.Statfs_t
 	if unix.Fstatfs(fd, &fs) != nil || fs.Type != unix.BTRFS_SUPER_MAGIC {
@@ -114,9 +114,9 @@ type realFile struct {
 	fd int
 }
 
-// onDisk reads or writes. Nearly always that is copying from or to the page cache,
-// so the scheduler isn't told that it may take long: it would have its watchman
-// look every 20 µs, which costs more than a twentieth of the processor.
+// onDisk reads or writes. Nearly always that only copies from or to the page cache, so the
+// call bypasses Go's scheduler: its monitor would wake every 20 µs, which costs more than
+// 5 % of the processor.
 func onDisk(call uintptr, fd int, p []byte, off int64) (int, error) {
 	n, _, errno := unix.RawSyscall6(call, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), uintptr(off), 0, 0)
 	if errno != 0 {

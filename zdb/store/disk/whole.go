@@ -4,7 +4,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// TempSuffix ends the names of files that aren't whole yet.
+// TempSuffix ends the names of unfinished files.
 const TempSuffix = ".new"
 
 // WriteWhole replaces a file's content at once, by a rename.
@@ -15,7 +15,7 @@ func WriteWhole(d Disk, path string, b []byte) error {
 	return d.Rename(path+TempSuffix, path)
 }
 
-// WriteTemp writes what will be path when it is renamed.
+// WriteTemp writes and syncs the content of path under its temporary name.
 func WriteTemp(d Disk, path string, b []byte) error {
 	f, err := d.Open(path+TempSuffix, true)
 	if err != nil {

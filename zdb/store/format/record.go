@@ -4,18 +4,6 @@ import (
 	"encoding/binary"
 )
 
-// Damage of the log whose record can't be told may have changed or deleted any entry that is older, or made one.
-// Store.doubt is the number of the first slot that was used up after it: versions that
-// are older, and absent keys, are answered ErrDamaged instead of what may be outdated.
-
-// Born is the number of the slot that a version used up: versions that came later have higher ones.
-func (h *Head) Born(sequential bool) uint64 {
-	if sequential && h.Replaces {
-		return h.Old.Slot
-	}
-	return h.Slot
-}
-
 // MaxKey is the longest key, in bytes.
 const MaxKey = 255
 
@@ -27,13 +15,13 @@ const MaxKey = 255
 //	20 data file  24 data offset 28 offset before  32 slot
 //	40 index file 44 index offset
 //
-// One that takes another's place goes on with
+// A record that replaces another version goes on with
 //
-//	48 slot of the other version  56 its index file  60 its index offset
-//	64 segment and offset where the other version lies
+//	48 slot of the old version    56 its index file  60 its index offset
+//	64 segment and offset of the old version
 //
-// In user mode the other version's slot is the one it always had. In
-// sequential mode the new version takes over the slot, and the other gets a new one.
+// In user mode the old version keeps its slot. In sequential mode the new version takes
+// over the slot, and the old version gets the next one.
 const (
 	HeadShort = 48
 	HeadLong  = 72
@@ -48,11 +36,11 @@ const (
 	FlagLong   = 0x08
 	flagMoved  = 0x10
 
-	// maxValue is the longest payload. 0-db's limit is 8 MiB.
+	// MaxValue is the longest payload. 0-db's limit is 8 MiB.
 	MaxValue = 64 << 20
 )
 
-// Head is what a record says beside key and payload.
+// Head is a record without key and payload.
 type Head struct {
 	Kind   uint8
 	Moved  bool
@@ -60,16 +48,16 @@ type Head struct {
 	Length uint32
 	CRC    uint32
 	Time   uint32
-	Data   Position // where 0-db's data file would have it
-	Prev   uint32   // the offset of the entry before it there
+	Data   Position // of the entry in 0-db's data file
+	Prev   uint32   // offset of the entry before it in that file
 	Slot   uint64
-	Index  Position // where 0-db's index file has its slot
+	Index  Position // of the entry in 0-db's index file
 
-	Replaces bool // the other version
+	Replaces bool // Old is the version that it replaces or deletes
 	Old      OldVersion
 }
 
-// OldVersion is the version that a record takes the place of.
+// OldVersion is a version that a record replaces or deletes.
 type OldVersion struct {
 	Slot  uint64
 	Index Position
@@ -122,8 +110,8 @@ func (h *Head) Append(b []byte, key []byte, mask uint32) []byte {
 }
 
 // ParseHead reads head and key of the record at the beginning of b. needs is
-// how many bytes of b that takes, when the first headShort of them look like a record: with more
-// of them it may succeed. The key is a part of b.
+// how many bytes of b that takes, when the first HeadShort of them look like a record: with more
+// bytes it may succeed. The key is a part of b.
 func ParseHead(b []byte, mask uint32) (h Head, key []byte, needs int, ok bool) {
 	le := binary.LittleEndian
 	if len(b) < HeadShort {

@@ -10,17 +10,17 @@ import (
 	"github.com/croft-edge/croft/zdb/store/format"
 )
 
-// A chunk is a file of the index: a header, in user mode a bit for each slot that
-// says whether it is dead, and slots. In a dense chunk a slot lies where its number says, in a
-// packed one there are only those that lived when it was packed, in order.
+// A chunk is a file of the index: a header, with DeadBits a bit for each slot, and slots. In a dense
+// chunk the number of a slot is its place; a packed chunk has only the slots that were live when
+// it was packed, in order.
 const (
 	chunkMagic = "zdbindx1"
 	HeaderSize = 512
-	// A unit of the bits is a disk's sector: what a power cut leaves of it is old
-	// or new. 504 bytes of bits, a checksum, four bytes of nothing.
+	// A unit of the bits is a disk's sector: a power cut leaves the old or the new
+	// one. 504 bytes of bits, a checksum, four bytes of nothing.
 	UnitSize = 512
 	UnitBits = 504 * 8
-	// chunkSlots is how many slots a chunk is for: full units, below 1<<16.
+	// ChunkSlots is how many slots a chunk is for: full units, below 1<<16.
 	ChunkSlots = 16 * UnitBits
 )
 
@@ -32,7 +32,7 @@ type Chunk struct {
 	Count  uint32   // of slots in a packed file
 	Bytes  int64    // of the file; 0: there is none yet
 	Live   uint32   // slots
-	Dead   []uint64 // in user mode: a bit for each slot, set when it is dead or a hole
+	Dead   []uint64 // with DeadBits: a bit for each slot, set when it is dead or a hole
 	Stale  uint64   // units of dead that are newer than those in the file
 	Dirty  bool     // the file was written since the last checkpoint
 
@@ -94,7 +94,7 @@ func (s *Shape) header(c *Chunk) []byte {
 	return b
 }
 
-// ReadHeader fills in what a chunk's header says; false if it isn't this one's.
+// ReadHeader decodes a chunk's header; false if it is damaged or of another chunk.
 func (s *Shape) ReadHeader(c *Chunk, b []byte) bool {
 	le := binary.LittleEndian
 	if len(b) < HeaderSize || string(b[:8]) != chunkMagic || le.Uint32(b[HeaderSize-4:]) != format.Checksum(b[:HeaderSize-4]) {

@@ -6,7 +6,7 @@ import (
 	"github.com/croft-edge/croft/zdb/store/format"
 )
 
-// nth answers the slot at a place of a chunk, those that aren't in its file too.
+// nth answers the slot at a place of a chunk, from its file or from memory.
 func (x *Index) nth(c *Chunk, at, ahead int) (uint64, format.Slot, format.SlotState, error) {
 	if !c.Packed {
 		number := c.Number*x.ChunkSlots + uint64(at)
@@ -99,7 +99,7 @@ func (x *Index) LiveBelow(number uint64) (uint64, format.Slot, bool, error) {
 			return 0, format.Slot{}, false, err
 		}
 		for at--; at >= 0; at-- {
-			// What is read ahead lies behind: going back, begin before.
+			// Read-ahead goes forward: when walking back, begin the window before the slot.
 			if from := max(0, at-WindowSlots+1); !x.windowHas(c, at) && at < x.InFile(c) {
 				if _, err := x.read(c, from, WindowSlots); err != nil {
 					return 0, format.Slot{}, false, err
@@ -125,7 +125,7 @@ func (x *Index) start(c *Chunk) (format.Position, bool, error) {
 			return format.Position{}, false, err
 		}
 		if state == format.SlotGood {
-			// A chunk that is empty, or whose first slots may be taken back, will be asked again.
+			// Not remembered for a chunk whose first slots may still be undone.
 			c.first, c.firstKnown = s.Index, c.Number*x.ChunkSlots < x.Written
 			return s.Index, true, nil
 		}
@@ -234,7 +234,7 @@ func (x *Index) Below(p format.Position) (uint64, bool, error) {
 			from = mid + 1
 		}
 	}
-	// One without slots has none before p either.
+	// A chunk without slots has none before p either.
 	for i := from - 1; i >= 0; i-- {
 		number, found, err := x.belowIn(x.List[i], p)
 		if err != nil || found {

@@ -4,25 +4,24 @@ import (
 	"github.com/croft-edge/croft/zdb/store/format"
 )
 
-// Table is the table of the live keys in user mode: not the keys themselves,
-// but 32 bits of their hash and where their record is. Who finds something
-// reads the record and compares. It has 256 parts that grow by themselves, so
-// that no single Set waits for long.
+// Table maps hashes of live keys to the places of their records. It has 32 bits of a
+// hash, not the key: the caller reads the record and compares. Its 256 shards grow
+// one by one, so that no single Set waits for long.
 type Table struct {
 	shards [256]shard
-	Count  uint64
-	Bytes  int
-	Ask    func(more int) bool
+	Count  uint64              // of keys
+	Bytes  int                 // of memory
+	Ask    func(more int) bool // asked before Bytes grows, and told when it shrinks; nil: no limit
 }
 
-// shard is a table with open addressing: what doesn't find its place free goes to the next.
+// shard is a hash table with open addressing and linear probing.
 type shard struct {
 	slots  []Entry
 	n      int
 	mapped bool // slots are to be given back with freeTable
 }
 
-// Entry is one key; at is zero when it is free.
+// Entry is one key; At is zero when the entry is free.
 type Entry struct {
 	Tag  uint32 // of the hash; its place in the shard follows from it
 	Size uint32 // of the whole record
@@ -39,12 +38,11 @@ func (k *Table) shard(hash uint64) *shard { return &k.shards[byte(hash)] }
 // Tag is the part of a hash that an entry has.
 func Tag(hash uint64) uint32 { return uint32(hash >> 32) }
 
-// home is where a tag would be in a shard of n slots. It grows with the tag, so
-// that no bits but the tag's are needed when the shard grows.
+// home is the preferred entry of a tag in a shard of n entries. It is proportional to the
+// tag, so that a growing shard needs no other bits of the hash.
 func home(tag uint32, n int) int { return int(uint64(tag) * uint64(n) >> 32) }
 
-// First answers a key that may have the hash; next the one after it. Both
-// answer -1 when there are no more.
+// First is the index of the first entry that may have the hash, -1 if there is none.
 func (k *Table) First(hash uint64) int {
 	s := k.shard(hash)
 	if len(s.slots) == 0 {
@@ -87,7 +85,7 @@ func (k *Table) Locate(hash uint64, at format.Place) *Entry {
 	return nil
 }
 
-// MakeRoom makes room for one more key with the hash; false if there may be no more.
+// MakeRoom makes room for one more key with the hash; false if Ask refuses the memory.
 func (k *Table) MakeRoom(hash uint64) bool {
 	s := k.shard(hash)
 	if 5*(s.n+1) <= 4*len(s.slots) {
@@ -114,7 +112,7 @@ func (s *shard) add(e Entry) {
 	s.slots[i] = e
 }
 
-// Reserve makes room for so many keys, so that the table needn't grow step by step.
+// Reserve makes room for so many keys at once; false if Ask refuses the memory.
 func (k *Table) Reserve(count uint64) bool {
 	each := int(count/256) + 1
 	for i := range k.shards {
@@ -159,7 +157,7 @@ func (k *Table) Remove(hash uint64, at format.Place) {
 	}
 }
 
-// remove frees a slot and moves those up that went past it.
+// remove frees an entry and moves up those that were displaced past it.
 func (s *shard) remove(free int) {
 	n := len(s.slots)
 	for i := free; ; {

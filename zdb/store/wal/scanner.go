@@ -22,7 +22,7 @@ type Scanner struct {
 // scanRead is how much is read at once; more for larger records.
 const scanRead = 256 << 10
 
-// Record is one record. key and payload are valid until the scanner's next call.
+// Record is one record. Key and Payload are valid until the scanner's next call.
 type Record struct {
 	format.Head
 	Key     []byte
@@ -54,7 +54,7 @@ func (s *Scanner) Bytes(off int64, n int) ([]byte, error) {
 }
 
 // Next reads the record at s.off, with its payload if that is wanted; ok is false at the end
-// or where there is no good record. s.off is then still there.
+// or where there is no good record. s.Off stays there.
 func (s *Scanner) Next(payload bool) (r Record, ok bool, err error) {
 	r.At = format.PlaceOf(s.Number, uint32(s.Off))
 	b, err := s.Bytes(s.Off, format.HeadMost)
@@ -76,7 +76,7 @@ func (s *Scanner) Next(payload bool) (r Record, ok bool, err error) {
 	return r, true, nil
 }
 
-// Resync goes to the next place from s.off on where a good record begins; false
+// Resync goes to the next place from s.Off on where a good record begins; false
 // if there is none.
 func (s *Scanner) Resync() (bool, error) {
 	for ; s.Off+format.HeadShort <= s.Size; s.Off++ {
