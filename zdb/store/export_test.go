@@ -8,7 +8,6 @@ import (
 	"github.com/croft-edge/croft/zdb/store/disk"
 	"github.com/croft-edge/croft/zdb/store/format"
 	"github.com/croft-edge/croft/zdb/store/index"
-	"github.com/croft-edge/croft/zdb/store/keytable"
 	"github.com/croft-edge/croft/zdb/store/tombstones"
 	"github.com/croft-edge/croft/zdb/store/wal"
 )
@@ -149,27 +148,3 @@ func sealRecords(b []byte, id format.Identity, number uint32) {
 		off += int(h.Size())
 	}
 }
-
-// Keys is the keys' table by itself.
-type Keys struct{ k keytable.Table }
-
-// NewKeys makes an empty table.
-func NewKeys() *Keys { return &Keys{} }
-
-// Add adds a key.
-func (k *Keys) Add(hash, at uint64) {
-	k.k.MakeRoom(hash)
-	k.k.Add(hash, format.Place(at), 1)
-}
-
-// Remove removes one.
-func (k *Keys) Remove(hash, at uint64) { k.k.Remove(hash, format.Place(at)) }
-
-// Has says whether it is there.
-func (k *Keys) Has(hash, at uint64) bool { return k.k.Locate(hash, format.Place(at)) != nil }
-
-// Count is how many there are.
-func (k *Keys) Count() uint64 { return k.k.Count }
-
-// Close gives back the memory.
-func (k *Keys) Close() { k.k.Close() }

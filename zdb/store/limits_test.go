@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -148,44 +147,5 @@ func TestDamagedSegmentIsNotCompacted(t *testing.T) {
 		if i == 3 && !errors.Is(err, store.ErrDamaged) || i != 3 && (!found || err != nil) {
 			t.Errorf("cold-%d: %t, %v", i, found, err)
 		}
-	}
-}
-
-// TestKeyTable fills one part of the table until it has memory of its own.
-func TestKeyTable(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	k := store.NewKeys()
-	defer k.Close()
-	want := map[uint64]uint64{} // place by hash
-	var hashes []uint64
-	for i := range uint64(60_000) {
-		switch {
-		case len(hashes) > 0 && r.IntN(4) == 0:
-			at := r.IntN(len(hashes))
-			h := hashes[at]
-			hashes[at] = hashes[len(hashes)-1]
-			hashes = hashes[:len(hashes)-1]
-			k.Remove(h, want[h])
-			delete(want, h)
-		default:
-			h := r.Uint64() &^ 0xff // all in one part
-			if _, ok := want[h]; ok {
-				continue
-			}
-			want[h] = i + 1
-			hashes = append(hashes, h)
-			k.Add(h, i+1)
-		}
-	}
-	for h, at := range want {
-		if !k.Has(h, at) {
-			t.Fatalf("%#x is missing", h)
-		}
-		if k.Has(h, at+1) {
-			t.Fatalf("%#x is there twice", h)
-		}
-	}
-	if k.Count() != uint64(len(want)) {
-		t.Errorf("%d keys, want %d", k.Count(), len(want))
 	}
 }

@@ -7,7 +7,8 @@ import (
 )
 
 // mode is how entries are named: by keys of the users (userKeys) or by sequential ids
-// (sequentialIDs). Everything else of a store is the same in both.
+// (sequentialIDs). Everything else of a store is the same in both; this file is the only one
+// that reads Config.Sequential.
 type mode interface {
 	// set does Store.Set, delete Store.Delete, when there is room for it.
 	set(key, value []byte, o SetOptions) (id []byte, wrote bool, err error)
@@ -46,7 +47,10 @@ func (c *Config) kind() format.Kind {
 	return format.Kind{Sequential: c.Sequential, IDSize: c.Layout.IDSize}
 }
 
-// newMode is the one place that tells the modes apart.
+// deadBits is index.Shape.DeadBits: ids have one slot each, which can say so itself.
+func (c *Config) deadBits() bool { return !c.Sequential }
+
+// newMode makes the parts that differ.
 func newMode(cfg *Config, b *batch, v *versions, l *limits) modeParts {
 	if cfg.Sequential {
 		m := &sequentialIDs{batch: b, versions: v, limits: l, size: cfg.Layout.IDSize}

@@ -32,7 +32,7 @@ type Store struct {
 
 // Open opens the store in cfg.Dir, which is made when it isn't there, and
 // repairs what a crash left: a torn end of the log is cut, what the index
-// lacks is taken from the log, and a lost or damaged one is made again.
+// lacks is taken from the log, and a lost or damaged one is rebuilt.
 func Open(cfg Config) (*Store, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func assemble(config Config, unlock func()) (*Store, *recovery) {
 	limits := &limits{size: cfg.MaxSize, segment: cfg.SegmentSize}
 	segments := wal.NewSegments(s.disk, pool, cfg.Dir, cfg.Log)
 	s.log = &wal.Log{Segments: segments, Kind: cfg.kind(), SegmentSize: limits.segmentSize()}
-	s.index = index.New(index.Shape{Disk: s.disk, Dir: cfg.IndexDir, ChunkSlots: cfg.slots, DeadBits: !s.log.Kind.Sequential}, pool)
+	s.index = index.New(index.Shape{Disk: s.disk, Dir: cfg.IndexDir, ChunkSlots: cfg.slots, DeadBits: cfg.deadBits()}, pool)
 	dead := tombstones.New(s.disk, cfg.Dir)
 	s.files = newVirtualFiles(cfg.Layout, cfg.DataSize)
 	ledger := &ledger{segments: segments}
