@@ -65,8 +65,8 @@ func TestCeiling(t *testing.T) {
 	}
 }
 
-// TestWhoCanNotLimitRuns: an explorer whose user may make no control groups.
-func TestWhoCanNotLimitRuns(t *testing.T) {
+// TestRunsWithoutControlGroups: an explorer whose user may make no control groups.
+func TestRunsWithoutControlGroups(t *testing.T) {
 	const nobody = 65534
 	dir, err := os.MkdirTemp("", "croft-explorer-")
 	must(t, err)

@@ -34,7 +34,7 @@ func holdBody(bodies *limit.Shares, w http.ResponseWriter, r *http.Request) (giv
 	return give, nil
 }
 
-// readBody reads a request's body. What is larger than most isn't read to its end.
+// readBody reads a request's body. It doesn't read a body larger than most to its end.
 func readBody(w http.ResponseWriter, r *http.Request, most limit.Limit) ([]byte, error) {
 	tooLarge := withStatus(http.StatusRequestEntityTooLarge, invalid("body", "larger", fmt.Sprintf("at most %d bytes", most.Each)))
 	if r.ContentLength > most.Each {
@@ -69,9 +69,9 @@ func decodeJSON(body []byte, into any) error {
 	return nil
 }
 
-// checkJSON refuses what decodes differently here and there: more than one
-// value, duplicate members (also by another case), text that isn't UTF-8, and
-// what is nested deeper than MaxDepth.
+// checkJSON refuses JSON that decoders read differently: more than one value,
+// duplicate members (also in another case), text that isn't UTF-8, and
+// values nested deeper than MaxDepth.
 func checkJSON(body []byte) error {
 	if !utf8.Valid(body) {
 		return node.Errorf(node.Invalid, "cannot read the body: it isn't UTF-8")
@@ -169,7 +169,7 @@ func badJSON(err error) error {
 }
 
 // onlyMembers refuses members of an object that aren't of names, exactly as
-// they are written: what is signed is never dropped silently.
+// they are written: no signed member is dropped silently.
 func onlyMembers(body []byte, names ...string) error {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(body, &object); err != nil || object == nil {

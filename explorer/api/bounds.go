@@ -14,16 +14,16 @@ const (
 	maxNameLength = 256
 )
 
-// What one source may bring that is kept.
+// What the explorer keeps of one source.
 var (
 	newBytes = limit.Limit{Name: "explorer-new-bytes", Per: "source and day", Each: 1 << 30, Unit: limit.Bytes}
 	newNodes = limit.Limit{Name: "explorer-new-nodes", Per: "source and day", Each: 256}
 	newFarms = limit.Limit{Name: "explorer-new-farms", Per: "source and day", Each: 16}
 )
 
-// bodyBytes is what bodies hold of the explorer's memory while they arrive and are worked on: nobody has signed
-// anything before they are whole. Those of up to smallBody don't count, so that who sends what most send isn't kept out by
-// large bodies that don't end: connections are limited too.
+// bodyBytes is the memory that bodies hold while they arrive and are worked on: before a body is whole, its
+// signature can't be checked. Bodies of up to smallBody don't count, so that large bodies that don't end don't keep
+// usual requests out; connections are limited too.
 var bodyBytes = limit.Limit{Name: "explorer-bodies", Per: "source", Each: 16 << 20, Total: 128 << 20, Unit: limit.Bytes}
 
 const smallBody = 4 << 10

@@ -95,8 +95,8 @@ func (f *farms) list(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, farms)
 }
 
-// join makes a node one of the farm that it wants to be of. A grant serves once: a
-// node that has left needs a newer one, whoever brings the old one again.
+// join lets a node join the farm that it names. A grant serves once: a node that
+// has left needs a newer grant, also when another brings the old one again.
 func join(n *wire.Node, grant wire.Grant, now time.Time) error {
 	if n.Approved {
 		return nil

@@ -35,7 +35,7 @@ type Policy struct {
 	ResultBurst int
 }
 
-// DefaultPolicy is what is in force where the operator says nothing.
+// DefaultPolicy is the policy without settings of the operator.
 func DefaultPolicy() Policy {
 	return Policy{
 		MaxDuration: 365 * 24 * time.Hour, MaxWait: time.Minute, MaxPolls: 50000, MaxTunnels: 10000,

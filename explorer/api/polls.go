@@ -54,7 +54,7 @@ func (p *polls) get(w http.ResponseWriter, r *http.Request) error {
 	return p.from(w, r, nodeID, &q)
 }
 
-// cursor is where a poll stands.
+// cursor is the position of a poll in its node's changes.
 type cursor struct {
 	node   string
 	after  uint64
@@ -78,7 +78,7 @@ func (p *polls) after(w http.ResponseWriter, r *http.Request, nodeID string, q *
 	return p.answerPage(w, r, at)
 }
 
-// cursor reads where the poll stands. A cursor of another database, or ahead
+// cursor reads the poll's position. A cursor of another database, or ahead
 // of this one (a restored backup), starts again from 0.
 func (p *polls) cursor(nodeID string, q *query) (*cursor, error) {
 	at := &cursor{node: nodeID, after: q.number("after", 0, maxNumber), wait: q.duration("wait", p.maxWait)}
@@ -96,8 +96,8 @@ func (p *polls) cursor(nodeID string, q *query) (*cursor, error) {
 	return at, nil
 }
 
-// answerPage answers what is after the cursor; without the database when the
-// cursor is at the head. Where the page ends is known in the end, so that is said there.
+// answerPage answers the changes after the cursor; without the database when the
+// cursor is at the head. The page's cursor comes last, since its end isn't known before.
 func (p *polls) answerPage(w http.ResponseWriter, r *http.Request, at *cursor) error {
 	head, _ := p.nodes.Head(at.node)
 	left, opening := p.page, `{"reservations":[`
@@ -142,13 +142,13 @@ func pageEnd(page wire.Page) ([]byte, error) {
 	return append(all, "}\n"...), nil
 }
 
-// part is how much of what is left is read at a time.
+// part bounds one read of the remaining page.
 func part(left store.Bound) store.Bound {
 	return store.Bound{Rows: left.Rows, Bytes: min(left.Bytes, partBytes)}
 }
 
-// documents writes rows by hand, encoding/json would change their bytes, and
-// takes them off what is left.
+// documents writes rows by hand, since encoding/json would change their bytes, and
+// subtracts them from left.
 func documents(opening string, rows []store.Row, left *store.Bound) ([]byte, error) {
 	if opening == "," && len(rows) == 0 {
 		opening = ""

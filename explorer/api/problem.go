@@ -9,6 +9,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/croft-edge/croft/pkg/clip"
 	wire "github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
@@ -81,12 +82,8 @@ func withStatus(status int, err error) error { return &statusError{status: statu
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-func limitText(s string) string {
-	if len(s) > 120 {
-		return s[:120] + "…"
-	}
-	return s
-}
+// limitText shortens text of a request for an answer or a log line.
+func limitText(s string) string { return clip.Text(s, 120) }
 
 // problemOf is what an error looks like on the wire.
 func problemOf(err error) wire.Problem {

@@ -21,8 +21,8 @@ type results struct {
 	acceptUnsigned bool
 }
 
-// put takes a node's answer. The same one twice is fine; one that is
-// older than what is kept is accepted and forgotten.
+// put takes a node's result. The same one twice is fine; one older than the
+// present one is accepted and dropped.
 func (rs *results) put(w http.ResponseWriter, r *http.Request) error {
 	body, err := readBody(w, r, resultBody)
 	if err != nil {

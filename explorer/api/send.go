@@ -100,7 +100,7 @@ func (s *sender) parts(w http.ResponseWriter, r *http.Request, next nextPart) er
 			return nil
 		}
 		if body, more, err = next(); err != nil {
-			// What was said can't be taken back: the client sees it break off.
+			// The status is sent already: the client sees the answer break off.
 			s.log.Error().Err(err).Msg("cannot finish an answer")
 			panic(http.ErrAbortHandler)
 		}

@@ -119,7 +119,7 @@ func (h *harness) unread(path string) {
 
 // Who doesn't read holds what is allowed to one source, is cut off, and gives
 // all of it back; others are answered all the time.
-func TestWhoDoesntReadIsCutOff(t *testing.T) {
+func TestSlowReadersAreCutOff(t *testing.T) {
 	h := start(t, unchecked)
 	h.api.reservations.send.answers = limit.Limit{Name: answerBytes.Name, Per: "source", Each: 2 * longAnswer, Total: 8 * longAnswer, Unit: limit.Bytes}.Shares()
 	h.api.reservations.send.slowest = 2 * time.Second

@@ -2,11 +2,11 @@ package store
 
 import "github.com/croft-edge/croft/pkg/limit"
 
-// nodeDocument is what is kept of one node.
+// nodeDocument is the document of one node.
 var nodeDocument = limit.Limit{Name: "explorer-node-document", Per: "node", Each: 16 << 10, Unit: limit.Bytes}
 
-// stored is what is kept of reservations, a user's, and of results, a node's. What
-// is kept of the total is for results: a node can always say how it went on.
+// stored is the size of a user's reservations and of a node's results. The kept part of
+// the total is for results: a node can always report.
 var stored = limit.Limit{Name: "explorer-stored", Per: "user or node", Each: 64 << 20, Total: 8 << 30, Kept: 1 << 30, Unit: limit.Bytes}
 
 // DefaultStored is the total of stored, in bytes.

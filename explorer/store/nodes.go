@@ -8,6 +8,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/croft-edge/croft/pkg/clip"
 	wire "github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -193,9 +194,4 @@ func errNoNode(id string) error {
 	return node.Errorf(node.NotExist, "cannot find node %q: it isn't registered here", short(id))
 }
 
-func short(s string) string {
-	if len(s) > 64 {
-		return s[:64] + "…"
-	}
-	return s
-}
+func short(s string) string { return clip.Text(s, 64) }

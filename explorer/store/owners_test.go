@@ -13,7 +13,7 @@ import (
 
 // A user owns something at a node once the node has said that it is there, until its end:
 // what is pushed alone is no workload.
-func TestWhoOwnsSomethingAtANode(t *testing.T) {
+func TestOwners(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "e.db"))
 	key, now := user(t), time.Now()
 	register(t, s, "one")

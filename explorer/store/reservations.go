@@ -72,8 +72,8 @@ func (s *Reservations) Reserve(ctx context.Context, p Push) (Pushed, error) {
 	return out, err
 }
 
-// existing answers a push for which there is no room: what is there already needs
-// none.
+// existing answers a push for which there is no room: a reservation that exists already
+// needs none.
 func (s *Reservations) existing(ctx context.Context, p Push, full error) (Pushed, error) {
 	var created, duration int64
 	out := Pushed{Existed: true}

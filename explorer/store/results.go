@@ -108,7 +108,7 @@ func (t *tx) newer(nodeID string, r *workload.Result, birth string, sequence int
 	return place > present, err
 }
 
-// place is where birth stands among the node's births. The empty birth of
+// place is the position of a birth among the node's births. The empty birth of
 // version 1 results is before all.
 func (t *tx) place(nodeID, birth string) (int64, error) {
 	if birth == "" {

@@ -14,8 +14,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Forgetting: what has ended may be forgotten where its user or all users have no
-// room left; what nobody has said of for unheard, that it ended, after that time.
+// Reservations that have ended may be forgotten where their user or all users have no
+// room left; those whose end no node has reported, after unheard.
 const (
 	unheard     = 30 * 24 * time.Hour
 	forgetBatch = 256

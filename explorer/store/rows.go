@@ -16,7 +16,7 @@ type Row struct {
 	wire.Reservation
 	N      uint64
 	Change uint64
-	// Gone is whether the node said that nothing of it is left.
+	// Gone: the node has reported that nothing of the workload is left.
 	Gone bool
 	// Size is the length of its body and result, in bytes.
 	Size int

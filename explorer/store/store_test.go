@@ -209,7 +209,7 @@ func TestOneExplorerADatabase(t *testing.T) {
 	must(t, open(t, path).Close())
 }
 
-func TestWhatIsNotADatabase(t *testing.T) {
+func TestOpenRefusesOtherFiles(t *testing.T) {
 	dir := t.TempDir()
 	garbage := filepath.Join(dir, "garbage.db")
 	must(t, os.WriteFile(garbage, []byte("this is not a database, but long enough to look at; "+fmt.Sprint(make([]int, 999))), 0o600))

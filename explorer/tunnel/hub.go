@@ -22,7 +22,7 @@ type Hub struct {
 	tunnels map[string]*kept
 }
 
-// kept is a node's tunnel and who has places in it.
+// kept is a node's tunnel and its users' connections.
 type kept struct {
 	*nodeapi.Tunnel
 	places nodePlaces

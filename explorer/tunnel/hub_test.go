@@ -236,7 +236,7 @@ func echoes(t *testing.T, c net.Conn) {
 	}
 }
 
-func TestWhatCarriesNothingEnds(t *testing.T) {
+func TestIdleConnectionsEnd(t *testing.T) {
 	h := hub(t, func(l *tunnel.Limits) { l.Idle = 300 * time.Millisecond })
 	open(t, h, "n")
 	c := carried(t, h, "n", "u")

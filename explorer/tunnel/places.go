@@ -42,7 +42,7 @@ func DefaultLimits() Limits {
 	}
 }
 
-// Caller is who opens a connection through a tunnel.
+// Caller is the user that opens a connection through a tunnel.
 type Caller struct {
 	// User is the key that signed for it, Source where it comes from (see limit.Source).
 	User, Source string

@@ -177,7 +177,7 @@ func TestBrokerLimitsItsClients(t *testing.T) {
 	})
 }
 
-func TestBrokerLimitsWhatWaits(t *testing.T) {
+func TestBrokerLimitsQueuedFrames(t *testing.T) {
 	w := brokerWorld(t)
 	s := w.server(newWorker())
 	background(t, s.Run)()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/croft-edge/croft/pkg/clip"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -184,9 +185,5 @@ func decode(what string, body []byte, out any) error {
 	return nil
 }
 
-func limited(s string) string {
-	if len(s) > 200 {
-		return s[:200] + "…"
-	}
-	return s
-}
+// limited shortens text of an answer for an error.
+func limited(s string) string { return clip.Text(s, 200) }

@@ -116,7 +116,7 @@ func kindOfStatus(status int) node.Kind {
 	return node.Transient
 }
 
-// networkError gives what happened on the way its kind: a cancelled context
+// networkError gives a failure of the network its kind: a cancelled context
 // stays what it is, everything else may be gone at the next try.
 func networkError(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {

@@ -62,7 +62,7 @@ func (c FarmClient) Farm(ctx context.Context, id uint64) (Farm, error) {
 }
 
 // Approve lets a registered node join the farm. The grant is the owner's
-// (SignGrant); whoever has it may bring it.
+// (SignGrant); anybody may bring it.
 func (c FarmClient) Approve(ctx context.Context, farm uint64, nodeID string, g Grant) error {
 	path := "/farms/" + strconv.FormatUint(farm, 10) + nodePath(nodeID, "")
 	_, err := c.connection.write(ctx, call{what: "let node " + nodeID + " join", method: http.MethodPut, path: path}, g)

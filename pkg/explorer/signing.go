@@ -23,7 +23,7 @@ type signing struct {
 	now    func() time.Time
 
 	mu sync.Mutex
-	// offset is what the explorer's clock is ahead of this one, as far as it has said so.
+	// offset is the explorer's clock less this one, by its last refusal.
 	offset time.Duration
 	// last is the time of the last write, in nanoseconds since 1970.
 	last int64

@@ -17,7 +17,7 @@ type Resources struct {
 	SRU uint64 `json:"sru"`
 }
 
-// Location is where a node stands.
+// Location is a node's place on the map.
 type Location struct {
 	City      string  `json:"city"`
 	Country   string  `json:"country"`

@@ -32,7 +32,7 @@ type link struct {
 	net *boundedConn
 	// forget takes it off the list of what Close closes.
 	forget func()
-	// aborted is set by do, for who uses the link next.
+	// aborted is set by do: the link can't be used again.
 	aborted bool
 }
 
@@ -61,7 +61,7 @@ func (c *boundedConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// abort wakes whoever reads or writes; the link can't be used any more.
+// abort wakes the link's reader and writer; the link can't be used any more.
 func (l *link) abort() { _ = l.net.Conn.Close() }
 
 func (l *link) drop() {

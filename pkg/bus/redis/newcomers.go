@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// newcomersEvery is how often redis is asked who reads a stream.
+	// newcomersEvery is the interval at which redis is asked for a stream's readers.
 	newcomersEvery = 2 * time.Second
 	// newcomersAnyway is how long a reader waits at most who came as another went,
 	// which the number doesn't tell.

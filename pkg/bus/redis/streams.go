@@ -33,7 +33,7 @@ type subscriptions struct {
 	// latest is of the channels that have a reader and stand: a further reader of this
 	// process gets it, since redis tells nobody what was published before.
 	latest transport.Latest
-	// confirmed is closed when a channel's subscription stands.
+	// confirmed is closed when redis has confirmed a channel's subscription.
 	confirmed map[string]chan struct{}
 	// down is since when a channel that stood doesn't.
 	down   map[string]time.Time

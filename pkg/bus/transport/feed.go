@@ -117,10 +117,10 @@ func (fs Feeds) Deliver(channel string, frame []byte, count *Counters) bool {
 	return true
 }
 
-// Latest is what came last on each channel, for who comes later. Its owner locks.
+// Latest is the last event of each channel, for later readers. Its owner locks.
 type Latest map[string][]byte
 
-// Greet gives a new reader what came last.
+// Greet gives a new reader the last event.
 func (l Latest) Greet(channel string, f *Feed) {
 	if frame, some := l[channel]; some {
 		f.offer(frame)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// The bounds of what is taken from the wire, looked at before decoding.
+// The bounds of a frame, checked before it is decoded.
 const (
 	// MaxFrame is the size of a request, reply or event in bytes.
 	MaxFrame = 4 << 20

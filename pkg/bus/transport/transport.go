@@ -34,7 +34,7 @@ type Bus interface {
 	Publish(ctx context.Context, channel string, frame []byte) error
 	// Silent says that nobody publishes on channel any more.
 	Silent(channel string)
-	// Subscribe returns when the subscription stands; it ends with ctx. The last event
+	// Subscribe returns when the subscription is confirmed; it ends with ctx. The last event
 	// comes at once, where the bus has kept it.
 	Subscribe(ctx context.Context, channel string) (<-chan zbus.Event, error)
 	// Counters are what its streams count.
