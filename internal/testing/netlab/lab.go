@@ -76,8 +76,16 @@ func (l *Lab) Namespace(name string) *Namespace {
 func pin(path string) error {
 	failed := make(chan error, 1)
 	go func() {
-		// Never unlocked: the thread, which is in the new namespace, ends here.
+		// Not unlocked: the thread, which is in the new namespace, ends here.
 		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			// The main thread doesn't end, and /proc/self/ns/net is its namespace.
+			// While it waits here, the next goroutine gets another thread.
+			err := pin(path)
+			runtime.UnlockOSThread()
+			failed <- err
+			return
+		}
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			failed <- err
 			return
