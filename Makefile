@@ -58,6 +58,7 @@ race: test ## the same as test: the race detector is always on
 lint: ## golangci-lint, gofmt, generated files current, shell scripts
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
 	@go vet ./...
+	@go mod tidy -diff
 	@go run ./pkg/bus/stubgen -check
 	@[ "$$($(BIN)/golangci-lint version --short 2>/dev/null)" = "$(LINT_VERSION:v%=%)" ] || \
 	  GOBIN=$(BIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)

@@ -19,7 +19,6 @@ require (
 	github.com/gomodule/redigo v1.9.3
 	github.com/google/go-containerregistry v0.21.6
 	github.com/google/nftables v0.3.0
-	github.com/google/renameio/v2 v2.0.1
 	github.com/google/uuid v1.6.0
 	github.com/gowebpki/jcs v1.0.1
 	github.com/hashicorp/yamux v0.1.2

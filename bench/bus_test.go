@@ -12,8 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/threefoldtech/zbus"
+
+	"github.com/croft-edge/croft/pkg/bus"
 )
 
 const busWorkers = 8

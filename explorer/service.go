@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/google/renameio/v2"
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/croft-edge/croft/explorer/longpoll"
 	"github.com/croft-edge/croft/explorer/store"
 	"github.com/croft-edge/croft/explorer/tunnel"
+	"github.com/croft-edge/croft/pkg/atomicfile"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 )
@@ -143,7 +143,7 @@ func (s *Service) open(ctx context.Context) error {
 		s.server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.cert.get}
 	}
 	if c.PortFile != "" {
-		return errors.Wrap(renameio.WriteFile(c.PortFile, []byte(s.Addr()+"\n"), 0o644), "cannot write the port file")
+		return errors.Wrap(atomicfile.WriteFile(c.PortFile, []byte(s.Addr()+"\n"), 0o644), "cannot write the port file")
 	}
 	return nil
 }

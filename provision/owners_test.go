@@ -3,13 +3,12 @@ package provision_test
 import (
 	"testing"
 
-	"github.com/croft-edge/croft/provision/seed"
-
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision"
 	"github.com/croft-edge/croft/provision/provisioner"
 	"github.com/croft-edge/croft/provision/provisioner/container"
+	"github.com/croft-edge/croft/provision/seed"
 )
 
 func TestOwnersAreReadFromTheNodesOwnRecords(t *testing.T) {

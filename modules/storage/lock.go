@@ -5,9 +5,10 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/pkg/errors"
+
 	"github.com/croft-edge/croft/pkg/filelock"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/pkg/errors"
 )
 
 // lockFile is held while a module runs.

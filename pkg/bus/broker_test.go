@@ -14,12 +14,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/croft-edge/croft/pkg/bus"
-	"github.com/croft-edge/croft/pkg/bus/broker"
-	"github.com/croft-edge/croft/pkg/node"
 	"github.com/gomodule/redigo/redis"
 	"github.com/rs/zerolog"
 	"github.com/threefoldtech/zbus"
+
+	"github.com/croft-edge/croft/pkg/bus"
+	"github.com/croft-edge/croft/pkg/bus/broker"
+	"github.com/croft-edge/croft/pkg/node"
 )
 
 func brokerWorld(t *testing.T) *world {

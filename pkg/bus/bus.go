@@ -4,10 +4,11 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/croft-edge/croft/pkg/bus/transport"
-	"github.com/croft-edge/croft/pkg/node"
 	"github.com/rs/zerolog"
 	"github.com/threefoldtech/zbus"
+
+	"github.com/croft-edge/croft/pkg/bus/transport"
+	"github.com/croft-edge/croft/pkg/node"
 )
 
 // MaxFrame is the size of a request, reply or event in bytes.

@@ -5,10 +5,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/croft-edge/croft/pkg/bus/transport"
-	"github.com/croft-edge/croft/pkg/node"
 	"github.com/google/uuid"
 	"github.com/threefoldtech/zbus"
+
+	"github.com/croft-edge/croft/pkg/bus/transport"
+	"github.com/croft-edge/croft/pkg/node"
 )
 
 // Client calls objects on a bus, and reads their streams. It implements

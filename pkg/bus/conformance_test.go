@@ -9,9 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/threefoldtech/zbus"
+
 	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/threefoldtech/zbus"
 )
 
 func TestCallReturnsWhatTheMethodReturned(t *testing.T) {

@@ -9,9 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
+
 	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/gomodule/redigo/redis"
 )
 
 // client0 connects with a deadline of its own.

@@ -6,8 +6,9 @@ import (
 	"reflect"
 	"regexp"
 
-	"github.com/croft-edge/croft/pkg/node"
 	"github.com/threefoldtech/zbus"
+
+	"github.com/croft-edge/croft/pkg/node"
 )
 
 // object is an implementation seen through its contract: nothing beside the

@@ -6,9 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/threefoldtech/zbus"
+
 	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/threefoldtech/zbus"
 )
 
 // The bare library answers most of these with a nil response and a nil error.

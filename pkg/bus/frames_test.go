@@ -13,9 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/threefoldtech/zbus"
+
 	"github.com/croft-edge/croft/pkg/bus/transport"
 	"github.com/croft-edge/croft/pkg/workload"
-	"github.com/threefoldtech/zbus"
 )
 
 // recordedFrame is one of testdata/frames_v1.0.json: what the bare library's

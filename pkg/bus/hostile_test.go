@@ -6,10 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/croft-edge/croft/pkg/bus"
-	"github.com/croft-edge/croft/pkg/node"
 	"github.com/threefoldtech/zbus"
 	"github.com/vmihailenco/msgpack"
+
+	"github.com/croft-edge/croft/pkg/bus"
+	"github.com/croft-edge/croft/pkg/node"
 )
 
 func TestOnlyReplyKeysOfTheAgreedFormAreAnswered(t *testing.T) {

@@ -7,9 +7,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/threefoldtech/zbus"
+
 	"github.com/croft-edge/croft/pkg/bus/transport"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/threefoldtech/zbus"
 )
 
 // The bounds of an in-process bus's queues. A push beyond them fails.

@@ -10,9 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/croft-edge/croft/pkg/bus/transport"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/google/uuid"
 )
 
 func put(t *testing.T, b *InProcess, key, frame string, ttl time.Duration) {

@@ -7,9 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/threefoldtech/zbus"
+
 	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/threefoldtech/zbus"
 )
 
 // bareClient is the library's own client. Its connections, and the goroutines

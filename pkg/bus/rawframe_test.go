@@ -6,10 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/croft-edge/croft/pkg/bus"
-	"github.com/croft-edge/croft/pkg/bus/broker"
 	"github.com/gomodule/redigo/redis"
 	"github.com/threefoldtech/zbus"
+
+	"github.com/croft-edge/croft/pkg/bus"
+	"github.com/croft-edge/croft/pkg/bus/broker"
 )
 
 const someUUID = "00000000-0000-4000-8000-000000000001"

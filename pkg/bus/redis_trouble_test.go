@@ -8,8 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/croft-edge/croft/pkg/node"
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/croft-edge/croft/pkg/node"
 )
 
 func TestFrozenRedisHoldsNobody(t *testing.T) {

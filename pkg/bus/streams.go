@@ -7,10 +7,11 @@ import (
 	"runtime/debug"
 	"sync"
 
-	"github.com/croft-edge/croft/pkg/bus/transport"
-	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/rs/zerolog"
 	"github.com/threefoldtech/zbus"
+
+	"github.com/croft-edge/croft/pkg/bus/transport"
+	"github.com/croft-edge/croft/pkg/supervise"
 )
 
 // streams publishes the events of a module's objects.

@@ -6,8 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/pkg/bus"
 )
 
 // mixed is a stream of which some events can't be encoded.

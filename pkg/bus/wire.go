@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/croft-edge/croft/pkg/bus/transport"
-	"github.com/croft-edge/croft/pkg/node"
 	"github.com/threefoldtech/zbus"
 	"github.com/vmihailenco/msgpack"
+
+	"github.com/croft-edge/croft/pkg/bus/transport"
+	"github.com/croft-edge/croft/pkg/node"
 )
 
 // maxErrorText is how much of an error's text travels.

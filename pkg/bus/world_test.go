@@ -10,12 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/croft-edge/croft/pkg/bus"
-	"github.com/croft-edge/croft/pkg/bus/broker"
-	"github.com/croft-edge/croft/pkg/node"
 	"github.com/rs/zerolog"
 	"github.com/threefoldtech/zbus"
 	"go.uber.org/goleak"
+
+	"github.com/croft-edge/croft/pkg/bus"
+	"github.com/croft-edge/croft/pkg/bus/broker"
+	"github.com/croft-edge/croft/pkg/node"
 )
 
 // works is a contract with all that may happen in one.

@@ -6,8 +6,9 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/croft-edge/croft/pkg/node"
 	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/pkg/node"
 )
 
 // DefaultTimeout is how long a dial may take when Config doesn't say.

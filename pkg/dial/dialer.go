@@ -9,8 +9,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/croft-edge/croft/pkg/node"
 	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/pkg/node"
 )
 
 const (

@@ -6,8 +6,9 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/croft-edge/croft/pkg/node"
 	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/pkg/node"
 )
 
 // TestThisMachinesOwnAddresses: a public address that the machine gets while

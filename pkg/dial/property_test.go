@@ -9,8 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/croft-edge/croft/pkg/node"
 	"pgregory.net/rapid"
+
+	"github.com/croft-edge/croft/pkg/node"
 )
 
 // answer is a resolver with one answer for everything.

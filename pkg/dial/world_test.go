@@ -10,10 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/croft-edge/croft/pkg/node"
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/croft-edge/croft/pkg/node"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 
+	"github.com/rs/zerolog"
+
 	"github.com/croft-edge/croft/pkg/clip"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/supervise"
@@ -12,8 +14,6 @@ import (
 	"github.com/croft-edge/croft/provision/source"
 	"github.com/croft-edge/croft/provision/store"
 	"github.com/croft-edge/croft/provision/timers"
-
-	"github.com/rs/zerolog"
 )
 
 // arrival is a reservation that its user has signed for this node.

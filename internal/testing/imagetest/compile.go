@@ -9,8 +9,9 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"github.com/google/renameio/v2"
 	"github.com/pkg/errors"
+
+	"github.com/croft-edge/croft/pkg/atomicfile"
 )
 
 // compile returns the static program of a source. What was compiled once is
@@ -38,7 +39,7 @@ func compile(source string) ([]byte, error) {
 	if err := os.MkdirAll(cacheDir(), 0o700); err != nil {
 		return nil, errors.Wrap(err, "cannot make the cache of programs")
 	}
-	return program, errors.Wrap(renameio.WriteFile(kept, program, 0o700), "cannot keep a program")
+	return program, errors.Wrap(atomicfile.WriteFile(kept, program, 0o700), "cannot keep a program")
 }
 
 func cacheDir() string {

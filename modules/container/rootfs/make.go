@@ -2,11 +2,10 @@ package rootfs
 
 import (
 	"context"
+	stderrors "errors"
 	"fmt"
 	"os"
 	"path/filepath"
-
-	stderrors "errors"
 
 	"github.com/rs/zerolog"
 

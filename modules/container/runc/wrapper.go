@@ -6,11 +6,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/renameio/v2"
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/modules/container/rootfs"
+	"github.com/croft-edge/croft/pkg/atomicfile"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -44,7 +44,7 @@ func FindEnter() (string, error) {
 
 // Install writes the script and tries it. Refused when it, or runc by nsenter, can't be run.
 func (w Wrapper) Install(ctx context.Context) error {
-	if err := renameio.WriteFile(w.Path, []byte(w.text()), 0o700); err != nil {
+	if err := atomicfile.WriteFile(w.Path, []byte(w.text()), 0o700); err != nil {
 		return errors.Wrap(err, "cannot write what becomes the runtime of containers")
 	}
 	for _, command := range [][]string{{w.Path, "--version"}, {w.Enter, "--mount=/proc/self/ns/mnt", "--", w.Runc, "--version"}} {

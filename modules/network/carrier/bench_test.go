@@ -9,8 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/croft-edge/croft/modules/network/wireguard"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+
+	"github.com/croft-edge/croft/modules/network/wireguard"
 )
 
 // BenchmarkTunnel is iperf3 through two carriers, for the tunings that

@@ -5,9 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // The link-local addresses that are made of the MACs of the test's members.

@@ -14,11 +14,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/renameio/v2"
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/modules/network/firewall"
 	"github.com/croft-edge/croft/modules/network/netns"
+	"github.com/croft-edge/croft/pkg/atomicfile"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -105,7 +105,7 @@ func (h *Host) apply() error {
 	if err != nil {
 		return node.WithKind(node.Internal, err)
 	}
-	if err := renameio.WriteFile(filepath.Join(h.dir, stateFile), raw, 0o600); err != nil {
+	if err := atomicfile.WriteFile(filepath.Join(h.dir, stateFile), raw, 0o600); err != nil {
 		return node.Errorf(node.Internal, "cannot keep what the node's rules are: %w", err)
 	}
 	return nil

@@ -8,10 +8,10 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/google/renameio/v2"
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/modules/network/resource"
+	"github.com/croft-edge/croft/pkg/atomicfile"
 	"github.com/croft-edge/croft/pkg/filelock"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -64,7 +64,7 @@ func (s *Store) Save(n *resource.Network) error {
 	if err := os.MkdirAll(s.folder(n.ID()), 0o700); err != nil {
 		return node.Errorf(node.Internal, "cannot make the folder of network %s: %w", n.ID(), err)
 	}
-	if err := renameio.WriteFile(filepath.Join(s.folder(n.ID()), stateFile), raw, 0o600); err != nil {
+	if err := atomicfile.WriteFile(filepath.Join(s.folder(n.ID()), stateFile), raw, 0o600); err != nil {
 		return node.Errorf(node.Internal, "cannot write the state of network %s: %w", n.ID(), err)
 	}
 	return nil

@@ -6,12 +6,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/croft-edge/croft/pkg/bus/transport"
-	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 	"github.com/threefoldtech/zbus"
+
+	"github.com/croft-edge/croft/pkg/bus/transport"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/supervise"
 )
 
 // maxClients is how many connections a broker holds at once.

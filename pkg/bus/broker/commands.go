@@ -7,10 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/threefoldtech/zbus"
+
 	"github.com/croft-edge/croft/pkg/bus/transport"
 	"github.com/croft-edge/croft/pkg/resp"
 	"github.com/croft-edge/croft/pkg/supervise"
-	"github.com/threefoldtech/zbus"
 )
 
 // run answers one command. What isn't needed to call and to read streams is

@@ -7,10 +7,11 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/croft-edge/croft/pkg/filelock"
-	"github.com/croft-edge/croft/pkg/node"
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/pkg/filelock"
+	"github.com/croft-edge/croft/pkg/node"
 )
 
 // maxSocketPath leaves room in the kernel's 107 bytes for the private folder

@@ -5,11 +5,12 @@ import (
 	"errors"
 	"time"
 
-	"github.com/croft-edge/croft/pkg/bus/transport"
-	"github.com/croft-edge/croft/pkg/node"
 	redigo "github.com/gomodule/redigo/redis"
 	"github.com/rs/zerolog"
 	"github.com/threefoldtech/zbus"
+
+	"github.com/croft-edge/croft/pkg/bus/transport"
+	"github.com/croft-edge/croft/pkg/node"
 )
 
 // Bus is a bus on a redis server. It keeps its connections; when the server

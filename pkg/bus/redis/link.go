@@ -9,9 +9,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/croft-edge/croft/pkg/bus/transport"
 	redigo "github.com/gomodule/redigo/redis"
 	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/pkg/bus/transport"
 )
 
 const (

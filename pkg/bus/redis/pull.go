@@ -7,8 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/croft-edge/croft/pkg/bus/transport"
 	redigo "github.com/gomodule/redigo/redis"
+
+	"github.com/croft-edge/croft/pkg/bus/transport"
 )
 
 const (

@@ -5,10 +5,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/croft-edge/croft/pkg/bus/transport"
-	"github.com/croft-edge/croft/pkg/supervise"
 	redigo "github.com/gomodule/redigo/redis"
 	"github.com/rs/zerolog"
+
+	"github.com/croft-edge/croft/pkg/bus/transport"
+	"github.com/croft-edge/croft/pkg/supervise"
 )
 
 // run keeps a session until ctx ends.

@@ -5,11 +5,12 @@ import (
 	"sync"
 	"time"
 
+	redigo "github.com/gomodule/redigo/redis"
+	"github.com/threefoldtech/zbus"
+
 	"github.com/croft-edge/croft/pkg/bus/transport"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/supervise"
-	redigo "github.com/gomodule/redigo/redis"
-	"github.com/threefoldtech/zbus"
 )
 
 const (

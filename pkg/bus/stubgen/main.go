@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/google/renameio/v2"
+	"github.com/croft-edge/croft/pkg/atomicfile"
 )
 
 func main() {
@@ -89,7 +89,7 @@ func replace(path string, src []byte) error {
 	if src == nil {
 		return os.Remove(path)
 	}
-	return renameio.WriteFile(path, src, 0o644)
+	return atomicfile.WriteFile(path, src, 0o644)
 }
 
 // moduleRoot is the folder of the go.mod above the working directory.

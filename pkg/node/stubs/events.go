@@ -4,8 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/croft-edge/croft/pkg/node"
 	"github.com/threefoldtech/zbus"
+
+	"github.com/croft-edge/croft/pkg/node"
 )
 
 // How many events wait for a slow reader before the oldest is dropped.

@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/croft-edge/croft/pkg/node"
 	"github.com/threefoldtech/zbus"
+
+	"github.com/croft-edge/croft/pkg/node"
 )
 
 // load reads the results of a call into what loader points to. With an error

@@ -10,13 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/threefoldtech/zbus"
+	"github.com/vmihailenco/msgpack"
+	"go.uber.org/goleak"
+
 	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/stubs"
 	"github.com/croft-edge/croft/pkg/workload"
-	"github.com/threefoldtech/zbus"
-	"github.com/vmihailenco/msgpack"
-	"go.uber.org/goleak"
 )
 
 // storage is a node.Storage that answers what a test wants.

@@ -7,7 +7,6 @@ import (
 	"github.com/rs/zerolog"
 
 	containermodule "github.com/croft-edge/croft/cmd/croftd/internal/module/container"
-
 	"github.com/croft-edge/croft/modules/container"
 	"github.com/croft-edge/croft/modules/container/execs"
 	"github.com/croft-edge/croft/pkg/node"

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	debugmodule "github.com/croft-edge/croft/cmd/croftd/internal/module/debug"
-
 	"github.com/croft-edge/croft/modules/debug"
 	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/node/stubs"

@@ -1,11 +1,6 @@
 package daemon
 
 import (
-	"github.com/croft-edge/croft/cmd/croftd/internal/module"
-	"github.com/croft-edge/croft/cmd/croftd/internal/module/container"
-	"github.com/croft-edge/croft/cmd/croftd/internal/module/storage"
-	"github.com/croft-edge/croft/cmd/croftd/internal/modules"
-
 	"context"
 	"net"
 	"os"
@@ -19,6 +14,10 @@ import (
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/cmd/croftd/internal/control"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module/container"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module/storage"
+	"github.com/croft-edge/croft/cmd/croftd/internal/modules"
 	"github.com/croft-edge/croft/pkg/node"
 )
 

@@ -8,7 +8,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/google/renameio/v2"
 	"github.com/pkg/errors"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -16,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/module"
+	"github.com/croft-edge/croft/pkg/atomicfile"
 	"github.com/croft-edge/croft/pkg/limit/seen"
 	"github.com/croft-edge/croft/pkg/nodestatus"
 )
@@ -46,7 +46,7 @@ func Listen(ctx context.Context, c Config) (*Server, error) {
 		return nil, errors.Wrapf(err, "cannot listen on health-listen %s", c.Listen)
 	}
 	if c.File != "" {
-		if err := renameio.WriteFile(c.File, []byte(listener.Addr().String()+"\n"), 0o644); err != nil {
+		if err := atomicfile.WriteFile(c.File, []byte(listener.Addr().String()+"\n"), 0o644); err != nil {
 			_ = listener.Close()
 			return nil, errors.Wrap(err, "cannot write health-file")
 		}

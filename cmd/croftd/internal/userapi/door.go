@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/google/renameio/v2"
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 
+	"github.com/croft-edge/croft/pkg/atomicfile"
 	"github.com/croft-edge/croft/pkg/limit"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/nodeapi"
@@ -111,7 +111,7 @@ func Listen(ctx context.Context, c Config) (*Door, error) {
 	}
 	d.listener = listener.(*net.TCPListener)
 	if c.File != "" {
-		if err := renameio.WriteFile(c.File, []byte(d.Address()+"\n"), 0o644); err != nil {
+		if err := atomicfile.WriteFile(c.File, []byte(d.Address()+"\n"), 0o644); err != nil {
 			_ = d.listener.Close()
 			return nil, errors.Wrap(err, "cannot write door-file")
 		}

@@ -6,13 +6,13 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/google/renameio/v2"
 	"github.com/pkg/errors"
 	"github.com/threefoldtech/zbus"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module"
 	"github.com/croft-edge/croft/modules/identity"
+	"github.com/croft-edge/croft/pkg/atomicfile"
 	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/stubs"
@@ -69,7 +69,7 @@ func openKey(c config.Config, as identity.Config) (*identity.Module, error) {
 	}
 	_, err := os.Lstat(filepath.Join(keyFolder(c), "seed"))
 	if errors.Is(err, os.ErrNotExist) {
-		err = renameio.WriteFile(NewbornFile(c), nil, 0o600)
+		err = atomicfile.WriteFile(NewbornFile(c), nil, 0o600)
 	}
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot look for the node's key")
