@@ -112,7 +112,7 @@ func forbidden(file, imported string) string {
 			}
 		}
 	}
-	if strings.HasPrefix(imported, testSupport) && !strings.HasPrefix(file, testSupport) && !strings.HasPrefix(file, "cmd/croftd/nodetest/") && !strings.HasPrefix(file, "bootstrap/") {
+	if strings.HasPrefix(imported, testSupport) && !strings.HasPrefix(file, testSupport) && !strings.HasPrefix(file, "bootstrap/") {
 		return "only tests and the demo import " + testSupport
 	}
 	if a, b := moduleOf(file), moduleOf(imported); a != "" && b != "" && a != b {

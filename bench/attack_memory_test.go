@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/croft-edge/croft/cmd/croftd/nodetest"
+	"github.com/croft-edge/croft/internal/testing/nodetest"
 	"github.com/croft-edge/croft/modules/container/logs"
 	wg "github.com/croft-edge/croft/modules/network/carrier"
 )

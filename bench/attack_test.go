@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/croft-edge/croft/cmd/croftd/nodetest"
+	"github.com/croft-edge/croft/internal/testing/nodetest"
 )
 
 // What the honest user does how often, and how much slower the slowest hundredth of the

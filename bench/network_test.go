@@ -11,7 +11,7 @@ import (
 
 	"github.com/shirou/gopsutil/v4/process"
 
-	"github.com/croft-edge/croft/cmd/croftd/nodetest"
+	"github.com/croft-edge/croft/internal/testing/nodetest"
 	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/sign"

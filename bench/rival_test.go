@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/croft-edge/croft/cmd/croftd/nodetest"
 	"github.com/croft-edge/croft/internal/testing/imagetest"
+	"github.com/croft-edge/croft/internal/testing/nodetest"
 )
 
 // rival runs the same image with another program, in a network namespace that

@@ -3,8 +3,8 @@ package main_test
 import (
 	"testing"
 
-	"github.com/croft-edge/croft/cmd/croftd/nodetest"
 	"github.com/croft-edge/croft/internal/testing/netlab"
+	"github.com/croft-edge/croft/internal/testing/nodetest"
 )
 
 // internet is where nodes meet: see nodetest.Internet.

@@ -18,8 +18,8 @@ import (
 	"golang.zx2c4.com/wireguard/device"
 	"golang.zx2c4.com/wireguard/tun"
 
-	"github.com/croft-edge/croft/cmd/croftd/nodetest"
 	"github.com/croft-edge/croft/internal/testing/netlab"
+	"github.com/croft-edge/croft/internal/testing/nodetest"
 	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/sign"

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/croft-edge/croft/cmd/croftd/nodetest"
+	"github.com/croft-edge/croft/internal/testing/nodetest"
 	"github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/workload"
 )

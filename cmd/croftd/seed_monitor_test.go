@@ -7,7 +7,7 @@ import (
 
 	"github.com/threefoldtech/zbus"
 
-	"github.com/croft-edge/croft/cmd/croftd/nodetest"
+	"github.com/croft-edge/croft/internal/testing/nodetest"
 )
 
 // seedStreams are the streams that nodes of the seed's time had, by object, and a

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -13,24 +14,24 @@ import (
 )
 
 // Volume is a reservation for a volume of gib GiB, signed by the world's user.
-func (w *World) Volume(nodeID string, gib uint64, d time.Duration) *workload.Reservation {
-	w.Helper()
-	r := &workload.Reservation{
+func (r *Reservations) Volume(nodeID string, gib uint64, d time.Duration) *workload.Reservation {
+	r.Helper()
+	signed := &workload.Reservation{
 		NodeID: nodeID, Type: workload.TypeVolume, Created: time.Now(), Duration: d,
 		Data: json.RawMessage(fmt.Sprintf(`{"size":%d,"type":"SSD"}`, gib)),
 	}
-	if err := r.Sign(w.User.Private()); err != nil {
-		w.Fatal(err)
+	if err := signed.Sign(r.User.Private()); err != nil {
+		r.Fatal(err)
 	}
-	return r
+	return signed
 }
 
 // Push pushes r and gives it its ID.
-func (w *World) Push(r *workload.Reservation) *workload.Reservation {
-	w.Helper()
-	id, err := w.Client.Reserve(w.Context(), r)
+func (e *ExplorerServer) Push(r *workload.Reservation) *workload.Reservation {
+	e.Helper()
+	id, err := e.Client.Reserve(e.Context(), r)
 	if err != nil {
-		w.Fatal(err)
+		e.Fatal(err)
 	}
 	r.ID = id
 	return r
@@ -44,29 +45,29 @@ func (w *World) Reserve(n *Node, d time.Duration) *workload.Reservation {
 
 // Result waits until the explorer has a result of that state, checks the
 // node's signature, and returns it.
-func (w *World) Result(r *workload.Reservation, state workload.State) *workload.Result {
-	w.Helper()
+func (e *ExplorerServer) Result(r *workload.Reservation, state workload.State) *workload.Result {
+	e.Helper()
 	var last *workload.Result
-	w.Until(60*time.Second, r.ID+" has the result "+string(state), func() bool {
-		got, err := w.Client.Get(w.Context(), r.ID)
+	e.until(60*time.Second, r.ID+" has the result "+string(state), func() bool {
+		got, err := e.Client.Get(e.Context(), r.ID)
 		if err != nil || got.Result == nil {
 			return false
 		}
 		last = got.Result
 		return last.State == state
 	})
-	w.checkSignature(r, last)
+	e.checkSignature(r, last)
 	return last
 }
 
-func (w *World) checkSignature(r *workload.Reservation, result *workload.Result) {
-	w.Helper()
+func (e *ExplorerServer) checkSignature(r *workload.Reservation, result *workload.Result) {
+	e.Helper()
 	h, err := r.Hash()
 	if err != nil {
-		w.Fatal(err)
+		e.Fatal(err)
 	}
 	if err := workload.VerifyResult(result, r.NodeID, h); err != nil {
-		w.Fatal(err)
+		e.Fatal(err)
 	}
 }
 
@@ -81,13 +82,19 @@ func (w *World) Delete(r *workload.Reservation) {
 	}
 }
 
+// Volumes are the volumes on a node's pools.
+type Volumes struct {
+	tb     testing.TB
+	runDir string
+}
+
 // Subvolumes are the volumes that are on the node's pools, by name, with what
 // identifies each: the file system and the inode's creation time.
-func (n *Node) Subvolumes() map[string]string {
-	n.w.Helper()
-	found, err := filepath.Glob(filepath.Join(n.RunDir(), "pools", "*", "volumes", "*"))
+func (v *Volumes) Subvolumes() map[string]string {
+	v.tb.Helper()
+	found, err := filepath.Glob(filepath.Join(v.runDir, "pools", "*", "volumes", "*"))
 	if err != nil {
-		n.w.Fatal(err)
+		v.tb.Fatal(err)
 	}
 	out := map[string]string{}
 	for _, path := range found {
@@ -101,29 +108,29 @@ func (n *Node) Subvolumes() map[string]string {
 }
 
 // VolumePath is where r's volume is.
-func (n *Node) VolumePath(r *workload.Reservation) string {
-	n.w.Helper()
-	found, err := filepath.Glob(filepath.Join(n.RunDir(), "pools", "*", "volumes", r.ID))
+func (v *Volumes) VolumePath(r *workload.Reservation) string {
+	v.tb.Helper()
+	found, err := filepath.Glob(filepath.Join(v.runDir, "pools", "*", "volumes", r.ID))
 	if err != nil || len(found) != 1 {
-		n.w.Fatalf("volume %s is %d times on the node: %v, %v", r.ID, len(found), found, err)
+		v.tb.Fatalf("volume %s is %d times on the node: %v, %v", r.ID, len(found), found, err)
 	}
 	return found[0]
 }
 
 // Leave writes a note into r's volume.
-func (n *Node) Leave(r *workload.Reservation, note string) {
-	n.w.Helper()
-	if err := os.WriteFile(filepath.Join(n.VolumePath(r), "note"), []byte(note), 0o600); err != nil {
-		n.w.Fatal(err)
+func (v *Volumes) Leave(r *workload.Reservation, note string) {
+	v.tb.Helper()
+	if err := os.WriteFile(filepath.Join(v.VolumePath(r), "note"), []byte(note), 0o600); err != nil {
+		v.tb.Fatal(err)
 	}
 }
 
 // Note reads the note in r's volume.
-func (n *Node) Note(r *workload.Reservation) string {
-	n.w.Helper()
-	raw, err := os.ReadFile(filepath.Join(n.VolumePath(r), "note"))
+func (v *Volumes) Note(r *workload.Reservation) string {
+	v.tb.Helper()
+	raw, err := os.ReadFile(filepath.Join(v.VolumePath(r), "note"))
 	if err != nil {
-		n.w.Fatal(err)
+		v.tb.Fatal(err)
 	}
 	return string(raw)
 }

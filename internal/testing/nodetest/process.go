@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
+	"testing"
 	"time"
 )
 
@@ -15,22 +18,50 @@ type Process struct {
 	// Log is the file that its output goes to.
 	Log string
 
-	world *World
-	name  string
-	cmd   *exec.Cmd
-	done  chan struct{}
-	err   error
+	tb   testing.TB
+	name string
+	cmd  *exec.Cmd
+	done chan struct{}
+	err  error
+}
+
+// Processes are the children of a test, and what is done once they have ended.
+type Processes struct {
+	testing.TB
+	dir string
+
+	mu        sync.Mutex
+	processes []*Process
+	after     []func()
+}
+
+// kill ends all of them.
+func (ps *Processes) kill() {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	for _, p := range ps.processes {
+		p.Kill()
+	}
+}
+
+// ended calls what AfterKill was given.
+func (ps *Processes) ended() {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	for _, f := range ps.after {
+		f()
+	}
 }
 
 // Start runs a program in the background; it dies with the test.
-func (w *World) Start(name, program string, args ...string) *Process {
-	w.Helper()
-	w.mu.Lock()
-	log := w.Path(fmt.Sprintf("%s-%d.log", name, len(w.processes)))
-	w.mu.Unlock()
+func (ps *Processes) Start(name, program string, args ...string) *Process {
+	ps.Helper()
+	ps.mu.Lock()
+	log := filepath.Join(ps.dir, fmt.Sprintf("%s-%d.log", name, len(ps.processes)))
+	ps.mu.Unlock()
 	out, err := os.Create(log)
 	if err != nil {
-		w.Fatal(err)
+		ps.Fatal(err)
 	}
 	defer out.Close()
 	cmd := exec.Command(program, args...)
@@ -38,16 +69,16 @@ func (w *World) Start(name, program string, args ...string) *Process {
 	// A session of its own, as a service has: the kernel shares the processors among sessions.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
-		w.Fatal(err)
+		ps.Fatal(err)
 	}
-	p := &Process{Log: log, world: w, name: name, cmd: cmd, done: make(chan struct{})}
+	p := &Process{Log: log, tb: ps, name: name, cmd: cmd, done: make(chan struct{})}
 	go func() {
 		p.err = cmd.Wait()
 		close(p.done)
 	}()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.processes = append(w.processes, p)
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	ps.processes = append(ps.processes, p)
 	return p
 }
 
@@ -66,9 +97,9 @@ func (p *Process) Running() bool {
 
 // MustRun fails the test when the process has ended.
 func (p *Process) MustRun() {
-	p.world.Helper()
+	p.tb.Helper()
 	if !p.Running() {
-		p.world.Fatalf("%s has ended: %v", p.name, p.err)
+		p.tb.Fatalf("%s has ended: %v", p.name, p.err)
 	}
 }
 
@@ -83,9 +114,9 @@ func (p *Process) Signal(s os.Signal) { _ = p.cmd.Process.Signal(s) }
 
 // Stop ends it in order and fails the test when it doesn't within 20 s, or not well.
 func (p *Process) Stop() {
-	p.world.Helper()
+	p.tb.Helper()
 	if err := p.Wait(syscall.SIGTERM, 20*time.Second); err != nil {
-		p.world.Errorf("%s didn't stop well: %v", p.name, err)
+		p.tb.Errorf("%s didn't stop well: %v", p.name, err)
 	}
 }
 
@@ -105,7 +136,7 @@ func (p *Process) Wait(s os.Signal, limit time.Duration) error {
 func (p *Process) Output() string {
 	raw, err := os.ReadFile(p.Log)
 	if err != nil {
-		p.world.Fatal(err)
+		p.tb.Fatal(err)
 	}
 	return string(raw)
 }

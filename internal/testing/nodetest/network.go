@@ -25,11 +25,11 @@ import (
 )
 
 // WireGuardKey is a new key pair, both halves as WireGuard's tools write them.
-func (w *World) WireGuardKey() (private, public string) {
-	w.Helper()
+func (r *Reservations) WireGuardKey() (private, public string) {
+	r.Helper()
 	key, err := ecdh.X25519().GenerateKey(rand.Reader)
 	if err != nil {
-		w.Fatal(err)
+		r.Fatal(err)
 	}
 	return base64.StdEncoding.EncodeToString(key.Bytes()), base64.StdEncoding.EncodeToString(key.PublicKey().Bytes())
 }
@@ -52,17 +52,17 @@ type Part struct {
 }
 
 // Part makes a part with a new key.
-func (w *World) Part(n *Node, subnet string, port uint16, endpoint string) *Part {
-	w.Helper()
+func (r *Reservations) Part(n *Node, subnet string, port uint16, endpoint string) *Part {
+	r.Helper()
 	p := &Part{Node: n, Subnet: subnet, Port: port, Endpoint: endpoint}
-	p.Private, p.Public = w.WireGuardKey()
+	p.Private, p.Public = r.WireGuardKey()
 	return p
 }
 
 // Networks makes a network's reservations: one a node, all with the same data,
 // signed by user.
-func (w *World) Networks(user sign.KeyPair, name string, parts ...*Part) []*workload.Reservation {
-	w.Helper()
+func (r *Reservations) Networks(user sign.KeyPair, name string, parts ...*Part) []*workload.Reservation {
+	r.Helper()
 	data := workload.Network{Name: name, IPRange: cmp.Or(parts[0].IPRange, "10.1.0.0/16")}
 	for _, p := range parts {
 		if p.Node == nil {
@@ -71,7 +71,7 @@ func (w *World) Networks(user sign.KeyPair, name string, parts ...*Part) []*work
 		path := fmt.Sprintf("net_resources[%d].wg_private_key", len(data.Resources))
 		sealed, err := workload.SealSecret(p.Node.ID, user.ID(), workload.TypeNetwork, path, []byte(p.Private))
 		if err != nil {
-			w.Fatal(err)
+			r.Fatal(err)
 		}
 		data.Resources = append(data.Resources, workload.NetworkResource{
 			NodeID: p.Node.ID, Subnet: p.Subnet, PrivateKey: sealed, PublicKey: p.Public, ListenPort: p.Port, Peers: p.peers(parts),
@@ -79,18 +79,18 @@ func (w *World) Networks(user sign.KeyPair, name string, parts ...*Part) []*work
 	}
 	raw, err := json.Marshal(data)
 	if err != nil {
-		w.Fatal(err)
+		r.Fatal(err)
 	}
 	var out []*workload.Reservation
 	for _, p := range parts {
 		if p.Node == nil {
 			continue
 		}
-		r := &workload.Reservation{NodeID: p.Node.ID, Type: workload.TypeNetwork, Created: time.Now(), Duration: time.Hour, Data: raw}
-		if err := r.Sign(user.Private()); err != nil {
-			w.Fatal(err)
+		signed := &workload.Reservation{NodeID: p.Node.ID, Type: workload.TypeNetwork, Created: time.Now(), Duration: time.Hour, Data: raw}
+		if err := signed.Sign(user.Private()); err != nil {
+			r.Fatal(err)
 		}
-		out = append(out, r)
+		out = append(out, signed)
 	}
 	return out
 }
@@ -196,17 +196,17 @@ func (m *Member) Echo(port uint16) { m.w.EchoIn(m.Path(), port) }
 
 // EchoIn listens in a network namespace, at any address and that port, and
 // sends back what comes, until the test ends.
-func (w *World) EchoIn(namespace string, port uint16) {
-	w.Helper()
+func (t *Traffic) EchoIn(namespace string, port uint16) {
+	t.Helper()
 	var listener net.Listener
 	err := netns.Do(namespace, func() (err error) {
 		listener, err = net.Listen("tcp", netip.AddrPortFrom(netip.IPv6Unspecified(), port).String())
 		return err
 	})
 	if err != nil {
-		w.Fatal(err)
+		t.Fatal(err)
 	}
-	w.Cleanup(func() { _ = listener.Close() })
+	t.Cleanup(func() { _ = listener.Close() })
 	go func() {
 		for {
 			conn, err := listener.Accept()
@@ -260,10 +260,10 @@ func (m *Member) Reaches(address string, limit time.Duration) error {
 }
 
 // ReachesFrom is Reaches from any namespace.
-func (w *World) ReachesFrom(namespace, address string, limit time.Duration) error {
+func (t *Traffic) ReachesFrom(namespace, address string, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	conn, err := w.DialFrom(namespace)(ctx, "tcp", address)
+	conn, err := t.DialFrom(namespace)(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"testing"
 
 	"github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/core/content"
@@ -19,33 +20,42 @@ import (
 // Cgroup is the control group that those of the node's containers are in.
 func (n *Node) Cgroup() string { return filepath.Base(n.w.Dir) + "-" + n.name }
 
+// Remains is what a node leaves on the machine.
+type Remains struct {
+	tb testing.TB
+	// dir is the node's folder, cgroup the control group of its containers' groups.
+	dir, cgroup string
+	volumes     *Volumes
+	containers  *Containers
+}
+
 // Left is all that the node has of containers, its own and users', of images,
 // volumes, networks and zdb's ports, a line each: what comes to nothing must leave
 // nothing.
-func (n *Node) Left() []string {
-	n.w.Helper()
-	out := slices.Concat(n.mountsLeft(), n.groupsLeft(), n.processesLeft())
-	for name := range n.Subvolumes() {
+func (r *Remains) Left() []string {
+	r.tb.Helper()
+	out := slices.Concat(r.mountsLeft(), r.groupsLeft(), r.processesLeft())
+	for name := range r.volumes.Subvolumes() {
 		out = append(out, "volume "+name)
 	}
-	patterns := []string{filepath.Join(n.StateDir(), "zdb/*.json"), filepath.Join(n.StateDir(), "zdb/*.damaged")}
+	patterns := []string{filepath.Join(filepath.Join(r.dir, "s"), "zdb/*.json"), filepath.Join(filepath.Join(r.dir, "s"), "zdb/*.damaged")}
 	for _, pattern := range []string{"container/*", "container/runc/*/*", "supervised/*", "log/c/*", "network/netns/*"} {
-		patterns = append(patterns, filepath.Join(n.RunDir(), pattern))
+		patterns = append(patterns, filepath.Join(filepath.Join(r.dir, "r"), pattern))
 	}
 	for _, pattern := range patterns {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
-			n.w.Fatal(err)
+			r.tb.Fatal(err)
 		}
 		for _, path := range found {
 			if filepath.Base(path) == "runc" {
 				continue // it is runc's for as long as the machine is up
 			}
-			out = append(out, "file "+n.within(path))
+			out = append(out, "file "+r.within(path))
 		}
 	}
-	if n.Containerd() != 0 {
-		n.containerd(func(ctx context.Context, c *client.Client) error {
+	if r.containers.Containerd() != 0 {
+		r.containers.containerd(func(ctx context.Context, c *client.Client) error {
 			kept, err := keptBy(ctx, c)
 			out = append(out, kept...)
 			return err
@@ -56,31 +66,31 @@ func (n *Node) Left() []string {
 }
 
 // LeftSince is what of Left wasn't there before.
-func (n *Node) LeftSince(before []string) []string {
-	n.w.Helper()
-	return slices.DeleteFunc(n.Left(), func(line string) bool { return slices.Contains(before, line) })
+func (r *Remains) LeftSince(before []string) []string {
+	r.tb.Helper()
+	return slices.DeleteFunc(r.Left(), func(line string) bool { return slices.Contains(before, line) })
 }
 
 // within is a path without the node's folder.
-func (n *Node) within(path string) string { return strings.TrimPrefix(path, n.Dir()+"/") }
+func (r *Remains) within(path string) string { return strings.TrimPrefix(path, r.dir+"/") }
 
-func (n *Node) mountsLeft() (out []string) {
-	mounts, err := Mounts(n.Dir())
+func (r *Remains) mountsLeft() (out []string) {
+	mounts, err := Mounts(r.dir)
 	if err != nil {
-		n.w.Fatal(err)
+		r.tb.Fatal(err)
 	}
 	for _, path := range mounts {
-		out = append(out, "mount "+n.within(path))
+		out = append(out, "mount "+r.within(path))
 	}
 	return out
 }
 
-func (n *Node) groupsLeft() (out []string) {
-	parents, err := filepath.Glob("/sys/fs/cgroup/*/" + n.Cgroup())
+func (r *Remains) groupsLeft() (out []string) {
+	parents, err := filepath.Glob("/sys/fs/cgroup/*/" + r.cgroup)
 	if err != nil {
-		n.w.Fatal(err)
+		r.tb.Fatal(err)
 	}
-	for _, parent := range append(parents, "/sys/fs/cgroup/"+n.Cgroup()) {
+	for _, parent := range append(parents, "/sys/fs/cgroup/"+r.cgroup) {
 		_ = filepath.WalkDir(parent, func(path string, e fs.DirEntry, err error) error {
 			if err == nil && e.IsDir() && path != parent && e.Name() != ".shims" {
 				out = append(out, "group "+strings.TrimPrefix(path, "/sys/fs/cgroup/"))
@@ -95,36 +105,36 @@ func (n *Node) groupsLeft() (out []string) {
 // have ended.
 func (n *Node) removeGroups() {
 	for _, part := range []string{"run", "identity", "storage", "monitor", "debug", "network", "container", "zdb", "provision", "unpack", "door"} {
-		n.w.removeGroup(part, n.RunDir())
+		removeGroup(n.w, part, n.RunDir())
 	}
 }
 
 // removeGroup removes the control group of a part that has ended.
-func (w *World) removeGroup(part, of string) {
+func removeGroup(tb testing.TB, part, of string) {
 	g, err := cgroup.Beside(cgroup.Name(part, of))
 	if err != nil {
-		w.Error(err)
+		tb.Error(err)
 		return
 	}
 	g.Remove()
 	if g.There() {
-		w.Errorf("the control group of %s at %s stays: %v", part, of, g.Folders())
+		tb.Errorf("the control group of %s at %s stays: %v", part, of, g.Folders())
 	}
 }
 
 // standing are the mounts that containers stand on. What lies at the node's two
 // folders themselves is the test's.
-func (n *Node) standing() []string {
-	return slices.DeleteFunc(n.mountsLeft(), func(line string) bool {
+func (r *Remains) standing() []string {
+	return slices.DeleteFunc(r.mountsLeft(), func(line string) bool {
 		return line == "mount r" || line == "mount s" || strings.HasPrefix(line, "mount r/pools/") || strings.HasPrefix(line, "mount r/network/")
 	})
 }
 
 // processesLeft are the shims and what they have started to make containers.
-func (n *Node) processesLeft() (out []string) {
+func (r *Remains) processesLeft() (out []string) {
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
-		n.w.Fatal(err)
+		r.tb.Fatal(err)
 	}
 	for _, file := range files {
 		raw, err := os.ReadFile(file)
@@ -133,7 +143,7 @@ func (n *Node) processesLeft() (out []string) {
 		}
 		words := strings.Split(strings.TrimRight(string(raw), "\x00"), "\x00")
 		name := filepath.Base(words[0])
-		ours := slices.ContainsFunc(words[1:], func(word string) bool { return strings.HasPrefix(word, n.RunDir()+"/") })
+		ours := slices.ContainsFunc(words[1:], func(word string) bool { return strings.HasPrefix(word, filepath.Join(r.dir, "r")+"/") })
 		if ours && (strings.HasPrefix(name, "containerd-shim") || name == "runc") {
 			out = append(out, "process "+name+" "+strings.Split(file, "/")[2])
 		}

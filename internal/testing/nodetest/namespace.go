@@ -10,7 +10,11 @@ import (
 
 // DialFrom connects from the network namespace of that file; from the test's own
 // when it is empty.
-func (w *World) DialFrom(namespace string) func(ctx context.Context, network, address string) (net.Conn, error) {
+func (t *Traffic) DialFrom(namespace string) func(ctx context.Context, network, address string) (net.Conn, error) {
+	return dialFrom(namespace)
+}
+
+func dialFrom(namespace string) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (conn net.Conn, err error) {
 		var dialer net.Dialer
 		if namespace == "" {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/containerd/containerd/v2/client"
@@ -19,14 +20,26 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
+// Containers are a node's containers, and the processes that hold them.
+type Containers struct {
+	tb testing.TB
+	// node is the node's name.
+	node             string
+	runDir, stateDir string
+	until            Until
+	// agentRuns reports whether the node's agent runs; status asks it.
+	agentRuns func() bool
+	status    func() (Status, error)
+}
+
 // ContainerdSocket is that of the node's own containerd.
-func (n *Node) ContainerdSocket() string {
-	return filepath.Join(n.RunDir(), "containerd", "containerd.sock")
+func (c *Containers) ContainerdSocket() string {
+	return filepath.Join(c.runDir, "containerd", "containerd.sock")
 }
 
 // Containerd is the process ID of the node's own containerd, 0 when there is none.
-func (n *Node) Containerd() int {
-	conn, err := net.Dial("unix", n.ContainerdSocket())
+func (c *Containers) Containerd() int {
+	conn, err := net.Dial("unix", c.ContainerdSocket())
 	if err != nil {
 		return 0
 	}
@@ -68,8 +81,8 @@ func (n *Node) DoorProcess() int {
 }
 
 // LogCarrier is the process ID of the node's log carrier, 0 when there is none.
-func (n *Node) LogCarrier() int {
-	raw, err := os.ReadFile(filepath.Join(n.RunDir(), "log", "pid"))
+func (c *Containers) LogCarrier() int {
+	raw, err := os.ReadFile(filepath.Join(c.runDir, "log", "pid"))
 	if err != nil {
 		return 0
 	}
@@ -82,37 +95,37 @@ func (n *Node) LogCarrier() int {
 
 // KillContainerd kills the node's own containerd and returns when another
 // answers, or when it is gone and the agent isn't there to start one.
-func (n *Node) KillContainerd() {
-	n.w.Helper()
-	n.killOne("containerd", n.Containerd, n.Process != nil && n.Running())
+func (c *Containers) KillContainerd() {
+	c.tb.Helper()
+	c.killOne("containerd", c.Containerd, c.agentRuns())
 }
 
 // KillLogCarrier kills the node's log carrier, likewise.
-func (n *Node) KillLogCarrier() {
-	n.w.Helper()
-	n.killOne("the log carrier", n.LogCarrier, n.Process != nil && n.Running())
+func (c *Containers) KillLogCarrier() {
+	c.tb.Helper()
+	c.killOne("the log carrier", c.LogCarrier, c.agentRuns())
 }
 
-func (n *Node) killOne(what string, pid func() int, again bool) {
-	n.w.Helper()
+func (c *Containers) killOne(what string, pid func() int, again bool) {
+	c.tb.Helper()
 	was := pid()
 	if was == 0 {
-		n.w.Fatalf("%s of %s doesn't run", what, n.name)
+		c.tb.Fatalf("%s of %s doesn't run", what, c.node)
 	}
 	if err := unix.Kill(was, unix.SIGKILL); err != nil {
-		n.w.Fatal(err)
+		c.tb.Fatal(err)
 	}
-	n.w.Until(time.Minute, what+" of "+n.name+" is another one", func() bool {
+	c.until(time.Minute, what+" of "+c.node+" is another one", func() bool {
 		now := pid()
 		return now != was && (now != 0 || !again)
 	})
 }
 
 // KillTask kills all of r's container's processes.
-func (n *Node) KillTask(r *workload.Reservation) {
-	n.w.Helper()
-	n.containerd(func(ctx context.Context, c *client.Client) error {
-		ctx, one, err := find(ctx, c, r.ID)
+func (c *Containers) KillTask(r *workload.Reservation) {
+	c.tb.Helper()
+	c.containerd(func(ctx context.Context, it *client.Client) error {
+		ctx, one, err := find(ctx, it, r.ID)
 		if err != nil {
 			return err
 		}
@@ -126,10 +139,10 @@ func (n *Node) KillTask(r *workload.Reservation) {
 
 // DeleteContainer kills r's container and removes it from containerd, behind
 // the node's back.
-func (n *Node) DeleteContainer(r *workload.Reservation) {
-	n.w.Helper()
-	n.containerd(func(ctx context.Context, c *client.Client) error {
-		ctx, one, err := find(ctx, c, r.ID)
+func (c *Containers) DeleteContainer(r *workload.Reservation) {
+	c.tb.Helper()
+	c.containerd(func(ctx context.Context, it *client.Client) error {
+		ctx, one, err := find(ctx, it, r.ID)
 		if err != nil {
 			return err
 		}
@@ -163,34 +176,34 @@ func find(ctx context.Context, c *client.Client, id string) (context.Context, cl
 }
 
 // containerd speaks to the node's own containerd.
-func (n *Node) containerd(use func(ctx context.Context, c *client.Client) error) {
-	n.w.Helper()
+func (c *Containers) containerd(use func(ctx context.Context, it *client.Client) error) {
+	c.tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	c, err := client.New(n.ContainerdSocket())
+	it, err := client.New(c.ContainerdSocket())
 	if err == nil {
-		defer c.Close()
-		err = use(ctx, c)
+		defer it.Close()
+		err = use(ctx, it)
 	}
 	if err != nil {
-		n.w.Fatalf("containerd of %s: %v", n.name, err)
+		c.tb.Fatalf("containerd of %s: %v", c.node, err)
 	}
 }
 
 // Unpin unmounts the file that keeps the network namespace of r's container.
-func (n *Node) Unpin(r *workload.Reservation) {
-	n.w.Helper()
-	info, _ := n.ContainerStatus(r)
+func (c *Containers) Unpin(r *workload.Reservation) {
+	c.tb.Helper()
+	info, _ := c.ContainerStatus(r)
 	if err := unix.Unmount(info.Namespace, unix.MNT_DETACH); err != nil {
-		n.w.Fatalf("cannot unmount %q: %v", info.Namespace, err)
+		c.tb.Fatalf("cannot unmount %q: %v", info.Namespace, err)
 	}
 }
 
 // Unplug removes the link of r's container.
-func (n *Node) Unplug(r *workload.Reservation) {
-	n.w.Helper()
-	info, _ := n.ContainerStatus(r)
+func (c *Containers) Unplug(r *workload.Reservation) {
+	c.tb.Helper()
+	info, _ := c.ContainerStatus(r)
 	if out, err := Command(info.Namespace, "ip", "link", "del", "eth0"); err != nil {
-		n.w.Fatalf("%v: %s", err, out)
+		c.tb.Fatalf("%v: %s", err, out)
 	}
 }

@@ -18,41 +18,38 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// images is the folder of the world's images, from which its nodes take them.
-func (w *World) images() string { return w.Path("images") }
-
 // Image writes an image into the world's folder of images and returns its
 // path: what a reservation names.
-func (w *World) Image(name string, b *imagetest.Builder) string {
-	w.Helper()
-	path := filepath.Join(w.images(), name)
+func (i *Images) Image(name string, b *imagetest.Builder) string {
+	i.Helper()
+	path := filepath.Join(i.Folder, name)
 	if _, err := os.Stat(path); err == nil {
 		return path
 	}
 	if _, err := b.Layout(path); err != nil {
-		w.Fatal(err)
+		i.Fatal(err)
 	}
 	return path
 }
 
 // Server is the path of the image of imagetest's server.
-func (w *World) Server() string {
-	w.Helper()
-	return w.Image("server", imagetest.Server())
+func (i *Images) Server() string {
+	i.Helper()
+	return i.Image("server", imagetest.Server())
 }
 
 // Container is a reservation for a container of the world's user: the server,
 // on the network net1, but for what change changes.
-func (w *World) Container(n *Node, change func(*workload.Container)) *workload.Reservation {
-	w.Helper()
-	return w.ContainerOf(w.User, n, change)
+func (r *Reservations) Container(n *Node, change func(*workload.Container)) *workload.Reservation {
+	r.Helper()
+	return r.ContainerOf(r.User, n, change)
 }
 
 // ContainerOf is Container of any user.
-func (w *World) ContainerOf(user sign.KeyPair, n *Node, change func(*workload.Container)) *workload.Reservation {
-	w.Helper()
+func (r *Reservations) ContainerOf(user sign.KeyPair, n *Node, change func(*workload.Container)) *workload.Reservation {
+	r.Helper()
 	data := workload.Container{
-		FList: w.Server(), Env: map[string]string{}, SecretEnv: map[string]string{}, Mounts: []workload.Mount{},
+		FList: r.images.Server(), Env: map[string]string{}, SecretEnv: map[string]string{}, Mounts: []workload.Mount{},
 		Network:  workload.ContainerNetwork{NetworkID: "net1", IPs: []net.IP{net.IPv4(10, 1, 2, 10).To4()}},
 		Capacity: workload.ContainerCapacity{CPU: 1, Memory: 128},
 	}
@@ -61,13 +58,13 @@ func (w *World) ContainerOf(user sign.KeyPair, n *Node, change func(*workload.Co
 	}
 	raw, err := json.Marshal(data)
 	if err != nil {
-		w.Fatal(err)
+		r.Fatal(err)
 	}
-	r := &workload.Reservation{NodeID: n.ID, Type: workload.TypeContainer, Created: time.Now(), Duration: time.Hour, Data: raw}
-	if err := r.Sign(user.Private()); err != nil {
-		w.Fatal(err)
+	signed := &workload.Reservation{NodeID: n.ID, Type: workload.TypeContainer, Created: time.Now(), Duration: time.Hour, Data: raw}
+	if err := signed.Sign(user.Private()); err != nil {
+		r.Fatal(err)
 	}
-	return r
+	return signed
 }
 
 // Mount says that a volume of that reservation is mounted there.
@@ -76,79 +73,79 @@ func Mount(volume *workload.Reservation, at string) workload.Mount {
 }
 
 // MountByHash is Mount of the volume that its user signed, whatever has its ID.
-func (w *World) MountByHash(volume *workload.Reservation, at string) workload.Mount {
-	w.Helper()
+func (r *Reservations) MountByHash(volume *workload.Reservation, at string) workload.Mount {
+	r.Helper()
 	m := Mount(volume, at)
-	m.VolumeHash = w.HashOf(volume)
+	m.VolumeHash = r.HashOf(volume)
 	return m
 }
 
 // HashOf is a reservation's hash, as data holds it.
-func (w *World) HashOf(r *workload.Reservation) string {
-	w.Helper()
-	h, err := r.Hash()
+func (r *Reservations) HashOf(signed *workload.Reservation) string {
+	r.Helper()
+	h, err := signed.Hash()
 	if err != nil {
-		w.Fatal(err)
+		r.Fatal(err)
 	}
 	return h.Hex()
 }
 
 // SealEnv seals a variable of a user's container to the node.
-func (w *World) SealEnv(n *Node, user sign.KeyPair, name, value string) string {
-	w.Helper()
+func (r *Reservations) SealEnv(n *Node, user sign.KeyPair, name, value string) string {
+	r.Helper()
 	sealed, err := workload.SealSecret(n.ID, user.ID(), workload.TypeContainer, "secret_env."+name, []byte(value))
 	if err != nil {
-		w.Fatal(err)
+		r.Fatal(err)
 	}
 	return sealed
 }
 
 // ContainerResult reads the result of a container that runs.
-func (w *World) ContainerResult(r *workload.Reservation) workload.ContainerResult {
-	w.Helper()
+func (e *ExplorerServer) ContainerResult(r *workload.Reservation) workload.ContainerResult {
+	e.Helper()
 	var out workload.ContainerResult
-	if err := json.Unmarshal(w.Result(r, workload.StateOK).Data, &out); err != nil {
-		w.Fatal(err)
+	if err := json.Unmarshal(e.Result(r, workload.StateOK).Data, &out); err != nil {
+		e.Fatal(err)
 	}
 	return out
 }
 
 // ContainerStatus is what the node says of r's container, and whether it has it.
-func (n *Node) ContainerStatus(r *workload.Reservation) (node.ContainerInfo, bool) {
-	n.w.Helper()
-	s, err := n.TryStatus()
+func (c *Containers) ContainerStatus(r *workload.Reservation) (node.ContainerInfo, bool) {
+	c.tb.Helper()
+	s, err := c.status()
 	if err != nil {
 		return node.ContainerInfo{}, false
 	}
-	for _, c := range s.Containers {
-		if c.ID == r.ID {
-			return c, true
+	for _, it := range s.Containers {
+		if it.ID == r.ID {
+			return it, true
 		}
 	}
 	return node.ContainerInfo{}, false
 }
 
 // WaitRunning waits until r's container runs and returns what the node says of it.
-func (n *Node) WaitRunning(r *workload.Reservation) node.ContainerInfo {
-	n.w.Helper()
+func (c *Containers) WaitRunning(r *workload.Reservation) node.ContainerInfo {
+	c.tb.Helper()
 	var last node.ContainerInfo
-	n.w.Until(90*time.Second, "container "+r.ID+" runs", func() bool {
-		c, ok := n.ContainerStatus(r)
-		last = c
-		return ok && c.State == node.ContainerRunning && c.PID != 0
+	c.until(90*time.Second, "container "+r.ID+" runs", func() bool {
+		it, ok := c.ContainerStatus(r)
+		last = it
+		return ok && it.State == node.ContainerRunning && it.PID != 0
 	})
 	return last
 }
 
 // Get asks an HTTP server from the network namespace of that file; an answer
 // other than 200 is an error.
-func (w *World) Get(namespace, url string, limit time.Duration) (string, error) {
-	return w.Do(namespace, http.MethodGet, url, "", limit)
+func (t *Traffic) Get(namespace, url string, limit time.Duration) (string, error) {
+	return t.Do(namespace, http.MethodGet, url, "", limit)
 }
 
 // Do is a request of any method, on a connection of its own.
-func (w *World) Do(namespace, method, url, body string, limit time.Duration) (string, error) {
-	return Request(w.HTTP(namespace), method, url, body, limit)
+func (t *Traffic) Do(namespace, method, url, body string, limit time.Duration) (string, error) {
+	return Request(t.HTTP(namespace), method, url, body, limit)
 }
 
 // Request makes a request, and returns what is answered. Any status but 200 is a StatusError.
@@ -173,19 +170,19 @@ func Request(client *http.Client, method, url, body string, limit time.Duration)
 
 // HTTP is a client in the network namespace of that file. It follows no
 // redirects, and uses each connection once.
-func (w *World) HTTP(namespace string) *http.Client {
+func (t *Traffic) HTTP(namespace string) *http.Client {
 	return &http.Client{
-		Transport:     &http.Transport{DialContext: w.DialFrom(namespace), DisableKeepAlives: true},
+		Transport:     &http.Transport{DialContext: t.DialFrom(namespace), DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
 // LogLines are all lines that r's container has said and the node has kept.
-func (n *Node) LogLines(r *workload.Reservation) []node.LogLine {
-	n.w.Helper()
-	lines, err := logs.Last(filepath.Join(n.StateDir(), "logs"), r.ID, 1<<20)
+func (c *Containers) LogLines(r *workload.Reservation) []node.LogLine {
+	c.tb.Helper()
+	lines, err := logs.Last(filepath.Join(c.stateDir, "logs"), r.ID, 1<<20)
 	if err != nil && node.KindOf(err) != node.NotExist {
-		n.w.Fatal(err)
+		c.tb.Fatal(err)
 	}
 	return lines
 }

@@ -30,6 +30,10 @@ type Node struct {
 	// run in; empty is the test's own.
 	Namespace string
 
+	*Containers
+	*Volumes
+	*Remains
+
 	w    *World
 	name string
 }
@@ -47,6 +51,12 @@ type Readiness = nodestatus.Readiness
 func (w *World) NewNode(name string, args ...string) *Node {
 	w.Helper()
 	n := &Node{w: w, name: name, Args: args, Namespace: w.Namespace}
+	n.Volumes = &Volumes{tb: w, runDir: n.RunDir()}
+	n.Containers = &Containers{
+		tb: w, node: name, runDir: n.RunDir(), stateDir: n.StateDir(), until: w.Until,
+		agentRuns: func() bool { return n.Process != nil && n.Running() }, status: n.TryStatus,
+	}
+	n.Remains = &Remains{tb: w, dir: n.Dir(), cgroup: n.Cgroup(), volumes: n.Volumes, containers: n.Containers}
 	w.mu.Lock()
 	w.nodes = append(w.nodes, n)
 	w.mu.Unlock()
@@ -99,7 +109,7 @@ func (n *Node) Flags() []string {
 		"--state-dir", n.StateDir(), "--run-dir", n.RunDir(), "--pool-size", "8GiB", "--log-level", "debug",
 		"--health-listen", "127.0.0.1:0", "--health-file", n.healthFile(), "--heartbeat", "1s", "--poll-wait", "5s", "--stop-timeout", "2s",
 		"--door-listen", "127.0.0.1:0", "--door-file", n.doorFile(),
-		"--containerd", "own", "--container-cgroup", n.Cgroup(), "--image-paths", n.w.images(),
+		"--containerd", "own", "--container-cgroup", n.Cgroup(), "--image-paths", n.w.Images.Folder,
 	}
 	if n.w.URL != "" {
 		flags = append(flags, "--explorer", n.w.URL)

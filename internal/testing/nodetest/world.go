@@ -44,29 +44,62 @@ func Build(ctx context.Context, dir string, flags ...string) (Binaries, error) {
 	return Binaries{Croftd: filepath.Join(dir, "croftd"), Explorer: filepath.Join(dir, "explorer"), Croft: filepath.Join(dir, "croft")}, err
 }
 
-// World is one test's folder, explorer and nodes.
+// World is one test's folder, explorer and nodes. Its parts are types of their own, by noun; a test uses
+// their methods as the world's.
 type World struct {
 	testing.TB
 	Binaries
 	// Dir holds all that the world makes.
 	Dir string
+
+	*Processes
+	*ExplorerServer
+	*Images
+	*Reservations
+	*Traffic
+
+	mu    sync.Mutex
+	nodes []*Node
+}
+
+// Traffic is what a test sends from network namespaces.
+type Traffic struct{ testing.TB }
+
+// Images are the images that the world's nodes may take, in a folder.
+type Images struct {
+	testing.TB
+	Folder string
+}
+
+// Reservations makes reservations that a user has signed.
+type Reservations struct {
+	testing.TB
+	// User signs, where no other user is named.
+	User   sign.KeyPair
+	images *Images
+}
+
+// ExplorerServer is the world's explorer, and a client of it.
+type ExplorerServer struct {
+	testing.TB
 	// URL is the explorer's, Client a client of it.
 	URL    string
 	Client *explorer.Client
-	// User signs the world's reservations.
-	User sign.KeyPair
 	// Namespace is the file of the network namespace that the explorer, and
 	// nodes that are made from now on, run in; empty is the test's own.
 	Namespace string
 	// ListenIP is where the explorer listens.
 	ListenIP string
 
-	mu        sync.Mutex
-	processes []*Process
-	nodes     []*Node
-	after     []func()
-	explorer  *Process
+	program   string
+	dir       string
+	processes *Processes
+	until     Until
+	process   *Process
 }
+
+// Until asks again and again until ok, and fails the test after limit.
+type Until func(limit time.Duration, what string, ok func() bool)
 
 // New makes a world without an explorer. It needs root.
 func New(tb testing.TB, b Binaries) *World {
@@ -87,9 +120,13 @@ func New(tb testing.TB, b Binaries) *World {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	w := &World{TB: tb, Binaries: b, Dir: dir, User: user, ListenIP: "127.0.0.1"}
+	w := &World{TB: tb, Binaries: b, Dir: dir, Traffic: &Traffic{tb}}
+	w.Processes = &Processes{TB: tb, dir: dir}
+	w.Images = &Images{TB: tb, Folder: w.Path("images")}
+	w.Reservations = &Reservations{TB: tb, User: user, images: w.Images}
+	w.ExplorerServer = &ExplorerServer{TB: tb, ListenIP: "127.0.0.1", program: b.Explorer, dir: dir, processes: w.Processes, until: w.Until}
 	tb.Cleanup(w.close)
-	if err := os.Mkdir(w.images(), 0o755); err != nil {
+	if err := os.Mkdir(w.Images.Folder, 0o755); err != nil {
 		tb.Fatal(err)
 	}
 	return w
@@ -104,18 +141,14 @@ func (w *World) Path(name ...string) string {
 func (w *World) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, p := range w.processes {
-		p.Kill()
-	}
+	w.Processes.kill()
 	for _, n := range w.nodes {
 		n.containerDown()
 		n.networkDown()
 		n.removeGroups()
 	}
-	w.removeGroup("explorer", w.Path("explorer.db"))
-	for _, f := range w.after {
-		f()
-	}
+	removeGroup(w, "explorer", w.Path("explorer.db"))
+	w.Processes.ended()
 	if w.Failed() {
 		w.showLogs()
 	}
@@ -129,66 +162,66 @@ func (w *World) close() {
 }
 
 // AfterKill calls f at the end of the test, when all processes have ended.
-func (w *World) AfterKill(f func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.after = append(w.after, f)
+func (ps *Processes) AfterKill(f func()) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	ps.after = append(ps.after, f)
 }
 
 // showLogs prints the end of each process's log.
-func (w *World) showLogs() {
+func (ps *Processes) showLogs() {
 	const most = 6000
-	for _, p := range w.processes {
+	for _, p := range ps.processes {
 		raw, err := os.ReadFile(p.Log)
 		if err != nil {
 			continue
 		}
-		w.Logf("--- the end of %s\n%s", p.Log, raw[max(0, len(raw)-most):])
+		ps.Logf("--- the end of %s\n%s", p.Log, raw[max(0, len(raw)-most):])
 	}
 }
 
 // StartExplorer starts the world's explorer, again on the same address when it
 // had one, and waits until it answers.
-func (w *World) StartExplorer(args ...string) {
-	w.Helper()
-	file := w.Path("explorer.address")
+func (e *ExplorerServer) StartExplorer(args ...string) {
+	e.Helper()
+	file := filepath.Join(e.dir, "explorer.address")
 	_ = os.Remove(file)
-	listen := w.ListenIP + ":0"
-	if w.URL != "" {
-		listen = strings.TrimPrefix(w.URL, "http://")
+	listen := e.ListenIP + ":0"
+	if e.URL != "" {
+		listen = strings.TrimPrefix(e.URL, "http://")
 	}
-	args = append([]string{"--listen", listen, "--port-file", file, "--db", w.Path("explorer.db"), "--address-rate", "0"}, args...)
-	program := w.Explorer
-	if w.Namespace != "" {
-		program, args = "nsenter", append([]string{"--net=" + w.Namespace, w.Explorer}, args...)
+	args = append([]string{"--listen", listen, "--port-file", file, "--db", filepath.Join(e.dir, "explorer.db"), "--address-rate", "0"}, args...)
+	program := e.program
+	if e.Namespace != "" {
+		program, args = "nsenter", append([]string{"--net=" + e.Namespace, e.program}, args...)
 	}
-	w.explorer = w.Start("explorer", program, args...)
-	w.Until(20*time.Second, "the explorer answers", func() bool {
-		w.explorer.MustRun()
+	e.process = e.processes.Start("explorer", program, args...)
+	e.until(20*time.Second, "the explorer answers", func() bool {
+		e.process.MustRun()
 		raw, err := os.ReadFile(file)
 		if err != nil || len(raw) == 0 {
 			return false
 		}
-		w.URL = "http://" + strings.TrimPrefix(strings.TrimSpace(string(raw)), "http://")
-		transport := &http.Transport{DialContext: w.DialFrom(w.Namespace)}
-		client, err := explorer.NewClient(explorer.Config{URL: w.URL, Timeout: 20 * time.Second, Transport: transport})
+		e.URL = "http://" + strings.TrimPrefix(strings.TrimSpace(string(raw)), "http://")
+		transport := &http.Transport{DialContext: dialFrom(e.Namespace)}
+		client, err := explorer.NewClient(explorer.Config{URL: e.URL, Timeout: 20 * time.Second, Transport: transport})
 		if err != nil {
-			w.Fatal(err)
+			e.Fatal(err)
 		}
-		if w.Client != nil {
-			w.Client.Close()
+		if e.Client != nil {
+			e.Client.Close()
 		}
-		w.Client = client
-		_, err = client.Info(w.Context())
+		e.Client = client
+		_, err = client.Info(e.Context())
 		return err == nil
 	})
 }
 
 // StopExplorer stops the explorer in order; KillExplorer at once.
-func (w *World) StopExplorer() { w.explorer.Stop() }
+func (e *ExplorerServer) StopExplorer() { e.process.Stop() }
 
 // KillExplorer kills the explorer.
-func (w *World) KillExplorer() { w.explorer.Kill() }
+func (e *ExplorerServer) KillExplorer() { e.process.Kill() }
 
 // showNodes prints what the running nodes say of themselves.
 func (w *World) showNodes() {

@@ -16,48 +16,48 @@ import (
 
 // ZDB is a reservation for a 0-db namespace of the world's user: 1 GiB of SSD in
 // user mode without a password, but for what change changes.
-func (w *World) ZDB(n *Node, change func(*workload.ZDB)) *workload.Reservation {
-	w.Helper()
-	return w.ZDBOf(w.User, n, change)
+func (r *Reservations) ZDB(n *Node, change func(*workload.ZDB)) *workload.Reservation {
+	r.Helper()
+	return r.ZDBOf(r.User, n, change)
 }
 
 // ZDBOf is ZDB of any user. A plain password is sealed to the node.
-func (w *World) ZDBOf(user sign.KeyPair, n *Node, change func(*workload.ZDB)) *workload.Reservation {
-	w.Helper()
+func (r *Reservations) ZDBOf(user sign.KeyPair, n *Node, change func(*workload.ZDB)) *workload.Reservation {
+	r.Helper()
 	data := workload.ZDB{Size: 1, Mode: workload.ZDBUser, DiskType: workload.SSD}
 	if change != nil {
 		change(&data)
 	}
 	if data.PlainPassword != "" {
-		data.Password = w.SealPassword(n, user, data.PlainPassword)
+		data.Password = r.SealPassword(n, user, data.PlainPassword)
 	}
 	raw, err := json.Marshal(data)
 	if err != nil {
-		w.Fatal(err)
+		r.Fatal(err)
 	}
-	r := &workload.Reservation{NodeID: n.ID, Type: workload.TypeZDB, Created: time.Now(), Duration: time.Hour, Data: raw}
-	if err := r.Sign(user.Private()); err != nil {
-		w.Fatal(err)
+	signed := &workload.Reservation{NodeID: n.ID, Type: workload.TypeZDB, Created: time.Now(), Duration: time.Hour, Data: raw}
+	if err := signed.Sign(user.Private()); err != nil {
+		r.Fatal(err)
 	}
-	return r
+	return signed
 }
 
 // SealPassword seals the password of a user's namespace to the node.
-func (w *World) SealPassword(n *Node, user sign.KeyPair, password string) string {
-	w.Helper()
+func (r *Reservations) SealPassword(n *Node, user sign.KeyPair, password string) string {
+	r.Helper()
 	sealed, err := workload.SealSecret(n.ID, user.ID(), workload.TypeZDB, "password", []byte(password))
 	if err != nil {
-		w.Fatal(err)
+		r.Fatal(err)
 	}
 	return sealed
 }
 
 // ZDBResult waits for the result of a namespace that is there.
-func (w *World) ZDBResult(r *workload.Reservation) workload.ZDBResult {
-	w.Helper()
+func (e *ExplorerServer) ZDBResult(r *workload.Reservation) workload.ZDBResult {
+	e.Helper()
 	var out workload.ZDBResult
-	if err := json.Unmarshal(w.Result(r, workload.StateOK).Data, &out); err != nil {
-		w.Fatal(err)
+	if err := json.Unmarshal(e.Result(r, workload.StateOK).Data, &out); err != nil {
+		e.Fatal(err)
 	}
 	return out
 }
@@ -69,24 +69,24 @@ func ZDBAddress(at workload.ZDBResult) string {
 
 // DialZDB connects to a zdb from the network namespace of that file, until the
 // test ends.
-func (w *World) DialZDB(namespace, address string) (redis.Conn, error) {
+func (t *Traffic) DialZDB(namespace, address string) (redis.Conn, error) {
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
-		return w.DialFrom(namespace)(ctx, network, address)
+		return t.DialFrom(namespace)(ctx, network, address)
 	}
 	conn, err := redis.DialContext(context.Background(), "tcp", address, redis.DialContextFunc(dial),
 		redis.DialReadTimeout(patience), redis.DialWriteTimeout(patience))
 	if err == nil {
-		w.Cleanup(func() { _ = conn.Close() })
+		t.Cleanup(func() { _ = conn.Close() })
 	}
 	return conn, err
 }
 
 // SelectZDB connects to a zdb, and enters a namespace of it: without a password
 // when that is empty.
-func (w *World) SelectZDB(namespace, address, name, password string) (redis.Conn, error) {
-	conn, err := w.DialZDB(namespace, address)
+func (t *Traffic) SelectZDB(namespace, address, name, password string) (redis.Conn, error) {
+	conn, err := t.DialZDB(namespace, address)
 	if err != nil {
 		return nil, err
 	}
@@ -102,9 +102,9 @@ func (w *World) SelectZDB(namespace, address, name, password string) (redis.Conn
 }
 
 // ZDBServer is what the node says of a zdb container, and whether it has it.
-func (n *Node) ZDBServer(container string) (node.ZDBServer, bool) {
-	n.w.Helper()
-	s, err := n.TryStatus()
+func (c *Containers) ZDBServer(container string) (node.ZDBServer, bool) {
+	c.tb.Helper()
+	s, err := c.status()
 	if err != nil {
 		return node.ZDBServer{}, false
 	}
@@ -117,15 +117,15 @@ func (n *Node) ZDBServer(container string) (node.ZDBServer, bool) {
 }
 
 // OwnContainer is what the node says of a container that it runs for itself.
-func (n *Node) OwnContainer(id string) (node.ContainerInfo, bool) {
-	n.w.Helper()
-	s, err := n.TryStatus()
+func (c *Containers) OwnContainer(id string) (node.ContainerInfo, bool) {
+	c.tb.Helper()
+	s, err := c.status()
 	if err != nil {
 		return node.ContainerInfo{}, false
 	}
-	for _, c := range s.OwnContainers {
-		if c.ID == id {
-			return c, true
+	for _, it := range s.OwnContainers {
+		if it.ID == id {
+			return it, true
 		}
 	}
 	return node.ContainerInfo{}, false
