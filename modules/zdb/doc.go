@@ -1,7 +1,7 @@
 // Package zdb is the module of zdb containers: it gives each a port of the node,
 // and manages the namespaces in it. On the bus it is zdbd.namespace.
 //
-// What it owns on the node:
+// It owns on the node:
 //
 //   - {state}/zdb/lock: locked while a module is open.
 //   - {state}/zdb/CONTAINER.json: the record of an attached container, with the port

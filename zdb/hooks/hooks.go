@@ -114,7 +114,7 @@ func (r *Runner) execute(k *Run) {
 	ctx, cancel := context.WithTimeout(r.ctx, timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, r.program, append([]string{k.Kind, r.instance}, k.Args...)...)
-	// A group of its own, so that what it started ends with it.
+	// A process group of its own, so that its children end with it.
 	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
 	cmd.WaitDelay = grace

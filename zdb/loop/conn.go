@@ -9,8 +9,8 @@ import (
 // Conn is a client's connection. It belongs to the loop's thread. The zero value is
 // a connection without a socket, for tests of handlers.
 type Conn struct {
-	// Out is what is to be sent. Handlers append to it, in Command, or before they
-	// call Release.
+	// Out is the bytes to send. Handlers append to it, in Command, or before they call
+	// Release.
 	Out []byte
 	// Admin is true for a connection that came over an admin's listener.
 	Admin bool
@@ -91,7 +91,7 @@ type reply struct {
 	stuck time.Time // since when the client takes nothing; zero when it isn't so
 }
 
-// took counts n bytes that were sent of out, and returns what is kept of it.
+// took counts n sent bytes of out, and returns the buffer, shortened if that pays.
 func (r *reply) took(out []byte, n int) []byte {
 	r.sent += n
 	if left := len(out) - r.sent; left > 0 && r.sent >= left {
@@ -161,8 +161,8 @@ func (c *Conn) CloseAfter() {
 // When the client goes meanwhile, the connection is closed.
 func (c *Conn) Hold() { c.life.held = true }
 
-// Release lets requests run again and sends what was appended to Out. It does
-// nothing when c isn't held, or is closed.
+// Release lets requests run again and sends Out. It does nothing when c isn't held,
+// or is closed.
 func (c *Conn) Release() {
 	if !c.life.held || c.life.dead {
 		return

@@ -9,7 +9,7 @@
 // Post.
 //
 // A Loop wires its parts: poller (epoll), mailbox (Post), doors (listeners), connections
-// (opening and closing), places (limits: who gets in, who has to go), agenda and fairness
-// (whose turn it is), reader, writer, and sweeper (timeouts). A Conn has a part of its own
+// (opening and closing), places (limits and eviction), agenda and fairness
+// (turns), reader, writer, and sweeper (timeouts). A Conn has a part of its own
 // for each.
 package loop

@@ -35,7 +35,7 @@ type reader struct {
 	places            *places
 	pool              *buffers
 	limits, strangers resp.Limits
-	landing           []byte // what is read lands here first
+	landing           []byte // input is read into it first
 	args              [][]byte
 }
 

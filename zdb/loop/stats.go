@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Stats is what a loop has done, and what it has now.
+// Stats is a loop's counters and sizes.
 type Stats struct {
 	// Connections is how many there are, Buffers how many bytes their buffers have.
 	Connections, Buffers int64
