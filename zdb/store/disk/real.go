@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/pkg/filelock"
 	"github.com/croft-edge/croft/zdb/store/format"
 )
 
@@ -25,15 +26,11 @@ func (Real) Rename(from, to string) error { return os.Rename(from, to) }
 
 // Lock implements Disk.
 func (Real) Lock(dir string) (func(), error) {
-	d, err := os.Open(dir)
+	lock, err := filelock.TryFolder(dir)
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(d.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		d.Close()
-		return nil, &os.PathError{Op: "lock", Path: dir, Err: err}
-	}
-	return func() { d.Close() }, nil
+	return func() { _ = lock.Release() }, nil // the process may still end, which releases it
 }
 
 // Open implements Disk.
