@@ -8,6 +8,7 @@ import (
 	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/conformance"
+	storageconformance "github.com/croft-edge/croft/pkg/node/conformance/storage"
 	"github.com/croft-edge/croft/pkg/node/stubs"
 	"github.com/croft-edge/croft/pkg/workload"
 )
@@ -29,13 +30,13 @@ func TestStorageConforms(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t, before) })
 	for _, quota := range quotaKinds(t) {
 		t.Run(string(quota), func(t *testing.T) {
-			conformance.StorageSuite(t, func(t *testing.T) conformance.StorageSubject {
+			storageconformance.Suite(t, func(t *testing.T) storageconformance.Subject {
 				cfg := newConfig(t)
 				cfg.Quota = quota
 				m := opened(t, cfg)
-				return conformance.StorageSubject{
+				return storageconformance.Subject{
 					Client: onBus(t, m), Offers: workload.SSD, Lacks: workload.HDD,
-					Restart: func(t *testing.T) conformance.StorageClient { return onBus(t, reopen(t, m)) },
+					Restart: func(t *testing.T) storageconformance.Client { return onBus(t, reopen(t, m)) },
 				}
 			})
 		})
@@ -43,11 +44,11 @@ func TestStorageConforms(t *testing.T) {
 }
 
 func TestVDisksConform(t *testing.T) {
-	conformance.VDisksSuite(t, func(t *testing.T) conformance.VDisksSubject {
+	storageconformance.VDisksSuite(t, func(t *testing.T) storageconformance.VDisksSubject {
 		m := opened(t, newConfig(t))
-		return conformance.VDisksSubject{
+		return storageconformance.VDisksSubject{
 			Client:  disksOnBus(t, m),
-			Restart: func(t *testing.T) conformance.VDisksClient { return disksOnBus(t, reopen(t, m)) },
+			Restart: func(t *testing.T) storageconformance.VDisksClient { return disksOnBus(t, reopen(t, m)) },
 		}
 	})
 }

@@ -4,14 +4,14 @@ import (
 	"testing"
 
 	"github.com/croft-edge/croft/pkg/node"
-	"github.com/croft-edge/croft/pkg/node/conformance"
+	zdbconformance "github.com/croft-edge/croft/pkg/node/conformance/zdb"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
 func TestTheContract(t *testing.T) {
-	conformance.ZDBSuite(t, func(t *testing.T) conformance.ZDBSubject {
+	zdbconformance.Suite(t, func(t *testing.T) zdbconformance.Subject {
 		w := newWorld(t)
-		return conformance.ZDBSubject{
+		return zdbconformance.Subject{
 			Client: w.stub,
 			Start: func(t *testing.T, container string, mode workload.ZDBMode) node.ZDBServerSpec {
 				t.Helper()
@@ -21,7 +21,7 @@ func TestTheContract(t *testing.T) {
 				t.Helper()
 				w.kill(container)
 			},
-			Restart: func(t *testing.T) conformance.ZDBNamespacesClient {
+			Restart: func(t *testing.T) zdbconformance.Client {
 				t.Helper()
 				w.restart()
 				return w.stub

@@ -8,6 +8,7 @@ import (
 	"github.com/threefoldtech/zbus"
 
 	"github.com/croft-edge/croft/pkg/bus"
+	"github.com/croft-edge/croft/pkg/node/conformance/expect"
 )
 
 // OnBus serves implementation as an object of module on an in-process bus of
@@ -17,8 +18,8 @@ func OnBus[C any](t *testing.T, module string, object zbus.ObjectID, implementat
 	b := bus.NewInProcess()
 	options := bus.Options{Timeout: time.Minute}
 	server, err := bus.NewServer(b, module, options)
-	must(t, err)
-	must(t, bus.Register(server, object, implementation))
+	expect.NoError(t, err)
+	expect.NoError(t, bus.Register(server, object, implementation))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- server.Run(ctx) }()

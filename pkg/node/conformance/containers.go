@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/node/conformance/expect"
 )
 
 // ContainersClient is what the stub of node.Containers looks like.
@@ -90,7 +91,7 @@ func (s ContainersSubject) pull(t *testing.T, label string) node.Image {
 	deadline := time.Now().Add(slow)
 	for {
 		image, err := s.Images.Pull(t.Context(), node.ImageSpec{Label: label, Reference: s.Reference, User: containerUser})
-		must(t, err)
+		expect.NoError(t, err)
 		if image.Ready {
 			return image
 		}
@@ -107,7 +108,7 @@ func (s ContainersSubject) spec(t *testing.T, id string, entrypoint []string) no
 	s.pull(t, id)
 	return node.ContainerSpec{
 		ID: id, User: containerUser, Entrypoint: entrypoint, Env: node.Env{"COLOUR": "blue"}, Mounts: []node.MountSpec{},
-		Layer: s.Layer(t), Hostname: "host", DNS: []string{"10.1.2.1"}, CPU: 1, Memory: 128 * mib, Terminal: []string{},
+		Layer: s.Layer(t), Hostname: "host", DNS: []string{"10.1.2.1"}, CPU: 1, Memory: 128 * expect.MiB, Terminal: []string{},
 	}
 }
 
@@ -116,9 +117,9 @@ func (s ContainersSubject) run(t *testing.T, id string, entrypoint []string) (no
 	t.Helper()
 	spec := s.spec(t, id, entrypoint)
 	_, err := s.Client.Create(t.Context(), spec)
-	must(t, err)
+	expect.NoError(t, err)
 	info, err := s.Client.Start(t.Context(), id)
-	must(t, err)
+	expect.NoError(t, err)
 	return spec, info
 }
 
@@ -144,7 +145,7 @@ func (s ContainersSubject) says(t *testing.T, id, line string) {
 	deadline := time.Now().Add(slow)
 	for {
 		lines, err := s.Client.Logs(t.Context(), id, 100)
-		must(t, err)
+		expect.NoError(t, err)
 		for _, l := range lines {
 			if l.Text == line && l.At != 0 && (l.Stream == "stdout" || l.Stream == "stderr") {
 				return
@@ -178,15 +179,15 @@ func imagesPull(t *testing.T, s ContainersSubject) {
 	if status, err := s.Images.Status(t.Context()); err != nil || status.Images == 0 || status.Size == 0 || status.Total == 0 {
 		t.Errorf("status %+v (%v)", status, err)
 	}
-	must(t, s.Images.Release(t.Context(), "1-2"))
-	wantKind(t, s.Images.Release(t.Context(), "1-2"), node.NotExist)
+	expect.NoError(t, s.Images.Release(t.Context(), "1-2"))
+	expect.Kind(t, s.Images.Release(t.Context(), "1-2"), node.NotExist)
 	_, err := s.Images.Inspect(t.Context(), "1-2")
-	wantKind(t, err, node.NotExist)
+	expect.Kind(t, err, node.NotExist)
 	if one, err := s.Images.Inspect(t.Context(), "1-1"); err != nil || !one.Ready {
 		t.Errorf("the other label's image %+v (%v)", one, err)
 	}
 	_, err = s.Images.Pull(t.Context(), node.ImageSpec{Label: "1-3", Reference: "no such thing", User: containerUser})
-	wantKind(t, err, node.Invalid)
+	expect.Kind(t, err, node.Invalid)
 }
 
 func containersLife(t *testing.T, s ContainersSubject) {
@@ -197,7 +198,7 @@ func containersLife(t *testing.T, s ContainersSubject) {
 	spec := s.spec(t, "1-1", s.Serve)
 	spec.Mounts = []node.MountSpec{{Volume: "7-1", Source: s.Volume(t), Target: "/data"}}
 	made, err := s.Client.Create(t.Context(), spec)
-	must(t, err)
+	expect.NoError(t, err)
 	if made.ID != "1-1" || made.User != containerUser || made.Image != image.Digest || made.State != node.ContainerCreated || made.PID != 0 || made.Drift != "" {
 		t.Errorf("created: %+v", made)
 	}
@@ -205,16 +206,16 @@ func containersLife(t *testing.T, s ContainersSubject) {
 		t.Errorf("created with namespace %q and volumes %v", made.Namespace, made.Volumes)
 	}
 	running, err := s.Client.Start(t.Context(), "1-1")
-	must(t, err)
+	expect.NoError(t, err)
 	if running.State != node.ContainerRunning || running.PID == 0 || running.Namespace != made.Namespace || running.Restarts != 0 {
 		t.Errorf("started: %+v", running)
 	}
 	all, err := s.Client.List(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	if len(all) != 1 || all[0].ID != "1-1" || all[0].PID != running.PID || all[0].State != node.ContainerRunning {
 		t.Errorf("containers %+v", all)
 	}
-	must(t, s.Client.Delete(t.Context(), "1-1"))
+	expect.NoError(t, s.Client.Delete(t.Context(), "1-1"))
 	if all, err := s.Client.List(t.Context()); err != nil || len(all) != 0 {
 		t.Errorf("containers %+v (%v), want none", all, err)
 	}

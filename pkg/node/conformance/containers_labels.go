@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/node/conformance/expect"
 )
 
 // runAs makes a container of that hash that runs.
@@ -12,9 +13,9 @@ func (s ContainersSubject) runAs(t *testing.T, hash string) (node.ContainerSpec,
 	spec := s.spec(t, "1-1", s.Serve)
 	spec.Hash = hash
 	_, err := s.Client.Create(t.Context(), spec)
-	must(t, err)
+	expect.NoError(t, err)
 	info, err := s.Client.Start(t.Context(), "1-1")
-	must(t, err)
+	expect.NoError(t, err)
 	return spec, info
 }
 
@@ -22,7 +23,7 @@ func (s ContainersSubject) runAs(t *testing.T, hash string) (node.ContainerSpec,
 func (s ContainersSubject) wantHash(t *testing.T, was node.ContainerInfo, hash string) {
 	t.Helper()
 	all, err := s.Client.List(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	if len(all) != 1 || all[0].PID != was.PID || all[0].State != node.ContainerRunning || all[0].Hash != hash {
 		t.Errorf("there are %+v, want only %+v with hash %q", all, was, hash)
 	}
@@ -32,56 +33,56 @@ func (s ContainersSubject) wantHash(t *testing.T, was node.ContainerInfo, hash s
 }
 
 func containersAnotherHash(t *testing.T, s ContainersSubject) {
-	spec, running := s.runAs(t, oneHash)
+	spec, running := s.runAs(t, expect.OneHash)
 	theirs := spec
-	for _, hash := range []string{anotherHash, ""} {
+	for _, hash := range []string{expect.AnotherHash, ""} {
 		for _, adopt := range []bool{false, true} {
 			theirs.Hash, theirs.AdoptUnlabelled = hash, adopt
 			theirs.Hostname = "another"
 			_, err := s.Client.Create(t.Context(), theirs)
-			wantKind(t, err, node.Exist)
-			wantText(t, err, "1-1", "isn't this reservation's")
+			expect.Kind(t, err, node.Exist)
+			expect.Text(t, err, "1-1", "isn't this reservation's")
 		}
 	}
-	s.wantHash(t, running, oneHash)
+	s.wantHash(t, running, expect.OneHash)
 	s.Client, s.Images = s.Restart(t)
-	s.wantHash(t, running, oneHash)
+	s.wantHash(t, running, expect.OneHash)
 	_, err := s.Client.Create(t.Context(), theirs)
-	wantKind(t, err, node.Exist)
+	expect.Kind(t, err, node.Exist)
 	_, err = s.Client.Create(t.Context(), spec)
-	must(t, err)
-	s.wantHash(t, running, oneHash)
-	must(t, s.Client.Delete(t.Context(), "1-1"))
-	theirs.Hash = anotherHash
-	if made, err := s.Client.Create(t.Context(), theirs); err != nil || made.Hash != anotherHash {
+	expect.NoError(t, err)
+	s.wantHash(t, running, expect.OneHash)
+	expect.NoError(t, s.Client.Delete(t.Context(), "1-1"))
+	theirs.Hash = expect.AnotherHash
+	if made, err := s.Client.Create(t.Context(), theirs); err != nil || made.Hash != expect.AnotherHash {
 		t.Errorf("once it is gone the other one is %+v (%v)", made, err)
 	}
 	spec.Hash = "no hash"
 	_, err = s.Client.Create(t.Context(), spec)
-	wantKind(t, err, node.Invalid)
+	expect.Kind(t, err, node.Invalid)
 }
 
 func containersUnlabelled(t *testing.T, s ContainersSubject) {
 	spec, running := s.runAs(t, "")
-	spec.Hash = oneHash
+	spec.Hash = expect.OneHash
 	_, err := s.Client.Create(t.Context(), spec)
-	wantKind(t, err, node.Exist)
+	expect.Kind(t, err, node.Exist)
 	s.wantHash(t, running, "")
 }
 
 // containersAdopted holds that one that runs gets its hash without an end.
 func containersAdopted(t *testing.T, s ContainersSubject) {
 	spec, running := s.runAs(t, "")
-	spec.Hash, spec.AdoptUnlabelled = oneHash, true
+	spec.Hash, spec.AdoptUnlabelled = expect.OneHash, true
 	made, err := s.Client.Create(t.Context(), spec)
-	must(t, err)
-	if made.Hash != oneHash || made.PID != running.PID {
+	expect.NoError(t, err)
+	if made.Hash != expect.OneHash || made.PID != running.PID {
 		t.Errorf("adopted as %+v, was %+v", made, running)
 	}
-	s.wantHash(t, running, oneHash)
+	s.wantHash(t, running, expect.OneHash)
 	s.Client, s.Images = s.Restart(t)
-	s.wantHash(t, running, oneHash)
-	spec.Hash = anotherHash
+	s.wantHash(t, running, expect.OneHash)
+	spec.Hash = expect.AnotherHash
 	_, err = s.Client.Create(t.Context(), spec)
-	wantKind(t, err, node.Exist)
+	expect.Kind(t, err, node.Exist)
 }

@@ -4,50 +4,51 @@ import (
 	"testing"
 
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/node/conformance/expect"
 )
 
 func containersTwice(t *testing.T, s ContainersSubject) {
 	spec, info := s.run(t, "1-1", s.Serve)
 	again, err := s.Client.Create(t.Context(), spec)
-	must(t, err)
+	expect.NoError(t, err)
 	if again.PID != info.PID || again.State != node.ContainerRunning {
 		t.Errorf("created twice: %+v, was %+v", again, info)
 	}
 	again, err = s.Client.Start(t.Context(), "1-1")
-	must(t, err)
+	expect.NoError(t, err)
 	if again.PID != info.PID || again.Restarts != 0 {
 		t.Errorf("started twice: %+v, was %+v", again, info)
 	}
 	if all, err := s.Client.List(t.Context()); err != nil || len(all) != 1 {
 		t.Errorf("containers %+v (%v), want one", all, err)
 	}
-	must(t, s.Client.Delete(t.Context(), "1-1"))
-	wantKind(t, s.Client.Delete(t.Context(), "1-1"), node.NotExist)
+	expect.NoError(t, s.Client.Delete(t.Context(), "1-1"))
+	expect.Kind(t, s.Client.Delete(t.Context(), "1-1"), node.NotExist)
 }
 
 func containersRemoveNothing(t *testing.T, s ContainersSubject) {
-	wantKind(t, s.Client.Delete(t.Context(), "1-1"), node.NotExist)
+	expect.Kind(t, s.Client.Delete(t.Context(), "1-1"), node.NotExist)
 	_, err := s.Client.Start(t.Context(), "1-1")
-	wantKind(t, err, node.NotExist)
+	expect.Kind(t, err, node.NotExist)
 	_, err = s.Client.Inspect(t.Context(), "1-1")
-	wantKind(t, err, node.NotExist)
+	expect.Kind(t, err, node.NotExist)
 	_, err = s.Client.Stats(t.Context(), "1-1")
-	wantKind(t, err, node.NotExist)
+	expect.Kind(t, err, node.NotExist)
 	_, err = s.Client.Logs(t.Context(), "1-1", 10)
-	wantKind(t, err, node.NotExist)
-	wantKind(t, s.Images.Release(t.Context(), "1-1"), node.NotExist)
+	expect.Kind(t, err, node.NotExist)
+	expect.Kind(t, s.Images.Release(t.Context(), "1-1"), node.NotExist)
 	_, err = s.Images.Inspect(t.Context(), "1-1")
-	wantKind(t, err, node.NotExist)
+	expect.Kind(t, err, node.NotExist)
 }
 
 func containersRestart(t *testing.T, s ContainersSubject) {
 	_, running := s.run(t, "1-1", s.Serve)
 	created := s.spec(t, "1-2", s.Serve)
 	_, err := s.Client.Create(t.Context(), created)
-	must(t, err)
+	expect.NoError(t, err)
 	s.Client, s.Images = s.Restart(t)
 	all, err := s.Client.List(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	if len(all) != 2 || all[0].ID != "1-1" || all[0].PID != running.PID || all[0].Restarts != 0 || all[0].State != node.ContainerRunning {
 		t.Fatalf("after a restart: %+v, was %+v", all, running)
 	}
@@ -58,22 +59,22 @@ func containersRestart(t *testing.T, s ContainersSubject) {
 		t.Errorf("after a restart its image is %+v (%v)", image, err)
 	}
 	_, err = s.Client.Start(t.Context(), "1-2")
-	must(t, err)
-	must(t, s.Client.Delete(t.Context(), "1-1"))
-	must(t, s.Client.Delete(t.Context(), "1-2"))
-	wantKind(t, s.Client.Delete(t.Context(), "1-1"), node.NotExist)
+	expect.NoError(t, err)
+	expect.NoError(t, s.Client.Delete(t.Context(), "1-1"))
+	expect.NoError(t, s.Client.Delete(t.Context(), "1-2"))
+	expect.Kind(t, s.Client.Delete(t.Context(), "1-1"), node.NotExist)
 }
 
 func containersChange(t *testing.T, s ContainersSubject) {
 	spec, before := s.run(t, "1-1", s.Serve)
 	spec.Hostname = "another"
 	made, err := s.Client.Create(t.Context(), spec)
-	must(t, err)
+	expect.NoError(t, err)
 	if made.State != node.ContainerCreated || made.PID != 0 {
 		t.Errorf("changed: %+v", made)
 	}
 	after, err := s.Client.Start(t.Context(), "1-1")
-	must(t, err)
+	expect.NoError(t, err)
 	if after.PID == before.PID || after.State != node.ContainerRunning {
 		t.Errorf("started again: %+v, was %+v", after, before)
 	}
@@ -106,9 +107,9 @@ func containersEnd(t *testing.T, s ContainersSubject) {
 	if all, err := s.Client.List(t.Context()); err != nil || len(all) != 1 || len(all[0].LastLog) != 0 || all[0].Drift != "" {
 		t.Errorf("containers %+v (%v)", all, err)
 	}
-	must(t, s.Client.Delete(t.Context(), "1-1"))
+	expect.NoError(t, s.Client.Delete(t.Context(), "1-1"))
 	_, err := s.Client.Inspect(t.Context(), "1-1")
-	wantKind(t, err, node.NotExist)
+	expect.Kind(t, err, node.NotExist)
 }
 
 func containersBadSpecs(t *testing.T, s ContainersSubject) {
@@ -129,26 +130,26 @@ func containersBadSpecs(t *testing.T, s ContainersSubject) {
 		spec := good
 		spoil(&spec)
 		_, err := s.Client.Create(t.Context(), spec)
-		wantKind(t, err, node.Invalid)
-		wantText(t, err, what)
+		expect.Kind(t, err, node.Invalid)
+		expect.Text(t, err, what)
 	}
 	for _, most := range []func(*node.ContainerSpec){
-		func(c *node.ContainerSpec) { c.CPU = most },
-		func(c *node.ContainerSpec) { c.Memory = most },
+		func(c *node.ContainerSpec) { c.CPU = expect.Most },
+		func(c *node.ContainerSpec) { c.Memory = expect.Most },
 	} {
 		spec := good
 		most(&spec)
 		_, err := s.Client.Create(t.Context(), spec)
-		wantKind(t, err, node.Invalid)
+		expect.Kind(t, err, node.Invalid)
 	}
-	for _, id := range badNames() {
+	for _, id := range expect.BadNames() {
 		spec := good
 		spec.ID = id
 		_, err := s.Client.Create(t.Context(), spec)
-		wantKind(t, err, node.Invalid)
-		wantKind(t, s.Client.Delete(t.Context(), id), node.Invalid)
+		expect.Kind(t, err, node.Invalid)
+		expect.Kind(t, s.Client.Delete(t.Context(), id), node.Invalid)
 		_, err = s.Client.Start(t.Context(), id)
-		wantKind(t, err, node.Invalid)
+		expect.Kind(t, err, node.Invalid)
 	}
 	spec := good
 	spec.Entrypoint = []string{"/no/such/program"}
@@ -156,15 +157,15 @@ func containersBadSpecs(t *testing.T, s ContainersSubject) {
 	if err == nil {
 		_, err = s.Client.Start(t.Context(), "1-1")
 	}
-	wantKind(t, err, node.Invalid)
-	wantText(t, err, "/no/such/program")
+	expect.Kind(t, err, node.Invalid)
+	expect.Text(t, err, "/no/such/program")
 	if err := s.Client.Delete(t.Context(), "1-1"); err != nil {
-		wantKind(t, err, node.NotExist)
+		expect.Kind(t, err, node.NotExist)
 	}
 	without := good
 	without.ID = "1-2"
 	_, err = s.Client.Create(t.Context(), without)
-	wantKind(t, err, node.NotExist) // it has no image
+	expect.Kind(t, err, node.NotExist) // it has no image
 	if all, err := s.Client.List(t.Context()); err != nil || len(all) != 0 {
 		t.Errorf("containers %+v (%v), want none", all, err)
 	}
@@ -177,19 +178,19 @@ func containersMeasure(t *testing.T, s ContainersSubject) {
 		t.Errorf("no lines are %+v (%v)", lines, err)
 	}
 	use, err := s.Client.Stats(t.Context(), "1-1")
-	must(t, err)
-	if use.ID != "1-1" || use.At == 0 || use.CPU == 0 || use.Memory == 0 || use.MemoryLimit != 128*mib || use.PIDs == 0 {
+	expect.NoError(t, err)
+	if use.ID != "1-1" || use.At == 0 || use.CPU == 0 || use.Memory == 0 || use.MemoryLimit != 128*expect.MiB || use.PIDs == 0 {
 		t.Errorf("it uses %+v", use)
 	}
 	_, err = s.Client.Create(t.Context(), s.spec(t, "1-2", s.Serve))
-	must(t, err)
+	expect.NoError(t, err)
 	_, err = s.Client.Stats(t.Context(), "1-2")
-	wantKind(t, err, node.Busy)
+	expect.Kind(t, err, node.Busy)
 }
 
 func containersStatus(t *testing.T, s ContainersSubject) {
 	status, err := s.Client.Status(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	if status.Containerd == "" || status.Version == "" || status.Error != "" || status.Cgroup != 1 && status.Cgroup != 2 || status.Containers != 0 {
 		t.Errorf("status %+v", status)
 	}
@@ -204,7 +205,7 @@ func containersStatus(t *testing.T, s ContainersSubject) {
 func containersMadeAgain(t *testing.T, s ContainersSubject) {
 	heard := func() (n int) {
 		lines, err := s.Client.Logs(t.Context(), "1-1", 100)
-		must(t, err)
+		expect.NoError(t, err)
 		for _, l := range lines {
 			if l.Text == "hello" {
 				n++
@@ -214,17 +215,17 @@ func containersMadeAgain(t *testing.T, s ContainersSubject) {
 	}
 	spec, _ := s.run(t, "1-1", s.Serve)
 	s.says(t, "1-1", "hello")
-	must(t, s.Client.Delete(t.Context(), "1-1"))
+	expect.NoError(t, s.Client.Delete(t.Context(), "1-1"))
 	_, err := s.Client.Create(t.Context(), spec)
-	must(t, err)
+	expect.NoError(t, err)
 	if n := heard(); n != 1 {
 		t.Errorf("of what it said before, %d lines are there", n)
 	}
-	must(t, s.Client.Delete(t.Context(), "1-1"))
-	must(t, s.Images.Release(t.Context(), "1-1"))
+	expect.NoError(t, s.Client.Delete(t.Context(), "1-1"))
+	expect.NoError(t, s.Images.Release(t.Context(), "1-1"))
 	s.pull(t, "1-1")
 	_, err = s.Client.Create(t.Context(), spec)
-	must(t, err)
+	expect.NoError(t, err)
 	if n := heard(); n != 0 {
 		t.Errorf("of what it said before its image was let go, %d lines are there", n)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/node/conformance/expect"
 )
 
 // DebugClient is what the stub of node.Debug looks like.
@@ -36,7 +37,7 @@ func DebugSuite(t *testing.T, open func(t *testing.T) DebugSubject) {
 	}{
 		{"twice", debugTwice},
 		{"stop what isn't there", func(t *testing.T, s DebugSubject) {
-			wantKind(t, s.Client.Stop(t.Context(), "9-1"), node.NotExist)
+			expect.Kind(t, s.Client.Stop(t.Context(), "9-1"), node.NotExist)
 		}},
 		{"another hash", debugAnotherHash},
 		{"as many as there may be", debugMost},
@@ -54,7 +55,7 @@ func (s DebugSubject) spec(id string) node.DebugSpec {
 func debugIDs(t *testing.T, c DebugClient) string {
 	t.Helper()
 	all, err := c.List(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	text := ""
 	for _, i := range all {
 		text += i.ID + " "
@@ -65,7 +66,7 @@ func debugIDs(t *testing.T, c DebugClient) string {
 func debugTwice(t *testing.T, s DebugSubject) {
 	for range 2 {
 		info, err := s.Client.Start(t.Context(), s.spec("2-1"))
-		must(t, err)
+		expect.NoError(t, err)
 		if info.ID != "2-1" || info.User != "U" || info.Host != s.Host || info.Port != s.Port || info.Channel != "c-2-1" {
 			t.Errorf("it is %+v", info)
 		}
@@ -73,14 +74,14 @@ func debugTwice(t *testing.T, s DebugSubject) {
 	other := s.spec("2-1")
 	other.Channel = "other"
 	_, err := s.Client.Start(t.Context(), other)
-	wantKind(t, err, node.Exist)
+	expect.Kind(t, err, node.Exist)
 	_, err = s.Client.Start(t.Context(), s.spec("1-1"))
-	must(t, err)
+	expect.NoError(t, err)
 	if ids := debugIDs(t, s.Client); ids != "1-1 2-1 " {
 		t.Errorf("there are %s", ids)
 	}
-	must(t, s.Client.Stop(t.Context(), "2-1"))
-	wantKind(t, s.Client.Stop(t.Context(), "2-1"), node.NotExist)
+	expect.NoError(t, s.Client.Stop(t.Context(), "2-1"))
+	expect.Kind(t, s.Client.Stop(t.Context(), "2-1"), node.NotExist)
 	if ids := debugIDs(t, s.Client); ids != "1-1 " {
 		t.Errorf("left are %s", ids)
 	}
@@ -88,49 +89,49 @@ func debugTwice(t *testing.T, s DebugSubject) {
 
 func debugAnotherHash(t *testing.T, s DebugSubject) {
 	spec := s.spec("1-1")
-	spec.Hash = oneHash
+	spec.Hash = expect.OneHash
 	info, err := s.Client.Start(t.Context(), spec)
-	must(t, err)
-	if info.Hash != oneHash {
+	expect.NoError(t, err)
+	if info.Hash != expect.OneHash {
 		t.Errorf("it is %+v", info)
 	}
-	for _, hash := range []string{anotherHash, ""} {
+	for _, hash := range []string{expect.AnotherHash, ""} {
 		spec.Hash = hash
 		_, err = s.Client.Start(t.Context(), spec)
-		wantKind(t, err, node.Exist)
-		wantText(t, err, "isn't this reservation's")
+		expect.Kind(t, err, node.Exist)
+		expect.Text(t, err, "isn't this reservation's")
 	}
 	all, err := s.Client.List(t.Context())
-	must(t, err)
-	if len(all) != 1 || all[0].Hash != oneHash {
+	expect.NoError(t, err)
+	if len(all) != 1 || all[0].Hash != expect.OneHash {
 		t.Errorf("there are %+v", all)
 	}
 	spec.ID, spec.Hash = "2-1", "no hash"
 	_, err = s.Client.Start(t.Context(), spec)
-	wantKind(t, err, node.Invalid)
+	expect.Kind(t, err, node.Invalid)
 }
 
 func debugMost(t *testing.T, s DebugSubject) {
 	for i := range s.Most {
 		_, err := s.Client.Start(t.Context(), s.spec(fmt.Sprintf("%d-1", i+1)))
-		must(t, err)
+		expect.NoError(t, err)
 	}
 	_, err := s.Client.Start(t.Context(), s.spec("999-1"))
-	wantKind(t, err, node.NoSpace)
+	expect.Kind(t, err, node.NoSpace)
 	_, err = s.Client.Start(t.Context(), s.spec("1-1"))
-	must(t, err)
-	must(t, s.Client.Stop(t.Context(), "1-1"))
+	expect.NoError(t, err)
+	expect.NoError(t, s.Client.Stop(t.Context(), "1-1"))
 	_, err = s.Client.Start(t.Context(), s.spec("999-1"))
-	must(t, err)
+	expect.NoError(t, err)
 }
 
 func debugRestart(t *testing.T, s DebugSubject) {
 	_, err := s.Client.Start(t.Context(), s.spec("1-1"))
-	must(t, err)
+	expect.NoError(t, err)
 	again := s.Restart(t)
 	if ids := debugIDs(t, again); ids != "" {
 		t.Errorf("streams outlive the module: %s", ids)
 	}
 	_, err = again.Start(t.Context(), s.spec("1-1"))
-	must(t, err)
+	expect.NoError(t, err)
 }

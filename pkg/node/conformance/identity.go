@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/node/conformance/expect"
 	"github.com/croft-edge/croft/pkg/sign"
 )
 
@@ -61,7 +62,7 @@ func IdentitySuite(t *testing.T, open func(t *testing.T) IdentitySubject) {
 func (s IdentitySubject) id(t *testing.T) string {
 	t.Helper()
 	id, err := s.Client.NodeID(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	return id
 }
 
@@ -79,7 +80,7 @@ func signable() [][]byte {
 func identitySign(t *testing.T, s IdentitySubject) {
 	for _, message := range signable() {
 		signature, err := s.Client.Sign(t.Context(), message)
-		must(t, err)
+		expect.NoError(t, err)
 		if err := sign.Verify(s.id(t), message, signature); err != nil {
 			t.Errorf("the signature of %q isn't the node's: %v", message, err)
 		}
@@ -94,9 +95,9 @@ func identityTwice(t *testing.T, s IdentitySubject) {
 		t.Errorf("the node ID is %s, then %s", a, b)
 	}
 	a, err := s.Client.Sign(t.Context(), signable()[0])
-	must(t, err)
+	expect.NoError(t, err)
 	b, err := s.Client.Sign(t.Context(), signable()[0])
-	must(t, err)
+	expect.NoError(t, err)
 	if !bytes.Equal(a, b) {
 		t.Error("two signatures of one message differ")
 	}
@@ -104,7 +105,7 @@ func identityTwice(t *testing.T, s IdentitySubject) {
 
 func identityRefuses(t *testing.T, s IdentitySubject) {
 	_, err := s.Client.Sign(t.Context(), nil)
-	wantKind(t, err, node.Invalid)
+	expect.Kind(t, err, node.Invalid)
 	for _, message := range []string{
 		"\x30\x82\x01\x0a\x02\x82", // a certificate's beginning
 		strings.Repeat(" ", 64) + "TLS 1.3, server CertificateVerify\x00" + strings.Repeat("a", 32),
@@ -113,7 +114,7 @@ func identityRefuses(t *testing.T, s IdentitySubject) {
 		"\xff\xfe",
 	} {
 		_, err := s.Client.Sign(t.Context(), []byte(message))
-		wantKind(t, err, node.Refused)
+		expect.Kind(t, err, node.Refused)
 	}
 }
 
@@ -124,12 +125,12 @@ func identityBoxes(t *testing.T, s IdentitySubject) {
 			"by a user": func() ([]byte, error) { return sign.Seal(s.id(t), plaintext) },
 		} {
 			box, err := seal()
-			must(t, err)
+			expect.NoError(t, err)
 			if len(plaintext) > 0 && bytes.Contains(box, plaintext) {
 				t.Errorf("the box made %s shows what is in it", name)
 			}
 			opened, err := s.Client.Decrypt(t.Context(), box)
-			must(t, err)
+			expect.NoError(t, err)
 			if !bytes.Equal(opened, plaintext) {
 				t.Errorf("the box made %s holds %d bytes, want %d", name, len(opened), len(plaintext))
 			}
@@ -139,7 +140,7 @@ func identityBoxes(t *testing.T, s IdentitySubject) {
 
 func identityBadBoxes(t *testing.T, s IdentitySubject) {
 	box, err := s.Client.Encrypt(t.Context(), []byte("a secret"))
-	must(t, err)
+	expect.NoError(t, err)
 	changed := bytes.Clone(box)
 	changed[len(changed)-1] ^= 1
 	random := make([]byte, 100)
@@ -150,7 +151,7 @@ func identityBadBoxes(t *testing.T, s IdentitySubject) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := s.Client.Decrypt(t.Context(), bad)
-			wantKind(t, err, node.Invalid)
+			expect.Kind(t, err, node.Invalid)
 		})
 	}
 }
@@ -158,13 +159,13 @@ func identityBadBoxes(t *testing.T, s IdentitySubject) {
 func identityRestart(t *testing.T, s IdentitySubject) {
 	id := s.id(t)
 	box, err := s.Client.Encrypt(t.Context(), []byte("a secret"))
-	must(t, err)
+	expect.NoError(t, err)
 	s.Client = s.Restart(t)
 	if again := s.id(t); again != id {
 		t.Errorf("after a restart the node is %s, before %s", again, id)
 	}
 	opened, err := s.Client.Decrypt(t.Context(), box)
-	must(t, err)
+	expect.NoError(t, err)
 	if string(opened) != "a secret" {
 		t.Errorf("after a restart the box holds %q", opened)
 	}
@@ -175,9 +176,9 @@ func identityTwoNodes(t *testing.T, a, b IdentitySubject) {
 		t.Fatal("two nodes have one ID")
 	}
 	box, err := a.Client.Encrypt(t.Context(), []byte("a secret"))
-	must(t, err)
+	expect.NoError(t, err)
 	_, err = b.Client.Decrypt(t.Context(), box)
-	wantKind(t, err, node.Invalid)
+	expect.Kind(t, err, node.Invalid)
 }
 
 func identityConcurrent(t *testing.T, s IdentitySubject) {
@@ -202,10 +203,10 @@ func identityVersion(t *testing.T, s IdentitySubject) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	versions, err := s.Version.Version(ctx)
-	must(t, err)
-	if v := receive(t, versions); v != s.Running {
+	expect.NoError(t, err)
+	if v := expect.Receive(t, versions); v != s.Running {
 		t.Errorf("the version is %+v, want %+v", v, s.Running)
 	}
 	cancel()
-	wantClosed(t, versions)
+	expect.Closed(t, versions)
 }

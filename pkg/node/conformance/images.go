@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/node/conformance/expect"
 )
 
 // ImagesSubject is an image module that was just made: it has no images.
@@ -64,7 +65,7 @@ func imageSpec(label, reference string) node.ImageSpec {
 // pull pulls until it is ready or fails, again after what is worth another try.
 func (s ImagesSubject) pull(t *testing.T, spec node.ImageSpec) (node.Image, error) {
 	t.Helper()
-	end := time.Now().Add(3 * patience)
+	end := time.Now().Add(3 * expect.Patience)
 	for {
 		i, err := s.Client.Pull(t.Context(), spec)
 		again := err == nil && !i.Ready || node.KindOf(err) == node.Transient || node.KindOf(err) == node.Busy
@@ -81,7 +82,7 @@ func (s ImagesSubject) pull(t *testing.T, spec node.ImageSpec) (node.Image, erro
 func (s ImagesSubject) ready(t *testing.T, spec node.ImageSpec) node.Image {
 	t.Helper()
 	i, err := s.pull(t, spec)
-	must(t, err)
+	expect.NoError(t, err)
 	if !i.Ready || i.Label != spec.Label || i.Reference != spec.Reference || i.User != spec.User || i.Size == 0 || i.Used == 0 || !strings.HasPrefix(i.Digest, "sha256:") || i.Unpacking {
 		t.Fatalf("image is %+v, want that of %+v", i, spec)
 	}
@@ -96,7 +97,7 @@ func (s ImagesSubject) digest() string {
 
 func imagesGet(t *testing.T, s ImagesSubject) {
 	list, err := s.Client.List(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	if len(list) != 0 {
 		t.Fatalf("there are images already: %+v", list)
 	}
@@ -106,19 +107,19 @@ func imagesGet(t *testing.T, s ImagesSubject) {
 			t.Errorf("%s has digest %s, want %s", reference, i.Digest, s.digest())
 		}
 		same, err := s.Client.Inspect(t.Context(), label)
-		must(t, err)
+		expect.NoError(t, err)
 		if same != i {
 			t.Errorf("Inspect says %+v, Pull %+v", same, i)
 		}
 	}
 	s.ready(t, imageSpec("1-3", s.Path))
 	list, err = s.Client.List(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	if len(list) != 3 {
 		t.Errorf("there are %d images, want 3: %+v", len(list), list)
 	}
 	st, err := s.Client.Status(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	if st.Images == 0 || st.Size == 0 || st.Total == 0 || st.Used == 0 {
 		t.Errorf("status is %+v", st)
 	}
@@ -129,42 +130,42 @@ func imagesTwice(t *testing.T, s ImagesSubject) {
 	// Both at once.
 	for range 2 {
 		_, err := s.Client.Pull(t.Context(), spec)
-		must(t, err)
+		expect.NoError(t, err)
 	}
 	first := s.ready(t, spec)
 	if second := s.ready(t, spec); second.Digest != first.Digest {
 		t.Errorf("the second is %+v, the first %+v", second, first)
 	}
 	list, err := s.Client.List(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	if len(list) != 1 {
 		t.Errorf("there are %d images, want 1", len(list))
 	}
 	// A label keeps what it has: another reference isn't for it, and nor is
 	// another user.
 	_, err = s.pull(t, imageSpec("1-1", s.Path))
-	wantKind(t, err, node.Exist)
+	expect.Kind(t, err, node.Exist)
 	other := imageSpec("1-1", s.Tag)
 	other.User = otherUser
 	_, err = s.pull(t, other)
-	wantKind(t, err, node.Exist)
+	expect.Kind(t, err, node.Exist)
 }
 
 func imagesRemoveNothing(t *testing.T, s ImagesSubject) {
-	wantKind(t, s.Client.Release(t.Context(), "1-1"), node.NotExist)
+	expect.Kind(t, s.Client.Release(t.Context(), "1-1"), node.NotExist)
 	_, err := s.Client.Inspect(t.Context(), "1-1")
-	wantKind(t, err, node.NotExist)
+	expect.Kind(t, err, node.NotExist)
 }
 
 func imagesRelease(t *testing.T, s ImagesSubject) {
 	s.ready(t, imageSpec("1-1", s.Tag))
 	s.ready(t, imageSpec("1-2", s.Tag))
-	must(t, s.Client.Release(t.Context(), "1-1"))
-	wantKind(t, s.Client.Release(t.Context(), "1-1"), node.NotExist)
+	expect.NoError(t, s.Client.Release(t.Context(), "1-1"))
+	expect.Kind(t, s.Client.Release(t.Context(), "1-1"), node.NotExist)
 	_, err := s.Client.Inspect(t.Context(), "1-1")
-	wantKind(t, err, node.NotExist)
+	expect.Kind(t, err, node.NotExist)
 	list, err := s.Client.List(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	if len(list) != 1 || list[0].Label != "1-2" {
 		t.Errorf("there are %+v, want 1-2 only", list)
 	}
@@ -198,14 +199,14 @@ func imagesRestart(t *testing.T, s ImagesSubject) {
 	s.Client = s.Restart(t)
 	s.Unplug(t)
 	i, err := s.Client.Inspect(t.Context(), "1-1")
-	must(t, err)
+	expect.NoError(t, err)
 	if i != first {
 		t.Errorf("image is %+v after the restart, was %+v", i, first)
 	}
 	if again := s.ready(t, imageSpec("1-1", s.Tag)); again != first {
 		t.Errorf("image is %+v after the restart, was %+v", again, first)
 	}
-	must(t, s.Client.Release(t.Context(), "1-1"))
+	expect.NoError(t, s.Client.Release(t.Context(), "1-1"))
 }
 
 func imagesFailures(t *testing.T, s ImagesSubject) {
@@ -213,44 +214,44 @@ func imagesFailures(t *testing.T, s ImagesSubject) {
 		spec := imageSpec("1-1", reference)
 		for range 2 {
 			_, err := s.pull(t, spec)
-			wantKind(t, err, kind)
+			expect.Kind(t, err, kind)
 		}
 		_, err := s.Client.Inspect(t.Context(), "1-1")
-		wantKind(t, err, node.NotExist)
+		expect.Kind(t, err, node.NotExist)
 	}
 	list, err := s.Client.List(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	if len(list) != 0 {
 		t.Errorf("there are %+v, want nothing", list)
 	}
 	// Who asked for it lets go of it, and may ask for another.
-	must(t, s.Client.Release(t.Context(), "1-1"))
+	expect.NoError(t, s.Client.Release(t.Context(), "1-1"))
 	s.ready(t, imageSpec("1-1", s.Tag))
 }
 
 func imagesBadSpecs(t *testing.T, s ImagesSubject) {
-	for _, name := range badNames() {
+	for _, name := range expect.BadNames() {
 		for _, spec := range []node.ImageSpec{
 			{Label: name, User: imageUser, Reference: s.Tag}, {Label: "1-1", User: name, Reference: s.Tag},
 		} {
 			_, err := s.Client.Pull(t.Context(), spec)
-			wantKind(t, err, node.Invalid)
+			expect.Kind(t, err, node.Invalid)
 		}
 		_, err := s.Client.Inspect(t.Context(), name)
-		wantKind(t, err, node.Invalid)
-		wantKind(t, s.Client.Release(t.Context(), name), node.Invalid)
+		expect.Kind(t, err, node.Invalid)
+		expect.Kind(t, s.Client.Release(t.Context(), name), node.Invalid)
 	}
 	for _, reference := range []string{
 		"", "alpine", "docker://", "docker://UPPER/Case", "docker://a@sha256:12", "https://hub.example.org/a.flist", "/etc/passwd",
 		"../image", s.Path + "/../../etc", s.Path + "\x00", "docker://" + strings.Repeat("a", 1<<16),
 	} {
 		_, err := s.Client.Pull(t.Context(), imageSpec("1-1", reference))
-		wantKind(t, err, node.Invalid)
-		wantText(t, err, "data.flist", "allowed")
+		expect.Kind(t, err, node.Invalid)
+		expect.Text(t, err, "data.flist", "allowed")
 	}
 	bad := imageSpec("1-1", s.Tag)
 	bad.Auth = "nocolon"
 	_, err := s.Client.Pull(t.Context(), bad)
-	wantKind(t, err, node.Invalid)
-	wantText(t, err, "data.image_auth")
+	expect.Kind(t, err, node.Invalid)
+	expect.Text(t, err, "data.image_auth")
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/node/conformance/expect"
 )
 
 // SystemClient is what the stub of node.SystemMonitor looks like.
@@ -55,7 +56,7 @@ func MonitorSuite(t *testing.T, open func(t *testing.T) MonitorSubject) {
 
 func monitorHost(t *testing.T, s MonitorSubject) {
 	info, err := s.Host.Info(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	if info.Hostname == "" || info.Kernel == "" || info.OS == "" || info.Memory == 0 || info.Uptime == 0 || info.BootTime == 0 {
 		t.Errorf("the machine is %+v", info)
 	}
@@ -72,10 +73,10 @@ func monitorHost(t *testing.T, s MonitorSubject) {
 
 func monitorTwice(t *testing.T, s MonitorSubject) {
 	first, err := s.Host.Info(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	for _, client := range []HostClient{s.Host, s.Restart(t)} {
 		again, err := client.Info(t.Context())
-		must(t, err)
+		expect.NoError(t, err)
 		if again.Hostname != first.Hostname || again.Cores != first.Cores || again.Memory != first.Memory || again.Uptime < first.Uptime {
 			t.Errorf("the machine is %+v, before it was %+v", again, first)
 		}
@@ -88,10 +89,10 @@ func read[T any](t *testing.T, open func(context.Context) (<-chan T, error)) (fi
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ch, err := open(ctx)
-	must(t, err)
-	first, second = receive(t, ch), receive(t, ch)
+	expect.NoError(t, err)
+	first, second = expect.Receive(t, ch), expect.Receive(t, ch)
 	cancel()
-	wantClosed(t, ch)
+	expect.Closed(t, ch)
 	return first, second
 }
 
@@ -134,10 +135,10 @@ func monitorNics(t *testing.T, s MonitorSubject) {
 // monitorTwoReaders wants one reader's end not to be the other's.
 func monitorTwoReaders(t *testing.T, s MonitorSubject) {
 	stay, err := s.System.CPU(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	read(t, s.System.CPU)
-	receive(t, stay)
-	receive(t, stay)
+	expect.Receive(t, stay)
+	expect.Receive(t, stay)
 }
 
 func compare(a, b string) int {

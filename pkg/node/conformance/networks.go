@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/node/conformance/expect"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -94,7 +95,7 @@ const networkUser = "6Y6usApYSWiMRSNvnBFHL6vbSJamoCsjjwJsn6q4mpry"
 func NetworkSpec(t *testing.T, name, subnet string, port uint16) node.NetworkSpec {
 	t.Helper()
 	private, err := ecdh.X25519().GenerateKey(rand.Reader)
-	must(t, err)
+	expect.NoError(t, err)
 	key := workload.NetworkKey(networkUser, name)
 	return node.NetworkSpec{
 		ID: hex.EncodeToString(key[:]), Label: "1-1", User: networkUser, Name: name, IPRange: "10.1.0.0/16", Subnet: subnet,
@@ -108,7 +109,7 @@ func (s NetworksSubject) create(t *testing.T, name, subnet string) (node.Network
 	t.Helper()
 	spec := NetworkSpec(t, name, subnet, s.Port(t))
 	info, err := s.Client.Create(t.Context(), spec)
-	must(t, err)
+	expect.NoError(t, err)
 	return spec, info
 }
 
@@ -116,7 +117,7 @@ func (s NetworksSubject) create(t *testing.T, name, subnet string) (node.Network
 func (s NetworksSubject) one(t *testing.T) node.NetworkInfo {
 	t.Helper()
 	list, err := s.Client.List(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	if len(list) != 1 {
 		t.Fatalf("there are %d networks, want 1: %+v", len(list), list)
 	}
@@ -127,6 +128,6 @@ func (s NetworksSubject) one(t *testing.T) node.NetworkInfo {
 func (s NetworksSubject) join(t *testing.T, spec node.MemberSpec) node.Member {
 	t.Helper()
 	m, err := s.Client.Join(t.Context(), spec)
-	must(t, err)
+	expect.NoError(t, err)
 	return m
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/node/conformance/expect"
 )
 
 func networksJoinKept(t *testing.T, s NetworksSubject) {
@@ -15,23 +16,23 @@ func networksJoinKept(t *testing.T, s NetworksSubject) {
 		t.Errorf("joined: %+v", first)
 	}
 	s.join(t, node.MemberSpec{Network: spec.ID, Member: "6-1", PID: s.Process(t)})
-	wantKind(t, s.Client.Delete(t.Context(), spec.ID), node.Busy)
+	expect.Kind(t, s.Client.Delete(t.Context(), spec.ID), node.Busy)
 	s.Client, s.Taps = s.Restart(t)
 	after := s.one(t)
 	if after.Drift != "" || len(after.Members) != 2 || !reflect.DeepEqual(after.Members[0], first) {
 		t.Errorf("after a restart it is %+v, was with %+v", after, first)
 	}
-	must(t, s.Client.Leave(t.Context(), spec.ID, "5-1"))
-	wantKind(t, s.Client.Leave(t.Context(), spec.ID, "5-1"), node.NotExist)
+	expect.NoError(t, s.Client.Leave(t.Context(), spec.ID, "5-1"))
+	expect.Kind(t, s.Client.Leave(t.Context(), spec.ID, "5-1"), node.NotExist)
 	// Its namespace stays, empty, and can be anybody's.
 	if again := s.join(t, node.MemberSpec{Network: spec.ID, Member: "7-1", Namespace: file}); again.IPv4 != first.IPv4 {
 		t.Errorf("another one in the same namespace: %+v", again)
 	}
 	// One that is gone can leave too.
 	s.Unpin(t, file)
-	must(t, s.Client.Leave(t.Context(), spec.ID, "7-1"))
-	must(t, s.Client.Leave(t.Context(), spec.ID, "6-1"))
-	must(t, s.Client.Delete(t.Context(), spec.ID))
+	expect.NoError(t, s.Client.Leave(t.Context(), spec.ID, "7-1"))
+	expect.NoError(t, s.Client.Leave(t.Context(), spec.ID, "6-1"))
+	expect.NoError(t, s.Client.Delete(t.Context(), spec.ID))
 }
 
 func networksJoinKeptTwice(t *testing.T, s NetworksSubject) {

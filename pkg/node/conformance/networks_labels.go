@@ -5,27 +5,28 @@ import (
 	"testing"
 
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/node/conformance/expect"
 )
 
 // networksAnotherHash holds that a network is its user's, by its name: the newest
 // reservation's label takes the place of the one before.
 func networksAnotherHash(t *testing.T, s NetworksSubject) {
 	spec := NetworkSpec(t, "net1", "10.1.2.0/24", s.Port(t))
-	for _, label := range []struct{ id, hash string }{{"1-1", ""}, {"1-1", oneHash}, {"2-1", anotherHash}} {
+	for _, label := range []struct{ id, hash string }{{"1-1", ""}, {"1-1", expect.OneHash}, {"2-1", expect.AnotherHash}} {
 		spec.Label, spec.Hash = label.id, label.hash
 		made, err := s.Client.Create(t.Context(), spec)
-		must(t, err)
+		expect.NoError(t, err)
 		if made.Label != label.id || made.Hash != label.hash || made.Drift != "" {
 			t.Errorf("made %+v, want %s with hash %q", made, label.id, label.hash)
 		}
 	}
 	s.Client, s.Taps = s.Restart(t)
-	if got := s.one(t); got.Label != "2-1" || got.Hash != anotherHash {
+	if got := s.one(t); got.Label != "2-1" || got.Hash != expect.AnotherHash {
 		t.Errorf("after a restart it is %+v", got)
 	}
 	spec.Hash = "no hash"
 	_, err := s.Client.Create(t.Context(), spec)
-	wantKind(t, err, node.Invalid)
+	expect.Kind(t, err, node.Invalid)
 }
 
 // wantMember fails unless the only member is that one.
@@ -39,19 +40,19 @@ func (s NetworksSubject) wantMember(t *testing.T, want node.Member) {
 
 func membersAnotherHash(t *testing.T, s NetworksSubject) {
 	spec, _ := s.create(t, "net1", "10.1.2.0/24")
-	ask := node.MemberSpec{Network: spec.ID, Member: "5-1", PID: s.Process(t), Name: "five", Hash: oneHash}
+	ask := node.MemberSpec{Network: spec.ID, Member: "5-1", PID: s.Process(t), Name: "five", Hash: expect.OneHash}
 	member := s.join(t, ask)
-	if member.Hash != oneHash {
+	if member.Hash != expect.OneHash {
 		t.Errorf("joined as %+v", member)
 	}
 	theirs := ask
 	theirs.PID = s.Process(t)
-	for _, hash := range []string{anotherHash, ""} {
+	for _, hash := range []string{expect.AnotherHash, ""} {
 		for _, adopt := range []bool{false, true} {
 			theirs.Hash, theirs.AdoptUnlabelled = hash, adopt
 			_, err := s.Client.Join(t.Context(), theirs)
-			wantKind(t, err, node.Exist)
-			wantText(t, err, "5-1", "isn't this reservation's")
+			expect.Kind(t, err, node.Exist)
+			expect.Text(t, err, "5-1", "isn't this reservation's")
 		}
 	}
 	s.wantMember(t, member)
@@ -62,24 +63,24 @@ func membersAnotherHash(t *testing.T, s NetworksSubject) {
 	}
 	theirs.Hash = "no hash"
 	_, err := s.Client.Join(t.Context(), theirs)
-	wantKind(t, err, node.Invalid)
+	expect.Kind(t, err, node.Invalid)
 }
 
 func membersUnlabelled(t *testing.T, s NetworksSubject) {
 	spec, _ := s.create(t, "net1", "10.1.2.0/24")
 	ask := node.MemberSpec{Network: spec.ID, Member: "5-1", PID: s.Process(t)}
 	member := s.join(t, ask)
-	ask.Hash = oneHash
+	ask.Hash = expect.OneHash
 	_, err := s.Client.Join(t.Context(), ask)
-	wantKind(t, err, node.Exist)
+	expect.Kind(t, err, node.Exist)
 	s.wantMember(t, member)
 	ask.AdoptUnlabelled = true
 	adopted := s.join(t, ask)
-	if member.Hash = oneHash; !reflect.DeepEqual(adopted, member) {
+	if member.Hash = expect.OneHash; !reflect.DeepEqual(adopted, member) {
 		t.Errorf("adopted as %+v, want %+v", adopted, member)
 	}
 	s.wantMember(t, member)
-	ask.Hash = anotherHash
+	ask.Hash = expect.AnotherHash
 	_, err = s.Client.Join(t.Context(), ask)
-	wantKind(t, err, node.Exist)
+	expect.Kind(t, err, node.Exist)
 }

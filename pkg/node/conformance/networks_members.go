@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/node/conformance/expect"
 )
 
 // badMember changes a spec that would be let in, what is said of it then.
@@ -33,9 +34,9 @@ func networksBadKept(t *testing.T, s NetworksSubject) {
 	}
 	const here = "/proc/thread-self/ns/"
 	file := filepath.Join(t.TempDir(), "file")
-	must(t, os.WriteFile(file, nil, 0o600))
+	expect.NoError(t, os.WriteFile(file, nil, 0o600))
 	link := filepath.Join(t.TempDir(), "link")
-	must(t, os.Symlink(s.Pin(t, ""), link))
+	expect.NoError(t, os.Symlink(s.Pin(t, ""), link))
 	gone := s.Pin(t, "")
 	s.Unpin(t, gone)
 	pid := s.Process(t)
@@ -86,8 +87,8 @@ func (s NetworksSubject) badMembers(t *testing.T, at func(*node.MemberSpec), cas
 			m := good
 			c.change(&m)
 			_, err := s.Client.Join(t.Context(), m)
-			wantKind(t, err, c.kind)
-			wantText(t, err, c.says)
+			expect.Kind(t, err, c.kind)
+			expect.Text(t, err, c.says)
 			if got := s.one(t); len(got.Members) != 1 || got.Drift != "" {
 				t.Errorf("it has changed the network: %+v", got)
 			}
@@ -99,8 +100,8 @@ func networksFull(t *testing.T, s NetworksSubject) {
 	spec, _ := s.create(t, "net1", "10.1.2.0/30")
 	s.join(t, node.MemberSpec{Network: spec.ID, Member: "5-1", PID: s.Process(t)})
 	_, err := s.Client.Join(t.Context(), node.MemberSpec{Network: spec.ID, Member: "6-1", PID: s.Process(t)})
-	wantKind(t, err, node.NoSpace)
-	wantText(t, err, "10.1.2.0/30")
+	expect.Kind(t, err, node.NoSpace)
+	expect.Text(t, err, "10.1.2.0/30")
 }
 
 func tapsSetup(t *testing.T, s NetworksSubject) {
@@ -109,34 +110,34 @@ func tapsSetup(t *testing.T, s NetworksSubject) {
 	s.join(t, node.MemberSpec{Network: spec.ID, Member: "5-1", PID: s.Process(t)})
 	ask := node.TapSpec{Network: spec.ID, VM: "8-1", Name: "master", IP: "10.1.2.40"}
 	tap, err := s.Taps.Setup(t.Context(), ask)
-	must(t, err)
+	expect.NoError(t, err)
 	if tap.IPv4 != "10.1.2.40" || tap.Gateway != info.Gateway || tap.Namespace != info.Namespace || tap.MAC == "" || tap.Device == "" {
 		t.Errorf("made %+v", tap)
 	}
 	again, err := s.Taps.Setup(t.Context(), ask)
-	must(t, err)
+	expect.NoError(t, err)
 	if again != tap {
 		t.Errorf("made twice: %+v, then %+v", tap, again)
 	}
 	second, err := s.Taps.Setup(t.Context(), node.TapSpec{Network: spec.ID, VM: "9-1"})
-	must(t, err)
+	expect.NoError(t, err)
 	if second.Device == tap.Device || second.MAC == tap.MAC || second.IPv4 == tap.IPv4 {
 		t.Errorf("two VMs share: %+v and %+v", tap, second)
 	}
 	_, err = s.Taps.Setup(t.Context(), node.TapSpec{Network: other.ID, VM: "8-1"})
-	wantKind(t, err, node.Exist)
+	expect.Kind(t, err, node.Exist)
 	_, err = s.Taps.Setup(t.Context(), node.TapSpec{Network: spec.ID, VM: "10-1", IP: "10.1.2.40"})
-	wantKind(t, err, node.Refused)
-	wantKind(t, s.Client.Delete(t.Context(), spec.ID), node.Busy)
+	expect.Kind(t, err, node.Refused)
+	expect.Kind(t, s.Client.Delete(t.Context(), spec.ID), node.Busy)
 	s.Client, s.Taps = s.Restart(t)
 	list, err := s.Taps.List(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	if fmt.Sprint(list) != fmt.Sprint([]node.Tap{tap, second}) {
 		t.Errorf("after a restart: %+v", list)
 	}
-	must(t, s.Taps.Remove(t.Context(), "8-1"))
-	must(t, s.Taps.Remove(t.Context(), "9-1"))
-	wantKind(t, s.Taps.Remove(t.Context(), "9-1"), node.NotExist)
-	must(t, s.Client.Leave(t.Context(), spec.ID, "5-1"))
-	must(t, s.Client.Delete(t.Context(), spec.ID))
+	expect.NoError(t, s.Taps.Remove(t.Context(), "8-1"))
+	expect.NoError(t, s.Taps.Remove(t.Context(), "9-1"))
+	expect.Kind(t, s.Taps.Remove(t.Context(), "9-1"), node.NotExist)
+	expect.NoError(t, s.Client.Leave(t.Context(), spec.ID, "5-1"))
+	expect.NoError(t, s.Client.Delete(t.Context(), spec.ID))
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/node/conformance/expect"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -23,20 +24,20 @@ func networksCreate(t *testing.T, s NetworksSubject) {
 		t.Errorf("listed %+v", got)
 	}
 	subnet, err := s.Client.Subnet(t.Context(), spec.ID)
-	must(t, err)
+	expect.NoError(t, err)
 	gateway, err := s.Client.Gateway(t.Context(), spec.ID)
-	must(t, err)
+	expect.NoError(t, err)
 	if subnet != "10.1.2.0/24" || gateway != "10.1.2.1" {
 		t.Errorf("subnet %s, gateway %s", subnet, gateway)
 	}
 	status, err := s.Client.Status(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	if status.Networks != 1 || status.Backend != info.Backend || status.Drift != "" {
 		t.Errorf("status %+v", status)
 	}
-	must(t, s.Client.Delete(t.Context(), spec.ID))
+	expect.NoError(t, s.Client.Delete(t.Context(), spec.ID))
 	list, err := s.Client.List(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	if len(list) != 0 {
 		t.Errorf("deleted, and still there: %+v", list)
 	}
@@ -45,7 +46,7 @@ func networksCreate(t *testing.T, s NetworksSubject) {
 func networksTwice(t *testing.T, s NetworksSubject) {
 	spec, first := s.create(t, "net1", "10.1.2.0/24")
 	again, err := s.Client.Create(t.Context(), spec)
-	must(t, err)
+	expect.NoError(t, err)
 	if !reflect.DeepEqual(first, again) {
 		t.Errorf("made twice it is %+v, was %+v", again, first)
 	}
@@ -61,7 +62,7 @@ func networksChange(t *testing.T, s NetworksSubject) {
 		Subnet: "10.1.3.0/24", PublicKey: "cnS4uHqHsn77zuU7eUlekbE3kl4YOycgdAihgKV+KA4=", AllowedIPs: []string{"10.1.3.0/24", "100.64.1.3/32"},
 	}}
 	info, err := s.Client.Create(t.Context(), spec)
-	must(t, err)
+	expect.NoError(t, err)
 	if info.Label != "2-1" || info.ListenPort != spec.ListenPort || len(info.Peers) != 1 || info.Drift != "" {
 		t.Errorf("changed to %+v", info)
 	}
@@ -70,14 +71,14 @@ func networksChange(t *testing.T, s NetworksSubject) {
 	}
 	spec.Peers = nil
 	info, err = s.Client.Create(t.Context(), spec)
-	must(t, err)
+	expect.NoError(t, err)
 	if len(info.Peers) != 0 || info.Drift != "" {
 		t.Errorf("without peers it is %+v", info)
 	}
 	spec.Subnet = "10.1.4.0/24"
 	_, err = s.Client.Create(t.Context(), spec)
-	wantKind(t, err, node.Refused)
-	wantText(t, err, member.IPv4)
+	expect.Kind(t, err, node.Refused)
+	expect.Text(t, err, member.IPv4)
 	if got := s.one(t); got.Subnet != "10.1.2.0/24" || got.Drift != "" {
 		t.Errorf("what was refused has changed it: %+v", got)
 	}
@@ -85,19 +86,19 @@ func networksChange(t *testing.T, s NetworksSubject) {
 
 func networksRemoveNothing(t *testing.T, s NetworksSubject) {
 	spec := NetworkSpec(t, "net1", "10.1.2.0/24", s.Port(t))
-	wantKind(t, s.Client.Delete(t.Context(), spec.ID), node.NotExist)
-	wantKind(t, s.Client.Leave(t.Context(), spec.ID, "5-1"), node.NotExist)
-	wantKind(t, s.Taps.Remove(t.Context(), "5-1"), node.NotExist)
+	expect.Kind(t, s.Client.Delete(t.Context(), spec.ID), node.NotExist)
+	expect.Kind(t, s.Client.Leave(t.Context(), spec.ID, "5-1"), node.NotExist)
+	expect.Kind(t, s.Taps.Remove(t.Context(), "5-1"), node.NotExist)
 	_, err := s.Client.Subnet(t.Context(), spec.ID)
-	wantKind(t, err, node.NotExist)
+	expect.Kind(t, err, node.NotExist)
 	_, err = s.Client.Gateway(t.Context(), spec.ID)
-	wantKind(t, err, node.NotExist)
+	expect.Kind(t, err, node.NotExist)
 	_, err = s.Client.Join(t.Context(), node.MemberSpec{Network: spec.ID, Member: "5-1", PID: s.Process(t)})
-	wantKind(t, err, node.NotExist)
+	expect.Kind(t, err, node.NotExist)
 	spec, _ = s.create(t, "net1", "10.1.2.0/24")
-	wantKind(t, s.Client.Leave(t.Context(), spec.ID, "5-1"), node.NotExist)
-	for _, name := range badNames() {
-		wantKind(t, s.Client.Delete(t.Context(), name), node.NotExist)
+	expect.Kind(t, s.Client.Leave(t.Context(), spec.ID, "5-1"), node.NotExist)
+	for _, name := range expect.BadNames() {
+		expect.Kind(t, s.Client.Delete(t.Context(), name), node.NotExist)
 	}
 }
 
@@ -105,12 +106,12 @@ func networksInUse(t *testing.T, s NetworksSubject) {
 	spec, _ := s.create(t, "net1", "10.1.2.0/24")
 	s.join(t, node.MemberSpec{Network: spec.ID, Member: "5-1", PID: s.Process(t)})
 	err := s.Client.Delete(t.Context(), spec.ID)
-	wantKind(t, err, node.Busy)
-	wantText(t, err, "5-1")
-	must(t, s.Client.Leave(t.Context(), spec.ID, "5-1"))
-	wantKind(t, s.Client.Leave(t.Context(), spec.ID, "5-1"), node.NotExist)
-	must(t, s.Client.Delete(t.Context(), spec.ID))
-	wantKind(t, s.Client.Delete(t.Context(), spec.ID), node.NotExist)
+	expect.Kind(t, err, node.Busy)
+	expect.Text(t, err, "5-1")
+	expect.NoError(t, s.Client.Leave(t.Context(), spec.ID, "5-1"))
+	expect.Kind(t, s.Client.Leave(t.Context(), spec.ID, "5-1"), node.NotExist)
+	expect.NoError(t, s.Client.Delete(t.Context(), spec.ID))
+	expect.Kind(t, s.Client.Delete(t.Context(), spec.ID), node.NotExist)
 }
 
 func networksRestart(t *testing.T, s NetworksSubject) {
@@ -122,12 +123,12 @@ func networksRestart(t *testing.T, s NetworksSubject) {
 		t.Errorf("after a restart it is %+v, was %+v with %+v", after, before, member)
 	}
 	info, err := s.Client.Create(t.Context(), spec)
-	must(t, err)
+	expect.NoError(t, err)
 	if info.Drift != "" {
 		t.Errorf("made again: %s", info.Drift)
 	}
-	must(t, s.Client.Leave(t.Context(), spec.ID, "5-1"))
-	must(t, s.Client.Delete(t.Context(), spec.ID))
+	expect.NoError(t, s.Client.Leave(t.Context(), spec.ID, "5-1"))
+	expect.NoError(t, s.Client.Delete(t.Context(), spec.ID))
 }
 
 func networksBadSpecs(t *testing.T, s NetworksSubject) {
@@ -167,13 +168,13 @@ func networksBadSpecs(t *testing.T, s NetworksSubject) {
 			spec := NetworkSpec(t, "net1", "10.1.2.0/24", s.Port(t))
 			c.change(&spec)
 			_, err := s.Client.Create(t.Context(), spec)
-			wantKind(t, err, c.kind)
-			wantText(t, err, c.says)
+			expect.Kind(t, err, c.kind)
+			expect.Text(t, err, c.says)
 			if err != nil && strings.Contains(err.Error(), spec.PrivateKey) && spec.PrivateKey != "secret" {
 				t.Error("the error tells the private key")
 			}
 			list, lerr := s.Client.List(t.Context())
-			must(t, lerr)
+			expect.NoError(t, lerr)
 			if len(list) != 0 {
 				t.Errorf("it was made: %+v", list)
 			}
@@ -185,15 +186,15 @@ func networksConflicts(t *testing.T, s NetworksSubject) {
 	first, _ := s.create(t, "net1", "10.1.2.0/24")
 	second := NetworkSpec(t, "net2", "10.1.2.0/24", first.ListenPort)
 	_, err := s.Client.Create(t.Context(), second)
-	wantKind(t, err, node.Refused)
-	wantText(t, err, "wg_listen_port")
+	expect.Kind(t, err, node.Refused)
+	expect.Text(t, err, "wg_listen_port")
 	s.one(t)
 	// Two networks may use the same addresses: they never meet.
 	second.ListenPort = s.Port(t)
 	_, err = s.Client.Create(t.Context(), second)
-	must(t, err)
+	expect.NoError(t, err)
 	list, err := s.Client.List(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	for _, n := range list {
 		if n.Drift != "" {
 			t.Errorf("%s: %s", n.Name, n.Drift)
@@ -217,7 +218,7 @@ func networksJoin(t *testing.T, s NetworksSubject) {
 	if got := s.one(t); len(got.Members) != 2 || got.Drift != "" {
 		t.Errorf("listed %+v", got)
 	}
-	must(t, s.Client.Leave(t.Context(), spec.ID, "5-1"))
+	expect.NoError(t, s.Client.Leave(t.Context(), spec.ID, "5-1"))
 	if got := s.join(t, node.MemberSpec{Network: spec.ID, Member: "7-1", PID: s.Process(t)}); got.IPv4 != "10.1.2.2" {
 		t.Errorf("an address that was given back isn't given again: %+v", got)
 	}

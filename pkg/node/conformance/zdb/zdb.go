@@ -1,4 +1,4 @@
-package conformance
+package zdb
 
 import (
 	"context"
@@ -10,11 +10,12 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/node/conformance/expect"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// ZDBNamespacesClient is what the stub of node.ZDBNamespaces looks like.
-type ZDBNamespacesClient interface {
+// Client is what the stub of node.ZDBNamespaces looks like.
+type Client interface {
 	Attach(ctx context.Context, spec node.ZDBServerSpec) (node.ZDBServer, error)
 	Detach(ctx context.Context, container string) error
 	Servers(ctx context.Context) ([]node.ZDBServer, error)
@@ -24,10 +25,10 @@ type ZDBNamespacesClient interface {
 	List(ctx context.Context, container string) ([]node.ZDBNamespace, error)
 }
 
-// ZDBSubject is a zdb module that was just made: it has nothing in hand, and may
+// Subject is a zdb module that was just made: it has nothing in hand, and may
 // give zdbPorts ports. Its node has an IPv4 and an IPv6 address.
-type ZDBSubject struct {
-	Client ZDBNamespacesClient
+type Subject struct {
+	Client Client
 	// Start starts the zdb of a container, for the first time or on the data that
 	// it has, and returns what it is attached with, maybe before it answers. It ends
 	// with the test.
@@ -36,18 +37,18 @@ type ZDBSubject struct {
 	Kill func(t *testing.T, container string)
 	// Restart ends the module as kill -9 does, starts it anew on the same
 	// folder, and returns the new client.
-	Restart func(t *testing.T) ZDBNamespacesClient
+	Restart func(t *testing.T) Client
 }
 
 // zdbPorts is how many ports a subject may give.
 const zdbPorts = 3
 
-// ZDBSuite is what every node.ZDBNamespaces must pass. Each part gets a subject of
+// Suite is what every node.ZDBNamespaces must pass. Each part gets a subject of
 // its own from open.
-func ZDBSuite(t *testing.T, open func(t *testing.T) ZDBSubject) {
+func Suite(t *testing.T, open func(t *testing.T) Subject) {
 	parts := []struct {
 		name string
-		run  func(t *testing.T, s ZDBSubject)
+		run  func(t *testing.T, s Subject)
 	}{
 		{"attach", zdbAttach},
 		{"attach twice", zdbAttachTwice},
@@ -81,12 +82,12 @@ func ZDBSuite(t *testing.T, open func(t *testing.T) ZDBSubject) {
 }
 
 // attach starts a zdb and takes it in hand once it answers.
-func (s ZDBSubject) attach(t *testing.T, container string, mode workload.ZDBMode) node.ZDBServer {
+func (s Subject) attach(t *testing.T, container string, mode workload.ZDBMode) node.ZDBServer {
 	t.Helper()
 	return s.attachSpec(t, s.Start(t, container, mode))
 }
 
-func (s ZDBSubject) attachSpec(t *testing.T, spec node.ZDBServerSpec) node.ZDBServer {
+func (s Subject) attachSpec(t *testing.T, spec node.ZDBServerSpec) node.ZDBServer {
 	t.Helper()
 	var out node.ZDBServer
 	var err error
@@ -94,7 +95,7 @@ func (s ZDBSubject) attachSpec(t *testing.T, spec node.ZDBServerSpec) node.ZDBSe
 		out, err = s.Client.Attach(t.Context(), spec)
 		return node.KindOf(err) != node.Transient
 	}, func() any { return err })
-	must(t, err)
+	expect.NoError(t, err)
 	if out.Drift != "" {
 		t.Errorf("attached with drift: %+v", out)
 	}
@@ -102,10 +103,10 @@ func (s ZDBSubject) attachSpec(t *testing.T, spec node.ZDBServerSpec) node.ZDBSe
 }
 
 // one is the only server in hand.
-func (s ZDBSubject) one(t *testing.T) node.ZDBServer {
+func (s Subject) one(t *testing.T) node.ZDBServer {
 	t.Helper()
 	list, err := s.Client.Servers(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	if len(list) != 1 {
 		t.Fatalf("there are %d in hand, want 1: %+v", len(list), list)
 	}
@@ -113,7 +114,7 @@ func (s ZDBSubject) one(t *testing.T) node.ZDBServer {
 }
 
 // whole waits until the only server has no drift, and returns it.
-func (s ZDBSubject) whole(t *testing.T) node.ZDBServer {
+func (s Subject) whole(t *testing.T) node.ZDBServer {
 	t.Helper()
 	var out node.ZDBServer
 	eventually(t, func() bool {
@@ -124,10 +125,10 @@ func (s ZDBSubject) whole(t *testing.T) node.ZDBServer {
 }
 
 // create makes a namespace that must succeed.
-func (s ZDBSubject) create(t *testing.T, spec node.ZDBNamespaceSpec) node.ZDBNamespace {
+func (s Subject) create(t *testing.T, spec node.ZDBNamespaceSpec) node.ZDBNamespace {
 	t.Helper()
 	out, err := s.Client.Create(t.Context(), spec)
-	must(t, err)
+	expect.NoError(t, err)
 	if out.Container != spec.Container || out.Name != spec.Name || out.Size != spec.Size || out.Public != spec.Public || out.Protected != (spec.Password != "") {
 		t.Errorf("created %+v, want %+v", out, spec)
 	}
@@ -137,11 +138,11 @@ func (s ZDBSubject) create(t *testing.T, spec node.ZDBNamespaceSpec) node.ZDBNam
 // eventually waits until something holds, and says what is seen when it doesn't.
 func eventually(t *testing.T, holds func() bool, seen func() any) {
 	t.Helper()
-	late := time.After(patience)
+	late := time.After(expect.Patience)
 	for !holds() {
 		select {
 		case <-late:
-			t.Fatalf("%s have passed: %v", patience, seen())
+			t.Fatalf("%s have passed: %v", expect.Patience, seen())
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
@@ -162,8 +163,8 @@ func user(t *testing.T, at node.ZDBServer) zdbClient {
 func userAt(t *testing.T, ip string, port uint16) zdbClient {
 	t.Helper()
 	conn, err := redis.DialContext(t.Context(), "tcp", net.JoinHostPort(ip, strconv.Itoa(int(port))),
-		redis.DialConnectTimeout(patience), redis.DialReadTimeout(patience), redis.DialWriteTimeout(patience))
-	must(t, err)
+		redis.DialConnectTimeout(expect.Patience), redis.DialReadTimeout(expect.Patience), redis.DialWriteTimeout(expect.Patience))
+	expect.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return zdbClient{conn, t}
 }

@@ -1,15 +1,16 @@
-package conformance
+package storage
 
 import (
 	"context"
 	"testing"
 
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/node/conformance/expect"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// StorageClient is what the stub of node.Storage looks like.
-type StorageClient interface {
+// Client is what the stub of node.Storage looks like.
+type Client interface {
 	CreateFilesystem(ctx context.Context, spec node.FilesystemSpec) (node.Filesystem, error)
 	ReleaseFilesystem(ctx context.Context, name string) error
 	ResizeFilesystem(ctx context.Context, name string, size uint64) (node.Filesystem, error)
@@ -19,24 +20,24 @@ type StorageClient interface {
 	Monitor(ctx context.Context) (<-chan node.PoolUse, error)
 }
 
-// StorageSubject is a storage module that was just made: empty, with one pool
+// Subject is a storage module that was just made: empty, with one pool
 // of 500 MiB to 4 GiB, all of one type.
-type StorageSubject struct {
-	Client StorageClient
+type Subject struct {
+	Client Client
 	// Offers is the type of the pool, Lacks the other one.
 	Offers workload.DeviceType
 	Lacks  workload.DeviceType
 	// Restart ends the module as kill -9 does, starts it anew on the same
 	// state, and returns the new client.
-	Restart func(t *testing.T) StorageClient
+	Restart func(t *testing.T) Client
 }
 
-// StorageSuite is what every node.Storage must pass. Each part gets a subject
+// Suite is what every node.Storage must pass. Each part gets a subject
 // of its own from open.
-func StorageSuite(t *testing.T, open func(t *testing.T) StorageSubject) {
+func Suite(t *testing.T, open func(t *testing.T) Subject) {
 	parts := []struct {
 		name string
-		run  func(t *testing.T, s StorageSubject)
+		run  func(t *testing.T, s Subject)
 	}{
 		{"create", storageCreate},
 		{"twice", storageTwice},
@@ -68,23 +69,23 @@ func StorageSuite(t *testing.T, open func(t *testing.T) StorageSubject) {
 	}
 }
 
-func (s StorageSubject) spec(name string, size uint64) node.FilesystemSpec {
+func (s Subject) spec(name string, size uint64) node.FilesystemSpec {
 	return node.FilesystemSpec{Name: name, Size: size, DiskType: s.Offers}
 }
 
 // create makes a file system that must succeed.
-func (s StorageSubject) create(t *testing.T, name string, size uint64) node.Filesystem {
+func (s Subject) create(t *testing.T, name string, size uint64) node.Filesystem {
 	t.Helper()
 	f, err := s.Client.CreateFilesystem(t.Context(), s.spec(name, size))
-	must(t, err)
+	expect.NoError(t, err)
 	return f
 }
 
 // names are those of all file systems.
-func (s StorageSubject) names(t *testing.T) []string {
+func (s Subject) names(t *testing.T) []string {
 	t.Helper()
 	list, err := s.Client.ListFilesystems(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	names := []string{}
 	for _, f := range list {
 		names = append(names, f.Name)

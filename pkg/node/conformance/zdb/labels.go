@@ -1,17 +1,18 @@
-package conformance
+package zdb
 
 import (
 	"testing"
 
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/node/conformance/expect"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
 // keep makes a namespace of that hash with a value in it, which opens by "secret".
-func (s ZDBSubject) keep(t *testing.T, hash string) (node.ZDBServer, node.ZDBNamespaceSpec) {
+func (s Subject) keep(t *testing.T, hash string) (node.ZDBServer, node.ZDBNamespaceSpec) {
 	t.Helper()
 	at := s.attach(t, zdbOne, workload.ZDBUser)
-	spec := node.ZDBNamespaceSpec{Container: zdbOne, Name: "5-1", Size: mib, Password: "secret", Hash: hash}
+	spec := node.ZDBNamespaceSpec{Container: zdbOne, Name: "5-1", Size: expect.MiB, Password: "secret", Hash: hash}
 	if made := s.create(t, spec); made.Hash != hash {
 		t.Errorf("made %+v, want hash %q", made, hash)
 	}
@@ -20,11 +21,11 @@ func (s ZDBSubject) keep(t *testing.T, hash string) (node.ZDBServer, node.ZDBNam
 }
 
 // wantHash fails unless the only namespace is as keep made it, with that hash.
-func (s ZDBSubject) wantHash(t *testing.T, at node.ZDBServer, hash string) {
+func (s Subject) wantHash(t *testing.T, at node.ZDBServer, hash string) {
 	t.Helper()
 	list, err := s.Client.List(t.Context(), "")
-	must(t, err)
-	if len(list) != 1 || list[0].Name != "5-1" || list[0].Size != mib || list[0].Hash != hash {
+	expect.NoError(t, err)
+	if len(list) != 1 || list[0].Name != "5-1" || list[0].Size != expect.MiB || list[0].Hash != hash {
 		t.Errorf("there are %+v, want only 5-1 with hash %q", list, hash)
 	}
 	if value := inside(t, at, "5-1", "secret").do("GET", "key"); value != "kept" {
@@ -32,59 +33,59 @@ func (s ZDBSubject) wantHash(t *testing.T, at node.ZDBServer, hash string) {
 	}
 }
 
-func zdbAnotherHash(t *testing.T, s ZDBSubject) {
-	at, spec := s.keep(t, oneHash)
+func zdbAnotherHash(t *testing.T, s Subject) {
+	at, spec := s.keep(t, expect.OneHash)
 	theirs := spec
-	theirs.Password, theirs.Size = "theirs", 2*mib
-	for _, hash := range []string{anotherHash, ""} {
+	theirs.Password, theirs.Size = "theirs", 2*expect.MiB
+	for _, hash := range []string{expect.AnotherHash, ""} {
 		for _, adopt := range []bool{false, true} {
 			theirs.Hash, theirs.AdoptUnlabelled = hash, adopt
 			_, err := s.Client.Create(t.Context(), theirs)
-			wantKind(t, err, node.Exist)
-			wantText(t, err, "5-1", "isn't this reservation's")
+			expect.Kind(t, err, node.Exist)
+			expect.Text(t, err, "5-1", "isn't this reservation's")
 		}
 	}
-	s.wantHash(t, at, oneHash)
+	s.wantHash(t, at, expect.OneHash)
 	s.create(t, spec)
 	// It outlives both of them.
 	s.Kill(t, zdbOne)
 	s.Start(t, zdbOne, workload.ZDBUser)
 	s.Client = s.Restart(t)
 	at = s.whole(t)
-	s.wantHash(t, at, oneHash)
+	s.wantHash(t, at, expect.OneHash)
 	// One that was removed is nobody's any more.
-	must(t, s.Client.Delete(t.Context(), zdbOne, "5-1"))
-	theirs.Hash = anotherHash
-	if made := s.create(t, theirs); made.Hash != anotherHash || made.Used != 0 {
+	expect.NoError(t, s.Client.Delete(t.Context(), zdbOne, "5-1"))
+	theirs.Hash = expect.AnotherHash
+	if made := s.create(t, theirs); made.Hash != expect.AnotherHash || made.Used != 0 {
 		t.Errorf("made anew it is %+v", made)
 	}
-	must(t, s.Client.Delete(t.Context(), zdbOne, "5-1"))
+	expect.NoError(t, s.Client.Delete(t.Context(), zdbOne, "5-1"))
 	theirs.Hash = ""
 	if made := s.create(t, theirs); made.Hash != "" {
 		t.Errorf("without a hash it is %+v", made)
 	}
 	theirs.Hash = "no hash"
 	_, err := s.Client.Create(t.Context(), theirs)
-	wantKind(t, err, node.Invalid)
+	expect.Kind(t, err, node.Invalid)
 }
 
-func zdbUnlabelled(t *testing.T, s ZDBSubject) {
+func zdbUnlabelled(t *testing.T, s Subject) {
 	at, spec := s.keep(t, "")
-	spec.Hash, spec.Password = oneHash, "theirs"
+	spec.Hash, spec.Password = expect.OneHash, "theirs"
 	_, err := s.Client.Create(t.Context(), spec)
-	wantKind(t, err, node.Exist)
+	expect.Kind(t, err, node.Exist)
 	s.wantHash(t, at, "")
 }
 
-func zdbAdopted(t *testing.T, s ZDBSubject) {
+func zdbAdopted(t *testing.T, s Subject) {
 	at, spec := s.keep(t, "")
-	spec.Hash, spec.AdoptUnlabelled = oneHash, true
-	if adopted := s.create(t, spec); adopted.Hash != oneHash || adopted.Used == 0 {
+	spec.Hash, spec.AdoptUnlabelled = expect.OneHash, true
+	if adopted := s.create(t, spec); adopted.Hash != expect.OneHash || adopted.Used == 0 {
 		t.Errorf("adopted as %+v", adopted)
 	}
-	s.wantHash(t, at, oneHash)
-	spec.Hash = anotherHash
+	s.wantHash(t, at, expect.OneHash)
+	spec.Hash = expect.AnotherHash
 	_, err := s.Client.Create(t.Context(), spec)
-	wantKind(t, err, node.Exist)
-	s.wantHash(t, at, oneHash)
+	expect.Kind(t, err, node.Exist)
+	s.wantHash(t, at, expect.OneHash)
 }

@@ -1,4 +1,4 @@
-package conformance
+package storage
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/node/conformance/expect"
 )
 
 // VDisksClient is what the stub of node.VDisks looks like.
@@ -56,14 +57,14 @@ func VDisksSuite(t *testing.T, open func(t *testing.T) VDisksSubject) {
 func (s VDisksSubject) allocate(t *testing.T, name string, size uint64) node.VDisk {
 	t.Helper()
 	d, err := s.Client.Allocate(t.Context(), name, size)
-	must(t, err)
+	expect.NoError(t, err)
 	return d
 }
 
 func (s VDisksSubject) wantNames(t *testing.T, want ...string) {
 	t.Helper()
 	list, err := s.Client.List(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	names := []string{}
 	for _, d := range list {
 		names = append(names, d.Name)
@@ -74,10 +75,10 @@ func (s VDisksSubject) wantNames(t *testing.T, want ...string) {
 }
 
 func vdisksAllocate(t *testing.T, s VDisksSubject) {
-	d := s.allocate(t, "7-1", 32*mib)
+	d := s.allocate(t, "7-1", 32*expect.MiB)
 	var stat unix.Stat_t
-	must(t, unix.Stat(d.Path, &stat))
-	if d.Name != "7-1" || d.Size != 32*mib || stat.Size != int64(32*mib) {
+	expect.NoError(t, unix.Stat(d.Path, &stat))
+	if d.Name != "7-1" || d.Size != 32*expect.MiB || stat.Size != int64(32*expect.MiB) {
 		t.Errorf("allocated %+v, its file has %d bytes", d, stat.Size)
 	}
 	if stat.Blocks*512 < stat.Size {
@@ -87,7 +88,7 @@ func vdisksAllocate(t *testing.T, s VDisksSubject) {
 		t.Errorf("others may use it: mode %o", stat.Mode)
 	}
 	seen, err := s.Client.Inspect(t.Context(), "7-1")
-	must(t, err)
+	expect.NoError(t, err)
 	if seen != d {
 		t.Errorf("inspect says %+v, allocate said %+v", seen, d)
 	}
@@ -98,28 +99,28 @@ func vdisksAllocate(t *testing.T, s VDisksSubject) {
 func stamp(t *testing.T, d node.VDisk) {
 	t.Helper()
 	f, err := os.OpenFile(d.Path, os.O_RDWR, 0)
-	must(t, err)
+	expect.NoError(t, err)
 	_, err = f.WriteAt([]byte("kept"), int64(d.Size/2))
-	must(t, errors.Join(err, f.Close()))
+	expect.NoError(t, errors.Join(err, f.Close()))
 }
 
 func wantStamp(t *testing.T, d node.VDisk) {
 	t.Helper()
 	f, err := os.Open(d.Path)
-	must(t, err)
+	expect.NoError(t, err)
 	defer f.Close()
 	b := make([]byte, 4)
 	_, err = f.ReadAt(b, int64(d.Size/2))
-	must(t, err)
+	expect.NoError(t, err)
 	if string(b) != "kept" {
 		t.Errorf("the disk holds %q, want its data kept", b)
 	}
 }
 
 func vdisksTwice(t *testing.T, s VDisksSubject) {
-	first := s.allocate(t, "7-1", 32*mib)
+	first := s.allocate(t, "7-1", 32*expect.MiB)
 	stamp(t, first)
-	if second := s.allocate(t, "7-1", 32*mib); second != first {
+	if second := s.allocate(t, "7-1", 32*expect.MiB); second != first {
 		t.Errorf("the second time it is %+v, the first %+v", second, first)
 	}
 	wantStamp(t, first)
@@ -127,80 +128,80 @@ func vdisksTwice(t *testing.T, s VDisksSubject) {
 }
 
 func vdisksDiffers(t *testing.T, s VDisksSubject) {
-	d := s.allocate(t, "7-1", 32*mib)
+	d := s.allocate(t, "7-1", 32*expect.MiB)
 	stamp(t, d)
-	for _, size := range []uint64{16 * mib, 64 * mib} {
+	for _, size := range []uint64{16 * expect.MiB, 64 * expect.MiB} {
 		_, err := s.Client.Allocate(t.Context(), "7-1", size)
-		wantKind(t, err, node.Exist)
-		wantText(t, err, "7-1")
+		expect.Kind(t, err, node.Exist)
+		expect.Text(t, err, "7-1")
 	}
 	wantStamp(t, d)
 	seen, err := s.Client.Inspect(t.Context(), "7-1")
-	must(t, err)
+	expect.NoError(t, err)
 	if seen != d {
 		t.Errorf("it is now %+v", seen)
 	}
 }
 
 func vdisksRemove(t *testing.T, s VDisksSubject) {
-	d := s.allocate(t, "7-1", 32*mib)
-	other := s.allocate(t, "7-2", 32*mib)
+	d := s.allocate(t, "7-1", 32*expect.MiB)
+	other := s.allocate(t, "7-2", 32*expect.MiB)
 	stamp(t, other)
-	must(t, s.Client.Deallocate(t.Context(), "7-1"))
+	expect.NoError(t, s.Client.Deallocate(t.Context(), "7-1"))
 	if _, err := os.Lstat(d.Path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("its file is still there: %v", err)
 	}
-	wantKind(t, s.Client.Deallocate(t.Context(), "7-1"), node.NotExist)
+	expect.Kind(t, s.Client.Deallocate(t.Context(), "7-1"), node.NotExist)
 	s.wantNames(t, "7-2")
 	wantStamp(t, other)
 }
 
 func vdisksRemoveNothing(t *testing.T, s VDisksSubject) {
 	err := s.Client.Deallocate(t.Context(), "9-9")
-	wantKind(t, err, node.NotExist)
-	wantText(t, err, "9-9")
+	expect.Kind(t, err, node.NotExist)
+	expect.Text(t, err, "9-9")
 	_, err = s.Client.Inspect(t.Context(), "9-9")
-	wantKind(t, err, node.NotExist)
+	expect.Kind(t, err, node.NotExist)
 	s.wantNames(t)
 }
 
 func vdisksRestart(t *testing.T, s VDisksSubject) {
-	d := s.allocate(t, "7-1", 32*mib)
-	s.allocate(t, "7-2", 32*mib)
+	d := s.allocate(t, "7-1", 32*expect.MiB)
+	s.allocate(t, "7-2", 32*expect.MiB)
 	stamp(t, d)
-	must(t, s.Client.Deallocate(t.Context(), "7-2"))
+	expect.NoError(t, s.Client.Deallocate(t.Context(), "7-2"))
 	s.Client = s.Restart(t)
 	s.wantNames(t, "7-1")
-	if again := s.allocate(t, "7-1", 32*mib); again != d {
+	if again := s.allocate(t, "7-1", 32*expect.MiB); again != d {
 		t.Errorf("after a restart it is %+v, before %+v", again, d)
 	}
 	wantStamp(t, d)
 }
 
 func vdisksBadNames(t *testing.T, s VDisksSubject) {
-	for _, name := range badNames() {
-		_, err := s.Client.Allocate(t.Context(), name, 32*mib)
-		wantKind(t, err, node.Invalid)
-		wantKind(t, s.Client.Deallocate(t.Context(), name), node.Invalid)
+	for _, name := range expect.BadNames() {
+		_, err := s.Client.Allocate(t.Context(), name, 32*expect.MiB)
+		expect.Kind(t, err, node.Invalid)
+		expect.Kind(t, s.Client.Deallocate(t.Context(), name), node.Invalid)
 		_, err = s.Client.Inspect(t.Context(), name)
-		wantKind(t, err, node.Invalid)
+		expect.Kind(t, err, node.Invalid)
 	}
 	s.wantNames(t)
 }
 
 func vdisksBadSizes(t *testing.T, s VDisksSubject) {
-	for _, size := range []uint64{0, 1, 511, 512, 4097, most} {
+	for _, size := range []uint64{0, 1, 511, 512, 4097, expect.Most} {
 		_, err := s.Client.Allocate(t.Context(), "7-1", size)
-		wantKind(t, err, node.Invalid)
-		wantText(t, err, "7-1", "4096")
+		expect.Kind(t, err, node.Invalid)
+		expect.Text(t, err, "7-1", "4096")
 	}
 	s.wantNames(t)
 }
 
 func vdisksNoSpace(t *testing.T, s VDisksSubject) {
 	_, err := s.Client.Allocate(t.Context(), "7-1", 8<<40)
-	wantKind(t, err, node.NoSpace)
-	wantText(t, err, "7-1", "needs 8 TiB", "free are ")
+	expect.Kind(t, err, node.NoSpace)
+	expect.Text(t, err, "7-1", "needs 8 TiB", "free are ")
 	s.wantNames(t)
 }
 
@@ -208,9 +209,9 @@ func vdisksConcurrent(t *testing.T, s VDisksSubject) {
 	var group sync.WaitGroup
 	errs := make([]error, 8)
 	for i := range errs {
-		group.Go(func() { _, errs[i] = s.Client.Allocate(t.Context(), "7-1", 16*mib) })
+		group.Go(func() { _, errs[i] = s.Client.Allocate(t.Context(), "7-1", 16*expect.MiB) })
 	}
 	group.Wait()
-	must(t, errors.Join(errs...))
+	expect.NoError(t, errors.Join(errs...))
 	s.wantNames(t, "7-1")
 }

@@ -1,4 +1,4 @@
-package conformance
+package zdb
 
 import (
 	"net"
@@ -10,6 +10,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/node/conformance/expect"
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
@@ -18,9 +19,9 @@ const (
 	zdbTwo = "zdb-ssd0-seq"
 )
 
-func zdbAttach(t *testing.T, s ZDBSubject) {
+func zdbAttach(t *testing.T, s Subject) {
 	none, err := s.Client.Servers(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	if len(none) != 0 {
 		t.Fatalf("in hand: %+v", none)
 	}
@@ -45,7 +46,7 @@ func zdbAttach(t *testing.T, s ZDBSubject) {
 	client.refused("NSDEL", "default")
 }
 
-func zdbAttachTwice(t *testing.T, s ZDBSubject) {
+func zdbAttachTwice(t *testing.T, s Subject) {
 	spec := s.Start(t, zdbOne, workload.ZDBUser)
 	first := s.attachSpec(t, spec)
 	client := user(t, first)
@@ -63,22 +64,22 @@ func zdbAttachTwice(t *testing.T, s ZDBSubject) {
 	}
 }
 
-func zdbAttachNothing(t *testing.T, s ZDBSubject) {
+func zdbAttachNothing(t *testing.T, s Subject) {
 	spec := node.ZDBServerSpec{Container: zdbOne, Mode: workload.ZDBUser, Data: t.TempDir()}
 	for _, data := range []string{spec.Data, spec.Data + "/nowhere"} {
 		spec.Data = data
 		_, err := s.Client.Attach(t.Context(), spec)
-		wantKind(t, err, node.Transient)
-		wantText(t, err, zdbOne)
+		expect.Kind(t, err, node.Transient)
+		expect.Text(t, err, zdbOne)
 	}
 	list, err := s.Client.Servers(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	if len(list) != 0 {
 		t.Errorf("in hand: %+v", list)
 	}
 }
 
-func zdbAttachMode(t *testing.T, s ZDBSubject) {
+func zdbAttachMode(t *testing.T, s Subject) {
 	spec := s.Start(t, zdbOne, workload.ZDBSeq)
 	wrong := spec
 	wrong.Mode = workload.ZDBUser
@@ -87,29 +88,29 @@ func zdbAttachMode(t *testing.T, s ZDBSubject) {
 		_, err = s.Client.Attach(t.Context(), wrong)
 		return node.KindOf(err) != node.Transient
 	}, func() any { return err })
-	wantKind(t, err, node.Exist)
-	wantText(t, err, "mode")
+	expect.Kind(t, err, node.Exist)
+	expect.Text(t, err, "mode")
 	at := s.attachSpec(t, spec)
 	_, err = s.Client.Attach(t.Context(), wrong)
-	wantKind(t, err, node.Exist)
+	expect.Kind(t, err, node.Exist)
 	if got := s.one(t); !reflect.DeepEqual(got, at) {
 		t.Errorf("listed %+v, attached %+v", got, at)
 	}
 }
 
-func zdbDetach(t *testing.T, s ZDBSubject) {
+func zdbDetach(t *testing.T, s Subject) {
 	spec := s.Start(t, zdbOne, workload.ZDBUser)
 	at := s.attachSpec(t, spec)
 	client := user(t, at)
-	must(t, s.Client.Detach(t.Context(), zdbOne))
-	wantKind(t, s.Client.Detach(t.Context(), zdbOne), node.NotExist)
+	expect.NoError(t, s.Client.Detach(t.Context(), zdbOne))
+	expect.Kind(t, s.Client.Detach(t.Context(), zdbOne), node.NotExist)
 	list, err := s.Client.Servers(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	if len(list) != 0 {
 		t.Errorf("in hand: %+v", list)
 	}
 	// The zdb still runs, and may have the socket open: nobody else gets in.
-	conn, err := net.DialTimeout("tcp", net.JoinHostPort(at.IPv4, strconv.Itoa(int(at.Port))), patience)
+	conn, err := net.DialTimeout("tcp", net.JoinHostPort(at.IPv4, strconv.Itoa(int(at.Port))), expect.Patience)
 	if err == nil {
 		conn.Close()
 		t.Error("its port still takes connections")
@@ -128,7 +129,7 @@ func zdbDetach(t *testing.T, s ZDBSubject) {
 	}
 }
 
-func zdbAllPorts(t *testing.T, s ZDBSubject) {
+func zdbAllPorts(t *testing.T, s Subject) {
 	ports := map[uint16]bool{}
 	var last uint16
 	for i := range zdbPorts {
@@ -144,39 +145,39 @@ func zdbAllPorts(t *testing.T, s ZDBSubject) {
 		_, err = s.Client.Attach(t.Context(), spec)
 		return node.KindOf(err) != node.Transient
 	}, func() any { return err })
-	wantKind(t, err, node.NoSpace)
+	expect.Kind(t, err, node.NoSpace)
 	list, err := s.Client.Servers(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	if len(list) != zdbPorts {
 		t.Errorf("in hand: %+v", list)
 	}
-	must(t, s.Client.Detach(t.Context(), "zdb-1"))
+	expect.NoError(t, s.Client.Detach(t.Context(), "zdb-1"))
 	s.attachSpec(t, spec)
 }
 
-func zdbRemoveNothing(t *testing.T, s ZDBSubject) {
-	wantKind(t, s.Client.Detach(t.Context(), zdbOne), node.NotExist)
-	wantKind(t, s.Client.Delete(t.Context(), zdbOne, "5-1"), node.NotExist)
-	_, err := s.Client.Create(t.Context(), node.ZDBNamespaceSpec{Container: zdbOne, Name: "5-1", Size: mib})
-	wantKind(t, err, node.NotExist)
+func zdbRemoveNothing(t *testing.T, s Subject) {
+	expect.Kind(t, s.Client.Detach(t.Context(), zdbOne), node.NotExist)
+	expect.Kind(t, s.Client.Delete(t.Context(), zdbOne, "5-1"), node.NotExist)
+	_, err := s.Client.Create(t.Context(), node.ZDBNamespaceSpec{Container: zdbOne, Name: "5-1", Size: expect.MiB})
+	expect.Kind(t, err, node.NotExist)
 	_, err = s.Client.Inspect(t.Context(), zdbOne, "5-1")
-	wantKind(t, err, node.NotExist)
+	expect.Kind(t, err, node.NotExist)
 	_, err = s.Client.List(t.Context(), zdbOne)
-	wantKind(t, err, node.NotExist)
+	expect.Kind(t, err, node.NotExist)
 	s.attach(t, zdbOne, workload.ZDBUser)
-	wantKind(t, s.Client.Delete(t.Context(), zdbOne, "5-1"), node.NotExist)
+	expect.Kind(t, s.Client.Delete(t.Context(), zdbOne, "5-1"), node.NotExist)
 	_, err = s.Client.Inspect(t.Context(), zdbOne, "5-1")
-	wantKind(t, err, node.NotExist)
+	expect.Kind(t, err, node.NotExist)
 	list, err := s.Client.List(t.Context(), zdbOne)
-	must(t, err)
+	expect.NoError(t, err)
 	if list == nil || len(list) != 0 {
 		t.Errorf("listed %+v", list)
 	}
 }
 
-func zdbRestart(t *testing.T, s ZDBSubject) {
+func zdbRestart(t *testing.T, s Subject) {
 	s.attach(t, zdbOne, workload.ZDBUser)
-	s.create(t, node.ZDBNamespaceSpec{Container: zdbOne, Name: "5-1", Size: mib, Public: true})
+	s.create(t, node.ZDBNamespaceSpec{Container: zdbOne, Name: "5-1", Size: expect.MiB, Public: true})
 	before := s.one(t)
 	client := user(t, before)
 	client.do("SELECT", "5-1")
@@ -207,34 +208,34 @@ func zdbRestart(t *testing.T, s ZDBSubject) {
 		t.Errorf("the value is %q", value)
 	}
 	// What is let go of stays so.
-	must(t, s.Client.Detach(t.Context(), zdbOne))
+	expect.NoError(t, s.Client.Detach(t.Context(), zdbOne))
 	s.Client = s.Restart(t)
 	list, err := s.Client.Servers(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	if len(list) != 0 {
 		t.Errorf("in hand: %+v", list)
 	}
 }
 
-func zdbServerRestart(t *testing.T, s ZDBSubject) {
+func zdbServerRestart(t *testing.T, s Subject) {
 	at := s.attach(t, zdbOne, workload.ZDBUser)
-	s.create(t, node.ZDBNamespaceSpec{Container: zdbOne, Name: "5-1", Size: mib})
+	s.create(t, node.ZDBNamespaceSpec{Container: zdbOne, Name: "5-1", Size: expect.MiB})
 	at.Namespaces = 1
 	s.Kill(t, zdbOne)
 	if without := s.one(t); without.Drift == "" || without.Port != at.Port {
 		t.Errorf("without its zdb it is %+v", without)
 	}
-	_, err := s.Client.Create(t.Context(), node.ZDBNamespaceSpec{Container: zdbOne, Name: "6-1", Size: mib})
-	wantKind(t, err, node.Transient)
-	wantKind(t, s.Client.Delete(t.Context(), zdbOne, "5-1"), node.Transient)
+	_, err := s.Client.Create(t.Context(), node.ZDBNamespaceSpec{Container: zdbOne, Name: "6-1", Size: expect.MiB})
+	expect.Kind(t, err, node.Transient)
+	expect.Kind(t, s.Client.Delete(t.Context(), zdbOne, "5-1"), node.Transient)
 	_, err = s.Client.Inspect(t.Context(), zdbOne, "5-1")
-	wantKind(t, err, node.Transient)
+	expect.Kind(t, err, node.Transient)
 	for _, container := range []string{zdbOne, ""} {
 		_, err = s.Client.List(t.Context(), container)
-		wantKind(t, err, node.Transient)
+		expect.Kind(t, err, node.Transient)
 	}
 	_, err = s.Client.Attach(t.Context(), node.ZDBServerSpec{Container: zdbOne, Mode: at.Mode, Data: at.Data})
-	wantKind(t, err, node.Transient)
+	expect.Kind(t, err, node.Transient)
 	// Who comes meanwhile waits in the listener's queue.
 	waiting := make(chan string, 3)
 	for range cap(waiting) {
@@ -254,7 +255,7 @@ func zdbServerRestart(t *testing.T, s ZDBSubject) {
 			if pong != "PONG" {
 				t.Errorf("who has waited hears %q", pong)
 			}
-		case <-time.After(patience):
+		case <-time.After(expect.Patience):
 			t.Fatal("who has waited hears nothing")
 		}
 	}
@@ -262,13 +263,13 @@ func zdbServerRestart(t *testing.T, s ZDBSubject) {
 		t.Errorf("back it is %+v, was %+v", after, at)
 	}
 	list, err := s.Client.List(t.Context(), zdbOne)
-	must(t, err)
+	expect.NoError(t, err)
 	if len(list) != 1 || list[0].Name != "5-1" {
 		t.Errorf("listed %+v", list)
 	}
 }
 
-func zdbBadServers(t *testing.T, s ZDBSubject) {
+func zdbBadServers(t *testing.T, s Subject) {
 	good := node.ZDBServerSpec{Container: zdbOne, Mode: workload.ZDBUser, Data: t.TempDir()}
 	change := func(do func(*node.ZDBServerSpec)) node.ZDBServerSpec {
 		spec := good
@@ -276,15 +277,15 @@ func zdbBadServers(t *testing.T, s ZDBSubject) {
 		return spec
 	}
 	var bad []node.ZDBServerSpec
-	for _, name := range badNames() {
+	for _, name := range expect.BadNames() {
 		bad = append(bad, change(func(s *node.ZDBServerSpec) { s.Container = name }))
-		wantKind(t, s.Client.Detach(t.Context(), name), node.Invalid)
+		expect.Kind(t, s.Client.Detach(t.Context(), name), node.Invalid)
 		_, err := s.Client.Inspect(t.Context(), name, "5-1")
-		wantKind(t, err, node.Invalid)
-		wantKind(t, s.Client.Delete(t.Context(), name, "5-1"), node.Invalid)
+		expect.Kind(t, err, node.Invalid)
+		expect.Kind(t, s.Client.Delete(t.Context(), name, "5-1"), node.Invalid)
 		if name != "" {
 			_, err = s.Client.List(t.Context(), name)
-			wantKind(t, err, node.Invalid)
+			expect.Kind(t, err, node.Invalid)
 		}
 	}
 	for _, mode := range []workload.ZDBMode{"", "seqential", "USER"} {
@@ -295,13 +296,13 @@ func zdbBadServers(t *testing.T, s ZDBSubject) {
 	}
 	for _, spec := range bad {
 		_, err := s.Client.Attach(t.Context(), spec)
-		wantKind(t, err, node.Invalid)
+		expect.Kind(t, err, node.Invalid)
 	}
 	// Two can't be of one volume.
 	at := s.attach(t, zdbOne, workload.ZDBUser)
 	_, err := s.Client.Attach(t.Context(), node.ZDBServerSpec{Container: zdbTwo, Mode: at.Mode, Data: at.Data})
-	wantKind(t, err, node.Invalid)
-	wantText(t, err, zdbOne)
+	expect.Kind(t, err, node.Invalid)
+	expect.Text(t, err, zdbOne)
 	if got := s.one(t); !reflect.DeepEqual(got, at) {
 		t.Errorf("listed %+v, attached %+v", got, at)
 	}

@@ -1,4 +1,4 @@
-package conformance
+package zdb
 
 import (
 	"math"
@@ -10,6 +10,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/node/conformance/expect"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/pkg/zdbspace"
 )
@@ -22,9 +23,9 @@ func inside(t *testing.T, at node.ZDBServer, name string, password ...any) zdbCl
 	return client
 }
 
-func zdbCreate(t *testing.T, s ZDBSubject) {
+func zdbCreate(t *testing.T, s Subject) {
 	at := s.attach(t, zdbOne, workload.ZDBUser)
-	spec := node.ZDBNamespaceSpec{Container: zdbOne, Name: "5-1", Size: 10 * mib}
+	spec := node.ZDBNamespaceSpec{Container: zdbOne, Name: "5-1", Size: 10 * expect.MiB}
 	made := s.create(t, spec)
 	if made.Used != 0 || made.Mode != workload.ZDBUser {
 		t.Errorf("created %+v", made)
@@ -37,16 +38,16 @@ func zdbCreate(t *testing.T, s ZDBSubject) {
 	eventually(t, func() bool { // what the disk has is as of a moment ago
 		var err error
 		got, err = s.Client.Inspect(t.Context(), zdbOne, "5-1")
-		must(t, err)
-		return got.Disk >= mib
+		expect.NoError(t, err)
+		return got.Disk >= expect.MiB
 	}, func() any { return got })
-	if got.Used != mib || got.Disk > zdbspace.Bound(spec.Size) || got.Size != spec.Size {
+	if got.Used != expect.MiB || got.Disk > zdbspace.Bound(spec.Size) || got.Size != spec.Size {
 		t.Errorf("with a MiB in it it is %+v", got)
 	}
 	// The default namespace isn't in any list.
 	list, err := s.Client.List(t.Context(), zdbOne)
-	must(t, err)
-	if len(list) != 1 || list[0].Name != "5-1" || list[0].Used != mib || list[0].Container != zdbOne {
+	expect.NoError(t, err)
+	if len(list) != 1 || list[0].Name != "5-1" || list[0].Used != expect.MiB || list[0].Container != zdbOne {
 		t.Errorf("listed %+v", list)
 	}
 	if one := s.one(t); one.Namespaces != 1 {
@@ -54,9 +55,9 @@ func zdbCreate(t *testing.T, s ZDBSubject) {
 	}
 }
 
-func zdbCreateTwice(t *testing.T, s ZDBSubject) {
+func zdbCreateTwice(t *testing.T, s Subject) {
 	at := s.attach(t, zdbOne, workload.ZDBUser)
-	spec := node.ZDBNamespaceSpec{Container: zdbOne, Name: "5-1", Size: mib, Password: "secret"}
+	spec := node.ZDBNamespaceSpec{Container: zdbOne, Name: "5-1", Size: expect.MiB, Password: "secret"}
 	first := s.create(t, spec)
 	client := inside(t, at, "5-1", "secret")
 	client.do("SET", "key", "value")
@@ -68,19 +69,19 @@ func zdbCreateTwice(t *testing.T, s ZDBSubject) {
 		t.Errorf("the value is %q", value)
 	}
 	list, err := s.Client.List(t.Context(), zdbOne)
-	must(t, err)
+	expect.NoError(t, err)
 	if len(list) != 1 {
 		t.Errorf("listed %+v", list)
 	}
 }
 
-func zdbChange(t *testing.T, s ZDBSubject) {
+func zdbChange(t *testing.T, s Subject) {
 	at := s.attach(t, zdbOne, workload.ZDBUser)
-	spec := node.ZDBNamespaceSpec{Container: zdbOne, Name: "5-1", Size: mib}
+	spec := node.ZDBNamespaceSpec{Container: zdbOne, Name: "5-1", Size: expect.MiB}
 	s.create(t, spec)
 	inside(t, at, "5-1").do("SET", "key", "value")
 	for _, change := range []func(){
-		func() { spec.Size = 2 * mib },
+		func() { spec.Size = 2 * expect.MiB },
 		func() { spec.Public = true },
 		func() { spec.Password = "secret" },
 		func() { spec.Password = "another" },
@@ -103,15 +104,15 @@ func zdbChange(t *testing.T, s ZDBSubject) {
 	s.Start(t, zdbOne, workload.ZDBUser)
 	s.whole(t)
 	got, err := s.Client.Inspect(t.Context(), zdbOne, "5-1")
-	must(t, err)
+	expect.NoError(t, err)
 	if got.Size != math.MaxInt64 || !got.Public || !got.Protected || got.Used != uint64(len("value")) {
 		t.Errorf("after a restart it is %+v", got)
 	}
 }
 
-func zdbPasswords(t *testing.T, s ZDBSubject) {
+func zdbPasswords(t *testing.T, s Subject) {
 	at := s.attach(t, zdbOne, workload.ZDBUser)
-	spec := node.ZDBNamespaceSpec{Container: zdbOne, Name: "5-1", Size: mib, Password: "secret"}
+	spec := node.ZDBNamespaceSpec{Container: zdbOne, Name: "5-1", Size: expect.MiB, Password: "secret"}
 	s.create(t, spec)
 	user(t, at).refused("SELECT", "5-1")
 	user(t, at).refused("SELECT", "5-1", "wrong")
@@ -138,8 +139,8 @@ func zdbPasswords(t *testing.T, s ZDBSubject) {
 	for _, password := range []string{"hush" + strings.Repeat("h", 60), "hush\n", "hush\x00", "hush\xff", "*", "hush\x7f"} {
 		spec.Password = password
 		_, err := s.Client.Create(t.Context(), spec)
-		wantKind(t, err, node.Invalid)
-		wantText(t, err, "data.password", "5-1")
+		expect.Kind(t, err, node.Invalid)
+		expect.Text(t, err, "data.password", "5-1")
 		if strings.Contains(err.Error(), "hush") {
 			t.Errorf("the error shows the password: %v", err)
 		}
@@ -147,7 +148,7 @@ func zdbPasswords(t *testing.T, s ZDBSubject) {
 	inside(t, at, "5-1").do("SET", "key", "still free")
 }
 
-func zdbFull(t *testing.T, s ZDBSubject) {
+func zdbFull(t *testing.T, s Subject) {
 	at := s.attach(t, zdbOne, workload.ZDBUser)
 	spec := node.ZDBNamespaceSpec{Container: zdbOne, Name: "5-1", Size: 1000}
 	s.create(t, spec)
@@ -168,9 +169,9 @@ func zdbFull(t *testing.T, s ZDBSubject) {
 	}
 }
 
-func zdbSequential(t *testing.T, s ZDBSubject) {
+func zdbSequential(t *testing.T, s Subject) {
 	at := s.attach(t, zdbTwo, workload.ZDBSeq)
-	made := s.create(t, node.ZDBNamespaceSpec{Container: zdbTwo, Name: "5-1", Size: mib})
+	made := s.create(t, node.ZDBNamespaceSpec{Container: zdbTwo, Name: "5-1", Size: expect.MiB})
 	if made.Mode != workload.ZDBSeq {
 		t.Errorf("created %+v", made)
 	}
@@ -182,22 +183,22 @@ func zdbSequential(t *testing.T, s ZDBSubject) {
 	client.refused("SET", "mine", "three")
 }
 
-func zdbDelete(t *testing.T, s ZDBSubject) {
+func zdbDelete(t *testing.T, s Subject) {
 	at := s.attach(t, zdbOne, workload.ZDBUser)
-	spec := node.ZDBNamespaceSpec{Container: zdbOne, Name: "5-1", Size: mib, Password: "secret"}
+	spec := node.ZDBNamespaceSpec{Container: zdbOne, Name: "5-1", Size: expect.MiB, Password: "secret"}
 	s.create(t, spec)
-	s.create(t, node.ZDBNamespaceSpec{Container: zdbOne, Name: "5-10", Size: mib})
+	s.create(t, node.ZDBNamespaceSpec{Container: zdbOne, Name: "5-10", Size: expect.MiB})
 	client := inside(t, at, "5-1", "secret")
 	client.do("SET", "key", "value")
 	inside(t, at, "5-10").do("SET", "key", "of another")
-	must(t, s.Client.Delete(t.Context(), zdbOne, "5-1"))
-	wantKind(t, s.Client.Delete(t.Context(), zdbOne, "5-1"), node.NotExist)
+	expect.NoError(t, s.Client.Delete(t.Context(), zdbOne, "5-1"))
+	expect.Kind(t, s.Client.Delete(t.Context(), zdbOne, "5-1"), node.NotExist)
 	if reply, err := client.Do("GET", "key"); err == nil {
 		t.Errorf("who was in it reads %v", reply)
 	}
 	user(t, at).refused("SELECT", "5-1", "secret")
 	list, err := s.Client.List(t.Context(), zdbOne)
-	must(t, err)
+	expect.NoError(t, err)
 	if len(list) != 1 || list[0].Name != "5-10" || list[0].Used == 0 {
 		t.Errorf("listed %+v", list)
 	}
@@ -211,18 +212,18 @@ func zdbDelete(t *testing.T, s ZDBSubject) {
 	}
 }
 
-func zdbList(t *testing.T, s ZDBSubject) {
+func zdbList(t *testing.T, s Subject) {
 	s.attach(t, zdbOne, workload.ZDBUser)
 	s.attach(t, zdbTwo, workload.ZDBSeq)
 	want := map[string]string{}
 	for i := range 20 {
 		container := []string{zdbOne, zdbTwo}[i%2]
 		name := strconv.Itoa(i) + "-1"
-		s.create(t, node.ZDBNamespaceSpec{Container: container, Name: name, Size: mib})
+		s.create(t, node.ZDBNamespaceSpec{Container: container, Name: name, Size: expect.MiB})
 		want[name] = container
 	}
 	all, err := s.Client.List(t.Context(), "")
-	must(t, err)
+	expect.NoError(t, err)
 	got := map[string]string{}
 	for _, one := range all {
 		got[one.Name] = one.Container
@@ -231,33 +232,33 @@ func zdbList(t *testing.T, s ZDBSubject) {
 		t.Errorf("listed %v, want %v", got, want)
 	}
 	some, err := s.Client.List(t.Context(), zdbTwo)
-	must(t, err)
+	expect.NoError(t, err)
 	if len(some) != 10 || some[0].Container != zdbTwo || some[0].Mode != workload.ZDBSeq {
 		t.Errorf("listed %+v", some)
 	}
 	servers, err := s.Client.Servers(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	if len(servers) != 2 || servers[0].Namespaces != 10 || servers[1].Namespaces != 10 {
 		t.Errorf("in hand: %+v", servers)
 	}
 }
 
-func zdbBadNamespaces(t *testing.T, s ZDBSubject) {
+func zdbBadNamespaces(t *testing.T, s Subject) {
 	s.attach(t, zdbOne, workload.ZDBUser)
-	for _, name := range append(badNames(), "default") {
-		_, err := s.Client.Create(t.Context(), node.ZDBNamespaceSpec{Container: zdbOne, Name: name, Size: mib})
-		wantKind(t, err, node.Invalid)
-		wantKind(t, s.Client.Delete(t.Context(), zdbOne, name), node.Invalid)
+	for _, name := range append(expect.BadNames(), "default") {
+		_, err := s.Client.Create(t.Context(), node.ZDBNamespaceSpec{Container: zdbOne, Name: name, Size: expect.MiB})
+		expect.Kind(t, err, node.Invalid)
+		expect.Kind(t, s.Client.Delete(t.Context(), zdbOne, name), node.Invalid)
 		_, err = s.Client.Inspect(t.Context(), zdbOne, name)
-		wantKind(t, err, node.Invalid)
+		expect.Kind(t, err, node.Invalid)
 	}
-	for _, size := range []uint64{0, math.MaxInt64 + 1, most} {
+	for _, size := range []uint64{0, math.MaxInt64 + 1, expect.Most} {
 		_, err := s.Client.Create(t.Context(), node.ZDBNamespaceSpec{Container: zdbOne, Name: "5-1", Size: size})
-		wantKind(t, err, node.Invalid)
-		wantText(t, err, "data.size", strconv.FormatUint(size, 10))
+		expect.Kind(t, err, node.Invalid)
+		expect.Text(t, err, "data.size", strconv.FormatUint(size, 10))
 	}
 	list, err := s.Client.List(t.Context(), zdbOne)
-	must(t, err)
+	expect.NoError(t, err)
 	if len(list) != 0 {
 		t.Errorf("listed %+v", list)
 	}
