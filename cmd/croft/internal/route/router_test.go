@@ -34,7 +34,7 @@ func TestAway(t *testing.T) {
 	if away := (*AwayError)(nil); !errors.As(err, &away) || !strings.Contains(err.Error(), "it has never answered this croft") || !errors.Is(err, down) {
 		t.Errorf("got %v", err)
 	}
-	if again := r.Away(err); again != err {
+	if again := r.Away(err); again.Error() != err.Error() {
 		t.Errorf("wrapped twice: %v", again)
 	}
 	r.notes.answered()
