@@ -22,12 +22,6 @@ func wide() map[string]string {
 	}
 }
 
-// unsplit are the types that have outgrown the limits and wait to be split, each
-// with its methods and fields. A row may only shrink, and goes with its type.
-func unsplit() map[string]object {
-	return map[string]object{}
-}
-
 // object is what one type is made of.
 type object struct {
 	methods, fields int
@@ -63,33 +57,21 @@ func TestObjectsAreSmall(t *testing.T) {
 	if objects["provision/engine.desk"] == nil || objects["provision/engine.desk"].methods < behaviour {
 		t.Fatal("the engine's desk isn't found: the test looks at the wrong places")
 	}
-	exceptions, waiting := wide(), unsplit()
+	exceptions := wide()
 	for name, o := range objects {
-		methods, fields := mostMethods, mostFields
-		outgrown := o.methods > mostMethods || o.methods >= behaviour && o.fields > mostFields
-		if w, ok := waiting[name]; ok && outgrown {
-			methods, fields = max(methods, w.methods), max(fields, w.fields)
-			if o.methods < w.methods && w.methods > mostMethods || o.fields < w.fields && w.fields > mostFields {
-				t.Errorf("%s has %d methods and %d fields now: its row in unsplit shrinks with it", name, o.methods, o.fields)
-			}
-			delete(waiting, name)
+		if o.methods > mostMethods {
+			t.Errorf("%s has %d methods, at most %d are allowed: give a part of it to a type of its own", name, o.methods, mostMethods)
 		}
-		if o.methods > methods {
-			t.Errorf("%s has %d methods, at most %d are allowed: give a part of it to a type of its own", name, o.methods, methods)
-		}
-		if o.methods < behaviour || o.fields <= fields {
+		if o.methods < behaviour || o.fields <= mostFields {
 			continue
 		}
 		if exceptions[name] == "" {
-			t.Errorf("%s has %d fields, at most %d are allowed", name, o.fields, fields)
+			t.Errorf("%s has %d fields, at most %d are allowed: give a part of it to a type of its own", name, o.fields, mostFields)
 		}
 		delete(exceptions, name)
 	}
 	for name := range exceptions {
 		t.Errorf("%s needs no exception any more", name)
-	}
-	for name := range waiting {
-		t.Errorf("%s waits no more: take its row from unsplit", name)
 	}
 }
 

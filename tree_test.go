@@ -261,12 +261,6 @@ func crowded() map[string]string {
 	}
 }
 
-// unparted are the packages that have outgrown mostFiles and wait to be parted,
-// each with its number of files. A row may only shrink.
-func unparted() map[string]int {
-	return map[string]int{}
-}
-
 func TestPackagesAreSmall(t *testing.T) {
 	files := map[string]int{}
 	for _, f := range sourceFiles(t) {
@@ -274,23 +268,17 @@ func TestPackagesAreSmall(t *testing.T) {
 			files[f.dir()]++
 		}
 	}
-	exceptions, waiting := crowded(), unparted()
+	exceptions := crowded()
 	for dir, n := range files {
-		w, waits := waiting[dir]
-		delete(waiting, dir)
-		switch {
-		case exceptions[dir] != "" && n > mostFiles:
-			delete(exceptions, dir)
-		case waits && n < w:
-			t.Errorf("%s has %d files beside tests now: its row in unparted shrinks with it, and goes at %d", dir, n, mostFiles)
-		case n > max(w, mostFiles):
-			t.Errorf("%s has %d files beside tests, at most %d are allowed: give a part of it a package of its own", dir, n, max(w, mostFiles))
+		if n <= mostFiles {
+			continue
 		}
+		if exceptions[dir] == "" {
+			t.Errorf("%s has %d files beside tests, at most %d are allowed: give a part of it a package of its own", dir, n, mostFiles)
+		}
+		delete(exceptions, dir)
 	}
 	for dir := range exceptions {
 		t.Errorf("%s needs no exception any more", dir)
-	}
-	for dir := range waiting {
-		t.Errorf("%s waits no more: take its row from unparted", dir)
 	}
 }
