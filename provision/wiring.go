@@ -38,8 +38,8 @@ type (
 	Settings = seed.Settings
 	// Owners tells of the records whose workloads are here.
 	Owners = seed.Owners
-	// ZDBHomes tells of the records in which containers namespaces live.
-	ZDBHomes = seed.ZDBHomes
+	// ZDBPlacement tells of the records in which containers namespaces live.
+	ZDBPlacement = seed.ZDBPlacement
 )
 
 // NewEngine makes an engine of its parts.
@@ -60,5 +60,5 @@ func DefaultProvisioners(client zbus.Client, s Settings) map[workload.Type]provi
 // NewOwners makes Owners of those records.
 func NewOwners(records store.Records) *Owners { return seed.NewOwners(records) }
 
-// NewZDBMapping makes ZDBHomes of those records.
-func NewZDBMapping(records store.Records) *ZDBHomes { return seed.NewZDBMapping(records) }
+// NewZDBMapping makes ZDBPlacement of those records.
+func NewZDBMapping(records store.Records) *ZDBPlacement { return seed.NewZDBMapping(records) }

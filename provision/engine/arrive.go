@@ -36,7 +36,7 @@ type arrival struct {
 type checker struct {
 	policy Policy
 	log    zerolog.Logger
-	said   *logonce.Once
+	once   *logonce.Once
 }
 
 // check returns what an item brings; nil when there is nothing that its user
@@ -61,7 +61,7 @@ func (c *checker) check(item source.Item) *arrival {
 			}
 		}
 		if r.ToDelete && a.deletion == nil {
-			c.said.Log(c.log.Warn(), "to_delete"+r.ID).Str("id", r.ID).Str("type", string(r.Type)).
+			c.once.Log(c.log.Warn(), "to_delete"+r.ID).Str("id", r.ID).Str("type", string(r.Type)).
 				Msg("unsigned to_delete ignored: a deletion must be signed by the user")
 		}
 		a.renewal = r.Renewal
@@ -71,7 +71,7 @@ func (c *checker) check(item source.Item) *arrival {
 		return err
 	})
 	if err != nil {
-		c.said.Log(c.log.Warn(), came.ID).Str("id", short(came.ID)).Str("type", short(string(came.Type))).
+		c.once.Log(c.log.Warn(), came.ID).Str("id", short(came.ID)).Str("type", short(string(came.Type))).
 			Str("step", "verify").Err(err).Msg("reservation dropped: nothing shows that its user asked this node for it")
 		return nil
 	}
@@ -79,7 +79,7 @@ func (c *checker) check(item source.Item) *arrival {
 }
 
 func (c *checker) dropped(what string, r *workload.Reservation, err error) {
-	c.said.Log(c.log.Warn(), what+r.ID).Str("id", r.ID).Str("type", string(r.Type)).Str("step", "verify").Err(err).
+	c.once.Log(c.log.Warn(), what+r.ID).Str("id", r.ID).Str("type", string(r.Type)).Str("step", "verify").Err(err).
 		Msg(what + " ignored")
 }
 
@@ -119,7 +119,7 @@ type intake struct {
 	ledger  *ledger
 	timers  *timers.Timers
 	judging *judging
-	said    *logonce.Once
+	once    *logonce.Once
 	apply   apply
 }
 
@@ -144,7 +144,7 @@ func (i *intake) arrive(a *arrival) error {
 		return i.known(rec, a)
 	}
 	if taken {
-		i.said.Log(i.parts.Log.Warn(), r.ID).Str("id", r.ID).Str("type", string(r.Type)).Str("step", "verify").
+		i.once.Log(i.parts.Log.Warn(), r.ID).Str("id", r.ID).Str("type", string(r.Type)).Str("step", "verify").
 			Msg("reservation refused: its ID belongs to another one, which stays as it is")
 	}
 	twin, found, err := i.ledger.byHash(a.hash)
@@ -193,7 +193,7 @@ func (i *intake) twinned(a *arrival, twin, before store.Record) error {
 	}
 	id := a.reservation.ID
 	why := node.Errorf(node.Refused, "cannot provision %s: the same reservation was taken in as %s", id, twin.ID())
-	i.said.Log(i.parts.Log.Warn(), "replay"+id).Str("id", id).Str("type", string(a.reservation.Type)).Str("step", "verify").Err(why).
+	i.once.Log(i.parts.Log.Warn(), "replay"+id).Str("id", id).Str("type", string(a.reservation.Type)).Str("step", "verify").Err(why).
 		Msg("reservation refused")
 	_, err := i.apply(store.Record{}, lifecycle.Event{Kind: lifecycle.Replay, Record: a.record(), Err: why})
 	return err
@@ -273,7 +273,7 @@ func (i *intake) renewal(rec store.Record, renewal *workload.Renewal) lifecycle.
 	case err == nil:
 		return lifecycle.Renew
 	case node.KindOf(err).Final():
-		i.said.Log(i.parts.Log.Warn(), "renewal"+rec.ID()).Str("id", rec.ID()).Str("type", string(rec.Reservation.Type)).
+		i.once.Log(i.parts.Log.Warn(), "renewal"+rec.ID()).Str("id", rec.ID()).Str("type", string(rec.Reservation.Type)).
 			Str("step", "verify").Err(err).Msg("renewal ignored")
 		return lifecycle.RenewNever
 	}

@@ -83,8 +83,8 @@ func newDesk(parts *Config, notes *notes) *desk {
 		ledger: newLedger(parts.Records, demand), flights: newFlights(parts.Provisioners),
 	}
 	once := logonce.New()
-	d.judging = &judging{agenda: d.agenda, parts: parts, ledger: d.ledger, said: once, apply: d.apply}
-	d.intake = &intake{agenda: d.agenda, parts: parts, ledger: d.ledger, timers: d.timers, judging: d.judging, said: once, apply: d.apply}
+	d.judging = &judging{agenda: d.agenda, parts: parts, ledger: d.ledger, once: once, apply: d.apply}
+	d.intake = &intake{agenda: d.agenda, parts: parts, ledger: d.ledger, timers: d.timers, judging: d.judging, once: once, apply: d.apply}
 	d.compared = &compared{agenda: d.agenda, parts: parts, notes: notes, ledger: d.ledger, flights: d.flights, free: d.freeAll, apply: d.apply}
 	return d
 }

@@ -20,7 +20,7 @@ type judging struct {
 	*agenda
 	parts  *Config
 	ledger *ledger
-	said   *logonce.Once
+	once   *logonce.Once
 	apply  apply
 
 	ask     func()
@@ -238,7 +238,7 @@ func (j *judging) crowded() bool {
 	if j.ledger.count(lifecycle.Dismissed) < dismissedMost {
 		return false
 	}
-	j.said.Log(j.parts.Log.Warn(), "refusals").Int("refusals", dismissedMost).Str("step", "verify").
+	j.once.Log(j.parts.Log.Warn(), "refusals").Int("refusals", dismissedMost).Str("step", "verify").
 		Msg("refusal dropped: the explorer takes no answers to those before")
 	return true
 }

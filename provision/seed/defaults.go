@@ -115,7 +115,7 @@ func (s *seedEngine) Run(ctx context.Context) error {
 	}
 	records := s.parts.Records
 	s.parts.Policy, s.parts.Feedback = judge, answers
-	s.parts.Provisioners = DefaultProvisioners(client, Settings{Owners: OwnersFor(ctx, records), ZDBHomes: HomesFor(ctx, records), Past: NewOwners(records)})
+	s.parts.Provisioners = DefaultProvisioners(client, Settings{Owners: OwnersFor(ctx, records), ZDBPlacement: HomesFor(ctx, records), Past: NewOwners(records)})
 	return s.Engine.Run(ctx)
 }
 
@@ -133,8 +133,8 @@ type Settings struct {
 	// ContainerLayer is how much a container may write beside its volumes, in
 	// bytes; 0 is container.DefaultLayer.
 	ContainerLayer uint64
-	// ZDBHomes tells in which containers zdb namespaces live.
-	ZDBHomes zdb.Homes
+	// ZDBPlacement tells in which containers zdb namespaces live.
+	ZDBPlacement zdb.Homes
 	// ZDBCPU is in cores, ZDBMemory in bytes: each zdb container's; 0 is
 	// zdb.DefaultCPU and zdb.DefaultMemory.
 	ZDBCPU    uint64
@@ -150,8 +150,8 @@ func DefaultProvisioners(client zbus.Client, s Settings) map[workload.Type]provi
 	if s.Owners == nil {
 		s.Owners = nobodys{}
 	}
-	if s.ZDBHomes == nil {
-		s.ZDBHomes = nowhere{}
+	if s.ZDBPlacement == nil {
+		s.ZDBPlacement = nowhere{}
 	}
 	return map[workload.Type]provisioner.Provisioner{
 		workload.TypeContainer: container.New(container.Config{
@@ -163,7 +163,7 @@ func DefaultProvisioners(client zbus.Client, s Settings) map[workload.Type]provi
 		workload.TypeVolume:  volume.New(volume.Config{Storage: storage, Containers: containers, Past: s.Past}),
 		workload.TypeZDB: zdb.New(zdb.Config{
 			Containers: containers, Images: images, Storage: storage, Namespaces: stubs.NewZDBNamespacesStub(client),
-			Identity: identity, Homes: s.ZDBHomes, Past: s.Past, CPU: s.ZDBCPU, Memory: s.ZDBMemory,
+			Identity: identity, Homes: s.ZDBPlacement, Past: s.Past, CPU: s.ZDBCPU, Memory: s.ZDBMemory,
 		}),
 	}
 }

@@ -95,7 +95,7 @@ func (d *daemon) openEngine(b *engineParts, m clients, link *link) (err error) {
 		Records: b.store, Sources: sources, Policy: judge, Admission: room, Feedback: answers, Clock: b.clock,
 		Provisioners: provision.DefaultProvisioners(m.bus, provision.Settings{
 			DebugUsers: d.DebugUsers, Owners: owners, Past: owners, ContainerLayer: d.Containers.Layer,
-			ZDBHomes: provision.NewZDBMapping(b.store), ZDBCPU: d.ZDB.CPU, ZDBMemory: d.ZDB.Memory,
+			ZDBPlacement: provision.NewZDBMapping(b.store), ZDBCPU: d.ZDB.CPU, ZDBMemory: d.ZDB.Memory,
 		}),
 		Orphans: orphans,
 		Limits:  provision.Limits{Provision: d.StepTimeout, Decommission: d.StepTimeout, Grace: d.Grace},

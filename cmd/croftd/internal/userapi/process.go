@@ -32,7 +32,7 @@ func (d *Door) process(ctx context.Context) error {
 	// The process is ended with the thread that has started it.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	cmd, control, said, err := d.start(ctx)
+	cmd, control, output, err := d.start(ctx)
 	if err != nil {
 		return err
 	}
@@ -52,19 +52,19 @@ func (d *Door) process(ctx context.Context) error {
 	if why != nil {
 		return errors.Wrapf(why, "the door's process was ended (%s)", confine.Printable(ended.Error()))
 	}
-	return errors.Errorf("the door's process ended: %s", confine.Printable(ended.Error()+": "+said.String()))
+	return errors.Errorf("the door's process ended: %s", confine.Printable(ended.Error()+": "+output.String()))
 }
 
 // start starts the process and tells it what it has to know.
-func (d *Door) start(ctx context.Context) (*exec.Cmd, *wire.Control, *confine.Said, error) {
+func (d *Door) start(ctx context.Context) (*exec.Cmd, *wire.Control, *confine.Output, error) {
 	ours, theirs, err := wire.Pair(unix.SOCK_SEQPACKET)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	defer theirs.Close()
 	control := wire.ControlOf(ours)
-	said := &confine.Said{}
-	cmd, err := d.command(ctx, theirs, said)
+	output := &confine.Output{}
+	cmd, err := d.command(ctx, theirs, output)
 	if err != nil {
 		_ = control.Close()
 		return nil, nil, nil, err
@@ -86,16 +86,16 @@ func (d *Door) start(ctx context.Context) (*exec.Cmd, *wire.Control, *confine.Sa
 		_ = control.Close()
 		return nil, nil, nil, errors.Wrap(err, "cannot tell the door's process what to do")
 	}
-	return cmd, control, said, nil
+	return cmd, control, output, nil
 }
 
 // command starts the program, with as little as the node lets it have: where it makes no
 // user namespaces, the process has the other ones or none, and is still shut in.
-func (d *Door) command(ctx context.Context, control *os.File, said *confine.Said) (*exec.Cmd, error) {
+func (d *Door) command(ctx context.Context, control *os.File, output *confine.Output) (*exec.Cmd, error) {
 	var first error
 	for _, attr := range ways() {
 		cmd := exec.CommandContext(ctx, d.Command[0], d.Command[1:]...)
-		cmd.Stderr, cmd.ExtraFiles = said, []*os.File{control}
+		cmd.Stderr, cmd.ExtraFiles = output, []*os.File{control}
 		cmd.Env, cmd.Dir = []string{"GOTRACEBACK=single"}, "/"
 		cmd.WaitDelay = 5 * time.Second
 		cmd.SysProcAttr = attr

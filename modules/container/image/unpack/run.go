@@ -100,7 +100,7 @@ type process struct {
 	control *os.File
 	layer   *os.File
 	answers *os.File
-	said    confine.Said
+	output  confine.Output
 }
 
 // start starts a process that waits for its order.
@@ -129,7 +129,7 @@ func start(ctx context.Context, command []string) (*process, error) {
 	}
 	defer out.Close()
 	p.answers = answers
-	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr, p.cmd.ExtraFiles = in, out, &p.said, []*os.File{theirs}
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr, p.cmd.ExtraFiles = in, out, &p.output, []*os.File{theirs}
 	p.cmd.Env, p.cmd.Dir = []string{"GOTRACEBACK=single"}, "/"
 	p.cmd.WaitDelay = longest
 	p.cmd.SysProcAttr = nobodyOnTheNode()
@@ -245,7 +245,7 @@ func (p *process) verdict(ctx context.Context, ended error, answered bool) error
 	case status.Signaled() && status.Signal() == unix.SIGKILL && 2*took >= time.Duration(Time.Each)*time.Second:
 		Time.Reached()
 		return refused("a layer of it takes more than %d seconds to unpack", Time.Each)
-	case strings.Contains(p.said.String(), "out of memory") || strings.Contains(p.said.String(), "cannot allocate memory"):
+	case strings.Contains(p.output.String(), "out of memory") || strings.Contains(p.output.String(), "cannot allocate memory"):
 		Memory.Reached()
 		return refused("a layer of it takes more than %d bytes of memory to unpack", Memory.Each)
 	case status.Signaled() && status.Signal() == unix.SIGKILL:
@@ -253,7 +253,7 @@ func (p *process) verdict(ctx context.Context, ended error, answered bool) error
 	case ended == nil:
 		return refused("the process that unpacked a layer of it answers nonsense")
 	}
-	return refused("the process that unpacked a layer of it failed: %s", confine.Printable(state.String()+": "+p.said.String()))
+	return refused("the process that unpacked a layer of it failed: %s", confine.Printable(state.String()+": "+p.output.String()))
 }
 
 // err is the error that a process has answered.

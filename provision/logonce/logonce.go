@@ -1,5 +1,5 @@
-// Package logonce keeps senders of junk from filling the log: each thing is said
-// once, and only so many in a minute. It owns what it remembers, nothing else.
+// Package logonce logs each message once, and at most 60 in a minute, so that
+// senders of junk can't fill the log. It owns the keys of logged messages.
 package logonce
 
 import (
@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// most bounds what is remembered of what was said.
+	// most is the largest number of keys that are kept.
 	most = 1024
-	// perMinute bounds the lines in a minute.
+	// perMinute is the largest number of lines in a minute.
 	perMinute = 60
-	// keyLength bounds what is remembered of one key, in bytes.
+	// keyLength is how much of a key is kept, in bytes.
 	keyLength = 256
 )
 
-// Once remembers what was logged. It is safe for concurrent use.
+// Once knows which messages were logged. It is safe for concurrent use.
 type Once struct {
 	mu     sync.Mutex
 	seen   map[string]bool
@@ -29,10 +29,10 @@ type Once struct {
 // New makes a Once that has logged nothing.
 func New() *Once { return &Once{seen: map[string]bool{}} }
 
-// Log returns event the first time that key comes, until so much else was
-// logged that key is forgotten. Otherwise it returns nothing (a nil event
-// swallows what it is given), as it does for more than 60 lines in a minute:
-// those don't count as logged, and are when their key comes again later.
+// Log returns event for the first message of a key, until so many others were
+// logged that the key is forgotten. For a later message it returns nil (a nil event
+// logs nothing). So it does beyond 60 lines in a minute: such a message doesn't count
+// as logged.
 func (o *Once) Log(event *zerolog.Event, key string) *zerolog.Event {
 	if o.first(key[:min(len(key), keyLength)], time.Now()) {
 		return event
@@ -41,7 +41,7 @@ func (o *Once) Log(event *zerolog.Event, key string) *zerolog.Event {
 	return nil
 }
 
-// first reports whether key is to be logged now, and takes it for logged then.
+// first reports whether the message of key is to be logged now, and counts it as logged then.
 func (o *Once) first(key string, now time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

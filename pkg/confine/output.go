@@ -6,25 +6,26 @@ import (
 	"unicode"
 )
 
-// What is kept of what a process says: bytes of all, characters that are shown.
 const (
-	mostSaid  = 4 << 10
+	// mostKept is how much of a process's output is kept, in bytes.
+	mostKept = 4 << 10
+	// mostShown is how much of it is shown, in characters.
 	mostShown = 300
 )
 
-// Said keeps the first 4 KiB that a process says, which may be anything.
-type Said struct{ text bytes.Buffer }
+// Output keeps the first 4 KiB of a process's output, which may be any bytes.
+type Output struct{ text bytes.Buffer }
 
 // Write implements io.Writer. It takes everything.
-func (s *Said) Write(b []byte) (int, error) {
-	if left := mostSaid - s.text.Len(); left > 0 {
-		s.text.Write(b[:min(left, len(b))])
+func (o *Output) Write(b []byte) (int, error) {
+	if left := mostKept - o.text.Len(); left > 0 {
+		o.text.Write(b[:min(left, len(b))])
 	}
 	return len(b), nil
 }
 
-// String is what was kept.
-func (s *Said) String() string { return s.text.String() }
+// String is the kept output.
+func (o *Output) String() string { return o.text.String() }
 
 // Printable is at most 300 characters of a text that somebody else may have made, on one line.
 func Printable(text string) string {

@@ -11,23 +11,23 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// ZDBHomes tells of the node's own records in which containers 0-db namespaces
+// ZDBPlacement tells of the node's own records in which containers 0-db namespaces
 // live. It is a ZDBMapping that writes nothing down itself.
-type ZDBHomes struct {
+type ZDBPlacement struct {
 	records store.Records
 
 	mu  sync.Mutex
 	set map[string]string
 }
 
-// NewZDBMapping makes ZDBHomes of those records.
-func NewZDBMapping(records store.Records) *ZDBHomes {
-	return &ZDBHomes{records: records, set: map[string]string{}}
+// NewZDBMapping makes ZDBPlacement of those records.
+func NewZDBMapping(records store.Records) *ZDBPlacement {
+	return &ZDBPlacement{records: records, set: map[string]string{}}
 }
 
 // Get implements ZDBMapping: the container of a namespace that is on this node.
 // What the record doesn't say, or doesn't say any more, Set has said.
-func (z *ZDBHomes) Get(namespace string) (string, bool) {
+func (z *ZDBPlacement) Get(namespace string) (string, bool) {
 	rec, err := z.records.Record(namespace)
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -46,14 +46,14 @@ func (z *ZDBHomes) Get(namespace string) (string, bool) {
 
 // Set implements ZDBMapping. It is remembered for as long as the process runs
 // and the namespace has a record.
-func (z *ZDBHomes) Set(namespace, container string) {
+func (z *ZDBPlacement) Set(namespace, container string) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	z.set[namespace] = container
 }
 
 // All returns where all namespaces live of which that is known.
-func (z *ZDBHomes) All() (map[string]zdb.Home, error) {
+func (z *ZDBPlacement) All() (map[string]zdb.Home, error) {
 	recs, err := z.records.List()
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (z *ZDBHomes) All() (map[string]zdb.Home, error) {
 }
 
 // Was reports whether its user was told that the namespace is there.
-func (z *ZDBHomes) Was(namespace string) (bool, error) {
+func (z *ZDBPlacement) Was(namespace string) (bool, error) {
 	rec, err := z.records.Record(namespace)
 	if node.KindOf(err) == node.NotExist {
 		return false, nil
@@ -104,7 +104,7 @@ func containerOf(rec store.Record) string {
 
 // contextHomes asks the ZDBMapping of a context first.
 type contextHomes struct {
-	*ZDBHomes
+	*ZDBPlacement
 	mapping workload.ZDBMapping
 }
 
@@ -113,13 +113,13 @@ func (h contextHomes) Get(namespace string) (string, bool) {
 	if container, ok := h.mapping.Get(namespace); ok {
 		return container, ok
 	}
-	return h.ZDBHomes.Get(namespace)
+	return h.ZDBPlacement.Get(namespace)
 }
 
 // Set implements ZDBMapping.
 func (h contextHomes) Set(namespace, container string) {
 	h.mapping.Set(namespace, container)
-	h.ZDBHomes.Set(namespace, container)
+	h.ZDBPlacement.Set(namespace, container)
 }
 
 // HomesFor is what an engine made by New asks: its context's ZDBMapping if there

@@ -8,7 +8,7 @@ import (
 )
 
 func TestWhatAProcessSaysIsBounded(t *testing.T) {
-	var s confine.Said
+	var s confine.Output
 	for range 3 {
 		if n, err := s.Write(make([]byte, 3<<10)); n != 3<<10 || err != nil {
 			t.Fatal(n, err)

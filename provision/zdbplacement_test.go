@@ -16,8 +16,8 @@ import (
 )
 
 var (
-	_ provision.ZDBMapping = (*provision.ZDBHomes)(nil)
-	_ zdb.Homes            = (*provision.ZDBHomes)(nil)
+	_ provision.ZDBMapping = (*provision.ZDBPlacement)(nil)
+	_ zdb.Homes            = (*provision.ZDBPlacement)(nil)
 )
 
 // zdbRecord writes what is remembered of a namespace.
