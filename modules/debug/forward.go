@@ -6,6 +6,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/croft-edge/croft/pkg/backoff"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -62,7 +63,7 @@ func (f *Forward) Run(ctx context.Context) error {
 		} else if failures++; failures == 1 {
 			f.log.Warn().Str("step", "forward").Err(err).Msg("cannot ask whether log lines are wanted: tried again")
 		}
-		pause(ctx, delay(time.Second, time.Minute, max(failures, 1)))
+		pause(ctx, backoff.Backoff{Base: time.Second, Max: time.Minute}.Delay(max(failures, 1)))
 		f.expire()
 	}
 	f.last(ctx)

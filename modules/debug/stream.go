@@ -2,9 +2,9 @@ package debug
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
+	"github.com/croft-edge/croft/pkg/backoff"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -71,7 +71,7 @@ func (s *stream) run() {
 		}
 		failures++
 		s.fail(err)
-		if !pause(ctx, delay(s.cfg.Pause, s.cfg.MaxPause, failures)) {
+		if !pause(ctx, backoff.Backoff{Base: s.cfg.Pause, Max: s.cfg.MaxPause}.Delay(failures)) {
 			return
 		}
 	}
@@ -149,16 +149,6 @@ func (s *stream) fail(err error) {
 	text := printable(err)
 	s.delivery.disconnect(text)
 	s.outages.failed(text, s.info().Dropped)
-}
-
-// delay is how long to wait after so many failures in a row: doubling, with
-// jitter, so that the streams of a restarted server don't come at once.
-func delay(base, most time.Duration, failures int) time.Duration {
-	d := most
-	if shift := failures - 1; shift < 16 && base<<shift < most {
-		d = base << shift
-	}
-	return d/2 + rand.N(d/2+1)
 }
 
 // pause returns after d, or false at once when ctx is done.

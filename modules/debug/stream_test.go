@@ -235,13 +235,3 @@ func TestRedisServerWithPassword(t *testing.T) {
 	w.begin(specOf("1-1", s))
 	until(t, "it says so", func() bool { return strings.Contains(w.one("1-1").LastError, "NOAUTH") })
 }
-
-func TestDelayIsBounded(t *testing.T) {
-	for failures, want := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 5: 16 * time.Second, 7: time.Minute, 90: time.Minute} {
-		for range 50 {
-			if d := delay(time.Second, time.Minute, failures); d < want/2 || d > want {
-				t.Fatalf("after %d failures it is %s, want %s to %s", failures, d, want/2, want)
-			}
-		}
-	}
-}

@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 	"pgregory.net/rapid"
 
+	"github.com/croft-edge/croft/pkg/backoff"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/supervise"
 )
@@ -103,7 +104,7 @@ func TestKeepRunsAgain(t *testing.T) {
 				var began []time.Time
 				start := time.Now()
 				stopped := errors.New("stopped")
-				b := supervise.Backoff{Base: time.Second, Max: 8 * time.Second}
+				b := backoff.Backoff{Base: time.Second, Max: 8 * time.Second}
 				err := supervise.Keep(ctx, zerolog.New(log), "poll", b, func(ctx context.Context) error {
 					began = append(began, time.Now())
 					switch len(began) {
@@ -200,7 +201,7 @@ func TestBackoffGrowsToItsMost(t *testing.T) {
 			t.Fatalf("delay %d is %s, want between %s and %s", n, d, full/2, full)
 		}
 	})
-	if d := (supervise.Backoff{}).Delay(3); d != 0 {
+	if d := (backoff.Backoff{}).Delay(3); d != 0 {
 		t.Fatalf("the zero backoff waits %s", d)
 	}
 }

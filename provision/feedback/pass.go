@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/croft-edge/croft/pkg/backoff"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/provision/store"
@@ -237,7 +238,7 @@ func (f *Feedback) note(rec store.Record, err error) bool {
 	t.cause, t.attempts, t.final = err, t.attempts+1, node.KindOf(err).Final()
 	pause := f.cfg.backoff().Delay(t.attempts)
 	if t.final {
-		pause = supervise.Backoff{Base: f.cfg.SlowPause, Max: f.cfg.SlowPause}.Delay(1)
+		pause = backoff.Backoff{Base: f.cfg.SlowPause, Max: f.cfg.SlowPause}.Delay(1)
 	}
 	t.next = time.Now().Add(pause)
 	event := f.cfg.Log.Warn().Str("id", rec.ID()).Str("type", string(rec.Reservation.Type)).Str("step", "feedback")
@@ -304,4 +305,4 @@ func (f *Feedback) pauseAfter(left owed, failures int) time.Duration {
 }
 
 // backoff is between attempts while the explorer can't be reached.
-func (c Config) backoff() supervise.Backoff { return supervise.Backoff{Base: c.Pause, Max: c.MaxPause} }
+func (c Config) backoff() backoff.Backoff { return backoff.Backoff{Base: c.Pause, Max: c.MaxPause} }

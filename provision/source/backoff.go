@@ -4,11 +4,11 @@ import (
 	"context"
 	"time"
 
-	"github.com/croft-edge/croft/pkg/supervise"
+	"github.com/croft-edge/croft/pkg/backoff"
 )
 
 // Backoff doubles a wait with the number of failures.
-type Backoff = supervise.Backoff
+type Backoff = backoff.Backoff
 
 // PollBackoff is the wait between polls that failed.
 func PollBackoff() Backoff { return Backoff{Base: time.Second, Max: time.Minute} }

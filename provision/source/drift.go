@@ -8,6 +8,7 @@ import (
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 
+	"github.com/croft-edge/croft/pkg/backoff"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/supervise"
 	"github.com/croft-edge/croft/pkg/workload"
@@ -131,7 +132,7 @@ func (w *driftWatch) pause() time.Duration {
 	if w.failures > 1 {
 		return every + rand.N(every/2+1)
 	}
-	return every - every/5 + rand.N(2*(every/5)+1)
+	return backoff.Around(every)
 }
 
 // ask looks once. A look that outlives its deadline is left behind, and the

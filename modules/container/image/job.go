@@ -2,11 +2,11 @@ package image
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/croft-edge/croft/modules/container/image/source"
+	"github.com/croft-edge/croft/pkg/backoff"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -38,13 +38,12 @@ func (j *job) gets(spec node.ImageSpec) bool {
 }
 
 // fail records a failure, and when the next attempt may begin.
-func (j *job) fail(err error, now time.Time, backoff time.Duration) {
+func (j *job) fail(err error, now time.Time, base time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.err, j.ended = err, now
-	pause := min(backoff<<min(j.failures, 10), mostPause)
 	j.failures++
-	j.again = j.ended.Add(pause/2 + rand.N(pause/2+1))
+	j.again = j.ended.Add(backoff.Backoff{Base: base, Max: mostPause}.Delay(j.failures))
 }
 
 func (j *job) failure() error {

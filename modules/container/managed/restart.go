@@ -1,10 +1,10 @@
 package managed
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"github.com/croft-edge/croft/modules/container/plan"
+	"github.com/croft-edge/croft/pkg/backoff"
 )
 
 const (
@@ -50,8 +50,7 @@ func AfterFailedRestart(r Record, cause string, now time.Time) Record {
 
 func scheduled(r Record, now time.Time) Record {
 	r.Pause = min(max(2*r.Pause, firstPause), lastPause)
-	jitter := 0.8 + 0.4*rand.Float64()
-	r.Next = now.Add(time.Duration(float64(r.Pause) * jitter)).UnixNano()
+	r.Next = now.Add(backoff.Around(r.Pause)).UnixNano()
 	return r
 }
 

@@ -3,14 +3,15 @@ package transport
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"time"
+
+	"github.com/croft-edge/croft/pkg/backoff"
 )
 
 // Backoff spaces attempts at something that fails, with jitter.
 type Backoff struct {
-	wait   time.Duration
-	failed bool
+	failures int
+	failed   bool
 }
 
 // NewBackoff makes one that hasn't failed.
@@ -26,8 +27,8 @@ func (b *Backoff) First() bool {
 // Next is 10 ms at first and doubles up to 2 s, half of it by chance.
 func (b *Backoff) Next() time.Duration {
 	b.failed = true
-	b.wait = min(max(2*b.wait, 10*time.Millisecond), 2*time.Second)
-	return b.wait/2 + rand.N(b.wait/2+1)
+	b.failures++
+	return backoff.Backoff{Base: 10 * time.Millisecond, Max: 2 * time.Second}.Delay(b.failures)
 }
 
 // Reset notes a success.

@@ -5,7 +5,6 @@ package registration
 
 import (
 	"context"
-	"math/rand/v2"
 	"reflect"
 	"sync"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 
+	"github.com/croft-edge/croft/pkg/backoff"
 	"github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -171,5 +171,5 @@ func (r *Registration) delay() time.Duration {
 	if r.failures > 0 {
 		d = min(firstRetry<<min(r.failures-1, 20), r.Every)
 	}
-	return time.Duration(float64(d) * (0.8 + 0.4*rand.Float64()))
+	return backoff.Around(d)
 }

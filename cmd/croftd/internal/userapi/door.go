@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/pkg/atomicfile"
+	"github.com/croft-edge/croft/pkg/backoff"
 	"github.com/croft-edge/croft/pkg/limit"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/nodeapi"
@@ -141,8 +142,8 @@ func (d *Door) Take(conn net.Conn) {
 
 // again is how long after its end the door's process is started again. Clients wait
 // meanwhile at the listening socket, for a few seconds.
-func again() supervise.Backoff {
-	return supervise.Backoff{Base: 100 * time.Millisecond, Max: time.Second}
+func again() backoff.Backoff {
+	return backoff.Backoff{Base: 100 * time.Millisecond, Max: time.Second}
 }
 
 // Run answers until ctx is done: streams end then, too. The process that speaks to

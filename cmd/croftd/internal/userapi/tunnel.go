@@ -2,13 +2,13 @@ package userapi
 
 import (
 	"context"
-	"math/rand/v2"
 	"net"
 	"time"
 
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 
+	"github.com/croft-edge/croft/pkg/backoff"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/nodeapi"
 )
@@ -50,7 +50,7 @@ func (k Keeper) Run(ctx context.Context) error {
 		e.Err(err).Msg("the tunnel to the explorer isn't open: tried again")
 		pause := min(k.Pause<<min(failures, 16), k.MaxPause)
 		failures++
-		timer := time.NewTimer(time.Duration(float64(pause) * (0.8 + 0.4*rand.Float64())))
+		timer := time.NewTimer(backoff.Around(pause))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
