@@ -81,15 +81,20 @@ func (f *files) open(number int64) error {
 }
 
 // append writes b at the end, in a new file when there is no room for it in the
-// present one. before is called with the place, before anything is written there.
-func (f *files) append(b []byte, before func(number, offset int64)) error {
+// present one. before is called with the place, before anything is written there;
+// failed when nothing was written, before the other stream can write at that place.
+func (f *files) append(b []byte, before func(number, offset int64), failed func()) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.ready(len(b)); err != nil {
-		return err
+	err := f.ready(len(b))
+	if err == nil {
+		before(f.number, f.at)
+		err = f.write(b)
 	}
-	before(f.number, f.at)
-	return f.write(b)
+	if err != nil {
+		failed()
+	}
+	return err
 }
 
 // ready makes room for n bytes in the present file, or begins the next one.

@@ -116,3 +116,27 @@ func TestRemovedFIFOsAndFilesAreMadeAgain(t *testing.T) {
 	_, err = client.Open(t.Context(), "1-1", "")
 	wants(t, node.Exist, "it is no FIFO", err)
 }
+
+// A write that failed is noted before the container's other stream can write at its place:
+// a successor would take that record for the failed one.
+func TestFailureIsNotedBeforeTheNextWrite(t *testing.T) {
+	f, err := openFiles(t.TempDir(), 1<<20, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nothing := func() {}
+	if err := f.append([]byte("one\n"), func(int64, int64) {}, nothing); err != nil {
+		t.Fatal(err)
+	}
+	f.file.Close() // the next write fails
+	noted := false
+	err = f.append([]byte("two\n"), func(int64, int64) {}, func() {
+		noted = true
+		if f.mu.TryLock() {
+			t.Error("the failure is noted when the place is free already")
+		}
+	})
+	if err == nil || !noted {
+		t.Errorf("a write to a closed file: %v, noted %v", err, noted)
+	}
+}

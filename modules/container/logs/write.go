@@ -92,12 +92,13 @@ func (s *stream) writeSome(data []byte, flush bool, out []byte) (int, error) {
 	err := s.files.append(out, func(number, offset int64) {
 		next.Number, next.Offset = number, offset
 		s.noted(next)
-	})
-	if err != nil {
+	}, func() {
 		next.Number = -1
 		next.Lines += int64(bytes.Count(data[:used], []byte{'\n'}))
 		next.Bytes += int64(used)
 		s.noted(next)
+	})
+	if err != nil {
 		return used, err
 	}
 	// The file tells what was dropped; the next head mustn't tell it again.
