@@ -124,7 +124,7 @@ func TestKillDuringNamespaceChanges(t *testing.T) {
 		t.Chdir(t.TempDir())
 		c := &crasher{t: t, random: rand.New(rand.NewPCG(7, 7)), before: world{}, after: world{}}
 		// A busy machine answers few commands in a round: there are more rounds then.
-		const leastRounds, mostRounds, leastCommands = 12, 200, 200
+		const leastRounds, mostRounds, leastCommands = 12, 40, 200
 		total := 0
 		for round := 0; round < leastRounds || total < leastCommands && round < mostRounds; round++ {
 			p := &process{program: program, args: args}

@@ -1,7 +1,7 @@
 // Package module says what croftd needs to know of a module: a Descriptor, one value a module.
 // Each is in a folder of its own below this one; package modules lists them. The commands, the
-// daemon, health, metrics, settings and the documentation iterate over that list and know no
-// module by its name.
+// daemon, health, metrics, settings and the documentation iterate over that list. The engine's
+// wiring, admission and the user API ask single modules by their stubs.
 package module
 
 import (
