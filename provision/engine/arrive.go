@@ -18,29 +18,29 @@ import (
 
 // arrival is a reservation that its user has signed for this node.
 type arrival struct {
-	// reservation is the document without deletion and renewal, its ID in the one
-	// form that is used.
+	// reservation is the document without deletion and renewal, its ID in canonical
+	// form.
 	reservation *workload.Reservation
 	hash        workload.Hash
-	// deletion is verified, renewal isn't judged yet.
+	// deletion is verified; renewal isn't judged yet.
 	deletion *workload.Deletion
 	renewal  *workload.Renewal
-	// done hears when the arrival is durable; parked is whether that has to wait
-	// for what the node offers.
+	// done is called when the arrival is durable; parked is whether that waits for the
+	// node's offer.
 	done   func(error)
 	parked bool
 }
 
-// checker says what is authentic. It runs beside the engine's thread: checking a
-// signature takes longer than everything else about most arrivals.
+// checker verifies items. It runs beside the engine's thread: checking a signature
+// takes longer than everything else about most arrivals.
 type checker struct {
 	policy Policy
 	log    zerolog.Logger
 	once   *logonce.Once
 }
 
-// check returns what an item brings; nil when there is nothing that its user
-// signed for this node, which costs a line in the log and nothing else.
+// check returns the item's arrival; nil when its user didn't sign it for this
+// node, which costs a line in the log and nothing else.
 func (c *checker) check(item source.Item) *arrival {
 	came := item.Reservation
 	a := &arrival{done: item.Finish}
@@ -83,7 +83,7 @@ func (c *checker) dropped(what string, r *workload.Reservation, err error) {
 		Msg(what + " ignored")
 }
 
-// arrivals checks what the sources yield, in its order, ahead of the engine.
+// arrivals checks the sources' items, in their order, ahead of the engine.
 func (c *checker) arrivals(ctx context.Context, in <-chan source.Item, ahead int) <-chan *arrival {
 	out := make(chan *arrival, ahead)
 	go supervise.Do(c.log, "arrivals", func() {
@@ -112,7 +112,7 @@ func (c *checker) arrivals(ctx context.Context, in <-chan source.Item, ahead int
 	return out
 }
 
-// intake takes in what comes from outside, and looks at records whose time has come.
+// intake handles arrivals, and looks at records whose timer has fired.
 type intake struct {
 	*agenda
 	parts   *Config
@@ -123,7 +123,7 @@ type intake struct {
 	apply   apply
 }
 
-// arrived is an arrival as an input.
+// arrived makes an input of an arrival.
 func (i *intake) arrived(a *arrival) input {
 	return input{id: a.reservation.ID, arrival: a, done: a.done, do: func() error {
 		i.arriving = a
@@ -132,7 +132,7 @@ func (i *intake) arrived(a *arrival) input {
 	}}
 }
 
-// arrive finds out what an arrival is about.
+// arrive matches an arrival with the records, by ID and by hash.
 func (i *intake) arrive(a *arrival) error {
 	r := a.reservation
 	rec, ok, err := i.ledger.record(r.ID)
@@ -161,13 +161,13 @@ func (i *intake) arrive(a *arrival) error {
 	return i.take(a)
 }
 
-// deleted reports whether a record's user was, or is to be, told that it is deleted.
+// deleted reports whether a record's result, sent or not, says that it is deleted.
 func deleted(rec store.Record) bool {
 	return rec.Result != nil && rec.Result.State == workload.StateDeleted
 }
 
-// endTwin ends what was taken in under another ID than a deletion came with: its
-// user signed that over the hash, whatever the ID.
+// endTwin applies an arrival's deletion to the record of the same reservation
+// under another ID: the user's signature is over the hash, whatever the ID.
 func (i *intake) endTwin(a *arrival, twin store.Record) error {
 	if a.deletion == nil || twin.Reservation.Deletion != nil || twin.Phase == lifecycle.Ended {
 		return nil
@@ -175,8 +175,8 @@ func (i *intake) endTwin(a *arrival, twin store.Record) error {
 	return i.apply.event(twin, lifecycle.Event{Kind: lifecycle.Delete, Deletion: a.deletion})
 }
 
-// twinned handles a reservation that was taken in under another ID: a deletion
-// ends the one that is here, then the other ID is refused.
+// twinned handles a reservation that has a record under another ID: a deletion
+// ends that record, then the new ID is refused.
 func (i *intake) twinned(a *arrival, twin, before store.Record) error {
 	if err := i.endTwin(a, twin); err != nil {
 		return err
@@ -199,11 +199,11 @@ func (i *intake) twinned(a *arrival, twin, before store.Record) error {
 	return err
 }
 
-// resent takes in what came to nothing under another ID and is sent again: a
-// reservation of version 1 has no date that would tell the second from the first, so
-// that a user who means it again can't say so otherwise. What was on the node, or was
-// deleted, stays refused: it would come back by anybody's word. The old record goes
-// first: after a crash between the two nothing is known of it, and this comes again.
+// resent accepts a reservation that failed or was refused under another ID and is sent
+// again: a reservation of version 1 has no date that would tell the second from the first,
+// so a user who means it again can't say so otherwise. One that was deployed, or was
+// deleted, stays refused: anybody could bring it back. The old record is buried first:
+// after a crash between the two there is no record, and the reservation comes again.
 func (i *intake) resent(a *arrival, twin store.Record) (bool, error) {
 	nothing := twin.Phase == lifecycle.Refused || twin.Phase == lifecycle.Failed
 	if a.reservation.DocumentVersion() != workload.V1 || a.deletion != nil || !nothing || !twin.Delivered || deleted(twin) {
@@ -220,14 +220,14 @@ func (i *intake) resent(a *arrival, twin store.Record) (bool, error) {
 	return true, i.take(a)
 }
 
-// record is the record of an arrival before the table has seen it.
+// record is an arrival's record before the table has seen it.
 func (a *arrival) record() store.Record {
 	rec := store.Record{Reservation: a.reservation, Hash: a.hash}
 	rec.Name, _ = lifecycle.NameOf(a.reservation)
 	return rec
 }
 
-// take takes in what the node doesn't know.
+// take accepts a reservation that the node doesn't know.
 func (i *intake) take(a *arrival) error {
 	ev := lifecycle.Event{Kind: lifecycle.Arrive, Record: a.record(), Deletion: a.deletion}
 	switch kind := i.renewal(ev.Record, a.renewal); kind {
@@ -240,8 +240,8 @@ func (i *intake) take(a *arrival) error {
 	return err
 }
 
-// reconsidered is the event of what was refused for its age alone and may be taken
-// in now, with the renewal that came with it; nil when it isn't that.
+// reconsidered is the event of a reservation that was refused for its age alone
+// and is acceptable now, with the renewal that came with it; nil otherwise.
 func (i *intake) reconsidered(rec store.Record, a *arrival) *lifecycle.Event {
 	if rec.Phase != lifecycle.Refused || !rec.Older {
 		return nil
@@ -302,9 +302,9 @@ func (i *intake) known(rec store.Record, a *arrival) error {
 	return i.apply.event(rec, lifecycle.Event{Kind: lifecycle.Redeliver})
 }
 
-// wake looks at a record whose time may have come. A renewal that waits for a
-// better time is judged first, and holds nothing else up; what is half removed
-// goes on leaving, whatever it would say.
+// wake looks at a record whose time may have come. A pending renewal is judged
+// first, and delays nothing else; a record that is leaving goes on leaving,
+// whatever its renewal says.
 func (i *intake) wake(rec store.Record) error {
 	if rec.Pending != nil && rec.Phase != lifecycle.Leaving {
 		var err error
@@ -314,7 +314,7 @@ func (i *intake) wake(rec store.Record) error {
 			if err != nil || next.Phase != rec.Phase {
 				return err
 			}
-			rec = next // what else it was woken for is still to be done
+			rec = next // the record's timer may have fired for another reason too
 		case lifecycle.RenewLater:
 		default:
 			if rec, err = i.apply(rec, lifecycle.Event{Kind: lifecycle.RenewNever}); err != nil {
@@ -325,7 +325,7 @@ func (i *intake) wake(rec store.Record) error {
 	return i.apply.event(rec, lifecycle.Event{Kind: lifecycle.Wake})
 }
 
-// woken is a record's time as an input.
+// woken makes an input of a record's timer.
 func (i *intake) woken(id string) input {
 	return input{id: id, do: func() error {
 		rec, ok, err := i.ledger.record(id)
@@ -337,7 +337,7 @@ func (i *intake) woken(id string) input {
 	}}
 }
 
-// maxLoggedText is how much an unverified sender can put into a log line, in bytes.
+// maxLoggedText bounds the text of an unverified sender in a log line, in bytes.
 const maxLoggedText = 64
 
 func short(s string) string { return clip.Text(s, maxLoggedText) }

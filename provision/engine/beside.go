@@ -15,26 +15,26 @@ import (
 	"github.com/croft-edge/croft/provision/provisioner"
 )
 
-// stepGrace is how long after its deadline an effect may still come back; then it
-// is left behind.
+// stepGrace is how long after its deadline an effect may still return; then it is
+// left behind.
 const stepGrace = 2 * time.Second
 
-// callGrace is how long an effect that was cancelled waits for the module that it
-// has asked: what comes next for the same ID must not overtake it there.
+// callGrace is how long a cancelled effect waits for the module's answer to its
+// call: the next call for the same ID must not overtake it there.
 const callGrace = 5 * time.Second
 
-// beside does effects beside the engine's thread.
+// beside runs effects beside the engine's thread.
 type beside struct {
 	parts *Config
 	work  context.Context
 	ends  chan outcome
-	// gone is closed when nobody listens to ends any more.
+	// gone is closed when nobody receives from ends any more.
 	gone <-chan struct{}
-	// going are the effects that haven't come back.
+	// going counts the effects that haven't returned.
 	going sync.WaitGroup
 }
 
-// start does one effect in goroutines of its own, within its deadline.
+// start runs one effect in goroutines of its own, within its deadline.
 func (b *beside) start(f *flight) {
 	ctx, cancel := context.WithTimeout(node.AwaitAnswers(b.work, callGrace), b.deadline(f.kind))
 	f.cancel = cancel
@@ -46,7 +46,7 @@ func (b *beside) start(f *flight) {
 	})
 }
 
-// wait returns once every effect has come back, or the limit is over.
+// wait returns once every effect has returned, or after limit.
 func (b *beside) wait(limit time.Duration) {
 	done := make(chan struct{})
 	go supervise.Do(b.parts.Log, "wait", func() {
@@ -71,8 +71,8 @@ func (b *beside) deadline(kind lifecycle.EffectKind) time.Duration {
 	return b.parts.Limits.Decommission
 }
 
-// follow waits for the effect's end, and says when it is late. One that was
-// cancelled has the same time to take back what it made.
+// follow waits for the effect's end, and reports it when it is late. A cancelled
+// effect has the same time to undo its changes.
 func (b *beside) follow(ctx context.Context, f *flight) {
 	done := make(chan outcome, 1)
 	go supervise.Do(b.parts.Log, string(f.kind), func() { done <- b.effect(ctx, f) })
@@ -102,10 +102,10 @@ func (b *beside) follow(ctx context.Context, f *flight) {
 	b.send(o)
 }
 
-// send tells the engine; nobody hears of it when that has ended.
+// send hands an outcome to the engine; it is dropped when the engine has ended.
 func (b *beside) send(o outcome) {
 	if b.work.Err() != nil && o.event.Err != nil {
-		o.dropped = true // the record says what may be half done
+		o.dropped = true // the record tells that it may be half done
 	}
 	select {
 	case b.ends <- o:
@@ -117,7 +117,7 @@ func (b *beside) send(o outcome) {
 	}
 }
 
-// effect asks the provisioner. What it panics with is an error.
+// effect calls the provisioner. A panic there becomes an error.
 func (b *beside) effect(ctx context.Context, f *flight) outcome {
 	o := outcome{token: f.token}
 	id := f.rec.ID()
@@ -129,7 +129,7 @@ func (b *beside) effect(ctx context.Context, f *flight) outcome {
 	switch kind := node.KindOf(err); {
 	case err == nil:
 	case kind == node.Internal && panicked(err):
-		// What a panic left on the node, nobody knows.
+		// Nobody knows what state a panic left on the node.
 		o.event = lifecycle.Event{
 			Kind: lifecycle.FailUnknown, Err: node.Errorf(node.Internal, "cannot %s %s: internal error of the node", f.kind, id),
 		}
@@ -143,7 +143,7 @@ func (b *beside) effect(ctx context.Context, f *flight) outcome {
 }
 
 func (b *beside) ask(ctx context.Context, f *flight) (ev lifecycle.Event, progress string, err error) {
-	// An effect that comes back after it was left behind shares nothing with the record.
+	// An effect that returns after it was left behind shares nothing with the record.
 	r := f.rec.Clone().Reservation
 	p := b.parts.Provisioners[r.Type]
 	if p == nil {
@@ -173,7 +173,7 @@ func (b *beside) ask(ctx context.Context, f *flight) (ev lifecycle.Event, progre
 	return ev, "", forgiven(p.Decommission(ctx, r))
 }
 
-// fetch asks for what must be there before the reservation is provisioned.
+// fetch asks for the parts that a provision needs first.
 func fetch(ctx context.Context, p provisioner.Provisioner, r *workload.Reservation) (lifecycle.Event, string, error) {
 	preparer, ok := p.(provisioner.Preparer)
 	if !ok {
@@ -186,8 +186,8 @@ func fetch(ctx context.Context, p provisioner.Provisioner, r *workload.Reservati
 	return lifecycle.Event{Kind: lifecycle.Fetched}, "", nil
 }
 
-// removeOrphan looks once more: what has come to belong to a record since, or to
-// another reservation, isn't taken away.
+// removeOrphan looks once more: an orphan that a record has adopted since, or
+// whose label is gone, isn't removed.
 func (b *beside) removeOrphan(ctx context.Context, p provisioner.Provisioner, o drift.Orphan) error {
 	if rec, err := b.parts.Records.Record(o.ID); err == nil && adopts(rec, o.Hash) {
 		return nil
@@ -202,7 +202,7 @@ func (b *beside) removeOrphan(ctx context.Context, p provisioner.Provisioner, o 
 	return forgiven(p.Remove(ctx, o.Label()))
 }
 
-// forgiven takes what is gone already for done.
+// forgiven takes NotExist for success: the workload is gone already.
 func forgiven(err error) error {
 	if node.KindOf(err) == node.NotExist {
 		return nil
@@ -210,7 +210,7 @@ func forgiven(err error) error {
 	return err
 }
 
-// panicked reports whether an error is made of a panic.
+// panicked reports whether an error comes from a panic.
 func panicked(err error) bool {
 	var p *supervise.Panic
 	return errors.As(err, &p)

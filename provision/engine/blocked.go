@@ -7,8 +7,8 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// blocked are the records that can't leave before others have, by what the others
-// hold: whoever leaves frees those that it used, and nobody else.
+// blocked are the records that can't leave before their users have, by the key
+// that these hold: a record that leaves frees those that it used, and no others.
 type blocked struct {
 	by map[string]map[string]bool
 	of map[string]string
@@ -18,7 +18,7 @@ func newBlocked() *blocked {
 	return &blocked{by: map[string]map[string]bool{}, of: map[string]string{}}
 }
 
-// set notes a record as it is now.
+// set updates a record's entry.
 func (b *blocked) set(rec store.Record) {
 	id := rec.ID()
 	if key, was := b.of[id]; was {
@@ -41,7 +41,7 @@ func (b *blocked) set(rec store.Record) {
 	b.by[key][id], b.of[id] = true, key
 }
 
-// freedBy returns the IDs of those that may go on once a record has left.
+// freedBy returns the IDs of the records that may go on once rec has left.
 func (b *blocked) freedBy(rec store.Record) []string {
 	if len(b.of) == 0 || rec.Reservation == nil {
 		return nil
@@ -56,7 +56,7 @@ func (b *blocked) freedBy(rec store.Record) []string {
 	return out
 }
 
-// all returns the IDs of all that wait.
+// all returns the IDs of all blocked records.
 func (b *blocked) all() []string {
 	out := make([]string, 0, len(b.of))
 	for id := range b.of {

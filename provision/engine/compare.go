@@ -10,20 +10,20 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// compared holds what is on the node against the records.
+// compared compares the workloads on the node with the records.
 type compared struct {
 	*agenda
 	parts   *Config
 	notes   *notes
 	ledger  *ledger
 	flights *flights
-	// free has what is blocked tried again.
+	// free has every blocked record tried again.
 	free  func()
 	apply apply
 }
 
-// authentic reports whether rec's reservation still verifies: what doesn't is
-// neither made again nor taken away.
+// authentic reports whether rec's reservation still verifies: the workload of one
+// that doesn't is neither made again nor removed.
 func (c *compared) authentic(rec store.Record) bool {
 	err := supervise.Guard(c.parts.Log, "verify", func() error { return c.parts.Policy.Authentic(rec.Reservation) })
 	if err != nil {
@@ -35,8 +35,8 @@ func (c *compared) authentic(rec store.Record) bool {
 	return err == nil
 }
 
-// beingReplaced reports whether a newer one of a record's name takes its place just
-// now: until that has ended, nobody misses the older one.
+// beingReplaced reports whether a newer reservation of a record's name is being
+// deployed in its place: until that has ended, the older workload may be missing.
 func (c *compared) beingReplaced(rec store.Record) bool {
 	if rec.Name == (lifecycle.NameKey{}) || !provisioner.FactsOf(c.parts.Provisioners[rec.Reservation.Type]).Apart {
 		return false
@@ -52,13 +52,13 @@ func (c *compared) overNow(rec store.Record) bool {
 	return lifecycle.Facts{Time: c.now}.Over(rec)
 }
 
-// drift is a difference as an input. What a reboot takes away hasn't drifted.
+// drift makes an input of a difference. A workload that a reboot takes away hasn't drifted.
 func (c *compared) drift(diff drift.Difference, start bool) input {
 	id := diff.Record.ID()
 	return input{id: id, do: func() error {
 		rec, ok, err := c.ledger.record(id)
 		if err != nil || !ok || rec.Phase != diff.Record.Phase || rec.Hash != diff.Record.Hash {
-			return err // it isn't what was compared any more
+			return err // the record has changed since the comparison
 		}
 		holdsData := provisioner.FactsOf(c.parts.Provisioners[rec.Reservation.Type]).HoldsData
 		if !start || diff.What != drift.Gone || holdsData {

@@ -16,30 +16,30 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// Policy judges reservations. It is pure: what it is told is all it knows, and
-// it may be asked from several goroutines. Its errors carry a node.Kind; their
-// text is shown to users.
+// Policy judges reservations. It is pure: it knows only its arguments, and may be
+// called from several goroutines. Its errors carry a node.Kind; their text is
+// shown to users.
 type Policy interface {
-	// Authentic says whether r was signed by its user for this node, in a
-	// version that is accepted. What isn't is dropped without an answer.
+	// Authentic checks that r was signed by its user for this node, in an accepted
+	// version. Reservations that aren't authentic are dropped without an answer.
 	Authentic(r *workload.Reservation) error
-	// Acceptable says whether an authentic r may be taken in now: its dates, the
+	// Acceptable checks that an authentic r may be accepted now: its dates, the
 	// store's birth. Transient while the time can't be trusted.
 	Acceptable(r *workload.Reservation) error
-	// Deletion and Renewal say whether r's is its user's and may be followed now.
+	// Deletion and Renewal check that r's user signed it and that it may be followed now.
 	Deletion(r *workload.Reservation) error
 	Renewal(r *workload.Reservation) error
-	// Validate reads r's data as its type's. Invalid names field, value and what is allowed.
+	// Validate reads r's data as its type's. Invalid names the field, its value and the allowed values.
 	Validate(r *workload.Reservation) error
 }
 
 // Admission says whether there is room for a workload beside what the node has.
 type Admission interface {
-	// Offer asks what the node has in all. It may wait for the modules.
+	// Offer asks for the node's total capacity. It may wait for the modules.
 	Offer(ctx context.Context) (admit.Offer, error)
-	// Demand is what a reservation takes; what can't be told takes nothing.
+	// Demand is the capacity that a reservation takes; zero when that can't be read.
 	Demand(r *workload.Reservation) provisioner.Demand
-	// Wait says whether r, which can't be judged yet, may wait beside those of its
+	// Wait checks that r, which can't be judged yet, may wait beside those of its
 	// user: Refused when these are too many.
 	Wait(r *workload.Reservation, user, all store.Usage) error
 	// Admit returns NoSpace with need and free, Refused for a limit of the user's
@@ -52,20 +52,20 @@ type Clock interface {
 	Read() clock.Reading
 }
 
-// Feedback tells the explorer. It is a query on the records.
+// Feedback sends results to the explorer. It is a query on the records.
 type Feedback interface {
-	// Run sends what is owed until ctx is done, then tries until its own deadline.
+	// Run sends undelivered results until ctx is done, then tries until its own deadline.
 	Run(ctx context.Context) error
 	// Kick says that there is something new to send. It doesn't block.
 	Kick()
 }
 
-// Config is what an engine is made of.
+// Config holds an engine's parts and limits.
 type Config struct {
-	// Records is where the node remembers.
+	// Records is the node's durable memory.
 	Records store.Records
-	// Sources yield what arrives from outside. One that has a Reset method is
-	// asked for everything again by it, when records were lost.
+	// Sources yield arriving reservations. One with a Reset method is reset when
+	// records were lost, so that it delivers everything again.
 	Sources []source.Source
 	// Provisioners are those of the types that this node offers.
 	Provisioners map[workload.Type]provisioner.Provisioner
@@ -74,7 +74,7 @@ type Config struct {
 	Admission Admission
 	Feedback  Feedback
 	Clock     Clock
-	// Orphans may be nil: then a restart forgets since when they were known.
+	// Orphans may be nil: then a restart forgets when each was first seen.
 	Orphans drift.OrphanBook
 	Log     zerolog.Logger
 
@@ -84,33 +84,33 @@ type Config struct {
 
 // Limits are the engine's deadlines, waits and bounds.
 type Limits struct {
-	// Judge bounds one question to what judges or fetches; Provision and
-	// Decommission one effect of theirs; List one module's answer.
+	// Judge bounds one call that judges or fetches; Provision and Decommission one
+	// such effect; List one module's answer.
 	Judge        time.Duration
 	Provision    time.Duration
 	Decommission time.Duration
 	List         time.Duration
-	// Shutdown is how long what is in flight may go on after the end was asked for.
+	// Shutdown is how long effects in flight may go on after the stop.
 	Shutdown time.Duration
 	// Grace is how long an orphan, or an evicted workload's data, is kept.
 	Grace time.Duration
-	// Drift is how often the modules are asked what is on the node, give or take
-	// a fifth; Look how often a held workload and the wall clock are looked at.
+	// Drift is the interval between two listings of a module's workloads, give or take
+	// a fifth; Look between two looks at a held workload and at the wall clock.
 	Drift time.Duration
 	Look  time.Duration
-	// Retry is between attempts that failed.
+	// Retry is the backoff between failed attempts.
 	Retry source.Backoff
-	// Refused is how many refused reservations are remembered until their signed
-	// end. Beyond it one is forgotten once the explorer has the answer.
+	// Refused bounds the refused reservations remembered until their signed end.
+	// Beyond it one is forgotten once the explorer has the answer.
 	Refused int
-	// Postponed is how many reservations may wait that can't be judged yet;
-	// beyond it a new one stays with its source.
+	// Postponed bounds the reservations that wait to be judged; beyond it a new one
+	// stays with its source.
 	Postponed int
 	// Round is how many events are decided together and share a durable write.
 	Round int
 }
 
-// DefaultLimits are what a zero Limits means.
+// DefaultLimits are the values of a zero Limits.
 func DefaultLimits() Limits {
 	return Limits{
 		Judge:        10 * time.Second,

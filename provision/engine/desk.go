@@ -17,9 +17,9 @@ import (
 	"github.com/croft-edge/croft/provision/timers"
 )
 
-// desk is where everything is decided, on the engine's thread: it takes what has
-// happened, asks the table, writes the records of a round in one go, and then has
-// the effects done. It starts no goroutine and waits for nothing but the disk.
+// desk makes every decision, on the engine's thread: it takes events, asks the
+// table, writes the records of a round in one go, and then starts the effects. It
+// starts no goroutine and waits for nothing but the disk.
 type desk struct {
 	*agenda
 	parts   *Config
@@ -27,31 +27,30 @@ type desk struct {
 	flights *flights
 	timers  *timers.Timers
 	notes   *notes
-	// judging, intake and compared are the parts that find out what has happened.
+	// judging, intake and compared are the parts that produce events.
 	judging  *judging
 	intake   *intake
 	compared *compared
-	// blocked are the records that wait for others to leave, by what these hold.
+	// blocked are the records that wait for others to leave, by the keys that these hold.
 	blocked *blocked
 }
 
-// agenda is what the events of one round share.
+// agenda is the state that the events of one round share.
 type agenda struct {
 	// now is the round's time.
 	now clock.Reading
-	// after is what is done once the round is durable; soon is what it has left
-	// for the next one.
+	// after runs once the round is durable; soon are its inputs for the next one.
 	after []func()
 	soon  []input
-	// asked are the records whose answer is asked for again.
+	// asked are the IDs of the records whose answer is asked for again.
 	asked []string
-	// arriving is the arrival that this input is, nil otherwise.
+	// arriving is the arrival of the current input, nil when it has none.
 	arriving *arrival
 }
 
-// input is one thing for a round to take in. do may be called again when a round
-// couldn't be written; done hears once whether it is durable. arrival is what came
-// from outside, nil otherwise.
+// input is one thing for a round to handle. do may be called again when a round
+// couldn't be written; done is called once with whether it is durable. arrival is
+// nil for an input that doesn't come from outside.
 type input struct {
 	id      string
 	do      func() error
@@ -65,7 +64,7 @@ func (i input) finish(err error) {
 	}
 }
 
-// notes is what the desk tells those who look from other goroutines.
+// notes is the desk's state that other goroutines read.
 type notes struct {
 	drifts   *drift.History
 	progress *progress
@@ -89,7 +88,7 @@ func newDesk(parts *Config, notes *notes) *desk {
 	return d
 }
 
-// apply is what the parts of the desk have done about an event: see desk.apply.
+// apply is how the desk's parts have an event applied: see desk.apply.
 type apply func(rec store.Record, ev lifecycle.Event) (store.Record, error)
 
 func (do apply) event(rec store.Record, ev lifecycle.Event) error {
@@ -97,16 +96,16 @@ func (do apply) event(rec store.Record, ev lifecycle.Event) error {
 	return err
 }
 
-// freeAll has everything that is blocked tried again.
+// freeAll has every blocked record tried again.
 func (d *desk) freeAll() {
 	for _, id := range d.blocked.all() {
 		d.soon = append(d.soon, d.input(id, lifecycle.Event{Kind: lifecycle.Free}))
 	}
 }
 
-// round takes in what has happened. Each input is durable, or has failed, when it
-// returns; what it left for itself is taken in next. However many come at once,
-// a write has Limits.Round of them at most: deciding one looks at all that are staged.
+// round handles inputs. When it returns, each is durable or has failed; follow-up
+// inputs are handled in the same call. A write has at most Limits.Round inputs,
+// however many come at once: each decision looks at all staged records.
 func (d *desk) round(inputs []input) {
 	for len(inputs) > 0 {
 		for part := range slices.Chunk(inputs, max(d.parts.Limits.Round, 1)) {
@@ -117,8 +116,8 @@ func (d *desk) round(inputs []input) {
 	d.flights.pump()
 }
 
-// once is one durable write. What is refused for one record's sake is taken in
-// again one by one, so that it costs no other.
+// once handles inputs in one durable write. If the write is refused for good, each
+// input is handled again by itself, so that one bad record costs no other.
 func (d *desk) once(inputs []input) {
 	d.now = d.parts.Clock.Read()
 	errs := make([]error, len(inputs))
@@ -169,8 +168,8 @@ func (d *desk) write() (written []store.Record, err error) {
 	return written, err
 }
 
-// failed is a round that couldn't be written: nothing has happened, and all that it
-// was about is looked at again, also what it would have left as it is.
+// failed handles a round that couldn't be written: nothing has happened, and every record
+// that it was about is looked at again, also those that it wouldn't have changed.
 func (d *desk) failed(inputs []input, touched []string, err error) {
 	d.parts.Log.Error().Err(err).Strs("ids", touched).Msg("cannot write records: tried again")
 	d.judging.unpark(inputs)
@@ -183,7 +182,7 @@ func (d *desk) failed(inputs []input, touched []string, err error) {
 	}
 }
 
-// lookAgain has a record looked at again whose event couldn't be handled.
+// lookAgain schedules another look at a record whose event couldn't be handled.
 func (d *desk) lookAgain(id string, err error) {
 	if err != nil && node.KindOf(err) != node.NotExist {
 		d.parts.Log.Error().Str("id", id).Err(err).Msg("cannot handle: tried again")
@@ -193,8 +192,8 @@ func (d *desk) lookAgain(id string, err error) {
 	}
 }
 
-// written sets the timers of a record that is durable now. When it is looked at
-// next stays as it was: a renewal that is noted must not cost a retry its turn.
+// written sets the end timers of a record that is durable now. Its next attempt
+// stays as it was: a noted renewal must not cost a retry its turn.
 func (d *desk) written(rec store.Record) {
 	d.timers.Set(rec, d.now)
 	d.blocked.set(rec)
@@ -223,7 +222,8 @@ func (d *desk) apply(rec store.Record, ev lifecycle.Event) (store.Record, error)
 	return next, nil
 }
 
-// effect does what needs no outside at once, and the rest after the round.
+// effect carries out at once the effects that stay inside the engine, and defers the rest until the round is
+// durable.
 func (d *desk) effect(was, rec store.Record, ev lifecycle.Event, e lifecycle.Effect) error {
 	id := rec.ID()
 	switch e.Kind {
@@ -254,7 +254,7 @@ func (d *desk) effect(was, rec store.Record, ev lifecycle.Event, e lifecycle.Eff
 	return nil
 }
 
-// outside is what is done once the record is durable.
+// outside carries out an effect once the record is durable.
 func (d *desk) outside(rec store.Record, e lifecycle.Effect) {
 	id := rec.ID()
 	switch e.Kind {
@@ -276,8 +276,8 @@ func (d *desk) outside(rec store.Record, e lifecycle.Effect) {
 	}
 }
 
-// resend makes the round's answers that were asked for again undelivered, in one
-// go. The error is for those who asked: they ask once more.
+// resend marks the answers that were asked for again in this round as undelivered,
+// in one write. The error goes to those who asked: they ask once more.
 func (d *desk) resend() error {
 	if len(d.asked) == 0 {
 		return nil
@@ -291,7 +291,7 @@ func (d *desk) resend() error {
 	return err
 }
 
-// durably does one durable step that is none of the round's; it is tried again.
+// durably does one durable step outside the round's write; a failed one is tried again.
 func (d *desk) durably(rec store.Record, what string, do func() error) bool {
 	err := supervise.Guard(d.parts.Log, what, do)
 	if err != nil && node.KindOf(err) != node.NotExist {
@@ -302,7 +302,7 @@ func (d *desk) durably(rec store.Record, what string, do func() error) bool {
 	return true
 }
 
-// input is an event for the record that has an ID when its turn comes.
+// input makes an input of an event, for the record that has the ID when its turn comes.
 func (d *desk) input(id string, ev lifecycle.Event) input {
 	return input{id: id, do: func() error {
 		rec, ok, err := d.ledger.record(id)
@@ -314,13 +314,13 @@ func (d *desk) input(id string, ev lifecycle.Event) input {
 	}}
 }
 
-// Which of the older records of a name an event is for.
+// Filters for the older records of a name that an event is for.
 func anyOlder(store.Record) bool            { return true }
 func neverDeployed(other store.Record) bool { return other.Deployed.IsZero() }
 func standingOlder(other store.Record) bool { return other.Phase == lifecycle.Deployed }
 
-// older sends an event to the older records of a record's name for which it is. Drift
-// is for the newest of them that stands.
+// older sends an event to the matching older records of a record's name; Drift only
+// to the newest of them.
 func (d *desk) older(rec store.Record, ev lifecycle.Event, is func(store.Record) bool) error {
 	all, err := d.ledger.named(rec.Name)
 	if err != nil {
@@ -344,7 +344,7 @@ func (d *desk) older(rec store.Record, ev lifecycle.Event, is func(store.Record)
 	return nil
 }
 
-// about makes a log line one about a record's step.
+// about adds a record's ID and type, and the step, to a log line.
 func about(e *zerolog.Event, rec store.Record, step string) *zerolog.Event {
 	return e.Str("id", rec.ID()).Str("type", string(rec.Reservation.Type)).Str("step", step)
 }

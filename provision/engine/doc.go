@@ -1,5 +1,5 @@
-// Package engine is the one door to the node: whatever may change it is a
-// reservation that a source yielded. One thread owns every decision and every
-// record; it writes what is intended, has the effect done beside it, and takes
-// its end as an event. What an event means is decided by package lifecycle.
+// Package engine is the one door to the node: every change of the node goes
+// through it. One thread owns every decision and every record: it writes the
+// intent, has the effect carried out on another goroutine, and takes the outcome
+// as an event. Package lifecycle decides what an event means for a record.
 package engine

@@ -13,8 +13,8 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// watch is the source of what is gone or changed under the node. It looks from
-// goroutines of its own, and only reads.
+// watch is the source of missing or changed workloads. It looks from goroutines of
+// its own, and only reads.
 func (l *loop) watch() <-chan source.Item {
 	looks := map[workload.Type]source.Look{}
 	for t, p := range l.parts.Provisioners {
@@ -36,12 +36,12 @@ func (l *loop) watch() <-chan source.Item {
 	return s.Items(l.stop)
 }
 
-// differs reports whether the engine has anything to do about what was seen of
-// a type. It runs beside the engine, and only reads.
+// differs reports whether the engine has to act on the workloads seen of a type.
+// It runs beside the engine, and only reads.
 func (c *compared) differs(t workload.Type, found map[provisioner.Label]provisioner.Seen) bool {
 	recs, err := c.parts.Records.List()
 	if err != nil {
-		return true // the engine says so
+		return true // the engine logs it
 	}
 	all := drift.Differences(recs, drift.Seen{t: found})
 	c.notes.drifts.Calm(t, all)
@@ -52,8 +52,8 @@ func (c *compared) differs(t workload.Type, found map[provisioner.Label]provisio
 		})
 }
 
-// drifted takes in what the source of drift has seen of a type. What has changed
-// since it began to look is looked at the next time.
+// drifted handles what the drift source has seen of a type. Workloads that changed
+// after its look began are left to the next look.
 func (c *compared) drifted(item source.Item) []input {
 	recs, err := c.parts.Records.List()
 	if err != nil {
@@ -77,7 +77,7 @@ func (c *compared) drifted(item source.Item) []input {
 	return inputs
 }
 
-// noticed says that a workload has drifted.
+// noticed notes and logs that a workload has drifted.
 func (c *compared) noticed(rec store.Record, what string) {
 	if c.notes.drifts.Notice(rec, drift.Drift{At: c.now.Now, What: workload.ErrorText(what)}, c.now.Uptime, c.parts.Limits.Retry) {
 		about(c.parts.Log.Warn(), rec, "drift").Str("what", what).
@@ -85,7 +85,7 @@ func (c *compared) noticed(rec store.Record, what string) {
 	}
 }
 
-// righted says that a workload that had drifted is as it was made again.
+// righted notes and logs that a drifted workload is as it was made again.
 func (c *compared) righted(rec store.Record) {
 	if took, times, was := c.notes.drifts.Restored(rec.ID(), c.now.Uptime); was {
 		about(c.parts.Log.Info(), rec, "drift").Int("restored", times).Dur("took", took).

@@ -35,8 +35,8 @@ func New(c Config) (*Engine, error) {
 	return Assemble(&c), nil
 }
 
-// Assemble makes an engine of parts of which some are still missing: they must be
-// in c before Run.
+// Assemble makes an engine whose parts may still be missing: they must be in c
+// before Run.
 func Assemble(c *Config) *Engine {
 	c.Limits = c.Limits.withDefaults()
 	changes := newBroadcast()
@@ -48,15 +48,15 @@ func Assemble(c *Config) *Engine {
 	}
 }
 
-// Ready reports whether the node has begun to restore what it had, and takes in
-// what sources yield.
+// Ready reports whether the node has begun to restore its workloads, and accepts
+// the sources' items.
 func (e *Engine) Ready() bool { return e.ready.Load() }
 
-// Run restores what the node should have, then handles what the sources yield
-// until ctx is done or all sources have ended and nothing is in flight. It gives
-// what is in flight its time, lets feedback try until its deadline, and returns
-// nil. An error says that it runs already: there is one thread. A panic in it is
-// logged, and it begins again from the records.
+// Run restores the node's workloads, then handles the sources' items until ctx is
+// done or all sources have ended and nothing is in flight. It gives effects in
+// flight their time, lets feedback try until its deadline, and returns nil. It
+// fails only if it runs already: there is one thread. A panic in it is logged, and
+// it begins again from the records.
 func (e *Engine) Run(ctx context.Context) error {
 	if !e.running.CompareAndSwap(false, true) {
 		return errors.New("cannot run the engine: it runs already")
@@ -82,8 +82,8 @@ func (e *Engine) Run(ctx context.Context) error {
 	return <-told
 }
 
-// workContext is what effects run under: it outlives ctx by the shutdown limit,
-// so that what is in flight can be finished.
+// workContext is the effects' context: it outlives ctx by the shutdown limit, so
+// that effects in flight can finish.
 func (e *Engine) workContext(ctx context.Context) (context.Context, func()) {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	unhook := context.AfterFunc(ctx, func() {
@@ -98,8 +98,8 @@ func (e *Engine) workContext(ctx context.Context) (context.Context, func()) {
 	return work, func() { unhook(); cancel() }
 }
 
-// life is the engine's thread, from what the records say to the end. When it ends
-// by a panic, what is in flight is ended before the next life begins it again.
+// life is the engine's thread, from the stored records to its end. When it ends by
+// a panic, effects in flight are ended before the next life begins them again.
 func (e *Engine) life(work, stop context.Context) {
 	over, cancel := context.WithCancel(stop)
 	defer cancel()
@@ -147,7 +147,7 @@ func (e *Engine) live(over context.Context, l *loop) {
 			inputs = append(inputs, l.desk.evicted(o))
 		case item, open := <-drifting:
 			if !open {
-				drifting = nil // nothing is watched
+				drifting = nil // no type is watched
 				break
 			}
 			inputs = l.desk.compared.drifted(item)
@@ -159,8 +159,8 @@ func (e *Engine) live(over context.Context, l *loop) {
 	l.drain()
 }
 
-// more adds to a round what is there already, so that it shares the round's
-// durable write.
+// more adds the inputs that are ready to a round, so that they share its durable
+// write.
 func (l *loop) more(inputs []input, arriving <-chan *arrival) []input {
 	for _, id := range l.desk.timers.Due(l.parts.Clock.Read()) {
 		inputs = append(inputs, l.desk.intake.woken(id))
@@ -186,8 +186,8 @@ func (l *loop) more(inputs []input, arriving <-chan *arrival) []input {
 	return inputs
 }
 
-// drain waits for what is in flight, within the shutdown limit: what succeeds is
-// recorded, what doesn't is in the records as being done.
+// drain waits for the effects in flight, within the shutdown limit: successes are
+// recorded, failures stay in the records as under way.
 func (l *loop) drain() {
 	l.desk.flights.closed = true
 	for l.desk.flights.running() > 0 && l.work.Err() == nil {
@@ -204,7 +204,7 @@ func (l *loop) drain() {
 	}
 }
 
-// busy reports whether anything of the sources' is still being done.
+// busy reports whether an effect or the judging of an arrival is still under way.
 func (d *desk) busy() bool {
 	return d.flights.queue.Len() > 0 || d.judging.asked
 }
@@ -217,13 +217,13 @@ func (f *flights) running() (n int) {
 	return n
 }
 
-// damaged is what a store that sets damaged files aside tells.
+// damaged is implemented by a store that sets damaged files aside.
 type damaged interface {
 	Quarantined() []store.Quarantine
 }
 
 // resyncLost asks the explorer for everything again when a record's file was
-// damaged: its reservation comes again and adopts what is on the node.
+// damaged: its reservation comes again and adopts the workload on the node.
 func (e *Engine) resyncLost() {
 	records, ok := e.parts.Records.(damaged)
 	if !ok {
