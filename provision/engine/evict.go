@@ -8,16 +8,16 @@ import (
 	"github.com/croft-edge/croft/provision/lifecycle"
 )
 
-// order is the node owner's wish to have a workload off the machine.
+// order is the node owner's request to remove a workload.
 type order struct {
 	id     string
 	answer chan error
 }
 
-// Evict takes a workload off the node because the machine's owner says so. Its
-// user gets a signed result "evicted"; its data is kept for the grace period.
-// It returns once that is durable. Errors: Invalid, NotExist, Refused when it
-// has ended already, Transient when the engine doesn't run.
+// Evict removes a workload from the node by the owner's order. Its user gets a
+// signed result "evicted"; its data is kept for the grace period. It returns once
+// that is durable. Errors: Invalid, NotExist, Refused when it has ended already,
+// Transient when the engine doesn't run.
 func (e *Engine) Evict(ctx context.Context, id string) error {
 	parsed, err := workload.ParseID(id)
 	if err != nil {
@@ -37,7 +37,7 @@ func (e *Engine) Evict(ctx context.Context, id string) error {
 	}
 }
 
-// evicted is an order as an input.
+// evicted makes an input of an order.
 func (d *desk) evicted(o order) input {
 	return input{id: o.id, done: func(err error) { o.answer <- err }, do: func() error {
 		rec, ok, err := d.ledger.record(o.id)

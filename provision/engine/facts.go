@@ -9,7 +9,7 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// facts is what the table is told about a record.
+// facts collects the table's input about a record.
 func (d *desk) facts(rec store.Record) (lifecycle.Facts, error) {
 	name, err := d.standing(rec)
 	f := lifecycle.Facts{
@@ -26,8 +26,8 @@ func (d *desk) facts(rec store.Record) (lifecycle.Facts, error) {
 	return f, err
 }
 
-// bornBefore reports whether a reservation may have been here in a life of the store
-// that was lost. A store that doesn't tell its birth forgets none.
+// bornBefore reports whether a reservation may have been here in an earlier life of the
+// store, whose records were lost. A store that doesn't tell its birth has lost none.
 func (d *desk) bornBefore(r *workload.Reservation) bool {
 	s, ok := d.parts.Records.(interface{ Birth() store.Birth })
 	if !ok {
@@ -37,10 +37,10 @@ func (d *desk) bornBefore(r *workload.Reservation) bool {
 	return born.IsZero() || !r.Created.After(born)
 }
 
-// returns reports whether a reservation may be taken in past its end: on a store that
-// accepts what is older than it, such a one by its renewal, and one of version 1 by
-// any date, for its dates aren't signed. While the birth has no date, whatever there
-// is may turn out to be older.
+// returns reports whether a reservation may be accepted after its end: on a store
+// that accepts reservations older than itself, such an older one by its renewal, and
+// one of version 1 by any date, because its dates aren't signed. While the birth has
+// no date, any reservation may turn out to be older.
 func (d *desk) returns(r *workload.Reservation) bool {
 	v1 := r.DocumentVersion() == workload.V1
 	s, ok := d.parts.Records.(interface{ AcceptsOlder() bool })
@@ -50,25 +50,25 @@ func (d *desk) returns(r *workload.Reservation) bool {
 	return s.AcceptsOlder() && (v1 || d.bornBefore(r))
 }
 
-// tombstonesMost is how many tombstones of what was accepted are remembered for
-// longer than until the node's uptime proves their ends.
+// tombstonesMost bounds the tombstones of accepted reservations that are kept
+// beyond the proof of their ends by uptime.
 const tombstonesMost = 5000
 
-// roomy reports whether there are fewer.
+// roomy reports whether that bound isn't exceeded.
 func (d *desk) roomy() bool {
 	return d.ledger.count(lifecycle.Ended)+d.ledger.count(lifecycle.Failed) <= tombstonesMost
 }
 
 const (
-	// tellAfter is how many attempts fail before the user hears of it: a module
-	// that restarts needs no message.
+	// tellAfter is how many attempts fail before the user is told: a module that
+	// restarts needs no message.
 	tellAfter = 3
-	// longest is how long past its end what a renewal might prolong is kept, while
-	// no time is good enough to judge that.
+	// longest is how long past its end a workload with a pending renewal is kept,
+	// while no time is good enough to judge that.
 	longest = 366 * 24 * time.Hour
 )
 
-// standing is how a record stands to the others of its name.
+// standing compares a record with the others of its name.
 func (d *desk) standing(rec store.Record) (lifecycle.Standing, error) {
 	if rec.Name == (lifecycle.NameKey{}) || rec.Reservation == nil {
 		return lifecycle.Alone, nil
@@ -109,8 +109,8 @@ func standingBehind(newest store.Record) lifecycle.Standing {
 	return lifecycle.Outdone
 }
 
-// place is what a record that is to be provisioned finds of its name; nil when its
-// name has no other, or isn't of a type whose workloads are apart.
+// place describes the other workloads of a record's name for its provision; nil
+// when there are none, or the type's workloads aren't apart.
 func (d *desk) place(rec store.Record) (*provisioner.Place, error) {
 	if rec.Name == (lifecycle.NameKey{}) || !provisioner.FactsOf(d.parts.Provisioners[rec.Reservation.Type]).Apart {
 		return nil, nil
@@ -126,7 +126,7 @@ func (d *desk) place(rec store.Record) (*provisioner.Place, error) {
 		}
 		r := other.Clone().Reservation
 		out.Others = append(out.Others, r)
-		// What was told ok has nothing to go back to.
+		// A deployed record has no older workload to fall back to.
 		older := other.Reservation.Created.Before(rec.Reservation.Created)
 		if older && rec.Deployed.IsZero() && !other.Deployed.IsZero() && other.Phase.Wanted() {
 			out.Older = r

@@ -20,21 +20,21 @@ const removeOrphan lifecycle.EffectKind = "remove orphan"
 type flight struct {
 	kind lifecycle.EffectKind
 	rec  store.Record
-	// orphan is what removeOrphan is for.
+	// orphan is the orphan to remove, for removeOrphan.
 	orphan drift.Orphan
-	// bound is what the workload refers to, as it was when the flight began.
+	// bound are the hashes of the workload's volumes, by ID, when the flight began.
 	bound map[string]workload.Hash
-	// place is what it finds of its name, for DoProvision; nil when it has none.
+	// place describes the others of its name, for DoProvision; nil when there are none.
 	place *provisioner.Place
 	// cancel ends it early; nil while it waits.
 	cancel func()
 	token  inflight.Token
-	// queued is when it was asked for.
+	// queued is when it was requested.
 	queued time.Time
 }
 
-// outcome is what comes back of a flight. One that hasn't come back in its time
-// is Left; it comes a second time, Returned, when its goroutine ends.
+// outcome is the result of a flight. A flight that is late gets an outcome with
+// left set, and a second one with returned set when its goroutine ends.
 type outcome struct {
 	token    inflight.Token
 	event    lifecycle.Event
@@ -50,7 +50,7 @@ type outcome struct {
 type flights struct {
 	queue *inflight.Queue
 	start func(f *flight)
-	// closed is whether the node is stopping: nothing more is started.
+	// closed is whether the node is stopping: no more effects are started.
 	closed bool
 }
 
@@ -58,13 +58,13 @@ func newFlights(provisioners map[workload.Type]provisioner.Provisioner) *flights
 	return &flights{queue: inflight.New(func(t workload.Type) int { return provisioner.Slots(provisioners[t]) })}
 }
 
-// begin queues an effect. The error says that it can't be begun now: what it
-// would wait for hasn't come back in its time.
+// begin queues an effect. It fails when an effect that this one would wait for was
+// left behind.
 func (f *flights) begin(one *flight) error {
 	rec, id, keys := one.rec, one.rec.ID(), keysOf(one.rec.Reservation)
 	if one.kind == removeOrphan {
-		// It isn't the record's of that ID, if there is one, and goes beside none of its
-		// effects, nor of another orphan's of that ID.
+		// It isn't an effect of the record with that ID, if there is one; it excludes that
+		// record's effects, and removals of other orphans with the ID.
 		id, keys = fmt.Sprintf("orphan %s %s %x", rec.Reservation.Type, id, one.orphan.Hash), []inflight.Key{{Name: "id " + id}}
 	}
 	for _, before := range f.queue.Of(id) {
@@ -82,7 +82,7 @@ func (f *flights) begin(one *flight) error {
 	return nil
 }
 
-// pump starts what may start.
+// pump starts the effects that may start.
 func (f *flights) pump() {
 	if f.closed {
 		return
@@ -92,7 +92,7 @@ func (f *flights) pump() {
 	}
 }
 
-// cancel ends what is in flight for an ID, and drops what waits.
+// cancel ends the running effects of an ID, and drops the waiting ones.
 func (f *flights) cancel(id string) {
 	for _, task := range append([]*inflight.Task(nil), f.queue.Of(id)...) {
 		if !task.Running() {
@@ -113,8 +113,8 @@ func (f *flights) flying(id string) bool {
 	return false
 }
 
-// land takes in an outcome. It returns the flight if its record is to hear of it,
-// and what can't go on because this one was left behind.
+// land handles an outcome. It returns the flight if its record is to get the
+// event, and the flights that can't start because this one was left behind.
 func (f *flights) land(o outcome) (one *flight, halted []*flight) {
 	task := f.queue.Find(o.token)
 	if task == nil {
@@ -134,7 +134,7 @@ func (f *flights) land(o outcome) (one *flight, halted []*flight) {
 	return task.Do.(*flight), halted
 }
 
-// halt takes those out that would wait for a task that was left behind.
+// halt removes the tasks that would wait for a task that was left behind.
 func (f *flights) halt(left *inflight.Task) (halted []*flight) {
 	waiting := append([]*inflight.Task(nil), f.queue.Of(left.ID)...)
 	if f.queue.Stalled(left.Type) {
@@ -148,10 +148,10 @@ func (f *flights) halt(left *inflight.Task) (halted []*flight) {
 	return halted
 }
 
-// keysOf is what a reservation's effects conflict over: a container holds its
-// network and its volumes shared, a network and a volume are changed alone, and
-// containers of one name one after the other. All
-// are keyed by their user too: who names another's holds up nobody but himself.
+// keysOf are the keys that a reservation's effects conflict over: a container
+// holds its network and its volumes shared, a network and a volume are changed
+// alone, and containers of one name one after the other. All keys include their
+// user: naming another user's network or volume delays only oneself.
 func keysOf(r *workload.Reservation) []inflight.Key {
 	name, named := lifecycle.NameOf(r)
 	if named && r.Type == workload.TypeNetwork {

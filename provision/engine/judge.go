@@ -14,8 +14,8 @@ import (
 	"github.com/croft-edge/croft/provision/verify"
 )
 
-// judging is who waits for what the node offers. It is asked once for all that
-// wait: ask starts the question beside the engine's thread.
+// judging holds the records that wait for the node's offer. One question serves
+// all that wait: ask starts it beside the engine's thread.
 type judging struct {
 	*agenda
 	parts  *Config
@@ -34,7 +34,7 @@ type waiting struct {
 	from *arrival
 }
 
-// judge asks whether a record that waits may be taken in.
+// judge begins the judgement of a record that waits.
 func (j *judging) judge(rec store.Record) error {
 	if err := j.acceptableNow(rec); err != nil {
 		return j.judged(rec, err)
@@ -57,7 +57,7 @@ func (j *judging) judge(rec store.Record) error {
 	return nil
 }
 
-// askOffer asks what the node offers, unless that is being asked.
+// askOffer asks for the node's offer, unless a question is in flight.
 func (j *judging) askOffer() {
 	if j.asked || len(j.next) == 0 {
 		return
@@ -66,7 +66,7 @@ func (j *judging) askOffer() {
 	j.ask()
 }
 
-// unpark takes back what inputs have parked: their round has failed.
+// unpark drops the records that inputs have parked: their round has failed.
 func (j *judging) unpark(inputs []input) {
 	for _, in := range inputs {
 		if in.arrival != nil && in.arrival.parked {
@@ -76,7 +76,7 @@ func (j *judging) unpark(inputs []input) {
 	}
 }
 
-// offered takes in what the node offers: all that waited for it are judged.
+// offered handles the node's offer: all records that waited for it are judged.
 func (j *judging) offered(offer admit.Offer, failed error) []input {
 	all := j.waiting
 	j.asked, j.waiting = false, nil
@@ -97,8 +97,8 @@ func (j *judging) offered(offer admit.Offer, failed error) []input {
 	return out
 }
 
-// parkAgain parks a record whose judgement is taken in a second time, because the
-// round of the first couldn't be written: it is nowhere else.
+// parkAgain parks a record whose judgement is handled a second time, because the
+// round of the first couldn't be written: no other copy exists.
 func (j *judging) parkAgain(rec store.Record) {
 	if rec.Reservation == nil {
 		return
@@ -108,7 +108,7 @@ func (j *judging) parkAgain(rec store.Record) {
 	}
 }
 
-// admit judges a record by what the node offers.
+// admit judges a record by the node's offer.
 func (j *judging) admit(id string, offer admit.Offer, failed error) error {
 	rec, ok, err := j.ledger.record(id)
 	if err != nil || !ok || rec.Phase != lifecycle.Waiting {
@@ -133,7 +133,7 @@ func (j *judging) admit(id string, offer admit.Offer, failed error) error {
 	}))
 }
 
-// acceptableNow is all of the judgement but whether there is room.
+// acceptableNow is the judgement except for the question of room.
 func (j *judging) acceptableNow(rec store.Record) error {
 	r := rec.Reservation
 	if err := j.acceptable(r); err != nil {
@@ -152,9 +152,8 @@ func (j *judging) acceptable(r *workload.Reservation) error {
 	return supervise.Guard(j.parts.Log, "judge", func() error { return j.parts.Policy.Acceptable(r) })
 }
 
-// supersedes refuses an update that isn't signed later than the newest one that
-// was accepted under its name, ended ones too: nobody goes back by bringing an
-// old one again.
+// supersedes refuses an update that isn't signed later than the newest accepted
+// one of its name, ended ones too: nobody rolls back by sending an old one again.
 func (j *judging) supersedes(rec store.Record) error {
 	if rec.Name == (lifecycle.NameKey{}) {
 		return nil
@@ -179,7 +178,7 @@ func (j *judging) supersedes(rec store.Record) error {
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// judged tells the table what the judgement is.
+// judged applies the verdict as an event.
 func (j *judging) judged(rec store.Record, verdict error) error {
 	ev := lifecycle.Event{Kind: lifecycle.Admit, Err: verdict}
 	_, stored := j.parts.Records.Record(rec.ID())
@@ -207,8 +206,8 @@ func (j *judging) judged(rec store.Record, verdict error) error {
 	return err
 }
 
-// mayWait bounds how many wait: keys cost nothing. A user who has too many is
-// refused; when too many wait in all, a new one stays with its source.
+// mayWait bounds how many reservations wait: keys cost nothing. A user who has too
+// many is refused; when too many wait in all, a new one stays with its source.
 func (j *judging) mayWait(rec store.Record, why error) (lifecycle.Event, error) {
 	if j.parts.Admission != nil {
 		of, all := j.ledger.usage(rec.Reservation.User, rec.ID())
@@ -222,18 +221,18 @@ func (j *judging) mayWait(rec store.Record, why error) (lifecycle.Event, error) 
 	return lifecycle.Event{Kind: lifecycle.Postpone, Err: why}, nil
 }
 
-// refusedMost reports whether as many refused reservations are remembered until
-// their signed end as may be.
+// refusedMost reports whether the limit of remembered refused reservations is
+// reached.
 func (j *judging) refusedMost() bool {
 	return j.ledger.count(lifecycle.Refused) >= j.parts.Limits.Refused
 }
 
-// dismissedMost bounds the answers that wait for the explorer and are forgotten
-// then: one that brings old reservations under ever new IDs, and takes no answer,
-// fills no disk.
+// dismissedMost bounds the dismissed records, whose answers wait for the explorer:
+// an explorer that sends old reservations under ever new IDs, and accepts no
+// answer, can't fill the disk.
 const dismissedMost = 1000
 
-// crowded reports whether as many of them wait as are kept.
+// crowded reports whether that bound is reached.
 func (j *judging) crowded() bool {
 	if j.ledger.count(lifecycle.Dismissed) < dismissedMost {
 		return false

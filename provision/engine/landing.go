@@ -10,7 +10,7 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// begin puts an effect in flight. What can't be begun comes back as a failure.
+// begin puts an effect in flight. One that can't be begun fails as an event.
 func (d *desk) begin(kind lifecycle.EffectKind, rec store.Record) {
 	one := &flight{kind: kind, rec: rec, queued: time.Now()}
 	var err error
@@ -28,7 +28,7 @@ func (d *desk) begin(kind lifecycle.EffectKind, rec store.Record) {
 	}
 }
 
-// returned is what came back of a flight, as the next round's inputs.
+// returned turns an outcome into the next round's inputs.
 func (d *desk) returned(o outcome) []input {
 	one, halted := d.flights.land(o)
 	var out []input
@@ -42,8 +42,8 @@ func (d *desk) returned(o outcome) []input {
 	return out
 }
 
-// landed is an outcome for the record as it is then: one that has gone another
-// way, or is another reservation's now, doesn't hear of it.
+// landed makes an input of an outcome, for the record as it is by then. A record
+// with another hash doesn't get the event.
 func (d *desk) landed(one *flight, o outcome) input {
 	if one.kind == removeOrphan {
 		return input{id: one.rec.ID(), do: func() error { return d.compared.orphanEnded(one, o.event.Err) }}
@@ -90,15 +90,15 @@ func failure(err error) lifecycle.Event {
 	return lifecycle.Event{Kind: kind, Err: err}
 }
 
-// untouched is the event of an effect that was never begun: nothing of the
-// workload has changed, as when others need it.
+// untouched is the event of an effect that never began: nothing of the workload
+// has changed, as when others need it.
 func untouched(err error) lifecycle.Event {
 	return lifecycle.Event{Kind: lifecycle.FailBusy, Err: err}
 }
 
-// bindings is what a workload refers to, by ID. An ID that has become another
-// reservation since the workload was made with it is refused: whoever gives IDs
-// can't swap data.
+// bindings are the hashes of the volumes that a workload refers to, by ID. An ID
+// that belongs to another reservation than when the workload was made is refused:
+// an explorer, which assigns IDs, can't swap data.
 func (d *desk) bindings(rec store.Record) (map[string]workload.Hash, error) {
 	_, volumes := refersTo(rec.Reservation)
 	if len(volumes) == 0 {
@@ -114,7 +114,7 @@ func (d *desk) bindings(rec store.Record) (map[string]workload.Hash, error) {
 			return nil, err
 		}
 		if !ok || other.Tombstone() || other.Reservation.User != rec.Reservation.User {
-			continue // the provisioner says what is wrong with it
+			continue // the provisioner reports the error
 		}
 		if before, known := bound[id]; known && before != other.Hash {
 			return nil, node.Errorf(node.Refused, "cannot provision %s: %s is another reservation than the one that it was made with", rec.ID(), id)

@@ -11,16 +11,15 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// ledger is the records as the engine's thread has decided them: those that are
-// durable, with what this round has staged over them. A round is small, so what
-// is staged is searched.
+// ledger is the engine's view of the records: the durable ones, overlaid with this
+// round's staged ones. A round is small, so staged records are searched.
 type ledger struct {
 	records store.Records
 	demand  func(r *workload.Reservation) provisioner.Demand
 	staged  map[string]store.Record
 	order   []string
-	// parked are those whose judgement waits for the node's offer, as they are then:
-	// arrivals that aren't durable yet, and refused ones that are taken anew.
+	// parked are the records whose judgement waits for the node's offer, as they are
+	// then: arrivals that aren't durable yet, and refused ones that are reconsidered.
 	parked map[string]store.Record
 }
 
@@ -38,7 +37,7 @@ func (l *ledger) stage(rec store.Record) {
 }
 
 // commit makes the round durable and ends it. On an error nothing of it counts,
-// and what is parked stays as it was.
+// and the parked records stay.
 func (l *ledger) commit() ([]store.Record, error) {
 	if len(l.order) == 0 {
 		return nil, nil
@@ -59,7 +58,7 @@ func (l *ledger) commit() ([]store.Record, error) {
 	return written, err
 }
 
-// drop forgets what was staged.
+// drop forgets the staged records.
 func (l *ledger) drop() {
 	clear(l.staged)
 	l.order = l.order[:0]
@@ -84,7 +83,7 @@ func (l *ledger) record(id string) (store.Record, bool, error) {
 	return rec, err == nil, err
 }
 
-// byHash returns the record that was taken in with that hash.
+// byHash returns the accepted or refused record with that hash, never a dismissed one.
 func (l *ledger) byHash(h workload.Hash) (store.Record, bool, error) {
 	for _, of := range []map[string]store.Record{l.staged, l.parked} {
 		for _, rec := range of {
@@ -121,7 +120,7 @@ func (l *ledger) named(key lifecycle.NameKey) ([]store.Record, error) {
 	return out, nil
 }
 
-// count is how many records have a phase.
+// count is the number of records in a phase.
 func (l *ledger) count(p lifecycle.Phase) int {
 	n := l.records.Count(p)
 	for id, rec := range l.staged {
@@ -143,7 +142,7 @@ func (l *ledger) count(p lifecycle.Phase) int {
 	return n
 }
 
-// usage is what a user's workloads and all of them take, but for the one of an ID.
+// usage is the usage of one user's records and of all records, without the record of ID but.
 func (l *ledger) usage(user, but string) (of, all store.Usage) {
 	of, all = l.records.Usage(user)
 	change := func(rec store.Record, with func(a, b store.Usage) store.Usage) {
@@ -169,16 +168,16 @@ func (l *ledger) usage(user, but string) (of, all store.Usage) {
 	return of, all
 }
 
-// changing reports whether this round has to do with a record already.
+// changing reports whether the record of an ID is staged or parked.
 func (l *ledger) changing(id string) bool {
 	_, staged := l.staged[id]
 	_, parked := l.parked[id]
 	return staged || parked
 }
 
-// replacedBy is what the older records of a record's name take, which it replaces.
-// Where each of them is apart, that is what the one gives back which is stopped for
-// it: what they have on disk is there beside its own.
+// replacedBy is the demand of the older records that a record replaces. Where each
+// workload of a name is apart, only the momentary part counts, freed by stopping
+// the older one: its data on disk stays beside the new one's.
 func (l *ledger) replacedBy(rec store.Record, apart bool) (d provisioner.Demand, err error) {
 	all, err := l.named(rec.Name)
 	for _, other := range all {
@@ -194,7 +193,7 @@ func (l *ledger) replacedBy(rec store.Record, apart bool) (d provisioner.Demand,
 	return d, err
 }
 
-// usageOf is what one record counts for.
+// usageOf is one record's share of the usage.
 func (l *ledger) usageOf(rec store.Record) (u store.Usage) {
 	if rec.Phase == lifecycle.Dismissed {
 		return u

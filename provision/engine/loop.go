@@ -13,7 +13,7 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// loop is one life of the engine's thread: the desk, and what runs beside it.
+// loop is one life of the engine's thread: the desk, and the goroutines beside it.
 type loop struct {
 	parts  *Config
 	desk   *desk
@@ -21,7 +21,7 @@ type loop struct {
 	work   context.Context
 	stop   context.Context
 	offers chan offered
-	// asking is full while a question for the offer hasn't come back.
+	// asking is full while a request for the offer hasn't returned.
 	asking chan struct{}
 }
 
@@ -41,7 +41,7 @@ func (e *Engine) loop(work, stop context.Context) *loop {
 	return l
 }
 
-// askOffer asks what the node offers, beside the engine's thread.
+// askOffer asks for the node's offer, beside the engine's thread.
 func (l *loop) askOffer() {
 	go supervise.Do(l.parts.Log, "offer", func() {
 		ctx, cancel := context.WithTimeout(l.work, l.parts.Limits.Judge)
@@ -54,8 +54,8 @@ func (l *loop) askOffer() {
 	})
 }
 
-// offer asks once; false when there is no answer in time. A question that hangs is
-// left behind, and none is asked beside it: it comes back, or the module hangs still.
+// offer asks once; false when there is no answer in time. A call that hangs is left
+// behind, and no other is made beside it.
 func (l *loop) offer(ctx context.Context) (o offered, answered bool) {
 	select {
 	case l.asking <- struct{}{}:
@@ -80,8 +80,8 @@ func (l *loop) offer(ctx context.Context) (o offered, answered bool) {
 	}
 }
 
-// restore begins to bring the node to what the records say, without any
-// explorer. False when the engine ended before.
+// restore begins to bring the node to the records' state, without any explorer.
+// False when the engine ended before.
 func (l *loop) restore() bool {
 	recs, ok := l.list()
 	if ok {
@@ -108,8 +108,8 @@ func (l *loop) list() ([]store.Record, bool) {
 // of drift asks them again.
 const startLook = 3 * time.Second
 
-// lookAtAll asks every module what it has, all at once. What doesn't answer is
-// looked at again while the node runs.
+// lookAtAll lists every module's workloads, all at once. A module that doesn't
+// answer is asked again while the node runs.
 func (l *loop) lookAtAll() drift.Seen {
 	type answer struct {
 		t     workload.Type

@@ -13,7 +13,7 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// Orphans returns what is on the node that no record wants, by type and ID.
+// Orphans returns the workloads on the node that no record wants, by type and ID.
 func (e *Engine) Orphans() []drift.Orphan {
 	return slices.DeleteFunc(e.notes.orphans.All(), func(o drift.Orphan) bool {
 		rec, err := e.parts.Records.Record(o.ID)
@@ -21,12 +21,12 @@ func (e *Engine) Orphans() []drift.Orphan {
 	})
 }
 
-// adopts reports whether what has a record's ID and that hash is the record's.
+// adopts reports whether a workload with a record's ID and the hash h is the record's.
 func adopts(rec store.Record, h workload.Hash) bool {
 	return !rec.Tombstone() && drift.Owns(rec, h)
 }
 
-// wanted tells whether a record wants what has its label.
+// wanted returns a func that tells whether a record wants the workload with a label.
 func (c *compared) wanted(recs []store.Record) func(l provisioner.Label) bool {
 	listed := make(map[string]store.Record, len(recs))
 	for _, rec := range recs {
@@ -34,7 +34,7 @@ func (c *compared) wanted(recs []store.Record) func(l provisioner.Label) bool {
 	}
 	return func(l provisioner.Label) bool {
 		rec, known := listed[l.ID]
-		if !known { // a cache can't list what it had before this process began
+		if !known { // a cache can't list its records from before this process began
 			var err error
 			if rec, err = c.parts.Records.Record(l.ID); err != nil {
 				return false
@@ -44,7 +44,7 @@ func (c *compared) wanted(recs []store.Record) func(l provisioner.Label) bool {
 	}
 }
 
-// orphaned notes the orphans, and has those removed whose grace is over.
+// orphaned notes the orphans, and starts the removal of those whose grace is over.
 func (c *compared) orphaned(there drift.Seen, recs []store.Record) {
 	o := c.notes.orphans
 	old, err := o.Load()
@@ -69,9 +69,9 @@ func (c *compared) orphaned(there drift.Seen, recs []store.Record) {
 	}
 }
 
-// grace is how long an orphan is left alone. What has the hash of a reservation that
-// has ended needs none: its end was proven and it was taken down, so a module made it
-// after that, by a call that nobody waited for any more. It may run in nobody's name.
+// grace is how long an orphan is left alone. One with the hash of an ended
+// reservation needs none: its end was proven and it was taken down, so a module made
+// it after that, for a call that had no waiter any more. It may run in nobody's name.
 func (c *compared) grace(o drift.Orphan) time.Duration {
 	if rec, err := c.parts.Records.ByHash(o.Hash); err == nil && rec.Phase == lifecycle.Ended && rec.Reservation.Type == o.Type {
 		return 0
@@ -79,8 +79,8 @@ func (c *compared) grace(o drift.Orphan) time.Duration {
 	return c.parts.Limits.Grace
 }
 
-// found is what is there and not wanted, with since when from old. What a
-// module that didn't answer may have stays as it was.
+// found lists the workloads that no record wants, with their first sighting from
+// old. The orphans of a module that didn't answer are kept.
 func (c *compared) found(there drift.Seen, wanted func(provisioner.Label) bool, old []drift.Orphan) []drift.Orphan {
 	before := make(map[drift.OrphanKey]drift.Orphan, len(old))
 	var out []drift.Orphan
@@ -117,9 +117,9 @@ func (c *compared) found(there drift.Seen, wanted func(provisioner.Label) bool, 
 }
 
 // lost reports whether an orphan holds the data of a workload that was validly
-// asked for and hasn't ended, as far as is known. One whose record was damaged
-// stays until that is back, or the operator removes the damaged file; one whose
-// reservation came under another ID, by an explorer that lies, until its end.
+// reserved and, as far as is known, hasn't ended. One whose record was damaged
+// stays until the record is back, or the operator removes the damaged file; one
+// whose reservation a lying explorer sent under another ID stays until its end.
 func (c *compared) lost(o drift.Orphan) bool {
 	if !provisioner.FactsOf(c.parts.Provisioners[o.Type]).HoldsData {
 		return false
@@ -131,7 +131,7 @@ func (c *compared) lost(o drift.Orphan) bool {
 	return ok && slices.ContainsFunc(records.Quarantined(), func(q store.Quarantine) bool { return q.ID == o.ID })
 }
 
-// orphanEnded takes in how the removal of an orphan ended.
+// orphanEnded handles the outcome of an orphan's removal.
 func (c *compared) orphanEnded(f *flight, err error) error {
 	o := f.orphan
 	if err != nil {
@@ -146,7 +146,7 @@ func (c *compared) orphanEnded(f *flight, err error) error {
 	return nil
 }
 
-// hashText is the hash of a label in the log, empty when it has none.
+// hashText is a label's hash for the log, empty when it has none.
 func hashText(h workload.Hash) string {
 	if h == (workload.Hash{}) {
 		return ""

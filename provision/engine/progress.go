@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// How long until what is being fetched for a reservation is asked for again: the
-// first pause doubles up to the last.
+// Pauses between two requests for a fetch's progress: the first doubles up to the
+// last.
 const (
 	firstAsk = 25 * time.Millisecond
 	lastAsk  = 2 * time.Second
 )
 
-// progress is how far what is being fetched is, by reservation. It is safe for
-// concurrent use.
+// progress is the progress of fetches, by reservation. It is safe for concurrent
+// use.
 type progress struct {
 	mu sync.Mutex
 	of map[string]fetching
@@ -26,7 +26,7 @@ type fetching struct {
 
 func newProgress() *progress { return &progress{of: map[string]fetching{}} }
 
-// note notes how far it is, and returns when to ask again.
+// note notes a fetch's progress, and returns the pause until the next request.
 func (p *progress) note(id, what string) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -44,7 +44,7 @@ func (p *progress) forget(id string) {
 	delete(p.of, id)
 }
 
-// text is how far it is, and whether anything is being fetched for that ID.
+// text is the progress of an ID's fetch; false when it has none.
 func (p *progress) text(id string) (string, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

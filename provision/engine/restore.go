@@ -12,8 +12,8 @@ import (
 	"github.com/croft-edge/croft/provision/timers"
 )
 
-// restore sets all timers, and begins to bring the node to what the records say.
-// look asks the modules what is on the node.
+// restore sets all timers, and begins to bring the node to the records' state.
+// look lists the modules' workloads.
 func (d *desk) restore(recs []store.Record, look func() drift.Seen) {
 	start := time.Now()
 	d.now = d.parts.Clock.Read()
@@ -49,9 +49,8 @@ func (d *desk) restore(recs []store.Record, look func() drift.Seen) {
 	d.parts.Log.Info().Int("records", len(recs)).Int("differences", len(differ)).Dur("took", time.Since(start)).Msg("restored")
 }
 
-// firstTry is when a record that waits for its next attempt is looked at. The
-// wall clock may have been set since that was planned, so it is never later than
-// the backoff would be.
+// firstTry is the delay before a record is looked at. The wall clock may have been
+// set since NextAttempt was planned, so it never exceeds the longest backoff.
 func (d *desk) firstTry(rec store.Record) time.Duration {
 	if rec.Tombstone() {
 		return timers.BuryLater

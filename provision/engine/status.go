@@ -13,32 +13,31 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// WorkloadStatus is what an operator sees of a workload.
+// WorkloadStatus is an operator's view of a workload.
 type WorkloadStatus struct {
 	ID    string        `json:"id"`
 	Type  workload.Type `json:"type"`
 	User  string        `json:"user"`
 	Phase store.Phase   `json:"phase"`
-	// Attempts counts those of the provision, or of the decommission, that is
-	// going on; Error is why the last one failed, NextAttempt when the next one
-	// is due (zero for none).
+	// Attempts counts the attempts of the current provision or decommission; Error is
+	// why the last one failed, NextAttempt when the next one is due (zero for none).
 	Attempts    int       `json:"attempts"`
 	Error       string    `json:"error,omitempty"`
 	NextAttempt time.Time `json:"next_attempt,omitzero"`
 	// Expires is its signed end.
 	Expires time.Time `json:"expires"`
-	// State is that of its newest result, Delivered whether the explorer has it.
+	// State is its newest result's, Delivered whether the explorer has that.
 	State     workload.State `json:"state,omitempty"`
 	Delivered bool           `json:"delivered"`
-	// Restored counts since the start how often it was made right after it had
-	// drifted; Drift is the last time, nil for never.
+	// Restored counts the repairs after a drift since the start; Drift is the last
+	// drift, nil for none.
 	Restored int          `json:"restored"`
 	Drift    *drift.Drift `json:"drift,omitempty"`
-	// Pending says what it waits for; empty when it waits for nothing.
+	// Pending says what it waits for; empty for nothing.
 	Pending string `json:"pending,omitempty"`
 }
 
-// Status returns all that the node remembers, by ID.
+// Status returns the status of every record, by ID.
 func (e *Engine) Status() ([]WorkloadStatus, error) {
 	recs, err := e.parts.Records.List()
 	if err != nil {
@@ -51,8 +50,7 @@ func (e *Engine) Status() ([]WorkloadStatus, error) {
 	return out, nil
 }
 
-// StatusOf returns what the node remembers of one reservation. NotExist when
-// it remembers none of that ID.
+// StatusOf returns the status of one reservation. NotExist when it has no record.
 func (e *Engine) StatusOf(id string) (WorkloadStatus, error) {
 	rec, err := e.parts.Records.Record(id)
 	if err != nil {
@@ -134,7 +132,7 @@ func (e *Engine) Counters(ctx context.Context) <-chan workload.ProvisionCounters
 	return out
 }
 
-// offer gets the newest value to the reader.
+// offer hands the newest value to the reader.
 func (e *Engine) offer(ctx context.Context, out chan<- workload.ProvisionCounters, value *workload.ProvisionCounters, changed *<-chan struct{}) bool {
 	for {
 		select {
@@ -152,7 +150,7 @@ func (e *Engine) offer(ctx context.Context, out chan<- workload.ProvisionCounter
 	}
 }
 
-// awaitChange returns with another value, or after countersEvery.
+// awaitChange returns when the value has changed, or after countersEvery.
 func (e *Engine) awaitChange(ctx context.Context, value *workload.ProvisionCounters, changed *<-chan struct{}) bool {
 	latest := time.NewTimer(countersEvery)
 	defer latest.Stop()
@@ -176,7 +174,7 @@ func (e *Engine) awaitChange(ctx context.Context, value *workload.ProvisionCount
 	}
 }
 
-// count asks the records; last is the answer when that fails.
+// count asks the records; it returns last when that fails.
 func (e *Engine) count(last workload.ProvisionCounters) workload.ProvisionCounters {
 	value := last
 	_ = supervise.Guard(e.parts.Log, "count", func() error {
