@@ -34,7 +34,7 @@ func take() action {
 		}
 		t.rec.Pending = t.ev.RenewalLater
 		if t.ev.Deletion != nil {
-			t.rec.Reservation.Deletion = t.ev.Deletion // answered with the judgement
+			t.rec.Reservation.Deletion = t.ev.Deletion // answered together with the judgement
 		}
 		t.effect(Judge)
 	}}
@@ -80,7 +80,7 @@ func refuse() action {
 			phase = Dismissed
 		}
 		t.rec.Cause = t.ev.Err.Error()
-		// What its user has deleted isn't taken in by anybody's later word.
+		// A reservation that its user has deleted is never accepted by somebody else's later word.
 		t.rec.Older = t.ev.Older && t.rec.Reservation.Deletion == nil
 		t.sinceJudged()
 		if t.rec.Reservation.Deletion != nil {
@@ -94,7 +94,7 @@ func refuse() action {
 
 func postpone() action {
 	return action{"postpone", "Waiting; judged again later", func(t *turn) {
-		if t.rec.Cause == "" { // waiting isn't worth a write each time
+		if t.rec.Cause == "" { // only the first postponement is worth a write
 			t.rec.Cause = t.ev.Err.Error()
 			if t.rec.Reservation.Deletion != nil {
 				t.answerEnd(workload.StateDeleted)
@@ -105,8 +105,8 @@ func postpone() action {
 	}}
 }
 
-// forbid keeps the deletion of what can't be judged yet: it still counts among
-// those that wait, so that keys that cost nothing leave no tombstones.
+// forbid keeps the deletion of a reservation that can't be judged yet: it still counts
+// among the waiting ones, so that keys that cost nothing leave no tombstones.
 func forbid() action {
 	return action{"forbid", "its user has the answer; judged as before, it can't be provisioned any more", func(t *turn) {
 		t.rec.Reservation.Deletion = t.ev.Deletion
@@ -132,8 +132,7 @@ func renew() action {
 	}}
 }
 
-// prolong follows a renewal. A longer one that waits for a better time goes on
-// waiting.
+// prolong applies a renewal. A longer pending one stays pending.
 func (t *turn) prolong() {
 	t.rec.Reservation.Renewal = t.ev.Renewal
 	if t.rec.Pending != nil && !t.rec.Pending.Expires.After(t.ev.Renewal.Expires) {
@@ -155,7 +154,7 @@ func pend() action {
 	}}
 }
 
-// reject drops a renewal that a trusted time has judged.
+// reject drops a pending renewal that a trusted time has rejected.
 func reject() action {
 	return action{"reject", "the kept renewal is dropped", func(t *turn) {
 		if t.rec.Pending != nil {

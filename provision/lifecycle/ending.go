@@ -5,7 +5,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// yield is the end of the wish for what a newer one of the name stands for.
+// yield makes way for the newer reservation of the record's name.
 func yield() action {
 	return action{"yield", "Replaced; Ended if it never was on the node; Leaving if each of its name is apart", func(t *turn) { t.yield() }}
 }
@@ -15,7 +15,7 @@ func (t *turn) yield() {
 	case t.f.Type.Apart:
 		t.stepAside()
 	case t.f.Name == Gone && t.rec.Phase != Replaced && t.rec.Begun:
-		// The newer one may have ended without taking down what was this one's.
+		// The newer one may have ended without removing this one's workload.
 		t.effect(Cancel)
 		t.leave(workload.StateDeleted)
 	case t.f.Name == Gone, t.rec.Deployed.IsZero():
@@ -26,8 +26,8 @@ func (t *turn) yield() {
 	}
 }
 
-// stepAside is the end of one that is apart from the newer one of its name. What
-// never was on the node has failed: it never was the newest.
+// stepAside ends a record whose workload is apart from the newer one of its name.
+// One that was never deployed has failed: it never was the newest.
 func (t *turn) stepAside() {
 	end := workload.StateDeleted
 	if t.f.Name == Awaited {
@@ -54,10 +54,10 @@ func (t *turn) stepAside() {
 	}
 }
 
-// outdone is what the user of one hears whose name a newer one has.
+// outdone is the error for the user of a reservation whose name a newer one has.
 const outdone = "a newer reservation of its name has taken its place"
 
-// settle is what a crash between two records of one name left.
+// settle completes the change of two records of one name that a crash interrupted.
 func settle() action {
 	return action{"settle", "as the newer one of its name says: Replaced, Ended or Leaving; else nothing", func(t *turn) {
 		t.since()
@@ -81,7 +81,7 @@ func end() action {
 func evict() action {
 	return action{"evict", "Held, by way of Stopping where it runs, if it holds data; else Leaving", func(t *turn) {
 		if t.rec.Reservation.Deletion != nil {
-			t.finish(workload.StateDeleted) // as its user was told already
+			t.finish(workload.StateDeleted) // as its user has already been told
 			return
 		}
 		t.finish(workload.StateEvicted)
@@ -128,13 +128,13 @@ func keepOrLeave() action {
 	}}
 }
 
-// goOn is what a workload that is over does once its time says so.
+// goOn moves an expired or evicted workload on when its time allows; it reports whether it did.
 func (t *turn) goOn() bool {
 	switch {
 	case t.rec.End == workload.StateExpired && t.f.removable(t.rec):
 		t.finish(workload.StateExpired)
 	case t.rec.End == workload.StateExpired && t.f.Time.Level >= clock.Stop && !t.f.Over(t.rec):
-		t.revive() // it wasn't over: a clock was wrong
+		t.revive() // it hadn't expired: a clock was wrong
 	case t.rec.End == workload.StateEvicted && Lasted(t.f.Limits.Grace, t.rec.Holding, t.f.Time):
 		t.leave(workload.StateEvicted)
 	default:
@@ -157,8 +157,8 @@ func endNow() action {
 	}}
 }
 
-// concluded is when nothing of it is left. What failed for good never was the
-// newest of its name: its end is nobody else's, also when its user deletes it.
+// concluded is called when nothing of the workload is left. One that failed for good never was
+// the newest of its name: its end doesn't end the others, also when its user deletes it.
 func (t *turn) concluded() {
 	switch {
 	case t.rec.End != workload.StateError:
@@ -176,14 +176,14 @@ func (t *turn) concluded() {
 	}
 }
 
-// mendApart has the older one run that one which failed may have stopped.
+// mendApart has the older workload started again that the failed one may have stopped.
 func (t *turn) mendApart() {
 	if t.f.Type.Apart && t.rec.Name != (NameKey{}) {
 		t.effect(MendOlder)
 	}
 }
 
-// block is when others need what is to be removed: nothing of it has been.
+// block handles a refused removal: others use the workload, and nothing of it has been removed.
 func block() action {
 	return action{"block", "Blocked; Leaving still if something may have been removed", func(t *turn) {
 		if !t.rec.Removing && t.rec.End != workload.StateError {
@@ -207,7 +207,7 @@ func leaveAgain() action {
 func decommission() action {
 	return action{"decommission", "decommissioned again", func(t *turn) {
 		failed := t.rec.End == workload.StateError && t.f.Name == Newest
-		if !t.f.Type.Apart && (t.f.Name.replaced() || failed) { // what has its name is another's
+		if !t.f.Type.Apart && (t.f.Name.replaced() || failed) { // the workload under its name is another record's
 			t.effect(Cancel)
 			t.concluded()
 			return
@@ -239,7 +239,7 @@ func leaveOrKeep() action {
 	}}
 }
 
-// deleteLeaving is its user's word about what leaves for another reason.
+// deleteLeaving handles a user's deletion of a workload that leaves for another reason.
 func deleteLeaving() action {
 	return action{"delete", "Leaving, by its user's word", func(t *turn) {
 		if t.rec.End == workload.StateDeleted || t.rec.Reservation.Deletion != nil {
@@ -258,7 +258,7 @@ func deleteNow() action {
 	return action{"delete now", "Ended", func(t *turn) { t.entomb(Ended, workload.StateDeleted) }}
 }
 
-// deleteRefused leaves it among the refused, which are bounded.
+// deleteRefused leaves it among the refused records, whose number is bounded.
 func deleteRefused() action {
 	return action{"answer", "stays Refused; its user is told that it is deleted", func(t *turn) {
 		if t.rec.Result != nil && t.rec.Result.State == workload.StateDeleted {
@@ -271,10 +271,10 @@ func deleteRefused() action {
 	}}
 }
 
-// bury forgets a tombstone. What only the node's uptime has proven may look as if it
-// were still to come to a clock that the explorer sets back: while there is room it
-// is remembered until a time at level Remove says the same. What may be taken in
-// past its end isn't forgotten at all: nothing else would tell it from a new one.
+// bury forgets a tombstone. An end proven by the node's uptime alone may still lie
+// ahead for a clock that the explorer sets back: while there is room the tombstone is
+// kept until a time at level Remove confirms it. A reservation that may be accepted
+// after its end is never forgotten: nothing else would tell it from a new one.
 func bury() action {
 	return action{"bury", "forgotten once its end is proven, its user has the answer and it can't be taken in again; while there is room, only by a clock at level remove", func(t *turn) {
 		if t.f.Returns && t.rec.final() {

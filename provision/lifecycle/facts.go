@@ -6,7 +6,7 @@ import (
 	"github.com/croft-edge/croft/pkg/clock"
 )
 
-// Facts is what Next is told beside the record and the event.
+// Facts is Next's input beside the record and the event.
 type Facts struct {
 	// Time is the present time, how far it can be trusted, and the node's uptime.
 	Time clock.Reading
@@ -15,32 +15,31 @@ type Facts struct {
 	Name Standing
 	// InFlight is whether an effect of the record is in flight.
 	InFlight bool
-	// Older is whether it may have been here in a life of the store that was lost.
+	// Older is whether it may have been here in an earlier life of the store, whose records were lost.
 	Older bool
-	// Returns is whether the node would take it in past the end that it knows, if it
-	// didn't remember it: by a renewal that was kept from it, or by other dates where
-	// these aren't signed.
+	// Returns is whether the node would accept it after its known end, if it had no
+	// record of it: by a renewal that was withheld from the node, or by other dates
+	// where these aren't signed.
 	Returns bool
-	// Crowded is whether as many refused reservations are remembered as may be.
+	// Crowded is whether the limit of remembered refused reservations is reached.
 	Crowded bool
-	// Roomy is whether more tombstones of what was accepted may be remembered than
-	// must be.
+	// Roomy is whether tombstones of accepted reservations may be kept for longer than
+	// they must.
 	Roomy  bool
 	Limits Limits
 }
 
-// TypeFacts is what the record's type of workload is like on this node.
+// TypeFacts are the properties of the record's type of workload on this node.
 type TypeFacts struct {
-	// HoldsData is whether taking one down loses what its user wrote; Stops
-	// whether one can be stopped with all that it wrote kept; Prepares whether
-	// something is fetched ahead of it.
+	// HoldsData is whether decommissioning one loses its user's data; Stops whether
+	// one can be stopped without losing any; Prepares whether something is fetched
+	// ahead of it.
 	HoldsData bool
 	Stops     bool
 	Prepares  bool
-	// Apart is whether each reservation of a name has a workload of its own, one of
-	// which runs at a time, rather than all of them the one thing of that name. A
-	// newer one is told ok once it has taken the place of the older one for good;
-	// until then the older one is what the node has.
+	// Apart is whether each reservation of a name has a workload of its own, of which
+	// one runs at a time, rather than all sharing one. A newer one is told ok once it
+	// has taken the older one's place for good; until then the node has the older one.
 	Apart bool
 }
 
@@ -52,19 +51,19 @@ type Limits struct {
 	Look time.Duration
 	// Backoff is how long to wait after that many failures in a row, from 1.
 	Backoff func(failures int) time.Duration
-	// TellAfter is how many attempts fail before the user hears of it.
+	// TellAfter is how many attempts fail before the user is told.
 	TellAfter int
 	// Longest is how long past its end a workload is kept for a renewal that no
 	// trusted time has judged.
 	Longest time.Duration
 }
 
-// Standing is how a record stands to the other accepted ones of its name.
+// Standing is a record's position among the accepted ones of its name.
 type Standing string
 
 // The standings.
 const (
-	// Alone: it has no name, or is the newest of it and no older one stands.
+	// Alone: it has no name, or is the newest of it and no older one is on the node.
 	Alone Standing = "alone"
 	// Newest: it is the newest of its name, and an older one is on the node.
 	Newest Standing = "newest"
@@ -72,27 +71,27 @@ const (
 	Awaited Standing = "awaited"
 	// Outdone: a newer one is on the node.
 	Outdone Standing = "outdone"
-	// Doomed: a newer one is leaving, and its end is the end of all.
+	// Doomed: a newer one is leaving, and ends all others with it.
 	Doomed Standing = "doomed"
-	// Gone: a newer one has ended, and no other stands: this one ends with it.
+	// Gone: the newest has ended; this one ends with it.
 	Gone Standing = "gone"
 )
 
-// replaced reports whether what has the record's name is for a newer one to make
-// and to take down. One that has ended takes nothing down any more.
+// replaced reports whether the workload under the record's name is a newer one's
+// to make and to decommission. A newer one that has ended does neither any more.
 func (s Standing) replaced() bool { return s == Awaited || s == Outdone || s == Doomed }
 
 // shadowed reports whether a newer one is, or was, on the node under its name.
 func (s Standing) shadowed() bool { return s == Outdone || s == Doomed || s == Gone }
 
-// Over reports whether the record's time has come, as far as stopping goes.
+// Over reports whether the record has expired, as far as stopping needs.
 func (f Facts) Over(r Record) bool {
 	end := r.Reservation.Expires()
 	return f.Time.Level >= clock.Stop && !f.Time.Now.Before(end) || Proven(end, r.Since, f.Time)
 }
 
-// removable reports whether its end is proven, also if a renewal waits that might
-// move it as far as any may.
+// removable reports whether its end is proven, also if a pending renewal might
+// move it by the longest time.
 func (f Facts) removable(r Record) bool {
 	end := r.Reservation.Expires()
 	if r.Pending != nil {

@@ -10,7 +10,7 @@ func revive() action {
 	return action{"revive", "lives longer: if it had expired, Intent again; an eviction stays", func(t *turn) {
 		if t.rec.End != workload.StateExpired {
 			t.effect(Resend)
-			if t.rec.Pending != nil { // of a record that was held by an older croft
+			if t.rec.Pending != nil { // left by an older croft in a held record
 				t.rec.Pending = nil
 				t.save()
 			}
@@ -21,7 +21,7 @@ func revive() action {
 	}}
 }
 
-// revive makes a workload again that is over, unless a newer one has its name.
+// revive makes a stopped workload again, unless a newer one has its name.
 func (t *turn) revive() {
 	if t.f.Name.shadowed() {
 		t.yield()
@@ -40,7 +40,7 @@ func provision() action {
 	}}
 }
 
-// waitsForFetch is the cause of a record that waits for what it needs.
+// waitsForFetch is the cause of a record that waits for a fetch.
 const waitsForFetch = "what it needs is being fetched"
 
 func fetchLater() action {
@@ -74,7 +74,7 @@ func attemptOrEnd() action {
 			t.yield()
 		default:
 			if t.rec.Phase == Intent {
-				t.rec.Uncertain = true // how the last attempt ended was never written
+				t.rec.Uncertain = true // the last attempt's outcome was never written
 			}
 			t.begin()
 		}
@@ -111,15 +111,15 @@ func giveUp() action {
 		case !t.rec.Deployed.IsZero():
 			t.retry()
 		case !t.f.Type.Apart && (t.f.Name == Newest || t.f.Name.replaced()):
-			// What is on the node under its name is another's, which may be half changed.
+			// The workload under its name is another record's, and may be half changed.
 			t.entomb(Failed, "")
 			t.effect(MendOlder)
 		case t.f.Type.HoldsData && t.f.Older:
-			// What is there may be of a life that was lost: it goes as an orphan, if at all.
+			// The data may be from an earlier life of the store: it is removed as an orphan, if at all.
 			t.entomb(Failed, "")
 		case t.rec.Uncertain || t.f.Type.Prepares || t.rec.Name != NameKey{}:
 			if t.ev.Data != nil {
-				t.answer(workload.StateError, t.rec.Cause, t.ev.Data) // it goes with this word alone
+				t.answer(workload.StateError, t.rec.Cause, t.ev.Data) // only this answer carries the data
 			}
 			t.leave(workload.StateError)
 		default:
@@ -155,7 +155,7 @@ func mend() action {
 	}}
 }
 
-// resume begins again what the process was doing when it ended.
+// resume restarts the effect that was in flight when the process ended.
 func resume() action {
 	return action{"resume", "what was in flight is begun again; what it left isn't known", func(t *turn) {
 		t.since()
@@ -184,7 +184,7 @@ func resume() action {
 	}}
 }
 
-// proceed goes on with the intent that is written already.
+// proceed continues with the written intent.
 func (t *turn) proceed() {
 	if t.ev.Bound != nil && t.rec.Bound == nil {
 		t.rec.Bound = t.ev.Bound
@@ -197,8 +197,7 @@ func (t *turn) proceed() {
 	t.effect(DoProvision)
 }
 
-// since begins to count the time of a record that was written before time was
-// counted.
+// since starts to count the elapsed time of a record that was written before time was counted.
 func since() action {
 	return action{"count", "its time is counted from here if it wasn't before", func(t *turn) { t.since() }}
 }

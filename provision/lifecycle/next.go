@@ -9,9 +9,9 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// Next returns what the record is after the event, and what is to be done, in
-// that order. It changes nothing that it is given. An event that can't come in
-// the record's phase changes nothing and answers Impossible.
+// Next returns the record after the event, and the effects to carry out, in that
+// order. It changes none of its arguments. An event that can't come in the
+// record's phase changes nothing and returns Impossible.
 func Next(r Record, ev Event, f Facts) (Record, []Effect) {
 	t := &turn{rec: r.Clone(), ev: ev, f: f}
 	act(r.Phase, ev.Kind).do(t)
@@ -24,7 +24,7 @@ type turn struct {
 	ev      Event
 	f       Facts
 	effects []Effect
-	// byUser is whether its user has deleted what is entombed.
+	// byUser is whether the user has deleted the entombed reservation.
 	byUser bool
 }
 
@@ -34,7 +34,7 @@ func (t *turn) effect(kinds ...EffectKind) {
 	}
 }
 
-// save writes the record before anything else is done.
+// save writes the record before any other effect.
 func (t *turn) save() {
 	if len(t.effects) > 0 && t.effects[0].Kind == Save {
 		return
@@ -46,7 +46,7 @@ func (t *turn) later(after time.Duration) {
 	t.effects = append(t.effects, Effect{Kind: Later, After: after})
 }
 
-// answer makes a new result, unless the user was told just this already.
+// answer makes a new result, unless the user has just this one already.
 func (t *turn) answer(state workload.State, text string, data json.RawMessage) {
 	text = workload.ErrorText(text)
 	if old := t.rec.Result; old != nil && old.State == state && old.Error == text && string(old.Data) == string(data) {
@@ -59,7 +59,7 @@ func (t *turn) answer(state workload.State, text string, data json.RawMessage) {
 	t.effect(Tell)
 }
 
-// said is the data of the answer that it has failed, if that was given already.
+// said is the data of the failure's answer, if that was given already.
 func (t *turn) said() json.RawMessage {
 	if old := t.rec.Result; old != nil && old.State == workload.StateError && old.Error == workload.ErrorText(t.rec.Cause) {
 		return old.Data
@@ -67,7 +67,7 @@ func (t *turn) said() json.RawMessage {
 	return nil
 }
 
-// end answers that it has ended, once.
+// answerEnd makes the result for an end, once.
 func (t *turn) answerEnd(end workload.State) {
 	if t.rec.Result != nil && t.rec.Result.State == end {
 		return
@@ -82,8 +82,8 @@ func (t *turn) answerEnd(end workload.State) {
 	t.answer(end, text, nil)
 }
 
-// begin starts an attempt. One whose needs are fetched goes on from the same
-// intent: it is written once.
+// begin starts an attempt. A fetch and the provision after it share one written
+// intent.
 func (t *turn) begin() {
 	t.rec.Phase = Intent
 	t.rec.Begun, t.rec.End = true, ""
@@ -101,13 +101,13 @@ func (t *turn) begin() {
 	t.effect(DoProvision)
 }
 
-// again starts the first attempt of a new row.
+// again starts the first attempt of a new series.
 func (t *turn) again() {
 	t.rec.Attempts, t.rec.Cause = 0, ""
 	t.begin()
 }
 
-// finish ends the workload as that state: at once when nothing of it can be on
+// finish ends the workload with that state: at once when nothing of it can be on
 // the node, else by stopping or decommissioning it.
 func (t *turn) finish(end workload.State) {
 	t.effect(Cancel)
@@ -126,13 +126,13 @@ func (t *turn) finish(end workload.State) {
 	}
 }
 
-// unproven is the cause of one whose time is over by a clock that may be wrong.
+// unproven is the cause of a record that has expired by a clock that may be wrong.
 const unproven = "its time is over; it is kept until that is proven by more than what the explorer says"
 
-// hold stops the workload and keeps what can't be made again.
+// hold stops the workload and keeps its data.
 func (t *turn) hold(end workload.State, why string) {
 	if t.rec.Phase == Intent {
-		t.rec.Uncertain = true // the attempt in flight is heard of no more
+		t.rec.Uncertain = true // the outcome of the attempt in flight is ignored
 	}
 	t.rec.End, t.rec.Cause = end, why
 	t.only(end)
@@ -147,7 +147,7 @@ func (t *turn) hold(end workload.State, why string) {
 	t.effect(DoStop)
 }
 
-// held is when nothing of it runs any more.
+// held is called when nothing of the workload runs any more.
 func (t *turn) held() {
 	t.rec.Phase = Held
 	t.rec.Attempts, t.rec.NextAttempt = 0, time.Time{}
@@ -159,14 +159,14 @@ func (t *turn) held() {
 	t.later(t.f.Limits.Look)
 }
 
-// only drops the renewal that waits when its end isn't that of its time.
+// only drops the pending renewal if the workload ends for another reason than its time.
 func (t *turn) only(end workload.State) {
 	if end != workload.StateExpired {
 		t.rec.Pending = nil
 	}
 }
 
-// replaced leaves what is on the node to the newer one of its name.
+// replaced leaves the workload to the newer record of its name.
 func (t *turn) replaced() {
 	t.rec.Phase, t.rec.End = Replaced, ""
 	t.rec.Cause = "a newer reservation of its name is on the node"
@@ -187,7 +187,7 @@ func (t *turn) leave(end workload.State) {
 	t.effect(DoDecommission)
 }
 
-// entomb leaves what must be remembered of a reservation that is over.
+// entomb turns the record into a tombstone.
 func (t *turn) entomb(phase Phase, end workload.State) {
 	held, begun := t.rec.HoldsName(), t.rec.Begun
 	t.byUser = t.rec.Reservation.Deletion != nil
@@ -212,8 +212,8 @@ func (t *turn) entomb(phase Phase, end workload.State) {
 	}
 }
 
-// retry waits for the next attempt. The user hears of one that failed when it
-// was the node's fault, or doesn't pass.
+// retry waits for the next attempt. The user is told of a failed one when it was
+// the node's fault, or failures continue.
 func (t *turn) retry() {
 	t.rec.Phase = Retry
 	if t.ev.Kind == FailUnknown {
@@ -226,7 +226,7 @@ func (t *turn) retry() {
 	t.save()
 }
 
-// postpone notes why, and sets when it is looked at again.
+// postpone notes the error, and schedules the next attempt.
 func (t *turn) postpone(failures int) {
 	if t.ev.Err != nil {
 		t.rec.Cause = t.ev.Err.Error()
@@ -236,9 +236,9 @@ func (t *turn) postpone(failures int) {
 	t.later(wait)
 }
 
-// sinceTaken is from when the passing of the record's time is proven. That it was
-// created counts as having passed once that was judged, and before only if the
-// clock says so too: whoever signs may be ahead of it.
+// sinceTaken is the moment from which the record's elapsed time is proven. Its
+// creation date counts as passed once it was judged, and before only if the clock
+// agrees: the signer's clock may be ahead.
 func (t *turn) sinceTaken() Since {
 	floor := t.rec.Reservation.Created
 	if !t.rec.Admitted && t.f.Time.Now.Before(floor) {
@@ -247,8 +247,8 @@ func (t *turn) sinceTaken() Since {
 	return sinceNow(t.f.Time, floor)
 }
 
-// sinceJudged begins to count anew for what was taken in while no date could be
-// judged: it may have been created in the future.
+// sinceJudged starts the proof anew for a reservation accepted while no date could
+// be judged: it may have been created in the future.
 func (t *turn) sinceJudged() {
 	if t.rec.Since.Level == clock.None {
 		t.rec.Since = t.sinceTaken()

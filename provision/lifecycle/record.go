@@ -9,15 +9,15 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// Record is all that the node remembers of one reservation. There is one a
-// reservation ID, and it is written whole. What must outlive a crash is a member
-// of it, never inferred from another.
+// Record is the node's whole memory of one reservation. There is one a reservation
+// ID, and it is written whole. A fact that must outlive a crash is a member of it,
+// never inferred from another.
 type Record struct {
 	// Reservation as it came, Data byte for byte. Its Deletion and Renewal are
 	// the newest verified and accepted ones. Secrets in it stay sealed. A
 	// tombstone's has no Data and no signatures.
 	Reservation *workload.Reservation
-	// Hash is what was signed; two records never share one, but Dismissed ones.
+	// Hash is the signed hash; no two records share one, except Dismissed ones.
 	Hash workload.Hash
 	// Name is the key of the name that it was reserved under, zero for none: a
 	// newer reservation of the same name replaces an older one.
@@ -29,44 +29,44 @@ type Record struct {
 	Result    *workload.Result
 	Delivered bool
 
-	// End is why the workload is leaving or has ended: deleted, expired, evicted,
-	// or error for one that is taken down because it failed for good. Empty otherwise.
+	// End is why the workload is leaving or has ended: deleted, expired, evicted, or
+	// error for one that failed for good. Empty otherwise.
 	End workload.State
 
-	// Admitted is whether its room was promised: from then on admission counts
-	// it, and its name is taken by it.
+	// Admitted is whether its room was promised: from then on admission counts it, and
+	// it holds its name.
 	Admitted bool
 	// Begun is whether anything of it may ever have been made on the node.
 	Begun bool
-	// Uncertain is whether an attempt ended without anybody knowing what it left.
+	// Uncertain is whether an attempt ended in an unknown state.
 	Uncertain bool
 	// Removing is whether anything of it may have been removed already.
 	Removing bool
 	// Older is whether it was refused only because the node's store is younger.
 	Older bool
-	// Unlabelled is whether it was deployed by a croft that put no hash on what
-	// it made.
+	// Unlabelled is whether it was deployed by a croft that put no hash into the
+	// workload's label.
 	Unlabelled bool
-	// Bound is what it refers to, by ID: the hash of the reservation that the ID
-	// was when this workload was first made with it.
+	// Bound are the hashes of the reservations that it refers to, by ID, as they were
+	// when this workload was first made with them.
 	Bound map[string]workload.Hash
 	// Pending is a renewal of its user that no trusted time has judged yet. While
 	// there is one, nothing of the workload is removed because its time is over.
 	Pending *workload.Renewal
 
-	// Attempts counts those in a row that failed or are under way, Cause is the
-	// error of the last one, NextAttempt when the next one is due. They are for
-	// people and for backoff: nothing is decided by them.
+	// Attempts counts the attempts in a row that failed or are under way, Cause is the
+	// error of the last one, NextAttempt when the next one is due. They are for people
+	// and for backoff: no other decision depends on them.
 	Attempts    int
 	Cause       string
 	NextAttempt time.Time
 
-	// Accepted is when the node took the reservation in, by its clock, Deployed
-	// when its workload was first on the node: zero while it never was.
+	// Accepted is when the node accepted the reservation, by its clock; Deployed when
+	// its workload was first on the node, zero if it never was.
 	Accepted time.Time
 	Deployed time.Time
-	// Since is what proves, without any clock, how much time has passed since it
-	// was taken in; Holding the same since its grace began.
+	// Since proves, without any clock, how much time has passed since it was accepted;
+	// Holding the same since its grace began.
 	Since   Since
 	Holding Since
 }
@@ -77,14 +77,14 @@ func (r Record) ID() string { return r.Reservation.ID }
 // Tombstone reports whether nothing of it is on the node and nothing will be.
 func (r Record) Tombstone() bool { return r.Phase.Tombstone() }
 
-// Present reports whether its workload holds what it was promised.
+// Present reports whether its workload holds its promised room.
 func (r Record) Present() bool { return r.Admitted && !r.Phase.Tombstone() }
 
-// Takes reports whether it takes of the node what it was promised: what was replaced
-// has given it to the newer one of its name, and doesn't get it back.
+// Takes reports whether it uses its promised room: a replaced one has given it to
+// the newer one of its name, and doesn't get it back.
 func (r Record) Takes() bool { return r.Present() && r.Phase != Replaced }
 
-// HoldsName reports whether it was accepted under its name: an older one of the
+// HoldsName reports whether it was admitted under its name: an older one of the
 // name is refused, also when this one has ended.
 func (r Record) HoldsName() bool {
 	return r.Name != NameKey{} && r.Admitted && r.Phase != Failed
@@ -104,9 +104,9 @@ func (r Record) Clone() Record {
 	return r
 }
 
-// NameKey tells names apart inside the node: workload.NetworkKey and
-// workload.ContainerKey. Networks have names that others may take over, and
-// containers may.
+// NameKey identifies a name inside the node: workload.NetworkKey and
+// workload.ContainerKey. A newer reservation may take over the name of a network
+// or a container.
 type NameKey [32]byte
 
 // NameOf returns the key of the name that r is reserved under; false when its
@@ -127,15 +127,15 @@ func NameOf(r *workload.Reservation) (NameKey, bool) {
 	return workload.NetworkKey(r.User, data.Name), true
 }
 
-// Since is a moment from which passed time can be proven: by the node's uptime,
-// which is never more than what has really passed.
+// Since is a moment from which elapsed time can be proven: by the node's uptime,
+// which never exceeds the time that has really passed.
 type Since struct {
 	// Floor is a time that had certainly come at that moment.
 	Floor time.Time
-	// Uptime is the node's at that moment. It counts only when Known.
+	// Uptime is the node's at that moment. It counts only if Known.
 	Uptime time.Duration
 	Known  bool
-	// Level is how far Floor could be trusted then.
+	// Level is how far the clock could be trusted then.
 	Level clock.Level
 }
 
@@ -150,10 +150,10 @@ func sinceNow(now clock.Reading, floor time.Time) Since {
 // From is the present moment, from which a span such as a grace period counts.
 func From(now clock.Reading) Since { return sinceNow(now, time.Time{}) }
 
-// Proven is the one gate before all that can't be taken back because its time
-// has come: removing data, burying a tombstone, forgetting a name. It holds when
-// a time at level Remove has reached end, or when the node itself has been up for
-// all that was left until then.
+// Proven is the one gate before every irreversible step whose time has come:
+// removing data, burying a tombstone, forgetting a name. It holds when a time at
+// level Remove has reached end, or when the node has been up for all of the time
+// that was left until then.
 func Proven(end time.Time, since Since, now clock.Reading) bool {
 	if now.Level == clock.Remove && !now.Now.Before(end) {
 		return true
@@ -172,13 +172,13 @@ func Lasted(span time.Duration, since Since, now clock.Reading) bool {
 	return now.Level == clock.Remove && since.Level == clock.Remove && now.Now.Sub(since.Floor) >= span
 }
 
-// final reports whether a tombstone's user knows that it is over for good. One that
-// was only refused may be taken in when it comes again.
+// final reports whether a tombstone is over for good. One that was only refused may
+// be accepted when it comes again.
 func (r Record) final() bool {
 	return r.Phase != Refused || r.Result != nil && r.Result.State == workload.StateDeleted
 }
 
-// tombstone is r without what nobody needs once nothing of it is on the node.
+// tombstone is r without the members that nothing needs once its workload is gone.
 func (r Record) tombstone() Record {
 	full := r.Reservation
 	r.Reservation = &workload.Reservation{

@@ -8,7 +8,7 @@ type action struct {
 	do   func(t *turn)
 }
 
-// act is the table: what is done about an event in a phase.
+// act is the table: the action for an event in a phase.
 func act(p Phase, k Kind) action {
 	if cell, ok := row(p)[k]; ok {
 		return cell
@@ -19,7 +19,7 @@ func act(p Phase, k Kind) action {
 	return impossible()
 }
 
-// row is what one phase answers in a way of its own.
+// row are the actions particular to one phase.
 func row(p Phase) map[Kind]action {
 	switch p {
 	case None:
@@ -69,14 +69,14 @@ func row(p Phase) map[Kind]action {
 	return nil
 }
 
-// alive is what the phases answer in which the node should have the workload.
+// alive are the actions of the phases in which the node should have the workload.
 func alive() map[Kind]action {
 	return map[Kind]action{
 		Delete: end(), Evict: evict(), Renew: renew(), RenewLater: pend(), RenewNever: reject(), EndName: endWithName(), Drift: nothing(), Free: nothing(),
 	}
 }
 
-// over is what the phases answer in which its end has come and nothing of it
+// over are the actions of the phases in which its end has come and nothing of it
 // has been removed.
 func over() map[Kind]action {
 	return map[Kind]action{
@@ -84,7 +84,7 @@ func over() map[Kind]action {
 	}
 }
 
-// anywhere is what every phase answers that says nothing of its own.
+// anywhere are the default actions of every phase.
 func anywhere(p Phase) map[Kind]action {
 	if p == None {
 		return nil
@@ -92,7 +92,7 @@ func anywhere(p Phase) map[Kind]action {
 	m := map[Kind]action{Redeliver: tell(), Reconsider: tell(), Restart: since()}
 	for _, k := range []Kind{
 		Wake, Drift, Evict, Replace, EndName, Free, RenewNever,
-		// The end of an effect whose record has gone another way since.
+		// The outcome of an effect whose record has gone another way since.
 		Fetched, FetchLater, Provisioned, Stopped, Decommissioned, FailFinal, FailAgain, FailUnknown, FailBusy,
 	} {
 		m[k] = nothing()
@@ -101,7 +101,7 @@ func anywhere(p Phase) map[Kind]action {
 	return m
 }
 
-// with is base with what is more, or other.
+// with is base with more's actions added or replaced.
 func with(base, more map[Kind]action) map[Kind]action {
 	for k, a := range more {
 		base[k] = a

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Text is the table as a person reads it, in Markdown: the phases, then a table
-// for each part of a life, a row for each event and a column for each phase, then
-// what each word in them does.
+// Text is the table for people, in Markdown: the phases, then a table for each
+// part of a life, a row for each event and a column for each phase, then the
+// meaning of each word in them.
 func Text() string {
 	b := &strings.Builder{}
 	b.WriteString("\n| phase | what it says of the node |\n|---|---|\n")
@@ -26,7 +26,7 @@ func Text() string {
 	return b.String()
 }
 
-// says is the phase in one line.
+// says describes the phase in one line.
 func (p Phase) says() string {
 	switch p {
 	case Waiting:
@@ -101,7 +101,7 @@ func (part part) write(b *strings.Builder, words map[string]string) {
 	}
 }
 
-// row is what the phases answer to an event; idle when nothing changes in any.
+// row are the phases' actions for an event; idle when nothing changes in any.
 func (part part) row(k Kind, words map[string]string) (row string, idle bool) {
 	idle = true
 	for _, p := range part.phases {
