@@ -11,12 +11,12 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// Seen is what the modules list on the node, by type and label. A type whose
+// Seen holds the modules' listings of the node, by type and label. A type whose
 // module didn't answer isn't in it.
 type Seen map[workload.Type]map[provisioner.Label]provisioner.Seen
 
-// The difference of a workload that isn't on the node: nothing has its ID, or only
-// another reservation's workload has it.
+// The differences of a workload that isn't on the node: nothing has its ID, or
+// only another reservation's workload has it.
 const (
 	Gone    = "gone"
 	Foreign = "what is there under its ID is another reservation's"
@@ -28,8 +28,8 @@ type Difference struct {
 	What   string
 }
 
-// Differences holds records against what was seen, the types in the order in
-// which they need each other. It is the one comparison there is.
+// Differences compares records with a listing; types come in dependency order. It
+// is the only such comparison.
 func Differences(recs []store.Record, there Seen) []Difference {
 	var out []Difference
 	taken := takenIDs{there: there, ids: map[workload.Type]map[string]bool{}}
@@ -54,8 +54,8 @@ func Differences(recs []store.Record, there Seen) []Difference {
 	return out
 }
 
-// takenIDs are the IDs that something on the node has, by type. Those of a type are
-// gathered when they are first asked for: mostly nothing is missing.
+// takenIDs are the IDs in use on the node, by type. Those of a type are gathered on
+// first use: mostly nothing is missing.
 type takenIDs struct {
 	there Seen
 	ids   map[workload.Type]map[string]bool
@@ -71,10 +71,10 @@ func (t takenIDs) has(kind workload.Type, id string) bool {
 	return t.ids[kind][id]
 }
 
-// Unlabelled are the records whose workload an older croft has made: it is there
-// as it should be, and says nowhere whose it is. Provisioned once more it has its
-// label, and is otherwise left alone. Without one, nobody could tell whose it is
-// once this node had lost its records.
+// Unlabelled are the records whose workload an older croft has made: it is as it
+// should be, but has no label. Provisioning it once more adds the label and
+// changes nothing else. Without a label nobody could tell whose it is once this
+// node had lost its records.
 func Unlabelled(recs []store.Record, there Seen) []store.Record {
 	var out []store.Record
 	for _, rec := range recs {
@@ -88,8 +88,8 @@ func Unlabelled(recs []store.Record, there Seen) []store.Record {
 	return out
 }
 
-// own is what was seen of a record's workload: what has its ID and its hash or, made by
-// an older croft, no hash.
+// own is the listing of a record's workload: the one with its ID and its hash or, made
+// by an older croft, no hash.
 func own(rec store.Record, listed map[provisioner.Label]provisioner.Seen) (found provisioner.Seen, present bool) {
 	if found, present = listed[provisioner.Label{ID: rec.ID(), Hash: rec.Hash}]; !present {
 		found, present = listed[provisioner.Label{ID: rec.ID()}]
@@ -97,7 +97,7 @@ func own(rec store.Record, listed map[provisioner.Label]provisioner.Seen) (found
 	return found, present
 }
 
-// Owns reports whether the workload with a record's ID and that hash is the record's.
+// Owns reports whether the workload with a record's ID and the hash h is the record's.
 func Owns(rec store.Record, h workload.Hash) bool {
 	return h == workload.Hash{} || h == rec.Hash
 }

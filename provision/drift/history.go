@@ -10,22 +10,22 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// Drift is how a workload last differed from how it was made.
+// Drift is a workload's last difference from how it was made.
 type Drift struct {
 	At   time.Time `json:"at"`
 	What string    `json:"what"`
 }
 
-// History is what was noticed of drift since the start. Times are the node's
-// uptime. It is safe for concurrent use.
+// History holds the noticed drifts since the start. Times are the node's uptime.
+// It is safe for concurrent use.
 type History struct {
 	mu    sync.Mutex
 	of    map[string]*entry
 	total map[workload.Type]uint64
 	// logged are the keys of LogOnce.
 	logged map[string]bool
-	// ends are the last ends of effects, for as long as a look may be older; those
-	// that don't matter any more are dropped when there are sweepAt.
+	// ends are the last ends of effects, for as long as a look may be older; at
+	// sweepAt entries the outdated ones are dropped.
 	ends    map[string]time.Time
 	sweepAt int
 }
@@ -34,13 +34,13 @@ type History struct {
 type entry struct {
 	kind workload.Type
 	last Drift
-	// open is whether it isn't right yet, since when.
+	// open is whether the drift isn't repaired yet, since when it exists.
 	open  bool
 	since time.Duration
-	// restored counts how often it was made right.
+	// restored counts the repairs.
 	restored int
-	// row counts the times in a row that it was made right and the same differed
-	// at the next look; until rest it isn't attempted again.
+	// row counts the times in a row that it drifted again in the same way; it isn't
+	// attempted again before rest.
 	row  int
 	rest time.Duration
 }
@@ -150,7 +150,7 @@ func (h *History) Forget(id string) {
 	delete(h.logged, ProblemVerify+" "+id)
 }
 
-// Last is how often a workload was restored, and its last drift; nil without one.
+// Last returns how often a workload was restored, and its last drift; nil without one.
 func (h *History) Last(id string) (restored int, last *Drift) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -184,7 +184,7 @@ func (h *History) LogOnce(problem, id string, log func()) {
 	}
 }
 
-// Size is how many workloads are remembered.
+// Size is the number of workloads in the history.
 func (h *History) Size() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -13,33 +13,33 @@ import (
 	"github.com/croft-edge/croft/provision/source"
 )
 
-// Orphan is something on the node that carries a reservation's label while no
-// record wants it. It is left alone for the grace period, then removed. Several may
-// have one ID, each with another hash: each is one by itself.
+// Orphan is a workload on the node with a reservation's label that no record wants.
+// It is left alone for the grace period, then removed. Several may have one ID,
+// each with another hash: each is one by itself.
 type Orphan struct {
 	Type workload.Type `json:"type"`
 	ID   string        `json:"id"`
-	// Hash is the reservation's that it was made for; zero when its label has none.
+	// Hash is the hash of the reservation that it was made for; zero when its label has none.
 	Hash workload.Hash `json:"hash,omitzero"`
-	// Since is when it was first seen, by a clock that could be trusted; zero
-	// while there was none. From proves how long ago that was.
+	// Since is when it was first seen, by a trusted clock; zero while there was none.
+	// From proves how long ago that was.
 	Since time.Time       `json:"since"`
 	From  lifecycle.Since `json:"from,omitzero"`
 }
 
-// Key tells it from other orphans.
+// Key identifies the orphan.
 func (o Orphan) Key() OrphanKey { return OrphanKey{o.Type, o.Label()} }
 
 // Label is its label on the node.
 func (o Orphan) Label() provisioner.Label { return provisioner.Label{ID: o.ID, Hash: o.Hash} }
 
-// OrphanKey is what tells orphans apart.
+// OrphanKey identifies an orphan.
 type OrphanKey struct {
 	Type  workload.Type
 	Label provisioner.Label
 }
 
-// Orphans are the orphans that are known, and their removals. It is safe for concurrent use.
+// Orphans are the known orphans, and their removals. It is safe for concurrent use.
 type Orphans struct {
 	book OrphanBook
 
@@ -53,12 +53,12 @@ type Orphans struct {
 	going  map[OrphanKey]bool
 }
 
-// NewOrphans returns what is known of orphans; book may be nil.
+// NewOrphans returns an empty Orphans that keeps them in book, which may be nil.
 func NewOrphans(book OrphanBook) *Orphans {
 	return &Orphans{book: book, failed: map[OrphanKey]int{}, retry: map[OrphanKey]time.Duration{}, going: map[OrphanKey]bool{}}
 }
 
-// OrphanBook keeps since when an orphan has been known, over restarts.
+// OrphanBook keeps the known orphans over restarts.
 type OrphanBook interface {
 	Load() ([]Orphan, error)
 	Save(orphans []Orphan) error
@@ -71,8 +71,8 @@ func (o *Orphans) All() []Orphan {
 	return slices.Clone(o.known)
 }
 
-// Differ reports whether the orphans of a type that were found are others than the known
-// ones, or one is due.
+// Differ reports whether the orphans found of a type differ from the known ones, or one
+// is due.
 func (o *Orphans) Differ(t workload.Type, found map[provisioner.Label]provisioner.Seen, wanted func(provisioner.Label) bool, now clock.Reading, grace func(Orphan) time.Duration) bool {
 	known := map[OrphanKey]bool{}
 	for _, each := range o.All() {
@@ -92,7 +92,7 @@ func (o *Orphans) Differ(t workload.Type, found map[provisioner.Label]provisione
 	return false
 }
 
-// Due reports whether an orphan is to be removed now: its grace is over by proof.
+// Due reports whether an orphan is to be removed now: its grace is proven to be over.
 func (o *Orphans) Due(one Orphan, now clock.Reading, grace time.Duration) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -116,7 +116,7 @@ func (o *Orphans) Postpone(one Orphan, now time.Duration, backoff source.Backoff
 	if !slices.ContainsFunc(o.known, func(other Orphan) bool { return other.Key() == k }) {
 		delete(o.failed, k)
 		delete(o.retry, k)
-		return 0 // it is gone, whoever took it
+		return 0 // it is gone already
 	}
 	o.failed[k]++
 	wait := backoff.Delay(o.failed[k])
@@ -135,7 +135,7 @@ func (o *Orphans) Removed(one Orphan) {
 	o.known = slices.DeleteFunc(o.known, func(other Orphan) bool { return other.Key() == k })
 }
 
-// Set replaces the known orphans. The failed removals of those that went are forgotten.
+// Set replaces the known orphans. The failed removals of those that are gone are forgotten.
 func (o *Orphans) Set(known []Orphan) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -167,7 +167,7 @@ func (o *Orphans) Save(known []Orphan) error {
 	return o.book.Save(known)
 }
 
-// Size is the number of removals and failures that are remembered, and of known orphans.
+// Size is the number of remembered removals and failures, and of known orphans.
 func (o *Orphans) Size() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -19,7 +19,7 @@ type OrphanFile struct {
 // NewOrphanFile keeps the orphans at path, whose folder must exist.
 func NewOrphanFile(path string) *OrphanFile { return &OrphanFile{path: path} }
 
-// Load returns what was saved, nothing when there is no file.
+// Load returns the saved orphans, none when there is no file.
 func (f *OrphanFile) Load() ([]Orphan, error) {
 	data, err := os.ReadFile(f.path)
 	if stderrors.Is(err, fs.ErrNotExist) {
@@ -32,7 +32,7 @@ func (f *OrphanFile) Load() ([]Orphan, error) {
 	return out, errors.Wrapf(err, "cannot read orphans %s", f.path)
 }
 
-// Save replaces it durably.
+// Save replaces the file durably.
 func (f *OrphanFile) Save(orphans []Orphan) error {
 	data, err := json.Marshal(orphans)
 	if err != nil {
