@@ -16,8 +16,8 @@ import (
 type Timers struct {
 	// tries are by the node's uptime: the next attempt, the next look.
 	tries *source.Due
-	// stops are ends by a clock of level Stop, removals ends by one of level
-	// Remove, proofs ends by the node's uptime.
+	// stops are ends by a clock of level Stop, removals ends by one of level Remove,
+	// proofs ends by the node's uptime.
 	stops    *source.Due
 	removals *source.Due
 	proofs   *source.Due
@@ -30,7 +30,7 @@ func New(look time.Duration) *Timers {
 	return &Timers{tries: source.NewDue(), stops: source.NewDue(), removals: source.NewDue(), proofs: source.NewDue(), look: look}
 }
 
-// Try has a record looked at after that time.
+// Try has a record looked at after a delay.
 func (t *Timers) Try(rec store.Record, now clock.Reading, after time.Duration) {
 	t.tries.Set(rec.ID(), source.Rank(rec.Reservation.Type), int64(now.Uptime+after))
 }
@@ -42,9 +42,8 @@ func (t *Timers) Forget(id string) {
 	}
 }
 
-// Set sets when the record's end is to be looked at. An end that has come and
-// changed nothing, such as one with a renewal that waits, is looked at again
-// after a while.
+// Set schedules the look at the record's end. An end that has come and changed
+// nothing, such as one with a pending renewal, is looked at again after a while.
 func (t *Timers) Set(rec store.Record, now clock.Reading) {
 	id, rank := rec.ID(), source.Rank(rec.Reservation.Type)
 	end := nanos(rec.Reservation.Expires())
@@ -72,8 +71,8 @@ func (t *Timers) Set(rec store.Record, now clock.Reading) {
 	t.proofs.Set(id, rank, proof)
 }
 
-// BuryLater is when a tombstone is looked at again whose result the explorer
-// doesn't have yet.
+// BuryLater is the delay before another look at a tombstone that can't be buried
+// yet.
 const BuryLater = time.Hour
 
 func (t *Timers) again(rec store.Record) time.Duration {
@@ -83,7 +82,7 @@ func (t *Timers) again(rec store.Record) time.Duration {
 	return t.look
 }
 
-// Due takes the IDs that are to be looked at now, users of a thing before the thing.
+// Due removes and returns the IDs that are due now, users of a thing before the thing.
 func (t *Timers) Due(now clock.Reading) []string {
 	var out []string
 	seen := map[string]bool{}
@@ -106,7 +105,7 @@ func (t *Timers) Due(now clock.Reading) []string {
 	return out
 }
 
-// Wait is how long nothing will be due, look at most.
+// Wait is how long nothing will be due, at most look.
 func (t *Timers) Wait(now clock.Reading) time.Duration {
 	wait := int64(t.look)
 	sooner := func(d *source.Due, now int64) {
@@ -125,7 +124,7 @@ func (t *Timers) Wait(now clock.Reading) time.Duration {
 	return time.Duration(wait)
 }
 
-// nanos is a time as a number; one out of range is the nearest that isn't.
+// nanos is a time in Unix nanoseconds; one out of range becomes the smallest or largest int64.
 func nanos(t time.Time) int64 {
 	switch {
 	case t.Year() < 1700:
