@@ -8,8 +8,8 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// Key names something that effects conflict over. Those that only use it, say so
-// by Shared, and may go side by side; one that changes it holds it alone.
+// Key names something that effects conflict over. Effects that only use it are
+// Shared, and may run side by side; one that changes it holds it alone.
 type Key struct {
 	Name   string
 	Shared bool
@@ -17,13 +17,13 @@ type Key struct {
 
 // Task is one effect that waits or is in flight.
 type Task struct {
-	// ID is the reservation's: the effects of one reservation conflict, always.
+	// ID is the reservation's: the effects of one reservation always conflict.
 	ID   string
 	Type workload.Type
 	User string
-	// Keys is what it holds besides, each name once.
+	// Keys are the keys that it holds besides, each name once.
 	Keys []Key
-	// Do is whatever the caller needs to start it.
+	// Do is the caller's value for starting it.
 	Do any
 
 	token   Token
@@ -34,16 +34,16 @@ type Task struct {
 	stuck   bool
 }
 
-// Token names a task; none is given twice.
+// Token identifies a task; none is given twice.
 type Token uint64
 
-// Token is the task's.
+// Token returns the task's token.
 func (t *Task) Token() Token { return t.token }
 
 // Running reports whether it was started and hasn't ended.
 func (t *Task) Running() bool { return t.running }
 
-// Stuck reports whether it runs and hasn't come back in its time.
+// Stuck reports whether it runs and is late.
 func (t *Task) Stuck() bool { return t.stuck }
 
 // claim is a task's place at a key.
@@ -65,16 +65,16 @@ type Queue struct {
 	order []workload.Type
 }
 
-// lane is one type's tasks.
+// lane holds the tasks of one type.
 type lane struct {
 	running int
 	stuck   int
-	// users is a ring of those who have tasks that hold all of their keys.
+	// users is a ring of the users with tasks that hold all of their keys.
 	users *list.List
 	of    map[string]*list.Element
 }
 
-// turns is one user's tasks that may start.
+// turns are one user's tasks that may start.
 type turns struct {
 	user  string
 	tasks *list.List
@@ -89,7 +89,7 @@ func New(slots func(t workload.Type) int) *Queue {
 	}
 }
 
-// Add puts a task behind all that it conflicts with.
+// Add puts a task behind all tasks that it conflicts with.
 func (q *Queue) Add(t *Task) Token {
 	q.last++
 	t.token = q.last
@@ -171,7 +171,7 @@ func (q *Queue) drop(l *lane, turn *list.Element) {
 	l.users.Remove(turn)
 }
 
-// End takes a task out, whether it ran or not: what waited for its keys goes on.
+// End removes a task, whether it ran or not: tasks that waited for its keys go on.
 // False when there is none of that token.
 func (q *Queue) End(token Token) bool {
 	t := q.tasks[token]
@@ -242,8 +242,7 @@ func (q *Queue) release(at *list.Element) {
 	}
 }
 
-// Leave notes that a running task hasn't come back in its time. It keeps its
-// slot and its keys until End.
+// Leave marks a running task as stuck. It keeps its slot and its keys until End.
 func (q *Queue) Leave(token Token) {
 	if t := q.tasks[token]; t != nil && t.running && !t.stuck {
 		t.stuck = true
@@ -251,8 +250,7 @@ func (q *Queue) Leave(token Token) {
 	}
 }
 
-// Stalled reports whether every slot of a type is held by tasks that haven't
-// come back in their time.
+// Stalled reports whether stuck tasks hold every slot of a type.
 func (q *Queue) Stalled(kind workload.Type) bool {
 	l := q.types[kind]
 	return l != nil && l.stuck >= max(q.slots(kind), 1)
@@ -276,10 +274,10 @@ func (q *Queue) Waiting(kind workload.Type) []*Task {
 	return out
 }
 
-// Len is how many tasks wait or run.
+// Len is the number of tasks that wait or run.
 func (q *Queue) Len() int { return len(q.tasks) }
 
-// Running is how many tasks of a type run.
+// Running is the number of tasks of a type that run.
 func (q *Queue) Running(kind workload.Type) int {
 	if l := q.types[kind]; l != nil {
 		return l.running
