@@ -12,8 +12,8 @@ import (
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
-// Poller asks an explorer for a node's changes after a cursor. It waits at the
-// explorer until there is one, or answers an empty page after a while.
+// Poller asks an explorer for a node's changes after a cursor. The explorer holds
+// the poll until there is one, or answers an empty page after a while.
 type Poller interface {
 	PollPage(ctx context.Context, nodeID string, after explorer.Cursor, wait time.Duration) (explorer.Page, error)
 }
@@ -24,18 +24,18 @@ type Cursors interface {
 	SetCursor(c explorer.Cursor) error
 }
 
-// ChangesConfig is what Changes needs.
+// ChangesConfig holds the parts and settings of Changes.
 type ChangesConfig struct {
-	// NodeID is this node's.
+	// NodeID is this node's ID.
 	NodeID  string
 	Poller  Poller
 	Cursors Cursors
 	// Wait is how long an explorer that has nothing new may hold a poll (0: 50 s).
 	Wait time.Duration
-	// Backoff is between polls that failed; the zero value means PollBackoff.
+	// Backoff is the wait between failed polls; the zero value means PollBackoff.
 	Backoff Backoff
-	// OnPoll hears of each answer: the explorer's clock and nil, or the zero
-	// time and what went wrong. May be nil; must not block.
+	// OnPoll is called with each answer: the explorer's clock and nil, or the zero
+	// time and the error. May be nil; must not block.
 	OnPoll func(explorerTime time.Time, err error)
 	Log    zerolog.Logger
 }
@@ -55,9 +55,9 @@ func (c ChangesConfig) Validate() error {
 	return nil
 }
 
-// Changes polls an explorer by change number. The cursor moves durably, and
-// only after the engine has handled the whole page: after a crash the page
-// comes again, and the engine answers what it knows from its records.
+// Changes polls an explorer by change number. The cursor moves durably, and only
+// after the engine has handled the whole page: after a crash the page comes again,
+// and the engine answers known reservations from its records.
 type Changes struct {
 	ChangesConfig
 	reset    chan struct{}
@@ -95,11 +95,11 @@ func (s *Changes) Reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.interrupt != nil {
-		s.interrupt() // a poll that waits for something new
+		s.interrupt() // a poll that waits for a change
 	}
 }
 
-// poll asks once; Reset ends it, and false says so.
+// poll polls once; it returns false when Reset ended it.
 func (s *Changes) poll(ctx context.Context, cursor explorer.Cursor) (explorer.Page, bool, error) {
 	polling, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -138,7 +138,7 @@ func (s *Changes) run(ctx context.Context, out chan<- Item) error {
 		cursor = next
 		if err == nil && moved {
 			if before.Epoch == cursor.Epoch {
-				failures = 0 // an explorer that changes its epoch all the time isn't well
+				failures = 0 // an explorer that keeps changing its epoch isn't healthy
 			}
 			if before.Epoch == cursor.Epoch || before.Epoch == "" {
 				continue
@@ -155,7 +155,7 @@ func (s *Changes) run(ctx context.Context, out chan<- Item) error {
 	return ctx.Err()
 }
 
-// retryAfter is how long the explorer asked to be left alone, within reason.
+// retryAfter is the pause that the explorer asked for, at most five minutes.
 func retryAfter(err error) time.Duration {
 	var answer *explorer.AnswerError
 	if !errors.As(err, &answer) {
@@ -208,7 +208,7 @@ func (s *Changes) page(ctx context.Context, out chan<- Item, cursor explorer.Cur
 	return next, true, nil
 }
 
-// check refuses what no explorer means.
+// check refuses a page that no correct explorer sends.
 func check(p explorer.Page) error {
 	switch {
 	case p.Epoch == "":

@@ -11,14 +11,14 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// document is a reservation as it lay in a page.
+// document is a reservation of a page, with the sum of its text.
 type document struct {
 	reservation *workload.Reservation
 	sum         [sha256.Size]byte
 }
 
-// delivery hands the documents of pages to the engine, and remembers which of
-// a page that comes again have been handled.
+// delivery hands the documents of pages to the engine, and remembers which
+// documents of a repeated page have been handled.
 type delivery struct {
 	log  zerolog.Logger
 	done map[[sha256.Size]byte]bool
@@ -28,12 +28,12 @@ func newDelivery(log zerolog.Logger) *delivery {
 	return &delivery{log: log, done: map[[sha256.Size]byte]bool{}}
 }
 
-// forget is called when there is another page, or when all is wanted again.
+// forget is called before another page, or when everything is wanted again.
 func (d *delivery) forget() { clear(d.done) }
 
-// page hands over the documents of a page that weren't handled yet, in the
-// order to handle them, and waits until all have been. The error says that one
-// of them has to come again.
+// page hands over the documents of a page that weren't handled yet, in the order
+// to handle them, and waits until all have been. It fails when one of them has to
+// come again.
 func (d *delivery) page(ctx context.Context, out chan<- Item, raw []json.RawMessage) error {
 	batch := d.decode(raw)
 	handled := make(chan handledDocument, len(batch))
@@ -57,14 +57,14 @@ func (d *delivery) page(ctx context.Context, out chan<- Item, raw []json.RawMess
 	return failed
 }
 
-// handledDocument is what came of a document.
+// handledDocument is the engine's answer to a document.
 type handledDocument struct {
 	document
 	err error
 }
 
 // settle returns the error of a document that has to come again. One that is
-// refused for good mustn't hold up its page: nobody can make it acceptable.
+// refused for good mustn't hold up its page: no retry makes it acceptable.
 func (d *delivery) settle(h handledDocument) error {
 	if h.err != nil && worthAnotherTry(node.KindOf(h.err)) {
 		return h.err
@@ -77,14 +77,14 @@ func (d *delivery) settle(h handledDocument) error {
 	return nil
 }
 
-// worthAnotherTry reports whether a document that couldn't be kept may be
-// later. NoSpace is the node's full disk here, which passes: a reservation that
-// finds no room on the node is handled, and its user is told.
+// worthAnotherTry reports whether a document that couldn't be kept may be later.
+// NoSpace means a full disk of the node here, which passes: a reservation that
+// doesn't fit on the node counts as handled, and its user is told.
 func worthAnotherTry(k node.Kind) bool { return !k.Final() || k == node.NoSpace }
 
-// decode reads the documents. One that isn't a reservation costs itself only.
-// What is wrong with a reservation's data is judged after its signature, so
-// that the user who signed it gets an answer; so nothing is refused here for it.
+// decode reads the documents. One that isn't a reservation costs only itself.
+// Errors in a reservation's data are judged after its signature, so that the user
+// who signed it gets an answer; so none is refused here for them.
 func (d *delivery) decode(raw []json.RawMessage) []document {
 	batch := make([]document, 0, len(raw))
 	for _, text := range raw {

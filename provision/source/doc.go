@@ -1,8 +1,7 @@
-// Package source yields what the engine handles next: reservations that an
-// explorer's poll or a user brought, and the types of which something on the node
-// is gone or changed. What comes due is in Due, which the engine's thread asks.
+// Package source yields the engine's next items: reservations from an explorer's
+// poll or a user, and the types with missing or changed workloads. Due, which the
+// engine's thread asks, holds what comes due.
 //
-// A source decides nothing and changes nothing but its own cursor. Everything
-// in it looks at its context in every wait and every send, and is gone within
-// a second of its end.
+// A source decides nothing and changes nothing but its own cursor. Every wait and
+// send in it watches its context, and it ends within a second of that.
 package source

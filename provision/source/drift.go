@@ -15,20 +15,20 @@ import (
 	"github.com/croft-edge/croft/provision/provisioner"
 )
 
-// Look asks a module what workloads of one type are on the node, and what of
-// each differs from how it was made (see provisioner.Look).
+// Look lists a module's workloads of one type on the node, with each one's
+// difference from how it was made (see provisioner.Look).
 type Look func(ctx context.Context) (map[provisioner.Label]provisioner.Seen, error)
 
-// DriftConfig is what Drift needs.
+// DriftConfig holds the parts and settings of Drift.
 type DriftConfig struct {
-	// Looks are those of the types that are watched.
+	// Looks holds the look of each watched type.
 	Looks map[workload.Type]Look
-	// Differs says whether what was seen of a type is worth the engine's time.
-	// It is called from several goroutines and changes nothing.
+	// Differs reports whether the engine has to handle a type's listing. It is called
+	// from several goroutines and changes nothing.
 	Differs func(t workload.Type, seen map[provisioner.Label]provisioner.Seen) bool
-	// Every is the time between two looks at a type, give or take a fifth; a
-	// module that doesn't answer is asked more seldom, up to one and a half of
-	// it: one that is back must be seen soon. Deadline is how long one look may take.
+	// Every is the time between two looks at a type, give or take a fifth; after
+	// repeated failures it is one to one and a half times that: a module that is back
+	// must be seen soon. Deadline is how long one look may take.
 	Every    time.Duration
 	Deadline time.Duration
 	Log      zerolog.Logger
@@ -47,9 +47,9 @@ func (c DriftConfig) Validate() error {
 	return nil
 }
 
-// Drift looks at what is on the node, each type by itself: one whose module
-// hangs keeps no other waiting, and never the engine. It yields a type when what
-// it sees differs from what should be, and looks on once the engine is done with it.
+// Drift lists the workloads on the node, each type by itself: one whose module hangs
+// delays no other, and never the engine. It yields a type when its listing differs
+// from the records, and looks again once the engine is done with it.
 type Drift struct {
 	cfg DriftConfig
 }
@@ -77,15 +77,15 @@ type driftWatch struct {
 	*Drift
 	kind workload.Type
 	look Look
-	// failures counts the looks in a row that gave nothing, or whose differences
-	// the engine couldn't work off.
+	// failures counts the looks in a row that failed, or whose differences the engine
+	// couldn't handle.
 	failures int
 	silent   bool
-	// late is the look that hasn't come back since its deadline.
+	// late receives the look that missed its deadline; nil when there is none.
 	late chan answer
 }
 
-// answer is what came of one look.
+// answer is the result of one look.
 type answer struct {
 	seen map[provisioner.Label]provisioner.Seen
 	err  error
@@ -112,7 +112,7 @@ func (w *driftWatch) run(ctx context.Context, out chan<- Item) error {
 	return ctx.Err()
 }
 
-// compare looks once, and reports whether what is on the node differs.
+// compare looks once, and reports whether the listing differs.
 func (w *driftWatch) compare(ctx context.Context) (a answer, differs bool) {
 	a = w.ask(ctx)
 	if a.err != nil {
@@ -125,8 +125,8 @@ func (w *driftWatch) compare(ctx context.Context) (a answer, differs bool) {
 	return a, differs
 }
 
-// pause is how long until the next look. The jitter keeps the types, and a
-// fleet, from asking all at once.
+// pause is how long until the next look. The jitter keeps the types, and a fleet,
+// from asking all at once.
 func (w *driftWatch) pause() time.Duration {
 	every := w.cfg.Every
 	if w.failures > 1 {
@@ -157,7 +157,7 @@ func (w *driftWatch) ask(ctx context.Context) answer {
 		stale := w.late != nil
 		w.late = nil
 		if stale && a.err == nil {
-			// What it saw is from before; that it answers is enough to ask again.
+			// The listing is outdated; that the module answers is enough to ask again.
 			a.err = node.Errorf(node.Transient, "cannot look at %s: its last answer came too late", w.kind)
 		}
 		return a
@@ -167,7 +167,7 @@ func (w *driftWatch) ask(ctx context.Context) answer {
 	}
 }
 
-// tell says once that a module doesn't answer, and once that it does again.
+// tell logs once that a module doesn't answer, and once that it does again.
 func (w *driftWatch) tell(err error) {
 	switch silent := err != nil; {
 	case silent == w.silent:
@@ -180,7 +180,7 @@ func (w *driftWatch) tell(err error) {
 	}
 }
 
-// yield hands what was seen to the engine, and waits until it is done with it.
+// yield hands a listing to the engine, and waits until that has handled it.
 func (w *driftWatch) yield(ctx context.Context, out chan<- Item, item Item) bool {
 	handled := make(chan error, 1)
 	item.Done = func(err error) { handled <- err }

@@ -10,12 +10,12 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// expiredInterval is how often a store is asked what has expired: it can't say when to ask.
+// expiredInterval is how often a store is asked for expired reservations: it can't say when to ask.
 const expiredInterval = 5 * time.Second
 
-// Decommission yields what store says has expired, again at each look until it
-// is gone from store. The engine has its own timer on the earliest expiry and
-// doesn't need it; it is for stores that only know GetExpired.
+// Decommission yields the store's expired reservations, again at each look until
+// they are gone from store. The engine has its own timer on the earliest expiry
+// and doesn't need it; it is for stores that only know GetExpired.
 func Decommission(store workload.ReservationExpirer, log zerolog.Logger) workload.ReservationSource {
 	return &expired{store: store, log: log}
 }

@@ -13,29 +13,29 @@ import (
 	"github.com/croft-edge/croft/provision/provisioner"
 )
 
-// Kind says why an item is there.
+// Kind is the kind of an item.
 type Kind string
 
 // The kinds of item.
 const (
-	// Arrived: Reservation came from outside and nothing of it is checked.
+	// Arrived: Reservation came from outside, and nothing of it is verified.
 	Arrived Kind = "arrived"
-	// Drifted: what is on the node of that Type may differ from the records.
+	// Drifted: the workloads of Type on the node may differ from the records.
 	Drifted Kind = "drifted"
 )
 
 // Item is one thing for the engine to handle.
 type Item struct {
 	Kind Kind
-	// Type is what has drifted, for Drifted; Seen is what was seen of it, by a
-	// look that began at Began.
+	// Type is the type that has drifted, for Drifted; Seen is its listing, by a look
+	// that began at Began.
 	Type  workload.Type
 	Seen  map[provisioner.Label]provisioner.Seen
 	Began time.Time
-	// Reservation is what came, for Arrived.
+	// Reservation is the reservation that arrived, for Arrived.
 	Reservation *workload.Reservation
-	// Done is called once when the item has been handled, or nil. An error says
-	// that nothing durable is known of it: it has to come again.
+	// Done, which may be nil, is called once when the item has been handled. An error
+	// says that nothing of it is durable: it has to come again.
 	Done func(err error)
 }
 
@@ -51,8 +51,8 @@ type Source interface {
 	Items(ctx context.Context) <-chan Item
 }
 
-// From makes a Source of the seed's kind of source. Nobody hears of what the
-// engine could not keep: such a source has no way to bring it again.
+// From makes a Source of the seed's kind of source. Errors of the engine go
+// nowhere: such a source has no way to deliver a reservation again.
 func From(rs workload.ReservationSource, log zerolog.Logger) Source { return reservations{rs, log} }
 
 type reservations struct {
@@ -81,15 +81,15 @@ func (s reservations) run(ctx context.Context, out chan<- Item) error {
 	}
 }
 
-// order sorts what came together: first what leaves, users of a thing before
-// the thing, then what comes, the thing before its users. Of one place users take
-// turns, so that nobody's one waits for another's hundreds; otherwise the order of
-// arrival stays.
+// order sorts reservations that came together: first the deletions, users of a
+// thing before the thing, then the others, the thing before its users. Within one
+// place users take turns, so that one user's hundreds don't delay the others;
+// otherwise the order of arrival stays.
 func order(batch []*workload.Reservation) {
 	orderBy(batch, func(r *workload.Reservation) *workload.Reservation { return r })
 }
 
-// orderBy is order for what has a reservation.
+// orderBy is order for items that have a reservation.
 func orderBy[T any](batch []T, of func(T) *workload.Reservation) {
 	type placed struct {
 		item        T
@@ -121,7 +121,7 @@ func place(r *workload.Reservation) int {
 	return rank
 }
 
-// Rank is a type's place when things are made; things go in the opposite
+// Rank is a type's place in the order of making; removal goes in the opposite
 // order. It is at least 1; unknown types come last.
 func Rank(t workload.Type) int {
 	types := workload.Types()

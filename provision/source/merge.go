@@ -8,7 +8,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// Merge yields what any of the sources yields, and closes when all have.
+// Merge yields the items of all sources, and closes when all have.
 func Merge(log zerolog.Logger, sources ...Source) Source { return merged{log, sources} }
 
 type merged struct {

@@ -10,14 +10,14 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// Push yields what is pushed into it: what a user brought to the node itself,
-// because their explorer doesn't.
+// Push yields the reservations pushed into it: those that a user brings to the
+// node itself, because their explorer doesn't.
 type Push struct {
 	items chan Item
 	log   zerolog.Logger
 }
 
-// NewPush makes a source that nothing was pushed into.
+// NewPush makes an empty source.
 func NewPush(log zerolog.Logger) *Push { return &Push{items: make(chan Item), log: log} }
 
 // Items implements Source.
@@ -25,9 +25,9 @@ func (p *Push) Items(ctx context.Context) <-chan Item {
 	return yield(ctx, p.log, "push", func(ctx context.Context, out chan<- Item) error { return forward(ctx, p.items, out) })
 }
 
-// Push hands r over and waits until it has been handled. The error is the
-// engine's when it couldn't keep it, or Transient when ctx was done first: it
-// may still be handled then.
+// Push hands r over and waits until it has been handled. The error is the engine's
+// when it couldn't keep r, or Transient when ctx was done first: r may still be
+// handled then.
 func (p *Push) Push(ctx context.Context, r *workload.Reservation) error {
 	handled := make(chan error, 1)
 	select {

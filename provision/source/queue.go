@@ -6,20 +6,20 @@ import (
 	"slices"
 )
 
-// Due holds when each record comes due. It reads no clock and starts no
-// goroutine: whoever owns it asks Next when to Take. Times are nanoseconds of
-// whichever clock the owner uses for all of them, for instance Unix time or
-// the time since the start. It isn't safe for concurrent use.
+// Due holds when each record comes due. It reads no clock and starts no goroutine:
+// its owner asks Next when to Take. Times are nanoseconds of one clock of the
+// owner's choice, for instance Unix time or the time since the start. It isn't
+// safe for concurrent use.
 type Due struct {
 	queue dueHeap
 	byID  map[string]*dueAt
 }
 
-// NewDue makes a Due that holds nothing.
+// NewDue makes an empty Due.
 func NewDue() *Due { return &Due{byID: map[string]*dueAt{}} }
 
-// Set makes the record of that ID come due at that time, instead of at any
-// earlier or later one. Of what is taken together the highest rank comes first.
+// Set makes the record of an ID come due at that time, instead of at any earlier
+// or later one. Of those taken together the highest rank comes first.
 func (d *Due) Set(id string, rank int, at int64) {
 	if e, ok := d.byID[id]; ok {
 		e.rank, e.at = rank, at
@@ -31,7 +31,7 @@ func (d *Due) Set(id string, rank int, at int64) {
 	d.byID[id] = e
 }
 
-// Remove makes the record of that ID not come due.
+// Remove makes the record of an ID not come due.
 func (d *Due) Remove(id string) {
 	if e, ok := d.byID[id]; ok {
 		heap.Remove(&d.queue, e.index)
@@ -47,7 +47,7 @@ func (d *Due) Next() (at int64, ok bool) {
 	return d.queue[0].at, true
 }
 
-// Len is how many records come due at some time.
+// Len is the number of records that come due.
 func (d *Due) Len() int { return len(d.queue) }
 
 // Take removes the records that are due at now and returns their IDs: by rank,

@@ -12,16 +12,16 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// quickPoll is how long an empty answer takes at least when the explorer
-// really waited; quicker ones are followed by a pause.
+// quickPoll is the least time of an empty answer for which the explorer really
+// waited; a quicker one is followed by a pause.
 const quickPoll = 500 * time.Millisecond
 
-// Poll yields what store's poll brings, from reservation number 0 on, then
-// from the largest number seen plus one. Repeats are yielded again. It ends
-// with workload.ErrPollEOS, after what came with it.
+// Poll yields the reservations of store's poll, from number 0 on, then from the
+// largest number seen plus one. Repeats are yielded again. It ends with
+// workload.ErrPollEOS, after the reservations that came with it.
 //
-// Its cursor lives in memory and it can't bring again what the engine couldn't
-// keep: croft's own nodes use Changes.
+// Its cursor lives in memory and it can't deliver again when the engine failed to
+// keep a reservation: croft's own nodes use Changes.
 func Poll(store workload.ReservationPoller, nodeID workload.Identifier, log zerolog.Logger) workload.ReservationSource {
 	return &seedPoll{store: store, node: nodeID, log: log, backoff: PollBackoff()}
 }
@@ -67,7 +67,7 @@ func (p *seedPoll) run(ctx context.Context, out chan<- *workload.Reservation) er
 		case fresh || time.Since(start) >= quickPoll:
 			failures = 0
 			continue
-		default: // it answered at once and had nothing new: don't ask in a circle
+		default: // it answered at once with nothing new: avoid a busy loop
 			failures = max(failures, 1)
 		}
 		if !wait(ctx, p.backoff.Delay(failures)) {
@@ -77,7 +77,7 @@ func (p *seedPoll) run(ctx context.Context, out chan<- *workload.Reservation) er
 	return ctx.Err()
 }
 
-// ask polls beside the caller, because a seed's poller knows no context.
+// ask polls in another goroutine, because a seed's poller takes no context.
 func (p *seedPoll) ask(ctx context.Context, from uint64) (pollAnswer, bool) {
 	answered := make(chan pollAnswer, 1)
 	go func() {
@@ -96,8 +96,8 @@ func (p *seedPoll) ask(ctx context.Context, from uint64) (pollAnswer, bool) {
 	}
 }
 
-// advance is the cursor after batch, and whether anything in it was at or
-// after from. The largest number there is doesn't wrap.
+// advance is the cursor after batch, and whether batch moved it. The largest
+// number doesn't wrap.
 func advance(from uint64, batch []*workload.Reservation) (uint64, bool) {
 	next, fresh := from, false
 	for _, r := range batch {

@@ -9,9 +9,9 @@ import (
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
-// yield runs f in a goroutine of its own, and f sends to the channel that is
-// returned. f is run again after a panic; the channel is closed when ctx is
-// done or f returns run.ErrEnded.
+// yield runs f in a goroutine of its own; f sends to the returned channel. f is
+// run again after a panic or an error; the channel is closed when ctx is done or f
+// returns supervise.ErrEnded.
 func yield[T any](ctx context.Context, log zerolog.Logger, name string, f func(ctx context.Context, out chan<- T) error) <-chan T {
 	out := make(chan T)
 	go func() {
@@ -37,7 +37,7 @@ func yieldAll[T any](ctx context.Context, log zerolog.Logger, name string, all [
 	return out
 }
 
-// forward sends what comes from in, until that is closed or ctx is done.
+// forward sends in's values to out, until in is closed or ctx is done.
 func forward[T any](ctx context.Context, in <-chan T, out chan<- T) error {
 	for {
 		select {
