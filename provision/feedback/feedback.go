@@ -13,7 +13,7 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// Config is what feedback is made of. A zero time gets its default.
+// Config holds the parts and times of Feedback. A zero time gets its default.
 type Config struct {
 	Outbox Outbox
 	Signer Signer
@@ -24,15 +24,15 @@ type Config struct {
 	Timeout time.Duration
 	// Grace is how long Run goes on after its context is done (5 s).
 	Grace time.Duration
-	// Pause is between attempts while the explorer can't be reached: it
+	// Pause is the wait between attempts while the explorer can't be reached: it
 	// doubles from Pause (1 s) to MaxPause (1 min), each with jitter.
 	Pause    time.Duration
 	MaxPause time.Duration
-	// SlowPause is between attempts with a result that the explorer refuses (10 min).
+	// SlowPause is the wait between attempts with a result that the explorer refuses (10 min).
 	SlowPause time.Duration
 }
 
-// Validate says what is wrong with the config.
+// Validate reports the first error of the config.
 func (c Config) Validate() error {
 	if c.Outbox == nil || c.Signer == nil || c.Sender == nil {
 		return errors.New("cannot send results: Outbox, Signer and Sender are required")
@@ -64,15 +64,15 @@ func (c Config) withDefaults() Config {
 type Feedback struct {
 	cfg  Config
 	kick chan struct{}
-	// looked is when the last look for what is undelivered ended, resting how long
-	// after it there is no other. Both are Run's.
+	// looked is when the last query of undelivered results ended, resting how long
+	// after it there is no other. Only Run's goroutine uses them.
 	looked  time.Time
 	resting time.Duration
 
 	mu sync.Mutex
 	// troubles are the results that couldn't be sent, by sequence.
 	troubles map[int64]*trouble
-	// away is why the last pass ended early, nil when it didn't.
+	// away is why the last attempt of the last pass failed, nil when it didn't.
 	away error
 }
 
@@ -92,7 +92,7 @@ func (f *Feedback) Kick() {
 	}
 }
 
-// Run sends what is owed until ctx is done, then goes on until nothing is owed
+// Run sends undelivered results until ctx is done, then goes on until none is left
 // or the grace is over. It returns nil.
 func (f *Feedback) Run(ctx context.Context) error {
 	_ = supervise.Keep(ctx, f.cfg.Log, "feedback", f.cfg.backoff(), f.loop) // why it ended is logged
@@ -120,7 +120,7 @@ func (f *Feedback) loop(ctx context.Context) error {
 	return nil
 }
 
-// drain tries once more with what is owed, within the grace.
+// drain retries the undelivered results, within the grace.
 func (f *Feedback) drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, f.cfg.Grace)
 	defer cancel()
@@ -147,14 +147,14 @@ func (f *Feedback) drain(ctx context.Context) {
 	}
 }
 
-// looksShare is the share of the time that goes into looking for what is
-// undelivered, at most: one part of so many. maxRest bounds the wait for it.
+// looksShare bounds the time spent on queries of undelivered results: to one part
+// in so many. maxRest bounds the wait for that.
 const (
 	looksShare = 10
 	maxRest    = 250 * time.Millisecond
 )
 
-// undelivered looks for what is owed, and notes how long that took.
+// undelivered queries the undelivered results, and notes how long that took.
 func (f *Feedback) undelivered() (waiting []store.Record, err error) {
 	began := time.Now()
 	err = supervise.Guard(f.cfg.Log, "feedback", func() (err error) {
@@ -166,9 +166,9 @@ func (f *Feedback) undelivered() (waiting []store.Record, err error) {
 	return waiting, err
 }
 
-// rest waits until it is time to look again, however often f is kicked: with
-// thousands of results that can't be delivered a look takes milliseconds. One
-// that comes after a quiet time, or with few waiting, doesn't wait.
+// rest waits until the next query may run, however often f is kicked: with
+// thousands of undeliverable results a query takes milliseconds. One after a quiet
+// time, or with few waiting, doesn't wait.
 func (f *Feedback) rest(ctx context.Context) {
 	left := time.Until(f.looked.Add(f.resting))
 	if left <= 0 {
@@ -181,7 +181,7 @@ func (f *Feedback) rest(ctx context.Context) {
 	case <-timer.C:
 	}
 	select {
-	case <-f.kick: // the look that follows sees it
+	case <-f.kick: // the next query sees it
 	default:
 	}
 }
@@ -196,7 +196,7 @@ func (f *Feedback) wait(ctx context.Context, d time.Duration) {
 	}
 	kick := f.kick
 	if f.Away() != nil {
-		// The explorer can't be reached: more to send doesn't change that.
+		// The explorer can't be reached: more results don't change that.
 		kick = nil
 	}
 	select {
@@ -206,14 +206,14 @@ func (f *Feedback) wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Away is why the explorer couldn't be reached in the last attempt, nil when it could.
+// Away returns why the explorer couldn't be reached in the last attempt, nil when it could.
 func (f *Feedback) Away() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.away
 }
 
-// sign makes the signed copy of a result. Signing it again gives the same bytes.
+// sign returns a signed copy of a result. Signing it again gives the same bytes.
 func (f *Feedback) sign(ctx context.Context, r *workload.Result) (*workload.Result, error) {
 	signed := *r
 	message, err := signed.SigningBytes()

@@ -7,11 +7,11 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// Outbox is what feedback needs of the store. store.Records is one.
+// Outbox is the part of the store that feedback needs. store.Records is one.
 type Outbox interface {
 	// Undelivered returns the records whose result the explorer doesn't have, oldest first.
 	Undelivered() ([]store.Record, error)
-	// Acknowledge notes in one go that the explorer has those results.
+	// Acknowledge notes in one write that the explorer has those results.
 	Acknowledge(receipts ...store.Receipt) error
 }
 
@@ -20,9 +20,9 @@ type Signer interface {
 	Sign(ctx context.Context, message []byte) ([]byte, error)
 }
 
-// Sender brings a signed result to the explorer, which accepts the same one
-// twice. The explorer's client is one. Errors that are Invalid, Refused, Exist
-// or NotExist are the explorer's final word about this result.
+// Sender sends a signed result to the explorer, which accepts the same one twice.
+// The explorer's client is one. Errors that are Invalid, Refused, Exist or
+// NotExist are the explorer's final word about this result.
 type Sender interface {
 	PutResult(ctx context.Context, r *workload.Result) error
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// awayAfter is how many results in a row must fail before the explorer, and
-// not the results, is taken for the cause.
+// awayAfter is how many results in a row must fail before the explorer, and not
+// the results, is taken for the cause.
 const awayAfter = 2
 
 // trouble is a result that couldn't be sent.
@@ -50,22 +50,21 @@ func (f *Feedback) Problems() []Problem {
 	return out
 }
 
-// owed is what a pass has left.
+// owed describes the results that a pass has left.
 type owed struct {
-	// tried counts the results that were sent, or should have been.
+	// tried counts the attempts to send a result.
 	tried int
-	// soon counts the results that are worth another try at once, refused ones not.
+	// soon counts the results that are worth another try at once, without the refused ones.
 	soon int
 	// next is when the first result in trouble is tried again; zero for none.
 	next time.Time
-	// more says that the pass ended before all that is due was tried.
+	// more says that the pass ended before every due result was tried.
 	more bool
 }
 
-// pass sends what is due, as much as is acknowledged in one write: what has come
-// meanwhile has its turn in the next one. Users take turns, each with the oldest first,
-// and those in trouble come last. The error says that the explorer, the signer or
-// the store can't be reached.
+// pass sends due results, as many as are acknowledged in one write: later ones are for
+// the next pass. Users take turns, each with the oldest first, and results in trouble
+// come last. It fails when the explorer, the signer or the store can't be reached.
 func (f *Feedback) pass(ctx context.Context) (owed, error) {
 	waiting, err := f.undelivered()
 	if err != nil {
@@ -101,7 +100,7 @@ func (f *Feedback) pass(ctx context.Context) (owed, error) {
 	}
 	p.acknowledge()
 	if p.left.more {
-		p.failed = nil // one failure among results that were sent: the others don't wait for it
+		p.failed = nil // one failure among sent results: the others don't wait for it
 	}
 	if p.left.tried > 0 {
 		f.setAway(p.failed)
@@ -109,22 +108,22 @@ func (f *Feedback) pass(ctx context.Context) (owed, error) {
 	return p.left, p.failed
 }
 
-// pass is one look through what is undelivered.
+// pass is one pass through the undelivered results.
 type pass struct {
 	*Feedback
 	left owed
-	// failed is why the last attempt failed, nil when it didn't; inARow how many did.
+	// failed is the last attempt's error, nil for none; inARow counts the failures in a row.
 	failed error
 	inARow int
-	// told are the results that the explorer has since the moment began, and the
-	// store doesn't know yet.
+	// told are the results that the explorer has and the store doesn't know yet; began
+	// is when the first was sent.
 	told  []store.Record
 	began time.Time
 }
 
-// What the explorer has is written at the end of a pass, at the latest after so
-// many results, or once the first of them has waited that long. Results that a crash
-// loses the acknowledgement of are sent again.
+// Acknowledgements are written at the end of a pass, at the latest after so many
+// results, or once the first of them has waited that long. Results whose
+// acknowledgement a crash loses are sent again.
 const (
 	toldAtOnce = 64
 	toldWithin = time.Second
@@ -141,7 +140,7 @@ func (p *pass) full() bool {
 	return len(p.told) >= toldAtOnce || len(p.told) > 0 && time.Since(p.began) >= toldWithin
 }
 
-// acknowledge writes what the explorer has, in one go. What can't be written is sent
+// acknowledge records the sent results in one write. If that fails they are sent
 // again, and nothing more is sent in this pass.
 func (p *pass) acknowledge() {
 	told := p.told
@@ -165,7 +164,7 @@ func (p *pass) acknowledge() {
 	}
 }
 
-// trouble notes a result that couldn't be sent, or noted as sent.
+// trouble notes a result that couldn't be sent, or recorded as sent.
 func (p *pass) trouble(rec store.Record, err error) {
 	final := p.note(rec, err)
 	p.left.wait(p.nextOf(rec))
@@ -175,8 +174,8 @@ func (p *pass) trouble(rec store.Record, err error) {
 	}
 }
 
-// byTurns has users take turns: one with thousands of results keeps nobody else's from
-// being sent.
+// byTurns has users take turns: one with thousands of results doesn't delay the
+// others.
 func byTurns(waiting []store.Record) []store.Record {
 	turn := map[string]int{}
 	rank := make(map[int64]int, len(waiting))
@@ -192,8 +191,8 @@ func byTurns(waiting []store.Record) []store.Record {
 	return out
 }
 
-// troubledLast puts the results that failed before behind the others: they
-// must not keep anything from being sent.
+// troubledLast puts the results that failed before behind the others: they must
+// not delay any.
 func (f *Feedback) troubledLast(waiting []store.Record) []store.Record {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -268,7 +267,7 @@ func (f *Feedback) clear(rec store.Record) {
 	delete(f.troubles, rec.Result.Sequence)
 }
 
-// forget drops the troubles of results that aren't owed any more.
+// forget drops the troubles of results that aren't undelivered any more.
 func (f *Feedback) forget(waiting []store.Record) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -304,5 +303,5 @@ func (f *Feedback) pauseAfter(left owed, failures int) time.Duration {
 	return max(0, time.Until(left.next))
 }
 
-// backoff is between attempts while the explorer can't be reached.
+// backoff is the wait between attempts while the explorer can't be reached.
 func (c Config) backoff() backoff.Backoff { return backoff.Backoff{Base: c.Pause, Max: c.MaxPause} }

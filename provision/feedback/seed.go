@@ -8,8 +8,8 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// Seed makes a Sender of the published API's Feedbacker, which knows no
-// context: a call that outlives its own goes on behind, and the next one waits for it.
+// Seed makes a Sender of the published API's Feedbacker, which takes no context: a call
+// that outlives its context goes on in the background, and the next one waits for it.
 type Seed struct {
 	feedbacker workload.Feedbacker
 	busy       chan struct{}
@@ -20,7 +20,7 @@ func NewSeed(fb workload.Feedbacker) *Seed {
 	return &Seed{feedbacker: fb, busy: make(chan struct{}, 1)}
 }
 
-// PutResult implements Sender: Deleted for what has ended, Feedback otherwise.
+// PutResult implements Sender: it calls Deleted for an ended workload, Feedback otherwise.
 func (s *Seed) PutResult(ctx context.Context, r *workload.Result) error {
 	select {
 	case s.busy <- struct{}{}:
