@@ -10,7 +10,7 @@ import (
 )
 
 // yield runs f in a goroutine of its own; f sends to the returned channel. f is
-// run again after a panic or an error; the channel is closed when ctx is done or f
+// run again when it panics or returns early; the channel is closed when ctx is done or f
 // returns supervise.ErrEnded.
 func yield[T any](ctx context.Context, log zerolog.Logger, name string, f func(ctx context.Context, out chan<- T) error) <-chan T {
 	out := make(chan T)
