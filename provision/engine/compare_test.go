@@ -15,14 +15,14 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// recordOf is a record of that ID, type and phase.
+// recordOf makes a record with an ID, type and phase.
 func recordOf(id string, t workload.Type, phase store.Phase) store.Record {
 	return store.Record{Phase: phase, Admitted: true, Hash: workload.Hash{1}, Reservation: &workload.Reservation{
 		ID: id, Type: t, User: "u", Created: time.Unix(60, 0), Duration: time.Hour,
 	}}
 }
 
-// there is what was seen of a type, each by its ID and what differs of it.
+// there makes a type's listing: IDs, each with its difference.
 func there(what map[string]string) map[provisioner.Label]provisioner.Seen {
 	out := map[provisioner.Label]provisioner.Seen{}
 	for id, drift := range what {
@@ -91,8 +91,8 @@ func (wallClock) Read() clock.Reading {
 	return clock.Reading{Now: time.Unix(61, 0), Level: clock.Remove}
 }
 
-// BenchmarkLook is one comparison of what was seen of a type, as it is made
-// every ten seconds, without a difference.
+// BenchmarkLook is one comparison of a type's listing, as it is made every ten
+// seconds, without a difference.
 func BenchmarkLook(b *testing.B) {
 	for _, n := range []int{500, 10000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

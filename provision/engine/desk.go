@@ -206,8 +206,8 @@ func (d *desk) written(rec store.Record) {
 	}
 }
 
-// apply asks the table what an event means for a record, and has it done. It
-// returns the record as it is then.
+// apply asks the table about an event, and carries out the effects. It returns the
+// record's next state.
 func (d *desk) apply(rec store.Record, ev lifecycle.Event) (store.Record, error) {
 	facts, err := d.facts(rec)
 	if err != nil {
@@ -222,8 +222,7 @@ func (d *desk) apply(rec store.Record, ev lifecycle.Event) (store.Record, error)
 	return next, nil
 }
 
-// effect carries out at once the effects that stay inside the engine, and defers the rest until the round is
-// durable.
+// effect carries out internal effects at once, and defers the others until the round is durable.
 func (d *desk) effect(was, rec store.Record, ev lifecycle.Event, e lifecycle.Effect) error {
 	id := rec.ID()
 	switch e.Kind {

@@ -52,7 +52,7 @@ func (p *pickyRecords) Write(recs ...store.Record) ([]store.Record, error) {
 	return p.Records.Write(recs...)
 }
 
-// deskOf is a desk that nothing drives but the test.
+// deskOf is a desk that only the test drives.
 func deskOf(t *testing.T) (*desk, *pickyRecords) {
 	t.Helper()
 	now := &simClock{now: time.Unix(3600, 0), level: clock.Remove}
@@ -88,7 +88,7 @@ func (idle) Decommission(context.Context, *workload.Reservation) error { return 
 func (idle) Remove(context.Context, provisioner.Label) error           { return nil }
 func (idle) List(context.Context) ([]string, error)                    { return nil, nil }
 
-// comes is the arrival of a reservation; told hears how it went.
+// comes makes an arrival of a reservation; told receives its outcome.
 func comes(i int, told *[]error) *arrival {
 	r := &workload.Reservation{
 		ID: fmt.Sprintf("%d-1", i), User: "u", Type: workload.TypeDebug, Created: time.Unix(3000, 0), Duration: time.Hour, Data: json.RawMessage(`{}`),
@@ -96,8 +96,8 @@ func comes(i int, told *[]error) *arrival {
 	return &arrival{reservation: r, hash: workload.Hash{1, byte(i), byte(i >> 8)}, done: func(err error) { *told = append(*told, err) }}
 }
 
-// What is admitted beside something that the store refuses is taken in: its source
-// is told that it is durable, and never brings it again.
+// A reservation admitted in one round with one that the store refuses is accepted:
+// its source is told that it is durable, and never delivers it again.
 func TestARefusedRecordCostsNoOtherThatIsAdmitted(t *testing.T) {
 	d, records := deskOf(t)
 	records.refuse = func(rec store.Record) error {
@@ -108,7 +108,7 @@ func TestARefusedRecordCostsNoOtherThatIsAdmitted(t *testing.T) {
 	}
 	var first, bad, good []error
 	d.round([]input{d.intake.arrived(comes(3, &first)), d.intake.arrived(comes(1, &bad)), d.intake.arrived(comes(2, &good))})
-	d.round(d.judging.offered(admit.Offer{}, nil)) // it was asked for the first of them
+	d.round(d.judging.offered(admit.Offer{}, nil)) // the question was for the first of them
 	d.round(d.judging.offered(admit.Offer{}, nil))
 	if len(bad) != 1 || bad[0] == nil {
 		t.Errorf("the source of what was refused heard %v", bad)
@@ -119,8 +119,8 @@ func TestARefusedRecordCostsNoOtherThatIsAdmitted(t *testing.T) {
 	}
 }
 
-// However many have their end at once, the events that share a durable write are
-// no more than a round: deciding one looks at those that were decided before it.
+// However many records end at once, the events that share a durable write are no
+// more than a round: each decision looks at the earlier ones.
 func TestWhatIsDueAtOnceGoesInRounds(t *testing.T) {
 	d, records := deskOf(t)
 	d.parts.Limits.Round = 8

@@ -11,7 +11,7 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// containerOn is a container of a user that mounts the volume of an ID.
+// containerOn makes a user's container that mounts a volume.
 func containerOn(t *testing.T, id, user, volume string) store.Record {
 	t.Helper()
 	rec := recordOf(id, workload.TypeContainer, lifecycle.Intent)
@@ -24,8 +24,8 @@ func containerOn(t *testing.T, id, user, volume string) store.Record {
 	return rec
 }
 
-// A container in flight keeps its user's volume as it is. Whoever names another's
-// volume keeps nothing: keys cost nothing, and its effects may take long.
+// A container in flight locks its user's volume. Naming another user's volume
+// locks nothing: keys cost nothing, and effects may take long.
 func TestNobodyHoldsUpAnothersVolume(t *testing.T) {
 	for user, want := range map[string][]string{"u": {"2-1"}, "stranger": {"1-1", "2-1"}} {
 		f := newFlights(nil)

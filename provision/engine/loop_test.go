@@ -13,7 +13,7 @@ import (
 	"github.com/croft-edge/croft/provision/admit"
 )
 
-// deafAdmission doesn't answer before it is let go, whatever its deadline.
+// deafAdmission doesn't answer before it is released, whatever its deadline.
 type deafAdmission struct {
 	Admission
 	asked atomic.Int32
@@ -26,8 +26,8 @@ func (d *deafAdmission) Offer(context.Context) (admit.Offer, error) {
 	return admit.Offer{}, nil
 }
 
-// A module that hangs is asked what the node offers once, not again with every
-// look at what waits: each call that hangs is a goroutine.
+// A hanging module is asked for the node's offer once, not again for each waiting
+// record: each call that hangs is a goroutine.
 func TestAnOfferThatHangsIsAskedForOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		deaf := &deafAdmission{let: make(chan struct{})}

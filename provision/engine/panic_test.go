@@ -31,7 +31,7 @@ func (p *panicsOnce) Kick() {
 	}
 }
 
-// slowly takes its time, and a while to come back once it is cancelled.
+// slowly is a provisioner that takes its time, also to return after it is cancelled.
 type slowly struct {
 	idle
 	now, most, done atomic.Int32
@@ -52,7 +52,7 @@ func (s *slowly) Provision(ctx context.Context, _ *workload.Reservation) (json.R
 	}
 }
 
-// given yields reservations, then nothing more.
+// given yields some reservations, then nothing.
 type given []*workload.Reservation
 
 func (g given) Items(ctx context.Context) <-chan source.Item {
@@ -71,8 +71,8 @@ func (g given) Items(ctx context.Context) <-chan source.Item {
 	return out
 }
 
-// When the engine's thread panics, what it had in flight ends before it begins
-// anew from the records: no effect goes beside itself.
+// When the engine's thread panics, its effects in flight end before it restarts
+// from the records: no effect runs twice at a time.
 func TestWhatIsInFlightAtAPanicIsntDoneTwiceAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := &simClock{now: time.Now(), level: clock.Remove}

@@ -27,10 +27,10 @@ var (
 // and its explorer, and the true state of everything. It has one thread and no
 // real time: the numbers of its steps decide everything.
 type simulation struct {
-	// rnd is the step's, chance the node's own.
+	// rnd is the steps' random source, chance the node's.
 	rnd, chance *rand.Rand
-	// toy is whether signatures are cheap ones, refused how many refusals are
-	// remembered, newNode whether the first store is a new node's.
+	// toy is whether signatures are cheap fakes, refused the limit of remembered
+	// refusals, newNode whether the first store is a new node's.
 	toy     bool
 	refused int
 	newNode bool
@@ -46,24 +46,24 @@ type simulation struct {
 	byHash   map[workload.Hash]*simDoc
 	node     *simNode
 
-	// before are the records after the last step, when steps were durable.
+	// before are the records after the last step, steps the disk's durable steps by then.
 	before map[string]store.Record
 	steps  int
-	// births counts the stores that were lost, lost is when the last one was.
+	// births counts the lost stores, lost is when the last one was.
 	births int
 	lost   time.Time
 	lives  int
 
 	crashes, effects int
-	// failed is the first thing that was wrong, lines what happened.
+	// failed is the first failure, lines the log of the history.
 	failed string
-	// kind is what kind of failure it is: shrinking keeps to it.
+	// kind is the kind of the failure: shrinking keeps to it.
 	kind  string
 	told  bool
 	lines []string
-	// healthy is whether nothing goes wrong any more.
+	// healthy is whether nothing fails any more.
 	healthy bool
-	// acting is the flight whose effect happens now.
+	// acting is the flight whose effect is being carried out.
 	acting *flight
 }
 
@@ -117,8 +117,8 @@ func numbers(seed uint64) []uint64 {
 	return out
 }
 
-// history is one history: its steps, then a time in which everything works, then a
-// long one after which all is over.
+// history runs one history: its steps, then a time in which everything works, then
+// a long one after which all reservations are over.
 func history(seed uint64, steps []uint64, told bool) *simulation {
 	s := newSimulation(seed, told)
 	for _, number := range steps {
@@ -135,7 +135,7 @@ func history(seed uint64, steps []uint64, told bool) *simulation {
 		s.say("everything works, and has had its time")
 		s.quiet()
 	}
-	s.refuseOlder() // until then what has ended is remembered
+	s.refuseOlder() // until then ended reservations are remembered
 	for i := 0; i < 14 && s.failed == "" && !s.over(); i++ {
 		s.settle(3, 32*24*time.Hour)
 		s.settle(2, 2*time.Hour)
@@ -147,14 +147,14 @@ func history(seed uint64, steps []uint64, told bool) *simulation {
 	return s
 }
 
-// over is when nothing is left that time could change.
+// over reports whether time can change nothing more.
 func (s *simulation) over() bool {
 	recs, err := s.node.store.List()
 	return err == nil && len(recs) == 0 && len(s.modules.things) == 0 && s.node.desk.timers.Wait(s.clock.Read()) >= s.node.parts.Limits.Look
 }
 
-// heal is the end of all that went wrong: the explorer is honest, the modules and
-// the disk work, the time is true.
+// heal ends all failures: the explorer is honest, the modules and the disk work,
+// the time is true.
 func (s *simulation) heal() {
 	if s.failed != "" {
 		return
@@ -175,7 +175,7 @@ func (s *simulation) heal() {
 	}
 }
 
-// settle lets everything that is to be done be done, a few times over.
+// settle has all pending work done, a few times over.
 func (s *simulation) settle(times int, pause time.Duration) {
 	for range times {
 		if s.failed != "" || s.node == nil {
@@ -219,7 +219,7 @@ func (s *simulation) sendAll() {
 	s.check()
 }
 
-// shrunk is the shortest of a failing history's steps that still fails.
+// shrunk returns the fewest steps of a failing history that still fail.
 func shrunk(seed uint64, steps []uint64, kind string) []uint64 {
 	until := time.Now().Add(30 * time.Second)
 	for size := max(len(steps)/2, 1); ; size = max(size/2, 1) {
@@ -238,7 +238,7 @@ func shrunk(seed uint64, steps []uint64, kind string) []uint64 {
 	}
 }
 
-// simulate runs a seed's history, and says what is wrong with it.
+// simulate runs a seed's history, and returns its failure.
 func simulate(t *testing.T, seed uint64) *simulation {
 	endless := time.AfterFunc(time.Minute, func() { panic(fmt.Sprintf("the history of seed %d doesn't end", seed)) })
 	s := history(seed, numbers(seed), false)

@@ -13,7 +13,7 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// remember takes the records as they are for what was before the next step.
+// remember keeps the present records for comparison after the next step.
 func (s *simulation) remember() {
 	recs, err := s.node.store.List()
 	if err != nil {
@@ -26,7 +26,7 @@ func (s *simulation) remember() {
 	s.steps = s.disk.steps
 }
 
-// check holds what must be so after every step.
+// check asserts the invariants that hold after every step.
 func (s *simulation) check() {
 	if s.node == nil || s.disk.dead || s.failed != "" || s.disk.steps == s.steps {
 		return
@@ -46,7 +46,7 @@ func (s *simulation) check() {
 		if rec.Present() {
 			d, _ := demandOf(rec.Reservation)
 			if rec.Name != (lifecycle.NameKey{}) && s.supplants(rec) {
-				d = d.Sub(d.Momentary()) // it has that of the one whose place it takes
+				d = d.Sub(d.Momentary()) // it takes that over from the one that it replaces
 			}
 			promised = promised.Add(d)
 			users[rec.Reservation.User]++
@@ -70,7 +70,7 @@ func (s *simulation) check() {
 	}
 }
 
-// supplants reports whether a container is there beside an older one of its name.
+// supplants reports whether a container is on the node beside an older one of its name.
 func (s *simulation) supplants(rec store.Record) bool {
 	for _, other := range s.before {
 		if other.Name == rec.Name && other.Present() && other.Reservation.Created.Before(rec.Reservation.Created) {
@@ -80,7 +80,7 @@ func (s *simulation) supplants(rec store.Record) bool {
 	return false
 }
 
-// checkRecord holds one record against what is true of its reservation.
+// checkRecord compares one record with the truth about its reservation.
 func (s *simulation) checkRecord(was, rec store.Record) {
 	doc := s.doc(rec.Hash)
 	if doc == nil {
@@ -110,7 +110,7 @@ func (s *simulation) checkRecord(was, rec store.Record) {
 	}
 	switch rec.Phase {
 	case lifecycle.Refused, lifecycle.Dismissed:
-		// A renewal of what never was is forgotten, unless it is here under another ID.
+		// A renewal of a reservation that never was is forgotten, unless it is here under another ID.
 		if _, err := s.node.store.ByHash(rec.Hash); rec.Phase == lifecycle.Refused || err != nil {
 			doc.end = doc.r.Created.Add(doc.r.Duration)
 		}
@@ -135,7 +135,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// changed tells what has become of a record.
+// changed logs how a record has changed.
 func (s *simulation) changed(was, rec store.Record) {
 	if was.Reservation == nil || was.Hash != rec.Hash {
 		s.say("    %s: new: %s", rec.ID(), describe(rec))
@@ -144,7 +144,7 @@ func (s *simulation) changed(was, rec store.Record) {
 	}
 }
 
-// checkEnd holds the end of a record against the truth.
+// checkEnd compares the end of a record with the truth.
 func (s *simulation) checkEnd(doc *simDoc, rec store.Record) {
 	named := s.outdone(rec)
 	switch {
@@ -172,7 +172,7 @@ func (s *simulation) outdone(rec store.Record) bool {
 	return false
 }
 
-// checkForgotten holds that a record was forgotten rightly.
+// checkForgotten asserts that a record was rightly forgotten.
 func (s *simulation) checkForgotten(rec store.Record) {
 	doc := s.doc(rec.Hash)
 	s.say("    %s: forgotten", rec.ID())
@@ -180,7 +180,7 @@ func (s *simulation) checkForgotten(rec store.Record) {
 		doc.told, doc.promised = "", false
 	}
 	if rec.Phase == lifecycle.Dismissed || rec.Phase == lifecycle.Waiting || doc == nil {
-		return // too many that are refused are forgotten
+		return // refused ones beyond the limit are forgotten
 	}
 	if thing := s.modules.things[simKey(rec.Reservation)]; !rec.Tombstone() && thing != nil && thing.Hash == rec.Hash {
 		s.fail("it is forgotten and hasn't ended: %s", describe(rec))
@@ -193,7 +193,7 @@ func (s *simulation) checkForgotten(rec store.Record) {
 	}
 }
 
-// witnessed is what the modules do, as they do it.
+// witnessed is called with each action of the modules.
 func (s *simulation) witnessed(t *simThing, what string) {
 	doc := s.doc(t.Hash)
 	s.say("    %s %s %x is %s", t.kind, t.ID, t.Hash[:3], what)
@@ -210,8 +210,8 @@ func (s *simulation) witnessed(t *simThing, what string) {
 	}
 }
 
-// checkOrphan holds that the removal of an orphan takes that away, and nothing that a
-// record wants.
+// checkOrphan asserts that the removal of an orphan removes that one, and nothing
+// that a record wants.
 func (s *simulation) checkOrphan(o drift.Orphan, t *simThing) {
 	if t.kind != o.Type || t.Label != o.Label() {
 		s.fail("the removal of orphan %s %s %x takes down %s %s %x", o.Type, o.ID, o.Hash[:3], t.kind, t.ID, t.Hash[:3])
@@ -236,7 +236,7 @@ func (s *simulation) checkMade(doc *simDoc, t *simThing) {
 	}
 }
 
-// checkRemoved holds that data may go, by what is true.
+// checkRemoved asserts that data may be removed, by the truth.
 func (s *simulation) checkRemoved(doc *simDoc, t *simThing) {
 	now, grace := s.clock.now, s.node.parts.Limits.Grace
 	switch {
@@ -248,7 +248,7 @@ func (s *simulation) checkRemoved(doc *simDoc, t *simThing) {
 	}
 }
 
-// answered holds a result that reached the explorer against those before.
+// answered compares a result that reached the explorer with those before.
 func (s *simulation) answered(rec store.Record) {
 	r := rec.Result
 	key := fmt.Sprintf("%s %d", r.Birth, r.Sequence)
@@ -267,7 +267,7 @@ func (s *simulation) answered(rec store.Record) {
 	doc.told = r.State
 }
 
-// quiet holds what must be so when everything works and has had its time.
+// quiet asserts the invariants that hold when everything works and has had its time.
 func (s *simulation) quiet() {
 	n := s.node
 	if got := n.desk.flights.queue.Len(); got > 0 || len(n.flying) > 0 {
@@ -302,7 +302,7 @@ func (s *simulation) quiet() {
 	}
 }
 
-// quietRecord holds that a record's workload is where it says.
+// quietRecord asserts that a record's workload is as its phase says.
 func (s *simulation) quietRecord(rec store.Record, wanted map[string]workload.Hash) {
 	doc := s.doc(rec.Hash)
 	key := simKey(rec.Reservation)
@@ -311,7 +311,7 @@ func (s *simulation) quietRecord(rec store.Record, wanted map[string]workload.Ha
 	case lifecycle.Deployed:
 		wanted[string(rec.Reservation.Type)+" "+rec.ID()] = rec.Hash
 		if s.outdone(rec) && thing != nil && thing.Hash != rec.Hash {
-			break // a newer one of its name stands there until it may leave, and this one ends with it
+			break // a newer one of its name is on the node until it may leave, and this one ends with it
 		}
 		if thing == nil || thing.Hash != rec.Hash || thing.ID != rec.ID() || thing.stopped || thing.drift != "" {
 			s.fail("it isn't on the node as it was made: %s, there is %+v", describe(rec), thing)
@@ -336,7 +336,7 @@ func (s *simulation) quietRecord(rec store.Record, wanted map[string]workload.Ha
 	}
 }
 
-// quietDoc holds that what was promised to a user is so.
+// quietDoc asserts that a user's promised workload is on the node.
 func (s *simulation) quietDoc(doc *simDoc) {
 	rec, err := s.node.store.ByHash(doc.hash)
 	if err != nil {
@@ -357,7 +357,7 @@ func (s *simulation) quietDoc(doc *simDoc) {
 	}
 }
 
-// empty holds that nothing is left when all is over.
+// empty asserts that nothing is left when all is over.
 func (s *simulation) empty() {
 	n := s.node
 	if recs, _ := n.store.List(); len(recs) > 0 {
@@ -384,5 +384,5 @@ func (s *simulation) empty() {
 	}
 }
 
-// at is a time as a history shows it: since the beginning.
+// at formats a time for a history: since the beginning.
 func (s *simulation) at(t time.Time) string { return t.Sub(s.begin).Round(time.Second).String() }

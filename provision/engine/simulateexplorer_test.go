@@ -12,10 +12,10 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// simExplorer holds what users have signed, and brings it to the node as it likes.
+// simExplorer holds the users' signed documents, and delivers them to the node as it likes.
 type simExplorer struct {
 	docs []*simDoc
-	// pending is what the node hasn't taken in yet.
+	// pending are the deliveries that the node hasn't handled yet.
 	pending []*simDelivery
 	ids     int
 	// results are the answers by birth and sequence.
@@ -26,18 +26,18 @@ type simExplorer struct {
 type simDelivery struct {
 	doc *simDoc
 	r   workload.Reservation
-	// handed is whether the node has it and hasn't said what came of it.
+	// handed is whether the node has it and hasn't finished it.
 	handed bool
-	// once is whether it is brought only one time, whatever comes of it.
+	// once is whether it is delivered only once, whatever the outcome.
 	once bool
 }
 
-// push is a document in its present state on its way.
+// push queues a document in its present state for delivery.
 func (e *simExplorer) push(doc *simDoc) {
 	e.pending = append(e.pending, &simDelivery{doc: doc, r: doc.r})
 }
 
-// crashed is when the node's process ended: what it had comes again.
+// crashed is called when the node's process ended: unfinished deliveries come again.
 func (e *simExplorer) crashed() {
 	for _, d := range e.pending {
 		d.handed = false
@@ -71,13 +71,13 @@ func (s *simulation) bring(d *simDelivery) []input {
 	}
 	a := n.checker.check(source.Item{Kind: source.Arrived, Reservation: &r, Done: done})
 	if a == nil {
-		e.drop(d) // nothing shows that its user asked for it
+		e.drop(d) // it doesn't verify
 		return nil
 	}
 	return []input{n.desk.intake.arrived(a)}
 }
 
-// handled notes what the node has durably taken in of a delivery.
+// handled notes the durable outcome of a delivery.
 func (s *simulation) handled(d *simDelivery) {
 	if d.r.Renewal == nil || d.doc == nil {
 		return
@@ -92,8 +92,8 @@ func (s *simulation) handled(d *simDelivery) {
 	}
 }
 
-// lie is a document of the explorer's own making; nil when there is nothing to
-// make it of.
+// lie is a document that the explorer forged; nil when there is nothing to forge
+// it from.
 func (s *simulation) lie(rnd *rand.Rand) *simDelivery {
 	e := s.explorer
 	if len(e.docs) == 0 {
@@ -129,8 +129,8 @@ func (s *simulation) lie(rnd *rand.Rand) *simDelivery {
 	return d
 }
 
-// send has one undelivered result reach the explorer, and its acknowledgement
-// the node, if acked.
+// send has one undelivered result reach the explorer, and its acknowledgement the
+// node, if acked.
 func (s *simulation) send(which int, acked bool) {
 	owed, err := s.node.store.Undelivered()
 	if err != nil || len(owed) == 0 {

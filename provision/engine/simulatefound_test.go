@@ -11,10 +11,10 @@ import (
 	"github.com/croft-edge/croft/provision/provisioner"
 )
 
-// What the simulation has found, each as the shortest history that shows it.
+// Bugs that the simulation has found, each as the shortest history that shows it.
 
-// found is a node of which a test tells the history. Its time is of level Remove,
-// and its store accepts what is older.
+// found is a node whose history a test writes. Its time is of level Remove, and
+// its store accepts older reservations.
 type found struct {
 	*simulation
 	t *testing.T
@@ -74,7 +74,7 @@ func (f found) remove(doc *simDoc) {
 	}
 }
 
-// bring brings a document as it is, and has what it offers told.
+// bring delivers documents as they are, in one round.
 func (f found) bring(docs ...*simDoc) {
 	var inputs []input
 	for _, doc := range docs {
@@ -92,7 +92,7 @@ func (f found) offered() {
 	}
 }
 
-// end has all effects in flight end well, and those that follow them.
+// end has all effects in flight succeed, and those that follow them.
 func (f found) end() {
 	for range 12 {
 		for _, one := range slices.Clone(f.node.flying) {
@@ -127,7 +127,7 @@ func (f found) want(doc *simDoc, p lifecycle.Phase) {
 	}
 }
 
-// A renewal that is noted on one that waits for its next attempt cost it that.
+// Noting a renewal on a record that waited for its next attempt dropped that attempt.
 func TestARetryThatIsRenewedIsTriedAgain(t *testing.T) {
 	f := newFound(t)
 	doc := f.volume(time.Hour)
@@ -143,12 +143,12 @@ func TestARetryThatIsRenewedIsTriedAgain(t *testing.T) {
 	f.want(doc, lifecycle.Deployed)
 }
 
-// A round that couldn't be written looked again only at what it had changed.
+// After a round that couldn't be written, only the records that it had changed were looked at again.
 func TestAFullDiskCostsNobodyItsTurn(t *testing.T) {
 	f := newFound(t)
 	doc := f.volume(time.Hour)
 	f.clock.level = clock.Stop
-	f.clock.lie = -48 * time.Hour // it is of the future
+	f.clock.lie = -48 * time.Hour // the clock is behind: it comes from the future
 	f.node.desk.now = f.clock.Read()
 	f.clock.level = clock.None
 	f.bring(doc)
@@ -167,7 +167,7 @@ func TestAFullDiskCostsNobodyItsTurn(t *testing.T) {
 	f.want(doc, lifecycle.Deployed)
 }
 
-// What couldn't be written was taken for known when it came again.
+// A reservation whose write failed was taken for known when it came again.
 func TestARenewalThatCouldNotBeWrittenIsNotKnown(t *testing.T) {
 	f := newFound(t)
 	doc := f.volume(time.Hour)
@@ -183,8 +183,8 @@ func TestARenewalThatCouldNotBeWrittenIsNotKnown(t *testing.T) {
 	}
 }
 
-// The explorer holds a renewal back, and brings the deleted reservation by it when
-// its tombstone is buried.
+// The explorer withholds a renewal, and delivers the deleted reservation with it
+// when its tombstone is buried.
 func TestADeletedReservationDoesNotComeBackByARenewal(t *testing.T) {
 	f := newFound(t)
 	doc := f.deployed(time.Hour)
@@ -204,7 +204,7 @@ func TestADeletedReservationDoesNotComeBackByARenewal(t *testing.T) {
 	f.want(doc, lifecycle.Refused)
 }
 
-// A deletion is over the hash, also when the ID that it comes with is another's.
+// A deletion is over the hash, also when it comes with another reservation's ID.
 func TestADeletionUnderATakenID(t *testing.T) {
 	f := newFound(t)
 	doc, other := f.deployed(time.Hour), f.deployed(time.Hour)
@@ -216,8 +216,8 @@ func TestADeletionUnderATakenID(t *testing.T) {
 	f.want(other, lifecycle.Deployed)
 }
 
-// An orphan's removal under an ID that has become another record's: what that had
-// in flight wasn't heard of.
+// When an orphan was removed under an ID that by then had another record, the
+// outcome of that record's own effect was lost.
 func TestARemovalOfAnOrphanIsNotItsIDsRecords(t *testing.T) {
 	f := newFound(t)
 	doc := f.reserve(workload.TypeZDB, `{"size":1,"mode":"user","disk_type":"SSD"}`, 720*time.Hour)
@@ -238,8 +238,8 @@ func TestARemovalOfAnOrphanIsNotItsIDsRecords(t *testing.T) {
 	f.want(doc, lifecycle.Deployed)
 }
 
-// A module may make what it was asked for after the same was taken down. That is
-// nobody's, and isn't left alone for a grace.
+// A module may make a workload after the same was decommissioned. It is nobody's,
+// and gets no grace.
 func TestWhatIsMadeAfterItsEndGoesAtOnce(t *testing.T) {
 	f := newFound(t)
 	doc := f.deployed(time.Hour)
@@ -249,7 +249,7 @@ func TestWhatIsMadeAfterItsEndGoesAtOnce(t *testing.T) {
 	f.end()
 	f.want(doc, lifecycle.Ended)
 	f.modules.things["volume "+doc.r.ID] = &late
-	for range 2 { // it is noted, then it is due
+	for range 2 { // the first look notes it, the second finds it due
 		f.seen(f.look(workload.TypeVolume))
 		f.end()
 	}
@@ -258,7 +258,7 @@ func TestWhatIsMadeAfterItsEndGoesAtOnce(t *testing.T) {
 	}
 }
 
-// Evicting what waits, and whose user was told that it is deleted.
+// Eviction of a waiting reservation whose user was told that it is deleted.
 func TestAnEvictionAfterADeletionSaysDeleted(t *testing.T) {
 	f := newFound(t)
 	doc := f.volume(time.Hour)
@@ -274,8 +274,8 @@ func TestAnEvictionAfterADeletionSaysDeleted(t *testing.T) {
 	}
 }
 
-// An end that frees others was told to them before it was durable: with a disk that
-// is full, a network that waited for its own name was freed for ever, in one round.
+// An end freed blocked records before it was durable: with a full disk, a network
+// that waited for its own name was freed for ever, in one round.
 func TestAFullDiskDoesNotKeepTheEngineBusy(t *testing.T) {
 	f := newFound(t)
 	network := func() *simDoc {
@@ -305,7 +305,7 @@ func TestAFullDiskDoesNotKeepTheEngineBusy(t *testing.T) {
 	f.want(newer, lifecycle.Deployed)
 }
 
-// An answer under an ID has no claim to it: what was parked under the same ID in
+// A dismissed record has no claim to its ID: a record parked under the same ID in
 // that round was forgotten with it, and acknowledged.
 func TestAnAnswerCostsNobodyItsID(t *testing.T) {
 	f := newFound(t)
@@ -329,15 +329,15 @@ func TestWhatIsAnsweredDeletedIsNotTakenIn(t *testing.T) {
 	f.remove(doc)
 	f.bring(doc)
 	f.want(doc, lifecycle.None)
-	f.clock.now = f.clock.now.Add(-2 * time.Hour) // what refused it was wrong
+	f.clock.now = f.clock.now.Add(-2 * time.Hour) // the clock by which it was refused was wrong
 	doc.r.Deletion = nil
 	f.bring(doc)
 	f.offered()
 	f.want(doc, lifecycle.None)
 }
 
-// Data of a life of the store that was lost: a final error of the first attempt in
-// the next one took it down.
+// Data from an earlier life of the store: a final error of the first attempt in
+// the next life removed it.
 func TestAFailureAfterALostStoreRemovesNoData(t *testing.T) {
 	f := newFound(t)
 	zdb := f.reserve(workload.TypeZDB, `{"size":1,"mode":"user","disk_type":"SSD"}`, 720*time.Hour)
@@ -358,8 +358,8 @@ func TestAFailureAfterALostStoreRemovesNoData(t *testing.T) {
 	}
 }
 
-// After a lost store an explorer brings another network under the ID of one that is on
-// the node: a look told of one of the two, and the other's removal took the first.
+// After a lost store an explorer delivers another network under the ID of one that is
+// on the node: a look listed one of the two, and the other's removal took the first.
 func TestTwoNetworksOfOneID(t *testing.T) {
 	for _, names := range [][2]string{{"n1", "n2"}, {"n2", "n1"}} {
 		f := newFound(t)
@@ -393,7 +393,7 @@ func TestTwoNetworksOfOneID(t *testing.T) {
 	}
 }
 
-// Two orphans of one ID are due in one round: the end of each removal is heard of.
+// Two orphans of one ID are due in one round: the outcome of each removal is handled.
 func TestTwoOrphansOfOneID(t *testing.T) {
 	f := newFound(t)
 	for i, name := range []string{"n1", "n2"} {

@@ -12,13 +12,13 @@ import (
 	"github.com/croft-edge/croft/provision/store/persist"
 )
 
-// simClock is the true time and what the node makes of it. At level Remove the
-// node knows the true time, below it what the explorer says, or a wall clock that
-// nobody vouches for. Its uptime is true but for what a power cut makes it forget.
+// simClock is the true time and the node's view of it. At level Remove the node
+// knows the true time, below it the explorer's word, or an untrusted wall clock.
+// Its uptime is true except for the part that a power cut makes it forget.
 type simClock struct {
 	now   time.Time
 	level clock.Level
-	// lie is how far what the node hears is from the truth.
+	// lie is how far the time that the node is told is from the truth.
 	lie time.Duration
 	up  time.Duration
 	// floor had certainly passed when the uptime was floorUp.
@@ -50,7 +50,7 @@ func (c *simClock) Floor() time.Time {
 
 func (c *simClock) pass(d time.Duration) { c.now, c.up = c.now.Add(d), c.up+d }
 
-// vouched is the clock that dates a store's birth: the explorer's word doesn't.
+// vouched is the clock that dates a store's birth, without the explorer's word.
 type vouched struct{ *simClock }
 
 func (v vouched) Now() (time.Time, bool) {
@@ -62,14 +62,13 @@ func (v vouched) Now() (time.Time, bool) {
 // after that it does nothing more until it is started again.
 type simDisk struct {
 	files map[string][]byte
-	// steps counts what was made durable. The power is cut when left comes to
-	// zero, before that step or, with after, right behind it; it never is while
-	// left is negative.
+	// steps counts the durable steps. The power is cut when left comes to zero, before
+	// that step or, with after, right behind it; it never is while left is negative.
 	steps int
 	left  int
 	after bool
 	dead  bool
-	// full is whether nothing more can be written.
+	// full is whether writes fail for lack of space.
 	full bool
 }
 

@@ -15,12 +15,12 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// simThing is something on the simulated node.
+// simThing is a workload on the simulated node.
 type simThing struct {
 	kind workload.Type
 	provisioner.Label
 	user string
-	// made tells one making of it from the next: what its user wrote is of one.
+	// made numbers the makings of it: each has its own user data.
 	made    int
 	stopped bool
 	drift   string
@@ -35,7 +35,7 @@ func simHoldsData(t workload.Type) bool {
 	return t == workload.TypeVolume || t == workload.TypeZDB
 }
 
-// simData is what the simulation reads of a reservation's data.
+// simData is the part of a reservation's data that the simulation reads.
 type simData struct {
 	Name   string `json:"name"`
 	Mode   string `json:"mode"`
@@ -57,7 +57,7 @@ func simDataOf(r *workload.Reservation) (d simData) {
 	return d
 }
 
-// fault is how a call of a module goes wrong.
+// fault is a way in which a call of a module fails.
 type fault int
 
 const (
@@ -76,9 +76,9 @@ type simModules struct {
 	things  map[string]*simThing
 	made    int
 	fetched map[workload.Hash]bool
-	// records are the node's own, for whose volumes are mounted.
+	// records are the node's own, to find the volumes to mount.
 	records func() store.Records
-	// fault is how the call that is made now goes wrong.
+	// fault is the fault of the current call.
 	fault   fault
 	silent  bool
 	promise func(t *simThing, what string)
@@ -88,9 +88,9 @@ func newSimModules() *simModules {
 	return &simModules{things: map[string]*simThing{}, fetched: map[workload.Hash]bool{}}
 }
 
-// simKey is where a reservation's thing is kept: a network under its user's name
-// of it, a namespace in the zdb of its mode, all else under the ID. So several networks
-// or namespaces may have one ID.
+// simKey is the key of a reservation's thing: a network under its user's name of it, a
+// namespace in the zdb of its mode, all else under the ID. So several networks or
+// namespaces may have one ID.
 func simKey(r *workload.Reservation) string {
 	switch d := simDataOf(r); r.Type {
 	case workload.TypeNetwork:
@@ -109,7 +109,7 @@ func (m *simModules) sorted() []*simThing {
 	return out
 }
 
-// look is what is on the node of a type, by its label.
+// look lists the workloads of a type, by label.
 func (m *simModules) look(t workload.Type) map[provisioner.Label]provisioner.Seen {
 	seen := map[provisioner.Label]provisioner.Seen{}
 	for _, thing := range m.sorted() {
@@ -124,7 +124,7 @@ func (m *simModules) look(t workload.Type) map[provisioner.Label]provisioner.See
 	return seen
 }
 
-// call does what a module is asked to, or fails as fault says.
+// call carries out a module's call, or fails as fault says.
 func (m *simModules) call(do func() error) error {
 	switch m.fault {
 	case faultTransient:
@@ -173,7 +173,7 @@ func (m *simModules) make(r *workload.Reservation) error {
 	return nil
 }
 
-// join finds what a container uses: its user's own, by the node's records.
+// join finds the network and volumes that a container uses: its user's own, by the node's records.
 func (m *simModules) join(r *workload.Reservation, c *simThing) error {
 	d := simDataOf(r)
 	c.volumes = map[string]workload.Hash{}
@@ -206,7 +206,7 @@ func (m *simModules) join(r *workload.Reservation, c *simThing) error {
 	return node.Errorf(node.Refused, "cannot join: there is no such network of yours")
 }
 
-// find returns the key of what a reservation may take down.
+// find returns the key of the thing that a reservation may remove.
 func (m *simModules) find(r *workload.Reservation) string {
 	key := simKey(r)
 	h, err := r.Hash()
@@ -216,7 +216,7 @@ func (m *simModules) find(r *workload.Reservation) string {
 	return key
 }
 
-// users are the containers that hold a thing.
+// users reports whether a running container uses a thing.
 func (m *simModules) users(key string) bool {
 	t := m.things[key]
 	for _, c := range m.things {
@@ -228,7 +228,7 @@ func (m *simModules) users(key string) bool {
 	return false
 }
 
-// labelled returns the key of what has a label.
+// labelled returns the key of the thing with a label.
 func (m *simModules) labelled(t workload.Type, l provisioner.Label) string {
 	for key, thing := range m.things {
 		if thing.kind == t && thing.Label == l {
@@ -259,7 +259,7 @@ func (m *simModules) stop(r *workload.Reservation) error {
 	return nil
 }
 
-// lose is what happens to a node by itself: something is gone, or changed.
+// lose makes a thing on the node disappear or change by itself.
 func (m *simModules) lose(rnd *rand.Rand) string {
 	all := m.sorted()
 	if len(all) == 0 {
@@ -279,15 +279,14 @@ func (m *simModules) lose(rnd *rand.Rand) string {
 	return fmt.Sprintf("%s %s is lost", t.kind, t.ID)
 }
 
-// reboot stops what runs: containers are gone after a reboot, and networks.
+// reboot reboots the machine: containers and networks are gone.
 func (m *simModules) reboot() {
 	maps.DeleteFunc(m.things, func(_ string, t *simThing) bool {
 		return t.kind == workload.TypeNetwork || t.kind == workload.TypeContainer
 	})
 }
 
-// simType is the provisioner of one type. What more a type can is in the types
-// below.
+// simType is the provisioner of one type. The types below add optional abilities.
 type simType struct {
 	m    *simModules
 	kind workload.Type
@@ -319,7 +318,7 @@ func (p simType) Look(context.Context) (map[provisioner.Label]provisioner.Seen, 
 
 func (p simType) HoldsData() bool { return simHoldsData(p.kind) }
 
-// simRunning is a type whose workloads run and need something fetched.
+// simRunning is a type whose workloads run and need a fetch.
 type simRunning struct{ simType }
 
 func (p simRunning) Stop(_ context.Context, r *workload.Reservation) error {
@@ -344,8 +343,8 @@ type simParallel struct{ simRunning }
 
 func (simParallel) Slots() int { return 4 }
 
-// Succeed makes r in the place of others. Cut short it leaves none running; when it
-// fails, the older one runs on.
+// Succeed makes r in the place of others. Interrupted it leaves none running; when
+// it fails, the older one runs on.
 func (p simParallel) Succeed(_ context.Context, r *workload.Reservation, place provisioner.Place) (json.RawMessage, error) {
 	if p.m.fault == faultUnknownUndone || p.m.fault == faultPanic || p.m.fault == faultInternal {
 		p.m.stopAll(place.Others)
@@ -365,14 +364,14 @@ func (p simParallel) Succeed(_ context.Context, r *workload.Reservation, place p
 	return json.RawMessage(`{"id":"` + r.ID + `"}`), err
 }
 
-// stopAll stops those of a name that run.
+// stopAll stops the running workloads of a name.
 func (m *simModules) stopAll(others []*workload.Reservation) {
 	for _, other := range others {
 		_ = m.stop(other)
 	}
 }
 
-// twice is a name of which more than one runs; empty when there is none.
+// twice returns a name of which more than one workload runs; empty when there is none.
 func (m *simModules) twice(recs map[string]store.Record) string {
 	running := map[lifecycle.NameKey]string{}
 	for _, id := range slices.Sorted(maps.Keys(recs)) {

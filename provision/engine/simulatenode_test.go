@@ -21,7 +21,7 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// What a simulated node has, and lets each user have.
+// Limits of a simulated node, in all and per user.
 const (
 	simSSD       = 12
 	simCPU       = 4
@@ -29,24 +29,24 @@ const (
 )
 
 // simNode is one life of croft's process: it ends at a crash. The desk is driven
-// as the loop drives it, by one thread; what the loop starts in goroutines waits
-// in lists here until the simulation ends it.
+// as the loop drives it, by one thread; the loop's goroutines are lists here,
+// until the simulation ends their entries.
 type simNode struct {
 	store   *store.FSStore
 	parts   *Config
 	desk    *desk
 	checker *checker
 	beside  *beside
-	// flying are the effects that were started and haven't come back.
+	// flying are the effects that were started and haven't returned.
 	flying []*simFlight
 	asked  bool
-	// looks are what was seen of types and hasn't been taken in.
+	// looks are the listings that haven't been handled.
 	looks []source.Item
 	kicks int
 }
 
-// simFlight is one effect in flight. What it does is done at once at some moment;
-// that it did is heard at a later one, or never.
+// simFlight is one effect in flight. It is carried out in one moment; its outcome
+// comes back at a later one, or never.
 type simFlight struct {
 	f    *flight
 	ctx  context.Context
@@ -67,13 +67,13 @@ func (l simLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// demandOf is what a reservation takes in the simulation.
+// demandOf is a reservation's demand in the simulation.
 func demandOf(r *workload.Reservation) (provisioner.Demand, error) {
 	d := simDataOf(r)
 	return provisioner.Demand{SSD: d.Size, CPU: d.Capacity.CPU}, nil
 }
 
-// boot begins a life of the node's process on what the disk has.
+// boot begins a life of the node's process on the disk's contents.
 func (s *simulation) boot() {
 	s.disk.dead = false
 	records, err := store.Open(store.Config{
@@ -108,7 +108,7 @@ func (s *simulation) boot() {
 	if err != nil {
 		s.fail("cannot list: %v", err)
 	}
-	s.steps = -1 // what was durable when the power was cut is looked at now
+	s.steps = -1 // the records that were durable at the power cut are checked now
 	s.check()
 	n.desk.restore(recs, s.lookAtAll)
 }
@@ -139,7 +139,7 @@ type simFeedback struct{ n *simNode }
 func (simFeedback) Run(context.Context) error { return nil }
 func (f simFeedback) Kick()                   { f.n.kicks++ }
 
-// lookAtAll is what the modules answer at a start.
+// lookAtAll is the modules' answer at a start.
 func (s *simulation) lookAtAll() drift.Seen {
 	there := drift.Seen{}
 	for _, t := range simTypes() {
@@ -154,7 +154,7 @@ func simTypes() []workload.Type {
 	return []workload.Type{workload.TypeNetwork, workload.TypeZDB, workload.TypeVolume, workload.TypeContainer}
 }
 
-// start is what the desk calls to begin an effect.
+// start begins an effect for the desk.
 func (s *simulation) start(f *flight) {
 	if s.disk.dead {
 		return
@@ -167,13 +167,13 @@ func (s *simulation) start(f *flight) {
 	s.say("  begins: %s %s", f.kind, f.rec.ID())
 }
 
-// act has what an effect does happen now.
+// act carries out an effect now.
 func (s *simulation) act(one *simFlight, how fault) {
 	if one.done {
 		return
 	}
 	if one.ctx.Err() != nil && how == faultNone && s.rnd.IntN(2) == 0 {
-		how = faultInternal // it was told to end
+		how = faultInternal // it was cancelled
 	}
 	s.modules.fault, s.acting = how, one.f
 	one.out, one.done = s.node.beside.effect(one.ctx, one.f), true
@@ -181,7 +181,7 @@ func (s *simulation) act(one *simFlight, how fault) {
 	s.say("  %s %s happens (fault %d): %v", one.f.kind, one.f.rec.ID(), how, one.out.event.Err)
 }
 
-// land has an effect's end come back.
+// land hands an effect's outcome to the desk.
 func (s *simulation) land(one *simFlight) []input {
 	n := s.node
 	n.flying = slices.DeleteFunc(n.flying, func(other *simFlight) bool { return other == one })
@@ -189,7 +189,7 @@ func (s *simulation) land(one *simFlight) []input {
 	return n.desk.returned(one.out)
 }
 
-// leave is when an effect hasn't come back in its time.
+// leave marks an effect as left behind.
 func (s *simulation) leave(one *simFlight) []input {
 	if one.left {
 		return nil
@@ -200,7 +200,7 @@ func (s *simulation) leave(one *simFlight) []input {
 	return s.node.desk.returned(outcome{token: one.f.token, left: true, event: failure(err)})
 }
 
-// round has the desk take in inputs, and what is due.
+// round has the desk handle inputs, and records that are due.
 func (s *simulation) round(inputs []input) {
 	n := s.node
 	if n == nil || s.disk.dead {
@@ -213,14 +213,14 @@ func (s *simulation) round(inputs []input) {
 	s.check()
 }
 
-// crash ends the process; with power, the machine too: containers and networks
-// are gone, and some of the uptime is forgotten.
+// crash ends the process; with power, the machine too: containers and networks are
+// gone, and some of the uptime is forgotten.
 func (s *simulation) crash(power bool) {
 	s.crashes++
 	if n := s.node; n != nil {
 		for _, one := range n.flying {
 			if !one.done && s.rnd.IntN(2) == 0 {
-				s.act(one, faultNone) // the module had the call already
+				s.act(one, faultNone) // the module already had the call
 			}
 		}
 	}
@@ -239,7 +239,7 @@ func (s *simulation) crash(power bool) {
 	s.boot()
 }
 
-// overlaps checks that an effect which begins may go beside those in flight.
+// overlaps checks that a new effect may run beside those in flight.
 func (s *simulation) overlaps(f *flight) {
 	running := 0
 	mine := holds(f.rec.Reservation)
@@ -265,7 +265,7 @@ func (s *simulation) overlaps(f *flight) {
 	}
 }
 
-// holds is what an effect holds, and whether alone.
+// holds are an effect's keys, and whether it holds each alone.
 func holds(r *workload.Reservation) map[string]bool {
 	out := map[string]bool{"id " + r.ID: true}
 	if len(r.Data) == 0 {
@@ -286,7 +286,7 @@ func holds(r *workload.Reservation) map[string]bool {
 	return out
 }
 
-// describe is a record in a line.
+// describe formats a record as one line.
 func describe(rec store.Record) string {
 	renewal := ""
 	if rec.Reservation.Renewal != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/croft-edge/croft/provision/lifecycle"
 )
 
-// What may be taken in past its first end, and must not be once it has ended.
+// Reservations that may be accepted after their first end, but not once they have ended.
 
 // version1 is a volume that is signed in version 1: without its dates.
 func (f found) version1(lasts time.Duration) *simDoc {
@@ -28,7 +28,7 @@ func (f found) version1(lasts time.Duration) *simDoc {
 	return doc
 }
 
-// lose loses the store, and has the node's owner accept what is older.
+// lose loses the store, and has the node's owner accept older reservations.
 func (f found) lose() {
 	f.t.Helper()
 	f.node, f.disk, f.before, f.explorer.pending = nil, newSimDisk(), nil, nil
@@ -40,8 +40,8 @@ func (f found) lose() {
 	f.acceptOlder()
 }
 
-// again brings a document that has ended and whose end has passed, by a renewal that
-// was kept from the node, without its deletion.
+// again delivers a document that has ended and whose end has passed, with a renewal
+// that was withheld from the node, without its deletion.
 func (f found) again(doc *simDoc) {
 	f.t.Helper()
 	f.end()
@@ -57,8 +57,8 @@ func (f found) again(doc *simDoc) {
 	f.end()
 }
 
-// What is older than the store may come by its renewal: so did what its user had
-// deleted, once its tombstone was buried.
+// Reservations older than the store may come by their renewal: so did one that its
+// user had deleted, once its tombstone was buried.
 func TestAnOlderReservationDoesNotComeBackByARenewal(t *testing.T) {
 	f := newFound(t)
 	doc := f.deployed(time.Hour)
@@ -80,7 +80,7 @@ func TestAnOlderReservationDoesNotComeBackByARenewal(t *testing.T) {
 	f.want(doc, lifecycle.Refused)
 }
 
-// Its deletion is all that the node is shown of it at first.
+// At first the node is shown only its deletion.
 func TestAnOlderDeletionHoldsPastTheEnd(t *testing.T) {
 	f := newFound(t)
 	doc := f.volume(time.Hour)
@@ -92,8 +92,8 @@ func TestAnOlderDeletionHoldsPastTheEnd(t *testing.T) {
 	f.want(doc, lifecycle.Ended)
 }
 
-// A birth that is dated late made older what the node had taken in, ended and
-// forgotten.
+// A late dating of the birth made reservations older that the node had accepted,
+// ended and forgotten.
 func TestALateBirthBringsNothingBack(t *testing.T) {
 	f := newFound(t)
 	f.clock.level = clock.Stop
@@ -113,7 +113,7 @@ func TestALateBirthBringsNothingBack(t *testing.T) {
 	f.want(doc, lifecycle.Ended)
 }
 
-// The dates of version 1 aren't signed: what had ended came again with new ones.
+// The dates of version 1 aren't signed: an ended reservation came again with new ones.
 func TestAVersion1ReservationDoesNotComeBackByOtherDates(t *testing.T) {
 	f := newFound(t)
 	doc := f.version1(time.Hour)
@@ -135,8 +135,8 @@ func TestAVersion1ReservationDoesNotComeBackByOtherDates(t *testing.T) {
 	f.want(doc, lifecycle.Ended)
 }
 
-// It expired before the node had it, was refused and deleted, and could come by its
-// renewal.
+// A reservation expired before the node had it, was refused and deleted, and could
+// come by its renewal.
 func TestAnOlderRefusedOneThatIsDeletedStaysRefused(t *testing.T) {
 	f := newFound(t)
 	doc := f.volume(time.Hour)
@@ -158,7 +158,7 @@ func TestAnOlderRefusedOneThatIsDeletedStaysRefused(t *testing.T) {
 	f.want(doc, lifecycle.None)
 }
 
-// As much is remembered as may be: what is new is refused, and nothing forgotten for it.
+// The memory is full: new reservations are refused, and none is forgotten for them.
 func TestWhatIsRememberedIsNotGivenUpForTheNew(t *testing.T) {
 	f := newFound(t)
 	older := []*simDoc{f.volume(time.Hour), f.volume(time.Hour)}

@@ -16,13 +16,13 @@ import (
 	"github.com/croft-edge/croft/provision/source"
 )
 
-// simStep is one kind of thing that happens; weight is how often.
+// simStep is one kind of step; weight is how often it happens.
 type simStep struct {
 	weight int
 	do     func(s *simulation)
 }
 
-// simSteps is all that happens in a history.
+// simSteps are the steps of a history.
 func simSteps() []simStep {
 	return []simStep{
 		{14, (*simulation).stepReserve}, {5, (*simulation).stepDelete}, {3, (*simulation).stepRenew}, {1, (*simulation).stepEvict},
@@ -34,7 +34,7 @@ func simSteps() []simStep {
 	}
 }
 
-// step does what a number says.
+// step runs the step that a number stands for.
 func (s *simulation) step(number uint64) {
 	s.rnd = rand.New(rand.NewPCG(number, 1))
 	if s.node == nil {
@@ -146,7 +146,7 @@ func (s *simulation) stepEvict() {
 	}
 }
 
-// stepBring brings some of what is on its way, in one round.
+// stepBring delivers some pending documents, in one round.
 func (s *simulation) stepBring() {
 	var inputs []input
 	for range 1 + s.rnd.IntN(4) {
@@ -174,14 +174,14 @@ func (s *simulation) stepLie() {
 	}
 }
 
-// stepAgain has something brought again that was before.
+// stepAgain has a document delivered again.
 func (s *simulation) stepAgain() {
 	if doc := s.anyDoc(); doc != nil {
 		s.explorer.push(doc)
 	}
 }
 
-// stepEnd has some effects end well.
+// stepEnd has some effects succeed.
 func (s *simulation) stepEnd() {
 	var inputs []input
 	for range 1 + s.rnd.IntN(3) {
@@ -195,14 +195,14 @@ func (s *simulation) stepEnd() {
 	s.round(inputs)
 }
 
-// stepFault has an effect happen, and go wrong; its end is heard now or later.
+// stepFault has an effect fail; its outcome comes back now or later.
 func (s *simulation) stepFault() {
 	if len(s.node.flying) == 0 {
 		return
 	}
 	one := s.node.flying[s.rnd.IntN(len(s.node.flying))]
 	if s.act(one, fault(s.rnd.IntN(int(faults)))); s.rnd.IntN(3) == 0 {
-		one.done = false // a call that was taken for lost is made again
+		one.done = false // a call believed lost is made again
 		s.act(one, fault(s.rnd.IntN(int(faults))))
 	}
 	if s.rnd.IntN(3) > 0 {
@@ -249,7 +249,7 @@ func (s *simulation) pass(d time.Duration) {
 		s.say("%s pass, it is %s, the node's level is %s, its clock is off by %s", d, s.at(s.clock.now), s.clock.level, s.clock.lie)
 	}
 	var inputs []input
-	if d > 2*time.Minute && !s.healthy { // what works comes back in its time
+	if d > 2*time.Minute && !s.healthy { // effects of working modules return in time
 		for _, one := range append([]*simFlight(nil), s.node.flying...) {
 			inputs = append(inputs, s.leave(one)...)
 		}
@@ -257,7 +257,7 @@ func (s *simulation) pass(d time.Duration) {
 	s.round(inputs)
 }
 
-// stepLook looks at a type; what was seen is taken in later.
+// stepLook looks at a type; the listing is handled later.
 func (s *simulation) stepLook() {
 	types := simTypes()
 	if s.modules.silent || len(s.node.looks) > 2 {
@@ -275,7 +275,7 @@ func (s *simulation) stepLook() {
 	s.node.looks = append(s.node.looks, item)
 }
 
-// look is what is seen of a type now.
+// look is a type's present listing.
 func (s *simulation) look(t workload.Type) source.Item {
 	return source.Item{Kind: source.Drifted, Type: t, Seen: s.modules.look(t), Began: time.Now()}
 }
@@ -301,7 +301,7 @@ func (s *simulation) stepLose() { s.say("by itself: %s", s.modules.lose(s.rnd)) 
 
 func (s *simulation) stepSilence() { s.modules.silent = s.rnd.IntN(2) == 0 }
 
-// stepClock changes what the node knows of the time.
+// stepClock changes the node's knowledge of the time.
 func (s *simulation) stepClock() {
 	c := &s.clock
 	c.level = clock.Level(s.rnd.IntN(3))
@@ -340,8 +340,8 @@ func (s *simulation) stepCrash() {
 	s.crash(s.rnd.IntN(2) == 0)
 }
 
-// stepStore loses the store, or has the node's owner accept or refuse what is older
-// than it.
+// stepStore loses the store, or has the node's owner accept or refuse reservations
+// older than it.
 func (s *simulation) stepStore() {
 	if s.births > 0 || s.rnd.IntN(4) > 0 {
 		if s.rnd.IntN(2) == 0 && s.births > 0 {
@@ -372,8 +372,8 @@ func (s *simulation) stepStore() {
 	}
 }
 
-// mixUp has the explorer bring what isn't on the node under the ID of something that
-// is: it has lost what it had, too, and gives its IDs anew.
+// mixUp has the explorer deliver a reservation that isn't on the node under the ID
+// of one that is: it has lost its data, too, and assigns its IDs anew.
 func (s *simulation) mixUp() {
 	s.acceptOlder()
 	for _, thing := range s.modules.sorted() {
@@ -402,7 +402,7 @@ func (s *simulation) acceptOlder() {
 		return
 	}
 	for _, doc := range s.explorer.docs {
-		// What was forgotten while they were refused may come again by the owner's word.
+		// Reservations forgotten while older ones were refused may come again by the owner's word.
 		if rec, err := s.node.store.ByHash(doc.hash); anew && (err != nil || rec.Phase == lifecycle.Refused) {
 			doc.ended, doc.evictedIn = false, -1
 		}

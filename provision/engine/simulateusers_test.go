@@ -15,8 +15,8 @@ import (
 	"github.com/croft-edge/croft/provision/verify"
 )
 
-// simUser signs reservations: with a key, or, where a history saves the time,
-// with a word that the policy of that history takes for a signature.
+// simUser signs reservations: with a key or, where a history saves time, with a
+// word that the policy of that history takes for a signature.
 type simUser struct {
 	id   string
 	key  ed25519.PrivateKey
@@ -33,7 +33,7 @@ func newSimUser(name string, toy bool) (*simUser, error) {
 	return &simUser{id: pair.ID(), key: pair.Private(), toy: toy}, nil
 }
 
-// simDoc is a reservation as its user has signed it, and all that is true of it
+// simDoc is a reservation as its user has signed it, and the truth about it,
 // whatever the node believes.
 type simDoc struct {
 	r    workload.Reservation
@@ -41,12 +41,12 @@ type simDoc struct {
 	hash workload.Hash
 	// deleted is whether its user has signed its deletion.
 	deleted bool
-	// end is when it is over, with the renewals that the node has taken in.
+	// end is its end, with the renewals that the node has accepted.
 	end time.Time
-	// evicted is when the machine's owner wanted it off; zero if never.
+	// evicted is when the machine's owner evicted it; zero if never.
 	evicted time.Time
-	// promised is whether the node was ever seen to have it deployed, ended
-	// whether it was seen to have ended it, since the last loss of the store.
+	// promised is whether the node was ever seen to have it deployed, ended whether it
+	// was seen to have ended it, since the last loss of the store.
 	promised, ended bool
 	// taken is whether it was promised in any life of the store.
 	taken bool
@@ -67,7 +67,7 @@ type simDoc struct {
 
 func (d *simDoc) over(now time.Time) bool { return !now.Before(d.end) }
 
-// word is what a user of the toy kind puts under bytes.
+// word is a toy user's signature of bytes.
 func word(user string, message []byte) []byte {
 	sum := sha256.Sum256(append([]byte(user+"|"), message...))
 	return sum[:8]
@@ -121,7 +121,7 @@ func (u *simUser) renew(doc *simDoc, until time.Time) error {
 	return err
 }
 
-// simPolicy is verify's, but for the signatures.
+// simPolicy is verify's policy, except for the signatures.
 type simPolicy struct {
 	judge *verify.Judge
 	clock *simClock
@@ -180,7 +180,7 @@ func (p simPolicy) Renewal(r *workload.Reservation) error {
 
 func (p simPolicy) Validate(r *workload.Reservation) error { return p.judge.Validate(r) }
 
-// simValid is the check of data: a size of 99 is one that no node accepts.
+// simValid checks data: a size of 99 is one that no node accepts.
 func simValid(r *workload.Reservation) error {
 	if simDataOf(r).Size == 99 {
 		return node.Errorf(node.Invalid, "cannot validate %s: size is 99", r.ID)
@@ -197,7 +197,7 @@ func newSimPolicy(c *simClock, births *store.FSStore, nodeID string, toy bool) (
 	return simPolicy{judge, c, nodeID}, nil
 }
 
-// wish is a new reservation of a user: what it is, drawn at random.
+// wish makes a random new reservation of a user.
 func (u *simUser) wish(rnd *rand.Rand) (workload.Type, string) {
 	name := func() string { return fmt.Sprintf("n%d", 1+rnd.IntN(2)) }
 	switch rnd.IntN(8) {
@@ -229,7 +229,7 @@ func (u *simUser) wish(rnd *rand.Rand) (workload.Type, string) {
 		`","ips":["10.0.0.2"]},"capacity":{"cpu":1,"memory":1}}`
 }
 
-// any is one of a user's reservations of a type.
+// any returns one of a user's reservations of a type.
 func (u *simUser) any(rnd *rand.Rand, t workload.Type) *simDoc {
 	var of []*simDoc
 	for _, d := range u.docs {

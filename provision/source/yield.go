@@ -9,8 +9,8 @@ import (
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
-// yield runs f in a goroutine of its own; f sends to the returned channel. f is
-// run again when it panics or returns early; the channel is closed when ctx is done or f
+// yield runs f in a goroutine of its own; f sends to the returned channel. f is run
+// again when it panics or returns early; the channel is closed when ctx is done or f
 // returns supervise.ErrEnded.
 func yield[T any](ctx context.Context, log zerolog.Logger, name string, f func(ctx context.Context, out chan<- T) error) <-chan T {
 	out := make(chan T)
