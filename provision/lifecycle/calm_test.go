@@ -10,7 +10,7 @@ import (
 	"github.com/croft-edge/croft/provision/lifecycle"
 )
 
-// calm lets everything work, by a time that is true, until nothing changes.
+// calm lets everything work, with a true clock, until nothing changes.
 func (m *machine) calm(level clock.Level) {
 	m.reading = clock.Reading{Now: m.truth, Level: level, Uptime: m.uptime}
 	for range 100 {
@@ -42,7 +42,7 @@ func (m *machine) calm(level clock.Level) {
 	m.fatalf("it never calms down")
 }
 
-// settle is what the world does about a record when all works.
+// settle is the world's next step for a record when all works.
 func (m *machine) settle(rec lifecycle.Record) {
 	if rec.Result != nil && !rec.Delivered {
 		rec.Delivered = true
@@ -82,7 +82,7 @@ func (m *machine) settled(rec lifecycle.Record) {
 	m.apply(rec, ev)
 }
 
-// picture is all that is durable and on the node.
+// picture shows the durable records and the node's contents.
 func (m *machine) picture() string {
 	out := ""
 	for _, id := range m.ids() {
@@ -92,7 +92,7 @@ func (m *machine) picture() string {
 	return out + fmt.Sprint(m.there, len(m.flights))
 }
 
-// kept holds that the node has what was promised, and runs nothing else.
+// kept asserts that the node has the promised workloads, and runs nothing else.
 func (p *promises) kept() {
 	m := p.m
 	m.oneRuns()
@@ -120,7 +120,7 @@ func (p *promises) kept() {
 	}
 }
 
-// oneRuns holds that of those that are apart one runs at most.
+// oneRuns asserts that at most one of the apart workloads runs.
 func (m *machine) oneRuns() {
 	running := 0
 	for _, at := range m.there {
@@ -133,7 +133,7 @@ func (m *machine) oneRuns() {
 	}
 }
 
-// keepsData holds that what a user wrote stays until its end is proven.
+// keepsData asserts that a user's data stays until its end is proven.
 func (m *machine) keepsData(id string, one promise, live, mine bool) {
 	held := one.accepted && one.deployed && !one.deleted && m.types.HoldsData && !live
 	graceLeft := !one.evicted.IsZero() && m.truth.Sub(one.evicted) < grace
@@ -142,8 +142,7 @@ func (m *machine) keepsData(id string, one promise, live, mine bool) {
 	}
 }
 
-// forgotten holds that nothing is left, on the node or in the store, once all ends
-// remembered holds that what has ended isn't forgotten while it could be taken in again.
+// remembered asserts that an ended reservation isn't forgotten while it could be accepted again.
 func (p *promises) remembered() {
 	for _, id := range p.ids() {
 		if _, there := p.m.saved[id]; p.m.returns && p.get(id).ended && !there {
@@ -152,7 +151,7 @@ func (p *promises) remembered() {
 	}
 }
 
-// are proven.
+// forgotten asserts that nothing is left, on the node or in the store, once all ends are proven.
 func (p *promises) forgotten() {
 	if len(p.m.there) > 0 || len(p.m.saved) > 0 {
 		p.m.fatalf("something is left when all is over: on the node %+v, records %s", p.m.there, p.m.picture())

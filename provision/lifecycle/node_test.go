@@ -16,9 +16,9 @@ import (
 	"github.com/croft-edge/croft/provision/lifecycle"
 )
 
-// machine is a node of plain maps: it does what the table says, one effect of a
-// name or reservation at a time, and is stopped at any moment. What was promised
-// to users is in promises, which knows nothing of the table.
+// machine is a node of plain maps: it carries out the table's effects, one of a
+// name or reservation at a time, and is stopped at any moment. The promises to
+// users are in promises, which knows nothing of the table.
 type machine struct {
 	t        *rapid.T
 	types    lifecycle.TypeFacts
@@ -29,30 +29,30 @@ type machine struct {
 	saved    map[string]lifecycle.Record
 	parked   map[string]lifecycle.Record
 	staged   map[string]lifecycle.Record
-	buried   time.Time // when the newest of the name was created that is buried
+	buried   time.Time // creation of the newest buried record of the name
 	order    []string
 	after    []func()
 	flights  []*effect
 	there    map[string]content
-	robbed   map[string]bool // somebody else took away what was there
+	robbed   map[string]bool // somebody else removed the workload
 	promises *promises
 	history  []string
-	// returns is whether what is forgotten could be taken in again.
+	// returns is whether a forgotten reservation could be accepted again.
 	returns bool
 }
 
-// content is what is on the node under one name or ID.
+// content is the workload on the node under one name or ID.
 type content struct {
 	owner   string
 	running bool
 }
 
-// effect is one that waits, or is in flight once it is the first of its key.
+// effect is an effect that waits, or is in flight once it is the first of its key.
 type effect struct {
 	id   string
 	kind lifecycle.EffectKind
-	// older is what runs again when this can't take its place, where each of a name
-	// is apart; empty for nothing.
+	// older is the ID that runs again if this one can't take its place, where each of
+	// a name is apart; empty for none.
 	older string
 }
 
@@ -93,7 +93,7 @@ func (m *machine) look() {
 	m.reading = clock.Reading{Now: now, Level: level, Uptime: m.uptime}
 }
 
-// key is what the effects of a reservation conflict over, spot where its workload is.
+// key is the key that a reservation's effects conflict over, spot the place of its workload.
 func (m *machine) spot(id string) string {
 	if m.types.Apart {
 		return id
@@ -108,7 +108,7 @@ func (m *machine) key(id string) string {
 	return id
 }
 
-// view is a record as this round has it; parked ones aren't durable.
+// view is a record in this round's state; parked ones aren't durable.
 func (m *machine) view(id string) (lifecycle.Record, bool) {
 	for _, of := range []map[string]lifecycle.Record{m.staged, m.saved, m.parked} {
 		if rec, ok := of[id]; ok {
@@ -124,7 +124,7 @@ func (m *machine) ids() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// holders are those that were accepted under the name, the oldest first.
+// holders are the records that were accepted under the name, the oldest first.
 func (m *machine) holders() (out []lifecycle.Record) {
 	for _, id := range m.ids() {
 		if rec, _ := m.view(id); rec.HoldsName() {
@@ -135,8 +135,7 @@ func (m *machine) holders() (out []lifecycle.Record) {
 	return out
 }
 
-// standing is how a record stands to the others of its name, as Standing's
-// comments say.
+// standing is a record's Standing, as that type's comments define it.
 func (m *machine) standing(rec lifecycle.Record) lifecycle.Standing {
 	if !m.named || rec.Reservation == nil {
 		return lifecycle.Alone
@@ -180,7 +179,7 @@ func limits() lifecycle.Limits {
 	}
 }
 
-// round is one durable write. A crash keeps what was written first, and loses the rest.
+// round is one durable write. A crash keeps the records written before it, and loses the rest.
 func (m *machine) round(what string, do func()) {
 	m.history = append(m.history, fmt.Sprintf("%s (%s, %s)", what, m.reading.Level, m.reading.Now.Sub(began).Round(time.Hour)))
 	m.staged, m.after = map[string]lifecycle.Record{}, nil
@@ -208,7 +207,7 @@ func (m *machine) round(what string, do func()) {
 	}
 }
 
-// apply asks the table, checks its answer, and does what stays inside.
+// apply asks the table, checks its answer, and carries out the internal effects.
 func (m *machine) apply(rec lifecycle.Record, ev lifecycle.Event) lifecycle.Record {
 	facts := m.facts(rec)
 	next, effects := lifecycle.Next(rec, ev, facts)
@@ -222,7 +221,7 @@ func (m *machine) apply(rec lifecycle.Record, ev lifecycle.Event) lifecycle.Reco
 	return next
 }
 
-// unswayed holds that what is for people decides nothing.
+// unswayed asserts that the members for people decide nothing.
 func (m *machine) unswayed(rec lifecycle.Record, ev lifecycle.Event, facts lifecycle.Facts) {
 	other := rec.Clone()
 	other.Attempts, other.Cause, other.NextAttempt = rec.Attempts+7, "another cause", began.Add(-time.Hour)
@@ -235,7 +234,7 @@ func (m *machine) unswayed(rec lifecycle.Record, ev lifecycle.Event, facts lifec
 	}
 }
 
-// deeds are the effects but for how people are told and how long is waited.
+// deeds are the effects without those that save, tell or wait.
 func deeds(effects []lifecycle.Effect) (out []lifecycle.EffectKind) {
 	for _, k := range kinds(effects) {
 		if k != lifecycle.Save && k != lifecycle.Tell && k != lifecycle.Resend && k != lifecycle.Later {
@@ -280,7 +279,7 @@ func (m *machine) do(rec lifecycle.Record, e lifecycle.Effect) {
 	}
 }
 
-// bury forgets a record, but for how new its name had become.
+// bury forgets a record, except for its creation date, for its name.
 func (m *machine) bury(rec lifecycle.Record) {
 	delete(m.saved, rec.ID())
 	if rec.HoldsName() && rec.Reservation.Created.After(m.buried) {
@@ -288,7 +287,7 @@ func (m *machine) bury(rec lifecycle.Record) {
 	}
 }
 
-// outdated reports whether a newer one was accepted under the name.
+// outdated reports whether a newer reservation was accepted under the name.
 func (m *machine) outdated(r *workload.Reservation) bool {
 	return m.named && (!r.Created.After(m.buried) || slices.ContainsFunc(m.holders(), func(o lifecycle.Record) bool {
 		return o.ID() != r.ID && !r.Created.After(o.Reservation.Created)
@@ -303,7 +302,7 @@ func (m *machine) stage(rec lifecycle.Record) {
 	m.staged[id] = rec
 }
 
-// standingOlder is the one that stands while rec is made in its place.
+// standingOlder is the ID of the deployed older record while rec is made in its place.
 func (m *machine) standingOlder(rec lifecycle.Record, kind lifecycle.EffectKind) (older string) {
 	if !m.types.Apart || kind != lifecycle.DoProvision || !rec.Deployed.IsZero() {
 		return ""
@@ -331,7 +330,7 @@ func (m *machine) older(rec lifecycle.Record, ev lifecycle.Event, is func(lifecy
 	}
 }
 
-// judge answers at once, or parks what waits for what the node offers.
+// judge answers at once, or parks a record until the node's offer is there.
 func (m *machine) judge(rec lifecycle.Record) {
 	if rapid.Bool().Draw(m.t, "at once") {
 		m.verdict(rec)
@@ -342,7 +341,7 @@ func (m *machine) judge(rec lifecycle.Record) {
 	}
 }
 
-// verdict is what policy and admission say: never that something may begin whose
+// verdict is the verdict of policy and admission: never Admit for a record whose
 // time hasn't come or is over, or that is older than another of its name.
 func (m *machine) verdict(rec lifecycle.Record) {
 	r := rec.Reservation
@@ -356,7 +355,7 @@ func (m *machine) verdict(rec lifecycle.Record) {
 		m.apply(rec, later)
 	case !dated, older, rapid.IntRange(0, 9).Draw(m.t, "refused") == 0:
 		m.apply(rec, refused)
-	case r.Created.After(m.truth): // the explorer lies, and the user was ahead: nobody is harmed
+	case r.Created.After(m.truth): // the explorer lies, and the user's clock was ahead: nobody is harmed
 		m.apply(rec, refused)
 	case rapid.IntRange(0, 3).Draw(m.t, "postponed") == 0:
 		m.apply(rec, later)
@@ -365,7 +364,7 @@ func (m *machine) verdict(rec lifecycle.Record) {
 	}
 }
 
-// first is the effect of an ID's key that is in flight.
+// first is the effect in flight for an ID's key.
 func (m *machine) first(id string) *effect {
 	for _, e := range m.flights {
 		if m.key(e.id) == m.key(id) {
@@ -375,7 +374,7 @@ func (m *machine) first(id string) *effect {
 	return nil
 }
 
-// crash loses all but what is durable; what was in flight may have happened.
+// crash loses all but the durable records; effects in flight may have happened.
 func (m *machine) crash() {
 	m.history = append(m.history, "  CRASH")
 	seen := map[string]bool{}
@@ -396,7 +395,7 @@ func (m *machine) crash() {
 	})
 }
 
-// cutShort is an effect that may have happened, or a part of it.
+// cutShort has an interrupted effect happen, in part, or not at all.
 func (m *machine) cutShort(e *effect) {
 	if m.types.Apart && e.kind == lifecycle.DoProvision && rapid.Bool().Draw(m.t, "in part") {
 		m.quiesce(e.id)
@@ -418,8 +417,8 @@ func (m *machine) quiesce(id string) {
 	}
 }
 
-// goBack is what an effect that failed has done of its own accord: the older one runs
-// again whose place it should have taken.
+// goBack undoes a failed provision: the older workload whose place it should have
+// taken runs again.
 func (m *machine) goBack(e *effect) {
 	if !m.types.Apart || e.kind != lifecycle.DoProvision || !rapid.Bool().Draw(m.t, "had stopped others") {
 		return
@@ -430,7 +429,7 @@ func (m *machine) goBack(e *effect) {
 	}
 }
 
-// happen is what an effect does to the node.
+// happen applies an effect to the node.
 func (m *machine) happen(e *effect) {
 	key := m.spot(e.id)
 	switch e.kind {

@@ -15,9 +15,9 @@ import (
 	"github.com/croft-edge/croft/provision/lifecycle"
 )
 
-// Random histories of what the world does to a node, with a crash between any two
-// events. At every step nothing irreversible is done without proof; when all has
-// calmed down, what was promised is on the node and what wasn't, isn't.
+// Random histories of a node's world, with a crash between any two events. At
+// every step nothing irreversible is done without proof; once all has calmed down,
+// exactly the promised workloads are on the node.
 //
 // `go test -run Promises -rapid.checks=50000` walks more of them.
 func TestPromisesOfOneReservation(t *testing.T) {
@@ -32,8 +32,8 @@ func TestPromisesUnderOneName(t *testing.T) {
 	}
 }
 
-// Each of a name is apart: until a newer one has taken its place for good, the older
-// one is what the node has, wherever the node is stopped meanwhile.
+// Each workload of a name is apart: until a newer one has taken its place for good,
+// the node has the older one, wherever the node is stopped meanwhile.
 func TestPromisesOfOneInAnothersPlace(t *testing.T) {
 	for range series {
 		rapid.Check(t, func(t *rapid.T) { history(newMachine(t, true, true), 4) })
@@ -62,7 +62,7 @@ func history(m *machine, reservations int) {
 	m.promises.forgotten()
 }
 
-// step is one thing that happens to one reservation.
+// step is one random event for one reservation.
 func (m *machine) step(id string) {
 	rec, known := m.view(id)
 	what := rapid.SampledFrom([]string{
@@ -166,7 +166,7 @@ func (m *machine) renew(rec lifecycle.Record) {
 	m.apply(rec, lifecycle.Event{Kind: kind, Renewal: renewal})
 }
 
-// wake judges a renewal that waits, then looks at the time.
+// wake judges a pending renewal, then looks at the time.
 func (m *machine) wake(rec lifecycle.Record) {
 	if rec.Pending != nil {
 		verdict := rapid.SampledFrom([]lifecycle.Kind{lifecycle.Renew, lifecycle.RenewLater, lifecycle.RenewNever}).Draw(m.t, "renewal is")
@@ -183,7 +183,7 @@ func (m *machine) wake(rec lifecycle.Record) {
 	m.apply(rec, lifecycle.Event{Kind: lifecycle.Wake})
 }
 
-// drift takes what is on the node away, and tells.
+// drift removes a workload from the node, and sends Drift.
 func (m *machine) drift(rec lifecycle.Record) {
 	if rec.Phase == lifecycle.Deployed && m.first(rec.ID()) == nil {
 		delete(m.there, m.spot(rec.ID()))
@@ -192,7 +192,7 @@ func (m *machine) drift(rec lifecycle.Record) {
 	}
 }
 
-// land ends what is in flight for an ID's key.
+// land ends the effect in flight for an ID's key.
 func (m *machine) land(id string, well bool) {
 	e := m.first(id)
 	if e == nil {

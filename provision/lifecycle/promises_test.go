@@ -8,23 +8,23 @@ import (
 	"github.com/croft-edge/croft/provision/lifecycle"
 )
 
-// promise is what one user may rely on, from what was signed and ordered. It is
-// made of events alone, and knows no phase.
+// promise is what one user may rely on, from signed documents and orders. It
+// derives from events alone, and knows no phase.
 type promise struct {
 	created  time.Time
 	end      time.Time // the signed one
-	later    time.Time // that of a renewal that waits to be judged; zero for none
-	ahead    bool      // it was signed with a date that hadn't come when it arrived
+	later    time.Time // that of a pending renewal; zero for none
+	ahead    bool      // its signed date hadn't come when it arrived
 	accepted bool
 	deleted  bool
 	evicted  time.Time // when, in truth; zero if it wasn't
 	deployed bool      // it was on the node, and the record knows
-	failed   bool      // a final error before it ever was
+	failed   bool      // a final error before it ever was deployed
 	ended    bool      // its removal was decided: it doesn't come back
 }
 
-// promises are those of a machine. What an event changes counts once the record
-// that it changed is durable.
+// promises are those of a machine. An event's change counts once the record that
+// it changed is durable.
 type promises struct {
 	m      *machine
 	of     map[string]promise
@@ -51,13 +51,13 @@ func (p *promises) get(id string) promise {
 	return p.of[id]
 }
 
-// over reports whether its own end has come, in truth or by somebody's word.
+// over reports whether its own end has come, by the true time or by somebody's order.
 func (p *promises) over(id string) bool {
 	one := p.get(id)
 	return one.deleted || !one.evicted.IsZero() || !p.m.truth.Before(one.end)
 }
 
-// rivals are the newer accepted ones of its name that didn't fail.
+// rivals are the newer accepted reservations of its name that didn't fail.
 func (p *promises) rivals(id string) (out []string) {
 	for _, other := range p.ids() {
 		if one := p.get(other); p.m.named && other != id && one.accepted && !one.failed && one.created.After(p.get(id).created) {
@@ -93,8 +93,8 @@ func (p *promises) superseded(id string) (is, surely bool) {
 	return is, surely
 }
 
-// live reports whether its user may count on it. possibly is when a newer one of
-// its name is over and nothing proves that yet.
+// live reports whether its user may count on it. possibly covers the time when a
+// newer one of its name is over and nothing proves that yet.
 func (p *promises) live(id string) (is, possibly bool) {
 	one := p.get(id)
 	ended, surely := p.superseded(id)
@@ -102,7 +102,7 @@ func (p *promises) live(id string) (is, possibly bool) {
 	return wanted && !ended, wanted && !surely
 }
 
-// check holds one answer of the table against what was promised.
+// check compares one answer of the table with the promises.
 func (p *promises) check(was, next lifecycle.Record, ev lifecycle.Event, effects []lifecycle.Effect) {
 	id := next.ID()
 	saves := len(effects) > 0 && effects[0].Kind == lifecycle.Save
@@ -131,13 +131,13 @@ func (p *promises) check(was, next lifecycle.Record, ev lifecycle.Event, effects
 	}
 }
 
-// heard is a promise after an event.
+// heard returns a promise after an event.
 func heard(one promise, was, next lifecycle.Record, ev lifecycle.Event, now time.Time) promise {
 	early := was.Deployed.IsZero()
 	switch ev.Kind {
 	case lifecycle.Arrive:
 		one = promise{created: next.Reservation.Created, end: next.Reservation.Expires(), deleted: ev.Deletion != nil}
-		// Who signs ahead of the time, on a node whose clock is lied to, has no proof
+		// A user who signs ahead of time, on a node whose clock is lied to, has no proof
 		// but the lie: it costs nobody else anything.
 		one.ahead = one.created.After(now)
 		if ev.RenewalLater != nil {
@@ -175,7 +175,7 @@ func heard(one promise, was, next lifecycle.Record, ev lifecycle.Event, now time
 	return one
 }
 
-// checkRemoval holds that nothing that can't be taken back is done without proof.
+// checkRemoval asserts that nothing irreversible is done without proof.
 func (p *promises) checkRemoval(was, next lifecycle.Record, ev lifecycle.Event) {
 	id, one := next.ID(), p.get(next.ID())
 	leaves := next.Phase == lifecycle.Leaving && was.Phase != lifecycle.Leaving
@@ -185,7 +185,7 @@ func (p *promises) checkRemoval(was, next lifecycle.Record, ev lifecycle.Event) 
 	}
 	mayEnd := one.end
 	if !one.later.IsZero() {
-		mayEnd = mayEnd.Add(longest) // the renewal that waits may move it
+		mayEnd = mayEnd.Add(longest) // the pending renewal may move it
 	}
 	expired := !p.m.truth.Before(mayEnd)
 	graceOver := !one.evicted.IsZero() && (!p.m.types.HoldsData || p.m.truth.Sub(one.evicted) >= grace || !was.Begun)
@@ -204,8 +204,8 @@ func (p *promises) checkRemoval(was, next lifecycle.Record, ev lifecycle.Event) 
 	}
 }
 
-// checkResult holds that each change is told once, after it is durable, and that
-// what has ended doesn't come back.
+// checkResult asserts that each change is told once, after it is durable, and that
+// an ended reservation doesn't come back.
 func (p *promises) checkResult(was, next lifecycle.Record, ev lifecycle.Event, effects []lifecycle.Effect) {
 	for i, e := range effects {
 		switch {
@@ -232,7 +232,7 @@ func (p *promises) checkResult(was, next lifecycle.Record, ev lifecycle.Event, e
 	}
 }
 
-// told is what of a result a user compares.
+// told is the part of a result that a user compares.
 type told struct {
 	state    workload.State
 	text     string

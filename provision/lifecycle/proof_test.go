@@ -64,8 +64,8 @@ func TestLasted(t *testing.T) {
 	}
 }
 
-// Until it is judged, the date that a reservation was signed with may be ahead of
-// the time, and proves nothing about it.
+// Until it is judged, a reservation's signed date may be ahead of the time, and
+// proves nothing about it.
 func TestADateAheadProvesNothing(t *testing.T) {
 	rec := lifecycle.Record{Reservation: reservation()}
 	rec.Reservation.Created = began.Add(300 * day)

@@ -12,8 +12,8 @@ import (
 	"github.com/croft-edge/croft/provision/lifecycle"
 )
 
-// scene is one pair of phase and event, and what comes of it. Its record was taken
-// in at began for ten days, admitted and begun; change says what else it is.
+// scene is one pair of phase and event, and its outcome. Its record was accepted
+// at began for ten days, admitted and begun; change sets its other members.
 type scene struct {
 	name  string
 	phase lifecycle.Phase
@@ -307,7 +307,7 @@ func TestTheProcessBeginsAnew(t *testing.T) {
 	})
 }
 
-// What every phase says of itself agrees with the others.
+// The methods of each phase agree with each other.
 func TestPhases(t *testing.T) {
 	for _, p := range lifecycle.Phases() {
 		if !p.Known() || p.Tombstone() && (p.Wanted() || p.InFlight()) {

@@ -16,7 +16,7 @@ import (
 )
 
 // possible reports whether an event can come in a phase: a record arrives once,
-// and only what waits is judged. Everything else can come at any time, because
+// and only a waiting one is judged. Everything else can come at any time, because
 // effects end late and sources repeat themselves.
 func possible(p lifecycle.Phase, k lifecycle.Kind) bool {
 	arrives := k == lifecycle.Arrive || k == lifecycle.Replay
@@ -30,8 +30,8 @@ func possible(p lifecycle.Phase, k lifecycle.Kind) bool {
 	return !arrives && !judged
 }
 
-// Every pair of phase and event has its answer, whatever the record and the facts
-// are: none panics, none changes what it was given, each saves before it does.
+// Every pair of phase and event has its answer, whatever the record and the facts:
+// none panics, none changes its arguments, each saves before other effects.
 func TestEveryPairIsAnswered(t *testing.T) {
 	pairs := map[[2]string]bool{}
 	rapid.Check(t, func(t *rapid.T) {
@@ -135,7 +135,7 @@ func anySince(t *rapid.T, name string) lifecycle.Since {
 	}
 }
 
-// anyRecord is one of any members, also such as no history leads to.
+// anyRecord is a record with random members, also such as no history leads to.
 func anyRecord(t *rapid.T) lifecycle.Record {
 	flag := func(name string) bool { return rapid.Bool().Draw(t, name) }
 	rec := lifecycle.Record{
@@ -183,7 +183,7 @@ func anyFacts(t *rapid.T) lifecycle.Facts {
 	}
 }
 
-// anyEvent has all that its kind says it has.
+// anyEvent is an event with all members of its kind.
 func anyEvent(t *rapid.T, kind lifecycle.Kind) lifecycle.Event {
 	ev := lifecycle.Event{
 		Kind: kind, Record: lifecycle.Record{Reservation: reservation(), Hash: workload.Hash{1}}, Reservation: reservation(),

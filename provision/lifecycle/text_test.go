@@ -11,7 +11,7 @@ import (
 
 var update = flag.Bool("update", false, "write the table in docs/flow.md anew")
 
-// The table of docs/flow.md is the one that is run. `make generate` writes it.
+// The table of docs/flow.md is the one in the code. `make generate` writes it.
 func TestTheDocumentShowsTheTable(t *testing.T) {
 	const path, from, to = "../../docs/flow.md", "<!-- lifecycle table -->\n", "<!-- end -->"
 	raw, err := os.ReadFile(path)
@@ -35,8 +35,8 @@ func TestTheDocumentShowsTheTable(t *testing.T) {
 	}
 }
 
-// A person reads all of it: every phase and every event is in it, and every word
-// is explained.
+// The text is complete: it has every phase and every event, and explains every
+// word.
 func TestTheTableNamesEverything(t *testing.T) {
 	text := lifecycle.Text()
 	for _, p := range lifecycle.Phases() {
