@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The ends that are remembered are looked through ever more seldom the more there
-// are: the engine's thread notes one for each effect.
+// The remembered ends are swept ever more seldom the more there are: the engine's
+// thread notes one for each effect.
 func TestEndsAreSeldomLookedThrough(t *testing.T) {
 	const doublings = 3
 	d := NewHistory()
