@@ -10,10 +10,10 @@ import (
 	"github.com/croft-edge/croft/provision/inflight"
 )
 
-// TestOneTaskBesideTenThousand: whatever hostile users have queued, of whatever types and
-// in whatever order, however their own things conflict, the one task of an honest user
-// begins when the first place of its type is free after each of them has had a turn.
-// What is fetched ahead and what is made are tasks alike.
+// TestOneTaskBesideTenThousand: however many tasks hostile users have queued, of whatever
+// types, order and conflicts, the one task of an honest user begins at the first free
+// slot of its type after each of them has had a turn. Fetches and provisions are tasks
+// alike.
 func TestOneTaskBesideTenThousand(t *testing.T) {
 	types := []workload.Type{workload.TypeContainer, workload.TypeVolume, workload.TypeNetwork}
 	rapid.Check(t, func(t *rapid.T) {

@@ -25,8 +25,8 @@ func conflict(a, b *inflight.Task) bool {
 	return false
 }
 
-// The order of effects that conflict is what it would be with one thread, and
-// nothing that could go waits: held against a list that is searched.
+// Conflicting effects run in the order that one thread would give them, and
+// nothing that could go waits: compared with a list that is searched.
 func TestOrderIsThatOfOneThread(t *testing.T) {
 	types := []workload.Type{workload.TypeContainer, workload.TypeVolume}
 	slots := map[workload.Type]int{workload.TypeContainer: 3, workload.TypeVolume: 1}
