@@ -51,8 +51,8 @@ func TestChangesMovesItsCursorOnlyAfterThePageIsHandled(t *testing.T) {
 	})
 }
 
-// A document that the engine couldn't keep makes the page come again; what was
-// handled of it isn't handed over again.
+// A document that the engine couldn't keep makes the page come again; its handled
+// documents aren't handed over again.
 func TestChangesBringsAgainWhatCouldNotBeKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -81,7 +81,7 @@ func TestChangesBringsAgainWhatCouldNotBeKept(t *testing.T) {
 	})
 }
 
-// A document that is refused for good held up all that came with it, ever longer.
+// A document refused for good held up its whole page, ever longer.
 func TestChangesPassesOverWhatIsRefusedForGood(t *testing.T) {
 	for kind, again := range map[node.Kind]bool{
 		node.Invalid: false, node.Refused: false, node.Exist: false, node.NotExist: false,

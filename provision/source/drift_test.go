@@ -17,7 +17,7 @@ import (
 	"github.com/croft-edge/croft/provision/source"
 )
 
-// module is what is looked at; it notes when.
+// module is a module to look at; it notes when.
 type module struct {
 	mu    sync.Mutex
 	seen  map[provisioner.Label]provisioner.Seen
@@ -50,7 +50,7 @@ func (m *module) times() []time.Time {
 	return append([]time.Time(nil), m.looks...)
 }
 
-// anythingDiffers says that whatever has words differs.
+// anythingDiffers reports whether any workload has a drift text.
 func anythingDiffers(_ workload.Type, seen map[provisioner.Label]provisioner.Seen) bool {
 	for _, what := range seen {
 		if what.Drift != "" {
@@ -60,7 +60,7 @@ func anythingDiffers(_ workload.Type, seen map[provisioner.Label]provisioner.See
 	return false
 }
 
-// syncedLog is what a source logs, read while it runs.
+// syncedLog is a source's log, safe to read while it runs.
 type syncedLog struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -94,7 +94,7 @@ func drifting(t *testing.T, looks map[workload.Type]source.Look, test func(t *te
 		test(t, items, log)
 		cancel()
 		stopped := time.Now()
-		for range items { // what was on its way
+		for range items { // items still on their way
 		}
 		if took := time.Since(stopped); took > time.Second {
 			t.Errorf("the source ends %s after its context", took)
@@ -117,7 +117,7 @@ func TestDriftYieldsOnlyWhatDiffers(t *testing.T) {
 			if item.Kind != source.Drifted || item.Type != workload.TypeNetwork || time.Since(start) > 12*time.Second {
 				t.Fatalf("yields %+v after %s", item, time.Since(start))
 			}
-			// It isn't looked at again before the engine is done with it.
+			// The type isn't looked at again before the engine is done with it.
 			looks := len(moved.times())
 			time.Sleep(10 * time.Minute)
 			if now := len(moved.times()); now != looks {
@@ -169,9 +169,9 @@ func TestDriftOfOneTypeWaitsForNoOther(t *testing.T) {
 		})
 }
 
-// A look that doesn't heed its deadline is one goroutine, not one a look.
+// A look that ignores its deadline is one goroutine, not one a look.
 func TestDriftAsksOnceWhileALookIsLeftBehind(t *testing.T) {
-	var release chan struct{} // made where the clock is the test's own
+	var release chan struct{} // made inside the bubble of the test's clock
 	var mu sync.Mutex
 	asked := 0
 	stubborn := func(context.Context) (map[provisioner.Label]provisioner.Seen, error) {
@@ -204,7 +204,7 @@ func TestDriftAsksOnceWhileALookIsLeftBehind(t *testing.T) {
 	})
 }
 
-// What the engine can't work off is yielded more seldom.
+// A type that the engine can't handle is yielded more seldom.
 func TestDriftBacksOffWhenTheEngineFails(t *testing.T) {
 	m := &module{seen: map[provisioner.Label]provisioner.Seen{{ID: "1-1"}: {Drift: "gone"}}}
 	drifting(t, map[workload.Type]source.Look{workload.TypeVolume: m.look}, func(t *testing.T, items <-chan source.Item, _ *syncedLog) {

@@ -10,9 +10,9 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// TestAPageIsTakenInTurns: however many reservations of others came in a page, nobody's
-// waits for more than one of each of them of its place, for each that he has before it;
-// what is to go before what stays so, and so does the order of each user's.
+// TestAPageIsTakenInTurns: however many reservations of others are in a page, a user's
+// waits, for each that he has before it, for at most one of each other user in its
+// place; deletions stay first, and each user's order stays.
 func TestAPageIsTakenInTurns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var batch []*workload.Reservation

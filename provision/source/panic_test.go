@@ -16,7 +16,7 @@ import (
 	"github.com/croft-edge/croft/provision/source"
 )
 
-// mine is a number of panics that are still to come. One that is nil has none.
+// mine counts the panics still to come. A nil one has none.
 type mine struct {
 	mu   sync.Mutex
 	left int
@@ -99,7 +99,7 @@ func fatal(t *testing.T, m *mine, log zerolog.Logger) map[string]func() source.S
 		return s
 	}
 	poller := func() *fakePoller {
-		same := page("e", 1, volume("1-1")) // asked for again after a panic
+		same := page("e", 1, volume("1-1")) // polled again after a panic
 		return &fakePoller{answers: []pageAnswer{same, same, same, same, same}}
 	}
 	seed := func() *seedStore {
@@ -129,7 +129,7 @@ func fatal(t *testing.T, m *mine, log zerolog.Logger) map[string]func() source.S
 	}
 }
 
-// Whatever a source uses may panic: it is logged, and the source goes on.
+// Each part that a source uses may panic: it is logged, and the source goes on.
 func TestSourcesGoOnAfterPanics(t *testing.T) {
 	for name := range fatal(t, nil, zerolog.Nop()) {
 		t.Run(name, func(t *testing.T) {
@@ -162,7 +162,7 @@ func TestSourcesGoOnAfterPanics(t *testing.T) {
 	}
 }
 
-// The page comes again whose cursor couldn't be written for a panic.
+// A page comes again if a panic kept its cursor from being written.
 func TestChangesGoesOnWhenWritingTheCursorPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -180,8 +180,8 @@ func TestChangesGoesOnWhenWritingTheCursorPanics(t *testing.T) {
 	})
 }
 
-// A look, or a comparison, that panics is one that failed: the type is looked at
-// again, and the others meanwhile.
+// A look, or a comparison, that panics has failed: the type is looked at again,
+// and the others meanwhile.
 func TestDriftGoesOnAfterPanics(t *testing.T) {
 	for _, name := range []string{"look", "comparison"} {
 		t.Run(name, func(t *testing.T) {

@@ -58,6 +58,6 @@ func TestAPushGivesUpWithItsContext(t *testing.T) {
 		if err := <-done; node.KindOf(err) != node.Transient {
 			t.Errorf("while it is handled: %v", err)
 		}
-		i.Finish(nil) // nobody waits for it, and nothing hangs
+		i.Finish(nil) // it has no waiter, and nothing hangs
 	})
 }

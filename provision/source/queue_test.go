@@ -50,7 +50,7 @@ func TestDueCanBeMoved(t *testing.T) {
 	}
 }
 
-// model is a Due that looks at all it holds each time.
+// model is a Due that searches all its entries each time.
 type model map[string]modelDue
 
 type modelDue struct {

@@ -171,7 +171,7 @@ func TestSeedPollEndsWithinASecond(t *testing.T) {
 	})
 }
 
-// expirer says each time that the same have expired.
+// expirer always returns the same expired reservations.
 type expirer struct{ err error }
 
 func (e *expirer) GetExpired() ([]*workload.Reservation, error) {
