@@ -17,8 +17,8 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// ledger is a store that counts its writes of what the explorer has, and fails them
-// when it is told to.
+// ledger is a store that counts its acknowledging writes, and fails them when a
+// test says so.
 type ledger struct {
 	*store.FSStore
 	mu     sync.Mutex
@@ -55,7 +55,7 @@ func counted(t *testing.T) (*rig, *ledger) {
 	return r, l
 }
 
-// What one pass has brought to the explorer is written in one go, many in few.
+// The acknowledgements of one pass are written together, many results in few writes.
 func TestAcknowledgedInOneWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, l := counted(t)
@@ -69,7 +69,7 @@ func TestAcknowledgedInOneWrite(t *testing.T) {
 	})
 }
 
-// An explorer that is slow keeps nobody waiting for the write.
+// A slow explorer doesn't delay the write of acknowledgements.
 func TestASlowExplorerDelaysNoWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, l := counted(t)
@@ -87,7 +87,7 @@ func TestASlowExplorerDelaysNoWrite(t *testing.T) {
 	})
 }
 
-// While nothing can be written, little is sent in vain, and nothing is lost.
+// While writes fail, little is sent in vain, and nothing is lost.
 func TestAcknowledgementsThatCannotBeWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, l := counted(t)
@@ -109,8 +109,8 @@ func TestAcknowledgementsThatCannotBeWritten(t *testing.T) {
 	})
 }
 
-// One user's thousand results keep another's two from nothing: users take turns, and what
-// comes while a pass is under way has its turn in the next.
+// One user's thousand results don't delay another's two: users take turns, and results
+// that come during a pass have their turn in the next.
 func TestUsersTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := counted(t)
@@ -146,8 +146,8 @@ func TestUsersTakeTurns(t *testing.T) {
 	})
 }
 
-// A pass that ends with one result that fails, among others that were sent, is followed by the
-// next at once: the explorer isn't away.
+// A pass in which one result fails among sent ones is followed by the next at once: the
+// explorer isn't away.
 func TestOneFailureAtTheEndOfAPassKeepsNothingBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := counted(t)

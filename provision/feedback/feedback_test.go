@@ -27,7 +27,7 @@ func nodeKey() ed25519.PrivateKey { return ed25519.NewKeyFromSeed(make([]byte, e
 
 func nodeID() string { return sign.ID(nodeKey().Public().(ed25519.PublicKey)) }
 
-// signer signs with the node's key, unless it is told to fail.
+// signer signs with the node's key, or fails when a test says so.
 type signer struct {
 	mu   sync.Mutex
 	fail error
@@ -48,7 +48,7 @@ func (s *signer) set(err error) {
 	s.fail = err
 }
 
-// explorer takes results, as it is told to.
+// explorer accepts or refuses results as a test says.
 type explorer struct {
 	mu       sync.Mutex
 	answer   func(ctx context.Context, r *workload.Result) error
@@ -179,7 +179,7 @@ func away(context.Context, *workload.Result) error {
 	return node.Errorf(node.Transient, "cannot send: the explorer is away")
 }
 
-// What is finished is signed, sent in order and acknowledged; nothing is sent twice.
+// Finished results are signed, sent in order and acknowledged; nothing is sent twice.
 func TestDelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, feedback.Config{})
@@ -240,7 +240,7 @@ func TestExplorerAwayForHours(t *testing.T) {
 	})
 }
 
-// Kicks don't make an explorer that is away be asked more often.
+// Kicks don't raise the rate of attempts while the explorer is away.
 func TestKicksDoNotHurry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, feedback.Config{Pause: time.Minute, MaxPause: time.Minute})
@@ -260,8 +260,8 @@ func TestKicksDoNotHurry(t *testing.T) {
 	})
 }
 
-// Results that the explorer refuses for good, or chokes on, don't block
-// others; they are tried again slowly, and their cause can be seen.
+// Results that the explorer refuses for good, or fails on, don't block others;
+// they are retried slowly, and their cause is visible.
 func TestOneBadResultBlocksNoOther(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err     error
@@ -343,7 +343,7 @@ func TestHangsAndSigners(t *testing.T) {
 	})
 }
 
-// At the end it tries once more, until its deadline, whatever it was waiting for.
+// On stop feedback tries once more, until its deadline, whatever it was waiting for.
 func TestShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, feedback.Config{Grace: 5 * time.Second})

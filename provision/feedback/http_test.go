@@ -17,8 +17,8 @@ import (
 	"github.com/croft-edge/croft/provision/feedback"
 )
 
-// Explorers that are away, slow, never answer, answer garbage, redirect or
-// fail, over real HTTP: the result stays owed, and arrives once they are well.
+// Explorers that are away, slow, never answer, answer garbage, redirect or fail,
+// over real HTTP: the result stays undelivered, and arrives once they work.
 func TestBadExplorers(t *testing.T) {
 	for name, bad := range map[string]http.HandlerFunc{
 		"fails":         func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
@@ -45,7 +45,7 @@ func TestBadExplorers(t *testing.T) {
 			conn.Close()
 		},
 		"never answers": func(_ http.ResponseWriter, r *http.Request) {
-			if _, err := io.Copy(io.Discard, r.Body); err != nil { // only then is a client that leaves noticed
+			if _, err := io.Copy(io.Discard, r.Body); err != nil { // only after this is a client's disconnect noticed
 				return
 			}
 			<-r.Context().Done()
@@ -82,7 +82,7 @@ func TestBadExplorers(t *testing.T) {
 	}
 }
 
-// An explorer that isn't there at all, and comes up later.
+// An explorer that isn't there at first, and comes up later.
 func TestExplorerComesUp(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -106,7 +106,7 @@ func TestExplorerComesUp(t *testing.T) {
 	stop()
 }
 
-// The published API's Feedbacker, which knows no context.
+// The published API's Feedbacker, which takes no context.
 type seed struct {
 	calls chan string
 	hang  chan struct{}

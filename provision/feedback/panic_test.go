@@ -18,7 +18,7 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// syncedLog is what is logged, read while it is written.
+// syncedLog is a log that is safe to read while it is written.
 type syncedLog struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -36,7 +36,7 @@ func (l *syncedLog) count(what string) int {
 	return strings.Count(l.text.String(), what)
 }
 
-// mine is a number of panics that are still to come.
+// mine counts the panics still to come.
 type mine struct {
 	mu   sync.Mutex
 	left int
@@ -118,7 +118,7 @@ func TestPanicsDelayResults(t *testing.T) {
 	}
 }
 
-// A result that makes the sender panic each time keeps no other from its user.
+// A result that makes the sender panic each time doesn't block any other.
 func TestAResultThatPanicsBlocksNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, feedback.Config{})
@@ -145,7 +145,7 @@ func TestAResultThatPanicsBlocksNoOther(t *testing.T) {
 	})
 }
 
-// slowList is an outbox in which looking takes its time, as with thousands of results.
+// slowList is an outbox whose queries take time, as with thousands of results.
 type slowList struct {
 	*store.FSStore
 	takes time.Duration
@@ -167,8 +167,8 @@ func (s *slowList) count() int {
 	return s.looks
 }
 
-// However often it is kicked, looking for results costs a tenth of the time at
-// most; a result that comes alone goes out at once.
+// However often feedback is kicked, its queries take at most a tenth of the time;
+// a result that comes alone goes out at once.
 func TestManyKicksCostLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, feedback.Config{})
