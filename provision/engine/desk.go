@@ -116,8 +116,8 @@ func (d *desk) round(inputs []input) {
 	d.flights.pump()
 }
 
-// once handles inputs in one durable write. If the write is refused for good, each
-// input is handled again by itself, so that one bad record costs no other.
+// once handles inputs in one durable write. If the write is refused for good (a full disk
+// isn't), each input is handled again by itself, so that one bad record costs no other.
 func (d *desk) once(inputs []input) {
 	d.now = d.parts.Clock.Read()
 	errs := make([]error, len(inputs))

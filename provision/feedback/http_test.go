@@ -45,7 +45,7 @@ func TestBadExplorers(t *testing.T) {
 			conn.Close()
 		},
 		"never answers": func(_ http.ResponseWriter, r *http.Request) {
-			if _, err := io.Copy(io.Discard, r.Body); err != nil { // only after this is a client's disconnect noticed
+			if _, err := io.Copy(io.Discard, r.Body); err != nil { // only now is a client's disconnect noticed
 				return
 			}
 			<-r.Context().Done()

@@ -207,7 +207,7 @@ func leaveAgain() action {
 func decommission() action {
 	return action{"decommission", "decommissioned again", func(t *turn) {
 		failed := t.rec.End == workload.StateError && t.f.Name == Newest
-		if !t.f.Type.Apart && (t.f.Name.replaced() || failed) { // the workload under its name is another record's
+		if !t.f.Type.Apart && (t.f.Name.replaced() || failed) { // the workload of that name is another's
 			t.effect(Cancel)
 			t.concluded()
 			return
