@@ -80,7 +80,7 @@ func refuse() action {
 			phase = Dismissed
 		}
 		t.rec.Cause = t.ev.Err.Error()
-		// A reservation that its user has deleted is never accepted by somebody else's later word.
+		// A reservation that its user has deleted is never accepted by anybody's later word.
 		t.rec.Older = t.ev.Older && t.rec.Reservation.Deletion == nil
 		t.sinceJudged()
 		if t.rec.Reservation.Deletion != nil {

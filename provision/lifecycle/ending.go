@@ -176,7 +176,7 @@ func (t *turn) concluded() {
 	}
 }
 
-// mendApart has the older workload started again that the failed one may have stopped.
+// mendApart restarts the older workload that the failed one may have stopped.
 func (t *turn) mendApart() {
 	if t.f.Type.Apart && t.rec.Name != (NameKey{}) {
 		t.effect(MendOlder)

@@ -11,7 +11,7 @@ type Facts struct {
 	// Time is the present time, how far it can be trusted, and the node's uptime.
 	Time clock.Reading
 	Type TypeFacts
-	// Name is how the record stands to the others of its name.
+	// Name is the record's standing among those of its name.
 	Name Standing
 	// InFlight is whether an effect of the record is in flight.
 	InFlight bool
