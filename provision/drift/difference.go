@@ -72,9 +72,9 @@ func (t takenIDs) has(kind workload.Type, id string) bool {
 }
 
 // Unlabelled are the records whose workload an older croft has made: it is as it
-// should be, but has no label. Provisioning it once more adds the label and
-// changes nothing else. Without a label nobody could tell whose it is once this
-// node had lost its records.
+// should be, but its label has no hash. Provisioning it once more adds the hash
+// and changes nothing else. Without it nobody could tell whose the workload is
+// once this node had lost its records.
 func Unlabelled(recs []store.Record, there Seen) []store.Record {
 	var out []store.Record
 	for _, rec := range recs {

@@ -34,7 +34,7 @@ type History struct {
 type entry struct {
 	kind workload.Type
 	last Drift
-	// open is whether the drift isn't repaired yet, since when it exists.
+	// open is whether the drift isn't repaired yet; since is when it began.
 	open  bool
 	since time.Duration
 	// restored counts the repairs.
