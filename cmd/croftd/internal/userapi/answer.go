@@ -15,20 +15,20 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/userapi/wire"
 )
 
-// answer is the answer to one request: the http.ResponseWriter that its handler has.
+// answer is the http.ResponseWriter of one request's handler.
 type answer struct {
 	caller *caller
 	header http.Header
 
 	mu  sync.Mutex
 	out *bufio.Writer
-	// begun is whether the head was sent.
+	// begun is whether the response head was sent.
 	begun bool
 	err   error
-	// gone is closed when the caller is.
+	// gone is closed when the caller's connection ends.
 	gone <-chan struct{}
-	// taken is whether the handler has asked for the connection, parked is closed once nobody
-	// else reads it any more.
+	// taken is whether the handler has hijacked the connection; parked is closed once the reading
+	// goroutine has stopped.
 	taken  atomic.Bool
 	parked chan struct{}
 }
@@ -43,7 +43,7 @@ func (a *answer) serve(r *http.Request) {
 	a.caller.door.handler.ServeHTTP(a, r)
 }
 
-// finish says that the answer is whole; another request may come then.
+// finish completes the response; the next request may follow.
 func (a *answer) finish() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -59,7 +59,7 @@ func (a *answer) finish() {
 	}
 }
 
-// frame sends one; the lock is held, here and below.
+// frame writes a frame. Here and below, mu is held.
 func (a *answer) frame(kind wire.Kind, payload []byte) {
 	if a.err == nil {
 		a.err = wire.WriteFrame(a.out, kind, payload)
@@ -85,7 +85,7 @@ func (a *answer) head(status int) {
 	a.frame(wire.Head, raw)
 }
 
-// send sends a frame that isn't of the answer, at once.
+// send sends a frame that isn't part of the response, at once.
 func (a *answer) send(kind wire.Kind, payload []byte) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -120,7 +120,7 @@ func (a *answer) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// FlushError implements what http.ResponseController looks for.
+// FlushError implements the method that http.ResponseController looks for.
 func (a *answer) FlushError() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -130,10 +130,10 @@ func (a *answer) FlushError() error {
 	return a.err
 }
 
-// SetWriteDeadline implements what http.ResponseController looks for.
+// SetWriteDeadline implements the method that http.ResponseController looks for.
 func (a *answer) SetWriteDeadline(by time.Time) error { return a.caller.conn.SetWriteDeadline(by) }
 
-// Hijack implements http.Hijacker: the connection carries bytes both ways from now on.
+// Hijack implements http.Hijacker: from now on the connection carries raw bytes in both directions.
 func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -141,7 +141,7 @@ func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, errors.New("cannot take the connection over: it is in use")
 	}
 	conn := a.caller.conn
-	// Who reads is woken up by it, and reads no more.
+	// The past deadline wakes the reading goroutine, which then stops.
 	if err := conn.SetReadDeadline(time.Unix(1, 0)); err != nil {
 		return nil, nil, err
 	}
@@ -158,8 +158,8 @@ func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, bufio.NewReadWriter(bufio.NewReader(conn), bufio.NewWriter(conn)), a.err
 }
 
-// parkReader is called by who reads the link when it can't: true when it is because the
-// handler has asked for the connection.
+// parkReader is called by the goroutine that reads the link, after a read error. It returns true when
+// the cause is that the handler has hijacked the connection.
 func (a *answer) parkReader() bool {
 	if !a.taken.Load() {
 		return false

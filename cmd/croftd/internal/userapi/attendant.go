@@ -17,15 +17,14 @@ import (
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
-// attendant gives one process of the door what it asks for, and ends it when it breaks the
-// rules of package wire.
+// attendant serves one run of the door's process, and ends it when it breaks the rules of package wire.
 type attendant struct {
 	door    *Door
 	control *wire.Control
 	kill    context.CancelFunc
 	beats   chan uint32
 	all     sync.WaitGroup
-	// proving has room for the signatures that the process may wait for.
+	// proving bounds the signatures that the process may wait for at a time.
 	proving chan struct{}
 
 	mu  sync.Mutex
@@ -33,7 +32,7 @@ type attendant struct {
 	why error
 }
 
-// end ends the process; the first reason counts.
+// end ends the process; the first reason is kept.
 func (a *attendant) end(why error) {
 	a.mu.Lock()
 	if a.why == nil {
@@ -49,7 +48,7 @@ func (a *attendant) reason() error {
 	return a.why
 }
 
-// listen hears what the process says, as many messages a second as are allowed.
+// listen receives the process's messages, at most processWords a second.
 func (a *attendant) listen(ctx context.Context) error {
 	a.proving = make(chan struct{}, wire.MaxProofs)
 	pace := pace{most: processWords.Each}
@@ -67,7 +66,8 @@ func (a *attendant) listen(ctx context.Context) error {
 	}
 }
 
-// hungUp is why nothing more comes: where the process has ended, Wait says why.
+// hungUp returns the reason why the control socket ended: nil where the process has ended, as Wait
+// knows why.
 func (a *attendant) hungUp(ctx context.Context, err error) error {
 	if ctx.Err() == nil && !errors.Is(err, io.EOF) && !errors.Is(err, unix.ECONNRESET) {
 		return err
@@ -110,7 +110,7 @@ func (a *attendant) hear(ctx context.Context, m wire.Message) error {
 	return nil
 }
 
-// prove signs, for the process's own key alone, that the key speaks for the node.
+// prove signs, only for the process's own TLS key, the proof that the key speaks for the node.
 func (a *attendant) prove(ctx context.Context, m wire.Message) error {
 	select {
 	case a.proving <- struct{}{}:
@@ -135,7 +135,7 @@ func (a *attendant) prove(ctx context.Context, m wire.Message) error {
 	return nil
 }
 
-// link opens a link for a connection, while there is room.
+// link opens a link for a connection, if a place is free.
 func (a *attendant) link(ctx context.Context, number uint32) error {
 	answer := wire.Message{Kind: wire.Link, Number: number}
 	leave, err := a.door.links.Take("", 1)
@@ -159,7 +159,7 @@ func (a *attendant) link(ctx context.Context, number uint32) error {
 	return a.control.Send(answer)
 }
 
-// watch asks the process again and again whether it is there.
+// watch sends heartbeats to the process, which must answer each in time.
 func (a *attendant) watch(ctx context.Context) error {
 	hung := a.door.Limits.Hung
 	tick := time.NewTicker(hung / 2)
@@ -189,7 +189,7 @@ func (a *attendant) watch(ctx context.Context) error {
 	}
 }
 
-// ended is err, unless the process has ended: Wait says why.
+// ended returns err, or nil when the process has ended: Wait knows why.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil || errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
 		return nil
@@ -197,7 +197,7 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
-// pace lets so many pass a second.
+// pace limits events to most a second.
 type pace struct {
 	most, n int64
 	since   time.Time

@@ -11,19 +11,19 @@ import (
 	"github.com/croft-edge/croft/pkg/nodeapi"
 )
 
-// binding is what a user's requests on one TLS connection hold.
+// binding identifies one TLS connection; the user's requests on it hold it.
 type binding [wire.BindingSize]byte
 
-// bindings remembers which connections brought requests of users who have workloads
-// here, for longer than these requests could be good: the door's process says which
-// connection it is, and mustn't say that of an older one.
+// bindings remembers the connections that brought requests of users with workloads here, for longer
+// than these requests are valid: the door's process names the connection, and mustn't replay the
+// binding of an earlier one.
 type bindings struct {
 	now  func() (time.Time, bool)
 	most *limit.Places
 
 	mu   sync.Mutex
 	held map[binding]*claim
-	// over are those whose connection has ended, the first ended first.
+	// over are the claims whose connection has ended, oldest first.
 	over []*claim
 }
 
@@ -38,8 +38,8 @@ func newBindings(now func() (time.Time, bool)) *bindings {
 	return &bindings{now: now, most: bindingsOfUser.Places(true), held: map[binding]*claim{}}
 }
 
-// claim makes a binding that caller's, for good. It is Refused when another
-// one had it.
+// claim assigns the caller's binding to it for good. It returns Refused when another caller has claimed
+// it.
 func (b *bindings) claim(user string, by *caller) error {
 	b.forget()
 	b.mu.Lock()
@@ -48,7 +48,7 @@ func (b *bindings) claim(user string, by *caller) error {
 		c = &claim{binding: by.binding, by: by}
 		b.held[by.binding] = c
 		b.mu.Unlock()
-		// A user who has too many loses their own oldest, so this doesn't fail.
+		// A user with too many bindings loses their oldest, so Take doesn't fail.
 		give, err := b.most.Take(user, func() { b.drop(c) })
 		if err == nil {
 			b.mu.Lock()
@@ -64,7 +64,7 @@ func (b *bindings) claim(user string, by *caller) error {
 	return nil
 }
 
-// release says that the caller's connection has ended.
+// release marks the caller's connection as ended.
 func (b *bindings) release(by *caller) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -73,13 +73,13 @@ func (b *bindings) release(by *caller) {
 		b.over = append(b.over, c)
 	}
 	if int64(len(b.over)) > 2*bindingsOfUser.Total {
-		// While the clock isn't trusted, those who made room stay in it.
+		// While the clock isn't trusted, over still holds the claims that were displaced.
 		b.over = slices.DeleteFunc(b.over, func(c *claim) bool { return b.held[c.binding] != c })
 	}
 }
 
-// forget drops those whose requests are too old by now to be good. While the clock
-// isn't trusted, no request is too old.
+// forget drops the claims whose requests have expired. While the clock isn't trusted, no request
+// expires.
 func (b *bindings) forget() {
 	if _, trusted := b.now(); !trusted {
 		return

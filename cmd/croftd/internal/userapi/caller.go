@@ -20,7 +20,7 @@ import (
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
-// caller is one TLS connection of somebody, as the door's process tells of it.
+// caller is one TLS connection to the door, as the door's process reports it.
 type caller struct {
 	door    *Door
 	conn    *net.UnixConn
@@ -29,13 +29,13 @@ type caller struct {
 	stayed  chan byte
 
 	mu sync.Mutex
-	// open is the request that isn't answered yet, nil for none.
+	// open is the request in progress, nil for none.
 	open *answer
-	// known is whether it has an owner's place.
+	// known is whether the connection has an owner's place.
 	known bool
 }
 
-// callerKey is where a request's caller is found in its context.
+// callerKey is the context key of a request's caller.
 type callerKey struct{}
 
 func callerOf(ctx context.Context) *caller {
@@ -43,10 +43,10 @@ func callerOf(ctx context.Context) *caller {
 	return c
 }
 
-// said is how long the process may take for what it has begun to say.
+// said is how long the process may take to send the rest of a frame.
 const said = 10 * time.Second
 
-// attend serves what comes by the link, until that ends or breaks the rules.
+// attend serves the requests on the link, until it ends or breaks the rules.
 func (c *caller) attend(ctx context.Context) {
 	ctx, cancel := context.WithCancel(context.WithValue(nodeapi.WithSession(ctx), callerKey{}, c))
 	defer cancel()
@@ -73,7 +73,7 @@ func (c *caller) attend(ctx context.Context) {
 			case c.stayed <- payload[0]:
 				continue
 			default:
-				return // nobody asked
+				return // unsolicited
 			}
 		}
 		r, err := c.request(ctx, kind, payload)
@@ -88,7 +88,7 @@ func (c *caller) attend(ctx context.Context) {
 	}
 }
 
-// greet reads which connection it is.
+// greet reads the frame that identifies the connection.
 func (c *caller) greet() error {
 	if err := c.conn.SetReadDeadline(time.Now().Add(said)); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (c *caller) greet() error {
 	return c.conn.SetReadDeadline(time.Time{})
 }
 
-// read reads a frame, which takes its memory as it comes.
+// read reads a frame; its memory grows with the bytes received.
 func (c *caller) read() (wire.Kind, []byte, error) {
 	kind, length, err := wire.ReadHead(c.conn, true)
 	if err != nil {
@@ -124,7 +124,7 @@ func (c *caller) read() (wire.Kind, []byte, error) {
 	return kind, payload.Bytes(), c.conn.SetReadDeadline(time.Time{})
 }
 
-// request makes what a handler takes of what came.
+// request turns a frame into the handler's request.
 func (c *caller) request(ctx context.Context, kind wire.Kind, payload []byte) (*http.Request, error) {
 	if kind != wire.Request {
 		return nil, errors.Errorf("a frame of kind %d", kind)
@@ -150,7 +150,7 @@ func (c *caller) request(ctx context.Context, kind wire.Kind, payload []byte) (*
 	return r.WithContext(ctx), nil
 }
 
-// failing is the body of a request that hasn't come.
+// failing is the body of a request that didn't arrive whole.
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
@@ -167,8 +167,8 @@ func (c *caller) begin(a *answer) {
 	c.open = a
 }
 
-// stay has the door's process give the connection of a request to its user. What it
-// answers is about its own places only.
+// stay has the door's process give the connection one of the user's own places. Its answer affects only
+// its own places.
 func (d *Door) stay(ctx context.Context, user string) error {
 	c := callerOf(ctx)
 	c.mu.Lock()

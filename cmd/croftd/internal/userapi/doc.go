@@ -1,5 +1,4 @@
-// Package userapi is where users speak to the node without anybody between them:
-// HTTPS with the node's own key, reached at an address of the node or through
-// a tunnel that the node keeps open to the explorer. It says who asks and
-// whether the workload is theirs; what is read, run and ended is others'.
+// Package userapi serves users directly: HTTPS with the node's own key, reached at an address of the
+// node or through a tunnel that the node keeps open to the explorer. It authenticates the user and
+// checks that they own the workload; other packages read, run and delete.
 package userapi

@@ -28,53 +28,52 @@ type Workloads interface {
 	Owner(ctx context.Context, id string) (string, error)
 	// Holds reports whether the user has a workload on the node.
 	Holds(user string) bool
-	// Status is what the node knows of it. NotExist when it knows none.
+	// Status is the node's record of the workload; NotExist when there is none.
 	Status(ctx context.Context, id string) (nodeapi.Status, error)
-	// Delete follows its user's signed wish to end it. Refused when it isn't
-	// the user's; Transient when the node couldn't take it in.
+	// Delete carries out its user's signed deletion. Refused when the workload isn't the user's;
+	// Transient when the node couldn't record it.
 	Delete(ctx context.Context, id string, d workload.Deletion) error
 }
 
-// Streams are what containers give and take. Their context ends with the
-// user's connection.
+// Streams serve the logs, commands and statistics of containers. Their context ends with the user's
+// connection.
 type Streams interface {
-	// Logs calls f with the last lines of a container's output, and goes on
-	// with what comes if that is asked for.
+	// Logs calls f with the last lines of a container's output, then with new lines if o.Follow is set.
 	Logs(ctx context.Context, id string, o nodeapi.LogOptions, f func(node.LogLine) error) error
 	// Exec runs a command in a container and returns its exit code.
 	Exec(ctx context.Context, id string, o nodeapi.ExecOptions, streams nodeapi.ExecIO) (uint32, error)
-	// Stats reads a container's use.
+	// Stats reads a container's resource use.
 	Stats(ctx context.Context, id string) (node.ContainerStats, error)
 }
 
-// Config is what a Door needs.
+// Config configures a Door.
 type Config struct {
 	NodeID  string
 	Version string
-	// Sign signs by the node's key.
+	// Sign signs with the node's key.
 	Sign nodeapi.Signer
 	// Now is the node's clock, and whether it is trusted.
 	Now       func() (time.Time, bool)
 	Workloads Workloads
-	// Streams may be nil: the node has no containers.
+	// Streams may be nil: a node without containers.
 	Streams Streams
 	// Listen is HOST:PORT; port 0 takes a free one. File, when not empty, gets
 	// the address in use.
 	Listen string
 	File   string
-	// Command starts the door's process, which must end up in front.Serve; empty is
-	// this program with the argument "door".
+	// Command starts the door's process, which must call front.Serve; empty is this program with the
+	// argument "door".
 	Command []string
-	// Confine is told of the process before it hears of anything; may be nil.
+	// Confine limits the process before it receives any data; may be nil.
 	Confine func(pid int)
-	// Limits bound what users take of the node; a zero one gets its default.
+	// Limits bound the users' share of the node; zero members get their defaults.
 	Limits Limits
-	// Pulse is for streams.
+	// Pulse is the heartbeat of streams.
 	Pulse nodeapi.Pulse
 	Log   zerolog.Logger
 }
 
-// Door is a node's door: what the agent has of it.
+// Door is the agent's side of a node's door.
 type Door struct {
 	Config
 	verifier nodeapi.Verifier
@@ -87,12 +86,11 @@ type Door struct {
 	bindings *bindings
 	handler  http.Handler
 	restarts atomic.Uint64
-	// lesser is whether it was said that the process has no namespaces.
+	// lesser is whether the log already says that the process has no user namespace.
 	lesser atomic.Bool
 }
 
-// Listen opens the port and writes the address in
-// use to the file; Run answers.
+// Listen opens the port and writes its address to the file; Run answers requests.
 func Listen(ctx context.Context, c Config) (*Door, error) {
 	c.Limits = c.Limits.orDefault()
 	if len(c.Command) == 0 {
@@ -120,14 +118,13 @@ func Listen(ctx context.Context, c Config) (*Door, error) {
 	return d, nil
 }
 
-// Address is the address in use.
+// Address is the address of the listening socket.
 func (d *Door) Address() string { return d.listener.Addr().String() }
 
-// Restarts is how often the door's process had to be started again.
+// Restarts counts the restarts of the door's process.
 func (d *Door) Restarts() uint64 { return d.restarts.Load() }
 
-// Take answers on a connection that came through the tunnel. It waits for the door's
-// process for a few seconds.
+// Take serves a connection from the tunnel. It waits up to linger for the door's process.
 func (d *Door) Take(conn net.Conn) {
 	late := time.NewTimer(linger)
 	defer late.Stop()
@@ -140,17 +137,17 @@ func (d *Door) Take(conn net.Conn) {
 	}
 }
 
-// again is how long after its end the door's process is started again. Clients wait
-// meanwhile at the listening socket, for a few seconds.
+// again is the backoff before a restart of the door's process. Meanwhile clients wait in the backlog of
+// the listening socket.
 func again() backoff.Backoff {
 	return backoff.Backoff{Base: 100 * time.Millisecond, Max: time.Second}
 }
 
-// Run answers until ctx is done: streams end then, too. The process that speaks to
-// users is started again when it ends.
+// Run answers requests until ctx is done, which also ends streams. It restarts the door's process when
+// that ends.
 func (d *Door) Run(ctx context.Context) error {
 	first := true
-	// Who can end it again and again mustn't fill the log by that.
+	// A client that can crash it repeatedly mustn't fill the log.
 	log := d.Log.Sample(&zerolog.BurstSampler{Burst: 5, Period: time.Minute})
 	err := supervise.Keep(ctx, log, "door process", again(), func(ctx context.Context) error {
 		if !first {

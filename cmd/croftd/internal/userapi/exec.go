@@ -13,7 +13,7 @@ import (
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
-// maxArgs is the most arguments, and variables, of a command.
+// maxArgs is the maximum of arguments, and of variables, of a command.
 const maxArgs = 1024
 
 // exec turns the connection into a command's streams.
@@ -44,7 +44,7 @@ func (d *Door) exec(w http.ResponseWriter, r request) error {
 	}
 	id := r.PathValue("id")
 	log := d.Log.With().Str("id", id).Str("user", r.user).Str("remote", r.RemoteAddr).Bool("terminal", o.Terminal).Logger()
-	// Who and where, never what: arguments hold secrets.
+	// The log gets the user and address, never the command: arguments hold secrets.
 	log.Info().Msg("exec begins")
 	var code uint32
 	err = nodeapi.ServeExec(r.Context(), conn, buffered.Reader, d.Pulse, func(ctx context.Context, streams nodeapi.ExecIO) (uint32, error) {
@@ -58,14 +58,14 @@ func (d *Door) exec(w http.ResponseWriter, r request) error {
 	return err
 }
 
-// begun says that the answer isn't HTTP's any more.
+// begun marks that the connection no longer carries an HTTP response.
 func begun(w http.ResponseWriter) {
 	if out, ok := w.(*recorder); ok {
 		out.begun = true
 	}
 }
 
-// execOptions reads what is to be run.
+// execOptions reads and checks the command to run.
 func execOptions(r request) (nodeapi.ExecOptions, error) {
 	var o nodeapi.ExecOptions
 	if !strings.EqualFold(r.Header.Get("Upgrade"), nodeapi.Upgrade) {

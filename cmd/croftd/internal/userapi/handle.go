@@ -18,17 +18,17 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// maxBody is the most of a request's body, in bytes.
+// maxBody is the maximum size of a request's body, in bytes.
 const maxBody = wire.MaxBody
 
-// request is a request whose user is known, with its body.
+// request is an authenticated request with its body.
 type request struct {
 	*http.Request
 	user string
 	body []byte
 }
 
-// handler answers a request or returns why it can't.
+// handler answers a request or returns an error.
 type handler func(w http.ResponseWriter, r request) error
 
 func (d *Door) routes() http.Handler {
@@ -77,7 +77,7 @@ func (w *recorder) Write(b []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// guarded is the one place where errors become answers, and where a panic ends.
+// guarded is the only place that turns errors into answers and recovers panics.
 func (d *Door) guarded(h func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		out := &recorder{ResponseWriter: w}
@@ -101,7 +101,7 @@ func short(s string) string {
 	return s
 }
 
-// signed reads the body and says who asks.
+// signed reads the body and authenticates the user.
 func (d *Door) signed(h handler) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
@@ -114,8 +114,8 @@ func (d *Door) signed(h handler) func(http.ResponseWriter, *http.Request) error 
 		}
 		user, err := d.user(r, body)
 		if err != nil {
-			// Whoever can't sign has no business on this connection; whose clock
-			// is wrong may try again.
+			// A client that can't sign has no business on this connection; one whose clock is wrong may
+			// try again.
 			var late *nodeapi.WrongTimeError
 			if !errors.As(err, &late) {
 				w.Header().Set("Connection", "close")
@@ -132,8 +132,8 @@ func (d *Door) signed(h handler) func(http.ResponseWriter, *http.Request) error 
 	}
 }
 
-// user says who a request is by, from the very bytes that they signed. What the door's
-// process says of its connection counts for one connection only.
+// user returns the signer of a request, verified over the signed bytes. The binding, which the door's
+// process reports, counts for one connection only.
 func (d *Door) user(r *http.Request, body []byte) (string, error) {
 	c := callerOf(r.Context())
 	user, err := d.verifier.VerifyOn(r, body, c.binding[:])
@@ -143,13 +143,13 @@ func (d *Door) user(r *http.Request, body []byte) (string, error) {
 	return user, d.bindings.claim(user, c)
 }
 
-// unauthorized is a request that isn't known to be anybody's.
+// unauthorized is the error of a request that couldn't be authenticated.
 type unauthorized struct{ error }
 
 func (e *unauthorized) Unwrap() error { return e.error }
 
-// owned lets only the workload's owner on. To everybody else it isn't there:
-// what exists is told to its owner alone.
+// owned lets only the workload's owner pass. Other users get NotExist, so that IDs in use aren't
+// disclosed.
 func (d *Door) owned(h handler) handler {
 	return func(w http.ResponseWriter, r request) error {
 		if err := d.owns(r, r.PathValue("id")); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// slots are the streams that users may have at a time.
+// slots limit the streams that users may have at a time.
 type slots struct {
 	most *limit.Shares
 	all  sync.WaitGroup
@@ -20,7 +20,7 @@ type slots struct {
 
 func newSlots(l limit.Limit) *slots { return &slots{most: l.Shares()} }
 
-// take gives user a slot, and what gives it back. Busy when they have all.
+// take takes a slot for user and returns the func that releases it. Busy when the user has too many.
 func (s *slots) take(user string) (func(), error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,7 +35,7 @@ func (s *slots) take(user string) (func(), error) {
 	return sync.OnceFunc(func() { give(); s.all.Done() }), nil
 }
 
-// wait gives out no more, and waits until all are given back.
+// wait refuses new slots, and waits until all are released.
 func (s *slots) wait() {
 	s.mu.Lock()
 	s.over = true

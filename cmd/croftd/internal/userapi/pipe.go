@@ -12,7 +12,7 @@ import (
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
-// tunnel hands connections over that came through the tunnel.
+// tunnel hands connections from the tunnel over to the door's process.
 func (a *attendant) tunnel(ctx context.Context) error {
 	for {
 		select {
@@ -26,7 +26,7 @@ func (a *attendant) tunnel(ctx context.Context) error {
 	}
 }
 
-// pipe carries a connection that is no descriptor to one that is.
+// pipe connects a tunnelled connection, which has no descriptor, to a socket that has one.
 func (a *attendant) pipe(ctx context.Context, conn net.Conn) error {
 	leave, err := a.door.tunnels.Take("", 1)
 	if err != nil {
@@ -61,7 +61,7 @@ func (a *attendant) carry(ctx context.Context, user net.Conn, door *net.UnixConn
 	go func() {
 		defer close(in)
 		supervise.Do(a.door.Log, "door pipe", func() {
-			_, _ = io.Copy(struct{ io.Writer }{door}, user) // the other way sees it too
+			_, _ = io.Copy(struct{ io.Writer }{door}, user) // the other direction meets the error too
 			_ = door.CloseWrite()
 		})
 	}()
@@ -69,12 +69,12 @@ func (a *attendant) carry(ctx context.Context, user net.Conn, door *net.UnixConn
 	if half, ok := user.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()
 	}
-	// Nothing of what is still written could be read.
+	// The user's further data would have no reader.
 	_ = user.SetReadDeadline(time.Now().Add(linger))
 	<-in
 }
 
-// patient writes to who may take so long to read.
+// patient is a net.Conn whose peer may take stuck to read.
 type patient struct {
 	net.Conn
 	stuck time.Duration

@@ -7,10 +7,9 @@ import (
 	"github.com/croft-edge/croft/pkg/limit"
 )
 
-// What users and strangers may take of the door. A stranger is who hasn't shown
-// yet, by a signed request on the connection, that they have a workload here: keys are
-// free, so nothing else tells them apart from anybody. Strangers' places are
-// counted apart from owners'.
+// Limits of users and strangers at the door. A stranger is a connection on which no signed request of a
+// user with workloads here has come yet: keys are free, so nothing else distinguishes users. Strangers'
+// places are counted apart from owners'.
 var (
 	strangerPlaces = limit.Limit{Name: "door-strangers", Per: "source", Each: 32, Total: 256}
 	tunnelPlaces   = limit.Limit{Name: "door-tunnel-strangers", Total: 64}
@@ -19,8 +18,8 @@ var (
 	ownerStreams   = limit.Limit{Name: "door-streams", Per: "user", Each: 16, Total: 512}
 )
 
-// What the door's process may take of the agent and of the node, whatever it does.
-// Links and pipes are more than its places allow for, as both end a moment later.
+// Limits of the door's process towards the agent and the node. Links and pipes exceed the places,
+// because both end a moment after their connection.
 var (
 	linkPlaces     = limit.Limit{Name: "door-links", Total: 1024}
 	pipePlaces     = limit.Limit{Name: "door-pipes", Total: 704}
@@ -30,28 +29,27 @@ var (
 	bindingsOfUser = limit.Limit{Name: "door-bindings", Per: "user", Each: 2048, Total: 65536}
 )
 
-// Limits bound what users take of the node.
+// Limits bound the users' share of the node.
 type Limits struct {
-	// Strangers are connections of who isn't known yet, TunnelStrangers such that
-	// came through the tunnel: where these come from, only the explorer knows.
+	// Strangers are connections not yet known as a user's; TunnelStrangers those through the tunnel,
+	// whose source only the explorer knows.
 	Strangers, TunnelStrangers limit.Limit
 	// Owners and OwnerSources are connections of users who have workloads here.
 	Owners, OwnerSources limit.Limit
-	// Streams are logs that are followed, uses that are watched and
-	// commands that run.
+	// Streams are followed logs, watched statistics and running commands.
 	Streams limit.Limit
-	// Greeting is how long somebody may stay a stranger, from the first byte on.
+	// Greeting is how long a connection may stay a stranger, from its first byte on.
 	Greeting time.Duration
 	// Header, Body and Idle are how long a request's head (or a handshake), its body
 	// and the next request may take to come.
 	Header time.Duration
 	Body   time.Duration
 	Idle   time.Duration
-	// Stuck is how long a reader may take nothing of a stream.
+	// Stuck is how long a reader may accept no data of a stream.
 	Stuck time.Duration
-	// Watch is the time between two readings of a use that is watched.
+	// Watch is the interval of watched statistics.
 	Watch time.Duration
-	// Hung is how long the door's process may take to say that it is there.
+	// Hung is how long the door's process may take to answer a heartbeat.
 	Hung time.Duration
 }
 
@@ -81,7 +79,7 @@ func (l Limits) orDefault() Limits {
 	return l
 }
 
-// setup is what the door's process has to know.
+// setup are the settings of the door's process.
 func (d *Door) setup() wire.Setup {
 	l := d.Limits
 	return wire.Setup{

@@ -17,19 +17,18 @@ import (
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
-// hostID is the ID on the node that the door's process has: the one before those of
-// processes that unpack images, which nobody else has. Within its namespace it is nobody.
+// hostID is the user ID of the door's process on the node: the one before those of processes that
+// unpack images, and used by no other process. In its user namespace it is nobody.
 const (
 	hostID = 0x6ffeffff
 	nobody = 65534
 )
 
-// process runs the door's process once, and all that it asks for, until it ends or
-// ctx is done.
+// process runs the door's process once, with its attendant, until it ends or ctx is done.
 func (d *Door) process(ctx context.Context) error {
 	ctx, kill := context.WithCancel(ctx)
 	defer kill()
-	// The process is ended with the thread that has started it.
+	// The kernel kills the process when the thread that started it ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	cmd, control, output, err := d.start(ctx)
@@ -55,7 +54,7 @@ func (d *Door) process(ctx context.Context) error {
 	return errors.Errorf("the door's process ended: %s", confine.Printable(ended.Error()+": "+output.String()))
 }
 
-// start starts the process and tells it what it has to know.
+// start starts the process and sends its settings.
 func (d *Door) start(ctx context.Context) (*exec.Cmd, *wire.Control, *confine.Output, error) {
 	ours, theirs, err := wire.Pair(unix.SOCK_SEQPACKET)
 	if err != nil {
@@ -89,8 +88,8 @@ func (d *Door) start(ctx context.Context) (*exec.Cmd, *wire.Control, *confine.Ou
 	return cmd, control, output, nil
 }
 
-// command starts the program, with as little as the node lets it have: where it makes no
-// user namespaces, the process has the other ones or none, and is still shut in.
+// command starts the program with as few rights as the node allows: where user namespaces are
+// unavailable, with the other namespaces or none, and still under the system call filter.
 func (d *Door) command(ctx context.Context, control *os.File, output *confine.Output) (*exec.Cmd, error) {
 	var first error
 	for _, attr := range ways() {
@@ -113,7 +112,7 @@ func (d *Door) command(ctx context.Context, control *os.File, output *confine.Ou
 	return nil, errors.Wrap(first, "cannot start the door's process")
 }
 
-// ways are how root may start the process, the best first.
+// ways are the ways in which root may start the process, the best first.
 func ways() []*syscall.SysProcAttr {
 	const apart = unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 	ids := []syscall.SysProcIDMap{{ContainerID: nobody, HostID: hostID, Size: 1}}

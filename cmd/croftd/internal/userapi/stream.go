@@ -14,10 +14,10 @@ import (
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
-// flushEvery is how long a line may wait to be sent with others.
+// flushEvery is how long a line may be buffered.
 const flushEvery = 50 * time.Millisecond
 
-// lineWriter writes a body of talk.LinesType.
+// lineWriter writes a body of nodeapi.LinesType.
 type lineWriter struct {
 	ctx   context.Context
 	w     http.ResponseWriter
@@ -30,8 +30,8 @@ type lineWriter struct {
 	err   error
 }
 
-// stream answers with lines that fill writes, as one of the user's streams.
-// What fails before the first line is an answer like any other.
+// stream answers with the lines that fill writes, and counts as one of the user's streams. An error
+// before the first line becomes an ordinary error answer.
 func (d *Door) stream(w http.ResponseWriter, r request, fill func(*lineWriter) error) error {
 	leave, err := d.streams.take(r.user)
 	if err != nil {
@@ -55,7 +55,7 @@ func (d *Door) stream(w http.ResponseWriter, r request, fill func(*lineWriter) e
 	return out.end(err)
 }
 
-// begin sends the head; the lock is held.
+// begin sends the head; mu is held.
 func (o *lineWriter) begin() {
 	if o.begun {
 		return
@@ -87,8 +87,8 @@ func (o *lineWriter) line(line []byte) error {
 	return o.err
 }
 
-// keep flushes, and says again and again that the node is there. It ends the
-// stream when its reader is gone, or has taken nothing for too long.
+// keep flushes lines and sends heartbeats. It ends the stream when its reader is gone or has read
+// nothing for too long.
 func (o *lineWriter) keep(ctx context.Context, cancel context.CancelFunc, p nodeapi.Pulse) {
 	beat := p.Beat
 	if beat <= 0 {
@@ -114,7 +114,7 @@ func (o *lineWriter) keep(ctx context.Context, cancel context.CancelFunc, p node
 	}
 }
 
-// flush sends what waits; with due, that nothing may wait any longer.
+// flush sends the buffered lines; when due, also a heartbeat.
 func (o *lineWriter) flush(due bool) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -133,8 +133,8 @@ func (o *lineWriter) flush(due bool) error {
 	return o.err
 }
 
-// end ends the body; with an error it is the last line, or the answer where
-// nothing was sent yet.
+// end ends the body. An error becomes the last line, or is returned for an error answer when nothing
+// was sent yet.
 func (o *lineWriter) end(err error) error {
 	o.mu.Lock()
 	begun := o.begun
@@ -158,7 +158,7 @@ func (o *lineWriter) end(err error) error {
 	return err
 }
 
-// watch writes a container's use again and again.
+// watch writes a container's statistics periodically.
 func (d *Door) watch(out *lineWriter, id string) error {
 	tick := time.NewTicker(d.Limits.Watch)
 	defer tick.Stop()

@@ -13,24 +13,22 @@ import (
 	"github.com/croft-edge/croft/pkg/nodeapi"
 )
 
-// Keeper keeps a tunnel open, so that users reach a node that has no address
-// of its own.
+// Keeper keeps a tunnel open, through which users reach a node without an address of its own.
 type Keeper struct {
-	// Open opens the connection that carries it.
+	// Open opens the connection that carries the tunnel.
 	Open func(ctx context.Context) (net.Conn, error)
-	// Take answers on a connection that came through it; it must not block long.
+	// Take serves a connection from the tunnel; it must not block long.
 	Take func(net.Conn)
 	// Pause is the wait after the first failure; it doubles up to MaxPause.
 	Pause, MaxPause time.Duration
 	Log             zerolog.Logger
 }
 
-// steady is how long a tunnel must hold for the next pause to be short again:
-// one that is replaced at once isn't opened again at once.
+// steady is how long a tunnel must last before the pause is reset: a tunnel that is replaced at once
+// isn't reopened at once.
 const steady = 30 * time.Second
 
-// Run keeps it open until ctx is done. It doesn't fail: without a tunnel
-// everything else works.
+// Run keeps the tunnel open until ctx is done. It never fails: everything else works without a tunnel.
 func (k Keeper) Run(ctx context.Context) error {
 	failures := 0
 	for {
@@ -43,7 +41,7 @@ func (k Keeper) Run(ctx context.Context) error {
 			failures = 0
 		}
 		e := k.Log.Debug()
-		// A node that begins isn't registered yet, and can't have a tunnel.
+		// A new node isn't registered yet, and gets no tunnel.
 		if failures == 0 && node.KindOf(err) != node.NotExist {
 			e = k.Log.Warn()
 		}
@@ -60,7 +58,7 @@ func (k Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// once opens the tunnel and takes what comes until it is gone.
+// once opens the tunnel and accepts its connections until it ends.
 func (k Keeper) once(ctx context.Context) error {
 	conn, err := k.Open(ctx)
 	if err != nil {

@@ -8,11 +8,11 @@ import (
 	"github.com/croft-edge/croft/pkg/limit"
 )
 
-// limitUnread bounds what the kernel holds of an answer that its user doesn't read.
-// It would hold megabytes of each, of memory that is the whole machine's.
+// limitUnread bounds the kernel's buffer of an answer that its user doesn't read. By default it would
+// grow to megabytes each, of the whole machine's memory.
 var limitUnread = limit.Limit{Name: "door-unread", Per: "connection", Each: 192 << 10, Unit: limit.Bytes}
 
-// boundUnread sets it on the listening socket; what is accepted there has it too.
+// boundUnread sets the limit on the listening socket; accepted connections inherit it.
 func boundUnread(_, _ string, conn syscall.RawConn) error {
 	var set error
 	err := conn.Control(func(fd uintptr) {

@@ -11,7 +11,7 @@ import (
 	"github.com/croft-edge/croft/pkg/nodeapi"
 )
 
-// maxTail is the most lines that a log begins with, beside all.
+// maxTail is the maximum of lines that tail may ask for; without tail, all are sent.
 const maxTail = 1_000_000
 
 func (d *Door) status(w http.ResponseWriter, r request) error {
@@ -22,8 +22,8 @@ func (d *Door) status(w http.ResponseWriter, r request) error {
 	return writeJSON(w, s)
 }
 
-// delete takes a deletion that the explorer withholds, of a workload that the node
-// has: IDs are the explorer's to give, and nobody may occupy one from here.
+// delete carries out a deletion that the explorer withholds. The workload must be on the node: only the
+// explorer assigns IDs, and no user may occupy one here.
 func (d *Door) delete(w http.ResponseWriter, r request) error {
 	var in nodeapi.Deletion
 	if err := decode(r.body, &in); err != nil {

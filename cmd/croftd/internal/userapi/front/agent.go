@@ -11,11 +11,11 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/userapi/wire"
 )
 
-// agent is who started this process, at the other end of the control socket.
+// agent is the node's agent, at the other end of the control socket.
 type agent struct {
 	control *wire.Control
-	// proving are the questions for a signature that may be open at a time: strangers
-	// can ask for them, and others need the node's key too.
+	// proving bounds the signature requests at a time: strangers can cause them, and others need the
+	// node's key too.
 	proving chan struct{}
 
 	mu      sync.Mutex
@@ -27,7 +27,7 @@ func newAgent(c *wire.Control) *agent {
 	return &agent{control: c, proving: make(chan struct{}, wire.MaxProofs), waiting: map[uint32]chan wire.Message{}}
 }
 
-// listen takes what the agent says until it has gone.
+// listen receives the agent's messages until it has gone.
 func (a *agent) listen(tunnel *inlet) error {
 	for {
 		m, err := a.control.FromAgent()
@@ -49,7 +49,7 @@ func (a *agent) listen(tunnel *inlet) error {
 	}
 }
 
-// answered gives an answer to who waits for it.
+// answered passes an answer to the goroutine that waits for it.
 func (a *agent) answered(m wire.Message) {
 	a.mu.Lock()
 	to := a.waiting[m.Number]
@@ -68,7 +68,7 @@ func closeFile(f *os.File) {
 	}
 }
 
-// ask asks the agent something, and waits for the answer.
+// ask sends the agent a question and waits for the answer.
 func (a *agent) ask(ctx context.Context, kind wire.Kind, body []byte) (wire.Message, error) {
 	answer := make(chan wire.Message, 1)
 	a.mu.Lock()
@@ -94,7 +94,7 @@ func (a *agent) ask(ctx context.Context, kind wire.Kind, body []byte) (wire.Mess
 	}
 }
 
-// prove asks for the node's signature for a challenge and this process's key.
+// prove requests the node's signature over a challenge and this process's key.
 func (a *agent) prove(ctx context.Context, challenge []byte) ([]byte, error) {
 	select {
 	case a.proving <- struct{}{}:
@@ -102,7 +102,7 @@ func (a *agent) prove(ctx context.Context, challenge []byte) ([]byte, error) {
 		return nil, ctx.Err()
 	}
 	defer func() { <-a.proving }()
-	// The agent counts what is open too, so the answer is waited for; it comes.
+	// The agent limits open requests too, so wait for the answer, which always comes.
 	m, err := a.ask(context.WithoutCancel(ctx), wire.Proof, challenge)
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (a *agent) prove(ctx context.Context, challenge []byte) ([]byte, error) {
 	return m.Body[1:], nil
 }
 
-// open opens a link for a connection.
+// open opens the link of a connection.
 func (a *agent) open(ctx context.Context, binding []byte, remote net.Addr) (*link, error) {
 	m, err := a.ask(ctx, wire.Link, nil)
 	if err != nil {
@@ -133,5 +133,5 @@ func (a *agent) open(ctx context.Context, binding []byte, remote net.Addr) (*lin
 	return &link{conn}, nil
 }
 
-// link is a connection's way to the agent.
+// link is the stream between a connection and the agent.
 type link struct{ *net.UnixConn }

@@ -9,7 +9,7 @@ import (
 	"github.com/croft-edge/croft/pkg/confine"
 )
 
-// confined sets what this process may take, and shuts it in.
+// confined sets this process's resource limits and installs its system call filter.
 func confined(s wire.Setup) error {
 	debug.SetMemoryLimit(s.Memory * 3 / 4)
 	limits := map[int]uint64{unix.RLIMIT_NOFILE: uint64(s.Files), unix.RLIMIT_CORE: 0}
@@ -22,9 +22,9 @@ func confined(s wire.Setup) error {
 	return confine.Seal(calls())
 }
 
-// calls are the system calls that accepting connections and using them needs, beside
-// those of Go's runtime. None of them has a name of anything in it. To shut down isn't among
-// them: the listening socket is the agent's too, and would be of no use to anybody any more.
+// calls are the system calls that accepting and using connections needs, beside those of Go's runtime.
+// None takes a path or another name. shutdown isn't among them: the process could shut down the
+// listening socket, which it shares with the agent.
 func calls() []confine.Call {
 	return append(confine.Calls(
 		unix.SYS_ACCEPT4, unix.SYS_GETSOCKNAME, unix.SYS_GETPEERNAME, unix.SYS_GETSOCKOPT,

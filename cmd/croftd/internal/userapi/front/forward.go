@@ -17,8 +17,8 @@ import (
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
-// forward brings a request to the agent, and its answer back. What fails between the
-// two ends the connection: there is nothing that could be said to the user.
+// forward sends a request to the agent, and its answer back. An error between the two closes the
+// connection: no answer can be sent any more.
 func (p *process) forward(w http.ResponseWriter, r *http.Request) {
 	if p.carry(w, r) != nil {
 		panic(http.ErrAbortHandler) // net/http closes the connection, and logs nothing
@@ -59,7 +59,7 @@ func (p *process) carry(w http.ResponseWriter, r *http.Request) error {
 	return p.answer(w, l, v)
 }
 
-// asked reads a request.
+// asked reads a request with its body.
 func asked(w http.ResponseWriter, r *http.Request) wire.Asked {
 	a := wire.Asked{Method: r.Method, Target: r.RequestURI, Header: r.Header}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, wire.MaxBody))
@@ -75,7 +75,7 @@ func asked(w http.ResponseWriter, r *http.Request) wire.Asked {
 	return a
 }
 
-// answer writes what the agent answers.
+// answer relays the agent's answer to the user.
 func (p *process) answer(w http.ResponseWriter, l *link, v *visitor) error {
 	rc := http.NewResponseController(w)
 	buffer := make([]byte, wire.MaxPart)
@@ -115,7 +115,7 @@ func (p *process) answer(w http.ResponseWriter, l *link, v *visitor) error {
 	}
 }
 
-// linger is how long each side may take to end once the other has.
+// linger is how long one side may take to end after the other has.
 const linger = 6 * time.Second
 
 // upgrade carries bytes in both directions until both have ended.
@@ -138,7 +138,7 @@ func upgrade(rc *http.ResponseController, l *link) error {
 			if _, err := io.Copy(onlyWriter{l}, from); err != nil {
 				_ = conn.Close()
 			}
-			return l.Close() // the user has hung up, or the agent has
+			return l.Close() // either the user or the agent has hung up
 		})
 	}()
 	watched := make(chan struct{})
@@ -159,15 +159,15 @@ func upgrade(rc *http.ResponseController, l *link) error {
 	return nil
 }
 
-// onlyWriter and onlyReader hide the ways around a buffer, for which there are no
-// system calls here.
+// onlyWriter and onlyReader hide ReadFrom and WriteTo, whose system calls (splice, sendfile) the filter
+// refuses.
 type (
 	onlyWriter struct{ io.Writer }
 	onlyReader struct{ io.Reader }
 )
 
-// watch gives the user's end a while once the agent has hung up: who writes to a user
-// that doesn't read doesn't see it.
+// watch sets a deadline on the user's connection once the agent has hung up: a goroutine blocked in a
+// write to a user who doesn't read wouldn't notice.
 func watch(l *link, conn net.Conn, stop <-chan struct{}) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// inlet is a listener of connections that were made elsewhere.
+// inlet is a net.Listener of connections that are handed over.
 type inlet struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -43,7 +43,7 @@ func (i *inlet) Close() error {
 // Addr implements net.Listener.
 func (i *inlet) Addr() net.Addr { return tunnelAddress{} }
 
-// tunnelled is a connection whose other end is only known to the explorer.
+// tunnelled is a connection whose remote address only the explorer knows.
 type tunnelled struct{ net.Conn }
 
 func (tunnelled) RemoteAddr() net.Addr { return tunnelAddress{} }

@@ -14,7 +14,7 @@ import (
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
-// places are the door's connections.
+// places limit the door's connections.
 type places struct {
 	greeting                  time.Duration
 	strangers, tunnel, owners *limit.Places
@@ -28,7 +28,7 @@ func placesOf(s wire.Setup) places {
 	}
 }
 
-// of gives what a listener accepts a stranger's place.
+// of wraps a listener: each accepted connection takes a stranger's place.
 func (p places) of(l net.Listener) net.Listener { return receiving{l, p} }
 
 type receiving struct {
@@ -50,8 +50,8 @@ func (r receiving) Accept() (net.Conn, error) {
 	}
 }
 
-// admit makes conn a stranger's. The oldest of the source with most strangers makes
-// room; nil when there is no room at all.
+// admit gives conn a stranger's place. When all are taken, the oldest connection of the source with
+// most of them is closed; nil when that frees none.
 func (p places) admit(conn net.Conn) *visitor {
 	v := &visitor{Conn: conn, places: p}
 	v.mu.Lock()
@@ -74,7 +74,7 @@ func (p places) admit(conn net.Conn) *visitor {
 type visitor struct {
 	net.Conn
 	places places
-	// source is empty where it came through the tunnel.
+	// source is empty for a connection through the tunnel.
 	source string
 
 	mu     sync.Mutex
@@ -85,14 +85,14 @@ type visitor struct {
 	closed bool
 }
 
-// end closes it for another's sake, or for its own lateness. It doesn't wait: what
-// carries the connection may take long to close it.
+// end closes the connection to free its place, or because it is late. It doesn't wait, as closing may
+// block.
 func (v *visitor) end() {
 	go func() { _ = supervise.Catch("door end", v.Close) }()
 }
 
-// stay gives it an owner's place, once. It is refused when the user, or where they come
-// from, has enough.
+// stay moves the connection to an owner's place, once. It is refused when the user or the source has
+// too many.
 func (v *visitor) stay(user string) byte {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -137,7 +137,7 @@ func (v *visitor) Close() error {
 	return v.Conn.Close()
 }
 
-// linked is the connection's link to the agent, which open makes once.
+// linked returns the connection's link to the agent; open makes it on first use.
 func (v *visitor) linked(open func() (*link, error)) (*link, error) {
 	v.mu.Lock()
 	l := v.link
@@ -159,7 +159,7 @@ func (v *visitor) linked(open func() (*link, error)) (*link, error) {
 	return l, nil
 }
 
-// CloseWrite says that nothing more is written.
+// CloseWrite closes the writing side.
 func (v *visitor) CloseWrite() error {
 	if half, ok := v.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -167,7 +167,7 @@ func (v *visitor) CloseWrite() error {
 	return nil
 }
 
-// visitorKey is where a connection's visitor is found in its context.
+// visitorKey is the context key of a connection's visitor.
 type visitorKey struct{}
 
 func withVisitor(ctx context.Context, c net.Conn) context.Context {

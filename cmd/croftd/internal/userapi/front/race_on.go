@@ -2,5 +2,5 @@
 
 package front
 
-// raceDetector takes more memory than any ceiling.
+// raceDetector takes more memory than any limit allows.
 const raceDetector = true

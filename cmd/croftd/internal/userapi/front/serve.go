@@ -23,10 +23,10 @@ import (
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
-// fdControl is the control socket, as the process finds it.
+// fdControl is the descriptor of the control socket.
 const fdControl = 3
 
-// Serve is the process: it ends with its agent. It returns its exit status.
+// Serve runs the door's process until its agent ends. It returns the exit status.
 func Serve() int {
 	if err := serve(fdControl, nil); err != nil {
 		_, _ = os.Stderr.WriteString(err.Error() + "\n")
@@ -35,9 +35,10 @@ func Serve() int {
 	return 0
 }
 
-// serve does its work; inside is called once it is confined, in tests.
+// serve is Serve with the control socket's descriptor; tests set inside, called once the process is
+// confined.
 func serve(control int, inside func() error) error {
-	time.Local = time.UTC // it would be read from a file
+	time.Local = time.UTC // reading the zone would open a file
 	c, err := wire.NewControl(os.NewFile(uintptr(control), "control"))
 	if err != nil {
 		return err
@@ -59,7 +60,7 @@ func serve(control int, inside func() error) error {
 		return err
 	}
 	if inside != nil {
-		defer runtime.KeepAlive(c) // or it is closed once it is garbage
+		defer runtime.KeepAlive(c) // else its finalizer closes the socket
 		return inside()
 	}
 	p := &process{Setup: s, agent: newAgent(c), places: placesOf(s), tunnel: newInlet()}
@@ -74,7 +75,7 @@ type process struct {
 	tunnel *inlet
 }
 
-// run answers until the agent has gone.
+// run serves connections until the agent has gone.
 func (p *process) run(listener net.Listener) error {
 	public, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -116,13 +117,13 @@ func (p *process) run(listener net.Listener) error {
 }
 
 const (
-	// maxHeader is the most of a request's head, in bytes.
+	// maxHeader is the maximum size of a request's head, in bytes.
 	maxHeader = 16 << 10
-	// tellEvery is how often the agent hears which limits were reached.
+	// tellEvery is the interval of reports to the agent of limits that were reached.
 	tellEvery = 250 * time.Millisecond
 )
 
-// tell tells the agent of limits that were reached since.
+// tell reports to the agent which limits were reached since the last report.
 func (p *process) tell(told map[string]uint64) error {
 	now := limit.Times()
 	for i, l := range p.Limits {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Kind is what a message or a frame is.
+// Kind is the type of a message or frame.
 type Kind byte
 
 // The kinds of messages on the control socket.
@@ -27,23 +27,23 @@ const (
 )
 
 const (
-	// maxMessage is the most of a message with its head, headSize that head, in bytes.
+	// maxMessage is the maximum size of a message with its head, headSize the head's, in bytes.
 	maxMessage = 8192
 	headSize   = 5
-	// patience is how long the other side may take to have room for a message.
+	// patience is how long the receiver may leave the socket full.
 	patience = 5 * time.Second
 )
 
-// Message is one on the control socket.
+// Message is a message on the control socket.
 type Message struct {
 	Kind   Kind
 	Number uint32
 	Body   []byte
-	// File goes along, from the agent to the door only.
+	// File is sent along, from the agent to the door only.
 	File *os.File
 }
 
-// lengths are the least and the most of a body that the door may send.
+// lengths are the minimum and maximum size of a body that the door may send.
 func (k Kind) lengths() (least, most int, ok bool) {
 	switch k {
 	case Hello:
@@ -58,15 +58,14 @@ func (k Kind) lengths() (least, most int, ok bool) {
 	return 0, 0, false
 }
 
-// The sizes of what messages of the door hold, in bytes.
+// The sizes of fields in the door's messages, in bytes.
 const (
 	KeySize       = 32
 	ChallengeSize = 16
 	BindingSize   = 32
 )
 
-// Control is one end of the control socket. Send may be called by several
-// goroutines, the others by one.
+// Control is one end of the control socket. Send is safe for concurrent use; the other methods aren't.
 type Control struct {
 	conn *net.UnixConn
 	mu   sync.Mutex
@@ -81,7 +80,7 @@ func NewControl(file *os.File) (*Control, error) {
 	return &Control{conn: conn}, nil
 }
 
-// Socket makes a connection of a unix socket's file, which is closed.
+// Socket turns a unix socket's file into a connection, and closes the file.
 func Socket(file *os.File) (*net.UnixConn, error) {
 	defer file.Close()
 	conn, err := net.FileConn(file)
@@ -96,11 +95,10 @@ func Socket(file *os.File) (*net.UnixConn, error) {
 	return out, nil
 }
 
-// Close closes it.
+// Close closes the socket.
 func (c *Control) Close() error { return c.conn.Close() }
 
-// Send sends a message whole. It waits for room for 5 seconds; the file stays the
-// caller's.
+// Send sends a message whole. It waits up to 5 seconds for room; the caller keeps the file.
 func (c *Control) Send(m Message) error {
 	out := append(binary.BigEndian.AppendUint32([]byte{byte(m.Kind)}, m.Number), m.Body...)
 	c.mu.Lock()
@@ -126,8 +124,8 @@ func (c *Control) Send(m Message) error {
 	return err
 }
 
-// FromDoor waits for a message that the door may send. Descriptors that come along
-// break the rules, and none is ever taken.
+// FromDoor waits for a valid message of the door. Descriptors sent along break the rules, and none is
+// ever accepted.
 func (c *Control) FromDoor() (Message, error) {
 	m, _, err := c.receive(nil)
 	if err != nil {
@@ -139,7 +137,7 @@ func (c *Control) FromDoor() (Message, error) {
 	return m, nil
 }
 
-// FromAgent waits for a message of the agent, which may have a file.
+// FromAgent waits for a message of the agent, perhaps with a file.
 func (c *Control) FromAgent() (Message, error) {
 	rights := make([]byte, unix.CmsgSpace(4))
 	m, n, err := c.receive(rights)
@@ -174,8 +172,8 @@ func (c *Control) receive(rights []byte) (Message, int, error) {
 	return Message{Kind: Kind(buf[0]), Number: binary.BigEndian.Uint32(buf[1:]), Body: buf[headSize:n]}, have, nil
 }
 
-// Pair makes two ends of a socket of a type (unix.SOCK_STREAM, unix.SOCK_SEQPACKET):
-// the agent's, and the file that is handed over.
+// Pair creates a socket pair of a type (unix.SOCK_STREAM, unix.SOCK_SEQPACKET): the agent's end, and
+// the file to hand over.
 func Pair(kind int) (*net.UnixConn, *os.File, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -197,9 +195,8 @@ func Pair(kind int) (*net.UnixConn, *os.File, error) {
 	return ours, theirs, nil
 }
 
-// linkBuffer is how many bytes the kernel holds of what one side hasn't read; it
-// takes twice that.
+// linkBuffer is how many unread bytes of one side the kernel buffers; it doubles the number.
 const linkBuffer = 64 << 10
 
-// ControlOf is the agent's end.
+// ControlOf makes the agent's end of a connection.
 func ControlOf(conn *net.UnixConn) *Control { return &Control{conn: conn} }

@@ -1,8 +1,8 @@
-// Package wire is what the agent and the door's process say to each other. It has
-// two kinds of sockets, both made by the agent.
+// Package wire is the protocol between the agent and the door's process. It uses two kinds of sockets,
+// both created by the agent.
 //
-// The control socket keeps messages apart (SOCK_SEQPACKET): a kind (1 byte), a number
-// (4 bytes, big-endian) by which an answer finds its question, and a body.
+// The control socket preserves message boundaries (SOCK_SEQPACKET). A message is a kind (1 byte), a
+// number (4 bytes, big-endian) that matches an answer to its question, and a body.
 //
 //	agent  Settings {JSON} + listening socket     first
 //	door   Hello    TLS public key                 once
@@ -12,8 +12,8 @@
 //	door   Reached i  times                        limit i of Settings was reached so often
 //	agent  Beat n                                  door   Beat n
 //
-// A link is a stream for one TLS connection of a user, of frames: a kind (1 byte), a
-// length (4 bytes), bytes.
+// A link is the stream of one user's TLS connection. It carries frames: a kind (1 byte), a length (4
+// bytes), a payload.
 //
 //	door   Connection  binding, where from         first
 //	door   Request
@@ -21,7 +21,7 @@
 //	agent  Head, Body …, Flush …, End              the answer; another request may follow
 //	agent  Upgrade                                 instead: bytes in both directions from here on
 //
-// Descriptors go from the agent to the door only. Each kind has its least and its
-// most length; whoever breaks that, or the order, is hung up on. The agent believes
-// nothing of what the door says: that is what is checked here and in package door.
+// Descriptors go from the agent to the door only. Each kind has a minimum and a maximum length; a side
+// that breaks these, or the order, is disconnected. The agent trusts nothing that the door sends: this
+// package and package userapi check it.
 package wire

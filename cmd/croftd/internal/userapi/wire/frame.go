@@ -21,21 +21,21 @@ const (
 )
 
 const (
-	// MaxRequest is the most of a request with its body of MaxBody, in bytes.
+	// MaxRequest is the maximum size of a request with its body of MaxBody, in bytes.
 	MaxRequest = MaxBody + 32<<10
-	// MaxBody is the most of a request's body.
+	// MaxBody is the maximum size of a request's body.
 	MaxBody = 64 << 10
-	// MaxPart is the most of an answer that one frame has.
+	// MaxPart is the maximum size of a Body frame of an answer.
 	MaxPart = 32 << 10
-	// maxRemote is the most of where a connection comes from, maxUser of a user's name.
+	// maxRemote bounds a connection's remote address, maxUser a user's name.
 	maxRemote = 64
 	maxUser   = 256
 	maxHead   = 16 << 10
-	// MaxProofs is how many signatures the door may wait for at a time.
+	// MaxProofs is how many signatures the door may have requested at a time.
 	MaxProofs = 4
 )
 
-// bounds are the least and the most of a frame of its kind.
+// bounds are the minimum and maximum length of a frame of this kind.
 func (k Kind) bounds(door bool) (least, most uint32, ok bool) {
 	if door {
 		switch k {
@@ -61,14 +61,14 @@ func (k Kind) bounds(door bool) (least, most uint32, ok bool) {
 	return 0, 0, false
 }
 
-// Frame is one on a link.
+// Frame is a frame on a link.
 type Frame struct {
 	Kind    Kind
 	Payload []byte
 }
 
-// ReadHead reads the head of a frame that the door (or else the agent) sends, and
-// refuses what neither may send before anything of it is read.
+// ReadHead reads the head of a frame sent by the door (or else the agent), and refuses a forbidden kind
+// or length before the payload is read.
 func ReadHead(r io.Reader, door bool) (Kind, uint32, error) {
 	var head [headSize]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -81,7 +81,7 @@ func ReadHead(r io.Reader, door bool) (Kind, uint32, error) {
 	return kind, length, nil
 }
 
-// ReadFrame reads a frame of the agent's into buffer, which has room for MaxPart.
+// ReadFrame reads a frame of the agent into buffer, which holds MaxPart bytes.
 func ReadFrame(r io.Reader, buffer []byte) (Frame, error) {
 	kind, length, err := ReadHead(r, false)
 	if err != nil {
@@ -91,7 +91,7 @@ func ReadFrame(r io.Reader, buffer []byte) (Frame, error) {
 	return Frame{kind, buffer[:length]}, err
 }
 
-// WriteFrame writes one, its head and payload at once where w is no buffer.
+// WriteFrame writes a frame, in one write when w isn't buffered.
 func WriteFrame(w io.Writer, kind Kind, payload []byte) error {
 	out := make([]byte, 0, headSize+len(payload))
 	out = binary.BigEndian.AppendUint32(append(out, byte(kind)), uint32(len(payload)))

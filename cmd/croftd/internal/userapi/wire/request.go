@@ -10,36 +10,36 @@ import (
 	"github.com/croft-edge/croft/pkg/nodeapi"
 )
 
-// Names of the headers that the agent gets of a request; nothing else counts.
+// headers are the names of the headers that are passed to the agent; it needs no others.
 func headers() []string {
 	return []string{explorer.HeaderUser, explorer.HeaderTimestamp, nodeapi.HeaderNonce, explorer.HeaderSignature, "Upgrade"}
 }
 
 const (
-	// maxValues is how many values of one header are passed on, maxMethod the most of a
-	// method, in bytes: what is longer is cut, and isn't what was signed.
+	// maxValues is how many values of one header are passed on, maxMethod the maximum length of a
+	// method, in bytes: longer ones are cut, and then fail the signature check.
 	maxValues = 8
 	maxMethod = 32
 )
 
-// What became of a request's body.
+// The state of a request's body.
 const (
 	BodyWhole byte = iota
 	BodyTooLarge
 	BodyUnread
 )
 
-// Asked is a request as it came.
+// Asked is a request as received.
 type Asked struct {
 	Method string
 	Target string
 	Header http.Header
-	// State says whether Body is all of it.
+	// State says whether Body is complete.
 	State byte
 	Body  []byte
 }
 
-// Encode makes a Request's payload; ok is false where it is larger than allowed.
+// Encode makes a Request's payload; ok is false when that exceeds MaxRequest.
 func (a Asked) Encode() (out []byte, ok bool) {
 	out = put(out, []byte(a.Method[:min(len(a.Method), maxMethod)]))
 	out = put(out, []byte(a.Target))
@@ -59,7 +59,7 @@ func put(out, text []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(out, uint32(len(text))), text...)
 }
 
-// Decode reads a Request's payload, which nothing may follow.
+// Decode reads a Request's payload, which must end there.
 func Decode(raw []byte) (Asked, error) {
 	r := reader{left: raw}
 	a := Asked{Method: string(r.text()), Target: string(r.text()), Header: http.Header{}}
@@ -79,7 +79,7 @@ func Decode(raw []byte) (Asked, error) {
 	return a, nil
 }
 
-// reader takes apart what put has put together.
+// reader decodes the encoding of put.
 type reader struct {
 	left []byte
 	bad  bool

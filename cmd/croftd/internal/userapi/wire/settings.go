@@ -7,18 +7,18 @@ import (
 	"github.com/croft-edge/croft/pkg/limit"
 )
 
-// Setup is what the door's process has to know.
+// Setup holds the settings of the door's process.
 type Setup struct {
 	NodeID string
-	// Limits are those of connections, in the order of Limit's constants; Files and Memory
-	// (bytes) the process's own.
+	// Limits are those of connections, indexed by the constants below; Files and Memory (bytes) are the
+	// process's own.
 	Limits        [Limits]limit.Limit
 	Files, Memory int64
-	// Greeting, Header, Body, Idle and Stuck are as in door.Limits.
+	// Greeting, Header, Body, Idle and Stuck are as in userapi.Limits.
 	Greeting, Header, Body, Idle, Stuck time.Duration
 }
 
-// The limits that the door's process keeps.
+// The limits that the door's process enforces.
 const (
 	Strangers = iota
 	TunnelStrangers
@@ -27,7 +27,7 @@ const (
 	Limits
 )
 
-// What the door answers to Stay.
+// The door's answers to Stay.
 const (
 	StayOK byte = iota
 	StayUserHasAll
