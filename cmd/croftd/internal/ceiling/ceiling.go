@@ -1,5 +1,5 @@
-// Package ceiling holds the limits of croft's own processes: which control group each is in, and
-// what it may take there. See docs/adr/0027-ceilings.md.
+// Package ceiling holds the resource limits of croft's own processes: each one's control group and its
+// limits there. See docs/adr/0027-ceilings.md.
 package ceiling
 
 import (
@@ -17,42 +17,43 @@ import (
 )
 
 const (
-	// AgentMemory is for the whole node in one process, and for the two of its
-	// processes that have most to remember: 65 MiB of tombstones, 64 MiB of opened
-	// secrets, 8 images' documents of 24 MiB, some 1,600 connections of the door and of tunnels
-	// at 192 KiB of the kernel's, less than half of which was ever seen at once; bytes.
+	// AgentMemory is for the whole node in one process, and for the two of its processes that keep most
+	// in memory: 65 MiB of tombstones, 64 MiB of opened secrets, 8 images' documents of 24 MiB, some
+	// 1,600 connections of the door and of tunnels with kernel buffers of 192 KiB, less than half of
+	// which was ever measured at once; bytes.
 	AgentMemory = 768 << 20
-	// moduleMemory is for each of the other processes, with the tools that it runs: mkfs.btrfs
-	// takes some 20 MiB, a backup of the quota's table of a large pool some 100; bytes.
+	// moduleMemory is for each of the other processes, with the tools that it runs: mkfs.btrfs takes
+	// some 20 MiB, a backup of a large pool's quota table some 100; bytes.
 	moduleMemory = 512 << 20
-	// agentPIDs are its threads, one for each call that waits for a disk, and what it runs.
+	// agentPIDs are its threads, one for each call blocked on a disk, and its child processes.
 	agentPIDs = 2048
-	// agentIOWeight lets the agent's records go before what containers write, which have 100.
+	// agentIOWeight gives the agent's records precedence over containers' writes, which have 100.
 	agentIOWeight = 500
-	// agentWeight is the agent's share of the processors, twice that of all containers together (groups.Weight in modules/container): everybody
-	// waits for it, and it runs seldom and shortly. With less, each step of a reservation waits for the time slices of
-	// all that is busy, some milliseconds each; see docs/adr/0033-serving-weight.md.
+	// agentWeight is the agent's CPU weight, twice that of all containers together (groups.Weight in
+	// modules/container): everything waits for it, and it runs rarely and briefly. With less, each step
+	// of a reservation waits for the time slices of all busy processes, some milliseconds each; see
+	// docs/adr/0033-serving-weight.md.
 	agentWeight = 2000
 
-	// unpackMemory is for all that unpack a layer together: as many as there may be, at
-	// their own limit, and 256 MiB for the page cache of what they write; bytes.
+	// unpackMemory is for all unpacking processes together: the maximum number of them, each at its own
+	// limit, and 256 MiB for the page cache of their writes; bytes.
 	unpackMemory = uint64(3*512<<20 + 256<<20)
 	// unpackPIDs are their threads: some 15 each.
 	unpackPIDs = 256
-	// unpackIOWeight is a container's: nobody but a new container waits for it.
+	// unpackIOWeight is a container's: only new containers wait for it.
 	unpackIOWeight = 100
-	// unpackWeight is little: a layer that takes a minute of a processor isn't to be felt by
-	// who runs already, and still gets on beside containers that use all that they have.
+	// unpackWeight is low: a layer that takes a minute of CPU mustn't slow running containers, and must
+	// still progress beside containers that use all their CPU.
 	unpackWeight = 20
 
-	// doorMemory is for the process that reads what users and strangers send: 56 MB with
-	// its 768 connections (ADR 24), and 192 KiB of the kernel's for each; bytes.
+	// doorMemory is for the process that parses users' and strangers' input: 56 MB with its 768
+	// connections (ADR 24), and 192 KiB of kernel buffers for each; bytes.
 	doorMemory = uint64(384 << 20)
 	// doorPIDs are its threads.
 	doorPIDs = 256
 	// doorIOWeight is a container's: it reads and writes no files.
 	doorIOWeight = 100
-	// doorWeight is what other programs have: strangers are the reason for most that it does.
+	// doorWeight is the default of other programs: strangers cause most of its work.
 	doorWeight = 100
 )
 
@@ -62,10 +63,10 @@ const (
 	door   = "door"
 )
 
-// Process is one of the processes that a node consists of: the whole node, or a part of it.
+// Process is one of the processes of a node: the whole node, or a part of it.
 type Process struct {
 	Name string
-	// Memory is its limit in bytes; 0 is that of a module.
+	// Memory is the limit in bytes; 0 is moduleMemory.
 	Memory uint64
 }
 
@@ -85,8 +86,8 @@ func doorLimits() cgroup.Limits {
 	return cgroup.Limits{Memory: doorMemory, PIDs: doorPIDs, IOWeight: doorIOWeight, CPUWeight: doorWeight}
 }
 
-// Settle puts this process under its ceilings, and has the garbage collector work
-// harder before the kernel ends it. A machine that can't hold one is no reason not to run.
+// Settle applies this process's limits, and makes the garbage collector work harder before the kernel
+// kills it. The process also runs on a machine that can't enforce a limit.
 func (p Process) Settle(runDir string, log zerolog.Logger) *cgroup.Seat {
 	seat, err := cgroup.Settle(cgroup.Name(p.Name, runDir), p.limits())
 	if err != nil {
@@ -108,7 +109,7 @@ func ConfineUnpack(c config.Config, log zerolog.Logger) func(pid int) {
 	return confineHelper(c, log, unpack, unpackLimits())
 }
 
-// ConfineDoor limits the door's process before it hears of a connection.
+// ConfineDoor limits the door's process before it receives a connection.
 func ConfineDoor(c config.Config, log zerolog.Logger) func(pid int) {
 	return confineHelper(c, log, door, doorLimits())
 }
@@ -116,8 +117,8 @@ func ConfineDoor(c config.Config, log zerolog.Logger) func(pid int) {
 func confineHelper(c config.Config, log zerolog.Logger, part string, l cgroup.Limits) func(pid int) {
 	name := cgroup.Name(part, c.RunDir)
 	return func(pid int) {
-		// What is missing is missing for the agent too, and was said then. Each has a
-		// memory limit of its own beside.
+		// A limit that fails here fails for the agent too, and was logged then. Each process also limits
+		// its own memory.
 		if _, failures := cgroup.Put(pid, name, l); len(failures) > 0 {
 			log.Debug().Errs("failures", failures).Str("part", part).Msg("a process isn't in its control group")
 		}
@@ -133,13 +134,13 @@ func RemoveGroups(runDir string, processes []Process) {
 	}
 }
 
-// Own is the running process and its place in its control group; nil before it has one.
+// Own is the running process and its control group; Seat is nil before it has one.
 type Own struct {
 	Process string
 	Seat    *cgroup.Seat
 }
 
-// All tells how croft's own parts are limited: those that there are.
+// All returns the limits and usage of croft's own parts, those that exist.
 func All(c config.Config, processes []Process, own Own) []nodestatus.Ceiling {
 	out := []nodestatus.Ceiling{}
 	all, err := cgroup.Hierarchies()

@@ -1,5 +1,5 @@
-// Package cell writes values as the cells of croftd's tables: sizes, times, shortened IDs, and
-// text of users without what a terminal would obey.
+// Package cell formats values as cells of croftd's tables: sizes, times, shortened IDs, and users' text
+// without terminal control characters.
 package cell
 
 import (
@@ -9,7 +9,7 @@ import (
 	"unicode"
 )
 
-// YesNo is a truth value.
+// YesNo formats a truth value.
 func YesNo(b bool) string {
 	if b {
 		return "yes"
@@ -17,7 +17,7 @@ func YesNo(b bool) string {
 	return "no"
 }
 
-// Time is a time in Unix nanoseconds; 0 is none.
+// Time formats a time in Unix nanoseconds; 0 is none.
 func Time(ns int64) string {
 	if ns == 0 {
 		return "-"
@@ -25,7 +25,7 @@ func Time(ns int64) string {
 	return time.Unix(0, ns).UTC().Format(time.RFC3339)
 }
 
-// ID is the part of an ID by which people tell IDs apart.
+// ID shortens an ID to the part by which people distinguish it.
 func ID(id string) string {
 	if len(id) > 8 {
 		return id[:8] + "…"
@@ -33,7 +33,7 @@ func ID(id string) string {
 	return id
 }
 
-// Digest is the part of a digest by which people tell digests apart.
+// Digest shortens a digest to the part by which people distinguish it.
 func Digest(digest string) string {
 	const most = len("sha256:") + 12
 	if len(digest) > most {
@@ -42,7 +42,7 @@ func Digest(digest string) string {
 	return digest
 }
 
-// Printable is text without control characters: users' programs write whatever they like.
+// Printable removes control characters from text: users' programs write arbitrary bytes.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -55,13 +55,13 @@ func Printable(text string) string {
 	}, text)
 }
 
-// MiB is a size in MiB.
+// MiB formats a size in MiB.
 func MiB(bytes uint64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
 
-// GiB is a size in GiB.
+// GiB formats a size in GiB.
 func GiB(bytes uint64) string { return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30)) }
 
-// Some is a list of the first few of many.
+// Some joins the first few of a list.
 func Some(all []string) string {
 	const most = 5
 	if len(all) > most {

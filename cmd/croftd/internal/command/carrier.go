@@ -14,8 +14,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// The flags of a carrier. They aren't settings: the node starts its carriers
-// by itself and tells them all that they need.
+// The flags of a carrier. They aren't settings: the node starts its carriers itself and passes all
+// values.
 const (
 	flagRunDir     = "run-dir"
 	flagLogLevel   = "log-level"
@@ -67,7 +67,7 @@ func logCommand(v node.Version) *cli.Command {
 
 const hardLimitHelp = "memory in `BYTES` above which the kernel ends the process; it is started again"
 
-// carrierFlags are those of every carrier, whose folder has that name.
+// carrierFlags are the flags common to all carriers; name is also the carrier's folder.
 func carrierFlags(name string) []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: flagRunDir, Usage: "the node's run-dir; the carrier's `FOLDER` is " + name + " below it", Value: "/run/croft", EnvVars: []string{config.EnvPrefix + "RUN_DIR"}},
@@ -76,7 +76,7 @@ func carrierFlags(name string) []cli.Flag {
 	}
 }
 
-// carries checks what all carriers are told.
+// carries checks the arguments common to all carriers.
 func carries(c *cli.Context) (zerolog.Level, error) {
 	if c.Args().Present() {
 		return 0, usage(errors.Errorf("cannot use %q: croftd carrier %s takes no arguments", c.Args().First(), c.Command.Name))

@@ -9,7 +9,7 @@ import (
 	"github.com/croft-edge/croft/pkg/nodestatus"
 )
 
-// writeCeilings prints how croft's own parts are limited.
+// writeCeilings prints the limits and usage of croft's own parts.
 func writeCeilings(row module.Row, all []nodestatus.Ceiling) {
 	if len(all) == 0 {
 		return

@@ -1,5 +1,5 @@
-// Package command is croftd's command line: it parses, checks who runs it,
-// and hands over to the packages that do the work.
+// Package command is croftd's command line: it parses arguments, checks the user's rights, and calls
+// the packages that do the work.
 package command
 
 import (
@@ -28,7 +28,7 @@ const (
 	ExitNeedsRoot  = 3
 	ExitNotRunning = 4
 	ExitRefused    = 5
-	// ExitSecondSignal is how a process ends that was told twice to stop.
+	// ExitSecondSignal is the exit status after a second stop signal.
 	ExitSecondSignal = 130
 )
 
@@ -44,7 +44,7 @@ func Main(v node.Version, modules []module.Descriptor, args []string, out, errs 
 	return status(err)
 }
 
-// untilSignal stops the process in order at the first signal, at once at the second.
+// untilSignal stops the process orderly at the first signal, at once at the second.
 func untilSignal(ctx context.Context, stop context.CancelFunc) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -59,7 +59,7 @@ func untilSignal(ctx context.Context, stop context.CancelFunc) {
 	os.Exit(ExitSecondSignal)
 }
 
-// status is the exit status that an error means.
+// status is the exit status of an error.
 func status(err error) int {
 	var coded exitError
 	switch {
@@ -75,7 +75,7 @@ func status(err error) int {
 	return ExitFailed
 }
 
-// exitError is an error with the exit status that it means.
+// exitError is an error with its exit status.
 type exitError struct {
 	error
 	code int
@@ -113,7 +113,7 @@ func (p croftd) app(out, errs io.Writer) *cli.App {
 	return a
 }
 
-// prepare makes every command treat wrong usage alike.
+// prepare makes all commands handle wrong usage alike.
 func prepare(c *cli.Command) {
 	c.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return usage(err) }
 	for _, sub := range c.Subcommands {
@@ -124,7 +124,7 @@ func prepare(c *cli.Command) {
 // flagConfig names the configuration file.
 const flagConfig = "config"
 
-// settingFlags are the flags of all settings.
+// settingFlags are the flags for all settings.
 func (p croftd) settingFlags() []cli.Flag {
 	flags := []cli.Flag{&cli.StringFlag{Name: flagConfig, Usage: "configuration `FILE`", EnvVars: []string{config.EnvPrefix + "CONFIG"}, Value: config.DefaultFile}}
 	for _, s := range config.Settings(module.Settings(p.modules)) {
@@ -145,7 +145,7 @@ func (p croftd) settingFlags() []cli.Flag {
 	return flags
 }
 
-// load reads the configuration that is in force for c.
+// load reads the effective configuration for c.
 func (p croftd) load(c *cli.Context) (*config.Loaded, error) {
 	from := config.From{Modules: module.Settings(p.modules), File: c.String(flagConfig), Environ: os.Environ(), Flags: map[string]string{}}
 	for _, s := range config.Settings(module.Settings(p.modules)) {
@@ -168,7 +168,7 @@ func flagText(c *cli.Context, s config.Setting) string {
 	return c.String(s.Name)
 }
 
-// needRoot refuses, in one line that says why, whoever isn't root.
+// needRoot returns an error, with the reason in one line, unless root runs the process.
 func needRoot(why string) error {
 	if os.Geteuid() == 0 {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/userapi/front"
 )
 
-// doorCommand speaks to users at the node's door, for the agent that starts it with all
-// that it needs. Nobody else has a use for it.
+// doorCommand runs the door's process, which serves users. Only the agent starts it, and passes it all
+// that it needs.
 func doorCommand() *cli.Command {
 	return &cli.Command{
 		Name: "door", Hidden: true, HideHelp: true,
@@ -21,5 +21,5 @@ func doorCommand() *cli.Command {
 	}
 }
 
-// errDoor is when there is no agent, or not any more.
+// errDoor means that there is no agent, or no longer.
 var errDoor = errors.New("cannot serve the door: there is no agent")

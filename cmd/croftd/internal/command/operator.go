@@ -13,10 +13,10 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// askTimeout bounds how long a command waits for the node.
+// askTimeout bounds a command's wait for the node.
 const askTimeout = 2 * time.Minute
 
-// operatorCommands ask a running node through its control socket.
+// operatorCommands call a running node through its control socket.
 func (p croftd) operatorCommands() []*cli.Command {
 	return []*cli.Command{
 		{
@@ -63,7 +63,7 @@ func (p croftd) operatorCommands() []*cli.Command {
 	}
 }
 
-// ask connects to the node.
+// ask wraps do with a connection to the node.
 func (p croftd) ask(do func(ctx context.Context, c *cli.Context, n control.Node) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		loaded, err := p.load(c)
@@ -88,7 +88,7 @@ func told(c *cli.Context, err error, text string) error {
 }
 
 func evict(ctx context.Context, c *cli.Context, n control.Node) error {
-	// urfave/cli stops reading flags at the first argument: "evict 1-1 --yes" is how people write it.
+	// urfave/cli stops parsing flags at the first argument, but people write "evict 1-1 --yes".
 	id, yes := "", c.Bool("yes")
 	for _, arg := range c.Args().Slice() {
 		switch {

@@ -18,14 +18,14 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// croftd is the program: its version, and the modules that it consists of.
+// croftd is the program: its version and its modules.
 type croftd struct {
 	version node.Version
 	modules []module.Descriptor
 }
 
-// serveCommands run until they are told to stop: the whole node, the modules that have no commands
-// for a stopped node, and the engine.
+// serveCommands run until they are stopped: the whole node, the modules without commands for a stopped
+// node, and the engine.
 func (p croftd) serveCommands() []*cli.Command {
 	all := []*cli.Command{{
 		Name: module.Whole, Usage: "run the whole node in one process, on a bus of its own",
@@ -86,7 +86,7 @@ func (p croftd) stopped(run func(ctx context.Context, o module.Order) error) cli
 	}
 }
 
-// serve runs that process of the node until it is told to stop.
+// serve runs that process of the node until it is stopped.
 func (p croftd) serve(process string) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		if c.Args().Present() {
@@ -128,7 +128,7 @@ func (p croftd) checkBus(process string, c config.Config) error {
 	return nil
 }
 
-// output is where log lines go: standard error, in the form that is asked for.
+// output is the destination of log lines: standard error, in the configured format.
 func output(c config.Config) io.Writer {
 	if c.LogFormat == "text" {
 		return zerolog.ConsoleWriter{Out: os.Stderr, TimeFormat: time.RFC3339, NoColor: true}

@@ -54,8 +54,7 @@ func writeTable(w io.Writer, s nodestatus.Status, now time.Time, modules []modul
 	return out.Flush()
 }
 
-// trust is how far the time is trusted and where it is from, and the node's
-// whole uptime.
+// trust formats the clock's trust level, its source, and the node's total uptime.
 func trust(c nodestatus.Clock) string {
 	up := "up " + (time.Duration(c.Uptime) * time.Second).String() + " in all"
 	if c.Trusted {
@@ -64,7 +63,7 @@ func trust(c nodestatus.Clock) string {
 	return fmt.Sprintf("not trusted: level %s, %s: %s", c.Level, up, c.Why)
 }
 
-// delivered is whether the explorer has the workload's result.
+// delivered is whether the explorer has received the workload's result.
 func delivered(w nodestatus.Workload) string {
 	if w.State == "" {
 		return "-"
@@ -83,7 +82,7 @@ func cause(w nodestatus.Workload) string {
 	return strings.ReplaceAll(cmp.Or(text, "-"), "\n", " ")
 }
 
-// restored is how often the workload was made right, and what differed last.
+// restored is how often the workload was repaired, and its last drift.
 func restored(w nodestatus.Workload) string {
 	if w.Drift == nil {
 		return "-"

@@ -7,8 +7,8 @@ import (
 	"github.com/croft-edge/croft/modules/container/image/unpack"
 )
 
-// unpackCommand unpacks one layer of an image, for the agent that starts it with all
-// that it needs. Nobody else has a use for it.
+// unpackCommand unpacks one layer of an image. Only the agent starts it, and passes it all that it
+// needs.
 func unpackCommand() *cli.Command {
 	return &cli.Command{
 		Name: "unpack", Hidden: true, HideHelp: true,
@@ -21,5 +21,5 @@ func unpackCommand() *cli.Command {
 	}
 }
 
-// errUnpack is when what asked for a layer isn't there any more.
+// errUnpack means that the process that asked for a layer is gone.
 var errUnpack = errors.New("cannot answer: who asked is gone")

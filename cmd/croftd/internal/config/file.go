@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// fileValue is a value in the file, as text, and where it stands.
+// fileValue is a value from the file, as text, with its position.
 type fileValue struct {
 	text   string
 	source string
@@ -72,7 +72,7 @@ func nodeText(s Setting, n *yaml.Node) (string, error) {
 	return strings.Join(items, ","), nil
 }
 
-// nearest suggests a setting whose name begins or ends alike.
+// nearest suggests a setting with a similar beginning.
 func nearest(name string, settings []Setting) string {
 	wanted := strings.ReplaceAll(strings.ToLower(name), "_", "-")
 	for _, s := range settings {

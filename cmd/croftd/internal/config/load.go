@@ -15,8 +15,8 @@ const DefaultFile = "/etc/croft/croftd.yaml"
 // EnvPrefix starts the environment variables of settings.
 const EnvPrefix = "CROFT_"
 
-// usersToo is the setting whose environment variable the user's command reads too. It
-// is in many a shell: what the node's file says of it, it doesn't change.
+// usersToo is the setting whose environment variable the user's command reads too. As many shells set
+// it, it doesn't override the node's file.
 const usersToo = "explorer"
 
 // Env is the environment variable of the setting.
@@ -24,7 +24,7 @@ func (s Setting) Env() string {
 	return EnvPrefix + strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_"))
 }
 
-// From is where values may come from, beside the defaults.
+// From are the sources of values, beside the defaults.
 type From struct {
 	// Modules are the settings of the node's modules.
 	Modules []Setting
@@ -36,7 +36,7 @@ type From struct {
 	Flags map[string]string
 }
 
-// Value is a setting's value in force, and where it is from.
+// Value is the effective value of a setting, and its source.
 type Value struct {
 	Setting Setting
 	Text    string
@@ -44,13 +44,13 @@ type Value struct {
 	Source string
 }
 
-// Loaded is a configuration with where each of its values is from.
+// Loaded is a configuration with the source of each value.
 type Loaded struct {
 	Config
 	Values []Value
 	// File is the configuration file that was read, empty when there was none.
 	File string
-	// Ignored are the environment variables that look like settings and are none.
+	// Ignored are environment variables with the prefix of settings that name no setting.
 	Ignored []string
 }
 
@@ -110,8 +110,7 @@ func environment(environ []string) map[string]string {
 	return out
 }
 
-// readFile reads the configuration file, and returns the name of what it has read; the
-// default one may be missing.
+// readFile reads the configuration file and returns its name; the default file may be missing.
 func readFile(name string, settings []Setting) (string, map[string]fileValue, error) {
 	optional := name == "" || name == DefaultFile
 	if name == "" {

@@ -116,7 +116,7 @@ func listenAddress(field func(*Config) *string) Setter {
 // Nowhere is the value of DoorAddress where users don't reach the node by themselves.
 const Nowhere = nowhere
 
-// hostPort reads where others reach something; an empty text is kept.
+// hostPort reads an external address; an empty text is kept.
 func hostPort(field func(*Config) *string) Setter {
 	return func(c *Config, text string) error {
 		if text != "" && text != nowhere {
@@ -212,7 +212,7 @@ func ids(field func(*Config) *[]string) Setter {
 	}
 }
 
-// exceptions are read by the dialer, whose error names the item and says why.
+// exceptions are parsed by the dialer, whose error names the item and the reason.
 func exceptions(field func(*Config) *[]dial.Exception) Setter {
 	return func(c *Config, text string) error {
 		*field(c) = nil
@@ -227,7 +227,7 @@ func exceptions(field func(*Config) *[]dial.Exception) Setter {
 	}
 }
 
-// Split reads a list: its items, without the spaces around them and without empty ones.
+// Split splits a list at commas, trims its items and drops empty ones.
 func Split(text string) []string {
 	var out []string
 	for item := range strings.SplitSeq(text, ",") {
@@ -238,7 +238,7 @@ func Split(text string) []string {
 	return out
 }
 
-// SetSizeFrom reads a size of at least so many bytes, which people read as shown.
+// SetSizeFrom reads a size of at least least bytes; shown is that minimum for people.
 func SetSizeFrom(field func(*Config) *uint64, least uint64, shown string) Setter {
 	return func(c *Config, text string) error {
 		n, err := ParseSize(text)
@@ -262,8 +262,8 @@ func SetNumberIn(field func(*Config) *uint64, least, most uint64) Setter {
 	}
 }
 
-// SetText keeps the text of a setting that has no member of Config, for a module that reads
-// it there by the setting's name. check, where there is one, says what is allowed.
+// SetText stores the text of a setting without a field in Config; the module reads it by the setting's
+// name. check, if set, validates it; its error says which values are allowed.
 func SetText(name string, check func(text string) error) Setter {
 	return func(c *Config, text string) error {
 		if check != nil {

@@ -11,14 +11,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Shown is a value in force as it is printed: secrets are masked.
+// Shown is an effective value as printed: secrets are masked.
 type Shown struct {
 	Name   string `json:"name"`
 	Value  string `json:"value"`
 	Source string `json:"source"`
 }
 
-// Show returns all values in force, secrets masked.
+// Show returns all effective values, secrets masked.
 func (l *Loaded) Show() []Shown {
 	out := make([]Shown, 0, len(l.Values))
 	for _, v := range l.Values {
@@ -27,12 +27,12 @@ func (l *Loaded) Show() []Shown {
 	return out
 }
 
-// Masked hides the password of a URL. Of a bus's URL, which may have the
-// password where the user's name is, it hides that.
+// Masked hides the password of a URL. Where a URL has a user but no password it hides the user: a bus's
+// URL may have its password there.
 func Masked(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
-		// What isn't a URL for the sake of its password is shown without it too.
+		// Text that doesn't parse as a URL because of its password is masked too.
 		from, to := strings.Index(text, "://"), strings.LastIndex(text, "@")
 		if from >= 0 && to > from {
 			return text[:from+len("://")] + "xxxxx" + text[to:]
@@ -49,8 +49,8 @@ func Masked(text string) string {
 	return u.Redacted()
 }
 
-// Print writes what is in force and from where, as yaml (which can be used as
-// a configuration file) or json.
+// Print writes the effective values and their sources, as yaml (usable as a configuration file) or
+// json.
 func (l *Loaded) Print(w io.Writer, format string) error {
 	switch format {
 	case "json":

@@ -7,7 +7,7 @@ import (
 	"github.com/croft-edge/croft/pkg/dial"
 )
 
-// Kind is the form of a setting's value.
+// Kind is the format of a setting's value.
 type Kind string
 
 // The kinds of value.
@@ -20,22 +20,22 @@ const (
 	List     Kind = "list, separated by commas"
 )
 
-// Setting is one thing that an operator may set. Its name is the flag and the
-// key in the file; the environment variable follows from it.
+// Setting is one setting of an operator. Its name is the flag and the key in the file; the environment
+// variable is derived from it.
 type Setting struct {
 	Name string
 	Kind Kind
-	// Default may name other settings in braces.
+	// Default may refer to other settings in braces.
 	Default string
 	Help    string
-	// Group is the heading under which it is documented.
+	// Group is the heading of its documentation.
 	Group string
-	// Set parses text into c; its error says only what is allowed.
+	// Set parses text into c; its error says only which values are allowed.
 	Set Setter
 }
 
-// Setter parses a setting's text into c. Its error says what is allowed; Load adds
-// the setting, the value and its source.
+// Setter parses a setting's text into c. Its error says which values are allowed; Load adds the
+// setting, the value and its source.
 type Setter = func(c *Config, text string) error
 
 // InGroup puts settings under a heading of the documentation.
@@ -57,8 +57,8 @@ const (
 	groupTime      = "Times"
 )
 
-// Settings is the table of all settings, in the order in which they are documented: the
-// node's own, with those of its modules among them.
+// Settings is the table of all settings, in the order of the documentation: the node's own, with those
+// of its modules among them.
 func Settings(modules []Setting) []Setting {
 	return slices.Concat(placeSettings(), busSettings(), modules, admissionSettings(), doorSettings(), seenSettings(), timeSettings())
 }

@@ -6,10 +6,10 @@ import (
 	"github.com/pkg/errors"
 )
 
-// minPool is the smallest pool that btrfs makes well.
+// minPool is the smallest pool on which btrfs works well.
 const minPool = 256 << 20
 
-// validate checks what no setting can check alone.
+// validate checks the relations between settings.
 func (l *Loaded) validate() error {
 	if l.StateDir == l.RunDir {
 		return l.refuse("run-dir", "another folder than state-dir: what is in it doesn't survive a reboot")

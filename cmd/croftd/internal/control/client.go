@@ -15,16 +15,16 @@ import (
 	"github.com/croft-edge/croft/pkg/nodestatus"
 )
 
-// ErrNotRunning is the cause when nobody serves the socket.
+// ErrNotRunning is the cause when no process serves the socket.
 var ErrNotRunning = errors.New("no node is running here")
 
-// Client speaks to a running node. It is a Node.
+// Client is a Node that calls a running node.
 type Client struct {
 	socket string
 	http   http.Client
 }
 
-// NewClient makes a client of the socket; it doesn't connect.
+// NewClient makes a client for the socket; it doesn't connect.
 func NewClient(socket string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "unix", socket)
@@ -32,7 +32,7 @@ func NewClient(socket string) *Client {
 	return &Client{socket: socket, http: http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
 }
 
-// Status asks for the node's status.
+// Status requests the node's status.
 func (c *Client) Status(ctx context.Context) (nodestatus.Status, error) {
 	var out nodestatus.Status
 	return out, c.call(ctx, http.MethodGet, pathStatus, nil, &out)
@@ -43,12 +43,12 @@ func (c *Client) Evict(ctx context.Context, id string) error {
 	return c.call(ctx, http.MethodPost, pathEvict, evictRequest{ID: id}, nil)
 }
 
-// AcceptOlder accepts reservations from before the store's birth from now on.
+// AcceptOlder makes the node accept reservations from before the store's birth.
 func (c *Client) AcceptOlder(ctx context.Context) error {
 	return c.call(ctx, http.MethodPost, pathAcceptOlder, nil, nil)
 }
 
-// RefuseOlder refuses reservations from before the store's birth from now on.
+// RefuseOlder makes the node refuse reservations from before the store's birth.
 func (c *Client) RefuseOlder(ctx context.Context) error {
 	return c.call(ctx, http.MethodPost, pathRefuseOlder, nil, nil)
 }

@@ -36,8 +36,8 @@ type Server struct {
 	log      zerolog.Logger
 }
 
-// Listen opens the socket with mode 0600. A socket that nobody serves any more
-// is replaced; one that is served is an error.
+// Listen opens the socket with mode 0600. It replaces a socket that no process serves; one that is
+// served is an error.
 func Listen(ctx context.Context, socket string, n Node, log zerolog.Logger) (*Server, error) {
 	if err := os.MkdirAll(filepath.Dir(socket), 0o755); err != nil {
 		return nil, errors.Wrap(err, "cannot open the control socket")
@@ -56,8 +56,8 @@ func Listen(ctx context.Context, socket string, n Node, log zerolog.Logger) (*Se
 	return &Server{node: n, socket: socket, listener: listener, log: log}, nil
 }
 
-// listenPrivate makes the socket in a folder that only its owner may enter and
-// moves it, so that it is never open to others, not even for a moment.
+// listenPrivate makes the socket in a folder that only its owner may enter and then moves it, so that
+// it is never accessible to others, not even for a moment.
 func listenPrivate(ctx context.Context, socket string) (net.Listener, error) {
 	dir, err := os.MkdirTemp(filepath.Dir(socket), ".control-")
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *Server) evict(w http.ResponseWriter, r *http.Request) error {
 	return s.node.Evict(r.Context(), id.String())
 }
 
-// failure is how an error crosses the socket.
+// failure is the encoding of an error.
 type failure struct {
 	Kind  node.Kind `json:"kind"`
 	Error string    `json:"error"`

@@ -47,13 +47,13 @@ func resources(d provisioner.Demand) explorer.Resources {
 	return explorer.Resources{CRU: d.CPU, MRU: d.Memory / gib, SRU: d.SSD / gib, HRU: d.HDD / gib}
 }
 
-// resourcesUp are d in the explorer's units, rounded up: what is in use.
+// resourcesUp are d in the explorer's units, rounded up: for used resources.
 func resourcesUp(d provisioner.Demand) explorer.Resources {
 	up := func(n uint64) uint64 { return (n + gib - 1) / gib }
 	return explorer.Resources{CRU: d.CPU, MRU: up(d.Memory), SRU: up(d.SSD), HRU: up(d.HDD)}
 }
 
-// nodeFacts is what a node registers about itself.
+// nodeFacts are the values that a node registers about itself.
 type nodeFacts struct {
 	nodeID  string
 	farm    uint64
@@ -62,15 +62,15 @@ type nodeFacts struct {
 	host    node.HostInfo
 	total   provisioner.Demand
 	used    provisioner.Demand
-	// room is what the disks have left.
+	// room is the free space of the disks.
 	room provisioner.Demand
 	// ports are the UDP ports of networks' tunnels, in order.
 	ports []uint
-	// door is where users reach the node, empty where they can't by themselves.
+	// door is the address at which users reach the node, empty when they can't reach it directly.
 	door string
 }
 
-// facts are what the explorer is told.
+// facts converts the values for the explorer.
 func (s nodeFacts) facts() (registration.Facts, error) {
 	key, err := sign.ParseID(s.nodeID)
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package daemon puts a node together of its parts and runs it: the whole in
-// one process, or one part of it as a process on a bus that others share. It
-// wires; whatever decides or acts is in the packages that it wires.
+// Package daemon assembles a node and runs it: the whole in one process, or one part of it as a process
+// on a shared bus. It only wires; the packages that it wires decide and act.
 package daemon
 
 import (
@@ -23,17 +22,17 @@ import (
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
-// Config is what a process is made of.
+// Config configures a process of the node.
 type Config struct {
 	config.Config
-	// Process is what of the node this process is: module.Whole, on a bus inside the process;
+	// Process is the part of the node in this process: module.Whole, on a bus inside the process;
 	// module.Provision or a module's name, on the bus at Config.Bus.
 	Process string
-	// Modules are those of the node.
+	// Modules are the node's modules.
 	Modules []module.Descriptor
 	Version node.Version
-	// Log writes into Tap, which streams of log lines listen to; without a Tap
-	// the lines of this process are in none.
+	// Log writes into Tap, which feeds streams of log lines; without a Tap, no stream gets the lines of
+	// this process.
 	Log zerolog.Logger
 	Tap *debug.Tap
 }
@@ -41,7 +40,7 @@ type Config struct {
 // runs reports whether this process runs that part of the node.
 func (c Config) runs(part string) bool { return c.Process == module.Whole || c.Process == part }
 
-// ceiling is the limits of this process.
+// ceiling are the limits of this process.
 func (c Config) ceiling() ceiling.Process {
 	for _, p := range module.Processes(c.Modules) {
 		if p.Name == c.Process {
@@ -51,20 +50,19 @@ func (c Config) ceiling() ceiling.Process {
 	return ceiling.Process{Name: c.Process}
 }
 
-// daemon is what the parts of one process share.
+// daemon holds the state that the parts of one process share.
 type daemon struct {
 	Config
 	bus     bus.Bus
 	options bus.Options
-	// seat is this process's place in its control group.
+	// seat is this process's control group.
 	seat *cgroup.Seat
 	// dialer is the only way to addresses that tenants name.
 	dialer *dial.Dialer
 }
 
-// Run runs a process of that shape until ctx is done, then stops its parts in
-// order: what comes in from outside and the reservation in hand, feedback,
-// modules, the bus. Workloads are never touched by a stop.
+// Run runs the process c.Process until ctx is done, then stops its parts in order: inputs from outside
+// and the reservation in progress, feedback, modules, the bus. A stop never touches workloads.
 func Run(ctx context.Context, c Config) error {
 	c.Log.Info().Str("version", c.Version.Version).Str("state_dir", c.StateDir).Msg("starting")
 	for dir, mode := range map[string]os.FileMode{c.StateDir: 0o700, c.RunDir: 0o755} {
@@ -122,13 +120,13 @@ func (d *daemon) start(ctx context.Context, parts *supervise.Group) (err error) 
 	return nil
 }
 
-// host is what this process gives to its modules.
+// host holds the dependencies that this process gives its modules.
 func (d *daemon) host() module.Host {
 	return module.Host{Config: d.Config.Config, Version: d.Version, Bus: d.bus, Dialer: d.dialer, Tap: d.Tap, Log: d.Log}
 }
 
-// openBus makes the bus of the one process, which others may use through a
-// broker; or connects to the one that the processes share.
+// openBus makes the bus of a one-process node, which others may use through a broker, or connects to
+// the bus that the processes share.
 func (d *daemon) openBus(ctx context.Context, parts *supervise.Group) error {
 	if d.Process != module.Whole {
 		shared, err := bus.Connect(ctx, d.Bus, d.options)
@@ -151,18 +149,17 @@ func (d *daemon) openBus(ctx context.Context, parts *supervise.Group) error {
 	return nil
 }
 
-// tell tells the service manager; that it can't be told is no reason to stop.
+// tell notifies the service manager; a failure is only logged.
 func (d *daemon) tell(state string) {
 	if err := notify(state); err != nil {
 		d.Log.Warn().Err(err).Msg("cannot tell the service manager")
 	}
 }
 
-// patience is how long to wait between attempts to reach a module that starts
-// beside this process.
+// patience is the pause between attempts to reach a module that is starting.
 const patience = 200 * time.Millisecond
 
-// await calls until it works or ctx is done. It says once why it waits.
+// waitFor repeats call until it succeeds or ctx is done. It logs the first error.
 func (d *daemon) waitFor(ctx context.Context, what string, call func(ctx context.Context) error) error {
 	said := false
 	for {

@@ -12,7 +12,7 @@ import (
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
-// openDoor opens the node's door to its users; it isn't answered yet.
+// openDoor opens the node's door for users; it doesn't serve yet.
 func (d *daemon) openDoor(ctx context.Context, m clients, b *engineParts) error {
 	if d.DoorListen == "" {
 		return nil
@@ -38,8 +38,8 @@ func (d *daemon) openDoor(ctx context.Context, m clients, b *engineParts) error 
 	return nil
 }
 
-// startDoor answers at the door, and keeps a tunnel open to it unless the
-// operator says at which address users reach it.
+// startDoor serves the door, and keeps a tunnel open to it unless the operator configured the address
+// at which users reach it.
 func (d *daemon) startDoor(parts *supervise.Group, b *engineParts, l *link) {
 	if b.door == nil {
 		return
@@ -64,8 +64,8 @@ func (d *daemon) startDoor(parts *supervise.Group, b *engineParts, l *link) {
 // doorStop is how long users' streams may take to end.
 const doorStop = 10 * time.Second
 
-// doorAddress is what the explorer tells users of where the door is: what the
-// operator says, else the door's port at a public address of the machine.
+// doorAddress is the door's address as the explorer tells it to users: the configured one, else the
+// door's port at a public address of the machine.
 func (d *daemon) doorAddress(b *engineParts, own []string) string {
 	switch {
 	case b.door == nil || d.DoorAddress == config.Nowhere:
@@ -76,8 +76,8 @@ func (d *daemon) doorAddress(b *engineParts, own []string) string {
 	return publicDoor(b.door.Address(), own)
 }
 
-// publicDoor is the listening address at a public one of the machine's own; an
-// IPv4 one where there is one. Empty when there is none.
+// publicDoor is the listening port at a public address of the machine, IPv4 where there is one. Empty
+// when there is none.
 func publicDoor(listening string, own []string) string {
 	at, err := netip.ParseAddrPort(listening)
 	if err != nil {
@@ -102,7 +102,7 @@ func publicDoor(listening string, own []string) string {
 	return netip.AddrPortFrom(best, at.Port()).String()
 }
 
-// public reports whether others may reach an address from anywhere.
+// public reports whether an address is reachable from everywhere.
 func public(a netip.Addr) bool {
 	shared := netip.MustParsePrefix("100.64.0.0/10")
 	return a.IsGlobalUnicast() && !a.IsPrivate() && !shared.Contains(a)

@@ -14,8 +14,8 @@ import (
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
-// containerStreams are containers' outputs and inputs, opened when a user first
-// asks: the door is there before containerd is, and also where none comes.
+// containerStreams serves containers' outputs and inputs. It connects when a user first asks: the door
+// opens before containerd is there, and also on nodes without one.
 type containerStreams struct {
 	connect func() (*container.Streams, error)
 	log     zerolog.Logger
@@ -49,7 +49,7 @@ func (s *containerStreams) open() (*container.Streams, error) {
 	return opened, nil
 }
 
-// close lets go of containerd, now and for ever.
+// close disconnects from containerd, for good.
 func (s *containerStreams) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,10 +60,10 @@ func (s *containerStreams) close() error {
 	return s.opened.Close()
 }
 
-// allLines is more than a node has of any container.
+// allLines is more than a node keeps of any container.
 const allLines = 1 << 30
 
-// Logs implements door.Streams.
+// Logs implements userapi.Streams.
 func (s *containerStreams) Logs(ctx context.Context, id string, o nodeapi.LogOptions, f func(node.LogLine) error) error {
 	streams, err := s.open()
 	if err != nil {
@@ -75,7 +75,7 @@ func (s *containerStreams) Logs(ctx context.Context, id string, o nodeapi.LogOpt
 	return streams.Logs(ctx, id, container.LogOptions(o), f)
 }
 
-// Stats implements door.Streams.
+// Stats implements userapi.Streams.
 func (s *containerStreams) Stats(ctx context.Context, id string) (node.ContainerStats, error) {
 	streams, err := s.open()
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *containerStreams) Stats(ctx context.Context, id string) (node.Container
 	return streams.Stats(ctx, id)
 }
 
-// Exec implements door.Streams.
+// Exec implements userapi.Streams.
 func (s *containerStreams) Exec(ctx context.Context, id string, o nodeapi.ExecOptions, streams nodeapi.ExecIO) (uint32, error) {
 	opened, err := s.open()
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *containerStreams) Exec(ctx context.Context, id string, o nodeapi.ExecOp
 	defer cancel()
 	sizes := make(chan execs.Size)
 	go func() {
-		// A terminal that keeps its size is better than none.
+		// Without resizing, the command is still usable.
 		supervise.Do(s.log, "exec sizes", func() { passSizes(ctx, streams.Resize, sizes) })
 	}()
 	in := execs.Options{Args: o.Args, Env: o.Env, Terminal: o.Terminal, Width: o.Size.Width, Height: o.Size.Height}

@@ -25,7 +25,7 @@ type userWorkloads struct {
 // askContainer is how long the container module may take to describe one container.
 const askContainer = time.Second
 
-// Owner implements door.Workloads.
+// Owner implements userapi.Workloads.
 func (r userWorkloads) Owner(_ context.Context, id string) (string, error) {
 	rec, err := r.parts.store.Record(id)
 	if err != nil {
@@ -34,13 +34,13 @@ func (r userWorkloads) Owner(_ context.Context, id string) (string, error) {
 	return rec.Reservation.User, nil
 }
 
-// Holds implements door.Workloads.
+// Holds implements userapi.Workloads.
 func (r userWorkloads) Holds(user string) bool {
 	of, _ := r.parts.store.Usage(user)
 	return of.Workloads > 0
 }
 
-// Status implements door.Workloads.
+// Status implements userapi.Workloads.
 func (r userWorkloads) Status(ctx context.Context, id string) (nodeapi.Status, error) {
 	s, err := r.parts.engine.StatusOf(id)
 	if err != nil {
@@ -78,9 +78,9 @@ func (r userWorkloads) ask(ctx context.Context, s *nodeapi.Status) {
 	both.Wait()
 }
 
-// Delete implements door.Workloads: the deletion takes the same path as one from the
-// explorer. Of a workload that has ended or was refused, only the hash is left: the deletion is
-// checked by it, and changes nothing.
+// Delete implements userapi.Workloads: the deletion takes the same path as one from the explorer. Of an
+// ended or refused workload, only the hash is left: the deletion is verified against it, and changes
+// nothing.
 func (r userWorkloads) Delete(ctx context.Context, id string, d workload.Deletion) error {
 	rec, err := r.parts.store.Record(id)
 	if err != nil {

@@ -24,8 +24,7 @@ import (
 	"github.com/croft-edge/croft/provision/verify"
 )
 
-// engineParts are the engine and what it decides with. They exist once the node's modules were
-// reached.
+// engineParts are the engine and its dependencies. They exist once the node's modules were reached.
 type engineParts struct {
 	nodeID  string
 	sizes   sizes
@@ -34,15 +33,15 @@ type engineParts struct {
 	clock   *clock.Trust
 	poll    *source.Changes
 	machine *machine
-	// push takes in the reservations that users bring to the node's own door.
+	// push receives the reservations that users bring to the node's own door.
 	push *source.Push
 	door *userapi.Door
 	// endStreams closes the door's connection to containers' streams.
 	endStreams func() error
 }
 
-// openEngine fills the parts: the store, the clock, the policy, admission, feedback, and the engine that
-// uses them.
+// openEngine fills the parts: the store, the clock, the policy, admission, feedback, and the engine
+// that uses them.
 func (d *daemon) openEngine(b *engineParts, m clients, link *link) (err error) {
 	deferred := &deferredClock{}
 	b.sizes, b.machine = d.sizes(m), &machine{ask: m.host.Info}
@@ -104,16 +103,14 @@ func (d *daemon) openEngine(b *engineParts, m clients, link *link) (err error) {
 	return err
 }
 
-// How long to wait before the explorer is asked again: from firstPause,
-// doubling, to maxPause, with jitter. A node that was cut off delivers within
-// half a minute of the link's return.
+// The backoff of requests to the explorer: from firstPause, doubling, to maxPause, with jitter. A node
+// that was cut off delivers within half a minute of the link's return.
 const (
 	firstPause = 500 * time.Millisecond
 	maxPause   = 30 * time.Second
 )
 
-// openStore opens the store. A node whose key was made just now has no
-// records that it could have lost.
+// openStore opens the store. A node whose key was just made can't have lost records.
 func (d *daemon) openStore(c *deferredClock, sizes sizes) (*store.FSStore, error) {
 	_, err := os.Lstat(identity.NewbornFile(d.Config.Config))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -133,8 +130,7 @@ func (d *daemon) openStore(c *deferredClock, sizes sizes) (*store.FSStore, error
 	return s, nil
 }
 
-// openOrphans opens the list of known orphans. An older croft has it in
-// a file of another name.
+// openOrphans opens the list of known orphans. An older croft named the file differently.
 func (d *daemon) openOrphans() (provision.OrphanBook, error) {
 	path := filepath.Join(d.StateDir, "orphans.json")
 	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
@@ -145,7 +141,7 @@ func (d *daemon) openOrphans() (provision.OrphanBook, error) {
 	return provision.NewOrphanFile(path), nil
 }
 
-// openClock continues the clock from its last record.
+// openClock restores the clock from its last record.
 func (d *daemon) openClock(s *store.FSStore) (*clock.Trust, error) {
 	boot, err := clock.BootID()
 	if err != nil {
@@ -157,8 +153,8 @@ func (d *daemon) openClock(s *store.FSStore) (*clock.Trust, error) {
 	})
 }
 
-// buildTime is the time of the commit that the program was built from: no
-// clock of a node is right and earlier. Zero when the program doesn't know it.
+// buildTime is the time of the commit that the program was built from: no correct clock is earlier.
+// Zero when it is unknown.
 func buildTime(info *debug.BuildInfo, known bool) time.Time {
 	if !known {
 		return time.Time{}
@@ -174,8 +170,8 @@ func buildTime(info *debug.BuildInfo, known bool) time.Time {
 	return time.Time{}
 }
 
-// admission decides whether there is room for a reservation. The pools are asked each
-// time: they may break and come back.
+// admission decides whether there is room for a reservation. It asks for the pools each time: they may
+// break and recover.
 func (d *daemon) admission(m clients, b *engineParts) (*admit.Admission, error) {
 	limit := d.UserLimit
 	policy := admit.Defaults()
@@ -195,7 +191,7 @@ func (d *daemon) admission(m clients, b *engineParts) (*admit.Admission, error) 
 	})
 }
 
-// room is what the machine has for workloads, as its storage module tells it.
+// room is the machine's room for workloads, from the storage module's status.
 func (m clients) room(ctx context.Context, host node.HostInfo, c config.Config, b *engineParts) (room, error) {
 	status, err := m.storage.Status(ctx)
 	if err != nil {
@@ -208,8 +204,7 @@ func (m clients) room(ctx context.Context, host node.HostInfo, c config.Config, 
 	return roomOf(offered(host, status.Pools, c), status, b.sizes.beside(status.Pools, filesystems, b.present)), nil
 }
 
-// brokenPools are the pools that can't be used now, as admission knows them. The
-// kind of disk of one may not be known.
+// brokenPools are the unusable pools in admission's form. The disk type of one may be unknown.
 func brokenPools(broken []node.BrokenPool) []admit.BrokenPool {
 	out := make([]admit.BrokenPool, 0, len(broken))
 	for _, b := range broken {
@@ -220,8 +215,8 @@ func brokenPools(broken []node.BrokenPool) []admit.BrokenPool {
 	return out
 }
 
-// deferredClock lets the store be opened before the clock, whose past is in the
-// store: until then no time is trusted.
+// deferredClock lets the store open before the clock, whose last record is in the store: until then no
+// time is trusted.
 type deferredClock struct {
 	trust atomic.Pointer[clock.Trust]
 }
@@ -234,8 +229,7 @@ func (l *deferredClock) Now() (time.Time, bool) {
 	return time.Now(), false
 }
 
-// Read implements store.Clock. No time is known to have passed before the clock
-// is open.
+// Read implements store.Clock. Before the clock is open, no time counts as passed.
 func (l *deferredClock) Read() clock.Reading {
 	if t := l.trust.Load(); t != nil {
 		return t.Read()
@@ -243,7 +237,7 @@ func (l *deferredClock) Read() clock.Reading {
 	return clock.Reading{Now: time.Now()}
 }
 
-// vouchedClock is the same clock for decisions that the explorer's time alone must not cause.
+// vouchedClock is the same clock, for decisions that must not depend on the explorer's time alone.
 type vouchedClock struct{ *deferredClock }
 
 // Now implements store.Clock.

@@ -11,8 +11,8 @@ import (
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
-// startForward brings this process's log lines to the debug module, unless that is in this
-// process. It starts first and stops last, so that no line is lost.
+// startForward sends this process's log lines to the debug module, unless that runs in this process. It
+// starts first and stops last, so that no line is lost.
 func (d *daemon) startForward(parts *supervise.Group) {
 	if d.Tap == nil || d.runs(debugmodule.Name) {
 		return

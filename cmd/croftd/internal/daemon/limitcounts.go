@@ -76,7 +76,7 @@ func tellLimits(ctx context.Context, part string, pause time.Duration, agent lim
 			continue
 		}
 		call, cancel := context.WithTimeout(ctx, pause)
-		_ = agent.Count(call, node.LimitTimes{Part: part, Times: times}) // the next call says it all again
+		_ = agent.Count(call, node.LimitTimes{Part: part, Times: times}) // the next call repeats all counts
 		cancel()
 	}
 }

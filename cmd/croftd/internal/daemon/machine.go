@@ -7,8 +7,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// machine caches the facts about the node's machine. Reading them looks at all of its links, of which users
-// make thousands: each registration reads them, and arrivals use the last reading.
+// machine caches the facts about the node's machine. Reading them scans all its links, of which users
+// make thousands: each registration reads them anew, arrivals use the cache.
 type machine struct {
 	ask  func(ctx context.Context) (node.HostInfo, error)
 	last atomic.Pointer[node.HostInfo]

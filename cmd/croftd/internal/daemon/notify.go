@@ -8,8 +8,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// notify tells the service manager how the process is ("READY=1",
-// "STOPPING=1"); without one it does nothing.
+// notify sends a state ("READY=1", "STOPPING=1") to the service manager; without one it does nothing.
 func notify(state string) error {
 	socket := os.Getenv("NOTIFY_SOCKET")
 	if socket == "" {

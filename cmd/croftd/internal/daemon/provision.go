@@ -18,8 +18,8 @@ import (
 	"github.com/croft-edge/croft/provision/provisioner"
 )
 
-// startProvision starts the engine. The control socket and the health port answer from the
-// start on, while it waits for the modules.
+// startProvision starts the engine. The control socket and the health port serve from the start, also
+// while it waits for the modules.
 func (d *daemon) startProvision(ctx context.Context, parts *supervise.Group) error {
 	client := bus.NewClient(d.bus, d.options)
 	parts.Start(supervise.Part{Name: "client", Run: func(ctx context.Context) error {
@@ -74,8 +74,8 @@ func (d *daemon) startProvision(ctx context.Context, parts *supervise.Group) err
 	return nil
 }
 
-// engineStop is how long running effects may take to end, beside the
-// time in which results are still sent.
+// engineStop is how long running effects may take to end, in addition to StopTimeout, in which results
+// are still sent.
 const engineStop = 15 * time.Second
 
 // startSockets opens the control socket and the health port.
@@ -114,7 +114,7 @@ func (d *daemon) startCounters(parts *supervise.Group, b *engineParts) error {
 	return nil
 }
 
-// link is the way to the explorer; without one, client and registration are nil.
+// link is the connection to the explorer; without one, client and registration are nil.
 type link struct {
 	client       *explorer.Client
 	registration *registration.Registration
@@ -139,8 +139,8 @@ func (d *daemon) openLink(nodeID string, m clients, c *contact) (*link, error) {
 	return &link{client: client, contact: c}, err
 }
 
-// PollPage implements source.Poller. The first poll waits for the node to be
-// registered, or for that to have failed.
+// PollPage implements source.Poller. The first poll waits until the first registration has succeeded or
+// failed.
 func (l *link) PollPage(ctx context.Context, nodeID string, after explorer.Cursor, wait time.Duration) (explorer.Page, error) {
 	select {
 	case <-l.registration.Tried():
@@ -196,7 +196,7 @@ func (d *daemon) facts(ctx context.Context, m clients, b *engineParts) (registra
 	}.facts()
 }
 
-// used is the sum of what the node's workloads were promised.
+// used is the sum of what is promised to the node's workloads.
 func (b *engineParts) used() provisioner.Demand {
 	_, all := b.store.Usage("")
 	return all.Demand

@@ -13,15 +13,15 @@ import (
 	"github.com/croft-edge/croft/provision/provisioner/zdb"
 )
 
-// sizes is what the demand of a reservation depends on beside the reservation.
+// sizes are the node's settings on which a reservation's demand depends.
 type sizes struct {
-	// layer is how much a container may write beside its volumes, in bytes; layerOn
-	// the kind of disk it lies on, empty where that isn't known.
+	// layer is how much a container may write outside its volumes, in bytes; layerOn the disk type of
+	// layers, empty where unknown.
 	layer   uint64
 	layerOn workload.DeviceType
 }
 
-// sizes asks the storage module once: a reservation takes the same at all times.
+// sizes asks the storage module once, so that a reservation's demand never changes.
 func (d *daemon) sizes(m clients) sizes {
 	out := sizes{layer: d.Containers.Layer}
 	ctx, cancel := context.WithTimeout(context.Background(), askModule)
@@ -35,7 +35,7 @@ func (d *daemon) sizes(m clients) sizes {
 	return out
 }
 
-// layerOn is the kind of disk that layers are put on: a fast one if the node has it.
+// layerOn is the disk type of layers: SSD if the node has one.
 func layerOn(status node.StorageStatus) (on workload.DeviceType) {
 	for _, p := range status.Pools {
 		if on != workload.SSD {
@@ -50,8 +50,8 @@ func layerOn(status node.StorageStatus) (on workload.DeviceType) {
 	return on
 }
 
-// demand is what a reservation takes of the node, in bytes: of the disk what the
-// storage module will promise for it.
+// demand is the amount of the node's resources that a reservation takes, in bytes: of the disk, the
+// amount that the storage module will promise for it.
 func (s sizes) demand(r *workload.Reservation) (provisioner.Demand, error) {
 	switch r.Type {
 	case workload.TypeContainer:
@@ -80,7 +80,7 @@ func (s sizes) demand(r *workload.Reservation) (provisioner.Demand, error) {
 	return provisioner.Demand{}, nil
 }
 
-// tunnels is what a network's part on a node takes of the wg carrier's memory.
+// tunnels is the share of the wg carrier's memory that a network's part on a node takes.
 func tunnels(n workload.Network, nodeID string) uint64 {
 	peers, ranges := 0, 0
 	for _, part := range n.Resources {
@@ -102,15 +102,15 @@ func onDisk(t workload.DeviceType, size uint64) provisioner.Demand {
 	return provisioner.Demand{SSD: size}
 }
 
-// room is what a node has for workloads.
+// room is the node's capacity for workloads.
 type room struct {
 	admit.Offer
-	// free is what of its disks nobody was promised, in the whole GiB that volumes
-	// are of: what is left on two pools isn't one volume's.
+	// free is the disk space that isn't promised, in whole GiB per pool, as volumes are: a volume can't
+	// span two pools.
 	free provisioner.Demand
 }
 
-// roomOf is total, less what the storage module has promised beside workloads.
+// roomOf is total, less the storage module's promises that no workload's demand counts.
 func roomOf(total provisioner.Demand, status node.StorageStatus, b beside) room {
 	var whole provisioner.Demand
 	out := room{Offer: admit.Offer{Total: total.Sub(b.sum), Held: b.held, Whole: &whole, Broken: brokenPools(status.BrokenPools)}}
@@ -123,16 +123,15 @@ func roomOf(total provisioner.Demand, status node.StorageStatus, b beside) room 
 	return out
 }
 
-// beside is what the storage module has promised that no workload's demand counts,
-// in bytes: what zdb containers have for themselves, what was kept of workloads that
-// are gone, virtual disks.
+// beside is the storage module's promises that no workload's demand counts, in bytes: zdb containers'
+// own space, the kept data of ended workloads, virtual disks.
 type beside struct {
 	sum provisioner.Demand
-	// held is the part that was made for a workload which doesn't count, by ID.
+	// held is the part of sum made for workloads that don't count as present, by ID.
 	held map[string]provisioner.Demand
 }
 
-// beside adds that up. present reports whether the workload of an ID counts.
+// beside computes the sums. present reports whether the workload of an ID counts.
 func (s sizes) beside(pools []node.Pool, filesystems []node.Filesystem, present func(id string) bool) beside {
 	out := beside{held: map[string]provisioner.Demand{}}
 	listed := map[string]uint64{}
@@ -155,7 +154,7 @@ func (s sizes) beside(pools []node.Pool, filesystems []node.Filesystem, present 
 	return out
 }
 
-// counted is what a container's demand has for a layer on that kind of disk.
+// counted is the layer size in a container's demand for that disk type.
 func (s sizes) counted(on workload.DeviceType) uint64 {
 	if on != s.layerOn || on == "" {
 		return 0
@@ -166,7 +165,7 @@ func (s sizes) counted(on workload.DeviceType) uint64 {
 // layerSuffix follows a container's ID in the name of its layer's file system.
 const layerSuffix = ".layer"
 
-// present reports whether the workload of that ID counts as one that is here.
+// present reports whether the workload of that ID counts as present.
 func (b *engineParts) present(id string) bool {
 	rec, err := b.store.Record(id)
 	return err == nil && rec.Present()

@@ -26,7 +26,7 @@ import (
 // askModule is how long a module may take to answer before it counts as silent.
 const askModule = 2 * time.Second
 
-// clients are the stubs of the modules that the engine's process itself uses.
+// clients are the module stubs that the engine's process uses.
 type clients struct {
 	bus        zbus.Client
 	identity   *stubs.IdentityManagerStub
@@ -43,8 +43,8 @@ func newClients(client zbus.Client) clients {
 	}
 }
 
-// statusServer shows the node to its operator, and takes orders. It starts before the
-// engine, so that a node that waits for its modules can say so.
+// statusServer serves the node's status and the operator's orders. It starts before the engine, so that
+// a node that waits for its modules can report it.
 type statusServer struct {
 	config  Config
 	seat    *cgroup.Seat
@@ -86,7 +86,7 @@ func (v *statusServer) Status(ctx context.Context) (nodestatus.Status, error) {
 	return s, b.fill(ctx, &s)
 }
 
-// askModules asks every module all its questions, all at once. Each fills members of its own.
+// askModules asks all modules all their questions concurrently. Each fills members of its own.
 func (v *statusServer) askModules(ctx context.Context, s *nodestatus.Status) {
 	ctx, cancel := context.WithTimeout(ctx, askModule)
 	defer cancel()
@@ -181,7 +181,7 @@ func byID(a, b string) int {
 	return cmp.Compare(x.M, y.M)
 }
 
-// errStarting answers orders before the engine is open.
+// errStarting is the answer to orders before the engine is open.
 func errStarting() error {
 	return node.Errorf(node.Transient, "cannot do this yet: the node waits for its modules; see croftd status")
 }
@@ -195,7 +195,8 @@ func (v *statusServer) Evict(ctx context.Context, id string) error {
 	return b.engine.Evict(ctx, id)
 }
 
-// AcceptOlder implements control.Node, and polls again for the reservations that were refused for their age.
+// AcceptOlder implements control.Node, and restarts the poll for the reservations that were refused for
+// their age.
 func (v *statusServer) AcceptOlder(context.Context) error {
 	b := v.get()
 	if b == nil {

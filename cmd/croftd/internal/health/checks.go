@@ -1,6 +1,6 @@
-// Package health shows a node from outside over HTTP: /healthz says that the
-// process is alive, /readyz whether it takes new reservations and what is
-// wrong, /metrics the numbers. It is read-only and decides nothing.
+// Package health serves a node's health over HTTP: /healthz reports that the process is alive, /readyz
+// whether it takes new reservations and its problems, /metrics the numbers. It is read-only and decides
+// nothing.
 package health
 
 import (
@@ -16,8 +16,8 @@ import (
 // awayAfter is how long the explorer may be silent before that is a warning.
 const awayAfter = 5 * time.Minute
 
-// Judge says what a status means for new reservations. What the node already
-// runs is kept whatever it says.
+// Judge derives readiness for new reservations from a status. Running workloads are kept whatever the
+// result.
 func Judge(s nodestatus.Status, now time.Time, modules []module.Descriptor) nodestatus.Readiness {
 	checks := []nodestatus.Check{started(s), store(s.Store), birth(s.Store), clock(s.Clock), explorer(s, now), bus(s)}
 	for _, m := range modules {

@@ -13,11 +13,11 @@ import (
 	"github.com/croft-edge/croft/provision/lifecycle"
 )
 
-// collector makes metrics of a status at each scrape: nothing is counted twice.
+// collector derives the metrics from a status at each scrape; it keeps no counters of its own.
 type collector struct {
 	status  func(ctx context.Context) (nodestatus.Status, error)
 	metrics []described
-	// ready is the metric whose name a failed scrape is reported under.
+	// ready is the metric under whose name a failed scrape is reported.
 	ready *prometheus.Desc
 }
 
@@ -44,8 +44,8 @@ func newCollector(modules []module.Descriptor, status func(ctx context.Context) 
 	return c
 }
 
-// Metrics are all that /metrics shows of the status, beside those of Go and the process: the node's own
-// and those of its modules.
+// Metrics are all metrics that /metrics derives from the status: the node's own and those of its
+// modules. Those of Go and the process come in addition.
 func Metrics(modules []module.Descriptor) []module.Metric {
 	all := slices.Concat(readinessMetrics(modules), workloadMetrics(), nodeMetrics())
 	for _, m := range modules {

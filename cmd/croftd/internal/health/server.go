@@ -20,13 +20,13 @@ import (
 	"github.com/croft-edge/croft/pkg/nodestatus"
 )
 
-// Config is what a Server needs.
+// Config configures a Server.
 type Config struct {
 	// Listen is host:port; port 0 takes a free one.
 	Listen string
-	// File, when not empty, gets the address in use.
+	// File, when not empty, receives the address in use.
 	File string
-	// Modules are those of the node.
+	// Modules are the node's modules.
 	Modules []module.Descriptor
 	// Status reads the node's status.
 	Status func(ctx context.Context) (nodestatus.Status, error)
@@ -54,7 +54,7 @@ func Listen(ctx context.Context, c Config) (*Server, error) {
 	return &Server{Config: c, listener: listener}, nil
 }
 
-// Address is the address in use.
+// Address is the address of the listening socket.
 func (s *Server) Address() string { return s.listener.Addr().String() }
 
 // Run serves until ctx is done.

@@ -1,7 +1,7 @@
-// Package module says what croftd needs to know of a module: a Descriptor, one value a module.
-// Each is in a folder of its own below this one; package modules lists them. The commands, the
-// daemon, health, metrics, settings and the documentation iterate over that list. The engine's
-// wiring, admission and the user API ask single modules by their stubs.
+// Package module defines a Descriptor, which is all that croftd needs to know of a module, one value a
+// module. Each is in a folder of its own below this one; package modules lists them. The commands, the
+// daemon, health, metrics, settings and the documentation iterate over that list and know no module by
+// its name.
 package module
 
 import (
@@ -23,7 +23,7 @@ type Descriptor struct {
 	Aliases []string
 	// Bus is the module's name on the bus, and in the node's status.
 	Bus string
-	// Summary is what the module serves, for the help.
+	// Summary says in the help what the module serves.
 	Summary string
 
 	// Support is whether the module serves the node's own log lines rather than workloads. Such a
@@ -44,7 +44,7 @@ type Descriptor struct {
 	// Status are the questions that fill the module's members of a status. They are asked all at once and
 	// have two seconds; an error of any says that the module doesn't answer.
 	Status []Question
-	// Check judges a status for /readyz; nil where there is nothing to judge but that the module answers.
+	// Check judges a status for /readyz; nil where the only criterion is that the module answers.
 	Check func(s nodestatus.Status) nodestatus.Check
 	// Metrics are documented in this order, after those of the modules before it.
 	Metrics []Metric
@@ -73,7 +73,7 @@ type Metric struct {
 // Value takes one value of a metric.
 type Value func(value float64, labels ...string)
 
-// Truth is a truth value as a metric's: 1 or 0.
+// Truth is a truth value as a metric: 1 or 0.
 func Truth(b bool) float64 {
 	if b {
 		return 1
@@ -81,7 +81,7 @@ func Truth(b bool) float64 {
 	return 0
 }
 
-// Command is what an operator may do to a stopped node's module: croftd MODULE NAME.
+// Command is an operator's command for a stopped node's module: croftd MODULE NAME.
 type Command struct {
 	Name  string
 	Usage string
@@ -89,12 +89,12 @@ type Command struct {
 	Run   func(ctx context.Context, o Order) error
 }
 
-// Order is a command as an operator has given it.
+// Order is a command with an operator's arguments.
 type Order struct {
 	Config config.Config
 	// CLI has the command's own flags.
 	CLI *cli.Context
-	// Processes are all that a node may consist of.
+	// Processes are all possible processes of the node.
 	Processes []ceiling.Process
 }
 
@@ -107,7 +107,7 @@ func (e UsageError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e UsageError) Unwrap() error { return e.Err }
 
-// The processes of a node that are no module's.
+// The processes of a node that aren't modules.
 const (
 	// Whole is the whole node in one process.
 	Whole = "run"
@@ -115,7 +115,7 @@ const (
 	Provision = "provision"
 )
 
-// Processes are all that a node with these modules may consist of.
+// Processes are all possible processes of a node with these modules.
 func Processes(all []Descriptor) []ceiling.Process {
 	out := []ceiling.Process{{Name: Whole, Memory: ceiling.AgentMemory}}
 	for _, d := range all {
@@ -124,7 +124,7 @@ func Processes(all []Descriptor) []ceiling.Process {
 	return append(out, ceiling.Process{Name: Provision, Memory: ceiling.AgentMemory})
 }
 
-// Settings are those of all modules.
+// Settings are the settings of all modules.
 func Settings(all []Descriptor) []config.Setting {
 	var out []config.Setting
 	for _, d := range all {

@@ -19,20 +19,20 @@ import (
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
-// Host is what a process gives to the modules that run in it.
+// Host holds what a process provides to its modules.
 type Host struct {
 	Config  config.Config
 	Version node.Version
 	Bus     bus.Bus
-	// Dialer is the process's own way to addresses that tenants name.
+	// Dialer is the process's own dialer for addresses that tenants name.
 	Dialer *dial.Dialer
-	// Tap streams the lines of Log; nil where nobody listens to them.
+	// Tap streams the lines of Log; nil where nothing listens to them.
 	Tap *debug.Tap
 	Log zerolog.Logger
 }
 
-// Quiet is the host whose log lines are not streamed: what carries log lines logs here,
-// or a stream that fails would feed itself.
+// Quiet is the host without streaming of its log lines: components that carry log lines log here, or a
+// failing stream would feed itself.
 func (h Host) Quiet() Host {
 	if h.Tap != nil {
 		h.Log = h.Log.Output(h.Tap.Past())
@@ -40,10 +40,10 @@ func (h Host) Quiet() Host {
 	return h
 }
 
-// NewDialer makes a way to addresses that tenants name. It starts nothing, and connects to nothing
+// NewDialer makes a dialer for addresses that tenants name. It starts nothing, and connects to nothing
 // by itself.
 func (h Host) NewDialer() (*dial.Dialer, error) {
-	// The ranges of this machine's interfaces the dialer reads itself.
+	// The dialer itself reads the ranges of this machine's interfaces.
 	own := func() []netip.Prefix { return []netip.Prefix{h.Config.NetworkUplinks} }
 	return dial.New(dial.Config{Own: own, Allow: h.Config.AllowPrivate, Log: h.Quiet().Log})
 }
@@ -51,24 +51,24 @@ func (h Host) NewDialer() (*dial.Dialer, error) {
 // Instance is an open module.
 type Instance struct {
 	Objects []Object
-	// Workers is how many calls run at once; 0 is the bus's default.
+	// Workers is the maximum of concurrent calls; 0 is the bus's default.
 	Workers int
-	// Run works until ctx is done, and is run again when it ends before. It goes on until the
-	// calls that have begun are over. It may be nil.
+	// Run works until ctx is done; it is restarted when it ends earlier. It goes on until the calls in
+	// progress are over. It may be nil.
 	Run func(ctx context.Context) error
-	// Close releases what Open has taken. It may be nil.
+	// Close releases the resources of Open. It may be nil.
 	Close func(ctx context.Context) error
 }
 
 // Object registers one object of a module.
 type Object func(s *bus.Server) error
 
-// Serves is the object of that name and version, served by an implementation of the contract C.
+// Serves is the object of that name and version; implementation fulfils the contract C.
 func Serves[C any](name, version string, implementation C) Object {
 	return func(s *bus.Server) error { return bus.Register(s, bus.Object(name, version), implementation) }
 }
 
-// How long a module may take to finish the calls that it has begun, and then to close.
+// How long a module may take to finish the calls in progress, and then to close.
 const (
 	StopTimeout  = 35 * time.Second
 	closeTimeout = 5 * time.Second
@@ -119,8 +119,8 @@ func (m *Instance) close(ctx context.Context) error {
 	return m.Close(closing)
 }
 
-// MakeFolder makes one of the node's folders. Those above it let everybody
-// through: run-dir may be below the same ones, and containers reach into that.
+// MakeFolder makes one of the node's folders. Its parents may be traversed by everybody: run-dir may
+// have the same parents, and containers reach into that.
 func MakeFolder(dir string, mode os.FileMode) error {
 	err := os.MkdirAll(filepath.Dir(dir), 0o755)
 	if err == nil {

@@ -1,6 +1,5 @@
-// Package registration tells the explorer that this node exists, what it has
-// and that it lives. The node works without it: everything here is tried
-// again for ever, and nothing waits for it.
+// Package registration registers this node at the explorer, with its resources, and sends heartbeats.
+// The node works without it: everything here is retried for ever, and nothing waits for it.
 package registration
 
 import (
@@ -17,32 +16,32 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Explorer is what registration needs of the explorer.
+// Explorer is the part of the explorer's API that registration uses.
 type Explorer interface {
 	RegisterNode(ctx context.Context, n explorer.Node) error
 	Heartbeat(ctx context.Context, nodeID string, h explorer.Heartbeat) error
 }
 
-// Facts are what the node says about itself. Node is sent again when it has
-// changed, Heartbeat each time.
+// Facts are what the node reports about itself. Node is sent again when it has changed, Heartbeat each
+// time.
 type Facts struct {
 	Node      explorer.Node
 	Heartbeat explorer.Heartbeat
 }
 
-// Config is what a Registration needs.
+// Config configures a Registration.
 type Config struct {
 	Explorer Explorer
-	// Facts reads what is to be told now.
+	// Facts reads the current facts.
 	Facts func(ctx context.Context) (Facts, error)
-	// Contact hears how each call went; it must not block.
+	// Contact receives the outcome of each call; it must not block.
 	Contact func(err error)
 	// Every is the time between heartbeats, give or take a fifth.
 	Every time.Duration
 	Log   zerolog.Logger
 }
 
-// Validate names what is missing.
+// Validate reports missing fields.
 func (c Config) Validate() error {
 	switch {
 	case c.Explorer == nil || c.Facts == nil || c.Contact == nil:
@@ -53,7 +52,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Registration keeps the explorer's picture of this node right.
+// Registration keeps the explorer's record of this node up to date.
 type Registration struct {
 	Config
 	first    chan struct{}
@@ -74,11 +73,11 @@ func New(c Config) (*Registration, error) {
 	return &Registration{Config: c, first: first, tried: tried, kick: make(chan struct{}, 1)}, nil
 }
 
-// Tried is closed once the explorer was told for the first time, or couldn't be.
+// Tried is closed once the first registration has succeeded or failed.
 func (r *Registration) Tried() <-chan struct{} { return r.first }
 
-// Forgotten says that the explorer doesn't know this node: it is told at once.
-// It doesn't block.
+// Forgotten reports that the explorer doesn't know this node: the node registers again at once. It
+// doesn't block.
 func (r *Registration) Forgotten() {
 	select {
 	case r.kick <- struct{}{}:
@@ -109,7 +108,7 @@ func (r *Registration) Run(ctx context.Context) error {
 	}
 }
 
-// round tells what there is to tell once.
+// round registers or sends a heartbeat, once.
 func (r *Registration) round(ctx context.Context) error {
 	facts, err := r.Facts(ctx)
 	if err != nil {
@@ -144,7 +143,7 @@ func (r *Registration) register(ctx context.Context, facts Facts) error {
 	return nil
 }
 
-// note says in the log when contact was lost and when it is back, once each.
+// note logs the loss of contact and its return, once each.
 func (r *Registration) note(err error) {
 	switch {
 	case err == nil && r.failures > 0:
@@ -164,8 +163,8 @@ func (r *Registration) note(err error) {
 // firstRetry is the wait after the first failure; it doubles up to Every.
 const firstRetry = time.Second
 
-// delay is the wait before the next round, with jitter: a fleet that lost its
-// explorer at once must not come back at once.
+// delay is the wait before the next round, with jitter: a fleet that lost its explorer mustn't return
+// all at once.
 func (r *Registration) delay() time.Duration {
 	d := r.Every
 	if r.failures > 0 {

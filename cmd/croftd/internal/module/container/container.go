@@ -23,8 +23,8 @@ import (
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
-// workers is how many calls of the module run at once: questions about containers
-// are answered while several are being made.
+// workers is how many calls of the module run at once: questions about containers are answered while
+// several containers are being made.
 const workers = 12
 
 // Descriptor describes the module.
@@ -45,8 +45,8 @@ func Descriptor() module.Descriptor {
 	}
 }
 
-// open serves the module before it is there. containerd may need its time, and a node without one has
-// volumes and networks all the same: until the module is there, its callers are told why not.
+// open serves the module before it is open. containerd may start slowly, and a node without it still
+// has volumes and networks: until the module is open, its callers get the reason.
 func open(_ context.Context, h module.Host) (*module.Instance, error) {
 	cfg := moduleConfig(h.Config, h.Log)
 	cfg.Image.Sources.Dialer = h.Dialer
@@ -68,18 +68,18 @@ func open(_ context.Context, h module.Host) (*module.Instance, error) {
 	}, nil
 }
 
-// openPause is how long to wait before the module is opened again.
+// openPause is the pause before the next attempt to open the module.
 const openPause = 5 * time.Second
 
-// run opens the module, again and again until that works, and runs
-// it until ctx is done. It logs each new cause of a failure once.
+// run opens the module, repeatedly until that succeeds, and runs it until ctx is done. It logs each new
+// cause of a failure once.
 func run(ctx context.Context, cfg container.Config, l *lazy, log zerolog.Logger) {
 	said := ""
 	for ctx.Err() == nil {
 		m, err := container.Open(ctx, cfg)
 		l.set(m, err)
 		if err == nil {
-			_ = supervise.Keep(ctx, log, "container", supervise.DefaultBackoff(), m.Run) // it says itself what ends
+			_ = supervise.Keep(ctx, log, "container", supervise.DefaultBackoff(), m.Run) // Keep logs what ends it
 			l.set(nil, node.Errorf(node.Transient, "the node stops"))
 			if err := m.Close(); err != nil {
 				log.Error().Err(err).Str("type", "container").Str("step", "close").Msg("the container module didn't close well")
@@ -97,7 +97,7 @@ func run(ctx context.Context, cfg container.Config, l *lazy, log zerolog.Logger)
 	}
 }
 
-// moduleConfig is what the module is opened with, without its dialer.
+// moduleConfig is the module's configuration, without its dialer.
 func moduleConfig(c config.Config, log zerolog.Logger) container.Config {
 	k := c.Containers
 	out := container.Config{
@@ -120,7 +120,7 @@ func moduleConfig(c config.Config, log zerolog.Logger) container.Config {
 // logFolder holds the log files of containers.
 func logFolder(c config.Config) string { return filepath.Join(c.StateDir, "logs") }
 
-// logCommand starts this very program as the log carrier.
+// logCommand is the command that starts this program as the log carrier.
 func logCommand(c config.Config) []string {
 	return []string{
 		"/proc/self/exe", "carrier", "log", "--run-dir", c.RunDir, "--dir", logFolder(c), "--log-level", c.LogLevel,
@@ -135,7 +135,7 @@ func TakeDown(ctx context.Context, c config.Config, processes []ceiling.Process)
 	return err
 }
 
-// OpenStreams opens containers' outputs and inputs, with images from that dialer.
+// OpenStreams opens containers' outputs and inputs, with dialer for images.
 func OpenStreams(c config.Config, dialer *dial.Dialer, log zerolog.Logger) (*container.Streams, error) {
 	cfg := moduleConfig(c, log)
 	cfg.Image.Sources.Dialer = dialer

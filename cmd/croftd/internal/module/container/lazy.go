@@ -7,8 +7,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// lazy is the container module before it could be opened: whoever asks waits
-// for the first attempt, and is told from then on why it isn't there.
+// lazy is the container module until it is open: callers wait for the first attempt to open it, and
+// from then on get the reason why it failed.
 type lazy struct {
 	tried chan struct{}
 
@@ -19,7 +19,7 @@ type lazy struct {
 
 func newLazy() *lazy { return &lazy{tried: make(chan struct{})} }
 
-// set notes the outcome of an attempt to open it.
+// set records the outcome of an attempt to open the module.
 func (l *lazy) set(m *container.Module, cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -29,7 +29,7 @@ func (l *lazy) set(m *container.Module, cause error) {
 	l.module, l.cause = m, cause
 }
 
-// get is the module, or why there is none.
+// get returns the module, or the reason why there is none.
 func (l *lazy) get() (*container.Module, error) {
 	<-l.tried
 	l.mu.Lock()
@@ -37,7 +37,7 @@ func (l *lazy) get() (*container.Module, error) {
 	return l.module, l.cause
 }
 
-// ask calls the module when there is one.
+// ask calls the module, or fails if there is none.
 func ask[T any](l *lazy, call func(m *container.Module) (T, error)) (T, error) {
 	m, err := l.get()
 	if err != nil {
@@ -52,7 +52,7 @@ func order(l *lazy, call func(m *container.Module) error) error {
 	return err
 }
 
-// lazyContainers is lazy as node.Containers.
+// lazyContainers implements node.Containers by lazy.
 type lazyContainers struct{ *lazy }
 
 // Create implements node.Containers.
@@ -90,7 +90,7 @@ func (l lazyContainers) Stats(id string) (node.ContainerStats, error) {
 	return ask(l.lazy, func(m *container.Module) (node.ContainerStats, error) { return m.Containers().Stats(id) })
 }
 
-// Status implements node.Containers: that there is no module is its status.
+// Status implements node.Containers. Without a module, the status holds the reason.
 func (l lazyContainers) Status() (node.ContainerStatus, error) {
 	m, err := l.get()
 	if err != nil {
@@ -99,7 +99,7 @@ func (l lazyContainers) Status() (node.ContainerStatus, error) {
 	return m.Containers().Status()
 }
 
-// lazyImages is lazy as node.Images.
+// lazyImages implements node.Images by lazy.
 type lazyImages struct{ *lazy }
 
 // Pull implements node.Images.

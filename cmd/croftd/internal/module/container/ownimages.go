@@ -10,8 +10,8 @@ import (
 	"github.com/croft-edge/croft/modules/container/ownimage"
 )
 
-// installed is the path of a program that comes with croftd: where the operator
-// says, else beside croftd itself. Empty where there is none on this machine.
+// installed is the path of a program that comes with croftd: the configured one, else the one beside
+// croftd. Empty where there is none on this machine.
 func installed(said, name string) string {
 	if said != "" {
 		return said
@@ -30,11 +30,11 @@ func installed(said, name string) string {
 // zdbImage is the name of zdb's image: croft://zdb.
 const zdbImage = "zdb"
 
-// ownImageFolder holds the images of what the node runs for itself.
+// ownImageFolder holds the images of the node's own containers.
 func ownImageFolder(c config.Config) string { return filepath.Join(c.StateDir, "own-images") }
 
-// ownImages makes the images of what the node runs for itself, by name. One that
-// can't be made is missing: who asks for it is told so, and everything else goes on.
+// ownImages makes the images of the node's own containers, by name. An image that can't be made is left
+// out: its users get an error, and everything else goes on.
 func ownImages(c config.Config, log zerolog.Logger) map[string]string {
 	program := installed(c.Containers.ZDBBinary, "zdb")
 	if program == "" {

@@ -66,10 +66,10 @@ func settings() []config.Setting {
 	})
 }
 
-// own is the value that asks for croft's own containerd.
+// own is the value that selects croft's own containerd.
 const own = "own"
 
-// without reads the names of members of a container's data.
+// without reads the names of fields of a container's data.
 func without(c *config.Config, text string) error {
 	known := []string{"read_only", "no_capabilities", "non_root"}
 	c.Containers.Without = nil
@@ -94,7 +94,7 @@ func containerdSocket(c *config.Config, text string) error {
 	return nil
 }
 
-// rate is what a network's link can be held to, or no limit.
+// rate reads a rate that a network link can enforce, or 0 for no limit.
 func rate(field func(*config.Config) *uint64) config.Setter {
 	return func(c *config.Config, text string) error {
 		n, err := config.ParseSize(text)
@@ -106,7 +106,7 @@ func rate(field func(*config.Config) *uint64) config.Setter {
 	}
 }
 
-// groupForm is a control group below the root, one name or several.
+// groupForm matches a control group below the root, one name or several.
 func groupForm() *regexp.Regexp {
 	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}(/[A-Za-z0-9][A-Za-z0-9._-]{0,63}){0,7}$`)
 }
@@ -121,7 +121,7 @@ func controlGroup(field func(*config.Config) *string) config.Setter {
 	}
 }
 
-// folders are paths of which / isn't one: all that is on the node would be.
+// folders reads paths other than /, which would expose every file of the node.
 func folders(field func(*config.Config) *[]string) config.Setter {
 	return func(c *config.Config, text string) error {
 		if err := config.SetPaths(field)(c, text); err != nil {
@@ -136,7 +136,7 @@ func folders(field func(*config.Config) *[]string) config.Setter {
 	}
 }
 
-// hostForm is a name in DNS.
+// hostForm matches a DNS name.
 func hostForm() *regexp.Regexp {
 	return regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*$`)
 }

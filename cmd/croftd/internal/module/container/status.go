@@ -15,10 +15,10 @@ import (
 	"github.com/croft-edge/croft/pkg/nodestatus"
 )
 
-// mostInspected bounds how many containers are asked for their last words.
+// mostInspected bounds how many containers are asked for their last log lines.
 const mostInspected = 16
 
-// lastWords is how long those of a container are told that runs again.
+// lastWords is how long the last log lines of a container that runs again are shown.
 const lastWords = time.Minute
 
 // askContainers asks the module for its own state and for its containers.
@@ -29,7 +29,7 @@ func askContainers(ctx context.Context, client zbus.Client, s *nodestatus.Status
 	}
 	list, err := containers.List(ctx)
 	if err != nil {
-		// The module has answered the first call: a containerd that is away is no silence.
+		// The module has answered the first call: a failing containerd doesn't make it silent.
 		if s.Container.Error == "" {
 			s.Container.Error = err.Error()
 		}
@@ -50,7 +50,7 @@ func askContainers(ctx context.Context, client zbus.Client, s *nodestatus.Status
 	return nil
 }
 
-// splitOwn tells users' things and the node's own apart.
+// splitOwn separates users' items from the node's own.
 func splitOwn[T any](all []T, own func(T) bool) (users, nodes []T) {
 	for _, one := range all {
 		if own(one) {
@@ -78,8 +78,8 @@ func askImages(ctx context.Context, client zbus.Client, s *nodestatus.Status) er
 	return nil
 }
 
-// check only warns: a node without containerd still takes volumes; its running containers go on, and new
-// ones wait.
+// check only warns: a node without containerd still accepts volumes; its running containers go on, and
+// new ones wait.
 func check(s nodestatus.Status) nodestatus.Check {
 	switch c := s.Container; {
 	case c.Error != "":
@@ -135,8 +135,7 @@ func writeTables(row module.Row, s nodestatus.Status, _ time.Time) {
 	writeImages(row, s.Images)
 }
 
-// writeContainers prints containers of a kind, and the last log lines of those that
-// don't run.
+// writeContainers prints containers of a kind, and the last log lines of those that have any.
 func writeContainers(row module.Row, kind string, containers []node.ContainerInfo) {
 	if len(containers) == 0 {
 		return

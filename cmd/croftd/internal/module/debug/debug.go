@@ -55,7 +55,7 @@ func open(_ context.Context, h module.Host) (*module.Instance, error) {
 	}, nil
 }
 
-// writeStreams prints who gets the node's log lines.
+// writeStreams prints the destinations of the node's log lines.
 func writeStreams(row module.Row, s nodestatus.Status, _ time.Time) {
 	if len(s.Streams) == 0 {
 		return

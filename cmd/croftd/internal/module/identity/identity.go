@@ -46,8 +46,7 @@ func open(_ context.Context, h module.Host) (*module.Instance, error) {
 	}}, nil
 }
 
-// NodeID is the ID of the node with that configuration; its key is made when
-// there is none.
+// NodeID is the ID of the node with that configuration; it makes the key when there is none.
 func NodeID(c config.Config) (string, error) {
 	m, err := openKey(c, identity.Config{})
 	if err != nil {
@@ -58,11 +57,11 @@ func NodeID(c config.Config) (string, error) {
 
 func keyFolder(c config.Config) string { return filepath.Join(c.StateDir, "identity") }
 
-// NewbornFile exists from before the node's key is made until its store is:
-// a store that is missing without it was lost.
+// NewbornFile is created before the node's key and removed once its store exists: without it, a missing
+// store was lost.
 func NewbornFile(c config.Config) string { return filepath.Join(c.StateDir, "newborn") }
 
-// openKey opens the node's key, and makes it when there is none.
+// openKey opens the node's key, or makes it when there is none.
 func openKey(c config.Config, as identity.Config) (*identity.Module, error) {
 	if err := module.MakeFolder(c.StateDir, 0o700); err != nil {
 		return nil, err

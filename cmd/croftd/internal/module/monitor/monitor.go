@@ -1,4 +1,4 @@
-// Package monitor describes the monitor module: what the machine is.
+// Package monitor describes the monitor module: facts about the machine.
 package monitor
 
 import (

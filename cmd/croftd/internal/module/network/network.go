@@ -64,7 +64,7 @@ func open(_ context.Context, h module.Host) (*module.Instance, error) {
 	}, nil
 }
 
-// moduleConfig is what the module is opened with, without its dialer.
+// moduleConfig is the module's configuration, without its dialer.
 func moduleConfig(c config.Config, log zerolog.Logger) network.Config {
 	out := network.Config{
 		Dir: filepath.Join(c.RunDir, "network"), Uplinks: c.NetworkUplinks, Public: c.PublicIP6Range,
@@ -80,10 +80,10 @@ func moduleConfig(c config.Config, log zerolog.Logger) network.Config {
 	return out
 }
 
-// LinkPrefixes are the beginnings of the names of the module's links on the machine.
+// LinkPrefixes are the name prefixes of the module's links on the machine.
 func LinkPrefixes(c config.Config) []string { return moduleConfig(c, zerolog.Nop()).LinkPrefixes() }
 
-// carrierCommand starts this very program as the wg carrier.
+// carrierCommand is the command that starts this program as the wg carrier.
 func carrierCommand(c config.Config) []string {
 	command := []string{"/proc/self/exe", "carrier", "wg", "--run-dir", c.RunDir, "--log-level", c.LogLevel}
 	for _, s := range c.DNSServers {
@@ -92,8 +92,7 @@ func carrierCommand(c config.Config) []string {
 	return command
 }
 
-// ownRanges are the ranges of the machine's own interfaces, without
-// the ends of its users' networks.
+// ownRanges are the ranges of the machine's own interfaces, without the uplinks of its users' networks.
 func ownRanges(uplinks netip.Prefix) ([]netip.Prefix, error) {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
@@ -122,18 +121,18 @@ func ask(ctx context.Context, client zbus.Client, s *nodestatus.Status) error {
 	}
 	list, err := networks.List(ctx)
 	if err != nil {
-		// The module has answered the first call: a slow look at many networks is no silence.
+		// The module has answered the first call: a slow list of many networks doesn't make it silent.
 		s.Network.Drift = strings.TrimLeft(status.Drift+"; "+err.Error(), "; ")
 	}
 	s.Networks = list
 	return nil
 }
 
-// handshakeAge is how old a tunnel's last handshake may be while it works:
-// WireGuard makes one at least every three minutes of traffic.
+// handshakeAge is the maximum age of a working tunnel's last handshake: with traffic, WireGuard makes
+// one at least every three minutes.
 const handshakeAge = 3 * time.Minute
 
-// writeNetworks prints users' networks: their members, and the peers that answer.
+// writeNetworks prints users' networks: their members, and how many peers answer.
 func writeNetworks(row module.Row, s nodestatus.Status, now time.Time) {
 	if len(s.Networks) == 0 {
 		return

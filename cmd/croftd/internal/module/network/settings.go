@@ -20,10 +20,10 @@ func settings() []config.Setting {
 	})
 }
 
-// dnsPort is where a DNS server listens that is named without one.
+// dnsPort is the default port of a DNS server.
 const dnsPort = 53
 
-// family says whether a range is of the wanted kind, and what that kind is.
+// family reports whether a range is of the wanted family, and describes that family.
 type family func(netip.Prefix) (is bool, allowed string)
 
 func isIPv4(p netip.Prefix) (bool, string) {

@@ -19,7 +19,7 @@ func Detach(ctx context.Context, c config.Config) error {
 	return stopFirst("detach pools", storage.Detach(ctx, moduleConfig(c, zerolog.Nop())))
 }
 
-// stopFirst makes the refusal of what can't be done while the node, or what it started, runs.
+// stopFirst turns an error that the running node, or a process that it started, causes into a refusal.
 func stopFirst(what string, err error) error {
 	if errors.Is(err, storage.ErrInUse) {
 		return node.Errorf(node.Refused, "cannot %s: the node is running: stop the node first", what)
@@ -30,9 +30,9 @@ func stopFirst(what string, err error) error {
 	return err
 }
 
-// Destroy removes the pool of that name, or all when name is empty, with
-// all that is on it. It is refused while file systems or virtual disks are on
-// it, or while it can't be seen what is, unless forced, and always while the node runs.
+// Destroy removes the pool of that name, or all when name is empty, with all data on it. Unless forced,
+// it is refused while file systems or virtual disks are on it, or its content can't be read; while the
+// node runs, always.
 func Destroy(ctx context.Context, c config.Config, name string, force bool) error {
 	cfg := moduleConfig(c, zerolog.Nop())
 	if made, err := filepath.Glob(filepath.Join(cfg.State, "pools", "*")); err != nil || len(made) == 0 {
@@ -61,8 +61,7 @@ func Destroy(ctx context.Context, c config.Config, name string, force bool) erro
 	return stopFirst("destroy pools", storage.Destroy(ctx, cfg))
 }
 
-// nothingMade answers for a node that has no pools: opening them to look would
-// make them.
+// nothingMade is the result for a node without pools: opening them to look would make them.
 func nothingMade(name string, err error) error {
 	if err != nil || name == "" {
 		return errors.Wrap(err, "cannot look for pools")
@@ -70,16 +69,15 @@ func nothingMade(name string, err error) error {
 	return node.Errorf(node.NotExist, "cannot destroy pool %s: this node has made no pools", name)
 }
 
-// holdings is what pools are made of, how many things are on each, and which
-// can't be looked at.
+// holdings are the pools' devices, the number of items on each pool, and the pools that can't be read.
 type holdings struct {
 	devices map[string][]string
 	things  map[string]int
 	broken  []node.BrokenPool
 }
 
-// refuse says why the pool of that name, or any of cfg's when name is empty,
-// must not be destroyed. Of a disk only the mark goes, so a broken one is no reason.
+// refuse returns the reason why the pool of that name, or any of cfg's when name is empty, must not be
+// destroyed. A broken pool on a disk is no reason, as only the disk's mark is removed.
 func (h holdings) refuse(cfg storage.Config, name string) error {
 	for pool, n := range h.things {
 		if n > 0 && (name == "" || name == pool) {
@@ -95,8 +93,8 @@ func (h holdings) refuse(cfg storage.Config, name string) error {
 	return nil
 }
 
-// isOn reports whether the pool of that name is on the disk of that path, by
-// whatever name of the disk.
+// isOn reports whether the pool of that name is on the disk of that path, whichever of the disk's paths
+// it is.
 func (h holdings) isOn(pool, disk string) bool {
 	if disk == "" {
 		return false
@@ -105,7 +103,7 @@ func (h holdings) isOn(pool, disk string) bool {
 	return err == nil && slices.Contains(h.devices[pool], device)
 }
 
-// look opens the pools and says what is on them. It erases nothing to do so.
+// look opens the pools and lists their content. It never erases a disk.
 func look(ctx context.Context, cfg storage.Config) (holdings, error) {
 	out := holdings{devices: map[string][]string{}, things: map[string]int{}}
 	cfg.WipeDisks = nil

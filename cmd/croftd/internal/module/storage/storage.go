@@ -80,7 +80,7 @@ func open(ctx context.Context, h module.Host) (*module.Instance, error) {
 	}, nil
 }
 
-// moduleConfig is what the module is opened with.
+// moduleConfig is the module's configuration.
 func moduleConfig(c config.Config, log zerolog.Logger) storage.Config {
 	out := storage.Config{
 		State: filepath.Join(c.StateDir, "storage"), Mounts: filepath.Join(c.RunDir, "pools"),
@@ -123,7 +123,7 @@ func check(s nodestatus.Status) nodestatus.Check {
 	return nodestatus.Pass("pools", fmt.Sprintf("%d in use", len(s.Storage.Pools)))
 }
 
-// writePools prints the pools that work.
+// writePools prints the working pools.
 func writePools(row module.Row, s nodestatus.Status, _ time.Time) {
 	if len(s.Storage.Pools) > 0 {
 		row("")
@@ -134,7 +134,7 @@ func writePools(row module.Row, s nodestatus.Status, _ time.Time) {
 	}
 }
 
-// mountedOn is the pool's mount point, and how often it had to be mounted again.
+// mountedOn is the pool's mount point, and how often it was mounted again.
 func mountedOn(p node.Pool) string {
 	if p.Remounted == 0 {
 		return p.Path

@@ -77,7 +77,7 @@ func check(s nodestatus.Status) nodestatus.Check {
 	return nodestatus.Pass("zdb", fmt.Sprintf("%d zdb containers", len(s.ZDB)))
 }
 
-// writeServers prints the zdb containers: where they answer, and for how many namespaces.
+// writeServers prints the zdb containers: their addresses and numbers of namespaces.
 func writeServers(row module.Row, s nodestatus.Status, _ time.Time) {
 	if len(s.ZDB) == 0 {
 		return
