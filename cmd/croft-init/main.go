@@ -1,7 +1,7 @@
-// Command croft-init is the first process (PID 1) of interactive containers: it
-// runs the container's program, collects orphans, passes signals on, and serves a
-// web terminal. In containers with secret variables it reads these from a file in
-// memory, and with --exec it becomes the container's program then.
+// Command croft-init is the first process (PID 1) of interactive containers: it runs the container's
+// program, collects orphans, forwards signals, and serves a web terminal. In containers with secret
+// variables it loads these from a file in memory; with --exec it then replaces itself by the
+// container's program.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croft-init/internal/pid1"
 )
 
-// version and commit are set when it is built.
+// version and commit are set by the linker.
 var (
 	version = "dev"
 	commit  = "unknown"
@@ -38,7 +38,7 @@ const usage = `usage: croft-init [--env FILE [--keep NAME]…] [--listen IP:PORT
 Runs PROGRAM and ends as it does; without one it ends on SIGTERM.
 `
 
-// What it uses counts against the container's memory.
+// Its memory counts against the container's.
 const (
 	memoryLimit = 24 << 20
 	gcPercent   = 25
@@ -65,7 +65,7 @@ func main() {
 	os.Exit(do(asked))
 }
 
-// do does what was asked and returns the exit code.
+// do runs croft-init with the parsed options and returns the exit code.
 func do(o options) int {
 	if o.env != "" {
 		if err := environment.Load(o.env, o.keep); err != nil {
@@ -83,10 +83,10 @@ func do(o options) int {
 
 var errVersion = errors.New("asked for the version")
 
-// options are what croft-init is told.
+// options are the parsed arguments.
 type options struct {
 	pid1.Config
-	// env is the file of secret variables, keep those that it doesn't set.
+	// env is the file of secret variables, keep the variables that it must not override.
 	env  string
 	keep []string
 	exec bool
@@ -124,7 +124,7 @@ func parse(args []string) (options, error) {
 	return o, nil
 }
 
-// split cuts a list at its commas.
+// split splits a list at its commas.
 func split(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' })
 }

@@ -11,17 +11,17 @@ import (
 	"github.com/croft-edge/croft/cmd/croft-init/internal/reap"
 )
 
-// How long a program may leave its input alone before what is typed is lost,
-// at first and once it has done so.
+// How long a program may leave its input unread before further input is dropped: the first time, and
+// after that has happened.
 const (
 	firstPatience = 10 * time.Second
 	laterPatience = 100 * time.Millisecond
 )
 
-// rest is how long output may still come after the shell has ended.
+// rest is how long output is still read after the shell has ended.
 const rest = 200 * time.Millisecond
 
-// Size is a terminal's, in characters.
+// Size is a terminal's size, in characters.
 type Size struct {
 	Columns uint16 `json:"columns"`
 	Rows    uint16 `json:"rows"`
@@ -35,7 +35,7 @@ type Console struct {
 	once   sync.Once
 }
 
-// Open starts a shell on a new terminal.
+// Open starts the shell at path on a new terminal.
 func Open(r *reap.Reaper, path string, size Size) (*Console, error) {
 	master, terminal, err := openTerminal()
 	if err != nil {
@@ -56,8 +56,8 @@ func Open(r *reap.Reaper, path string, size Size) (*Console, error) {
 	return c, nil
 }
 
-// openTerminal makes a pseudo terminal. Its master doesn't block, so that closing
-// it ends a read; its other end is opened through it, wherever /dev/pts is.
+// openTerminal makes a pseudo terminal. Its master is non-blocking, so that closing it ends a read; the
+// other end is opened through the master, wherever /dev/pts is.
 func openTerminal() (*os.File, int, error) {
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -75,11 +75,11 @@ func openTerminal() (*os.File, int, error) {
 	return os.NewFile(uintptr(fd), "/dev/ptmx"), int(peer), nil
 }
 
-// Read reads what its programs write. It fails once all of them have gone.
+// Read reads the output of the terminal's programs. It fails once all of them have gone.
 func (c *Console) Read(p []byte) (int, error) { return c.master.Read(p) }
 
-// Write writes what is typed. What nobody takes is lost, as on any terminal. It is
-// for one caller at a time.
+// Write writes typed input. Input that no program reads is lost, as on any terminal. Write isn't safe
+// for concurrent use.
 func (c *Console) Write(p []byte) error {
 	patience := firstPatience
 	if c.stuck {
@@ -96,7 +96,7 @@ func (c *Console) Write(p []byte) error {
 	return errors.Wrap(err, "cannot write to the terminal")
 }
 
-// Resize tells its programs of another size.
+// Resize sets the terminal's size.
 func (c *Console) Resize(s Size) error {
 	raw, err := c.master.SyscallConn()
 	if err != nil {
@@ -112,11 +112,11 @@ func (c *Console) Resize(s Size) error {
 	return errors.Wrap(err, "cannot resize the terminal")
 }
 
-// Done is closed when the shell has ended; Code is its exit code then.
+// Done is closed when the shell has ended.
 func (c *Console) Done() <-chan struct{} { return c.shell.Done() }
 
 // Code is the shell's exit code, after Done.
 func (c *Console) Code() int { return c.shell.Code() }
 
-// Drain lets Read go on for a moment, for what was written last.
+// Drain lets Read continue for a moment, for the last output.
 func (c *Console) Drain() error { return c.master.SetReadDeadline(time.Now().Add(rest)) }

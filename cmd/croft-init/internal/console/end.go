@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// How a session ends: it is told, given time, then killed.
+// How a session ends: SIGHUP, a grace period, then SIGKILL; glance is the polling interval.
 const (
 	grace  = 5 * time.Second
 	force  = 5 * time.Second
@@ -20,15 +20,15 @@ func (c *Console) Close() {
 	c.once.Do(func() {
 		c.master.Close()
 		tell(c.shell.PID, syscall.SIGHUP)
-		tell(c.shell.PID, syscall.SIGCONT) // who is stopped wouldn't hear
+		tell(c.shell.PID, syscall.SIGCONT) // a stopped process wouldn't receive SIGHUP
 		if !gone(c.shell.PID, grace, nil) {
 			gone(c.shell.PID, force, func() { tell(c.shell.PID, syscall.SIGKILL) })
 		}
 	})
 }
 
-// gone waits until no process of a session is left, and says whether that came
-// in time. It calls each before every look.
+// gone waits until no process of a session is left, and reports whether that was in time. It calls each
+// before every check.
 func gone(session int, patience time.Duration, each func()) bool {
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
@@ -52,12 +52,12 @@ func gone(session int, patience time.Duration, each func()) bool {
 // tell signals all processes of a session.
 func tell(session int, s syscall.Signal) {
 	for _, pid := range members(session) {
-		_ = syscall.Kill(pid, s) // one that has just gone is no failure
+		_ = syscall.Kill(pid, s) // the process may have just ended
 	}
 }
 
-// members are the processes of a session that live. Without /proc it is the
-// group of the session's leader.
+// members are the live processes of a session. Without /proc it is the process group of the session's
+// leader.
 func members(session int) []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil || len(entries) == 0 {
@@ -83,8 +83,8 @@ func members(session int) []int {
 	return out
 }
 
-// parseStat returns the state and the session of a process. Its name, in
-// brackets, may hold anything.
+// parseStat returns the state and the session of a process. The name, in brackets, may contain any
+// character.
 func parseStat(line string) (state string, session int) {
 	end := strings.LastIndexByte(line, ')')
 	if end < 0 {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Shells are where a shell is looked for, after what $SHELL names.
+// Shells are the paths of shells to try, after that of $SHELL.
 func Shells() []string { return []string{"/bin/bash", "/bin/sh", "/bin/ash"} }
 
 // FindShell returns the shell to start, empty when there is none.
@@ -22,7 +22,7 @@ func FindShell(wanted string) string {
 	return ""
 }
 
-// environment is a shell's: the container's own, and what the terminal is.
+// environment is a shell's environment: the container's own, and the terminal's type.
 func environment(own []string, shell string) []string {
 	set := []string{"TERM=xterm-256color", "COLORTERM=truecolor", "SHELL=" + shell}
 	missing := map[string]string{"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/"}

@@ -1,5 +1,5 @@
-// Package environment puts variables from a file into this process's environment,
-// and makes the process another program. It may not show a value.
+// Package environment loads variables from a file into this process's environment, and replaces the
+// process by another program. It must never disclose a value.
 package environment
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Load sets the variables of a file ("NAME=VALUE", a zero byte after each) over
-// those that are set, but for those that are to be kept.
+// Load sets the variables of a file ("NAME=VALUE", a zero byte after each) and overrides existing ones,
+// except those in keep.
 func Load(path string, keep []string) error {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -29,14 +29,13 @@ func Load(path string, keep []string) error {
 			continue
 		}
 		if err := os.Setenv(name, value); err != nil {
-			return errors.Errorf("cannot set the secret variable %.80q", name) // the error may show its value
+			return errors.Errorf("cannot set the secret variable %.80q", name) // the error may disclose the value
 		}
 	}
 	return nil
 }
 
-// Become makes this process the program that args name, looked for in PATH. It
-// returns only when that fails.
+// Become replaces this process by the program args[0], looked up in PATH. It returns only on failure.
 func Become(args []string) error {
 	path, err := exec.LookPath(args[0])
 	if err == nil || errors.Is(err, exec.ErrDot) {

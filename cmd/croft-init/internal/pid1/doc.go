@@ -1,4 +1,3 @@
-// Package pid1 is what the first process of a container does: it runs the
-// container's program, passes on the signals that come, collects orphans, and
-// ends as the program does. Beside it the web terminal answers.
+// Package pid1 is the first process of a container: it runs the container's program, forwards signals,
+// collects orphans, and exits with the program's code. Beside it, it serves the web terminal.
 package pid1

@@ -24,22 +24,22 @@ const (
 	CodeNotFound   = 127
 )
 
-// farewell is how long open terminals are told that all is over.
+// farewell is how long the end of the container may take to reach open terminals.
 const farewell = time.Second
 
-// Config is what the first process is told.
+// Config configures the first process.
 type Config struct {
-	// Listen is where the web terminal answers; none when it is empty.
+	// Listen are the addresses of the web terminal; none when it is empty.
 	Listen []netip.AddrPort
-	// Names are those that it may be asked for by.
+	// Names are the host names that requests may use.
 	Names []string
-	// Args is the container's program; empty when there is only the terminal.
+	// Args is the container's program; empty for only the terminal.
 	Args []string
-	// Log takes its own messages.
+	// Log receives its own messages.
 	Log io.Writer
 }
 
-// Run does all of it and returns the exit code.
+// Run runs the program and the terminal, and returns the exit code.
 func Run(c Config) int {
 	signals := make(chan os.Signal, 64)
 	signal.Notify(signals, passedOn()...)
@@ -50,7 +50,7 @@ func Run(c Config) int {
 	reaper := reap.New()
 	go reaper.Run(ctx)
 
-	// The terminal is there first: its port is its own whatever the program does.
+	// The terminal starts first, so that it gets its port whatever the program does.
 	terminal := web.New(web.Config{
 		Listen: c.Listen, Names: c.Names, Log: c.Log,
 		Open: func(size console.Size) (web.Terminal, error) { return openShell(reaper, size) },
@@ -82,8 +82,8 @@ func openShell(r *reap.Reaper, size console.Size) (web.Terminal, error) {
 	return console.Open(r, path, size)
 }
 
-// start starts the container's program with the standard files as they are. It
-// returns nil when there is none to start.
+// start starts the container's program with this process's standard files. It returns nil when there is
+// no program.
 func start(r *reap.Reaper, args []string) (*reap.Child, error) {
 	if len(args) == 0 {
 		return nil, nil
@@ -103,8 +103,8 @@ func StartCode(err error) int {
 	return CodeNotStarted
 }
 
-// wait passes signals on until the program has ended. Without a program the
-// signals that mean the end are the end.
+// wait forwards signals until the program has ended. Without a program, it returns at a signal that
+// means termination.
 func wait(program *reap.Child, signals <-chan os.Signal) int {
 	var done <-chan struct{}
 	if program != nil {
@@ -120,7 +120,7 @@ func wait(program *reap.Child, signals <-chan os.Signal) int {
 				return 0
 			}
 			if program != nil && ok {
-				_ = program.Signal(number) // one that can't be signalled ends by itself, or is killed
+				_ = program.Signal(number) // a process that can't be signalled ends by itself, or is killed
 			}
 		}
 	}

@@ -5,16 +5,15 @@ import (
 	"syscall"
 )
 
-// lastSignal is the highest that the kernel has; firstFree the first that
-// programs may use as they like, the two before it are threads' own.
+// lastSignal is the kernel's highest signal; firstFree the first that programs may use freely, as the
+// two before it belong to the threading library.
 const (
 	firstFree  = 34
 	lastSignal = 64
 )
 
-// passedOn are the signals that the program gets as they come: all but those that
-// can't be caught, that tell of the process itself, or that come from its own
-// faults and runtime.
+// passedOn are the forwarded signals: all but those that can't be caught, that concern this process
+// itself, or that come from its own faults and runtime.
 func passedOn() []os.Signal {
 	out := []os.Signal{
 		syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGUSR1, syscall.SIGUSR2,
@@ -27,10 +26,10 @@ func passedOn() []os.Signal {
 	return out
 }
 
-// means tells whether a signal means the end to whom there is no program to ask.
+// means reports whether a signal means termination where there is no program to receive it.
 func means(s syscall.Signal) bool {
 	switch s {
-	case syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGPWR, firstFree + 3: // the last is what stops an init
+	case syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGPWR, firstFree + 3: // the last is systemd's halt signal
 		return true
 	}
 	return false

@@ -1,4 +1,3 @@
-// Package reap starts processes and collects all that end, those it started and
-// orphans of anybody. It owns every child of the process: nothing else in it may
-// wait for one.
+// Package reap starts processes and collects all that end: its own and any orphans. It owns every child
+// of the process: no other code in it may wait for one.
 package reap

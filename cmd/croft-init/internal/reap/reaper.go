@@ -10,9 +10,9 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Program is what Start starts.
+// Program is a program to start.
 type Program struct {
-	// Path is the file, Args what it is told, its own name first.
+	// Path is the file, Args the arguments, beginning with its name.
 	Path string
 	Args []string
 	Env  []string
@@ -24,13 +24,13 @@ type Program struct {
 
 // Reaper collects children that have ended.
 type Reaper struct {
-	// mu is held while a child is started or collected, so that none ends
-	// before it is known.
+	// mu is held while a child is started or collected, so that no child is collected before it is
+	// registered.
 	mu       sync.Mutex
 	children map[int]*Child
 }
 
-// New returns a reaper that knows of no children.
+// New returns a reaper without children.
 func New() *Reaper { return &Reaper{children: map[int]*Child{}} }
 
 // Run collects children as they end, until ctx is done.
@@ -49,7 +49,7 @@ func (r *Reaper) Run(ctx context.Context) {
 	}
 }
 
-// collect takes one child that has ended, and says whether there was one.
+// collect collects one child that has ended, and reports whether there was one.
 func (r *Reaper) collect() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,8 +69,7 @@ func (r *Reaper) collect() bool {
 	return true
 }
 
-// Start starts a program as the leader of a session, and so of a process group,
-// of its own.
+// Start starts a program as the leader of a session, and process group, of its own.
 func (r *Reaper) Start(p Program) (*Child, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -85,7 +84,7 @@ func (r *Reaper) Start(p Program) (*Child, error) {
 	return child, nil
 }
 
-// exitCode is what a shell would say of it.
+// exitCode is the status as shells report it.
 func exitCode(status syscall.WaitStatus) int {
 	if status.Signaled() {
 		return 128 + int(status.Signal())

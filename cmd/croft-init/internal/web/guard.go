@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// zone is where the names of a network's members are.
+// zone is the DNS zone of a network's members.
 const zone = ".croft.internal"
 
-// guard knows whom a request may ask for. A foreign name that leads to one of our
-// addresses (DNS rebinding) would make a foreign page look like ours.
+// guard holds the host names and addresses that a request may name. A foreign name that resolves to one
+// of our addresses (DNS rebinding) would make a foreign page look like ours.
 type guard struct {
 	addresses map[netip.AddrPort]bool
 	ports     map[uint16]bool
 	names     map[string]bool
 }
 
-// newGuard makes one for addresses and for names, each with and without the zone.
+// newGuard makes a guard for addresses and for names, each with and without the zone.
 func newGuard(listen []netip.AddrPort, names []string) guard {
 	g := guard{addresses: map[netip.AddrPort]bool{}, ports: map[uint16]bool{}, names: map[string]bool{}}
 	for _, address := range listen {
@@ -34,7 +34,7 @@ func newGuard(listen []netip.AddrPort, names []string) guard {
 	return g
 }
 
-// allows says whether a request asks for us; local is the address that it came to.
+// allows reports whether a request's host is ours; local is the address that it arrived at.
 func (g guard) allows(host string, local netip.AddrPort) bool {
 	if address, ok := parseAddress(host); ok {
 		return g.addresses[address] || address == plain(local)
@@ -43,13 +43,13 @@ func (g guard) allows(host string, local netip.AddrPort) bool {
 	return ok && g.ports[port] && g.names[strings.ToLower(name)]
 }
 
-// ownPage says whether a request comes from a page of the same host.
+// ownPage reports whether a request comes from a page of the same host.
 func ownPage(r *http.Request) bool {
 	origins := r.Header.Values("Origin")
 	return len(origins) == 1 && strings.EqualFold(origins[0], "http://"+r.Host)
 }
 
-// parseAddress reads a host that is an address, with a port or without.
+// parseAddress parses a host that is an address, with or without a port.
 func parseAddress(host string) (netip.AddrPort, bool) {
 	if address, err := netip.ParseAddrPort(host); err == nil {
 		return plain(address), address.Addr().Zone() == ""
@@ -68,5 +68,5 @@ func parseAddress(host string) (netip.AddrPort, bool) {
 	return plain(netip.AddrPortFrom(address, httpPort)), true
 }
 
-// plain is an address without the IPv6 form of an IPv4 one.
+// plain converts an IPv4-mapped IPv6 address to IPv4.
 func plain(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }

@@ -15,8 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Listen opens the listeners, as far as that is possible now. Serve tries the
-// others again.
+// Listen opens the listeners that can be opened now. Serve retries the others.
 func (s *Server) Listen(ctx context.Context) {
 	for _, address := range s.Config.Listen {
 		if err := s.open(ctx, address); err != nil {
@@ -25,8 +24,8 @@ func (s *Server) Listen(ctx context.Context) {
 	}
 }
 
-// open listens at one address. That may not be ours yet: an IPv6 one takes a
-// moment, and a network can come later.
+// open listens at one address, which may not be assigned yet: an IPv6 address takes a moment, and a
+// network can be joined later.
 func (s *Server) open(ctx context.Context, address netip.AddrPort) error {
 	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		var failed error
@@ -54,26 +53,26 @@ func (s *Server) Serve(ctx context.Context) {
 	server := &http.Server{
 		Handler: s.handler(ctx), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		WriteTimeout: s.Patience, IdleTimeout: 15 * time.Second, MaxHeaderBytes: maxHeader,
-		ErrorLog: log.New(io.Discard, "", 0), // clients don't write the container's log
+		ErrorLog: log.New(io.Discard, "", 0), // clients must not write to the container's log
 	}
 	connections := make(chan struct{}, maxConnections)
 	var listeners sync.WaitGroup
 	for _, address := range s.Config.Listen {
 		listeners.Go(func() {
 			if l := s.await(ctx, address); l != nil {
-				_ = server.Serve(&limited{Listener: l, slots: connections}) // ends by Close below
+				_ = server.Serve(&limited{Listener: l, slots: connections}) // Close below ends it
 			}
 		})
 	}
 	<-ctx.Done()
 	server.Close() // listeners and idle connections, whatever is left of them
 	listeners.Wait()
-	for range maxSessions { // all slots are ours: no session has one
+	for range maxSessions { // once all slots are ours, no session is left
 		s.sessions <- struct{}{}
 	}
 }
 
-// await returns the listener of an address, nil when ctx is done before.
+// await returns the listener of an address, or nil when ctx is done first.
 func (s *Server) await(ctx context.Context, address netip.AddrPort) net.Listener {
 	again := time.NewTicker(s.Again)
 	defer again.Stop()
@@ -88,25 +87,25 @@ func (s *Server) await(ctx context.Context, address netip.AddrPort) net.Listener
 		case <-ctx.Done():
 			return nil
 		case <-again.C:
-			_ = s.open(ctx, address) // said once, in Listen
+			_ = s.open(ctx, address) // Listen has logged the error
 		}
 	}
 }
 
-// limited accepts no more connections than there are slots.
+// limited accepts at most as many connections as there are slots.
 type limited struct {
 	net.Listener
 	slots chan struct{}
 }
 
-// Accept returns the next connection that there is a slot for, and closes others.
+// Accept returns the next connection for which a slot is free, and closes others.
 func (l *limited) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	for err == nil {
 		select {
 		case l.slots <- struct{}{}:
 			return &held{Conn: conn, slots: l.slots}, nil
-		default: // one too many
+		default: // no slot is free
 		}
 		conn.Close()
 		conn, err = l.Listener.Accept()
@@ -114,7 +113,7 @@ func (l *limited) Accept() (net.Conn, error) {
 	return nil, err
 }
 
-// held gives its slot back when it is closed.
+// held is a connection that frees its slot when it is closed.
 type held struct {
 	net.Conn
 	slots chan struct{}

@@ -11,12 +11,12 @@ import (
 //go:embed page
 var files embed.FS
 
-// pages is the page and what it loads, all from here.
+// pages serves the page and the files that it loads, all embedded.
 type pages struct{ files embed.FS }
 
 func newPages() pages { return pages{files: files} }
 
-// contentType of a file; nothing of the machine says it.
+// contentType is the type of a file by its extension; the machine's MIME tables have no influence.
 func contentType(name string) string {
 	switch path.Ext(name) {
 	case ".html":

@@ -18,7 +18,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croft-init/internal/console"
 )
 
-// The limits, which hold whoever asks.
+// Limits over all clients.
 const (
 	maxSessions    = 16
 	maxConnections = 64
@@ -27,34 +27,33 @@ const (
 	httpPort       = 80
 )
 
-// ErrNoShell is what Open returns when there is nothing to start.
+// ErrNoShell is Open's error when there is no shell to start.
 var ErrNoShell = errors.New("there is no shell in this container's image")
 
-// Terminal is what a session speaks to.
+// Terminal is the terminal of a session.
 type Terminal interface {
 	Read(p []byte) (int, error)
 	Write(p []byte) error
 	Resize(s console.Size) error
-	// Done is closed when its shell has ended, Code says how, Drain lets Read
-	// end soon after.
+	// Done is closed when the shell has ended, Code is its exit code, Drain makes Read end soon after.
 	Done() <-chan struct{}
 	Code() int
 	Drain() error
-	// Close ends it with all of its processes.
+	// Close ends the terminal with all of its processes.
 	Close()
 }
 
-// Config is what a server is made of.
+// Config configures a Server.
 type Config struct {
-	// Listen are its addresses; Names are those of the host beside its own.
+	// Listen are its addresses; Names are host names in addition to the machine's own.
 	Listen []netip.AddrPort
 	Names  []string
 	// Open starts a shell.
 	Open func(console.Size) (Terminal, error)
-	// Log takes its messages.
+	// Log receives its messages.
 	Log io.Writer
-	// Patience is how long a client may not read, and not answer, Ping how often
-	// it is asked, Again how often a listener that failed is tried; 0 is the usual.
+	// Patience is how long a client may leave output unread or a ping unanswered, Ping the interval of
+	// pings, Again the interval of attempts to open a failed listener; 0 is the default.
 	Patience, Ping, Again time.Duration
 }
 
@@ -87,7 +86,7 @@ func or(d, usual time.Duration) time.Duration {
 	return d
 }
 
-// handler answers requests; ctx ends its sessions.
+// handler answers requests; when ctx is done, its sessions end.
 func (s *Server) handler(ctx context.Context) http.Handler {
 	pages := newPages()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -109,7 +108,7 @@ func (s *Server) handler(ctx context.Context) http.Handler {
 	})
 }
 
-// protect says what a browser may do with the answer: nothing but the page itself.
+// protect sets the headers that restrict a browser to the page itself.
 func protect(w http.ResponseWriter, host string) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self' ws://"+host+
@@ -130,7 +129,7 @@ func refuse(w http.ResponseWriter, status int, why string) {
 	fmt.Fprintln(w, why)
 }
 
-// localAddress is the one of ours that a request came to.
+// localAddress is the local address that a request arrived at.
 func localAddress(r *http.Request) netip.AddrPort {
 	address, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	if !ok {
@@ -139,7 +138,7 @@ func localAddress(r *http.Request) netip.AddrPort {
 	return address.AddrPort()
 }
 
-// cutPort cuts NAME:PORT.
+// cutPort splits NAME:PORT.
 func cutPort(host string) (name string, port uint16, ok bool) {
 	name, text, found := strings.Cut(host, ":")
 	if !found {

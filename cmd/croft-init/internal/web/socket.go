@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// chunk is the most that is sent at once, side the longest side of a terminal.
+	// chunk is the maximum size of a message, side the longest side of a terminal.
 	chunk = 16 << 10
 	side  = 1000
 	// last is how long a shell may take to end once it has closed its terminal.
 	last = time.Second
 )
 
-// socket is one terminal: bytes both ways as binary messages, sizes as text.
+// socket serves one terminal: bytes in both directions as binary messages, sizes as text.
 func (s *Server) socket(ctx context.Context, w http.ResponseWriter, r *http.Request) {
 	if !ownPage(r) {
 		refuse(w, http.StatusForbidden, "cannot open a terminal for another page: Origin must be http:// and the Host")
@@ -52,7 +52,7 @@ func (s *Server) socket(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	s.talk(ctx, conn, terminal)
 }
 
-// explain is what a person reads when there is no shell.
+// explain is the message to the user when no shell starts.
 func explain(err error) string {
 	if errors.Is(err, ErrNoShell) {
 		return "This image has no shell: neither $SHELL nor " + strings.Join(console.Shells(), ", ") + " is there."
@@ -60,9 +60,9 @@ func explain(err error) string {
 	return "The shell doesn't start: " + err.Error()
 }
 
-// talk carries bytes until one side ends.
+// talk copies bytes until one side ends.
 func (s *Server) talk(ctx context.Context, conn *websocket.Conn, terminal Terminal) {
-	// ended is for what ends the connection; ctx only asks for a farewell.
+	// ended closes the connection at once; ctx only asks for a farewell.
 	ended, end := context.WithCancel(context.Background())
 	defer end()
 	var tasks sync.WaitGroup
@@ -73,15 +73,15 @@ func (s *Server) talk(ctx context.Context, conn *websocket.Conn, terminal Termin
 	tasks.Go(func() { defer end(); s.ask(ended, conn) })
 	select {
 	case <-ended.Done():
-		conn.CloseNow() //nolint:errcheck // nobody is left to tell
-	case <-output: // nobody reads, or nobody writes: the shell is about to end
+		conn.CloseNow() //nolint:errcheck // the client is gone
+	case <-output: // the client doesn't read, or the terminal has no writer: the shell is about to end
 		select {
 		case <-terminal.Done():
 		case <-time.After(last):
 		}
 		s.bye(conn, websocket.StatusNormalClosure, verdict(terminal))
 	case <-terminal.Done():
-		_ = terminal.Drain() // without it the rest comes as well, and Close ends it
+		_ = terminal.Drain() // if that fails, all output is sent, and Close ends it
 		select {
 		case <-output:
 		case <-ended.Done():
@@ -94,7 +94,7 @@ func (s *Server) talk(ctx context.Context, conn *websocket.Conn, terminal Termin
 	terminal.Close()
 }
 
-// verdict says how the shell has ended.
+// verdict is the message that the shell has ended.
 func verdict(terminal Terminal) string {
 	select {
 	case <-terminal.Done():
@@ -104,17 +104,17 @@ func verdict(terminal Terminal) string {
 	}
 }
 
-// bye closes with a reason.
+// bye closes the connection with a reason.
 func (s *Server) bye(conn *websocket.Conn, code websocket.StatusCode, reason string) {
 	const most = 123 // bytes, the protocol's
 	if len(reason) > most {
 		reason = strings.ToValidUTF8(reason[:most], "")
 	}
-	_ = conn.Close(code, reason) // who has gone needs no reason
+	_ = conn.Close(code, reason) // a client that has gone needs no reason
 }
 
-// output sends what the terminal's programs write. A client that doesn't read
-// stops it, so the programs wait; and is dropped after a while.
+// output sends the output of the terminal's programs. A client that doesn't read blocks it, so the
+// programs wait; after Patience the client is dropped.
 func (s *Server) output(ctx context.Context, conn *websocket.Conn, terminal Terminal) {
 	buffer := make([]byte, chunk)
 	for {
@@ -133,7 +133,7 @@ func (s *Server) output(ctx context.Context, conn *websocket.Conn, terminal Term
 	}
 }
 
-// input writes what is typed to the terminal, and resizes it.
+// input writes typed input to the terminal, and resizes it.
 func (s *Server) input(ctx context.Context, conn *websocket.Conn, terminal Terminal) {
 	for {
 		kind, message, err := conn.Read(ctx)
