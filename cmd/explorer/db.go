@@ -9,7 +9,7 @@ import (
 	"github.com/croft-edge/croft/explorer/store"
 )
 
-// dbCommand is what an operator does to the database file.
+// dbCommand has the operator's commands for the database file.
 func dbCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "db",
@@ -42,8 +42,7 @@ func dbCommand() *cli.Command {
 	}
 }
 
-// requiredDB has no default: these commands must not touch another file than
-// the one that is meant.
+// requiredDB has no default: these commands must not touch a file that wasn't named.
 func requiredDB() cli.Flag {
 	return &cli.PathFlag{Name: "db", Required: true, Usage: "the database `FILE`"}
 }

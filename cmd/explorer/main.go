@@ -11,7 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// version and commit are set when it is built.
+// version and commit are set by the linker.
 var (
 	version = "dev"
 	commit  = "unknown"

@@ -83,7 +83,7 @@ func serve(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	// Now the database is ours, and so is the group that is named after it.
+	// Only the owner of the database may use the control group named after it.
 	seat := confine(c.Path("db"), ceiling(memory), log)
 	defer seat.Leave()
 	fmt.Fprintln(c.App.Writer, "listening on", service.URL())

@@ -13,7 +13,7 @@ import (
 	"github.com/croft-edge/croft/zdb/loop"
 )
 
-// Modes of unix sockets: anybody may connect to the clients' one, as to the TCP port.
+// Modes of unix sockets: everybody may connect to the clients' socket, as to the TCP port.
 const (
 	socketMode = 0o666
 	adminMode  = 0o600
@@ -25,7 +25,7 @@ type doors struct {
 	unix  []*socket.Listener
 }
 
-// open opens all listeners and gives them to the loop.
+// open opens all listeners and passes them to the loop.
 func (s settings) open(ctx context.Context, l *loop.Loop) (doors, error) {
 	var d doors
 	for _, u := range []struct {
@@ -58,7 +58,7 @@ func (s settings) open(ctx context.Context, l *loop.Loop) (doors, error) {
 	return d, give(l, listener, false)
 }
 
-// listenTCP listens on :: for IPv4 too, and on 0.0.0.0 where there is no IPv6.
+// listenTCP also serves IPv4 on ::, and listens on 0.0.0.0 where there is no IPv6.
 func listenTCP(ctx context.Context, host string, port int) (*net.TCPListener, error) {
 	if host == "::" {
 		host = ""
@@ -70,7 +70,7 @@ func listenTCP(ctx context.Context, host string, port int) (*net.TCPListener, er
 	return listener.(*net.TCPListener), nil
 }
 
-// give has the loop accept on a listener's socket.
+// give makes the loop accept on a listener's socket.
 func give(l *loop.Loop, from interface{ File() (*os.File, error) }, admin bool) error {
 	f, err := from.File()
 	if err != nil {

@@ -107,8 +107,7 @@ func read(c *cli.Context) (settings, error) {
 	return s, nil
 }
 
-// size reads a number of bytes, such as 1048576, 1MiB or 1M. Its error says what
-// is allowed.
+// size parses a number of bytes, such as 1048576, 1MiB or 1M. Its error says which values are allowed.
 func size(text string) (uint64, error) {
 	digits := strings.TrimRight(text, "KMGTIBkmgtib")
 	n, err := strconv.ParseUint(digits, 10, 64)

@@ -12,7 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// version and commit are set when it is built.
+// version and commit are set by the linker.
 var (
 	version = "dev"
 	commit  = "unknown"
@@ -20,7 +20,7 @@ var (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
-	// A second signal ends it at once.
+	// A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)
 	err := app().RunContext(ctx, os.Args)
 	stop()

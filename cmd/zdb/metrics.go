@@ -55,7 +55,7 @@ type collector struct {
 	server *zdb.Server
 }
 
-// Describe sends nothing: the metrics are known at a scrape.
+// Describe sends nothing: the metrics are only known at a scrape.
 func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect makes the metrics of one scrape.

@@ -19,10 +19,10 @@ import (
 )
 
 const (
-	// garbagePercent is how much the heap may grow before it is collected, unless the
-	// environment sets that: nearly all of the heap is long-lived tables.
+	// garbagePercent is how much the heap may grow before a collection, unless GOGC is set: nearly all
+	// of the heap is long-lived tables.
 	garbagePercent = 25
-	// loopEnds is how long the last round and closing all connections may take.
+	// loopEnds is how long the last round and the closing of all connections may take.
 	loopEnds = 30 * time.Second
 )
 
@@ -46,8 +46,7 @@ func serve(c *cli.Context) error {
 	}
 	s.loop.Handler = data
 	if err := listenAndRun(ctx, s, data, c.App.Writer); err != nil {
-		// If the loop has failed, the state of the data in memory is unknown: the disk's
-		// is left as it is.
+		// If the loop has failed, the state in memory is unknown: the data on disk is left as it is.
 		return err
 	}
 	log.Info().Msg("stopping")
@@ -87,7 +86,7 @@ func listenAndRun(ctx context.Context, s settings, data *zdb.Server, out io.Writ
 	return err
 }
 
-// beside starts the services beside the loop.
+// beside starts the other services: handover and metrics.
 func (s settings) beside(ctx context.Context, parts *supervise.Group, l *loop.Loop, data *zdb.Server, doors *doors) error {
 	if s.handover != "" {
 		h, err := handover.Listen(handover.ServerConfig{
