@@ -16,8 +16,8 @@ import (
 	"github.com/croft-edge/croft/pkg/mounts"
 )
 
-// Clean ends the containerd of c, its shims and all of their processes, and
-// unmounts what is mounted below its folders.
+// Clean ends the containerd of c, its shims and all of their processes, and unmounts all mounts below
+// its folders.
 func Clean(t testing.TB, c containerd.Config) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -62,7 +62,7 @@ func Shims(runDir string) []int {
 	return out
 }
 
-// below are the shims and all that descends from them.
+// below are the shims and all their descendants.
 func below(runDir string) []int {
 	children := map[int][]int{}
 	for pid := range processes() {
@@ -77,7 +77,7 @@ func below(runDir string) []int {
 	return out
 }
 
-// processes are the arguments of all processes that have some.
+// processes are the command lines of all processes that have one.
 func processes() map[int][]string {
 	out := map[int][]string{}
 	entries, _ := os.ReadDir("/proc")
@@ -99,7 +99,7 @@ func parent(pid int) int {
 	if err != nil {
 		return 0
 	}
-	// The name is in parentheses and may hold anything.
+	// The name is in parentheses and may contain any character.
 	fields := strings.Fields(string(raw[strings.LastIndexByte(string(raw), ')')+1:]))
 	if len(fields) < 2 {
 		return 0
@@ -108,8 +108,7 @@ func parent(pid int) int {
 	return p
 }
 
-// groupsOf are the folders of a process's control groups that look like a
-// container's or a test's: not those that this process is in.
+// groupsOf are the folders of a process's control groups, without those that this process is in.
 func groupsOf(pid int) []string {
 	mine := map[string]bool{}
 	for _, g := range groupFolders("self") {
@@ -142,7 +141,7 @@ func groupFolders(pid string) []string {
 	return out
 }
 
-// removeGroups removes groups, and their parents as far as nobody is in them.
+// removeGroups removes groups, and their parents while these are empty.
 func removeGroups(groups map[string]bool) {
 	for g := range groups {
 		for strings.Count(g, "/") > 4 && os.Remove(g) == nil {
@@ -152,10 +151,10 @@ func removeGroups(groups map[string]bool) {
 	}
 }
 
-// Unmount unmounts all that is mounted at or below a folder.
+// Unmount unmounts all mounts at or below a folder.
 func Unmount(t testing.TB, dir string) {
 	t.Helper()
-	for range 3 { // what lies under another mount shows once that one is gone
+	for range 3 { // a mount hidden below another one appears once that is gone
 		mounted, err := mounts.Read()
 		if err != nil {
 			t.Error(err)

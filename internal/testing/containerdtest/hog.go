@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// Hog fills the memory of control groups, given by their folders, with a file on a
-// tmpfs, so that the kernel ends who has most there. end ends it, and gives that
-// memory back.
+// Hog fills the memory of control groups, given by their folders, with a file on a tmpfs, so that the
+// kernel kills the process with the most memory there. end stops it and frees that memory.
 func Hog(tb testing.TB, groups []string) (end func()) {
 	tb.Helper()
 	file, err := os.CreateTemp("/dev/shm", "croft-hog-")

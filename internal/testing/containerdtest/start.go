@@ -17,15 +17,15 @@ import (
 // patience is for a slow, busy machine.
 const patience = 2 * time.Minute
 
-// Start starts croft's own containerd for a test, and ends it after it with
-// all that it has started.
+// Start starts croft's own containerd for a test, and ends it after the test with everything that it
+// started.
 func Start(t testing.TB) *containerd.Daemon {
 	t.Helper()
 	return Open(t, Config(t))
 }
 
-// Config is that of a containerd in a new folder, with a prefix that no other
-// test has. When the test ends, all that runs from the folder does.
+// Config is the configuration of a containerd in a new folder, with a unique prefix. When the test
+// ends, all processes that run from the folder are ended.
 func Config(t testing.TB) containerd.Config {
 	t.Helper()
 	dir := Folder(t)
@@ -37,7 +37,7 @@ func Config(t testing.TB) containerd.Config {
 	return c
 }
 
-// Open opens it, and closes it when the test ends.
+// Open opens a containerd, and closes it when the test ends.
 func Open(t testing.TB, c containerd.Config) *containerd.Daemon {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -50,8 +50,8 @@ func Open(t testing.TB, c containerd.Config) *containerd.Daemon {
 	return d
 }
 
-// Folder is a new temporary folder with a short name that everybody can walk
-// through. When the test ends, what is mounted below it is unmounted.
+// Folder is a new temporary folder with a short name that everybody may traverse. When the test ends,
+// all mounts below it are unmounted.
 func Folder(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "croft-")

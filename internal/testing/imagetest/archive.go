@@ -7,7 +7,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// TarFolder writes everything in a folder as one tar.
+// TarFolder writes a folder's content as one tar.
 func TarFolder(path, dir string) error {
 	f, err := os.Create(path)
 	if err != nil {

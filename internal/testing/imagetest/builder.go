@@ -10,9 +10,9 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// Builder collects what an image is made of. Its methods return it, what fails
-// comes out of Image, Layout, Tar, DockerTar and Push. Paths are absolute
-// ones of the container; folders above them needn't be added.
+// Builder collects the content of an image. Its methods return it; errors come out of Image, Layout,
+// Tar, DockerTar and Push. Paths are absolute paths in the container; their parent folders needn't be
+// added.
 type Builder struct {
 	layers []*layer
 	config v1.ConfigFile
@@ -28,11 +28,11 @@ type layer struct {
 type entry struct {
 	header  tar.Header
 	content []byte
-	// make yields the content late, such as a program's.
+	// make yields the content late, such as a compiled program.
 	make func() ([]byte, error)
 }
 
-// New is an image for this machine with one empty layer.
+// New returns an image for this machine with one empty layer.
 func New() *Builder {
 	return &Builder{
 		layers: []*layer{{}},
@@ -40,19 +40,19 @@ func New() *Builder {
 	}
 }
 
-// Layer begins the next layer: what is added from here on lies above.
+// Layer begins the next layer: later additions lie above the earlier ones.
 func (b *Builder) Layer() *Builder {
 	b.layers = append(b.layers, &layer{})
 	return b
 }
 
-// Zstd packs the present layer with zstd rather than gzip.
+// Zstd compresses the current layer with zstd rather than gzip.
 func (b *Builder) Zstd() *Builder {
 	b.top().zstd = true
 	return b
 }
 
-// Plain doesn't pack the present layer.
+// Plain leaves the current layer uncompressed.
 func (b *Builder) Plain() *Builder {
 	b.top().plain = true
 	return b
@@ -71,20 +71,19 @@ func (b *Builder) Config(change func(*v1.Config)) *Builder {
 	return b
 }
 
-// Platform says which machine the image is for.
+// Platform sets the image's platform.
 func (b *Builder) Platform(os, architecture string) *Builder {
 	b.config.OS, b.config.Architecture = os, architecture
 	return b
 }
 
-// Program compiles the Go program with that source, which uses the standard
-// library only, to a static one at a path, mode 0755.
+// Program compiles Go source, which may use only the standard library, to a static program at a path,
+// mode 0755.
 func (b *Builder) Program(at, source string) *Builder {
 	return b.late(at, func() ([]byte, error) { return compile(source) })
 }
 
-// Package compiles the Go program in a folder of this module, or by its import
-// path, likewise.
+// Package does the same for the Go program in a folder of this module, or with an import path.
 func (b *Builder) Package(at, dir string) *Builder {
 	return b.late(at, func() ([]byte, error) { return compilePackage(dir) })
 }
@@ -94,17 +93,17 @@ func (b *Builder) late(at string, f func() ([]byte, error)) *Builder {
 	return b
 }
 
-// File adds a file of root's.
+// File adds a file owned by root.
 func (b *Builder) File(at, content string, mode int64) *Builder {
 	return b.Entry(tar.Header{Typeflag: tar.TypeReg, Name: inside(at), Mode: mode}, []byte(content))
 }
 
-// Dir adds a folder of root's.
+// Dir adds a folder owned by root.
 func (b *Builder) Dir(at string, mode int64) *Builder {
 	return b.Entry(tar.Header{Typeflag: tar.TypeDir, Name: inside(at) + "/", Mode: mode}, nil)
 }
 
-// Symlink adds a link that says target.
+// Symlink adds a symbolic link to target.
 func (b *Builder) Symlink(at, target string) *Builder {
 	return b.Entry(tar.Header{Typeflag: tar.TypeSymlink, Name: inside(at), Linkname: target, Mode: 0o777}, nil)
 }
@@ -114,12 +113,12 @@ func (b *Builder) Device(at string, kind byte, major, minor int64) *Builder {
 	return b.Entry(tar.Header{Typeflag: kind, Name: inside(at), Mode: 0o666, Devmajor: major, Devminor: minor}, nil)
 }
 
-// Whiteout takes away what a layer below has at a path.
+// Whiteout deletes a path of a lower layer.
 func (b *Builder) Whiteout(at string) *Builder {
 	return b.File(path.Join(path.Dir(at), ".wh."+path.Base(at)), "", 0)
 }
 
-// Opaque hides everything that the layers below have in a folder.
+// Opaque hides the whole content of a folder in the lower layers.
 func (b *Builder) Opaque(dir string) *Builder {
 	return b.File(path.Join(dir, ".wh..wh..opq"), "", 0)
 }
@@ -132,7 +131,7 @@ func (b *Builder) Files(dir string, n int) *Builder {
 	return b
 }
 
-// Entry adds any entry as it is; the header's size is the content's.
+// Entry adds any entry as it is; the header's size is set by the content.
 func (b *Builder) Entry(header tar.Header, content []byte) *Builder {
 	b.top().entries = append(b.top().entries, entry{header: header, content: content})
 	return b
@@ -140,5 +139,5 @@ func (b *Builder) Entry(header tar.Header, content []byte) *Builder {
 
 func (b *Builder) top() *layer { return b.layers[len(b.layers)-1] }
 
-// inside is a path as tars of images have it.
+// inside is a path in the form of image tars.
 func inside(at string) string { return strings.TrimPrefix(path.Clean("/"+at), "/") }

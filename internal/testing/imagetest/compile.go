@@ -14,8 +14,8 @@ import (
 	"github.com/croft-edge/croft/pkg/atomicfile"
 )
 
-// compile returns the static program of a source. What was compiled once is
-// kept beside Go's own build cache, because linking takes a second.
+// compile returns the static program of a source. It caches programs beside Go's own build cache,
+// because linking takes a second.
 func compile(source string) ([]byte, error) {
 	sum := sha256.Sum256([]byte(runtime.Version() + runtime.GOARCH + "\x00" + source))
 	kept := filepath.Join(cacheDir(), hex.EncodeToString(sum[:]))

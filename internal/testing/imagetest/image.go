@@ -96,8 +96,8 @@ func (b *Builder) DockerTar(path, tag string) error {
 	return errors.Wrap(tarball.WriteToFile(path, t, image), "cannot write an image's tar")
 }
 
-// Push pushes the image to HOST:PORT/NAME:TAG and returns the digest of its
-// manifest. A registry on loopback is spoken to over plain HTTP.
+// Push pushes the image to HOST:PORT/NAME:TAG and returns the digest of its manifest. It accesses a
+// registry on loopback over plain HTTP.
 func (b *Builder) Push(ctx context.Context, ref string, options ...remote.Option) (v1.Hash, error) {
 	image, err := b.Image()
 	if err != nil {
@@ -106,7 +106,7 @@ func (b *Builder) Push(ctx context.Context, ref string, options ...remote.Option
 	return PushImage(ctx, ref, image, options...)
 }
 
-// PushImage pushes an image that was made elsewhere.
+// PushImage pushes an existing image.
 func PushImage(ctx context.Context, ref string, image v1.Image, options ...remote.Option) (v1.Hash, error) {
 	parsed, err := name.ParseReference(ref)
 	if err != nil {
@@ -132,8 +132,7 @@ func PushIndex(ctx context.Context, ref string, index v1.ImageIndex, options ...
 	return digest, errors.Wrap(err, "cannot push an index")
 }
 
-// PushManifest pushes a manifest as it is, whatever it says, and returns its
-// digest.
+// PushManifest pushes a manifest as it is, even an invalid one, and returns its digest.
 func PushManifest(ctx context.Context, ref, mediaType string, raw []byte, options ...remote.Option) (v1.Hash, error) {
 	parsed, err := name.ParseReference(ref)
 	if err != nil {

@@ -17,43 +17,42 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Faults is how a registry misbehaves. The zero value serves well.
+// Faults is how a registry misbehaves. The zero value is a correct registry.
 type Faults struct {
-	// User and Password are asked for, as HTTP's basic auth, or when Token is
-	// set for a bearer token that the registry itself gives to who has them.
+	// User and Password are required, by HTTP basic auth or, when Token is set, by a bearer token that
+	// the registry issues for them.
 	User, Password string
 	Token          bool
-	// Realm is where Token sends who has no token; empty is the registry itself.
+	// Realm is where Token sends clients without a token; empty is the registry itself.
 	Realm string
 	// Silent accepts requests and never answers.
 	Silent bool
-	// Status answers everything with a status such as 503.
+	// Status answers every request with a status such as 503.
 	Status int
-	// HangAfter and CutAfter end a blob's answer after that many bytes: by
-	// saying nothing more, or by cutting the connection. 0 is never. Times
-	// says how often, 0 always.
+	// HangAfter and CutAfter interrupt a blob's answer after that many bytes: by sending no more, or by
+	// closing the connection. 0 is never. Times is how often, 0 always.
 	HangAfter, CutAfter int64
 	Times               int
-	// Change changes what is answered for a path such as /v2/app/manifests/1:
-	// a registry that lies.
+	// Change changes the body of the answer for a path such as /v2/app/manifests/1: a registry that
+	// lies.
 	Change func(path string, body []byte) []byte
-	// Endless goes on after a blob's last byte, for ever.
+	// Endless sends data after a blob's last byte, for ever.
 	Endless bool
-	// Pause is made before each KiB of a blob.
+	// Pause is the pause before each KiB of a blob.
 	Pause time.Duration
-	// Redirect sends who asks for a blob to another base URL.
+	// Redirect redirects requests for blobs to another base URL.
 	Redirect string
 }
 
-// Seen is what a registry was asked.
+// Seen summarizes the requests to a registry.
 type Seen struct {
-	// Requests and Blobs count answers, BlobBytes the bytes of blobs that were
+	// Requests counts requests, Blobs answers with blobs, BlobBytes the bytes of blobs that were
 	// written.
 	Requests, Blobs int
 	BlobBytes       int64
-	// Credentials are the Authorization headers that came.
+	// Credentials are the received Authorization headers.
 	Credentials []string
-	// Ranges are the Range headers that came.
+	// Ranges are the received Range headers.
 	Ranges []string
 }
 
@@ -74,7 +73,7 @@ type Registry struct {
 // StartRegistry starts an empty registry over plain HTTP.
 func StartRegistry() (*Registry, error) { return startRegistry(nil) }
 
-// StartTLSRegistry starts one over HTTPS, with the certificate of config.
+// StartTLSRegistry starts a registry over HTTPS, with the certificate of config.
 func StartTLSRegistry(config *tls.Config) (*Registry, error) { return startRegistry(config) }
 
 func startRegistry(config *tls.Config) (*Registry, error) {
@@ -93,20 +92,20 @@ func startRegistry(config *tls.Config) (*Registry, error) {
 	return r, nil
 }
 
-// Close ends it with all its connections.
+// Close ends the registry with all its connections.
 func (r *Registry) Close() error {
 	r.once.Do(func() { close(r.closed) })
 	return r.server.Close()
 }
 
-// Set changes how it misbehaves from now on.
+// Set changes how the registry misbehaves from now on.
 func (r *Registry) Set(f Faults) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.faults = f
 }
 
-// Seen is what it was asked since the start or the last Forget.
+// Seen summarizes the requests since the start or the last Forget.
 func (r *Registry) Seen() Seen {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -115,17 +114,17 @@ func (r *Registry) Seen() Seen {
 	return s
 }
 
-// Forget starts counting anew.
+// Forget resets the counters.
 func (r *Registry) Forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.seen = Seen{}
 }
 
-// Behind lets pushes into the registry while it misbehaves, and doesn't count them.
+// Behind bypasses the faults and the counters, for pushes while the registry misbehaves.
 func (r *Registry) Behind() remote.Option { return remote.WithTransport(straight{r.inner}) }
 
-// straight hands requests to a handler without a network.
+// straight passes requests to a handler without a network.
 type straight struct{ to http.Handler }
 
 func (s straight) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -139,7 +138,7 @@ func (s straight) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// ServeHTTP answers as a registry, or as one that misbehaves.
+// ServeHTTP answers as a registry, with the set faults.
 func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	f := r.note(req)
 	switch {
@@ -159,7 +158,7 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// note counts a request, and returns how it is served.
+// note counts a request, and returns the faults for it.
 func (r *Registry) note(req *http.Request) Faults {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -173,7 +172,7 @@ func (r *Registry) note(req *http.Request) Faults {
 	return r.faults
 }
 
-// hang waits until the other side gives up or the registry ends.
+// hang waits until the client gives up or the registry ends.
 func (r *Registry) hang(req *http.Request) {
 	select {
 	case <-req.Context().Done():

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// registryToken is what who has the password gets.
+// registryToken is the token for clients with the password.
 const registryToken = "a-token-of-the-registry"
 
-// allowed asks for credentials.
+// allowed checks a request's credentials, and answers 401 when they are wrong.
 func (f Faults) allowed(w http.ResponseWriter, req *http.Request) bool {
 	want, challenge := "", ""
 	switch {
@@ -48,7 +48,7 @@ func (f Faults) basic() string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(f.User+":"+f.Password))
 }
 
-// token gives a token to who has the password.
+// token issues a token for the password.
 func (f Faults) token(w http.ResponseWriter, req *http.Request) {
 	password := req.Header.Get("Authorization") == f.basic()
 	if req.Method == http.MethodPost {
@@ -61,7 +61,7 @@ func (f Faults) token(w http.ResponseWriter, req *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"token": registryToken, "access_token": registryToken, "expires_in": 3600})
 }
 
-// answer serves a manifest or a blob, which the inner registry has.
+// answer serves a manifest or a blob of the inner registry.
 func (r *Registry) answer(w http.ResponseWriter, req *http.Request, f Faults) {
 	whole := req.Clone(req.Context())
 	whole.Header.Del("Range")
@@ -83,7 +83,7 @@ func (r *Registry) answer(w http.ResponseWriter, req *http.Request, f Faults) {
 	r.blob(w, req, f, body)
 }
 
-// blob serves a blob from where the request's Range begins.
+// blob serves a blob from the beginning of the request's Range.
 func (r *Registry) blob(w http.ResponseWriter, req *http.Request, f Faults, body []byte) {
 	code := http.StatusOK
 	if from, ok := strings.CutPrefix(req.Header.Get("Range"), "bytes="); ok {
@@ -127,7 +127,7 @@ func (f Faults) end(hang, cut bool, size int) int {
 	return size
 }
 
-// ends reports whether this blob's answer ends early, and counts that.
+// ends reports whether this blob's answer is interrupted, and counts the blob.
 func (r *Registry) ends(f Faults) (hang, cut bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,7 +143,7 @@ func (r *Registry) ends(f Faults) (hang, cut bool) {
 	return f.HangAfter > 0, f.CutAfter > 0
 }
 
-// send writes a part of a blob, and reports whether the other side still listens.
+// send writes a part of a blob, and reports whether the client is still connected.
 func (r *Registry) send(w http.ResponseWriter, req *http.Request, f Faults, body []byte) bool {
 	for len(body) > 0 {
 		n := min(len(body), 1<<16)

@@ -9,15 +9,14 @@ import (
 //go:embed server/main.go
 var serverSource string
 
-// ServerPath is where Server puts its program, ServerPort where it listens.
+// ServerPath is the path of Server's program, ServerPort the port that it listens on.
 const (
 	ServerPath = "/bin/server"
 	ServerPort = 8080
 )
 
-// Server is an image of a static HTTP server that answers with its host name
-// and does what it is asked for: see the package server for its requests. args
-// go to it.
+// Server is an image of a static HTTP server that answers with its host name and carries out requests:
+// see the package server for these. args are its arguments.
 func Server(args ...string) *Builder {
 	return New().Program(ServerPath, serverSource).Dir("/tmp", 0o1777).Config(func(c *v1.Config) {
 		c.Entrypoint = []string{ServerPath}

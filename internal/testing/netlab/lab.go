@@ -1,7 +1,6 @@
-// Package netlab makes networks for tests: network namespaces, the links
-// between them, their addresses and routes, and code that runs inside. It needs
-// root. It owns what it made, and nothing else: all is gone when the test ends,
-// also when it fails. Only tests import it.
+// Package netlab makes networks for tests: network namespaces, the links between them, their addresses
+// and routes, and code that runs inside. It needs root. It owns only what it made, and removes all of
+// it when the test ends, also when it fails. Only tests import it.
 package netlab
 
 import (
@@ -17,14 +16,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lab is the networks of one test.
+// Lab holds the networks of one test.
 type Lab struct {
 	t     testing.TB
 	dir   string
 	undos []func()
 }
 
-// New makes an empty lab, which is cleared away when t ends.
+// New makes an empty lab, which is removed when t ends.
 func New(t testing.TB) *Lab {
 	t.Helper()
 	l := &Lab{t: t, dir: t.TempDir()}
@@ -36,8 +35,8 @@ func New(t testing.TB) *Lab {
 	return l
 }
 
-// undo calls f when the lab is cleared away, the newest first: all at once, so
-// that what a test made after the lab can rely on the lab in its own cleanup.
+// undo registers f for the lab's removal, in reverse order: the whole lab is removed in one cleanup, so
+// that cleanups registered after New can still use it.
 func (l *Lab) undo(f func()) { l.undos = append(l.undos, f) }
 
 // Namespace is a network namespace with its loopback up.
@@ -49,13 +48,13 @@ type Namespace struct {
 	link *netlink.Handle
 }
 
-// Namespace makes a network namespace. Its name is seen in failures only.
+// Namespace makes a network namespace. Its name appears only in failures.
 func (l *Lab) Namespace(name string) *Namespace {
 	l.t.Helper()
 	n := &Namespace{lab: l, name: name, path: filepath.Join(l.dir, name)}
 	l.must(os.WriteFile(n.path, nil, 0o600), "make the file of namespace %s", name)
 	l.must(pin(n.path), "make namespace %s", name)
-	// The mount goes before the folder that it lies in.
+	// Unmount before the folder is removed.
 	l.undo(func() {
 		if err := unix.Unmount(n.path, unix.MNT_DETACH); err != nil {
 			l.t.Errorf("cannot unmount namespace %s: %v", name, err)
@@ -72,7 +71,7 @@ func (l *Lab) Namespace(name string) *Namespace {
 	return n
 }
 
-// pin makes a network namespace that lives as long as path is mounted.
+// pin makes a network namespace that lives while it is mounted at path.
 func pin(path string) error {
 	failed := make(chan error, 1)
 	go func() {
@@ -103,13 +102,13 @@ func (l *Lab) must(err error, what string, args ...any) {
 	}
 }
 
-// Path is a file that is the namespace, as setns and nsenter take it.
+// Path is the namespace's file, for setns and nsenter.
 func (n *Namespace) Path() string { return n.path }
 
 // Fd is an open file of the namespace, valid until the test ends.
 func (n *Namespace) Fd() int { return int(n.file.Fd()) }
 
-// Netlink speaks to the namespace from any thread.
+// Netlink is a netlink handle of the namespace, usable from any thread.
 func (n *Namespace) Netlink() *netlink.Handle { return n.link }
 
 // Do runs f in the namespace, on the calling goroutine. Sockets that f opens
@@ -124,8 +123,7 @@ func (n *Namespace) Do(f func()) {
 	n.lab.must(unix.Setns(n.Fd(), unix.CLONE_NEWNET), "enter namespace %s", n.name)
 	defer func() {
 		if err := unix.Setns(int(before.Fd()), unix.CLONE_NEWNET); err != nil {
-			// The thread stays locked and ends with its goroutine: nobody else
-			// may be given it.
+			// The thread stays locked and ends with its goroutine: no other goroutine may get it.
 			n.lab.t.Errorf("netlab: cannot leave namespace %s: %v", n.name, err)
 			return
 		}

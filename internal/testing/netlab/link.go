@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Veth links two namespaces, both ends up. Each end has the name it is given.
+// Veth links two namespaces by interfaces of the given names, both up.
 func (l *Lab) Veth(a *Namespace, nameA string, b *Namespace, nameB string) {
 	l.t.Helper()
 	veth := &netlink.Veth{
@@ -28,13 +28,13 @@ func (n *Namespace) Link(name string) netlink.Link {
 	return link
 }
 
-// Up takes an interface up.
+// Up sets an interface up.
 func (n *Namespace) Up(name string) {
 	n.lab.t.Helper()
 	n.lab.must(n.link.LinkSetUp(n.Link(name)), "take %s up in namespace %s", name, n.name)
 }
 
-// Bridge makes a bridge, up, without a delay until its ports forward.
+// Bridge makes a bridge, up, whose ports forward without delay.
 func (n *Namespace) Bridge(name string) {
 	n.lab.t.Helper()
 	n.lab.must(n.link.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: name}}), "make bridge %s in namespace %s", name, n.name)
@@ -61,8 +61,7 @@ func (n *Namespace) SetMAC(name, mac string) {
 	n.lab.must(n.link.LinkSetHardwareAddr(n.Link(name), address), "set the hardware address of %s in namespace %s", name, n.name)
 }
 
-// Addr adds an address in CIDR notation, usable at once: nobody asks first
-// whether somebody else has it.
+// Addr adds an address in CIDR notation, usable at once: without duplicate address detection.
 func (n *Namespace) Addr(name, cidr string) {
 	n.lab.t.Helper()
 	addr, err := netlink.ParseAddr(cidr)
@@ -81,9 +80,8 @@ func (n *Namespace) Route(dst, via string) {
 	n.lab.must(n.link.RouteAdd(route), "route %s via %s in namespace %s", dst, via, n.name)
 }
 
-// RouteVia adds a route to a CIDR, out of an interface, via an address of a
-// neighbour that no route leads to; an empty via means that all of it are
-// neighbours.
+// RouteVia adds a route to a CIDR, out of an interface, via a neighbour's address that needs no route
+// itself; with an empty via, all of the CIDR are neighbours.
 func (n *Namespace) RouteVia(dst, dev, via string) {
 	n.lab.t.Helper()
 	route := &netlink.Route{Dst: n.prefix(dst), LinkIndex: n.Link(dev).Attrs().Index, Scope: netlink.SCOPE_LINK}
@@ -103,14 +101,14 @@ func (n *Namespace) prefix(cidr string) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }
 
-// Tap makes a tap device, up, and returns its open end: each read and write is
-// a frame. The device goes with the test.
+// Tap makes a tap device, up, and returns its open end: each read and write is a frame. The device is
+// removed with the test.
 func (n *Namespace) Tap(name string) *os.File {
 	return n.tun(name, unix.IFF_TAP)
 }
 
-// Tun makes a tun device, up, and returns its open end: each read and write is
-// an IP packet. The device goes with the test.
+// Tun makes a tun device, up, and returns its open end: each read and write is an IP packet. The device
+// is removed with the test.
 func (n *Namespace) Tun(name string) *os.File {
 	return n.tun(name, unix.IFF_TUN)
 }
@@ -128,7 +126,7 @@ func (n *Namespace) tun(name string, kind uint16) *os.File {
 			unix.Close(fd)
 			n.lab.must(err, "make the device %s in namespace %s", name, n.name)
 		}
-		// Not blocking, so that a read can be given a deadline.
+		// Non-blocking, so that reads can have a deadline.
 		n.lab.must(unix.SetNonblock(fd, true), "set up the device %s", name)
 		file = os.NewFile(uintptr(fd), name)
 	})

@@ -7,13 +7,12 @@ import (
 	"time"
 )
 
-// Command is a process inside the namespace, yet to be started.
+// Command is a command inside the namespace, not yet started.
 func (n *Namespace) Command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, "nsenter", append([]string{"--net=" + n.path, "--", name}, args...)...)
 }
 
-// Run runs a command inside the namespace and returns what it said. The test
-// fails when the command does.
+// Run runs a command inside the namespace and returns its output. The test fails when the command does.
 func (n *Namespace) Run(name string, args ...string) string {
 	n.lab.t.Helper()
 	out, err := n.Command(context.Background(), name, args...).CombinedOutput()
@@ -49,7 +48,7 @@ func (n *Namespace) ListenTCP(address string) net.Listener {
 	return listener
 }
 
-// ListenUDP takes packets inside the namespace until the test ends.
+// ListenUDP receives packets inside the namespace until the test ends.
 func (n *Namespace) ListenUDP(address string) net.PacketConn {
 	n.lab.t.Helper()
 	var conn net.PacketConn

@@ -18,8 +18,8 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// Image writes an image into the world's folder of images and returns its
-// path: what a reservation names.
+// Image writes an image into the world's folder of images and returns its path, which a reservation
+// names.
 func (i *Images) Image(name string, b *imagetest.Builder) string {
 	i.Helper()
 	path := filepath.Join(i.Folder, name)
@@ -38,8 +38,8 @@ func (i *Images) Server() string {
 	return i.Image("server", imagetest.Server())
 }
 
-// Container is a reservation for a container of the world's user: the server,
-// on the network net1, but for what change changes.
+// Container is a reservation for a container of the world's user: by default the server, on the network
+// net1; change may modify it.
 func (r *Reservations) Container(n *Node, change func(*workload.Container)) *workload.Reservation {
 	r.Helper()
 	return r.ContainerOf(r.User, n, change)
@@ -67,12 +67,12 @@ func (r *Reservations) ContainerOf(user sign.KeyPair, n *Node, change func(*work
 	return signed
 }
 
-// Mount says that a volume of that reservation is mounted there.
+// Mount mounts the volume of that reservation at a path.
 func Mount(volume *workload.Reservation, at string) workload.Mount {
 	return workload.Mount{VolumeID: volume.ID, Mountpoint: at}
 }
 
-// MountByHash is Mount of the volume that its user signed, whatever has its ID.
+// MountByHash is Mount of exactly the volume that its user signed, whichever reservation has its ID.
 func (r *Reservations) MountByHash(volume *workload.Reservation, at string) workload.Mount {
 	r.Helper()
 	m := Mount(volume, at)
@@ -80,7 +80,7 @@ func (r *Reservations) MountByHash(volume *workload.Reservation, at string) work
 	return m
 }
 
-// HashOf is a reservation's hash, as data holds it.
+// HashOf is a reservation's hash, as written in data.
 func (r *Reservations) HashOf(signed *workload.Reservation) string {
 	r.Helper()
 	h, err := signed.Hash()
@@ -100,7 +100,7 @@ func (r *Reservations) SealEnv(n *Node, user sign.KeyPair, name, value string) s
 	return sealed
 }
 
-// ContainerResult reads the result of a container that runs.
+// ContainerResult waits for and decodes the result of a running container.
 func (e *ExplorerServer) ContainerResult(r *workload.Reservation) workload.ContainerResult {
 	e.Helper()
 	var out workload.ContainerResult
@@ -110,7 +110,7 @@ func (e *ExplorerServer) ContainerResult(r *workload.Reservation) workload.Conta
 	return out
 }
 
-// ContainerStatus is what the node says of r's container, and whether it has it.
+// ContainerStatus is r's container in the node's status, and whether it is there.
 func (c *Containers) ContainerStatus(r *workload.Reservation) (node.ContainerInfo, bool) {
 	c.tb.Helper()
 	s, err := c.status()
@@ -125,7 +125,7 @@ func (c *Containers) ContainerStatus(r *workload.Reservation) (node.ContainerInf
 	return node.ContainerInfo{}, false
 }
 
-// WaitRunning waits until r's container runs and returns what the node says of it.
+// WaitRunning waits until r's container runs and returns its status.
 func (c *Containers) WaitRunning(r *workload.Reservation) node.ContainerInfo {
 	c.tb.Helper()
 	var last node.ContainerInfo
@@ -137,18 +137,18 @@ func (c *Containers) WaitRunning(r *workload.Reservation) node.ContainerInfo {
 	return last
 }
 
-// Get asks an HTTP server from the network namespace of that file; an answer
-// other than 200 is an error.
+// Get sends a GET request from the network namespace of that file; an answer other than 200 is an
+// error.
 func (t *Traffic) Get(namespace, url string, limit time.Duration) (string, error) {
 	return t.Do(namespace, http.MethodGet, url, "", limit)
 }
 
-// Do is a request of any method, on a connection of its own.
+// Do sends a request of any method, on a connection of its own.
 func (t *Traffic) Do(namespace, method, url, body string, limit time.Duration) (string, error) {
 	return Request(t.HTTP(namespace), method, url, body, limit)
 }
 
-// Request makes a request, and returns what is answered. Any status but 200 is a StatusError.
+// Request sends a request and returns the body of the answer. Any status but 200 is a StatusError.
 func Request(client *http.Client, method, url, body string, limit time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -168,8 +168,8 @@ func Request(client *http.Client, method, url, body string, limit time.Duration)
 	return string(raw), err
 }
 
-// HTTP is a client in the network namespace of that file. It follows no
-// redirects, and uses each connection once.
+// HTTP is a client in the network namespace of that file. It follows no redirects, and uses each
+// connection once.
 func (t *Traffic) HTTP(namespace string) *http.Client {
 	return &http.Client{
 		Transport:     &http.Transport{DialContext: t.DialFrom(namespace), DisableKeepAlives: true},
@@ -177,7 +177,7 @@ func (t *Traffic) HTTP(namespace string) *http.Client {
 	}
 }
 
-// LogLines are all lines that r's container has said and the node has kept.
+// LogLines are all lines of output of r's container that the node has kept.
 func (c *Containers) LogLines(r *workload.Reservation) []node.LogLine {
 	c.tb.Helper()
 	lines, err := logs.Last(filepath.Join(c.stateDir, "logs"), r.ID, 1<<20)
@@ -187,7 +187,7 @@ func (c *Containers) LogLines(r *workload.Reservation) []node.LogLine {
 	return lines
 }
 
-// StatusError is an answer of HTTP that isn't 200.
+// StatusError is an HTTP answer other than 200.
 type StatusError struct {
 	Code int
 	Body string
@@ -196,7 +196,7 @@ type StatusError struct {
 // Error implements error.
 func (e *StatusError) Error() string { return http.StatusText(e.Code) + ": " + e.Body }
 
-// MustGet is Get that must work, within a minute of trying.
+// MustGet repeats Get for up to a minute until it succeeds.
 func (m *Member) MustGet(url string) string {
 	m.w.Helper()
 	var last string
@@ -208,7 +208,7 @@ func (m *Member) MustGet(url string) string {
 	return last
 }
 
-// MustDo is a request that must work.
+// MustDo is Do that fails the test on an error.
 func (m *Member) MustDo(method, url, body string) string {
 	m.w.Helper()
 	got, err := m.w.Do(m.Path(), method, url, body, 30*time.Second)

@@ -6,22 +6,21 @@ import (
 	"github.com/croft-edge/croft/internal/testing/netlab"
 )
 
-// Internet is a small internet of namespaces: an explorer and the hosts that
-// are plugged into it, in 203.0.113.0/24. Nothing of the machine's own network
-// is in it.
+// Internet is a small internet of namespaces: an explorer and its hosts, in 203.0.113.0/24. It is
+// isolated from the machine's own network.
 type Internet struct {
 	*World
 	Lab *netlab.Lab
 	Hub *netlab.Namespace
 }
 
-// Public is the range of an Internet's hosts. Nodes take it for public.
+// Public is the range of an Internet's hosts. Nodes consider it public.
 const Public = "203.0.113.0/24"
 
 // NewInternet makes an internet with an explorer at 203.0.113.1. It needs root.
 func NewInternet(tb testing.TB, b Binaries, explorer ...string) *Internet {
 	tb.Helper()
-	lab := netlab.New(tb) // before the world, so that it outlives it
+	lab := netlab.New(tb) // before the world, so that it outlives the world
 	i := &Internet{Lab: lab, Hub: lab.Namespace("hub"), World: New(tb, b)}
 	i.Hub.Bridge("br0")
 	i.Hub.Addr("br0", "203.0.113.1/24")
@@ -30,7 +29,7 @@ func NewInternet(tb testing.TB, b Binaries, explorer ...string) *Internet {
 	return i
 }
 
-// Host plugs a new host into the internet.
+// Host connects a new host to the internet.
 func (i *Internet) Host(name, ip string) *netlab.Namespace {
 	i.Helper()
 	h := i.Lab.Namespace(name)
@@ -41,7 +40,7 @@ func (i *Internet) Host(name, ip string) *netlab.Namespace {
 	return h
 }
 
-// Plug plugs a new node into the internet; it isn't started.
+// Plug connects a new node to the internet, without starting it.
 func (i *Internet) Plug(name, ip string, args ...string) (*Node, *netlab.Namespace) {
 	i.Helper()
 	h := i.Host(name, ip)
@@ -52,7 +51,7 @@ func (i *Internet) Plug(name, ip string, args ...string) (*Node, *netlab.Namespa
 	return n, h
 }
 
-// PlugNode plugs a new node in, starts it, and waits until the explorer knows it.
+// PlugNode connects a new node, starts it, and waits until the explorer knows it.
 func (i *Internet) PlugNode(name, ip string, args ...string) (*Node, *netlab.Namespace) {
 	i.Helper()
 	n, h := i.Plug(name, ip, args...)

@@ -27,12 +27,12 @@ type Containers struct {
 	node             string
 	runDir, stateDir string
 	until            Until
-	// agentRuns reports whether the node's agent runs; status asks it.
+	// agentRuns reports whether the node's agent runs; status requests its status.
 	agentRuns func() bool
 	status    func() (Status, error)
 }
 
-// ContainerdSocket is that of the node's own containerd.
+// ContainerdSocket is the socket of the node's own containerd.
 func (c *Containers) ContainerdSocket() string {
 	return filepath.Join(c.runDir, "containerd", "containerd.sock")
 }
@@ -57,8 +57,7 @@ func (c *Containers) Containerd() int {
 	return pid
 }
 
-// DoorProcess is the process ID of what reads what is sent to the node's door, 0 when
-// there is none.
+// DoorProcess is the process ID of the process behind the node's door, 0 when there is none.
 func (n *Node) DoorProcess() int {
 	children, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", n.PID()))
 	if err != nil {
@@ -93,14 +92,14 @@ func (c *Containers) LogCarrier() int {
 	return pid
 }
 
-// KillContainerd kills the node's own containerd and returns when another
-// answers, or when it is gone and the agent isn't there to start one.
+// KillContainerd kills the node's own containerd and returns when a new one runs, or, without a running
+// agent, when it is gone.
 func (c *Containers) KillContainerd() {
 	c.tb.Helper()
 	c.killOne("containerd", c.Containerd, c.agentRuns())
 }
 
-// KillLogCarrier kills the node's log carrier, likewise.
+// KillLogCarrier does the same with the node's log carrier.
 func (c *Containers) KillLogCarrier() {
 	c.tb.Helper()
 	c.killOne("the log carrier", c.LogCarrier, c.agentRuns())
@@ -137,8 +136,7 @@ func (c *Containers) KillTask(r *workload.Reservation) {
 	})
 }
 
-// DeleteContainer kills r's container and removes it from containerd, behind
-// the node's back.
+// DeleteContainer kills r's container and removes it from containerd, unknown to the node.
 func (c *Containers) DeleteContainer(r *workload.Reservation) {
 	c.tb.Helper()
 	c.containerd(func(ctx context.Context, it *client.Client) error {
@@ -175,7 +173,7 @@ func find(ctx context.Context, c *client.Client, id string) (context.Context, cl
 	return ctx, nil, errors.New("containerd has no container " + id)
 }
 
-// containerd speaks to the node's own containerd.
+// containerd calls use with a client of the node's own containerd.
 func (c *Containers) containerd(use func(ctx context.Context, it *client.Client) error) {
 	c.tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -190,7 +188,7 @@ func (c *Containers) containerd(use func(ctx context.Context, it *client.Client)
 	}
 }
 
-// Unpin unmounts the file that keeps the network namespace of r's container.
+// Unpin unmounts the file that holds the network namespace of r's container.
 func (c *Containers) Unpin(r *workload.Reservation) {
 	c.tb.Helper()
 	info, _ := c.ContainerStatus(r)

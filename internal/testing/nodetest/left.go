@@ -17,21 +17,20 @@ import (
 	"github.com/croft-edge/croft/pkg/cgroup"
 )
 
-// Cgroup is the control group that those of the node's containers are in.
+// Cgroup is the parent control group of the node's containers.
 func (n *Node) Cgroup() string { return filepath.Base(n.w.Dir) + "-" + n.name }
 
-// Remains is what a node leaves on the machine.
+// Remains finds the remains of a node on the machine.
 type Remains struct {
 	tb testing.TB
-	// dir is the node's folder, cgroup the control group of its containers' groups.
+	// dir is the node's folder, cgroup the parent control group of its containers.
 	dir, cgroup string
 	volumes     *Volumes
 	containers  *Containers
 }
 
-// Left is all that the node has of containers, its own and users', of images,
-// volumes, networks and zdb's ports, a line each: what comes to nothing must leave
-// nothing.
+// Left lists everything that the node holds for containers, its own and users', for images, volumes,
+// networks and zdb's ports, a line each: a failed workload must leave nothing.
 func (r *Remains) Left() []string {
 	r.tb.Helper()
 	out := slices.Concat(r.mountsLeft(), r.groupsLeft(), r.processesLeft())
@@ -49,7 +48,7 @@ func (r *Remains) Left() []string {
 		}
 		for _, path := range found {
 			if filepath.Base(path) == "runc" {
-				continue // it is runc's for as long as the machine is up
+				continue // runc keeps it for as long as the machine is up
 			}
 			out = append(out, "file "+r.within(path))
 		}
@@ -65,13 +64,13 @@ func (r *Remains) Left() []string {
 	return out
 }
 
-// LeftSince is what of Left wasn't there before.
+// LeftSince are the lines of Left that aren't in before.
 func (r *Remains) LeftSince(before []string) []string {
 	r.tb.Helper()
 	return slices.DeleteFunc(r.Left(), func(line string) bool { return slices.Contains(before, line) })
 }
 
-// within is a path without the node's folder.
+// within is a path relative to the node's folder.
 func (r *Remains) within(path string) string { return strings.TrimPrefix(path, r.dir+"/") }
 
 func (r *Remains) mountsLeft() (out []string) {
@@ -101,15 +100,14 @@ func (r *Remains) groupsLeft() (out []string) {
 	return out
 }
 
-// removeGroups removes the control groups of the node's own processes, all of which
-// have ended.
+// removeGroups removes the control groups of the node's own processes, all of which have ended.
 func (n *Node) removeGroups() {
 	for _, part := range []string{"run", "identity", "storage", "monitor", "debug", "network", "container", "zdb", "provision", "unpack", "door"} {
 		removeGroup(n.w, part, n.RunDir())
 	}
 }
 
-// removeGroup removes the control group of a part that has ended.
+// removeGroup removes the control group of an ended process.
 func removeGroup(tb testing.TB, part, of string) {
 	g, err := cgroup.Beside(cgroup.Name(part, of))
 	if err != nil {
@@ -122,15 +120,15 @@ func removeGroup(tb testing.TB, part, of string) {
 	}
 }
 
-// standing are the mounts that containers stand on. What lies at the node's two
-// folders themselves is the test's.
+// standing are the mounts that containers use. The mounts at the node's two folders themselves are the
+// test's.
 func (r *Remains) standing() []string {
 	return slices.DeleteFunc(r.mountsLeft(), func(line string) bool {
 		return line == "mount r" || line == "mount s" || strings.HasPrefix(line, "mount r/pools/") || strings.HasPrefix(line, "mount r/network/")
 	})
 }
 
-// processesLeft are the shims and what they have started to make containers.
+// processesLeft are the shims and their children that make containers.
 func (r *Remains) processesLeft() (out []string) {
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -139,7 +137,7 @@ func (r *Remains) processesLeft() (out []string) {
 	for _, file := range files {
 		raw, err := os.ReadFile(file)
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		words := strings.Split(strings.TrimRight(string(raw), "\x00"), "\x00")
 		name := filepath.Base(words[0])
@@ -151,7 +149,7 @@ func (r *Remains) processesLeft() (out []string) {
 	return out
 }
 
-// keptBy is what containerd has in all of its namespaces.
+// keptBy lists the content of all of containerd's namespaces.
 func keptBy(ctx context.Context, c *client.Client) (out []string, err error) {
 	all, err := c.NamespaceService().List(ctx)
 	if err != nil {

@@ -32,10 +32,10 @@ func (w *World) StartLogServer() *LogServer {
 	return s
 }
 
-// Address is where it is.
+// Address is the server's address.
 func (s *LogServer) Address() string { return fmt.Sprintf("127.0.0.1:%d", s.Port) }
 
-// Start starts it, again on the same port when it was killed.
+// Start starts the server, after a kill again on the same port.
 func (s *LogServer) Start() {
 	s.w.Helper()
 	s.Process = s.w.Start("logs", "redis-server", "--port", fmt.Sprint(s.Port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", s.w.Dir)
@@ -51,13 +51,13 @@ func (s *LogServer) Start() {
 	})
 }
 
-// Lines are what came on a channel.
+// Lines are the messages of a channel.
 type Lines struct {
 	mu   sync.Mutex
 	text strings.Builder
 }
 
-// Subscribe collects what comes on a channel, until the server or the test ends.
+// Subscribe collects the messages of a channel, until the server or the test ends.
 func (s *LogServer) Subscribe(channel string) *Lines {
 	s.w.Helper()
 	conn, err := redis.Dial("tcp", s.Address())
@@ -92,7 +92,7 @@ func (s *LogServer) Subscribe(channel string) *Lines {
 	return lines
 }
 
-// Text is all that came, a line each.
+// Text is all messages so far, a line each.
 func (l *Lines) Text() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

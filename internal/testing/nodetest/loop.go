@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Loop is a client that asks again and again.
+// Loop is a client that sends requests continuously.
 type Loop struct {
 	stop chan struct{}
 	done chan struct{}
@@ -19,8 +19,8 @@ type Loop struct {
 // patience is how long a request of a Loop may take, on a slow, busy machine.
 const patience = 20 * time.Second
 
-// StartLoop asks for url from inside, one request after the other, each on a
-// connection of its own, until Stop.
+// StartLoop requests url from inside, one request after the other, each on a connection of its own,
+// until Stop.
 func (m *Member) StartLoop(url string) *Loop {
 	l := &Loop{stop: make(chan struct{}), done: make(chan struct{})}
 	go func() {
@@ -49,7 +49,7 @@ func (l *Loop) note(begun time.Time, err error) {
 	}
 }
 
-// Asked is how often it has asked so far.
+// Asked is the number of requests so far.
 func (l *Loop) Asked() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,7 +65,7 @@ func (l *Loop) end() {
 	<-l.done
 }
 
-// Stop ends it and returns how often it has asked, and what of it failed.
+// Stop ends the loop and returns the number of requests, and the failed ones.
 func (l *Loop) Stop() (asked int, failed []string) {
 	l.end()
 	return l.asked, l.failed

@@ -8,8 +8,7 @@ import (
 	"github.com/croft-edge/croft/modules/network/netns"
 )
 
-// DialFrom connects from the network namespace of that file; from the test's own
-// when it is empty.
+// DialFrom dials from the network namespace of that file; from the test's own when it is empty.
 func (t *Traffic) DialFrom(namespace string) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return dialFrom(namespace)
 }
@@ -20,7 +19,7 @@ func dialFrom(namespace string) func(ctx context.Context, network, address strin
 		if namespace == "" {
 			return dialer.DialContext(ctx, network, address)
 		}
-		// One address, one attempt: the socket is made on the thread that is inside.
+		// One attempt at a time: the socket must be made on the thread that is in the namespace.
 		dialer.FallbackDelay = -1
 		err = netns.Do(namespace, func() error {
 			conn, err = dialer.DialContext(ctx, network, address)

@@ -24,7 +24,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// WireGuardKey is a new key pair, both halves as WireGuard's tools write them.
+// WireGuardKey is a new key pair, in the encoding of WireGuard's tools.
 func (r *Reservations) WireGuardKey() (private, public string) {
 	r.Helper()
 	key, err := ecdh.X25519().GenerateKey(rand.Reader)
@@ -38,20 +38,20 @@ func (r *Reservations) WireGuardKey() (private, public string) {
 type Part struct {
 	// Node is empty for an external user.
 	Node *Node
-	// IPRange is the whole network's, as its first part says; empty is 10.1.0.0/16.
+	// IPRange is the whole network's, taken from its first part; empty is 10.1.0.0/16.
 	IPRange  string
 	Subnet   string
 	Port     uint16
 	Endpoint string
 	Private  string
 	Public   string
-	// Behind are subnets that this part relays for: they are reached through it.
+	// Behind are subnets that are reached through this part.
 	Behind []string
-	// Skip are the parts that this one has no tunnel to.
+	// Skip are the parts to which this one has no tunnel.
 	Skip []*Part
 }
 
-// Part makes a part with a new key.
+// Part makes a part with a new key pair.
 func (r *Reservations) Part(n *Node, subnet string, port uint16, endpoint string) *Part {
 	r.Helper()
 	p := &Part{Node: n, Subnet: subnet, Port: port, Endpoint: endpoint}
@@ -59,8 +59,7 @@ func (r *Reservations) Part(n *Node, subnet string, port uint16, endpoint string
 	return p
 }
 
-// Networks makes a network's reservations: one a node, all with the same data,
-// signed by user.
+// Networks makes a network's reservations, signed by user: one a node, all with the same data.
 func (r *Reservations) Networks(user sign.KeyPair, name string, parts ...*Part) []*workload.Reservation {
 	r.Helper()
 	data := workload.Network{Name: name, IPRange: cmp.Or(parts[0].IPRange, "10.1.0.0/16")}
@@ -95,7 +94,7 @@ func (r *Reservations) Networks(user sign.KeyPair, name string, parts ...*Part) 
 	return out
 }
 
-// peers are all other parts, as p sees them.
+// peers are the WireGuard peers of p: all other parts but those in Skip.
 func (p *Part) peers(parts []*Part) []workload.WireGuardPeer {
 	out := []workload.WireGuardPeer{}
 	for _, other := range parts {
@@ -117,13 +116,13 @@ func (p *Part) peers(parts []*Part) []workload.WireGuardPeer {
 	return out
 }
 
-// NetworkID is what the modules call user's network of that name.
+// NetworkID is the modules' ID of user's network of that name.
 func NetworkID(user sign.KeyPair, name string) string {
 	key := workload.NetworkKey(user.ID(), name)
 	return hex.EncodeToString(key[:])
 }
 
-// Modules are stubs of a node's modules on its bus, until the test ends.
+// Modules are stubs of a node's modules on its bus, valid until the test ends.
 func (n *Node) Modules() (*stubs.NetworksStub, *stubs.TapsStub) {
 	n.w.Helper()
 	ctx, cancel := context.WithTimeout(n.w.Context(), 20*time.Second)
@@ -142,15 +141,15 @@ func (n *Node) Modules() (*stubs.NetworksStub, *stubs.TapsStub) {
 	return stubs.NewNetworksStub(client), stubs.NewTapsStub(client)
 }
 
-// Member is a process with a network namespace of its own, which plays a
-// container: it has joined a network.
+// Member is a process with a network namespace of its own, which stands in for a container on a
+// network.
 type Member struct {
 	node.Member
 	PID uint64
 	w   *World
 }
 
-// StartMember starts a process with a network namespace of its own and nothing in it.
+// StartMember starts a process with an empty network namespace of its own.
 func (w *World) StartMember() *Member {
 	w.Helper()
 	cmd := exec.Command("sleep", "3600")
@@ -165,7 +164,7 @@ func (w *World) StartMember() *Member {
 	return &Member{PID: uint64(cmd.Process.Pid), w: w}
 }
 
-// Join starts a member and lets it join a network, as the container module would.
+// Join starts a member and joins it to a network, as the container module would.
 func (n *Node) Join(spec node.MemberSpec) *Member {
 	n.w.Helper()
 	m := n.w.StartMember()
@@ -191,11 +190,10 @@ func (m *Member) Dial(network, address string, limit time.Duration) (net.Conn, e
 	return m.w.DialFrom(m.Path())(ctx, network, address)
 }
 
-// Echo listens inside, at any address and that port, and sends back what comes.
+// Echo listens inside, at any address and that port, and echoes.
 func (m *Member) Echo(port uint16) { m.w.EchoIn(m.Path(), port) }
 
-// EchoIn listens in a network namespace, at any address and that port, and
-// sends back what comes, until the test ends.
+// EchoIn listens in a network namespace, at any address and that port, and echoes until the test ends.
 func (t *Traffic) EchoIn(namespace string, port uint16) {
 	t.Helper()
 	var listener net.Listener
@@ -254,7 +252,7 @@ func Ask(conn net.Conn, text string, limit time.Duration) error {
 	return nil
 }
 
-// Reaches says why an echo at address doesn't answer the member; nil when it does.
+// Reaches returns why an echo at address doesn't answer the member; nil when it does.
 func (m *Member) Reaches(address string, limit time.Duration) error {
 	return m.w.ReachesFrom(m.Path(), address, limit)
 }

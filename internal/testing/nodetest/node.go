@@ -26,8 +26,7 @@ type Node struct {
 	ID string
 	// Args are the flags of every start, after those that the world sets.
 	Args []string
-	// Namespace is the file of the network namespace that the node's processes
-	// run in; empty is the test's own.
+	// Namespace is the file of the network namespace of the node's processes; empty is the test's own.
 	Namespace string
 
 	*Containers
@@ -38,16 +37,16 @@ type Node struct {
 	name string
 }
 
-// Status is what a node says about itself.
+// Status is a node's status.
 type Status = nodestatus.Status
 
-// Ceiling is how a part of a node is limited.
+// Ceiling is the limits of a part of a node.
 type Ceiling = nodestatus.Ceiling
 
-// Readiness is what /readyz answers.
+// Readiness is the answer of /readyz.
 type Readiness = nodestatus.Readiness
 
-// NewNode makes a node of that name; it doesn't start it. Its key is made.
+// NewNode makes a node of that name and its key; it doesn't start it.
 func (w *World) NewNode(name string, args ...string) *Node {
 	w.Helper()
 	n := &Node{w: w, name: name, Args: args, Namespace: w.Namespace}
@@ -80,20 +79,20 @@ func (w *World) StartNode(name string, args ...string) *Node {
 // Dir is the node's own folder.
 func (n *Node) Dir() string { return n.w.Path(n.name) }
 
-// StateDir is where the node keeps what survives a reboot.
+// StateDir holds the state that survives a reboot.
 func (n *Node) StateDir() string { return n.w.Path(n.name, "s") }
 
-// RunDir is where the node keeps what doesn't.
+// RunDir holds the state that doesn't.
 func (n *Node) RunDir() string { return n.w.Path(n.name, "r") }
 
-// BusURL is where the bus of a node in one process is open.
+// BusURL is the bus of a node in one process.
 func (n *Node) BusURL() string { return "unix://" + n.w.Path(n.name, "r", "bus.sock") }
 
 func (n *Node) healthFile() string { return n.w.Path(n.name, "health") }
 
 func (n *Node) doorFile() string { return n.w.Path(n.name, "door") }
 
-// Door is the address at which users speak to the node.
+// Door is the address of the node's door for users.
 func (n *Node) Door() string {
 	n.w.Helper()
 	raw, err := os.ReadFile(n.doorFile())
@@ -117,7 +116,7 @@ func (n *Node) Flags() []string {
 	return append(flags, n.Args...)
 }
 
-// Start starts the node in one process. What it needs of folders is made.
+// Start starts the node in one process, and makes its folder.
 func (n *Node) Start(more ...string) {
 	n.w.Helper()
 	_ = os.Remove(n.healthFile())
@@ -134,8 +133,8 @@ func (n *Node) start(name string, args ...string) *Process {
 	return n.w.Start(name, program, args...)
 }
 
-// inside is the command line of croftd in the node's network namespace. It
-// enters that alone: what the node mounts is seen by all.
+// inside is the command line of croftd in the node's network namespace. It enters no other namespace:
+// the node's mounts are visible to all.
 func (n *Node) inside(args []string) (program string, line []string) {
 	if n.Namespace == "" {
 		return n.w.Croftd, args
@@ -143,7 +142,7 @@ func (n *Node) inside(args []string) (program string, line []string) {
 	return "nsenter", append([]string{"--net=" + n.Namespace, n.w.Croftd}, args...)
 }
 
-// Croftd runs croftd with this node's flags to its end and returns what it printed.
+// Croftd runs croftd with this node's flags to its end and returns its output.
 func (n *Node) Croftd(args ...string) string {
 	n.w.Helper()
 	out, err := n.TryCroftd(args...)
@@ -153,7 +152,7 @@ func (n *Node) Croftd(args ...string) string {
 	return out
 }
 
-// TryCroftd is Croftd that may fail; the error holds what was printed to standard error.
+// TryCroftd is Croftd that may fail; the error holds the standard error output.
 func (n *Node) TryCroftd(args ...string) (string, error) {
 	// Flags come after the command and its subcommands, before arguments.
 	i := 1
@@ -168,7 +167,7 @@ func (n *Node) TryCroftd(args ...string) (string, error) {
 	return string(out), err
 }
 
-// Address is where the node's health is served; empty while it isn't.
+// Address is the address of the node's health port; empty when there is none.
 func (n *Node) Address() string {
 	raw, err := os.ReadFile(n.healthFile())
 	if err != nil {
@@ -177,7 +176,7 @@ func (n *Node) Address() string {
 	return strings.TrimSpace(string(raw))
 }
 
-// Ready is what /readyz answers; false while nobody does.
+// Ready is the answer of /readyz; false when there is none, or the node isn't ready.
 func (n *Node) Ready() (Readiness, bool) {
 	var r Readiness
 	address := n.Address()
@@ -218,7 +217,7 @@ func (n *Node) WaitRegistered() {
 	})
 }
 
-// Status asks the running node with croftd status.
+// Status runs croftd status.
 func (n *Node) Status() Status {
 	n.w.Helper()
 	s, err := n.TryStatus()
@@ -238,8 +237,7 @@ func (n *Node) TryStatus() (Status, error) {
 	return s, err
 }
 
-// Reboot does to a stopped node what a reboot does: mounts, loop devices and
-// the run folder are gone.
+// Reboot simulates a reboot of a stopped node: mounts, loop devices and the run folder are gone.
 func (n *Node) Reboot() {
 	n.w.Helper()
 	n.containerDown()
@@ -262,8 +260,8 @@ func (n *Node) networkDown() {
 	}
 }
 
-// containerDown ends the stopped node's containers, its containerd and its log
-// carrier, and counts what of them is left.
+// containerDown ends the stopped node's containers, its containerd and its log carrier, and reports
+// their remains as errors.
 func (n *Node) containerDown() {
 	if _, err := os.Stat(filepath.Join(n.RunDir(), "containerd")); err != nil {
 		return
@@ -276,7 +274,7 @@ func (n *Node) containerDown() {
 	}
 }
 
-// stderr is what a command that failed printed to its standard error.
+// stderr is the standard error output of a failed command.
 func stderr(err error) string {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// Process is a child with its log.
+// Process is a child process with its log.
 type Process struct {
-	// Log is the file that its output goes to.
+	// Log is the file of its output.
 	Log string
 
 	tb   testing.TB
@@ -25,7 +25,7 @@ type Process struct {
 	err  error
 }
 
-// Processes are the children of a test, and what is done once they have ended.
+// Processes are a test's child processes, and the functions to call once they have ended.
 type Processes struct {
 	testing.TB
 	dir string
@@ -35,7 +35,7 @@ type Processes struct {
 	after     []func()
 }
 
-// kill ends all of them.
+// kill kills all of them.
 func (ps *Processes) kill() {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -44,7 +44,7 @@ func (ps *Processes) kill() {
 	}
 }
 
-// ended calls what AfterKill was given.
+// ended calls the functions of AfterKill.
 func (ps *Processes) ended() {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -53,7 +53,7 @@ func (ps *Processes) ended() {
 	}
 }
 
-// Start runs a program in the background; it dies with the test.
+// Start runs a program in the background until the test ends.
 func (ps *Processes) Start(name, program string, args ...string) *Process {
 	ps.Helper()
 	ps.mu.Lock()
@@ -66,7 +66,7 @@ func (ps *Processes) Start(name, program string, args ...string) *Process {
 	defer out.Close()
 	cmd := exec.Command(program, args...)
 	cmd.Stdout, cmd.Stderr, cmd.Env = out, out, environ()
-	// A session of its own, as a service has: the kernel shares the processors among sessions.
+	// A session of its own, like a service: the kernel shares the processors among sessions.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		ps.Fatal(err)
@@ -103,16 +103,16 @@ func (p *Process) MustRun() {
 	}
 }
 
-// Kill ends it with SIGKILL and waits for its end.
+// Kill sends SIGKILL and waits for the end of the process.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.done
 }
 
-// Signal sends it a signal.
+// Signal sends a signal.
 func (p *Process) Signal(s os.Signal) { _ = p.cmd.Process.Signal(s) }
 
-// Stop ends it in order and fails the test when it doesn't within 20 s, or not well.
+// Stop sends SIGTERM, and fails the test when the process doesn't end within 20 s, or with an error.
 func (p *Process) Stop() {
 	p.tb.Helper()
 	if err := p.Wait(syscall.SIGTERM, 20*time.Second); err != nil {
@@ -120,7 +120,7 @@ func (p *Process) Stop() {
 	}
 }
 
-// Wait sends s and returns how the process ended.
+// Wait sends s and returns how the process ended; after limit it is killed.
 func (p *Process) Wait(s os.Signal, limit time.Duration) error {
 	p.Signal(s)
 	select {
@@ -132,7 +132,7 @@ func (p *Process) Wait(s os.Signal, limit time.Duration) error {
 	}
 }
 
-// Output is what it has printed so far.
+// Output is the output so far.
 func (p *Process) Output() string {
 	raw, err := os.ReadFile(p.Log)
 	if err != nil {
@@ -141,8 +141,7 @@ func (p *Process) Output() string {
 	return string(raw)
 }
 
-// environ is this process's environment, without what the machine says to a croft of
-// its own.
+// environ is this process's environment, without settings for a croft of the machine's own.
 func environ() []string {
 	out := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "CROFT_") })
 	return append(out, "CROFT_CONFIG=/dev/null")

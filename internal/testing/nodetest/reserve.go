@@ -26,7 +26,7 @@ func (r *Reservations) Volume(nodeID string, gib uint64, d time.Duration) *workl
 	return signed
 }
 
-// Push pushes r and gives it its ID.
+// Push pushes r and sets its ID.
 func (e *ExplorerServer) Push(r *workload.Reservation) *workload.Reservation {
 	e.Helper()
 	id, err := e.Client.Reserve(e.Context(), r)
@@ -43,8 +43,8 @@ func (w *World) Reserve(n *Node, d time.Duration) *workload.Reservation {
 	return w.Push(w.Volume(n.ID, 1, d))
 }
 
-// Result waits until the explorer has a result of that state, checks the
-// node's signature, and returns it.
+// Result waits until the explorer has a result of that state, verifies the node's signature, and
+// returns it.
 func (e *ExplorerServer) Result(r *workload.Reservation, state workload.State) *workload.Result {
 	e.Helper()
 	var last *workload.Result
@@ -88,8 +88,8 @@ type Volumes struct {
 	runDir string
 }
 
-// Subvolumes are the volumes that are on the node's pools, by name, with what
-// identifies each: the file system and the inode's creation time.
+// Subvolumes are the volumes on the node's pools, by name, each with an identity: the inode's creation
+// time.
 func (v *Volumes) Subvolumes() map[string]string {
 	v.tb.Helper()
 	found, err := filepath.Glob(filepath.Join(v.runDir, "pools", "*", "volumes", "*"))
@@ -107,7 +107,7 @@ func (v *Volumes) Subvolumes() map[string]string {
 	return out
 }
 
-// VolumePath is where r's volume is.
+// VolumePath is the path of r's volume.
 func (v *Volumes) VolumePath(r *workload.Reservation) string {
 	v.tb.Helper()
 	found, err := filepath.Glob(filepath.Join(v.runDir, "pools", "*", "volumes", r.ID))

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Split is a node whose modules are processes of their own, on a redis server.
+// Split is a node whose modules are separate processes, on a redis server.
 type Split struct {
 	*Node
-	// Parts are its processes by the command that each runs.
+	// Parts are its processes by command.
 	Parts map[string]*Process
 	// Redis is the bus.
 	Redis *Process
@@ -30,7 +30,7 @@ func (w *World) StartSplit(name string, args ...string) *Split {
 	return s
 }
 
-// RedisURL is where the node's bus is.
+// RedisURL is the URL of the node's bus.
 func (s *Split) RedisURL() string { return "unix://" + s.w.Path(s.name+".redis") }
 
 // StartRedis starts the bus and waits until it answers.

@@ -15,8 +15,7 @@ import (
 	"github.com/croft-edge/croft/pkg/mounts"
 )
 
-// TakeDown unmounts what is mounted below dir and frees the loop devices of
-// files in it: what a reboot does to a node.
+// TakeDown unmounts all mounts below dir and frees the loop devices of files in it, as a reboot would.
 func TakeDown(dir string) error {
 	points, err := Mounts(dir)
 	if err != nil {
@@ -32,8 +31,8 @@ func TakeDown(dir string) error {
 	return freeLoops(dir)
 }
 
-// freeLoops frees the loop devices of files below dir. The kernel frees those that
-// croft made by itself, some time after the last user has gone: here or there is the same.
+// freeLoops frees the loop devices of files below dir. The kernel also frees those that croft made,
+// some time after their last use; either is fine.
 func freeLoops(dir string) error {
 	deadline := time.Now().Add(10 * time.Second)
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -78,7 +77,7 @@ func Loops(dir string) ([]string, error) {
 	}
 	var out []string
 	for _, file := range files {
-		// A device that has gone meanwhile has no file.
+		// A device that has disappeared meanwhile has no such file.
 		backing, err := os.ReadFile(file)
 		if err == nil && strings.HasPrefix(string(backing), dir+"/") {
 			out = append(out, "/dev/"+strings.Split(file, "/")[3])
@@ -87,8 +86,8 @@ func Loops(dir string) ([]string, error) {
 	return out, nil
 }
 
-// Disk makes a disk of that many GiB, which takes no room until it is written
-// to: a loop device on a sparse file. It returns its path.
+// Disk makes a disk of that many GiB, a loop device on a sparse file, and returns its path. It takes no
+// space until it is written to.
 func (w *World) Disk(gib int64) string {
 	w.Helper()
 	file, err := os.CreateTemp(w.Dir, "disk-")

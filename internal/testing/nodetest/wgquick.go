@@ -14,9 +14,9 @@ import (
 	"github.com/croft-edge/croft/modules/network/wireguard"
 )
 
-// WGQuick does in a namespace what `wg-quick up` does with a file: a tunnel
-// with its addresses and routes. The kernel's WireGuard may be missing, so a
-// carrier of croft's holds it. It goes when the test ends.
+// WGQuick does in a namespace what `wg-quick up` does with a file: a tunnel with its addresses and
+// routes. As the kernel's WireGuard may be missing, one of croft's carriers holds it. It is removed
+// when the test ends.
 func (w *World) WGQuick(host *netlab.Namespace, name, file string) {
 	w.Helper()
 	config, addresses := w.readWGQuick(file)

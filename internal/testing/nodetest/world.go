@@ -1,6 +1,6 @@
-// Package nodetest starts real nodes and explorers, from their binaries, for
-// tests and benchmarks, as httptest starts servers. Everything that it makes is
-// below one folder of its own, and is gone when the test ends, however it ends.
+// Package nodetest starts real nodes and explorers, from their binaries, for tests and benchmarks, as
+// httptest starts servers. Everything that it makes is below one folder of its own, and is removed when
+// the test ends, whatever its outcome.
 package nodetest
 
 import (
@@ -26,8 +26,8 @@ type Binaries struct {
 	Croft    string
 }
 
-// Build builds the programs into dir, and croft-init and zdb beside them, from the
-// module that the test is in.
+// Build builds the programs, with croft-init and zdb beside them, into dir, from the module of the
+// test.
 func Build(ctx context.Context, dir string, flags ...string) (Binaries, error) {
 	args := append([]string{"build"}, flags...)
 	args = append(args, "-o", dir+"/", "github.com/croft-edge/croft/cmd/croftd", "github.com/croft-edge/croft/cmd/explorer", "github.com/croft-edge/croft/cmd/croft")
@@ -35,7 +35,7 @@ func Build(ctx context.Context, dir string, flags ...string) (Binaries, error) {
 	cmd.Stderr = os.Stderr
 	err := cmd.Run()
 	if err == nil {
-		// croftd finds them beside itself. They run in containers: they are static.
+		// croftd looks for them beside itself. As they run in containers, they are static.
 		first := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", dir+"/",
 			"github.com/croft-edge/croft/cmd/croft-init", "github.com/croft-edge/croft/cmd/zdb")
 		first.Env, first.Stderr = append(os.Environ(), "CGO_ENABLED=0"), os.Stderr
@@ -44,12 +44,12 @@ func Build(ctx context.Context, dir string, flags ...string) (Binaries, error) {
 	return Binaries{Croftd: filepath.Join(dir, "croftd"), Explorer: filepath.Join(dir, "explorer"), Croft: filepath.Join(dir, "croft")}, err
 }
 
-// World is one test's folder, explorer and nodes. Its parts are types of their own, by noun; a test uses
-// their methods as the world's.
+// World is one test's folder, explorer and nodes. It is composed of types by subject; a test uses their
+// methods as the world's.
 type World struct {
 	testing.TB
 	Binaries
-	// Dir holds all that the world makes.
+	// Dir holds all files that the world makes.
 	Dir string
 
 	*Processes
@@ -62,19 +62,19 @@ type World struct {
 	nodes []*Node
 }
 
-// Traffic is what a test sends from network namespaces.
+// Traffic sends from network namespaces.
 type Traffic struct{ testing.TB }
 
-// Images are the images that the world's nodes may take, in a folder.
+// Images are the images available to the world's nodes, in a folder.
 type Images struct {
 	testing.TB
 	Folder string
 }
 
-// Reservations makes reservations that a user has signed.
+// Reservations makes signed reservations.
 type Reservations struct {
 	testing.TB
-	// User signs, where no other user is named.
+	// User signs where no other user is given.
 	User   sign.KeyPair
 	images *Images
 }
@@ -82,13 +82,13 @@ type Reservations struct {
 // ExplorerServer is the world's explorer, and a client of it.
 type ExplorerServer struct {
 	testing.TB
-	// URL is the explorer's, Client a client of it.
+	// URL is the explorer's URL, Client a client for it.
 	URL    string
 	Client *explorer.Client
-	// Namespace is the file of the network namespace that the explorer, and
-	// nodes that are made from now on, run in; empty is the test's own.
+	// Namespace is the file of the network namespace for the explorer and for nodes made from now on;
+	// empty is the test's own.
 	Namespace string
-	// ListenIP is where the explorer listens.
+	// ListenIP is the address that the explorer listens on.
 	ListenIP string
 
 	program   string
@@ -98,7 +98,7 @@ type ExplorerServer struct {
 	process   *Process
 }
 
-// Until asks again and again until ok, and fails the test after limit.
+// Until polls until ok returns true, and fails the test after limit.
 type Until func(limit time.Duration, what string, ok func() bool)
 
 // New makes a world without an explorer. It needs root.
@@ -107,12 +107,12 @@ func New(tb testing.TB, b Binaries) *World {
 	if os.Geteuid() != 0 {
 		tb.Fatal("needs root: nodes make loop devices, btrfs pools and mounts")
 	}
-	// /var/tmp is on a disk, and the name is short: sockets' paths are.
+	// /var/tmp is on a disk, and the path is short, because paths of sockets must be.
 	dir, err := os.MkdirTemp("/var/tmp", "croft-")
 	if err != nil {
 		tb.Fatal(err)
 	}
-	// The root of a container's user namespace walks through it.
+	// The root of a container's user namespace traverses it.
 	if err := os.Chmod(dir, 0o711); err != nil {
 		tb.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func (w *World) Path(name ...string) string {
 	return filepath.Join(append([]string{w.Dir}, name...)...)
 }
 
-// close ends every process and takes every mount and loop device away.
+// close ends every process and removes every mount and loop device.
 func (w *World) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -161,7 +161,7 @@ func (w *World) close() {
 	}
 }
 
-// AfterKill calls f at the end of the test, when all processes have ended.
+// AfterKill registers f for the end of the test, when all processes have ended.
 func (ps *Processes) AfterKill(f func()) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -180,8 +180,7 @@ func (ps *Processes) showLogs() {
 	}
 }
 
-// StartExplorer starts the world's explorer, again on the same address when it
-// had one, and waits until it answers.
+// StartExplorer starts the world's explorer, a restart on the same address, and waits until it answers.
 func (e *ExplorerServer) StartExplorer(args ...string) {
 	e.Helper()
 	file := filepath.Join(e.dir, "explorer.address")
@@ -217,13 +216,13 @@ func (e *ExplorerServer) StartExplorer(args ...string) {
 	})
 }
 
-// StopExplorer stops the explorer in order; KillExplorer at once.
+// StopExplorer stops the explorer orderly.
 func (e *ExplorerServer) StopExplorer() { e.process.Stop() }
 
 // KillExplorer kills the explorer.
 func (e *ExplorerServer) KillExplorer() { e.process.Kill() }
 
-// showNodes prints what the running nodes say of themselves.
+// showNodes prints the status of the running nodes.
 func (w *World) showNodes() {
 	w.mu.Lock()
 	nodes := slices.Clone(w.nodes)
@@ -237,7 +236,7 @@ func (w *World) showNodes() {
 	}
 }
 
-// Until asks again and again until ok, and fails the test after limit.
+// Until polls until ok returns true, and fails the test after limit.
 func (w *World) Until(limit time.Duration, what string, ok func() bool) {
 	w.Helper()
 	deadline := time.Now().Add(limit)

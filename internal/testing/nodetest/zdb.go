@@ -14,8 +14,8 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// ZDB is a reservation for a 0-db namespace of the world's user: 1 GiB of SSD in
-// user mode without a password, but for what change changes.
+// ZDB is a reservation for a 0-db namespace of the world's user: by default 1 GiB of SSD in user mode
+// without a password; change may modify it.
 func (r *Reservations) ZDB(n *Node, change func(*workload.ZDB)) *workload.Reservation {
 	r.Helper()
 	return r.ZDBOf(r.User, n, change)
@@ -52,7 +52,7 @@ func (r *Reservations) SealPassword(n *Node, user sign.KeyPair, password string)
 	return sealed
 }
 
-// ZDBResult waits for the result of a namespace that is there.
+// ZDBResult waits for and decodes the result of a deployed namespace.
 func (e *ExplorerServer) ZDBResult(r *workload.Reservation) workload.ZDBResult {
 	e.Helper()
 	var out workload.ZDBResult
@@ -62,7 +62,7 @@ func (e *ExplorerServer) ZDBResult(r *workload.Reservation) workload.ZDBResult {
 	return out
 }
 
-// ZDBAddress is where a namespace is reached.
+// ZDBAddress is the address of a namespace.
 func ZDBAddress(at workload.ZDBResult) string {
 	return net.JoinHostPort(at.IP, strconv.FormatUint(uint64(at.Port), 10))
 }
@@ -83,8 +83,7 @@ func (t *Traffic) DialZDB(namespace, address string) (redis.Conn, error) {
 	return conn, err
 }
 
-// SelectZDB connects to a zdb, and enters a namespace of it: without a password
-// when that is empty.
+// SelectZDB connects to a zdb and selects a namespace, without a password when that is empty.
 func (t *Traffic) SelectZDB(namespace, address, name, password string) (redis.Conn, error) {
 	conn, err := t.DialZDB(namespace, address)
 	if err != nil {
@@ -101,7 +100,7 @@ func (t *Traffic) SelectZDB(namespace, address, name, password string) (redis.Co
 	return conn, nil
 }
 
-// ZDBServer is what the node says of a zdb container, and whether it has it.
+// ZDBServer is a zdb container in the node's status, and whether it is there.
 func (c *Containers) ZDBServer(container string) (node.ZDBServer, bool) {
 	c.tb.Helper()
 	s, err := c.status()
@@ -116,7 +115,7 @@ func (c *Containers) ZDBServer(container string) (node.ZDBServer, bool) {
 	return node.ZDBServer{}, false
 }
 
-// OwnContainer is what the node says of a container that it runs for itself.
+// OwnContainer is one of the node's own containers in its status, and whether it is there.
 func (c *Containers) OwnContainer(id string) (node.ContainerInfo, bool) {
 	c.tb.Helper()
 	s, err := c.status()
@@ -131,6 +130,5 @@ func (c *Containers) OwnContainer(id string) (node.ContainerInfo, bool) {
 	return node.ContainerInfo{}, false
 }
 
-// Own stands for a container that the node runs for itself, where a
-// reservation's is meant.
+// Own wraps the ID of one of the node's own containers as a reservation.
 func Own(id string) *workload.Reservation { return &workload.Reservation{ID: id} }

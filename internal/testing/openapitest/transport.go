@@ -1,6 +1,5 @@
-// Package openapitest checks every answer that a test gets from the explorer
-// against the OpenAPI document that the explorer serves. It is put under a
-// test's HTTP client, so that no test can forget it.
+// Package openapitest validates every answer of the explorer in a test against the OpenAPI document
+// that the explorer serves. It is installed in a test's HTTP client, so that no test can forget it.
 package openapitest
 
 import (
@@ -19,7 +18,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Document is an OpenAPI document whose schemas are compiled once.
+// Document is an OpenAPI document whose schemas are each compiled once.
 type Document struct {
 	doc      map[string]any
 	compiler *jsonschema.Compiler
@@ -30,7 +29,7 @@ type Document struct {
 
 const location = "https://explorer.test/openapi.json"
 
-// Load reads the document, as JSON.
+// Load parses the document, as JSON.
 func Load(document []byte) (*Document, error) {
 	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(document))
 	if err != nil {
@@ -49,11 +48,11 @@ func Load(document []byte) (*Document, error) {
 	return &Document{doc: doc, compiler: compiler, schemas: map[string]*jsonschema.Schema{}}, nil
 }
 
-// Transport checks what passes through it. Requests that the explorer accepts
-// are checked too: the document must not promise less than it takes.
+// Transport validates the traffic through it. Requests that the explorer accepts are validated too: the
+// document must not allow less than the explorer.
 type Transport struct {
 	*Document
-	// Inner does the work (nil: http.DefaultTransport).
+	// Inner sends the requests (nil: http.DefaultTransport).
 	Inner http.RoundTripper
 
 	t testing.TB
@@ -62,12 +61,12 @@ type Transport struct {
 	seen map[string]bool
 }
 
-// Transport makes a Transport whose findings are t's errors.
+// Transport makes a Transport that reports its findings as t's errors.
 func (d *Document) Transport(t testing.TB) *Transport {
 	return &Transport{Document: d, t: t, seen: map[string]bool{}}
 }
 
-// Seen reports whether an answer of that operation and status passed, as in "GET /nodes 200".
+// Seen reports whether an answer of that operation and status was received, as in "GET /nodes 200".
 func (c *Transport) Seen(operation string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,7 +88,7 @@ func (d *Document) Operations() []string {
 	return out
 }
 
-// RoundTrip sends the request and checks the answer.
+// RoundTrip sends the request and validates the answer.
 func (c *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	inner := c.Inner
 	if inner == nil {
@@ -110,7 +109,7 @@ func (c *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if resp.StatusCode == http.StatusSwitchingProtocols {
-		// What follows isn't HTTP, and has no end to wait for.
+		// The following bytes aren't HTTP, and have no end to wait for.
 		if err := c.check(r, sent, resp, nil); err != nil {
 			c.t.Errorf("%s %s switches protocols, which isn't as the OpenAPI document says: %v", r.Method, r.URL.Path, err)
 		}
@@ -180,7 +179,7 @@ func matches(template, path string) bool {
 	return true
 }
 
-// response is the pointer of what describes an answer of that status.
+// response is the pointer to the description of an answer of that status.
 func (d *Document) response(op string, status int) (string, error) {
 	exact := strconv.Itoa(status)
 	for _, key := range []string{exact, exact[:1] + "XX"} {
@@ -276,7 +275,7 @@ func (d *Document) schema(pointer string) (*jsonschema.Schema, error) {
 	return s, err
 }
 
-// at returns what a JSON pointer points to.
+// at returns the value at a JSON pointer.
 func (d *Document) at(pointer string) any {
 	var here any = d.doc
 	for _, token := range strings.Split(strings.TrimPrefix(pointer, "/"), "/") {

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ioctls asks /dev/null for an ioctl of each type, with a number that nobody
-// has, and returns the types that weren't let through to it. Its arguments are
-// ORed into the request: the bits that a C library may set above the low 32.
+// ioctls tries an ioctl of each type on /dev/null, with an unused number, and returns the types that
+// were denied. The names are of bits ORed into the request: the bits that a C library may set above the
+// low 32.
 func ioctls([]string) (any, error) {
 	null, err := os.OpenFile("/dev/null", os.O_RDWR, 0)
 	if err != nil {
@@ -29,7 +29,7 @@ func ioctls([]string) (any, error) {
 	return out, nil
 }
 
-// reflinks tries btrfs's own ioctls in a folder, and what copies by reference.
+// reflinks tries btrfs's own ioctls in a folder, and the calls that copy by reference.
 func reflinks(args []string) (any, error) {
 	dir := args[0]
 	folder, err := os.Open(dir)
@@ -54,7 +54,7 @@ func reflinks(args []string) (any, error) {
 		subvolCreate, snapCreate2, snapDestroy = 0x5000940e, 0x50009417, 0x5000940f
 		treeSearch, quotaControl               = 0xd0009411, 0xc0109428
 	)
-	sign := ^uintptr(0) &^ 0xffffffff // nothing where words have 32 bits
+	sign := ^uintptr(0) &^ 0xffffffff // zero on 32-bit machines
 	named := make([]byte, 4096)
 	copy(named[8:], "sub")
 	out := map[string]string{}

@@ -17,10 +17,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// alive answers, and nothing else.
+// alive only answers.
 func alive([]string) (any, error) { return "alive", nil }
 
-// wait says that it runs, and goes on until its input ends.
+// wait reports that it runs, and waits until its input ends.
 func wait([]string) (any, error) {
 	fmt.Println(`"running"`)
 	_, err := io.Copy(io.Discard, os.Stdin)
@@ -45,8 +45,8 @@ func burn(args []string) (any, error) {
 	return "burnt", nil
 }
 
-// fork starts processes until it can't, and says how many ran at once and what
-// stopped it. Argument: the most to start.
+// fork starts processes until that fails, and reports how many ran at once and the error. Argument: the
+// maximum.
 func fork(args []string) (any, error) {
 	most, err := strconv.Atoi(args[0])
 	if err != nil {
@@ -72,7 +72,7 @@ func fork(args []string) (any, error) {
 	return map[string]string{"ran": strconv.Itoa(len(running)), "stopped": stopped}, nil
 }
 
-// hog takes memory, and keeps it. Argument: MiB.
+// hog allocates memory, and keeps it. Argument: MiB.
 func hog(args []string) (any, error) {
 	mib, err := strconv.Atoi(args[0])
 	if err != nil {
@@ -99,7 +99,7 @@ func listen(args []string) (any, error) {
 	return nameOf(err), nil
 }
 
-// ping asks loopback for an echo, without a raw socket.
+// ping sends an ICMP echo request to loopback, without a raw socket.
 func ping([]string) (any, error) {
 	conn, err := icmp.ListenPacket("udp4", "0.0.0.0")
 	if err != nil {
@@ -124,8 +124,8 @@ func ping([]string) (any, error) {
 	return from.String(), nil
 }
 
-// queue leaves a System V segment and a POSIX shared file behind, as others of
-// its IPC namespace would see them.
+// queue leaves a System V segment and a POSIX shared memory file behind, for other containers to find
+// if they shared its IPC namespace.
 func queue([]string) (any, error) {
 	const private, create = 0, 0o1600
 	_, _, errno := unix.Syscall(unix.SYS_SHMGET, private, 4096, create)
@@ -135,8 +135,8 @@ func queue([]string) (any, error) {
 	return "left", os.WriteFile("/dev/shm/left", []byte("x"), 0o600)
 }
 
-// trace attaches to a process as a debugger would: to a child of another user
-// with "other" (the ID in the second argument), to one of the same with "same".
+// trace attaches to a process as a debugger would: with "other", to a child of another user (the ID in
+// the second argument); with "same", to one of the same user.
 func trace(args []string) (any, error) {
 	runtime.LockOSThread()
 	c := exec.CommandContext(context.Background(), "/proc/self/exe", "wait")

@@ -4,7 +4,7 @@ package main
 
 import "golang.org/x/sys/unix"
 
-// portCalls are nothing that this kind of machine has: what is refused to all is.
+// portCalls are calls that this architecture lacks: they count as refused.
 func portCalls() map[string]func() error {
 	return map[string]func() error{
 		"ioperm": func() error { return unix.EPERM },

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// status is this process's status file, its ID maps, its variables and its place.
+// status is this process's status file, ID maps, environment and working directory.
 func status([]string) (any, error) {
 	file, err := os.Open("/proc/self/status")
 	if err != nil {
@@ -41,8 +41,8 @@ func mounts([]string) (any, error) {
 	return strings.Split(strings.TrimSpace(string(text)), "\n"), err
 }
 
-// names is what tells whose machine this is: namespaces, host name, network
-// interfaces, processes, and the limits that it sees of its cgroup.
+// names are the identifiers by which a container could recognize the machine: namespaces, host name,
+// network interfaces, processes, devices and IPC objects.
 func names([]string) (any, error) {
 	out := map[string][]string{}
 	for _, kind := range []string{"user", "net", "pid", "mnt", "ipc", "uts", "cgroup"} {
@@ -73,8 +73,8 @@ func names([]string) (any, error) {
 	return out, err
 }
 
-// open opens files and says what came of it: "ok", or the error's name.
-// Arguments: "r" or "w", then paths, of which the last part may be a pattern.
+// open opens files and returns the outcomes: "ok", or the error's name. Arguments: "r" or "w", then
+// paths, whose last part may be a pattern.
 func open(args []string) (any, error) {
 	flags := unix.O_RDONLY
 	if args[0] == "w" {
@@ -96,7 +96,7 @@ func open(args []string) (any, error) {
 	return out, nil
 }
 
-// openOne also reads a byte: what is masked may be opened and is empty.
+// openOne also reads a byte: a masked file may be opened and is empty.
 func openOne(path string, flags int) string {
 	fd, err := unix.Open(path, flags|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -120,7 +120,7 @@ func openOne(path string, flags int) string {
 	return nameOf(err)
 }
 
-// write makes a file, or fails to.
+// write tries to write files.
 func write(args []string) (any, error) {
 	out := map[string]string{}
 	for _, path := range args {
@@ -129,7 +129,7 @@ func write(args []string) (any, error) {
 	return out, nil
 }
 
-// start runs another program and passes its answer on.
+// start runs another program and passes its output on.
 func start(args []string) (any, error) {
 	c := exec.CommandContext(context.Background(), args[0], args[1:]...)
 	c.Stdout, c.Stderr = os.Stdout, os.Stderr
@@ -140,7 +140,7 @@ func start(args []string) (any, error) {
 	return nil, nil
 }
 
-// rlimits are the soft and hard ones of this process.
+// rlimits are the soft and hard limits of this process.
 func rlimits([]string) (any, error) {
 	text, err := os.ReadFile("/proc/self/limits")
 	return strings.Split(strings.TrimSpace(string(text)), "\n"), err

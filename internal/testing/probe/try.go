@@ -14,7 +14,7 @@ func asErrno(err error) (syscall.Errno, bool) {
 	return errno, ok
 }
 
-// raw makes a system call with arguments that are as harmless as they can be.
+// raw makes a system call with arguments as harmless as possible.
 func raw(number uintptr, args ...uintptr) func() error {
 	return func() error {
 		var a [6]uintptr
@@ -27,7 +27,7 @@ func raw(number uintptr, args ...uintptr) func() error {
 	}
 }
 
-// socket opens a socket of a kind.
+// socket opens a socket.
 func socket(domain, kind, protocol int) func() error {
 	return func() error {
 		fd, err := unix.Socket(domain, kind, protocol)
@@ -38,8 +38,8 @@ func socket(domain, kind, protocol int) func() error {
 	}
 }
 
-// calls tries what a container has no business with. Each is tried on a thread
-// of its own, which ends with it.
+// calls tries the system calls that a container must not have. Each is tried on a thread of its own,
+// which ends with it.
 func calls([]string) (any, error) {
 	out := map[string]string{}
 	for name, try := range forbidden() {
@@ -127,7 +127,7 @@ func namespaceCalls() map[string]func() error {
 	}
 }
 
-// setClock and setTime set the clock to what it is, should they work after all.
+// setClock and setTime set the clock to its current value, in case they succeed.
 func setClock() error {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_REALTIME, &now); err != nil {
@@ -144,7 +144,7 @@ func setTime() error {
 	return unix.Settimeofday(&now)
 }
 
-// cloneUser makes a process in a user namespace of its own, which ends at once.
+// cloneUser makes a process in a new user namespace, which ends at once.
 func cloneUser() error {
 	pid, _, errno := unix.RawSyscall6(unix.SYS_CLONE, unix.CLONE_NEWUSER|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 	if errno != 0 {

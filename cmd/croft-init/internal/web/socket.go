@@ -73,7 +73,7 @@ func (s *Server) talk(ctx context.Context, conn *websocket.Conn, terminal Termin
 	tasks.Go(func() { defer end(); s.ask(ended, conn) })
 	select {
 	case <-ended.Done():
-		conn.CloseNow() //nolint:errcheck // the client is gone
+		conn.CloseNow() //nolint:errcheck // nobody is left to tell
 	case <-output: // the client doesn't read, or the terminal has no writer: the shell is about to end
 		select {
 		case <-terminal.Done():

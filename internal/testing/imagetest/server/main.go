@@ -1,6 +1,5 @@
-// Command server is what tests and the demo put into a container: a small HTTP
-// server that says who it is and what it sees, and does what it is asked for.
-// It takes no part in croft.
+// Command server runs in containers of tests and the demo: a small HTTP server that reports its
+// identity and environment, and carries out requests. It is no part of croft.
 //
 //	GET  /            its host name
 //	GET  /env         its environment, a line each; /id: UID, GID, groups, PID
