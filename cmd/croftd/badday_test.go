@@ -19,8 +19,8 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// settled waits until the node has exactly these volumes, says so, and the
-// explorer has every result.
+// settled waits until the node has exactly these volumes, reports them, and the explorer has every
+// result.
 func settled(w *nodetest.World, n *nodetest.Node, want []*workload.Reservation) {
 	w.Helper()
 	var s nodetest.Status
@@ -69,7 +69,7 @@ func TestKilledAtRandomPointsWhileReservationsFlow(t *testing.T) {
 			gone = append(gone, live[i])
 			live = append(live[:i], live[i+1:]...)
 		}
-		// A start takes about half a second: kills hit it, and what comes after.
+		// A start takes about half a second: kills hit it and the work after it.
 		time.Sleep(time.Duration(rnd.IntN(1200)) * time.Millisecond)
 		n.Kill()
 		for _, r := range live {
@@ -131,7 +131,7 @@ func TestStartsWithoutTheExplorerAfterAReboot(t *testing.T) {
 	settled(w, n, append(all, fourth))
 }
 
-// TestTheExplorerHasABadDay is what links and explorers do to a node.
+// TestTheExplorerHasABadDay lets the link and the explorer misbehave towards a node.
 func TestTheExplorerHasABadDay(t *testing.T) {
 	elsewhere := make(chan struct{})
 	for _, c := range []struct {
@@ -221,8 +221,8 @@ func TestTheExplorerIsKilledAndStartedAgain(t *testing.T) {
 	settled(w, n, []*workload.Reservation{first, second})
 }
 
-// forgetful makes a world whose explorer was put back to before its second
-// reservation, and isn't started yet.
+// forgetful makes a world whose explorer was restored to a backup from before its second reservation,
+// and isn't started yet.
 func forgetful(t *testing.T) (w *nodetest.World, n *nodetest.Node, before, after *workload.Reservation) {
 	t.Helper()
 	w, n = whole(t)
@@ -263,8 +263,8 @@ func TestTheExplorerIsRestoredFromAnOldBackup(t *testing.T) {
 func TestTheExplorerIsRestoredAndNobodyTellsIt(t *testing.T) {
 	w, n, before, after := forgetful(t)
 	w.StartExplorer()
-	// Until the node has polled, a push would bring the explorer's head to
-	// where the node's cursor is: that is what new-epoch is for.
+	// Before the node has polled, a push would advance the explorer's head to the node's cursor:
+	// new-epoch exists to prevent that.
 	w.Until(40*time.Second, "the node goes back with the explorer", func() bool {
 		raw, err := os.ReadFile(n.StateDir() + "/store/meta/cursor")
 		return err == nil && strings.Contains(string(raw), `"change":1`)
@@ -391,7 +391,7 @@ func TestADamagedRecordCostsItselfOnly(t *testing.T) {
 	w.Result(w.Reserve(n, time.Hour), workload.StateOK)
 }
 
-// findFile is the file of that name below dir.
+// findFile finds the file of that name below dir.
 func findFile(t *testing.T, dir, name string) string {
 	t.Helper()
 	out, err := exec.Command("find", dir, "-type", "f", "-name", name+"*").Output()

@@ -17,7 +17,8 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// documented are the ceilings of the table "| part | memory |" of docs/security.md.
+// documented are the limits in the table "| part
+// memory |" of docs/security.md.
 func documented(t *testing.T) map[string]cgroup.Limits {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/security.md")
@@ -38,8 +39,8 @@ func documented(t *testing.T) map[string]cgroup.Limits {
 	return out
 }
 
-// TestCeilings compares the documented ceilings of croft's own parts with the real
-// control groups of a running node.
+// TestCeilings compares the documented limits of croft's own parts with the real control groups of a
+// running node.
 func TestCeilings(t *testing.T) {
 	z := newZDBs(t, "--container-read-rate", "200MiB", "--container-write-ops", "5000")
 	r, _ := z.run(nil)
@@ -82,7 +83,7 @@ func TestCeilings(t *testing.T) {
 			t.Errorf("%s is limited to %+v, the documents say %+v", part, got, want)
 		}
 	}
-	// What containers cost isn't containerd's.
+	// Containers' shims don't count against containerd.
 	for _, shim := range containerdtest.Shims(z.n.RunDir()) {
 		if len(cgroup.Of(shim, ".shims").Folders()) == 0 {
 			t.Errorf("shim %d isn't in the shims' group", shim)
@@ -91,7 +92,7 @@ func TestCeilings(t *testing.T) {
 	z.statusShows(parts, weights)
 	z.hasRates(int(z.n.WaitRunning(r).PID), r.ID, true)
 	z.hasRates(int(box.PID), at.Container, false)
-	// Also after it was started again.
+	// Also after a restart.
 	z.n.KillTask(r)
 	z.Until(time.Minute, "it runs again", func() bool {
 		info, ok := z.n.ContainerStatus(r)
@@ -101,8 +102,8 @@ func TestCeilings(t *testing.T) {
 	z.gone(r)
 }
 
-// hasRates wants a container to be held to the operator's rates on the disk of
-// the node's pool, or not to.
+// hasRates checks whether the operator's disk rates apply to a container, on the disk of the node's
+// pool.
 func (z *zdbs) hasRates(pid int, id string, want bool) {
 	z.Helper()
 	found := ""
@@ -119,7 +120,7 @@ func (z *zdbs) hasRates(pid int, id string, want bool) {
 	}
 }
 
-// weightsThere reports whether this machine has weights of disks.
+// weightsThere reports whether this machine supports disk weights.
 func weightsThere(t *testing.T) bool {
 	t.Helper()
 	var found []string
@@ -133,7 +134,7 @@ func weightsThere(t *testing.T) bool {
 	return len(found) > 0
 }
 
-// statusShows compares what croftd status says of ceilings with the documents.
+// statusShows compares the limits in croft status with the documented ones.
 func (z *zdbs) statusShows(parts map[string]cgroup.Limits, weights bool) {
 	z.Helper()
 	seen := []string{}
@@ -163,7 +164,7 @@ func (z *zdbs) statusShows(parts map[string]cgroup.Limits, weights bool) {
 	}
 }
 
-// TestCeilingsBite: what the kernel ends at its ceiling comes back, and containers run on.
+// TestCeilingsBite: processes that the kernel kills at their limit come back, and containers run on.
 func TestCeilingsBite(t *testing.T) {
 	b := newBoxes(t)
 	r, url := b.run(nil)

@@ -17,7 +17,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// refusal is why the explorer or the node doesn't take a reservation.
+// refusal is the explorer's or the node's error for a reservation.
 func (b *boxes) refusal(r *workload.Reservation) string {
 	b.Helper()
 	id, err := b.Client.Reserve(b.Context(), r)
@@ -28,7 +28,7 @@ func (b *boxes) refusal(r *workload.Reservation) string {
 	return b.Result(r, workload.StateError).Error
 }
 
-// TestBadContainers: each comes to a clear error, and to nothing else.
+// TestBadContainers: each causes a clear error and no other effect.
 func TestBadContainers(t *testing.T) {
 	b := newBoxes(t, "--max-image-size", "64MiB")
 	other, err := sign.Generate()
@@ -108,12 +108,12 @@ func TestBadContainers(t *testing.T) {
 			b.nothing(before)
 		})
 	}
-	// What isn't taken changes nothing of what is.
+	// Refused reservations don't affect accepted ones.
 	b.shell.MustGet(url + "/")
 	b.only(standing)
 }
 
-// theirVolume is somebody else's, on the same node.
+// theirVolume is another user's volume on the same node.
 func (b *boxes) theirVolume(other sign.KeyPair) *workload.Reservation {
 	b.Helper()
 	r := b.Volume(b.n.ID, 1, time.Hour)
@@ -126,7 +126,7 @@ func (b *boxes) theirVolume(other sign.KeyPair) *workload.Reservation {
 	return r
 }
 
-// linked is a link in the folder of images that leads out of it.
+// linked is a symbolic link in the folder of images that points outside.
 func (b *boxes) linked() string {
 	b.Helper()
 	path := b.Path("images", "link")
@@ -136,13 +136,13 @@ func (b *boxes) linked() string {
 	return path
 }
 
-// large is an image above --max-image-size, which takes little room packed.
+// large is an image above --max-image-size that compresses well.
 func (b *boxes) large() string {
 	b.Helper()
 	return b.Image("large", imagetest.Server().File("/zeros", strings.Repeat("\x00", 80<<20), 0o644))
 }
 
-// bomb is an index that names itself again and again.
+// bomb is an index that refers to itself recursively.
 func (b *boxes) bomb() string {
 	b.Helper()
 	path := b.Image("bomb", imagetest.Server())
@@ -170,8 +170,8 @@ func (b *boxes) bomb() string {
 	return path
 }
 
-// TestWhatIsInAnImageIsHarmless: set-id files, device nodes, whiteouts and
-// links that lead out run, and reach nothing that the container may not.
+// TestWhatIsInAnImageIsHarmless: images with set-id files, device nodes, whiteouts and links to the
+// outside run, and gain no access that the container must not have.
 func TestWhatIsInAnImageIsHarmless(t *testing.T) {
 	b := newBoxes(t)
 	before := b.n.Left()

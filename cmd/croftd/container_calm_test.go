@@ -13,8 +13,8 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// TestNothingDisturbsAContainer: whatever of the node is killed or changed, a
-// client in the network doesn't notice, and nothing is started a second time.
+// TestNothingDisturbsAContainer: whichever part of the node is killed or changed, a client in the
+// network doesn't notice, and no container is started twice.
 func TestNothingDisturbsAContainer(t *testing.T) {
 	b := newBoxes(t)
 	volume := b.volume()
@@ -59,8 +59,8 @@ func TestNothingDisturbsAContainer(t *testing.T) {
 	b.gone(volume)
 }
 
-// counted fails unless all numbered lines that a container has written until
-// its last words are in its log once, in order.
+// counted fails unless all numbered lines that a container wrote before the line last are in its log
+// once, in order.
 func (b *boxes) counted(r *workload.Reservation, last string) {
 	b.Helper()
 	next, said := 1, map[string]int{}
@@ -87,7 +87,7 @@ func (b *boxes) counted(r *workload.Reservation, last string) {
 	}
 }
 
-// copied is the program under test at another path.
+// copied is a copy of the program under test at another path.
 func (b *boxes) copied() string {
 	b.Helper()
 	path := b.Path("croftd-next")
@@ -121,7 +121,7 @@ func TestAsProcessesNothingDisturbsAContainer(t *testing.T) {
 	b.split.StopAll()
 }
 
-// TestAContainerIsBack whatever somebody does to it behind the node's back.
+// TestAContainerIsBack whatever is done to it outside the node.
 func TestAContainerIsBack(t *testing.T) {
 	b := newBoxes(t)
 	volume := b.volume()

@@ -19,7 +19,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// shellSource is a shell that knows who it is.
+// shellSource is a shell that reports its identity.
 const shellSource = `package main
 
 import (
@@ -60,7 +60,7 @@ func TestAnInteractiveContainer(t *testing.T) {
 	}
 	b.onlyPrivate(r, result)
 
-	// Its program is as it would be without a terminal.
+	// The program behaves as it would without a terminal.
 	var said []string
 	for _, line := range b.n.LogLines(r) {
 		said = append(said, line.Text)
@@ -97,7 +97,7 @@ func TestAnInteractiveContainerWithoutAProgram(t *testing.T) {
 	b.only()
 }
 
-// asked is how a server answers who asks it for a host.
+// asked is the server's status code for a request with that Host header.
 func (b *boxes) asked(at, host string) int {
 	b.Helper()
 	req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, at+"/", nil)
@@ -114,8 +114,8 @@ func (b *boxes) asked(at, host string) int {
 	return res.StatusCode
 }
 
-// onlyPrivate fails if the terminal answers anywhere but at the container's
-// private addresses: seen from inside, where the program answers everywhere.
+// onlyPrivate fails if the terminal answers at other addresses than the container's private ones,
+// tested from inside, where the program answers at all of them.
 func (b *boxes) onlyPrivate(r *workload.Reservation, result workload.ContainerResult) {
 	b.Helper()
 	inside := netns.OfProcess(b.n.WaitRunning(r).PID)
@@ -129,14 +129,14 @@ func (b *boxes) onlyPrivate(r *workload.Reservation, result workload.ContainerRe
 	}
 }
 
-// session is a terminal that is open.
+// session is an open terminal.
 type session struct {
 	*boxes
 	conn *websocket.Conn
 	seen string
 }
 
-// terminal opens a terminal from the network, as its page does.
+// terminal opens a terminal from the network, as the web page does.
 func (b *boxes) terminal(at string) *session {
 	b.Helper()
 	s := &session{boxes: b}
@@ -158,7 +158,7 @@ func (s *session) types(text string) {
 	}
 }
 
-// shows reads until a text is shown, or is why the session ends.
+// shows reads until a text is displayed, or is the reason why the session ends.
 func (s *session) shows(text string) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), time.Minute)

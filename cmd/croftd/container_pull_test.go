@@ -13,7 +13,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// registryAddress is where the internet's registry is.
+// registryAddress is the address of the internet's registry.
 const registryAddress = "203.0.113.50:5000"
 
 // registry starts a registry on the internet, with an image of the server.
@@ -43,7 +43,7 @@ func (b *boxes) registry() (*imagetest.Registry, string) {
 	return reg, digest.String()
 }
 
-// from is a container of an image of the registry, at an address.
+// from is a container with an image of the registry, at an address.
 func (b *boxes) from(reference, ip string) *workload.Reservation {
 	b.Helper()
 	return b.Push(b.Container(b.n, func(c *workload.Container) {
@@ -65,8 +65,8 @@ func (b *boxes) shown(r *workload.Reservation) nodestatus.Workload {
 	return nodestatus.Workload{}
 }
 
-// TestAnImageIsPulledAheadOfTheEngine: over a slow link, with others handled
-// meanwhile, through the end of the agent, and once for all who use it.
+// TestAnImageIsPulledAheadOfTheEngine: over a slow link, while other reservations are handled, across a
+// restart of the agent, and once for all containers that use it.
 func TestAnImageIsPulledAheadOfTheEngine(t *testing.T) {
 	b := newBoxes(t, "--image-plain-http", registryAddress)
 	reg, digest := b.registry()
@@ -75,7 +75,7 @@ func TestAnImageIsPulledAheadOfTheEngine(t *testing.T) {
 	some := func() bool { return reg.Seen().BlobBytes > 256<<10 }
 	b.Until(back, "a part of the image has come", some)
 	b.Until(back, "the progress is shown", func() bool { return strings.Contains(b.shown(slow).Waiting, "its image") })
-	b.volume() // isn't kept waiting
+	b.volume() // isn't delayed
 	if w := b.shown(slow); w.State != "" || w.Phase != "fetching" || w.Attempts != 1 {
 		t.Errorf("while it is pulled it is %+v", w)
 	}
@@ -88,7 +88,7 @@ func TestAnImageIsPulledAheadOfTheEngine(t *testing.T) {
 		t.Errorf("the result says image %s, want %s", got, digest)
 	}
 
-	// What is here needs no registry: by its digest at once, by its tag after a moment.
+	// A local image needs no registry: by its digest at once, by its tag after a moment.
 	b.gone(slow)
 	reg.Set(imagetest.Faults{Silent: true})
 	b.ContainerResult(b.from("/app@"+digest, "10.1.2.21"))
@@ -100,8 +100,7 @@ func TestAnImageIsPulledAheadOfTheEngine(t *testing.T) {
 	b.shell.MustGet("http://10.1.2.22:8080/")
 }
 
-// TestARegistryOfANodeMayBeBad: what it asks, says and hides costs its own
-// reservation only.
+// TestARegistryOfANodeMayBeBad: its redirects, lies and silence affect only its own reservation.
 func TestARegistryOfANodeMayBeBad(t *testing.T) {
 	b := newBoxes(t, "--image-plain-http", registryAddress)
 	reg, digest := b.registry()

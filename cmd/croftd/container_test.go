@@ -27,8 +27,8 @@ func TestAsProcessesAContainerFromReservationToDeletion(t *testing.T) {
 	b.split.StopAll()
 }
 
-// life is that of a container with a volume on its network, and of the next
-// one that mounts the volume.
+// life is the life cycle of a container with a volume on its network, and of a second one that mounts
+// the volume.
 func life(t *testing.T, b *boxes) {
 	t.Helper()
 	before := b.n.Left()
@@ -70,8 +70,8 @@ func life(t *testing.T, b *boxes) {
 	b.nothing(before)
 }
 
-// TestManyContainersAtOnce: the engine makes and takes down several at a time.
-// They share a network and a volume, and none gets in another's way.
+// TestManyContainersAtOnce: the engine makes and removes several at a time. They share a network and a
+// volume, and don't affect each other.
 func TestManyContainersAtOnce(t *testing.T) {
 	const many = 8
 	b := newBoxes(t, "--cpu-overcommit", "8", "--container-layer", "32MiB")
@@ -160,7 +160,7 @@ func TestAContainerThatEndsIsStartedAgain(t *testing.T) {
 	if info := b.only(r)[0]; info.ExitCode != 7 || info.Ended == 0 {
 		t.Errorf("it is told as %+v", info)
 	}
-	// One that doesn't stay: what is known of it is told while it waits.
+	// A container that crashes: its status has details while it waits.
 	crash := b.Push(b.Container(b.n, func(c *workload.Container) {
 		c.Entrypoint = "/bin/server -say 'I go' -listen nowhere"
 		c.Network.IPs = addresses("10.1.2.11")
@@ -191,7 +191,7 @@ func TestAContainerThatExpiresLeavesNothing(t *testing.T) {
 	b.nothing(before)
 }
 
-// TestNothingIsTakenFromUnderAContainer: its volume and its network end after it.
+// TestNothingIsTakenFromUnderAContainer: its volume and its network are removed only after it.
 func TestNothingIsTakenFromUnderAContainer(t *testing.T) {
 	b := newBoxes(t)
 	volume := b.volume()

@@ -11,8 +11,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// updates is a node with a container that has a name, a volume, and something that
-// it wrote beside it.
+// updates is a node with a named container, a volume, and a file in the container's layer.
 type updates struct {
 	*boxes
 	volume *workload.Reservation
@@ -30,13 +29,13 @@ func newUpdates(b *boxes) *updates {
 	return u
 }
 
-// mark writes what tells the layer of the one that runs from others.
+// mark writes a file that identifies the running container's layer.
 func (u *updates) mark(text string) {
 	u.Helper()
 	u.shell.MustDo(http.MethodPut, u.url+"/write?path=/tmp/own", text)
 }
 
-// next pushes another container of the name.
+// next pushes another container of the same name.
 func (u *updates) next(entrypoint string) *workload.Reservation {
 	u.Helper()
 	return u.Push(u.Container(u.n, func(c *workload.Container) {
@@ -45,8 +44,7 @@ func (u *updates) next(entrypoint string) *workload.Reservation {
 	}))
 }
 
-// runsOn fails unless the container that ran before runs, on its own layer and with
-// its volume and its log.
+// runsOn fails unless the earlier container runs, on its own layer, with its volume and its log.
 func (u *updates) runsOn(own, said string) {
 	u.Helper()
 	if got := u.shell.MustGet(u.url + "/read?path=/tmp/own"); got != own {
@@ -71,7 +69,7 @@ func (u *updates) runsOn(own, said string) {
 	}
 }
 
-// takes waits until a newer one has taken the place for good.
+// takes waits until a newer container has replaced the earlier one for good.
 func (u *updates) takes(r *workload.Reservation) {
 	u.Helper()
 	if ip := u.ContainerResult(r).IPv4; "http://"+ip+":8080" != u.url {
@@ -88,7 +86,7 @@ func (u *updates) takes(r *workload.Reservation) {
 	u.only(r)
 }
 
-// lastLines opens the last lines in the result of one that failed.
+// lastLines decrypts the last lines in the result of a failed container.
 func (u *updates) lastLines(r *workload.Result) string {
 	u.Helper()
 	var data workload.ContainerFailure
@@ -141,7 +139,7 @@ func TestAContainerTakesAnothersPlace(t *testing.T) {
 	b.nothing(before)
 }
 
-// Deletion of the newest of a name is that of all, also while it takes the place.
+// Deleting the newest container of a name deletes all of them, also during the replacement.
 func TestAnUpdateIsDeletedMeanwhile(t *testing.T) {
 	b := newBoxes(t)
 	before := b.n.Left()
@@ -155,8 +153,8 @@ func TestAnUpdateIsDeletedMeanwhile(t *testing.T) {
 	b.nothing(before)
 }
 
-// TestAnUpdateIsKilled: croftd is killed at moments of an update that succeeds, and of
-// one that doesn't; containerd is too. One of both runs in the end.
+// TestAnUpdateIsKilled: croftd and containerd are killed during an update that succeeds, and during one
+// that fails. One of the two containers runs in the end.
 func TestAnUpdateIsKilled(t *testing.T) {
 	b := newBoxes(t)
 	u := newUpdates(b)
@@ -169,7 +167,7 @@ func TestAnUpdateIsKilled(t *testing.T) {
 			}
 			r := u.next(entrypoint)
 			b.Until(time.Minute, "it is taken in", func() bool { return b.shown(r).ID != "" })
-			time.Sleep(pause * time.Millisecond) // whichever moment of it that is
+			time.Sleep(pause * time.Millisecond) // at a random moment of the update
 			if i == 1 {
 				b.n.KillContainerd()
 			} else {
@@ -190,7 +188,7 @@ func TestAnUpdateIsKilled(t *testing.T) {
 	}
 }
 
-// TestAsProcessesAContainerTakesAnothersPlace: the same over a bus between processes.
+// TestAsProcessesAContainerTakesAnothersPlace: the same with modules as separate processes.
 func TestAsProcessesAContainerTakesAnothersPlace(t *testing.T) {
 	b := newSplitBoxes(t)
 	u := newUpdates(b)

@@ -14,19 +14,18 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// boxes is a node with a user's network and somebody in it, who speaks to the
-// containers that are made.
+// boxes is a node with a user's network and a member in it, which sends requests to containers.
 type boxes struct {
 	*internet
 	n *nodetest.Node
-	// split is the node as processes, nil when it is one.
+	// split is the node as separate processes, nil for one process.
 	split *nodetest.Split
 	part  *nodetest.Part
 	net   *workload.Reservation
 	shell *nodetest.Member
 }
 
-// shellID is the member that no reservation stands for.
+// shellID is the ID of the member without a reservation.
 const shellID = "900000-1"
 
 func newBoxes(t *testing.T, args ...string) *boxes {
@@ -46,7 +45,7 @@ func newSplitBoxes(t *testing.T, args ...string) *boxes {
 	return b.furnish()
 }
 
-// furnish makes the network and who is in it.
+// furnish makes the network and its member.
 func (b *boxes) furnish() *boxes {
 	b.Helper()
 	b.part = b.Part(b.n, "10.1.2.0/24", 3001, "")
@@ -57,7 +56,7 @@ func (b *boxes) furnish() *boxes {
 	return b
 }
 
-// leave takes the one in the network out of it, so that it can end.
+// leave removes the member from the network, so that the network can end.
 func (b *boxes) leave() {
 	b.Helper()
 	networks, _ := b.n.Modules()
@@ -66,7 +65,7 @@ func (b *boxes) leave() {
 	}
 }
 
-// run pushes a container and waits until it answers; change is as of World.Container.
+// run pushes a container and waits until it answers; change is as for World.Container.
 func (b *boxes) run(change func(*workload.Container)) (*workload.Reservation, string) {
 	b.Helper()
 	r := b.Push(b.Container(b.n, change))
@@ -76,7 +75,7 @@ func (b *boxes) run(change func(*workload.Container)) (*workload.Reservation, st
 	return r, url
 }
 
-// exit tells a container's server to end with a code: its answer may end with it.
+// exit makes a container's server exit with a code; its answer may be cut off.
 func (b *boxes) exit(url string, code int) {
 	b.Helper()
 	_, _ = b.Do(b.shell.Path(), http.MethodPost, fmt.Sprint(url, "/exit?code=", code), "", time.Minute)
@@ -90,15 +89,14 @@ func (b *boxes) volume() *workload.Reservation {
 	return r
 }
 
-// gone deletes a reservation and waits until it is.
+// gone deletes a reservation and waits for its end.
 func (b *boxes) gone(r *workload.Reservation) {
 	b.Helper()
 	b.Delete(r)
 	b.Result(r, workload.StateDeleted)
 }
 
-// nothing waits until the node has no more than before: containerd collects
-// its garbage beside.
+// nothing waits until the node has no more than before: containerd collects its garbage asynchronously.
 func (b *boxes) nothing(before []string) {
 	b.Helper()
 	var left []string
@@ -115,8 +113,7 @@ func (b *boxes) nothing(before []string) {
 	}
 }
 
-// only fails unless the node has exactly these containers, each once and
-// running, and returns them.
+// only fails unless the node has exactly these containers, each once and running, and returns them.
 func (b *boxes) only(want ...*workload.Reservation) []node.ContainerInfo {
 	b.Helper()
 	have := b.n.Status().Containers
@@ -148,7 +145,7 @@ func (b *boxes) only(want ...*workload.Reservation) []node.ContainerInfo {
 	return have
 }
 
-// mentions fails unless text has all of the words.
+// mentions fails unless text contains all of the words.
 func mentions(t testing.TB, what, text string, words ...string) {
 	t.Helper()
 	for _, word := range words {

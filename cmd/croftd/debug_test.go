@@ -15,7 +15,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// stream is a reservation for the node's log lines at a port of loopback.
+// stream is a reservation for the node's log lines, to a port on loopback.
 func stream(w *nodetest.World, nodeID string, port int, by sign.KeyPair) *workload.Reservation {
 	w.Helper()
 	r := &workload.Reservation{
@@ -28,7 +28,7 @@ func stream(w *nodetest.World, nodeID string, port int, by sign.KeyPair) *worklo
 	return r
 }
 
-// streams are what the node says of its streams.
+// streams are the streams in the node's status.
 func streams(n *nodetest.Node) map[string]node.DebugInfo {
 	out := map[string]node.DebugInfo{}
 	for _, s := range n.Status().Streams {
@@ -37,8 +37,8 @@ func streams(n *nodetest.Node) map[string]node.DebugInfo {
 	return out
 }
 
-// listener is a node whose log lines its world's user may have, and the redis
-// server to which they go.
+// listener is a node whose log lines its world's user may reserve, and the redis server that receives
+// them.
 func listener(t *testing.T, args ...string) (*nodetest.World, *nodetest.Node, *nodetest.LogServer) {
 	t.Helper()
 	t.Parallel()
@@ -223,8 +223,8 @@ func TestAsProcessesLogLines(t *testing.T) {
 	n.StopAll()
 }
 
-// The streams of a debug process that was killed are gone with it; that is seen
-// and made right, and so is what the operator takes back.
+// The streams of a killed debug process are gone with it; the engine notices and repairs them, except
+// for users whom the operator has removed from the list.
 func TestAsProcessesStreamsComeBackOnlyForWhoIsListed(t *testing.T) {
 	t.Parallel()
 	w := nodetest.New(t, bins)

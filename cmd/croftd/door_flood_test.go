@@ -14,9 +14,9 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// TestAFloodOfStrangersAtAWholeNode: a real node and explorer, 512 silent connections of 8 addresses at
-// the node's door, and 96 of three fresh keys in its tunnel. The owner of a workload comes in by both ways, is
-// counted as an owner, and stays for longer than strangers may.
+// TestAFloodOfStrangersAtAWholeNode: a real node and explorer, 512 silent connections from 8 addresses
+// at the node's door, and 96 of three fresh keys in its tunnel. The owner of a workload connects both
+// ways, is counted as an owner, and stays for longer than strangers may.
 func TestAFloodOfStrangersAtAWholeNode(t *testing.T) {
 	w, n := whole(t)
 	r := w.Reserve(n, time.Hour)

@@ -18,7 +18,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// ways are a user's to a node: to its address, and through the explorer.
+// ways are a user's ways to a node: to its address, and through the explorer.
 func ways(t *testing.T, w *nodetest.World, n *nodetest.Node, user sign.KeyPair) map[string]nodeapi.Dialer {
 	t.Helper()
 	client, err := explorer.NewClient(explorer.Config{
@@ -30,7 +30,7 @@ func ways(t *testing.T, w *nodetest.World, n *nodetest.Node, user sign.KeyPair) 
 	t.Cleanup(client.Close)
 	direct := nodeapi.Dialer{Node: n.ID, User: user, Address: n.Door()}
 	if n.Namespace != "" {
-		// The test isn't where the address is.
+		// The address isn't reachable from the test's namespace.
 		direct.Address = ""
 		direct.Tunnel = func(ctx context.Context) (net.Conn, error) { return w.DialFrom(n.Namespace)(ctx, "tcp", n.Door()) }
 	}
@@ -40,7 +40,7 @@ func ways(t *testing.T, w *nodetest.World, n *nodetest.Node, user sign.KeyPair) 
 	}
 }
 
-// reached dials until the node is there: a tunnel takes its moment.
+// reached dials until it connects: opening a tunnel takes a moment.
 func reached(t *testing.T, w *nodetest.World, d nodeapi.Dialer) *nodeapi.Conn {
 	t.Helper()
 	var c *nodeapi.Conn
@@ -53,7 +53,7 @@ func reached(t *testing.T, w *nodetest.World, d nodeapi.Dialer) *nodeapi.Conn {
 	return c
 }
 
-// A node takes its user's signed deletion from them, and nobody else's.
+// A node accepts a deletion signed by the workload's user directly, and no other.
 func TestADeletionThatTheExplorerNeverSaw(t *testing.T) {
 	w, n := whole(t)
 	r := w.Reserve(n, time.Hour)
@@ -109,8 +109,8 @@ func TestAsProcessesUsersSpeakToTheirContainers(t *testing.T) {
 	b.split.StopAll()
 }
 
-// speak is what users do with a container of theirs, both ways, and what
-// nobody else may.
+// speak exercises a user's requests to their container, both ways, and checks that other users are
+// refused.
 func speak(t *testing.T, b *boxes) {
 	t.Helper()
 	w, n := b.World, b.n

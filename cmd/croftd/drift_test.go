@@ -14,10 +14,10 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// back is the longest that anything may be gone.
+// back is the limit for any repair.
 const back = 30 * time.Second
 
-// said counts the lines of a process's log that hold all of the words.
+// said counts the lines of a process's log that contain all of the words.
 func said(t *testing.T, p *nodetest.Process, words ...string) int {
 	t.Helper()
 	raw, err := os.ReadFile(p.Log)
@@ -37,8 +37,8 @@ func said(t *testing.T, p *nodetest.Process, words ...string) int {
 	return lines
 }
 
-// unmounted unmounts the node's pool and waits until its volume, with what was
-// in it, is where it was. The storage module says so in its log.
+// unmounted unmounts the node's pool and waits until its volume is back with its content. The storage
+// module logs it.
 func unmounted(t *testing.T, w *nodetest.World, n *nodetest.Node, storage *nodetest.Process) {
 	t.Helper()
 	r := w.Reserve(n, time.Hour)
@@ -61,7 +61,7 @@ func unmounted(t *testing.T, w *nodetest.World, n *nodetest.Node, storage *nodet
 	if pools := n.Status().Storage.Pools; len(pools) != 1 || pools[0].Remounted != 1 {
 		t.Errorf("status has pools %+v", pools)
 	}
-	// Whether the engine saw it or not: all is as it was, and no user heard of it.
+	// Whether or not the engine noticed: everything is as before, and no user was sent a result.
 	settled(w, n, []*workload.Reservation{r})
 	w.Result(w.Reserve(n, time.Hour), workload.StateOK)
 	w.Result(r, workload.StateOK)
@@ -78,8 +78,8 @@ func TestAsProcessesAnUnmountedPoolComesBackByItself(t *testing.T) {
 	n.StopAll()
 }
 
-// TestAVolumeThatSomebodyRemovedIsMadeAnewAndSaysSo is a volume that is
-// removed behind the node's back: what was in it is lost, and never in silence.
+// TestAVolumeThatSomebodyRemovedIsMadeAnewAndSaysSo is a volume that is removed outside the node: its
+// content is lost, which the node always reports.
 func TestAVolumeThatSomebodyRemovedIsMadeAnewAndSaysSo(t *testing.T) {
 	w, n := whole(t)
 	r := w.Reserve(n, time.Hour)

@@ -7,7 +7,7 @@ import (
 	"github.com/croft-edge/croft/internal/testing/nodetest"
 )
 
-// internet is where nodes meet: see nodetest.Internet.
+// internet is a nodetest.Internet.
 type internet struct{ *nodetest.Internet }
 
 func newInternet(t *testing.T) *internet {
@@ -21,7 +21,7 @@ func (i *internet) host(name, ip string) *netlab.Namespace {
 	return i.Host(name, ip)
 }
 
-// node plugs a new node into the internet and starts it.
+// node connects a new node to the internet and starts it.
 func (i *internet) node(name, ip string, args ...string) (*nodetest.Node, *netlab.Namespace) {
 	i.Helper()
 	return i.PlugNode(name, ip, args...)

@@ -54,7 +54,7 @@ func (s *wire) send(frame []byte) {
 	}
 }
 
-// sees waits until one of the texts comes in a frame, and returns it, or "".
+// sees waits until a frame contains one of the texts, and returns that text, or "".
 func (s *wire) sees(texts ...string) string {
 	buffer := make([]byte, 1<<16)
 	timeout := unix.NsecToTimeval((100 * time.Millisecond).Nanoseconds())
@@ -75,15 +75,15 @@ func (s *wire) sees(texts ...string) string {
 	return ""
 }
 
-// mark sets a text off from what is beside it.
+// mark delimits a text from neighbouring bytes.
 func mark(text string) []byte { return slices.Concat([]byte{0}, []byte(text), []byte{0}) }
 
 func u16(n int) []byte { return binary.BigEndian.AppendUint16(nil, uint16(n)) }
 
 func raw(ip string) []byte { return netip.MustParseAddr(ip).AsSlice() }
 
-// Packets as they are on the wire. Nobody reads their checksums: a bridge
-// doesn't, and the other end is a raw socket.
+// Packets as they are on the wire. Checksums are never verified: a bridge doesn't, and the other end is
+// a raw socket.
 func ether(to, from net.HardwareAddr, kind int, payload []byte) []byte {
 	return slices.Concat(to, from, u16(kind), payload)
 }
@@ -105,13 +105,13 @@ func discovery(kind byte, target, text string) []byte {
 	return slices.Concat([]byte{kind, 0, 0, 0, 0x60, 0, 0, 0}, raw(target), []byte{253, 4}, mark(text), make([]byte, 30-len(mark(text))))
 }
 
-// frame is a line of the specification: what a member sends to its neighbour.
+// frame is a line of the specification: a frame from a member to its neighbour.
 type frame struct {
 	why  string
 	make func(text string) []byte
 }
 
-// frames are those that a member may send, and that it mustn't.
+// frames are those that a member may send, and those that it mustn't.
 func (w *isolation) frames(name string, own, to *wire) (may, mayNot []frame) {
 	me, him := w.places[name], w.places["a2"]
 	gateway := w.places["A's gateway"]
@@ -162,8 +162,7 @@ func (w *isolation) frames(name string, own, to *wire) (may, mayNot []frame) {
 	return may, mayNot
 }
 
-// sendFrames lets a member, and a VM, send them all. Of what it mustn't send
-// all arrives, or nothing.
+// sendFrames lets a member, and a VM, send all frames. All of the forbidden ones arrive, or none.
 func (w *isolation) sendFrames(arrives bool) {
 	w.Helper()
 	to := w.newWire(w.places["a2"].ns, "eth0")
@@ -178,7 +177,7 @@ func (w *isolation) sendFrames(arrives bool) {
 			}
 		}
 		for _, f := range mayNot {
-			// One that passes follows, so that it is known when the first would be there.
+			// A permitted frame follows, which shows when the first one would have arrived.
 			text, last := w.token(), w.token()
 			own.send(f.make(text))
 			own.send(may[0].make(last))
@@ -189,8 +188,8 @@ func (w *isolation) sendFrames(arrives bool) {
 	}
 }
 
-// steal sends a frame in the name of a2 that is shown to no rule, and returns
-// the port where the bridge believes a2 to be then, and where it is.
+// steal sends a frame in the name of a2 that bypasses the rules, and returns the port where the bridge
+// then believes a2 to be, and a2's real port.
 func (w *isolation) steal() (believed, port string) {
 	w.Helper()
 	a1, a2 := w.newWire(w.places["a1"].ns, "eth0"), w.newWire(w.places["a2"].ns, "eth0")
@@ -199,7 +198,7 @@ func (w *isolation) steal() (believed, port string) {
 	a1.send(ether(lldp, a2.mac, unix.ETH_P_LLDP, mark("steal")))
 	may, _ := w.frames("a1", a1, a2)
 	last := w.token()
-	a1.send(may[2].make(last)) // to all, and seen by the bridge after the other one
+	a1.send(may[2].make(last)) // to all, and seen by the bridge after the first one
 	if a2.sees(last) == "" {
 		w.Fatal("a1 isn't heard")
 	}
@@ -212,7 +211,7 @@ func (w *isolation) steal() (believed, port string) {
 	return believed, w.portOf("a2")
 }
 
-// portOf is a member's port: the other end of its link.
+// portOf is a member's bridge port: the other end of its link.
 func (w *isolation) portOf(name string) string {
 	w.Helper()
 	var index int
@@ -240,8 +239,8 @@ func (w *isolation) portOf(name string) string {
 	return port
 }
 
-// advertise says on pa's public interface, to the node, that there is a router,
-// and reports whether the node believes it.
+// advertise sends a router advertisement to the node on pa's public interface, and reports whether the
+// node accepts it.
 func (w *isolation) advertise(wait time.Duration) bool {
 	w.Helper()
 	ns := w.places["pa"].ns

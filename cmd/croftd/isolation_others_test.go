@@ -14,7 +14,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// othersTables are rules that somebody else made in the node's namespace.
+// othersTables are rules of another program in the node's namespace.
 const othersTables = `
 table inet others {
 	counter seen { }
@@ -108,12 +108,12 @@ func TestOthersRulesAreLeftAlone(t *testing.T) {
 	}
 }
 
-// forwards reports whether a machine forwards, in either family.
+// forwards reports whether a machine forwards packets, in either family.
 func forwards(ns *netlab.Namespace) bool {
 	return strings.Contains(ns.Run("sysctl", "-n", "net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"), "1")
 }
 
-// A machine that forwards for others before croft comes goes on doing so.
+// A machine that forwards packets for others before croft starts goes on doing so.
 func TestARouterStaysOne(t *testing.T) {
 	i := newInternet(t)
 	p := newProbes(t)

@@ -22,26 +22,25 @@ import (
 	"github.com/croft-edge/croft/modules/network/netns"
 )
 
-// Waits. What passes is asked for again and again; what doesn't costs quiet,
-// all at the same time.
+// Timeouts. Permitted probes are repeated; each forbidden one costs quiet, all at the same time.
 const (
 	patience = 15 * time.Second
 	quiet    = time.Second
 	atOnce   = 48
 )
 
-// probes are sent from and to network namespaces, which are files.
+// probes are sent between network namespaces, which are files.
 type probes struct {
 	testing.TB
 	last atomic.Int64
 	mu   sync.Mutex
-	// heard are the texts that came to where they were sent to.
+	// heard are the texts that reached their destination.
 	heard map[string]bool
 }
 
 func newProbes(t testing.TB) *probes { return &probes{TB: t, heard: map[string]bool{}} }
 
-// token is a text that no other probe has.
+// token is a text unique to one probe.
 func (p *probes) token() string { return fmt.Sprintf("probe-%d", p.last.Add(1)) }
 
 func (p *probes) came(text string) bool {
@@ -96,7 +95,7 @@ func (p *probes) answerUDP(packets net.PacketConn, name string) {
 			return
 		}
 		if err != nil {
-			continue // what an earlier answer met
+			continue // an ICMP error of an earlier answer
 		}
 		p.mu.Lock()
 		p.heard[string(buffer[:n])] = true
@@ -108,14 +107,14 @@ func (p *probes) answerUDP(packets net.PacketConn, name string) {
 // flow is one probe.
 type flow struct {
 	sender, receiver string
-	// from is a namespace, source the address that is used there, to an address.
+	// from is a namespace, source the address used there, to an address.
 	from, source, to string
 	// kind is tcp, udp, ping, dns (a question by UDP) or http.
 	kind string
 	port int
 }
 
-// try sends a probe once and says whether it arrived, and who answered.
+// try sends a probe once and returns whether it arrived, and who answered.
 func (p *probes) try(f flow, wait time.Duration) (arrived bool, who string) {
 	at := net.JoinHostPort(f.to, strconv.Itoa(f.port))
 	switch f.kind {
@@ -141,7 +140,7 @@ func (p *probes) try(f flow, wait time.Duration) (arrived bool, who string) {
 	return false, ""
 }
 
-// ask sends text and returns what is answered.
+// ask sends text and returns the answer.
 func (p *probes) ask(f flow, network, at, text string, wait time.Duration) string {
 	ctx, cancel := context.WithTimeout(p.Context(), wait)
 	defer cancel()
@@ -164,7 +163,7 @@ func (p *probes) ask(f flow, network, at, text string, wait time.Duration) strin
 	defer conn.Close()
 	buffer := make([]byte, 512)
 	for end := time.Now().Add(wait); time.Now().Before(end); {
-		// A packet may be lost: it is sent again. What is refused, too.
+		// A packet may be lost or refused: it is sent again.
 		if _, err := conn.Write([]byte(text)); err != nil && network == "tcp" {
 			return ""
 		}
@@ -228,7 +227,7 @@ func (p *probes) ping(f flow, wait time.Duration) bool {
 	}
 }
 
-// all runs one of each row's flows after the other, and many rows at once.
+// all runs one of each row's flows after the other, and many rows concurrently.
 func (p *probes) all(rows []row, of func(r row) []flow, judge func(r row, f flow)) {
 	places := make(chan struct{}, atOnce)
 	var running sync.WaitGroup

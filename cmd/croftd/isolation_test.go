@@ -14,16 +14,15 @@ import (
 	"github.com/croft-edge/croft/modules/network/netns"
 )
 
-// row is a line of the specification: who reaches whom, or mustn't.
+// row is a line of the specification: which places may reach which others, or mustn't.
 type row struct {
-	// from and to are names of places, separated by commas: each to each. To
-	// may be an address.
+	// from and to are names of places, separated by commas: each to each. to may be an address.
 	from, to string
-	// kinds are those of flows, by TCP, UDP and ping unless it says others.
+	// kinds are the kinds of flows, by default TCP, UDP and ping.
 	kinds string
-	// port is plainPort unless it says another.
+	// port is plainPort by default.
 	port int
-	// source is the address that the sender uses when it isn't its own.
+	// source is the sender's source address when it isn't its own.
 	source string
 	why    string
 }
@@ -36,7 +35,7 @@ func (r row) say(f flow) string {
 	return fmt.Sprintf("%s%s to %s (%s, %s %d): %s", f.sender, as, f.receiver, f.to, f.kind, f.port, r.why)
 }
 
-// flows are a row's, of each family that both ends have.
+// flows are a row's flows, in each family that both ends have.
 func (w *isolation) flows(r row) []flow {
 	w.Helper()
 	kinds, port := r.kinds, r.port
@@ -85,7 +84,7 @@ func (w *isolation) pairs(from, to string) []string {
 	return out
 }
 
-// Who is on the node, by its addresses.
+// The node's own places, by its addresses.
 const theNode = "node, the node on the lan, A's uplink at the node, B's uplink at the node, D's uplink at the node"
 
 func mayReach() []row {
@@ -105,7 +104,7 @@ func mayReach() []row {
 	}
 }
 
-// controls show that what mustn't be reached is there, from where it may be.
+// controls show that forbidden destinations exist, by reaching them from permitted places.
 func controls() []row {
 	return []row{
 		{from: "lan", to: "node, the node on the lan", kinds: "tcp udp", port: sshPort, why: "control: the node's services are open"},
@@ -150,8 +149,8 @@ func mayNotReach(health int) []row {
 	}
 }
 
-// mayNotSay are packets with a source that isn't the sender's. It has an
-// address like that, so that its kernel sends them.
+// mayNotSay are packets with a spoofed source address. The sender has that address, so that its kernel
+// sends them.
 func mayNotSay(w *isolation) []row {
 	of6 := func(name string) string { return w.places[name].ip6 }
 	own := w.places["A's uplink"]
@@ -176,8 +175,7 @@ func mayNotSay(w *isolation) []row {
 	}
 }
 
-// say gives the senders of these rows the addresses that they aren't to use,
-// and takes them away again when f is done.
+// say gives the senders of these rows the forbidden addresses, and removes them when f is done.
 func (w *isolation) say(rows []row, f func()) {
 	w.Helper()
 	links := map[string]string{"peer in A": "wg0", "pa": "pub0"}
@@ -190,7 +188,7 @@ func (w *isolation) say(rows []row, f func()) {
 			command = append(command, "nodad")
 		}
 		out, err := nodetest.Command(w.places[r.from].ns, command...)
-		// The node takes an address away by itself that it hasn't given.
+		// The node itself removes addresses that it hasn't assigned.
 		if err != nil && !(what == "del" && strings.Contains(string(out), "not found")) {
 			w.Errorf("%q: %v: %s", command, err, out)
 		}
@@ -252,7 +250,7 @@ func TestIsolation(t *testing.T) {
 	}
 }
 
-// busIsClosed shows that nothing of the bus is on the network.
+// busIsClosed checks that the bus isn't reachable from the network.
 func (w *isolation) busIsClosed() {
 	w.Helper()
 	info, err := os.Stat(strings.TrimPrefix(w.one.BusURL(), "unix://"))
@@ -267,8 +265,8 @@ func (w *isolation) busIsClosed() {
 	}
 }
 
-// open takes croft's rules away, for good: only NAT is left of them. What was
-// forbidden passes now, unless something else than the rules was in its way.
+// open removes croft's rules, for good, except NAT. Forbidden traffic passes now, unless something
+// other than the rules blocked it.
 func (w *isolation) open() {
 	w.Helper()
 	w.one.Kill()
@@ -283,7 +281,7 @@ func (w *isolation) open() {
 	}
 }
 
-// learn makes A's bridge learn who is where.
+// learn makes A's bridge learn the members' ports.
 func (w *isolation) learn() {
 	w.Helper()
 	ns := w.networks["A"].Namespace
@@ -308,7 +306,8 @@ func (w *isolation) openTap(ns, name string) *os.File {
 			return err
 		}
 		request.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR)
-		// Only now, as a file: one that is watched before it is a tap's never wakes.
+		// Only now, as a file: the poller never wakes a descriptor that was registered before it became a
+		// tap's.
 		err = unix.IoctlIfreq(fd, unix.TUNSETIFF, request)
 		file = os.NewFile(uintptr(fd), name)
 		return err

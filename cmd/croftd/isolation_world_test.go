@@ -26,14 +26,14 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// place is somebody who sends, or who is sent to.
+// place is a sender or receiver of probes.
 type place struct {
 	ns       string
 	ip4, ip6 string
 }
 
-// isolation is a world of tenants and of what they mustn't reach. Routes lead
-// everywhere: nothing but croft's rules is in anybody's way.
+// isolation is a world of tenants and of forbidden destinations. Routes lead everywhere: only croft's
+// rules block anything.
 //
 //	far, out, peer ── hub ── node ─┬─ lan (the farm's)
 //	                               ├─ A ── a1, a2, vm (a tap), pa (public too); peer, by a tunnel
@@ -50,7 +50,7 @@ type isolation struct {
 	health   int
 }
 
-// Ports of the node's and of everybody's listeners: as ssh's, redis's and one more.
+// Ports of the listeners, on the node and everywhere: as ssh's, redis's and one more.
 const (
 	sshPort, redisPort, plainPort = 22, 6379, 7000
 	publicRange                   = "2001:db8:7::/64"
@@ -68,7 +68,7 @@ func newIsolation(t *testing.T) *isolation {
 	return w
 }
 
-// dual plugs a host with both families into the internet.
+// dual connects a host with both families to the internet.
 func (w *isolation) dual(name, last string) *netlab.Namespace {
 	h := w.Host(name, "203.0.113."+last)
 	h.Addr("eth0", "2001:db8:113::"+last+"/64")
@@ -77,8 +77,8 @@ func (w *isolation) dual(name, last string) *netlab.Namespace {
 	return h
 }
 
-// outside is what isn't the node's: the internet, the farm's own network, and
-// what is reached by way of the internet although it isn't public.
+// outside makes the places outside the node: the internet, the farm's own network, and non-public
+// addresses that are reached through the internet.
 func (w *isolation) outside() {
 	w.Hub.Forward()
 	w.Hub.Addr("br0", "2001:db8:113::1/64")
@@ -137,7 +137,7 @@ func (w *isolation) reserve() {
 		w.Fatal(err)
 	}
 	external := w.Part(nil, "10.1.9.0/24", 0, "")
-	// It may say to be anybody: what stops it isn't its own range.
+	// It may claim any address: its own range mustn't be what stops it.
 	external.Behind = []string{"0.0.0.0/0", "::/0"}
 	for _, n := range []struct {
 		short, name, ipRange, subnet string
@@ -163,7 +163,7 @@ func (w *isolation) reserve() {
 	}
 }
 
-// know remembers where a network is, and leads the node's routes to it.
+// know records a network and its addresses, and adds the node's routes to it.
 func (w *isolation) know(short string, on *nodetest.Node, id string) {
 	networks, _ := on.Modules()
 	list, err := networks.List(w.Context())
@@ -186,13 +186,13 @@ func (w *isolation) know(short string, on *nodetest.Node, id string) {
 	w.places[short+"'s uplink at the node"] = ours
 	w.places[short+"'s uplink"] = place{n.Namespace, own[0].String(), own[1].String()}
 	w.places[short+"'s gateway"] = place{n.Namespace, n.Gateway, n.Gateway6}
-	if short != "C" { // of A's range: the node's route leads to A
+	if short != "C" { // C has A's range: the node's route leads to A
 		w.at.Route(n.Subnet, own[0].String())
 	}
 	w.at.Route(netip.PrefixFrom(netip.MustParseAddr(n.Gateway6), 64).Masked().String(), own[1].String())
 }
 
-// addresses are the IPv4 and the IPv6 address of a link, but for link-local ones.
+// addresses are the IPv4 and the IPv6 address of a link, without link-local ones.
 func (w *isolation) addresses(ns, link string) [2]netip.Addr {
 	w.Helper()
 	var out [2]netip.Addr
@@ -218,7 +218,7 @@ func (w *isolation) addresses(ns, link string) [2]netip.Addr {
 	return out
 }
 
-// join fills the networks.
+// join adds the members to the networks.
 func (w *isolation) join() {
 	for _, m := range []struct {
 		name, network, ip string
@@ -245,8 +245,7 @@ func (w *isolation) join() {
 	w.machine()
 }
 
-// machine is a VM: what comes out of a tap that croft has set up comes from
-// another one, in a namespace that plays the VM.
+// machine is a VM: croft's tap is wired to another tap, in a namespace that plays the VM.
 func (w *isolation) machine() {
 	_, taps := w.one.Modules()
 	made, err := taps.Setup(w.Context(), node.TapSpec{Network: w.networks["A"].ID, VM: "vm", IP: "10.1.2.4"})
@@ -264,8 +263,7 @@ func (w *isolation) machine() {
 	w.wire(card, w.openTap(made.Namespace, made.Device))
 }
 
-// tunnel sets up the external peer's end, which sends everything of croft's
-// tenants through it.
+// tunnel sets up the external peer's end, which routes all traffic to croft's tenants through it.
 func (w *isolation) tunnel(part, external *nodetest.Part) {
 	ns := w.places["peer"].ns
 	var end tun.Device
@@ -323,13 +321,13 @@ func hexKey(text string) string {
 	return hex.EncodeToString(raw)
 }
 
-// inNamespace runs a command in a network namespace and returns what it said.
+// inNamespace runs a command in a network namespace and returns its output.
 func (w *isolation) inNamespace(ns string, command ...string) string {
 	w.Helper()
 	return w.feed(ns, "", command...)
 }
 
-// feed is inNamespace with something to read.
+// feed is inNamespace with standard input.
 func (w *isolation) feed(ns, input string, command ...string) string {
 	w.Helper()
 	cmd := exec.Command("nsenter", append([]string{"--net=" + ns, "--"}, command...)...)
@@ -341,7 +339,7 @@ func (w *isolation) feed(ns, input string, command ...string) string {
 	return string(out)
 }
 
-// listen puts listeners everywhere.
+// listen starts listeners in all places.
 func (w *isolation) listen() {
 	done := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(w.places)) { // "c1" before "c1 by IPv6"
@@ -355,8 +353,7 @@ func (w *isolation) listen() {
 	w.serve(w.at.Path(), "node", sshPort, redisPort, plainPort)
 }
 
-// wire carries frames between a plain tap and one whose frames have a header
-// in front, until the test ends.
+// wire copies frames between a plain tap and one whose frames have a header, until the test ends.
 func (w *isolation) wire(plain, headed *os.File) {
 	const header = 10
 	done := make(chan struct{}, 2)

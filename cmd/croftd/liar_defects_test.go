@@ -14,8 +14,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// loseStore takes the store from a node and starts it again. Its explorer shows
-// nothing until it lies.
+// loseStore deletes a node's store and starts the node again. Its explorer shows nothing until show.
 func (l *liar) loseStore(t *testing.T, n *nodetest.Node) {
 	t.Helper()
 	n.Stop()
@@ -40,7 +39,7 @@ func TestALostStoresIDGivesNobodysData(t *testing.T) {
 	n.Leave(under("1-1"), "alice's")
 	before := n.Subvolumes()
 	l.loseStore(t, n)
-	time.Sleep(time.Second) // what is signed now is newer than the new store
+	time.Sleep(time.Second) // later signatures are newer than the new store
 	young := volumeOf(t, bob, n, time.Hour)
 	l.show("1-1", young)
 	if r := l.told("1-1", young, workload.StateError); !strings.Contains(r.Error, "isn't this reservation's") {
@@ -48,14 +47,14 @@ func TestALostStoresIDGivesNobodysData(t *testing.T) {
 	}
 	l.show("1-1", deletedBy(t, bob, young))
 	l.told("1-1", young, workload.StateDeleted)
-	l.show("2-1", young) // bob's own words again, under another ID
+	l.show("2-1", young) // bob's own signature again, under another ID
 	if got := n.Subvolumes(); !maps.Equal(got, before) || n.Note(under("1-1")) != "alice's" {
 		t.Errorf("on the node is %v, was %v", got, before)
 	}
 }
 
-// Two volumes' IDs that the explorer swapped after a lost store and accept-older
-// swapped their data: the user deleted the second, and the first one's data went.
+// After a lost store and accept-older, an explorer that swapped two volumes' IDs swapped their data:
+// the user deleted the second, and the first one's data was removed.
 func TestSwappedIDsOfALostStoreRemoveNothing(t *testing.T) {
 	n, l := startLiar(t)
 	user := newUser(t)
@@ -83,8 +82,8 @@ func TestSwappedIDsOfALostStoreRemoveNothing(t *testing.T) {
 	}
 }
 
-// The explorer's time ran ahead and came back: tombstones had been buried by it,
-// and what its user had deleted was replayed and deployed.
+// The explorer's time ran ahead and was corrected: tombstones had been removed by it, and workloads
+// that the user had deleted were replayed and deployed.
 func TestATombstoneOutlivesTheExplorersTime(t *testing.T) {
 	n, l := startLiar(t)
 	user := newUser(t)
@@ -96,7 +95,7 @@ func TestATombstoneOutlivesTheExplorersTime(t *testing.T) {
 	l.runAhead(400 * 24 * time.Hour)
 	time.Sleep(4 * time.Second)
 	n.Stop()
-	n.Start() // which hears the explorer first
+	n.Start() // the node first hears the explorer
 	n.WaitReady()
 	time.Sleep(4 * time.Second)
 	l.runAhead(0)
@@ -111,9 +110,9 @@ func TestATombstoneOutlivesTheExplorersTime(t *testing.T) {
 	}
 }
 
-// A renewal that came while a volume was held was ignored: its data went at the
-// next proof of the old end. A volume that came late is held for as long as it
-// took: the explorer's time says that it is over, the node's own uptime doesn't yet.
+// A renewal of a held volume was ignored: its data was removed at the next proof of the old expiry. A
+// volume that arrived late is held for as long as it was late: it has expired by the explorer's time,
+// but not yet by the node's own uptime.
 func TestARenewalOfAHeldVolumeKeepsIt(t *testing.T) {
 	n, l := startLiar(t)
 	user := newUser(t)
@@ -137,14 +136,14 @@ func TestARenewalOfAHeldVolumeKeepsIt(t *testing.T) {
 	}
 	l.show("1-1", &renewed)
 	l.w.Until(30*time.Second, "it is back", func() bool { return phase() == "deployed" })
-	time.Sleep(time.Until(r.Expires().Add(late + 5*time.Second))) // the old end is proven
+	time.Sleep(time.Until(r.Expires().Add(late + 5*time.Second))) // the old expiry is proven
 	if got := phase(); got != "deployed" || n.Note(under("1-1")) != "kept" {
 		t.Errorf("past the old end it is %s", got)
 	}
 }
 
-// A record that couldn't be read at one start was taken for damaged, with the
-// store's birth: the node had lost its memory for good.
+// A record that couldn't be read at one start, and the store's birth, were treated as damaged: the node
+// had lost its memory for good.
 func TestARecordThatCannotBeReadIsKept(t *testing.T) {
 	w, n := whole(t)
 	r, other := w.Reserve(n, time.Hour), w.Reserve(n, time.Hour)
@@ -155,7 +154,7 @@ func TestARecordThatCannotBeReadIsKept(t *testing.T) {
 	n.Stop()
 	for _, name := range []string{r.ID, "birth"} {
 		path := findFile(t, n.StateDir()+"/store", name)
-		// The first byte of a process's memory is one that no read gets: EIO.
+		// The first byte of a process's memory can't be read: EIO.
 		if err := unix.Mount("/proc/self/mem", path, "", unix.MS_BIND, ""); err != nil {
 			t.Fatal(err)
 		}

@@ -19,8 +19,8 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// liar is an explorer that shows a node whatever it likes, under any ID and with
-// any time. Nodes register with the real one behind it.
+// liar is an explorer that shows a node any document, under any ID and with any time. Nodes register
+// with the real one behind it.
 type liar struct {
 	*httptest.Server
 	w       *nodetest.World
@@ -32,7 +32,7 @@ type liar struct {
 	results map[string]*workload.Result
 }
 
-// startLiar makes a world whose node asks a lying explorer.
+// startLiar makes a world whose node polls a lying explorer.
 func startLiar(t *testing.T) (*nodetest.Node, *liar) {
 	t.Helper()
 	t.Parallel()
@@ -58,7 +58,7 @@ func startLiar(t *testing.T) (*nodetest.Node, *liar) {
 	return w.StartNode("n", "--explorer", l.URL), l
 }
 
-// show gives the node a document under an ID; it takes the place of another.
+// show gives the node a document under an ID, in place of an earlier one.
 func (l *liar) show(id string, r *workload.Reservation) {
 	l.w.Helper()
 	c := *r
@@ -74,7 +74,7 @@ func (l *liar) show(id string, r *workload.Reservation) {
 	delete(l.results, id)
 }
 
-// hide makes it show nothing of what it has shown.
+// hide withdraws all shown documents.
 func (l *liar) hide() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,7 +83,7 @@ func (l *liar) hide() {
 	clear(l.results)
 }
 
-// runAhead makes its time run ahead of the real one by that much.
+// runAhead makes the explorer's time run ahead of the real one by that much.
 func (l *liar) runAhead(by time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -145,7 +145,7 @@ func (l *liar) take(rw http.ResponseWriter, r *http.Request) {
 	rw.WriteHeader(http.StatusNoContent)
 }
 
-// told waits for the node's signed answer to a document.
+// told waits for the node's signed result for a document.
 func (l *liar) told(id string, r *workload.Reservation, state workload.State) *workload.Result {
 	l.w.Helper()
 	var last *workload.Result

@@ -63,7 +63,7 @@ func TestOneNetworkOnTwoNodes(t *testing.T) {
 	i := newInternet(t)
 	one, _ := i.node("n1", "203.0.113.11")
 	two, _ := i.node("n2", "203.0.113.12")
-	// The second is hidden: nobody knows where it is until it speaks.
+	// The second is hidden: its address is unknown until it sends.
 	parts := []*nodetest.Part{i.Part(one, "10.1.1.0/24", 3001, "203.0.113.11:3001"), i.Part(two, "10.1.2.0/24", 3002, "")}
 	for _, r := range i.Networks(i.User, "net1", parts...) {
 		i.Result(i.Push(r), workload.StateOK)
@@ -103,8 +103,8 @@ func TestOneNetworkOnTwoNodes(t *testing.T) {
 	}
 }
 
-// TestAnUpdateIsAppliedInPlace: the same network, reserved again, changes
-// under its members without one of their connections noticing.
+// TestAnUpdateIsAppliedInPlace: reserving the same network again changes it under its members without
+// disturbing any of their connections.
 func TestAnUpdateIsAppliedInPlace(t *testing.T) {
 	i := newInternet(t)
 	n, _ := i.node("n1", "203.0.113.11")
@@ -130,7 +130,7 @@ func TestAnUpdateIsAppliedInPlace(t *testing.T) {
 	if len(s.Networks) != 1 || s.Networks[0].Label != second.ID || s.Networks[0].ListenPort != 3002 || len(s.Networks[0].Peers) != 1 || s.Counters.Network != 1 {
 		t.Errorf("after the update: %+v, counters %+v", s.Networks, s.Counters)
 	}
-	// One that was signed before is refused, and deleting the newest ends it all.
+	// A reservation that was signed earlier is refused, and deleting the newest ends all of them.
 	old := i.Networks(i.User, "net1", part)[0]
 	old.Created = first.Created.Add(-time.Minute)
 	if err := old.Sign(i.User.Private()); err != nil {
@@ -153,7 +153,7 @@ func TestAnUpdateIsAppliedInPlace(t *testing.T) {
 	}
 }
 
-// TestWhatANodeRefuses: a clear error, and nothing of it on the node.
+// TestWhatANodeRefuses: a clear error, and no trace on the node.
 func TestWhatANodeRefuses(t *testing.T) {
 	i := newInternet(t)
 	n, h := i.node("n1", "203.0.113.11")
@@ -182,7 +182,7 @@ func TestWhatANodeRefuses(t *testing.T) {
 		}
 		r := i.Networks(i.User, name, parts...)[0]
 		if _, err := i.Client.Reserve(i.Context(), r); err != nil {
-			// The explorer reads the document as the node does.
+			// The explorer validates the document as the node does.
 			if !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%s: the explorer says %v", name, err)
 			}
@@ -198,8 +198,8 @@ func TestWhatANodeRefuses(t *testing.T) {
 	}
 }
 
-// TestARebootWithoutTheExplorer: namespaces, links and rules are gone; all is
-// made again from the store, each signature checked, each key opened again.
+// TestARebootWithoutTheExplorer: namespaces, links and rules are gone; the node remakes all of them
+// from the store, verifies each signature and decrypts each key again.
 func TestARebootWithoutTheExplorer(t *testing.T) {
 	i := newInternet(t)
 	one, _ := i.node("n1", "203.0.113.11")
@@ -222,8 +222,8 @@ func TestARebootWithoutTheExplorer(t *testing.T) {
 	i.Until(30*time.Second, "the tunnel is back", func() bool { return a.Reaches(b.IPv4+":80", 3*time.Second) == nil })
 }
 
-// TestAChangedEndpointIsFollowed: by the tunnel when the peer speaks from
-// elsewhere, and by an update when it is told.
+// TestAChangedEndpointIsFollowed: by the tunnel when the peer sends from another address, and by an
+// update that announces it.
 func TestAChangedEndpointIsFollowed(t *testing.T) {
 	i := newInternet(t)
 	one, h := i.node("n1", "203.0.113.11")
@@ -237,7 +237,7 @@ func TestAChangedEndpointIsFollowed(t *testing.T) {
 	a.Echo(80)
 	b.Echo(80)
 	i.Until(30*time.Second, "the tunnel is up", func() bool { return a.Reaches(b.IPv4+":80", 3*time.Second) == nil })
-	// The first node moves, as one behind a changing address does, and speaks.
+	// The first node moves, as one behind a changing address does, and sends.
 	h.Run("ip", "addr", "del", "203.0.113.11/24", "dev", "eth0")
 	h.Run("ip", "addr", "add", "203.0.113.31/24", "dev", "eth0")
 	h.Run("ip", "route", "replace", "default", "via", "203.0.113.1")
@@ -247,7 +247,7 @@ func TestAChangedEndpointIsFollowed(t *testing.T) {
 	if peers := two.Status().Networks[0].Peers; len(peers) != 1 || peers[0].Endpoint != "203.0.113.31:3001" {
 		t.Errorf("the second node sends to %+v", peers)
 	}
-	// Both move their ports, so that neither can find the other by itself.
+	// Both change their ports, so that neither can find the other by itself.
 	parts[0].Endpoint, parts[0].Port = "203.0.113.31:4001", 4001
 	parts[1].Endpoint, parts[1].Port = "203.0.113.12:4002", 4002
 	for _, r := range i.Networks(i.User, "net1", parts...) {

@@ -17,7 +17,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// damaged is a node with a network and two members, to be damaged.
+// damaged is a node with a network and two members, for tests of damage.
 type damaged struct {
 	*internet
 	node     *nodetest.Node
@@ -44,7 +44,7 @@ func (d *damaged) furnish() {
 	d.EchoIn(d.Host("outside", "203.0.113.80").Path(), 80)
 }
 
-// namespace is the network's, on the node.
+// namespace is the network's namespace on the node.
 func (d *damaged) namespace() string {
 	d.Helper()
 	found, err := filepath.Glob(filepath.Join(d.node.RunDir(), "network", "netns", "*"))
@@ -62,7 +62,7 @@ func (d *damaged) run(namespace string, command ...string) {
 	}
 }
 
-// works says what of the network doesn't work; nil when all does.
+// works returns what fails in the network; nil when all works.
 func (d *damaged) works() error {
 	if err := d.cat.Reaches(d.web.IPv4+":80", time.Second); err != nil {
 		return fmt.Errorf("one member doesn't reach the other: %w", err)
@@ -77,7 +77,7 @@ func (d *damaged) works() error {
 	return nil
 }
 
-// comesBack fails unless all works again in time, and somebody has said so.
+// comesBack fails unless all works again in time, and the log mentions it.
 func (d *damaged) comesBack(t *testing.T, began time.Time, says string) {
 	t.Helper()
 	err := d.works()
@@ -93,7 +93,7 @@ func (d *damaged) comesBack(t *testing.T, began time.Time, says string) {
 	}
 }
 
-// log is what all of the node's processes have logged.
+// log is the log of all of the node's processes.
 func (d *damaged) log() string {
 	d.Helper()
 	found, err := filepath.Glob(d.Path("*.log"))
@@ -173,8 +173,8 @@ func TestWhatIsDamagedUnderANodeComesBack(t *testing.T) {
 	}
 }
 
-// TestAnOrphanNetwork: what has a label and no record is told, and goes when its
-// grace is over.
+// TestAnOrphanNetwork: a network with a label but no record is reported, and removed after the grace
+// period.
 func TestAnOrphanNetwork(t *testing.T) {
 	i := newInternet(t)
 	n, _ := i.node("n1", "203.0.113.11", "--grace", "1s")
@@ -197,8 +197,8 @@ func TestAnOrphanNetwork(t *testing.T) {
 	})
 }
 
-// TestNetworksOfOneID: an explorer that lies, and a store that was lost, have left two
-// networks under the ID of a third. Both are told of and go, and the user's stays as it is.
+// TestNetworksOfOneID: a lying explorer and a lost store have left two networks under the ID of a
+// third. Both are reported and removed, and the user's is unaffected.
 func TestNetworksOfOneID(t *testing.T) {
 	i := newInternet(t)
 	n, _ := i.node("n1", "203.0.113.11", "--grace", "1s")
@@ -208,7 +208,7 @@ func TestNetworksOfOneID(t *testing.T) {
 	path := filepath.Join(n.RunDir(), "network", "netns", own)
 	before := inode(t, path)
 	networks, _ := n.Modules()
-	// The module lists by the networks' keys: one is before the user's, one behind it.
+	// The module lists networks by key: one is before the user's, one behind it.
 	for k, id := range []string{strings.Repeat("0", len(own)), strings.Repeat("f", len(own))} {
 		part := i.Part(n, fmt.Sprintf("10.%d.2.0/24", k+2), uint16(3002+k), "")
 		_, err := networks.Create(t.Context(), node.NetworkSpec{
@@ -237,7 +237,7 @@ func TestNetworksOfOneID(t *testing.T) {
 	}
 }
 
-// inode is that of the namespace that a file keeps.
+// inode is the inode of the namespace that a file holds.
 func inode(t *testing.T, path string) uint64 {
 	t.Helper()
 	var st unix.Stat_t

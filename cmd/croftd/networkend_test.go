@@ -9,7 +9,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// shortly is how long a network lives that is to expire.
+// shortly is the duration of a network that is to expire.
 const shortly = 6 * time.Second
 
 // lasting signs a network's reservation for another duration.
@@ -22,7 +22,7 @@ func (i *internet) lasting(r *workload.Reservation, d time.Duration) *workload.R
 	return r
 }
 
-// TestANetworkThatExpiresWaitsForItsMembers: it isn't taken away under them.
+// TestANetworkThatExpiresWaitsForItsMembers: it isn't removed while it has members.
 func TestANetworkThatExpiresWaitsForItsMembers(t *testing.T) {
 	i := newInternet(t)
 	n, _ := i.node("n1", "203.0.113.11")
@@ -50,8 +50,8 @@ func TestANetworkThatExpiresWaitsForItsMembers(t *testing.T) {
 	}
 }
 
-// TestTheEndOfAnOlderOneIsNotTheNewers: an update lives as long as it says,
-// whenever what it has replaced would have ended.
+// TestTheEndOfAnOlderOneIsNotTheNewers: an update lives for its own duration, whenever the replaced
+// network would have expired.
 func TestTheEndOfAnOlderOneIsNotTheNewers(t *testing.T) {
 	i := newInternet(t)
 	n, _ := i.node("n1", "203.0.113.11")

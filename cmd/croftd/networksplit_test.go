@@ -10,9 +10,8 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// TestAsProcessesANetwork: the same on a node whose modules are processes of
-// their own. The network goes on whichever of them dies, and what is damaged
-// comes back.
+// TestAsProcessesANetwork: the same on a node whose modules are separate processes. The network goes on
+// whichever of them dies, and damage is repaired.
 func TestAsProcessesANetwork(t *testing.T) {
 	i := newInternet(t)
 	i.EchoIn(i.host("outside", "203.0.113.80").Path(), 80)

@@ -31,7 +31,7 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	// Others than root run croftd too, in TestWithoutRoot.
+	// Users other than root run croftd too, in TestWithoutRoot.
 	if err := os.Chmod(dir, 0o755); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -129,8 +129,7 @@ func TestWhatIsSaidToBeFreeCanBeHad(t *testing.T) {
 	}
 }
 
-// Beside namespaces, which take more than their values, too; and it isn't storage
-// that has to say no.
+// Also beside namespaces, which take more than their values; and storage must not be the one to refuse.
 func TestWhatIsSaidToBeFreeCanBeHadBesideZDB(t *testing.T) {
 	z := newZDBs(t, "--pool-size", "12GiB")
 	z.made(nil)
@@ -251,7 +250,7 @@ func TestARefusalNamesWhatIsAllowed(t *testing.T) {
 		if err := r.Sign(w.User.Private()); err != nil {
 			t.Fatal(err)
 		}
-		// The explorer may refuse it already; where it doesn't, the node must.
+		// The explorer may refuse it already; otherwise the node must.
 		id, err := w.Client.Reserve(w.Context(), r)
 		text := fmt.Sprint(err)
 		if err == nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// volumeLabel is the attribute that says whose a volume is.
+// volumeLabel is the extended attribute that names a volume's owner.
 const volumeLabel = "trusted.croft.filesystem"
 
-// labelOf is what a volume's label says.
+// labelOf is the content of a volume's label.
 func labelOf(t *testing.T, n *nodetest.Node, r *workload.Reservation) map[string]any {
 	t.Helper()
 	buffer := make([]byte, 512)
@@ -32,8 +32,8 @@ func labelOf(t *testing.T, n *nodetest.Node, r *workload.Reservation) map[string
 	return out
 }
 
-// older makes a stopped node's volume what an older croft would have left: its
-// label has no hash, and its record says so.
+// older changes a stopped node's volume to the state of an older croft: its label has no hash, as its
+// record notes.
 func older(t *testing.T, n *nodetest.Node, r *workload.Reservation) {
 	t.Helper()
 	label := labelOf(t, n, r)
@@ -60,8 +60,8 @@ func older(t *testing.T, n *nodetest.Node, r *workload.Reservation) {
 	}
 }
 
-// TestAVolumeOfAnOlderCroft gets its label at the start, and is its user's
-// also when the node loses its store afterwards.
+// TestAVolumeOfAnOlderCroft gets its label at the start, and stays its user's also when the node loses
+// its store afterwards.
 func TestAVolumeOfAnOlderCroft(t *testing.T) {
 	w, n := whole(t)
 	r := w.Reserve(n, time.Hour)

@@ -15,7 +15,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// zdbProgram builds the zdb that a node is told to run.
+// zdbProgram builds the zdb for a node's --zdb-binary.
 func zdbProgram(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "zdb")
@@ -27,9 +27,8 @@ func zdbProgram(t *testing.T) string {
 	return path
 }
 
-// TestWhatTheNodeRunsIsNobodysWorkload: a container of the node's own, with its
-// image, layer and volume, is shown apart, is no orphan, is ended with users'
-// containers, and leaves nothing.
+// TestWhatTheNodeRunsIsNobodysWorkload: a container of the node's own, with its image, layer and
+// volume, is listed separately, is no orphan, is ended with users' containers, and leaves nothing.
 func TestWhatTheNodeRunsIsNobodysWorkload(t *testing.T) {
 	w, n := whole(t, "--zdb-binary", zdbProgram(t))
 	n.WaitReady()
@@ -96,7 +95,7 @@ func TestWhatTheNodeRunsIsNobodysWorkload(t *testing.T) {
 	}
 }
 
-// ownOf is a container of the node's own that runs.
+// ownOf is a running container of the node's own.
 func ownOf(w *nodetest.World, n *nodetest.Node, id string) (info node.ContainerInfo) {
 	w.Helper()
 	w.Until(time.Minute, id+" runs", func() bool {

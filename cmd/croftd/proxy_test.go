@@ -17,8 +17,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// proxy stands between a node and its explorer, and does what links and
-// lying explorers do.
+// proxy stands between a node and its explorer, and misbehaves like bad links and lying explorers.
 type proxy struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -36,8 +35,7 @@ func startProxy(t *testing.T, w *nodetest.World) *proxy {
 		t.Fatal(err)
 	}
 	p := &proxy{results: map[string]string{}}
-	// Writes are signed over the host: it is passed on as it came, and the
-	// explorer believes it.
+	// Writes are signed over the host: it is passed on unchanged, and the explorer accepts it.
 	reverse := &httputil.ReverseProxy{
 		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(target); r.Out.Host = r.In.Host },
 		ModifyResponse: p.lie,
@@ -61,7 +59,7 @@ func startProxy(t *testing.T, w *nodetest.World) *proxy {
 	return p
 }
 
-// note keeps the results that the node sends.
+// note records the results that the node sends.
 func (p *proxy) note(r *http.Request) {
 	raw, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -80,7 +78,7 @@ func (p *proxy) Results(id string) string {
 	return p.results[id]
 }
 
-// Slip makes the next page with a reservation in it carry these, too.
+// Slip adds reservations to the next page that has any.
 func (p *proxy) Slip(t *testing.T, rs ...*workload.Reservation) {
 	t.Helper()
 	for _, r := range rs {
@@ -94,7 +92,7 @@ func (p *proxy) Slip(t *testing.T, rs ...*workload.Reservation) {
 	}
 }
 
-// Mood makes the proxy answer by itself; nil makes it pass on again.
+// Mood makes the proxy answer itself; nil makes it forward again.
 func (p *proxy) Mood(h http.HandlerFunc) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,7 +107,7 @@ func (p *proxy) Asked() int {
 	return p.asked
 }
 
-// lie adds what was slipped to a page that has something in it.
+// lie adds the slipped reservations to a page that has any.
 func (p *proxy) lie(resp *http.Response) error {
 	if !strings.HasSuffix(resp.Request.URL.Path, "/poll") || resp.StatusCode != http.StatusOK {
 		return nil

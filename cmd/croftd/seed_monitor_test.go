@@ -10,8 +10,8 @@ import (
 	"github.com/croft-edge/croft/internal/testing/nodetest"
 )
 
-// seedStreams are the streams that nodes of the seed's time had, by object, and a
-// member of an event, or of its first element, that croft's own versions lack.
+// seedStreams are the streams of nodes in the seed's time, by object, each with a field of an event, or
+// of its first element, that croft's own versions lack.
 func seedStreams() map[[3]string]string {
 	return map[[3]string]string{
 		{"monitor", "system", "CPU"}: "Softirq", {"monitor", "system", "Memory"}: "CommittedAS",
@@ -20,7 +20,7 @@ func seedStreams() map[[3]string]string {
 	}
 }
 
-// seedEvent is the next event of a stream, as a bare zbus client of that time reads it.
+// seedEvent is the next event of a stream, as a plain zbus client of that time reads it.
 func seedEvent(t *testing.T, url string, stream [3]string) (event any) {
 	t.Helper()
 	client, err := zbus.NewRedisClient(url)
@@ -43,7 +43,7 @@ func seedEvent(t *testing.T, url string, stream [3]string) (event any) {
 	return event
 }
 
-// hasMember looks into the event, or into its first element.
+// hasMember looks for a field in the event, or in its first element.
 func hasMember(event any, name string) bool {
 	switch event := event.(type) {
 	case map[string]any:

@@ -13,7 +13,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// split makes a world with an explorer and one node as processes over redis.
+// split makes a world with an explorer and one node as separate processes over redis.
 func split(t *testing.T, args ...string) (*nodetest.World, *nodetest.Split) {
 	t.Helper()
 	t.Parallel()

@@ -13,7 +13,7 @@ import (
 	"github.com/croft-edge/croft/pkg/sign"
 )
 
-// person is somebody with the croft command, a key and a project file.
+// person is a user with the croft command, a key and a project file.
 type person struct {
 	*internet
 	dir string
@@ -34,7 +34,7 @@ func newPerson(t *testing.T, i *internet) *person {
 	return p
 }
 
-// croft runs the command to its end and returns what it printed.
+// croft runs the command to its end and returns its output.
 func (p *person) croft(args ...string) string {
 	p.Helper()
 	line := append([]string{"--net=" + p.Hub.Path(), p.Croft, "--explorer", p.URL, "--id", filepath.Join(p.dir, "id.seed")}, args...)
@@ -70,7 +70,7 @@ func TestAnExternalUserWithAWGQuickFile(t *testing.T) {
 	i.WGQuick(laptop, "laptop", file)
 	all := []string{a.IPv4 + ":80", b.IPv4 + ":80", "[" + a.IPv6 + "]:80", "[" + b.IPv6 + "]:80"}
 	i.Until(60*time.Second, "the laptop reaches the members of both nodes", func() bool { return i.reached(laptop.Path(), all) == nil })
-	// Of the node that it calls, it reaches nothing but the network.
+	// On the node that it connects to, it reaches only the network.
 	if _, err := laptop.DialTCP("10.1.1.1:80", time.Second); err == nil {
 		t.Error("the laptop reaches a port of the gateway")
 	}
@@ -91,7 +91,7 @@ func TestAnExternalUserWithAWGQuickFile(t *testing.T) {
 	i.Until(30*time.Second, "the laptop is locked out", func() bool { return i.reached(laptop.Path(), all[:1]) != nil })
 }
 
-// reached says which of the addresses, if any, isn't reached from a namespace.
+// reached returns which of the addresses, if any, isn't reachable from a namespace.
 func (i *internet) reached(namespace string, addresses []string) error {
 	for _, address := range addresses {
 		if err := i.ReachesFrom(namespace, address, 3*time.Second); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// raw makes a namespace's reservation of any data.
+// raw makes a namespace's reservation with any data.
 func (z *zdbs) raw(data string) *workload.Reservation {
 	z.Helper()
 	r := z.ZDB(z.n, nil)
@@ -22,7 +22,7 @@ func (z *zdbs) raw(data string) *workload.Reservation {
 	return r
 }
 
-// TestBadNamespaces: each comes to a clear error, and to nothing else.
+// TestBadNamespaces: each causes a clear error and no other effect.
 func TestBadNamespaces(t *testing.T) {
 	z := newZDBs(t, "--zdb-ports", "9900", "--max-user-ssd", "20GiB", "--pool-size", "12GiB")
 	other, err := sign.Generate()
@@ -89,7 +89,7 @@ func TestBadNamespaces(t *testing.T) {
 	t.Run("the ports are used up", func(t *testing.T) { z.noPort(before) })
 }
 
-// noPort is a second zdb container where there is one port.
+// noPort reserves a second zdb container where there is only one port.
 func (z *zdbs) noPort(before []string) {
 	z.Helper()
 	r, at := z.made(nil)
@@ -102,7 +102,7 @@ func (z *zdbs) noPort(before []string) {
 	z.nothing(before)
 }
 
-// TestANodeWithoutZDB says so, and makes nothing.
+// TestANodeWithoutZDB reports it, and makes nothing.
 func TestANodeWithoutZDB(t *testing.T) {
 	broken := t.TempDir() + "/zdb"
 	if err := os.WriteFile(broken, []byte("no program"), 0o755); err != nil {

@@ -17,10 +17,10 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// firstID is that of the first entry in sequential mode.
+// firstID is the ID of the first entry in sequential mode.
 const firstID = "\x00\x00\x00\x00\x00\x00\x00\x00"
 
-// writer is a client that writes and reads again and again over one connection.
+// writer is a client that writes and reads continuously over one connection.
 type writer struct {
 	stop chan struct{}
 	done sync.WaitGroup
@@ -30,7 +30,7 @@ type writer struct {
 	failed error
 }
 
-// writes starts a writer of that connection.
+// writes starts a writer on that connection.
 func (z *zdbs) writes(conn redis.Conn) *writer {
 	w := &writer{stop: make(chan struct{})}
 	w.done.Go(func() {
@@ -92,8 +92,8 @@ func (z *zdbs) goesOn(w *writer, what string) {
 	})
 }
 
-// TestNothingDisturbsANamespace: whatever of the node is killed or changed, a
-// client keeps its connection; a zdb that is killed is back with its data.
+// TestNothingDisturbsANamespace: whichever part of the node is killed or changed, a client keeps its
+// connection; a killed zdb comes back with its data.
 func TestNothingDisturbsANamespace(t *testing.T) {
 	z := newZDBs(t)
 	r, at := z.made(password("s3cr3t"))
@@ -117,7 +117,7 @@ func TestNothingDisturbsANamespace(t *testing.T) {
 		if box.PID != was.PID || uint(server.Port) != at.Port {
 			t.Errorf("%s: it is %+v, %+v, was %+v", what.name, server, box, was)
 		}
-		z.answers(z.inside(at, "s3cr3t"), "for good", "GET", "kept") // new clients come in
+		z.answers(z.inside(at, "s3cr3t"), "for good", "GET", "kept") // new clients can connect
 	}
 	client.end()
 	z.fromAContainer(at)
@@ -126,8 +126,8 @@ func TestNothingDisturbsANamespace(t *testing.T) {
 	z.endsWell(r, seq)
 }
 
-// fromAContainer fails unless a user's real container reaches zdb where its
-// user was told: zdb says in its own words that it is spoken to in HTTP.
+// fromAContainer fails unless a user's real container reaches zdb at the address that its user was
+// told: zdb's error shows that it received HTTP.
 func (z *zdbs) fromAContainer(at workload.ZDBResult) {
 	z.Helper()
 	r, url := z.run(nil)
@@ -136,7 +136,7 @@ func (z *zdbs) fromAContainer(at workload.ZDBResult) {
 	z.gone(r)
 }
 
-// comesBack does to a zdb what it must come back from.
+// comesBack damages a zdb in ways from which it must recover.
 func (z *zdbs) comesBack(r *workload.Reservation, at workload.ZDBResult) {
 	z.Helper()
 	for _, what := range []struct {
@@ -169,8 +169,8 @@ func (z *zdbs) comesBack(r *workload.Reservation, at workload.ZDBResult) {
 	}
 }
 
-// madeRight does to namespaces, behind the node's back, what their reservations
-// don't say.
+// madeRight changes namespaces outside the node, so that they differ from their reservations, and waits
+// for the repair.
 func (z *zdbs) madeRight(r *workload.Reservation, at workload.ZDBResult, log workload.ZDBResult) {
 	z.Helper()
 	gone, there := z.made(password("other words"))
@@ -179,7 +179,7 @@ func (z *zdbs) madeRight(r *workload.Reservation, at workload.ZDBResult, log wor
 	z.answers(user, "OK", "NSSET", r.ID, "public", "1")
 	z.answers(user, "OK", "NSDEL", gone.ID)
 	z.answers(seq, "OK", "NSSET", log.Namespace, "maxsize", "5")
-	z.answers(seq, "OK", "NSNEW", "4711-1") // a reservation's by its name, and nobody's
+	z.answers(seq, "OK", "NSNEW", "4711-1") // named like a reservation's, but without one
 	z.Until(back, "all is right again", func() bool {
 		conn, err := z.SelectZDB(z.Hub.Path(), nodetest.ZDBAddress(there), gone.ID, "other words")
 		if err != nil {
@@ -218,7 +218,7 @@ func (z *zdbs) killZDB(container string) {
 	})
 }
 
-// endsWell deletes all, and wants nothing of zdb to be left.
+// endsWell deletes all, and checks that nothing of zdb remains.
 func (z *zdbs) endsWell(all ...*workload.Reservation) {
 	z.Helper()
 	for _, r := range all {
@@ -262,8 +262,7 @@ func (z *zdbs) undisturbedByParts() {
 	z.endsWell(r)
 }
 
-// TestARebootedNodeBringsItsNamespacesBack without its explorer. Then one expires
-// and one is evicted.
+// TestARebootedNodeBringsItsNamespacesBack without its explorer. Then one expires and one is evicted.
 func TestARebootedNodeBringsItsNamespacesBack(t *testing.T) {
 	z := newZDBs(t)
 	short := z.lasting(z.ZDB(z.n, nil), 25*time.Second)
@@ -296,8 +295,7 @@ func TestARebootedNodeBringsItsNamespacesBack(t *testing.T) {
 	z.gone(seq)
 }
 
-// evicted is a namespace that the node's owner ends: it is shut, and its data
-// stays for the grace period.
+// evicted evicts a namespace: it is closed, and its data is kept for the grace period.
 func (z *zdbs) evicted(r *workload.Reservation, at workload.ZDBResult) {
 	z.Helper()
 	z.n.Croftd("evict", r.ID, "--yes")

@@ -38,7 +38,7 @@ func TestAsProcessesANamespaceFromReservationToDeletion(t *testing.T) {
 	z.split.StopAll()
 }
 
-// namespaceLife is that of several namespaces on one node.
+// namespaceLife is the life cycle of several namespaces on one node.
 func (z *zdbs) namespaceLife(before []string) {
 	z.Helper()
 	mine, at := z.made(password("s3cr3t"))
@@ -94,7 +94,7 @@ func (z *zdbs) namespaceLife(before []string) {
 	z.nothing(before)
 }
 
-// shows fails unless the node tells of its zdbs.
+// shows fails unless the node's status shows its zdbs.
 func (z *zdbs) shows(mine *workload.Reservation, at workload.ZDBResult) {
 	z.Helper()
 	s := z.n.Status()
@@ -109,15 +109,14 @@ func (z *zdbs) shows(mine *workload.Reservation, at workload.ZDBResult) {
 		z.Errorf("container is %+v", box)
 	}
 	mentions(z, "croftd status", z.n.Croftd("status"), at.Container, zdbIPv4+":9900", "["+zdbIPv6+"]:9901", mine.ID)
-	// What three namespaces of 1 GiB in one and one in the other take.
+	// The promises for three namespaces of 1 GiB in one zdb and one in the other.
 	want := 4*zdbspace.Bound(1<<30) + 2*(64<<20) + 2*(64<<20)
 	if got := s.Storage.Pools[0].Reserved; got != want {
 		z.Errorf("%d bytes are promised, want %d", got, want)
 	}
 }
 
-// publicOnes are those with a public one, one without a password, and one in
-// sequential mode.
+// publicOnes checks a public namespace, one without a password, and one in sequential mode.
 func (z *zdbs) publicOnes(public, free, log workload.ZDBResult) {
 	z.Helper()
 	reader := z.inside(public, "")
@@ -142,7 +141,7 @@ func (z *zdbs) publicOnes(public, free, log workload.ZDBResult) {
 	}
 }
 
-// refusesStrangers fails if anybody who reaches the port is more than a client.
+// refusesStrangers fails if a client of the port has more than a client's rights.
 func (z *zdbs) refusesStrangers(at workload.ZDBResult) {
 	z.Helper()
 	conn, err := z.DialZDB(z.Hub.Path(), nodetest.ZDBAddress(at))
@@ -162,7 +161,7 @@ func (z *zdbs) refusesStrangers(at workload.ZDBResult) {
 	}
 }
 
-// closedBeside fails if a user's network reaches more of the node than zdb.
+// closedBeside fails if a user's network reaches ports of the node other than zdb's.
 func (z *zdbs) closedBeside(at workload.ZDBResult) {
 	z.Helper()
 	for _, port := range []uint16{9899, 9964} {
@@ -177,7 +176,7 @@ func (z *zdbs) closedBeside(at workload.ZDBResult) {
 			}
 		}
 	}
-	// The zdb itself is in no network.
+	// The zdb container itself is in no network.
 	_, box := z.zdbRuns(at.Container)
 	out, err := nodetest.Command(box.Namespace, "ip", "-o", "addr", "show", "scope", "global")
 	if err != nil || len(bytes.TrimSpace(out)) != 0 {
@@ -185,7 +184,7 @@ func (z *zdbs) closedBeside(at workload.ZDBResult) {
 	}
 }
 
-// theirs is another user's namespace in the same zdb, which only they enter.
+// theirs is another user's namespace in the same zdb, which only they can open.
 func (z *zdbs) theirs() {
 	z.Helper()
 	other, err := sign.Generate()
@@ -213,7 +212,7 @@ func (z *zdbs) theirs() {
 	}
 }
 
-// fills writes into a namespace until it is full, and again what it holds.
+// fills writes to a namespace until it is full, then checks that its entries can be read and deleted.
 func (z *zdbs) fills() {
 	z.Helper()
 	r, at := z.made(nil)

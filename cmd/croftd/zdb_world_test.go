@@ -16,8 +16,8 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// zdbs is a node for namespaces, with clients outside of it (in the hub, over
-// IPv4 and IPv6) and one in a user's network on it (the shell).
+// zdbs is a node for namespaces, with clients outside (in the hub, over IPv4 and IPv6) and one in a
+// user's network on it (the shell).
 type zdbs struct{ *boxes }
 
 // The addresses of the node and of the hub.
@@ -50,7 +50,7 @@ func (z *zdbs) sixth() *zdbs {
 	return z
 }
 
-// made pushes a namespace and waits until it is there.
+// made pushes a namespace and waits until it is deployed.
 func (z *zdbs) made(change func(*workload.ZDB)) (*workload.Reservation, workload.ZDBResult) {
 	z.Helper()
 	r := z.Push(z.ZDB(z.n, change))
@@ -61,7 +61,7 @@ func password(text string) func(*workload.ZDB) {
 	return func(d *workload.ZDB) { d.PlainPassword = text }
 }
 
-// inside connects from the hub to a namespace, which must work.
+// inside connects from the hub to a namespace, and fails the test on an error.
 func (z *zdbs) inside(at workload.ZDBResult, password string) redis.Conn {
 	z.Helper()
 	conn, err := z.SelectZDB(z.Hub.Path(), nodetest.ZDBAddress(at), at.Namespace, password)
@@ -87,7 +87,7 @@ func ask(conn redis.Conn, command string, args ...any) string {
 	return text
 }
 
-// answers fails unless a command gives that answer.
+// answers fails unless a command returns that answer.
 func (z *zdbs) answers(conn redis.Conn, want, command string, args ...any) {
 	z.Helper()
 	if got := ask(conn, command, args...); got != want {
@@ -95,7 +95,7 @@ func (z *zdbs) answers(conn redis.Conn, want, command string, args ...any) {
 	}
 }
 
-// refuses fails unless a command is answered with an error that has that text.
+// refuses fails unless a command returns an error with that text.
 func (z *zdbs) refuses(conn redis.Conn, says, command string, args ...any) {
 	z.Helper()
 	if got := ask(conn, command, args...); !strings.HasPrefix(got, "-") || got == "-nothing" || !strings.Contains(strings.ToLower(got), says) {
@@ -103,7 +103,7 @@ func (z *zdbs) refuses(conn redis.Conn, says, command string, args ...any) {
 	}
 }
 
-// admin connects to the admin socket of a zdb, behind the node's back.
+// admin connects to the admin socket of a zdb, outside the node.
 func (z *zdbs) admin(container string) redis.Conn {
 	z.Helper()
 	server, ok := z.n.ZDBServer(container)
@@ -118,8 +118,7 @@ func (z *zdbs) admin(container string) redis.Conn {
 	return redis.NewConn(conn, 20*time.Second, 20*time.Second)
 }
 
-// zdbRuns waits until the node says that a zdb container is as it should be, and
-// returns what it says.
+// zdbRuns waits until a zdb container has no drift in the node's status, and returns both.
 func (z *zdbs) zdbRuns(container string) (node.ZDBServer, node.ContainerInfo) {
 	z.Helper()
 	var server node.ZDBServer
@@ -133,7 +132,7 @@ func (z *zdbs) zdbRuns(container string) (node.ZDBServer, node.ContainerInfo) {
 	return server, box
 }
 
-// free fails unless nobody answers at the port any more.
+// free fails unless the port is closed.
 func (z *zdbs) free(port uint) {
 	z.Helper()
 	for _, ip := range []string{zdbIPv4, zdbIPv6} {
@@ -143,8 +142,7 @@ func (z *zdbs) free(port uint) {
 	}
 }
 
-// settles waits until all of the node's workloads are deployed and none has
-// drifted since.
+// deployed waits until all of the node's workloads are deployed and none has drifted since.
 func (z *zdbs) deployed(all ...*workload.Reservation) {
 	z.Helper()
 	z.Until(time.Minute, "all are deployed", func() bool {

@@ -29,7 +29,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// names are the paths in an image as a container would see them.
+// names are the entries of an image's file system by path, as a container would see them.
 func names(t *testing.T, image v1.Image) map[string]tar.Header {
 	t.Helper()
 	out := map[string]tar.Header{}

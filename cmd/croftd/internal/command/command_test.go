@@ -22,14 +22,14 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// croftd runs a command as the shell would.
+// croftd runs a command as a shell would.
 func croftd(args ...string) (status int, out, errs string) {
 	var stdout, stderr bytes.Buffer
 	status = command.Main(node.Version{Version: "v9", Commit: "abc"}, modules.All(), append([]string{"croftd"}, args...), &stdout, &stderr)
 	return status, stdout.String(), stderr.String()
 }
 
-// TestExitStatus is the specification of what a shell sees.
+// TestExitStatus is the specification of the exit statuses.
 func TestExitStatus(t *testing.T) {
 	dir := t.TempDir()
 	here := []string{"--state-dir", filepath.Join(dir, "s"), "--run-dir", filepath.Join(dir, "r")}
@@ -123,7 +123,7 @@ func TestConfigCommandShowsFlagsOfEachKind(t *testing.T) {
 	}
 }
 
-// node9 is a node for the control socket.
+// node9 is a fake node behind the control socket.
 type node9 struct {
 	status  nodestatus.Status
 	evicted []string
@@ -139,7 +139,7 @@ func (n *node9) AcceptOlder(context.Context) error { return n.err }
 func (n *node9) RefuseOlder(context.Context) error { return n.err }
 func (n *node9) Restored(context.Context) error    { return n.err }
 
-// running serves n and returns the flags that find it.
+// running serves n and returns the flags that lead to it.
 func running(t *testing.T, n control.Node) []string {
 	t.Helper()
 	dir := t.TempDir()

@@ -17,7 +17,7 @@ import (
 
 const operations = "../../../../docs/operations.md"
 
-// settingsTable is the table of docs/operations.md, from the program.
+// settingsTable is the table of docs/operations.md, generated from the program.
 func settingsTable() string {
 	var b strings.Builder
 	group := ""
@@ -48,8 +48,8 @@ func metricsTable() string {
 	return b.String() + "\n"
 }
 
-// TestOperationsDocumentsEverything holds the tables of docs/operations.md
-// against the program. With WRITE_DOCS=1 it writes them anew.
+// TestOperationsDocumentsEverything compares the tables of docs/operations.md with the program. With
+// WRITE_DOCS=1 it rewrites them.
 func TestOperationsDocumentsEverything(t *testing.T) {
 	raw, err := os.ReadFile(operations)
 	if err != nil {
@@ -86,8 +86,8 @@ func TestOperationsDocumentsEverything(t *testing.T) {
 	}
 }
 
-// phasesDocumented holds the table of phases: a row a phase, in the order of a
-// life, and what each waits for as the program says it.
+// phasesDocumented checks the table of phases: a row a phase, in the order of the life cycle, with the
+// reason for waiting that the program gives.
 func phasesDocumented(t *testing.T, text string) {
 	t.Helper()
 	_, rest, _ := strings.Cut(text, "<!-- phases: a test checks this table against the program -->\n")

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// sources is the text of all programs, their tests and generated files left out.
+// sources is the source text of all programs, without tests and generated files.
 func sources(t *testing.T) string {
 	t.Helper()
 	root := "../../../.."
@@ -30,9 +30,9 @@ func sources(t *testing.T) string {
 	return all.String()
 }
 
-// TestTroubleshootingQuotesWhatIsSaid: whoever searches the page for a message
-// must find it. A message's fixed parts must follow each other in one line of
-// the program, with what differs between them.
+// TestTroubleshootingQuotesWhatIsSaid: a search of the page for a message must find it. A quoted
+// message's fixed parts must follow each other in one line of the program, with its variable parts
+// between them.
 func TestTroubleshootingQuotesWhatIsSaid(t *testing.T) {
 	raw, err := os.ReadFile("../../../../docs/troubleshooting.md")
 	if err != nil {

@@ -66,7 +66,7 @@ func TestFlagsBeatEnvironmentBeatsFileBeatsDefault(t *testing.T) {
 	}
 }
 
-// CROFT_EXPLORER is in many a user's shell, for the user's command.
+// Many users' shells set CROFT_EXPLORER for the user's command.
 func TestTheUsersExplorerIsNotTheNodes(t *testing.T) {
 	name := file(t, "explorer: https://one.example.org\n")
 	for _, c := range []struct {
@@ -148,7 +148,7 @@ bus-listen: none
 	}
 }
 
-// TestRefused is the specification of what an operator is told.
+// TestRefused is the specification of the operator's error messages.
 func TestRefused(t *testing.T) {
 	for _, c := range []struct{ name, file, env, flag, want string }{
 		{"unknown key", "heartbeat: 1s\nhartbeat: 2s\n", "", "", `cannot use "hartbeat" (from FILE line 2): no such setting`},

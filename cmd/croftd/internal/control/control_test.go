@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fake is a node that notes what it is asked.
+// fake is a node that records the calls.
 type fake struct {
 	status nodestatus.Status
 	asked  []string

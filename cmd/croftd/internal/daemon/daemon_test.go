@@ -146,7 +146,7 @@ func TestDemand(t *testing.T) {
 	}
 }
 
-// TestANetworkTakesItsPartOnThisNode, with its peers and their ranges.
+// TestANetworkTakesItsPartOnThisNode: with its peers and their ranges.
 func TestANetworkTakesItsPartOnThisNode(t *testing.T) {
 	n := workload.Network{Resources: []workload.NetworkResource{
 		{NodeID: "m", Peers: make([]workload.WireGuardPeer, 3)},
@@ -157,8 +157,7 @@ func TestANetworkTakesItsPartOnThisNode(t *testing.T) {
 	}
 }
 
-// TestTunnelsAreLimitedByTheCarriersBudget: what admission promises of the wg
-// carrier's memory is what the carrier is made for.
+// TestTunnelsAreLimitedByTheCarriersBudget: admission promises exactly the wg carrier's memory budget.
 func TestTunnelsAreLimitedByTheCarriersBudget(t *testing.T) {
 	if admit.TunnelMemory.Total != carrier.Budget || 2*carrier.Budget != carrier.DefaultHardLimit {
 		t.Errorf("%d are promised, the budget is %d of %d", admit.TunnelMemory.Total, carrier.Budget, carrier.DefaultHardLimit)

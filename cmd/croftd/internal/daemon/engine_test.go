@@ -17,8 +17,8 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// TestOpenClock goes on from what a store remembers of the explorer's word: it
-// is good for removing only while the operator says so, and dates a birth only then.
+// TestOpenClock restores the explorer's time from a store: it permits removal, and dates a birth, only
+// while the operator trusts it.
 func TestOpenClock(t *testing.T) {
 	boot, err := clock.BootID()
 	if err != nil {
@@ -54,7 +54,7 @@ func TestOpenClock(t *testing.T) {
 		deferred.trust.Store(trust)
 		v := trust.Verdict()
 		if v.Source == clock.NTP {
-			want = clock.Remove // NTP keeps this machine's clock, which is better than any mark
+			want = clock.Remove // NTP keeps this machine's clock, which counts more than any mark
 		}
 		if v.Level != want || v.Uptime < mark.Uptime.Total {
 			t.Errorf("trusting %v: %+v, want %s", trusting, v, want)
@@ -73,7 +73,7 @@ func TestOpenClock(t *testing.T) {
 	}
 }
 
-// TestOrphansOfAnOlderCroft: what it knew of orphans is taken over, once.
+// TestOrphansOfAnOlderCroft: its list of orphans is adopted, once.
 func TestOrphansOfAnOlderCroft(t *testing.T) {
 	d := &daemon{Config: Config{Config: config.Config{StateDir: t.TempDir()}, Log: zerolog.Nop()}}
 	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -104,7 +104,7 @@ func TestOrphansOfAnOlderCroft(t *testing.T) {
 	}
 }
 
-// TestBrokenPools: a pool whose kind of disk isn't known may have had either.
+// TestBrokenPools: a pool of unknown disk type may have had either type.
 func TestBrokenPools(t *testing.T) {
 	got := brokenPools([]node.BrokenPool{
 		{Name: "ssd0", DiskType: workload.SSD, Cause: "x"}, {Name: "hdd0", DiskType: workload.HDD}, {Name: "x"},

@@ -13,7 +13,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node/stubs"
 )
 
-// agentAway doesn't answer the first call.
+// agentAway fails the first call.
 type agentAway struct{ heard []node.LimitTimes }
 
 func (a *agentAway) Count(_ context.Context, times node.LimitTimes) error {

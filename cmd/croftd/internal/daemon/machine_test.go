@@ -8,7 +8,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Arrivals look at the machine only until a look has worked, and see what later looks have seen.
+// Arrivals read the machine's facts only until a reading has succeeded, and use the results of later
+// readings.
 func TestArrivalsDontLookAtTheMachine(t *testing.T) {
 	looks, now, broken := 0, node.HostInfo{Cores: 2}, errors.New("no answer")
 	m := &machine{ask: func(context.Context) (node.HostInfo, error) {

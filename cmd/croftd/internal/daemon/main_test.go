@@ -15,8 +15,7 @@ import (
 	"github.com/croft-edge/croft/modules/container/logs"
 )
 
-// TestMain is also the log carrier, which a node starts from the program that
-// it is itself.
+// TestMain also runs as the log carrier, which a node starts from its own program.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "carrier" {
 		os.Exit(carry())

@@ -30,15 +30,16 @@ import (
 
 const howTo = "../../../../docs/how-to/add-a-module.md"
 
-// withPower is the node's modules and the example's: the line that a new module needs beside its folder.
+// withPower is the node's modules and the example's: the only line that a new module needs outside its
+// folder.
 func withPower() []module.Descriptor {
 	return append(modules.All(),
 		power.Descriptor(),
 	)
 }
 
-// TestHowToAddAModule holds the example of the how-to: its folder as the page shows it. With WRITE_DOCS=1 the
-// page gets it anew.
+// TestHowToAddAModule checks that the how-to shows the example's folder. With WRITE_DOCS=1 it updates
+// the page.
 func TestHowToAddAModule(t *testing.T) {
 	code, err := os.ReadFile("testdata/power/power.go")
 	if err != nil {
@@ -68,11 +69,11 @@ func TestHowToAddAModule(t *testing.T) {
 	}
 }
 
-// TestAddedModule runs a node with the example's module: every part of croftd has it.
+// TestAddedModule runs a node with the example's module: it appears in every part of croftd.
 func TestAddedModule(t *testing.T) {
 	dir, err := os.MkdirTemp("/var/tmp", "croft-d-")
 	if err == nil {
-		err = os.Chmod(dir, 0o711) // the root of a container's user namespace walks through it
+		err = os.Chmod(dir, 0o711) // the root of a container's user namespace traverses it
 	}
 	supply := filepath.Join(dir, "online")
 	if err == nil {
@@ -130,7 +131,7 @@ func TestAddedModule(t *testing.T) {
 	}
 }
 
-// takeDown ends what the node leaves running, and removes its folder.
+// takeDown ends the node's remaining processes, and removes its folder.
 func takeDown(t *testing.T, c config.Config, dir string) {
 	t.Helper()
 	if err := container.TakeDown(context.Background(), c, module.Processes(withPower())); err != nil {
@@ -178,7 +179,7 @@ func get(t *testing.T, url string) string {
 	return string(raw)
 }
 
-// croftd runs a command of the program with the example's module.
+// croftd runs a command of a program that includes the example's module.
 func croftd(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, errs bytes.Buffer

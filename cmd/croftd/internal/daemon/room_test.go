@@ -11,9 +11,8 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// TestRoomIsWhatStorageHas wants what lies on the disks beside volumes to be no
-// room, what counts already to count once, and admission to say no where storage
-// would have to.
+// TestRoomIsWhatStorageHas: space taken beside volumes isn't offered, space already counted counts
+// once, and admission refuses exactly where storage would have to.
 func TestRoomIsWhatStorageHas(t *testing.T) {
 	const mib = gib / 1024
 	s := sizes{layer: 2 * gib, layerOn: workload.SSD}
@@ -21,7 +20,7 @@ func TestRoomIsWhatStorageHas(t *testing.T) {
 	var reserved uint64
 	for name, size := range map[string]uint64{
 		"1-1": gib, "2-1.layer": 2 * gib, // counted by their reservations
-		"3-1": gib, "4-1.layer": 2 * gib, // of workloads that are gone
+		"3-1": gib, "4-1.layer": 2 * gib, // of ended workloads
 		"zdb-ssd0-user": 64*mib + zdbspace.Bound(gib), "zdb-ssd0-user.layer": 64 * mib,
 	} {
 		filesystems = append(filesystems, node.Filesystem{Name: name, Pool: "ssd0", DiskType: workload.SSD, Size: size})

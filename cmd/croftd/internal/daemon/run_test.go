@@ -21,15 +21,15 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// load makes the configuration of a node in a folder of the test's own, whose
-// pools are gone when it ends.
+// load makes the configuration of a node in a folder of the test's own; its pools are removed when the
+// test ends.
 func load(t *testing.T, flags map[string]string) config.Config {
 	t.Helper()
 	dir, err := os.MkdirTemp("/var/tmp", "croft-d-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The root of a container's user namespace walks through it.
+	// The root of a container's user namespace traverses it.
 	if err := os.Chmod(dir, 0o711); err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func load(t *testing.T, flags map[string]string) config.Config {
 	return loaded.Config
 }
 
-// manager is a service manager's socket.
+// manager is a fake service manager's socket.
 func manager(t *testing.T) *net.UnixConn {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "notify")
@@ -84,7 +84,7 @@ func told(t *testing.T, conn *net.UnixConn, want string) {
 	}
 }
 
-// TestAStoppedNodeLeavesNothingRunning runs a whole node in this process.
+// TestStoppedNodeLeavesNothingRunning runs a whole node in this process.
 func TestStoppedNodeLeavesNothingRunning(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -120,7 +120,7 @@ func TestStoppedNodeLeavesNothingRunning(t *testing.T) {
 			case <-time.After(20 * time.Second):
 				t.Fatal("it didn't stop")
 			}
-			// What outlives the node is its child, whose end is waited for.
+			// Processes that outlive the node are its children, and a goroutine waits for each.
 			goleak.VerifyNone(t, already, goleak.IgnoreAnyFunction("os/exec.(*Cmd).Wait"))
 			left, err := os.ReadDir(cfg.RunDir)
 			if err != nil {

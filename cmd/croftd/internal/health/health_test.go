@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// well is a node that has nothing to complain of.
+// well is the status of a healthy node.
 func well(now time.Time) nodestatus.Status {
 	return nodestatus.Status{
 		NodeID: "n", Version: "v1", Commit: "abc", Adopted: true,
@@ -100,7 +100,7 @@ func TestWhatMakesANodeNotReady(t *testing.T) {
 	}
 }
 
-// source is a status that a test may change.
+// source is a status that a test can change.
 type source struct {
 	mu     sync.Mutex
 	status nodestatus.Status

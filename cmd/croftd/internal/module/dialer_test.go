@@ -11,8 +11,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// TestWhatTheOperatorOpens: the setting reaches the dialer, and opens no more
-// than it says.
+// TestWhatTheOperatorOpens: the setting reaches the dialer, and allows no other addresses.
 func TestWhatTheOperatorOpens(t *testing.T) {
 	for _, c := range []struct {
 		setting, address string

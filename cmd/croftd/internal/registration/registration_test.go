@@ -16,7 +16,7 @@ import (
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
-// desk is an explorer that takes registrations.
+// desk is a fake explorer that takes registrations.
 type desk struct {
 	mu         sync.Mutex
 	down       error
@@ -55,7 +55,7 @@ func (d *desk) set(f func()) {
 	f()
 }
 
-// world is one node in a bubble, beating every 10 s.
+// world is one node in a synctest bubble, with a heartbeat every 10 s.
 type world struct {
 	desk  desk
 	mu    sync.Mutex
@@ -210,8 +210,7 @@ func TestConfigNamesWhatIsMissing(t *testing.T) {
 	}
 }
 
-// Run may be called again after a panic: the first time that the explorer was
-// told is over then, and everything else goes on.
+// Run may be called again after a panic: Tried is closed by then, and everything else goes on.
 func TestGoesOnAfterPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		desk, panics := &desk{}, 3

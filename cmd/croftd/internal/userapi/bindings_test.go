@@ -10,15 +10,15 @@ import (
 	"github.com/croft-edge/croft/pkg/nodeapi"
 )
 
-// on is a connection of that number.
+// on is the connection with binding n.
 func on(n uint32) *caller {
 	c := &caller{}
 	binary.BigEndian.PutUint32(c.binding[:], n)
 	return c
 }
 
-// A connection is remembered for longer than what was signed on it can be good, and for as
-// long as the clock isn't trusted.
+// A binding is remembered for longer than requests signed on it are valid, and while the clock isn't
+// trusted.
 func TestBindingsAreRememberedLongEnough(t *testing.T) {
 	for _, trusted := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -50,7 +50,8 @@ func TestBindingsAreRememberedLongEnough(t *testing.T) {
 	}
 }
 
-// A user's own oldest go first, and what is remembered is bounded also by a clock that is never trusted.
+// A user's oldest bindings are displaced first, and the total is bounded even if the clock is never
+// trusted.
 func TestBindingsAreBounded(t *testing.T) {
 	b := newBindings(func() (time.Time, bool) { return time.Time{}, false })
 	other := on(0)

@@ -27,7 +27,7 @@ import (
 	"github.com/croft-edge/croft/pkg/sign"
 )
 
-// hostile is this program in the place of the door's process.
+// hostile makes this program stand in for the door's process, captured.
 func hostile(how string, args []string) {
 	c, err := wire.NewControl(os.NewFile(3, "control"))
 	if err != nil {
@@ -102,7 +102,7 @@ func hostile(how string, args []string) {
 	os.Exit(4)
 }
 
-// hostileLinks opens links without end, and says nonsense on each.
+// hostileLinks opens links without end, and sends nonsense on each.
 func hostileLinks(c *wire.Control) {
 	held := map[uint32]net.Conn{}
 	for n := uint32(1); ; {
@@ -123,7 +123,7 @@ func hostileLinks(c *wire.Control) {
 		}
 		conn, err := wire.Socket(m.File)
 		if err != nil {
-			continue // it has no descriptors left: that is its own trouble
+			continue // its own descriptors are exhausted, which isn't the agent's problem
 		}
 		held[n] = conn
 		begin := func() {
@@ -153,14 +153,14 @@ func hostileLinks(c *wire.Control) {
 	}
 }
 
-// said is a captured process's request, and what it was answered.
+// said is a captured process's request, with the binding that it claims.
 type said struct {
 	Binding []byte
 	Raw     []byte
 	Status  int
 }
 
-// replays brings requests, each on a link of its own, and says the answers' status.
+// replays sends requests, each on a link of its own, and reports the answers' status.
 func replays(c *wire.Control, args []string) {
 	raw, _ := hex.DecodeString(args[0])
 	var all []said
@@ -204,7 +204,7 @@ func openFiles(t *testing.T) int {
 	return len(must[[]os.DirEntry](t)(os.ReadDir("/proc/self/fd")))
 }
 
-// as makes hostile the door's process.
+// as makes hostile the door's process, behaving as how says.
 func as(how string, args ...string) func(*userapi.Config) {
 	return func(c *userapi.Config) {
 		c.Command = append([]string{"/proc/self/exe", "hostile", how}, args...)
@@ -214,8 +214,8 @@ func as(how string, args ...string) func(*userapi.Config) {
 	}
 }
 
-// TestAHostileDoorCostsOnlyItself: whatever the door's process does, it is ended and
-// started again, and the agent has as many open files, goroutines and as much memory as before.
+// TestAHostileDoorCostsOnlyItself: whatever the door's process does, it is ended and restarted, and the
+// agent has as many open files and goroutines, and as much memory, as before.
 func TestAHostileDoorCostsOnlyItself(t *testing.T) {
 	for how, words := range map[string]string{
 		"dies": "exit status 4", "shouts": "shouted", "garbage": "cannot take a message", "asks first": "before it has said its key",
@@ -227,7 +227,7 @@ func TestAHostileDoorCostsOnlyItself(t *testing.T) {
 			files, routines := openFiles(t), runtime.NumGoroutine()
 			t.Run("run", func(t *testing.T) {
 				w := newWorld(t, as(how), func(c *userapi.Config) {
-					// A signature takes long, as by a module that is busy.
+					// A signature takes long, as by a busy module.
 					c.Sign = func(ctx context.Context, _ []byte) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() }
 				})
 				w.settle("it isn't started again", func() bool { return w.door.Restarts() >= 2 })
@@ -240,7 +240,7 @@ func TestAHostileDoorCostsOnlyItself(t *testing.T) {
 	}
 }
 
-// settled waits until there are no more open files and goroutines than before.
+// settled waits until there are at most as many open files and goroutines as before.
 func settled(t *testing.T, files, routines int) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; <-time.After(10 * time.Millisecond) {
@@ -283,7 +283,7 @@ func TestADoorThatOpensWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestATunnelIntoAHostileDoor: connections of the tunnel that the process never ends.
+// TestATunnelIntoAHostileDoor: the process never ends connections of the tunnel.
 func TestATunnelIntoAHostileDoor(t *testing.T) {
 	files, routines := openFiles(t), runtime.NumGoroutine()
 	t.Run("run", func(t *testing.T) {
@@ -302,8 +302,8 @@ func TestATunnelIntoAHostileDoor(t *testing.T) {
 	settled(t, files, routines)
 }
 
-// TestACapturedDoorIsNobody: a process that has seen a user's request can't bring it
-// again, nor another one of theirs, whatever it says of the connection.
+// TestACapturedDoorIsNobody: a process that has seen a user's request can't replay it, nor make another
+// one of theirs, whichever binding it claims.
 func TestACapturedDoorIsNobody(t *testing.T) {
 	user, own := must[sign.KeyPair](t)(sign.Generate()), must[sign.KeyPair](t)(sign.Generate())
 	id := own.ID()
@@ -328,12 +328,12 @@ func TestACapturedDoorIsNobody(t *testing.T) {
 	forged.Header.Set("Croft-User", user.ID())
 	all := []said{
 		{Binding: at(1), Raw: encoded(good)},
-		{Binding: at(1), Raw: encoded(good)},  // again, on a connection that it says is the same
+		{Binding: at(1), Raw: encoded(good)},  // again, on a connection that claims the same binding
 		{Binding: at(2), Raw: encoded(good)},  // on another one
 		{Binding: at(1), Raw: encoded(other)}, // another request with its signature
 		{Binding: at(3), Raw: encoded(forged)},
-		{Binding: at(1), Raw: encoded(signed(user, status, at(1)))}, // a fresh one: the connection was over
-		{Binding: at(4), Raw: encoded(signed(own, status, at(4)))},  // its own key has nothing here
+		{Binding: at(1), Raw: encoded(signed(user, status, at(1)))}, // a fresh one for a connection that has ended
+		{Binding: at(4), Raw: encoded(signed(own, status, at(4)))},  // its own key owns nothing here
 		{Binding: at(5), Raw: encoded(signed(user, status, at(5)))},
 	}
 	script := must[[]byte](t)(json.Marshal(all))
@@ -346,7 +346,7 @@ func TestACapturedDoorIsNobody(t *testing.T) {
 	}
 }
 
-// doorPID is the door's process, a child of this one.
+// doorPID is the process ID of the door's process, a child of this one.
 func doorPID(t *testing.T) int {
 	t.Helper()
 	for _, task := range must[[]os.DirEntry](t)(os.ReadDir("/proc/self/task")) {
@@ -361,8 +361,8 @@ func doorPID(t *testing.T) int {
 	return 0
 }
 
-// TestADoorThatIsKilled: an owner's command and log end, they come in again, and
-// nothing is left of it in the agent.
+// TestADoorThatIsKilled: an owner's command and log end, the owner reconnects, and the agent keeps
+// nothing of the old connections.
 func TestADoorThatIsKilled(t *testing.T) {
 	files, routines := openFiles(t), runtime.NumGoroutine()
 	t.Run("run", func(t *testing.T) {
@@ -400,7 +400,7 @@ func TestADoorThatIsKilled(t *testing.T) {
 	settled(t, files, routines)
 }
 
-// agent is a node with a door, until it is killed.
+// agent runs a node with a door until it is killed.
 func agent() {
 	key, err := sign.Generate()
 	if err != nil {
@@ -418,7 +418,7 @@ func agent() {
 	os.Exit(5)
 }
 
-// TestTheProcessEndsWithItsAgent: an agent that is killed leaves nobody at its port.
+// TestTheProcessEndsWithItsAgent: after a kill of the agent, no process serves its port.
 func TestTheProcessEndsWithItsAgent(t *testing.T) {
 	cmd := exec.Command("/proc/self/exe", "agent")
 	out := must[io.ReadCloser](t)(cmd.StdoutPipe())
@@ -452,7 +452,7 @@ func TestTheProcessEndsWithItsAgent(t *testing.T) {
 	}
 }
 
-// TestTheDoorsProcessHasNothing: what the kernel says of it while it serves.
+// TestTheDoorsProcessHasNothing: its rights, as the kernel reports them while it serves.
 func TestTheDoorsProcessHasNothing(t *testing.T) {
 	w := newWorld(t)
 	if _, err := w.dial(w.dialer()).Status(t.Context(), "7-1"); err != nil {

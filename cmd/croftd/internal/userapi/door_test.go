@@ -42,8 +42,7 @@ func TestAnOwnerSeesTheirWorkload(t *testing.T) {
 	}
 }
 
-// What exists is told to its owner alone: somebody else gets the very answer
-// that they get for what doesn't exist.
+// Only the owner learns that a workload exists: other users get the same answer as for a missing one.
 func TestOthersWorkloadsAreNotThere(t *testing.T) {
 	w := newWorld(t)
 	d := w.dialer()
@@ -106,7 +105,7 @@ func TestACommandsStreamsAndExitCodeComeThrough(t *testing.T) {
 	}
 }
 
-// The node's log says who ran something where, and never what.
+// The node's log has who ran a command and where, never the command.
 func TestCommandsAreNotedWithoutTheirArguments(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.dial(w.dialer()).Exec(t.Context(), "7-1", nodeapi.ExecOptions{Args: []string{"cat", "hunter2"}, Env: []string{"PASSWORD=hunter3"}},
@@ -235,8 +234,7 @@ func TestADeletionIsHandedOver(t *testing.T) {
 	}
 }
 
-// A node without room answers as an explorer does: it isn't the request's fault,
-// and worth another try.
+// A full node answers as an explorer does: the request is valid and worth a retry.
 func TestNoSpaceIsAnsweredAsByTheExplorer(t *testing.T) {
 	w := newWorld(t)
 	w.records.fail = node.Errorf(node.NoSpace, "cannot delete 7-1: the disk is full")
@@ -247,7 +245,7 @@ func TestNoSpaceIsAnsweredAsByTheExplorer(t *testing.T) {
 	}
 }
 
-// A defect in one request costs that request.
+// A panic in one request affects only that request.
 func TestAPanicEndsWithItsRequest(t *testing.T) {
 	w := newWorld(t)
 	if _, err := w.dial(w.dialer()).Status(t.Context(), "6-6"); err == nil || !strings.Contains(err.Error(), "the node failed") {

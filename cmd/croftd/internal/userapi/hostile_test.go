@@ -23,7 +23,7 @@ import (
 	"github.com/croft-edge/croft/pkg/sign"
 )
 
-// raw is a TLS connection to the door on which a test writes what it likes.
+// raw is a TLS connection to the door on which a test writes any bytes.
 type raw struct {
 	*tls.Conn
 	reader  *bufio.Reader
@@ -40,7 +40,7 @@ func (w *world) raw() *raw {
 	return &raw{conn, bufio.NewReader(conn), must[[]byte](w.T)(nodeapi.Binding(&state))}
 }
 
-// request is what a test sends: signed as in, sent as itself.
+// request makes a test's request: signed as in, sent with method, target and body.
 func (w *world) request(in nodeapi.Request, method, target string, body []byte) *http.Request {
 	w.Helper()
 	r := must[*http.Request](w.T)(http.NewRequest(method, "https://x"+target, bytes.NewReader(body)))
@@ -52,7 +52,7 @@ func (w *world) good(c *raw) nodeapi.Request {
 	return nodeapi.Request{Node: w.node.ID(), Method: "GET", Target: "/v1/workloads/7-1/status", Time: time.Now(), Binding: c.binding}
 }
 
-// answer sends a request and returns the answer's status and words.
+// answer sends a request and returns the answer's status and text.
 func (c *raw) answer(t *testing.T, r *http.Request) (int, string) {
 	t.Helper()
 	if err := r.Write(c.Conn); err != nil {
@@ -72,7 +72,7 @@ func (c *raw) answer(t *testing.T, r *http.Request) (int, string) {
 	return resp.StatusCode, p.Detail
 }
 
-// Each is signed well but for one thing.
+// Each request is signed correctly but for one thing.
 func TestWhatIsNotSignedForThisIsRefused(t *testing.T) {
 	w := newWorld(t)
 	other := must[sign.KeyPair](t)(sign.Generate())
@@ -125,7 +125,7 @@ func TestWhatIsNotSignedForThisIsRefused(t *testing.T) {
 	}
 }
 
-// A request counts once: not again on its connection, and on no other one.
+// A request counts once: a replay fails on the same connection and on any other.
 func TestAReplayedRequestIsRefused(t *testing.T) {
 	w := newWorld(t)
 	first, second := w.raw(), w.raw()
@@ -142,7 +142,7 @@ func TestAReplayedRequestIsRefused(t *testing.T) {
 	}
 }
 
-// While the node's clock isn't trusted, nobody is sent away for the time.
+// While the node's clock isn't trusted, no request is refused for its time.
 func TestTheTimeCountsOnlyWhereItIsTrusted(t *testing.T) {
 	w := newWorld(t, func(c *userapi.Config) { c.Now = func() (time.Time, bool) { return time.Unix(5, 0), false } })
 	if _, err := w.dial(w.dialer()).Status(t.Context(), "7-1"); err != nil {
@@ -150,7 +150,7 @@ func TestTheTimeCountsOnlyWhereItIsTrusted(t *testing.T) {
 	}
 }
 
-// A user whose clock is wrong is told the node's time, and goes by that.
+// A user with a wrong clock is told the node's time, and uses that.
 func TestAUsersClockMayBeWrong(t *testing.T) {
 	w := newWorld(t)
 	d := w.dialer()
@@ -160,8 +160,8 @@ func TestAUsersClockMayBeWrong(t *testing.T) {
 	}
 }
 
-// Somebody in the middle, with a key of their own, is seen through: also when
-// they ask the node what the user asked them.
+// A man in the middle with a key of their own is detected, also when they forward the user's challenge
+// to the node.
 func TestAManInTheMiddleIsRefused(t *testing.T) {
 	w := newWorld(t)
 	mallory := must[sign.KeyPair](t)(sign.Generate())
@@ -214,7 +214,7 @@ func TestOneUserCannotTakeAllStreams(t *testing.T) {
 	<-done
 }
 
-// Who sends slowly, or too much, is cut off; others are served meanwhile.
+// A client that sends slowly, or too much, is cut off; others are served meanwhile.
 func TestSlowAndHugeRequestsAreCutOff(t *testing.T) {
 	w := newWorld(t, func(c *userapi.Config) {
 		c.Limits.Header, c.Limits.Body, c.Limits.Idle = 300*time.Millisecond, 300*time.Millisecond, 300*time.Millisecond
@@ -254,7 +254,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// A user who says nothing any more doesn't hold a command.
+// The command of a silent user is ended.
 func TestACommandOfASilentUserEnds(t *testing.T) {
 	w := newWorld(t, func(c *userapi.Config) {
 		c.Pulse = nodeapi.Pulse{Beat: 50 * time.Millisecond, Silence: 500 * time.Millisecond}
@@ -268,7 +268,7 @@ func TestACommandOfASilentUserEnds(t *testing.T) {
 	if err := r.Write(conn); err != nil {
 		t.Fatal(err)
 	}
-	// From here on its connection stands, and nothing comes by it.
+	// From here on its connection is open, and carries nothing.
 	w.settle("it doesn't begin", func() bool { return w.streams.started() })
 	w.settle("it runs on", func() bool { return w.streams.running() == 0 })
 }

@@ -23,9 +23,8 @@ func (w *world) from(address string) (net.Conn, error) {
 	return d.DialContext(w.Context(), "tcp", w.door.Address())
 }
 
-// TestSilentStrangersCannotLockAnOwnerOut: 512 connections of 8 addresses that say
-// nothing, opened again as soon as they end, and an owner who comes in, and goes on
-// with what they had open before.
+// TestSilentStrangersCannotLockAnOwnerOut: 512 silent connections from 8 addresses, reopened as soon as
+// they end, and an owner who can connect, and whose earlier streams go on.
 func TestSilentStrangersCannotLockAnOwnerOut(t *testing.T) {
 	w := newWorld(t)
 	turned := limit.Times()["door-strangers"]
@@ -83,8 +82,8 @@ func TestSilentStrangersCannotLockAnOwnerOut(t *testing.T) {
 	<-followed
 }
 
-// Who has shown no workload is gone after the greeting, however busy they are, and a
-// signature of any key is no workload.
+// A client that has shown no workload is disconnected after the greeting, however busy it is; a
+// signature by any key is no workload.
 func TestAStrangerStaysForTheGreetingOnly(t *testing.T) {
 	w := newWorld(t, func(c *userapi.Config) { c.Limits.Greeting = 500 * time.Millisecond })
 	fresh := w.dialer()
@@ -108,8 +107,8 @@ func TestAStrangerStaysForTheGreetingOnly(t *testing.T) {
 	}
 }
 
-// A source that has all of its strangers' places has its oldest connection ended by its
-// newest; nobody else's.
+// A source with all of its strangers' places taken loses its oldest connection to its newest; other
+// sources lose none.
 func TestASourceMakesItsOwnRoom(t *testing.T) {
 	w := newWorld(t, func(c *userapi.Config) {
 		c.Limits.Greeting = patience
@@ -119,7 +118,7 @@ func TestASourceMakesItsOwnRoom(t *testing.T) {
 	open := func(address string) net.Conn {
 		c := must[net.Conn](t)(w.from(address))
 		t.Cleanup(func() { _ = c.Close() })
-		// Whoever has shaken hands has been accepted.
+		// A client that has completed the handshake has been accepted.
 		config := must[*tls.Config](t)(nodeapi.ClientConfig(w.node.ID()))
 		over := tls.Client(c, config)
 		if err := over.HandshakeContext(t.Context()); err != nil {

@@ -25,8 +25,8 @@ import (
 	"github.com/croft-edge/croft/pkg/sign"
 )
 
-// hidden is a node that is reached through a real explorer only, behind a
-// proxy that keeps all that passes.
+// hidden is a node that is reached only through a real explorer, behind a proxy that records the
+// traffic.
 type hidden struct {
 	*world
 	db    string
@@ -36,7 +36,7 @@ type hidden struct {
 	stop func()
 }
 
-// proxy carries TCP to wherever the explorer is now, and remembers the bytes.
+// proxy forwards TCP to the explorer's current address, and records the bytes.
 type proxy struct {
 	listener net.Listener
 	mu       sync.Mutex
@@ -95,7 +95,7 @@ func (p *proxy) saw(text string) bool {
 
 func (h *hidden) url() string { return "http://" + h.proxy.listener.Addr().String() }
 
-// hide makes the node's door reachable through an explorer alone.
+// hide makes the node's door reachable only through an explorer.
 func hide(w *world) *hidden {
 	w.Helper()
 	h := &hidden{world: w, db: filepath.Join(w.TempDir(), "explorer.db"), proxy: newProxy(w.T)}
@@ -158,7 +158,7 @@ func (h *hidden) client(role client.Role, key sign.KeyPair) *client.Client {
 	return c
 }
 
-// through is the user's way to the node.
+// through is the user's way to the node, by the explorer.
 func (h *hidden) through() nodeapi.Dialer {
 	c := h.client(client.RoleUser, h.user)
 	return nodeapi.Dialer{Node: h.node.ID(), User: h.user, Tunnel: func(ctx context.Context) (net.Conn, error) { return c.ConnectNode(ctx, h.node.ID()) }}
@@ -195,7 +195,7 @@ func TestAHiddenNodeIsReachedThroughTheExplorerThatReadsNothing(t *testing.T) {
 	if err != nil || code != 7 || out.String() != text {
 		t.Errorf("exit code %d, %q, %v", code, out.String(), err)
 	}
-	// It sees that somebody speaks to the node, and not what about.
+	// The proxy sees that a user connects to the node, but no content.
 	for _, seen := range []string{client.TunnelUpgrade, h.node.ID(), h.user.ID()} {
 		if !h.proxy.saw(seen) {
 			t.Errorf("the proxy didn't see %s: it sees nothing at all", seen)
@@ -258,7 +258,7 @@ func TestATunnelComesBackWithTheExplorer(t *testing.T) {
 	}
 }
 
-// A wrong address costs time only: who is there isn't the node.
+// A wrong address only costs time: the host there isn't the node.
 func TestAWrongAddressLeadsToTheTunnel(t *testing.T) {
 	h := hide(newWorld(t))
 	h.reach(h.through())
@@ -284,14 +284,14 @@ func TestAWrongAddressLeadsToTheTunnel(t *testing.T) {
 	}
 }
 
-// Of two tunnels of a node the newer one counts.
+// Of a node's two tunnels, the newer one is used.
 func TestANewerTunnelReplacesTheOlder(t *testing.T) {
 	h := hide(newWorld(t))
 	h.reach(h.through())
 	conn := must[net.Conn](t)(h.client(client.RoleNode, h.node).OpenTunnel(t.Context(), h.node.ID()))
 	newer := must[*nodeapi.Tunnel](t)(nodeapi.NodeTunnel(conn))
 	defer newer.Close()
-	// The older one comes back, and replaces this one in turn.
+	// The older tunnel is reopened, and replaces this one in turn.
 	select {
 	case <-newer.Done():
 	case <-time.After(patience):
@@ -331,7 +331,7 @@ func TestWhoMayUseATunnel(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// A connection's request counts once.
+// A request to connect counts once.
 func TestAReplayedConnectIsRefused(t *testing.T) {
 	h := hide(newWorld(t))
 	h.reach(h.through())
@@ -354,8 +354,8 @@ func TestAReplayedConnectIsRefused(t *testing.T) {
 	}
 }
 
-// TestFreshKeysCannotTakeATunnel: keys that have nothing at the node hold as many
-// connections through its tunnel as they get, and its owner still comes through.
+// TestFreshKeysCannotTakeATunnel: keys without workloads at the node hold as many connections through
+// its tunnel as they can get, and the owner still gets through.
 func TestFreshKeysCannotTakeATunnel(t *testing.T) {
 	h := hide(newWorld(t))
 	_ = h.reach(h.through()).Close()
@@ -365,7 +365,7 @@ func TestFreshKeysCannotTakeATunnel(t *testing.T) {
 		for range 32 {
 			conn, err := c.ConnectNode(t.Context(), h.node.ID())
 			if err != nil {
-				continue // turned away: so much the better
+				continue // refused, which is fine too
 			}
 			t.Cleanup(func() { _ = conn.Close() })
 			held++
@@ -384,7 +384,7 @@ func TestFreshKeysCannotTakeATunnel(t *testing.T) {
 	}
 }
 
-// A node that begins isn't registered yet: that isn't worth a warning.
+// A new node isn't registered yet: that isn't worth a warning.
 func TestATunnelThatCannotBeThereYetIsNotWarnedOf(t *testing.T) {
 	for _, c := range []struct {
 		err  error

@@ -14,10 +14,10 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// A user reads a log fast, so that the kernel grows what it holds for them, and
-// then no more. It holds little of the rest, and others read on.
+// A user reads a log fast, so that the kernel's buffer grows, and then stops. The kernel buffers little
+// of the rest, and other users read on.
 func TestAnUnreadStreamHoldsLittleOfTheKernel(t *testing.T) {
-	const most = 512 << 10 // the kernel doubles what it is told, for its own needs
+	const most = 512 << 10 // the kernel doubles the set size, for its own needs
 	w := newWorld(t)
 	conn := w.raw()
 	in := w.good(conn)
@@ -69,8 +69,7 @@ func TestAnUnreadStreamHoldsLittleOfTheKernel(t *testing.T) {
 	}
 }
 
-// unsent is how many bytes the kernel holds for the other ends of connections to
-// a port of 127.0.0.1.
+// unsent is how many bytes the kernel buffers for the peers of connections to a port of 127.0.0.1.
 func unsent(t *testing.T, port string) int {
 	t.Helper()
 	file, err := os.Open("/proc/net/tcp")

@@ -16,8 +16,8 @@ import (
 	"github.com/croft-edge/croft/pkg/sign"
 )
 
-// Also where the node makes no user namespaces, or none at all, the process begins, is
-// nobody and has no capabilities.
+// Also where the node allows no user namespaces, or no namespaces at all, the process starts, is nobody
+// and has no capabilities.
 func TestTheProcessIsNobodyInEachWay(t *testing.T) {
 	key, err := sign.Generate()
 	if err != nil {
@@ -44,7 +44,7 @@ func TestTheProcessIsNobodyInEachWay(t *testing.T) {
 			_ = ours.SetReadDeadline(time.Now().Add(time.Minute))
 			cmd := exec.Command("/proc/self/exe", "door")
 			cmd.Stderr, cmd.ExtraFiles, cmd.SysProcAttr, cmd.Env = os.Stderr, []*os.File{theirs}, attr, []string{}
-			cmd.SysProcAttr.Pdeathsig = 0 // this thread isn't kept
+			cmd.SysProcAttr.Pdeathsig = 0 // this thread may end earlier
 			err = cmd.Start()
 			theirs.Close()
 			if err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// TestMain is also the door's process, which a node starts from the program that it is itself.
+// TestMain also runs as the door's process, which a node starts from its own program.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "door" {
 		os.Exit(front.Serve())
@@ -48,7 +48,7 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// records are a node's: workload 7-1 is the user's.
+// records are a fake node's records: workload 7-1 is the user's.
 type records struct {
 	owner string
 
@@ -80,7 +80,7 @@ func (r *records) Delete(_ context.Context, id string, d workload.Deletion) erro
 	return r.fail
 }
 
-// streams is a container that echoes.
+// streams is a fake container that echoes.
 type streams struct {
 	lines chan node.LogLine
 
@@ -174,7 +174,7 @@ type world struct {
 	log     *logBook
 }
 
-// logBook is what the node writes into its log.
+// logBook collects the node's log.
 type logBook struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -239,7 +239,7 @@ func (w *world) dial(d nodeapi.Dialer) *nodeapi.Conn {
 	return c
 }
 
-// settle waits until ok says so.
+// settle waits until ok returns true.
 func (w *world) settle(what string, ok func() bool) {
 	w.Helper()
 	for deadline := time.Now().Add(patience); !ok(); {
@@ -258,7 +258,7 @@ func refusedBy(err error, kind node.Kind, words string) bool {
 	return err != nil && node.KindOf(err) == kind && strings.Contains(err.Error(), words)
 }
 
-// tap copies what passes through a connection.
+// tap records the traffic of a connection.
 type tap struct {
 	net.Conn
 	mu   *sync.Mutex

@@ -13,8 +13,8 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 )
 
-// TestTheImageOfZDB wants the image of the program that is named, and a node
-// without one to go on and to say so.
+// TestTheImageOfZDB: the image holds the configured program, and a node without one goes on and logs
+// it.
 func TestTheImageOfZDB(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "zdb")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "github.com/croft-edge/croft/cmd/croft-init")

@@ -18,7 +18,7 @@ import (
 
 const gib = 1 << 30
 
-// sparse makes a file of half a GiB that takes no space.
+// sparse makes a sparse file of half a GiB.
 func sparse(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/var/tmp", "croft-d-")
@@ -36,7 +36,7 @@ func sparse(t *testing.T) string {
 	return path
 }
 
-// disk is an empty block device, by another name than the kernel's.
+// disk is an empty block device, by a path other than the kernel's.
 func disk(t *testing.T) string {
 	t.Helper()
 	d, err := loop.Attach(t.Context(), sparse(t))
@@ -51,8 +51,8 @@ func disk(t *testing.T) string {
 	return name
 }
 
-// load makes the configuration of a node in a folder of the test's own, whose
-// pools are gone when it ends.
+// load makes the configuration of a node in a folder of the test's own; its pools are removed when the
+// test ends.
 func load(t *testing.T, flags map[string]string) config.Config {
 	t.Helper()
 	dir, err := os.MkdirTemp("/var/tmp", "croft-d-")
@@ -81,7 +81,7 @@ func load(t *testing.T, flags map[string]string) config.Config {
 	return loaded.Config
 }
 
-// made makes the pools of c, as a node does that starts and stops, and says what they are.
+// made makes the pools of c, as a node does that starts and stops, and returns their status.
 func made(t *testing.T, c config.Config) node.StorageStatus {
 	t.Helper()
 	m, err := storage.Open(t.Context(), moduleConfig(c, zerolog.Nop()))

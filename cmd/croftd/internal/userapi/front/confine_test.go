@@ -17,7 +17,7 @@ import (
 	"github.com/croft-edge/croft/pkg/sign"
 )
 
-// The first argument says what this program does in the place of Serve, once it is shut in.
+// The first argument selects what this program does instead of Serve, once it is confined.
 func TestMain(m *testing.M) {
 	if len(os.Args) != 2 {
 		os.Exit(m.Run())
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(1)
 }
 
-// eat takes memory until there is no more.
+// eat allocates memory until that fails.
 func eat() error {
 	var all [][]byte
 	for range 4096 {
@@ -46,7 +46,7 @@ func eat() error {
 	return errors.New("it had 4 GiB")
 }
 
-// try is what a process that a stranger has taken over would try. It says what went well.
+// try does what a captured process would try, and reports the successes.
 func try() error {
 	var well []string
 	for what, f := range map[string]func() error{
@@ -105,7 +105,7 @@ func (b *book) Write(p []byte) (int, error) {
 	return b.text.Write(p)
 }
 
-// ends runs the door by this program, and returns the first line of how its process ended.
+// ends runs the door with this program, and returns the first line about how its process ended.
 func ends(t *testing.T, as string) string {
 	t.Helper()
 	key, err := sign.Generate()
@@ -133,15 +133,15 @@ func ends(t *testing.T, as string) string {
 	return line
 }
 
-// TestACapturedProcessMayDoNothingElse: what isn't a use of what it was handed fails.
+// TestACapturedProcessMayDoNothingElse: everything but the use of its own descriptors fails.
 func TestACapturedProcessMayDoNothingElse(t *testing.T) {
 	if got := ends(t, "try"); !strings.Contains(got, "went well: .") {
 		t.Error(got)
 	}
 }
 
-// TestTheProcessHasACeiling: it ends when it takes too much memory. A builder's race detector
-// is above any ceiling.
+// TestTheProcessHasACeiling: it ends when it takes too much memory. The race detector alone exceeds any
+// limit.
 func TestTheProcessHasACeiling(t *testing.T) {
 	if raceDetector {
 		return

@@ -30,7 +30,7 @@ func encode(t testing.TB, a wire.Asked) []byte {
 	return raw
 }
 
-// What the agent doesn't use of a request doesn't come to it.
+// Only the parts of a request that the agent uses are transferred.
 func TestARequestComesThrough(t *testing.T) {
 	a := sample()
 	raw := encode(t, a)
@@ -95,7 +95,7 @@ func TestFramesAreBounded(t *testing.T) {
 	}
 }
 
-// A descriptor goes to the door, and none to the agent.
+// A descriptor can be sent to the door, and none to the agent.
 func TestDescriptorsGoOneWay(t *testing.T) {
 	conn, theirs, err := wire.Pair(unix.SOCK_SEQPACKET)
 	if err != nil {
@@ -147,7 +147,7 @@ func opened(t *testing.T) []os.DirEntry {
 	return out
 }
 
-// What is taken can be said again, and is the same then.
+// A decoded request can be encoded, and decodes to the same.
 func FuzzDecode(f *testing.F) {
 	f.Add(encode(f, sample()))
 	f.Add([]byte{})
