@@ -21,11 +21,11 @@ import (
 	"github.com/croft-edge/croft/provision/verify"
 )
 
-// holding provisions at once and lists what it has.
+// holding provisions at once and lists its workloads.
 type holding struct {
 	mu   sync.Mutex
 	have map[string]bool
-	// slow, when set, is waited for by each decommission.
+	// slow, when set, blocks each decommission.
 	slow <-chan struct{}
 }
 
@@ -60,8 +60,8 @@ func (h *holding) List(context.Context) ([]string, error) {
 	return ids, nil
 }
 
-// fullNode is an engine over a store that has records already. Its disk is
-// memory: what is measured is the engine's own work.
+// fullNode is an engine over a store that already has records. Its disk is memory, so that the engine's
+// own work is measured.
 type fullNode struct {
 	push    *source.Push
 	records *store.FSStore
@@ -110,7 +110,7 @@ func newFullNode(b *testing.B, records int, types map[workload.Type]provisioner.
 	return n
 }
 
-// memoryFolder is a folder whose fsync costs nothing, where the machine has one.
+// memoryFolder is a folder in memory, where fsync is free, if the machine has one.
 func memoryFolder(b *testing.B) string {
 	b.Helper()
 	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
@@ -119,7 +119,7 @@ func memoryFolder(b *testing.B) string {
 	return b.TempDir()
 }
 
-// fill writes records of as many users: half of them are deployed, half have ended.
+// fill writes records, ten a user: half of them are deployed, half have ended.
 func (n *fullNode) fill(b *testing.B, records int, types map[workload.Type]provisioner.Provisioner) {
 	b.Helper()
 	var recs []store.Record
@@ -159,7 +159,7 @@ func (n *fullNode) reserve(b *testing.B, t workload.Type, lasts time.Duration) *
 	return r
 }
 
-// arrivals is the time of n arrivals, one after the other, each until it is durable.
+// arrivals is the time of count arrivals, one after the other, each until it is durable.
 func (n *fullNode) arrivals(b *testing.B, count int) time.Duration {
 	b.Helper()
 	all := make([]*workload.Reservation, count)
@@ -177,8 +177,8 @@ func (n *fullNode) arrivals(b *testing.B, count int) time.Duration {
 	return time.Since(start)
 }
 
-// BenchmarkArrival holds what an arrival costs on a node that remembers 10,000
-// reservations against one that remembers 100. Both take turns.
+// BenchmarkArrival compares an arrival's cost on a node that remembers 10,000 reservations with one
+// that remembers 100. Both take turns.
 func BenchmarkArrival(b *testing.B) {
 	const rounds, each = 20, 25
 	var few, many time.Duration
@@ -199,8 +199,8 @@ func BenchmarkArrival(b *testing.B) {
 	report(b, "an arrival at 10,000 records", "≤ 1.2 × one at 100", fmt.Sprintf("%.0f µs of %.0f µs", per(many), per(few)), per(many)/per(few))
 }
 
-// BenchmarkExpiryBesideAHangingModule is how long 50 volumes take that expire
-// together, beside as many containers whose module hangs, against 50 volumes alone.
+// BenchmarkExpiryBesideAHangingModule compares the removal of 50 volumes that expire together, beside
+// as many containers whose module hangs, with 50 volumes alone.
 func BenchmarkExpiryBesideAHangingModule(b *testing.B) {
 	var alone, beside time.Duration
 	for b.Loop() {
@@ -211,7 +211,7 @@ func BenchmarkExpiryBesideAHangingModule(b *testing.B) {
 		fmt.Sprintf("%s of %s", beside.Round(time.Millisecond), alone.Round(time.Millisecond)), beside.Seconds()/alone.Seconds())
 }
 
-// expiry is the time from the common end of 50 volumes until all are gone.
+// expiry is the time from the common expiry of 50 volumes until all are removed.
 func expiry(b *testing.B, hangs bool) time.Duration {
 	b.Helper()
 	release := make(chan struct{})

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// How busy the processors of a machine that does nothing else may be, as a share of
-// all: before anything is started, and while the honest user is alone.
+// The maximum load of an otherwise idle machine's processors, as a share of all: before any process is
+// started, and while the honest user is alone.
 const (
 	idleBefore = 0.10
 	idleQuiet  = 0.40
 	lookFor    = 5 * time.Second
 )
 
-// machine says whether anybody else used the machine. It looks before there is a node, and
-// while the honest user is alone: under attack the attackers keep the processors busy.
+// machine detects other load on the machine. It measures before there is a node, and while the honest
+// user is alone: under attack the attackers keep the processors busy.
 type machine struct {
 	before, alone float64
 }
@@ -31,7 +31,7 @@ func (m *machine) quiet(do func()) { m.alone = busyShare(do) }
 
 func (m *machine) idle() bool { return m.before <= idleBefore && m.alone <= idleQuiet }
 
-// String is the line that says what is judged.
+// String is the printed verdict.
 func (m *machine) String() string {
 	verdict := "idle otherwise: how long requests took is judged"
 	if !m.idle() {
@@ -41,8 +41,8 @@ func (m *machine) String() string {
 		100*m.before, 100*idleBefore, 100*m.alone, 100*idleQuiet, verdict)
 }
 
-// busyShare is the share of the processors' time that was used while do ran; 1 when it
-// can't be read, which judges nothing.
+// busyShare is the share of processor time that was used while do ran; 1, which counts as not idle,
+// when it can't be read.
 func busyShare(do func()) float64 {
 	busy, total := processorTimes()
 	do()
@@ -53,14 +53,14 @@ func busyShare(do func()) float64 {
 	return float64(busyAfter-busy) / float64(totalAfter-total)
 }
 
-// processorTimes are the ticks since boot that all processors were busy, and all of them.
+// processorTimes are the ticks since boot of all processors: busy ones and total.
 func processorTimes() (busy, total uint64) {
 	raw, err := os.ReadFile("/proc/stat")
 	if err != nil {
 		return 0, 0
 	}
 	line, _, _ := strings.Cut(string(raw), "\n")
-	// user nice system idle iowait irq softirq steal; guests' are in user's.
+	// user nice system idle iowait irq softirq steal; guest time is included in user's.
 	for k, field := range strings.Fields(line)[1:] {
 		var n uint64
 		if _, err := fmt.Sscan(field, &n); err != nil || k > 7 {

@@ -19,27 +19,26 @@ import (
 	wg "github.com/croft-edge/croft/modules/network/carrier"
 )
 
-// ceilings are the most memory that all processes of a kind may have together, in MiB, as
-// docs/security.md states them for a node.
-// Kinds without one are printed only: a shim has some 12 MiB a container.
+// ceilings are the maximum memory of all processes of a kind together, in MiB, as docs/security.md
+// states them for a node. Kinds without one are only printed: a shim has some 12 MiB a container.
 func ceilings() map[string]int64 {
 	return map[string]int64{
 		"croftd run":         768,
 		"croftd door":        384,
 		"croftd carrier wg":  wg.DefaultHardLimit >> 20,
 		"croftd carrier log": logs.DefaultHardLimit >> 20,
-		// As many as there may be at once, 512 MiB each.
+		// As many as may run at once, 512 MiB each.
 		"croftd unpack": 3 * 512,
 		"containerd":    512,
 		"zdb":           1024,
-		// An eighth of its ceiling, which is for 50,000 nodes.
+		// An eighth of its limit, which is for 50,000 nodes.
 		"explorer": 512,
 	}
 }
 
-// memory notes how much memory croft's processes have.
+// memory records the memory of croft's processes.
 type memory struct {
-	// dir is the folder of the world.
+	// dir is the world's folder.
 	dir  string
 	stop func()
 
@@ -51,7 +50,7 @@ func newMemory(i *nodetest.Internet) *memory {
 	return &memory{dir: i.Dir, largest: map[string]int64{}}
 }
 
-// start looks each second, until stop.
+// start measures each second, until stop.
 func (m *memory) start(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -65,8 +64,8 @@ func (m *memory) start(ctx context.Context) {
 	}()
 }
 
-// look takes what the processes of a kind have together now, and the most that one of
-// them had at any time: the kernel remembers that.
+// look records the current memory of each kind's processes together, and the peak of a single one,
+// which the kernel records.
 func (m *memory) look() {
 	processes, _ := filepath.Glob("/proc/[0-9]*")
 	now, peak := map[string]int64{}, map[string]int64{}
@@ -86,8 +85,7 @@ func (m *memory) look() {
 	}
 }
 
-// kind is what a process is to croft; empty when it isn't this node's or explorer's, or
-// is a user's.
+// kind is a process's role in croft; empty when it isn't this node's or explorer's, or is a user's.
 func (m *memory) kind(dir string) string {
 	program, err := os.Readlink(filepath.Join(dir, "exe"))
 	name := filepath.Base(program)
@@ -102,7 +100,7 @@ func (m *memory) kind(dir string) string {
 	return name
 }
 
-// ours is whether a process, or one of those that it came from, was told of the world's folder.
+// ours is whether a process, or one of its ancestors, has the world's folder in its arguments.
 func (m *memory) ours(dir string, generations int) bool {
 	if strings.Contains(strings.Join(commandLine(dir), " "), m.dir+"/") {
 		return true
@@ -120,7 +118,7 @@ func commandLine(dir string) []string {
 	return strings.Split(strings.TrimRight(string(raw), "\x00"), "\x00")
 }
 
-// depth is how many words name a command of croftd.
+// depth is how many words make up a croftd command.
 func depth(command string) int {
 	if command == "carrier" {
 		return 2
@@ -128,7 +126,7 @@ func depth(command string) int {
 	return 1
 }
 
-// judge prints all of it, and fails where it is more than the ceiling.
+// judge prints the peaks, and fails where one exceeds its limit.
 func (m *memory) judge(b *testing.B) {
 	b.Helper()
 	m.mu.Lock()
@@ -152,8 +150,7 @@ func (m *memory) judge(b *testing.B) {
 	}
 }
 
-// resident is how much resident memory a process has and has had at most, in bytes; 0
-// when it has gone.
+// resident is a process's resident memory now and at its peak, in bytes; 0 when it has gone.
 func resident(dir string) (now, most int64) {
 	raw, err := os.ReadFile(filepath.Join(dir, "status"))
 	if err != nil {

@@ -10,17 +10,17 @@ import (
 	"github.com/croft-edge/croft/internal/testing/nodetest"
 )
 
-// What the honest user does how often, and how much slower the slowest hundredth of the
-// requests may be under attack.
+// How often the honest user pushes, and how much slower the slowest hundredth of the requests may be
+// under attack.
 const (
 	slower   = 3
 	pushEach = 5 * time.Second
 	askEach  = time.Second
 )
 
-// How long the honest user is watched without and with all attacks, as long each: the slowest hundredth of a few
-// requests is faster than that of many. The environment may say other durations, to try the benchmark: figures of
-// a short run say little.
+// How long the honest user is watched without and with all attacks, equally long: the slowest hundredth
+// of a few requests is faster than that of many. The environment may set other durations, to try the
+// benchmark; a short run's figures mean little.
 const (
 	quietVariable, quietDefault   = "CROFT_ATTACK_QUIET", 4 * time.Minute
 	attackVariable, attackDefault = "CROFT_ATTACK_FOR", 4 * time.Minute
@@ -39,12 +39,11 @@ func watchFor(b *testing.B, variable string, otherwise time.Duration) time.Durat
 	return d
 }
 
-// BenchmarkAttack runs a node and an explorer under what hostile users and strangers
-// have used against them, all at once, beside an honest user: a container that answers
-// every second, writes lines, a file on a volume and a value in a namespace, and a
-// reservation every five seconds. It fails when a request of the honest user fails, when
-// a process of croft's has more memory than its ceiling, when an image bomb is taken, and,
-// on a machine that did nothing else, when the honest user waits three times as long.
+// BenchmarkAttack runs a node and an explorer under all known attacks of hostile users and strangers at
+// once, beside an honest user: a container that answers every second, writes lines, a file on a volume
+// and a value in a namespace, and a reservation every five seconds. It fails when a request of the
+// honest user fails, when a process of croft's exceeds its memory limit, when an image bomb is
+// accepted, and, on an otherwise idle machine, when the honest user waits three times as long.
 func BenchmarkAttack(b *testing.B) {
 	quietFor, attackFor := watchFor(b, quietVariable, quietDefault), watchFor(b, attackVariable, attackDefault)
 	for b.Loop() {
@@ -73,9 +72,9 @@ func BenchmarkAttack(b *testing.B) {
 	}
 }
 
-// compare prints what became of each kind of request, and fails when one failed. How long
-// they took is judged only on a machine that did nothing else. The last line is how many requests of all kinds took
-// longer than their kind may: it isn't judged, but travels better than the slowest hundredth of a few.
+// compare prints the outcome of each kind of request, and fails when one failed. Durations are judged
+// only on an otherwise idle machine. The last line is how many requests of all kinds took longer than
+// their kind may: it isn't judged, but travels better than the slowest hundredth of a few.
 func compare(b *testing.B, quiet, attacked map[string]*asked, m *machine) {
 	b.Helper()
 	fmt.Printf("MACHINE %s\n", m)
@@ -102,7 +101,7 @@ func compare(b *testing.B, quiet, attacked map[string]*asked, m *machine) {
 	fmt.Printf("SLOW %d of all %d requests took more than %d x their kind's quiet p99\n", slow, all, slower)
 }
 
-// over is how many took longer than that.
+// over counts the durations above limit.
 func over(took []time.Duration, limit time.Duration) (n int) {
 	for _, t := range took {
 		if t > limit {
@@ -112,10 +111,10 @@ func over(took []time.Duration, limit time.Duration) (n int) {
 	return n
 }
 
-// requests are what the honest user asks for.
+// requests are the kinds of the honest user's requests.
 func requests() []string { return []string{"HTTP", "log line", "reservation", "volume", "zdb"} }
 
-// tail is the slowest hundredth, half what half of all are below.
+// tail is the 99th percentile, half the median.
 func tail(all []time.Duration) time.Duration { return share(all, 0.99) }
 func half(all []time.Duration) time.Duration { return share(all, 0.5) }
 

@@ -30,7 +30,7 @@ func (echoes) Echo(text string) (string, error) { return text, nil }
 
 func echoObject() zbus.ObjectID { return bus.Object("echo", "1.0") }
 
-// busCalls is the time of one call when conc callers make calls of them.
+// busCalls is the time per call with conc concurrent callers.
 func busCalls(b *testing.B, c zbus.Client, module string, conc, calls int) time.Duration {
 	b.Helper()
 	var left atomic.Int64
@@ -96,8 +96,8 @@ func BenchmarkBusInProcess(b *testing.B) {
 	}
 }
 
-// BenchmarkBusRedis compares with the bare library's own client and server on
-// the same redis, in turns, so that noise meets both.
+// BenchmarkBusRedis compares with the bare library's own client and server on the same redis, in turns,
+// so that noise affects both.
 func BenchmarkBusRedis(b *testing.B) {
 	url := redisForBench(b)
 	carrier, err := bus.Connect(context.Background(), url, bus.Options{})

@@ -29,7 +29,7 @@ func boxes(b *testing.B) (*nodetest.Internet, *nodetest.Node) {
 	}
 	i := nodetest.NewInternet(b, bins, "--key-rate", "0", "--address-rate", "0")
 	n, _ := i.Plug("n1", "203.0.113.11", "--heartbeat", "1m", "--poll-wait", "30s", "--container-layer", "32MiB", "--cpu-overcommit", "100")
-	// As /run is on a machine.
+	// With the mode of /run on a machine.
 	for _, dir := range []string{n.RunDir(), i.Path("ctr"), i.Path("podman", "run")} {
 		if err := os.MkdirAll(dir, 0o711); err != nil {
 			b.Fatal(err)
@@ -71,10 +71,9 @@ func answers(b *testing.B, i *nodetest.Internet, namespace string) {
 	}
 }
 
-// listens waits until somebody listens in a network namespace, which needn't be
-// there yet. It tries each millisecond, from one thread that stays in there:
-// asking by HTTP all the time would take a good part of a processor from what is
-// being started. The thread ends with the goroutine.
+// listens waits until a server listens in a network namespace, which may not exist yet. It tries each
+// millisecond, from one thread that stays inside: polling by HTTP would take much processor time from
+// the container being started. The thread ends with the goroutine.
 func listens(namespace string, limit time.Duration) error {
 	const pause = time.Millisecond
 	runtime.LockOSThread()
@@ -93,7 +92,7 @@ func listens(namespace string, limit time.Duration) error {
 	return fmt.Errorf("not within %s: %w", limit, err)
 }
 
-// enter brings the thread into a network namespace.
+// enter moves the thread into a network namespace.
 func enter(namespace string) error {
 	f, err := os.Open(namespace)
 	if err != nil {
@@ -103,7 +102,7 @@ func enter(namespace string) error {
 	return unix.Setns(int(f.Fd()), unix.CLONE_NEWNET)
 }
 
-// connect connects from the thread's network namespace, and hangs up.
+// connect connects from the thread's network namespace, and disconnects.
 func connect(at unix.Sockaddr) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -113,11 +112,10 @@ func connect(at unix.Sockaddr) error {
 	return unix.Connect(fd, at)
 }
 
-// told is a line of the node's log about what containerd took.
+// told matches a line of the node's log with the time that containerd took.
 var told = regexp.MustCompile(`"id":"([^"]+)".*"containerd":([0-9.]+)`)
 
-// inContainerd is how much of each container's time containerd and runc took,
-// by the node's log.
+// inContainerd is each container's share of time in containerd and runc, from the node's log.
 func inContainerd(b *testing.B, n *nodetest.Node) map[string]time.Duration {
 	b.Helper()
 	took := map[string]time.Duration{}
@@ -131,9 +129,8 @@ func inContainerd(b *testing.B, n *nodetest.Node) map[string]time.Duration {
 	return took
 }
 
-// BenchmarkContainerStart measures a container from its push to its first
-// answer, in turns with ctr and podman. Their network namespaces are made
-// beforehand, croft's is not.
+// BenchmarkContainerStart measures a container from its push to its first answer, in turns with ctr and
+// podman. The network namespaces of these are made beforehand, croft's is not.
 func BenchmarkContainerStart(b *testing.B) {
 	const rounds, ours = 30, 40 * time.Millisecond
 	for b.Loop() {
@@ -141,7 +138,7 @@ func BenchmarkContainerStart(b *testing.B) {
 		ctr, podman := newCtr(b, i, n), newPodman(b, i)
 		var whole, result, apart, rest, bare, pod []time.Duration
 		var ids []string
-		// One stays: an image that is in use is present.
+		// One container stays, so that its image stays present.
 		i.Result(i.Push(box(i, n, rounds)), workload.StateOK)
 		ctr.round(rounds)
 		podman.round(rounds)
@@ -177,17 +174,17 @@ func BenchmarkContainerStart(b *testing.B) {
 	}
 }
 
-// spread tells the middle and the slow end.
+// spread formats the median and the slow end.
 func spread(all []time.Duration) string {
 	all = slices.Clone(all)
 	slices.Sort(all)
 	return fmt.Sprintf("p50 %.0f, p95 %.0f ms", ms(quantile(all, 0.5)), ms(quantile(all, 0.95)))
 }
 
-// atOnce is how many of the reference are started at a time.
+// atOnce is how many reference containers are started concurrently.
 const atOnce = 4
 
-// several runs f(from) to f(to-1), four at a time, and returns how long all took.
+// several runs f(from) to f(to-1), four at a time, and returns the total time.
 func several(from, to int, f func(k int)) time.Duration {
 	began := time.Now()
 	var next atomic.Int64
@@ -204,16 +201,15 @@ func several(from, to int, f func(k int)) time.Duration {
 	return time.Since(began)
 }
 
-// BenchmarkContainersInARow measures containers that are pushed one after the
-// other without waiting, until the last has its result, in turns with as many of
-// ctr run -d, four at a time.
+// BenchmarkContainersInARow measures containers that are pushed one after the other without waiting,
+// until the last has its result, in turns with as many ctr run -d, four at a time.
 func BenchmarkContainersInARow(b *testing.B) {
 	const row, turns = 50, 3
 	for b.Loop() {
 		i, n := boxes(b)
 		ctr := newCtr(b, i, n)
 		ctr.round(0)
-		// The image is present for the others.
+		// So that the image is present for the others.
 		i.Result(i.Push(box(i, n, row)), workload.StateOK)
 		var ours, theirs, ratios []float64
 		for range turns {
@@ -241,9 +237,9 @@ func BenchmarkContainersInARow(b *testing.B) {
 	}
 }
 
-// pushAll pushes containers without waiting, and returns them and how long it
-// took until the last had its result. It asks seldom until then: the explorer's
-// answers take processor time that the containers need.
+// pushAll pushes containers without waiting, and returns them and the time until the last had its
+// result. It polls rarely until then: the explorer's answers take processor time that the containers
+// need.
 func pushAll(i *nodetest.Internet, n *nodetest.Node, from, to int) (time.Duration, []*workload.Reservation) {
 	var all []*workload.Reservation
 	began := time.Now()
@@ -270,7 +266,7 @@ func BenchmarkContainers100(b *testing.B) {
 		i, n := boxes(b)
 		idle := anonymous(b, n.PID())
 		report(b, "agent memory, containers offered (RssAnon)", "<= 40 MB", fmt.Sprintf("%.1f MB", idle), idle/40)
-		// The image is present for the others.
+		// So that the image is present for the others.
 		all := []*workload.Reservation{i.Push(box(i, n, 0))}
 		i.Result(all[0], workload.StateOK)
 		_, others := pushAll(i, n, 1, containers)
@@ -292,7 +288,7 @@ func memory100(b *testing.B, n *nodetest.Node) {
 	b.Logf("idle with 100 containers the agent uses %.1f %% of a core", (cpuSeconds(b, n.PID())-cpu)/30*100)
 }
 
-// restart100 kills the agent, and looks at what the next one makes of it.
+// restart100 kills the agent, and checks the state after a restart.
 func restart100(b *testing.B, i *nodetest.Internet, n *nodetest.Node, all []*workload.Reservation) {
 	b.Helper()
 	before := map[string]uint64{}

@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// database is a server that runs: zdb or redis.
+// database is a running server: zdb or redis.
 type database struct {
 	cmd    *exec.Cmd
 	port   int
 	socket string
-	// own says that this package's load asks it, and not redis-benchmark.
+	// own selects this package's load rather than redis-benchmark.
 	own bool
-	// next is the number of the last key that was made, loads how many loads were.
+	// next is the number of the last key made, loads the number of loads so far.
 	next, loads int
 }
 
@@ -41,7 +41,7 @@ func startZDB(b *testing.B, data, mode string, args ...string) *database {
 	return s
 }
 
-// start runs a server until it answers.
+// start starts a server and waits until it answers.
 func (s *database) start(b *testing.B, cmd *exec.Cmd) {
 	b.Helper()
 	cmd.Stderr = os.Stderr
@@ -54,7 +54,7 @@ func (s *database) start(b *testing.B, cmd *exec.Cmd) {
 	s.answers(b)
 }
 
-// again starts it again, as it was started.
+// again starts the server again with the same arguments.
 func (s *database) again(b *testing.B) {
 	b.Helper()
 	s.start(b, exec.Command(s.cmd.Path, s.cmd.Args[1:]...))
@@ -81,13 +81,13 @@ func (s *database) answers(b *testing.B) {
 	b.Fatalf("%s doesn't answer", s.cmd.Path)
 }
 
-// end ends it, and waits.
+// end stops the server, and waits for its end.
 func (s *database) end() {
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	_ = s.cmd.Wait()
 }
 
-// resident is the memory that it has, in bytes.
+// resident is its resident memory, in bytes.
 func (s *database) resident(b *testing.B) float64 {
 	b.Helper()
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
@@ -107,7 +107,7 @@ func (s *database) resident(b *testing.B) float64 {
 	return 0
 }
 
-// shortDir is a folder whose name is short enough for sockets.
+// shortDir is a folder whose path is short enough for sockets.
 func shortDir(b *testing.B) string {
 	b.Helper()
 	dir, err := os.MkdirTemp("", "zdb")

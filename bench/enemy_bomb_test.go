@@ -25,24 +25,22 @@ import (
 )
 
 const (
-	// bombHost is the enemy's, bombRegistry his registry there.
+	// bombHost is the enemy's address, bombRegistry the registry there.
 	bombHost     = "203.0.113.66"
 	bombRegistry = bombHost + ":5000"
 	// bombers are the hostile users, one for each of the attack's goroutines.
 	bombers = 4
-	// bombDocument is the largest document that a node reads, in bytes: registries must
-	// take as much.
+	// bombDocument is the largest document that a node reads, in bytes, as registries must accept that
+	// size.
 	bombDocument = 4 << 20
-	// bombUnpacked is what a packed layer of some MiB unpacks to, in bytes: more than
-	// an image may have.
+	// bombUnpacked is the unpacked size of a packed layer of some MiB, in bytes: more than an image may
+	// have.
 	bombUnpacked = 2 << 30
-	// bombFiles is how many files a layer of them has, more than an image may have.
+	// bombFiles is how many files such a layer has, more than an image may have.
 	bombFiles = 1_100_000
-	// bombImage is what the node's operator lets an image have: the largest disk that
-	// this benchmark fills.
+	// bombImage is the operator's limit for an image: the most disk that this benchmark fills.
 	bombImage = "512MiB"
-	// bombPatience is how long the node may take to refuse those that it still has when
-	// the attack ends.
+	// bombPatience is how long the node may take to refuse the remaining bombs when the attack ends.
 	bombPatience = 2 * time.Minute
 
 	manifestType = "application/vnd.oci.image.manifest.v1+json"
@@ -51,14 +49,13 @@ const (
 	layerType    = "application/vnd.oci.image.layer.v1.tar+gzip"
 )
 
-// bombs are images that are small to send and cost who reads them, and those who bring them.
+// bombs are images that are small to send and expensive to read, with the users who reserve them.
 type bombs struct {
 	e       *enemy
 	bombers [bombers]sign.KeyPair
 	next    atomic.Uint64
 	kinds   []string
-	// documents and blobs are what the registry serves: documents by tag and by digest,
-	// blobs by digest.
+	// documents and blobs are the registry's content: documents by tag and by digest, blobs by digest.
 	documents map[string]document
 	blobs     map[string][]byte
 
@@ -104,7 +101,7 @@ func (b *bombs) document(name, kind string, raw []byte) {
 	b.documents[name], b.documents[digestOf(raw)] = document{kind, raw}, document{kind, raw}
 }
 
-// image is one of a layer. Its config says that it is for this machine, when it is nil.
+// image makes an image of one layer. A nil config is replaced by one for this machine.
 func (b *bombs) image(name string, config, layer []byte) {
 	if config == nil {
 		config = fmt.Appendf(nil, `{"os":"linux","architecture":%q,"rootfs":{"type":"layers","diff_ids":["sha256:%064d"]}}`, runtime.GOARCH, 0)
@@ -128,7 +125,7 @@ func digestOf(raw []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// zeros is a layer of one file of zeros: its end is the same packed block again and again.
+// zeros is a layer of one file of zeros: its end repeats one packed block.
 func (b *bombs) zeros() []byte {
 	const block = 16 << 20
 	head := b.packed(func(w *tar.Writer) error {
@@ -143,7 +140,7 @@ func (b *bombs) zeros() []byte {
 	return append(head, bytes.Repeat(one.Bytes(), bombUnpacked/block)...)
 }
 
-// files is a layer of more empty files than an image may have.
+// files is a layer with more empty files than an image may have.
 func (b *bombs) files() []byte {
 	return b.packed(func(w *tar.Writer) error {
 		for k := range bombFiles {
@@ -155,7 +152,7 @@ func (b *bombs) files() []byte {
 	})
 }
 
-// packed is a gzip member of what write writes, without a tar's end.
+// packed is a gzip member of write's output, without a tar's end.
 func (b *bombs) packed(write func(w *tar.Writer) error) []byte {
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
@@ -187,7 +184,7 @@ func (b *bombs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(raw))
 }
 
-// arm gives each bomber a network: what a container must have before its image is fetched.
+// arm gives each bomber a network, which a container needs before its image is fetched.
 func (b *bombs) arm() {
 	b.e.b.Helper()
 	for k := range b.bombers {
@@ -201,9 +198,9 @@ func (b *bombs) arm() {
 	}
 }
 
-// bomb reserves a container of a bomb, and waits until the node has refused it. A bomber has to
-// wait for the next when too many were refused. When the attack ends the node has some time for
-// kinds that it has refused none of yet, without the other attacks.
+// bomb reserves a container of a bomb, and waits until the node has refused it. After too many
+// refusals, a bomber must wait before the next. When the attack ends, the node gets some time, without
+// the other attacks, for kinds of which it has refused none yet.
 func (e *enemy) bomb(ctx context.Context) error {
 	k := e.bombs.next.Add(1)
 	kind := e.bombs.kinds[k%uint64(len(e.bombs.kinds))]
@@ -240,11 +237,11 @@ func (b *bombs) wasRefused(kind string) bool {
 	return b.refused[kind].times > 0
 }
 
-// layerBombs are those that may take as long as a layer may: 900 seconds of a processor.
-// Making a million files takes a disk minutes.
+// layerBombs are the kinds that may take the time limit of a layer: 900 seconds of a processor. Making
+// a million files takes a disk minutes.
 func layerBombs() []string { return []string{"zeros", "files"} }
 
-// refusal is what became of one kind of bomb.
+// refusal counts the refusals of one kind of bomb.
 type refusal struct {
 	times   int
 	longest time.Duration
@@ -263,7 +260,7 @@ func (b *bombs) note(kind string, took time.Duration, result *workload.Result) {
 	b.refused[kind] = refusal{r.times + 1, max(r.longest, took), why}
 }
 
-// tell prints what became of the bombs.
+// tell prints the outcome of the bombs.
 func (b *bombs) tell() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -13,12 +13,12 @@ import (
 	"github.com/croft-edge/croft/pkg/sign"
 )
 
-// namesEach is how many tunnels of a hostile network lead to a name.
+// namesEach is how many tunnels of a hostile network have a name as endpoint.
 const namesEach = 20
 
-// swallowNames has every DNS server of the node's take questions and say nothing, as the
-// servers of a hostile domain do. The node has those of this machine's resolv.conf,
-// which are nobody in the node's own internet.
+// swallowNames makes all of the node's DNS servers ignore questions, as the servers of a hostile domain
+// do. The node uses those of this machine's resolv.conf, whose addresses are unused in the node's own
+// internet.
 func (e *enemy) swallowNames() {
 	e.b.Helper()
 	for _, server := range e.nameServers() {
@@ -41,7 +41,7 @@ func (e *enemy) swallowNames() {
 	}
 }
 
-// swallow reads questions, and counts them, until the socket is closed.
+// swallow receives and counts questions, until the socket is closed.
 func (e *enemy) swallow(conn net.PacketConn) {
 	question := make([]byte, 4096)
 	for {
@@ -52,8 +52,8 @@ func (e *enemy) swallow(conn net.PacketConn) {
 	}
 }
 
-// nameServers are the IPv4 ones of this machine; 127.0.0.1 where none is named, which is
-// what resolvers take.
+// nameServers are this machine's IPv4 DNS servers; 127.0.0.1 where none is configured, the default of
+// resolvers.
 func (e *enemy) nameServers() (out []net.IP) {
 	e.b.Helper()
 	raw, err := os.ReadFile("/etc/resolv.conf")
@@ -80,8 +80,8 @@ func (e *enemy) nameServers() (out []net.IP) {
 	return out
 }
 
-// neverAnswer reserves a network of a new key, whose tunnels all lead to names that are
-// never answered.
+// neverAnswer reserves a network with a new key, whose tunnels' endpoints are all names that are never
+// resolved.
 func (e *enemy) neverAnswer(ctx context.Context) error {
 	user, err := sign.Generate()
 	if err != nil {

@@ -28,7 +28,7 @@ type enemy struct {
 	n    *nodetest.Node
 	user sign.KeyPair
 	host *netlab.Namespace
-	// zdb is where the node's namespaces are reached.
+	// zdb is the address of the node's namespaces.
 	zdb string
 
 	// made counts the networks.
@@ -39,7 +39,7 @@ type enemy struct {
 	count  map[string]int
 	memory *memory
 	bombs  *bombs
-	// names is how many names have been asked for, and never answered.
+	// names counts the questions for names, which are never answered.
 	names atomic.Int64
 }
 
@@ -65,7 +65,7 @@ func enemyImage(i *nodetest.Internet, k int, program string) string {
 		imagetest.New().Program("/enemy", program).Config(func(c *v1.Config) { c.Entrypoint = []string{"/enemy"} }))
 }
 
-// flood writes half lines for ever; small makes files and attributes on a volume.
+// flood writes unfinished lines for ever; small makes files and attributes on a volume.
 const (
 	flood = `package main
 import "os"
@@ -103,7 +103,7 @@ func (e *enemy) begin() {
 	e.memory.start(e.b.Context())
 }
 
-// attacks are all of them, each by four at a time.
+// attacks are all attacks; each runs four times concurrently.
 func (e *enemy) attacks() map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		refused: e.unsigned, "polls that nobody reads": e.deaf, "idle connections at the explorer": e.idle(e.explorer()),
@@ -113,7 +113,7 @@ func (e *enemy) attacks() map[string]func(context.Context) error {
 	}
 }
 
-// end stops every attack, and fails where one hasn't been one: nothing of it came through.
+// end stops every attack, and fails for each that had no effect because none of its attempts succeeded.
 func (e *enemy) end() {
 	e.stop()
 	e.all.Wait()
@@ -130,8 +130,7 @@ func (e *enemy) end() {
 	}
 }
 
-// refused is the attack whose requests are all turned away: what they cost until then is
-// the attack.
+// refused is the attack whose requests are all refused: the cost of refusing them is the attack.
 const refused = "unsigned bodies"
 
 func (e *enemy) did(what string, err error) {
@@ -193,14 +192,14 @@ func (e *enemy) dial(ctx context.Context, address string) (net.Conn, error) {
 
 func (e *enemy) explorer() string { return strings.TrimPrefix(e.i.URL, "http://") }
 
-// unsigned posts a MiB of members that nobody has signed.
+// unsigned posts a MiB of unsigned JSON members.
 func (e *enemy) unsigned(context.Context) error {
 	body := "{" + strings.Repeat(`"a":{"b":1},`, 1<<20/12) + `"z":1}`
 	_, err := e.i.Do(e.host.Path(), http.MethodPost, e.i.URL+"/nodes", body, 30*time.Second)
 	return err
 }
 
-// deaf asks for all that a node has, and doesn't read it.
+// deaf requests all of a node's reservations, and doesn't read the answer.
 func (e *enemy) deaf(ctx context.Context) error {
 	conn, err := e.dial(ctx, e.explorer())
 	if err != nil {
@@ -212,7 +211,7 @@ func (e *enemy) deaf(ctx context.Context) error {
 	return err
 }
 
-// idle holds connections that say nothing.
+// idle holds silent connections.
 func (e *enemy) idle(address string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		var conns []net.Conn
@@ -234,10 +233,10 @@ func (e *enemy) idle(address string) func(context.Context) error {
 	}
 }
 
-// silent holds connections to the node's zdb that say nothing.
+// silent holds silent connections to the node's zdb.
 func (e *enemy) silent(ctx context.Context) error { return e.idle(e.zdb)(ctx) }
 
-// half sends the beginning of a large SET.
+// half sends an incomplete large SET.
 func (e *enemy) half(ctx context.Context) error {
 	conn, err := e.dial(ctx, e.zdb)
 	if err != nil {
@@ -251,7 +250,7 @@ func (e *enemy) half(ctx context.Context) error {
 	return nil
 }
 
-// door begins connections to the node's door and shows no key.
+// door starts connections to the node's door without showing a key.
 func (e *enemy) door(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -264,7 +263,7 @@ func (e *enemy) door(ctx context.Context) error {
 	return nil
 }
 
-// networks are reserved one after the other, each with a tunnel of its own.
+// networks reserves networks one after the other, each with a tunnel of its own.
 func (e *enemy) networks(ctx context.Context) error {
 	k := e.made.Add(1)
 	part := e.i.Part(e.n, "10.7.2.0/24", uint16(4000+k%20000), "")
@@ -275,7 +274,7 @@ func (e *enemy) networks(ctx context.Context) error {
 	return err
 }
 
-// keys reserves a container with a key that nobody knows.
+// keys reserves a container with a new key.
 func (e *enemy) keys(ctx context.Context) error {
 	user, err := sign.Generate()
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/croft-edge/croft/provision/verify"
 )
 
-// noOp provisions at once and has what it was asked for.
+// noOp provisions at once, without effect.
 type noOp struct{}
 
 func (noOp) Provision(_ context.Context, r *workload.Reservation) (json.RawMessage, error) {
@@ -30,7 +30,7 @@ func (noOp) Decommission(context.Context, *workload.Reservation) error { return 
 func (noOp) Remove(context.Context, provisioner.Label) error           { return nil }
 func (noOp) List(context.Context) ([]string, error)                    { return nil, nil }
 
-// silent is a feedback that owes for ever: what it would write isn't the engine's.
+// silent is a feedback that never delivers: its writes aren't the engine's.
 type silent struct{}
 
 func (silent) Kick() {}
@@ -39,7 +39,7 @@ func (silent) Run(ctx context.Context) error {
 	return nil
 }
 
-// trusted is the machine's clock, believed.
+// trusted is the machine's clock, always trusted.
 type trusted struct{}
 
 func (trusted) Read() clock.Reading {
@@ -65,11 +65,10 @@ func (s batch) Items(ctx context.Context) <-chan source.Item {
 	return out
 }
 
-// BenchmarkEngine holds the engine, with a provisioner that does nothing and
-// the durable store, against what the disk gives for the same writes: for each
-// reservation an intent and a result, each a file that is written, synced,
-// renamed, and its folder synced. Rounds of both alternate, so that a disk that
-// changes its mood does it to both.
+// BenchmarkEngine compares the engine, with a no-op provisioner and the durable store, with the disk's
+// speed for the same writes: for each reservation an intent and a result, each a file that is written,
+// synced, renamed, and its folder synced. Rounds of both alternate, so that changes of the disk's speed
+// affect both.
 func BenchmarkEngine(b *testing.B) {
 	const rounds, each = 20, 40
 	node, user := benchKey(b), benchKey(b)
@@ -118,7 +117,7 @@ func signed(b *testing.B, node, user sign.KeyPair, first, n int) batch {
 	return out
 }
 
-// recordSize is what a volume's record takes, in bytes; engineRound holds it.
+// recordSize is the size of a volume's record, in bytes; engineRound checks it.
 const recordSize = 1500
 
 // engineRound is the time of a batch.
@@ -156,7 +155,7 @@ func engineRound(b *testing.B, node sign.KeyPair, all batch) time.Duration {
 	return took
 }
 
-// diskRound is the time of n files of that size, each made to last.
+// diskRound is the time of n durable writes of files of that size.
 func diskRound(b *testing.B, n, size int) time.Duration {
 	b.Helper()
 	dir := b.TempDir()

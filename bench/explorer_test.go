@@ -59,7 +59,7 @@ func explorerNodes(b *testing.B, db string, n int) []string {
 	return ids
 }
 
-// explorerProcess runs the real binary on that database and returns its URL and pid.
+// explorerProcess runs the real binary on that database and returns its URL and process ID.
 func explorerProcess(b *testing.B, db string) (string, int) {
 	b.Helper()
 	bin := filepath.Join(b.TempDir(), "explorer")
@@ -80,7 +80,7 @@ func explorerProcess(b *testing.B, db string) (string, int) {
 	return strings.TrimPrefix(strings.TrimSpace(line), "listening on "), cmd.Process.Pid
 }
 
-// explorerPushes are signed documents, ready to be sent.
+// explorerPushes are signed documents, ready to send.
 func explorerPushes(b *testing.B, nodes []string, n int) ([][]byte, []*workload.Reservation) {
 	b.Helper()
 	key, err := sign.Generate()
@@ -104,8 +104,7 @@ func explorerClient(b *testing.B, url string) *explorer.Client {
 	return c
 }
 
-// fsyncRate is how many of these bodies a second the disk takes, each made
-// durable before the next.
+// fsyncRate is how many of these bodies the disk takes a second, each made durable before the next.
 func fsyncRate(b *testing.B, bodies [][]byte) float64 {
 	b.Helper()
 	f, err := os.Create(filepath.Join(b.TempDir(), "fsync"))
@@ -212,8 +211,8 @@ func pollSeed(b *testing.B, url, node string, n int) {
 	report(b, "explorer: poll of 10,000, the seed's form", "1 s", took.Round(time.Millisecond).String(), took.Seconds())
 }
 
-// BenchmarkExplorerLongPolls holds 15,000 polls at the real binary, from this
-// process, and wakes some of them.
+// BenchmarkExplorerLongPolls holds 15,000 polls open at the real binary, from this process, and wakes
+// some of them.
 func BenchmarkExplorerLongPolls(b *testing.B) {
 	const waiters, wakes = 15000, 400
 	raiseFiles(b, waiters+2000)
@@ -256,7 +255,8 @@ func BenchmarkExplorerLongPolls(b *testing.B) {
 	}
 }
 
-// wake pushes to every so many-th node and measures until its poll is answered.
+// wake pushes to n of the nodes, evenly spread, and measures the time until each one's poll is
+// answered.
 func wake(b *testing.B, c *explorer.Client, nodes []string, woken []chan time.Time, n int) []time.Duration {
 	b.Helper()
 	var some []string
@@ -279,8 +279,7 @@ func wake(b *testing.B, c *explorer.Client, nodes []string, woken []chan time.Ti
 	return out
 }
 
-// dialFrom spreads the connections over addresses of the loopback, for each
-// has its own ports.
+// dialFrom spreads the connections over several loopback addresses, as each has its own ports.
 func dialFrom(b *testing.B, address string, i int) net.Conn {
 	b.Helper()
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(2+i%4))}, Timeout: 30 * time.Second}
@@ -323,7 +322,7 @@ func longPolls(b *testing.B, url string) int {
 	return 0
 }
 
-// rssAnon is a process's own memory, in bytes.
+// rssAnon is a process's anonymous resident memory, in bytes.
 func rssAnon(b *testing.B, pid int) int {
 	b.Helper()
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -339,8 +338,8 @@ func rssAnon(b *testing.B, pid int) int {
 	return 0
 }
 
-// settleMemory waits until a process's memory no longer changes much: its
-// garbage is collected when nothing happens.
+// settleMemory waits until a process's memory no longer changes much, as garbage is still collected
+// while it is idle.
 func settleMemory(b *testing.B, pid int) {
 	b.Helper()
 	tick := time.NewTicker(2 * time.Second)
@@ -357,7 +356,7 @@ func settleMemory(b *testing.B, pid int) {
 	runtime.KeepAlive(last)
 }
 
-// raiseFiles lets this process, and those that it starts, have n open files.
+// raiseFiles raises the limit of open files to n, for this process and its children.
 func raiseFiles(b *testing.B, n uint64) {
 	b.Helper()
 	var limit syscall.Rlimit

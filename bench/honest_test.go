@@ -29,10 +29,10 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// The honest user's requests are made by a process of their own, as from a machine of the user's:
-// it goes before others, so that how long they take is what the node and the explorer took, not
-// what the attackers leave of this machine's processors to a client. honestVariable holds its order,
-// firstVariable says that it goes before others.
+// A separate process makes the honest user's requests, as if from the user's machine. It has a higher
+// priority than others, so that the durations are those of the node and the explorer, and don't depend
+// on the processor time that attackers leave to a client. honestVariable holds its order, firstVariable
+// marks that it has the priority.
 const (
 	honestVariable = "CROFT_HONEST_USER"
 	firstVariable  = "CROFT_HONEST_USER_FIRST"
@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// asked is what became of one kind of request.
+// asked is the outcome of one kind of request.
 type asked struct {
 	Took   []time.Duration
 	Failed int
@@ -60,17 +60,17 @@ type honest struct {
 	order order
 }
 
-// order is what the honest user's process is to do.
+// order are the instructions for the honest user's process.
 type order struct {
 	For         time.Duration
 	URL, NodeID string
-	// Seed is that of the user's key.
+	// Seed is the seed of the user's key.
 	Seed []byte
-	// Home is the file of the network namespace where the user is, Web that of the container.
+	// Home is the file of the user's network namespace, Web of the container's.
 	Home, Web string
-	// ZDB is where the namespace is reached.
+	// ZDB is the address of the namespace.
 	ZDB, ZDBNamespace string
-	// Logs is the folder of the container's lines, Container its reservation.
+	// Logs is the folder of the containers' logs, Container the container's ID.
 	Logs, Container string
 }
 
@@ -91,7 +91,7 @@ func newHonest(b *testing.B, i *nodetest.Internet, n *nodetest.Node) *honest {
 	}}
 }
 
-// watch does what the user does, for a time, and answers what became of it by kind.
+// watch runs the honest user's process for d, and returns the outcomes by kind.
 func (h *honest) watch(d time.Duration) map[string]*asked {
 	h.b.Helper()
 	h.order.For = d
@@ -117,8 +117,8 @@ func (h *honest) watch(d time.Duration) map[string]*asked {
 	return out
 }
 
-// goFirst lets this process go before all others that aren't in real time, and begins it anew:
-// all of its threads are then started by the one that goes first.
+// goFirst gives this process real-time priority, and executes it again, so that all of its threads
+// inherit the priority.
 func goFirst() error {
 	if os.Getenv(firstVariable) != "" {
 		return nil
@@ -136,7 +136,7 @@ func goFirst() error {
 	return unix.Exec(program, os.Args, append(os.Environ(), firstVariable+"=1"))
 }
 
-// honestMain is the honest user's process.
+// honestMain is the main function of the honest user's process.
 func honestMain(text string) int {
 	u := &user{seen: map[string]*asked{}}
 	err := goFirst()
@@ -163,8 +163,8 @@ func honestMain(text string) int {
 	return 0
 }
 
-// inside are threads that stay in a network namespace, as a machine does: to start one and to enter
-// for each request would be counted with it.
+// inside is a thread that stays in a network namespace, as a machine does: the cost of starting and
+// moving one for each request would be measured with it.
 type inside chan func()
 
 func stayIn(namespace string) inside {
@@ -190,7 +190,7 @@ func (i inside) dial(ctx context.Context, network, address string) (conn net.Con
 	done := make(chan struct{})
 	i <- func() {
 		defer close(done)
-		// One address, one attempt: the socket is made on the thread that is inside.
+		// One attempt at a time: the socket must be made on the thread that is inside.
 		conn, err = (&net.Dialer{FallbackDelay: -1}).DialContext(ctx, network, address)
 	}
 	<-done
@@ -200,7 +200,7 @@ func (i inside) dial(ctx context.Context, network, address string) (conn net.Con
 // user makes the honest user's requests.
 type user struct {
 	order order
-	// home is where the user is, web where the container is.
+	// home is a thread in the user's namespace, web one in the container's.
 	home, web inside
 	key       sign.KeyPair
 	client    *explorer.Client
@@ -221,7 +221,8 @@ func (u *user) watch() {
 	all.Wait()
 }
 
-// each asks again and again, each time in its own goroutine: a slow answer doesn't hide the next.
+// each calls ask at each interval, in a goroutine of its own, so that a slow answer doesn't hide the
+// next.
 func (u *user) each(ctx context.Context, pause time.Duration, what string, ask func() error) {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
@@ -259,14 +260,14 @@ func (u *user) note(what string, began time.Time, err error) {
 
 func (u *user) get() error { return u.ask(http.MethodGet, "/", "") }
 
-// ask makes a request to the container, on a connection of its own.
+// ask sends a request to the container, on a connection of its own.
 func (u *user) ask(method, path, body string) error {
 	client := &http.Client{Transport: &http.Transport{DialContext: u.web.dial, DisableKeepAlives: true}}
 	_, err := nodetest.Request(client, method, "http://127.0.0.1:8080"+path, body, honestLimit)
 	return err
 }
 
-// say writes a line, and waits until the node has kept it.
+// say makes the container write a line, and waits until the node has stored it.
 func (u *user) say() error {
 	line := fmt.Sprintf("honest line %d of %d", u.lines.Add(1), os.Getpid())
 	if err := u.ask(http.MethodPost, "/say", line+"\n"); err != nil {

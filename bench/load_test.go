@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// load asks a server that speaks the protocol of Redis, as redis-benchmark does:
-// on one thread, so many clients, each with so many requests on the way.
+// load sends requests to a server with the protocol of Redis, as redis-benchmark does: on one thread,
+// from several clients, each with several pipelined requests.
 type load struct {
 	network, address string
 	clients          int
@@ -30,11 +30,11 @@ type load struct {
 type loader struct {
 	fd   int
 	out  []byte
-	in   []byte // the beginning of a reply
-	open int    // replies that are awaited
+	in   []byte // the beginning of an incomplete reply
+	open int    // outstanding replies
 }
 
-// run returns how many requests were answered a second.
+// run returns the rate of answered requests a second.
 func (l load) run(b *testing.B) float64 {
 	b.Helper()
 	runtime.LockOSThread()
@@ -104,8 +104,7 @@ func (l load) connect(b *testing.B) *loader {
 	return c
 }
 
-// send writes the next requests of a client, at most left ones, and returns how
-// many.
+// send writes a client's next requests, at most left, and returns their number.
 func (l load) send(b *testing.B, c *loader, left int) int {
 	b.Helper()
 	n := min(l.pipeline, left)
@@ -124,7 +123,7 @@ func (l load) send(b *testing.B, c *loader, left int) int {
 	return n
 }
 
-// read counts the replies that end in data.
+// read counts the replies that are complete with data.
 func (c *loader) read(b *testing.B, data []byte, wants int) int {
 	b.Helper()
 	got := 0

@@ -73,7 +73,7 @@ func BenchmarkNetworks200(b *testing.B) {
 		n := nodes[0]
 		var took []time.Duration
 		for k := range networks {
-			if k%50 == 0 { // one user's share of the memory for tunnels
+			if k%50 == 0 { // one user's share of the tunnels' memory
 				user, err := sign.Generate()
 				if err != nil {
 					b.Fatal(err)
@@ -103,7 +103,7 @@ func middle(d []time.Duration) time.Duration {
 	return d[len(d)/2]
 }
 
-// cpuSeconds is what a process has used of the processors so far.
+// cpuSeconds is a process's processor time so far.
 func cpuSeconds(b *testing.B, pid int) float64 {
 	b.Helper()
 	p, err := process.NewProcess(int32(pid))
@@ -151,8 +151,8 @@ func BenchmarkNetworkThroughput(b *testing.B) {
 	}
 }
 
-// throughput is what one TCP stream carries between two namespaces in five
-// seconds, in Gbit/s, after a second to get going.
+// throughput is the rate of one TCP stream between two namespaces during five seconds, in Gbit/s, after
+// a second of warm-up.
 func throughput(b *testing.B, from, to, address string) float64 {
 	b.Helper()
 	var listener net.Listener
@@ -196,7 +196,7 @@ func throughput(b *testing.B, from, to, address string) float64 {
 	return float64(got.Load()-before) * 8 / time.Since(began).Seconds() / 1e9
 }
 
-// zeros never ends.
+// zeros is an endless reader.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) {

@@ -26,10 +26,10 @@ func wholeNode(b *testing.B) (*nodetest.World, *nodetest.Node) {
 	return w, w.StartNode("n", "--disk", "SSD:"+w.Disk(600), "--log-level", "info", "--heartbeat", "1m", "--poll-wait", "30s")
 }
 
-// accepted is the time in a record at which the node took the reservation in.
+// accepted matches the time in a record at which the node accepted the reservation.
 var accepted = regexp.MustCompile(`"accepted":"([^"]+)"`)
 
-// pickedUp is when the node took r in, by its own record.
+// pickedUp is the time at which the node accepted r, from its own record.
 func pickedUp(b *testing.B, n *nodetest.Node, r *workload.Reservation) time.Time {
 	b.Helper()
 	raw, err := os.ReadFile(filepath.Join(n.StateDir(), "store", r.ID))
@@ -51,8 +51,8 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
 }
 
-// BenchmarkPushToPickUp measures from before a push to the node's own record
-// of having taken it in, on a node that is otherwise idle.
+// BenchmarkPushToPickUp measures from before a push until the node's own record of accepting it, on an
+// otherwise idle node.
 func BenchmarkPushToPickUp(b *testing.B) {
 	const pushes, budget, idle = 300, 100 * time.Millisecond, 50 * time.Millisecond
 	for b.Loop() {
@@ -82,8 +82,8 @@ func BenchmarkPushToPickUp(b *testing.B) {
 
 func ms(d time.Duration) float64 { return float64(d) / 1e6 }
 
-// anonymous is the process's RssAnon in MB, the lowest of a few looks: the
-// garbage collector comes when it likes.
+// anonymous is the process's RssAnon in MB, the minimum of several readings, as the time of garbage
+// collections is random.
 func anonymous(b *testing.B, pid int) float64 {
 	b.Helper()
 	line := regexp.MustCompile(`RssAnon:\s+(\d+) kB`)
@@ -105,8 +105,8 @@ func anonymous(b *testing.B, pid int) float64 {
 	return lowest
 }
 
-// BenchmarkNode500 measures memory with no and with 500 volumes, and a restart
-// by SIGKILL with all of them.
+// BenchmarkNode500 measures memory without and with 500 volumes, and a restart by SIGKILL with all of
+// them.
 func BenchmarkNode500(b *testing.B) {
 	const volumes = 500
 	for b.Loop() {

@@ -12,8 +12,7 @@ import (
 	"github.com/croft-edge/croft/internal/testing/nodetest"
 )
 
-// rival runs the same image with another program, in a network namespace that
-// is made beforehand.
+// rival runs the same image with another program, in a network namespace that was made beforehand.
 type rival struct {
 	b         *testing.B
 	i         *nodetest.Internet
@@ -22,7 +21,7 @@ type rival struct {
 	remove    func(k int)
 }
 
-// round is how long the k-th container takes until it answers.
+// round is the time until the k-th container answers.
 func (r *rival) round(k int) time.Duration {
 	r.b.Helper()
 	began := time.Now()
@@ -33,7 +32,7 @@ func (r *rival) round(k int) time.Duration {
 	return took
 }
 
-// rivalImage is the name by which the others know the image.
+// rivalImage is the other programs' name of the image.
 const rivalImage = "bench.test/server:1"
 
 func rivalTar(b *testing.B, i *nodetest.Internet) string {
@@ -45,7 +44,7 @@ func rivalTar(b *testing.B, i *nodetest.Internet) string {
 	return path
 }
 
-// command runs a program to its end. It may be called from several goroutines.
+// command runs a program to its end. It is safe for concurrent use.
 func command(b *testing.B, program string, args ...string) {
 	b.Helper()
 	out, err := exec.CommandContext(b.Context(), program, args...).CombinedOutput()
@@ -54,7 +53,7 @@ func command(b *testing.B, program string, args ...string) {
 	}
 }
 
-// newCtr is ctr with the node's own containerd, in a namespace of its own there.
+// newCtr is ctr with the node's own containerd, in a separate containerd namespace.
 func newCtr(b *testing.B, i *nodetest.Internet, n *nodetest.Node) *rival {
 	b.Helper()
 	const namespace = "bench"
@@ -78,8 +77,7 @@ func newCtr(b *testing.B, i *nodetest.Internet, n *nodetest.Node) *rival {
 	return r
 }
 
-// clearCtr takes away what ctr has left: what a benchmark that failed runs, and
-// the control groups.
+// clearCtr removes the remains of ctr: the containers of a failed benchmark, and the control groups.
 func clearCtr(ctr func(...string) []string, group string) {
 	_ = exec.Command("sh", append([]string{"-c",
 		`for c in $("$@" containers list -q); do "$@" tasks delete --force "$c"; "$@" containers delete "$c"; done
@@ -87,8 +85,7 @@ func clearCtr(ctr func(...string) []string, group string) {
 	removeGroups(group)
 }
 
-// removeGroups removes a control group and those in it. What was in them may
-// end a moment later.
+// removeGroups removes a control group and its children. Their processes may end a moment later.
 func removeGroups(group string) {
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		left := 0
@@ -108,7 +105,7 @@ func removeGroups(group string) {
 	}
 }
 
-// newPodman is podman with runc, all of its files in the world's folder.
+// newPodman is podman with runc, with all of its files in the world's folder.
 func newPodman(b *testing.B, i *nodetest.Internet) *rival {
 	b.Helper()
 	dir := i.Path("podman")

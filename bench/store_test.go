@@ -13,16 +13,15 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// storeRounds is how many turns store and disk take, storeBatch how many
-// records each does in a turn: in one run, taking turns, noise hits both.
+// storeRounds is how many turns store and disk take, storeBatch how many records each writes in a turn:
+// as they take turns in one run, noise affects both.
 const (
 	storeRounds = 10
 	storeBatch  = 20
 )
 
-// BenchmarkStore is the durable store against the disk that it is on: a record
-// begun and finished, and the same two files written, synced and renamed
-// without any store.
+// BenchmarkStore compares the durable store with its disk: a record's intent and result, and the same
+// two files written, synced and renamed without a store.
 func BenchmarkStore(b *testing.B) {
 	for range b.N {
 		storeAgainstDisk(b)
@@ -104,7 +103,7 @@ func intentAndResult(b *testing.B, s *store.FSStore, r store.Record, root string
 	return int(info.Size())
 }
 
-// rawWrite is the sequence of a durable write with nothing around it.
+// rawWrite is a durable write's system calls alone.
 func rawWrite(b *testing.B, folder, name string, size int) {
 	b.Helper()
 	temp := filepath.Join(folder, ".tmp-"+name)

@@ -16,21 +16,19 @@ import (
 )
 
 const (
-	// zdbRounds is how many turns both servers take, zdbClients how many clients ask.
+	// zdbRounds is how many turns both servers take, zdbClients the number of clients.
 	zdbRounds  = 5
 	zdbClients = 50
-	// zdbOnes and zdbPiped are how many requests a turn has, one at a time of each
-	// client, and sixteen.
+	// zdbOnes and zdbPiped are the numbers of requests in a turn, with one request of each client at a
+	// time, and with sixteen.
 	zdbOnes, zdbPiped = 100_000, 400_000
 	zdbPipeline       = 16
 )
 
-// zdbKeys is how many keys there are, of which random ones are asked for: about a
-// gigabyte of values.
+// zdbKeys is the number of keys, of which requests use random ones: about a gigabyte of values.
 func zdbKeys(value int) int { return 1 << 30 / value }
 
-// zdbCase is one comparison. anchor is the better one of what two versions of 0-db
-// reached beside redis.
+// zdbCase is one comparison. anchor is the better result of two versions of 0-db relative to redis.
 type zdbCase struct {
 	network  string
 	value    int
@@ -50,9 +48,8 @@ func (c zdbCase) requests() int {
 	return zdbPiped
 }
 
-// BenchmarkZDBUser is zdb in user mode beside redis without persistence, both
-// asked by redis-benchmark in turns. The budget is what 0-db reached; where it
-// wasn't measured, there is none.
+// BenchmarkZDBUser compares zdb in user mode with redis without persistence, both loaded by
+// redis-benchmark in turns. The budget is 0-db's result; there is none where that wasn't measured.
 func BenchmarkZDBUser(b *testing.B) {
 	for b.Loop() {
 		for _, value := range []int{1 << 10, 4 << 10} {
@@ -70,8 +67,8 @@ func BenchmarkZDBUser(b *testing.B) {
 	}
 }
 
-// BenchmarkZDBSeq is zdb in sequential mode, where the server makes the keys, so
-// redis-benchmark can't ask: both are asked by a client of this package.
+// BenchmarkZDBSeq is zdb in sequential mode, where the server makes the keys. As redis-benchmark can't
+// use these, a client of this package loads both.
 func BenchmarkZDBSeq(b *testing.B) {
 	for b.Loop() {
 		for _, value := range []int{1 << 10, 4 << 10} {
@@ -131,8 +128,8 @@ func middleOf(of []float64) float64 {
 	return (s[len(s)/2] + s[(len(s)-1)/2]) / 2
 }
 
-// ask has redis-benchmark, or for sequential mode and what is held against it this
-// package's load, ask for what a case says. Returned are answers a second.
+// ask runs a case by redis-benchmark, or, for sequential mode and its reference, by this package's
+// load. It returns the answers a second.
 func (s *database) ask(b *testing.B, mode string, c zdbCase, keys int) float64 {
 	b.Helper()
 	if s.own {
@@ -147,7 +144,7 @@ func (s *database) ask(b *testing.B, mode string, c zdbCase, keys int) float64 {
 	}
 	args = append(args, c.op, "key:__rand_int__")
 	if c.op == "SET" {
-		// A number that changes: what is the same as before, zdb doesn't write.
+		// A changing number, because zdb doesn't write a value that is unchanged.
 		args = append(args, "__rand_int__"+strings.Repeat("v", c.value-len("__rand_int__")))
 	}
 	out, err := exec.CommandContext(b.Context(), "redis-benchmark", args...).Output()
@@ -163,13 +160,13 @@ func (s *database) ask(b *testing.B, mode string, c zdbCase, keys int) float64 {
 	return rate
 }
 
-// load is what is asked in sequential mode of either.
+// load is the load of a case in sequential mode, for either server.
 func (s *database) load(c zdbCase, keys int, mode string) load {
 	l := load{network: "tcp", address: "127.0.0.1:" + strconv.Itoa(s.port), clients: zdbClients, pipeline: c.pipeline, requests: c.requests()}
 	if c.network == "unix" {
 		l.network, l.address = "unix", s.socket
 	}
-	// Each load has its own values: what is the same as before, zdb doesn't write.
+	// Each load has its own values, because zdb doesn't write a value that is unchanged.
 	s.loads++
 	value := fmt.Appendf(nil, "%08d", s.loads)
 	value = append(value, bytes.Repeat([]byte("v"), c.value-len(value))...)
@@ -200,7 +197,7 @@ func (s *database) load(c zdbCase, keys int, mode string) load {
 	return l
 }
 
-// fill puts in all keys.
+// fill writes all keys.
 func (s *database) fill(b *testing.B, mode string, keys, value int) {
 	b.Helper()
 	s.next = -1
@@ -209,9 +206,8 @@ func (s *database) fill(b *testing.B, mode string, keys, value int) {
 	l.run(b)
 }
 
-// BenchmarkZDBMemory is the memory of zdb with a million keys of 16 bytes, whose
-// values have 100. 0-db has 237 MiB (of 2020) and 252 MiB (2.0.7) then, 1.7 and
-// 1.9 MiB in sequential mode.
+// BenchmarkZDBMemory is the memory of zdb with a million keys of 16 bytes, whose values have 100. 0-db
+// has 237 MiB (of 2020) and 252 MiB (2.0.7) then, 1.7 and 1.9 MiB in sequential mode.
 func BenchmarkZDBMemory(b *testing.B) {
 	const keys, value, mebi = 1_000_000, 100, 1 << 20
 	for b.Loop() {
@@ -231,10 +227,9 @@ func BenchmarkZDBMemory(b *testing.B) {
 	}
 }
 
-// BenchmarkZDBStart is the time from the start of zdb until it answers, after an
-// orderly end and after kill -9 while it is written to. The budgets are croft's;
-// 0-db needs 2.3 to 4.5 s for a million keys in user mode, 0.9 to 1.2 s in
-// sequential mode.
+// BenchmarkZDBStart is the time from the start of zdb until it answers, after an orderly end and after
+// kill -9 during writes. The budgets are croft's; 0-db needs 2.3 to 4.5 s for a million keys in user
+// mode, 0.9 to 1.2 s in sequential mode.
 func BenchmarkZDBStart(b *testing.B) {
 	const value = 100
 	for b.Loop() {
