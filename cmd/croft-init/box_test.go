@@ -23,7 +23,7 @@ import (
 
 const patience = time.Minute
 
-// output is what a process has written so far.
+// output is a process's output so far.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -41,8 +41,7 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// box is croft-init as the first process of new namespaces. The process's ID is
-// the machine's.
+// box is croft-init as the first process of new namespaces. pid is its process ID on the machine.
 type box struct {
 	*testing.T
 	pid            int
@@ -51,7 +50,7 @@ type box struct {
 	code           int
 }
 
-// start starts it with arguments, on the machine's root or in one of its own.
+// start starts croft-init with arguments, on the machine's root or on one of its own.
 func start(t *testing.T, root string, args ...string) *box {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe")
@@ -61,7 +60,7 @@ func start(t *testing.T, root string, args ...string) *box {
 	return follow(t, cmd)
 }
 
-// follow starts a command that is, or leads to, a box.
+// follow starts a command that becomes, or is the parent of, a box.
 func follow(t *testing.T, cmd *exec.Cmd) *box {
 	t.Helper()
 	b := &box{T: t, stdout: &output{}, stderr: &output{}, ended: make(chan struct{})}
@@ -91,7 +90,7 @@ func follow(t *testing.T, cmd *exec.Cmd) *box {
 	return b
 }
 
-// eventually waits until something holds.
+// eventually waits until holds returns true.
 func (b *box) eventually(what string, holds func() bool) {
 	b.Helper()
 	for deadline := time.Now().Add(patience); !holds(); time.Sleep(10 * time.Millisecond) {
@@ -125,7 +124,7 @@ func (b *box) end() int {
 	}
 }
 
-// children are the states of a process's children, by ID.
+// children are the states of a process's children, by process ID.
 func children(t *testing.T, of int) map[int]string {
 	t.Helper()
 	entries, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -136,7 +135,7 @@ func children(t *testing.T, of int) map[int]string {
 	for _, path := range entries {
 		raw, err := os.ReadFile(path)
 		if err != nil {
-			continue // gone meanwhile
+			continue // it has ended meanwhile
 		}
 		fields := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
 		if parent, _ := strconv.Atoi(fields[1]); parent == of {
@@ -147,7 +146,7 @@ func children(t *testing.T, of int) map[int]string {
 	return out
 }
 
-// client speaks HTTP inside of a process's network.
+// client is an HTTP client in a process's network namespace.
 func (b *box) client() *http.Client {
 	transport := &http.Transport{DialContext: func(ctx context.Context, network, address string) (conn net.Conn, err error) {
 		var dialer net.Dialer
@@ -161,7 +160,7 @@ func (b *box) client() *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// terminal is one that is open.
+// terminal is an open terminal.
 type terminal struct {
 	*box
 	conn *websocket.Conn
@@ -197,7 +196,7 @@ func (t *terminal) send(kind websocket.MessageType, text string) {
 
 func (t *terminal) typed(text string) { t.Helper(); t.send(websocket.MessageBinary, text) }
 
-// shows reads until text is shown.
+// shows reads until text is displayed.
 func (t *terminal) shows(text string) string {
 	t.Helper()
 	for !strings.Contains(t.seen, text) {
@@ -214,7 +213,7 @@ func (t *terminal) shows(text string) string {
 	return before
 }
 
-// reason reads until the end, and says why it came.
+// reason reads until the end, and returns its reason.
 func (t *terminal) reason() string {
 	t.Helper()
 	for {

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The tests run this very program as croft-init, with the race detector, where
-// the machine's libraries are at hand; and the real, static one where they aren't.
-// Between lies the stage: it makes of new namespaces what a container's are.
+// The tests run their own program as croft-init, with the race detector, where the machine's libraries
+// are available, and the real, static one elsewhere. The stage comes between: it sets up new namespaces
+// like a container's.
 const (
 	roleVariable = "CROFT_TEST_ROLE"
 	initRole     = "init"
@@ -21,7 +21,7 @@ const (
 	rootVariable = "CROFT_TEST_ROOT"
 )
 
-// Built by TestMain: the static croft-init, and the program of containers.
+// Built by TestMain: the static croft-init, and the program of the containers.
 var staticInit, tool string
 
 func TestMain(m *testing.M) {
@@ -55,8 +55,8 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// stage runs as the first process of new namespaces, and becomes croft-init: the
-// static one in the root that the environment names, else this program.
+// stage runs as the first process of new namespaces, and becomes croft-init: the static one in the root
+// that the environment names, else this program.
 func stage() error {
 	root := os.Getenv(rootVariable)
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {

@@ -35,7 +35,7 @@ func TestSignalsReachTheProgramsGroup(t *testing.T) {
 			b.says(fmt.Sprintf("%s %d\n", who, int(s)))
 		}
 	}
-	b.signal(syscall.SIGTERM) // which the child may not live to tell
+	b.signal(syscall.SIGTERM) // which the child may not live to report
 	b.says("parent 15\n")
 	if code := b.end(); code != 9 {
 		t.Errorf("it ended with %d, the program with 9", code)
@@ -87,7 +87,7 @@ func TestWithoutAProgramItServesUntilItIsToldToEnd(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT} {
 		b := start(t, "", "--listen", "127.0.0.1:7681")
 		shell := b.open("127.0.0.1:7681")
-		b.signal(syscall.SIGUSR1) // which means nothing to it
+		b.signal(syscall.SIGUSR1) // which the program ignores
 		shell.typed("echo st$((1))ll\n")
 		shell.shows("st1ll")
 		b.signal(s)
@@ -100,7 +100,7 @@ func TestWithoutAProgramItServesUntilItIsToldToEnd(t *testing.T) {
 	}
 }
 
-// A terminal doesn't keep the container up, nor does what was started in one.
+// A terminal doesn't keep the container up, nor do processes started in one.
 func TestTheProgramsEndIsTheEnd(t *testing.T) {
 	b := start(t, "", "--listen", "127.0.0.1:7681", "--", "bash", "-c", "trap 'exit 5' USR1; while :; do sleep 1 & wait; done")
 	shell := b.open("127.0.0.1:7681")

@@ -16,8 +16,8 @@ import (
 
 const address = "127.0.0.1:7681"
 
-// newRoot makes a root file system that has croft-init, what a container has in
-// /dev, and programs: names in /bin for the tests' own.
+// newRoot makes a root file system with croft-init, a container's devices in /dev, and programs: names
+// in /bin for the tests' own program.
 func newRoot(t *testing.T, programs ...string) string {
 	t.Helper()
 	root, err := os.MkdirTemp("", "croft-root-")
@@ -57,7 +57,7 @@ func TestATerminalInARootWithOneProgram(t *testing.T) {
 	useTerminal(b)
 }
 
-// useTerminal does with a terminal what people do.
+// useTerminal uses a terminal as people do.
 func useTerminal(b *box) {
 	b.Helper()
 	shell := b.open(address)
@@ -108,7 +108,7 @@ func TestManyTerminalsEndTogether(t *testing.T) {
 	b.eventually("all shells end", func() bool { return len(children(t, b.pid)) == 0 })
 }
 
-// What it takes counts against the container.
+// Its memory counts against the container's.
 func TestItIsSmall(t *testing.T) {
 	info, err := os.Stat(staticInit)
 	if err != nil {

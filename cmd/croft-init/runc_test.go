@@ -21,8 +21,8 @@ import (
 	"github.com/croft-edge/croft/modules/container/spec"
 )
 
-// container is one as croft makes them: a user namespace, few capabilities,
-// seccomp, no new privileges.
+// container is a container as croft makes them: a user namespace, few capabilities, seccomp, no new
+// privileges.
 type container struct {
 	*testing.T
 	spec.Config
@@ -93,7 +93,7 @@ func (c *container) makeNamespaces() {
 	c.must(handle.LinkSetUp(loopback))
 }
 
-// runc is the runtime, which may need a few lines around it.
+// runc is the runtime, started through a shell that sets limits where the host needs that.
 func (c *container) runc(args ...string) *exec.Cmd {
 	runtime := "runc"
 	if lines := c.host.SetLimits(); len(lines) != 0 {
@@ -104,7 +104,7 @@ func (c *container) runc(args ...string) *exec.Cmd {
 	return exec.Command(runtime, append([]string{"--root", filepath.Join(c.dir, "runc")}, args...)...)
 }
 
-// run starts it and returns it once its first process runs; that is the box's.
+// run starts the container and returns once its first process, the box's, runs.
 func (c *container) run() *box {
 	c.Helper()
 	built, err := spec.Build(c.Config, c.host)
@@ -125,7 +125,7 @@ func (c *container) run() *box {
 	return b
 }
 
-// remove leaves nothing of it.
+// remove removes the container.
 func (c *container) remove() {
 	if out, err := c.runc("delete", "--force", c.ID).CombinedOutput(); err != nil {
 		c.Errorf("runc delete: %v: %s", err, out)

@@ -20,7 +20,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// peak is the most memory that the process has had, in MiB.
+// peak is the process's peak memory, in MiB.
 func (p *process) peak() int {
 	p.t.Helper()
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(p.cmd.Process.Pid) + "/status")
@@ -31,7 +31,7 @@ func (p *process) peak() int {
 	return kib >> 10
 }
 
-// from is a client whose connections come from an address.
+// from is a client that connects from an address.
 func from(t *testing.T, url, address string) *wire.Client {
 	t.Helper()
 	dial := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
@@ -57,11 +57,11 @@ func largest(t *testing.T, user sign.KeyPair, nodeID string) *workload.Reservati
 	return r
 }
 
-// mostMemory is what an explorer under attack has at most, in MiB.
+// mostMemory is the maximum memory of an explorer under attack, in MiB.
 const mostMemory = 400
 
-// Clients that ask for everything and read nothing don't fill the memory. With 4
-// of them it had 3.6 GB, with 31 of them 6 GB.
+// Clients that request everything and read nothing don't fill the memory. With 4 of them it had 3.6 GB,
+// with 31 of them 6 GB.
 func TestUnreadAnswersDontFillTheMemory(t *testing.T) {
 	p := run(t, "--db", filepath.Join(t.TempDir(), "e.db"))
 	k := key(t)
@@ -99,7 +99,7 @@ func TestUnreadAnswersDontFillTheMemory(t *testing.T) {
 	}
 }
 
-// idle opens n connections from each of some addresses and says nothing on them.
+// idle opens n silent connections from each of some addresses.
 func idle(t *testing.T, url string, n int, addresses ...string) {
 	t.Helper()
 	for range n {
@@ -112,8 +112,8 @@ func idle(t *testing.T, url string, n int, addresses ...string) {
 	}
 }
 
-// An explorer that may open 1,024 files is there for everybody while 1,200 idle
-// clients of one address, then of eight, hold on to it. It was gone for 20 s.
+// An explorer that may open 1,024 files serves everybody while 1,200 idle clients of one address, then
+// of eight, stay connected. It was unreachable for 20 s.
 func TestIdleClientsKeepNobodyOut(t *testing.T) {
 	plain := command("--listen", "127.0.0.1:0", "--db", filepath.Join(t.TempDir(), "e.db"))
 	limited := exec.Command("/bin/sh", append([]string{"-c", `ulimit -n 1024 && exec "$0" "$@"`, plain.Path}, plain.Args[1:]...)...)
@@ -136,7 +136,7 @@ func TestIdleClientsKeepNobodyOut(t *testing.T) {
 	ask := func(n int) {
 		for i := range n {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-			// A connection of its own each time.
+			// A new connection each time.
 			_, err := from(t, p.url, fmt.Sprintf("127.0.2.%d", i+1)).Info(ctx)
 			cancel()
 			if err != nil {
@@ -148,7 +148,7 @@ func TestIdleClientsKeepNobodyOut(t *testing.T) {
 	ask(10)
 	idle(t, p.url, 150, "127.0.1.1", "127.0.1.2", "127.0.1.3", "127.0.1.4", "127.0.1.5", "127.0.1.6", "127.0.1.7", "127.0.1.8")
 	ask(10)
-	// The node's poll has kept its place.
+	// The node's poll was not displaced.
 	_, err = from(t, p.url, "127.0.0.3").Reserve(t.Context(), volume(t, key(t), k.ID()))
 	must(t, err)
 	if err := <-polled; err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/croft-edge/croft/pkg/cgroup"
 )
 
-// documentedCeiling is the explorer's row of the table of ceilings in docs/security.md.
+// documentedCeiling is the explorer's row in the table of limits in docs/security.md.
 func documentedCeiling(t *testing.T) cgroup.Limits {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/security.md")
@@ -30,8 +30,8 @@ func documentedCeiling(t *testing.T) cgroup.Limits {
 	return cgroup.Limits{Memory: n[0] << 20, PIDs: n[1], IOWeight: n[2], CPUWeight: n[3]}
 }
 
-// TestCeiling compares the documented ceiling with the control group of an explorer that runs, also of one that
-// follows a killed one, and with what the operator set.
+// TestCeiling compares the documented limits with the control group of a running explorer, also of one
+// that replaces a killed one, and with the operator's settings.
 func TestCeiling(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "e.db")
 	for _, c := range []struct {
@@ -51,7 +51,7 @@ func TestCeiling(t *testing.T) {
 		want, got := documentedCeiling(t), group.Limits(cgroup.Limits{Memory: 1, PIDs: 1, IOWeight: 1, CPUWeight: 1})
 		want.Memory = c.memory
 		if got.IOWeight == 0 {
-			want.IOWeight = 0 // the kernel has no weights of disks
+			want.IOWeight = 0 // the kernel has no disk weights
 		}
 		if got != want {
 			t.Errorf("%v: the explorer is limited to %+v, the documents say %+v", c.args, got, want)
@@ -65,7 +65,7 @@ func TestCeiling(t *testing.T) {
 	}
 }
 
-// TestRunsWithoutControlGroups: an explorer whose user may make no control groups.
+// TestRunsWithoutControlGroups: an explorer without the right to make control groups.
 func TestRunsWithoutControlGroups(t *testing.T) {
 	const nobody = 65534
 	dir, err := os.MkdirTemp("", "croft-explorer-")
@@ -92,7 +92,7 @@ func TestRunsWithoutControlGroups(t *testing.T) {
 	}
 }
 
-// copyProgram puts this program where everybody can run it.
+// copyProgram copies this program to a place where everybody can run it.
 func copyProgram(t *testing.T, dir string) string {
 	t.Helper()
 	from, err := os.Open("/proc/self/exe")

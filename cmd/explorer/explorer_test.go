@@ -26,8 +26,8 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// TestMain lets the test's binary be the explorer itself, so that the tests
-// below run the real main as a process of its own.
+// TestMain lets the test's binary be the explorer itself, so that the tests below run the real main in
+// a process of its own.
 func TestMain(m *testing.M) {
 	if os.Getenv("CROFT_TEST_MAIN") == "explorer" {
 		main()
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// process is an explorer that runs.
+// process is a running explorer.
 type process struct {
 	t    *testing.T
 	cmd  *exec.Cmd
@@ -80,7 +80,7 @@ func start(t *testing.T, cmd *exec.Cmd) *process {
 	return p
 }
 
-// removeGroup removes the control group that an explorer leaves when it is killed.
+// removeGroup removes the control group that a killed explorer leaves.
 func removeGroup(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	at := slices.Index(cmd.Args, "--db")
@@ -142,7 +142,7 @@ func key(t *testing.T) sign.KeyPair {
 	return k
 }
 
-// acknowledged is what clients were told, under load and over kills.
+// acknowledged are the reservations acknowledged to clients, under load and over kills.
 type acknowledged struct {
 	mu  sync.Mutex
 	ids map[string]*workload.Reservation
@@ -157,14 +157,14 @@ func (a *acknowledged) add(t *testing.T, id string, r *workload.Reservation) {
 	a.ids[id] = r
 }
 
-// Killed under load again and again, the explorer loses nothing that it has
-// acknowledged, gives no number twice, and each node's changes only grow.
+// Killed repeatedly under load, the explorer loses nothing that it has acknowledged, never reuses a
+// number, and each node's changes only grow.
 func TestKilledUnderLoad(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "explorer.db")
 	user := key(t)
 	nodes := []sign.KeyPair{key(t), key(t), key(t)}
 	said := &acknowledged{ids: map[string]*workload.Reservation{}}
-	var unsure []*workload.Reservation // pushed, and the answer was lost
+	var unsure []*workload.Reservation // pushed, but the answer was lost
 	for round := range 4 {
 		p := run(t, "--db", db, "--key-rate", "0", "--address-rate", "0")
 		if round == 0 {
@@ -172,7 +172,7 @@ func TestKilledUnderLoad(t *testing.T) {
 				must(t, client(t, p.url, &k).RegisterNode(t.Context(), wire.Node{NodeID: k.ID()}))
 			}
 		}
-		// What wasn't answered before the kill is pushed again, as a client does.
+		// Pushes without an answer before the kill are repeated, as a client does.
 		for _, r := range unsure {
 			id, err := client(t, p.url, nil).Reserve(t.Context(), r)
 			must(t, err)
@@ -216,8 +216,8 @@ func TestKilledUnderLoad(t *testing.T) {
 	}
 }
 
-// loadAndKill pushes from many clients and kills the explorer in the middle.
-// It returns what was pushed without an answer.
+// loadAndKill pushes from many clients and kills the explorer meanwhile. It returns the reservations
+// whose push got no answer.
 func (p *process) loadAndKill(user sign.KeyPair, nodes []sign.KeyPair, said *acknowledged) []*workload.Reservation {
 	p.t.Helper()
 	var mu sync.Mutex
@@ -269,7 +269,7 @@ func TestItStopsInOrder(t *testing.T) {
 	must(t, c.RegisterNode(t.Context(), wire.Node{NodeID: k.ID()}))
 	first, err := c.PollPage(t.Context(), k.ID(), wire.Cursor{}, 0)
 	must(t, err)
-	// A long poll that waits is answered, and doesn't hold the explorer up.
+	// A waiting long poll is answered, and doesn't delay the explorer's end.
 	polled := make(chan error, 1)
 	waits := make(chan struct{})
 	go func() {
@@ -355,7 +355,7 @@ func takenAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// The operator's way: back up while it runs, restore, new epoch, go on.
+// The operator's procedure: back up while it runs, restore, new epoch, go on.
 func TestBackupAndRestore(t *testing.T) {
 	dir := t.TempDir()
 	db, copied := filepath.Join(dir, "e.db"), filepath.Join(dir, "copy.db")

@@ -12,8 +12,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// What was acknowledged to clients over TCP is there after the server was killed,
-// or ended in order, whenever that was.
+// Writes that were acknowledged to clients over TCP survive a kill of the server, or an orderly end, at
+// any time.
 func TestAcknowledgedIsKept(t *testing.T) {
 	zdb := shipped(t)
 	for _, c := range []struct {
@@ -54,8 +54,8 @@ func TestAcknowledgedIsKept(t *testing.T) {
 	}
 }
 
-// write has clients write, each with some requests on the way, until the server is
-// gone. What it returns waits for them and says what was acknowledged.
+// write makes clients write, each with some pipelined requests, until the server is gone. The returned
+// func waits for them and returns the acknowledged writes.
 func write(t *testing.T, p *process, round int) func() map[string]string {
 	t.Helper()
 	const clients, pipeline = 8, 10
@@ -108,7 +108,7 @@ func write(t *testing.T, p *process, round int) func() map[string]string {
 
 func (p *process) seq() bool { return strings.Contains(strings.Join(p.cmd.Args, " "), "--mode seq") }
 
-// holds wants all of that to be there.
+// holds checks that all known keys have their values.
 func holds(t *testing.T, p *process, known map[string]string) {
 	t.Helper()
 	conn := p.client()
@@ -125,7 +125,7 @@ func holds(t *testing.T, p *process, known map[string]string) {
 	}
 }
 
-// Clients that are connected do not keep it from ending.
+// Connected clients don't delay its end.
 func TestEndWithClients(t *testing.T) {
 	p := launch(t, "--data", t.TempDir())
 	c := p.client()

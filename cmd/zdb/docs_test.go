@@ -11,7 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// The table of docs/zdb-server.md has every flag with its default, and no other.
+// The table of docs/zdb-server.md has exactly the flags, each with its default.
 func TestFlagsAreDocumented(t *testing.T) {
 	raw, err := os.ReadFile("../../docs/zdb-server.md")
 	must(t, err)
@@ -46,7 +46,7 @@ func TestFlagsAreDocumented(t *testing.T) {
 	}
 }
 
-// defaultOf is "" where there is none to speak of.
+// defaultOf is a flag's default, "" where there is none.
 func defaultOf(t *testing.T, f cli.Flag) string {
 	t.Helper()
 	set := flag.NewFlagSet("", flag.ContinueOnError)

@@ -17,8 +17,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain lets the test's binary be zdb itself, so that the tests below run the
-// real main as a process of its own, with the race detector.
+// TestMain lets the test's binary be zdb itself, so that the tests below run the real main in a process
+// of its own, with the race detector.
 func TestMain(m *testing.M) {
 	if os.Getenv("CROFT_TEST_MAIN") == "zdb" {
 		main()
@@ -27,16 +27,16 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// process is a zdb that runs.
+// process is a running zdb.
 type process struct {
 	t    *testing.T
 	cmd  *exec.Cmd
-	at   map[string]string // where it listens: tcp, unix, handover, metrics
+	at   map[string]string // its addresses: tcp, unix, handover, metrics
 	errs lines
 	done chan struct{}
 }
 
-// lines is what a process writes, for more than one goroutine.
+// lines collects a process's output, for concurrent use.
 type lines struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -95,7 +95,7 @@ func begin(t *testing.T, cmd *exec.Cmd) *process {
 	return p
 }
 
-// end sends the signal, waits for the process to end and returns how.
+// end sends the signal, waits for the process to end and returns its state.
 func (p *process) end(sig syscall.Signal) *os.ProcessState {
 	_ = p.cmd.Process.Signal(sig)
 	select {
@@ -107,7 +107,7 @@ func (p *process) end(sig syscall.Signal) *os.ProcessState {
 	return p.cmd.ProcessState
 }
 
-// orderly wants it to end by SIGTERM, with 0.
+// orderly checks that the process ends after SIGTERM, with status 0.
 func (p *process) orderly() {
 	p.t.Helper()
 	if state := p.end(syscall.SIGTERM); !state.Success() {
@@ -115,7 +115,7 @@ func (p *process) orderly() {
 	}
 }
 
-// client is connected over TCP.
+// client connects over TCP.
 func (p *process) client() redis.Conn {
 	p.t.Helper()
 	return dial(p.t, "tcp", p.at["tcp"])
@@ -129,7 +129,7 @@ func dial(t *testing.T, network, address string) redis.Conn {
 	return c
 }
 
-// fails runs zdb to its end, which must be with 1, and returns what it says.
+// fails runs zdb to its end, which must be with status 1, and returns its output.
 func fails(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd := command(args...)
@@ -140,7 +140,7 @@ func fails(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// shortDir is a folder whose name is short enough for sockets.
+// shortDir is a folder whose path is short enough for sockets.
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "zdb")
@@ -161,7 +161,7 @@ func shipped(t *testing.T) string {
 	return path
 }
 
-// listener is a TCP socket that listens, and its file.
+// listener is a listening TCP socket, and its file.
 func listener(t *testing.T) (address string, f *os.File) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

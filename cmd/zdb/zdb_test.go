@@ -18,7 +18,7 @@ import (
 	"github.com/croft-edge/croft/modules/zdb/handover"
 )
 
-// What zos gives 0-db, on a port that is free.
+// The flags with which zos starts 0-db, on a free port.
 func TestAsZosStartsIt(t *testing.T) {
 	dir := shortDir(t)
 	data, sock := filepath.Join(dir, "data"), filepath.Join(dir, "zdb.sock")
@@ -164,7 +164,7 @@ func TestPasswordFromTheEnvironment(t *testing.T) {
 	}
 }
 
-// A request has as many arguments as the 0-db of its version takes.
+// A request may have as many arguments as in the 0-db of its version.
 func TestArgumentsOfEachVersion(t *testing.T) {
 	for compat, most := range map[string]int{"v1": 8, "v2": 1024} {
 		p := launch(t, "--data", t.TempDir(), "--compat", compat)
@@ -183,7 +183,7 @@ func TestArgumentsOfEachVersion(t *testing.T) {
 	}
 }
 
-// What limits have turned away shows, here and to an admin.
+// Refusals by limits appear in the metrics, and to an admin.
 func TestMetricsOfLimits(t *testing.T) {
 	sock := filepath.Join(shortDir(t), "admin.sock")
 	p := launch(t, "--data", t.TempDir(), "--metrics", "127.0.0.1:0", "--max-connections-per-source", "1", "--admin-socket", sock)
@@ -247,7 +247,7 @@ func fetch(t *testing.T, url string) string {
 	return string(body)
 }
 
-// The node gives a zdb its listener, and a zdb that was started again.
+// The node passes its listener to a zdb, and to the restarted zdb.
 func TestHandover(t *testing.T) {
 	dir := shortDir(t)
 	sock := filepath.Join(dir, "handover.sock")
@@ -282,7 +282,7 @@ func TestHandover(t *testing.T) {
 	}
 }
 
-// What is shipped is one static file, small enough for an image of its own.
+// The shipped program is one static file, small enough for an image of its own.
 func TestShippedBinary(t *testing.T) {
 	path := shipped(t)
 	info, err := os.Stat(path)

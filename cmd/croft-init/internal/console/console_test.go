@@ -18,7 +18,7 @@ import (
 
 const patience = 30 * time.Second
 
-// open starts a shell on a terminal, and collects what the tests start.
+// open starts a shell on a terminal, and collects its processes.
 func open(t *testing.T) (*console.Console, *bufio.Reader) {
 	t.Helper()
 	reaper := reap.New()
@@ -29,7 +29,7 @@ func open(t *testing.T) (*console.Console, *bufio.Reader) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	late := time.AfterFunc(2*patience, c.Close) // which ends whatever a test waits for
+	late := time.AfterFunc(2*patience, c.Close) // which ends any read that a test waits for
 	t.Cleanup(func() { late.Stop(); c.Close(); cancel(); <-collected })
 	return c, bufio.NewReader(c)
 }
@@ -41,7 +41,7 @@ func typed(t *testing.T, c *console.Console, text string) {
 	}
 }
 
-// await reads until a line holds text, and returns that line.
+// await reads until a line contains text, and returns that line.
 func await(t *testing.T, r *bufio.Reader, text string) string {
 	t.Helper()
 	for {
@@ -80,8 +80,8 @@ func TestAShellHasATerminalOfItsOwn(t *testing.T) {
 
 func TestInterruptReachesTheProgramInFront(t *testing.T) {
 	c, r := open(t)
-	// What says that it begins is in front already; a shell that is about to put
-	// something there may miss the key.
+	// The program that prints the text is already in the foreground; a shell that is about to start one
+	// may miss the key.
 	typed(t, c, "bash -c \"echo be''gin; exec sleep 1000\"\n")
 	await(t, r, "begin")
 	typed(t, c, "\x03")
@@ -89,7 +89,7 @@ func TestInterruptReachesTheProgramInFront(t *testing.T) {
 	await(t, r, "code 130")
 }
 
-// What is stopped, ignores the hang-up, or is in the background goes too.
+// Processes that are stopped, ignore the hang-up, or are in the background are ended too.
 func TestCloseEndsAllOfTheSession(t *testing.T) {
 	c, r := open(t)
 	typed(t, c, "nohup sleep 1001 >/dev/null 2>&1 & nohup sleep 1002 >/dev/null 2>&1 & kill -STOP $!; (sleep 1003; :) & echo pi''ds $$ $(jobs -p)\n")
@@ -121,7 +121,7 @@ func TestInputThatNobodyTakesIsLost(t *testing.T) {
 	await(t, r, "ready")
 	block := make([]byte, 32<<10)
 	started := time.Now()
-	for range 20 { // far more than a terminal holds
+	for range 20 { // far more than a terminal's buffer
 		typed(t, c, string(block))
 	}
 	if took := time.Since(started); took > 2*patience {

@@ -1,6 +1,6 @@
 package console
 
-// What the tests look at from outside.
+// Exported for the external tests.
 var (
 	Environment = environment
 	ParseStat   = parseStat

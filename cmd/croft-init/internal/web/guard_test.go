@@ -44,7 +44,7 @@ func TestWhomARequestMayAskFor(t *testing.T) {
 			t.Errorf("host %q: allowed %v, must be %v", host, got, want)
 		}
 	}
-	// Who listens everywhere answers for the address that was asked.
+	// A server that listens on all addresses answers for the one that the request came to.
 	everywhere := newGuard([]netip.AddrPort{netip.MustParseAddrPort("0.0.0.0:7681")}, nil)
 	if !everywhere.allows("10.1.1.20:7681", local) || everywhere.allows("10.1.1.21:7681", local) {
 		t.Error("a server that listens everywhere must answer for the address that was asked, and for no other")

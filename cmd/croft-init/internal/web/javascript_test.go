@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The page's own JavaScript is tested by tables of its own, which node runs.
+// The page's own JavaScript has table tests of its own, which node runs.
 func TestTheTerminalInThePage(t *testing.T) {
 	for file, least := range map[string]int{"emulator.test.mjs": 150, "page.test.mjs": 20} {
 		t.Run(file, func(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 
 func asClose(err error, end *websocket.CloseError) bool { return errors.As(err, end) }
 
-// get asks for a path with a Host and headers.
+// get requests a path with a Host and headers.
 func (w *world) get(method, path, host string, header http.Header) (*http.Response, string) {
 	w.Helper()
 	r, err := http.NewRequestWithContext(w.context(), method, w.url(path), nil)
@@ -167,7 +167,7 @@ func TestOnlyReadingIsAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Header.Set("X-Long", strings.Repeat("x", 64<<10))
-	if answer, err := http.DefaultClient.Do(r); err == nil { // else it was hung up on
+	if answer, err := http.DefaultClient.Do(r); err == nil { // else the connection was closed
 		answer.Body.Close()
 		if answer.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
 			t.Errorf("a huge header: %s", answer.Status)
@@ -228,7 +228,7 @@ func TestTooManyConnectionsAreClosed(t *testing.T) {
 		}
 		held = append(held, conn)
 	}
-	for _, conn := range held { // an accepted one waits for a request, for some seconds
+	for _, conn := range held { // an accepted connection waits some seconds for a request
 		conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
 		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
 			refused++

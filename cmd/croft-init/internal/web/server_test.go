@@ -21,7 +21,7 @@ import (
 
 const patience = 30 * time.Second
 
-// fake is a terminal whose programs are the test.
+// fake is a terminal whose programs the test plays.
 type fake struct {
 	input, output *io.PipeWriter
 	typed, shown  *io.PipeReader
@@ -85,7 +85,7 @@ func newWorld(t *testing.T, change func(*web.Config)) *world {
 	return w
 }
 
-// freePort is one that nobody listens on at the moment.
+// freePort is a port that is free at the moment.
 func freePort(t *testing.T) netip.AddrPort {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -104,7 +104,7 @@ func (w *world) context() context.Context {
 	return ctx
 }
 
-// dial opens a terminal as its page does.
+// dial opens a terminal as the page does.
 func (w *world) dial() (*websocket.Conn, *http.Response, error) {
 	return websocket.Dial(w.context(), w.url("/ws"), &websocket.DialOptions{HTTPHeader: http.Header{"Origin": {"http://" + w.address.String()}}})
 }
@@ -139,7 +139,7 @@ func (w *world) mustClose(f *fake) {
 	}
 }
 
-// reason reads until the end, and says why that came.
+// reason reads until the end, and returns its reason.
 func (w *world) reason(conn *websocket.Conn) (websocket.StatusCode, string) {
 	w.Helper()
 	for {
@@ -254,7 +254,7 @@ func TestTheSeventeenthTerminalIsRefusedUntilOneEnds(t *testing.T) {
 
 func TestAClientThatDoesntReadIsDropped(t *testing.T) {
 	w := newWorld(t, func(c *web.Config) { c.Patience = 300 * time.Millisecond })
-	_, terminal := w.open() // and never read
+	_, terminal := w.open() // and never reads
 	chunk := make([]byte, 16<<10)
 	total := 0
 	for {
@@ -272,7 +272,7 @@ func TestAClientThatDoesntReadIsDropped(t *testing.T) {
 
 func TestAClientThatDoesntAnswerIsDropped(t *testing.T) {
 	w := newWorld(t, func(c *web.Config) { c.Ping, c.Patience = 50*time.Millisecond, 300*time.Millisecond })
-	_, silent := w.open() // pings are answered by who reads
+	_, silent := w.open() // only a client that reads answers pings
 	conn, lively := w.open()
 	go func() {
 		for {
