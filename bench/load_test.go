@@ -22,7 +22,7 @@ type load struct {
 	requests         int
 	// ask appends the next request.
 	ask func(dst []byte) []byte
-	// wants is the size of a reply in bytes; others are counted as wrong. 0: any.
+	// wants is the size of a reply in bytes; other replies count as wrong. 0: any size.
 	wants int
 }
 

@@ -216,7 +216,7 @@ func (e *ExplorerServer) StartExplorer(args ...string) {
 	})
 }
 
-// StopExplorer stops the explorer orderly.
+// StopExplorer stops the explorer gracefully.
 func (e *ExplorerServer) StopExplorer() { e.process.Stop() }
 
 // KillExplorer kills the explorer.

@@ -44,7 +44,7 @@ func Main(v node.Version, modules []module.Descriptor, args []string, out, errs 
 	return status(err)
 }
 
-// untilSignal stops the process orderly at the first signal, at once at the second.
+// untilSignal stops the process gracefully at the first signal, at once at the second.
 func untilSignal(ctx context.Context, stop context.CancelFunc) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)

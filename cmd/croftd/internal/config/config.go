@@ -104,7 +104,7 @@ type Containers struct {
 	// are accessed without TLS.
 	ImagePaths []string
 	PlainHTTP  []string
-	// MaxImage bounds one image, UserImages the concurrent pulls of one user; bytes on the disk. Images
+	// MaxImage bounds one image, UserImages all images of one user at a time; bytes on the disk. Images
 	// unused for ImageUnused are removed, and when more than ImageFull percent of their disk is full,
 	// the longest unused first.
 	MaxImage    uint64

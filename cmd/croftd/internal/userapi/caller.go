@@ -43,7 +43,7 @@ func callerOf(ctx context.Context) *caller {
 	return c
 }
 
-// said is how long the process may take to send the rest of a frame.
+// said is how long the process may take to complete a frame, or to answer.
 const said = 10 * time.Second
 
 // attend serves the requests on the link, until it ends or breaks the rules.
