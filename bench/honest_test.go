@@ -163,7 +163,7 @@ func honestMain(text string) int {
 	return 0
 }
 
-// inside is a thread that stays in a network namespace, as a machine does: the cost of starting and
+// inside are threads that stay in a network namespace, as a machine does: the cost of starting and
 // moving one for each request would be measured with it.
 type inside chan func()
 
@@ -200,7 +200,7 @@ func (i inside) dial(ctx context.Context, network, address string) (conn net.Con
 // user makes the honest user's requests.
 type user struct {
 	order order
-	// home is a thread in the user's namespace, web one in the container's.
+	// home are threads in the user's namespace, web in the container's.
 	home, web inside
 	key       sign.KeyPair
 	client    *explorer.Client

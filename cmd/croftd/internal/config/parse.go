@@ -238,7 +238,7 @@ func Split(text string) []string {
 	return out
 }
 
-// SetSizeFrom reads a size of at least least bytes; shown is that minimum for people.
+// SetSizeFrom reads a size of no fewer than least bytes; shown is that minimum for people.
 func SetSizeFrom(field func(*Config) *uint64, least uint64, shown string) Setter {
 	return func(c *Config, text string) error {
 		n, err := ParseSize(text)
