@@ -153,7 +153,7 @@ func hostileLinks(c *wire.Control) {
 	}
 }
 
-// said is a captured process's request, with the binding that it claims.
+// said is a captured process's request, with the binding that it claims and the answer's status.
 type said struct {
 	Binding []byte
 	Raw     []byte
