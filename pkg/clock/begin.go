@@ -9,18 +9,18 @@ import (
 // second opinion.
 const Absence = 7 * 24 * time.Hour
 
-// past is what is known at the start.
+// past is the knowledge about the time at the start.
 type past struct {
 	build  time.Time
 	last   Mark
 	bootID string
 	// before is the node's uptime up to this boot.
 	before time.Duration
-	// trusting says that the operator has named the explorer as a trusted clock.
+	// trusting is whether the operator has named the explorer as a trusted clock.
 	trusting bool
 }
 
-// floor is what had certainly passed when this boot began, zero when nothing is known.
+// floor is a time that had certainly passed when this boot began, zero when none is known.
 func (p past) floor() time.Time {
 	if p.last.Floor.IsZero() {
 		return time.Time{}
@@ -28,12 +28,11 @@ func (p past) floor() time.Time {
 	return p.last.Floor.Add(p.before - p.last.Uptime.Total)
 }
 
-// begin decides at the start. A clock that is behind what was known to be past
-// is wrong. One that is far ahead may be: only within the same boot can that be
-// told. What is known from the explorer alone stays that: within the boot its
-// word still stands, from where it was first believed and whatever the wall
-// clock says; after a reboot it has to be given again, for it can't make a
-// machine's clock plausible.
+// begin decides at the start. A clock behind a time known to be past is wrong. One
+// that is far ahead may be: only within the same boot can that be decided. A time
+// known from the explorer alone stays at that: within the boot the explorer's word
+// still holds, from its first acceptance and whatever the wall clock says; after a
+// reboot it has to be given again, for it can't make a machine's clock plausible.
 func begin(p past, r reading) state {
 	s := state{floor: p.floor(), trusting: p.trusting}
 	last := p.last
@@ -61,10 +60,10 @@ func begin(p past, r reading) state {
 	return s.own(r)
 }
 
-// source is what vouches for the last mark's time. A mark of before sources
-// were recorded may be the explorer's word: it can tell that the clock went
-// backwards or jumped, and vouches for nothing beyond that. The word of an
-// explorer that isn't a trusted clock any more is an explorer's word.
+// source is the last mark's source of time. A mark from before sources were
+// recorded may be the explorer's word: it can tell that the clock went backwards or
+// jumped, and vouches for nothing beyond that. The word of an explorer that isn't a
+// trusted clock any more counts as a plain explorer's word.
 func (p past) source() Source {
 	switch {
 	case p.last.Source.level() == None:
@@ -81,7 +80,7 @@ func (s state) own(r reading) state {
 	return s
 }
 
-// resume goes on from a mark of the same boot.
+// resume continues from a mark of the same boot.
 func (s state) resume(m Mark) state {
 	s.source, s.zero, s.confirmed = m.Source, m.Time.Add(-m.Boot), m.Confirmed
 	s.anchor = s.zero

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Clock is time as it comes in: the wall clock, the time since the machine
+// Clock is the source of time: the wall clock, the time since the machine
 // booted, and timers. System is the real one, Fake the one of tests.
 type Clock interface {
 	// Now is the wall clock, without a monotonic reading.
@@ -65,7 +65,7 @@ func BootID() (string, error) {
 
 // Synced reports whether the kernel says that something (an NTP client) keeps
 // its clock right: adjtimex without STA_UNSYNC. Setting the clock by hand
-// raises the flag. False when the kernel doesn't tell.
+// raises that flag. False when the kernel doesn't tell.
 func Synced() bool {
 	var t unix.Timex
 	state, err := unix.Adjtimex(&t)

@@ -13,7 +13,7 @@ type Fake struct {
 	timers []*fakeTimer
 }
 
-// NewFake makes a clock that says wall and was booted a minute ago.
+// NewFake makes a clock that shows wall and was booted a minute ago.
 func NewFake(wall time.Time) *Fake { return &Fake{wall: wall.Round(0), boot: time.Minute} }
 
 // Now implements Clock.
@@ -53,7 +53,7 @@ func (f *Fake) Jump(d time.Duration) {
 	f.wall = f.wall.Add(d)
 }
 
-// Waiting is how many timers haven't fired or been stopped.
+// Waiting counts the timers that haven't fired or been stopped.
 func (f *Fake) Waiting() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

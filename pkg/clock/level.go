@@ -4,18 +4,18 @@ import (
 	"time"
 )
 
-// Level is what a time is good for.
+// Level is the use that a time is good for.
 type Level int
 
-// The levels. Each is also good for what those before it are.
+// The levels. Each includes those before it.
 const (
 	// None: no date may be compared with it.
 	None Level = iota
 	// Stop: dates may be judged by it and workloads stopped, for both can be
-	// taken back. It is the most that a machine's own clock or the explorer's
-	// word comes to.
+	// reversed. It is the highest level of a machine's own clock or the explorer's
+	// word.
 	Stop
-	// Remove: what can't be taken back may be done by it, such as removing data.
+	// Remove: irreversible actions may rely on it, such as removing data.
 	Remove
 )
 
@@ -30,19 +30,18 @@ func (l Level) String() string {
 	return "none"
 }
 
-// Reading is one look at the time: its members belong together.
+// Reading is one reading of the time: its members belong together.
 type Reading struct {
 	// Now is the time, or the wall clock's while Level is None.
 	Now   time.Time
 	Level Level
-	// Uptime is how long the node has been up in all: between two readings at
-	// least the difference has passed, whatever any clock says. It is exact
-	// within one boot. After a power cut it may be up to RecordEvery less than a
-	// reading that was taken before.
+	// Uptime is the node's total uptime: between two readings at least the
+	// difference has passed, whatever any clock says. It is exact within one boot.
+	// After a power cut it may be up to RecordEvery less than an earlier reading.
 	Uptime time.Duration
 }
 
-// Source is what a trusted time is from.
+// Source is the source of a trusted time.
 type Source string
 
 // The sources of trust.
@@ -62,7 +61,7 @@ const (
 	NTP Source = "ntp"
 )
 
-// level is what a time of the source is good for.
+// level is the level of the source's time.
 func (s Source) level() Level {
 	switch s {
 	case Explorer, Start:
@@ -73,9 +72,9 @@ func (s Source) level() Level {
 	return None
 }
 
-// vouched reports whether more than the explorer's word is behind the source.
+// vouched reports whether more than the explorer's word supports the source.
 func (s Source) vouched() bool { return s == Start || s.level() == Remove }
 
-// spoken reports whether the source's time is what the explorer said, and not
-// the wall clock's.
+// spoken reports whether the source's time is the explorer's, and not the wall
+// clock's.
 func (s Source) spoken() bool { return s == Explorer || s == TrustedExplorer }

@@ -9,31 +9,31 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Config is what a Trust is made of.
+// Config is the configuration of a Trust.
 type Config struct {
-	// Clock is read at every question. Required.
+	// Clock is read at every request. Required.
 	Clock Clock
-	// Synced says whether NTP keeps the clock: Synced of this package. Required.
+	// Synced reports whether NTP keeps the clock: Synced of this package. Required.
 	Synced func() bool
-	// BootID names this boot of the machine; empty when it isn't known.
+	// BootID names this boot of the machine; empty when unknown.
 	BootID string
-	// Build is when this program was built: it can't be earlier. Zero when not known.
+	// Build is this program's build time: the time can't be earlier. Zero when unknown.
 	Build time.Time
-	// Last is the mark that was recorded last, zero when none ever was.
+	// Last is the last recorded mark, zero when there is none.
 	Last Mark
-	// Record keeps a mark durably. Required.
+	// Record stores a mark durably. Required.
 	Record func(Mark) error
-	// Log gets changes of trust.
+	// Log receives changes of trust.
 	Log zerolog.Logger
-	// RecordEvery is how often a mark is recorded; ten minutes when zero. A power
-	// cut loses as much of the node's uptime.
+	// RecordEvery is the interval between marks; ten minutes when zero. A power cut
+	// loses up to that much of the node's uptime.
 	RecordEvery time.Duration
-	// TrustExplorer says that the operator has named the explorer as a trusted
+	// TrustExplorer is whether the operator has named the explorer as a trusted
 	// clock: its word is good for level Remove, and NTP alone is better.
 	TrustExplorer bool
 }
 
-// Validate says what is wrong with the config.
+// Validate checks the config.
 func (c Config) Validate() error {
 	if c.Clock == nil || c.Synced == nil || c.Record == nil {
 		return errors.New("cannot watch the clock: Clock, Synced and Record are required")
@@ -42,17 +42,17 @@ func (c Config) Validate() error {
 }
 
 const (
-	// lookEvery is how often Run looks at the clocks. Every question looks, too.
+	// lookEvery is Run's interval between readings. Every request reads the clocks, too.
 	lookEvery = 10 * time.Second
 	// defaultRecordEvery is Config.RecordEvery's default.
 	defaultRecordEvery = 10 * time.Minute
 )
 
-// Verdict is what is known of the time, for people.
+// Verdict is the present knowledge of the time, for people.
 type Verdict struct {
 	Reading
 	Source Source
-	// Why says what is wrong while the level is None.
+	// Why is the reason for distrust while the level is None.
 	Why string
 }
 
@@ -65,12 +65,12 @@ type Trust struct {
 	mu    sync.Mutex
 	state state
 	last  Mark
-	// recorded says that last is of this life of the process, by the source as it then was.
+	// recorded is whether this process recorded last, source the source of trust at that time.
 	recorded bool
 	source   Source
 }
 
-// New makes a Trust and takes its first look.
+// New makes a Trust and takes its first reading.
 func New(c Config) (*Trust, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func New(c Config) (*Trust, error) {
 	return t, nil
 }
 
-// clocks looks at the machine's clocks. The flag is read last: a clock that is
+// clocks reads the machine's clocks. The NTP flag is read last: a clock that is
 // set in between has lost it already.
 func (t *Trust) clocks() reading {
 	r := reading{wall: t.cfg.Clock.Now(), boot: t.cfg.Clock.Boot()}
@@ -94,7 +94,7 @@ func (t *Trust) clocks() reading {
 	return r
 }
 
-// look takes in a reading, and returns the state after it.
+// look applies a reading, and returns the state after it.
 func (t *Trust) look(next func(state, reading) state) (state, reading) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -115,11 +115,11 @@ func (t *Trust) say(s state) {
 	t.cfg.Log.Info().Str("source", string(s.source)).Stringer("level", s.source.level()).Msg("the clock is trusted")
 }
 
-// Read looks at the time.
+// Read reads the time.
 func (t *Trust) Read() Reading { return t.Verdict().Reading }
 
 // Now is the time, and whether a date may be compared with it: whether its
-// level is Stop at least.
+// level is at least Stop.
 func (t *Trust) Now() (time.Time, bool) {
 	r := t.Read()
 	return r.Now, r.Level >= Stop
@@ -132,7 +132,7 @@ func (t *Trust) Vouched() (time.Time, bool) {
 	return v.Now, v.Source.vouched()
 }
 
-// Hear takes in what the explorer says the time is; the zero time is no answer.
+// Hear takes an explorer's answer, its time; the zero time is no answer.
 func (t *Trust) Hear(explorer time.Time) {
 	if explorer.IsZero() {
 		return
@@ -140,8 +140,8 @@ func (t *Trust) Hear(explorer time.Time) {
 	t.look(func(s state, r reading) state { return s.hear(explorer, r) })
 }
 
-// Floor is a time that has certainly passed: the last one of level Remove, and
-// how long the node has been up since. It is zero when there never was one.
+// Floor is a time that has certainly passed: the last one of level Remove plus
+// the node's uptime since. It is zero when there never was one.
 func (t *Trust) Floor() time.Time {
 	s, r := t.look(state.see)
 	if s.floor.IsZero() {
@@ -150,7 +150,7 @@ func (t *Trust) Floor() time.Time {
 	return s.floor.Add(r.boot)
 }
 
-// Verdict looks at the time, and says why it isn't trusted.
+// Verdict reads the time, with the reason for any distrust.
 func (t *Trust) Verdict() Verdict {
 	s, r := t.look(state.see)
 	return Verdict{
@@ -173,7 +173,7 @@ func (t *Trust) Run(ctx context.Context) error {
 	}
 }
 
-// record keeps a mark if it is time to: at the start, when the source has
+// record stores a mark when one is due: at the start, when the source has
 // changed or has set the time back, every RecordEvery, and always at the end.
 func (t *Trust) record(always bool) {
 	s, r := t.look(state.see)

@@ -2,21 +2,21 @@ package clock
 
 import "time"
 
-// What makes the explorer's word.
+// The bounds of the explorer's word.
 const (
-	// Agreement is how close two clocks are that agree.
+	// Agreement is the largest difference between two clocks that agree.
 	Agreement = 5 * time.Minute
-	// Answers is how many answers of the explorer make its word, Span how long
-	// they must be apart, from the first to the last.
+	// Answers is the number of answers that make the explorer's word, Span the least
+	// time between the first and the last of them.
 	Answers = 3
 	Span    = time.Minute
-	// Silence is how long the explorer may say nothing before its answers are
+	// Silence is how long the explorer may give no answer before its answers are
 	// counted from the first again.
 	Silence = time.Hour
 )
 
-// word is the explorer's answers that agree with each other. Each says a zero:
-// when the machine booted, by the explorer's clock.
+// word is the explorer's answers that agree with each other. Each states a zero:
+// the time of the machine's boot by the explorer's clock.
 type word struct {
 	count       int
 	first, last time.Duration
@@ -24,8 +24,8 @@ type word struct {
 	low, high, newest time.Time
 }
 
-// add takes in an answer that came at a time since boot. One that doesn't agree
-// with all before it begins a new word.
+// add takes an answer that came at a time since boot. One that doesn't agree with
+// all before it begins a new word.
 func (w word) add(zero time.Time, at time.Duration) word {
 	if w.count == 0 || at-w.last > Silence {
 		return newWord(zero, at)

@@ -1,7 +1,7 @@
-// Package mounts reads which file systems are mounted where.
+// Package mounts reads the mount table.
 //
-// Everybody reads that here. Libraries give up at a line of more than 64 KiB, and a
-// container can make one: it renames the folders above what is mounted in its root or in
+// All of croft reads it here. Libraries give up at a line of more than 64 KiB, and a
+// container can make one: it renames the folders above a mount point in its root or in
 // a volume. Nobody else's work may fail for that.
 package mounts
 
@@ -19,22 +19,22 @@ type Mount struct {
 	ID, Parent uint64
 	// Root is the folder of its file system that it shows.
 	Root string
-	// Path is where it is mounted, as seen from the root of the process.
+	// Path is the mount point, as seen from the root of the process.
 	Path string
 	// Options are the mount's own, such as "rw,nosuid".
 	Options string
-	// Shared is whether what is mounted on it is also mounted on its peers.
+	// Shared is whether mounts on it propagate to its peers.
 	Shared bool
-	// Type is the file system's, such as "btrfs"; Source what it is made of, such as a device.
+	// Type is the file system's, such as "btrfs"; Source its origin, such as a device.
 	Type, Source string
 	// Super are the file system's options.
 	Super string
 }
 
-// Table is what is mounted, in the kernel's order: what lies on another comes after it.
+// Table is the mounts in the kernel's order: a mount on another comes after it.
 type Table []Mount
 
-// Read reads what is mounted in the mount namespace of this thread.
+// Read reads the mount table of this thread's mount namespace.
 func Read() (Table, error) {
 	raw, err := os.ReadFile("/proc/thread-self/mountinfo")
 	if err != nil {
@@ -44,7 +44,7 @@ func Read() (Table, error) {
 }
 
 // Parse reads lines "36 35 98:0 /root /path rw,noatime shared:1 … - type source options"
-// of any length. What is none is left out.
+// of any length, and skips other lines.
 func Parse(text string) Table {
 	var t Table
 	for line := range strings.Lines(text) {
@@ -57,7 +57,7 @@ func Parse(text string) Table {
 
 func parse(line string) (Mount, bool) {
 	left, right, found := strings.Cut(line, " - ")
-	// The kernel escapes a space in a field. A carriage return, which is a space to strings.Fields, it doesn't.
+	// The kernel escapes spaces in a field, but no carriage return, which is a space to strings.Fields.
 	own, fs := strings.Split(left, " "), strings.Split(right, " ")
 	if !found || len(own) < 6 || len(fs) < 3 {
 		return Mount{}, false
@@ -81,7 +81,7 @@ var escapes = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134
 
 func unescape(field string) string { return escapes.Replace(field) }
 
-// At is the last that was mounted at a path: it covers the others.
+// At is the last mount at a path: it covers the others.
 func (t Table) At(path string) (m Mount, found bool) {
 	for _, candidate := range t {
 		if candidate.Path == path {
@@ -91,7 +91,7 @@ func (t Table) At(path string) (m Mount, found bool) {
 	return m, found
 }
 
-// Within are those at a folder and below it.
+// Within are the mounts at a folder and below it.
 func (t Table) Within(dir string) Table {
 	var out Table
 	for _, m := range t {
@@ -102,7 +102,7 @@ func (t Table) Within(dir string) Table {
 	return out
 }
 
-// Paths are where they are mounted.
+// Paths are the mount points.
 func (t Table) Paths() []string {
 	out := make([]string, len(t))
 	for i, m := range t {
@@ -111,7 +111,7 @@ func (t Table) Paths() []string {
 	return out
 }
 
-// ByID are they by their IDs.
+// ByID returns the mounts by their IDs.
 func (t Table) ByID() map[uint64]Mount {
 	out := make(map[uint64]Mount, len(t))
 	for _, m := range t {

@@ -1,6 +1,6 @@
 package node
 
-// Where the container module is found on the bus.
+// The container module's address on the bus.
 const (
 	ContainerModule  = "container"
 	ContainerObject  = "container"
@@ -10,11 +10,11 @@ const (
 	ImageVersion = "0.1.0"
 )
 
-// OwnUser is whose containers are that the node runs for itself, such as zdb's.
+// OwnUser owns the containers that the node runs for itself, such as zdb's.
 // No user has that ID: theirs are longer.
 const OwnUser = "croft"
 
-// OwnImage is the scheme of images of croft's own.
+// OwnImage is the URL scheme of croft's own images.
 const OwnImage = "croft://"
 
 // Env is a set of environment variables.
@@ -33,7 +33,7 @@ type MountSpec struct {
 
 // ContainerSpec asks for a container.
 type ContainerSpec struct {
-	// ID is the reservation's; User owns it and picks its namespace.
+	// ID is the reservation's; User owns the container and determines its namespace.
 	ID   string
 	User string
 	// Entrypoint replaces the image's entry point and command when not empty;
@@ -53,8 +53,8 @@ type ContainerSpec struct {
 	// CPU is in cores, Memory in bytes; both at least 1.
 	CPU    uint64
 	Memory uint64
-	// NoCapabilities takes from its root user what root of a container may do
-	// beyond a plain user.
+	// NoCapabilities drops the capabilities that root of a container has beyond a
+	// plain user.
 	NoCapabilities bool
 	// ReadOnly lets it write to its volumes, /dev/shm and nowhere else. NonRoot
 	// refuses to run it as root: Invalid where its image would.
@@ -66,8 +66,8 @@ type ContainerSpec struct {
 	Interactive bool
 	Terminal    []string
 	Names       []string
-	// Hash is the reservation's, AdoptUnlabelled whether one that was made
-	// without a hash is its too: see Claim.
+	// Hash is the reservation's, AdoptUnlabelled whether a container without a hash
+	// counts as its own: see Claim.
 	Hash            string
 	AdoptUnlabelled bool
 }
@@ -77,55 +77,55 @@ const (
 	// ContainerCreated has not been started yet.
 	ContainerCreated = "created"
 	ContainerRunning = "running"
-	// ContainerWaiting has ended by itself and is started again after a pause.
+	// ContainerWaiting ended by itself and is restarted after a pause.
 	ContainerWaiting = "waiting"
-	// ContainerBroken lacks something that it was made of, see Drift.
+	// ContainerBroken lacks one of its parts, see Drift.
 	ContainerBroken = "broken"
 )
 
-// ContainerInfo is what is known of a container.
+// ContainerInfo describes a container.
 type ContainerInfo struct {
 	ID   string
 	User string
-	// Hash is that of the reservation that it belongs to (see Claim), empty when
-	// it belongs to none or was made by a croft that wrote none.
+	// Hash is the hash of its reservation (see Claim), empty without a reservation or
+	// when a croft that recorded none made it.
 	Hash string
 	// Image is the digest of its image.
 	Image string
 	State string
-	// PID is that of its first process on the node, 0 while none runs.
+	// PID is the node's ID of its first process, 0 while none runs.
 	PID uint64
 	// Namespace is the path of its network namespace, which it keeps over its
 	// restarts.
 	Namespace string
 	// Volumes are the IDs of the volumes that it mounts.
 	Volumes []string
-	// Restarts counts starts after the first; ExitCode and Ended (Unix
-	// nanoseconds, 0 for never) are of the last exit that nobody asked for,
-	// Next (likewise) when it is started again.
+	// Restarts counts starts after the first; ExitCode and Ended (Unix nanoseconds, 0
+	// for never) describe the last exit that nobody asked for, Next (likewise) is the
+	// time of the next start.
 	Restarts uint64
 	ExitCode uint64
 	Ended    int64
 	Next     int64
-	// OOM says that the last exit came because memory was short, whose, and what
-	// the limit is; empty when the kernel killed nothing of the container.
+	// OOM reports that the last exit was an OOM kill, whose memory was short, and its
+	// limit; empty when the kernel killed nothing of the container.
 	OOM string
 	// Cause says why the last start failed, empty when it didn't.
 	Cause string
 	// LastLog holds at most the last 20 lines, once it has ended by itself.
 	LastLog []string
-	// Drift says what of it isn't as it was made, empty when all is: Create
-	// and Start make it right.
+	// Drift describes its differences from how it was made, empty without any: Create
+	// and Start repair them.
 	Drift string
 }
 
 // ContainerStats is one reading of a container's use.
 type ContainerStats struct {
 	ID string
-	// At is when it was read, in Unix nanoseconds.
+	// At is the time of the reading, in Unix nanoseconds.
 	At int64
-	// CPU is in nanoseconds since the start. Memory is what can't be given back
-	// (without inactive page cache), MemoryLimit its most; bytes.
+	// CPU is in nanoseconds since the start. Memory is the memory that can't be
+	// reclaimed (without inactive page cache), MemoryLimit its limit; bytes.
 	CPU         uint64
 	Memory      uint64
 	MemoryLimit uint64
@@ -141,23 +141,23 @@ type ContainerStats struct {
 
 // LogLine is one line of a container's output.
 type LogLine struct {
-	// At is when it came, in Unix nanoseconds; Stream is "stdout" or "stderr".
+	// At is the time of its arrival, in Unix nanoseconds; Stream is "stdout" or "stderr".
 	At     int64
 	Stream string
 	Text   string
 }
 
-// ContainerStatus is how the module and what it needs of the node is.
+// ContainerStatus is the state of the module and of its dependencies on the node.
 type ContainerStatus struct {
 	// Containerd is the address in use, Version its version, Own whether croft
-	// started it; Error says why it doesn't answer, empty when it does.
+	// started it; Error is the reason why it doesn't answer, empty when it does.
 	Containerd string
 	Version    string
 	Own        bool
 	Error      string
 	// Runc is the version of the machine's runc.
 	Runc string
-	// Cgroup is 1 or 2; Missing are limits that this kernel can't hold.
+	// Cgroup is 1 or 2; Missing are limits that this kernel can't enforce.
 	Cgroup  uint64
 	Missing []string
 	// LogCarrier is the process ID of the log carrier, 0 while there is none;
@@ -167,15 +167,15 @@ type ContainerStatus struct {
 	Containers       uint64
 }
 
-// Containers runs containers, and starts those again that end by themselves.
+// Containers runs containers, and restarts those that end by themselves.
 // Bus: container.container@0.1.0.
 type Containers interface {
-	// Create makes a container of the image that Images has for its ID, with
-	// its namespaces and mounts, or makes the one of that ID right. It doesn't
-	// start it: before that it joins its network by Namespace. Exist when the one
-	// of that ID is another's: then it isn't touched.
+	// Create makes a container from the image that Images has for its ID, with its
+	// namespaces and mounts, or repairs the one of that ID. It doesn't start it: the
+	// container first joins its network by Namespace. Exist when the one of that ID
+	// belongs to another reservation: it stays untouched.
 	Create(spec ContainerSpec) (ContainerInfo, error)
-	// Start starts it, and nothing when it runs already. Invalid when the image
+	// Start starts it, and does nothing when it runs already. Invalid when the image
 	// can't be started, with the cause. NotExist when there is none.
 	Start(id string) (ContainerInfo, error)
 	// Inspect returns it. NotExist when there is none.
@@ -191,14 +191,14 @@ type Containers interface {
 	// Stats reads its present use. NotExist when there is none, Busy while it
 	// doesn't run.
 	Stats(id string) (ContainerStats, error)
-	// Status is how the module is.
+	// Status returns the module's state.
 	Status() (ContainerStatus, error)
 }
 
 // ImageSpec names an image for a reservation.
 type ImageSpec struct {
-	// Label is the reservation's ID: what it was given once it keeps, also when
-	// the tag has moved meanwhile.
+	// Label is the reservation's ID: it keeps the image that it was first given, also
+	// when the tag has moved meanwhile.
 	Label string
 	// Reference is docker://HOST/NAME:TAG or docker://HOST/NAME@DIGEST, or the
 	// path of an OCI layout folder or a tar on the node's allowed paths; or
@@ -208,61 +208,61 @@ type ImageSpec struct {
 	// ("user:password"), or empty.
 	User string
 	Auth string
-	// Hash is the reservation's, AdoptUnlabelled whether one that was made
-	// without a hash is its too: see Claim.
+	// Hash is the reservation's, AdoptUnlabelled whether an image without a hash
+	// counts as its own: see Claim.
 	Hash            string
 	AdoptUnlabelled bool
 }
 
-// Image is what a reservation's image is, or how far its pull has come.
+// Image is a reservation's image, or the progress of its pull.
 type Image struct {
 	Label     string
 	Reference string
 	User      string
-	// Hash is that of the reservation that it belongs to (see Claim), empty when
-	// it belongs to none or was made by a croft that wrote none.
+	// Hash is the hash of its reservation (see Claim), empty without a reservation or
+	// when a croft that recorded none made it.
 	Hash string
 	// Digest is that of the manifest for this machine, empty while unknown.
 	Digest string
-	// Size is what it takes on the node, in bytes, once it is Ready.
+	// Size is its space on the node, in bytes, once it is Ready.
 	Size uint64
 	// Done and Total tell the progress of a pull in bytes; Total is 0 while unknown.
 	Done  uint64
 	Total uint64
-	// Unpacking is whether all of it is here and it is being unpacked.
+	// Unpacking is whether it is fully downloaded and being unpacked.
 	Unpacking bool
 	Ready     bool
-	// Used is when a container last needed it, in Unix seconds.
+	// Used is the last time a container needed it, in Unix seconds.
 	Used int64
 }
 
-// ImageStatus is how much the node's images take.
+// ImageStatus is the space that the node's images take.
 type ImageStatus struct {
-	// Used and Total are the bytes of the file system that images lie on, Size
-	// of them what images take.
+	// Used and Total are the bytes of the images' file system, Size the part of them
+	// that images take.
 	Used   uint64
 	Total  uint64
 	Size   uint64
 	Images uint64
-	// Removed counts since the start what was removed because nothing used it.
+	// Removed counts the unused images that were removed since the start.
 	Removed uint64
 }
 
 // Images pulls and keeps images. Bus: container.image@0.1.0.
 type Images interface {
-	// Pull starts or continues to fetch it and returns within a moment; Ready
-	// when it is done. The error is why it has failed: Invalid and Refused are final,
-	// Transient means that the next call tries again; Exist when the label's image
-	// is another's. What is on the node already needs no network.
+	// Pull starts or continues to fetch it and returns within a moment; Ready when it is
+	// done. The error is the reason of a failure: Invalid and Refused are final, Transient
+	// means that the next call tries again; Exist when the label's image belongs to another
+	// reservation. Content that is on the node already needs no network.
 	Pull(spec ImageSpec) (Image, error)
 	// Inspect returns that of a label. NotExist when there is none.
 	Inspect(label string) (Image, error)
-	// Release says that the label's reservation is over: its pull ends, its
-	// image may be removed once nothing else uses it, and the log of a container
-	// that was of that ID goes. NotExist when there is none.
+	// Release tells that the label's reservation has ended: its pull stops, its image
+	// may be removed once nothing else uses it, and the log of the container of that ID
+	// is removed. NotExist when there is none.
 	Release(label string) error
-	// List returns those of all labels.
+	// List returns the images of all labels.
 	List() ([]Image, error)
-	// Status is how much the images take.
+	// Status returns the space that the images take.
 	Status() (ImageStatus, error)
 }

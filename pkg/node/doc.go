@@ -1,5 +1,5 @@
-// Package node holds the contracts of the node's modules: what each promises
-// on the bus, the values that cross it, and the kinds of error that survive it.
+// Package node holds the contracts of the node's modules: their interfaces on
+// the bus, the values that cross it, and the kinds of error that survive it.
 //
 // It holds types and pure functions of them only. Every method of a contract
 // is idempotent by its ID: creating what exists returns it, removing what is
@@ -8,10 +8,10 @@
 // last; streams take a context and return a channel.
 //
 // Arguments and results are named structs, basic types, slices of them and
-// named maps, which is what the stub generator can express. Sizes are bytes
-// unless a name says otherwise. Everything a module makes is labelled with
-// the ID of the reservation it was made for ("N-M"), and List returns it.
+// named maps: the types that the stub generator supports. Sizes are bytes
+// unless a name says otherwise. Modules label everything that they make with
+// the ID of its reservation ("N-M"), and List returns the label.
 //
-// The stubs are in package stubs, the suites every implementation must pass
-// in package conformance.
+// The stubs are in package stubs, the test suites for every implementation in
+// package conformance.
 package node

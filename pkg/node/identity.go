@@ -2,7 +2,7 @@ package node
 
 import "context"
 
-// Where the identity module is found on the bus.
+// The identity module's address on the bus.
 const (
 	IdentityModule  = "identityd"
 	IdentityObject  = "manager"
@@ -22,19 +22,19 @@ type IdentityManager interface {
 	// the seed's result form; the module doesn't look inside.
 	Sign(message []byte) ([]byte, error)
 	// Decrypt opens a libsodium sealed box made for the node's key (the
-	// curve25519 key that follows from its ed25519 key). Invalid when it wasn't.
+	// curve25519 key that follows from its ed25519 key). Invalid for other boxes.
 	Decrypt(box []byte) ([]byte, error)
 	// Encrypt seals plaintext for the node itself, so that only it can open it.
 	Encrypt(plaintext []byte) ([]byte, error)
 }
 
-// Version is what the node runs.
+// Version is the version of the node's software.
 type Version struct {
 	Version string
 	Commit  string
 }
 
-// VersionMonitor tells the node's version: once at the start of the stream,
+// VersionMonitor streams the node's version: once at the start of the stream,
 // then on change. Bus: identityd.monitor@0.1.0.
 type VersionMonitor interface {
 	Version(ctx context.Context) <-chan Version

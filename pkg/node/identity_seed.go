@@ -6,13 +6,12 @@ import "context"
 // layout of the seed's nodes.
 const SeedVersionObjectVersion = "0.0.1"
 
-// SeedVersion is what the node runs, as a semantic version.
+// SeedVersion is the node's software version, as a semantic version.
 type SeedVersion struct {
 	Major uint64
 	Minor uint64
 	Patch uint64
-	// Pre are the parts between dots of what follows a "-", Build those of what
-	// follows a "+".
+	// Pre are the dot-separated parts after a "-", Build those after a "+".
 	Pre   []SeedPreRelease
 	Build []string
 }

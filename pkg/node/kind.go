@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// Kind says what a failure means for the caller. It is all of an error that
-// survives the bus beside its text, so nobody has to match on the text.
+// Kind classifies a failure for the caller. Of an error only kind and text
+// survive the bus, and nobody has to match on the text.
 //
 // A Kind is itself an error: errors.Is(err, node.NotExist) asks for it.
 type Kind string
 
-// The kinds. NotExist is forgiven by whoever removes; Exist, NoSpace, Invalid
-// and Refused are final; Busy and Transient are worth another try; Unknown
+// The kinds. A caller that removes something forgives NotExist; Exist, NoSpace,
+// Invalid and Refused are final; Busy and Transient are worth another try; Unknown
 // means that the call may or may not have happened.
 const (
 	NotExist  Kind = "NotExist"
@@ -23,7 +23,7 @@ const (
 	Busy      Kind = "Busy"
 	Transient Kind = "Transient"
 	Unknown   Kind = "Unknown"
-	// Internal is a failure that nobody gave a kind: a defect or a broken backend.
+	// Internal is a failure that was given no kind: a defect or a broken backend.
 	Internal Kind = "Internal"
 )
 
@@ -39,7 +39,7 @@ func (k Kind) Known() bool {
 	return false
 }
 
-// Final reports whether trying again can't help without somebody changing something.
+// Final reports whether a retry can't help until somebody changes something.
 func (k Kind) Final() bool {
 	switch k {
 	case NotExist, Exist, NoSpace, Invalid, Refused:
@@ -57,7 +57,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// Unwrap gives errors.Is and errors.As what the error was made of.
+// Unwrap returns the wrapped error to errors.Is and errors.As.
 func (e *Error) Unwrap() error { return e.cause }
 
 // Is makes errors.Is(err, node.NotExist) work.

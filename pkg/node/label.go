@@ -2,27 +2,26 @@ package node
 
 import "strings"
 
-// hashLength is that of a reservation's hash in hex digits.
+// hashLength is the length of a reservation's hash in hex digits.
 const hashLength = 64
 
-// Claim is by what right a caller asks for something on the node that may be
-// there already. IDs are the explorer's to give, a hash is its user's: so what
-// is on the node belongs to a hash.
+// Claim is a caller's right to an object that may be on the node already. The
+// explorer assigns IDs, the user determines a hash: so an object belongs to a hash.
 type Claim struct {
-	// Hash is the reservation's (workload.Hash.Hex); empty for what the node
-	// makes for itself.
+	// Hash is the reservation's (workload.Hash.Hex); empty for the node's own
+	// objects.
 	Hash string
-	// AdoptUnlabelled says that what has no hash is the caller's too.
+	// AdoptUnlabelled lets the caller adopt objects without a hash, too.
 	AdoptUnlabelled bool
 }
 
-// Adopts reports whether what carries the hash have may be taken over.
+// Adopts reports whether the caller may adopt an object with the hash have.
 func (c Claim) Adopts(have string) bool {
 	return have == c.Hash || have == "" && c.AdoptUnlabelled
 }
 
-// Check is Exist unless what carries the hash have may be taken over, Invalid
-// when the claim's own hash isn't one. what says what was asked for, such as
+// Check returns Exist unless the caller may adopt an object with the hash have, and
+// Invalid when the claim's own hash isn't one. what names the operation, such as
 // "create filesystem 7-1".
 func (c Claim) Check(what, have string) error {
 	if err := c.Valid(what); err != nil {
@@ -34,7 +33,7 @@ func (c Claim) Check(what, have string) error {
 	return nil
 }
 
-// Valid is Invalid when the hash isn't one.
+// Valid returns Invalid when the claim's hash isn't one.
 func (c Claim) Valid(what string) error {
 	if c.Hash == "" || len(c.Hash) == hashLength && strings.Trim(c.Hash, "0123456789abcdef") == "" {
 		return nil

@@ -1,27 +1,26 @@
 package node
 
-// Where the agent takes in how often limits were reached, beside its counters.
+// The agent's address on the bus for counts of reached limits, beside its counters.
 const (
 	LimitsObject  = "limits"
 	LimitsVersion = "0.1.0"
 )
 
-// TimesReached is how often each limit has turned something away, by its name in
-// docs/security.md.
+// TimesReached counts how often each limit turned something away, by the limit's name
+// in docs/security.md.
 type TimesReached map[string]uint64
 
-// LimitTimes is what the limits of one of the node's processes have turned away since
-// it began.
+// LimitTimes are the counts of reached limits of one of the node's processes, since its
+// start.
 type LimitTimes struct {
 	// Part is the process.
 	Part  string
 	Times TimesReached
 }
 
-// LimitCounts takes in what the modules count that are processes of their own, so that
-// the agent's /metrics has all of the node. Bus: provision.limits@0.1.0.
+// LimitCounts collects the counts of modules that are processes of their own, so that
+// the agent's /metrics covers the whole node. Bus: provision.limits@0.1.0.
 type LimitCounts interface {
-	// Count takes a process's counts in place of its last ones. Invalid when the part
-	// has no name.
+	// Count replaces a process's last counts. Invalid when the part has no name.
 	Count(times LimitTimes) error
 }

@@ -2,7 +2,7 @@ package node
 
 import "context"
 
-// Where the monitor module is found on the bus.
+// The monitor module's address on the bus.
 const (
 	MonitorModule = "monitor"
 	SystemObject  = "system"
@@ -58,7 +58,7 @@ type SystemMonitor interface {
 	Nics(ctx context.Context) <-chan NicsUse
 }
 
-// HostInfo is what the machine is.
+// HostInfo describes the machine.
 type HostInfo struct {
 	Hostname string
 	Kernel   string
@@ -70,11 +70,11 @@ type HostInfo struct {
 	Uptime   uint64
 	BootTime uint64
 	// Addresses are the machine's own global unicast addresses, without those
-	// of loopback and of what croft made.
+	// of loopback and of croft's interfaces.
 	Addresses []string
 }
 
-// HostMonitor tells what the machine is. Bus: monitor.host@0.1.0.
+// HostMonitor describes the machine. Bus: monitor.host@0.1.0.
 type HostMonitor interface {
 	Info() (HostInfo, error)
 }

@@ -6,8 +6,8 @@ import (
 )
 
 // Versions of the monitor module's objects whose events have the layout of the
-// seed's nodes of 2020. A layout never changes under a version: what has more, or
-// other members, has another one.
+// seed's nodes of 2020. A version's layout never changes: more or other members
+// mean another version.
 const (
 	SeedSystemVersion = "0.0.1"
 	SeedHostVersion   = "0.0.1"
@@ -53,9 +53,9 @@ type SeedMemory struct {
 	HugePageSize   uint64
 }
 
-// SeedCPU is one reading of one processor: seconds since boot by what they were
-// spent on, and the share that was in use since the last reading, 0 to 100.
-// Waiting for disks counts as use here.
+// SeedCPU is one reading of one processor: seconds since boot by activity, and the
+// share in use since the last reading, 0 to 100. Waiting for disks counts as use
+// here.
 type SeedCPU struct {
 	CPU       string
 	User      float64

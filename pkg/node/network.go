@@ -2,7 +2,7 @@ package node
 
 import "github.com/croft-edge/croft/pkg/workload"
 
-// Where the network module is found on the bus.
+// The network module's address on the bus.
 const (
 	NetworkModule  = "network"
 	NetworkObject  = "network"
@@ -15,10 +15,10 @@ const (
 // NetworkSpec asks for this node's part of a user's private network.
 type NetworkSpec struct {
 	// ID is the network resource's key on this node (the hex of
-	// workload.NetworkKey); Label is the reservation's ID, that of the newest.
+	// workload.NetworkKey); Label is the ID of its newest reservation.
 	ID    string
 	Label string
-	// Hash is that reservation's.
+	// Hash is that reservation's hash.
 	Hash string
 	User string
 	Name string
@@ -26,37 +26,37 @@ type NetworkSpec struct {
 	IPRange string
 	Subnet  string
 	// PrivateKey is the opened base64 WireGuard key, PublicKey the one that the
-	// peers know: Invalid when it isn't the private one's.
+	// peers know: Invalid when they aren't a pair.
 	PrivateKey string
 	PublicKey  string
 	ListenPort uint16
 	Peers      []workload.WireGuardPeer
 }
 
-// NetworkPeer is how the tunnel to a peer is.
+// NetworkPeer is the state of the tunnel to a peer.
 type NetworkPeer struct {
 	PublicKey string
-	// Endpoint is where its packets go now (IP:port), empty while unknown.
+	// Endpoint is its packets' present destination (IP:port), empty while unknown.
 	Endpoint string
-	// Handshake is when the last one was, in Unix seconds; 0 for never.
+	// Handshake is the time of the last one, in Unix seconds; 0 for never.
 	Handshake int64
 	// Received and Sent are in bytes, since the tunnel was made.
 	Received uint64
 	Sent     uint64
 }
 
-// NetworkInfo is what is known of a network resource.
+// NetworkInfo describes a network resource.
 type NetworkInfo struct {
 	ID    string
 	Label string
-	// Hash is that of the reservation of that label, empty when the network was
-	// made by a croft that wrote none.
+	// Hash is the hash of the label's reservation, empty when a croft that recorded
+	// none made the network.
 	Hash    string
 	User    string
 	Name    string
 	IPRange string
 	Subnet  string
-	// Gateway and Gateway6 are this node's addresses in it, where its DNS answers too.
+	// Gateway and Gateway6 are this node's addresses in it, also of its DNS server.
 	Gateway  string
 	Gateway6 string
 	// Backend is "kernel" or "userspace".
@@ -65,38 +65,38 @@ type NetworkInfo struct {
 	Namespace  string
 	Members    []Member
 	Peers      []NetworkPeer
-	// Drift says what of it isn't as it was made, empty when all is: Create
-	// with the same spec makes it right.
+	// Drift describes its differences from how it was made, empty without any: Create
+	// with the same spec repairs them.
 	Drift string
 }
 
-// MemberSpec asks for a place in a network.
+// MemberSpec asks for membership in a network.
 type MemberSpec struct {
 	Network string
-	// Member is the ID of who joins. Its network namespace is the one that the
+	// Member is the new member's ID. Its network namespace is the one that the
 	// file Namespace (an absolute path) keeps, or that of the process PID:
 	// exactly one of them is given.
 	Member    string
 	Namespace string
 	PID       uint64
-	// Name is what the network's DNS answers to; empty for no name.
+	// Name is the member's name in the network's DNS; empty for no name.
 	Name string
 	// IPs are the IPv4 addresses asked for; none: one is chosen.
 	IPs       []string
 	PublicIP6 bool
-	// Hash is the reservation's, AdoptUnlabelled whether one that was made
-	// without a hash is its too: see Claim.
+	// Hash is the reservation's, AdoptUnlabelled whether a member without a hash
+	// counts as its own: see Claim.
 	Hash            string
 	AdoptUnlabelled bool
 }
 
-// Member is a place in a network.
+// Member is a member of a network.
 type Member struct {
 	Network string
 	Member  string
 	Name    string
-	// Hash is that of the reservation that it belongs to (see Claim), empty when
-	// it belongs to none or was made by a croft that wrote none.
+	// Hash is the hash of its reservation (see Claim), empty without a reservation or
+	// when a croft that recorded none made it.
 	Hash string
 	// IPs are all its IPv4 addresses, IPv4 the first of them, IPv6 its private one.
 	IPs  []string
@@ -106,11 +106,11 @@ type Member struct {
 	PublicIPv6 string
 	Gateway    string
 	Gateway6   string
-	// Drift says what of it isn't as it was made, empty when all is.
+	// Drift describes its differences from how it was made, empty without any.
 	Drift string
 }
 
-// NetworkStatus is how the module and what it needs of the node is.
+// NetworkStatus is the state of the module and of its dependencies on the node.
 type NetworkStatus struct {
 	// Backend is "kernel" or "userspace", Why the reason for the latter.
 	Backend string
@@ -121,44 +121,44 @@ type NetworkStatus struct {
 	CarrierMemory uint64
 	Networks      uint64
 	Members       uint64
-	// PublicRange is where public_ip6 addresses are from, empty for none.
+	// PublicRange is the range of public_ip6 addresses, empty for none.
 	PublicRange string
-	// Drift says what of the node's own part isn't as it should be.
+	// Drift describes what is wrong with the node's own part.
 	Drift string
 }
 
 // Networks makes network resources. Bus: network.network@0.1.0.
 type Networks interface {
 	// Create makes it, or changes the one of that ID in place, whichever of its
-	// user's reservations that was of: what stays the same isn't interrupted.
+	// user's reservations made that: unchanged parts aren't interrupted.
 	// Invalid or Refused change nothing.
 	Create(spec NetworkSpec) (NetworkInfo, error)
 	// Delete removes it. Busy when it has members, NotExist when there is none.
 	Delete(id string) error
 	// List returns all that carry croft's label.
 	List() ([]NetworkInfo, error)
-	// Join adds a member, or makes the one that is there right. Refused when an
-	// IP is outside the subnet, the gateway's, or taken, and when a public
-	// address is asked for and the node has none; Exist when the member of that ID
-	// is another's: then it isn't touched. A member whose namespace has
-	// gone since keeps its place, with Drift, until it joins again or leaves.
+	// Join adds a member, or repairs an existing one. Refused when an IP is
+	// outside the subnet, the gateway's, or taken, and when a public address is
+	// asked for and the node has none; Exist when the member of that ID belongs to
+	// another reservation: it stays untouched. A member whose namespace is gone
+	// keeps its place, with Drift, until it joins again or leaves.
 	Join(spec MemberSpec) (Member, error)
 	// Leave removes a member. NotExist when it isn't one.
 	Leave(network, member string) error
-	// Subnet and Gateway are this node's, of the network (CIDR, and IP).
+	// Subnet and Gateway are this node's in the network (CIDR, and IP).
 	Subnet(id string) (string, error)
 	Gateway(id string) (string, error)
-	// Status is how the module is.
+	// Status returns the module's state.
 	Status() (NetworkStatus, error)
 }
 
-// TapSpec asks for a VM's place in a network.
+// TapSpec asks for a VM's tap device in a network.
 type TapSpec struct {
 	Network string
-	// VM is the ID of whose tap it is; it is one of the network's members.
+	// VM is the ID of the tap's VM, a member of the network.
 	VM   string
 	Name string
-	// IP is the address that the VM will use: no other passes. Empty: one is chosen.
+	// IP is the VM's address, the only one that passes. Empty: one is chosen.
 	IP string
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// Where the storage module is found on the bus.
+// The storage module's address on the bus.
 const (
 	StorageModule  = "storage"
 	StorageObject  = "storage"
@@ -26,8 +26,8 @@ type FilesystemSpec struct {
 	DiskType workload.DeviceType
 	// Pool is the name of the only pool that is considered; empty for all.
 	Pool string
-	// Hash is the reservation's, AdoptUnlabelled whether one that was made
-	// without a hash is its too: see Claim.
+	// Hash is the reservation's, AdoptUnlabelled whether a file system without a
+	// hash counts as its own: see Claim.
 	Hash            string
 	AdoptUnlabelled bool
 }
@@ -35,16 +35,16 @@ type FilesystemSpec struct {
 // Filesystem is a btrfs subvolume with a quota.
 type Filesystem struct {
 	Name string
-	// Path is where it is mounted on the node.
+	// Path is its mount point on the node.
 	Path string
 	// Pool is the name of the pool it lies on.
 	Pool     string
 	DiskType workload.DeviceType
-	// Size is its limit, Used what is in it; bytes.
+	// Size is its limit, Used its used space; bytes.
 	Size uint64
 	Used uint64
-	// Hash is that of the reservation that it belongs to (see Claim), empty when
-	// it belongs to none or was made by a croft that wrote none.
+	// Hash is the hash of its reservation (see Claim), empty without a reservation or
+	// when a croft that recorded none made it.
 	Hash string
 }
 
@@ -54,33 +54,33 @@ type Pool struct {
 	Path     string
 	DiskType workload.DeviceType
 	Devices  []string
-	// Total is the size of the file system, Used what is written to it; bytes.
+	// Total is the size of the file system, Used its used space; bytes.
 	Total uint64
 	Used  uint64
-	// Offered is what of Total may be promised, Reserved the sum of the sizes
-	// promised to file systems and disks; bytes.
+	// Offered is the part of Total that may be promised, Reserved the sum of the
+	// sizes promised to file systems and disks; bytes.
 	Offered  uint64
 	Reserved uint64
-	// Remounted counts since the module's start how often it was unmounted by
-	// somebody else, and mounted again.
+	// Remounted counts the remounts since the module's start, after somebody else
+	// had unmounted it.
 	Remounted uint64
 }
 
-// BrokenPool is a pool that can't be used, and why.
+// BrokenPool is a pool that can't be used, and the cause.
 type BrokenPool struct {
 	Name string
-	// DiskType is empty when even that isn't known.
+	// DiskType is empty when it is unknown, too.
 	DiskType workload.DeviceType
 	Cause    string
 }
 
-// BrokenDevice is a device that can't be used, and why.
+// BrokenDevice is a device that can't be used, and the cause.
 type BrokenDevice struct {
 	Path  string
 	Cause string
 }
 
-// StorageStatus is what an operator must know of the node's storage.
+// StorageStatus is the state of the node's storage for an operator.
 type StorageStatus struct {
 	Pools         []Pool
 	BrokenPools   []BrokenPool
@@ -100,20 +100,20 @@ type PoolUse struct {
 // Storage makes and removes file systems on the node's pools. Bus:
 // storage.storage@0.1.0.
 type Storage interface {
-	// CreateFilesystem makes it, or returns the one of that name. NoSpace says
-	// what is needed and what is free; Exist when one of that name has another
-	// size, type or pool, or is another's: then it isn't touched.
+	// CreateFilesystem makes it, or returns the one of that name. NoSpace names
+	// the needed and the free space; Exist when one of that name has another size,
+	// type or pool, or belongs to another reservation: it stays untouched.
 	CreateFilesystem(spec FilesystemSpec) (Filesystem, error)
 	// ReleaseFilesystem removes it with all its data. NotExist when there is none.
 	ReleaseFilesystem(name string) error
-	// ResizeFilesystem sets its limit, its data stays. NoSpace says what is needed
-	// and what is free; Busy when it holds more than that. NotExist when there is none.
+	// ResizeFilesystem sets its limit, its data stays. NoSpace names the needed and
+	// the free space; Busy when it holds more than that. NotExist when there is none.
 	ResizeFilesystem(name string, size uint64) (Filesystem, error)
 	// InspectFilesystem returns it with its present use. NotExist when there is none.
 	InspectFilesystem(name string) (Filesystem, error)
 	// ListFilesystems returns all that carry croft's label, without their use.
 	ListFilesystems() ([]Filesystem, error)
-	// Status reports pools, and what is broken.
+	// Status reports pools, and broken pools and devices.
 	Status() (StorageStatus, error)
 	// Monitor reports each pool's use when it changes, and at least every minute.
 	Monitor(ctx context.Context) <-chan PoolUse

@@ -6,7 +6,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// Where the modules of the other workload types are found on the bus.
+// The addresses on the bus of the modules of the other workload types.
 const (
 	FlistModule  = "flist"
 	FlistObject  = "flist"
@@ -25,10 +25,10 @@ const (
 type FlistSpec struct {
 	// Name labels the mount: the reservation's ID.
 	Name string
-	// URL is the flist's, Storage that of the store its blocks lie in.
+	// URL is the flist's, Storage its block store's.
 	URL     string
 	Storage string
-	// Size is that of the writable layer in bytes; 0 mounts read-only.
+	// Size is the writable layer's in bytes; 0 mounts read-only.
 	Size uint64
 }
 
@@ -43,7 +43,7 @@ type FlistMount struct {
 type Flists interface {
 	// Mount mounts it, or returns the mount of that name.
 	Mount(spec FlistSpec) (FlistMount, error)
-	// Unmount takes it away with its writable layer. NotExist when there is none.
+	// Unmount removes it with its writable layer. NotExist when there is none.
 	Unmount(name string) error
 	// List returns all mounts.
 	List() ([]FlistMount, error)
@@ -69,7 +69,7 @@ type VMSpec struct {
 	Tap string
 }
 
-// VMInfo is what is known of a VM.
+// VMInfo describes a VM.
 type VMInfo struct {
 	Name  string
 	State string
@@ -90,29 +90,29 @@ type VMs interface {
 	List() ([]VMInfo, error)
 }
 
-// ZDBServerSpec tells of a zdb container that runs.
+// ZDBServerSpec describes a running zdb container.
 type ZDBServerSpec struct {
 	// Container is its ID, Mode that of all its namespaces, Data the path on the
-	// node of the volume that it keeps them on, where its sockets lie too.
+	// node of the volume that holds them and its sockets.
 	Container string
 	Mode      workload.ZDBMode
 	Data      string
 }
 
-// ZDBServer is a zdb container that the module has in hand.
+// ZDBServer is an attached zdb container.
 type ZDBServer struct {
 	Container string
 	Mode      workload.ZDBMode
 	Data      string
-	// IPv4 and IPv6 are the node's own addresses at which its Port answers from
+	// IPv4 and IPv6 are the node's own addresses at which Port is reachable from
 	// outside; empty where the node has none.
 	IPv4 string
 	IPv6 string
 	Port uint16
 	// Namespaces counts those of reservations.
 	Namespaces uint64
-	// Drift says what of it isn't as it should be, empty when all is: Attach
-	// makes it right.
+	// Drift describes what is wrong with it, empty when nothing is: Attach
+	// repairs it.
 	Drift string
 }
 
@@ -126,8 +126,8 @@ type ZDBNamespaceSpec struct {
 	Size     uint64
 	Password string
 	Public   bool
-	// Hash is the reservation's, AdoptUnlabelled whether one that was made
-	// without a hash is its too: see Claim.
+	// Hash is the reservation's, AdoptUnlabelled whether a namespace without a
+	// hash counts as its own: see Claim.
 	Hash            string
 	AdoptUnlabelled bool
 }
@@ -137,52 +137,52 @@ type ZDBNamespace struct {
 	Container string
 	Name      string
 	Mode      workload.ZDBMode
-	// Size is its limit, Used the live values, Disk what it takes of the volume;
-	// bytes.
+	// Size is its limit, Used the live values' size, Disk its space on the
+	// volume; bytes.
 	Size   uint64
 	Used   uint64
 	Disk   uint64
 	Public bool
 	// Protected is whether it has a password.
 	Protected bool
-	// Hash is that of the reservation that it belongs to (see Claim), empty when
-	// it belongs to none or was made by a croft that wrote none.
+	// Hash is the hash of its reservation (see Claim), empty without a reservation or
+	// when a croft that recorded none made it.
 	Hash string
 }
 
 // ZDBNamespaces manages zdb containers' ports, and namespaces through the
 // containers' admin sockets. Bus: zdbd.namespace@0.1.0.
 type ZDBNamespaces interface {
-	// Attach takes a zdb container that runs in hand: it gets a port of the node,
-	// which it keeps until Detach. What is in hand is made right. Transient while
-	// the zdb doesn't answer, Exist when it is of another mode, NoSpace when no port
-	// is free, Busy while the one that it keeps is somebody else's.
+	// Attach takes over a running zdb container: it gets a port of the node, which
+	// it keeps until Detach. An attached one is repaired. Transient while the zdb
+	// doesn't answer, Exist when it is of another mode, NoSpace when no port is
+	// free, Busy while somebody else uses its port.
 	Attach(spec ZDBServerSpec) (ZDBServer, error)
-	// Detach lets go of it and gives back its port. NotExist when it isn't in hand.
+	// Detach releases it and its port. NotExist when it isn't attached.
 	Detach(container string) error
-	// Servers returns all that are in hand.
+	// Servers returns all attached containers.
 	Servers() ([]ZDBServer, error)
-	// Create makes it, or sets what differs on the one of that name. NotExist
-	// when the container isn't in hand, Exist when the one of that name is of another
-	// mode, or is another's: then it isn't touched.
+	// Create makes it, or updates the one of that name. NotExist when the
+	// container isn't attached, Exist when the one of that name is of another
+	// mode, or belongs to another reservation: it stays untouched.
 	Create(spec ZDBNamespaceSpec) (ZDBNamespace, error)
 	// Delete removes it with its data. NotExist when there is none.
 	Delete(container, name string) error
 	// Inspect returns it. NotExist when there is none.
 	Inspect(container, name string) (ZDBNamespace, error)
 	// List returns all namespaces of a container, but for its default one; those
-	// of all containers in hand when container is empty.
+	// of all attached containers when container is empty.
 	List(container string) ([]ZDBNamespace, error)
 }
 
-// Where the node's counters are found on the bus.
+// The address on the bus of the node's counters.
 const (
 	ProvisionModule  = "provision"
 	ProvisionObject  = "provision"
 	ProvisionVersion = "0.0.1"
 )
 
-// Provision is all that the engine shows on the bus. Bus:
+// Provision is the engine's interface on the bus. Bus:
 // provision.provision@0.0.1.
 type Provision interface {
 	// Counters streams the deployed workloads by type: the first value at

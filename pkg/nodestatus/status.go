@@ -1,6 +1,6 @@
-// Package nodestatus holds the documents that a node shows of itself: its status, as the control
-// socket and `croftd status -o json` give it, and its readiness, as /readyz does. Types only: who
-// fills them in is in cmd/croftd.
+// Package nodestatus holds the documents in which a node describes itself: its status, as the
+// control socket and `croftd status -o json` return it, and its readiness, as /readyz does. Types
+// only: package cmd/croftd fills them in.
 package nodestatus
 
 import (
@@ -11,18 +11,18 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// Status is what a node knows. Sizes are in bytes.
+// Status is the state of a node. Sizes are in bytes.
 type Status struct {
 	NodeID  string    `json:"node_id"`
 	Version string    `json:"version"`
 	Commit  string    `json:"commit"`
 	Started time.Time `json:"started"`
-	// OneProcess is whether modules run in the node's process; else Bus is
-	// where they are.
+	// OneProcess is whether modules run in the node's process; else Bus is the
+	// address of their bus.
 	OneProcess bool   `json:"one_process"`
 	Bus        string `json:"bus,omitempty"`
 
-	// Adopted is whether everything that the store knows was looked at since the start.
+	// Adopted is whether every record of the store was checked since the start.
 	Adopted bool `json:"adopted"`
 
 	Store    Store    `json:"store"`
@@ -30,18 +30,18 @@ type Status struct {
 	Explorer Explorer `json:"explorer"`
 	Modules  []Module `json:"modules"`
 	Storage  Storage  `json:"storage"`
-	// Networks are users' networks, Network how the module of these is.
+	// Networks are users' networks, Network the state of their module.
 	Networks []node.NetworkInfo `json:"networks"`
 	Network  node.NetworkStatus `json:"network"`
-	// Containers are users' containers, Images what reservations have of images;
-	// Container and Image how the module of these is. OwnContainers are those that
-	// the node runs for itself, such as zdb's.
+	// Containers are users' containers, Images the reservations' images; Container
+	// and Image the state of their module. OwnContainers are those that the node
+	// runs for itself, such as zdb's.
 	Containers    []node.ContainerInfo `json:"containers"`
 	OwnContainers []node.ContainerInfo `json:"own_containers"`
 	Container     node.ContainerStatus `json:"container"`
 	Images        []node.Image         `json:"images"`
 	Image         node.ImageStatus     `json:"image"`
-	// ZDB are the node's zdb containers that have a port.
+	// ZDB are the node's attached zdb containers.
 	ZDB      []node.ZDBServer           `json:"zdb"`
 	Streams  []node.DebugInfo           `json:"streams"`
 	Counters workload.ProvisionCounters `json:"counters"`
@@ -52,14 +52,14 @@ type Status struct {
 
 	Undelivered int      `json:"undelivered"`
 	Orphans     []Orphan `json:"orphans"`
-	// Drifts counts by type, since the start, what was gone or changed under the node.
+	// Drifts counts by type, since the start, workloads that were gone or changed.
 	Drifts map[workload.Type]uint64 `json:"drifts"`
-	// DoorRestarts is how often the process of the node's door had to be started again.
+	// DoorRestarts counts the restarts of the process of the node's door.
 	DoorRestarts uint64 `json:"door_restarts"`
 }
 
-// Ceiling is how a part of the node is limited by its control group. Memory and
-// Used, what can't be given back of it now, are in bytes; 0 is no limit.
+// Ceiling is the control group's limits of a part of the node. Memory and Used,
+// the part's memory that can't be reclaimed now, are in bytes; 0 is no limit.
 type Ceiling struct {
 	Part      string `json:"part"`
 	Memory    uint64 `json:"memory"`
@@ -67,32 +67,32 @@ type Ceiling struct {
 	PIDs      uint64 `json:"pids"`
 	IOWeight  uint64 `json:"io_weight"`
 	CPUWeight uint64 `json:"cpu_weight"`
-	// OOMKills is how often the kernel has killed a process of the part because
-	// memory was short.
+	// OOMKills counts the part's processes that the kernel killed because memory
+	// was short.
 	OOMKills uint64 `json:"oom_kills"`
-	// Missing are limits that this machine can't hold.
+	// Missing are limits that this machine can't enforce.
 	Missing []string `json:"missing"`
 }
 
-// Store is how the node's memory is.
+// Store is the state of the node's store.
 type Store struct {
 	Birth string    `json:"birth"`
 	Born  time.Time `json:"born"`
-	// AcceptOlder is whether reservations from before Born are accepted.
+	// AcceptOlder is whether reservations older than Born are accepted.
 	AcceptOlder bool `json:"accept_older"`
 	// Quarantined are the files that could not be read.
 	Quarantined []string `json:"quarantined"`
 }
 
-// Clock is how far the time is trusted.
+// Clock is the trust in the node's time.
 type Clock struct {
 	Now time.Time `json:"now"`
 	// Trusted is whether Level is stop at least.
 	Trusted bool `json:"trusted"`
-	// Level is what the time is good for: none, stop (judging dates, stopping
+	// Level is the use that the time is good for: none, stop (judging dates, stopping
 	// workloads) or remove (removing data, too).
 	Level string `json:"level"`
-	// Source is where the time is from: ntp, explorer-trusted, start (the
+	// Source is the time's source: ntp, explorer-trusted, start (the
 	// machine's own clock), explorer, or empty.
 	Source string `json:"source"`
 	// Uptime is how long the node has been up, summed over reboots, in seconds.
@@ -100,12 +100,12 @@ type Clock struct {
 	Why    string `json:"why"`
 }
 
-// Explorer is how contact with the explorer is.
+// Explorer is the state of the contact with the explorer.
 type Explorer struct {
 	URL string `json:"url"`
-	// LastContact is when it last gave a good answer since the start; nil for never.
+	// LastContact is the time of its last good answer since the start; nil for never.
 	LastContact *time.Time `json:"last_contact"`
-	// LastError is what went wrong since; empty when nothing has.
+	// LastError is the last failure since; empty without one.
 	LastError string `json:"last_error,omitempty"`
 }
 
@@ -146,23 +146,23 @@ type Workload struct {
 	Cause       string     `json:"cause,omitempty"`
 	Attempts    int        `json:"attempts"`
 	NextAttempt *time.Time `json:"next_attempt,omitempty"`
-	// Waiting is what it waits for; empty when it waits for nothing.
+	// Waiting is the workload's reason to wait; empty when it waits for nothing.
 	Waiting   string    `json:"waiting,omitempty"`
 	Expires   time.Time `json:"expires"`
 	Delivered bool      `json:"delivered"`
-	// Restored counts since the start how often it was made right after it was
-	// gone or changed; Drift is the last time, nil for never.
+	// Restored counts its repairs since the start, after it was gone or changed;
+	// Drift is the last time, nil for never.
 	Restored int    `json:"restored"`
 	Drift    *Drift `json:"drift,omitempty"`
 }
 
-// Drift is what of a workload was seen to differ from how it was made.
+// Drift is an observed difference between a workload and how it was made.
 type Drift struct {
 	At   time.Time `json:"at"`
 	What string    `json:"what"`
 }
 
-// Orphan is something with croft's label and no record.
+// Orphan is an object with croft's label and no record.
 type Orphan struct {
 	Type  workload.Type `json:"type"`
 	ID    string        `json:"id"`
