@@ -60,8 +60,8 @@ type ContainerSpec struct {
 	// refuses to run it as root: Invalid where its image would.
 	ReadOnly bool
 	NonRoot  bool
-	// Interactive starts croft's own PID 1, which serves a web terminal at
-	// Terminal, the container's addresses in its network, to who asks for these
+	// Interactive starts croft's own PID 1, which serves a web terminal at the
+	// addresses Terminal, the container's in its network, to requests for these
 	// or for one of Names. It is alone when there is nothing else to run.
 	Interactive bool
 	Terminal    []string
@@ -255,7 +255,7 @@ type Images interface {
 	// means that the next call tries again; Exist when the label's image belongs to another
 	// reservation. Content that is on the node already needs no network.
 	Pull(spec ImageSpec) (Image, error)
-	// Inspect returns that of a label. NotExist when there is none.
+	// Inspect returns the label's image. NotExist when there is none.
 	Inspect(label string) (Image, error)
 	// Release tells that the label's reservation has ended: its pull stops, its image
 	// may be removed once nothing else uses it, and the log of the container of that ID

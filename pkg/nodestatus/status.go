@@ -95,7 +95,7 @@ type Clock struct {
 	// Source is the time's source: ntp, explorer-trusted, start (the
 	// machine's own clock), explorer, or empty.
 	Source string `json:"source"`
-	// Uptime is how long the node has been up, summed over reboots, in seconds.
+	// Uptime is the node's uptime, summed over reboots, in seconds.
 	Uptime int64  `json:"uptime"`
 	Why    string `json:"why"`
 }
