@@ -17,7 +17,7 @@ const MaxFrame = transport.MaxFrame
 // MaxArguments is how many arguments a call may have.
 const MaxArguments = 16
 
-// Options are what clients, servers and connections share. The zero value works.
+// Options configure clients, servers and connections. The zero value works.
 type Options struct {
 	Log zerolog.Logger
 	// Timeout is the deadline of a call whose context has none; 30 s when 0.
@@ -25,15 +25,15 @@ type Options struct {
 	// Workers is how many calls a server runs at once; 4 when 0. With more than
 	// one, an implementation is called from several goroutines.
 	Workers int
-	// Grace is how long a server that was told to stop waits for the calls it
-	// has begun; 30 s when 0.
+	// Grace is how long a stopping server waits for the calls it has begun; 30 s
+	// when 0.
 	Grace time.Duration
-	// OnResume is called, when not nil, after the stream on channel was cut off
-	// for down and goes on; events of that time are lost. It must not block.
+	// OnResume, when not nil, is called when the stream on channel resumes after
+	// down; events of that time are lost. It must not block.
 	OnResume func(channel string, down time.Duration)
 }
 
-// Validate reports a value that makes no sense.
+// Validate reports an invalid value.
 func (o Options) Validate() error {
 	if o.Timeout < 0 {
 		return node.Errorf(node.Invalid, "cannot use bus timeout %s: it must be 0 (30s) or more", o.Timeout)
@@ -68,7 +68,7 @@ func Object(name, version string) zbus.ObjectID {
 	return zbus.ObjectID{Name: name, Version: zbus.Version(version)}
 }
 
-// statusObject is served by every server, as the bare library's do.
+// statusObject is served by every server, as by the bare library's.
 func statusObject() zbus.ObjectID { return Object("zbus", "1.0") }
 
 func queueName(module string, object zbus.ObjectID) string {
@@ -79,7 +79,7 @@ func channelName(module string, object zbus.ObjectID, event string) string {
 	return queueName(module, object) + "." + event
 }
 
-// moduleForm is what modules, objects and versions may be called: their names
+// moduleForm is the form of names of modules, objects and versions: these
 // become keys, and the dot between them must stay the only separator.
 var moduleForm = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]{0,63}$`)
 

@@ -12,8 +12,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// replyTTL is how long a reply waits for a caller who didn't say until when he
-// waits.
+// replyTTL is how long a reply waits for a caller that gave no deadline.
 const replyTTL = 5 * time.Minute
 
 // calls runs the calls of a module's objects: it decides which requests may run, and
@@ -27,8 +26,8 @@ type calls struct {
 	counts  *counts
 }
 
-// admit decodes a request that may be handled. What it refuses isn't answered:
-// there is nobody who waits, or nobody who may be answered.
+// admit decodes a request that may be handled. It answers no refused request:
+// nobody waits for the answer, or nobody may be answered.
 func (c *calls) admit(frame []byte) (*request, bool) {
 	req := &request{}
 	if err := decode(frame, req); err != nil {
@@ -52,7 +51,7 @@ func (c *calls) refuse(err error, message string) {
 	c.log.Warn().Str("step", "bus").Str("module", c.module).Err(err).Msg(message)
 }
 
-// callName is for people; its parts come from the wire.
+// callName is for people; its parts come from the sender.
 func (c *calls) callName(req *request) string {
 	name := queueName(c.module, req.Object) + "." + req.Method
 	if len(name) > 200 {
@@ -105,7 +104,7 @@ func (c *calls) run(req *request) *reply {
 	return rep
 }
 
-// notCalled is the reply to a request of which no method was run.
+// notCalled is the reply to a request whose method wasn't run.
 func notCalled(req *request, err error) *reply {
 	text := errorText(err)
 	return &reply{ID: req.ID, Error: &text, Kind: string(node.KindOf(err))}

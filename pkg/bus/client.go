@@ -32,7 +32,7 @@ func NewClient(b Bus, options Options) *Client {
 	return &Client{bus: b, options: options, boot: bootID(), replies: newReplies(b, options.Log)}
 }
 
-// Dial makes a client with a connection of its own, see Connect.
+// Dial makes a client with its own connection, see Connect.
 func Dial(ctx context.Context, url string, options Options) (*Client, error) {
 	b, err := Connect(ctx, url, options)
 	if err != nil {
@@ -99,8 +99,8 @@ func (c *Client) RequestContext(ctx context.Context, module string, object zbus.
 	return response(rep)
 }
 
-// await waits for the answer to a call that was sent; open is false when the client
-// was closed. After ctx was cancelled it waits as long as node.AwaitAnswers says, not
+// await waits for the answer to a sent call; open is false when the client was
+// closed. After ctx was cancelled it waits as long as node.AwaitAnswers says, not
 // past the deadline.
 func await(ctx context.Context, answer <-chan *reply) (rep *reply, open, answered bool) {
 	select {
@@ -125,7 +125,7 @@ func await(ctx context.Context, answer <-chan *reply) (rep *reply, open, answere
 	}
 }
 
-// request encodes a call that says when its caller gives up.
+// request encodes a call with its caller's deadline.
 func (c *Client) request(ctx context.Context, object zbus.ObjectID, method string, args []any) ([]byte, string, error) {
 	inputs, err := encodeArguments(args)
 	if err != nil {
@@ -154,8 +154,8 @@ func response(rep *reply) (*zbus.Response, error) {
 	return &zbus.Response{ID: rep.ID, Output: zbus.Output{Data: rep.Output.Data}}, nil
 }
 
-// Stream implements zbus.Client: it returns when the subscription stands. The
-// channel is closed when ctx ends.
+// Stream implements zbus.Client: it returns once the subscription is confirmed.
+// The channel is closed when ctx ends.
 func (c *Client) Stream(ctx context.Context, module string, object zbus.ObjectID, event string) (<-chan zbus.Event, error) {
 	if err := checkModule(module); err != nil {
 		return nil, err
@@ -163,7 +163,7 @@ func (c *Client) Stream(ctx context.Context, module string, object zbus.ObjectID
 	return c.bus.Subscribe(ctx, channelName(module, object, event))
 }
 
-// Status implements zbus.Client: what module serves, and what it works on.
+// Status implements zbus.Client: it lists module's objects and its workers' calls.
 func (c *Client) Status(ctx context.Context, module string) (zbus.Status, error) {
 	var status zbus.Status
 	rep, err := c.RequestContext(ctx, module, statusObject(), "")
@@ -176,18 +176,18 @@ func (c *Client) Status(ctx context.Context, module string) (zbus.Status, error)
 	return status, nil
 }
 
-// SkippedEvent is told by a stub of an event that isn't what its stream promises.
+// SkippedEvent is called by a stub for an event that doesn't fit its stream's type.
 func (c *Client) SkippedEvent(module string, object zbus.ObjectID, event string, err error) {
 	c.skipped.Add(1)
 	c.options.Log.Warn().Str("step", "bus").Str("stream", channelName(module, object, event)).Err(err).Msg("an event was skipped")
 }
 
-// ClientStats count what a client saw and didn't use.
+// ClientStats count the events and replies that a client didn't use.
 type ClientStats struct {
 	// SkippedEvents couldn't be decoded, DroppedEvents came faster than they
 	// were read, Resumed streams were cut off and go on. Of all clients of the bus.
 	SkippedEvents, DroppedEvents, Resumed uint64
-	// StrayReplies came too late or for nobody; UnreadableReplies can't be decoded.
+	// StrayReplies came too late or for no call; UnreadableReplies can't be decoded.
 	StrayReplies, UnreadableReplies uint64
 }
 

@@ -6,14 +6,14 @@ import (
 	"github.com/croft-edge/croft/pkg/bus/redis"
 )
 
-// Connect reaches the redis server at url and fails when it can't, or isn't
-// let in. url is one of
+// Connect connects to the redis server at url and fails when it can't, or its login
+// is refused. url is one of
 //
 //	redis://[[user]:password@]host[:port][/db]
 //	tcp://[password@]host[:port]
 //	unix:///path[?db=n]
 //
-// The socket of a broker is reached in the same way.
+// A broker's socket is reached in the same way.
 func Connect(ctx context.Context, url string, options Options) (*redis.Bus, error) {
 	if err := options.Validate(); err != nil {
 		return nil, err

@@ -11,25 +11,25 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// object is an implementation seen through its contract: nothing beside the
-// contract's methods can be called.
+// object is an implementation seen through its contract: only the contract's
+// methods can be called.
 type object struct {
 	methods map[string]method
 	streams map[string]reflect.Value
 }
 
-// method is a call of a contract.
+// method is a method of a contract.
 type method struct {
 	fn       reflect.Value
 	in       []reflect.Type
 	variadic bool
-	// results are what it returns beside the error, failure is the error's
-	// position or -1.
+	// results are the positions of its results but the error, failure is the
+	// error's position or -1.
 	results []int
 	failure int
 }
 
-// versionForm is what an object's version may be; empty is allowed too.
+// versionForm is the form of an object's version; empty is allowed too.
 var versionForm = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9.-]{0,31}$`)
 
 // Register serves implementation as an object of the server's module. C is the
@@ -113,7 +113,7 @@ func travels(t reflect.Type) bool {
 	return true
 }
 
-// arguments decodes what a request brought, one value a parameter.
+// arguments decodes a request's inputs, one value a parameter.
 func (m method) arguments(inputs [][]byte) ([]reflect.Value, error) {
 	fixed := len(m.in)
 	if m.variadic {
@@ -137,7 +137,7 @@ func (m method) arguments(inputs [][]byte) ([]reflect.Value, error) {
 	return values, nil
 }
 
-// call runs the method and encodes its results; failure is its own error.
+// call runs the method and encodes its results; failure is the method's own error.
 func (m method) call(args []reflect.Value) (data []byte, failure, err error) {
 	values := m.fn.Call(args)
 	if m.failure >= 0 && !values[m.failure].IsNil() {
@@ -158,7 +158,7 @@ func (m method) call(args []reflect.Value) (data []byte, failure, err error) {
 	return data, failure, err
 }
 
-// nothing is the zero values of the results, encoded. It goes along with an
+// nothing is the encoded zero values of the results. It is sent along with an
 // error because the bare library's stubs decode results before they look at it.
 func (m method) nothing() []byte {
 	all := make([]any, 0, len(m.results))

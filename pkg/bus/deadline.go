@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bootID names the present boot of this machine; empty when it can't be told,
-// and then no deadline travels.
+// bootID names the present boot of this machine; empty when unknown, and then no
+// deadline is sent.
 func bootID() string {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -19,7 +19,7 @@ func bootID() string {
 }
 
 // monotonicNow is the machine's monotonic clock in nanoseconds, the same for
-// all processes. The wall clock won't do: it may jump by years while a request
+// all processes. The wall clock is unfit: it may jump by years while a request
 // waits, and nothing may expire by that.
 func monotonicNow() int64 {
 	var ts unix.Timespec

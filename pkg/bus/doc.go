@@ -1,17 +1,17 @@
 // Package bus is zbus made safe: calls between modules, and streams of events.
 //
-// It speaks the wire of github.com/threefoldtech/zbus v1.0 and uses its types,
-// so that stubs made by zbusc take a *Client, and programs built on the bare
-// library can call a Server and read its streams. What travels in addition (a
+// It speaks the wire format of github.com/threefoldtech/zbus v1.0 and uses its
+// types, so that stubs made by zbusc take a *Client, and programs built on the
+// bare library can call a Server and read its streams. Additional data (a
 // request's deadline, an error's kind) are map keys that the bare library
-// ignores. Why it isn't the library's own client and server is told in
-// docs/adr/0002-bus.md.
+// ignores. docs/adr/0002-bus.md explains why it isn't the library's own client
+// and server.
 //
-// Frames are carried by a Bus. There are two, and everything above them is the
-// same code:
+// A Bus carries the frames. There are two, and all code above them is
+// the same:
 //
 //   - InProcess, for a node in one process. Arguments and results are encoded
-//     all the same, so nothing is shared between caller and called. Package
+//     all the same, so caller and called share nothing. Package
 //     broker lets other processes of the machine call the same objects, and read
 //     the same streams, on a unix socket.
 //   - redis.Bus, for modules in processes of their own.
@@ -35,7 +35,7 @@
 //	b, err := bus.Connect(ctx, "redis://:password@127.0.0.1:6379", opts)
 //
 // A program that only calls needs no more than bus.Dial(ctx, url, opts); url is
-// that of redis or of the broker's socket.
+// the address of redis or of the broker's socket.
 //
 // # Calls
 //
@@ -48,10 +48,9 @@
 //
 // # Streams
 //
-// A reader that is slow loses the oldest events and keeps the newest. A reader
-// that comes later gets the last event at once, also through a broker and by the
-// bare library; on redis, which keeps none, the next. A stream ends when its
-// context does, at once; a connection that drops is made again, and
-// Options.OnResume and the log say so. Events that can't be decoded are
-// skipped and counted.
+// A slow reader loses the oldest events and keeps the newest. A later reader
+// gets the last event at once, also through a broker and with the bare library;
+// on redis, which keeps none, the next. A stream ends at once when its context
+// does; a dropped connection is made again, and Options.OnResume and the log
+// report it. Events that can't be decoded are skipped and counted.
 package bus

@@ -21,8 +21,8 @@ const (
 	maxWaiting    = 4096
 )
 
-// InProcess is a bus inside this process. Its queues are bounded and forget
-// what nobody takes in time.
+// InProcess is a bus inside this process. Its queues are bounded and drop frames
+// that nobody takes in time.
 type InProcess struct {
 	mu      sync.Mutex
 	queues  map[string]*queue
@@ -42,13 +42,13 @@ type queue struct {
 	expires time.Time
 }
 
-// waiter is a puller that found its queues empty.
+// waiter is a puller that waits because its queues were empty.
 type waiter struct {
 	keys []string
 	came chan item
 }
 
-// item is a frame and the queue that it came in.
+// item is a frame and its queue.
 type item struct {
 	key   string
 	frame []byte
@@ -144,7 +144,7 @@ func (b *InProcess) drop(key string, q *queue) {
 	delete(b.queues, key)
 }
 
-// expire drops every queue whose time is over, at most once a second.
+// expire drops every expired queue, at most once a second.
 func (b *InProcess) expire(now time.Time) {
 	if now.Before(b.sweep) {
 		return

@@ -9,8 +9,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// memoryPuller takes frames off queues of an InProcess. Which queue it looks
-// at first goes round, so that a busy one doesn't starve the others.
+// memoryPuller takes frames off queues of an InProcess. It starts with each queue
+// in turn, so that a busy one doesn't starve the others.
 type memoryPuller struct {
 	bus   *InProcess
 	keys  []string
@@ -36,7 +36,7 @@ func (p *memoryPuller) Next(ctx context.Context) ([]byte, error) {
 	return frame, err
 }
 
-// Pop waits for the first frame of the queues keys, and says which queue it came in.
+// Pop waits for the first frame of the queues keys, and returns its queue's key, too.
 func (b *InProcess) Pop(ctx context.Context, keys []string) (key string, frame []byte, err error) {
 	got, w, err := b.take(keys)
 	if w != nil {
@@ -45,7 +45,7 @@ func (b *InProcess) Pop(ctx context.Context, keys []string) (key string, frame [
 	return got.key, got.frame, err
 }
 
-// await waits for what take found none of.
+// await waits for a frame after take found none.
 func (b *InProcess) await(ctx context.Context, w *waiter) (item, error) {
 	select {
 	case got, ok := <-w.came:
@@ -55,7 +55,7 @@ func (b *InProcess) await(ctx context.Context, w *waiter) (item, error) {
 		return got, nil
 	case <-ctx.Done():
 	}
-	// A frame may have come between.
+	// A frame may have arrived in between.
 	b.abandon(w)
 	select {
 	case got, ok := <-w.came:
@@ -106,7 +106,7 @@ func (b *InProcess) abandon(w *waiter) {
 	b.forget(w)
 }
 
-// forget takes w off all lists; doing so twice changes nothing. The bus is locked.
+// forget takes w off all lists; a second call changes nothing. The bus is locked.
 func (b *InProcess) forget(w *waiter) {
 	if w.keys == nil {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// objects are those that a server serves. None is added while it runs.
+// objects are the objects that a server serves. None is added while it runs.
 type objects struct {
 	module string
 

@@ -18,11 +18,11 @@ import (
 type replies struct {
 	bus Bus
 	log zerolog.Logger
-	// key is the queue's.
+	// key is the queue's key.
 	key string
 
 	mu sync.Mutex
-	// waiting are the calls that have no reply yet, by the ID of their request.
+	// waiting are the calls without a reply, by the ID of their request.
 	waiting map[string]chan *reply
 	stop    context.CancelFunc
 	done    chan struct{}
@@ -35,8 +35,8 @@ func newReplies(b Bus, log zerolog.Logger) *replies {
 	return &replies{bus: b, log: log, key: uuid.NewString(), waiting: map[string]chan *reply{}}
 }
 
-// expect registers a call before it is sent, and starts reading replies with
-// the first one.
+// expect registers a call before it is sent, and starts reading replies at the
+// first one.
 func (r *replies) expect(id string) (<-chan *reply, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -111,8 +111,8 @@ func (r *replies) deliver(frame []byte) {
 	answer <- rep
 }
 
-// replyID is the ID of a reply of which the rest can't be decoded, so that its
-// call needn't wait for its deadline.
+// replyID is the ID of a reply whose rest can't be decoded, so that its call
+// needn't wait for its deadline.
 func replyID(frame []byte) string {
 	const start = "\xa2ID\xd9\x24"
 	if len(frame) < 1+len(start)+36 || string(frame[1:1+len(start)]) != start {
@@ -125,7 +125,7 @@ func replyID(frame []byte) string {
 	return id
 }
 
-// close ends every call and the reading; it reports whether it is the first time.
+// close ends every call and the reading; it reports whether it is the first call of close.
 func (r *replies) close() bool {
 	r.mu.Lock()
 	if r.closed {
@@ -152,7 +152,7 @@ func (r *replies) endCalls() {
 	}
 }
 
-// ended reports whether err says no more than that a context is over.
+// ended reports whether err only means that a context has ended.
 func ended(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

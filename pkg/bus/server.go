@@ -61,7 +61,7 @@ func (s *Server) Run(ctx context.Context) error {
 	var calls sync.WaitGroup
 	var rest sync.WaitGroup
 	s.streams.start(ctx, s.objects, &rest)
-	// The status is served on the side, so that it answers when all workers are busy.
+	// The status is served separately, so that it answers while all workers are busy.
 	rest.Go(func() {
 		_ = supervise.Keep(ctx, s.options.Log, "bus status", supervise.DefaultBackoff(), func(ctx context.Context) error {
 			s.serve(ctx, []string{status}, s.handleStatus)
@@ -73,7 +73,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return s.finish(&calls)
 }
 
-// finish waits for the calls that were begun.
+// finish waits for the running calls.
 func (s *Server) finish(calls *sync.WaitGroup) error {
 	done := make(chan struct{})
 	go func() {
@@ -90,8 +90,8 @@ func (s *Server) finish(calls *sync.WaitGroup) error {
 	}
 }
 
-// serveWith takes a request only when a worker is free for it: what waits,
-// waits on the bus, where it survives this process.
+// serveWith takes a request only when a worker is free for it: requests wait on
+// the bus, where they survive this process.
 func (s *Server) serveWith(ctx context.Context, queues []string, calls *sync.WaitGroup) {
 	p := s.bus.Pull(queues...)
 	defer p.Close()
@@ -113,7 +113,7 @@ func (s *Server) serveWith(ctx context.Context, queues []string, calls *sync.Wai
 }
 
 // startWorkers starts goroutines that live until work is closed: their stacks
-// grow once. free has an element for each that waits.
+// grow once. free has an element for each idle one.
 func (s *Server) startWorkers(calls *sync.WaitGroup) (work chan<- []byte, free <-chan struct{}) {
 	n := s.options.Workers
 	frames, waiting := make(chan []byte, n), make(chan struct{}, n)
@@ -143,7 +143,7 @@ func (s *Server) serve(ctx context.Context, queues []string, handle func(frame [
 	}
 }
 
-// next takes a frame, however long the bus is away; false when ctx has ended.
+// next takes a frame, however long the bus is down; false when ctx has ended.
 func (s *Server) next(ctx context.Context, p transport.Puller, retry *transport.Backoff) ([]byte, bool) {
 	for {
 		frame, err := p.Next(ctx)
@@ -163,7 +163,7 @@ func (s *Server) next(ctx context.Context, p transport.Puller, retry *transport.
 	}
 }
 
-// Status is what the server serves, and what it works on.
+// Status lists the server's objects and its workers' calls.
 func (s *Server) Status() zbus.Status {
 	return zbus.Status{Objects: s.objects.ids(), Workers: s.workers.list()}
 }
@@ -192,12 +192,12 @@ func (s *Server) handleStatus(frame []byte) {
 	s.calls.answer(req, &reply{ID: req.ID, Output: output{Data: data}})
 }
 
-// ServerStats count what a server did since it was made.
+// ServerStats count a server's requests and events since it was made.
 type ServerStats struct {
 	// Served requests were answered. Expired ones weren't run because their
 	// caller had given up; Refused ones couldn't be read or had a reply key of
-	// another form; Panicked are those of which the method panicked; Lost
-	// replies and events couldn't be sent.
+	// another form; Panicked are those whose method panicked; Lost replies and
+	// events couldn't be sent.
 	Served, Expired, Refused, Panicked, Lost uint64
 }
 

@@ -22,7 +22,7 @@ type streams struct {
 	counts *counts
 }
 
-// start publishes what the objects' streams yield, until ctx ends.
+// start publishes the events of the objects' streams until ctx ends.
 func (s *streams) start(ctx context.Context, of *objects, running *sync.WaitGroup) {
 	for id, o := range of.all() {
 		for name, fn := range o.streams {
@@ -37,7 +37,7 @@ func (s *streams) start(ctx context.Context, of *objects, running *sync.WaitGrou
 	}
 }
 
-// keep starts a stream again, with growing pauses, when it ends by itself.
+// keep restarts a stream that ends by itself, with growing pauses.
 func (s *streams) keep(ctx context.Context, id zbus.ObjectID, name string, fn reflect.Value) {
 	channel := channelName(s.module, id, name)
 	retry := transport.NewBackoff()
@@ -58,7 +58,7 @@ func (s *streams) keep(ctx context.Context, id zbus.ObjectID, name string, fn re
 	}
 }
 
-// run publishes until the stream or ctx ends; came tells whether there was an event.
+// run publishes until the stream or ctx ends; came reports whether there was an event.
 func (s *streams) run(ctx context.Context, channel string, fn reflect.Value) (came bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -74,7 +74,7 @@ func (s *streams) run(ctx context.Context, channel string, fn reflect.Value) (ca
 	if events.IsNil() {
 		return false, fmt.Errorf("its channel is nil")
 	}
-	// An implementation that doesn't close its channel mustn't hold the server.
+	// An implementation that doesn't close its channel mustn't block the server.
 	cases := []reflect.SelectCase{
 		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ctx.Done())},
 		{Dir: reflect.SelectRecv, Chan: events},
@@ -93,8 +93,8 @@ func (s *streams) run(ctx context.Context, channel string, fn reflect.Value) (ca
 	}
 }
 
-// publish sends one event. One that can't be sent is lost: the next has newer
-// news. An outage is logged once.
+// publish sends one event. An event that can't be sent is lost: the next one is
+// newer. An outage is logged once.
 func (s *streams) publish(ctx context.Context, channel string, event any, outage *transport.Backoff) {
 	frame, err := encode(event)
 	if err == nil {

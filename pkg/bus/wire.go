@@ -11,11 +11,11 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// maxErrorText is how much of an error's text travels.
+// maxErrorText is the most of an error's text that is sent.
 const maxErrorText = 8 << 10
 
-// request is zbus.Request with what only this package writes and reads behind
-// it. The bare library skips the keys it doesn't know.
+// request is zbus.Request followed by the members that only this package uses.
+// The bare library skips unknown keys.
 type request struct {
 	ID      string
 	Inputs  [][]byte
@@ -69,7 +69,7 @@ func wireError(kind, message string) error {
 	return &node.Error{Kind: k, Message: message}
 }
 
-// errorText is what travels of an error's text.
+// errorText is the part of an error's text that is sent.
 func errorText(err error) string {
 	text := strings.ToValidUTF8(err.Error(), "\uFFFD")
 	if text == "" {
@@ -98,7 +98,7 @@ func encode(v any) (frame []byte, err error) {
 	return frame, nil
 }
 
-// decode looks at the frame's bounds first and never panics.
+// decode first checks the frame's bounds and never panics.
 func decode(frame []byte, v any) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

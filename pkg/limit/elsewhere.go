@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// Elsewhere counts in this process what another process of the node has counted. Its
+// Elsewhere adds the counts of another process of the node to this one's. Its
 // zero value is ready to be used, by several goroutines.
 type Elsewhere struct {
 	mu     sync.Mutex
 	before map[string]uint64
 }
 
-// Seen takes in what Times returns in the other process; nil says nothing. Where a
-// number went down, that process was started again.
+// Seen takes the result of Times in the other process; nil is ignored. A lower
+// number means that that process was restarted.
 func (e *Elsewhere) Seen(times map[string]uint64) {
 	if times == nil {
 		return

@@ -1,6 +1,6 @@
-// Package limit divides what is scarce between those who ask for it, so that
-// none of them can take all of it: so much for each, and so much for all
-// together, since keys and addresses cost nothing.
+// Package limit divides scarce resources between those who ask for them, so that
+// none of them can take all: so much for each, and so much for all together,
+// since keys and addresses cost nothing.
 //
 // Each limit of croft is a package-level variable of type Limit, and a row of
 // the table in docs/security.md; a test in the module's root holds the two
@@ -12,18 +12,17 @@ import (
 	"strings"
 )
 
-// Limit says how much of something there is for each, and for all together.
+// Limit is the amount of a resource for each user of it, and for all together.
 type Limit struct {
 	// Name is the limit's name in the table and in /metrics: words in lower case,
 	// joined by hyphens.
 	Name string
-	// Per is whom Each counts for, such as "user", "source" (see Source) or
+	// Per is the kind of key that Each counts for, such as "user", "source" (see Source) or
 	// "container".
 	Per string
-	// Each and Total are how much there is for one and for all, in Unit. 0 is no
-	// limit.
+	// Each and Total are the amounts for one and for all, in Unit. 0 is no limit.
 	Each, Total int64
-	// Kept is the part of Total that only those take who are known; see
+	// Kept is the part of Total reserved for known keys; see
 	// Shares.TakeKnown.
 	Kept int64
 	Unit Unit
@@ -32,7 +31,7 @@ type Limit struct {
 // Unit is what a limit counts.
 type Unit int
 
-// The units: Slots are things that are counted, Bytes are shown in KiB, MiB or GiB.
+// The units: Slots are counted things, Bytes are shown in KiB, MiB or GiB.
 const (
 	Slots Unit = iota
 	Bytes

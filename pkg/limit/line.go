@@ -6,12 +6,12 @@ import (
 	"sync"
 )
 
-// Line hands out the slots of a limit. Those who ask are served key by key in turn,
-// and those of one key in the order of asking: nobody waits for more than one slot of
-// each other key, however much that key asks for. It may be used by several
-// goroutines, and keeps nothing of a key that neither waits nor has a slot.
+// Line hands out the slots of a limit. Keys are served in turn, and requests of one key
+// in their order: nobody waits for more than one slot of each other key, however many
+// that key asks for. It may be used by several goroutines, and keeps nothing of a key
+// that neither waits nor has a slot.
 //
-// Turns is the same for things that wait without a goroutine of their own.
+// Turns is the same for items that wait without a goroutine of their own.
 type Line struct {
 	limit Limit
 
@@ -19,7 +19,7 @@ type Line struct {
 	keys map[string]*asker
 	// ring are the keys whose turn comes, in order: those that wait and have room.
 	ring []*asker
-	// total are the slots that are out, strange those of who isn't known.
+	// total are the slots in use, strange those of unknown keys.
 	total, strange int64
 }
 
@@ -30,7 +30,7 @@ type asker struct {
 	held    int64
 }
 
-// Ticket is a slot that was asked for.
+// Ticket is a request for a slot.
 type Ticket struct {
 	line  *Line
 	of    *asker
@@ -40,12 +40,12 @@ type Ticket struct {
 }
 
 // NewLine returns a line in which nobody waits. Each and Total of l are in slots and
-// more than 0; Kept are the slots that only who is known gets.
+// more than 0; Kept are the slots reserved for known keys.
 func NewLine(l Limit) *Line { return &Line{limit: l, keys: map[string]*asker{}} }
 
 // Ask asks for a slot without waiting. The ticket must be ended, whether its slot was
-// given or not. Tickets that wait aren't counted as the limit's: who finds that too
-// long calls Limit.Reached.
+// given or not. Waiting tickets don't count as reaching the limit: a caller that finds
+// the wait too long calls Limit.Reached.
 func (q *Line) Ask(key string, known bool) *Ticket {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -60,8 +60,8 @@ func (q *Line) Ask(key string, known bool) *Ticket {
 	return t
 }
 
-// Take waits for a slot, and returns what gives it back. Having to wait is counted as
-// the limit's. The error is ctx's.
+// Take waits for a slot, and returns the function that gives it back. Having to wait
+// counts as reaching the limit. The error is ctx's.
 func (q *Line) Take(ctx context.Context, key string, known bool) (end func(), err error) {
 	t := q.Ask(key, known)
 	if t.Has() {
@@ -77,8 +77,8 @@ func (q *Line) Take(ctx context.Context, key string, known bool) (end func(), er
 	}
 }
 
-// Wanted reports whether another key waits that could have a slot of this one, or this
-// key itself where own counts too.
+// Wanted reports whether another key waits that could have a slot of this one, or, with
+// own, this key itself.
 func (q *Line) Wanted(key string, own bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -88,10 +88,10 @@ func (q *Line) Wanted(key string, own bool) bool {
 	return slices.ContainsFunc(q.ring, func(a *asker) bool { return a.key != key })
 }
 
-// Given is closed when the slot is there.
+// Given is closed when the slot is given.
 func (t *Ticket) Given() <-chan struct{} { return t.given }
 
-// Has reports whether the slot is there.
+// Has reports whether the slot is given.
 func (t *Ticket) Has() bool {
 	select {
 	case <-t.given:
@@ -121,7 +121,7 @@ func (a *asker) leave(t *Ticket) {
 	a.waiting = slices.DeleteFunc(a.waiting, func(w *Ticket) bool { return w == t })
 }
 
-// hold notes that n more slots are out. q.mu is held, here and below.
+// hold records that n more slots are in use. q.mu is held, here and below.
 func (q *Line) hold(t *Ticket, n int64) {
 	t.of.held += n
 	q.total += n
@@ -130,15 +130,15 @@ func (q *Line) hold(t *Ticket, n int64) {
 	}
 }
 
-// settle puts a key at its place after a change, and gives what may be given.
+// settle puts a key at its place after a change, and gives the slots that may be given.
 func (q *Line) settle(a *asker) {
 	q.place(a)
 	for q.giveOne() {
 	}
 }
 
-// place puts a key at the ring's end whose turn may come, takes one out that has to
-// stand back, and forgets one that has nothing.
+// place puts a key whose turn may come at the ring's end, takes out one that must not
+// get more, and forgets one that has nothing.
 func (q *Line) place(a *asker) {
 	i := slices.Index(q.ring, a)
 	switch may := len(a.waiting) > 0 && a.held < q.limit.Each; {
@@ -165,7 +165,7 @@ func (q *Line) giveOne() bool {
 		q.hold(t, 1)
 		a.leave(t)
 		close(t.given)
-		// Whoever waits for more does so behind all others.
+		// A key that waits for more does so behind all others.
 		q.ring = slices.Delete(q.ring, i, i+1)
 		q.place(a)
 		return true
@@ -173,8 +173,8 @@ func (q *Line) giveOne() bool {
 	return false
 }
 
-// next is the first that waits of the key, of those who are known where strangers
-// have had theirs; nil when there is none.
+// next is the key's first waiting ticket, of known requesters only unless
+// strangersToo; nil when there is none.
 func (a *asker) next(strangersToo bool) *Ticket {
 	for _, t := range a.waiting {
 		if t.known || strangersToo {

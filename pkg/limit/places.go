@@ -2,9 +2,9 @@ package limit
 
 import "sync"
 
-// Places hands out what a Limit allows of what can be taken back, such as
-// connections: who asks while all is taken gets a place of the key that has most,
-// so that nobody is shut out by who came before. It may be used by several
+// Places hands out a Limit's slots of a resource that can be taken back, such as
+// connections: when all are taken, a new one gets a place of the key that has most, so
+// that earlier keys shut nobody out. It may be used by several
 // goroutines.
 type Places struct {
 	limit  Limit
@@ -16,25 +16,25 @@ type Places struct {
 	count uint64
 }
 
-// place is one that is taken.
+// place is a taken place.
 type place struct {
 	key   string
 	since uint64
 	end   func()
 }
 
-// Places returns what l allows, in slots, with nothing taken of it. With newest, a
-// key that is at its bound loses its oldest place to its newest; else it is refused.
+// Places returns the slots of l, none of them taken. With newest, a key at its bound
+// loses its oldest place to its newest; else it is refused.
 // Kept has no meaning here.
 func (l Limit) Places(newest bool) *Places {
 	return &Places{limit: l, newest: newest, held: map[string][]*place{}}
 }
 
-// Take takes a place for key. Where none is free, the oldest place of the key
-// that has most is taken from it, by end, which must not block and not call
-// Places: of the key itself only with newest, and without newest only of a key
-// that still has as much as this one afterwards. The error is a *Full. The place is given
-// back by give, once; that does nothing after end.
+// Take takes a place for key. When none is free, the key that has most loses its
+// oldest place, by end, which must not block and not call Places: the key itself only
+// with newest, and without newest only a key that still has as much as this one
+// afterwards. The error is a *Full. give gives the place back, once; it does nothing
+// after end.
 func (p *Places) Take(key string, end func()) (give func(), err error) {
 	mine := &place{key: key, end: end}
 	p.mu.Lock()
@@ -64,7 +64,7 @@ func (p *Places) Take(key string, end func()) (give func(), err error) {
 	}, nil
 }
 
-// room returns the place that has to go for another one of key, nil for none.
+// room returns the place that has to be ended for another one of key, nil for none.
 // p.mu is held.
 func (p *Places) room(key string) (*place, error) {
 	own := p.held[key]
@@ -99,7 +99,7 @@ func (p *Places) most() *place {
 	return out
 }
 
-// drop forgets a place; it may be forgotten already. p.mu is held.
+// drop forgets a place, which may be forgotten already. p.mu is held.
 func (p *Places) drop(old *place) {
 	of := p.held[old.key]
 	for i, x := range of {
@@ -116,14 +116,14 @@ func (p *Places) drop(old *place) {
 	}
 }
 
-// Held is how many places key has.
+// Held is the number of key's places.
 func (p *Places) Held(key string) int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return int64(len(p.held[key]))
 }
 
-// Total is how many places all have together.
+// Total is the number of all places.
 func (p *Places) Total() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,12 +10,12 @@ var reached = struct {
 	times map[string]uint64
 }{times: map[string]uint64{}}
 
-// Reached counts that l has turned something away in this process. Shares do it
-// by themselves.
+// Reached counts that l has turned something away in this process. Shares call it
+// themselves.
 func (l Limit) Reached() { Add(l.Name, 1) }
 
-// Add counts n times more that the limit of a name has turned something away: what
-// another process of the node has counted.
+// Add counts n more cases in which the limit of that name turned something away, from
+// the counts of another process of the node.
 func Add(name string, n uint64) {
 	reached.Lock()
 	defer reached.Unlock()

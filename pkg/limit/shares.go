@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Shares hands out what a Limit allows. It may be used by several goroutines,
+// Shares hands out the amounts of a Limit. It may be used by several goroutines,
 // and keeps nothing of a key that holds nothing.
 type Shares struct {
 	limit Limit
@@ -13,14 +13,14 @@ type Shares struct {
 	mu    sync.Mutex
 	held  map[string]int64
 	total int64
-	// unknown is the part of total that those hold who aren't known.
+	// unknown is the part of total that unknown keys hold.
 	unknown int64
 }
 
-// Shares returns what l allows, with nothing taken of it.
+// Shares returns the amounts of l, nothing of them taken.
 func (l Limit) Shares() *Shares { return &Shares{limit: l, held: map[string]int64{}} }
 
-// Full is the error of what would pass a limit.
+// Full is the error of a request beyond a limit.
 type Full struct {
 	Limit Limit
 	// All is whether the limit of all together is reached; else it is key's own.
@@ -34,12 +34,12 @@ func (f *Full) Error() string {
 	return fmt.Sprintf("%s: a %s has at most %s", f.Limit.Name, f.Limit.Per, f.Limit.Unit.format(f.Limit.Each))
 }
 
-// Take takes n for key, which isn't known: it gets nothing of what is kept. The
-// error is a *Full, and then nothing is taken. What is taken is given back once,
-// by give; calls of give after the first do nothing.
+// Take takes n for key, which is unknown: it gets nothing of the kept part. The
+// error is a *Full, and then nothing is taken. give gives the amount back once;
+// later calls of it do nothing.
 func (s *Shares) Take(key string, n int64) (give func(), err error) { return s.take(key, n, false) }
 
-// TakeKnown is Take for a key that is known, which may have what is kept.
+// TakeKnown is Take for a known key, which may have the kept part.
 func (s *Shares) TakeKnown(key string, n int64) (give func(), err error) { return s.take(key, n, true) }
 
 func (s *Shares) take(key string, n int64, known bool) (func(), error) {
@@ -60,15 +60,15 @@ func (s *Shares) take(key string, n int64, known bool) (func(), error) {
 	}), nil
 }
 
-// Hold notes that key, which isn't known, holds n more, or less where n is negative,
-// whatever the limit says: what is there already, as on a disk.
+// Hold records that key, which is unknown, holds n more, or less where n is negative,
+// whatever the limit: for existing use, as on a disk.
 func (s *Shares) Hold(key string, n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.add(key, n, false)
 }
 
-// HoldKnown is Hold for a key that is known.
+// HoldKnown is Hold for a known key.
 func (s *Shares) HoldKnown(key string, n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,14 +99,14 @@ func (s *Shares) add(key string, n int64, known bool) {
 	}
 }
 
-// Held is how much key holds.
+// Held is the amount that key holds.
 func (s *Shares) Held(key string) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.held[key]
 }
 
-// Total is how much all hold together.
+// Total is the amount that all hold together.
 func (s *Shares) Total() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

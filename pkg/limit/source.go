@@ -5,9 +5,9 @@ import (
 	"net/netip"
 )
 
-// Source is whom what comes from addr counts for: an IPv4 address itself, and of
-// an IPv6 address its /64, of which everybody has all addresses (RFC 6177). An
-// address that isn't valid is the source "unknown", which all such share.
+// Source is the key that addr counts for: an IPv4 address itself, and of an IPv6
+// address its /64, of which everybody has all addresses (RFC 6177). Invalid
+// addresses share the source "unknown".
 func Source(addr netip.Addr) string {
 	addr = addr.Unmap().WithZone("")
 	switch {
@@ -19,7 +19,7 @@ func Source(addr netip.Addr) string {
 	return netip.PrefixFrom(addr, 64).Masked().String()
 }
 
-// SourceOf is the Source of a connection's other end, "local" for one that has no
+// SourceOf is the Source of a connection's other end, "local" for one without an
 // IP address, such as a Unix socket.
 func SourceOf(remote net.Addr) string {
 	switch a := remote.(type) {

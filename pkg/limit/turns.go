@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// Turns is a queue in which those who have something waiting take turns: one thing
-// of each, then one more of each, however much one of them has brought. No more is
-// in hand at a time than the limit's Each of one key and Total of all. It may be
-// used by several goroutines, and keeps nothing of a key that has nothing in it.
+// Turns is a queue in which keys with waiting items take turns: one item of each, then
+// one more of each, however many one key has added. No more items are in progress at a
+// time than the limit's Each of one key and Total of all. It may be used by several
+// goroutines, and keeps nothing of a key that has no item in it.
 type Turns[T any] struct {
 	limit Limit
 
@@ -19,12 +19,12 @@ type Turns[T any] struct {
 	len   int
 }
 
-// turn is what a key has: what waits, and how much is in hand.
+// turn is a key's state: its waiting items, and the number of those in progress.
 type turn[T any] struct {
 	key     string
 	waiting list.List
 	held    int64
-	// place is where it is in the ring of those whose turn comes, nil when it is in none.
+	// place is its place in the ring of the keys whose turn comes, nil when it has none.
 	place *list.Element
 }
 
@@ -34,8 +34,8 @@ func NewTurns[T any](l Limit) *Turns[T] {
 	return &Turns[T]{limit: l, of: map[string]*turn[T]{}, ready: list.New()}
 }
 
-// Add puts an item behind those of its key. Where it can't be taken at once for the
-// limit, that is counted.
+// Add puts an item behind those of its key. An item that has to wait because of the
+// limit counts as reaching it.
 func (q *Turns[T]) Add(key string, item T) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -52,8 +52,8 @@ func (q *Turns[T]) Add(key string, item T) {
 	q.settle(t)
 }
 
-// Next takes the item whose turn it is in hand, until done is called; false when none
-// waits or none more may be in hand. Calls of done after the first do nothing.
+// Next takes the item whose turn it is; it is in progress until done is called; false
+// when none waits or no more may be in progress. Later calls of done do nothing.
 func (q *Turns[T]) Next() (item T, done func(), ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -78,7 +78,7 @@ func (q *Turns[T]) Next() (item T, done func(), ok bool) {
 	}), true
 }
 
-// Len is how many items wait.
+// Len is the number of waiting items.
 func (q *Turns[T]) Len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -89,8 +89,8 @@ func (q *Turns[T]) full() bool { return q.limit.Total > 0 && q.total >= q.limit.
 
 func (q *Turns[T]) most(t *turn[T], n int64) bool { return q.limit.Each > 0 && n >= q.limit.Each }
 
-// settle puts t at the ring's end if its turn may come and it isn't in it, and
-// forgets it when it has nothing.
+// settle puts t at the ring's end if its turn may come and it has no place there, and
+// forgets it when it is empty.
 func (q *Turns[T]) settle(t *turn[T]) {
 	if t.waiting.Len() > 0 && t.place == nil && !q.most(t, t.held) {
 		t.place = q.ready.PushBack(t)

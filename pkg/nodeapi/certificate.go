@@ -19,13 +19,13 @@ import (
 	"github.com/croft-edge/croft/pkg/sign"
 )
 
-// domainDoor begins what a node signs to show that a TLS key speaks for it.
+// domainDoor begins the bytes that a node signs to show that a TLS key speaks for it.
 const domainDoor = "croft-door-v1\x00"
 
-// The node's own key signs nothing of TLS: what it signs is in croft's domains
-// alone. So each connection has a challenge, which the user sends as the
-// server's name (CHALLENGE.door.croft, 32 hexadecimal digits), and its answer,
-// which the node puts into its certificate as the alternative name
+// The node's own key signs nothing of TLS, only bytes of croft's own domains.
+// So each connection has a challenge, which the user sends as the server's name
+// (CHALLENGE.door.croft, 32 hexadecimal digits), and its answer, which the node
+// puts into its certificate as the alternative name
 // croft:NODE?proof=SIGNATURE. A certificate is good for one connection.
 const (
 	challengeSize = 16
@@ -34,15 +34,15 @@ const (
 	proofKey      = "proof"
 )
 
-// ProofBytes are the bytes that a node signs to say: this TLS key speaks for
-// me, now, to whoever sent this challenge.
+// ProofBytes are the bytes that a node signs to state: this TLS key speaks for
+// me, now, to the sender of this challenge.
 func ProofBytes(nodeID string, challenge []byte, key ed25519.PublicKey) []byte {
 	out := appendLP([]byte(domainDoor), nodeID)
 	out = appendLP(out, string(challenge))
 	return appendLP(out, string(key))
 }
 
-// Signer signs by a node's key, which may be in another process.
+// Signer signs with a node's key, which may be in another process.
 type Signer func(ctx context.Context, message []byte) ([]byte, error)
 
 // ServerConfig is a node's TLS: 1.3 only, with a key that lives as long as the
@@ -61,8 +61,8 @@ func ServerConfig(nodeID string, by Signer) (*tls.Config, error) {
 // TLS key.
 type Prover func(ctx context.Context, challenge []byte) ([]byte, error)
 
-// ServerConfigOf is ServerConfig with a TLS key that prove speaks of. Who has it needs
-// no signatures of the node but those.
+// ServerConfigOf is ServerConfig with the TLS key that prove answers for. The owner of
+// that key needs no other signatures of the node.
 func ServerConfigOf(nodeID string, key ed25519.PrivateKey, prove Prover) (*tls.Config, error) {
 	if _, err := verifyingKey(nodeID); err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func ServerConfigOf(nodeID string, key ed25519.PrivateKey, prove Prover) (*tls.C
 		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 			challenge, ok := challengeOf(hello.ServerName)
 			if !ok {
-				// Whoever asks nothing is shown nothing. A croft refuses that.
+				// A client without a challenge gets no proof. A croft refuses that.
 				return plain, nil
 			}
 			proof, err := prove(hello.Context(), challenge)
@@ -88,15 +88,15 @@ func ServerConfigOf(nodeID string, key ed25519.PrivateKey, prove Prover) (*tls.C
 	}, nil
 }
 
-// challengeOf reads a server name.
+// challengeOf reads the challenge in a server name.
 func challengeOf(name string) ([]byte, bool) {
 	text, ok := strings.CutSuffix(name, nameSuffix)
 	challenge, err := hex.DecodeString(text)
 	return challenge, ok && err == nil && len(challenge) == challengeSize
 }
 
-// certificate makes a certificate of key, signed by itself. Its names and
-// dates mean nothing but for the proof.
+// certificate makes a self-signed certificate of key. Its names and dates mean
+// nothing but for the proof.
 func certificate(nodeID string, key ed25519.PrivateKey, proof []byte) (*tls.Certificate, error) {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: nodeID},
@@ -119,13 +119,13 @@ func ClientConfig(nodeID string) (*tls.Config, error) {
 		return nil, err
 	}
 	challenge := make([]byte, challengeSize)
-	_, _ = rand.Read(challenge) // never fails, says its documentation
+	_, _ = rand.Read(challenge) // never fails, according to its documentation
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"}, ServerName: hex.EncodeToString(challenge) + nameSuffix,
-		// No authority vouches for a node, and its certificate's names and
-		// dates say nothing: this turns off the check against authorities
-		// only. VerifyConnection takes its place, and TLS itself has the other
-		// side prove that it holds the certificate's key.
+		// No authority vouches for a node, and its certificate's names and dates say
+		// nothing: this turns off the check against authorities only.
+		// VerifyConnection takes its place, and TLS itself has the other side prove
+		// that it holds the certificate's key.
 		InsecureSkipVerify: true,
 		VerifyConnection:   func(s tls.ConnectionState) error { return verifyNode(nodeID, challenge, s) },
 	}, nil

@@ -18,10 +18,10 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// maxAnswer is the most of an answer that is read whole, in bytes.
+// maxAnswer is the largest answer that is read whole, in bytes.
 const maxAnswer = 4 << 20
 
-// call is one request; what says in an error what it was for.
+// call is one request; what describes it in errors.
 type call struct {
 	what   string
 	method string
@@ -31,7 +31,7 @@ type call struct {
 	upgrade bool
 }
 
-// Status asks what the node knows of a workload.
+// Status asks for the node's state of a workload.
 func (c *Conn) Status(ctx context.Context, id string) (Status, error) {
 	var out Status
 	return out, c.get(ctx, call{what: "read the status of " + id, method: http.MethodGet, target: workloadPath(id, "status")}, &out)
@@ -43,20 +43,20 @@ func (c *Conn) Stats(ctx context.Context, id string) (Stats, error) {
 	return out, c.get(ctx, call{what: "read the use of " + id, method: http.MethodGet, target: workloadPath(id, "stats")}, &out)
 }
 
-// Version asks what the node runs.
+// Version asks for the node's software version.
 func (c *Conn) Version(ctx context.Context) (Version, error) {
 	var out Version
 	return out, c.get(ctx, call{what: "ask for the node's version", method: http.MethodGet, target: PathVersion}, &out)
 }
 
-// Delete brings the signed wish to end the workload of that ID straight to the node.
+// Delete sends the signed deletion of the workload of that ID straight to the node.
 func (c *Conn) Delete(ctx context.Context, id string, d workload.Deletion) (Status, error) {
 	var out Status
 	return out, c.get(ctx, call{what: "delete " + id, method: http.MethodPost, target: PathDeletions, body: Deletion{ID: id, Deletion: d}}, &out)
 }
 
-// WatchStats calls f with a container's use again and again until ctx is done,
-// f fails or the container is gone.
+// WatchStats calls f with a container's use repeatedly until ctx is done, f fails
+// or the container is gone.
 func (c *Conn) WatchStats(ctx context.Context, id string, f func(Stats) error) error {
 	return lines(ctx, c, call{what: "read the use of " + id, method: http.MethodGet, target: workloadPath(id, "stats") + "?watch=true"}, f)
 }
@@ -110,13 +110,13 @@ func (c *Conn) get(ctx context.Context, k call, out any) error {
 	return nil
 }
 
-// do signs and sends a request, once more when the node's clock is another.
+// do signs and sends a request, once more when the node's clock differs.
 func (c *Conn) do(ctx context.Context, k call) (*http.Response, error) {
 	resp, err := c.once(ctx, k)
 	var refused *explorer.AnswerError
 	if errors.As(err, &refused) && refused.Problem.Time != nil {
-		// That is safe: the time is only the node's guard, and what was signed
-		// holds on this connection alone.
+		// That is safe: the time only guards the node, and the signature holds on
+		// this connection alone.
 		c.offset = refused.Problem.Time.Sub(c.dialer.Now())
 		return c.once(ctx, k)
 	}

@@ -15,22 +15,22 @@ import (
 )
 
 // directTimeout is how long a node's own address may take to answer before the
-// tunnel is tried, tunnelTimeout how long that may take.
+// tunnel is tried, tunnelTimeout how long the tunnel may take.
 const (
 	directTimeout = 3 * time.Second
 	tunnelTimeout = 20 * time.Second
 )
 
-// Dialer reaches one node for one user.
+// Dialer connects one user to one node.
 type Dialer struct {
 	// Node is the node's ID, User the key that signs.
 	Node string
 	User sign.KeyPair
-	// Address is where the node says that it is (HOST:PORT), or empty. Who
-	// answers there has to show the node's key, so a wrong one costs time only.
+	// Address is the address that the node announces (HOST:PORT), or empty. The
+	// other side has to show the node's key, so a wrong one costs time only.
 	Address string
-	// Tunnel opens a way through the explorer, or is nil. The explorer sees
-	// what passes, and can't read it.
+	// Tunnel opens a connection through the explorer, or is nil. The explorer sees
+	// the traffic, and can't read it.
 	Tunnel func(ctx context.Context) (net.Conn, error)
 	// Now is the user's clock (nil: time.Now).
 	Now func() time.Time
@@ -38,8 +38,8 @@ type Dialer struct {
 	Pulse Pulse
 }
 
-// Conn is a connection to a node that has shown its key. It isn't for use by
-// more than one goroutine at a time, and of no use after an exec or a stream.
+// Conn is a connection to a node that has shown its key. Only one goroutine at a
+// time may use it, and none after an exec or a stream.
 type Conn struct {
 	dialer  Dialer
 	conn    *tls.Conn
@@ -47,7 +47,7 @@ type Conn struct {
 	binding []byte
 	// offset is how far the node's clock is ahead.
 	offset time.Duration
-	// Tunnelled says that it goes through the explorer.
+	// Tunnelled is whether it goes through the explorer.
 	Tunnelled bool
 }
 

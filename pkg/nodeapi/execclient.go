@@ -13,10 +13,10 @@ import (
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
-// RunExec is the user's side of an exec, on a connection that the node has
-// switched to frames; reader holds what was read of it already. It returns the process's exit
-// code. What reads Stdin may still wait for it afterwards: the caller closes
-// it, or ends. The connection is closed when it returns.
+// RunExec is the user's side of an exec, on a connection that the node has switched to
+// frames; reader holds its bytes that were read already. It returns the process's exit
+// code. A read of Stdin may still be pending afterwards: the caller closes Stdin, or
+// ends. The connection is closed when it returns.
 func RunExec(ctx context.Context, conn net.Conn, reader *bufio.Reader, p Pulse, streams ExecIO) (uint32, error) {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
@@ -28,7 +28,7 @@ func RunExec(ctx context.Context, conn net.Conn, reader *bufio.Reader, p Pulse, 
 	beside := func(name string, f func()) {
 		go func() {
 			if supervise.Catch(name, func() error { f(); return nil }) != nil {
-				_ = conn.Close() // who reads sees it
+				_ = conn.Close() // the reader notices
 			}
 		}()
 	}
@@ -47,7 +47,7 @@ func RunExec(ctx context.Context, conn net.Conn, reader *bufio.Reader, p Pulse, 
 		}
 		ended, code, err := receiveFrame(f, streams, space)
 		if err != nil && ctx.Err() != nil {
-			// The node may hear that the user goes before the connection does.
+			// The node may notice ctx's end before the connection ends.
 			err = ctx.Err()
 		}
 		if ended || err != nil {
@@ -88,7 +88,7 @@ func (t Trailer) err() error {
 	return node.Errorf(kind, "%s", t.Error)
 }
 
-// send sends stdin as far as there is room for it, then says that it is over.
+// send sends stdin as far as there is room for it, then CloseStdin.
 func send(l *link, from io.Reader, space *room) {
 	buffer := make([]byte, 32<<10)
 	for from != nil {
@@ -104,7 +104,7 @@ func send(l *link, from io.Reader, space *room) {
 			break
 		}
 	}
-	_ = l.write(Frame{Kind: CloseStdin}) // a lost connection is seen by who reads
+	_ = l.write(Frame{Kind: CloseStdin}) // the reader notices a lost connection
 }
 
 func sendSizes(ctx context.Context, l *link, sizes <-chan Size) {

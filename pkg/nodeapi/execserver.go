@@ -17,10 +17,10 @@ import (
 // linger is how long the other side may take to hang up after the last frame.
 const linger = 5 * time.Second
 
-// ServeExec is the node's side of an exec, on a connection that was taken over
-// from HTTP; reader holds what was read of it already. serve gets the streams, and a
+// ServeExec is the node's side of an exec, on a connection that was taken over from
+// HTTP; reader holds its bytes that were read already. serve gets the streams, and a
 // context that is done once the user's side is gone. The connection is closed
-// when it returns; the error says why the exec ended without an exit code.
+// when it returns; the error is the reason when the exec ended without an exit code.
 func ServeExec(ctx context.Context, conn net.Conn, reader *bufio.Reader, p Pulse, serve func(context.Context, ExecIO) (uint32, error)) error {
 	defer conn.Close()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -28,7 +28,7 @@ func ServeExec(ctx context.Context, conn net.Conn, reader *bufio.Reader, p Pulse
 	l := newLink(conn, reader, p)
 	in := newInput(func(n uint32) error { return l.write(numberFrame(Credit, n)) })
 	defer context.AfterFunc(ctx, func() { in.end(context.Cause(ctx)) })()
-	// Who writes to a peer that doesn't read is only freed by the connection's end.
+	// Only the connection's end frees a writer whose peer doesn't read.
 	defer context.AfterFunc(ctx, func() { _ = conn.SetWriteDeadline(time.Now().Add(linger)) })()
 	resize := make(chan Size, 1)
 	gone := make(chan struct{})
@@ -52,8 +52,8 @@ func ServeExec(ctx context.Context, conn net.Conn, reader *bufio.Reader, p Pulse
 	if werr := l.write(last); err == nil {
 		err = werr
 	}
-	// What the user still sends is read until they hang up: to close before
-	// would reset the connection, and could lose the last frame.
+	// Further input is read until the user hangs up: closing earlier would reset
+	// the connection, and could lose the last frame.
 	hangUp(conn)
 	timer := time.AfterFunc(linger, func() { _ = conn.Close() })
 	defer timer.Stop()
@@ -61,7 +61,7 @@ func ServeExec(ctx context.Context, conn net.Conn, reader *bufio.Reader, p Pulse
 	return err
 }
 
-// hangUp says that nothing more is written.
+// hangUp closes the sending direction.
 func hangUp(conn net.Conn) {
 	if c, ok := conn.(interface{ CloseWrite() error }); ok {
 		_ = c.CloseWrite() // the peer is gone, or learns of it
@@ -80,7 +80,7 @@ func failure(err error) Frame {
 	return Frame{Failure, body}
 }
 
-// receive reads what the user sends until they hang up, and returns why it ended.
+// receive reads the user's frames until the user hangs up, and returns why it ended.
 func receive(l *link, in *input, resize chan Size) error {
 	for {
 		f, err := l.read()
@@ -106,7 +106,7 @@ func receive(l *link, in *input, resize chan Size) error {
 	}
 }
 
-// newest puts s into a channel of one, in place of what nobody took.
+// newest puts s into a channel of one, in place of an unread value.
 func newest(c chan Size, s Size) {
 	select {
 	case <-c:

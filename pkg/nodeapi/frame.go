@@ -9,7 +9,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Kind is what a frame holds.
+// Kind is the kind of a frame's content.
 type Kind byte
 
 // The kinds of frame.
@@ -22,20 +22,20 @@ const (
 	Resize Kind = 4
 	// Exit holds the exit code, 4 bytes. Nothing follows it.
 	Exit Kind = 5
-	// CloseStdin is empty: there is no more of stdin.
+	// CloseStdin is empty: stdin has ended.
 	CloseStdin Kind = 6
 	// Failure holds a Trailer as JSON. Nothing follows it.
 	Failure Kind = 7
-	// Ping is empty and says that the sender is there.
+	// Ping is empty and tells that the sender is alive.
 	Ping Kind = 8
-	// Credit holds 4 bytes: so many more bytes of stdin may be sent.
+	// Credit holds 4 bytes: the number of further bytes of stdin that may be sent.
 	Credit Kind = 9
 )
 
-// MaxFrame is the most that a frame holds, in bytes, beside its head.
+// MaxFrame is the largest content of a frame, in bytes, beside its head.
 const MaxFrame = 64 << 10
 
-// headSize is a frame's head: its kind, then its length.
+// headSize is the size of a frame's head: its kind, then its length.
 const headSize = 5
 
 // Frame is one piece of a stream: kind (1 byte), length (4 bytes, big-endian), bytes.
@@ -44,7 +44,7 @@ type Frame struct {
 	Payload []byte
 }
 
-// check refuses what no frame of its kind holds.
+// check refuses a length that no frame of its kind has.
 func (k Kind) check(length uint32) error {
 	least, most := uint32(0), uint32(0)
 	switch k {

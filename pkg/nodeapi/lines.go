@@ -14,15 +14,15 @@ import (
 // maxLine is the longest line of a body of LinesType, in bytes.
 const maxLine = 1 << 20
 
-// lines calls f with each value of a body of LinesType. Its errors are the
-// node's, f's, or that the connection is gone.
+// lines calls f with each value of a body of LinesType. Its errors are the node's, f's,
+// or those of a lost connection.
 func lines[T any](ctx context.Context, c *Conn, k call, f func(T) error) error {
 	resp, err := c.do(ctx, k)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
-	// The body of a stream has no end: what comes after isn't waited for.
+	// The body of a stream has no end: the rest isn't waited for.
 	defer c.conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = c.conn.Close() })()
 	if kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err != nil || kind != LinesType {

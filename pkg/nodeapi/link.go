@@ -14,15 +14,15 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Beat is how often each side of a stream says that it is there, Silence how
-// long it may say nothing before it counts as gone.
+// Beat is the interval of each side's pings on a stream, Silence how long a side may
+// send nothing before it counts as gone.
 const (
 	Beat    = 15 * time.Second
 	Silence = 60 * time.Second
 )
 
-// Pulse is how often a side says that it is there, and how long the other may
-// say nothing. The zero Pulse is Beat and Silence.
+// Pulse is the interval of a side's pings, and how long the other side may send
+// nothing. The zero Pulse is Beat and Silence.
 type Pulse struct {
 	Beat, Silence time.Duration
 }
@@ -48,13 +48,13 @@ type link struct {
 	out []byte
 }
 
-// newLink takes over conn; reader holds what was read of it already.
+// newLink takes over conn; reader holds its bytes that were read already.
 func newLink(conn net.Conn, reader *bufio.Reader, p Pulse) *link {
 	l := &link{conn: conn, pulse: p.orDefault(), in: make([]byte, MaxFrame)}
 	l.reader = conn
 	if reader != nil && reader.Buffered() > 0 {
-		// Only what was read already is taken from there: a reader of HTTP's
-		// has ideas of its own about what an error means.
+		// Only the bytes that were read already come from there: HTTP's reader treats
+		// errors in its own way.
 		held, _ := reader.Peek(reader.Buffered())
 		l.reader = io.MultiReader(bytes.NewReader(bytes.Clone(held)), conn)
 	}
@@ -74,8 +74,8 @@ func (l *link) read() (Frame, error) {
 	return f, err
 }
 
-// write sends a frame whole. A peer that doesn't read holds it up as long as
-// it lives; that it lives is seen by who reads.
+// write sends a frame whole. A live peer that doesn't read delays it without limit;
+// the reader notices whether the peer lives.
 func (l *link) write(f Frame) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,7 +94,7 @@ func (l *link) beat(ctx context.Context) {
 			return
 		case <-tick.C:
 			if l.write(Frame{Kind: Ping}) != nil {
-				return // who reads sees it too
+				return // the reader notices it too
 			}
 		}
 	}

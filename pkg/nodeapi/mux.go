@@ -55,8 +55,8 @@ func (t *Tunnel) Open() (net.Conn, error) {
 // branch is a connection through a tunnel.
 type branch struct{ *yamux.Stream }
 
-// Read implements net.Conn. A deadline that passes is as with every other
-// connection: TLS takes yamux' own for the connection's end.
+// Read implements net.Conn. A passed deadline is reported as by other
+// connections: TLS takes yamux' own error for the connection's end.
 func (b branch) Read(p []byte) (int, error) {
 	n, err := b.Stream.Read(p)
 	if errors.Is(err, yamux.ErrTimeout) {
@@ -65,10 +65,10 @@ func (b branch) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// CloseWrite says that nothing more is written: yamux' first Close does no more.
+// CloseWrite closes the sending direction: yamux' first Close does no more.
 func (b branch) CloseWrite() error { return b.Stream.Close() }
 
-// Close implements net.Conn: nothing is read any more either.
+// Close implements net.Conn: it ends reading, too.
 func (b branch) Close() error {
 	err := b.Stream.Close()
 	_ = b.Stream.SetDeadline(time.Unix(1, 0))

@@ -18,7 +18,7 @@ import (
 	"github.com/croft-edge/croft/pkg/sign"
 )
 
-// domainRequest begins what a user signs to speak to a node.
+// domainRequest begins the bytes that a user signs for a request to a node.
 const domainRequest = "croft-request-v2\x00"
 
 // HeaderNonce holds a request's nonce, beside explorer.HeaderUser,
@@ -31,20 +31,20 @@ const (
 	bindingSize = 32
 )
 
-// bindingLabel names what both ends of a TLS connection know and nobody else.
+// bindingLabel names the secret that only the two ends of a TLS connection know.
 const bindingLabel = "EXPORTER-croft-request-v2"
 
-// Request is what a user signs: this request, to this node, on this connection.
+// Request is the content of a user's signature: this request, to this node, on this connection.
 type Request struct {
 	Node string
 	User string
-	// Method, Target (the path with its query, as it is sent) and Body are the request's.
+	// Method, Target (the path with its query, as sent) and Body are the request's.
 	Method string
 	Target string
 	Body   []byte
 	Time   time.Time
 	Nonce  []byte
-	// Binding is of the TLS connection, see Binding.
+	// Binding identifies the TLS connection, see Binding.
 	Binding []byte
 }
 
@@ -67,15 +67,15 @@ func appendLP(out []byte, s string) []byte {
 // Sign sets the nonce and the headers of a request by user.
 func (r Request) Sign(user sign.KeyPair, h http.Header) {
 	r.User, r.Nonce = user.ID(), make([]byte, nonceSize)
-	_, _ = rand.Read(r.Nonce) // never fails, says its documentation
+	_, _ = rand.Read(r.Nonce) // never fails, according to its documentation
 	h.Set(explorer.HeaderUser, r.User)
 	h.Set(explorer.HeaderTimestamp, strconv.FormatInt(r.Time.UnixNano(), 10))
 	h.Set(HeaderNonce, base64.StdEncoding.EncodeToString(r.Nonce))
 	h.Set(explorer.HeaderSignature, base64.StdEncoding.EncodeToString(user.Sign(r.SigningBytes())))
 }
 
-// Binding is what both ends of the connection know and nobody else, also no
-// other connection of the two: a signature over it is of use here only.
+// Binding is a secret of the connection's two ends, different on each of their
+// connections: a signature over it is of use here only.
 func Binding(s *tls.ConnectionState) ([]byte, error) {
 	if s == nil || s.Version != tls.VersionTLS13 {
 		return nil, errors.New("cannot bind a request: the connection isn't TLS 1.3")
@@ -84,7 +84,7 @@ func Binding(s *tls.ConnectionState) ([]byte, error) {
 	return out, errors.Wrap(err, "cannot bind a request to its connection")
 }
 
-// requestOf reads what r says that it is but for its Binding, and its signature.
+// requestOf reads the signed content of r, but for its Binding, and its signature.
 func requestOf(nodeID string, r *http.Request, body []byte) (Request, []byte, error) {
 	out := Request{Node: nodeID, User: r.Header.Get(explorer.HeaderUser), Method: r.Method, Target: r.RequestURI, Body: body}
 	if out.User == "" || r.Header.Get(explorer.HeaderSignature) == "" {

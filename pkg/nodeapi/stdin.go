@@ -7,20 +7,20 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// inputRoom is how much of stdin may be on its way, in bytes. Its sender waits
-// for credit, so that who reads frames never waits for a process that doesn't
-// read its input, and goes on seeing whether the other side is there.
+// inputRoom is how much of stdin may be in transit, in bytes. Its sender waits for
+// credit, so that the frames' reader never waits for a process that doesn't read its
+// input, and still notices whether the other side is there.
 const inputRoom = 256 << 10
 
 // input is stdin at the node: filled by frames, read by the process.
 type input struct {
-	// credit tells the sender that n more bytes have room.
+	// credit allows the sender n more bytes.
 	credit func(n uint32) error
 
 	mu     sync.Mutex
 	filled *sync.Cond
 	held   []byte
-	// owed was read and isn't yet told.
+	// owed is the number of bytes read but not credited yet.
 	owed int
 	err  error
 }
@@ -31,7 +31,7 @@ func newInput(credit func(n uint32) error) *input {
 	return in
 }
 
-// fill adds what came. More than there is room for is the sender's mistake.
+// fill adds received bytes. More than there is room for is the sender's mistake.
 func (in *input) fill(p []byte) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -70,7 +70,7 @@ func (in *input) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// take returns what is there, and how much credit is due: not for each byte.
+// take returns the bytes there, and the credit due: not for each byte.
 func (in *input) take(p []byte) (n, told int, err error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -89,7 +89,7 @@ func (in *input) take(p []byte) (n, told int, err error) {
 	return n, told, nil
 }
 
-// room is what may still be sent of stdin, at the user.
+// room is how much of stdin the user may still send.
 type room struct {
 	mu    sync.Mutex
 	more  *sync.Cond
@@ -103,7 +103,7 @@ func newRoom() *room {
 	return r
 }
 
-// take waits for room and takes at most n of it; 0 when the stream is over.
+// take waits for room and takes at most n of it; 0 when the stream has ended.
 func (r *room) take(n int) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

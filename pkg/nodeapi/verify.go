@@ -11,8 +11,8 @@ import (
 	"github.com/croft-edge/croft/pkg/sign"
 )
 
-// Window is how far a request's time may be from the node's clock, when that
-// is trusted.
+// Window is the largest difference between a request's time and the node's clock,
+// when that is trusted.
 const Window = 5 * time.Minute
 
 // MaxRequests is how many signed requests one connection may bring: their
@@ -29,10 +29,10 @@ func (e *WrongTimeError) Error() string {
 		e.At.UTC().Format(time.RFC3339), e.Now.UTC().Format(time.RFC3339))
 }
 
-// Unwrap gives it its kind.
+// Unwrap gives the error its kind.
 func (e *WrongTimeError) Unwrap() error { return node.Refused }
 
-// Verifier says who a request is by.
+// Verifier authenticates requests.
 type Verifier struct {
 	// Node is the ID of the node that it must be for.
 	Node string
@@ -54,9 +54,9 @@ func (v Verifier) Verify(r *http.Request, body []byte) (string, error) {
 	return v.VerifyOn(r, body, binding)
 }
 
-// VerifyOn is Verify where another process has the TLS connection, and says what its
-// Binding is. Whoever says so may say that of an older connection: that a
-// binding is of one connection only, the caller has to see to.
+// VerifyOn is Verify where another process has the TLS connection, and states its
+// Binding. That process may state the binding of an older connection: the caller has
+// to make sure that a binding is of one connection only.
 func (v Verifier) VerifyOn(r *http.Request, body, binding []byte) (string, error) {
 	in, signature, err := requestOf(v.Node, r, body)
 	if err != nil {
@@ -78,11 +78,11 @@ func (v Verifier) VerifyOn(r *http.Request, body, binding []byte) (string, error
 	return in.User, s.use(in.Nonce)
 }
 
-// sessionKey is where a connection's session is found in its context.
+// sessionKey is the key of a connection's session in its context.
 type sessionKey struct{}
 
 // session remembers the nonces of one connection. Nothing needs to outlive it:
-// what was signed for one connection holds on no other.
+// a signature for one connection holds on no other.
 type session struct {
 	mu   sync.Mutex
 	seen map[[nonceSize]byte]bool

@@ -16,10 +16,10 @@ type LogLine struct {
 
 // LogOptions selects lines of a workload's output.
 type LogOptions struct {
-	// Tail is how many of the last lines to begin with; negative is all that
+	// Tail is the number of last lines to begin with; negative is all that
 	// the node has.
 	Tail int
-	// Follow goes on with what comes.
+	// Follow continues with new lines.
 	Follow bool
 }
 
@@ -44,7 +44,7 @@ type Size struct {
 	Height uint16 `json:"height"`
 }
 
-// ExecOptions is what to run in a container.
+// ExecOptions describe the command to run in a container.
 type ExecOptions struct {
 	Args []string `json:"args"`
 	// Env goes over the container's own.
@@ -58,11 +58,11 @@ type ExecOptions struct {
 type ExecIO struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	// Resize brings the terminal's new sizes; nil for none.
+	// Resize delivers the terminal's new sizes; nil for none.
 	Resize <-chan Size
 }
 
-// Status is what a node tells a workload's owner of it.
+// Status is the state of a workload as its owner sees it.
 type Status struct {
 	ID          string         `json:"id"`
 	Type        workload.Type  `json:"type"`
@@ -74,15 +74,15 @@ type Status struct {
 	Expires     time.Time      `json:"expires"`
 	// Delivered is whether the explorer has the newest result.
 	Delivered bool `json:"delivered"`
-	// Waiting is what it waits for; empty when it waits for nothing.
+	// Waiting is the workload's reason to wait; empty when it waits for nothing.
 	Waiting  string `json:"waiting,omitempty"`
 	Restored int    `json:"restored"`
-	// Container and Image are there for a container, once there is one.
+	// Container and Image are set for a container, once there is one.
 	Container *Container `json:"container,omitempty"`
 	Image     *Image     `json:"image,omitempty"`
 }
 
-// Container is what of node.ContainerInfo is its owner's business.
+// Container is the owner's view of node.ContainerInfo.
 type Container struct {
 	State    string `json:"state"`
 	Image    string `json:"image"`
@@ -90,14 +90,14 @@ type Container struct {
 	ExitCode uint64 `json:"exit_code"`
 	Ended    int64  `json:"ended,omitempty"`
 	Next     int64  `json:"next,omitempty"`
-	// OOM says that it ended because memory was short, and what its limit is.
+	// OOM reports that the container ended because memory was short, and its limit.
 	OOM     string   `json:"oom,omitempty"`
 	Cause   string   `json:"cause,omitempty"`
 	Drift   string   `json:"drift,omitempty"`
 	LastLog []string `json:"last_log,omitempty"`
 }
 
-// Image is how far a container's image has come.
+// Image is the state of a container's image.
 type Image struct {
 	Digest    string `json:"digest,omitempty"`
 	Size      uint64 `json:"size"`
@@ -107,31 +107,31 @@ type Image struct {
 	Ready     bool   `json:"ready"`
 }
 
-// Deletion is a signed deletion on its way past the explorer.
+// Deletion is a signed deletion sent to the node without the explorer.
 type Deletion struct {
 	ID       string            `json:"id"`
 	Deletion workload.Deletion `json:"deletion"`
 }
 
-// Version is what a node runs.
+// Version is the version of a node's software.
 type Version struct {
 	NodeID  string `json:"node_id"`
 	Version string `json:"version"`
 }
 
-// The paths of a node's door; {id} is a reservation's.
+// The paths of a node's door; {id} is a reservation's ID.
 const (
 	PathVersion   = "/v1/version"
 	PathDeletions = "/v1/deletions"
 	PathWorkloads = "/v1/workloads/"
 )
 
-// What streams are, on the wire.
+// The types of streams on the wire.
 const (
-	// Upgrade is what an exec's connection becomes.
+	// Upgrade is the protocol that an exec's connection switches to.
 	Upgrade = "croft-stream"
 	// LinesType is the type of a body with one JSON value a line. Empty lines
-	// say only that the other side is there.
+	// only tell that the other side is alive.
 	LinesType = "application/x-ndjson"
 )
 

@@ -24,7 +24,7 @@ type Local interface {
 	Serves(key string) bool
 	// Push appends a frame to a queue.
 	Push(ctx context.Context, key string, frame []byte, ttl time.Duration) (sent bool, err error)
-	// Pop waits for the first frame of the queues keys, and says which queue it came in.
+	// Pop waits for the first frame of the queues keys, and returns its queue's key, too.
 	Pop(ctx context.Context, keys []string) (key string, frame []byte, err error)
 	// Subscribe reads a channel until ctx ends.
 	Subscribe(ctx context.Context, channel string) (<-chan zbus.Event, error)
@@ -47,8 +47,8 @@ type Broker struct {
 }
 
 // Listen opens a unix socket, unix:///path, that only the present user
-// may use. A socket that was left behind is replaced; one that is being served
-// is not, nor is a file of another kind.
+// may use. It replaces a stale socket, but none that is being served
+// and no file of another kind.
 func Listen(bus Local, url string, log zerolog.Logger) (*Broker, error) {
 	e, err := transport.ParseURL(url)
 	if err != nil {
@@ -82,7 +82,7 @@ func (b *Broker) Run(ctx context.Context) error {
 		if b.isClosed() {
 			break
 		}
-		// Too many open files, for one, passes.
+		// Too many open files, for one, is temporary.
 		if retry.First() {
 			b.log.Warn().Str("step", "bus").Err(err).Msg("the broker can't accept connections, trying again")
 		}
@@ -133,7 +133,7 @@ func (b *Broker) start(conn net.Conn) {
 			defer b.mu.Unlock()
 			delete(b.clients, c)
 		}()
-		// Nothing that a client sends may take the node down.
+		// No client may take the node down.
 		supervise.Do(b.log, "bus broker", c.serve)
 	})
 }

@@ -20,19 +20,19 @@ const (
 	maxStreams = 1024
 	// maxArguments is how many words a command may have.
 	maxArguments = 64
-	// maxWord is the size of a word that isn't a frame, maxLine that of a line before one.
+	// maxWord is the size of a word that isn't a frame, maxLine of the line before a word.
 	maxWord = 512
 	maxLine = 32
 )
 
-// client is one connection. Commands are read and run in two goroutines,
-// so that a client that hangs up ends what it waits for.
+// client is one connection. Two goroutines read and run its commands, so that
+// a hang-up ends a command's wait.
 type client struct {
 	broker *Broker
 	conn   net.Conn
 	ctx    context.Context
 	cancel context.CancelFunc
-	// streams are the channels it reads; only the running goroutine looks.
+	// streams are the subscribed channels; only the running goroutine uses them.
 	streams map[string]*stream
 
 	writing sync.Mutex
@@ -95,8 +95,8 @@ func (c *client) read(commands chan<- [][]byte) {
 	}
 }
 
-// commandLimits are those of one command. Requests are frames: at most one word is as
-// large as one.
+// commandLimits are the limits of one command. Requests are frames: at most one word is
+// as large as one.
 func commandLimits() resp.Limits {
 	return resp.Limits{
 		Argument: transport.MaxFrame, Arguments: maxArguments, Large: maxWord, Strict: true,
@@ -104,7 +104,7 @@ func commandLimits() resp.Limits {
 	}
 }
 
-// appendError makes an error of a code and a text without line breaks.
+// appendError encodes an error with a code and a text without line breaks.
 func appendError(code, format string, args ...any) []byte {
 	return resp.AppendError(nil, code+" "+fmt.Sprintf(format, args...))
 }
@@ -120,7 +120,7 @@ func oneLine(err error) string {
 	return string(text)
 }
 
-// write reports whether the client has taken answer.
+// write reports whether the client has received answer.
 func (c *client) write(answer []byte) bool {
 	if len(answer) == 0 {
 		return c.ctx.Err() == nil

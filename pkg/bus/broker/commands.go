@@ -14,8 +14,8 @@ import (
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
-// run answers one command. What isn't needed to call and to read streams is
-// refused.
+// run answers one command. It refuses commands that calls and reading streams
+// don't need.
 func (c *client) run(words [][]byte) []byte {
 	if len(words) == 0 {
 		return appendError("ERR", "empty command")
@@ -31,7 +31,7 @@ func (c *client) run(words [][]byte) []byte {
 	case "UNSUBSCRIBE":
 		return c.unsubscribe(args)
 	case "EXPIRE":
-		// The bus has its own idea of how long a queue lives.
+		// The bus decides itself how long a queue lives.
 		return resp.AppendInt(nil, 1)
 	case "PUBLISH", "LPUSH", "LPOP", "RPOP", "BRPOP", "PSUBSCRIBE", "DEL", "KEYS", "MONITOR":
 		return appendError("NOPERM", "%s is not allowed here: this broker only takes calls and hands out streams", name)
@@ -40,7 +40,7 @@ func (c *client) run(words [][]byte) []byte {
 	}
 }
 
-// housekeeping answers what clients send around their calls.
+// housekeeping answers the commands that clients send around their calls.
 func (c *client) housekeeping(name string, args [][]byte) []byte {
 	switch {
 	case name == "PING" && len(c.streams) > 0:
@@ -69,7 +69,7 @@ func (c *client) housekeeping(name string, args [][]byte) []byte {
 	return appendError("ERR", "unknown command or wrong arguments")
 }
 
-// rpush takes requests for objects that are served.
+// rpush accepts requests for served objects.
 func (c *client) rpush(args [][]byte) []byte {
 	if len(args) != 2 {
 		return appendError("ERR", "RPUSH takes an object's queue and one request")
@@ -84,7 +84,7 @@ func (c *client) rpush(args [][]byte) []byte {
 	return resp.AppendInt(nil, 1)
 }
 
-// blpop hands out replies: a request of somebody else can't be taken.
+// blpop hands out replies: nobody can take another's request.
 func (c *client) blpop(args [][]byte) []byte {
 	if len(args) < 2 || len(args) > 9 {
 		return appendError("ERR", "BLPOP takes 1 to 8 reply keys and a timeout")
@@ -142,7 +142,7 @@ func (c *client) subscribe(args [][]byte) []byte {
 	return nil
 }
 
-// start forwards a channel. The confirmation goes out before the first event.
+// start subscribes to a channel. The confirmation is sent before the first event.
 func (c *client) start(channel string) error {
 	ctx, stop := context.WithCancel(c.ctx)
 	events, err := c.broker.bus.Subscribe(ctx, channel)

@@ -15,7 +15,7 @@ import (
 )
 
 // maxSocketPath leaves room in the kernel's 107 bytes for the private folder
-// that the socket is made in.
+// in which the socket is made.
 const maxSocketPath = 90
 
 // socket is a listening unix socket and the lock that keeps a second process
@@ -47,7 +47,7 @@ func listenSocket(path string) (_ *socket, err error) {
 	if err := checkStale(path); err != nil {
 		return nil, err
 	}
-	// A socket has its mode only after it was made. In a folder that nobody
+	// A socket gets its mode only after it was made. In a folder that nobody
 	// else can enter it isn't reachable before; the move also replaces a stale
 	// socket in one step.
 	private, err := os.MkdirTemp(dir, ".bus")
@@ -81,7 +81,7 @@ func bindSocket(at, path string) (net.Listener, error) {
 	return l, nil
 }
 
-// lockSocket holds path for this process.
+// lockSocket locks path for this process.
 func lockSocket(path string) (*filelock.Lock, error) {
 	lock, err := filelock.Try(path + ".lock")
 	if filelock.Held(err) != nil {
@@ -90,7 +90,7 @@ func lockSocket(path string) (*filelock.Lock, error) {
 	return lock, errors.Wrapf(err, "cannot lock the socket %s", path)
 }
 
-// checkStale accepts that path is free, or a socket that nobody serves.
+// checkStale accepts a free path, or a socket that nobody serves.
 func checkStale(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -115,7 +115,7 @@ func checkStale(path string) error {
 	return nil
 }
 
-// close removes the socket unless another has taken its place.
+// close removes the socket unless another process has replaced it.
 func (s *socket) close() error {
 	err := s.listener.Close()
 	if now, lerr := os.Lstat(s.path); lerr == nil && os.SameFile(now, s.self) {

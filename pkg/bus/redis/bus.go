@@ -23,16 +23,16 @@ type Bus struct {
 	count   transport.Counters
 }
 
-// Options are what a Bus tells of itself.
+// Options configure a Bus's log and notifications.
 type Options struct {
 	Log zerolog.Logger
-	// OnResume is called, when not nil, after the stream on channel was cut off
-	// for down and goes on; events of that time are lost. It must not block.
+	// OnResume, when not nil, is called when the stream on channel resumes after
+	// down; events of that time are lost. It must not block.
 	OnResume func(channel string, down time.Duration)
 }
 
-// Connect reaches the redis server at url and fails when it can't, or isn't
-// let in.
+// Connect connects to the redis server at url and fails when it can't, or its
+// login is refused.
 func Connect(ctx context.Context, url string, options Options) (*Bus, error) {
 	e, err := transport.ParseURL(url)
 	if err != nil {
@@ -75,7 +75,7 @@ func (b *Bus) Subscribe(ctx context.Context, channel string) (<-chan zbus.Event,
 func (b *Bus) Push(ctx context.Context, key string, frame []byte, ttl time.Duration) (bool, error) {
 	sent := false
 	err := b.links.use(ctx, func(l *link) error {
-		// What was written less than whole can't have been taken.
+		// Redis can't have taken a frame that was written in part.
 		before := l.net.written
 		defer func() { sent = l.net.written-before >= len(frame) }()
 		if err := l.Send("RPUSH", key, frame); err != nil {
@@ -88,7 +88,7 @@ func (b *Bus) Push(ctx context.Context, key string, frame []byte, ttl time.Durat
 			return err
 		}
 		_, err := l.Receive()
-		// Once the frame is there, it does no harm that it may stay too long.
+		// Once the frame is there, it does no harm when it stays too long.
 		_, _ = l.Receive()
 		return err
 	})
@@ -100,7 +100,7 @@ func (b *Bus) Push(ctx context.Context, key string, frame []byte, ttl time.Durat
 	return sent, err
 }
 
-// Silent implements transport.Bus: redis keeps nothing that was published.
+// Silent implements transport.Bus: redis keeps no published events.
 func (b *Bus) Silent(string) {}
 
 // Publish implements transport.Bus.
@@ -111,5 +111,5 @@ func (b *Bus) Publish(ctx context.Context, channel string, frame []byte) error {
 	})
 }
 
-// Readers is how many streams are being read through this bus.
+// Readers is the number of streams read through this bus.
 func (b *Bus) Readers() int { return b.streams.readers() }

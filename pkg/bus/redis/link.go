@@ -18,12 +18,12 @@ import (
 const (
 	dialTimeout    = 5 * time.Second
 	commandTimeout = 5 * time.Second
-	// maxLinks is how many commands run at once, maxIdle how many connections
-	// are kept for the next.
+	// maxLinks is how many commands run at once, maxIdle how many idle connections
+	// are kept.
 	maxLinks = 16
 	maxIdle  = 8
-	// replyRoom is what a reply may take beside a frame: keys, lengths, and
-	// what is read ahead.
+	// replyRoom is a reply's allowance beside a frame: keys, lengths, and data
+	// that is read ahead.
 	replyRoom = 64 << 10
 )
 
@@ -31,14 +31,14 @@ const (
 type link struct {
 	redigo.ConnWithTimeout
 	net *boundedConn
-	// forget takes it off the list of what Close closes.
+	// forget takes it off the list of the links that Close closes.
 	forget func()
 	// aborted is set by do: the link can't be used again.
 	aborted bool
 }
 
-// boundedConn reads no more between two calls of arm than a reply may have,
-// and counts what it wrote. One goroutine reads and one writes.
+// boundedConn reads no more between two calls of arm than a reply may have, and
+// counts the bytes written. One goroutine reads and one writes.
 type boundedConn struct {
 	net.Conn
 	room    int
@@ -70,7 +70,7 @@ func (l *link) drop() {
 	l.forget()
 }
 
-// do runs work, which uses the link, and gives the link up when ctx ends: aborted says so.
+// do runs work, which uses the link, and gives the link up when ctx ends: aborted is set then.
 func (l *link) do(ctx context.Context, work func() error) error {
 	l.net.arm()
 	stop := context.AfterFunc(ctx, l.abort)
@@ -88,7 +88,7 @@ func (l *link) do(ctx context.Context, work func() error) error {
 }
 
 // usable reports whether the other side still holds an idle link open, without
-// waiting. What is found closed here costs a new connection; found out later it
+// waiting. A closed link that is found here costs a new connection; found later it
 // would leave a call's outcome unknown.
 func (l *link) usable() bool {
 	sc, ok := l.net.Conn.(syscall.Conn)
@@ -109,7 +109,7 @@ func (l *link) usable() bool {
 	return err == nil && quiet
 }
 
-// links makes connections, keeps idle ones, and knows all.
+// links makes connections, keeps idle ones, and tracks all.
 type links struct {
 	endpoint transport.Endpoint
 	slots    chan struct{}

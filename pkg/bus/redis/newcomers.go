@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	// newcomersEvery is the interval at which redis is asked for a stream's readers.
+	// newcomersEvery is the interval of asking redis for a stream's readers.
 	newcomersEvery = 2 * time.Second
-	// newcomersAnyway is how long a reader waits at most who came as another went,
-	// which the number doesn't tell.
+	// newcomersAnyway is the longest wait of a reader that came as another went,
+	// which the number of readers doesn't show.
 	newcomersAnyway = time.Minute
 )
 
-// Newcomers yields when a channel has got readers to whom its last event must be
+// Newcomers yields when a channel has got new readers, for whom its last event must be
 // published again, until ctx ends: redis keeps no events.
 func (b *Bus) Newcomers(ctx context.Context, channel string) <-chan struct{} {
 	out := make(chan struct{}, 1)
-	// Counted before the stream's first event: the readers of now get that one.
+	// Counted before the stream's first event: the present readers get that one.
 	before, _ := b.readers(ctx, channel)
 	go func() {
 		_ = supervise.Keep(ctx, b.options.Log, "bus newcomers", supervise.DefaultBackoff(), func(ctx context.Context) error {
@@ -39,7 +39,7 @@ func (b *Bus) watchReaders(ctx context.Context, channel string, before int, out 
 	for transport.Pause(ctx, newcomersEvery) == nil {
 		now, err := b.readers(ctx, channel)
 		if err != nil {
-			// They come anew when redis is back.
+			// The readers come again when redis is back.
 			before = 0
 			continue
 		}

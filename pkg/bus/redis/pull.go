@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	// pullTimeout is how long redis blocks; it answers then at the latest, or
-	// is taken for dead.
+	// pullTimeout is how long redis blocks; without an answer within pullGrace
+	// more it is taken for dead.
 	pullTimeout = 10 * time.Second
 	pullGrace   = 5 * time.Second
-	// unblockTimeout is how long a puller that is told to stop waits for redis
-	// to agree, so that no frame is lost in between.
+	// unblockTimeout is how long a stopping puller waits for redis to confirm,
+	// so that no frame is lost in between.
 	unblockTimeout = 400 * time.Millisecond
 )
 
-// puller blocks on a connection of its own. The queue it looks at first
-// goes round, so that a busy one doesn't starve the others.
+// puller blocks on a connection of its own. It starts with each queue in turn,
+// so that a busy one doesn't starve the others.
 type puller struct {
 	bus   *Bus
 	keys  []string
 	first int
 	link  *link
-	// id is the connection's in redis, 0 when it won't tell.
+	// id is the connection's ID in redis, 0 when unknown.
 	id int64
 }
 
@@ -123,8 +123,8 @@ func (p *puller) block(ctx context.Context) ([]byte, error) {
 	return reply[1], nil
 }
 
-// unblock asks redis to end the wait of blocked, until done is closed. A link cut
-// in the middle of a pop would lose what was popped, so that is the last resort.
+// unblock asks redis to end the wait of blocked, until done is closed. Cutting a link
+// in the middle of a pop would lose the popped frame, so that is the last resort.
 func (p *puller) unblock(blocked *link, done <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), unblockTimeout)
 	defer cancel()

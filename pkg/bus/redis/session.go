@@ -34,7 +34,7 @@ func (s *subscriptions) run(ctx context.Context) error {
 
 func (s *subscriptions) log() *zerolog.Logger { return &s.bus.options.Log }
 
-// keep makes one connection and delivers what comes; stood tells whether a
+// keep makes one connection and delivers its events; stood reports whether a
 // subscription was confirmed on it.
 func (s *subscriptions) keep(ctx context.Context) (stood bool, err error) {
 	l, err := s.bus.links.dial(ctx)
@@ -81,7 +81,7 @@ func (s *subscriptions) keep(ctx context.Context) (stood bool, err error) {
 	}
 }
 
-// enter makes now the session, unless ctx has ended: its place may be another's then.
+// enter makes now the session, unless ctx has ended: another may have taken its place.
 func (s *subscriptions) enter(ctx context.Context, now *session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +92,7 @@ func (s *subscriptions) enter(ctx context.Context, now *session) bool {
 	return true
 }
 
-// leave notes since when the channels are down.
+// leave records since when the channels are down.
 func (s *subscriptions) leave(now *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +104,7 @@ func (s *subscriptions) leave(now *session) {
 		if _, already := s.down[channel]; !already && now.asked[channel] && now.pending[channel] == 0 {
 			s.down[channel] = time.Now()
 		}
-		// Who subscribes meanwhile waits for the next session.
+		// A reader that subscribes meanwhile waits for the next session.
 		if standing(s.confirmed[channel]) {
 			s.confirmed[channel] = make(chan struct{})
 		}

@@ -14,42 +14,42 @@ import (
 )
 
 const (
-	// subscribeTimeout is how long a stream may take to stand.
+	// subscribeTimeout is how long the confirmation of a stream may take.
 	subscribeTimeout = 5 * time.Second
-	// pingEvery keeps a quiet stream's connection honest: one that doesn't
-	// answer within pingGrace more is taken for dead.
+	// pingEvery checks a quiet stream's connection: one that doesn't answer
+	// within pingGrace more is taken for dead.
 	pingEvery = 10 * time.Second
 	pingGrace = 5 * time.Second
 )
 
 // subscriptions are all streams of a Bus, on one connection, which lives as
-// long as there is a reader. What readers want is in feeds; a session is
-// brought to it by sync.
+// long as there is a reader. feeds are the readers; sync subscribes the session
+// to their channels.
 type subscriptions struct {
 	bus *Bus
 
 	mu      sync.Mutex
 	feeds   transport.Feeds
 	session *session
-	// latest is of the channels that have a reader and stand: a further reader of this
-	// process gets it, since redis tells nobody what was published before.
+	// latest holds the last events of confirmed channels with a reader: a further reader of
+	// this process gets them, since redis keeps no published events.
 	latest transport.Latest
 	// confirmed is closed when redis has confirmed a channel's subscription.
 	confirmed map[string]chan struct{}
-	// down is since when a channel that stood doesn't.
+	// down is the time since when a confirmed channel is interrupted.
 	down   map[string]time.Time
 	stop   context.CancelFunc
 	ended  sync.WaitGroup
 	closed bool
 
-	// writing keeps the order of commands that of the decisions for them.
+	// writing keeps commands in the order of their decisions.
 	writing sync.Mutex
 }
 
 // session is one connection's subscriptions.
 type session struct {
 	link *link
-	// asked are the channels subscribed to, pending the answers still to come.
+	// asked are the channels subscribed to, pending counts the outstanding answers.
 	asked   map[string]bool
 	pending map[string]int
 }
@@ -91,7 +91,7 @@ func (s *subscriptions) add(channel string, f *transport.Feed) (<-chan struct{},
 	}
 	if s.feeds.Add(channel, f) {
 		s.confirmed[channel] = make(chan struct{})
-		// The last reader may have gone a moment ago, and redis not know yet.
+		// The last reader may have left a moment ago, and redis not know yet.
 		if now := s.session; now != nil && now.asked[channel] && now.pending[channel] == 0 {
 			close(s.confirmed[channel])
 		}
@@ -105,7 +105,7 @@ func (s *subscriptions) add(channel string, f *transport.Feed) (<-chan struct{},
 	return s.confirmed[channel], nil
 }
 
-// remove ends a reader at once; redis learns of it after.
+// remove ends a reader at once; redis is told afterwards.
 func (s *subscriptions) remove(channel string, f *transport.Feed) {
 	s.mu.Lock()
 	f.Close()
@@ -140,7 +140,7 @@ func (s *subscriptions) close() {
 	s.ended.Wait()
 }
 
-// readers is the number of streams that are read.
+// readers is the number of streams with a reader.
 func (s *subscriptions) readers() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +151,7 @@ func (s *subscriptions) readers() int {
 	return n
 }
 
-// sync subscribes to what readers want and to nothing else.
+// sync subscribes to the readers' channels and to no others.
 func (s *subscriptions) sync() {
 	s.writing.Lock()
 	defer s.writing.Unlock()

@@ -10,8 +10,8 @@ import (
 // maxMethods is how many methods a contract may have.
 const maxMethods = 8
 
-// checkContract reports what keeps an interface from being a contract: what
-// its stub can't express, and what doesn't come through the wire as it went in.
+// checkContract reports why an interface can't be a contract: its stub can't
+// express it, or a value wouldn't survive the wire unchanged.
 func checkContract(t reflect.Type) error {
 	if t.Kind() != reflect.Interface || t.Name() == "" {
 		return fmt.Errorf("cannot use %s as a contract: it isn't a named interface", t)
@@ -66,7 +66,7 @@ func checkStream(t reflect.Type) error {
 }
 
 // checkType allows basic types, named structs, slices of them and named maps;
-// above are the structs that t is inside of.
+// above are the structs that contain t.
 func checkType(t reflect.Type, above []reflect.Type) error {
 	switch t.Kind() {
 	case reflect.Bool, reflect.String, reflect.Float32, reflect.Float64,

@@ -6,7 +6,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// contract is what a stub is generated from.
+// contract is the input for a stub.
 type contract struct {
 	file                    string
 	module, object, version string
@@ -14,7 +14,7 @@ type contract struct {
 	iface reflect.Type
 	// nilPointer is (*Interface)(nil), which zbusc's generator takes.
 	nilPointer any
-	// every names the streams of which each event counts; of the others the
+	// every names the streams that must deliver every event; of the others the
 	// newest is enough.
 	every []string
 }

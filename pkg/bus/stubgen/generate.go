@@ -63,7 +63,7 @@ func zbusc(c contract) (src []byte, err error) {
 	return out.src, err
 }
 
-// The shapes of what zbusc makes that this package doesn't want.
+// The patterns in zbusc's output that this package replaces.
 type shapes struct {
 	call, stream *regexp.Regexp
 }

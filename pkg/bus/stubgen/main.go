@@ -59,7 +59,7 @@ func run(dir string, check bool) error {
 	return nil
 }
 
-// compare names the files of dir that differ from what is wanted, are missing,
+// compare names the files of dir that differ from the wanted ones, are missing,
 // or are not wanted any more.
 func compare(dir string, wanted map[string][]byte) ([]string, error) {
 	var stale []string
@@ -84,7 +84,7 @@ func compare(dir string, wanted map[string][]byte) ([]string, error) {
 	return stale, nil
 }
 
-// replace writes a stub, or removes one of a contract that is gone.
+// replace writes a stub, or removes the stub of a contract that is gone.
 func replace(path string, src []byte) error {
 	if src == nil {
 		return os.Remove(path)

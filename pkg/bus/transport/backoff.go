@@ -8,13 +8,13 @@ import (
 	"github.com/croft-edge/croft/pkg/backoff"
 )
 
-// Backoff spaces attempts at something that fails, with jitter.
+// Backoff spaces attempts at a failing operation, with jitter.
 type Backoff struct {
 	failures int
 	failed   bool
 }
 
-// NewBackoff makes one that hasn't failed.
+// NewBackoff makes one without failures.
 func NewBackoff() *Backoff { return &Backoff{} }
 
 // First reports whether this is the first failure in a row, which is logged.
@@ -24,14 +24,14 @@ func (b *Backoff) First() bool {
 	return !was
 }
 
-// Next is 10 ms at first and doubles up to 2 s, half of it by chance.
+// Next is the next pause: 10 ms at first, doubled up to 2 s, half of it random.
 func (b *Backoff) Next() time.Duration {
 	b.failed = true
 	b.failures++
 	return backoff.Backoff{Base: 10 * time.Millisecond, Max: 2 * time.Second}.Delay(b.failures)
 }
 
-// Reset notes a success.
+// Reset records a success.
 func (b *Backoff) Reset() { *b = Backoff{} }
 
 // Pause waits for d, or for ctx.

@@ -1,4 +1,4 @@
-// Package transport is what lies between the bus's clients and servers and what carries
+// Package transport lies between the bus's clients and servers and the carriers of
 // their frames: the contract of a carrier, the bounds of a frame, the readers of a
 // channel, and the URLs of carriers.
 //

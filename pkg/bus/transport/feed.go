@@ -11,7 +11,7 @@ import (
 // feedBuffer is how many events wait for a reader before the oldest is dropped.
 const feedBuffer = 64
 
-// Feed is one reader of one channel. Giving it an event never blocks.
+// Feed is one reader of one channel. Adding an event never blocks.
 type Feed struct {
 	mu     sync.Mutex
 	events chan zbus.Event
@@ -37,10 +37,10 @@ func (f *Feed) EndWith(ctx context.Context, end func()) {
 	}
 }
 
-// Events are what the reader gets; closed when it ends.
+// Events are the reader's events; closed when it ends.
 func (f *Feed) Events() <-chan zbus.Event { return f.events }
 
-// offer gives the feed an event of its own. The newest wins.
+// offer adds an event of its own to the feed. The newest wins.
 func (f *Feed) offer(frame []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,8 +102,8 @@ func (fs Feeds) Remove(channel string, f *Feed) bool {
 	return true
 }
 
-// Deliver gives a frame to the readers of a channel. It skips and counts what can't be
-// decoded, and reports false then.
+// Deliver gives a frame to the readers of a channel. It skips and counts a frame that
+// can't be decoded, and reports false then.
 func (fs Feeds) Deliver(channel string, frame []byte, count *Counters) bool {
 	if err := CheckFrame(frame); err != nil {
 		if len(fs[channel]) > 0 {

@@ -38,7 +38,7 @@ type scanner struct {
 	values int
 }
 
-// value takes one value with all that is in it off the front.
+// value takes one value with its content off the front.
 func (s *scanner) value(depth int) error {
 	if s.values++; s.values > MaxValues {
 		return fmt.Errorf("cannot take a frame of more than %d values", MaxValues)
@@ -61,7 +61,7 @@ func (s *scanner) value(depth int) error {
 	}
 }
 
-// wide takes what follows a code of 0xc0 to 0xdf.
+// wide takes the bytes after a code of 0xc0 to 0xdf.
 func (s *scanner) wide(c byte, depth int) error {
 	switch c {
 	case 0xc0, 0xc2, 0xc3: // nil, false, true
@@ -102,7 +102,7 @@ func (s *scanner) items(n uint64, depth int) error {
 	if depth >= MaxDepth {
 		return fmt.Errorf("cannot take a frame that nests deeper than %d", MaxDepth)
 	}
-	// Each item takes a byte at least, so a length that lies is seen here.
+	// Each item takes a byte at least, so a false length is noticed here.
 	if n > uint64(len(s.rest)) {
 		return fmt.Errorf("cannot take a frame that ends before its %d items", n)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// QueueTTL is how long a queue that nobody reads is kept after its last frame.
+// QueueTTL is how long an unread queue is kept after its last frame.
 const QueueTTL = 5 * time.Minute
 
 // SendTimeout is how long a reply or an event may take to reach the bus.
@@ -24,29 +24,29 @@ type Bus interface {
 	Close() error
 
 	// Push appends a frame to the queue key, which lives for ttl after the last
-	// push. sent tells, beside an error, whether the frame may have got there.
+	// push. sent reports, beside an error, whether the frame may have got there.
 	Push(ctx context.Context, key string, frame []byte, ttl time.Duration) (sent bool, err error)
 	// Pull makes a reader of the queues keys, which must be closed.
 	Pull(keys ...string) Puller
-	// Serve says that a server answers these queues.
+	// Serve declares that a server answers these queues.
 	Serve(keys ...string)
-	// Publish gives a frame to those who subscribe to channel now.
+	// Publish gives a frame to the present subscribers of channel.
 	Publish(ctx context.Context, channel string, frame []byte) error
-	// Silent says that nobody publishes on channel any more.
+	// Silent declares that nobody publishes on channel any more.
 	Silent(channel string)
-	// Subscribe returns when the subscription is confirmed; it ends with ctx. The last event
-	// comes at once, where the bus has kept it.
+	// Subscribe returns when the subscription is confirmed; it ends with ctx. A bus that
+	// keeps events sends the last one at once.
 	Subscribe(ctx context.Context, channel string) (<-chan zbus.Event, error)
-	// Counters are what its streams count.
+	// Counters are the counts of its streams.
 	Counters() *Counters
 }
 
 // Puller takes frames off queues, one at a time, from one goroutine.
 type Puller interface {
 	// Next waits for a frame. After ctx's end it may still return one that was
-	// already taken, which would else be lost.
+	// already taken, which would be lost otherwise.
 	Next(ctx context.Context) ([]byte, error)
-	// Close gives up what the puller holds.
+	// Close releases the puller's resources.
 	Close()
 }
 
@@ -63,7 +63,7 @@ func ErrClosed() error {
 	return node.Errorf(node.Transient, "cannot use the bus: it is closed")
 }
 
-// CheckReplyKey accepts the one form of reply keys: a UUID as text. Any other
+// CheckReplyKey accepts the only form of reply keys: a UUID as text. Any other
 // key could be somebody's queue.
 func CheckReplyKey(key string) error {
 	if len(key) != 36 || uuid.Validate(key) != nil {

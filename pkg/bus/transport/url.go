@@ -9,7 +9,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Endpoint is the address of a redis or a broker, and what it asks for at login.
+// Endpoint is the address and the login of a redis or a broker.
 type Endpoint struct {
 	Network, Address   string
 	Username, Password string
