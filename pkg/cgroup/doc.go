@@ -1,9 +1,9 @@
 // Package cgroup finds, makes, limits, fills and removes control groups, of version
-// 1 and 2, and reads what the kernel did in them. Nothing else in croft writes to
-// the cgroup file systems but runc, which makes containers' own groups.
+// 1 and 2, and reads the kernel's events in them. Beside it only runc writes to
+// the cgroup file systems, which makes containers' own groups.
 //
 // A group is a folder in each hierarchy: one in version 2, one a controller in
-// version 1. Which controllers there are is found out by trying: a limit holds
-// when the kernel has taken it, and is named as missing when it hasn't. What is
-// missing is never a reason not to go on.
+// version 1. Trying shows which controllers there are: a limit holds when the kernel
+// has accepted it, and is reported as missing otherwise. A missing limit never is a
+// reason to stop.
 package cgroup

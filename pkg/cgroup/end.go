@@ -14,11 +14,11 @@ import (
 	"github.com/croft-edge/croft/pkg/mounts"
 )
 
-// killPause is how long who was killed gets to end.
+// killPause is how long killed processes get to end.
 const killPause = 50 * time.Millisecond
 
-// End kills who is in the group at a path, and in all below it, and removes them,
-// in all hierarchies. It returns an error when ctx is done before they are gone.
+// End kills the processes in the group at a path and in all below it, and removes these
+// groups, in all hierarchies. It returns an error when ctx is done before they are gone.
 func End(ctx context.Context, path string) error {
 	mounted, err := mounts.Read()
 	if err != nil {
@@ -47,7 +47,7 @@ func End(ctx context.Context, path string) error {
 	}
 }
 
-// end kills who is in a folder of control groups and removes it, and
+// end kills the processes in a folder of control groups and removes it, and
 // returns it when it is still there.
 func end(dir string) string {
 	var groups []string

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Events is what the kernel did in a group since that was made.
+// Events are the kernel's events in a group since that was made.
 type Events struct {
-	// OOMKills is how many of its processes the kernel has killed because
-	// memory was short: the group's, or that of one above it, or the machine's.
+	// OOMKills counts its processes that the kernel has killed because memory
+	// was short: the group's, or that of one above it, or the machine's.
 	OOMKills uint64
 	// AtLimit is whether the group's own limit was reached.
 	AtLimit bool
 }
 
-// Events reads what the kernel did in the group; nothing when it isn't there.
+// Events reads the kernel's events in the group; none when it isn't there.
 func (g Group) Events() Events {
 	var out Events
 	for _, p := range g.places {
@@ -35,11 +35,11 @@ func (g Group) Events() Events {
 	return out
 }
 
-// batch is how far below a limit the kernel may stay that has reached it: it counts
-// 64 pages a CPU ahead; bytes.
+// batch is how far below a limit the kernel's count may stay when it was reached: it
+// counts 64 pages a CPU ahead; bytes.
 const batch = 1 << 20
 
-// counter is a line's figure in a file of lines "name figure", or of one figure.
+// counter is the figure of a line in a file of lines "name figure", or of one figure.
 func counter(dir, file, name string) uint64 {
 	raw, _ := os.ReadFile(filepath.Join(dir, file))
 	for line := range strings.Lines(string(raw)) {
@@ -55,8 +55,8 @@ func counter(dir, file, name string) uint64 {
 	return 0
 }
 
-// Memory is how much the group takes now, in bytes, without what can be given back
-// (inactive page cache); 0 when that isn't counted.
+// Memory is the group's present memory, in bytes, without the reclaimable part
+// (inactive page cache); 0 when it isn't counted.
 func (g Group) Memory() uint64 {
 	for _, p := range g.places {
 		if !p.has("memory") {

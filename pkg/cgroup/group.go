@@ -19,14 +19,14 @@ type place struct {
 	dir string
 }
 
-// Beside is the group of that name beside those of this process, in all
-// hierarchies: what is in it doesn't end with this process's service.
+// Beside is the group of that name beside this process's groups, in all
+// hierarchies: its processes don't end with this process's service.
 func Beside(name string) (Group, error) {
 	all, err := Hierarchies()
 	return BesideIn(all, name), err
 }
 
-// BesideIn is Beside for who has read the hierarchies before.
+// BesideIn is Beside for callers that have read the hierarchies.
 func BesideIn(all []Hierarchy, name string) Group {
 	var g Group
 	where := managed(all)
@@ -36,14 +36,14 @@ func BesideIn(all []Hierarchy, name string) Group {
 	return g
 }
 
-// At is the group at a path below where each hierarchy with a controller of
-// Limits is mounted, as runc makes groups.
+// At is the group at a path below the mount point of each hierarchy with a controller
+// of Limits, as runc makes groups.
 func At(path string) (Group, error) {
 	all, err := Hierarchies()
 	return AtIn(all, path), err
 }
 
-// AtIn is At for who has read the hierarchies before.
+// AtIn is At for callers that have read the hierarchies.
 func AtIn(all []Hierarchy, path string) Group {
 	var g Group
 	for _, h := range all {
@@ -78,7 +78,7 @@ func (g Group) Folders() []string {
 	return out
 }
 
-// Make makes the folders, and has those above let its limits through.
+// Make makes the folders, and enables its limits in those above.
 func (g Group) Make() error {
 	for _, p := range g.places {
 		if err := p.make(); err != nil {
@@ -103,8 +103,7 @@ func (p place) make() error {
 	return nil
 }
 
-// above are the folders from where the hierarchy is mounted to the one that the
-// group is in.
+// above are the folders from the hierarchy's mount point to the group's parent.
 func (p place) above() []string {
 	rel, err := filepath.Rel(p.Point, filepath.Dir(p.dir))
 	if err != nil || strings.HasPrefix(rel, "..") {
@@ -120,7 +119,7 @@ func (p place) above() []string {
 }
 
 // Limit limits the group, which was made. Missing are the names of limits that
-// this machine can't hold.
+// this machine can't enforce.
 func (g Group) Limit(l Limits) (missing []string) {
 	for _, one := range l.all() {
 		holds := false
@@ -136,7 +135,7 @@ func (g Group) Limit(l Limits) (missing []string) {
 	return missing
 }
 
-// Limits are those of the given ones that hold now; 0 where none does.
+// Limits are those of the given limits that are in force now; 0 for others.
 func (g Group) Limits(of Limits) Limits {
 	var out Limits
 	for _, one := range of.all() {
@@ -160,7 +159,7 @@ func (g Group) Limits(of Limits) Limits {
 	return out
 }
 
-// Enter makes the group and moves a process into it. It goes as far as it may.
+// Enter makes the group and moves a process into it, in as many hierarchies as possible.
 func (g Group) Enter(pid int) (failures []error) {
 	for _, p := range g.places {
 		err := p.make()
@@ -178,9 +177,9 @@ func (p place) enter(pid int) error {
 	return write(filepath.Join(p.dir, "cgroup.procs"), strconv.Itoa(pid))
 }
 
-// Put moves a process to the group of that name beside this process's, and
-// limits that. Failures are what wasn't possible, but for limits that
-// this machine doesn't have: their names are in missing.
+// Put moves a process to the group of that name beside this process's, and limits
+// that. Failures are all failed steps, but for limits that this machine doesn't
+// have: their names are in missing.
 func Put(pid int, name string, l Limits) (missing []string, failures []error) {
 	g, err := Beside(name)
 	if err != nil {
@@ -211,15 +210,15 @@ func processes(dir string) (out []int) {
 	return out
 }
 
-// Remove removes the folders in which there is nobody.
+// Remove removes the folders without processes.
 func (g Group) Remove() {
 	for _, p := range g.places {
 		_ = os.Remove(p.dir) // one in use stays
 	}
 }
 
-// inherit copies what a new group of version 1 doesn't get from its parent,
-// and without which no process may enter.
+// inherit copies the settings that a new group of version 1 doesn't get from its
+// parent, and without which no process may enter.
 func inherit(group string, files ...string) {
 	for _, name := range files {
 		now, err := os.ReadFile(filepath.Join(group, name))

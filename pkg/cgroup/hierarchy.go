@@ -14,18 +14,18 @@ import (
 	"github.com/croft-edge/croft/pkg/mounts"
 )
 
-// Hierarchy is one tree of control groups that is mounted: version 2's only
-// one, or one of version 1's.
+// Hierarchy is one mounted tree of control groups: version 2's only one, or one of
+// version 1's.
 type Hierarchy struct {
-	// Point is the folder where it is mounted.
+	// Point is its mount point.
 	Point string
-	// Group is the folder of the group that a process is in, see Hierarchies.
+	// Group is the folder of a process's group, see Hierarchies.
 	Group string
 	// controllers are version 1's, such as "memory" or "name=systemd"; empty for version 2.
 	controllers string
 }
 
-// Hierarchies are those that this process sees, with the groups that it is in.
+// Hierarchies are those that this process sees, with its groups.
 func Hierarchies() ([]Hierarchy, error) { return hierarchiesOf("self") }
 
 func hierarchiesOf(process string) ([]Hierarchy, error) {
@@ -40,8 +40,8 @@ func hierarchiesOf(process string) ([]Hierarchy, error) {
 	return parseHierarchies(string(groups), mounted), nil
 }
 
-// parseHierarchies reads /proc/self/cgroup ("4:memory:/path"). What isn't mounted, or
-// lies outside of what is, is left out.
+// parseHierarchies reads /proc/self/cgroup ("4:memory:/path"). It skips hierarchies that
+// aren't mounted, and groups outside of the mounted part.
 func parseHierarchies(groups string, mounted mounts.Table) []Hierarchy {
 	var out []Hierarchy
 	for line := range strings.Lines(groups) {
@@ -59,7 +59,7 @@ func parseHierarchies(groups string, mounted mounts.Table) []Hierarchy {
 	return out
 }
 
-// mountOf is where a hierarchy is mounted, and which of its groups is there.
+// mountOf is a hierarchy's mount point, and the group mounted there.
 func mountOf(mounted mounts.Table, controllers string) (point, root string) {
 	for _, m := range mounted {
 		switch {
@@ -111,7 +111,7 @@ func (h Hierarchy) Limits() bool {
 // path is the group within its hierarchy.
 func (h Hierarchy) path() string { return strings.TrimPrefix(h.Group, h.Point) }
 
-// Name is that of the group of a part of the node whose folder is dir: several
+// Name is the group's name for a part of the node whose folder is dir: several
 // nodes may be on one machine.
 func Name(part, dir string) string {
 	h := fnv.New32a()
@@ -119,15 +119,15 @@ func Name(part, dir string) string {
 	return "croft-" + part + "-" + strconv.FormatUint(uint64(h.Sum32()), 16)
 }
 
-// nameForm is what Name makes.
+// nameForm is the form of Name's results.
 var nameForm = regexp.MustCompile(`^croft-[a-z]+-[0-9a-f]{1,8}$`)
 
-// beside is the folder of the group of that name beside the one of the process:
-// who ends the agent's group doesn't end that one. Beside the root is below it,
-// and beside a group that croft has made is where that one is.
+// beside is the folder of the group of that name beside the process's group: ending
+// the agent's group doesn't end that one. Beside the root is below it, and beside a
+// group that croft has made is next to that one.
 //
-// A controller's group that a service manager didn't make, because it isn't
-// where the manager has the agent, is somebody's limit: it isn't escaped.
+// A controller's group that isn't where the service manager has the agent wasn't made
+// by the manager: it is somebody's limit, and isn't escaped.
 func (h Hierarchy) beside(name, managed string) string {
 	own := nameForm.MatchString(filepath.Base(h.Group))
 	if !own && (h.Group == h.Point || h.Limits() && h.path() != managed) {
@@ -136,7 +136,7 @@ func (h Hierarchy) beside(name, managed string) string {
 	return filepath.Join(filepath.Dir(h.Group), name)
 }
 
-// managed is where a service manager has the process, empty for the root.
+// managed is the process's group as its service manager set it, empty for the root.
 func managed(all []Hierarchy) string {
 	out := ""
 	for _, h := range all {

@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// Control is a control file and what is written into it.
+// Control is a control file and its value.
 type Control struct{ File, Value string }
 
-// Way is a way to hold a limit: all of its controls.
+// Way is one way to enforce a limit: all of its controls.
 type Way []Control
 
-// Limits are those of a group; 0 is none.
+// Limits are the limits of a group; 0 is none.
 type Limits struct {
-	// Memory is in bytes, with the page cache and tmpfs files that count for the
-	// group; PIDs counts processes and threads.
+	// Memory is in bytes, with the page cache and tmpfs files charged to the group;
+	// PIDs counts processes and threads.
 	Memory, PIDs uint64
-	// IOWeight is the share of disk time, of 1 to 1000; 100 is what everybody has.
+	// IOWeight is the share of disk time, 1 to 1000; 100 is the default.
 	IOWeight uint64
-	// CPUWeight is the share of the processors while others want them too, of 1 to
-	// 10,000; 100 is what everybody has.
+	// CPUWeight is the share of the processors while others want them too, 1 to
+	// 10,000; 100 is the default.
 	CPUWeight uint64
 }
 
@@ -37,7 +37,7 @@ func Memory(version int, bytes uint64) []Way {
 // PIDs are the ways to limit processes and threads.
 func PIDs(most uint64) []Way { return []Way{{{"pids.max", strconv.FormatUint(most, 10)}}} }
 
-// IOWeight are the ways to give a weight among those who use a disk.
+// IOWeight are the ways to set a weight among the users of a disk.
 func IOWeight(version int, weight uint64) []Way {
 	value := strconv.FormatUint(weight, 10)
 	if version == 2 {
@@ -46,8 +46,8 @@ func IOWeight(version int, weight uint64) []Way {
 	return []Way{{{"blkio.bfq.weight", value}}, {{"blkio.weight", value}}}
 }
 
-// CPUWeight are the ways to give a weight among those who use the processors. Version
-// 1 counts in shares, of which everybody has 1024.
+// CPUWeight are the ways to set a weight among the users of the processors. Version
+// 1 counts in shares, of which the default is 1024.
 func CPUWeight(version int, weight uint64) []Way {
 	if version == 2 {
 		return []Way{{{"cpu.weight", strconv.FormatUint(weight, 10)}}}
@@ -58,11 +58,11 @@ func CPUWeight(version int, weight uint64) []Way {
 const (
 	sharesFile       = "cpu.shares"
 	everybodysShares = 1024
-	// everybodysWeight is a new group's, of disk time and of the processors.
+	// everybodysWeight is a new group's weight, of disk time and of the processors.
 	everybodysWeight = 100
 )
 
-// Hold writes all controls of the first way that the kernel takes, into a
+// Hold writes all controls of the first way that the kernel accepts, into a
 // group's folder. It reports whether there is one.
 func Hold(dir string, ways []Way) bool {
 	for _, way := range ways {
@@ -77,8 +77,8 @@ func Hold(dir string, ways []Way) bool {
 	return false
 }
 
-// Enable turns controllers of version 2 on for the groups below a folder, as far
-// as they can be: one that can't has no files there.
+// Enable enables controllers of version 2 for the groups below a folder, as far
+// as possible: one that can't be enabled has no files there.
 func Enable(dir string, controllers ...string) {
 	for _, c := range controllers {
 		_ = write(filepath.Join(dir, "cgroup.subtree_control"), "+"+c)
@@ -91,7 +91,7 @@ type limit struct {
 	name, controller string
 	value            uint64
 	ways             func(version int) []Way
-	// weight says that this is a share among others, not a ceiling: each group has one.
+	// weight marks a share among others, not a ceiling: each group has one.
 	weight bool
 }
 
@@ -111,7 +111,7 @@ func (l Limits) all() []limit {
 	return out
 }
 
-// reading is what a group's folder says of a limit; 0 for none.
+// reading is the limit's value in a group's folder; 0 for none.
 func (l limit) reading(version int, dir string) uint64 {
 	for _, way := range l.ways(version) {
 		text, err := os.ReadFile(filepath.Join(dir, way[0].File))
@@ -134,7 +134,7 @@ func (l limit) reading(version int, dir string) uint64 {
 	return 0
 }
 
-// unlimited is where version 1's figures begin that mean no limit.
+// unlimited is the least of version 1's figures that mean no limit.
 const unlimited = 1 << 62
 
 // there reports whether a folder has a file for the limit.
@@ -147,7 +147,7 @@ func (l limit) there(version int, dir string) bool {
 	return false
 }
 
-// write writes a control file: it is there already, or the kernel has no such control.
+// write writes an existing control file; a missing one is a control that the kernel lacks.
 func write(path, value string) error {
 	file, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {

@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 )
 
-// Nest moves this process to control groups of that name below those that it
-// is in, one deeper than it needs: the groups that carriers make beside the
-// agent's then lie within. It is for tests; leave undoes it.
+// Nest moves this process to control groups of that name below its present ones, one
+// level deeper than needed: the groups that carriers make beside the agent's then lie
+// within. It is for tests; leave undoes it.
 func Nest(name string) (leave func(), err error) {
 	all, err := Hierarchies()
 	if err != nil {

@@ -12,16 +12,16 @@ import (
 	"github.com/croft-edge/croft/pkg/mounts"
 )
 
-// Rate is what a group may do with a disk in a second; 0 is no limit. Version 1
-// counts what is written directly or synchronously only: what is written through the
-// page cache isn't the group's any more when it goes to the disk.
+// Rate limits a group's use of a disk in a second; 0 is no limit. Version 1 counts
+// direct and synchronous writes only: data written through the page cache isn't
+// charged to the group any more when it goes to the disk.
 type Rate struct {
 	// ReadBytes and WriteBytes are bytes, ReadOps and WriteOps requests of the disk.
 	ReadBytes, WriteBytes, ReadOps, WriteOps uint64
 }
 
-// ways are those to hold a rate on a disk, "MAJOR:MINOR". Rates of 0 are left as
-// they are: a new group has none.
+// ways are the ways to limit the rate on a disk, "MAJOR:MINOR". Rates of 0 are left
+// as they are: a new group has none.
 func (r Rate) ways(version int, disk string) []Way {
 	var all []string
 	var way Way
@@ -44,8 +44,8 @@ func (r Rate) ways(version int, disk string) []Way {
 	return []Way{way}
 }
 
-// Throttle holds a group that was made to a rate on each of the disks. It reports
-// whether it does on all.
+// Throttle limits the rate of an existing group on each of the disks. It reports
+// whether it succeeded on all.
 func (g Group) Throttle(r Rate, disks []string) bool {
 	if r == (Rate{}) {
 		return true
@@ -64,8 +64,8 @@ func (g Group) Throttle(r Rate, disks []string) bool {
 	return true
 }
 
-// Disks are the whole disks, "MAJOR:MINOR", that file systems with these paths lie on,
-// each once. What lies on none, such as a tmpfs, has none.
+// Disks are the whole disks, "MAJOR:MINOR", of the file systems with these paths,
+// each once. File systems without a disk, such as a tmpfs, are left out.
 func Disks(paths ...string) ([]string, error) {
 	mounted, err := mounts.Read()
 	if err != nil {

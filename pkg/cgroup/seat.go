@@ -9,23 +9,22 @@ import (
 	"strings"
 )
 
-// Seat is where a process that limits itself is.
+// Seat is the control group of a process that limits itself.
 type Seat struct {
 	// Group holds the limits.
 	Group Group
-	// Missing are the names of limits that this machine can't hold, Given those
-	// that somebody else had set before and that were left as they are.
+	// Missing are the names of limits that this machine can't enforce, Given those
+	// that somebody else had set before and that were left unchanged.
 	Missing, Given []string
-	// moved are the folders that the process came from, in the order of entered.
+	// moved are the folders that the process left, in the order of entered.
 	moved   []place
 	entered []place
 }
 
-// Settle limits this process. Where a service manager has given it a group
-// of its own, it stays there, what is limited there already is left as it is, and
-// the rest is limited in place; elsewhere it moves to the group of that
-// name. It moves in the hierarchies that limit only: a service manager finds it in
-// the others.
+// Settle limits this process. Where a service manager has given it a group of its
+// own, it stays there, keeps the limits set there, and adds the others; elsewhere it
+// moves to the group of that name. It moves only in the hierarchies that merely limit:
+// a service manager finds it in the others.
 func Settle(name string, l Limits) (*Seat, error) {
 	all, err := Hierarchies()
 	if err != nil {
@@ -62,7 +61,7 @@ func settle(all []Hierarchy, name string, l Limits, pid int) *Seat {
 	return s
 }
 
-// hold holds one limit. One that is in the process's own group already is given.
+// hold enforces one limit. One that the process's own group has already is given.
 func (s *Seat) hold(one limit) (held, given bool) {
 	for _, p := range s.Group.places {
 		if !p.has(one.controller) {
@@ -78,15 +77,15 @@ func (s *Seat) hold(one limit) (held, given bool) {
 	return held, false
 }
 
-// alone reports whether the group that the process is in can be limited, and only
-// the process and those that it has started are in it.
+// alone reports whether the process's group can be limited, and only the process and
+// its descendants are in it.
 func (h Hierarchy) alone(limits []limit, pid int) bool {
 	there := slices.ContainsFunc(limits, func(l limit) bool { return l.there(h.version(), h.Group) })
 	return there && !slices.ContainsFunc(processes(h.Group), func(other int) bool { return !descends(other, pid) })
 }
 
-// descends reports whether a process is that ancestor or was started by it. One
-// that has ended meanwhile does.
+// descends reports whether a process is that ancestor or was started by it; true for
+// one that has ended meanwhile.
 func descends(pid, ancestor int) bool {
 	for range 64 {
 		if pid == ancestor {
@@ -111,9 +110,8 @@ func descends(pid, ancestor int) bool {
 	return false
 }
 
-// BoundHeap has Go's garbage collector of this process work harder from two thirds of the seat's ceiling of
-// memory on, before the kernel ends the process. Without a ceiling, or with GOMEMLIMIT in the environment, it
-// does nothing.
+// BoundHeap makes Go's garbage collector work harder from two thirds of the seat's memory ceiling on, before
+// the kernel ends the process. Without a ceiling, or with GOMEMLIMIT in the environment, it does nothing.
 func (s *Seat) BoundHeap() {
 	ceiling := s.Group.Limits(Limits{Memory: 1}).Memory
 	if ceiling == 0 || os.Getenv("GOMEMLIMIT") != "" {
@@ -122,12 +120,12 @@ func (s *Seat) BoundHeap() {
 	debug.SetMemoryLimit(int64(min(ceiling, 1<<50) / 3 * 2))
 }
 
-// Leave takes the process back to where it came from, and removes the groups that
+// Leave moves the process back to its former groups, and removes the groups that
 // were made for it.
 func (s *Seat) Leave() {
 	for i, from := range s.moved {
 		if from.enter(os.Getpid()) != nil {
-			// It has gone meanwhile, as that of another node in this process.
+			// It is gone meanwhile, like that of another node in this process.
 			_ = place{from.Hierarchy, filepath.Dir(from.dir)}.enter(os.Getpid())
 		}
 		_ = os.Remove(s.entered[i].dir)

@@ -12,13 +12,13 @@ import (
 const (
 	maxName  = 253
 	maxLabel = 63
-	// maxAddress is a name, its trailing dot, a colon and a port.
+	// maxAddress is the length of a name, its trailing dot, a colon and a port.
 	maxAddress = maxName + 1 + 1 + 5
-	// maxShown is how much of an address an error repeats.
+	// maxShown is the most of an address that an error repeats.
 	maxShown = 80
 )
 
-// target is where a tenant wants to go: an IP or a name, and a port.
+// target is a tenant's destination: an IP or a name, and a port.
 type target struct {
 	// ip is set when the host is a literal; an IPv4-mapped one is IPv4.
 	ip netip.Addr
@@ -38,9 +38,9 @@ func (t target) String() string {
 	return net.JoinHostPort(t.host(), strconv.Itoa(int(t.port)))
 }
 
-// parseAddress reads "host:port". Only one reading of a host is allowed, since
-// each further one (octal, decimal, short IPv4 forms, zones) is one that some
-// resolver or kernel reads differently from the one who checks.
+// parseAddress reads "host:port". Only one notation of a host is allowed, since some
+// resolver or kernel reads each further one (octal, decimal, short IPv4 forms,
+// zones) differently from this check.
 func parseAddress(address string) (target, error) {
 	t, why := readAddress(address)
 	if why != "" {
@@ -49,7 +49,7 @@ func parseAddress(address string) (target, error) {
 	return t, nil
 }
 
-// readAddress says why address isn't one.
+// readAddress returns the reason when address isn't valid.
 func readAddress(address string) (target, string) {
 	if len(address) > maxAddress {
 		return target{}, "it is longer than " + strconv.Itoa(maxAddress) + " bytes"
@@ -73,7 +73,7 @@ func readAddress(address string) (target, string) {
 	return t, why
 }
 
-// parseHost reads an IP or a name, and says why when it is neither.
+// parseHost reads an IP or a name, and returns the reason when it is neither.
 func parseHost(host string) (target, string) {
 	if strings.Contains(host, "%") {
 		return target{}, "an address with a zone leads to a link of this node"
@@ -91,8 +91,8 @@ func parseHost(host string) (target, string) {
 	return target{name: name}, ""
 }
 
-// badName says why name isn't a host name; empty when it is one. A name whose
-// last label is a number is how many programs write an IPv4 address ("127.1",
+// badName returns the reason when name isn't a host name; empty when it is one. Many
+// programs read a name whose last label is a number as an IPv4 address ("127.1",
 // "0x7f.1", "2130706433"); no top-level domain is one.
 func badName(name string) string {
 	if name == "" {
@@ -148,7 +148,7 @@ func parsePort(text string) (uint16, bool) {
 	return uint16(port), err == nil
 }
 
-// shown quotes what a tenant wrote, cut: it ends up in results and logs.
+// shown quotes a tenant's text, shortened: it ends up in results and logs.
 func shown(text string) string {
 	if len(text) > maxShown {
 		return strconv.Quote(text[:maxShown]) + "…"

@@ -11,22 +11,22 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// DefaultTimeout is how long a dial may take when Config doesn't say.
+// DefaultTimeout is a dial's time limit when Config has none.
 const DefaultTimeout = 30 * time.Second
 
-// Resolver is what the dialer needs of a *net.Resolver. It respects its context.
+// Resolver is the part of *net.Resolver that the dialer needs. It respects its context.
 type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// Config is what a Dialer is made of.
+// Config is the configuration of a Dialer.
 type Config struct {
-	// Refuse are ranges that are refused beside what isn't public: such as the
+	// Refuse are further refused ranges beside those that aren't public: such as the
 	// farm's public address, when a router sends it back to the node.
 	Refuse []netip.Prefix
 	// Own returns the ranges of the node and of its tenants. It is called for
 	// each dial, more than once and from many goroutines, so that a new network
-	// counts at once. Needed: who has no such ranges returns nil.
+	// counts at once. Required: without such ranges it returns nil.
 	// This machine's own addresses needn't be among them.
 	Own func() []netip.Prefix
 	// Allow are the operator's exceptions.
@@ -37,7 +37,7 @@ type Config struct {
 	// Timeout is for a whole dial: half of it at most to resolve, the rest to
 	// connect. 0 is DefaultTimeout.
 	Timeout time.Duration
-	// Log gets what no error tells: an address that failed before another answered.
+	// Log gets failures without an error: an address that failed before another answered.
 	Log zerolog.Logger
 }
 

@@ -16,7 +16,7 @@ import (
 
 const (
 	// maxAttempts bounds how many addresses of one name are tried: a name with
-	// hundreds of them would make the node knock at hundreds of doors.
+	// hundreds of them would make the node contact hundreds of hosts.
 	maxAttempts = 4
 	// minAttempt is the least time that an address gets, if the dial has it.
 	minAttempt = 2 * time.Second
@@ -25,7 +25,7 @@ const (
 // control is called with the address of a socket that is about to connect.
 type control func(network, address string) error
 
-// Dialer connects to addresses that tenants name. It is safe for concurrent use.
+// Dialer connects to addresses named by tenants. It is safe for concurrent use.
 type Dialer struct {
 	refuse   []addressRange
 	own      func() []netip.Prefix
@@ -62,7 +62,7 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	return d.connectAny(ctx, network, t, addrs[:min(len(addrs), maxAttempts)])
 }
 
-// judged returns the addresses of a target, none of which is refused.
+// judged returns the addresses of a target, none of them refused.
 func (d *Dialer) judged(ctx context.Context, t target) ([]netip.Addr, error) {
 	addrs, err := d.resolve(ctx, t)
 	if err != nil {
@@ -81,8 +81,8 @@ func (d *Dialer) judged(ctx context.Context, t target) ([]netip.Addr, error) {
 }
 
 // resolve returns the addresses of a target, at least one. A name with a dot is
-// asked for as it stands: no search list of this machine's turns it into
-// another. One without is a name of the hosts file or of the search list only.
+// looked up unchanged: no search list of this machine's turns it into another.
+// One without is a name of the hosts file or of the search list only.
 func (d *Dialer) resolve(ctx context.Context, t target) ([]netip.Addr, error) {
 	if t.ip.IsValid() {
 		return []netip.Addr{t.ip}, nil
@@ -110,7 +110,7 @@ func (d *Dialer) resolve(ctx context.Context, t target) ([]netip.Addr, error) {
 }
 
 // connectAny tries judged addresses in the order of the resolver, each with its
-// share of the time that is left.
+// share of the remaining time.
 func (d *Dialer) connectAny(ctx context.Context, network string, t target, addrs []netip.Addr) (net.Conn, error) {
 	var last error
 	for i, addr := range addrs {
@@ -150,8 +150,8 @@ func (d *Dialer) attempt(ctx context.Context, network string, t target, to netip
 	return conn, nil
 }
 
-// judgePeer is the last look, at the address that the kernel is about to be
-// given: it is the one that was judged, and is still allowed.
+// judgePeer is the last check, of the address that the kernel is about to get: it
+// must be the judged one, and still allowed.
 func (d *Dialer) judgePeer(t target, to netip.AddrPort, address string) error {
 	peer, err := netip.ParseAddrPort(address)
 	if err != nil || peer.Addr().Unmap() != to.Addr() || peer.Port() != to.Port() {

@@ -2,8 +2,8 @@ package dial
 
 import "net/netip"
 
-// embedded are the IPv4 addresses that an IPv6 address leads to by way of a
-// translator or a tunnel: NAT64 (RFC 6052), 6to4 (RFC 3056), Teredo (RFC 4380:
+// embedded are the IPv4 addresses to which a translator or a tunnel leads from an
+// IPv6 address: NAT64 (RFC 6052), 6to4 (RFC 3056), Teredo (RFC 4380:
 // its server, and the client with its bits flipped), ISATAP (RFC 5214), and
 // the old IPv4-compatible form. An address may not hide where it leads.
 func embedded(addr netip.Addr) []netip.Addr {

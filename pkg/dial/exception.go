@@ -8,15 +8,15 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Exception is where the operator lets tenants go all the same. It holds either
-// Prefix or Host.
+// Exception is a refused destination that the operator opens to tenants. It holds
+// either Prefix or Host.
 type Exception struct {
-	// Prefix opens its addresses. It opens nothing of a refused range that is
-	// narrower than itself: who opens the farm's LAN doesn't open the node's own
-	// address in it, nor a tenant's network that happens to lie there.
+	// Prefix opens its addresses. It opens nothing of a narrower refused range:
+	// an exception for the farm's LAN doesn't open the node's own address in
+	// it, nor a tenant's network that happens to lie there.
 	Prefix netip.Prefix
-	// Host opens whatever this name resolves to, at Port. It trusts whoever
-	// answers for the name.
+	// Host opens every address that this name resolves to, at Port. It trusts the
+	// name's DNS servers.
 	Host string
 	// Port is the only port opened; 0, with a Prefix only, is all of them.
 	Port uint16
@@ -58,7 +58,7 @@ func readException(text string) (e Exception, why string) {
 	return Exception{Host: t.name, Port: t.port}, ""
 }
 
-// Validate says what is wrong with an exception that wasn't made by ParseException.
+// Validate checks an exception that wasn't made by ParseException.
 func (e Exception) Validate() error {
 	if why := e.wrong(); why != "" {
 		return node.Errorf(node.Invalid, "cannot use exception %s: %s", e, why)
@@ -115,7 +115,7 @@ func (e Exception) opens(t target, addr netip.Addr, r addressRange) bool {
 	if e.Host != "" {
 		return e.Host == t.name
 	}
-	// One single address is what it says, also where r is the range of an IPv4
+	// A single address opens just that, also where r is the range of an IPv4
 	// address that addr embeds.
 	return e.Prefix.Contains(addr) && (e.Prefix.IsSingleIP() || within(e.Prefix, r.prefix))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// The limits of HTTP when HTTPConfig doesn't say.
+// The limits of HTTP when HTTPConfig has none.
 const (
 	DefaultHTTPTimeout   = 10 * time.Minute
 	DefaultHeaderTimeout = 30 * time.Second
@@ -24,13 +24,13 @@ type HTTPConfig struct {
 	// Timeout is for a whole exchange with its redirects and body; 0 is
 	// DefaultHTTPTimeout.
 	Timeout time.Duration
-	// HeaderTimeout is how long a server may think; 0 is DefaultHeaderTimeout.
+	// HeaderTimeout is the time until a server's headers; 0 is DefaultHeaderTimeout.
 	HeaderTimeout time.Duration
 	// MaxRedirects are followed at most; 0 is DefaultMaxRedirects, less is none.
 	MaxRedirects int
 	// MaxHeaderBytes is for the headers of one response; 0 is DefaultMaxHeaderBytes.
 	MaxHeaderBytes int64
-	// TLS is for servers with a private authority; nil is this machine's.
+	// TLS is for servers with a private authority; nil trusts this machine's.
 	TLS *tls.Config
 }
 
@@ -64,8 +64,8 @@ func (c HTTPConfig) withDefaults() HTTPConfig {
 }
 
 // HTTPTransport connects through the dialer only, never through a proxy: a
-// proxy would resolve names again, out of sight. Its users close its idle
-// connections. One that is kept idle was judged when it was made.
+// proxy would resolve names again, unchecked. Its users close its idle
+// connections. An idle connection was judged when it was made.
 func (d *Dialer) HTTPTransport(c HTTPConfig) (*http.Transport, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -86,9 +86,9 @@ func (d *Dialer) HTTPTransport(c HTTPConfig) (*http.Transport, error) {
 	return t, nil
 }
 
-// HTTPClient follows redirects on its own transport: each leads where a tenant
-// might have named, is http or https, never from https to http, and takes no
-// credentials, own headers or body along to another origin. A dial that failed
+// HTTPClient follows redirects on its own transport: each leads to a destination
+// that a tenant might have named, is http or https, never from https to http, and
+// takes no credentials, own headers or body along to another origin. A failed dial
 // keeps its kind, a refused redirect is node.Refused; failures of HTTP itself
 // have no kind.
 func (d *Dialer) HTTPClient(c HTTPConfig) (*http.Client, error) {
@@ -135,8 +135,8 @@ func checkRedirect(next *http.Request, via []*http.Request, most int) error {
 	return nil
 }
 
-// leftOrigin reports whether a chain of requests has been anywhere but where it
-// started. Back home isn't home: who sent it back chose what is asked there.
+// leftOrigin reports whether a chain of requests has left its first origin. A
+// return doesn't count as home: another origin chose the request made there.
 func leftOrigin(next *http.Request, via []*http.Request) bool {
 	home := origin(via[0].URL)
 	for _, r := range append(via[1:len(via):len(via)], next) {
@@ -157,8 +157,8 @@ func origin(u *url.URL) string {
 	return u.Scheme + "://" + strings.ToLower(u.Hostname()) + ":" + port
 }
 
-// portable are the headers that say how to answer, not who asks. Tokens travel
-// under many names, so what isn't known stays home.
+// portable are the headers that describe the answer, not the requester. Tokens have
+// many header names, so unknown headers aren't sent along.
 func portable(h http.Header) http.Header {
 	out := http.Header{}
 	for _, name := range []string{"Accept", "Accept-Language", "Range", "User-Agent", "If-Match", "If-None-Match", "If-Modified-Since", "If-Range"} {

@@ -8,8 +8,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Judge says whether a tenant may name an address, for those who don't connect
-// by themselves, such as a tunnel's endpoint. node.Refused when not.
+// Judge decides whether a tenant may name an address, for callers that don't connect
+// themselves, such as for a tunnel's endpoint. node.Refused when not.
 func (d *Dialer) Judge(address netip.AddrPort) error {
 	if !address.IsValid() || address.Port() == 0 {
 		return node.Errorf(node.Invalid, "cannot judge %s: allowed is an IP address and a port from 1 to 65535", address)
@@ -22,7 +22,7 @@ func (d *Dialer) Judge(address netip.AddrPort) error {
 	return d.judge(target{ip: addr, port: address.Port()}, addr, ranges)
 }
 
-// ranges are all refused ranges as of now. One that can't be read refuses all.
+// ranges are all presently refused ranges. One that can't be read refuses all.
 func (d *Dialer) ranges() ([]addressRange, error) {
 	own, err := ownRanges()
 	if err != nil {
@@ -40,7 +40,7 @@ func (d *Dialer) ranges() ([]addressRange, error) {
 }
 
 // judge refuses addr when it, or an IPv4 address that it embeds, is in one of
-// the ranges and no exception opens it. Every range that holds it is asked: an
+// the ranges and no exception opens it. Every range that holds it is checked: an
 // exception for one doesn't open another.
 func (d *Dialer) judge(t target, addr netip.Addr, ranges []addressRange) error {
 	addr = addr.Unmap()
@@ -73,8 +73,8 @@ func refused(t target, addr netip.Addr, why string) error {
 	return node.Errorf(node.Refused, "cannot dial %s: %s %s; the node's operator may list an exception", t, what, why)
 }
 
-// Resolve returns an address of a target ("host:port") that a tenant names for
-// others than the dialer to send to, such as a tunnel. All of a name's addresses
+// Resolve returns an address of a target ("host:port") that a tenant names for a
+// sender other than the dialer, such as a tunnel. All of a name's addresses
 // are judged, as for a dial; IPv4 comes first, since every node has it.
 // node.Invalid, node.Refused and node.Transient as for a dial.
 func (d *Dialer) Resolve(ctx context.Context, address string) (netip.AddrPort, error) {
@@ -103,8 +103,8 @@ func (d *Dialer) Resolve(ctx context.Context, address string) (netip.AddrPort, e
 	return netip.AddrPortFrom(addrs[0], t.port), nil
 }
 
-// Literal is Resolve for who can't wait: it asks nobody. What is written as a name
-// is read, and is the zero AddrPort without an error.
+// Literal is Resolve for callers that can't wait: it looks nothing up. A valid name
+// yields the zero AddrPort without an error.
 func (d *Dialer) Literal(address string) (netip.AddrPort, error) {
 	t, err := parseAddress(address)
 	if err != nil || !t.ip.IsValid() {
@@ -120,8 +120,8 @@ func (d *Dialer) Literal(address string) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(t.ip, t.port), nil
 }
 
-// NonPublic are the ranges that are refused wherever the node stands, for those
-// who hold packets to them rather than connections.
+// NonPublic are the ranges that are refused on every node, for callers that filter
+// packets rather than connections.
 func NonPublic() []netip.Prefix {
 	var out []netip.Prefix
 	for _, r := range nonPublicRanges() {

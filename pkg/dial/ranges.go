@@ -8,12 +8,12 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// addressRange is a range that tenants may not name, and what it is.
+// addressRange is a range that tenants may not name, and its description.
 type addressRange struct {
 	prefix netip.Prefix
 	what   string
-	// secret hides the prefix in errors: these reach a tenant, and the ranges
-	// of others are not that tenant's business.
+	// secret hides the prefix in errors: these reach a tenant, who must not
+	// learn the ranges of others.
 	secret bool
 	// butNAT64 leaves out the well-known prefix of NAT64.
 	butNAT64 bool
@@ -30,10 +30,10 @@ func (r addressRange) String() string {
 	return r.what + " (" + r.prefix.String() + ")"
 }
 
-// nonPublicRanges are what the registries of special-purpose addresses (RFC 6890
-// and its successors) don't make reachable on the internet, the exact ones first.
-// For IPv6 the last three make it the other way round: only global unicast, and
-// the well-known prefix of NAT64 (judged by what it holds), is let through.
+// nonPublicRanges are the ranges that the registries of special-purpose addresses (RFC
+// 6890 and its successors) don't make reachable on the internet, the exact ones first.
+// For IPv6 the last three invert the rule: only global unicast, and the well-known
+// prefix of NAT64 (judged by its embedded address), pass.
 func nonPublicRanges() []addressRange {
 	var out []addressRange
 	for _, r := range [][2]string{
@@ -85,8 +85,8 @@ func within(inner, outer netip.Prefix) bool {
 	return inner.Bits() >= outer.Bits() && outer.Contains(inner.Addr())
 }
 
-// plainPrefix checks a range and writes an IPv4-mapped one as IPv4, since that
-// is how addresses are judged: a range that matches nothing would refuse nothing.
+// plainPrefix checks a range and writes an IPv4-mapped one as IPv4, as addresses
+// are judged: a range that matches nothing would refuse nothing.
 func plainPrefix(p netip.Prefix) (netip.Prefix, error) {
 	if !p.IsValid() {
 		return p, fmt.Errorf("range %q isn't valid: allowed is a CIDR", p.String())
@@ -100,9 +100,9 @@ func plainPrefix(p netip.Prefix) (netip.Prefix, error) {
 	return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96).Masked(), nil
 }
 
-// ownRanges are this machine's own addresses, as they are now, each by itself:
-// its neighbours on a public network are as public as any. Loopback isn't
-// among them, it has a range already.
+// ownRanges are this machine's present addresses, each by itself: its neighbours on
+// a public network are as public as any. Loopback isn't among them, it has a range
+// already.
 func ownRanges() ([]addressRange, error) {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {

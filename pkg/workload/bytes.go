@@ -40,7 +40,7 @@ func Canonical(data json.RawMessage) ([]byte, error) {
 // SigningBytes are the bytes that the user signs.
 //
 // Version 1 is the seed's plain concatenation of node ID, user ID, type and
-// data, data byte for byte as it came. Version 2 covers all but the ID.
+// data, data byte for byte as received. Version 2 covers all but the ID.
 func (r *Reservation) SigningBytes() ([]byte, error) {
 	switch v := r.DocumentVersion(); v {
 	case V1:
@@ -77,8 +77,8 @@ func (r *Reservation) signingBytesV2() ([]byte, error) {
 	return appendLP(out, r.Nonce), nil
 }
 
-// Hash is the reservation's identity whatever its ID: SHA-256 of SigningBytes.
-// For version 1 it covers what version 1 signs, so two equal requests have one hash.
+// Hash identifies the reservation whatever its ID: SHA-256 of SigningBytes. For
+// version 1 it covers only version 1's signed bytes, so two equal requests have one hash.
 func (r *Reservation) Hash() (Hash, error) {
 	b, err := r.SigningBytes()
 	if err != nil {
@@ -106,8 +106,8 @@ func (n *Renewal) SigningBytes(h Hash) ([]byte, error) {
 }
 
 // Bytes are the bytes that a node signs in version 1: the error's text, then
-// the data ("null" when there is none). Nothing separates version 1 from what
-// else a node signs, so an error's text that begins as a domain does is refused.
+// the data ("null" when there is none). Nothing separates version 1 from a node's
+// other signed bytes, so an error's text that begins like a domain is refused.
 func (r *Result) Bytes() ([]byte, error) {
 	if strings.HasPrefix(r.Error, "croft-") && strings.Contains(r.Error, "\x00") {
 		return nil, errors.Errorf("cannot sign result %s as version 1: its error begins as a signature domain does", r.ID)
@@ -117,7 +117,7 @@ func (r *Result) Bytes() ([]byte, error) {
 
 // SigningBytes are the bytes that a node signs in version 2; NodeID and Hash
 // must be set. An error's text that isn't UTF-8 or is too long is refused (see
-// ErrorText): JSON wouldn't bring it as it was signed.
+// ErrorText): JSON would change the signed text.
 func (r *Result) SigningBytes() ([]byte, error) {
 	if len(r.Hash) != sha256.Size {
 		return nil, errors.Errorf("cannot sign result %s: reservation_hash has %d bytes, must have %d", r.ID, len(r.Hash), sha256.Size)

@@ -42,7 +42,7 @@ type ProvisionCounters struct {
 	Debug     int64
 }
 
-// Volume asks for a file system of its own.
+// Volume asks for its own file system.
 type Volume struct {
 	// Size is in GiB.
 	Size uint64     `json:"size"`
@@ -62,8 +62,8 @@ type Mount struct {
 	VolumeID   string `json:"volume_id"`
 	Mountpoint string `json:"mountpoint"`
 	// VolumeHash is the hash of the volume's reservation (see ParseHash), of
-	// version 2 only: IDs are given by the explorer, the hash is what the user
-	// signed. Empty when the ID alone says which volume it is.
+	// version 2 only: the explorer assigns IDs, the hash is of the user's signed
+	// bytes. Empty when the ID alone identifies the volume.
 	VolumeHash string `json:"volume_hash,omitempty"`
 }
 
@@ -76,11 +76,11 @@ type ContainerNetwork struct {
 	// NetworkHash is the hash of a reservation of that network (see ParseHash),
 	// of version 2 only. A network is updated under its name, so any reservation
 	// of it that the node has accepted will do, also one that was updated since.
-	// Empty when the name alone says which network it is.
+	// Empty when the name alone identifies the network.
 	NetworkHash string `json:"network_hash,omitempty"`
 }
 
-// ContainerCapacity is what a container may use.
+// ContainerCapacity is a container's limits.
 type ContainerCapacity struct {
 	// CPU is in cores.
 	CPU uint `json:"cpu"`
@@ -105,18 +105,18 @@ type Container struct {
 	Capacity    ContainerCapacity `json:"capacity"`
 	// ImageAuth is sealed to the node, hex: "user:password" of the registry.
 	ImageAuth string `json:"image_auth,omitempty"`
-	// What it does without; of version 2 alone. ReadOnly: writing to its root file
-	// system, beside its volumes. NoCapabilities: what root of a container may do
-	// beyond a plain user. NonRoot: being run as root.
+	// Restrictions, of version 2 alone. ReadOnly: no writing to its root file system,
+	// beside its volumes. NoCapabilities: none of the rights that root of a container has
+	// beyond a plain user. NonRoot: not run as root.
 	ReadOnly       bool `json:"read_only,omitempty"`
 	NoCapabilities bool `json:"no_capabilities,omitempty"`
 	NonRoot        bool `json:"non_root,omitempty"`
-	// Name makes it one of a row: a later reservation of the same user, node and
-	// name takes its place (see ContainerKey). Of version 2 alone; empty for none.
+	// Name makes it one of a sequence: a later reservation of the same user, node and
+	// name replaces it (see ContainerKey). Of version 2 alone; empty for none.
 	Name string `json:"name,omitempty"`
 }
 
-// Without are the names of what a container does without.
+// Without are the names of the container's restrictions.
 func (c *Container) Without() []string {
 	var out []string
 	for _, w := range []struct {
@@ -135,14 +135,14 @@ type ContainerResult struct {
 	ID   string `json:"id"`
 	IPv6 string `json:"ipv6"`
 	IPv4 string `json:"ipv4"`
-	// Image is the digest of the image's manifest: what a tag stood for.
+	// Image is the digest of the image's manifest, to which a tag resolved.
 	Image string `json:"image,omitempty"`
 }
 
-// ContainerFailure is the data of an error of a Container that ended too soon.
+// ContainerFailure is the data of the error of a Container that ended too soon.
 type ContainerFailure struct {
-	// LastLines are the last lines that it said, with a line feed after each, sealed to
-	// its user's key (sign.Seal), in hex: results are open to all.
+	// LastLines are its last lines of output, with a line feed after each, sealed to its
+	// user's key (sign.Seal), in hex: results are public.
 	LastLines string `json:"last_lines"`
 }
 
@@ -151,7 +151,7 @@ type WireGuardPeer struct {
 	Subnet     string   `json:"subnet"`
 	PublicKey  string   `json:"wg_public_key"`
 	AllowedIPs []string `json:"allowed_ips"`
-	// Endpoint is host:port, empty for a peer that can't be reached.
+	// Endpoint is host:port, empty for an unreachable peer.
 	Endpoint string `json:"endpoint"`
 }
 
@@ -191,7 +191,7 @@ type ZDB struct {
 // Bytes is the size in bytes. It can't overflow in data that was validated.
 func (z ZDB) Bytes() uint64 { return z.Size * GiB }
 
-// ZDBResult answers a ZDB; its JSON members are in capitals, as the seed's.
+// ZDBResult answers a ZDB; its JSON members are capitalized, as the seed's.
 type ZDBResult struct {
 	Namespace string
 	IP        string
@@ -238,9 +238,9 @@ type Data interface {
 	Container | Volume | Network | ZDB | Debug | Kubernetes
 }
 
-// DataOf decodes the reservation's data. What it decodes is the canonical form
-// of what the type's schema accepts, so everybody reads the same in it. It
-// doesn't make the checks that a schema can't say: Validate makes them all.
+// DataOf decodes the reservation's data. It decodes the canonical form of data that
+// the type's schema accepts, so everybody reads the same in it. It makes no checks
+// beyond the schema: Validate makes them all.
 func DataOf[T Data](r *Reservation) (T, error) {
 	var out T
 	if t := typeOf(out); r.Type != t {
@@ -275,10 +275,10 @@ func decodeCanonical(canonical []byte, to any) error {
 	return errors.Wrap(d.Decode(to), "cannot read data")
 }
 
-// SplitEntrypoint splits a container's entry point into words as a shell
-// would: at spaces, but for what is quoted or behind a backslash. Nothing else
-// of a shell is done: no variables, patterns or redirections. An entry point of
-// nothing but spaces is none: nil. The error is a FieldError of data.entrypoint.
+// SplitEntrypoint splits a container's entry point into words as a shell would: at
+// spaces that aren't quoted or behind a backslash. It does nothing else of a shell:
+// no variables, patterns or redirections. An entry point of spaces alone is none:
+// nil. The error is a FieldError of data.entrypoint.
 func SplitEntrypoint(entrypoint string) ([]string, error) {
 	const field = "data.entrypoint"
 	args, err := shellquote.Split(entrypoint)

@@ -7,13 +7,13 @@ import (
 	"github.com/croft-edge/croft/pkg/strictjson"
 )
 
-// Decode reads a whole reservation document as somebody pushes it. It refuses
-// what two JSON libraries may read differently: names twice or in another
+// Decode reads a whole reservation document from an untrusted sender. It refuses
+// documents that two JSON libraries may read differently: names twice or in another
 // case, unknown members, lone surrogates, integers in data beyond ±MaxInteger,
 // a time that nanoseconds can't hold, and anything after the document. Data is
 // kept byte for byte, times become UTC.
 //
-// It doesn't look at the signature (Verify) nor at what is asked for (Validate).
+// It checks neither the signature (Verify) nor the request itself (Validate).
 func Decode(body []byte) (*Reservation, error) {
 	r, _, err := decode(body, strictjson.Document{})
 	return r, err
@@ -28,10 +28,9 @@ func DecodeDraft(body []byte) (*Reservation, error) {
 }
 
 // DecodeShown is Decode for a reservation as an explorer shows it, with the
-// node's result (nil while there is none). Members that it doesn't know are
-// ignored: a newer explorer may say more about a reservation. That is safe
-// because what the user asked for lies in members that are signed, and data
-// itself is as strict as ever.
+// node's result (nil while there is none). Unknown members are ignored: a newer
+// explorer may add some. That is safe because the user's request lies in signed
+// members, and data itself is as strict as ever.
 func DecodeShown(body []byte) (*Reservation, *Result, error) {
 	return decode(body, strictjson.Document{Open: true})
 }
@@ -86,7 +85,7 @@ func (r *Reservation) fields(d strictjson.Document) map[string]strictjson.Field 
 }
 
 // readVersion refuses every version but the known ones; 0 too, which in a
-// Reservation means that the document doesn't say.
+// Reservation means that the document has none.
 func (r *Reservation) readVersion(path string, raw json.RawMessage) error {
 	if err := strictjson.Int(&r.Version).Read(path, raw); err != nil {
 		return err

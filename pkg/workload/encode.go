@@ -8,12 +8,12 @@ import (
 )
 
 // Encode is the document's JSON: the seed's members in its order, then
-// croft's own, data byte for byte as it was signed.
+// croft's own, data byte for byte as signed.
 //
 // Don't use encoding/json on a Reservation: it compacts data and writes < > &
-// as escapes, and a version 1 signature is over these very bytes. A
-// MarshalJSON method wouldn't help, for encoding/json does the same to what
-// such a method returns; so there is none.
+// as escapes, and a version 1 signature is over these very bytes. A MarshalJSON
+// method wouldn't help, for encoding/json does the same to its result; so there is
+// none.
 func Encode(r *Reservation) ([]byte, error) {
 	o := object{}
 	o.reservation(r)
@@ -127,8 +127,8 @@ func (o *object) close(what string) ([]byte, error) {
 	return append(o.buf.Bytes(), '}'), nil
 }
 
-// checkVerbatim refuses data that wouldn't come out of a document as it went
-// in: what isn't one JSON value, or has white space around it.
+// checkVerbatim refuses data that a document would change: data that isn't one JSON
+// value, or has white space around it.
 func checkVerbatim(data []byte) error {
 	if !json.Valid(data) {
 		return errors.New("it isn't one JSON value")

@@ -19,8 +19,8 @@ type ID struct {
 	M uint64
 }
 
-// ParseID reads "N-M", both decimal without sign; leading zeros are accepted,
-// as the seed does, and String is without them.
+// ParseID reads "N-M", both decimal without sign; like the seed it accepts leading
+// zeros, which String drops.
 func ParseID(text string) (ID, error) {
 	n, m, ok := strings.Cut(text, "-")
 	if !ok {
@@ -64,10 +64,10 @@ func (r *Reservation) SplitID() (reservation, workload uint64, err error) {
 	return id.N, id.M, err
 }
 
-// Hash identifies what a user signed: SHA-256 of the signed bytes.
+// Hash identifies a user's signed document: SHA-256 of the signed bytes.
 type Hash [sha256.Size]byte
 
-// hashRule is what a hash in data must be.
+// hashRule is the form of a hash in data.
 const hashRule = "the hash of a reservation: 64 hexadecimal digits in lower case"
 
 // Hex is the hash as data holds it: 64 hexadecimal digits in lower case.

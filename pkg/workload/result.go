@@ -39,7 +39,7 @@ type Result struct {
 	Type Type `json:"type"`
 	// ID is the reservation's.
 	ID string `json:"id"`
-	// Created is when the result came about.
+	// Created is the time of the result.
 	Created time.Time `json:"created"`
 	State   State     `json:"state"`
 	// Error is empty unless State is "error" or "evicted".
@@ -50,7 +50,7 @@ type Result struct {
 
 	// Hash is the reservation's hash (version 2): 32 bytes.
 	Hash []byte `json:"reservation_hash,omitempty"`
-	// Birth is the ID of the store that the node had: with Sequence it orders
+	// Birth is the ID of the node's store at that time: with Sequence it orders
 	// a node's results.
 	Birth string `json:"birth,omitempty"`
 	// Sequence grows with each result of a node's store, from 1.

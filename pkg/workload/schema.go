@@ -75,7 +75,7 @@ func validateIP(v any) error {
 }
 
 // validData returns the canonical form of the reservation's data if its type's
-// schema accepts that.
+// schema accepts it.
 func validData(r *Reservation) ([]byte, error) {
 	all, err := schemas()
 	if err != nil {
@@ -99,7 +99,7 @@ func validData(r *Reservation) ([]byte, error) {
 	return canonical, explain(schema, value, schema.Validate(value))
 }
 
-// explain makes a FieldError of what a schema says: of the first field in
+// explain makes a FieldError of a schema's errors: of the first field in
 // order of paths, for the library gives them in none.
 func explain(schema *jsonschema.Schema, value any, err error) error {
 	var invalid *jsonschema.ValidationError
@@ -145,8 +145,8 @@ func explainLeaf(schema *jsonschema.Schema, value any, leaf *jsonschema.Validati
 	return out
 }
 
-// explainName is explainLeaf for a name that isn't allowed. The library
-// doesn't say where in the data that is, only where in the schema.
+// explainName is explainLeaf for a name that isn't allowed. The library reports
+// only its place in the schema, not in the data.
 func explainName(path string, schema *jsonschema.Schema, url, name string) *FieldError {
 	_, pointer, _ := strings.Cut(url, "#")
 	for step := range strings.SplitSeq(pointer, "/") {
@@ -182,7 +182,7 @@ func descend(path string, schema *jsonschema.Schema, value any, name string) (st
 	return fielderror.Join(path, name), below, value
 }
 
-// oneOf lists what is allowed.
+// oneOf lists the allowed values.
 func oneOf[S ~string](names []S) string {
 	if len(names) == 1 {
 		return string(names[0])

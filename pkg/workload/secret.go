@@ -19,7 +19,7 @@ const MaxSecret = 64 << 10
 type Decrypt func(box []byte) ([]byte, error)
 
 // SealSecret seals a secret to a node, for one field of data of one type by
-// one user, in the hex that stands in data. The path is the field's in data:
+// one user, in the hex form that data holds. The path is the field's in data:
 // "password", "secret_env.TOKEN", "net_resources[0].wg_private_key".
 func SealSecret(nodeID, user string, t Type, path string, secret []byte) (string, error) {
 	if len(secret) > MaxSecret {
@@ -34,8 +34,8 @@ func SealSecret(nodeID, user string, t Type, path string, secret []byte) (string
 	return hex.EncodeToString(box), nil
 }
 
-// OpenSecret opens what SealSecret made. A box that was made for another
-// user, type or field is refused: somebody copied it from where they saw it.
+// OpenSecret opens a box made by SealSecret. A box made for another user, type
+// or field is refused: somebody copied it.
 func OpenSecret(decrypt Decrypt, user string, t Type, path, sealed string) ([]byte, error) {
 	plain, err := openBox(decrypt, sealed)
 	if err != nil {
@@ -54,9 +54,9 @@ func OpenSecret(decrypt Decrypt, user string, t Type, path, sealed string) ([]by
 	return rest[4:], nil
 }
 
-// OpenSecretV1 opens a box of the seed's time, which is bound to nothing:
-// whoever saw it can use it as their own. Only for data of version 1. A box
-// that is bound is refused, or version 1 would be a way around the binding.
+// OpenSecretV1 opens a box of the seed's time, which is bound to nothing: anybody
+// who has seen it can use it as their own. Only for data of version 1. A bound box
+// is refused, or version 1 would bypass the binding.
 func OpenSecretV1(decrypt Decrypt, sealed string) ([]byte, error) {
 	plain, err := openBox(decrypt, sealed)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 
 // Sign makes r a version 2 document (with a new nonce, unless it has one) and
 // signs it; r.User becomes the key's ID when it is empty and must be it otherwise.
-// A document that says version 1 is signed as version 1, over its data as it
-// stands: send it with Encode, or the signature won't hold.
+// A document of version 1 is signed as version 1, over its data unchanged: send it
+// with Encode, or the signature won't hold.
 func (r *Reservation) Sign(privateKey ed25519.PrivateKey) error {
 	user, err := userOf(privateKey)
 	if err != nil {
@@ -44,9 +44,9 @@ func (r *Reservation) Sign(privateKey ed25519.PrivateKey) error {
 	return nil
 }
 
-// Verify checks r's signature by the key that r.User is, in whichever version
-// the document says. It needs no state; whether version 1 is accepted at all,
-// which node is meant and what was seen before is for the caller.
+// Verify checks r's signature by the key of r.User, in the document's version.
+// It needs no state; whether version 1 is accepted at all, which node is meant and
+// whether it was seen before is for the caller.
 func Verify(r *Reservation) error {
 	message, err := r.verifiedBytes()
 	if err != nil {
@@ -55,8 +55,8 @@ func Verify(r *Reservation) error {
 	return sign.Verify(r.User, message, r.Signature)
 }
 
-// verifiedBytes are the signed bytes of a document of which no other document
-// has the same ones.
+// verifiedBytes are the signed bytes of a document, which no other document
+// shares.
 func (r *Reservation) verifiedBytes() ([]byte, error) {
 	if len(r.Data) > MaxData {
 		return nil, errors.Errorf("cannot verify reservation: data has %d bytes, at most %d are allowed", len(r.Data), MaxData)
@@ -68,7 +68,7 @@ func (r *Reservation) verifiedBytes() ([]byte, error) {
 		}
 	case V1:
 		// Nothing separates version 1's parts: a node ID of any bytes could
-		// hold what was signed for something else.
+		// hold bytes that were signed for something else.
 		if _, err := sign.ParseID(r.NodeID); err != nil {
 			return nil, errors.Wrap(err, "cannot verify reservation: node_id")
 		}
@@ -76,7 +76,7 @@ func (r *Reservation) verifiedBytes() ([]byte, error) {
 	return r.SigningBytes()
 }
 
-// SignDeletion adds the user's signed wish to end r; d.Created is kept.
+// SignDeletion adds the user's signed request to end r; d.Created is kept.
 func (r *Reservation) SignDeletion(d Deletion, privateKey ed25519.PrivateKey) error {
 	h, err := r.hashFor(privateKey)
 	if err != nil {
@@ -91,7 +91,7 @@ func (r *Reservation) SignDeletion(d Deletion, privateKey ed25519.PrivateKey) er
 	return nil
 }
 
-// VerifyDeletion checks r's deletion by the key that r.User is; an error when
+// VerifyDeletion checks r's deletion by the key of r.User; an error when
 // there is none. A deletion is bound to r's hash: of version 1 it holds for
 // every reservation with the same node, type and data.
 func VerifyDeletion(r *Reservation) error {
@@ -109,7 +109,7 @@ func VerifyDeletion(r *Reservation) error {
 	return sign.Verify(r.User, message, r.Deletion.Signature)
 }
 
-// SignRenewal adds the user's signed wish that r lives until n.Expires.
+// SignRenewal adds the user's signed request that r lives until n.Expires.
 func (r *Reservation) SignRenewal(n Renewal, privateKey ed25519.PrivateKey) error {
 	h, err := r.hashFor(privateKey)
 	if err != nil {
@@ -124,7 +124,7 @@ func (r *Reservation) SignRenewal(n Renewal, privateKey ed25519.PrivateKey) erro
 	return nil
 }
 
-// VerifyRenewal checks r's renewal by the key that r.User is; an error when
+// VerifyRenewal checks r's renewal by the key of r.User; an error when
 // there is none. How far it may go is for the caller.
 func VerifyRenewal(r *Reservation) error {
 	if r.Renewal == nil {
@@ -141,7 +141,7 @@ func VerifyRenewal(r *Reservation) error {
 	return sign.Verify(r.User, message, r.Renewal.Signature)
 }
 
-// hashFor is r's hash, for its user to sign about.
+// hashFor is r's hash for a signature by its user.
 func (r *Reservation) hashFor(privateKey ed25519.PrivateKey) (Hash, error) {
 	user, err := userOf(privateKey)
 	if err != nil {
@@ -160,7 +160,7 @@ func userOf(privateKey ed25519.PrivateKey) (string, error) {
 	return sign.ID(privateKey.Public().(ed25519.PublicKey)), nil
 }
 
-// VerifyResult checks a version 2 result by the key that nodeID is, against
+// VerifyResult checks a version 2 result by the key of nodeID, against
 // the reservation of that hash.
 func VerifyResult(r *Result, nodeID string, h Hash) error {
 	if string(r.Hash) != string(h[:]) {
@@ -175,9 +175,8 @@ func VerifyResult(r *Result, nodeID string, h Hash) error {
 	return sign.Verify(nodeID, message, r.Signature)
 }
 
-// VerifyResultV1 checks a version 1 result by the key that nodeID is. Its
-// signature covers error and data alone: it doesn't say which reservation is
-// answered, nor when.
+// VerifyResultV1 checks a version 1 result by the key of nodeID. Its signature
+// covers error and data alone: it names neither the reservation nor the time.
 func VerifyResultV1(r *Result, nodeID string) error {
 	message, err := r.Bytes()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/croft-edge/croft/pkg/strictjson"
 )
 
-// minTime and maxTime bound the times whose nanoseconds since 1970 an int64
-// holds (1677 to 2262). Beyond them time.Time.UnixNano wraps around, so that
+// minTime and maxTime bound the times whose nanoseconds since 1970 fit an int64
+// (1677 to 2262). Beyond them time.Time.UnixNano wraps around, so that
 // two times would have the same signed bytes: a signature would cover both.
 func minTime() time.Time { return time.Unix(0, math.MinInt64).UTC() }
 
@@ -19,7 +19,7 @@ func maxTime() time.Time { return time.Unix(0, math.MaxInt64).UTC() }
 
 func inRange(t time.Time) bool { return !t.Before(minTime()) && !t.After(maxTime()) }
 
-// nanoseconds is t as it is signed.
+// nanoseconds is t in its signed form.
 func nanoseconds(path string, t time.Time) (int64, error) {
 	if !inRange(t) {
 		return 0, fielderror.New(path, t.UTC().Format(time.RFC3339Nano), "a time from %s to %s", minTime().Format(time.DateOnly), maxTime().Format(time.DateOnly))
@@ -27,8 +27,8 @@ func nanoseconds(path string, t time.Time) (int64, error) {
 	return t.UnixNano(), nil
 }
 
-// readTime reads RFC 3339 with at most nine digits of a second, in the range
-// that int64 nanoseconds since 1970 have: the signature covers these.
+// readTime reads RFC 3339 with at most nine digits of a second, in the range of
+// int64 nanoseconds since 1970: the signature covers these.
 func readTime(to *time.Time, draft bool) strictjson.Field {
 	return strictjson.Field{Read: func(path string, raw json.RawMessage) error {
 		var text string

@@ -8,10 +8,10 @@ import (
 	"github.com/croft-edge/croft/pkg/sign"
 )
 
-// Validate checks what a reservation asks for, without looking at its
-// signature, at a clock or at the node: the members of the document, the data
-// against its type's schema, and what a schema can't say. Data is judged in
-// its canonical form only. What it refuses is a FieldError as a rule.
+// Validate checks the content of a reservation, without its signature, a clock or
+// the node: the members of the document, the data against its type's schema, and
+// rules that a schema can't express. Data is judged in its canonical form only. As
+// a rule its errors are FieldErrors.
 func Validate(r *Reservation) error {
 	if err := validateEnvelope(r); err != nil {
 		return err
@@ -87,7 +87,7 @@ func validateKey(field, id string) error {
 	return nil
 }
 
-// validateAddress accepts an address that can be that of one host.
+// validateAddress accepts an address that can belong to one host.
 func validateAddress(field string, ip net.IP) error {
 	if !ip.IsGlobalUnicast() || ip.Equal(net.IPv4bcast) {
 		return fielderror.New(field, ip.String(), "an address of one host, not of loopback, link or multicast")

@@ -68,7 +68,7 @@ func validateMounts(r *Reservation, mounts []Mount) error {
 	return nil
 }
 
-// reserved reports whether a container has that clean path from the kernel.
+// reserved reports whether the kernel provides that clean path in a container.
 func reserved(clean string) bool {
 	for _, top := range []string{"/proc", "/sys", "/dev"} {
 		if clean == top || strings.HasPrefix(clean, top+"/") {

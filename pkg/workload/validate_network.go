@@ -6,8 +6,8 @@ import (
 	"github.com/croft-edge/croft/pkg/fielderror"
 )
 
-// networkBits is the size of a network's range; narrowest is of a subnet, so
-// that it holds a gateway and a member at least.
+// networkBits is the size of a network's range; narrowest is the smallest subnet's,
+// which holds a gateway and a member at least.
 const (
 	networkBits = 16
 	narrowest   = 30
@@ -38,7 +38,7 @@ func validateNetwork(r *Reservation, n *Network) error {
 	return nil
 }
 
-// networkCheck remembers what the resources so far have taken.
+// networkCheck records the ranges, keys and ports of the resources so far.
 type networkCheck struct {
 	// whole is the range of the network, whole6 its IPv6 range.
 	whole   netip.Prefix
@@ -89,8 +89,8 @@ func (c *networkCheck) subnet(field, text string) (netip.Prefix, error) {
 	return p, nil
 }
 
-// validatePrefix accepts a range without bits of a host in it, of IPv4 or of
-// IPv6: an IPv4 range written as IPv6 is neither, and matches no packet.
+// validatePrefix accepts a range without host bits, of IPv4 or of IPv6: an
+// IPv4 range written as IPv6 is neither, and matches no packet.
 func validatePrefix(field, text string) (netip.Prefix, error) {
 	p, err := netip.ParsePrefix(text)
 	if err != nil || p != p.Masked() || p.Addr().Is4In6() {

@@ -9,33 +9,31 @@ import (
 	"github.com/croft-edge/croft/pkg/fielderror"
 )
 
-// peerCheck remembers what one resource and its peers so far have taken.
+// peerCheck records the keys and ranges of one resource and its peers so far.
 type peerCheck struct {
 	network *networkCheck
 	subnet  netip.Prefix
-	// own are the ranges of the resource itself: its subnet, what is beside it
-	// in IPv6, and its address in tunnels.
+	// own are the ranges of the resource itself: its subnet, the counterpart in
+	// IPv6, and its address in tunnels.
 	own     []netip.Prefix
 	keys    map[string]bool
 	subnets []netip.Prefix
-	// allowed has the peer of each range, and of what is beside it in IPv6.
+	// allowed has the peer of each range, and of the range's counterpart in IPv6.
 	allowed map[netip.Prefix]int
 }
 
 // peers checks a resource's peers.
 //
-// What a peer may have in allowed_ips: WireGuard sends to the peer whose range
-// is the longest that holds the address, and takes from a peer only what
-// comes from its ranges. So a range that is wider than the resource's own
-// subnet is legitimate: 0.0.0.0/0, a half of it, or the whole ip_range, for
-// a peer that is the way to all others: members stay nearer, because the own
-// subnet is the longer prefix. (What comes in from there with an address of
-// the own subnet is for the node's firewall to drop.) A range that is the own
-// subnet or a part of it would take members' packets away and let the peer
-// speak in their name: it is refused, and so are the same in IPv6 and the
-// resource's own address in tunnels. Two peers' ranges may lie in each other,
-// for the same reason; the same range at two peers is refused, for WireGuard
-// gives it to the last one without a word.
+// A peer's allowed_ips: WireGuard sends to the peer with the longest range that holds
+// the address, and accepts from a peer only packets from its ranges. So a range wider
+// than the resource's own subnet is legitimate: 0.0.0.0/0, a half of it, or the whole
+// ip_range, for a peer that is the way to all others: members stay nearer, because the
+// own subnet is the longer prefix. (The node's firewall has to drop packets from there
+// with an address of the own subnet.) A range that is the own subnet or a part of it
+// would take members' packets away and let the peer speak in their name: it is refused,
+// and so are the same in IPv6 and the resource's own address in tunnels. Two peers'
+// ranges may contain each other, for the same reason; the same range at two peers is
+// refused, for WireGuard silently gives it to the last one.
 func (c *networkCheck) peers(at string, res *NetworkResource, subnet netip.Prefix) error {
 	p := peerCheck{network: c, subnet: subnet, own: c.own(subnet), keys: map[string]bool{res.PublicKey: true}, allowed: map[netip.Prefix]int{}}
 	for i := range res.Peers {
@@ -97,7 +95,7 @@ func (c *peerCheck) allow(field, text string, i int) error {
 	}
 	for _, r := range []netip.Prefix{ip, Counterpart6(c.network.whole6, c.network.whole, ip)} {
 		if !r.IsValid() {
-			continue // it has nothing beside it
+			continue // it has no counterpart
 		}
 		if other, taken := c.allowed[r]; taken && other != i {
 			return fielderror.New(field, text, "another range than other peers have: peers[%d] has %s", other, r)
@@ -119,7 +117,7 @@ func validateWireGuardKey(field, text string) error {
 }
 
 // lowOrder reports whether a Curve25519 key is one of the points whose shared
-// secret is 0 whatever the other key is (RFC 7748, section 6.1): all that
+// secret is 0 whatever the other key is (RFC 7748, section 6.1): all encodings that
 // X25519 reads as one of them. It ignores the highest bit, as X25519 does.
 func lowOrder(key [32]byte) bool {
 	key[31] &= 0x7f
@@ -145,9 +143,9 @@ func allOnes() (key [32]byte) {
 	return key
 }
 
-// validateEndpoint accepts HOST:PORT, and nothing for a peer that can't be
-// reached. Whether a node may send there is for the node to judge: an address
-// that is private is in order here.
+// validateEndpoint accepts HOST:PORT, and an empty text for an unreachable peer.
+// Whether a node may send there is for the node to judge: a private address is
+// valid here.
 func validateEndpoint(field, text string) error {
 	if text == "" {
 		return nil
