@@ -1,4 +1,4 @@
-// Package pkg holds the seed's names for what lives in the packages below it:
+// Package pkg holds the seed's names for declarations in the packages below it:
 // aliases only.
 package pkg
 

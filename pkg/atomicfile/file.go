@@ -9,7 +9,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// WriteFile makes data what path holds, with the given mode, whole and durable
+// WriteFile replaces path's content with data, with the given mode, whole and durable
 // on return. For one file in a folder that others use too; see Folder for many.
 func WriteFile(path string, data []byte, mode fs.FileMode) error {
 	folder, name := filepath.Split(path)

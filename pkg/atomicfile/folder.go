@@ -21,7 +21,7 @@ const (
 	FolderMode fs.FileMode = 0o700
 )
 
-// File is a name in a folder and what it shall hold.
+// File is a name in a folder and its new content.
 type File struct {
 	Name string
 	Data []byte
@@ -37,7 +37,7 @@ type Folder struct {
 	dir *os.File
 }
 
-// Open opens the folder at path, which it makes when it isn't there, and removes the temporary files that a crash left in it.
+// Open opens the folder at path, which it makes when missing, and removes the temporary files of a crash.
 func Open(path string, hook Hook) (*Folder, error) {
 	if err := MakeFolder(path, hook); err != nil {
 		return nil, err
@@ -53,8 +53,8 @@ func Open(path string, hook Hook) (*Folder, error) {
 	return f, nil
 }
 
-// MakeFolder makes the folder at path and those above it, as far as they
-// aren't there, each durable on return.
+// MakeFolder makes the folder at path and the missing ones above it, each durable on
+// return.
 func MakeFolder(path string, hook Hook) error {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil
@@ -87,15 +87,15 @@ func (f *Folder) cleanStale() error {
 	return nil
 }
 
-// Write makes data what name holds. It returns once that is durable. When it
-// fails before the rename, name is as it was.
+// Write replaces name's content with data. It returns once that is durable. When it
+// fails before the rename, name is unchanged.
 func (f *Folder) Write(name string, data []byte) error {
 	return f.WriteAll([]File{{Name: name, Data: data}})
 }
 
 // WriteAll writes several files and shares the folder's fsync between them.
 // When one can't be written, none is changed; a crash may leave the first few
-// renamed and the others as they were.
+// renamed and the others unchanged.
 func (f *Folder) WriteAll(files []File) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -118,8 +118,8 @@ func (f *Folder) WriteAll(files []File) error {
 const openAtOnce = 64
 
 // writeTemps writes and fsyncs the temporary files of some names. All are
-// written, and their way to the disk begun, before the first fsync waits: the
-// file system brings them there together.
+// written, and their writeback begun, before the first fsync waits: the file
+// system writes them together.
 func (f *Folder) writeTemps(files []File) (err error) {
 	open := make([]*os.File, 0, len(files))
 	defer func() {
@@ -138,7 +138,7 @@ func (f *Folder) writeTemps(files []File) (err error) {
 	}
 	if len(open) > 1 {
 		for _, out := range open {
-			// A hint: the fsync below is what counts.
+			// A hint: only the fsync below counts.
 			_ = unix.SyncFileRange(int(out.Fd()), 0, 0, unix.SYNC_FILE_RANGE_WRITE)
 		}
 	}
@@ -150,8 +150,8 @@ func (f *Folder) writeTemps(files []File) (err error) {
 	return nil
 }
 
-// writeTemp writes the temporary file of a name, and returns it open, also after
-// an error if it is.
+// writeTemp writes the temporary file of a name, and returns it open, if it is, also
+// after an error.
 func (f *Folder) writeTemp(file File) (*os.File, error) {
 	path := f.join(tempPrefix + file.Name)
 	var out *os.File
@@ -174,8 +174,8 @@ func (f *Folder) rename(name string) error {
 	})
 }
 
-// discard removes temporary files after a failure, as well as it can: what
-// stays is removed by the next Open.
+// discard removes temporary files after a failure, as far as possible: the next
+// Open removes the others.
 func (f *Folder) discard(files []File) {
 	for _, file := range files {
 		_ = f.remove(tempPrefix + file.Name)
@@ -193,7 +193,7 @@ func (f *Folder) remove(name string) error {
 	})
 }
 
-// Remove takes names away; what isn't there is no error. It returns once that is durable.
+// Remove removes names; a missing one is no error. It returns once that is durable.
 func (f *Folder) Remove(names ...string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -205,7 +205,7 @@ func (f *Folder) Remove(names ...string) error {
 	return f.sync()
 }
 
-// Move takes the file name to another folder of the same file system, under
+// Move moves the file name to another folder of the same file system, under
 // the name as. It needs no space for the content.
 func (f *Folder) Move(name string, to *Folder, as string) error {
 	from, target := f.join(name), to.join(as)
@@ -219,7 +219,7 @@ func (f *Folder) Move(name string, to *Folder, as string) error {
 	return f.Sync()
 }
 
-// Read returns what name holds.
+// Read returns name's content.
 func (f *Folder) Read(name string) ([]byte, error) {
 	data, err := os.ReadFile(f.join(name))
 	return data, errors.Wrapf(err, "cannot read %s", f.join(name))
@@ -243,7 +243,7 @@ func (f *Folder) names(temporary bool) ([]string, error) {
 	return out, nil
 }
 
-// Sync makes what was renamed and removed in the folder durable.
+// Sync makes renames and removals in the folder durable.
 func (f *Folder) Sync() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,10 +1,10 @@
 package atomicfile
 
-// Op is a step that changes what a restart finds.
+// Op is a step that changes the state after a restart.
 type Op string
 
-// The steps, in the order of a write. Remove takes a name away (a temporary
-// file's, too), Move is the rename of a file from one folder to another.
+// The steps, in the order of a write. Remove removes a name (a temporary
+// file's, too), Move renames a file from one folder to another.
 const (
 	Write   Op = "write"
 	Sync    Op = "fsync"
@@ -17,7 +17,7 @@ const (
 // Point is a place in the sequence of steps: before or after one of them.
 type Point struct {
 	Op Op
-	// Path is the file or the folder that the step is about.
+	// Path is the step's file or folder.
 	Path string
 	// After is true once the step is done.
 	After bool
@@ -25,9 +25,9 @@ type Point struct {
 
 // Hook is called before and after each step. An error before a step is
 // returned instead of taking it; an error after a step is returned although
-// it was taken. A hook that has failed once and goes on failing is a process
-// that died there: nothing is cleaned up past it, because cleaning up is a
-// step as well. A nil Hook does nothing.
+// it was taken. A hook that goes on failing simulates a process that died at
+// that point: no cleanup follows, because cleaning up is a step as well. A nil
+// Hook does nothing.
 type Hook func(p Point) error
 
 func (h Hook) around(op Op, path string, step func() error) error {

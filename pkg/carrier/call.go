@@ -22,12 +22,12 @@ type call struct {
 	op     string
 	// request is the document of the request.
 	request any
-	// only is the process that may be asked, 0 for any.
+	// only is the ID of the process that may be asked, 0 for any.
 	only int
 }
 
-// do asks the process that serves the socket, and returns its ID. Another than
-// only is asked nothing. The error is the carrier's own; or node.Transient when the
+// do asks the process that serves the socket, and returns its ID. It doesn't ask a
+// process other than only. The error is the carrier's own; or node.Transient when the
 // request certainly wasn't made, node.Unknown when it may have been.
 func (c call) do(ctx context.Context, answer any) (pid int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)

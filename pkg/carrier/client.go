@@ -11,7 +11,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Config is how the carrier of one kind is found and started.
+// Config configures how a carrier is found and started.
 type Config struct {
 	// RunDir is the node's folder of sockets: {run}.
 	RunDir string
@@ -24,7 +24,7 @@ type Config struct {
 }
 
 // Client speaks to one carrier process. When that has ended, Done is closed
-// and all calls are node.Transient: Ensure gives another one.
+// and all calls are node.Transient: Ensure returns another one.
 //
 // Errors have the kinds of the operation's own; node.Transient when it certainly
 // didn't happen, node.Unknown when it may have.
@@ -62,7 +62,7 @@ func Ensure[I any](ctx context.Context, k Kind, c Config, fits func(I) (bool, er
 	return &Client{kind: k, folder: folder, process: process}, nil
 }
 
-// find is a client of the carrier that answers, nil when none does.
+// find returns a client of the running carrier, nil when none answers.
 func find[I any](ctx context.Context, k Kind, folder Folder) (client *Client, info I, err error) {
 	var answer infoAnswer[I]
 	pid, err := call{kind: k, folder: folder, op: opInfo, request: Nothing{}}.do(ctx, &answer)
@@ -74,12 +74,12 @@ func find[I any](ctx context.Context, k Kind, folder Folder) (client *Client, in
 	}
 	process, err := Watch(pid)
 	if err != nil {
-		return nil, info, nil // it ended just now
+		return nil, info, nil // it has just ended
 	}
 	return &Client{kind: k, folder: folder, process: process}, *answer.Info, nil
 }
 
-// End ends the carrier of a run folder, of whatever protocol, if there is one.
+// End ends the carrier of a run folder, of any protocol, if there is one.
 func End(ctx context.Context, k Kind, runDir string) error {
 	folder := k.Folder(runDir)
 	client, _, err := find[Info](ctx, k, folder)
@@ -87,7 +87,7 @@ func End(ctx context.Context, k Kind, runDir string) error {
 		return err
 	}
 	if client == nil {
-		// One that was killed leaves its control groups.
+		// A killed carrier leaves its control groups.
 		if group, err := cgroup.Beside(folder.Group()); err == nil {
 			group.Remove()
 		}

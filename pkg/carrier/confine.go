@@ -12,20 +12,20 @@ const (
 	// mostPIDs is how many threads a carrier may have: Go starts one for each call
 	// that waits for a disk, of which there are some hundred at most.
 	mostPIDs = 1024
-	// ioWeight lets carriers go before users' containers, which have 100: they write
+	// ioWeight prefers carriers to users' containers, which have 100: they write
 	// little, and everybody waits for it.
 	ioWeight = 500
-	// cpuWeight is twice what other programs have, for the same reason.
+	// cpuWeight is twice the weight of other programs, for the same reason.
 	cpuWeight = 200
 )
 
-// Ceiling are the limits of a carrier that may have so much memory, in bytes.
+// Ceiling are the limits of a carrier with that much memory, in bytes.
 func Ceiling(memory uint64) cgroup.Limits {
 	return cgroup.Limits{Memory: memory, PIDs: mostPIDs, IOWeight: ioWeight, CPUWeight: cpuWeight}
 }
 
-// Confine moves this process to a group of its own and limits it there, as far as
-// the machine can. A limit that it can't hold is logged once.
+// Confine moves this process to its own group and limits it there, as far as the
+// machine can. A limit that can't be enforced is logged once.
 func Confine(group string, l cgroup.Limits, log zerolog.Logger) {
 	missing, failures := cgroup.Put(os.Getpid(), group, l)
 	for _, err := range failures {

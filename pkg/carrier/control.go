@@ -20,7 +20,7 @@ import (
 const (
 	// MaxConnections is how many connections are served at a time.
 	MaxConnections = 32
-	// lineTime is how long a client may take to write its request, and to read
+	// lineTime limits a client's writing of its request, and its reading of
 	// the answer.
 	lineTime = 10 * time.Second
 )
@@ -30,13 +30,13 @@ type control struct {
 	listener *net.UnixListener
 	// maxRequest is the longest line in bytes.
 	maxRequest int64
-	// answer returns the line that answers one.
+	// answer returns the answer to a line.
 	answer func(ctx context.Context, line []byte) []byte
 	log    zerolog.Logger
 }
 
 // listen opens the socket with mode 0600 in a folder of 0700. The lock is
-// held, so a socket that is there is a dead one's.
+// held, so an existing socket is a dead process's.
 func listen(ctx context.Context, path string) (*net.UnixListener, error) {
 	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
 		return nil, errors.Wrap(err, "cannot open the carrier's socket")
@@ -88,7 +88,7 @@ func (c *control) run(ctx context.Context) error {
 	}
 }
 
-// serve answers one connection. Nothing that comes on it ends the process.
+// serve answers one connection. No input of it ends the process.
 func (c *control) serve(ctx context.Context, conn *net.UnixConn) {
 	if !sameUser(conn) {
 		return
@@ -117,14 +117,14 @@ func readLine(r io.Reader, limit int64) ([]byte, error) {
 	return line, err
 }
 
-// sameUser reports whether the client is of the user of this process.
+// sameUser reports whether the client runs as the user of this process.
 func sameUser(conn *net.UnixConn) bool {
 	cred, err := peer(conn)
 	return err == nil && int(cred.Uid) == os.Geteuid()
 }
 
-// peer are the credentials of the process at the other end: for a client, of the one
-// that opened the socket.
+// peer returns the credentials of the process at the other end: for a client, those of
+// the one that opened the socket.
 func peer(conn *net.UnixConn) (cred *unix.Ucred, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

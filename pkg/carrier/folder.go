@@ -15,10 +15,10 @@ type Folder string
 // FolderOf is the folder of the carrier of that name.
 func FolderOf(runDir, name string) Folder { return Folder(filepath.Join(runDir, name)) }
 
-// Path is that of a file in it.
+// Path is the path of a file in it.
 func (f Folder) Path(name string) string { return filepath.Join(string(f), name) }
 
-// Socket is where the carrier answers.
+// Socket is the carrier's socket.
 func (f Folder) Socket() string { return f.Path("socket") }
 
 // Lock is held by the carrier.
@@ -39,7 +39,7 @@ func (f Folder) Group() string {
 	return cgroup.Name(filepath.Base(string(f)), string(f))
 }
 
-// Make makes it, for nobody else.
+// Make makes the folder, for this user alone.
 func (f Folder) Make() error {
 	if err := os.MkdirAll(string(f), 0o700); err != nil {
 		return errors.Wrap(err, "cannot make the carrier's folder")

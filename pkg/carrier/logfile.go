@@ -8,7 +8,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// MaxLog is how large a carrier's log gets, in bytes, before it becomes log.1.
+// MaxLog is the size of a carrier's log, in bytes, beyond which it becomes log.1.
 const MaxLog = 1 << 20
 
 // LogFile is a log of bounded size.

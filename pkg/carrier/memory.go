@@ -25,7 +25,7 @@ func GiveBack(ctx context.Context, every time.Duration, worth uint64) {
 	}
 }
 
-// GiveBackNow does that once; must does it whatever is known to be free.
+// GiveBackNow does that once; with must, whatever amount is free.
 func GiveBackNow(must bool, worth uint64) {
 	samples := []metrics.Sample{{Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}}
 	metrics.Read(samples)
@@ -34,7 +34,7 @@ func GiveBackNow(must bool, worth uint64) {
 	}
 }
 
-// RSSAnon is how much memory of its own this process has, in bytes.
+// RSSAnon is this process's anonymous memory, in bytes.
 func RSSAnon() uint64 {
 	raw, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -18,7 +18,7 @@ type Process struct {
 	once sync.Once
 }
 
-// Watch opens a process: its pidfd stays that one's when another process gets the number.
+// Watch opens a process: its pidfd keeps to it when another process gets the number.
 func Watch(pid int) (*Process, error) {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	if err != nil {
@@ -31,7 +31,7 @@ func Watch(pid int) (*Process, error) {
 		return nil, errors.Wrapf(err, "cannot watch process %d", pid)
 	}
 	go func() {
-		// A pidfd can be read, by who polls it, once its process has ended.
+		// Polling finds a pidfd readable once its process has ended.
 		err := supervise.Catch("carrier watch", func() error { return conn.Read(func(fd uintptr) bool { return ended(int(fd)) }) })
 		if err == nil {
 			close(p.done)
@@ -65,5 +65,5 @@ func (p *Process) Close() { p.once.Do(func() { p.fd.Close() }) }
 // PID is its process ID.
 func (p *Process) PID() int { return p.pid }
 
-// Done is closed when it has ended.
+// Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }

@@ -26,19 +26,19 @@ type ServeConfig struct {
 	HardLimit uint64
 	// SameGroup keeps the process in the control groups that it was started in.
 	SameGroup bool
-	// WorthGiving is how much free memory, in bytes, is given back to the system.
+	// WorthGiving is the amount of free memory, in bytes, above which it is given back.
 	WorthGiving uint64
-	// Before runs before the process is held to HardLimit; nil for nothing.
+	// Before runs before HardLimit is in force; nil for nothing.
 	Before func(log zerolog.Logger)
 }
 
-// giveBackEvery is how long a burst's memory may stay.
+// giveBackEvery is how long a burst's free memory may be kept.
 const giveBackEvery = 15 * time.Second
 
-// Serve is the life of a carrier process: it returns when ctx is done or a client
-// says stop. open prepares the things that it carries, adds the operations to
-// the server, and returns a function that ends them. Serve owns the process: it moves it to control
-// groups of its own and limits its memory. node.Busy when there is a carrier already.
+// Serve runs a carrier process: it returns when ctx is done or a client sends stop. open
+// prepares the things that it carries, adds the operations to the server, and returns a
+// function that ends them. Serve owns the process: it moves it to its own control groups
+// and limits its memory. node.Busy when there is a carrier already.
 func Serve(ctx context.Context, c ServeConfig, open func(ctx context.Context, s *Server, log zerolog.Logger) (end func(), err error)) error {
 	folder := c.Kind.Folder(c.RunDir)
 	if err := folder.Make(); err != nil {

@@ -13,13 +13,13 @@ import (
 )
 
 // Server handles the requests to a carrier process. Its kind adds the
-// operations with Handle, and the work beside them with Background.
+// operations with Handle, and background work with Background.
 type Server struct {
 	kind    Kind
 	version string
 	started time.Time
 	info    func(Info) any
-	// handlers have the document of a request, as its line; they return that of the answer.
+	// handlers take a request's document, as its line; they return the answer's.
 	handlers map[string]func(ctx context.Context, line []byte) (any, error)
 	parts    []supervise.Part
 	stop     func()
@@ -39,8 +39,8 @@ func newServer(c ServeConfig, stop func(), log zerolog.Logger) *Server {
 	return s
 }
 
-// Handle adds an operation: do gets the document of the request, and returns that
-// of the answer. No document has a member "version", "op" or "error".
+// Handle adds an operation: do gets the request's document, and returns the
+// answer's. No document has a member "version", "op" or "error".
 func Handle[Q, A any](s *Server, op string, do func(ctx context.Context, request Q) (A, error)) {
 	s.handlers[op] = func(ctx context.Context, line []byte) (any, error) {
 		var request Q
@@ -51,10 +51,10 @@ func Handle[Q, A any](s *Server, op string, do func(ctx context.Context, request
 	}
 }
 
-// Describe has the carrier tell about itself what about makes of its Info.
+// Describe sets the function that makes the kind's Info.
 func (s *Server) Describe(about func(Info) any) { s.info = about }
 
-// Background runs something beside the socket, until its context is done.
+// Background runs a function beside the socket, until its context is done.
 func (s *Server) Background(name string, run func(ctx context.Context)) {
 	s.parts = append(s.parts, supervise.Part{Name: name, Run: func(ctx context.Context) error {
 		run(ctx)
@@ -86,8 +86,8 @@ func (s *Server) answer(ctx context.Context, line []byte) []byte {
 	return out
 }
 
-// do handles one line. Operations of another protocol, and members that
-// this one doesn't know, are refused, not ignored; but for opInfo and opStop.
+// do handles one line. Operations of another protocol, and unknown members,
+// are refused, not ignored; but for opInfo and opStop.
 func (s *Server) do(ctx context.Context, line []byte) (any, error) {
 	var head requestHead
 	if err := json.Unmarshal(line, &head); err != nil {

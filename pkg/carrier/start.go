@@ -23,7 +23,7 @@ type Starter struct {
 	Command []string
 	// Within is how long a new carrier may take until it answers; 0 for 10 s.
 	Within time.Duration
-	// Find is a watch of the carrier that answers, nil when none does. It ends
+	// Find returns a watch of the running carrier, nil when none answers. It ends
 	// one that can't be used.
 	Find func(ctx context.Context) (*Process, error)
 	Log  zerolog.Logger
@@ -31,7 +31,7 @@ type Starter struct {
 
 const (
 	defaultWithin = 10 * time.Second
-	// askAgain is how often a carrier that starts is asked.
+	// askAgain is the interval at which a starting carrier is asked.
 	askAgain = 10 * time.Millisecond
 )
 
@@ -60,7 +60,7 @@ func (s Starter) Ensure(ctx context.Context) (*Process, error) {
 	return s.ensure(ctx)
 }
 
-// ensure is Ensure while nobody else starts one.
+// ensure is Ensure while it holds the start lock.
 func (s Starter) ensure(ctx context.Context) (*Process, error) {
 	var died <-chan error
 	tick := time.NewTicker(askAgain)
@@ -85,8 +85,8 @@ func (s Starter) ensure(ctx context.Context) (*Process, error) {
 	}
 }
 
-// startUnlessRuns starts a carrier when none holds the lock: one that does is
-// about to answer. died says that the one that was started has ended.
+// startUnlessRuns starts a carrier when none holds the lock: a holder is about to
+// answer. died reports the end of the started one.
 func (s Starter) startUnlessRuns() (died <-chan error, err error) {
 	lock, err := filelock.Try(s.Folder.Lock())
 	if filelock.Held(err) != nil {
@@ -101,8 +101,8 @@ func (s Starter) startUnlessRuns() (died <-chan error, err error) {
 	return s.start()
 }
 
-// start runs the command in a session of its own. It gets nothing of this
-// process but the log.
+// start runs the command in its own session. It inherits nothing of this process
+// but the log.
 func (s Starter) start() (<-chan error, error) {
 	if len(s.Command) == 0 {
 		return nil, node.Errorf(node.Invalid, "cannot start the carrier: no command is given")
@@ -117,7 +117,7 @@ func (s Starter) start() (<-chan error, error) {
 	if err := unix.CloseRange(3, 1<<31-1, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		s.Log.Debug().Err(err).Msg("open files can't be kept from the carrier")
 	}
-	// Not of a context: the carrier outlives this process.
+	// Without a context: the carrier outlives this process.
 	cmd := exec.Command(s.Command[0], s.Command[1:]...) //nolint:noctx // it outlives who starts it
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = out, out

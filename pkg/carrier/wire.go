@@ -10,9 +10,9 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Kind is one sort of carrier: what its processes and its clients agree on.
+// Kind is one sort of carrier: the agreement of its processes and its clients.
 type Kind struct {
-	// Name is that of its folder below {run}, Title what errors call it.
+	// Name is the name of its folder below {run}, Title its name in errors.
 	Name, Title string
 	// Protocol is the version of its operations and their documents. A client and
 	// a carrier of different ones have opInfo and opStop in common, for ever.
@@ -21,7 +21,7 @@ type Kind struct {
 	MaxRequest, MaxAnswer int64
 }
 
-// Folder is where the carrier of this kind is, for the node of runDir.
+// Folder is the folder of the carrier of this kind, for the node of runDir.
 func (k Kind) Folder(runDir string) Folder { return FolderOf(runDir, k.Name) }
 
 // The operations of every carrier.
@@ -31,8 +31,8 @@ const (
 )
 
 // A request is one line of JSON, and so is its answer; a connection carries one of
-// each. Either is an object that begins with the members of a head; those of the
-// operation's own document follow.
+// each. Either is an object that begins with the members of a head, followed by those
+// of the operation's own document.
 
 type requestHead struct {
 	Version int    `json:"version"`
@@ -47,10 +47,10 @@ type answerHead struct {
 // Nothing is the document of a request or an answer that has no members of its own.
 type Nothing struct{}
 
-// Info is what each carrier tells about itself. A kind's own Info embeds it.
+// Info describes a carrier. A kind's own Info embeds it.
 type Info struct {
 	PID int `json:"pid"`
-	// Protocol is its Kind's, Version that of croft.
+	// Protocol is its Kind's, Version croft's.
 	Protocol int       `json:"protocol"`
 	Version  string    `json:"version"`
 	Started  time.Time `json:"started"`
@@ -63,13 +63,13 @@ type infoAnswer[I any] struct {
 	Info *I `json:"info,omitempty"`
 }
 
-// failure is how an error crosses the socket.
+// failure is the form of an error on the socket.
 type failure struct {
 	Kind    node.Kind `json:"kind"`
 	Message string    `json:"message"`
 }
 
-// failureOf is that of an error, nil for none.
+// failureOf is the failure of an error, nil for none.
 func failureOf(err error) *failure {
 	if err == nil {
 		return nil
@@ -77,7 +77,7 @@ func failureOf(err error) *failure {
 	return &failure{Kind: node.KindOf(err), Message: err.Error()}
 }
 
-// err is the error again.
+// err restores the error.
 func (f *failure) err() error {
 	if f == nil {
 		return nil
@@ -89,7 +89,7 @@ func (f *failure) err() error {
 	return node.Errorf(kind, "%s", f.Message)
 }
 
-// encode makes one object of the members of a head and those of a document.
+// encode makes one object of the members of a head and of a document.
 func encode(head, document any) ([]byte, error) {
 	first, err := json.Marshal(head)
 	if err != nil {
@@ -126,7 +126,7 @@ func decodeRequest(line []byte, into any) error {
 }
 
 // decodeAnswer reads the head and the document of an answer. Unknown members are
-// ignored: a newer carrier may tell more.
+// ignored: a newer carrier may send more.
 func decodeAnswer(line []byte, into any) (head answerHead, err error) {
 	if err = json.Unmarshal(line, &head); err == nil {
 		err = json.Unmarshal(line, into)

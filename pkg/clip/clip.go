@@ -1,4 +1,4 @@
-// Package clip shortens texts that others made, so that they fit a log line, an
+// Package clip shortens texts from others, so that they fit a log line, an
 // error or a record. It owns nothing.
 package clip
 

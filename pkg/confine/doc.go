@@ -1,6 +1,6 @@
-// Package confine shuts a process in: a filter of system calls that holds for all of
-// its threads, for good, and ceilings of what it takes. The process calls it of itself, before it
-// reads anything that somebody else wrote. It knows what Go's runtime needs; what the
-// process's work needs beside, its caller says. Said and Printable are for who has started it, and
-// believes nothing that it says.
+// Package confine confines a process: a filter of system calls for all of its threads,
+// for good, and ceilings of its resources. The process calls it itself, before it reads
+// untrusted input. It knows the needs of Go's runtime; the caller adds those of the
+// process's work. Said and Printable are for the parent process, and trust nothing in
+// the process's output.
 package confine

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where the kernel's struct seccomp_data has the parts of a call.
+// The offsets of a call's parts in the kernel's struct seccomp_data.
 const (
 	callNumber = 0
 	callArch   = 4
@@ -17,8 +17,8 @@ const (
 	argSize    = 8
 )
 
-// Call is a system call that is allowed: always, or where its second argument and the
-// third are one of Values.
+// Call is an allowed system call: always, or where its second argument and the third
+// are one of Values.
 type Call struct {
 	Number uint32
 	Values [][2]uint32
@@ -33,8 +33,8 @@ func Calls(numbers ...uint32) []Call {
 	return out
 }
 
-// ours are the system calls that Go's own runtime needs, with its way to wait for what
-// is open already. None of them opens, starts or sends anything.
+// ours are the system calls that Go's own runtime needs, with its way to wait for open
+// files. None of them opens, starts or sends anything.
 func ours() []Call {
 	return Calls(append(callsHere(),
 		unix.SYS_READ, unix.SYS_WRITE, unix.SYS_CLOSE, unix.SYS_FCNTL,
@@ -46,8 +46,8 @@ func ours() []Call {
 		unix.SYS_EXIT, unix.SYS_EXIT_GROUP)...)
 }
 
-// filter is the program that the kernel asks about each system call. A call that isn't
-// allowed fails with EPERM, one by the numbers of another architecture ends the process.
+// filter is the kernel's program for each system call. A forbidden call fails with
+// EPERM, one by the numbers of another architecture ends the process.
 func filter(beside []Call) []bpf.Instruction {
 	fail := func(errno unix.Errno) bpf.Instruction {
 		return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)}
@@ -60,13 +60,13 @@ func filter(beside []Call) []bpf.Instruction {
 		bpf.LoadAbsolute{Off: callArch, Size: 4}, is(arch, 1), bpf.Jump{Skip: 1},
 		bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS},
 		bpf.LoadAbsolute{Off: callNumber, Size: 4},
-		// The C library tries this first, whose flags can't be seen.
+		// The C library tries this first; its flags can't be seen.
 		is(unix.SYS_CLONE3, 1), fail(unix.ENOSYS),
 		// Threads, no processes.
 		is(unix.SYS_CLONE, 4), bpf.LoadAbsolute{Off: callArg, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: unix.CLONE_THREAD, SkipFalse: 1}, allow, fail(unix.EPERM),
 	}
-	// Memory, but none that is run.
+	// Memory, but not executable.
 	for _, nr := range []uint32{unix.SYS_MMAP, unix.SYS_MPROTECT} {
 		program = append(program, is(nr, 4), bpf.LoadAbsolute{Off: callArg + 2*argSize, Size: 4},
 			bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: unix.PROT_EXEC, SkipFalse: 1}, allow, fail(unix.EPERM))
@@ -87,7 +87,7 @@ func filter(beside []Call) []bpf.Instruction {
 }
 
 // Seal puts the filter on all threads of this process, for good: Go's runtime goes on,
-// beside it only what is said is allowed. No privileges can be had any more.
+// beside it only the calls in beside are allowed. The process can't gain privileges any more.
 func Seal(beside []Call) error {
 	raw, err := bpf.Assemble(filter(beside))
 	if err != nil {
@@ -114,8 +114,8 @@ func Seal(beside []Call) error {
 	return nil
 }
 
-// Ceilings sets limits of this process (RLIMIT_…) that can't be raised again. One that is lower
-// already stays so.
+// Ceilings sets limits of this process (RLIMIT_…) that can't be raised again. A lower one
+// stays unchanged.
 func Ceilings(limits map[int]uint64) error {
 	for which, most := range limits {
 		var have unix.Rlimit

@@ -4,5 +4,5 @@ import "golang.org/x/sys/unix"
 
 const arch = unix.AUDIT_ARCH_AARCH64
 
-// callsHere are those that only this architecture has.
+// callsHere are the calls that only this architecture has.
 func callsHere() []uint32 { return nil }

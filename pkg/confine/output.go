@@ -6,6 +6,7 @@ import (
 	"unicode"
 )
 
+// The limits of a process's output: bytes kept, characters shown.
 const (
 	// mostKept is how much of a process's output is kept, in bytes.
 	mostKept = 4 << 10
@@ -13,10 +14,10 @@ const (
 	mostShown = 300
 )
 
-// Output keeps the first 4 KiB of a process's output, which may be any bytes.
+// Said keeps the first 4 KiB of a process's output, which may be anything.
 type Output struct{ text bytes.Buffer }
 
-// Write implements io.Writer. It takes everything.
+// Write implements io.Writer. It accepts everything.
 func (o *Output) Write(b []byte) (int, error) {
 	if left := mostKept - o.text.Len(); left > 0 {
 		o.text.Write(b[:min(left, len(b))])
@@ -27,7 +28,7 @@ func (o *Output) Write(b []byte) (int, error) {
 // String is the kept output.
 func (o *Output) String() string { return o.text.String() }
 
-// Printable is at most 300 characters of a text that somebody else may have made, on one line.
+// Printable is at most 300 characters of an untrusted text, on one line.
 func Printable(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -1,5 +1,5 @@
-// Package fielderror says which field of a document is refused, what is there and
-// what is allowed. It owns nothing.
+// Package fielderror describes a refused field of a document: its path, its value and
+// the allowed values. It owns nothing.
 package fielderror
 
 import (
@@ -14,15 +14,15 @@ import (
 // MaxShown is how much of a refused value an error shows, in bytes.
 const MaxShown = 80
 
-// Error says which field of a document is refused and what is allowed in
-// it. Use errors.As to get it: its parts are fit for a signed result, for they
-// never hold the text of a secret.
+// Error names the refused field of a document and its allowed values. Use errors.As
+// to get it: its parts are fit for a signed result, for they never hold the text of
+// a secret.
 type Error struct {
 	// Field is the path in the document, as in "data.mounts[1].mountpoint".
 	Field string
-	// Value is what is there, in JSON, shortened; or what is wrong with it in words.
+	// Value is the field's value, in JSON, shortened; or a description of it in words.
 	Value string
-	// Allowed says what may be there.
+	// Allowed describes the allowed values.
 	Allowed string
 }
 
@@ -50,8 +50,8 @@ const (
 	Twice   Words = "there twice"
 )
 
-// Show is the value of a field as an Error has it: short, and without the text of what
-// may be a secret.
+// Show is the value of a field as an Error has it: short, and without the text of a
+// possible secret.
 func Show(field string, value any) string {
 	switch v := value.(type) {
 	case Words:

@@ -16,10 +16,10 @@ func AppendBulkString(dst []byte, s string) []byte {
 	return append(dst, '\r', '\n')
 }
 
-// AppendNull appends the bulk string that is none.
+// AppendNull appends the null bulk string.
 func AppendNull(dst []byte) []byte { return append(dst, "$-1\r\n"...) }
 
-// AppendNullArray appends the array that is none.
+// AppendNullArray appends the null array.
 func AppendNullArray(dst []byte) []byte { return append(dst, "*-1\r\n"...) }
 
 // AppendInt appends an integer.

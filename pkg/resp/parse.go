@@ -2,14 +2,14 @@ package resp
 
 import "bytes"
 
-// Error is a request that can't be read: the text of the reply. After it,
-// where the next request begins isn't known, so the connection is closed.
+// Error is the error of an unreadable request: the text of the reply. The start of
+// the next request is unknown then, so the connection is closed.
 type Error string
 
 // Error is the reply's text.
 func (e Error) Error() string { return string(e) }
 
-// What a request may be refused for. The texts are 0-db's.
+// The reasons to refuse a request. The texts are 0-db's.
 const (
 	ErrNotArray  = Error("Malformed request, array expected")
 	ErrNoCount   = Error("Missing arguments")
@@ -19,34 +19,34 @@ const (
 	ErrWholeSize = Error("Request too big")
 )
 
-// The further refusals of Limits.Strict and Limits.Large. The texts are croft's.
+// The further reasons of Limits.Strict and Limits.Large. The texts are croft's.
 const (
 	ErrNotEnded  = Error("Argument doesn't end where it should")
 	ErrManyLarge = Error("Too many large arguments")
 )
 
-// maxLine is how long the line before an array or an argument may be: more
-// digits than any allowed number has.
+// maxLine is the length of the line before an array or an argument: more digits
+// than any allowed number has.
 const maxLine = 32
 
-// Limits are what a request may be at most.
+// Limits are the limits of a request.
 type Limits struct {
-	// Argument is how many bytes an argument has.
+	// Argument is the most bytes of an argument.
 	Argument int
-	// Arguments is how many there are.
+	// Arguments is the most arguments.
 	Arguments int
-	// Request is how many bytes all of a request has, lines included.
+	// Request is the most bytes of a whole request, lines included.
 	Request int64
 	// Large, when not 0, is the size in bytes that only one argument may exceed.
 	Large int
-	// Strict refuses what 0-db forgives: numbers that aren't 1 to 9 digits, and arguments that
-	// don't end in CRLF. A request may be empty then.
+	// Strict refuses input that 0-db forgives: numbers that aren't 1 to 9 digits, and arguments
+	// that don't end in CRLF. A request may be empty then.
 	Strict bool
 }
 
-// Parser reads the requests of one connection. The zero value is one that is at
-// the beginning of a request. It remembers how far it has come in a request that
-// isn't complete, so that one which comes in small pieces is read once.
+// Parser reads the requests of one connection. The zero value is at the beginning of a
+// request. It remembers its progress in an incomplete request, so that one in small
+// pieces is read once.
 type Parser struct {
 	count int  // arguments announced, 0 before that line
 	done  int  // arguments that are complete
@@ -55,14 +55,14 @@ type Parser struct {
 	large bool // a complete argument exceeded Limits.Large
 }
 
-// Need is how many bytes of the request there must be before Next can come
-// further; at least 1.
+// Need is the number of bytes of the request that Next needs for progress; at
+// least 1.
 func (p *Parser) Need() int { return max(p.need, 1) }
 
 // Next reads the request at the beginning of buf. It returns the arguments,
-// appended to args, which point into buf, and how many bytes the request has:
-// 0 when it isn't complete, and then buf must begin with the same bytes the next
-// time. An error is an Error; the parser is of no use after it.
+// appended to args, which point into buf, and the length of the request: 0 when it
+// isn't complete, and then buf must begin with the same bytes the next time. An
+// error is an Error; the parser is of no use after it.
 func (p *Parser) Next(buf []byte, args [][]byte, l *Limits) ([][]byte, int, error) {
 	if len(buf) < p.need {
 		return args, 0, nil
@@ -81,13 +81,13 @@ func (p *Parser) Next(buf []byte, args [][]byte, l *Limits) ([][]byte, int, erro
 	if !resumed {
 		return args, consumed, nil
 	}
-	// What was seen the last time isn't in args: once more, all of it being here.
+	// Earlier arguments aren't in args: scan again, now that all is here.
 	args, _, err = p.scan(buf[:consumed], args[:first], l)
 	*p = Parser{}
 	return args, consumed, err
 }
 
-// scan goes on from where the parser is.
+// scan continues from the parser's position.
 func (p *Parser) scan(buf []byte, args [][]byte, l *Limits) ([][]byte, bool, error) {
 	if p.count == 0 {
 		if err := p.array(buf, l); err != nil || p.count == 0 {
@@ -114,7 +114,7 @@ func (p *Parser) scan(buf []byte, args [][]byte, l *Limits) ([][]byte, bool, err
 			p.need = end
 			return args, false, nil
 		}
-		// 0-db takes any two bytes behind an argument.
+		// 0-db accepts any two bytes after an argument.
 		if l.Strict && (buf[end-2] != '\r' || buf[end-1] != '\n') {
 			return args, false, ErrNotEnded
 		}
@@ -125,7 +125,7 @@ func (p *Parser) scan(buf []byte, args [][]byte, l *Limits) ([][]byte, bool, err
 	return args, true, nil
 }
 
-// array reads the line that says how many arguments there are.
+// array reads the line with the number of arguments.
 func (p *Parser) array(buf []byte, l *Limits) error {
 	n, body, err := p.line(buf, '*', l.Strict)
 	if err != nil || body == 0 {
@@ -160,7 +160,7 @@ func (p *Parser) line(buf []byte, kind byte, strict bool) (n, next int, err erro
 	if rest[0] != kind {
 		return 0, 0, wrong
 	}
-	// Short numbers are nearly all of them.
+	// Nearly all numbers are short.
 	if len(rest) >= 4 && rest[2] == '\r' && rest[3] == '\n' && rest[1]-'0' <= 9 {
 		return int(rest[1] - '0'), p.at + 4, nil
 	}
@@ -191,8 +191,8 @@ func digits(b []byte) bool {
 	return true
 }
 
-// number reads what C's atoi would: blanks, a sign, digits, and then anything.
-// What is too large for a limit stays so.
+// number reads a number like C's atoi: blanks, a sign, digits, and then anything.
+// A number too large for a limit stays so.
 func number(b []byte) int {
 	for len(b) > 0 && (b[0] == ' ' || b[0] >= '\t' && b[0] <= '\r') {
 		b = b[1:]

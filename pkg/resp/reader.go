@@ -5,16 +5,16 @@ import (
 	"io"
 )
 
-// chunk is how many bytes a Reader reads where it doesn't know what comes.
+// chunk is how many bytes a Reader reads when it doesn't know the next length.
 const chunk = 512
 
-// Reader reads the requests of a stream, each into memory of its own. A server whose memory is
-// shared by many connections takes a Parser instead.
+// Reader reads the requests of a stream, each into its own memory. A server with many
+// connections that share memory uses a Parser instead.
 type Reader struct {
 	from   io.Reader
 	limits Limits
 	parser Parser
-	// rest is what was read beyond the last request, at most chunk bytes.
+	// rest is the input read beyond the last request, at most chunk bytes.
 	rest []byte
 }
 
@@ -22,7 +22,7 @@ type Reader struct {
 func NewReader(from io.Reader, l Limits) *Reader { return &Reader{from: from, limits: l} }
 
 // Next returns the arguments of the next request. They stay valid. It takes no more memory than
-// twice what has arrived. An Error is a request that can't be read; others are from's.
+// twice the received bytes. An Error is an unreadable request; others are from's.
 func (r *Reader) Next() ([][]byte, error) {
 	buf := r.rest
 	for {
@@ -40,7 +40,7 @@ func (r *Reader) Next() ([][]byte, error) {
 	}
 }
 
-// more reads on behind buf.
+// more reads more input behind buf.
 func (r *Reader) more(buf []byte) ([]byte, error) {
 	want := max(r.parser.Need()-len(buf), chunk)
 	if free := cap(buf) - len(buf); free == 0 {

@@ -10,11 +10,11 @@ import (
 	"golang.org/x/crypto/nacl/box"
 )
 
-// BoxOverhead is how much longer a sealed box is than what is in it, in bytes.
+// BoxOverhead is the size of a sealed box beyond its content, in bytes.
 const BoxOverhead = box.AnonymousOverhead
 
-// Seal seals plaintext to the key that id is, as libsodium's crypto_box_seal
-// does: only its owner can open it, and nobody can tell who made it.
+// Seal seals plaintext to the key of id, as libsodium's crypto_box_seal does: only
+// the key's owner can open it, and nobody can tell who made it.
 func Seal(id string, plaintext []byte) ([]byte, error) {
 	return sealWith(rand.Reader, id, plaintext)
 }
@@ -48,9 +48,8 @@ func (k KeyPair) Open(sealed []byte) ([]byte, error) {
 	return out, nil
 }
 
-// curve25519 is the key pair that boxes are sealed to, made of the ed25519
-// pair as libsodium does: u = (1+y)/(1-y), and the clamped first half of
-// SHA-512 of the seed.
+// curve25519 is the key pair for boxes, derived from the ed25519 pair as libsodium
+// does: u = (1+y)/(1-y), and the clamped first half of SHA-512 of the seed.
 func (k KeyPair) curve25519() (public, private *[32]byte, err error) {
 	point, err := new(edwards25519.Point).SetBytes(k.Public())
 	if err != nil {

@@ -15,8 +15,8 @@ const maxIDText = 44
 // ID is the base58 text of a public key.
 func ID(key ed25519.PublicKey) string { return base58.Encode(key) }
 
-// ParseID returns the 32 bytes that id is. It looks at the form alone: whether
-// they are a key that can be trusted is VerifyingKey's to say.
+// ParseID returns the 32 bytes of id. It checks the form alone: VerifyingKey decides
+// whether they are a trustworthy key.
 func ParseID(id string) (ed25519.PublicKey, error) {
 	if len(id) > maxIDText {
 		return nil, errors.Errorf("cannot read ID: %d characters, at most %d are allowed", len(id), maxIDText)
@@ -31,7 +31,7 @@ func ParseID(id string) (ed25519.PublicKey, error) {
 	return ed25519.PublicKey(key), nil
 }
 
-// VerifyingKey returns the key that id is, if a signature by it says something.
+// VerifyingKey returns the key of id, if a signature by it proves something.
 //
 // Refused are bytes that aren't a point of the curve; a second encoding of
 // one, which would be a second ID for the same key; and the eight points of
@@ -53,7 +53,7 @@ func VerifyingKey(id string) (ed25519.PublicKey, error) {
 	return key, nil
 }
 
-// Verify checks an ed25519 signature by the key that id is.
+// Verify checks an ed25519 signature by the key of id.
 func Verify(id string, message, signature []byte) error {
 	key, err := VerifyingKey(id)
 	if err != nil {

@@ -19,11 +19,11 @@ const (
 	UserSeedMode os.FileMode = 0o600
 )
 
-// Seed is what a seed file holds.
+// Seed is the content of a seed file.
 type Seed struct {
 	KeyPair
-	// Unversioned says that the file had no version header: it is of before
-	// there was one, and may be written anew.
+	// Unversioned marks a file without a version header: it predates the header, and
+	// may be rewritten.
 	Unversioned bool
 }
 
@@ -52,13 +52,13 @@ func DecodeSeed(content []byte) (Seed, error) {
 	return Seed{KeyPair: k}, err
 }
 
-// ReadSeedFile reads a seed file, whoever may read it.
+// ReadSeedFile reads a seed file, whatever its permissions.
 func ReadSeedFile(path string) (Seed, error) {
 	return readSeedFile(path, 0)
 }
 
-// ReadPrivateSeedFile reads a seed file that nobody but its owner may touch;
-// one that group or others may read, write or run is refused.
+// ReadPrivateSeedFile reads a seed file that only its owner may access; it
+// refuses one that group or others may read, write or run.
 func ReadPrivateSeedFile(path string) (Seed, error) {
 	return readSeedFile(path, 0o077)
 }

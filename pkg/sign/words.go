@@ -7,7 +7,7 @@ import (
 	"github.com/tyler-smith/go-bip39"
 )
 
-// WordCount is how many words stand for a seed.
+// WordCount is the number of words of a seed.
 const WordCount = 24
 
 // Words is the seed as 24 words of BIP-39's English list, for a backup on

@@ -16,7 +16,7 @@ import (
 // does, a text without one such form: names twice, half of a surrogate pair, numbers
 // beyond ±MaxInteger.
 //
-// The checks come first: the writer takes valid JSON for granted.
+// The checks come first: the writer relies on valid JSON.
 func Canonical(path string, text []byte, most int) ([]byte, error) {
 	if err := CheckNumbers(path, text, most); err != nil {
 		return nil, err
@@ -27,9 +27,9 @@ func Canonical(path string, text []byte, most int) ([]byte, error) {
 }
 
 // canonical writes a text that CheckNumbers has accepted in the form of RFC 8785. Its
-// cost is linear in the text, whatever the text is: whoever sends it hasn't shown
-// a valid signature yet. The library's isn't (it sorts an object's members in
-// quadratic time and copies each value once a level).
+// cost is linear in any text: the sender hasn't shown a valid signature yet. The
+// library's isn't (it sorts an object's members in quadratic time and copies each
+// value once a level).
 type canonical struct {
 	cursor
 	out []byte
@@ -39,7 +39,7 @@ type canonical struct {
 	scratch []byte
 }
 
-// part is where a member lies in the output.
+// part is the place of a member in the output.
 type part struct {
 	name       []byte
 	start, end int
@@ -75,7 +75,7 @@ func (c *canonical) array() error {
 	return nil
 }
 
-// object writes the members as they come, then puts them in order.
+// object writes the members in their order, then sorts them.
 func (c *canonical) object() error {
 	c.take('{')
 	c.out = append(c.out, '{')
@@ -94,8 +94,8 @@ func (c *canonical) object() error {
 		}
 		p.end = len(c.out)
 		c.parts = append(c.parts, p)
-		// Each member is followed by a comma, the last one's is replaced below:
-		// any may come to stand last.
+		// Each member is followed by a comma, the last one's is replaced below: any
+		// may end up last.
 		c.out = append(c.out, ',')
 		c.take(',')
 	}
@@ -109,7 +109,7 @@ func (c *canonical) object() error {
 	return nil
 }
 
-// sort orders the members that were written from start on, by the UTF-16 of
+// sort orders the members written from start on, by the UTF-16 of
 // their names.
 func (c *canonical) sort(start int, parts []part) {
 	less := func(a, b part) int { return compareUTF16(a.name, b.name) }
@@ -125,8 +125,8 @@ func (c *canonical) sort(start int, parts []part) {
 	}
 }
 
-// compareUTF16 compares valid UTF-8 as UTF-16 is compared: characters beyond
-// U+FFFF, which begin with 0xF0 and more, stand before those from U+E000 to
+// compareUTF16 compares valid UTF-8 in the order of UTF-16: characters beyond
+// U+FFFF, which begin with 0xF0 and more, come before those from U+E000 to
 // U+FFFF, which begin with 0xEE and 0xEF.
 func compareUTF16(a, b []byte) int {
 	for i := range min(len(a), len(b)) {
@@ -142,7 +142,7 @@ func compareUTF16(a, b []byte) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// text16 writes a string: what it has without an escape stays as it is.
+// text16 writes a string: unescaped parts stay unchanged.
 func (c *canonical) text16(raw []byte) {
 	for i := 0; i < len(raw); {
 		switch {
@@ -161,7 +161,7 @@ func (c *canonical) text16(raw []byte) {
 	}
 }
 
-// short are the escapes of two characters that RFC 8785 asks for.
+// short are the two-character escapes that RFC 8785 requires.
 func short(r rune) byte {
 	switch r {
 	case '"', '\\':
@@ -180,8 +180,8 @@ func short(r rune) byte {
 	return 0
 }
 
-// escape writes the character of the \uXXXX, or two of them, that raw begins
-// with, and returns how long they are.
+// escape writes the character, or two, of the \uXXXX at the beginning of raw,
+// and returns the length in raw.
 func (c *canonical) escape(raw []byte) int {
 	r, size := rune(hex16(raw)), 6
 	if utf16.IsSurrogate(r) {
@@ -199,7 +199,7 @@ func (c *canonical) escape(raw []byte) int {
 	return size
 }
 
-// plainDigits is how many digits an integer may have that is written as it stands.
+// plainDigits is the most digits of an integer that is copied unchanged.
 const plainDigits = 15
 
 func (c *canonical) scalarValue(literal []byte) error {

@@ -14,15 +14,15 @@ import (
 	"github.com/croft-edge/croft/pkg/fielderror"
 )
 
-// Limits of a text. They bound what a check may cost: nothing is known of the
+// Limits of a text. They bound the cost of a check: nothing is known of the
 // sender yet.
 const (
-	// MaxDepth is how deep objects and arrays may lie in each other.
+	// MaxDepth is how deep objects and arrays may nest.
 	MaxDepth = 32
 	// MaxMembers is how many members one object may have.
 	MaxMembers = 256
-	// MaxValues is how many values a text may have in all, objects and arrays
-	// with them: more of them are so short that they mean nothing.
+	// MaxValues is how many values a text may have in all, with objects and arrays:
+	// more of them would be too short to mean anything.
 	MaxValues = 32 << 10
 	// MaxInteger is the largest number in a text that CheckNumbers accepts, and with a
 	// minus sign the smallest: the integers that every JSON library keeps exactly.
@@ -79,8 +79,8 @@ type checker struct {
 	// path is the path of the whole text in its document.
 	path    string
 	numbers bool
-	// steps lead from there to where the cursor is. The path is made of them
-	// when it is needed only: names may be long.
+	// steps lead from path to the cursor. The path is built from them only
+	// when it is needed: names may be long.
 	steps []step
 	// values is the number of values so far.
 	values int
@@ -185,7 +185,7 @@ type names struct {
 	many map[string]struct{}
 }
 
-// fewNames is how many names are compared one by one.
+// fewNames is the number of names that are compared one by one.
 const fewNames = 16
 
 // add reports whether a name is new.

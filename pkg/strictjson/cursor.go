@@ -2,7 +2,7 @@ package strictjson
 
 import "encoding/json"
 
-// cursor goes through a text that is known to be valid JSON.
+// cursor moves through a valid JSON text.
 type cursor struct {
 	text []byte
 	at   int
@@ -88,7 +88,7 @@ func (c *cursor) skip() []byte {
 	}
 }
 
-// member is a member of an object, its value as it stands in the text.
+// member is a member of an object, its value unchanged from the text.
 type member struct {
 	name  string
 	value json.RawMessage

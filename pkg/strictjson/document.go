@@ -16,17 +16,17 @@ import (
 type Field struct {
 	// Read reads the member's value, which lies at path.
 	Read func(path string, raw json.RawMessage) error
-	// Optional says that the member may be absent, or null.
+	// Optional lets the member be absent, or null.
 	Optional bool
 }
 
-// Document says how an object is read. Names are matched exactly: a name in
-// another case is refused, for there are libraries to which it is the same one.
+// Document describes how an object is read. Names are matched exactly: a name in
+// another case is refused, for some libraries take it for the same one.
 type Document struct {
-	// Path is where the object lies; empty for the whole text.
+	// Path is the object's path; empty for the whole text.
 	Path   string
 	Fields map[string]Field
-	// Open lets unknown members pass; Draft lets any be absent.
+	// Open accepts unknown members; Draft lets any be absent.
 	Open  bool
 	Draft bool
 }
@@ -60,7 +60,7 @@ func (d Document) Read(object []byte) error {
 	return d.complete(seen)
 }
 
-// stranger refuses a name that isn't known.
+// stranger refuses an unknown name.
 func (d Document) stranger(path, name string) error {
 	for known := range d.Fields {
 		if strings.EqualFold(known, name) {
@@ -139,7 +139,7 @@ func Bytes(to *[]byte) Field {
 	}}
 }
 
-// Int reads an integer of the range of T in any of JSON's forms of it:
+// Int reads an integer of the range of T in any of JSON's notations:
 // 1000, 1e3, 1000.0.
 func Int[T ~int64 | ~int](to *T) Field {
 	return Field{Read: func(path string, raw json.RawMessage) error {
@@ -152,7 +152,7 @@ func Int[T ~int64 | ~int](to *T) Field {
 	}}
 }
 
-// maxNumberText is the longest text of an integer that is worth a look.
+// maxNumberText is the longest text that is parsed as an integer.
 const maxNumberText = 40
 
 func integer(text string) (int64, bool) {

@@ -11,10 +11,10 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Panic is what a function has panicked with. errors.As finds it in what Catch
-// and Guard return.
+// Panic is a function's panic. errors.As finds it in the errors of Catch and
+// Guard.
 type Panic struct {
-	// Name is the name that the function was guarded under.
+	// Name is the name under which the function was guarded.
 	Name string
 	// Cause is the panic's argument, Stack the goroutine's stack at the panic.
 	Cause any
@@ -26,8 +26,7 @@ type Panic struct {
 func (p *Panic) Error() string { return fmt.Sprintf("cannot run %s: panic: %v", p.Name, p.Cause) }
 
 // Catch calls f. A panic of f becomes an error of kind node.Internal, made of a
-// *Panic, which the caller passes on to somebody who logs it. Where there is a
-// logger, Guard is the better choice.
+// *Panic, which the caller passes on to be logged. With a logger at hand, use Guard.
 func Catch(name string, f func() error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -38,23 +37,23 @@ func Catch(name string, f func() error) (err error) {
 }
 
 // Guard calls f. A panic of f is logged with its stack, and becomes an error of
-// kind node.Internal, made of a *Panic. So is one that f has from Catch; one
-// that was logged already isn't logged again.
+// kind node.Internal, made of a *Panic. So does one that f returns from Catch;
+// a panic is logged only once.
 func Guard(log zerolog.Logger, name string, f func() error) error {
 	err := Catch(name, f)
 	logPanic(log, err)
 	return err
 }
 
-// logPanic logs err if it is made of a panic that nobody has logged.
+// logPanic logs err if it is made of an unlogged panic.
 func logPanic(log zerolog.Logger, err error) {
 	if p := panicToLog(err); p != nil {
 		log.Error().Str("goroutine", p.Name).Err(err).Bytes("stack", p.Stack).Msg("panic")
 	}
 }
 
-// Do is Guard for an f that has no error to return. It reports whether f came
-// to its end.
+// Do is Guard for an f without an error. It reports whether f returned
+// normally.
 func Do(log zerolog.Logger, name string, f func()) bool {
 	return Guard(log, name, func() error {
 		f()
@@ -62,8 +61,8 @@ func Do(log zerolog.Logger, name string, f func()) bool {
 	}) == nil
 }
 
-// panicToLog is the panic that err is made of; nil when there is none, or when
-// somebody has logged it.
+// panicToLog is the panic that err is made of; nil without one, or when it was
+// logged already.
 func panicToLog(err error) *Panic {
 	var p *Panic
 	if !errors.As(err, &p) || p.logged.Swap(true) {

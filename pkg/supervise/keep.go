@@ -14,15 +14,15 @@ import (
 // ErrEnded is returned to Keep by a function that has nothing left to do.
 var ErrEnded = errors.New("it has nothing left to do")
 
-// DefaultBackoff is between two runs of what ended by a panic.
+// DefaultBackoff is the pause between two runs after a panic.
 func DefaultBackoff() backoff.Backoff { return backoff.Backoff{Base: time.Second, Max: time.Minute} }
 
 // Keep runs f until ctx is done, and again, after b, when it panics or returns
-// before that, with or without an error. Each end that is too early is logged,
-// a panic with its stack. What ran for longer than b.Max counts as well again.
+// before that, with or without an error. Each early end is logged, a panic with its
+// stack. A run longer than b.Max resets the failures.
 //
-// Keep returns what f returned once ctx is done; or nil when f returned
-// ErrEnded, which isn't too early. A ctx that is done before f first runs is no error.
+// Keep returns f's error once ctx is done; or nil when f returned ErrEnded,
+// which isn't early. A ctx that is done before f first runs is no error.
 func Keep(ctx context.Context, log zerolog.Logger, name string, b backoff.Backoff, f func(ctx context.Context) error) error {
 	failures := 0
 	for ctx.Err() == nil {
@@ -51,7 +51,7 @@ func Keep(ctx context.Context, log zerolog.Logger, name string, b backoff.Backof
 	return nil
 }
 
-// logEarly logs an end that is too early.
+// logEarly logs an early end.
 func logEarly(event *zerolog.Event, err error) {
 	if err == nil {
 		err = node.Errorf(node.Internal, "it ended by itself")

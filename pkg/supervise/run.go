@@ -1,7 +1,7 @@
 // Package supervise starts the parts of a process in order and stops them in the
 // reverse order, each within its own time. It is also the one place where the
-// panic of a goroutine is caught: Guard and Catch make it an error, Keep runs
-// what has ended again. It owns goroutines, nothing else.
+// panic of a goroutine is caught: Guard and Catch make it an error, Keep restarts
+// a function that has ended. It owns goroutines, nothing else.
 package supervise
 
 import (
@@ -12,21 +12,21 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Part is one thing that a process does for as long as it lives.
+// Part is a task that a process runs for as long as it lives.
 type Part struct {
 	// Name is for log lines and errors.
 	Name string
-	// Run does it until ctx is done, and then returns nil. An earlier return,
-	// also without an error, ends the process: nothing works without it.
+	// Run runs until ctx is done, and then returns nil. An earlier return,
+	// also without an error, ends the process: nothing works without the part.
 	Run func(ctx context.Context) error
 	// Within is how long Run may take after ctx is done; 5 s when it is zero.
 	Within time.Duration
-	// Again makes an earlier return, also by a panic, end nothing: Run is logged
-	// and run again, with DefaultBackoff. It must be able to.
+	// Again keeps the process when Run returns early or panics: that is logged
+	// and Run called again, with DefaultBackoff. Run must allow that.
 	Again bool
 }
 
-// defaultWithin is how long a part may take to stop when it doesn't say.
+// defaultWithin is a part's time to stop when it sets none.
 const defaultWithin = 5 * time.Second
 
 // Group holds parts that were started one after the other. It isn't for use
@@ -49,7 +49,7 @@ func New(log zerolog.Logger) *Group {
 	return &Group{log: log, failed: make(chan error, 1)}
 }
 
-// Start begins a part. Its context is its own: parts end in order, not at once.
+// Start starts a part. Each part has its own context: parts end in order, not at once.
 func (g *Group) Start(p Part) {
 	if p.Within <= 0 {
 		p.Within = defaultWithin
@@ -66,7 +66,7 @@ func (g *Group) Start(p Part) {
 	}()
 }
 
-// fail tells Wait that a part has ended before it was asked to.
+// fail tells Wait that a part has ended early.
 func (g *Group) fail(s *started) {
 	err := s.err
 	if err == nil {
@@ -86,9 +86,9 @@ func (g *Group) guarded(ctx context.Context, p Part) error {
 	return Guard(g.log, p.Name, func() error { return p.Run(ctx) })
 }
 
-// Wait returns once ctx is done or a part has ended too early, and all parts
-// are stopped, the newest first. The error is the first one that mattered: of
-// the part that ended too early, or of one that didn't stop well.
+// Wait returns once ctx is done or a part has ended early, and all parts are
+// stopped, the newest first. The error is the first relevant one: of the part
+// that ended early, or of one that didn't stop well.
 func (g *Group) Wait(ctx context.Context) error {
 	var first error
 	select {

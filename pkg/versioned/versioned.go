@@ -1,6 +1,6 @@
 // Package versioned puts a version in front of a file's bytes: the JSON string
-// of a semantic version, quotes included, followed directly by the body. It is
-// how seed files and stored reservations begin. It holds pure functions only.
+// of a semantic version, quotes included, followed directly by the body. Seed files
+// and stored reservations begin so. It holds pure functions only.
 package versioned
 
 import (
@@ -11,11 +11,11 @@ import (
 	"github.com/pkg/errors"
 )
 
-// maxHeader bounds how far Split looks for the end of the header, in bytes.
+// maxHeader bounds the header that Split looks for, in bytes.
 const maxHeader = 64
 
 // Version is a semantic version without pre-release or build. The zero
-// Version is what a file without a header has.
+// Version is that of a file without a header.
 type Version struct {
 	Major, Minor, Patch uint64
 }

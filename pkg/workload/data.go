@@ -106,7 +106,7 @@ type Container struct {
 	// ImageAuth is sealed to the node, hex: "user:password" of the registry.
 	ImageAuth string `json:"image_auth,omitempty"`
 	// Restrictions, of version 2 alone. ReadOnly: no writing to its root file system,
-	// beside its volumes. NoCapabilities: none of the rights that root of a container has
+	// beside its volumes. NoCapabilities: no capabilities of a container's root
 	// beyond a plain user. NonRoot: not run as root.
 	ReadOnly       bool `json:"read_only,omitempty"`
 	NoCapabilities bool `json:"no_capabilities,omitempty"`

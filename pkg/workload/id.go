@@ -73,7 +73,7 @@ const hashRule = "the hash of a reservation: 64 hexadecimal digits in lower case
 // Hex is the hash as data holds it: 64 hexadecimal digits in lower case.
 func (h Hash) Hex() string { return hex.EncodeToString(h[:]) }
 
-// ParseHash reads what Hex writes. Capitals are refused: a hash has one text.
+// ParseHash reads the form that Hex writes. Capitals are refused: a hash has one text.
 func ParseHash(text string) (Hash, error) {
 	var h Hash
 	if len(text) != hex.EncodedLen(len(h)) || strings.ToLower(text) != text {
@@ -85,8 +85,8 @@ func ParseHash(text string) (Hash, error) {
 	return h, nil
 }
 
-// validateHash accepts a reference by hash where there may be one. Documents of
-// version 1 have none: programs of that version don't know the member.
+// validateHash accepts a reference by hash where one is allowed. Version 1 allows none:
+// programs of that version don't know the member.
 func validateHash(r *Reservation, field, hash string) error {
 	if hash == "" {
 		return nil

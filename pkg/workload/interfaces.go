@@ -6,7 +6,7 @@ import (
 )
 
 // ErrPollEOS is returned by a poll that has reached the end of the stream:
-// what came with it is still handled, later polls return nothing more.
+// its reservations are still handled, later polls return nothing more.
 var ErrPollEOS = fmt.Errorf("end of stream")
 
 // ReservationSource yields the reservations that the engine handles. The
@@ -39,22 +39,22 @@ type ReservationCache interface {
 	Counters() ProvisionCounters
 }
 
-// Feedbacker tells an explorer what became of a reservation.
+// Feedbacker sends a reservation's result to an explorer.
 type Feedbacker interface {
 	Feedback(id string, r *Result) error
 	Deleted(id string) error
 }
 
-// OwnerCache tells whose reservation it is.
+// OwnerCache returns a reservation's owner.
 type OwnerCache interface {
 	OwnerOf(reservationID string) (string, error)
 }
 
-// ZDBMapping tells in which container a 0-db namespace lives.
+// ZDBMapping maps 0-db namespaces to their containers.
 type ZDBMapping interface {
-	// Get returns the container's ID; "" and false when the namespace isn't known.
+	// Get returns the container's ID; "" and false for an unknown namespace.
 	Get(namespace string) (string, bool)
-	// Set saves where the namespace lives.
+	// Set saves the namespace's container.
 	Set(namespace, container string)
 }
 

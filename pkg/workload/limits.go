@@ -5,16 +5,16 @@ import (
 	"github.com/croft-edge/croft/pkg/strictjson"
 )
 
-// Limits of a document. They bound what a signature check may cost: whoever
-// pushes a document hasn't shown a valid signature yet.
+// Limits of a document. They bound the cost of a signature check: the sender of
+// a document hasn't shown a valid signature yet.
 const (
-	// MaxDocument is the size of a whole document in bytes. Whoever reads a
-	// body limits it: Decode refuses what is longer.
+	// MaxDocument is the size of a whole document in bytes. Readers of a
+	// body limit it: Decode refuses longer ones.
 	MaxDocument = 1 << 20
 	// MaxData is the size of a reservation's or result's data in bytes; the
 	// rest of a document is for its other members.
 	MaxData = 512 << 10
-	// MaxDepth is how deep objects and arrays may lie in each other.
+	// MaxDepth is how deep objects and arrays may nest.
 	MaxDepth = strictjson.MaxDepth
 	// MaxMembers is how many members one object may have.
 	MaxMembers = strictjson.MaxMembers
@@ -38,5 +38,5 @@ const (
 	GiB = 1 << 30
 )
 
-// FieldError says which field of a document is refused and what is allowed in it.
+// FieldError names the refused field of a document and its allowed values.
 type FieldError = fielderror.Error

@@ -14,8 +14,8 @@ import (
 const (
 	// prefix6Bits is the size of a network's IPv6 range: a unique local /48.
 	prefix6Bits = 48
-	// wider is by how much a prefix grows on its way from IPv4 to IPv6: 16
-	// bits of network and name are 48 there.
+	// wider is the growth of a prefix from IPv4 to IPv6: 16 bits of network
+	// and name are 48 there.
 	wider = prefix6Bits - networkBits
 )
 
@@ -30,8 +30,8 @@ func NetworkPrefix6(user, name string) netip.Prefix {
 
 // Counterpart6 is the IPv6 range beside p, a part of the network's IPv4 range
 // ipRange (a /16): prefix48, then the low 16 bits of p's address, of p's
-// length and 32: fd…:0200::/56 beside 10.1.2.0/24. What lies in each other or
-// apart does so on both sides. The zero Prefix when the arguments aren't a
+// length and 32: fd…:0200::/56 beside 10.1.2.0/24. Ranges that nest or are
+// disjoint in IPv4 do so in IPv6. The zero Prefix when the arguments aren't a
 // /48, a /16 and a part of it.
 func Counterpart6(prefix48, ipRange, p netip.Prefix) netip.Prefix {
 	p = p.Masked()
@@ -72,7 +72,7 @@ func TunnelAddress(subnet netip.Prefix) (netip.Addr, bool) {
 	return netip.AddrFrom4([4]byte{100, 64, b[1], b[2]}), true
 }
 
-// beside is the first address of the /64 that is beside ip.
+// beside is the first address of the /64 beside ip.
 func beside(prefix48 netip.Prefix, ip netip.Addr) [16]byte {
 	b, v4 := prefix48.Masked().Addr().As16(), ip.As4()
 	binary.BigEndian.PutUint16(b[prefix6Bits/8:], binary.BigEndian.Uint16(v4[2:]))
@@ -87,13 +87,13 @@ func isRange4(p netip.Prefix) bool {
 	return p.IsValid() && p.Bits() == networkBits && p.Addr().Is4()
 }
 
-// netIDLength is how much of the base58 text the seed keeps.
+// netIDLength is the length of base58 text that the seed keeps.
 const netIDLength = 13
 
 // NetworkID is the seed's ID of a user's network: the first 13 characters of
 // base58(md5(user name)). It is for the wire and for display only. Nothing
 // separates user and name and MD5 can be collided, so two networks may share
-// one: NetworkKey is what to key by.
+// one: use NetworkKey as a key.
 func NetworkID(user, name string) NetID {
 	sum := md5.Sum([]byte(user + name))
 	return NetID(base58.Encode(sum[:])[:netIDLength])
@@ -104,7 +104,7 @@ func NetworkKey(user, name string) [sha256.Size]byte {
 	return sha256.Sum256(appendLP(appendLP(nil, user), name))
 }
 
-// ContainerKey identifies what a user's containers of one name are on a node:
+// ContainerKey identifies a user's containers of one name on a node:
 // SHA-256 of LP("container") LP(user) LP(name). It is never a NetworkKey, whose
 // text begins with a user's ID, which is longer.
 func ContainerKey(user, name string) [sha256.Size]byte {

@@ -45,7 +45,7 @@ const (
 // NonceSize is the size of a reservation's nonce in bytes.
 const NonceSize = 16
 
-// Tag is mainly for debugging; it doesn't travel.
+// Tag is mainly for debugging; it isn't sent.
 type Tag map[string]string
 
 // String lists the tags by name.
@@ -60,14 +60,14 @@ func (t Tag) String() string {
 // Reservation is a signed request for one workload on one node, for a
 // duration. The JSON members and their order are the seed's, then croft's own.
 type Reservation struct {
-	// ID is "N-M"; the explorer gives it, so it isn't signed.
+	// ID is "N-M"; the explorer assigns it, so it isn't signed.
 	ID string `json:"id"`
-	// NodeID names the node that is asked.
+	// NodeID is the requested node.
 	NodeID string `json:"node_id"`
-	// User is the ID of who asks; it is the key that verifies Signature.
+	// User is the requester's ID; it is the key that verifies Signature.
 	User string `json:"user_id"`
 	Type Type   `json:"type"`
-	// Data holds the type's arguments, byte for byte as they came.
+	// Data holds the type's arguments, byte for byte as received.
 	Data json.RawMessage `json:"data,omitempty"`
 	// Created is the time of signing; nanoseconds are kept.
 	Created time.Time `json:"created"`
@@ -80,29 +80,29 @@ type Reservation struct {
 	// Tag is mainly for debugging.
 	Tag Tag `json:"-"`
 
-	// Version is of the document; absent means 1.
+	// Version is the document's; absent means 1.
 	Version int `json:"version,omitempty"`
 	// Nonce makes two equal requests different: 16 random bytes (version 2).
 	Nonce []byte `json:"nonce,omitempty"`
-	// Deletion, when there is one, is the user's signed wish to end it.
+	// Deletion, when there is one, is the user's signed request to end it.
 	Deletion *Deletion `json:"deletion,omitempty"`
-	// Renewal, when there is one, is the user's signed wish to have it longer.
+	// Renewal, when there is one, is the user's signed request to extend it.
 	Renewal *Renewal `json:"renewal,omitempty"`
 }
 
-// Deletion is the user's signed wish to end a reservation before its expiry.
+// Deletion is the user's signed request to end a reservation before its expiry.
 type Deletion struct {
 	Created   time.Time `json:"created"`
 	Signature []byte    `json:"signature"`
 }
 
-// Renewal is the user's signed wish that the same workload lives until Expires.
+// Renewal is the user's signed request that the same workload lives until Expires.
 type Renewal struct {
 	Expires   time.Time `json:"expires"`
 	Signature []byte    `json:"signature"`
 }
 
-// DocumentVersion is the version that the document says, 1 where it says none.
+// DocumentVersion is the document's version, 1 when it has none.
 func (r *Reservation) DocumentVersion() int {
 	if r.Version == 0 {
 		return V1
@@ -110,8 +110,8 @@ func (r *Reservation) DocumentVersion() int {
 	return r.Version
 }
 
-// Expires is when the reservation ends: Created plus Duration, or what a
-// renewal says. It doesn't check the renewal's signature.
+// Expires is when the reservation ends: Created plus Duration, or a renewal's
+// time. It doesn't check the renewal's signature.
 func (r *Reservation) Expires() time.Time {
 	if r.Renewal != nil {
 		return r.Renewal.Expires

@@ -38,7 +38,7 @@ func validateNetwork(r *Reservation, n *Network) error {
 	return nil
 }
 
-// networkCheck records the ranges, keys and ports of the resources so far.
+// networkCheck records the nodes, subnets and keys of the resources so far.
 type networkCheck struct {
 	// whole is the range of the network, whole6 its IPv6 range.
 	whole   netip.Prefix

@@ -1,6 +1,6 @@
 // Package faulty breaks the steps of atomicfile on purpose, for tests: a
-// process that dies at a step, a step that fails, a power cut that loses what
-// wasn't synced. It touches only the files that those steps touched.
+// process that dies at a step, a step that fails, a power cut that loses unsynced
+// changes. It touches only the files that those steps touched.
 package faulty
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/croft-edge/croft/pkg/atomicfile"
 )
 
-// ErrDied is what a dead process's steps return.
+// ErrDied is the error of a dead process's steps.
 var ErrDied = errors.New("the process died here")
 
 // Disk watches all steps, and breaks one. Its Hook is for atomicfile.
@@ -29,14 +29,14 @@ type Disk struct {
 	fired      atomicfile.Point
 	wrong      []string
 
-	// dirty holds the files that were written and not synced; undos what a
-	// power cut takes back, oldest first.
+	// dirty holds the written, unsynced files; undos the changes that a power
+	// cut takes back, oldest first.
 	dirty map[string]bool
 	undos []undo
 	saved map[string]saved
 }
 
-// undo puts back what a path held before a change that isn't durable yet.
+// undo restores a path's content from before a change that isn't durable yet.
 type undo struct {
 	folder string
 	path   string
@@ -67,7 +67,7 @@ func (d *Disk) arm(n int, cause error, dies bool) {
 	d.fired = atomicfile.Point{}
 }
 
-// Seen is how many points were passed since the disk was armed.
+// Seen is the number of points passed since the disk was armed.
 func (d *Disk) Seen() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -81,14 +81,14 @@ func (d *Disk) Fired() atomicfile.Point {
 	return d.fired
 }
 
-// Wrong says what was done in the wrong order: a rename of what wasn't synced.
+// Wrong lists the steps in a wrong order: renames of unsynced files.
 func (d *Disk) Wrong() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return append([]string(nil), d.wrong...)
 }
 
-// Hook is what atomicfile calls.
+// Hook is the Hook for atomicfile.
 func (d *Disk) Hook(p atomicfile.Point) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -110,7 +110,7 @@ func (d *Disk) Hook(p atomicfile.Point) error {
 	return nil
 }
 
-// begin saves what a step will change.
+// begin saves the state that a step will change.
 func (d *Disk) begin(p atomicfile.Point) {
 	switch p.Op {
 	case atomicfile.Rename, atomicfile.Remove, atomicfile.Move:
@@ -123,7 +123,7 @@ func (d *Disk) begin(p atomicfile.Point) {
 	}
 }
 
-// done notes what a step has made, and what is durable now.
+// done records a step's changes, and those that are durable now.
 func (d *Disk) done(p atomicfile.Point) {
 	switch p.Op {
 	case atomicfile.Sync:
@@ -141,7 +141,7 @@ func (d *Disk) done(p atomicfile.Point) {
 	}
 }
 
-// Volatile is how many changes a power cut could take back now.
+// Volatile is the number of changes that a power cut could take back now.
 func (d *Disk) Volatile() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node/conformance/expect"
 )
 
-// ContainersClient is what the stub of node.Containers looks like.
+// ContainersClient is the interface of the stub of node.Containers.
 type ContainersClient interface {
 	Create(ctx context.Context, spec node.ContainerSpec) (node.ContainerInfo, error)
 	Start(ctx context.Context, id string) (node.ContainerInfo, error)
@@ -22,7 +22,7 @@ type ContainersClient interface {
 	Status(ctx context.Context) (node.ContainerStatus, error)
 }
 
-// ImagesClient is what the stub of node.Images looks like.
+// ImagesClient is the interface of the stub of node.Images.
 type ImagesClient interface {
 	Pull(ctx context.Context, spec node.ImageSpec) (node.Image, error)
 	Inspect(ctx context.Context, label string) (node.Image, error)
@@ -31,32 +31,32 @@ type ImagesClient interface {
 	Status(ctx context.Context) (node.ImageStatus, error)
 }
 
-// ContainersSubject is a container module that was just made: it has neither
-// containers nor images.
+// ContainersSubject is a new container module, without containers and
+// images.
 type ContainersSubject struct {
 	Client ContainersClient
 	Images ImagesClient
 	// Reference is an image that the node may take from its own disk. Serve is
-	// an entry point of it that says "hello" and goes on until it is told to
-	// stop, Fail one that says "bye" and ends with an exit code other than 0.
+	// an entry point of it that prints "hello" and runs until it is stopped,
+	// Fail one that prints "bye" and ends with an exit code other than 0.
 	Reference   string
 	Serve, Fail []string
 	// Layer makes a folder that can be a container's Layer, Volume one that can
 	// be mounted.
 	Layer, Volume func(t *testing.T) string
-	// Restart ends the module as kill -9 does, starts it anew on the same
+	// Restart kills the module like kill -9, starts it again on the same
 	// folders, and returns the new clients.
 	Restart func(t *testing.T) (ContainersClient, ImagesClient)
 }
 
-// slow is how long what needs a new process may take on a busy machine.
+// slow is the time limit of steps that need a new process, on a busy machine.
 const slow = 2 * time.Minute
 
-// containerUser is whose containers the suite makes.
+// containerUser owns the suite's containers.
 const containerUser = networkUser
 
-// ContainersSuite is what every node.Containers and node.Images must pass. Each
-// part gets a subject of its own from open.
+// ContainersSuite tests an implementation of node.Containers and node.Images. Each
+// part gets its own subject from open.
 func ContainersSuite(t *testing.T, open func(t *testing.T) ContainersSubject) {
 	parts := []struct {
 		name string
@@ -112,7 +112,7 @@ func (s ContainersSubject) spec(t *testing.T, id string, entrypoint []string) no
 	}
 }
 
-// run makes a container that runs.
+// run makes a running container.
 func (s ContainersSubject) run(t *testing.T, id string, entrypoint []string) (node.ContainerSpec, node.ContainerInfo) {
 	t.Helper()
 	spec := s.spec(t, id, entrypoint)
@@ -123,7 +123,7 @@ func (s ContainersSubject) run(t *testing.T, id string, entrypoint []string) (no
 	return spec, info
 }
 
-// until waits until a container is as holds says.
+// until waits until holds accepts a container's info.
 func (s ContainersSubject) until(t *testing.T, id, what string, holds func(node.ContainerInfo) bool) node.ContainerInfo {
 	t.Helper()
 	deadline := time.Now().Add(slow)
@@ -139,7 +139,7 @@ func (s ContainersSubject) until(t *testing.T, id, what string, holds func(node.
 	}
 }
 
-// says waits until a container has said a line.
+// says waits until a container has printed a line.
 func (s ContainersSubject) says(t *testing.T, id, line string) {
 	t.Helper()
 	deadline := time.Now().Add(slow)

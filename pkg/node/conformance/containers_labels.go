@@ -7,7 +7,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node/conformance/expect"
 )
 
-// runAs makes a container of that hash that runs.
+// runAs makes a running container of that hash.
 func (s ContainersSubject) runAs(t *testing.T, hash string) (node.ContainerSpec, node.ContainerInfo) {
 	t.Helper()
 	spec := s.spec(t, "1-1", s.Serve)
@@ -19,7 +19,7 @@ func (s ContainersSubject) runAs(t *testing.T, hash string) (node.ContainerSpec,
 	return spec, info
 }
 
-// wantHash fails unless the only container still runs as it did, with that hash.
+// wantHash fails unless the only container still runs unchanged, with that hash.
 func (s ContainersSubject) wantHash(t *testing.T, was node.ContainerInfo, hash string) {
 	t.Helper()
 	all, err := s.Client.List(t.Context())
@@ -70,7 +70,7 @@ func containersUnlabelled(t *testing.T, s ContainersSubject) {
 	s.wantHash(t, running, "")
 }
 
-// containersAdopted holds that one that runs gets its hash without an end.
+// containersAdopted tests that a running container gets its hash without a stop.
 func containersAdopted(t *testing.T, s ContainersSubject) {
 	spec, running := s.runAs(t, "")
 	spec.Hash, spec.AdoptUnlabelled = expect.OneHash, true

@@ -200,8 +200,8 @@ func containersStatus(t *testing.T, s ContainersSubject) {
 	}
 }
 
-// containersMadeAgain: one that was removed and is made again, of the same image,
-// goes on in its log.
+// containersMadeAgain tests that a container made again after its removal, of the same
+// image, continues its log.
 func containersMadeAgain(t *testing.T, s ContainersSubject) {
 	heard := func() (n int) {
 		lines, err := s.Client.Logs(t.Context(), "1-1", 100)

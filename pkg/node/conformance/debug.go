@@ -9,7 +9,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node/conformance/expect"
 )
 
-// DebugClient is what the stub of node.Debug looks like.
+// DebugClient is the interface of the stub of node.Debug.
 type DebugClient interface {
 	Start(ctx context.Context, spec node.DebugSpec) (node.DebugInfo, error)
 	Stop(ctx context.Context, id string) error
@@ -19,17 +19,17 @@ type DebugClient interface {
 // DebugSubject is a debug module without streams.
 type DebugSubject struct {
 	Client DebugClient
-	// Restart makes the module anew, as a restart of its process does, and
+	// Restart makes the module anew, like a restart of its process, and
 	// returns the new client.
 	Restart func(t *testing.T) DebugClient
-	// Host and Port are those of a redis server that it may use, Most is how
-	// many streams there may be.
+	// Host and Port are a redis server's that it may use, Most is the largest
+	// number of streams.
 	Host string
 	Port uint16
 	Most int
 }
 
-// DebugSuite is what every node.Debug must pass.
+// DebugSuite tests an implementation of node.Debug.
 func DebugSuite(t *testing.T, open func(t *testing.T) DebugSubject) {
 	parts := []struct {
 		name string

@@ -1,5 +1,5 @@
 // Package conformance holds the suites that every implementation of a contract
-// must pass. A suite speaks to it through what the contract's stub looks like,
+// must pass. A suite calls it through the interface of the contract's stub,
 // methods with a context first, so that the same suite runs through the real
 // stub on a bus.
 //

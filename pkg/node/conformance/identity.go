@@ -13,7 +13,7 @@ import (
 	"github.com/croft-edge/croft/pkg/sign"
 )
 
-// IdentityClient is what the stub of node.IdentityManager looks like.
+// IdentityClient is the interface of the stub of node.IdentityManager.
 type IdentityClient interface {
 	NodeID(ctx context.Context) (string, error)
 	Sign(ctx context.Context, message []byte) ([]byte, error)
@@ -21,24 +21,24 @@ type IdentityClient interface {
 	Encrypt(ctx context.Context, plaintext []byte) ([]byte, error)
 }
 
-// VersionClient is what the stub of node.VersionMonitor looks like.
+// VersionClient is the interface of the stub of node.VersionMonitor.
 type VersionClient interface {
 	Version(ctx context.Context) (<-chan node.Version, error)
 }
 
-// IdentitySubject is an identity module that was just made.
+// IdentitySubject is a new identity module.
 type IdentitySubject struct {
 	Client  IdentityClient
 	Version VersionClient
-	// Running is the version that it was told it is.
+	// Running is its configured version.
 	Running node.Version
 	// Restart ends the module, starts it anew on the same state, and returns
 	// the new client.
 	Restart func(t *testing.T) IdentityClient
 }
 
-// IdentitySuite is what every node.IdentityManager with its
-// node.VersionMonitor must pass. Each part gets a subject of its own from open.
+// IdentitySuite tests an implementation of node.IdentityManager with its
+// node.VersionMonitor. Each part gets its own subject from open.
 func IdentitySuite(t *testing.T, open func(t *testing.T) IdentitySubject) {
 	parts := []struct {
 		name string

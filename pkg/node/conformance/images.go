@@ -9,26 +9,26 @@ import (
 	"github.com/croft-edge/croft/pkg/node/conformance/expect"
 )
 
-// ImagesSubject is an image module that was just made: it has no images.
+// ImagesSubject is a new image module, without images.
 type ImagesSubject struct {
 	Client ImagesClient
-	// Tag is a reference by tag to an image that can be pulled, Digest one by
-	// digest to the same, whose manifest for this machine that is.
+	// Tag is a reference by tag to a pullable image, Digest the one by the digest of
+	// the same image's manifest for this machine.
 	Tag, Digest string
-	// Path is that of an image on the node, Missing a reference to none,
-	// Wrong to one whose bytes aren't those of its digest.
+	// Path is the path of an image on the node, Missing a reference to none,
+	// Wrong to one whose bytes don't match its digest.
 	Path, Missing, Wrong string
-	// Move makes Tag lead to another image. Unplug takes the registry away:
-	// what asks it fails soon.
+	// Move points Tag to another image. Unplug removes the registry: requests to
+	// it fail soon.
 	Move   func(t *testing.T)
 	Unplug func(t *testing.T)
-	// Restart ends the module as kill -9 does, starts it anew, and returns the
+	// Restart kills the module like kill -9, starts it again, and returns the
 	// new client.
 	Restart func(t *testing.T) ImagesClient
 }
 
-// ImagesSuite is what every node.Images must pass. Each part gets a subject of
-// its own from open.
+// ImagesSuite tests an implementation of node.Images. Each part gets its own
+// subject from open.
 func ImagesSuite(t *testing.T, open func(t *testing.T) ImagesSubject) {
 	parts := []struct {
 		name string
@@ -52,7 +52,7 @@ func ImagesSuite(t *testing.T, open func(t *testing.T) ImagesSubject) {
 	}
 }
 
-// imageUser and otherUser are who pulls in the suite.
+// imageUser and otherUser pull images in the suite.
 const (
 	imageUser = "6Y6usApYSWiMRSNvnBFHL6vbSJamoCsjjwJsn6q4mpry"
 	otherUser = "4vJ9JU1bJJE96FWSJKvHsmmFADCg4gpZQff4P3bkLKi5"
@@ -62,7 +62,7 @@ func imageSpec(label, reference string) node.ImageSpec {
 	return node.ImageSpec{Label: label, Reference: reference, User: imageUser}
 }
 
-// pull pulls until it is ready or fails, again after what is worth another try.
+// pull pulls until it is ready or fails, and retries errors worth another try.
 func (s ImagesSubject) pull(t *testing.T, spec node.ImageSpec) (node.Image, error) {
 	t.Helper()
 	end := time.Now().Add(3 * expect.Patience)
@@ -89,7 +89,7 @@ func (s ImagesSubject) ready(t *testing.T, spec node.ImageSpec) node.Image {
 	return i
 }
 
-// digest is that of s.Digest.
+// digest is the digest in s.Digest.
 func (s ImagesSubject) digest() string {
 	_, digest, _ := strings.Cut(s.Digest, "@")
 	return digest
@@ -141,8 +141,8 @@ func imagesTwice(t *testing.T, s ImagesSubject) {
 	if len(list) != 1 {
 		t.Errorf("there are %d images, want 1", len(list))
 	}
-	// A label keeps what it has: another reference isn't for it, and nor is
-	// another user.
+	// A label keeps its image: it refuses another reference and another
+	// user.
 	_, err = s.pull(t, imageSpec("1-1", s.Path))
 	expect.Kind(t, err, node.Exist)
 	other := imageSpec("1-1", s.Tag)
@@ -224,7 +224,7 @@ func imagesFailures(t *testing.T, s ImagesSubject) {
 	if len(list) != 0 {
 		t.Errorf("there are %+v, want nothing", list)
 	}
-	// Who asked for it lets go of it, and may ask for another.
+	// Its requester releases it, and may ask for another.
 	expect.NoError(t, s.Client.Release(t.Context(), "1-1"))
 	s.ready(t, imageSpec("1-1", s.Tag))
 }

@@ -36,7 +36,7 @@ func imagesAnotherHash(t *testing.T, s ImagesSubject) {
 	if again := s.ready(t, spec); again.Hash != expect.OneHash {
 		t.Errorf("pulled again it is %+v", again)
 	}
-	// The reference belongs to nobody: others' labels lead to the same image.
+	// The reference belongs to nobody: others' labels refer to the same image.
 	other := imageSpec("1-2", s.Tag)
 	other.Hash = expect.AnotherHash
 	if got := s.ready(t, other); got.Hash != expect.AnotherHash || got.Digest != image.Digest {

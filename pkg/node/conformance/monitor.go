@@ -11,7 +11,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node/conformance/expect"
 )
 
-// SystemClient is what the stub of node.SystemMonitor looks like.
+// SystemClient is the interface of the stub of node.SystemMonitor.
 type SystemClient interface {
 	CPU(ctx context.Context) (<-chan node.CPUUse, error)
 	Memory(ctx context.Context) (<-chan node.MemoryUse, error)
@@ -19,7 +19,7 @@ type SystemClient interface {
 	Nics(ctx context.Context) (<-chan node.NicsUse, error)
 }
 
-// HostClient is what the stub of node.HostMonitor looks like.
+// HostClient is the interface of the stub of node.HostMonitor.
 type HostClient interface {
 	Info(ctx context.Context) (node.HostInfo, error)
 }
@@ -33,9 +33,9 @@ type MonitorSubject struct {
 	Restart func(t *testing.T) HostClient
 }
 
-// MonitorSuite is what every node.SystemMonitor with its node.HostMonitor must
-// pass. It is of this machine, so there is nothing to remove; "twice" and
-// "after a restart" say that the machine stays what it is.
+// MonitorSuite tests an implementation of node.SystemMonitor with its
+// node.HostMonitor. It reads this machine, so there is nothing to remove; "twice"
+// and "after a restart" test that the machine stays the same.
 func MonitorSuite(t *testing.T, open func(t *testing.T) MonitorSubject) {
 	parts := []struct {
 		name string
@@ -83,7 +83,7 @@ func monitorTwice(t *testing.T, s MonitorSubject) {
 	}
 }
 
-// read takes two values of a stream, cancels it, and wants it to end.
+// read takes two values of a stream, cancels it, and expects its end.
 func read[T any](t *testing.T, open func(context.Context) (<-chan T, error)) (first, second T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -132,7 +132,7 @@ func monitorNics(t *testing.T, s MonitorSubject) {
 	}
 }
 
-// monitorTwoReaders wants one reader's end not to be the other's.
+// monitorTwoReaders tests that one reader's end doesn't end the other.
 func monitorTwoReaders(t *testing.T, s MonitorSubject) {
 	stay, err := s.System.CPU(t.Context())
 	expect.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// NetworksClient is what the stub of node.Networks looks like.
+// NetworksClient is the interface of the stub of node.Networks.
 type NetworksClient interface {
 	Create(ctx context.Context, spec node.NetworkSpec) (node.NetworkInfo, error)
 	Delete(ctx context.Context, id string) error
@@ -25,35 +25,35 @@ type NetworksClient interface {
 	Status(ctx context.Context) (node.NetworkStatus, error)
 }
 
-// TapsClient is what the stub of node.Taps looks like.
+// TapsClient is the interface of the stub of node.Taps.
 type TapsClient interface {
 	Setup(ctx context.Context, spec node.TapSpec) (node.Tap, error)
 	Remove(ctx context.Context, vm string) error
 	List(ctx context.Context) ([]node.Tap, error)
 }
 
-// NetworksSubject is a network module that was just made: it has no networks,
-// and its node has no public IPv6 range.
+// NetworksSubject is a new network module: it has no networks, and its node has no
+// public IPv6 range.
 type NetworksSubject struct {
 	Client NetworksClient
 	Taps   TapsClient
 	// Process starts a process with a network namespace of its own and returns
 	// its ID. It ends with the test.
 	Process func(t *testing.T) uint64
-	// Pin makes a file that keeps the namespace at source, a path below /proc,
-	// or without one a new network namespace that a user namespace owns. Unpin
-	// removes what a file keeps, and the file; with the test they go anyway.
+	// Pin makes a file that keeps the namespace at source, a path below /proc, or
+	// without one a new network namespace that a user namespace owns. Unpin removes
+	// the file and its namespace; the test's end does so anyway.
 	Pin   func(t *testing.T, source string) (path string)
 	Unpin func(t *testing.T, path string)
 	// Port is a UDP port that nothing uses.
 	Port func(t *testing.T) uint16
-	// Restart ends the module as kill -9 does, starts it anew on the same
+	// Restart kills the module like kill -9, starts it again on the same
 	// folder, and returns the new clients.
 	Restart func(t *testing.T) (NetworksClient, TapsClient)
 }
 
-// NetworksSuite is what every node.Networks and node.Taps must pass. Each part
-// gets a subject of its own from open.
+// NetworksSuite tests an implementation of node.Networks and node.Taps. Each part
+// gets its own subject from open.
 func NetworksSuite(t *testing.T, open func(t *testing.T) NetworksSubject) {
 	parts := []struct {
 		name string
@@ -87,7 +87,7 @@ func NetworksSuite(t *testing.T, open func(t *testing.T) NetworksSubject) {
 	}
 }
 
-// networkUser is whose networks the suite makes.
+// networkUser owns the suite's networks.
 const networkUser = "6Y6usApYSWiMRSNvnBFHL6vbSJamoCsjjwJsn6q4mpry"
 
 // NetworkSpec is a spec that must be accepted, of the user's network of that
@@ -113,7 +113,7 @@ func (s NetworksSubject) create(t *testing.T, name, subnet string) (node.Network
 	return spec, info
 }
 
-// one is the only network that there is.
+// one is the only network.
 func (s NetworksSubject) one(t *testing.T) node.NetworkInfo {
 	t.Helper()
 	list, err := s.Client.List(t.Context())
@@ -124,7 +124,7 @@ func (s NetworksSubject) one(t *testing.T) node.NetworkInfo {
 	return list[0]
 }
 
-// join adds a member that must be let in.
+// join adds a member that must be accepted.
 func (s NetworksSubject) join(t *testing.T, spec node.MemberSpec) node.Member {
 	t.Helper()
 	m, err := s.Client.Join(t.Context(), spec)

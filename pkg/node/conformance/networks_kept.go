@@ -24,11 +24,11 @@ func networksJoinKept(t *testing.T, s NetworksSubject) {
 	}
 	expect.NoError(t, s.Client.Leave(t.Context(), spec.ID, "5-1"))
 	expect.Kind(t, s.Client.Leave(t.Context(), spec.ID, "5-1"), node.NotExist)
-	// Its namespace stays, empty, and can be anybody's.
+	// Its namespace stays, empty, and anybody may use it.
 	if again := s.join(t, node.MemberSpec{Network: spec.ID, Member: "7-1", Namespace: file}); again.IPv4 != first.IPv4 {
 		t.Errorf("another one in the same namespace: %+v", again)
 	}
-	// One that is gone can leave too.
+	// A member that is gone can leave too.
 	s.Unpin(t, file)
 	expect.NoError(t, s.Client.Leave(t.Context(), spec.ID, "7-1"))
 	expect.NoError(t, s.Client.Leave(t.Context(), spec.ID, "6-1"))

@@ -8,8 +8,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node/conformance/expect"
 )
 
-// networksAnotherHash holds that a network is its user's, by its name: the newest
-// reservation's label takes the place of the one before.
+// networksAnotherHash tests that a network belongs to its user, by its name: the newest
+// reservation's label replaces the earlier one.
 func networksAnotherHash(t *testing.T, s NetworksSubject) {
 	spec := NetworkSpec(t, "net1", "10.1.2.0/24", s.Port(t))
 	for _, label := range []struct{ id, hash string }{{"1-1", ""}, {"1-1", expect.OneHash}, {"2-1", expect.AnotherHash}} {

@@ -13,7 +13,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node/conformance/expect"
 )
 
-// badMember changes a spec that would be let in, what is said of it then.
+// badMember changes a valid spec, and has the expected error.
 type badMember struct {
 	change func(*node.MemberSpec)
 	kind   node.Kind
@@ -56,8 +56,8 @@ func networksBadKept(t *testing.T, s NetworksSubject) {
 	})
 }
 
-// badMembers asks for places that nobody may get, in what each case is and in
-// addresses and names; at gives a spec a namespace that is good.
+// badMembers joins with specs that must be refused, those of cases and bad addresses
+// and names; at gives a spec a valid namespace.
 func (s NetworksSubject) badMembers(t *testing.T, at func(*node.MemberSpec), cases map[string]badMember) {
 	t.Helper()
 	spec, _ := s.create(t, "net1", "10.1.2.0/24")

@@ -11,7 +11,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Patience is how long a suite waits for what NoError come soon.
+// Patience is how long a suite waits for events that must come soon.
 const Patience = 20 * time.Second
 
 // NoError fails at once when err isn't nil.
@@ -33,7 +33,7 @@ func Kind(t *testing.T, err error, kind node.Kind) {
 	}
 }
 
-// Text fails unless err says all of texts.
+// Text fails unless err contains all of texts.
 func Text(t *testing.T, err error, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
@@ -43,7 +43,7 @@ func Text(t *testing.T, err error, texts ...string) {
 	}
 }
 
-// BadNames are names that NoError never become a file's.
+// BadNames are names that must never become a file's.
 func BadNames() []string {
 	return []string{
 		"", ".", "..", "../../x", "/", "/etc/passwd", "a/b", "a\x00b", "a b", ".hidden", "-rf",

@@ -12,7 +12,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node/conformance/expect"
 )
 
-// keep makes a file system of that hash with something in it.
+// keep makes a file system of that hash with some content.
 func (s Subject) keep(t *testing.T, hash string) node.Filesystem {
 	t.Helper()
 	spec := s.spec("7-1", 64*expect.MiB)
@@ -26,7 +26,7 @@ func (s Subject) keep(t *testing.T, hash string) node.Filesystem {
 	return f
 }
 
-// wantHash fails unless the file system is that of keep and has that hash.
+// wantHash fails unless the file system is the one of keep and has that hash.
 func (s Subject) wantHash(t *testing.T, f node.Filesystem, hash string) {
 	t.Helper()
 	list, err := s.Client.ListFilesystems(t.Context())

@@ -51,7 +51,7 @@ func storageOnPool(t *testing.T, s Subject) {
 	}
 }
 
-// pool is the one that there is.
+// pool is the only pool.
 func (s Subject) pool(t *testing.T) node.Pool {
 	t.Helper()
 	status, err := s.Client.Status(t.Context())
@@ -62,7 +62,7 @@ func (s Subject) pool(t *testing.T) node.Pool {
 	return status.Pools[0]
 }
 
-// resize sets a size, which must succeed, and checks what is told of it.
+// resize sets a size, which must succeed, and checks the result.
 func (s Subject) resize(t *testing.T, name string, size uint64) node.Filesystem {
 	t.Helper()
 	f, err := s.Client.ResizeFilesystem(t.Context(), name, size)
@@ -81,7 +81,7 @@ func (s Subject) resize(t *testing.T, name string, size uint64) node.Filesystem 
 	return f
 }
 
-// storageResize changes the size of one that is full, and of one that isn't
+// storageResize changes the size of a full file system, and of one that isn't full
 // any more.
 func storageResize(t *testing.T, s Subject) {
 	f := s.create(t, "7-1", 64*expect.MiB)
@@ -111,7 +111,7 @@ func storageResize(t *testing.T, s Subject) {
 	wantFile(t, f.Path, "kept")
 }
 
-// fillFull writes to a file of dir until no more goes in, and no more than most.
+// fillFull writes to a file of dir until it is full, and no more than most.
 func fillFull(t *testing.T, dir, name string, most uint64) uint64 {
 	t.Helper()
 	n, err := fill(filepath.Join(dir, name), most+8*expect.MiB)
@@ -132,7 +132,7 @@ func storageResizeTwice(t *testing.T, s Subject) {
 		s.resize(t, "7-1", 16*expect.MiB)
 	}
 	wantFile(t, f.Path, "kept")
-	// Creating it again is of the size that it has now.
+	// Creating it again needs its present size.
 	s.create(t, "7-1", 16*expect.MiB)
 	_, err := s.Client.CreateFilesystem(t.Context(), s.spec("7-1", 64*expect.MiB))
 	expect.Kind(t, err, node.Exist)

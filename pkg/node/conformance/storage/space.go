@@ -25,7 +25,7 @@ func storageLimit(t *testing.T, s Subject) {
 	if written < 60*expect.MiB || written > 64*expect.MiB {
 		t.Errorf("%d bytes could be written to one of %d", written, 64*expect.MiB)
 	}
-	// Who filled it must be able to make room again.
+	// The owner must be able to make room again.
 	expect.NoError(t, os.Remove(filepath.Join(f.Path, "data")))
 	if _, err := fill(filepath.Join(f.Path, "data"), 30*expect.MiB); err != nil {
 		t.Errorf("after the file was removed writing 30 MiB gives %v", err)
@@ -33,7 +33,7 @@ func storageLimit(t *testing.T, s Subject) {
 	if _, err := fill(filepath.Join(other.Path, "data"), 40*expect.MiB); err != nil {
 		t.Errorf("the other one can't be written: %v", err)
 	}
-	// A use may be told as late as the disk's next commit.
+	// The use may be reported as late as the disk's next commit.
 	dir, err := os.Open(other.Path)
 	expect.NoError(t, err)
 	expect.NoError(t, errors.Join(unix.Syncfs(int(dir.Fd())), dir.Close()))
@@ -96,7 +96,7 @@ func storageConcurrent(t *testing.T, s Subject) {
 	errs := make([]error, callers)
 	for i := range callers {
 		group.Go(func() {
-			// Half of them want the same, the others one of their own.
+			// Half of them create the same one, the others one of their own.
 			name := "7-0"
 			if i%2 == 1 {
 				name = "7-" + strconv.Itoa(i)

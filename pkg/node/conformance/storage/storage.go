@@ -9,7 +9,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// Client is what the stub of node.Storage looks like.
+// Client is the interface of the stub of node.Storage.
 type Client interface {
 	CreateFilesystem(ctx context.Context, spec node.FilesystemSpec) (node.Filesystem, error)
 	ReleaseFilesystem(ctx context.Context, name string) error
@@ -20,20 +20,20 @@ type Client interface {
 	Monitor(ctx context.Context) (<-chan node.PoolUse, error)
 }
 
-// Subject is a storage module that was just made: empty, with one pool
-// of 500 MiB to 4 GiB, all of one type.
+// Subject is a new storage module: empty, with one pool of 500 MiB to 4 GiB, all of
+// one type.
 type Subject struct {
 	Client Client
 	// Offers is the type of the pool, Lacks the other one.
 	Offers workload.DeviceType
 	Lacks  workload.DeviceType
-	// Restart ends the module as kill -9 does, starts it anew on the same
+	// Restart kills the module like kill -9, starts it again on the same
 	// state, and returns the new client.
 	Restart func(t *testing.T) Client
 }
 
-// Suite is what every node.Storage must pass. Each part gets a subject
-// of its own from open.
+// Suite tests an implementation of node.Storage. Each part gets its own subject
+// from open.
 func Suite(t *testing.T, open func(t *testing.T) Subject) {
 	parts := []struct {
 		name string
@@ -81,7 +81,7 @@ func (s Subject) create(t *testing.T, name string, size uint64) node.Filesystem 
 	return f
 }
 
-// names are those of all file systems.
+// names are the names of all file systems.
 func (s Subject) names(t *testing.T) []string {
 	t.Helper()
 	list, err := s.Client.ListFilesystems(t.Context())

@@ -14,7 +14,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node/conformance/expect"
 )
 
-// VDisksClient is what the stub of node.VDisks looks like.
+// VDisksClient is the interface of the stub of node.VDisks.
 type VDisksClient interface {
 	Allocate(ctx context.Context, name string, size uint64) (node.VDisk, error)
 	Deallocate(ctx context.Context, name string) error
@@ -22,17 +22,17 @@ type VDisksClient interface {
 	List(ctx context.Context) ([]node.VDisk, error)
 }
 
-// VDisksSubject is a module of virtual disks that was just made: empty, with
-// room for 300 MiB to 4 GiB.
+// VDisksSubject is a new module of virtual disks: empty, with room for 300 MiB to
+// 4 GiB.
 type VDisksSubject struct {
 	Client VDisksClient
-	// Restart ends the module as kill -9 does, starts it anew on the same
+	// Restart kills the module like kill -9, starts it again on the same
 	// state, and returns the new client.
 	Restart func(t *testing.T) VDisksClient
 }
 
-// VDisksSuite is what every node.VDisks must pass. Each part gets a subject of
-// its own from open.
+// VDisksSuite tests an implementation of node.VDisks. Each part gets its own subject
+// from open.
 func VDisksSuite(t *testing.T, open func(t *testing.T) VDisksSubject) {
 	parts := []struct {
 		name string
@@ -95,7 +95,7 @@ func vdisksAllocate(t *testing.T, s VDisksSubject) {
 	s.wantNames(t, "7-1")
 }
 
-// stamp writes something to the middle of a disk.
+// stamp writes a mark to the middle of a disk.
 func stamp(t *testing.T, d node.VDisk) {
 	t.Helper()
 	f, err := os.OpenFile(d.Path, os.O_RDWR, 0)

@@ -8,7 +8,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// keep makes a namespace of that hash with a value in it, which opens by "secret".
+// keep makes a namespace of that hash with a value in it and the password "secret".
 func (s Subject) keep(t *testing.T, hash string) (node.ZDBServer, node.ZDBNamespaceSpec) {
 	t.Helper()
 	at := s.attach(t, zdbOne, workload.ZDBUser)
@@ -20,7 +20,7 @@ func (s Subject) keep(t *testing.T, hash string) (node.ZDBServer, node.ZDBNamesp
 	return at, spec
 }
 
-// wantHash fails unless the only namespace is as keep made it, with that hash.
+// wantHash fails unless the only namespace is unchanged since keep, with that hash.
 func (s Subject) wantHash(t *testing.T, at node.ZDBServer, hash string) {
 	t.Helper()
 	list, err := s.Client.List(t.Context(), "")
@@ -47,13 +47,13 @@ func zdbAnotherHash(t *testing.T, s Subject) {
 	}
 	s.wantHash(t, at, expect.OneHash)
 	s.create(t, spec)
-	// It outlives both of them.
+	// The hash outlives both of them.
 	s.Kill(t, zdbOne)
 	s.Start(t, zdbOne, workload.ZDBUser)
 	s.Client = s.Restart(t)
 	at = s.whole(t)
 	s.wantHash(t, at, expect.OneHash)
-	// One that was removed is nobody's any more.
+	// A removed namespace belongs to nobody any more.
 	expect.NoError(t, s.Client.Delete(t.Context(), zdbOne, "5-1"))
 	theirs.Hash = expect.AnotherHash
 	if made := s.create(t, theirs); made.Hash != expect.AnotherHash || made.Used != 0 {

@@ -35,7 +35,7 @@ func zdbCreate(t *testing.T, s Subject) {
 		t.Errorf("SET answers %q", key)
 	}
 	var got node.ZDBNamespace
-	eventually(t, func() bool { // what the disk has is as of a moment ago
+	eventually(t, func() bool { // the figure for the disk is a moment old
 		var err error
 		got, err = s.Client.Inspect(t.Context(), zdbOne, "5-1")
 		expect.NoError(t, err)
@@ -99,7 +99,7 @@ func zdbChange(t *testing.T, s Subject) {
 			t.Errorf("%+v: the value is %q", spec, value)
 		}
 	}
-	// It is as it was set after a restart too.
+	// Its settings outlive a restart, too.
 	s.Kill(t, zdbOne)
 	s.Start(t, zdbOne, workload.ZDBUser)
 	s.whole(t)
@@ -125,7 +125,7 @@ func zdbPasswords(t *testing.T, s Subject) {
 	}
 	reader.refused("SET", "key", "another")
 	inside(t, at, "5-1", "secret").do("SET", "key", "another")
-	// All that a password may be.
+	// All allowed forms of a password.
 	for _, password := range []string{"x", strings.Repeat("p", 63), "with blanks and ünïcode ☃", "**", `"'\$(id)`, "maxsize", "0", " "} {
 		spec.Password = password
 		s.create(t, spec)
@@ -135,7 +135,7 @@ func zdbPasswords(t *testing.T, s Subject) {
 	spec.Password = ""
 	s.create(t, spec)
 	inside(t, at, "5-1").do("SET", "key", "free")
-	// No password is ever told.
+	// Errors never repeat a password.
 	for _, password := range []string{"hush" + strings.Repeat("h", 60), "hush\n", "hush\x00", "hush\xff", "*", "hush\x7f"} {
 		spec.Password = password
 		_, err := s.Client.Create(t.Context(), spec)
@@ -158,7 +158,7 @@ func zdbFull(t *testing.T, s Subject) {
 	spec.Size = 1001
 	s.create(t, spec)
 	client.do("SET", "second", strings.Repeat("x", 101))
-	// A limit below what is there is taken: nothing more comes in, all can be read.
+	// A limit below the present use is accepted: writes fail, all can be read.
 	spec.Size = 10
 	if got := s.create(t, spec); got.Used != 1001 {
 		t.Errorf("it is %+v", got)
@@ -202,7 +202,7 @@ func zdbDelete(t *testing.T, s Subject) {
 	if len(list) != 1 || list[0].Name != "5-10" || list[0].Used == 0 {
 		t.Errorf("listed %+v", list)
 	}
-	// One of the same name is a new one.
+	// A namespace of the same name is a new one.
 	spec.Password = ""
 	if got := s.create(t, spec); got.Used != 0 || got.Protected {
 		t.Errorf("created again: %+v", got)

@@ -38,7 +38,7 @@ func zdbAttach(t *testing.T, s Subject) {
 			t.Errorf("%s answers %q", ip, pong)
 		}
 	}
-	// What is nobody's isn't anybody's to write to, and nobody is admin.
+	// Without a namespace nobody may write, and nobody is admin.
 	client := user(t, at)
 	client.refused("SET", "key", "value")
 	client.refused("NSNEW", "mine")
@@ -109,7 +109,7 @@ func zdbDetach(t *testing.T, s Subject) {
 	if len(list) != 0 {
 		t.Errorf("in hand: %+v", list)
 	}
-	// The zdb still runs, and may have the socket open: nobody else gets in.
+	// The zdb still runs, and may have the socket open: others get no access.
 	conn, err := net.DialTimeout("tcp", net.JoinHostPort(at.IPv4, strconv.Itoa(int(at.Port))), expect.Patience)
 	if err == nil {
 		conn.Close()
@@ -118,7 +118,7 @@ func zdbDetach(t *testing.T, s Subject) {
 	if pong := client.do("PING"); pong != "PONG" {
 		t.Errorf("who was connected hears %q", pong)
 	}
-	// Its port is the next one's, and it can come back.
+	// Its port goes to the next one, and it can come back.
 	other := s.attach(t, zdbTwo, workload.ZDBSeq)
 	back := s.attachSpec(t, spec)
 	if other.Port != at.Port || back.Port == at.Port {
@@ -207,7 +207,7 @@ func zdbRestart(t *testing.T, s Subject) {
 	if value := client.do("GET", "key"); value != "value" {
 		t.Errorf("the value is %q", value)
 	}
-	// What is let go of stays so.
+	// A detached one stays detached.
 	expect.NoError(t, s.Client.Detach(t.Context(), zdbOne))
 	s.Client = s.Restart(t)
 	list, err := s.Client.Servers(t.Context())
@@ -236,7 +236,7 @@ func zdbServerRestart(t *testing.T, s Subject) {
 	}
 	_, err = s.Client.Attach(t.Context(), node.ZDBServerSpec{Container: zdbOne, Mode: at.Mode, Data: at.Data})
 	expect.Kind(t, err, node.Transient)
-	// Who comes meanwhile waits in the listener's queue.
+	// New connections meanwhile wait in the listener's queue.
 	waiting := make(chan string, 3)
 	for range cap(waiting) {
 		client := user(t, at)
@@ -298,7 +298,7 @@ func zdbBadServers(t *testing.T, s Subject) {
 		_, err := s.Client.Attach(t.Context(), spec)
 		expect.Kind(t, err, node.Invalid)
 	}
-	// Two can't be of one volume.
+	// Two can't share one volume.
 	at := s.attach(t, zdbOne, workload.ZDBUser)
 	_, err := s.Client.Attach(t.Context(), node.ZDBServerSpec{Container: zdbTwo, Mode: at.Mode, Data: at.Data})
 	expect.Kind(t, err, node.Invalid)

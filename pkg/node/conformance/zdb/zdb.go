@@ -14,7 +14,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// Client is what the stub of node.ZDBNamespaces looks like.
+// Client is the interface of the stub of node.ZDBNamespaces.
 type Client interface {
 	Attach(ctx context.Context, spec node.ZDBServerSpec) (node.ZDBServer, error)
 	Detach(ctx context.Context, container string) error
@@ -25,26 +25,26 @@ type Client interface {
 	List(ctx context.Context, container string) ([]node.ZDBNamespace, error)
 }
 
-// Subject is a zdb module that was just made: it has nothing in hand, and may
-// give zdbPorts ports. Its node has an IPv4 and an IPv6 address.
+// Subject is a new zdb module: it has nothing attached, and may give zdbPorts
+// ports. Its node has an IPv4 and an IPv6 address.
 type Subject struct {
 	Client Client
-	// Start starts the zdb of a container, for the first time or on the data that
-	// it has, and returns what it is attached with, maybe before it answers. It ends
-	// with the test.
+	// Start starts the zdb of a container, for the first time or on its data, and
+	// returns the spec for Attach, maybe before it answers. It ends with the
+	// test.
 	Start func(t *testing.T, container string, mode workload.ZDBMode) node.ZDBServerSpec
-	// Kill ends it as kill -9 does.
+	// Kill ends it like kill -9.
 	Kill func(t *testing.T, container string)
-	// Restart ends the module as kill -9 does, starts it anew on the same
+	// Restart kills the module like kill -9, starts it again on the same
 	// folder, and returns the new client.
 	Restart func(t *testing.T) Client
 }
 
-// zdbPorts is how many ports a subject may give.
+// zdbPorts is the number of ports that a subject may give.
 const zdbPorts = 3
 
-// Suite is what every node.ZDBNamespaces must pass. Each part gets a subject of
-// its own from open.
+// Suite tests an implementation of node.ZDBNamespaces. Each part gets its own subject
+// from open.
 func Suite(t *testing.T, open func(t *testing.T) Subject) {
 	parts := []struct {
 		name string
@@ -81,7 +81,7 @@ func Suite(t *testing.T, open func(t *testing.T) Subject) {
 	}
 }
 
-// attach starts a zdb and takes it in hand once it answers.
+// attach starts a zdb and attaches it once it answers.
 func (s Subject) attach(t *testing.T, container string, mode workload.ZDBMode) node.ZDBServer {
 	t.Helper()
 	return s.attachSpec(t, s.Start(t, container, mode))
@@ -102,7 +102,7 @@ func (s Subject) attachSpec(t *testing.T, spec node.ZDBServerSpec) node.ZDBServe
 	return out
 }
 
-// one is the only server in hand.
+// one is the only attached server.
 func (s Subject) one(t *testing.T) node.ZDBServer {
 	t.Helper()
 	list, err := s.Client.Servers(t.Context())
@@ -135,7 +135,7 @@ func (s Subject) create(t *testing.T, spec node.ZDBNamespaceSpec) node.ZDBNamesp
 	return out
 }
 
-// eventually waits until something holds, and says what is seen when it doesn't.
+// eventually waits until holds, and reports seen when it doesn't.
 func eventually(t *testing.T, holds func() bool, seen func() any) {
 	t.Helper()
 	late := time.After(expect.Patience)
@@ -148,7 +148,7 @@ func eventually(t *testing.T, holds func() bool, seen func() any) {
 	}
 }
 
-// zdbClient is a user's connection to a zdb, at the address that users are told.
+// zdbClient is a user's connection to a zdb, at the address for users.
 type zdbClient struct {
 	redis.Conn
 	t *testing.T
