@@ -24,7 +24,7 @@ func openFolder(t *testing.T, path string, hook atomicfile.Hook) *atomicfile.Fol
 	return f
 }
 
-// content is all that lies in a folder, temporary files too.
+// content is the content of a folder, temporary files too.
 func content(t *testing.T, path string) string {
 	t.Helper()
 	entries, err := os.ReadDir(path)
@@ -73,7 +73,7 @@ func TestWriteReadRemove(t *testing.T) {
 	}
 }
 
-// What a crash left behind is gone after the next open; nothing else is.
+// The next open removes the temporary files of a crash, and nothing else.
 func TestStaleTemporariesAreRemoved(t *testing.T) {
 	root := t.TempDir()
 	for name, data := range map[string]string{".tmp-x": "torn", ".hidden": "kept", "x": "kept"} {
@@ -171,7 +171,7 @@ func TestDyingAtEveryStep(t *testing.T) {
 	}
 }
 
-// durable checks that what was done stays done when the power goes right after.
+// durable checks that the act's changes survive a power cut right after it.
 func durable(t *testing.T, a act, root string, disk *faulty.Disk) {
 	t.Helper()
 	if n := disk.Volatile(); n != 0 {
@@ -203,7 +203,7 @@ func contains(all []string, one string) bool {
 	return false
 }
 
-// An error of the disk at any step surfaces as what it is; before the renames
+// An error of the disk at any step is returned unchanged; before the renames
 // nothing is changed, and the next try succeeds.
 func TestFailingAtEveryStep(t *testing.T) {
 	for _, cause := range []error{unix.ENOSPC, unix.EIO} {

@@ -132,7 +132,7 @@ func TestBrokerRefusesBrokenProtocol(t *testing.T) {
 		if _, err := io.WriteString(conn, sent); err != nil {
 			t.Fatal(err)
 		}
-		// What wasn't read when the broker hung up comes as a reset, after the answer.
+		// Input unread at the broker's hang-up comes as a reset, after the answer.
 		got, err := io.ReadAll(conn)
 		if !strings.HasPrefix(string(got), "-ERR ") || errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%.20q: got %q, %v", sent, got, err)
@@ -213,7 +213,7 @@ func TestBrokerClientThatHangsUpHoldsNothing(t *testing.T) {
 		}
 		_ = c.Close()
 	}
-	// The goroutines are looked at by the world's end.
+	// The end of the world checks the goroutines.
 }
 
 func TestBrokerStreamsOnOneConnection(t *testing.T) {
@@ -283,7 +283,7 @@ func TestBrokerSocket(t *testing.T) {
 		t.Errorf("the socket stays: %v", err)
 	}
 
-	// What a killed process leaves behind is replaced.
+	// A killed process's socket is replaced.
 	stale, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		t.Fatal(err)

@@ -70,7 +70,7 @@ func TestCancelledStreamsHoldNothing(t *testing.T) {
 		}
 		eventually(t, 10*time.Second, "no reader is held", func() bool { return c.Readers() == 0 })
 		// The server's own goroutines and connections may still have been
-		// starting when they were counted; one for each stream would be 50.
+		// starting at the count; one for each stream would be 50.
 		const starting = 9
 		eventually(t, 10*time.Second, "goroutines are as before", func() bool { return runtime.NumGoroutine() <= goroutines+starting })
 		eventually(t, 10*time.Second, "connections are as before", func() bool { return w.connections() <= connections+starting })
@@ -161,8 +161,8 @@ func TestTwoReadersOfOneStreamEndOneByOne(t *testing.T) {
 	})
 }
 
-// A reader that comes in the moment when the last one goes: the subscription
-// may stand still, or be on its way out.
+// A reader that comes as the last one leaves: the subscription may still hold,
+// or be ending.
 func TestStreamOpenedWhileTheLastOneEnds(t *testing.T) {
 	everyWorld(t, func(t *testing.T, w *world) {
 		w.serve()
@@ -222,7 +222,7 @@ func TestALaterReaderGetsTheLastEventAtOnce(t *testing.T) {
 	})
 }
 
-// TestALastEventEndsWithItsServer: nobody gets what is of a server that has ended.
+// TestALastEventEndsWithItsServer: nobody gets the last event of a server that has ended.
 func TestALastEventEndsWithItsServer(t *testing.T) {
 	everyWorld(t, func(t *testing.T, w *world) {
 		stop := background(t, w.server(newWorker()).Run)

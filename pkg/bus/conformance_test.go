@@ -203,7 +203,7 @@ func TestExpiredRequestIsNotRun(t *testing.T) {
 		if _, err := call[string](timeout(t, 5*time.Second), c, "Echo", "after it"); err != nil {
 			t.Fatal(err)
 		}
-		// Another worker than Echo's may have the request still in hand.
+		// Another worker than Echo's may still handle the request.
 		eventually(t, 5*time.Second, "the request has expired", func() bool { return s.Stats().Expired == 1 })
 		if n, _ := impl.Ran("slow"); n != 0 {
 			t.Errorf("the request ran %d times", n)

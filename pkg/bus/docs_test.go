@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The document says which test holds what; it mustn't name one that is gone.
+// The document names the test of each claim; none of these may be gone.
 func TestTheTestsThatTheDocumentNamesExist(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/bus.md")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/croft-edge/croft/pkg/bus/transport"
 )
 
-// Readers is how many streams of all clients the bus of c holds.
+// Readers is the number of streams of all clients on the bus of c.
 func (c *Client) Readers() int {
 	switch b := c.bus.(type) {
 	case *InProcess:

@@ -85,7 +85,7 @@ func TestDeadlineIsHonouredWithinMilliseconds(t *testing.T) {
 	})
 }
 
-// lostReplies are those that nobody waited for any more when they were ready.
+// lostReplies counts the replies that were ready when nobody waited any more.
 func lostReplies(w *world) uint64 {
 	return uint64(strings.Count(w.logs.String(), "a reply can't be sent"))
 }
@@ -183,15 +183,15 @@ func TestUnknownObjectOfAKnownModule(t *testing.T) {
 	w := &world{t: t, logs: &logBuffer{}}
 	openInProcess(w)
 	w.serve()
-	// The queue of a served object, with another object's name in the frame, is
-	// what a careless peer sends.
+	// A careless peer sends another object's name in a frame to the queue of a
+	// served object.
 	rep := w.raw(t, &zbus.Request{ID: "x", Object: bus.Object("other", "1.0"), ReplyTo: someUUID, Method: "Echo"})
 	if rep.Error == nil || !strings.Contains(*rep.Error, "unknown object") {
 		t.Errorf("got %+v", rep)
 	}
 }
 
-// Who must not overtake what it asked for waits for the answer after it was cancelled.
+// A caller whose next call must not overtake this one waits for the answer after its cancellation.
 func TestACancelledCallIsWaitedFor(t *testing.T) {
 	everyWorld(t, func(t *testing.T, w *world) {
 		w.serve()

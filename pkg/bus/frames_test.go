@@ -19,7 +19,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// recordedFrame is one of testdata/frames_v1.0.json: what the bare library's
+// recordedFrame is a frame of testdata/frames_v1.0.json: one that the bare library's
 // client and server of v1.0.1 sent each other over redis.
 type recordedFrame struct {
 	Name     string `json:"name"`
@@ -55,7 +55,7 @@ func unhex(t *testing.T, s string) []byte {
 	return b
 }
 
-// recorded is the object that the frames were recorded with.
+// recorded is the interface of the object of the recorded frames.
 type recorded interface {
 	NodeID() string
 	Sign(b []byte) ([]byte, error)
@@ -118,7 +118,7 @@ func (recordedImpl) Struct(b Big) Big                       { return b }
 func (recordedImpl) Panics()                                { panic("oops") }
 func (recordedImpl) Bad() (func(), error)                   { return func() {}, nil }
 
-// recordedArguments are what the recorded calls were made with.
+// recordedArguments are the arguments of the recorded calls.
 func recordedArguments(name string) []any {
 	null := []byte("null")
 	inner := &Inner{M: map[string]string(nil)}
@@ -177,7 +177,7 @@ func TestOurRequestsAreTheRecordedBytes(t *testing.T) {
 	}
 }
 
-// What our server answers otherwise than the bare library's, and why.
+// The answers in which our server differs from the bare library's, and why.
 var answeredOtherwise = map[string]string{
 	"error_with_empty_text": "an error without a text gets one",
 	"result_not_encodable":  "success without a result becomes an error",
@@ -239,7 +239,7 @@ func recordedServer(t *testing.T) (*InProcess, *Server) {
 	if _, err := newObject(reflect.ValueOf(new(recorded(recordedImpl{}))).Elem()); err == nil {
 		t.Fatal("a method that returns a function was accepted")
 	}
-	// Register refuses Bad; here it is what is tested.
+	// Register refuses Bad, which this test needs.
 	o := &object{methods: map[string]method{}}
 	contract := reflect.ValueOf(new(recorded(recordedImpl{}))).Elem()
 	for i := range contract.Type().NumMethod() {
@@ -289,7 +289,7 @@ func answerTo(t *testing.T, b *InProcess, queue string, req *zbus.Request) []byt
 	return got
 }
 
-// withoutKinds is a reply as the bare library would have encoded it.
+// withoutKinds is a reply in the bare library's encoding.
 func withoutKinds(t *testing.T, frame []byte) []byte {
 	t.Helper()
 	rep, err := zbus.LoadResponse(frame)
@@ -339,7 +339,7 @@ func checkOtherwise(t *testing.T, name string, got, want []byte) {
 	}
 }
 
-// The recorded answers, given to our client by a server that has only those.
+// A server with only the recorded answers gives them to our client.
 func TestOurClientReadsTheRecordedAnswers(t *testing.T) {
 	b := NewInProcess()
 	t.Cleanup(func() { _ = b.Close() })

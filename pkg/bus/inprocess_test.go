@@ -40,7 +40,7 @@ func TestQueueForgetsWhatNobodyTakes(t *testing.T) {
 		defer b.Close()
 		put(t, b, "a", "1", time.Minute)
 		time.Sleep(50 * time.Second)
-		// Each frame gives all of its queue new time, as redis' EXPIRE does.
+		// Each frame renews its queue's lifetime, as redis' EXPIRE does.
 		put(t, b, "a", "2", time.Minute)
 		time.Sleep(50 * time.Second)
 		p := b.Pull("a")
@@ -123,7 +123,7 @@ func TestPullersTakeTurnsAndLoseNothing(t *testing.T) {
 		wg.Go(func() {
 			p := b.Pull("a", "b")
 			for ctx.Err() == nil {
-				// Many waits are given up in the moment when a frame comes.
+				// Many waits are cancelled in the moment when a frame comes.
 				turn, stop := context.WithTimeout(ctx, 50*time.Microsecond)
 				frame, err := p.Next(turn)
 				stop()
@@ -209,7 +209,7 @@ func TestClosedInProcessBusEndsEveryWait(t *testing.T) {
 	}
 }
 
-// Closing took pullers off the list that it went through, and dereferenced nil
+// Closing took pullers off the list that it iterated, and dereferenced nil
 // where two of them waited for one key.
 func TestCloseEndsAllPullersOfOneKey(t *testing.T) {
 	b := NewInProcess()

@@ -13,8 +13,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// bareClient is the library's own client. Its connections, and the goroutines
-// of its streams, stay.
+// bareClient is the library's own client. It leaks its connections, and the goroutines
+// of its streams.
 func bareClient(t *testing.T, w *world) zbus.Client {
 	t.Helper()
 	c, err := zbus.NewRedisClient(w.url)
@@ -24,7 +24,7 @@ func bareClient(t *testing.T, w *world) zbus.Client {
 	return c
 }
 
-// outsideWorlds are those that the bare library reaches. They look for no leaks,
+// outsideWorlds are those that the bare library reaches. They check for no leaks,
 // because the library has them.
 func outsideWorlds(t *testing.T, f func(t *testing.T, w *world)) {
 	for name, open := range map[string]func(*world){"redis": openRedis, "broker": openBroker} {
@@ -46,7 +46,7 @@ func TestBareClientCallsOurServer(t *testing.T) {
 		if err != nil || got.Name != "n" || got.Items[0] != "a!" || !got.When.Equal(sent.When) {
 			t.Errorf("got %+v, %v", got, err)
 		}
-		// What it sees of an error is the plain text, and the zero result beside it.
+		// It sees an error's plain text, and the zero result beside it.
 		for _, method := range []string{"Fail", "Only"} {
 			rep, err := c.RequestContext(ctx, module, object(), method, "NoSpace", "cannot fit 5 GiB")
 			if err != nil || rep == nil {
@@ -56,7 +56,7 @@ func TestBareClientCallsOurServer(t *testing.T) {
 				t.Errorf("%s: the error is %v", method, got)
 			}
 		}
-		// Its stubs decode the result before they look at the error, and panic
+		// Its stubs decode the result before they check the error, and panic
 		// when there is none.
 		for _, method := range []string{"Panics", "Bad"} {
 			args := map[string][]any{"Panics": {"x"}}[method]
@@ -123,7 +123,7 @@ func TestOurClientCallsABareServer(t *testing.T) {
 	impl := bareServer(t, w)
 	c := w.client()
 	ctx := timeout(t, 10*time.Second)
-	// It ignores the deadline that our request carries.
+	// It ignores our request's deadline.
 	got, err := call[parcel](ctx, c, "Send", parcel{Name: "n", Items: []string{"a"}, Size: 7})
 	if err != nil || got.Name != "n" || got.Items[0] != "a!" {
 		t.Errorf("got %+v, %v", got, err)
@@ -162,9 +162,9 @@ func TestOurClientCallsABareServer(t *testing.T) {
 	eventually(t, 5*time.Second, "the bare server has run it", func() bool { n, _ := impl.Ran("slow"); return n == 1 })
 }
 
-// TestTheBareLibraryHasTheseDefects keeps the tests of this package honest: on
-// the bare library the same situations go wrong. Should one of these fail, the
-// library was mended, and what this package does about it can be looked at anew.
+// TestTheBareLibraryHasTheseDefects validates the tests of this package: on the
+// bare library the same situations fail. If one of these tests fails, the library
+// was fixed, and this package's workaround can be reconsidered.
 func TestTheBareLibraryHasTheseDefects(t *testing.T) {
 	w := bareWorld(t)
 	bareServer(t, w)
@@ -232,8 +232,8 @@ func TestABareClientThatComesLaterGetsTheLastEvent(t *testing.T) {
 	}
 }
 
-// TestNewcomers: on redis, which keeps no events, who comes later is noticed, and who
-// goes isn't; elsewhere the bus greets newcomers itself.
+// TestNewcomers: on redis, which keeps no events, a new reader is noticed, and a leaving
+// one isn't; elsewhere the bus greets newcomers itself.
 func TestNewcomers(t *testing.T) {
 	if bus.Newcomers(t.Context(), bus.NewInProcess(), module, object(), "Burst") != nil {
 		t.Error("an in-process bus says who came")

@@ -12,11 +12,11 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// minedBus panics where it is told to, a few times.
+// minedBus panics at chosen calls, a few times.
 type minedBus struct {
 	*InProcess
 	mu sync.Mutex
-	// replies and pulls count the panics that are still to come.
+	// replies and pulls count the remaining panics.
 	replies, pulls int
 }
 
@@ -52,8 +52,8 @@ type echoes struct{}
 func (echoes) Echo(text string) (string, error) { return text, nil }
 
 // A panic beside a method ended the process: of a worker that answers, of a
-// client's reader of replies. Both go on; who waits for the answer learns that
-// it is unknown.
+// client's reader of replies. Both go on; the caller learns that the outcome
+// is unknown.
 func TestBusGoesOnAfterPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const panics = 10 // more than there are workers

@@ -17,7 +17,7 @@ const someUUID = "00000000-0000-4000-8000-000000000001"
 
 const queueKey = "works.object@1.0"
 
-// dialRaw speaks redis' protocol to the world without any of this package.
+// dialRaw speaks redis' protocol to the world without this package.
 func (w *world) dialRaw(t *testing.T) redis.Conn {
 	t.Helper()
 	if w.url == "" {
@@ -36,7 +36,7 @@ func (w *world) dialRaw(t *testing.T) redis.Conn {
 	return c
 }
 
-// raw pushes a request as it is and returns the reply as it is; nil when none
+// raw pushes a request and returns the reply, both unchanged; nil when none
 // comes in a second.
 func (w *world) raw(t *testing.T, req *zbus.Request) *zbus.Response {
 	t.Helper()
@@ -62,7 +62,7 @@ func (w *world) raw(t *testing.T, req *zbus.Request) *zbus.Response {
 	return rep
 }
 
-// takeRequest is a server that takes a request and does nothing about it.
+// takeRequest acts as a server that takes a request and ignores it.
 func (p *redisProcess) takeRequest() *zbus.Request {
 	p.t.Helper()
 	got, err := redis.ByteSlices(p.do("BLPOP", queueKey, 5), nil)

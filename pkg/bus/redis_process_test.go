@@ -14,7 +14,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// redisProcess is a real redis-server of one test.
+// redisProcess is one test's real redis-server.
 type redisProcess struct {
 	t      *testing.T
 	dir    string
@@ -32,7 +32,7 @@ func startRedis(t *testing.T, extra ...string) *redisProcess {
 	return p
 }
 
-// shortDir is a temporary folder with a path that a socket's fits in.
+// shortDir is a temporary folder whose path is short enough for a socket.
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "croft-bus-")
@@ -89,7 +89,7 @@ func (p *redisProcess) thaw() {
 	}
 }
 
-// do runs one command beside everything else.
+// do runs one command on a connection of its own.
 func (p *redisProcess) do(command string, args ...any) any {
 	p.t.Helper()
 	c, err := redis.Dial("unix", p.socket)
@@ -109,7 +109,7 @@ func (p *redisProcess) length(key string) int64 {
 	return p.do("LLEN", key).(int64)
 }
 
-// connections counts those to redis, without the one that asks.
+// connections counts those to redis, without its own.
 func (p *redisProcess) connections() int {
 	p.t.Helper()
 	list, err := redis.String(p.do("CLIENT", "LIST"), nil)
@@ -136,7 +136,7 @@ func freePort(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// eventually waits until ok, looking often.
+// eventually polls until ok returns true.
 func eventually(t *testing.T, limit time.Duration, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(limit)
@@ -168,7 +168,7 @@ func within(t *testing.T, limit time.Duration, what string, f func()) {
 }
 
 // onTime runs f, which has d to return, a few times. The best run shows how well
-// the deadline is kept, whatever else this machine does; none may be far off.
+// the deadline is kept, whatever the machine's load; none may be far off.
 func onTime(t *testing.T, d time.Duration, what string, f func(ctx context.Context)) {
 	t.Helper()
 	best := time.Hour

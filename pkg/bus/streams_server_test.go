@@ -11,7 +11,7 @@ import (
 	"github.com/croft-edge/croft/pkg/bus"
 )
 
-// mixed is a stream of which some events can't be encoded.
+// mixed has a stream with some events that can't be encoded.
 type mixed interface {
 	Mixed(ctx context.Context) <-chan any
 }
@@ -34,7 +34,7 @@ func (mixes) Mixed(ctx context.Context) <-chan any {
 	return out
 }
 
-// flaky is a stream that fails in every way, then works.
+// flaky has a stream that fails in every way, then works.
 type flaky interface {
 	Flaky(ctx context.Context) <-chan tick
 }

@@ -38,8 +38,8 @@ func TestEncodedFramesPassTheCheck(t *testing.T) {
 	})
 }
 
-// What passes the check never panics the decoder, and what the decoder takes
-// whole as a request is what the bare library takes.
+// A frame that passes the check never panics the decoder, and a frame that decodes
+// as a request decodes alike with the bare library.
 func FuzzDecode(f *testing.F) {
 	inputs, err := encodeArguments([]any{"a", 1, []byte("x"), map[string]string{"k": "v"}})
 	if err != nil {

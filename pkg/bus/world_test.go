@@ -19,7 +19,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// works is a contract with all that may happen in one.
+// works is a contract with all kinds of methods and streams.
 type works interface {
 	Echo(text string) (string, error)
 	Fail(kind, message string) (string, error)
@@ -54,7 +54,7 @@ type worker struct {
 	mu    sync.Mutex
 	ran   map[string]int64
 	ticks atomic.Int64
-	// ticking counts the streams that run.
+	// ticking counts the running streams.
 	ticking atomic.Int64
 	burst   chan tick
 }
@@ -149,19 +149,19 @@ func (w *worker) Quiet(ctx context.Context) <-chan tick {
 	return out
 }
 
-// Burst sends what the test puts in, and never closes its channel.
+// Burst sends the test's events, and never closes its channel.
 func (w *worker) Burst(context.Context) <-chan tick { return w.burst }
 
 const module = "works"
 
 func object() zbus.ObjectID { return bus.Object("object", "1.0") }
 
-// world is one way to carry frames.
+// world is one transport of frames.
 type world struct {
 	t     *testing.T
 	name  string
 	redis *redisProcess
-	// carrier is what servers run on; url is where a client can dial, if it can.
+	// carrier is the servers' bus; url is the address that a client can dial, if any.
 	carrier bus.Bus
 	url     string
 	logs    *logBuffer
@@ -247,7 +247,7 @@ func background(t *testing.T, f func(context.Context) error) (stop func()) {
 	return stop
 }
 
-// client reaches the world's servers; it is closed with the test.
+// client is a client of the world's servers; it is closed with the test.
 func (w *world) client() *bus.Client {
 	w.t.Helper()
 	var c *bus.Client
@@ -263,7 +263,7 @@ func (w *world) client() *bus.Client {
 	return c
 }
 
-// server makes one that serves impl; it runs when the caller says so.
+// server makes a server of impl, which the caller runs.
 func (w *world) server(impl works) *bus.Server {
 	w.t.Helper()
 	s, err := bus.NewServer(w.carrier, module, w.options())
@@ -282,7 +282,7 @@ func (w *world) serve() (*worker, *bus.Server) {
 	impl := newWorker()
 	s := w.server(impl)
 	background(w.t, s.Run)
-	// The broker takes requests only for what is served.
+	// The broker accepts requests for served objects only.
 	eventually(w.t, 5*time.Second, "the server runs", func() bool {
 		_, err := call[string](timeout(w.t, time.Second), w.client(), "Echo", "up?")
 		return err == nil
@@ -290,7 +290,7 @@ func (w *world) serve() (*worker, *bus.Server) {
 	return impl, s
 }
 
-// call is what a stub does.
+// call calls a method as a stub does.
 func call[T any](ctx context.Context, c zbus.Client, method string, args ...any) (value T, err error) {
 	rep, err := c.RequestContext(ctx, module, object(), method, args...)
 	if err != nil {

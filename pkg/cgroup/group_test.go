@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A process that is moved is in groups beside this one's, which go after it.
+// A moved process is in groups beside this one's, which are removed after it.
 func TestAProcessIsMoved(t *testing.T) {
 	name := "croft-move-test-" + strconv.Itoa(os.Getpid())
 	cmd := exec.Command("sleep", "600")
@@ -48,7 +48,7 @@ func TestAProcessIsMoved(t *testing.T) {
 	}
 }
 
-// A weight of the processors is read as it was written, in both versions.
+// The read weight of the processors is the written one, in both versions.
 func TestWeightsOfProcessors(t *testing.T) {
 	r := newTree(t)
 	r.group("", map[string]string{"cgroup.controllers": "cpu\n"})
@@ -61,7 +61,7 @@ func TestWeightsOfProcessors(t *testing.T) {
 			t.Errorf("%s: a new group has %d", name, got)
 		}
 		for _, want := range []uint64{1, 20, 99, 100, 1000, 10_000} {
-			if err := os.Truncate(filepath.Join(r.dir, name, file), 0); err != nil { // plain files keep what was written over
+			if err := os.Truncate(filepath.Join(r.dir, name, file), 0); err != nil { // plain files keep the rest of a longer old value
 				t.Fatal(err)
 			}
 			if missing := g.Limit(Limits{CPUWeight: want}); len(missing) != 0 {

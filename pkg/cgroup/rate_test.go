@@ -63,7 +63,7 @@ func TestARateIsHeld(t *testing.T) {
 		run("sh", args...)
 		return time.Since(began)
 	}
-	// 4 MiB, of which the kernel lets a part through at once.
+	// 4 MiB, of which the kernel passes a part at once.
 	if took := read(true); took < 2500*time.Millisecond {
 		t.Errorf("4 MiB at 1 MiB a second took %s, without a limit %s", took, read(false))
 	}

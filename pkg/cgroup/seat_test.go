@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// tree is a folder of files that look like control groups.
+// tree is a folder of files that imitate control groups.
 type tree struct {
 	*testing.T
 	dir string
@@ -32,7 +32,7 @@ func (r tree) group(path string, files map[string]string) {
 	}
 }
 
-// is what a file says. Plain files keep what was written over.
+// is checks a file's content. Plain files keep the rest of a longer old value.
 func (r tree) is(file, want string) {
 	r.Helper()
 	got, err := os.ReadFile(filepath.Join(r.dir, file))
@@ -72,7 +72,7 @@ func TestAServiceIsLimitedInPlace(t *testing.T) {
 	}
 }
 
-// What a manager limits stays limited so, higher or lower.
+// A manager's limits stay unchanged, higher or lower.
 func TestGivenLimitsStay(t *testing.T) {
 	r := newTree(t)
 	r.group("", map[string]string{"cgroup.controllers": "io memory pids\n"})
@@ -83,7 +83,7 @@ func TestGivenLimitsStay(t *testing.T) {
 	}
 }
 
-// Somebody else is in the group: this process leaves it, and comes back when it ends.
+// Another process is in the group: this process leaves it, and returns when it ends.
 func TestASharedGroupIsLeft(t *testing.T) {
 	r := newTree(t)
 	r.group("", map[string]string{"cgroup.controllers": "memory pids\n", "cgroup.subtree_control": ""})
@@ -100,7 +100,7 @@ func TestASharedGroupIsLeft(t *testing.T) {
 	if !slices.Equal(seat.Missing, []string{"io weight"}) || len(seat.Given) != 0 {
 		t.Errorf("it is %+v", seat)
 	}
-	// What starts from here isn't below the agent's ceiling.
+	// Processes started from here aren't below the agent's ceiling.
 	h.Group = filepath.Join(r.dir, "user.slice/croft-run-1")
 	if got := BesideIn([]Hierarchy{h}, "croft-wg-2").Folders(); !slices.Equal(got, []string{filepath.Join(r.dir, "user.slice/croft-wg-2")}) {
 		t.Errorf("a carrier would be in %v", got)
@@ -109,7 +109,7 @@ func TestASharedGroupIsLeft(t *testing.T) {
 	r.is("user.slice/session/cgroup.procs", strconv.Itoa(os.Getpid()))
 }
 
-// Version 1 has a hierarchy a controller. One that somebody has limited isn't left.
+// Version 1 has a hierarchy a controller. A group that somebody has limited isn't left.
 func TestVersion1IsLimitedByController(t *testing.T) {
 	r := newTree(t)
 	r.group("memory/jail", map[string]string{"cgroup.procs": "1\n", "memory.limit_in_bytes": "9223372036854771712\n"})
@@ -155,7 +155,7 @@ func TestEventsOfVersion2(t *testing.T) {
 	}
 }
 
-// TestBoundHeap wants two thirds of the ceiling, and nothing else touched.
+// TestBoundHeap expects two thirds of the ceiling, and nothing else changed.
 func TestBoundHeap(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	t.Cleanup(func() { debug.SetMemoryLimit(before) })

@@ -40,7 +40,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestClippedTexts holds for any text: the length, the start, whole characters.
+// TestClippedTexts checks any text: the length, the start, whole characters.
 func TestClippedTexts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) })).Draw(t, "text")

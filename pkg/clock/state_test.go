@@ -11,7 +11,7 @@ func trueStart() time.Time { return time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)
 
 const year = 365 * 24 * time.Hour
 
-// At the start: what is known of the past against what the clock says.
+// At the start: the known past against the clock's time.
 func TestBegin(t *testing.T) {
 	at := trueStart()
 	boot := 2 * time.Hour
@@ -85,21 +85,21 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// step is something that happens to a machine, in the order: time passes, the
+// step is an event of a machine, in the order: time passes, the
 // wall clock is set, NTP comes or goes, the explorer answers.
 type step struct {
 	passes, jump time.Duration
 	ntp          bool
-	// says is how far the explorer's clock is from the true time; nil: no answer.
+	// says is the explorer's clock less the true time; nil: no answer.
 	says *time.Duration
 	want Source
-	// now is how far the answer to Now is from the true time.
+	// now is the answer of Now less the true time.
 	now time.Duration
 }
 
 func off(d time.Duration) *time.Duration { return &d }
 
-// machine plays steps against the state, with the truth beside it.
+// machine plays steps against the state, and knows the true time.
 type machine struct {
 	state state
 	truth time.Time
@@ -160,7 +160,7 @@ func TestTrustOverTime(t *testing.T) {
 			{ntp: true, want: NTP}, {passes: min, jump: 10 * min, want: NTP, now: 10 * min}, {passes: min, jump: s, want: Nothing, now: 10 * min},
 		}},
 		{"three answers over a minute", -year, believed(0,
-			step{passes: min, want: Explorer}, // the clock is still a year back, the word stands
+			step{passes: min, want: Explorer}, // the clock is still a year back, the word holds
 			step{passes: min, jump: year, want: Explorer},
 			step{passes: min, ntp: true, want: NTP}, // a second source
 		)},
@@ -206,7 +206,7 @@ func TestTrustOverTime(t *testing.T) {
 	}
 }
 
-// An explorer that the operator has named as a trusted clock.
+// The operator has named the explorer as a trusted clock.
 func TestTrustedExplorerOverTime(t *testing.T) {
 	const s, min = time.Second, time.Minute
 	given := func(says time.Duration, before Source, now time.Duration) []step {
@@ -269,7 +269,7 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// The uptime up to a boot, by what was recorded.
+// The uptime up to a boot, by the record.
 func TestUptimeBefore(t *testing.T) {
 	const hour = time.Hour
 	for _, tt := range []struct {

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// book keeps marks, as the store does.
+// book records marks, like the store.
 type book struct {
 	mu    sync.Mutex
 	marks []clock.Mark
@@ -51,7 +51,7 @@ type node struct {
 	fake *clock.Fake
 	book *book
 	ntp  bool
-	// trusting is what the operator says of the explorer.
+	// trusting is whether the operator trusts the explorer's clock.
 	trusting bool
 	bootID   string
 }
@@ -89,7 +89,7 @@ func (n *node) running(t *testing.T, f func()) {
 	}
 }
 
-// hears lets the explorer say how far it is off, as often, every 30 seconds.
+// hears gives that many of the explorer's answers, off by that much, every 30 seconds.
 func (n *node) hears(off time.Duration, times int) {
 	for range times {
 		n.fake.Advance(30 * time.Second)
@@ -97,7 +97,7 @@ func (n *node) hears(off time.Duration, times int) {
 	}
 }
 
-// pass lets time pass in looks of ten seconds.
+// pass lets time pass in steps of ten seconds.
 func (n *node) pass(d time.Duration) {
 	for ; d > 0; d -= 10 * time.Second {
 		n.fake.Advance(10 * time.Second)
@@ -130,7 +130,7 @@ func TestTimesAreRecorded(t *testing.T) {
 }
 
 // While the clock is in doubt the uptime is recorded, and the last trusted time
-// stays as it was; a source outside the machine may lower it.
+// stays unchanged; a source outside the machine may lower it.
 func TestOnlyTrustedTimesAreRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		future := clock.Mark{
@@ -174,7 +174,7 @@ func TestOnlyTrustedTimesAreRecorded(t *testing.T) {
 	})
 }
 
-// A jump is noticed by the question itself, not by the next look.
+// The request itself notices a jump, before the next periodic reading.
 func TestAJumpIsNoticedAtOnce(t *testing.T) {
 	for _, jump := range []time.Duration{365 * 24 * time.Hour, -365 * 24 * time.Hour, time.Unix(0, 0).Sub(start())} {
 		n := newNode(t, start(), clock.Mark{})
@@ -188,7 +188,7 @@ func TestAJumpIsNoticedAtOnce(t *testing.T) {
 	}
 }
 
-// The explorer's answers make the time, not the machine's removal of data.
+// The explorer's answers set the time, and don't allow removal of data.
 func TestExplorerIsHeard(t *testing.T) {
 	n := newNode(t, time.Unix(0, 0), clock.Mark{Time: start().Add(-time.Hour), BootID: "earlier"})
 	n.Hear(time.Time{})
@@ -211,12 +211,12 @@ func TestExplorerIsHeard(t *testing.T) {
 	}
 }
 
-// deadBattery is what was recorded of a machine whose clock stands in 1970 after a reboot.
+// deadBattery is the mark of a machine whose clock is in 1970 after a reboot.
 func deadBattery() clock.Mark {
 	return clock.Mark{Time: start().Add(-time.Hour), BootID: "earlier", Source: clock.Start}
 }
 
-// What the explorer said stays its word: after the agent's restart, after a
+// The explorer's time stays of that source: after the agent's restart, after a
 // reboot, with a wall clock that agrees with it or doesn't.
 func TestExplorersWordStaysItsWord(t *testing.T) {
 	for _, wall := range []time.Time{time.Unix(0, 0), start()} {
@@ -251,8 +251,8 @@ func TestExplorersWordStaysItsWord(t *testing.T) {
 	}
 }
 
-// Eight honest days, then answers that walk ahead by just what agrees with the
-// one before: it came 119 hours ahead in 36, and data could be removed by it.
+// Eight honest days, then answers that walk ahead by just the allowed difference
+// from the one before: it came 119 hours ahead in 36, and data could be removed by it.
 func TestHonestDaysAreNoCredit(t *testing.T) {
 	n := newNode(t, time.Unix(0, 0), deadBattery())
 	n.hears(0, 8*24*120)
@@ -299,7 +299,7 @@ func TestTrustedExplorer(t *testing.T) {
 	}
 }
 
-// A word that was taken back isn't believed again because the agent was restarted.
+// A restart of the agent doesn't revive trust in a word that was taken back.
 func TestARestartDoesNotBringBackTheWord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t, time.Unix(0, 0), deadBattery())
@@ -315,7 +315,7 @@ func TestARestartDoesNotBringBackTheWord(t *testing.T) {
 	})
 }
 
-// Restarts of the agent don't prolong how long a clock that NTP has left is good.
+// Restarts of the agent don't prolong the holdover of a clock that NTP has left.
 func TestRestartsDoNotProlongTheHoldover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t, start(), clock.Mark{})
@@ -335,8 +335,8 @@ func TestRestartsDoNotProlongTheHoldover(t *testing.T) {
 	})
 }
 
-// What certainly has passed: the last time of level Remove and the uptime since,
-// through reboots, whatever the clock says then.
+// A time that has certainly passed: the last time of level Remove and the uptime
+// since, through reboots, whatever the clock says then.
 func TestFloor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t, start(), clock.Mark{})
@@ -363,7 +363,7 @@ func TestFloor(t *testing.T) {
 	})
 }
 
-// The store's marks are JSON; those of before sources and uptimes are read too.
+// The store's marks are JSON; those from before sources and uptimes are read too.
 func TestMarksAsJSON(t *testing.T) {
 	var old clock.Mark
 	text := `{"time":"2027-03-01T12:00:00Z","boot":60000000000,"boot_id":"b"}`

@@ -9,24 +9,24 @@ import (
 	"pgregory.net/rapid"
 )
 
-// world is a machine with an agent on it, and the truth beside it. It knows
-// nothing of how the agent decides.
+// world is a machine with an agent on it, and the true time. It doesn't know
+// how the agent decides.
 type world struct {
 	t     *rapid.T
 	trust *Trust
 	fake  *Fake
 	disk  Mark
-	// trusting is what the operator says of the explorer.
+	// trusting is whether the operator trusts the explorer's clock.
 	trusting bool
 	// boots counts; nameless boots have no ID that the agent can read.
 	boots    int
 	nameless bool
 
-	// started is when the node began to count its uptime, truth what time it is.
+	// started is when the node began to count its uptime, truth the true time.
 	started, truth time.Time
 	ntp            bool
 	// synced is the time since boot at which NTP last kept the clock in this
-	// boot, wrongThen how far the clock was off; never says that it hasn't yet.
+	// boot, wrongThen the clock's error then; never means that it hasn't yet.
 	synced    time.Duration
 	wrongThen time.Duration
 	never     bool
@@ -34,10 +34,10 @@ type world struct {
 	uptime time.Duration
 }
 
-// wrong is how far the wall clock is off.
+// wrong is the wall clock's error.
 func (w *world) wrong() time.Duration { return w.fake.Now().Sub(w.truth) }
 
-// boot starts the machine, with a wall clock that is off by so much.
+// boot starts the machine after off, with that error of the wall clock.
 func (w *world) boot(off, wrong time.Duration) {
 	w.boots++
 	w.truth = w.truth.Add(off + time.Minute) // the fake begins a minute after the boot
@@ -64,7 +64,7 @@ func (w *world) start() {
 	trust.record(false)
 }
 
-// keep is the disk.
+// keep stores a mark like the disk.
 func (w *world) keep(m Mark) {
 	if m.Uptime.Total < w.disk.Uptime.Total {
 		w.t.Fatalf("the recorded uptime went back from %s to %s", w.disk.Uptime.Total, m.Uptime.Total)
@@ -72,14 +72,14 @@ func (w *world) keep(m Mark) {
 	w.disk = m
 }
 
-// note remembers what NTP does.
+// note records NTP's action.
 func (w *world) note() {
 	if w.ntp {
 		w.synced, w.wrongThen, w.never = w.fake.Boot(), w.wrong(), false
 	}
 }
 
-// pass lets time pass, with a look at its end.
+// pass lets time pass, with a reading at its end.
 func (w *world) pass(d time.Duration) {
 	w.truth = w.truth.Add(d)
 	w.fake.Advance(d)
@@ -92,7 +92,7 @@ func (w *world) proven() bool {
 	return w.trusting || !w.never && w.fake.Boot()-w.synced <= Holdover && (w.wrong()-w.wrongThen).Abs() <= MaxJump
 }
 
-// check holds a reading against the truth. least is the uptime that it says at least.
+// check compares a reading with the truth. least is the least allowed uptime.
 func (w *world) check(least time.Duration) {
 	t, r := w.t, w.trust.Read()
 	if r.Level == Remove && !w.proven() {
@@ -117,9 +117,9 @@ func duration(t *rapid.T, name string, from, to time.Duration) time.Duration {
 	return time.Duration(rapid.Int64Range(int64(from), int64(to)).Draw(t, name))
 }
 
-// Whatever happens to a machine, and whatever its explorer says: what can't be
-// taken back is done only by NTP, or by an explorer that the operator trusts; and
-// the uptime is never more than what has passed, and doesn't go back.
+// Whatever happens to a machine, and whatever its explorer says: only NTP, or an
+// explorer that the operator trusts, allows irreversible actions; and the uptime
+// is never more than the time passed, and doesn't go back.
 func TestOnlyProofRemoves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &world{t: t, truth: trueStart(), started: trueStart(), trusting: rapid.IntRange(0, 3).Draw(t, "trusting") == 0,
@@ -142,7 +142,7 @@ func TestOnlyProofRemoves(t *testing.T) {
 				w.boot(duration(t, "off", 0, 9*24*time.Hour), wrong)
 			case 1: // so is the agent
 				if w.nameless {
-					w.trust.record(true) // what it doesn't record is lost, for the boot can't be known again
+					w.trust.record(true) // unrecorded uptime is lost, for the boot can't be recognized again
 				}
 				w.start()
 			case 2:
@@ -174,8 +174,8 @@ func TestOnlyProofRemoves(t *testing.T) {
 	})
 }
 
-// While the explorer's word stands, the time isn't walked further than by what
-// clocks that agree may be apart, whether the agent is restarted or not.
+// While the explorer's word holds, the time moves no further than the allowed
+// difference between agreeing clocks, whether the agent is restarted or not.
 func TestTheExplorerDoesNotWalk(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &world{t: t, truth: trueStart(), started: trueStart(), disk: Mark{Time: trueStart().Add(year), Source: Start, BootID: "earlier"}}

@@ -110,8 +110,8 @@ func TestWhatIsNoAddress(t *testing.T) {
 	}
 }
 
-// FuzzAddress: whatever is read is read the same again, and a name is never
-// what some program takes for an IPv4 address.
+// FuzzAddress: an accepted address is read the same again, and a name is never a
+// notation of an IPv4 address to some program.
 func FuzzAddress(f *testing.F) {
 	for _, s := range []string{"127.0.0.1:80", "[::1]:80", "[::ffff:1.2.3.4]:80", "0x7f.1:80", "2130706433:1", "a.example.:443", "[fe80::1%lo]:1", "u@h:1", "127。0.0.1:1"} {
 		f.Add(s)

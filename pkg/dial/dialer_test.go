@@ -134,8 +134,8 @@ func TestNamesOfThisMachine(t *testing.T) {
 	}
 }
 
-// TestRebinding: the name is asked for once, and the connection goes to what
-// was judged, whatever the name has become since.
+// TestRebinding: the name is looked up once, and the connection goes to the
+// judged address, whatever the name's later answers.
 func TestRebinding(t *testing.T) {
 	home := newDoor(t, "127.0.0.2:0")
 	secret := newDoor(t, "127.0.0.1:"+home.port())
@@ -203,7 +203,7 @@ func TestOwnRangesCountAtOnce(t *testing.T) {
 	}
 }
 
-// TestTheSocketIsTheJudgedOne: the last look is at the address, not only at the ranges.
+// TestTheSocketIsTheJudgedOne: the last check is of the address, not only of the ranges.
 func TestTheSocketIsTheJudgedOne(t *testing.T) {
 	d := newDialer(t, Config{})
 	tgt := target{name: "hub.example", port: 80}
@@ -266,7 +266,7 @@ func TestTheNextAddressIsTried(t *testing.T) {
 	}
 }
 
-// asked is a resolver that remembers what it was asked, and for how long at most.
+// asked is a resolver that records the names of its calls and the last one's time limit.
 type asked struct {
 	hosts []string
 	time  time.Duration

@@ -71,7 +71,7 @@ func TestExceptionsThatAreWrong(t *testing.T) {
 	}
 }
 
-// TestExceptionsAreExact: an exception opens what it says and nothing beside.
+// TestExceptionsAreExact: an exception opens its own addresses and nothing else.
 func TestExceptionsAreExact(t *testing.T) {
 	own := func() []netip.Prefix {
 		return []netip.Prefix{netip.MustParsePrefix("10.5.0.0/16"), netip.MustParsePrefix("2a00:5::/48")}

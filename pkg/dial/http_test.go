@@ -21,7 +21,7 @@ import (
 )
 
 // site is an HTTP server on loopback: /to?u= redirects to u, /loop to itself,
-// /ok answers; it remembers what came to /ok.
+// /ok answers; it records the requests to /ok.
 type site struct {
 	*httptest.Server
 	mu  sync.Mutex
@@ -87,7 +87,7 @@ func newClient(t *testing.T, c HTTPConfig, d *Dialer) *http.Client {
 	return client
 }
 
-// send sends a request with everything that should stay home, and reads the answer.
+// send sends a request with everything that should stay at its origin, and reads the answer.
 func send(t *testing.T, client *http.Client, method, address, body string) (*http.Response, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -113,7 +113,7 @@ func send(t *testing.T, client *http.Client, method, address, body string) (*htt
 
 func to(from *site, where string) string { return from.URL + "/to?u=" + url.QueryEscape(where) }
 
-// wantHTTPError checks the error below what net/http wraps around it.
+// wantHTTPError checks the error that net/http wraps.
 func wantHTTPError(t *testing.T, err error, kind node.Kind, says string) {
 	t.Helper()
 	var inner *node.Error
@@ -185,8 +185,8 @@ func TestRedirectsEnd(t *testing.T) {
 	}
 }
 
-// TestNothingGoesAlong: what was meant for one origin stays there, also when
-// only the port differs, when the next is a subdomain, and on the way back.
+// TestNothingGoesAlong: data for one origin stays there, also when only the
+// port differs, when the next is a subdomain, and on the way back.
 func TestNothingGoesAlong(t *testing.T) {
 	home, other := newSite(t, false), newSite(t, false)
 	client := newClient(t, HTTPConfig{}, newDialer(t, Config{}, home.hostport(), other.hostport()))

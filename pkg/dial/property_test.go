@@ -14,13 +14,13 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// answer is a resolver with one answer for everything.
+// answer is a resolver with the same answer for every name.
 type answer []netip.Addr
 
 func (a answer) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) { return a, nil }
 
-// refusedV4 and refusedV6 are written again here, so that a range lost from
-// the code is missed.
+// refusedV4 and refusedV6 are repeated here, so that a range missing from the
+// code is noticed.
 func refusedV4() []string {
 	return strings.Fields(`0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24
 		192.0.2.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4 11.99.0.0/16`)
@@ -42,7 +42,7 @@ func in(t *rapid.T, prefixes []string) netip.Addr {
 	return addr
 }
 
-// writingsOf are ways to write an IPv4 address, or to have IPv6 lead to it.
+// writingsOf are notations of an IPv4 address, and IPv6 addresses that lead to it.
 func writingsOf(a netip.Addr) []string {
 	b := a.As4()
 	n := uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
@@ -59,8 +59,8 @@ func writingsOf(a netip.Addr) []string {
 	}
 }
 
-// TestNoWritingLeadsToARefusedAddress: whatever way it is written or answered,
-// alone or among good answers, nothing connects.
+// TestNoWritingLeadsToARefusedAddress: in any notation or answer, alone or among
+// good answers, nothing connects.
 func TestNoWritingLeadsToARefusedAddress(t *testing.T) {
 	c := Config{Refuse: []netip.Prefix{netip.MustParsePrefix("11.99.0.0/16")}, Own: func() []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix("2a00:99::/32")} }}
 	rapid.Check(t, func(rt *rapid.T) {
@@ -93,7 +93,7 @@ func TestNoWritingLeadsToARefusedAddress(t *testing.T) {
 	})
 }
 
-// TestAPublicAddressIsConnectedToAsJudged: exactly that address, once.
+// TestAPublicAddressIsConnectedToAsJudged: exactly to that address, once.
 func TestAPublicAddressIsConnectedToAsJudged(t *testing.T) {
 	public := []string{"1.0.0.0/8", "8.0.0.0/8", "64.0.0.0/4", "130.0.0.0/8", "193.0.0.0/8", "2600::/12", "2a00::/16", "64:ff9b::800:0/104"}
 	rapid.Check(t, func(rt *rapid.T) {

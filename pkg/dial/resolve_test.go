@@ -47,7 +47,7 @@ func TestResolveJudgesForOthers(t *testing.T) {
 	}
 }
 
-// TestLiteralAsksNobody: what is written as an address is judged, a name only read.
+// TestLiteralAsksNobody: a literal address is judged, a name only parsed.
 func TestLiteralAsksNobody(t *testing.T) {
 	d := newDialer(t, Config{Resolver: untouchable{t}}, "192.168.7.0/24")
 	for _, c := range []struct {

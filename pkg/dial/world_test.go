@@ -42,7 +42,7 @@ func newDialer(t *testing.T, c Config, exceptions ...string) *Dialer {
 	return d
 }
 
-// door is a listener on loopback that counts who came.
+// door is a listener on loopback that counts connections.
 type door struct {
 	net.Listener
 	came atomic.Int32
@@ -111,7 +111,7 @@ func newNameServer(t *testing.T, answers map[string][]string) *nameServer {
 }
 
 // resolver asks this server and no other. Go's resolver would read on for
-// seconds after it was left; here it stops, so that a leak is one of ours.
+// seconds after its cancellation; here it stops, so that a leak is one of ours.
 func (s *nameServer) resolver() *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
@@ -123,7 +123,7 @@ func (s *nameServer) resolver() *net.Resolver {
 	}}
 }
 
-// count is how often a name was asked for, as type A or AAAA.
+// count is the number of queries for a name, of type A or AAAA.
 func (s *nameServer) count(name, kind string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

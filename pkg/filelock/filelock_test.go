@@ -104,7 +104,7 @@ func TestProcessThatIsKilled(t *testing.T) {
 	}
 }
 
-// TestReleaseBesideAFork: another descriptor of the same open file, as a child has
+// TestReleaseBesideAFork: another descriptor of the same open file, like a child's
 // between its fork and its exec, doesn't keep a released lock.
 func TestReleaseBesideAFork(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")

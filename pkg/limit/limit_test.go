@@ -52,7 +52,7 @@ func TestSourcesAreAddressesOrNetworksOf64(t *testing.T) {
 	}
 }
 
-// TestSharesKeepEachLimit holds random takes and gives against sums made anew.
+// TestSharesKeepEachLimit checks random takes and gives against recomputed sums.
 func TestSharesKeepEachLimit(t *testing.T) {
 	type taken struct {
 		key   string

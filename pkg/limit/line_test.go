@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Who asks for a hundred slots waits no less than who asks for one.
+// A user who asks for a hundred slots waits no less than one who asks for one.
 func TestUsersTakeTurns(t *testing.T) {
 	all := NewLine(Limit{Name: "test", Per: "user", Each: 2, Total: 3})
 	var busy []*Ticket
@@ -42,7 +42,7 @@ func TestUsersTakeTurns(t *testing.T) {
 	}
 }
 
-// TestSlotsGoRoundRobin wants one who asks once to wait for one slot of each other
+// TestSlotsGoRoundRobin expects a single request to wait for one slot of each other
 // user, however many those ask for and however many users ask later.
 func TestSlotsGoRoundRobin(t *testing.T) {
 	q := NewLine(Limit{Name: "sample", Per: "user", Each: 1, Total: 1})
@@ -107,7 +107,7 @@ func TestAPlaceIsKeptForFirstTurns(t *testing.T) {
 	}
 }
 
-// Who could have no slot, since all it may have are out, doesn't take another's.
+// A key that can have no slot, since all its own are in use, doesn't take another's.
 func TestWhoHasAllOfItsSlotsIsNotWanting(t *testing.T) {
 	q := NewLine(Limit{Name: "sample", Per: "user", Each: 1, Total: 2})
 	defer q.Ask("a", true).End()
@@ -122,8 +122,8 @@ func TestWhoHasAllOfItsSlotsIsNotWanting(t *testing.T) {
 	}
 }
 
-// TestSlotsKeepTheirLimits holds random histories of who takes a slot or goes at once
-// against counts made anew.
+// TestSlotsKeepTheirLimits checks random histories of taken and abandoned slots against
+// recomputed counts.
 func TestSlotsKeepTheirLimits(t *testing.T) {
 	ended, end := context.WithCancel(context.Background())
 	end()
@@ -172,8 +172,8 @@ func TestSlotsKeepTheirLimits(t *testing.T) {
 	})
 }
 
-// TestTurnsAreWithinTheirLimit holds random histories of who asks and waits against
-// the limit: all that may be out is, and no more.
+// TestTurnsAreWithinTheirLimit checks random histories of requests against the limit:
+// all slots that may be in use are, and no more.
 func TestTurnsAreWithinTheirLimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := drawLimit(t)

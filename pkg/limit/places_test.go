@@ -11,7 +11,7 @@ import (
 	"github.com/croft-edge/croft/pkg/limit"
 )
 
-// seats is Places with a record of who sits where.
+// seats is Places with a record of the ended places.
 type seats struct {
 	*limit.Places
 	t     *testing.T

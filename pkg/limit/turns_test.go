@@ -10,9 +10,9 @@ import (
 	"github.com/croft-edge/croft/pkg/limit"
 )
 
-// TestTurnsAreFair: whatever the others bring, of two that wait neither is taken
-// twice while the other isn't, but for its own limit; the limits hold, and all that
-// may be taken is.
+// TestTurnsAreFair: whatever the others add, of two waiting keys neither is taken
+// twice while the other isn't, but for its own limit; the limits hold, and every
+// item that may be taken is.
 func TestTurnsAreFair(t *testing.T) {
 	type item struct {
 		key string

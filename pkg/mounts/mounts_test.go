@@ -32,7 +32,7 @@ func TestLinesAreRead(t *testing.T) {
 	}
 }
 
-// Any path is read as it is, and hides no other line.
+// Any path is read unchanged, and hides no other line.
 func TestAnyPathIsRead(t *testing.T) {
 	escape := strings.NewReplacer(" ", `\040`, "\t", `\011`, "\n", `\012`, `\`, `\134`, "#", `\043`)
 	rapid.Check(t, func(t *rapid.T) {

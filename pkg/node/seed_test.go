@@ -28,7 +28,7 @@ func golden(t *testing.T, name string) []byte {
 	return raw
 }
 
-// filled has another value in each member, as the golden bytes have.
+// filled has a different value in each member, like the golden bytes.
 func filled[T any](t *testing.T) (out T) {
 	t.Helper()
 	v := reflect.ValueOf(&out).Elem()
@@ -50,7 +50,7 @@ func filled[T any](t *testing.T) (out T) {
 	return out
 }
 
-// TestTheSeedsLayout holds version 0.0.1 of the monitors to the seed's bytes.
+// TestTheSeedsLayout compares version 0.0.1 of the monitors with the seed's bytes.
 func TestTheSeedsLayout(t *testing.T) {
 	for name, event := range map[string]any{
 		"memory": filled[SeedMemory](t),

@@ -20,7 +20,7 @@ import (
 	"github.com/croft-edge/croft/pkg/sign"
 )
 
-// shake lets a client and a server meet, and returns what each thinks of it.
+// shake connects a client and a server, and returns each side's error.
 func shake(t *testing.T, client, server *tls.Config) (clientErr, serverErr error) {
 	t.Helper()
 	near, far := pair(t)
@@ -83,7 +83,7 @@ func TestOldTLSIsRefused(t *testing.T) {
 	}
 }
 
-// A certificate that was seen before is of no use: the next challenge is another.
+// A certificate seen before is of no use: the next challenge is different.
 func TestAnOldProofIsRefused(t *testing.T) {
 	k := key(t)
 	client, server := configs(t, k)
@@ -124,7 +124,7 @@ func TestAnotherKindOfKeyIsRefused(t *testing.T) {
 	}
 }
 
-// Whoever asks nothing gets no signature of the node's.
+// A client without a challenge gets no signature of the node.
 func TestNothingIsSignedForNoChallenge(t *testing.T) {
 	k := key(t)
 	server, err := nodeapi.ServerConfig(k.ID(), func(context.Context, []byte) ([]byte, error) {

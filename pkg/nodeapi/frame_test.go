@@ -37,7 +37,7 @@ func TestFramesAreReadAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-// counting says how much of it was read.
+// counting counts the bytes read.
 type counting struct {
 	io.Reader
 	n int
@@ -80,7 +80,7 @@ func TestWrongFramesAreRefusedBeforeTheyAreRead(t *testing.T) {
 	}
 }
 
-// FuzzReadFrame: whatever comes, what is read is what would be written.
+// FuzzReadFrame: of any input, an accepted frame is written the same again.
 func FuzzReadFrame(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(head(8, 0))

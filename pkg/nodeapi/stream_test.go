@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const patience = 60 * time.Second
 
-// pair is a TCP connection's two ends.
+// pair returns a TCP connection's two ends.
 func pair(t *testing.T) (near, far net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -39,7 +39,7 @@ func pair(t *testing.T) (near, far net.Conn) {
 	return near, far
 }
 
-// serve runs a command at the far end; its outcome comes by the channel.
+// serve runs a command at the far end; the channel delivers its outcome.
 func serve(ctx context.Context, far net.Conn, p nodeapi.Pulse, run func(context.Context, nodeapi.ExecIO) (uint32, error)) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- nodeapi.ServeExec(ctx, far, nil, p, run) }()
@@ -64,7 +64,7 @@ func hang(ctx context.Context, _ nodeapi.ExecIO) (uint32, error) {
 
 var quick = nodeapi.Pulse{Beat: 20 * time.Millisecond, Silence: 300 * time.Millisecond}
 
-// A process that doesn't read its input doesn't hide that its user has gone.
+// A process that doesn't read its input doesn't hide its user's disappearance.
 func TestAVanishedUserIsSeenWhileStdinIsFull(t *testing.T) {
 	near, far := pair(t)
 	done := serve(t.Context(), far, quick, hang)
@@ -79,7 +79,7 @@ func TestAVanishedUserIsSeenWhileStdinIsFull(t *testing.T) {
 	}
 }
 
-// Who takes more room for stdin than there is credit for is cut off.
+// A user who sends more stdin than the credit is cut off.
 func TestMoreStdinThanAllowedEndsTheCommand(t *testing.T) {
 	near, far := pair(t)
 	done := serve(t.Context(), far, nodeapi.Pulse{}, hang)
@@ -93,7 +93,7 @@ func TestMoreStdinThanAllowedEndsTheCommand(t *testing.T) {
 	}
 }
 
-// Frames that are the other side's, and bytes that are none, end a stream.
+// Frames of the other side's kinds, and invalid bytes, end a stream.
 func TestForeignFramesEndTheCommand(t *testing.T) {
 	for words, wire := range map[string][]byte{
 		"is the node's to send": nodeapi.AppendFrame(nil, nodeapi.Frame{Kind: nodeapi.Stdout, Payload: []byte("x")}),
@@ -111,7 +111,7 @@ func TestForeignFramesEndTheCommand(t *testing.T) {
 	}
 }
 
-// A user who looks at what came before isn't gone: nothing is cut off however
+// A user who reads earlier output isn't gone: nothing is cut off however
 // long they take, and nothing is lost.
 func TestASlowReaderLosesNothing(t *testing.T) {
 	near, far := pair(t)
@@ -130,7 +130,7 @@ func TestASlowReaderLosesNothing(t *testing.T) {
 	}
 }
 
-// pausing takes nothing until its time.
+// pausing reads nothing until its time.
 type pausing struct {
 	pause <-chan time.Time
 	once  sync.Once
@@ -143,7 +143,7 @@ func (p *pausing) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A node that says nothing any more isn't waited for.
+// A silent node isn't waited for.
 func TestASilentNodeIsSeen(t *testing.T) {
 	near, _ := pair(t)
 	_, err := nodeapi.RunExec(t.Context(), near, nil, quick, nodeapi.ExecIO{Stdout: io.Discard, Stderr: io.Discard})
@@ -152,7 +152,7 @@ func TestASilentNodeIsSeen(t *testing.T) {
 	}
 }
 
-// A node can't say less, or other things, than a stream's frames.
+// Incomplete or wrong frames of a node are errors.
 func TestANodesNonsenseIsAnError(t *testing.T) {
 	for words, wire := range map[string][]byte{
 		"is the user's to send": head(6, 0),
@@ -170,7 +170,7 @@ func TestANodesNonsenseIsAnError(t *testing.T) {
 	}
 }
 
-// What is read ahead of the switch isn't lost, and a user's output that fails
+// Bytes read ahead of the switch aren't lost, and a user's output that fails
 // ends the command.
 func TestAnOutputThatFailsEndsTheCommand(t *testing.T) {
 	near, far := pair(t)

@@ -35,7 +35,7 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// What redigo writes is read, and what is appended redigo reads.
+// The parser reads redigo's requests, and redigo reads appended replies.
 func TestClientsUnderstand(t *testing.T) {
 	limits := &resp.Limits{Argument: 1 << 20, Arguments: 64, Request: 4 << 20}
 	rapid.Check(t, func(t *rapid.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/croft-edge/croft/pkg/resp"
 )
 
-// FuzzParser gives the parser a stream in pieces of random sizes, and holds each
-// request that it finds, or the error, against the reference.
+// FuzzParser gives the parser a stream in pieces of random sizes, and compares each
+// request, or the error, with the reference.
 func FuzzParser(f *testing.F) {
 	for _, seed := range []string{
 		"*1\r\n$4\r\nPING\r\n", "*1\n$4\nPING\r\n*2\r\n$3\r\nGET\r\n$1\r\nx\r\n", "*1\r\n$4\r\nPINGXX", "PING\r\n", "*0\r\n", "*17\r\n", "*-1\r\n",

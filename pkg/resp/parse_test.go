@@ -56,13 +56,13 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// feed gives a parser the bytes in pieces and returns the first request, and what
-// is behind it.
+// feed gives a parser the bytes in pieces and returns the first request, and the
+// rest behind it.
 func feed(wire []byte, l resp.Limits, piece func() int) ([]string, string, error) {
 	var p resp.Parser
 	for have := 0; ; {
 		have = min(have+piece(), len(wire))
-		// It may be moved in between.
+		// The buffer may be moved in between.
 		buf := append([]byte(nil), wire[:have]...)
 		args, n, err := p.Next(buf, nil, &l)
 		if err != nil {
@@ -97,7 +97,7 @@ func TestWholeRequestIsLimited(t *testing.T) {
 	}
 }
 
-// Need never says more than is needed: whoever waits for so many bytes would wait
+// Need never exceeds the needed bytes: a caller that waits for more would wait
 // for ever.
 func TestNeedIsHonest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -123,7 +123,7 @@ func TestNeedIsHonest(t *testing.T) {
 	})
 }
 
-// What comes byte by byte makes no garbage, whatever is remembered of it.
+// Input byte by byte makes no garbage, whatever the parser remembers of it.
 func TestReadingMakesNoGarbage(t *testing.T) {
 	var wire []byte
 	wire = resp.AppendArray(wire, 3)

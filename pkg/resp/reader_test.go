@@ -34,7 +34,7 @@ func TestReader(t *testing.T) {
 			}
 			got = append(got, args)
 		}
-		// Requests that were read before stay as they were.
+		// Earlier requests stay unchanged.
 		if len(got) != len(want) {
 			t.Fatalf("%s: %d requests, want %d", name, len(got), len(want))
 		}
@@ -61,7 +61,7 @@ func TestStrictLimits(t *testing.T) {
 	}
 }
 
-// An argument that is announced and doesn't come takes no memory.
+// An announced argument that doesn't come takes no memory.
 func TestReaderTakesMemoryForWhatCame(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

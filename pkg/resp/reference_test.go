@@ -7,8 +7,8 @@ import (
 	"github.com/croft-edge/croft/pkg/resp"
 )
 
-// request is what the reference makes of the beginning of b: one that is
-// complete, or one that isn't (size 0), or an error.
+// request is the reference's reading of the beginning of b: a complete request,
+// an incomplete one (size 0), or an error.
 type request struct {
 	args []string
 	size int
@@ -16,7 +16,7 @@ type request struct {
 }
 
 // reference reads a request the slow and simple way, from the beginning, byte by
-// byte. It is what the parser is held against.
+// byte. The parser is compared with it.
 func reference(b []byte, l resp.Limits) request {
 	rest := b
 	count, ok, err := referenceLine(&rest, '*', resp.ErrNotArray)

@@ -76,7 +76,7 @@ func TestBoxesAsRecorded(t *testing.T) {
 func TestBoxesThatAreRefused(t *testing.T) {
 	v, k := readBoxVectors(t)
 	for _, text := range v.Refused {
-		// Two of them aren't hex: what can be read of them is refused too.
+		// Two of them aren't hex: their readable part is refused too.
 		sealed, _ := hex.DecodeString(text)
 		if plain, err := k.Open(sealed); err == nil {
 			t.Errorf("%q is opened: %x", text, plain)
@@ -165,7 +165,7 @@ func TestOpenTakesAnyBytes(t *testing.T) {
 	})
 }
 
-// What other libraries make of the ed25519 keys opens: the box is x/crypto's own.
+// Boxes that another library seals to the ed25519 keys open: the box is x/crypto's own.
 func TestBoxOfAnotherLibrary(t *testing.T) {
 	_, k := readBoxVectors(t)
 	public, private, err := k.curve25519()

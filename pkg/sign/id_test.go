@@ -128,8 +128,8 @@ func TestParseIDTakesAnyText(t *testing.T) {
 	})
 }
 
-// weakPoints are the points of small order, in every encoding of them that an
-// implementation is known to take: RFC 8032's, and with y beyond the prime.
+// weakPoints are the points of small order, in every encoding that an
+// implementation is known to accept: RFC 8032's, and with y beyond the prime.
 func weakPoints() []string {
 	return []string{
 		"0100000000000000000000000000000000000000000000000000000000000000",
@@ -165,7 +165,7 @@ func TestWeakKeysAreRefused(t *testing.T) {
 }
 
 // Why weak keys are refused: by the identity point one signature, which anybody
-// can write down, holds for all messages, as far as crypto/ed25519 can tell.
+// can write down, holds for all messages, according to crypto/ed25519.
 func TestIdentityPointSignsEverything(t *testing.T) {
 	identity := unhex(t, weakPoints()[0])
 	forged := append(append([]byte{}, identity...), make([]byte, 32)...)
@@ -215,8 +215,8 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// A signature's S plus the group's order would hold too if it weren't looked
-// at: one signature must not become two.
+// A signature's S plus the group's order would hold too without a check:
+// one signature must not become two.
 func TestSignatureHasOneForm(t *testing.T) {
 	k := recordedKeys(t)["user"].pair(t)
 	signature := k.Sign([]byte("message"))

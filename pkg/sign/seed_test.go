@@ -157,7 +157,7 @@ func TestSeedFileThatOthersMayRead(t *testing.T) {
 	}
 }
 
-// What is wrong with a seed is said without saying the seed.
+// Errors about a seed don't repeat the seed.
 func TestSeedErrorsHoldNoSeed(t *testing.T) {
 	for _, content := range []string{`"1.0.0"SECRETSECRET`, "SECRETSECRET", `"9.9.9"SECRETSECRET`} {
 		if _, err := sign.DecodeSeed([]byte(content)); err == nil || strings.Contains(err.Error(), "SECRET") {

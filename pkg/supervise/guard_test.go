@@ -19,7 +19,7 @@ import (
 	"github.com/croft-edge/croft/pkg/supervise"
 )
 
-// syncedLog is what is logged, read while it is written.
+// syncedLog is a log that can be read while it is written.
 type syncedLog struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -89,8 +89,8 @@ func TestGuardPassesOnWhatIsNoPanic(t *testing.T) {
 	}
 }
 
-// What panics, fails or just returns is run again, ever more seldom; what ran
-// for long counts as well again.
+// A function that panics, fails or just returns is run again, ever more seldom; a long
+// run resets the failures.
 func TestKeepRunsAgain(t *testing.T) {
 	for name, end := range map[string]func() error{
 		"a panic":  func() error { panic("boom") },

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// journal notes what happened, in order.
+// journal records events, in order.
 type journal struct {
 	mu    sync.Mutex
 	lines []string

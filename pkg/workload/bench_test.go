@@ -6,7 +6,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// BenchmarkAccept is what a pushed document costs: decode, verify, validate.
+// BenchmarkAccept measures the cost of a pushed document: decode, verify, validate.
 func BenchmarkAccept(b *testing.B) {
 	for _, name := range []string{"volume", "container", "network"} {
 		body := []byte(readRecorded(b, name).Post.Request)

@@ -12,7 +12,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// RFC 8785's own examples, as far as numbers within ±MaxInteger go, and what
+// RFC 8785's own examples, as far as numbers within ±MaxInteger go, and cases that
 // libraries are known to get wrong.
 func TestCanonicalAsPublished(t *testing.T) {
 	for _, c := range []struct{ name, in, want string }{
@@ -41,7 +41,7 @@ func TestCanonicalAsPublished(t *testing.T) {
 	}
 }
 
-// What the library below takes for JSON, or can't bear.
+// Texts that the library below takes for JSON, or fails on.
 func TestCanonicalRefuses(t *testing.T) {
 	for name, in := range map[string]string{
 		"nothing":                "",

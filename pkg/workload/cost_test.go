@@ -30,7 +30,7 @@ func wide(members int, name string) string {
 	return "{" + b.String()[1:] + "}"
 }
 
-// costlyData are data that make readers work.
+// costlyData are data that are costly to read.
 func costlyData() map[string]string {
 	const size = workload.MaxData - 4096
 	return map[string]string{
@@ -48,8 +48,8 @@ func costlyData() map[string]string {
 	}
 }
 
-// What costs most before a signature is checked allocates a small multiple of
-// its own length: the cost follows from the bytes that come.
+// The costliest documents before the signature check allocate a small multiple of
+// their own length: the cost follows from the received bytes.
 func TestACostlyDocumentIsCheap(t *testing.T) {
 	key, err := sign.Generate()
 	if err != nil {
@@ -74,7 +74,7 @@ func TestACostlyDocumentIsCheap(t *testing.T) {
 	}
 }
 
-// BenchmarkUnsigned is what one document costs before its signature is refused.
+// BenchmarkUnsigned measures the cost of one document before its signature is refused.
 func BenchmarkUnsigned(b *testing.B) {
 	for name, data := range costlyData() {
 		body := []byte(`{"node_id":"x","user_id":"x","type":"volume","created":"2026-01-02T03:04:05Z","duration":1,"version":2,"nonce":"AAAAAAAAAAAAAAAAAAAAAA==","signature":"AAAA","data":` + data + `}`)
@@ -98,7 +98,7 @@ func TestValuesAreCounted(t *testing.T) {
 	}
 }
 
-// Canonical data is what the library makes of it.
+// Canonical data equals the library's output.
 func TestCanonicalIsTheLibrarys(t *testing.T) {
 	text := rapid.OneOf(rapid.String(), rapid.StringOf(rapid.RuneFrom([]rune{'a', '"', '\\', '/', 1, '\n', '\b', 0xe000, 0xffff, 0x10000, 0x10ffff, 0x7ff, 0x2028, '<'})))
 	spelled := func(t *rapid.T, s string) string {

@@ -26,8 +26,8 @@ func TestEncodeKeepsData(t *testing.T) {
 	}
 }
 
-// Why Encode is there: what encoding/json makes of a version 1 document
-// doesn't verify, as the seed's tools had to learn.
+// Why Encode is there: encoding/json's output of a version 1 document doesn't
+// verify, as the seed's tools had to learn.
 func TestJSONMarshalBreaksVersion1(t *testing.T) {
 	r := &workload.Reservation{Version: workload.V1, NodeID: testKey(t, "node1").ID(), Type: workload.TypeContainer, Data: json.RawMessage(`{"env": {"A":"x&y"}}`), Created: time.Unix(1, 0), Duration: 1}
 	if err := r.Sign(testKey(t, "user").Private()); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// decodeAll does with a body all that may be done with it before anybody
-// knows whether it is signed.
+// decodeAll does everything with a body that may be done before its signature is
+// checked.
 func decodeAll(body []byte) {
 	for _, decode := range []func([]byte) (*workload.Reservation, error){
 		workload.Decode, workload.DecodeDraft,
@@ -38,8 +38,8 @@ func decodeAll(body []byte) {
 	_, _ = workload.Canonical(body)
 }
 
-// FuzzDecode looks for bodies that panic, that change on their way through
-// Encode, or that a second reader reads otherwise.
+// FuzzDecode looks for bodies that panic, that Encode changes, or that a second
+// reader reads differently.
 func FuzzDecode(f *testing.F) {
 	for _, name := range recordedNames() {
 		v := readRecorded(f, name)

@@ -14,7 +14,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// anyJSON makes JSON texts that data may be: objects and arrays up to a depth.
+// anyJSON makes JSON texts that are valid data: objects and arrays up to a depth.
 func anyJSON(depth int) *rapid.Generator[string] {
 	text := rapid.Map(rapid.String(), quoteJSON)
 	number := rapid.Map(rapid.Int64Range(-workload.MaxInteger, workload.MaxInteger), func(n int64) string { return strconv.FormatInt(n, 10) })
@@ -47,7 +47,7 @@ func quoteJSON(s string) string {
 }
 
 // rewrite writes a JSON text in another of its forms: other white space,
-// order of members, escapes, forms of numbers. What it draws decides which.
+// order of members, escapes, forms of numbers. Its random draws decide which.
 func rewrite(t *rapid.T, text []byte) string {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -134,7 +134,7 @@ func (w rewriter) text(s string) string {
 	return out.String()
 }
 
-// number writes the same double otherwise; an integer of more than 53 bits
+// number writes the same double differently; an integer of more than 53 bits
 // stays the same integer.
 func (w rewriter) number(text string) string {
 	n, err := strconv.ParseInt(text, 10, 64)

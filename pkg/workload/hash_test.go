@@ -27,8 +27,8 @@ func TestHashText(t *testing.T) {
 	}
 }
 
-// references are the members that name something by hash: the recorded
-// reservation, where the member goes, and its field.
+// references are the members that refer to a reservation by hash: the recorded
+// reservation, the member's place, and its field.
 func references() map[string][3]string {
 	return map[string][3]string{
 		"data.mounts[0].volume_hash": {"container", `"mountpoint":"/data"`, `,"volume_hash":`},
@@ -83,8 +83,8 @@ func v2Of(t *testing.T, name string) *workload.Reservation {
 	return r
 }
 
-// What refers by ID alone is written as ever: with an old document's data,
-// nothing that was signed changes.
+// References by ID alone are written as before: with an old document's data, the
+// signed bytes stay the same.
 func TestNoReferenceByHashIsNoMember(t *testing.T) {
 	for _, value := range []any{workload.Mount{VolumeID: "1-1"}, workload.ContainerNetwork{NetworkID: "n"}, workload.Kubernetes{NetworkID: "n"}} {
 		out, err := json.Marshal(value)

@@ -34,7 +34,7 @@ func TestWhatAContainerDoesWithout(t *testing.T) {
 	}
 }
 
-// A name is what another container takes its place by; version 1 signs it as the rest,
+// Another container replaces one by its name; version 1 signs it like the rest,
 // and nodes of the seed's time don't know it.
 func TestNameOfAContainer(t *testing.T) {
 	named := func(r *workload.Reservation, name string) *workload.Reservation {

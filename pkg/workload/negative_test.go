@@ -6,11 +6,11 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// verdict is what this package says of a recorded refusal, or of a body that
-// the seed's explorer took but shouldn't have. An empty part means: accepted.
+// verdict is this package's judgement of a recorded refusal, or of a body that the
+// seed's explorer wrongly accepted. An empty part means: accepted.
 type verdict struct {
 	decode, verify, validate string
-	// elsewhere says who refuses what isn't for this package to know.
+	// elsewhere names the refusing part where this package can't judge.
 	elsewhere string
 }
 
@@ -77,7 +77,7 @@ func said(t *testing.T, stage string, err error, want string) {
 	}
 }
 
-// What was sealed twice opens to a box: bound or not, nobody takes it for the password.
+// A doubly sealed secret opens to a box: bound or not, nobody takes it for the password.
 func TestDoublySealedPassword(t *testing.T) {
 	var v map[string]exchange
 	readJSON(t, "v1/http_negative.json", &v)

@@ -87,8 +87,8 @@ func TestTunnelAddress(t *testing.T) {
 	}
 }
 
-// Subnets that are apart stay apart, what is nested stays nested, and a
-// member's address is in its subnet's range.
+// Disjoint subnets stay disjoint, nested ones nested, and a member's address is in
+// its subnet's range.
 func TestBothSidesOfANetworkAgree(t *testing.T) {
 	whole, prefix48 := netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd01:2:3::/48")
 	subnet := rapid.Custom(func(t *rapid.T) netip.Prefix {

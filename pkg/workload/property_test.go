@@ -14,7 +14,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// anyReservation is a signed one of any data.
+// anyReservation is a signed reservation with any data.
 func anyReservation(key sign.KeyPair, version int) *rapid.Generator[*workload.Reservation] {
 	return rapid.Custom(func(t *rapid.T) *workload.Reservation {
 		r := &workload.Reservation{
@@ -84,7 +84,7 @@ func TestVersion2SurvivesRoundTrips(t *testing.T) {
 	})
 }
 
-// reencode is what a program does that reads a document into a map: HTML
+// reencode imitates a program that reads a document into a map: HTML
 // escapes, members by name.
 func reencode(t *rapid.T, body []byte) string {
 	d := json.NewDecoder(bytes.NewReader(body))
@@ -108,7 +108,7 @@ func indented(t *rapid.T, body []byte) string {
 	return out.String()
 }
 
-// A version 1 signature is over the bytes of data that were sent: any other
+// A version 1 signature is over the bytes of data as sent: any other
 // form of the same data breaks it, and nothing else does.
 func TestVersion1IsOverTheBytesSent(t *testing.T) {
 	key := testKey(t, "user")
@@ -163,7 +163,7 @@ func TestEncodeIsStable(t *testing.T) {
 }
 
 // parts draws texts of few characters, so that two lists of them often are
-// the same one after the other.
+// the same when concatenated.
 func parts(t *rapid.T, name string) [4]string {
 	var out [4]string
 	for i := range out {
@@ -172,7 +172,7 @@ func parts(t *rapid.T, name string) [4]string {
 	return out
 }
 
-// Nothing that is signed can be cut in two ways: other parts, other bytes.
+// No signed bytes can be split in two ways: other parts, other bytes.
 func TestSignedBytesAreInjective(t *testing.T) {
 	bytesOf := func(t *rapid.T, p [4]string) string {
 		r := &workload.Reservation{Version: workload.V2, NodeID: p[0], User: p[1], Type: workload.Type(p[2]), Nonce: []byte(p[3]), Data: json.RawMessage(`1`), Created: time.Unix(0, 0)}
@@ -208,7 +208,7 @@ func TestSignedBytesAreInjective(t *testing.T) {
 	})
 }
 
-// What validates in one form does so in any, and gives the same typed data.
+// Data that validates in one form does so in any, and gives the same typed data.
 func TestValidationSeesTheCanonicalForm(t *testing.T) {
 	recorded := make([]*workload.Reservation, 0, len(recordedNames()))
 	for _, name := range recordedNames() {

@@ -13,7 +13,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// What is published is what is checked.
+// The published schemas are the checked ones.
 func TestPublishedSchemas(t *testing.T) {
 	const published = "../../docs/schema"
 	for _, kind := range workload.Types() {
@@ -66,7 +66,7 @@ func readSchema(t *testing.T, kind workload.Type) *schemaNode {
 	return &out
 }
 
-// Every value has a description, which errors quote as what is allowed, and a bound.
+// Every value has a bound, and a description, which errors quote as the allowed values.
 func TestSchemasSayWhatIsAllowed(t *testing.T) {
 	for _, kind := range workload.Types() {
 		visit(t, string(kind), readSchema(t, kind), func(path string, n *schemaNode) {

@@ -46,7 +46,7 @@ func TestSecretIsBound(t *testing.T) {
 
 func TestSecretsThatAreBroken(t *testing.T) {
 	node, user := testKey(t, "node1"), testKey(t, "user").ID()
-	// What stands in the boxes: LP(user) LP(zdb) LP(password) and then not a secret.
+	// The boxes' content: LP(user) LP(zdb) LP(password) and then not a secret.
 	binding := "croft-secret-v2\x00\x00\x00\x00\x2c" + user + "\x00\x00\x00\x03zdb\x00\x00\x00\x08password"
 	for name, c := range map[string]struct{ plain, want string }{
 		"no secret":        {binding, "its length is wrong"},

@@ -75,7 +75,7 @@ func TestSignRefuses(t *testing.T) {
 	}
 }
 
-// Everything that a version 2 signature covers breaks it when it changes.
+// A change of any part that a version 2 signature covers breaks it.
 func TestVersion2Covers(t *testing.T) {
 	for name, change := range map[string]func(r *workload.Reservation){
 		"node":      func(r *workload.Reservation) { r.NodeID = testKey(t, "node2").ID() },
@@ -104,8 +104,8 @@ func TestVersion2Covers(t *testing.T) {
 	}
 }
 
-// wrap is 2^64 ns: time.Time.UnixNano says the same of a time and of one that
-// is so much later, so a signature could be said to cover both.
+// wrap is 2^64 ns: time.Time.UnixNano is the same for a time and for one that
+// much later, so a signature could be claimed to cover both.
 func wrap(at time.Time) time.Time { return at.Add(math.MaxInt64).Add(math.MaxInt64).Add(2) }
 
 func TestTimesDontWrapAround(t *testing.T) {
@@ -212,7 +212,7 @@ func TestDeletionAndRenewalAreBound(t *testing.T) {
 	}
 }
 
-// Bytes that were signed for one purpose can't be cut into version 1's parts:
+// Bytes signed for another purpose can't be split into version 1's parts:
 // its node ID must be one, and no domain starts as an ID does.
 func TestVersion1HoldsNothingElse(t *testing.T) {
 	r := volume(t)
@@ -231,8 +231,8 @@ func TestVersion1HoldsNothingElse(t *testing.T) {
 	wantError(t, "forged", workload.Verify(forged), "node_id")
 }
 
-// A node that answers in version 1 signs an error's text first: it must not be
-// brought to sign another document by it.
+// A node that answers in version 1 signs an error's text first: that must not make
+// it sign another document.
 func TestVersion1ResultIsNoOtherDocument(t *testing.T) {
 	r := volume(t)
 	deletion := workload.Deletion{Created: r.Created}

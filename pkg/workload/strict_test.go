@@ -199,7 +199,7 @@ func TestDecodeLimits(t *testing.T) {
 	}
 }
 
-// What is hostile must be cheap to refuse: none of these takes a second.
+// Hostile documents must be cheap to refuse: none of these takes a second.
 func TestHostileDocumentsAreCheap(t *testing.T) {
 	long := strings.Repeat("k", 1000)
 	objects := func(n int) string {

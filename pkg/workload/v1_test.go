@@ -51,7 +51,7 @@ func TestReservationsAsRecorded(t *testing.T) {
 	}
 }
 
-// Signing again what was recorded gives the recorded signature: it is plain ed25519.
+// Signing a recorded document again gives the recorded signature: it is plain ed25519.
 func TestSignAsRecorded(t *testing.T) {
 	for _, name := range recordedNames() {
 		v := readRecorded(t, name)
@@ -241,8 +241,8 @@ func TestPollAnswersAsRecorded(t *testing.T) {
 	}
 }
 
-// A deletion leaves no trace in what the seed's explorer shows but to_delete,
-// which nobody signed.
+// A deletion leaves no trace in a reservation as the seed's explorer shows it but
+// to_delete, which nobody signed.
 func TestDeletedReservationAsRecorded(t *testing.T) {
 	var v map[string]exchange
 	readJSON(t, "v1/http_delete.json", &v)

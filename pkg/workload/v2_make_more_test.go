@@ -65,7 +65,7 @@ func (m *maker) deletions() vectorFile {
 	return out
 }
 
-// carried is a good vector of what a reservation carries.
+// carried is a good vector of a reservation's deletion or renewal.
 func (m *maker) carried(name string, r *workload.Reservation, signed, signature []byte) vector {
 	v := m.good(name, r)
 	v.SignedBytes, v.Signature = hex.EncodeToString(signed), ""

@@ -7,8 +7,8 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// firstReference is where the nonces of these vectors begin, so that those of
-// the other files stay what they are.
+// firstReference is the first nonce of these vectors, so that those of the other
+// files stay unchanged.
 const firstReference = 200
 
 func makeReferences(t *testing.T) vectorFile {

@@ -92,7 +92,7 @@ func (m *maker) goodForm(name string, r *workload.Reservation, document string) 
 	}
 }
 
-// replaced is a good document in which old has become new.
+// replaced is a good document with old replaced by new.
 func (m *maker) replaced(old, new string) string {
 	m.t.Helper()
 	return m.in(m.encode(m.volume()), old, new)
@@ -106,7 +106,7 @@ func (m *maker) in(document, old, new string) string {
 	return strings.Replace(document, old, new, 1)
 }
 
-// signedOver is a volume whose signature is over other bytes than it should be.
+// signedOver is a volume whose signature is over the wrong bytes.
 func (m *maker) signedOver(change func(signed []byte) []byte) string {
 	m.t.Helper()
 	r := m.volume()

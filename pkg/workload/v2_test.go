@@ -26,23 +26,23 @@ type vectorFile struct {
 // vector is one document or one sealed secret.
 type vector struct {
 	Name string `json:"name"`
-	// Stage and Reason are of bad ones: the first check that refuses it, and why.
+	// Stage and Reason are of bad ones: the first check that refuses it, and the reason.
 	Stage  string `json:"stage,omitempty"`
 	Reason string `json:"reason,omitempty"`
 
 	// Document is the body, byte for byte.
 	Document string `json:"document,omitempty"`
-	// DataCanonical and what follows are of good documents.
+	// DataCanonical and the following members are of good documents.
 	DataCanonical string `json:"data_canonical,omitempty"`
 	SignedBytes   string `json:"signed_bytes_hex,omitempty"`
 	Hash          string `json:"hash_hex,omitempty"`
 	Signature     string `json:"signature_base64,omitempty"`
 
-	// NodeID and ReservationHash are what a result is checked against.
+	// NodeID and ReservationHash are a result's expected ones.
 	NodeID          string `json:"node_id,omitempty"`
 	ReservationHash string `json:"reservation_hash_hex,omitempty"`
 
-	// Secret is what a secret is opened with, and what comes out.
+	// Secret is the input and the result of opening a secret.
 	Secret *secretVector `json:"secret,omitempty"`
 }
 
@@ -57,7 +57,7 @@ type secretVector struct {
 	Secret    string        `json:"secret_hex"`
 }
 
-// What the generator makes is what is committed: neither the format nor the
+// The generator's output is the committed one: neither the format nor the
 // vectors change unnoticed.
 func TestVectorsAreCurrent(t *testing.T) {
 	for name, v := range makeVectors(t) {
@@ -138,7 +138,7 @@ func wantStage(t *testing.T, c vector, stage string, err error) {
 	}
 }
 
-// judge runs what is checked of a reservation, then check of what it carries.
+// judge runs the checks of a reservation, then more for its deletion or renewal.
 func judge(document string, more func(*workload.Reservation) error) (*workload.Reservation, string, error) {
 	var r *workload.Reservation
 	stage, err := stages(
@@ -154,7 +154,7 @@ func nothingMore(*workload.Reservation) error { return nil }
 
 func TestReservationVectors(t *testing.T) { checkReservations(t, readVectors(t, "reservation")) }
 
-// What refers to others by hash names hashes of the same file.
+// References by hash name hashes of the same file.
 func TestReferenceVectors(t *testing.T) {
 	v := readVectors(t, "reference")
 	checkReservations(t, v)
@@ -273,7 +273,7 @@ func TestSecretVectors(t *testing.T) {
 	}
 }
 
-// The keys that the vectors are made with are there to be read too.
+// The keys of the vectors can be read too.
 func TestVectorKeys(t *testing.T) {
 	var keys map[string]vectorKey
 	readFile(t, "testdata/v2/keys.json", &keys)

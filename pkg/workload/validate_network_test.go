@@ -105,7 +105,7 @@ func TestNetworkAllowedIPs(t *testing.T) {
 			field = peer0 + ".allowed_ips[2]"
 		}
 		if c.want == others {
-			// It is said of the peer that comes second, at its range.
+			// The error names the second peer, at its range.
 			field += map[bool]string{true: "1]", false: "0]"}[strings.HasPrefix(c.ip, "100.")]
 		}
 		changes = append(changes, change{c.what, ips, `["10.1.2.0/24","100.64.1.2/32",` + fmt.Sprintf("%q", c.ip) + `]`, field, c.want})
@@ -121,7 +121,7 @@ func TestNetworkEndpoints(t *testing.T) {
 		{"", ""},
 		{"192.0.2.1:1", ""},
 		{"10.0.0.7:65535", ""},
-		{"127.0.0.1:7752", ""}, // the node's policy refuses it, where it isn't a test
+		{"127.0.0.1:7752", ""}, // the node's policy refuses it, except in tests
 		{"[fd00::1]:7752", ""},
 		{"gw-1.example.com:7752", ""},
 		{"gw.example.com.:7752", ""},
@@ -234,7 +234,7 @@ func fieldElement(n int) []byte {
 }
 
 // lowOrderPoints are those of RFC 7748's X25519 whose shared secret is 0, in
-// each of the ways to write them, without the highest bit.
+// each of their encodings, without the highest bit.
 func lowOrderPoints() [][]byte {
 	small := func(n byte) []byte { return append([]byte{n}, make([]byte, 31)...) }
 	decoded := func(text string) []byte {

@@ -12,7 +12,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// wantField checks that err says that field, and the rest of it.
+// wantField checks that err names that field, and contains parts.
 func wantField(t *testing.T, name string, err error, field string, parts ...string) {
 	t.Helper()
 	wantError(t, name, err, parts...)
@@ -26,14 +26,14 @@ func wantField(t *testing.T, name string, err error, field string, parts ...stri
 	}
 }
 
-// change is what makes good data bad: old is replaced by new.
+// change makes good data bad: old is replaced by new.
 type change struct {
 	name, old, new string
 	field          string
 	want           string
 }
 
-// checkChanges takes the recorded reservation of that name as good data.
+// checkChanges applies changes to the recorded reservation of that name, which is good.
 func checkChanges(t *testing.T, recorded string, changes []change) {
 	t.Helper()
 	body := readRecorded(t, recorded).Post.Request
@@ -141,8 +141,8 @@ func TestValidateZDB(t *testing.T) {
 	})
 }
 
-// What may be a secret by mistake isn't repeated: errors travel to the
-// explorer, where everybody sees them.
+// A possible secret isn't repeated: errors are sent to the explorer, where
+// everybody sees them.
 func TestErrorsHoldNoSecrets(t *testing.T) {
 	for name, wrong := range map[string]change{
 		"zdb_nopassword":    {old: `"password":""`, new: `"password":"7777777"`},
@@ -236,7 +236,7 @@ func TestContainerLists(t *testing.T) {
 		t.Error(err)
 	}
 	wantField(t, "65 mounts", withMounts(65), "data.mounts", "an array of 65, must be at most 64 mounts")
-	// What Go's encoding/json makes of empty lists and maps.
+	// encoding/json's output of empty lists and maps.
 	r.Data = json.RawMessage(`{"flist":"f","flist_storage":"","env":null,"secret_env":null,"entrypoint":"","interactive":false,"mounts":null,"network":{"network_id":"n","ips":["10.0.0.1"],"public_ip6":false},"capacity":{"cpu":1,"memory":1}}`)
 	if err := workload.Validate(r); err != nil {
 		t.Error(err)
@@ -333,7 +333,7 @@ func TestNetworkWithoutResources(t *testing.T) {
 	wantField(t, "null", workload.Validate(r), "data.net_resources", "null")
 }
 
-// With several mistakes, the error is about the same one each time.
+// With several mistakes, the error always names the same one.
 func TestValidateSaysTheSameEachTime(t *testing.T) {
 	r := volume(t)
 	r.Data = json.RawMessage(`{"size":0,"type":"x","b":1,"a":2}`)

@@ -40,7 +40,7 @@ type recorded struct {
 	Secrets map[string]json.RawMessage
 }
 
-// recordedSecret is a sealed field of one.
+// recordedSecret is a sealed field of a recorded reservation.
 type recordedSecret struct {
 	Ciphertext string `json:"ciphertext_hex"`
 	Recipient  string
@@ -96,7 +96,7 @@ func decode(t testing.TB, body string) *workload.Reservation {
 	return r
 }
 
-// wantError checks that err is one that starts as errors do and has all of the parts.
+// wantError checks that err starts as errors do and contains all of the parts.
 func wantError(t testing.TB, name string, err error, parts ...string) {
 	t.Helper()
 	if err == nil {

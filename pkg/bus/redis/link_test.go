@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The abort that the end of a context brings must never come while somebody else uses
-// the link already: it would cut off a request that redis has given out.
+// The abort at the end of a context must never come while somebody else already uses
+// the link: it would cut off a request that redis has given out.
 func TestALinkIsGoneWhenItsContextHasEnded(t *testing.T) {
 	for range 200 {
 		ours, theirs := net.Pipe()

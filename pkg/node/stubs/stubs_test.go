@@ -20,7 +20,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// storage is a node.Storage that answers what a test wants.
+// storage is a node.Storage with a test's answers.
 type storage struct {
 	node.Storage
 	fail error
@@ -127,7 +127,7 @@ func receive[T any](t *testing.T, from <-chan T) T {
 	panic("not reached")
 }
 
-// fake is a client whose answers a test makes up. It counts what stubs skip.
+// fake is a client with a test's answers. It counts the events that stubs skip.
 type fake struct {
 	zbus.Client
 	response *zbus.Response
@@ -164,7 +164,7 @@ func TestSlowReaderOfCountersGetsTheNewest(t *testing.T) {
 	}
 	for i := range int64(100) {
 		f.events <- event(t, workload.ProvisionCounters{Volume: i})
-		// The stub has taken it when it takes the next thing.
+		// The stub has taken this event when it takes the next one.
 		f.events <- zbus.Event{0xc1}
 	}
 	if got := receive(t, counters); got.Volume != 99 {
@@ -195,7 +195,7 @@ func allStubs(c zbus.Client) []any {
 }
 
 // Every method of every stub, with every bad answer that a client may give: an
-// error, never a panic, and nothing beside it.
+// error, never a panic, and no result beside it.
 func TestNoStubPanics(t *testing.T) {
 	protocol, empty := "no such method", ""
 	for _, bad := range []struct {
@@ -224,8 +224,8 @@ func TestNoStubPanics(t *testing.T) {
 				name := v.Type().Elem().Name() + "." + v.Type().Method(i).Name
 				out := callZero(v.Method(i))
 				err, _ := out[len(out)-1].Interface().(error)
-				// Where nothing is expected, nothing is what came; a stream
-				// that can be opened and ends is no error either.
+				// Without an expected result an empty answer is right; a stream that can be
+				// opened and ends is no error either.
 				stream := out[0].Kind() == reflect.Chan
 				if (stream && bad.err == nil) || (len(out) == 1 && strings.HasPrefix(bad.name, "no result")) || (len(out) == 1 && bad.name == "garbage") {
 					continue
