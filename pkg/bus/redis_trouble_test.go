@@ -200,7 +200,7 @@ func TestConnectionsAreKept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The question itself makes one.
+	// The query itself makes one.
 	if n := received() - before; n > 3 {
 		t.Errorf("200 calls made %d connections", n)
 	}

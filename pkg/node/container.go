@@ -44,8 +44,8 @@ type ContainerSpec struct {
 	// them each time, also after a reboot.
 	Secrets Env
 	Mounts  []MountSpec
-	// Layer is the path on the node of the file system that holds what the
-	// container writes beside its volumes. Nothing else uses it.
+	// Layer is the path on the node of the file system for the container's
+	// writes beside its volumes. Nothing else uses it.
 	Layer string
 	// Hostname is its name, DNS the addresses of its name servers.
 	Hostname string

@@ -2,8 +2,8 @@
 // the bus, the values that cross it, and the kinds of error that survive it.
 //
 // It holds types and pure functions of them only. Every method of a contract
-// is idempotent by its ID: creating what exists returns it, removing what is
-// gone is a NotExist that callers forgive. A call that timed out may still
+// is idempotent by its ID: creating an existing object returns it, removing
+// a missing one is a NotExist that callers forgive. A call that timed out may still
 // happen later. Methods take no context (the stub's do) and return an error
 // last; streams take a context and return a channel.
 //

@@ -123,7 +123,7 @@ type NetworkStatus struct {
 	Members       uint64
 	// PublicRange is the range of public_ip6 addresses, empty for none.
 	PublicRange string
-	// Drift describes what is wrong with the node's own part.
+	// Drift describes the faults of the node's own part.
 	Drift string
 }
 

@@ -111,8 +111,8 @@ type ZDBServer struct {
 	Port uint16
 	// Namespaces counts those of reservations.
 	Namespaces uint64
-	// Drift describes what is wrong with it, empty when nothing is: Attach
-	// repairs it.
+	// Drift describes its faults, empty without any: Attach repairs
+	// them.
 	Drift string
 }
 

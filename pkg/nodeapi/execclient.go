@@ -56,7 +56,7 @@ func RunExec(ctx context.Context, conn net.Conn, reader *bufio.Reader, p Pulse, 
 	}
 }
 
-// receiveFrame handles what the node sent, and reports whether it was the last.
+// receiveFrame handles a frame of the node, and reports whether it was the last.
 func receiveFrame(f Frame, streams ExecIO, space *room) (ended bool, code uint32, err error) {
 	switch f.Kind {
 	case Stdout:

@@ -4,5 +4,5 @@
 // stub on a bus.
 //
 // Each suite has "twice", "remove what isn't there" and "after a restart".
-// Suites need what the implementations need: root, and a real disk.
+// Suites have the implementations' needs: root, and a real disk.
 package conformance

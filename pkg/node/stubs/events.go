@@ -22,7 +22,7 @@ type source struct {
 	event  string
 }
 
-// skipper is a client that counts events which can't be decoded.
+// skipper is a client that counts undecodable events.
 type skipper interface {
 	SkippedEvent(module string, object zbus.ObjectID, event string, err error)
 }

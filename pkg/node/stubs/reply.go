@@ -10,7 +10,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// load reads the results of a call into what loader points to. With an error
+// load reads the results of a call into loader's variables. With an error
 // all results are zero.
 func load(response *zbus.Response, err error, loader *zbus.Loader) error {
 	switch {
