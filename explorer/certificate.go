@@ -7,7 +7,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// certificate is a TLS certificate that can be read anew while it is in use.
+// certificate is a TLS certificate that can be reloaded while in use.
 type certificate struct {
 	certFile, keyFile string
 	current           atomic.Pointer[tls.Certificate]

@@ -1,4 +1,3 @@
-// Package explorer is the explorer's process: the database and the HTTP
-// interface put together, listening, and stopped in order. What it answers is
-// in package api, what it keeps in package store.
+// Package explorer is the explorer's process: it joins the database and the HTTP interface,
+// listens, and stops in order. Package api answers requests, package store keeps the data.
 package explorer

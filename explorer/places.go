@@ -15,19 +15,18 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// connections are those that are open at a time, where there are files enough: a
-// process that may open fewer has what is left by reservedFiles, and a source a
-// quarter of it.
+// connections limits the connections that are open at a time. Where the process may open fewer
+// files, the total is its files less reservedFiles, and a source may have a quarter of it.
 var connections = limit.Limit{Name: "explorer-connections", Per: "source", Each: 16384, Total: 65536}
 
-// reservedFiles are for the database, the listener and what an operator asks for;
-// fewestFiles is what an explorer needs in all.
+// reservedFiles are for the database, the listener and the operator's requests; fewestFiles is the
+// least that an explorer needs in all.
 const (
 	reservedFiles = 64
 	fewestFiles   = 128
 )
 
-// connectionLimit is connections as far as this process may open files.
+// connectionLimit is connections, reduced to the files that this process may open.
 func connectionLimit(p api.Policy) (limit.Limit, error) {
 	var files unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
@@ -47,19 +46,18 @@ func connectionLimit(p api.Policy) (limit.Limit, error) {
 	return l, nil
 }
 
-// fit makes what the operator allows fit into the connections that there are:
-// waiting polls leave a quarter of them to others, tunnels half.
+// fit reduces the operator's policy to the available connections: waiting polls may take three
+// quarters of them, tunnels half.
 func fit(p api.Policy, l limit.Limit) api.Policy {
 	p.MaxPolls = min(p.MaxPolls, int(l.Total*3/4))
 	p.MaxTunnels = min(p.MaxTunnels, int(l.Total/2))
 	return p
 }
 
-// places is a listener that never has more connections open than its limit
-// says. Who comes when there is no place takes that of the connection that has
-// been idle longest: one that waits for its first or its next request, or is
-// still at its handshake or headers. Those that are being answered keep theirs,
-// long polls and tunnels too.
+// places is a listener that bounds its open connections. When it is full, a new connection
+// displaces the one that has been idle longest: one that waits for its first or next request, or is
+// still at its handshake or headers. Connections with a request in hand, such as long polls and
+// tunnels, stay.
 type places struct {
 	net.Listener
 	limit limit.Limit
@@ -70,7 +68,7 @@ type places struct {
 	sources map[string]*origin
 }
 
-// origin is what one source has.
+// origin is one source's connections.
 type origin struct {
 	open int
 	idle *list.List
@@ -82,7 +80,7 @@ type place struct {
 	places *places
 	source string
 	gone   bool
-	// all and own are where it is in the lists of idle ones; nil while it isn't.
+	// all and own are its elements in the lists of idle connections; nil while it is busy.
 	all, own *list.Element
 }
 
@@ -107,7 +105,7 @@ func (p *places) Accept() (net.Conn, error) {
 	}
 }
 
-// take gives a connection a place, perhaps that of another, which is to be closed.
+// take gives a connection a place, perhaps another's: the caller must close displaced.
 func (p *places) take(conn net.Conn) (taken, displaced *place) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -140,7 +138,7 @@ func (p *places) take(conn net.Conn) (taken, displaced *place) {
 	return taken, displaced
 }
 
-// rest notes that a connection is idle from now on. The lock is held.
+// rest marks a connection as idle. The lock is held.
 func (p *places) rest(c *place) {
 	if c.gone || c.all != nil {
 		return
@@ -148,7 +146,7 @@ func (p *places) rest(c *place) {
 	c.all, c.own = p.idle.PushBack(c), p.sources[c.source].idle.PushBack(c)
 }
 
-// wake notes that a connection isn't idle. The lock is held.
+// wake marks a connection as busy. The lock is held.
 func (p *places) wake(c *place) {
 	if c.all == nil {
 		return
@@ -158,7 +156,7 @@ func (p *places) wake(c *place) {
 	c.all, c.own = nil, nil
 }
 
-// drop gives a place back. The lock is held.
+// drop frees a place. The lock is held.
 func (p *places) drop(c *place) {
 	if c.gone {
 		return
@@ -180,7 +178,7 @@ func (c *place) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite says that nothing more is written.
+// CloseWrite closes the writing side.
 func (c *place) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

@@ -38,7 +38,7 @@ type Config struct {
 	DB string
 	// TLSCert and TLSKey are PEM files; both empty is plain HTTP.
 	TLSCert, TLSKey string
-	// PortFile, when not empty, is written with the address once it listens.
+	// PortFile, when not empty, is the file that receives the address once it listens.
 	PortFile string
 	Policy   api.Policy
 	// MaxStored is how many bytes of reservations and results are kept (0:
@@ -54,7 +54,7 @@ type Config struct {
 	HeaderTimeout time.Duration
 }
 
-// check refuses what can't work.
+// check refuses an unusable configuration.
 func (c Config) check() error {
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		return node.Errorf(node.Invalid, "cannot listen on %q: it must be HOST:PORT", c.Listen)
@@ -76,7 +76,7 @@ type Service struct {
 	cert     *certificate
 }
 
-// Open opens the database and listens; Run answers.
+// Open opens the database and listens; Run serves.
 func Open(ctx context.Context, c Config) (*Service, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func (s *Service) open(ctx context.Context) error {
 // Addr is the address that it listens on.
 func (s *Service) Addr() string { return s.listener.Addr().String() }
 
-// URL is where clients find it.
+// URL is the address for clients.
 func (s *Service) URL() string {
 	if s.cert != nil {
 		return "https://" + s.Addr()
@@ -159,8 +159,8 @@ func (s *Service) URL() string {
 	return "http://" + s.Addr()
 }
 
-// Run answers until ctx is done, then finishes what it has in hand: long polls
-// are answered at once, writes are committed, the database is closed.
+// Run serves until ctx is done, then finishes the requests in hand: long polls are answered at
+// once, writes are committed, the database is closed.
 func (s *Service) Run(ctx context.Context) error {
 	failed := make(chan error, 1)
 	go func() {
@@ -212,7 +212,7 @@ func (s *Service) close() error {
 	return nil
 }
 
-// Reload reads the TLS files anew; connections that are open keep the old ones.
+// Reload reads the TLS files again; open connections keep the old certificate.
 func (s *Service) Reload() error {
 	if s.cert == nil {
 		return nil
@@ -220,7 +220,7 @@ func (s *Service) Reload() error {
 	return s.cert.load()
 }
 
-// debugWriter takes what net/http logs: clients that break connections.
+// debugWriter receives net/http's log: broken connections of clients.
 type debugWriter struct{ log zerolog.Logger }
 
 func (w debugWriter) Write(b []byte) (int, error) {

@@ -16,8 +16,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// holdBody takes room for a request's body; give gives it back when the request is answered. A body of unknown length counts as
-// the largest that is taken.
+// holdBody reserves memory for a request's body; give releases it once the request is answered. A body of
+// unknown length counts as MaxBody.
 func holdBody(bodies *limit.Shares, w http.ResponseWriter, r *http.Request) (give func(), err error) {
 	n := min(r.ContentLength, MaxBody)
 	if n < 0 {
@@ -28,13 +28,13 @@ func holdBody(bodies *limit.Shares, w http.ResponseWriter, r *http.Request) (giv
 	}
 	give, err = bodies.Take(source(r), n)
 	if err != nil {
-		w.Header().Set("Connection", "close") // what isn't read isn't waited for either
+		w.Header().Set("Connection", "close") // don't wait for the unread body either
 		return nil, withStatus(http.StatusServiceUnavailable, node.Errorf(node.Busy, "cannot read the body now, too many arrive: %w", err))
 	}
 	return give, nil
 }
 
-// readBody reads a request's body. It doesn't read a body larger than most to its end.
+// readBody reads a request's body, and stops reading at a body larger than most.
 func readBody(w http.ResponseWriter, r *http.Request, most limit.Limit) ([]byte, error) {
 	tooLarge := withStatus(http.StatusRequestEntityTooLarge, invalid("body", "larger", fmt.Sprintf("at most %d bytes", most.Each)))
 	if r.ContentLength > most.Each {
@@ -88,8 +88,7 @@ func checkJSON(body []byte) error {
 	return nil
 }
 
-// checker goes through a body. The names of the members around the place where
-// it is are put together for an error only.
+// checker walks a body's JSON. It joins the names in path only for an error.
 type checker struct {
 	*json.Decoder
 	path  []string
@@ -118,7 +117,7 @@ func (c *checker) value() error {
 	return nil
 }
 
-// members goes through the members of an object, or the items of an array.
+// members walks the members of an object, or the items of an array.
 func (c *checker) members(named bool) error {
 	var seen map[string]bool
 	if named {
@@ -168,8 +167,8 @@ func badJSON(err error) error {
 	return node.Errorf(node.Invalid, "cannot read the body: it isn't JSON: %w", err)
 }
 
-// onlyMembers refuses members of an object that aren't of names, exactly as
-// they are written: no signed member is dropped silently.
+// onlyMembers refuses members of an object whose names, compared exactly, aren't in names: no
+// signed member is dropped silently.
 func onlyMembers(body []byte, names ...string) error {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(body, &object); err != nil || object == nil {

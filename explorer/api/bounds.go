@@ -14,21 +14,21 @@ const (
 	maxNameLength = 256
 )
 
-// What the explorer keeps of one source.
+// How much new data one source may bring a day.
 var (
 	newBytes = limit.Limit{Name: "explorer-new-bytes", Per: "source and day", Each: 1 << 30, Unit: limit.Bytes}
 	newNodes = limit.Limit{Name: "explorer-new-nodes", Per: "source and day", Each: 256}
 	newFarms = limit.Limit{Name: "explorer-new-farms", Per: "source and day", Each: 16}
 )
 
-// bodyBytes is the memory that bodies hold while they arrive and are worked on: before a body is whole, its
-// signature can't be checked. Bodies of up to smallBody don't count, so that large bodies that don't end don't keep
+// bodyBytes is the memory that bodies hold while they arrive and are handled: a body's signature can be checked
+// only once it is whole. Bodies of up to smallBody don't count, so that large, unfinished bodies don't keep
 // usual requests out; connections are limited too.
 var bodyBytes = limit.Limit{Name: "explorer-bodies", Per: "source", Each: 16 << 20, Total: 128 << 20, Unit: limit.Bytes}
 
 const smallBody = 4 << 10
 
-// What one request may send.
+// The largest body of each kind of request.
 var (
 	documentBody = limit.Limit{Name: "explorer-document-body", Per: "document", Each: 1 << 20, Unit: limit.Bytes}
 	resultBody   = limit.Limit{Name: "explorer-result-body", Per: "result", Each: 512 << 10, Unit: limit.Bytes}

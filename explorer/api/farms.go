@@ -18,7 +18,7 @@ type farms struct {
 	now        func() time.Time
 }
 
-// post makes a farm of the user who signs.
+// post makes a farm that the signing user owns.
 func (f *farms) post(w http.ResponseWriter, r *http.Request) error {
 	body, err := readBody(w, r, farmBody)
 	if err != nil {
@@ -95,8 +95,8 @@ func (f *farms) list(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, farms)
 }
 
-// join lets a node join the farm that it names. A grant serves once: a node that
-// has left needs a newer grant, also when another brings the old one again.
+// join lets a node join the farm that it names. A grant serves once: a node that has left needs a
+// newer grant, and can't be sent back by replaying the old one.
 func join(n *wire.Node, grant wire.Grant, now time.Time) error {
 	if n.Approved {
 		return nil
@@ -111,8 +111,8 @@ func join(n *wire.Node, grant wire.Grant, now time.Time) error {
 	return nil
 }
 
-// putNode takes the farm owner's grant for a registered node. The grant is
-// signed itself, so anybody may bring it.
+// putNode accepts the farm owner's grant for a registered node. The grant itself is signed, so
+// anybody may send it.
 func (f *farms) putNode(w http.ResponseWriter, r *http.Request) error {
 	var grant wire.Grant
 	body, err := readBody(w, r, farmBody)

@@ -11,8 +11,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// How long one request may take to arrive and its answer to leave. A long
-// poll's wait comes on top.
+// How long one request may take to arrive and its answer to be sent. A long poll's wait comes on
+// top.
 const (
 	readTimeout  = 30 * time.Second
 	writeTimeout = 60 * time.Second
@@ -27,14 +27,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.noRoute(w, r)
 }
 
-// routed reports whether a route matches the path as it stands: the mux would
-// redirect from one that isn't clean.
+// routed reports whether a route matches the path unchanged: the mux would redirect a path that
+// isn't clean.
 func (s *Server) routed(r *http.Request) bool {
 	_, pattern := s.mux.Handler(r)
 	return pattern != "" && path.Clean(r.URL.Path) == r.URL.Path
 }
 
-// noRoute answers as the mux would, in this interface's form.
+// noRoute gives the mux's answer in this interface's error format.
 func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) {
 	started := time.Now()
 	seen := &header{header: http.Header{}}
@@ -50,7 +50,7 @@ func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) {
 	s.metrics.request("none", writeProblem(w, err), time.Since(started))
 }
 
-// header takes what the mux answers where no route matches.
+// header records the mux's answer where no route matches.
 type header struct {
 	header http.Header
 	status int
@@ -76,8 +76,8 @@ func (w *recorder) WriteHeader(status int) {
 // Unwrap is for http.ResponseController.
 func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// handle puts around a route what all have: limits, deadlines, errors, and
-// the one place where a panic ends.
+// handle wraps a route in the limits, deadlines and error answers that all routes share, and
+// recovers from panics.
 func (s *Server) handle(rt route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		started := time.Now()
@@ -113,8 +113,8 @@ func (s *Server) answer(rt route, w http.ResponseWriter, r *http.Request) (err e
 	return rt.handler(w, r)
 }
 
-// deadlines bounds reading and writing of this request. A connection that
-// can't (a test's recorder) has none.
+// deadlines bounds reading and writing of this request. A connection that supports no deadlines (a
+// test's recorder) has none.
 func deadlines(w http.ResponseWriter, read, write time.Time) {
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(read)

@@ -29,8 +29,8 @@ type nodes struct {
 	now        func() time.Time
 }
 
-// post registers a node, or updates what it says of itself. What the
-// explorer or others say of it (created, approved, public_config) is kept.
+// post registers a node, or updates its own fields. Fields that the explorer or others set
+// (created, approved, public_config) are kept.
 func (ns *nodes) post(w http.ResponseWriter, r *http.Request) error {
 	body, err := readBody(w, r, nodeBody)
 	if err != nil {
@@ -81,14 +81,14 @@ func (ns *nodes) post(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// home notes from where a node has signed.
+// home records the source of a node's signed write.
 func (ns *nodes) home(r *http.Request, by store.Writer) {
 	if by.Key != "" {
 		ns.homes.Signed(by.Key, source(r))
 	}
 }
 
-// checkGrant checks the farm owner's word that came with a registration.
+// checkGrant checks the farm owner's grant that came with a registration.
 func (ns *nodes) checkGrant(r *http.Request, in wire.Node) error {
 	if in.Grant == nil {
 		return nil
@@ -100,7 +100,7 @@ func (ns *nodes) checkGrant(r *http.Request, in wire.Node) error {
 	return wire.VerifyGrant(*in.Grant, farm, in.NodeID)
 }
 
-// register takes over what the node says.
+// register copies the node's own fields.
 func register(n *wire.Node, in wire.Node) {
 	n.Approved = n.Approved && n.FarmID == in.FarmID
 	n.NodeIDv1, n.FarmID, n.OSVersion, n.Address, n.Location = in.NodeIDv1, in.FarmID, in.OSVersion, in.Address, in.Location
@@ -122,7 +122,7 @@ func register(n *wire.Node, in wire.Node) {
 	}
 }
 
-// edit is the common form of what a node says of itself later.
+// edit handles a signed update of a node's own fields after its registration.
 func (ns *nodes) edit(w http.ResponseWriter, r *http.Request, in any, apply func(n *wire.Node)) error {
 	id := r.PathValue("id")
 	body, err := readBody(w, r, nodeBody)
@@ -201,7 +201,7 @@ func (ns *nodes) postUptime(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// postPublicConfig is the farm owner's, not the node's.
+// postPublicConfig sets the public configuration: the farm owner signs it, not the node.
 func (ns *nodes) postPublicConfig(w http.ResponseWriter, r *http.Request) error {
 	body, err := readBody(w, r, nodeBody)
 	if err != nil {

@@ -33,7 +33,7 @@ const ready = 2 * time.Second
 
 // operations answers requests about the explorer itself.
 type operations struct {
-	// described is all of /info but the time.
+	// described is the answer to /info, without the time.
 	described wire.Info
 	now       func() time.Time
 	openapi   []byte

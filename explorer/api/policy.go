@@ -9,11 +9,10 @@ import (
 
 // Policy is what the operator allows.
 type Policy struct {
-	// AcceptSignatureV1 accepts reservations that are signed as in the seed's
-	// time, and their unsigned deletion.
+	// AcceptSignatureV1 accepts reservations with the seed's signatures, and their unsigned
+	// deletion.
 	AcceptSignatureV1 bool
-	// AcceptUnsignedNodeWrites accepts registrations and results of nodes of
-	// the seed's time.
+	// AcceptUnsignedNodeWrites accepts registrations and results of nodes that run the seed's code.
 	AcceptUnsignedNodeWrites bool
 	// MaxDuration bounds reservations, and renewals counted from now.
 	MaxDuration time.Duration
@@ -29,13 +28,13 @@ type Policy struct {
 	KeyBurst     int
 	AddressRate  float64
 	AddressBurst int
-	// ResultRate and ResultBurst are of results that one node has signed: after a
-	// restart it sends one for each of its workloads.
+	// ResultRate and ResultBurst limit the results that one node signs: after a restart it sends
+	// one for each of its workloads.
 	ResultRate  float64
 	ResultBurst int
 }
 
-// DefaultPolicy is the policy without settings of the operator.
+// DefaultPolicy is the policy without the operator's settings.
 func DefaultPolicy() Policy {
 	return Policy{
 		MaxDuration: 365 * 24 * time.Hour, MaxWait: time.Minute, MaxPolls: 50000, MaxTunnels: 10000,
@@ -62,8 +61,8 @@ func (p Policy) Validate() error {
 	return nil
 }
 
-// perSource is l without its limit of a source, where the operator says that
-// addresses aren't to be counted: behind a proxy all have one.
+// perSource is l, without its limit of a source where the operator has turned address limits off:
+// behind a proxy all clients share one address.
 func (p Policy) perSource(l limit.Limit) limit.Limit {
 	if p.AddressRate == 0 {
 		l.Each = 0

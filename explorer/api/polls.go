@@ -11,8 +11,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// What one page of a poll holds at most, and the seed's answer, which has no
-// next page of its own: its client asks for what is beyond the last number.
+// The largest page of a poll, and the largest answer to the seed's poll, which has no page cursor:
+// the seed's client continues after the last number.
 const (
 	pageRows  = 1000
 	pageBytes = 4 << 20
@@ -26,7 +26,7 @@ const seedWait = 20 * time.Second
 // maxEpoch is the longest epoch that a poll may name.
 const maxEpoch = 64
 
-// polls answers nodes that ask for their changes.
+// polls answers nodes' polls for changes.
 type polls struct {
 	nodes        *store.Nodes
 	reservations *store.Reservations
@@ -40,8 +40,8 @@ type polls struct {
 	now     func() time.Time
 }
 
-// get answers what changed for a node, and waits when nothing has. It doesn't
-// read the database before and during the wait.
+// get answers with the node's changes, and waits when there are none. It doesn't read the database
+// before and during the wait.
 func (p *polls) get(w http.ResponseWriter, r *http.Request) error {
 	nodeID := r.PathValue("node")
 	q := query{values: r.URL.Query()}
@@ -78,8 +78,8 @@ func (p *polls) after(w http.ResponseWriter, r *http.Request, nodeID string, q *
 	return p.answerPage(w, r, at)
 }
 
-// cursor reads the poll's position. A cursor of another database, or ahead
-// of this one (a restored backup), starts again from 0.
+// cursor reads the poll's position. A cursor of another database, or ahead of this one (a restored
+// backup), restarts at 0.
 func (p *polls) cursor(nodeID string, q *query) (*cursor, error) {
 	at := &cursor{node: nodeID, after: q.number("after", 0, maxNumber), wait: q.duration("wait", p.maxWait)}
 	epoch := q.values.Get("epoch")
@@ -96,8 +96,8 @@ func (p *polls) cursor(nodeID string, q *query) (*cursor, error) {
 	return at, nil
 }
 
-// answerPage answers the changes after the cursor; without the database when the
-// cursor is at the head. The page's cursor comes last, since its end isn't known before.
+// answerPage sends the changes after the cursor, without the database when the cursor is at the
+// head. The page's cursor comes last, since its end isn't known before.
 func (p *polls) answerPage(w http.ResponseWriter, r *http.Request, at *cursor) error {
 	head, _ := p.nodes.Head(at.node)
 	left, opening := p.page, `{"reservations":[`
@@ -131,7 +131,7 @@ func (p *polls) answerPage(w http.ResponseWriter, r *http.Request, at *cursor) e
 	})
 }
 
-// pageEnd is a page's JSON from after its reservations on.
+// pageEnd is the page's JSON after its reservations.
 func pageEnd(page wire.Page) ([]byte, error) {
 	page.Reservations = []json.RawMessage{}
 	all, err := json.Marshal(page)
@@ -147,8 +147,8 @@ func part(left store.Bound) store.Bound {
 	return store.Bound{Rows: left.Rows, Bytes: min(left.Bytes, partBytes)}
 }
 
-// documents writes rows by hand, since encoding/json would change their bytes, and
-// subtracts them from left.
+// documents writes rows by hand, since encoding/json would change their bytes, and subtracts them
+// from left.
 func documents(opening string, rows []store.Row, left *store.Bound) ([]byte, error) {
 	if opening == "," && len(rows) == 0 {
 		opening = ""
@@ -210,7 +210,7 @@ func (p *polls) from(w http.ResponseWriter, r *http.Request, nodeID string, in *
 	})
 }
 
-// wait lets the poll wait for at most most, until look finds something.
+// wait lets the poll wait at most the duration most, until look finds something.
 func (p *polls) wait(w http.ResponseWriter, r *http.Request, nodeID string, most time.Duration, look func() bool) error {
 	err := p.room.Wait(r.Context(), &longpoll.Poll{
 		Node: nodeID, Source: source(r), Most: most, Look: look,

@@ -15,18 +15,18 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// fieldError says which member of a request is wrong.
+// fieldError names the wrong member of a request.
 type fieldError struct {
 	field, value, allowed string
 	kind                  node.Kind
 }
 
-// invalid makes the error of a member that isn't allowed.
+// invalid makes the error for a member with a value that isn't allowed.
 func invalid(field string, value any, allowed string) error {
 	return &fieldError{field: field, value: limitText(fmt.Sprint(value)), allowed: allowed, kind: node.Invalid}
 }
 
-// refused is invalid where the operator's policy is the reason.
+// refused is like invalid, for values that the operator's policy refuses.
 func refused(field string, value any, allowed string) error {
 	return &fieldError{field: field, value: limitText(fmt.Sprint(value)), allowed: allowed, kind: node.Refused}
 }
@@ -37,7 +37,7 @@ func (e *fieldError) Error() string {
 
 func (e *fieldError) Unwrap() error { return e.kind }
 
-// conflict says that something is there already.
+// conflict is the error for a reservation that exists already.
 type conflict struct {
 	existing string
 	why      string
@@ -69,7 +69,7 @@ func (e *wrongTime) Error() string {
 }
 func (e *wrongTime) Unwrap() error { return node.Refused }
 
-// statusError is an error whose status its kind doesn't say.
+// statusError is an error whose HTTP status doesn't follow from its kind.
 type statusError struct {
 	status int
 	err    error
@@ -85,7 +85,7 @@ func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 // limitText shortens text of a request for an answer or a log line.
 func limitText(s string) string { return clip.Text(s, 120) }
 
-// problemOf is what an error looks like on the wire.
+// problemOf is an error's form on the wire.
 func problemOf(err error) wire.Problem {
 	kind := node.KindOf(err)
 	p := wire.Problem{Type: "about:blank", Status: wire.StatusOf(kind), Kind: string(kind), Detail: err.Error()}

@@ -51,7 +51,7 @@ func (q *query) flag(name string) bool {
 	}
 }
 
-// duration reads a duration like 20s; absent and more than most are most.
+// duration reads a duration like 20s, capped at most; the default is most.
 func (q *query) duration(name string, most time.Duration) time.Duration {
 	text := q.values.Get(name)
 	if text == "" {

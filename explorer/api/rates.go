@@ -12,13 +12,12 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// maxLimited is the number of keys that one generation of buckets remembers. A key that
-// is forgotten starts with a full burst: new keys are free, but the limit of addresses
-// counts them.
+// maxLimited is the number of keys that one generation of buckets remembers. A forgotten key starts
+// with a full burst: new keys are free, but the limit of addresses counts them.
 const maxLimited = 65536
 
-// buckets are token buckets by name, in bounded memory: two generations, of
-// which the older is dropped when the newer is full.
+// buckets are token buckets by name, in bounded memory: two generations, the older of which is
+// dropped when the newer is full.
 type buckets struct {
 	rate  rate.Limit
 	burst int
@@ -31,8 +30,8 @@ func newBuckets(perSecond float64, burst int) *buckets {
 	return &buckets{rate: rate.Limit(perSecond), burst: burst, now: map[string]*rate.Limiter{}}
 }
 
-// perDay are limits of a limit.Limit of a source a day, of which a 16th may come at
-// once, at least as many as atOnce; none where the operator has no limits of addresses.
+// perDay makes buckets for l as a limit per source and day. A sixteenth of it, at least atOnce, may
+// come at once; without limits of addresses there is none.
 func (p Policy) perDay(l limit.Limit, atOnce int64) *buckets {
 	if p.AddressRate == 0 {
 		return newBuckets(0, 0)
@@ -40,7 +39,7 @@ func (p Policy) perDay(l limit.Limit, atOnce int64) *buckets {
 	return newBuckets(float64(l.Each)/(24*3600), int(max(l.Each/16, atOnce)))
 }
 
-// wait is how long name must wait before its next request; 0 when it may go on.
+// wait is how long name must wait before its next request; 0 when it need not.
 func (b *buckets) wait(name string, at time.Time) time.Duration { return b.waitN(name, at, 1) }
 
 // waitN is wait for n at once, at most the burst.
@@ -73,17 +72,17 @@ func (b *buckets) of(name string) *rate.Limiter {
 	return one
 }
 
-// daily is a limit of what one source may bring in a day.
+// daily is a limit of new data per source and day.
 type daily struct {
 	limit   limit.Limit
 	buckets *buckets
 }
 
-// rates limit how often requests come, each kind by its key, node or source.
+// rates limit requests by key, by node and by source.
 type rates struct {
 	addresses, keys, results     *buckets
 	newBytes, newNodes, newFarms daily
-	// refused counts a refusal by what was limited.
+	// refused counts a refusal by the limit's name.
 	refused func(by string)
 }
 
@@ -102,14 +101,14 @@ func (l *rates) address(r *http.Request) error {
 	return l.limited("address", l.addresses.wait(source(r), time.Now()))
 }
 
-// key counts a request against the key that signed it. It comes after
-// the signature's check, so that nobody uses up another's limit.
+// key counts a request against the key that signed it. It is called after the signature's check, so
+// that nobody uses up another's limit.
 func (l *rates) key(id string) error {
 	return l.limited("key", l.keys.wait(id, time.Now()))
 }
 
-// result counts a result against the node that signed it, or an unsigned one against its
-// source: nobody uses up a node's limit without its key.
+// result counts a result against the node that signed it, or an unsigned one against its source:
+// nobody uses up a node's limit without its key.
 func (l *rates) result(r *http.Request, in *workload.Result, nodeID string) error {
 	name := nodeID
 	if len(in.Signature) == 0 {
@@ -118,7 +117,7 @@ func (l *rates) result(r *http.Request, in *workload.Result, nodeID string) erro
 	return l.limited("result", l.results.wait(name, time.Now()))
 }
 
-// brought counts n of something new against the request's source.
+// brought counts n units of new data against the request's source.
 func (l *rates) brought(r *http.Request, of daily, n int) error {
 	d := of.buckets.waitN(source(r), time.Now(), n)
 	if d > 0 {

@@ -18,9 +18,9 @@ type reservations struct {
 	send  *sender
 }
 
-// post takes a signed reservation in and gives it its ID. The same
-// document again is answered 200 with the ID that it has: a client that lost
-// the first answer may push again, and a replay gets nothing new.
+// post stores a signed reservation and gives it its ID. The same document again is answered 200
+// with its existing ID: a client that lost the first answer may push again, and a replay gains
+// nothing.
 func (rs *reservations) post(w http.ResponseWriter, r *http.Request) error {
 	body, err := readBody(w, r, documentBody)
 	if err != nil {
@@ -57,7 +57,7 @@ func (rs *reservations) post(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// findReservation finds the reservation that the address names.
+// findReservation finds the reservation that the request's path names.
 func findReservation(from *store.Reservations, r *http.Request) (store.Row, error) {
 	text := r.PathValue("id")
 	id, err := workload.ParseID(text)
@@ -116,8 +116,8 @@ func appendElement(body []byte, i int, element []byte) []byte {
 	return append(body, element...)
 }
 
-// delete keeps the user's signed wish to end it. Without one, it is
-// the seed's form, which is accepted for version 1 documents only.
+// delete stores the user's signed deletion. An empty body is the seed's form, which is accepted for
+// version 1 documents only.
 func (rs *reservations) delete(w http.ResponseWriter, r *http.Request) error {
 	body, err := readBody(w, r, documentBody)
 	if err != nil {

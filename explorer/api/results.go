@@ -12,17 +12,17 @@ import (
 // maxBirth is the longest ID of a node's store.
 const maxBirth = 64
 
-// results takes the nodes' results.
+// results stores the nodes' results.
 type results struct {
 	store        *store.Results
 	reservations *store.Reservations
 	rates        *rates
-	// acceptUnsigned accepts results of nodes of the seed's time.
+	// acceptUnsigned accepts results of nodes that run the seed's code.
 	acceptUnsigned bool
 }
 
-// put takes a node's result. The same one twice is fine; one older than the
-// present one is accepted and dropped.
+// put stores a node's result. Sending the same one twice is fine; one older than the stored one is
+// accepted and dropped.
 func (rs *results) put(w http.ResponseWriter, r *http.Request) error {
 	body, err := readBody(w, r, resultBody)
 	if err != nil {
@@ -35,8 +35,8 @@ func (rs *results) put(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// putDeleted takes a node's word that the workload is gone: the signed result
-// that says why, or nothing in the seed's form.
+// putDeleted stores a node's report that the workload is gone: the signed result with the reason,
+// or an empty body in the seed's form.
 func (rs *results) putDeleted(w http.ResponseWriter, r *http.Request) error {
 	body, err := readBody(w, r, resultBody)
 	if err != nil {
@@ -111,9 +111,9 @@ func (rs *results) check(in *workload.Result, row store.Row) error {
 	return node.WithKind(node.Refused, workload.VerifyResult(in, row.NodeID, hash))
 }
 
-// checkV1 checks a result of a node of the seed's time. Its signature,
-// over error and data alone, fits any reservation; that is why it is only
-// accepted where the operator says so, and for version 1 reservations.
+// checkV1 checks a result of a node that runs the seed's code. Its signature covers error and data
+// alone and fits any reservation; so it is accepted only where the operator allows it, and for
+// version 1 reservations.
 func (rs *results) checkV1(in *workload.Result, row store.Row) error {
 	if !rs.acceptUnsigned {
 		return refused("reservation_hash", "absent", "there: this explorer doesn't accept results of version 1")

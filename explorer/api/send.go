@@ -12,18 +12,18 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// answerBytes is what answers hold of the explorer's memory while their clients
-// read them. One that comes in parts holds longAnswer all the time.
+// answerBytes is the memory that answers hold until their clients have read them. An answer in
+// parts holds longAnswer throughout.
 var answerBytes = limit.Limit{Name: "explorer-answers", Per: "source", Each: 16 << 20, Total: 128 << 20, Unit: limit.Bytes}
 
-// slowReaders is how much a client must read in partTimeout.
+// slowReaders is how many bytes a client must read within partTimeout.
 var slowReaders = limit.Limit{Name: "explorer-slow-readers", Per: "20 s", Each: 1 << 20, Unit: limit.Bytes}
 
 const (
 	// partBytes is how much of a list is read from the database at a time; one
 	// item always fits.
 	partBytes = 1 << 20
-	// longAnswer is more than one part can be: the largest reservation and its result.
+	// longAnswer is larger than any part: the largest reservation and its result.
 	longAnswer = 2 << 20
 	// partTimeout is how long a client may take to read one part, longTimeout all
 	// of them.
@@ -43,7 +43,7 @@ type sender struct {
 	log              zerolog.Logger
 }
 
-// hold takes room for an answer of n bytes; give gives it back.
+// hold reserves memory for an answer of n bytes; give releases it.
 func (s *sender) hold(r *http.Request, n int) (give func(), err error) {
 	give, err = s.answers.Take(source(r), int64(n))
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *sender) hold(r *http.Request, n int) (give func(), err error) {
 	return give, nil
 }
 
-// body answers with a body that is counted until its client has read it.
+// body sends a body, whose memory counts until its client has read it.
 func (s *sender) body(w http.ResponseWriter, r *http.Request, body []byte) error {
 	give, err := s.hold(r, len(body))
 	if err != nil {
@@ -65,8 +65,8 @@ func (s *sender) body(w http.ResponseWriter, r *http.Request, body []byte) error
 // nextPart makes the next part of an answer; more says that another follows.
 type nextPart func() (body []byte, more bool, err error)
 
-// parts answers with what next makes. The database is left alone while the
-// client reads, and one that doesn't read is cut off.
+// parts sends the parts that next makes. No database read stays open while the client reads, and a
+// client that doesn't read is cut off.
 func (s *sender) parts(w http.ResponseWriter, r *http.Request, next nextPart) error {
 	body, more, err := next()
 	if err != nil {

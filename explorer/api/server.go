@@ -17,23 +17,22 @@ import (
 // Config is what a server needs.
 type Config struct {
 	Store *store.Store
-	// Waiters is told of each change by Store's Changed.
+	// Waiters must be told of each change: pass its Changed to Store.
 	Waiters *longpoll.Waiters
 	Policy  Policy
 	Metrics *Metrics
-	// Tunnels are those of nodes without an address of their own; nil: none are carried.
+	// Tunnels carries connections to nodes without an address of their own; nil carries none.
 	Tunnels *tunnel.Hub
 	Log     zerolog.Logger
-	// Version is what /info says.
+	// Version is the version in /info.
 	Version string
 	// Now is the clock.
 	Now func() time.Time
-	// Validate checks a reservation's data; its errors are shown to who pushes.
+	// Validate checks a reservation's data; its errors are shown to the sender of the reservation.
 	Validate func(*workload.Reservation) error
 }
 
-// Server answers the explorer's requests: it finds the resource that answers one, and
-// limits, counts and logs them all.
+// Server routes requests to the resource that answers them, and limits, counts and logs them all.
 type Server struct {
 	operations   *operations
 	nodes        *nodes
@@ -78,7 +77,7 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// resources gives each resource what it needs.
+// resources makes the resources with their dependencies.
 func (s *Server) resources(c Config) {
 	signed := &signatures{now: c.Now, counted: s.rates.key, acceptUnsigned: c.Policy.AcceptUnsignedNodeWrites}
 	send := &sender{answers: c.Policy.perSource(answerBytes).Shares(), slowest: partTimeout, longest: longTimeout, log: c.Log}
@@ -104,7 +103,7 @@ func (s *Server) resources(c Config) {
 	}
 }
 
-// info is what /info says, but for the time.
+// info is the answer to /info, without the time.
 func (c Config) info() wire.Info {
 	return wire.Info{
 		Version: c.Version, Epoch: c.Store.Epoch(),
@@ -113,7 +112,7 @@ func (c Config) info() wire.Info {
 	}
 }
 
-// handler answers a request or returns why it can't.
+// handler answers a request or returns the reason why it can't.
 type handler func(w http.ResponseWriter, r *http.Request) error
 
 type route struct {

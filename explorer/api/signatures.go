@@ -11,17 +11,17 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// signatures checks who signed a request.
+// signatures checks the signatures of requests.
 type signatures struct {
 	now func() time.Time
-	// counted counts a request against its key, and refuses it where there are too many.
+	// counted counts a request against its key, and refuses it above the key's limit.
 	counted func(key string) error
-	// acceptUnsigned: nodes needn't sign.
+	// acceptUnsigned accepts nodes' unsigned writes.
 	acceptUnsigned bool
 }
 
-// by checks the headers of a signed write. The store refuses one that it has seen
-// before, in the write's own transaction.
+// by checks the headers of a signed write. The store refuses a replay, in the write's own
+// transaction.
 func (s *signatures) by(r *http.Request, body []byte, role wire.Role) (store.Writer, error) {
 	w, err := wire.VerifyWrite(r, body)
 	if err != nil {
@@ -40,8 +40,8 @@ func (s *signatures) by(r *http.Request, body []byte, role wire.Role) (store.Wri
 	return store.Writer{Key: w.Key, At: w.Time}, nil
 }
 
-// byNode is by for a node's write. An unsigned one has the zero Writer
-// where the operator allows it. Call it before the body is parsed.
+// byNode is by for a node's write. An unsigned one has the zero Writer where the operator allows
+// it. Call it before parsing the body.
 func (s *signatures) byNode(r *http.Request, body []byte) (store.Writer, error) {
 	if s.acceptUnsigned && !wire.Signed(r.Header) {
 		return store.Writer{}, nil
@@ -49,7 +49,7 @@ func (s *signatures) byNode(r *http.Request, body []byte) (store.Writer, error) 
 	return s.by(r, body, wire.RoleNode)
 }
 
-// ownWrite refuses what another node signed.
+// ownWrite refuses a write for the node that another node signed.
 func ownWrite(w store.Writer, nodeID string) error {
 	if w.Key != "" && w.Key != nodeID {
 		return node.Errorf(node.Refused, "cannot accept this for node %s: it is signed by %s", limitText(nodeID), w.Key)
@@ -57,8 +57,8 @@ func ownWrite(w store.Writer, nodeID string) error {
 	return nil
 }
 
-// replayed turns the store's refusal of an old time into the answer. A key
-// whose clock was ahead, within the window, is told from when on it may sign.
+// replayed turns the store's refusal of an old time into the answer. A key whose clock was ahead,
+// within the window, learns the first time that it may sign.
 func (s *signatures) replayed(w store.Writer, err error) error {
 	var seen *store.ReplayedError
 	if !errors.As(err, &seen) {

@@ -22,7 +22,7 @@ const maxDoor = 261
 
 // tunnels carries users' connections to nodes that have no address.
 type tunnels struct {
-	// hub is nil where none are carried.
+	// hub is nil where tunnels are off.
 	hub          *tunnel.Hub
 	nodes        *store.Nodes
 	reservations *store.Reservations
@@ -31,7 +31,7 @@ type tunnels struct {
 	now          func() time.Time
 }
 
-// open takes a node's connection over, to carry those of users.
+// open takes over a node's connection, to carry users' connections.
 func (t *tunnels) open(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
 	if err := t.carries(r); err != nil {
@@ -47,8 +47,8 @@ func (t *tunnels) open(w http.ResponseWriter, r *http.Request) error {
 	if err := t.hub.Room(); err != nil {
 		return err
 	}
-	// A word of the node's like any other: it counts as seen, and the same
-	// request doesn't count twice.
+	// Opening a tunnel is a signed write of the node like any other: it marks the node as seen, and
+	// a replay is refused.
 	err = t.nodes.Update(r.Context(), by, id, store.Edit{Seen: t.now(), Apply: func(*wire.Node, bool) error { return nil }})
 	if err != nil {
 		return t.signatures.replayed(by, err)
@@ -61,8 +61,8 @@ func (t *tunnels) open(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// connect makes a user's connection one to the node. Users sign so that who
-// uses tunnels can be counted; what they may do is the node's to say.
+// connect joins a user's connection to the node. Users sign so that their use of tunnels can be
+// counted; the node decides what they may do.
 func (t *tunnels) connect(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
 	if err := t.carries(r); err != nil {
@@ -92,7 +92,7 @@ func (t *tunnels) connect(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// carries refuses what isn't a request for a tunnel.
+// carries refuses requests that don't ask for a tunnel, and all where tunnels are off.
 func (t *tunnels) carries(r *http.Request) error {
 	if t.hub == nil {
 		return node.Errorf(node.Refused, "cannot carry a connection: this explorer carries none")
@@ -103,7 +103,7 @@ func (t *tunnels) carries(r *http.Request) error {
 	return nil
 }
 
-// takeOver switches protocols. What comes after belongs to nobody's deadlines.
+// takeOver switches protocols and clears the deadlines.
 func takeOver(w http.ResponseWriter) (net.Conn, error) {
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -126,7 +126,7 @@ func takeOver(w http.ResponseWriter) (net.Conn, error) {
 	return &taken{Conn: conn, reader: buffered.Reader}, nil
 }
 
-// taken is a connection of which something was read already.
+// taken is a connection with buffered bytes that were read from it already.
 type taken struct {
 	net.Conn
 	reader *bufio.Reader
@@ -135,7 +135,7 @@ type taken struct {
 // Read implements net.Conn.
 func (t *taken) Read(p []byte) (int, error) { return t.reader.Read(p) }
 
-// CloseWrite says that nothing more is written.
+// CloseWrite closes the writing side.
 func (t *taken) CloseWrite() error {
 	if half, ok := t.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -143,10 +143,9 @@ func (t *taken) CloseWrite() error {
 	return t.Conn.Close()
 }
 
-// once remembers signatures for as long as they hold, in bounded memory: two
-// generations, of which the older is dropped when it is out of date or the
-// newer is full. Who forgets one too early lets a connection be opened twice,
-// and nothing more.
+// once remembers signatures for as long as they are valid, in bounded memory: two generations, the
+// older of which is dropped when it is out of date or the newer is full. Forgetting one too early
+// only lets a connection be opened twice.
 type once struct {
 	mu       sync.Mutex
 	now, old map[string]bool
@@ -155,7 +154,7 @@ type once struct {
 
 func newOnce() *once { return &once{now: map[string]bool{}} }
 
-// first reports whether it is the signature's first use.
+// first reports whether this is the signature's first use.
 func (o *once) first(signature string, at time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -19,7 +19,7 @@ func (h *Homes) Signed(nodeID, source string) {
 	h.from[nodeID] = source
 }
 
-// own reports whether a poll of the node comes from where the node signs.
+// own reports whether a poll of the node comes from the source of its last signed write.
 func (h *Homes) own(nodeID, source string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// polls are the long polls that wait, of any node; the operator sets their total
-// (max-polls). Half of them are kept for nodes that poll from where they sign.
+// polls limits the long polls that wait, of all nodes; the operator sets their total (max-polls).
+// Half of them are reserved for polls from the source of their node's signed writes.
 var polls = limit.Limit{Name: "explorer-polls", Per: "source", Each: 12500, Total: 50000, Kept: 25000}
 
 // Limit is the limit of waiting polls for a total, with or without a limit of each source.
@@ -42,8 +42,8 @@ type Poll struct {
 	Node, Source string
 	// Most is the longest wait.
 	Most time.Duration
-	// Look reports whether there is something to answer. It is called before the wait
-	// and after each change of the node.
+	// Look reports whether there is an answer. It is called before the wait and after each change
+	// of the node.
 	Look func() bool
 	// Begin is called before the wait with the time of its end.
 	Begin func(end time.Time)

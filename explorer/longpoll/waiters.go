@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// MaxOfNode is the number of long polls of one node that wait at a time. A node
-// has one; anybody may read, and one more poll ends the oldest.
+// MaxOfNode is the number of long polls of one node that wait at a time. A node needs one, but
+// anybody may poll; one more poll ends the oldest.
 const MaxOfNode = 16
 
-// waiter is one long poll that waits. There are many, so it is small: one
-// channel serves all that can end the wait.
+// waiter is one long poll that waits. There are many, so it is small: one channel serves for all
+// that can end the wait.
 type waiter struct {
 	node string
-	// own: the poll comes from where the node signs.
+	// own: the poll comes from the source of the node's signed writes.
 	own bool
 	// woken is closed at the end of the wait.
 	woken chan struct{}
-	// over is set before woken is closed where no change of the node ended the wait, but its
-	// time, a newer poll that needs the place, or the explorer's stop.
+	// over is set before woken is closed where the wait ended without a change of the node: its
+	// time was over, a newer poll needed the place, or the explorer is stopping.
 	over bool
 }
 
@@ -50,8 +50,8 @@ func (w *Waiters) Changed(nodeID string, _ uint64) {
 	}
 }
 
-// add makes a waiter that is woken by the node's next change. Where the node has
-// MaxOfNode, the oldest ends, a stranger's before the node's own.
+// add makes a waiter that the node's next change wakes. Where the node has MaxOfNode, the oldest
+// ends, a stranger's before the node's own.
 func (w *Waiters) add(nodeID string, own bool) *waiter {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -96,7 +96,7 @@ func (w *Waiters) end(one *waiter) {
 	}
 }
 
-// remove takes an abandoned waiter out.
+// remove removes an abandoned waiter.
 func (w *Waiters) remove(one *waiter) {
 	if one == nil {
 		return
@@ -106,7 +106,7 @@ func (w *Waiters) remove(one *waiter) {
 	w.forget(one)
 }
 
-// forget takes a waiter out and reports whether it was in. The lock is held.
+// forget removes a waiter and reports whether it was there. The lock is held.
 func (w *Waiters) forget(one *waiter) bool {
 	waiting := w.nodes[one.node]
 	i := slices.Index(waiting, one)

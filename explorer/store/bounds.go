@@ -12,17 +12,17 @@ var stored = limit.Limit{Name: "explorer-stored", Per: "user or node", Each: 64 
 // DefaultStored is the total of stored, in bytes.
 const DefaultStored = 8 << 30
 
-// disk is the part of the disk that new reservations, nodes and farms leave to
-// results, deletions and heartbeats; a tenth of a disk that is small.
+// disk is the free space that new reservations, nodes and farms leave to results, deletions and
+// heartbeats; on a small disk it is a tenth.
 var disk = limit.Limit{Name: "explorer-disk", Per: "disk", Kept: 256 << 20, Unit: limit.Bytes}
 
-// How many nodes and farms there are, and how many stores a node may have had.
+// The number of nodes and farms, and of stores that a node may have had.
 var (
 	nodes  = limit.Limit{Name: "explorer-nodes", Per: "explorer", Total: 50000}
 	farms  = limit.Limit{Name: "explorer-farms", Per: "key", Each: 16, Total: 10000}
 	births = limit.Limit{Name: "explorer-births", Per: "node", Each: 1000}
 )
 
-// rowBytes is what a reservation takes beside its body and result: its columns,
-// its indexes, its deletion and its renewal.
+// rowBytes is a reservation's size beside its body and result: its columns, indexes, deletion and
+// renewal.
 const rowBytes = 1 << 10

@@ -16,10 +16,10 @@ import (
 //go:embed schema.sql
 var schema string
 
-// schemaVersion is of schema.sql.
+// schemaVersion is the version of schema.sql.
 const schemaVersion = "1"
 
-// readers is how many reads run side by side.
+// readers is the number of parallel reads.
 const readers = 4
 
 // openForWriting opens the file with one connection, creates what is missing, and makes its

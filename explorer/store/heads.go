@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// heads is the number of each node's newest change, in memory: long polls look at it
-// without the disk. The writer alone changes it, after each commit.
+// heads holds the number of each node's newest change in memory, so that long polls read it without
+// the disk. Only the writer changes it, after each commit.
 type heads struct {
-	// changed is told of each node's new head; it may be nil.
+	// changed is called with each node's new head; it may be nil.
 	changed func(nodeID string, head uint64)
 
 	mu sync.RWMutex
@@ -55,7 +55,7 @@ func (h *heads) count() int {
 	return len(h.of)
 }
 
-// committed takes over the heads of a commit and reports each of them.
+// committed stores the heads of a commit and reports each of them.
 func (h *heads) committed(newer map[string]uint64) {
 	h.mu.Lock()
 	for id, head := range newer {

@@ -9,8 +9,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// lockFile keeps a second explorer from the same database: each keeps the
-// nodes' change numbers in memory. Busy when another has it.
+// lockFile keeps a second explorer from the same database: each keeps the nodes' change numbers in
+// memory. Busy when another has the lock.
 func lockFile(path string) (*filelock.Lock, error) {
 	lock, err := filelock.Try(path)
 	if filelock.Held(err) != nil {

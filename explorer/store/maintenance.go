@@ -7,9 +7,9 @@ import (
 	"github.com/pkg/errors"
 )
 
-// NewEpoch gives a closed database a new epoch and moves its reservation
-// numbers on by skip: what its operator does after restoring a backup, since
-// numbers and changes that were handed out after the backup are forgotten.
+// NewEpoch gives a closed database a new epoch and raises its next reservation number by skip. The
+// operator calls it after restoring a backup, since the database has forgotten the numbers and
+// changes that were assigned after the backup.
 func NewEpoch(ctx context.Context, path string, skip uint64) (string, error) {
 	if _, err := os.Stat(path); err != nil {
 		return "", errors.Wrap(err, "cannot give the database a new epoch")

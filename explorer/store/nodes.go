@@ -21,12 +21,11 @@ type Nodes struct {
 	heads  *heads
 }
 
-// Head is the node's newest change, without looking at the disk; false when
-// the node isn't registered.
+// Head is the node's newest change, read without the disk; false when the node isn't registered.
 func (s *Nodes) Head(nodeID string) (uint64, bool) { return s.heads.head(nodeID) }
 
-// Update changes what is known of a node; edit gets it as it is. With
-// create, an unknown node is made. NotExist when there is none.
+// Update changes a node by edit.Apply, which gets its present state. With edit.Create, an unknown
+// node is made; else NotExist.
 func (s *Nodes) Update(ctx context.Context, w Writer, id string, edit Edit) error {
 	return s.writer.write(ctx, func(t *tx) error {
 		if err := t.claim(w); err != nil {
@@ -73,7 +72,7 @@ type Edit struct {
 	// Granted says that a signed document allows the change, so that the
 	// write itself needs no signature.
 	Granted bool
-	// Seen is when the node was heard of; zero when the change isn't the node's own.
+	// Seen is when the node sent the change; zero when the change isn't the node's own.
 	Seen  time.Time
 	Apply func(n *wire.Node, fresh bool) error
 }
@@ -100,7 +99,7 @@ func (t *tx) putNode(n wire.Node, seen time.Time, fresh bool) error {
 	return err
 }
 
-// Seen is a node with when it was last heard of.
+// Seen is a node with the time of its last signed or accepted write.
 type Seen struct {
 	wire.Node
 	At  time.Time
@@ -152,8 +151,8 @@ func (s *Nodes) Last(ctx context.Context, q NodeQuery) (uint64, error) {
 	return last, errors.Wrap(err, "cannot list nodes")
 }
 
-// List returns nodes whose documents have most bytes; one always fits. more
-// says that this cut it short.
+// List returns nodes whose documents have at most most bytes; one always fits. more says that this
+// bound cut the list short.
 func (s *Nodes) List(ctx context.Context, q NodeQuery, most int) (out []Seen, more bool, err error) {
 	rows, err := s.read.QueryContext(ctx, `SELECT seq, seen, document`+wantedNodes, q.args(q.Limit)...)
 	if err != nil {

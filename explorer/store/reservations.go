@@ -25,22 +25,22 @@ type Reservations struct {
 type Push struct {
 	Reservation *workload.Reservation
 	Hash        workload.Hash
-	// Body is the document as it came.
+	// Body is the document as received.
 	Body []byte
 }
 
-// Pushed is what became of a push.
+// Pushed is the outcome of a push.
 type Pushed struct {
 	N uint64
-	// Existed says that the hash was there already, as number N, with that
-	// created and duration (which version 1 doesn't sign).
+	// Existed says that the hash was stored already, as number N, with this created and duration
+	// (which version 1 doesn't sign).
 	Existed  bool
 	Created  time.Time
 	Duration time.Duration
 }
 
-// Reserve gives the reservation its number, and the node a change. A hash
-// that is there already gets no second number. NotExist when the node isn't registered.
+// Reserve gives the reservation its number, and the node a change. A stored hash gets no second
+// number. NotExist when the node isn't registered.
 func (s *Reservations) Reserve(ctx context.Context, p Push) (Pushed, error) {
 	var out Pushed
 	r := p.Reservation
@@ -72,8 +72,7 @@ func (s *Reservations) Reserve(ctx context.Context, p Push) (Pushed, error) {
 	return out, err
 }
 
-// existing answers a push for which there is no room: a reservation that exists already
-// needs none.
+// existing answers a push for which there is no room: a stored reservation needs none.
 func (s *Reservations) existing(ctx context.Context, p Push, full error) (Pushed, error) {
 	var created, duration int64
 	out := Pushed{Existed: true}
@@ -85,8 +84,8 @@ func (s *Reservations) existing(ctx context.Context, p Push, full error) (Pushed
 	return out, nil
 }
 
-// Delete keeps the user's verified deletion, or the wish without one where
-// deletion is nil. The first deletion is kept.
+// Delete stores the user's verified deletion; nil is an unsigned one. The first signed deletion is
+// kept.
 func (s *Reservations) Delete(ctx context.Context, n uint64, deletion *workload.Deletion) error {
 	var doc []byte
 	if deletion != nil {
@@ -110,8 +109,8 @@ func (s *Reservations) Delete(ctx context.Context, n uint64, deletion *workload.
 	})
 }
 
-// Renew keeps the user's verified renewal. The same one twice is fine.
-// Refused when the reservation is to be deleted or gone, or wouldn't live longer.
+// Renew stores the user's verified renewal. The same one twice is fine. Refused when the
+// reservation is deleted or gone, or wouldn't live longer.
 func (s *Reservations) Renew(ctx context.Context, n uint64, renewal workload.Renewal) error {
 	doc, err := json.Marshal(renewal)
 	if err != nil {

@@ -22,18 +22,18 @@ type Results struct {
 type Answer struct {
 	N      uint64
 	Result *workload.Result
-	// Body is the result as it came.
+	// Body is the result as received.
 	Body []byte
 }
 
-// unsigned reports whether anybody could have made the answer.
+// unsigned reports whether the answer has no signature: anybody could have made it.
 func (a Answer) unsigned() bool { return len(a.Result.Signature) == 0 }
 
-// mayAnswer refuses a result of version 1 for a node that signs what it writes, and
-// an unsigned one where a signed one is.
+// mayAnswer refuses a version 1 result for a node that signs its writes, and an unsigned one where
+// a signed one is stored.
 func (t *tx) mayAnswer(a Answer, nodeID string, present []byte) error {
 	if a.Result.Birth != "" {
-		return nil // of version 2: verified for this very reservation
+		return nil // version 2: verified for this very reservation
 	}
 	if err := t.neverSigned(nodeID); err != nil {
 		return err
@@ -51,8 +51,8 @@ func (t *tx) mayAnswer(a Answer, nodeID string, present []byte) error {
 	return nil
 }
 
-// Put keeps a node's result unless a newer one is there: of two of one
-// birth the greater sequence, of two births the one first seen later.
+// Put stores a node's result unless a newer one is stored: of two of one birth the greater sequence
+// is newer, of two births the one first seen later.
 func (s *Results) Put(ctx context.Context, a Answer) error {
 	r := a.Result
 	give := func() {}
@@ -108,8 +108,8 @@ func (t *tx) newer(nodeID string, r *workload.Result, birth string, sequence int
 	return place > present, err
 }
 
-// place is the position of a birth among the node's births. The empty birth of
-// version 1 results is before all.
+// place is the position of a birth among the node's births. The empty birth of version 1 results
+// comes before all.
 func (t *tx) place(nodeID, birth string) (int64, error) {
 	if birth == "" {
 		return 0, nil
@@ -130,8 +130,8 @@ func (t *tx) place(nodeID, birth string) (int64, error) {
 	return place, err
 }
 
-// Gone keeps that the workload is gone from its node, which nobody signed; the
-// result stays. Refused for a node that signs what it writes.
+// Gone records an unsigned report that the workload is gone from its node; the result stays.
+// Refused for a node that signs its writes.
 func (s *Results) Gone(ctx context.Context, n uint64) error {
 	return s.writer.write(ctx, func(t *tx) error {
 		var nodeID string

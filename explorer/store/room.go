@@ -14,16 +14,16 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Reservations that have ended may be forgotten where their user or all users have no
+// Reservations that have ended may be forgotten where their user, or all users together, have no
 // room left; those whose end no node has reported, after unheard.
 const (
 	unheard     = 30 * 24 * time.Hour
 	forgetBatch = 256
-	// forgetEvery is how often all users' rows are looked through.
+	// forgetEvery is the interval between searches through all users' rows.
 	forgetEvery = time.Minute
 )
 
-// storedLimit is stored with the operator's total, an eighth of which is kept.
+// storedLimit is stored with the operator's total, an eighth of which is kept for results.
 func (c Config) storedLimit() limit.Limit {
 	l := stored
 	if c.MaxStored > 0 {
@@ -33,7 +33,7 @@ func (c Config) storedLimit() limit.Limit {
 	return l
 }
 
-// loadStored counts what is in the database.
+// loadStored counts the sizes in the database.
 func loadStored(ctx context.Context, db *sql.DB, shares *limit.Shares) error {
 	for query, hold := range map[string]func(string, int64){
 		`SELECT user, sum(length(body) + 1024) FROM reservations GROUP BY user`:                     shares.Hold,
@@ -63,13 +63,13 @@ func loadSums(ctx context.Context, db *sql.DB, query string, hold func(string, i
 	return rows.Err()
 }
 
-// freeDisk watches the free space of the disk that has the database.
+// freeDisk watches the free space of the database's disk.
 type freeDisk struct {
 	// path of the database file.
 	path string
 }
 
-// check refuses what is new where the disk is nearly full. NoSpace.
+// check refuses new data where the disk is nearly full. NoSpace.
 func (d freeDisk) check() error {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(filepath.Dir(d.path), &fs); err != nil {
@@ -83,7 +83,7 @@ func (d freeDisk) check() error {
 	return nil
 }
 
-// room gives space to pushes, and makes it by forgetting reservations that have ended.
+// room assigns space to pushes, and frees it by forgetting reservations that have ended.
 type room struct {
 	disk   freeDisk
 	shares *limit.Shares
@@ -95,8 +95,8 @@ type room struct {
 	searched time.Time
 }
 
-// take takes room for a user's push. Where there is none, what has ended of
-// this user's is forgotten, or of everybody's. NoSpace.
+// take reserves room for a user's push. Where there is none, this user's ended reservations are
+// forgotten, or everybody's. NoSpace.
 func (r *room) take(ctx context.Context, user string, size int64) (give func(), err error) {
 	if err := r.disk.check(); err != nil {
 		return nil, err
@@ -133,9 +133,9 @@ type forgotten struct {
 	body, result int64
 }
 
-// forget deletes some of a user's reservations that have ended, or of all users'
-// where user is empty, and returns how many. Only what has passed its signed end
-// goes: nobody can bring it again.
+// forget deletes some of a user's reservations that have ended, or of all users' where user is
+// empty, and returns how many. Only reservations past their signed end are deleted: nobody can push
+// them again.
 func (r *room) forget(ctx context.Context, user string) (int, error) {
 	now := r.now()
 	if user == "" && !r.maySearch(now) {

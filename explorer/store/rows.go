@@ -11,7 +11,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// Row is a reservation as it is now.
+// Row is a reservation in its present state.
 type Row struct {
 	wire.Reservation
 	N      uint64
@@ -42,7 +42,7 @@ func scanRow(from scanner) (Row, error) {
 	return out, out.readAnswers(deletion, renewal, result)
 }
 
-// readAnswers reads what came after the document; nil is what didn't.
+// readAnswers reads the deletion, the renewal and the result; nil for those that are missing.
 func (r *Row) readAnswers(deletion, renewal, result []byte) (err error) {
 	if deletion != nil {
 		if r.Deletion, err = workload.DecodeDeletion(deletion); err != nil {
@@ -75,34 +75,33 @@ type Bound struct {
 	Bytes int
 }
 
-// Changes returns what changed for the node after that change number, in the
-// order of changes. Left out is what needs nothing of a node any more: it has
-// expired at now, and the node's last word was that it isn't there. more says
-// that the bound cut it short.
+// Changes returns the node's changes after that change number, in the order of changes. It leaves
+// out reservations that need no more of the node: they have expired at now, and the node's last
+// result says that the workload isn't there. more says that the bound cut the answer short.
 func (s *Reservations) Changes(ctx context.Context, nodeID string, after uint64, now time.Time, b Bound) (out []Row, more bool, err error) {
 	return s.rows(ctx, b, `SELECT `+columns+` FROM reservations WHERE node = ? AND change > ?
 		AND NOT (expires < ? AND state NOT IN ('', 'ok')) ORDER BY change LIMIT ?`, nodeID, after, now.UnixNano(), b.Rows+1)
 }
 
-// FromQuery is a poll of the seed's time.
+// FromQuery is the seed's poll.
 type FromQuery struct {
 	Node string
 	From uint64
-	// Next is the first number that wasn't returned before.
+	// Next is the first number that wasn't returned yet.
 	Next uint64
 	Now  time.Time
 }
 
-// From is the seed's selection, by number: everything where from is 0; else
-// what is at least from and not expired, and what is to be deleted and isn't gone.
-// more says that the bound cut it short.
+// From is the seed's selection, by number. Where from is 0: everything. Else: reservations from
+// that number on that haven't expired, and those to be deleted that aren't gone. more says that the
+// bound cut the answer short.
 func (s *Reservations) From(ctx context.Context, q FromQuery, b Bound) (out []Row, more bool, err error) {
 	from, next := q.From, q.Next
 	if from == 0 {
 		return s.rows(ctx, b, `SELECT `+columns+` FROM reservations WHERE node = ? AND n >= ? ORDER BY n LIMIT ?`, q.Node, int64(next), b.Rows+1)
 	}
 	first := int64(from)
-	if first < 0 { // beyond what a number can be
+	if first < 0 { // beyond the largest number
 		first = 1<<63 - 1
 	}
 	return s.rows(ctx, b, `SELECT `+columns+` FROM reservations WHERE node = ?1 AND n >= ?2 AND expires > ?3 AND n >= ?5

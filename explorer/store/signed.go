@@ -9,7 +9,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Writer is who signed a write and when. The zero Writer is an unsigned one.
+// Writer is the key and the time of a signed write. The zero Writer is an unsigned one.
 type Writer struct {
 	Key string
 	At  time.Time
@@ -45,8 +45,8 @@ func (t *tx) claim(w Writer) error {
 	return errors.WithStack(&ReplayedError{Last: time.Unix(0, last)})
 }
 
-// neverSigned refuses an unsigned write for a node that has signed one before: a
-// request, or a result of version 2, which each has a birth.
+// neverSigned refuses an unsigned write for a node that has signed one before: a request, or a
+// result of version 2, which has a birth.
 func (t *tx) neverSigned(id string) error {
 	var one int
 	err := t.queryRow(`SELECT 1 FROM writers WHERE key = ?1 UNION ALL SELECT 1 FROM births WHERE node = ?1 LIMIT 1`, id).Scan(&one)

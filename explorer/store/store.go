@@ -101,7 +101,7 @@ func (s *Store) open(ctx context.Context, c Config) error {
 	return nil
 }
 
-// Epoch names this database: random, made with it.
+// Epoch is the random name of this database, made with it.
 func (s *Store) Epoch() string { return s.epoch }
 
 // Ping reports whether the database answers.

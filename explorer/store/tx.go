@@ -5,7 +5,7 @@ import (
 	"database/sql"
 )
 
-// tx is what one write sees: the open transaction, and the numbers it may take.
+// tx is one write's view: the open transaction, and the numbers that it may assign.
 type tx struct {
 	w     *writer
 	next  uint64
@@ -29,14 +29,14 @@ func (t *tx) query(ctx context.Context, text string, args ...any) (*sql.Rows, er
 	return st.QueryContext(ctx, args...)
 }
 
-// number takes the next reservation number.
+// number assigns the next reservation number.
 func (t *tx) number() uint64 {
 	n := t.next
 	t.next++
 	return n
 }
 
-// change takes the node's next change number.
+// change assigns the node's next change number.
 func (t *tx) change(nodeID string) uint64 {
 	head, ok := t.heads[nodeID]
 	if !ok {
@@ -46,5 +46,5 @@ func (t *tx) change(nodeID string) uint64 {
 	return head + 1
 }
 
-// node makes a new node known.
+// node registers a new node's head.
 func (t *tx) node(nodeID string) { t.heads[nodeID] = 0 }

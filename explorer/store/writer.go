@@ -13,12 +13,11 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// maxBatch is how many writes share one commit at most; it bounds how long
-// the first of them waits.
+// maxBatch is the largest number of writes that share one commit; it bounds the wait of the first.
 const maxBatch = 256
 
-// writer is the one goroutine that changes the database. Writes that arrive
-// while a commit is on its way to the disk share the next one.
+// writer is the one goroutine that changes the database. Writes that arrive during a commit share
+// the next one.
 type writer struct {
 	db   *sql.DB
 	conn *sql.Conn
@@ -52,8 +51,8 @@ func newWriter(ctx context.Context, db *sql.DB, h *heads, committed func(int, ti
 	return w, nil
 }
 
-// write runs do in a transaction of its own or one shared with others, and
-// returns once its effect is durable. What do returns as an error undoes do alone.
+// write runs do in a transaction, perhaps shared with others, and returns once its effect is
+// durable. An error of do undoes do alone.
 func (w *writer) write(ctx context.Context, do func(*tx) error) error {
 	j := job{do: do, done: make(chan error, 1)}
 	select {
@@ -88,7 +87,7 @@ func (w *writer) run() {
 	}
 }
 
-// gather takes what else is waiting.
+// gather adds the other waiting jobs to the batch.
 func (w *writer) gather(first job) []job {
 	batch := append(make([]job, 0, 16), first)
 	for len(batch) < maxBatch {
@@ -154,8 +153,8 @@ func (w *writer) transact(batch []job) (results []error, heads map[string]uint64
 	return results, heads, nil
 }
 
-// runJob runs one write inside a savepoint. failed is the write's own error,
-// err what breaks the whole transaction.
+// runJob runs one write inside a savepoint. failed is the write's own error; err breaks the whole
+// transaction.
 func (w *writer) runJob(ctx context.Context, j job, next uint64, heads map[string]uint64) (after uint64, failed, err error) {
 	if _, err := w.exec(ctx, `SAVEPOINT write`); err != nil {
 		return 0, nil, err
@@ -186,7 +185,7 @@ func (w *writer) runJob(ctx context.Context, j job, next uint64, heads map[strin
 	return t.next, nil, nil
 }
 
-// flush writes the numbers that the batch took.
+// flush stores the numbers that the batch assigned.
 func (w *writer) flush(ctx context.Context, first, next uint64, heads map[string]uint64) error {
 	if next != first {
 		if _, err := w.exec(ctx, `UPDATE meta SET value = ? WHERE key = 'next'`, next); err != nil {
@@ -237,7 +236,7 @@ func (w *writer) exec(ctx context.Context, text string, args ...any) (sql.Result
 	return st.ExecContext(ctx, args...)
 }
 
-// row is what Scan is called on; it holds the error of preparing.
+// row is the result of queryRow; it holds an error of preparing the statement until Scan.
 type row struct {
 	row *sql.Row
 	err error

@@ -10,8 +10,8 @@ import (
 	"github.com/croft-edge/croft/pkg/nodeapi"
 )
 
-// chunk is how much of a connection lies in the explorer at a time, each way;
-// the tunnel's own windows hold at most 256 KiB more.
+// chunk is the size of a connection's buffer in the explorer, each way; the tunnel's own windows
+// hold at most 256 KiB more.
 const chunk = 16 << 10
 
 // linger is how long one way may go on after the other has ended.
@@ -23,12 +23,12 @@ type Connection struct {
 	tunnel *nodeapi.Tunnel
 	far    net.Conn
 	leave  func()
-	// over is closed when it is to end.
+	// over is closed when the connection must end.
 	once sync.Once
 	over chan struct{}
 }
 
-// end says that it is to end: whoever carries it ends it then.
+// end signals that the connection must end; carry then ends it.
 func (c *Connection) end() { c.once.Do(func() { close(c.over) }) }
 
 // Drop gives up a connection that carries nothing.
@@ -37,8 +37,8 @@ func (c *Connection) Drop() {
 	c.leave()
 }
 
-// Carry carries bytes both ways until one end is gone, nothing has come for
-// the time of Limits, or its place went to another. It doesn't block; near is closed in the end.
+// Carry copies bytes both ways until either side ends, nothing has come for Limits.Idle, or its
+// place went to another. It doesn't block; near is closed in the end.
 func (c *Connection) Carry(near net.Conn) {
 	go func() {
 		defer c.leave()
@@ -85,17 +85,17 @@ func (c *Connection) carry(near net.Conn) {
 	last().Stop()
 }
 
-// halfClose says that nothing more comes this way.
+// halfClose closes the writing side.
 func halfClose(c net.Conn) {
 	if half, ok := c.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()
 	}
 }
 
-// plain hides what would take the copying out of our hands.
+// plain hides the reader's other methods (WriterTo), so that CopyBuffer does the copying.
 type plain struct{ io.Reader }
 
-// moving notes when something was written.
+// moving records the time of each write.
 type moving struct {
 	io.Writer
 	*watch
@@ -108,7 +108,7 @@ func (m moving) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// watch ends what carries nothing.
+// watch ends an idle connection.
 type watch struct {
 	idle  time.Duration
 	moved atomic.Int64

@@ -34,7 +34,7 @@ func New(l Limits, log zerolog.Logger) *Hub {
 	return &Hub{limits: l, log: log, places: l.places(), tunnels: map[string]*kept{}}
 }
 
-// Room says whether the hub takes tunnels still; see Keep.
+// Room reports whether the hub still accepts tunnels; see Keep.
 func (h *Hub) Room() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -48,9 +48,9 @@ func stopping() error {
 	return node.Errorf(node.Transient, "cannot carry a connection: the explorer is stopping")
 }
 
-// Keep takes over a node's connection, which came from that source, until it ends.
-// It doesn't block. A node that has a tunnel replaces it. Where all places are taken,
-// the source that has most of them loses its oldest, unless that is this one.
+// Keep takes over a node's connection, which came from that source, until it ends. It doesn't
+// block. It replaces the node's older tunnel. Where all places are taken, the source that has most
+// of them loses its oldest, unless that is this source.
 func (h *Hub) Keep(nodeID, source string, conn net.Conn) {
 	t, err := nodeapi.ExplorerTunnel(conn)
 	if err != nil {
@@ -68,7 +68,7 @@ func (h *Hub) keep(nodeID, source string, t *nodeapi.Tunnel) bool {
 	old := h.tunnels[nodeID]
 	h.mu.Unlock()
 	if old != nil {
-		// The node's newest word counts: the older one may be half dead.
+		// The node's newest tunnel counts: the older one may be half dead.
 		old.leave()
 		_ = old.Close()
 	}
@@ -111,8 +111,8 @@ func (h *Hub) Open() (tunnels, connections int) {
 	return len(h.tunnels), int(h.places.owners.Total() + h.places.strangers.Total())
 }
 
-// Connect opens a connection to the node. Transient when the node has no tunnel
-// open, Busy when the caller has too many.
+// Connect opens a connection to the node. Transient when the node has no tunnel open, Busy when the
+// caller has too many connections.
 func (h *Hub) Connect(nodeID string, by Caller) (*Connection, error) {
 	h.mu.Lock()
 	t := h.tunnels[nodeID]
@@ -142,7 +142,7 @@ func (h *Hub) Connect(nodeID string, by Caller) (*Connection, error) {
 	return c, nil
 }
 
-// Close ends all tunnels and what goes through them, now and later.
+// Close ends all tunnels and their connections, and refuses new ones.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	h.closed = true

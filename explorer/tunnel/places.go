@@ -9,9 +9,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// What tunnels and those who use them may take of an explorer. Keys are free, so
-// users who have nothing at a node (strangers) are counted by where they come from,
-// and have places apart from those of owners.
+// The limits of tunnels and their users. Keys are free, so users without a workload at the node
+// (strangers) are counted by their source, and have places apart from those of owners.
 var (
 	tunnelSources = limit.Limit{Name: "tunnels", Per: "source", Each: 1024, Total: 10000}
 	owners        = limit.Limit{Name: "tunnel-owners", Per: "user", Each: 32, Total: 1536}
@@ -21,20 +20,20 @@ var (
 	nodeStrangers = limit.Limit{Name: "tunnel-node-strangers", Per: "source", Each: 8, Total: 32}
 )
 
-// Limits bound what tunnels take of the explorer.
+// Limits bound the tunnels of an explorer.
 type Limits struct {
-	// Tunnels are nodes with one open.
+	// Tunnels bounds the open tunnels.
 	Tunnels limit.Limit
-	// Owners, OwnerSources and Strangers are connections through all tunnels;
-	// NodeOwners and NodeStrangers those through one.
+	// Owners, OwnerSources and Strangers bound connections through all tunnels; NodeOwners and
+	// NodeStrangers those through one.
 	Owners, OwnerSources, Strangers limit.Limit
 	NodeOwners, NodeStrangers       limit.Limit
-	// Idle is how long a connection may carry nothing: both of its ends say
-	// every 15 seconds that they are there.
+	// Idle is how long a connection may carry nothing: both ends send a sign of life every 15
+	// seconds.
 	Idle time.Duration
 }
 
-// DefaultLimits are those where the operator says nothing.
+// DefaultLimits are the limits without the operator's settings.
 func DefaultLimits() Limits {
 	return Limits{
 		Tunnels: tunnelSources, Owners: owners, OwnerSources: ownerSources, Strangers: strangers,
@@ -44,19 +43,19 @@ func DefaultLimits() Limits {
 
 // Caller is the user that opens a connection through a tunnel.
 type Caller struct {
-	// User is the key that signed for it, Source where it comes from (see limit.Source).
+	// User is the key that signed the request, Source its origin (see limit.Source).
 	User, Source string
-	// Owner is whether the user has a workload at the node.
+	// Owner: the user has a workload at the node.
 	Owner bool
 }
 
-// places are those of all tunnels.
+// places are the places of all tunnels.
 type places struct {
 	tunnels, owners, strangers *limit.Places
 	sources                    *limit.Shares
 }
 
-// nodePlaces are those of one tunnel.
+// nodePlaces are the places of one tunnel.
 type nodePlaces struct {
 	owners, strangers *limit.Places
 }
@@ -71,9 +70,9 @@ func (l Limits) nodePlaces() nodePlaces {
 	return nodePlaces{owners: l.NodeOwners.Places(false), strangers: l.NodeStrangers.Places(true)}
 }
 
-// enter takes a place of the node's tunnel and one of all. An owner may have one
-// that others have less use of; of strangers the oldest goes. end ends what has
-// lost its place.
+// enter takes a place of the node's tunnel and one of all. An owner may displace an owner that has
+// more connections; among strangers the oldest goes. end is called for a connection that loses its
+// place.
 func (p places) enter(at nodePlaces, by Caller, end func()) (leave func(), err error) {
 	if !by.Owner {
 		return takeBoth(by.Source, end, p.strangers, at.strangers)

@@ -13,8 +13,8 @@ import (
 	"github.com/croft-edge/croft/pkg/sign"
 )
 
-// Role says in which role a key signs a write; each has its own domain, so
-// that a signature made as a node is never one made as a user.
+// Role is the role in which a key signs a write; each has its own domain, so that a node's
+// signature never counts as a user's.
 type Role string
 
 // The roles.
@@ -42,9 +42,8 @@ const (
 	domainFarmJoin  = "croft-farm-join-v1\x00"
 )
 
-// Write is a request that changes something and isn't a signed document
-// itself: registrations, heartbeats, farms. Who sends it signs method, host,
-// path, body and time.
+// Write is a request that changes something and isn't a signed document itself: registrations,
+// heartbeats, farms. Its sender signs method, host, path, body and time.
 type Write struct {
 	Role   Role
 	Key    string
@@ -72,7 +71,7 @@ func (w Write) SigningBytes() []byte {
 	return binary.BigEndian.AppendUint64(out, uint64(w.Time.UnixNano()))
 }
 
-// SetHeaders puts who, when and the signature into h.
+// SetHeaders puts key, time and signature into h.
 func (w Write) SetHeaders(h http.Header, signature []byte) {
 	name := HeaderNode
 	if w.Role == RoleUser {
@@ -88,8 +87,8 @@ func Signed(h http.Header) bool {
 	return h.Get(HeaderNode) != "" || h.Get(HeaderUser) != "" || h.Get(HeaderSignature) != ""
 }
 
-// VerifyWrite returns who signed the request and when. It doesn't look at the
-// clock, nor whether it was seen before. Every error is Refused.
+// VerifyWrite returns the request's verified key and time. It checks neither the clock nor replays.
+// Every error is Refused.
 func VerifyWrite(r *http.Request, body []byte) (Write, error) {
 	w := Write{Role: RoleNode, Key: r.Header.Get(HeaderNode), Method: r.Method, Host: r.Host, Path: r.URL.EscapedPath(), Body: body}
 	if user := r.Header.Get(HeaderUser); user != "" {
@@ -116,7 +115,7 @@ func VerifyWrite(r *http.Request, body []byte) (Write, error) {
 	return w, nil
 }
 
-// Grant is a farm owner's signed word that a node may join the farm.
+// Grant is a farm owner's signed permission for a node to join the farm.
 type Grant struct {
 	Created   time.Time `json:"created"`
 	Signature []byte    `json:"signature"`
@@ -140,7 +139,7 @@ func SignGrant(owner sign.KeyPair, farm uint64, nodeID string, created time.Time
 // GrantLife is how long a grant holds after it was made.
 const GrantLife = 90 * 24 * time.Hour
 
-// Holds refuses a grant that isn't of its time: it ends GrantLife after it was made.
+// Holds refuses a grant outside its time: it ends GrantLife after it was made.
 func (g Grant) Holds(now time.Time) error {
 	if end := g.Created.Add(GrantLife); now.After(end) {
 		return node.Errorf(node.Refused, "cannot let a node join: its grant ended at %s; the farm's owner must sign another", end.UTC().Format(time.RFC3339))
@@ -151,7 +150,7 @@ func (g Grant) Holds(now time.Time) error {
 	return nil
 }
 
-// VerifyGrant checks that the farm's owner lets nodeID join; when is for Holds.
+// VerifyGrant checks the farm owner's signature on a grant for nodeID; Holds checks its time.
 func VerifyGrant(g Grant, farm Farm, nodeID string) error {
 	if err := sign.Verify(farm.Owner, g.SigningBytes(farm.ID, nodeID), g.Signature); err != nil {
 		return node.Errorf(node.Refused, "cannot let node %s join farm %d: %w", nodeID, farm.ID, err)

@@ -21,7 +21,7 @@ type Signer struct {
 	Sign func(message []byte) ([]byte, error)
 }
 
-// KeySigner signs with a key at hand.
+// KeySigner signs with a key in memory.
 func KeySigner(role Role, key sign.KeyPair) *Signer {
 	return &Signer{Role: role, ID: key.ID(), Sign: func(m []byte) ([]byte, error) { return key.Sign(m), nil }}
 }
@@ -57,11 +57,10 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Client talks to one explorer, by noun: its nodes, farms, reservations and tunnels. What
-// takes one of these only needs no whole Client. Its methods carry a node.Kind in their errors:
-// Transient for the network, 5xx and answers that aren't any; Busy when the
-// explorer asks to slow down; Invalid, Refused, NotExist and Exist are its
-// final word. It is safe for many goroutines.
+// Client talks to one explorer, by resource: its nodes, farms, reservations and tunnels. A caller
+// that needs one of these takes only that part. Errors carry a node.Kind: Transient for the
+// network, 5xx and malformed answers; Busy when the explorer asks to slow down; Invalid, Refused,
+// NotExist and Exist are final. It is safe for many goroutines.
 type Client struct {
 	NodeClient
 	FarmClient

@@ -17,13 +17,13 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// How much of an answer is read, in bytes: more is garbage.
+// The largest answers, in bytes: longer ones are malformed.
 const (
 	maxAnswer = 4 << 20
 	maxPage   = 64 << 20
 )
 
-// call is one request; what says in an error what it was for.
+// call is one request; what is its purpose, for errors.
 type call struct {
 	what   string
 	method string
@@ -33,7 +33,7 @@ type call struct {
 	signed bool
 	wait   time.Duration
 	limit  int64
-	// upgrade is what the connection is to become, where it is.
+	// upgrade is the protocol to switch to, if any.
 	upgrade string
 }
 
@@ -61,7 +61,7 @@ func newConnection(c Config) *connection {
 		signing: &signing{signer: c.Signer, now: c.Now},
 		http: &http.Client{
 			Transport: c.Transport,
-			// An explorer has one address. Whatever sends elsewhere isn't it.
+			// An explorer has one address; redirects aren't its own.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
@@ -78,7 +78,7 @@ func newTransport() *http.Transport {
 	}
 }
 
-// do sends the request and returns its answer, or a kinded error.
+// do sends the request and returns its answer, or an error with a kind.
 func (c *connection) do(ctx context.Context, k call) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout+k.wait)
 	defer cancel()
@@ -145,9 +145,9 @@ func (c *connection) request(ctx context.Context, k call) (*http.Request, error)
 	return r, nil
 }
 
-// acknowledged sends what the explorer acknowledges with an empty 2xx answer,
-// as the seed's does. One with a body is somebody else's, such as a captive
-// portal's: taking its word would lose the result for good.
+// acknowledged sends a call that the explorer, as the seed's, acknowledges with an empty 2xx
+// answer. An answer with a body comes from elsewhere, such as a captive portal: trusting it would
+// lose the result for good.
 func (c *connection) acknowledged(ctx context.Context, k call) error {
 	a, err := c.do(ctx, k)
 	if err == nil && len(a.body) > 0 {
@@ -166,7 +166,7 @@ func (c *connection) get(ctx context.Context, k call, out any) (http.Header, err
 	return a.header, decode(k.what, a.body, out)
 }
 
-// write sends in as JSON; the answer's body is of no interest.
+// write sends in as JSON.
 func (c *connection) write(ctx context.Context, k call, in any) (answer, error) {
 	if in != nil {
 		body, err := json.Marshal(in)

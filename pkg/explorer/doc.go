@@ -1,3 +1,3 @@
-// Package explorer holds the explorer's API as the other side sees it: the
-// wire types of the HTTP interface, and its client.
+// Package explorer holds the explorer's API for its clients: the wire types of the HTTP interface,
+// and a client.
 package explorer

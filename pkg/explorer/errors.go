@@ -17,7 +17,7 @@ import (
 type AnswerError struct {
 	Kind    node.Kind
 	Problem Problem
-	// RetryAfter is how long to wait before another try, where the explorer says so.
+	// RetryAfter is the wait before the next try, where the explorer gives one.
 	RetryAfter time.Duration
 	who, what  string
 }
@@ -39,7 +39,7 @@ func (e *AnswerError) Is(target error) bool {
 // Unwrap gives node.KindOf the kind.
 func (e *AnswerError) Unwrap() error { return e.Kind }
 
-// maxDetail bounds what of an answer gets into an error's text.
+// maxDetail bounds an answer's text in an error.
 const maxDetail = 2048
 
 // answerError makes the error of an answer that isn't 2xx.
@@ -47,8 +47,7 @@ func answerError(what string, status int, header http.Header, body []byte) error
 	return answerErrorOf("the explorer", what, status, header, body)
 }
 
-// NodeAnswer is the error of a node's own answer that isn't 2xx: a node
-// answers in the explorer's form.
+// NodeAnswer is the error of a node's own answer that isn't 2xx: nodes use the explorer's format.
 func NodeAnswer(what string, status int, header http.Header, body []byte) error {
 	return answerErrorOf("the node", what, status, header, body)
 }
@@ -65,8 +64,8 @@ func answerErrorOf(who, what string, status int, header http.Header, body []byte
 	if len(e.Problem.Detail) > maxDetail {
 		e.Problem.Detail = e.Problem.Detail[:maxDetail]
 	}
-	// The explorer may be more exact than the status, but a final word on a
-	// status that isn't final would lose what is worth another try.
+	// The explorer's kind may be more exact than the status, but a final kind under a status that
+	// isn't final would stop useful retries.
 	if k := node.Kind(e.Problem.Kind); k.Known() && k.Final() == e.Kind.Final() {
 		e.Kind = k
 	}
@@ -116,8 +115,7 @@ func kindOfStatus(status int) node.Kind {
 	return node.Transient
 }
 
-// networkError gives a failure of the network its kind: a cancelled context
-// stays what it is, everything else may be gone at the next try.
+// networkError gives a network failure its kind, Transient; a cancelled context stays the cause.
 func networkError(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
 		return errors.Wrapf(node.WithKind(node.Transient, ctx.Err()), "cannot %s", what)

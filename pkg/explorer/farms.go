@@ -9,8 +9,7 @@ import (
 // FarmClient creates farms, reads them, and lets nodes join them.
 type FarmClient struct{ connection *connection }
 
-// CreateFarm makes a farm of the signer, who must be a user. Exist when the
-// name is taken.
+// CreateFarm makes a farm that the signer, a user, owns. Exist when the name is taken.
 func (c FarmClient) CreateFarm(ctx context.Context, name string) (Farm, error) {
 	k := call{what: "create farm " + name, method: http.MethodPost, path: "/farms", signed: true}
 	a, err := c.connection.write(ctx, k, Farm{Name: name})
@@ -27,7 +26,7 @@ func (c FarmClient) CreateFarm(ctx context.Context, name string) (Farm, error) {
 	return out, nil
 }
 
-// Farms returns one page of the farms, and where the next begins ("" at the end).
+// Farms returns one page of the farms, and the next page's After ("" at the end).
 func (c FarmClient) Farms(ctx context.Context, p ListPage) ([]Farm, string, error) {
 	var out []Farm
 	k := call{what: "list farms", path: "/farms", query: p.query()}
@@ -61,8 +60,8 @@ func (c FarmClient) Farm(ctx context.Context, id uint64) (Farm, error) {
 	return out, nil
 }
 
-// Approve lets a registered node join the farm. The grant is the owner's
-// (SignGrant); anybody may bring it.
+// Approve lets a registered node join the farm. The owner signs the grant (SignGrant); anybody may
+// send it.
 func (c FarmClient) Approve(ctx context.Context, farm uint64, nodeID string, g Grant) error {
 	path := "/farms/" + strconv.FormatUint(farm, 10) + nodePath(nodeID, "")
 	_, err := c.connection.write(ctx, call{what: "let node " + nodeID + " join", method: http.MethodPut, path: path}, g)

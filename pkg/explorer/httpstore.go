@@ -6,17 +6,15 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// HTTPStore is the seed's reservation store over HTTP: the same explorer as
-// Client's, without contexts and without a key. Each call ends by the
-// client's timeouts. Delete and Deleted are unsigned, so an explorer accepts
-// them only where its operator allows it.
+// HTTPStore is the seed's reservation store over HTTP: the same explorer as Client's, without
+// contexts and without a key. The client's timeouts bound each call. Delete and Deleted are
+// unsigned, so an explorer accepts them only where its operator allows it.
 type HTTPStore struct {
 	client *Client
 	err    error
 }
 
-// NewHTTPStore makes a store of the explorer at url. A URL that can't be used
-// is an error of each call.
+// NewHTTPStore makes a store of the explorer at url. An unusable URL is reported by each call.
 func NewHTTPStore(url string) *HTTPStore {
 	client, err := NewClient(Config{URL: url})
 	return &HTTPStore{client: client, err: err}
@@ -51,7 +49,7 @@ func (s *HTTPStore) Reserve(r *workload.Reservation) (string, error) {
 	return s.client.Reserve(context.Background(), r)
 }
 
-// Feedback brings the result of the reservation id.
+// Feedback sends the result of the reservation id.
 func (s *HTTPStore) Feedback(id string, r *workload.Result) error {
 	if s.err != nil {
 		return s.err
@@ -61,7 +59,7 @@ func (s *HTTPStore) Feedback(id string, r *workload.Result) error {
 	return s.client.PutResult(context.Background(), &named)
 }
 
-// Deleted tells that the workload is gone from the node.
+// Deleted reports that the workload is gone from the node.
 func (s *HTTPStore) Deleted(id string) error {
 	if s.err != nil {
 		return s.err
@@ -69,7 +67,7 @@ func (s *HTTPStore) Deleted(id string) error {
 	return s.client.PutDeleted(context.Background(), id, nil)
 }
 
-// Delete asks for an early end.
+// Delete asks to end the reservation early.
 func (s *HTTPStore) Delete(id string) error {
 	if s.err != nil {
 		return s.err

@@ -7,24 +7,24 @@ import (
 	"strconv"
 )
 
-// NodeClient writes and reads an explorer's nodes. The methods that tell something of a
-// node need that node as the client's signer.
+// NodeClient writes and reads an explorer's nodes. Methods that report on a node need that node as
+// the client's signer.
 type NodeClient struct{ connection *connection }
 
-// RegisterNode registers the node or updates what is known of it. The client's
-// signer must be the node.
+// RegisterNode registers the node or updates its registration. The client's signer must be the
+// node.
 func (c NodeClient) RegisterNode(ctx context.Context, n Node) error {
 	_, err := c.connection.write(ctx, call{what: "register node " + n.NodeID, method: http.MethodPost, path: "/nodes", signed: true}, n)
 	return err
 }
 
-// Heartbeat tells that the node lives.
+// Heartbeat reports that the node is alive.
 func (c NodeClient) Heartbeat(ctx context.Context, nodeID string, h Heartbeat) error {
 	_, err := c.connection.write(ctx, call{what: "send heartbeat", method: http.MethodPost, path: nodePath(nodeID, "/uptime"), signed: true}, h)
 	return err
 }
 
-// SetCapacity tells what the node has in total.
+// SetCapacity reports the node's total capacity.
 func (c NodeClient) SetCapacity(ctx context.Context, nodeID string, total Resources) error {
 	body := struct {
 		Capacity Resources `json:"capacity"`
@@ -33,7 +33,7 @@ func (c NodeClient) SetCapacity(ctx context.Context, nodeID string, total Resour
 	return err
 }
 
-// SetInterfaces tells the node's network interfaces.
+// SetInterfaces reports the node's network interfaces.
 func (c NodeClient) SetInterfaces(ctx context.Context, nodeID string, ifaces []Iface) error {
 	if ifaces == nil {
 		ifaces = []Iface{}
@@ -42,7 +42,7 @@ func (c NodeClient) SetInterfaces(ctx context.Context, nodeID string, ifaces []I
 	return err
 }
 
-// SetPorts tells the WireGuard ports that the node has in use.
+// SetPorts reports the WireGuard ports that the node has in use.
 func (c NodeClient) SetPorts(ctx context.Context, nodeID string, ports []uint) error {
 	if ports == nil {
 		ports = []uint{}
@@ -62,11 +62,11 @@ func (c NodeClient) SetPublicConfig(ctx context.Context, nodeID string, p Public
 type NodeFilter struct {
 	// Farm, when not 0, is the farm that they belong to.
 	Farm uint64
-	// Online selects those heard of lately.
+	// Online selects nodes heard of lately.
 	Online bool
 }
 
-// Nodes returns one page of the nodes, and where the next begins ("" at the end).
+// Nodes returns one page of the nodes, and the next page's After ("" at the end).
 func (c NodeClient) Nodes(ctx context.Context, f NodeFilter, p ListPage) ([]Node, string, error) {
 	q := p.query()
 	if f.Farm != 0 {

@@ -11,9 +11,9 @@ import (
 
 // ListPage selects a page of a list. The zero ListPage is the first.
 type ListPage struct {
-	// After is where the last page ended; empty for the first.
+	// After is the end of the last page; empty for the first page.
 	After string
-	// Limit is how many to return; 0 leaves it to the explorer.
+	// Limit is the largest number of items; 0 leaves it to the explorer.
 	Limit int
 }
 
@@ -28,12 +28,12 @@ func (p ListPage) query() url.Values {
 	return q
 }
 
-// HeaderNext says where a list's next page begins.
+// HeaderNext carries the position of a list's next page.
 const HeaderNext = "Croft-Next"
 
 func next(h http.Header) string { return strings.TrimSpace(h.Get(HeaderNext)) }
 
-// maxPages bounds a list: an explorer that never comes to an end isn't one.
+// maxPages bounds a list: an explorer's list must end.
 const maxPages = 10000
 
 func collect[T any](page func(ListPage) ([]T, string, error)) ([]T, error) {

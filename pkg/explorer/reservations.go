@@ -13,8 +13,8 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// ReservationClient pushes, reads and polls reservations, and brings what their users and
-// nodes have signed for them. It needs no signer: the documents carry their signatures.
+// ReservationClient pushes, reads and polls reservations, and sends the documents that their users
+// and nodes have signed. It needs no signer: the documents carry their signatures.
 type ReservationClient struct{ connection *connection }
 
 // Reserve pushes a signed reservation and returns its ID. Pushing the same
@@ -27,7 +27,7 @@ func (c ReservationClient) Reserve(ctx context.Context, r *workload.Reservation)
 	return c.ReserveRaw(ctx, r.NodeID, body)
 }
 
-// ReserveRaw pushes a document as it stands.
+// ReserveRaw pushes a document unchanged.
 func (c ReservationClient) ReserveRaw(ctx context.Context, nodeID string, document []byte) (string, error) {
 	k := call{what: "push reservation", method: http.MethodPost, path: "/reservations/" + url.PathEscape(nodeID), body: document}
 	a, err := c.connection.do(ctx, k)
@@ -59,8 +59,8 @@ func (c ReservationClient) Get(ctx context.Context, id string) (Reservation, err
 	return out, nil
 }
 
-// List returns one page of a user's reservations, oldest first, and where the
-// next begins ("" at the end).
+// List returns one page of a user's reservations, oldest first, and the next page's After ("" at
+// the end).
 func (c ReservationClient) List(ctx context.Context, user string, p ListPage) ([]Reservation, string, error) {
 	q := p.query()
 	q.Set("user", user)
@@ -84,9 +84,8 @@ func (c ReservationClient) ListAll(ctx context.Context, user string) ([]Reservat
 	return collect(func(p ListPage) ([]Reservation, string, error) { return c.List(ctx, user, p) })
 }
 
-// PollPage returns what changed for the node after the cursor, and waits up
-// to wait when nothing has. What is left out when the page says Resync is the
-// caller's to compare.
+// PollPage returns the node's changes after the cursor, and waits up to wait when there are none.
+// When the page says Resync, the caller compares: reservations may be missing from it.
 func (c ReservationClient) PollPage(ctx context.Context, nodeID string, cursor Cursor, wait time.Duration) (Page, error) {
 	k := call{what: "poll", path: pollPath(nodeID), wait: wait, limit: maxPage, query: url.Values{
 		"after": {strconv.FormatUint(cursor.Change, 10)}, "epoch": {cursor.Epoch}, "wait": {wait.String()},
@@ -101,7 +100,7 @@ func (c ReservationClient) PollPage(ctx context.Context, nodeID string, cursor C
 	return out, nil
 }
 
-// wrong says what makes the page no answer to a poll at cursor.
+// wrong is the reason why the page can't answer a poll at cursor.
 func (p Page) wrong(cursor Cursor) string {
 	switch {
 	case p.Epoch == "":
@@ -126,8 +125,8 @@ func (p Page) wrong(cursor Cursor) string {
 // seedWait is how long the seed's explorer holds a poll.
 const seedWait = 20 * time.Second
 
-// PollFrom is the seed's poll: the node's reservations whose number is at
-// least from, and those to be deleted; from 0 is everything.
+// PollFrom is the seed's poll: the node's reservations whose number is at least from, and those to
+// be deleted; from 0 returns all.
 func (c ReservationClient) PollFrom(ctx context.Context, nodeID string, from uint64) ([]*workload.Reservation, error) {
 	k := call{what: "poll", path: pollPath(nodeID), wait: seedWait, limit: maxPage, query: url.Values{"from": {strconv.FormatUint(from, 10)}}}
 	var raw []json.RawMessage
@@ -145,9 +144,9 @@ func (c ReservationClient) PollFrom(ctx context.Context, nodeID string, from uin
 	return out, nil
 }
 
-// PutResult brings a node's signed result. The same one twice is fine, and an
-// older one than the explorer has is accepted and ignored. A result whose
-// state is an end also marks the reservation as gone from the node.
+// PutResult sends a node's signed result. The same one twice is fine, and one older than the
+// explorer's is accepted and ignored. A result whose state is an end also marks the reservation as
+// gone from the node.
 func (c ReservationClient) PutResult(ctx context.Context, r *workload.Result) error {
 	body, err := workload.EncodeResult(r)
 	if err != nil {
@@ -156,8 +155,8 @@ func (c ReservationClient) PutResult(ctx context.Context, r *workload.Result) er
 	return c.connection.acknowledged(ctx, call{what: "send result of " + r.ID, method: http.MethodPut, path: reservationPath(r.ID, ""), body: body})
 }
 
-// PutDeleted tells that the workload is gone from the node; r is the signed
-// result that says why. A nil r is the seed's unsigned form.
+// PutDeleted reports that the workload is gone from the node; r is the signed result with the
+// reason. A nil r is the seed's unsigned form.
 func (c ReservationClient) PutDeleted(ctx context.Context, id string, r *workload.Result) error {
 	k := call{what: "tell that " + id + " is gone", method: http.MethodPut, path: reservationPath(id, "/deleted")}
 	if r != nil {
@@ -169,8 +168,7 @@ func (c ReservationClient) PutDeleted(ctx context.Context, id string, r *workloa
 	return c.connection.acknowledged(ctx, k)
 }
 
-// Delete brings the user's signed wish to end the reservation. A deletion
-// without a signature is the seed's form.
+// Delete sends the user's signed deletion. A deletion without a signature is the seed's form.
 func (c ReservationClient) Delete(ctx context.Context, id string, d workload.Deletion) error {
 	k := call{what: "delete " + id, method: http.MethodDelete, path: reservationPath(id, "")}
 	if len(d.Signature) == 0 {
@@ -181,13 +179,13 @@ func (c ReservationClient) Delete(ctx context.Context, id string, d workload.Del
 	return err
 }
 
-// Renew brings the user's signed wish that the workload lives longer.
+// Renew sends the user's signed renewal, which extends the workload's life.
 func (c ReservationClient) Renew(ctx context.Context, id string, n workload.Renewal) error {
 	_, err := c.connection.write(ctx, call{what: "renew " + id, method: http.MethodPut, path: reservationPath(id, "/renewal")}, n)
 	return err
 }
 
-// Document is a reservation of a poll's page, decoded.
+// Document decodes a reservation of a poll's page.
 func Document(raw json.RawMessage) (*workload.Reservation, error) {
 	out, _, err := workload.DecodeShown(raw)
 	return out, node.WithKind(node.Invalid, err)

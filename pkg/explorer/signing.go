@@ -11,19 +11,18 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// maxRetimes is how often a write is signed anew: once for the clock, once for
-// what the key wrote before.
+// maxRetimes is how often a write is signed again: once for the clock, once for the key's last
+// write.
 const maxRetimes = 2
 
-// signing signs writes, one after the other: the explorer accepts only growing times
-// of a key.
+// signing signs writes, one after the other: the explorer accepts only growing times of a key.
 type signing struct {
 	// signer is nil where the client has no key.
 	signer *Signer
 	now    func() time.Time
 
 	mu sync.Mutex
-	// offset is the explorer's clock less this one, by its last refusal.
+	// offset is the explorer's clock less this one, from its last refusal.
 	offset time.Duration
 	// last is the time of the last write, in nanoseconds since 1970.
 	last int64
@@ -35,10 +34,9 @@ type sender interface {
 	send(r *http.Request, k call) (answer, error)
 }
 
-// send signs the request and sends it. When the explorer refuses its time, it is
-// signed once more with the explorer's: a node whose clock starts in 1970 must
-// be able to register. That is safe, since this time serves nothing but the
-// explorer's own guard against replays, and the host is signed too.
+// send signs the request and sends it. When the explorer refuses its time, send signs again with
+// the explorer's: a node whose clock starts in 1970 must be able to register. That is safe, since
+// only the explorer's guard against replays uses this time, and the host is signed too.
 func (s *signing) send(ctx context.Context, k call, by sender) (answer, error) {
 	if s.signer == nil {
 		return answer{}, node.Errorf(node.Invalid, "cannot %s: the client has no key to sign with", k.what)
@@ -58,7 +56,7 @@ func (s *signing) send(ctx context.Context, k call, by sender) (answer, error) {
 	return a, err
 }
 
-// sendOnce is called with the lock held.
+// sendOnce signs and sends the request once. The lock is held.
 func (s *signing) sendOnce(ctx context.Context, k call, by sender) (answer, error) {
 	r, err := by.request(ctx, k)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// TunnelUpgrade is what the connection of a tunnel, and of one through it, becomes.
+// TunnelUpgrade is the protocol of a tunnel's connection, and of one through it.
 const TunnelUpgrade = "croft-tunnel"
 
 // TunnelClient opens tunnels and connections through them.
