@@ -14,7 +14,7 @@ const (
 	mostShown = 300
 )
 
-// Said keeps the first 4 KiB of a process's output, which may be anything.
+// Output keeps the first 4 KiB of a process's output, which may be anything.
 type Output struct{ text bytes.Buffer }
 
 // Write implements io.Writer. It accepts everything.
