@@ -41,7 +41,7 @@ demo: setup build ## the main job, in front of you: explorer, node, volumes, bad
 PKG ?= ./...
 
 # The packages that take long: whole nodes, simulations, and backends in bad weather.
-SLOW := bench|cmd/croft|cmd/croftd|provision|provision/store|modules/(storage|network|zdb|container)(/.*)?|zdb(/.*)?|pkg/bus(/.*)?
+SLOW := bench|cmd/(croft|croftd|explorer|zdb|croft-init)|cmd/croftd/internal/userapi|internal/testing/nodetest|provision|provision/store|modules/(storage|network|zdb|container)(/.*)?|zdb(/.*)?|pkg/bus(/.*)?
 
 .PHONY: test
 test: setup ## run every test, as root, with the race detector, nothing skipped; PKG= for a part
