@@ -7,21 +7,21 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// Past tells of the node's own records what an older croft has made.
+// Past tells from the node's own records which workloads an older croft has made.
 type Past interface {
-	// Unlabelled reports whether the reservation of that ID was deployed by a
-	// croft that wrote no hashes: then what has its ID and no hash is its.
+	// Unlabelled reports whether a croft that wrote no hashes deployed the
+	// reservation of that ID: then it owns the objects with its ID and no hash.
 	Unlabelled(id string) bool
 }
 
-// Claim is by what right a reservation asks for what is on the node under its ID.
+// Claim is a reservation's right to the objects on the node under its ID.
 type Claim struct {
 	node.Claim
-	// orphan is whether it is of a label and not of a reservation.
+	// orphan marks the claim of a label rather than of a reservation.
 	orphan bool
 }
 
-// ClaimOf is r's claim. Without a past nothing that has no hash is r's.
+// ClaimOf is r's claim. With a nil past it covers no object without a hash.
 func ClaimOf(r *workload.Reservation, past Past) (Claim, error) {
 	h, err := r.Hash()
 	if err != nil {
@@ -30,8 +30,8 @@ func ClaimOf(r *workload.Reservation, past Past) (Claim, error) {
 	return Claim{Claim: node.Claim{Hash: h.Hex(), AdoptUnlabelled: past != nil && past.Unlabelled(r.ID)}}, nil
 }
 
-// Takes reports whether what carries the hash have is the reservation's to take
-// down. What isn't, is as if it weren't there.
+// Takes reports whether the claim's owner may take down an object with the hash
+// have. Other objects count as absent.
 func (c Claim) Takes(have string) bool {
 	if c.orphan {
 		return HashOf(have) == HashOf(c.Hash)
@@ -39,7 +39,7 @@ func (c Claim) Takes(have string) bool {
 	return c.Adopts(have)
 }
 
-// HashOf is the hash that a label says, the zero one when it says none.
+// HashOf parses a label's hash; zero when it has no valid one.
 func HashOf(label string) workload.Hash {
 	h, err := workload.ParseHash(label)
 	if err != nil {

@@ -2,7 +2,7 @@ package provisioner
 
 import "github.com/croft-edge/croft/pkg/saturate"
 
-// Add returns the sum, without wrapping round: what can't be counted is too much.
+// Add returns the sum. It saturates on overflow.
 func (d Demand) Add(more Demand) Demand {
 	return Demand{
 		CPU: saturate.Add(d.CPU, more.CPU), Memory: saturate.Add(d.Memory, more.Memory),
@@ -10,7 +10,7 @@ func (d Demand) Add(more Demand) Demand {
 	}
 }
 
-// Sub returns what is left of d, down to 0.
+// Sub returns d minus less, each part at least 0.
 func (d Demand) Sub(less Demand) Demand {
 	return Demand{
 		CPU: d.CPU - min(d.CPU, less.CPU), Memory: d.Memory - min(d.Memory, less.Memory),
@@ -18,6 +18,6 @@ func (d Demand) Sub(less Demand) Demand {
 	}
 }
 
-// Momentary is the part of d that a workload gives back when it is stopped: what it
-// has on disk stays until it is removed.
+// Momentary is the part of d that a workload gives back when it is stopped: its
+// disk space is held until it is removed.
 func (d Demand) Momentary() Demand { return Demand{CPU: d.CPU, Memory: d.Memory} }

@@ -4,12 +4,12 @@ import "github.com/croft-edge/croft/provision/lifecycle"
 
 // Parallel is a Provisioner that may have more than one effect in flight.
 type Parallel interface {
-	// Slots is how many effects of it may be in flight at a time, 1 at least.
+	// Slots is how many of its effects may be in flight at a time, at least 1.
 	Slots() int
 }
 
-// Slots is how many effects of p may be in flight at a time: one, unless it says
-// otherwise.
+// Slots is how many of p's effects may be in flight at a time: one, unless p is
+// Parallel.
 func Slots(p Provisioner) int {
 	if many, ok := p.(Parallel); ok {
 		return max(many.Slots(), 1)
@@ -17,7 +17,7 @@ func Slots(p Provisioner) int {
 	return 1
 }
 
-// FactsOf is what the table of lifecycle is told about p's type; p may be nil.
+// FactsOf returns the facts about p's type for lifecycle's table; p may be nil.
 func FactsOf(p Provisioner) (f lifecycle.TypeFacts) {
 	if h, ok := p.(DataHolder); ok {
 		f.HoldsData = h.HoldsData()

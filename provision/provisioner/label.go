@@ -9,19 +9,18 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// Label is what something on the node says of whose it is. An ID is the explorer's
-// to give, and may be on several things: only with the hash is it one reservation's.
+// Label names the owner of an object on the node. Explorers give IDs, so several
+// objects may have one ID: only ID and hash together identify a reservation.
 type Label struct {
 	ID string
-	// Hash is that of the reservation, the zero one when what is there has none or
-	// it isn't known.
+	// Hash is the reservation's; zero when the object has none or it is unknown.
 	Hash workload.Hash
 }
 
-// LabelOf is the label of what a module has under an ID with that hash.
+// LabelOf is the label of a module's object with that ID and hash.
 func LabelOf(id, hash string) Label { return Label{ID: id, Hash: HashOf(hash)} }
 
-// Claim is to exactly what has the label: nothing is adopted by it.
+// Claim is a claim to exactly the objects with the label: it adopts no others.
 func (l Label) Claim() Claim {
 	c := Claim{orphan: true}
 	if l.Hash != (workload.Hash{}) {
@@ -35,7 +34,7 @@ func (l Label) Compare(other Label) int {
 	return cmp.Or(cmp.Compare(l.ID, other.ID), slices.Compare(l.Hash[:], other.Hash[:]))
 }
 
-// IDs are those of what was seen, each once, sorted.
+// IDs returns the IDs of the labels seen, each once, sorted.
 func IDs(seen map[Label]Seen) []string {
 	ids := make([]string, 0, len(seen))
 	for l := range maps.Keys(seen) {

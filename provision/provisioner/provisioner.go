@@ -1,6 +1,6 @@
-// Package provisioner is what the engine knows of a type of workload: how to
-// provision and decommission it. The interface and the undo stack live
-// here, one folder below for each type.
+// Package provisioner is the engine's view of a type of workload: how to
+// provision and decommission it. It holds the interface and the undo stack;
+// each type has a subpackage.
 package provisioner
 
 import (
@@ -12,76 +12,76 @@ import (
 
 // Provisioner provisions and decommissions one type of workload. Both methods
 // are idempotent by the reservation's ID, respect ctx in every wait, and
-// return errors with a node.Kind, which decides what happens next. What is on
-// the node under that ID with another reservation's hash is never touched.
+// return errors with a node.Kind, which decides what happens next. They never
+// touch an object that has that ID and another reservation's hash.
 type Provisioner interface {
-	// Provision makes the workload, or adopts the one that is there, and
-	// returns the result's data (nil for none). On failure it has taken back
-	// what this attempt made, never what it found; what a Preparer got stays until
-	// Decommission. Exist when what is there is another reservation's.
+	// Provision makes the workload, or adopts the existing one, and returns
+	// the result's data (nil for none). On failure it has taken back what this
+	// attempt made, never what it found; what a Preparer got stays until
+	// Decommission. Exist when the existing one is another reservation's.
 	Provision(ctx context.Context, r *workload.Reservation) (json.RawMessage, error)
 	// Decommission takes the workload down and gives back all that it held.
-	// What is gone already, or another reservation's, is not an error. Busy when
+	// It is no error if it is gone already or another reservation's. Busy when
 	// others need it.
 	Decommission(ctx context.Context, r *workload.Reservation) error
-	// Remove takes down an orphan: what has that ID and that hash, and nothing else
-	// that has the ID. With the zero hash, what has none. NotExist is not an error,
-	// Busy when others need it.
+	// Remove takes down an orphan: the objects with that ID and that hash, no others
+	// of the ID. The zero hash means objects without one. No error when there are
+	// none, Busy when others need one.
 	Remove(ctx context.Context, orphan Label) error
-	// List returns the IDs of the workloads that are on the node, from the
-	// modules, with or without a record.
+	// List asks the modules for the IDs of the workloads on the node, with or
+	// without a record.
 	List(ctx context.Context) ([]string, error)
 }
 
-// DataHolder is a Provisioner whose workloads hold what their user wrote:
-// taking one down can't be made good. The engine takes such a workload down only
-// by a verified deletion, or once time can be trusted by more than one source.
+// DataHolder is a Provisioner whose workloads hold their user's data: taking
+// one down is irreversible. The engine takes such a workload down only by a
+// verified deletion, or once more than one source confirms the time.
 type DataHolder interface {
 	HoldsData() bool
 }
 
-// Stopper is a Provisioner whose workloads run. The engine stops one that is
-// over while its data, or the proof of its end, has to be waited for; Provision
-// starts it again, with what it has written.
+// Stopper is a Provisioner whose workloads run. The engine stops an ended one
+// whose data it must still keep, or whose end is still to be proved; Provision
+// starts it again, with the data that it wrote.
 type Stopper interface {
 	Stop(ctx context.Context, r *workload.Reservation) error
 }
 
-// Watched is a Provisioner that can tell of its workloads how they are, not only
-// that they are there. Where one is, the engine asks Look in the place of List,
-// every few seconds: it should be one call of the module, and change nothing.
+// Watched is a Provisioner that can report its workloads' state, not only that
+// they exist. The engine then calls Look in place of List, every few seconds:
+// Look should make one call of the module, and change nothing.
 type Watched interface {
-	// Look returns what List would, and of each how it is. An ID comes as often as
-	// there are things that have it, each with another hash.
+	// Look returns the workloads that List would, with their state. An ID may occur
+	// several times, each with another hash.
 	Look(ctx context.Context) (map[Label]Seen, error)
 }
 
-// Seen is how a workload is that is on the node.
+// Seen is the state of a workload on the node.
 type Seen struct {
-	// Drift says what differs from how Provision made it, in words: empty when
-	// nothing does. Provision makes it right.
+	// Drift describes the differences from the state that Provision made, in words;
+	// empty when there are none. Provision repairs them.
 	Drift string
 }
 
-// Preparer is a Provisioner whose workloads need something that takes long to
+// Preparer is a Provisioner whose workloads need something that is slow to
 // get and takes nothing from others meanwhile, such as an image. The engine asks
-// for it ahead of Provision, and handles other reservations until it is there.
+// for it ahead of Provision, and handles other reservations until it is ready.
 type Preparer interface {
-	// Prepare begins to get what Provision needs of that kind, or goes on
-	// getting it, and returns at once. It may be asked as often as one likes.
-	// What it has got for a reservation, Decommission gives back.
+	// Prepare begins to get what Provision needs of that kind, or continues,
+	// and returns at once. It may be called any number of times.
+	// Decommission gives back what it got for a reservation.
 	Prepare(ctx context.Context, r *workload.Reservation) (Progress, error)
 }
 
 // Progress is how far a Preparer has come.
 type Progress struct {
 	Ready bool
-	// What is it in words, for people: "image: 12 of 80 MiB".
+	// What is the progress in words, for people: "image: 12 of 80 MiB".
 	What string
 }
 
-// Look asks p how its workloads are, by their labels: one that can only list them
-// says that nothing differs, and doesn't know their hashes.
+// Look returns the state of p's workloads by label. Without Watched it reports no
+// drift, and labels without hashes.
 func Look(ctx context.Context, p Provisioner) (map[Label]Seen, error) {
 	if w, ok := p.(Watched); ok {
 		return w.Look(ctx)
@@ -97,32 +97,32 @@ func Look(ctx context.Context, p Provisioner) (map[Label]Seen, error) {
 	return seen, nil
 }
 
-// Successor is a Provisioner whose workloads may take the place of others of their
-// name: each has its own on the node, and one of them runs at a time.
+// Successor is a Provisioner whose workloads may take the place of others of the
+// same name: each has objects of its own on the node, and one runs at a time.
 type Successor interface {
 	// Succeed is Provision of r, which takes over what only one of a name can have,
-	// such as its addresses. All that can be made or found wrong beside the others is,
-	// before any of them is stopped; what they have written stays. When r can't take
-	// their place, it is stopped and place.Older, if there is one, runs again as it
-	// did: also then what it returns is why r couldn't. Others are never removed.
+	// such as its addresses. It makes and checks all it can before it stops any of the
+	// others; their data stays. When r can't take their place, r is stopped and
+	// place.Older, if there is one, runs again as before; the error returned is still
+	// r's. Others are never removed.
 	Succeed(ctx context.Context, r *workload.Reservation, place Place) (json.RawMessage, error)
 }
 
-// Place is what a workload finds of its name.
+// Place holds the workloads of r's name that r replaces.
 type Place struct {
-	// Others are those of its name that may run, or may have begun to.
+	// Others are those that may be running or starting.
 	Others []*workload.Reservation
-	// Older is the one of them that stands until r has taken its place for good;
-	// nil when there is none, or r is what stands.
+	// Older is the one of them that is in place until r has replaced it for good;
+	// nil when there is none, or r itself is in place.
 	Older *workload.Reservation
 }
 
-// Demand is what a workload takes of the node. Sizes are in bytes.
+// Demand is the amount of the node's resources that a workload takes. Sizes are in bytes.
 type Demand struct {
 	CPU    uint64
 	Memory uint64
 	SSD    uint64
 	HDD    uint64
-	// Tunnels is of the memory of the process that holds networks' tunnels and names.
+	// Tunnels is memory of the process that holds networks' tunnels and names.
 	Tunnels uint64
 }

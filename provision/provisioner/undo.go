@@ -8,12 +8,12 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// undoDeadline bounds all of a rollback: the attempt's own context may be over.
+// undoDeadline bounds a whole rollback: the attempt's own context may have ended.
 const undoDeadline = 30 * time.Second
 
-// Undo is a stack of what takes back an attempt's steps. Push as each step
-// succeeds, only for what the attempt itself made: what it found stays.
-// The zero Undo is empty. It isn't for use by several goroutines.
+// Undo is a stack of functions that take back an attempt's steps. Push one for
+// each step, only for what the attempt itself makes: what it found stays.
+// The zero Undo is empty. It isn't safe for concurrent use.
 type Undo struct {
 	steps []undoStep
 }
@@ -23,15 +23,15 @@ type undoStep struct {
 	run  func(ctx context.Context) error
 }
 
-// Push adds the step that takes back what name says.
+// Push adds the function that takes back the object called name.
 func (u *Undo) Push(name string, run func(ctx context.Context) error) {
 	u.steps = append(u.steps, undoStep{name, run})
 }
 
-// Rollback runs the steps, newest first, all of them, and returns cause. A step
-// whose object is gone already has succeeded. When a step failed, the error
-// returned is Unknown, whatever cause was: something of the attempt may still
-// be there, so it has to be tried again rather than given up.
+// Rollback runs all steps, newest first, and returns cause. A step whose
+// object is gone already has succeeded. When a step failed, the error
+// returned is Unknown, whatever cause was: parts of the attempt may remain,
+// so it must be tried again rather than given up.
 func (u *Undo) Rollback(ctx context.Context, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoDeadline)
 	defer cancel()

@@ -1,9 +1,9 @@
 // Package debug provisions streams of the node's log lines to redis channels,
-// for the users that the operator lists and nobody else. Each of its methods
-// makes one change at most, so there is nothing to undo.
+// only for the users that the operator lists. Each method makes at most one
+// change, so there is nothing to undo.
 //
-// Streams live in the module's memory: after a restart none is there, and the
-// engine's comparison starts them again.
+// Streams live in the module's memory: a restart loses them, and the engine's
+// comparison starts them again.
 package debug
 
 import (
@@ -18,21 +18,21 @@ import (
 	"github.com/croft-edge/croft/provision/provisioner"
 )
 
-// Provisioner is the debug type's.
+// Provisioner provisions reservations of type debug.
 type Provisioner struct {
 	streams Streams
 	users   []string
 }
 
-// New makes the provisioner of streams. users are the IDs of those who may have
-// one: log lines tell of all that happens on the node, other users' workloads
-// too, so that nobody may unless the operator says so.
+// New makes the provisioner of streams. users are the IDs of the users who may
+// have one: log lines tell of all that happens on the node, other users'
+// workloads too, so only users that the operator lists may read them.
 func New(streams Streams, users []string) *Provisioner {
 	return &Provisioner{streams: streams, users: slices.Clone(users)}
 }
 
-// Provision starts the stream, or adopts the one that is there. Who isn't
-// listed is refused, and loses a stream from when he was.
+// Provision starts the stream, or adopts the existing one. It refuses a user who
+// isn't listed, and ends a stream of a user who was listed before.
 func (p *Provisioner) Provision(ctx context.Context, r *workload.Reservation) (json.RawMessage, error) {
 	if err := p.allowed(r.User); err != nil {
 		if err := p.Decommission(ctx, r); err != nil {
@@ -64,13 +64,13 @@ func (p *Provisioner) Decommission(ctx context.Context, r *workload.Reservation)
 	return errors.Wrapf(err, "cannot decommission debug %s", r.ID)
 }
 
-// Remove ends the stream of that ID if it has that hash. There is no other: the
-// module has one stream of an ID.
+// Remove ends the stream of that ID if it has that hash. The module has only one
+// stream of an ID.
 func (p *Provisioner) Remove(ctx context.Context, orphan provisioner.Label) error {
 	return errors.Wrapf(p.end(ctx, orphan.ID, orphan.Claim()), "cannot remove debug %s", orphan.ID)
 }
 
-// end ends the stream of that ID if it is the claim's.
+// end ends the stream of that ID if the claim covers it.
 func (p *Provisioner) end(ctx context.Context, id string, claim provisioner.Claim) error {
 	all, err := p.streams.List(ctx)
 	if err != nil {
@@ -87,13 +87,13 @@ func (p *Provisioner) end(ctx context.Context, id string, claim provisioner.Clai
 	return err
 }
 
-// List returns the IDs of the streams that are there.
+// List returns the IDs of the existing streams.
 func (p *Provisioner) List(ctx context.Context) ([]string, error) {
 	seen, err := p.Look(ctx)
 	return provisioner.IDs(seen), err
 }
 
-// Look tells of streams whose user may not have one any more.
+// Look returns the streams; one whose user is no longer listed has drifted.
 func (p *Provisioner) Look(ctx context.Context) (map[provisioner.Label]provisioner.Seen, error) {
 	all, err := p.streams.List(ctx)
 	if err != nil {
@@ -110,7 +110,7 @@ func (p *Provisioner) Look(ctx context.Context) (map[provisioner.Label]provision
 	return seen, nil
 }
 
-// allowed says why user may not have the node's logs.
+// allowed returns an error if user may not have the node's logs.
 func (p *Provisioner) allowed(user string) error {
 	if slices.Contains(p.users, user) {
 		return nil
@@ -118,7 +118,7 @@ func (p *Provisioner) allowed(user string) error {
 	return errors.Errorf("user %s may not have the node's logs; the operator lists users in debug-users", user)
 }
 
-// plan reads the reservation's data into what to ask of the debug module.
+// plan converts the reservation's data to a request to the debug module.
 func plan(r *workload.Reservation) (node.DebugSpec, error) {
 	d, err := workload.DataOf[workload.Debug](r)
 	if err != nil {

@@ -6,14 +6,14 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Networks is what a network needs of the network module.
+// Networks is the part of the network module that a network needs.
 type Networks interface {
 	Create(ctx context.Context, spec node.NetworkSpec) (node.NetworkInfo, error)
 	Delete(ctx context.Context, id string) error
 	List(ctx context.Context) ([]node.NetworkInfo, error)
 }
 
-// Identity opens what was sealed to the node.
+// Identity opens boxes sealed to the node.
 type Identity interface {
 	Decrypt(ctx context.Context, box []byte) ([]byte, error)
 }

@@ -1,7 +1,7 @@
 // Package network provisions users' private networks: this node's resource of
-// one, keyed by its user and name. A network that is reserved again under the
-// same name is the same network, changed in place. Each method makes one call
-// of the network module, so there is nothing to undo.
+// one, keyed by its user and name. A second reservation of the same name changes
+// the same network in place. Each method makes at most one change of a network,
+// so there is nothing to undo.
 package network
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/croft-edge/croft/provision/provisioner"
 )
 
-// Provisioner is the network type's.
+// Provisioner provisions reservations of type network.
 type Provisioner struct {
 	networks Networks
 	identity Identity
@@ -28,8 +28,8 @@ func New(networks Networks, identity Identity) *Provisioner {
 	return &Provisioner{networks: networks, identity: identity}
 }
 
-// Provision makes the network's part on this node, or brings the one that is
-// there to what r says. Its result has no data, as the seed's.
+// Provision makes the network's part on this node, or changes the existing one
+// to match r. Its result has no data, as the seed's.
 func (p *Provisioner) Provision(ctx context.Context, r *workload.Reservation) (json.RawMessage, error) {
 	spec, err := plan(r, func(box []byte) ([]byte, error) { return p.identity.Decrypt(ctx, box) })
 	if err != nil {
@@ -46,9 +46,9 @@ func (p *Provisioner) Provision(ctx context.Context, r *workload.Reservation) (j
 	return nil, nil
 }
 
-// Decommission removes the network from this node, as whichever of its user's
-// reservations it is: which of them it goes with, the engine knows. Busy while it
-// has members.
+// Decommission removes the network from this node, whichever of its user's
+// reservations its label names: the engine decides whose end removes it. Busy
+// while it has members.
 func (p *Provisioner) Decommission(ctx context.Context, r *workload.Reservation) error {
 	data, err := workload.DataOf[workload.Network](r)
 	if err != nil {
@@ -61,8 +61,8 @@ func (p *Provisioner) Decommission(ctx context.Context, r *workload.Reservation)
 	return errors.Wrapf(err, "cannot decommission network %s", r.ID)
 }
 
-// Remove removes the networks that have the label. Networks of other names may have
-// its ID with other hashes: these stay.
+// Remove removes the networks that have the label. Networks of other names with
+// the same ID and other hashes stay.
 func (p *Provisioner) Remove(ctx context.Context, orphan provisioner.Label) error {
 	all, err := p.networks.List(ctx)
 	if err != nil {
@@ -79,14 +79,13 @@ func (p *Provisioner) Remove(ctx context.Context, orphan provisioner.Label) erro
 	return nil
 }
 
-// List returns the IDs on the labels of the networks that are on the node.
+// List returns the IDs on the labels of the networks on the node.
 func (p *Provisioner) List(ctx context.Context) ([]string, error) {
 	seen, err := p.Look(ctx)
 	return provisioner.IDs(seen), err
 }
 
-// Look returns the labels of the networks that are on the node, and what of
-// each isn't as it was made.
+// Look returns the labels of the networks on the node, and each one's drift.
 func (p *Provisioner) Look(ctx context.Context) (map[provisioner.Label]provisioner.Seen, error) {
 	all, err := p.networks.List(ctx)
 	if err != nil {
@@ -95,21 +94,21 @@ func (p *Provisioner) Look(ctx context.Context) (map[provisioner.Label]provision
 	seen := make(map[provisioner.Label]provisioner.Seen, len(all))
 	for _, n := range all {
 		l := provisioner.LabelOf(n.Label, n.Hash)
-		if seen[l].Drift == "" { // an older croft gave several of one ID no hash
+		if seen[l].Drift == "" { // an older croft labelled several networks with one ID and no hash
 			seen[l] = provisioner.Seen{Drift: n.Drift}
 		}
 	}
 	return seen, nil
 }
 
-// key is what the module keys a network by.
+// key is the module's key for a network.
 func key(user, name string) string {
 	k := workload.NetworkKey(user, name)
 	return hex.EncodeToString(k[:])
 }
 
-// plan reads the reservation's data into what to ask of the module. The
-// private key is opened here and nowhere else.
+// plan converts the reservation's data to a request to the module. The
+// private key is opened only here.
 func plan(r *workload.Reservation, decrypt workload.Decrypt) (node.NetworkSpec, error) {
 	data, err := workload.DataOf[workload.Network](r)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Storage is what a volume needs of the storage module.
+// Storage is the part of the storage module that a volume needs.
 type Storage interface {
 	CreateFilesystem(ctx context.Context, spec node.FilesystemSpec) (node.Filesystem, error)
 	InspectFilesystem(ctx context.Context, name string) (node.Filesystem, error)

@@ -1,7 +1,6 @@
 // Package volume provisions volumes: file systems of their own, with an
-// enforced size, named after their reservation and labelled with its hash. Each
-// of its methods makes one
-// change at most, so there is nothing to undo.
+// enforced size, named after their reservation and labelled with its hash.
+// Each method makes at most one change, so there is nothing to undo.
 package volume
 
 import (
@@ -19,15 +18,15 @@ import (
 
 const gib = 1 << 30
 
-// Config is what the provisioner uses.
+// Config holds the modules and records that the provisioner uses.
 type Config struct {
 	Storage    Storage
 	Containers Containers
-	// Past knows what an older croft has made; nil means nothing.
+	// Past knows the workloads of an older croft; nil means none.
 	Past provisioner.Past
 }
 
-// Provisioner is the volume type's.
+// Provisioner provisions reservations of type volume.
 type Provisioner struct {
 	Config
 }
@@ -35,10 +34,10 @@ type Provisioner struct {
 // New makes the provisioner of volumes.
 func New(c Config) *Provisioner { return &Provisioner{c} }
 
-// HoldsData says that taking a volume down loses what its user wrote.
+// HoldsData reports that taking a volume down loses its user's data.
 func (p *Provisioner) HoldsData() bool { return true }
 
-// Provision makes the volume, or adopts the one that is there.
+// Provision makes the volume, or adopts the existing one.
 func (p *Provisioner) Provision(ctx context.Context, r *workload.Reservation) (json.RawMessage, error) {
 	spec, err := plan(r)
 	if err != nil {
@@ -65,13 +64,13 @@ func (p *Provisioner) Decommission(ctx context.Context, r *workload.Reservation)
 	return errors.Wrapf(err, "cannot decommission volume %s", r.ID)
 }
 
-// Remove removes the volume of that ID if it has that hash. There is no other: a
-// file system's name is its reservation's ID.
+// Remove removes the volume of that ID if it has that hash. There is only one of
+// an ID: a file system's name is its reservation's ID.
 func (p *Provisioner) Remove(ctx context.Context, orphan provisioner.Label) error {
 	return errors.Wrapf(p.end(ctx, orphan.ID, orphan.Claim()), "cannot remove volume %s", orphan.ID)
 }
 
-// end removes the volume of that ID if it is the claim's.
+// end removes the volume of that ID if the claim covers it.
 func (p *Provisioner) end(ctx context.Context, id string, claim provisioner.Claim) error {
 	fs, err := p.Storage.InspectFilesystem(ctx, id)
 	switch {
@@ -89,7 +88,7 @@ func (p *Provisioner) end(ctx context.Context, id string, claim provisioner.Clai
 			return node.Errorf(node.Busy, "container %s mounts it", c.ID)
 		}
 	}
-	// Of one that isn't there something may be left.
+	// Remains of a missing file system may exist: release it all the same.
 	err = p.Storage.ReleaseFilesystem(ctx, id)
 	if node.KindOf(err) == node.NotExist {
 		return nil
@@ -97,13 +96,13 @@ func (p *Provisioner) end(ctx context.Context, id string, claim provisioner.Clai
 	return err
 }
 
-// List returns the IDs of the file systems that are named after a reservation.
+// List returns the IDs of the file systems named after a reservation.
 func (p *Provisioner) List(ctx context.Context) ([]string, error) {
 	seen, err := p.Look(ctx)
 	return provisioner.IDs(seen), err
 }
 
-// Look returns the same, and whose they are.
+// Look returns their labels; it reports no drift.
 func (p *Provisioner) Look(ctx context.Context) (map[provisioner.Label]provisioner.Seen, error) {
 	all, err := p.Storage.ListFilesystems(ctx)
 	if err != nil {
@@ -118,7 +117,7 @@ func (p *Provisioner) Look(ctx context.Context) (map[provisioner.Label]provision
 	return seen, nil
 }
 
-// plan reads the reservation's data into what to ask of storage, in bytes.
+// plan converts the reservation's data to a request to storage, in bytes.
 func plan(r *workload.Reservation) (node.FilesystemSpec, error) {
 	v, err := workload.DataOf[workload.Volume](r)
 	if err != nil {
