@@ -1,6 +1,6 @@
-// Package container provisions containers. It conducts: the volumes' owner and
-// paths, a file system of its own for what the container writes, its image, the
-// container, its place in the network, and the start, in that order.
+// Package container provisions containers. It handles, in this order: the volumes'
+// owner and paths, the network's gateway, the image, the layer (a file system for
+// the container's own writes), the container, its place in the network, and the start.
 package container
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/croft-edge/croft/provision/provisioner"
 )
 
-// Config is what the provisioner uses.
+// Config holds the modules, records and limits that the provisioner uses.
 type Config struct {
 	Containers Containers
 	Images     Images
@@ -23,20 +23,20 @@ type Config struct {
 	Storage    Storage
 	Identity   Identity
 	Owners     Owners
-	// Past knows what an older croft has made; nil means nothing.
+	// Past knows the workloads of an older croft; nil means none.
 	Past provisioner.Past
-	// Layer is the size of the file system for what a container writes beside
-	// its volumes, in bytes.
+	// Layer is the size of a container's layer, the file system for its writes
+	// outside its volumes, in bytes.
 	Layer uint64
-	// Steady is how long one that takes another's place must have run before that
-	// one is given up; zero means Steady.
+	// Steady is how long a container must have run before the one that it replaces
+	// is given up; zero means the constant Steady.
 	Steady time.Duration
 }
 
-// DefaultLayer is how much a container may write beside its volumes, in bytes.
+// DefaultLayer is the default of Config.Layer, in bytes.
 const DefaultLayer = 2 << 30
 
-// Provisioner is the container type's.
+// Provisioner provisions reservations of type container.
 type Provisioner struct {
 	Config
 }
@@ -52,15 +52,15 @@ func New(c Config) *Provisioner {
 	return &Provisioner{c}
 }
 
-// slots is how many containers are made or taken down at a time: most of each
-// is waiting for the kernel and for containerd.
+// slots is how many containers are made or taken down at a time: most of the
+// time goes into waiting for the kernel and for containerd.
 const slots = 4
 
 // Slots implements provisioner.Parallel.
 func (p *Provisioner) Slots() int { return slots }
 
-// Prepare pulls the image, unless the container would be refused for what it refers to: an image
-// costs much, and a key nothing. What may still come is waited for later.
+// Prepare pulls the image, unless the container would be refused for its references: an image
+// is costly, and a user's key free. Provision waits for volumes and networks yet to come.
 func (p *Provisioner) Prepare(ctx context.Context, r *workload.Reservation) (provisioner.Progress, error) {
 	want, err := p.plan(r)
 	if err == nil {
@@ -69,7 +69,7 @@ func (p *Provisioner) Prepare(ctx context.Context, r *workload.Reservation) (pro
 	if err == nil {
 		var unheardOf bool
 		if unheardOf, err = want.unheardOf(p.Owners); unheardOf {
-			err = p.gateway(ctx, &want) // the network may stand though the records are lost
+			err = p.gateway(ctx, &want) // the network may exist though the records are lost
 		}
 	}
 	if kind := node.KindOf(err); kind == node.Refused || kind == node.Invalid {
@@ -93,7 +93,7 @@ func (p *Provisioner) pull(ctx context.Context, r *workload.Reservation) (node.I
 	return p.Images.Pull(ctx, want.image)
 }
 
-// plan is what to ask of the modules, as r's.
+// plan returns r's plan, with r's claim.
 func (p *Provisioner) plan(r *workload.Reservation) (plan, error) {
 	want, err := planOf(r)
 	if err != nil {
@@ -107,7 +107,7 @@ func (p *Provisioner) opener(ctx context.Context, r *workload.Reservation) opene
 	return opener{r, func(box []byte) ([]byte, error) { return p.Identity.Decrypt(ctx, box) }}
 }
 
-// Provision makes the container and starts it, or adopts the one that is there.
+// Provision makes the container and starts it, or adopts the existing one.
 func (p *Provisioner) Provision(ctx context.Context, r *workload.Reservation) (json.RawMessage, error) {
 	result, err := p.provision(ctx, r)
 	if err != nil {
@@ -133,7 +133,7 @@ func (p *Provisioner) provision(ctx context.Context, r *workload.Reservation) (*
 	return want.result(member, image), nil
 }
 
-// ready is what to ask of the modules, once all that it refers to is there.
+// ready returns r's plan once its volumes, its network and its image are there.
 func (p *Provisioner) ready(ctx context.Context, r *workload.Reservation) (want plan, image node.Image, err error) {
 	if want, err = p.plan(r); err != nil {
 		return want, image, err
@@ -153,7 +153,7 @@ func (p *Provisioner) ready(ctx context.Context, r *workload.Reservation) (want 
 	return want, image, err
 }
 
-// result is what r's user is told.
+// result is the data of the reservation's result.
 func (p plan) result(member node.Member, image node.Image) *workload.ContainerResult {
 	out := &workload.ContainerResult{ID: p.spec.ID, IPv4: member.IPv4, IPv6: member.IPv6, Image: image.Digest}
 	if p.member.PublicIP6 {
@@ -162,14 +162,14 @@ func (p plan) result(member node.Member, image node.Image) *workload.ContainerRe
 	return out
 }
 
-// made is a container that has been made and isn't started yet. found is whether it
-// was there before: seen or not, what a module says is another reservation's was.
+// made is a container that was created but not started. found is whether it
+// existed before this attempt.
 type made struct {
 	want  plan
 	found bool
 }
 
-// box makes a container as the plan says, and pushes what it made itself on undo.
+// box makes the plan's layer and container, and pushes the removal of each new one on undo.
 func (p *Provisioner) box(ctx context.Context, want plan, undo *provisioner.Undo) (made, error) {
 	id, out := want.spec.ID, made{want: want}
 	fs, fresh, err := p.layer(ctx, id, want.claim)
@@ -193,7 +193,7 @@ func (p *Provisioner) box(ctx context.Context, want plan, undo *provisioner.Undo
 	return out, err
 }
 
-// run has a container join its network and start, and pushes what it made itself on undo.
+// run joins the container to its network and starts it, and pushes leaving it on undo unless found.
 func (b made) run(ctx context.Context, networks Networks, containers Containers, undo *provisioner.Undo) (node.Member, error) {
 	id, network := b.want.spec.ID, b.want.network
 	member, err := networks.Join(ctx, b.want.member)
@@ -207,14 +207,14 @@ func (b made) run(ctx context.Context, networks Networks, containers Containers,
 	return member, err
 }
 
-// layer makes the file system for what the container writes, on a fast disk if
-// the node has one, and reports whether it wasn't there.
+// layer makes the container's layer, on an SSD if the node has one, or finds it,
+// and reports whether it made it.
 func (p *Provisioner) layer(ctx context.Context, id string, claim provisioner.Claim) (fs node.Filesystem, made bool, err error) {
 	spec := node.FilesystemSpec{Name: id + layerSuffix, Size: p.Layer, Hash: claim.Hash, AdoptUnlabelled: claim.AdoptUnlabelled}
 	fs, err = p.Storage.InspectFilesystem(ctx, spec.Name)
 	switch {
 	case err == nil && fs.Hash != claim.Hash:
-		// Whether it may be taken over is the module's to say.
+		// The module decides whether it may be adopted.
 		spec.Size, spec.DiskType = fs.Size, fs.DiskType
 		fs, err = p.Storage.CreateFilesystem(ctx, spec)
 		return fs, false, err

@@ -10,26 +10,26 @@ import (
 	"github.com/croft-edge/croft/provision/provisioner"
 )
 
-// Decommission takes the container down with all that it wrote beside its volumes.
+// Decommission takes the container down and deletes all that it wrote outside its volumes.
 func (p *Provisioner) Decommission(ctx context.Context, r *workload.Reservation) error {
 	return errors.Wrapf(p.end(ctx, r, true), "cannot decommission container %s", r.ID)
 }
 
-// Remove takes down what of a container has the label: each part has its name from
-// the ID, so that there is one of each, but they may be of several reservations.
+// Remove takes down a container's parts that have the label: each part is named
+// after the ID, so there is one of each, but of possibly different reservations.
 func (p *Provisioner) Remove(ctx context.Context, orphan provisioner.Label) error {
 	claim := orphan.Claim()
 	leave := func() error { return p.leaveAll(ctx, orphan.ID, claim) }
 	return errors.Wrapf(p.endParts(ctx, orphan.ID, claim, leave, true), "cannot remove container %s", orphan.ID)
 }
 
-// Stop takes the container down and keeps what it wrote, and its image: Provision
-// makes it again on these.
+// Stop takes the container down and keeps its layer and its image: Provision
+// makes it again from these.
 func (p *Provisioner) Stop(ctx context.Context, r *workload.Reservation) error {
 	return errors.Wrapf(p.end(ctx, r, false), "cannot stop container %s", r.ID)
 }
 
-// end takes down what is r's: all of it, or only what runs.
+// end takes down r's parts: all, or only the container and its place in the network.
 func (p *Provisioner) end(ctx context.Context, r *workload.Reservation, all bool) error {
 	claim, err := provisioner.ClaimOf(r, p.Past)
 	if err != nil {
@@ -44,8 +44,8 @@ func (p *Provisioner) end(ctx context.Context, r *workload.Reservation, all bool
 	return p.endParts(ctx, r.ID, claim, leave, all)
 }
 
-// endParts takes down what of that ID is the claim's. leave gives back the
-// container's place in its network.
+// endParts takes down the parts of that ID that the claim covers. leave gives back
+// the container's place in its network.
 func (p *Provisioner) endParts(ctx context.Context, id string, claim provisioner.Claim, leave func() error, all bool) error {
 	steps := []func() error{func() error { return p.endContainer(ctx, id, claim, leave) }}
 	if all {
@@ -61,8 +61,8 @@ func (p *Provisioner) endParts(ctx context.Context, id string, claim provisioner
 	return nil
 }
 
-// endContainer removes the container and its place in the network. Where the
-// container of that ID is another reservation's, the place is too.
+// endContainer removes the container and its place in the network. If another
+// reservation owns the container of that ID, it owns the place too.
 func (p *Provisioner) endContainer(ctx context.Context, id string, claim provisioner.Claim, leave func() error) error {
 	box, err := p.Containers.Inspect(ctx, id)
 	switch {
@@ -71,7 +71,7 @@ func (p *Provisioner) endContainer(ctx context.Context, id string, claim provisi
 	case err != nil && node.KindOf(err) != node.NotExist:
 		return err
 	}
-	// Of one that isn't there something may be left.
+	// Remains of a missing container may exist: delete it all the same.
 	if err := p.Containers.Delete(ctx, id); err != nil && node.KindOf(err) != node.NotExist {
 		return err
 	}
@@ -94,12 +94,12 @@ func (p *Provisioner) endImage(ctx context.Context, label string, claim provisio
 	case err != nil && node.KindOf(err) != node.NotExist:
 		return err
 	}
-	// A pull that failed has no image, but may have fetched some of it.
+	// A failed pull leaves no image, but perhaps parts of one.
 	return p.Images.Release(ctx, label)
 }
 
-// leaveAll gives back the claim's places under an ID. Which networks they are in isn't
-// known: they are found by the members' labels.
+// leaveAll gives back the claim's places of an ID in all networks. It finds them by
+// the members' labels, as their networks are unknown.
 func (p *Provisioner) leaveAll(ctx context.Context, id string, claim provisioner.Claim) error {
 	all, err := p.Networks.List(ctx)
 	if err != nil {

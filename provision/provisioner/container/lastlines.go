@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// lastLines are told of one that ended too soon, mostLastBytes of them at most.
+	// lastLines of a container that ended too soon are reported, at most mostLastBytes.
 	lastLines     = 10
 	mostLastBytes = 2 << 10
-	// writing is how long what carries its output may take to have written all of it.
+	// writing is how long to wait until all of a container's output is in its log.
 	writing = 300 * time.Millisecond
 )
 
-// endedError is that a container has ended too soon, and the last that it said.
+// endedError reports that a container ended too soon, with its last lines of output.
 type endedError struct {
 	why  string
 	last string
@@ -27,8 +27,8 @@ type endedError struct {
 
 func (e *endedError) Error() string { return e.why }
 
-// sealed is the data of the result that says so: only its user reads it. Nil when it
-// said nothing.
+// sealed is the data of the failure's result: the last lines, sealed to the user.
+// Nil when there are none, or sealing fails.
 func (e *endedError) sealed(user string) json.RawMessage {
 	if e.last == "" {
 		return nil
@@ -44,7 +44,7 @@ func (e *endedError) sealed(user string) json.RawMessage {
 	return data
 }
 
-// lastLines are the last that a container said, as far as the module tells.
+// lastLines returns a container's last lines of output; empty if the module can't tell.
 func (w watch) lastLines(ctx context.Context, id string) string {
 	written := time.NewTimer(min(writing, w.enough))
 	defer written.Stop()

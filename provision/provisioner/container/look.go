@@ -12,20 +12,20 @@ import (
 	"github.com/croft-edge/croft/provision/provisioner"
 )
 
-// What of a container may be there without the rest.
+// The drift of a container of which only a part is left.
 const (
 	onlyLayer = "the container is gone, what it wrote is there"
 	onlyImage = "the container is gone, its image is there"
 )
 
-// List returns the IDs of the reservations of which the modules have anything.
+// List returns the IDs of the reservations of which the modules have any part.
 func (p *Provisioner) List(ctx context.Context) ([]string, error) {
 	seen, err := p.Look(ctx)
 	return provisioner.IDs(seen), err
 }
 
-// Look returns the same, and what of each isn't as it was made. What the node
-// runs for itself is no reservation's.
+// Look returns their labels, and each one's drift. It leaves out the node's own
+// containers: these belong to no reservation.
 func (p *Provisioner) Look(ctx context.Context) (map[provisioner.Label]provisioner.Seen, error) {
 	images, err := p.Images.List(ctx)
 	if err != nil {
@@ -68,15 +68,15 @@ func (p *Provisioner) Look(ctx context.Context) (map[provisioner.Label]provision
 	return s.seen, nil
 }
 
-// sight is what was seen of containers.
+// sight collects the parts of containers.
 type sight struct {
 	seen map[provisioner.Label]provisioner.Seen
-	// hashes are those of the parts that were seen of each ID.
+	// hashes are the hashes of the parts added, by ID.
 	hashes map[string][]string
 }
 
-// add takes in one part under an ID. It is told of unless it goes with a greater one
-// that was added before: the parts of an ID may be of several reservations.
+// add adds one part of an ID. It counts by itself unless a part added before may be
+// of the same container: the parts of an ID may be of several reservations.
 func (s *sight) add(id, hash, drift string) {
 	if slices.ContainsFunc(s.hashes[id], func(other string) bool { return alike(other, hash) }) {
 		return
@@ -86,5 +86,5 @@ func (s *sight) add(id, hash, drift string) {
 }
 
 // alike reports whether two parts of one ID may be of one container. An older croft
-// wrote no hashes, and a node that has been upgraded labels one part after the other.
+// wrote no hashes, and an upgraded node labels the parts one by one.
 func alike(a, b string) bool { return a == b || a == "" || b == "" }

@@ -7,7 +7,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// Containers is what a container needs of the container module.
+// Containers is the part of the container module that a container needs.
 type Containers interface {
 	Create(ctx context.Context, spec node.ContainerSpec) (node.ContainerInfo, error)
 	Start(ctx context.Context, id string) (node.ContainerInfo, error)
@@ -17,7 +17,7 @@ type Containers interface {
 	Logs(ctx context.Context, id string, lines uint64) ([]node.LogLine, error)
 }
 
-// Images is what it needs of the module's images.
+// Images is the part of the image API that a container needs.
 type Images interface {
 	Pull(ctx context.Context, spec node.ImageSpec) (node.Image, error)
 	Inspect(ctx context.Context, label string) (node.Image, error)
@@ -25,7 +25,7 @@ type Images interface {
 	List(ctx context.Context) ([]node.Image, error)
 }
 
-// Networks is what it needs of the network module.
+// Networks is the part of the network module that a container needs.
 type Networks interface {
 	Gateway(ctx context.Context, id string) (string, error)
 	Join(ctx context.Context, spec node.MemberSpec) (node.Member, error)
@@ -33,7 +33,7 @@ type Networks interface {
 	List(ctx context.Context) ([]node.NetworkInfo, error)
 }
 
-// Storage is what it needs of the storage module.
+// Storage is the part of the storage module that a container needs.
 type Storage interface {
 	CreateFilesystem(ctx context.Context, spec node.FilesystemSpec) (node.Filesystem, error)
 	ReleaseFilesystem(ctx context.Context, name string) error
@@ -42,40 +42,40 @@ type Storage interface {
 	Status(ctx context.Context) (node.StorageStatus, error)
 }
 
-// Identity opens what was sealed to the node.
+// Identity opens boxes sealed to the node.
 type Identity interface {
 	Decrypt(ctx context.Context, box []byte) ([]byte, error)
 }
 
-// Owner is what the node's own records say of a reservation.
+// Owner is a reservation's owner by the node's own records.
 type Owner struct {
 	User string
 	Type workload.Type
-	// Hash is what its user signed.
+	// Hash is the hash that its user signed.
 	Hash workload.Hash
 }
 
-// Presence is how far a network is on this node.
+// Presence is the state of a network on this node.
 type Presence int
 
 // The presences.
 const (
-	// Absent: there is none, and none is about to be.
+	// Absent: there is none, and none is pending.
 	Absent Presence = iota
-	// Coming: it isn't provisioned yet.
+	// Coming: it is reserved but not provisioned yet.
 	Coming
 	// Accepted: it was provisioned.
 	Accepted
 )
 
-// Owners tells of the node's own records whose workloads are here.
+// Owners looks up the workloads' owners in the node's own records.
 type Owners interface {
-	// Owner returns whose a reservation is that is on this node, or is about to
-	// be. NotExist when there is none.
+	// Owner returns the owner of a reservation that is on this node or pending.
+	// NotExist when there is none.
 	Owner(reservationID string) (Owner, error)
-	// HasNetwork tells how far a user's network of that name is on this node.
-	// With a hash other than zero it tells that of the network's reservation of
-	// that hash: one that was provisioned stays Accepted after the network was
-	// updated or deleted, for as long as the node remembers it.
+	// HasNetwork returns the presence of a user's network of that name. With a
+	// nonzero hash it is that of the network's reservation of that hash: once
+	// provisioned, a reservation stays Accepted after the network was updated or
+	// deleted, for as long as the node remembers it.
 	HasNetwork(user, name string, hash workload.Hash) (Presence, error)
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/croft-edge/croft/provision/provisioner"
 )
 
-// plan is what to ask of the modules for one reservation.
+// plan holds the requests to the modules for one reservation.
 type plan struct {
 	claim provisioner.Claim
 	image node.ImageSpec
-	// spec lacks what only the modules know: the volumes' paths, the layer's and
-	// the name servers.
+	// spec lacks the parts that only the modules know: the volumes' paths, the
+	// layer's and the name servers.
 	spec node.ContainerSpec
-	// network is the key of the network to join, name what its user calls it.
+	// network is the key of the network to join, name its user's name for it.
 	network string
 	name    string
 	member  node.MemberSpec
@@ -30,7 +30,7 @@ type plan struct {
 	auth    string
 }
 
-// claimed is the plan with the reservation's hash on all that is made.
+// claimed returns the plan with the reservation's claim on each object it makes.
 func (p plan) claimed(c provisioner.Claim) plan {
 	p.claim = c
 	p.image.Hash, p.image.AdoptUnlabelled = c.Hash, c.AdoptUnlabelled
@@ -39,7 +39,7 @@ func (p plan) claimed(c provisioner.Claim) plan {
 	return p
 }
 
-// planOf decides what to ask for, of the reservation's data alone.
+// planOf makes the plan from the reservation's data alone.
 func planOf(r *workload.Reservation) (plan, error) {
 	data, err := workload.DataOf[workload.Container](r)
 	if err != nil {
@@ -81,11 +81,11 @@ func planOf(r *workload.Reservation) (plan, error) {
 	return p, nil
 }
 
-// label is what a network's name must be for its members to be known below it.
+// label is the form a network's name must have to be a domain of its members' names.
 var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// names are those that the network's DNS has for a member, but for those in
-// croft's own zone.
+// names are a member's names in the network's DNS, without those in croft's own
+// zone.
 func names(member, network string) []string {
 	out := []string{member}
 	if network = strings.ToLower(network); label.MatchString(network) {
@@ -102,17 +102,17 @@ func addresses(n workload.ContainerNetwork) []string {
 	return out
 }
 
-// keyOf is what the network module keys a network by.
+// keyOf is the network module's key for a network.
 func keyOf(user, name string) string {
 	k := workload.NetworkKey(user, name)
 	return hex.EncodeToString(k[:])
 }
 
-// layerSuffix follows a reservation's ID in the name of the file system that
-// holds what its container writes: no volume is called that.
+// layerSuffix follows a reservation's ID in the name of its container's layer:
+// no volume has such a name.
 const layerSuffix = ".layer"
 
-// opener opens what was sealed to the node for one reservation.
+// opener opens one reservation's boxes, sealed to the node.
 type opener struct {
 	r       *workload.Reservation
 	decrypt workload.Decrypt
@@ -163,7 +163,7 @@ func (o opener) open(path, sealed string) (plain []byte, err error) {
 	return nil, err
 }
 
-// told is how far a pull is, for people.
+// told describes a pull's progress, for people.
 func told(i node.Image) string {
 	const mib = 1 << 20
 	switch {

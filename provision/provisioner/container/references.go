@@ -8,10 +8,10 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// references are the hashes that a container's data names: zero where it names
-// none, and the ID or the name alone counts.
+// references are the hashes in a container's data: zero where it has none, and
+// the ID or the name alone counts.
 type references struct {
-	// volumes are those of the mounts, in their order.
+	// volumes are the hashes of the mounted volumes, in the mounts' order.
 	volumes []workload.Hash
 	network workload.Hash
 }
@@ -36,9 +36,9 @@ func hashOf(text string) (workload.Hash, error) {
 	return h, node.WithKind(node.Invalid, err)
 }
 
-// mounts says by the node's own records whose the volumes are that are mounted: its user's own
-// ones, and those that the user meant. An explorer gives IDs: it may have given a volume's ID to
-// something else.
+// mounts returns the mounted volumes' owners by the node's own records. It refuses a volume that
+// isn't the user's, or not the one that the user named by hash: an explorer gives IDs, and may have
+// given a volume's ID to another reservation.
 func (p plan) mounts(owners Owners) ([]Owner, error) {
 	out := make([]Owner, len(p.spec.Mounts))
 	for i, m := range p.spec.Mounts {
@@ -58,8 +58,8 @@ func (p plan) mounts(owners Owners) ([]Owner, error) {
 	return out, nil
 }
 
-// unheardOf reports whether the node's own records know nothing of the network, or of what the
-// container names by hash as its network.
+// unheardOf reports whether the node's own records have no such network, or no reservation of it
+// with the hash that the container names.
 func (p plan) unheardOf(owners Owners) (bool, error) {
 	presence, err := owners.HasNetwork(p.spec.User, p.name, workload.Hash{})
 	if err == nil && presence != Absent && p.refers.network != (workload.Hash{}) {
@@ -68,7 +68,7 @@ func (p plan) unheardOf(owners Owners) (bool, error) {
 	return err == nil && presence == Absent, err
 }
 
-// volumes finds the volumes that are mounted.
+// volumes finds the mounted volumes' paths.
 func (p *Provisioner) volumes(ctx context.Context, want *plan) error {
 	owners, err := want.mounts(p.Owners)
 	if err != nil {
@@ -85,7 +85,7 @@ func (p *Provisioner) volumes(ctx context.Context, want *plan) error {
 		}
 		claim := node.Claim{Hash: owner.Hash.Hex(), AdoptUnlabelled: p.Past != nil && p.Past.Unlabelled(m.Volume)}
 		if owner.Hash != (workload.Hash{}) && !claim.Adopts(fs.Hash) {
-			// What lies under the volume's ID is somebody else's, left from before.
+			// The file system with the volume's ID is another reservation's, left from before.
 			return node.Errorf(node.Transient, "volume %s isn't there yet", m.Volume)
 		}
 		m.Source = fs.Path
@@ -93,7 +93,7 @@ func (p *Provisioner) volumes(ctx context.Context, want *plan) error {
 	return nil
 }
 
-// gateway finds the network: its gateway answers for names.
+// gateway finds the network's gateway, which is the container's name server.
 func (p *Provisioner) gateway(ctx context.Context, want *plan) error {
 	gateway, err := p.Networks.Gateway(ctx, want.network)
 	if node.KindOf(err) == node.NotExist {
@@ -112,7 +112,7 @@ func (p *Provisioner) gateway(ctx context.Context, want *plan) error {
 	return nil
 }
 
-// withoutNetwork says why there is no network to join.
+// withoutNetwork returns the error for a missing network: Transient if one is reserved, else Refused.
 func (p *Provisioner) withoutNetwork(want *plan) error {
 	presence, err := p.Owners.HasNetwork(want.spec.User, want.name, workload.Hash{})
 	if err != nil {
@@ -124,9 +124,9 @@ func (p *Provisioner) withoutNetwork(want *plan) error {
 	return node.Errorf(node.Refused, "data.network.network_id is %q, must be the name of a network of yours on this node", want.name)
 }
 
-// networkByHash refuses a container that names by hash what was never accepted
-// as its network. One that is on the node already was checked when it was made:
-// the node may have forgotten since what its network was then.
+// networkByHash refuses a container that names, by hash, a reservation that was never
+// accepted as its network. A container already on the node was checked when it was
+// made: the node may have forgotten that reservation since.
 func (p *Provisioner) networkByHash(ctx context.Context, want *plan) error {
 	named := want.refers.network
 	if named == (workload.Hash{}) {
@@ -147,7 +147,7 @@ func (p *Provisioner) networkByHash(ctx context.Context, want *plan) error {
 		named.Hex(), want.name)
 }
 
-// begun reports whether the container is on the node, or what it wrote.
+// begun reports whether the container or its layer is on the node.
 func (p *Provisioner) begun(ctx context.Context, id string) (bool, error) {
 	_, err := p.Storage.InspectFilesystem(ctx, id+layerSuffix)
 	if node.KindOf(err) == node.NotExist {

@@ -13,19 +13,19 @@ import (
 	"github.com/croft-edge/croft/provision/provisioner"
 )
 
-// Steady is how long a container must have run that takes another's place, before
-// that one is given up: `croft apply --wait` watches for as long.
+// Steady is how long a container must have run before the one that it replaces is
+// given up: `croft apply --wait` watches for as long.
 const Steady = 10 * time.Second
 
-// steadyLook is how often it is looked at meanwhile.
+// steadyLook is the interval at which it is inspected meanwhile.
 const steadyLook = 250 * time.Millisecond
 
-// backTime bounds how long it may take to have the older one run again: the
-// attempt's own context may be over.
+// backTime bounds the restart of the older one: the attempt's own context may
+// have ended.
 const backTime = 90 * time.Second
 
-// Succeed implements provisioner.Successor. Everything of r is made beside the others,
-// but for what only one can have: its place in the network, and running.
+// Succeed implements provisioner.Successor. It makes all of r's parts beside the others
+// but takes the place in the network, and starts r, only once the others are stopped.
 func (p *Provisioner) Succeed(ctx context.Context, r *workload.Reservation, place provisioner.Place) (json.RawMessage, error) {
 	result, err := p.succeed(ctx, r, place)
 	var soon *endedError
@@ -52,7 +52,7 @@ func (p *Provisioner) succeed(ctx context.Context, r *workload.Reservation, plac
 	if err == nil {
 		return want.result(member, image), nil
 	}
-	if place.Older == nil { // it is what stands: what runs of it goes on
+	if place.Older == nil { // r itself is in place: it keeps running
 		return nil, undo.Rollback(ctx, err)
 	}
 	if failed := p.goBack(ctx, r, place.Older); failed != nil {
@@ -61,8 +61,8 @@ func (p *Provisioner) succeed(ctx context.Context, r *workload.Reservation, plac
 	return nil, undo.Rollback(ctx, err)
 }
 
-// takePlace stops the others, with what they have written kept, and has r's container
-// run in their place.
+// takePlace stops the others, keeping their data, and runs r's container in their
+// place.
 func (p *Provisioner) takePlace(ctx context.Context, box made, place provisioner.Place, undo *provisioner.Undo) (node.Member, error) {
 	for _, other := range place.Others {
 		if err := p.end(ctx, other, false); err != nil {
@@ -77,8 +77,8 @@ func (p *Provisioner) takePlace(ctx context.Context, box made, place provisioner
 	return member, watch{p.Containers, p.Steady, began}.steady(ctx, box.want.spec.ID)
 }
 
-// goBack stops r's container and has the older one run again. What of that fails is
-// found by who compares the node with the records, and is mended.
+// goBack stops r's container and runs the older one again. If that fails, the engine's
+// comparison of the node with the records finds and repairs it.
 func (p *Provisioner) goBack(ctx context.Context, r, older *workload.Reservation) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), backTime)
 	defer cancel()
@@ -89,15 +89,15 @@ func (p *Provisioner) goBack(ctx context.Context, r, older *workload.Reservation
 	return err
 }
 
-// watch is how a container fares that was begun at a moment.
+// watch watches a container that was started at a given time.
 type watch struct {
 	containers Containers
 	enough     time.Duration
 	began      time.Time
 }
 
-// steady waits until a container has run for long enough. Invalid when it ends by
-// itself meanwhile, and fails.
+// steady waits until a container has run for long enough. Invalid when it fails
+// meanwhile (see fares).
 func (w watch) steady(ctx context.Context, id string) error {
 	enough := time.NewTimer(w.enough)
 	defer enough.Stop()
@@ -110,7 +110,7 @@ func (w watch) steady(ctx context.Context, id string) error {
 		case <-enough.C:
 			return w.fares(ctx, id)
 		case <-tick.C:
-			// A module that doesn't answer says nothing about the container.
+			// That the module doesn't answer says nothing about the container.
 			if err := w.fares(ctx, id); node.KindOf(err) == node.Invalid {
 				return err
 			}
@@ -118,8 +118,8 @@ func (w watch) steady(ctx context.Context, id string) error {
 	}
 }
 
-// fares is Invalid when a container has ended by itself with an exit code other than
-// 0, or couldn't be started again.
+// fares returns Invalid when a container has ended by itself with a nonzero exit
+// code, or couldn't be restarted, and Transient when its state is unknown.
 func (w watch) fares(ctx context.Context, id string) error {
 	info, err := w.containers.Inspect(ctx, id)
 	switch {
