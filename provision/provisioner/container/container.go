@@ -162,8 +162,8 @@ func (p plan) result(member node.Member, image node.Image) *workload.ContainerRe
 	return out
 }
 
-// made is a container that was created but not started. found is whether it
-// existed before this attempt.
+// made is a container that was created but not started. found is whether it existed
+// before this attempt; a module's Exist error tells so too.
 type made struct {
 	want  plan
 	found bool

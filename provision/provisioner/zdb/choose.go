@@ -12,17 +12,17 @@ import (
 // choice is a pool that a namespace may be made on. Sizes are in bytes.
 type choice struct {
 	server
-	// there is whether it has a zdb container of that mode; free is what may
-	// still be promised on it, with what that container's volume has too much.
+	// there is whether it has a zdb container of that mode; free is the space that
+	// it may still promise, with the surplus of that container's volume.
 	there bool
 	free  uint64
-	// coming is what the volume of the other mode has too much: it is given back
-	// once what was deleted in it is gone.
+	// coming is the surplus of the other mode's volume: it is given back once zdb
+	// has reclaimed the space of deleted namespaces.
 	coming uint64
 }
 
-// choose picks where a new namespace is made: in a zdb container that there is,
-// if its pool has room, else on the pool with the most room.
+// choose picks where a new namespace is made: in an existing zdb container, if
+// its pool has room, else on the pool with the most room.
 func (p *Provisioner) choose(ctx context.Context, want plan, status node.StorageStatus) (server, error) {
 	surplus, err := p.surplus(ctx)
 	if err != nil {
@@ -57,8 +57,8 @@ func (p *Provisioner) choose(ctx context.Context, want plan, status node.Storage
 }
 
 // surplus is how much larger each zdb container's volume is than its namespaces
-// need: what was deleted isn't always gone at once. Of one that doesn't answer
-// it isn't known, and none is assumed.
+// need: deleted data isn't always reclaimed at once. It is taken as 0 for a
+// container that doesn't answer.
 func (p *Provisioner) surplus(ctx context.Context) (map[server]uint64, error) {
 	all, err := p.Storage.ListFilesystems(ctx)
 	if err != nil {
@@ -85,8 +85,8 @@ func (p *Provisioner) surplus(ctx context.Context) (map[server]uint64, error) {
 	return out, nil
 }
 
-// answering are the zdb containers that are as they should be: asking any other
-// costs a deadline.
+// answering are the zdb containers without drift: a request to any other runs
+// into its deadline.
 func (p *Provisioner) answering(ctx context.Context) (map[string]bool, error) {
 	servers, err := p.Namespaces.Servers(ctx)
 	if err != nil {
@@ -99,7 +99,7 @@ func (p *Provisioner) answering(ctx context.Context) (map[string]bool, error) {
 	return out, nil
 }
 
-// pick decides among the pools of the right type.
+// pick chooses among the pools of the right type.
 func pick(choices []choice, want plan) (server, error) {
 	if len(choices) == 0 {
 		return server{}, node.Errorf(node.Refused, "data.disk_type is %s, which this node hasn't", want.disk)
@@ -132,7 +132,7 @@ func pick(choices []choice, want plan) (server, error) {
 	return server{}, node.Errorf(kind, "not enough %s space on one pool: need %s with what zdb adds to it, free %s", want.disk, text(least), text(most))
 }
 
-// text is a number of bytes for people.
+// text formats a number of bytes for people.
 func text(n uint64) string {
 	if n < gib {
 		return fmt.Sprintf("%d MiB", n/mib)

@@ -13,8 +13,8 @@ import (
 	"github.com/croft-edge/croft/provision/provisioner"
 )
 
-// Decommission removes the namespace with its data, and with the last one of
-// a zdb container that too.
+// Decommission removes the namespace with its data, and a zdb container with its
+// last namespace.
 func (p *Provisioner) Decommission(ctx context.Context, r *workload.Reservation) error {
 	claim, err := provisioner.ClaimOf(r, p.Past)
 	var places []server
@@ -32,8 +32,8 @@ func (p *Provisioner) Decommission(ctx context.Context, r *workload.Reservation)
 	return errors.Wrapf(err, "cannot decommission zdb namespace %s", r.ID)
 }
 
-// Remove removes the namespaces that have the label, in whichever zdb containers list
-// them, with their data. Other containers may have one of that ID with another hash.
+// Remove removes the namespaces that have the label, with their data, from all zdb
+// containers that list them. Others may have one of that ID with another hash.
 func (p *Provisioner) Remove(ctx context.Context, orphan provisioner.Label) error {
 	claim := orphan.Claim()
 	answers, err := p.answering(ctx)
@@ -52,8 +52,8 @@ func (p *Provisioner) Remove(ctx context.Context, orphan provisioner.Label) erro
 	return errors.Wrapf(err, "cannot remove zdb namespace %s", orphan.ID)
 }
 
-// places are the zdb containers that may have the namespace: what the records
-// say, else all that could have it and can't be asked, and whichever lists it.
+// places are the zdb containers that may have the namespace: the one in the
+// records, else all possible ones that don't answer, and all that list it.
 func (p *Provisioner) places(ctx context.Context, r *workload.Reservation) ([]server, error) {
 	var out []server
 	id, _ := p.Homes.Get(r.ID)
@@ -79,7 +79,7 @@ func (p *Provisioner) places(ctx context.Context, r *workload.Reservation) ([]se
 	return out, err
 }
 
-// listing are the zdb containers, of those that answer, that list such a namespace.
+// listing are the answering zdb containers that list such a namespace.
 func (p *Provisioner) listing(ctx context.Context, answers map[string]bool, is func(node.ZDBNamespace) bool) ([]server, error) {
 	all, err := p.Storage.ListFilesystems(ctx)
 	if err != nil {
@@ -96,8 +96,8 @@ func (p *Provisioner) listing(ctx context.Context, answers map[string]bool, is f
 	return out, nil
 }
 
-// unasked are the zdb containers that the plan's namespace may be in, and that
-// don't answer now or can't be reached.
+// unasked are the zdb containers that may have the plan's namespace, and don't
+// answer now or can't be inspected.
 func (p *Provisioner) unasked(ctx context.Context, want plan, answers map[string]bool) ([]server, error) {
 	status, err := p.Storage.Status(ctx)
 	if err != nil {
@@ -127,12 +127,12 @@ func indexOf(all []node.ZDBNamespace, name string) int {
 	return slices.IndexFunc(all, func(n node.ZDBNamespace) bool { return n.Name == name })
 }
 
-// drop removes a namespace from a zdb container, if it is the claim's. What remains
-// decides how large its volume is, and whether it is needed at all.
+// drop removes a namespace from a zdb container, if the claim covers it. It then
+// shrinks the container's volume, or removes a container without namespaces.
 func (p *servers) drop(ctx context.Context, at server, name string, claim provisioner.Claim) error {
 	_, err := p.Storage.InspectFilesystem(ctx, at.id())
 	if node.KindOf(err) == node.NotExist {
-		return nil // and with it all that was in it
+		return nil // the namespace is gone with its volume
 	}
 	if err != nil {
 		return err
@@ -158,14 +158,14 @@ func (p *servers) drop(ctx context.Context, at server, name string, claim provis
 	return p.shrink(ctx, in.volume, volumeSize(all))
 }
 
-// How long to wait for what was deleted to be gone from a volume.
+// How long to wait for deleted data to be reclaimed in a volume.
 const (
 	shrinkPause = 200 * time.Millisecond
 	shrinkTries = 5
 )
 
-// shrink makes a zdb container's volume as large as its namespaces need. While
-// what was deleted isn't gone it stays larger: Look tells of it then.
+// shrink makes a zdb container's volume as small as its namespaces allow. Until
+// deleted data is reclaimed it stays larger: Look then reports it as drift.
 func (p *servers) shrink(ctx context.Context, volume node.Filesystem, size uint64) error {
 	if volume.Size <= size {
 		return nil
@@ -186,8 +186,9 @@ func (p *servers) shrink(ctx context.Context, volume node.Filesystem, size uint6
 	}
 }
 
-// sweep takes away what is left of zdb containers that have no namespace: an
-// attempt may have ended, or the node died, between two steps.
+// sweep clears the remains of zdb containers without namespaces: an attempt may
+// have ended, or the node died, between two steps. leaving is the ID of a
+// namespace whose record doesn't count.
 func (p *Provisioner) sweep(ctx context.Context, leaving string) error {
 	left, err := p.made(ctx)
 	if err != nil {
@@ -211,7 +212,7 @@ func (p *Provisioner) sweep(ctx context.Context, leaving string) error {
 	return nil
 }
 
-// made are the zdb containers of which there is anything on the node.
+// made are the zdb containers of which any part is on the node.
 func (p *Provisioner) made(ctx context.Context) (map[server]bool, error) {
 	out := map[server]bool{}
 	note := func(id string) {
@@ -247,8 +248,8 @@ func (p *Provisioner) made(ctx context.Context) (map[server]bool, error) {
 	return out, err
 }
 
-// sweepOne clears a zdb container of which is known that it is empty. One that
-// can't be looked into may hold an orphan's data: it stays.
+// sweepOne clears a zdb container that is known to be empty. One that can't be
+// listed may hold an orphan's data: it stays.
 func (p *servers) sweepOne(ctx context.Context, at server) error {
 	all, err := p.look(ctx, at)
 	switch {
@@ -260,12 +261,12 @@ func (p *servers) sweepOne(ctx context.Context, at server) error {
 	return p.clear(ctx, at)
 }
 
-// tidyTime bounds what is done after an attempt has failed.
+// tidyTime bounds the cleanup after a failed attempt.
 const tidyTime = 30 * time.Second
 
-// tidied takes away what is left of a zdb container after an attempt that
-// failed for good, unless namespaces live in it, and returns the attempt's
-// error. What couldn't be taken away makes that one that is tried again.
+// tidied clears the remains of a zdb container after an attempt that failed for
+// good, unless namespaces live in it, and returns the attempt's error. If it
+// can't clear them, the error becomes Unknown, which is retried.
 func (p *servers) tidied(ctx context.Context, at server, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTime)
 	defer cancel()

@@ -21,8 +21,8 @@ func (p *Provisioner) List(ctx context.Context) ([]string, error) {
 	return provisioner.IDs(seen), err
 }
 
-// Look returns the same, and what of each, or of the zdb container that it is
-// in, isn't as it was made. Several zdb containers may have a namespace of one ID.
+// Look returns their labels, and each one's drift or that of its zdb container.
+// Several zdb containers may have a namespace of one ID.
 func (p *Provisioner) Look(ctx context.Context) (map[provisioner.Label]provisioner.Seen, error) {
 	v, err := p.see(ctx)
 	if err != nil {
@@ -49,7 +49,7 @@ func (p *Provisioner) Look(ctx context.Context) (map[provisioner.Label]provision
 				continue
 			case known && fault != "":
 				one.Drift = fault
-			case known: // else it is an orphan, or one that is on its way
+			case known: // else it is an orphan, or still being made
 				one.Drift = differs(home.Reservation, n)
 			}
 			seen[labelOf(n)] = one
@@ -66,8 +66,7 @@ func (p *Provisioner) Look(ctx context.Context) (map[provisioner.Label]provision
 
 func labelOf(n node.ZDBNamespace) provisioner.Label { return provisioner.LabelOf(n.Name, n.Hash) }
 
-// hash is that of the reservation that the records have, the zero one when it can't
-// be told.
+// hash is the recorded reservation's; zero when it can't be computed.
 func (h Home) hash() workload.Hash {
 	hash, err := h.Reservation.Hash()
 	if err != nil {
@@ -76,21 +75,21 @@ func (h Home) hash() workload.Hash {
 	return hash
 }
 
-// has reports whether a namespace of its ID is the reservation's. What an older croft
-// made has no hash.
+// has reports whether a namespace of its ID is the reservation's. An older croft's
+// namespaces have no hash.
 func (h Home) has(n node.ZDBNamespace) bool {
 	l := labelOf(n)
 	return l.Hash == workload.Hash{} || l.Hash == h.hash()
 }
 
-// listed reports whether the reservation's namespace is among what was seen.
+// listed reports whether seen has the reservation's namespace.
 func (h Home) listed(name string, seen map[provisioner.Label]provisioner.Seen) bool {
 	_, own := seen[provisioner.Label{ID: name, Hash: h.hash()}]
 	_, unlabelled := seen[provisioner.Label{ID: name}]
 	return own || unlabelled
 }
 
-// view is what the modules have of zdb containers, by their IDs.
+// view holds the modules' containers, file systems and zdb servers, by ID.
 type view struct {
 	boxes   map[string]node.ContainerInfo
 	volumes map[string]node.Filesystem
@@ -124,7 +123,7 @@ func (p *Provisioner) see(ctx context.Context) (view, error) {
 	return v, nil
 }
 
-// containers are the IDs of those that namespaces are in, or should be.
+// containers are the IDs of the zdb containers that have namespaces, or should.
 func (v view) containers(homes map[string]Home) []string {
 	ids := map[string]bool{}
 	for id := range v.servers {
@@ -136,7 +135,7 @@ func (v view) containers(homes map[string]Home) []string {
 	return slices.Sorted(maps.Keys(ids))
 }
 
-// inside lists the namespaces of a zdb container, and says what is wrong with it.
+// inside lists the namespaces of a zdb container, and describes the container's fault.
 func (p *Provisioner) inside(ctx context.Context, v view, id string) (all []node.ZDBNamespace, fault string) {
 	s, inHand := v.servers[id]
 	if inHand {
@@ -165,7 +164,7 @@ func (p *Provisioner) inside(ctx context.Context, v view, id string) (all []node
 	return all, fault
 }
 
-// faultOf says why a container isn't a zdb that runs as it was made, empty when it is.
+// faultOf describes the drift or failure of a zdb container; empty when it runs as made.
 func faultOf(box node.ContainerInfo) string {
 	switch {
 	case box.Drift != "":
@@ -178,8 +177,8 @@ func faultOf(box node.ContainerInfo) string {
 	return ""
 }
 
-// differs says what of a namespace isn't as its reservation has it. The
-// reservation was validated when it came.
+// differs describes how a namespace differs from its reservation. The
+// reservation was validated when it was accepted.
 func differs(r *workload.Reservation, n node.ZDBNamespace) string {
 	var asked workload.ZDB
 	if err := json.Unmarshal(r.Data, &asked); err != nil {
@@ -196,8 +195,8 @@ func differs(r *workload.Reservation, n node.ZDBNamespace) string {
 	return ""
 }
 
-// surplus has a volume that isn't as large as its namespaces need made right,
-// by the first of these.
+// surplus reports a volume of the wrong size as drift of the first namespace in it
+// that has none of its own: its Provision resizes the volume.
 func (v view) surplus(id string, all []node.ZDBNamespace, homes map[string]Home, seen map[provisioner.Label]provisioner.Seen) {
 	volume, ok := v.volumes[id]
 	if size := volumeSize(all); !ok || volume.Size == size {

@@ -7,7 +7,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// Containers is what a zdb container needs of the container module.
+// Containers is the part of the container module that a zdb container needs.
 type Containers interface {
 	Create(ctx context.Context, spec node.ContainerSpec) (node.ContainerInfo, error)
 	Start(ctx context.Context, id string) (node.ContainerInfo, error)
@@ -16,7 +16,7 @@ type Containers interface {
 	List(ctx context.Context) ([]node.ContainerInfo, error)
 }
 
-// Images is what it needs of the module's images.
+// Images is the part of the image API that a zdb container needs.
 type Images interface {
 	Pull(ctx context.Context, spec node.ImageSpec) (node.Image, error)
 	Inspect(ctx context.Context, label string) (node.Image, error)
@@ -24,7 +24,7 @@ type Images interface {
 	List(ctx context.Context) ([]node.Image, error)
 }
 
-// Storage is what it needs of the storage module.
+// Storage is the part of the storage module that a zdb container needs.
 type Storage interface {
 	CreateFilesystem(ctx context.Context, spec node.FilesystemSpec) (node.Filesystem, error)
 	ReleaseFilesystem(ctx context.Context, name string) error
@@ -34,7 +34,7 @@ type Storage interface {
 	Status(ctx context.Context) (node.StorageStatus, error)
 }
 
-// Namespaces is what it needs of the zdb module.
+// Namespaces is the part of the zdb module that a namespace needs.
 type Namespaces interface {
 	Attach(ctx context.Context, spec node.ZDBServerSpec) (node.ZDBServer, error)
 	Detach(ctx context.Context, container string) error
@@ -44,22 +44,22 @@ type Namespaces interface {
 	List(ctx context.Context, container string) ([]node.ZDBNamespace, error)
 }
 
-// Identity opens what was sealed to the node.
+// Identity opens boxes sealed to the node.
 type Identity interface {
 	Decrypt(ctx context.Context, box []byte) ([]byte, error)
 }
 
-// Homes tells of the node's own records in which zdb containers the namespaces live.
+// Homes looks up the namespaces' zdb containers in the node's own records.
 type Homes interface {
 	workload.ZDBMapping
-	// All returns those of all that are known, by the namespace's reservation.
+	// All returns all known homes, by the ID of the namespace's reservation.
 	All() (map[string]Home, error)
-	// Was reports whether its user was told that it is there: then it lives
-	// somewhere, whether or not Get knows where.
+	// Was reports whether the user was told that the namespace exists: then some
+	// zdb container has it, whether or not Get knows which.
 	Was(namespace string) (bool, error)
 }
 
-// Home is where a namespace lives.
+// Home is the zdb container and the reservation of a namespace.
 type Home struct {
 	Container   string
 	Reservation *workload.Reservation

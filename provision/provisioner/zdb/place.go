@@ -9,8 +9,8 @@ import (
 	"github.com/croft-edge/croft/provision/provisioner"
 )
 
-// place decides in which zdb container a namespace is, or is to be. One that
-// is on the node stays where it is, whatever else has room.
+// place finds a namespace's zdb container, or chooses one. An existing namespace
+// stays where it is, even if another pool has more room.
 func (p *Provisioner) place(ctx context.Context, want plan) (server, error) {
 	at, known, err := p.home(ctx, want)
 	if err != nil || known {
@@ -27,8 +27,7 @@ func (p *Provisioner) place(ctx context.Context, want plan) (server, error) {
 	return p.choose(ctx, want, status)
 }
 
-// home is the zdb container that the records say, unless its volume is gone
-// for good.
+// home is the zdb container in the records, unless its volume is gone for good.
 func (p *Provisioner) home(ctx context.Context, want plan) (server, bool, error) {
 	id, _ := p.Homes.Get(want.namespace.Name)
 	at, ok := serverOf(id)
@@ -45,10 +44,10 @@ func (p *Provisioner) home(ctx context.Context, want plan) (server, bool, error)
 	return at, err == nil, err
 }
 
-// search looks for a namespace of which the records don't say where it is: the
-// node may have died, or lost them, after it was made. Where its user was told
-// that it is there each zdb container has to answer: a second one, empty, would
-// take its place. Else those that don't answer are passed over.
+// search looks for a namespace whose home isn't in the records: the node may have
+// died, or lost them, after it was made. If its user was told that it exists,
+// each zdb container has to answer, lest a second, empty namespace replace it.
+// Otherwise those that don't answer are skipped.
 func (p *Provisioner) search(ctx context.Context, want plan, status node.StorageStatus) (server, bool, error) {
 	must, err := p.Homes.Was(want.namespace.Name)
 	if err != nil {
@@ -69,7 +68,7 @@ func (p *Provisioner) search(ctx context.Context, want plan, status node.Storage
 	return server{}, false, nil
 }
 
-// searchWait is how long one that may be passed over is waited for.
+// searchWait is how long to wait for a zdb container that may be skipped.
 const searchWait = 5 * time.Second
 
 func (p *servers) asked(ctx context.Context, at server, must bool) ([]node.ZDBNamespace, error) {
@@ -81,7 +80,7 @@ func (p *servers) asked(ctx context.Context, at server, must bool) ([]node.ZDBNa
 	return p.look(ctx, at)
 }
 
-// poolNames are those of a type, broken ones too.
+// poolNames are the names of a disk type's pools, and of broken ones that may have it.
 func poolNames(status node.StorageStatus, disk workload.DeviceType) []string {
 	var out []string
 	for _, pool := range status.Pools {
@@ -97,8 +96,8 @@ func poolNames(status node.StorageStatus, disk workload.DeviceType) []string {
 	return out
 }
 
-// look lists the namespaces of a zdb container, which is made to answer if it
-// doesn't. NotExist when there is none.
+// look lists the namespaces of a zdb container, repairing it first if it doesn't
+// answer. NotExist when it has no volume.
 func (p *servers) look(ctx context.Context, at server) ([]node.ZDBNamespace, error) {
 	if _, err := p.Storage.InspectFilesystem(ctx, at.id()); err != nil {
 		return nil, err
@@ -111,8 +110,8 @@ func (p *servers) look(ctx context.Context, at server) ([]node.ZDBNamespace, err
 	return all, again(err)
 }
 
-// again makes a failure to find out whether something is there worth another
-// try: it isn't known not to be.
+// again makes a final error of a lookup Transient: it doesn't prove that the
+// object is absent.
 func again(err error) error {
 	if err == nil || !node.KindOf(err).Final() {
 		return err

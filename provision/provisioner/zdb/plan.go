@@ -17,27 +17,27 @@ import (
 const (
 	mib = 1 << 20
 	gib = 1 << 30
-	// base is what a zdb container's volume has beside its namespaces, for the
-	// default one and for what the file system itself writes; bytes.
+	// base is the space in a zdb container's volume, in bytes, for the default
+	// namespace and the file system's own metadata.
 	base = 64 * mib
-	// layerSize is that of the file system for what a zdb container writes
-	// beside its volume: nothing, but it needs one.
+	// layerSize is the size of a zdb container's layer, in bytes: it writes only
+	// to its volume, but needs a layer.
 	layerSize = 64 * mib
-	// longestPassword is the most that zdb takes, in bytes.
+	// longestPassword is zdb's longest password, in bytes.
 	longestPassword = 63
 )
 
-// plan is what to ask of the modules for one reservation.
+// plan holds the requests to the modules for one reservation.
 type plan struct {
 	claim provisioner.Claim
 	disk  workload.DeviceType
 	mode  workload.ZDBMode
-	// namespace lacks its container, which depends on what is on the node.
+	// namespace lacks its container, which depends on the node's state.
 	namespace node.ZDBNamespaceSpec
 }
 
-// planOf decides what to ask for, of the reservation's data alone. The password
-// is still sealed.
+// planOf makes the plan from the reservation's data alone. The password is still
+// sealed.
 func planOf(r *workload.Reservation) (plan, error) {
 	data, err := workload.DataOf[workload.ZDB](r)
 	if err != nil {
@@ -52,7 +52,7 @@ func planOf(r *workload.Reservation) (plan, error) {
 	}, nil
 }
 
-// opened is the plan with its password opened. A box that can't be opened is
+// opened returns the plan with its password opened. A box that can't be opened is
 // the user's mistake; an identity module that doesn't answer isn't.
 func (p plan) opened(ctx context.Context, r *workload.Reservation, identity Identity) (plan, error) {
 	if p.namespace.Password == "" {
@@ -82,7 +82,7 @@ func (p plan) opened(ctx context.Context, r *workload.Reservation, identity Iden
 	return p, nil
 }
 
-// server is a zdb container: one a pool and mode.
+// server identifies a zdb container: there is one per pool and mode.
 type server struct {
 	pool string
 	mode workload.ZDBMode
@@ -98,7 +98,7 @@ func (s server) id() string { return idStart + s.pool + "-" + string(s.mode) }
 
 func (s server) layer() string { return s.id() + layerSuffix }
 
-// serverOf reads a zdb container's ID.
+// serverOf parses a zdb container's ID.
 func serverOf(id string) (server, bool) {
 	rest, ok := strings.CutPrefix(id, idStart)
 	if !ok {
@@ -112,8 +112,8 @@ func serverOf(id string) (server, bool) {
 	return server{}, false
 }
 
-// Own is what of a zdb container's file system isn't its namespaces', in bytes;
-// false for any other.
+// Own is the part of a zdb container's file system, in bytes, that isn't its
+// namespaces'; false for any other file system.
 func Own(fs node.Filesystem) (uint64, bool) {
 	id, isLayer := strings.CutSuffix(fs.Name, layerSuffix)
 	if _, ok := serverOf(id); !ok {
@@ -125,7 +125,7 @@ func Own(fs node.Filesystem) (uint64, bool) {
 	return min(fs.Size, base), true
 }
 
-// volumeSize is how large a zdb container's volume is for these namespaces.
+// volumeSize is the size of a zdb container's volume with these namespaces, in bytes.
 func volumeSize(all []node.ZDBNamespace) uint64 {
 	size := uint64(base)
 	for _, n := range all {
@@ -136,7 +136,7 @@ func volumeSize(all []node.ZDBNamespace) uint64 {
 	return size
 }
 
-// with is all with one more, or with that one's new size.
+// with returns all with one added, or with its new size if it is there.
 func with(all []node.ZDBNamespace, one node.ZDBNamespaceSpec) (out []node.ZDBNamespace, there bool) {
 	out = append(out, all...)
 	for i := range out {

@@ -12,10 +12,10 @@ import (
 	"github.com/croft-edge/croft/provision/provisioner"
 )
 
-// image is what zdb containers are made of.
+// image is the image of zdb containers.
 const image = node.OwnImage + "zdb"
 
-// data is where a zdb container has its volume.
+// data is the mount point of a zdb container's volume.
 const data = "/data"
 
 // running is a zdb container that answers.
@@ -24,8 +24,8 @@ type running struct {
 	volume node.Filesystem
 }
 
-// reach returns a zdb container that answers, and makes it or makes it right if
-// it doesn't: see raise.
+// reach returns a zdb container that answers. It makes or repairs one that
+// doesn't: see raise.
 func (p *servers) reach(ctx context.Context, at server, want plan, undo *provisioner.Undo) (running, error) {
 	all, err := p.Namespaces.Servers(ctx)
 	if err != nil {
@@ -49,8 +49,7 @@ func (p *servers) reach(ctx context.Context, at server, want plan, undo *provisi
 	return running{ZDBServer: all[i], volume: volume}, nil
 }
 
-// whole reports whether a zdb container runs as it was made, on all that it
-// stands on.
+// whole reports whether a zdb container runs as it was made and has its layer.
 func (p *servers) whole(ctx context.Context, at server) (bool, error) {
 	_, err := p.Storage.InspectFilesystem(ctx, at.layer())
 	var box node.ContainerInfo
@@ -63,10 +62,10 @@ func (p *servers) whole(ctx context.Context, at server) (bool, error) {
 	return err == nil && faultOf(box) == "", err
 }
 
-// raise makes a zdb container and what it stands on, or makes right what there
-// is of it, until it answers. It pushes what it made itself on undo. The volume
-// is made for the plan's namespace alone, and not at all for an empty plan:
-// NotExist when there is none then. A port that is in hand stays in hand.
+// raise makes or repairs a zdb container with its image, volume and layer, and
+// waits until it answers. It pushes the removal of each new part but the image on
+// undo. A new volume has the size for the plan's namespace alone; an empty plan makes none:
+// NotExist if it is missing. An attached port (inHand) stays attached.
 func (p *servers) raise(ctx context.Context, at server, want plan, inHand bool, undo *provisioner.Undo) (running, error) {
 	var none running
 	got, err := p.pull(ctx, at)
@@ -90,7 +89,7 @@ func (p *servers) raise(ctx context.Context, at server, want plan, inHand bool, 
 	case err != nil && kind != node.NotExist:
 		return none, err
 	case found && (newVolume || newLayer):
-		// It still has what it stood on before, which is gone.
+		// It still uses the old volume or layer, which is gone.
 		if err := p.Containers.Delete(ctx, at.id()); err != nil && node.KindOf(err) != node.NotExist {
 			return none, err
 		}
@@ -112,7 +111,7 @@ func (p *servers) raise(ctx context.Context, at server, want plan, inHand bool, 
 	return running{ZDBServer: s, volume: volume}, err
 }
 
-// volume makes the file system for the data, or finds it.
+// volume makes or finds the file system for the data.
 func (p *servers) volume(ctx context.Context, at server, want plan, undo *provisioner.Undo) (fs node.Filesystem, made bool, err error) {
 	fs, err = p.Storage.InspectFilesystem(ctx, at.id())
 	if node.KindOf(err) != node.NotExist || want.namespace.Name == "" {
@@ -126,8 +125,7 @@ func (p *servers) volume(ctx context.Context, at server, want plan, undo *provis
 	return fs, err == nil, err
 }
 
-// layer makes the file system for what it writes beside its volume, on the
-// same pool, or finds it.
+// layer makes or finds the container's layer, on the same pool as its volume.
 func (p *servers) layer(ctx context.Context, at server, volume node.Filesystem, undo *provisioner.Undo) (fs node.Filesystem, made bool, err error) {
 	fs, err = p.Storage.InspectFilesystem(ctx, at.layer())
 	if node.KindOf(err) != node.NotExist {
@@ -140,15 +138,15 @@ func (p *servers) layer(ctx context.Context, at server, volume node.Filesystem, 
 	return fs, err == nil, err
 }
 
-// spec is what a zdb container is: of no network, with nothing but its volume.
+// spec is a zdb container's spec: no network, and no mount but its volume.
 func (p *servers) spec(at server, volume, layer node.Filesystem) node.ContainerSpec {
 	bytes := func(n uint64) string { return strconv.FormatUint(n, 10) }
 	return node.ContainerSpec{
 		ID: at.id(), User: node.OwnUser, Hostname: at.id(), Layer: layer.Path, NoCapabilities: true,
 		CPU: p.CPU, Memory: p.Memory,
 		Mounts: []node.MountSpec{{Volume: at.id(), Source: volume.Path, Target: data}},
-		// Of its memory half is for the index of keys, a quarter for what is on
-		// its way to and from clients; the runtime begins to save before the rest is gone.
+		// Half of its memory is for the index of keys, a quarter for data in transit to
+		// and from clients; at GOMEMLIMIT the runtime collects harder, before all is used.
 		Env: node.Env{"GOMEMLIMIT": bytes(p.Memory / 8 * 7)},
 		Entrypoint: []string{
 			"/zdb", "--data", data, "--mode", string(at.mode), "--no-listen",
@@ -158,10 +156,10 @@ func (p *servers) spec(at server, volume, layer node.Filesystem) node.ContainerS
 	}
 }
 
-// attachPause is how long to wait before a zdb that starts is asked again.
+// attachPause is the pause between two attempts to attach a starting zdb.
 const attachPause = 50 * time.Millisecond
 
-// attach takes a zdb container in hand once it answers.
+// attach attaches a zdb container to its port once it answers, waiting at most p.Wait.
 func (p *servers) attach(ctx context.Context, spec node.ZDBServerSpec) (node.ZDBServer, error) {
 	waiting, cancel := context.WithTimeout(ctx, p.Wait)
 	defer cancel()
@@ -178,8 +176,8 @@ func (p *servers) attach(ctx context.Context, spec node.ZDBServerSpec) (node.ZDB
 	}
 }
 
-// pull gets the image. One that is here is taken, also when zdb's program is not
-// on the node any more.
+// pull gets the image. An image already on the node serves even when zdb's program
+// isn't there any more.
 func (p *servers) pull(ctx context.Context, at server) (node.Image, error) {
 	if got, err := p.Images.Inspect(ctx, at.id()); err == nil && got.Ready {
 		return got, nil
@@ -188,7 +186,7 @@ func (p *servers) pull(ctx context.Context, at server) (node.Image, error) {
 	return got, errors.WithMessage(err, "cannot get zdb's image")
 }
 
-// told is how far an image is, for people.
+// told describes a pull's progress, for people.
 func told(i node.Image) string {
 	if i.Unpacking {
 		return "zdb's image is being unpacked"
@@ -196,7 +194,7 @@ func told(i node.Image) string {
 	return "zdb's image is being fetched"
 }
 
-// clear takes a zdb container away with all that it stood on and has.
+// clear removes a zdb container with its port, layer, volume and image.
 func (p *servers) clear(ctx context.Context, at server) error {
 	for _, step := range []func() error{
 		func() error { return p.Namespaces.Detach(ctx, at.id()) },

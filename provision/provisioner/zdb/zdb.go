@@ -1,7 +1,7 @@
-// Package zdb provisions 0-db namespaces. They live in zdb containers, one a
-// pool and mode, which are made with the first namespace and go with the last.
-// It conducts: the volume that holds the data and is as large as its namespaces
-// need, a layer, the image, the container, its port, and the namespace.
+// Package zdb provisions 0-db namespaces. They live in zdb containers, one per
+// pool and mode, which are made with the first namespace and removed with the
+// last. It handles: the image, the volume that holds the data and is as large as
+// its namespaces need, a layer, the container, its port, and the namespace.
 package zdb
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/croft-edge/croft/provision/provisioner"
 )
 
-// Config is what the provisioner uses.
+// Config holds the modules, records and limits that the provisioner uses.
 type Config struct {
 	Containers Containers
 	Images     Images
@@ -25,30 +25,30 @@ type Config struct {
 	Namespaces Namespaces
 	Identity   Identity
 	Homes      Homes
-	// Past knows what an older croft has made; nil means nothing.
+	// Past knows the workloads of an older croft; nil means none.
 	Past provisioner.Past
-	// CPU is in cores, Memory in bytes; each zdb container's. 0 is the default.
+	// CPU and Memory are each zdb container's, in cores and bytes. 0 is the default.
 	CPU    uint64
 	Memory uint64
-	// Wait is how long a zdb that starts may take until it answers; 0 is
-	// DefaultWait. One with much in it reads its index first.
+	// Wait is how long a starting zdb may take to answer; 0 is DefaultWait. A zdb
+	// reads its index first, which takes longer with more data.
 	Wait time.Duration
 }
 
-// What a zero Config has.
+// The defaults of Config.
 const (
 	DefaultCPU    = 2
 	DefaultMemory = 1 << 30
 	DefaultWait   = 30 * time.Second
 )
 
-// Provisioner is the zdb type's.
+// Provisioner provisions reservations of type zdb.
 type Provisioner struct {
 	servers
 }
 
-// servers makes and takes down the containers that serve namespaces, and asks
-// them what they have.
+// servers makes and takes down the containers that serve namespaces, and lists
+// their namespaces.
 type servers struct {
 	Config
 }
@@ -67,10 +67,10 @@ func New(c Config) *Provisioner {
 	return &Provisioner{servers{c}}
 }
 
-// HoldsData says that taking a namespace down loses what its user wrote.
+// HoldsData reports that taking a namespace down loses its user's data.
 func (p *Provisioner) HoldsData() bool { return true }
 
-// Prepare gets zdb's image. It only looks which pool the namespace would be on.
+// Prepare gets zdb's image for the pool that the namespace would use; it reserves no space.
 func (p *Provisioner) Prepare(ctx context.Context, r *workload.Reservation) (provisioner.Progress, error) {
 	got, err := p.prepare(ctx, r)
 	if err != nil {
@@ -109,7 +109,7 @@ func (p *Provisioner) plan(ctx context.Context, r *workload.Reservation) (plan, 
 	return want.opened(ctx, r, p.Identity)
 }
 
-// claimed is what to ask of the modules, as r's.
+// claimed returns r's plan, with r's claim and the password still sealed.
 func (p *Provisioner) claimed(r *workload.Reservation) (plan, error) {
 	want, err := planOf(r)
 	if err != nil {
@@ -120,7 +120,7 @@ func (p *Provisioner) claimed(r *workload.Reservation) (plan, error) {
 	return want, err
 }
 
-// Provision makes the namespace, or adopts the one that is there.
+// Provision makes the namespace, or adopts the existing one.
 func (p *Provisioner) Provision(ctx context.Context, r *workload.Reservation) (json.RawMessage, error) {
 	result, err := p.provision(ctx, r)
 	if err != nil {
@@ -151,7 +151,7 @@ func (p *Provisioner) provision(ctx context.Context, r *workload.Reservation) (*
 	return result, nil
 }
 
-// make makes what the plan says, and pushes what it made itself on undo.
+// make makes the plan's namespace, and pushes the removal of each new part on undo.
 func (p *Provisioner) make(ctx context.Context, at server, want plan, undo *provisioner.Undo) (*workload.ZDBResult, error) {
 	in, err := p.reach(ctx, at, want, undo)
 	if err != nil {
@@ -199,9 +199,9 @@ func (p *Provisioner) make(ctx context.Context, at server, want plan, undo *prov
 	return &workload.ZDBResult{Namespace: spec.Name, IP: address, Port: uint(in.Port), Container: at.id()}, nil
 }
 
-// Stop shuts a namespace whose time is over, and whose data has to stay for
-// now: nobody knows its password until Provision sets the user's again. Who is
-// in it already stays in.
+// Stop shuts a namespace that has expired but whose data must stay for now: it
+// sets a random password, until Provision sets the user's again. Clients that
+// are already in stay in.
 func (p *Provisioner) Stop(ctx context.Context, r *workload.Reservation) error {
 	if err := p.shut(ctx, r); err != nil {
 		return errors.Wrapf(err, "cannot shut zdb namespace %s", r.ID)
