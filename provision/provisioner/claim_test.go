@@ -10,7 +10,7 @@ import (
 	"github.com/croft-edge/croft/provision/provisioner"
 )
 
-// past are the IDs of what an older croft has deployed.
+// past are the IDs of the workloads that an older croft deployed.
 type past []string
 
 func (p past) Unlabelled(id string) bool {

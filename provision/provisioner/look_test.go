@@ -12,7 +12,7 @@ import (
 	"github.com/croft-edge/croft/provision/provisioner"
 )
 
-// lister can only list.
+// lister is a Provisioner without Look.
 type lister struct {
 	ids []string
 	err error
@@ -25,7 +25,7 @@ func (l lister) Decommission(context.Context, *workload.Reservation) error { ret
 func (l lister) Remove(context.Context, provisioner.Label) error           { return nil }
 func (l lister) List(context.Context) ([]string, error)                    { return l.ids, l.err }
 
-// watcher can say more, and is never asked to list.
+// watcher has Look too; its List is never called.
 type watcher struct {
 	lister
 	seen map[provisioner.Label]provisioner.Seen

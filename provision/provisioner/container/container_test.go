@@ -14,7 +14,7 @@ import (
 	"github.com/croft-edge/croft/provision/provisioner/container"
 )
 
-// aContainer is a container's data with more members.
+// aContainer is a container's data, with additional members.
 func aContainer(more string) string {
 	return `{"flist":"docker://example.com/a:1","network":{"network_id":"net","ips":["10.1.1.2"]},"capacity":{"cpu":2,"memory":64}` + more + `}`
 }
@@ -184,13 +184,13 @@ func TestTheImageIsPreparedAhead(t *testing.T) {
 	if _, err := p.Prepare(context.Background(), r); node.KindOf(err) != node.Refused {
 		t.Fatalf("error is %v", err)
 	}
-	// What was fetched goes with the end of the reservation.
+	// The reservation's end removes its image.
 	if err := p.Decommission(context.Background(), r); err != nil || len(f.left()) != 0 {
 		t.Fatalf("decommission: %v, left %v", err, f.left())
 	}
 }
 
-// only is what was seen under an ID that was to be seen once.
+// only returns the single label and state seen for an ID.
 func only(t *testing.T, seen map[provisioner.Label]provisioner.Seen, id string) (provisioner.Label, provisioner.Seen) {
 	t.Helper()
 	var labels []provisioner.Label
@@ -238,8 +238,8 @@ func TestALookTellsWhatIsGone(t *testing.T) {
 	}
 }
 
-// What the node runs for itself has a container, an image and a layer as users'
-// have: it is neither anybody's workload nor an orphan.
+// The node's own containers have an image and a layer like users' containers, but
+// they are neither workloads nor orphans.
 func TestTheNodesOwnAreNobodys(t *testing.T) {
 	f := newFakeNode(t)
 	p, own := f.provisioner(), "zdb-ssd0-user"
@@ -272,8 +272,8 @@ func TestAnOrphanIsTakenDownByItsLabelAlone(t *testing.T) {
 	}
 }
 
-// The node dies after each call in turn. The next one finishes what was begun,
-// or takes all of it away.
+// The node dies after each call in turn. The next provision completes the
+// workload, a decommission removes all of it.
 func TestDyingAfterEachCall(t *testing.T) {
 	data := aContainer(`,"mounts":[{"volume_id":"1-1","mountpoint":"/data"}]`)
 	whole := newFakeNode(t)

@@ -25,14 +25,14 @@ var (
 
 const gib = 1 << 30
 
-// fakeNode is all the modules, in memory, as their contracts say.
+// fakeNode fakes all modules in memory, to their contracts.
 type fakeNode struct {
 	t      *testing.T
 	key    sign.KeyPair
 	user   string
 	owner  sign.KeyPair
 	owners map[string]container.Owner
-	// known are the networks of the user: by name, and by name and hash.
+	// known are the user's networks: by name, and by name and hash.
 	known    map[string]container.Presence
 	volumes  map[string]node.Filesystem
 	networks map[string]string
@@ -47,11 +47,11 @@ type fakeNode struct {
 	auth     string
 	boxDrift string
 	past     provisioner.Past
-	// runs are the containers that run, exits with what code those end that are started.
+	// runs are the running containers, exits the exit codes of those that end once started.
 	runs  map[string]bool
 	exits map[string]uint64
-	// dies is the number of changing calls after which nothing answers any
-	// more; 0 for never.
+	// dies is the number of changing calls after which the node dies and every
+	// call fails; 0 for never.
 	dies int
 }
 
@@ -78,12 +78,12 @@ func newFakeNode(t *testing.T) *fakeNode {
 	}
 }
 
-// volumeOf is the file system of a reservation with that hash.
+// volumeOf is a file system with that hash of a reservation.
 func volumeOf(name string, hash byte) node.Filesystem {
 	return node.Filesystem{Name: name, Path: "/pools/a/" + name, Hash: hashOf(hash).Hex()}
 }
 
-// hashOf is a reservation's hash.
+// hashOf is a made-up reservation hash.
 func hashOf(n byte) workload.Hash { return workload.Hash{n} }
 
 func networkKey(user, name string) string {
@@ -98,7 +98,7 @@ func (f *fakeNode) provisioner() *container.Provisioner {
 	})
 }
 
-// call notes a change, and whether the node still lives.
+// call records a changing call; it fails when the node has died or fail says so.
 func (f *fakeNode) call(name string) error {
 	if f.dies > 0 && len(f.calls) >= f.dies {
 		return node.Errorf(node.Transient, "the node has died")
@@ -107,7 +107,7 @@ func (f *fakeNode) call(name string) error {
 	return f.fail[name]
 }
 
-// reads is a call that changes nothing.
+// reads is a call that changes nothing; it fails when the node has died.
 func (f *fakeNode) reads() error {
 	if f.dies > 0 && len(f.calls) >= f.dies {
 		return node.Errorf(node.Transient, "the node has died")
@@ -115,7 +115,7 @@ func (f *fakeNode) reads() error {
 	return nil
 }
 
-// left is what is on the node because of containers.
+// left lists the node's containers, layers, places in networks and images.
 func (f *fakeNode) left() []string {
 	out := slices.Collect(maps.Keys(f.boxes))
 	for name := range f.volumes {

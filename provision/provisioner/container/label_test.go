@@ -12,24 +12,24 @@ import (
 	"github.com/croft-edge/croft/provision/provisioner"
 )
 
-// always are all deployed by a croft that wrote no hashes.
+// always is a past in which an older croft, without hashes, deployed every ID.
 type always struct{}
 
 func (always) Unlabelled(string) bool { return true }
 
-// label has all that is of container 2-1 carry a hash.
+// label sets the hash of all parts of container 2-1.
 func (f *fakeNode) label(hash string) {
 	box, image, member, layer := f.boxes["2-1"], f.images["2-1"], f.members["2-1"], f.volumes["2-1.layer"]
 	box.Hash, image.Hash, member.Hash, layer.Hash = hash, hash, hash, hash
 	f.boxes["2-1"], f.images["2-1"], f.members["2-1"], f.volumes["2-1.layer"] = box, image, member, layer
 }
 
-// labels are those of all that is of container 2-1.
+// labels are the hashes of all parts of container 2-1.
 func (f *fakeNode) labels() string {
 	return fmt.Sprintln(f.boxes["2-1"].Hash, f.images["2-1"].Hash, f.members["2-1"].Hash, f.volumes["2-1.layer"].Hash)
 }
 
-// all is one hash on all of them.
+// all is labels where all parts have that hash.
 func all(hash string) string { return fmt.Sprintln(hash, hash, hash, hash) }
 
 func hexOf(t *testing.T, r *workload.Reservation) string {
@@ -95,8 +95,8 @@ func TestAContainerBelongsToItsHash(t *testing.T) {
 	}
 }
 
-// One part of another's is enough to keep all the rest from being made on it, and
-// what was made beside it is taken back.
+// A single part of another reservation makes Provision fail with Exist, and the parts
+// made beside it are taken back.
 func TestAPartThatIsAnothers(t *testing.T) {
 	other := workload.Hash{1}.Hex()
 	for name, part := range map[string]func(f *fakeNode){
@@ -117,7 +117,7 @@ func TestAPartThatIsAnothers(t *testing.T) {
 				if len(f.boxes) != 0 || f.members["2-1"].Hash != other {
 					t.Errorf("there is %s", f.labels())
 				}
-				// Without a container a place is its user's, as a network is.
+				// Without a container, Decommission gives the place back whatever its hash.
 				before = all("")
 			}
 			if err := p.Decommission(context.Background(), r); err != nil || f.labels() != before {
@@ -127,15 +127,15 @@ func TestAPartThatIsAnothers(t *testing.T) {
 	}
 }
 
-// The parts of one ID may be of two reservations: both are told of, and the removal of
-// one's leaves the other's. What has no hash goes with whatever is there.
+// The parts of one ID may be of two reservations: Look returns both, and removing one's
+// parts leaves the other's. A part without a hash belongs to the others of its ID.
 func TestPartsOfTwoReservations(t *testing.T) {
 	const gone, empty = "the container is gone", ""
 	a, b := workload.Hash{1}.Hex(), workload.Hash{2}.Hex()
 	for name, tt := range map[string]struct {
 		box, image, member, layer string
 		want                      map[string]string
-		left                      string // without what is b's
+		left                      string // without b's parts
 	}{
 		"all are one's":           {a, a, a, a, map[string]string{a: empty}, fmt.Sprintln(a, a, a, a)},
 		"the layer is another's":  {a, a, a, b, map[string]string{a: "what holds the container's own files is gone", b: gone}, fmt.Sprintln(a, a, a, "")},
@@ -170,7 +170,7 @@ func TestPartsOfTwoReservations(t *testing.T) {
 	}
 }
 
-// A stopped container is made again on what it had written.
+// A stopped container is made again on its old layer.
 func TestStopKeepsWhatWasWritten(t *testing.T) {
 	f := newFakeNode(t)
 	p, r := f.provisioner(), f.reservation(aContainer(""))
@@ -200,8 +200,7 @@ func TestStopKeepsWhatWasWritten(t *testing.T) {
 	}
 }
 
-// A volume that an older croft made has no hash, and is its reservation's all the
-// same.
+// An older croft's volume has no hash, but still belongs to its reservation.
 func TestAVolumeOfAnOlderCroftIsMounted(t *testing.T) {
 	f := newFakeNode(t)
 	f.past = always{}

@@ -11,14 +11,14 @@ import (
 	"github.com/croft-edge/croft/provision/provisioner/container"
 )
 
-// byHash is a container's data that names its two volumes and its network by hash.
+// byHash is the data of a container that names its two volumes and its network by hash.
 func byHash(first, second, network workload.Hash) string {
 	data := aContainer(fmt.Sprintf(`,"mounts":[{"volume_id":"1-1","volume_hash":%q,"mountpoint":"/a"},{"volume_id":"1-2","volume_hash":%q,"mountpoint":"/b"}]`,
 		first.Hex(), second.Hex()))
 	return strings.Replace(data, `"network_id":"net"`, fmt.Sprintf(`"network_id":"net","network_hash":%q`, network.Hex()), 1)
 }
 
-// accepted makes the node know the network's reservation of that hash.
+// accepted records p as the presence of the network's reservation of that hash.
 func (f *fakeNode) accepted(name string, hash workload.Hash, p container.Presence) {
 	f.known[name+" "+hash.Hex()] = p
 }
@@ -67,7 +67,7 @@ func TestReferencesByHash(t *testing.T) {
 			if c.world != nil {
 				c.world(ahead)
 			}
-			// Only what will be refused is refused before its image is fetched.
+			// Prepare refuses, before fetching the image, exactly what Provision will refuse.
 			_, err := ahead.provisioner().Prepare(context.Background(), ahead.reservation(c.data))
 			if refused := c.kind == node.Refused; refused != (err != nil) || refused && node.KindOf(err) != c.kind || refused == (len(ahead.images) > 0) {
 				t.Errorf("prepared, %s: %v, images are %v", node.KindOf(err), err, ahead.images)
@@ -94,9 +94,9 @@ func TestReferencesByHash(t *testing.T) {
 	}
 }
 
-// The node may forget what a network was when a container was made: its
-// reservation was updated since, and its end is over. The container is made
-// again after a reboot all the same, of what is left of it.
+// The node may forget the network's reservation that a container was made with, once it
+// was updated and has ended. The container is still made again after a reboot, if any
+// part of it is left.
 func TestAForgottenNetworkReservationEndsNoContainer(t *testing.T) {
 	for name, loses := range map[string]func(f *fakeNode){
 		"all is there":         func(*fakeNode) {},

@@ -8,8 +8,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// A final error while a running container was looked after gave back its image,
-// which the container went on using.
+// Regression: a final error of Provision for a running container released its image,
+// which the container still used.
 func TestAFinalErrorTakesNothingFromARunningContainer(t *testing.T) {
 	for _, call := range []string{"owner", "pull", "create layer", "create", "join", "start"} {
 		t.Run(call, func(t *testing.T) {

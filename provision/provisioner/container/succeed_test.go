@@ -14,7 +14,7 @@ import (
 	"github.com/croft-edge/croft/provision/provisioner"
 )
 
-// update is a node with a container that runs, and one that is to take its place.
+// update is a node with a running container, and the reservation of its replacement.
 func update(t *testing.T) (f *fakeNode, older, newer *workload.Reservation) {
 	t.Helper()
 	f = newFakeNode(t)
@@ -46,7 +46,7 @@ func TestOneTakesTheOthersPlace(t *testing.T) {
 	if _, kept := f.volumes["2-1.layer"]; !kept || f.images["2-1"].Label == "" {
 		t.Error("what the older one wrote, or its image, went before the newer one was told ok")
 	}
-	// All that can be is made before anything of the older one is touched.
+	// All that can be made beside the older one is made before the older one is touched.
 	if want := []string{"pull", "create layer", "create", "delete", "leave", "join", "start"}; !slices.Equal(f.calls, want) {
 		t.Errorf("calls are %v, want %v", f.calls, want)
 	}
@@ -58,8 +58,8 @@ func TestOneTakesTheOthersPlace(t *testing.T) {
 	}
 }
 
-// What is wrong with the newer one is found before the older one is touched, where it
-// can be; else the older one runs again, with what it wrote.
+// Where possible, the newer one's faults are found before the older one is touched;
+// else the older one runs again, with its data.
 func TestTheOlderOneRunsOn(t *testing.T) {
 	for name, c := range map[string]struct {
 		wrong     func(f *fakeNode, newer *workload.Reservation)
@@ -90,7 +90,7 @@ func TestTheOlderOneRunsOn(t *testing.T) {
 			t.Errorf("%s: the older one was touched: %t (%v)", name, touched, f.calls)
 		}
 		f.fail, f.ready = map[string]error{}, true
-		if c.kind == node.Unknown { // who compares the node with the records mends it
+		if c.kind == node.Unknown { // the engine's comparison of node and records repairs it
 			if _, err := f.provisioner().Succeed(context.Background(), older, provisioner.Place{Others: []*workload.Reservation{newer}}); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -107,7 +107,7 @@ func TestTheOlderOneRunsOn(t *testing.T) {
 	}
 }
 
-// The last that it said is for its user alone.
+// Only the container's user can read its last lines.
 func TestLastLinesAreSealed(t *testing.T) {
 	f, older, newer := update(t)
 	f.exits["3-1"] = 7
@@ -125,7 +125,7 @@ func TestLastLinesAreSealed(t *testing.T) {
 	}
 }
 
-// What stands and is only made right runs on when that fails.
+// A container that is in place keeps running when its repair fails.
 func TestWhatStandsIsntStopped(t *testing.T) {
 	f, older, newer := update(t)
 	f.fail["join"] = node.Errorf(node.Transient, "the network module restarts")
@@ -135,7 +135,7 @@ func TestWhatStandsIsntStopped(t *testing.T) {
 	}
 }
 
-// One that ends well has done what it was for: that is no reason to go back.
+// A container that ends with exit code 0 is done: that is no reason to go back.
 func TestOneThatEndsWellTakesThePlace(t *testing.T) {
 	f, older, newer := update(t)
 	f.exits["3-1"] = 0
@@ -144,8 +144,8 @@ func TestOneThatEndsWellTakesThePlace(t *testing.T) {
 	}
 }
 
-// Wherever the node is stopped: what is asked next, of either, leaves that one running
-// and nothing of the other, but for what it wrote.
+// Wherever the node stops during an update, the next Succeed of either one leaves that
+// one running, and of the other no more than its layer and its image.
 func TestAnUpdateIsStoppedAnywhere(t *testing.T) {
 	for _, bad := range []bool{false, true} {
 		for n := 1; ; n++ {

@@ -18,7 +18,7 @@ var (
 	_ provisioner.Watched     = (*debug.Provisioner)(nil)
 )
 
-// streams keeps what was started, as the contract says.
+// streams is a fake debug module that keeps the started streams in memory.
 type streams struct {
 	have map[string]node.DebugSpec
 	fail error
@@ -105,7 +105,7 @@ func TestProvisionStartsAStream(t *testing.T) {
 	} {
 		s := newStreams()
 		p := debug.New(s, []string{"V", "U"})
-		for range 2 { // twice is the same as once
+		for range 2 { // it is idempotent
 			data, err := p.Provision(t.Context(), reservation("1-1", "U", c.data))
 			if err != nil || data != nil {
 				t.Fatalf("%s gives %s, %v", c.data, data, err)
@@ -182,7 +182,7 @@ func TestDecommissionForgivesWhatIsGone(t *testing.T) {
 	}
 }
 
-// What the operator takes back counts also for a stream that is there.
+// A user who is taken off the operator's list loses an existing stream, too.
 func TestLookTellsOfUsersWhoAreNotListedAnyMore(t *testing.T) {
 	s := newStreams(node.DebugSpec{ID: "1-1", User: "U"}, node.DebugSpec{ID: "2-1", User: "V"})
 	p := debug.New(s, []string{"U"})

@@ -25,7 +25,7 @@ var (
 	_ provisioner.Watched     = (*network.Provisioner)(nil)
 )
 
-// networks keeps network resources in memory, as the contract says.
+// networks is a fake network module that keeps network resources in memory.
 type networks struct {
 	have  map[string]node.NetworkSpec
 	drift string
@@ -59,7 +59,7 @@ func (n *networks) List(context.Context) ([]node.NetworkInfo, error) {
 	return out, n.fail
 }
 
-// keeper is an identity module with a key.
+// keeper is a fake identity module with a key.
 type keeper struct {
 	sign.KeyPair
 	fail error
@@ -73,12 +73,12 @@ func (k *keeper) Decrypt(_ context.Context, box []byte) ([]byte, error) {
 	return plain, node.WithKind(node.Invalid, err)
 }
 
-// world is a provisioner with what it needs.
+// world is a provisioner with its fake modules.
 type world struct {
 	*networks
 	*keeper
 	*network.Provisioner
-	key string // the WireGuard key that is sealed
+	key string // the WireGuard key before sealing
 }
 
 func newWorld(t *testing.T) *world {
@@ -235,7 +235,7 @@ func TestItLeaves(t *testing.T) {
 			t.Errorf("an orphan: %v, has %v", err, w.have)
 		}
 	}
-	// It is what its hash says, whatever its label; without a hash it is its user's.
+	// Decommission goes by user and name alone, whatever ID or hash the label has.
 	for _, unlabelled := range []bool{false, true} {
 		if _, err := w.Provision(t.Context(), r); err != nil {
 			t.Fatal(err)
@@ -251,9 +251,9 @@ func TestItLeaves(t *testing.T) {
 	}
 }
 
-// Deleting the newest accepted reservation of a name removes the network, also when
-// the module never took it and the network is still as the one before has it. That
-// the end of a refused one takes nothing away, the engine knows: it isn't asked for.
+// Deleting the newest accepted reservation of a name removes the network, even when
+// the module never applied it and the network is still the previous one's. The engine
+// sees to it that a refused reservation's end removes nothing: it never calls Decommission.
 func TestTheEndOfAnUpdateThatWasNeverApplied(t *testing.T) {
 	w := newWorld(t)
 	first, update := w.reserve(t, "7-1", path), w.reserve(t, "8-1", path)
@@ -270,7 +270,7 @@ func TestTheEndOfAnUpdateThatWasNeverApplied(t *testing.T) {
 	}
 }
 
-// Once an update was taken, the network's label is the update's.
+// Once an update was applied, the network has the update's label.
 func TestAnUpdatesLabel(t *testing.T) {
 	w := newWorld(t)
 	first, update := w.reserve(t, "7-1", path), w.reserve(t, "8-1", path)
@@ -286,20 +286,20 @@ func TestAnUpdatesLabel(t *testing.T) {
 	}
 }
 
-// label is what the network of this user's name has.
+// label is that reservation ID with the hash of the user's network.
 func (w *world) label(reservation string) provisioner.Label {
 	return provisioner.LabelOf(reservation, w.have[id()].Hash)
 }
 
-// Networks of two names may have one ID, each with its own hash: both are told of,
-// and the removal of one leaves the other.
+// Networks of two names may have one ID, each with its own hash: Look returns both,
+// and removing one leaves the other.
 func TestTwoNetworksOfOneID(t *testing.T) {
 	for orphan, other := range map[string]string{"a": "b", "b": "a"} {
 		w := newWorld(t)
 		for i, name := range []string{"a", "b", "c"} {
 			w.have[name] = node.NetworkSpec{ID: name, Label: "7-1", Hash: workload.Hash{byte(i + 1)}.Hex()}
 		}
-		w.have["c"] = node.NetworkSpec{ID: "c", Label: "7-1"} // of an older croft
+		w.have["c"] = node.NetworkSpec{ID: "c", Label: "7-1"} // made by an older croft
 		seen, err := w.Look(t.Context())
 		if err != nil || len(seen) != 3 {
 			t.Fatalf("sees %v, %v", seen, err)

@@ -21,7 +21,7 @@ var (
 	_ provisioner.Watched     = (*volume.Provisioner)(nil)
 )
 
-// storage keeps file systems in memory, as the contract says.
+// storage is a fake storage module that keeps file systems in memory.
 type storage struct {
 	have map[string]node.FilesystemSpec
 	fail error
@@ -83,13 +83,13 @@ func hashOf(t *testing.T, r *workload.Reservation) string {
 	return h.Hex()
 }
 
-// always are all deployed by a croft that wrote no hashes.
+// always is a past in which an older croft, without hashes, deployed every ID.
 type always struct{}
 
 func (always) Unlabelled(string) bool { return true }
 
-// A volume of that ID, of another reservation's hash or of none: what an explorer
-// that gives an ID to somebody else can't get at.
+// A volume with the reservation's ID and another hash, or none, is safe from an
+// explorer that gives its ID to another reservation.
 func TestAVolumeBelongsToItsHash(t *testing.T) {
 	r := reservation("1-1", `{"size":1,"type":"SSD"}`)
 	other := workload.Hash{1}.Hex()
@@ -141,7 +141,7 @@ func TestProvisionMakesAVolumeOfItsSizeAndType(t *testing.T) {
 		{"1-1", `{"size":1,"type":"SSD"}`, node.FilesystemSpec{Name: "1-1", Size: 1 << 30, DiskType: workload.SSD}},
 		{"2-1", `{"size":5,"type":"HDD"}`, node.FilesystemSpec{Name: "2-1", Size: 5 << 30, DiskType: workload.HDD}},
 	} {
-		for range 2 { // twice is the same as once
+		for range 2 { // it is idempotent
 			data, err := p.Provision(context.Background(), reservation(tt.id, tt.data))
 			if err != nil || string(data) != `{"volume_id":"`+tt.id+`"}` {
 				t.Fatalf("provision gives %s, %v", data, err)
@@ -157,7 +157,7 @@ func TestProvisionMakesAVolumeOfItsSizeAndType(t *testing.T) {
 	}
 }
 
-// The seed made 1 GiB of 17179869185 GiB.
+// The seed made a volume of 1 GiB when asked for 17179869185 GiB.
 func TestSeedDefect20SizesDoNotWrapAround(t *testing.T) {
 	s := &storage{have: map[string]node.FilesystemSpec{}}
 	rapid.Check(t, func(t *rapid.T) {
@@ -238,14 +238,14 @@ func TestListNamesReservationsOnly(t *testing.T) {
 	}
 }
 
-// inUse is a container module whose container 2-1 mounts these volumes.
+// inUse is a fake container module whose container 2-1 mounts these volumes.
 type inUse []string
 
 func (u inUse) List(context.Context) ([]node.ContainerInfo, error) {
 	return []node.ContainerInfo{{ID: "2-1", Volumes: u}}, nil
 }
 
-// unknown is a container module that doesn't answer.
+// unknown is a fake container module that doesn't answer.
 type unknown struct{}
 
 func (unknown) List(context.Context) ([]node.ContainerInfo, error) {

@@ -12,11 +12,11 @@ import (
 	"github.com/croft-edge/croft/provision/provisioner/zdb"
 )
 
-// home is one whose reservation nobody asks for.
+// home is a Home without a reservation.
 func home(container string) zdb.Home { return zdb.Home{Container: container} }
 
-// The node dies after each call in turn. The next one finishes what was begun,
-// or takes all of it away.
+// The node dies after each call in turn. The next provision completes the
+// workload, a decommission removes all of it.
 func TestDyingAfterEachCall(t *testing.T) {
 	whole := newFakeNode(t)
 	want := whole.provision("2-1", aNamespace(""))
@@ -79,8 +79,8 @@ func TestDyingInDecommission(t *testing.T) {
 	}
 }
 
-// Every call may fail. The first attempt then leaves nothing, but for an image
-// that is fetched for the next attempt.
+// Every call may fail. The failed attempt leaves nothing but, if it will be retried,
+// the image for the next attempt.
 func TestEachCallFails(t *testing.T) {
 	whole := newFakeNode(t)
 	whole.provision("2-1", aNamespace(""))
@@ -111,7 +111,7 @@ func TestEachCallFails(t *testing.T) {
 	}
 }
 
-// What can't be taken back makes a failure one that is tried again.
+// A failed rollback makes the error Unknown, which is retried.
 func TestWhatCannotBeTakenBack(t *testing.T) {
 	f := newFakeNode(t)
 	f.fail["start"] = node.Errorf(node.Invalid, "exec format error")
@@ -138,7 +138,7 @@ func TestAnOrphanIsTakenDownByItsLabelAlone(t *testing.T) {
 	}
 }
 
-// What can't be looked into isn't taken for empty.
+// A zdb container that can't be listed isn't taken for empty.
 func TestDataIsNotTakenForRubbish(t *testing.T) {
 	f := newFakeNode(t)
 	f.provision("2-1", aNamespace(""))

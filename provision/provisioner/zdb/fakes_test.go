@@ -28,28 +28,28 @@ const (
 	gib = 1 << 30
 )
 
-// fakeNode is all the modules, in memory, as their contracts say.
+// fakeNode fakes all modules in memory, to their contracts.
 type fakeNode struct {
 	t *testing.T
-	// born is when all reservations are signed: the same data has the same hash.
+	// born is the signing time of all reservations: equal data has equal hashes.
 	born   time.Time
 	key    sign.KeyPair
 	user   string
 	pools  []node.Pool
 	broken []node.BrokenPool
-	// volumes are the file systems, data the namespaces that lie on them.
+	// volumes are the file systems, data the namespaces on them.
 	volumes map[string]node.Filesystem
 	data    map[string]map[string]node.ZDBNamespaceSpec
 	images  map[string]bool
 	boxes   map[string]node.ContainerSpec
-	// runs are the containers whose zdb answers; ended those that have ended.
+	// runs are the containers whose zdb answers; ended those that have exited.
 	runs  map[string]bool
 	ended map[string]bool
 	drift map[string]string
 	ports map[string]uint16
-	// silent is how often a zdb that was started doesn't answer yet.
+	// silent is how often a started zdb doesn't answer yet.
 	silent int
-	// held is how often a volume can't be made smaller yet.
+	// held is how often a volume can't be shrunk yet.
 	held  int
 	ready bool
 	ipv4  string
@@ -60,8 +60,8 @@ type fakeNode struct {
 	calls   []string
 	fail    map[string]error
 	reading map[string]error
-	// dies is the number of changing calls after which nothing answers any
-	// more; 0 for never.
+	// dies is the number of changing calls after which the node dies and every
+	// call fails; 0 for never.
 	dies int
 }
 
@@ -91,7 +91,7 @@ func (f *fakeNode) provisioner() *zdb.Provisioner {
 	})
 }
 
-// call notes a change, and whether the node still lives.
+// call records a changing call; it fails when the node has died or fail says so.
 func (f *fakeNode) call(name string) error {
 	if err := f.reads(name); err != nil {
 		return err
@@ -100,7 +100,7 @@ func (f *fakeNode) call(name string) error {
 	return f.fail[name]
 }
 
-// reads is a call that changes nothing.
+// reads is a call that changes nothing; it fails when the node has died or reading says so.
 func (f *fakeNode) reads(name string) error {
 	if f.dies > 0 && len(f.calls) >= f.dies {
 		return node.Errorf(node.Transient, "the node has died")
@@ -108,7 +108,7 @@ func (f *fakeNode) reads(name string) error {
 	return f.reading[name]
 }
 
-// left is what is on the node because of zdb.
+// left lists the node's volumes, containers, images, ports and namespaces.
 func (f *fakeNode) left() []string {
 	var out []string
 	for kind, names := range map[string][]string{
@@ -129,7 +129,7 @@ func (f *fakeNode) left() []string {
 
 func keys[T any](m map[string]T) []string { return slices.Collect(maps.Keys(m)) }
 
-// reboot ends all that runs; what is on disks stays.
+// reboot ends all running zdbs; data on disk stays.
 func (f *fakeNode) reboot() { clear(f.runs) }
 
 func (f *fakeNode) Decrypt(_ context.Context, box []byte) ([]byte, error) {
@@ -412,7 +412,7 @@ func (f fakeNamespaces) Servers(context.Context) ([]node.ZDBServer, error) {
 	return out, f.reads("servers")
 }
 
-// answers says why a zdb container can't be asked.
+// answers returns the error of a zdb container that doesn't answer.
 func (f fakeNamespaces) answers(id string) error {
 	switch {
 	case f.ports[id] == 0:

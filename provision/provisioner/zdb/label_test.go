@@ -10,12 +10,12 @@ import (
 	"github.com/croft-edge/croft/provision/provisioner/zdb"
 )
 
-// always are all deployed by a croft that wrote no hashes.
+// always is a past in which an older croft, without hashes, deployed every ID.
 type always struct{}
 
 func (always) Unlabelled(string) bool { return true }
 
-// hash is that of a reservation with that data.
+// hash is the hash of reservation 2-1 with that data.
 func (f *fakeNode) hash(data string) string {
 	f.t.Helper()
 	h, err := f.reservation("2-1", data).Hash()

@@ -17,7 +17,7 @@ const box = "zdb-ssd0-user"
 func TestALookTellsWhatIsWrong(t *testing.T) {
 	for name, c := range map[string]struct {
 		happens func(f *fakeNode)
-		want    string // of 2-1, which is to be there
+		want    string // drift of 2-1, which must be seen
 	}{
 		"nothing":                 {func(*fakeNode) {}, ""},
 		"its container is gone":   {func(f *fakeNode) { delete(f.boxes, box); delete(f.runs, box) }, "its zdb container is gone"},
@@ -52,7 +52,7 @@ func TestALookTellsWhatIsWrong(t *testing.T) {
 			if name == "zdb doesn't list" {
 				return
 			}
-			f.provision("2-1", aNamespace("")) // which makes it right
+			f.provision("2-1", aNamespace("")) // repairs it
 			f.homes["2-1"] = zdb.Home{Container: box, Reservation: r}
 			if seen, err := f.provisioner().Look(context.Background()); err != nil || len(seen) != 1 || drift(t, seen, "2-1") != "" {
 				t.Errorf("made right, it saw %v, %v", seen, err)
@@ -61,7 +61,7 @@ func TestALookTellsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// only is what was seen under an ID that was to be seen once.
+// only returns the single label and state seen for an ID.
 func only(t *testing.T, seen map[provisioner.Label]provisioner.Seen, id string) (provisioner.Label, provisioner.Seen) {
 	t.Helper()
 	var labels []provisioner.Label
@@ -130,8 +130,8 @@ func TestALookNeedsAllModules(t *testing.T) {
 	}
 }
 
-// Namespaces of one ID may be in two zdb containers: both are told of, and the removal
-// of the one that is nobody's leaves the other.
+// Namespaces of one ID may be in two zdb containers: Look returns both, and removing
+// the orphan leaves the other.
 func TestTwoNamespacesOfOneID(t *testing.T) {
 	f := newFakeNode(t)
 	seq := strings.Replace(aNamespace(""), "user", "seq", 1)

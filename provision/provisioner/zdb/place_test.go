@@ -11,7 +11,7 @@ import (
 	"github.com/croft-edge/croft/pkg/zdbspace"
 )
 
-// ssds gives the node these SSD pools, each with so many bytes of room.
+// ssds gives the node these SSD pools, each with so many free bytes.
 func (f *fakeNode) ssds(free map[string]uint64) {
 	for _, name := range []string{"a", "b"} {
 		room, ok := free[name]
@@ -26,7 +26,7 @@ func (f *fakeNode) ssds(free map[string]uint64) {
 	}
 }
 
-// two has the pools a and b, and on a a zdb container with namespace 1-1.
+// two is a node with pools a and b, and on a a zdb container with namespace 1-1.
 func two(t *testing.T) *fakeNode {
 	t.Helper()
 	f := newFakeNode(t)
@@ -56,9 +56,9 @@ func TestWhichPool(t *testing.T) {
 		a, b uint64
 		want string
 	}{
-		{need, 50 * gib, "a"}, // where a zdb container is, down to the last byte
+		{need, 50 * gib, "a"}, // the existing zdb container, if its pool's room is just enough
 		{need - 1, 50 * gib, "b"},
-		{need - 1, need + 128*mib, "b"}, // a new one needs more
+		{need - 1, need + 128*mib, "b"}, // a new container needs more
 		{need - 1, need + 128*mib - 1, ""},
 	} {
 		f := two(t)
@@ -75,7 +75,7 @@ func TestWhichPool(t *testing.T) {
 	}
 }
 
-// What was deleted and isn't gone yet is no lack of space.
+// Deleted data that isn't reclaimed yet doesn't count as lack of space.
 func TestRoomOfWhatIsOver(t *testing.T) {
 	f := two(t)
 	f.provision("3-1", aNamespace(""))
@@ -100,7 +100,7 @@ func TestANamespaceIsNotMadeTwice(t *testing.T) {
 	lost := func(f *fakeNode) { delete(f.homes, "2-1") }
 	for name, c := range map[string]struct {
 		happens func(f *fakeNode)
-		kind    node.Kind // empty: it is found where it was
+		kind    node.Kind // empty: the namespace is found in its place
 	}{
 		"its pool is full":                           {func(*fakeNode) {}, ""},
 		"its zdb container is gone":                  {func(f *fakeNode) { clear(f.boxes); clear(f.runs) }, ""},
@@ -131,7 +131,7 @@ func TestANamespaceIsNotMadeTwice(t *testing.T) {
 	}
 }
 
-// One that its user was never told of isn't kept by what is broken elsewhere.
+// A broken pool doesn't block a namespace that its user was never told of.
 func TestANewOneNeedsNoBrokenPool(t *testing.T) {
 	f := two(t)
 	f.broken = []node.BrokenPool{{Name: "a", DiskType: workload.SSD}}
@@ -141,7 +141,7 @@ func TestANewOneNeedsNoBrokenPool(t *testing.T) {
 	f.reboot()
 	f.silent = 1000
 	_, err := f.provisioner().Provision(context.Background(), f.reservation("2-1", aNamespace("")))
-	if node.KindOf(err) != node.Transient { // none answers, also the one on b
+	if node.KindOf(err) != node.Transient { // no zdb answers, the one on b neither
 		t.Errorf("error is %v", err)
 	}
 	if left := f.left(); slices.Contains(left, "volume zdb-b-user") || !slices.Contains(left, "namespace zdb-a-user/1-1") {

@@ -64,8 +64,8 @@ func (p *servers) whole(ctx context.Context, at server) (bool, error) {
 
 // raise makes or repairs a zdb container with its image, volume and layer, and
 // waits until it answers. It pushes the removal of each new part but the image on
-// undo. A new volume has the size for the plan's namespace alone; an empty plan makes none:
-// NotExist if it is missing. An attached port (inHand) stays attached.
+// undo. A new volume has the size for the plan's namespace alone; an empty plan
+// makes none: NotExist if it is missing. An attached port (inHand) stays attached.
 func (p *servers) raise(ctx context.Context, at server, want plan, inHand bool, undo *provisioner.Undo) (running, error) {
 	var none running
 	got, err := p.pull(ctx, at)

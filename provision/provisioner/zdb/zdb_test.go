@@ -14,12 +14,12 @@ import (
 	"github.com/croft-edge/croft/provision/provisioner/zdb"
 )
 
-// aNamespace is a namespace's data of 2 GiB with more members.
+// aNamespace is the data of a 2 GiB namespace, with additional members.
 func aNamespace(more string) string {
 	return `{"size":2,"mode":"user","disk_type":"SSD"` + more + `}`
 }
 
-// aVolume is what a volume with these namespaces has.
+// aVolume is the size of a volume with namespaces of these sizes.
 func aVolume(gibs ...uint64) uint64 {
 	size := uint64(64 * mib)
 	for _, n := range gibs {
@@ -152,8 +152,8 @@ func TestNamespacesShareAContainer(t *testing.T) {
 		"volume zdb-hdd0-user", "volume zdb-hdd0-user.layer")
 }
 
-// What was deleted isn't always gone at once: it doesn't keep a deletion, and
-// the next one, or a look, makes the volume smaller.
+// Deleted data isn't always reclaimed at once: the deletion succeeds all the same,
+// Look reports the volume's size as drift, and the next Provision shrinks it.
 func TestAVolumeThatCannotBeSmallerYet(t *testing.T) {
 	f := newFakeNode(t)
 	f.provision("2-1", aNamespace(""))
@@ -253,7 +253,7 @@ func TestABoxOfTheSeedsTime(t *testing.T) {
 	}
 }
 
-// A failing attempt takes back what it made itself, and nothing that was there.
+// A failing attempt takes back its own changes only.
 func TestAFailureLeavesOthersAlone(t *testing.T) {
 	for _, step := range []string{"grow", "create namespace"} {
 		for _, kind := range []node.Kind{node.NoSpace, node.Transient, node.Invalid} {
@@ -289,7 +289,7 @@ func TestTheImageIsPreparedAhead(t *testing.T) {
 	}
 }
 
-// A zdb container that is there goes on without zdb's program.
+// An existing zdb container is repaired even when zdb's program is gone.
 func TestAnImageThatIsHereIsTaken(t *testing.T) {
 	f := newFakeNode(t)
 	f.provision("2-1", aNamespace(""))
@@ -330,7 +330,7 @@ func TestWhatIsOverIsShut(t *testing.T) {
 	if got := f.data["zdb-ssd0-user"]["2-1"]; !got.Public || got.Password != "s3cr3t" {
 		t.Errorf("namespace is %+v", got)
 	}
-	delete(f.homes, "2-1") // its result was replaced by that of its end, and the node has started anew
+	delete(f.homes, "2-1") // its result was replaced by its end's, and the node has restarted
 	f.was["2-1"] = true
 	if err := p.Stop(context.Background(), r); err != nil || f.data["zdb-ssd0-user"]["2-1"].Password == "s3cr3t" {
 		t.Errorf("stop: %v", err)
