@@ -36,7 +36,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// running starts a service and stops it with the test.
+// running starts a service and stops it at the test's end.
 func running(t *testing.T, change ...func(*Config)) *Service {
 	t.Helper()
 	c := Config{Listen: "127.0.0.1:0", DB: filepath.Join(t.TempDir(), "e.db"), Policy: api.DefaultPolicy(), Version: "test", Log: zerolog.Nop()}
@@ -57,7 +57,7 @@ func running(t *testing.T, change ...func(*Config)) *Service {
 	return s
 }
 
-// pair writes a certificate for 127.0.0.1 of that name and returns its pool.
+// pair writes a certificate of that name for 127.0.0.1 and returns its pool.
 func pair(t *testing.T, dir, name string) *x509.CertPool {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -106,8 +106,8 @@ func TestTLSAndReload(t *testing.T) {
 	must(t, ask(second))
 }
 
-// A client that sends its request byte by byte is cut off, and the explorer
-// goes on answering others.
+// A client that doesn't finish its headers in time is cut off, and the explorer still
+// answers others.
 func TestSlowHeaders(t *testing.T) {
 	s := running(t, func(c *Config) { c.HeaderTimeout = 200 * time.Millisecond })
 	conn, err := net.Dial("tcp", s.Addr())
@@ -131,7 +131,7 @@ func TestSlowHeaders(t *testing.T) {
 	must(t, err)
 }
 
-// Headers that never end, and bytes that aren't HTTP, do no harm.
+// Oversized headers and bytes that aren't HTTP do no harm.
 func TestGarbageOnTheWire(t *testing.T) {
 	s := running(t)
 	for name, sent := range map[string]string{
@@ -142,7 +142,7 @@ func TestGarbageOnTheWire(t *testing.T) {
 	} {
 		conn, err := net.Dial("tcp", s.Addr())
 		must(t, err)
-		_, _ = conn.Write([]byte(sent)) // it may close before all is sent
+		_, _ = conn.Write([]byte(sent)) // the explorer may close before all is sent
 		must(t, conn.SetReadDeadline(time.Now().Add(10*time.Second)))
 		line, err := bufio.NewReader(conn).ReadString('\n')
 		if err == nil && line[:10] != "HTTP/1.1 4" {
@@ -175,8 +175,8 @@ func TestConfigIsChecked(t *testing.T) {
 	}
 }
 
-// Polls of one source leave places to others, and a node's own to strangers' polls
-// of it.
+// Polls take at most three quarters of the connections, tunnels half. Without rates
+// per address there is no limit per source.
 func TestLimitsFitTheFiles(t *testing.T) {
 	l := limit.Limit{Total: 1000, Each: 250}
 	p := fit(api.DefaultPolicy(), l)
@@ -192,8 +192,8 @@ func TestLimitsFitTheFiles(t *testing.T) {
 	}
 }
 
-// Whoever is over a limit of connections displaces the one that is idle longest:
-// its own source's where that is full; nobody who is being answered.
+// A new connection above a limit displaces the one that has been idle longest: of its
+// own source if that is full, else of all. One that is being answered is never displaced.
 func TestTheLongestIdleGoesFirst(t *testing.T) {
 	p := newPlaces(nil, limit.Limit{Name: connections.Name, Each: 2, Total: 4})
 	dial := func(address string) (*place, *place) {

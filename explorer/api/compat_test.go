@@ -21,7 +21,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// exchange is one recorded request and its answer.
+// exchange is a recorded request and its response.
 type exchange struct {
 	Method   string `json:"method"`
 	Path     string `json:"path"`
@@ -32,7 +32,7 @@ type exchange struct {
 	before   []exchange
 }
 
-// vectors reads all recorded exchanges, each with what came before it.
+// vectors reads all recorded exchanges, each with the exchanges before it.
 func vectors(t *testing.T) map[string]exchange {
 	t.Helper()
 	files, err := filepath.Glob("../testdata/reservations/*.json")
@@ -78,8 +78,8 @@ func vectors(t *testing.T) map[string]exchange {
 	return out
 }
 
-// story gives the recorded exchanges of more than one reservation what came
-// before them.
+// story adds the preceding exchanges to those vectors that depend on other
+// vectors' files.
 func story(t *testing.T, all map[string]exchange) {
 	t.Helper()
 	before := func(name string, names ...string) {
@@ -114,8 +114,8 @@ func story(t *testing.T, all map[string]exchange) {
 	before("http_poll/from_beyond_last_but_a_reservation_is_to_delete", append(pushes, "http_delete/delete")...)
 }
 
-// compat is an explorer with the recorded clock, with and without the flags,
-// and one on the same database that allows all, for what came before.
+// compat is three explorers on one database, with the recorded clock: one without the
+// flags, one with them (flagged), and one that allows all (open), for prepare.
 type compat struct {
 	*harness
 	flagged, open *httptest.Server
@@ -146,7 +146,7 @@ func startCompat(t *testing.T) *compat {
 	}
 }
 
-// number makes the explorer give out that number next, as in the recording.
+// number sets the explorer's next number to the recorded one.
 func (c *compat) number(location string) {
 	c.t.Helper()
 	if location == "" {
@@ -161,7 +161,7 @@ func (c *compat) number(location string) {
 	must(c.t, err)
 }
 
-// prepare does what came before.
+// prepare replays the exchanges before x.
 func (c *compat) prepare(x exchange) {
 	c.t.Helper()
 	for _, id := range []string{"5f4NTehmQGhwTDCtorQTFL58HfopFWDXDSR8BqRu6ddZ", "CY4wS9KZWSwxtGyJyZsGWQhK2TY1AxQTvJr64H2zQktP"} {
@@ -187,9 +187,9 @@ func (c *compat) replay(x exchange) {
 	}
 }
 
-// outcomes replays a vector without and with the flags, and says in the
-// table's words what came of it. The first must change nothing but by what the
-// table calls the same, so both are on one database.
+// outcomes replays a vector without and with the flags, and returns the outcomes in
+// the table's words. Both run on one database, so the first may change it only where
+// the table says "same".
 func outcomes(t *testing.T, x exchange) (plain, flags string) {
 	t.Helper()
 	c := startCompat(t)
@@ -229,8 +229,8 @@ func (c *compat) outcome(x exchange) string {
 	return "differs"
 }
 
-// more reports whether got has all that want has. The times at which the
-// explorer itself wrote a node are its own.
+// more reports whether got has all of want's members. It ignores "created" and
+// "updated", which the explorer sets itself.
 func more(want, got string) bool {
 	var w, g map[string]any
 	if json.Unmarshal([]byte(want), &w) != nil || json.Unmarshal([]byte(got), &g) != nil {
@@ -244,8 +244,8 @@ func more(want, got string) bool {
 	return true
 }
 
-// fewer reports whether got is the recorded list, each byte for byte and in
-// its order, without those that weren't pushed before.
+// fewer reports whether got is the recorded list, in its order and byte for byte,
+// without the reservations that weren't pushed before.
 func fewer(x exchange, got string) bool {
 	pushed := map[string]bool{}
 	for _, b := range x.before {
@@ -292,8 +292,8 @@ func table(t *testing.T) []row {
 	return out
 }
 
-// The table says for each recorded exchange of the seed's explorer what croft
-// answers, without and with the flags for the seed's clients.
+// The table has croft's answer to each recorded exchange of the seed's explorer,
+// without and with the flags for the seed's clients.
 func TestCompatibilityTable(t *testing.T) {
 	all := vectors(t)
 	if len(all) < 60 {

@@ -15,7 +15,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// No body makes the explorer fail: it is accepted or refused, never a 5xx.
+// The explorer accepts or refuses any body; it never answers 5xx.
 func FuzzBodies(f *testing.F) {
 	for _, seed := range []string{
 		``, `{}`, `[]`, `null`, `{"a":1,"A":2}`, `{"node_id":"5f4NTehmQGhwTDCtorQTFL58HfopFWDXDSR8BqRu6ddZ","uptime":1e99}`,

@@ -28,15 +28,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// clock is a clock that a test sets.
+// clock is a clock set by the test.
 type clock struct{ ns atomic.Int64 }
 
 func (c *clock) set(t time.Time)     { c.ns.Store(t.UnixNano()) }
 func (c *clock) add(d time.Duration) { c.ns.Add(int64(d)) }
 func (c *clock) now() time.Time      { return time.Unix(0, c.ns.Load()) }
 
-// harness is an explorer on a real database, and an HTTP client whose every
-// answer is checked against the OpenAPI document.
+// harness is an explorer on a real database, and an HTTP client that checks every
+// response against the OpenAPI document.
 type harness struct {
 	t       *testing.T
 	path    string
@@ -70,8 +70,8 @@ func start(t *testing.T, change ...func(*Config)) *harness {
 	return startAt(t, filepath.Join(memory(t), "explorer.db"), change...)
 }
 
-// memory is a folder in memory: these tests are about answers. What survives a
-// crash is tested on a disk, in package store and cmd/explorer.
+// memory is a folder in memory: these tests check answers. Package store and
+// cmd/explorer test crashes, on a disk.
 func memory(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "croft-explorer-")
@@ -131,7 +131,7 @@ func (h *harness) stop() {
 	})
 }
 
-// do sends a request as it stands and returns status, headers and body.
+// do sends a request unchanged and returns status, headers and body.
 func (h *harness) do(method, path, body string) (int, http.Header, string) {
 	h.t.Helper()
 	r, err := http.NewRequest(method, h.server.URL+path, bytes.NewReader([]byte(body)))
@@ -150,7 +150,7 @@ func (h *harness) do(method, path, body string) (int, http.Header, string) {
 	return resp.StatusCode, resp.Header, string(out)
 }
 
-// problem sends a request that must be refused with that status.
+// problem sends a request that must be refused with that status, and returns the problem.
 func (h *harness) problem(method, path, body string, status int) wire.Problem {
 	h.t.Helper()
 	got, _, answer := h.do(method, path, body)
@@ -203,7 +203,7 @@ func newKey(t *testing.T) sign.KeyPair {
 	return key
 }
 
-// volume is a good reservation, changed before it is signed.
+// volume is a valid reservation of a volume, changed by change before it is signed.
 func (h *harness) volume(user sign.KeyPair, nodeID string, change ...func(*workload.Reservation)) *workload.Reservation {
 	h.t.Helper()
 	r := &workload.Reservation{
@@ -219,7 +219,7 @@ func (h *harness) volume(user sign.KeyPair, nodeID string, change ...func(*workl
 	return r
 }
 
-// push pushes a good reservation and sets its ID.
+// push pushes a valid reservation and sets its ID.
 func (h *harness) push(user sign.KeyPair, nodeID string, change ...func(*workload.Reservation)) *workload.Reservation {
 	h.t.Helper()
 	r := h.volume(user, nodeID, change...)
@@ -231,7 +231,7 @@ func (h *harness) push(user sign.KeyPair, nodeID string, change ...func(*workloa
 	return r
 }
 
-// pushMany pushes n good reservations side by side: they share commits.
+// pushMany pushes n valid reservations concurrently: they share commits.
 func (h *harness) pushMany(user sign.KeyPair, nodeID string, n int) {
 	h.t.Helper()
 	todo := make(chan *workload.Reservation)
@@ -252,7 +252,7 @@ func (h *harness) pushMany(user sign.KeyPair, nodeID string, n int) {
 	pushing.Wait()
 }
 
-// result is the node's signed answer.
+// result is the node's signed result, changed by change before it is signed.
 func (h *harness) result(key sign.KeyPair, r *workload.Reservation, change ...func(*workload.Result)) *workload.Result {
 	h.t.Helper()
 	hash, err := r.Hash()

@@ -17,7 +17,7 @@ func TestLifeOfAReservation(t *testing.T) {
 	key, nodeClient := h.node()
 	anybody := h.anybody()
 
-	// The first poll of a node starts from nothing.
+	// A node's first poll is answered with resync and an empty page.
 	page, err := nodeClient.PollPage(ctx, key.ID(), wire.Cursor{}, 0)
 	must(t, err)
 	if !page.Resync || page.Next != 0 || page.Head != 0 || len(page.Reservations) != 0 {
@@ -79,7 +79,7 @@ func TestLifeOfAReservation(t *testing.T) {
 	}
 }
 
-// What was signed is what is kept and shown, byte for byte: version 1 signs these bytes.
+// The explorer stores and returns the signed data byte for byte: version 1 signs these bytes.
 func TestDataKeepsItsBytes(t *testing.T) {
 	h := start(t, func(c *Config) { c.Policy.AcceptSignatureV1 = true })
 	user := newKey(t)
@@ -142,8 +142,8 @@ func TestTheSamePushTwiceHasOneNumber(t *testing.T) {
 	}
 }
 
-// Version 1 doesn't sign dates: the same signature with others is refused, not
-// taken for a second order.
+// Version 1 doesn't sign dates: a replay of a signature with other dates is refused,
+// not taken for a second reservation.
 func TestVersion1ReplayWithOtherDates(t *testing.T) {
 	h := start(t, func(c *Config) { c.Policy.AcceptSignatureV1 = true })
 	user := newKey(t)

@@ -54,7 +54,7 @@ func TestAHugeBodyIsRefused(t *testing.T) {
 	if got := h.push(newKey(t), key.ID()); got.ID != "1-1" {
 		t.Errorf("after it the first push is %s", got.ID)
 	}
-	// The largest body that is allowed is looked at.
+	// A body of the largest allowed size is parsed.
 	p := h.problem("POST", "/reservations/"+key.ID(), strings.Repeat(" ", MaxBody), 400)
 	if strings.Contains(p.Detail, "larger") {
 		t.Errorf("a body of 1 MiB is called too large: %s", p.Detail)
@@ -82,7 +82,7 @@ func TestRateLimits(t *testing.T) {
 		t.Errorf("the refusal is %v, want it to say when to come back", err)
 	}
 	h.push(modest, key.ID())
-	// A node's own results have a rate of their own.
+	// A node's results have their own rate.
 	r := h.push(newKey(t), key.ID())
 	for i := range 20 {
 		must(t, h.anybody().PutResult(t.Context(), h.result(key, r, func(out *workload.Result) { out.Sequence = int64(i + 1) })))
@@ -112,7 +112,7 @@ func TestAddressLimit(t *testing.T) {
 	}
 }
 
-// Who has a /64 has all of its addresses: they count as one.
+// The holder of a /64 can use all of its addresses: they count as one.
 func TestTheLimitOfAddressesCountsNetworks(t *testing.T) {
 	h := start(t, func(c *Config) { c.Policy.AddressRate, c.Policy.AddressBurst = 0.01, 3 })
 	ask := func(remote string) int {
@@ -169,7 +169,7 @@ func TestPolicyIsChecked(t *testing.T) {
 	must(t, DefaultPolicy().Validate())
 }
 
-// A panic ends in its request, as an error that says nothing of the inside.
+// A panic fails only its request, with an error that shows no internals.
 func TestAPanicIsAnAnswer(t *testing.T) {
 	h := start(t, func(c *Config) {
 		now := c.Now
@@ -190,7 +190,7 @@ func TestAPanicIsAnAnswer(t *testing.T) {
 	}
 }
 
-// A full disk is answered as by a node's door, which has the same table.
+// A full disk is answered as a node's door answers it: both use one table.
 func TestNoSpaceIsAnsweredAsByADoor(t *testing.T) {
 	p := problemOf(node.Errorf(node.NoSpace, "cannot write: the disk is full"))
 	if p.Status != 507 || p.Kind != string(node.NoSpace) {
@@ -198,7 +198,7 @@ func TestNoSpaceIsAnsweredAsByADoor(t *testing.T) {
 	}
 }
 
-// Each route is in the OpenAPI document and each operation of it is a route.
+// Each route is in the OpenAPI document, and each operation there is a route.
 func TestRoutesAreDescribed(t *testing.T) {
 	h := start(t)
 	routes := map[string]bool{}
@@ -219,7 +219,7 @@ func TestRoutesAreDescribed(t *testing.T) {
 	}
 }
 
-// One source brings so many farms, nodes and bytes a day, whatever keys it makes.
+// Farms, nodes and bytes per day are limited by source, however many keys it makes.
 func TestNewThingsAreCountedBySource(t *testing.T) {
 	h := start(t, unchecked, func(c *Config) { c.Policy.AddressRate, c.Policy.AddressBurst = 1e6, 1e6 })
 	for i := range newFarms.Each + 1 {

@@ -33,7 +33,7 @@ func TestANodeSaysWhatItIs(t *testing.T) {
 		n.TotalResources.CRU != 4 || n.UsedResources.CRU != 1 || n.FreeResources.SRU != 3 || n.Birth != "b" {
 		t.Errorf("the node is %+v", n)
 	}
-	// Registering again doesn't forget what was said since.
+	// Registering again keeps the data reported since.
 	must(t, c.RegisterNode(ctx, wire.Node{NodeID: id, OSVersion: "2", Birth: "b"}))
 	n, err = c.Node(ctx, id)
 	must(t, err)
@@ -79,7 +79,7 @@ func TestUnsignedRegistrationsAreChecked(t *testing.T) {
 	h.problem("POST", "/nodes", strings.Repeat(`[`, 100), 400)
 }
 
-// raw signs a heartbeat and sends it, changed on the way.
+// raw signs a heartbeat and sends it, changed by change before and after signing.
 func (h *harness) raw(key sign.KeyPair, at time.Time, change func(r *http.Request, w *wire.Write)) int {
 	h.t.Helper()
 	body := `{"uptime":5}`
@@ -167,7 +167,7 @@ func TestSignedWritesAreNotReplayed(t *testing.T) {
 	if got := h.raw(key, at.Add(-1), nil); got != 401 {
 		t.Errorf("an older one answers %d, want 401", got)
 	}
-	// The explorer remembers it over a restart.
+	// The explorer still refuses the replay after a restart.
 	h.stopped(func(again *harness) {
 		if got := again.raw(key, at, nil); got != 401 {
 			t.Errorf("a replay after a restart answers %d, want 401", got)
@@ -178,8 +178,8 @@ func TestSignedWritesAreNotReplayed(t *testing.T) {
 	})
 }
 
-// stopped stops the explorer and goes on with a new one on the same database.
-// The host stays the same to the signatures.
+// stopped stops the explorer and runs then with a new one on the same database and
+// with the same clock.
 func (h *harness) stopped(then func(again *harness)) {
 	h.t.Helper()
 	h.stop()
@@ -188,8 +188,8 @@ func (h *harness) stopped(then func(again *harness)) {
 	then(again)
 }
 
-// A node whose clock starts in 1970 registers all the same: the explorer says
-// what time it is.
+// A node with a wrong clock can still register: the explorer's answer has the right
+// time.
 func TestAWrongClockCanRegister(t *testing.T) {
 	for name, wrong := range map[string]time.Time{
 		"1970":          time.Unix(3, 0),
@@ -205,7 +205,7 @@ func TestAWrongClockCanRegister(t *testing.T) {
 			must(t, err)
 			must(t, c.RegisterNode(t.Context(), wire.Node{NodeID: key.ID()}))
 			must(t, c.Heartbeat(t.Context(), key.ID(), wire.Heartbeat{Uptime: 1}))
-			local.set(h.clock.now()) // NTP sets it right
+			local.set(h.clock.now()) // NTP corrects it
 			must(t, c.Heartbeat(t.Context(), key.ID(), wire.Heartbeat{Uptime: 2}))
 		})
 	}
@@ -264,7 +264,7 @@ func TestFarms(t *testing.T) {
 		t.Error("a node takes its approval to another farm")
 	}
 	wantKind(t, c.Approve(ctx, farm.ID, key.ID(), grant), node.Refused)
-	// It has left: nobody brings it back by the old grant.
+	// The node has left: the old grant can't bring it back.
 	must(t, c.RegisterNode(ctx, wire.Node{NodeID: key.ID(), FarmID: farm.ID}))
 	wantKind(t, c.Approve(ctx, farm.ID, key.ID(), grant), node.Refused)
 	wantKind(t, c.RegisterNode(ctx, wire.Node{NodeID: key.ID(), FarmID: farm.ID, Grant: &grant}), node.Refused)
@@ -278,7 +278,7 @@ func TestFarms(t *testing.T) {
 	wantKind(t, c.Approve(ctx, farm.ID, key.ID(), future), node.Refused)
 	grant = wire.SignGrant(owner, farm.ID, key.ID(), h.clock.now())
 	must(t, c.RegisterNode(ctx, wire.Node{NodeID: key.ID(), FarmID: farm.ID, Grant: &grant}))
-	// A member may go on saying it, also when its time is over.
+	// A member may repeat its grant, even after the grant has expired.
 	h.clock.add(wire.GrantLife + time.Second)
 	must(t, c.RegisterNode(ctx, wire.Node{NodeID: key.ID(), FarmID: farm.ID, Grant: &grant}))
 	must(t, c.Approve(ctx, farm.ID, key.ID(), grant))
@@ -299,7 +299,7 @@ func TestFarms(t *testing.T) {
 	}
 }
 
-// Once a node has signed, nobody writes for it unsigned, whatever the operator allows.
+// Once a node has signed, unsigned writes for it are refused, even if the operator allows them.
 func TestUnsignedWritesDontTouchASigningNode(t *testing.T) {
 	h := start(t, func(c *Config) { c.Policy.AcceptUnsignedNodeWrites = true })
 	signing, _ := h.node()
@@ -343,7 +343,7 @@ func TestInfoAndHealth(t *testing.T) {
 	h.problem("GET", "/readyz", "", 503)
 }
 
-// A clock that was ahead within the window and is set right goes on at once.
+// A node whose clock was ahead, within the window, and is corrected can write at once.
 func TestAClockThatWasAhead(t *testing.T) {
 	h := start(t)
 	key := newKey(t)
@@ -357,8 +357,8 @@ func TestAClockThatWasAhead(t *testing.T) {
 	must(t, fresh.Heartbeat(t.Context(), key.ID(), wire.Heartbeat{Uptime: 2}))
 }
 
-// A node's addresses are CIDRs as in the seed's time, whose clients read nothing
-// else; also of nodes that say them without a range.
+// The explorer returns nodes' addresses as CIDRs, the only form that the seed's clients
+// read; also those that a node reports without a prefix length.
 func TestAddressesAreCIDRs(t *testing.T) {
 	h := start(t)
 	key, c := h.node()
@@ -376,9 +376,9 @@ func TestAddressesAreCIDRs(t *testing.T) {
 	}
 }
 
-// A node that signs is never written for unsigned: neither a result nor "deleted"
-// of whoever comes, not even of a reservation of version 1. A node of the seed's
-// time, which signs no request, is.
+// For a node that signs, unsigned results and unsigned "deleted" are refused, even of a
+// reservation of version 1. For a node of the seed's time, which signs no requests,
+// they are accepted.
 func TestUnsignedAnswersDontTouchASigningNode(t *testing.T) {
 	h := start(t, func(c *Config) { c.Policy.AcceptUnsignedNodeWrites, c.Policy.AcceptSignatureV1 = true, true })
 	user, seed := newKey(t), newKey(t)
@@ -413,14 +413,14 @@ func TestUnsignedAnswersDontTouchASigningNode(t *testing.T) {
 			}
 		}
 	}
-	// The first that signed a result of version 2 signs, too.
+	// A node that has signed a result of version 2 counts as signing, too.
 	third := newKey(t)
 	h.do("POST", "/nodes", `{"node_id":"`+third.ID()+`"}`)
 	r := h.push(user, third.ID())
 	must(t, h.anybody().PutResult(t.Context(), h.result(third, r)))
 	old := h.push(user, third.ID(), v1)
 	h.problem("PUT", "/reservations/"+old.ID+"/deleted", "", 403)
-	// An unsigned result doesn't take the place of a signed one.
+	// An unsigned result doesn't replace a signed one.
 	r = h.push(user, seed.ID(), v1, func(r *workload.Reservation) { r.Data = json.RawMessage(`{"size":2,"type":"SSD"}`) })
 	for i, step := range []struct {
 		body string

@@ -15,7 +15,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// settle waits until ok, which is on its way.
+// settle waits up to 10 s until ok returns true.
 func settle(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
@@ -74,7 +74,7 @@ func TestAPushWakesExactlyItsNode(t *testing.T) {
 		t.Fatalf("the other node's poll answers %+v", p)
 	default:
 	}
-	// A deletion wakes too, a result doesn't.
+	// A deletion wakes the poll too, a result doesn't.
 	first = h.polling(one, 20*time.Second)
 	must(t, h.anybody().PutResult(t.Context(), h.result(one, r)))
 	must(t, r.SignDeletion(workload.Deletion{Created: h.clock.now().UTC()}, user.Private()))
@@ -98,7 +98,7 @@ func TestAPollEndsByItself(t *testing.T) {
 			t.Errorf("%s: %+v after %s", name, got.page, got.took)
 		}
 	}
-	// The seed's form too: an empty array.
+	// The seed's form of a poll ends too, with an empty array.
 	start := time.Now()
 	status, _, body := h.do("GET", "/reservations/"+key.ID()+"/poll?from=100", "")
 	if status != 200 || body != "[]\n" || time.Since(start) < 140*time.Millisecond {
@@ -146,7 +146,7 @@ func TestWaitersAreBounded(t *testing.T) {
 	for range longpoll.MaxOfNode {
 		polls = append(polls, h.polling(crowded, time.Minute))
 	}
-	// One more wakes the oldest, and only it.
+	// One more poll ends only the oldest.
 	c := h.anybody()
 	more := make(chan error, 1)
 	go func() {
@@ -164,7 +164,7 @@ func TestWaitersAreBounded(t *testing.T) {
 		default:
 		}
 	}
-	// The bound of all polls is an error that says to come back.
+	// Above the limit of all polls, the answer is an error with the advice to retry.
 	for range 2 {
 		key, _ := h.node()
 		h.polling(key, time.Minute)
@@ -175,7 +175,7 @@ func TestWaitersAreBounded(t *testing.T) {
 	must(t, <-more)
 }
 
-// No change is missed between two polls, however they fall.
+// Polls concurrent with pushes miss no change.
 func TestNoChangeIsMissed(t *testing.T) {
 	h := start(t)
 	user := newKey(t)
@@ -250,8 +250,8 @@ func TestPagesAreBoundedInBytes(t *testing.T) {
 	}
 }
 
-// What has expired and was answered for the last time isn't sent again; what
-// the node hasn't answered is, and so is a deletion that isn't expired.
+// An expired reservation whose last result has arrived isn't sent again; one without
+// its last result is, and so is a deleted one before it expires.
 func TestOldHistoryIsLeftOut(t *testing.T) {
 	h := start(t)
 	user := newKey(t)
@@ -276,7 +276,7 @@ func TestOldHistoryIsLeftOut(t *testing.T) {
 	}
 }
 
-// A restored backup is behind what the node has seen: it starts again.
+// A restored backup is behind the node's cursor: the node must resync.
 func TestARestoredBackupMeansResync(t *testing.T) {
 	h := start(t)
 	user := newKey(t)
@@ -297,8 +297,8 @@ func TestARestoredBackupMeansResync(t *testing.T) {
 	}
 	restored.stop()
 
-	// With a new epoch also when the head has caught up, and without numbers
-	// that were given out before.
+	// A new epoch means resync even after the head has caught up, and skips numbers
+	// that may have been given out before.
 	if _, err := store.NewEpoch(t.Context(), backup, 1000); err != nil {
 		t.Fatal(err)
 	}
@@ -316,7 +316,7 @@ func TestARestoredBackupMeansResync(t *testing.T) {
 	}
 }
 
-// The largest number that a cursor can have is the end, not the start.
+// A cursor's largest number means the end, not the start.
 func TestTheSeedsCursorDoesntWrap(t *testing.T) {
 	h := start(t, func(c *Config) { c.Policy.MaxWait = 50 * time.Millisecond })
 	key, c := h.node()
@@ -341,7 +341,7 @@ func TestTheSeedsCursorDoesntWrap(t *testing.T) {
 	}
 }
 
-// Strangers' polls take neither all places to wait nor a node's own.
+// Strangers' polls can take neither all places nor the place of the node's own poll.
 func TestANodesPollKeepsItsPlace(t *testing.T) {
 	h := start(t, func(c *Config) { c.Policy.MaxPolls, c.Policy.AddressRate, c.Policy.AddressBurst = 4, 1e6, 1e6 })
 	key, _ := h.node()
@@ -355,13 +355,13 @@ func TestANodesPollKeepsItsPlace(t *testing.T) {
 		return w, func() { stop(); <-done }
 	}
 	var ends []func()
-	// One a source, two of four for strangers.
+	// Strangers get one poll per source, and two of four places.
 	for i, want := range []int{1, 1, 2, 2} {
 		_, end := ask([]string{"192.0.2.1:1", "192.0.2.1:2", "192.0.2.2:1", "192.0.2.3:1"}[i])
 		ends = append(ends, end)
 		settle(t, "it waits", func() bool { return h.waiters.Waiting() == want })
 	}
-	_, end := ask("127.0.0.1:1") // where the node signs
+	_, end := ask("127.0.0.1:1") // the source of the node's signed requests
 	ends = append(ends, end)
 	settle(t, "the node waits", func() bool { return h.waiters.Waiting() == 3 })
 	for _, end := range ends {

@@ -10,7 +10,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// A push that is refused says why, changes nothing and takes no number.
+// The refusal of a push gives the reason; the push changes nothing and takes no number.
 func TestBadPushes(t *testing.T) {
 	h := start(t)
 	user, other := newKey(t), newKey(t)
@@ -24,7 +24,7 @@ func TestBadPushes(t *testing.T) {
 	}
 	good := signed()
 	now := h.clock.now()
-	// forged makes a document that says something else than what was signed.
+	// forged makes a document whose content differs from the signed one.
 	forged := func(change func(*workload.Reservation)) string {
 		r := h.volume(user, key.ID())
 		change(r)
@@ -176,7 +176,7 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 	} {
 		r, err := http.NewRequest(c.method, h.server.URL, nil)
 		must(t, err)
-		r.URL.Opaque = c.path // as it stands, not cleaned by the client
+		r.URL.Opaque = c.path // unchanged, not cleaned by the client
 		resp, err := h.checker.Inner.RoundTrip(r)
 		must(t, err)
 		_ = resp.Body.Close()

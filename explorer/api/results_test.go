@@ -33,11 +33,11 @@ func TestResultsAreOrdered(t *testing.T) {
 		haveSeq  int64
 	}{
 		{"a", 2, "a", 2},
-		{"a", 2, "a", 2}, // the same twice
+		{"a", 2, "a", 2}, // a repetition
 		{"a", 1, "a", 2}, // an older one is ignored
 		{"a", 5, "a", 5},
-		{"b", 1, "b", 1}, // a new store
-		{"a", 9, "b", 1}, // the old store's words are over
+		{"b", 1, "b", 1}, // a new store's birth
+		{"a", 9, "b", 1}, // the old store's results no longer count
 		{"b", 2, "b", 2},
 	} {
 		put(step.birth, step.sequence)
@@ -123,7 +123,7 @@ func TestBadDeletionsAndRenewals(t *testing.T) {
 
 	good := renewal(r, now.Add(3*time.Hour))
 	must(t, c.Renew(ctx, r.ID, good))
-	must(t, c.Renew(ctx, r.ID, good)) // twice is fine
+	must(t, c.Renew(ctx, r.ID, good)) // it is idempotent
 	wantKind(t, c.Renew(ctx, r.ID, renewal(r, now.Add(2*time.Hour))), node.Refused)
 	head, _ := h.store.Nodes.Head(key.ID())
 	first := deletion(r, now)

@@ -15,13 +15,13 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// unchecked takes data that no type has.
+// unchecked accepts data that is invalid for its type.
 func unchecked(c *Config) { c.Validate = nil }
 
-// large pushes n reservations whose data have that size.
+// large pushes n reservations, each with data of that size in bytes.
 func (h *harness) large(user sign.KeyPair, nodeID string, n, size int) {
 	h.t.Helper()
-	// Not checked against the OpenAPI document: that takes long.
+	// Not checked against the OpenAPI document: that is slow.
 	c, err := wire.NewClient(wire.Config{URL: h.server.URL})
 	must(h.t, err)
 	defer c.Close()
@@ -33,13 +33,13 @@ func (h *harness) large(user sign.KeyPair, nodeID string, n, size int) {
 	}
 }
 
-// Lists that are too long for one part hold each item once, in order.
+// Lists too long for one part return each item once, in order.
 func TestListsComeInParts(t *testing.T) {
 	h := start(t, unchecked)
 	key, _ := h.node()
 	user := newKey(t)
 	h.large(user, key.ID(), 9, 400<<10)
-	// Checking megabytes against the OpenAPI document takes long.
+	// Checking megabytes against the OpenAPI document is slow.
 	anybody, err := wire.NewClient(wire.Config{URL: h.server.URL})
 	must(t, err)
 	defer anybody.Close()
@@ -99,14 +99,14 @@ func TestNodeDocumentsAreBounded(t *testing.T) {
 	if err := c.RegisterNode(t.Context(), wire.Node{NodeID: key.ID(), OSVersion: strings.Repeat("v", 10<<10)}); err == nil || !strings.Contains(err.Error(), "16384") {
 		t.Errorf("a node of 20 KiB: %v", err)
 	}
-	// What JSON makes longer counts as it is kept.
+	// Data counts in its stored form, without the escapes that lengthen it in the request.
 	other := newKey(t)
 	if err := h.client(wire.RoleNode, &other).RegisterNode(t.Context(), wire.Node{NodeID: other.ID(), OSVersion: strings.Repeat("<", 2500)}); err != nil {
 		t.Errorf("15 KiB of escapes: %v", err)
 	}
 }
 
-// unread asks for a path and doesn't read the answer.
+// unread requests a path and doesn't read the response.
 func (h *harness) unread(path string) {
 	h.t.Helper()
 	conn, err := net.Dial("tcp", h.server.Listener.Addr().String())
@@ -117,14 +117,14 @@ func (h *harness) unread(path string) {
 	must(h.t, err)
 }
 
-// Who doesn't read holds what is allowed to one source, is cut off, and gives
-// all of it back; others are answered all the time.
+// Clients that don't read hold at most one source's share of the answers' memory, are
+// cut off and give it back; other requests are answered meanwhile.
 func TestSlowReadersAreCutOff(t *testing.T) {
 	h := start(t, unchecked)
 	h.api.reservations.send.answers = limit.Limit{Name: answerBytes.Name, Per: "source", Each: 2 * longAnswer, Total: 8 * longAnswer, Unit: limit.Bytes}.Shares()
 	h.api.reservations.send.slowest = 2 * time.Second
 	key, _ := h.node()
-	// More than the sockets take by themselves.
+	// More than the sockets' buffers hold.
 	h.large(newKey(t), key.ID(), 20, 500<<10)
 	before := limit.Times()[slowReaders.Name]
 	for range 12 {

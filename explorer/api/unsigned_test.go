@@ -13,14 +13,14 @@ import (
 	"github.com/croft-edge/croft/pkg/limit"
 )
 
-// longPaths is JSON of that size whose members have long paths, each another.
+// longPaths is JSON of that size whose members have long, distinct paths.
 func longPaths(size int) string {
 	name := strings.Repeat("n", size/2)
 	return `{"` + name + `":[` + strings.Repeat(`{"a":0},`, (size/2-20)/8) + `{}]}`
 }
 
-// What a stranger sends to be read before any signature is looked at costs a
-// small multiple of its own length: joining the path of each member of this
+// Parsing a stranger's body before its signature is checked allocates a small multiple
+// of the body's length. Regression: joining the path of each member of this
 // megabyte made 34 GB of garbage in 15 s.
 func TestUnsignedBodiesAreCheap(t *testing.T) {
 	for name, unsigned := range map[string]bool{"default": false, "unsigned writes accepted": true} {
@@ -48,8 +48,8 @@ func TestUnsignedBodiesAreCheap(t *testing.T) {
 	}
 }
 
-// What is in a body that nobody signed isn't looked at, and bodies are as large
-// as what they are for.
+// An unsigned body isn't parsed where a signature is required, and each route has its
+// own limit of the body's size.
 func TestBodiesAreBounded(t *testing.T) {
 	h := start(t)
 	key, _ := h.node()
@@ -68,7 +68,7 @@ func TestBodiesAreBounded(t *testing.T) {
 	}
 }
 
-// TestUnfinishedBodiesAreBounded has bodies that don't end: others of that source wait, what most send doesn't.
+// TestUnfinishedBodiesAreBounded: unfinished bodies block further large bodies of their source, not small ones.
 func TestUnfinishedBodiesAreBounded(t *testing.T) {
 	h := start(t)
 	h.api.bodies = limit.Limit{Name: bodyBytes.Name, Per: "source", Each: 2 * MaxBody, Total: 8 * MaxBody, Unit: limit.Bytes}.Shares()

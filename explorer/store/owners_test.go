@@ -11,8 +11,8 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// A user owns something at a node once the node has said that it is there, until its end:
-// what is pushed alone is no workload.
+// A user owns a workload at a node from the node's first ok result until the reservation's
+// end: a push alone makes no owner.
 func TestOwners(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "e.db"))
 	key, now := user(t), time.Now()
@@ -46,7 +46,7 @@ func TestOwners(t *testing.T) {
 	owns("gone", "one", now, false)
 }
 
-// TestOwnersAreFoundByTheirIndex: who pushes much doesn't make the question dear.
+// TestOwnersAreFoundByTheirIndex: a user's many pushes don't make the query slow.
 func TestOwnersAreFoundByTheirIndex(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "e.db"))
 	rows, err := s.read.QueryContext(t.Context(), `EXPLAIN QUERY PLAN SELECT EXISTS (`+owned+`)`, "u", "n", 1)

@@ -17,7 +17,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// sized is a push of about that many bytes that ends at a time.
+// sized is a push of about that many bytes whose reservation expires at ends.
 func sized(t testing.TB, key sign.KeyPair, nodeID string, size int, ends time.Time) Push {
 	t.Helper()
 	r := &workload.Reservation{
@@ -41,8 +41,9 @@ func answer(n uint64, state workload.State, sequence int64, size int) Answer {
 	return Answer{N: n, Result: r, Body: body}
 }
 
-// A user who pushes without end has what one user may have; what has ended makes
-// room, what lives doesn't; others push on, and what is counted is what is there.
+// A user who keeps pushing gets no more than one user's share. Ended reservations make
+// room, live ones stay; other users can still push, and the counted bytes match the
+// stored ones after a restart.
 func TestAUserHasSoMuch(t *testing.T) {
 	now := time.Now()
 	change := func(c *Config) { c.MaxStored, c.Now = 1<<20, func() time.Time { return now } }
@@ -64,7 +65,7 @@ func TestAUserHasSoMuch(t *testing.T) {
 		return nil
 	}
 	first := fill(greedy, now.Add(time.Hour))
-	// Results have an eighth of their own.
+	// An eighth of the space is reserved for results.
 	must(t, s.Results.Put(t.Context(), answer(first[0], workload.StateOK, 1, 50<<10)))
 	if _, err := s.Reservations.Reserve(t.Context(), push(t, honest, "node")); node.KindOf(err) != node.NoSpace && err != nil {
 		t.Fatal(err)
@@ -74,7 +75,7 @@ func TestAUserHasSoMuch(t *testing.T) {
 	if node.KindOf(err) != node.NoSpace {
 		t.Fatalf("one more is answered %v", err)
 	}
-	// What is over and was heard of makes room; what lives stays.
+	// Expired reservations with a final result make room; live ones stay.
 	now = now.Add(90 * time.Minute)
 	for i, n := range first[:4] {
 		must(t, s.Results.Put(t.Context(), answer(n, workload.StateExpired, int64(i+2), 0)))
@@ -96,8 +97,8 @@ func TestAUserHasSoMuch(t *testing.T) {
 	}
 }
 
-// On a disk that is full, what is new is refused, and nodes' results, users'
-// deletions and reading go on.
+// On a full disk new reservations, nodes and farms are refused; nodes' results and
+// heartbeats, users' deletions and reads still succeed.
 func TestAFullDiskKeepsResults(t *testing.T) {
 	dir := t.TempDir()
 	must(t, unix.Mount("tmpfs", dir, "tmpfs", 0, "size=24m"))
@@ -153,7 +154,7 @@ func TestNodesAreBounded(t *testing.T) {
 	register(t, s, "node")
 }
 
-// Keys are free; farms a key aren't, nor stores a node.
+// Keys are free, but farms per key and stores (births) per node are limited.
 func TestFarmsAndBirthsAreBounded(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "e.db"))
 	create := func(i int, owner string) error {

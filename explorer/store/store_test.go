@@ -64,8 +64,8 @@ func user(t testing.TB) sign.KeyPair {
 	return key
 }
 
-// Numbers have no gaps and no doubles, and each node's changes count from 1 in
-// the order of the numbers, however many push at once.
+// Numbers have no gaps or duplicates, and each node's changes count from 1 in the
+// order of the numbers, however many clients push at once.
 func TestNumbersAndChanges(t *testing.T) {
 	var mu sync.Mutex
 	told := map[string][]uint64{}
@@ -132,7 +132,7 @@ func TestNumbersAndChanges(t *testing.T) {
 	}
 }
 
-// A write that fails takes nothing with it: neither a number, nor its neighbours.
+// A failed write takes no number and doesn't fail the writes of its batch.
 func TestAFailedWriteIsAlone(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "e.db"))
 	key := user(t)
@@ -153,7 +153,7 @@ func TestAFailedWriteIsAlone(t *testing.T) {
 	if len(rows) != 20 || rows[19].N != 20 || rows[19].Change != 20 {
 		t.Errorf("there are %d, the last is %+v: want 20 without gaps", len(rows), rows[len(rows)-1])
 	}
-	// What a write did before it failed is undone.
+	// The changes of a failed write are rolled back.
 	err = s.writer.write(t.Context(), func(t *tx) error {
 		t.number()
 		t.change("one")
@@ -233,7 +233,7 @@ func TestOpenRefusesOtherFiles(t *testing.T) {
 	}
 }
 
-// A full disk is said as such, and what was there stays.
+// A full disk is reported as NoSpace, and stored reservations stay.
 func TestAFullDisk(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "e.db"))
 	key := user(t)
@@ -289,7 +289,7 @@ func TestAClosedStore(t *testing.T) {
 	}
 }
 
-// The result that is kept is the one that the rule says, whatever the order of arrival.
+// The latest birth's highest sequence is kept, in whatever order results arrive.
 func TestResultsInAnyOrder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "e.db")
 	s := open(t, path)

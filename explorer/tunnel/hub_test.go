@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const patience = 60 * time.Second
 
-// pair is a TCP connection's two ends.
+// pair returns both ends of a TCP connection.
 func pair(t *testing.T) (near, far net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -49,7 +49,7 @@ func hub(t *testing.T, change func(*tunnel.Limits)) *tunnel.Hub {
 	return h
 }
 
-// open keeps a tunnel of a node open, whose connections echo.
+// open opens a node's tunnel to the hub; its connections echo.
 func open(t *testing.T, h *tunnel.Hub, nodeID string) *nodeapi.Tunnel {
 	t.Helper()
 	near, far := pair(t)
@@ -76,7 +76,7 @@ func open(t *testing.T, h *tunnel.Hub, nodeID string) *nodeapi.Tunnel {
 	return side
 }
 
-// carried is a user's end of a connection to the node.
+// carried returns the user's end of a connection to the node.
 func carried(t *testing.T, h *tunnel.Hub, nodeID, user string) net.Conn {
 	t.Helper()
 	c, err := h.Connect(nodeID, owner(user))
@@ -153,8 +153,8 @@ func TestThereIsRoomForSoManyOnly(t *testing.T) {
 	}
 }
 
-// Keys are free: however many strangers there are, and wherever they come from,
-// owners reach the node, and the strangers' connections make room for each other.
+// Keys are free: however many strangers connect, from however many sources, owners
+// reach the node, and the strangers displace only each other.
 func TestStrangersCannotTakeOwnersPlaces(t *testing.T) {
 	h := hub(t, func(*tunnel.Limits) {})
 	open(t, h, "n")
@@ -173,7 +173,7 @@ func TestStrangersCannotTakeOwnersPlaces(t *testing.T) {
 	echoes(t, carried(t, h, "n", "b"))
 }
 
-// Owners may be hostile, too: who has few connections gets one of those who have many.
+// Owners may be hostile, too: an owner with few connections displaces those with many.
 func TestOwnersShareANodesTunnel(t *testing.T) {
 	h := hub(t, func(l *tunnel.Limits) { l.NodeOwners.Each, l.NodeOwners.Total = 4, 8 })
 	open(t, h, "n")
@@ -193,7 +193,7 @@ func TestOwnersShareANodesTunnel(t *testing.T) {
 	echoes(t, carried(t, h, "n", "d"))
 }
 
-// One source's nodes don't take all tunnels.
+// The nodes of one source can't take all tunnels.
 func TestOneSourceCannotTakeAllTunnels(t *testing.T) {
 	h := hub(t, func(l *tunnel.Limits) { l.Tunnels.Each, l.Tunnels.Total = 3, 4 })
 	keep := func(nodeID, source string) *nodeapi.Tunnel {
@@ -225,7 +225,7 @@ func TestOneSourceCannotTakeAllTunnels(t *testing.T) {
 	}
 }
 
-// echoes shows that a connection carries bytes.
+// echoes checks that a connection carries bytes.
 func echoes(t *testing.T, c net.Conn) {
 	t.Helper()
 	buffer := make([]byte, 4)
@@ -258,7 +258,7 @@ func TestIdleConnectionsEnd(t *testing.T) {
 	}
 }
 
-// A tunnel that ends takes its connections along, and a hub its tunnels.
+// The end of a tunnel ends its connections, and that of a hub its tunnels.
 func TestAnEndIsTheEndOfAll(t *testing.T) {
 	h := hub(t, func(*tunnel.Limits) {})
 	side := open(t, h, "n")

@@ -11,8 +11,8 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// TestOnlyAnEmptyAnswerAcknowledges: whoever takes a captive portal's page for
-// an acknowledgement loses the result for good.
+// TestOnlyAnEmptyAnswerAcknowledges: a node that takes a captive portal's page for an
+// acknowledgement loses the result for good.
 func TestOnlyAnEmptyAnswerAcknowledges(t *testing.T) {
 	result := &workload.Result{ID: "1-1", Type: workload.TypeVolume, State: workload.StateOK, Created: time.Now(), Hash: make([]byte, 32), Signature: make([]byte, 64)}
 	for _, c := range []struct {

@@ -50,7 +50,7 @@ func text(status int, body string) http.HandlerFunc {
 	}
 }
 
-// calls are all calls of a client.
+// calls are a client's methods by name, with sample arguments.
 func calls(c *Client) map[string]func(context.Context) error {
 	r := &workload.Reservation{ID: "1-1", NodeID: "n", Data: json.RawMessage("{}"), Created: time.Now()}
 	result := &workload.Result{ID: "1-1", Created: time.Now()}
@@ -83,7 +83,7 @@ func calls(c *Client) map[string]func(context.Context) error {
 	}
 }
 
-// writes answer nothing, so garbage in an answer's body doesn't matter to them.
+// answersNothing reports whether a call is a write without a result: garbage in its response doesn't matter.
 func answersNothing(name string) bool {
 	for _, prefix := range []string{"Register", "Heartbeat", "Set", "Approve", "Put", "Delete", "Renew"} {
 		if strings.HasPrefix(name, prefix) {
@@ -133,7 +133,7 @@ func TestEveryCallHasAKind(t *testing.T) {
 	}
 }
 
-// Answers that aren't any are Transient, and never a panic.
+// A garbage response is a Transient error, and never a panic.
 func TestGarbageAnswers(t *testing.T) {
 	for _, body := range []string{
 		``, `null`, `0`, `"x"`, `[]`, `{}`, `[null]`, `[1]`, `[{}]`, `{"id":5}`, `{"epoch":"","time":"x"}`, `<html>`, "\xff\xfe",
@@ -192,7 +192,7 @@ func TestAServerThatNeverAnswers(t *testing.T) {
 	if node.KindOf(err) != node.Transient || time.Since(start) > 5*time.Second {
 		t.Errorf("after %s: %v", time.Since(start), err)
 	}
-	// A long poll has its wait on top; a context that ends, ends it at once.
+	// A long poll's wait adds to the timeout; the end of its context ends it at once.
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
 	_, err = client.PollPage(ctx, "n", Cursor{}, time.Hour)
@@ -201,7 +201,7 @@ func TestAServerThatNeverAnswers(t *testing.T) {
 	}
 }
 
-// A list that never ends is noticed.
+// A list whose next page is the same page ends there.
 func TestAListWithoutEnd(t *testing.T) {
 	client := against(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(HeaderNext, r.URL.Query().Get("after")+"1")
@@ -211,7 +211,7 @@ func TestAListWithoutEnd(t *testing.T) {
 		_, _ = io.WriteString(w, "[]")
 	})
 	_, err := client.AllNodes(t.Context(), NodeFilter{})
-	must(t, err) // the same place twice is the end
+	must(t, err) // the same cursor twice is the end
 }
 
 func TestRetryAfter(t *testing.T) {
@@ -226,7 +226,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// What is sent is what was signed, byte for byte.
+// The client sends the signed data byte for byte.
 func TestReserveKeepsBytes(t *testing.T) {
 	var sent []byte
 	client := against(t, func(w http.ResponseWriter, r *http.Request) {
@@ -329,7 +329,7 @@ func TestHTTPStore(t *testing.T) {
 	}
 }
 
-// The signed bytes are written down here once, so that they can't change unseen.
+// The signed bytes are spelled out here, so that a change of them fails a test.
 func TestSignedBytes(t *testing.T) {
 	w := Write{Role: RoleNode, Key: "K", Method: "POST", Host: "Example.org:80", Path: "/nodes", Body: []byte("{}"), Time: time.Unix(1, 2)}
 	want := "croft-node-write-v1\x00" + "\x00\x00\x00\x01K" + "\x00\x00\x00\x04POST" + "\x00\x00\x00\x0eexample.org:80" + "\x00\x00\x00\x06/nodes" +

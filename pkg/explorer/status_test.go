@@ -6,8 +6,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// The explorer and nodes answer an error of one kind with one status, and a client that knows
-// the status alone tries again where the kind says so. No space is an answer for now only: room may come.
+// The explorer and nodes map each error kind to one status, and a client that knows only the
+// status retries where the kind isn't final. A client also retries NoSpace: room may come.
 func TestStatusOfKinds(t *testing.T) {
 	for kind, want := range map[node.Kind]int{
 		node.Invalid: 400, node.Refused: 403, node.NotExist: 404, node.Exist: 409, node.Busy: 429,
