@@ -80,8 +80,8 @@ type Progress struct {
 	What string
 }
 
-// Look returns the state of p's workloads by label. Without Watched it reports no
-// drift, and labels without hashes.
+// Look returns the state of p's workloads by label. If p isn't Watched, it reports
+// no drift, and labels without hashes.
 func Look(ctx context.Context, p Provisioner) (map[Label]Seen, error) {
 	if w, ok := p.(Watched); ok {
 		return w.Look(ctx)

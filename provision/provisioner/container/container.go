@@ -60,7 +60,7 @@ const slots = 4
 func (p *Provisioner) Slots() int { return slots }
 
 // Prepare pulls the image, unless the container would be refused for its references: an image
-// is costly, and a user's key free. Provision waits for volumes and networks yet to come.
+// is costly, and a user's key free. While a reserved volume or network is missing, Provision is Transient.
 func (p *Provisioner) Prepare(ctx context.Context, r *workload.Reservation) (provisioner.Progress, error) {
 	want, err := p.plan(r)
 	if err == nil {
@@ -163,7 +163,7 @@ func (p plan) result(member node.Member, image node.Image) *workload.ContainerRe
 }
 
 // made is a container that was created but not started. found is whether it existed
-// before this attempt; a module's Exist error tells so too.
+// before this attempt; a module's Exist error means the same.
 type made struct {
 	want  plan
 	found bool
@@ -193,7 +193,7 @@ func (p *Provisioner) box(ctx context.Context, want plan, undo *provisioner.Undo
 	return out, err
 }
 
-// run joins the container to its network and starts it, and pushes leaving it on undo unless found.
+// run joins the container to its network and starts it, and pushes its leaving on undo unless found.
 func (b made) run(ctx context.Context, networks Networks, containers Containers, undo *provisioner.Undo) (node.Member, error) {
 	id, network := b.want.spec.ID, b.want.network
 	member, err := networks.Join(ctx, b.want.member)

@@ -98,7 +98,7 @@ func (f *fakeNode) provisioner() *container.Provisioner {
 	})
 }
 
-// call records a changing call; it fails when the node has died or fail says so.
+// call records a changing call; it fails with its error in fail, or if the node has died.
 func (f *fakeNode) call(name string) error {
 	if f.dies > 0 && len(f.calls) >= f.dies {
 		return node.Errorf(node.Transient, "the node has died")

@@ -44,7 +44,7 @@ func (e *endedError) sealed(user string) json.RawMessage {
 	return data
 }
 
-// lastLines returns a container's last lines of output; empty if the module can't tell.
+// lastLines returns a container's last lines of output; empty if the module fails.
 func (w watch) lastLines(ctx context.Context, id string) string {
 	written := time.NewTimer(min(writing, w.enough))
 	defer written.Stop()

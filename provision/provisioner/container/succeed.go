@@ -24,8 +24,8 @@ const steadyLook = 250 * time.Millisecond
 // have ended.
 const backTime = 90 * time.Second
 
-// Succeed implements provisioner.Successor. It makes all of r's parts beside the others
-// but takes the place in the network, and starts r, only once the others are stopped.
+// Succeed implements provisioner.Successor. It makes r's parts beside the others, but
+// joins the network and starts r only once the others are stopped.
 func (p *Provisioner) Succeed(ctx context.Context, r *workload.Reservation, place provisioner.Place) (json.RawMessage, error) {
 	result, err := p.succeed(ctx, r, place)
 	var soon *endedError

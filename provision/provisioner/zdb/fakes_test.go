@@ -91,7 +91,7 @@ func (f *fakeNode) provisioner() *zdb.Provisioner {
 	})
 }
 
-// call records a changing call; it fails when the node has died or fail says so.
+// call records a changing call; it fails with its error in fail or reading, or if the node has died.
 func (f *fakeNode) call(name string) error {
 	if err := f.reads(name); err != nil {
 		return err
@@ -100,7 +100,7 @@ func (f *fakeNode) call(name string) error {
 	return f.fail[name]
 }
 
-// reads is a call that changes nothing; it fails when the node has died or reading says so.
+// reads is a call that changes nothing; it fails with its error in reading, or if the node has died.
 func (f *fakeNode) reads(name string) error {
 	if f.dies > 0 && len(f.calls) >= f.dies {
 		return node.Errorf(node.Transient, "the node has died")

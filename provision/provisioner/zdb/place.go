@@ -80,7 +80,7 @@ func (p *servers) asked(ctx context.Context, at server, must bool) ([]node.ZDBNa
 	return p.look(ctx, at)
 }
 
-// poolNames are the names of a disk type's pools, and of broken ones that may have it.
+// poolNames are the names of a disk type's pools, and of broken pools that may be of it.
 func poolNames(status node.StorageStatus, disk workload.DeviceType) []string {
 	var out []string
 	for _, pool := range status.Pools {

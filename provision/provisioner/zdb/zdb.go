@@ -1,6 +1,6 @@
 // Package zdb provisions 0-db namespaces. They live in zdb containers, one per
 // pool and mode, which are made with the first namespace and removed with the
-// last. It handles: the image, the volume that holds the data and is as large as
+// last. It handles the image, the volume that holds the data and is as large as
 // its namespaces need, a layer, the container, its port, and the namespace.
 package zdb
 
