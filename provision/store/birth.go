@@ -11,7 +11,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// readMeta reads what the store knows of itself.
+// readMeta reads the cursor, the clock mark and the birth.
 func (r *reading) readMeta() error {
 	if _, err := r.getJSON(cursorName, &r.meta.cursor); err != nil {
 		return err
@@ -33,7 +33,7 @@ func (r *reading) readMeta() error {
 	return nil
 }
 
-// hasQuarantined reports whether a file of that name was set aside before.
+// hasQuarantined reports whether a file of that name was set aside earlier.
 func (s *memory) hasQuarantined(name string) bool {
 	for _, q := range s.damaged {
 		if strings.HasPrefix(path.Base(q.Name), strings.ReplaceAll(name, "/", "_")) {
@@ -43,8 +43,8 @@ func (s *memory) hasQuarantined(name string) bool {
 	return false
 }
 
-// judgeBirth refuses a store that has records of croft's and no birth: a birth
-// is made before the first record, so that half of the store is missing.
+// judgeBirth refuses a store that has croft's records but no birth: the birth is written
+// before the first record, so half of the store is missing.
 func (r *reading) judgeBirth() error {
 	if r.birth != birthMissing || !r.croft {
 		return nil
@@ -53,8 +53,8 @@ func (r *reading) judgeBirth() error {
 		r.cfg.Root, birthName)
 }
 
-// settleBirth makes the store's identity when it has none, because it is new, was
-// the seed's or has lost it, or another one for a copy.
+// settleBirth gives the store an identity when it has none, because it is new, the seed's
+// or has lost it. A copy gets a new identity.
 func (s *FSStore) settleBirth(found birthState) error {
 	place := placeOf(s.lock)
 	if found != birthSound {
@@ -63,7 +63,7 @@ func (s *FSStore) settleBirth(found birthState) error {
 			return err
 		}
 		now := s.cfg.trustedNow()
-		// Damaged isn't new: what was in it may have been AcceptsOlder = false.
+		// A damaged birth isn't a new store's: it may have held AcceptsOlder = false.
 		older := s.cfg.NewNode && found == birthMissing
 		return s.writeBirth(func(b *birthFile) {
 			*b = birthFile{ID: id, Time: now, AcceptsOlder: older, Place: place, Reserved: s.meta.sequence}

@@ -22,10 +22,11 @@ func (s *FSStore) Bury(id string) error {
 	return s.bury(parsed, r)
 }
 
-// bury removes a record, and remembers first what its name had accepted.
+// bury removes a record. A network's Created is remembered first, if it is its name's
+// newest.
 func (s *FSStore) bury(id workload.ID, r Record) error {
-	// A container's name is only for its change in place: one that was signed earlier
-	// and is brought later is as any other of no name.
+	// A container's name only serves updates in place: after the burial, an older
+	// reservation that arrives late is treated as one without a name.
 	if r.HoldsName() && r.Reservation.Type == workload.TypeNetwork {
 		if err := s.setNewest(r); err != nil {
 			return err
@@ -46,7 +47,7 @@ func (s *FSStore) drop(id workload.ID) error {
 	return nil
 }
 
-// known returns the record of an ID that is given as text. NotExist when there is none.
+// known returns the record of an ID in text form. NotExist when there is none.
 func (s *memory) known(id string) (workload.ID, Record, error) {
 	parsed, err := workload.ParseID(id)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// The seed's face: a cache of what is deployed. It sees records in phase
-// Deployed only, and knows nothing of results.
+// The seed's API: a cache of deployed reservations. It sees only records in phase Deployed,
+// and no results.
 
 // Add stores a deployed reservation. Exist when there is a record of that ID,
 // deployed or not.
@@ -66,8 +66,8 @@ func (s *FSStore) Remove(id string) error {
 	return s.bury(parsed, r)
 }
 
-// GetExpired returns the deployed reservations whose time is over, the
-// earliest first; none while the clock can't be trusted.
+// GetExpired returns the deployed reservations that have expired, the earliest first; none
+// while the clock can't be trusted.
 func (s *FSStore) GetExpired() ([]*workload.Reservation, error) {
 	now, trusted := s.cfg.Clock.Now()
 	if !trusted {

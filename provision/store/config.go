@@ -13,41 +13,41 @@ import (
 	"github.com/croft-edge/croft/provision/store/persist"
 )
 
-// Clock is what the store needs of time. *clock.Trust is one.
+// Clock is the store's view of time. *clock.Trust implements it.
 type Clock interface {
-	// Now is the time, and whether anything may be compared with it.
+	// Now is the time, and whether it can be trusted.
 	Now() (time.Time, bool)
 	// Read is the time, how far it can be trusted, and the node's uptime.
 	Read() clock.Reading
 }
 
-// Config is what a store is opened with.
+// Config is a store's configuration.
 type Config struct {
 	// Root is the folder of the store. Required, unless Disk is given.
 	Root string
-	// Disk is where the store's bytes go in the place of a folder: nobody else
-	// may use it meanwhile. Nil is the folder Root.
+	// Disk keeps the store's bytes in place of a folder; nothing else may use it meanwhile.
+	// Nil is the folder Root.
 	Disk persist.Provider
-	// Log gets what the node's owner should know. The zero Logger says nothing.
+	// Log gets messages for the node's owner. The zero Logger discards them.
 	Log zerolog.Logger
-	// NewNode says that the node has no past: its key was made just now. Its
-	// new store then accepts older reservations, for none can name it. A node
-	// that has a key but no store may have lost it: false.
+	// NewNode is whether the node's key was made just now. Its new store then accepts older
+	// reservations, because none can name the node. False for a node with a key but no
+	// store: it may have lost the store.
 	NewNode bool
-	// Clock decides what has expired, for Counters and GetExpired, and what may
-	// be forgotten. Nil is the machine's clock, trusted.
+	// Clock decides which workloads have expired, for Counters and GetExpired, and which
+	// names may be forgotten. Nil is the machine's clock, trusted.
 	Clock Clock
-	// BirthClock dates the store's birth. It must not be what the explorer alone
-	// says: see SetMark. Nil is Clock.
+	// BirthClock dates the store's birth. Its time must not rest on the explorer alone: see
+	// SetMark. Nil is Clock.
 	BirthClock Clock
-	// Demand says what a reservation takes, for Usage. What it can't tell takes
-	// nothing: another version of croft admitted it, and it is there. Nil is nothing.
+	// Demand returns a reservation's demand, for Usage. One that it can't tell counts as
+	// zero: another version of croft admitted it, and it is there. Nil is zero for all.
 	Demand func(r *workload.Reservation) (provisioner.Demand, error)
 	// Hook stops or fails the store's durable steps, in tests.
 	Hook atomicfile.Hook
 }
 
-// Validate says what is wrong with the config.
+// Validate checks the config.
 func (c Config) Validate() error {
 	if c.Root == "" && c.Disk == nil {
 		return errors.New("cannot open store: no folder is given")
@@ -55,7 +55,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// wallClock is the machine's clock, taken at its word. It knows no uptime.
+// wallClock is the machine's clock, always trusted. It knows no uptime.
 type wallClock struct{}
 
 func (wallClock) Now() (time.Time, bool) { return time.Now(), true }

@@ -6,8 +6,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// deployedCount counts the records in phase Deployed by type. Those of one name
-// are one workload.
+// deployedCount counts the records in phase Deployed by type; those of one name count once.
 type deployedCount struct {
 	types map[workload.Type]int
 	names map[NetworkKey]int
@@ -47,7 +46,7 @@ func (s *FSStore) Counters() workload.ProvisionCounters {
 	return s.index.counters(now, trusted)
 }
 
-// counters is what is deployed less what is over, which the engine ends soon.
+// counters counts the deployed workloads less the expired ones, which the engine ends soon.
 func (x *index) counters(now time.Time, trusted bool) workload.ProvisionCounters {
 	over := map[workload.Type]int{}
 	if trusted {

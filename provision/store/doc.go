@@ -1,4 +1,4 @@
-// Package store remembers what this node has: one record a workload, on disk,
-// written whole. Feedback's outbox and the counters are queries on the
-// records. It decides nothing and reaches nothing but its folder.
+// Package store keeps the node's records on disk: one record per reservation, written
+// whole. Feedback's outbox and the counters are queries on the records. It makes no
+// decisions and touches only its own folder.
 package store

@@ -13,9 +13,9 @@ import (
 	"github.com/croft-edge/croft/provision/lifecycle"
 )
 
-// document is a record in its file. The data of reservation and result stand
-// beside them in base64: what was signed is kept byte for byte, which JSON in
-// JSON isn't.
+// document is the JSON form of a record. The data of reservation and result are base64
+// members of their own: signed bytes are kept exactly, which JSON nested in JSON doesn't
+// do.
 type document struct {
 	Reservation *workload.Reservation `json:"reservation"`
 	Data        []byte                `json:"data,omitempty"`
@@ -44,11 +44,11 @@ type document struct {
 	Since       moment    `json:"since,omitzero"`
 	Holding     moment    `json:"holding,omitzero"`
 
-	// Refusal is major 2's word for Dismissed; it isn't written any more.
+	// Refusal is major 2's flag for Dismissed; it is only read.
 	Refusal bool `json:"refusal,omitempty"`
 }
 
-// moment is a lifecycle.Since in a file.
+// moment is the JSON form of a lifecycle.Since.
 type moment struct {
 	Floor  time.Time     `json:"floor,omitzero"`
 	Uptime time.Duration `json:"uptime,omitempty"`
@@ -109,7 +109,7 @@ func decode(file []byte) (Record, error) {
 	return migrate(r, d.Refusal), nil
 }
 
-// record is what the document says.
+// record converts the document to a Record.
 func (d document) record() (Record, error) {
 	if d.Reservation == nil {
 		return Record{}, errors.New("it holds no reservation")
@@ -156,7 +156,7 @@ func readHash(member, text string, h *workload.Hash) error {
 	return nil
 }
 
-// check returns the ID of a record that may be stored.
+// check validates a record for storing and returns its ID.
 func check(r Record) (workload.ID, error) {
 	if r.Reservation == nil {
 		return workload.ID{}, errors.New("cannot store a record without a reservation")

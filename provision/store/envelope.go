@@ -16,14 +16,14 @@ import (
 //	"3.0.0"5f1c…9a
 //	{"reservation":…}
 //
-// Major 3 is croft's, and so is 2, which it read and wrote before (see migrate);
-// 1.0.0 and 0.0.0 are the seed's, a reservation's JSON without a checksum.
+// Major 3 is croft's present version, 2 its previous one (see migrate); 1.0.0 and 0.0.0 are
+// the seed's, a reservation's JSON without a checksum.
 func fileVersion() versioned.Version { return versioned.Version{Major: 3} }
 
 // oldestSealed is the first major version with a checksum.
 const oldestSealed = 2
 
-// errNewer is of a file that a newer croft has written: sound, but not readable here.
+// errNewer marks a sound file that a newer croft has written and this one can't read.
 var errNewer = errors.New("it was written by a newer croft")
 
 // seal puts version and checksum in front of body.
@@ -37,7 +37,7 @@ func seal(body []byte) []byte {
 	return append(out, '\n')
 }
 
-// open returns the body of what seal made.
+// open checks a file that seal made and returns its body.
 func open(file []byte) ([]byte, error) {
 	v, rest := versioned.Split(file)
 	sum, body, ok := bytes.Cut(rest, []byte("\n"))
@@ -57,7 +57,7 @@ func open(file []byte) ([]byte, error) {
 	return body, nil
 }
 
-// checksum binds the version, too: what says it is newer must mean it.
+// checksum covers the version, too: damage to it must not pass for a newer croft's file.
 func checksum(v versioned.Version, body []byte) string {
 	h := sha256.New()
 	_, _ = h.Write(versioned.Join(v, nil))

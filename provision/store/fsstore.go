@@ -8,48 +8,45 @@ import (
 	"github.com/croft-edge/croft/provision/store/persist"
 )
 
-// FSStore keeps records in a folder: one file a reservation, named by its ID,
-// and in folders beside them what the node knows of itself. It is the engine's
-// Records, and the seed's cache of reservations. All methods may be called
-// from several goroutines; readers never wait for the disk.
+// FSStore keeps records in a folder: one file per reservation, named by its ID, and the
+// node's own state in folders beside them. It implements Records, and the seed's cache of
+// reservations. All methods are safe for concurrent use; readers never wait for the disk.
 type FSStore struct {
 	cfg  Config
 	disk persist.Provider
 	lock *filelock.Lock
 
-	// writing is held over a change, from its check to its place in the
-	// memory.
+	// writing is held during a change, from its check to the update of memory.
 	writing sync.Mutex
 	memory
 }
 
-// memory is what a store has read and written. All that only reads is answered
-// from it.
+// memory is the store's content in memory. It answers all reads.
 type memory struct {
-	// mu guards what is below, never over the disk, and is never taken twice: the
-	// writer that waits between two read locks is how a store hangs.
+	// mu guards the fields below. It is never held over disk access, nor taken twice: a
+	// writer that waits between two read locks would hang the store.
 	mu    sync.RWMutex
 	index *index
 	meta  meta
-	// networks is what is remembered of networks whose records are buried.
+	// networks holds the newest Created of networks whose records are buried.
 	networks map[NetworkKey]remembered
 	damaged  []Quarantine
 }
 
-// Quarantine is a file that couldn't be read, and was set aside.
+// Quarantine is a damaged file that was set aside.
 type Quarantine struct {
-	// Name is where it lies now, relative to the store's folder.
+	// Name is its present path, relative to the store's folder.
 	Name string
-	// ID is the reservation's that it was of; empty when it was no record.
+	// ID is its reservation's; empty when it was no record.
 	ID string
-	// Cause is what was wrong with it.
+	// Cause describes the damage.
 	Cause string
 }
 
-// Open opens the store in c.Root, and makes it when there is none. Busy when
-// another process has it open. A damaged file is set aside, not an error; a file
-// of a newer croft is one, and so is one that can't be read, because a store must
-// not be opened half: Refused and Transient, and nothing in the folder is changed.
+// Open opens the store in c.Root, and creates it if missing. Busy when another process has
+// it open. Damaged files are set aside. A newer croft's file is an error (Refused), and so
+// is one that can't be read (Transient), because a store must not be opened in part; then
+// nothing in the folder is changed.
 func Open(c Config) (*FSStore, error) {
 	if c.Disk != nil {
 		return openWith(c, nil, func() (persist.Provider, error) { return c.Disk, nil })
@@ -57,7 +54,7 @@ func Open(c Config) (*FSStore, error) {
 	return openOn(c, func() (persist.Provider, error) { return persist.OpenFS(c.Root, c.Hook) })
 }
 
-// openOn opens the store that lies with a provider, and whose lock is in a folder.
+// openOn opens a store on a provider, with its lock in the folder Root.
 func openOn(c Config, provider func() (persist.Provider, error)) (*FSStore, error) {
 	if err := c.Validate(); err != nil {
 		return nil, node.WithKind(node.Invalid, err)
@@ -69,8 +66,8 @@ func openOn(c Config, provider func() (persist.Provider, error)) (*FSStore, erro
 	return openWith(c, held, provider)
 }
 
-// openWith opens the store that lies with a provider; held is nil for one that
-// nobody else can reach.
+// openWith opens a store on a provider; held is nil for one that no other process can
+// reach.
 func openWith(c Config, held *filelock.Lock, provider func() (persist.Provider, error)) (*FSStore, error) {
 	if c.Clock == nil {
 		c.Clock = wallClock{}
@@ -86,9 +83,9 @@ func openWith(c Config, held *filelock.Lock, provider func() (persist.Provider, 
 	return s, nil
 }
 
-// NewFSStore opens the store in root as the published API does: without a log,
-// by the machine's clock, and, when it is new, accepting reservations that are
-// older than it. A node of croft's uses Open.
+// NewFSStore opens the store in root as the published API does: without a log, by the
+// machine's clock, and, when it is new, accepting reservations older than itself. A croft
+// node uses Open.
 func NewFSStore(root string) (*FSStore, error) {
 	return Open(Config{Root: root, NewNode: true})
 }
@@ -100,14 +97,14 @@ func (s *FSStore) Close() error {
 	return both(s.disk.Close(), release(s.lock))
 }
 
-// Quarantined returns what was set aside, now or before, by name.
+// Quarantined returns the files set aside, at this start or before.
 func (s *memory) Quarantined() []Quarantine {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return append([]Quarantine(nil), s.damaged...)
 }
 
-// both is the first error, with the second when there are two.
+// both joins two errors, either of which may be nil.
 func both(first, second error) error {
 	switch {
 	case first == nil:

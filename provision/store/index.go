@@ -9,29 +9,29 @@ import (
 	"github.com/croft-edge/croft/provision/provisioner"
 )
 
-// entry is a record with what queries need of it, worked out once.
+// entry is a record with the values that queries need, computed once.
 type entry struct {
 	id      workload.ID
 	record  Record
 	expires time.Time
-	// demand is what its workload was promised; it counts once it is measured.
+	// demand is the room promised to its workload; valid once measured.
 	demand   provisioner.Demand
 	measured bool
 }
 
-// index is the records in memory, in the orders in which they are asked for,
-// with the sums that are asked for at each arrival. It isn't safe for concurrent use.
+// index holds the records in memory, in the orders that queries use, with the sums that
+// each arrival needs. It isn't safe for concurrent use.
 type index struct {
 	demand func(r *workload.Reservation) (provisioner.Demand, error)
 
 	records map[workload.ID]*entry
 	phases  map[Phase]map[workload.ID]*entry
-	// byHash holds the records that were taken in. Version 1 gives equal
-	// requests one hash, and the seed's face accepts them: hence several.
+	// byHash holds all records but Dismissed ones. Version 1 gives equal requests one hash,
+	// and the seed's API accepts them: hence several.
 	byHash map[workload.Hash][]workload.ID
-	// byName holds those that hold a name, by Created.
+	// byName holds the records that hold a name, by Created.
 	byName map[NetworkKey]ordered
-	// undelivered is by sequence; expiring holds the deployed ones, by expiry.
+	// undelivered is ordered by sequence; expiring holds the deployed records, by expiry.
 	undelivered, expiring ordered
 
 	deployed deployedCount
@@ -53,7 +53,7 @@ func newIndex(demand func(*workload.Reservation) (provisioner.Demand, error)) *i
 	}
 }
 
-// put adds the record, in the place of the one of its ID.
+// put adds the record, replacing the one of its ID.
 func (x *index) put(id workload.ID, r Record) {
 	e := &entry{id: id, record: r, expires: r.Reservation.Expires()}
 	if old := x.records[id]; old != nil {
@@ -91,7 +91,7 @@ func (x *index) put(id workload.ID, r Record) {
 	x.count(e)
 }
 
-// count adds e to the sums. Dismissed ones are in none.
+// count adds e to the sums, which leave out Dismissed records.
 func (x *index) count(e *entry) {
 	if e.record.Phase == Dismissed {
 		return
@@ -105,7 +105,7 @@ func (x *index) count(e *entry) {
 	user.add(e)
 }
 
-// uncount takes e out of the sums again.
+// uncount takes e out of the sums.
 func (x *index) uncount(e *entry) {
 	if e.record.Phase == Dismissed {
 		return
@@ -118,7 +118,7 @@ func (x *index) uncount(e *entry) {
 	}
 }
 
-// measure is what r's workload takes.
+// measure returns the demand of r's workload, zero when it can't be told.
 func (x *index) measure(r Record) provisioner.Demand {
 	if x.demand == nil {
 		return provisioner.Demand{}
@@ -173,7 +173,7 @@ func (x *index) ofHash(h workload.Hash) *entry {
 // list returns all records by ID.
 func (x *index) list() []Record { return byID(x.records) }
 
-// expired returns the deployed records whose time is over at now, the earliest first.
+// expired returns the deployed records that have expired by now, the earliest first.
 func (x *index) expired(now time.Time) []*entry {
 	n, _ := slices.BinarySearchFunc(x.expiring.list, now, func(e *entry, t time.Time) int {
 		if e.expires.After(t) {
@@ -184,7 +184,7 @@ func (x *index) expired(now time.Time) []*entry {
 	return x.expiring.list[:n]
 }
 
-// newest returns the latest accepted reservation of a name, nil when there is none.
+// newest returns the record of a name with the latest Created, nil when there is none.
 func (x *index) newest(key NetworkKey) *entry {
 	of := x.byName[key].list
 	if len(of) == 0 {
@@ -210,7 +210,7 @@ func clones(all []*entry) []Record {
 	return out
 }
 
-// ordered is entries in an order in which no two are equal.
+// ordered is a sorted list of entries; no two compare as equal.
 type ordered struct {
 	list    []*entry
 	compare func(a, b *entry) int
@@ -221,7 +221,7 @@ func (o *ordered) add(e *entry) {
 	o.list = slices.Insert(o.list, at, e)
 }
 
-// drop takes e out; what isn't in it is no error.
+// drop removes e, if it is in the list.
 func (o *ordered) drop(e *entry) {
 	if at, found := slices.BinarySearchFunc(o.list, e, o.compare); found {
 		o.list = slices.Delete(o.list, at, at+1)
@@ -236,7 +236,7 @@ func compareCreated(a, b *entry) int {
 	return cmp.Or(a.record.Reservation.Created.Compare(b.record.Reservation.Created), compareID(a.id, b.id))
 }
 
-// compareSequence puts what has no result before everything.
+// compareSequence sorts entries without a result first.
 func compareSequence(a, b *entry) int {
 	return cmp.Or(cmp.Compare(sequenceOf(a), sequenceOf(b)), compareID(a.id, b.id))
 }

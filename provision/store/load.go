@@ -14,34 +14,34 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// quarantineFolder holds damaged files. causeSuffix is of the file beside one
-// that says what was wrong.
+// quarantineFolder holds damaged files; causeSuffix marks the file beside each that tells
+// the damage.
 const (
 	quarantineFolder = "quarantine"
 	causeSuffix      = ".cause"
 )
 
-// reading is one look at the whole folder. It changes nothing on the disk: what
-// it finds damaged is set aside once all could be read.
+// reading is one scan of the whole folder. It changes nothing on the disk: load sets its
+// findings aside once all files could be read.
 type reading struct {
 	*FSStore
 	findings []finding
-	// answered are records that were kept only for an answer that is delivered:
-	// the process ended before it removed them.
+	// answered names records that were kept only until their result was delivered; the
+	// process ended before it removed them.
 	answered []string
-	// croft is whether there is a record that croft itself has written, birth
-	// what there was in the file of the birth.
+	// croft is whether croft itself (not the seed) wrote any record; birth is the state of
+	// the birth file.
 	croft bool
 	birth birthState
 }
 
-// finding is a file that was read and is wrong.
+// finding is a file that could be read and is damaged.
 type finding struct {
 	name, id string
 	cause    error
 }
 
-// birthState is what was found in the place of the store's birth.
+// birthState is the state of the birth file.
 type birthState int
 
 const (
@@ -50,8 +50,8 @@ const (
 	birthDamaged
 )
 
-// load reads the whole store. Nobody else has it yet. When anything can't be
-// read, or was written by a newer croft, nothing has been changed.
+// load reads the whole store before anyone else can use it. If a file can't be read, or a
+// newer croft wrote it, load fails and changes nothing on the disk.
 func (s *FSStore) load() error {
 	r := reading{FSStore: s}
 	for _, read := range []func() error{
@@ -72,8 +72,8 @@ func (s *FSStore) load() error {
 	return s.settleBirth(r.birth)
 }
 
-// get returns what a file holds; false when it isn't there. That it can't be read
-// says nothing of what is in it: the next start may read it.
+// get returns a file's content; false when the file is missing. A read error doesn't mean
+// damage: the next start may read the file.
 func (r *reading) get(name string) ([]byte, bool, error) {
 	file, err := r.disk.Get(name)
 	switch {
@@ -98,7 +98,7 @@ func (r *reading) list(folder string) ([]string, error) {
 	return names, nil
 }
 
-// wrong notes a file that was read and is damaged. One of a newer croft isn't.
+// wrong notes a damaged file. A newer croft's file isn't damaged: it is an error.
 func (r *reading) wrong(name, id string, cause error) error {
 	if errors.Is(cause, errNewer) {
 		return node.WithKind(node.Refused, errors.Wrapf(cause, "cannot open store %s: %s", r.cfg.Root, name))
@@ -150,7 +150,7 @@ func (r *reading) readRecord(name string) error {
 	return nil
 }
 
-// recordOf reads the file of the record of that ID.
+// recordOf decodes a record's file and checks that the record has that ID.
 func recordOf(id workload.ID, file []byte) (Record, error) {
 	rec, err := decode(file)
 	if err != nil {
@@ -192,7 +192,7 @@ func (r *reading) readNetworks() error {
 	return nil
 }
 
-// getJSON reads what putJSON wrote; false when it isn't there, or is damaged.
+// getJSON reads a file that putJSON wrote; false when the file is missing or damaged.
 func (r *reading) getJSON(name string, v any) (bool, error) {
 	file, there, err := r.get(name)
 	if err != nil || !there {
@@ -208,7 +208,7 @@ func (r *reading) getJSON(name string, v any) (bool, error) {
 	return true, nil
 }
 
-// readQuarantine reads what was set aside before.
+// readQuarantine lists the files set aside earlier, with their causes.
 func (r *reading) readQuarantine() error {
 	names, err := r.list(quarantineFolder)
 	if err != nil {
@@ -234,8 +234,8 @@ func (r *reading) readQuarantine() error {
 	return nil
 }
 
-// setAside moves a damaged file to the quarantine. Where even that can't be
-// done it stays, unread.
+// setAside moves a damaged file to the quarantine. If the move fails, the file stays,
+// ignored.
 func (r *reading) setAside(name, id string, cause error) {
 	q := Quarantine{Name: name, ID: id, Cause: cause.Error()}
 	target := r.freeName(strings.ReplaceAll(name, "/", "_"))
@@ -251,7 +251,7 @@ func (r *reading) setAside(name, id string, cause error) {
 	r.cfg.Log.Error().Str("id", id).Str("name", q.Name).Str("err", q.Cause).Msg("a damaged file of the store was set aside")
 }
 
-// freeName finds a name in the quarantine that nothing has.
+// freeName returns an unused name in the quarantine.
 func (r *reading) freeName(name string) string {
 	target := quarantineFolder + "/" + name
 	taken := map[string]bool{}
@@ -264,5 +264,5 @@ func (r *reading) freeName(name string) string {
 	return target
 }
 
-// networkName is where the newest of a network is remembered.
+// networkName is the file that remembers the newest Created of a network.
 func networkName(key NetworkKey) string { return networkFolder + "/" + hex.EncodeToString(key[:]) }

@@ -34,7 +34,8 @@ func lockFolder(root string, hook atomicfile.Hook) (*filelock.Lock, error) {
 	return lock, nil
 }
 
-// release releases the store's lock; nil is the lock of a store that nobody else can reach.
+// release releases the store's lock; a store that no other process can reach has none
+// (nil).
 func release(lock *filelock.Lock) error {
 	if lock == nil {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/croft-edge/croft/provision/store/persist"
 )
 
-// Where the store keeps what isn't a record.
+// The store's files beside its records.
 const (
 	metaFolder = "meta"
 	birthName  = metaFolder + "/birth"
@@ -24,18 +24,18 @@ const (
 	clockName  = metaFolder + "/clock"
 )
 
-// sequenceBlock is how many sequence numbers are reserved with one write. A
-// restart goes on behind the reserved ones: none is ever given twice, also
-// when the file that held the largest is damaged or buried.
+// sequenceBlock is how many sequence numbers one write reserves. A restart continues after
+// the reserved ones: no number is given twice, even when the record that held the largest
+// is damaged or buried.
 const sequenceBlock = 1024
 
-// Birth is a store's identity. A node that has lost its store has another one.
+// Birth is a store's identity. A node that has lost its store gets a new one.
 type Birth struct {
 	// ID is random, hex.
 	ID string
-	// Time is when the store was made, by more than the explorer's word (see
-	// Config.BirthClock); zero while no such time is known. What was created
-	// before is accepted only when AcceptsOlder.
+	// Time is when the store was made, by a time that doesn't rest on the explorer alone
+	// (see Config.BirthClock); zero while unknown. Reservations created earlier are
+	// accepted only when AcceptsOlder.
 	Time time.Time
 }
 
@@ -44,16 +44,16 @@ type birthFile struct {
 	ID           string    `json:"id"`
 	Time         time.Time `json:"time,omitzero"`
 	AcceptsOlder bool      `json:"accepts_older"`
-	// Place tells a copy from the original (see place).
+	// Place tells a copy from the original (see placeOf).
 	Place string `json:"place,omitempty"`
 	// Reserved is the largest sequence number that may have been given.
 	Reserved int64 `json:"reserved"`
 }
 
-// meta is what the store knows of the node, in memory.
+// meta is the node's own state, in memory.
 type meta struct {
 	birth birthFile
-	// sequence is the last number given.
+	// sequence is the last sequence number given.
 	sequence int64
 	cursor   explorer.Cursor
 	mark     markFile
@@ -66,7 +66,7 @@ type markFile struct {
 	Birth string `json:"birth,omitempty"`
 }
 
-// Birth is the store's identity.
+// Birth returns the store's identity.
 func (s *memory) Birth() Birth {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -80,15 +80,15 @@ func (s *memory) AcceptsOlder() bool {
 	return s.meta.birth.AcceptsOlder
 }
 
-// AcceptOlder makes the store accept reservations created before its birth:
-// the operator says that none was ended in the life that was lost.
+// AcceptOlder makes the store accept reservations created before its birth: the operator
+// asserts that none of them ended before the previous store was lost.
 func (s *FSStore) AcceptOlder() error {
 	return s.changeBirth(func(b *birthFile) { b.AcceptsOlder = true })
 }
 
-// RefuseOlder takes AcceptOlder back: from then on a reservation's first end counts
-// alone, and what was remembered past its end may be forgotten. Refused while the
-// birth has no date: nothing could be accepted any more.
+// RefuseOlder undoes AcceptOlder: from then on only a reservation's first end (without
+// renewals) counts, and records kept past that end may be forgotten. Refused while the
+// birth has no date: no reservation could be accepted any more.
 func (s *FSStore) RefuseOlder() error {
 	if s.Birth().Time.IsZero() {
 		return node.Errorf(node.Refused, "cannot refuse older reservations: the time of the store's birth isn't known yet, run an NTP client first")
@@ -96,9 +96,9 @@ func (s *FSStore) RefuseOlder() error {
 	return s.changeBirth(func(b *birthFile) { b.AcceptsOlder = false })
 }
 
-// Rebirth gives the store a new identity, because it was restored from a
-// backup: what was accepted or ended since isn't in it. The poll starts again
-// from the beginning, and what is older than now waits for AcceptOlder.
+// Rebirth gives the store a new identity after a restore from a backup, which lacks
+// everything accepted or ended since. The poll starts again from the beginning, and
+// reservations older than now need AcceptOlder.
 func (s *FSStore) Rebirth() error {
 	id, err := newBirthID()
 	if err != nil {
@@ -118,8 +118,7 @@ func (s *memory) Cursor() explorer.Cursor {
 	return s.meta.cursor
 }
 
-// SetCursor remembers how far the node has read. Nothing is written when it is
-// the same.
+// SetCursor stores how far the node has read. An unchanged cursor isn't written.
 func (s *FSStore) SetCursor(c explorer.Cursor) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -133,9 +132,9 @@ func (s *FSStore) SetCursor(c explorer.Cursor) error {
 	return nil
 }
 
-// Mark is what was recorded of time last; zero when nothing ever was. A mark of
-// before the store was born again may be another machine's, or this one's of
-// long ago: nothing is known of its boots.
+// Mark is the last recorded clock mark; zero when there is none. A mark from before a
+// rebirth may be another machine's, or an old one of this machine: its boot IDs are left
+// out.
 func (s *memory) Mark() clock.Mark {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -146,10 +145,9 @@ func (s *memory) Mark() clock.Mark {
 	return m
 }
 
-// SetMark records a mark. The first one whose time is vouched for by more than
-// the explorer's word also dates the store's birth, when that isn't dated yet:
-// an explorer that says an early time must not make what has ended acceptable
-// to a node that doesn't remember. It is what clock.Config.Record wants.
+// SetMark records a mark. The first mark that more than the explorer vouches for also dates
+// an undated birth: an explorer that gives an early time must not make ended reservations
+// acceptable to a node that doesn't remember them. It serves as clock.Config.Record.
 func (s *FSStore) SetMark(m clock.Mark) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -165,7 +163,7 @@ func (s *FSStore) SetMark(m clock.Mark) error {
 	return s.writeBirth(func(b *birthFile) { b.Time = m.Time })
 }
 
-// nextSequence gives the next number of a result. The caller holds writing.
+// nextSequence returns the sequence number of the next result. The caller holds writing.
 func (s *FSStore) nextSequence() (int64, error) {
 	s.mu.RLock()
 	next, reserved := s.meta.sequence+1, s.meta.birth.Reserved
@@ -198,14 +196,14 @@ func (s *FSStore) writeBirth(edit func(*birthFile)) error {
 	return nil
 }
 
-// change changes the memory.
+// change edits the memory under its lock.
 func (s *memory) change(edit func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	edit()
 }
 
-// trustedNow is the time to date a birth by, or zero while the clock can't be trusted.
+// trustedNow is the time that dates a birth, zero while the clock can't be trusted.
 func (c Config) trustedNow() time.Time {
 	at := c.BirthClock
 	if at == nil {
@@ -235,9 +233,9 @@ func newBirthID() (string, error) {
 	return hex.EncodeToString(b), nil
 }
 
-// placeOf is what a copied store doesn't share with the one it was copied from:
-// the inode of its lock file and when that was made, which no copy can keep. A
-// snapshot of the whole disk does keep it. Empty where the file system doesn't tell.
+// placeOf tells a store from its copies by its lock file's inode and creation time, which
+// no copy can keep (a snapshot of the whole disk does). Empty without a lock, or where the
+// file system doesn't tell.
 func placeOf(l *filelock.Lock) string {
 	if l == nil {
 		return ""

@@ -12,17 +12,17 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// Texts that major 2 put into Cause and decided by.
+// Texts that major 2 put into Cause, and based decisions on.
 const (
 	oldWaitsForFetch = "what it needs is being fetched"
-	// oldBornBefore ends what it said to those that are older than the store.
+	// oldBornBefore ends its refusals of reservations older than the store.
 	oldBornBefore = "the node's store was made"
 	oldNewStore   = "the node's store is new"
 )
 
-// migrate returns what a record of major 2 is now: r has its members, and
-// refusal is the one that has become a phase. Major 2 had six phases, and said
-// the rest by a count, an end and a text.
+// migrate converts a record of major 2: r has its members, and refusal is the member that
+// has become a phase. Major 2 had six phases, and encoded the rest in Attempts, End and
+// Cause.
 func migrate(r Record, refusal bool) Record {
 	r.Name, _ = KeyOf(r.Reservation)
 	switch r.Phase {
@@ -35,7 +35,7 @@ func migrate(r Record, refusal bool) Record {
 	case Failed:
 		migrateFailed(&r, refusal)
 	case Ended:
-		// A network's stays the newest of its name: an older one isn't accepted again.
+		// A network's record stays the newest of its name: no older one is accepted again.
 		r.Admitted = !r.Deployed.IsZero() || r.Reservation.Type == workload.TypeNetwork
 		r.Cause = ""
 	default:
@@ -48,7 +48,7 @@ func migrate(r Record, refusal bool) Record {
 	return r
 }
 
-// migrateRetry tells what was never judged from what was, and waits.
+// migrateRetry tells records that wait to be judged or fetched from those to be retried.
 func migrateRetry(r *Record) {
 	if r.Attempts == 0 && r.Deployed.IsZero() {
 		r.Phase = Waiting
@@ -60,7 +60,7 @@ func migrateRetry(r *Record) {
 	r.Begun = r.Admitted
 }
 
-// migrateLeaving tells what was held from what was being taken down.
+// migrateLeaving tells held and stopping workloads from those being removed.
 func migrateLeaving(r *Record) {
 	r.Admitted, r.Begun = true, true
 	evicted := r.End == workload.StateEvicted
@@ -74,7 +74,7 @@ func migrateLeaving(r *Record) {
 	}
 }
 
-// migrateFailed tells what was never taken in, and what was never attempted.
+// migrateFailed tells dismissed and never attempted reservations from failed ones.
 func migrateFailed(r *Record, refusal bool) {
 	switch {
 	case refusal:
@@ -85,7 +85,7 @@ func migrateFailed(r *Record, refusal bool) {
 	}
 }
 
-// reduce leaves of a tombstone what lifecycle leaves of one.
+// reduce strips a tombstone as lifecycle does.
 func reduce(r *Record) {
 	full := r.Reservation
 	r.Reservation = &workload.Reservation{
@@ -98,8 +98,8 @@ func reduce(r *Record) {
 	r.Attempts, r.NextAttempt = 0, time.Time{}
 }
 
-// decodeSeed reads a file of the seed's store: the JSON of a reservation that
-// is deployed, after a header 1.0.0 or none.
+// decodeSeed reads a file of the seed's store: the JSON of a deployed reservation, after a
+// header 1.0.0 or none.
 func decodeSeed(v versioned.Version, body []byte) (Record, error) {
 	if (v != versioned.Version{}) && (v != versioned.Version{Major: 1}) {
 		return Record{}, errors.Errorf("its version is %s; 0.0.0, 1.0.0 and %d to %s can be read", v, oldestSealed, fileVersion())
@@ -111,7 +111,7 @@ func decodeSeed(v versioned.Version, body []byte) (Record, error) {
 	return Adopted(&r, r.Created)
 }
 
-// Adopted is the record of a reservation that something else than this croft has
+// Adopted makes the record of a reservation that something other than this croft has
 // deployed.
 func Adopted(r *workload.Reservation, at time.Time) (Record, error) {
 	hash, err := r.Hash()

@@ -6,21 +6,21 @@ import (
 	"github.com/croft-edge/croft/provision/lifecycle"
 )
 
-// networkFolder holds, for each network whose records are buried, the newest
-// that was accepted.
+// networkFolder holds, for each network whose records are buried, the newest accepted
+// Created.
 const networkFolder = "networks"
 
 // remembered is the content of a file in networkFolder.
 type remembered struct {
 	Created time.Time `json:"created"`
-	// Until is when it may be forgotten, Since what proves that it has come.
+	// Until is when it may be forgotten; Since proves that this time has come.
 	Until time.Time `json:"until"`
 	Since moment    `json:"since,omitzero"`
 }
 
-// remember is how long the newest of a network is remembered past its
-// creation: an older one that could still be valid then would have had to be
-// signed for longer than any node accepts (verify.DefaultMaxDuration).
+// remember is how long past its Created the newest of a network is remembered: an older one
+// still valid then would have a longer duration than any node accepts
+// (verify.DefaultMaxDuration).
 const remember = 366 * 24 * time.Hour
 
 // Newest implements Records.
@@ -35,8 +35,8 @@ func (s *memory) Newest(key NetworkKey) (time.Time, bool) {
 	return e.record.Reservation.Created, true
 }
 
-// setNewest remembers the Created of a record past its burial, when it is the
-// newest that is known of its name. The caller holds writing.
+// setNewest remembers a record's Created past its burial, if it is the newest known of its
+// name. The caller holds writing.
 func (s *FSStore) setNewest(rec Record) error {
 	key, created := rec.Name, rec.Reservation.Created
 	s.mu.RLock()
@@ -53,12 +53,12 @@ func (s *FSStore) setNewest(rec Record) error {
 	return nil
 }
 
-// forgetAtOnce is how many names are looked at when a record is buried: the work
-// of one burial doesn't grow with what is remembered.
+// forgetAtOnce is how many names a burial checks, so that its work doesn't grow with the
+// number of names.
 const forgetAtOnce = 16
 
-// forget drops what is remembered of names for long enough, as far as that is
-// proven: it looks at a few of them, picked at random. The caller holds writing.
+// forget drops remembered names whose Until has provably come. It checks a few of them,
+// picked at random. The caller holds writing.
 func (s *FSStore) forget() error {
 	now := s.cfg.Clock.Read()
 	var names []string

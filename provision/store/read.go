@@ -13,7 +13,7 @@ func (s *memory) Record(id string) (Record, error) {
 	return r, err
 }
 
-// ByHash implements Records. Dismissed ones aren't found by it.
+// ByHash implements Records. It leaves out Dismissed records.
 func (s *memory) ByHash(h workload.Hash) (Record, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

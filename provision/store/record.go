@@ -8,8 +8,8 @@ import (
 	"github.com/croft-edge/croft/provision/provisioner"
 )
 
-// Record is all that the node remembers of one reservation. Package lifecycle
-// says what it is and changes it; the store keeps it.
+// Record is the node's whole memory of one reservation. Package lifecycle defines and
+// changes it; the store keeps it.
 type Record = lifecycle.Record
 
 // Phase is how far a record's workload has come.
@@ -33,27 +33,27 @@ const (
 	Dismissed = lifecycle.Dismissed
 )
 
-// NetworkKey tells networks apart inside the node. The short ID on the wire is
-// for display.
+// NetworkKey identifies the name of a network or container inside the node. A network's
+// short ID on the wire is for display.
 type NetworkKey = lifecycle.NameKey
 
-// KeyOf returns the key of the network that r reserves; false when r isn't a
-// network or its name can't be read.
+// KeyOf returns the key of the name that r is reserved under; false when its type has no
+// name, or the name can't be read.
 func KeyOf(r *workload.Reservation) (NetworkKey, bool) { return lifecycle.NameOf(r) }
 
-// Usage is how much is remembered and promised.
+// Usage sums up the remembered records and the promised room.
 type Usage struct {
-	// Records counts all that is remembered, but Dismissed ones.
+	// Records counts all records but Dismissed ones.
 	Records int
-	// Workloads counts those that hold what they were promised (Record.Present),
-	// Demand is what they were promised together.
+	// Workloads counts the records that hold their promised room (Record.Present), Demand
+	// sums the room of those that use it (Record.Takes).
 	Workloads int
 	Demand    provisioner.Demand
 	// Waiting counts those in phase Waiting.
 	Waiting int
 }
 
-// Plus returns the sum of u and other; Less what is left of u without other.
+// Plus returns the sum of u and other.
 func (u Usage) Plus(other Usage) Usage {
 	return Usage{
 		Records: u.Records + other.Records, Workloads: u.Workloads + other.Workloads,
@@ -61,7 +61,7 @@ func (u Usage) Plus(other Usage) Usage {
 	}
 }
 
-// Less is the opposite of Plus.
+// Less returns u less other.
 func (u Usage) Less(other Usage) Usage {
 	return Usage{
 		Records: u.Records - other.Records, Workloads: u.Workloads - other.Workloads,
@@ -69,38 +69,38 @@ func (u Usage) Less(other Usage) Usage {
 	}
 }
 
-// Receipt says that the explorer has the result of that sequence.
+// Receipt confirms that the explorer has the result of that sequence.
 type Receipt struct {
 	ID       string
 	Sequence int64
 }
 
-// Records is what the engine needs of a store. Every method that changes
-// something returns once the change is durable. Errors carry a node.Kind:
-// NotExist, Exist, NoSpace, Invalid, Internal.
+// Records is the engine's view of a store. Every method that changes something returns once
+// the change is durable. Errors carry a node.Kind: NotExist, Exist, NoSpace, Invalid,
+// Internal.
 type Records interface {
-	// Write makes all of recs durable in one go and returns them as they were
-	// written. Each is new or takes the place of the one of its ID. When it fails
-	// none of them counts as written; a restart may find some of them.
+	// Write makes all of recs durable in one go and returns them as written. Each is new or
+	// replaces the record of its ID. When it fails none of them counts as written; a
+	// restart may find some of them.
 	//
 	// A result without a Sequence is new: it gets the next one, the record's ID,
 	// hash and node, the store's Birth, and isn't delivered. A result with one
 	// stays as it is, and so does a newer acknowledgement of it. A Dismissed
 	// record whose result is delivered is removed.
 	//
-	// Exist when another record has the same hash, or the one of that ID another
-	// hash; Dismissed ones have no claim to either. Invalid for a record that
-	// can't be kept, or two of one ID.
+	// Exist when another record has the same hash, or the record of that ID another hash;
+	// Dismissed ones have no claim to either. Invalid for a record that can't be stored, or
+	// two of one ID.
 	Write(recs ...Record) ([]Record, error)
-	// Resend makes the results of records undelivered, because the explorer has asked
-	// for them again. Nothing happens to one that has none, or that isn't there.
+	// Resend marks the results of records undelivered, because the explorer has asked for
+	// them again. Missing records and those without a result are skipped.
 	Resend(ids ...string) error
-	// Acknowledge notes in one go that the explorer has those results; an older
-	// sequence than the record's is ignored, and so is one whose record isn't there.
-	// A Dismissed record is removed.
+	// Acknowledge notes in one go that the explorer has those results. A receipt for a
+	// missing record, or for another sequence than its result's, is ignored. A Dismissed
+	// record is removed.
 	Acknowledge(receipts ...Receipt) error
-	// Bury removes a tombstone for good. Refused unless its phase is one's; Busy
-	// while the explorer doesn't have its result.
+	// Bury removes a tombstone for good. Refused when the record isn't one; Busy while the
+	// explorer doesn't have its result.
 	Bury(id string) error
 
 	// Record returns the record of that ID, whatever its phase. NotExist when there is none.
@@ -116,7 +116,7 @@ type Records interface {
 	// Count is how many records are in that phase.
 	Count(p Phase) int
 
-	// Usage returns what a user's records add up to, and those of all users.
+	// Usage sums up a user's records, and those of all users.
 	Usage(user string) (of, all Usage)
 	// Named returns the records that were accepted under a name
 	// (Record.HoldsName), the oldest Created first.

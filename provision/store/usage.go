@@ -7,8 +7,8 @@ import (
 	"github.com/croft-edge/croft/provision/provisioner"
 )
 
-// tally is a Usage of what isn't Dismissed that can be counted down again: its sums are of 128 bits, for
-// a sum that stops at the largest number has forgotten what is in it.
+// tally is a Usage of the records that aren't Dismissed, which can also be counted down. Its sums have
+// 128 bits, because a sum that saturated can't be undone.
 type tally struct {
 	records, workloads, waiting int
 	cpu, memory, ssd, hdd, tuns wide

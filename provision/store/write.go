@@ -43,8 +43,8 @@ type batch struct {
 	records []Record
 }
 
-// take adds a copy of r to the batch, as it is to be written but for a new
-// result. The caller holds writing.
+// take adds a copy of r to the batch, ready to write but for the stamp of a new result. The
+// caller holds writing.
 func (s *FSStore) take(b *batch, r Record) error {
 	id, err := check(r)
 	if err != nil {
@@ -59,8 +59,8 @@ func (s *FSStore) take(b *batch, r Record) error {
 	}
 	r = r.Clone()
 	if known && old.Hash == r.Hash && sameResult(r.Result, old.Result) {
-		// The caller's copy may be older than the explorer's acknowledgement,
-		// and a result is replaced by a newer one, never dropped.
+		// The caller's copy may predate the explorer's acknowledgement. Only a newer result
+		// replaces a result; none is dropped.
 		r.Result, r.Delivered = old.Result, old.Delivered
 	}
 	if r.Tombstone() {
@@ -70,12 +70,13 @@ func (s *FSStore) take(b *batch, r Record) error {
 	return nil
 }
 
-// sameResult reports whether a record's result is to stay what it was.
+// sameResult reports whether the stored result is kept: none is given, or one that isn't
+// newer.
 func sameResult(given, old *workload.Result) bool {
 	return old != nil && (given == nil || given.Sequence > 0 && given.Sequence <= old.Sequence)
 }
 
-// conflict is Exist when r would take the place of another reservation.
+// conflict returns Exist when another reservation has r's ID or hash.
 func (s *FSStore) conflict(id workload.ID, r, old Record, known bool) error {
 	if known && old.Hash != r.Hash && old.Phase != Dismissed {
 		return node.Errorf(node.Exist, "cannot store record %s: the ID is another reservation's", id)
@@ -91,7 +92,7 @@ func (s *FSStore) conflict(id workload.ID, r, old Record, known bool) error {
 	return nil
 }
 
-// conflict is an error when r and another of the batch can't both be stored.
+// conflict returns an error when r can't be stored with another record of the batch.
 func (b *batch) conflict(id workload.ID, r Record) error {
 	for i, other := range b.ids {
 		if other == id {
@@ -104,7 +105,7 @@ func (b *batch) conflict(id workload.ID, r Record) error {
 	return nil
 }
 
-// stamp makes r's new result the store's next one.
+// stamp completes r's new result: the next sequence number, birth, ID, type, node, hash.
 func (s *FSStore) stamp(r *Record) error {
 	sequence, err := s.nextSequence()
 	if err != nil {
@@ -114,7 +115,7 @@ func (s *FSStore) stamp(r *Record) error {
 	res.Sequence, res.Birth = sequence, s.Birth().ID
 	res.ID, res.Type, res.NodeID = r.Reservation.ID, r.Reservation.Type, r.Reservation.NodeID
 	res.Hash, res.Signature = append([]byte(nil), r.Hash[:]...), nil
-	// What can't be signed and travel would never be delivered.
+	// A text that can't be signed and sent would never be delivered.
 	res.Error = workload.ErrorText(res.Error)
 	if r.Phase == Refused || r.Phase == Dismissed {
 		res.Error = shortened(res.Error)
@@ -123,7 +124,7 @@ func (s *FSStore) stamp(r *Record) error {
 	return nil
 }
 
-// store puts a batch on the disk, then into the index. The caller holds writing.
+// store writes a batch to the disk, then to the index. The caller holds writing.
 func (s *FSStore) store(b batch) error {
 	var objects []persist.Object
 	var gone []string
@@ -161,7 +162,7 @@ func (s *FSStore) store(b batch) error {
 	return nil
 }
 
-// answered reports whether r was kept only for an answer that its user has.
+// answered reports whether r is Dismissed and has no result left to deliver.
 func answered(r Record) bool {
 	return r.Phase == Dismissed && (r.Result == nil || r.Delivered)
 }
@@ -229,11 +230,11 @@ func (s *FSStore) Acknowledge(receipts ...Receipt) error {
 	return s.store(told)
 }
 
-// maxTombText bounds the text that a tombstone keeps, in bytes of its file: what
-// costs its sender nothing must cost the node little.
+// maxTombText bounds the text that a tombstone keeps, in bytes of its file: requests that
+// cost their sender nothing must cost the node little.
 const maxTombText = 512
 
-// shortened returns text cut to what maxTombText bytes of JSON hold.
+// shortened cuts text to maxTombText bytes of JSON.
 func shortened(text string) string {
 	const end = "…"
 	text = strings.ToValidUTF8(text, "\uFFFD")
@@ -253,7 +254,7 @@ func shortened(text string) string {
 	return text
 }
 
-// sizeInJSON is at least what encoding/json writes for r.
+// sizeInJSON is an upper bound on the bytes that encoding/json writes for r.
 func sizeInJSON(r rune) int {
 	switch {
 	case r < ' ', r == '<', r == '>', r == '&', r == '\u2028', r == '\u2029', r == 0x7f:

@@ -1,6 +1,6 @@
-// Package persist is where a store's bytes go: named objects, durable on
-// return. It knows nothing of what is in them. Package conformance below it
-// holds the suite that every provider must pass.
+// Package persist stores a store's bytes: named objects, durable on return. It doesn't
+// interpret them. Package conformance below it is the test suite that every provider must
+// pass.
 package persist
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Object is a name and what it holds.
+// Object is a name and its content.
 type Object struct {
 	Name string
 	Data []byte
@@ -21,21 +21,21 @@ type Object struct {
 // CheckName. Every change is durable when the call returns. Errors carry a
 // node.Kind: NotExist, NoSpace, Invalid, Internal. Providers may be used from several goroutines.
 type Provider interface {
-	// Put makes each object what its name holds: whole, the old content or the
-	// new, whatever happens. When an object of a folder can't be written, none
-	// in it is changed; a crash may leave the first few of several changed.
+	// Put sets the content of each name. Each is whole, the old content or the new,
+	// whatever happens. When an object can't be written, none in its folder is changed; a
+	// crash may leave the first few of several changed.
 	Put(objects ...Object) error
-	// Get returns what name holds. NotExist when there is nothing.
+	// Get returns a name's content. NotExist when there is none.
 	Get(name string) ([]byte, error)
-	// Delete removes names; what isn't there is no error.
+	// Delete removes names; a missing one is no error.
 	Delete(names ...string) error
-	// Move gives an object another name, without needing space for it, and
-	// replaces what was there. NotExist when there is nothing under from.
+	// Move renames an object without needing space for it, and replaces the object at to.
+	// NotExist when there is none at from.
 	Move(from, to string) error
-	// List returns the names in a folder in their order, with the folder;
-	// "" is the top. Folders aren't names; one that isn't there is empty.
+	// List returns the sorted names in a folder, with the folder; "" is the top. Folders
+	// aren't names; a missing folder is empty.
 	List(folder string) ([]string, error)
-	// Close gives back what the provider holds.
+	// Close releases the provider's resources.
 	Close() error
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/croft-edge/croft/provision/store/persist"
 )
 
-// Run runs the suite. open opens the same provider each time it is called; the
-// first time nothing is in it.
+// Run runs the suite. The func that open returns opens the same provider at each call,
+// empty at first.
 func Run(t *testing.T, open func(t *testing.T) func() persist.Provider) {
 	for _, c := range []struct {
 		name string
