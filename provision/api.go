@@ -53,7 +53,7 @@ const (
 	SSDDiskType = workload.SSD
 )
 
-// What yields, keeps and answers reservations.
+// The interfaces that yield, keep and answer reservations, and their implementations.
 type (
 	ReservationSource  = workload.ReservationSource
 	ReservationPoller  = workload.ReservationPoller
@@ -70,55 +70,53 @@ type (
 	HTTPStore = explorer.HTTPStore
 )
 
-// ErrPollEOS is returned by a poll that has reached the end of the stream:
-// what came with it is still handled, then the source closes.
+// ErrPollEOS is returned by a poll that has reached the end of the stream: reservations
+// that came with it are still handled, then the source closes.
 var ErrPollEOS = workload.ErrPollEOS
 
-// Verify checks r's signature by the key that r.User is, in whichever version
-// the document says. It needs no state and knows no policy.
+// Verify checks r's signature with the key that r.User is, by the document's own version.
+// It needs no state and knows no policy.
 func Verify(r *Reservation) error { return workload.Verify(r) }
 
-// NewFSStore opens the store in the folder root, and makes it when there is none.
+// NewFSStore opens the store in the folder root, and creates it if missing.
 func NewFSStore(root string) (*FSStore, error) { return store.NewFSStore(root) }
 
 // NewHTTPStore makes a client of the explorer at url.
 func NewHTTPStore(url string) *HTTPStore { return explorer.NewHTTPStore(url) }
 
-// PollSource yields what store has for the node: from reservation number 0 on,
-// then from the largest number seen plus one. Repeats are yielded again; the
-// number never wraps. It ends with ErrPollEOS.
+// PollSource yields store's reservations for the node: from reservation number 0 on, then
+// from the largest number seen plus one. Repeats are yielded again; the number never wraps.
+// It ends with ErrPollEOS.
 func PollSource(store ReservationPoller, nodeID workload.Identifier) ReservationSource {
 	return source.Poll(store, nodeID, zerolog.Nop())
 }
 
-// CombinedSource yields what any of the sources yields, and closes when all have.
+// CombinedSource yields the reservations of all sources, and closes when all have closed.
 func CombinedSource(sources ...ReservationSource) ReservationSource {
 	return source.Combined(zerolog.Nop(), sources...)
 }
 
-// NewDecommissionSource yields what store says has expired, until it is gone
-// from store.
+// NewDecommissionSource yields the reservations that store reports expired, until they are
+// gone from store.
 func NewDecommissionSource(store ReservationExpirer) ReservationSource {
 	return source.Decommission(store, zerolog.Nop())
 }
 
-// Engine handles what its source yields, for as long as it yields some.
+// Engine handles its source's reservations for as long as it yields some.
 type Engine = seed.Engine
 
-// New creates an engine that handles what source yields, remembers it in rw
-// and answers through fb. Run needs a context with a bus (WithZBus), from which
-// it builds its provisioners and its signer.
+// New creates an engine that handles source's reservations, remembers them in rw and
+// answers through fb. Run needs a context with a bus (WithZBus), from which it builds its
+// provisioners and its signer.
 //
-// Every guarantee of the engine needs records, which FSStore has. Any other
-// cache is wrapped: reservations are added after they are deployed and removed
-// when they have ended. What is lost then: after a crash nobody knows what was
-// half done, nor which results the explorer hasn't got; what has ended may be
-// brought again until its signed expiry; and what the cache had before the
-// process began isn't restored, because a cache can't list it.
+// Every guarantee of the engine needs records, which FSStore has. Any other cache is
+// wrapped: reservations are added once deployed and removed once ended. Then a crash loses
+// which work was half done and which results the explorer lacks; ended reservations may
+// come again until their signed expiry; and reservations in the cache from before the
+// process began aren't restored, because a cache can't list them.
 //
-// It accepts signatures of version 2, has no admission but the modules' own,
-// lets nobody have the node's log lines, and says nothing in any log. NewEngine
-// has all that as parts.
+// It accepts signatures of version 2, has no admission but the modules' own, gives nobody
+// the node's log lines, and logs nothing. NewEngine has all that as parts.
 func New(source ReservationSource, rw ReservationCache, fb Feedbacker) Engine {
 	return seed.New(source, rw, fb)
 }
@@ -132,22 +130,22 @@ func WithZBus(ctx context.Context, client zbus.Client) context.Context {
 // GetZBus returns the bus's client, nil when there is none.
 func GetZBus(ctx context.Context) zbus.Client { return seed.GetZBus(ctx) }
 
-// WithOwnerCache puts what knows the reservations' owners into a context.
+// WithOwnerCache puts an OwnerCache into a context.
 func WithOwnerCache(ctx context.Context, cache OwnerCache) context.Context {
 	return seed.WithOwnerCache(ctx, cache)
 }
 
-// GetOwnerCache returns what knows the reservations' owners, nil when there is none.
+// GetOwnerCache returns the context's OwnerCache, nil when there is none.
 func GetOwnerCache(ctx context.Context) OwnerCache { return seed.GetOwnerCache(ctx) }
 
-// WithZDBMapping puts what knows the namespaces' containers into a context.
+// WithZDBMapping puts a ZDBMapping into a context.
 func WithZDBMapping(ctx context.Context, mapping ZDBMapping) context.Context {
 	return seed.WithZDBMapping(ctx, mapping)
 }
 
-// GetZDBMapping returns what knows the namespaces' containers, nil when there is none.
+// GetZDBMapping returns the context's ZDBMapping, nil when there is none.
 func GetZDBMapping(ctx context.Context) ZDBMapping { return seed.GetZDBMapping(ctx) }
 
-// NewCache makes an OwnerCache that asks local first, then remote. An owner
-// never changes, so what was learned is kept.
+// NewCache makes an OwnerCache that asks local first, then remote. It keeps remote's
+// answers, because an owner never changes.
 func NewCache(local, remote ReservationGetter) OwnerCache { return seed.NewCache(local, remote) }

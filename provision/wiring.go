@@ -14,31 +14,31 @@ import (
 type (
 	// NodeEngine is the engine with all its parts.
 	NodeEngine = engine.Engine
-	// Config is what one is made of.
+	// Config is a NodeEngine's configuration.
 	Config = engine.Config
 	// Limits are its deadlines, waits and bounds.
 	Limits = engine.Limits
 	// Policy judges reservations.
 	Policy = engine.Policy
-	// Admission says whether there is room.
+	// Admission decides whether there is room.
 	Admission = engine.Admission
 	// Clock is the time, and how far it can be trusted.
 	Clock = engine.Clock
 	// Feedback tells the explorer.
 	Feedback = engine.Feedback
-	// OrphanBook keeps since when an orphan has been known.
+	// OrphanBook keeps the known orphans over restarts.
 	OrphanBook = drift.OrphanBook
 	// Orphan is something on the node that no record wants.
 	Orphan = drift.Orphan
-	// WorkloadStatus is what an operator sees of a workload.
+	// WorkloadStatus is an operator's view of a workload.
 	WorkloadStatus = engine.WorkloadStatus
-	// Drift is what was last seen to differ of one.
+	// Drift is a workload's last difference from how it was made.
 	Drift = drift.Drift
-	// Settings is what the provisioners of DefaultProvisioners are told.
+	// Settings configures DefaultProvisioners.
 	Settings = seed.Settings
-	// Owners tells of the records whose workloads are here.
+	// Owners tells from the records whose workloads are here.
 	Owners = seed.Owners
-	// ZDBPlacement tells of the records in which containers namespaces live.
+	// ZDBPlacement tells from the records in which containers namespaces live.
 	ZDBPlacement = seed.ZDBPlacement
 )
 
@@ -51,7 +51,7 @@ func DefaultLimits() Limits { return engine.DefaultLimits() }
 // NewOrphanFile keeps an OrphanBook at path, whose folder must exist.
 func NewOrphanFile(path string) *drift.OrphanFile { return drift.NewOrphanFile(path) }
 
-// DefaultProvisioners are those of all types that croft has built, on the
+// DefaultProvisioners makes the provisioners of all types that croft implements, on the
 // modules that the bus's client reaches.
 func DefaultProvisioners(client zbus.Client, s Settings) map[workload.Type]provisioner.Provisioner {
 	return seed.DefaultProvisioners(client, s)
@@ -60,5 +60,5 @@ func DefaultProvisioners(client zbus.Client, s Settings) map[workload.Type]provi
 // NewOwners makes Owners of those records.
 func NewOwners(records store.Records) *Owners { return seed.NewOwners(records) }
 
-// NewZDBMapping makes ZDBPlacement of those records.
+// NewZDBMapping makes a ZDBPlacement of those records.
 func NewZDBMapping(records store.Records) *ZDBPlacement { return seed.NewZDBMapping(records) }

@@ -11,12 +11,12 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// Config is what an Admission is made of.
+// Config is an Admission's configuration.
 type Config struct {
 	Policy Policy
-	// Demand says what a reservation takes; Invalid when it can't be told.
+	// Demand returns a reservation's demand; Invalid when it can't be told.
 	Demand func(r *workload.Reservation) (provisioner.Demand, error)
-	// Offer says what the node has in all, used or not.
+	// Offer returns the node's capacity, used or not.
 	Offer func(ctx context.Context) (Offer, error)
 }
 
@@ -33,8 +33,8 @@ func New(c Config) (*Admission, error) {
 	return &Admission{cfg: c}, nil
 }
 
-// Demand is what r takes. What can't be told takes nothing: another version of
-// croft admitted it, and it is there.
+// Demand returns r's demand, zero when it can't be told: another version of croft admitted
+// it, and it is there.
 func (a *Admission) Demand(r *workload.Reservation) provisioner.Demand {
 	d, err := a.cfg.Demand(r)
 	if err != nil {
@@ -43,8 +43,8 @@ func (a *Admission) Demand(r *workload.Reservation) provisioner.Demand {
 	return d
 }
 
-// Offer asks what the node has. It may wait for modules; whatever fails is worth
-// another try.
+// Offer asks for the node's capacity. It may wait for modules. Every failure may be
+// retried.
 func (a *Admission) Offer(ctx context.Context) (Offer, error) {
 	offer, err := a.cfg.Offer(ctx)
 	if err != nil {
@@ -53,7 +53,7 @@ func (a *Admission) Offer(ctx context.Context) (Offer, error) {
 	return offer, nil
 }
 
-// retryable keeps a failure to ask from being taken for an answer.
+// retryable gives a failed query a kind that isn't taken for a refusal.
 func retryable(err error) node.Kind {
 	if kind := node.KindOf(err); !kind.Final() && kind != node.Internal {
 		return kind
@@ -61,9 +61,9 @@ func retryable(err error) node.Kind {
 	return node.Transient
 }
 
-// Admit says whether there is room for r beside what its user and all users have,
-// which don't count r itself. It waits for nothing.
-// Invalid when it can't be told what r takes; else what Policy.Check says.
+// Admit checks whether there is room for r beside its user's and all users' usage, neither
+// of which counts r. It waits for nothing. Invalid when r's demand can't be told; else
+// Policy.Check's error.
 func (a *Admission) Admit(r *workload.Reservation, user, all store.Usage, offer Offer) error {
 	need, err := a.cfg.Demand(r)
 	if err == nil {
@@ -79,8 +79,8 @@ func (a *Admission) Admit(r *workload.Reservation, user, all store.Usage, offer 
 	return a.cfg.Policy.Check(want, user, all, offer)
 }
 
-// Wait says whether r, which can't be judged yet, may wait beside those of its
-// user and of all users that do, which don't count r itself.
+// Wait checks whether r, which can't be judged yet, may wait beside its user's and all
+// users' waiting reservations, neither of which count r.
 func (a *Admission) Wait(r *workload.Reservation, user, all store.Usage) error {
 	return a.cfg.Policy.MayWait(r.ID, user, all)
 }

@@ -1,4 +1,4 @@
-// Package admit decides whether there is room for a workload beside those that
-// the node has, and whether its user may have it here. It counts what is
-// promised, not what is used, and decides purely; the numbers come in.
+// Package admit decides whether there is room for a workload beside the node's others, and
+// whether its user may have it here. It counts promised room, not used room, and is pure:
+// its callers pass in the numbers.
 package admit

@@ -9,35 +9,34 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// Policy is who may have how much here.
+// Policy limits who may have how much on this node.
 type Policy struct {
 	// AllowUsers are the user IDs that are allowed; empty allows everyone.
 	AllowUsers []string
-	// Without names what each new container must do without; see
+	// Without names the features that each new container must give up; see
 	// workload.Container.Without.
 	Without []string
 	// Reserve is kept for the node itself.
 	Reserve provisioner.Demand
-	// PerUser bounds what one user's workloads take together; 0 is no limit.
+	// PerUser bounds the total demand of one user's workloads; 0 is no limit.
 	PerUser provisioner.Demand
-	// Workloads bounds how many a user has on the node; 0 is no limit.
+	// Workloads bounds how many workloads a user has on the node; 0 is no limit.
 	Workloads int
-	// Records bounds how many reservations of a user the node remembers, ended
-	// ones until their signed end included, AllRecords how many of all users', for
-	// keys cost nothing; 0 is no limit. What is remembered is never given up for a
-	// new one: it is what keeps the ended from coming back.
+	// Records bounds how many reservations of a user the node remembers, including ended
+	// ones until their signed end, AllRecords those of all users, because keys cost
+	// nothing; 0 is no limit. No record is given up for a new one: records keep ended
+	// reservations from coming back.
 	Records    int
 	AllRecords int
-	// Waiting bounds how many of a user's reservations wait that can't be judged
-	// yet, AllWaiting how many of all users', for keys cost nothing; 0 is no limit.
+	// Waiting bounds how many reservations of a user wait because they can't be judged yet,
+	// AllWaiting those of all users, because keys cost nothing; 0 is no limit.
 	Waiting    int
 	AllWaiting int
 }
 
-// Defaults are limits that nobody meets by accident: 1,000 workloads, 10,000
-// remembered and 100 waiting reservations a user, 50,000 remembered and 1,000
-// waiting ones in all, no limit on what they take together but TunnelMemory and the node's size. Nothing is reserved: see
-// Reserve.
+// Defaults are limits that nobody meets by accident: per user 1,000 workloads, 10,000 remembered and 100
+// waiting reservations; in all 50,000 remembered and 1,000 waiting ones; no limit on a user's demand but
+// TunnelMemory and the node's size. Nothing is reserved: see Reserve.
 func Defaults() Policy {
 	return Policy{
 		Workloads: 1000, Records: 10000, AllRecords: 50000, Waiting: 100, AllWaiting: 1000,
@@ -45,8 +44,8 @@ func Defaults() Policy {
 	}
 }
 
-// Reserve is what a node keeps for itself of what the machine has: a tenth of
-// the memory, at least 256 MiB and at most 2 GiB, and a fiftieth of each kind of disk.
+// Reserve is the part of the machine that a node keeps for itself: a tenth of the memory,
+// at least 256 MiB and at most 2 GiB, and a fiftieth of each kind of disk.
 func Reserve(machine provisioner.Demand) provisioner.Demand {
 	return provisioner.Demand{
 		Memory: min(machine.Memory, max(256*workload.MiB, min(2*workload.GiB, machine.Memory/10))),
@@ -55,19 +54,18 @@ func Reserve(machine provisioner.Demand) provisioner.Demand {
 	}
 }
 
-// Workload is what one workload takes.
+// Workload is a workload to be admitted.
 type Workload struct {
 	ID     string
 	User   string
 	Demand provisioner.Demand
-	// Whole says that what it takes of a disk must be in one piece.
+	// Whole is whether its disk space must be in one piece.
 	Whole bool
 }
 
-// Check says whether want may come beside what its user and all users have on a
-// node with that offer: NoSpace with need and free, Transient where a pool that
-// is broken now may have the room, Refused for the user's limits. Neither user nor
-// all counts want.
+// Check decides whether want fits beside its user's and all users' usage on a node with
+// that offer: NoSpace with need and free, Transient where a broken pool may have the room,
+// Refused for the limits. Neither user nor all counts want.
 func (p Policy) Check(want Workload, user, all store.Usage, offer Offer) error {
 	if len(p.AllowUsers) > 0 && !slices.Contains(p.AllowUsers, want.User) {
 		return node.Errorf(node.Refused, "cannot admit %s: user %s isn't allowed on this node", want.ID, want.User)
@@ -97,7 +95,7 @@ func (p Policy) Check(want Workload, user, all store.Usage, offer Offer) error {
 	return nil
 }
 
-// contained says whether a container does without all that it must. Refused.
+// contained returns Refused unless a container gives up every feature that it must.
 func (p Policy) contained(r *workload.Reservation) error {
 	if len(p.Without) == 0 || r.Type != workload.TypeContainer {
 		return nil
@@ -131,8 +129,8 @@ func (p Policy) count(want Workload, user, all store.Usage) error {
 	return nil
 }
 
-// MayWait says whether a reservation that can't be judged yet may wait beside
-// those of its user and of all users: Refused when too many do.
+// MayWait decides whether a reservation that can't be judged yet may wait beside those of
+// its user and of all users: Refused when too many wait.
 func (p Policy) MayWait(id string, user, all store.Usage) error {
 	if p.Waiting > 0 && user.Waiting >= p.Waiting {
 		return node.Errorf(node.Refused, "cannot keep %s until it can be judged: %d of its user's wait, at most %d are allowed", id, user.Waiting, p.Waiting)

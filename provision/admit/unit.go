@@ -10,14 +10,14 @@ import (
 	"github.com/croft-edge/croft/provision/provisioner"
 )
 
-// unit is one of the things that run out.
+// unit is a limited resource.
 type unit struct {
 	name string
 	of   func(provisioner.Demand) uint64
 	text func(uint64) string
 	// on reports whether a broken pool may have had some of it.
 	on func(BrokenPool) bool
-	// reached counts that it has turned something away, for what has a limit of its own.
+	// reached counts a refusal, for a resource with a limit of package limit.
 	reached func()
 }
 
@@ -31,7 +31,7 @@ func units() []unit {
 	}
 }
 
-// whole is how much of it is free in one piece; of what has no pieces, all.
+// whole is how much of it is free in one piece; unlimited for a resource that isn't disk.
 func (u unit) whole(free provisioner.Demand) uint64 {
 	if !u.on(BrokenPool{SSD: true, HDD: true}) {
 		return math.MaxUint64
@@ -43,8 +43,8 @@ func onNone(BrokenPool) bool { return false }
 
 func none() {}
 
-// TunnelMemory is how much networks may take of the memory of the process that holds
-// their tunnels and names, which all of a node share: it is Demand.Tunnels.
+// TunnelMemory limits networks' memory (Demand.Tunnels) in the process that holds their
+// tunnels and names, which all of a node share.
 var TunnelMemory = limit.Limit{Name: "tunnel-memory", Per: "user", Each: 32 << 20, Total: 128 << 20, Unit: limit.Bytes}
 
 // less subtracts down to 0.
@@ -62,8 +62,8 @@ func cores(n uint64) string {
 	return strconv.FormatUint(n, 10) + " cores"
 }
 
-// size shows bytes in the largest unit that keeps a free size from looking
-// like the needed one: three digits behind the point.
+// size formats bytes in the largest unit, rounded down to three decimals, which keep a free
+// size from looking like the needed one.
 func size(n uint64) string {
 	for _, u := range []struct {
 		name  string

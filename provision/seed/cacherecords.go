@@ -13,9 +13,9 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// cacheRecords makes Records of a cache that knows deployed reservations only.
-// The records are in memory: Add follows a success, Remove an end, and what
-// the explorer is owed is forgotten with the process.
+// cacheRecords implements store.Records on a cache that knows deployed reservations only.
+// The records are in memory: the cache's Add follows a deployment, Remove an end, and
+// undelivered results are lost with the process.
 type cacheRecords struct {
 	cache workload.ReservationCache
 	birth string
@@ -33,8 +33,7 @@ func newCacheRecords(cache workload.ReservationCache) (*cacheRecords, error) {
 	return &cacheRecords{cache: cache, birth: hex.EncodeToString(birth), records: map[string]store.Record{}}, nil
 }
 
-// Write implements store.Records. What the cache takes of recs before it fails
-// stays in it.
+// Write implements store.Records. Records that the cache took before a failure stay in it.
 func (c *cacheRecords) Write(recs ...store.Record) ([]store.Record, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,7 +76,7 @@ func (c *cacheRecords) write(r store.Record) (store.Record, error) {
 	return r.Clone(), nil
 }
 
-// mirror keeps the cache's idea of what is deployed.
+// mirror updates the cache to the record's new phase.
 func (c *cacheRecords) mirror(r store.Record, before store.Phase) error {
 	deployed, was := r.Phase == store.Deployed, before == store.Deployed
 	switch {
@@ -97,7 +96,7 @@ func (c *cacheRecords) mirror(r store.Record, before store.Phase) error {
 	return nil
 }
 
-// find returns the record of that ID: its own, or one of what the cache had before.
+// find returns the record of that ID: its own, or one made from the cache's reservation.
 func (c *cacheRecords) find(id string) (store.Record, bool) {
 	if rec, ok := c.records[id]; ok {
 		return rec.Clone(), true
@@ -200,8 +199,8 @@ func (c *cacheRecords) Undelivered() ([]store.Record, error) {
 	return owed, nil
 }
 
-// List implements store.Records. What the cache had before the process began,
-// and can't list, isn't in it.
+// List implements store.Records. Reservations that the cache held before the process began
+// aren't in it: a cache can't list them.
 func (c *cacheRecords) List() ([]store.Record, error) {
 	return c.collect(func(store.Record) bool { return true }), nil
 }
@@ -211,11 +210,11 @@ func (c *cacheRecords) Count(p store.Phase) int {
 	return len(c.collect(func(r store.Record) bool { return r.Phase == p }))
 }
 
-// Counters implements store.Records: the cache knows more than the records, and
-// can't list it.
+// Counters implements store.Records with the cache's own: it may hold more reservations
+// than there are records.
 func (c *cacheRecords) Counters() workload.ProvisionCounters { return c.cache.Counters() }
 
-// Usage implements store.Records. Such an engine has no admission: demands aren't summed.
+// Usage implements store.Records. It sums no demands, because such an engine has no admission.
 func (c *cacheRecords) Usage(user string) (of, all store.Usage) {
 	for _, r := range c.collect(func(r store.Record) bool { return r.Phase != store.Dismissed }) {
 		one := store.Usage{Records: 1}
@@ -249,7 +248,7 @@ func (c *cacheRecords) Newest(key store.NetworkKey) (time.Time, bool) {
 	return found[len(found)-1].Reservation.Created, true
 }
 
-// collect returns copies of the records that wanted says, by ID.
+// collect returns copies of the records that wanted selects, by ID.
 func (c *cacheRecords) collect(wanted func(r store.Record) bool) []store.Record {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -27,15 +27,15 @@ import (
 
 // Engine handles one reservation at a time, for as long as its source yields some.
 type Engine interface {
-	// Run starts the engine. It returns nil when ctx is done or the source has
-	// ended, after what was in hand, and after trying to deliver what is owed.
+	// Run starts the engine. It returns nil when ctx is done or the source has ended, after
+	// finishing the work in hand and trying to deliver the pending results.
 	Run(ctx context.Context) error
 	// Counters streams the number of provisioned workloads by type: the first
 	// value at once, then on change and at least every two seconds.
 	Counters(ctx context.Context) <-chan pkg.ProvisionCounters
 }
 
-// New makes an engine of what the published API gives: see provision.New.
+// New makes an engine from the published API's parts: see provision.New.
 func New(source workload.ReservationSource, rw workload.ReservationCache, fb workload.Feedbacker) Engine {
 	e, err := newSeedEngine(source, rw, fb)
 	if err != nil {
@@ -119,16 +119,15 @@ func (s *seedEngine) Run(ctx context.Context) error {
 	return s.Engine.Run(ctx)
 }
 
-// Settings is what the provisioners of DefaultProvisioners are told. The zero
-// value lets nobody have log lines, no container mount a volume, and knows of no
-// zdb namespace.
+// Settings configures DefaultProvisioners. With the zero value no user gets log lines, no
+// container can mount a volume, and no zdb namespace is known.
 type Settings struct {
 	// DebugUsers are the IDs of the users that may have a stream of the node's
 	// log lines.
 	DebugUsers []string
 	// Owners tells whose volumes and networks are on the node.
 	Owners container.Owners
-	// Past tells what an older croft has made; nil means nothing.
+	// Past tells which workloads an older croft has made; nil means none.
 	Past provisioner.Past
 	// ContainerLayer is how much a container may write beside its volumes, in
 	// bytes; 0 is container.DefaultLayer.
@@ -141,7 +140,7 @@ type Settings struct {
 	ZDBMemory uint64
 }
 
-// DefaultProvisioners are those of all types that croft has built, on the
+// DefaultProvisioners makes the provisioners of all types that croft implements, on the
 // modules that the bus's client reaches.
 func DefaultProvisioners(client zbus.Client, s Settings) map[workload.Type]provisioner.Provisioner {
 	identity, storage := stubs.NewIdentityManagerStub(client), stubs.NewStorageStub(client)
@@ -168,7 +167,7 @@ func DefaultProvisioners(client zbus.Client, s Settings) map[workload.Type]provi
 	}
 }
 
-// noBirth is a cache that doesn't know its age.
+// noBirth is the birth of a cache that doesn't know its age.
 type noBirth struct{}
 
 func (noBirth) Birth() store.Birth { return store.Birth{} }

@@ -1,4 +1,4 @@
-// Package seed is the package's published API on croft's own parts: an engine of
-// a source, a cache and a feedbacker, the helpers that pass things in a context,
-// and the provisioners on a bus. Package provision has its names.
+// Package seed implements package provision's published API on croft's own parts: an engine
+// of a source, a cache and a feedbacker, the context helpers, and the provisioners on a
+// bus. Package provision exports its names.
 package seed

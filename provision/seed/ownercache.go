@@ -11,8 +11,8 @@ import (
 // ownersMost bounds how many of the remote's answers an ownerCache keeps.
 const ownersMost = 4096
 
-// ownerCache tells whose reservation it is. What the node has itself counts
-// most; the remote is asked for the rest, once each.
+// ownerCache tells a reservation's owner. It asks local first, then remote, whose answers
+// it keeps.
 type ownerCache struct {
 	local  workload.ReservationGetter
 	remote workload.ReservationGetter
@@ -21,7 +21,7 @@ type ownerCache struct {
 	known map[string]string
 }
 
-// OwnerOf returns the ID of the user whose reservation it is.
+// OwnerOf returns the ID of the reservation's user.
 func (c *ownerCache) OwnerOf(reservationID string) (string, error) {
 	if owner, err := owner(c.local, reservationID); err == nil {
 		return owner, nil

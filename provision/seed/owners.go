@@ -9,8 +9,8 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// Owners tells of the node's own records whose workloads are here: what may be
-// used together must be the same user's.
+// Owners tells from the node's own records whose workloads are here: only workloads of one
+// user may be used together.
 type Owners struct {
 	records store.Records
 }
@@ -18,8 +18,8 @@ type Owners struct {
 // NewOwners makes Owners of those records.
 func NewOwners(records store.Records) *Owners { return &Owners{records: records} }
 
-// Owner implements container.Owners: it returns whose a reservation is that is
-// on this node, or is about to be. NotExist when there is none.
+// Owner implements container.Owners: it returns the owner of a reservation that is on this
+// node, or is about to be. NotExist when there is none.
 func (o *Owners) Owner(reservationID string) (container.Owner, error) {
 	rec, err := o.records.Record(reservationID)
 	if err != nil {
@@ -65,8 +65,8 @@ func (o *Owners) HasNetwork(user, name string, hash workload.Hash) (container.Pr
 // here reports whether a record's workload is on the node, or is about to be.
 func here(rec store.Record) bool { return rec.Phase.Wanted() || rec.Phase == store.Replaced }
 
-// networkOf is HasNetwork of the reservation of that hash. One of another
-// network, or of another user, is none.
+// networkOf is HasNetwork for the reservation of that hash; Absent when that is of another
+// network or user.
 func (o *Owners) networkOf(key store.NetworkKey, hash workload.Hash) (container.Presence, error) {
 	rec, err := o.records.ByHash(hash)
 	if node.KindOf(err) == node.NotExist {
@@ -81,8 +81,8 @@ func (o *Owners) networkOf(key store.NetworkKey, hash workload.Hash) (container.
 	return presenceOf(rec), nil
 }
 
-// presenceOf is how far a network's record is. What was provisioned once was
-// accepted, whatever has become of it.
+// presenceOf is the presence of a network's record. Once provisioned it counts as accepted,
+// whatever its phase is now.
 func presenceOf(rec store.Record) container.Presence {
 	switch {
 	case !rec.Deployed.IsZero():
@@ -93,7 +93,7 @@ func presenceOf(rec store.Record) container.Presence {
 	return container.Absent
 }
 
-// nobodys knows nobody's workloads.
+// nobodys is Owners without any workload.
 type nobodys struct{}
 
 func (nobodys) Owner(id string) (container.Owner, error) {
@@ -104,15 +104,15 @@ func (nobodys) HasNetwork(string, string, workload.Hash) (container.Presence, er
 	return container.Absent, nil
 }
 
-// contextOwners asks the OwnerCache of a context whose volumes are mounted.
+// contextOwners asks a context's OwnerCache for the users of reservations.
 type contextOwners struct {
 	*Owners
 	cache workload.OwnerCache
 }
 
-// Owner implements container.Owners. The cache tells the user alone. Type and
-// hash are the node's own records'; what these don't have is taken for a volume
-// without a hash, so that a container which names one by hash is refused.
+// Owner implements container.Owners. The cache tells only the user; type and hash come from
+// the node's own records. A reservation without a record is taken for a volume without a
+// hash, so that a container which names it by hash is refused.
 func (o contextOwners) Owner(id string) (container.Owner, error) {
 	user, err := o.cache.OwnerOf(id)
 	if err != nil {
@@ -129,8 +129,8 @@ func (o contextOwners) Owner(id string) (container.Owner, error) {
 	return own, nil
 }
 
-// OwnersFor is what an engine made by New asks: its context's OwnerCache if
-// there is one, as in the published API, else its own records.
+// OwnersFor returns the Owners of an engine made by New: its context's OwnerCache if there
+// is one, as in the published API, else its own records.
 func OwnersFor(ctx context.Context, records store.Records) container.Owners {
 	own := NewOwners(records)
 	if cache := GetOwnerCache(ctx); cache != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// ZDBPlacement tells of the node's own records in which containers 0-db namespaces
-// live. It is a ZDBMapping that writes nothing down itself.
+// ZDBPlacement tells from the node's own records in which containers 0-db namespaces live.
+// It is a ZDBMapping that writes nothing to the disk itself.
 type ZDBPlacement struct {
 	records store.Records
 
@@ -20,13 +20,13 @@ type ZDBPlacement struct {
 	set map[string]string
 }
 
-// NewZDBMapping makes ZDBPlacement of those records.
+// NewZDBMapping makes a ZDBPlacement of those records.
 func NewZDBMapping(records store.Records) *ZDBPlacement {
 	return &ZDBPlacement{records: records, set: map[string]string{}}
 }
 
-// Get implements ZDBMapping: the container of a namespace that is on this node.
-// What the record doesn't say, or doesn't say any more, Set has said.
+// Get implements ZDBMapping: it returns the container of a namespace on this node, from its
+// record or, when that doesn't tell it, from the last Set.
 func (z *ZDBPlacement) Get(namespace string) (string, bool) {
 	rec, err := z.records.Record(namespace)
 	z.mu.Lock()
@@ -44,15 +44,15 @@ func (z *ZDBPlacement) Get(namespace string) (string, bool) {
 	return container, ok
 }
 
-// Set implements ZDBMapping. It is remembered for as long as the process runs
-// and the namespace has a record.
+// Set implements ZDBMapping. The value is kept while the process runs and the namespace has
+// a record.
 func (z *ZDBPlacement) Set(namespace, container string) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	z.set[namespace] = container
 }
 
-// All returns where all namespaces live of which that is known.
+// All returns the homes of all namespaces whose container is known.
 func (z *ZDBPlacement) All() (map[string]zdb.Home, error) {
 	recs, err := z.records.List()
 	if err != nil {
@@ -76,7 +76,7 @@ func (z *ZDBPlacement) All() (map[string]zdb.Home, error) {
 	return out, nil
 }
 
-// Was reports whether its user was told that the namespace is there.
+// Was reports whether the namespace's user was told that it is there.
 func (z *ZDBPlacement) Was(namespace string) (bool, error) {
 	rec, err := z.records.Record(namespace)
 	if node.KindOf(err) == node.NotExist {
@@ -90,7 +90,7 @@ func isZDB(rec store.Record) bool {
 	return rec.Reservation.Type == workload.TypeZDB && !rec.Tombstone()
 }
 
-// containerOf is what the newest answer says, if it says that all is well.
+// containerOf is the container in the newest result, empty unless that result is StateOK.
 func containerOf(rec store.Record) string {
 	if rec.Result == nil || rec.Result.State != workload.StateOK {
 		return ""
@@ -122,8 +122,8 @@ func (h contextHomes) Set(namespace, container string) {
 	h.ZDBPlacement.Set(namespace, container)
 }
 
-// HomesFor is what an engine made by New asks: its context's ZDBMapping if there
-// is one, as in the published API, and its own records.
+// HomesFor returns the Homes of an engine made by New: its context's ZDBMapping if there is
+// one, as in the published API, and its own records.
 func HomesFor(ctx context.Context, records store.Records) zdb.Homes {
 	own := NewZDBMapping(records)
 	if mapping := GetZDBMapping(ctx); mapping != nil {

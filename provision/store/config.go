@@ -15,7 +15,7 @@ import (
 
 // Clock is the store's view of time. *clock.Trust implements it.
 type Clock interface {
-	// Now is the time, and whether it can be trusted.
+	// Now is the time, and whether dates may be compared with it.
 	Now() (time.Time, bool)
 	// Read is the time, how far it can be trusted, and the node's uptime.
 	Read() clock.Reading

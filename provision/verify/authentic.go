@@ -5,8 +5,8 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// Authentic says whether r's user asked this node for it, in words that can be
-// checked. An error means that nobody can be answered.
+// Authentic checks that r's user signed it, for this node. On an error there is no known
+// user to answer.
 func (p Policy) Authentic(r *workload.Reservation) error {
 	if _, err := workload.ParseID(r.ID); err != nil {
 		return node.WithKind(node.Invalid, err)
@@ -20,7 +20,7 @@ func (p Policy) Authentic(r *workload.Reservation) error {
 	return nil
 }
 
-// Deletion says whether r's deletion is its user's.
+// Deletion checks that r's deletion is its user's.
 func (p Policy) Deletion(r *workload.Reservation) error {
 	return node.WithKind(node.Invalid, workload.VerifyDeletion(r))
 }

@@ -12,31 +12,30 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// Clock is what a Judge needs of time. *clock.Trust is one.
+// Clock is a Judge's view of time. *clock.Trust implements it.
 type Clock interface {
 	Read() clock.Reading
 	// Floor is a time that has certainly passed.
 	Floor() time.Time
 }
 
-// Births is what a Judge needs of the store. *store.FSStore is one.
+// Births is a Judge's view of the store. *store.FSStore implements it.
 type Births interface {
 	Birth() store.Birth
 	AcceptsOlder() bool
 }
 
-// Config is what a Judge is made of.
+// Config is a Judge's configuration.
 type Config struct {
-	// Policy's Birth and AcceptsOlder are asked of Store; zero durations get
-	// their defaults.
+	// Policy's Birth and AcceptsOlder come from Store; zero durations get their defaults.
 	Policy Policy
 	Clock  Clock
 	Store  Births
-	// Data reads a reservation's data as its type's, and says what is wrong with it.
+	// Data checks a reservation's data as its type's.
 	Data func(r *workload.Reservation) error
 }
 
-// Validate says what is wrong with the config.
+// Validate checks the config.
 func (c Config) Validate() error {
 	if _, err := sign.ParseID(c.Policy.NodeID); err != nil {
 		return errors.Wrap(err, "cannot judge reservations: NodeID")
@@ -78,7 +77,7 @@ func (j *Judge) time() Time {
 // Authentic is Policy.Authentic.
 func (j *Judge) Authentic(r *workload.Reservation) error { return j.cfg.Policy.Authentic(r) }
 
-// Acceptable is Policy.Acceptable, now and with the store as it is.
+// Acceptable is Policy.Acceptable, now and with the store's present birth.
 func (j *Judge) Acceptable(r *workload.Reservation) error {
 	p := j.cfg.Policy
 	p.Birth, p.AcceptsOlder = j.cfg.Store.Birth().Time, j.cfg.Store.AcceptsOlder()
@@ -91,7 +90,7 @@ func (j *Judge) Deletion(r *workload.Reservation) error { return j.cfg.Policy.De
 // Renewal is Policy.Renewal, now.
 func (j *Judge) Renewal(r *workload.Reservation) error { return j.cfg.Policy.Renewal(r, j.time()) }
 
-// Validate reads r's data as its type's. What is wrong with it is Invalid.
+// Validate checks r's data as its type's. Invalid when it is wrong.
 func (j *Judge) Validate(r *workload.Reservation) error {
 	err := j.cfg.Data(r)
 	if node.KindOf(err) == node.Internal {

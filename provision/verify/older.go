@@ -2,13 +2,13 @@ package verify
 
 import "github.com/pkg/errors"
 
-// errOlder marks a refusal for nothing but the age of the node's store: the
-// node's owner may change that.
+// errOlder marks a refusal only for being older than the node's store: the node's owner may
+// allow that.
 var errOlder = errors.New("it is older than the node's store")
 
 func older(err error) error { return olderError{err} }
 
-// olderError is an error with that mark, and the text and kind of another.
+// olderError adds that mark to an error, and keeps its text and kind.
 type olderError struct{ error }
 
 func (e olderError) Unwrap() error        { return e.error }

@@ -23,8 +23,8 @@ type Policy struct {
 	MaxDuration time.Duration
 	// MaxFuture is how far ahead of the node's clock the user's may be.
 	MaxFuture time.Duration
-	// Birth is when the node's store was made, zero while that isn't known.
-	// What was created before is accepted only when AcceptsOlder.
+	// Birth is when the node's store was made, zero while unknown. Reservations created
+	// earlier are accepted only when AcceptsOlder.
 	Birth        time.Time
 	AcceptsOlder bool
 }
@@ -33,16 +33,16 @@ type Policy struct {
 type Time struct {
 	Now     time.Time
 	Trusted bool
-	// Proven is whether it is good enough for what can't be taken back, such as
-	// to refuse a renewal: see clock.Remove.
+	// Proven is whether it is good enough for irreversible decisions, such as refusing a
+	// renewal: see clock.Remove.
 	Proven bool
 	// Floor is a time that has certainly passed.
 	Floor time.Time
 }
 
-// Acceptable says whether an authentic reservation may be taken in: Invalid or
-// Refused when it never can be, Transient when only the time isn't known well
-// enough. A renewal in it must have been checked.
+// Acceptable checks whether an authentic reservation may be accepted: Invalid or Refused
+// when it never can be, Transient when only the time isn't known well enough. A renewal in
+// it must have been checked.
 func (p Policy) Acceptable(r *workload.Reservation, at Time) error {
 	if r.DocumentVersion() == workload.V1 && !p.AcceptV1 {
 		return node.Errorf(node.Refused, "cannot accept version: it is 1, must be 2 on this node (its operator may set accept-signature-v1)")
@@ -63,12 +63,12 @@ func (p Policy) Acceptable(r *workload.Reservation, at Time) error {
 	return p.bornBefore(r)
 }
 
-// lastArrival is until when r may still be taken in. A renewal prolongs what the
-// node has; it doesn't bring back what the node may have had, ended and forgotten
-// since, for that is kept until the end that it knew. Only what is older than the
-// store, and accepted all the same, may come by its renewal: what has ended of it is
-// kept for as long as the store accepts it (lifecycle.Facts.Returns). So is what is
-// of version 1, whose dates say nothing.
+// lastArrival is until when r may still be accepted. A renewal prolongs a workload that the
+// node has. It doesn't bring back one that the node may have had, ended and forgotten
+// since: a tombstone is kept until the end that the node knew. Only a reservation older
+// than the store, and accepted all the same, may arrive until its renewed end: its
+// tombstone is kept for as long as the store accepts it (lifecycle.Facts.Returns). So are
+// tombstones of version 1, whose dates aren't signed.
 func (p Policy) lastArrival(r *workload.Reservation) time.Time {
 	if p.AcceptsOlder && !r.Created.After(p.Birth) {
 		return r.Expires()
@@ -76,8 +76,8 @@ func (p Policy) lastArrival(r *workload.Reservation) time.Time {
 	return r.Created.Add(r.Duration)
 }
 
-// bornBefore refuses what the node may have had, and ended, in a life that it
-// doesn't remember.
+// bornBefore refuses reservations that the node may have had, and ended, before it lost its
+// store.
 func (p Policy) bornBefore(r *workload.Reservation) error {
 	switch {
 	case p.AcceptsOlder:
@@ -93,8 +93,8 @@ func (p Policy) bornBefore(r *workload.Reservation) error {
 	return nil
 }
 
-// Renewal says whether r's renewal is its user's and may be followed now. While
-// the time can't be trusted, the last trusted one counts for the limit.
+// Renewal checks that r's renewal is its user's and may be followed now. While the time
+// can't be trusted, the limit counts from Floor, or from Created if that is later.
 func (p Policy) Renewal(r *workload.Reservation, at Time) error {
 	if err := workload.VerifyRenewal(r); err != nil {
 		return node.WithKind(node.Invalid, err)
@@ -107,13 +107,13 @@ func (p Policy) Renewal(r *workload.Reservation, at Time) error {
 		}
 	}
 	if latest := now.Add(p.MaxDuration); r.Renewal.Expires.After(latest) {
-		// Without it the data goes at the old end.
+		// A refused renewal lets the data go at the old end: only a proven time may refuse it.
 		return Time{Trusted: at.Proven}.refuse("cannot accept renewal.expires: it is %s, must be at most %s on this node", stamp(r.Renewal.Expires), stamp(latest))
 	}
 	return nil
 }
 
-// refuse is final when the time is trusted, and worth another try otherwise.
+// refuse returns Refused when the time is trusted, Transient otherwise.
 func (t Time) refuse(format string, args ...any) error {
 	if t.Trusted {
 		return node.Errorf(node.Refused, format, args...)
