@@ -21,8 +21,7 @@ import (
 	"github.com/croft-edge/croft/provision"
 )
 
-// The published API: each name with its exact type. What doesn't compile is a
-// break of it.
+// The published API: each name with its exact type. A break of it doesn't compile.
 var (
 	_ error                                                                                                = provision.ErrPollEOS
 	_ func(*provision.Reservation) error                                                                   = provision.Verify
@@ -123,14 +122,14 @@ func TestContextHelpers(t *testing.T) {
 
 type namespaces struct{ provision.ZDBMapping }
 
-// seedWorld is what a user of New brings: a cache, a poller, a feedbacker.
+// seedWorld is the parts that a user of New brings: a cache, a poller, a feedbacker.
 type seedWorld struct {
 	mu      sync.Mutex
 	cached  map[string]*provision.Reservation
 	results map[string]*provision.Result
 	deleted []string
 	batches [][]*provision.Reservation
-	// before, when set, is called before each batch is given.
+	// before, when set, is called before each batch is returned.
 	before func(batch int)
 	polls  int
 }
@@ -185,7 +184,7 @@ func (s *seedWorld) Deleted(id string) error {
 	return nil
 }
 
-// Poll gives the batches, the last with the end of the stream.
+// Poll returns the batches, the last with the end of the stream.
 func (s *seedWorld) Poll(pkg.Identifier, uint64) ([]*provision.Reservation, error) {
 	if s.before != nil {
 		s.before(s.polls)
@@ -235,13 +234,13 @@ func (d disks) ResizeFilesystem(string, uint64) (node.Filesystem, error) {
 func (d disks) Status() (node.StorageStatus, error)         { return node.StorageStatus{}, nil }
 func (d disks) Monitor(context.Context) <-chan node.PoolUse { return nil }
 
-// emptyModule is a container module of which only a list is asked: who mounts
+// emptyModule is a container module that is only asked for its list: which containers mount
 // the volumes that end.
 type emptyModule struct{ node.Containers }
 
 func (emptyModule) List() ([]node.ContainerInfo, error) { return []node.ContainerInfo{}, nil }
 
-// The other modules have nothing, and say so.
+// The other modules return empty lists.
 type (
 	noImages   struct{ node.Images }
 	noNetworks struct{ node.Networks }
@@ -356,8 +355,8 @@ func TestAnEngineMadeByNew(t *testing.T) {
 	}
 }
 
-// A deletion cancelled the provisioning that was in flight, and its release went ahead of
-// the creation inside of the module: the user was told "deleted", and the volume was made.
+// A deletion cancelled the provisioning in flight, and its release overtook the creation
+// inside the module: the user got "deleted", and the volume was made.
 func TestADeletionDoesNotOvertakeWhatItCancels(t *testing.T) {
 	w := newWorld(t)
 	gone := w.reserve(provision.VolumeReservation, `{"size":1,"type":"SSD"}`, nil)

@@ -26,7 +26,7 @@ import (
 type fullDisk struct {
 	mu   sync.Mutex
 	full bool
-	// left is how many steps succeed before they fail.
+	// left is how many steps succeed before steps fail.
 	left int
 }
 
@@ -49,8 +49,8 @@ func (d *fullDisk) hook(p atomicfile.Point) error {
 	return node.Errorf(node.NoSpace, "cannot write: no space left on device")
 }
 
-// A disk that is full in the middle of anything costs time, nothing else:
-// each number of steps that still succeed is tried.
+// A disk that fills up at any step costs time, nothing else: each number of steps that
+// still succeed is tried.
 func TestAFullDiskInTheMiddleOfAnything(t *testing.T) {
 	for left := range 24 {
 		disk := &fullDisk{}
@@ -110,11 +110,11 @@ func TestAStoreThatLostItsPast(t *testing.T) {
 		if got := n.engine.Orphans(); len(got) != 1 || got[0].ID != id {
 			t.Fatalf("orphans are %+v", got)
 		}
-		time.Sleep(time.Second) // what is created in the moment of birth isn't after it
+		time.Sleep(time.Second) // a reservation created at the very moment of birth isn't after it
 		fresh := w.volume(nil)
 		w.answered(fresh, workload.StateOK)
 
-		// The operator says that nothing was ended in the life that was lost.
+		// The operator asserts that no reservation ended before the store was lost.
 		if err := lost.AcceptOlder(); err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +162,7 @@ func TestOrphanFile(t *testing.T) {
 	}
 }
 
-// A module that hangs costs its own type's slot, and nobody else.
+// A module that hangs blocks its own type's slot, and nothing else.
 func TestAHangingModuleLeavesTheNodeToTheOthers(t *testing.T) {
 	const hanging = 20
 	prov := &fakeProvisioner{answer: func(ctx context.Context, _ *workload.Reservation) (json.RawMessage, error) {
@@ -200,7 +200,7 @@ func TestAHangingModuleLeavesTheNodeToTheOthers(t *testing.T) {
 	})
 }
 
-// Waiting for a clock isn't worth a write each time.
+// Waiting for a clock costs no write per try.
 func TestWaitingWritesNothing(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world, n *incarnation) {
 		w.clock.set(-30*365*day, false, false)
@@ -221,7 +221,7 @@ func TestWaitingWritesNothing(t *testing.T) {
 	})
 }
 
-// Junk costs no write, and few lines.
+// Junk costs no writes, and few log lines.
 func TestJunkDoesNotFillTheLogOrTheDisk(t *testing.T) {
 	var lines lineCounter
 	inWorld(t, func(w *world) { w.log = zerolog.New(&lines).Level(zerolog.WarnLevel) }, func(t *testing.T, w *world, n *incarnation) {
@@ -249,7 +249,7 @@ func (l *lineCounter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// An explorer that replays without end, and takes no answer, fills no disk.
+// An explorer that replays without end, and takes no results, fills no disk.
 func TestReplaysWithoutEndFillNoDisk(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world, _ *incarnation) {
 		id := w.volume(nil)
@@ -279,8 +279,8 @@ func TestReplaysWithoutEndFillNoDisk(t *testing.T) {
 	})
 }
 
-// While the clock is in doubt nothing is taken in without end; what stays with
-// the explorer comes when the clock is right.
+// While the clock is in doubt, the number of accepted reservations is bounded; the
+// explorer's others come when the clock is right.
 func TestWaitingFillsNoDisk(t *testing.T) {
 	inWorld(t, func(w *world) { w.limits.Postponed = 5 }, func(t *testing.T, w *world, _ *incarnation) {
 		w.clock.set(-30*365*day, false, false)
@@ -301,8 +301,8 @@ func TestWaitingFillsNoDisk(t *testing.T) {
 	})
 }
 
-// What two readers of JSON may read differently can be signed in version 1
-// only, which is over the bytes as they came. It is answered, and comes to nothing.
+// Data that two JSON readers may read differently can be signed in version 1 only, which
+// signs the bytes as they came. It is answered and refused.
 func TestAmbiguousDataIsAnsweredAndRefused(t *testing.T) {
 	deep := strings.Repeat(`{"a":`, 200) + "1" + strings.Repeat("}", 200)
 	inWorld(t, func(w *world) { w.acceptV1 = true }, func(t *testing.T, w *world, _ *incarnation) {
@@ -329,8 +329,8 @@ func TestAmbiguousDataIsAnsweredAndRefused(t *testing.T) {
 	})
 }
 
-// A deletion that comes under the ID of a replay is over the hash: it ends what it
-// was a replay of, also while the answer to the replay isn't delivered.
+// A deletion that comes under a replay's ID signs the hash: it ends the replayed
+// reservation, also while the answer to the replay isn't delivered.
 func TestADeletionUnderAReplaysIDEndsTheOriginal(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world, _ *incarnation) {
 		id := w.volume(nil)
@@ -362,7 +362,7 @@ func TestADeletionUnderAReplaysIDEndsTheOriginal(t *testing.T) {
 	})
 }
 
-// Keys cost nothing: whoever makes them without end, and has each refused, is
+// Keys cost nothing: a sender that makes them without end, and has each refused, is
 // answered each time, and fills no disk.
 func TestRefusalsWithoutEndFillNoDisk(t *testing.T) {
 	inWorld(t, func(w *world) { w.limits.Refused = 20 }, func(t *testing.T, w *world, n *incarnation) {

@@ -15,8 +15,8 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// crashWorld is a world whose node is started again, from its disk, each time
-// that its stepper stopped it.
+// crashWorld is a world whose node is restarted from its disk each time its stepper stopped
+// it.
 type crashWorld struct {
 	*world
 	// plan names the point at which each incarnation stops; later ones don't.
@@ -30,7 +30,7 @@ type crashWorld struct {
 func newCrashWorld(t *testing.T, root string, plan []string) *crashWorld {
 	t.Helper()
 	c := &crashWorld{world: newWorldAt(t, tempDir(t, root)), plan: plan}
-	c.limits.Round = 1 // each event has a write of its own, so that each run has the same ones
+	c.limits.Round = 1 // each event has its own write, so that each run has the same writes
 	c.boot()
 	return c
 }
@@ -65,14 +65,14 @@ func (c *crashWorld) settle(what string, ok func() bool) {
 	})
 }
 
-// shutdown ends the node in order; a point of that may be the one to stop at.
+// shutdown ends the node in order; its points may be the ones to stop at.
 func (c *crashWorld) shutdown() {
 	c.t.Helper()
 	c.alive.stop(c.t)
 }
 
-// life is the whole of what a node does, in one go: provision, refuse, retry,
-// redeliver, renew, decommission (one that has to wait, one by expiry), restore.
+// life runs everything that a node does, in one go: provision, refuse, retry, redeliver,
+// renew, decommission (one that has to wait, one by expiry), restore.
 func life(c *crashWorld) {
 	c.t.Helper()
 	c.storage.failing("create 3-1", node.Errorf(node.Transient, "cannot create: storage restarts"))
@@ -119,7 +119,7 @@ func life(c *crashWorld) {
 	c.shutdown()
 }
 
-// check is what must be so after any stop.
+// check asserts the state that any stop must lead to.
 func (c *crashWorld) check(kept, refused, retried, deleted, expiring string) {
 	c.t.Helper()
 	if names := c.storage.names(); !slices.Equal(names, []string{kept}) {
@@ -157,7 +157,7 @@ func (c *crashWorld) check(kept, refused, retried, deleted, expiring string) {
 	}
 }
 
-// checkAnswers holds that no user is told of an end that isn't one, or twice.
+// checkAnswers asserts that no user is told of a wrong end, or of an end twice.
 func (c *crashWorld) checkAnswers(id string) {
 	c.t.Helper()
 	all := c.explorer.all(id)
@@ -177,9 +177,9 @@ func (c *crashWorld) checkAnswers(id string) {
 	}
 }
 
-// stopAt lives the life with the planned stops, and reports whether it came to
-// the last of them. Feedback runs beside the engine: which of two answers goes
-// first, or whether one overtakes the other, isn't the same in each run.
+// stopAt runs the life with the planned stops, and reports whether it reached the last of
+// them. Feedback runs beside the engine: the order of two answers, or whether one overtakes
+// the other, differs between runs.
 func stopAt(t *testing.T, root string, plan ...string) bool {
 	t.Helper()
 	const tries = 20
@@ -193,7 +193,7 @@ func stopAt(t *testing.T, root string, plan ...string) bool {
 	return false
 }
 
-// runLife lives the life with stops as planned and returns each incarnation's points.
+// runLife runs the life with the planned stops and returns each incarnation's points.
 func runLife(t *testing.T, root string, plan []string) [][]string {
 	t.Helper()
 	var points [][]string
@@ -207,9 +207,9 @@ func runLife(t *testing.T, root string, plan []string) [][]string {
 	return points
 }
 
-// orderlyPoints are the points of an orderly life, by process. How many pages
-// the explorer's answers come in depends on who is first: a point that only
-// some lives have is none that every life comes to.
+// orderlyPoints are the points of a life without stops, by process: those that several
+// lives have in common, because the number of pages of the explorer's answers depends on
+// timing.
 func orderlyPoints(t *testing.T, root string) [][]string {
 	t.Helper()
 	const lives = 5
@@ -230,9 +230,9 @@ func orderlyPoints(t *testing.T, root string) [][]string {
 	return out
 }
 
-// TestCrashPoints stops the node at every point of its life, starts it again
-// and holds that nothing is lost, doubled or left behind. The points of an
-// orderly life's first and second process are all that there are in it.
+// TestCrashPoints stops the node at every point of its life, starts it again and asserts
+// that nothing is lost, doubled or left behind. The points are those of a life without
+// stops, of its first and second process.
 func TestCrashPoints(t *testing.T) {
 	root := fastRoot(t)
 	orderly := orderlyPoints(t, root)
@@ -255,8 +255,8 @@ func TestCrashPoints(t *testing.T) {
 	}
 }
 
-// TestCrashPointsOnDisk is the same on a disk, with all its fsyncs, once for
-// each kind of point.
+// TestCrashPointsOnDisk does the same on a disk, with all its fsyncs, once for each kind of
+// point.
 func TestCrashPointsOnDisk(t *testing.T) {
 	root := t.TempDir()
 	seen := map[string]bool{}
@@ -282,7 +282,7 @@ func TestCrashDuringRecovery(t *testing.T) {
 	for _, first := range []string{"after create 1-1 #1", "after write 4-1 leaving #1", "before send 4-1 deleted #1"} {
 		for _, second := range runLife(t, root, []string{first})[1] {
 			t.Run(first+"/"+second, func(t *testing.T) {
-				// What goes beside the engine may not come again in this order.
+				// Work concurrent with the engine may not come again in this order.
 				if points := runLife(t, root, []string{first, second}); slices.Contains(points[1], second) {
 					stops++
 				}
@@ -296,7 +296,7 @@ func TestCrashDuringRecovery(t *testing.T) {
 	}
 }
 
-// TestEveryKindOfStepIsStopped holds that the life comes by all of them.
+// TestEveryKindOfStepIsStopped asserts that the life passes all kinds of points.
 func TestEveryKindOfStepIsStopped(t *testing.T) {
 	seen := map[string]bool{}
 	for _, process := range runLife(t, fastRoot(t), nil) {

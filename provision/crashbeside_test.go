@@ -17,8 +17,8 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// besideBoxes are containers of which four are made at a time. They outlive the
-// node's process.
+// besideBoxes are containers of which four are made at a time. They outlive the node's
+// process.
 type besideBoxes struct {
 	mu    sync.Mutex
 	have  map[string]string
@@ -27,7 +27,7 @@ type besideBoxes struct {
 	most  int
 }
 
-// besideProvisioner is one process's way to them.
+// besideProvisioner is one process's access to them.
 type besideProvisioner struct {
 	boxes *besideBoxes
 	steps *stepper
@@ -41,7 +41,7 @@ func (p *besideProvisioner) Provision(_ context.Context, r *workload.Reservation
 	b.going++
 	b.most = max(b.most, b.going)
 	b.mu.Unlock()
-	time.Sleep(time.Second) // of the bubble: the others are in flight meanwhile
+	time.Sleep(time.Second) // of the bubble: the other effects are in flight meanwhile
 	_, err := stepped(p.steps, "make "+r.ID, nothing(func() error {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -193,8 +193,8 @@ func TestCrashPointsWithFourInFlight(t *testing.T) {
 	stops := 0
 	for _, at := range orderly[0] {
 		t.Run(at, func(t *testing.T) {
-			// What goes beside each other comes in another order each time. A point
-			// that three lives didn't come to is passed by.
+			// Concurrent effects come in another order each time. A point that three lives
+			// didn't reach is skipped.
 			for range 3 {
 				if points, _ := besideLife(t, root, at); slices.Contains(points[0], at) {
 					stops++

@@ -14,7 +14,7 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// countedRecords counts how often all records are asked for.
+// countedRecords counts how often all records are listed.
 type countedRecords struct {
 	*steppedRecords
 	lists atomic.Int64
@@ -79,7 +79,7 @@ func TestNothingThatComesListsAllRecords(t *testing.T) {
 	})
 }
 
-// A count of 10,000 networks read 10,000 documents.
+// Counting 10,000 networks read 10,000 documents.
 func TestACountOfManyNetworksReadsNone(t *testing.T) {
 	w := newWorld(t)
 	defer func() { _ = w.records.Close() }()
@@ -106,8 +106,8 @@ func TestACountOfManyNetworksReadsNone(t *testing.T) {
 	}
 }
 
-// What an arrival makes of objects says what it goes through: it is the same on a
-// node that remembers 100 reservations and on one that remembers 1,500.
+// An arrival's allocations tell how much it walks through: they are the same on a node that
+// remembers 100 reservations and on one that remembers 1,500.
 func TestAnArrivalCostsTheSameOnAFullNode(t *testing.T) {
 	cost := func(remembered int) (made float64) {
 		const arrivals = 100
@@ -145,8 +145,8 @@ func TestAnArrivalCostsTheSameOnAFullNode(t *testing.T) {
 	}
 }
 
-// manyDeployed are records of containers that were deployed, for a node that asks
-// no module of theirs.
+// manyDeployed makes records of deployed containers, for a node that asks no module about
+// them.
 func (w *world) manyDeployed(n int) []store.Record {
 	w.t.Helper()
 	var out []store.Record

@@ -17,8 +17,8 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// While images were fetched, admission didn't see who waited: 6 of 6 containers of
-// one core were deployed on 2 cores, and a limit of 2 workloads a user wasn't one.
+// While images were fetched, admission didn't count the waiting reservations: 6 of 6 containers of one core
+// were deployed on 2 cores, and a limit of 2 workloads per user had no effect.
 func TestAdmissionSeesWhatIsBeingFetched(t *testing.T) {
 	limited := admit.Defaults()
 	limited.Workloads = 2
@@ -65,7 +65,7 @@ func TestAdmissionSeesWhatIsBeingFetched(t *testing.T) {
 	}
 }
 
-// handledFor waits until each of them is answered.
+// handledFor waits until each reservation is answered.
 func (w *world) handledFor(ids []string) {
 	w.t.Helper()
 	for _, id := range ids {
@@ -73,8 +73,8 @@ func (w *world) handledFor(ids []string) {
 	}
 }
 
-// A final error after an unknown one, or after a panic, forgot what was on the
-// node: its user was told "error", later "deleted", and it still ran.
+// A final error after an unknown one, or after a panic, forgot the workload on the node:
+// its user got "error", later "deleted", and it still ran.
 func TestAFinalErrorAfterAnUncertainOneLeavesNothingOnTheNode(t *testing.T) {
 	for name, uncertain := range map[string]func(ctx context.Context) error{
 		"unknown":  func(context.Context) error { return node.Errorf(node.Unknown, "cannot provision: no answer") },
@@ -88,7 +88,7 @@ func TestAFinalErrorAfterAnUncertainOneLeavesNothingOnTheNode(t *testing.T) {
 					return nil, node.Errorf(node.Invalid, "cannot provision %s: never", r.ID)
 				}
 				prov.mu.Lock()
-				prov.have = map[string]bool{r.ID: true} // it happened all the same
+				prov.have = map[string]bool{r.ID: true} // the workload was made nevertheless
 				prov.mu.Unlock()
 				return nil, uncertain(ctx)
 			}
@@ -110,7 +110,7 @@ func TestAFinalErrorAfterAnUncertainOneLeavesNothingOnTheNode(t *testing.T) {
 	}
 }
 
-// The same when the node stops in the middle of the attempt whose end nobody knows.
+// The same when the node stops in the middle of an attempt with an unknown outcome.
 func TestAFinalErrorAfterACrashLeavesNothingOnTheNode(t *testing.T) {
 	prov := &fakeProvisioner{}
 	inWorld(t, func(w *world) {
@@ -144,8 +144,8 @@ func TestAFinalErrorAfterACrashLeavesNothingOnTheNode(t *testing.T) {
 	})
 }
 
-// What was due to leave ignored that its module hung: beside 50 expiries of one
-// type, 20 volumes took 1 h 39 min.
+// Expiries ignored that their module hung: beside 50 expiries of one type, 20 volumes took
+// 1 h 39 min.
 func TestExpiriesOfATypeThatHangsHoldUpNoOther(t *testing.T) {
 	const expiring, others = 50, 20
 	prov := &fakeProvisioner{}
@@ -190,7 +190,7 @@ func TestExpiriesOfATypeThatHangsHoldUpNoOther(t *testing.T) {
 	})
 }
 
-// Whoever left had all others that waited tried again: 100 volumes whose containers
+// Each workload that left made all waiting ones try again: 100 volumes whose containers
 // went one after another were decommissioned 7,637 times.
 func TestWhoLeavesFreesOnlyWhatItUsed(t *testing.T) {
 	const pairs = 100
@@ -242,8 +242,8 @@ func TestWhoLeavesFreesOnlyWhatItUsed(t *testing.T) {
 	})
 }
 
-// A step that was left behind and came back raced with its record: it is given a
-// reservation of its own. Run with -race.
+// An abandoned step that came back raced with its record: each step gets its own copy of
+// the reservation. Run with -race.
 func TestAStepThatWasLeftBehindHasItsOwnReservation(t *testing.T) {
 	var back chan struct{}
 	var once sync.Once
@@ -317,8 +317,8 @@ func TestADocumentThatCannotBeKeptHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-// A final error about a workload that is deployed is tried again: nothing of it is
-// taken down or given back, and its user isn't told that it has ended.
+// A final error about a deployed workload is retried: nothing of it is removed or given
+// back, and its user isn't told that it has ended.
 func TestAFinalErrorTakesNothingFromWhatIsDeployed(t *testing.T) {
 	withFetching(t, func(t *testing.T, w *world, f *fetching, n *incarnation) {
 		id := w.container()

@@ -15,8 +15,8 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// demandOf is a core for each container, a GiB for each volume, and for each network
-// a third of the memory for tunnels that a user may have.
+// demandOf is a core per container, a GiB per volume, and per network a third of a user's
+// limit of memory for tunnels.
 func demandOf(r *workload.Reservation) (d provisioner.Demand, err error) {
 	switch r.Type {
 	case workload.TypeContainer:
@@ -29,7 +29,7 @@ func demandOf(r *workload.Reservation) (d provisioner.Demand, err error) {
 	return d, nil
 }
 
-// roomFor is the node's real admission of what it has.
+// roomFor is the node's real admission for that capacity.
 func roomFor(t *testing.T, offer provisioner.Demand, policy admit.Policy) *admit.Admission {
 	t.Helper()
 	a, err := admit.New(admit.Config{
@@ -46,8 +46,8 @@ func gib(n uint64) provisioner.Demand {
 	return provisioner.Demand{SSD: n * workload.GiB, Tunnels: uint64(admit.TunnelMemory.Total)}
 }
 
-// After a lost store an explorer that swapped two volumes' IDs swapped their data:
-// their user deleted the second one, and the first one's data went.
+// After a lost store an explorer that swapped two volumes' IDs swapped their data: their
+// user deleted the second volume, and the first one's data went.
 func TestSwappedIDsSwapNoData(t *testing.T) {
 	inWorld(t, func(w *world) { w.admission = roomFor(t, gib(10), admit.Defaults()) }, func(t *testing.T, w *world, n *incarnation) {
 		one, two := w.volume(yearLong), w.volume(yearLong)
@@ -77,8 +77,8 @@ func TestSwappedIDsSwapNoData(t *testing.T) {
 	})
 }
 
-// An operator's accept-older did nothing on a node with admission: what was
-// refused for its age stayed refused.
+// An operator's accept-older did nothing on a node with admission: reservations refused for
+// their age stayed refused.
 func TestAcceptOlderTakesInWhatIsBroughtAgain(t *testing.T) {
 	inWorld(t, func(w *world) { w.admission = roomFor(t, gib(10), admit.Defaults()) }, func(t *testing.T, w *world, n *incarnation) {
 		id := w.volume(yearLong)
@@ -97,7 +97,7 @@ func TestAcceptOlderTakesInWhatIsBroughtAgain(t *testing.T) {
 	})
 }
 
-// What its user has deleted isn't taken in by accept-older either, when an explorer
+// Nor does accept-older bring in a reservation that its user has deleted, when an explorer
 // withholds the deletion that the node has seen.
 func TestAcceptOlderTakesInNothingThatWasDeleted(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world, n *incarnation) {
@@ -117,7 +117,7 @@ func TestAcceptOlderTakesInNothingThatWasDeleted(t *testing.T) {
 	})
 }
 
-// A container that mounts a volume by its ID got whatever had that ID later.
+// A container that mounts a volume by its ID got any later volume of that ID.
 func TestAnIDThatBecameAnotherVolumeIsNotMounted(t *testing.T) {
 	boxes := &watchedProvisioner{}
 	inWorld(t, func(w *world) {
@@ -145,8 +145,8 @@ func TestAnIDThatBecameAnotherVolumeIsNotMounted(t *testing.T) {
 	})
 }
 
-// A deletion that came under an ID whose refusal the explorer didn't have yet was
-// lost: the workload stayed, and nobody would send it again.
+// A deletion that came under an ID whose refusal the explorer didn't have yet was lost: the
+// workload stayed, and nobody would send the deletion again.
 func TestADeletionUnderARefusedUndeliveredIDCounts(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world, n *incarnation) {
 		id := w.volume(yearLong)
@@ -169,8 +169,8 @@ func TestADeletionUnderARefusedUndeliveredIDCounts(t *testing.T) {
 	})
 }
 
-// The same of what was refused for itself: that it was deleted has to be told, and
-// nothing may take it in later.
+// The same for a refused reservation itself: its deletion must be answered, and nothing may
+// accept it later.
 func TestADeletionOfWhatWasRefusedIsAnswered(t *testing.T) {
 	inWorld(t, func(w *world) { w.admission = roomFor(t, gib(1), admit.Defaults()) }, func(t *testing.T, w *world, n *incarnation) {
 		other := w.volume(nil)
@@ -185,8 +185,8 @@ func TestADeletionOfWhatWasRefusedIsAnswered(t *testing.T) {
 	})
 }
 
-// A final refusal was reversed by a redelivery: the user had reserved elsewhere by
-// then, and had it twice.
+// A final refusal was reversed by a redelivery: the user had reserved elsewhere by then,
+// and had the workload twice.
 func TestAFinalRefusalIsFinal(t *testing.T) {
 	inWorld(t, func(w *world) { w.admission = roomFor(t, gib(1), admit.Defaults()) }, func(t *testing.T, w *world, n *incarnation) {
 		other := w.volume(nil)
@@ -215,8 +215,8 @@ func TestAFinalRefusalIsFinal(t *testing.T) {
 	})
 }
 
-// Documents that came with their deletion passed no check of dates, version, user
-// or count: 300 of 300 remained for 400 days, the last until 2146.
+// Documents that came with their deletion skipped the checks of dates, version, user and
+// count: 300 of 300 remained for 400 days, the last until 2146.
 func TestDeletionsThatComeFirstAreJudged(t *testing.T) {
 	const brought = 60
 	for name, spoil := range map[string]func(w *world, r *workload.Reservation){
@@ -273,7 +273,7 @@ func TestDeletionsThatComeFirstAreJudged(t *testing.T) {
 	}
 }
 
-// Whatever a tombstone is of, it keeps hash, name key and end, and no data.
+// Every tombstone keeps hash, name key and end, and no data.
 func TestATombstoneIsSmall(t *testing.T) {
 	withNetworks(t, func(t *testing.T, w *world, _ *incarnation, nets *namedNetworks) {
 		nets.fails("2-1", node.Errorf(node.Invalid, "cannot provision: the port is taken"))

@@ -37,8 +37,8 @@ func TestARefusedUpdateThatIsDeletedLeavesTheNetworkAlone(t *testing.T) {
 	})
 }
 
-// Behind such an update the valid network was deleted later without a decommission,
-// and stayed on the node for ever.
+// Behind such an update the valid network was deleted later without a decommission, and
+// stayed on the node for ever.
 func TestANetworkBehindARefusedUpdateIsDecommissioned(t *testing.T) {
 	withNetworks(t, func(t *testing.T, w *world, _ *incarnation, nets *namedNetworks) {
 		valid := w.explorer.push(w.netOf("net", monthLong))
@@ -61,7 +61,7 @@ func TestANetworkBehindARefusedUpdateIsDecommissioned(t *testing.T) {
 func TestANetworkThatArrivesWithItsRefusedUpdateStays(t *testing.T) {
 	for name, spoil := range map[string]func(*workload.Reservation){
 		"refused": tooLong,
-		"valid":   monthLong, // its user has deleted it before the node ever heard of it
+		"valid":   monthLong, // its user deleted it before it reached the node
 	} {
 		t.Run(name, func(t *testing.T) {
 			withNetworks(t, func(t *testing.T, w *world, n *incarnation, nets *namedNetworks) {
@@ -85,8 +85,8 @@ func TestANetworkThatArrivesWithItsRefusedUpdateStays(t *testing.T) {
 	}
 }
 
-// An update that was signed for the future and had to wait for a time that can
-// judge it got every valid network of its name refused for good.
+// An update signed for the future, which had to wait for a time that can judge it, got
+// every valid network of its name refused for good.
 func TestAPostponedUpdateOfTheFutureRefusesNobody(t *testing.T) {
 	withNetworks(t, func(t *testing.T, w *world, _ *incarnation, nets *namedNetworks) {
 		w.clock.set(0, false, false)
@@ -105,8 +105,8 @@ func TestAPostponedUpdateOfTheFutureRefusesNobody(t *testing.T) {
 	})
 }
 
-// After a reboot an update that waited for its next attempt kept the deployed
-// network down, while its record said that it is deployed.
+// After a reboot an update that waited for its next attempt kept the deployed network down,
+// while the network's record was in phase Deployed.
 func TestAnUpdateInRetryDoesNotKeepTheNetworkDown(t *testing.T) {
 	withNetworks(t, func(t *testing.T, w *world, n *incarnation, nets *namedNetworks) {
 		valid := w.explorer.push(w.netOf("net", monthLong))
@@ -132,7 +132,7 @@ func TestAnUpdateInRetryDoesNotKeepTheNetworkDown(t *testing.T) {
 	})
 }
 
-// An update that fails for good counted as the newest, too.
+// An update that fails for good also counted as the newest.
 func TestAnUpdateThatFailsLeavesTheNetworkBehind(t *testing.T) {
 	withNetworks(t, func(t *testing.T, w *world, n *incarnation, nets *namedNetworks) {
 		valid := w.explorer.push(w.netOf("net", monthLong))
@@ -145,7 +145,7 @@ func TestAnUpdateThatFailsLeavesTheNetworkBehind(t *testing.T) {
 		w.answered(update, workload.StateDeleted)
 		nets.reboot()
 		w.restart(n)
-		// The module has it before the record says so.
+		// The module has it before the record is deployed.
 		w.until("the valid one is restored", func() bool { return nets.made("net") == valid && w.phase(valid) == store.Deployed })
 		w.until("it is counted", func() bool {
 			ctx, cancel := context.WithCancel(context.Background())

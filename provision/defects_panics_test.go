@@ -15,7 +15,7 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// fuse panics when it is lit, once for each time.
+// fuse panics each time it was lit.
 type fuse struct {
 	mu  sync.Mutex
 	lit int
@@ -36,7 +36,7 @@ func (f *fuse) burn() {
 	}
 }
 
-// spent reports whether it has panicked as often as it was to.
+// spent reports whether it has panicked as often as it was lit.
 func (f *fuse) spent() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -104,7 +104,7 @@ func (f fusedAdmission) Admit(r *workload.Reservation, user, all store.Usage, of
 	return f.Admission.Admit(r, user, all, offer)
 }
 
-// fused is a node of a world whose every part may panic.
+// fused is a node of a world in which every part may panic.
 func (w *world) fused(fuses map[string]*fuse) *incarnation {
 	w.t.Helper()
 	of := func(name string) *fuse {
@@ -128,8 +128,8 @@ func (w *world) fused(fuses map[string]*fuse) *incarnation {
 	return n
 }
 
-// A panic in the loop, the counters, drift's comparison or the feedback ended the
-// process: each is guarded, and goes on.
+// A panic in the loop, the counters, drift's comparison or the feedback ended the process:
+// each is guarded now, and goes on.
 func TestTheNodeGoesOnWhateverPanics(t *testing.T) {
 	for _, part := range []string{"list", "counters", "write", "feedback", "kick", "clock", "authentic", "acceptable", "offer", "admit"} {
 		t.Run(part, func(t *testing.T) {
@@ -164,7 +164,7 @@ func TestTheNodeGoesOnWhateverPanics(t *testing.T) {
 	}
 }
 
-// crowd counts how many calls for one reservation are going on at a time.
+// crowd counts the concurrent calls for one reservation.
 type crowd struct {
 	fakeProvisioner
 	going, most int
@@ -180,12 +180,12 @@ func (c *crowd) Provision(ctx context.Context, r *workload.Reservation) (json.Ra
 		defer c.mu.Unlock()
 		c.going--
 	}()
-	time.Sleep(30 * time.Second) // whatever its context says
+	time.Sleep(30 * time.Second) // ignoring its context
 	return c.fakeProvisioner.Provision(ctx, r)
 }
 
-// When the loop began again after a panic, what was in flight went on beside what
-// was begun anew: two effects of one reservation at a time.
+// When the loop restarted after a panic, the effects in flight went on beside newly started
+// ones: two effects of one reservation at a time.
 func TestALoopThatBeginsAgainWaitsForWhatIsInFlight(t *testing.T) {
 	prov := &crowd{}
 	inWorld(t, func(w *world) {

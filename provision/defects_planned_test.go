@@ -10,8 +10,8 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// What came for a record that waited for its next attempt or its next look forgot
-// that it was planned: nothing more was done until a restart.
+// An event for a record that waited for its next attempt or look dropped its plan: nothing
+// more was done until a restart.
 func TestWhatComesMeanwhileForgetsNoPlannedAttempt(t *testing.T) {
 	t.Run("a renewal while it is provisioned again", func(t *testing.T) {
 		inWorld(t, nil, func(t *testing.T, w *world, _ *incarnation) {
@@ -53,9 +53,9 @@ func TestWhatComesMeanwhileForgetsNoPlannedAttempt(t *testing.T) {
 			if w.phase(id) != store.Held {
 				t.Fatalf("it is %s", w.phase(id))
 			}
-			w.renew(id, w.clock.began.Add(400*day)) // the explorer's word can't refuse it
+			w.renew(id, w.clock.began.Add(400*day)) // the explorer's time alone can't refuse it
 			w.handled()
-			w.clock.byNTP() // neither over nor renewable so far
+			w.clock.byNTP() // neither expired nor renewable so far
 			time.Sleep(2 * time.Hour)
 			if rec := w.record(id); rec.Phase != store.Deployed || rec.Pending != nil {
 				t.Fatalf("it is %s, pending %v", rec.Phase, rec.Pending)

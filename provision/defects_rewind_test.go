@@ -8,9 +8,8 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// A tombstone whose end only the node's uptime had proven was forgotten; an explorer
-// that then set the clock back brought the deleted reservation again, and it was
-// deployed.
+// A tombstone whose end only the node's uptime had proven was forgotten; an explorer that
+// then set the clock back brought the deleted reservation again, and it was deployed.
 func TestADeletedReservationStaysAwayWhenTheClockIsSetBack(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world, n *incarnation) {
 		w.clock.set(0, true, false) // only the explorer vouches, from the beginning

@@ -24,8 +24,8 @@ func forged(w *world, r *workload.Reservation, expires time.Time) *workload.Rese
 	return &c
 }
 
-// A document with a forged renewal whose end has come was answered "deleted"; its
-// tombstone had the forged end and was buried by it.
+// A document with a forged renewal whose end had come was answered "deleted"; its tombstone
+// had the forged end and was buried by it.
 func TestAForgedRenewalEndsNothing(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world, n *incarnation) {
 		id := w.explorer.push(forged(w, w.reserve(workload.TypeVolume, `{"size":1,"type":"SSD"}`, monthLong), w.clock.wall().Add(-time.Hour)))
@@ -43,8 +43,8 @@ func TestAForgedRenewalEndsNothing(t *testing.T) {
 	})
 }
 
-// The tombstone of what was deleted before it came had the end of a renewal that
-// was never checked: it was buried by it, and the reservation came again.
+// The tombstone of a reservation deleted before it arrived had the end of an unchecked
+// renewal: it was buried by that, and the reservation came again.
 func TestATombstoneHasItsSignedEnd(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world, _ *incarnation) {
 		genuine := w.reserve(workload.TypeVolume, `{"size":1,"type":"SSD"}`, monthLong)
@@ -63,8 +63,8 @@ func TestATombstoneHasItsSignedEnd(t *testing.T) {
 	})
 }
 
-// Tombstones and the newest of a name were buried by the explorer's time alone:
-// once NTP had corrected it, the deleted ones came again and were deployed.
+// Tombstones and the newest of a name were buried by the explorer's time alone: once NTP
+// had corrected it, deleted reservations came again and were deployed.
 func TestTheExplorersTimeBuriesNothing(t *testing.T) {
 	withNetworks(t, func(t *testing.T, w *world, n *incarnation, nets *namedNetworks) {
 		volume := w.explorer.push(w.reserve(workload.TypeVolume, `{"size":1,"type":"SSD"}`, monthLong))
@@ -126,9 +126,8 @@ func TestARenewalWhileHeldKeepsTheData(t *testing.T) {
 	})
 }
 
-// A renewal that only a trusted time could judge was remembered in memory alone,
-// while the cursor moved on: after a restart it was lost, and the data went at the
-// old end.
+// A renewal that only a trusted time could judge was kept in memory alone, while the cursor
+// moved on: a restart lost it, and the data went at the old end.
 func TestARenewalThatWaitsForTrustedTimeOutlivesARestart(t *testing.T) {
 	for name, without := range map[string]func(w *world){
 		"no time at all":            func(w *world) { w.clock.set(-30*365*day, false, false) },
@@ -162,8 +161,8 @@ func TestARenewalThatWaitsForTrustedTimeOutlivesARestart(t *testing.T) {
 	}
 }
 
-// A renewal that reached a volume which had expired, and still waited for its
-// container to go, came too late for the old engine: nothing had been removed yet.
+// A renewal of a volume that had expired, and still waited for its container to go, came
+// too late for the old engine, though nothing had been removed yet.
 func TestARenewalOfAnExpiredVolumeThatStillWaitsKeepsIt(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world, n *incarnation) {
 		id := w.volume(nil)
@@ -184,7 +183,7 @@ func TestARenewalOfAnExpiredVolumeThatStillWaitsKeepsIt(t *testing.T) {
 	})
 }
 
-// The same while the storage module hangs: nothing of the volume was even asked for.
+// The same while the storage module hangs: no removal was even requested.
 func TestARenewalOfAnExpiredVolumeWhoseModuleHangsKeepsIt(t *testing.T) {
 	inWorld(t, func(w *world) { w.limits.Decommission = 10 * time.Second }, func(t *testing.T, w *world, _ *incarnation) {
 		other := w.volume(func(r *workload.Reservation) { r.Duration = day - time.Minute })
@@ -215,8 +214,8 @@ func TestARenewalOfAnExpiredVolumeWhoseModuleHangsKeepsIt(t *testing.T) {
 	})
 }
 
-// What a volume's decommission may have removed can't come back by a renewal, and
-// the decommission must not stop half way for it.
+// A renewal can't bring back data that a volume's decommission may have removed, and
+// mustn't stop the decommission half way.
 func TestARenewalOfWhatIsHalfRemovedKeepsNothingFromLeaving(t *testing.T) {
 	inWorld(t, func(w *world) { w.limits.Decommission = 10 * time.Second }, func(t *testing.T, w *world, _ *incarnation) {
 		id := w.volume(nil)
@@ -232,8 +231,8 @@ func TestARenewalOfWhatIsHalfRemovedKeepsNothingFromLeaving(t *testing.T) {
 	})
 }
 
-// A grace period that a wrong past time began was over within minutes, once the
-// time was right.
+// A grace period that began at a wrong past time was over within minutes, once the time was
+// right.
 func TestAGraceBegunByAWrongTimeIsAsLong(t *testing.T) {
 	for name, wrong := range map[string]func(w *world){
 		"the explorer's word":     func(w *world) { w.clock.byWord(-40 * day) },
@@ -265,8 +264,8 @@ func TestAGraceBegunByAWrongTimeIsAsLong(t *testing.T) {
 	}
 }
 
-// A stop that failed at an eviction was never tried again, while the user had been
-// told "evicted".
+// A stop that failed at an eviction was never retried, while the user had been told
+// "evicted".
 func TestAStopThatFailsAtAnEvictionIsTriedAgain(t *testing.T) {
 	vm := &stubborn{}
 	inWorld(t, func(w *world) {
@@ -290,7 +289,7 @@ func TestAStopThatFailsAtAnEvictionIsTriedAgain(t *testing.T) {
 	})
 }
 
-// stubborn is a machine whose stop fails some times.
+// stubborn is a machine whose first stops fail.
 type stubborn struct {
 	machine
 	left int

@@ -17,15 +17,15 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// namedNetworks is the network module's promise, in memory: a network is known by
-// its user's name for it, and an update changes the one that is there.
+// namedNetworks is an in-memory network module: a network is identified by its user's name
+// for it, and an update changes the existing one.
 type namedNetworks struct {
 	mu sync.Mutex
 	// have is the hash of the reservation that each name was last made for.
 	have  map[string]workload.Hash
 	ids   map[string]string
 	heard []string
-	// fail is what the provision of an ID answers.
+	// fail is the error of an ID's provision.
 	fail map[string]error
 }
 
@@ -105,7 +105,7 @@ func (n *namedNetworks) fails(id string, err error) {
 	n.fail[id] = err
 }
 
-// reboot takes away what a reboot does.
+// reboot removes the networks, as a reboot does.
 func (n *namedNetworks) reboot() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -145,7 +145,7 @@ func (w *world) deleted(r *workload.Reservation) *workload.Reservation {
 	return &c
 }
 
-// lostStore is a node whose disk was made anew, while what is on it stayed.
+// lostStore makes the node's disk anew; the modules keep their workloads.
 func (w *world) lostStore(n *incarnation) *store.FSStore {
 	w.t.Helper()
 	n.stop(w.t)
@@ -165,7 +165,7 @@ func (w *world) lostStore(n *incarnation) *store.FSStore {
 	return lost
 }
 
-// swap gives the documents of two IDs each other's, as a lying explorer does.
+// swap exchanges the documents of two IDs, as a lying explorer does.
 func (e *fakeExplorer) swap(a, b string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -176,7 +176,7 @@ func (e *fakeExplorer) swap(a, b string) {
 	e.touch(b)
 }
 
-// document is what the explorer has under an ID.
+// document is the explorer's document of an ID.
 func (e *fakeExplorer) document(id string) *workload.Reservation {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -184,7 +184,7 @@ func (e *fakeExplorer) document(id string) *workload.Reservation {
 	return &c
 }
 
-// handled waits until the node has taken in what came before.
+// handled waits until the node has handled all earlier changes.
 func (w *world) handled() {
 	w.t.Helper()
 	last := w.volume(func(r *workload.Reservation) { r.Duration = time.Hour })
@@ -193,7 +193,7 @@ func (w *world) handled() {
 	w.answered(last, workload.StateDeleted)
 }
 
-// record is what the node remembers of an ID.
+// record is the node's record of an ID.
 func (w *world) record(id string) store.Record {
 	w.t.Helper()
 	rec, err := w.records.Record(id)
@@ -203,7 +203,7 @@ func (w *world) record(id string) store.Record {
 	return rec
 }
 
-// forgotten reports whether the node remembers nothing of an ID.
+// forgotten reports whether the node has no record of an ID.
 func (w *world) forgotten(id string) bool {
 	_, err := w.records.Record(id)
 	return node.KindOf(err) == node.NotExist
@@ -214,7 +214,7 @@ func (w *world) told(id string, state workload.State) bool {
 	return slices.ContainsFunc(w.explorer.all(id), func(r *workload.Result) bool { return r.State == state })
 }
 
-// spec is what the storage module has under a name.
+// spec is the storage module's file system of that name.
 func (s *storage) spec(name string) (node.FilesystemSpec, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -222,8 +222,7 @@ func (s *storage) spec(name string) (node.FilesystemSpec, bool) {
 	return spec, there
 }
 
-// byWord makes the clock go by the explorer's word alone, ahead by that much;
-// byNTP makes it right.
+// byWord sets the clock by the explorer alone, ahead by that much; byNTP sets it right.
 func (c *fakeClock) byWord(ahead time.Duration) { c.set(ahead, true, false) }
 func (c *fakeClock) byNTP()                     { c.set(0, true, true) }
 

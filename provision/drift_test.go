@@ -21,7 +21,7 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// driftLog is what the node logs, read while it runs.
+// driftLog is the node's log, read while it runs.
 type driftLog struct {
 	mu    sync.Mutex
 	lines []string
@@ -34,7 +34,7 @@ func (l *driftLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// said are the lines with all of the words.
+// said returns the lines that contain all of the words.
 func (l *driftLog) said(words ...string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -43,7 +43,7 @@ func (l *driftLog) said(words ...string) []string {
 	})
 }
 
-// inDrift runs a node that offers networks and volumes, watched as they are for real.
+// inDrift runs a node that offers networks and volumes, with real drift checks.
 func inDrift(t *testing.T, test func(t *testing.T, w *world, n *incarnation, p *watchedProvisioner, log *driftLog)) {
 	t.Helper()
 	p, log := &watchedProvisioner{}, &driftLog{}
@@ -77,7 +77,7 @@ func (i *incarnation) status(t *testing.T, id string) provision.WorkloadStatus {
 	return provision.WorkloadStatus{}
 }
 
-// back is the longest that anything may be gone.
+// back is the longest time until a missing workload is back.
 const back = 30 * time.Second
 
 func TestWhatIsGoneOrChangedIsBackWithin30SecondsAndSaysSo(t *testing.T) {
@@ -162,7 +162,7 @@ func TestAModuleThatIsDownKeepsNobodyWaiting(t *testing.T) {
 					t.Error("what can't be seen counts as gone")
 				}
 				p.fail(nil, false)
-				time.Sleep(back + 10*time.Second) // a look that hangs takes its deadline first
+				time.Sleep(back + 10*time.Second) // a hanging look first reaches its deadline
 				if !slices.Equal(p.listed(), []string{net}) || n.status(t, net).Restored != 1 {
 					t.Errorf("after the module is back there is %v", p.listed())
 				}
@@ -189,7 +189,7 @@ func TestADriftThatCannotBeMadeRightBacksOff(t *testing.T) {
 			if w.phase(net) != store.Retry {
 				t.Errorf("phase %s: what was deployed is never given up", w.phase(net))
 			}
-			w.answered(net, workload.StateError) // its user hears of it, by the rules for any attempt
+			w.answered(net, workload.StateError) // its user is told, by the rules for any attempt
 			p.answering(nil)
 			w.answered(net, workload.StateOK)
 			if s := n.status(t, net); s.Restored != 1 || len(log.said("back: it is")) != 1 {
@@ -212,7 +212,7 @@ func TestADriftThatCannotBeMadeRightBacksOff(t *testing.T) {
 			p.change(net, "")
 			time.Sleep(15 * time.Minute)
 			p.sticks(false)
-			p.change(net, "its route is gone") // all was well for a while: it isn't held against it
+			p.change(net, "its route is gone") // after a healthy period, earlier drifts don't count
 			time.Sleep(back)
 			if p.mu.Lock(); p.drift[net] != "" {
 				t.Error("not back")
@@ -253,7 +253,7 @@ func TestWhatANewerOneReplacedIsNotMissing(t *testing.T) {
 	})
 }
 
-// What is being made, and what is leaving, isn't there: nobody calls that drift.
+// Workloads that are being made or leaving aren't there: that isn't drift.
 func TestWhatIsInFlightIsLeftAlone(t *testing.T) {
 	inDrift(t, func(t *testing.T, w *world, n *incarnation, p *watchedProvisioner, log *driftLog) {
 		p.answering(func(ctx context.Context, _ *workload.Reservation) (json.RawMessage, error) {
@@ -304,7 +304,7 @@ func TestAnOrphanThatAppearsWhileTheNodeRuns(t *testing.T) {
 		if !slices.Contains(p.listed(), "77-1") {
 			t.Fatal("removed on the explorer's word alone")
 		}
-		time.Sleep(12*time.Hour + back) // seven days have passed, whatever any clock says
+		time.Sleep(12*time.Hour + back) // seven days have passed, whatever the clocks say
 		if !slices.Equal(p.listed(), []string{kept}) || len(n.engine.Orphans()) != 0 {
 			t.Fatalf("on the node is %v, orphans %v", p.listed(), n.engine.Orphans())
 		}
@@ -318,7 +318,7 @@ func TestAnOrphanThatAppearsWhileTheNodeRuns(t *testing.T) {
 }
 
 // Several orphans have one ID, beside the workload that a record wants: each has its own
-// grace, and goes by itself. Nobody takes another's for it.
+// grace, and is removed by itself. None is taken for another.
 func TestOrphansOfOneID(t *testing.T) {
 	inDrift(t, func(t *testing.T, w *world, n *incarnation, p *watchedProvisioner, log *driftLog) {
 		kept := w.network("net1")
@@ -378,7 +378,7 @@ func TestAnOrphanThatCannotBeRemovedIsTriedEverMoreSeldom(t *testing.T) {
 	})
 }
 
-// A record that a forger has changed is neither made again nor said over and over.
+// A record that a forger has changed is neither made again nor logged over and over.
 func TestDriftOfWhatDoesNotVerifyIsSaidOnce(t *testing.T) {
 	inDrift(t, func(t *testing.T, w *world, n *incarnation, p *watchedProvisioner, log *driftLog) {
 		net := w.network("net1")
@@ -400,8 +400,8 @@ func TestDriftOfWhatDoesNotVerifyIsSaidOnce(t *testing.T) {
 	})
 }
 
-// TestTheNodeConverges takes random workloads away, changes others and plants
-// orphans, while users reserve and delete, and holds that all comes right.
+// TestTheNodeConverges takes random workloads away, changes others and plants orphans,
+// while users reserve and delete, and asserts that the node converges.
 func TestTheNodeConverges(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		ops := rapid.SliceOfN(rapid.IntRange(0, 5), 5, 40).Draw(rt, "ops")

@@ -32,7 +32,7 @@ func tunnel(id, user string, bytes uint64) admit.Workload {
 	return admit.Workload{ID: id, User: user, Demand: provisioner.Demand{Tunnels: bytes}}
 }
 
-// had is a workload beside the one that is asked for; gone is one that is only remembered.
+// had is a workload on the node beside the requested one; gone is one that is only remembered.
 type had struct {
 	admit.Workload
 	gone bool
@@ -44,7 +44,7 @@ func gone(id, user string) had {
 	return had{Workload: admit.Workload{ID: id, User: user}, gone: true}
 }
 
-// usage sums up all of them but id, and those of one user.
+// usage sums up all workloads but id, and those of one user.
 func usage(id, user string, have []had) (of, all store.Usage) {
 	for _, h := range have {
 		if h.ID == id {
@@ -130,8 +130,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Whatever comes in whatever order: what was admitted never adds up to more
-// than the node offers less its reserve, nor one user's to more than the limit.
+// For any sequence of arrivals, the admitted workloads never add up to more than the node's
+// offer less its reserve, nor one user's to more than the limit.
 func TestNeverOverfull(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.OneOf(rapid.Uint64Range(0, 50), rapid.Uint64())
@@ -175,7 +175,7 @@ func TestReserve(t *testing.T) {
 	}
 }
 
-// A broken pool isn't a full one; one of another kind changes nothing.
+// A broken pool doesn't count as a full one; a broken pool of another kind changes nothing.
 func TestABrokenPoolIsNotAFullOne(t *testing.T) {
 	onSSD, onHDD := admit.BrokenPool{Name: "ssd0", SSD: true, Cause: "x"}, admit.BrokenPool{Name: "hdd0", HDD: true, Cause: "x"}
 	full, room := ssd("1-1", "u", 11), ssd("1-1", "u", 10)
@@ -201,7 +201,7 @@ func TestABrokenPoolIsNotAFullOne(t *testing.T) {
 	}
 }
 
-// Only so many may wait unjudged: of a user, and of all, for keys cost nothing.
+// The reservations that may wait unjudged are limited per user and in all, because keys cost nothing.
 func TestMayWait(t *testing.T) {
 	for name, tt := range map[string]struct {
 		policy    admit.Policy
@@ -228,7 +228,7 @@ func reservation(id, data string) *workload.Reservation {
 	return &workload.Reservation{ID: id, User: "u", Data: json.RawMessage(data)}
 }
 
-// The engine's admission: what it asks, and what isn't known.
+// The engine's admission: its queries, and how it treats unknown answers.
 func TestAdmission(t *testing.T) {
 	asked := 0
 	var offerErr error
@@ -285,8 +285,8 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
-// TestTunnelMemoryIsCountedWhenItBites: in /metrics the operator sees that networks
-// were turned away for it, and nothing else is counted.
+// TestTunnelMemoryIsCountedWhenItBites: /metrics counts networks refused for want of tunnel
+// memory, and nothing else.
 func TestTunnelMemoryIsCountedWhenItBites(t *testing.T) {
 	p, offer := admit.Defaults(), admit.Offer{Total: provisioner.Demand{Tunnels: uint64(admit.TunnelMemory.Total)}}
 	before := limit.Times()[admit.TunnelMemory.Name]

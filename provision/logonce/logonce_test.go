@@ -14,7 +14,7 @@ import (
 	"github.com/croft-edge/croft/provision/logonce"
 )
 
-// rig is a Once and what it has let through.
+// rig is a Once and the messages that it let through.
 type rig struct {
 	*logonce.Once
 	mu   sync.Mutex
@@ -70,7 +70,7 @@ func TestEachThingIsSaidOnce(t *testing.T) {
 	})
 }
 
-// What the limit swallowed counted as said, and was never heard of.
+// A message that the limit swallowed counted as logged, and never appeared.
 func TestWhatTheLimitSwallowsIsSaidLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig()

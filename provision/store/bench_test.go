@@ -11,7 +11,7 @@ import (
 	"github.com/croft-edge/croft/provision/store/persist"
 )
 
-// typical is a record of a container that is deployed.
+// typical is the record of a deployed container.
 func typical(id string) store.Record {
 	r := reservation(workload.TypeContainer, id, `{"flist":"`+strings.Repeat("x", 1000)+`"}`, time.Now(), time.Hour)
 	return answered(record(r, store.Deployed), store.Deployed, workload.StateOK)
@@ -27,7 +27,7 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-// BenchmarkWrite is a write of several records at once, in memory and on a disk.
+// BenchmarkWrite writes several records at once, in memory and on a disk.
 func BenchmarkWrite(b *testing.B) {
 	for _, where := range []string{"memory", "disk"} {
 		for _, size := range []int{1, 4, 32} {
@@ -56,7 +56,7 @@ func BenchmarkWrite(b *testing.B) {
 	}
 }
 
-// BenchmarkPut is what of that the disk takes.
+// BenchmarkPut is the disk's part of that.
 func BenchmarkPut(b *testing.B) {
 	file, err := store.Encode(typical("1-1"))
 	if err != nil {
@@ -83,8 +83,8 @@ func BenchmarkPut(b *testing.B) {
 	}
 }
 
-// BenchmarkArrival is what an arrival asks of the store and writes, beside that
-// many records, without the disk.
+// BenchmarkArrival is the queries and writes of one arrival, beside that many records,
+// without the disk.
 func BenchmarkArrival(b *testing.B) {
 	for _, many := range []int{100, 10000} {
 		b.Run(fmt.Sprint(many), func(b *testing.B) {

@@ -57,10 +57,10 @@ func TestBirthIsDatedLater(t *testing.T) {
 	first, second := time.Now().UTC(), time.Now().Add(time.Hour).UTC()
 	early := first.Add(-365 * 24 * time.Hour)
 	for _, undated := range []clock.Mark{
-		{Uptime: clock.Uptime{Total: 1, BootID: "b"}},                    // no time is known
-		{Time: early, BootID: "b", Source: clock.Explorer},               // the explorer alone says so
-		{Time: early, BootID: "b"},                                       // nobody knows who says so
-		{BootID: "b", Source: clock.NTP, Uptime: clock.Uptime{Total: 2}}, // nothing is said
+		{Uptime: clock.Uptime{Total: 1, BootID: "b"}},                    // no known time
+		{Time: early, BootID: "b", Source: clock.Explorer},               // the explorer is the only source
+		{Time: early, BootID: "b"},                                       // unknown source
+		{BootID: "b", Source: clock.NTP, Uptime: clock.Uptime{Total: 2}}, // no time
 	} {
 		if err := s.SetMark(undated); err != nil {
 			t.Fatal(err)
@@ -86,7 +86,7 @@ func TestBirthIsDatedLater(t *testing.T) {
 	}
 }
 
-// What is older may be refused again, and stays so; not while nothing tells what is.
+// The operator may refuse older reservations again, durably; not while the birth has no date.
 func TestOlderOnesAreRefusedAgain(t *testing.T) {
 	c := store.Config{Root: t.TempDir(), NewNode: true, Clock: &switchClock{now: time.Unix(0, 0)}}
 	s := open(t, c)
@@ -107,7 +107,7 @@ func TestOlderOnesAreRefusedAgain(t *testing.T) {
 	}
 }
 
-// Every source that vouches for a time dates a birth, and the mark comes back whole.
+// Every source that vouches for a time dates a birth, and the mark is read back whole.
 func TestWhatDatesABirth(t *testing.T) {
 	at := time.Date(2030, 1, 2, 3, 4, 5, 6, time.UTC)
 	for _, source := range []clock.Source{clock.Start, clock.NTP, clock.TrustedExplorer} {
@@ -130,7 +130,7 @@ func TestWhatDatesABirth(t *testing.T) {
 	}
 }
 
-// A birth isn't dated by the clock that expires workloads where there is another one for it.
+// BirthClock, where given, dates the birth instead of the clock that expires workloads.
 func TestRebirthIsDatedByItsClock(t *testing.T) {
 	now := time.Date(2030, 1, 2, 3, 4, 5, 6, time.UTC)
 	untrusted := &switchClock{now: time.Unix(0, 0)}
@@ -144,8 +144,8 @@ func TestRebirthIsDatedByItsClock(t *testing.T) {
 	}
 }
 
-// A mark of before the rebirth may be another machine's: its boots aren't this
-// one's, whatever their IDs, so that no uptime is counted twice.
+// A mark from before the rebirth may be another machine's: its boots aren't this machine's,
+// whatever their IDs, so that no uptime is counted twice.
 func TestAMarkOfAnotherBirth(t *testing.T) {
 	root := t.TempDir()
 	s := open(t, store.Config{Root: root, NewNode: true})
@@ -188,7 +188,7 @@ func TestRebirth(t *testing.T) {
 	}
 }
 
-// A copy of a store, which is what a restored backup is, knows that it is one.
+// A copy of a store, such as a restored backup, is recognized as a copy.
 func TestACopyIsRebornByItself(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "store")
 	s := open(t, store.Config{Root: root, NewNode: true})
@@ -218,7 +218,7 @@ func TestACopyIsRebornByItself(t *testing.T) {
 	}
 }
 
-// Two processes don't share a store, and the second one is told who has it.
+// Two processes can't share a store, and the second one's error names the first.
 func TestLock(t *testing.T) {
 	root := t.TempDir()
 	s := open(t, store.Config{Root: root})

@@ -11,15 +11,15 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// What the store holds before the writers begin, and how much each of the four writes.
+// The number of records before the writers begin, and how many each of the four writes.
 const (
 	stored  = 300
 	written = 30
 )
 
-// Scans for what is over, counters and lists run against writers, as they did
-// when the seed's store hung: a scan that took its read lock twice while a
-// writer waited between. The test's own deadline is what would show it.
+// Expiry scans, counters and lists run against writers, as they did when the seed's store
+// hung: a scan that took its read lock twice while a writer waited between. A hang would
+// exceed the test's own deadline.
 func TestScansAndWritersDoNotHang(t *testing.T) {
 	s := open(t, store.Config{Root: fastDir(t)})
 	start := time.Now().Add(-time.Hour)
@@ -147,7 +147,7 @@ func TestReadersDoNotWaitForTheDisk(t *testing.T) {
 	}
 }
 
-// Ten thousand records are opened at once, and asked for quickly.
+// Ten thousand records are loaded by one Open, and queries on them are fast.
 func TestTenThousandRecords(t *testing.T) {
 	root := fastDir(t)
 	s := open(t, store.Config{Root: root})

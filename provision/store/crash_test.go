@@ -19,7 +19,7 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// lifeStart is when the records of a life were created; lifeClock is past the end of some.
+// lifeStart is when the records of a life were created; lifeClock is past the expiry of some.
 func lifeStart() time.Time { return time.Date(2024, 5, 1, 12, 0, 0, 1, time.UTC) }
 
 type fixedClock struct{ now time.Time }
@@ -32,11 +32,11 @@ func (c fixedClock) Read() clock.Reading { return clock.Reading{Now: c.now, Leve
 type deed struct {
 	name string
 	do   func(s *store.FSStore) error
-	// between are states, beside the one before and the one after, that a
-	// crash may leave: a deed of two writes.
+	// between are states, beside those before and after, that a crash may leave, when a
+	// deed takes two writes.
 	between func(d *dump)
-	// partly is the one that a crash may leave on the disk, and no failure in
-	// memory: a part of a batch.
+	// partly is a part of a batch: a state that a crash may leave on the disk, and a
+	// failure can't leave in memory.
 	partly func(d *dump)
 }
 
@@ -122,7 +122,7 @@ func life() []deed {
 	}
 }
 
-// dump is all that a store knows.
+// dump is the whole content of a store.
 type dump struct {
 	Records []json.RawMessage
 	Cursor  explorer.Cursor
@@ -134,7 +134,7 @@ type dump struct {
 	Hash    []string
 }
 
-// add adds a record that has no result behind the others.
+// add adds a record without a result to the others.
 func (d *dump) add(r store.Record) {
 	d.Records, d.Hash = append(d.Records, text(r)), append(d.Hash, r.ID())
 }
@@ -187,7 +187,7 @@ func (d dump) String() string {
 	return string(b)
 }
 
-// lived opens a store in which the first deeds were done.
+// lived opens a store on which the first deeds were done.
 func lived(t *testing.T, root string, disk *faulty.Disk, deeds []deed) *store.FSStore {
 	t.Helper()
 	s := open(t, store.Config{Root: root, Hook: disk.Hook, Clock: fixedClock{lifeStart().Add(time.Minute)}})
@@ -204,9 +204,9 @@ func reopened(t *testing.T, root string) *store.FSStore {
 	return open(t, store.Config{Root: root, Clock: fixedClock{lifeStart().Add(time.Minute)}})
 }
 
-// The process dies before or after every step of every change, with the power
-// on or cut. What is found then is the old state or the new one, never
-// anything torn; the same deed can be done again, or go on from there.
+// The process dies before or after every step of every change, with the power on or cut.
+// The next start finds the old state or the new one, never a torn one; the same deed can be
+// repeated, or continued from there.
 func TestDyingAtEveryDurableStep(t *testing.T) {
 	deeds := life()
 	points := 0
@@ -233,17 +233,17 @@ func TestDyingAtEveryDurableStep(t *testing.T) {
 	}
 }
 
-// death is of a process that dies at the n-th point of a deed.
+// death is a process's death at the n-th point of a deed.
 type death struct {
 	before []deed
 	deed   deed
 	n      int
-	// kept is how many of the changes that aren't durable survive; -1: the power stays on.
+	// kept is how many of the non-durable changes survive; -1: the power stays on.
 	kept int
-	// want is the state after the deed, given the highest number given before it.
+	// want is the state after the deed; given is the highest number given before it.
 	want  dump
 	given int64
-	// next is what is finished afterwards.
+	// next is the record that is finished afterwards.
 	next store.Record
 }
 
@@ -302,7 +302,7 @@ func (c death) happens(t *testing.T) bool {
 	return fired
 }
 
-// after is the state once the deed is done.
+// after returns the state after the deed.
 func after(t *testing.T, before []deed, d deed) dump {
 	t.Helper()
 	s := lived(t, fastDir(t), faulty.New(), append(slices.Clone(before), d))
@@ -314,7 +314,7 @@ func after(t *testing.T, before []deed, d deed) dump {
 	return dumped(t, s, birth)
 }
 
-// grows checks that the next result gets a number that nobody has had.
+// grows checks that the next result gets a number that was never given before.
 func grows(t *testing.T, s *store.FSStore, next store.Record, given int64) {
 	t.Helper()
 	r, err := one(s, next)
@@ -326,8 +326,8 @@ func grows(t *testing.T, s *store.FSStore, next store.Record, given int64) {
 	}
 }
 
-// given is the highest number that was given during some deeds, also to a
-// record that is gone at their end.
+// given is the highest number given during the deeds, including records that are gone at
+// their end.
 func given(t *testing.T, deeds []deed) int64 {
 	t.Helper()
 	var most int64
@@ -357,8 +357,8 @@ func highest(t *testing.T, s *store.FSStore) int64 {
 	return most
 }
 
-// Every step of every change fails once: the error says why, the memory is as
-// it was, and the next try is as if nothing had been.
+// Every step of every change fails once: the error names the cause, the memory is
+// unchanged, and the next try works as if there had been no failure.
 func TestFailingAtEveryDurableStep(t *testing.T) {
 	deeds := life()
 	failures := 0
@@ -410,7 +410,7 @@ func TestFailingAtEveryDurableStep(t *testing.T) {
 	}
 }
 
-// unchanged checks what a restart finds right after a failed deed.
+// unchanged checks a restart's state right after a failed deed.
 func unchanged(t *testing.T, name, root, birth, old string, s *store.FSStore) {
 	t.Helper()
 	s.Close()
@@ -421,7 +421,7 @@ func unchanged(t *testing.T, name, root, birth, old string, s *store.FSStore) {
 	}
 }
 
-// unnumbered is a dump without the results' numbers: a try that failed uses one up.
+// unnumbered is a dump without the results' numbers: a failed try uses one up.
 func unnumbered(d dump) string {
 	for i, raw := range d.Records {
 		var r store.Record

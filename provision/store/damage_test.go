@@ -27,8 +27,8 @@ func three(t *testing.T) string {
 	return root
 }
 
-// Every kind of damage costs the one record, is said, and stays said until the
-// operator has taken the file away; the node goes on.
+// Every kind of damage costs one record and is reported until the operator has taken the
+// file away; the node goes on.
 func TestDamage(t *testing.T) {
 	rewrite := func(edit func(data []byte) []byte) func(t *testing.T, path string) {
 		return func(t *testing.T, path string) {
@@ -65,7 +65,7 @@ func TestDamage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for range 2 { // it is said again after a restart
+			for range 2 { // it is reported again after a restart
 				s := open(t, store.Config{Root: root})
 				q := s.Quarantined()
 				if len(q) != 1 || q[0].ID != "2-1" || !strings.Contains(q[0].Cause, tt.cause) {
@@ -90,7 +90,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// A record that comes back after its damage can be damaged again.
+// A record that is written again after its damage can be damaged again.
 func TestDamageTwice(t *testing.T) {
 	root := three(t)
 	for i := range 3 {
@@ -124,7 +124,7 @@ func TestDamageReusesNoNumber(t *testing.T) {
 	}
 }
 
-// Damage to what the node knows of itself: it goes on with what is safe.
+// Damage to the node's own state: the store falls back to safe values.
 func TestDamagedMeta(t *testing.T) {
 	for name, safe := range map[string]func(s *store.FSStore) bool{
 		"meta/cursor": func(s *store.FSStore) bool { return s.Cursor().Change == 0 },
@@ -157,8 +157,8 @@ func TestDamagedMeta(t *testing.T) {
 	}
 }
 
-// A store that a newer croft has written isn't opened half: its records would
-// be taken for damaged, and their workloads for orphans.
+// A store that a newer croft has written isn't opened in part: its records would be taken
+// for damaged, and their workloads for orphans.
 func TestNewerFilesAreRefused(t *testing.T) {
 	root := three(t)
 	newer := store.SealAs(versioned.Version{Major: 4}, []byte(`{"reservation":"in another way"}`))
@@ -174,7 +174,7 @@ func TestNewerFilesAreRefused(t *testing.T) {
 	if after := listing(t, root); !slices.Equal(before, after) {
 		t.Errorf("the store was changed: %v, was %v", after, before)
 	}
-	// What only adds to version 3 can be read.
+	// A minor version, which only adds to version 3, can be read.
 	root = three(t)
 	file, err := os.ReadFile(filepath.Join(root, "2-1"))
 	if err != nil {
@@ -191,8 +191,8 @@ func TestNewerFilesAreRefused(t *testing.T) {
 	}
 }
 
-// What isn't croft's is set aside when its name could be a record's by
-// mistake, and otherwise left where it is.
+// A foreign file is set aside when its name could be an object's by mistake, and otherwise
+// left in place.
 func TestForeignFiles(t *testing.T) {
 	root := three(t)
 	for _, name := range []string{"notes.txt", "README", "01-1", "1-1.bak"} {
@@ -215,7 +215,7 @@ func TestForeignFiles(t *testing.T) {
 	}
 }
 
-// listing is the names of all that lies below a folder.
+// listing returns the paths of a folder and everything below it.
 func listing(t *testing.T, root string) []string {
 	t.Helper()
 	var out []string

@@ -11,12 +11,12 @@ func SealAs(v versioned.Version, body []byte) []byte {
 	return append(append(out, body...), '\n')
 }
 
-// OpenOn opens a store that lies with another provider than the one of its folder.
+// OpenOn opens a store on another provider than the one of its folder.
 func OpenOn(c Config, provider func() (persist.Provider, error)) (*FSStore, error) {
 	return openOn(c, provider)
 }
 
-// Migrate is what a record of major 2 becomes.
+// Migrate converts a record of major 2.
 func Migrate(r Record, refusal bool) Record { return migrate(r, refusal) }
 
 // Encode makes the bytes of a record's file.
@@ -25,5 +25,5 @@ func Encode(r Record) ([]byte, error) { return encode(r) }
 // MaxTombText bounds a tombstone's text.
 const MaxTombText = maxTombText
 
-// Shortened is text cut to that.
+// Shortened cuts text to MaxTombText.
 func Shortened(text string) string { return shortened(text) }

@@ -16,7 +16,7 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// tinyDisk mounts a file system of that size, a real one.
+// tinyDisk mounts a real file system of that size.
 func tinyDisk(t *testing.T, size string) string {
 	t.Helper()
 	at := t.TempDir()
@@ -31,7 +31,7 @@ func tinyDisk(t *testing.T, size string) string {
 	return at
 }
 
-// fill takes all space that is left, but for free bytes.
+// fill takes all space left but free bytes.
 func fill(t *testing.T, at string, free int64) {
 	t.Helper()
 	f, err := os.Create(filepath.Join(at, "filler"))
@@ -52,8 +52,8 @@ func fill(t *testing.T, at string, free int64) {
 	}
 }
 
-// A full disk, a real one: what can't be written is NoSpace and changes
-// nothing, on the disk or in memory; with space again it goes on.
+// A full disk, a real one: a write that doesn't fit is NoSpace and changes nothing, on the
+// disk or in memory; with space again the store goes on.
 func TestFullDisk(t *testing.T) {
 	at := tinyDisk(t, "512k")
 	root := filepath.Join(at, "store")
@@ -133,7 +133,7 @@ func TestDiskFillsUp(t *testing.T) {
 			t.Errorf("%s isn't what was begun", r.ID())
 		}
 	}
-	// Removing needs no space: this is how an operator's node gets out of it.
+	// Removing needs no space: so an operator can free the disk.
 	if err := put(s, record(all[0].Reservation, store.Ended)); err == nil {
 		if err := s.Bury(all[0].ID()); err != nil {
 			t.Errorf("burying on a full disk: %v", err)

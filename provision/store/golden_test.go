@@ -26,7 +26,7 @@ func goldenV2(t *testing.T) string {
 	return root
 }
 
-// became says in one line what a record is.
+// became describes a record in one line.
 func became(r store.Record) string {
 	words := []string{r.Reservation.User[:2], string(r.Reservation.Type), string(r.Phase)}
 	say := func(is bool, word string) {
@@ -58,7 +58,7 @@ func became(r store.Record) string {
 	return strings.Join(words, " ")
 }
 
-// golden is what each record of the golden store became.
+// golden maps each record of the golden store to its migrated description.
 func golden() map[string]string {
 	const onNode = "admitted begun unlabelled data signed"
 	return map[string]string{
@@ -93,13 +93,13 @@ func golden() map[string]string {
 	}
 }
 
-// A store that the croft before this one has written is read and carried on.
+// A store that the previous croft has written can be read and continued.
 func TestGoldenStore(t *testing.T) {
 	root := goldenV2(t)
 	at := fixedClock{time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)}
 	s := open(t, store.Config{Root: root, Clock: at})
 	holdsGolden(t, s)
-	// Written anew as it is, it is in this croft's form, and says the same.
+	// Written again unchanged, each record is in this croft's format, with the same content.
 	all, err := s.List()
 	if err != nil {
 		t.Fatal(err)
@@ -179,7 +179,7 @@ func holdsGolden(t *testing.T, s *store.FSStore) {
 	}
 }
 
-// A record of version 2 said by a count, an end and a text what is a member now.
+// A record of version 2 encoded in Attempts, End and Cause values that are members now.
 func TestMigrate(t *testing.T) {
 	at := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	vol, net := volume("1-1", at, time.Hour), network("1-1", "net", at, time.Hour)
@@ -230,7 +230,7 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
-// What version 3 adds to a record comes back from its file.
+// The members that version 3 adds to a record are read back from its file.
 func TestEveryMemberIsKept(t *testing.T) {
 	root := t.TempDir()
 	s := open(t, store.Config{Root: root})

@@ -16,7 +16,7 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// childStore says, in the environment, that this process is the one to be killed.
+// childStore, in the environment, marks this process as the one to be killed.
 const childStore = "CROFT_STORE_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// writeForEver takes reservations through their lives, and says what is durable as soon as it is.
+// writeForEver takes reservations through their lives, and prints each durable write at once.
 func writeForEver(root string) error {
 	s, err := store.Open(store.Config{Root: root, NewNode: true})
 	if err != nil {
@@ -63,8 +63,8 @@ func writeForEver(root string) error {
 	}
 }
 
-// A real process is killed in the middle of its writing, again and again: all
-// that it has said is there, nothing is torn, and no number is given twice.
+// A real process is killed in the middle of its writes, again and again: every write that
+// it printed is there, nothing is torn, and no number is given twice.
 func TestKilledWhileWriting(t *testing.T) {
 	root := t.TempDir() + "/store"
 	said := map[string]map[string]bool{}
@@ -101,7 +101,7 @@ func TestKilledWhileWriting(t *testing.T) {
 	}
 }
 
-// killed lets a child write for a while, kills it, and returns what it said.
+// killed lets a child write for a while, kills it, and returns its output.
 func killed(t *testing.T, root string, after time.Duration) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -124,7 +124,7 @@ func killed(t *testing.T, root string, after time.Duration) []string {
 			break
 		}
 		lines = append(lines, scanner.Text())
-		if armed == nil { // it is at work
+		if armed == nil { // it has begun to write
 			armed = time.AfterFunc(after, func() { _ = cmd.Process.Kill() })
 		}
 	}

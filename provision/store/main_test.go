@@ -18,7 +18,7 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// testKey is a user's key that every run has.
+// testKey is a user's key, the same in every run.
 func testKey() ed25519.PrivateKey { return ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)) }
 
 // open opens a store that is closed with the test.
@@ -32,7 +32,7 @@ func open(t testing.TB, c store.Config) *store.FSStore {
 	return s
 }
 
-// reservation is a signed one; each is another request.
+// reservation makes a signed reservation; each is another request.
 func reservation(typ workload.Type, id, data string, created time.Time, d time.Duration) *workload.Reservation {
 	r := &workload.Reservation{
 		ID: id, NodeID: sign.ID(testKey().Public().(ed25519.PublicKey)), Type: typ,
@@ -52,7 +52,7 @@ func network(id, name string, created time.Time, d time.Duration) *workload.Rese
 	return reservation(workload.TypeNetwork, id, fmt.Sprintf(`{"name":%q}`, name), created, d)
 }
 
-// record is one of r in a phase, as lifecycle would have it.
+// record makes r's record in a phase, as lifecycle would.
 func record(r *workload.Reservation, p store.Phase) store.Record {
 	h, err := r.Hash()
 	if err != nil {
@@ -74,7 +74,7 @@ func put(s *store.FSStore, r store.Record) error {
 	return err
 }
 
-// one writes a record and returns it as it was written.
+// one writes a record and returns it as written.
 func one(s *store.FSStore, r store.Record) (store.Record, error) {
 	out, err := s.Write(r)
 	if err != nil {
@@ -83,7 +83,7 @@ func one(s *store.FSStore, r store.Record) (store.Record, error) {
 	return out[0], nil
 }
 
-// answered is a record with a new result.
+// answered makes a record with a new result.
 func answered(rec store.Record, p store.Phase, s workload.State) store.Record {
 	rec = rec.Clone()
 	rec.Phase = p
@@ -91,8 +91,8 @@ func answered(rec store.Record, p store.Phase, s workload.State) store.Record {
 	return rec
 }
 
-// fastDir is a folder in memory: for tests that count steps, not for those
-// that need a disk.
+// fastDir is a folder in memory, for tests that count steps, not for those that need a
+// disk.
 func fastDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "croft-store-")
@@ -172,7 +172,7 @@ func isFolder(t testing.TB, path string) bool {
 	return info.IsDir()
 }
 
-// content is all that lies below a folder, but for who holds its lock.
+// content is the content of all files below a folder but the lock file.
 func content(t testing.TB, root string) string {
 	t.Helper()
 	var b strings.Builder

@@ -8,7 +8,7 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// A container's name is known for as long as its records are, and no longer.
+// A container's name is known for as long as its records exist, and no longer.
 func TestNewestOfAContainersName(t *testing.T) {
 	s := open(t, store.Config{Root: t.TempDir()})
 	r := network("1-1", "web", time.Now(), time.Hour)

@@ -42,7 +42,7 @@ func finish(t *testing.T, s *store.FSStore, r store.Record) store.Record {
 	return out
 }
 
-// What goes in comes out, byte for byte, also after a restart.
+// Records are read back byte for byte, also after a restart.
 func TestRecordsSurvive(t *testing.T) {
 	root := t.TempDir()
 	s := open(t, store.Config{Root: root})
@@ -107,7 +107,7 @@ func TestResultsAreNumbered(t *testing.T) {
 		t.Errorf("owed: %s, %v, want 2-1 1-1", ids(owed), err)
 	}
 
-	// An acknowledgement of another answer than the present one says nothing.
+	// An acknowledgement of another result than the present one is ignored.
 	for _, sequence := range []int64{0, a.Result.Sequence - 1, a.Result.Sequence + 1} {
 		if err := s.Acknowledge(store.Receipt{ID: "2-1", Sequence: sequence}); err != nil {
 			t.Error(err)
@@ -119,13 +119,13 @@ func TestResultsAreNumbered(t *testing.T) {
 	if err := s.Acknowledge(store.Receipt{ID: "2-1", Sequence: a.Result.Sequence}); err != nil {
 		t.Error(err)
 	}
-	// A caller whose copy is older than the acknowledgement doesn't undo it.
+	// A caller's copy that predates the acknowledgement doesn't undo it.
 	stale := a
 	stale.Phase, stale.Delivered = store.Leaving, false
 	if err := put(s, stale); err != nil {
 		t.Error(err)
 	}
-	// Nor does one that knows of no result take it away.
+	// Nor does a copy without a result remove it.
 	none := a
 	none.Phase, none.Result = store.Leaving, nil
 	if err := put(s, none); err != nil {
@@ -148,7 +148,7 @@ func TestResultsAreNumbered(t *testing.T) {
 	if c := finish(t, s, fresh); c.Result.Sequence <= b.Result.Sequence || c.Delivered {
 		t.Errorf("the newer result has number %d, delivered %v", c.Result.Sequence, c.Delivered)
 	}
-	// A copy with an older answer than the record's doesn't bring that back.
+	// A copy with an older result than the record's doesn't restore that.
 	if err := put(s, a); err != nil {
 		t.Error(err)
 	}
@@ -215,7 +215,7 @@ func TestBadRecords(t *testing.T) {
 		_, err = s.Get(id)
 		wantKind(t, id, err, node.Invalid)
 	}
-	// Another way of writing a number is the same reservation.
+	// Another spelling of a number is the same reservation.
 	good.Reservation.ID = "01-001"
 	if err := put(s, good); err != nil {
 		t.Fatal(err)
@@ -248,7 +248,7 @@ func TestBury(t *testing.T) {
 	wantKind(t, "its hash", err, node.NotExist)
 }
 
-// Whoever changes what the store returned, or what it was given, changes no record.
+// A caller that changes a returned or a written record changes nothing in the store.
 func TestRecordsAreCopies(t *testing.T) {
 	s := open(t, store.Config{Root: t.TempDir()})
 	r := finish(t, s, answered(record(volume("1-1", time.Now(), time.Hour), store.Intent), store.Deployed, workload.StateOK))
@@ -264,8 +264,8 @@ func TestRecordsAreCopies(t *testing.T) {
 	}
 }
 
-// The newest of a network is known for as long as any older one could come
-// back, also when all its records are buried.
+// The newest of a network is known for as long as an older one could arrive again, also
+// when all its records are buried.
 func TestNewestOfANetwork(t *testing.T) {
 	root := t.TempDir()
 	start := time.Now().Add(-time.Hour).UTC()
@@ -325,7 +325,7 @@ func TestNewestOfANetwork(t *testing.T) {
 	}
 }
 
-// Names of two users, or split otherwise between user and name, are two networks.
+// Equal names of two users, or another split between user and name, are two networks.
 func TestNetworkKeys(t *testing.T) {
 	key := func(user, name string) store.NetworkKey {
 		data, err := json.Marshal(map[string]string{"name": name})
@@ -415,7 +415,7 @@ func (c *switchClock) Read() clock.Reading {
 	return clock.Reading{Now: c.now, Level: clock.Remove}
 }
 
-// What is over comes the earliest first, by the renewal where there is one.
+// Expired reservations come earliest first, by the renewal where there is one.
 func TestGetExpiredInOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		start := time.Now().UTC()
@@ -453,8 +453,8 @@ func TestGetExpiredInOrder(t *testing.T) {
 	})
 }
 
-// Several acknowledgements are one write; what isn't there, or isn't the present
-// answer, costs the others nothing.
+// Several acknowledgements are one write; one for a missing record or an older result
+// doesn't affect the others.
 func TestAcknowledgeSeveral(t *testing.T) {
 	s := open(t, store.Config{Root: t.TempDir()})
 	var receipts []store.Receipt

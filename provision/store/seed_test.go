@@ -36,7 +36,7 @@ func seedFiles(t *testing.T, header bool) string {
 	return root
 }
 
-// The seed's files, of version 1.0.0 and of 0.0.0, are what is deployed.
+// The seed's files, of version 1.0.0 and of 0.0.0, are read as deployed reservations.
 func TestSeedFilesAreReadable(t *testing.T) {
 	for _, header := range []bool{true, false} {
 		s, err := store.NewFSStore(seedFiles(t, header))
@@ -65,7 +65,7 @@ func TestSeedFilesAreReadable(t *testing.T) {
 	}
 }
 
-// A record that came from the seed's file is written in croft's form from then on, data byte for byte.
+// A record read from the seed's file is from then on written in croft's format, data byte for byte.
 func TestSeedFileIsRewritten(t *testing.T) {
 	root := seedFiles(t, true)
 	s, err := store.Open(store.Config{Root: root})
@@ -99,7 +99,7 @@ func TestSeedFileIsRewritten(t *testing.T) {
 	}
 }
 
-// The seed's face: add twice fails; it sees what is deployed, and nothing else.
+// The seed's API: a second add fails; it sees deployed reservations only.
 func TestCacheSeesDeployedOnly(t *testing.T) {
 	now := time.Now()
 	s := open(t, store.Config{Root: t.TempDir(), NewNode: true})

@@ -21,13 +21,13 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// Largest file of a tombstone, and most heap that one takes, in bytes.
+// Largest file of a tombstone, and most heap that one uses, in bytes.
 const (
 	tombFile = 2 << 10
 	tombHeap = 4 << 10
 )
 
-// refused is what lifecycle makes of a reservation with a lot of data that is
+// refused makes the record that lifecycle makes of a reservation with a lot of data,
 // refused with a long text.
 func refused(i int, data, text string) store.Record {
 	r := reservation(workload.TypeContainer, fmt.Sprintf("%d-1", i), data, time.Now(), math.MaxInt64)
@@ -39,7 +39,7 @@ func refused(i int, data, text string) store.Record {
 	return rec
 }
 
-// What was refused keeps little, whatever it brought: keys and requests cost nothing.
+// A refused reservation keeps little, whatever it brought: keys and requests cost nothing.
 func TestARefusedOneIsSmall(t *testing.T) {
 	root := fastDir(t)
 	s := open(t, store.Config{Root: root})
@@ -61,7 +61,7 @@ func TestARefusedOneIsSmall(t *testing.T) {
 	}
 }
 
-// Ten thousand that are refused take little heap and disk.
+// Ten thousand refused reservations take little heap and disk.
 func TestTenThousandRefused(t *testing.T) {
 	const many = 10000
 	root := fastDir(t)
@@ -104,7 +104,7 @@ func TestTenThousandRefused(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-// A tombstone's text fits, and isn't cut where it needn't be.
+// A tombstone's text fits its limit, and isn't cut without need.
 func TestShortened(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Repeat(rapid.String().Draw(t, "text"), rapid.IntRange(1, 30).Draw(t, "times"))
@@ -125,14 +125,14 @@ func TestShortened(t *testing.T) {
 	})
 }
 
-// provenClock is a time that is read as it is told.
+// provenClock is a clock whose reading the test sets.
 type provenClock struct{ clock.Reading }
 
 func (c *provenClock) Now() (time.Time, bool) { return c.Reading.Now, c.Level >= clock.Stop }
 func (c *provenClock) Read() clock.Reading    { return c.Reading }
 
-// The newest of a name is forgotten by a proof, not by what the explorer says:
-// by a time that more than it vouches for, or by the node's own uptime.
+// The newest of a name is forgotten by proof, not by the explorer's time: by a time that
+// another source vouches for too, or by the node's own uptime.
 func TestNamesAreForgottenByProof(t *testing.T) {
 	start := lifeStart()
 	year := 367 * 24 * time.Hour
@@ -169,7 +169,7 @@ func TestNamesAreForgottenByProof(t *testing.T) {
 	}
 }
 
-// One burial looks at a few of the names that are remembered, and in the end at all.
+// One burial checks a few of the remembered names, and many burials check all.
 func TestManyNamesAreForgotten(t *testing.T) {
 	clk := &provenClock{clock.Reading{Now: lifeStart(), Level: clock.Remove}}
 	s := open(t, store.Config{Root: fastDir(t), Clock: clk})

@@ -15,14 +15,14 @@ import (
 	"github.com/croft-edge/croft/provision/store/persist"
 )
 
-// ill is a disk that can't read one name or list one folder.
+// ill is a disk that fails to read one name or to list one folder.
 type ill struct {
 	persist.Provider
 	name   string
 	folder string
 	lists  bool
 	cause  error
-	// changes are those that were made all the same.
+	// changes are the changes made nevertheless.
 	changes []string
 }
 
@@ -57,7 +57,7 @@ func (d *ill) Move(from, to string) error {
 	return d.Provider.Move(from, to)
 }
 
-// full makes a store that has everything, with damage that isn't set aside yet.
+// full makes a store with every kind of file, and damage that isn't set aside yet.
 func full(t *testing.T) (root, birth string) {
 	t.Helper()
 	root = fastDir(t)
@@ -73,8 +73,8 @@ func full(t *testing.T) (root, birth string) {
 	return root, birth
 }
 
-// What can't be read at one start isn't damaged: the store isn't opened, nothing
-// is moved or written, and all is there once it can be read again.
+// A file that can't be read at one start isn't damaged: the store isn't opened, nothing is
+// moved or written, and all is there once the file can be read again.
 func TestWhatCannotBeReadIsNotDamaged(t *testing.T) {
 	root, birth := full(t)
 	var names []string
@@ -128,8 +128,8 @@ func staysClosed(t *testing.T, root, name string, disk *ill) {
 	}
 }
 
-// A birth is made before the first record: without it half of the store is
-// missing, and a new one would refuse what the node has accepted.
+// The birth is written before the first record: without it half of the store is missing,
+// and a new birth would refuse reservations that the node has accepted.
 func TestALostBirthIsNotMadeAnew(t *testing.T) {
 	root := three(t)
 	birth := filepath.Join(root, "meta", "birth")

@@ -20,7 +20,7 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// demandOf reads what a test's reservation takes from its data.
+// demandOf reads the demand of a test's reservation from its data.
 func demandOf(r *workload.Reservation) (provisioner.Demand, error) {
 	var data struct{ SSD, CPU uint64 }
 	if err := json.Unmarshal(r.Data, &data); err != nil {
@@ -29,21 +29,20 @@ func demandOf(r *workload.Reservation) (provisioner.Demand, error) {
 	return provisioner.Demand{SSD: data.SSD, CPU: data.CPU}, nil
 }
 
-// sums is a store under random changes, beside what is written into it.
+// sums is a store under random changes.
 type sums struct {
 	*rapid.T
 	root string
 	disk *faulty.Disk
 	s    *store.FSStore
 	now  time.Time
-	// buried is the newest of each name that was buried.
+	// buried is the newest buried Created of each name.
 	buried map[store.NetworkKey]time.Time
 }
 
 func users() []string { return []string{"u", "v", "w"} }
 
-// Whatever is written, buried, acknowledged or fails: the sums that are kept are
-// those of a recount.
+// After any write, burial, acknowledgement or failure, the kept sums equal a recount.
 func TestSumsAreARecount(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &sums{T: rt, root: fastDir(t), disk: faulty.New(), now: lifeStart(), buried: map[store.NetworkKey]time.Time{}}
@@ -112,7 +111,7 @@ func (m *sums) write() {
 		m.Fatalf("broken %v, and the error is %v", broken, err)
 	}
 	m.disk.FailAt(-1, nil)
-	if err != nil { // the disk may hold a part of it: the same again makes it whole
+	if err != nil { // the disk may hold a part of it: the same write again makes it whole
 		m.compare()
 		if _, err := m.s.Write(batch...); err != nil {
 			m.Fatal(err)
@@ -160,7 +159,7 @@ func (m *sums) acknowledge() {
 	}
 }
 
-// compare counts all records anew.
+// compare recounts all records.
 func (m *sums) compare() {
 	all, err := m.s.List()
 	if err != nil {
@@ -227,7 +226,7 @@ func (m *sums) compareName(key store.NetworkKey, want []store.Record) {
 	}
 }
 
-// counted is what Counters should say: unexpired, deployed, each name once.
+// counted is the expected Counters: unexpired, deployed, each name once.
 func (m *sums) counted(all []store.Record) workload.ProvisionCounters {
 	var c workload.ProvisionCounters
 	names := map[store.NetworkKey]bool{}
@@ -248,8 +247,8 @@ func (m *sums) counted(all []store.Record) workload.ProvisionCounters {
 	return c
 }
 
-// Demand is worked out once a record, however often it is written, and never
-// for one that was promised nothing.
+// Demand is computed once per record, however often it is written, and never for one
+// without promised room.
 func TestDemandIsWorkedOutOnce(t *testing.T) {
 	asked := 0
 	s := open(t, store.Config{Root: t.TempDir(), Demand: func(r *workload.Reservation) (provisioner.Demand, error) {

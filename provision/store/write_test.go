@@ -45,7 +45,7 @@ func TestABatchSharesItsFsync(t *testing.T) {
 	}
 }
 
-// Two records of one call have no claim to the same ID or the same hash.
+// Two records of one call can't have the same ID or the same hash.
 func TestABatchWithConflicts(t *testing.T) {
 	s := open(t, store.Config{Root: fastDir(t)})
 	r := volume("1-1", time.Now(), time.Hour)
@@ -66,12 +66,12 @@ func TestABatchWithConflicts(t *testing.T) {
 	if _, err := s.Write(dismissed, one); err != nil {
 		t.Errorf("a dismissed one has no claim to the hash: %v", err)
 	}
-	// Nor to its ID: another reservation may come under it.
+	// Nor does it claim its ID: another reservation may come under it.
 	other := record(volume("2-1", time.Now(), time.Hour), store.Intent)
 	if _, err := s.Write(other); err != nil {
 		t.Errorf("a dismissed one has no claim to the ID: %v", err)
 	}
-	// A Dismissed one doesn't take the place of a record.
+	// A Dismissed record doesn't replace another one.
 	dismissed.Result.Sequence = 0
 	_, err = s.Write(dismissed)
 	wantKind(t, "a dismissed one in the place of a record", err, node.Exist)
@@ -105,7 +105,7 @@ func TestABatchFailsAsAWhole(t *testing.T) {
 	}
 }
 
-// A Dismissed record lives until its user has the answer, and no longer.
+// A Dismissed record lives until its result is delivered, and no longer.
 func TestDismissed(t *testing.T) {
 	root := fastDir(t)
 	s := open(t, store.Config{Root: root})
@@ -114,7 +114,7 @@ func TestDismissed(t *testing.T) {
 	if err := s.Acknowledge(store.Receipt{ID: "1-1", Sequence: waits.Result.Sequence}); err != nil {
 		t.Fatal(err)
 	}
-	// Its user has the answer already: the caller's copy doesn't know it yet.
+	// The result is delivered already: the caller's copy doesn't know it yet.
 	dismissed := waits
 	dismissed.Phase = store.Dismissed
 	finish(t, s, dismissed)
@@ -130,7 +130,7 @@ func TestDismissed(t *testing.T) {
 	if left, _ := s.Undelivered(); ids(left) != "1-1" {
 		t.Errorf("owed after a restart: %s", ids(left))
 	}
-	// A crash may leave one that is delivered.
+	// A crash may leave a delivered one.
 	s.Close()
 	owed.Delivered = true
 	file, err := store.Encode(owed)

@@ -76,7 +76,7 @@ func wantErr(t *testing.T, name string, err error, kind node.Kind, says string) 
 	}
 }
 
-// Who asked, and whom: only what this node was really asked by the user.
+// Only a reservation that its user signed for this node is authentic.
 func TestAuthentic(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -123,7 +123,7 @@ func TestAuthentic(t *testing.T) {
 	}
 }
 
-// No change to any member that is signed goes unnoticed.
+// Any change to a signed member is noticed.
 func TestNothingSignedCanBeChanged(t *testing.T) {
 	good := signed(t, nil)
 	if err := policy().Authentic(good); err != nil {
@@ -177,7 +177,7 @@ func TestAcceptable(t *testing.T) {
 		name   string
 		edit   func(*workload.Reservation)
 		policy func(*verify.Policy)
-		// trusted and doubted are what comes of it by either clock.
+		// trusted and doubted are the expected kinds by either clock.
 		trusted, doubted node.Kind
 		says             string
 	}{
@@ -188,7 +188,7 @@ func TestAcceptable(t *testing.T) {
 		{"a year ahead", created(365 * 24 * time.Hour), nil, node.Refused, node.Transient, "created"},
 		{"over when it comes", both(created(-time.Hour), lasts(time.Hour)), nil, node.Refused, node.Transient, "expired"},
 		{"over in a nanosecond", both(created(-time.Hour), lasts(time.Hour+1)), nil, fine, fine, ""},
-		// It may have been here, and been deleted: what is known of that is buried with its first end.
+		// It may have been here and been deleted: its tombstone is buried at its first end.
 		{"over, but renewed", both(created(-2*time.Hour), lasts(time.Hour), renewed), nil, node.Refused, node.Transient, "expired"},
 		{"over, but renewed, older than the store, which the operator accepts", both(created(-49*time.Hour), lasts(time.Hour), renewed),
 			func(p *verify.Policy) { p.AcceptsOlder = true }, fine, fine, ""},
@@ -217,7 +217,7 @@ func TestAcceptable(t *testing.T) {
 	}
 }
 
-// A clock that is wrong by any amount, and knows it, refuses nothing for good.
+// An untrusted clock, wrong by any amount, refuses nothing for good.
 func TestAWrongClockRefusesNothing(t *testing.T) {
 	r := signed(t, nil)
 	rapid.Check(t, func(t *rapid.T) {

@@ -48,7 +48,7 @@ func TestFSKinds(t *testing.T) {
 	}
 }
 
-// A folder under an object's name doesn't hide what is beside it.
+// A folder under an object's name doesn't hide the objects beside it.
 func TestFSIgnoresFolders(t *testing.T) {
 	p, err := persist.OpenFS(t.TempDir(), nil)
 	if err != nil {
