@@ -15,7 +15,7 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// fuse panics each time it was lit.
+// fuse panics as many times as it was lit for.
 type fuse struct {
 	mu  sync.Mutex
 	lit int
@@ -36,7 +36,7 @@ func (f *fuse) burn() {
 	}
 }
 
-// spent reports whether it has panicked as often as it was lit.
+// spent reports whether all its panics have happened.
 func (f *fuse) spent() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -289,7 +289,7 @@ func TestAStopThatFailsAtAnEvictionIsTriedAgain(t *testing.T) {
 	})
 }
 
-// stubborn is a machine whose first stops fail.
+// stubborn is a machine whose stop fails a given number of times.
 type stubborn struct {
 	machine
 	left int

@@ -43,7 +43,7 @@ func (l *driftLog) said(words ...string) []string {
 	})
 }
 
-// inDrift runs a node that offers networks and volumes, with real drift checks.
+// inDrift runs a node that offers networks and volumes, with a real node's limits.
 func inDrift(t *testing.T, test func(t *testing.T, w *world, n *incarnation, p *watchedProvisioner, log *driftLog)) {
 	t.Helper()
 	p, log := &watchedProvisioner{}, &driftLog{}

@@ -44,7 +44,7 @@ func TestAnExplorerFromAnOldBackupLosesNothingOfTheNode(t *testing.T) {
 		if names := w.storage.names(); !slices.Equal(names, []string{old, young}) || w.phase(young) != store.Deployed {
 			t.Fatalf("on the node is %v", names)
 		}
-		// The explorer hands the forgotten number out again: refused, nothing touched.
+		// The explorer reuses the forgotten number: the reservation is refused, nothing is touched.
 		w.explorer.pushAs(young, w.reserve(workload.TypeVolume, `{"size":5,"type":"HDD"}`, nil))
 		last := w.volume(nil)
 		w.answered(last, workload.StateOK)
@@ -74,8 +74,8 @@ func TestTheSameReservationUnderAnotherIDIsRefused(t *testing.T) {
 	})
 }
 
-// A deletion is over the hash: it ends the workload under whatever ID it comes,
-// as it may from an explorer that was restored from a backup.
+// A deletion signs the hash: it ends the workload under whatever ID it comes, such as from
+// an explorer that was restored from a backup.
 func TestADeletionUnderAnotherIDEndsTheWorkload(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world, _ *incarnation) {
 		r := w.reserve(workload.TypeVolume, `{"size":1,"type":"SSD"}`, nil)
@@ -170,7 +170,7 @@ func TestARenewalMovesTheEndAndKeepsTheData(t *testing.T) {
 		first := w.answered(id, workload.StateOK)
 		w.renew(id, start.Add(3*time.Hour))
 		w.until("the user hears of it", func() bool { return w.explorer.result(id).Sequence > first.Sequence })
-		w.renew(id, start.Add(2*time.Hour)) // never shorter
+		w.renew(id, start.Add(2*time.Hour)) // a renewal never shortens
 		w.explorer.change(id, func(r *workload.Reservation) { r.Renewal.Expires = start.Add(9 * time.Hour) })
 		w.explorer.change(id, func(r *workload.Reservation) { r.Renewal = nil }) // an old explorer
 		w.renew(id, start.Add(2*365*24*time.Hour))                               // beyond what the node accepts
@@ -222,7 +222,7 @@ func TestAStuckModuleCostsOneReservationItsDeadline(t *testing.T) {
 		stuck := release
 		prov.answer = func(_ context.Context, r *workload.Reservation) (json.RawMessage, error) {
 			if r.ID == "1-1" {
-				<-stuck // it doesn't even look at its context
+				<-stuck // ignoring its context
 			}
 			return nil, nil
 		}
@@ -288,7 +288,7 @@ func TestNotEnoughSpaceIsFinalAndSaysSo(t *testing.T) {
 	})
 }
 
-// full is a policy of admission by hand.
+// full is an admission set by hand.
 type full struct{ free int }
 
 func (f *full) Demand(*workload.Reservation) provisioner.Demand { return provisioner.Demand{} }
@@ -349,8 +349,8 @@ func TestAnEngineNeedsItsParts(t *testing.T) {
 	}
 }
 
-// What is in hand when the node is stopped is finished, and its answer is sent:
-// feedback ends after the engine's thread.
+// Work in hand when the node is stopped is finished, and its result is sent: feedback ends
+// after the engine's thread.
 func TestTheAnswerToWhatIsInHandIsSentBeforeTheEnd(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world, n *incarnation) {
 		begun := make(chan struct{})

@@ -14,7 +14,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// fakeExplorer is an explorer of one node: changes in order, results as they came.
+// fakeExplorer is an explorer of one node: changes in order, and all results received.
 type fakeExplorer struct {
 	mu      sync.Mutex
 	epoch   string
@@ -26,9 +26,9 @@ type fakeExplorer struct {
 	wake    chan struct{}
 	// away makes every call fail.
 	away bool
-	// polls counts what was asked.
+	// polls counts the polls.
 	polls int
-	// deaf makes it take no results, though it answers polls.
+	// deaf makes it refuse results, though it answers polls.
 	deaf bool
 }
 
@@ -76,7 +76,7 @@ func (e *fakeExplorer) touch(id string) {
 	e.wake = make(chan struct{})
 }
 
-// restoreBackup makes it an explorer of another epoch that knows what keep says.
+// restoreBackup makes it an explorer of another epoch that knows only the documents that keep selects.
 func (e *fakeExplorer) restoreBackup(epoch string, keep func(id string) bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -148,14 +148,14 @@ func (e *fakeExplorer) page(after explorer.Cursor) (explorer.Page, <-chan struct
 	return p, e.wake, nil
 }
 
-// setDeaf makes it refuse results, or take them again.
+// setDeaf makes it refuse results, or accept them again.
 func (e *fakeExplorer) setDeaf(deaf bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.deaf = deaf
 }
 
-// PutResult takes a signed result: an older one, or the same again, changes nothing.
+// PutResult stores a signed result: an older or an equal one changes nothing.
 func (e *fakeExplorer) PutResult(_ context.Context, r *workload.Result) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -182,14 +182,14 @@ func (e *fakeExplorer) PutResult(_ context.Context, r *workload.Result) error {
 	return nil
 }
 
-// asked is how often it was polled.
+// asked returns the number of polls.
 func (e *fakeExplorer) asked() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.polls
 }
 
-// result is the newest that it has.
+// result returns the newest result of id.
 func (e *fakeExplorer) result(id string) *workload.Result {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -199,7 +199,7 @@ func (e *fakeExplorer) result(id string) *workload.Result {
 	return nil
 }
 
-// all are the results that it was given for id, in the order they came.
+// all returns the results received for id, in order of arrival.
 func (e *fakeExplorer) all(id string) []*workload.Result {
 	e.mu.Lock()
 	defer e.mu.Unlock()

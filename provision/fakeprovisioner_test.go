@@ -13,7 +13,7 @@ import (
 	"github.com/croft-edge/croft/provision/provisioner"
 )
 
-// fakeProvisioner notes what it is asked for, and keeps it.
+// fakeProvisioner records its calls and keeps the provisioned IDs.
 type fakeProvisioner struct {
 	mu    sync.Mutex
 	heard []string
@@ -21,7 +21,7 @@ type fakeProvisioner struct {
 	// answer replaces Provision's, decommission Decommission's.
 	answer       func(ctx context.Context, r *workload.Reservation) (json.RawMessage, error)
 	decommission func(ctx context.Context, r *workload.Reservation) error
-	// order, when set, notes the calls of several provisioners in one list.
+	// order, when set, lists the calls of several provisioners.
 	order *callOrder
 }
 
@@ -97,7 +97,7 @@ func (f *fakeProvisioner) drop(ctx context.Context, r *workload.Reservation) err
 	return nil
 }
 
-// Remove takes down what has the ID: what is here has no hashes.
+// Remove takes down the workload of the ID: this fake's have no hashes.
 func (f *fakeProvisioner) Remove(ctx context.Context, orphan provisioner.Label) error {
 	f.note("remove " + orphan.ID)
 	return f.drop(ctx, &workload.Reservation{ID: orphan.ID})
@@ -113,7 +113,7 @@ func (f *fakeProvisioner) List(context.Context) ([]string, error) {
 	return ids, nil
 }
 
-// processorTime is what this process has used.
+// processorTime is the processor time that this process has used.
 func processorTime(t *testing.T) time.Duration {
 	t.Helper()
 	var use syscall.Rusage

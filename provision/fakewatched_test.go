@@ -14,19 +14,19 @@ import (
 // watchedProvisioner is a fake whose workloads can be changed under the node.
 type watchedProvisioner struct {
 	fakeProvisioner
-	// drift is what differs, by ID; sticky stays whatever is done about it.
+	// drift is the difference by ID; with sticky no repair removes it.
 	drift  map[string]string
 	sticky bool
-	// down makes a look fail, or hang where hang is set.
+	// down makes every look fail; with hang looks hang.
 	down error
 	hang bool
-	// hashed is what there is instead, where the test has given labels; busy is what
-	// the removal of one answers.
+	// hashed, when the test sets labels, is what List returns instead; busy is the error of
+	// removing one.
 	hashed map[provisioner.Label]bool
 	busy   error
 }
 
-// labels are what is there from now on.
+// labels sets the labels on the node from now on.
 func (w *watchedProvisioner) labels(all ...provisioner.Label) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -13,9 +13,9 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// A node that lost its store is given a user's old ID for somebody else's volume of
-// the same size, by an explorer that lies or has lost its counter. What the first
-// one wrote isn't the second one's, and the second one's end doesn't take it away.
+// A node that lost its store is given a user's old ID for another user's volume of the same
+// size, by an explorer that lies or has lost its counter. The second user doesn't get the
+// first one's data, and the second reservation's end doesn't remove it.
 func TestAnIDThatIsGivenToAnother(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world, n *incarnation) {
 		id := w.volume(yearLong)
@@ -35,7 +35,7 @@ func TestAnIDThatIsGivenToAnother(t *testing.T) {
 		if err := w.cursor.SetCursor(lost.Cursor()); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Minute) // what is signed now is newer than the new store
+		time.Sleep(time.Minute) // reservations signed now are newer than the new store
 		first := w.user
 		w.user = newKey(t)
 		w.explorer.pushAs(id, w.reserve(workload.TypeVolume, `{"size":1,"type":"SSD"}`, nil))
@@ -51,7 +51,7 @@ func TestAnIDThatIsGivenToAnother(t *testing.T) {
 	})
 }
 
-// unlabel takes the hash off a file system's label.
+// unlabel removes the hash from a file system's label.
 func (s *storage) unlabel(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,9 +60,9 @@ func (s *storage) unlabel(name string) {
 	s.have[name] = spec
 }
 
-// What an older croft has made gets its label when this one starts, so that it is
-// still its user's when the node loses its records. It is neither made anew nor
-// told, and nobody calls it drift.
+// Workloads that an older croft has made get their labels when this one starts, so that
+// they are still their users' when the node loses its records. None is made anew, reported
+// to its user, or logged as drift.
 func TestWhatAnOlderCroftMadeGetsItsLabel(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world, n *incarnation) {
 		id := w.volume(yearLong)

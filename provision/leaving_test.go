@@ -59,8 +59,7 @@ func TestEvictKeepsTheDataForTheGracePeriod(t *testing.T) {
 	})
 }
 
-// A grace period is a span of time that has really passed: no clock, right or
-// wrong, begins or ends it early.
+// A grace period is elapsed time: no clock, right or wrong, begins or ends it early.
 func TestAGracePeriodIsProvenByPassedTime(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world, n *incarnation) {
 		id := w.volume(yearLong)
@@ -141,7 +140,7 @@ func TestWhatWaitedForAnotherToLeaveGoesAtOnce(t *testing.T) {
 			t.Fatalf("the volume is %+v, %v", rec, err)
 		}
 		tries := rec.Attempts
-		w.remove(other) // not the last one: it is tried, and goes on waiting
+		w.remove(other) // not the last user of the volume: its removal is tried, and goes on waiting
 		w.answered(other, workload.StateDeleted)
 		time.Sleep(time.Second)
 		if rec, err := w.records.Record(volume); err != nil || rec.Phase != store.Blocked || rec.Attempts <= tries {
@@ -170,7 +169,7 @@ func TestEvictWithoutAnEngineSaysSo(t *testing.T) {
 	}
 }
 
-// machine is a fake of a type that runs and holds data.
+// machine is a fake type that runs and holds data.
 type machine struct {
 	fakeProvisioner
 }
@@ -242,15 +241,15 @@ func TestOrphansAreReportedThenRemovedAfterTheirGrace(t *testing.T) {
 			t.Fatal("removed on the explorer's word alone")
 		}
 		w.clock.set(0, false, false)
-		time.Sleep(day) // seven and a half have passed, whatever any clock says
+		time.Sleep(day) // seven and a half days have passed, whatever the clocks say
 		if names := w.storage.names(); !slices.Equal(names, []string{kept, "log", "not ours"}) || len(n.engine.Orphans()) != 0 {
 			t.Fatalf("on the node is %v, orphans %v", names, n.engine.Orphans())
 		}
 	})
 }
 
-// The node is cut off for longer than the grace, and one record's file is torn:
-// nobody has said that its volume has ended.
+// The node is cut off for longer than the grace, and one record's file is torn: the end of
+// its volume is unproven.
 func TestADamagedRecordsDataOutlivesTheGrace(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world, n *incarnation) {
 		torn := w.volume(yearLong)
@@ -312,7 +311,7 @@ func TestAnUpdatedNetworkIsOneNetwork(t *testing.T) {
 			t.Fatalf("counters are %+v, want one network", got)
 		}
 
-		time.Sleep(2 * time.Hour) // the first one's end isn't the network's
+		time.Sleep(2 * time.Hour) // the first reservation's end doesn't end the network
 		w.answered(first, workload.StateExpired)
 		third := network(day, 0)
 		w.answered(third, workload.StateOK)
@@ -322,7 +321,7 @@ func TestAnUpdatedNetworkIsOneNetwork(t *testing.T) {
 			}
 		}
 
-		w.remove(third) // the newest one's is, and nothing falls back
+		w.remove(third) // the newest reservation's end does; the network doesn't fall back to an older one
 		w.answered(third, workload.StateDeleted)
 		w.until("the second has ended with it", func() bool { return w.phase(second) == store.Ended })
 		before := len(prov.calls())

@@ -57,9 +57,9 @@ func wantPresence(t *testing.T, owners *provision.Owners, user, name string, has
 	}
 }
 
-// A reference by hash holds for as long as the node remembers the reservation:
-// an update of the network or its deletion changes nothing. What is somebody
-// else's, another network's or no network at all never counts.
+// A reference by hash holds for as long as the node remembers the reservation, also past
+// the network's update or deletion. Another user's reservation, another network's or
+// another type's never counts.
 func TestNetworksAreKnownByHash(t *testing.T) {
 	prepare := func(w *world) {
 		w.provisioners = map[workload.Type]provisioner.Provisioner{workload.TypeNetwork: &fakeProvisioner{}, workload.TypeVolume: &fakeProvisioner{}}
@@ -107,7 +107,7 @@ func hashOf(t *testing.T, r *workload.Reservation) workload.Hash {
 	return h
 }
 
-// fixedOwners is an OwnerCache as a seed's program may put one into a context.
+// fixedOwners is an OwnerCache such as a program using the published API may put into a context.
 type fixedOwners map[string]string
 
 func (f fixedOwners) OwnerOf(id string) (string, error) {
@@ -117,7 +117,7 @@ func (f fixedOwners) OwnerOf(id string) (string, error) {
 	return "", node.Errorf(node.NotExist, "nobody knows whose reservation %s is", id)
 }
 
-// The published OwnerCache tells users alone: type and hash are the node's own.
+// The published OwnerCache tells only users: type and hash come from the node's own records.
 func TestAContextsOwnersHaveTheNodesHashes(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world, _ *incarnation) {
 		volume := w.reserve(workload.TypeVolume, `{"size":1,"type":"SSD"}`, nil)

@@ -15,7 +15,7 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// fetching is a provisioner whose workloads need something that takes long.
+// fetching is a provisioner whose workloads need a slow fetch.
 type fetching struct {
 	fakeProvisioner
 	mu    sync.Mutex
@@ -53,7 +53,7 @@ func (f *fetching) times(id string) int {
 	return f.asked[id]
 }
 
-// lose takes a workload off the node.
+// lose removes a workload from the node.
 func (f *fetching) lose(id string) {
 	f.fakeProvisioner.mu.Lock()
 	defer f.fakeProvisioner.mu.Unlock()
@@ -69,7 +69,7 @@ func pendingOf(all []provision.WorkloadStatus, id string) string {
 	return ""
 }
 
-// withFetching offers containers whose images take long, beside volumes.
+// withFetching runs a node that offers containers with slow image fetches, beside volumes.
 func withFetching(t *testing.T, body func(t *testing.T, w *world, f *fetching, n *incarnation)) {
 	f := newFetching()
 	prepare := func(w *world) {
@@ -120,7 +120,7 @@ func TestAFetchThatFailsIsAnswered(t *testing.T) {
 	})
 }
 
-// What was fetched for a reservation that never began is given back.
+// A fetch for a reservation that never began is given back.
 func TestADeletionWhileItIsFetchedTakesDownWhatWasFetched(t *testing.T) {
 	withFetching(t, func(t *testing.T, w *world, f *fetching, _ *incarnation) {
 		id := w.container()
@@ -150,8 +150,8 @@ func TestAFetchGoesOnAfterARestart(t *testing.T) {
 	})
 }
 
-// A workload that was deployed, is gone, and whose image is gone too, stays one
-// that its user was told is there.
+// A deployed workload that is gone, and whose image is gone too, counts as deployed while
+// it is fetched.
 func TestWhatWasDeployedWaitsForItsImageToo(t *testing.T) {
 	withFetching(t, func(t *testing.T, w *world, f *fetching, _ *incarnation) {
 		id := w.container()

@@ -10,8 +10,8 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// slowDisk takes a second of the world's time for each write of answers that are asked
-// for again: what arrives meanwhile waits for the next one.
+// slowDisk takes a second of the world's time for each Resend: requests that arrive
+// meanwhile wait for the next one.
 type slowDisk struct{ *steppedRecords }
 
 func (d slowDisk) Resend(ids ...string) error {
@@ -19,8 +19,8 @@ func (d slowDisk) Resend(ids ...string) error {
 	return d.steppedRecords.Resend(ids...)
 }
 
-// A node that lost its cursor hears of everything again: the answers that are asked
-// for again share their durable writes.
+// A node that lost its cursor receives everything again: the results to be resent share
+// their durable writes.
 func TestAnswersAskedForAgainShareAWrite(t *testing.T) {
 	const all = 40
 	slow := func(w *world) {

@@ -9,8 +9,8 @@ import (
 	"github.com/croft-edge/croft/provision/admit"
 )
 
-// TestVersionOneMayBeSentAgain when it came to nothing: equal requests of version 1 have one
-// hash, and who was refused for want of room once was refused for ever.
+// TestVersionOneMayBeSentAgain after a refusal: equal requests of version 1 have one hash,
+// and one refused for want of room used to be refused for ever.
 func TestVersionOneMayBeSentAgain(t *testing.T) {
 	v1 := func(r *workload.Reservation) { r.Version, r.Duration = workload.V1, 300*day }
 	accepting := func(w *world) {

@@ -21,9 +21,9 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// Each test here is a defect of the implementation that the published API
-// comes from, by its number in the list of those: what it did is in the name or
-// comment, what croft does is held.
+// Each test here is a defect of the implementation that the published API comes from, by
+// its number in the list of those: its name or comment tells the defect; it asserts croft's
+// behaviour.
 
 // inWorld runs a test with a node in it, by the bubble's clock.
 func inWorld(t *testing.T, prepare func(w *world), test func(t *testing.T, w *world, n *incarnation)) {
@@ -36,7 +36,7 @@ func inWorld(t *testing.T, prepare func(w *world), test func(t *testing.T, w *wo
 		}
 		n := w.start(newStepper(""))
 		defer n.stop(t)
-		time.Sleep(time.Second) // what is signed from here on is younger than the store
+		time.Sleep(time.Second) // reservations signed from here on are younger than the store
 		test(t, w, n)
 	})
 }
@@ -201,7 +201,7 @@ func TestSeedDefect08EveryRefusalIsAnswered(t *testing.T) {
 			if !strings.Contains(r.Error, tt.want) {
 				t.Errorf("%s: the user is told %q, want it to name %q", name, r.Error, tt.want)
 			}
-			// What is over already needs no tombstone once it is answered.
+			// An expired reservation needs no tombstone once it is answered.
 			if rec, err := w.records.Record(id); err == nil && rec.Phase != store.Refused {
 				t.Errorf("%s: phase is %s", name, rec.Phase)
 			}
@@ -243,7 +243,7 @@ func TestSeedDefect10And11ATornRecordCostsItselfOnly(t *testing.T) {
 		}
 		w.records = openStore(t, w.dir)
 		*n = *w.start(newStepper(""))
-		// Its reservation comes again, and adopts what is on the node.
+		// Its reservation comes again, and adopts the workload on the node.
 		w.until("it is known again", func() bool {
 			rec, err := w.records.Record(torn)
 			return err == nil && rec.Phase == store.Deployed
@@ -331,7 +331,7 @@ func TestSeedDefect14TheOwnerCacheAsksTheRemote(t *testing.T) {
 	}
 }
 
-// getter knows reservations by ID.
+// getter returns reservations by ID.
 type getter map[string]*workload.Reservation
 
 func (g getter) Get(id string) (*workload.Reservation, error) {
@@ -442,7 +442,7 @@ func TestSeedDefect36AnyFormOfTheSameDataIsAccepted(t *testing.T) {
 	})
 }
 
-// The seed's counters used 1.96 s of processor in 3 s after their end.
+// The seed's counters used 1.96 s of processor time in 3 s after their end.
 func TestNothingSpinsOnAnIdleNode(t *testing.T) {
 	w := newWorld(t)
 	n := w.start(newStepper(""))

@@ -15,11 +15,10 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// stepper knows every point at which a node may stop: before and after each
-// durable write and each call. A point is named by what happens there and the
-// how-manieth time, so that it is the same one in each run whatever the
-// goroutines' order. At the point named by at the node is dead: from then on
-// nothing that it does has an effect, and nothing answers.
+// stepper knows every point at which a node may stop: before and after each durable write
+// and each call. A point is named by its event and that event's count, so that it is the
+// same in each run whatever the goroutines' order. The node dies at the point named by at:
+// from then on its actions have no effect, and nothing answers.
 type stepper struct {
 	mu      sync.Mutex
 	at      string
@@ -67,7 +66,7 @@ func (s *stepper) isDead() bool {
 // errDead is what a dead node's calls return, to nobody.
 func errDead() error { return node.Errorf(node.Transient, "the node is dead") }
 
-// stepped does one effect between its two points.
+// stepped runs one effect between its two points.
 func stepped[T any](s *stepper, name string, effect func() (T, error)) (T, error) {
 	var none T
 	if !s.point("before " + name) {
@@ -90,8 +89,8 @@ type steppedRecords struct {
 	steps *stepper
 }
 
-// Write is named by what it writes, where that is the same in each run: what goes
-// beside each other comes together by chance, and is counted only.
+// Write is named by its records where these are the same in each run: concurrent effects
+// share writes by chance, so their writes are only counted.
 func (r *steppedRecords) Write(recs ...store.Record) ([]store.Record, error) {
 	name := "write"
 	for _, rec := range recs {
@@ -162,8 +161,8 @@ func (s *steppedSender) PutResult(ctx context.Context, r *workload.Result) error
 	return err
 }
 
-// steppedPoller's polls are points of their own only when they bring something:
-// how often a node asks in vain is no step.
+// steppedPoller's polls are points only when they return something: the number of empty
+// polls varies.
 type steppedPoller struct {
 	explorer *fakeExplorer
 	steps    *stepper

@@ -9,8 +9,8 @@ import (
 )
 
 // TestTwoUsersSwappedIDsSwapNoData: an explorer that swaps the IDs of two users' volumes,
-// before their node or after it has lost its records, gives neither the other's data, and
-// the deletion that one of them signs takes nothing of the other's.
+// before or after their node has lost its records, gives neither the other's data, and a
+// deletion that one of them signs removes nothing of the other's.
 func TestTwoUsersSwappedIDsSwapNoData(t *testing.T) {
 	for name, lost := range map[string]bool{"the node knows them": false, "the node has lost its records": true} {
 		t.Run(name, func(t *testing.T) {

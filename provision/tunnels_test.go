@@ -10,9 +10,9 @@ import (
 	"github.com/croft-edge/croft/provision/provisioner"
 )
 
-// TestNetworksAreRefusedBeyondTheirMemory: the carrier of tunnels is all users', so
-// one more than fits is refused in a clear word, and what is there stays. A change in
-// place takes the room of what it changes, however often; a deletion gives it back.
+// TestNetworksAreRefusedBeyondTheirMemory: all users share the tunnels' carrier, so a
+// network that doesn't fit is refused with a clear error, and existing ones stay. An update
+// in place takes over its network's room, however often; a deletion frees it.
 func TestNetworksAreRefusedBeyondTheirMemory(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.provisioners = map[workload.Type]provisioner.Provisioner{workload.TypeNetwork: &watchedProvisioner{}}

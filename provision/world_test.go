@@ -30,8 +30,8 @@ import (
 	"github.com/croft-edge/croft/provision/verify"
 )
 
-// world is all that outlives a node's process: its disk, what its modules
-// hold, its explorer, its clock.
+// world is everything that outlives a node's process: its disk, its modules' content, its
+// explorer, its clock.
 type world struct {
 	t        *testing.T
 	key      sign.KeyPair
@@ -47,11 +47,11 @@ type world struct {
 	provisioners map[workload.Type]provisioner.Provisioner
 	admission    provision.Admission
 	limits       provision.Limits
-	// wrap, when set, stands between the engine and its records.
+	// wrap, when set, wraps the engine's records.
 	wrap func(*steppedRecords) store.Records
-	// acceptV1 is the operator's word for the seed's signatures.
+	// acceptV1 is the operator's setting for the seed's signatures.
 	acceptV1 bool
-	// last is the process that runs.
+	// last is the running process.
 	last *incarnation
 	log  zerolog.Logger
 }
@@ -71,7 +71,7 @@ func fastRoot(t testing.TB) string {
 	return t.TempDir()
 }
 
-// tempDir makes a folder below root that goes with the test.
+// tempDir makes a folder below root that is removed after the test.
 func tempDir(t testing.TB, root string) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(root, "croft-test-")
@@ -127,7 +127,7 @@ type incarnation struct {
 	steps  *stepper
 }
 
-// config is a node's wiring, each effect of it between two points of steps.
+// config is a node's wiring, with a point of steps before and after each effect.
 func (w *world) config(steps *stepper) provision.Config {
 	w.t.Helper()
 	stepped := &steppedRecords{FSStore: w.records, steps: steps}
@@ -301,15 +301,15 @@ func (w *world) phase(id string) store.Phase {
 	return rec.Phase
 }
 
-// storage is the storage module's promise, in memory.
+// storage is an in-memory storage module.
 type storage struct {
 	mu   sync.Mutex
 	have map[string]node.FilesystemSpec
-	// made counts creations that weren't there, to see doubles.
+	// made counts the creations of missing file systems, to detect doubles.
 	made map[string]int
-	// fail gives the error of the next calls, by "create 1-1", "release 1-1", "list".
+	// fail holds the errors of the next calls, by "create 1-1", "release 1-1", "list".
 	fail map[string][]error
-	// hook is called before each call that isn't failed.
+	// hook is called before each call that doesn't fail.
 	hook func(call string)
 }
 
@@ -330,7 +330,7 @@ func (s *storage) next(call string) error {
 	return nil
 }
 
-// hooked sets what is called before each call that isn't failed.
+// hooked sets the hook.
 func (s *storage) hooked(hook func(call string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -469,5 +469,5 @@ func (b *orphanBook) Save(orphans []provision.Orphan) (err error) {
 	return err
 }
 
-// compareSequence orders results as they were made.
+// compareSequence orders results by sequence.
 func compareSequence(a, b *workload.Result) int { return cmp.Compare(a.Sequence, b.Sequence) }

@@ -20,7 +20,7 @@ var (
 	_ zdb.Homes            = (*provision.ZDBPlacement)(nil)
 )
 
-// zdbRecord writes what is remembered of a namespace.
+// zdbRecord writes the record of a namespace.
 func (w *world) zdbRecord(id string, phase store.Phase, result *workload.Result) store.Record {
 	w.t.Helper()
 	r := w.reserve(workload.TypeZDB, `{"size":1,"mode":"seq","disk_type":"SSD"}`, nil)
@@ -89,7 +89,7 @@ func TestHomesAreReadFromTheNodesOwnRecords(t *testing.T) {
 	was("3-1", false)
 
 	homes.Set("2-1", "zdb-ssd0-seq")
-	homes.Set("1-1", "zdb-other-seq") // the record counts more
+	homes.Set("1-1", "zdb-other-seq") // the record has precedence
 	homes.Set("9-1", "zdb-ssd0-seq")  // it has none
 	in("2-1", "zdb-ssd0-seq")
 	in("1-1", "zdb-ssd0-seq")
@@ -99,13 +99,13 @@ func TestHomesAreReadFromTheNodesOwnRecords(t *testing.T) {
 		t.Errorf("all are %+v, %v", all, err)
 	}
 
-	// An answer that all isn't well doesn't say where it is, Set has said it.
+	// A failed result doesn't tell the container: Set's value counts.
 	homes.Set("1-1", "zdb-ssd0-seq")
 	rec.Phase, rec.Result = store.Retry, &workload.Result{ID: "1-1", Type: workload.TypeZDB, State: workload.StateError, Error: "its pool is broken", Created: time.Now()}
 	rec = w.finish(rec)
 	in("1-1", "zdb-ssd0-seq")
 
-	// The next process knows what the records say, and that it doesn't know.
+	// The next process knows only the records' containers.
 	homes = provision.NewZDBMapping(w.records)
 	in("4-1", "zdb-hdd0-seq")
 	in("1-1", "")
@@ -165,7 +165,7 @@ func TestRecordsThatCannotBeReadAreNoAnswer(t *testing.T) {
 	}
 }
 
-// mapping is a program's own, as the published API has it.
+// mapping is a program's own ZDBMapping, as in the published API.
 type mapping map[string]string
 
 func (m mapping) Get(namespace string) (string, bool) { c, ok := m[namespace]; return c, ok }
@@ -190,7 +190,7 @@ func TestAMappingOfTheContextIsAskedFirst(t *testing.T) {
 	}
 }
 
-// written is the one record of a write.
+// written returns the one record of a write.
 func written(recs []store.Record, err error) (store.Record, error) {
 	if err != nil || len(recs) != 1 {
 		return store.Record{}, err
