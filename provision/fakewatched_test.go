@@ -20,8 +20,8 @@ type watchedProvisioner struct {
 	// down makes every look fail; with hang looks hang.
 	down error
 	hang bool
-	// hashed, when the test sets labels, is what List returns instead; busy is the error of
-	// removing one.
+	// hashed, when the test sets labels, holds the workloads there instead; busy is the
+	// error of removing one.
 	hashed map[provisioner.Label]bool
 	busy   error
 }

@@ -248,8 +248,8 @@ func TestOrphansAreReportedThenRemovedAfterTheirGrace(t *testing.T) {
 	})
 }
 
-// The node is cut off for longer than the grace, and one record's file is torn: the end of
-// its volume is unproven.
+// The node is cut off for longer than the grace, and one record's file is torn: its volume
+// has no known end.
 func TestADamagedRecordsDataOutlivesTheGrace(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world, n *incarnation) {
 		torn := w.volume(yearLong)

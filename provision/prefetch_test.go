@@ -120,7 +120,7 @@ func TestAFetchThatFailsIsAnswered(t *testing.T) {
 	})
 }
 
-// A fetch for a reservation that never began is given back.
+// Anything fetched for a reservation that never began is given back.
 func TestADeletionWhileItIsFetchedTakesDownWhatWasFetched(t *testing.T) {
 	withFetching(t, func(t *testing.T, w *world, f *fetching, _ *incarnation) {
 		id := w.container()
@@ -150,8 +150,8 @@ func TestAFetchGoesOnAfterARestart(t *testing.T) {
 	})
 }
 
-// A deployed workload that is gone, and whose image is gone too, counts as deployed while
-// it is fetched.
+// A deployed workload that is gone, and whose image is gone too, keeps its result while the
+// image is fetched again.
 func TestWhatWasDeployedWaitsForItsImageToo(t *testing.T) {
 	withFetching(t, func(t *testing.T, w *world, f *fetching, _ *incarnation) {
 		id := w.container()
