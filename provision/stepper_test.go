@@ -63,7 +63,7 @@ func (s *stepper) isDead() bool {
 	return s.dead
 }
 
-// errDead is what a dead node's calls return, to nobody.
+// errDead is the error of a dead node's calls; nothing reads it.
 func errDead() error { return node.Errorf(node.Transient, "the node is dead") }
 
 // stepped runs one effect between its two points.

@@ -24,7 +24,7 @@ type (
 	Admission = engine.Admission
 	// Clock is the time, and how far it can be trusted.
 	Clock = engine.Clock
-	// Feedback tells the explorer.
+	// Feedback delivers results to the explorer.
 	Feedback = engine.Feedback
 	// OrphanBook keeps the known orphans over restarts.
 	OrphanBook = drift.OrphanBook
@@ -45,7 +45,7 @@ type (
 // NewEngine makes an engine of its parts.
 func NewEngine(c Config) (*NodeEngine, error) { return engine.New(c) }
 
-// DefaultLimits are what a zero Limits means.
+// DefaultLimits are the limits that a zero Limits stands for.
 func DefaultLimits() Limits { return engine.DefaultLimits() }
 
 // NewOrphanFile keeps an OrphanBook at path, whose folder must exist.

@@ -34,7 +34,7 @@ func New(c Config) (*Admission, error) {
 }
 
 // Demand returns r's demand, zero when it can't be told: another version of croft admitted
-// it, and it is there.
+// it, and it is on the node.
 func (a *Admission) Demand(r *workload.Reservation) provisioner.Demand {
 	d, err := a.cfg.Demand(r)
 	if err != nil {

@@ -22,7 +22,7 @@ func (s *FSStore) Bury(id string) error {
 	return s.bury(parsed, r)
 }
 
-// bury removes a record. A network's Created is remembered first, if it is its name's
+// bury removes a record; first it remembers a network's Created, if it is its name's
 // newest.
 func (s *FSStore) bury(id workload.ID, r Record) error {
 	// A container's name only serves updates in place: after the burial, an older

@@ -40,8 +40,8 @@ type Config struct {
 	// BirthClock dates the store's birth. Its time must not rest on the explorer alone: see
 	// SetMark. Nil is Clock.
 	BirthClock Clock
-	// Demand returns a reservation's demand, for Usage. One that it can't tell counts as
-	// zero: another version of croft admitted it, and it is there. Nil is zero for all.
+	// Demand returns a reservation's demand, for Usage. One that it can't tell counts as zero: another
+	// version of croft admitted it, and it is on the node. Nil is zero for all.
 	Demand func(r *workload.Reservation) (provisioner.Demand, error)
 	// Hook stops or fails the store's durable steps, in tests.
 	Hook atomicfile.Hook

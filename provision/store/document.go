@@ -14,8 +14,7 @@ import (
 )
 
 // document is the JSON form of a record. The data of reservation and result are base64
-// members of their own: signed bytes are kept exactly, which JSON nested in JSON doesn't
-// do.
+// members of their own, because JSON nested in JSON doesn't keep signed bytes exactly.
 type document struct {
 	Reservation *workload.Reservation `json:"reservation"`
 	Data        []byte                `json:"data,omitempty"`

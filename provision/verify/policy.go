@@ -13,7 +13,7 @@ const (
 	DefaultMaxFuture   = 10 * time.Minute
 )
 
-// Policy is what this node accepts.
+// Policy decides which reservations this node accepts.
 type Policy struct {
 	// NodeID is this node's.
 	NodeID string

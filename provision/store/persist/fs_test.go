@@ -25,7 +25,7 @@ func TestFSConforms(t *testing.T) {
 	})
 }
 
-// The disk's errors get the kind that says what they mean for the caller.
+// Each of the disk's errors gets the kind that callers expect.
 func TestFSKinds(t *testing.T) {
 	for cause, kind := range map[error]node.Kind{
 		unix.ENOSPC: node.NoSpace, unix.EDQUOT: node.NoSpace, unix.EIO: node.Internal, unix.EROFS: node.Internal,
