@@ -15,8 +15,7 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// crashWorld is a world whose node is restarted from its disk each time its stepper stopped
-// it.
+// crashWorld is a world whose node is restarted from its disk each time its stepper stopped it.
 type crashWorld struct {
 	*world
 	// plan names the point at which each incarnation stops; later ones don't.
@@ -207,9 +206,8 @@ func runLife(t *testing.T, root string, plan []string) [][]string {
 	return points
 }
 
-// orderlyPoints are the points of a life without stops, by process: those that several
-// lives have in common, because the number of pages of the explorer's answers depends on
-// timing.
+// orderlyPoints are the points of a life without stops, by process: those that several lives have in
+// common, because the number of pages of the explorer's answers depends on timing.
 func orderlyPoints(t *testing.T, root string) [][]string {
 	t.Helper()
 	const lives = 5
@@ -255,8 +253,7 @@ func TestCrashPoints(t *testing.T) {
 	}
 }
 
-// TestCrashPointsOnDisk does the same on a disk, with all its fsyncs, once for each kind of
-// point.
+// TestCrashPointsOnDisk does the same on a disk, with all its fsyncs, once for each kind of point.
 func TestCrashPointsOnDisk(t *testing.T) {
 	root := t.TempDir()
 	seen := map[string]bool{}

@@ -17,8 +17,7 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// besideBoxes are containers of which four are made at a time. They outlive the node's
-// process.
+// besideBoxes are containers of which four are made at a time. They outlive the node's process.
 type besideBoxes struct {
 	mu    sync.Mutex
 	have  map[string]string

@@ -145,8 +145,7 @@ func TestAnArrivalCostsTheSameOnAFullNode(t *testing.T) {
 	}
 }
 
-// manyDeployed makes records of deployed containers, for a node that asks no module about
-// them.
+// manyDeployed makes records of deployed containers, for a node that asks no module about them.
 func (w *world) manyDeployed(n int) []store.Record {
 	w.t.Helper()
 	var out []store.Record

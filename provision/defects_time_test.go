@@ -231,8 +231,7 @@ func TestARenewalOfWhatIsHalfRemovedKeepsNothingFromLeaving(t *testing.T) {
 	})
 }
 
-// A grace period that began at a wrong past time was over within minutes, once the time was
-// right.
+// A grace period that began at a wrong past time was over within minutes, once the time was right.
 func TestAGraceBegunByAWrongTimeIsAsLong(t *testing.T) {
 	for name, wrong := range map[string]func(w *world){
 		"the explorer's word":     func(w *world) { w.clock.byWord(-40 * day) },
@@ -264,8 +263,7 @@ func TestAGraceBegunByAWrongTimeIsAsLong(t *testing.T) {
 	}
 }
 
-// A stop that failed at an eviction was never retried, while the user had been told
-// "evicted".
+// A stop that failed at an eviction was never retried, while the user had been told "evicted".
 func TestAStopThatFailsAtAnEvictionIsTriedAgain(t *testing.T) {
 	vm := &stubborn{}
 	inWorld(t, func(w *world) {

@@ -21,9 +21,8 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// Each test here is a defect of the implementation that the published API comes from, by
-// its number in the list of those: its name or comment tells the defect; it asserts croft's
-// behaviour.
+// Each test here is a defect of the implementation that the published API comes from, by its number in
+// the list of those: its name or comment tells the defect; it asserts croft's behaviour.
 
 // inWorld runs a test with a node in it, by the bubble's clock.
 func inWorld(t *testing.T, prepare func(w *world), test func(t *testing.T, w *world, n *incarnation)) {

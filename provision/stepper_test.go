@@ -161,8 +161,7 @@ func (s *steppedSender) PutResult(ctx context.Context, r *workload.Result) error
 	return err
 }
 
-// steppedPoller's polls are points only when they return something: the number of empty
-// polls varies.
+// steppedPoller's polls are points only when they return something: the number of empty polls varies.
 type steppedPoller struct {
 	explorer *fakeExplorer
 	steps    *stepper

@@ -43,8 +43,7 @@ func (a *Admission) Demand(r *workload.Reservation) provisioner.Demand {
 	return d
 }
 
-// Offer asks for the node's capacity. It may wait for modules. Every failure may be
-// retried.
+// Offer asks for the node's capacity. It may wait for modules. Every failure may be retried.
 func (a *Admission) Offer(ctx context.Context) (Offer, error) {
 	offer, err := a.cfg.Offer(ctx)
 	if err != nil {
@@ -61,9 +60,8 @@ func retryable(err error) node.Kind {
 	return node.Transient
 }
 
-// Admit checks whether there is room for r beside its user's and all users' usage, neither
-// of which counts r. It waits for nothing. Invalid when r's demand can't be told; else
-// Policy.Check's error.
+// Admit checks whether there is room for r beside its user's and all users' usage, neither of which
+// counts r. It waits for nothing. Invalid when r's demand can't be told; else Policy.Check's error.
 func (a *Admission) Admit(r *workload.Reservation, user, all store.Usage, offer Offer) error {
 	need, err := a.cfg.Demand(r)
 	if err == nil {

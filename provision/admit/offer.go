@@ -26,8 +26,7 @@ type BrokenPool struct {
 	SSD, HDD bool
 }
 
-// patient makes a lack of room Transient where a broken pool may have the room once it is
-// whole again.
+// patient makes a lack of room Transient where a broken pool may have the room once it is whole again.
 func (o Offer) patient(u unit, full error) error {
 	for _, b := range o.Broken {
 		if u.on(b) {

@@ -11,8 +11,7 @@ import (
 // ownersMost bounds how many of the remote's answers an ownerCache keeps.
 const ownersMost = 4096
 
-// ownerCache tells a reservation's owner. It asks local first, then remote, whose answers
-// it keeps.
+// ownerCache tells a reservation's owner. It asks local first, then remote, whose answers it keeps.
 type ownerCache struct {
 	local  workload.ReservationGetter
 	remote workload.ReservationGetter

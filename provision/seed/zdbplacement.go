@@ -44,8 +44,7 @@ func (z *ZDBPlacement) Get(namespace string) (string, bool) {
 	return container, ok
 }
 
-// Set implements ZDBMapping. The value is kept while the process runs and the namespace has
-// a record.
+// Set implements ZDBMapping. The value is kept while the process runs and the namespace has a record.
 func (z *ZDBPlacement) Set(namespace, container string) {
 	z.mu.Lock()
 	defer z.mu.Unlock()

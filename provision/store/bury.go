@@ -22,8 +22,7 @@ func (s *FSStore) Bury(id string) error {
 	return s.bury(parsed, r)
 }
 
-// bury removes a record; first it remembers a network's Created, if it is its name's
-// newest.
+// bury removes a record; first it remembers a network's Created, if it is its name's newest.
 func (s *FSStore) bury(id workload.ID, r Record) error {
 	// A container's name only serves updates in place: after the burial, an older
 	// reservation that arrives late is treated as one without a name.

@@ -326,8 +326,7 @@ func grows(t *testing.T, s *store.FSStore, next store.Record, given int64) {
 	}
 }
 
-// given is the highest number given during the deeds, including records that are gone at
-// their end.
+// given is the highest number given during the deeds, including records that are gone at their end.
 func given(t *testing.T, deeds []deed) int64 {
 	t.Helper()
 	var most int64

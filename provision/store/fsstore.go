@@ -66,8 +66,7 @@ func openOn(c Config, provider func() (persist.Provider, error)) (*FSStore, erro
 	return openWith(c, held, provider)
 }
 
-// openWith opens a store on a provider; held is nil for one that no other process can
-// reach.
+// openWith opens a store on a provider; held is nil for one that no other process can reach.
 func openWith(c Config, held *filelock.Lock, provider func() (persist.Provider, error)) (*FSStore, error) {
 	if c.Clock == nil {
 		c.Clock = wallClock{}

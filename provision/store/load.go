@@ -14,8 +14,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// quarantineFolder holds damaged files; causeSuffix marks the file beside each that tells
-// the damage.
+// quarantineFolder holds damaged files; causeSuffix marks the file beside each that holds the cause.
 const (
 	quarantineFolder = "quarantine"
 	causeSuffix      = ".cause"
@@ -234,8 +233,7 @@ func (r *reading) readQuarantine() error {
 	return nil
 }
 
-// setAside moves a damaged file to the quarantine. If the move fails, the file stays,
-// ignored.
+// setAside moves a damaged file to the quarantine. If the move fails, the file stays, ignored.
 func (r *reading) setAside(name, id string, cause error) {
 	q := Quarantine{Name: name, ID: id, Cause: cause.Error()}
 	target := r.freeName(strings.ReplaceAll(name, "/", "_"))

@@ -34,8 +34,7 @@ func lockFolder(root string, hook atomicfile.Hook) (*filelock.Lock, error) {
 	return lock, nil
 }
 
-// release releases the store's lock; a store that no other process can reach has none
-// (nil).
+// release releases the store's lock; a store that no other process can reach has none (nil).
 func release(lock *filelock.Lock) error {
 	if lock == nil {
 		return nil

@@ -91,8 +91,7 @@ func answered(rec store.Record, p store.Phase, s workload.State) store.Record {
 	return rec
 }
 
-// fastDir is a folder in memory, for tests that count steps, not for those that need a
-// disk.
+// fastDir is a folder in memory, for tests that count steps, not for those that need a disk.
 func fastDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "croft-store-")

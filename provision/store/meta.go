@@ -33,7 +33,7 @@ const sequenceBlock = 1024
 type Birth struct {
 	// ID is random, hex.
 	ID string
-	// Time is when the store was made, by a time that doesn't rest on the explorer alone
+	// Time is when the store was made, by a clock that doesn't rest on the explorer alone
 	// (see Config.BirthClock); zero while unknown. Reservations created earlier are
 	// accepted only when AcceptsOlder.
 	Time time.Time
@@ -132,9 +132,8 @@ func (s *FSStore) SetCursor(c explorer.Cursor) error {
 	return nil
 }
 
-// Mark is the last recorded clock mark; zero when there is none. A mark from before a
-// rebirth may be another machine's, or an old one of this machine: its boot IDs are left
-// out.
+// Mark is the last recorded clock mark; zero when there is none. A mark from before a rebirth may be
+// another machine's, or an old one of this machine: its boot IDs are left out.
 func (s *memory) Mark() clock.Mark {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -20,9 +20,8 @@ const (
 	oldNewStore   = "the node's store is new"
 )
 
-// migrate converts a record of major 2: r has its members, and refusal is the member that
-// has become a phase. Major 2 had six phases, and encoded the rest in Attempts, End and
-// Cause.
+// migrate converts a record of major 2: r has its members, and refusal is the member that has become a
+// phase. Major 2 had six phases, and encoded the rest in Attempts, End and Cause.
 func migrate(r Record, refusal bool) Record {
 	r.Name, _ = KeyOf(r.Reservation)
 	switch r.Phase {

@@ -6,8 +6,7 @@ import (
 	"github.com/croft-edge/croft/provision/lifecycle"
 )
 
-// networkFolder holds, for each network whose records are buried, the newest accepted
-// Created.
+// networkFolder holds, for each network whose records are buried, the newest accepted Created.
 const networkFolder = "networks"
 
 // remembered is the content of a file in networkFolder.
@@ -18,9 +17,8 @@ type remembered struct {
 	Since moment    `json:"since,omitzero"`
 }
 
-// remember is how long past its Created the newest of a network is remembered: an older one
-// still valid then would have a longer duration than any node accepts
-// (verify.DefaultMaxDuration).
+// remember is how long past its Created the newest of a network is remembered: an older one still valid
+// then would have a longer duration than any node accepts (verify.DefaultMaxDuration).
 const remember = 366 * 24 * time.Hour
 
 // Newest implements Records.

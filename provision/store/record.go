@@ -75,9 +75,8 @@ type Receipt struct {
 	Sequence int64
 }
 
-// Records is the engine's view of a store. Every method that changes something returns once
-// the change is durable. Errors carry a node.Kind: NotExist, Exist, NoSpace, Invalid,
-// Internal.
+// Records is the engine's view of a store. Every method that changes something returns once the change
+// is durable. Errors carry a node.Kind: NotExist, Exist, NoSpace, Invalid, Internal.
 type Records interface {
 	// Write makes all of recs durable in one go and returns them as written. Each is new or
 	// replaces the record of its ID. When it fails none of them counts as written; a

@@ -70,8 +70,7 @@ func (s *FSStore) take(b *batch, r Record) error {
 	return nil
 }
 
-// sameResult reports whether the stored result is kept: none is given, or one that isn't
-// newer.
+// sameResult reports whether the stored result is kept: none is given, or one that isn't newer.
 func sameResult(given, old *workload.Result) bool {
 	return old != nil && (given == nil || given.Sequence > 0 && given.Sequence <= old.Sequence)
 }

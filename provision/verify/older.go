@@ -2,8 +2,7 @@ package verify
 
 import "github.com/pkg/errors"
 
-// errOlder marks a refusal only for being older than the node's store: the node's owner may
-// allow that.
+// errOlder marks a refusal only for being older than the node's store: the node's owner may allow that.
 var errOlder = errors.New("it is older than the node's store")
 
 func older(err error) error { return olderError{err} }

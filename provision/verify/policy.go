@@ -76,8 +76,7 @@ func (p Policy) lastArrival(r *workload.Reservation) time.Time {
 	return r.Created.Add(r.Duration)
 }
 
-// bornBefore refuses reservations that the node may have had, and ended, before it lost its
-// store.
+// bornBefore refuses reservations that the node may have had, and ended, before it lost its store.
 func (p Policy) bornBefore(r *workload.Reservation) error {
 	switch {
 	case p.AcceptsOlder:

@@ -24,8 +24,7 @@ type FS struct {
 	folders map[string]*atomicfile.Folder
 }
 
-// OpenFS opens the folder root, and creates it if missing. hook may be nil; see
-// atomicfile.Hook.
+// OpenFS opens the folder root, and creates it if missing. hook may be nil; see atomicfile.Hook.
 func OpenFS(root string, hook atomicfile.Hook) (*FS, error) {
 	f := &FS{root: root, hook: hook, folders: map[string]*atomicfile.Folder{}}
 	if _, err := f.folder(""); err != nil {
