@@ -139,7 +139,7 @@ func TestSeedOfBeforeThereWasAVersion(t *testing.T) {
 	}
 }
 
-// TestOpenedAtOnce wants one key, whoever was first.
+// TestOpenedAtOnce wants concurrent calls of Open to get the same key.
 func TestOpenedAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	ids := make([]string, 8)

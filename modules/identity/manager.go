@@ -17,15 +17,15 @@ const (
 	maxDomain    = 64
 )
 
-// manager is what of the module is on the bus as identityd.manager.
+// manager is the module's bus object identityd.manager.
 type manager struct{ m *Module }
 
 // NodeID is the base58 of the node's public key.
 func (o manager) NodeID() (string, error) { return o.m.key.ID(), nil }
 
-// Sign signs what a node signs: a message in one of croft's domains, or the
-// seed's result form, which is text. It refuses what could be something else,
-// such as a certificate or a TLS handshake.
+// Sign signs a message in one of croft's domains, or the seed's result form,
+// which is text. It refuses any other message, such as a certificate or a TLS
+// handshake.
 func (o manager) Sign(message []byte) ([]byte, error) {
 	if len(message) == 0 || len(message) > maxMessage {
 		return nil, node.Errorf(node.Invalid, "cannot sign: the message has %d bytes, must have 1 to %d", len(message), maxMessage)

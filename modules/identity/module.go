@@ -13,11 +13,11 @@ import (
 type Config struct {
 	// Dir is the folder of the seed file; made with 0700 when it isn't there.
 	Dir string
-	// Version is what the version stream tells.
+	// Version is the value of the version stream.
 	Version node.Version
-	// Again yields when the version stream of an object's version is to tell it again,
-	// to readers that came later: where the bus keeps no events. Its channel may be
-	// nil, which is never, and stays open. Nil is never too.
+	// Again's channel yields when the version stream of this object version must repeat
+	// its value for new readers, because the bus keeps no events. The channel is never
+	// closed. A nil channel, or a nil Again, means never.
 	Again func(ctx context.Context, version string) <-chan struct{}
 }
 
@@ -29,7 +29,7 @@ type Module struct {
 }
 
 // Open loads the node's key, or makes it when there is none. It never
-// overwrites one: a file that can't be used is an error, for a person to mend.
+// overwrites one: an unusable file is an error that a person must mend.
 func Open(cfg Config) (*Module, error) {
 	if cfg.Dir == "" {
 		return nil, node.Errorf(node.Invalid, "cannot open identity: Dir is empty, must be the folder of the seed file")
@@ -48,11 +48,11 @@ func Open(cfg Config) (*Module, error) {
 // NodeID is the base58 of the node's public key.
 func (m *Module) NodeID() string { return m.key.ID() }
 
-// Manager is what goes on the bus as identityd.manager.
+// Manager returns the bus object identityd.manager.
 func (m *Module) Manager() node.IdentityManager { return manager{m} }
 
-// Monitor is what goes on the bus as identityd.monitor.
+// Monitor returns the bus object identityd.monitor.
 func (m *Module) Monitor() node.VersionMonitor { return monitor{m} }
 
-// SeedMonitor is what goes on the bus as identityd.monitor, version 0.0.1.
+// SeedMonitor returns the bus object identityd.monitor, version 0.0.1.
 func (m *Module) SeedMonitor() node.SeedVersionMonitor { return seedMonitor{m} }

@@ -34,7 +34,7 @@ func loadOrMake(dir string) (sign.KeyPair, error) {
 	return seed.KeyPair, err
 }
 
-// makeSeed makes a key. When another process is quicker, its key stays.
+// makeSeed makes a key, unless another process has made one meanwhile.
 func makeSeed(dir, path string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return errors.Wrap(err, "cannot make the folder of the seed")
@@ -50,8 +50,8 @@ func makeSeed(dir, path string) error {
 	return err
 }
 
-// addHeader writes a seed file of before there was a version anew, with the
-// same key. The old file stays until the new one is whole.
+// addHeader replaces a seed file without a version by one that has it, with the
+// same key. The old file stays until the new one is complete.
 func addHeader(path string, key sign.KeyPair) error {
 	err := atomicfile.WriteFile(path, sign.EncodeSeed(key), sign.NodeSeedMode)
 	return errors.Wrapf(err, "cannot add the version to seed %s", path)

@@ -10,19 +10,19 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// monitor tells the version.
+// monitor is the module's bus object identityd.monitor.
 type monitor struct{ m *Module }
 
-// Version tells the version once: it can't change while the process lives, and the
-// next process tells its own. It tells it again when Config.Again says so.
+// Version streams the version once, since it can't change while the process lives,
+// and again each time that Config.Again yields.
 func (o monitor) Version(ctx context.Context) <-chan node.Version {
 	return told(ctx, o.m.version, o.m.again(ctx, node.VersionObjectVersion))
 }
 
-// seedMonitor tells the version in the seed's layout.
+// seedMonitor is identityd.monitor in the seed's layout.
 type seedMonitor struct{ m *Module }
 
-// Version is monitor's Version.
+// Version streams as monitor's Version does.
 func (o seedMonitor) Version(ctx context.Context) <-chan node.SeedVersion {
 	return told(ctx, seedVersion(o.m.version.Version), o.m.again(ctx, node.SeedVersionObjectVersion))
 }
@@ -48,8 +48,8 @@ func told[T any](ctx context.Context, v T, again <-chan struct{}) <-chan T {
 	return out
 }
 
-// seedVersion reads a version as git describe gives it, such as v1.2.0-3-gabc. What
-// is no semantic version, such as a commit, is a pre-release of 0.0.0.
+// seedVersion parses a version as git describe prints it, such as v1.2.0-3-gabc. Text
+// that isn't a semantic version, such as a commit, becomes a pre-release of 0.0.0.
 func seedVersion(text string) node.SeedVersion {
 	v := "v" + strings.TrimPrefix(text, "v")
 	if !semver.IsValid(v) || !strings.Contains(v, ".") {
@@ -58,7 +58,7 @@ func seedVersion(text string) node.SeedVersion {
 	var out node.SeedVersion
 	numbers := strings.Split(strings.TrimPrefix(strings.TrimSuffix(semver.Canonical(v), semver.Prerelease(v)), "v"), ".")
 	for i, to := range []*uint64{&out.Major, &out.Minor, &out.Patch} {
-		// Numbers are digits only; one beyond 64 bits is the largest.
+		// Numbers are digits only; one beyond 64 bits becomes the largest uint64.
 		*to, _ = strconv.ParseUint(numbers[i], 10, 64)
 	}
 	for _, part := range parts(semver.Prerelease(v)) {
@@ -73,7 +73,7 @@ func seedVersion(text string) node.SeedVersion {
 	return out
 }
 
-// parts are those between dots, without the sign before them.
+// parts splits text at its dots, without its leading '-' or '+'.
 func parts(text string) []string {
 	if text == "" {
 		return nil
@@ -81,7 +81,7 @@ func parts(text string) []string {
 	return strings.Split(text[1:], ".")
 }
 
-// identifier is text with only what a pre-release may have.
+// identifier drops the characters of text that a pre-release may not have.
 func identifier(text string) string {
 	kept := strings.Map(func(r rune) rune {
 		if r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {

@@ -9,8 +9,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// cpuCounter makes shares of the counts since boot, one a stream, so that two
-// readers don't take each other's time.
+// cpuCounter computes shares from the times since boot. Each stream has its own,
+// since a share is of the time since that stream's last reading.
 type cpuCounter struct {
 	busy, total float64
 }
@@ -29,8 +29,8 @@ func (c *cpuCounter) read(ctx context.Context) (node.CPUUse, bool, error) {
 	return use, found, nil
 }
 
-// next is the share since the last times; found is false for the first, and
-// when no time has passed. Guests' time is in the users' already.
+// next is the share since the previous times; found is false for the first times,
+// and when no time has passed. User time includes guest time.
 func (c *cpuCounter) next(t cpu.TimesStat) (use node.CPUUse, found bool) {
 	busy := t.User + t.Nice + t.System + t.Irq + t.Softirq + t.Steal
 	total := busy + t.Idle + t.Iowait

@@ -16,10 +16,10 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// host is what of the module is on the bus as monitor.host.
+// host is the module's bus object monitor.host.
 type host struct{ m *Module }
 
-// Info reads what the machine is.
+// Info reads the machine's names, times, size and addresses.
 func (h host) Info() (node.HostInfo, error) {
 	out, err := h.m.identity()
 	if err != nil {
@@ -41,8 +41,8 @@ func (h host) Info() (node.HostInfo, error) {
 	return out, nil
 }
 
-// identity is the machine's names and its times. It isn't all that gopsutil's
-// host.Info reads: each admission waits for it.
+// identity reads the machine's names and times. It reads less than gopsutil's
+// host.Info, since each admission waits for it.
 func (m *Module) identity() (out node.HostInfo, err error) {
 	if out.Hostname, err = os.Hostname(); err != nil {
 		return out, err
@@ -60,15 +60,15 @@ func (m *Module) identity() (out node.HostInfo, err error) {
 	return out, err
 }
 
-// installed is the text of the system that is installed. It is read once: where
-// it is a program that tells, that takes some 15 ms.
+// installed caches the name and version of the installed operating system: reading
+// them may run a program, which takes some 15 ms.
 type installed struct {
 	read func() (string, error)
 	mu   sync.Mutex
 	text string
 }
 
-// get returns it. A failure isn't remembered.
+// get returns the cached text, or reads it. A failure isn't cached.
 func (i *installed) get() (string, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -118,8 +118,8 @@ func readInterfaces() ([]nic, error) {
 }
 
 // ownAddresses are the global unicast addresses of interfaces that are up and
-// not croft's, each once, in order. Private ones count: a node may be reached
-// by nothing else.
+// not croft's, each once, in order. Private addresses are included: a node may
+// have no others.
 func ownAddresses(nics []nic, own []string) []string {
 	var addresses []netip.Addr
 	for _, n := range nics {

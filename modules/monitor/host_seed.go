@@ -13,7 +13,7 @@ import (
 // seedHost is monitor.host in the seed's layout.
 type seedHost struct{ m *Module }
 
-// Uptime streams the time since boot, that of sleep included.
+// Uptime streams the time since boot, including suspended time.
 func (s seedHost) Uptime(ctx context.Context) <-chan time.Duration {
 	return stream(ctx, s.m, "uptime", func(context.Context) (time.Duration, bool, error) {
 		var t unix.Timespec
@@ -24,8 +24,8 @@ func (s seedHost) Uptime(ctx context.Context) <-chan time.Duration {
 	})
 }
 
-// SeedSystem is what goes on the bus as monitor.system, version 0.0.1.
+// SeedSystem returns the bus object monitor.system, version 0.0.1.
 func (m *Module) SeedSystem() node.SeedSystemMonitor { return seedSystem{m} }
 
-// SeedHost is what goes on the bus as monitor.host, version 0.0.1.
+// SeedHost returns the bus object monitor.host, version 0.0.1.
 func (m *Module) SeedHost() node.SeedHostMonitor { return seedHost{m} }

@@ -15,14 +15,14 @@ import (
 // defaultInterval is the time between readings.
 const defaultInterval = 2 * time.Second
 
-// DefaultOwnPrefixes begin the names of the interfaces that croft makes.
+// DefaultOwnPrefixes returns the prefixes of the names of interfaces that croft makes.
 func DefaultOwnPrefixes() []string { return []string{"croft", "cr-"} }
 
-// Config says how often to read and what not to tell.
+// Config says how often to read and which interfaces to leave out.
 type Config struct {
 	// Interval is the time between readings; 0 means two seconds.
 	Interval time.Duration
-	// OwnPrefixes begin the names of interfaces that croft made, whose
+	// OwnPrefixes are the name prefixes of interfaces that croft made, whose
 	// addresses aren't the machine's; nil means DefaultOwnPrefixes.
 	OwnPrefixes []string
 	Log         zerolog.Logger
@@ -58,8 +58,8 @@ func New(cfg Config) (*Module, error) {
 	return m, nil
 }
 
-// System is what goes on the bus as monitor.system.
+// System returns the bus object monitor.system.
 func (m *Module) System() node.SystemMonitor { return system{m} }
 
-// Host is what goes on the bus as monitor.host.
+// Host returns the bus object monitor.host.
 func (m *Module) Host() node.HostMonitor { return host{m} }

@@ -147,8 +147,8 @@ func TestAddressesAreOfThisMachine(t *testing.T) {
 	}
 }
 
-// What tells which system is installed may be a program, and each admission waits
-// for what the machine is: it is asked until it has told once.
+// Reading the installed system may run a program, and each admission waits for Info:
+// it is read until it has succeeded once.
 func TestTheInstalledSystemIsReadOnce(t *testing.T) {
 	m := made(t, Config{})
 	read := 0
@@ -193,8 +193,8 @@ func TestCPUShare(t *testing.T) {
 	}
 }
 
-// TestStream wants a reading at once and every interval, a failed one left
-// out and logged, and the end soon after the context's.
+// TestStream wants a reading at once and every interval, failed ones left out
+// and logged, and the stream to end soon after its context.
 func TestStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

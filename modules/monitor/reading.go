@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// reading is what was read last, for the streams of both versions: what one has just
-// read, the other doesn't read again.
+// reading caches the last value read, which the streams of both object versions share
+// instead of reading it twice.
 type reading[T any] struct {
 	read func(context.Context) (T, error)
 
@@ -16,8 +16,8 @@ type reading[T any] struct {
 	last T
 }
 
-// get reads, unless what there is isn't older than that. A failure isn't remembered. What
-// it returns is never changed.
+// get returns the cached value if it is younger than age, otherwise reads a new one. A
+// failure isn't cached. The returned value is never changed.
 func (r *reading[T]) get(ctx context.Context, age time.Duration) (T, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -31,6 +31,6 @@ func (r *reading[T]) get(ctx context.Context, age time.Duration) (T, error) {
 	return v, err
 }
 
-// age is how old a reading may be that a stream yields: less than an interval, so that
-// each is another one.
+// age limits the age of a reading that a stream yields: less than an interval, so that
+// it never yields the same reading twice.
 func (m *Module) age() time.Duration { return m.cfg.Interval / 2 }

@@ -23,8 +23,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// What clients of the seed's time declare: embedded structs lie flat on the wire, under
-// Go's names.
+// These are the types that the seed's clients declare: embedded structs are flat on the
+// wire, under Go's names.
 type (
 	oldMemory struct {
 		Total, Available, Used                                                    uint64
@@ -65,7 +65,7 @@ type (
 	}
 )
 
-// oldClient is a bare zbus client of a module that the broker of a node serves.
+// oldClient is a plain zbus client of a module, connected to a node's broker.
 func oldClient(t *testing.T) zbus.Client {
 	t.Helper()
 	m := made(t, Config{Interval: 50 * time.Millisecond})
@@ -105,8 +105,8 @@ func oldClient(t *testing.T) zbus.Client {
 	return client
 }
 
-// old is the next event of a stream, decoded as the seed's stubs do it: also into the
-// names that came, by element.
+// old is the next event of a stream, decoded as the seed's stubs do (value), and
+// undecoded, with the member names that were sent (raw).
 func old[T any](t *testing.T, client zbus.Client, object, stream string) (value T, raw any) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -127,7 +127,7 @@ func old[T any](t *testing.T, client zbus.Client, object, stream string) (value 
 	return value, raw
 }
 
-// sameNames wants the members of a struct, embedded ones included, to be those that came.
+// sameNames wants the received member names to be those of struct T, embedded ones included.
 func sameNames[T any](t *testing.T, came any) {
 	t.Helper()
 	var want []string
@@ -248,7 +248,7 @@ func TestRatesOfInterfaces(t *testing.T) {
 	}
 }
 
-// TestVersionsShareReadings: that there are two doesn't make a node read everything twice.
+// TestVersionsShareReadings wants the streams of both versions to share each reading.
 func TestVersionsShareReadings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := made(t, Config{})

@@ -11,11 +11,11 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// system is what of the module is on the bus as monitor.system.
+// system is the module's bus object monitor.system.
 type system struct{ m *Module }
 
-// CPU streams the share of the processors in use. The first reading comes
-// after one interval: a share is of a time.
+// CPU streams the share of the processors in use. The first value comes after
+// one interval: a share needs two readings.
 func (s system) CPU(ctx context.Context) <-chan node.CPUUse {
 	var c cpuCounter
 	return stream(ctx, s.m, "cpu", c.read)

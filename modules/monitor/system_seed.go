@@ -18,8 +18,8 @@ import (
 // seedSystem is monitor.system in the seed's layout.
 type seedSystem struct{ m *Module }
 
-// CPU streams each processor's times. The first reading comes after one interval: its
-// share is of a time.
+// CPU streams each processor's times. The first value comes after one interval: the
+// share in it needs two readings.
 func (s seedSystem) CPU(ctx context.Context) <-chan node.SeedCPUs {
 	shares := cpuShares{}
 	return stream(ctx, s.m, "cpu", func(ctx context.Context) (node.SeedCPUs, bool, error) {
@@ -66,14 +66,14 @@ func (s seedSystem) Nics(ctx context.Context) <-chan node.SeedNics {
 	})
 }
 
-// cpuShares makes shares of the times since boot, by processor, one a stream.
+// cpuShares computes shares from the times since boot, by processor; each stream has its own.
 type cpuShares map[string]cpuCounter
 
-// next is each processor's share since the last times; found is false for the first.
+// next is each processor's share since the previous times; found is false for the first times.
 func (c cpuShares) next(times []cpu.TimesStat, now time.Time) (uses node.SeedCPUs, found bool) {
 	found = len(c) > 0
 	for _, t := range times {
-		// Guests' time is in the users' already.
+		// User time includes guest time.
 		busy := t.User + t.System + t.Nice + t.Iowait + t.Irq + t.Softirq + t.Steal
 		before, known := c[t.CPU]
 		c[t.CPU] = cpuCounter{busy: busy, total: busy + t.Idle}
@@ -116,14 +116,14 @@ func seedDisks(counts map[string]disk.IOCountersStat, now time.Time) node.SeedDi
 	return uses
 }
 
-// nicRates makes rates of the bytes since boot, one a stream.
+// nicRates computes rates from the bytes since boot; each stream has its own.
 type nicRates struct {
 	at   time.Time
 	last map[string]net.IOCountersStat
 }
 
-// next are the counts with their rates since the last ones; a rate is 0 at first, and
-// when an interface was made anew.
+// next are the counts with their rates since the previous ones; a rate is 0 at first, and
+// when an interface was recreated.
 func (r *nicRates) next(counts []net.IOCountersStat, now time.Time) node.SeedNics {
 	passed := now.Sub(r.at).Seconds()
 	last := make(map[string]net.IOCountersStat, len(counts))
