@@ -20,8 +20,8 @@ type connection struct {
 	forget func() bool
 }
 
-// connect dials by the rules for addresses that tenants name. The connection
-// is closed when ctx ends, whatever it waits for.
+// connect dials by the rules for addresses that tenants name. The end of ctx
+// closes the connection, which interrupts any read or write.
 func connect(ctx context.Context, c Config, address string) (*connection, error) {
 	out := &connection{}
 	conn, err := redis.DialContext(ctx, "tcp", address,
@@ -89,16 +89,16 @@ func droppedLine(n uint64, at time.Time) string {
 	return string(raw)
 }
 
-// maxReply is the longest reply in bytes.
+// maxReply is the largest reply accepted, in bytes.
 const maxReply = 512
 
-// plainReplies passes only a redis server's replies to PING and PUBLISH: a word, a
-// number or an error, in one short line. The server is a tenant's, and the library
-// would allocate memory for any list or text that it announces.
+// plainReplies accepts only the kinds of replies to PING and PUBLISH: a simple string,
+// an integer or an error, in one short line. The server is a tenant's, and the library
+// would allocate memory for any array or bulk string that it announces.
 type plainReplies struct {
 	net.Conn
 	timeout time.Duration
-	// fresh is whether the next byte begins a reply, long how many bytes of it have come.
+	// fresh is whether the next byte begins a reply, long how many of its bytes were read.
 	fresh bool
 	long  int
 }
@@ -122,8 +122,8 @@ func (c *plainReplies) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write implements io.Writer; the library has no deadline of its own for what
-// doesn't fit into its buffer.
+// Write implements io.Writer. It sets a deadline because the library sets none for
+// data that doesn't fit into its buffer.
 func (c *plainReplies) Write(p []byte) (int, error) {
 	if err := c.SetWriteDeadline(time.Now().Add(c.timeout)); err != nil {
 		return 0, err

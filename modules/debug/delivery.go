@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// delivery counts what a stream has delivered, and knows its connection's state.
+// delivery counts a stream's delivered lines and records its connection's state.
 type delivery struct {
 	mu sync.Mutex
 	deliveryState
@@ -34,7 +34,7 @@ func (d *delivery) connect() {
 	d.connected, d.lastError = true, ""
 }
 
-// disconnect notes that there is no connection. An empty cause leaves the last one.
+// disconnect records that there is no connection. An empty cause keeps lastError.
 func (d *delivery) disconnect(cause string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -51,8 +51,8 @@ func (d *delivery) add(sent, failed uint64) {
 	d.failed += failed
 }
 
-// maxCause is how much of an error is kept: a part of it comes from a server
-// that a tenant chose.
+// maxCause is how many bytes of an error are kept: a part of it comes from a
+// server that a tenant chose.
 const maxCause = 400
 
 // printable is an error's text without control characters, at most maxCause long.

@@ -82,7 +82,7 @@ func (s *server) kill() {
 	s.cmd = nil
 }
 
-// reader collects what comes on a channel.
+// reader collects a channel's messages.
 type reader struct {
 	mu    sync.Mutex
 	lines []string
@@ -143,12 +143,12 @@ type world struct {
 	*Module
 	t   *testing.T
 	tap *Tap
-	// log writes into the tap as a node's logger does; own is what the module logs.
+	// log writes into the tap as a node's logger does; own has the module's own log.
 	log zerolog.Logger
 	own *buffer
 }
 
-// buffer is a writer that may be read meanwhile.
+// buffer is a writer that may be read while it is written to.
 type buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -223,7 +223,7 @@ func (w *world) connected(id string) {
 	until(w.t, "stream "+id+" is connected", func() bool { return w.one(id).Connected })
 }
 
-// quick runs f, which must not wait for anything.
+// quick runs f and fails the test if f waits for anything.
 func quick(t *testing.T, what string, f func()) {
 	t.Helper()
 	start := time.Now()

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// shipBatch is how many lines one call brings, shipWithin its deadline.
+	// shipBatch is how many lines one call sends, shipWithin its deadline.
 	shipBatch  = 256
 	shipWithin = 3 * time.Second
 	// lastWithin is the deadline for the queued lines when the process stops.
@@ -26,9 +26,9 @@ type Lines interface {
 	Demand(ctx context.Context) (<-chan node.LogDemand, error)
 }
 
-// Forward brings a process's log lines to the debug module of another process,
-// while there is a stream that wants them. Lines of before the first answer are
-// kept for a while, so that a process that is restarted is heard from its start.
+// Forward sends a process's log lines to the debug module in another process,
+// while there are streams. Lines from before the first answer are queued for
+// earlyFor, so that a restarted process's first lines aren't lost.
 type Forward struct {
 	tap   *Tap
 	part  string
@@ -43,15 +43,15 @@ type Forward struct {
 	wanted bool
 }
 
-// NewForward makes a Forward of the process that is called part. It listens at
-// once. log must not lead into tap.
+// NewForward makes a Forward for the process named part. It listens to tap at
+// once. log must not write into tap.
 func NewForward(tap *Tap, part string, lines Lines, log zerolog.Logger) *Forward {
 	f := &Forward{tap: tap, part: part, lines: lines, log: log}
 	f.want(earlyFor)
 	return f
 }
 
-// Run brings lines until ctx is done.
+// Run sends lines until ctx is done.
 func (f *Forward) Run(ctx context.Context) error {
 	defer f.heard(node.LogDemand{})
 	f.ship(ctx)
@@ -94,7 +94,7 @@ func (f *Forward) batch(lines []*line, lost uint64) node.LogBatch {
 	return batch
 }
 
-// follow sends lines according to the demand, until its channel ends.
+// follow sends lines while they are wanted, until the demand channel is closed.
 func (f *Forward) follow(ctx context.Context, demand <-chan node.LogDemand) {
 	look := time.NewTicker(demandEvery)
 	defer look.Stop()
@@ -126,7 +126,7 @@ func (f *Forward) ship(ctx context.Context) {
 	}
 	lines, lost := f.queue.take(shipBatch)
 	batch := f.batch(lines, lost)
-	// A stopping process finishes the call: its last lines are wanted most.
+	// The call outlives ctx: the last lines of a stopping process matter most.
 	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), shipWithin)
 	defer cancel()
 	demand, err := f.lines.Append(call, batch)
@@ -134,12 +134,12 @@ func (f *Forward) ship(ctx context.Context) {
 		f.heard(demand)
 		return
 	}
-	// They may have arrived: none is sent twice.
+	// The lines may have arrived, so they aren't sent again, but count as lost.
 	f.queue.lose(batch.Dropped + uint64(len(batch.Lines)))
 	pause(ctx, time.Second)
 }
 
-// heard applies the debug module's demand.
+// heard applies a demand of the debug module.
 func (f *Forward) heard(d node.LogDemand) {
 	f.wanted = d.Wanted
 	if d.Wanted {
@@ -150,7 +150,7 @@ func (f *Forward) heard(d node.LogDemand) {
 	f.queue, f.until = nil, time.Time{}
 }
 
-// want listens to the tap for that long from now on.
+// want listens to the tap for d from now on.
 func (f *Forward) want(d time.Duration) {
 	f.until = time.Now().Add(d)
 	if f.queue == nil {
@@ -159,7 +159,7 @@ func (f *Forward) want(d time.Duration) {
 	}
 }
 
-// expire stops listening when the demand has ended.
+// expire stops listening to the tap when the demand has expired.
 func (f *Forward) expire() {
 	if f.queue != nil && time.Now().After(f.until) {
 		f.heard(node.LogDemand{})

@@ -62,7 +62,7 @@ func TestLinesOfOtherProcesses(t *testing.T) {
 		t.Errorf("a secret has left: %v", r.all())
 	}
 
-	// One that starts later is heard from its first line on.
+	// The lines of a process that starts later arrive from its first line on.
 	late := NewTap(io.Discard)
 	f := NewForward(late, "monitor", stubs.NewLogLinesStub(client), zerolog.Nop())
 	_, _ = late.Write([]byte(`{"message":"starting"}` + "\n"))
@@ -79,7 +79,7 @@ func TestLinesOfOtherProcesses(t *testing.T) {
 	until(t, "nobody wants its lines any more", func() bool { return !p.listens() })
 }
 
-// lines is a debug module that answers as it is told.
+// lines is a debug module with prepared answers.
 type lines struct {
 	mu     sync.Mutex
 	err    error
@@ -105,7 +105,7 @@ func (l *lines) Append(_ context.Context, b node.LogBatch) (node.LogDemand, erro
 
 func (l *lines) Demand(context.Context) (<-chan node.LogDemand, error) { return l.demand, nil }
 
-// seen is the lines that came, and how many were said to be lost.
+// seen returns the lines received, and how many were reported as dropped.
 func (l *lines) seen() (text string, lost uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

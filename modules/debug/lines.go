@@ -7,8 +7,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// demandEvery is how often forwarding processes hear that lines are still wanted;
-// one that hears nothing for demandFor stops.
+// demandEvery is how often forwarding processes are told that lines are still wanted;
+// a process that isn't told so for demandFor stops.
 const (
 	demandEvery = 5 * time.Second
 	demandFor   = 3 * demandEvery

@@ -20,7 +20,7 @@ import (
 // MaxStreams is how many streams there may be at once.
 const MaxStreams = 32
 
-// Dialer is the way to addresses that tenants name: a *dial.Dialer.
+// Dialer dials addresses that tenants name: a *dial.Dialer.
 type Dialer interface {
 	DialContext(ctx context.Context, network, address string) (net.Conn, error)
 	Literal(address string) (netip.AddrPort, error)
@@ -29,13 +29,13 @@ type Dialer interface {
 // Config configures a Module.
 type Config struct {
 	Dialer Dialer
-	// Tap has the lines of this process; nil when there are none.
+	// Tap yields the lines of this process; nil for none.
 	Tap *Tap
-	// Log must not lead into Tap.
+	// Log must not write into Tap.
 	Log zerolog.Logger
-	// Pause is how long a stream waits before it connects again, doubling to
-	// MaxPause; 1 s and 1 min when 0. Timeout is for each answer of a redis
-	// server; 5 s when 0.
+	// Pause is how long a stream waits before it reconnects, doubling to
+	// MaxPause; 1 s and 1 min when 0. Timeout is the deadline for each answer of
+	// a redis server; 5 s when 0.
 	Pause, MaxPause, Timeout time.Duration
 }
 
@@ -48,9 +48,9 @@ type Module struct {
 	mu      sync.Mutex
 	streams map[string]*stream
 	closed  bool
-	// changed is closed when the first stream comes or the last one goes.
+	// changed is closed when the first stream is added or the last one removed.
 	changed chan struct{}
-	// now is a copy of the streams for readers that mustn't wait for mu.
+	// now is a copy of streams for readers that mustn't wait for mu.
 	now atomic.Pointer[[]*stream]
 }
 
@@ -95,13 +95,13 @@ func (m *Module) Start(spec node.DebugSpec) (node.DebugInfo, error) {
 	return m.add(spec)
 }
 
-// final reports whether an address may never be dialled.
+// final reports whether err means that the address may never be dialled.
 func final(err error) bool {
 	kind := node.KindOf(err)
 	return kind == node.Refused || kind == node.Invalid
 }
 
-// have returns the stream of that ID, if there is one. mu is held.
+// have returns the stream with spec's ID, if there is one. The caller holds mu.
 func (m *Module) have(spec node.DebugSpec) (node.DebugInfo, bool, error) {
 	s, ok := m.streams[spec.ID]
 	switch {
@@ -134,7 +134,7 @@ func (m *Module) add(spec node.DebugSpec) (node.DebugInfo, error) {
 	return s.info(), nil
 }
 
-// publish copies the streams to now, and turns the tap on or off. mu is held.
+// publish copies streams to now, and turns the tap on or off. The caller holds mu.
 func (m *Module) publish() {
 	now := make([]*stream, 0, len(m.streams))
 	for _, s := range m.streams {

@@ -51,7 +51,7 @@ func TestStartRefusesWhatMayNotBeDialled(t *testing.T) {
 	}
 }
 
-// What can't be resolved or reached now may be later.
+// A host that can't be resolved or reached now may be so later.
 func TestStartDoesNotWaitForTheServer(t *testing.T) {
 	w := newWorld(t, "127.0.0.1/32")
 	quick(t, "Start", func() {
@@ -118,7 +118,7 @@ func TestTheQueueKeepsTheNewest(t *testing.T) {
 	}
 }
 
-// BenchmarkTap: what the tap costs a node without a stream, against no tap.
+// BenchmarkTap compares a tap without streams to no tap.
 func BenchmarkTap(b *testing.B) {
 	for _, c := range []struct {
 		name string
@@ -140,7 +140,7 @@ func listening() *Tap {
 	return tap
 }
 
-// TestTheTapCostsNothing holds what the benchmark shows: no memory.
+// TestTheTapCostsNothing wants a tap without streams to allocate no memory.
 func TestTheTapCostsNothing(t *testing.T) {
 	tap, line := NewTap(io.Discard), []byte("{}\n")
 	if n := testing.AllocsPerRun(1000, func() { _, _ = tap.Write(line) }); n != 0 {

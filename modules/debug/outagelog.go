@@ -9,14 +9,14 @@ import (
 // logEvery is the shortest time between two log lines of the same kind about one stream.
 const logEvery = time.Minute
 
-// outageLog writes a stream's failures to the node's log, at most one line of a kind in
-// logEvery. Failed connections and dropped lines are different kinds.
+// outageLog writes a stream's failures to the node's log, at most one line of each kind
+// every logEvery. Failed connections and dropped lines are different kinds.
 type outageLog struct {
 	id  string
 	log zerolog.Logger
 	// lastFailure and lastDrop are the times of the last logged failure and drop.
 	lastFailure, lastDrop time.Time
-	// failing is whether a failure was logged and no recovery since.
+	// failing is whether a failure was logged, and no recovery since.
 	failing bool
 }
 

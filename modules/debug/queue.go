@@ -9,20 +9,20 @@ const (
 	maxQueuedBytes = 1 << 20
 )
 
-// maxTaken is how many bytes are taken at once.
+// maxTaken is how many bytes one take returns at most, unless its first line is larger.
 const maxTaken = 256 << 10
 
-// maxRaw is how much of a line is kept, before it is scrubbed.
+// maxRaw is how many bytes of a line are kept before it is scrubbed.
 const maxRaw = 64 << 10
 
-// line is a log line, shared by the queues that it is in.
+// line is a log line, shared by all queues that hold it.
 type line struct {
 	raw string
-	// clean scrubs it, once for all.
+	// clean returns raw scrubbed and shortened, computed once.
 	clean func() string
 }
 
-// queue holds lines for one reader. Giving it a line never waits.
+// queue holds lines for one reader. Adding a line never blocks on the reader.
 type queue struct {
 	// came has an element when there are lines or losses to take.
 	came chan struct{}
@@ -30,7 +30,7 @@ type queue struct {
 	mu    sync.Mutex
 	lines []*line
 	bytes int
-	// lost counts the lines dropped since the last take, dropped those of all time.
+	// lost counts the lines dropped since the last take, dropped all of them.
 	lost, dropped uint64
 }
 
@@ -64,8 +64,8 @@ func (q *queue) lose(n uint64) {
 	q.signal()
 }
 
-// take takes the oldest lines, at most so many and not many bytes, and how many
-// were lost before them.
+// take removes and returns the oldest lines, at most most of them and maxTaken bytes,
+// and how many lines were lost since the last take.
 func (q *queue) take(most int) ([]*line, uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

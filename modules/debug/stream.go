@@ -11,13 +11,13 @@ import (
 const (
 	// maxBatch is how many lines are sent before their replies are read.
 	maxBatch = 64
-	// idle is how long a connection may be quiet before it is pinged.
+	// idle is the time without lines after which a connection is pinged.
 	idle = 30 * time.Second
-	// doubt is the pause after which it is pinged before the next lines are sent.
+	// doubt is the time without lines after which the connection is pinged before the next lines.
 	doubt = time.Second
 )
 
-// stream publishes the lines of its queue from one goroutine, which is run.
+// stream publishes its queue's lines from one goroutine, run.
 type stream struct {
 	spec     node.DebugSpec
 	cfg      Config
@@ -27,8 +27,8 @@ type stream struct {
 	end      context.CancelFunc
 	done     chan struct{}
 
-	// The rest belongs to run. unreported counts the dropped lines of which the
-	// channel has no notice yet.
+	// The rest belongs to run. unreported counts the dropped lines that the channel
+	// has no notice of yet.
 	unreported uint64
 	outages    outageLog
 }
@@ -49,13 +49,13 @@ func (s *stream) info() node.DebugInfo {
 	}
 }
 
-// stop ends the stream, whatever it waits for.
+// stop ends the stream, also while it is connecting or sending, and waits for its end.
 func (s *stream) stop() {
 	s.end()
 	<-s.done
 }
 
-// run connects, publishes, and connects again, until it is stopped.
+// run connects, publishes, and reconnects, until the stream is stopped.
 func (s *stream) run() {
 	defer close(s.done)
 	defer s.end()
@@ -144,7 +144,7 @@ func (s *stream) flush(c *connection) error {
 	}
 }
 
-// fail notes why there is no connection, and logs it now and then.
+// fail records why there is no connection, and logs it at most every logEvery.
 func (s *stream) fail(err error) {
 	text := printable(err)
 	s.delivery.disconnect(text)

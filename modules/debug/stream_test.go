@@ -90,8 +90,7 @@ func TestRedisServerComesBack(t *testing.T) {
 	}
 }
 
-// A log line about dropped lines, which is about a slow server, doesn't suppress the one about
-// its failure.
+// A log line about dropped lines (a slow server) doesn't suppress one about a failed connection.
 func TestDropLogDoesNotSuppressOutageLog(t *testing.T) {
 	var log strings.Builder
 	s := newStream(t.Context(), node.DebugSpec{ID: "1-1"}, Config{Log: zerolog.New(&log)})
@@ -104,7 +103,7 @@ func TestDropLogDoesNotSuppressOutageLog(t *testing.T) {
 	}
 }
 
-// The notice stands where lines are missing, and counts what isn't there.
+// The notice is published where lines are missing, and has their number.
 func TestDroppedLinesNotice(t *testing.T) {
 	s := newServer(t)
 	w := newWorld(t, "127.0.0.1/32")
@@ -155,7 +154,7 @@ func TestFrozenRedisServerBlocksNobody(t *testing.T) {
 	quick(t, "Close", w.Close)
 }
 
-// A stream that fails logs, and what it logs must not come back to it.
+// A failing stream logs, and must not receive its own log lines.
 func TestFailingStreamDoesNotFeedItself(t *testing.T) {
 	s := newServer(t)
 	w := newWorld(t, "127.0.0.1/32")
@@ -193,8 +192,8 @@ func TestNotARedisServer(t *testing.T) {
 	}
 }
 
-// impostor is a server that says the same to everybody; a zero byte means that
-// it hangs up.
+// impostor is a server that sends answer to every client; a zero byte in it means
+// that the server closes the connection.
 func impostor(t *testing.T, answer string) uint16 {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -8,8 +8,8 @@ import (
 	"github.com/croft-edge/croft/modules/debug/scrub"
 )
 
-// Tap is the writer of a process's logger: lines go to where they went before,
-// and a copy of each to the listener. Without one it costs an atomic load.
+// Tap is the writer of a process's logger: it writes lines to the next writer, and
+// passes a copy of each to the listener. Without a listener it costs an atomic load.
 type Tap struct {
 	next   io.Writer
 	listen atomic.Pointer[func(l *line)]
@@ -18,7 +18,7 @@ type Tap struct {
 // NewTap makes a Tap in front of next.
 func NewTap(next io.Writer) *Tap { return &Tap{next: next} }
 
-// Past is the writer behind the tap: lines written there reach no stream.
+// Past returns the next writer: lines written there reach no stream.
 func (t *Tap) Past() io.Writer { return t.next }
 
 // Write implements io.Writer. It gets one line at a time.
@@ -39,7 +39,7 @@ func (t *Tap) to(listen func(l *line)) {
 	t.listen.Store(&listen)
 }
 
-// newLine makes a line of a text, which may end in a line break.
+// newLine makes a line from text, without line breaks at its end.
 func newLine(text string) *line {
 	for len(text) > 0 && (text[len(text)-1] == '\n' || text[len(text)-1] == '\r') {
 		text = text[:len(text)-1]
@@ -56,8 +56,8 @@ const maxLine = 16 << 10
 // cutMark ends a line that was cut.
 const cutMark = "… (croft: the rest is cut off)"
 
-// shortened cuts a line after it was scrubbed, so that no secret is cut in two
-// and passes.
+// shortened cuts a scrubbed line to maxLine. Cutting before scrubbing could split
+// a secret, which would then go unrecognized.
 func shortened(text string) string {
 	if len(text) <= maxLine {
 		return text

@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// secretName reports whether a value of that name is a secret. A name is read
-// in words, however they are joined: wg_private_key, wgPrivateKey, WG-PRIVATE-KEY.
+// secretName reports whether a value of that name is a secret. Names are split into
+// words, however they are joined: wg_private_key, wgPrivateKey, WG-PRIVATE-KEY.
 func secretName(name string) bool {
 	if len(name) > maxName {
 		return false
@@ -34,7 +34,7 @@ func secretName(name string) bool {
 	return false
 }
 
-// maxName is the longest name that is looked at.
+// maxName is the length of the longest name examined; longer ones aren't secrets'.
 const maxName = 128
 
 // wordsOf are the words of a name in lower case.

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// maxDepth is how deep a line's JSON is read; a deeper one is text.
+// maxDepth is how deep a line's JSON is parsed; deeper JSON is scrubbed as text.
 const maxDepth = 32
 
 // object scrubs a line that is one JSON object, keeping the order of its
-// members; ok is false when it is none.
+// members; ok is false when the line is something else.
 func object(line string) (clean string, ok bool) {
 	trimmed := strings.TrimSpace(line)
 	if !strings.HasPrefix(trimmed, "{") || !json.Valid([]byte(trimmed)) {
@@ -29,10 +29,10 @@ func object(line string) (clean string, ok bool) {
 	return w.out.String(), true
 }
 
-// writer writes what a decoder reads, without secrets.
+// writer copies a decoder's JSON without secrets.
 type writer struct{ out bytes.Buffer }
 
-// value copies one value; false when it can't.
+// value copies one value; it returns false for JSON too deep or malformed.
 func (w *writer) value(d *json.Decoder, depth int) bool {
 	t, err := d.Token()
 	if err != nil || depth > maxDepth {
@@ -45,7 +45,7 @@ func (w *writer) value(d *json.Decoder, depth int) bool {
 		}
 		return w.items(d, depth)
 	case string:
-		// A text may be a document that was put into another as text.
+		// A string may be a JSON document embedded as text.
 		return w.text(Line(t))
 	case json.Number:
 		w.out.WriteString(t.String())
@@ -103,8 +103,8 @@ func (w *writer) items(d *json.Decoder, depth int) bool {
 	return err == nil
 }
 
-// hidden writes the mask for a value. What says nothing but yes, no or nothing
-// stays.
+// hidden writes the mask for a value. Booleans, null and the empty string are
+// kept: they can't be secrets.
 func (w *writer) hidden(d *json.Decoder) bool {
 	var raw json.RawMessage
 	if err := d.Decode(&raw); err != nil {

@@ -1,6 +1,6 @@
-// Package scrub takes secrets out of log lines before they leave the node. It
-// decides on text alone and keeps nothing. It is the last net, not the first:
-// nothing of croft logs a secret knowingly.
+// Package scrub removes secrets from log lines before they leave the node. It
+// decides on text alone and keeps no state. It is the last line of defence:
+// croft's code logs no secret knowingly.
 package scrub
 
 import (
@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// Mask stands where a secret was.
+// Mask replaces a secret.
 const Mask = "[secret]"
 
-// Line returns a log line without what looks like a secret. A line that is a
-// JSON object stays one: values under names of secrets go, and all texts in it
-// are treated as lines are that aren't JSON.
+// Line returns a log line with anything that looks like a secret masked. A line
+// that is a JSON object stays one: values under names of secrets are masked, and
+// all strings in it are scrubbed as lines of their own.
 func Line(line string) string {
 	if clean, ok := object(line); ok {
 		return clean
@@ -21,18 +21,18 @@ func Line(line string) string {
 	return text(line)
 }
 
-// rule replaces what matches.
+// rule replaces the matches of shape.
 type rule struct {
 	shape   *regexp.Regexp
 	replace string
 }
 
-// rules are for text, in this order.
+// rules apply to text, in this order.
 var rules = []rule{
 	{regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*-----|$)`), Mask},
 	// A sealed box has at least 48 bytes; hashes and public keys are shorter.
 	{regexp.MustCompile(`[0-9A-Fa-f]{96,}`), Mask},
-	// A token that says of itself what it is.
+	// A JSON Web Token, known by its encoded header.
 	{regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*`), Mask},
 	{regexp.MustCompile(`(?i)\b(bearer|basic)(\s+)[A-Za-z0-9+/=._~-]{8,}`), "${1}${2}" + Mask},
 }
@@ -44,11 +44,11 @@ func text(s string) string {
 	return words(named(users(s)))
 }
 
-// maxURL is how much of a URL is looked at.
+// maxURL is how many bytes of a URL are examined.
 const maxURL = 4096
 
-// users takes the user and password out of URLs, also where a password has
-// characters that it must not have there.
+// users masks the user and password in URLs, also a password with characters
+// that URLs require to be escaped.
 func users(s string) string {
 	var out strings.Builder
 	for {

@@ -16,7 +16,7 @@ import (
 
 const word12 = "abandon ability able about above absent absorb abstract absurd abuse access accident"
 
-// TestLine is the specification of what leaves the node.
+// TestLine is the specification of the lines that leave the node.
 func TestLine(t *testing.T) {
 	box := strings.Repeat("0aF9", 24)
 	for _, c := range []struct{ name, line, want string }{
@@ -62,7 +62,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// secretIn draws a secret that can't be in a line by chance.
+// secretIn draws a secret that no line contains by chance.
 func secretIn(t *rapid.T) string {
 	return "S3cr" + hex.EncodeToString(rapid.SliceOfN(rapid.Byte(), 8, 16).Draw(t, "secret")) + "t"
 }

@@ -7,11 +7,11 @@ import (
 	"github.com/tyler-smith/go-bip39"
 )
 
-// assignment is a name and what separates it from its value, in text: password=x,
+// assignment matches a name and its separator from the value, in text: password=x,
 // "token": "x", \"seed\":\"x\", private key: x.
 var assignment = regexp.MustCompile(`([A-Za-z][A-Za-z0-9_.-]{0,63}(?: [Kk]ey)?)([\\"']*\s*[:=]\s*)`)
 
-// named hides the values of names of secrets.
+// named masks values under names of secrets.
 func named(s string) string {
 	var out strings.Builder
 	for {
@@ -37,13 +37,13 @@ func named(s string) string {
 	}
 }
 
-// manyWords reports whether a value of that name is more than one word.
+// manyWords reports whether values of that name have several words.
 func manyWords(name string) bool {
 	name = strings.ToLower(name)
 	return strings.Contains(name, "authorization") || strings.Contains(name, "cookie") || strings.Contains(name, "mnemonic")
 }
 
-// lineLength is how long the first line of s is.
+// lineLength is the length of s's first line.
 func lineLength(s string) int {
 	if end := strings.IndexByte(s, '\n'); end >= 0 {
 		return end
@@ -51,9 +51,9 @@ func lineLength(s string) int {
 	return len(s)
 }
 
-// valueLength is how much of s, which begins with a value, belongs to it. One
-// in quotes ends with them, or with the text when they are missing; one that is
-// an object or a list ends with the text: where it ends isn't worth a mistake.
+// valueLength is the length of the value that s begins with. A quoted value ends at
+// its closing quote, or at the end of s if that is missing. An object or a list is
+// taken to reach to the end of s: a mistake about its end could reveal a secret.
 func valueLength(s string) int {
 	if rest, hidden := strings.CutPrefix(s, Mask); hidden {
 		return len(Mask) + bareLength(rest)
@@ -72,7 +72,7 @@ func valueLength(s string) int {
 	return bareLength(s)
 }
 
-// bareLength is how much of s belongs to a value without quotes.
+// bareLength is the length of the unquoted value that s begins with.
 func bareLength(s string) int {
 	if end := strings.IndexAny(s, " \t\r\n,;\"'`)]}"); end >= 0 {
 		return end
@@ -80,8 +80,8 @@ func bareLength(s string) int {
 	return len(s)
 }
 
-// quotedLength is how much of s belongs to a text in quotes that stand behind
-// as many backslashes, with the closing one.
+// quotedLength is the length of the rest of a quoted value, with its closing quote,
+// which has as many backslashes before it as the opening one, or fewer.
 func quotedLength(s string, quote byte, slashes int) int {
 	behind := 0
 	for i := range len(s) {
@@ -97,13 +97,13 @@ func quotedLength(s string, quote byte, slashes int) int {
 	return len(s)
 }
 
-// mnemonic is how many words of the list in a row are taken for a seed: prose
-// doesn't have them, its short words aren't in the list.
+// mnemonic is how many consecutive words of the BIP-39 list are taken for a seed:
+// prose has no such run, since its short words aren't in the list.
 const mnemonic = 12
 
 var word = regexp.MustCompile(`[A-Za-z]+`)
 
-// words hides what could be a seed written in words.
+// words masks text that could be a seed written in words.
 func words(s string) string {
 	found := word.FindAllStringIndex(s, -1)
 	if len(found) < mnemonic {
