@@ -223,7 +223,7 @@ func (w *world) connected(id string) {
 	until(w.t, "stream "+id+" is connected", func() bool { return w.one(id).Connected })
 }
 
-// quick runs f and fails the test if f waits for anything.
+// quick runs f and fails the test if it takes longer than 200 ms.
 func quick(t *testing.T, what string, f func()) {
 	t.Helper()
 	start := time.Now()

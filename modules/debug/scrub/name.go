@@ -34,7 +34,7 @@ func secretName(name string) bool {
 	return false
 }
 
-// maxName is the length of the longest name examined; longer ones aren't secrets'.
+// maxName is the length of the longest name examined; longer ones name no secret.
 const maxName = 128
 
 // wordsOf are the words of a name in lower case.

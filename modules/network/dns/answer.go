@@ -10,25 +10,25 @@ const (
 	// maxQuery is the size of the largest query that is read, in bytes: a name
 	// has 255, and options need little.
 	maxQuery = 4096
-	// maxUDP is the size of the largest answer over UDP, in bytes: what passes
+	// maxUDP is the size of the largest answer over UDP, in bytes: it passes
 	// every tunnel unfragmented (DNS flag day 2020).
 	maxUDP = 1232
 
 	headerSize = 12
 )
 
-// verdict is what becomes of a query: dropped, when it has no reply, answered
-// with reply, or forwarded, when there is a query.
+// verdict is the decision about a query: answered with reply, forwarded as query,
+// or dropped when both are nil.
 type verdict struct {
 	reply *dns.Msg
-	// query is what to forward.
+	// query is the query to forward.
 	query *dns.Msg
-	// size is that of the largest answer over UDP that is understood, in bytes.
+	// size is the largest answer over UDP that the sender accepts, in bytes.
 	size int
 }
 
-// judge decides without asking anybody. Of garbage it answers what can be
-// told from its header, and never an answer: two servers would never stop.
+// judge decides without asking other servers. It answers a malformed query as far as
+// its header allows, and never answers an answer: two servers would never stop.
 func judge(n *names, packet []byte) verdict {
 	if len(packet) < headerSize || len(packet) > maxQuery || packet[2]&0x80 != 0 {
 		return verdict{}
@@ -81,7 +81,7 @@ func judgeQuestion(n *names, q *dns.Msg) verdict {
 }
 
 // meta reports whether a type asks for more than records of one type: zone
-// transfers, all types, and what is part of the protocol itself.
+// transfers, all types, and the types of the protocol itself.
 func meta(t uint16) bool {
 	return t == dns.TypeNone || t == dns.TypeOPT || t >= dns.TypeTKEY && t <= dns.TypeANY
 }
@@ -108,9 +108,9 @@ func answer(q *dns.Msg, rcode int) *dns.Msg {
 	return m
 }
 
-// pack makes the bytes of an answer of at most size bytes; it is truncated when
-// it has more. What can't be packed, since a name server may send records that
-// can be read but not written, becomes SERVFAIL.
+// pack encodes an answer in at most size bytes, truncating it as needed. An answer
+// that can't be encoded becomes SERVFAIL: a name server may send records that can
+// be decoded but not encoded.
 func pack(m *dns.Msg, size int) ([]byte, error) {
 	m.Truncate(size)
 	out, err := m.Pack()
@@ -122,7 +122,7 @@ func pack(m *dns.Msg, size int) ([]byte, error) {
 	return m.Pack()
 }
 
-// sizeUDP is how large an answer over UDP may be for who sent q.
+// sizeUDP is the size limit of an answer over UDP to the sender of q.
 func sizeUDP(q *dns.Msg) int {
 	if opt := q.IsEdns0(); opt != nil {
 		return min(max(int(opt.UDPSize()), dns.MinMsgSize), maxUDP)

@@ -174,8 +174,8 @@ func relay(q, in *dns.Msg) *dns.Msg {
 	return m
 }
 
-// order is the name servers as they are configured, those that were silent
-// lately after the others.
+// order is the name servers in configured order, but those that were silent
+// lately come last.
 func (f *forwarder) order() []netip.AddrPort {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -11,20 +11,20 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// port is where members ask.
+// port is the port that members send queries to.
 const port = 53
 
-// sockets are those of one namespace.
+// sockets are the sockets of one namespace.
 type sockets struct {
-	// inode is that of the namespace they are in.
+	// inode is the inode of their namespace.
 	inode uint64
 	udp   []*net.UDPConn
 	tcp   []net.Listener
 }
 
 // listen makes the sockets of a namespace: UDP and TCP, IPv4 and IPv6. They
-// are made by system calls: package net asks once a process what the kernel can
-// do, and would remember what it found in a namespace whose loopback is down.
+// are made by system calls: package net probes the kernel's abilities once a process,
+// and would keep the results of a namespace whose loopback is down.
 func listen(namespace string) (*sockets, error) {
 	var made []int
 	var here unix.Stat_t

@@ -9,15 +9,14 @@ import (
 )
 
 const (
-	// domain is what members are known below in every network.
+	// domain is the domain of members' names in every network.
 	domain = "croft.internal."
 	// ttl is how many seconds an answer may be kept: members come and go.
 	ttl = 10
 )
 
-// names is what one network's members are called, made once and then only
-// read, so that a change is one pointer. Names in it are in lower case and
-// fully qualified.
+// names has the names of one network's members. It is immutable: a change replaces
+// the pointer to it. Names in it are in lower case and fully qualified.
 type names struct {
 	digest string
 	// network is the network's name and a dot, or empty when it is no label.

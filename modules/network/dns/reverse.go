@@ -50,8 +50,8 @@ func reversed6(labels []string) (netip.Prefix, bool) {
 	return netip.PrefixFrom(netip.AddrFrom16(b), 4*n), n == len(labels)
 }
 
-// withheld reports whether reverse lookups of the range stay here: nobody
-// outside has an answer, and who asks says what addresses are used inside
+// withheld reports whether reverse lookups of the range aren't forwarded: no
+// server outside has an answer, and a query reveals the addresses used inside
 // (RFC 6303).
 func withheld(p netip.Prefix) bool {
 	for _, text := range [...]string{

@@ -16,8 +16,8 @@ type Server struct {
 	cfg       Config
 	upstreams *upstreams
 
-	// mu lets one change happen at a time: a zone's sockets are free when what
-	// freed them returns.
+	// mu serializes changes: a zone's sockets are free when the call that freed
+	// them returns.
 	mu     sync.Mutex
 	zones  map[string]*zone
 	closed bool

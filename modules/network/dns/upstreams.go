@@ -26,7 +26,7 @@ type upstreams struct {
 	read []netip.AddrPort
 }
 
-// fileState is what tells one version of a file from the next.
+// fileState distinguishes versions of a file.
 type fileState struct {
 	inode uint64
 	size  int64
@@ -53,7 +53,7 @@ func (u *upstreams) list() []netip.AddrPort {
 	return u.read
 }
 
-// stateOf is the zero fileState of what can't be looked at.
+// stateOf is the file's state; the zero fileState when the file can't be read.
 func stateOf(path string) fileState {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -24,8 +24,8 @@ type Zone struct {
 	// Network is the network's name, of any script. Members are also known as
 	// NAME.NETWORK when it is a DNS label, in whatever case.
 	Network string
-	// Names are the members' names, and their IPv4 and IPv6 addresses. Who gives
-	// two members one name gives it the addresses of both.
+	// Names are the members' names, and their IPv4 and IPv6 addresses. A name
+	// shared by two members has the addresses of both.
 	Names map[string][]netip.Addr
 }
 
@@ -47,9 +47,9 @@ func (z Zone) Validate() error {
 	return nil
 }
 
-// Digest is the hex SHA-256 of what members are answered: the same for two
-// zones whose names are the same, whatever their order. ZoneStatus has that of
-// the names being served.
+// Digest is the hex SHA-256 of the zone's names and addresses: the same for two
+// zones with the same names, whatever their order. ZoneStatus has the digest of the
+// names being served.
 func (z Zone) Digest() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "network %q\n", z.Network)
@@ -64,15 +64,15 @@ func (z Zone) Digest() string {
 type ZoneStatus struct {
 	ID        string
 	Namespace string
-	// NamespaceInode is that of the namespace being listened in. When another
-	// one is behind the path, Set listens there.
+	// NamespaceInode is the inode of the namespace being listened in. When the
+	// path leads to another one, Set listens there.
 	NamespaceInode uint64
 	// Listening says whether all sockets are being read; Err why not.
 	Listening bool
 	Err       string
 	// Digest is Zone.Digest of the names being served.
 	Digest string
-	// Queries are those that came. Failures are those whose answer was
+	// Queries counts the queries received. Failures counts those answered
 	// SERVFAIL: no name server answered, or too many queries were waiting.
 	// Dropped are the queries and connections beyond the limits, but for those
 	// that the kernel dropped before they were read.
@@ -81,7 +81,7 @@ type ZoneStatus struct {
 	Dropped  uint64
 }
 
-// ValidName accepts what members may be called: one DNS label of lower-case
+// ValidName accepts names that members may have: one DNS label of lower-case
 // letters, digits and inner hyphens. node.Invalid.
 func ValidName(name string) error {
 	if isLabel(name) {

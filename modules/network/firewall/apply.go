@@ -16,14 +16,14 @@ import (
 const elementsAtOnce = 500
 
 // attempts bounds the replace-and-verify rounds; pause is the longest wait before the
-// second of them, and grows: others who do the same must not keep meeting.
+// second round, and grows, so that processes that change rules at once don't keep colliding.
 const (
 	attempts = 12
 	pause    = 20 * time.Millisecond
 )
 
 // ApplyNode replaces the rules of the node's namespace with n's. ns is the
-// namespace's file; empty is that of the process.
+// namespace's file; empty means the process's namespace.
 func ApplyNode(ns string, n Node) (Fingerprint, error) {
 	if err := n.Validate(); err != nil {
 		return "", err
@@ -32,7 +32,7 @@ func ApplyNode(ns string, n Node) (Fingerprint, error) {
 }
 
 // ApplyNetwork replaces the rules of a tenant network's namespace with n's. ns
-// is the namespace's file; empty is that of the process.
+// is the namespace's file; empty means the process's namespace.
 func ApplyNetwork(ns string, n Network) (Fingerprint, error) {
 	if err := n.Validate(); err != nil {
 		return "", err

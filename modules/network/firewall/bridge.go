@@ -39,7 +39,7 @@ func (n Network) bridge() table {
 				when(icmp6(routerAdvertisement), drop()),
 				when(icmp6(redirect6), drop()),
 				when(icmp6(neighborAdvertisement), goTo("advertisement")),
-				// Who asks whether an address is free asks for its own.
+				// Duplicate address detection: a member may probe only its own address.
 				when(rule{source6(reg1), is(make([]byte, 16)...)}, icmp6(neighborSolicitation), target(), accept()),
 				when(ofPort("addresses6", source6(reg2)), accept()),
 				drop(),
@@ -58,8 +58,8 @@ func (n Network) bridge() table {
 				when(ofPort("ports", link(6, 6, reg2)), goTo("member")),
 				drop(),
 			}},
-			// Frames to the bridge's own group addresses aren't shown to
-			// prerouting, but the bridge learns from them who is where.
+			// Frames to the bridge's own group addresses skip prerouting,
+			// but the bridge learns MAC addresses from them.
 			{name: "input", base: filter(nftables.ChainHookInput, bridged, nftables.ChainPolicyAccept), rules: []rule{
 				when(rule{
 					link(0, 6, reg1), masked([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xf0}), is(0x01, 0x80, 0xc2, 0, 0, 0),
@@ -73,14 +73,14 @@ func link(offset, length, register uint32) expr.Any {
 	return load(expr.PayloadBaseLLHeader, offset, length, register)
 }
 
-// etherType is read from the frame: behind a VLAN tag it isn't found, so tagged
-// frames are none of those that may pass.
+// etherType matches the frame's EtherType. A VLAN tag hides it, so tagged frames
+// never match an allowed type.
 func etherType(kind uint16) rule {
 	return rule{link(12, 2, reg1), is(byte(kind>>8), byte(kind))}
 }
 
-// ofPort is that what is loaded into reg2 belongs, by a set, to the port that
-// the frame came from.
+// ofPort matches when the set has the frame's ingress port together with value,
+// which is loaded into reg2.
 func ofPort(set string, value expr.Any) rule {
 	return rule{meta(expr.MetaKeyIIFNAME), value, in(set, reg1)}
 }
@@ -97,7 +97,7 @@ func arpOfPort() rule {
 		accept())
 }
 
-// portSets are who may speak from which port.
+// portSets are the source addresses allowed for each port.
 func (n Network) portSets() []set {
 	var macs, fours, sixes []nftables.SetElement
 	for _, p := range n.Ports {
@@ -105,7 +105,7 @@ func (n Network) portSets() []set {
 		join := func(value []byte) nftables.SetElement {
 			return nftables.SetElement{Key: append(append([]byte{}, name...), value...)}
 		}
-		// What is joined is filled up to whole registers.
+		// Parts of a concatenated key are padded to whole registers.
 		macs = append(macs, join(append(append([]byte{}, p.MAC...), 0, 0)))
 		local := linkLocal(p.MAC)
 		sixes = append(sixes, join(local.AsSlice()))

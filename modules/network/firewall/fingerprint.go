@@ -9,8 +9,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Fingerprint is what tables were like in the kernel, as text of some lines
-// that can be kept in a file and outlives the process. The empty one is of none.
+// Fingerprint describes tables as the kernel had them, as text of some lines
+// that can be kept in a file and outlives the process. The empty one has no tables.
 type Fingerprint string
 
 // snapshot is a fingerprint that was read.
@@ -23,7 +23,7 @@ type snapshot struct {
 }
 
 // part is a table, or a chain or set of one; family is "inet" or "bridge".
-// Parts are compared each on its own, to say what differs.
+// Parts are compared one by one, to name those that differ.
 type part struct{ kind, family, table, name string }
 
 func (p part) String() string {
@@ -81,7 +81,7 @@ func unreadable(line string) error {
 	return node.Errorf(node.Invalid, "cannot read the fingerprint of a firewall: %q isn't a line of one", line)
 }
 
-// tables are those that it is of.
+// tables are the tables in the snapshot.
 func (p snapshot) tables() []part {
 	var out []part
 	for part := range p.parts {

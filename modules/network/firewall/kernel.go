@@ -14,7 +14,7 @@ import (
 )
 
 // socketBuffer holds the answers to the largest transaction: the kernel sends
-// them before anybody reads, and drops what doesn't fit.
+// them before they are read, and drops answers that don't fit.
 const socketBuffer = 4 << 20
 
 // kernel is a connection to the tables of one namespace.
@@ -23,7 +23,7 @@ type kernel struct {
 	conn *netlink.Conn
 }
 
-// open connects to the namespace at path; empty is that of the process.
+// open connects to the namespace at path; empty means the process's namespace.
 func open(path string) (*kernel, error) {
 	k := &kernel{}
 	if path != "" {

@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Registers of 16 bytes each: an interface name fills the first, so what is
-// joined to it is loaded into the second.
+// Registers of 16 bytes each: an interface name fills the first, so the rest of a
+// concatenated key is loaded into the second.
 const (
 	reg1 = unix.NFT_REG_1
 	reg2 = unix.NFT_REG_2
 )
 
-// What is matched of ICMP and ICMPv6.
+// Matched types of ICMP and ICMPv6.
 const (
 	echoRequest           = 8
 	echoRequest6          = 128
@@ -135,7 +135,7 @@ func toPorts(protocolNumber byte, ports Ports) rule {
 	return when(protocol(protocolNumber), rule{transport(2, 2, reg1), end(expr.CmpOpGte, ports.First), end(expr.CmpOpLte, ports.Last)})
 }
 
-// in is that what was loaded into register, and behind it, is in a set.
+// in matches when the set has the key loaded into register and those after it.
 func in(set string, register uint32) expr.Any {
 	return &expr.Lookup{SourceRegister: register, SetName: set}
 }

@@ -9,22 +9,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NetworkTable is the name of both tables in a tenant network's namespace: that
-// of the packets and that of the bridge's frames.
+// NetworkTable is the name of both tables in a tenant network's namespace: the
+// packets' and the bridge frames'.
 const NetworkTable = "croft"
 
 // Network is the rules of a tenant network's namespace.
 type Network struct {
 	// Bridge, Uplink and Tunnel are the names of its interfaces.
 	Bridge, Uplink, Tunnel string
-	// Subnets are this node's own of the network's ranges: who comes out of the
-	// tunnel isn't from there, whatever it says and its peer may.
+	// Subnets are this node's own ranges of the network. Packets out of the tunnel
+	// with a source in them are dropped, even if their peer may use it.
 	Subnets []netip.Prefix
 	// Ports are the bridge's. Frames from any other are dropped.
 	Ports []Port
 }
 
-// Port is a port of the bridge, and who may speak from it.
+// Port is a port of the bridge, and the source addresses allowed from it.
 type Port struct {
 	Name string
 	MAC  net.HardwareAddr
@@ -96,8 +96,8 @@ func memberIP(ip netip.Addr) bool {
 func (n Network) Digest() string { return digest(n.tables()) }
 
 // tables are the network's rules: of its packets, and of its bridge's frames.
-// What may not pass is dropped by rules, since for a moment after new rules hold
-// the kernel has not set their chains' policy; and by the policy too, for when
+// Forbidden packets are dropped by rules, since for a moment after new rules take
+// effect the kernel hasn't set their chains' policy; and by the policy too, in case
 // somebody flushes the rules.
 func (n Network) tables() []table {
 	mangle, raw := *nftables.ChainPriorityMangle, *nftables.ChainPriorityRaw
@@ -152,9 +152,9 @@ func (n Network) notOwn() []rule {
 	return out
 }
 
-// forward is who may send to whom. Members on one bridge meet here because the
-// kernel shows bridged packets to it (br_netfilter); they are let pass before
-// anything is asked about their connection.
+// forward rules which packets are forwarded. Those between members on one bridge
+// come here because of br_netfilter; they are accepted before their connection's
+// state is matched.
 func (n Network) forward() []rule {
 	return []rule{
 		when(from(n.Bridge), to(n.Bridge), accept()),

@@ -13,11 +13,11 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// AnyNode begins the names of the interfaces of every croft node on a machine.
+// AnyNode is the name prefix of the interfaces of every croft node on a machine.
 const AnyNode = "cr"
 
 // Node is the rules of the node's namespace. They keep tenants from each other,
-// from the node, and from what isn't public; traffic of others they let pass.
+// from the node, and from non-public addresses; other traffic passes.
 type Node struct {
 	// Table is the table's name, such as "croft-12ab".
 	Table string
@@ -125,8 +125,8 @@ func (n Node) tables() []table {
 		{name: "prerouting", base: filter(nftables.ChainHookPrerouting, raw, nftables.ChainPolicyAccept), rules: []rule{
 			when(fromAny(n.Uplink), goTo("uplink-source")),
 			when(fromAny(n.Public), goTo("public-source")),
-			// What says to be a network and comes from elsewhere would leave in
-			// the node's name. Other nodes on the machine share the range.
+			// Packets from elsewhere with a network's source address would leave with
+			// the node's address. Other nodes on the machine share the range.
 			when(fromNone(AnyNode), fromOther("lo"), sourceIn(n.Uplinks4), drop()),
 			when(fromNone(AnyNode), fromOther("lo"), sourceIn(n.Uplinks6), drop()),
 		}},
@@ -177,7 +177,7 @@ func (n Node) itself() []rule {
 	return append(rules, drop())
 }
 
-// uplinkSource is who may speak on an uplink: the networks' own ends of them.
+// uplinkSource accepts the sources allowed on an uplink: the networks' own ends.
 func (n Node) uplinkSource() []rule {
 	return []rule{
 		when(sourceIn(n.Uplinks4), accept()),
@@ -188,8 +188,8 @@ func (n Node) uplinkSource() []rule {
 	}
 }
 
-// publicSource is who may speak on a public interface: whom the node has a
-// route to by it. Who asks for neighbours may do it before it has an address.
+// publicSource accepts the sources allowed on a public interface: addresses that the
+// node routes to it, and neighbour solicitations of hosts that have no address yet.
 func publicSource() []rule {
 	local := netip.MustParsePrefix("fe80::/10")
 	return []rule{
@@ -205,11 +205,11 @@ func publicSource() []rule {
 
 func unspecified() netip.Prefix { return netip.PrefixFrom(netip.IPv6Unspecified(), 128) }
 
-// tenant is where the packets of tenants may be forwarded to. That tenants
-// don't meet goes before everything, also before what is established.
+// tenant rules the forwarding of tenants' packets. Packets between tenants are
+// dropped first, even those of established connections.
 //
-// The sets hold what is allowed, not what is refused: for a moment after new
-// rules hold the kernel finds nothing in their sets of ranges yet.
+// The sets hold allowed addresses, not refused ones: for a moment after new rules
+// take effect the kernel finds nothing in their sets of ranges.
 func (n Node) tenant() []rule {
 	rules := []rule{
 		when(toAny(AnyNode), drop()),
@@ -254,8 +254,8 @@ func (n Node) sets() []set {
 	return out
 }
 
-// opened is what the exceptions for a port open: not what is refused by a range
-// that is narrower than the exception.
+// opened are the addresses that the exceptions for a port open, without those refused
+// by a range narrower than the exception.
 func opened(allow []Allowed, refuse []netip.Prefix, port uint16, four bool) []span {
 	var out []span
 	for _, a := range allow {
@@ -268,8 +268,8 @@ func opened(allow []Allowed, refuse []netip.Prefix, port uint16, four bool) []sp
 	return merge(out)
 }
 
-// allowedPorts are addresses with a port, as the kernel takes ranges of what is
-// joined: both ends in one element.
+// allowedPorts are addresses with a port, in the kernel's form for ranges of
+// concatenated keys: both ends in one element.
 func (n Node) allowedPorts(refuse []netip.Prefix, four bool) []nftables.SetElement {
 	ports := map[uint16]bool{}
 	for _, a := range n.Allow {

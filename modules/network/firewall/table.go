@@ -17,7 +17,7 @@ type table struct {
 	chains []chain
 }
 
-// set is a named set. keys has one type, or those that are joined.
+// set is a named set. keys has one type, or the types of a concatenated key.
 type set struct {
 	name     string
 	keys     []nftables.SetDatatype
@@ -46,7 +46,7 @@ type rule []expr.Any
 // when joins the parts of a rule.
 func when(parts ...rule) rule { return slices.Concat(parts...) }
 
-// digest is that of everything that is sent to the kernel for the tables.
+// digest is the digest of everything sent to the kernel for the tables.
 func digest(tables []table) string {
 	sum := sha256.New()
 	for _, t := range tables {
@@ -67,7 +67,7 @@ func digest(tables []table) string {
 			for _, r := range c.rules {
 				fmt.Fprint(sum, "\nrule")
 				for _, e := range r {
-					// What can't be told to the kernel fails where it would be.
+					// An expression that can't be encoded fails when it is sent.
 					raw, err := expr.Marshal(byte(t.family), e)
 					fmt.Fprintf(sum, " %x %v", raw, err)
 				}

@@ -7,10 +7,10 @@ import (
 	"github.com/google/nftables"
 )
 
-// UpdateNetwork makes the rules of a tenant network's namespace what to says,
-// where they are still what from says and were read as have: then only the sets
-// of its ports are changed, which costs a fraction of new tables. It reports
-// whether it did; when it didn't, ApplyNetwork has to.
+// UpdateNetwork changes the rules of a tenant network's namespace from from to to,
+// if they still have fingerprint have and differ only in ports. It changes only the
+// ports' sets, which costs a fraction of new tables. It reports whether it did;
+// otherwise the caller must use ApplyNetwork.
 func UpdateNetwork(ns string, have Fingerprint, from, to Network) (Fingerprint, bool, error) {
 	if err := to.Validate(); err != nil {
 		return "", false, err
