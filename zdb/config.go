@@ -92,7 +92,7 @@ type Config struct {
 	Log     zerolog.Logger
 }
 
-// Validate names the field that is wrong, its value, and what is allowed.
+// Validate names the first wrong field, its value, and the allowed values.
 func (c Config) Validate() error {
 	switch {
 	case c.Data == "":

@@ -33,7 +33,7 @@ type namespace struct {
 	waiting []*session
 }
 
-// care is what upkeep has to do for a namespace's store.
+// care schedules the upkeep of a namespace's store.
 type care struct {
 	unflushed bool // was written to in this round
 	busy      bool // may have work to do, from due on

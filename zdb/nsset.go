@@ -71,7 +71,7 @@ func (m *management) nssetKept(c *session, ns *namespace, property string, value
 	c.ok()
 }
 
-// nssetMode changes what keys are, while there never was one.
+// nssetMode changes the mode of a namespace that never had a key.
 func (m *management) nssetMode(c *session, ns *namespace, mode string) {
 	switch {
 	case m.oneMode:

@@ -67,7 +67,7 @@ func (c *counters) stats(commands []*command) Stats {
 	return st
 }
 
-// addTo adds what the namespaces have.
+// addTo adds the namespaces' numbers.
 func (n *namespaces) addTo(st *Stats) {
 	st.Memory, st.Damaged = n.memory.used, len(n.unreadable)
 	for _, ns := range n.slots {

@@ -18,7 +18,7 @@ type waits struct {
 	sessions []*session
 }
 
-// wait is what a session waits for.
+// wait is a session's pending WAIT.
 type wait struct {
 	command *command // nil for any
 	until   time.Time

@@ -23,7 +23,7 @@ func memberName() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9]([a-z0-9-
 // mostIPs bounds the addresses of one member.
 const mostIPs = 16
 
-// readJoinRequest checks what doesn't depend on the network, and reads the addresses.
+// readJoinRequest does the checks that don't depend on the network, and parses the addresses.
 func readJoinRequest(r resource.JoinRequest, ips []string) (resource.JoinRequest, error) {
 	if !memberID().MatchString(r.ID) {
 		return r, r.Refusal(node.Invalid, "its ID", r.ID, "1 to 64 letters, digits, dots and dashes")

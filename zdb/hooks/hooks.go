@@ -109,7 +109,7 @@ func (r *Runner) next() *Run {
 }
 
 // execute runs the program: its arguments are the kind, the server's instance and
-// what the kind tells.
+// the run's Args.
 func (r *Runner) execute(k *Run) {
 	ctx, cancel := context.WithTimeout(r.ctx, timeout)
 	defer cancel()

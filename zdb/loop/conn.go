@@ -37,7 +37,7 @@ type socket struct {
 	last   time.Time // of the last byte received or sent
 }
 
-// input is what a client sent and hasn't run yet.
+// input holds a client's requests that haven't run yet.
 type input struct {
 	parser resp.Parser
 	// buf[at:] is the beginning of a request, or requests that wait for their turn.
@@ -108,7 +108,7 @@ func (r *reply) done(length int) {
 	r.sent, r.stuck = 0, time.Time{}
 }
 
-// life is what keeps a connection from running requests, up to its end.
+// life has the states in which a connection runs no requests, up to its end.
 type life struct {
 	held     bool // between Hold and Release
 	awaiting bool // called AwaitFlush in this round

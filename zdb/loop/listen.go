@@ -70,7 +70,7 @@ func (d *doors) watch(fd int, admin bool) error {
 	return nil
 }
 
-// prepare checks that a socket listens, and sets what connections inherit.
+// prepare checks that a socket listens, and sets the options that connections inherit.
 func prepare(fd int) error {
 	listening, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
 	if err != nil {

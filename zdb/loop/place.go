@@ -9,8 +9,8 @@ type closer interface {
 	evict(c *Conn)
 }
 
-// places shares connections, group places and buffers among parties. It counts what
-// each connection takes, and closes connections to make room.
+// places shares connections, group places and buffers among parties. It counts each
+// connection's use, and closes connections to make room.
 type places struct {
 	shares  shares
 	census  census

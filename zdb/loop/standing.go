@@ -1,11 +1,11 @@
 package loop
 
-// Standing is what a handler knows of a connection. It decides how the connection
-// shares places, turns and buffers with others. A new connection has the zero value.
-// Connections of an admin's listener have places and buffers apart, and need none.
+// Standing is the handler's view of a connection. It decides how the connection shares
+// places, turns and buffers with others. A new connection has the zero value.
+// Connections of an admin's listener have separate places and buffers, and need none.
 type Standing struct {
-	// Group names those with whom it shares places and turns, such as the clients of
-	// a namespace; "" for none: it shares with its source.
+	// Group names the connections with which it shares places and turns, such as the
+	// clients of a namespace; "" for none: it shares with its source.
 	Group string
 	// Known is true for a client that has given a password.
 	Known bool

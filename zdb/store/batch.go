@@ -57,7 +57,7 @@ type snapshot struct {
 	compaction compactionMark
 }
 
-// sync notes that everything is written: what is done from now on can be undone.
+// sync notes that everything is written: rollback undoes changes from now on.
 func (b *batch) sync() {
 	b.before = snapshot{
 		files: b.files.FileState, next: b.index.Next, chunks: len(b.index.List), counters: b.ledger.Counters,
@@ -65,13 +65,13 @@ func (b *batch) sync() {
 	}
 }
 
-// committed forgets how to undo what is now written.
+// committed drops the undo records of changes that are now written.
 func (b *batch) committed() {
 	b.changes, b.saved = b.changes[:0], b.saved[:0]
 	b.sync()
 }
 
-// rollback undoes what was done since everything was written.
+// rollback undoes the changes since the last sync or committed.
 func (b *batch) rollback() {
 	for i := len(b.changes) - 1; i >= 0; i-- {
 		c := &b.changes[i]

@@ -89,7 +89,7 @@ type checkpointer struct {
 	distrusted bool // the index is damaged: no checkpoint may be written
 }
 
-// plan is one checkpoint. Its run is on another goroutine and touches only what is in here.
+// plan is one checkpoint. run is on another goroutine and touches only plan's fields.
 type plan struct {
 	disk       disk.Disk
 	path       string // of the checkpoint's file
@@ -161,7 +161,7 @@ func (c *checkpointer) writeIndex() error {
 	}
 }
 
-// flushOverflow writes what recovery found no room for.
+// flushOverflow writes the data that recovery found no room for.
 func (c *checkpointer) flushOverflow() error {
 	if c.disk.Empty() {
 		return nil
@@ -343,7 +343,7 @@ func (c *checkpointer) remove(paths []string) {
 	})
 }
 
-// distrust notes that a slot isn't what was written: the next start rebuilds the index.
+// distrust notes that a slot is damaged: the next start rebuilds the index.
 func (c *checkpointer) distrust(slot uint64) {
 	c.writer.damage.count++
 	if c.distrusted {

@@ -33,7 +33,7 @@ func V2() Layout {
 // DefaultDataSize is where a data file of 0-db ends, in bytes.
 const DefaultDataSize = 256 << 20
 
-// Shared is what the stores of one goroutine share: open files and a read buffer.
+// Shared holds the open files and the read buffer that the stores of one goroutine share.
 type Shared = disk.Pool
 
 // NewShared makes a Shared that keeps at most so many files open.
@@ -84,7 +84,7 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// fill sets what was left out.
+// fill sets the defaults of empty fields.
 func (c *Config) fill() {
 	if c.IndexDir == "" {
 		c.IndexDir = c.Dir

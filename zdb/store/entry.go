@@ -9,7 +9,7 @@ import (
 // MaxKey is the longest key, in bytes.
 const MaxKey = format.MaxKey
 
-// What Set, Delete, Value and Raw answer. Others are of the disk.
+// The errors of Set, Delete, Value and Raw. Other errors come from the disk.
 var (
 	ErrKey       = stderrors.New("a key must have 1 to 255 bytes")
 	ErrValue     = stderrors.New("a value may have at most 64 MiB")
@@ -56,7 +56,7 @@ type RawEntry struct {
 	Value    []byte
 }
 
-// Stats is what a store holds. Bytes unless said otherwise.
+// Stats are a store's counters. Bytes unless said otherwise.
 type Stats struct {
 	Entries   uint64 // live entries
 	DataBytes uint64 // their payload

@@ -16,8 +16,8 @@ const (
 	syncEvery = time.Second
 )
 
-// housekeeper decides what runs beside the clients' operations: it makes room for them, compacts in proportion to
-// what they write, and starts syncs and checkpoints when they are due.
+// housekeeper schedules the work beside the clients' operations: it makes room for them, compacts in proportion to
+// their writes, and starts syncs and checkpoints when they are due.
 type housekeeper struct {
 	cfg         *Config
 	log         *wal.Log
@@ -193,7 +193,7 @@ func (k *housekeeper) work(now time.Time, budget int) (time.Duration, error) {
 	return time.Second, nil
 }
 
-// tend starts what is due. The batch must be written.
+// tend starts due jobs. The batch must be written.
 func (k *housekeeper) tend(now time.Time) {
 	k.jobs.poll()
 	if k.index.Changed() >= index.MaxChanges {
@@ -226,7 +226,7 @@ func (k *housekeeper) sync(now time.Time) {
 	})
 }
 
-// close writes what is left, and a checkpoint unless the index is damaged.
+// close flushes the batch, and writes a checkpoint unless the index is damaged.
 func (k *housekeeper) close() error {
 	err := k.flush()
 	k.jobs.await()

@@ -42,7 +42,7 @@ type modeParts struct {
 	minKey int             // bytes of the shortest key that Set takes
 }
 
-// kind is what the files say of the mode.
+// kind is the mode's settings as the files record them.
 func (c *Config) kind() format.Kind {
 	return format.Kind{Sequential: c.Sequential, IDSize: c.Layout.IDSize}
 }

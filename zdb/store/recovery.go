@@ -214,7 +214,7 @@ func (r *recovery) sameKind(k format.Kind) error {
 	return nil
 }
 
-// readHeaders collects what the segments' headers and the checkpoint say of the whole log.
+// readHeaders collects the facts about the whole log from the segments' headers and the checkpoint.
 func (r *recovery) readHeaders() error {
 	p := r.replay.trust
 	if m := r.checkpoint; m != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/croft-edge/croft/zdb/store/wal"
 )
 
-// replayMode is what records mean in a mode.
+// replayMode applies the log's records in one mode.
 type replayMode interface {
 	put(p *replay, r *wal.Record)
 	delete(p *replay, r *wal.Record)
@@ -157,7 +157,7 @@ func (p *replay) end(scan *wal.Scanner, seg *wal.Segment, good int64, last bool)
 	return p.cut(seg, good, last)
 }
 
-// cut cuts what follows the last good record of a segment.
+// cut removes the bytes after the last good record of a segment.
 func (p *replay) cut(seg *wal.Segment, good int64, last bool) error {
 	log := &p.trust.damage.log
 	if !last {
@@ -271,7 +271,7 @@ func (p *replay) endSuspicion() {
 	}
 }
 
-// trust tells damage of the log from what a power cut left.
+// trust distinguishes damage of the log from the effects of a power cut.
 type trust struct {
 	damage  *damage
 	boot    uint64       // the machine's start
@@ -280,8 +280,8 @@ type trust struct {
 	spread  bool         // entries became suspect at the log's end: a checkpoint should say so soon
 }
 
-// sure says whether what was written at a place was there for sure, so that it is damage when it isn't: no power
-// cut came after the segment was begun, or it was synced before.
+// sure reports whether a record written at a place must be on disk, so that its absence is damage: no power
+// cut came after the segment was begun, or the record was synced before.
 func (t *trust) sure(seg *wal.Segment, off int64) bool {
 	return seg.Boot != 0 && seg.Boot == t.boot || format.PlaceOf(seg.Number, uint32(off)) < t.durable
 }

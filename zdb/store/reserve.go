@@ -132,8 +132,8 @@ func (r *reserve) want() int64 {
 	return min(want, most)
 }
 
-// spareWant is how many bytes the spare should have: what a file system sets aside for its own when it renames under a
-// quota is near a MiB.
+// spareWant is how many bytes the spare should have: a file system reserves almost a MiB for itself when it renames
+// under a quota.
 func (r *reserve) spareWant() int64 {
 	return min(r.want(), r.log.SegmentSize/8, spareMost) + 2*r.checkpoint
 }

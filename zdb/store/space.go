@@ -50,7 +50,7 @@ func (l *ledger) remove(c *change, old *version, key int) {
 }
 
 const (
-	// entryCost is what an entry takes on disk beside its key and payload, in
+	// entryCost is an entry's size on disk beside its key and payload, in
 	// bytes: a head and a slot.
 	entryCost = format.HeadLong + format.SlotSize
 
@@ -84,10 +84,10 @@ func (l *limits) fixed() uint64 {
 	return zdbspace.Bound(0)
 }
 
-// What a checkpoint and a segment that is being compacted take for a while has its place between
-// hard and MaxDisk: an eighth of fixed each, at most.
+// The space between hard and MaxDisk is for the temporary needs of a checkpoint and of a segment
+// that is being compacted: an eighth of fixed each, at most.
 
-// soft is how much disk may be in use before it is compacted, hard how much before writing waits for that.
+// soft is the disk use from which the log is compacted, hard that from which writes wait for compaction.
 func (l *limits) soft() int64 { return int64(min(l.size+l.size/4+l.fixed()/2, 1<<62)) }
 
 func (l *limits) hard() int64 { return int64(min(l.size+l.size/4+l.fixed()/4*3, 1<<62)) }
@@ -130,13 +130,13 @@ type space struct {
 // tightLeast is how much garbage is worth compacting when the disk is full, in bytes.
 const tightLeast = 4 << 10
 
-// used is the size of all files, with what is to be written.
+// used is the size of all files, with unwritten data.
 func (s *space) used() int64 {
 	return s.log.Bytes + int64(len(s.log.Buf)) + s.index.Bytes + int64(len(s.index.Tail)) + s.tombstones.Bytes +
 		s.reserve.checkpoint + s.leaving + s.aside()
 }
 
-// aside is what is set aside and not used.
+// aside is the preallocated space that isn't used.
 func (s *space) aside() int64 {
 	return s.reserve.file.bytes + s.reserve.spare.bytes + s.tombstones.Unused() + s.index.Ahead + s.log.Unused()
 }

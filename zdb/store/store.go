@@ -31,8 +31,8 @@ type Store struct {
 }
 
 // Open opens the store in cfg.Dir, which is made when it isn't there, and
-// repairs what a crash left: a torn end of the log is cut, what the index
-// lacks is taken from the log, and a lost or damaged one is rebuilt.
+// repairs it after a crash: a torn end of the log is cut, slots missing from
+// the index are taken from the log, and a lost or damaged index is rebuilt.
 func Open(cfg Config) (*Store, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -187,7 +187,7 @@ func (s *Store) Rotate() error {
 }
 
 // Get answers key's value, which is valid until the next call of a store that
-// has the same Shared. ErrDamaged if it isn't what was written.
+// has the same Shared. ErrDamaged if the value on disk is damaged.
 func (s *Store) Get(key []byte) (value []byte, found bool, err error) {
 	v, err := s.mode.find(key, true)
 	if err != nil || !v.found {
@@ -206,13 +206,13 @@ func (s *Store) Lookup(key []byte) (Entry, bool, error) {
 	return v.entry(false), true, nil
 }
 
-// Flush writes what was done since the last Flush: after it a crash of the
-// process loses none of it, with Config.Sync a power cut neither. If it
-// fails, nobody may be told that it was done: some of it may be, but nothing
-// that was flushed before is lost.
+// Flush writes the changes since the last Flush: a crash of the process doesn't
+// lose them afterwards, nor does a power cut with Config.Sync. If it fails, those
+// changes mustn't be acknowledged: some may be on disk, and none that was flushed
+// before is lost.
 func (s *Store) Flush() error { return s.keeper.flush() }
 
-// Stats answers what the store holds.
+// Stats answers the store's counters.
 func (s *Store) Stats() Stats {
 	k := s.keeper
 	n := &k.space.ledger.Counters
@@ -228,8 +228,8 @@ func (s *Store) Stats() Stats {
 }
 
 // SetMaxSize sets how much live payload there may be, in bytes; 0 is no limit.
-// All files of the store stay below MaxDisk of it: what was overwritten and
-// deleted goes when its space is needed, and Set answers ErrNoSpace also
+// All files of the store stay below MaxDisk of it: overwritten and deleted records
+// are removed when their space is needed, and Set answers ErrNoSpace also
 // when there are so many small entries that they alone would take an eighth more.
 func (s *Store) SetMaxSize(size uint64) {
 	k := s.keeper
@@ -241,17 +241,17 @@ func (s *Store) SetMaxSize(size uint64) {
 // or Open, in ascending order.
 func (s *Store) Dirty() []uint32 { return s.files.touchedFiles() }
 
-// ResetDirty forgets what Dirty answers.
+// ResetDirty clears the list that Dirty answers.
 func (s *Store) ResetDirty() { clear(s.files.dirty) }
 
-// Work does a step of what can wait, of about budget bytes, and answers when it wants to be called again; 0 is at once.
+// Work does a step of background work, of about budget bytes, and answers the delay until its next call; 0 is at once.
 // Call it when idle and about every second.
 func (s *Store) Work(now time.Time, budget int) (time.Duration, error) {
 	s.cfg.Shared.Shrink()
 	return s.keeper.work(now, budget)
 }
 
-// Close writes what is left and closes the store.
+// Close writes unflushed changes and closes the store.
 func (s *Store) Close() error {
 	err := s.keeper.close()
 	s.Discard()

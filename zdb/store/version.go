@@ -17,7 +17,7 @@ type version struct {
 	index Position
 	at    format.Place
 	size  uint32      // of the record
-	head  format.Head // when only the slot was read: what that says
+	head  format.Head // from the slot, when only that was read
 	key   []byte
 	raw   []byte      // the record, or the beginning of it
 	sl    format.Slot // in sequential mode
@@ -42,7 +42,7 @@ func (v *version) entry(dead bool) Entry {
 //
 // A part of the log that can't be read may have changed or deleted any older entry, or created one.
 // Versions older than the first slot that was used after it, and absent keys, are answered
-// ErrDamaged instead of what may be outdated.
+// ErrDamaged, since the answer may be outdated.
 type damage struct {
 	segments     *wal.Segments
 	log          zerolog.Logger
@@ -50,7 +50,7 @@ type damage struct {
 	suspectBelow uint64 // versions that used slots below are suspect; 0: none
 }
 
-// record notes that a record isn't what was written. It answers ErrDamaged.
+// record notes that a record is damaged. It answers ErrDamaged.
 func (d *damage) record(at format.Place, what string) error {
 	d.count++
 	seg := d.segments.At(at)

@@ -11,7 +11,7 @@ import (
 )
 
 // writer brings batches to the disk. After a failed write the batch is undone; after a failed
-// sync nothing is written any more, because nobody knows what is on disk.
+// sync nothing is written any more, because the disk's content is unknown.
 type writer struct {
 	cfg    *Config
 	batch  *batch
@@ -62,8 +62,8 @@ func (w *writer) commit(extra []byte) error {
 	return nil
 }
 
-// settle syncs what was written, with Config.Sync. A sync that runs in the background doesn't do:
-// it may not have happened yet.
+// settle syncs written data, with Config.Sync. A background sync isn't enough: it may not have
+// completed yet.
 func (w *writer) settle() error {
 	if w.broken != nil || !w.cfg.Sync || !w.unsynced {
 		return w.broken

@@ -25,7 +25,7 @@ func attach(id string, c wireguard.Config) (native tun.Device, made bool, err er
 	if err != nil {
 		return nil, false, err
 	}
-	// Unmonitored: what watches a link would look in this process's namespace.
+	// Unmonitored: the library's link monitor would look in this process's namespace.
 	native, _, err = tun.CreateUnmonitoredTUNFromFD(fd)
 	if err != nil {
 		_ = unix.IoctlSetInt(fd, unix.TUNSETPERSIST, 0)
@@ -100,7 +100,7 @@ func forget(t tun.Device) error {
 	return failed
 }
 
-// bringUp makes the link what c says, and says whose it is.
+// bringUp configures the link by c, and marks its owner.
 func bringUp(id string, c wireguard.Config) error {
 	return netns.Do(c.Namespace, func() error {
 		l, err := netlink.LinkByName(c.Name)

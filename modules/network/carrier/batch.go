@@ -4,12 +4,12 @@ import (
 	"golang.zx2c4.com/wireguard/conn"
 )
 
-// slotSize holds a packet of the greatest MTU and what WireGuard puts around it.
+// slotSize holds a packet of the greatest MTU and WireGuard's header and tag.
 const slotSize = 2048
 
-// packets are one read of the kernel's, handed on in smaller batches.
-// The kernel is asked for many at once, which is what makes it quick, but into
-// slots of slotSize; only what is handed on lies in the device's 64 KiB buffers.
+// packets holds the packets of one read, handed on in smaller batches. Many are
+// read at once for speed, but into slots of slotSize; only packets that are handed
+// on are copied to the device's 64 KiB buffers.
 type packets struct {
 	slots     [][]byte
 	sizes     []int
@@ -18,7 +18,7 @@ type packets struct {
 }
 
 // newPackets makes room for as many as the library reads at once, the last
-// large of them for 64 KiB: those take what the kernel has put together.
+// large of them for 64 KiB: those take packets that the kernel has coalesced.
 func newPackets(large int) *packets {
 	const most = conn.IdealBatchSize
 	p := &packets{slots: make([][]byte, most), sizes: make([]int, most), endpoints: make([]conn.Endpoint, most)}

@@ -47,8 +47,8 @@ func (b *bind) batched(receive conn.ReceiveFunc) conn.ReceiveFunc {
 	}
 }
 
-// Send sends what came from the link. A packet leaves from the address that
-// its peer wrote to; when this node has lost that one, from any.
+// Send sends packets that came from the link. A packet leaves from the address
+// that its peer wrote to; when this node has lost that address, from any.
 func (b *bind) Send(bufs [][]byte, to conn.Endpoint) error {
 	err := b.Bind.Send(bufs, to)
 	if at, ok := to.(*conn.StdNetEndpoint); ok && sourceLost(err) {

@@ -8,7 +8,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Config is what Ensure needs.
+// Config configures Ensure.
 type Config = carrier.Config
 
 // Client speaks to one carrier process; see carrier.Client.

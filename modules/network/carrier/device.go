@@ -79,7 +79,7 @@ func (h *tunnelDevice) inNamespace() bool {
 	return err == nil && inode == h.inode
 }
 
-// change sends the device what differs from c.
+// change sends the device its differences from c.
 func (h *tunnelDevice) change(c wireguard.Config) error {
 	status, err := h.read()
 	if err != nil {
@@ -185,8 +185,8 @@ func socketError(c wireguard.Config, err error) error {
 	return node.Errorf(node.Internal, "cannot configure WireGuard device %s: %w", c.Name, err)
 }
 
-// deviceLogger passes on what the library calls errors. Most are of one
-// packet, so they are only for who looks for them.
+// deviceLogger passes on the library's errors. Most concern a single packet, so
+// they are logged for debugging only.
 func deviceLogger(log zerolog.Logger) *device.Logger {
 	return &device.Logger{
 		Verbosef: device.DiscardLogf,

@@ -53,7 +53,7 @@ func (u *upstreams) list() []netip.AddrPort {
 	return u.read
 }
 
-// stateOf is the file's state; the zero fileState when the file can't be read.
+// stateOf is the file's state; the zero fileState when stat fails.
 func stateOf(path string) fileState {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -23,9 +23,9 @@ import (
 
 // Resolver judges and resolves the endpoints that tenants name.
 type Resolver interface {
-	// Resolve returns an address of "host:port" that may be sent to. Invalid
-	// for what isn't one, Refused for where it may not lead, Transient when the
-	// name can't be resolved now.
+	// Resolve returns an allowed address of "host:port". Invalid when it is malformed,
+	// Refused when its addresses aren't allowed, Transient when the name can't be
+	// resolved now.
 	Resolve(ctx context.Context, address string) (netip.AddrPort, error)
 	// Literal is Resolve of an address that isn't a name, without asking anybody;
 	// the zero AddrPort for a name.

@@ -4,14 +4,14 @@ package firewall
 type Found struct {
 	// Drift says how the tables differ from those applied, empty when they don't.
 	Drift string
-	// Fingerprint is the one to check with next time: that of before, or with
-	// what is known now, so that the next check costs less.
+	// Fingerprint is the one to check with next time: the same as before, or with
+	// the kernel's present generation, so that the next check costs less.
 	Fingerprint Fingerprint
 }
 
-// Check compares the tables that wanted is of with what is in the namespace
-// now. ns is the namespace's file; empty is that of the process. node.Invalid
-// when wanted isn't a fingerprint, such as one of an older croft: then apply.
+// Check compares the tables in wanted with the namespace's present ones. ns is
+// the namespace's file; empty means the process's namespace. node.Invalid when
+// wanted can't be read, such as an older croft's: then apply.
 func Check(ns string, wanted Fingerprint) (Found, error) {
 	want, err := wanted.read()
 	if err != nil {

@@ -188,8 +188,8 @@ func (n Node) uplinkSource() []rule {
 	}
 }
 
-// publicSource accepts the sources allowed on a public interface: addresses that the
-// node routes to it, and neighbour solicitations of hosts that have no address yet.
+// publicSource accepts the sources allowed on a public interface: addresses that the node
+// routes to it, and neighbour discovery, also of hosts that have no address yet.
 func publicSource() []rule {
 	local := netip.MustParsePrefix("fe80::/10")
 	return []rule{

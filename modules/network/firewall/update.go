@@ -7,10 +7,10 @@ import (
 	"github.com/google/nftables"
 )
 
-// UpdateNetwork changes the rules of a tenant network's namespace from from to to,
-// if they still have fingerprint have and differ only in ports. It changes only the
-// ports' sets, which costs a fraction of new tables. It reports whether it did;
-// otherwise the caller must use ApplyNetwork.
+// UpdateNetwork replaces the rules from by to in a tenant network's namespace, if the
+// kernel's still match have and only ports differ. It changes only the ports' sets,
+// which costs a fraction of new tables. It reports whether it did; otherwise the
+// caller must use ApplyNetwork.
 func UpdateNetwork(ns string, have Fingerprint, from, to Network) (Fingerprint, bool, error) {
 	if err := to.Validate(); err != nil {
 		return "", false, err

@@ -80,7 +80,7 @@ func (h *Host) digestOfRules() string {
 // Known reports whether the rules were ever applied: before that there is no drift.
 func (h *Host) Known() bool { return h.state.Rules.Fingerprint != "" }
 
-// Ensure brings the node's own part to the desired state, and returns what differed.
+// Ensure brings the node's own part to the desired state, and returns the differences.
 func (h *Host) Ensure() (drift string, err error) {
 	drift, err = h.Check()
 	if err != nil || drift == "" {

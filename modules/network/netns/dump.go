@@ -5,12 +5,12 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// tries is how often a list is read until nothing changes meanwhile. Each
-// reading takes far less time than what changes it.
+// tries is how often a list is read at most, until nothing changes meanwhile. A
+// reading takes far less time than a change.
 const tries = 16
 
-// Whole reads a list again when the kernel says that something was changed
-// while it was read: something may be missing in it then, or be there twice.
+// Whole repeats the reading of a list that the kernel reports as changed meanwhile:
+// entries may be missing from it then, or be in it twice.
 func Whole[T any](list func() ([]T, error)) ([]T, error) {
 	for try := 1; ; try++ {
 		all, err := list()

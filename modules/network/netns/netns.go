@@ -20,8 +20,8 @@ import (
 // here is the namespace of the calling thread.
 func here() string { return "/proc/self/task/" + strconv.Itoa(unix.Gettid()) + "/ns/net" }
 
-// Own opens the namespace of the caller. That isn't always what /proc/self shows,
-// which is the main thread's: some other goroutine may be in a namespace on that.
+// Own opens the namespace of the caller. /proc/self shows the main thread's instead,
+// on which another goroutine may have entered a namespace.
 func Own() (*os.File, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -60,8 +60,8 @@ func Make(path string) error {
 	})
 }
 
-// Remove lets go of the namespace that path keeps and removes the file. What
-// is in it ends with its last user. node.NotExist when there is no such file.
+// Remove unmounts the namespace from path and removes the file. The namespace
+// ends with its last user. node.NotExist when there is no such file.
 func Remove(path string) error {
 	for {
 		err := unix.Unmount(path, unix.MNT_DETACH)
@@ -94,7 +94,7 @@ func Inode(path string) (uint64, error) {
 // there is none.
 func Kept(path string) (uint64, error) {
 	none := node.Errorf(node.NotExist, "cannot look at network namespace %s: the file keeps none", path)
-	// Nothing of what lies there is opened before it is known to be a namespace.
+	// O_PATH: the file isn't opened before it is known to be a namespace.
 	at, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return 0, none
@@ -117,7 +117,7 @@ func Kept(path string) (uint64, error) {
 }
 
 // Do runs fn on a thread that is in the namespace of path. fn's sockets,
-// and what it reads below /proc/sys/net, are that namespace's.
+// and the files it reads below /proc/sys/net, are that namespace's.
 func Do(path string, fn func() error) error {
 	file, err := os.Open(path)
 	if err != nil {

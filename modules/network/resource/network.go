@@ -35,9 +35,9 @@ type State struct {
 	Index int `json:"index"`
 	// Endpoints are the addresses of the peers' endpoints.
 	Endpoints Endpoints `json:"endpoints,omitempty"`
-	// Members are those who have a place in it, by their ID.
+	// Members are the network's members on this node, by ID.
 	Members map[string]*Member `json:"members"`
-	// Rules are those of its namespace.
+	// Rules are the firewall rules of its namespace.
 	Rules firewall.Applied `json:"rules"`
 }
 

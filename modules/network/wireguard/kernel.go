@@ -31,8 +31,7 @@ const aliasPrefix = "croft:"
 func Alias(id string) string { return aliasPrefix + id }
 
 // Kernel holds devices of the kernel's own WireGuard. They need no process:
-// what it knows beside them is which endpoints were wanted last, and in which
-// namespaces they are.
+// it records only the endpoints wanted last, and the devices' namespaces.
 type Kernel struct {
 	namespaces string
 	mu         sync.Mutex
@@ -317,7 +316,7 @@ func (k *Kernel) find(id string) (*Status, error) {
 	return nil, nil
 }
 
-// kernelStatus is what wgctrl says, in our words.
+// kernelStatus converts wgctrl's Device to a Status.
 func kernelStatus(d *wgtypes.Device) Status {
 	s := Status{Name: d.Name, PublicKey: Key(d.PublicKey), ListenPort: uint16(d.ListenPort)}
 	for _, p := range d.Peers {

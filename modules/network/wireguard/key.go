@@ -33,7 +33,7 @@ func (k Key) String() string { return base64.StdEncoding.EncodeToString(k[:]) }
 // MarshalText writes base64.
 func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText parses the text of MarshalText.
 func (k *Key) UnmarshalText(text []byte) error {
 	key, err := ParseKey(string(text))
 	*k = key

@@ -10,9 +10,9 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// place is where a device's link is. The namespace is kept open: when its file
-// goes or becomes that of another one, whoever is still in it (an open socket is
-// enough) would keep the link, and the port with it, where no path leads to.
+// place is where a device's link is. The namespace is kept open to reach the link
+// when the namespace's file is removed or replaced: a remaining user of the namespace
+// (an open socket is enough) keeps the link, and its port.
 type place struct {
 	file  *os.File
 	inode uint64

@@ -13,9 +13,9 @@ import (
 // one is alive, so its peer was really heard at its endpoint.
 const sessionLife = 3 * time.Minute
 
-// Plan is what has to be sent to a device that is as actual says to make it as
-// wanted says. Nothing that is right already is sent: a private key sent again
-// would end sessions, a port sent again would open the socket anew.
+// Plan returns the changes that make the actual device the wanted one. It repeats
+// no value that is right already: a private key sent again would end sessions, a
+// port sent again would reopen the socket.
 //
 // last is the configuration that was set before, nil when nobody remembers. A
 // peer that moved keeps the endpoint that it was heard at, until another one

@@ -18,7 +18,7 @@ type Disk interface {
 	Rename(from, to string) error
 	// List answers the files in a folder with their sizes, without folders.
 	List(dir string) (map[string]int64, error)
-	// SyncDir waits until the disk has what was created, renamed and removed in dir.
+	// SyncDir waits until files created, renamed and removed in dir are so on disk.
 	SyncDir(dir string) error
 	// Boot identifies the present start of the machine; it differs after a power cut. 0: unknown.
 	Boot() uint64

@@ -20,8 +20,8 @@ const (
 	maxTotal = 256 << 20
 )
 
-// Overflow is a disk that keeps in memory what recovery writes to files of the index and a full disk
-// has no room for. Flush writes it when there is room again.
+// Overflow is a disk that keeps in memory recovery's writes to index files for which a full disk
+// has no room. Flush writes them when there is room again.
 type Overflow struct {
 	Disk
 	Shared   *Pool // counts the pages of all stores; only its goroutine adds any

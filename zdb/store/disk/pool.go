@@ -1,7 +1,7 @@
 package disk
 
-// Pool is what the stores of one goroutine share: open files and a read
-// buffer. It must not be used by another goroutine.
+// Pool holds the open files and the read buffer that the stores of one goroutine
+// share. It must not be used by another goroutine.
 type Pool struct {
 	most     int
 	open     []*Handle
@@ -26,7 +26,7 @@ func (s *Pool) Buffer(n int) []byte {
 	return s.buf[:n]
 }
 
-// Shrink gives back what a large value needed.
+// Shrink frees a buffer that grew for a large value.
 func (s *Pool) Shrink() {
 	if len(s.buf) > readBuffer {
 		s.buf = make([]byte, readBuffer)

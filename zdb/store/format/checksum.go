@@ -12,12 +12,12 @@ func PayloadCRC(p []byte) uint32 {
 	return ^crc32.Update(^uint32(0), crc32.MakeTable(crc32.Castagnoli), p)
 }
 
-// Checksum is the CRC-32C of what this package writes.
+// Checksum is the CRC-32C of p.
 func Checksum(p []byte) uint32 { return crc32.Checksum(p, crc32.MakeTable(crc32.Castagnoli)) }
 
 // Identity is a store's own random number. It seeds the keys' hashes, so that nobody can
-// choose keys that collide, and the checksums, so that what was
-// written to another store or another place is not taken for what belongs here.
+// choose keys that collide, and the checksums, so that bytes written to another store or
+// another place aren't taken for valid.
 type Identity [2]uint64
 
 // The constants are wyhash's.
@@ -31,7 +31,7 @@ func mix(a, b uint64) uint64 {
 	return hi ^ lo
 }
 
-// Mask is what the checksum of something is combined with that lies at a place.
+// Mask is combined with the checksum of bytes at a place.
 func (id Identity) Mask(place uint64) uint32 {
 	return uint32(mix(id[1]^salt0, place^salt1))
 }

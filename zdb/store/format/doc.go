@@ -2,6 +2,6 @@
 // slots of the index, and checkpoints, with their checksums.
 //
 // It holds types and pure functions of them; reading and writing files is for
-// its users. Every checksum depends on the place of what it covers, and on the
-// store's Identity.
+// its users. Every checksum depends on the place of the bytes it covers, and on
+// the store's Identity.
 package format

@@ -4,8 +4,8 @@ import (
 	"slices"
 )
 
-// RepairHead undoes one flipped bit in a head and its key, if that is what is wrong with them: their checksum tells
-// all damages of up to four bits from it.
+// RepairHead undoes one flipped bit in a head and its key, if that is their only damage: their checksum distinguishes
+// it from all other damages of up to four bits.
 func RepairHead(damaged []byte, mask uint32) (Head, []byte, bool) {
 	b := slices.Clone(damaged[:min(len(damaged), HeadMost)])
 	for i := range 8 * len(b) {

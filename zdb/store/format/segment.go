@@ -34,7 +34,7 @@ func readState(b []byte) (s FileState, next uint64) {
 	return FileState{le.Uint32(b), le.Uint32(b[4:]), le.Uint32(b[8:]), le.Uint32(b[12:])}, le.Uint64(b[16:])
 }
 
-// Kind is what may not change between two starts.
+// Kind has the settings that may not change between two starts.
 type Kind struct {
 	Sequential bool
 	IDSize     int
@@ -65,8 +65,8 @@ func (h *SegmentHeader) Append(b []byte) []byte {
 	return le.AppendUint32(b, Checksum(b[from:]))
 }
 
-// SegmentHeader is what a segment begins with. State and Next are those before its first
-// record, so that numbers are never given twice even if this is all that is left.
+// SegmentHeader is the beginning of a segment. State and Next are those before its first
+// record, so that numbers are never reused even if only this header is left.
 type SegmentHeader struct {
 	ID     Identity
 	Number uint32

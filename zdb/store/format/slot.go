@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 )
 
-// SlotSize is the length of a slot, in bytes: the place of one version's record, and what the wire shows of it.
+// SlotSize is the length of a slot, in bytes: the place of one version's record, and its fields shown on the wire.
 // Slots have numbers, in the order in which entries came; in sequential mode the
 // number is the id.
 //
@@ -84,7 +84,7 @@ func (s *Slot) Encode(b []byte, id Identity, number uint64) {
 	le.PutUint32(b, Checksum(b[4:SlotSize])^slotMask(id, number))
 }
 
-// SlotState is what was found where a slot should be.
+// SlotState classifies the bytes found in a slot's place.
 type SlotState int
 
 // The states of a slot's bytes.

@@ -43,7 +43,7 @@ type Chunk struct {
 // ChunkName is the name of a chunk's file.
 func ChunkName(number uint64) string { return fmt.Sprintf("index-%010d", number) }
 
-// Shape is what all chunks of a store have in common.
+// Shape has the properties that all chunks of a store share.
 type Shape struct {
 	Disk       disk.Disk
 	Dir        string

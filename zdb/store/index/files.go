@@ -213,7 +213,7 @@ func (x *Files) SetAlive(number uint64) {
 	c.Live++
 }
 
-// replaced forgets what was read of a chunk's file, which is another now.
+// replaced drops cached data of a chunk's file, which was replaced, and counts its new size.
 func (x *Files) replaced(c *Chunk, bytes int64) {
 	x.pool.Drop(&c.Handle)
 	x.window.c, x.window.n = nil, 0

@@ -9,7 +9,7 @@ import (
 )
 
 // Flush is the index' part of a checkpoint: writes of changed slots and dead bits, and
-// chunks to be packed. Run is for another goroutine and touches only what is in here.
+// chunks to be packed. Run is for another goroutine and touches only Flush's fields.
 type Flush struct {
 	Usage []format.ChunkUsage // the chunks there will be
 	More  bool                // more chunks are worth packing: the next checkpoint should come soon
@@ -23,7 +23,7 @@ type Flush struct {
 	created bool // files were created: the folder must be synced
 }
 
-// chunkFile is what a Flush knows of a chunk.
+// chunkFile is a Flush's copy of a chunk's state.
 type chunkFile struct {
 	path   string
 	packed bool
@@ -37,7 +37,7 @@ type unitWrite struct {
 	bytes []byte
 }
 
-// PlanFlush begins a Flush of what changed until now. All slots must be in files. Every
+// PlanFlush begins a Flush of the changes made until now. All slots must be in files. Every
 // PlanFlush is followed by EndFlush.
 func (x *Index) PlanFlush(p PackPolicy) *Flush {
 	f := &Flush{shape: x.Shape, overlay: x.fresh, files: map[uint64]*chunkFile{}}
@@ -57,7 +57,7 @@ func (x *Index) PlanFlush(p PackPolicy) *Flush {
 	return f
 }
 
-// file answers what the Flush knows of a chunk, nil if there is no such chunk any more.
+// file answers the chunkFile of a chunk, nil if there is no such chunk any more.
 func (f *Flush) file(x *Index, number uint64) *chunkFile {
 	if c := f.files[number]; c != nil {
 		return c
@@ -241,7 +241,7 @@ func (x *Index) DropEmpty(f *Flush) (paths []string, bytes int64) {
 	return paths, bytes
 }
 
-// Reread forgets what was read and which files are open: their content was written anew.
+// Reread drops cached data and open files, because the files were rewritten.
 func (x *Files) Reread() {
 	for _, c := range x.List {
 		x.pool.Drop(&c.Handle)

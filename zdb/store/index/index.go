@@ -16,7 +16,7 @@ type Index struct {
 	Bad  func(number uint64) // called with a slot that is damaged
 
 	fresh  *overlay
-	frozen *overlay // what a checkpoint is writing
+	frozen *overlay // changes that a checkpoint is writing
 	spare  *overlay // is empty, and the next fresh
 }
 
@@ -110,7 +110,7 @@ func (x *Index) parse(b []byte, number uint64) (format.Slot, format.SlotState) {
 	return s, state
 }
 
-// Set changes a slot that is there. It answers what it was in memory, nil if it wasn't.
+// Set changes an existing slot, in memory.
 func (x *Index) Set(number uint64, s *format.Slot) {
 	if number >= x.Written {
 		s.Encode(x.bytesOf(number), x.ID, number)
@@ -146,8 +146,8 @@ func (x *Index) WriteTail() error {
 // Changed is how many slots wait for a checkpoint.
 func (x *Index) Changed() int { return len(x.fresh.at) }
 
-// Saved answers the bytes of a slot in memory, for Restore; nil if it has none there that a
-// change would overwrite.
+// Saved answers a slot's bytes in memory that a change would overwrite, for Restore; nil if
+// there are none.
 func (x *Index) Saved(number uint64) []byte {
 	if number >= x.Written {
 		return x.bytesOf(number)
@@ -155,7 +155,7 @@ func (x *Index) Saved(number uint64) []byte {
 	return x.fresh.get(number)
 }
 
-// Restore takes back the change of a slot; was is a copy of what Saved answered before it.
+// Restore undoes the change of a slot; was is a copy of Saved's answer before the change.
 func (x *Index) Restore(number uint64, was []byte) {
 	switch {
 	case was == nil:
@@ -167,7 +167,7 @@ func (x *Index) Restore(number uint64, was []byte) {
 	}
 }
 
-// CutLast takes back the last slot, which isn't in a file yet; live: it was live.
+// CutLast removes the last slot, which isn't in a file yet; live says whether it was live.
 func (x *Index) CutLast(live bool) {
 	if live {
 		x.Chunk((x.Next-1)/x.ChunkSlots).Live--

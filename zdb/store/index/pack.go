@@ -22,7 +22,7 @@ type PackPolicy struct {
 type packing struct {
 	chunk *Chunk
 	file  chunkFile
-	head  Chunk    // what the new header says
+	head  Chunk    // the new header's content
 	dead  []uint64 // the bits as they were when the checkpoint was planned
 	done  bool
 	count uint32

@@ -18,7 +18,7 @@ func (e *DamageError) Error() string {
 	return fmt.Sprintf("the index is damaged: %s (file %d)", e.Why, e.Chunk)
 }
 
-// Recovery is what only the opening of a store does with an index.
+// Recovery has the operations on an index that only the opening of a store needs.
 type Recovery struct {
 	index *Index
 	live  func(s *format.Slot) error

@@ -29,7 +29,7 @@ func (l *Loader) Add(hash uint64, at format.Place, size uint32) bool {
 	return l.n < len(l.batch) || l.Flush()
 }
 
-// Flush adds what is left of the last batch; false if the memory limit is reached.
+// Flush adds the rest of the last batch; false if the memory limit is reached.
 func (l *Loader) Flush() bool {
 	for _, k := range l.batch[:l.n] {
 		if s := l.table.shard(k.hash); len(s.slots) > 0 {

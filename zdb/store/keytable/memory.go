@@ -22,7 +22,7 @@ func newTable(n int) (slots []Entry, mapped bool) {
 	return make([]Entry, n), false
 }
 
-// freeTable gives back what newTable mapped.
+// freeTable unmaps a table of newTable.
 func freeTable(t []Entry) {
 	// It fails only when the memory isn't ours.
 	_ = unix.MunmapPtr(unsafe.Pointer(&t[0]), uintptr(len(t)*entrySize))

@@ -58,7 +58,7 @@ func (f *File) Load() ([]format.Place, error) {
 	return out, err
 }
 
-// Write is a checkpoint's part of the file. Run is for another goroutine and touches only what is in here.
+// Write is a checkpoint's part of the file. Run is for another goroutine and touches only Write's fields.
 type Write struct {
 	file  File // as it was when the checkpoint was planned
 	add   []format.Place

@@ -9,7 +9,7 @@ import (
 	"github.com/croft-edge/croft/zdb/store/format"
 )
 
-// Log is the segments, of which the last is written to, and the buffer of what is appended to it next.
+// Log is the segments, of which the last is written to, and the buffer of its next bytes.
 type Log struct {
 	*Segments
 	ID          format.Identity
@@ -18,7 +18,7 @@ type Log struct {
 	Reclaim     func() bool // frees room when there is none although it was set aside; false if it can't
 
 	Active *Segment // nil: none was begun
-	Buf    []byte   // what comes behind Active.Size
+	Buf    []byte   // bytes to write at Active.Size
 	Sealed bool     // nothing may be appended to Active any more
 	Torn   bool     // Active's file may hold more than Active.Size
 	alloc  int64    // how far Active's file was set aside; less than its size: it isn't known
@@ -42,7 +42,7 @@ func (w *Log) Fits(n int64) bool {
 }
 
 // Begin goes to a new segment when n bytes don't fit into the active one, and puts the header
-// into an empty one; header fills in what the log doesn't know.
+// into an empty one; header sets the fields that the log doesn't know.
 func (w *Log) Begin(n int64, header func(h *format.SegmentHeader)) {
 	if !w.Fits(n) {
 		w.Roll()
@@ -63,7 +63,7 @@ func (w *Log) Roll() {
 	w.Add(w.Active)
 }
 
-// Trim gives back what was set aside behind the active segment's end.
+// Trim frees the space preallocated behind the active segment's end.
 func (w *Log) Trim() {
 	if w.Active == nil || w.Active.Size == 0 {
 		return
@@ -204,7 +204,7 @@ func (w *Log) Read(at format.Place, n int) ([]byte, error) {
 	return b[:m], nil
 }
 
-// Mask is what the checksum of a record at a place is combined with.
+// Mask is combined with the checksum of a record at a place.
 func (w *Log) Mask(at format.Place) uint32 { return w.ID.Mask(uint64(at)) }
 
 // Scan begins to read the records of a segment at an offset.

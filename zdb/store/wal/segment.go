@@ -121,7 +121,7 @@ func (s *Segments) Sync() error {
 	return s.disk.SyncDir(s.dir)
 }
 
-// SyncLater answers a function for another goroutine that does what Sync would do now.
+// SyncLater returns a function with which another goroutine does the work of a Sync now.
 func (s *Segments) SyncLater() func() error {
 	var paths []string
 	for _, seg := range s.Order {
