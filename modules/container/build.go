@@ -23,7 +23,7 @@ import (
 
 const (
 	runtimeName = "io.containerd.runc.v2"
-	// undoTime bounds the removal of what was made, also when its call is over.
+	// undoTime bounds the undoing of a failed call, also when the call's context is done.
 	undoTime = 30 * time.Second
 	// ownIOWeight is the disk share of the node's own containers, zdb's, in which many users have
 	// namespaces. One user's container has 100.

@@ -5,8 +5,8 @@
 //
 //   - {run}/container.lock: locked while a module is open, or while containers are
 //     taken down.
-//   - {run}/supervised/ID.json (package managed): what a container was made from, and how it
-//     fares: its restarts, its last exit. For as long as the machine is up.
+//   - {run}/supervised/ID.json (package managed): a container's specification and state: its
+//     restarts, its last exit. For as long as the machine is up.
 //   - {run}/exec (package execs): the FIFOs of execs.
 //   - {run}/container/ID (package rootfs): a container's namespaces and mounts, which are
 //     made before it and outlive its processes.
@@ -18,9 +18,9 @@
 //   - logs (package logs) and images (package image).
 //
 // The parts: a specification is checked and planned (package plan); creator compares the plan with
-// the container that exists, and builder makes what is missing; launcher (package launch) makes the
+// the container that exists, and builder makes missing parts; launcher (package launch) makes the
 // task and starts it; supervisor (package supervise) starts it again when it ends by itself; remover
-// removes the container; sweeper removes what earlier processes have left; viewer shows it. All of them
+// removes the container; sweeper removes remains of earlier processes; viewer shows it. All of them
 // change a container only while they hold it (package managed), and find it in containerd by package
 // tasks. Streams serve a container's log and execs to its owner.
 //

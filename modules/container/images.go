@@ -16,7 +16,7 @@ type imageStore interface {
 	Close() error
 }
 
-// imageUse tells an image store what it doesn't know of containers.
+// imageUse gives an image store the facts about containers that it needs.
 type imageUse struct {
 	// inUse are the labels of the images of which there are containers.
 	inUse func(ctx context.Context) (map[string]bool, error)

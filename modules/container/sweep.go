@@ -14,8 +14,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// sweeper removes what earlier processes of the module have left, and what is left once a user's
-// last container and layer are gone.
+// sweeper removes remains of earlier processes of the module, and a user's remains after the user's
+// last container and layer.
 type sweeper struct {
 	index     tasks.Index
 	table     *managed.Table

@@ -16,7 +16,7 @@ import (
 // noRoot is the drift of a container that has no root file system.
 const noRoot = "nothing that it stands on is there"
 
-// rootChecker compares root file systems with what they were made of.
+// rootChecker compares root file systems with the specs they were made from.
 type rootChecker interface {
 	// Check is NotExist when there is no root file system.
 	Check(id string) (drift string, err error)

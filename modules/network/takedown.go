@@ -17,8 +17,8 @@ import (
 )
 
 // TakeDown removes all networks of a stopped node, with their members, the carrier
-// and the node's own rules, as a reboot does, but the node doesn't make them again
-// at its next start. Busy while the module runs.
+// and the node's own rules, as a reboot does. The node makes them again at its next
+// start. Busy while the module runs.
 func TakeDown(ctx context.Context, cfg Config) error {
 	if _, err := os.Stat(cfg.Dir); os.IsNotExist(err) {
 		return nil

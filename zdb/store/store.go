@@ -244,7 +244,7 @@ func (s *Store) Dirty() []uint32 { return s.files.touchedFiles() }
 // ResetDirty clears the list that Dirty answers.
 func (s *Store) ResetDirty() { clear(s.files.dirty) }
 
-// Work does a step of background work, of about budget bytes, and answers the delay until its next call; 0 is at once.
+// Work does a step of background work, of about budget bytes, and answers the delay until the next; 0 is at once.
 // Call it when idle and about every second.
 func (s *Store) Work(now time.Time, budget int) (time.Duration, error) {
 	s.cfg.Shared.Shrink()

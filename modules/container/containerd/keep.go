@@ -62,8 +62,8 @@ func (d *Daemon) again(ctx context.Context) *carrier.Process {
 	}
 }
 
-// boundLog keeps the log's size: containerd has it open for appending, so what
-// is in it goes to log.1, and it starts again from nothing.
+// boundLog bounds the log's size: containerd has it open for appending, so its
+// content is copied to log.1, and it is truncated.
 func (c Config) boundLog(most int64) {
 	from, err := os.OpenFile(c.log(), os.O_RDWR, 0)
 	if err != nil {

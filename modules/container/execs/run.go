@@ -26,7 +26,7 @@ const drainTime = 2 * time.Second
 // Size is a terminal's, in characters.
 type Size struct{ Width, Height uint16 }
 
-// Options say what is run in a container.
+// Options describe a program run in a container.
 type Options struct {
 	// Args are the program and its arguments, Env is "NAME=value" over the
 	// container's.
@@ -36,7 +36,7 @@ type Options struct {
 	Width, Height uint16
 }
 
-// Streams are what an exec reads and writes. Nil for nothing; with a terminal there
+// Streams are an exec's standard streams. Nil for none; with a terminal there
 // is no Stderr. The end of Stdin is the end of its standard input.
 type Streams struct {
 	Stdin          io.Reader
@@ -78,7 +78,7 @@ func (r Runner) Run(ctx context.Context, c client.Container, o Options, streams 
 	return attend(ctx, process, o, streams.Resize, stdin)
 }
 
-// Validate is Invalid for what can't be run in a container.
+// Validate is Invalid for options that can't be run in a container.
 func (o Options) Validate(id string) error {
 	if len(o.Args) == 0 || o.Args[0] == "" {
 		return node.Errorf(node.Invalid, "cannot run anything in container %s: no program is named", id)

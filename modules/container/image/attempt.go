@@ -67,8 +67,8 @@ func (a *attempt) resolve(ctx context.Context, from source.Source, cached bool) 
 	return from.Resolve(ctx)
 }
 
-// fetch gets all of the image and unpacks it, under a lease that holds what was
-// fetched until the image is pinned.
+// fetch fetches all of the image and unpacks it, under a lease that holds the
+// fetched data until the image is pinned.
 func (a *attempt) fetch(ctx context.Context, from source.Source, root ocispec.Descriptor) error {
 	if known, ok, err := a.present(ctx, root); err != nil {
 		return err
@@ -170,7 +170,7 @@ func (a *attempt) unpacked(ctx context.Context, diffs []digest.Digest, b *unpack
 	return done, nil
 }
 
-// keep pins an image, and lets go of what was only needed to get it.
+// keep pins an image, and releases data that was only needed to fetch it.
 func (a *attempt) keep(ctx context.Context, i catalog.Image) error {
 	if err := a.puller.catalog.Pin(ctx, a.in, a.job.spec, a.job.ref, i); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 // which machine they are for.
 const mostChoices = 16
 
-// choose finds the image for this machine from what its reference leads to.
+// choose finds the image for this machine, beginning with the reference's root descriptor.
 func (f *fetcher) choose(ctx context.Context, root ocispec.Descriptor) (chosen, error) {
 	depth := 0
 	if root.Data != nil {
@@ -50,7 +50,7 @@ func (f *fetcher) descend(ctx context.Context, desc ocispec.Descriptor, depth in
 	}
 	for i, entry := range fit {
 		c, err := f.descend(ctx, entry, depth+1, looked)
-		// What doesn't say which machine it is for may be for another.
+		// An entry that names no machine may be for another one.
 		if node.KindOf(err) == node.Invalid && entry.Platform == nil && i+1 < len(fit) {
 			continue
 		}

@@ -26,7 +26,7 @@ const (
 	DefaultEvery      = 10 * time.Minute
 )
 
-// Config is what a Store is made of.
+// Config configures a Store.
 type Config struct {
 	// Daemon is containerd.
 	Daemon catalog.Daemon

@@ -36,7 +36,7 @@ type fetcher struct {
 	room func(ctx context.Context, bytes int64) error
 }
 
-// blob gets a blob into containerd; it continues what an attempt before has fetched.
+// blob fetches a blob into containerd; it resumes the download of an earlier attempt.
 func (f *fetcher) blob(ctx context.Context, desc ocispec.Descriptor) error {
 	info, err := f.in.Content.Info(ctx, desc.Digest)
 	if err == nil && info.Size != desc.Size {

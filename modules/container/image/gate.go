@@ -18,7 +18,7 @@ type gate struct {
 }
 
 // admit checks an image of that many packed bytes against the limits before a layer
-// is fetched, and returns the bounds of what it may unpack to.
+// is fetched, and returns the bounds of its unpacked size.
 func (g gate) admit(ctx context.Context, in catalog.Namespace, j *job, packed int64) (unpack.Bounds, error) {
 	b := unpack.Bounds{MostBytes: g.limits.MaxSize, MostFiles: g.limits.MaxFiles}
 	if packed > g.limits.MaxSize {
@@ -34,7 +34,7 @@ func (g gate) admit(ctx context.Context, in catalog.Namespace, j *job, packed in
 	return b, g.room(ctx, packed)
 }
 
-// budget returns what is left of a user's budget, and fails when that is less than
+// budget returns the rest of a user's budget, and fails when that is less than
 // the packed bytes.
 func (g gate) budget(ctx context.Context, in catalog.Namespace, j *job, packed int64) (left int64, err error) {
 	user, used := j.spec.User, int64(0)

@@ -39,8 +39,8 @@ func newPuller(c Config, s *Store) *puller {
 	}
 }
 
-// pull pulls a job's image. A failure that is final leaves nothing behind; after
-// another one the next attempt continues with what was fetched.
+// pull pulls a job's image. A final failure leaves nothing behind; after another
+// failure the next attempt continues with the fetched data.
 func (p *puller) pull(ctx context.Context, j *job) error {
 	err := p.attempts(ctx, j)
 	log := p.log.With().Str("id", j.spec.Label).Str("type", "image").Str("reference", j.ref.Text).Logger()
@@ -51,7 +51,7 @@ func (p *puller) pull(ctx context.Context, j *job) error {
 	p.waste.forget(j.spec.Label)
 	p.waste.charge(ctx, j, err)
 	if ctx.Err() != nil {
-		// Whoever ended it decides what is left: Close keeps all, Release nothing.
+		// The call that ended it decides about the fetched data: Close keeps all, Release nothing.
 		return node.Errorf(node.Transient, "cannot pull %s: it was broken off", j.ref.Text)
 	}
 	if node.KindOf(err).Final() {

@@ -14,7 +14,7 @@ import (
 // errClosed is the cause with which the contexts of all jobs end in close.
 var errClosed = errors.New("the module is ending")
 
-// failureKept is how long the failure of a job is kept for whoever asks again.
+// failureKept is how long a job's failure is kept to answer repeated requests.
 const failureKept = time.Hour
 
 // pulls are the jobs that run or have failed, by label. It is safe for concurrent use.

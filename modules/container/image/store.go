@@ -29,7 +29,7 @@ type Store struct {
 	log        zerolog.Logger
 }
 
-// Open makes a store on what containerd has. It asks nothing yet.
+// Open makes a store on containerd's images. It asks containerd nothing yet.
 func Open(c Config) (*Store, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func Open(c Config) (*Store, error) {
 	return s, nil
 }
 
-// Close breaks off all pulls and waits for them. What they have fetched stays.
+// Close aborts all pulls and waits for them. Fetched data stays.
 func (s *Store) Close() error {
 	s.pulls.close()
 	return nil
@@ -95,10 +95,10 @@ func (s *Store) Pull(ctx context.Context, spec node.ImageSpec) (node.Image, erro
 	return begun.shown(), nil
 }
 
-// moment is how long Pull waits for what needs no network.
+// moment is how long Pull waits for a job that needs no network.
 const moment = 100 * time.Millisecond
 
-// near reports whether a reference leads to what is on this node.
+// near reports whether a reference's image is on this node.
 func (s *Store) near(ctx context.Context, user string, ref source.Reference) (bool, error) {
 	if ref.Local() || ref.Digest == "" {
 		return ref.Local(), nil
@@ -172,7 +172,7 @@ func (s *Store) List(ctx context.Context) ([]node.Image, error) {
 	return out, err
 }
 
-// Layers is what a container is made of.
+// Layers are an image's parts that a container needs.
 type Layers struct {
 	// Digest is that of the image's manifest.
 	Digest string
@@ -207,7 +207,7 @@ func (s *Store) Layers(ctx context.Context, label string) (Layers, error) {
 	return Layers{Digest: i.Digest().String(), Lower: lower, Config: config.Config}, s.catalog.Touch(in, n, i)
 }
 
-// Release ends a label's pull and removes what it has fetched, or lets its image go.
+// Release ends a label's pull and removes its fetched data, or lets its image go.
 // NotExist when it has neither. The image of a container that still exists is let go
 // once the container is gone.
 func (s *Store) Release(ctx context.Context, label string) error {

@@ -17,9 +17,9 @@ var (
 	Unpacks = limit.Limit{Name: "image-unpacks", Per: "user", Each: 1, Total: 3, Kept: 1}
 )
 
-// turns are places in a line that are taken away from whoever has one for long while
-// others wait: a registry that sends a byte now and then would else keep all other
-// users from pulling.
+// turns are places in a line. A place held for long while others wait is taken away:
+// a registry that sends a byte now and then would else keep all other users from
+// pulling.
 type turns struct {
 	line  *limit.Line
 	clock clock.Clock
@@ -40,8 +40,8 @@ type turn struct {
 }
 
 // take waits for a turn and calls do in it, with a context that ends with the turn, and
-// with what gives the place back before do returns. again is set when do failed because
-// the turn has ended.
+// with back, which frees the place before do returns. again is set when do failed
+// because the turn has ended.
 func (s turns) take(ctx context.Context, t turn, do func(ctx context.Context, back func()) error) (again bool, err error) {
 	back, err := s.line.Take(ctx, t.user, t.first)
 	if err != nil {

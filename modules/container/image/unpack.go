@@ -132,7 +132,7 @@ func (u *unpacker) apply(ctx context.Context, in catalog.Namespace, l layer, mou
 	return nil
 }
 
-// folders are where a layer goes and what lies below it, topmost first.
+// folders are a layer's folder and those of the layers below it, topmost first.
 func folders(mounts []mount.Mount) (upper string, parents []string, err error) {
 	if len(mounts) == 1 && mounts[0].Type == "bind" {
 		return mounts[0].Source, nil, nil

@@ -39,7 +39,7 @@ type idle struct {
 	cost time.Duration
 }
 
-// free is how long it takes to pay back what a user has free.
+// free is how long it takes to pay back a user's free allowance.
 var free = time.Duration(Waste.Each) * time.Second * payback
 
 // add adds the cost of an image.

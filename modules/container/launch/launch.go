@@ -25,7 +25,7 @@ const (
 	MostAtOnce = 4
 	// turnTime is how long the making of one keeps others waiting at most.
 	turnTime = 5 * time.Second
-	// undoTime bounds the removal of what a failed start has left, also when its call is over.
+	// undoTime bounds the undoing of a failed start, also when its call's context is done.
 	undoTime = 30 * time.Second
 )
 

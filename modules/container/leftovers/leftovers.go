@@ -1,6 +1,6 @@
-// Package leftovers removes from containerd what belongs to no container that works: tasks that a
+// Package leftovers removes from containerd the remains of broken containers: tasks that a
 // containerd was making when it was killed, their bundles (the folder of a task, in which its shim
-// runs), the processes of both, and namespaces of users who have nothing left.
+// runs), the processes of both, and the empty namespaces of users.
 //
 // It owns nothing.
 package leftovers
@@ -37,8 +37,8 @@ type Cleaner struct {
 	Log     zerolog.Logger
 }
 
-// Clear removes what is left of a container's earlier start and shows in no task: it would be in the
-// way of the next start. ctx has the user's namespace.
+// Clear removes the remains of a container's earlier start that no task shows: they would prevent
+// the next start. ctx has the user's namespace.
 func (c Cleaner) Clear(ctx context.Context, user, id string) error {
 	if err := c.dropTask(ctx, id); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (c Cleaner) ClearBundle(ctx context.Context, err error, user, id string) (b
 }
 
 // dropBundle removes the bundle of a task that containerd doesn't know, and ends the shim that
-// runs in it and what that has started.
+// runs in it and the processes that the shim has started.
 func (c Cleaner) dropBundle(ctx context.Context, bundle, user, id string) error {
 	if _, err := os.Lstat(bundle); os.IsNotExist(err) {
 		return nil
@@ -116,9 +116,8 @@ func (c Cleaner) dropBundle(ctx context.Context, bundle, user, id string) error 
 	return nil
 }
 
-// ClearNamespace removes the namespace of a user who has nothing left in it. containerd
-// refuses to remove one that isn't empty, but for leases: those are of somebody who is about to
-// put something in.
+// ClearNamespace removes a user's empty namespace. containerd refuses to remove one that
+// isn't empty, but ignores leases; a lease means that something is about to be put in.
 func (c Cleaner) ClearNamespace(ctx context.Context, user string) {
 	to, err := c.Daemon.Client(ctx)
 	if err != nil {
@@ -135,7 +134,7 @@ func (c Cleaner) ClearNamespace(ctx context.Context, user string) {
 	}
 }
 
-// ClearNamespaces does so for all users who have none of these containers.
+// ClearNamespaces does so for all users without containers in all.
 func (c Cleaner) ClearNamespaces(ctx context.Context, all map[string]tasks.RuntimeState) {
 	users, err := c.Daemon.Users(ctx)
 	if err != nil {

@@ -20,7 +20,7 @@ const (
 	MinFiles = 2
 )
 
-// Config is what Ensure needs.
+// Config configures Ensure.
 type Config struct {
 	// RunDir is the node's folder of sockets: the carrier's is log below it,
 	// with the containers' FIFOs. It should be on a tmpfs.
@@ -45,7 +45,7 @@ func (c Config) normal() (Config, error) {
 	return c, err
 }
 
-// bounds fills in the defaults and refuses what can't work.
+// bounds fills in the defaults and refuses values that can't work.
 func bounds(size int64, files int) (int64, int, error) {
 	if size == 0 {
 		size = DefaultSize

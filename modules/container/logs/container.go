@@ -17,7 +17,7 @@ import (
 // endedFile says beside the logs that nothing more will come.
 const endedFile = "ended"
 
-// checkID refuses what can't be a container's ID, or could leave a folder.
+// checkID refuses text that can't be a container's ID, or could leave a folder.
 func checkID(id string) error {
 	if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`).MatchString(id) {
 		return node.Errorf(node.Invalid, "cannot use %q as the ID of a container: it must be 1 to 128 letters, digits, dots, dashes or underscores and begin with a letter or digit", id)

@@ -12,8 +12,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// limitWatches bounds what followers are woken by: root has 128 inotify instances on
-// most machines, which the rest of the machine needs too.
+// limitWatches bounds the inotify instances that wake followers: root has 128 on most
+// machines, which the rest of the machine needs too.
 var limitWatches = limit.Limit{Name: "log-watches", Per: "user", Each: 4, Total: 32}
 
 // Followers follow logs. One is enough for a process.
@@ -24,7 +24,7 @@ type Followers struct {
 // NewFollowers makes it, with nothing followed.
 func NewFollowers() *Followers { return &Followers{watches: limitWatches.Shares()} }
 
-// Log names a container's log: the folder of logs, the ID, and who follows it.
+// Log names a container's log: the folder of logs, the ID, and the user who follows it.
 type Log struct {
 	Dir, ID, User string
 }

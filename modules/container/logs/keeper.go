@@ -178,7 +178,7 @@ func (k *Keeper) Close() {
 	}
 }
 
-// ask asks a carrier for what may be asked for twice, and the next one when it
+// ask sends an idempotent request to a carrier, and to the next one when that one
 // ends meanwhile.
 func (k *Keeper) ask(ctx context.Context, f func(*Carrier) error) error {
 	for try := 1; ; try++ {

@@ -29,10 +29,10 @@ func Last(dir, id string, n int) ([]node.LogLine, error) {
 	return out[max(0, len(out)-max(0, n)):], nil
 }
 
-// Each calls f with the lines of Last, one after the other, and with what has to
-// be said of them beside, until f fails (its error) or ctx is done (nil). It has
-// a line or two of them in memory however long f takes; what was kept no longer
-// meanwhile is left out, and said.
+// Each calls f with the lines of Last, one after the other, and with notices
+// about them, until f fails (its error) or ctx is done (nil). It has a line or
+// two of them in memory however long f takes; lines removed meanwhile are left
+// out, with a notice.
 func Each(ctx context.Context, dir, id string, n int, f func(node.LogLine) error) error {
 	at, err := logsOf(dir, id)
 	if err != nil {

@@ -21,15 +21,15 @@ func (p position) before(other position) bool {
 	return p.number < other.number || p.number == other.number && p.offset < other.offset
 }
 
-// reader reads records one after the other, over all files. What can't be read
-// is left out, and said.
+// reader reads records one after the other, over all files. It leaves out
+// unreadable ones, and reports the gap.
 type reader struct {
 	dir    string
 	number int64
 	file   *os.File
 	read   int64 // how far the file was read into buf
 	buf    []byte
-	start  int // of what hasn't been looked at in buf
+	start  int // of the unparsed bytes in buf
 	bad    int64
 	gap    bool // lines may be missing here
 	at     int64
@@ -161,8 +161,8 @@ func (r *reader) fill() (int, error) {
 	return n, nil
 }
 
-// turn goes on with the file of that number. This one doesn't grow any more:
-// what was written since it was last looked at comes first.
+// turn goes on with the file of that number. The present file doesn't grow any
+// more: its bytes written since the last reading come first.
 func (r *reader) turn(next int64) (bool, error) {
 	if n, err := r.fill(); n > 0 || err != nil {
 		return n > 0, err

@@ -87,8 +87,8 @@ func cut(data []byte) int {
 }
 
 // render appends the records of data, as long as they fit into outSize bytes but
-// at least one, and says how many bytes of data they take. What was rendered of
-// data is rendered alike of just those bytes, flushed.
+// at least one, and returns how many bytes of data they take. Rendering just those
+// bytes again, with flush, yields the same records.
 func render(out, data []byte, at time.Time, stream string, flush bool) ([]byte, int) {
 	used := 0
 	for used < len(data) {

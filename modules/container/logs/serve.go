@@ -15,7 +15,7 @@ import (
 )
 
 // DefaultHardLimit is the memory in bytes above which the kernel ends the
-// carrier; what waits in spools on a tmpfs counts.
+// carrier; data that waits in spools on a tmpfs counts.
 const DefaultHardLimit = 256 << 20
 
 // memoryLimit is the size that the garbage collector aims at, in bytes.

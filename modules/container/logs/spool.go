@@ -12,13 +12,13 @@ import (
 
 // spool is a file that bytes of a FIFO move to within the kernel: a process
 // that is killed at any point leaves each of them in one of the two. Its head
-// notes what is being written from it to the log.
+// records the write to the log that is under way.
 //
-// Before anything is written the head says so, with all that makes the same
-// bytes again at the same place. A successor does it again when it isn't done.
+// The head is written before the log, with all that is needed to write the same
+// bytes again at the same place. A successor repeats an unfinished write.
 //
-// What is done is thrown away: all of it when nothing waits, else by a hole up
-// to the line that isn't whole yet, so that who never ends one gets no memory by it.
+// Written data is discarded: all of it when nothing waits, else by a hole up to
+// the incomplete line, so that a process that never ends a line gains no memory.
 type spool struct {
 	file *os.File
 	head head
@@ -48,12 +48,12 @@ const (
 	// headSize is that of the fields, dataAt where the data begins.
 	headSize = 8 + 7*8 + 4
 	dataAt   = 4096
-	// resetAt is how much of what is done stays until it is thrown away, holeAt
-	// how much while something waits.
+	// resetAt is how much written data stays before it is discarded, holeAt
+	// how much while a line is incomplete.
 	resetAt = 4 << 10
 	holeAt  = 16 << 10
 	// restSize is the most that a spool takes while it waits for the end of a line:
-	// the head, what is done and no hole yet, and the line, each to whole pages.
+	// the head, written data without a hole, and the line, each in whole pages.
 	restSize = dataAt + holeAt + maxText + 2*pageSize
 	// longest is where a file ends on any file system, by far.
 	longest  = 1 << 30
@@ -199,10 +199,10 @@ func (s *spool) mayWait() bool {
 	return s.size < longest && (!s.solid || s.size < limitSpool.Each/2)
 }
 
-// trim drops the oldest of what waits beyond most bytes, up to the end of a
-// line if there is one. What was being written when a carrier was killed is
-// counted as dropped, though it may be there: only a spool that has grown
-// beyond all bounds is trimmed.
+// trim drops the oldest waiting bytes beyond most, up to the end of a line if
+// there is one. Bytes being written when a carrier was killed count as dropped,
+// though the log may have them: only a spool that has grown beyond all bounds
+// is trimmed.
 func (s *spool) trim(most int64) (dropped int64, err error) {
 	h := s.head
 	if h.Number < 0 {

@@ -101,12 +101,12 @@ func (s *stream) writeSome(data []byte, flush bool, out []byte) (int, error) {
 	if err != nil {
 		return used, err
 	}
-	// The file tells what was dropped; the next head mustn't tell it again.
+	// The file has the notice of dropped lines; the next head mustn't repeat it.
 	s.spool.head.Lines, s.spool.head.Bytes = 0, 0
 	return used, nil
 }
 
-// records are those of data, after a notice of what was dropped before.
+// records are data's records, after a notice of lines dropped before.
 func (s *stream) records(out []byte, h head, data []byte, flush bool) ([]byte, int) {
 	_, taken, _ := nextText(data, flush)
 	if taken == 0 {

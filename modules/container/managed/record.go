@@ -17,7 +17,7 @@ import (
 
 const recordVersion = 1
 
-// Record is the module's document about a container: what it was made from, and how it fares.
+// Record is the module's document about a container: its specification, and its present state.
 // It is written whole whenever it changes.
 type Record struct {
 	Version int
@@ -25,7 +25,7 @@ type Record struct {
 	User    string
 	// Hash says whose it is, see node.Claim; records of an older croft have none.
 	Hash string `json:",omitempty"`
-	// Root is what its root file system is made of.
+	// Root is the spec of its root file system.
 	Root rootfs.Spec
 	// Wanted is whether it is to run. Started, Ended and Next, when it is started again, are Unix
 	// nanoseconds, 0 for never; Pause is the pause before the last restart.

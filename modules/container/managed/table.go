@@ -135,7 +135,7 @@ func (t *Table) StartTimers(restart func(id string)) {
 	}
 }
 
-// StopTimers ends what StartTimers has begun.
+// StopTimers stops the timers of StartTimers.
 func (t *Table) StopTimers() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -27,7 +27,7 @@ const (
 	mostCPU     = 1 << 20
 )
 
-// CheckID is Invalid for what can't be a container's ID.
+// CheckID is Invalid for text that can't be a container's ID.
 func CheckID(id string) error {
 	if len(id) > longestID || !idForm.MatchString(id) {
 		return node.Errorf(node.Invalid, "cannot use container %.80q: ID must be a reservation's, of at most %d letters and digits with single -, _ or . between them", id, longestID)

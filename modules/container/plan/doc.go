@@ -1,4 +1,4 @@
-// Package plan decides what a container is made of: it checks a specification, and derives
+// Package plan decides the parts of a container: it checks a specification, and derives
 // from it and from its image the root file system, the labels in containerd, the first process, and a
 // fingerprint by which a container that exists is compared with the one that is asked for.
 //

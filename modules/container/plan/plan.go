@@ -41,7 +41,7 @@ type Node struct {
 	SecretsFile string
 }
 
-// Claim is what a specification says of its owner.
+// Claim is a specification's ownership claim.
 func Claim(s node.ContainerSpec) node.Claim {
 	return node.Claim{Hash: s.Hash, AdoptUnlabelled: s.AdoptUnlabelled}
 }

@@ -1,4 +1,4 @@
-// Package rootfs makes what a container runs on: the range of
+// Package rootfs makes a container's environment: the range of
 // user IDs of its user, its user and network namespace, and its root file
 // system with the volumes and files that are mounted in it.
 //
@@ -20,14 +20,14 @@
 // # Who owns a file
 //
 // In its user namespace a container has the IDs 0 to 65535. On the node they
-// are a range that only its user has, so that what breaks out is nobody. An
+// are a range that only its user has, so that an escaped process is nobody. An
 // image's layers and a user's volumes are shared, by users and by containers:
 // on disk their files carry the container's own IDs (0 is its root), and they
 // are mounted with a mapping (an "id-mapped mount") of those to the range.
 //
 // The overlay's upper folder can't be mounted that way: the kernel makes an
-// overlay read-only that has such a one. What a container writes beside its
-// volumes is owned by its user's range on disk, so a range may not change while
+// overlay with such a folder read-only. Files that a container writes beside its
+// volumes are owned by its user's range on disk, so a range may not change while
 // there is such a layer: that is why ranges are remembered with the layers that
 // hold them, and why a damaged file of them is refused instead of dealing them out
 // again. With its user's last layer a range is given back (GiveBack).
@@ -55,7 +55,7 @@
 // Everything is idempotent: after a crash at any point, the next Make or Remove
 // does the whole of it.
 //
-// # What it needs
+// # Requirements
 //
 // Linux 5.19, the first that takes id-mapped layers in an overlay (open_tree and
 // mount_setattr are older), and file systems that can be mounted so, such as

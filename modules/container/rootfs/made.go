@@ -10,7 +10,7 @@ import (
 
 const recordName = "made.json"
 
-// Made is what a container runs on.
+// Made is a container's root file system and namespaces.
 type Made struct {
 	// Root is the path of its root file system in the mount namespace MountNS, see Within, which is there for
 	// as long as the store has it. The files UserNS and NetNS keep its own namespaces.
@@ -28,8 +28,8 @@ func madeIn(folder string, r Range) Made {
 // MountNS leads to the mount namespace with a container's root, in the container's folder.
 func MountNS(folder string) string { return filepath.Join(folder, mountsName) }
 
-// record is made.json: what was made. It may outlive the mounts that it
-// names, which end with a reboot.
+// record is made.json: the parts that were made. It may outlive the mounts that
+// it names, which end with a reboot.
 type record struct {
 	User       string     `json:"user"`
 	Range      Range      `json:"range"`

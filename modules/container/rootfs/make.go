@@ -12,7 +12,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Make makes what a container runs on. Matching parts are adopted, missing ones are
+// Make makes a container's environment. Matching parts are adopted, missing ones are
 // made: namespaces stay when only the root file system is missing. Busy when a part
 // must be made anew while processes of the container run. When it fails, the parts
 // that it has made are removed.
@@ -164,7 +164,7 @@ func (m *maker) root() (*root, error) {
 	return made, nil
 }
 
-// mount mounts the root and what is in it, in a mount namespace.
+// mount mounts the root, and the binds in it, in a mount namespace.
 func (m *maker) mount(in space, userns *os.File) ([]bound, error) {
 	at := filepath.Join(m.folder, rootName)
 	if err := os.Mkdir(at, folderMode); err != nil && !os.IsExist(err) {
@@ -205,7 +205,7 @@ func (m *maker) binds(in space, dir, userns *os.File) ([]bound, error) {
 	return b.done, failed("make container", m.spec.ID, err)
 }
 
-// undo removes what a failed Make has made. Namespaces that it found stay.
+// undo removes the parts that a failed Make has made. Namespaces that it found stay.
 func (s *Store) undo(m *maker) error {
 	if !m.begun {
 		return nil

@@ -133,9 +133,9 @@ func resident(namespace uint64) (pid int, err error) {
 	return 0, nil
 }
 
-// lives reports whether a process has a thread that hasn't ended. One that was killed keeps its number, and
-// its user namespace, until its parent asks for it: after a shim that was killed too, that is whoever
-// is the machine's first process. Its first thread may be over while others go on.
+// lives reports whether a process has a thread that hasn't ended. A killed process keeps its number, and
+// its user namespace, until its parent reaps it; if its shim was killed too, the parent is the
+// machine's init. Its first thread may be over while others go on.
 func lives(pid string) bool {
 	all, _ := filepath.Glob("/proc/" + pid + "/task/[0-9]*/stat")
 	for _, stat := range all {

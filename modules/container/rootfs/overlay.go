@@ -82,7 +82,7 @@ func mountTree(source, at string, attributes uint64, userns *os.File) error {
 	return failed("mount", source, t.attachAt(at))
 }
 
-// mapFailed says what is needed when a mount's attributes can't be set.
+// mapFailed is the error of a mount whose attributes can't be set, with the requirements.
 func mapFailed(source string, err error) error {
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
 		return node.Errorf(node.Refused, "cannot id-map a mount of %s: %w (it needs Linux 5.19 and a file system that can do it, such as btrfs, ext4 or xfs)", source, err)

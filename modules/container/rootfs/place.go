@@ -11,8 +11,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// What a way to a target may have: links as the kernel follows, steps so that
-// it ends, folders and bytes so that the list of mounts stays readable.
+// The bounds of a path to a target: links as in the kernel, steps so that the
+// walk ends, folders and bytes so that the list of mounts stays readable.
 const (
 	mostLinks = 40
 	mostSteps = 4096

@@ -25,8 +25,8 @@ type space struct {
 	file *os.File
 }
 
-// newSpace makes a mount namespace that is a copy of the node's. What is mounted in
-// either from then on isn't in the other.
+// newSpace makes a mount namespace that is a copy of the node's. Later mounts in
+// either aren't in the other.
 func newSpace() (s space, err error) {
 	err = onThread(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
@@ -111,7 +111,7 @@ func (s *spaces) kept(id string) (in space, found bool, err error) {
 // letGo lets go of the mount namespace with a container's root. An earlier croft has mounted
 // that, and its layers, on the node itself.
 func (s *spaces) letGo(id string) error {
-	// The link goes first: what it names may be another container's once this one is closed.
+	// The link is removed first: once the descriptor is closed, its number may become another container's.
 	err := s.unlink(id)
 	s.mu.Lock()
 	in, found := s.open[id]
@@ -200,9 +200,9 @@ func onThread(fn func() error) error {
 	return <-done
 }
 
-// asOwner is do on a thread whose file system IDs are the range's first: what
-// it makes is the container's root's, in an id-mapped mount too, where the
-// node's root is nobody and can't make anything. Its capabilities stay.
+// asOwner is do on a thread whose file system IDs are the range's first: files that
+// fn makes belong to the container's root, in an id-mapped mount too, where the
+// node's root is nobody and can't make anything. The thread's capabilities stay.
 func (s space) asOwner(r Range, fn func() error) error {
 	return s.do(func() error {
 		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}

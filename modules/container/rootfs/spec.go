@@ -32,21 +32,21 @@ type File struct {
 	Content []byte
 }
 
-// Spec says what a container runs on.
+// Spec describes a container's root file system.
 type Spec struct {
 	// ID is the reservation's, User owns it.
 	ID   string
 	User string
 	// Lower are the folders of the image's layers, topmost first.
 	Lower []string
-	// Layer is the folder that holds what the container writes beside its
+	// Layer is the folder of the files that the container writes beside its
 	// volumes. Nothing else uses it.
 	Layer string
 	Binds []Bind
 	Files []File
 }
 
-// What a Spec may hold. The kernel takes 500 layers; paths are in bytes.
+// The bounds of a Spec. The kernel takes 500 layers; paths are in bytes.
 const (
 	mostLayers = 500
 	mostMounts = 256
@@ -102,11 +102,11 @@ func (s Spec) normalMounts() (err error) {
 	return nil
 }
 
-// before orders targets: a folder comes before what is in it.
+// before orders targets: a folder comes before its content.
 func before(a, b string) int { return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/")) }
 
-// target is a target without "..", which is refused as a text already where it
-// can't be what anybody wants. The links on its way are looked at when it is mounted.
+// target is a target without "..". It refuses texts that are wrong whatever the
+// file system holds; links on the target's way are followed when it is mounted.
 func (s Spec) target(t string, seen map[string]bool) (string, error) {
 	clean := path.Clean(t)
 	switch {
@@ -142,7 +142,7 @@ func (s Spec) digest(r Range) (string, error) {
 	return hex.EncodeToString(sum[:]), err
 }
 
-// inOrder sorts mounts so that a folder comes before what is in it.
+// inOrder sorts mounts so that a folder comes before its content.
 func inOrder(mounts []Bind) []Bind {
 	slices.SortStableFunc(mounts, func(a, b Bind) int { return before(a.Target, b.Target) })
 	return mounts

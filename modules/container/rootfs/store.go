@@ -11,7 +11,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Config is what a Store needs.
+// Config configures a Store.
 type Config struct {
 	// RunDir is the node's run folder: the Store owns "container" in it. All
 	// folders down to it must let everybody walk through (mode 0711): the
@@ -22,8 +22,8 @@ type Config struct {
 	Log      zerolog.Logger
 }
 
-// Store makes and removes what containers run on. It may be used from
-// several goroutines.
+// Store makes and removes containers' root file systems and namespaces. It may
+// be used from several goroutines.
 type Store struct {
 	log     zerolog.Logger
 	folders folders
@@ -88,10 +88,10 @@ func (s *Store) letAllGo() error {
 // List returns the IDs of all containers that have a folder here.
 func (s *Store) List() ([]string, error) { return s.folders.list() }
 
-// GiveBack takes the ranges from users of whom no layer is left, and returns how
-// many those are. A layer is gone when the file system that it was on is where it
-// was, and the layer isn't: of a disk that isn't mounted, or was lost, the layers
-// count as there. A range stays, too, while a container of its user exists, or a
+// GiveBack frees the ranges of users without layers, and returns how many users
+// those are. A layer is gone when its file system is mounted where it was, and
+// the layer isn't there: layers of a disk that isn't mounted, or was lost, count
+// as present. A range stays, too, while a container of its user exists, or a
 // process has one of its IDs. Volumes hold none: on disk they have the container's
 // own IDs.
 func (s *Store) GiveBack(context.Context) (int, error) { return s.ranges.giveBack() }

@@ -10,8 +10,8 @@ import (
 )
 
 // Supported says why this kernel can't id-map mounts of the file system at dir,
-// or can't take them as layers, and what is needed; nil when it can. It finds out
-// by trying, in a mount namespace that nobody else sees.
+// or can't take them as layers, and the requirements; nil when it can. It finds out
+// by trying, in a private mount namespace.
 func Supported(dir string) error {
 	return inNamespaces(rangeOf(0), func(pid int) error {
 		userns, err := os.Open("/proc/" + strconv.Itoa(pid) + "/ns/user")

@@ -12,9 +12,9 @@ type tree struct {
 	*os.File
 }
 
-// cloneTree makes another mount of what is at path, without what is mounted
-// below it; path may not be a link itself. The mount is nowhere until attached,
-// and gone when closed before.
+// cloneTree clones the mount at path, without mounts below it; path may not be
+// a link itself. The clone is detached until attached, and gone when closed
+// before.
 func cloneTree(path string) (tree, error) {
 	fd, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_SYMLINK_NOFOLLOW)
 	if err != nil {

@@ -167,7 +167,7 @@ func (s *Store) Own(user, id string, uid, gid uint32) error {
 	return errors.Wrap(err, "cannot give a container its secrets")
 }
 
-// Remove removes a container's variables, whoever its user is. None is no error.
+// Remove removes a container's variables, of any user. None is no error.
 func (s *Store) Remove(id string) error {
 	if err := plain(id); err != nil {
 		return nil //nolint:nilerr // nothing is kept under such a name

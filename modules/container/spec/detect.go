@@ -81,8 +81,8 @@ func (p Probe) capable(capability int) bool {
 	return false
 }
 
-// throttles are files that count how hot each CPU was: a way to learn what
-// others compute.
+// throttles are files that count how often each CPU was too hot: a side channel to
+// others' computations.
 func (p Probe) throttles() ([]string, error) {
 	found, err := filepath.Glob(filepath.Join(p.Sys, "devices/system/cpu/cpu[0-9]*/thermal_throttle"))
 	if err != nil {

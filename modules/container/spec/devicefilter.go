@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// deviceFilter tries what keeps devices from a container on cgroups of version
-// 2: it loads a program that allows everything, attaches it to a cgroup, and
-// takes it off again.
+// deviceFilter tries cgroup v2's way to deny devices to a container: it loads a
+// BPF program that allows everything, attaches it to a cgroup, and detaches it
+// again.
 func deviceFilter(dir string) error {
 	group, err := os.Open(dir)
 	if err != nil {

@@ -15,8 +15,8 @@ type Host struct {
 	// CPU, Memory, PIDs, Swap, IOWeight and Devices say which limits hold: each
 	// was tried.
 	CPU, Memory, PIDs, Swap, IOWeight, Devices bool
-	// CgroupNamespace and Seccomp say what the kernel has; AppArmor that a
-	// profile can be loaded, too.
+	// CgroupNamespace and Seccomp say whether the kernel has them; AppArmor also
+	// that a profile can be loaded.
 	CgroupNamespace, Seccomp, AppArmor bool
 	// Profile is the AppArmor profile that containers get, empty for none.
 	Profile string
@@ -46,8 +46,8 @@ func (h Host) Missing() []string {
 	})
 }
 
-// enough refuses a machine that can't hold what every container is promised.
-// Devices aren't in it: a container has no means to make a node for one.
+// enough refuses a machine that lacks a limit that every container needs.
+// Devices aren't among them: a container has no means to make a device node.
 func (h Host) enough() error {
 	missing := without([]ability{{h.CPU, "cpu"}, {h.Memory, "memory"}, {h.PIDs, "pids"}, {h.Seccomp, "seccomp"}})
 	if len(missing) == 0 {

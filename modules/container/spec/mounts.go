@@ -6,9 +6,9 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// mounts are what a container has beside its root file system, which brings
-// volumes and croft's own files along. All of it is of its own namespaces:
-// nothing of the node's is shown.
+// mounts are a container's mounts beside its root file system, which includes
+// volumes and croft's own files. All are of its own namespaces and show nothing
+// of the node.
 func mounts(memory uint64) []specs.Mount {
 	return []specs.Mount{
 		{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}},

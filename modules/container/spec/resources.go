@@ -7,7 +7,7 @@ import (
 const (
 	// cpuPeriod is the time over which a CPU quota counts, in microseconds.
 	cpuPeriod = 100_000
-	// sharesPerCore is what a core counts when more is wanted than there is;
+	// sharesPerCore is a core's weight when the processors are contended;
 	// maxShares is the kernel's bound.
 	sharesPerCore, maxShares = 1024, 262_144
 )
@@ -37,7 +37,7 @@ func resources(c Config, h Host) *specs.LinuxResources {
 	return r
 }
 
-// deviceRules deny what isn't a standard device. runc adds rules of its own
+// deviceRules deny all but standard devices. runc adds rules of its own
 // after these, for mknod and /dev/net/tun too: that is why a container has
 // neither CAP_MKNOD nor such a node, and every file system in it is nodev or of
 // its user namespace.

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rlimits are those of each process, stated whoever starts it. Where the host's
-// hard limit is lower that one holds: raising it takes a capability which the
-// runtime may not have.
+// rlimits are the limits of each process, set explicitly, not inherited. A lower
+// hard limit of the host holds: raising it takes a capability which the runtime
+// may not have.
 func rlimits(pids uint64, host []specs.POSIXRlimit) []specs.POSIXRlimit {
 	out := []specs.POSIXRlimit{
 		{Type: "RLIMIT_NOFILE", Soft: 65_536, Hard: 1 << 20},
@@ -35,11 +35,11 @@ func rlimits(pids uint64, host []specs.POSIXRlimit) []specs.POSIXRlimit {
 	return out
 }
 
-// SetLimits are lines of a shell script that set what can be set of the limits, before it becomes
+// SetLimits are lines of a shell script that set the limits that can be set, before the script execs
 // the runtime; none on machines that need none. A container's user
-// namespace belongs to the container's own IDs, so that whatever the kernel
-// counts by owner is the tenant's. Who isn't its owner may set limits in it by
-// CAP_SYS_RESOURCE only; without that capability containers inherit them from
+// namespace belongs to the container's own IDs, so that the kernel's counts by
+// owner are the tenant's. Only its owner, or a process with CAP_SYS_RESOURCE, may
+// set limits in it; without that capability containers inherit them from
 // the runtime, which has them from here. Its processes are bounded by DefaultPIDs
 // then, whatever Config says, beside the bound of the cgroup.
 func (h Host) SetLimits() []string {

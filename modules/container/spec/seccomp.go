@@ -17,8 +17,8 @@ const copyRange = "copy_file_range"
 // seccompProfile is containerd's default one for the capabilities of s, without
 // the ioctls of btrfs: with them a tenant whose volume is a subvolume could make
 // snapshots and subvolumes that no quota counts. Copying by reference goes with
-// them: each copy of a block takes a line in a tree that belongs to nobody, about
-// as much as what the quota counts for it, so that others wouldn't get what they
+// them: each copy of a block takes a line in a tree that counts for no quota, about
+// as large as the block's counted size, so that others wouldn't get the space they
 // were promised. Programs copy the bytes then; copy_file_range, which does the same
 // unasked, looks as if the kernel didn't have it, which each program can do without.
 //
@@ -58,7 +58,7 @@ func ownArchitecture() []specs.Arch {
 // A rule can say "these bits are equal", not "these bits aren't", and can't
 // compare one argument twice. But a type differs from btrfs's exactly when at
 // least one of its 8 bits does: so there is a rule for each bit, which allows
-// requests whose bit is the other one, and what matches none of them is btrfs's.
+// requests whose bit is the other one, and a request that matches none is btrfs's.
 //
 // The kernel takes the low 32 bits of a request only, and some C libraries fill
 // the others with its sign: so these are left out of each comparison.

@@ -11,7 +11,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// identity is who a process is.
+// identity is a process's user and groups.
 type identity struct {
 	uid, gid uint32
 	groups   []uint32

@@ -46,13 +46,13 @@ type Starter interface {
 
 // Exits tell more of an exit than containerd does.
 type Exits interface {
-	// OutOfMemory says what the kernel has killed of a container; empty for nothing.
+	// OutOfMemory names the container's processes that the kernel has killed for memory; empty for none.
 	OutOfMemory(id string, code uint64) string
 	// LastLines are the last lines of its log.
 	LastLines(id string) []string
 }
 
-// Sweeper removes what is left of containers.
+// Sweeper removes remains of containers.
 type Sweeper interface {
 	// Sweep is called once, when containerd can be asked for the first time.
 	Sweep(ctx context.Context)

@@ -25,8 +25,8 @@ type Owner struct{ User, Hash string }
 // Index finds containers by their IDs alone.
 type Index struct {
 	Daemon Daemon
-	// LikelyUser is who probably has the container of an ID, and is asked for first; empty when
-	// nobody is known.
+	// LikelyUser is the user who probably has the container of an ID, whose namespace is searched
+	// first; empty when unknown.
 	LikelyUser func(id string) string
 }
 

@@ -18,7 +18,7 @@ const (
 	grace = 10 * time.Second
 	// killTime is how long a killed process may take to end.
 	killTime = 20 * time.Second
-	// undoTime bounds the removal of what was made, also when its call is over.
+	// undoTime bounds the undoing of a failed call, also when the call's context is done.
 	undoTime = 30 * time.Second
 )
 
@@ -43,7 +43,7 @@ func Halt(ctx context.Context, c client.Container) error {
 	return Drop(ctx, t)
 }
 
-// Drop kills what still runs of a task and removes it.
+// Drop kills a task's running processes and removes the task.
 func Drop(ctx context.Context, t client.Task) error {
 	ended, err := t.Wait(ctx)
 	if err == nil {

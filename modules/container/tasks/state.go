@@ -15,7 +15,7 @@ import (
 // usersAtOnce is how many users' containers are listed at the same time.
 const usersAtOnce = 4
 
-// RuntimeState is what containerd knows of a container and its task.
+// RuntimeState is containerd's state of a container and its task.
 type RuntimeState struct {
 	User   string
 	Labels map[string]string

@@ -7,7 +7,7 @@ import (
 	"github.com/google/nftables"
 )
 
-// UpdateNetwork replaces the rules from by to in a tenant network's namespace, if the
+// UpdateNetwork updates a tenant network's namespace from from's rules to to's, if the
 // kernel's still match have and only ports differ. It changes only the ports' sets,
 // which costs a fraction of new tables. It reports whether it did; otherwise the
 // caller must use ApplyNetwork.

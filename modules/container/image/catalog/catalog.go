@@ -15,16 +15,16 @@ import (
 // Snapshotter is containerd's that layers are unpacked with; they are plain folders.
 const Snapshotter = "overlayfs"
 
-// Daemon is what images need of containerd.
+// Daemon is the part of containerd that images need.
 type Daemon interface {
 	// Client is Transient while containerd is away.
 	Client(ctx context.Context) (*client.Client, error)
-	// Namespace is ctx with a user's namespace, Users who has one.
+	// Namespace is ctx with a user's namespace; Users are the users with one.
 	Namespace(ctx context.Context, user string) context.Context
 	Users(ctx context.Context) ([]string, error)
 }
 
-// Config is what a Catalog is made of; all of it must be set.
+// Config configures a Catalog; all of it must be set.
 type Config struct {
 	Daemon Daemon
 	// InUse returns the labels that have a container.
@@ -46,7 +46,7 @@ type Catalog struct {
 	changes sync.Mutex
 }
 
-// New returns the catalog of what containerd has. It asks nothing yet.
+// New returns the catalog of containerd's images. It asks containerd nothing yet.
 func New(c Config) *Catalog { return &Catalog{cfg: c} }
 
 // In returns a user's namespace, and ctx with it.

@@ -1,6 +1,6 @@
 // Package catalog owns the records of images in containerd, in each user's
 // namespace: an image object croft.local/label/LABEL for each reservation
-// and croft.local/reference/HASH for what a reference led to last, a lease
+// and croft.local/reference/HASH for the last image of a reference, a lease
 // croft.pull.LABEL for each pull that isn't done, and a view croft.view.CHAIN for
 // each set of layers that a container was made of, shared by all containers on them.
 //

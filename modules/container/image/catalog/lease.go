@@ -20,7 +20,7 @@ func BlobRef(label string, d digest.Digest) string { return "croft/" + label + "
 func ofLabel(ref, label string) bool { return strings.HasPrefix(ref, "croft/"+label+"/") }
 
 // Hold begins the lease of a label's pull, or continues that of the attempt before.
-// What is written with the returned context stays until LetGo.
+// Content written with the returned context stays until LetGo.
 func (n Namespace) Hold(ctx context.Context, label string) (context.Context, error) {
 	id := leasePrefix + label
 	_, err := n.leases.Create(ctx, leases.WithID(id), leases.WithLabels(map[string]string{keyReservation: label}))
@@ -36,7 +36,7 @@ func (n Namespace) HoldBlob(ctx context.Context, label string, d digest.Digest) 
 }
 
 // HoldLayers adds a chain of unpacked layers that was here before to the lease of a
-// label's pull, and returns what its topmost layer takes. held is false when there is
+// label's pull, and returns its topmost layer's usage. held is false when there is
 // no such chain.
 func (n Namespace) HoldLayers(ctx context.Context, label, chain string) (u snapshots.Usage, held bool, err error) {
 	u, err = n.Snapshots.Usage(ctx, chain)

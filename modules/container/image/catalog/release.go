@@ -9,7 +9,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Release lets a label's image go, and what its pull has fetched. The image of a
+// Release lets a label's image go, and its pull's fetched data. The image of a
 // container that still exists is only marked, and let go by Settle. NotExist when
 // there is neither, unless ended says that the caller has ended a pull.
 func (c *Catalog) Release(ctx context.Context, label string, ended bool) error {

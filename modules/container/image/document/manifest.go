@@ -10,7 +10,7 @@ import (
 	"github.com/croft-edge/croft/pkg/limit"
 )
 
-// What a document may be at most. Registries must take manifests of 4 MiB, by OCI's
+// The bounds of a document. Registries must take manifests of 4 MiB, by OCI's
 // distribution specification. runc's overlay holds 128 layers on every kernel.
 const (
 	MostBytes = 4 << 20
@@ -21,7 +21,7 @@ const (
 	mostWords = 10_000
 )
 
-// What is counted when it turns an image away: bytes of a document, layers of a
+// The limits that count refused images: bytes of a document, layers of a
 // manifest, entries of an index.
 var (
 	Bytes   = limit.Limit{Name: "image-document-bytes", Per: "document", Each: 4 << 20, Unit: limit.Bytes}

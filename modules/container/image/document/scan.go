@@ -36,8 +36,8 @@ func open(raw []byte, what string, kind byte) (*scanner, error) {
 	return s, nil
 }
 
-// next is the byte that the next value, or the end of what is around it, begins
-// with.
+// next is the first byte of the next value, or the byte that ends the enclosing
+// one.
 func (s *scanner) next() byte {
 	for {
 		switch c := s.raw[s.at]; c {

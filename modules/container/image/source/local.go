@@ -16,7 +16,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// files is what an OCI layout is read from: a folder or a tar.
+// files is the source of an OCI layout: a folder or a tar.
 type files interface {
 	// Open opens a regular file; fs.ErrNotExist when there is none.
 	Open(name string) (io.ReadCloser, error)
@@ -123,7 +123,7 @@ func readAll(from files, name string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	defer r.Close()
-	// It doubles, and what is left of it isn't kept.
+	// The buffer grows by doubling; its unused rest isn't kept.
 	var raw bytes.Buffer
 	n, err := raw.ReadFrom(io.LimitReader(r, most+1))
 	if err == nil && n > most {

@@ -26,7 +26,7 @@ type Reference struct {
 	Text string
 	// Digest is set when the reference has one.
 	Digest digest.Digest
-	// name is what containerd's resolver takes, host the registry's.
+	// name is the reference for containerd's resolver, host the registry's.
 	name, host string
 	// root is the allowed path, path the rest of it.
 	root, path string

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// longestExchange is for one request with its answer; what breaks off then
-	// continues where it was. It is that long for slow links.
+	// longestExchange bounds one request with its answer; an aborted download is
+	// resumed later. It is that long for slow links.
 	longestExchange = 24 * time.Hour
 	// longestToken bounds the answer of a token server.
 	longestToken = 1 << 20

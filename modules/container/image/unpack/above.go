@@ -58,7 +58,7 @@ func (l *layer) folder(at string) error {
 			continue
 		}
 		if err != nil {
-			// Something else lies there, and hides what is below it.
+			// It isn't a folder, and hides the lower layers' one.
 			return nil //nolint:nilerr // see above
 		}
 		err = likeThat(at, fd)

@@ -15,8 +15,8 @@ import (
 // which are kept in memory while it is unpacked.
 const mostExtra = 16 << 20
 
-// counter counts the bytes, files and folders of a layer, and refuses what goes
-// beyond the bounds.
+// counter counts the bytes, files and folders of a layer, and refuses a layer beyond
+// the bounds.
 type counter struct {
 	Bounds
 	// wrote are the bytes of this layer alone, extra those of names and attributes

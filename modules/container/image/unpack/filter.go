@@ -7,8 +7,8 @@ import (
 )
 
 // calls are the system calls that reading a pipe and writing below the root need, beside
-// those of Go's own runtime. None of them opens a socket, starts a program or changes what
-// is mounted, and files are those below the root.
+// those of Go's own runtime. None of them opens a socket, starts a program or changes
+// mounts, and files are those below the root.
 func calls() []confine.Call {
 	return confine.Calls(append(callsHere(),
 		unix.SYS_PREAD64, unix.SYS_PWRITE64, unix.SYS_READV, unix.SYS_WRITEV, unix.SYS_FSTAT, unix.SYS_LSEEK, unix.SYS_FTRUNCATE,

@@ -9,9 +9,9 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// finish does what only root of the node can, in a folder that somebody else has
-// filled: it marks the folders that hide those of layers below, and gets all of it
-// to the disk before containerd's records say that it is there.
+// finish does the steps that only the node's root can do, in a folder that the unpacking
+// process has filled: it marks the opaque folders, which hide those of layers below, and
+// syncs all of it to disk before containerd records the layer.
 func finish(upper string, opaque []string) error {
 	root, err := unix.Open(upper, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

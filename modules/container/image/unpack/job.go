@@ -19,7 +19,7 @@ const (
 	nobody = IDs - 2
 )
 
-// Memory is what one process may have: 1,000,000 files take some 300 bytes each,
+// Memory bounds one process: 1,000,000 files take some 300 bytes each,
 // the window of zstd takes 128 MiB.
 var Memory = limit.Limit{Name: "image-unpack-memory", Per: "layer", Each: 512 << 20, Unit: limit.Bytes}
 
@@ -54,7 +54,7 @@ type order struct {
 	Packed int64
 }
 
-// Result is what a layer unpacked to: the digest of the tar, and Bounds.Bytes and
+// Result describes an unpacked layer: the digest of the tar, and Bounds.Bytes and
 // Bounds.Files with this layer's.
 type Result struct {
 	Diff         digest.Digest
@@ -101,5 +101,5 @@ func refused(format string, args ...any) error {
 	return node.Errorf(node.Refused, "cannot use the image: "+format, args...)
 }
 
-// longest is a bound for what must end at once.
+// longest bounds operations that should end at once.
 const longest = 30 * time.Second

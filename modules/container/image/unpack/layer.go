@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	// xattrPrefix begins what a tar says of extended attributes.
+	// xattrPrefix begins a tar header's records of extended attributes.
 	xattrPrefix = "SCHILY.xattr."
 	// fileCaps is the one of the kernel's own attributes that an image may have.
 	fileCaps = "security.capability"
-	// whiteout begins the name of what a layer takes away, opaqueName is in a folder
-	// that hides those below it.
+	// whiteout begins the name of an entry that deletes a lower layer's file; opaqueName is
+	// in a folder that hides those below it.
 	whiteout   = ".wh."
 	opaqueName = ".wh..wh..opq"
 )
@@ -49,7 +49,7 @@ type opaqueFolders struct {
 }
 
 // mostUncounted is how many files and folders are made of a layer before it is known to be within
-// the bounds. A million that are made for nothing would slow down whoever makes one on that disk, also
+// the bounds. A million made for nothing would slow down the making of files on that disk, also
 // long after they are removed: ext4 looks at each inode that was freed in the last minutes before it
 // takes another. Few layers have more than this, and counting takes a third as long as unpacking.
 const mostUncounted = 20_000
@@ -73,7 +73,7 @@ func unpackTwice(b Bounds, below []int, twice io.Reader, bytes int64) (*layer, e
 	return l, l.unpack(twice)
 }
 
-// empty removes what is in a folder.
+// empty removes a folder's content.
 func empty(dir string) error {
 	all, err := os.ReadDir(dir)
 	for _, one := range all {

@@ -12,7 +12,7 @@ import (
 //
 // Where a machine doesn't say which there are, or doesn't let them be chosen, it has all.
 func startOnHalf(cmd *exec.Cmd) error {
-	runtime.LockOSThread() // the process inherits what this thread may use
+	runtime.LockOSThread() // the process inherits this thread's affinity
 	var all unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
 		runtime.UnlockOSThread()

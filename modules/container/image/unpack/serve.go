@@ -72,7 +72,7 @@ func serve(a *answer, inside func() error) error {
 	return err
 }
 
-// ceilings sets what this process may take at most.
+// ceilings sets this process's resource limits.
 func ceilings() error {
 	debug.SetMemoryLimit(Memory.Each * 3 / 4)
 	limits := map[int]uint64{unix.RLIMIT_CPU: uint64(Time.Each), unix.RLIMIT_NOFILE: mostOpen, unix.RLIMIT_CORE: 0}

@@ -1,5 +1,5 @@
-// Command inside is what the tests of package rootfs run in a container. Its
-// arguments are commands, separated by ";". It prints what each gives, or why not.
+// Command inside is the program that the tests of package rootfs run in a container.
+// Its arguments are commands, separated by ";". It prints each one's result or error.
 package main
 
 import (
