@@ -16,9 +16,9 @@ import (
 // be written. A quota counts an extent's bytes once, wherever they lie; beside them
 // btrfs writes trees that count for no quota.
 const (
-	// slack is for what there is once: groups of blocks, the root trees; bytes.
+	// slack is for structures of a fixed size: groups of blocks, the root trees; bytes.
 	slack = 64 * bytesize.MiB
-	// uncounted is the part of what is promised that btrfs may write beside it: a
+	// uncounted is btrfs's own writes as a part of the promised space: a
 	// block of 4 KiB by itself has 87 bytes in the extent tree and 29 in the
 	// checksums', in leaves that may be half full after many removals. That is a
 	// seventeenth; a third of it was the most that was measured.
@@ -28,15 +28,15 @@ const (
 	mostReserve = 512 * bytesize.MiB
 )
 
-// offered is what of a pool's size can be promised: the most for which this still
-// fits, with copies for how often metadata is written,
+// offered is how much of a pool's size can be promised: the most for which this still
+// fits, copies being how often metadata is written,
 //
 //	promised, in each of the ways that it can be written at once
 //	+ copies * (promised/uncounted + min(promised/uncounted, mostReserve) + slack)
 //
 // In mixed groups of blocks each byte has its place, as data or as metadata. Else
-// what is promised may all have been data once, and lie scattered so that no group
-// of blocks comes free, when all of it is metadata.
+// the promised bytes may all have been data once, scattered so that no group of
+// blocks is freed, when all of them are metadata.
 func offered(space btrfs.Space) uint64 {
 	copies := max(space.Layout.Copies, 1)
 	ways := copies
@@ -50,7 +50,7 @@ func offered(space btrfs.Space) uint64 {
 	return max(small, large)
 }
 
-// candidate is a pool with what can still be promised on it.
+// candidate is a pool with the space that can still be promised on it.
 type candidate struct {
 	pool *pool
 	free uint64

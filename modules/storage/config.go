@@ -45,7 +45,7 @@ type Config struct {
 	sweepEvery time.Duration
 }
 
-// Validate checks c and names the field, the value and what is allowed.
+// Validate checks c and names the wrong field, its value and the allowed values.
 func (c Config) Validate() error {
 	if !filepath.IsAbs(c.State) {
 		return node.Errorf(node.Invalid, "cannot use storage config: State is %q, must be an absolute path", c.State)

@@ -25,14 +25,14 @@ const (
 
 // Detach unmounts the pools of cfg, and no others, and detaches their loop
 // devices. The data stays. Busy when a module has them open, anybody a file
-// on them, or a container still has something of them mounted 3 s later: what is unmounted then stays so.
+// on them, or a container still has something of them mounted 3 s later: pools unmounted until then stay so.
 func Detach(ctx context.Context, cfg Config) error {
 	return withLock(ctx, cfg, func(c Config, names []string) error { return c.detach(ctx, names) })
 }
 
 // Destroy is Detach, and then removes the images, marks and indexes of cfg's
-// pools, and of no others: with a loop file goes all that was on it. Of disks
-// only the mark is removed; what is on them stays.
+// pools, and of no others: a loop file's data is lost with it. Of disks only
+// the mark is removed; their data stays.
 func Destroy(ctx context.Context, cfg Config) error {
 	return withLock(ctx, cfg, func(c Config, names []string) error {
 		if err := c.detach(ctx, names); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// openDisk opens the pool on a whole disk. What can't be used is reported as a
+// openDisk opens the pool on a whole disk. An unusable disk is reported as a
 // broken device, and as a broken pool too when one was made there.
 func (o *opener) openDisk(ctx context.Context, spec PoolSpec) {
 	name, err := o.diskPool(ctx, spec)

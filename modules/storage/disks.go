@@ -11,11 +11,11 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// diskBlock is what a disk's size must be a multiple of: the larger of the two
-// block sizes that VMs see.
+// diskBlock divides a disk's size: the larger of the two block sizes that VMs
+// see.
 const diskBlock = 4 * bytesize.KiB
 
-// diskService is what of the module is on the bus as storage.vdisk.
+// diskService is the module's bus object storage.vdisk.
 type diskService struct{ m *Module }
 
 // Allocate makes a disk of size bytes, or returns the one of that name. It

@@ -6,7 +6,7 @@
 //	storage.lock            held while a module runs
 //	pools/<pool>.img        a loop pool's image; <pool>.img.new while it is made
 //	pools/<pool>.json       the pool's mark: it was made here, with that UUID
-//	pools/<pool>.index/     names of what lies on the pool, for when it can't be read
+//	pools/<pool>.index/     names of the things on the pool, for when it can't be read
 //
 // and inside each pool, which is mounted at Config.Mounts/<pool>, the file systems
 // and virtual disks of package volume. Package blockdev formats pools, loop attaches

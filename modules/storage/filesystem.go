@@ -11,7 +11,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// service is what of the module is on the bus as storage.storage.
+// service is the module's bus object storage.storage.
 type service struct{ m *Module }
 
 // CreateFilesystem makes it, or returns the one of that name.
@@ -67,8 +67,8 @@ func claimOf(spec node.FilesystemSpec) node.Claim {
 	return node.Claim{Hash: spec.Hash, AdoptUnlabelled: spec.AdoptUnlabelled}
 }
 
-// adopt returns the file system that is there, if it is the caller's and what
-// is asked for. One without a hash gets the caller's.
+// adopt returns the existing file system, if it is the caller's and matches spec.
+// One without a hash gets the caller's.
 func (s service) adopt(p *pool, l volume.Label, spec node.FilesystemSpec) (node.Filesystem, error) {
 	if err := claimOf(spec).Check("create filesystem "+spec.Name, l.Hash); err != nil {
 		return node.Filesystem{}, err
@@ -190,7 +190,7 @@ func (s service) ListFilesystems() ([]node.Filesystem, error) {
 	return list, nil
 }
 
-// Status reports pools, and what is broken.
+// Status reports pools, and broken pools and devices.
 func (s service) Status() (node.StorageStatus, error) { return s.m.status(), nil }
 
 // Monitor reports each pool's use when it changes, and at least every minute.

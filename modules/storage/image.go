@@ -15,7 +15,7 @@ import (
 )
 
 // makeImage makes the image of a loop pool. It gets its name only when it is
-// whole: what lies under the temporary one never held data.
+// complete: a file with the temporary name never held data.
 func (c Config) makeImage(ctx context.Context, spec PoolSpec) (err error) {
 	image := c.image(spec.Name)
 	unfinished := image + ".new"

@@ -28,9 +28,9 @@ type Module struct {
 }
 
 // Open makes or adopts the pools of cfg and returns the module that serves
-// them. It may be called again after any kind of end of the last one: pools
-// that are mounted are adopted, what was half made is cleared away, and a pool
-// that can't be used is reported in Status while the rest goes on. Busy when
+// them. It may be called again after any kind of end of the last one: mounted
+// pools are adopted, half-made things are removed, and an unusable pool is
+// reported in Status while the rest goes on. Busy when
 // another module has cfg.State open.
 func Open(ctx context.Context, cfg Config) (*Module, error) {
 	if err := cfg.Validate(); err != nil {
@@ -88,10 +88,10 @@ func (m *Module) end() error {
 	}
 }
 
-// Storage is what goes on the bus as storage.storage.
+// Storage returns the bus object storage.storage.
 func (m *Module) Storage() node.Storage { return service{m} }
 
-// VDisks is what goes on the bus as storage.vdisk.
+// VDisks returns the bus object storage.vdisk.
 func (m *Module) VDisks() node.VDisks { return diskService{m} }
 
 // begin starts a change; done ends it. A pool that was unmounted is mounted first.

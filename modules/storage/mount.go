@@ -45,7 +45,7 @@ func unmountBelow(dir string) error {
 	return nil
 }
 
-// mountedAt is what is mounted on a path.
+// mountedAt is the mount on a path.
 func mountedAt(path string) (mounts.Mount, bool, error) {
 	mounted, err := mounts.Read()
 	m, found := mounted.At(path)
@@ -67,8 +67,8 @@ type mount struct {
 	tried time.Time
 	cause string
 
-	// device is what it is mounted from, remounted the number of remounts since the
-	// start; guarded by mu.
+	// device is the device it is mounted from, remounted the number of remounts since
+	// the start; guarded by mu.
 	mu        sync.Mutex
 	device    string
 	remounted uint64
@@ -103,8 +103,8 @@ func (m *mount) open() (*btrfs.FS, error) {
 	return f, nil
 }
 
-// mounted opens what is mounted in the pool's place, if it is the pool. An
-// unmounted one's folder may lie on another btrfs: that one isn't ours to write to.
+// mounted opens the file system at the pool's mount point, if it is the pool. An
+// unmounted pool's folder may lie on another btrfs, which isn't ours to write to.
 func (m *mount) mounted() (*btrfs.FS, error) {
 	f, err := btrfs.Open(m.path)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// pool is a btrfs on one device, and what lies on it. That is read from it each time.
+// pool is a btrfs on one device, and its things, which are read from it each time.
 type pool struct {
 	name     string
 	diskType workload.DeviceType
@@ -21,7 +21,7 @@ type pool struct {
 	log         zerolog.Logger
 }
 
-// kind is one of the two kinds of thing on a pool; what names it in messages.
+// kind is one of the two kinds of thing on a pool; field what names it in messages.
 type kind struct {
 	what string
 	of   func(p *pool) things

@@ -79,8 +79,8 @@ func (m *Module) remountAll() {
 	}
 }
 
-// sweepAll removes, on each pool that works, the groups of what was removed since the last sweep. Between
-// a few of them others have their turn.
+// sweepAll removes, on each working pool, the quota groups of things removed since the last sweep. After
+// every few groups other calls have their turn.
 func (m *Module) sweepAll() {
 	for _, p := range m.pools {
 		for next, more := uint64(0), true; more; {

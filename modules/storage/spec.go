@@ -17,10 +17,10 @@ const minLoopSize = 256 * bytesize.MiB
 // PoolSpec names a pool: either a loop file of a size, or a whole disk.
 type PoolSpec struct {
 	// Name is the pool's, [a-z0-9-] and at most 32 characters. Empty means
-	// ssd0, ssd1, hdd0 … for loop files, and what the disk says for disks.
+	// ssd0, ssd1, hdd0 … for loop files, and the disk's own name for disks.
 	Name string
-	// Type is the type to offer. Empty means SSD for a loop file, and what the
-	// kernel says for a disk.
+	// Type is the type to offer. Empty means SSD for a loop file, and the type
+	// that the kernel reports for a disk.
 	Type workload.DeviceType
 	// LoopSize is the size of the loop file in bytes; it counts when the pool is made.
 	LoopSize uint64
@@ -67,7 +67,7 @@ func splitType(text string) (workload.DeviceType, string, error) {
 	return "", "", node.Errorf(node.Invalid, "cannot read pool %q: type is %q, must be SSD or HDD", text, kind)
 }
 
-// Validate checks s and names the field, the value and what is allowed.
+// Validate checks s and names the wrong field, its value and the allowed values.
 func (s PoolSpec) Validate() error {
 	if s.Name != "" && !validPoolName(s.Name) {
 		return node.Errorf(node.Invalid, "cannot use pool: name is %q, must be 1 to 32 of a-z, 0-9 and -, and not begin with -", s.Name)
@@ -120,7 +120,7 @@ func nameLoops(specs []PoolSpec) []PoolSpec {
 
 const nameChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
-// checkName refuses what must not become a file name.
+// checkName refuses text that must not become a file name.
 func checkName(what, name string) error {
 	if name == "" || len(name) > 64 || strings.Trim(name, nameChars) != "" || name[0] == '.' || name[0] == '-' {
 		if len(name) > 100 {

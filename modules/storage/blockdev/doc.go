@@ -1,4 +1,4 @@
-// Package blockdev looks at block devices before they become pools, and formats
-// them: what is on one, whether somebody uses it, whether it rotates. It formats
-// what it is told to; its caller decides whether that may be.
+// Package blockdev examines block devices before they become pools (their
+// content, whether they are in use, whether they rotate), and formats them. Its
+// caller decides whether a device may be formatted.
 package blockdev

@@ -16,7 +16,7 @@ const LabelPrefix = "croft-"
 
 // Format makes an empty btrfs on device, which may be a plain file. Data and
 // metadata share its groups of blocks, and both are written once: so each byte
-// that a quota counts takes one byte, and what the one gave back serves the other.
+// that a quota counts takes one byte, and space freed by the one serves the other.
 func Format(ctx context.Context, device, pool string, force bool) error {
 	args := []string{"-q", "--mixed", "-m", "single", "-d", "single", "-L", LabelPrefix + pool}
 	if force {
@@ -32,8 +32,8 @@ func Erase(ctx context.Context, disk string) error {
 	return err
 }
 
-// run runs one of the tools that pools are made with and returns what it
-// printed. Its exit status stays in the error.
+// run runs one of the tools that pools are made with and returns its output.
+// Its exit status stays in the error.
 func run(ctx context.Context, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	var out, complaint bytes.Buffer

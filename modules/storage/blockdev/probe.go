@@ -22,7 +22,7 @@ import (
 // something there.
 const probeSpan = bytesize.MiB
 
-// Probe says what is on a disk; empty when nothing is. It only reads.
+// Probe names the content of a disk; empty when there is none. It only reads.
 func Probe(ctx context.Context, disk string) (string, error) {
 	if err := checkUnused(disk); err != nil {
 		return "", err
@@ -34,7 +34,7 @@ func Probe(ctx context.Context, disk string) (string, error) {
 	return content(disk)
 }
 
-// checkUnused refuses what isn't a disk, or one that the system uses.
+// checkUnused refuses a path that isn't a disk, and a disk in use.
 func checkUnused(disk string) error {
 	info, err := os.Stat(disk)
 	if err != nil {

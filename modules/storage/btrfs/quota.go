@@ -40,8 +40,8 @@ func GroupLevel(id uint64) uint16 { return uint16(id >> 48) }
 // GroupNumber is the number of a quota group within its level.
 func GroupNumber(id uint64) uint64 { return id & (1<<48 - 1) }
 
-// EnableQuota turns on quotas of that kind; what is written already is counted
-// by Qgroup only. Invalid when the kernel doesn't have it.
+// EnableQuota turns on quotas of that kind; only Qgroup counts existing data.
+// Invalid when the kernel doesn't have it.
 func (f *FS) EnableQuota(kind Quota) error {
 	args := quotaArgs{cmd: quotaEnable}
 	if kind == Simple {
@@ -50,7 +50,7 @@ func (f *FS) EnableQuota(kind Quota) error {
 	return Wrap(call(f.root, iocQuotaCtl, &args), "cannot turn on %s quotas on %s", kind, f.root.Name())
 }
 
-// QuotaState is what the quota tree says of itself.
+// QuotaState is the quota tree's own state.
 type QuotaState struct {
 	Kind Quota
 	// Inconsistent means that a rescan is needed before the counts are right.
@@ -122,7 +122,7 @@ func (f *FS) Join(group, parent uint64) error {
 // Group is a quota group with its counts in bytes.
 type Group struct {
 	ID uint64
-	// Used is what it holds, Max its limit; 0 for none.
+	// Used is its bytes in use, Max its limit; 0 for none.
 	Used uint64
 	Max  uint64
 }
@@ -153,7 +153,7 @@ func (f *FS) Groups() (map[uint64]*Group, error) {
 	return groups, Wrap(err, "cannot read the quota groups of %s", f.root.Name())
 }
 
-// searchGroups adds what the items of that kind say to groups.
+// searchGroups adds the numbers in items of that kind to groups.
 func (f *FS) searchGroups(groups map[uint64]*Group, kind uint32, from, to uint64) error {
 	s := slice{tree: quotaTree, minType: kind, maxType: kind, minOffset: from, maxOffset: to}
 	return f.search(s, func(i item) {

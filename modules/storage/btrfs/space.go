@@ -2,7 +2,7 @@ package btrfs
 
 import "golang.org/x/sys/unix"
 
-// Flags of linux/btrfs_tree.h: what a group of blocks holds, and how.
+// Flags of linux/btrfs_tree.h: the content of a group of blocks, and its profile.
 const (
 	groupData     = 1 << 0
 	groupMetadata = 1 << 2
@@ -13,7 +13,7 @@ const (
 type Space struct {
 	Total uint64
 	Used  uint64
-	// ReadOnly is what the kernel makes it after an error it can't write past.
+	// ReadOnly means that the kernel has made it read-only, as after a write error.
 	ReadOnly bool
 	Layout   Layout
 }

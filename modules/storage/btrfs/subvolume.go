@@ -52,10 +52,10 @@ func SubvolumeID(path string) (uint64, error) {
 }
 
 // Destroy removes the subvolume of that ID with all in it, those nested in it
-// first: whoever may write to a subvolume may make others inside. NotExist
+// first: a user who may write to a subvolume may make others inside. NotExist
 // when there is none.
 func (f *FS) Destroy(id uint64) error {
-	// Whoever still has it open may nest new ones while we look.
+	// A process that still has it open may nest new ones meanwhile.
 	for range 3 {
 		children, err := f.Children(id)
 		if err != nil {

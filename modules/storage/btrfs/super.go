@@ -10,7 +10,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Where the first superblock lies and what is where in it (btrfs_tree.h).
+// The first superblock's place and layout (btrfs_tree.h).
 const (
 	superOffset = 64 << 10
 	superSize   = 4096
@@ -20,7 +20,7 @@ const (
 	labelSize   = 256
 )
 
-// Super is what a superblock says of its file system.
+// Super is a superblock's description of its file system.
 type Super struct {
 	UUID  string
 	Label string

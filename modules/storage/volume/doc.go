@@ -1,12 +1,12 @@
-// Package volume owns what lies on a mounted pool:
+// Package volume owns the things on a mounted pool:
 //
 //	volumes/<name>    one subvolume a file system, with a quota
 //	vdisks/<name>     one preallocated file a virtual disk
 //
 // and beside the pool an index, which has the names of both for when the pool can't
-// be read. What it makes carries the extended attribute trusted.croft.filesystem or
-// trusted.croft.vdisk; what has none is never listed and never touched. A name
-// appears when the thing is whole; until then, and while it is removed, it has a
+// be read. Its things carry the extended attribute trusted.croft.filesystem or
+// trusted.croft.vdisk; anything without one is never listed and never touched. A name
+// appears when the thing is complete; until then, and while it is removed, it has a
 // temporary name, which Prepare clears away after a crash.
 //
 // The label is the truth of a file system's size, and its limit follows it. Whether

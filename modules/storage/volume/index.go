@@ -11,9 +11,9 @@ import (
 	"github.com/croft-edge/croft/modules/storage/btrfs"
 )
 
-// index holds, outside a pool, the names of what may lie on it: one empty
-// file each. It is asked only when the pool can't be. A name is there before
-// the thing is made and goes after it is gone, and Prepare sets it right.
+// index holds, outside a pool, the names of things that may be on it: one empty
+// file each. It is read only when the pool can't be. A name is added before the
+// thing is made and removed after it; Prepare corrects the index.
 type index struct {
 	dir string
 	// what names the things in errors.

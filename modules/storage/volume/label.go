@@ -9,8 +9,8 @@ import (
 	"github.com/croft-edge/croft/modules/storage/btrfs"
 )
 
-// The extended attributes that say whose a thing is. Only the node's root may
-// set those of the trusted namespace, so whoever uses a volume can't.
+// The extended attributes that name a thing's owner. Only the node's root may
+// set those of the trusted namespace, so a volume's user can't.
 const (
 	filesystemLabel = "trusted.croft.filesystem"
 	vdiskLabel      = "trusted.croft.vdisk"

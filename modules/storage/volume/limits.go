@@ -32,7 +32,7 @@ const FamilyLevel = 1
 
 // ensureQuota turns on quotas and returns the kind in force. A pool keeps the
 // kind it has. One with file systems on it that lost its quotas gets qgroups,
-// which count what is there already.
+// which count existing data.
 func ensureQuota(f *btrfs.FS, want Quota, occupied bool) (btrfs.Quota, error) {
 	state, err := f.Quota()
 	if err != nil {

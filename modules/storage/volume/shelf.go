@@ -28,7 +28,7 @@ type Pool struct {
 
 // shelf is the folder of a pool with all things of one kind.
 type shelf struct {
-	// what names the things in messages, attribute is that of their labels.
+	// what names the things in messages, attribute their labels' attribute.
 	what, attribute string
 	pool, dir       string
 	index           index
