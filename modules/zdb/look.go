@@ -21,8 +21,8 @@ type observer struct {
 	servers *servers
 }
 
-// look asks a container's zdb for its state. Drift says what differs from the wanted
-// state.
+// look asks a container's zdb for its state. Drift names the differences from the
+// wanted state.
 func (o *observer) look(ctx context.Context, s *server) (node.ZDBServer, error) {
 	v4, v6, err := o.cfg.addresses(ctx)
 	if err != nil {

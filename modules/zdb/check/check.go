@@ -78,8 +78,8 @@ func Namespace(s node.ZDBNamespaceSpec) error {
 	return nil
 }
 
-// password says what is wrong with a password; "" for nothing. One that isn't plain
-// text couldn't be typed into a client.
+// password describes the fault of a password; "" for none. One that isn't plain text
+// couldn't be typed into a client.
 func password(text string) string {
 	switch {
 	case len(text) > longestPassword:

@@ -113,7 +113,7 @@ func (c *Conn) Wait(ctx context.Context) error {
 	return nil //nolint:nilerr // the error only says how it has ended
 }
 
-// Close ends the connection. The zdb keeps what it was given.
+// Close ends the connection. The zdb keeps the listeners it was given.
 func (c *Conn) Close() error {
 	line{files: c.Listeners()}.close()
 	return c.conn.Close()

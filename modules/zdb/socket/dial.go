@@ -44,7 +44,7 @@ func dial(ctx context.Context, path string) (*net.UnixConn, error) {
 	return conn.(*net.UnixConn), nil
 }
 
-// cause is what a network error is about, without its addresses.
+// cause is a network error's cause, without the addresses.
 func cause(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) {
