@@ -8,7 +8,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croft/internal/command/shell"
 )
 
-// completionFlag is the library's: what follows it isn't a command line.
+// completionFlag is the library's: the arguments after it aren't a command line.
 const completionFlag = "--generate-bash-completion"
 
 // arranged puts flags where the library looks for them, so that people may

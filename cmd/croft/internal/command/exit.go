@@ -24,7 +24,7 @@ const (
 	exitInterrupted = 130
 )
 
-// exitTable is what `croft help exit-codes` shows.
+// exitTable is the text of `croft help exit-codes`.
 const exitTable = `0    done; for plan: nothing to change
 1    an error, or an answer that can't be believed (a forged, foreign or older
      result, a bad signature)

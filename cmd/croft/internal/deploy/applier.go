@@ -26,7 +26,7 @@ type Applier struct {
 	ledger   *ledger
 }
 
-// Recover pushes what was signed and has no ID yet, so that every entry is
+// Recover pushes signed documents that have no ID yet, so that every entry is
 // known to the explorer or gone from the state.
 func (a *Applier) Recover(ctx context.Context) error { return a.pusher.recover(ctx) }
 

@@ -30,7 +30,7 @@ type composer struct {
 	}
 }
 
-// user is the ID of who signs.
+// user is the signer's ID.
 func (c *composer) user() string { return c.key.ID() }
 
 // targets are the reservations that w's data refers to. Those of the project
@@ -66,7 +66,7 @@ func (c *composer) targets(ctx context.Context, w *project.Workload) (project.Ta
 	return out, nil
 }
 
-// hashOf is the hash of what an entry's user signed.
+// hashOf is the hash of an entry's signed document.
 func hashOf(e *state.Entry) (string, error) {
 	r, err := e.Reservation()
 	if err != nil {

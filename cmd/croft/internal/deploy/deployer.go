@@ -15,7 +15,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// Explorer is what this package needs of an explorer.
+// Explorer has the calls to an explorer that this package needs.
 type Explorer interface {
 	Shows
 	Reserve(ctx context.Context, r *workload.Reservation) (string, error)
@@ -24,7 +24,7 @@ type Explorer interface {
 	Node(ctx context.Context, id string) (explorer.Node, error)
 }
 
-// Config is what a Deployer is made of.
+// Config configures a Deployer.
 type Config struct {
 	Explorer Explorer
 	Key      sign.KeyPair

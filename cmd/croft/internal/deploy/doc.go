@@ -1,8 +1,8 @@
 // Package deploy carries a plan out: it signs, pushes, deletes, renews and waits, and keeps
-// the state current at every step. Package plan decides what is done; package verdict decides
-// what an explorer is believed.
+// the state current at every step. Package plan decides the changes; package verdict decides
+// whether an explorer's answer is believed.
 //
-// Each part has the few things that it needs: the Observer judges what the explorer shows, the
+// Each part has only its own dependencies: the Observer judges the explorer's answers, the
 // Planner makes the planner's input, the Applier signs and pushes, the Remover signs deletions,
-// the Renewer renewals, the Importer takes over what is there, and the Waiter waits for nodes.
+// the Renewer renewals, the Importer adopts existing reservations, and the Waiter waits for nodes.
 package deploy

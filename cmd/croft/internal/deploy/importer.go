@@ -162,7 +162,7 @@ func (i *Importer) candidate(ctx context.Context, w *project.Workload, o Observa
 		return nil, err
 	}
 	if slices.ContainsFunc(w.Uses(), func(name string) bool { return known.Workloads[name].ID == "" }) {
-		return &candidate{entry: e}, nil // what it uses isn't there, so it uses something else
+		return &candidate{entry: e}, nil // the file's workloads aren't deployed, so it uses others
 	}
 	e.Uses = map[string]string{}
 	for name, used := range known.Workloads {

@@ -24,7 +24,7 @@ func newestNetworks(all []Observation) []Observation {
 	return out
 }
 
-// networkName is a network's own name; empty for what isn't one.
+// networkName is a network's own name; empty for other types.
 func networkName(o Observation) string {
 	if o.Document.Type != workload.TypeNetwork {
 		return ""

@@ -94,8 +94,8 @@ func (s *Observer) All(ctx context.Context, entries []*state.Entry) (map[*state.
 	return out, nil
 }
 
-// phase is what a plan may rest on. An answer that can't be believed counts as none: a lie
-// of the explorer must neither delete nor make anything.
+// phase is the verdict's meaning for a plan. An answer that can't be believed counts as none: a
+// lie of the explorer must neither delete nor make anything.
 func phase(v verdict.Verdict) plan.Phase {
 	switch {
 	case v.State == verdict.Unpushed:

@@ -24,9 +24,9 @@ type pusher struct {
 	log    progress
 }
 
-// push brings an entry's document to the explorer and keeps the ID that it
-// gives. It may be called again: the same document gets the same ID. What the
-// explorer refuses for good is forgotten.
+// push sends an entry's document to the explorer and keeps the ID that it
+// assigns. It may be called again: the same document gets the same ID. An entry
+// that the explorer refuses for good is forgotten.
 func (p *pusher) push(ctx context.Context, e *state.Entry) error {
 	r, err := e.Reservation()
 	if err != nil {
@@ -68,7 +68,7 @@ func (p *pusher) failed(e *state.Entry, cause error) error {
 	return cause
 }
 
-// recover pushes what was signed and has no ID yet, so that every entry is
+// recover pushes signed documents that have no ID yet, so that every entry is
 // known to the explorer or gone from the state.
 func (p *pusher) recover(ctx context.Context) error {
 	for _, name := range p.ledger.Names() {

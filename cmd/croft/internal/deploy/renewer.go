@@ -22,7 +22,7 @@ type Renewer struct {
 }
 
 // Entry signs that an entry's workload lives until n.Expires; duration is
-// what the project file says now.
+// the project file's present one.
 func (r *Renewer) Entry(ctx context.Context, e *state.Entry, n workload.Renewal, duration time.Duration) error {
 	document, err := e.Reservation()
 	if err != nil {

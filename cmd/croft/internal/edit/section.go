@@ -16,7 +16,7 @@ const networksKey = "networks"
 // blank stands for a blank line while YAML, which forgets these, has the text.
 const blank = "#\u00a0blank"
 
-// usualIndent is that of what is written where the file shows none.
+// usualIndent is the indentation of new lines where the file shows none.
 const usualIndent = 2
 
 // section is where the key networks stands: lines from start to end, of which
@@ -59,7 +59,7 @@ func change(content []byte, f func(networks *yaml.Node) error) ([]byte, error) {
 
 // kept is after, with the lines as they are in the file wherever the change
 // hasn't touched them: before is how they are written anew. A change touches
-// one piece, so what is the same lies in front of it and behind it.
+// one piece, so the lines before it and after it are the same.
 func kept(lines, before, after []string) []string {
 	if len(lines) != len(before) {
 		return after
@@ -106,7 +106,7 @@ func find(content []byte) (section, error) {
 	return s, nil
 }
 
-// between reports whether a line may belong to what follows the section.
+// between reports whether a line may belong to the text after the section.
 func between(line string) bool {
 	return strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#")
 }
@@ -125,8 +125,8 @@ func (s section) appended() section {
 	return s
 }
 
-// marked is the text with something in the blank lines, which then belong to
-// what follows them.
+// marked is the text with a comment in the blank lines, which then belong to
+// the node after them.
 func marked(lines []string) string {
 	out := make([]string, len(lines))
 	indent := ""

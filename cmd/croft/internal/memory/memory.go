@@ -1,6 +1,6 @@
 // Package memory keeps addresses that a user's croft has learnt, for when the explorer is
 // away: each node's own address, and when each explorer last answered.
-// Nothing in it is trusted: who answers at an address has to show the node's key.
+// Nothing in it is trusted: the server at an address has to prove the node's key.
 package memory
 
 import (

@@ -9,8 +9,8 @@ import (
 // usualBits is the size of the subnets that are chosen.
 const usualBits = 24
 
-// Ports are chosen between these: above what services use, below what Linux
-// gives to outgoing connections.
+// Ports are chosen between these: above those of services, below those that
+// Linux gives to outgoing connections.
 const (
 	firstPort = 10000
 	lastPort  = 32767

@@ -7,8 +7,8 @@ import (
 )
 
 // Dot is the network as a graph in Graphviz' language: boxes are nodes,
-// ellipses are outside, dashed is what nobody can call. An arrow says who sends
-// what straight to whom.
+// ellipses accesses; those that can't be called are dashed. An arrow shows the
+// ranges that one peer sends directly to another.
 func (n Network) Dot() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }

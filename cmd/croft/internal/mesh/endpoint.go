@@ -38,7 +38,7 @@ func hostOK(host string) bool {
 			return false
 		}
 	}
-	// What ends in digits is meant as an IPv4 address, and isn't one.
+	// A last label of digits means a malformed IPv4 address.
 	digits := regexp.MustCompile(`^[0-9]+$`).MatchString(parts[len(parts)-1])
 	return !digits && len(host) <= 253
 }

@@ -29,7 +29,7 @@ func (n Node) Hidden() bool { return n.Endpoint == "" }
 // Gateway is the node's own address in its subnet.
 func (n Node) Gateway() netip.Addr { return n.Subnet.Addr().Next() }
 
-// Access is somebody outside who is let in.
+// Access is an outside peer, such as a laptop, with access to the network.
 type Access struct {
 	Name   string
 	Subnet netip.Prefix

@@ -11,15 +11,15 @@ type Peer struct {
 	Node   *Node
 	Access *Access
 	Subnet netip.Prefix
-	// AllowedIPs are what goes to it and may come from it: its own ranges, and
+	// AllowedIPs are the ranges routed to it and accepted from it: its own, and
 	// those that are reached by way of it. No two peers share any.
 	AllowedIPs []netip.Prefix
 	// Endpoint is empty when only the peer can call.
 	Endpoint string
 }
 
-// Peers are those of node i: the other nodes in their order, but for hidden
-// ones where i is hidden too, then those outside who call it.
+// Peers are the peers of node i: the other nodes in their order, except hidden
+// ones if i is hidden too, then the accesses that call it.
 func (n Network) Peers(i int) []Peer {
 	self := n.Nodes[i]
 	var out []Peer
@@ -54,7 +54,7 @@ func (n Network) hiddenBut(id string) []netip.Prefix {
 	return out
 }
 
-// outside are the ranges of those who call a node from outside.
+// outside are the ranges of the accesses that call a node.
 func (n Network) outside(via string) []netip.Prefix {
 	var out []netip.Prefix
 	for _, one := range n.Access {

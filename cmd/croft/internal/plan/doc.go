@@ -1,4 +1,4 @@
-// Package plan decides what has to happen so that a project's reservations are
-// what its file asks for. It is pure: what is asked for and what is known go
-// in, a list of changes comes out.
+// Package plan computes the changes that bring a project's reservations in line
+// with its file. It is pure: the wanted and the known workloads go in, a list of
+// changes comes out.
 package plan

@@ -143,9 +143,9 @@ func (m maker) moved(w Wanted, k Known) string {
 	return ""
 }
 
-// otherHash reports whether the data of what uses now names another reservation
-// than now's: an explorer may give two the same ID. A network is updated in
-// place, and the hash of an older reservation of it stays good.
+// otherHash reports whether a dependant's data names, by its hash, another
+// reservation than now's: an explorer may give two the same ID. A network is updated
+// in place, and the hash of an older reservation of it stays valid.
 func (m maker) otherHash(now Known, named string) bool {
 	return now.Type != workload.TypeNetwork && now.Hash != "" && named != "" && now.Hash != named
 }

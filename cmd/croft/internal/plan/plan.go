@@ -6,7 +6,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// Action is what happens to a workload.
+// Action is the kind of a workload's change.
 type Action string
 
 // The actions.
@@ -107,7 +107,7 @@ type Input struct {
 	Recreate bool
 }
 
-// Change is what happens to one workload.
+// Change is the change of one workload.
 type Change struct {
 	Name   string        `json:"name"`
 	Type   workload.Type `json:"type"`
@@ -131,7 +131,7 @@ type Change struct {
 }
 
 // Plan is the changes: those of the file's workloads in the order of creation,
-// then what isn't in the file any more.
+// then those of workloads that aren't in the file any more.
 type Plan struct {
 	Changes []Change
 }

@@ -9,8 +9,8 @@ import (
 
 // membership is a workload's place in a network.
 type membership struct {
-	// id is what the data calls the network, of the workload target in the file,
-	// which may lie outside.
+	// id is the network's ID in the data; it is the network of the workload target,
+	// or one outside of the file.
 	id     string
 	target *Workload
 	ips    []memberAddress
@@ -22,8 +22,8 @@ type memberAddress struct {
 	place
 }
 
-// addresses checks what members ask for, where the file says enough: a node
-// refuses it too, but only once all else is there.
+// addresses checks the addresses that members ask for, where the file says enough:
+// a node refuses wrong ones too, but only once all else is deployed.
 func addresses(all []*Workload) error {
 	taken := map[string]string{}
 	for _, w := range all {

@@ -13,10 +13,10 @@ import (
 // open a sealed one.
 const unread = "\x00secret"
 
-// Alike reports whether data is what w would be signed with now, known being the
-// reservations that it refers to. Secrets can't be compared: one that is there is
-// taken for the file's. A hash of a volume that data names must be right; a network
-// is updated under its name, and any hash of it will do.
+// Alike reports whether w would be signed with the same data now, known being the
+// reservations that it refers to. Secrets can't be compared: an existing one is
+// taken for the file's. A hash of a volume in data must be right; a network is
+// updated under its name, and any hash of it will do.
 func (w *Workload) Alike(data json.RawMessage, known Targets, open func(*Secret) (string, error)) (bool, error) {
 	own, err := w.Data(known, open, func(*Secret) (string, error) { return unread, nil })
 	if err != nil {

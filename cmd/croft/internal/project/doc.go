@@ -3,6 +3,6 @@
 //
 // It knows the file's vocabulary and its rules, and turns a workload into the
 // data of a reservation once it is told the IDs and given a sealer. Beside the
-// project file it reads only what the file names as a secret's source. Every
+// project file it reads only the files named as secrets' sources. Every
 // error says the line.
 package project

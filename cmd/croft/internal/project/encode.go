@@ -57,8 +57,8 @@ func (w *Workload) Check(user string) error {
 	}))
 }
 
-// Explain makes the refusal of a reservation that came of this workload an
-// Error with its line; nil and other errors stay what they are.
+// Explain turns the refusal of this workload's reservation into an Error with
+// its line; nil and other errors are returned unchanged.
 func (w *Workload) Explain(err error) error {
 	var refused *workload.FieldError
 	if !errors.As(err, &refused) {
@@ -76,8 +76,8 @@ func (w *Workload) Explain(err error) error {
 // place is where a path of the data is in the file.
 func (w *Workload) place(path string) place { return placeIn(w.body.places, path) }
 
-// placeIn is where a path is. What isn't in the file has its line from what it
-// would lie in.
+// placeIn is where a path is. A path that isn't in the file has the line of its
+// nearest parent that is.
 func placeIn(places map[string]place, path string) place {
 	rest := ""
 	for {

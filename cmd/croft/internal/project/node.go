@@ -72,7 +72,7 @@ func items(n *yaml.Node, field string) ([]*yaml.Node, error) {
 	return n.Content, nil
 }
 
-// described says what n is, without the value of anything long.
+// described describes n for a message, without long values.
 func described(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:

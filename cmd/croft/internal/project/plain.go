@@ -7,7 +7,7 @@ import (
 )
 
 // PlainSecrets are the names in a container's env that look like those of secrets:
-// everybody who reaches the explorer reads their values.
+// everybody with access to the explorer can read their values.
 func (w *Workload) PlainSecrets() []string {
 	env, _ := w.body.data["env"].(map[string]any)
 	var out []string

@@ -9,7 +9,7 @@ import (
 // Target is a reservation that a workload's data refers to.
 type Target struct {
 	ID string
-	// Hash is what was signed, as data holds it (see workload.Hash.Hex).
+	// Hash is the signed document's hash, as data holds it (see workload.Hash.Hex).
 	Hash string
 }
 
@@ -17,8 +17,8 @@ type Target struct {
 type Targets struct {
 	// Workloads are those of the project file, by name.
 	Workloads map[string]Target
-	// Volumes and Networks are the hashes of what lies outside of the file, as
-	// far as they are known: by the volume's ID and by the network's name.
+	// Volumes and Networks are the known hashes of volumes and networks outside of
+	// the file: by the volume's ID and by the network's name.
 	Volumes  map[string]string
 	Networks map[string]string
 }
@@ -75,8 +75,8 @@ func eachReference(tree any, see func(in map[string]any, id, hash string)) {
 	}
 }
 
-// addOutside adds the hashes of what lies outside of the file to filled data,
-// where these are known and the file doesn't say them.
+// addOutside adds the hashes of reservations outside of the file to filled data,
+// where these are known and the file doesn't have them.
 func (k Targets) addOutside(tree any) {
 	eachReference(tree, func(in map[string]any, id, hash string) {
 		if _, said := in[hash]; said {

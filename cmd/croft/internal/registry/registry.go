@@ -1,5 +1,5 @@
-// Package registry asks registries whether they have what a project refers to,
-// before anything is changed for it.
+// Package registry asks registries whether they have the images that a project
+// refers to, before anything is changed for it.
 package registry
 
 import (
@@ -34,7 +34,7 @@ func (e *MissingError) Error() string {
 
 // Check asks for the manifest that a reference leads to; auth is USER:PASSWORD, or
 // empty. The error is a MissingError when the registry says no, and another one when
-// it can't be asked. What isn't a docker:// reference isn't checked.
+// it can't be asked. References other than docker:// aren't checked.
 func Check(ctx context.Context, reference, auth string) error {
 	text, ok := strings.CutPrefix(reference, Scheme)
 	if !ok {

@@ -27,7 +27,7 @@ const (
 	learnAtOnce = 16
 )
 
-// Config is what a Router is made of.
+// Config configures a Router.
 type Config struct {
 	// Explorer is the explorer's URL; Client connects to it.
 	Explorer string

@@ -134,8 +134,8 @@ func leaving(own, shown *workload.Reservation) bool {
 }
 
 // Expires is when a reservation ends: the renewal that the explorer shows
-// counts only with the user's signature, and only if it ends later than what
-// is known here.
+// counts only with the user's signature, and only if it ends later than the
+// end known here.
 func Expires(own *workload.Reservation, shown *workload.Reservation) time.Time {
 	base := own
 	if base == nil {

@@ -1,3 +1,3 @@
 // Package containers has the commands that speak to the node of a running container:
-// its output, a command in it, what it uses.
+// show its output, run a command in it, show its resource use.
 package containers

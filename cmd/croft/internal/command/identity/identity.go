@@ -46,7 +46,7 @@ func Command(sh *shell.Shell) *cli.Command {
 	}
 }
 
-// identity is what the id commands answer.
+// identity is the answer of the id commands.
 type identity struct {
 	ID    string `json:"id"`
 	File  string `json:"file"`

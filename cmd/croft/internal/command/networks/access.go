@@ -15,7 +15,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croft/internal/render"
 )
 
-// addedAccess is what add-access answers. Config holds the private key, unless
+// addedAccess is the answer of add-access. Config holds the private key, unless
 // it went into a file.
 type addedAccess struct {
 	Network string `json:"network"`

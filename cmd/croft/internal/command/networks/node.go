@@ -14,7 +14,7 @@ import (
 	"github.com/croft-edge/croft/pkg/sign"
 )
 
-// addedNode is what add-node answers.
+// addedNode is the answer of add-node.
 type addedNode struct {
 	Network string `json:"network"`
 	shownNode

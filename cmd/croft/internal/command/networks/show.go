@@ -14,8 +14,8 @@ import (
 	"github.com/croft-edge/croft/cmd/croft/internal/render"
 )
 
-// shownNetwork is what is shown of a network. docs/network-cli.md says what
-// the members mean.
+// shownNetwork is the shown description of a network. docs/network-cli.md explains
+// its members.
 type shownNetwork struct {
 	Name    string `json:"name"`
 	IPRange string `json:"ip_range"`

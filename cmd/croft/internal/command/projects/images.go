@@ -40,7 +40,7 @@ func checkImages(ctx context.Context, w *workspace.Workspace, p plan.Plan) {
 		if secret != nil {
 			text, err := secret.Open(w.Source)
 			if err != nil {
-				continue // who carries the plan out hears of it
+				continue // carrying out the plan reports it
 			}
 			auth = text
 		}

@@ -72,7 +72,7 @@ func (s planning) run(c *cli.Context) error {
 	return nil
 }
 
-// makePlan compares what the file asks for with what the explorer shows.
+// makePlan compares the file's workloads with the explorer's reservations.
 func makePlan(ctx context.Context, w *workspace.Workspace, now time.Time, recreate bool) (plan.Plan, error) {
 	wanted, err := w.Deploy.Planner.Wanted(w.File)
 	if err != nil {

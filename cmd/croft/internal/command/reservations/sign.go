@@ -89,7 +89,7 @@ func (s *commands) unsigned(c *cli.Context) (workload.Reservation, error) {
 	if len(r.Data) > 0 && json.Compact(&compact, r.Data) != nil {
 		return r, shell.Usagef("--data isn't JSON")
 	}
-	// What is signed is what travels: compact, with <, > and & escaped.
+	// The signature covers the data as it is sent: compact, with <, > and & escaped.
 	var escaped bytes.Buffer
 	json.HTMLEscape(&escaped, compact.Bytes())
 	r.Data = escaped.Bytes()

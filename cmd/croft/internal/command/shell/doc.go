@@ -1,4 +1,4 @@
-// Package shell is what every command of croft has at hand: the process around it, the
-// user's settings and key, the explorer's client, and how answers, progress and mistakes
-// on the command line are written. It knows no command.
+// Package shell is the environment of every command of croft: the process around it, the
+// user's settings and key, the explorer's client, and the writing of answers, progress and
+// mistakes on the command line. It knows no command.
 package shell

@@ -46,8 +46,8 @@ func CompleteNames(c *cli.Context) {
 	cli.DefaultCompleteWithFlags(c.Command)(c)
 }
 
-// CompleteNetworks prints the names of the networks in this folder's project, then what
-// more lists of the one that is named; more may be nil.
+// CompleteNetworks prints the names of the networks in this folder's project, then more's
+// list for the network already named; more may be nil.
 func CompleteNetworks(more func(*project.Network) []string) cli.BashCompleteFunc {
 	return func(c *cli.Context) {
 		f, err := project.Load(defaultFile)

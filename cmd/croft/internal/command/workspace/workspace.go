@@ -21,7 +21,7 @@ type Workspace struct {
 	State *state.File
 	// Source opens the secrets of the file.
 	Source project.Source
-	// Deploy carries out what is asked for.
+	// Deploy carries out plans.
 	Deploy *deploy.Deployer
 	lock   *state.Lock
 }
@@ -32,7 +32,7 @@ type Hold int
 const (
 	// ReadOnly takes no lock.
 	ReadOnly Hold = iota
-	// LockIfFree takes the lock if nobody has it: what was seen is then remembered.
+	// LockIfFree takes the lock if nobody has it; observations are then saved.
 	LockIfFree
 	// Lock fails when somebody else has the lock.
 	Lock
