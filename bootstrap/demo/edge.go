@@ -141,7 +141,7 @@ func (n *edge) wantSubvolumes(want int) error {
 		}
 		found = append(found, more...)
 	}
-	// What a container writes beside its volumes has a file system of its own, and so has zdb.
+	// Containers' layers and zdb have file systems of their own.
 	found = slices.DeleteFunc(found, func(path string) bool {
 		return strings.HasSuffix(path, ".layer") || strings.HasPrefix(filepath.Base(path), "zdb-")
 	})

@@ -12,9 +12,9 @@ import (
 	"sync"
 )
 
-// liar stands between the node and the explorer. It passes everything on, but
-// it can slip documents into the next answer to a poll: what an explorer could
-// do that has fallen into the wrong hands.
+// liar is a proxy between the node and the explorer. It passes everything on, but
+// can slip documents into the next answer to a poll, as a compromised explorer
+// could.
 type liar struct {
 	listener net.Listener
 	proxy    *httputil.ReverseProxy
@@ -71,7 +71,7 @@ func (l *liar) told() bool {
 	return l.slipped
 }
 
-// results returns what the node has answered since the lie.
+// results returns the node's results since the lie.
 func (l *liar) results() []json.RawMessage {
 	l.mu.Lock()
 	defer l.mu.Unlock()

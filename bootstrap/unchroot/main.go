@@ -39,7 +39,7 @@ func run(command []string) error {
 }
 
 // enter makes the root folder the root of a mount namespace of its own, where it
-// isn't one. What happens to mounts there is nobody else's affair.
+// isn't one. Changes of mounts there affect no other process.
 func enter() error {
 	// All of this is one thread's, which the command then takes over.
 	runtime.LockOSThread()
@@ -66,7 +66,7 @@ func enter() error {
 	if err != nil {
 		return fmt.Errorf("cannot open the mount namespace: %w", err)
 	}
-	// Who enters a mount namespace begins at its own root.
+	// Entering a mount namespace moves the thread to that namespace's root.
 	if err := unix.Setns(mounts, unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("cannot enter the mount namespace: %w", err)
 	}

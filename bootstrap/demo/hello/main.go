@@ -3,7 +3,7 @@
 //
 //	hello serve     answers on port 80, counts in /data/visits, prints a line a visit
 //	hello wait      does nothing until it is told to stop
-//	hello get URL   prints what is there
+//	hello get URL   prints the URL's content
 //	hello cat FILE  prints a file
 package main
 
