@@ -16,8 +16,8 @@ var (
 	limitSpool = limit.Limit{Name: "log-spool", Per: "stream", Each: 128 << 10, Unit: limit.Bytes}
 	// limitHalves bounds the spools that wait for the end of a line; see restSize.
 	limitHalves = limit.Limit{Name: "log-half-lines", Per: "user", Each: 8 << 20, Total: 64 << 20, Unit: limit.Bytes}
-	// limitRate bounds how much is written in a second, or at once for burst seconds. A minute
-	// at that rate overwrites a container's files several times.
+	// limitRate bounds how much is written in a second; burst seconds' worth may be written at
+	// once. A minute at that rate overwrites a container's files several times.
 	limitRate = limit.Limit{Name: "log-rate", Per: "user", Each: 4 << 20, Total: 32 << 20, Unit: limit.Bytes}
 )
 

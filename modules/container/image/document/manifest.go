@@ -21,7 +21,7 @@ const (
 	mostWords = 10_000
 )
 
-// The limits that count refused images: bytes of a document, layers of a
+// The limits whose refusals are counted: bytes of a document, layers of a
 // manifest, entries of an index.
 var (
 	Bytes   = limit.Limit{Name: "image-document-bytes", Per: "document", Each: 4 << 20, Unit: limit.Bytes}
