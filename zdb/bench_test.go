@@ -7,7 +7,7 @@ import (
 	"github.com/croft-edge/croft/zdb"
 )
 
-// BenchmarkCommand is what a command costs beside the network, in rounds of 16.
+// BenchmarkCommand measures a command's cost without the network, in rounds of 16.
 func BenchmarkCommand(b *testing.B) {
 	for _, name := range []string{"SET", "GET", "EXISTS", "PING"} {
 		b.Run(name, func(b *testing.B) {

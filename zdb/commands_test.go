@@ -79,7 +79,7 @@ func TestEveryCommandAnswersOneValueWhateverItsArguments(t *testing.T) {
 	}
 }
 
-// skip is what comes after the first value.
+// skip is the rest after the first value.
 func skip(s string) string {
 	line, rest, _ := strings.Cut(s, "\r\n")
 	n := 0
@@ -100,7 +100,7 @@ func skip(s string) string {
 	return rest
 }
 
-// What is told apart from the recorded servers: docs/zdb-server.md has the list.
+// Deviations from the recorded servers: docs/zdb-server.md has the list.
 func TestDeviations(t *testing.T) {
 	t.Run("a cursor of nothing", func(t *testing.T) {
 		for compat, size := range map[string]int{zdb.CompatV1: 15, zdb.CompatV2: 17} {
@@ -213,7 +213,7 @@ func TestDeviations(t *testing.T) {
 	})
 }
 
-// A namespace is what it was made as, whatever the server is started with.
+// A namespace keeps its mode, whatever mode the server is started with.
 func TestTheModeOfANamespaceStays(t *testing.T) {
 	b := open(t, zdb.Config{Data: t.TempDir(), Mode: zdb.ModeUser})
 	c := b.client()

@@ -13,7 +13,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// world is what there must be: the keys of each namespace.
+// world is the expected content: the keys of each namespace.
 type world map[string]map[string]string
 
 func (w world) copy() world {

@@ -61,7 +61,7 @@ func TestManyClients(t *testing.T) {
 	}
 }
 
-// one is a client of the crowd: it returns what it knows to be stored.
+// one is a client of the crowd: it returns the entries that it knows to be stored.
 func one(t *testing.T, w *served, n int, space string, rounds int) map[string]string {
 	known := map[string]string{}
 	random := rand.New(rand.NewPCG(uint64(n), 1))

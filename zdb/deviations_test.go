@@ -13,7 +13,7 @@ type deviation struct {
 	// whole is the name of a command that the transcript shortens: short it isn't
 	// known, whole it is answered as recorded.
 	whole string
-	// reply is what is answered.
+	// reply is this server's reply.
 	reply *string
 	// lines are those of INFO or NSINFO that say something else; "" is one that
 	// isn't there.

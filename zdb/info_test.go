@@ -63,7 +63,7 @@ func TestNsinfoAfterAStart(t *testing.T) {
 	}
 }
 
-// Over the admin socket NSINFO tells what is on the disk; elsewhere it is 0-db's.
+// Over the admin socket NSINFO reports the use of the disk; elsewhere it is 0-db's.
 func TestNsinfoOnTheAdminSocket(t *testing.T) {
 	b := open(t, zdb.Config{})
 	for c, want := range map[*client]bool{b.client(): false, b.admin(): true} {

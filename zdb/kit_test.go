@@ -101,7 +101,7 @@ func (c *client) send(args ...string) {
 	c.b.srv.Command(c.conn, list)
 }
 
-// got takes what was answered since.
+// got takes the answers since the last call.
 func (c *client) got() string {
 	out := string(c.conn.Out)
 	c.conn.Out = c.conn.Out[:0]

@@ -13,7 +13,7 @@ import (
 	"github.com/croft-edge/croft/zdb"
 )
 
-// version is what a key had at a time.
+// version is a key's value at one time.
 type version struct {
 	value string
 	at    uint32
@@ -27,7 +27,7 @@ type modelKey struct {
 
 func (k *modelKey) now() version { return k.versions[len(k.versions)-1] }
 
-// modelSpace is what a namespace must be, as simply as it can be said.
+// modelSpace is the simplest model of a namespace.
 type modelSpace struct {
 	name, mode, password          string
 	private, worm, locked, frozen bool
@@ -53,7 +53,7 @@ func (ns *modelSpace) bytes() (n uint64) {
 	return n
 }
 
-// modelClient is what a connection must be.
+// modelClient is the model of a connection.
 type modelClient struct {
 	*client
 	ns       *modelSpace
@@ -61,7 +61,7 @@ type modelClient struct {
 	gone     bool
 }
 
-// model is a server and what it must be.
+// model is a server and its model.
 type model struct {
 	t       *rapid.T
 	b       *bench

@@ -95,7 +95,7 @@ func (p *process) ended(t *testing.T) {
 	p.wait(t)
 }
 
-// What is shipped answers as the transcripts say, too.
+// The shipped binary answers as the transcripts say, too.
 func TestTranscriptsWithTheProgram(t *testing.T) {
 	program := build(t)
 	for version, want := range totals {

@@ -287,7 +287,7 @@ func (p *player) pending(t *testing.T, c *peer, st step) {
 	p.tally.exact++
 }
 
-// request is what to send.
+// request is the request to send.
 func (st step) request(t *testing.T, c *peer) []byte {
 	t.Helper()
 	if st.SendRaw != nil {

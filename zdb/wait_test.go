@@ -31,7 +31,7 @@ func TestWaitAnswersAllWaiters(t *testing.T) {
 			t.Errorf("who waits in another namespace got %q", got)
 		}
 	}
-	// WAIT * answered the WAIT of whoever came after it.
+	// WAIT * answered the WAIT of the next client.
 	heard(map[string]string{"*": "+WAIT\r\n"})
 	by.do("FOO")
 	heard(nil)

@@ -64,7 +64,7 @@ func (n *fakeNode) openDoor(ctx context.Context, hidden bool) (*fakeDoor, error)
 	return d, err
 }
 
-// accept carries what comes through the tunnel to the listener.
+// accept passes connections through the tunnel to the listener.
 func (d *fakeDoor) accept() {
 	for {
 		near, err := d.tunnel.Accept()
@@ -151,7 +151,7 @@ func (d *fakeDoor) get(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// exec says what it was asked, then echoes, and ends with 42.
+// exec prints its request, then echoes, and ends with 42.
 func (d *fakeDoor) exec(w http.ResponseWriter, r *http.Request) {
 	if !d.signed(w, r) {
 		return

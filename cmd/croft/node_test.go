@@ -31,7 +31,7 @@ type fakeNode struct {
 	door    *fakeDoor
 	// steady is whether containers run; else they end and are started again.
 	steady atomic.Bool
-	// why is what its door says of what is not done: a string.
+	// why is its door's reason for undone reservations: a string.
 	why atomic.Value
 }
 

@@ -29,7 +29,7 @@ const (
 	withhold = "withhold"
 	// forget answers that it doesn't know any reservation.
 	forget = "forget"
-	// garbage answers with what isn't JSON.
+	// garbage answers with text that isn't JSON.
 	garbage = "garbage"
 )
 
@@ -69,7 +69,7 @@ func (p *proxy) pushed() int {
 
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Upgrade") != "" {
-		// What comes after isn't HTTP, and there is nothing to lie about.
+		// The following bytes aren't HTTP, and there is nothing to lie about.
 		target, err := url.Parse(p.target())
 		if err != nil {
 			panic(http.ErrAbortHandler)
@@ -138,7 +138,7 @@ func (p *proxy) pass(r *http.Request) (int, http.Header, []byte) {
 	return resp.StatusCode, resp.Header, answer
 }
 
-// twist changes what is shown of a reservation.
+// twist changes the shown reservation.
 func (p *proxy) twist(mode, path string, status int, body []byte) (int, []byte) {
 	shown := map[string]json.RawMessage{}
 	if json.Unmarshal(body, &shown) != nil {

@@ -295,7 +295,7 @@ func TestInteractiveNeedsInit(t *testing.T) {
 	kind(t, err, node.Refused, "not installed")
 	w.nothingLeft("1-1")
 
-	// The tool stands in for croft's init: it says what it was started with.
+	// The tool stands in for croft's init: it prints its arguments.
 	w.close()
 	w.cfg.Init = filepath.Join(w.dir, "init")
 	must(t, os.WriteFile(w.cfg.Init, []byte("#!/bin/tool say"), 0o755))

@@ -21,7 +21,7 @@ func TestOutOfMemory(t *testing.T) {
 	if said.ExitCode != 137 || said.OOM != "out of memory: the kernel killed it; its limit is 64 MiB" {
 		t.Errorf("it is told as %+v", said)
 	}
-	w.close() // what is known survives the agent
+	w.close() // the knowledge survives the agent
 	w.open()
 	if again, err := w.Inspect("1-1"); err != nil || again.OOM == "" {
 		t.Errorf("after a restart: %+v (%v)", again, err)

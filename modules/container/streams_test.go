@@ -89,7 +89,7 @@ func TestExec(t *testing.T) {
 	if err != nil || code != 42 || !strings.Contains(out.String(), "line 29\n") || errs.String() != "the end\n" {
 		t.Errorf("exit code %d, %q, %q (%v)", code, out.String(), errs.String(), err)
 	}
-	// What comes in goes out, to its end.
+	// All input comes out again, to its end.
 	for _, size := range []int{0, 1, 3 << 20} {
 		var out, errs buffer
 		text := strings.Repeat("x", size)

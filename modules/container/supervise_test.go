@@ -56,7 +56,7 @@ func TestRestartBackoff(t *testing.T) {
 	w.is("1-1", "remembered with its last lines", func(i node.ContainerInfo) bool {
 		return len(i.LastLog) == lastLines && i.LastLog[lastLines-1] == "the end" && i.LastLog[0] == "line 11"
 	})
-	w.close() // what is known survives the agent
+	w.close() // the knowledge survives the agent
 	w.open()
 	after, err := w.Inspect("1-1")
 	must(t, err)

@@ -75,7 +75,7 @@ func newHousehold(t *testing.T) *household {
 	return h
 }
 
-// drift is what the module says of the network.
+// drift is the network's drift as the module reports it.
 func (h *household) drift() string {
 	h.t.Helper()
 	list, err := h.networks.List(h.t.Context())

@@ -262,7 +262,7 @@ func TestRatesChange(t *testing.T) {
 	}
 }
 
-// TestARateTheKernelCannotHold is refused with the name of what is missing.
+// TestARateTheKernelCannotHold wants an error that names the missing kernel feature.
 func TestARateTheKernelCannotHold(t *testing.T) {
 	err := links.CannotHold("m0", testRate, unix.ENOENT)
 	if node.KindOf(err) != node.Refused || !strings.Contains(err.Error(), "sch_tbf") {

@@ -39,7 +39,7 @@ func BenchmarkCreate(b *testing.B) {
 	}
 }
 
-// BenchmarkList is what the node asks every ten seconds.
+// BenchmarkList measures the call that the node makes every ten seconds.
 func BenchmarkList(b *testing.B) {
 	cfg := Config{State: b.TempDir(), Pools: DefaultPools(2 * gib), Log: zerolog.Nop()}
 	b.Cleanup(func() { sweep(b, cfg.State) })

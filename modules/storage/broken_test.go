@@ -117,7 +117,7 @@ func TestDamagedImage(t *testing.T) {
 	}
 }
 
-// swap writes b to a file and returns what was there.
+// swap writes b to a file and returns the old content.
 func swap(t *testing.T, path string, at int64, b []byte) []byte {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
@@ -174,7 +174,7 @@ func TestLostMark(t *testing.T) {
 	}
 }
 
-// TestReadOnlyPool is what the kernel makes of a pool after an error.
+// TestReadOnlyPool tests a pool that the kernel has made read-only after an error.
 func TestReadOnlyPool(t *testing.T) {
 	m := settled(t)
 	check(t, unix.Mount("", m.pools[0].path, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
@@ -191,7 +191,7 @@ func TestReadOnlyPool(t *testing.T) {
 			t.Errorf("%s gives %v (kind %s)", what, err, node.KindOf(err))
 		}
 	}
-	// What is there can still be read.
+	// Existing data can still be read.
 	f, err := s.InspectFilesystem("7-1")
 	check(t, err)
 	wantData(t, f.Path, "kept")

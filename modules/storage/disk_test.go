@@ -60,7 +60,7 @@ func wantRefused(t *testing.T, cfg Config, cause string) {
 	check(t, m.Close(t.Context()))
 }
 
-// edges is what is at the ends of a disk.
+// edges is the content of a disk's beginning and end.
 func edges(t *testing.T, disk string) string {
 	t.Helper()
 	f, err := os.Open(disk)

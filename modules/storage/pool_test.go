@@ -110,7 +110,7 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// What is mounted in another mount namespace, as by a container, doesn't show in the node's.
+// Mounts in another mount namespace, as a container's, don't show in the node's.
 func TestMountedPoolIsNotDetached(t *testing.T) {
 	for name, cfg := range map[string]func(*testing.T) Config{"loop file": newConfig, "disk": func(t *testing.T) Config {
 		_, cfg := newDisk(t)
@@ -232,7 +232,7 @@ func TestDestroyOne(t *testing.T) {
 	}
 }
 
-// TestDestroyDisk wants what is on a disk to stay.
+// TestDestroyDisk wants a disk's data to stay.
 func TestDestroyDisk(t *testing.T) {
 	_, cfg := newDisk(t)
 	m := opened(t, cfg)
@@ -263,7 +263,7 @@ func TestStillAttached(t *testing.T) {
 	}
 }
 
-// TestNotOurs wants what has no label to be neither listed nor touched.
+// TestNotOurs wants things without a label to be neither listed nor touched.
 func TestNotOurs(t *testing.T) {
 	m := opened(t, newConfig(t))
 	p := m.pools[0]

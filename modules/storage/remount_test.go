@@ -20,7 +20,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// spoken is what a module logs, read while it runs.
+// spoken is a module's log, read while it runs.
 type spoken struct {
 	mu   sync.Mutex
 	text bytes.Buffer

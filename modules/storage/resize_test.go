@@ -164,7 +164,7 @@ func TestResizedUnderWrites(t *testing.T) {
 	}()
 	for range 5 {
 		for _, size := range []uint64{96 * mib, 40 * mib, 32 * mib} {
-			// What is removed and written anew counts twice until a commit.
+			// Rewritten data counts twice until a commit.
 			if _, err := m.Storage().ResizeFilesystem("7-1", size); err != nil && !errors.Is(err, node.Busy) {
 				t.Errorf("resizing to %s gives %v", bytesize.Format(size), err)
 			}
@@ -189,7 +189,7 @@ func TestResizeWhileCounting(t *testing.T) {
 	}
 	_, err := command(t.Context(), "cp", "--reflink=always", filepath.Join(a.Path, "data"), b.Path)
 	check(t, err)
-	// What is shared can't just be added to a group above: that asks for a rescan.
+	// Shared data can't just be added to a group above: that needs a rescan.
 	f := fsOf(t, m)
 	check(t, f.Sync())
 	id, err := btrfs.SubvolumeID(a.Path)

@@ -17,7 +17,7 @@ const minLoopSize = 256 * bytesize.MiB
 // PoolSpec names a pool: either a loop file of a size, or a whole disk.
 type PoolSpec struct {
 	// Name is the pool's, [a-z0-9-] and at most 32 characters. Empty means
-	// ssd0, ssd1, hdd0 … for loop files, and the disk's own name for disks.
+	// ssd0, ssd1, hdd0 … for loop files, and the name in the disk's label for disks.
 	Name string
 	// Type is the type to offer. Empty means SSD for a loop file, and the type
 	// that the kernel reports for a disk.

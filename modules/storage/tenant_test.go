@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// block is what btrfs gives to a file at least.
+// block is the least space that btrfs allocates to a file.
 const block = 4096
 
 // tenant fills a volume with what takes room in some way of its own.

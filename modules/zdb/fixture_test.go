@@ -218,7 +218,7 @@ func (w *world) drift(container, want string) {
 	}, func() any { return fmt.Sprintf("%+v, want drift %q", got, want) })
 }
 
-// eventually waits until something holds, and says what is seen when it doesn't.
+// eventually waits until a condition holds, and reports the last observation when it doesn't.
 func eventually(t testing.TB, holds func() bool, seen func() any) {
 	t.Helper()
 	late := time.After(patience)
@@ -231,7 +231,7 @@ func eventually(t testing.TB, holds func() bool, seen func() any) {
 	}
 }
 
-// ping asks what is at a port of the node, with a connection of its own.
+// ping queries the server at a port of the node, with a connection of its own.
 func ping(port uint16) error {
 	conn, err := redis.Dial("tcp", net.JoinHostPort(nodeIPv4, strconv.Itoa(int(port))),
 		redis.DialConnectTimeout(patience), redis.DialReadTimeout(patience), redis.DialWriteTimeout(patience))

@@ -403,7 +403,7 @@ func TestForeignListeners(t *testing.T) {
 	}
 }
 
-// TestPasswordsDontLeak the zdb: not in a log, not in what is kept.
+// TestPasswordsDontLeak wants no password in a log or in a kept file.
 func TestPasswordsDontLeak(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Log = w.cfg.Log.Level(zerolog.TraceLevel)

@@ -72,7 +72,7 @@ func disconnect(t *testing.T, fd int) {
 	}
 }
 
-// secretText is what can be read by who breaks out.
+// secretText is the content that an escaped process could read.
 const secretText = "secret"
 
 // TestAZDBCannotBreakOut with the socket of the node's network that it holds, nor

@@ -119,7 +119,7 @@ func TestRestartLatency(t *testing.T) {
 	t.Logf("median %s, most %s", all[len(all)/2], all[len(all)-1])
 }
 
-// TestNobodyNoticesTheAgentsRestart: not even who is connected.
+// TestNobodyNoticesTheAgentsRestart: not even connected clients.
 func TestNobodyNoticesTheAgentsRestart(t *testing.T) {
 	w := newWorld(t)
 	at := w.attach(one, workload.ZDBUser)

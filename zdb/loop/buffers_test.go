@@ -9,7 +9,7 @@ func TestBuffersAreOfTheSizeAskedFor(t *testing.T) {
 		if len(b) != 0 || cap(b) < size || cap(b) > max(leastBuffer, size+size/4+1) {
 			t.Fatalf("a buffer for %d bytes has %d of %d", size, len(b), cap(b))
 		}
-		// Given back, it is what the next one gets, though it is a little larger.
+		// A returned buffer is given to the next request, though it is a little larger.
 		p.put(b[:0:cap(b)])
 		if again := p.get(size); cap(again) != cap(b) {
 			t.Fatalf("given back was one of %d bytes, had is one of %d", cap(b), cap(again))
@@ -43,7 +43,7 @@ func TestFewBuffersAreKept(t *testing.T) {
 	if p.size != pooled {
 		t.Error("a tiny one is kept")
 	}
-	// What isn't used goes, by and by.
+	// Unused buffers are freed, by and by.
 	for range 20 {
 		p.trim()
 	}

@@ -54,7 +54,7 @@ func TestMalformedRequests(t *testing.T) {
 		{"*2\r\n$3\r\nSET\r\n$101\r\n", "-Payload too big\r\n"},
 		{"*2\r\n$99\r\n" + strings.Repeat("x", 99) + "\r\n$99\r\n", "-Request too big\r\n"},
 		{"*1\r\n$4\r\nPING\r\nQ", "+PONG\r\n-Malformed request, array expected\r\n"},
-		// What it still sends doesn't keep the reply from it.
+		// Further input of the client doesn't keep the reply from it.
 		{"Q" + strings.Repeat("x", 4<<20), "-Malformed request, array expected\r\n"},
 	} {
 		conn := w.dial()
@@ -241,7 +241,7 @@ func TestListeners(t *testing.T) {
 	if err != nil || len(files) != 2 {
 		t.Fatalf("%d listeners, %v; want 2", len(files), err)
 	}
-	// The socket lives on with whoever has a duplicate, and clients queue there.
+	// The socket lives on in a process with a duplicate, and clients queue there.
 	w.stop()
 	queued := w.dial()
 	write(t, queued, request("PING"))

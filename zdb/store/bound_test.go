@@ -108,7 +108,7 @@ func (b *bounded) run() {
 		if rounds%700 == 0 {
 			b.check()
 			if b.r.IntN(2) == 0 {
-				b.s.Discard() // as kill -9: what was flushed is there
+				b.s.Discard() // as kill -9: flushed entries are there
 			} else if err := b.s.Close(); err != nil {
 				b.t.Fatal(err)
 			}

@@ -118,7 +118,7 @@ func ReadTombstones(f File, size int64) int {
 	return n
 }
 
-// Seal makes the checksums right of what is damaged in a file, so that a fuzzer gets further.
+// Seal corrects the checksums of damaged parts of a file, so that a fuzzer gets further.
 // The file is one of a store with the identity 7 as WithIdentity makes it.
 func Seal(name string, b []byte) {
 	id := sealed()

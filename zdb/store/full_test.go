@@ -100,7 +100,7 @@ func testLog() zerolog.Logger {
 	return zerolog.New(io.Discard)
 }
 
-// fullStore is one of several stores on a full disk, with what it should hold.
+// fullStore is one of several stores on a full disk, with its expected content.
 type fullStore struct {
 	cfg   store.Config
 	s     *store.Store

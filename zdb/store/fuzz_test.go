@@ -97,7 +97,7 @@ func unpack(b []byte) (*memDisk, byte) {
 	return d, mode
 }
 
-// FuzzOpen opens a folder of anything and uses what is there.
+// FuzzOpen opens a folder with arbitrary content and uses the store.
 func FuzzOpen(f *testing.F) {
 	for _, sequential := range []bool{false, true} {
 		for _, clean := range []bool{false, true} {
@@ -126,7 +126,7 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// useAll does a bit of everything. What it answers may be anything.
+// useAll does a bit of everything. Any answer will do.
 func useAll(s *store.Store) {
 	n := 0
 	for e, ok, err := s.First(); ok && err == nil && n < 200; e, ok, err = s.Next(e) {

@@ -34,7 +34,7 @@ func TestMemoryLimit(t *testing.T) {
 	if got := s.Stats().Memory; got != uint64(used) || used > most {
 		t.Errorf("the table has %d bytes, asked for were %d", got, used)
 	}
-	// What is there may be changed and deleted all the same.
+	// Existing entries may still be changed and deleted.
 	set(t, s, "key-1", "other", 1)
 	del(t, s, "key-2")
 	if err := s.Close(); err != nil || used != 0 {

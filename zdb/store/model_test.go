@@ -25,15 +25,15 @@ type machine struct {
 	cfg    store.Config
 	disk   *memDisk
 	store  *store.Store
-	acked  *oracle // what was flushed
-	now    *oracle // with what was done since
+	acked  *oracle // the flushed content
+	now    *oracle // with the changes since
 	since  []op
 	time   time.Time
 	lazy   bool
 	serial uint32
 
 	durable *oracle             // what no power cut may take
-	touched map[string][]string // what was written since, "-" for a deletion
+	touched map[string][]string // values written since, "-" for a deletion
 }
 
 func newMachine(t *rapid.T) *machine {
@@ -328,7 +328,7 @@ func (m *machine) die(t *rapid.T) {
 // fill lets the disk be full for a while.
 func (m *machine) fill(t *rapid.T) {
 	m.disk.space = m.disk.used() + int64(rapid.IntRange(0, 6000).Draw(t, "space"))
-	m.lazy = true // what is old may be cleaned away for room
+	m.lazy = true // old versions may be removed for room
 	m.tryUntilItFails(t)
 	if m.store.Flush() == nil && !m.disk.failed {
 		m.ack()
@@ -358,7 +358,7 @@ func (m *machine) full(t *rapid.T) {
 	m.flush(t)
 }
 
-// cut cuts the power, looks at what is left, and begins anew.
+// cut cuts the power, checks the remaining content, and reopens the store.
 func (m *machine) cut(t *rapid.T) {
 	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "luck"), 1))
 	if rapid.Bool().Draw(t, "dead") {
@@ -384,7 +384,7 @@ func (m *machine) cut(t *rapid.T) {
 	m.last()
 }
 
-// checkDurable checks that what was on disk is there, and nothing that never was written.
+// checkDurable checks that synced entries are there, and none that was never written.
 func (m *machine) checkDurable(t *rapid.T) {
 	t.Helper()
 	for key, i := range m.durable.live {

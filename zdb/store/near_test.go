@@ -94,7 +94,7 @@ func TestNearDiscardedPosition(t *testing.T) {
 	}
 }
 
-// churn overwrites a value until space is needed, and what isn't goes.
+// churn overwrites a value until space is needed, so that old versions are removed.
 func churn(t *testing.T, s *store.Store, id string, now *time.Time) {
 	t.Helper()
 	for n := range 300 {

@@ -9,7 +9,7 @@ import (
 	"github.com/croft-edge/croft/zdb/store"
 )
 
-// oracle is what a store should hold, told in the simplest way.
+// oracle is the simplest model of a store's content.
 type oracle struct {
 	layout     store.Layout
 	sequential bool
@@ -157,7 +157,7 @@ func (o *oracle) rotate() {
 	o.data, o.index = o.layout.DataHeader, o.layout.IndexHeader
 }
 
-// fataler is what a check needs of a test.
+// fataler has the test's methods that a check needs.
 type fataler interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -172,7 +172,7 @@ func (o *oracle) check(t fataler, s *store.Store, lazy bool) {
 	}
 }
 
-// compare says how a store differs from what it should hold; empty: not at all.
+// compare describes a store's difference from the oracle; empty: none.
 func (o *oracle) compare(s *store.Store, lazy bool) string {
 	for _, f := range []func(*store.Store, bool) string{o.compareStats, o.compareLive, o.compareWalk, o.compareOld, o.compareRaw} {
 		if why := f(s, lazy); why != "" {

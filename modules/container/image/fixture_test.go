@@ -55,7 +55,7 @@ type world struct {
 	inUse map[string]bool
 }
 
-// lines are what was logged.
+// lines are the logged lines.
 type lines struct {
 	mu   sync.Mutex
 	text strings.Builder

@@ -343,7 +343,7 @@ func TestPathsLeadNowhereElse(t *testing.T) {
 	w.ready(spec("1-2", filepath.Join(w.dir, "within")))
 }
 
-// Whoever sends a byte now and then keeps nobody else from pulling.
+// A registry that sends a byte now and then keeps no other user from pulling.
 func TestPullsTakeTurns(t *testing.T) {
 	w := open(t, func(c *image.Config) { c.Sources.Silence, c.Pulling.Turn = time.Hour, 200*time.Millisecond })
 	for n, name := range []string{"aa", "bb", "cc", "dd"} {

@@ -64,7 +64,7 @@ func TestAFullDiskDropsAndSaysSo(t *testing.T) {
 	c.finish(t, true)
 	got, err := Last(logs, "1-1", 2*lines)
 	must(t, err)
-	// What is there and what was dropped are all that was said.
+	// Kept and dropped lines add up to all output.
 	said, dropped := 0, 0
 	note := regexp.MustCompile(`^croft: (\d+) lines \(\d+ bytes\) of stdout were dropped here: they could not be written$`)
 	for _, line := range got {

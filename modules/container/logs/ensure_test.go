@@ -183,7 +183,7 @@ func TestCarrierFailsToStart(t *testing.T) {
 	}
 }
 
-// What is said on the socket, byte for byte, and a part of the answer.
+// Messages on the socket, byte for byte, and a part of the answer.
 func TestGarbageOnTheSocket(t *testing.T) {
 	c := site(t, MinSize, 2)
 	client := started(t, c)

@@ -117,7 +117,7 @@ func peak(t *testing.T, c Config, pid int) int64 {
 	return 0
 }
 
-// resident is what a file takes, in bytes: holes take nothing.
+// resident is a file's size on disk, in bytes: holes take nothing.
 func resident(t *testing.T, path string) int64 {
 	t.Helper()
 	var info unix.Stat_t

@@ -184,7 +184,7 @@ func TestSlowFollower(t *testing.T) {
 		lines, _ := Last(logs, "1-1", 1)
 		return len(lines) == 1 && lines[0].Text == "9 last"
 	})
-	// What it has open takes no space.
+	// Files that it has open take no space.
 	if total, files := sizeOf(t, c.place.files); total > 2*MinSize || files > 2 {
 		t.Errorf("%d bytes in %d files", total, files)
 	}
@@ -293,7 +293,7 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// What is written is what is read, however it is cut.
+// The lines read are the lines written, however they are cut.
 func FuzzRender(f *testing.F) {
 	f.Add([]byte("one\ntwo\n\nthree"), 5)
 	f.Add([]byte(strings.Repeat("é", 20000)+"\n"), 100)

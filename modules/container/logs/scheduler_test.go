@@ -133,7 +133,7 @@ func TestTheUserIsRemembered(t *testing.T) {
 	}
 }
 
-// What is too much is dropped from its begin, up to the end of a line.
+// Excess output is dropped from its beginning, up to the end of a line.
 func TestASpoolIsTrimmed(t *testing.T) {
 	const line = "123456789\n"
 	for _, c := range []struct {
@@ -178,7 +178,7 @@ func TestASpoolIsTrimmed(t *testing.T) {
 			}
 		})
 	}
-	// What can't be a spool doesn't keep others from being trimmed.
+	// A file that can't be a spool doesn't keep others from being trimmed.
 	dir := folder(t)
 	for id, raw := range map[string]string{"1-1": "noise", "2-1": ""} {
 		must(t, os.MkdirAll(filepath.Join(dir, id), 0o700))

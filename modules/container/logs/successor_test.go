@@ -115,7 +115,7 @@ func TestATornLineIsMended(t *testing.T) {
 	}
 }
 
-// What was said while no carrier ran, by a container that has ended.
+// Output written while no carrier ran, by a container that has ended.
 func TestOutputWithoutACarrierIsKept(t *testing.T) {
 	c := site(t, MinSize, 2)
 	keeper := NewKeeper(c)

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// crash is what a process of this binary does: it ends by SIGKILL at a step.
+// crash runs in a process of this binary, which ends by SIGKILL at a step.
 type crash struct {
 	RunDir string
 	State  string

@@ -54,7 +54,7 @@ func folder(t testing.TB) string {
 	return dir
 }
 
-// sweep unmounts all below dir. A mount takes along what is in it.
+// sweep unmounts all below dir, including nested mounts.
 func sweep(t testing.TB, dir string) {
 	t.Helper()
 	for range 100 {
@@ -176,7 +176,7 @@ func (w *world) make(spec Spec) Made {
 	return made
 }
 
-// mounts counts what is mounted on the node below a folder of the world.
+// mounts counts the node's mounts below a folder of the world.
 func (w *world) mounts(of string) int {
 	w.t.Helper()
 	mounted, err := mounts.Read()
@@ -184,7 +184,7 @@ func (w *world) mounts(of string) int {
 	return len(mounted.Within(filepath.Join(w.dir, of)))
 }
 
-// inRoot is what is mounted in a container's root.
+// inRoot are the mounts in a container's root.
 func (w *world) inRoot(id string) (in mounts.Table) {
 	w.t.Helper()
 	must(w.t, w.store.Within(id, func(root string) error {

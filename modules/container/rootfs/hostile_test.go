@@ -164,7 +164,7 @@ func TestMountsMayLieInEachOther(t *testing.T) {
 	if got := w.inside(made, append(ask, "read", "/etc/hostname")...); strings.Join(got, " ") != strings.Join(names, " ")+" box" {
 		t.Errorf("inside: %q", got)
 	}
-	// What was made in the outer volume for the inner one is the container's.
+	// The folder made in the outer volume for the inner one is the container's.
 	if owner := owns(t, w.dir+"/volumes/data.volume/in"); owner != 0 {
 		t.Errorf("the inner mount point is owned by %d on the outer volume, want 0", owner)
 	}
@@ -214,7 +214,7 @@ func TestWrongBindSourceIsRefused(t *testing.T) {
 	_, err := w.store.Make(t.Context(), s)
 	kind(t, err, node.NotExist, w.dir+"/none")
 	w.nothing("1-1")
-	// A folder that lacks can't be made in what is read-only.
+	// A missing folder can't be made in a read-only mount.
 	s.Binds = []Bind{{Source: dir, Target: "/x", ReadOnly: true, Mapped: true}, {Source: dir, Target: "/x/y", Mapped: true}}
 	_, err = w.store.Make(t.Context(), s)
 	kind(t, err, node.Invalid, "/x/y", "read-only")

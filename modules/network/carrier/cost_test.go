@@ -71,7 +71,7 @@ func generated(t *testing.T) wgtypes.Key {
 	return key
 }
 
-// How often the collector of a carrier of many devices runs depends on what it makes anew, not on what it holds.
+// How often the garbage collector of a carrier of many devices runs depends on its garbage, not on its live memory.
 func TestTheCollectorRests(t *testing.T) {
 	s := newSite(t, 1)
 	client := plain(t, s, built(t), "GODEBUG=gctrace=1")

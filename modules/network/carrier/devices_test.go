@@ -153,7 +153,7 @@ func TestALinkThatVanishedIsSeenAndMadeAnew(t *testing.T) {
 	}
 }
 
-// cpuTime is what a process has spent.
+// cpuTime is the processor time that a process has used.
 func cpuTime(t *testing.T, pid int) time.Duration {
 	t.Helper()
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

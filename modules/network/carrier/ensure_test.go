@@ -169,7 +169,7 @@ func TestACarrierOfAnotherProtocolIsReplaced(t *testing.T) {
 	}
 }
 
-// What is said on the socket, byte for byte, and the begin of the answer.
+// Messages on the socket, byte for byte, and the beginning of the answer.
 func TestGarbageOnTheSocket(t *testing.T) {
 	s := newSite(t, 1)
 	client := s.start(t)

@@ -149,7 +149,7 @@ func newRaw(t *testing.T, reply func(q []byte, send func([]byte)), handle func(s
 	return addr
 }
 
-// What comes back that isn't the answer is passed over: it may be a forgery.
+// A reply that isn't the query's answer is ignored: it may be a forgery.
 func TestForgedAnswers(t *testing.T) {
 	up := newRaw(t, func(packet []byte, send func([]byte)) {
 		q := &mdns.Msg{}

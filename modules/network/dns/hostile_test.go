@@ -59,7 +59,7 @@ func TestRefusedQueries(t *testing.T) {
 	}
 }
 
-// What is dropped has no answer: the next answer is that of the next query.
+// A dropped query has no answer: the next answer is the next query's.
 func TestGarbageIsDropped(t *testing.T) {
 	n := newNamespace(t)
 	serving(t, n, dns.Config{})

@@ -53,7 +53,7 @@ func TestReplacingIsAtomic(t *testing.T) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	stop := make(chan struct{})
-	// What is forbidden: one of each kind.
+	// Forbidden flows: one of each kind.
 	forbidden := []flow{
 		{from: "a1", to: nodeIP, port: udpPort, why: "the node's input"},
 		{from: "a1", to: "10.1.2.2", port: udpPort, why: "the node's forward"},

@@ -131,7 +131,7 @@ func arpFrame(from string, operation int, senderMAC, senderIP, text string) []by
 		[]byte{0, 1, 8, 0, 6, 4}, u16(operation), mac(senderMAC), ip(senderIP), make([]byte, 6), ip("10.1.1.3"), mark(text)))
 }
 
-// mark sets a text off from what is beside it.
+// mark separates a text from the text around it.
 func mark(text string) []byte { return slices.Concat([]byte{0}, []byte(text), []byte{0}) }
 
 func sum(parts ...[]byte) uint16 {

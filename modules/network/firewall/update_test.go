@@ -17,7 +17,7 @@ func ofPorts(ports ...Port) Network {
 	return Network{Bridge: "br0", Uplink: "up0", Tunnel: "wg0", Ports: ports}
 }
 
-// What was updated is what would have been applied.
+// Updated rules equal applied ones.
 func TestUpdateIsAsApplied(t *testing.T) {
 	lab := netlab.New(t)
 	ns, fresh := lab.Namespace("net"), lab.Namespace("fresh")

@@ -112,7 +112,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// outside is what the node reaches: public addresses, and a LAN that isn't.
+// outside is the network that the node reaches: public addresses, and a private LAN.
 func (w *world) outside() {
 	out, n := w.ns["out"], w.ns["node"]
 	n.Forward()

@@ -67,7 +67,7 @@ func TestAFileIsNoNamespace(t *testing.T) {
 	}
 }
 
-// The main thread never ends: what it enters, the process would stay in.
+// The main thread never ends: the process would stay in a namespace that it enters.
 func TestTheMainThreadStaysWhereItIs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "netns")
 	if err := netns.Make(path); err != nil {

@@ -47,7 +47,7 @@ func hexOf(k Key) string {
 	return strings.TrimSuffix(strings.TrimPrefix(EncodeUAPI(Plan(Config{PrivateKey: k}, nil, Status{}, time.Time{})), "private_key="), "\n")
 }
 
-// TestPlan is the specification of what is sent to a device.
+// TestPlan is the specification of the changes sent to a device.
 func TestPlan(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	one, two, three := "public_key="+hexOf(key(1)), "public_key="+hexOf(key(2)), "public_key="+hexOf(key(3))
@@ -119,7 +119,7 @@ func (b anyPort) Open(port uint16) ([]conn.ReceiveFunc, uint16, error) {
 	return fns, port, err
 }
 
-// What is planned makes a real device what was wanted: then nothing differs.
+// A plan makes a real device the wanted one: then nothing differs.
 func TestARealDeviceTakesThePlan(t *testing.T) {
 	bind := anyPort{bindtest.NewChannelBinds()[0]}
 	d := device.NewDevice(tuntest.NewChannelTUN().TUN(), bind, device.NewLogger(device.LogLevelSilent, ""))

@@ -74,7 +74,7 @@ func TestFamily(t *testing.T) {
 			if err := f.RemoveGroup(GroupID(1, id)); !errors.Is(err, node.Busy) {
 				t.Errorf("removing a group with members gives %v", err)
 			}
-			// A full group stands in the way of destroying what is nested.
+			// A full group prevents the destruction of nested subvolumes.
 			check(t, f.Limit(GroupID(1, id), math.MaxUint64))
 			check(t, f.Destroy(id))
 		})

@@ -94,7 +94,7 @@ func TestPasswordsAreNotShown(t *testing.T) {
 	if got := c.plain(); len(got) != 3 || got[2] != "hush" {
 		t.Errorf("sent is %v", got)
 	}
-	// A zdb that says back what it was told.
+	// A zdb that echoes requests.
 	replies := "-hush isn't a good password\r\n-Argument too long\r\n"
 	a := Client{redis.NewConn(newGuard(stream{strings.NewReader(replies)}), 0, 0)}
 	errs := a.run([]command{c, c, c})

@@ -31,7 +31,7 @@ func TestAListenerIsHandedOverAndTakenBack(t *testing.T) {
 	if said := ask(t, other); said != "zdb" {
 		t.Errorf("%q answers", said)
 	}
-	// The node starts anew: what it had is closed.
+	// The node restarts: its descriptors are closed.
 	want := []uint64{cookie(t, f), cookie(t, second)}
 	must(t, c.Close())
 	f.Close()

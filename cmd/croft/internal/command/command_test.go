@@ -145,7 +145,7 @@ func TestRestoreAsksOnATerminal(t *testing.T) {
 	}
 }
 
-// TestErrorsAreOneLine: what comes from elsewhere can't draw on the terminal.
+// TestErrorsAreOneLine: text from elsewhere can't draw on the terminal.
 func TestErrorsAreOneLine(t *testing.T) {
 	code, _, errs := shellRun{dir: t.TempDir()}.run(t.Context(), "ev\x1b[31mil\nname")
 	if code != 64 || strings.Count(errs, "\n") != 1 || strings.Contains(errs, "\x1b") {

@@ -54,7 +54,7 @@ func TestSecretsAreSealedToTheNode(t *testing.T) {
 	}
 }
 
-// refuse has the explorer refuse what is pushed.
+// refuse has the explorer refuse pushed documents.
 func (u *user) refuse(call string) error {
 	if call == "reserve" {
 		return node.Errorf(node.Refused, "no")

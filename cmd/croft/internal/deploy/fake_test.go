@@ -21,8 +21,8 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// fakeExplorer is an explorer and a node in one: what is pushed is deployed,
-// what is deleted is gone.
+// fakeExplorer is an explorer and a node in one: a pushed reservation is deployed,
+// a deleted one is gone.
 type fakeExplorer struct {
 	key      sign.KeyPair
 	shown    []*explorer.Reservation

@@ -15,7 +15,7 @@ const day = 24 * time.Hour
 
 func moment() time.Time { return time.Date(2030, 5, 1, 12, 0, 0, 0, time.UTC) }
 
-// volume is what a file asks for; with changes it.
+// volume is a wanted volume; with changes it.
 func volume(with ...func(*plan.Wanted)) plan.Wanted {
 	w := plan.Wanted{Name: "data", Type: workload.TypeVolume, Node: "n1", Digest: "d1", Duration: 30 * day}
 	for _, f := range with {
@@ -297,7 +297,7 @@ func TestPlanProperties(t *testing.T) {
 	})
 }
 
-// carriedOut is what is known once p was carried out with --prune.
+// carriedOut is the known workloads once p was carried out with --prune.
 func carriedOut(in plan.Input, p plan.Plan) []plan.Known {
 	wanted, known := map[string]plan.Wanted{}, map[string]plan.Known{}
 	for _, w := range in.Wanted {

@@ -10,7 +10,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croft/internal/project"
 )
 
-// TestMistakes: each has its line, its field, and what is allowed.
+// TestMistakes: each has its line, its field, and the allowed values.
 func TestMistakes(t *testing.T) {
 	head := "project: p\nnode: NODE1\nduration: 1d\nworkloads:\n"
 	for _, c := range []struct {

@@ -224,7 +224,7 @@ workloads:
 	}
 }
 
-// TestMistakesInNetworks: each has its line, its field, and what is allowed.
+// TestMistakesInNetworks: each has its line, its field, and the allowed values.
 func TestMistakesInNetworks(t *testing.T) {
 	head := "project: p\nduration: 1d\nnode: NODE1\nnetworks:\n"
 	net := head + "  net1:\n    ip_range: 10.1.0.0/16\n    nodes:\n"

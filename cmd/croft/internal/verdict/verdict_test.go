@@ -57,7 +57,7 @@ func (s *scene) sign(t *testing.T, key sign.KeyPair) {
 	s.result.Signature = key.Sign(message)
 }
 
-// shown is what an honest explorer shows.
+// shown is an honest explorer's answer.
 func (s *scene) shown() explorer.Reservation {
 	result := s.result
 	return explorer.Reservation{Reservation: s.own, Result: &result}

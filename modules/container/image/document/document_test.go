@@ -104,7 +104,7 @@ func TestTooManyEntriesAreCounted(t *testing.T) {
 	}
 }
 
-// FuzzDecode wants what is read to be what encoding/json reads.
+// FuzzDecode wants the same result as encoding/json's.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"schemaVersion":2,"mediaType":"` + ocispec.MediaTypeImageManifest + `","config":{"mediaType":"a\u0062","digest":"sha256:1","size":12,"data":"AAAA"} , "layers" : [ {"urls":["x"],"size":-3}, {"platform":{"os":"linux","variant":"v8"}} ] }`))
 	f.Add([]byte(`{"manifests":[{"platform":null},{"platform":{"architecture":"amd64","os":"linux"},"annotations":{"a":"]}\""}}]}`))

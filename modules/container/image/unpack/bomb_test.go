@@ -189,7 +189,7 @@ func TestDeepTreesOfManyFiles(t *testing.T) {
 	}
 }
 
-// plainOf is what is packed.
+// plainOf is the unpacked content.
 func plainOf(t *testing.T, packed []byte) []byte {
 	t.Helper()
 	r, err := gzip.NewReader(bytes.NewReader(packed))

@@ -77,7 +77,7 @@ func try() error {
 			well = append(well, what)
 		}
 	}
-	// What it must.
+	// Operations that must succeed.
 	if err := os.Mkdir("/made", 0o700); err != nil {
 		well = append(well, err.Error())
 	}
