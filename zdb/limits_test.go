@@ -25,8 +25,8 @@ func TestNumberOfNamespacesIsLimited(t *testing.T) {
 	c.want("-Too many namespaces on this server\r\n", "NSNEW d")
 }
 
-// With a limit of memory new keys are refused; what is there can be read,
-// changed and deleted, and what was deleted makes room.
+// At the memory limit new keys are refused; existing ones can be read, changed
+// and deleted, and deletions make room.
 func TestMemoryOfKeysIsLimited(t *testing.T) {
 	const limit = 1 << 20
 	b := open(t, zdb.Config{Memory: limit, Data: t.TempDir()})
@@ -56,8 +56,8 @@ func TestMemoryOfKeysIsLimited(t *testing.T) {
 	c.want(fmt.Sprintf(":%d\r\n", n-1), "DBSIZE")
 }
 
-// One namespace's keys leave memory for those of others, whatever came first; what
-// it deletes or is removed with it is had by others.
+// One namespace's keys leave memory for those of others, whichever came first; the
+// memory of its deleted keys, or of the removed namespace, is free for others.
 func TestMemoryOfKeysIsShared(t *testing.T) {
 	before := limit.Times()[zdb.KeyMemory.Name]
 	b := open(t, zdb.Config{Memory: 4 << 20})
@@ -134,8 +134,8 @@ func TestRemovalFreesTheDisk(t *testing.T) {
 	}
 }
 
-// What a crash leaves at any point of NSNEW, NSDEL and FLUSH is put in order by
-// the next start.
+// The next start cleans up after a crash at any point of NSNEW, NSDEL and
+// FLUSH.
 func TestCrashLeftoversAreRemoved(t *testing.T) {
 	for _, separate := range []bool{false, true} {
 		cfg := zdb.Config{Data: t.TempDir()}

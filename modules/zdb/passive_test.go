@@ -72,7 +72,7 @@ func disconnect(t *testing.T, fd int) {
 	}
 }
 
-// secretText is the content that an escaped process could read.
+// secretText is served to a process that breaks out.
 const secretText = "secret"
 
 // TestAZDBCannotBreakOut with the socket of the node's network that it holds, nor

@@ -97,8 +97,8 @@ func TestRequestsInPieces(t *testing.T) {
 	}
 }
 
-// What an argument of the greatest size costs that comes in small pieces is what
-// it costs in large ones.
+// An argument of the greatest size costs the same in small pieces as in large
+// ones.
 func TestLargestArgument(t *testing.T) {
 	w := start(t, loop.Config{})
 	conn := w.dialTo("unix", w.unix)
@@ -152,8 +152,8 @@ func TestLeavingAtEveryPoint(t *testing.T) {
 	})
 }
 
-// A client asks for a hundred megabytes and reads nothing: what is held for it is
-// bounded, others are served, and in the end it gets all of it.
+// A client asks for a hundred megabytes and reads nothing: the memory held for it
+// is bounded, others are served, and in the end it gets all of it.
 func TestSlowReader(t *testing.T) {
 	w := start(t, loop.Config{})
 	slow, other := w.dial(), w.dial()
@@ -330,8 +330,8 @@ func TestBufferLimitOfReplies(t *testing.T) {
 	}
 }
 
-// Without file descriptors no connection comes in, those that are there are
-// served, and the loop doesn't spin. When there are some again, who waited comes in.
+// Without free file descriptors no connection is accepted, existing ones are served,
+// and the loop doesn't spin. When some are free again, waiting connections are accepted.
 func TestNoDescriptors(t *testing.T) {
 	w := start(t, loop.Config{})
 	there := w.dial()
@@ -390,8 +390,8 @@ func TestNoDescriptors(t *testing.T) {
 	}
 }
 
-// Whoever has the socket too may shut it down: then it isn't there any more, and
-// the loop doesn't spin.
+// Another holder of the socket may shut it down: then it isn't listening any more,
+// and the loop doesn't spin.
 func TestListenerThatIsShutDown(t *testing.T) {
 	w := start(t, loop.Config{})
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")

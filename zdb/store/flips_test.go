@@ -17,7 +17,7 @@ import (
 	"github.com/croft-edge/croft/zdb/store"
 )
 
-// history is what was done to a store, with the newest value of each key; "" is none.
+// history is the operations on a store, with the newest value of each key; "" is none.
 type history struct {
 	cfg    store.Config
 	disk   *memDisk
@@ -143,7 +143,7 @@ func flip(d *memDisk, r *rand.Rand, n int) string {
 	return what
 }
 
-// Where a record can't be told at all, what is older than it is refused, what is newer isn't, and what is set again is good.
+// When a record is unreadable, entries older than it are refused, newer ones aren't, and those set again are good.
 func TestLostRecordMakesOlderEntriesSuspect(t *testing.T) {
 	for _, sequential := range []bool{false, true} {
 		d := newMemDisk()

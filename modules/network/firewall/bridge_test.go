@@ -163,8 +163,8 @@ func TestMemberSourceFilter(t *testing.T) {
 	}
 }
 
-// A port that nobody spoke of sends nothing, and what is sent in the name of
-// another port neither.
+// Frames from an unknown port are dropped, also those with another port's source
+// address.
 func TestUnknownPort(t *testing.T) {
 	w := newWorld(t)
 	stranger := w.lab.Namespace("stranger")
@@ -203,10 +203,10 @@ func TestUnknownPort(t *testing.T) {
 	try(true)
 }
 
-// The bridge learns who is where from frames to its own group addresses too,
+// The bridge learns source addresses from frames to its own group addresses too,
 // which no other port gets: with one of them a member could take another's
-// place. All but LLDP's can be dropped by rules. LLDP's is shown to none, so
-// that the ports mustn't learn, and the bridge be told who is where.
+// place. Rules can drop all but LLDP's. No rule sees LLDP's, so learning is off on
+// ports, and the forwarding entries are static.
 func TestNobodyTakesANeighboursPlace(t *testing.T) {
 	const pae, lldp = "01:80:c2:00:00:03", "01:80:c2:00:00:0e"
 	w := newWorld(t)
@@ -217,7 +217,7 @@ func TestNobodyTakesANeighboursPlace(t *testing.T) {
 		t.Helper()
 		home, last := w.heard.token(), w.heard.token()
 		receiver := newWire(t, w.ns["a1"], "eth0")
-		// Nobody answers to a multicast: what the bridge learns is from this only.
+		// Nobody answers to a multicast: the bridge learns from this frame only.
 		neighbour.send(ether(everybody, macA2, unix.ETH_P_IP, udp4("10.1.1.3", "224.0.0.251", 5353, 5353, home)))
 		if receiver.sees(patience, home) == "" {
 			t.Fatal("a2 isn't heard")

@@ -19,8 +19,8 @@ import (
 	"github.com/croft-edge/croft/internal/testing/netlab"
 )
 
-// Waits. What passes does so at once unless the machine is busy; what doesn't
-// costs quiet each time.
+// Waits. Allowed packets pass at once unless the machine is busy; each forbidden
+// one costs quiet.
 const (
 	patience = 10 * time.Second
 	quiet    = 150 * time.Millisecond
@@ -50,8 +50,8 @@ func (h *heard) has(text string) bool {
 
 func (h *heard) token() string { return fmt.Sprintf("probe-%d", h.last.Add(1)) }
 
-// serve answers at an address of a namespace, on UDP and TCP, with the address
-// of who asked.
+// serve answers at an address of a namespace, on UDP and TCP, with the sender's
+// address.
 func (w *world) serve(n *netlab.Namespace, address string, port int) {
 	w.t.Helper()
 	at := netip.AddrPortFrom(netip.MustParseAddr(address), uint16(port)).String()
@@ -112,7 +112,7 @@ func (w *world) serveAll() {
 	}
 }
 
-// answered says whether a flow gets an answer, and who the other end saw.
+// answered says whether a flow gets an answer, and which source the other end saw.
 func (w *world) answered(f flow, wait time.Duration) (ok bool, seen string) {
 	from := w.ns[f.from]
 	switch f.network {
@@ -175,7 +175,7 @@ func (w *world) answer(conn net.Conn, wait time.Duration) string {
 	_ = conn.SetReadDeadline(time.Now().Add(wait))
 	n, err := conn.Read(buf)
 	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-		// Refused: somebody answered, but not who was asked.
+		// Refused: somebody answered, but not the addressed server.
 		return ""
 	}
 	host, _, _ := net.SplitHostPort(string(buf[:n]))
@@ -247,9 +247,9 @@ func (f flow) address() string {
 	return net.JoinHostPort(f.to, strconv.Itoa(f.port))
 }
 
-// hold runs the specification: all that is allowed must get an answer, and what
-// is forbidden mustn't even arrive. What is forbidden passes without the rules, so
-// that nothing else than the rules is shown to forbid it.
+// hold runs the specification: allowed flows must get an answer, and forbidden ones
+// mustn't even arrive. Forbidden flows pass without the rules, which proves that
+// nothing but the rules stops them.
 func (w *world) hold(t *testing.T, allowed, forbidden []flow, rules func()) {
 	t.Helper()
 	for _, f := range forbidden {

@@ -14,7 +14,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// stream is a connection that says what it is made of.
+// stream is a connection that reads from its Reader.
 type stream struct{ io.Reader }
 
 func (stream) Write(p []byte) (int, error)      { return len(p), nil }
@@ -25,7 +25,7 @@ func (stream) SetDeadline(time.Time) error      { return nil }
 func (stream) SetReadDeadline(time.Time) error  { return nil }
 func (stream) SetWriteDeadline(time.Time) error { return nil }
 
-// hear is what the client makes of a reply.
+// hear is the client's result of a reply.
 func hear(r io.Reader) (any, error) {
 	return redis.NewConn(newGuard(stream{r}), time.Second, time.Second).Do("PING")
 }
@@ -47,8 +47,8 @@ func TestGuardPassesReplies(t *testing.T) {
 	}
 }
 
-// What the client would make room for, or go down into, before it sees that
-// nothing of it comes.
+// Replies for which the client would allocate memory, or recurse, before it sees
+// that their content is missing.
 func TestGuardStopsHostileReplies(t *testing.T) {
 	for reply, want := range map[string]string{
 		"$65537\r\n":                    "must be at most 65536",
@@ -81,8 +81,8 @@ func TestGuardStopsHostileReplies(t *testing.T) {
 	}
 }
 
-// FuzzGuard: whatever comes, what the client hears is no larger than what was
-// sent, and nothing goes wrong otherwise.
+// FuzzGuard: for any reply, the client's result is no larger than the sent bytes,
+// and nothing else goes wrong.
 func FuzzGuard(f *testing.F) {
 	for _, s := range []string{"+PONG\r\n", "*2\r\n$1\r\na\r\n:5\r\n", "$-1\r\n", "*1\r\n*1\r\n", "$3\r\nabc\r\n-x\r\n", "$70000\r\n"} {
 		f.Add([]byte(s))

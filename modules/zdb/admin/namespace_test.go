@@ -18,7 +18,7 @@ import (
 )
 
 // scripted is a zdb that answers commands by their text, in turn when there are
-// several answers, and keeps what it was told. What isn't in it is +OK.
+// several answers, and keeps the commands. It answers others +OK.
 type scripted struct {
 	answers map[string][]string
 	told    []string
@@ -94,7 +94,7 @@ func infoReply(n node.ZDBNamespace) string {
 
 const missing = "-Namespace not found\r\n"
 
-// TestCreate has what a zdb is told for what is there and what is wanted.
+// TestCreate has the commands sent for an existing and a wanted namespace.
 func TestCreate(t *testing.T) {
 	at := func(size uint64, public, protected bool) node.ZDBNamespace {
 		return node.ZDBNamespace{Name: "5-1", Mode: workload.ZDBUser, Size: size, Public: public, Protected: protected}
@@ -178,8 +178,8 @@ func TestFailingCreate(t *testing.T) {
 	}
 }
 
-// TestListDamaged ones: what the zdb can't say more of is there all the same,
-// what isn't a reservation's isn't told, and a zdb that breaks is no empty list.
+// TestListDamaged: namespaces without readable details are listed all the same, those
+// of no reservation aren't, and a failing zdb isn't an empty list.
 func TestListDamaged(t *testing.T) {
 	names := func(all ...string) string {
 		out := fmt.Sprintf("*%d\r\n", len(all))

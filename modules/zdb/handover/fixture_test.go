@@ -51,7 +51,7 @@ func wantDescriptors(t *testing.T, most int) {
 	}
 }
 
-// zdb keeps what it is given and answers "zdb" on it, as a loop would.
+// zdb keeps the listeners it is given and answers "zdb" on them, as a loop would.
 type zdb struct {
 	path string
 	stop func()
@@ -190,7 +190,7 @@ func raw(t *testing.T, path string) *net.UnixConn {
 	return conn
 }
 
-// readLine reads a line, or what there was until the other end closed.
+// readLine reads a line, or all bytes until the other end closes.
 func readLine(t *testing.T, conn net.Conn) string {
 	t.Helper()
 	var out []byte
@@ -219,7 +219,7 @@ func fd[T any](t *testing.T, f *os.File, do func(fd int) (T, error)) T {
 	return out
 }
 
-// cookie is what tells a socket from all others, whoever has it open.
+// cookie identifies a socket, through any descriptor of it.
 func cookie(t *testing.T, f *os.File) uint64 {
 	t.Helper()
 	return fd(t, f, func(fd int) (uint64, error) { return unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_COOKIE) })
