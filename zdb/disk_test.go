@@ -30,8 +30,8 @@ func smallDisk(t *testing.T, size string) string {
 	return dir
 }
 
-// On a disk that is full, who writes is disconnected or told, what was
-// acknowledged stays, reading goes on, and writing does when there is room again.
+// On a full disk writing clients get an error or are disconnected, acknowledged
+// entries stay, reading goes on, and writing does when there is room again.
 func TestFullDisk(t *testing.T) {
 	disk := smallDisk(t, "48m")
 	filler := filepath.Join(disk, "filler")

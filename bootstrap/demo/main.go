@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// step is one scene: what it shows, and the code that shows and checks it.
+// step is one scene: its subject, and the code that shows and checks it.
 type step struct {
 	title string
 	run   func(ctx context.Context, w *world) error

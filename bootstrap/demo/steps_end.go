@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// deleteRest deletes what is left, with deletions that the user signs.
+// deleteRest deletes the remaining reservations, with deletions that the user signs.
 func deleteRest(ctx context.Context, w *world) error {
 	for name, v := range w.kept {
 		if _, err := w.user.croft(ctx, "delete", v.id, "--wait", "--yes"); err != nil {
@@ -46,7 +46,7 @@ func nothingLeft(ctx context.Context, w *world) error {
 	return nil
 }
 
-// lastLine is the end of an error's text, which is what the program printed.
+// lastLine is the end of an error's text, which is the program's output.
 func lastLine(err error) string {
 	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
 	last := lines[len(lines)-1]

@@ -45,7 +45,7 @@ type Config struct {
 	Reserve uint64
 	// PIDs and IOWeight are limits of each container, 0 for the defaults.
 	PIDs, IOWeight uint64
-	// Rate is what each user's container may do with each disk in a second.
+	// Rate limits each user's container's use of each disk in a second.
 	Rate cgroup.Rate
 	Log  zerolog.Logger
 }

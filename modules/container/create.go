@@ -29,7 +29,7 @@ type creator struct {
 	roots   rootChecker
 	secrets *secret.Store
 	builder builder
-	// launcher prepares the start of what was made.
+	// launcher prepares the start of a made container.
 	launcher *launch.Launcher
 	remover  remover
 	viewer   viewer

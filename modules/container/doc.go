@@ -1,7 +1,7 @@
 // Package container is the module of users' containers. On the bus it is
 // container.container and container.image.
 //
-// What it owns on the node:
+// It owns on the node:
 //
 //   - {run}/container.lock: locked while a module is open, or while containers are
 //     taken down.

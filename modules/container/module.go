@@ -30,7 +30,7 @@ type Module struct {
 	table      *managed.Table
 	launcher   *launch.Launcher
 	supervisor *supervise.Supervisor
-	// service is what is on the bus.
+	// service is the module's bus object.
 	service service
 }
 
@@ -71,10 +71,10 @@ func (m *Module) Close() error {
 	return err
 }
 
-// Containers is what goes on the bus as container.container.
+// Containers returns the bus object container.container.
 func (m *Module) Containers() node.Containers { return m.service }
 
-// Images is what goes on the bus as container.image.
+// Images returns the bus object container.image.
 func (m *Module) Images() node.Images {
 	return images{m.images.Images(), m.background, m.service.remover.logs}
 }

@@ -2,10 +2,10 @@
 // node's part of them, and places in them for containers and VMs. On the bus it
 // is network.network and network.tap.
 //
-// What it owns on the node, all of it in one network namespace (the process's):
+// It owns on the node, all in one network namespace (the process's):
 //
-//   - {dir}/ID/state.json and {dir}/netns/ID: what a network resource was made
-//     from (without any private key), and the file that keeps its namespace.
+//   - {dir}/ID/state.json and {dir}/netns/ID: a network resource's state
+//     (without any private key), and the file that keeps its namespace.
 //     Both are for as long as the machine is up (package store).
 //   - a namespace a network resource: a bridge with the gateway's addresses,
 //     the members' ports, the tunnel (wg0), the uplink (up0), nftables tables

@@ -15,11 +15,11 @@ import (
 )
 
 // memDisk is a disk in memory that can be full, die in the middle of something, and
-// lose what wasn't synced.
+// lose unsynced writes.
 type memDisk struct {
 	mu    sync.Mutex
 	files map[string]*memFile
-	// since is what was done to folders and isn't synced, oldest first.
+	// since is the unsynced changes of folders, oldest first.
 	since  []folderChange
 	space  int64 // bytes that may be used; 0: any
 	left   int   // operations until the disk is dead; negative: it lives
@@ -33,7 +33,7 @@ type memDisk struct {
 type memFile struct {
 	content []byte
 	alloc   int64      // bytes that are set aside
-	synced  []byte     // what a power cut leaves for sure
+	synced  []byte     // the content that survives a power cut
 	writes  []memWrite // since then
 }
 
@@ -68,8 +68,8 @@ func (d *memDisk) crash() *memDisk {
 	return out
 }
 
-// powerCut answers the disk after a power cut: of what wasn't synced any
-// sector may be there or not, and the last changes of folders may be undone.
+// powerCut answers the disk after a power cut: any unsynced sector may be
+// there or not, and the last changes of folders may be undone.
 func (d *memDisk) powerCut(r *rand.Rand) *memDisk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -92,7 +92,7 @@ func (d *memDisk) powerCut(r *rand.Rand) *memDisk {
 	return out
 }
 
-// survive does of a write what a power cut left. luck 0 is nothing, 3 is all.
+// survive applies the part of a write that a power cut left. luck 0 is nothing, 3 is all.
 func (w memWrite) survive(c []byte, r *rand.Rand, luck int) []byte {
 	if w.cut {
 		if luck == 3 || luck > 0 && r.IntN(2) == 0 {

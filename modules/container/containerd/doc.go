@@ -2,7 +2,7 @@
 // system, to one at an address, or to croft's own, which it then starts and
 // starts again when it ends.
 //
-// What it owns on the node:
+// It owns on the node:
 //
 //   - {run}/containerd/: the socket, configuration, state and log of croft's own.
 //   - {state}/containerd/: its root (images, snapshots, metadata), and the file

@@ -58,7 +58,7 @@ type Config struct {
 	Leftovers leftovers.Cleaner
 	Groups    groups.Groups
 	Runtime   Runtime
-	// Rate is what a user's container may do with each disk in a second.
+	// Rate limits a user's container's use of each disk in a second.
 	Rate cgroup.Rate
 	Log  zerolog.Logger
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// Streams wait for a turn of their own user. Whose turn doesn't come isn't
-// held up for it: what it says is dropped, and its log says so.
+// Streams wait for a turn of their own user. A container whose turn doesn't come
+// isn't blocked: its output is dropped, and its log says so.
 func TestAStreamWaitsForItsUsersTurn(t *testing.T) {
 	dir := folder(t)
 	l := testLimits()
@@ -39,7 +39,7 @@ func TestAStreamWaitsForItsUsersTurn(t *testing.T) {
 	}
 	held := l.scheduler.turns.Ask("a", true)
 	before := limit.Times()[limitTurns.Name]
-	// More than a FIFO holds: who waits for it would wait for ever.
+	// More than a FIFO holds: a blocked writer would wait for ever.
 	for range 100 {
 		say(t, outs["1-1"], strings.Repeat("lost\n", 1000))
 	}

@@ -14,7 +14,7 @@ type FS struct {
 }
 
 // Open opens the btrfs file system mounted at path. Transient when something
-// else lies there, which is what an unmounted pool looks like.
+// else lies there, as when a pool is unmounted.
 func Open(path string) (*FS, error) {
 	f, err := os.Open(path)
 	if err != nil {

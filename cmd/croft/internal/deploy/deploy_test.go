@@ -33,7 +33,7 @@ func TestApplyTwiceChangesNothing(t *testing.T) {
 	}
 }
 
-// TestSecretsAreSealedToTheNode: the node can open what was pushed, and the
+// TestSecretsAreSealedToTheNode: the node can open the pushed secret, and the
 // state holds neither the secret nor a plain digest of it.
 func TestSecretsAreSealedToTheNode(t *testing.T) {
 	u := newUser(t)

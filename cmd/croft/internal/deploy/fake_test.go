@@ -138,7 +138,7 @@ func (f *fakeExplorer) Node(_ context.Context, id string) (explorer.Node, error)
 	return explorer.Node{NodeID: id, Online: true}, nil
 }
 
-// provision is what the node does: a container takes the place of the one of its
+// provision is the node's part: a container takes the place of the one of its
 // name, unless its image is called bad.
 func (f *fakeExplorer) provision(s *explorer.Reservation) error {
 	c, err := workload.DataOf[workload.Container](&s.Reservation)
@@ -280,5 +280,5 @@ func (u *user) plan(d *deploy.Deployer, f *project.File) (plan.Plan, error) {
 	return plan.Make(plan.Input{Now: u.now(), Wanted: wanted, Known: known}), nil
 }
 
-// text strips what differs from run to run.
+// text joins lines.
 func text(s []string) string { return strings.Join(s, "\n") }

@@ -172,7 +172,7 @@ func TestFailedUpdateExpires(t *testing.T) {
 	}
 }
 
-// What the explorer refuses leaves the state as it was.
+// An update that the explorer refuses leaves the state as it was.
 func TestRefusedUpdateIsForgotten(t *testing.T) {
 	u := newUser(t)
 	if _, err := u.apply(u.deployer(), u.file(web("one"))); err != nil {

@@ -32,8 +32,8 @@ func as(t *testing.T, what string, packed Packed) error {
 	return err
 }
 
-// try is what a process that a layer has taken over would try. It returns what
-// went well.
+// try makes the attempts of a process that a layer has taken over. It returns
+// those that succeeded.
 func try() error {
 	var well []string
 	for what, f := range map[string]func() error{

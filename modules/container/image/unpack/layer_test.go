@@ -10,8 +10,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// What is kept in memory while a layer is unpacked is bounded, however many
-// files are allowed.
+// The memory for unpacking a layer is bounded, however many files are
+// allowed.
 func TestNamesAndAttributesAreBounded(t *testing.T) {
 	for what, header := range map[string]func(i int) *tar.Header{
 		"names": func(i int) *tar.Header {

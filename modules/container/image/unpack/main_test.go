@@ -9,8 +9,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// The first argument says what this program does in the place of Serve: nothing but
-// what it must, try what it may not, or die in some way.
+// The first argument says what this program does in the place of Serve: only the
+// needed operations, forbidden ones too, or die in some way.
 func TestMain(m *testing.M) {
 	if len(os.Args) != 2 {
 		goleak.VerifyTestMain(m)

@@ -1,4 +1,4 @@
-// Command tool is what the containers of these tests run.
+// Command tool is the program that these tests' containers run.
 package main
 
 import (

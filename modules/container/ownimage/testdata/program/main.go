@@ -1,4 +1,4 @@
-// Command program is what images of these tests are made of.
+// Command program is the content of these tests' images.
 package main
 
 import "fmt"
