@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"unicode"
 )
@@ -17,6 +18,8 @@ type document struct {
 	path string
 	// prose is the text without code blocks and code spans; text has them.
 	prose, text string
+	// anchors are the names that the headings get where the document is shown.
+	anchors map[string]bool
 }
 
 var (
@@ -27,9 +30,21 @@ var (
 	codePath  = regexp.MustCompile("`((?:cmd|pkg|provision|modules|explorer|bootstrap|bench|docs)/[A-Za-z0-9_./-]*[A-Za-z0-9_/])`")
 )
 
-// documents reads every Markdown file of the repository.
+// documents are all Markdown files of the repository by their paths.
 func documents(t *testing.T) map[string]document {
 	t.Helper()
+	out, err := readDocuments()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out) < 15 {
+		t.Fatalf("found only %d documents: the walk is broken", len(out))
+	}
+	return out
+}
+
+// readDocuments reads them once for all tests.
+var readDocuments = sync.OnceValues(func() (map[string]document, error) {
 	out := map[string]document{}
 	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -47,17 +62,12 @@ func documents(t *testing.T) map[string]document {
 		}
 		doc := document{path: filepath.ToSlash(name), text: string(raw)}
 		doc.prose = codeBlock.ReplaceAllString(doc.text, "")
+		doc.anchors = anchorsOf(doc.prose)
 		out[doc.path] = doc
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(out) < 15 {
-		t.Fatalf("found only %d documents: the walk is broken", len(out))
-	}
-	return out
-}
+	return out, err
+})
 
 // links are the relative ones of a document, as they are written.
 func (d document) links() []string {
@@ -70,10 +80,10 @@ func (d document) links() []string {
 	return out
 }
 
-// anchors are the names that the headings of a document get where it is shown.
-func (d document) anchors() map[string]bool {
+// anchorsOf are the names that the headings of a document get where it is shown.
+func anchorsOf(prose string) map[string]bool {
 	out, seen := map[string]bool{}, map[string]int{}
-	for _, m := range heading.FindAllStringSubmatch(d.prose, -1) {
+	for _, m := range heading.FindAllStringSubmatch(prose, -1) {
 		name := anchorOf(m[1])
 		seen[name]++
 		if n := seen[name]; n > 1 {
@@ -116,7 +126,7 @@ func TestLinksOfDocumentsResolve(t *testing.T) {
 				t.Errorf("%s: link %s: %v", d.path, link, err)
 				continue
 			}
-			if anchor != "" && !docs[target].anchors()[anchor] {
+			if anchor != "" && !docs[target].anchors[anchor] {
 				t.Errorf("%s: link %s: %s has no such heading", d.path, link, target)
 			}
 		}

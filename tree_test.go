@@ -10,6 +10,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -28,10 +29,24 @@ func (f goFile) dir() string { return filepath.ToSlash(filepath.Dir(f.path)) }
 
 func (f goFile) generated() bool { return ast.IsGenerated(f.file) }
 
-// sourceFiles parses every Go file, so that a broken rule is seen whatever
-// the test cache believes.
+// sourceFiles are all Go files, parsed rather than listed by the go command, so that a broken
+// rule is seen whatever the test cache believes.
 func sourceFiles(t *testing.T) []goFile {
 	t.Helper()
+	out, err := parsedFiles()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out) < 20 {
+		t.Fatalf("found only %d Go files: the walk is broken", len(out))
+	}
+	return out
+}
+
+// parsedFiles parses the files once for all tests of the tree, which only read them.
+var parsedFiles = sync.OnceValues(parseFiles)
+
+func parseFiles() ([]goFile, error) {
 	var out []goFile
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -58,13 +73,7 @@ func sourceFiles(t *testing.T) []goFile {
 		})
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(out) < 20 {
-		t.Fatalf("found only %d Go files: the walk is broken", len(out))
-	}
-	return out
+	return out, err
 }
 
 // mayNotImport says, for a folder of the house, which others it never sees.
