@@ -239,14 +239,24 @@ func (w *World) showNodes() {
 // Until polls until ok returns true, and fails the test after limit.
 func (w *World) Until(limit time.Duration, what string, ok func() bool) {
 	w.Helper()
-	deadline := time.Now().Add(limit)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		if time.Now().After(deadline) {
+	begin := time.Now()
+	for {
+		looked := time.Now()
+		if ok() {
+			return
+		}
+		now := time.Now()
+		if now.Sub(begin) > limit {
 			w.showNodes()
 			w.Fatalf("not within %s: %s", limit, what)
 		}
-		<-tick.C
+		<-time.After(pause(now.Sub(begin), now.Sub(looked)))
 	}
+}
+
+// pause is the time until the next look, after one that took that long. The looks of tests that wait
+// beside each other shall not slow down what they wait for: they take a third of a processor at most,
+// and become rarer the longer the wait is.
+func pause(waited, look time.Duration) time.Duration {
+	return min(max(10*time.Millisecond, waited/20, 2*look), 250*time.Millisecond)
 }

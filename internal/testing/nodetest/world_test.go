@@ -31,8 +31,11 @@ func TestWorldWithoutRunningNodes(t *testing.T) {
 	if n.Containerd() != 0 || n.LogCarrier() != 0 || len(n.Subvolumes()) != 0 {
 		t.Error("a node that isn't started has processes or volumes")
 	}
-	if _, err := n.TryStatus(); err == nil || !strings.Contains(stderr(err), "no node is running here") {
-		t.Errorf("its status gives %v", err)
+	if _, err := n.TryStatus(); err == nil {
+		t.Error("a node that isn't started has a status")
+	}
+	if _, err := n.TryCroftd("status"); err == nil || !strings.Contains(stderr(err), "no node is running here") {
+		t.Errorf("croftd status gives %v", err)
 	}
 	c := w.Container(n, func(c *workload.Container) { c.Mounts = append(c.Mounts, Mount(w.Volume(n.ID, 1, time.Hour), "/data")) })
 	if hash := w.HashOf(c); hash == "" || c.User != w.User.ID() || c.NodeID != n.ID {
