@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	systemd "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 
@@ -75,11 +76,11 @@ func Run(ctx context.Context, c Config) error {
 	parts := supervise.New(c.Log)
 	err := d.start(ctx, parts)
 	if err == nil {
-		d.tell("READY=1")
+		d.tell(systemd.SdNotifyReady)
 		c.Log.Info().Msg("started")
 		told := context.AfterFunc(ctx, func() {
 			c.Log.Info().Msg("stopping")
-			d.tell("STOPPING=1")
+			d.tell(systemd.SdNotifyStopping)
 		})
 		defer told()
 		err = parts.Wait(ctx)
@@ -149,9 +150,10 @@ func (d *daemon) openBus(ctx context.Context, parts *supervise.Group) error {
 	return nil
 }
 
-// tell notifies the service manager; a failure is only logged.
+// tell notifies the service manager, when there is one; a failure is only logged. Child processes keep
+// NOTIFY_SOCKET.
 func (d *daemon) tell(state string) {
-	if err := notify(state); err != nil {
+	if _, err := systemd.SdNotify(false, state); err != nil {
 		d.Log.Warn().Err(err).Msg("cannot tell the service manager")
 	}
 }

@@ -1,13 +1,19 @@
 package daemon
 
 import (
+	"bytes"
 	"errors"
 	"net"
+	"os"
 	"path/filepath"
 	"reflect"
 	"runtime/debug"
+	"strings"
 	"testing"
 	"time"
+
+	systemd "github.com/coreos/go-systemd/v22/daemon"
+	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/modules/network/carrier"
@@ -38,9 +44,11 @@ func TestContactRemembersTheLastGoodAnswer(t *testing.T) {
 }
 
 func TestNotify(t *testing.T) {
+	var log bytes.Buffer
+	d := &daemon{Config: Config{Log: zerolog.New(&log)}}
 	t.Setenv("NOTIFY_SOCKET", "")
-	if err := notify("READY=1"); err != nil {
-		t.Fatalf("without a service manager: %v", err)
+	if d.tell("READY=1"); log.Len() > 0 {
+		t.Fatalf("without a service manager: %s", &log)
 	}
 	socket := filepath.Join(t.TempDir(), "notify")
 	for _, name := range []string{socket, "@croft-test" + filepath.Base(filepath.Dir(socket)) + sign.ID(make([]byte, 32))} {
@@ -53,19 +61,22 @@ func TestNotify(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Setenv("NOTIFY_SOCKET", name)
-		if err := notify("READY=1"); err != nil {
-			t.Fatal(err)
+		for _, state := range []string{systemd.SdNotifyReady, systemd.SdNotifyStopping} {
+			if d.tell(state); log.Len() > 0 {
+				t.Fatalf("%s to %q: %s", state, name, &log)
+			}
 		}
-		buf := make([]byte, 64)
-		n, err := conn.Read(buf)
+		for _, want := range []string{"READY=1", "STOPPING=1"} {
+			told(t, conn, want)
+		}
 		conn.Close()
-		if err != nil || string(buf[:n]) != "READY=1" {
-			t.Fatalf("%q, %v", buf[:n], err)
+		if os.Getenv("NOTIFY_SOCKET") != name {
+			t.Fatal("NOTIFY_SOCKET is gone from the environment")
 		}
 	}
 	t.Setenv("NOTIFY_SOCKET", filepath.Join(t.TempDir(), "nobody"))
-	if err := notify("READY=1"); err == nil {
-		t.Fatal("nobody listened, and that was fine")
+	if d.tell("READY=1"); !strings.Contains(log.String(), "cannot tell the service manager") {
+		t.Fatalf("nobody listens, and the log has %q", &log)
 	}
 }
 
