@@ -2,6 +2,10 @@ package sign_test
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"math/big"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,27 +14,82 @@ import (
 	"github.com/croft-edge/croft/pkg/sign"
 )
 
-// The published vectors of BIP-39 for 256 bits.
-func TestWordsAsPublished(t *testing.T) {
-	for _, c := range []struct{ seed, words string }{
-		{strings.Repeat("00", 32), strings.Repeat("abandon ", 23) + "art"},
-		{strings.Repeat("7f", 32), strings.Repeat("legal winner thank year wave sausage worth useful ", 2) + "legal winner thank year wave sausage worth title"},
-		{strings.Repeat("80", 32), strings.Repeat("letter advice cage absurd amount doctor acoustic avoid ", 2) + "letter advice cage absurd amount doctor acoustic bless"},
-		{strings.Repeat("ff", 32), strings.Repeat("zoo ", 23) + "vote"},
-		{"f585c11aec520db57dd353c69554b21a89b20fb0650966fa0a9d6f74fd989d8f", "void come effort suffer camp survey warrior heavy shoot primary clutch crush open amazing screen patrol group space point ten exist slush involve unfold"},
-	} {
-		k, err := sign.FromSeed(unhex(t, c.seed))
+// wordVectors are testdata/words.json.
+type wordVectors struct {
+	// English is the SHA-256 of BIP-39's english.txt.
+	English   string       `json:"english_sha256"`
+	Published []wordVector `json:"published"`
+	Recorded  []wordVector `json:"recorded"`
+	Refused   []struct {
+		Words string `json:"words"`
+		Error string `json:"error"`
+	} `json:"refused"`
+}
+
+type wordVector struct {
+	Seed  string `json:"seed_hex"`
+	Words string `json:"words"`
+}
+
+func recordedWords(t *testing.T) wordVectors {
+	t.Helper()
+	var out wordVectors
+	load(t, "words.json", &out)
+	if len(out.Published) != 12 || len(out.Recorded) != 28 || len(out.Refused) != 19 {
+		t.Fatalf("there are %d, %d and %d vectors", len(out.Published), len(out.Recorded), len(out.Refused))
+	}
+	return out
+}
+
+func TestRecordedWords(t *testing.T) {
+	v := recordedWords(t)
+	for _, c := range slices.Concat(v.Published, v.Recorded) {
+		k, err := sign.FromSeed(unhex(t, c.Seed))
 		if err != nil {
 			t.Fatal(err)
 		}
 		words, err := sign.Words(k)
-		if err != nil || words != c.words {
-			t.Errorf("%s: words are %q, %v", c.seed, words, err)
+		if err != nil || words != c.Words {
+			t.Errorf("%s: words are %q, %v", c.Seed, words, err)
 		}
-		back, err := sign.FromWords(" \n" + strings.ToUpper(strings.ReplaceAll(c.words, " ", "\n  ")) + "\t")
+		back, err := sign.FromWords(" \n" + strings.ToUpper(strings.ReplaceAll(c.Words, " ", "\n  ")) + "\t")
 		if err != nil || !bytes.Equal(back.Seed(), k.Seed()) {
-			t.Errorf("%s: seed is %x, %v", c.seed, back.Seed(), err)
+			t.Errorf("%s: seed is %x, %v", c.Seed, back.Seed(), err)
 		}
+	}
+	for _, c := range v.Refused {
+		if _, err := sign.FromWords(c.Words); err == nil || err.Error() != c.Error {
+			t.Errorf("%q: error is %v, want %s", c.Words, err, c.Error)
+		}
+	}
+}
+
+// TestEnglishList makes seeds whose words are the whole list in its order: 23 words of each seed
+// are free, the last holds the checksum.
+func TestEnglishList(t *testing.T) {
+	const size, free = 2048, sign.WordCount - 1
+	var list []string
+	for len(list) < size {
+		seed := new(big.Int)
+		for i := range free {
+			seed.Lsh(seed, 11).Or(seed, big.NewInt(int64((len(list)+i)%size)))
+		}
+		k, err := sign.FromSeed(seed.Lsh(seed, 3).FillBytes(make([]byte, 32)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		words, err := sign.Words(k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if back, err := sign.FromWords(words); err != nil || !bytes.Equal(back.Seed(), k.Seed()) {
+			t.Fatalf("%q: seed is %x, %v", words, back.Seed(), err)
+		}
+		list = append(list, strings.Fields(words)[:free]...)
+	}
+	sum := sha256.Sum256([]byte(strings.Join(list[:size], "\n") + "\n"))
+	if got := hex.EncodeToString(sum[:]); got != recordedWords(t).English {
+		t.Errorf("the list's SHA-256 is %s", got)
 	}
 }
 
