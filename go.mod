@@ -4,6 +4,7 @@ go 1.26.6
 
 require (
 	filippo.io/edwards25519 v1.1.0
+	github.com/blinklabs-io/go-bip39 v0.2.0
 	github.com/coder/websocket v1.8.15
 	github.com/containerd/cgroups/v3 v3.1.3
 	github.com/containerd/containerd/api v1.12.0
@@ -41,7 +42,6 @@ require (
 	github.com/shirou/gopsutil/v4 v4.25.10
 	github.com/sirupsen/logrus v1.10.2
 	github.com/threefoldtech/zbus v1.0.1
-	github.com/tyler-smith/go-bip39 v1.1.0
 	github.com/urfave/cli/v2 v2.27.7
 	github.com/vishvananda/netlink v1.3.1
 	github.com/vishvananda/netns v0.0.5

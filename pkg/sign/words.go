@@ -3,8 +3,8 @@ package sign
 import (
 	"strings"
 
+	"github.com/blinklabs-io/go-bip39"
 	"github.com/pkg/errors"
-	"github.com/tyler-smith/go-bip39"
 )
 
 // WordCount is the number of words of a seed.

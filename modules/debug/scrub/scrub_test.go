@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tyler-smith/go-bip39"
+	"github.com/blinklabs-io/go-bip39"
 	"pgregory.net/rapid"
 
 	"github.com/croft-edge/croft/modules/debug/scrub"

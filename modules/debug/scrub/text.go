@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/tyler-smith/go-bip39"
+	"github.com/blinklabs-io/go-bip39"
 )
 
 // assignment matches a name and its separator from the value, in text: password=x,
