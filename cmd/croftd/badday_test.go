@@ -123,7 +123,7 @@ func TestStartsWithoutTheExplorerAfterAReboot(t *testing.T) {
 	if ready, ok := n.Ready(); !ok || !strings.Contains(fmt.Sprint(ready.Checks), "explorer warning") {
 		t.Errorf("offline: %+v", ready)
 	}
-	w.Until(30*time.Second, "the short one expires without the explorer", func() bool { return len(n.Subvolumes()) == 3 })
+	w.Until(nodetest.Soon, "the short one expires without the explorer", func() bool { return len(n.Subvolumes()) == 3 })
 	w.StartExplorer()
 	w.Result(short, workload.StateExpired)
 	fourth := w.Reserve(n, time.Hour)
@@ -184,7 +184,7 @@ func TestTheExplorerHasABadDay(t *testing.T) {
 			n.Leave(kept, "here")
 			p.Mood(c.mood)
 			p.CloseClientConnections()
-			w.Until(30*time.Second, "the short one expires meanwhile", func() bool { return len(n.Subvolumes()) == 1 })
+			w.Until(nodetest.Soon, "the short one expires meanwhile", func() bool { return len(n.Subvolumes()) == 1 })
 			if _, ready := n.Ready(); !ready {
 				t.Error("an explorer in a bad mood makes the node unready")
 			}
@@ -265,7 +265,7 @@ func TestTheExplorerIsRestoredAndNobodyTellsIt(t *testing.T) {
 	w.StartExplorer()
 	// Before the node has polled, a push would advance the explorer's head to the node's cursor:
 	// new-epoch exists to prevent that.
-	w.Until(40*time.Second, "the node goes back with the explorer", func() bool {
+	w.Until(nodetest.Soon, "the node goes back with the explorer", func() bool {
 		raw, err := os.ReadFile(n.StateDir() + "/store/meta/cursor")
 		return err == nil && strings.Contains(string(raw), `"change":1`)
 	})
@@ -273,7 +273,7 @@ func TestTheExplorerIsRestoredAndNobodyTellsIt(t *testing.T) {
 	if twin.ID != after.ID {
 		t.Fatalf("the explorer gave %s, it was expected to give %s again", twin.ID, after.ID)
 	}
-	w.Until(40*time.Second, "the twin is refused", func() bool { return strings.Contains(n.Output(), "its ID belongs to another one") })
+	w.Until(nodetest.Soon, "the twin is refused", func() bool { return strings.Contains(n.Output(), "its ID belongs to another one") })
 	later := w.Reserve(n, time.Hour)
 	w.Result(later, workload.StateOK)
 	w.Result(before, workload.StateOK)
@@ -330,7 +330,7 @@ func TestASecondSignalEndsItAtOnce(t *testing.T) {
 	w.KillExplorer()
 	n.Croftd("evict", r.ID, "--yes")
 	n.Signal(syscall.SIGTERM)
-	w.Until(10*time.Second, "it stops", func() bool { return strings.Contains(n.Output(), `"stopping"`) })
+	w.Until(nodetest.Soon, "it stops", func() bool { return strings.Contains(n.Output(), `"stopping"`) })
 	err := n.Wait(syscall.SIGINT, 5*time.Second)
 	if exitStatus(err) != 130 {
 		t.Errorf("ended with %v", err)
@@ -348,7 +348,7 @@ func TestTheStoreIsLost(t *testing.T) {
 	}
 	n.Start()
 	n.WaitReady()
-	w.Until(20*time.Second, "it says so", func() bool {
+	w.Until(nodetest.Soon, "it says so", func() bool {
 		ready, _ := n.Ready()
 		return strings.Contains(fmt.Sprint(ready.Checks), "older reservations are refused until `croftd store accept-older`")
 	})
@@ -357,7 +357,7 @@ func TestTheStoreIsLost(t *testing.T) {
 		t.Errorf("the note is %q", got)
 	}
 	n.Croftd("store", "accept-older")
-	w.Until(30*time.Second, "the old one is adopted", func() bool { return n.Status().Counters.Volume == 2 })
+	w.Until(nodetest.Soon, "the old one is adopted", func() bool { return n.Status().Counters.Volume == 2 })
 	w.Result(r, workload.StateOK)
 	if got := n.Note(r); got != "found again" {
 		t.Errorf("after its adoption the note is %q", got)
@@ -423,7 +423,7 @@ func TestTheDiskIsFull(t *testing.T) {
 		t.Fatalf("the state folder can't be filled: %v", err)
 	}
 	during := w.Reserve(n, time.Hour)
-	w.Until(20*time.Second, "the node says that it can't remember", func() bool { return strings.Contains(n.Output(), "no space left on device") })
+	w.Until(nodetest.Soon, "the node says that it can't remember", func() bool { return strings.Contains(n.Output(), "no space left on device") })
 	if there := n.Subvolumes(); len(there) != 1 {
 		t.Errorf("something was made that can't be remembered: %v", there)
 	}

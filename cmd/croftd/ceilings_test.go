@@ -94,7 +94,7 @@ func TestCeilings(t *testing.T) {
 	z.hasRates(int(box.PID), at.Container, false)
 	// Also after a restart.
 	z.n.KillTask(r)
-	z.Until(time.Minute, "it runs again", func() bool {
+	z.Until(nodetest.Soon, "it runs again", func() bool {
 		info, ok := z.n.ContainerStatus(r)
 		return ok && info.Restarts == 1 && info.PID != 0
 	})
@@ -180,14 +180,14 @@ func TestCeilingsBite(t *testing.T) {
 		old := c.pid()
 		group := cgroup.Of(old, c.name)
 		end := containerdtest.Hog(t, group.Folders())
-		b.Until(time.Minute, part+" is killed", func() bool { return group.Events().OOMKills > 0 })
+		b.Until(nodetest.Soon, part+" is killed", func() bool { return group.Events().OOMKills > 0 })
 		end()
-		b.Until(2*time.Minute, part+" is back in its group", func() bool {
+		b.Until(nodetest.Soon, part+" is back in its group", func() bool {
 			pid := c.pid()
 			return pid != 0 && pid != old && len(cgroup.Of(pid, c.name).Folders()) > 1
 		})
 		b.shell.MustGet(url + "/")
-		b.Until(time.Minute, "status tells of "+part, func() bool {
+		b.Until(nodetest.Soon, "status tells of "+part, func() bool {
 			return slices.ContainsFunc(b.n.Status().Ceilings, func(s nodetest.Ceiling) bool { return s.Part == part && s.OOMKills > 0 && s.Memory != 0 })
 		})
 	}

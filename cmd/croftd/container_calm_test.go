@@ -39,12 +39,12 @@ func TestNothingDisturbsAContainer(t *testing.T) {
 		b.shell.MustDo(http.MethodPost, url+"/say?to=stdout", "before "+what.name+"\n")
 		what.do()
 		b.n.WaitReady()
-		b.Until(time.Minute, what.name+": the container is known to run", func() bool {
+		b.Until(nodetest.Soon, what.name+": the container is known to run", func() bool {
 			info, ok := b.n.ContainerStatus(r)
 			return ok && info.State == node.ContainerRunning
 		})
 		b.shell.MustDo(http.MethodPost, url+"/say?to=stdout", "after "+what.name+"\n")
-		b.Until(time.Minute, "the client goes on", func() bool { return loop.Asked() > asked+3 })
+		b.Until(nodetest.Soon, "the client goes on", func() bool { return loop.Asked() > asked+3 })
 		now := b.only(r)[0]
 		if now.PID != was.PID || now.Restarts != 0 || now.Namespace != was.Namespace {
 			t.Errorf("%s: it is %+v, was %+v", what.name, now, was)
@@ -64,7 +64,7 @@ func TestNothingDisturbsAContainer(t *testing.T) {
 func (b *boxes) counted(r *workload.Reservation, last string) {
 	b.Helper()
 	next, said := 1, map[string]int{}
-	b.Until(time.Minute, "its last words are in the log", func() bool {
+	b.Until(nodetest.Soon, "its last words are in the log", func() bool {
 		next, said = 1, map[string]int{}
 		for _, line := range b.n.LogLines(r) {
 			said[line.Text]++
@@ -105,7 +105,7 @@ func TestAsProcessesNothingDisturbsAContainer(t *testing.T) {
 	for _, part := range []string{"container", "network", "storage", "provision"} {
 		b.split.Parts[part].Kill()
 		asked := loop.Asked()
-		b.Until(time.Minute, "the client goes on without "+part, func() bool { return loop.Asked() > asked+3 })
+		b.Until(nodetest.Soon, "the client goes on without "+part, func() bool { return loop.Asked() > asked+3 })
 		b.split.StartPart(part)
 		b.n.WaitReady()
 	}

@@ -151,7 +151,7 @@ func TestAContainerThatEndsIsStartedAgain(t *testing.T) {
 	for n := range 3 {
 		b.shell.MustDo(http.MethodPost, url+"/say?to=stderr", "its last words\n")
 		b.exit(url, 7)
-		b.Until(time.Minute, "it was started again", func() bool {
+		b.Until(nodetest.Soon, "it was started again", func() bool {
 			info, ok := b.n.ContainerStatus(r)
 			return ok && info.Restarts == uint64(n+1) && info.State == node.ContainerRunning
 		})
@@ -165,7 +165,7 @@ func TestAContainerThatEndsIsStartedAgain(t *testing.T) {
 		c.Entrypoint = "/bin/server -say 'I go' -listen nowhere"
 		c.Network.IPs = addresses("10.1.2.11")
 	}))
-	b.Until(2*time.Minute, "it is told how it ends", func() bool {
+	b.Until(nodetest.Soon, "it is told how it ends", func() bool {
 		info, ok := b.n.ContainerStatus(crash)
 		return ok && info.Restarts > 1 && info.ExitCode == 1 && strings.Contains(strings.Join(info.LastLog, "\n"), "I go")
 	})
@@ -199,7 +199,7 @@ func TestNothingIsTakenFromUnderAContainer(t *testing.T) {
 	b.shell.MustDo(http.MethodPut, url+"/write?path=/data/note", "still here")
 	b.Delete(volume)
 	b.Delete(b.net)
-	b.Until(time.Minute, "both wait, and say so", func() bool {
+	b.Until(nodetest.Soon, "both wait, and say so", func() bool {
 		waiting := 0
 		for _, x := range b.n.Status().Workloads {
 			if (x.ID == volume.ID || x.ID == b.net.ID) && x.Phase == "blocked" && x.Attempts > 0 && (strings.Contains(x.Cause, r.ID+" mounts it") || strings.Contains(x.Cause, " is in it")) {

@@ -51,7 +51,7 @@ func (b *boxes) furnish() *boxes {
 	b.part = b.Part(b.n, "10.1.2.0/24", 3001, "")
 	b.net = b.Push(b.Networks(b.User, "net1", b.part)[0])
 	b.Result(b.net, workload.StateOK)
-	b.Until(time.Minute, "the container module is there", func() bool { return b.n.Status().Container.Containerd != "" })
+	b.Until(nodetest.Soon, "the container module is there", func() bool { return b.n.Status().Container.Containerd != "" })
 	b.shell = b.n.Join(node.MemberSpec{Network: nodetest.NetworkID(b.User, "net1"), Member: shellID})
 	return b
 }

@@ -57,7 +57,7 @@ func TestLogLinesFromReservationToDeletion(t *testing.T) {
 	}
 	v := w.Reserve(n, time.Hour)
 	w.Result(v, workload.StateOK)
-	w.Until(10*time.Second, "the volume's lines arrive", func() bool {
+	w.Until(nodetest.Soon, "the volume's lines arrive", func() bool {
 		return lines.Has(`"id":"`+v.ID+`"`, `"step":"provision"`, "attempt ended")
 	})
 	for line := range strings.Lines(lines.Text()) {
@@ -76,7 +76,7 @@ func TestLogLinesFromReservationToDeletion(t *testing.T) {
 	if left := streams(n); len(left) != 0 {
 		t.Errorf("left: %+v", left)
 	}
-	w.Until(5*time.Second, "the counters are 0", func() bool { return w.Counters(n).Debug == 0 })
+	w.Until(nodetest.Soon, "the counters are 0", func() bool { return w.Counters(n).Debug == 0 })
 	late := w.Reserve(n, time.Hour)
 	w.Result(late, workload.StateOK)
 	if lines.Has(`"id":"`+late.ID+`"`, "attempt ended") {
@@ -119,21 +119,21 @@ func TestLogLinesResume(t *testing.T) {
 	w.Result(r, workload.StateOK)
 	first := w.Reserve(n, time.Hour)
 	w.Result(first, workload.StateOK)
-	w.Until(10*time.Second, "lines arrive", func() bool { return lines.Has(`"id":"`+first.ID+`"`, "attempt ended") })
+	w.Until(nodetest.Soon, "lines arrive", func() bool { return lines.Has(`"id":"`+first.ID+`"`, "attempt ended") })
 
 	logs.Kill()
 	second := w.Reserve(n, time.Hour)
 	w.Result(second, workload.StateOK)
-	w.Until(20*time.Second, "the node says that the server is away", func() bool {
+	w.Until(nodetest.Soon, "the node says that the server is away", func() bool {
 		s := streams(n)[r.ID]
 		return !s.Connected && strings.Contains(s.LastError, "connection refused")
 	})
 	logs.Start()
 	lines = logs.Subscribe(n.ID + "-logs")
-	w.Until(90*time.Second, "it is connected again", func() bool { return streams(n)[r.ID].Connected })
+	w.Until(nodetest.Soon, "it is connected again", func() bool { return streams(n)[r.ID].Connected })
 	third := w.Reserve(n, time.Hour)
 	w.Result(third, workload.StateOK)
-	w.Until(10*time.Second, "lines arrive again", func() bool { return lines.Has(`"id":"`+third.ID+`"`, "attempt ended") })
+	w.Until(nodetest.Soon, "lines arrive again", func() bool { return lines.Has(`"id":"`+third.ID+`"`, "attempt ended") })
 	if s := streams(n)[r.ID]; s.Dropped > 0 && !lines.Has("lines were dropped") {
 		t.Errorf("%d lines were dropped, and nobody says so", s.Dropped)
 	}
@@ -141,10 +141,10 @@ func TestLogLinesResume(t *testing.T) {
 	n.Kill()
 	n.Start()
 	n.WaitReady()
-	w.Until(5*time.Second, "the stream is there again", func() bool { return streams(n)[r.ID].Connected })
+	w.Until(nodetest.Soon, "the stream is there again", func() bool { return streams(n)[r.ID].Connected })
 	fourth := w.Reserve(n, time.Hour)
 	w.Result(fourth, workload.StateOK)
-	w.Until(10*time.Second, "lines arrive of the new process", func() bool { return lines.Has(`"id":"`+fourth.ID+`"`, "attempt ended") })
+	w.Until(nodetest.Soon, "lines arrive of the new process", func() bool { return lines.Has(`"id":"`+fourth.ID+`"`, "attempt ended") })
 	if there := n.Subvolumes(); len(there) != 4 {
 		t.Errorf("of four volumes there are %v", there)
 	}
@@ -154,7 +154,7 @@ func TestAFrozenLogServerDoesNotSlowTheNode(t *testing.T) {
 	w, n, logs := listener(t)
 	r := w.Push(stream(w, n.ID, logs.Port, w.User))
 	w.Result(r, workload.StateOK)
-	w.Until(10*time.Second, "it is connected", func() bool { return streams(n)[r.ID].Connected })
+	w.Until(nodetest.Soon, "it is connected", func() bool { return streams(n)[r.ID].Connected })
 	logs.Signal(unix.SIGSTOP)
 	for range 5 {
 		start := time.Now()
@@ -163,7 +163,7 @@ func TestAFrozenLogServerDoesNotSlowTheNode(t *testing.T) {
 			t.Errorf("a volume took %s", took)
 		}
 	}
-	w.Until(30*time.Second, "the node says so", func() bool { return streams(n)[r.ID].LastError != "" })
+	w.Until(nodetest.Soon, "the node says so", func() bool { return streams(n)[r.ID].LastError != "" })
 	start := time.Now()
 	w.Delete(r)
 	w.Result(r, workload.StateDeleted)
@@ -186,8 +186,8 @@ func TestNoSecretIsInTheStream(t *testing.T) {
 	forged.ID, forged.Signature = "token=opensesame redis://u:opensesame@h/", nil
 	liar.Slip(t, forged)
 	w.Result(w.Reserve(n, time.Hour), workload.StateOK)
-	w.Until(10*time.Second, "the node has logged it", func() bool { return strings.Contains(n.Output(), "opensesame") })
-	w.Until(10*time.Second, "the line arrives", func() bool { return lines.Has("redis://[secret]@h/") })
+	w.Until(nodetest.Soon, "the node has logged it", func() bool { return strings.Contains(n.Output(), "opensesame") })
+	w.Until(nodetest.Soon, "the line arrives", func() bool { return lines.Has("redis://[secret]@h/") })
 	if lines.Has("opensesame") {
 		t.Errorf("a secret has left:\n%s", lines.Text())
 	}
@@ -205,14 +205,14 @@ func TestAsProcessesLogLines(t *testing.T) {
 	w.Result(r, workload.StateOK)
 	v := w.Reserve(n.Node, time.Hour)
 	w.Result(v, workload.StateOK)
-	w.Until(10*time.Second, "lines of the engine arrive", func() bool {
+	w.Until(nodetest.Soon, "lines of the engine arrive", func() bool {
 		return lines.Has(`"part":"provision"`, `"id":"`+v.ID+`"`, "attempt ended")
 	})
 	for _, part := range []string{"identity", "monitor", "storage"} {
 		n.Parts[part].Stop()
-		w.Until(10*time.Second, "what "+part+" says at its end arrives", func() bool { return lines.Has(`"part":"`+part+`"`, "stopping") })
+		w.Until(nodetest.Soon, "what "+part+" says at its end arrives", func() bool { return lines.Has(`"part":"`+part+`"`, "stopping") })
 		n.StartPart(part)
-		w.Until(20*time.Second, "what "+part+" says at its start arrives", func() bool { return lines.Has(`"part":"`+part+`"`, `"started"`) })
+		w.Until(nodetest.Soon, "what "+part+" says at its start arrives", func() bool { return lines.Has(`"part":"`+part+`"`, `"started"`) })
 	}
 	n.WaitReady()
 	if s := streams(n.Node)[r.ID]; !s.Connected || s.Dropped != 0 {
@@ -236,10 +236,10 @@ func TestAsProcessesStreamsComeBackOnlyForWhoIsListed(t *testing.T) {
 	w.Result(r, workload.StateOK)
 	n.Parts["debug"].Kill()
 	n.StartPart("debug")
-	w.Until(30*time.Second, "the stream is there again", func() bool { return streams(n.Node)[r.ID].Connected })
+	w.Until(nodetest.Soon, "the stream is there again", func() bool { return streams(n.Node)[r.ID].Connected })
 	v := w.Reserve(n.Node, time.Hour)
 	w.Result(v, workload.StateOK)
-	w.Until(20*time.Second, "lines arrive again", func() bool { return lines.Has(`"id":"`+v.ID+`"`, "attempt ended") })
+	w.Until(nodetest.Soon, "lines arrive again", func() bool { return lines.Has(`"id":"`+v.ID+`"`, "attempt ended") })
 
 	stranger, err := sign.Generate()
 	if err != nil {
@@ -253,5 +253,5 @@ func TestAsProcessesStreamsComeBackOnlyForWhoIsListed(t *testing.T) {
 	}
 	n.StartPart("provision")
 	n.WaitReady()
-	w.Until(30*time.Second, "the stream is gone", func() bool { return len(streams(n.Node)) == 0 })
+	w.Until(nodetest.Soon, "the stream is gone", func() bool { return len(streams(n.Node)) == 0 })
 }

@@ -44,7 +44,7 @@ func ways(t *testing.T, w *nodetest.World, n *nodetest.Node, user sign.KeyPair) 
 func reached(t *testing.T, w *nodetest.World, d nodeapi.Dialer) *nodeapi.Conn {
 	t.Helper()
 	var c *nodeapi.Conn
-	w.Until(60*time.Second, "the node is reached", func() (ok bool) {
+	w.Until(nodetest.Soon, "the node is reached", func() (ok bool) {
 		var err error
 		c, err = d.Dial(t.Context())
 		return err == nil
@@ -130,7 +130,7 @@ func speak(t *testing.T, b *boxes) {
 	}
 	for way, d := range ways(t, w, n, w.User) {
 		var lines []string
-		w.Until(60*time.Second, way+": the container has spoken", func() bool {
+		w.Until(nodetest.Soon, way+": the container has spoken", func() bool {
 			lines = nil
 			err := reached(t, w, d).Logs(t.Context(), r.ID, nodeapi.LogOptions{Tail: -1}, func(l nodeapi.LogLine) error {
 				lines = append(lines, l.Stream+" "+l.Text)

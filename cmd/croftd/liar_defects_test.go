@@ -129,13 +129,13 @@ func TestARenewalOfAHeldVolumeKeepsIt(t *testing.T) {
 		}
 		return s.Workloads[0].Phase
 	}
-	l.w.Until(30*time.Second, "it is held", func() bool { return phase() == "held" })
+	l.w.Until(nodetest.Soon, "it is held", func() bool { return phase() == "held" })
 	renewed := *r
 	if err := renewed.SignRenewal(workload.Renewal{Expires: time.Now().Add(time.Hour)}, user.Private()); err != nil {
 		t.Fatal(err)
 	}
 	l.show("1-1", &renewed)
-	l.w.Until(30*time.Second, "it is back", func() bool { return phase() == "deployed" })
+	l.w.Until(nodetest.Soon, "it is back", func() bool { return phase() == "deployed" })
 	time.Sleep(time.Until(r.Expires().Add(late + 5*time.Second))) // the old expiry is proven
 	if got := phase(); got != "deployed" || n.Note(under("1-1")) != "kept" {
 		t.Errorf("past the old end it is %s", got)

@@ -149,7 +149,7 @@ func (l *liar) take(rw http.ResponseWriter, r *http.Request) {
 func (l *liar) told(id string, r *workload.Reservation, state workload.State) *workload.Result {
 	l.w.Helper()
 	var last *workload.Result
-	l.w.Until(60*time.Second, id+" has the result "+string(state), func() bool {
+	l.w.Until(nodetest.Soon, id+" has the result "+string(state), func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		last = l.results[id]

@@ -34,12 +34,12 @@ func TestANetworkFromReservationToDeletion(t *testing.T) {
 	if len(s.Networks) != 1 || s.Networks[0].Drift != "" || len(s.Networks[0].Members) != 2 || s.Counters.Network != 1 {
 		t.Errorf("status %+v", s)
 	}
-	i.Until(20*time.Second, "the explorer knows the port, and no address of croft's own", func() bool {
+	i.Until(nodetest.Soon, "the explorer knows the port, and no address of croft's own", func() bool {
 		got, err := i.Client.Node(t.Context(), n.ID)
 		return err == nil && slices.Equal(got.WGPorts, []uint{3001}) && slices.Equal(got.Ifaces[0].Addrs, []string{"203.0.113.11/32"})
 	})
 	i.Delete(r)
-	i.Until(20*time.Second, "the deletion waits for its members", func() bool {
+	i.Until(nodetest.Soon, "the deletion waits for its members", func() bool {
 		s := n.Status()
 		return len(s.Workloads) == 1 && s.Workloads[0].Phase == "blocked" && s.Workloads[0].Cause != ""
 	})
@@ -73,7 +73,7 @@ func TestOneNetworkOnTwoNodes(t *testing.T) {
 	b := two.Join(node.MemberSpec{Network: id, Member: "6-1"})
 	a.Echo(80)
 	b.Echo(80)
-	i.Until(30*time.Second, "the hidden node's member reaches the public one's", func() bool { return b.Reaches(a.IPv4+":80", 5*time.Second) == nil })
+	i.Until(nodetest.Soon, "the hidden node's member reaches the public one's", func() bool { return b.Reaches(a.IPv4+":80", 5*time.Second) == nil })
 	for from, to := range map[*nodetest.Member][]string{b: {a.IPv4 + ":80", "[" + a.IPv6 + "]:80"}, a: {b.IPv4 + ":80", "[" + b.IPv6 + "]:80"}} {
 		for _, address := range to {
 			if err := from.Reaches(address, 5*time.Second); err != nil {
@@ -213,13 +213,13 @@ func TestARebootWithoutTheExplorer(t *testing.T) {
 	one.Kill()
 	one.Reboot()
 	one.Start()
-	i.Until(60*time.Second, "the network is back", func() bool {
+	i.Until(nodetest.Soon, "the network is back", func() bool {
 		s, err := one.TryStatus()
 		return err == nil && s.Adopted && len(s.Networks) == 1 && s.Networks[0].Drift == "" && s.Counters.Network == 1
 	})
 	a, b := one.Join(node.MemberSpec{Network: id, Member: "5-1"}), two.Join(node.MemberSpec{Network: id, Member: "6-1"})
 	b.Echo(80)
-	i.Until(30*time.Second, "the tunnel is back", func() bool { return a.Reaches(b.IPv4+":80", 3*time.Second) == nil })
+	i.Until(nodetest.Soon, "the tunnel is back", func() bool { return a.Reaches(b.IPv4+":80", 3*time.Second) == nil })
 }
 
 // TestAChangedEndpointIsFollowed: by the tunnel when the peer sends from another address, and by an
@@ -236,12 +236,12 @@ func TestAChangedEndpointIsFollowed(t *testing.T) {
 	a, b := one.Join(node.MemberSpec{Network: id, Member: "5-1"}), two.Join(node.MemberSpec{Network: id, Member: "6-1"})
 	a.Echo(80)
 	b.Echo(80)
-	i.Until(30*time.Second, "the tunnel is up", func() bool { return a.Reaches(b.IPv4+":80", 3*time.Second) == nil })
+	i.Until(nodetest.Soon, "the tunnel is up", func() bool { return a.Reaches(b.IPv4+":80", 3*time.Second) == nil })
 	// The first node moves, as one behind a changing address does, and sends.
 	h.Run("ip", "addr", "del", "203.0.113.11/24", "dev", "eth0")
 	h.Run("ip", "addr", "add", "203.0.113.31/24", "dev", "eth0")
 	h.Run("ip", "route", "replace", "default", "via", "203.0.113.1")
-	i.Until(60*time.Second, "the tunnel has followed", func() bool {
+	i.Until(nodetest.Soon, "the tunnel has followed", func() bool {
 		return a.Reaches(b.IPv4+":80", 3*time.Second) == nil && b.Reaches(a.IPv4+":80", 3*time.Second) == nil
 	})
 	if peers := two.Status().Networks[0].Peers; len(peers) != 1 || peers[0].Endpoint != "203.0.113.31:3001" {
@@ -253,7 +253,7 @@ func TestAChangedEndpointIsFollowed(t *testing.T) {
 	for _, r := range i.Networks(i.User, "net1", parts...) {
 		i.Result(i.Push(r), workload.StateOK)
 	}
-	i.Until(60*time.Second, "the tunnel has followed the update", func() bool {
+	i.Until(nodetest.Soon, "the tunnel has followed the update", func() bool {
 		return a.Reaches(b.IPv4+":80", 3*time.Second) == nil && b.Reaches(a.IPv4+":80", 3*time.Second) == nil
 	})
 }

@@ -187,7 +187,7 @@ func TestAnOrphanNetwork(t *testing.T) {
 	n.Start()
 	n.WaitReady()
 	seen := false
-	i.Until(60*time.Second, "the orphan is seen, and gone", func() bool {
+	i.Until(nodetest.Soon, "the orphan is seen, and gone", func() bool {
 		s, err := n.TryStatus()
 		if err != nil {
 			return false
@@ -220,7 +220,7 @@ func TestNetworksOfOneID(t *testing.T) {
 		}
 	}
 	seen := false
-	i.Until(90*time.Second, "the orphans are seen, and gone", func() bool {
+	i.Until(nodetest.Soon, "the orphans are seen, and gone", func() bool {
 		s, err := n.TryStatus()
 		if err != nil {
 			return false

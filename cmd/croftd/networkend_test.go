@@ -31,7 +31,7 @@ func TestANetworkThatExpiresWaitsForItsMembers(t *testing.T) {
 	id := nodetest.NetworkID(i.User, "net1")
 	web, shell := n.Join(node.MemberSpec{Network: id, Member: "5-1"}), n.Join(node.MemberSpec{Network: id, Member: "6-1"})
 	web.Echo(80)
-	i.Until(30*time.Second, "its end has come, and waits", func() bool {
+	i.Until(nodetest.Soon, "its end has come, and waits", func() bool {
 		s := n.Status()
 		return len(s.Workloads) == 1 && s.Workloads[0].Phase == "blocked" && s.Workloads[0].Attempts > 0
 	})

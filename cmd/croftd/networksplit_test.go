@@ -39,7 +39,7 @@ func TestAsProcessesANetwork(t *testing.T) {
 		s.StartPart(name)
 	}
 	s.WaitReady()
-	i.Until(30*time.Second, "the node has its network", func() bool {
+	i.Until(nodetest.Soon, "the node has its network", func() bool {
 		status, err := s.TryStatus()
 		return err == nil && status.Adopted && len(status.Networks) == 1 && status.Networks[0].Drift == "" && len(status.Networks[0].Members) == 2
 	})

@@ -97,19 +97,19 @@ func TestAVolumeFromReservationToDeletion(t *testing.T) {
 	if left := n.Subvolumes(); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
 	}
-	w.Until(5*time.Second, "the counters are 0", func() bool { return w.Counters(n).Volume == 0 })
+	w.Until(nodetest.Soon, "the counters are 0", func() bool { return w.Counters(n).Volume == 0 })
 	n.Stop()
 }
 
 func TestTheExplorerKnowsTheNode(t *testing.T) {
 	w, n := whole(t, "--reserve-memory", "1GiB")
-	w.Until(10*time.Second, "it is registered and online", func() bool {
+	w.Until(nodetest.Soon, "it is registered and online", func() bool {
 		got, err := w.Client.Node(w.Context(), n.ID)
 		return err == nil && got.Online && got.TotalResources.CRU > 0 && got.TotalResources.SRU == 7 &&
 			got.Birth == n.Status().Store.Birth && got.OSVersion != "" && len(got.Ifaces) == 1 && got.FreeResources != nil
 	})
 	w.Result(w.Reserve(n, time.Hour), workload.StateOK)
-	w.Until(10*time.Second, "the volume counts as used", func() bool {
+	w.Until(nodetest.Soon, "the volume counts as used", func() bool {
 		got, err := w.Client.Node(w.Context(), n.ID)
 		return err == nil && got.UsedResources.SRU == 1 && got.FreeResources.SRU == 6
 	})
@@ -137,7 +137,7 @@ func TestWhatIsSaidToBeFreeCanBeHadBesideZDB(t *testing.T) {
 	// 10.7 GiB are offered, two namespaces of 1 GiB have 3, their zdb container 0.1.
 	const free = 7
 	var last uint64
-	z.Until(20*time.Second, "the explorer knows what is free", func() bool {
+	z.Until(nodetest.Soon, "the explorer knows what is free", func() bool {
 		known, err := z.Client.Node(z.Context(), z.n.ID)
 		if err == nil && known.FreeResources != nil && known.FreeResources.SRU != last {
 			last = known.FreeResources.SRU
@@ -179,10 +179,10 @@ func TestARenewalKeepsTheData(t *testing.T) {
 	if err := w.Client.Renew(w.Context(), r.ID, *r.Renewal); err != nil {
 		t.Fatal(err)
 	}
-	w.Until(5*time.Second, "the node knows of it", func() bool {
+	w.Until(nodetest.Soon, "the node knows of it", func() bool {
 		return n.Status().Workloads[0].Expires.Equal(r.Renewal.Expires)
 	})
-	w.Until(20*time.Second, "the old end is over", func() bool { return time.Now().After(end.Add(time.Second)) })
+	w.Until(nodetest.Soon, "the old end is over", func() bool { return time.Now().After(end.Add(time.Second)) })
 	if got := n.Note(r); got != "kept" {
 		t.Errorf("the note is %q", got)
 	}
@@ -218,7 +218,7 @@ func TestNothingIsMadeForTheInvalid(t *testing.T) {
 
 	after := w.Reserve(n, time.Hour)
 	w.Result(after, workload.StateOK)
-	w.Until(20*time.Second, "the replay is answered", func() bool {
+	w.Until(nodetest.Soon, "the replay is answered", func() bool {
 		return strings.Contains(liar.Results(replayed.ID), `"state":"error"`)
 	})
 	got := n.Subvolumes()
@@ -298,7 +298,7 @@ func TestTheOperatorsLimitsHold(t *testing.T) {
 		}
 	}
 	w.Push(&old)
-	w.Until(20*time.Second, "a version 1 reservation is carried out where it is accepted", func() bool {
+	w.Until(nodetest.Soon, "a version 1 reservation is carried out where it is accepted", func() bool {
 		return private.Subvolumes()[old.ID] != ""
 	})
 	known, err := w.Client.Node(w.Context(), private.ID)
@@ -311,7 +311,7 @@ func TestTheOperatorsLimitsHold(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Push(&oldHere)
-	w.Until(20*time.Second, "a version 1 reservation is refused elsewhere", func() bool {
+	w.Until(nodetest.Soon, "a version 1 reservation is refused elsewhere", func() bool {
 		got, err := w.Client.Get(w.Context(), oldHere.ID)
 		return err == nil && got.Result != nil && strings.Contains(got.Result.Error, "version")
 	})

@@ -72,8 +72,8 @@ func TestAVolumeOfAnOlderCroft(t *testing.T) {
 	made := n.Subvolumes()[r.ID]
 	n.Start()
 	n.WaitReady()
-	w.Until(20*time.Second, "it has its label", func() bool { return labelOf(t, n, r)["hash"] == w.HashOf(r) })
-	w.Until(20*time.Second, "it is deployed", func() bool { return n.Status().Counters.Volume == 1 })
+	w.Until(nodetest.Soon, "it has its label", func() bool { return labelOf(t, n, r)["hash"] == w.HashOf(r) })
+	w.Until(nodetest.Soon, "it is deployed", func() bool { return n.Status().Counters.Volume == 1 })
 	if s := n.Status().Workloads[0]; s.Restored != 0 || s.Drift != nil || n.Subvolumes()[r.ID] != made {
 		t.Errorf("it was taken for another: %+v", s)
 	}
@@ -87,7 +87,7 @@ func TestAVolumeOfAnOlderCroft(t *testing.T) {
 	n.Start()
 	n.WaitReady()
 	n.Croftd("store", "accept-older")
-	w.Until(30*time.Second, "it is adopted", func() bool { return n.Status().Counters.Volume == 1 })
+	w.Until(nodetest.Soon, "it is adopted", func() bool { return n.Status().Counters.Volume == 1 })
 	if got := n.Note(r); got != "of the older one" || n.Subvolumes()[r.ID] != made {
 		t.Errorf("the note is %q", got)
 	}

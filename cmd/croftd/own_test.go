@@ -56,7 +56,7 @@ func TestWhatTheNodeRunsIsNobodysWorkload(t *testing.T) {
 	n.Kill()
 	n.Start()
 	n.WaitReady()
-	w.Until(time.Minute, "the node has looked at what it has", func() bool { return n.Status().Adopted })
+	w.Until(nodetest.Soon, "the node has looked at what it has", func() bool { return n.Status().Adopted })
 	apart("after kill -9")
 	if again := ownOf(w, n, at.Container); again.PID != own.PID {
 		t.Errorf("process %d became %d", own.PID, again.PID)
@@ -78,7 +78,7 @@ func TestWhatTheNodeRunsIsNobodysWorkload(t *testing.T) {
 	n.Croftd("storage", "detach")
 	n.Start()
 	n.WaitReady()
-	w.Until(time.Minute, "zdb is made again", func() bool {
+	w.Until(nodetest.Soon, "zdb is made again", func() bool {
 		c, ok := n.OwnContainer(at.Container)
 		return ok && c.State == node.ContainerRunning && c.PID != own.PID
 	})
@@ -89,7 +89,7 @@ func TestWhatTheNodeRunsIsNobodysWorkload(t *testing.T) {
 
 	w.Delete(r)
 	w.Result(r, workload.StateDeleted)
-	w.Until(time.Minute, "nothing is left", func() bool { return len(n.LeftSince(before)) == 0 })
+	w.Until(nodetest.Soon, "nothing is left", func() bool { return len(n.LeftSince(before)) == 0 })
 	if s := n.Status(); len(s.OwnContainers) != 0 || !slices.Equal(n.Left(), before) {
 		t.Errorf("own containers %+v, left %q, before %q", s.OwnContainers, n.Left(), before)
 	}
@@ -98,7 +98,7 @@ func TestWhatTheNodeRunsIsNobodysWorkload(t *testing.T) {
 // ownOf is a running container of the node's own.
 func ownOf(w *nodetest.World, n *nodetest.Node, id string) (info node.ContainerInfo) {
 	w.Helper()
-	w.Until(time.Minute, id+" runs", func() bool {
+	w.Until(nodetest.Soon, id+" runs", func() bool {
 		var ok bool
 		info, ok = n.OwnContainer(id)
 		return ok && info.State == node.ContainerRunning

@@ -58,7 +58,7 @@ func TestAsProcessesAnythingMayBeKilled(t *testing.T) {
 		n.Parts[part].Kill()
 		late := w.Reserve(n.Node, time.Hour)
 		if part == "storage" {
-			w.Until(20*time.Second, "the node says that storage is away", func() bool {
+			w.Until(nodetest.Soon, "the node says that storage is away", func() bool {
 				ready, ok := n.Ready()
 				return !ok && strings.Contains(checksText(ready), "storage")
 			})
@@ -88,7 +88,7 @@ func TestAsProcessesInAnyOrder(t *testing.T) {
 	w.Result(r, workload.StateOK)
 	n.StopAll()
 	n.StartPart("provision")
-	w.Until(20*time.Second, "it says what it waits for", func() bool {
+	w.Until(nodetest.Soon, "it says what it waits for", func() bool {
 		ready, ok := n.Ready()
 		return !ok && strings.Contains(checksText(ready), "identityd")
 	})
@@ -140,7 +140,7 @@ func TestAsProcessesAnythingMayHang(t *testing.T) {
 	for name, process := range map[string]*nodetest.Process{"storage": n.Parts["storage"], "redis": n.Redis} {
 		process.Signal(unix.SIGSTOP)
 		late := w.Reserve(n.Node, time.Hour)
-		w.Until(20*time.Second, "the node says that something hangs", func() bool {
+		w.Until(nodetest.Soon, "the node says that something hangs", func() bool {
 			ready, ok := n.Ready()
 			return !ok && strings.Contains(checksText(ready), "modules that don't answer")
 		})

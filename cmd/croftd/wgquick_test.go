@@ -69,7 +69,7 @@ func TestAnExternalUserWithAWGQuickFile(t *testing.T) {
 	laptop := i.host("laptop", "203.0.113.50")
 	i.WGQuick(laptop, "laptop", file)
 	all := []string{a.IPv4 + ":80", b.IPv4 + ":80", "[" + a.IPv6 + "]:80", "[" + b.IPv6 + "]:80"}
-	i.Until(60*time.Second, "the laptop reaches the members of both nodes", func() bool { return i.reached(laptop.Path(), all) == nil })
+	i.Until(nodetest.Soon, "the laptop reaches the members of both nodes", func() bool { return i.reached(laptop.Path(), all) == nil })
 	// On the node that it connects to, it reaches only the network.
 	if _, err := laptop.DialTCP("10.1.1.1:80", time.Second); err == nil {
 		t.Error("the laptop reaches a port of the gateway")
@@ -88,7 +88,7 @@ func TestAnExternalUserWithAWGQuickFile(t *testing.T) {
 	}
 	p.croft("network", "remove-access", "net1", "laptop")
 	p.croft("apply", "--wait", "--yes")
-	i.Until(30*time.Second, "the laptop is locked out", func() bool { return i.reached(laptop.Path(), all[:1]) != nil })
+	i.Until(nodetest.Soon, "the laptop is locked out", func() bool { return i.reached(laptop.Path(), all[:1]) != nil })
 }
 
 // reached returns which of the addresses, if any, isn't reachable from a namespace.

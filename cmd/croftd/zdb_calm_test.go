@@ -83,7 +83,7 @@ func (w *writer) state() (times int, failed error) {
 func (z *zdbs) goesOn(w *writer, what string) {
 	z.Helper()
 	from, _ := w.state()
-	z.Until(time.Minute, what+": the client goes on", func() bool {
+	z.Until(nodetest.Soon, what+": the client goes on", func() bool {
 		times, failed := w.state()
 		if failed != nil {
 			z.Fatalf("%s: the client's connection: %v", what, failed)

@@ -145,7 +145,7 @@ func (z *zdbs) free(port uint) {
 // deployed waits until all of the node's workloads are deployed and none has drifted since.
 func (z *zdbs) deployed(all ...*workload.Reservation) {
 	z.Helper()
-	z.Until(time.Minute, "all are deployed", func() bool {
+	z.Until(nodetest.Soon, "all are deployed", func() bool {
 		there := 0
 		for _, x := range z.n.Status().Workloads {
 			if x.Phase == "deployed" && slices.ContainsFunc(all, func(r *workload.Reservation) bool { return r.ID == x.ID }) {

@@ -129,7 +129,7 @@ func (c *Containers) ContainerStatus(r *workload.Reservation) (node.ContainerInf
 func (c *Containers) WaitRunning(r *workload.Reservation) node.ContainerInfo {
 	c.tb.Helper()
 	var last node.ContainerInfo
-	c.until(90*time.Second, "container "+r.ID+" runs", func() bool {
+	c.until(Soon, "container "+r.ID+" runs", func() bool {
 		it, ok := c.ContainerStatus(r)
 		last = it
 		return ok && it.State == node.ContainerRunning && it.PID != 0
@@ -200,7 +200,7 @@ func (e *StatusError) Error() string { return http.StatusText(e.Code) + ": " + e
 func (m *Member) MustGet(url string) string {
 	m.w.Helper()
 	var last string
-	m.w.Until(time.Minute, "an answer of "+url, func() (ok bool) {
+	m.w.Until(Soon, "an answer of "+url, func() (ok bool) {
 		got, err := m.w.Get(m.Path(), url, 10*time.Second)
 		last = got
 		return err == nil

@@ -114,7 +114,7 @@ func (c *Containers) killOne(what string, pid func() int, again bool) {
 	if err := unix.Kill(was, unix.SIGKILL); err != nil {
 		c.tb.Fatal(err)
 	}
-	c.until(time.Minute, what+" of "+c.node+" is another one", func() bool {
+	c.until(Soon, what+" of "+c.node+" is another one", func() bool {
 		now := pid()
 		return now != was && (now != 0 || !again)
 	})
@@ -136,25 +136,35 @@ func (c *Containers) KillTask(r *workload.Reservation) {
 	})
 }
 
-// DeleteContainer kills r's container and removes it from containerd, unknown to the node.
+// DeleteContainer kills r's container and removes it from containerd, unknown to the node. It tries
+// again when the node starts the container anew between the kill and the removal.
 func (c *Containers) DeleteContainer(r *workload.Reservation) {
 	c.tb.Helper()
 	c.containerd(func(ctx context.Context, it *client.Client) error {
-		ctx, one, err := find(ctx, it, r.ID)
-		if err != nil {
-			return err
-		}
-		if task, err := one.Task(ctx, nil); err == nil {
-			_, err := task.Delete(ctx, client.WithProcessKill)
-			if err != nil && !errdefs.IsNotFound(err) {
+		for {
+			err := deleteContainer(ctx, it, r.ID)
+			if !errdefs.IsFailedPrecondition(err) || ctx.Err() != nil {
 				return err
 			}
 		}
-		if err := one.Delete(ctx); err != nil && !errdefs.IsNotFound(err) {
+	})
+}
+
+func deleteContainer(ctx context.Context, it *client.Client, id string) error {
+	ctx, one, err := find(ctx, it, id)
+	if err != nil {
+		return err
+	}
+	if task, err := one.Task(ctx, nil); err == nil {
+		_, err := task.Delete(ctx, client.WithProcessKill)
+		if err != nil && !errdefs.IsNotFound(err) {
 			return err
 		}
-		return nil
-	})
+	}
+	if err := one.Delete(ctx); err != nil && !errdefs.IsNotFound(err) {
+		return err
+	}
+	return nil
 }
 
 // find returns the container of that ID, and the context of its namespace.

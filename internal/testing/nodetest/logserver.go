@@ -5,7 +5,6 @@ import (
 	"net"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/gomodule/redigo/redis"
 )
@@ -39,7 +38,7 @@ func (s *LogServer) Address() string { return fmt.Sprintf("127.0.0.1:%d", s.Port
 func (s *LogServer) Start() {
 	s.w.Helper()
 	s.Process = s.w.Start("logs", "redis-server", "--port", fmt.Sprint(s.Port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", s.w.Dir)
-	s.w.Until(20*time.Second, "the log server answers", func() bool {
+	s.w.Until(Soon, "the log server answers", func() bool {
 		s.MustRun()
 		conn, err := redis.Dial("tcp", s.Address())
 		if err != nil {

@@ -200,7 +200,7 @@ func (n *Node) Ready() (Readiness, bool) {
 // WaitReady waits until the node takes new reservations.
 func (n *Node) WaitReady() {
 	n.w.Helper()
-	n.w.Until(60*time.Second, n.name+" is ready", func() bool {
+	n.w.Until(Soon, n.name+" is ready", func() bool {
 		if n.Process != nil {
 			n.MustRun()
 		}
@@ -212,7 +212,7 @@ func (n *Node) WaitReady() {
 // WaitRegistered waits until the explorer knows the node.
 func (n *Node) WaitRegistered() {
 	n.w.Helper()
-	n.w.Until(30*time.Second, "the explorer knows "+n.name, func() bool {
+	n.w.Until(Soon, "the explorer knows "+n.name, func() bool {
 		_, err := n.w.Client.Node(n.w.Context(), n.ID)
 		return err == nil
 	})

@@ -48,7 +48,7 @@ func (w *World) Reserve(n *Node, d time.Duration) *workload.Reservation {
 func (e *ExplorerServer) Result(r *workload.Reservation, state workload.State) *workload.Result {
 	e.Helper()
 	var last *workload.Result
-	e.until(60*time.Second, r.ID+" has the result "+string(state), func() bool {
+	e.until(Soon, r.ID+" has the result "+string(state), func() bool {
 		got, err := e.Client.Get(e.Context(), r.ID)
 		if err != nil || got.Result == nil {
 			return false

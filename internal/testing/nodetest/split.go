@@ -3,7 +3,6 @@ package nodetest
 import (
 	"os/exec"
 	"strings"
-	"time"
 )
 
 // Split is a node whose modules are separate processes, on a redis server.
@@ -39,7 +38,7 @@ func (s *Split) StartRedis() {
 	socket := strings.TrimPrefix(s.RedisURL(), "unix://")
 	s.Redis = s.w.Start(s.name+"-redis", "redis-server", "--port", "0", "--unixsocket", socket, "--unixsocketperm", "700",
 		"--save", "", "--appendonly", "no", "--dir", s.w.Dir)
-	s.w.Until(20*time.Second, "redis answers", func() bool {
+	s.w.Until(Soon, "redis answers", func() bool {
 		s.Redis.MustRun()
 		out, err := exec.CommandContext(s.w.Context(), "redis-cli", "-s", socket, "ping").Output()
 		return err == nil && strings.TrimSpace(string(out)) == "PONG"

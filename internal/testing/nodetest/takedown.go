@@ -34,7 +34,7 @@ func TakeDown(dir string) error {
 // freeLoops frees the loop devices of files below dir. The kernel also frees those that croft made,
 // some time after their last use; either is fine.
 func freeLoops(dir string) error {
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for ; ; <-tick.C {

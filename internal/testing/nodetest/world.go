@@ -98,6 +98,10 @@ type ExplorerServer struct {
 	process   *Process
 }
 
+// Soon is the limit of a wait whose length isn't what is tested: generous, for a machine that has much else
+// to do.
+const Soon = 3 * time.Minute
+
 // Until polls until ok returns true, and fails the test after limit.
 type Until func(limit time.Duration, what string, ok func() bool)
 
@@ -195,7 +199,7 @@ func (e *ExplorerServer) StartExplorer(args ...string) {
 		program, args = "nsenter", append([]string{"--net=" + e.Namespace, e.program}, args...)
 	}
 	e.process = e.processes.Start("explorer", program, args...)
-	e.until(20*time.Second, "the explorer answers", func() bool {
+	e.until(Soon, "the explorer answers", func() bool {
 		e.process.MustRun()
 		raw, err := os.ReadFile(file)
 		if err != nil || len(raw) == 0 {
