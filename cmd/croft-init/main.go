@@ -5,7 +5,6 @@
 package main
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -14,6 +13,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+
+	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/cmd/croft-init/internal/environment"
 	"github.com/croft-edge/croft/cmd/croft-init/internal/pid1"
@@ -117,7 +118,7 @@ func parse(args []string) (options, error) {
 	for _, text := range split(listen) {
 		address, err := netip.ParseAddrPort(text)
 		if err != nil || address.Port() == 0 || address.Addr().Zone() != "" {
-			return options{}, fmt.Errorf("cannot listen at %q: must be IP:PORT, such as 10.1.1.20:7681 or [fd00::20]:7681", text)
+			return options{}, errors.Errorf("cannot listen at %q: must be IP:PORT, such as 10.1.1.20:7681 or [fd00::20]:7681", text)
 		}
 		o.Listen = append(o.Listen, address)
 	}

@@ -42,7 +42,7 @@ func (t *tx) claim(w Writer) error {
 	if err := t.queryRow(`SELECT last FROM writers WHERE key = ?`, w.Key).Scan(&last); err != nil {
 		return err
 	}
-	return errors.WithStack(&ReplayedError{Last: time.Unix(0, last)})
+	return &ReplayedError{Last: time.Unix(0, last)}
 }
 
 // neverSigned refuses an unsigned write for a node that has signed one before: a request, or a

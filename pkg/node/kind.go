@@ -1,8 +1,9 @@
 package node
 
 import (
-	stderrors "errors"
 	"fmt"
+
+	"github.com/pkg/errors"
 )
 
 // Kind classifies a failure for the caller. Of an error only kind and text
@@ -66,10 +67,14 @@ func (e *Error) Is(target error) bool {
 	return ok && k == e.Kind
 }
 
-// Errorf makes a kinded error. %w works as in fmt.Errorf.
+// Errorf makes a kinded error. %w works as in fmt.Errorf, also more than once.
 func Errorf(k Kind, format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
-	return &Error{Kind: k, Message: err.Error(), cause: stderrors.Unwrap(err)}
+	cause := errors.Unwrap(err)
+	if _, several := err.(interface{ Unwrap() []error }); several {
+		cause = err
+	}
+	return &Error{Kind: k, Message: err.Error(), cause: cause}
 }
 
 // WithKind gives err a kind and keeps its text; nil stays nil.
@@ -87,11 +92,11 @@ func KindOf(err error) Kind {
 		return ""
 	}
 	var e *Error
-	if stderrors.As(err, &e) {
+	if errors.As(err, &e) {
 		return e.Kind
 	}
 	var k Kind
-	if stderrors.As(err, &k) {
+	if errors.As(err, &k) {
 		return k
 	}
 	return Internal

@@ -2,7 +2,6 @@ package drift
 
 import (
 	"encoding/json"
-	stderrors "errors"
 	"io/fs"
 	"os"
 
@@ -22,7 +21,7 @@ func NewOrphanFile(path string) *OrphanFile { return &OrphanFile{path: path} }
 // Load returns the saved orphans, none when there is no file.
 func (f *OrphanFile) Load() ([]Orphan, error) {
 	data, err := os.ReadFile(f.path)
-	if stderrors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	var out []Orphan

@@ -2,10 +2,10 @@ package source
 
 import (
 	"context"
-	"errors"
 	"math"
 	"time"
 
+	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/pkg/supervise"

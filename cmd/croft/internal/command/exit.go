@@ -2,9 +2,9 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
+	"github.com/pkg/errors"
 	"github.com/urfave/cli/v2"
 
 	"github.com/croft-edge/croft/cmd/croft/internal/command/containers"

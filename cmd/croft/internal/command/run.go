@@ -2,8 +2,8 @@ package command
 
 import (
 	"context"
-	"errors"
 
+	"github.com/pkg/errors"
 	"github.com/urfave/cli/v2"
 
 	"github.com/croft-edge/croft/cmd/croft/internal/command/containers"

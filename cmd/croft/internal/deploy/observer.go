@@ -2,9 +2,10 @@ package deploy
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
+
+	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/cmd/croft/internal/plan"
 	"github.com/croft-edge/croft/cmd/croft/internal/state"

@@ -2,7 +2,6 @@ package deploy
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/pkg/errors"
@@ -54,7 +53,7 @@ func (p *pusher) push(ctx context.Context, e *state.Entry) error {
 func (p *pusher) failed(e *state.Entry, cause error) error {
 	cause = errors.Wrapf(cause, "cannot push %q", e.Name)
 	if later(cause) {
-		return fmt.Errorf("%w; the signed document is kept, and apply pushes the same one again", cause)
+		return node.Errorf(node.KindOf(cause), "%w; the signed document is kept, and apply pushes the same one again", cause)
 	}
 	if node.KindOf(cause) == node.Internal {
 		return cause

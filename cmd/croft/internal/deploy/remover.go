@@ -2,12 +2,11 @@ package deploy
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sort"
 	"time"
 
-	pkgerrors "github.com/pkg/errors"
+	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/cmd/croft/internal/plan"
 	"github.com/croft-edge/croft/cmd/croft/internal/state"
@@ -64,7 +63,7 @@ func (m *Remover) tell(ctx context.Context, e *state.Entry) error {
 		return nil
 	}
 	if err != nil {
-		return pkgerrors.Wrapf(err, "cannot delete %q", e.Name)
+		return errors.Wrapf(err, "cannot delete %q", e.Name)
 	}
 	e.Told = true
 	if err := m.ledger.save(); err != nil {
@@ -90,14 +89,14 @@ func (m *Remover) Retell(ctx context.Context) error {
 // Delete signs and pushes the deletion of a reservation that isn't in the state.
 func (m *Remover) Delete(ctx context.Context, r *workload.Reservation) error {
 	if r.User != m.key.ID() {
-		return pkgerrors.Errorf("cannot delete %s: it is of user %s, and the key is of %s", r.ID, r.User, m.key.ID())
+		return errors.Errorf("cannot delete %s: it is of user %s, and the key is of %s", r.ID, r.User, m.key.ID())
 	}
 	signed := *r
 	if err := signed.SignDeletion(workload.Deletion{Created: m.now()}, m.key.Private()); err != nil {
 		return err
 	}
 	if err := again(ctx, func() error { return m.explorer.Delete(ctx, r.ID, *signed.Deletion) }); err != nil {
-		return pkgerrors.Wrapf(err, "cannot delete %s", r.ID)
+		return errors.Wrapf(err, "cannot delete %s", r.ID)
 	}
 	m.log.say("%s: deletion is signed and pushed", r.ID)
 	return nil

@@ -2,8 +2,9 @@ package deploy
 
 import (
 	"context"
-	"errors"
 	"time"
+
+	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/node"

@@ -4,10 +4,11 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/cmd/croft/internal/state"
 	"github.com/croft-edge/croft/cmd/croft/internal/verdict"

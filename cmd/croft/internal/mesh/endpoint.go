@@ -1,12 +1,13 @@
 package mesh
 
 import (
-	"fmt"
 	"net"
 	"net/netip"
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/pkg/dial"
 )
@@ -17,7 +18,7 @@ const endpointForm = `must be HOST:PORT with a port from 1 to 65535, such as 192
 func checkEndpoint(text string) error {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil || !portOK(port) || !hostOK(host) {
-		return fmt.Errorf("is %q, %s", text, endpointForm)
+		return errors.Errorf("is %q, %s", text, endpointForm)
 	}
 	return nil
 }
@@ -50,7 +51,7 @@ func ParseEndpoint(text string, port uint16) (string, error) {
 		return net.JoinHostPort(bare, strconv.Itoa(int(port))), nil
 	}
 	if err := checkEndpoint(text); err != nil {
-		return "", fmt.Errorf("the endpoint %w, or HOST alone, or none", err)
+		return "", errors.Errorf("the endpoint %s, or HOST alone, or none", err)
 	}
 	return text, nil
 }

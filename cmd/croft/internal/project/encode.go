@@ -4,11 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"strings"
 	"time"
 
-	pkgerrors "github.com/pkg/errors"
+	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/pkg/workload"
 )
@@ -17,7 +16,7 @@ import (
 func (w *Workload) encode(tree any) (json.RawMessage, error) {
 	raw, err := json.Marshal(tree)
 	if err != nil {
-		return nil, pkgerrors.Wrapf(err, "cannot write the data of %q", w.Name)
+		return nil, errors.Wrapf(err, "cannot write the data of %q", w.Name)
 	}
 	return workload.Canonical(raw)
 }

@@ -2,13 +2,12 @@ package project
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
 	"io"
 	"os"
 	"regexp"
 	"time"
 
+	"github.com/pkg/errors"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/croft-edge/croft/cmd/croft/internal/lifetime"
@@ -222,7 +221,7 @@ func nameOK(s string) bool { return regexp.MustCompile(nameForm).MatchString(s) 
 // CheckName checks the name of a network, a workload or an access.
 func CheckName(s string) error {
 	if !nameOK(s) {
-		return fmt.Errorf("%q isn't a name; it %s", s, nameRule)
+		return errors.Errorf("%q isn't a name; it %s", s, nameRule)
 	}
 	return nil
 }

@@ -1,12 +1,12 @@
 package project
 
 import (
-	"errors"
 	"net/netip"
 	"sort"
 	"strconv"
 	"time"
 
+	"github.com/pkg/errors"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/croft-edge/croft/cmd/croft/internal/mesh"

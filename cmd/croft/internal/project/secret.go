@@ -1,11 +1,11 @@
 package project
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/pkg/errors"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/croft-edge/croft/pkg/workload"

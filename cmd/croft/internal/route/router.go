@@ -2,13 +2,12 @@ package route
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"sync"
 	"time"
 
-	pkgerrors "github.com/pkg/errors"
+	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/cmd/croft/internal/memory"
 	"github.com/croft-edge/croft/pkg/explorer"
@@ -118,11 +117,11 @@ func (r *Router) Dial(ctx context.Context, nodeID string) (*nodeapi.Conn, error)
 		return d.Dial(ctx)
 	}
 	if d.Address == "" {
-		return nil, pkgerrors.Wrapf(away, "cannot reach node %s: no address of its own is remembered", nodeID)
+		return nil, errors.Wrapf(away, "cannot reach node %s: no address of its own is remembered", nodeID)
 	}
 	conn, err := d.Dial(ctx)
 	if err != nil {
-		return nil, node.WithKind(node.KindOf(err), fmt.Errorf("%w; %w", err, away))
+		return nil, node.Errorf(node.KindOf(err), "%w; %w", err, away)
 	}
 	return conn, nil
 }

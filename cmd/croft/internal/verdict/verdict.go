@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pkg/errors"
+
 	"github.com/croft-edge/croft/cmd/croft/internal/state"
 	"github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/workload"
@@ -78,7 +80,7 @@ func theDocument(own, shown *workload.Reservation) (workload.Hash, error) {
 		return hash, err
 	}
 	if hash != want {
-		return hash, fmt.Errorf("the explorer shows another document under %s than the one that was signed", own.ID)
+		return hash, errors.Errorf("the explorer shows another document under %s than the one that was signed", own.ID)
 	}
 	return hash, nil
 }

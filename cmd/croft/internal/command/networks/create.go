@@ -70,7 +70,7 @@ func (s *commands) rangeOf(c *cli.Context, others []netip.Prefix) (netip.Prefix,
 		return p, shell.Usagef("--ip-range is %q, must be an address range such as 10.1.0.0/16", text)
 	}
 	if err := mesh.CheckRange(p); err != nil {
-		return p, shell.Usagef("--ip-range: %w", err)
+		return p, shell.Usage(errors.Wrap(err, "--ip-range"))
 	}
 	for _, other := range others {
 		if other.Overlaps(p) {

@@ -1,10 +1,9 @@
 package projects
 
 import (
-	"errors"
-	"fmt"
 	"strings"
 
+	"github.com/pkg/errors"
 	"github.com/urfave/cli/v2"
 
 	"github.com/croft-edge/croft/cmd/croft/internal/command/workspace"
@@ -54,5 +53,5 @@ func unseen(rows []row) error {
 	if len(what) == 0 {
 		return nil
 	}
-	return fmt.Errorf("cannot say how %s is: the explorer is away, and the node isn't reached at an address of its own", strings.Join(what, ", "))
+	return errors.Errorf("cannot say how %s is: the explorer is away, and the node isn't reached at an address of its own", strings.Join(what, ", "))
 }

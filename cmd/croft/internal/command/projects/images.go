@@ -2,10 +2,11 @@ package projects
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/cmd/croft/internal/command/workspace"
 	"github.com/croft-edge/croft/cmd/croft/internal/plan"

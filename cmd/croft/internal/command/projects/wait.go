@@ -2,9 +2,9 @@ package projects
 
 import (
 	"context"
-	"errors"
 	"time"
 
+	"github.com/pkg/errors"
 	"github.com/urfave/cli/v2"
 
 	"github.com/croft-edge/croft/cmd/croft/internal/command/shell"
@@ -44,7 +44,7 @@ func waitFor(c *cli.Context, d *deploy.Deployer, targets []deploy.Target) error 
 func timeout(c *cli.Context) (time.Duration, error) {
 	d, err := lifetime.Parse(c.String("timeout"))
 	if err != nil {
-		return 0, shell.Usage(errors.New("--timeout: " + err.Error()))
+		return 0, shell.Usage(errors.Wrap(err, "--timeout"))
 	}
 	return d, nil
 }

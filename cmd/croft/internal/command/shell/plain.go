@@ -2,12 +2,13 @@ package shell
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/url"
 	"os"
 	"strings"
 	"syscall"
+
+	"github.com/pkg/errors"
 )
 
 // PlainText is an error in words for people: the system's text of a failed connection

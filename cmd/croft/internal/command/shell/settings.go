@@ -2,12 +2,11 @@ package shell
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"os"
 	"path/filepath"
 
-	pkgerrors "github.com/pkg/errors"
+	"github.com/pkg/errors"
 	"github.com/urfave/cli/v2"
 	"go.yaml.in/yaml/v3"
 
@@ -78,12 +77,12 @@ func (s *Shell) settingsFile(c *cli.Context) (settingsFile, error) {
 		return out, nil
 	}
 	if err != nil {
-		return out, pkgerrors.Wrap(err, "cannot read settings")
+		return out, errors.Wrap(err, "cannot read settings")
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(&out); err != nil && !errors.Is(err, io.EOF) {
-		return out, pkgerrors.Wrapf(err, "cannot read settings %s (allowed keys are explorer, id and output)", path)
+		return out, errors.Wrapf(err, "cannot read settings %s (allowed keys are explorer, id and output)", path)
 	}
 	return out, nil
 }
@@ -134,7 +133,7 @@ func (s *Shell) Key(c *cli.Context) (sign.KeyPair, error) {
 func ReadKey(path string) (sign.KeyPair, error) {
 	seed, err := sign.ReadPrivateSeedFile(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return sign.KeyPair{}, pkgerrors.Errorf("cannot read key: there is no %s; `croft id create` makes one, --id names another", path)
+		return sign.KeyPair{}, errors.Errorf("cannot read key: there is no %s; `croft id create` makes one, --id names another", path)
 	}
 	return seed.KeyPair, err
 }

@@ -1,8 +1,7 @@
 package shell
 
 import (
-	"fmt"
-
+	"github.com/pkg/errors"
 	"github.com/urfave/cli/v2"
 )
 
@@ -22,7 +21,7 @@ func Usage(err error) error {
 
 // Usagef makes a UsageError.
 func Usagef(format string, args ...any) error {
-	return Usage(fmt.Errorf(format, args...))
+	return Usage(errors.Errorf(format, args...))
 }
 
 // Arguments checks the number of arguments; what describes them.
