@@ -3,11 +3,13 @@ package strictjson
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"io"
 	"math"
 	"slices"
-	"strconv"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/pkg/clip"
@@ -33,66 +35,38 @@ const (
 // that every library reads alike: invalid UTF-8, half of a surrogate pair, a name
 // twice in an object; or one beyond the limits. Some errors are of type *fielderror.Error.
 func Check(text []byte, most int) error {
-	return check(&checker{cursor: cursor{text: text}}, text, most)
+	return (&checker{text: text}).check(most)
 }
 
 // CheckNumbers is Check for a text at path of its document, whose canonical form is
 // signed: numbers beyond ±MaxInteger are refused too, however they are written, for
 // JSON libraries round them, each in its way.
 func CheckNumbers(path string, text []byte, most int) error {
-	return check(&checker{cursor: cursor{text: text}, path: path, numbers: true}, text, most)
+	return (&checker{text: text, path: path, numbers: true}).check(most)
 }
 
-func check(s *checker, text []byte, most int) error {
-	if err := s.checkSize(most); err != nil {
-		return err
-	}
-	if !utf8.Valid(text) {
-		return errors.Errorf("cannot read %s: it isn't UTF-8", s.name())
-	}
-	if !json.Valid(text) {
-		var raw json.RawMessage
-		return errors.Wrapf(json.Unmarshal(text, &raw), "cannot read %s", s.name())
-	}
-	return s.value()
-}
-
-// checkPart is CheckNumbers for a value in a text that Check has accepted.
-func checkPart(path string, value []byte, most int) error {
-	s := checker{cursor: cursor{text: value}, path: path, numbers: true}
-	if err := s.checkSize(most); err != nil {
-		return err
-	}
-	return s.value()
-}
-
-func (s *checker) checkSize(most int) error {
-	if len(s.text) > most {
-		return errors.Errorf("cannot read %s: it has %d bytes, at most %d are allowed", s.name(), len(s.text), most)
-	}
-	return nil
-}
-
-// checker checks a valid JSON text.
+// checker reads a text once. Paths are built only for an error, by a second reader:
+// names may be long.
 type checker struct {
-	cursor
+	text []byte
+	in   *jsontext.Decoder
 	// path is the path of the whole text in its document.
 	path    string
 	numbers bool
-	// steps lead from path to the cursor. The path is built from them only
-	// when it is needed: names may be long.
-	steps []step
 	// values is the number of values so far.
 	values int
 	// whole is a copy of the text, made at the first name.
 	whole string
 }
 
-// step leads to a member, or to an item where name is nil.
-type step struct {
-	name  []byte
-	index int
+// fault is a refused value or name. The text at offset belongs to it.
+type fault struct {
+	offset  int64
+	value   any
+	allowed string
 }
+
+func (*fault) Error() string { return "refused" }
 
 func (s *checker) name() string {
 	if s.path == "" {
@@ -101,17 +75,62 @@ func (s *checker) name() string {
 	return s.path
 }
 
-// here is the path of the value at the cursor.
-func (s *checker) here() string {
-	path := s.path
-	for _, st := range s.steps {
+func (s *checker) check(most int) error {
+	if len(s.text) > most {
+		return errors.Errorf("cannot read %s: it has %d bytes, at most %d are allowed", s.name(), len(s.text), most)
+	}
+	// A set of its own is cheaper than the library's for wide objects.
+	s.in = jsontext.NewDecoder(bytes.NewBuffer(s.text), jsontext.AllowDuplicateNames(true))
+	err := s.all()
+	if err == nil {
+		return nil
+	}
+	// A text that isn't JSON at all is refused for that, whatever stands before the place.
+	if !utf8.Valid(s.text) {
+		return errors.Errorf("cannot read %s: it isn't UTF-8", s.name())
+	}
+	if !json.Valid(s.text) {
+		var raw json.RawMessage
+		return errors.Wrapf(json.Unmarshal(s.text, &raw), "cannot read %s", s.name())
+	}
+	return s.explain(err)
+}
+
+// explain is the error for a text that is JSON.
+func (s *checker) explain(err error) error {
+	var wrong *fault
+	if errors.As(err, &wrong) {
+		return fielderror.New(s.at(wrong.offset), wrong.value, wrong.allowed)
+	}
+	var syntax *jsontext.SyntacticError
+	if !errors.As(err, &syntax) {
+		return err
+	}
+	half := s.text[syntax.ByteOffset:]
+	if !bytes.HasPrefix(half, []byte(`\u`)) {
+		return errors.Wrapf(err, "cannot read %s", s.name())
+	}
+	return fielderror.New(s.at(syntax.ByteOffset), fielderror.Words("a text with half of a surrogate pair, "+string(half[:6])), "valid Unicode")
+}
+
+// at is the path of the value or the member whose text is at an offset.
+func (s *checker) at(offset int64) string {
+	in := accepted(s.text)
+	for in.InputOffset() <= offset {
+		if _, err := in.ReadToken(); err != nil {
+			break
+		}
+	}
+	path, depth := s.path, 0
+	for token := range in.StackPointer().Tokens() {
 		if len(path) > fielderror.MaxShown {
 			break
 		}
-		if st.name == nil {
-			path = fielderror.Index(path, st.index)
+		depth++
+		if kind, _ := in.StackIndex(depth); kind == '[' {
+			path += "[" + token + "]"
 		} else {
-			path = fielderror.Join(path, clip.Text(unquote(st.name), fielderror.MaxShown))
+			path = fielderror.Join(path, clip.Text(token, fielderror.MaxShown))
 		}
 	}
 	if path == "" {
@@ -120,62 +139,124 @@ func (s *checker) here() string {
 	return path
 }
 
-func (s *checker) enter(st step) error {
-	s.steps = append(s.steps, st)
-	if len(s.steps) > MaxDepth {
-		return errors.Errorf("cannot read %s: it lies deeper than %d objects and arrays", s.name(), MaxDepth)
+// accepted reads a text that a checker has accepted.
+func accepted(text []byte) *jsontext.Decoder {
+	return jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+}
+
+// all reads one value and the end.
+func (s *checker) all() error {
+	if err := s.value(); err != nil {
+		return err
+	}
+	if _, err := s.in.ReadToken(); !errors.Is(err, io.EOF) {
+		return errors.Errorf("cannot read %s: it has more than one value", s.name())
 	}
 	return nil
 }
-
-func (s *checker) leave() { s.steps = s.steps[:len(s.steps)-1] }
 
 func (s *checker) value() error {
 	if s.values++; s.values > MaxValues {
 		return errors.Errorf("cannot read %s: it has more than %d values", s.name(), MaxValues)
 	}
-	switch c := s.peek(); {
-	case c == '{':
+	switch s.in.PeekKind() {
+	case '{':
 		return s.object()
-	case c == '[':
+	case '[':
 		return s.array()
-	case c == '"':
-		return s.text16(s.str())
-	case c == '-' || (c >= '0' && c <= '9'):
-		return s.number(s.scalar())
+	case '0':
+		return s.number()
 	}
-	s.scalar()
+	_, err := s.in.ReadValue()
+	return err
+}
+
+// enter checks the depth of the next member or item.
+func (s *checker) enter() error {
+	if s.in.StackDepth() > MaxDepth {
+		return errors.Errorf("cannot read %s: it lies deeper than %d objects and arrays", s.name(), MaxDepth)
+	}
 	return nil
 }
 
 func (s *checker) object() error {
-	s.take('{')
+	if _, err := s.in.ReadToken(); err != nil {
+		return err
+	}
+	start := s.in.InputOffset() - 1
 	var seen names
-	for s.peek() == '"' {
-		raw := s.str()
-		if err := s.enter(step{name: raw}); err != nil {
+	for s.in.PeekKind() != '}' {
+		if err := s.enter(); err != nil {
 			return err
 		}
-		if err := s.text16(raw); err != nil {
+		raw, err := s.in.ReadValue()
+		if err != nil {
 			return err
 		}
-		name := s.nameOf(raw)
+		name, err := s.nameOf(raw)
+		if err != nil {
+			return err
+		}
 		if !seen.add(name) {
-			return fielderror.New(s.here(), fielderror.Twice, "there once")
+			return &fault{s.in.InputOffset() - 1, fielderror.Twice, "there once"}
 		}
 		if seen.len() > MaxMembers {
-			s.leave()
-			return fielderror.New(s.here(), fielderror.Words("an object of more members"), "an object of at most %d members", MaxMembers)
+			return &fault{start, fielderror.Words("an object of more members"), fmt.Sprintf("an object of at most %d members", MaxMembers)}
 		}
-		s.take(':')
 		if err := s.value(); err != nil {
 			return err
 		}
-		s.leave()
-		s.take(',')
 	}
-	s.take('}')
+	_, err := s.in.ReadToken()
+	return err
+}
+
+func (s *checker) array() error {
+	if _, err := s.in.ReadToken(); err != nil {
+		return err
+	}
+	for s.in.PeekKind() != ']' {
+		if err := s.enter(); err != nil {
+			return err
+		}
+		if err := s.value(); err != nil {
+			return err
+		}
+	}
+	_, err := s.in.ReadToken()
+	return err
+}
+
+// number refuses a number whose double is beyond ±MaxInteger: every double
+// there is an integer.
+func (s *checker) number() error {
+	token, err := s.in.ReadToken()
+	if err != nil || !s.numbers {
+		return err
+	}
+	if v, err := token.Float(); err != nil || math.Abs(v) > MaxInteger {
+		return &fault{s.in.InputOffset() - 1, json.Number(token.String()), fmt.Sprintf("a number from %d to %d", -MaxInteger, MaxInteger)}
+	}
 	return nil
+}
+
+// nameOf is a name's text. One without escapes is a part of the whole text, which
+// is copied once, not for each name.
+func (s *checker) nameOf(raw []byte) (string, error) {
+	if bytes.IndexByte(raw, '\\') >= 0 {
+		return unquote(raw)
+	}
+	if s.whole == "" {
+		s.whole = string(s.text)
+	}
+	end := int(s.in.InputOffset())
+	return s.whole[end-len(raw)+1 : end-1], nil
+}
+
+// unquote is the text of a JSON string.
+func unquote(raw []byte) (string, error) {
+	text, err := jsontext.AppendUnquote(nil, raw)
+	return string(text), errors.Wrap(err, "cannot read a text")
 }
 
 // names are the names of one object's members.
@@ -210,82 +291,3 @@ func (n *names) add(name string) bool {
 }
 
 func (n *names) len() int { return max(n.n, len(n.many)) }
-
-// nameOf is a name's text. One without escapes is a part of the whole text, which
-// is copied once, not for each name.
-func (s *checker) nameOf(raw []byte) string {
-	if bytes.IndexByte(raw, '\\') >= 0 {
-		return unquote(raw)
-	}
-	if s.whole == "" {
-		s.whole = string(s.text)
-	}
-	return s.whole[s.at-len(raw)+1 : s.at-1]
-}
-
-func (s *checker) array() error {
-	s.take('[')
-	for i := 0; !s.take(']'); i++ {
-		if err := s.enter(step{index: i}); err != nil {
-			return err
-		}
-		if err := s.value(); err != nil {
-			return err
-		}
-		s.leave()
-		s.take(',')
-	}
-	return nil
-}
-
-// number refuses a number whose double is beyond ±MaxInteger: every double
-// there is an integer.
-func (s *checker) number(literal []byte) error {
-	if !s.numbers {
-		return nil
-	}
-	v, err := strconv.ParseFloat(string(literal), 64)
-	if err != nil || math.Abs(v) > MaxInteger {
-		return fielderror.New(s.here(), json.Number(literal), "a number from %d to %d", -MaxInteger, MaxInteger)
-	}
-	return nil
-}
-
-// text16 refuses a string with half of a surrogate pair: libraries replace it
-// by different characters.
-func (s *checker) text16(raw []byte) error {
-	for rest := raw; ; {
-		i := bytes.IndexByte(rest, '\\')
-		if i < 0 {
-			return nil
-		}
-		rest = rest[i:]
-		if rest[1] != 'u' {
-			rest = rest[2:]
-			continue
-		}
-		switch u := hex16(rest); {
-		case u < 0xd800 || u > 0xdfff:
-			rest = rest[6:]
-		case u <= 0xdbff && len(rest) >= 12 && rest[6] == '\\' && rest[7] == 'u' && hex16(rest[6:])>>10 == 0xdc00>>10:
-			rest = rest[12:]
-		default:
-			return fielderror.New(s.here(), fielderror.Words("a text with half of a surrogate pair, "+string(rest[:6])), "valid Unicode")
-		}
-	}
-}
-
-// hex16 reads the four digits of \uXXXX.
-func hex16(escape []byte) uint16 {
-	var v uint16
-	for _, b := range escape[2:6] { // valid JSON has four hexadecimal digits there
-		switch {
-		case b <= '9':
-			b -= '0'
-		default:
-			b = b | 0x20 - 'a' + 10
-		}
-		v = v<<4 | uint16(b)
-	}
-	return v
-}

@@ -8,6 +8,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/pkg/errors"
+
 	"github.com/croft-edge/croft/pkg/clip"
 	"github.com/croft-edge/croft/pkg/fielderror"
 )
@@ -34,30 +37,49 @@ type Document struct {
 // Read reads an object of a text that Check has accepted. A refused member is a
 // *fielderror.Error.
 func (d Document) Read(object []byte) error {
-	list := members(object)
-	if list == nil && !bytes.HasPrefix(bytes.TrimLeft(object, " \t\r\n"), []byte("{")) {
+	in := accepted(object)
+	if in.PeekKind() != '{' {
 		return fielderror.New(d.name(), fielderror.Words("not an object"), "an object")
 	}
+	if _, err := in.ReadToken(); err != nil {
+		return errors.Wrapf(err, "cannot read %s", d.name())
+	}
 	seen := map[string]bool{}
-	for _, m := range list {
-		path := fielderror.Join(d.Path, m.name)
-		f, ok := d.Fields[m.name]
-		if !ok {
-			if err := d.stranger(path, m.name); err != nil {
-				return err
-			}
-			continue
+	for in.PeekKind() != '}' {
+		name, value, err := member(in)
+		if err != nil {
+			return errors.Wrapf(err, "cannot read %s", d.name())
 		}
-		null := string(m.value) == "null"
-		if f.Optional && null {
-			continue
-		}
-		seen[m.name] = true
-		if err := f.Read(path, m.value); err != nil {
+		if err := d.member(seen, name, value); err != nil {
 			return err
 		}
 	}
 	return d.complete(seen)
+}
+
+// member returns the next member, its value unchanged from the text.
+func member(in *jsontext.Decoder) (name string, value json.RawMessage, err error) {
+	token, err := in.ReadToken()
+	if err != nil {
+		return "", nil, err
+	}
+	name = token.String()
+	raw, err := in.ReadValue()
+	return name, json.RawMessage(raw), err
+}
+
+// member reads one member.
+func (d Document) member(seen map[string]bool, name string, value json.RawMessage) error {
+	path := fielderror.Join(d.Path, name)
+	f, ok := d.Fields[name]
+	if !ok {
+		return d.stranger(path, name)
+	}
+	if f.Optional && string(value) == "null" {
+		return nil
+	}
+	seen[name] = true
+	return f.Read(path, value)
 }
 
 // stranger refuses an unknown name.
@@ -98,8 +120,9 @@ func String[S ~string](to *S) Field {
 		if raw[0] != '"' {
 			return fielderror.New(path, fielderror.Words(clip.Text(string(raw), fielderror.MaxShown)), "a text")
 		}
-		*to = S(unquote(raw))
-		return nil
+		text, err := unquote(raw)
+		*to = S(text)
+		return err
 	}}
 }
 
@@ -118,7 +141,7 @@ func Bool(to *bool) Field {
 func Data(to *json.RawMessage, most int) Field {
 	return Field{Read: func(path string, raw json.RawMessage) error {
 		*to = bytes.Clone(raw)
-		return checkPart(path, raw, most)
+		return CheckNumbers(path, raw, most)
 	}}
 }
 
