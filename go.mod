@@ -5,6 +5,8 @@ go 1.26.6
 require (
 	filippo.io/edwards25519 v1.1.0
 	github.com/blinklabs-io/go-bip39 v0.2.0
+	github.com/chromedp/cdproto v0.159.0
+	github.com/chromedp/chromedp v0.23.0
 	github.com/coder/websocket v1.8.15
 	github.com/containerd/cgroups/v3 v3.1.3
 	github.com/containerd/containerd/api v1.12.0
