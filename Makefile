@@ -78,6 +78,10 @@ generate: ## make the stubs of the modules' contracts, and the table in docs/flo
 	@go run ./pkg/bus/stubgen
 	@go test -count=1 -run TestTheDocumentShowsTheTable ./provision/lifecycle -args -update
 
+.PHONY: xterm
+xterm: ## fetch the terminal page's xterm.js anew, as pinned in cmd/croft-init/internal/web/xterm.json; needs npm
+	@go run ./bootstrap/xterm cmd/croft-init/internal/web
+
 .PHONY: bench-setup
 bench-setup: root ## install what croft is measured against (Debian packages), and what it needs
 	@bootstrap/setup podman

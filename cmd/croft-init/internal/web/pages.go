@@ -1,8 +1,8 @@
 package web
 
 import (
-	"bytes"
 	"embed"
+	"io"
 	"net/http"
 	"path"
 	"time"
@@ -23,8 +23,10 @@ func contentType(name string) string {
 		return "text/html; charset=utf-8"
 	case ".css":
 		return "text/css; charset=utf-8"
-	default:
+	case ".mjs":
 		return "text/javascript; charset=utf-8"
+	default: // licenses
+		return "text/plain; charset=utf-8"
 	}
 }
 
@@ -33,11 +35,17 @@ func (p pages) serve(w http.ResponseWriter, r *http.Request) {
 	if name == "/" {
 		name = "/index.html"
 	}
-	raw, err := p.files.ReadFile("page" + name)
+	file, err := p.files.Open("page" + name)
 	if err != nil {
 		refuse(w, http.StatusNotFound, "there is no such page")
 		return
 	}
+	defer file.Close()
+	content, ok := file.(io.ReadSeeker) // which isn't copied as a whole, as ReadFile would: the memory is the container's
+	if !ok {
+		refuse(w, http.StatusNotFound, "there is no such page")
+		return
+	}
 	w.Header().Set("Content-Type", contentType(name))
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(raw))
+	http.ServeContent(w, r, "", time.Time{}, content)
 }

@@ -1,6 +1,8 @@
 package web_test
 
 import (
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -60,11 +63,11 @@ func TestThePageLoadsNothingFromElsewhere(t *testing.T) {
 			t.Fatalf("GET %s: %s", path, answer.Status)
 		}
 		header(t, answer, path)
+		for _, place := range foreign(body) {
+			t.Errorf("%s speaks of another place: %s", path, place)
+		}
 		for _, line := range strings.Split(body, "\n") {
-			if strings.Contains(line, "://") && !strings.Contains(line, `"ws://" + location.host`) {
-				t.Errorf("%s speaks of another place: %s", path, line)
-			}
-			for _, mark := range []string{`href="`, `src="`, `from ".`} {
+			for _, mark := range []string{`href="`, `src="`, `from ".`, `import ".`} {
 				if _, rest, ok := strings.Cut(line, mark); ok {
 					name, _, _ := strings.Cut(rest, `"`)
 					todo = append(todo, "/"+strings.TrimPrefix(name, "/"))
@@ -72,10 +75,61 @@ func TestThePageLoadsNothingFromElsewhere(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{"/style.css", "/page.mjs", "/emulator.mjs", "/keys.mjs", "/picture.mjs", "/sequences.mjs", "/width.mjs"} {
+	for _, want := range []string{"/style.css", "/page.mjs", "/csp.mjs", "/terminal.mjs", "/xterm/xterm.css", "/xterm/xterm.mjs", "/xterm/addon-fit.mjs", "/xterm/addon-unicode11.mjs"} {
 		if !seen[want] {
 			t.Errorf("the page doesn't load %s", want)
 		}
+	}
+}
+
+// foreign are the places elsewhere that a file names. These aren't places, or are named in comments only.
+func foreign(body string) []string {
+	harmless := []string{
+		`ws://" + location.host + "/ws`, "http://www.w3.org/1999/xhtml", "http://www.w3.org/2000/svg", "http://bellard.org/jslinux/", "https://github.com/chjj/term.js",
+	}
+	for _, place := range harmless {
+		body = strings.ReplaceAll(body, place, "")
+	}
+	return regexp.MustCompile(`[a-zA-Z]*://.{0,40}|["'(]//[a-z].{0,40}|url\(.{0,40}|@import.{0,40}`).FindAllString(body, -1)
+}
+
+// TestVendoredFiles holds the files of xterm.js to the pinned values, by which bootstrap/xterm fetches them.
+func TestVendoredFiles(t *testing.T) {
+	raw, err := os.ReadFile("xterm.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pinned struct {
+		Packages []struct {
+			Name, Version string
+			Files         []struct{ Name, SHA256 string }
+		}
+	}
+	if err := json.Unmarshal(raw, &pinned); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{}
+	for _, p := range pinned.Packages {
+		for _, file := range p.Files {
+			want[file.Name] = file.SHA256
+		}
+	}
+	files, err := os.ReadDir("page/xterm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		content, err := os.ReadFile("page/xterm/" + file.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprintf("%x", sha256.Sum256(content)); got != want[file.Name()] {
+			t.Errorf("%s has the SHA-256 %s, must have %q: make xterm fetches it", file.Name(), got, want[file.Name()])
+		}
+		delete(want, file.Name())
+	}
+	if len(want) != 0 {
+		t.Errorf("files are missing: %v", want)
 	}
 }
 

@@ -1,134 +1,94 @@
-// The page: an emulator, its picture, a keyboard, and the socket to the container.
-import { Emulator } from "./emulator.mjs";
-import { paste, press } from "./keys.mjs";
-import { Picture } from "./picture.mjs";
+// The page: a terminal, and the socket to the container.
+import "./csp.mjs";
+import { newTerminal, plainTitle, write } from "./terminal.mjs";
+import { FitAddon } from "./xterm/addon-fit.mjs";
 
 const piece = 16384; // bytes a message; the other side takes 65536
+const side = 1000; // the longest side that the other side takes
 const screen = document.getElementById("screen");
-const keys = document.getElementById("keys");
 const notice = document.getElementById("notice");
 const encoder = new TextEncoder();
 let socket;
-let composing = false;
 
-const emulator = new Emulator(80, 24, {
-  answer: (text) => send(text),
-  title: (text) => { document.title = text || location.hostname; },
-  bell: () => {
-    screen.classList.add("bell");
-    setTimeout(() => screen.classList.remove("bell"), 100);
-  },
-});
-const picture = new Picture(screen, emulator);
+// Screen readers get the rows as text at #reader. Elsewhere that would only cost time.
+const terminal = newTerminal({ screenReaderMode: location.hash === "#reader" });
+const fit = new FitAddon();
+terminal.loadAddon(fit);
+terminal.open(screen);
 
-function send(text) {
-  if (socket?.readyState !== WebSocket.OPEN) return;
-  const bytes = encoder.encode(text);
+function isOpen() {
+  return socket?.readyState === WebSocket.OPEN;
+}
+
+function send(bytes) {
+  if (!isOpen()) return;
   for (let i = 0; i < bytes.length; i += piece) socket.send(bytes.subarray(i, i + piece));
 }
 
-function type(text) {
-  screen.scrollTop = screen.scrollHeight;
-  if (socket?.readyState === WebSocket.CLOSED) {
-    if (text.includes("\r")) connect();
-    return;
-  }
-  send(text);
+function sendSize() {
+  if (isOpen()) socket.send(JSON.stringify({ columns: terminal.cols, rows: terminal.rows }));
 }
 
-function say(text) {
+function show(text) {
   notice.textContent = text;
   notice.hidden = text === "";
 }
 
-function tellSize() {
-  const size = picture.size();
-  emulator.resize(size.columns, size.rows);
-  picture.later();
-  if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify(size));
-}
-
 function connect() {
-  say("");
-  emulator.reset(emulator.columns, emulator.rows);
+  show("");
+  terminal.reset();
   document.title = location.hostname;
   socket = new WebSocket("ws://" + location.host + "/ws");
   socket.binaryType = "arraybuffer";
-  socket.onopen = tellSize;
-  socket.onmessage = (event) => {
-    emulator.write(new Uint8Array(event.data));
-    picture.later();
-  };
-  socket.onclose = (event) => say((event.reason || "the connection is lost").replace(/\.$/, "") + ". Press Enter for a new terminal.");
+  socket.onopen = sendSize;
+  socket.onmessage = (event) => write(terminal, new Uint8Array(event.data));
+  socket.onclose = (event) => show((event.reason || "the connection is lost").replace(/\.$/, "") + ". Press Enter for a new terminal.");
 }
 
-// selected says whether text is marked, which Ctrl+C then copies as everywhere.
-function selected() {
-  return !getSelection().isCollapsed;
+terminal.onData((text) => {
+  if (socket.readyState === WebSocket.CLOSED && text.includes("\r")) connect();
+  else send(encoder.encode(text));
+});
+terminal.onBinary((text) => send(Uint8Array.from(text, (character) => character.charCodeAt(0))));
+terminal.onResize(sendSize);
+terminal.onTitleChange((text) => { document.title = plainTitle(text) || location.hostname; });
+terminal.onBell(() => {
+  screen.classList.add("bell");
+  setTimeout(() => screen.classList.remove("bell"), 100);
+});
+
+// copy puts the selection into the keyboard's element: browsers copy from elements only.
+function copy() {
+  terminal.textarea.value = terminal.getSelection();
+  terminal.textarea.select();
+  document.execCommand("copy");
+  terminal.textarea.value = "";
+  terminal.clearSelection();
 }
 
-function local(event) {
+// Ctrl+C copies the selection, if there is one. Ctrl+V is left to the browser, which pastes.
+terminal.attachCustomKeyEventHandler((event) => {
   const letter = event.key.toLowerCase();
-  if (event.ctrlKey && (letter === "v" || (event.shiftKey && letter === "c"))) return letter === "v" || copy(event);
-  if (event.ctrlKey && letter === "c" && selected()) return copy(event);
-  if (event.shiftKey && (event.key === "PageUp" || event.key === "PageDown")) {
-    screen.scrollBy(0, (event.key === "PageUp" ? -1 : 1) * screen.clientHeight * 0.9);
-    event.preventDefault();
-    return true;
-  }
-  return event.shiftKey && event.key === "Insert";
-}
-
-function copy(event) {
+  if (!event.ctrlKey || event.altKey || event.metaKey) return true;
+  if (letter === "v") return false;
+  if (letter !== "c" || !(event.shiftKey || terminal.hasSelection())) return true;
   event.preventDefault();
-  if (selected()) document.execCommand("copy");
-  getSelection().removeAllRanges();
-  keys.focus();
-  return true;
-}
-
-document.addEventListener("keydown", (event) => {
-  if (event.isComposing || composing || local(event)) return;
-  const key = { key: event.key, ctrl: event.ctrlKey, alt: event.altKey, shift: event.shiftKey, meta: event.metaKey, altGraph: event.getModifierState("AltGraph") };
-  const text = press(key, emulator.modes);
-  if (text === undefined) {
-    if (document.activeElement !== keys && !event.ctrlKey && !event.metaKey) keys.focus();
-    return;
-  }
-  event.preventDefault();
-  type(text);
+  if (event.type === "keydown" && terminal.hasSelection()) copy();
+  return false;
 });
 
-keys.addEventListener("compositionstart", () => { composing = true; });
-keys.addEventListener("compositionend", () => {
-  composing = false;
-  takeTyped();
-});
-keys.addEventListener("input", () => { if (!composing) takeTyped(); });
-
-function takeTyped() {
-  const text = keys.value.replace(/\n/g, "\r");
-  keys.value = "";
-  if (text) type(text);
-}
-
-document.addEventListener("paste", (event) => {
+// Pasted text must not end the brackets that programs ask for around it.
+screen.addEventListener("paste", (event) => {
   event.preventDefault();
-  type(paste(event.clipboardData.getData("text/plain"), emulator.modes));
-});
+  event.stopPropagation();
+  const text = event.clipboardData.getData("text/plain");
+  terminal.paste(terminal.modes.bracketedPasteMode ? text.replaceAll("\x1b", "") : text);
+}, true);
 
-// Lines end where programs ended them, not with the blanks of the screen.
-document.addEventListener("copy", (event) => {
-  if (!selected()) return;
-  event.preventDefault();
-  const lines = getSelection().toString().replace(/\u00a0/g, " ").split("\n");
-  event.clipboardData.setData("text/plain", lines.map((line) => line.trimEnd()).join("\n"));
-});
-
-screen.addEventListener("mouseup", () => { if (!selected()) keys.focus({ preventScroll: true }); });
-addEventListener("focus", () => screen.classList.remove("away"));
-addEventListener("blur", () => screen.classList.add("away"));
-
-new ResizeObserver(() => tellSize()).observe(screen);
-keys.focus();
+addEventListener("focus", () => terminal.focus());
+new ResizeObserver(() => {
+  const size = fit.proposeDimensions();
+  if (size?.cols && size.rows) terminal.resize(Math.min(size.cols, side), Math.min(size.rows, side));
+}).observe(screen);
+terminal.focus();
 connect();

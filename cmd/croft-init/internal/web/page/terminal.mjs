@@ -1,0 +1,38 @@
+// The emulator: xterm.js, as this page uses it.
+import { Unicode11Addon } from "./xterm/addon-unicode11.mjs";
+import { Terminal } from "./xterm/xterm.mjs";
+
+const maxTitle = 200;
+const maxCount = 1000; // of lines or characters: as many as the longest screen has
+const counted = ["I", "Z", "L", "M", "S", "T", "b"]; // sequences that xterm.js repeats as often as they say
+
+const theme = {
+  background: "#14171c", foreground: "#d8dce3", cursor: "#d8dce3", cursorAccent: "#14171c", selectionBackground: "#3b4a66",
+  black: "#1d2129", red: "#e05f65", green: "#6fbf73", yellow: "#d9b25f", blue: "#6c9eef", magenta: "#c58be0", cyan: "#5fc0c9", white: "#c9ced8",
+  brightBlack: "#6a7282", brightRed: "#ff8a8f", brightGreen: "#98e29b", brightYellow: "#f5d98a", brightBlue: "#9cc1ff", brightMagenta: "#e3b5f7",
+  brightCyan: "#8fe3ea", brightWhite: "#ffffff",
+};
+
+export function newTerminal(options = {}) {
+  const terminal = new Terminal({
+    theme, scrollback: 5000, fontSize: 15, lineHeight: 1.1, fontFamily: 'ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace',
+    logLevel: "error", allowProposedApi: true, // of which the widths of Unicode 11 are a part
+    ...options,
+  });
+  terminal.loadAddon(new Unicode11Addon());
+  terminal.unicode.activeVersion = "11";
+  terminal.parser.registerOscHandler(8, () => true); // no links: they lead elsewhere
+  for (const final of counted) terminal.parser.registerCsiHandler({ final }, ([count]) => count > maxCount); // true: ignored
+  return terminal;
+}
+
+// write shows bytes before it returns. The public write queues them without end, so a
+// program that writes faster than the page draws would not wait but lose output.
+export function write(terminal, bytes) {
+  terminal._core.writeSync(bytes);
+}
+
+// plainTitle is a title without control characters, and short.
+export function plainTitle(text) {
+  return text.replace(/[\p{Cc}\p{Cf}]/gu, "").slice(0, maxTitle);
+}
