@@ -1,19 +1,19 @@
 package api
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/pkg/errors"
 
+	"github.com/croft-edge/croft/pkg/fielderror"
 	"github.com/croft-edge/croft/pkg/limit"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/strictjson"
 )
 
 // holdBody reserves memory for a request's body; give releases it once the request is answered. A body of
@@ -69,102 +69,18 @@ func decodeJSON(body []byte, into any) error {
 	return nil
 }
 
-// checkJSON refuses JSON that decoders read differently: more than one value,
-// duplicate members (also in another case), text that isn't UTF-8, and
-// values nested deeper than MaxDepth.
+// checkJSON refuses JSON that decoders read differently, as pkg/strictjson does; also members whose
+// names differ only in case.
 func checkJSON(body []byte) error {
-	if !utf8.Valid(body) {
-		return node.Errorf(node.Invalid, "cannot read the body: it isn't UTF-8")
-	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.UseNumber()
-	c := &checker{Decoder: d}
-	if err := c.value(); err != nil {
-		return err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return node.Errorf(node.Invalid, "cannot read the body: more than one JSON value")
-	}
-	return nil
-}
-
-// checker walks a body's JSON. It joins the names in path only for an error.
-type checker struct {
-	*json.Decoder
-	path  []string
-	depth int
-}
-
-func (c *checker) value() error {
-	token, err := c.Token()
-	if err != nil {
-		return badJSON(err)
-	}
-	open, nested := token.(json.Delim)
-	if !nested {
+	err := strictjson.Rules{Name: "the body", Bytes: MaxBody, Levels: MaxDepth, NameBytes: maxNameLength, Folded: true}.Check(body)
+	var field *fielderror.Error
+	switch {
+	case err == nil:
 		return nil
+	case errors.As(err, &field):
+		return invalid(field.Field, field.Value, field.Allowed)
 	}
-	if c.depth++; c.depth > MaxDepth {
-		return invalid("nesting", "deeper", fmt.Sprintf("at most %d levels", MaxDepth))
-	}
-	if err := c.members(open == '{'); err != nil {
-		return err
-	}
-	c.depth--
-	if _, err := c.Token(); err != nil {
-		return badJSON(err)
-	}
-	return nil
-}
-
-// members walks the members of an object, or the items of an array.
-func (c *checker) members(named bool) error {
-	var seen map[string]bool
-	if named {
-		seen = map[string]bool{}
-	}
-	for c.More() {
-		if named {
-			if err := c.name(seen); err != nil {
-				return err
-			}
-		}
-		if err := c.value(); err != nil {
-			return err
-		}
-		if named {
-			c.path = c.path[:len(c.path)-1]
-		}
-	}
-	return nil
-}
-
-// name reads the name of a member.
-func (c *checker) name(seen map[string]bool) error {
-	token, err := c.Token()
-	if err != nil {
-		return badJSON(err)
-	}
-	name, _ := token.(string)
-	if len(name) > maxNameLength {
-		return invalid("name of a member", name, fmt.Sprintf("of at most %d bytes", maxNameLength))
-	}
-	c.path = append(c.path, name)
-	folded := strings.ToLower(name)
-	if seen[folded] {
-		return invalid(strings.Join(c.path, "."), "given twice", "given once")
-	}
-	if seen[folded] = true; len(seen) > maxMembers {
-		return invalid(strings.Join(c.path[:len(c.path)-1], "."), "an object of more members", fmt.Sprintf("an object of at most %d members", maxMembers))
-	}
-	return nil
-}
-
-func badJSON(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return node.Errorf(node.Invalid, "cannot read the body: the JSON ends too early")
-	}
-	return node.Errorf(node.Invalid, "cannot read the body: it isn't JSON: %w", err)
+	return node.WithKind(node.Invalid, err)
 }
 
 // onlyMembers refuses members of an object whose names, compared exactly, aren't in names: no

@@ -6,11 +6,10 @@ import "github.com/croft-edge/croft/pkg/limit"
 // deletion, a renewal. Others have their own limit below.
 const MaxBody = 1 << 20 // documentBody.Each
 
-// MaxDepth is how deep JSON may be nested, maxMembers how many members one object
-// may have, maxNameLength how long the name of one may be in bytes.
+// MaxDepth is how deep JSON may be nested, maxNameLength how long the name of a member may be
+// in bytes. Further limits are pkg/strictjson's.
 const (
 	MaxDepth      = 32
-	maxMembers    = 256
 	maxNameLength = 256
 )
 

@@ -11,6 +11,7 @@ import (
 
 	wire "github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/limit"
+	"github.com/croft-edge/croft/pkg/strictjson"
 )
 
 // longPaths is JSON of that size whose members have long, distinct paths.
@@ -105,8 +106,8 @@ func TestMembersAreBounded(t *testing.T) {
 		`{"a":{"b":[{"c":1,"C":1}]}}`:                     false,
 		`{"` + strings.Repeat("n", 256) + `":1}`:          true,
 		`{"` + strings.Repeat("n", 257) + `":1}`:          false,
-		`{"a":` + manyMembers(maxMembers) + `}`:           true,
-		`{"a":` + manyMembers(maxMembers+1) + `}`:         false,
+		`{"a":` + manyMembers(strictjson.MaxMembers) + `}`:           true,
+		`{"a":` + manyMembers(strictjson.MaxMembers+1) + `}`:         false,
 		strings.Repeat("[", 32) + strings.Repeat("]", 32): true,
 		strings.Repeat("[", 33) + strings.Repeat("]", 33): false,
 	} {
@@ -115,7 +116,7 @@ func TestMembersAreBounded(t *testing.T) {
 		}
 	}
 	err := checkJSON([]byte(`{"a":{"x":{},"b":[{"c":1,"C":1}]}}`))
-	if err == nil || !strings.Contains(err.Error(), "a.b.C is") {
+	if err == nil || !strings.Contains(err.Error(), "a.b[0].C is") {
 		t.Errorf("a member given twice is called: %v", err)
 	}
 }

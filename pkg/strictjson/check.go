@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -34,25 +35,45 @@ const (
 // Check refuses a text of more than most bytes, and a text that isn't one JSON value
 // that every library reads alike: invalid UTF-8, half of a surrogate pair, a name
 // twice in an object; or one beyond the limits. Some errors are of type *fielderror.Error.
-func Check(text []byte, most int) error {
-	return (&checker{text: text}).check(most)
-}
+func Check(text []byte, most int) error { return Rules{Bytes: most}.Check(text) }
 
 // CheckNumbers is Check for a text at path of its document, whose canonical form is
 // signed: numbers beyond ±MaxInteger are refused too, however they are written, for
 // JSON libraries round them, each in its way.
 func CheckNumbers(path string, text []byte, most int) error {
-	return (&checker{text: text, path: path, numbers: true}).check(most)
+	return Rules{Name: path, Path: path, Bytes: most, Numbers: true}.Check(text)
+}
+
+// Rules are what is required of a text beyond a Check's rules.
+type Rules struct {
+	// Name is what errors call the text, "document" when it is empty; Path is its path in its
+	// document.
+	Name, Path string
+	// Bytes is the most bytes of the text.
+	Bytes int
+	// Numbers refuses numbers beyond ±MaxInteger.
+	Numbers bool
+	// Levels is how deep objects and arrays may nest, also empty ones, which MaxDepth doesn't
+	// count; NameBytes is the most bytes of a name. 0 is no further limit.
+	Levels, NameBytes int
+	// Folded refuses names that differ only in case: encoding/json takes them for the same member.
+	Folded bool
+}
+
+// Check checks a text. Some errors are of type *fielderror.Error.
+func (r Rules) Check(text []byte) error {
+	if r.Name == "" {
+		r.Name = "document"
+	}
+	return (&checker{Rules: r, text: text}).check()
 }
 
 // checker reads a text once. Paths are built only for an error, by a second reader:
 // names may be long.
 type checker struct {
+	Rules
 	text []byte
 	in   *jsontext.Decoder
-	// path is the path of the whole text in its document.
-	path    string
-	numbers bool
 	// values is the number of values so far.
 	values int
 	// whole is a copy of the text, made at the first name.
@@ -68,16 +89,9 @@ type fault struct {
 
 func (*fault) Error() string { return "refused" }
 
-func (s *checker) name() string {
-	if s.path == "" {
-		return "document"
-	}
-	return s.path
-}
-
-func (s *checker) check(most int) error {
-	if len(s.text) > most {
-		return errors.Errorf("cannot read %s: it has %d bytes, at most %d are allowed", s.name(), len(s.text), most)
+func (s *checker) check() error {
+	if len(s.text) > s.Bytes {
+		return errors.Errorf("cannot read %s: it has %d bytes, at most %d are allowed", s.Name, len(s.text), s.Bytes)
 	}
 	// A set of its own is cheaper than the library's for wide objects.
 	s.in = jsontext.NewDecoder(bytes.NewBuffer(s.text), jsontext.AllowDuplicateNames(true))
@@ -87,11 +101,11 @@ func (s *checker) check(most int) error {
 	}
 	// A text that isn't JSON at all is refused for that, whatever stands before the place.
 	if !utf8.Valid(s.text) {
-		return errors.Errorf("cannot read %s: it isn't UTF-8", s.name())
+		return errors.Errorf("cannot read %s: it isn't UTF-8", s.Name)
 	}
 	if !json.Valid(s.text) {
 		var raw json.RawMessage
-		return errors.Wrapf(json.Unmarshal(s.text, &raw), "cannot read %s", s.name())
+		return errors.Wrapf(json.Unmarshal(s.text, &raw), "cannot read %s", s.Name)
 	}
 	return s.explain(err)
 }
@@ -108,7 +122,7 @@ func (s *checker) explain(err error) error {
 	}
 	half := s.text[syntax.ByteOffset:]
 	if !bytes.HasPrefix(half, []byte(`\u`)) {
-		return errors.Wrapf(err, "cannot read %s", s.name())
+		return errors.Wrapf(err, "cannot read %s", s.Name)
 	}
 	return fielderror.New(s.at(syntax.ByteOffset), fielderror.Words("a text with half of a surrogate pair, "+string(half[:6])), "valid Unicode")
 }
@@ -121,7 +135,7 @@ func (s *checker) at(offset int64) string {
 			break
 		}
 	}
-	path, depth := s.path, 0
+	path, depth := s.Path, 0
 	for token := range in.StackPointer().Tokens() {
 		if len(path) > fielderror.MaxShown {
 			break
@@ -134,7 +148,7 @@ func (s *checker) at(offset int64) string {
 		}
 	}
 	if path == "" {
-		return "document"
+		return s.Name
 	}
 	return path
 }
@@ -150,14 +164,14 @@ func (s *checker) all() error {
 		return err
 	}
 	if _, err := s.in.ReadToken(); !errors.Is(err, io.EOF) {
-		return errors.Errorf("cannot read %s: it has more than one value", s.name())
+		return errors.Errorf("cannot read %s: it has more than one value", s.Name)
 	}
 	return nil
 }
 
 func (s *checker) value() error {
 	if s.values++; s.values > MaxValues {
-		return errors.Errorf("cannot read %s: it has more than %d values", s.name(), MaxValues)
+		return errors.Errorf("cannot read %s: it has more than %d values", s.Name, MaxValues)
 	}
 	switch s.in.PeekKind() {
 	case '{':
@@ -171,34 +185,41 @@ func (s *checker) value() error {
 	return err
 }
 
-// enter checks the depth of the next member or item.
-func (s *checker) enter() error {
-	if s.in.StackDepth() > MaxDepth {
-		return errors.Errorf("cannot read %s: it lies deeper than %d objects and arrays", s.name(), MaxDepth)
+// open enters an object or an array.
+func (s *checker) open() error {
+	if _, err := s.in.ReadToken(); err != nil {
+		return err
+	}
+	if s.Levels > 0 && s.in.StackDepth() > s.Levels {
+		return s.deeper(s.Levels)
 	}
 	return nil
 }
 
+// next checks the depth of the next member or item.
+func (s *checker) next() error {
+	if s.in.StackDepth() > MaxDepth {
+		return s.deeper(MaxDepth)
+	}
+	return nil
+}
+
+func (s *checker) deeper(most int) error {
+	return errors.Errorf("cannot read %s: it lies deeper than %d objects and arrays", s.Name, most)
+}
+
 func (s *checker) object() error {
-	if _, err := s.in.ReadToken(); err != nil {
+	if err := s.open(); err != nil {
 		return err
 	}
 	start := s.in.InputOffset() - 1
 	var seen names
 	for s.in.PeekKind() != '}' {
-		if err := s.enter(); err != nil {
+		if err := s.next(); err != nil {
 			return err
 		}
-		raw, err := s.in.ReadValue()
-		if err != nil {
+		if err := s.name(&seen); err != nil {
 			return err
-		}
-		name, err := s.nameOf(raw)
-		if err != nil {
-			return err
-		}
-		if !seen.add(name) {
-			return &fault{s.in.InputOffset() - 1, fielderror.Twice, "there once"}
 		}
 		if seen.len() > MaxMembers {
 			return &fault{start, fielderror.Words("an object of more members"), fmt.Sprintf("an object of at most %d members", MaxMembers)}
@@ -211,12 +232,35 @@ func (s *checker) object() error {
 	return err
 }
 
+// name reads the name of a member.
+func (s *checker) name(seen *names) error {
+	raw, err := s.in.ReadValue()
+	if err != nil {
+		return err
+	}
+	name, err := s.nameOf(raw)
+	if err != nil {
+		return err
+	}
+	here := s.in.InputOffset() - 1
+	if s.NameBytes > 0 && len(name) > s.NameBytes {
+		return &fault{here, fielderror.Words("a longer name"), fmt.Sprintf("a name of at most %d bytes", s.NameBytes)}
+	}
+	if s.Folded {
+		name = strings.ToLower(name)
+	}
+	if !seen.add(name) {
+		return &fault{here, fielderror.Twice, "there once"}
+	}
+	return nil
+}
+
 func (s *checker) array() error {
-	if _, err := s.in.ReadToken(); err != nil {
+	if err := s.open(); err != nil {
 		return err
 	}
 	for s.in.PeekKind() != ']' {
-		if err := s.enter(); err != nil {
+		if err := s.next(); err != nil {
 			return err
 		}
 		if err := s.value(); err != nil {
@@ -231,7 +275,7 @@ func (s *checker) array() error {
 // there is an integer.
 func (s *checker) number() error {
 	token, err := s.in.ReadToken()
-	if err != nil || !s.numbers {
+	if err != nil || !s.Numbers {
 		return err
 	}
 	if v, err := token.Float(); err != nil || math.Abs(v) > MaxInteger {

@@ -76,6 +76,26 @@ func TestRefusedTexts(t *testing.T) {
 	}
 }
 
+func TestRules(t *testing.T) {
+	rules := strictjson.Rules{Name: "the body", Bytes: most, Levels: 32, NameBytes: 8, Folded: true}
+	for _, c := range []struct{ text, want string }{
+		{`{"a":{"A":1},"b":1e999}`, ""},
+		{nested("[", "1", "]", 32), ""},
+		{nested("[", "", "]", 33), "cannot read the body: it lies deeper than 32 objects and arrays"},
+		{`{"a":[{"c":1,"C":1}]}`, "cannot accept a[0].C: it is there twice, must be there once"},
+		{`{"12345678":1}`, ""},
+		{`{"123456789":1}`, "cannot accept 123456789: it is a longer name, must be a name of at most 8 bytes"},
+		{`{"É":1,"\u00e9":2}`, "cannot accept é: it is there twice, must be there once"},
+		{`{}{}`, "cannot read the body: invalid character '{' after top-level value"},
+		{wide(257), "cannot accept the body: it is an object of more members, must be an object of at most 256 members"},
+	} {
+		err := rules.Check([]byte(c.text))
+		if (err == nil) != (c.want == "") || err != nil && err.Error() != c.want {
+			t.Errorf("%.80q: error is %v, want %s", c.text, err, c.want)
+		}
+	}
+}
+
 func TestAcceptedTexts(t *testing.T) {
 	for text, canonical := range map[string]string{
 		` {"b" : 1 , "a":[true,null,"x"]} `: `{"a":[true,null,"x"],"b":1}`,
