@@ -102,14 +102,14 @@ func TestUnfinishedBodiesAreBounded(t *testing.T) {
 
 func TestMembersAreBounded(t *testing.T) {
 	for body, ok := range map[string]bool{
-		`{"a":{"b":[{"c":1},{"c":1}]}}`:                   true,
-		`{"a":{"b":[{"c":1,"C":1}]}}`:                     false,
-		`{"` + strings.Repeat("n", 256) + `":1}`:          true,
-		`{"` + strings.Repeat("n", 257) + `":1}`:          false,
-		`{"a":` + manyMembers(strictjson.MaxMembers) + `}`:           true,
-		`{"a":` + manyMembers(strictjson.MaxMembers+1) + `}`:         false,
-		strings.Repeat("[", 32) + strings.Repeat("]", 32): true,
-		strings.Repeat("[", 33) + strings.Repeat("]", 33): false,
+		`{"a":{"b":[{"c":1},{"c":1}]}}`:                      true,
+		`{"a":{"b":[{"c":1,"C":1}]}}`:                        false,
+		`{"` + strings.Repeat("n", 256) + `":1}`:             true,
+		`{"` + strings.Repeat("n", 257) + `":1}`:             false,
+		`{"a":` + manyMembers(strictjson.MaxMembers) + `}`:   true,
+		`{"a":` + manyMembers(strictjson.MaxMembers+1) + `}`: false,
+		strings.Repeat("[", 32) + strings.Repeat("]", 32):    true,
+		strings.Repeat("[", 33) + strings.Repeat("]", 33):    false,
 	} {
 		if err := checkJSON([]byte(body)); (err == nil) != ok {
 			t.Errorf("%.60s: %v", body, err)
