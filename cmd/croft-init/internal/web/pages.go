@@ -41,7 +41,7 @@ func (p pages) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer file.Close()
-	content, ok := file.(io.ReadSeeker) // which isn't copied as a whole, as ReadFile would: the memory is the container's
+	content, ok := file.(io.ReadSeeker) // ReadFile would copy the file: the memory is the container's
 	if !ok {
 		refuse(w, http.StatusNotFound, "there is no such page")
 		return

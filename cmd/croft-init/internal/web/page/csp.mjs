@@ -1,6 +1,6 @@
-// xterm.js makes style elements and style attributes, which the Content-Security-Policy
-// forbids: injected text could hold them too. Here the same styles go through the CSS object
-// model, which only scripts reach. It must be imported before a terminal is opened.
+// xterm.js creates style elements and style attributes. The Content-Security-Policy forbids
+// both, because injected markup could contain them. This module sets the same styles through
+// the CSS object model, which only scripts can use. Import it before a terminal is opened.
 
 const createElement = document.createElement.bind(document);
 

@@ -1,10 +1,10 @@
-// The emulator: xterm.js, as this page uses it.
+// The emulator: xterm.js with this page's settings.
 import { Unicode11Addon } from "./xterm/addon-unicode11.mjs";
 import { Terminal } from "./xterm/xterm.mjs";
 
 const maxTitle = 200;
-const maxCount = 1000; // of lines or characters: as many as the longest screen has
-const counted = ["I", "Z", "L", "M", "S", "T", "b"]; // sequences that xterm.js repeats as often as they say
+const maxCount = 1000; // lines or characters: the longest side of a screen
+const counted = ["I", "Z", "L", "M", "S", "T", "b"]; // sequences that xterm.js repeats without a limit
 
 const theme = {
   background: "#14171c", foreground: "#d8dce3", cursor: "#d8dce3", cursorAccent: "#14171c", selectionBackground: "#3b4a66",
@@ -16,7 +16,7 @@ const theme = {
 export function newTerminal(options = {}) {
   const terminal = new Terminal({
     theme, scrollback: 5000, fontSize: 15, lineHeight: 1.1, fontFamily: 'ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace',
-    logLevel: "error", allowProposedApi: true, // of which the widths of Unicode 11 are a part
+    logLevel: "error", allowProposedApi: true, // for the widths of Unicode 11
     ...options,
   });
   terminal.loadAddon(new Unicode11Addon());
@@ -26,8 +26,8 @@ export function newTerminal(options = {}) {
   return terminal;
 }
 
-// write shows bytes before it returns. The public write queues them without end, so a
-// program that writes faster than the page draws would not wait but lose output.
+// write processes bytes before it returns. The public write puts them into a queue and
+// discards output when that is full: a fast program would lose output instead of waiting.
 export function write(terminal, bytes) {
   terminal._core.writeSync(bytes);
 }
