@@ -145,7 +145,7 @@ type Settings struct {
 func DefaultProvisioners(client zbus.Client, s Settings) map[workload.Type]provisioner.Provisioner {
 	identity, storage := stubs.NewIdentityManagerStub(client), stubs.NewStorageStub(client)
 	containers, networks := stubs.NewContainersStub(client), stubs.NewNetworksStub(client)
-	images := stubs.NewImagesStub(client)
+	images, zdbs := stubs.NewImagesStub(client), stubs.NewZDBNamespacesStub(client)
 	if s.Owners == nil {
 		s.Owners = nobodys{}
 	}
@@ -161,7 +161,7 @@ func DefaultProvisioners(client zbus.Client, s Settings) map[workload.Type]provi
 		workload.TypeNetwork: network.New(networks, identity),
 		workload.TypeVolume:  volume.New(volume.Config{Storage: storage, Containers: containers, Past: s.Past}),
 		workload.TypeZDB: zdb.New(zdb.Config{
-			Containers: containers, Images: images, Storage: storage, Namespaces: stubs.NewZDBNamespacesStub(client),
+			Containers: containers, Images: images, Storage: storage, Servers: zdbs, Namespaces: zdbs,
 			Identity: identity, Homes: s.ZDBPlacement, Past: s.Past, CPU: s.ZDBCPU, Memory: s.ZDBMemory,
 		}),
 	}

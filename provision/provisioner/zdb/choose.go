@@ -88,7 +88,7 @@ func (p *Provisioner) surplus(ctx context.Context) (map[server]uint64, error) {
 // answering are the zdb containers without drift: a request to any other runs
 // into its deadline.
 func (p *Provisioner) answering(ctx context.Context) (map[string]bool, error) {
-	servers, err := p.Namespaces.Servers(ctx)
+	servers, err := p.Servers.Servers(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -241,7 +241,7 @@ func (p *Provisioner) made(ctx context.Context) (map[server]bool, error) {
 	for _, c := range containers {
 		note(c.ID)
 	}
-	servers, err := p.Namespaces.Servers(ctx)
+	servers, err := p.Servers.Servers(ctx)
 	for _, s := range servers {
 		note(s.Container)
 	}

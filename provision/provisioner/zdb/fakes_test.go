@@ -86,7 +86,7 @@ func newFakeNode(t *testing.T) *fakeNode {
 
 func (f *fakeNode) provisioner() *zdb.Provisioner {
 	return zdb.New(zdb.Config{
-		Containers: fakeContainers{f}, Images: fakeImages{f}, Storage: fakeStorage{f}, Namespaces: fakeNamespaces{f},
+		Containers: fakeContainers{f}, Images: fakeImages{f}, Storage: fakeStorage{f}, Servers: fakeNamespaces{f}, Namespaces: fakeNamespaces{f},
 		Identity: f, Homes: f, Past: f.past, Memory: 64 * mib, CPU: 1, Wait: 200 * time.Millisecond,
 	})
 }

@@ -99,7 +99,7 @@ type view struct {
 // see asks each module once.
 func (p *Provisioner) see(ctx context.Context) (view, error) {
 	v := view{boxes: map[string]node.ContainerInfo{}, volumes: map[string]node.Filesystem{}, servers: map[string]node.ZDBServer{}}
-	servers, err := p.Namespaces.Servers(ctx)
+	servers, err := p.Servers.Servers(ctx)
 	if err != nil {
 		return v, errors.Wrap(err, "cannot list zdb containers")
 	}

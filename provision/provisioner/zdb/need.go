@@ -34,11 +34,15 @@ type Storage interface {
 	Status(ctx context.Context) (node.StorageStatus, error)
 }
 
-// Namespaces is the part of the zdb module that a namespace needs.
-type Namespaces interface {
+// Servers is the part of the zdb module that a zdb container needs.
+type Servers interface {
 	Attach(ctx context.Context, spec node.ZDBServerSpec) (node.ZDBServer, error)
 	Detach(ctx context.Context, container string) error
 	Servers(ctx context.Context) ([]node.ZDBServer, error)
+}
+
+// Namespaces is the part of the zdb module that a namespace needs.
+type Namespaces interface {
 	Create(ctx context.Context, spec node.ZDBNamespaceSpec) (node.ZDBNamespace, error)
 	Delete(ctx context.Context, container, name string) error
 	List(ctx context.Context, container string) ([]node.ZDBNamespace, error)

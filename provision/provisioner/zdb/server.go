@@ -27,7 +27,7 @@ type running struct {
 // reach returns a zdb container that answers. It makes or repairs one that
 // doesn't: see raise.
 func (p *servers) reach(ctx context.Context, at server, want plan, undo *provisioner.Undo) (running, error) {
-	all, err := p.Namespaces.Servers(ctx)
+	all, err := p.Servers.Servers(ctx)
 	if err != nil {
 		return running{}, err
 	}
@@ -99,7 +99,7 @@ func (p *servers) raise(ctx context.Context, at server, want plan, inHand bool, 
 		undo.Push("the zdb container", func(ctx context.Context) error { return p.Containers.Delete(ctx, at.id()) })
 	}
 	if !inHand {
-		undo.Push("its port", func(ctx context.Context) error { return p.Namespaces.Detach(ctx, at.id()) })
+		undo.Push("its port", func(ctx context.Context) error { return p.Servers.Detach(ctx, at.id()) })
 	}
 	if _, err := p.Containers.Create(ctx, p.spec(at, volume, layer)); err != nil {
 		return none, err
@@ -164,7 +164,7 @@ func (p *servers) attach(ctx context.Context, spec node.ZDBServerSpec) (node.ZDB
 	waiting, cancel := context.WithTimeout(ctx, p.Wait)
 	defer cancel()
 	for {
-		s, err := p.Namespaces.Attach(ctx, spec)
+		s, err := p.Servers.Attach(ctx, spec)
 		if node.KindOf(err) != node.Transient {
 			return s, err
 		}
@@ -197,7 +197,7 @@ func told(i node.Image) string {
 // clear removes a zdb container with its port, layer, volume and image.
 func (p *servers) clear(ctx context.Context, at server) error {
 	for _, step := range []func() error{
-		func() error { return p.Namespaces.Detach(ctx, at.id()) },
+		func() error { return p.Servers.Detach(ctx, at.id()) },
 		func() error { return p.Containers.Delete(ctx, at.id()) },
 		func() error { return p.Storage.ReleaseFilesystem(ctx, at.layer()) },
 		func() error { return p.Storage.ReleaseFilesystem(ctx, at.id()) },

@@ -22,6 +22,7 @@ type Config struct {
 	Containers Containers
 	Images     Images
 	Storage    Storage
+	Servers    Servers
 	Namespaces Namespaces
 	Identity   Identity
 	Homes      Homes
