@@ -21,7 +21,9 @@ type guard struct {
 	replies *resp.Replies
 }
 
-func newGuard(conn net.Conn) *guard { return &guard{Conn: conn, replies: resp.NewReplies(replyLimits())} }
+func newGuard(conn net.Conn) *guard {
+	return &guard{Conn: conn, replies: resp.NewReplies(replyLimits())}
+}
 
 // Read fails instead of passing on anything that is out of bounds.
 func (g *guard) Read(p []byte) (int, error) {
