@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/croft-edge/croft/internal/testing/containerdtest"
 	"github.com/croft-edge/croft/internal/testing/nodetest"
