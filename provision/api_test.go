@@ -357,7 +357,7 @@ func TestAnEngineMadeByNew(t *testing.T) {
 
 // A deletion cancelled the provisioning in flight, and its release overtook the creation
 // inside the module: the user got "deleted", and the volume was made.
-func TestADeletionDoesNotOvertakeWhatItCancels(t *testing.T) {
+func TestDeletionOrderAfterCancelledEffect(t *testing.T) {
 	w := newWorld(t)
 	gone := w.reserve(provision.VolumeReservation, `{"size":1,"type":"SSD"}`, nil)
 	gone.ID = "3-1"

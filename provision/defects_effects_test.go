@@ -19,7 +19,7 @@ import (
 
 // While images were fetched, admission didn't count the waiting reservations: 6 of 6 containers of one core
 // were deployed on 2 cores, and a limit of 2 workloads per user had no effect.
-func TestAdmissionSeesWhatIsBeingFetched(t *testing.T) {
+func TestAdmissionCountsFetches(t *testing.T) {
 	limited := admit.Defaults()
 	limited.Workloads = 2
 	for name, tt := range map[string]struct {
@@ -192,7 +192,7 @@ func TestExpiriesOfATypeThatHangsHoldUpNoOther(t *testing.T) {
 
 // Each workload that left made all waiting ones try again: 100 volumes whose containers
 // went one after another were decommissioned 7,637 times.
-func TestWhoLeavesFreesOnlyWhatItUsed(t *testing.T) {
+func TestLeavingFreesOwnPartsOnly(t *testing.T) {
 	const pairs = 100
 	boxes, volumes := &fakeProvisioner{}, &fakeProvisioner{}
 	uses := map[string]string{}
@@ -319,7 +319,7 @@ func TestADocumentThatCannotBeKeptHoldsUpNoOther(t *testing.T) {
 
 // A final error about a deployed workload is retried: nothing of it is removed or given
 // back, and its user isn't told that it has ended.
-func TestAFinalErrorTakesNothingFromWhatIsDeployed(t *testing.T) {
+func TestFinalErrorKeepsDeployedWorkload(t *testing.T) {
 	withFetching(t, func(t *testing.T, w *world, f *fetching, n *incarnation) {
 		id := w.container()
 		f.arrived(id)

@@ -79,7 +79,7 @@ func TestSwappedIDsSwapNoData(t *testing.T) {
 
 // An operator's accept-older did nothing on a node with admission: reservations refused for
 // their age stayed refused.
-func TestAcceptOlderTakesInWhatIsBroughtAgain(t *testing.T) {
+func TestAcceptOlderTakesInResentReservations(t *testing.T) {
 	inWorld(t, func(w *world) { w.admission = roomFor(t, gib(10), admit.Defaults()) }, func(t *testing.T, w *world, n *incarnation) {
 		id := w.volume(yearLong)
 		w.answered(id, workload.StateOK)
@@ -171,7 +171,7 @@ func TestADeletionUnderARefusedUndeliveredIDCounts(t *testing.T) {
 
 // The same for a refused reservation itself: its deletion must be answered, and nothing may
 // accept it later.
-func TestADeletionOfWhatWasRefusedIsAnswered(t *testing.T) {
+func TestDeletionOfRefusedReservation(t *testing.T) {
 	inWorld(t, func(w *world) { w.admission = roomFor(t, gib(1), admit.Defaults()) }, func(t *testing.T, w *world, n *incarnation) {
 		other := w.volume(nil)
 		w.answered(other, workload.StateOK)

@@ -87,7 +87,7 @@ func TestANetworkThatArrivesWithItsRefusedUpdateStays(t *testing.T) {
 
 // An update signed for the future, which had to wait for a time that can judge it, got
 // every valid network of its name refused for good.
-func TestAPostponedUpdateOfTheFutureRefusesNobody(t *testing.T) {
+func TestPostponedFutureUpdateRefusesNoOthers(t *testing.T) {
 	withNetworks(t, func(t *testing.T, w *world, _ *incarnation, nets *namedNetworks) {
 		w.clock.set(0, false, false)
 		update := w.explorer.push(w.netOf("net", func(r *workload.Reservation) { r.Created = r.Created.Add(200 * day) }))

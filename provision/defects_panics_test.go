@@ -130,7 +130,7 @@ func (w *world) fused(fuses map[string]*fuse) *incarnation {
 
 // A panic in the loop, the counters, drift's comparison or the feedback ended the process:
 // each is guarded now, and goes on.
-func TestTheNodeGoesOnWhateverPanics(t *testing.T) {
+func TestNodeSurvivesPanics(t *testing.T) {
 	for _, part := range []string{"list", "counters", "write", "feedback", "kick", "clock", "authentic", "acceptable", "offer", "admit"} {
 		t.Run(part, func(t *testing.T) {
 			inWorld(t, func(w *world) { w.limits.Drift = 10 * time.Second }, func(t *testing.T, w *world, n *incarnation) {
@@ -186,7 +186,7 @@ func (c *crowd) Provision(ctx context.Context, r *workload.Reservation) (json.Ra
 
 // When the loop restarted after a panic, the effects in flight went on beside newly started
 // ones: two effects of one reservation at a time.
-func TestALoopThatBeginsAgainWaitsForWhatIsInFlight(t *testing.T) {
+func TestRestartedLoopWaitsForEffectsInFlight(t *testing.T) {
 	prov := &crowd{}
 	inWorld(t, func(w *world) {
 		w.limits.Shutdown = time.Minute

@@ -12,7 +12,7 @@ import (
 
 // An event for a record that waited for its next attempt or look dropped its plan: nothing
 // more was done until a restart.
-func TestWhatComesMeanwhileForgetsNoPlannedAttempt(t *testing.T) {
+func TestEventsDuringPlannedAttempt(t *testing.T) {
 	t.Run("a renewal while it is provisioned again", func(t *testing.T) {
 		inWorld(t, nil, func(t *testing.T, w *world, _ *incarnation) {
 			w.storage.failing("create 1-1", slices.Repeat([]error{node.Errorf(node.Transient, "cannot create: it restarts")}, 6)...)

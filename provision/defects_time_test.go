@@ -216,7 +216,7 @@ func TestARenewalOfAnExpiredVolumeWhoseModuleHangsKeepsIt(t *testing.T) {
 
 // A renewal can't bring back data that a volume's decommission may have removed, and
 // mustn't stop the decommission half way.
-func TestARenewalOfWhatIsHalfRemovedKeepsNothingFromLeaving(t *testing.T) {
+func TestRenewalDuringRemoval(t *testing.T) {
 	inWorld(t, func(w *world) { w.limits.Decommission = 10 * time.Second }, func(t *testing.T, w *world, _ *incarnation) {
 		id := w.volume(nil)
 		w.answered(id, workload.StateOK)

@@ -80,7 +80,7 @@ func (i *incarnation) status(t *testing.T, id string) provision.WorkloadStatus {
 // back is the longest time until a missing workload is back.
 const back = 30 * time.Second
 
-func TestWhatIsGoneOrChangedIsBackWithin30SecondsAndSaysSo(t *testing.T) {
+func TestDriftIsRestoredWithin30SecondsAndLogged(t *testing.T) {
 	inDrift(t, func(t *testing.T, w *world, n *incarnation, p *watchedProvisioner, log *driftLog) {
 		net, volume := w.network("net1"), w.volume(yearLong)
 		w.answered(volume, workload.StateOK)
@@ -132,7 +132,7 @@ func TestWhatIsGoneOrChangedIsBackWithin30SecondsAndSaysSo(t *testing.T) {
 	})
 }
 
-func TestAModuleThatIsDownKeepsNobodyWaiting(t *testing.T) {
+func TestDownModuleDelaysNoOthers(t *testing.T) {
 	for name, hang := range map[string]bool{"fails": false, "hangs": true} {
 		t.Run(name, func(t *testing.T) {
 			inDrift(t, func(t *testing.T, w *world, n *incarnation, p *watchedProvisioner, log *driftLog) {
@@ -223,7 +223,7 @@ func TestADriftThatCannotBeMadeRightBacksOff(t *testing.T) {
 }
 
 // A network that was updated has older records that are still deployed.
-func TestWhatANewerOneReplacedIsNotMissing(t *testing.T) {
+func TestReplacedWorkloadIsNotMissing(t *testing.T) {
 	inDrift(t, func(t *testing.T, w *world, n *incarnation, p *watchedProvisioner, log *driftLog) {
 		const updates = 50
 		var ids []string
@@ -254,7 +254,7 @@ func TestWhatANewerOneReplacedIsNotMissing(t *testing.T) {
 }
 
 // Workloads that are being made or leaving aren't there: that isn't drift.
-func TestWhatIsInFlightIsLeftAlone(t *testing.T) {
+func TestDriftIgnoresWorkloadsInFlight(t *testing.T) {
 	inDrift(t, func(t *testing.T, w *world, n *incarnation, p *watchedProvisioner, log *driftLog) {
 		p.answering(func(ctx context.Context, _ *workload.Reservation) (json.RawMessage, error) {
 			select {
@@ -379,7 +379,7 @@ func TestAnOrphanThatCannotBeRemovedIsTriedEverMoreSeldom(t *testing.T) {
 }
 
 // A record that a forger has changed is neither made again nor logged over and over.
-func TestDriftOfWhatDoesNotVerifyIsSaidOnce(t *testing.T) {
+func TestDriftOfUnverifiedRecordIsLoggedOnce(t *testing.T) {
 	inDrift(t, func(t *testing.T, w *world, n *incarnation, p *watchedProvisioner, log *driftLog) {
 		net := w.network("net1")
 		rec, err := w.records.Record(net)

@@ -187,7 +187,7 @@ func TestARenewalMovesTheEndAndKeepsTheData(t *testing.T) {
 	})
 }
 
-func TestWithinOnePollWhatOthersNeedComesFirst(t *testing.T) {
+func TestPollOrderByNeeds(t *testing.T) {
 	var order callOrder
 	types := []workload.Type{workload.TypeNetwork, workload.TypeContainer}
 	inWorld(t, func(w *world) {
@@ -351,7 +351,7 @@ func TestAnEngineNeedsItsParts(t *testing.T) {
 
 // Work in hand when the node is stopped is finished, and its result is sent: feedback ends
 // after the engine's thread.
-func TestTheAnswerToWhatIsInHandIsSentBeforeTheEnd(t *testing.T) {
+func TestShutdownSendsPendingAnswer(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world, n *incarnation) {
 		begun := make(chan struct{})
 		w.storage.hooked(func(call string) {

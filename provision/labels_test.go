@@ -63,7 +63,7 @@ func (s *storage) unlabel(name string) {
 // Workloads that an older croft has made get their labels when this one starts, so that
 // they are still their users' when the node loses its records. None is made anew, reported
 // to its user, or logged as drift.
-func TestWhatAnOlderCroftMadeGetsItsLabel(t *testing.T) {
+func TestUnlabelledWorkloadsOfOlderCroftGetLabels(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world, n *incarnation) {
 		id := w.volume(yearLong)
 		told := w.answered(id, workload.StateOK)

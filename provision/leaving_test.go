@@ -82,7 +82,7 @@ func TestAGracePeriodIsProvenByPassedTime(t *testing.T) {
 	})
 }
 
-func TestItsUserMayDeleteWhatIsEvicted(t *testing.T) {
+func TestUserDeletesEvictedWorkload(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world, n *incarnation) {
 		id := w.volume(yearLong)
 		w.answered(id, workload.StateOK)
@@ -97,7 +97,7 @@ func TestItsUserMayDeleteWhatIsEvicted(t *testing.T) {
 	})
 }
 
-func TestEvictOfWhatHoldsNoDataIsAtOnce(t *testing.T) {
+func TestEvictionWithoutDataIsImmediate(t *testing.T) {
 	prov := &fakeProvisioner{}
 	inWorld(t, func(w *world) {
 		w.provisioners = map[workload.Type]provisioner.Provisioner{workload.TypeContainer: prov}
@@ -115,7 +115,7 @@ func TestEvictOfWhatHoldsNoDataIsAtOnce(t *testing.T) {
 }
 
 // A volume waits for its container for so long that its pauses are minutes.
-func TestWhatWaitedForAnotherToLeaveGoesAtOnce(t *testing.T) {
+func TestWaitingForAnothersEnd(t *testing.T) {
 	boxes, volumes := &fakeProvisioner{}, &fakeProvisioner{}
 	volumes.decommission = func(ctx context.Context, r *workload.Reservation) error {
 		if used, err := boxes.List(ctx); err != nil || len(used) > 0 {
@@ -350,7 +350,7 @@ func TestADeployedWorkloadIsNeverGivenUp(t *testing.T) {
 	})
 }
 
-func TestWhatVanishesIsMadeAgainWhileTheNodeRuns(t *testing.T) {
+func TestVanishedWorkloadIsRecreated(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world, _ *incarnation) {
 		id := w.volume(yearLong)
 		w.answered(id, workload.StateOK)

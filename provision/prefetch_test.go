@@ -85,7 +85,7 @@ func (w *world) container() string {
 	return w.explorer.push(w.reserve(workload.TypeContainer, aContainer, nil))
 }
 
-func TestWhatTakesLongIsFetchedWhileOthersAreHandled(t *testing.T) {
+func TestPrefetchBesideOtherReservations(t *testing.T) {
 	withFetching(t, func(t *testing.T, w *world, f *fetching, n *incarnation) {
 		slow := w.container()
 		w.until("it is asked for", func() bool { return f.times(slow) > 0 })
@@ -121,7 +121,7 @@ func TestAFetchThatFailsIsAnswered(t *testing.T) {
 }
 
 // Anything fetched for a reservation that never began is given back.
-func TestADeletionWhileItIsFetchedTakesDownWhatWasFetched(t *testing.T) {
+func TestDeletionDuringFetch(t *testing.T) {
 	withFetching(t, func(t *testing.T, w *world, f *fetching, _ *incarnation) {
 		id := w.container()
 		w.until("it is asked for", func() bool { return f.times(id) > 0 })
@@ -152,7 +152,7 @@ func TestAFetchGoesOnAfterARestart(t *testing.T) {
 
 // A deployed workload that is gone, and whose image is gone too, keeps its result while the
 // image is fetched again.
-func TestWhatWasDeployedWaitsForItsImageToo(t *testing.T) {
+func TestDeployedContainerWaitsForItsImage(t *testing.T) {
 	withFetching(t, func(t *testing.T, w *world, f *fetching, _ *incarnation) {
 		id := w.container()
 		f.arrived(id)

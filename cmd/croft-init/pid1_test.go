@@ -83,7 +83,7 @@ func TestOutputIsTheProgramsAlone(t *testing.T) {
 	}
 }
 
-func TestWithoutAProgramItServesUntilItIsToldToEnd(t *testing.T) {
+func TestServesWithoutProgramUntilSignalled(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT} {
 		b := start(t, "", "--listen", "127.0.0.1:7681")
 		shell := b.open("127.0.0.1:7681")
@@ -149,7 +149,7 @@ func TestTheTerminalIsWhereItIsAskedToBe(t *testing.T) {
 	}
 }
 
-func TestBadArgumentsAreSaid(t *testing.T) {
+func TestBadArgumentsAreReported(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		want string

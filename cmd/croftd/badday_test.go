@@ -260,7 +260,7 @@ func TestTheExplorerIsRestoredFromAnOldBackup(t *testing.T) {
 	}
 }
 
-func TestTheExplorerIsRestoredAndNobodyTellsIt(t *testing.T) {
+func TestExplorerRestoredWithoutNotice(t *testing.T) {
 	w, n, before, after := forgetful(t)
 	w.StartExplorer()
 	// Before the node has polled, a push would advance the explorer's head to the node's cursor:

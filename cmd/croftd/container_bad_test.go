@@ -170,9 +170,9 @@ func (b *boxes) bomb() string {
 	return path
 }
 
-// TestWhatIsInAnImageIsHarmless: images with set-id files, device nodes, whiteouts and links to the
+// TestHostileImage: images with set-id files, device nodes, whiteouts and links to the
 // outside run, and gain no access that the container must not have.
-func TestWhatIsInAnImageIsHarmless(t *testing.T) {
+func TestHostileImage(t *testing.T) {
 	b := newBoxes(t)
 	before := b.n.Left()
 	volume := b.volume()

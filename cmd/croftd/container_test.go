@@ -112,7 +112,7 @@ func TestManyContainersAtOnce(t *testing.T) {
 	b.nothing(before)
 }
 
-func TestAContainerGetsWhatItIsTold(t *testing.T) {
+func TestContainerSettings(t *testing.T) {
 	b := newBoxes(t)
 	image := b.Image("told", imagetest.Server("-say", "of the image").Dir("/home", 0o777).Config(func(c *v1.Config) {
 		c.Env = append(c.Env, "KEPT=by the image", "CHANGED=by the image")

@@ -85,7 +85,7 @@ func TestLogLinesFromReservationToDeletion(t *testing.T) {
 	n.Stop()
 }
 
-func TestNobodyGetsLogLinesUnlessTheOperatorSaysSo(t *testing.T) {
+func TestLogStreamNeedsOperatorsConsent(t *testing.T) {
 	w, n, logs := listener(t)
 	stranger, err := sign.Generate()
 	if err != nil {
@@ -225,7 +225,7 @@ func TestAsProcessesLogLines(t *testing.T) {
 
 // The streams of a killed debug process are gone with it; the engine notices and repairs them, except
 // for users whom the operator has removed from the list.
-func TestAsProcessesStreamsComeBackOnlyForWhoIsListed(t *testing.T) {
+func TestAsProcessesStreamsComeBackOnlyForListedUsers(t *testing.T) {
 	t.Parallel()
 	w := nodetest.New(t, bins)
 	w.StartExplorer()

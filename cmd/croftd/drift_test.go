@@ -78,9 +78,9 @@ func TestAsProcessesAnUnmountedPoolComesBackByItself(t *testing.T) {
 	n.StopAll()
 }
 
-// TestAVolumeThatSomebodyRemovedIsMadeAnewAndSaysSo is a volume that is removed outside the node: its
+// TestRemovedVolumeIsRecreatedAndReported is a volume that is removed outside the node: its
 // content is lost, which the node always reports.
-func TestAVolumeThatSomebodyRemovedIsMadeAnewAndSaysSo(t *testing.T) {
+func TestRemovedVolumeIsRecreatedAndReported(t *testing.T) {
 	w, n := whole(t)
 	r := w.Reserve(n, time.Hour)
 	w.Result(r, workload.StateOK)

@@ -30,7 +30,7 @@ func under(id string) *workload.Reservation { return &workload.Reservation{ID: i
 
 // After a lost store, an explorer gave user A's old ID to user B's new volume of
 // the same size: B got A's data.
-func TestALostStoresIDGivesNobodysData(t *testing.T) {
+func TestReusedIDAfterStoreLossGivesNoForeignData(t *testing.T) {
 	n, l := startLiar(t)
 	alice, bob := newUser(t), newUser(t)
 	old := volumeOf(t, alice, n, time.Hour)

@@ -153,8 +153,8 @@ func TestAnUpdateIsAppliedInPlace(t *testing.T) {
 	}
 }
 
-// TestWhatANodeRefuses: a clear error, and no trace on the node.
-func TestWhatANodeRefuses(t *testing.T) {
+// TestNetworkRefusals: a clear error, and no trace on the node.
+func TestNetworkRefusals(t *testing.T) {
 	i := newInternet(t)
 	n, h := i.node("n1", "203.0.113.11")
 	i.Lab.Veth(h, "lan0", i.Lab.Namespace("lan"), "eth0")

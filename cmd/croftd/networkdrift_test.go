@@ -111,7 +111,7 @@ func (d *damaged) log() string {
 	return all.String()
 }
 
-func TestWhatIsDamagedUnderANodeComesBack(t *testing.T) {
+func TestDamagedNetworkIsRestored(t *testing.T) {
 	d := newDamaged(t)
 	if err := d.works(); err != nil {
 		t.Fatal(err)

@@ -115,7 +115,7 @@ func TestTheExplorerKnowsTheNode(t *testing.T) {
 	})
 }
 
-func TestWhatIsSaidToBeFreeCanBeHad(t *testing.T) {
+func TestReportedFreeSpaceCanBeReserved(t *testing.T) {
 	w, n := whole(t, "--pool-size", "5GiB")
 	known, err := w.Client.Node(w.Context(), n.ID)
 	if err != nil {
@@ -130,7 +130,7 @@ func TestWhatIsSaidToBeFreeCanBeHad(t *testing.T) {
 }
 
 // Also beside namespaces, which take more than their values; and storage must not be the one to refuse.
-func TestWhatIsSaidToBeFreeCanBeHadBesideZDB(t *testing.T) {
+func TestReportedFreeSpaceCanBeReservedBesideZDB(t *testing.T) {
 	z := newZDBs(t, "--pool-size", "12GiB")
 	z.made(nil)
 	z.made(nil)
@@ -237,7 +237,7 @@ func TestNothingIsMadeForTheInvalid(t *testing.T) {
 	}
 }
 
-func TestARefusalNamesWhatIsAllowed(t *testing.T) {
+func TestRefusalNamesAllowedValues(t *testing.T) {
 	w, n := whole(t)
 	for _, c := range []struct{ data, want string }{
 		{`{"size":0,"type":"SSD"}`, "size"},

@@ -26,9 +26,9 @@ func zdbProgram(t *testing.T) string {
 	return path
 }
 
-// TestWhatTheNodeRunsIsNobodysWorkload: a container of the node's own, with its image, layer and
+// TestOwnContainersAreNoWorkloads: a container of the node's own, with its image, layer and
 // volume, is listed separately, is no orphan, is ended with users' containers, and leaves nothing.
-func TestWhatTheNodeRunsIsNobodysWorkload(t *testing.T) {
+func TestOwnContainersAreNoWorkloads(t *testing.T) {
 	w, n := whole(t, "--zdb-binary", zdbProgram(t))
 	n.WaitReady()
 	before := n.Left()

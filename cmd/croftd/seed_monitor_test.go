@@ -76,8 +76,8 @@ func TestMonitorsOfTheSeedsTime(t *testing.T) {
 	n.Stop()
 }
 
-// TestAsProcessesTheVersionIsToldToWhoComesLater: redis keeps no events.
-func TestAsProcessesTheVersionIsToldToWhoComesLater(t *testing.T) {
+// TestAsProcessesVersionForLateSubscribers: redis keeps no events.
+func TestAsProcessesVersionForLateSubscribers(t *testing.T) {
 	_, n := split(t)
 	for range 2 {
 		for stream, member := range seedStreams() {

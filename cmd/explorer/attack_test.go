@@ -114,7 +114,7 @@ func idle(t *testing.T, url string, n int, addresses ...string) {
 
 // An explorer that may open 1,024 files serves everybody while 1,200 idle clients of one address, then
 // of eight, stay connected. It was unreachable for 20 s.
-func TestIdleClientsKeepNobodyOut(t *testing.T) {
+func TestIdleClientsBlockNoOthers(t *testing.T) {
 	plain := command("--listen", "127.0.0.1:0", "--db", filepath.Join(t.TempDir(), "e.db"))
 	limited := exec.Command("/bin/sh", append([]string{"-c", `ulimit -n 1024 && exec "$0" "$@"`, plain.Path}, plain.Args[1:]...)...)
 	limited.Env = plain.Env

@@ -14,7 +14,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-func TestANodeSaysWhatItIs(t *testing.T) {
+func TestNodeRegistration(t *testing.T) {
 	h := start(t)
 	ctx := t.Context()
 	key := newKey(t)

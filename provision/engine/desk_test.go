@@ -121,7 +121,7 @@ func TestARefusedRecordCostsNoOtherThatIsAdmitted(t *testing.T) {
 
 // However many records end at once, the events that share a durable write are no
 // more than a round: each decision looks at the earlier ones.
-func TestWhatIsDueAtOnceGoesInRounds(t *testing.T) {
+func TestDueRecordsGoInRounds(t *testing.T) {
 	d, records := deskOf(t)
 	d.parts.Limits.Round = 8
 	for i := range 100 {

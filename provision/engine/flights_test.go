@@ -26,7 +26,7 @@ func containerOn(t *testing.T, id, user, volume string) store.Record {
 
 // A container in flight locks its user's volume. Naming another user's volume
 // locks nothing: keys cost nothing, and effects may take long.
-func TestNobodyHoldsUpAnothersVolume(t *testing.T) {
+func TestVolumesDelayNoOtherUsers(t *testing.T) {
 	for user, want := range map[string][]string{"u": {"2-1"}, "stranger": {"1-1", "2-1"}} {
 		f := newFlights(nil)
 		var started []string

@@ -73,7 +73,7 @@ func (g given) Items(ctx context.Context) <-chan source.Item {
 
 // When the engine's thread panics, its effects in flight end before it restarts
 // from the records: no effect runs twice at a time.
-func TestWhatIsInFlightAtAPanicIsntDoneTwiceAtATime(t *testing.T) {
+func TestEffectInFlightAtPanicRunsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := &simClock{now: time.Now(), level: clock.Remove}
 		records, err := store.Open(store.Config{Disk: newSimDisk(), Clock: now, BirthClock: vouched{now}, NewNode: true})

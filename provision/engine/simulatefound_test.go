@@ -144,7 +144,7 @@ func TestARetryThatIsRenewedIsTriedAgain(t *testing.T) {
 }
 
 // After a round that couldn't be written, only the records that it had changed were looked at again.
-func TestAFullDiskCostsNobodyItsTurn(t *testing.T) {
+func TestFullDiskKeepsTurns(t *testing.T) {
 	f := newFound(t)
 	doc := f.volume(time.Hour)
 	f.clock.level = clock.Stop
@@ -240,7 +240,7 @@ func TestARemovalOfAnOrphanIsNotItsIDsRecords(t *testing.T) {
 
 // A module may make a workload after the same was decommissioned. It is nobody's,
 // and gets no grace.
-func TestWhatIsMadeAfterItsEndGoesAtOnce(t *testing.T) {
+func TestWorkloadMadeAfterItsEndIsRemoved(t *testing.T) {
 	f := newFound(t)
 	doc := f.deployed(time.Hour)
 	late := *f.modules.things["volume "+doc.r.ID]
@@ -307,7 +307,7 @@ func TestAFullDiskDoesNotKeepTheEngineBusy(t *testing.T) {
 
 // A dismissed record has no claim to its ID: a record parked under the same ID in
 // that round was forgotten with it, and acknowledged.
-func TestAnAnswerCostsNobodyItsID(t *testing.T) {
+func TestAnswerKeepsIDs(t *testing.T) {
 	f := newFound(t)
 	wrong := f.reserve(workload.TypeVolume, `{"size":99,"type":"SSD"}`, time.Hour)
 	doc := f.volume(time.Hour)
@@ -321,7 +321,7 @@ func TestAnAnswerCostsNobodyItsID(t *testing.T) {
 
 // Too many are refused, so that a deleted one among them is kept only for its
 // answer: until its user has that, it doesn't come back.
-func TestWhatIsAnsweredDeletedIsNotTakenIn(t *testing.T) {
+func TestDeletedReservationIsNotTakenInAgain(t *testing.T) {
 	f := newFound(t)
 	f.node.parts.Limits.Refused = 0
 	doc := f.reserve(workload.TypeVolume, `{"size":1,"type":"SSD"}`, time.Hour)

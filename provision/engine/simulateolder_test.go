@@ -159,7 +159,7 @@ func TestAnOlderRefusedOneThatIsDeletedStaysRefused(t *testing.T) {
 }
 
 // The memory is full: new reservations are refused, and none is forgotten for them.
-func TestWhatIsRememberedIsNotGivenUpForTheNew(t *testing.T) {
+func TestTombstonesOutlastNewReservations(t *testing.T) {
 	f := newFound(t)
 	older := []*simDoc{f.volume(time.Hour), f.volume(time.Hour)}
 	f.lose()

@@ -110,7 +110,7 @@ func TestUsersTakeTurns(t *testing.T) {
 	}
 }
 
-func TestAStalledTypeIsSaid(t *testing.T) {
+func TestStalledTypeIsReported(t *testing.T) {
 	q := inflight.New(func(workload.Type) int { return 1 })
 	hung := q.Add(&inflight.Task{ID: "1-1", Type: workload.TypeVolume})
 	q.Add(&inflight.Task{ID: "2-1", Type: workload.TypeContainer})

@@ -57,7 +57,7 @@ func numbered(from, to int) (keys []string) {
 	return keys
 }
 
-func TestEachThingIsSaidOnce(t *testing.T) {
+func TestEachKeyIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig()
 		if n := r.say("a", "a", "b", "a"); n != 2 {
@@ -71,7 +71,7 @@ func TestEachThingIsSaidOnce(t *testing.T) {
 }
 
 // A message that the limit swallowed counted as logged, and never appeared.
-func TestWhatTheLimitSwallowsIsSaidLater(t *testing.T) {
+func TestSuppressedLinesAreLoggedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig()
 		if n := r.say(numbered(0, 100)...); n != 60 {
@@ -88,7 +88,7 @@ func TestWhatTheLimitSwallowsIsSaidLater(t *testing.T) {
 	})
 }
 
-func TestWhatIsRememberedIsBounded(t *testing.T) {
+func TestBoundedMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig()
 		for i := range 2000 {

@@ -64,7 +64,7 @@ func TestRollbackNeedsNoLivingContext(t *testing.T) {
 	}
 }
 
-func TestRollbackForgivesWhatIsGone(t *testing.T) {
+func TestRollbackOfMissingParts(t *testing.T) {
 	var undo provisioner.Undo
 	undo.Push("the file system", func(context.Context) error { return node.Errorf(node.NotExist, "gone") })
 	cause := errors.New("cause")

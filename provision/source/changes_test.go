@@ -53,7 +53,7 @@ func TestChangesMovesItsCursorOnlyAfterThePageIsHandled(t *testing.T) {
 
 // A document that the engine couldn't keep makes the page come again; its handled
 // documents aren't handed over again.
-func TestChangesBringsAgainWhatCouldNotBeKept(t *testing.T) {
+func TestChangesRepeatsUnkeptReservations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
@@ -82,7 +82,7 @@ func TestChangesBringsAgainWhatCouldNotBeKept(t *testing.T) {
 }
 
 // A document refused for good held up its whole page, ever longer.
-func TestChangesPassesOverWhatIsRefusedForGood(t *testing.T) {
+func TestChangesSkipsFinalRefusals(t *testing.T) {
 	for kind, again := range map[node.Kind]bool{
 		node.Invalid: false, node.Refused: false, node.Exist: false, node.NotExist: false,
 		node.Transient: true, node.Busy: true, node.Unknown: true, node.Internal: true, node.NoSpace: true,

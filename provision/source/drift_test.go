@@ -102,7 +102,7 @@ func drifting(t *testing.T, looks map[workload.Type]source.Look, test func(t *te
 	})
 }
 
-func TestDriftYieldsOnlyWhatDiffers(t *testing.T) {
+func TestDriftYieldsOnlyDifferences(t *testing.T) {
 	fine, moved := &module{seen: map[provisioner.Label]provisioner.Seen{{ID: "1-1"}: {}}}, &module{seen: map[provisioner.Label]provisioner.Seen{{ID: "2-1"}: {}}}
 	drifting(t, map[workload.Type]source.Look{workload.TypeVolume: fine.look, workload.TypeNetwork: moved.look},
 		func(t *testing.T, items <-chan source.Item, _ *syncedLog) {

@@ -12,7 +12,7 @@ import (
 	"github.com/croft-edge/croft/provision/source"
 )
 
-func TestWhatIsPushedIsWaitedFor(t *testing.T) {
+func TestPushWaitsForHandling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := source.NewPush(zerolog.Nop())
 		ctx, cancel := context.WithCancel(t.Context())

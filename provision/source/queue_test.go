@@ -12,7 +12,7 @@ import (
 	"github.com/croft-edge/croft/provision/source"
 )
 
-func TestDueTakesUsersBeforeWhatTheyUse(t *testing.T) {
+func TestDueTakesUsersBeforeTheirParts(t *testing.T) {
 	d := source.NewDue()
 	for id, of := range map[string]workload.Type{"net": workload.TypeNetwork, "vol": workload.TypeVolume, "box": workload.TypeContainer} {
 		d.Set(id, source.Rank(of), 5)

@@ -116,7 +116,7 @@ func TestSeedDefect17TheCursorNeverWraps(t *testing.T) {
 	})
 }
 
-func TestSeedPollEndsWithEOSAfterWhatCameWithIt(t *testing.T) {
+func TestSeedPollYieldsLastPageBeforeEOS(t *testing.T) {
 	for name, eos := range map[string]error{"plain": workload.ErrPollEOS, "wrapped": pkgerrors.Wrap(workload.ErrPollEOS, "poll")} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -178,7 +178,7 @@ func (e *expirer) GetExpired() ([]*workload.Reservation, error) {
 	return []*workload.Reservation{volume("1-1"), nil}, e.err
 }
 
-func TestDecommissionYieldsWhatHasExpired(t *testing.T) {
+func TestDecommissionYieldsExpiredReservations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		items := source.Decommission(&expirer{}, zerolog.Nop()).Reservations(ctx)

@@ -108,7 +108,7 @@ func TestOlderOnesAreRefusedAgain(t *testing.T) {
 }
 
 // Every source that vouches for a time dates a birth, and the mark is read back whole.
-func TestWhatDatesABirth(t *testing.T) {
+func TestBirthDates(t *testing.T) {
 	at := time.Date(2030, 1, 2, 3, 4, 5, 6, time.UTC)
 	for _, source := range []clock.Source{clock.Start, clock.NTP, clock.TrustedExplorer} {
 		root := t.TempDir()

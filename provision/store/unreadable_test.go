@@ -75,7 +75,7 @@ func full(t *testing.T) (root, birth string) {
 
 // A file that can't be read at one start isn't damaged: the store isn't opened, nothing is
 // moved or written, and all is there once the file can be read again.
-func TestWhatCannotBeReadIsNotDamaged(t *testing.T) {
+func TestUnreadableRecordIsNotDamaged(t *testing.T) {
 	root, birth := full(t)
 	var names []string
 	for _, path := range listing(t, root) {

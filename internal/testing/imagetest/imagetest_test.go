@@ -52,7 +52,7 @@ func sample() *imagetest.Builder {
 		Config(func(c *v1.Config) { c.Entrypoint = []string{"/bin/x"}; c.User = "12:34"; c.StopSignal = "SIGINT" })
 }
 
-func TestImagesHoldWhatWasAdded(t *testing.T) {
+func TestImageContent(t *testing.T) {
 	image, err := sample().Image()
 	must(t, err)
 	have := names(t, image)

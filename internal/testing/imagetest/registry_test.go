@@ -34,7 +34,7 @@ func pull(t *testing.T, r *imagetest.Registry, options ...remote.Option) error {
 	return validate.Image(image)
 }
 
-func TestRegistryServesWhatWasPushed(t *testing.T) {
+func TestRegistryServesPushedImage(t *testing.T) {
 	r := start(t)
 	_, err := sample().Push(t.Context(), r.Host+"/app:1")
 	must(t, err)

@@ -35,7 +35,7 @@ func TestTwoNamespacesTalkOverAVeth(t *testing.T) {
 	}
 }
 
-func TestWhatRunsInsideSeesTheNamespaceOnly(t *testing.T) {
+func TestRunInNamespace(t *testing.T) {
 	lab := New(t)
 	a := lab.Namespace("a")
 	a.Bridge("br0")

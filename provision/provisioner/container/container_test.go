@@ -19,7 +19,7 @@ func aContainer(more string) string {
 	return `{"flist":"docker://example.com/a:1","network":{"network_id":"net","ips":["10.1.1.2"]},"capacity":{"cpu":2,"memory":64}` + more + `}`
 }
 
-func TestAContainerIsMadeOfWhatItsReservationSays(t *testing.T) {
+func TestContainerOfReservation(t *testing.T) {
 	f := newFakeNode(t)
 	data := aContainer(fmt.Sprintf(`,"entrypoint":"serve --name \"a b\"","env":{"A":"1\n2"},"interactive":true,`+
 		`"secret_env":{"TOKEN":%q},"image_auth":%q,"mounts":[{"volume_id":"1-1","mountpoint":"/data"}]`,
@@ -99,7 +99,7 @@ func TestANodeWithSlowDisksOnlyUsesThose(t *testing.T) {
 	}
 }
 
-func TestWhatIsRefused(t *testing.T) {
+func TestRefusals(t *testing.T) {
 	for name, c := range map[string]struct {
 		data  string
 		world func(f *fakeNode)
@@ -205,7 +205,7 @@ func only(t *testing.T, seen map[provisioner.Label]provisioner.Seen, id string) 
 	return labels[0], seen[labels[0]]
 }
 
-func TestALookTellsWhatIsGone(t *testing.T) {
+func TestLookReportsMissingParts(t *testing.T) {
 	f := newFakeNode(t)
 	p, r := f.provisioner(), f.reservation(aContainer(""))
 	if _, err := p.Provision(context.Background(), r); err != nil {
@@ -240,7 +240,7 @@ func TestALookTellsWhatIsGone(t *testing.T) {
 
 // The node's own containers have an image and a layer like users' containers, but
 // they are neither workloads nor orphans.
-func TestTheNodesOwnAreNobodys(t *testing.T) {
+func TestOwnContainersHaveNoUser(t *testing.T) {
 	f := newFakeNode(t)
 	p, own := f.provisioner(), "zdb-ssd0-user"
 	if _, err := p.Provision(context.Background(), f.reservation(aContainer(""))); err != nil {

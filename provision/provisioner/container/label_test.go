@@ -171,7 +171,7 @@ func TestPartsOfTwoReservations(t *testing.T) {
 }
 
 // A stopped container is made again on its old layer.
-func TestStopKeepsWhatWasWritten(t *testing.T) {
+func TestStopKeepsWritableLayer(t *testing.T) {
 	f := newFakeNode(t)
 	p, r := f.provisioner(), f.reservation(aContainer(""))
 	first, err := p.Provision(context.Background(), r)

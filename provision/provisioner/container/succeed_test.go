@@ -126,7 +126,7 @@ func TestLastLinesAreSealed(t *testing.T) {
 }
 
 // A container that is in place keeps running when its repair fails.
-func TestWhatStandsIsntStopped(t *testing.T) {
+func TestDeployedContainerIsNotStopped(t *testing.T) {
 	f, older, newer := update(t)
 	f.fail["join"] = node.Errorf(node.Transient, "the network module restarts")
 	_, err := f.provisioner().Succeed(context.Background(), older, provisioner.Place{Others: []*workload.Reservation{newer}})

@@ -118,7 +118,7 @@ func TestProvisionStartsAStream(t *testing.T) {
 	}
 }
 
-func TestWhoIsNotListedIsRefused(t *testing.T) {
+func TestUnlistedUserIsRefused(t *testing.T) {
 	const data = `{"host":"h","port":6379,"channel":"c"}`
 	for _, users := range [][]string{nil, {}, {""}, {"V"}, {"u"}, {"UU"}} {
 		s := newStreams(node.DebugSpec{ID: "1-1", User: "U", Hash: hashOf(t, reservation("1-1", "U", data))}, node.DebugSpec{ID: "2-1", User: "V"})
@@ -139,7 +139,7 @@ func TestWhoIsNotListedIsRefused(t *testing.T) {
 	}
 }
 
-func TestProvisionRefusesWhatItCannotRead(t *testing.T) {
+func TestProvisionRefusesUnreadableData(t *testing.T) {
 	for _, data := range []string{
 		``, `null`, `[]`, `{}`, `{"host":"h"}`, `{"port":1}`, `{"host":"h","port":0}`, `{"host":"h","port":65536}`,
 		`{"host":"h","port":-1}`, `{"host":"h","port":4294967297}`, `{"host":"","port":1}`,
@@ -169,7 +169,7 @@ func TestErrorsKeepTheirKind(t *testing.T) {
 	}
 }
 
-func TestDecommissionForgivesWhatIsGone(t *testing.T) {
+func TestDecommissionOfMissingWorkload(t *testing.T) {
 	r := reservation("1-1", "U", `{"host":"h","port":1}`)
 	s := newStreams(node.DebugSpec{ID: "1-1", Hash: hashOf(t, r)}, node.DebugSpec{ID: "2-1"})
 	for range 2 {
@@ -183,7 +183,7 @@ func TestDecommissionForgivesWhatIsGone(t *testing.T) {
 }
 
 // A user who is taken off the operator's list loses an existing stream, too.
-func TestLookTellsOfUsersWhoAreNotListedAnyMore(t *testing.T) {
+func TestLookReportsUnlistedUsers(t *testing.T) {
 	s := newStreams(node.DebugSpec{ID: "1-1", User: "U"}, node.DebugSpec{ID: "2-1", User: "V"})
 	p := debug.New(s, []string{"U"})
 	ids, err := p.List(t.Context())

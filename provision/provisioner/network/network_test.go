@@ -148,7 +148,7 @@ func TestItAsksForThisNodesPart(t *testing.T) {
 	}
 }
 
-func TestItTellsWhatHasChanged(t *testing.T) {
+func TestChangeReport(t *testing.T) {
 	w := newWorld(t)
 	if _, err := w.Provision(t.Context(), w.reserve(t, "7-1", path)); err != nil {
 		t.Fatal(err)
@@ -176,7 +176,7 @@ func TestTheSameNameIsTheSameNetwork(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeOpened(t *testing.T) {
+func TestUnopenableSecrets(t *testing.T) {
 	busy := node.Errorf(node.Transient, "identity is away")
 	for name, c := range map[string]struct {
 		path string

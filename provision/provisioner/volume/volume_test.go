@@ -178,7 +178,7 @@ func TestSeedDefect20SizesDoNotWrapAround(t *testing.T) {
 	})
 }
 
-func TestProvisionRefusesWhatItCannotRead(t *testing.T) {
+func TestProvisionRefusesUnreadableData(t *testing.T) {
 	for _, data := range []string{``, `null`, `[]`, `{"size":-1,"type":"SSD"}`, `{"size":1}`, `{"size":1,"type":"TAPE"}`, `{"type":"SSD"}`} {
 		s := &storage{have: map[string]node.FilesystemSpec{}}
 		_, err := volume.New(volume.Config{Storage: s, Containers: inUse(nil)}).Provision(context.Background(), reservation("1-1", data))
@@ -212,7 +212,7 @@ func TestAnExistingVolumeOfAnotherSizeIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestDecommissionForgivesWhatIsGone(t *testing.T) {
+func TestDecommissionOfMissingWorkload(t *testing.T) {
 	r := reservation("1-1", `{"size":1,"type":"SSD"}`)
 	s := &storage{have: map[string]node.FilesystemSpec{"1-1": {Hash: hashOf(t, r)}, "2-1": {}}}
 	p := volume.New(volume.Config{Storage: s, Containers: inUse(nil)})

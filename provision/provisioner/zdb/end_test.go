@@ -112,7 +112,7 @@ func TestEachCallFails(t *testing.T) {
 }
 
 // A failed rollback makes the error Unknown, which is retried.
-func TestWhatCannotBeTakenBack(t *testing.T) {
+func TestFailedUndo(t *testing.T) {
 	f := newFakeNode(t)
 	f.fail["start"] = node.Errorf(node.Invalid, "exec format error")
 	f.fail["release volume"] = node.Errorf(node.Transient, "silent")

@@ -14,7 +14,7 @@ import (
 
 const box = "zdb-ssd0-user"
 
-func TestALookTellsWhatIsWrong(t *testing.T) {
+func TestLookReportsDifferences(t *testing.T) {
 	for name, c := range map[string]struct {
 		happens func(f *fakeNode)
 		want    string // drift of 2-1, which must be seen

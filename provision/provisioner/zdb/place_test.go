@@ -76,7 +76,7 @@ func TestWhichPool(t *testing.T) {
 }
 
 // Deleted data that isn't reclaimed yet doesn't count as lack of space.
-func TestRoomOfWhatIsOver(t *testing.T) {
+func TestRoomOfExpiredNamespaces(t *testing.T) {
 	f := two(t)
 	f.provision("3-1", aNamespace(""))
 	f.held = 1000

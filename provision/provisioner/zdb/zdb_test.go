@@ -54,7 +54,7 @@ func (f *fakeNode) wantLeft(want ...string) {
 	}
 }
 
-func TestANamespaceIsMadeOfWhatItsReservationSays(t *testing.T) {
+func TestNamespaceOfReservation(t *testing.T) {
 	f := newFakeNode(t)
 	data := aNamespace(fmt.Sprintf(`,"password":%q,"public":true`, f.seal("s3cr3t")))
 	got := f.provision("2-1", data)
@@ -111,7 +111,7 @@ func TestOnceMoreIsTheSame(t *testing.T) {
 	}
 }
 
-func TestWhatDiffersIsSet(t *testing.T) {
+func TestDifferencesAreSet(t *testing.T) {
 	f := newFakeNode(t)
 	f.provision("2-1", aNamespace(""))
 	spec := f.data["zdb-ssd0-user"]["2-1"]
@@ -173,7 +173,7 @@ func TestAVolumeThatCannotBeSmallerYet(t *testing.T) {
 	}
 }
 
-func TestWhatIsRefused(t *testing.T) {
+func TestRefusals(t *testing.T) {
 	other, err := sign.Generate()
 	if err != nil {
 		t.Fatal(err)
@@ -314,7 +314,7 @@ func TestAZDBThatNeedsItsTimeIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestWhatIsOverIsShut(t *testing.T) {
+func TestExpiredNamespaceIsShut(t *testing.T) {
 	f := newFakeNode(t)
 	data := aNamespace(fmt.Sprintf(`,"password":%q,"public":true`, f.seal("s3cr3t")))
 	f.provision("2-1", data)

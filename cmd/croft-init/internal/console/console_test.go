@@ -115,7 +115,7 @@ func TestCloseEndsAllOfTheSession(t *testing.T) {
 	}
 }
 
-func TestInputThatNobodyTakesIsLost(t *testing.T) {
+func TestUnreadInputIsLost(t *testing.T) {
 	c, r := open(t)
 	typed(t, c, "stty raw -echo; echo re''ady; sleep 1000\n")
 	await(t, r, "ready")
@@ -129,7 +129,7 @@ func TestInputThatNobodyTakesIsLost(t *testing.T) {
 	}
 }
 
-func TestTheShellIsWhatIsThere(t *testing.T) {
+func TestShellChoice(t *testing.T) {
 	dir := t.TempDir()
 	script := filepath.Join(dir, "shell")
 	plain := filepath.Join(dir, "plain")
@@ -157,7 +157,7 @@ func TestTheEnvironmentIsTheContainers(t *testing.T) {
 	}
 }
 
-func TestProcessesAreReadWhateverTheirName(t *testing.T) {
+func TestProcessesWithHostileNames(t *testing.T) {
 	for line, want := range map[string]int{
 		"12 (sh) S 1 12 12 0 -1":         12,
 		"12 (a) S 7 (b) S 1 13 14 0 -1":  14,

@@ -25,7 +25,7 @@ func TestVariablesOfAFile(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoFileOfVariables(t *testing.T) {
+func TestBadEnvironmentFiles(t *testing.T) {
 	dir := t.TempDir()
 	if err := Load(filepath.Join(dir, "none"), nil); err == nil {
 		t.Error("a file that isn't there has no error")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestWhomARequestMayAskFor(t *testing.T) {
+func TestRequestHosts(t *testing.T) {
 	listen := []netip.AddrPort{netip.MustParseAddrPort("10.1.1.20:7681"), netip.MustParseAddrPort("[fd00::20]:7681"), netip.MustParseAddrPort("10.1.1.20:80")}
 	g := newGuard(listen, []string{"web", "web.net1", ""})
 	local := netip.MustParseAddrPort("10.1.1.20:7681")

@@ -291,7 +291,7 @@ func TestAClientThatDoesntAnswerIsDropped(t *testing.T) {
 	w.mustClose(lively)
 }
 
-func TestTheServersEndIsSaid(t *testing.T) {
+func TestServersEndIsReported(t *testing.T) {
 	w := newWorld(t, nil)
 	conn, terminal := w.open()
 	stopped := make(chan struct{})

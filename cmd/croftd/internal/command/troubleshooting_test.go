@@ -30,10 +30,10 @@ func sources(t *testing.T) string {
 	return all.String()
 }
 
-// TestTroubleshootingQuotesWhatIsSaid: a search of the page for a message must find it. A quoted
+// TestTroubleshootingQuotes: a search of the page for a message must find it. A quoted
 // message's fixed parts must follow each other in one line of the program, with its variable parts
 // between them.
-func TestTroubleshootingQuotesWhatIsSaid(t *testing.T) {
+func TestTroubleshootingQuotes(t *testing.T) {
 	raw, err := os.ReadFile("../../../../docs/troubleshooting.md")
 	if err != nil {
 		t.Fatal(err)

@@ -151,7 +151,7 @@ func TestASecondNodeIsRefusedAndAStaleSocketReplaced(t *testing.T) {
 	}
 }
 
-func TestNobodyServes(t *testing.T) {
+func TestNoServer(t *testing.T) {
 	_, err := control.NewClient(filepath.Join(t.TempDir(), "no.sock")).Status(t.Context())
 	if !errors.Is(err, control.ErrNotRunning) {
 		t.Fatalf("got %v", err)

@@ -7,7 +7,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/userapi"
 )
 
-func TestUsersAreToldOfAPublicAddressOnly(t *testing.T) {
+func TestUsersGetPublicAddressOnly(t *testing.T) {
 	for _, c := range []struct {
 		listening string
 		own       []string

@@ -24,7 +24,7 @@ func (a *agentAway) Count(_ context.Context, times node.LimitTimes) error {
 	return nil
 }
 
-func TestAModulesProcessTellsWhatItsLimitsTurnAway(t *testing.T) {
+func TestModuleProcessCountsRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := limit.Times()["told"]
 		ctx, stop := context.WithCancel(t.Context())
@@ -41,7 +41,7 @@ func TestAModulesProcessTellsWhatItsLimitsTurnAway(t *testing.T) {
 }
 
 // The counts go over a bus, as they do between processes.
-func TestTheAgentCountsWhatOtherProcessesTurnAway(t *testing.T) {
+func TestAgentCountsRefusalsOfOtherProcesses(t *testing.T) {
 	carrier := bus.NewInProcess()
 	defer carrier.Close()
 	server, err := bus.NewServer(carrier, node.ProvisionModule, bus.Options{})

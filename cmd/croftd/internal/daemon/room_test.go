@@ -11,9 +11,9 @@ import (
 	"github.com/croft-edge/croft/provision/store"
 )
 
-// TestRoomIsWhatStorageHas: space taken beside volumes isn't offered, space already counted counts
+// TestRoomEqualsStorage: space taken beside volumes isn't offered, space already counted counts
 // once, and admission refuses exactly where storage would have to.
-func TestRoomIsWhatStorageHas(t *testing.T) {
+func TestRoomEqualsStorage(t *testing.T) {
 	const mib = gib / 1024
 	s := sizes{layer: 2 * gib, layerOn: workload.SSD}
 	var filesystems []node.Filesystem

@@ -46,8 +46,8 @@ func well(now time.Time) nodestatus.Status {
 	}
 }
 
-// TestWhatMakesANodeNotReady is the specification of /readyz.
-func TestWhatMakesANodeNotReady(t *testing.T) {
+// TestReadinessCauses is the specification of /readyz.
+func TestReadinessCauses(t *testing.T) {
 	now := time.Now()
 	for _, c := range []struct {
 		name   string

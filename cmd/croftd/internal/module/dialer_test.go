@@ -11,8 +11,8 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// TestWhatTheOperatorOpens: the setting reaches the dialer, and allows no other addresses.
-func TestWhatTheOperatorOpens(t *testing.T) {
+// TestRangesOpenedByOperator: the setting reaches the dialer, and allows no other addresses.
+func TestRangesOpenedByOperator(t *testing.T) {
 	for _, c := range []struct {
 		setting, address string
 		open             bool

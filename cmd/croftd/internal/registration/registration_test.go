@@ -200,7 +200,7 @@ func TestTriedEvenIfTheExplorerIsAway(t *testing.T) {
 	})
 }
 
-func TestConfigNamesWhatIsMissing(t *testing.T) {
+func TestConfigNamesMissingFields(t *testing.T) {
 	if _, err := registration.New(registration.Config{}); err == nil {
 		t.Fatal("an empty config was accepted")
 	}

@@ -302,9 +302,9 @@ func TestATunnelIntoAHostileDoor(t *testing.T) {
 	settled(t, files, routines)
 }
 
-// TestACapturedDoorIsNobody: a process that has seen a user's request can't replay it, nor make another
+// TestCapturedDoorHasNoRights: a process that has seen a user's request can't replay it, nor make another
 // one of theirs, whichever binding it claims.
-func TestACapturedDoorIsNobody(t *testing.T) {
+func TestCapturedDoorHasNoRights(t *testing.T) {
 	user, own := must[sign.KeyPair](t)(sign.Generate()), must[sign.KeyPair](t)(sign.Generate())
 	id := own.ID()
 	at := func(fill byte) []byte { return bytes.Repeat([]byte{fill}, wire.BindingSize) }

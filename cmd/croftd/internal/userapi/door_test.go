@@ -144,7 +144,7 @@ func TestWrongCommandsAreRefused(t *testing.T) {
 }
 
 // A command ends when its user hangs up, and with the node.
-func TestNobodysCommandRunsOn(t *testing.T) {
+func TestAbandonedCommandEnds(t *testing.T) {
 	w := newWorld(t)
 	for _, command := range []string{"hang", "flood"} {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -73,7 +73,7 @@ func (c *raw) answer(t *testing.T, r *http.Request) (int, string) {
 }
 
 // Each request is signed correctly but for one thing.
-func TestWhatIsNotSignedForThisIsRefused(t *testing.T) {
+func TestForeignSignatures(t *testing.T) {
 	w := newWorld(t)
 	other := must[sign.KeyPair](t)(sign.Generate())
 	const target = "/v1/workloads/7-1/status"

@@ -302,7 +302,7 @@ func TestANewerTunnelReplacesTheOlder(t *testing.T) {
 	}
 }
 
-func TestWhoMayUseATunnel(t *testing.T) {
+func TestTunnelPermissions(t *testing.T) {
 	h := hide(newWorld(t))
 	h.reach(h.through())
 	other := must[sign.KeyPair](t)(sign.Generate())

@@ -18,7 +18,7 @@ import (
 
 // Also where the node allows no user namespaces, or no namespaces at all, the process starts, is nobody
 // and has no capabilities.
-func TestTheProcessIsNobodyInEachWay(t *testing.T) {
+func TestProcessRightsInEachWay(t *testing.T) {
 	key, err := sign.Generate()
 	if err != nil {
 		t.Fatal(err)

@@ -98,7 +98,7 @@ func made(t *testing.T, c config.Config) node.StorageStatus {
 	return status
 }
 
-func TestAPoolIsDestroyedByWhateverNameOfItsDisk(t *testing.T) {
+func TestPoolDestroyByEachDiskName(t *testing.T) {
 	c := load(t, map[string]string{"disk": "SSD:" + disk(t) + ",HDD:" + disk(t)})
 	status := made(t, c)
 	if len(status.Pools) != 2 {

@@ -44,7 +44,7 @@ func TestARequestComesThrough(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoRequestIsRefused(t *testing.T) {
+func TestMalformedRequests(t *testing.T) {
 	raw := encode(t, sample())
 	for n := range raw {
 		if _, err := wire.Decode(raw[:n]); err == nil {
