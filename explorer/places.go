@@ -30,7 +30,7 @@ const (
 func connectionLimit(p api.Policy) (limit.Limit, error) {
 	var files unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
-		return limit.Limit{}, errors.Wrap(err, "cannot ask how many files may be open")
+		return limit.Limit{}, errors.Wrap(err, "cannot read the limit of open files")
 	}
 	if files.Cur < fewestFiles {
 		return limit.Limit{}, node.Errorf(node.Invalid, "cannot serve with at most %d open files: at least %d are needed", files.Cur, fewestFiles)

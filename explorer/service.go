@@ -138,7 +138,7 @@ func (s *Service) open(ctx context.Context) error {
 	places := newPlaces(listener, most)
 	s.listener, s.server.ConnState = places, places.changed
 	c.Log.Info().Int64("connections", most.Total).Int64("connections_source", most.Each).Int("polls", c.Policy.MaxPolls).
-		Int("tunnels", c.Policy.MaxTunnels).Msg("limits by the files that may be open")
+		Int("tunnels", c.Policy.MaxTunnels).Msg("limits derived from the limit of open files")
 	if s.cert != nil {
 		s.server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.cert.get}
 	}

@@ -98,7 +98,7 @@ func TestDriftIsRestoredWithin30SecondsAndLogged(t *testing.T) {
 			{"its bridge has no address", net, func() { p.change(net, "its bridge has no address") }, func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.drift[net] == "" }},
 			{"gone", volume, func() { w.storage.lose(volume) }, func() bool { return len(w.storage.names()) == 1 }},
 		} {
-			before, told := len(p.calls())+w.storage.creations(volume), len(log.said("back: it is"))
+			before, told := len(p.calls())+w.storage.creations(volume), len(log.said("restored: the workload"))
 			do.damage()
 			time.Sleep(back)
 			if !do.isBack() || w.phase(do.id) != store.Deployed {
@@ -110,7 +110,7 @@ func TestDriftIsRestoredWithin30SecondsAndLogged(t *testing.T) {
 			if got := log.said(`"level":"warn"`, `"step":"drift"`, `"id":"`+do.id+`"`, `"what":"`+do.what+`"`, `"type":`); len(got) != 1 {
 				t.Errorf("%s of %s is said so: %q", do.what, do.id, got)
 			}
-			if got := log.said("back: it is", `"id":"`+do.id+`"`); len(got) == 0 || len(log.said("back: it is")) != told+1 {
+			if got := log.said("restored: the workload", `"id":"`+do.id+`"`); len(got) == 0 || len(log.said("restored: the workload")) != told+1 {
 				t.Errorf("%s of %s: that it is back is said so: %q", do.what, do.id, got)
 			}
 			s := n.status(t, do.id)
@@ -183,7 +183,7 @@ func TestADriftThatCannotBeMadeRightBacksOff(t *testing.T) {
 			if calls := len(p.calls()); calls < 8 || calls > 25 {
 				t.Errorf("%d attempts in an hour", calls)
 			}
-			if len(log.said("drifted")) != 1 || len(log.said("back: it is")) != 0 || n.engine.Drifts()[workload.TypeNetwork] != 1 {
+			if len(log.said("drifted")) != 1 || len(log.said("restored: the workload")) != 0 || n.engine.Drifts()[workload.TypeNetwork] != 1 {
 				t.Errorf("said: %q", log.said("drift"))
 			}
 			if w.phase(net) != store.Retry {
@@ -192,7 +192,7 @@ func TestADriftThatCannotBeMadeRightBacksOff(t *testing.T) {
 			w.answered(net, workload.StateError) // its user is told, by the rules for any attempt
 			p.answering(nil)
 			w.answered(net, workload.StateOK)
-			if s := n.status(t, net); s.Restored != 1 || len(log.said("back: it is")) != 1 {
+			if s := n.status(t, net); s.Restored != 1 || len(log.said("restored: the workload")) != 1 {
 				t.Errorf("status %+v", s)
 			}
 		})
@@ -347,7 +347,7 @@ func TestOrphansOfOneID(t *testing.T) {
 		}
 		p.labels(first)
 		time.Sleep(back)
-		if s, err := n.engine.StatusOf(kept); err != nil || s.Restored != 1 || !strings.Contains(s.Drift.What, "another reservation's") {
+		if s, err := n.engine.StatusOf(kept); err != nil || s.Restored != 1 || !strings.Contains(s.Drift.What, "another reservation") {
 			t.Fatalf("in its place is another's, and it is %+v, %v", s, err)
 		}
 		if got := p.labelled(); !slices.Contains(got, own) || !slices.Contains(got, first) {

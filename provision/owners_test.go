@@ -114,7 +114,7 @@ func (f fixedOwners) OwnerOf(id string) (string, error) {
 	if user, ok := f[id]; ok {
 		return user, nil
 	}
-	return "", node.Errorf(node.NotExist, "nobody knows whose reservation %s is", id)
+	return "", node.Errorf(node.NotExist, "the owner of reservation %s isn't known", id)
 }
 
 // The published OwnerCache tells only users: type and hash come from the node's own records.

@@ -72,7 +72,7 @@ func TestQuestionsBeforeDataGoes(t *testing.T) {
 		{"makes a key", "", "", "id create", 0, ""},
 		{"asks nothing before data is there", "", "", "apply --wait --timeout 20s", 0, "is deployed"},
 		{"asks before it replaces", "2", "n\n", "apply", 1, "The data of data (volume 1-1) will be lost. Go on? [y/N]"},
-		{"takes no answer as no", "", "", "apply", 1, "nobody answered"},
+		{"takes no answer as no", "", "", "apply", 1, "there was no answer"},
 		{"takes another word as no", "", "sure\n", "apply", 1, "the answer wasn't yes; nothing was changed"},
 		{"has changed nothing", "1", "", "plan", 0, ""},
 		{"asks before it deletes", "", "\n", "delete data", 1, "The data of data (volume 1-1) will be lost"},

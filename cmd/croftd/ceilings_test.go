@@ -158,7 +158,7 @@ func (z *zdbs) statusShows(parts map[string]cgroup.Limits, weights bool) {
 	if text := z.n.Croftd("status"); !strings.Contains(text, "CAN'T BE LIMITED") || strings.Contains(text, "io weight") == weights {
 		z.Errorf("status:\n%s", text)
 	}
-	if said := strings.Count(z.n.Output(), "can't hold all limits of this process"); said > 1 || (said == 0) != weights {
+	if said := strings.Count(z.n.Output(), "some limits of this process can't be set"); said > 1 || (said == 0) != weights {
 		z.Errorf("that weights are missing was said %d times", said)
 	}
 }

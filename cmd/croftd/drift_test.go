@@ -97,7 +97,7 @@ func TestRemovedVolumeIsRecreatedAndReported(t *testing.T) {
 	for _, words := range [][]string{
 		{`"level":"error"`, `"name":"` + r.ID + `"`, "what was in it is lost"},
 		{`"level":"warn"`, `"step":"drift"`, `"id":"` + r.ID + `"`, `"type":"volume"`, `"what":"gone"`},
-		{`"step":"drift"`, `"id":"` + r.ID + `"`, "back: it is"},
+		{`"step":"drift"`, `"id":"` + r.ID + `"`, "restored: the workload"},
 	} {
 		if lines := said(t, n.Process, words...); lines != 1 {
 			t.Errorf("%d lines with %q", lines, words)

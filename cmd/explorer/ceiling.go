@@ -41,14 +41,14 @@ func confine(db string, l cgroup.Limits, log zerolog.Logger) *cgroup.Seat {
 	}
 	seat, err := cgroup.Settle(name, l)
 	if err != nil {
-		log.Info().Err(err).Msg("the explorer has no ceiling of its own")
+		log.Info().Err(err).Msg("cannot limit the explorer's process")
 		return &cgroup.Seat{}
 	}
 	if len(seat.Missing) > 0 {
-		log.Info().Strs("missing", seat.Missing).Msg("not all of the explorer's ceilings can be set here")
+		log.Info().Strs("missing", seat.Missing).Msg("some limits of the explorer can't be set on this machine")
 	}
 	if len(seat.Given) > 0 {
-		log.Info().Strs("given", seat.Given).Msg("limits that this process has already are left as they are")
+		log.Info().Strs("given", seat.Given).Msg("limits that are already set for this process are kept")
 	}
 	seat.BoundHeap()
 	return seat

@@ -28,7 +28,7 @@ func serveFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "listen", Value: "127.0.0.1:8080", EnvVars: env("LISTEN"), Usage: "`HOST:PORT` to listen on; port 0 is any free one"},
 		&cli.PathFlag{Name: "port-file", EnvVars: env("PORT_FILE"), Usage: "write the address to this `FILE` once it listens"},
-		&cli.PathFlag{Name: "tls-cert", EnvVars: env("TLS_CERT"), Usage: "PEM `FILE` with the certificate and its chain; read anew on SIGHUP"},
+		&cli.PathFlag{Name: "tls-cert", EnvVars: env("TLS_CERT"), Usage: "PEM `FILE` with the certificate and its chain; read again on SIGHUP"},
 		&cli.PathFlag{Name: "tls-key", EnvVars: env("TLS_KEY"), Usage: "PEM `FILE` with the certificate's key"},
 		&cli.BoolFlag{Name: "accept-signature-v1", EnvVars: env("ACCEPT_SIGNATURE_V1"), Usage: "accept reservations signed in version 1, which signs neither dates nor deletion"},
 		&cli.BoolFlag{Name: "accept-unsigned-node-writes", EnvVars: env("ACCEPT_UNSIGNED_NODE_WRITES"), Usage: "accept registrations and results of nodes that don't sign them"},
@@ -103,7 +103,7 @@ func reloadOnHangup(ctx context.Context, service *explorer.Service, log zerolog.
 			return
 		case <-hangup:
 			err := service.Reload()
-			log.Info().Err(err).Msg("read the TLS certificate anew")
+			log.Info().Err(err).Msg("read the TLS certificate again")
 		}
 	}
 }

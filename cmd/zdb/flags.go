@@ -23,31 +23,31 @@ const (
 func flags() []cli.Flag {
 	return []cli.Flag{
 		&cli.PathFlag{Name: "data", Value: "zdb-data", Usage: "the `FOLDER` of the data, made when it isn't there"},
-		&cli.PathFlag{Name: "index", Usage: "the `FOLDER` of the index; the data's when it isn't said"},
-		&cli.StringFlag{Name: "mode", Usage: "what new namespaces are: user (the client says the key) or seq (the server gives it); user when it isn't said, and NSSET may change it then"},
+		&cli.PathFlag{Name: "index", Usage: "the `FOLDER` of the index; by default the data's"},
+		&cli.StringFlag{Name: "mode", Usage: "mode of new namespaces: user (the client chooses the key) or seq (the server assigns it); without this flag user, and NSSET may change it"},
 		&cli.StringFlag{Name: "listen", Value: "::", Usage: "`ADDRESS` to listen on; :: takes IPv4 too"},
 		&cli.IntFlag{Name: "port", Value: defaultPort, Usage: "TCP `PORT` to listen on; 0 is any free one"},
-		&cli.BoolFlag{Name: "dualnet", Usage: "taken for 0-db's sake: with --listen :: IPv4 is served too"},
-		&cli.BoolFlag{Name: "no-listen", Usage: "no TCP listener: what --socket and --handover bring is all"},
+		&cli.BoolFlag{Name: "dualnet", Usage: "accepted for compatibility with 0-db: with --listen :: IPv4 is served too"},
+		&cli.BoolFlag{Name: "no-listen", Usage: "no TCP listener, only those of --socket, --admin-socket and --handover"},
 		&cli.PathFlag{Name: "socket", Usage: "listen on the unix socket `PATH` too, with the rights of TCP"},
-		&cli.PathFlag{Name: "admin-socket", Usage: "listen on the unix socket `PATH`, for admins only: nobody else is one then without --admin's password, nor may write to default"},
-		&cli.PathFlag{Name: "handover", Usage: "take listening sockets over that come in on the unix socket `PATH`"},
-		&cli.StringFlag{Name: "admin", EnvVars: []string{"ZDB_ADMIN"}, Usage: "`PASSWORD` of admins; better in the environment, where not everybody sees it"},
-		&cli.BoolFlag{Name: "protect", Usage: "write to default only who gave the admin's password with SELECT"},
-		&cli.BoolFlag{Name: "sync", Usage: "answer a write when the disk has it"},
+		&cli.PathFlag{Name: "admin-socket", Usage: "listen on the unix socket `PATH`, for admins only: other clients then need --admin's password to be admins and to write to default"},
+		&cli.PathFlag{Name: "handover", Usage: "take over listening sockets that are passed on the unix socket `PATH`"},
+		&cli.StringFlag{Name: "admin", EnvVars: []string{"ZDB_ADMIN"}, Usage: "`PASSWORD` of admins; better set in the environment, which other users can't read"},
+		&cli.BoolFlag{Name: "protect", Usage: "allow writes to default only after SELECT with the admin's password"},
+		&cli.BoolFlag{Name: "sync", Usage: "answer a write once it is synced to disk"},
 		&cli.StringFlag{Name: "datasize", Value: "256MiB", Usage: "`BYTES` after which 0-db would go on to the next file"},
 		&cli.StringFlag{Name: "maxsize", Value: "0", Usage: "`BYTES` of values that default may have; 0 is no limit"},
-		&cli.PathFlag{Name: "hook", Usage: "`PROGRAM` that is told what happens"},
+		&cli.PathFlag{Name: "hook", Usage: "`PROGRAM` that is run at events"},
 		&cli.StringFlag{Name: "compat", Value: zdb.CompatV2, Usage: "which 0-db to be like: v1 (of March 2020) or v2 (2.0.7)"},
 		&cli.StringFlag{Name: "metrics", Usage: "serve /metrics for Prometheus on `HOST:PORT`"},
-		&cli.IntFlag{Name: "max-connections", Value: int(loop.Connections.Total), Usage: "clients at a time, admins' apart; no more than there are file descriptors for"},
-		&cli.IntFlag{Name: "max-connections-per-source", Value: int(loop.Connections.Each), Usage: "those of them that gave no password from one IPv4 address, or one /64 of IPv6"},
-		&cli.IntFlag{Name: "max-namespaces", Value: zdb.DefaultMaxNamespaces, Usage: "namespaces there may be, default included"},
-		&cli.DurationFlag{Name: "idle", Value: defaultIdle, Usage: "close connections that say nothing for so long; 0 is never"},
+		&cli.IntFlag{Name: "max-connections", Value: int(loop.Connections.Total), Usage: "clients at a time, besides admins; at most as many as the file descriptors allow"},
+		&cli.IntFlag{Name: "max-connections-per-source", Value: int(loop.Connections.Each), Usage: "clients at a time that gave no password, from one IPv4 address or one /64 of IPv6"},
+		&cli.IntFlag{Name: "max-namespaces", Value: zdb.DefaultMaxNamespaces, Usage: "maximum number of namespaces, default included"},
+		&cli.DurationFlag{Name: "idle", Value: defaultIdle, Usage: "close connections that are idle for so long; 0 is never"},
 		&cli.StringFlag{Name: "memory", Value: "0", Usage: "`BYTES` that the indexes in memory may take; 0 is no limit"},
 		&cli.StringFlag{Name: "max-buffers", Value: "256MiB", Usage: "`BYTES` that the buffers of all connections may take"},
 		&cli.StringFlag{Name: "log-level", Value: "info", Usage: "debug, info, warn or error"},
-		&cli.BoolFlag{Name: "debug-commands", Usage: "have KSCAN and STOP, as debug builds of 0-db do"},
+		&cli.BoolFlag{Name: "debug-commands", Usage: "offer KSCAN and STOP, as debug builds of 0-db do"},
 	}
 }
 
@@ -102,7 +102,7 @@ func read(c *cli.Context) (settings, error) {
 		return s, errors.Errorf("cannot use --port %d: it must be from 0 to %d", s.port, mostPort)
 	}
 	if s.silent && s.socket == "" && s.admin == "" && s.handover == "" {
-		return s, errors.New("cannot serve nobody: --no-listen needs --socket, --admin-socket or --handover")
+		return s, errors.New("cannot serve without a listener: --no-listen needs --socket, --admin-socket or --handover")
 	}
 	return s, nil
 }

@@ -74,7 +74,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.NewInvalidMetric(prometheus.NewInvalidDesc(err), err)
 		return
 	}
-	send(prometheus.GaugeValue, "zdb_build_info", "1; the labels say what runs", 1, "version", version, "commit", commit)
+	send(prometheus.GaugeValue, "zdb_build_info", "1; the labels are of the running program", 1, "version", version, "commit", commit)
 	c.ofLoop(send)
 	ofServer(send, s)
 	for _, ns := range s.Namespaces {
@@ -88,17 +88,17 @@ func (c *collector) ofLoop(send sender) {
 	s := c.loop.Stats()
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
 	send(gauge, "zdb_connections", "clients that are connected", float64(s.Connections))
-	send(gauge, "zdb_buffer_bytes", "what the buffers of all connections take", float64(s.Buffers))
-	send(counter, "zdb_connections_accepted_total", "connections that came in", float64(s.Accepted))
+	send(gauge, "zdb_buffer_bytes", "memory of the buffers of all connections", float64(s.Buffers))
+	send(counter, "zdb_connections_accepted_total", "accepted connections", float64(s.Accepted))
 	for why, n := range map[string]uint64{"limit": s.Refused, "accept": s.AcceptErrors} {
-		send(counter, "zdb_connections_refused_total", "connections that didn't come in: over the limit, or accepting failed", float64(n), "why", why)
+		send(counter, "zdb_connections_refused_total", "refused connections: over the limit, or accepting failed", float64(n), "why", why)
 	}
 	for why, n := range map[string]uint64{"malformed": s.Malformed, "buffers": s.Evicted, "idle": s.Idled, "flush": s.Unflushed, "stalled": s.Stalled, "displaced": s.Displaced} {
 		send(counter, "zdb_connections_closed_total", "connections that the server closed", float64(n), "why", why)
 	}
 	send(counter, "zdb_requests_total", "requests that have run", float64(s.Requests))
-	send(counter, "zdb_received_bytes_total", "what clients have sent", float64(s.Received))
-	send(counter, "zdb_sent_bytes_total", "what clients were sent", float64(s.Sent))
+	send(counter, "zdb_received_bytes_total", "bytes received from clients", float64(s.Received))
+	send(counter, "zdb_sent_bytes_total", "bytes sent to clients", float64(s.Sent))
 	send(counter, "zdb_rounds_total", "rounds of the event loop", float64(s.Rounds))
 }
 
@@ -111,12 +111,12 @@ func ofServer(send sender, s zdb.Stats) {
 		send(counter, "zdb_commands_refused_total", "commands that aren't any, lacked an admin's rights, or gave a wrong password", float64(n), "why", why)
 	}
 	for what, n := range map[string]uint64{"read": s.ReadErrors, "write": s.WriteErrors} {
-		send(counter, "zdb_disk_errors_total", "reads and writes that the disk failed", float64(n), "what", what)
+		send(counter, "zdb_disk_errors_total", "failed reads and writes of the disk", float64(n), "what", what)
 	}
-	send(counter, "zdb_data_read_bytes_total", "what was read of data files, as INFO tells it", float64(s.Read))
-	send(counter, "zdb_data_written_bytes_total", "what was written to data files, as INFO tells it", float64(s.Written))
+	send(counter, "zdb_data_read_bytes_total", "bytes read from data files, as in INFO", float64(s.Read))
+	send(counter, "zdb_data_written_bytes_total", "bytes written to data files, as in INFO", float64(s.Written))
 	send(gauge, "zdb_waiting", "clients in WAIT", float64(s.Waiting))
-	send(gauge, "zdb_index_memory_bytes", "what keys take in memory", float64(s.Memory))
+	send(gauge, "zdb_index_memory_bytes", "memory of keys", float64(s.Memory))
 	send(gauge, "zdb_namespaces_damaged", "namespaces that can't be read", float64(s.Damaged))
 }
 
@@ -127,11 +127,11 @@ func ofNamespace(send sender, ns zdb.NamespaceStats) {
 		name = strconv.Quote(name)
 	}
 	of := []string{"namespace", name}
-	send(gauge, "zdb_namespace_entries", "entries that live", float64(ns.Entries), of...)
+	send(gauge, "zdb_namespace_entries", "live entries", float64(ns.Entries), of...)
 	send(gauge, "zdb_namespace_bytes", "their values", float64(ns.Bytes), of...)
 	send(gauge, "zdb_namespace_limit_bytes", "how much there may be of values; 0 is no limit", float64(ns.Limit), of...)
-	send(gauge, "zdb_namespace_disk_bytes", "what the files take", float64(ns.Disk), of...)
-	send(gauge, "zdb_namespace_memory_bytes", "what keys take in memory", float64(ns.Memory), of...)
-	send(counter, "zdb_namespace_disk_errors_total", "reads and writes that the disk failed", float64(ns.Errors), of...)
+	send(gauge, "zdb_namespace_disk_bytes", "disk space of the files", float64(ns.Disk), of...)
+	send(gauge, "zdb_namespace_memory_bytes", "memory of keys", float64(ns.Memory), of...)
+	send(counter, "zdb_namespace_disk_errors_total", "failed reads and writes of the disk", float64(ns.Errors), of...)
 	send(counter, "zdb_namespace_damaged_total", "records that were found damaged", float64(ns.Faults), of...)
 }

@@ -84,7 +84,7 @@ func TestInvalidFlags(t *testing.T) {
 		{[]string{"--max-namespaces", "65537"}, "MaxNamespaces is 65537, must be from 1 to 65536"},
 		{[]string{"--max-buffers", "1"}, "MaxBuffers is 1"},
 		{[]string{"--protect"}, "Protect is set and Admin is empty"},
-		{[]string{"--no-listen"}, "cannot serve nobody"},
+		{[]string{"--no-listen"}, "cannot serve without a listener"},
 		{[]string{"--listen", "192.0.2.1"}, "cannot listen: "},
 		{[]string{"--metrics", "nowhere"}, "cannot serve --metrics nowhere"},
 		{[]string{"--handover", filepath.Join(dir, "none", "s")}, "cannot listen on "},

@@ -36,7 +36,7 @@ func (f *farms) post(w http.ResponseWriter, r *http.Request) error {
 		return invalid("name", in.Name, "1 to 64 letters, digits, spaces, dots, dashes or underscores, not starting or ending with a space")
 	}
 	if in.Owner != "" && in.Owner != by.Key {
-		return invalid("owner", in.Owner, "absent, or who signs ("+by.Key+")")
+		return invalid("owner", in.Owner, "absent, or the signer ("+by.Key+")")
 	}
 	if err := f.rates.brought(r, f.rates.newFarms, 1); err != nil {
 		return err

@@ -84,7 +84,7 @@ func (p *polls) cursor(nodeID string, q *query) (*cursor, error) {
 	at := &cursor{node: nodeID, after: q.number("after", 0, maxNumber), wait: q.duration("wait", p.maxWait)}
 	epoch := q.values.Get("epoch")
 	if len(epoch) > maxEpoch {
-		return nil, invalid("epoch", epoch, "what the last page said")
+		return nil, invalid("epoch", epoch, "the epoch of the last page")
 	}
 	if err := q.only("after", "wait", "epoch"); err != nil {
 		return nil, err

@@ -84,7 +84,7 @@ func prepareSchema(ctx context.Context, db *sql.DB) error {
 		return err
 	}
 	if version != schemaVersion {
-		return errors.Errorf("its schema is version %s, this explorer knows %s", version, schemaVersion)
+		return errors.Errorf("its schema is version %s, this explorer supports %s", version, schemaVersion)
 	}
 	return nil
 }

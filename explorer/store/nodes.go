@@ -84,7 +84,7 @@ func (t *tx) putNode(n wire.Node, seen time.Time, fresh bool) error {
 	}
 	if len(doc) > int(nodeDocument.Each) {
 		nodeDocument.Reached()
-		return node.Errorf(node.Invalid, "cannot keep node %s: what is known of it would have %d bytes, at most %d are allowed", n.NodeID, len(doc), nodeDocument.Each)
+		return node.Errorf(node.Invalid, "cannot keep node %s: its document would have %d bytes, at most %d are allowed", n.NodeID, len(doc), nodeDocument.Each)
 	}
 	at := int64(0)
 	if !seen.IsZero() {

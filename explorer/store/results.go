@@ -46,7 +46,7 @@ func (t *tx) mayAnswer(a Answer, nodeID string, present []byte) error {
 		return err
 	}
 	if len(signed.Signature) > 0 {
-		return node.Errorf(node.Refused, "cannot accept this result of %s-1: it isn't signed, and the one that is there is", formatNumber(a.N))
+		return node.Errorf(node.Refused, "cannot accept this result of %s-1: it isn't signed, and the stored one is", formatNumber(a.N))
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ type freeDisk struct {
 func (d freeDisk) check() error {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(filepath.Dir(d.path), &fs); err != nil {
-		return errors.Wrap(err, "cannot ask how full the disk is")
+		return errors.Wrap(err, "cannot read the free space of the disk")
 	}
 	size, free := int64(fs.Blocks)*int64(fs.Bsize), int64(fs.Bavail)*int64(fs.Bsize)
 	if kept := min(disk.Kept, size/10); free < kept {
@@ -121,7 +121,7 @@ func (r *room) take(ctx context.Context, user string, size int64) (give func(), 
 			return give, nil
 		}
 		if n == 0 {
-			return nil, node.Errorf(node.NoSpace, "cannot keep this reservation: %w; delete what isn't needed, it makes room once it has ended and its time is over", err)
+			return nil, node.Errorf(node.NoSpace, "cannot keep this reservation: %w; delete reservations that aren't needed: they make room once they have ended and expired", err)
 		}
 	}
 }

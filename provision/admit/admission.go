@@ -47,7 +47,7 @@ func (a *Admission) Demand(r *workload.Reservation) provisioner.Demand {
 func (a *Admission) Offer(ctx context.Context) (Offer, error) {
 	offer, err := a.cfg.Offer(ctx)
 	if err != nil {
-		return Offer{}, node.WithKind(retryable(err), errors.Wrap(err, "cannot admit workloads: it isn't known what the node offers"))
+		return Offer{}, node.WithKind(retryable(err), errors.Wrap(err, "cannot admit workloads: the node's capacity isn't known"))
 	}
 	return offer, nil
 }

@@ -19,7 +19,7 @@ type Seen map[workload.Type]map[provisioner.Label]provisioner.Seen
 // only another reservation's workload has it.
 const (
 	Gone    = "gone"
-	Foreign = "what is there under its ID is another reservation's"
+	Foreign = "its ID is in use by another reservation"
 )
 
 // Difference is a record whose workload isn't on the node as it was made.

@@ -72,7 +72,7 @@ func (c *checker) check(item source.Item) *arrival {
 	})
 	if err != nil {
 		c.once.Log(c.log.Warn(), came.ID).Str("id", short(came.ID)).Str("type", short(string(came.Type))).
-			Str("step", "verify").Err(err).Msg("reservation dropped: nothing shows that its user asked this node for it")
+			Str("step", "verify").Err(err).Msg("reservation dropped: no proof that its user reserved it on this node")
 		return nil
 	}
 	return a

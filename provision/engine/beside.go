@@ -94,7 +94,7 @@ func (b *beside) follow(ctx context.Context, f *flight) {
 	case <-late.C:
 	}
 	id := f.rec.ID()
-	b.parts.Log.Error().Str("id", id).Str("step", string(f.kind)).Dur("deadline", b.deadline(f.kind)).Msg("step didn't come back: left behind")
+	b.parts.Log.Error().Str("id", id).Str("step", string(f.kind)).Dur("deadline", b.deadline(f.kind)).Msg("step exceeded its deadline: abandoned")
 	err := node.Errorf(node.Unknown, "cannot %s %s: no answer within %s", f.kind, id, b.deadline(f.kind))
 	b.send(outcome{token: f.token, left: true, event: failure(err)})
 	o := <-done

@@ -29,7 +29,7 @@ func (c *compared) authentic(rec store.Record) bool {
 	if err != nil {
 		c.notes.drifts.LogOnce(drift.ProblemVerify, rec.ID(), func() {
 			about(c.parts.Log.Error(), rec, "verify").Err(err).
-				Msg("not restored: its record doesn't verify; what is on the node stays")
+				Msg("not restored: its record doesn't verify; the workload on the node is kept")
 		})
 	}
 	return err == nil

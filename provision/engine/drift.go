@@ -81,7 +81,7 @@ func (c *compared) drifted(item source.Item) []input {
 func (c *compared) noticed(rec store.Record, what string) {
 	if c.notes.drifts.Notice(rec, drift.Drift{At: c.now.Now, What: workload.ErrorText(what)}, c.now.Uptime, c.parts.Limits.Retry) {
 		about(c.parts.Log.Warn(), rec, "drift").Str("what", what).
-			Msg("drifted: it isn't on the node as it was made; it is made right")
+			Msg("drifted: the workload on the node differs from its reservation; it is restored")
 	}
 }
 
@@ -89,7 +89,7 @@ func (c *compared) noticed(rec store.Record, what string) {
 func (c *compared) righted(rec store.Record) {
 	if took, times, was := c.notes.drifts.Restored(rec.ID(), c.now.Uptime); was {
 		about(c.parts.Log.Info(), rec, "drift").Int("restored", times).Dur("took", took).
-			Msg("back: it is on the node as it was made again")
+			Msg("restored: the workload on the node matches its reservation again")
 	}
 }
 

@@ -69,11 +69,11 @@ func (f *flights) begin(one *flight) error {
 	}
 	for _, before := range f.queue.Of(id) {
 		if before.Stuck() {
-			return node.Errorf(node.Transient, "cannot %s %s: its last effect hasn't come back", one.kind, rec.ID())
+			return node.Errorf(node.Transient, "cannot %s %s: its last effect hasn't ended", one.kind, rec.ID())
 		}
 	}
 	if t := rec.Reservation.Type; f.queue.Stalled(t) {
-		return node.Errorf(node.Transient, "cannot %s %s: what provides type %q doesn't answer", one.kind, rec.ID(), t)
+		return node.Errorf(node.Transient, "cannot %s %s: the provisioner of type %q doesn't answer", one.kind, rec.ID(), t)
 	}
 	task := &inflight.Task{
 		ID: id, Type: rec.Reservation.Type, User: rec.Reservation.User, Keys: keys, Do: one,

@@ -115,7 +115,7 @@ func (j *judging) admit(id string, offer admit.Offer, failed error) error {
 		return err
 	}
 	if failed != nil {
-		return j.judged(rec, node.Errorf(node.Transient, "cannot admit %s: it isn't known what the node offers: %w", id, failed))
+		return j.judged(rec, node.Errorf(node.Transient, "cannot admit %s: the node's capacity isn't known: %w", id, failed))
 	}
 	if err := j.acceptableNow(rec); err != nil {
 		return j.judged(rec, err)

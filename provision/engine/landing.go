@@ -36,7 +36,7 @@ func (d *desk) returned(o outcome) []input {
 		out = append(out, d.landed(one, o))
 	}
 	for _, each := range halted {
-		err := node.Errorf(node.Transient, "cannot %s %s: what came before it hasn't come back", each.kind, each.rec.ID())
+		err := node.Errorf(node.Transient, "cannot %s %s: an earlier effect hasn't ended", each.kind, each.rec.ID())
 		out = append(out, d.landed(each, outcome{event: untouched(err)}))
 	}
 	return out

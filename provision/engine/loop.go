@@ -136,7 +136,7 @@ func (l *loop) lookAtAll() drift.Seen {
 		case a := <-answers:
 			silent--
 			if a.err != nil {
-				l.parts.Log.Warn().Str("type", string(a.t)).Str("step", "list").Err(a.err).Msg("cannot compare: looked at again")
+				l.parts.Log.Warn().Str("type", string(a.t)).Str("step", "list").Err(a.err).Msg("cannot compare: tried again")
 				continue
 			}
 			if a.found == nil {
@@ -144,7 +144,7 @@ func (l *loop) lookAtAll() drift.Seen {
 			}
 			there[a.t] = a.found
 		case <-ctx.Done():
-			l.parts.Log.Warn().Int("modules", silent).Str("step", "list").Msg("modules don't answer: looked at again")
+			l.parts.Log.Warn().Int("modules", silent).Str("step", "list").Msg("modules don't answer: tried again")
 			return there
 		}
 	}

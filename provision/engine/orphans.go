@@ -49,12 +49,12 @@ func (c *compared) orphaned(there drift.Seen, recs []store.Record) {
 	o := c.notes.orphans
 	old, err := o.Load()
 	if err != nil {
-		c.parts.Log.Error().Err(err).Msg("cannot read since when orphans are known: their grace begins anew")
+		c.parts.Log.Error().Err(err).Msg("cannot read when orphans were first seen: their grace period restarts")
 	}
 	known := c.found(there, c.wanted(recs), old)
 	if !slices.Equal(known, old) {
 		if err := o.Save(known); err != nil {
-			c.parts.Log.Error().Err(err).Msg("cannot keep since when orphans are known")
+			c.parts.Log.Error().Err(err).Msg("cannot keep when orphans were first seen")
 		}
 	}
 	o.Set(known)

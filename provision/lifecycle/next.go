@@ -127,7 +127,7 @@ func (t *turn) finish(end workload.State) {
 }
 
 // unproven is the cause of a record that has expired by a clock that may be wrong.
-const unproven = "its time is over; it is kept until that is proven by more than what the explorer says"
+const unproven = "it has expired; it is kept until more than the explorer's word proves that"
 
 // hold stops the workload and keeps its data.
 func (t *turn) hold(end workload.State, why string) {

@@ -11,7 +11,7 @@ import (
 // meaning of each word in them.
 func Text() string {
 	b := &strings.Builder{}
-	b.WriteString("\n| phase | what it says of the node |\n|---|---|\n")
+	b.WriteString("\n| phase | state of the node |\n|---|---|\n")
 	for _, p := range Phases() {
 		fmt.Fprintf(b, "| %s | %s |\n", p, p.says())
 	}

@@ -25,7 +25,7 @@ type Claim struct {
 func ClaimOf(r *workload.Reservation, past Past) (Claim, error) {
 	h, err := r.Hash()
 	if err != nil {
-		return Claim{}, node.WithKind(node.Invalid, errors.Wrapf(err, "cannot tell what is of reservation %s", r.ID))
+		return Claim{}, node.WithKind(node.Invalid, errors.Wrapf(err, "cannot make the claim of reservation %s", r.ID))
 	}
 	return Claim{Claim: node.Claim{Hash: h.Hex(), AdoptUnlabelled: past != nil && past.Unlabelled(r.ID)}}, nil
 }

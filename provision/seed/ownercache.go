@@ -46,7 +46,7 @@ func (c *ownerCache) OwnerOf(reservationID string) (string, error) {
 
 func owner(getter workload.ReservationGetter, id string) (string, error) {
 	if getter == nil {
-		return "", errors.New("nobody to ask")
+		return "", errors.New("no source of owners is set")
 	}
 	r, err := getter.Get(id)
 	if err != nil {

@@ -97,7 +97,7 @@ func presenceOf(rec store.Record) container.Presence {
 type nobodys struct{}
 
 func (nobodys) Owner(id string) (container.Owner, error) {
-	return container.Owner{}, node.Errorf(node.NotExist, "nobody knows whose reservation %s is", id)
+	return container.Owner{}, node.Errorf(node.NotExist, "the owner of reservation %s isn't known", id)
 }
 
 func (nobodys) HasNetwork(string, string, workload.Hash) (container.Presence, error) {

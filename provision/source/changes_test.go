@@ -104,8 +104,8 @@ func TestChangesSkipsFinalRefusals(t *testing.T) {
 			if moved := cursor.Cursor().Change == 2; moved == again {
 				t.Errorf("%s: the cursor has moved: %t", kind, moved)
 			}
-			if said := log.count("passed over"); (said == 1) == again {
-				t.Errorf("%s: said %d times that it is passed over", kind, said)
+			if said := log.count("page: skipped"); (said == 1) == again {
+				t.Errorf("%s: said %d times that it is skipped", kind, said)
 			}
 		})
 	}

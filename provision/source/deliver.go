@@ -71,7 +71,7 @@ func (d *delivery) settle(h handledDocument) error {
 	}
 	if h.err != nil {
 		d.log.Warn().Str("id", h.reservation.ID).Str("type", string(h.reservation.Type)).Err(h.err).
-			Msg("cannot keep a document of the explorer's page: passed over")
+			Msg("cannot keep a document of the explorer's page: skipped")
 	}
 	d.done[h.sum] = true
 	return nil
@@ -93,7 +93,7 @@ func (d *delivery) decode(raw []json.RawMessage) []document {
 			continue
 		}
 		if err := json.Unmarshal(text, &doc.reservation); err != nil || doc.reservation == nil {
-			d.log.Warn().Err(err).Int("bytes", len(text)).Msg("cannot read a document of the explorer's page: passed over")
+			d.log.Warn().Err(err).Int("bytes", len(text)).Msg("cannot read a document of the explorer's page: skipped")
 			d.done[doc.sum] = true
 			continue
 		}

@@ -38,7 +38,7 @@ type DriftConfig struct {
 func (c DriftConfig) Validate() error {
 	switch {
 	case c.Differs == nil:
-		return errors.New("cannot watch for drift: Differs is nil, it must be what compares")
+		return errors.New("cannot watch for drift: Differs is nil, must be set")
 	case c.Every <= 0:
 		return errors.Errorf("cannot watch for drift: Every is %s, it must be positive", c.Every)
 	case c.Deadline <= 0:
@@ -172,7 +172,7 @@ func (w *driftWatch) tell(err error) {
 	switch silent := err != nil; {
 	case silent == w.silent:
 	case silent:
-		w.cfg.Log.Warn().Str("type", string(w.kind)).Str("step", "drift").Err(err).Msg("cannot compare: looked at again")
+		w.cfg.Log.Warn().Str("type", string(w.kind)).Str("step", "drift").Err(err).Msg("cannot compare: tried again")
 		w.silent = true
 	default:
 		w.cfg.Log.Info().Str("type", string(w.kind)).Str("step", "drift").Int("attempts", w.failures).Msg("compared again")

@@ -37,7 +37,7 @@ func (e *expired) run(ctx context.Context, out chan<- *workload.Reservation) err
 			return err
 		})
 		if err != nil {
-			e.log.Error().Err(err).Msg("cannot get what has expired")
+			e.log.Error().Err(err).Msg("cannot get expired reservations")
 		}
 		for _, r := range ended {
 			if r != nil && !send(ctx, out, r) {

@@ -49,7 +49,7 @@ func (r *reading) judgeBirth() error {
 	if r.birth != birthMissing || !r.croft {
 		return nil
 	}
-	return node.Errorf(node.Refused, "cannot open store %s: it has records and no %s: put the file back, or an empty one for a new birth that refuses what is older",
+	return node.Errorf(node.Refused, "cannot open store %s: it has records and no %s: put the file back, or an empty one for a new birth that refuses older reservations",
 		r.cfg.Root, birthName)
 }
 

@@ -26,7 +26,7 @@ func (s *FSStore) Add(r *workload.Reservation) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	if old, known := s.find(id); known && old.Phase != Dismissed {
-		return node.Errorf(node.Exist, "cannot add reservation %s: it is there already", id)
+		return node.Errorf(node.Exist, "cannot add reservation %s: it exists already", id)
 	}
 	return s.put(id, record.Clone())
 }

@@ -65,7 +65,7 @@ func (s *FSStore) load() error {
 	}
 	if len(r.answered) > 0 {
 		if err := s.disk.Delete(r.answered...); err != nil {
-			s.cfg.Log.Error().Err(err).Msg("records that aren't needed any more can't be removed; the next start tries it again")
+			s.cfg.Log.Error().Err(err).Msg("cannot remove records that aren't needed any more: tried again at the next start")
 		}
 	}
 	return s.settleBirth(r.birth)
@@ -238,11 +238,11 @@ func (r *reading) setAside(name, id string, cause error) {
 	q := Quarantine{Name: name, ID: id, Cause: cause.Error()}
 	target := r.freeName(strings.ReplaceAll(name, "/", "_"))
 	if err := r.disk.Move(name, target); err != nil {
-		r.cfg.Log.Error().Err(err).Str("name", name).Msg("a damaged file can't be set aside")
+		r.cfg.Log.Error().Err(err).Str("name", name).Msg("cannot set a damaged file aside")
 	} else {
 		q.Name = target
 		if err := r.putJSON(target+causeSuffix, q); err != nil {
-			r.cfg.Log.Error().Err(err).Str("name", name).Msg("the cause of a damaged file can't be kept")
+			r.cfg.Log.Error().Err(err).Str("name", name).Msg("cannot keep the cause of a damaged file")
 		}
 	}
 	r.damaged = append(r.damaged, q)

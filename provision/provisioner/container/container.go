@@ -232,5 +232,5 @@ func (p *Provisioner) layer(ctx context.Context, id string, claim provisioner.Cl
 		}
 	}
 	fs, err = p.Storage.CreateFilesystem(ctx, spec)
-	return fs, err == nil, errors.Wrap(err, "cannot make the file system for what it writes")
+	return fs, err == nil, errors.Wrap(err, "cannot make the file system for its writable layer")
 }

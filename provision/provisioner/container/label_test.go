@@ -138,9 +138,9 @@ func TestPartsOfTwoReservations(t *testing.T) {
 		left                      string // without b's parts
 	}{
 		"all are one's":           {a, a, a, a, map[string]string{a: empty}, fmt.Sprintln(a, a, a, a)},
-		"the layer is another's":  {a, a, a, b, map[string]string{a: "what holds the container's own files is gone", b: gone}, fmt.Sprintln(a, a, a, "")},
+		"the layer is another's":  {a, a, a, b, map[string]string{a: "the container's writable layer is gone", b: gone}, fmt.Sprintln(a, a, a, "")},
 		"the image is another's":  {a, b, a, a, map[string]string{a: empty, b: gone}, fmt.Sprintln(a, "", a, a)},
-		"the box is another's":    {b, a, b, a, map[string]string{a: gone, b: "what holds the container's own files is gone"}, fmt.Sprintln("", a, "", a)},
+		"the box is another's":    {b, a, b, a, map[string]string{a: gone, b: "the container's writable layer is gone"}, fmt.Sprintln("", a, "", a)},
 		"the place is another's":  {b, b, a, b, map[string]string{b: empty}, fmt.Sprintln("", "", a, "")},
 		"an image without a hash": {a, "", a, a, map[string]string{a: empty}, fmt.Sprintln(a, "", a, a)},
 		"a layer without a hash":  {a, a, a, "", map[string]string{a: empty}, fmt.Sprintln(a, a, a, "")},

@@ -14,8 +14,8 @@ import (
 
 // The drift of a container of which only a part is left.
 const (
-	onlyLayer = "the container is gone, what it wrote is there"
-	onlyImage = "the container is gone, its image is there"
+	onlyLayer = "the container is gone, its writable layer is left"
+	onlyImage = "the container is gone, its image is left"
 )
 
 // List returns the IDs of the reservations of which the modules have any part.
@@ -33,7 +33,7 @@ func (p *Provisioner) Look(ctx context.Context) (map[provisioner.Label]provision
 	}
 	layers, err := p.Storage.ListFilesystems(ctx)
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot list what containers wrote")
+		return nil, errors.Wrap(err, "cannot list the writable layers of containers")
 	}
 	containers, err := p.Containers.List(ctx)
 	if err != nil {
@@ -53,7 +53,7 @@ func (p *Provisioner) Look(ctx context.Context) (map[provisioner.Label]provision
 		}
 		drift := c.Drift
 		if layer, ok := written[c.ID]; drift == "" && (!ok || !alike(layer, c.Hash)) {
-			drift = "what holds the container's own files is gone"
+			drift = "the container's writable layer is gone"
 		}
 		s.add(c.ID, c.Hash, drift)
 	}

@@ -49,7 +49,7 @@ func planOf(r *workload.Reservation) (plan, error) {
 		return plan{}, node.Errorf(node.Invalid, "data.capacity is %d cores and %d MiB, must be at least 1 of each", data.Capacity.CPU, data.Capacity.Memory)
 	}
 	if data.FlistStorage != "" {
-		return plan{}, node.Errorf(node.Invalid, "data.flist_storage is %q, must be empty: images are of the OCI's kind here", data.FlistStorage)
+		return plan{}, node.Errorf(node.Invalid, "data.flist_storage is %q, must be empty: images are OCI images", data.FlistStorage)
 	}
 	words, err := workload.SplitEntrypoint(data.Entrypoint)
 	if err != nil {
@@ -172,5 +172,5 @@ func told(i node.Image) string {
 	case i.Total > 0:
 		return fmt.Sprintf("its image: %d of %d MiB (%d %%)", i.Done/mib, (i.Total+mib-1)/mib, 100*min(i.Done, i.Total)/i.Total)
 	}
-	return "its image: the registry is asked"
+	return "its image: asking the registry"
 }

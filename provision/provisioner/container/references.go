@@ -137,7 +137,7 @@ func (p *Provisioner) networkByHash(ctx context.Context, want *plan) error {
 		return err
 	}
 	if presence == Coming {
-		return node.Errorf(node.Transient, "network %q isn't as reservation %s asks yet", want.name, named.Hex())
+		return node.Errorf(node.Transient, "network %q doesn't match reservation %s yet", want.name, named.Hex())
 	}
 	begun, err := p.begun(ctx, want.spec.ID)
 	if err != nil || begun {

@@ -46,7 +46,7 @@ func TestReferencesByHash(t *testing.T) {
 		"the network's reservation was never accepted": {byHash(hashOf(1), hashOf(2), hashOf(7)), nil, node.Refused,
 			[]string{"data.network.network_hash is " + hashOf(7).Hex(), `must be the hash of a reservation of your network "net" that this node has accepted, or be left out`}},
 		"the network's update is coming": {byHash(hashOf(1), hashOf(2), hashOf(7)), func(f *fakeNode) { f.accepted("net", hashOf(7), container.Coming) },
-			node.Transient, []string{`network "net" isn't as reservation ` + hashOf(7).Hex()}},
+			node.Transient, []string{`network "net" doesn't match reservation ` + hashOf(7).Hex()}},
 		"another network's reservation": {byHash(hashOf(1), hashOf(2), hashOf(7)), func(f *fakeNode) { f.accepted("other", hashOf(7), container.Accepted) },
 			node.Refused, []string{"data.network.network_hash"}},
 		"there is no network at all": {byHash(hashOf(1), hashOf(2), hashOf(net)), func(f *fakeNode) { clear(f.networks); clear(f.known) },

@@ -127,7 +127,7 @@ func plan(r *workload.Reservation, decrypt workload.Decrypt) (node.NetworkSpec, 
 			PrivateKey: private, PublicKey: res.PublicKey, ListenPort: res.ListenPort, Peers: res.Peers,
 		}, nil
 	}
-	return node.NetworkSpec{}, node.Errorf(node.Invalid, "data.net_resources is without one of %s", r.NodeID)
+	return node.NetworkSpec{}, node.Errorf(node.Invalid, "data.net_resources has no entry for node %s", r.NodeID)
 }
 
 // open opens the private key of resource i. A box that can't be opened is the

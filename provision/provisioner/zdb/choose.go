@@ -102,7 +102,7 @@ func (p *Provisioner) answering(ctx context.Context) (map[string]bool, error) {
 // pick chooses among the pools of the right type.
 func pick(choices []choice, want plan) (server, error) {
 	if len(choices) == 0 {
-		return server{}, node.Errorf(node.Refused, "data.disk_type is %s, which this node hasn't", want.disk)
+		return server{}, node.Errorf(node.Refused, "data.disk_type is %s, must be a disk type of this node", want.disk)
 	}
 	var best *choice
 	var most, least, coming uint64
@@ -129,7 +129,7 @@ func pick(choices []choice, want plan) (server, error) {
 	if coming >= least {
 		kind = node.Transient
 	}
-	return server{}, node.Errorf(kind, "not enough %s space on one pool: need %s with what zdb adds to it, free %s", want.disk, text(least), text(most))
+	return server{}, node.Errorf(kind, "not enough %s space on one pool: need %s with zdb's overhead, free %s", want.disk, text(least), text(most))
 }
 
 // text formats a number of bytes for people.

@@ -155,7 +155,7 @@ func (p *Provisioner) inside(ctx context.Context, v view, id string) (all []node
 	case faultOf(box) != "":
 		return all, faultOf(box)
 	case !layer:
-		return all, "what holds its zdb container's own files is gone"
+		return all, "its zdb container's writable layer is gone"
 	case !inHand:
 		return all, "its zdb container has no port"
 	case s.Drift != "":
@@ -190,7 +190,7 @@ func differs(r *workload.Reservation, n node.ZDBNamespace) string {
 	case n.Public != asked.Public:
 		return fmt.Sprintf("public is %t, must be %t", n.Public, asked.Public)
 	case n.Protected != (asked.Password != ""):
-		return fmt.Sprintf("that it has a password is %t, must be %t", n.Protected, asked.Password != "")
+		return fmt.Sprintf("password protection is %t, must be %t", n.Protected, asked.Password != "")
 	}
 	return ""
 }

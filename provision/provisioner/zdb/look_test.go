@@ -25,11 +25,11 @@ func TestLookReportsDifferences(t *testing.T) {
 		"it was never started":    {func(f *fakeNode) { f.reboot() }, "its zdb container doesn't run"},
 		"it has ended":            {func(f *fakeNode) { f.reboot(); f.ended[box] = true }, "its zdb container has ended with exit code 137"},
 		"its volume is gone":      {func(f *fakeNode) { delete(f.volumes, box) }, "the volume of its zdb container can't be found"},
-		"its layer is gone":       {func(f *fakeNode) { delete(f.volumes, box+".layer") }, "what holds its zdb container's own files is gone"},
+		"its layer is gone":       {func(f *fakeNode) { delete(f.volumes, box+".layer") }, "its zdb container's writable layer is gone"},
 		"it has no port":          {func(f *fakeNode) { delete(f.ports, box) }, "its zdb container has no port"},
 		"its size was changed":    {change(func(n *node.ZDBNamespaceSpec) { n.Size = gib }), "its size is 1073741824 bytes, must be 2147483648"},
 		"it was made public":      {change(func(n *node.ZDBNamespaceSpec) { n.Public = true }), "public is true, must be false"},
-		"it was given a password": {change(func(n *node.ZDBNamespaceSpec) { n.Password = "x" }), "that it has a password is true, must be false"},
+		"it was given a password": {change(func(n *node.ZDBNamespaceSpec) { n.Password = "x" }), "password protection is true, must be false"},
 		"zdb doesn't list": {func(f *fakeNode) { f.reading["list namespaces"] = node.Errorf(node.Transient, "no answer") },
 			"its zdb doesn't answer: no answer"},
 	} {

@@ -196,7 +196,7 @@ func TestRefusals(t *testing.T) {
 		"another's box": {nil, nil, node.Invalid, "made for another user"},
 		"no answer":     {func(f *fakeNode) string { return aNamespace(`,"password":"` + f.seal("a") + `"`) }, func(f *fakeNode) { f.fail["decrypt"] = node.Errorf(node.Transient, "silent") }, node.Transient, "silent"},
 		"no such disk":  {nil, func(f *fakeNode) { f.pools = f.pools[1:] }, node.Refused, "data.disk_type is SSD"},
-		"no space":      {nil, func(f *fakeNode) { f.pools[0].Offered = 2 * gib }, node.NoSpace, "need 2.88 GiB with what zdb adds to it, free 2.00 GiB"},
+		"no space":      {nil, func(f *fakeNode) { f.pools[0].Offered = 2 * gib }, node.NoSpace, "need 2.88 GiB with zdb's overhead, free 2.00 GiB"},
 		"a broken pool": {nil, func(f *fakeNode) {
 			f.broken = []node.BrokenPool{{Name: "ssd0", DiskType: workload.SSD, Cause: "read-only"}}
 		}, node.Transient, "pool ssd0 is broken now: read-only"},

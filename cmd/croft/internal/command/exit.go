@@ -67,7 +67,7 @@ func exitCode(ctx context.Context, err error) int {
 // exitCodes is the topic `croft help exit-codes`.
 func exitCodes() *cli.Command {
 	return &cli.Command{
-		Name: "exit-codes", Category: "help", Usage: "what the exit codes mean", Description: exitTable,
+		Name: "exit-codes", Category: "help", Usage: "list the exit codes", Description: exitTable,
 		Action: func(c *cli.Context) error {
 			_, err := fmt.Fprintln(c.App.Writer, exitTable)
 			return err

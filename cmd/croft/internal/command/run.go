@@ -30,7 +30,7 @@ func Run(ctx context.Context, env shell.Env, args []string) int {
 	switch {
 	case err == nil || errors.As(err, &changes) || errors.As(err, &ended):
 	case ctx.Err() != nil:
-		s.Say("croft: interrupted; what was begun is in the state, and apply goes on from there")
+		s.Say("croft: interrupted; the state file has the unfinished work, and apply continues it")
 	default:
 		s.Say("croft: %s", s.PlainText(err))
 	}
@@ -43,7 +43,7 @@ func newApp(s *shell.Shell) *cli.App {
 	app := &cli.App{
 		Name: "croft", Usage: "sign reservations, push them to an explorer, and check what the nodes answer",
 		Description: "Answers go to the standard output, progress and errors to the standard error.\n" +
-			"Flags may stand anywhere. `croft help COMMAND` has examples; `croft help exit-codes` says what the exit codes mean.",
+			"Flags may stand anywhere. `croft help COMMAND` has examples; `croft help exit-codes` lists the exit codes.",
 		Writer: s.Env.Stdout, ErrWriter: s.Env.Stderr, Reader: s.Env.Stdin,
 		HideVersion: true, EnableBashCompletion: true,
 		Flags:          shell.GlobalFlags(),

@@ -87,7 +87,7 @@ type candidate struct {
 // that fits. Nil when there is none.
 func (i *Importer) pick(ctx context.Context, w *project.Workload, id string, all []Observation) (*candidate, error) {
 	if old := i.ledger.Current[w.Name]; old != nil && id != "" {
-		return nil, errors.Errorf("cannot import %s as %q: %s stands for that name; delete it, or name another", id, w.Name, old.ID)
+		return nil, errors.Errorf("cannot import %s as %q: %s has that name already; delete it, or choose another name", id, w.Name, old.ID)
 	}
 	if w.Type == workload.TypeNetwork && id == "" {
 		all = newestNetworks(all)
@@ -114,7 +114,7 @@ func (i *Importer) pick(ctx context.Context, w *project.Workload, id string, all
 		for _, one := range fit {
 			ids = append(ids, one.entry.ID)
 		}
-		return nil, errors.Errorf("cannot import %q: %s are all as the file asks; say which with `croft import %s=ID`", w.Name, strings.Join(ids, ", "), w.Name)
+		return nil, errors.Errorf("cannot import %q: %s all match the file; choose one with `croft import %s=ID`", w.Name, strings.Join(ids, ", "), w.Name)
 	case len(fit) == 1:
 		return fit[0], nil
 	case id != "":
@@ -128,7 +128,7 @@ func (i *Importer) unfit(w *project.Workload, o Observation) string {
 	r := o.Document
 	switch {
 	case i.ledger.holds(r.ID):
-		return "it stands for another name of this project"
+		return "it has another name in this project"
 	case r.Type != w.Type:
 		return fmt.Sprintf("it is a %s, the file asks for a %s", r.Type, w.Type)
 	case r.NodeID != w.Node:

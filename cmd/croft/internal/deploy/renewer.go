@@ -36,7 +36,7 @@ func (r *Renewer) Entry(ctx context.Context, e *state.Entry, n workload.Renewal,
 	if err := r.ledger.save(); err != nil {
 		return err
 	}
-	r.log.say("%s: %s lives until %s", e.Name, e.ID, n.Expires.Local().Format("2006-01-02 15:04"))
+	r.log.say("%s: %s lasts until %s", e.Name, e.ID, n.Expires.Local().Format("2006-01-02 15:04"))
 	return nil
 }
 

@@ -104,7 +104,7 @@ func TestTheSameIDForAnotherVolume(t *testing.T) {
 	}
 	d := u.deployer()
 	d.State.Current["web"].Hashes["data"] = strings.Repeat("0", 64)
-	if p, err := u.plan(d, f); err != nil || p.Changes[1].Action != plan.Replace || !strings.Contains(p.Changes[1].Reason, `its volume "data" was made anew`) {
+	if p, err := u.plan(d, f); err != nil || p.Changes[1].Action != plan.Replace || !strings.Contains(p.Changes[1].Reason, `its volume "data" was recreated`) {
 		t.Errorf("%+v, %v", p.Changes, err)
 	}
 }

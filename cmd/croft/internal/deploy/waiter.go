@@ -26,7 +26,7 @@ const (
 type FailedError struct{ What []string }
 
 func (e *FailedError) Error() string {
-	return "cannot reach what was asked for: " + strings.Join(e.What, "; ")
+	return "cannot reach the wanted state: " + strings.Join(e.What, "; ")
 }
 
 // TimeoutError lists the reservations that were still waited for when the time was over.

@@ -56,12 +56,12 @@ func Note(path string, change func(*Memory)) error {
 	m.trim()
 	content, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
-		return errors.Wrap(err, "cannot note where nodes are")
+		return errors.Wrap(err, "cannot save the addresses of nodes")
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return errors.Wrap(err, "cannot note where nodes are")
+		return errors.Wrap(err, "cannot save the addresses of nodes")
 	}
-	return errors.Wrap(atomicfile.WriteFile(path, append(content, '\n'), 0o600), "cannot note where nodes are")
+	return errors.Wrap(atomicfile.WriteFile(path, append(content, '\n'), 0o600), "cannot save the addresses of nodes")
 }
 
 // trim drops the nodes with the oldest notes.

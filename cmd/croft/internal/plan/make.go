@@ -77,7 +77,7 @@ func (m maker) now(w Wanted, k Known, c *Change) bool {
 	case k.Phase == Ended:
 		c.Action, c.Reason = Create, because(k.ID+" has ended", k.Why)
 	case !m.Now.Before(k.Expires) && k.Phase == Unpushed:
-		c.Action, c.Reason = Create, "what was signed has expired before it was pushed"
+		c.Action, c.Reason = Create, "the signed document expired before it was pushed"
 	case !m.Now.Before(k.Expires):
 		c.Action, c.Reason = Create, k.ID+" has expired"
 	case k.Phase == Failed && k.Older != "" && m.inPlace(w, k):
@@ -120,7 +120,7 @@ func (m maker) differs(w Wanted, k Known, c *Change) bool {
 }
 
 // layerGoes warns of the writable layer that an update of a container loses.
-const layerGoes = "what it wrote beside its volumes goes, once the new one runs"
+const layerGoes = "its files outside of volumes are lost once the new one runs"
 
 // inPlace reports whether a container can be changed by another that takes its place.
 // One whose volume is made anew, or was, is stopped for that anyway.
@@ -132,12 +132,12 @@ func (m maker) inPlace(w Wanted, k Known) bool {
 func (m maker) moved(w Wanted, k Known) string {
 	for _, name := range w.Uses {
 		if m.anew[name] {
-			return fmt.Sprintf("its %s %q is made anew", m.typeOf(name), name)
+			return fmt.Sprintf("its %s %q is recreated", m.typeOf(name), name)
 		}
 		now := m.known[name]
 		id, ok := k.Uses[name]
 		if (ok && now.ID != "" && id != now.ID) || m.otherHash(now, k.Hashes[name]) {
-			return fmt.Sprintf("its %s %q was made anew as %s", m.typeOf(name), name, now.ID)
+			return fmt.Sprintf("its %s %q was recreated as %s", m.typeOf(name), name, now.ID)
 		}
 	}
 	return ""
@@ -172,9 +172,9 @@ func (m maker) lives(w Wanted, k Known, c *Change) {
 	}
 	switch left := k.Expires.Sub(m.Now); {
 	case left < k.Expires.Sub(k.Created)/10:
-		c.Hint = fmt.Sprintf("it expires in %s; `croft renew %s` makes it live longer", lifetime.Text(left), w.Name)
+		c.Hint = fmt.Sprintf("it expires in %s; `croft renew %s` prolongs it", lifetime.Text(left), w.Name)
 	case w.Duration < k.Duration:
-		c.Hint = "a shorter duration holds from when it is made anew"
+		c.Hint = "a shorter duration takes effect when it is recreated"
 	}
 }
 

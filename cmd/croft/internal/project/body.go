@@ -73,7 +73,7 @@ func (b *body) object(n *yaml.Node, s shape, field, path string) (any, error) {
 			return nil, unknown(e, field, names(s.members))
 		}
 		if other, twice := from[m.wire]; twice {
-			return nil, at(e.line, join(field, e.key), "says the same as %s; only one is allowed", other)
+			return nil, at(e.line, join(field, e.key), "means the same as %s; only one is allowed", other)
 		}
 		from[m.wire] = e.key
 		if out[m.wire], err = b.value(e.value, m.shape, join(field, e.key), join(path, m.wire)); err != nil {

@@ -59,7 +59,7 @@ func (w *Workload) target(known Targets, name string) (Target, error) {
 		return target, errors.Errorf("cannot make the data of %q: %q has no ID yet", w.Name, name)
 	}
 	if target.Hash == "" {
-		return target, errors.Errorf("cannot make the data of %q: nobody knows the hash of %q", w.Name, name)
+		return target, errors.Errorf("cannot make the data of %q: the hash of %q isn't known", w.Name, name)
 	}
 	return target, nil
 }

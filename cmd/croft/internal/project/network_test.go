@@ -245,7 +245,7 @@ func TestMistakesInNetworks(t *testing.T) {
 		{head + "  net1:\n    ip_range: 8.8.0.0/16\n", 6, []string{"is 8.8.0.0/16, must be a private IPv4 range"}},
 		{head + "  net1:\n    ip_range: 10.1.0.0/16\n    duration: soon\n", 7, []string{"networks.net1.duration"}},
 		{"project: p\nnetworks:\n  net1: {ip_range: 10.1.0.0/16}\n", 3, []string{"networks.net1.duration: is missing"}},
-		{head + "  net1: {ip_range: 10.1.0.0/16}\n  net1: {ip_range: 10.1.0.0/16}\n", 6, []string{"networks.net1: is there twice"}},
+		{head + "  net1: {ip_range: 10.1.0.0/16}\n  net1: {ip_range: 10.1.0.0/16}\n", 6, []string{"networks.net1: is given twice"}},
 		{head + "  net1: {ip_range: 10.1.0.0/16}\nworkloads:\n  net1:\n    volume: {size: 1, type: SSD}\n", 5, []string{"networks.net1: a workload has the same name"}},
 		{head + "  net1: {ip_range: 10.1.0.0/16}\nworkloads:\n  a:\n    network: {name: net1}\n", 5, []string{`the workload "a" is a network of that name too`}},
 		{with("node: NODE1, ", ""), 8, []string{"networks.net1.nodes[0].node: is missing"}},

@@ -39,7 +39,7 @@ func entries(n *yaml.Node, field string) ([]entry, error) {
 			return nil, at(k.Line, field, "a key is %s, must be plain text", described(k))
 		}
 		if seen[k.Value] {
-			return nil, at(k.Line, join(field, k.Value), "is there twice")
+			return nil, at(k.Line, join(field, k.Value), "is given twice")
 		}
 		seen[k.Value] = true
 		out = append(out, entry{key: k.Value, line: k.Line, value: v})

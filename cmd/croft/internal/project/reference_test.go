@@ -59,7 +59,7 @@ func TestReferencesAreWrittenByHash(t *testing.T) {
 		}
 	}
 	known.Workloads["data"] = project.Target{ID: "7-1"}
-	if data, err := web.Data(known, none, none); err == nil || !strings.Contains(err.Error(), `nobody knows the hash of "data"`) {
+	if data, err := web.Data(known, none, none); err == nil || !strings.Contains(err.Error(), `the hash of "data" isn't known`) {
 		t.Errorf("without the volume's hash: %s, %v", data, err)
 	}
 }

@@ -91,14 +91,14 @@ func doorLimits() cgroup.Limits {
 func (p Process) Settle(runDir string, log zerolog.Logger) *cgroup.Seat {
 	seat, err := cgroup.Settle(cgroup.Name(p.Name, runDir), p.limits())
 	if err != nil {
-		log.Warn().Err(err).Msg("this process has no ceilings")
+		log.Warn().Err(err).Msg("cannot limit this process")
 		return &cgroup.Seat{}
 	}
 	if len(seat.Missing) > 0 {
-		log.Warn().Strs("missing", seat.Missing).Msg("this machine can't hold all limits of this process")
+		log.Warn().Strs("missing", seat.Missing).Msg("some limits of this process can't be set on this machine")
 	}
 	if len(seat.Given) > 0 {
-		log.Info().Strs("given", seat.Given).Msg("limits that this process has already are left as they are")
+		log.Info().Strs("given", seat.Given).Msg("limits that are already set for this process are kept")
 	}
 	seat.BoundHeap()
 	return seat
@@ -120,7 +120,7 @@ func confineHelper(c config.Config, log zerolog.Logger, part string, l cgroup.Li
 		// A limit that fails here fails for the agent too, and was logged then. Each process also limits
 		// its own memory.
 		if _, failures := cgroup.Put(pid, name, l); len(failures) > 0 {
-			log.Debug().Errs("failures", failures).Str("part", part).Msg("a process isn't in its control group")
+			log.Debug().Errs("failures", failures).Str("part", part).Msg("a process is outside of its control group")
 		}
 	}
 }

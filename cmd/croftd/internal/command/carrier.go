@@ -31,12 +31,12 @@ const (
 // carrierCommand runs the processes that outlive the agent.
 func carrierCommand(v node.Version) *cli.Command {
 	return &cli.Command{
-		Name: "carrier", Usage: "what the node starts by itself to outlive it: processes that hold workloads up",
+		Name: "carrier", Usage: "run a carrier: a process that the node starts, that keeps workloads up and outlives the node",
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
 				return usage(errors.Errorf("cannot carry %q: there is no such carrier; it must be wg or log", c.Args().First()))
 			}
-			return usage(errors.New("cannot carry: say croftd carrier wg or croftd carrier log"))
+			return usage(errors.New("cannot run a carrier: name one, as croftd carrier wg or croftd carrier log"))
 		},
 		Subcommands: []*cli.Command{wgCommand(v), logCommand(v)},
 	}
@@ -55,7 +55,7 @@ func wgCommand(v node.Version) *cli.Command {
 
 func logCommand(v node.Version) *cli.Command {
 	return &cli.Command{
-		Name: "log", Usage: "write what containers say into files, for the node at --run-dir",
+		Name: "log", Usage: "write the output of containers into files, for the node at --run-dir",
 		Flags: append(carrierFlags("log"),
 			&cli.StringFlag{Name: flagDir, Usage: "`FOLDER` of the containers' log files"},
 			&cli.Int64Flag{Name: flagSize, Usage: "size in `BYTES` of a file before the next one is begun", Value: logs.DefaultSize},
@@ -72,7 +72,7 @@ func carrierFlags(name string) []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: flagRunDir, Usage: "the node's run-dir; the carrier's `FOLDER` is " + name + " below it", Value: "/run/croft", EnvVars: []string{config.EnvPrefix + "RUN_DIR"}},
 		&cli.StringFlag{Name: flagLogLevel, Usage: "debug, info, warn or error; the log is {run-dir}/" + name + "/log", Value: "info", EnvVars: []string{config.EnvPrefix + "LOG_LEVEL"}},
-		&cli.BoolFlag{Name: flagSameGroup, Usage: "stay in the control groups of who starts it, without a hard limit"},
+		&cli.BoolFlag{Name: flagSameGroup, Usage: "stay in the control groups of the starting process, without a hard limit"},
 	}
 }
 

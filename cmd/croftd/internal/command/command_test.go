@@ -58,20 +58,20 @@ func TestExitStatus(t *testing.T) {
 		{"bad format", with("status", "-o", "xml"), 2, "", "it must be table or json"},
 		{"config format", with("config", "-o", "xml"), 2, "", "it must be yaml or json"},
 		{"evict what", with("evict"), 2, "", "cannot evict: an ID is wanted"},
-		{"evict sure?", append(with("evict"), "1-1"), 5, "", "cannot evict 1-1: say --yes"},
+		{"evict sure?", append(with("evict"), "1-1"), 5, "", "cannot evict 1-1: pass --yes"},
 		{"evict two", append(with("evict"), "1-1", "2-1", "--yes"), 2, "", `"2-1" is too much`},
 		{"evict, nobody there", append(with("evict"), "1-1", "--yes"), 4, "", "no node is running here"},
 		{"store what", []string{"store"}, 2, "", "croftd store accept-older, croftd store refuse-older, or croftd store restored"},
-		{"destroy what", with("storage", "destroy"), 2, "", "say either --pool NAME"},
-		{"destroy both", with("storage", "destroy", "--all", "--pool", "x", "--yes"), 2, "", "say either --pool NAME"},
-		{"carry what", []string{"carrier"}, 2, "", "say croftd carrier wg or croftd carrier log"},
+		{"destroy what", with("storage", "destroy"), 2, "", "pass either --pool NAME"},
+		{"destroy both", with("storage", "destroy", "--all", "--pool", "x", "--yes"), 2, "", "pass either --pool NAME"},
+		{"carry what", []string{"carrier"}, 2, "", "name one, as croftd carrier wg or croftd carrier log"},
 		{"carry no such", []string{"carrier", "stones"}, 2, "", `cannot carry "stones": there is no such carrier`},
 		{"carry with argument", with("carrier", "wg", "now")[:3], 2, "", `cannot use "now": croftd carrier wg takes no arguments`},
 		{"carry log level", []string{"carrier", "wg", "--run-dir", filepath.Join(dir, "r"), "--log-level", "loud"}, 2, "", `cannot use log-level = "loud"`},
 		{"carry logs with argument", []string{"carrier", "log", "now"}, 2, "", `cannot use "now": croftd carrier log takes no arguments`},
 		{"carry logs nowhere", []string{"carrier", "log", "--dir", "logs"}, 2, "", `cannot use dir = "logs": it must be an absolute path`},
 		{"help of carrier", []string{"help"}, 0, "carrier", ""},
-		{"destroy sure?", with("storage", "destroy", "--all"), 5, "", "cannot destroy all pools: say --yes"},
+		{"destroy sure?", with("storage", "destroy", "--all"), 5, "", "cannot destroy all pools: pass --yes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			status, out, errs := croftd(c.args...)
@@ -110,7 +110,7 @@ func TestConfigCommandShowsFlagsOfEachKind(t *testing.T) {
 			t.Errorf("%+v isn't in %s", want, out)
 		}
 	}
-	if !strings.Contains(errs, "ignored in the environment: CROFT_NO_SUCH is no setting") {
+	if !strings.Contains(errs, "environment variable ignored: CROFT_NO_SUCH isn't a setting") {
 		t.Errorf("the unknown variable isn't named: %q", errs)
 	}
 	name := filepath.Join(t.TempDir(), "c.yaml")
@@ -197,7 +197,7 @@ func TestStatusForPeopleAndPrograms(t *testing.T) {
 	}
 	for _, want := range []string{
 		"NODE", "up 1h0m", "pools: broken: hdd1 (bad superblock)", "explorer: the explorer hasn't answered yet",
-		"ssd0", "4.0 GiB", "/run/croft/pools/ssd0 (unmounted by somebody and mounted again, times: 2)", "USERUSER…", "the disk is full; pending: provision, next attempt ",
+		"ssd0", "4.0 GiB", "/run/croft/pools/ssd0 (unmounted from outside and mounted again, times: 2)", "USERUSER…", "the disk is full; pending: provision, next attempt ",
 		"orphan", "a label without a record", "RESTORED", "3, last 2026-01-02T03:04:05Z: its bridge is gone",
 		"[fd00::7]:6379", "my-logs", "12345", "678", "READERRE…", "connection refused",
 		"4711", "41", "137, 2026-01-02T03:04:06Z", "cannot start: no such file", "its mount /data is gone", "the last lines of 6-1:",

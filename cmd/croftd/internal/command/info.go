@@ -21,7 +21,7 @@ func outputFlag(value, usage string) cli.Flag {
 
 func (p croftd) configCommand() *cli.Command {
 	return &cli.Command{
-		Name: "config", Usage: "print what is in force and from where; passwords are masked",
+		Name: "config", Usage: "print the settings in force and their sources; passwords are masked",
 		Flags: append(p.settingFlags(), outputFlag("yaml", "yaml or json")),
 		Action: func(c *cli.Context) error {
 			loaded, err := p.load(c)
@@ -29,7 +29,7 @@ func (p croftd) configCommand() *cli.Command {
 				return err
 			}
 			for _, name := range loaded.Ignored {
-				_, _ = fmt.Fprintf(c.App.ErrWriter, "croftd: ignored in the environment: %s is no setting\n", name)
+				_, _ = fmt.Fprintf(c.App.ErrWriter, "croftd: environment variable ignored: %s isn't a setting\n", name)
 			}
 			return usage(loaded.Print(c.App.Writer, c.String(flagOutput)))
 		},
@@ -38,7 +38,7 @@ func (p croftd) configCommand() *cli.Command {
 
 func (p croftd) idCommand() *cli.Command {
 	return &cli.Command{
-		Name: "id", Usage: "print the node's ID; its key is made when there is none",
+		Name: "id", Usage: "print the node's ID; a missing key is created",
 		Flags: p.settingFlags(),
 		Action: func(c *cli.Context) error {
 			loaded, err := p.load(c)

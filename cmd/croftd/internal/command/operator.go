@@ -20,7 +20,7 @@ const askTimeout = 2 * time.Minute
 func (p croftd) operatorCommands() []*cli.Command {
 	return []*cli.Command{
 		{
-			Name: "status", Usage: "show what the running node knows",
+			Name: "status", Usage: "show the state of the running node",
 			Flags: append(p.settingFlags(), outputFlag("table", "table or json")),
 			Action: p.ask(func(ctx context.Context, c *cli.Context, n control.Node) error {
 				return p.showStatus(ctx, c, n)
@@ -42,14 +42,14 @@ func (p croftd) operatorCommands() []*cli.Command {
 					}),
 				},
 				{
-					Name: "refuse-older", Usage: "take accept-older back: what was ended is remembered until its signed end and no longer",
+					Name: "refuse-older", Usage: "undo accept-older: ended reservations are remembered until their signed end and no longer",
 					Flags: p.settingFlags(),
 					Action: p.ask(func(ctx context.Context, c *cli.Context, n control.Node) error {
 						return told(c, n.RefuseOlder(ctx), "older reservations are refused from now on")
 					}),
 				},
 				{
-					Name: "restored", Usage: "say that the store was put back from a backup: it gets a new birth",
+					Name: "restored", Usage: "declare that the store was restored from a backup: it gets a new birth",
 					Flags: p.settingFlags(),
 					Action: p.ask(func(ctx context.Context, c *cli.Context, n control.Node) error {
 						return told(c, n.Restored(ctx), "the store has a new birth; reservations signed before it are refused until `croftd store accept-older`")
@@ -57,7 +57,7 @@ func (p croftd) operatorCommands() []*cli.Command {
 				},
 			},
 			Action: func(c *cli.Context) error {
-				return usage(errors.New("cannot decide: say croftd store accept-older, croftd store refuse-older, or croftd store restored"))
+				return usage(errors.New("cannot decide about the store: name croftd store accept-older, croftd store refuse-older, or croftd store restored"))
 			},
 		},
 	}
@@ -104,7 +104,7 @@ func evict(ctx context.Context, c *cli.Context, n control.Node) error {
 		return usage(errors.New("cannot evict: an ID is wanted, as croftd status shows it"))
 	}
 	if !yes {
-		return node.Errorf(node.Refused, "cannot evict %s: say --yes to end the user's workload", id)
+		return node.Errorf(node.Refused, "cannot evict %s: pass --yes to end the user's workload", id)
 	}
 	return told(c, n.Evict(ctx, id), id+" is evicted; its data is kept for the grace period")
 }

@@ -105,10 +105,10 @@ func (p croftd) serve(process string) cli.ActionFunc {
 		tap := debug.NewTap(output(loaded.Config))
 		log := logger(loaded.Config, tap).With().Str("part", process).Logger()
 		if loaded.File != "" {
-			log.Info().Str("file", loaded.File).Msg("settings are read from a file")
+			log.Info().Str("file", loaded.File).Msg("settings read from a file")
 		}
 		for _, name := range loaded.Ignored {
-			log.Warn().Str("name", name).Msg("ignored in the environment: it is no setting")
+			log.Warn().Str("name", name).Msg("environment variable ignored: it isn't a setting")
 		}
 		return daemon.Run(c.Context, daemon.Config{Config: loaded.Config, Process: process, Modules: p.modules, Version: p.version, Log: log, Tap: tap})
 	}

@@ -22,4 +22,4 @@ func unpackCommand() *cli.Command {
 }
 
 // errUnpack means that the process that asked for a layer is gone.
-var errUnpack = errors.New("cannot answer: who asked is gone")
+var errUnpack = errors.New("cannot answer: the caller is gone")

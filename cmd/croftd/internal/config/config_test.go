@@ -171,7 +171,7 @@ func TestRefused(t *testing.T) {
 		{"type", "", "", "pool-type=NVME", "SSD or HDD"},
 		{"disk", "", "", "disk=NVME:/dev/sda", `SSD:/dev/name or HDD:/dev/name; "NVME:/dev/sda" isn't`},
 		{"relative disk", "", "", "disk=sda", `"sda" isn't`},
-		{"disk twice", "", "", "disk=SSD:/dev/a,HDD:/dev/a", "/dev/a is there twice"},
+		{"disk twice", "", "", "disk=SSD:/dev/a,HDD:/dev/a", "/dev/a is named twice"},
 		{"wipe of none", "", "", "wipe-disk=/dev/a", "/dev/a isn't"},
 		{"relative path", "", "", "state-dir=here", "an absolute path"},
 		{"same dirs", "", "", "run-dir=/var/lib/croft", "another folder than state-dir"},

@@ -51,7 +51,7 @@ const (
 	groupPlace     = "Where things are"
 	groupExplorer  = "Explorer"
 	groupBus       = "Bus"
-	groupAdmission = "Who may have what"
+	groupAdmission = "Admission"
 	groupDoor      = "Users' way to the node"
 	groupSeen      = "Logs, health, control"
 	groupTime      = "Times"
@@ -65,15 +65,15 @@ func Settings(modules []Setting) []Setting {
 
 func placeSettings() []Setting {
 	return []Setting{
-		{"state-dir", Text, "/var/lib/croft", "what must survive a reboot: the node's key, the store, the pool's loop file", groupPlace,
+		{"state-dir", Text, "/var/lib/croft", "folder of data that must survive a reboot: the node's key, the store, the pool's loop file", groupPlace,
 			SetPath(func(c *Config) *string { return &c.StateDir })},
 		{"run-dir", Text, "/run/croft", "sockets and mount points", groupPlace,
 			SetPath(func(c *Config) *string { return &c.RunDir })},
-		{"explorer", Text, "", "the explorer's URL; without one the node keeps what it has and gets nothing new", groupExplorer,
+		{"explorer", Text, "", "the explorer's URL; without one the node keeps its workloads and gets no new ones", groupExplorer,
 			httpURL(func(c *Config) *string { return &c.Explorer })},
-		{"farm-id", Number, "0", "the farm that the node says it belongs to; 0 for none", groupExplorer,
+		{"farm-id", Number, "0", "the farm that the node claims to belong to; 0 for none", groupExplorer,
 			SetNumber(func(c *Config) *uint64 { return &c.FarmID })},
-		{"trust-explorer-clock", Switch, "false", "take the explorer for a clock that is right: data is removed by its word alone where NTP doesn't say otherwise", groupExplorer,
+		{"trust-explorer-clock", Switch, "false", "trust the explorer's clock: data is removed by its word alone where NTP doesn't contradict it", groupExplorer,
 			toggle(func(c *Config) *bool { return &c.TrustExplorerClock })},
 	}
 }
@@ -91,7 +91,7 @@ func admissionSettings() []Setting {
 	return []Setting{
 		{"reserve-cpu", Number, "0", "cores that the node keeps for itself", groupAdmission,
 			SetNumber(func(c *Config) *uint64 { return &c.Reserve.CPU })},
-		{"cpu-overcommit", Number, "1", "how often each core is promised: containers that want more than there is share it by what they reserved", groupAdmission,
+		{"cpu-overcommit", Number, "1", "vCPUs that may be reserved for each core; containers share busy cores in proportion to their reservations", groupAdmission,
 			SetNumberIn(func(c *Config) *uint64 { return &c.Overcommit }, 1, 100)},
 		{"reserve-memory", Size, "512MiB", "memory that the node keeps for itself", groupAdmission,
 			SetSize(func(c *Config) *uint64 { return &c.Reserve.Memory })},
@@ -121,7 +121,7 @@ func admissionSettings() []Setting {
 			SetSize(func(c *Config) *uint64 { return &c.UserLimit.HDD })},
 		{"accept-signature-v1", Switch, "false", "accept version 1 signatures, which cover neither dates nor deletion", groupAdmission,
 			toggle(func(c *Config) *bool { return &c.AcceptSignatureV1 })},
-		{"grace", Duration, "168h", "how long what has a label but no record, and what was evicted, is kept", groupAdmission,
+		{"grace", Duration, "168h", "how long orphans (labelled, without a record) and evicted workloads are kept", groupAdmission,
 			SetDuration(func(c *Config) *time.Duration { return (&c.Grace) })},
 	}
 }
@@ -154,7 +154,7 @@ func seenSettings() []Setting {
 
 func timeSettings() []Setting {
 	return []Setting{
-		{"heartbeat", Duration, "1m", "how often the node tells the explorer that it is there, give or take a fifth", groupTime,
+		{"heartbeat", Duration, "1m", "interval of the node's sign of life to the explorer, give or take a fifth", groupTime,
 			SetDuration(func(c *Config) *time.Duration { return (&c.Heartbeat) })},
 		{"poll-wait", Duration, "30s", "how long the explorer may hold a poll open", groupTime,
 			SetDuration(func(c *Config) *time.Duration { return (&c.PollWait) })},

@@ -12,7 +12,7 @@ const minPool = 256 << 20
 // validate checks the relations between settings.
 func (l *Loaded) validate() error {
 	if l.StateDir == l.RunDir {
-		return l.refuse("run-dir", "another folder than state-dir: what is in it doesn't survive a reboot")
+		return l.refuse("run-dir", "another folder than state-dir: its content doesn't survive a reboot")
 	}
 	if len(l.Disks) == 0 && l.PoolSize < minPool {
 		return l.refuse("pool-size", "at least 256MiB when no disks are named")
@@ -20,7 +20,7 @@ func (l *Loaded) validate() error {
 	seen := map[string]bool{}
 	for _, d := range l.Disks {
 		if seen[d.Path] {
-			return l.refuse("disk", "disks that are named once; "+d.Path+" is there twice")
+			return l.refuse("disk", "disks that are named once; "+d.Path+" is named twice")
 		}
 		seen[d.Path] = true
 	}

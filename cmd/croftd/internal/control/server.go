@@ -153,6 +153,6 @@ func (s *Server) answer(w http.ResponseWriter, value any, err error) {
 		value = failure{Kind: node.KindOf(err), Error: err.Error()}
 	}
 	if err := json.NewEncoder(w).Encode(value); err != nil {
-		s.log.Debug().Err(err).Msg("the control socket's client went away")
+		s.log.Debug().Err(err).Msg("the control socket's client disconnected")
 	}
 }

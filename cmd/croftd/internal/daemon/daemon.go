@@ -154,7 +154,7 @@ func (d *daemon) openBus(ctx context.Context, parts *supervise.Group) error {
 // NOTIFY_SOCKET.
 func (d *daemon) tell(state string) {
 	if _, err := systemd.SdNotify(false, state); err != nil {
-		d.Log.Warn().Err(err).Msg("cannot tell the service manager")
+		d.Log.Warn().Err(err).Msg("cannot notify the service manager")
 	}
 }
 

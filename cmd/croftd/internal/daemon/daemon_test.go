@@ -75,7 +75,7 @@ func TestNotify(t *testing.T) {
 		}
 	}
 	t.Setenv("NOTIFY_SOCKET", filepath.Join(t.TempDir(), "nobody"))
-	if d.tell("READY=1"); !strings.Contains(log.String(), "cannot tell the service manager") {
+	if d.tell("READY=1"); !strings.Contains(log.String(), "cannot notify the service manager") {
 		t.Fatalf("nobody listens, and the log has %q", &log)
 	}
 }

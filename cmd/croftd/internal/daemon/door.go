@@ -34,7 +34,7 @@ func (d *daemon) openDoor(ctx context.Context, m clients, b *engineParts) error 
 		return err
 	}
 	b.endStreams = streams.close
-	d.Log.Info().Str("address", b.door.Address()).Msg("users may speak to the node")
+	d.Log.Info().Str("address", b.door.Address()).Msg("the door is open to users")
 	return nil
 }
 

@@ -135,7 +135,7 @@ func (d *daemon) openOrphans() (provision.OrphanBook, error) {
 	path := filepath.Join(d.StateDir, "orphans.json")
 	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
 		if err := os.Rename(filepath.Join(d.StateDir, "strays.json"), path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, errors.Wrap(err, "cannot take over what is known of orphans")
+			return nil, errors.Wrap(err, "cannot take over the known orphans")
 		}
 	}
 	return provision.NewOrphanFile(path), nil
@@ -145,7 +145,7 @@ func (d *daemon) openOrphans() (provision.OrphanBook, error) {
 func (d *daemon) openClock(s *store.FSStore) (*clock.Trust, error) {
 	boot, err := clock.BootID()
 	if err != nil {
-		d.Log.Warn().Err(err).Msg("a restart can't be told from a reboot")
+		d.Log.Warn().Err(err).Msg("cannot tell a restart from a reboot")
 	}
 	return clock.New(clock.Config{
 		Clock: clock.System{}, Synced: clock.Synced, BootID: boot, Last: s.Mark(), Record: s.SetMark, Log: d.Log,

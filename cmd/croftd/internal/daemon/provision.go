@@ -124,7 +124,7 @@ type link struct {
 // openLink makes the client; it doesn't connect.
 func (d *daemon) openLink(nodeID string, m clients, c *contact) (*link, error) {
 	if d.Explorer == "" {
-		d.Log.Warn().Msg("no explorer is configured: nothing new can come")
+		d.Log.Warn().Msg("no explorer is configured: no new reservations can arrive")
 		return &link{contact: c}, nil
 	}
 	sign := func(message []byte) ([]byte, error) {

@@ -28,7 +28,7 @@ func (d *daemon) sizes(m clients) sizes {
 	defer cancel()
 	status, err := m.storage.Status(ctx)
 	if err != nil {
-		d.Log.Warn().Err(err).Msg("it isn't known where what containers write will lie: it isn't counted before it is there")
+		d.Log.Warn().Err(err).Msg("cannot find the pool of containers' writable layers: their space isn't counted before they exist")
 		return out
 	}
 	out.layerOn = layerOn(status)

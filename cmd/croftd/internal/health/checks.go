@@ -35,9 +35,9 @@ func Judge(s nodestatus.Status, now time.Time, modules []module.Descriptor) node
 
 func started(s nodestatus.Status) nodestatus.Check {
 	if !s.Adopted {
-		return nodestatus.Fail("restore", "what the store knows is still being restored")
+		return nodestatus.Fail("restore", "the workloads of the store are still being restored")
 	}
-	return nodestatus.Pass("restore", "what the store knows was restored")
+	return nodestatus.Pass("restore", "the workloads of the store were restored")
 }
 
 func store(s nodestatus.Store) nodestatus.Check {
@@ -69,7 +69,7 @@ func explorer(s nodestatus.Status, now time.Time) nodestatus.Check {
 	e := s.Explorer
 	switch {
 	case e.URL == "":
-		return nodestatus.Warn("explorer", "no explorer is configured: nothing new can come")
+		return nodestatus.Warn("explorer", "no explorer is configured: no new reservations can arrive")
 	case e.LastContact == nil && e.LastError == "":
 		return nodestatus.Warn("explorer", "the explorer hasn't answered yet")
 	case e.LastContact == nil:

@@ -56,7 +56,7 @@ func Metrics(modules []module.Descriptor) []module.Metric {
 
 func readinessMetrics(modules []module.Descriptor) []module.Metric {
 	return []module.Metric{
-		{Name: "croft_build_info", Help: "1; the labels say what runs", Labels: []string{"version", "commit"}, Read: func(s nodestatus.Status, value module.Value) {
+		{Name: "croft_build_info", Help: "1; the labels are of the running program", Labels: []string{"version", "commit"}, Read: func(s nodestatus.Status, value module.Value) {
 			value(1, s.Version, s.Commit)
 		}},
 		{Name: readyMetric, Help: "1 while new reservations are taken", Read: func(s nodestatus.Status, value module.Value) {
@@ -124,7 +124,7 @@ func nodeMetrics() []module.Metric {
 		{Name: "croft_clock_trusted", Help: "1 while dates are judged by the clock", Read: func(s nodestatus.Status, value module.Value) {
 			value(module.Truth(s.Clock.Trusted))
 		}},
-		{Name: "croft_clock_level", Help: "what the clock is good for: 0 nothing, 1 judging dates and stopping workloads, 2 removing data too", Read: func(s nodestatus.Status, value module.Value) {
+		{Name: "croft_clock_level", Help: "what the clock is trusted for: 0 nothing, 1 judging dates and stopping workloads, 2 removing data too", Read: func(s nodestatus.Status, value module.Value) {
 			value(map[string]float64{"stop": 1, "remove": 2}[s.Clock.Level])
 		}},
 		{Name: "croft_explorer_last_contact_seconds", Help: "time of the last good answer, in seconds since 1970; 0 for never", Read: func(s nodestatus.Status, value module.Value) {

@@ -93,7 +93,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		readiness = Judge(status, time.Now(), s.Modules)
 	} else {
-		s.Log.Warn().Err(err).Msg("cannot tell readiness")
+		s.Log.Warn().Err(err).Msg("cannot determine readiness")
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if !readiness.Ready {
@@ -102,6 +102,6 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(readiness); err != nil {
-		s.Log.Debug().Err(err).Msg("the reader of /readyz went away")
+		s.Log.Debug().Err(err).Msg("the client of /readyz disconnected")
 	}
 }

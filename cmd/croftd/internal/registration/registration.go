@@ -149,9 +149,9 @@ func (r *Registration) note(err error) {
 	case err == nil && r.failures > 0:
 		r.Log.Info().Int("attempts", r.failures).Msg("the explorer knows this node again")
 	case err != nil && r.failures == 0:
-		r.Log.Warn().Err(err).Msg("cannot tell the explorer of this node: tried again")
+		r.Log.Warn().Err(err).Msg("cannot register at the explorer: tried again")
 	case err != nil:
-		r.Log.Debug().Err(err).Int("attempts", r.failures+1).Msg("cannot tell the explorer of this node")
+		r.Log.Debug().Err(err).Int("attempts", r.failures+1).Msg("cannot register at the explorer")
 	}
 	if err == nil {
 		r.failures = 0

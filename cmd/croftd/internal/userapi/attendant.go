@@ -83,12 +83,12 @@ func (a *attendant) hungUp(ctx context.Context, err error) error {
 
 func (a *attendant) hear(ctx context.Context, m wire.Message) error {
 	if m.Kind != wire.Hello && a.key == nil && m.Kind != wire.Beat {
-		return errors.New("it asks before it has said its key")
+		return errors.New("it sends a request before its key")
 	}
 	switch m.Kind {
 	case wire.Hello:
 		if a.key != nil {
-			return errors.New("it has said its key twice")
+			return errors.New("it has sent its key twice")
 		}
 		a.key = ed25519.PublicKey(m.Body)
 	case wire.Proof:
@@ -97,14 +97,14 @@ func (a *attendant) hear(ctx context.Context, m wire.Message) error {
 		return a.link(ctx, m.Number)
 	case wire.Reached:
 		if m.Number >= wire.Limits {
-			return errors.New("it has reached a limit that there isn't")
+			return errors.New("it reports an unknown limit")
 		}
 		limit.Add(a.door.setup().Limits[m.Number].Name, uint64(binary.BigEndian.Uint32(m.Body)))
 	case wire.Beat:
 		select {
 		case a.beats <- m.Number:
 		default:
-			return errors.New("it says that it is there without being asked")
+			return errors.New("it sends a sign of life without being asked")
 		}
 	}
 	return nil
@@ -145,7 +145,7 @@ func (a *attendant) link(ctx context.Context, number uint32) error {
 	ours, theirs, err := wire.Pair(unix.SOCK_STREAM)
 	if err != nil {
 		leave()
-		a.door.Log.Warn().Err(err).Msg("a connection to the door is turned away")
+		a.door.Log.Warn().Err(err).Msg("connection to the door refused")
 		return a.control.Send(answer)
 	}
 	defer theirs.Close()
@@ -174,11 +174,11 @@ func (a *attendant) watch(ctx context.Context) error {
 			late.Stop()
 			return nil
 		case <-late.C:
-			return errors.Errorf("it said nothing for %s", hung)
+			return errors.Errorf("it sent nothing for %s", hung)
 		case got := <-a.beats:
 			late.Stop()
 			if got != n {
-				return errors.New("it says that it is there without being asked")
+				return errors.New("it sends a sign of life without being asked")
 			}
 		}
 		select {

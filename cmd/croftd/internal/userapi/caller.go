@@ -135,7 +135,7 @@ func (c *caller) request(ctx context.Context, kind wire.Kind, payload []byte) (*
 	}
 	at, err := url.ParseRequestURI(a.Target)
 	if err != nil {
-		return nil, errors.Wrap(err, "a target that is none")
+		return nil, errors.Wrap(err, "an invalid target")
 	}
 	r := &http.Request{
 		Method: a.Method, URL: at, RequestURI: a.Target, Header: a.Header, RemoteAddr: c.remote, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -145,7 +145,7 @@ func (c *caller) request(ctx context.Context, kind wire.Kind, payload []byte) (*
 	case wire.BodyTooLarge:
 		r.Body = io.NopCloser(failing{&http.MaxBytesError{Limit: maxBody}})
 	case wire.BodyUnread:
-		r.Body = io.NopCloser(failing{errors.New("it didn't come whole")})
+		r.Body = io.NopCloser(failing{errors.New("it is incomplete")})
 	}
 	return r.WithContext(ctx), nil
 }

@@ -218,10 +218,10 @@ func as(how string, args ...string) func(*userapi.Config) {
 // agent has as many open files and goroutines, and as much memory, as before.
 func TestAHostileDoorCostsOnlyItself(t *testing.T) {
 	for how, words := range map[string]string{
-		"dies": "exit status 4", "shouts": "shouted", "garbage": "cannot take a message", "asks first": "before it has said its key",
-		"two keys": "its key twice", "a long challenge": "cannot take a message of the door", "an unknown limit": "a limit that there isn't",
-		"a beat too many": "without being asked", "descriptors": "more came than is allowed", "proofs": "more than 4 signatures",
-		"mute": "said nothing for 1s",
+		"dies": "exit status 4", "shouts": "shouted", "garbage": "cannot take a message", "asks first": "before its key",
+		"two keys": "its key twice", "a long challenge": "cannot take a message of the door", "an unknown limit": "unknown limit",
+		"a beat too many": "without being asked", "descriptors": "it is larger than allowed", "proofs": "more than 4 signatures",
+		"mute": "sent nothing for 1s",
 	} {
 		t.Run(how, func(t *testing.T) {
 			files, routines := openFiles(t), runtime.NumGoroutine()

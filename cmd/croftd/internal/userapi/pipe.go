@@ -37,7 +37,7 @@ func (a *attendant) pipe(ctx context.Context, conn net.Conn) error {
 	if err != nil {
 		leave()
 		_ = conn.Close()
-		a.door.Log.Warn().Err(err).Msg("a connection of the tunnel is turned away")
+		a.door.Log.Warn().Err(err).Msg("connection through the tunnel refused")
 		return nil
 	}
 	defer theirs.Close()

@@ -83,7 +83,7 @@ func (d *Door) start(ctx context.Context) (*exec.Cmd, *wire.Control, *confine.Ou
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		_ = control.Close()
-		return nil, nil, nil, errors.Wrap(err, "cannot tell the door's process what to do")
+		return nil, nil, nil, errors.Wrap(err, "cannot configure the door's process")
 	}
 	return cmd, control, output, nil
 }

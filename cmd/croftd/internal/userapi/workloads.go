@@ -32,7 +32,7 @@ func (d *Door) delete(w http.ResponseWriter, r request) error {
 	if err := d.owns(r, in.ID); err != nil {
 		return err
 	}
-	d.Log.Info().Str("id", in.ID).Str("user", r.user).Str("remote", r.RemoteAddr).Msg("a deletion came by the door")
+	d.Log.Info().Str("id", in.ID).Str("user", r.user).Str("remote", r.RemoteAddr).Msg("deletion received at the door")
 	if err := d.Workloads.Delete(r.Context(), in.ID, in.Deletion); err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func Run(t *testing.T, open func(t *testing.T) func() persist.Provider) {
 		test func(t *testing.T, reopen func() persist.Provider)
 	}{
 		{"put, get, replace", replace},
-		{"what isn't there", absent},
+		{"missing objects", absent},
 		{"delete, twice", deleteTwice},
 		{"list", list},
 		{"move", move},
@@ -83,7 +83,7 @@ func absent(t *testing.T, reopen func() persist.Provider) {
 	wantList(t, p, "", "")
 	wantList(t, p, "folder", "")
 	if err := p.Move("x", "y"); node.KindOf(err) != node.NotExist {
-		t.Errorf("moving what isn't there: %v, want NotExist", err)
+		t.Errorf("moving a missing object: %v, want NotExist", err)
 	}
 }
 

@@ -26,9 +26,9 @@ func Exec(sh *shell.Shell) *cli.Command {
 			"Examples:\n  croft exec web -- ls -l /data\n  croft exec -it web -- sh\n  croft exec -i web -- tar x -C /data < data.tar",
 		UseShortOptionHandling: true,
 		Flags: workspace.NodeFlags(
-			&cli.BoolFlag{Name: "interactive", Aliases: []string{"i"}, Usage: "give it croft's standard input"},
-			&cli.BoolFlag{Name: "terminal", Aliases: []string{"t"}, Usage: "give it a terminal: that of croft"},
-			&cli.StringSliceFlag{Name: "env", Aliases: []string{"e"}, Usage: "a variable for it, as `NAME=VALUE`"},
+			&cli.BoolFlag{Name: "interactive", Aliases: []string{"i"}, Usage: "connect croft's standard input to the command"},
+			&cli.BoolFlag{Name: "terminal", Aliases: []string{"t"}, Usage: "run the command in a terminal, connected to croft's"},
+			&cli.StringSliceFlag{Name: "env", Aliases: []string{"e"}, Usage: "an environment variable, as `NAME=VALUE`"},
 		),
 		BashComplete: workspace.CompleteNames,
 	}
@@ -74,7 +74,7 @@ func (s *commands) execOn(ctx context.Context, conn *nodeapi.Conn, id string, o 
 	}
 	tty, ok := s.Env.Stdin.(*os.File)
 	if !ok || !term.IsTerminal(int(tty.Fd())) {
-		return 0, shell.Usagef("--terminal needs one, and the standard input isn't: leave -t out")
+		return 0, shell.Usagef("--terminal needs a terminal as the standard input: leave -t out")
 	}
 	o.Size = sizeOf(tty)
 	sizes, stop := watchSize(ctx, tty)

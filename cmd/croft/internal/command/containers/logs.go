@@ -19,14 +19,14 @@ func Logs(sh *shell.Shell) *cli.Command {
 	s := &commands{sh}
 	return &cli.Command{
 		Name: "logs", Category: "containers", Usage: "read a container's output", ArgsUsage: "ID|NAME", Action: s.logs,
-		Description: "Asks the node itself, at its address or through the explorer, which can't read what passes. " +
-			"What the container wrote to its standard error comes on the standard error.\n\n" +
+		Description: "Asks the node itself, at its address or through the explorer, which can't read the traffic. " +
+			"The container's standard error is printed on the standard error.\n\n" +
 			"Examples:\n  croft logs web\n  croft logs -f --tail 20 web\n  croft logs 12-1 --timestamps -o json",
 		UseShortOptionHandling: true,
 		Flags: workspace.NodeFlags(
-			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on with what comes, until interrupted"},
-			&cli.IntFlag{Name: "tail", Value: -1, Usage: "only the last `N` lines of what there is"},
-			&cli.BoolFlag{Name: "timestamps", Aliases: []string{"t"}, Usage: "say when each line came"},
+			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "print new output as it is written, until interrupted"},
+			&cli.IntFlag{Name: "tail", Value: -1, Usage: "print only the last `N` existing lines"},
+			&cli.BoolFlag{Name: "timestamps", Aliases: []string{"t"}, Usage: "print each line's time"},
 		),
 		BashComplete: workspace.CompleteNames,
 	}

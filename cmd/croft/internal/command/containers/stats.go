@@ -20,10 +20,10 @@ import (
 func Stats(sh *shell.Shell) *cli.Command {
 	s := &commands{sh}
 	return &cli.Command{
-		Name: "stats", Category: "containers", Usage: "see what containers use", ArgsUsage: "ID|NAME…", Action: s.stats,
+		Name: "stats", Category: "containers", Usage: "show the resource use of containers", ArgsUsage: "ID|NAME…", Action: s.stats,
 		Description: "CPU is the time used since the start; with --watch it is the share of one core since the last line.\n\n" +
 			"Examples:\n  croft stats web\n  croft stats --watch web data -o json",
-		Flags:        workspace.NodeFlags(&cli.BoolFlag{Name: "watch", Usage: "go on, a line a reading, until interrupted"}),
+		Flags:        workspace.NodeFlags(&cli.BoolFlag{Name: "watch", Usage: "print a line a reading, until interrupted"}),
 		BashComplete: workspace.CompleteNames,
 	}
 }

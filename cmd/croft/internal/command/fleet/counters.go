@@ -35,7 +35,7 @@ func Counters(sh *shell.Shell) *cli.Command {
 			"Examples:\n  croft counters\n  croft counters --watch -o json\n  croft counters --bus redis://127.0.0.1:6379",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "bus", Value: defaultBus, Usage: "the bus's `URL`: unix://PATH of croftd's socket, or redis://…"},
-			&cli.BoolFlag{Name: "watch", Usage: "go on: one line a value, until interrupted"},
+			&cli.BoolFlag{Name: "watch", Usage: "print a line a value, until interrupted"},
 		},
 	}
 }

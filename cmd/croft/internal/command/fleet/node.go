@@ -21,13 +21,13 @@ type nodes struct{ *shell.Shell }
 func Nodes(sh *shell.Shell) *cli.Command {
 	s := nodes{sh}
 	return &cli.Command{
-		Name: "node", Category: "farms and nodes", Usage: "find nodes and see what they have left",
+		Name: "node", Category: "farms and nodes", Usage: "find nodes and show their free capacity",
 		Subcommands: []*cli.Command{
 			{
 				Name: "list", Usage: "list the nodes", Action: s.list,
-				Description: "Sizes are in GiB. The capacity is what nodes say of themselves.\n\nExamples:\n  croft node list\n  croft node list --online --farm attic -o json",
+				Description: "Sizes are in GiB. The capacity is reported by the nodes themselves.\n\nExamples:\n  croft node list\n  croft node list --online --farm attic -o json",
 				Flags: []cli.Flag{
-					&cli.BoolFlag{Name: "online", Usage: "only those heard of lately"},
+					&cli.BoolFlag{Name: "online", Usage: "only nodes that are online"},
 					&cli.StringFlag{Name: "farm", Usage: "only those of that farm, by number or name"},
 				},
 			},

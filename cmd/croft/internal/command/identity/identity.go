@@ -29,8 +29,8 @@ func Command(sh *shell.Shell) *cli.Command {
 		Subcommands: []*cli.Command{
 			{
 				Name: "create", Usage: "make a key, and print its ID and its backup words", Action: s.create,
-				Description: "Writes the key into the file of --id (mode 0600). A file that is there is never replaced. " +
-					"Write the 24 words on paper: whoever has them has the key, and without the file they are all that brings it back.\n\n" +
+				Description: "Writes the key into the file of --id (mode 0600). An existing file is never replaced. " +
+					"Write the 24 words on paper: anybody who has them has the key, and without the file only they restore it.\n\n" +
 					"Examples:\n  croft id create\n  croft --id ~/attic.seed id create -o json",
 			},
 			{
@@ -93,7 +93,7 @@ func (s *commands) keepKey(c *cli.Context, key sign.KeyPair, withWords bool) err
 	}
 	if err := sign.WriteSeedFile(path, key, sign.UserSeedMode); err != nil {
 		if errors.Is(err, os.ErrExist) {
-			return errors.Errorf("cannot write key: %s is there, and a key is never replaced; name another file with --id", path)
+			return errors.Errorf("cannot write key: %s exists, and a key is never replaced; name another file with --id", path)
 		}
 		return err
 	}

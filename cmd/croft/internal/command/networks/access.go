@@ -65,9 +65,9 @@ func (s *commands) addAccess(c *cli.Context) error {
 		return err
 	}
 	if mesh.Doubtful(n.Find(quick.Access.Via).Endpoint) {
-		s.Say("%s isn't a public address: who is let in must be where it can be reached", n.Find(quick.Access.Via).Endpoint)
+		s.Say("%s isn't a public address: the access must be able to reach it", n.Find(quick.Access.Via).Endpoint)
 	}
-	s.Say("%s is in the network once `croft apply` has told its nodes", args[1])
+	s.Say("%s has access once `croft apply` has updated the network's nodes", args[1])
 	return s.answerAccess(c, quick, out)
 }
 

@@ -74,7 +74,7 @@ func (s *commands) rangeOf(c *cli.Context, others []netip.Prefix) (netip.Prefix,
 	}
 	for _, other := range others {
 		if other.Overlaps(p) {
-			s.Say("another network of the file has %s too: nobody can be in both at once", other)
+			s.Say("another network of the file uses %s too: one machine can't be in both at once", other)
 		}
 	}
 	return p, nil

@@ -98,7 +98,7 @@ func (d *draft) write(changed []byte) error {
 		return errors.Wrap(err, "cannot write project file")
 	}
 	if !bytes.Equal(now, d.content) {
-		return errors.Errorf("cannot write %s: somebody else has changed it meanwhile; try again", d.path)
+		return errors.Errorf("cannot write %s: another program has changed it in the meantime; try again", d.path)
 	}
 	return errors.Wrap(atomicfile.WriteFile(d.real, changed, d.mode), "cannot write project file")
 }
@@ -137,7 +137,7 @@ func projectName(folder string) string {
 func writeSecret(path, text string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if os.IsExist(err) {
-		return errors.Errorf("cannot write %s: it is there, and a key is never replaced", path)
+		return errors.Errorf("cannot write %s: it exists, and a key is never replaced", path)
 	}
 	if err != nil {
 		return errors.Wrap(err, "cannot write key")

@@ -27,7 +27,7 @@ func (s *commands) nodeKey(c *cli.Context, d *draft, n *project.Network, id stri
 	if k.path == "" {
 		k.path = filepath.Join(folder, "keys", n.Name+"-"+id[:8]+".key")
 		if _, err := os.Lstat(k.path); err == nil {
-			return nil, errors.Errorf("%s is there, and a key is never replaced; --key %s uses it, or names another file", k.path, k.path)
+			return nil, errors.Errorf("%s exists, and a key is never replaced; --key %s uses it, or names another file", k.path, k.path)
 		}
 	}
 	from, err := filepath.Abs(folder)

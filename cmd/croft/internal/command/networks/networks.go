@@ -16,7 +16,7 @@ func Command(sh *shell.Shell) *cli.Command {
 	s := &commands{sh}
 	return &cli.Command{
 		Name: "network", Category: "projects", Usage: "plan private networks across nodes, in the project file",
-		Description: "These commands change the networks of the project file; `croft apply` makes it so. Comments and order of the file stay.",
+		Description: "These commands change the networks of the project file; `croft apply` carries the change out. The file's comments and order are kept.",
 		Subcommands: []*cli.Command{
 			{
 				Name: "create", Usage: "add a network without nodes", ArgsUsage: "NAME", Action: s.create,
@@ -32,7 +32,7 @@ func Command(sh *shell.Shell) *cli.Command {
 				Flags: []cli.Flag{workspace.FileFlag()},
 			},
 			{
-				Name: "remove-access", Usage: "lock somebody outside out of a network", ArgsUsage: "NAME ACCESS", Action: s.removeAccess, BashComplete: workspace.CompleteNetworks(accessesOf),
+				Name: "remove-access", Usage: "end an access to a network", ArgsUsage: "NAME ACCESS", Action: s.removeAccess, BashComplete: workspace.CompleteNetworks(accessesOf),
 				Description: "Examples:\n  croft network remove-access net1 laptop",
 				Flags:       []cli.Flag{workspace.FileFlag()},
 			},
@@ -47,13 +47,13 @@ func Command(sh *shell.Shell) *cli.Command {
 				Flags:       []cli.Flag{workspace.FileFlag()},
 			},
 			{
-				Name: "show", Usage: "show a network's nodes and who has access", ArgsUsage: "NAME", Action: s.show, BashComplete: workspace.CompleteNetworks(nil),
+				Name: "show", Usage: "show a network's nodes and accesses", ArgsUsage: "NAME", Action: s.show, BashComplete: workspace.CompleteNetworks(nil),
 				Description: "Examples:\n  croft network show net1",
 				Flags:       []cli.Flag{workspace.FileFlag()},
 			},
 			{
 				Name: "graph", Usage: "print a network as a graph for Graphviz", ArgsUsage: "NAME", Action: s.graph, BashComplete: workspace.CompleteNetworks(nil),
-				Description: "Boxes are nodes, ellipses are outside, dashed is what nobody can call. An arrow says which addresses are sent straight to whom.\n\n" +
+				Description: "Boxes are nodes, ellipses are accesses, dashed nodes are hidden: others can't call them. An arrow shows which addresses are sent directly to which machine.\n\n" +
 					"Examples:\n  croft network graph net1 | dot -Tsvg > net1.svg",
 				Flags: []cli.Flag{workspace.FileFlag()},
 			},
@@ -65,30 +65,30 @@ func (s *commands) addNodeCommand() *cli.Command {
 	return &cli.Command{
 		Name: "add-node", Usage: "add a node to a network", ArgsUsage: "NAME NODE", Action: s.addNode, BashComplete: workspace.CompleteNetworks(nil),
 		Description: "Makes the node's WireGuard key, chooses its subnet and its port, and looks its public address up at the explorer. " +
-			"A node without one is hidden: it calls the others, and reaches other hidden nodes by way of the network's first public node.\n\n" +
+			"A node without one is hidden: it calls the others, and reaches other hidden nodes through the network's first public node.\n\n" +
 			"Examples:\n  croft network add-node net1 5f4NodeID…\n  croft network add-node net1 5f4NodeID… --endpoint vpn.example.org --port 3001\n  croft network add-node net1 5f4NodeID… --endpoint none",
 		Flags: []cli.Flag{
 			workspace.FileFlag(),
 			&cli.StringFlag{Name: "subnet", Usage: "the node's `RANGE`, /17 to /30 (default: the next free /24)"},
 			&cli.IntFlag{Name: "port", Usage: "the UDP `PORT` of its tunnels (default: one that is free)"},
 			&cli.StringFlag{Name: "endpoint", Usage: "where others call it: `HOST`, HOST:PORT, or none (default: its public address)"},
-			&cli.StringFlag{Name: "key", Usage: "the `FILE` with its private key; made when it isn't there (default: keys/NAME-NODE.key beside the project file)", TakesFile: true},
+			&cli.StringFlag{Name: "key", Usage: "the `FILE` with its private key; created when it is missing (default: keys/NAME-NODE.key beside the project file)", TakesFile: true},
 		},
 	}
 }
 
 func (s *commands) addAccessCommand() *cli.Command {
 	return &cli.Command{
-		Name: "add-access", Usage: "let somebody outside into a network, and print the wg-quick file for that", ArgsUsage: "NAME ACCESS", Action: s.addAccess,
+		Name: "add-access", Usage: "give a machine outside access to a network, and print its wg-quick file", ArgsUsage: "NAME ACCESS", Action: s.addAccess,
 		BashComplete: workspace.CompleteNetworks(nil),
-		Description: "ACCESS is a name for who or what is let in. The private key is in what is printed and nowhere else.\n\n" +
+		Description: "ACCESS names the person or the machine. The private key is in the printed file and nowhere else.\n\n" +
 			"Examples:\n  croft network add-access net1 laptop --out net1.conf\n  croft network add-access net1 phone | qrencode -t ansiutf8\n" +
 			"  croft network add-access net1 office --public-key \"$(wg pubkey < office.key)\"",
 		Flags: []cli.Flag{
 			workspace.FileFlag(),
 			&cli.StringFlag{Name: "node", Usage: "the public `NODE` to call (default: the network's first)"},
 			&cli.StringFlag{Name: "subnet", Usage: "its `RANGE`, /17 to /30 (default: the next free /24)"},
-			&cli.StringFlag{Name: "public-key", Usage: "the public `KEY` of who has made a key already"},
+			&cli.StringFlag{Name: "public-key", Usage: "an existing public `KEY`, instead of a new key pair"},
 			&cli.StringFlag{Name: "out", Usage: "write the wg-quick file to `FILE` (mode 0600), which must not be there", TakesFile: true},
 		},
 	}

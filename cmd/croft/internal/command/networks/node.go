@@ -122,7 +122,7 @@ func (s *commands) endpointOf(c *cli.Context, facts nodeFacts, port uint16) (str
 	case facts.public.IsValid():
 		return netip.AddrPortFrom(facts.public, port).String(), nil
 	}
-	s.Say("the explorer knows no public address of the node: it will be a hidden one, which calls the others; --endpoint HOST names an address")
+	s.Say("the explorer knows no public address of the node: it will be hidden and call the others; --endpoint HOST names an address")
 	return "", nil
 }
 
@@ -132,7 +132,7 @@ func (s *commands) hintsOfNode(n *project.Network, one mesh.Node) {
 		s.Say("%s isn't a public address: other nodes refuse to call it unless their operators allow it", one.Endpoint)
 	}
 	s.warn(n)
-	s.Say("`croft apply` makes it so")
+	s.Say("`croft apply` carries the change out")
 }
 
 // warn warns of hidden nodes that don't reach each other.

@@ -41,7 +41,7 @@ func (s *commands) removeAccess(c *cli.Context) error {
 		return err
 	}
 	if n.FindAccess(args[1]) == nil {
-		return shell.Usagef("%q has no access to network %q; `croft network show %s` lists who has", args[1], n.Name, n.Name)
+		return shell.Usagef("%q has no access to network %q; `croft network show %s` lists the accesses", args[1], n.Name, n.Name)
 	}
 	changed, err := edit.RemoveAccess(d.content, n.Name, args[1])
 	if err == nil {
@@ -53,7 +53,7 @@ func (s *commands) removeAccess(c *cli.Context) error {
 	if err := d.write(changed); err != nil {
 		return err
 	}
-	s.Say("%s is locked out once `croft apply` has told the nodes", args[1])
+	s.Say("%s has no access any more once `croft apply` has updated the nodes", args[1])
 	return nil
 }
 
@@ -75,7 +75,7 @@ func (s *commands) removeNode(c *cli.Context) error {
 	}
 	for _, a := range n.Access {
 		if a.Via == one.ID {
-			return failed(errors.Errorf("%q comes in by way of it; `croft network remove-access %s %s` first", a.Name, n.Name, a.Name))
+			return failed(errors.Errorf("access %q uses it; `croft network remove-access %s %s` first", a.Name, n.Name, a.Name))
 		}
 	}
 	changed, err := edit.RemoveNode(d.content, n.Name, one.ID)

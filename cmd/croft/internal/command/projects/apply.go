@@ -19,14 +19,14 @@ type applying struct{ *shell.Shell }
 func Apply(sh *shell.Shell) *cli.Command {
 	s := applying{sh}
 	return &cli.Command{
-		Name: "apply", Category: "projects", Usage: "make what the project file asks for", Action: s.run,
-		Description: "Signs and pushes what is missing or has changed, in the order in which workloads need each other. Twice changes nothing. " +
+		Name: "apply", Category: "projects", Usage: "create and update the workloads of the project file", Action: s.run,
+		Description: "Signs and pushes what is missing or has changed, in the order in which workloads need each other. Applying twice changes nothing. " +
 			"When the explorer's answer to a push is lost, apply again: the same document is pushed, and nothing is made twice.\n\n" +
-			"Before data goes, it asks; where nobody can be asked, it needs --yes.\n\n" +
+			"It asks before data is lost; without a terminal it needs --yes.\n\n" +
 			"Examples:\n  croft apply --wait\n  croft apply -f blog.yaml --wait --timeout 2m -o json\n  croft apply --prune --yes",
 		Flags: append([]cli.Flag{
 			workspace.FileFlag(), yesFlag(), recreateFlag(), uncheckedFlag(),
-			&cli.BoolFlag{Name: "prune", Usage: "delete what isn't in the file any more"},
+			&cli.BoolFlag{Name: "prune", Usage: "delete workloads that aren't in the file any more"},
 		}, waitFlags("every workload is deployed")...),
 	}
 }

@@ -24,7 +24,7 @@ func (s showing) ofProject(c *cli.Context, w *workspace.Workspace, router *route
 		return nil, err
 	}
 	router.GiveUp(away)
-	s.Say("croft: %s; the nodes themselves are asked", s.PlainText(away))
+	s.Say("croft: %s; asking the nodes themselves", s.PlainText(away))
 	rows = []row{}
 	for _, e := range w.State.All() {
 		own, err := e.Reservation()
@@ -53,5 +53,5 @@ func unseen(rows []row) error {
 	if len(what) == 0 {
 		return nil
 	}
-	return errors.Errorf("cannot say how %s is: the explorer is away, and the node isn't reached at an address of its own", strings.Join(what, ", "))
+	return errors.Errorf("cannot show the state of %s: the explorer is away, and the node isn't reached at an address of its own", strings.Join(what, ", "))
 }

@@ -25,9 +25,9 @@ func Delete(sh *shell.Shell) *cli.Command {
 	return &cli.Command{
 		Name: "delete", Category: "projects", Usage: "end reservations before their time", ArgsUsage: "[ID|NAME…]", Action: s.run,
 		Description: "Signs deletions and pushes them: of the arguments, or of the whole project when there are none and a file is named. " +
-			"Data on volumes goes: it asks first, and where nobody can be asked it needs --yes.\n\n" +
+			"Data on volumes is lost: it asks first; without a terminal it needs --yes.\n\n" +
 			"Examples:\n  croft delete data --wait\n  croft delete 7-1 --yes --wait\n  croft delete -f blog.yaml --wait",
-		Flags:        append([]cli.Flag{workspace.FileFlag(), yesFlag()}, waitFlags("the nodes say that it is gone")...),
+		Flags:        append([]cli.Flag{workspace.FileFlag(), yesFlag()}, waitFlags("the nodes confirm the deletion")...),
 		BashComplete: workspace.CompleteNames,
 	}
 }

@@ -51,7 +51,7 @@ func checkImages(ctx context.Context, w *workspace.Workspace, p plan.Plan) {
 			var missing *registry.MissingError
 			switch err := registry.Check(ctx, reference, auth); {
 			case errors.As(err, &missing):
-				c.Action, c.Reason, c.Hint, c.LosesData, c.Stops = plan.Blocked, missing.Error()+" (--unchecked doesn't ask)", "", false, true
+				c.Action, c.Reason, c.Hint, c.LosesData, c.Stops = plan.Blocked, missing.Error()+" (--unchecked skips this check)", "", false, true
 			case err != nil:
 				c.Hint = hints(c.Hint, "its image isn't checked: "+err.Error())
 			}

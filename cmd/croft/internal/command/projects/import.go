@@ -21,11 +21,11 @@ type importing struct{ *shell.Shell }
 func Import(sh *shell.Shell) *cli.Command {
 	s := importing{sh}
 	return &cli.Command{
-		Name: "import", Category: "projects", Usage: "take reservations that are there into the project", ArgsUsage: "[NAME=ID…]", Action: s.run,
-		Description: "Makes reservations of yours that live stand for workloads of the project file, as if `croft apply` had made them. Nothing is signed, pushed or changed on a node.\n\n" +
-			"With NAME=ID these. Without arguments every workload that the project doesn't know gets the reservation that is as the file asks, " +
-			"and a network the one of its name: so a project goes on whose state file was lost.\n\n" +
-			"`croft plan` says afterwards what isn't as the file asks. Sealed secrets can't be read: they are taken for those of the file.\n\n" +
+		Name: "import", Category: "projects", Usage: "take existing reservations into the project", ArgsUsage: "[NAME=ID…]", Action: s.run,
+		Description: "Assigns your live reservations to workloads of the project file, as if `croft apply` had made them. Nothing is signed, pushed or changed on a node.\n\n" +
+			"With NAME=ID, exactly these. Without arguments, each workload without a reservation gets the one that matches the file, " +
+			"and a network the one of its name: this recovers a project whose state file was lost.\n\n" +
+			"`croft plan` then shows what differs from the file. Sealed secrets can't be compared: they are assumed to be the file's.\n\n" +
 			"Examples:\n  croft import\n  croft import net1=9-1\n  croft import -f blog.yaml data=7-1 web=8-1 -o json",
 		Flags:        []cli.Flag{workspace.FileFlag()},
 		BashComplete: workspace.CompleteNames,
@@ -55,7 +55,7 @@ func (s importing) run(c *cli.Context) error {
 	}
 	for _, one := range done {
 		if one.Secrets {
-			s.Say("%s: the secrets of %s can't be compared; they are taken for those of the file", one.Name, one.ID)
+			s.Say("%s: the secrets of %s can't be compared; they are assumed to be the file's", one.Name, one.ID)
 		}
 	}
 	return s.Answer(c, done, importedRows(done))
@@ -76,7 +76,7 @@ func choices(args []string, f *project.File) (map[string]string, error) {
 			return nil, shell.Usagef("%q: there is no workload %q in project %q", arg, name, f.Project)
 		}
 		if _, twice := out[name]; twice {
-			return nil, shell.Usagef("%q: %q is there twice", arg, name)
+			return nil, shell.Usagef("%q: %q is given twice", arg, name)
 		}
 		out[name] = id
 	}

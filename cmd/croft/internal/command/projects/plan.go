@@ -16,11 +16,11 @@ import (
 )
 
 func recreateFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "recreate", Usage: "make anew what the explorer doesn't know any more"}
+	return &cli.BoolFlag{Name: "recreate", Usage: "recreate workloads that the explorer doesn't know any more"}
 }
 
 func uncheckedFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "unchecked", Usage: "don't ask registries whether they have the images"}
+	return &cli.BoolFlag{Name: "unchecked", Usage: "don't check that registries have the images"}
 }
 
 // ChangesError says that a plan holds changes. It isn't printed: the plan is.
@@ -38,7 +38,7 @@ func Plan(sh *shell.Shell) *cli.Command {
 		Name: "plan", Category: "projects", Usage: "show what apply would do; change nothing", Action: s.run,
 		Description: "Exits with 0 when there is nothing to change, with 2 when there is.\n\n" +
 			"A workload that has changed in the file is replaced: its reservation is deleted and a new one made, and a volume's data goes with it. " +
-			"A network is updated in place, and a new container takes the old one's place once it runs. What isn't in the file any more is deleted by `croft apply --prune` only.\n\n" +
+			"A network is updated in place, and a new container takes the old one's place once it runs. A workload that isn't in the file any more is deleted by `croft apply --prune` only.\n\n" +
 			"Examples:\n  croft plan\n  croft plan -f blog.yaml -o json",
 		Flags: []cli.Flag{workspace.FileFlag(), recreateFlag(), uncheckedFlag()},
 	}
@@ -138,7 +138,7 @@ func losing(p plan.Plan, prune bool) []string {
 func warnOfSecrets(s *shell.Shell, f *project.File) {
 	for _, w := range f.Workloads {
 		if names := w.PlainSecrets(); len(names) > 0 {
-			s.Say("%s: anybody reads env on the explorer; if %s is secret, put it into secret_env", w.Name, strings.Join(names, ", "))
+			s.Say("%s: anybody can read env on the explorer; if %s is secret, put it into secret_env", w.Name, strings.Join(names, ", "))
 		}
 	}
 }

@@ -22,7 +22,7 @@ type renewing struct{ *shell.Shell }
 func Renew(sh *shell.Shell) *cli.Command {
 	s := renewing{sh}
 	return &cli.Command{
-		Name: "renew", Category: "projects", Usage: "let a workload live longer, with its data", ArgsUsage: "ID|NAME", Action: s.run,
+		Name: "renew", Category: "projects", Usage: "prolong a workload, with its data", ArgsUsage: "ID|NAME", Action: s.run,
 		Description: "--for counts from now. The new end must be later than the one it has.\n\n" +
 			"Examples:\n  croft renew data --for 30d\n  croft renew 7-1 --until 2027-01-31",
 		Flags: []cli.Flag{
@@ -155,7 +155,7 @@ func renewable(o deploy.Observation, until, now time.Time) error {
 	case !now.Before(o.Expires):
 		return errors.Errorf("cannot renew %s: it has expired at %s", id, o.Expires.UTC().Format(time.RFC3339))
 	case !until.After(o.Expires):
-		return errors.Errorf("cannot renew %s until %s: it lives until %s already, and a renewal must be later", id,
+		return errors.Errorf("cannot renew %s until %s: it lasts until %s already, and a renewal must be later", id,
 			until.UTC().Format(time.RFC3339), o.Expires.UTC().Format(time.RFC3339))
 	}
 	return nil

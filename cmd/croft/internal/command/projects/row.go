@@ -78,7 +78,7 @@ func detail(o deploy.Observation, now time.Time) string {
 	case o.State == verdict.Lost:
 		return deploy.Unknown(o.Expires)
 	case late && !workload.Ended(o.State):
-		return "its time is over, and the node hasn't said so yet"
+		return "it has expired, and the node hasn't confirmed that yet"
 	case o.State == verdict.Pending:
 		return "the node hasn't answered yet"
 	case o.State == workload.StateOK:

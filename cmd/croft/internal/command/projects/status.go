@@ -23,9 +23,9 @@ func Status(sh *shell.Shell) *cli.Command {
 	return &cli.Command{
 		Name: "status", Category: "projects", Usage: "show reservations and what their nodes have signed", ArgsUsage: "[ID|NAME…]", Action: s.run,
 		Description: "Shows the project of the file; with arguments only these; without a project file all of your reservations at the explorer.\n\n" +
-			"STATE is what the node's key has signed for this very document. It is pending while the node hasn't answered, forged when the explorer shows something else than was signed, " +
+			"STATE is the state that the node's key has signed for this document. It is pending while the node hasn't answered, forged when the explorer shows another document than the signed one, " +
 			"stale when it shows an older answer than was seen before. Forged, stale or unverified answers end with exit code 1.\n\n" +
-			"Of your containers their nodes are asked too, for 2 seconds at most: restarts, the last exit code and the last lines, how far an image has come.\n\n" +
+			"For your containers it also asks their nodes, for 2 seconds at most: restarts, the last exit code, the last lines of output, the progress of an image.\n\n" +
 			"Examples:\n  croft status\n  croft status -f blog.yaml data\n  croft status 7-1 8-1 -o json",
 		Flags:        []cli.Flag{workspace.FileFlag()},
 		BashComplete: workspace.CompleteNames,

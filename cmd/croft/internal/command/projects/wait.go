@@ -23,7 +23,7 @@ func waitFlags(what string) []cli.Flag {
 }
 
 func yesFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "don't ask before data goes"}
+	return &cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "don't ask before data is lost"}
 }
 
 // waitFor waits for targets as the flags ask.

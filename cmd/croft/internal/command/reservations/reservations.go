@@ -29,7 +29,7 @@ func Command(sh *shell.Shell) *cli.Command {
 		Subcommands: []*cli.Command{
 			s.signCommand(),
 			{
-				Name: "push", Usage: "push a signed document as it stands", ArgsUsage: "[FILE]", Action: s.push,
+				Name: "push", Usage: "push a signed document unchanged", ArgsUsage: "[FILE]", Action: s.push,
 				Description: "FILE is - or missing for the standard input. Nothing is checked here: the explorer answers.\n\n" +
 					"Examples:\n  croft reservation push r.json\n  croft reservation sign … | croft reservation push",
 				Flags: []cli.Flag{&cli.StringFlag{Name: "to", Usage: "the `NODE` to push to (default: the document's node_id)"}},

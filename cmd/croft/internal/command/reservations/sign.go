@@ -15,12 +15,12 @@ import (
 func (s *commands) signCommand() *cli.Command {
 	return &cli.Command{
 		Name: "sign", Usage: "sign a reservation and print the document", Action: s.sign,
-		Description: "Starts from the document of -f when there is one; the flags win. Data is checked before it is signed, unless --unchecked says otherwise.\n\n" +
+		Description: "Starts from the document of -f when there is one; the flags win. Data is checked before it is signed, unless --unchecked is given.\n\n" +
 			"Examples:\n  croft reservation sign --node 5f4NodeID… --type volume --data '{\"size\":1,\"type\":\"SSD\"}' --duration 1h\n" +
 			"  croft reservation sign -f r.json --duration 2d > signed.json",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "a document to start from (- for the standard input)", TakesFile: true},
-			&cli.StringFlag{Name: "node", Usage: "the `NODE` that is asked"},
+			&cli.StringFlag{Name: "node", Usage: "the `NODE` that is to provide the workload"},
 			&cli.StringFlag{Name: "type", Usage: "container, volume, network, zdb, kubernetes or debug"},
 			&cli.StringFlag{Name: "data", Usage: "the type's arguments in `JSON`"},
 			&cli.StringFlag{Name: "duration", Usage: "how long, as in 1h or 30d"},

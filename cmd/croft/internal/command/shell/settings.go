@@ -30,7 +30,7 @@ func GlobalFlags() []cli.Flag {
 		&cli.StringFlag{Name: flagID, Usage: "the `FILE` with your key (CROFT_ID; default ~/.config/croft/id.seed)", TakesFile: true},
 		&cli.StringFlag{Name: flagOutput, Aliases: []string{"o"}, Usage: "the form of the answer: table, json or yaml (CROFT_OUTPUT; default table)"},
 		&cli.StringFlag{Name: flagConfig, Usage: "the `FILE` with your settings (default ~/.config/croft/config.yaml)", TakesFile: true},
-		&cli.BoolFlag{Name: flagDebug, Usage: "show errors with all that the system said, such as of connections that failed"},
+		&cli.BoolFlag{Name: flagDebug, Usage: "show errors in full, with the system's own messages, such as of failed connections"},
 	}
 }
 

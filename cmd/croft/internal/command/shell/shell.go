@@ -83,12 +83,12 @@ func (s *Shell) Confirm(c *cli.Context, what []string) error {
 	}
 	text := strings.Join(what, ", ")
 	if !s.Env.Terminal {
-		return errors.Errorf("cannot go on: the data of %s would be lost; say --yes if that is wanted", text)
+		return errors.Errorf("cannot go on: the data of %s would be lost; pass --yes to agree", text)
 	}
 	s.Say("The data of %s will be lost. Go on? [y/N]", text)
 	line, err := bufio.NewReader(s.Env.Stdin).ReadString('\n')
 	if err != nil && line == "" {
-		return errors.New("cannot go on: nobody answered")
+		return errors.New("cannot go on: there was no answer")
 	}
 	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
 		return errors.New("cannot go on: the answer wasn't yes; nothing was changed")

@@ -29,7 +29,7 @@ func Path(c *cli.Context) string {
 func NodeFlags(more ...cli.Flag) []cli.Flag {
 	return append(more,
 		&cli.StringFlag{Name: "file", Usage: "the project `FILE` (default: croft.yaml here)", TakesFile: true},
-		&cli.StringFlag{Name: "node-address", Usage: "speak to the node at this `HOST:PORT` and nowhere else; it still has to show its key"},
+		&cli.StringFlag{Name: "node-address", Usage: "connect to the node at this `HOST:PORT` only; it still has to prove its key"},
 	)
 }
 

@@ -61,7 +61,7 @@ func Targets(s *shell.Shell, c *cli.Context, args []string) ([]Target, error) {
 	for _, name := range names {
 		e := w.State.Current[name]
 		if e.ID == "" {
-			return nil, errors.Errorf("cannot speak about %q: it is signed and not pushed yet; `croft apply` pushes it", name)
+			return nil, errors.Errorf("cannot ask the node about %q: it is signed and not pushed yet; `croft apply` pushes it", name)
 		}
 		out = append(out, Target{name, e.ID, e.Node})
 	}
@@ -98,7 +98,7 @@ func checkOwner(d *deploy.Deployer, id string, o deploy.Observation) error {
 		return errors.Errorf("cannot believe the explorer about %s: %s", id, o.Problem)
 	}
 	if o.Document.User != d.User {
-		return errors.Errorf("cannot speak about %s: it is of user %s, and the key is of %s", id, o.Document.User, d.User)
+		return errors.Errorf("cannot ask the node about %s: it is of user %s, and the key is of %s", id, o.Document.User, d.User)
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func OneTarget(s *shell.Shell, c *cli.Context, arg string) (Target, error) {
 		return Target{}, err
 	}
 	if len(found) != 1 {
-		return Target{}, shell.Usagef("%q stands for %d reservations, it must be one", arg, len(found))
+		return Target{}, shell.Usagef("%q matches %d reservations, it must match one", arg, len(found))
 	}
 	return found[0], nil
 }

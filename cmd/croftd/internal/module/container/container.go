@@ -82,12 +82,12 @@ func run(ctx context.Context, cfg container.Config, l *lazy, log zerolog.Logger)
 			_ = supervise.Keep(ctx, log, "container", supervise.DefaultBackoff(), m.Run) // Keep logs what ends it
 			l.set(nil, node.Errorf(node.Transient, "the node stops"))
 			if err := m.Close(); err != nil {
-				log.Error().Err(err).Str("type", "container").Str("step", "close").Msg("the container module didn't close well")
+				log.Error().Err(err).Str("module", "container").Str("step", "close").Msg("cannot close the container module cleanly")
 			}
 			return
 		}
 		if text := err.Error(); text != said && ctx.Err() == nil {
-			log.Error().Err(err).Str("type", "container").Str("step", "open").Msg("no container can be made now; everything else goes on")
+			log.Error().Err(err).Str("module", "container").Str("step", "open").Msg("cannot open the container module: no containers for now; all other types work")
 			said = text
 		}
 		select {

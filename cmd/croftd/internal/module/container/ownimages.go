@@ -38,12 +38,12 @@ func ownImageFolder(c config.Config) string { return filepath.Join(c.StateDir, "
 func ownImages(c config.Config, log zerolog.Logger) map[string]string {
 	program := installed(c.Containers.ZDBBinary, "zdb")
 	if program == "" {
-		log.Info().Str("type", "image").Msg("zdb is not installed beside croftd, nor named by zdb-binary: this node can't run any")
+		log.Info().Str("module", "container").Msg("zdb is not installed beside croftd, nor named by zdb-binary: this node can't run zdb")
 		return nil
 	}
 	path, err := ownimage.Make(ownImageFolder(c), zdbImage, program)
 	if err != nil {
-		log.Error().Err(err).Str("type", "image").Msg("there is no image of zdb: this node can't run any; everything else goes on")
+		log.Error().Err(err).Str("module", "container").Msg("there is no image of zdb: this node can't run zdb; all other types work")
 		return nil
 	}
 	return map[string]string{zdbImage: path}

@@ -101,7 +101,7 @@ func metrics() []module.Metric {
 		{Name: "croft_own_containers", Help: "containers that the node runs for itself", Labels: []string{"state"}, Read: byState(own)},
 		{Name: "croft_own_container_restarts", Help: "starts after the first, summed over those that there are", Read: restarts(own)},
 		{Name: "croft_images", Help: "images on the node", Read: func(s nodestatus.Status, value module.Value) { value(float64(s.Image.Images)) }},
-		{Name: "croft_image_bytes", Help: "what images take", Read: func(s nodestatus.Status, value module.Value) { value(float64(s.Image.Size)) }},
+		{Name: "croft_image_bytes", Help: "disk space of images", Read: func(s nodestatus.Status, value module.Value) { value(float64(s.Image.Size)) }},
 		{Name: "croft_log_carrier_bytes", Help: "memory of the log carrier", Read: func(s nodestatus.Status, value module.Value) { value(float64(s.Container.LogCarrierMemory)) }},
 	}
 }

@@ -17,7 +17,7 @@ import (
 // Descriptor describes the module.
 func Descriptor() module.Descriptor {
 	return module.Descriptor{
-		Name: "monitor", Bus: node.MonitorModule, Summary: "what the machine is",
+		Name: "monitor", Bus: node.MonitorModule, Summary: "the machine's facts and load",
 		Open: open,
 		Status: []module.Question{func(ctx context.Context, client zbus.Client, _ *nodestatus.Status) error {
 			_, err := stubs.NewHostMonitorStub(client).Info(ctx)

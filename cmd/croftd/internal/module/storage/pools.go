@@ -43,7 +43,7 @@ func Destroy(ctx context.Context, c config.Config, name string, force bool) erro
 		return stopFirst("destroy pools", err)
 	}
 	if err != nil && (!force || (name != "" && len(c.Disks) > 0)) {
-		return errors.Wrap(err, "cannot destroy pools: cannot look at what is on them")
+		return errors.Wrap(err, "cannot destroy pools: cannot list their content")
 	}
 	if !force {
 		if err := held.refuse(cfg, name); err != nil {
@@ -81,13 +81,13 @@ type holdings struct {
 func (h holdings) refuse(cfg storage.Config, name string) error {
 	for pool, n := range h.things {
 		if n > 0 && (name == "" || name == pool) {
-			return node.Errorf(node.Refused, "cannot destroy pool %s: %d volumes and disks are on it; delete their reservations, or say --force", pool, n)
+			return node.Errorf(node.Refused, "cannot destroy pool %s: %d volumes and disks are on it; delete their reservations, or pass --force", pool, n)
 		}
 	}
 	for _, b := range h.broken {
 		inFile := slices.ContainsFunc(cfg.Pools, func(p storage.PoolSpec) bool { return p.Disk == "" && p.Name == b.Name })
 		if inFile && (name == "" || name == b.Name) {
-			return node.Errorf(node.Refused, "cannot destroy pool %s: it can't be seen what is on it (%s); repair it, or say --force", b.Name, b.Cause)
+			return node.Errorf(node.Refused, "cannot destroy pool %s: its content can't be listed (%s); repair it, or pass --force", b.Name, b.Cause)
 		}
 	}
 	return nil

@@ -15,9 +15,9 @@ func settings() []config.Setting {
 	return config.InGroup("Storage", []config.Setting{
 		{Name: "pool-size", Kind: config.Size, Default: "20GiB", Help: "size of the pool on a loop file in state-dir; used when no disks are named",
 			Set: config.SetSize(func(c *config.Config) *uint64 { return &c.PoolSize })},
-		{Name: "pool-type", Kind: config.Text, Default: "SSD", Help: "what the pool on a loop file is offered as: SSD or HDD",
+		{Name: "pool-type", Kind: config.Text, Default: "SSD", Help: "type of the pool on a loop file: SSD or HDD",
 			Set: deviceType(func(c *config.Config) *workload.DeviceType { return (*workload.DeviceType)(&c.PoolType) })},
-		{Name: "disk", Kind: config.List, Default: "", Help: "whole disks to make pools of, such as SSD:/dev/nvme0n1; without a type it is what the kernel says",
+		{Name: "disk", Kind: config.List, Default: "", Help: "whole disks to make pools of, such as SSD:/dev/nvme0n1; without a type, the kernel's",
 			Set: disks(func(c *config.Config) *[]config.Disk { return &c.Disks })},
 		{Name: "wipe-disk", Kind: config.List, Default: "", Help: "disks of the list that may be overwritten though something is on them",
 			Set: config.SetPaths(func(c *config.Config) *[]string { return &c.WipeDisks })},

@@ -54,7 +54,7 @@ func Descriptor() module.Descriptor {
 		}},
 		Check: check,
 		Metrics: []module.Metric{
-			{Name: "croft_pool_bytes", Help: "what is of a pool: total, used, reserved", Labels: []string{"pool", "type", "what"}, Read: func(s nodestatus.Status, value module.Value) {
+			{Name: "croft_pool_bytes", Help: "space of a pool: total, used, reserved", Labels: []string{"pool", "type", "what"}, Read: func(s nodestatus.Status, value module.Value) {
 				for _, p := range s.Storage.Pools {
 					for what, bytes := range map[string]uint64{"total": p.Total, "used": p.Used, "reserved": p.Reserved} {
 						value(float64(bytes), p.Name, string(p.DiskType), what)
@@ -98,10 +98,10 @@ func moduleConfig(c config.Config, log zerolog.Logger) storage.Config {
 func destroy(ctx context.Context, o module.Order) error {
 	pool := o.CLI.String("pool")
 	if (pool == "") == !o.CLI.Bool("all") {
-		return module.UsageError{Err: errors.New("cannot destroy: say either --pool NAME, as croftd status shows it, or --all")}
+		return module.UsageError{Err: errors.New("cannot destroy pools: pass either --pool NAME, as croftd status shows it, or --all")}
 	}
 	if !o.CLI.Bool("yes") {
-		return node.Errorf(node.Refused, "cannot destroy %s: say --yes to remove all data on it", cmp.Or(pool, "all pools"))
+		return node.Errorf(node.Refused, "cannot destroy %s: pass --yes to remove all data on it", cmp.Or(pool, "all pools"))
 	}
 	return Destroy(ctx, o.Config, pool, o.CLI.Bool("force"))
 }
@@ -139,5 +139,5 @@ func mountedOn(p node.Pool) string {
 	if p.Remounted == 0 {
 		return p.Path
 	}
-	return fmt.Sprintf("%s (unmounted by somebody and mounted again, times: %d)", p.Path, p.Remounted)
+	return fmt.Sprintf("%s (unmounted from outside and mounted again, times: %d)", p.Path, p.Remounted)
 }

@@ -17,7 +17,7 @@ func settings() []config.Setting {
 			Set: zdbPorts},
 		{Name: "zdb-listen", Kind: config.Text, Default: "", Help: "the node's address that zdb containers answer at; empty: all of them",
 			Set: ownAddress(func(c *config.Config) *netip.Addr { return &c.ZDB.Listen })},
-		{Name: "zdb-address", Kind: config.List, Default: "", Help: "addresses at which users are told to reach them, one IPv4 or IPv6 or one of each; empty: the machine's own, public ones if it has any",
+		{Name: "zdb-address", Kind: config.List, Default: "", Help: "addresses at which users reach their namespaces, one IPv4 or IPv6 or one of each; empty: the machine's own, public ones if it has any",
 			Set: zdbAddresses},
 		{Name: "zdb-memory", Kind: config.Size, Default: "1GiB", Help: "memory of a zdb container; half of it is for keys, about 30 bytes each in user mode",
 			Set: config.SetSizeFrom(func(c *config.Config) *uint64 { return &c.ZDB.Memory }, 64<<20, "64MiB")},

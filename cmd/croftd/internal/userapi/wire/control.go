@@ -163,7 +163,7 @@ func (c *Control) receive(rights []byte) (Message, int, error) {
 	case err != nil:
 		return Message{}, 0, err
 	case flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0:
-		return Message{}, 0, errors.New("cannot take a message: more came than is allowed")
+		return Message{}, 0, errors.New("cannot take a message: it is larger than allowed")
 	case n == 0:
 		return Message{}, 0, io.EOF
 	case n < headSize:

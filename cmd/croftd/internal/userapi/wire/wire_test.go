@@ -130,7 +130,7 @@ func TestDescriptorsGoOneWay(t *testing.T) {
 	if err := door.Send(wire.Message{Kind: wire.Link, File: file}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := agent.FromDoor(); err == nil || !strings.Contains(err.Error(), "more came than is allowed") {
+	if _, err := agent.FromDoor(); err == nil || !strings.Contains(err.Error(), "it is larger than allowed") {
 		t.Errorf("a descriptor of the door's: %v", err)
 	}
 	if n := len(opened(t)); n != before {
