@@ -22,7 +22,7 @@ const schemaVersion = "1"
 // readers is the number of parallel reads.
 const readers = 4
 
-// openForWriting opens the file with one connection, creates what is missing, and makes its
+// openForWriting opens the file with one connection, creates missing tables, and makes its
 // directory entry durable.
 func openForWriting(ctx context.Context, path string) (*sql.DB, error) {
 	db, err := connect(path, false)

@@ -153,7 +153,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Validate names what is missing.
+// Validate names the missing fields.
 func (c Config) Validate() error {
 	for _, need := range []struct {
 		name    string

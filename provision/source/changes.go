@@ -40,7 +40,7 @@ type ChangesConfig struct {
 	Log    zerolog.Logger
 }
 
-// Validate names what is missing.
+// Validate names the missing fields.
 func (c ChangesConfig) Validate() error {
 	switch {
 	case c.NodeID == "":

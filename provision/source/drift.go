@@ -34,7 +34,7 @@ type DriftConfig struct {
 	Log      zerolog.Logger
 }
 
-// Validate names what is missing.
+// Validate names the missing fields.
 func (c DriftConfig) Validate() error {
 	switch {
 	case c.Differs == nil:

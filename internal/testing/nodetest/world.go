@@ -98,7 +98,7 @@ type ExplorerServer struct {
 	process   *Process
 }
 
-// Soon is the limit of a wait whose length isn't what is tested: generous, for a machine that has much else
+// Soon is the limit of a wait whose length isn't tested: generous, for a machine that has much else
 // to do.
 const Soon = 3 * time.Minute
 

@@ -65,7 +65,7 @@ func (s *Server) Serve(ctx context.Context) {
 		})
 	}
 	<-ctx.Done()
-	server.Close() // listeners and idle connections, whatever is left of them
+	server.Close() // the remaining listeners and idle connections
 	listeners.Wait()
 	for range maxSessions { // once all slots are ours, no session is left
 		s.sessions <- struct{}{}

@@ -31,7 +31,7 @@ const exitTable = `0    done; for plan: nothing to change
 2    plan: there are changes
 3    with --wait: a node answered with an error, a workload ended, or a container
      doesn't stay up
-4    with --wait: the time was over (--timeout)
+4    with --wait: the --timeout has passed
 64   the command line is wrong: unknown command or flag, missing argument
 130  interrupted
 exec ends with the exit code of the command that it ran.`

@@ -196,7 +196,7 @@ func (d *daemon) facts(ctx context.Context, m clients, b *engineParts) (registra
 	}.facts()
 }
 
-// used is the sum of what is promised to the node's workloads.
+// used is the sum of the capacity that is promised to the node's workloads.
 func (b *engineParts) used() provisioner.Demand {
 	_, all := b.store.Usage("")
 	return all.Demand

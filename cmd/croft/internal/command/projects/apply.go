@@ -20,7 +20,7 @@ func Apply(sh *shell.Shell) *cli.Command {
 	s := applying{sh}
 	return &cli.Command{
 		Name: "apply", Category: "projects", Usage: "create and update the workloads of the project file", Action: s.run,
-		Description: "Signs and pushes what is missing or has changed, in the order in which workloads need each other. Applying twice changes nothing. " +
+		Description: "Signs and pushes missing and changed workloads, in the order of their references. Applying twice changes nothing. " +
 			"When the explorer's answer to a push is lost, apply again: the same document is pushed, and nothing is made twice.\n\n" +
 			"It asks before data is lost; without a terminal it needs --yes.\n\n" +
 			"Examples:\n  croft apply --wait\n  croft apply -f blog.yaml --wait --timeout 2m -o json\n  croft apply --prune --yes",

@@ -162,7 +162,7 @@ func containerText(k nodeapi.Container) string {
 func imageText(i nodeapi.Image) string {
 	switch {
 	case i.Ready:
-		return "its image is there"
+		return "its image is ready"
 	case i.Unpacking:
 		return "its image is being unpacked"
 	case i.Total > 0:

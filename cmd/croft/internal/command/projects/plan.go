@@ -37,7 +37,7 @@ func Plan(sh *shell.Shell) *cli.Command {
 	return &cli.Command{
 		Name: "plan", Category: "projects", Usage: "show what apply would do; change nothing", Action: s.run,
 		Description: "Exits with 0 when there is nothing to change, with 2 when there is.\n\n" +
-			"A workload that has changed in the file is replaced: its reservation is deleted and a new one made, and a volume's data goes with it. " +
+			"A workload that has changed in the file is replaced: its reservation is deleted and a new one made, and a volume's data is lost. " +
 			"A network is updated in place, and a new container takes the old one's place once it runs. A workload that isn't in the file any more is deleted by `croft apply --prune` only.\n\n" +
 			"Examples:\n  croft plan\n  croft plan -f blog.yaml -o json",
 		Flags: []cli.Flag{workspace.FileFlag(), recreateFlag(), uncheckedFlag()},

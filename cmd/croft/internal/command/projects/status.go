@@ -24,7 +24,7 @@ func Status(sh *shell.Shell) *cli.Command {
 		Name: "status", Category: "projects", Usage: "show reservations and what their nodes have signed", ArgsUsage: "[ID|NAME…]", Action: s.run,
 		Description: "Shows the project of the file; with arguments only these; without a project file all of your reservations at the explorer.\n\n" +
 			"STATE is the state that the node's key has signed for this document. It is pending while the node hasn't answered, forged when the explorer shows another document than the signed one, " +
-			"stale when it shows an older answer than was seen before. Forged, stale or unverified answers end with exit code 1.\n\n" +
+			"stale when it shows an older answer than one seen before. Forged, stale or unverified answers end with exit code 1.\n\n" +
 			"For your containers it also asks their nodes, for 2 seconds at most: restarts, the last exit code, the last lines of output, the progress of an image.\n\n" +
 			"Examples:\n  croft status\n  croft status -f blog.yaml data\n  croft status 7-1 8-1 -o json",
 		Flags:        []cli.Flag{workspace.FileFlag()},
