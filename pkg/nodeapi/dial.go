@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
-	"fmt"
 	"net"
 	"time"
 
@@ -70,7 +69,7 @@ func (d Dialer) Dial(ctx context.Context) (*Conn, error) {
 	c, err := d.try(ctx, tunnelTimeout, d.Tunnel)
 	if err != nil {
 		if direct != nil {
-			return nil, node.WithKind(node.KindOf(err), fmt.Errorf("%w (and before, at %s: %w)", err, d.Address, direct))
+			return nil, node.Errorf(node.KindOf(err), "%w (and before, at %s: %w)", err, d.Address, direct)
 		}
 		return nil, err
 	}
