@@ -2,7 +2,6 @@ package storage
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -22,7 +21,7 @@ func (s Subject) keep(t *testing.T, hash string) node.Filesystem {
 	if f.Hash != hash {
 		t.Errorf("made %+v, want the hash %q", f, hash)
 	}
-	expect.NoError(t, os.WriteFile(filepath.Join(f.Path, "data"), []byte("kept"), 0o600))
+	expect.NoError(t, s.Disk.Write(filepath.Join(f.Path, "data"), []byte("kept")))
 	return f
 }
 
@@ -34,7 +33,7 @@ func (s Subject) wantHash(t *testing.T, f node.Filesystem, hash string) {
 	if len(list) != 1 || list[0].Name != f.Name || list[0].Size != f.Size || list[0].Hash != hash {
 		t.Errorf("there are %+v, want the one of hash %q", list, hash)
 	}
-	wantFile(t, f.Path, "kept")
+	s.wantFile(t, f.Path, "kept")
 }
 
 func storageAnotherHash(t *testing.T, s Subject) {
@@ -99,7 +98,7 @@ func storageAdopted(t *testing.T, s Subject) {
 
 func storageAdoptedFull(t *testing.T, s Subject) {
 	f := s.keep(t, "")
-	if _, err := fill(filepath.Join(f.Path, "more"), 80*expect.MiB); !errors.Is(err, unix.EDQUOT) {
+	if _, err := s.Disk.Fill(filepath.Join(f.Path, "more"), 80*expect.MiB); !errors.Is(err, unix.EDQUOT) {
 		t.Fatalf("writing past the size gives %v", err)
 	}
 	spec := s.spec("7-1", 64*expect.MiB)
@@ -107,7 +106,7 @@ func storageAdoptedFull(t *testing.T, s Subject) {
 	_, err := s.Client.CreateFilesystem(t.Context(), spec)
 	expect.NoError(t, err)
 	s.wantHash(t, f, expect.OneHash)
-	if _, err := fill(filepath.Join(f.Path, "again"), 16*expect.MiB); !errors.Is(err, unix.EDQUOT) {
+	if _, err := s.Disk.Fill(filepath.Join(f.Path, "again"), 16*expect.MiB); !errors.Is(err, unix.EDQUOT) {
 		t.Errorf("once it is adopted, writing past the size gives %v", err)
 	}
 }

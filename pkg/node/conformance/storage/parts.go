@@ -2,7 +2,6 @@ package storage
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -18,7 +17,7 @@ func storageCreate(t *testing.T, s Subject) {
 	if f.Name != "7-1" || f.Size != 64*expect.MiB || f.DiskType != s.Offers || f.Pool == "" || !filepath.IsAbs(f.Path) {
 		t.Fatalf("created %+v", f)
 	}
-	entries, err := os.ReadDir(f.Path)
+	entries, err := s.Disk.Names(f.Path)
 	expect.NoError(t, err)
 	if len(entries) != 0 {
 		t.Errorf("a new file system holds %v", entries)
@@ -50,21 +49,21 @@ func storageCreate(t *testing.T, s Subject) {
 
 func storageTwice(t *testing.T, s Subject) {
 	first := s.create(t, "7-1", 64*expect.MiB)
-	expect.NoError(t, os.WriteFile(filepath.Join(first.Path, "data"), []byte("kept"), 0o600))
+	expect.NoError(t, s.Disk.Write(filepath.Join(first.Path, "data"), []byte("kept")))
 	second := s.create(t, "7-1", 64*expect.MiB)
 	second.Used = first.Used
 	if second != first {
 		t.Errorf("the second time it is %+v, the first %+v", second, first)
 	}
-	wantFile(t, first.Path, "kept")
+	s.wantFile(t, first.Path, "kept")
 	if names := s.names(t); !slices.Equal(names, []string{"7-1"}) {
 		t.Errorf("there are %v", names)
 	}
 }
 
-func wantFile(t *testing.T, dir, text string) {
+func (s Subject) wantFile(t *testing.T, dir, text string) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dir, "data"))
+	data, err := s.Disk.Read(filepath.Join(dir, "data"))
 	expect.NoError(t, err)
 	if string(data) != text {
 		t.Errorf("the data is %q, want %q", data, text)
@@ -73,7 +72,7 @@ func wantFile(t *testing.T, dir, text string) {
 
 func storageDiffers(t *testing.T, s Subject) {
 	f := s.create(t, "7-1", 64*expect.MiB)
-	expect.NoError(t, os.WriteFile(filepath.Join(f.Path, "data"), []byte("kept"), 0o600))
+	expect.NoError(t, s.Disk.Write(filepath.Join(f.Path, "data"), []byte("kept")))
 	for _, spec := range []node.FilesystemSpec{
 		s.spec("7-1", 32*expect.MiB),
 		s.spec("7-1", 128*expect.MiB),
@@ -83,7 +82,7 @@ func storageDiffers(t *testing.T, s Subject) {
 		expect.Kind(t, err, node.Exist)
 		expect.Text(t, err, "7-1")
 	}
-	wantFile(t, f.Path, "kept")
+	s.wantFile(t, f.Path, "kept")
 	after, err := s.Client.InspectFilesystem(t.Context(), "7-1")
 	expect.NoError(t, err)
 	if after.Size != 64*expect.MiB {
@@ -94,21 +93,23 @@ func storageDiffers(t *testing.T, s Subject) {
 func storageRemove(t *testing.T, s Subject) {
 	f := s.create(t, "7-1", 64*expect.MiB)
 	other := s.create(t, "7-2", 64*expect.MiB)
-	expect.NoError(t, os.WriteFile(filepath.Join(f.Path, "data"), []byte("x"), 0o600))
-	expect.NoError(t, os.WriteFile(filepath.Join(other.Path, "data"), []byte("other"), 0o600))
+	expect.NoError(t, s.Disk.Write(filepath.Join(f.Path, "data"), []byte("x")))
+	expect.NoError(t, s.Disk.Write(filepath.Join(other.Path, "data"), []byte("other")))
 	expect.NoError(t, s.Client.ReleaseFilesystem(t.Context(), "7-1"))
-	if _, err := os.Lstat(f.Path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("its path is still there: %v", err)
+	there, err := s.Disk.Exists(f.Path)
+	expect.NoError(t, err)
+	if there {
+		t.Error("its path is still there")
 	}
-	_, err := s.Client.InspectFilesystem(t.Context(), "7-1")
+	_, err = s.Client.InspectFilesystem(t.Context(), "7-1")
 	expect.Kind(t, err, node.NotExist)
 	expect.Kind(t, s.Client.ReleaseFilesystem(t.Context(), "7-1"), node.NotExist)
 	if names := s.names(t); !slices.Equal(names, []string{"7-2"}) {
 		t.Errorf("there are %v", names)
 	}
-	wantFile(t, other.Path, "other")
+	s.wantFile(t, other.Path, "other")
 	again := s.create(t, "7-1", 32*expect.MiB)
-	if entries, err := os.ReadDir(again.Path); err != nil || len(entries) != 0 {
+	if entries, err := s.Disk.Names(again.Path); err != nil || len(entries) != 0 {
 		t.Errorf("made anew it holds %v (%v)", entries, err)
 	}
 }
@@ -127,7 +128,7 @@ func storageRemoveNothing(t *testing.T, s Subject) {
 func storageRestart(t *testing.T, s Subject) {
 	f := s.create(t, "7-1", 64*expect.MiB)
 	s.create(t, "7-2", 64*expect.MiB)
-	expect.NoError(t, os.WriteFile(filepath.Join(f.Path, "data"), []byte("kept"), 0o600))
+	expect.NoError(t, s.Disk.Write(filepath.Join(f.Path, "data"), []byte("kept")))
 	expect.NoError(t, s.Client.ReleaseFilesystem(t.Context(), "7-2"))
 	s.Client = s.Restart(t)
 	if names := s.names(t); !slices.Equal(names, []string{"7-1"}) {
@@ -138,8 +139,8 @@ func storageRestart(t *testing.T, s Subject) {
 	if again != f {
 		t.Errorf("after a restart it is %+v, before %+v", again, f)
 	}
-	wantFile(t, f.Path, "kept")
-	if _, err := fill(filepath.Join(f.Path, "more"), 80*expect.MiB); !errors.Is(err, unix.EDQUOT) {
+	s.wantFile(t, f.Path, "kept")
+	if _, err := s.Disk.Fill(filepath.Join(f.Path, "more"), 80*expect.MiB); !errors.Is(err, unix.EDQUOT) {
 		t.Errorf("after a restart writing past the size gives %v", err)
 	}
 	_, err := s.Client.CreateFilesystem(t.Context(), s.spec("7-1", 32*expect.MiB))
@@ -174,25 +175,4 @@ func storageBadSpecs(t *testing.T, s Subject) {
 	if names := s.names(t); len(names) != 0 {
 		t.Errorf("there are %v", names)
 	}
-}
-
-// fill writes to path until it fails or most bytes are written.
-func fill(path string, most uint64) (uint64, error) {
-	f, err := os.Create(path)
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	block, written := make([]byte, expect.MiB), uint64(0)
-	for i := range block {
-		block[i] = byte(i*7 + i>>9)
-	}
-	for written < most {
-		n, err := f.Write(block)
-		written += uint64(n)
-		if err != nil {
-			return written, err
-		}
-	}
-	return written, f.Sync()
 }

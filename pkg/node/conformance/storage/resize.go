@@ -2,7 +2,6 @@ package storage
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -86,8 +85,8 @@ func (s Subject) resize(t *testing.T, name string, size uint64) node.Filesystem 
 func storageResize(t *testing.T, s Subject) {
 	f := s.create(t, "7-1", 64*expect.MiB)
 	s.create(t, "7-2", 16*expect.MiB)
-	expect.NoError(t, os.WriteFile(filepath.Join(f.Path, "data"), []byte("kept"), 0o600))
-	fillFull(t, f.Path, "first", 64*expect.MiB)
+	expect.NoError(t, s.Disk.Write(filepath.Join(f.Path, "data"), []byte("kept")))
+	s.fillFull(t, f.Path, "first", 64*expect.MiB)
 
 	grown := s.resize(t, "7-1", 128*expect.MiB)
 	if grown.Path != f.Path || grown.Pool != f.Pool {
@@ -96,25 +95,25 @@ func storageResize(t *testing.T, s Subject) {
 	if reserved := s.pool(t).Reserved; reserved != 144*expect.MiB {
 		t.Errorf("reserved are %d bytes", reserved)
 	}
-	if n := fillFull(t, f.Path, "second", 66*expect.MiB); n < 60*expect.MiB {
+	if n := s.fillFull(t, f.Path, "second", 66*expect.MiB); n < 60*expect.MiB {
 		t.Errorf("after it grew by 64 MiB %d bytes could be written", n)
 	}
-	expect.NoError(t, errors.Join(os.Remove(filepath.Join(f.Path, "first")), os.Remove(filepath.Join(f.Path, "second"))))
+	expect.NoError(t, errors.Join(s.Disk.Remove(filepath.Join(f.Path, "first")), s.Disk.Remove(filepath.Join(f.Path, "second"))))
 
 	s.resize(t, "7-1", 32*expect.MiB)
 	if reserved := s.pool(t).Reserved; reserved != 48*expect.MiB {
 		t.Errorf("reserved are %d bytes", reserved)
 	}
-	if n := fillFull(t, f.Path, "third", 32*expect.MiB); n < 28*expect.MiB {
+	if n := s.fillFull(t, f.Path, "third", 32*expect.MiB); n < 28*expect.MiB {
 		t.Errorf("after it shrank to 32 MiB %d bytes could be written", n)
 	}
-	wantFile(t, f.Path, "kept")
+	s.wantFile(t, f.Path, "kept")
 }
 
 // fillFull writes to a file of dir until it is full, and no more than most.
-func fillFull(t *testing.T, dir, name string, most uint64) uint64 {
+func (s Subject) fillFull(t *testing.T, dir, name string, most uint64) uint64 {
 	t.Helper()
-	n, err := fill(filepath.Join(dir, name), most+8*expect.MiB)
+	n, err := s.Disk.Fill(filepath.Join(dir, name), most+8*expect.MiB)
 	if !errors.Is(err, unix.EDQUOT) || n > most {
 		t.Errorf("%d bytes could be written, want at most %d (%v)", n, most, err)
 	}
@@ -123,7 +122,7 @@ func fillFull(t *testing.T, dir, name string, most uint64) uint64 {
 
 func storageResizeTwice(t *testing.T, s Subject) {
 	f := s.create(t, "7-1", 64*expect.MiB)
-	expect.NoError(t, os.WriteFile(filepath.Join(f.Path, "data"), []byte("kept"), 0o600))
+	expect.NoError(t, s.Disk.Write(filepath.Join(f.Path, "data"), []byte("kept")))
 	s.resize(t, "7-1", 64*expect.MiB)
 	for range 2 {
 		s.resize(t, "7-1", 96*expect.MiB)
@@ -131,7 +130,7 @@ func storageResizeTwice(t *testing.T, s Subject) {
 	for range 2 {
 		s.resize(t, "7-1", 16*expect.MiB)
 	}
-	wantFile(t, f.Path, "kept")
+	s.wantFile(t, f.Path, "kept")
 	// Creating it again needs its present size.
 	s.create(t, "7-1", 16*expect.MiB)
 	_, err := s.Client.CreateFilesystem(t.Context(), s.spec("7-1", 64*expect.MiB))
@@ -147,7 +146,7 @@ func storageGrowTooFar(t *testing.T, s Subject) {
 		expect.Kind(t, err, node.NoSpace)
 		expect.Text(t, err, "7-1", "from 16 MiB to", "needs", "more, free are", "pool "+f.Pool)
 	}
-	fillFull(t, f.Path, "data", 16*expect.MiB)
+	s.fillFull(t, f.Path, "data", 16*expect.MiB)
 	if reserved := s.pool(t).Reserved; reserved != 16*expect.MiB {
 		t.Errorf("reserved are %d bytes", reserved)
 	}
@@ -161,16 +160,16 @@ func storageGrowTooFar(t *testing.T, s Subject) {
 func storageShrinkTooFar(t *testing.T, s Subject) {
 	f := s.create(t, "7-1", 64*expect.MiB)
 	// It counts at once, though nothing made the disk commit it.
-	if _, err := fill(filepath.Join(f.Path, "data"), 40*expect.MiB); err != nil {
+	if _, err := s.Disk.Fill(filepath.Join(f.Path, "data"), 40*expect.MiB); err != nil {
 		t.Fatal(err)
 	}
 	_, err := s.Client.ResizeFilesystem(t.Context(), "7-1", 32*expect.MiB)
 	expect.Kind(t, err, node.Busy)
 	expect.Text(t, err, "7-1", "from 64 MiB to 32 MiB", "it holds 40")
-	if n := fillFull(t, f.Path, "more", 24*expect.MiB); n < 20*expect.MiB {
+	if n := s.fillFull(t, f.Path, "more", 24*expect.MiB); n < 20*expect.MiB {
 		t.Errorf("%d more bytes could be written", n)
 	}
-	expect.NoError(t, os.Remove(filepath.Join(f.Path, "data")))
+	expect.NoError(t, s.Disk.Remove(filepath.Join(f.Path, "data")))
 	s.resize(t, "7-1", 32*expect.MiB)
 	for _, size := range []uint64{0, 1} {
 		_, err = s.Client.ResizeFilesystem(t.Context(), "7-1", size)
@@ -195,7 +194,7 @@ func storageResizeNothing(t *testing.T, s Subject) {
 func storageResizeRestart(t *testing.T, s Subject) {
 	f := s.create(t, "7-1", 16*expect.MiB)
 	s.create(t, "7-2", 64*expect.MiB)
-	expect.NoError(t, os.WriteFile(filepath.Join(f.Path, "data"), []byte("kept"), 0o600))
+	expect.NoError(t, s.Disk.Write(filepath.Join(f.Path, "data"), []byte("kept")))
 	s.resize(t, "7-1", 48*expect.MiB)
 	s.resize(t, "7-2", 16*expect.MiB)
 	s.Client = s.Restart(t)
@@ -206,8 +205,8 @@ func storageResizeRestart(t *testing.T, s Subject) {
 	if reserved := s.pool(t).Reserved; reserved != 64*expect.MiB {
 		t.Errorf("reserved are %d bytes", reserved)
 	}
-	if n := fillFull(t, f.Path, "more", 48*expect.MiB); n < 44*expect.MiB {
+	if n := s.fillFull(t, f.Path, "more", 48*expect.MiB); n < 44*expect.MiB {
 		t.Errorf("after a restart %d bytes could be written", n)
 	}
-	wantFile(t, f.Path, "kept")
+	s.wantFile(t, f.Path, "kept")
 }

@@ -3,7 +3,6 @@ package storage
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -18,7 +17,7 @@ import (
 func storageLimit(t *testing.T, s Subject) {
 	f := s.create(t, "7-1", 64*expect.MiB)
 	other := s.create(t, "7-2", 64*expect.MiB)
-	written, err := fill(filepath.Join(f.Path, "data"), 80*expect.MiB)
+	written, err := s.Disk.Fill(filepath.Join(f.Path, "data"), 80*expect.MiB)
 	if !errors.Is(err, unix.EDQUOT) {
 		t.Fatalf("after %d bytes the error is %v, want %v", written, err, unix.EDQUOT)
 	}
@@ -26,17 +25,15 @@ func storageLimit(t *testing.T, s Subject) {
 		t.Errorf("%d bytes could be written to one of %d", written, 64*expect.MiB)
 	}
 	// The owner must be able to make room again.
-	expect.NoError(t, os.Remove(filepath.Join(f.Path, "data")))
-	if _, err := fill(filepath.Join(f.Path, "data"), 30*expect.MiB); err != nil {
+	expect.NoError(t, s.Disk.Remove(filepath.Join(f.Path, "data")))
+	if _, err := s.Disk.Fill(filepath.Join(f.Path, "data"), 30*expect.MiB); err != nil {
 		t.Errorf("after the file was removed writing 30 MiB gives %v", err)
 	}
-	if _, err := fill(filepath.Join(other.Path, "data"), 40*expect.MiB); err != nil {
+	if _, err := s.Disk.Fill(filepath.Join(other.Path, "data"), 40*expect.MiB); err != nil {
 		t.Errorf("the other one can't be written: %v", err)
 	}
 	// The use may be reported as late as the disk's next commit.
-	dir, err := os.Open(other.Path)
-	expect.NoError(t, err)
-	expect.NoError(t, errors.Join(unix.Syncfs(int(dir.Fd())), dir.Close()))
+	expect.NoError(t, s.Disk.Sync(other.Path))
 	seen, err := s.Client.InspectFilesystem(t.Context(), "7-2")
 	expect.NoError(t, err)
 	if seen.Used < 40*expect.MiB || seen.Used > 42*expect.MiB {
@@ -46,7 +43,7 @@ func storageLimit(t *testing.T, s Subject) {
 
 func storageRemoveFull(t *testing.T, s Subject) {
 	f := s.create(t, "7-1", 16*expect.MiB)
-	if _, err := fill(filepath.Join(f.Path, "data"), 32*expect.MiB); !errors.Is(err, unix.EDQUOT) {
+	if _, err := s.Disk.Fill(filepath.Join(f.Path, "data"), 32*expect.MiB); !errors.Is(err, unix.EDQUOT) {
 		t.Fatalf("filling gives %v", err)
 	}
 	expect.NoError(t, s.Client.ReleaseFilesystem(t.Context(), "7-1"))

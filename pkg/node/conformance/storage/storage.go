@@ -27,6 +27,8 @@ type Subject struct {
 	// Offers is the type of the pool, Lacks the other one.
 	Offers workload.DeviceType
 	Lacks  workload.DeviceType
+	// Disk has the files of its file systems; those that the kernel has mounted when nil.
+	Disk Disk
 	// Restart kills the module like kill -9, starts it again on the same
 	// state, and returns the new client.
 	Restart func(t *testing.T) Client
@@ -65,7 +67,13 @@ func Suite(t *testing.T, open func(t *testing.T) Subject) {
 		{"monitor", storageMonitor},
 	}
 	for _, part := range parts {
-		t.Run(part.name, func(t *testing.T) { part.run(t, open(t)) })
+		t.Run(part.name, func(t *testing.T) {
+			s := open(t)
+			if s.Disk == nil {
+				s.Disk = mounted{}
+			}
+			part.run(t, s)
+		})
 	}
 }
 

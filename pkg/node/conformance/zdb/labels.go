@@ -16,7 +16,7 @@ func (s Subject) keep(t *testing.T, hash string) (node.ZDBServer, node.ZDBNamesp
 	if made := s.create(t, spec); made.Hash != hash {
 		t.Errorf("made %+v, want hash %q", made, hash)
 	}
-	inside(t, at, "5-1", "secret").do("SET", "key", "kept")
+	s.inside(t, at, "5-1", "secret").do("SET", "key", "kept")
 	return at, spec
 }
 
@@ -28,7 +28,7 @@ func (s Subject) wantHash(t *testing.T, at node.ZDBServer, hash string) {
 	if len(list) != 1 || list[0].Name != "5-1" || list[0].Size != expect.MiB || list[0].Hash != hash {
 		t.Errorf("there are %+v, want only 5-1 with hash %q", list, hash)
 	}
-	if value := inside(t, at, "5-1", "secret").do("GET", "key"); value != "kept" {
+	if value := s.inside(t, at, "5-1", "secret").do("GET", "key"); value != "kept" {
 		t.Errorf("the value is %q", value)
 	}
 }

@@ -16,9 +16,9 @@ import (
 )
 
 // inside is a user's connection to a namespace.
-func inside(t *testing.T, at node.ZDBServer, name string, password ...any) zdbClient {
+func (s Subject) inside(t *testing.T, at node.ZDBServer, name string, password ...any) zdbClient {
 	t.Helper()
-	client := user(t, at)
+	client := s.user(t, at)
 	client.do("SELECT", append([]any{name}, password...)...)
 	return client
 }
@@ -30,7 +30,7 @@ func zdbCreate(t *testing.T, s Subject) {
 	if made.Used != 0 || made.Mode != workload.ZDBUser {
 		t.Errorf("created %+v", made)
 	}
-	client := inside(t, at, "5-1")
+	client := s.inside(t, at, "5-1")
 	if key := client.do("SET", "key", strings.Repeat("x", 1<<20)); key != "key" {
 		t.Errorf("SET answers %q", key)
 	}
@@ -59,7 +59,7 @@ func zdbCreateTwice(t *testing.T, s Subject) {
 	at := s.attach(t, zdbOne, workload.ZDBUser)
 	spec := node.ZDBNamespaceSpec{Container: zdbOne, Name: "5-1", Size: expect.MiB, Password: "secret"}
 	first := s.create(t, spec)
-	client := inside(t, at, "5-1", "secret")
+	client := s.inside(t, at, "5-1", "secret")
 	client.do("SET", "key", "value")
 	again := s.create(t, spec)
 	if first.Used = uint64(len("value")); again.Used != first.Used || again.Mode != first.Mode {
@@ -79,7 +79,7 @@ func zdbChange(t *testing.T, s Subject) {
 	at := s.attach(t, zdbOne, workload.ZDBUser)
 	spec := node.ZDBNamespaceSpec{Container: zdbOne, Name: "5-1", Size: expect.MiB}
 	s.create(t, spec)
-	inside(t, at, "5-1").do("SET", "key", "value")
+	s.inside(t, at, "5-1").do("SET", "key", "value")
 	for _, change := range []func(){
 		func() { spec.Size = 2 * expect.MiB },
 		func() { spec.Public = true },
@@ -94,7 +94,7 @@ func zdbChange(t *testing.T, s Subject) {
 		if got := s.create(t, spec); got.Used != uint64(len("value")) {
 			t.Errorf("%+v: it is %+v", spec, got)
 		}
-		client := inside(t, at, "5-1", spec.Password)
+		client := s.inside(t, at, "5-1", spec.Password)
 		if value := client.do("GET", "key"); value != "value" {
 			t.Errorf("%+v: the value is %q", spec, value)
 		}
@@ -114,27 +114,27 @@ func zdbPasswords(t *testing.T, s Subject) {
 	at := s.attach(t, zdbOne, workload.ZDBUser)
 	spec := node.ZDBNamespaceSpec{Container: zdbOne, Name: "5-1", Size: expect.MiB, Password: "secret"}
 	s.create(t, spec)
-	user(t, at).refused("SELECT", "5-1")
-	user(t, at).refused("SELECT", "5-1", "wrong")
-	inside(t, at, "5-1", "secret").do("SET", "key", "value")
+	s.user(t, at).refused("SELECT", "5-1")
+	s.user(t, at).refused("SELECT", "5-1", "wrong")
+	s.inside(t, at, "5-1", "secret").do("SET", "key", "value")
 	spec.Public = true
 	s.create(t, spec)
-	reader := inside(t, at, "5-1")
+	reader := s.inside(t, at, "5-1")
 	if value := reader.do("GET", "key"); value != "value" {
 		t.Errorf("the value is %q", value)
 	}
 	reader.refused("SET", "key", "another")
-	inside(t, at, "5-1", "secret").do("SET", "key", "another")
+	s.inside(t, at, "5-1", "secret").do("SET", "key", "another")
 	// All allowed forms of a password.
 	for _, password := range []string{"x", strings.Repeat("p", 63), "with blanks and ünïcode ☃", "**", `"'\$(id)`, "maxsize", "0", " "} {
 		spec.Password = password
 		s.create(t, spec)
-		inside(t, at, "5-1", password).do("SET", "key", password)
-		user(t, at).refused("SELECT", "5-1", "secret")
+		s.inside(t, at, "5-1", password).do("SET", "key", password)
+		s.user(t, at).refused("SELECT", "5-1", "secret")
 	}
 	spec.Password = ""
 	s.create(t, spec)
-	inside(t, at, "5-1").do("SET", "key", "free")
+	s.inside(t, at, "5-1").do("SET", "key", "free")
 	// Errors never repeat a password.
 	for _, password := range []string{"hush" + strings.Repeat("h", 60), "hush\n", "hush\x00", "hush\xff", "*", "hush\x7f"} {
 		spec.Password = password
@@ -145,14 +145,14 @@ func zdbPasswords(t *testing.T, s Subject) {
 			t.Errorf("the error shows the password: %v", err)
 		}
 	}
-	inside(t, at, "5-1").do("SET", "key", "still free")
+	s.inside(t, at, "5-1").do("SET", "key", "still free")
 }
 
 func zdbFull(t *testing.T, s Subject) {
 	at := s.attach(t, zdbOne, workload.ZDBUser)
 	spec := node.ZDBNamespaceSpec{Container: zdbOne, Name: "5-1", Size: 1000}
 	s.create(t, spec)
-	client := inside(t, at, "5-1")
+	client := s.inside(t, at, "5-1")
 	client.do("SET", "first", strings.Repeat("x", 900))
 	client.refused("SET", "second", strings.Repeat("x", 101))
 	spec.Size = 1001
@@ -175,7 +175,7 @@ func zdbSequential(t *testing.T, s Subject) {
 	if made.Mode != workload.ZDBSeq {
 		t.Errorf("created %+v", made)
 	}
-	client := inside(t, at, "5-1")
+	client := s.inside(t, at, "5-1")
 	first, second := client.do("SET", "", "one"), client.do("SET", "", "two")
 	if first == second || first == "" || client.do("GET", first) != "one" || client.do("GET", second) != "two" {
 		t.Errorf("IDs are %q and %q", first, second)
@@ -188,15 +188,15 @@ func zdbDelete(t *testing.T, s Subject) {
 	spec := node.ZDBNamespaceSpec{Container: zdbOne, Name: "5-1", Size: expect.MiB, Password: "secret"}
 	s.create(t, spec)
 	s.create(t, node.ZDBNamespaceSpec{Container: zdbOne, Name: "5-10", Size: expect.MiB})
-	client := inside(t, at, "5-1", "secret")
+	client := s.inside(t, at, "5-1", "secret")
 	client.do("SET", "key", "value")
-	inside(t, at, "5-10").do("SET", "key", "of another")
+	s.inside(t, at, "5-10").do("SET", "key", "of another")
 	expect.NoError(t, s.Client.Delete(t.Context(), zdbOne, "5-1"))
 	expect.Kind(t, s.Client.Delete(t.Context(), zdbOne, "5-1"), node.NotExist)
 	if reply, err := client.Do("GET", "key"); err == nil {
 		t.Errorf("who was in it reads %v", reply)
 	}
-	user(t, at).refused("SELECT", "5-1", "secret")
+	s.user(t, at).refused("SELECT", "5-1", "secret")
 	list, err := s.Client.List(t.Context(), zdbOne)
 	expect.NoError(t, err)
 	if len(list) != 1 || list[0].Name != "5-10" || list[0].Used == 0 {
@@ -207,7 +207,7 @@ func zdbDelete(t *testing.T, s Subject) {
 	if got := s.create(t, spec); got.Used != 0 || got.Protected {
 		t.Errorf("created again: %+v", got)
 	}
-	if value, err := redis.Bytes(inside(t, at, "5-1").Do("GET", "key")); err != redis.ErrNil { //nolint:errorlint // redigo never wraps it
+	if value, err := redis.Bytes(s.inside(t, at, "5-1").Do("GET", "key")); err != redis.ErrNil { //nolint:errorlint // redigo never wraps it
 		t.Errorf("it has %q, %v", value, err)
 	}
 }

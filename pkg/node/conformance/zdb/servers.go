@@ -1,7 +1,6 @@
 package zdb
 
 import (
-	"net"
 	"reflect"
 	"strconv"
 	"testing"
@@ -34,12 +33,12 @@ func zdbAttach(t *testing.T, s Subject) {
 		t.Errorf("listed %+v, attached %+v", got, at)
 	}
 	for _, ip := range []string{at.IPv4, at.IPv6} {
-		if pong := userAt(t, ip, at.Port).do("PING"); pong != "PONG" {
+		if pong := s.userAt(t, ip, at.Port).do("PING"); pong != "PONG" {
 			t.Errorf("%s answers %q", ip, pong)
 		}
 	}
 	// Without a namespace nobody may write, and nobody is admin.
-	client := user(t, at)
+	client := s.user(t, at)
 	client.refused("SET", "key", "value")
 	client.refused("NSNEW", "mine")
 	client.refused("NSSET", "default", "public", "1")
@@ -49,7 +48,7 @@ func zdbAttach(t *testing.T, s Subject) {
 func zdbAttachTwice(t *testing.T, s Subject) {
 	spec := s.Start(t, zdbOne, workload.ZDBUser)
 	first := s.attachSpec(t, spec)
-	client := user(t, first)
+	client := s.user(t, first)
 	if again := s.attachSpec(t, spec); !reflect.DeepEqual(again, first) {
 		t.Errorf("attached twice: %+v, then %+v", first, again)
 	}
@@ -59,7 +58,7 @@ func zdbAttachTwice(t *testing.T, s Subject) {
 	if pong := client.do("PING"); pong != "PONG" {
 		t.Errorf("who was connected hears %q", pong)
 	}
-	if pong := user(t, first).do("PING"); pong != "PONG" {
+	if pong := s.user(t, first).do("PING"); pong != "PONG" {
 		t.Errorf("it answers %q", pong)
 	}
 }
@@ -101,7 +100,7 @@ func zdbAttachMode(t *testing.T, s Subject) {
 func zdbDetach(t *testing.T, s Subject) {
 	spec := s.Start(t, zdbOne, workload.ZDBUser)
 	at := s.attachSpec(t, spec)
-	client := user(t, at)
+	client := s.user(t, at)
 	expect.NoError(t, s.Client.Detach(t.Context(), zdbOne))
 	expect.Kind(t, s.Client.Detach(t.Context(), zdbOne), node.NotExist)
 	list, err := s.Client.Servers(t.Context())
@@ -110,7 +109,7 @@ func zdbDetach(t *testing.T, s Subject) {
 		t.Errorf("in hand: %+v", list)
 	}
 	// The zdb still runs, and may have the socket open: others get no access.
-	conn, err := net.DialTimeout("tcp", net.JoinHostPort(at.IPv4, strconv.Itoa(int(at.Port))), expect.Patience)
+	conn, err := s.Dial(t.Context(), at.IPv4, at.Port)
 	if err == nil {
 		conn.Close()
 		t.Error("its port still takes connections")
@@ -124,7 +123,7 @@ func zdbDetach(t *testing.T, s Subject) {
 	if other.Port != at.Port || back.Port == at.Port {
 		t.Errorf("it had port %d, the other one got %d, and it %d", at.Port, other.Port, back.Port)
 	}
-	if pong := user(t, back).do("PING"); pong != "PONG" {
+	if pong := s.user(t, back).do("PING"); pong != "PONG" {
 		t.Errorf("it answers %q", pong)
 	}
 }
@@ -179,7 +178,7 @@ func zdbRestart(t *testing.T, s Subject) {
 	s.attach(t, zdbOne, workload.ZDBUser)
 	s.create(t, node.ZDBNamespaceSpec{Container: zdbOne, Name: "5-1", Size: expect.MiB, Public: true})
 	before := s.one(t)
-	client := user(t, before)
+	client := s.user(t, before)
 	client.do("SELECT", "5-1")
 	client.do("SET", "key", "value")
 	s.Client = s.Restart(t)
@@ -189,7 +188,7 @@ func zdbRestart(t *testing.T, s Subject) {
 	if value := client.do("GET", "key"); value != "value" {
 		t.Errorf("who was connected reads %q", value)
 	}
-	if pong := user(t, before).do("PING"); pong != "PONG" {
+	if pong := s.user(t, before).do("PING"); pong != "PONG" {
 		t.Errorf("it answers %q", pong)
 	}
 	// Both end, and come back one after the other.
@@ -202,7 +201,7 @@ func zdbRestart(t *testing.T, s Subject) {
 	if after := s.whole(t); !reflect.DeepEqual(after, before) {
 		t.Errorf("back it is %+v, was %+v", after, before)
 	}
-	client = user(t, before)
+	client = s.user(t, before)
 	client.do("SELECT", "5-1")
 	if value := client.do("GET", "key"); value != "value" {
 		t.Errorf("the value is %q", value)
@@ -239,7 +238,7 @@ func zdbServerRestart(t *testing.T, s Subject) {
 	// New connections meanwhile wait in the listener's queue.
 	waiting := make(chan string, 3)
 	for range cap(waiting) {
-		client := user(t, at)
+		client := s.user(t, at)
 		go func() {
 			pong, err := redis.String(client.Do("PING"))
 			if err != nil {

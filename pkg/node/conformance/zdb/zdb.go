@@ -38,6 +38,19 @@ type Subject struct {
 	// Restart kills the module like kill -9, starts it again on the same
 	// folder, and returns the new client.
 	Restart func(t *testing.T) Client
+	// Dial connects a user to the zdb at an address of the node; over TCP when nil.
+	Dial func(ctx context.Context, ip string, port uint16) (Conn, error)
+}
+
+// Conn is a user's connection to a zdb, in the manner of a redis.Conn.
+type Conn interface {
+	Do(command string, arguments ...any) (any, error)
+	Close() error
+}
+
+func overTCP(ctx context.Context, ip string, port uint16) (Conn, error) {
+	return redis.DialContext(ctx, "tcp", net.JoinHostPort(ip, strconv.Itoa(int(port))),
+		redis.DialConnectTimeout(expect.Patience), redis.DialReadTimeout(expect.Patience), redis.DialWriteTimeout(expect.Patience))
 }
 
 // zdbPorts is the number of ports that a subject may give.
@@ -76,7 +89,11 @@ func Suite(t *testing.T, open func(t *testing.T) Subject) {
 	for _, part := range parts {
 		t.Run(part.name, func(t *testing.T) {
 			t.Parallel()
-			part.run(t, open(t))
+			s := open(t)
+			if s.Dial == nil {
+				s.Dial = overTCP
+			}
+			part.run(t, s)
 		})
 	}
 }
@@ -150,20 +167,19 @@ func eventually(t *testing.T, holds func() bool, seen func() any) {
 
 // zdbClient is a user's connection to a zdb, at the address for users.
 type zdbClient struct {
-	redis.Conn
+	Conn
 	t *testing.T
 }
 
 // user connects to a zdb from outside.
-func user(t *testing.T, at node.ZDBServer) zdbClient {
+func (s Subject) user(t *testing.T, at node.ZDBServer) zdbClient {
 	t.Helper()
-	return userAt(t, at.IPv4, at.Port)
+	return s.userAt(t, at.IPv4, at.Port)
 }
 
-func userAt(t *testing.T, ip string, port uint16) zdbClient {
+func (s Subject) userAt(t *testing.T, ip string, port uint16) zdbClient {
 	t.Helper()
-	conn, err := redis.DialContext(t.Context(), "tcp", net.JoinHostPort(ip, strconv.Itoa(int(port))),
-		redis.DialConnectTimeout(expect.Patience), redis.DialReadTimeout(expect.Patience), redis.DialWriteTimeout(expect.Patience))
+	conn, err := s.Dial(t.Context(), ip, port)
 	expect.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return zdbClient{conn, t}
