@@ -1,7 +1,6 @@
 package network_test
 
 import (
-	"context"
 	"crypto/ecdh"
 	"crypto/rand"
 	"encoding/base64"
@@ -13,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/croft-edge/croft/internal/testing/fakenode"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/sign"
 	"github.com/croft-edge/croft/pkg/workload"
@@ -25,72 +25,28 @@ var (
 	_ provisioner.Watched     = (*network.Provisioner)(nil)
 )
 
-// networks is a fake network module that keeps network resources in memory.
-type networks struct {
-	have  map[string]node.NetworkSpec
-	drift string
-	fail  error
-}
-
-func (n *networks) Create(_ context.Context, spec node.NetworkSpec) (node.NetworkInfo, error) {
-	if n.fail != nil {
-		return node.NetworkInfo{}, n.fail
-	}
-	n.have[spec.ID] = spec
-	return node.NetworkInfo{ID: spec.ID, Label: spec.Label}, nil
-}
-
-func (n *networks) Delete(_ context.Context, id string) error {
-	if n.fail != nil {
-		return n.fail
-	}
-	if _, ok := n.have[id]; !ok {
-		return node.Errorf(node.NotExist, "there is none")
-	}
-	delete(n.have, id)
-	return nil
-}
-
-func (n *networks) List(context.Context) ([]node.NetworkInfo, error) {
-	var out []node.NetworkInfo
-	for id, spec := range n.have {
-		out = append(out, node.NetworkInfo{ID: id, Label: spec.Label, Hash: spec.Hash, Drift: n.drift})
-	}
-	return out, n.fail
-}
-
-// keeper is a fake identity module with a key.
-type keeper struct {
-	sign.KeyPair
-	fail error
-}
-
-func (k *keeper) Decrypt(_ context.Context, box []byte) ([]byte, error) {
-	if k.fail != nil {
-		return nil, k.fail
-	}
-	plain, err := k.Open(box)
-	return plain, node.WithKind(node.Invalid, err)
-}
-
-// world is a provisioner with its fake modules.
+// world is a provisioner with its fake node.
 type world struct {
-	*networks
-	*keeper
+	*fakenode.Node
 	*network.Provisioner
 	key string // the WireGuard key before sealing
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	pair, err := sign.Generate()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &world{networks: &networks{have: map[string]node.NetworkSpec{}}, keeper: &keeper{KeyPair: pair}}
-	w.Provisioner = network.New(w.networks, w.keeper)
-	return w
+	n := fakenode.New(t)
+	return &world{Node: n, Provisioner: network.New(n.Networks.Serve(t), n.Identity.Serve(t))}
 }
+
+// failNetworks makes the network module fail with err until it is called with nil.
+func (w *world) failNetworks(err error) {
+	for _, method := range []string{"Create", "Delete", "List"} {
+		w.Fail("Networks."+method, err)
+	}
+}
+
+// have are the specs of the networks on the node.
+func (w *world) have() map[string]node.NetworkSpec { return w.Networks.Specs() }
 
 const user = "6Y6usApYSWiMRSNvnBFHL6vbSJamoCsjjwJsn6q4mpry"
 
@@ -102,7 +58,7 @@ func (w *world) reserve(t *testing.T, id, path string) *workload.Reservation {
 		t.Fatal(err)
 	}
 	w.key = base64.StdEncoding.EncodeToString(private.Bytes())
-	sealed, err := workload.SealSecret(w.ID(), user, workload.TypeNetwork, path, []byte(w.key))
+	sealed, err := workload.SealSecret(w.Identity.ID(), user, workload.TypeNetwork, path, []byte(w.key))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,14 +68,14 @@ func (w *world) reserve(t *testing.T, id, path string) *workload.Reservation {
 	}
 	data, err := json.Marshal(workload.Network{Name: "net1", IPRange: "10.1.0.0/16", Resources: []workload.NetworkResource{
 		{NodeID: other.ID(), Subnet: "10.1.1.0/24", PrivateKey: strings.Repeat("ab", 92), PublicKey: "cnS4uHqHsn77zuU7eUlekbE3kl4YOycgdAihgKV+KA4=", ListenPort: 3001, Peers: []workload.WireGuardPeer{}},
-		{NodeID: w.ID(), Subnet: "10.1.2.0/24", PrivateKey: sealed, PublicKey: base64.StdEncoding.EncodeToString(private.PublicKey().Bytes()), ListenPort: 3002, Peers: []workload.WireGuardPeer{
+		{NodeID: w.Identity.ID(), Subnet: "10.1.2.0/24", PrivateKey: sealed, PublicKey: base64.StdEncoding.EncodeToString(private.PublicKey().Bytes()), ListenPort: 3002, Peers: []workload.WireGuardPeer{
 			{Subnet: "10.1.1.0/24", PublicKey: "cnS4uHqHsn77zuU7eUlekbE3kl4YOycgdAihgKV+KA4=", AllowedIPs: []string{"10.1.1.0/24"}, Endpoint: "node.example:3001"},
 		}},
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &workload.Reservation{ID: id, NodeID: w.ID(), User: user, Type: workload.TypeNetwork, Version: 2, Created: time.Now(), Data: data}
+	return &workload.Reservation{ID: id, NodeID: w.Identity.ID(), User: user, Type: workload.TypeNetwork, Version: 2, Created: time.Now(), Data: data}
 }
 
 const path = "net_resources[1].wg_private_key"
@@ -138,7 +94,7 @@ func TestItAsksForThisNodesPart(t *testing.T) {
 			t.Fatalf("provision: %s, %v", data, err)
 		}
 	}
-	got := w.have[id()]
+	got := w.have()[id()]
 	if got.Label != "7-1" || got.User != user || got.Name != "net1" || got.IPRange != "10.1.0.0/16" || got.Subnet != "10.1.2.0/24" ||
 		got.ListenPort != 3002 || got.PrivateKey != w.key || len(got.Peers) != 1 || got.Peers[0].Endpoint != "node.example:3001" {
 		t.Errorf("asked for %+v", got)
@@ -153,12 +109,13 @@ func TestChangeReport(t *testing.T) {
 	if _, err := w.Provision(t.Context(), w.reserve(t, "7-1", path)); err != nil {
 		t.Fatal(err)
 	}
-	w.drift = "its bridge is gone"
+	const drift = "its bridge is gone"
+	w.Networks.SetDrift(id(), drift)
 	seen, err := w.Look(t.Context())
-	if err != nil || len(seen) != 1 || seen[w.label("7-1")].Drift != w.drift {
+	if err != nil || len(seen) != 1 || seen[w.label("7-1")].Drift != drift {
 		t.Errorf("sees %v, %v", seen, err)
 	}
-	w.networks.fail = node.Errorf(node.Transient, "away")
+	w.failNetworks(node.Errorf(node.Transient, "away"))
 	if _, err := w.Look(t.Context()); node.KindOf(err) != node.Transient {
 		t.Errorf("a module that is away: %v", err)
 	}
@@ -171,8 +128,8 @@ func TestTheSameNameIsTheSameNetwork(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(w.have) != 1 || w.have[id()].Label != "8-1" {
-		t.Errorf("has %v", w.have)
+	if len(w.have()) != 1 || w.have()[id()].Label != "8-1" {
+		t.Errorf("has %v", w.have())
 	}
 }
 
@@ -189,10 +146,10 @@ func TestUnopenableSecrets(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.keeper.fail = c.fail
+			w.Fail("Identity.Decrypt", c.fail)
 			_, err := w.Provision(t.Context(), w.reserve(t, "7-1", c.path))
-			if node.KindOf(err) != c.want || len(w.have) != 0 {
-				t.Errorf("%v of kind %s, want %s; has %v", err, node.KindOf(err), c.want, w.have)
+			if node.KindOf(err) != c.want || len(w.have()) != 0 {
+				t.Errorf("%v of kind %s, want %s; has %v", err, node.KindOf(err), c.want, w.have())
 			}
 			if err != nil && strings.Contains(err.Error(), w.key) {
 				t.Error("the error tells the key")
@@ -205,7 +162,7 @@ func TestAnErrorKeepsItsKind(t *testing.T) {
 	for _, kind := range []node.Kind{node.Refused, node.Transient, node.Busy, node.NoSpace, node.Unknown} {
 		w := newWorld(t)
 		r := w.reserve(t, "7-1", path)
-		w.networks.fail = node.Errorf(kind, "no")
+		w.failNetworks(node.Errorf(kind, "no"))
 		if _, err := w.Provision(t.Context(), r); node.KindOf(err) != kind || !strings.HasPrefix(err.Error(), "cannot provision network 7-1") {
 			t.Errorf("provision: %v", err)
 		}
@@ -226,13 +183,13 @@ func TestItLeaves(t *testing.T) {
 	}
 	own := w.label("7-1")
 	for _, other := range []provisioner.Label{{ID: "9-1", Hash: own.Hash}, {ID: "7-1", Hash: workload.Hash{1}}, {ID: "7-1"}} {
-		if err := w.Remove(t.Context(), other); err != nil || len(w.have) != 1 {
-			t.Errorf("the orphan %v, which isn't there: %v, has %v", other, err, w.have)
+		if err := w.Remove(t.Context(), other); err != nil || len(w.have()) != 1 {
+			t.Errorf("the orphan %v, which isn't there: %v, has %v", other, err, w.have())
 		}
 	}
 	for range 2 {
-		if err := w.Remove(t.Context(), own); err != nil || len(w.have) != 0 {
-			t.Errorf("an orphan: %v, has %v", err, w.have)
+		if err := w.Remove(t.Context(), own); err != nil || len(w.have()) != 0 {
+			t.Errorf("an orphan: %v, has %v", err, w.have())
 		}
 	}
 	// Decommission goes by user and name alone, whatever ID or hash the label has.
@@ -240,13 +197,13 @@ func TestItLeaves(t *testing.T) {
 		if _, err := w.Provision(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
-		if spec := w.have[id()]; unlabelled {
+		if spec := w.have()[id()]; unlabelled {
 			spec.Hash = ""
-			w.have[id()] = spec
+			w.Networks.Put(spec)
 		}
 		r.ID = "8-1"
-		if err := w.Decommission(t.Context(), r); err != nil || len(w.have) != 0 {
-			t.Errorf("by its name: %v, has %v", err, w.have)
+		if err := w.Decommission(t.Context(), r); err != nil || len(w.have()) != 0 {
+			t.Errorf("by its name: %v, has %v", err, w.have())
 		}
 	}
 }
@@ -260,13 +217,13 @@ func TestTheEndOfAnUpdateThatWasNeverApplied(t *testing.T) {
 	if _, err := w.Provision(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
-	w.networks.fail = node.Errorf(node.Refused, "no")
-	if _, err := w.Provision(t.Context(), update); node.KindOf(err) != node.Refused || w.have[id()].Label != "7-1" {
-		t.Fatal(err, w.have)
+	w.failNetworks(node.Errorf(node.Refused, "no"))
+	if _, err := w.Provision(t.Context(), update); node.KindOf(err) != node.Refused || w.have()[id()].Label != "7-1" {
+		t.Fatal(err, w.have())
 	}
-	w.networks.fail = nil
-	if err := w.Decommission(t.Context(), update); err != nil || len(w.have) != 0 {
-		t.Errorf("the update's end: %v, has %v", err, w.have)
+	w.failNetworks(nil)
+	if err := w.Decommission(t.Context(), update); err != nil || len(w.have()) != 0 {
+		t.Errorf("the update's end: %v, has %v", err, w.have())
 	}
 }
 
@@ -288,7 +245,7 @@ func TestAnUpdatesLabel(t *testing.T) {
 
 // label is that reservation ID with the hash of the user's network.
 func (w *world) label(reservation string) provisioner.Label {
-	return provisioner.LabelOf(reservation, w.have[id()].Hash)
+	return provisioner.LabelOf(reservation, w.have()[id()].Hash)
 }
 
 // Networks of two names may have one ID, each with its own hash: Look returns both,
@@ -297,9 +254,9 @@ func TestTwoNetworksOfOneID(t *testing.T) {
 	for orphan, other := range map[string]string{"a": "b", "b": "a"} {
 		w := newWorld(t)
 		for i, name := range []string{"a", "b", "c"} {
-			w.have[name] = node.NetworkSpec{ID: name, Label: "7-1", Hash: workload.Hash{byte(i + 1)}.Hex()}
+			w.Networks.Put(node.NetworkSpec{ID: name, Label: "7-1", Hash: workload.Hash{byte(i + 1)}.Hex()})
 		}
-		w.have["c"] = node.NetworkSpec{ID: "c", Label: "7-1"} // made by an older croft
+		w.Networks.Put(node.NetworkSpec{ID: "c", Label: "7-1"}) // made by an older croft
 		seen, err := w.Look(t.Context())
 		if err != nil || len(seen) != 3 {
 			t.Fatalf("sees %v, %v", seen, err)
@@ -307,14 +264,14 @@ func TestTwoNetworksOfOneID(t *testing.T) {
 		if ids, err := w.Provisioner.List(t.Context()); err != nil || !slices.Equal(ids, []string{"7-1"}) {
 			t.Errorf("lists %v, %v", ids, err)
 		}
-		if err := w.Remove(t.Context(), provisioner.LabelOf("7-1", w.have[orphan].Hash)); err != nil {
+		if err := w.Remove(t.Context(), provisioner.LabelOf("7-1", w.have()[orphan].Hash)); err != nil {
 			t.Fatal(err)
 		}
-		if _, there := w.have[other]; !there || w.have["c"].Label == "" || len(w.have) != 2 {
-			t.Errorf("without %s there is %v", orphan, w.have)
+		if _, there := w.have()[other]; !there || w.have()["c"].Label == "" || len(w.have()) != 2 {
+			t.Errorf("without %s there is %v", orphan, w.have())
 		}
-		if err := w.Remove(t.Context(), provisioner.Label{ID: "7-1"}); err != nil || len(w.have) != 1 || w.have[other].ID == "" {
-			t.Errorf("without what has no hash there is %v, %v", w.have, err)
+		if err := w.Remove(t.Context(), provisioner.Label{ID: "7-1"}); err != nil || len(w.have()) != 1 || w.have()[other].ID == "" {
+			t.Errorf("without what has no hash there is %v, %v", w.have(), err)
 		}
 	}
 }

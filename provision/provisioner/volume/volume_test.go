@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/croft-edge/croft/internal/testing/fakenode"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/provisioner"
@@ -21,53 +22,21 @@ var (
 	_ provisioner.Watched     = (*volume.Provisioner)(nil)
 )
 
-// storage is a fake storage module that keeps file systems in memory.
-type storage struct {
-	have map[string]node.FilesystemSpec
-	fail error
+// newNode is a node with room for volumes of any size, and with these volumes.
+func newNode(t *testing.T, volumes ...node.Filesystem) *fakenode.Node {
+	t.Helper()
+	n := fakenode.New(t,
+		node.Pool{Name: "ssd0", DiskType: workload.SSD, Offered: math.MaxUint64},
+		node.Pool{Name: "hdd0", DiskType: workload.HDD, Offered: math.MaxUint64},
+	)
+	n.Storage.Put(volumes...)
+	return n
 }
 
-func (s *storage) CreateFilesystem(_ context.Context, spec node.FilesystemSpec) (node.Filesystem, error) {
-	if s.fail != nil {
-		return node.Filesystem{}, s.fail
-	}
-	if old, ok := s.have[spec.Name]; ok {
-		if err := (node.Claim{Hash: spec.Hash, AdoptUnlabelled: spec.AdoptUnlabelled}).Check("create", old.Hash); err != nil {
-			return node.Filesystem{}, err
-		}
-		if old.Size != spec.Size || old.DiskType != spec.DiskType {
-			return node.Filesystem{}, node.Errorf(node.Exist, "one of that name has another size or type")
-		}
-	}
-	s.have[spec.Name] = spec
-	return node.Filesystem{Name: spec.Name, Size: spec.Size, DiskType: spec.DiskType, Hash: spec.Hash}, nil
-}
-
-func (s *storage) InspectFilesystem(_ context.Context, name string) (node.Filesystem, error) {
-	spec, ok := s.have[name]
-	if s.fail == nil && !ok {
-		return node.Filesystem{}, node.Errorf(node.NotExist, "there is none")
-	}
-	return node.Filesystem{Name: name, Hash: spec.Hash}, s.fail
-}
-
-func (s *storage) ReleaseFilesystem(_ context.Context, name string) error {
-	if s.fail != nil {
-		return s.fail
-	}
-	if _, ok := s.have[name]; !ok {
-		return node.Errorf(node.NotExist, "there is none")
-	}
-	delete(s.have, name)
-	return nil
-}
-
-func (s *storage) ListFilesystems(context.Context) ([]node.Filesystem, error) {
-	var out []node.Filesystem
-	for name, spec := range s.have {
-		out = append(out, node.Filesystem{Name: name, Hash: spec.Hash})
-	}
-	return out, s.fail
+// provisionerOf provisions the volumes of a node.
+func provisionerOf(t *testing.T, n *fakenode.Node, past provisioner.Past) *volume.Provisioner {
+	t.Helper()
+	return volume.New(volume.Config{Storage: n.Storage.Serve(t), Containers: n.Containers.Serve(t), Past: past})
 }
 
 func reservation(id, data string) *workload.Reservation {
@@ -105,41 +74,42 @@ func TestAVolumeBelongsToItsHash(t *testing.T) {
 		"unlabelled, made by an older croft": {"", always{}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &storage{have: map[string]node.FilesystemSpec{"1-1": {Name: "1-1", Size: 1 << 30, DiskType: workload.SSD, Hash: tt.hash}}}
-			p := volume.New(volume.Config{Storage: s, Containers: inUse(nil), Past: tt.past})
-			before := s.have["1-1"]
+			n := newNode(t, node.Filesystem{Name: "1-1", Size: 1 << 30, DiskType: workload.SSD, Hash: tt.hash})
+			have := n.Storage.Filesystems
+			p := provisionerOf(t, n, tt.past)
+			before := have()["1-1"]
 			_, err := p.Provision(context.Background(), r)
-			if tt.ours && (err != nil || s.have["1-1"].Hash != hashOf(t, r)) || !tt.ours && (node.KindOf(err) != node.Exist || s.have["1-1"] != before) {
-				t.Errorf("provision: %v, there is %+v", err, s.have)
+			if tt.ours && (err != nil || have()["1-1"].Hash != hashOf(t, r)) || !tt.ours && (node.KindOf(err) != node.Exist || have()["1-1"] != before) {
+				t.Errorf("provision: %v, there is %+v", err, have())
 			}
-			s.have["1-1"] = before
+			n.Storage.Put(before)
 			seen, err := p.Look(context.Background())
 			if _, there := seen[provisioner.LabelOf("1-1", tt.hash)]; err != nil || len(seen) != 1 || !there {
 				t.Errorf("look: %+v, %v", seen, err)
 			}
-			if err := p.Decommission(context.Background(), r); err != nil || (len(s.have) == 0) != tt.ours {
-				t.Errorf("decommission: %v, there is %+v", err, s.have)
+			if err := p.Decommission(context.Background(), r); err != nil || (len(have()) == 0) != tt.ours {
+				t.Errorf("decommission: %v, there is %+v", err, have())
 			}
-			s.have["1-1"] = before
-			if err := p.Remove(context.Background(), provisioner.Label{ID: "1-1", Hash: workload.Hash{2}}); err != nil || len(s.have) != 1 {
-				t.Errorf("as an orphan of another hash: %v, there is %+v", err, s.have)
+			n.Storage.Put(before)
+			if err := p.Remove(context.Background(), provisioner.Label{ID: "1-1", Hash: workload.Hash{2}}); err != nil || len(have()) != 1 {
+				t.Errorf("as an orphan of another hash: %v, there is %+v", err, have())
 			}
-			if err := p.Remove(context.Background(), provisioner.LabelOf("1-1", tt.hash)); err != nil || len(s.have) != 0 {
-				t.Errorf("as an orphan: %v, there is %+v", err, s.have)
+			if err := p.Remove(context.Background(), provisioner.LabelOf("1-1", tt.hash)); err != nil || len(have()) != 0 {
+				t.Errorf("as an orphan: %v, there is %+v", err, have())
 			}
 		})
 	}
 }
 
 func TestProvisionMakesAVolumeOfItsSizeAndType(t *testing.T) {
-	s := &storage{have: map[string]node.FilesystemSpec{}}
-	p := volume.New(volume.Config{Storage: s, Containers: inUse(nil)})
+	n := newNode(t)
+	p := provisionerOf(t, n, nil)
 	for _, tt := range []struct {
 		id, data string
-		want     node.FilesystemSpec
+		want     node.Filesystem
 	}{
-		{"1-1", `{"size":1,"type":"SSD"}`, node.FilesystemSpec{Name: "1-1", Size: 1 << 30, DiskType: workload.SSD}},
-		{"2-1", `{"size":5,"type":"HDD"}`, node.FilesystemSpec{Name: "2-1", Size: 5 << 30, DiskType: workload.HDD}},
+		{"1-1", `{"size":1,"type":"SSD"}`, node.Filesystem{Name: "1-1", Size: 1 << 30, DiskType: workload.SSD, Pool: "ssd0", Path: "/pools/ssd0/1-1"}},
+		{"2-1", `{"size":5,"type":"HDD"}`, node.Filesystem{Name: "2-1", Size: 5 << 30, DiskType: workload.HDD, Pool: "hdd0", Path: "/pools/hdd0/2-1"}},
 	} {
 		for range 2 { // it is idempotent
 			data, err := p.Provision(context.Background(), reservation(tt.id, tt.data))
@@ -148,31 +118,33 @@ func TestProvisionMakesAVolumeOfItsSizeAndType(t *testing.T) {
 			}
 		}
 		tt.want.Hash = hashOf(t, reservation(tt.id, tt.data))
-		if s.have[tt.id] != tt.want {
-			t.Fatalf("storage was asked for %+v, want %+v", s.have[tt.id], tt.want)
+		if got := n.Storage.Filesystems()[tt.id]; got != tt.want {
+			t.Fatalf("storage has %+v, want %+v", got, tt.want)
 		}
 	}
-	if len(s.have) != 2 {
-		t.Fatalf("%d volumes, want 2", len(s.have))
+	if have := n.Storage.Filesystems(); len(have) != 2 {
+		t.Fatalf("%d volumes, want 2", len(have))
 	}
 }
 
 // The seed made a volume of 1 GiB when asked for 17179869185 GiB.
 func TestSeedDefect20SizesDoNotWrapAround(t *testing.T) {
-	s := &storage{have: map[string]node.FilesystemSpec{}}
+	n := newNode(t)
+	p := provisionerOf(t, n, nil)
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.OneOf(rapid.Just(uint64(17179869185)), rapid.Just(uint64(0)), rapid.Just(uint64(math.MaxUint64)),
 			rapid.Just(uint64(1)<<33), rapid.Uint64(), rapid.Uint64Range(1, 1<<20)).Draw(t, "size")
 		data, _ := json.Marshal(workload.Volume{Size: size, Type: workload.SSD})
-		clear(s.have)
-		_, err := volume.New(volume.Config{Storage: s, Containers: inUse(nil)}).Provision(context.Background(), reservation("1-1", string(data)))
+		n.Storage.Clear()
+		_, err := p.Provision(context.Background(), reservation("1-1", string(data)))
+		have := n.Storage.Filesystems()
 		if size >= 1 && size <= math.MaxInt64>>30 {
-			if err != nil || s.have["1-1"].Size>>30 != size {
-				t.Fatalf("%d GiB gives %d bytes, %v", size, s.have["1-1"].Size, err)
+			if err != nil || have["1-1"].Size>>30 != size {
+				t.Fatalf("%d GiB gives %d bytes, %v", size, have["1-1"].Size, err)
 			}
 			return
 		}
-		if node.KindOf(err) != node.Invalid || len(s.have) != 0 {
+		if node.KindOf(err) != node.Invalid || len(have) != 0 {
 			t.Fatalf("%d GiB gives %v, want it refused as invalid", size, err)
 		}
 	})
@@ -180,9 +152,9 @@ func TestSeedDefect20SizesDoNotWrapAround(t *testing.T) {
 
 func TestProvisionRefusesUnreadableData(t *testing.T) {
 	for _, data := range []string{``, `null`, `[]`, `{"size":-1,"type":"SSD"}`, `{"size":1}`, `{"size":1,"type":"TAPE"}`, `{"type":"SSD"}`} {
-		s := &storage{have: map[string]node.FilesystemSpec{}}
-		_, err := volume.New(volume.Config{Storage: s, Containers: inUse(nil)}).Provision(context.Background(), reservation("1-1", data))
-		if node.KindOf(err) != node.Invalid || len(s.have) != 0 {
+		n := newNode(t)
+		_, err := provisionerOf(t, n, nil).Provision(context.Background(), reservation("1-1", data))
+		if node.KindOf(err) != node.Invalid || len(n.Storage.Filesystems()) != 0 || len(n.Changes()) != 0 {
 			t.Errorf("data %s gives %v, want it invalid and nothing made", data, err)
 		}
 	}
@@ -190,7 +162,11 @@ func TestProvisionRefusesUnreadableData(t *testing.T) {
 
 func TestErrorsKeepTheirKind(t *testing.T) {
 	for _, kind := range []node.Kind{node.NoSpace, node.Exist, node.Transient, node.Unknown, node.Busy} {
-		p := volume.New(volume.Config{Storage: &storage{have: map[string]node.FilesystemSpec{}, fail: node.Errorf(kind, "cannot")}, Containers: inUse(nil)})
+		n := newNode(t)
+		for _, method := range []string{"CreateFilesystem", "InspectFilesystem", "ReleaseFilesystem", "ListFilesystems"} {
+			n.Fail("Storage."+method, node.Errorf(kind, "cannot"))
+		}
+		p := provisionerOf(t, n, nil)
 		r := reservation("1-1", `{"size":1,"type":"SSD"}`)
 		if _, err := p.Provision(context.Background(), r); node.KindOf(err) != kind {
 			t.Errorf("provision makes %s of %s", node.KindOf(err), kind)
@@ -205,17 +181,18 @@ func TestErrorsKeepTheirKind(t *testing.T) {
 }
 
 func TestAnExistingVolumeOfAnotherSizeIsLeftAlone(t *testing.T) {
-	s := &storage{have: map[string]node.FilesystemSpec{"1-1": {Name: "1-1", Size: 7, DiskType: workload.HDD}}}
-	_, err := volume.New(volume.Config{Storage: s, Containers: inUse(nil)}).Provision(context.Background(), reservation("1-1", `{"size":1,"type":"SSD"}`))
-	if node.KindOf(err) != node.Exist || s.have["1-1"].Size != 7 {
-		t.Fatalf("gives %v and leaves %+v", err, s.have["1-1"])
+	r := reservation("1-1", `{"size":1,"type":"SSD"}`)
+	n := newNode(t, node.Filesystem{Name: "1-1", Size: 7, DiskType: workload.HDD, Hash: hashOf(t, r)})
+	_, err := provisionerOf(t, n, nil).Provision(context.Background(), r)
+	if have := n.Storage.Filesystems()["1-1"]; node.KindOf(err) != node.Exist || have.Size != 7 {
+		t.Fatalf("gives %v and leaves %+v", err, have)
 	}
 }
 
 func TestDecommissionOfMissingWorkload(t *testing.T) {
 	r := reservation("1-1", `{"size":1,"type":"SSD"}`)
-	s := &storage{have: map[string]node.FilesystemSpec{"1-1": {Hash: hashOf(t, r)}, "2-1": {}}}
-	p := volume.New(volume.Config{Storage: s, Containers: inUse(nil)})
+	n := newNode(t, node.Filesystem{Name: "1-1", Hash: hashOf(t, r)}, node.Filesystem{Name: "2-1"})
+	p := provisionerOf(t, n, nil)
 	for range 2 {
 		if err := p.Decommission(context.Background(), r); err != nil {
 			t.Fatal(err)
@@ -224,40 +201,36 @@ func TestDecommissionOfMissingWorkload(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, other := s.have["2-1"]; !other || len(s.have) != 1 {
-		t.Fatalf("leaves %v, want 2-1 only", s.have)
+	have := n.Storage.Filesystems()
+	if _, other := have["2-1"]; !other || len(have) != 1 {
+		t.Fatalf("leaves %v, want 2-1 only", have)
 	}
 }
 
 func TestListNamesReservationsOnly(t *testing.T) {
-	s := &storage{have: map[string]node.FilesystemSpec{"1-1": {}, "20-3": {}, "01-1": {}, "log": {}, "zdb-1-1": {}, "zdb-ssd0-user": {}, "zdb-ssd0-user.layer": {}, "2-1.layer": {}, "": {}}}
-	ids, err := volume.New(volume.Config{Storage: s, Containers: inUse(nil)}).List(context.Background())
+	n := newNode(t)
+	for _, name := range []string{"1-1", "20-3", "01-1", "log", "zdb-1-1", "zdb-ssd0-user", "zdb-ssd0-user.layer", "2-1.layer", ""} {
+		n.Storage.Put(node.Filesystem{Name: name})
+	}
+	ids, err := provisionerOf(t, n, nil).List(context.Background())
 	slices.Sort(ids)
 	if err != nil || !slices.Equal(ids, []string{"1-1", "20-3"}) {
 		t.Fatalf("lists %v, %v", ids, err)
 	}
 }
 
-// inUse is a fake container module whose container 2-1 mounts these volumes.
-type inUse []string
-
-func (u inUse) List(context.Context) ([]node.ContainerInfo, error) {
-	return []node.ContainerInfo{{ID: "2-1", Volumes: u}}, nil
-}
-
-// unknown is a fake container module that doesn't answer.
-type unknown struct{}
-
-func (unknown) List(context.Context) ([]node.ContainerInfo, error) {
-	return nil, node.Errorf(node.Transient, "no answer")
-}
-
 func TestAVolumeInUseStays(t *testing.T) {
-	s := &storage{have: map[string]node.FilesystemSpec{"1-1": {Name: "1-1"}}}
-	for name, users := range map[string]volume.Containers{"mounted": inUse{"1-1"}, "nobody knows": unknown{}} {
-		err := volume.New(volume.Config{Storage: s, Containers: users}).Remove(context.Background(), provisioner.Label{ID: "1-1"})
-		if kind := node.KindOf(err); kind != node.Busy && kind != node.Transient || len(s.have) != 1 {
-			t.Errorf("%s: error is %v, storage has %v", name, err, s.have)
+	for name, use := range map[string]func(n *fakenode.Node){
+		"mounted": func(n *fakenode.Node) {
+			n.Containers.Put(node.ContainerSpec{ID: "2-1", Mounts: []node.MountSpec{{Volume: "1-1"}}})
+		},
+		"nobody knows": func(n *fakenode.Node) { n.Fail("Containers.List", node.Errorf(node.Transient, "no answer")) },
+	} {
+		n := newNode(t, node.Filesystem{Name: "1-1"})
+		use(n)
+		err := provisionerOf(t, n, nil).Remove(context.Background(), provisioner.Label{ID: "1-1"})
+		if kind, have := node.KindOf(err), n.Storage.Filesystems(); kind != node.Busy && kind != node.Transient || len(have) != 1 {
+			t.Errorf("%s: error is %v, storage has %v", name, err, have)
 		}
 	}
 }
