@@ -1,7 +1,6 @@
 package identity
 
 import (
-	stderrors "errors"
 	"os"
 	"path/filepath"
 
@@ -19,7 +18,7 @@ const seedFile = "seed"
 func loadOrMake(dir string) (sign.KeyPair, error) {
 	path := filepath.Join(dir, seedFile)
 	seed, err := sign.ReadPrivateSeedFile(path)
-	if stderrors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, os.ErrNotExist) {
 		if err := makeSeed(dir, path); err != nil {
 			return sign.KeyPair{}, err
 		}
@@ -44,7 +43,7 @@ func makeSeed(dir, path string) error {
 		return err
 	}
 	err = sign.WriteSeedFile(path, key, sign.NodeSeedMode)
-	if stderrors.Is(err, os.ErrExist) {
+	if errors.Is(err, os.ErrExist) {
 		return nil
 	}
 	return err

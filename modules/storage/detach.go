@@ -47,7 +47,7 @@ func withLock(ctx context.Context, cfg Config, do func(c Config, names []string)
 		return err
 	}
 	cfg = cfg.complete()
-	if _, err := os.Lstat(cfg.State); stderrors.Is(err, os.ErrNotExist) {
+	if _, err := os.Lstat(cfg.State); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	lock, err := cfg.lock()
@@ -110,7 +110,7 @@ func (c Config) detachOne(ctx context.Context, name, disk string) error {
 		return err
 	}
 	device, err := loop.Find(c.image(name))
-	if err != nil && !stderrors.Is(err, node.NotExist) {
+	if err != nil && !errors.Is(err, node.NotExist) {
 		return err
 	}
 	looped := err == nil
@@ -156,7 +156,7 @@ func inUse(device string) bool {
 	if err == nil {
 		_ = unix.Close(fd)
 	}
-	return stderrors.Is(err, unix.EBUSY)
+	return errors.Is(err, unix.EBUSY)
 }
 
 // remove removes the files of pools, and then the folders if nothing else is in them.
@@ -187,7 +187,7 @@ func (c Config) remove(names []string) error {
 // removeEmpty removes a folder if it is there and nothing is in it.
 func removeEmpty(dir string) error {
 	err := os.Remove(dir)
-	if err == nil || stderrors.Is(err, unix.ENOTEMPTY) || stderrors.Is(err, os.ErrNotExist) {
+	if err == nil || errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	return btrfs.Wrap(err, "cannot remove %s", dir)

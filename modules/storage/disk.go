@@ -3,7 +3,6 @@ package storage
 import (
 	"context"
 	"crypto/rand"
-	stderrors "errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -55,7 +54,7 @@ func (o *opener) diskPool(ctx context.Context, spec PoolSpec) (string, error) {
 	}
 	super, err := btrfs.ReadSuper(device)
 	own, isOwn := strings.CutPrefix(super.Label, blockdev.LabelPrefix)
-	if err != nil && !stderrors.Is(err, node.NotExist) {
+	if err != nil && !errors.Is(err, node.NotExist) {
 		return "", err
 	}
 	if err != nil || !isOwn {

@@ -1,10 +1,11 @@
 package storage
 
 import (
-	stderrors "errors"
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/modules/storage/bytesize"
 	"github.com/croft-edge/croft/pkg/node"
@@ -33,7 +34,7 @@ func (s diskService) Allocate(name string, size uint64) (node.VDisk, error) {
 	if err == nil {
 		return sameDisk(p, name, size)
 	}
-	if !stderrors.Is(err, node.NotExist) {
+	if !errors.Is(err, node.NotExist) {
 		return node.VDisk{}, err
 	}
 	p, err = s.m.choose(wish{what: vdisks().what + " " + name, size: size, types: []workload.DeviceType{workload.SSD, workload.HDD}})
@@ -106,7 +107,7 @@ func (s diskService) List() ([]node.VDisk, error) {
 	for p, labels := range s.m.labels(vdisks()) {
 		for name := range labels {
 			d, err := p.disk(name)
-			if stderrors.Is(err, node.NotExist) {
+			if errors.Is(err, node.NotExist) {
 				continue
 			}
 			if err != nil {

@@ -2,9 +2,10 @@ package storage
 
 import (
 	"context"
-	stderrors "errors"
 	"slices"
 	"strings"
+
+	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/modules/storage/volume"
 	"github.com/croft-edge/croft/pkg/node"
@@ -28,7 +29,7 @@ func (s service) CreateFilesystem(spec node.FilesystemSpec) (node.Filesystem, er
 	if err == nil {
 		return s.adopt(p, l, spec)
 	}
-	if !stderrors.Is(err, node.NotExist) {
+	if !errors.Is(err, node.NotExist) {
 		return node.Filesystem{}, err
 	}
 	p, err = s.m.choose(wish{

@@ -1,7 +1,6 @@
 package storage
 
 import (
-	stderrors "errors"
 	"os"
 	"path/filepath"
 
@@ -15,7 +14,7 @@ import (
 const lockFile = "storage.lock"
 
 // ErrInUse says that a module has the state open: the node runs.
-var ErrInUse = stderrors.New("in use by another storage module")
+var ErrInUse = errors.New("in use by another storage module")
 
 // lock keeps a second module off the same state.
 func (c Config) lock() (*filelock.Lock, error) {

@@ -1,7 +1,6 @@
 package storage
 
 import (
-	stderrors "errors"
 	"os"
 	"slices"
 	"sync"
@@ -38,7 +37,7 @@ func unmountBelow(dir string) error {
 		return err
 	}
 	for _, path := range slices.Backward(mounted.Within(dir).Paths()) {
-		if err := unix.Unmount(path, 0); err != nil && !stderrors.Is(err, unix.EINVAL) {
+		if err := unix.Unmount(path, 0); err != nil && !errors.Is(err, unix.EINVAL) {
 			return btrfs.Wrap(err, "cannot unmount %s", path)
 		}
 	}

@@ -2,7 +2,6 @@ package storage
 
 import (
 	"context"
-	stderrors "errors"
 	"os"
 
 	"github.com/pkg/errors"
@@ -109,9 +108,9 @@ func (o *opener) loopPool(ctx context.Context, p *pool, spec PoolSpec) error {
 	_, marked := o.marks[spec.Name]
 	_, err := os.Lstat(image)
 	switch {
-	case stderrors.Is(err, os.ErrNotExist) && marked:
+	case errors.Is(err, os.ErrNotExist) && marked:
 		return errors.Errorf("its image %s is missing", image)
-	case stderrors.Is(err, os.ErrNotExist):
+	case errors.Is(err, os.ErrNotExist):
 		if err := o.cfg.makeImage(ctx, spec); err != nil {
 			return err
 		}

@@ -2,12 +2,12 @@ package image
 
 import (
 	"context"
-	"errors"
 	"io"
 
 	"github.com/containerd/containerd/v2/core/content"
 	"github.com/containerd/errdefs"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/modules/container/image/catalog"
 	"github.com/croft-edge/croft/modules/container/image/source"

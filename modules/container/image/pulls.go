@@ -2,9 +2,10 @@ package image
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
+
+	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/modules/container/image/source"
 	"github.com/croft-edge/croft/pkg/clock"

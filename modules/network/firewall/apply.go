@@ -1,12 +1,12 @@
 package firewall
 
 import (
-	stderrors "errors"
 	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/google/nftables"
+	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/pkg/node"
@@ -160,7 +160,7 @@ func RemoveNode(ns, name string) error {
 	defer func() { _ = conn.CloseLasting() }()
 	conn.DelTable(&nftables.Table{Name: name, Family: nftables.TableFamilyINet})
 	err = conn.Flush()
-	if stderrors.Is(err, unix.ENOENT) {
+	if errors.Is(err, unix.ENOENT) {
 		return node.Errorf(node.NotExist, "cannot remove table inet %s: there is none", name)
 	}
 	if err != nil {

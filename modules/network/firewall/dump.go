@@ -3,11 +3,11 @@ package firewall
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	stderrors "errors"
 	"slices"
 
 	"github.com/google/nftables"
 	"github.com/mdlayher/netlink"
+	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/pkg/node"
@@ -59,7 +59,7 @@ func familyOf(t part) nftables.TableFamily {
 func (k *kernel) readTable(t part, into map[part]string) error {
 	family := familyOf(t)
 	answers, err := k.ask(unix.NFT_MSG_GETTABLE, 0, family, t.table)
-	if stderrors.Is(err, unix.ENOENT) {
+	if errors.Is(err, unix.ENOENT) {
 		return nil
 	}
 	if err != nil {

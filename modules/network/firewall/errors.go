@@ -1,9 +1,9 @@
 package firewall
 
 import (
-	stderrors "errors"
 	"io/fs"
 
+	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/pkg/node"
@@ -13,7 +13,7 @@ import (
 func wrap(err error, what string) error {
 	kind := node.Internal
 	switch {
-	case stderrors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist):
 		kind = node.NotExist
 	case isAny(err, unix.EAGAIN, unix.EINTR, unix.EBUSY, unix.ENOBUFS, unix.ENOMEM, unix.EMFILE, unix.ENFILE):
 		kind = node.Transient
@@ -23,7 +23,7 @@ func wrap(err error, what string) error {
 
 func isAny(err error, targets ...error) bool {
 	for _, t := range targets {
-		if stderrors.Is(err, t) {
+		if errors.Is(err, t) {
 			return true
 		}
 	}

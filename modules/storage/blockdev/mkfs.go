@@ -3,7 +3,6 @@ package blockdev
 import (
 	"bytes"
 	"context"
-	stderrors "errors"
 	"os/exec"
 
 	"github.com/pkg/errors"
@@ -39,7 +38,7 @@ func run(ctx context.Context, name string, args ...string) (string, error) {
 	var out, complaint bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaint
 	err := cmd.Run()
-	if stderrors.Is(err, exec.ErrNotFound) {
+	if errors.Is(err, exec.ErrNotFound) {
 		return "", node.Errorf(node.Refused, "cannot run %s: it isn't installed (Debian packages btrfs-progs and util-linux)", name)
 	}
 	if ctx.Err() != nil {

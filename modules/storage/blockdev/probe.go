@@ -2,7 +2,6 @@ package blockdev
 
 import (
 	"context"
-	stderrors "errors"
 	"io"
 	"os"
 	"os/exec"
@@ -56,7 +55,7 @@ func checkUnused(disk string) error {
 func signature(ctx context.Context, disk string) (string, error) {
 	out, err := run(ctx, "blkid", "-p", "-o", "export", disk)
 	var exit *exec.ExitError
-	if stderrors.As(err, &exit) {
+	if errors.As(err, &exit) {
 		switch exit.ExitCode() {
 		case 2:
 			return "", nil

@@ -1,7 +1,6 @@
 package btrfs
 
 import (
-	stderrors "errors"
 	"io/fs"
 
 	"github.com/pkg/errors"
@@ -17,7 +16,7 @@ func KindOf(err error) node.Kind {
 	if k := node.KindOf(err); k != node.Internal || err == nil {
 		return k
 	}
-	if !stderrors.As(err, &errno) {
+	if !errors.As(err, &errno) {
 		return node.Internal
 	}
 	switch errno {
@@ -46,7 +45,7 @@ func Wrap(err error, format string, args ...any) error {
 	// A PathError repeats the path that the message has already.
 	cause := err
 	var path *fs.PathError
-	if stderrors.As(err, &path) {
+	if errors.As(err, &path) {
 		cause = path.Err
 	}
 	return node.WithKind(KindOf(err), errors.Wrapf(cause, format, args...))

@@ -2,9 +2,9 @@ package btrfs
 
 import (
 	"encoding/binary"
-	stderrors "errors"
 	"math"
 
+	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 )
 
@@ -68,7 +68,7 @@ func (f *FS) Quota() (QuotaState, error) {
 			flags = binary.LittleEndian.Uint64(i.data[16:])
 		}
 	})
-	if stderrors.Is(err, unix.ENOENT) || err == nil && flags&statusOn == 0 {
+	if errors.Is(err, unix.ENOENT) || err == nil && flags&statusOn == 0 {
 		return QuotaState{}, nil
 	}
 	state := QuotaState{Kind: Qgroup, Inconsistent: flags&statusInconsistent != 0, Rescanning: flags&statusRescan != 0}
@@ -81,7 +81,7 @@ func (f *FS) Quota() (QuotaState, error) {
 // Rescan starts to count anew and doesn't wait. One that runs already is no error.
 func (f *FS) Rescan() error {
 	err := call(f.root, iocQuotaRescan, &rescanArgs{})
-	if stderrors.Is(err, unix.EINPROGRESS) {
+	if errors.Is(err, unix.EINPROGRESS) {
 		return nil
 	}
 	return Wrap(err, "cannot start a quota rescan of %s", f.root.Name())
@@ -97,7 +97,7 @@ func (f *FS) Limit(group, bytes uint64) error {
 // CreateGroup makes a quota group above level 0; one that is there is no error.
 func (f *FS) CreateGroup(group uint64) error {
 	err := call(f.root, iocQgroupCreate, &groupArgs{create: 1, id: group})
-	if stderrors.Is(err, unix.EEXIST) {
+	if errors.Is(err, unix.EEXIST) {
 		return nil
 	}
 	return Wrap(err, "cannot create quota group %d/%d of %s", GroupLevel(group), GroupNumber(group), f.root.Name())
@@ -113,7 +113,7 @@ func (f *FS) RemoveGroup(group uint64) error {
 // Join puts a quota group into one of a higher level; being in it is no error.
 func (f *FS) Join(group, parent uint64) error {
 	err := call(f.root, iocQgroupAssign, &assignArgs{assign: 1, src: group, dst: parent})
-	if stderrors.Is(err, unix.EEXIST) {
+	if errors.Is(err, unix.EEXIST) {
 		return nil
 	}
 	return Wrap(err, "cannot put quota group %d/%d of %s into another", GroupLevel(group), GroupNumber(group), f.root.Name())

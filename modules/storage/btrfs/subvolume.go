@@ -2,9 +2,9 @@ package btrfs
 
 import (
 	"encoding/binary"
-	stderrors "errors"
 	"os"
 
+	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/pkg/node"
@@ -62,12 +62,12 @@ func (f *FS) Destroy(id uint64) error {
 			return err
 		}
 		for _, child := range children {
-			if err := f.Destroy(child); err != nil && !stderrors.Is(err, node.NotExist) {
+			if err := f.Destroy(child); err != nil && !errors.Is(err, node.NotExist) {
 				return err
 			}
 		}
 		err = f.destroyOne(id)
-		if !stderrors.Is(err, unix.ENOTEMPTY) {
+		if !errors.Is(err, unix.ENOTEMPTY) {
 			return Wrap(err, "cannot destroy subvolume %d of %s", id, f.root.Name())
 		}
 	}

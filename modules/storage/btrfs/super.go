@@ -3,9 +3,10 @@ package btrfs
 import (
 	"bytes"
 	"encoding/hex"
-	stderrors "errors"
 	"io"
 	"os"
+
+	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -36,7 +37,7 @@ func ReadSuper(path string) (Super, error) {
 	defer f.Close()
 	block := make([]byte, superSize)
 	_, err = f.ReadAt(block, superOffset)
-	short := stderrors.Is(err, io.EOF)
+	short := errors.Is(err, io.EOF)
 	if err != nil && !short {
 		return Super{}, Wrap(err, "cannot read superblock of %s", path)
 	}

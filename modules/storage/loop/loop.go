@@ -10,7 +10,6 @@ package loop
 
 import (
 	"context"
-	stderrors "errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -50,7 +49,7 @@ func Attach(ctx context.Context, image string) (*Device, error) {
 	for {
 		d, err := attachOnce(image)
 		// Somebody took the free device first, or the one found went away.
-		if !stderrors.Is(err, unix.EBUSY) && !stderrors.Is(err, unix.ENXIO) {
+		if !errors.Is(err, unix.EBUSY) && !errors.Is(err, unix.ENXIO) {
 			return d, err
 		}
 		if err := ctx.Err(); err != nil {
@@ -64,7 +63,7 @@ func attachOnce(image string) (*Device, error) {
 	if err == nil {
 		return open(path, image)
 	}
-	if !stderrors.Is(err, node.NotExist) {
+	if !errors.Is(err, node.NotExist) {
 		return nil, err
 	}
 	backing, err := os.OpenFile(image, os.O_RDWR, 0)
@@ -162,7 +161,7 @@ func Detach(device string) error {
 	}
 	defer f.Close()
 	err = unix.IoctlSetInt(int(f.Fd()), unix.LOOP_CLR_FD, 0)
-	if stderrors.Is(err, unix.ENXIO) {
+	if errors.Is(err, unix.ENXIO) {
 		return nil
 	}
 	return errors.Wrapf(err, "cannot detach loop device %s", device)

@@ -1,9 +1,9 @@
 package volume
 
 import (
-	stderrors "errors"
 	"os"
 
+	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/modules/storage/btrfs"
@@ -79,7 +79,7 @@ func allocate(path string, size uint64) error {
 	}
 	for {
 		err = unix.Fallocate(int(file.Fd()), 0, 0, int64(size))
-		if !stderrors.Is(err, unix.EINTR) {
+		if !errors.Is(err, unix.EINTR) {
 			break
 		}
 	}

@@ -1,7 +1,6 @@
 package volume
 
 import (
-	stderrors "errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -32,7 +31,7 @@ func (i index) add(name string) error {
 
 func (i index) remove(name string) error {
 	err := os.Remove(i.path(name))
-	if stderrors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return btrfs.Wrap(err, "cannot forget %s %s", i.what, name)

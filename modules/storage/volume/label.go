@@ -2,8 +2,8 @@ package volume
 
 import (
 	"encoding/json"
-	stderrors "errors"
 
+	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/modules/storage/btrfs"
@@ -39,7 +39,7 @@ func setLabel(path, attribute string, l Label) error {
 func getLabel(path, attribute, name string) (l Label, found bool, err error) {
 	buffer := make([]byte, 512)
 	n, err := unix.Lgetxattr(path, attribute, buffer)
-	if stderrors.Is(err, unix.ENODATA) || stderrors.Is(err, unix.ENOENT) || stderrors.Is(err, unix.ERANGE) {
+	if errors.Is(err, unix.ENODATA) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ERANGE) {
 		return Label{}, false, nil
 	}
 	if err != nil {

@@ -1,11 +1,11 @@
 package volume
 
 import (
-	stderrors "errors"
 	"maps"
 	"math"
 	"slices"
 
+	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/modules/storage/btrfs"
@@ -57,7 +57,7 @@ func enableQuota(f *btrfs.FS, want Quota, occupied bool) error {
 		return f.EnableQuota(btrfs.Qgroup)
 	}
 	err := f.EnableQuota(btrfs.Simple)
-	unknown := stderrors.Is(err, unix.EINVAL) || stderrors.Is(err, unix.ENOTTY) || stderrors.Is(err, unix.EOPNOTSUPP)
+	unknown := errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTTY) || errors.Is(err, unix.EOPNOTSUPP)
 	if want == Any && unknown {
 		return f.EnableQuota(btrfs.Qgroup)
 	}
@@ -92,7 +92,7 @@ func (l limits) set(f *btrfs.FS, id, size uint64) error {
 // lift takes the limit away: a full group can't even be destroyed.
 func (l limits) lift(f *btrfs.FS, id uint64) error {
 	err := f.Limit(l.group(id), math.MaxUint64)
-	if stderrors.Is(err, node.NotExist) {
+	if errors.Is(err, node.NotExist) {
 		return nil
 	}
 	return err

@@ -1,10 +1,11 @@
 package volume
 
 import (
-	stderrors "errors"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/modules/storage/btrfs"
 	"github.com/croft-edge/croft/pkg/node"
@@ -53,7 +54,7 @@ func Prepare(f *btrfs.FS, v *Filesystems, d *Disks, want Quota) error {
 }
 
 func (v *Filesystems) makeFolder() error {
-	if err := os.Mkdir(v.dir, 0o711); err != nil && !stderrors.Is(err, os.ErrExist) {
+	if err := os.Mkdir(v.dir, 0o711); err != nil && !errors.Is(err, os.ErrExist) {
 		return btrfs.Wrap(err, "cannot make %s", v.dir)
 	}
 	return nil
@@ -62,7 +63,7 @@ func (v *Filesystems) makeFolder() error {
 // makeFolder makes a subvolume, so that a snapshot of the pool doesn't make each write
 // to the disks a copy.
 func (d *Disks) makeFolder() error {
-	if err := btrfs.CreateSubvolume(filepath.Dir(d.dir), filepath.Base(d.dir)); err != nil && !stderrors.Is(err, node.Exist) {
+	if err := btrfs.CreateSubvolume(filepath.Dir(d.dir), filepath.Base(d.dir)); err != nil && !errors.Is(err, node.Exist) {
 		return err
 	}
 	return btrfs.Wrap(os.Chmod(d.dir, 0o711), "cannot make %s", d.dir)

@@ -1,10 +1,10 @@
 package volume
 
 import (
-	stderrors "errors"
 	"os"
 	"path/filepath"
 
+	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/modules/storage/btrfs"
@@ -93,7 +93,7 @@ func (s shelf) temporaries() (names []string, err error) {
 // has reports whether something has that name.
 func (s shelf) has(name string) bool {
 	_, err := os.Lstat(s.Place(name))
-	return !stderrors.Is(err, os.ErrNotExist)
+	return !errors.Is(err, os.ErrNotExist)
 }
 
 // rename gives a thing its name, which nothing else may have.

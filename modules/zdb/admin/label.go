@@ -1,9 +1,9 @@
 package admin
 
 import (
-	stderrors "errors"
 	"os"
 
+	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/pkg/node"
@@ -22,7 +22,7 @@ const mostLabel = 128
 func labelOf(data, name string) (string, error) {
 	buffer := make([]byte, mostLabel)
 	n, err := unix.Lgetxattr(data, labelPrefix+name, buffer)
-	if stderrors.Is(err, unix.ENODATA) {
+	if errors.Is(err, unix.ENODATA) {
 		return "", nil
 	}
 	if err != nil {
@@ -52,7 +52,7 @@ func setLabel(data, name, hash string) error {
 
 func dropLabel(data, name string) error {
 	err := unix.Lremovexattr(data, labelPrefix+name)
-	if err == nil || stderrors.Is(err, unix.ENODATA) {
+	if err == nil || errors.Is(err, unix.ENODATA) {
 		return nil
 	}
 	return labelError(err, "remove", name)
@@ -60,7 +60,7 @@ func dropLabel(data, name string) error {
 
 func labelError(err error, verb, name string) error {
 	kind := node.Transient
-	if stderrors.Is(err, unix.ENOSPC) || stderrors.Is(err, unix.EDQUOT) {
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 		kind = node.NoSpace
 	}
 	return node.Errorf(kind, "cannot %s the label of namespace %s: %w", verb, name, err)

@@ -2,11 +2,11 @@ package catalog
 
 import (
 	"context"
-	stderrors "errors"
 	"syscall"
 
 	"github.com/containerd/errdefs"
 	"github.com/containerd/errdefs/pkg/errgrpc"
+	"github.com/pkg/errors"
 	"google.golang.org/grpc/status"
 
 	"github.com/croft-edge/croft/pkg/node"
@@ -18,7 +18,7 @@ func Kinded(err error, what string) error {
 		return nil
 	}
 	var kinded *node.Error
-	if stderrors.As(err, &kinded) {
+	if errors.As(err, &kinded) {
 		return err
 	}
 	return node.Errorf(kindOf(err), "cannot %s: %w", what, err)
@@ -30,12 +30,12 @@ func kindOf(err error) node.Kind {
 		native = errgrpc.ToNative(err)
 	}
 	switch {
-	case stderrors.Is(err, syscall.ENOSPC), stderrors.Is(err, syscall.EDQUOT), errdefs.IsResourceExhausted(native):
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errdefs.IsResourceExhausted(native):
 		return node.NoSpace
 	case errdefs.IsNotFound(native):
 		return node.NotExist
 	case errdefs.IsUnavailable(native), errdefs.IsDeadlineExceeded(native), errdefs.IsCanceled(native), errdefs.IsAborted(native),
-		stderrors.Is(err, context.Canceled), stderrors.Is(err, context.DeadlineExceeded):
+		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return node.Transient
 	}
 	return node.Internal

@@ -2,7 +2,6 @@ package source
 
 import (
 	"context"
-	stderrors "errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -10,6 +9,7 @@ import (
 	"github.com/containerd/containerd/v2/core/remotes/docker"
 	remoteerrors "github.com/containerd/containerd/v2/core/remotes/errors"
 	"github.com/containerd/errdefs"
+	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -27,19 +27,19 @@ func remote(err error, r Reference) error {
 	var answer remoteerrors.ErrUnexpectedStatus
 	var request *url.Error
 	switch {
-	case stderrors.As(err, &kinded):
+	case errors.As(err, &kinded):
 		return node.Errorf(kinded.Kind, "cannot pull %s: %w", r.Text, kinded)
-	case stderrors.Is(err, docker.ErrInvalidAuthorization):
+	case errors.Is(err, docker.ErrInvalidAuthorization):
 		return why(node.Refused, "the registry denies access, or has no such image")
-	case stderrors.As(err, &answer):
+	case errors.As(err, &answer):
 		return why(statusKind(answer.StatusCode), "the registry answers "+http.StatusText(answer.StatusCode))
 	case errdefs.IsNotFound(err):
 		return why(node.Invalid, fmt.Sprintf("the registry has no such image, or its manifest is larger than %d bytes", docker.MaxManifestSize))
 	case errdefs.IsFailedPrecondition(err):
 		return why(node.Refused, "the registry sends more bytes than it said")
-	case stderrors.Is(err, context.Canceled), stderrors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return why(node.Transient, "it took too long")
-	case stderrors.As(err, &request):
+	case errors.As(err, &request):
 		return why(node.Transient, request.Err.Error())
 	}
 	return why(node.Transient, "the connection to the registry broke")

@@ -2,11 +2,12 @@ package source
 
 import (
 	"archive/tar"
-	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path"
+
+	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/pkg/node"
 )

@@ -2,11 +2,12 @@ package source
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/pkg/node"
 )

@@ -1,10 +1,10 @@
 package unpack
 
 import (
-	"errors"
 	"time"
 
 	"github.com/opencontainers/go-digest"
+	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/pkg/limit"
 	"github.com/croft-edge/croft/pkg/node"
