@@ -2,10 +2,10 @@ package bus
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"regexp"
 
+	"github.com/pkg/errors"
 	"github.com/threefoldtech/zbus"
 
 	"github.com/croft-edge/croft/pkg/node"
@@ -67,12 +67,12 @@ func newObject(contract reflect.Value) (*object, error) {
 		}
 		m, err := newMethod(fn)
 		if err != nil {
-			return nil, fmt.Errorf("method %s: %w", name, err)
+			return nil, errors.Wrapf(err, "method %s", name)
 		}
 		o.methods[name] = m
 	}
 	if len(o.methods)+len(o.streams) == 0 {
-		return nil, fmt.Errorf("%s has no methods", t)
+		return nil, errors.Errorf("%s has no methods", t)
 	}
 	return o, nil
 }
@@ -88,7 +88,7 @@ func newMethod(fn reflect.Value) (method, error) {
 	for i := range t.NumIn() {
 		in := t.In(i)
 		if !travels(in) {
-			return m, fmt.Errorf("an argument of type %s can't travel", in)
+			return m, errors.Errorf("an argument of type %s can't travel", in)
 		}
 		m.in = append(m.in, in)
 	}
@@ -97,7 +97,7 @@ func newMethod(fn reflect.Value) (method, error) {
 		case out == reflect.TypeFor[error]() && i == t.NumOut()-1:
 			m.failure = i
 		case !travels(out):
-			return m, fmt.Errorf("a result of type %s can't travel", out)
+			return m, errors.Errorf("a result of type %s can't travel", out)
 		default:
 			m.results = append(m.results, i)
 		}
@@ -120,7 +120,7 @@ func (m method) arguments(inputs [][]byte) ([]reflect.Value, error) {
 		fixed--
 	}
 	if len(inputs) < fixed || (!m.variadic && len(inputs) > fixed) {
-		return nil, fmt.Errorf("it takes %d arguments, %d came", fixed, len(inputs))
+		return nil, errors.Errorf("it takes %d arguments, %d came", fixed, len(inputs))
 	}
 	values := make([]reflect.Value, 0, len(inputs))
 	for i, input := range inputs {
@@ -130,7 +130,7 @@ func (m method) arguments(inputs [][]byte) ([]reflect.Value, error) {
 		}
 		v := reflect.New(t)
 		if err := decode(input, v.Interface()); err != nil {
-			return nil, fmt.Errorf("argument %d must be %s: %w", i, t, err)
+			return nil, errors.Wrapf(err, "argument %d must be %s", i, t)
 		}
 		values = append(values, v.Elem())
 	}

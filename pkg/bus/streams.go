@@ -2,11 +2,11 @@ package bus
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"runtime/debug"
 	"sync"
 
+	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 	"github.com/threefoldtech/zbus"
 
@@ -67,12 +67,12 @@ func (s *streams) run(ctx context.Context, channel string, fn reflect.Value) (ca
 			s.counts.panicked.Add(1)
 			s.log.Error().Str("step", "bus").Str("stream", channel).Interface("panic", p).
 				Bytes("stack", debug.Stack()).Msg("a stream panicked")
-			err = fmt.Errorf("it panicked")
+			err = errors.New("it panicked")
 		}
 	}()
 	events := fn.Call([]reflect.Value{reflect.ValueOf(ctx)})[0]
 	if events.IsNil() {
-		return false, fmt.Errorf("its channel is nil")
+		return false, errors.New("its channel is nil")
 	}
 	// An implementation that doesn't close its channel mustn't block the server.
 	cases := []reflect.SelectCase{
@@ -86,7 +86,7 @@ func (s *streams) run(ctx context.Context, channel string, fn reflect.Value) (ca
 			return came, nil
 		}
 		if !ok {
-			return came, fmt.Errorf("its channel was closed")
+			return came, errors.New("its channel was closed")
 		}
 		came = true
 		s.publish(ctx, channel, event.Interface(), outage)

@@ -1,9 +1,9 @@
 package bus
 
 import (
-	"fmt"
 	"strings"
 
+	"github.com/pkg/errors"
 	"github.com/threefoldtech/zbus"
 	"github.com/vmihailenco/msgpack"
 
@@ -85,15 +85,15 @@ func errorText(err error) string {
 func encode(v any) (frame []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("cannot encode %T: %v", v, p)
+			err = errors.Errorf("cannot encode %T: %v", v, p)
 		}
 	}()
 	frame, err = msgpack.Marshal(v)
 	if err != nil {
-		return nil, fmt.Errorf("cannot encode %T: %w", v, err)
+		return nil, errors.Wrapf(err, "cannot encode %T", v)
 	}
 	if len(frame) > MaxFrame {
-		return nil, fmt.Errorf("cannot send %T: %d bytes are more than the %d that are allowed", v, len(frame), MaxFrame)
+		return nil, errors.Errorf("cannot send %T: %d bytes are more than the %d that are allowed", v, len(frame), MaxFrame)
 	}
 	return frame, nil
 }
@@ -102,27 +102,27 @@ func encode(v any) (frame []byte, err error) {
 func decode(frame []byte, v any) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("cannot decode %T: %v", v, p)
+			err = errors.Errorf("cannot decode %T: %v", v, p)
 		}
 	}()
 	if err := transport.CheckFrame(frame); err != nil {
 		return err
 	}
 	if err := msgpack.Unmarshal(frame, v); err != nil {
-		return fmt.Errorf("cannot decode %T: %w", v, err)
+		return errors.Wrapf(err, "cannot decode %T", v)
 	}
 	return nil
 }
 
 func encodeArguments(args []any) ([][]byte, error) {
 	if len(args) > MaxArguments {
-		return nil, fmt.Errorf("cannot pass %d arguments: at most %d are allowed", len(args), MaxArguments)
+		return nil, errors.Errorf("cannot pass %d arguments: at most %d are allowed", len(args), MaxArguments)
 	}
 	inputs := make([][]byte, 0, len(args))
 	for i, arg := range args {
 		in, err := encode(arg)
 		if err != nil {
-			return nil, fmt.Errorf("cannot pass argument %d: %w", i, err)
+			return nil, errors.Wrapf(err, "cannot pass argument %d", i)
 		}
 		inputs = append(inputs, in)
 	}

@@ -1,9 +1,10 @@
 package dial
 
 import (
-	"fmt"
 	"net"
 	"net/netip"
+
+	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -89,13 +90,13 @@ func within(inner, outer netip.Prefix) bool {
 // are judged: a range that matches nothing would refuse nothing.
 func plainPrefix(p netip.Prefix) (netip.Prefix, error) {
 	if !p.IsValid() {
-		return p, fmt.Errorf("range %q isn't valid: allowed is a CIDR", p.String())
+		return p, errors.Errorf("range %q isn't valid: allowed is a CIDR", p.String())
 	}
 	if !p.Addr().Is4In6() {
 		return p.Masked(), nil
 	}
 	if p.Bits() < 96 {
-		return p, fmt.Errorf("range %q mixes IPv4 and IPv6: allowed is a CIDR of one of them", p.String())
+		return p, errors.Errorf("range %q mixes IPv4 and IPv6: allowed is a CIDR of one of them", p.String())
 	}
 	return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96).Masked(), nil
 }

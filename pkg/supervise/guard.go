@@ -1,11 +1,11 @@
 package supervise
 
 import (
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync/atomic"
 
+	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/pkg/node"

@@ -2,9 +2,9 @@ package supervise
 
 import (
 	"context"
-	"errors"
 	"time"
 
+	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/pkg/backoff"

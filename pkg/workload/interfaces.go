@@ -2,12 +2,13 @@ package workload
 
 import (
 	"context"
-	"fmt"
+
+	"github.com/pkg/errors"
 )
 
 // ErrPollEOS is returned by a poll that has reached the end of the stream:
 // its reservations are still handled, later polls return nothing more.
-var ErrPollEOS = fmt.Errorf("end of stream")
+var ErrPollEOS = errors.New("end of stream")
 
 // ReservationSource yields the reservations that the engine handles. The
 // channel is closed when the source has ended or ctx is done.

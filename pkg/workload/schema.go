@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"embed"
-	stderrors "errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -103,7 +102,7 @@ func validData(r *Reservation) ([]byte, error) {
 // order of paths, for the library gives them in none.
 func explain(schema *jsonschema.Schema, value any, err error) error {
 	var invalid *jsonschema.ValidationError
-	if !stderrors.As(err, &invalid) {
+	if !errors.As(err, &invalid) {
 		return err
 	}
 	var out []*FieldError

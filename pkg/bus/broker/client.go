@@ -2,11 +2,12 @@ package broker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"sync"
 	"time"
+
+	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/pkg/bus/transport"
 	"github.com/croft-edge/croft/pkg/resp"

@@ -2,10 +2,10 @@ package redis
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	redigo "github.com/gomodule/redigo/redis"
+	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 	"github.com/threefoldtech/zbus"
 

@@ -2,14 +2,14 @@ package redis
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	stderrors "errors"
 	"net"
 	"sync"
 	"syscall"
 	"time"
 
 	redigo "github.com/gomodule/redigo/redis"
+	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/pkg/bus/transport"
@@ -49,7 +49,7 @@ func (c *boundedConn) arm() { c.room = transport.MaxFrame + replyRoom }
 
 func (c *boundedConn) Read(p []byte) (int, error) {
 	if c.room <= 0 {
-		return 0, fmt.Errorf("cannot read a reply of more than %d bytes", transport.MaxFrame+replyRoom)
+		return 0, errors.Errorf("cannot read a reply of more than %d bytes", transport.MaxFrame+replyRoom)
 	}
 	n, err := c.Conn.Read(p[:min(len(p), c.room)])
 	c.room -= n
@@ -84,7 +84,7 @@ func (l *link) do(ctx context.Context, work func() error) error {
 	if err == nil {
 		return nil // it was in time
 	}
-	return errors.Join(ctx.Err(), err)
+	return stderrors.Join(ctx.Err(), err)
 }
 
 // usable reports whether the other side still holds an idle link open, without
@@ -143,7 +143,7 @@ func (p *links) dial(ctx context.Context) (*link, error) {
 		redigo.DialUsername(p.endpoint.Username), redigo.DialPassword(p.endpoint.Password),
 		redigo.DialDatabase(p.endpoint.DB))
 	if err != nil {
-		return nil, fmt.Errorf("cannot connect to %s: %w", p.endpoint.Shown, err)
+		return nil, errors.Wrapf(err, "cannot connect to %s", p.endpoint.Shown)
 	}
 	l.ConnWithTimeout = conn.(redigo.ConnWithTimeout)
 	l.forget = func() {
@@ -166,7 +166,7 @@ func (p *links) use(ctx context.Context, work func(l *link) error) error {
 	select {
 	case p.slots <- struct{}{}:
 	case <-ctx.Done():
-		return fmt.Errorf("cannot get a connection, %d are in use: %w", maxLinks, ctx.Err())
+		return errors.Wrapf(ctx.Err(), "cannot get a connection, %d are in use", maxLinks)
 	}
 	defer func() { <-p.slots }()
 	l, err := p.get(ctx)

@@ -2,12 +2,12 @@ package redis
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
 
 	redigo "github.com/gomodule/redigo/redis"
+	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/pkg/bus/transport"
 )

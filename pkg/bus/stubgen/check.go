@@ -2,9 +2,10 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"time"
+
+	"github.com/pkg/errors"
 )
 
 // maxMethods is how many methods a contract may have.
@@ -14,15 +15,15 @@ const maxMethods = 8
 // express it, or a value wouldn't survive the wire unchanged.
 func checkContract(t reflect.Type) error {
 	if t.Kind() != reflect.Interface || t.Name() == "" {
-		return fmt.Errorf("cannot use %s as a contract: it isn't a named interface", t)
+		return errors.Errorf("cannot use %s as a contract: it isn't a named interface", t)
 	}
 	if n := t.NumMethod(); n == 0 || n > maxMethods {
-		return fmt.Errorf("cannot use %s as a contract: it has %d methods, allowed are 1 to %d", t, n, maxMethods)
+		return errors.Errorf("cannot use %s as a contract: it has %d methods, allowed are 1 to %d", t, n, maxMethods)
 	}
 	for i := range t.NumMethod() {
 		m := t.Method(i)
 		if err := checkMethod(m.Type); err != nil {
-			return fmt.Errorf("cannot use %s as a contract: %s: %w", t, m.Name, err)
+			return errors.Wrapf(err, "cannot use %s as a contract: %s", t, m.Name)
 		}
 	}
 	return nil
@@ -33,20 +34,20 @@ func checkMethod(t reflect.Type) error {
 		return checkStream(t)
 	}
 	if t.IsVariadic() {
-		return fmt.Errorf("it is variadic")
+		return errors.New("it is variadic")
 	}
 	for i := range t.NumIn() {
 		if err := checkType(t.In(i), nil); err != nil {
-			return fmt.Errorf("argument %d: %w", i, err)
+			return errors.Wrapf(err, "argument %d", i)
 		}
 	}
 	last := t.NumOut() - 1
 	if last < 0 || t.Out(last) != reflect.TypeFor[error]() {
-		return fmt.Errorf("it doesn't return an error last")
+		return errors.New("it doesn't return an error last")
 	}
 	for i := range last {
 		if err := checkType(t.Out(i), nil); err != nil {
-			return fmt.Errorf("result %d: %w", i, err)
+			return errors.Wrapf(err, "result %d", i)
 		}
 	}
 	return nil
@@ -54,13 +55,13 @@ func checkMethod(t reflect.Type) error {
 
 func checkStream(t reflect.Type) error {
 	if t.NumIn() != 1 || t.In(0) != reflect.TypeFor[context.Context]() {
-		return fmt.Errorf("a stream takes a context and nothing else")
+		return errors.New("a stream takes a context and nothing else")
 	}
 	if t.Out(0).ChanDir() != reflect.RecvDir {
-		return fmt.Errorf("a stream returns a channel to receive from")
+		return errors.New("a stream returns a channel to receive from")
 	}
 	if t.Out(0).Elem().Name() == "" {
-		return fmt.Errorf("a stream's events have a named type, not %s", t.Out(0).Elem())
+		return errors.Errorf("a stream's events have a named type, not %s", t.Out(0).Elem())
 	}
 	return checkType(t.Out(0).Elem(), nil)
 }
@@ -77,16 +78,16 @@ func checkType(t reflect.Type, above []reflect.Type) error {
 		return checkType(t.Elem(), above)
 	case reflect.Map:
 		if t.Name() == "" {
-			return fmt.Errorf("%s has no name", t)
+			return errors.Errorf("%s has no name", t)
 		}
 		if t.Key().Kind() != reflect.String {
-			return fmt.Errorf("the keys of %s aren't strings", t)
+			return errors.Errorf("the keys of %s aren't strings", t)
 		}
 		return checkType(t.Elem(), above)
 	case reflect.Struct:
 		return checkStruct(t, above)
 	}
-	return fmt.Errorf("%s is a %s", t, t.Kind())
+	return errors.Errorf("%s is a %s", t, t.Kind())
 }
 
 func checkStruct(t reflect.Type, above []reflect.Type) error {
@@ -94,20 +95,20 @@ func checkStruct(t reflect.Type, above []reflect.Type) error {
 		return nil
 	}
 	if t.Name() == "" {
-		return fmt.Errorf("%s has no name", t)
+		return errors.Errorf("%s has no name", t)
 	}
 	for _, a := range above {
 		if a == t {
-			return fmt.Errorf("%s holds itself", t)
+			return errors.Errorf("%s holds itself", t)
 		}
 	}
 	for i := range t.NumField() {
 		f := t.Field(i)
 		if !f.IsExported() {
-			return fmt.Errorf("%s.%s doesn't travel: it isn't exported", t, f.Name)
+			return errors.Errorf("%s.%s doesn't travel: it isn't exported", t, f.Name)
 		}
 		if err := checkType(f.Type, append(above, t)); err != nil {
-			return fmt.Errorf("%s.%s: %w", t, f.Name, err)
+			return errors.Wrapf(err, "%s.%s", t, f.Name)
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pkg/errors"
 	"github.com/threefoldtech/zbus/generation"
 )
 
@@ -24,11 +25,11 @@ func generate(c contract) ([]byte, error) {
 	}
 	raw, err := zbusc(c)
 	if err != nil {
-		return nil, fmt.Errorf("cannot generate the stub of %s: %w", c.iface, err)
+		return nil, errors.Wrapf(err, "cannot generate the stub of %s", c.iface)
 	}
 	src, err := rewrite(raw, c)
 	if err != nil {
-		return nil, fmt.Errorf("cannot rewrite the stub of %s: %w", c.iface, err)
+		return nil, errors.Wrapf(err, "cannot rewrite the stub of %s", c.iface)
 	}
 	return src, nil
 }
@@ -84,7 +85,7 @@ func newShapes() shapes {
 func rewrite(raw []byte, c contract) ([]byte, error) {
 	_, body, ok := strings.Cut(string(raw), "\npackage ")
 	if !ok {
-		return nil, fmt.Errorf("it has no package clause")
+		return nil, errors.New("it has no package clause")
 	}
 	want := newShapes()
 	out := want.call.ReplaceAllString("package "+body, "${2}\t${1} = load(result, err, &loader)\n\treturn\n")
@@ -128,11 +129,11 @@ func inspect(src []byte, c contract) error {
 		return true
 	})
 	if n := calls["load"] + calls["events"]; n != c.iface.NumMethod() {
-		return fmt.Errorf("%d of %d methods were recognized", n, c.iface.NumMethod())
+		return errors.Errorf("%d of %d methods were recognized", n, c.iface.NumMethod())
 	}
 	for _, bad := range []string{"panic", "PanicOnError", "CallError", "Unmarshal", "Stream"} {
 		if calls[bad] > 0 {
-			return fmt.Errorf("it still calls %s", bad)
+			return errors.Errorf("it still calls %s", bad)
 		}
 	}
 	return nil

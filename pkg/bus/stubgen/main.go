@@ -5,12 +5,13 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/pkg/atomicfile"
 )
@@ -47,7 +48,7 @@ func run(dir string, check bool) error {
 	}
 	if check {
 		if len(stale) > 0 {
-			return fmt.Errorf("these stubs are not current: %s; run `make generate`", strings.Join(stale, ", "))
+			return errors.Errorf("these stubs are not current: %s; run `make generate`", strings.Join(stale, ", "))
 		}
 		return nil
 	}
@@ -66,7 +67,7 @@ func compare(dir string, wanted map[string][]byte) ([]string, error) {
 	for name, src := range wanted {
 		have, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("cannot read a stub: %w", err)
+			return nil, errors.Wrap(err, "cannot read a stub")
 		}
 		if !bytes.Equal(have, src) {
 			stale = append(stale, name)
@@ -74,7 +75,7 @@ func compare(dir string, wanted map[string][]byte) ([]string, error) {
 	}
 	found, err := filepath.Glob(filepath.Join(dir, "*_stub.go"))
 	if err != nil {
-		return nil, fmt.Errorf("cannot list the stubs: %w", err)
+		return nil, errors.Wrap(err, "cannot list the stubs")
 	}
 	for _, path := range found {
 		if _, ok := wanted[filepath.Base(path)]; !ok {
@@ -96,7 +97,7 @@ func replace(path string, src []byte) error {
 func moduleRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
-		return "", fmt.Errorf("cannot find the module: %w", err)
+		return "", errors.Wrap(err, "cannot find the module")
 	}
 	for {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
@@ -104,7 +105,7 @@ func moduleRoot() (string, error) {
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			return "", fmt.Errorf("cannot find the module: no go.mod above the working directory")
+			return "", errors.New("cannot find the module: no go.mod above the working directory")
 		}
 		dir = parent
 	}

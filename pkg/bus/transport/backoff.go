@@ -2,8 +2,9 @@ package transport
 
 import (
 	"context"
-	"fmt"
 	"time"
+
+	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/pkg/backoff"
 )
@@ -42,6 +43,6 @@ func Pause(ctx context.Context, d time.Duration) error {
 	case <-t.C:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("cannot wait %s: %w", d, ctx.Err())
+		return errors.Wrapf(ctx.Err(), "cannot wait %s", d)
 	}
 }

@@ -2,7 +2,8 @@ package transport
 
 import (
 	"encoding/binary"
-	"fmt"
+
+	"github.com/pkg/errors"
 )
 
 // The bounds of a frame, checked before it is decoded.
@@ -21,14 +22,14 @@ const (
 // behind it has no bounds of its own.
 func CheckFrame(frame []byte) error {
 	if len(frame) > MaxFrame {
-		return fmt.Errorf("cannot take a frame of %d bytes: at most %d are allowed", len(frame), MaxFrame)
+		return errors.Errorf("cannot take a frame of %d bytes: at most %d are allowed", len(frame), MaxFrame)
 	}
 	s := scanner{rest: frame}
 	if err := s.value(0); err != nil {
 		return err
 	}
 	if len(s.rest) > 0 {
-		return fmt.Errorf("cannot take a frame with %d bytes after its value", len(s.rest))
+		return errors.Errorf("cannot take a frame with %d bytes after its value", len(s.rest))
 	}
 	return nil
 }
@@ -41,7 +42,7 @@ type scanner struct {
 // value takes one value with its content off the front.
 func (s *scanner) value(depth int) error {
 	if s.values++; s.values > MaxValues {
-		return fmt.Errorf("cannot take a frame of more than %d values", MaxValues)
+		return errors.Errorf("cannot take a frame of more than %d values", MaxValues)
 	}
 	head, err := s.take(1)
 	if err != nil {
@@ -95,16 +96,16 @@ func (s *scanner) wide(c byte, depth int) error {
 		}
 		return s.items(2*n, depth)
 	}
-	return fmt.Errorf("cannot take a frame with the code 0x%02x", c)
+	return errors.Errorf("cannot take a frame with the code 0x%02x", c)
 }
 
 func (s *scanner) items(n uint64, depth int) error {
 	if depth >= MaxDepth {
-		return fmt.Errorf("cannot take a frame that nests deeper than %d", MaxDepth)
+		return errors.Errorf("cannot take a frame that nests deeper than %d", MaxDepth)
 	}
 	// Each item takes a byte at least, so a false length is noticed here.
 	if n > uint64(len(s.rest)) {
-		return fmt.Errorf("cannot take a frame that ends before its %d items", n)
+		return errors.Errorf("cannot take a frame that ends before its %d items", n)
 	}
 	for range n {
 		if err := s.value(depth + 1); err != nil {
@@ -145,7 +146,7 @@ func (s *scanner) skip(n uint64) error {
 
 func (s *scanner) take(n uint64) ([]byte, error) {
 	if n > uint64(len(s.rest)) {
-		return nil, fmt.Errorf("cannot take a frame that ends in the middle of a value")
+		return nil, errors.New("cannot take a frame that ends in the middle of a value")
 	}
 	b := s.rest[:n]
 	s.rest = s.rest[n:]

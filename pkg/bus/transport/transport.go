@@ -2,11 +2,11 @@ package transport
 
 import (
 	"context"
-	"fmt"
 	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/pkg/errors"
 	"github.com/threefoldtech/zbus"
 
 	"github.com/croft-edge/croft/pkg/node"
@@ -67,7 +67,7 @@ func ErrClosed() error {
 // key could be somebody's queue.
 func CheckReplyKey(key string) error {
 	if len(key) != 36 || uuid.Validate(key) != nil {
-		return fmt.Errorf("cannot reply to %.64q: it isn't a UUID", key)
+		return errors.Errorf("cannot reply to %.64q: it isn't a UUID", key)
 	}
 	return nil
 }

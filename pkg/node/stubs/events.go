@@ -2,8 +2,8 @@ package stubs
 
 import (
 	"context"
-	"fmt"
 
+	"github.com/pkg/errors"
 	"github.com/threefoldtech/zbus"
 
 	"github.com/croft-edge/croft/pkg/node"
@@ -61,11 +61,11 @@ func events[T any](ctx context.Context, client zbus.Client, from source, keep in
 func decode[T any](event zbus.Event) (value T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("cannot decode an event: %v", p)
+			err = errors.Errorf("cannot decode an event: %v", p)
 		}
 	}()
 	if err := event.Unmarshal(&value); err != nil {
-		return value, fmt.Errorf("cannot decode an event: %w", err)
+		return value, errors.Wrap(err, "cannot decode an event")
 	}
 	return value, nil
 }

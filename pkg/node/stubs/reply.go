@@ -1,10 +1,9 @@
 package stubs
 
 import (
-	stderrors "errors"
-	"fmt"
 	"reflect"
 
+	"github.com/pkg/errors"
 	"github.com/threefoldtech/zbus"
 
 	"github.com/croft-edge/croft/pkg/node"
@@ -36,7 +35,7 @@ func load(response *zbus.Response, err error, loader *zbus.Loader) error {
 // kinded gives err a kind unless it has one.
 func kinded(err error, kind node.Kind) error {
 	var has *node.Error
-	if stderrors.As(err, &has) {
+	if errors.As(err, &has) {
 		return err
 	}
 	return node.WithKind(kind, err)
@@ -52,7 +51,7 @@ func text(message string) string {
 func unmarshal(response *zbus.Response, loader *zbus.Loader) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("%v", p)
+			err = errors.Errorf("%v", p)
 		}
 	}()
 	return response.Unmarshal(loader)
