@@ -1,7 +1,7 @@
 package store
 
 import (
-	stderrors "errors"
+	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/zdb/store/format"
 )
@@ -11,17 +11,17 @@ const MaxKey = format.MaxKey
 
 // The errors of Set, Delete, Value and Raw. Other errors come from the disk.
 var (
-	ErrKey       = stderrors.New("a key must have 1 to 255 bytes")
-	ErrValue     = stderrors.New("a value may have at most 64 MiB")
-	ErrUnknownID = stderrors.New("no entry has this id")
-	ErrWorm      = stderrors.New("the key is there and may not be changed")
-	ErrNoSpace   = stderrors.New("no space left in the namespace")
-	ErrDiskFull  = stderrors.New("the disk is full")
-	ErrFull      = stderrors.New("no memory left for more keys")
-	ErrDamaged   = stderrors.New("the entry is damaged on disk")
-	ErrGone      = stderrors.New("the entry's old value is gone: its space was needed")
-	ErrEOF       = stderrors.New("the offset is behind the end of the data file")
-	ErrOffset    = stderrors.New("no entry begins at this offset")
+	ErrKey       = errors.New("a key must have 1 to 255 bytes")
+	ErrValue     = errors.New("a value may have at most 64 MiB")
+	ErrUnknownID = errors.New("no entry has this id")
+	ErrWorm      = errors.New("the key is there and may not be changed")
+	ErrNoSpace   = errors.New("no space left in the namespace")
+	ErrDiskFull  = errors.New("the disk is full")
+	ErrFull      = errors.New("no memory left for more keys")
+	ErrDamaged   = errors.New("the entry is damaged on disk")
+	ErrGone      = errors.New("the entry's old value is gone: its space was needed")
+	ErrEOF       = errors.New("the offset is behind the end of the data file")
+	ErrOffset    = errors.New("no entry begins at this offset")
 )
 
 // Position is a place in 0-db's index: a file and a byte offset in it. The

@@ -1,9 +1,9 @@
 package disk
 
 import (
-	"errors"
 	"io"
 
+	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 )
 

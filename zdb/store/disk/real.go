@@ -1,11 +1,11 @@
 package disk
 
 import (
-	"errors"
 	"io"
 	"os"
 	"unsafe"
 
+	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/pkg/filelock"
