@@ -155,7 +155,7 @@ func (n *namespaces) create(number int, name string) (*namespace, error) {
 	if err := n.openStore(ns); err != nil {
 		gone, e := n.folders.Drop(number)
 		if e != nil {
-			n.log.Error().Err(e).Msg("cannot take a namespace away that wasn't made")
+			n.log.Error().Err(e).Msg("cannot remove the folder of a namespace that couldn't be made")
 			n.unreadable[number] = true
 		}
 		n.remover.Add(gone...)
@@ -207,7 +207,7 @@ func (n *namespaces) remove(ns *namespace) error {
 		return err
 	}
 	if err != nil {
-		n.log.Error().Err(err).Str("namespace", ns.Name).Msg("not all of a namespace is removed")
+		n.log.Error().Err(err).Str("namespace", ns.Name).Msg("cannot remove all of a namespace")
 	}
 	ns.gone = true
 	delete(n.names, ns.Name)
@@ -257,7 +257,7 @@ func (n *namespaces) renew(ns *namespace, mode string) error {
 	gone, err := n.folders.DropGeneration(ns.number, old)
 	n.remover.Add(gone...)
 	if err != nil {
-		n.log.Error().Err(err).Str("namespace", ns.Name).Msg("not all of the old data is removed: it is after the next start")
+		n.log.Error().Err(err).Str("namespace", ns.Name).Msg("cannot remove all of the old data: the next start does")
 	}
 	return nil
 }

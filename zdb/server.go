@@ -176,17 +176,17 @@ func (s *Server) Tick(now time.Time) time.Duration {
 // when ctx is done before, or the loop has ended.
 func (s *Server) Stats(ctx context.Context) (Stats, error) {
 	if err := ctx.Err(); err != nil {
-		return Stats{}, errors.Wrap(err, "cannot tell of the zdb")
+		return Stats{}, errors.Wrap(err, "cannot read the zdb's statistics")
 	}
 	got := make(chan Stats, 1)
 	if s.loop == nil || !s.loop.Post(func() { got <- s.stats() }) {
-		return Stats{}, errors.New("cannot tell of the zdb: it doesn't run")
+		return Stats{}, errors.New("cannot read the zdb's statistics: it doesn't run")
 	}
 	select {
 	case st := <-got:
 		return st, nil
 	case <-ctx.Done():
-		return Stats{}, errors.Wrap(ctx.Err(), "cannot tell of the zdb")
+		return Stats{}, errors.Wrap(ctx.Err(), "cannot read the zdb's statistics")
 	}
 }
 

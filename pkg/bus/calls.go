@@ -31,7 +31,7 @@ type calls struct {
 func (c *calls) admit(frame []byte) (*request, bool) {
 	req := &request{}
 	if err := decode(frame, req); err != nil {
-		c.refuse(err, "a request can't be read")
+		c.refuse(err, "cannot read a request")
 		return nil, false
 	}
 	if err := transport.CheckReplyKey(req.ReplyTo); err != nil {
@@ -48,7 +48,7 @@ func (c *calls) admit(frame []byte) (*request, bool) {
 
 func (c *calls) refuse(err error, message string) {
 	c.counts.refused.Add(1)
-	c.log.Warn().Str("step", "bus").Str("module", c.module).Err(err).Msg(message)
+	c.log.Warn().Str("step", "bus").Err(err).Str("module", c.module).Msg(message)
 }
 
 // callName is for people; its parts come from the sender.
@@ -92,7 +92,7 @@ func (c *calls) run(req *request) *reply {
 		rep.Output.Data, failure, err = m.call(args)
 	}()
 	if err != nil {
-		c.log.Error().Str("step", "bus").Str("call", name).Err(err).Msg("a result can't be sent")
+		c.log.Error().Str("step", "bus").Err(err).Str("call", name).Msg("cannot send a result")
 		rep.Output.Data = m.nothing()
 		if failure == nil {
 			failure = node.Errorf(node.Internal, "cannot send what %s returned: %w", name, err)
@@ -131,7 +131,7 @@ func (c *calls) answer(req *request, rep *reply) {
 	}
 	if err != nil {
 		c.counts.lost.Add(1)
-		c.log.Warn().Str("step", "bus").Str("call", c.callName(req)).Err(err).Msg("a reply can't be sent")
+		c.log.Warn().Str("step", "bus").Err(err).Str("call", c.callName(req)).Msg("cannot send a reply")
 		return
 	}
 	c.counts.served.Add(1)

@@ -179,7 +179,7 @@ func (c *Client) Status(ctx context.Context, module string) (zbus.Status, error)
 // SkippedEvent is called by a stub for an event that doesn't fit its stream's type.
 func (c *Client) SkippedEvent(module string, object zbus.ObjectID, event string, err error) {
 	c.skipped.Add(1)
-	c.options.Log.Warn().Str("step", "bus").Str("stream", channelName(module, object, event)).Err(err).Msg("an event was skipped")
+	c.options.Log.Warn().Str("step", "bus").Err(err).Str("stream", channelName(module, object, event)).Msg("an event was skipped")
 }
 
 // ClientStats count the events and replies that a client didn't use.

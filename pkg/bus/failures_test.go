@@ -87,7 +87,7 @@ func TestDeadlineIsHonouredWithinMilliseconds(t *testing.T) {
 
 // lostReplies counts the replies that were ready when nobody waited any more.
 func lostReplies(w *world) uint64 {
-	return uint64(strings.Count(w.logs.String(), "a reply can't be sent"))
+	return uint64(strings.Count(w.logs.String(), "cannot send a reply"))
 }
 
 func TestCallHasADeadlineOfItsOwn(t *testing.T) {

@@ -96,7 +96,7 @@ func TestRedisKilledAndStartedAgain(t *testing.T) {
 	if !resumed[queueKey+".Ticks"] || !resumed[queueKey+".Quiet"] || c.Stats().Resumed != 2 {
 		t.Errorf("resumed %v, counted %d", resumed, c.Stats().Resumed)
 	}
-	if log := w.logs.String(); !strings.Contains(log, "a stream goes on") || strings.Count(log, "requests can't be taken") > 2 {
+	if log := w.logs.String(); !strings.Contains(log, "a stream goes on") || strings.Count(log, "cannot take requests") > 2 {
 		t.Errorf("the log: %s", log)
 	}
 	if len(quiet) != 0 || s.Stats().Panicked != 0 {

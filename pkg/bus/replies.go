@@ -75,7 +75,7 @@ func (r *replies) read(ctx context.Context) error {
 				break
 			}
 			if retry.First() {
-				r.log.Warn().Str("step", "bus").Err(err).Msg("replies can't be read, trying again")
+				r.log.Warn().Str("step", "bus").Err(err).Msg("cannot read replies, trying again")
 			}
 			if transport.Pause(ctx, retry.Next()) != nil {
 				break
@@ -92,7 +92,7 @@ func (r *replies) deliver(frame []byte) {
 	rep := &reply{}
 	if err := decode(frame, rep); err != nil {
 		r.unreadable.Add(1)
-		r.log.Warn().Str("step", "bus").Err(err).Msg("a reply can't be read")
+		r.log.Warn().Str("step", "bus").Err(err).Msg("cannot read a reply")
 		id := replyID(frame)
 		if id == "" {
 			return

@@ -155,7 +155,7 @@ func (s *Server) next(ctx context.Context, p transport.Puller, retry *transport.
 			return nil, false
 		}
 		if retry.First() {
-			s.options.Log.Warn().Str("step", "bus").Str("module", s.module).Err(err).Msg("requests can't be taken, trying again")
+			s.options.Log.Warn().Str("step", "bus").Err(err).Str("module", s.module).Msg("cannot take requests, trying again")
 		}
 		if transport.Pause(ctx, retry.Next()) != nil {
 			return nil, false

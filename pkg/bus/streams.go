@@ -50,7 +50,7 @@ func (s *streams) keep(ctx context.Context, id zbus.ObjectID, name string, fn re
 			retry.Reset()
 		}
 		if retry.First() {
-			s.log.Warn().Str("step", "bus").Str("stream", channel).Err(err).Msg("a stream ended by itself, starting it again")
+			s.log.Warn().Str("step", "bus").Err(err).Str("stream", channel).Msg("a stream ended by itself, starting it again")
 		}
 		if transport.Pause(ctx, retry.Next()) != nil {
 			return
@@ -111,6 +111,6 @@ func (s *streams) publish(ctx context.Context, channel string, event any, outage
 	}
 	s.counts.lost.Add(1)
 	if outage.First() {
-		s.log.Warn().Str("step", "bus").Str("stream", channel).Err(err).Msg("an event can't be published")
+		s.log.Warn().Str("step", "bus").Err(err).Str("stream", channel).Msg("cannot publish an event")
 	}
 }

@@ -111,7 +111,7 @@ func Ask[A any](ctx context.Context, c *Client, op string, request any) (answer 
 func AskInfo[I any](ctx context.Context, c *Client) (info I, err error) {
 	answer, err := Ask[infoAnswer[I]](ctx, c, opInfo, Nothing{})
 	if err == nil && answer.Info == nil {
-		err = node.Errorf(node.Internal, "cannot ask the %s: its answer says nothing", c.kind.Title)
+		err = node.Errorf(node.Internal, "cannot ask the %s: its answer is empty", c.kind.Title)
 	}
 	if err != nil {
 		return info, err

@@ -29,7 +29,7 @@ func Ceiling(memory uint64) cgroup.Limits {
 func Confine(group string, l cgroup.Limits, log zerolog.Logger) {
 	missing, failures := cgroup.Put(os.Getpid(), group, l)
 	for _, err := range failures {
-		log.Warn().Err(err).Msg("not all of the control groups that it should have")
+		log.Warn().Err(err).Msg("cannot give the carrier all of its control groups")
 	}
 	if len(missing) > 0 {
 		log.Warn().Strs("missing", missing).Msg("this machine can't hold all limits of the carrier")

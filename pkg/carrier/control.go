@@ -98,13 +98,13 @@ func (c *control) serve(ctx context.Context, conn *net.UnixConn) {
 	_ = conn.SetDeadline(time.Now().Add(lineTime))
 	line, err := readLine(conn, c.maxRequest)
 	if len(line) == 0 && err != nil {
-		c.log.Debug().Err(err).Msg("a client said nothing")
+		c.log.Debug().Err(err).Msg("a client sent no request")
 		return
 	}
 	answer := c.answer(ctx, line)
 	_ = conn.SetWriteDeadline(time.Now().Add(lineTime))
 	if _, err := conn.Write(append(answer, '\n')); err != nil {
-		c.log.Debug().Err(err).Msg("a client went away")
+		c.log.Debug().Err(err).Msg("cannot send the answer: the client is gone")
 	}
 }
 

@@ -51,7 +51,7 @@ func (s Starter) Ensure(ctx context.Context) (*Process, error) {
 	}
 	lock, err := filelock.Wait(ctx, s.Folder.StartLock())
 	if ctx.Err() != nil && err != nil {
-		return nil, node.Errorf(node.Transient, "cannot wait for who starts the carrier: %w", ctx.Err())
+		return nil, node.Errorf(node.Transient, "cannot wait for the process that starts the carrier: %w", ctx.Err())
 	}
 	if err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (s Starter) start() (<-chan error, error) {
 	// Files that this process got without close-on-exec, such as a service
 	// manager's sockets, aren't the carrier's.
 	if err := unix.CloseRange(3, 1<<31-1, unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		s.Log.Debug().Err(err).Msg("open files can't be kept from the carrier")
+		s.Log.Debug().Str("step", "carrier").Err(err).Msg("cannot keep open files from the carrier")
 	}
 	// Without a context: the carrier outlives this process.
 	cmd := exec.Command(s.Command[0], s.Command[1:]...) //nolint:noctx // it outlives who starts it
@@ -125,7 +125,7 @@ func (s Starter) start() (<-chan error, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, node.Errorf(node.Transient, "cannot start the carrier: %w", err)
 	}
-	s.Log.Info().Int("pid", cmd.Process.Pid).Str("type", "carrier").Str("folder", string(s.Folder)).Msg("carrier started")
+	s.Log.Info().Str("step", "carrier").Int("pid", cmd.Process.Pid).Str("folder", string(s.Folder)).Msg("carrier started")
 	died := make(chan error, 1)
 	go func() { died <- supervise.Guard(s.Log, "carrier", cmd.Wait) }() // also so that no zombie stays
 	return died, nil

@@ -186,7 +186,7 @@ func (t *Trust) record(always bool) {
 		return
 	}
 	if err := t.cfg.Record(m); err != nil {
-		t.cfg.Log.Warn().Err(err).Msg("the time and the node's uptime can't be recorded")
+		t.cfg.Log.Warn().Err(err).Msg("cannot record the time and the node's uptime")
 		return
 	}
 	t.mu.Lock()

@@ -38,7 +38,7 @@ type Table []Mount
 func Read() (Table, error) {
 	raw, err := os.ReadFile("/proc/thread-self/mountinfo")
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot read what is mounted")
+		return nil, errors.Wrap(err, "cannot read the list of mounts")
 	}
 	return Parse(string(raw)), nil
 }

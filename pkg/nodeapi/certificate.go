@@ -50,7 +50,7 @@ type Signer func(ctx context.Context, message []byte) ([]byte, error)
 func ServerConfig(nodeID string, by Signer) (*tls.Config, error) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot make the door's key")
+		return nil, errors.Wrap(err, "cannot make the key of the user API's certificate")
 	}
 	return ServerConfigOf(nodeID, key, func(ctx context.Context, challenge []byte) ([]byte, error) {
 		return by(ctx, ProofBytes(nodeID, challenge, key.Public().(ed25519.PublicKey)))
@@ -142,7 +142,7 @@ func verifyNode(nodeID string, challenge []byte, s tls.ConnectionState) error {
 		return refusedNode(nodeID, "the key of its certificate isn't ed25519")
 	}
 	if n := len(s.PeerCertificates[0].URIs); n != 1 {
-		return refusedNode(nodeID, "it answered %d times what it was asked, once is allowed", n)
+		return refusedNode(nodeID, "it sent %d answers to the challenge, one is allowed", n)
 	}
 	name := s.PeerCertificates[0].URIs[0]
 	if name.Scheme != proofScheme || name.Opaque != nodeID {
@@ -159,7 +159,7 @@ func verifyNode(nodeID string, challenge []byte, s tls.ConnectionState) error {
 }
 
 func refusedNode(nodeID, why string, args ...any) error {
-	return node.Errorf(node.Refused, "cannot speak to node %s: who answers isn't it: "+why, append([]any{nodeID}, args...)...)
+	return node.Errorf(node.Refused, "cannot speak to node %s: another peer answers: "+why, append([]any{nodeID}, args...)...)
 }
 
 func verifyingKey(id string) (ed25519.PublicKey, error) {

@@ -67,7 +67,7 @@ func TestTheNodeIsKnownByItsKeyAlone(t *testing.T) {
 		t.Errorf("the node itself: %v", err)
 	}
 	other, _ := configs(t, key(t))
-	if err, _ := shake(t, other, server); !errors.Is(err, node.Refused) || !strings.Contains(err.Error(), "who answers isn't it") {
+	if err, _ := shake(t, other, server); !errors.Is(err, node.Refused) || !strings.Contains(err.Error(), "another peer answers") {
 		t.Errorf("asked for another node: %v", err)
 	}
 	if _, err := nodeapi.ClientConfig("11111111111111111111111111111111"); node.KindOf(err) != node.Invalid {

@@ -122,7 +122,7 @@ func (c *compactor) run(budget int) bool {
 // giveUp leaves a segment as it is: the unreadable part of it may be needed.
 func (c *compactor) giveUp(err error) bool {
 	v := c.victim
-	c.writer.cfg.Log.Error().Err(err).Str("file", v.Path).Msg("cannot clean a segment, it is kept")
+	c.writer.cfg.Log.Error().Err(err).Str("file", v.Path).Msg("cannot compact a segment, it is kept")
 	v.Damaged = true
 	c.victim = nil
 	return true

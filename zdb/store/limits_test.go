@@ -139,7 +139,7 @@ func TestDamagedSegmentIsNotCompacted(t *testing.T) {
 	if disk.files["/data/log-0000000004"] != nil {
 		t.Error("nothing else was cleaned")
 	}
-	if !strings.Contains(said.String(), "cannot clean a segment") {
+	if !strings.Contains(said.String(), "cannot compact a segment") {
 		t.Errorf("it says: %s", said.String())
 	}
 	for i := range 4 {

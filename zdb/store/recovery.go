@@ -98,7 +98,7 @@ func (r *recovery) removeTemp(dir, name string) {
 		return
 	}
 	if err := r.disk.Remove(filepath.Join(dir, name)); err != nil {
-		r.cfg.Log.Warn().Err(err).Msg("cannot remove what a crash left")
+		r.cfg.Log.Warn().Err(err).Msg("cannot remove an unfinished file of a crash")
 	}
 }
 
@@ -127,7 +127,7 @@ func (r *recovery) readCheckpoint(size int64) {
 		r.log.ID, r.checkpoint = r.checkpoint.ID, nil
 	}
 	if err != nil {
-		r.cfg.Log.Error().Err(err).Str("file", r.checkpointPath()).Msg("the checkpoint can't be used")
+		r.cfg.Log.Error().Err(err).Str("file", r.checkpointPath()).Msg("cannot use the checkpoint")
 	}
 }
 
@@ -283,7 +283,7 @@ func (r *recovery) remove(path string) error {
 	if !disk.IsFull(err) {
 		return err
 	}
-	r.cfg.Log.Warn().Err(err).Msg("cannot remove what isn't needed, it goes at the next start")
+	r.cfg.Log.Warn().Err(err).Msg("cannot remove an unneeded file, it goes at the next start")
 	return nil
 }
 

@@ -162,7 +162,7 @@ func (p *replay) cut(seg *wal.Segment, good int64, last bool) error {
 	log := &p.trust.damage.log
 	if !last {
 		log.Error().Str("file", seg.Path).Int64("offset", good).Int64("bytes", seg.Size-good).
-			Msg("the end of a segment is damaged; what lies there is lost")
+			Msg("the end of a segment is damaged; the records there are lost")
 		seg.Damaged = true
 		return nil
 	}
@@ -289,7 +289,7 @@ func (t *trust) sure(seg *wal.Segment, off int64) bool {
 // lose notes that a part of the log can't be read.
 func (t *trust) lose(seg *wal.Segment, from, to int64) {
 	t.damage.log.Error().Str("file", seg.Path).Int64("offset", from).Int64("bytes", to-from).
-		Msg("the log is damaged; what lies there is lost, and the segment is kept as it is")
+		Msg("the log is damaged; the records there are lost, and the segment is kept as it is")
 	seg.Damaged = true
 	t.damage.count++
 	if !t.sure(seg, from) {

@@ -84,7 +84,7 @@ func (b *Broker) Run(ctx context.Context) error {
 		}
 		// Too many open files, for one, is temporary.
 		if retry.First() {
-			b.log.Warn().Str("step", "bus").Err(err).Msg("the broker can't accept connections, trying again")
+			b.log.Warn().Str("step", "bus").Err(err).Msg("the broker cannot accept connections, trying again")
 		}
 		if transport.Pause(ctx, retry.Next()) != nil {
 			break

@@ -118,7 +118,7 @@ func (p *puller) block(ctx context.Context) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case len(reply) != 2:
-		return nil, errors.New("cannot read what redis popped")
+		return nil, errors.New("cannot read a popped frame: redis sent no pair of queue and frame")
 	}
 	return reply[1], nil
 }

@@ -51,7 +51,7 @@ func Read(f disk.File, size int64, seen func([]format.Place)) (end int64, bad bo
 	for off := int64(0); off+blockHeader <= size; {
 		var head [blockHeader]byte
 		if _, err := f.ReadAt(head[:], off); err != nil {
-			return 0, false, errors.Wrap(err, "cannot read the kills")
+			return 0, false, errors.Wrap(err, "cannot read the tombstones")
 		}
 		n := int64(le.Uint32(head[4:]))
 		if le.Uint32(head[:]) != blockMagic || n > maxBlock {
@@ -61,7 +61,7 @@ func Read(f disk.File, size int64, seen func([]format.Place)) (end int64, bad bo
 			break // the last one, torn
 		}
 		if _, err := f.ReadAt(b[:8*n], off+blockHeader); err != nil {
-			return 0, false, errors.Wrap(err, "cannot read the kills")
+			return 0, false, errors.Wrap(err, "cannot read the tombstones")
 		}
 		off += blockHeader + 8*n
 		if format.Checksum(b[:8*n]) != le.Uint32(head[8:]) {

@@ -186,7 +186,7 @@ func TestAManInTheMiddleIsRefused(t *testing.T) {
 			defer func() { cancel(); <-done }()
 			d := w.dialer()
 			d.Address = fake.Address()
-			if _, err := d.Dial(t.Context()); !refusedBy(err, node.Refused, "who answers isn't it") {
+			if _, err := d.Dial(t.Context()); !refusedBy(err, node.Refused, "another peer answers") {
 				t.Errorf("got %v", err)
 			}
 		})
