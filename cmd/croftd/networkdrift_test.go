@@ -131,7 +131,7 @@ func TestDamagedNetworkIsRestored(t *testing.T) {
 		{"the tunnel's link is removed", d.namespace, "ip link del wg0", "wg0"},
 		{"a member's veth is removed", member, "ip link del eth0", "link m0 is gone"},
 		{"the network's tables are flushed", d.namespace, "nft flush ruleset", "table"},
-		{"the node's tables are flushed", host, "nft flush ruleset", "the node's rules weren't as they should be"},
+		{"the node's tables are flushed", host, "nft flush ruleset", "the node's rules differed from the desired ones"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			began := time.Now()

@@ -66,7 +66,7 @@ func (c creator) prepare(held *managed.Container, fresh *launch.Fresh) {
 		ctx, cancel := context.WithTimeout(ctx, changeTime)
 		defer cancel()
 		if err := c.launcher.Prepare(ctx, held, fresh); err != nil {
-			c.log.Debug().Err(err).Str("id", held.ID).Str("type", "container").Str("step", "ready").Msg("a container can't be made ready to start")
+			c.log.Debug().Str("id", held.ID).Str("type", "container").Str("step", "ready").Err(err).Msg("cannot prepare the task of a container")
 		}
 	})
 	if !begun {
@@ -157,7 +157,7 @@ func (c creator) settle(ctx context.Context, held *managed.Container, p plan.Pla
 		if err != nil || matches {
 			return nil, err
 		}
-		c.log.Info().Str("id", held.ID).Str("type", "container").Msg("the container isn't as it should be, it is made anew")
+		c.log.Info().Str("id", held.ID).Str("type", "container").Str("step", "create").Msg("the container differs from its specification: it is made anew")
 		held.Prepared = managed.PreparedTask{}
 		err = c.remover.discard(in, found, user)
 	}
@@ -197,6 +197,6 @@ func (c creator) undo(held *managed.Container, user string) {
 	defer cancel()
 	err := c.remover.clear(ctx, held, user)
 	if err != nil {
-		c.log.Error().Err(err).Str("id", held.ID).Str("type", "container").Msg("what was made of a container can't be taken back")
+		c.log.Error().Str("id", held.ID).Str("type", "container").Str("step", "undo").Err(err).Msg("cannot undo a failed create")
 	}
 }

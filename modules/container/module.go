@@ -42,7 +42,7 @@ func (m *Module) Run(ctx context.Context) error {
 	} {
 		parts.Go(func() {
 			if err := part(ctx); err != nil && ctx.Err() == nil {
-				m.log.Error().Err(err).Str("type", "container").Str("step", name).Msg("a part of the container module has ended")
+				m.log.Error().Str("type", "container").Str("step", name).Err(err).Msg("a part of the container module has ended")
 			}
 		})
 	}

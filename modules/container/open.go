@@ -56,7 +56,7 @@ func openLocked(ctx context.Context, c Config, images openImages) (*Module, erro
 		return nil, err
 	}
 	if err := c.groups().Bound(c.Reserve); err != nil {
-		c.Log.Warn().Err(err).Str("type", "container").Msg("all containers together aren't held below what the node keeps for itself")
+		c.Log.Warn().Str("type", "container").Str("step", "open").Err(err).Msg("cannot limit all containers together: the node's own share isn't protected")
 	}
 	roots, err := rootfs.Open(rootfs.Config{RunDir: c.RunDir, StateDir: c.StateDir, Log: c.Log})
 	if err != nil {

@@ -44,7 +44,7 @@ func (s starter) start(ctx context.Context, id string) (node.ContainerInfo, erro
 		return node.ContainerInfo{}, err
 	}
 	if !known {
-		return node.ContainerInfo{}, node.Errorf(node.Transient, "cannot start container %s: what it was made from is lost, create it again", id)
+		return node.ContainerInfo{}, node.Errorf(node.Transient, "cannot start container %s: its record is lost, create it again", id)
 	}
 	if err := s.launcher.Run(in, held, found); err != nil {
 		return node.ContainerInfo{}, s.recordFailure(held, r, err)
@@ -69,7 +69,7 @@ func (s starter) recordFailure(held *managed.Container, r managed.Record, err er
 		return nil
 	}
 	if r.Cause = err.Error(); s.table.Keep(held, r) != nil {
-		s.log.Error().Err(err).Str("id", held.ID).Str("type", "container").Msg("a failed start isn't remembered")
+		s.log.Error().Str("id", held.ID).Str("type", "container").Str("step", "start").Err(err).Msg("cannot record a failed start")
 	}
 	return err
 }

@@ -38,12 +38,12 @@ type rootLister interface {
 func (s sweeper) Sweep(ctx context.Context) {
 	mounted, err := s.roots.List()
 	if err != nil {
-		s.log.Warn().Err(err).Str("type", "container").Msg("what containers stand on can't be listed")
+		s.log.Warn().Str("type", "container").Str("step", "sweep").Err(err).Msg("cannot list the root file systems of containers")
 		return
 	}
 	secrets, err := s.secrets.List()
 	if err != nil {
-		s.log.Warn().Err(err).Str("type", "container").Msg("the secrets of containers can't be listed")
+		s.log.Warn().Str("type", "container").Str("step", "sweep").Err(err).Msg("cannot list the secrets of containers")
 	}
 	for _, id := range slices.Concat(mounted, secrets) {
 		s.sweepOne(ctx, id)
@@ -77,7 +77,7 @@ func (s sweeper) sweepOne(ctx context.Context, id string) {
 		return // containerd has lost it: the engine makes it again
 	}
 	if err := s.remover.clear(ctx, held, r.User); err != nil {
-		s.log.Warn().Err(err).Str("id", id).Str("type", "container").Msg("what a container stood on can't be removed")
+		s.log.Warn().Str("id", id).Str("type", "container").Str("step", "sweep").Err(err).Msg("cannot remove the root file system and secrets of a removed container")
 	}
 }
 
@@ -88,8 +88,8 @@ func (s sweeper) AfterLook(ctx context.Context, all map[string]tasks.RuntimeStat
 	given, err := s.roots.GiveBack(ctx)
 	switch {
 	case err != nil:
-		s.log.Warn().Err(err).Str("type", "container").Msg("ranges of IDs that nobody needs can't be given back")
+		s.log.Warn().Str("type", "container").Str("step", "sweep").Err(err).Msg("cannot give back unused ranges of IDs")
 	case given > 0:
-		s.log.Debug().Int("users", given).Str("type", "container").Msg("ranges of IDs were given back")
+		s.log.Debug().Str("type", "container").Str("step", "sweep").Int("users", given).Msg("unused ranges of IDs were given back")
 	}
 }

@@ -47,7 +47,7 @@ func TakeDown(ctx context.Context, c Config) error {
 	}
 	for _, dir := range []string{c.records().Dir, c.execs().Dir, c.runcDir(), filepath.Join(c.RunDir, "log", "c")} {
 		if err := os.RemoveAll(dir); err != nil {
-			return node.Errorf(node.Internal, "cannot remove what is left of containers: %w", err)
+			return node.Errorf(node.Internal, "cannot remove the leftovers of containers: %w", err)
 		}
 	}
 	return asked

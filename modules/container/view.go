@@ -14,7 +14,7 @@ import (
 )
 
 // noRoot is the drift of a container that has no root file system.
-const noRoot = "nothing that it stands on is there"
+const noRoot = "its root file system is gone"
 
 // rootChecker compares root file systems with the specs they were made from.
 type rootChecker interface {
@@ -104,7 +104,7 @@ func (v viewer) info(id string, s tasks.RuntimeState, drift string) node.Contain
 	}
 	switch {
 	case !known:
-		out.Drift = join(out.Drift, "what it was made from is lost")
+		out.Drift = join(out.Drift, "its record is lost")
 	case s.Paused():
 		out.Drift = join(out.Drift, "it is paused")
 	case r.Wanted && !s.Runs() && r.Next == 0:

@@ -130,7 +130,7 @@ func (m *Module) add(spec node.DebugSpec) (node.DebugInfo, error) {
 	m.streams[spec.ID] = s
 	m.publish()
 	go s.run()
-	m.cfg.Log.Info().Str("id", spec.ID).Str("user", spec.User).Str("address", address(spec)).Str("channel", spec.Channel).Msg("log stream started")
+	m.cfg.Log.Info().Str("id", spec.ID).Str("type", "debug").Str("step", "start").Str("user", spec.User).Str("address", address(spec)).Str("channel", spec.Channel).Msg("log stream started")
 	return s.info(), nil
 }
 
@@ -173,7 +173,7 @@ func (m *Module) Stop(id string) error {
 		return node.Errorf(node.NotExist, "cannot stop log stream %s: there is none", id)
 	}
 	s.stop()
-	m.cfg.Log.Info().Str("id", id).Msg("log stream stopped")
+	m.cfg.Log.Info().Str("id", id).Str("type", "debug").Str("step", "stop").Msg("log stream stopped")
 	return nil
 }
 

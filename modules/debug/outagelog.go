@@ -26,8 +26,8 @@ func (o *outageLog) failed(cause string, dropped uint64) {
 		return
 	}
 	o.lastFailure, o.failing = time.Now(), true
-	o.log.Warn().Str("id", o.id).Str("step", "publish").Str("error", cause).Uint64("dropped", dropped).
-		Msg("log lines can't be published: tried again")
+	o.log.Warn().Str("id", o.id).Str("type", "debug").Str("step", "publish").Str("error", cause).Uint64("dropped", dropped).
+		Msg("cannot publish log lines: tried again")
 }
 
 // recovered logs that there is a connection again, after a logged failure.
@@ -36,7 +36,7 @@ func (o *outageLog) recovered(address string) {
 		return
 	}
 	o.failing = false
-	o.log.Info().Str("id", o.id).Str("address", address).Msg("log stream goes on")
+	o.log.Info().Str("id", o.id).Str("type", "debug").Str("step", "publish").Str("address", address).Msg("log stream goes on")
 }
 
 // dropped logs that a stream with a connection is too slow.
@@ -45,6 +45,6 @@ func (o *outageLog) dropped(lines uint64) {
 		return
 	}
 	o.lastDrop = time.Now()
-	o.log.Warn().Str("id", o.id).Str("step", "publish").Uint64("dropped", lines).
+	o.log.Warn().Str("id", o.id).Str("type", "debug").Str("step", "publish").Uint64("dropped", lines).
 		Msg("log lines were dropped: the stream's redis server doesn't keep up")
 }

@@ -23,7 +23,7 @@ type host struct{ m *Module }
 func (h host) Info() (node.HostInfo, error) {
 	out, err := h.m.identity()
 	if err != nil {
-		return node.HostInfo{}, errors.Wrap(err, "cannot read what the machine is")
+		return node.HostInfo{}, errors.Wrap(err, "cannot read the machine's name, kernel and time of boot")
 	}
 	cores, err := cpu.Counts(true)
 	if err != nil {

@@ -47,7 +47,7 @@ func stream[T any](ctx context.Context, m *Module, what string, read func(contex
 		for {
 			v, found, err := read(ctx)
 			if err != nil && ctx.Err() == nil {
-				m.cfg.Log.Warn().Err(err).Str("what", what).Msg("a reading failed")
+				m.cfg.Log.Warn().Err(err).Str("what", what).Msg("cannot measure the machine")
 			}
 			if err == nil && found {
 				select {

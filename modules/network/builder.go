@@ -140,7 +140,7 @@ func (v view) close() {
 // drift says how n differs from its desired state; it changes nothing.
 func (b *builder) drift(n *resource.Network, v view) string {
 	if v.outside == nil {
-		return "the node's own links can't be looked at"
+		return "the node's own links can't be read"
 	}
 	wired, err := b.wiring.Drift(n, v.outside)
 	if wired != "" || err != nil {

@@ -70,7 +70,7 @@ func (m *Module) restore(ctx context.Context, n, old *resource.Network) {
 	ctx = context.WithoutCancel(ctx)
 	if old == nil {
 		if err := m.builder.takeDown(ctx, n); err != nil {
-			m.cfg.Log.Error().Err(err).Str("id", n.Spec.Label).Str("step", "undo").Msg("a network that could not be made stays by half: it is tried again")
+			m.cfg.Log.Error().Str("id", n.Spec.Label).Str("type", "network").Str("step", "undo").Err(err).Msg("cannot remove a half-made network: tried again")
 			return
 		}
 		delete(m.networks, n.ID())
@@ -78,7 +78,7 @@ func (m *Module) restore(ctx context.Context, n, old *resource.Network) {
 	}
 	m.networks[old.ID()] = old
 	if err := m.builder.ensure(ctx, old); err != nil {
-		m.cfg.Log.Error().Err(err).Str("id", old.Spec.Label).Str("step", "undo").Msg("a network could not be put back as it was: it is tried again")
+		m.cfg.Log.Error().Str("id", old.Spec.Label).Str("type", "network").Str("step", "undo").Err(err).Msg("cannot restore a network after a failed change: tried again")
 	}
 }
 

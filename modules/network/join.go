@@ -129,12 +129,12 @@ func (j joiner) undo(ctx context.Context, n *resource.Network, one, before *reso
 		n.Members[one.ID] = before
 	} else {
 		if err := j.builder.wiring.Unplug(n, one); err != nil {
-			j.log.Error().Err(err).Str("id", one.ID).Str("step", "undo").Msg("a member's links stay")
+			j.log.Error().Str("id", one.ID).Str("step", "undo").Err(err).Msg("cannot remove the links of a member")
 		}
 		delete(n.Members, one.ID)
 	}
 	if err := j.builder.ensure(ctx, n); err != nil {
-		j.log.Error().Err(err).Str("id", one.ID).Str("step", "undo").Msg("a network could not be put back as it was: it is mended when it is looked at")
+		j.log.Error().Str("id", one.ID).Str("step", "undo").Err(err).Msg("cannot restore a network after a failed join: the next check mends it")
 	}
 }
 

@@ -52,7 +52,7 @@ func Open(cfg Config) (*Module, error) {
 		tunnels: tunnel.New(tunnel.Config{Namespaces: folder.Namespaces(), Carrier: cfg.Carrier, Connected: m.watcher.wake, Log: cfg.Log}),
 	}
 	if m.unmet != "" {
-		cfg.Log.Error().Str("step", "load").Str("type", "network").Msg(m.unmet)
+		cfg.Log.Error().Str("type", "network").Str("step", "load").Msg(m.unmet)
 	}
 	if m.networks, err = folder.Load(cfg.Log); err != nil {
 		m.stop()

@@ -75,7 +75,7 @@ func (m *Module) resolved(id string) {
 	}
 	log := m.cfg.Log.With().Str("id", n.Spec.Label).Str("type", "network").Str("step", "resolve").Logger()
 	if err := m.builder.store.Save(n); err != nil {
-		log.Error().Err(err).Msg("it can't be kept where a peer's name leads: looked up again")
+		log.Error().Err(err).Msg("cannot save the address of a peer's name: looked up again")
 	}
 	if !n.HasKey() {
 		n.Moved = true // told in List: the Create that mends it brings the key
@@ -83,8 +83,8 @@ func (m *Module) resolved(id string) {
 	}
 	if err := m.builder.tunnels.Redirect(m.ctx, n); err != nil {
 		n.Moved = true
-		log.Error().Err(err).Str("kind", string(node.KindOf(err))).Msg("a tunnel can't lead to where its peer's name does")
+		log.Error().Err(err).Str("kind", string(node.KindOf(err))).Msg("cannot set a tunnel's endpoint to the new address of its peer's name")
 		return
 	}
-	log.Info().Int("peers", len(found)).Msg("a tunnel leads to where its peer's name does")
+	log.Info().Int("peers", len(found)).Msg("a tunnel's endpoint is set to the new address of its peer's name")
 }

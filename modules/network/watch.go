@@ -69,7 +69,7 @@ func (m *Module) mend() {
 		return
 	}
 	if drift, err := m.builder.host.Ensure(); drift != "" || err != nil {
-		m.cfg.Log.Warn().AnErr("err", err).Str("step", "drift").Str("type", "network").Str("drift", drift).Msg("the node's rules weren't as they should be: applied again")
+		m.cfg.Log.Warn().Str("type", "network").Str("step", "drift").AnErr("err", err).Str("drift", drift).Msg("the node's rules differed from the desired ones: applied again")
 	}
 	if len(m.networks) == 0 || m.builder.tunnels.Alive() {
 		return
@@ -82,14 +82,14 @@ func (m *Module) mend() {
 func (m *Module) raiseAll() {
 	start := time.Now()
 	if err := m.builder.tunnels.Connect(m.ctx); err != nil {
-		m.cfg.Log.Error().Err(err).Str("step", "drift").Str("type", "network").Msg("the carrier has ended and can't be started: tried again")
+		m.cfg.Log.Error().Str("type", "network").Str("step", "drift").Err(err).Msg("cannot start the carrier, which has ended: tried again")
 		return
 	}
 	for _, n := range m.networks {
 		if err := m.builder.tunnels.Raise(m.ctx, n); err != nil {
-			m.cfg.Log.Error().Err(err).Str("id", n.Spec.Label).Str("step", "drift").Str("type", "network").Msg("a tunnel can't be made again: tried again")
+			m.cfg.Log.Error().Str("id", n.Spec.Label).Str("type", "network").Str("step", "drift").Err(err).Msg("cannot make a tunnel again: tried again")
 		}
 	}
-	m.cfg.Log.Warn().Int("networks", len(m.networks)).Dur("took", time.Since(start)).Str("step", "drift").Str("type", "network").
+	m.cfg.Log.Warn().Str("type", "network").Str("step", "drift").Int("networks", len(m.networks)).Dur("took", time.Since(start)).
 		Msg("the carrier had ended: it was started again")
 }

@@ -22,7 +22,7 @@ func (o *opener) openDisk(ctx context.Context, spec PoolSpec) {
 		return
 	}
 	o.devices = append(o.devices, node.BrokenDevice{Path: spec.Disk, Cause: err.Error()})
-	o.cfg.Log.Error().Err(err).Str("device", spec.Disk).Msg("a disk can't be used")
+	o.cfg.Log.Error().Err(err).Str("device", spec.Disk).Msg("cannot use a disk")
 	if name == "" {
 		name = o.markedOn(spec.Disk)
 	}
@@ -121,7 +121,7 @@ func (o *opener) format(ctx context.Context, device string, spec PoolSpec) (stri
 		return "", err
 	}
 	if found != "" {
-		o.cfg.Log.Warn().Str("device", spec.Disk).Str("found", found).Msg("a disk is erased, as told")
+		o.cfg.Log.Warn().Str("device", spec.Disk).Str("found", found).Msg("erasing a disk that --wipe-disk names")
 		if err := blockdev.Erase(ctx, device); err != nil {
 			return "", errors.Wrapf(err, "cannot erase disk %s", spec.Disk)
 		}

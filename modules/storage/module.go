@@ -134,7 +134,7 @@ func (m *Module) labels(k kind) iter.Seq2[*pool, map[string]volume.Label] {
 			labels, err := k.of(p).Labels()
 			f.Close()
 			if err != nil {
-				m.cfg.Log.Error().Err(err).Str("pool", p.name).Msg("a pool can't be listed")
+				m.cfg.Log.Error().Err(err).Str("pool", p.name).Msg("cannot list a pool")
 				continue
 			}
 			if !yield(p, labels) {

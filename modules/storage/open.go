@@ -93,7 +93,7 @@ func (o *opener) keep(p *pool, err error) {
 	ready.Msg("a pool is ready")
 	if s, err := p.status(); err == nil && s.Reserved > s.Offered {
 		o.cfg.Log.Warn().Str("pool", p.name).Str("promised", bytesize.Format(s.Reserved)).Str("kept", bytesize.Format(s.Offered)).
-			Msg("a pool has promised more than can be kept whatever is written to it: nothing new is put there")
+			Msg("the promised sizes exceed the pool's space: nothing new is put there")
 	}
 	o.pools = append(o.pools, p)
 }

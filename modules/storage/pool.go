@@ -128,7 +128,7 @@ func (p *pool) sweep(from uint64) (next uint64, more bool) {
 	defer f.Close()
 	next, more, err = volume.Sweep(f, from)
 	if err != nil {
-		p.log.Warn().Err(err).Str("pool", p.name).Msg("quota groups of what is gone can't be removed")
+		p.log.Warn().Err(err).Str("pool", p.name).Msg("cannot remove the quota groups of removed subvolumes")
 	}
 	return next, more
 }

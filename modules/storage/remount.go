@@ -67,13 +67,13 @@ func (m *Module) remountAll() {
 			p.tried = time.Now()
 			if cause := err.Error(); p.cause != cause {
 				p.cause = cause
-				p.log.Error().Err(err).Str("pool", p.name).Str("step", "drift").Msg("a pool isn't mounted any more, and can't be mounted again: tried again")
+				p.log.Error().Str("step", "drift").Err(err).Str("pool", p.name).Msg("a pool isn't mounted any more, and can't be mounted again: tried again")
 			}
 			continue
 		}
 		p.tried, p.cause = time.Time{}, ""
 		device, again := p.mountedFrom()
-		p.log.Warn().Str("pool", p.name).Str("step", "drift").Str("device", device).Uint64("remounted", again).
+		p.log.Warn().Str("step", "drift").Str("pool", p.name).Str("device", device).Uint64("remounted", again).
 			Msg("a pool was unmounted by somebody else: it is mounted again")
 		m.changed.fire()
 	}

@@ -25,7 +25,7 @@ func (c Config) addresses(ctx context.Context) (v4, v6 netip.Addr, err error) {
 	var all []netip.Addr
 	if port.Everywhere(c.Listen) {
 		if all, err = ownAddresses(c.OwnLinks); err != nil {
-			return v4, v6, node.Errorf(node.Transient, "cannot tell where zdbs answer: this machine's addresses aren't known: %w", err)
+			return v4, v6, node.Errorf(node.Transient, "cannot tell the addresses of zdbs: this machine's addresses aren't known: %w", err)
 		}
 		if c.Listen.Is4() {
 			all = slices.DeleteFunc(all, netip.Addr.Is6)

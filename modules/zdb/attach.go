@@ -93,7 +93,7 @@ func (t *attaching) detach(ctx context.Context, id string) error {
 	}
 	defer t.servers.release(s)
 	if !t.supervisor.unwatch(s) {
-		return node.Errorf(node.NotExist, "it isn't in hand")
+		return node.Errorf(node.NotExist, "it isn't attached")
 	}
 	t.pairing.shut(ctx, s)
 	if err := t.records.remove(id); err != nil {

@@ -52,7 +52,7 @@ func (p *pairing) pair(ctx context.Context, s *server) (*handover.Conn, error) {
 	defer func() { <-s.pairing }()
 	r, _, known := p.servers.state(s)
 	if !known {
-		return nil, node.Errorf(node.NotExist, "it isn't in hand")
+		return nil, node.Errorf(node.NotExist, "it isn't attached")
 	}
 	conn, err := greet(ctx, r.Data)
 	var theirs []*os.File

@@ -123,6 +123,6 @@ func (k records) loadOne(s *server) error {
 		return node.Errorf(node.Refused, "cannot open the zdb module: the record of container %s can't be read: %w", s.id, err)
 	}
 	s.damaged = "its record was damaged: " + err.Error()
-	k.log.Error().Err(err).Str("id", s.id).Str("type", "zdb").Str("step", "load").Msg("a record is damaged and was set aside: its zdb must be attached again")
+	k.log.Error().Str("id", s.id).Str("type", "zdb").Str("step", "load").Err(err).Msg("a record is damaged and was set aside: its zdb must be attached again")
 	return k.folder.Move(s.id+recordSuffix, k.folder, s.id+damagedSuffix)
 }

@@ -124,7 +124,7 @@ func (k *servers) recordOf(id string) (record, error) {
 	case s != nil && s.damaged != "":
 		return record{}, node.Errorf(node.Transient, "it must be attached again: %s", s.damaged)
 	}
-	return record{}, node.Errorf(node.NotExist, "it isn't in hand")
+	return record{}, node.Errorf(node.NotExist, "it isn't attached")
 }
 
 // ports are those that containers keep.

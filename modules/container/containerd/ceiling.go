@@ -29,15 +29,15 @@ func (c Config) confine(pid int) {
 	if own, err := cgroup.Beside(c.group()); err == nil && own.Memory() > l.Memory/4*3 {
 		// The memory that earlier shims have touched stays the group's: the kernel would kill
 		// containerd for it. The next containerd has a new group.
-		c.Log.Warn().Uint64("bytes", own.Memory()).Str("type", "containerd").Msg("containerd's group takes too much to be limited now")
+		c.Log.Warn().Str("step", "containerd").Uint64("bytes", own.Memory()).Msg("cannot limit the memory of containerd's group: it uses too much now")
 		l.Memory = 0
 	}
 	missing, failures := cgroup.Put(pid, c.group(), l)
 	for _, err := range failures {
-		c.Log.Warn().Err(err).Str("type", "containerd").Msg("containerd hasn't all of the control groups that it should have")
+		c.Log.Warn().Str("step", "containerd").Err(err).Msg("cannot give containerd all of its control groups")
 	}
 	if len(missing) > 0 {
-		c.Log.Warn().Strs("missing", missing).Str("type", "containerd").Msg("this machine can't hold all limits of containerd")
+		c.Log.Warn().Str("step", "containerd").Strs("missing", missing).Msg("this machine can't hold all limits of containerd")
 	}
 	c.moveShims(pid)
 }

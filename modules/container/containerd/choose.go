@@ -65,7 +65,7 @@ func (c Config) firstChoice(ctx context.Context) string {
 	}
 	defer d.client.Close()
 	if _, err := d.Client(ctx); err != nil {
-		c.Log.Warn().Err(err).Str("type", "containerd").Msg("the system's containerd isn't used")
+		c.Log.Warn().Str("step", "containerd").Err(err).Msg("cannot use the system's containerd")
 		return choiceOwn
 	}
 	return choiceSystem

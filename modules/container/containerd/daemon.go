@@ -98,7 +98,7 @@ func (c Config) connect(address string, own bool) (*Daemon, error) {
 func (d *Daemon) firstLook(ctx context.Context) error {
 	_, err := d.Client(ctx)
 	if err != nil && !d.own && node.KindOf(err) == node.Transient {
-		d.cfg.Log.Warn().Err(err).Str("type", "containerd").Msg("containerd is away")
+		d.cfg.Log.Warn().Str("step", "containerd").Err(err).Msg("containerd doesn't answer")
 		return nil
 	}
 	return err

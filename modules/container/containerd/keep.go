@@ -33,7 +33,7 @@ func (d *Daemon) keep(ctx context.Context, p *carrier.Process) {
 			d.cfg.boundLog(maxLog)
 			d.cfg.moveShims(p.PID())
 		case <-p.Done():
-			d.cfg.Log.Warn().Int("pid", p.PID()).Str("type", "containerd").Msg("containerd has ended")
+			d.cfg.Log.Warn().Str("step", "containerd").Int("pid", p.PID()).Msg("containerd has ended")
 			p.Close()
 			if p = d.again(ctx); p == nil {
 				return
@@ -53,7 +53,7 @@ func (d *Daemon) again(ctx context.Context) *carrier.Process {
 		if ctx.Err() != nil {
 			return nil
 		}
-		d.cfg.Log.Error().Err(err).Str("type", "containerd").Msg("containerd can't be started again")
+		d.cfg.Log.Error().Str("step", "containerd").Err(err).Msg("cannot start containerd again")
 		select {
 		case <-ctx.Done():
 			return nil
@@ -87,6 +87,6 @@ func (c Config) boundLog(most int64) {
 		err = from.Truncate(0)
 	}
 	if err != nil {
-		c.Log.Warn().Err(err).Str("type", "containerd").Msg("containerd's log can't be kept small")
+		c.Log.Warn().Str("step", "containerd").Err(err).Msg("cannot shorten containerd's log")
 	}
 }

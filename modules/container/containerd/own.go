@@ -117,7 +117,7 @@ func (c Config) exec(path string) (*os.Process, <-chan error, error) {
 	}
 	defer out.Close()
 	if err := unix.CloseRange(3, 1<<31-1, unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		c.Log.Debug().Err(err).Msg("open files can't be kept from containerd")
+		c.Log.Debug().Str("step", "containerd").Err(err).Msg("cannot keep open files from containerd")
 	}
 	cmd := exec.Command(path, "--config", c.file()) //nolint:noctx // it outlives who starts it
 	cmd.Dir = "/"
@@ -127,7 +127,7 @@ func (c Config) exec(path string) (*os.Process, <-chan error, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, nil, node.Errorf(node.Transient, "cannot start containerd: %w", err)
 	}
-	c.Log.Info().Int("pid", cmd.Process.Pid).Str("type", "containerd").Msg("containerd started")
+	c.Log.Info().Str("step", "containerd").Int("pid", cmd.Process.Pid).Msg("containerd started")
 	c.confine(cmd.Process.Pid)
 	died := make(chan error, 1)
 	go func() { died <- cmd.Wait() }() // also so that no zombie stays
@@ -139,7 +139,7 @@ func (c Config) exec(path string) (*os.Process, <-chan error, error) {
 func (c Config) startTurn(ctx context.Context) (*filelock.Lock, error) {
 	lock, err := filelock.Wait(ctx, c.startLock())
 	if err != nil && ctx.Err() != nil {
-		return nil, node.Errorf(node.Transient, "cannot wait for who starts containerd: %w", ctx.Err())
+		return nil, node.Errorf(node.Transient, "cannot wait for the process that starts containerd: %w", ctx.Err())
 	}
 	return lock, err
 }

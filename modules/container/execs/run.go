@@ -65,7 +65,7 @@ func (r Runner) Run(ctx context.Context, c client.Container, o Options, streams 
 	}
 	of, err := c.Spec(ctx)
 	if err != nil {
-		return 0, containerd.Error(err, "read what container %s is", c.ID())
+		return 0, containerd.Error(err, "read the metadata of container %s", c.ID())
 	}
 	stdin := newEndReader(streams.Stdin)
 	creator := cio.NewCreator(r.streams(o, streams, stdin)...)

@@ -83,7 +83,7 @@ func (r Runner) Sweep(ctx context.Context, c client.Container) {
 		}
 		if p, err := t.LoadProcess(ctx, details.ExecID, nil); err == nil {
 			tasks.DropExec(ctx, p)
-			r.Log.Info().Str("id", c.ID()).Str("type", "container").Uint32("pid", one.Pid).Msg("an exec that nobody is beside any more is ended")
+			r.Log.Info().Str("id", c.ID()).Str("type", "container").Str("step", "sweep").Uint32("pid", one.Pid).Msg("ended an exec whose caller is gone")
 		}
 	}
 }

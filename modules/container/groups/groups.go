@@ -48,7 +48,7 @@ func (g Groups) EndAll(ctx context.Context) error { return end(ctx, g.Parent) }
 
 func end(ctx context.Context, path string) error {
 	if err := cgroup.End(ctx, path); err != nil {
-		return node.Errorf(node.Busy, "cannot end what runs in a container: %w", err)
+		return node.Errorf(node.Busy, "cannot end the processes of a container: %w", err)
 	}
 	return nil
 }

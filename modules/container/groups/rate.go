@@ -10,11 +10,11 @@ import (
 func (g Groups) Throttle(id string, rate cgroup.Rate, paths []string) {
 	disks, err := cgroup.Disks(paths...)
 	if err != nil {
-		g.Log.Warn().Err(err).Str("id", id).Str("type", "container").Msg("a container isn't held to its rates on disks")
+		g.Log.Warn().Str("id", id).Str("type", "container").Str("step", "limit").Err(err).Msg("cannot limit a container to its disk rates")
 		return
 	}
 	group, err := cgroup.At(g.Path(id))
 	if err != nil || !group.Throttle(rate, disks) {
-		g.Log.Warn().Err(err).Str("id", id).Strs("disks", disks).Str("type", "container").Msg("a container isn't held to its rates on disks")
+		g.Log.Warn().Str("id", id).Str("type", "container").Str("step", "limit").Err(err).Strs("disks", disks).Msg("cannot limit a container to its disk rates")
 	}
 }

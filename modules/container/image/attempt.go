@@ -46,8 +46,8 @@ func (a *attempt) run(ctx context.Context) error {
 	defer from.Close()
 	root, err := a.resolve(ctx, from, cached)
 	if err != nil && cached && node.KindOf(err) == node.Transient && ctx.Err() == nil {
-		a.puller.log.Warn().Err(err).Str("id", a.job.spec.Label).Str("type", "image").Str("step", "resolve").
-			Str("digest", known.Digest().String()).Msg("the registry doesn't answer: what the tag led to before is used")
+		a.puller.log.Warn().Str("id", a.job.spec.Label).Str("step", "resolve").Err(err).
+			Str("digest", known.Digest().String()).Msg("the registry doesn't answer: using the digest that the tag had before")
 		return a.keep(ctx, known)
 	}
 	if err != nil {
@@ -179,7 +179,7 @@ func (a *attempt) keep(ctx context.Context, i catalog.Image) error {
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestCall)
 	defer cancel()
 	if err := a.in.LetGo(within, a.job.spec.Label); err != nil {
-		a.puller.log.Warn().Err(err).Str("id", a.job.spec.Label).Str("type", "image").Str("step", "clean").Msg("what a pull needed stays for now")
+		a.puller.log.Warn().Str("id", a.job.spec.Label).Str("step", "clean").Err(err).Msg("cannot release the blobs of a finished pull: they stay for now")
 	}
 	return nil
 }

@@ -43,9 +43,9 @@ func newPuller(c Config, s *Store) *puller {
 // failure the next attempt continues with the fetched data.
 func (p *puller) pull(ctx context.Context, j *job) error {
 	err := p.attempts(ctx, j)
-	log := p.log.With().Str("id", j.spec.Label).Str("type", "image").Str("reference", j.ref.Text).Logger()
+	log := p.log.With().Str("id", j.spec.Label).Str("reference", j.ref.Text).Logger()
 	if err == nil {
-		log.Info().Str("step", "pull").Str("digest", j.shown().Digest).Msg("pulled")
+		log.Info().Str("step", "pull").Str("digest", j.shown().Digest).Msg("pulled an image")
 		return nil
 	}
 	p.waste.forget(j.spec.Label)
@@ -58,10 +58,10 @@ func (p *puller) pull(ctx context.Context, j *job) error {
 		in, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestCall)
 		defer cancel()
 		if err := p.catalog.Clean(in, j.spec.User, j.spec.Label); err != nil {
-			log.Error().Err(err).Str("step", "clean").Msg("what a failed pull has fetched stays for now")
+			log.Error().Str("step", "clean").Err(err).Msg("cannot remove the blobs of a failed pull: they stay for now")
 		}
 	}
-	log.Warn().Err(err).Str("step", "pull").Msg("cannot pull an image")
+	log.Warn().Str("step", "pull").Err(err).Msg("cannot pull an image")
 	return err
 }
 

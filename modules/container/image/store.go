@@ -232,7 +232,7 @@ func (s *Store) Run(ctx context.Context) error {
 		case <-s.clock.After(pause):
 		}
 		if err := s.Collect(ctx); err != nil && ctx.Err() == nil {
-			s.log.Warn().Err(err).Str("type", "image").Str("step", "collect").Msg("cannot look for unused images")
+			s.log.Warn().Str("step", "collect").Err(err).Msg("cannot look for unused images")
 		}
 	}
 }

@@ -144,7 +144,7 @@ func (l *Launcher) RunPrepared(ctx context.Context, held *managed.Container) (cl
 	if containerd.Kind(err) == node.NotExist || err == nil {
 		return status, nil
 	}
-	return client.Status{}, containerd.Error(err, "look at what runs in container %s", held.ID)
+	return client.Status{}, containerd.Error(err, "look at the task of container %s", held.ID)
 }
 
 // resume makes a task that exists run, and reports whether it runs. A task that can't run is
@@ -198,7 +198,7 @@ func (l *Launcher) undo(ctx context.Context, c client.Container, user string) {
 		err = l.cfg.Leftovers.Clear(ctx, user, c.ID())
 	}
 	if err != nil {
-		l.cfg.Log.Warn().Err(err).Str("id", c.ID()).Str("type", "container").Msg("what a failed start has left is removed later")
+		l.cfg.Log.Warn().Str("id", c.ID()).Str("type", "container").Str("step", "undo").Err(err).Msg("cannot clean up after a failed start: tried again later")
 	}
 }
 

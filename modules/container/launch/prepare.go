@@ -41,7 +41,7 @@ func (l *Launcher) prepare(ctx context.Context, held *managed.Container, c clien
 // node had when it was mounted.
 func (l *Launcher) LetGo(id string) {
 	if err := l.cfg.RootFS.LetGo(id); err != nil {
-		l.cfg.Log.Error().Err(err).Str("id", id).Str("type", "container").Msg("a container's root can't be let go")
+		l.cfg.Log.Error().Str("id", id).Str("type", "container").Str("step", "undo").Err(err).Msg("cannot let go of a container's root")
 	}
 }
 
@@ -51,7 +51,7 @@ func (l *Launcher) makeTask(ctx context.Context, c client.Container, r managed.R
 	if fresh == nil {
 		clear = l.cfg.Leftovers.Clear
 		if drift, err := l.cfg.RootFS.Check(id); err != nil || drift != "" {
-			return nil, node.Errorf(node.Transient, "cannot start container %s: it isn't as it was made, create it again (%s%v)", id, drift, textOf(err))
+			return nil, node.Errorf(node.Transient, "cannot start container %s: its root has changed since it was made, create it again (%s%v)", id, drift, textOf(err))
 		}
 	}
 	if err := clear(ctx, r.User, id); err != nil {
@@ -108,7 +108,7 @@ func (l *Launcher) refresh(ctx context.Context, c client.Container, r managed.Re
 	}
 	built, err := c.Spec(ctx)
 	if err != nil {
-		return nil, containerd.Error(err, "read what container %s is", r.ID)
+		return nil, containerd.Error(err, "read the metadata of container %s", r.ID)
 	}
 	fifos, err := l.cfg.Outputs.Open(ctx, r.ID, r.User)
 	if err != nil {

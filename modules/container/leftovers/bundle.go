@@ -55,7 +55,7 @@ func killIn(ctx context.Context, dir string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return node.Errorf(node.Transient, "cannot end what runs in %s: %w", dir, ctx.Err())
+			return node.Errorf(node.Transient, "cannot end the processes in %s: %w", dir, ctx.Err())
 		case <-tick.C:
 		}
 	}

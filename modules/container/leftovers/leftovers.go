@@ -73,7 +73,7 @@ func (c Cleaner) dropTask(ctx context.Context, id string) error {
 	}
 	_, err = to.TaskService().Delete(ctx, &tasksapi.DeleteTaskRequest{ContainerID: id})
 	if err != nil && containerd.Kind(err) != node.NotExist {
-		return containerd.Error(err, "remove what is half made of container %s", id)
+		return containerd.Error(err, "remove the half-made task of container %s", id)
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func (c Cleaner) dropBundle(ctx context.Context, bundle, user, id string) error 
 	if _, err := os.Lstat(bundle); os.IsNotExist(err) {
 		return nil
 	}
-	c.Log.Warn().Str("id", id).Str("type", "container").Msg("what a containerd that was killed has left is removed")
+	c.Log.Warn().Str("id", id).Str("type", "container").Str("step", "clean").Msg("removing the leftovers of a killed containerd")
 	if err := killIn(ctx, bundle); err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (c Cleaner) dropBundle(ctx context.Context, bundle, user, id string) error 
 	}
 	for _, dir := range []string{bundle, filepath.Join(c.RuncDir, c.Daemon.NamespaceName(user), id)} {
 		if err := os.RemoveAll(dir); err != nil {
-			return node.Errorf(node.Transient, "cannot remove what is half made of container %s: %w", id, err)
+			return node.Errorf(node.Transient, "cannot remove the half-made task of container %s: %w", id, err)
 		}
 	}
 	return nil
@@ -130,7 +130,7 @@ func (c Cleaner) ClearNamespace(ctx context.Context, user string) {
 	}
 	err = to.NamespaceService().Delete(in, name)
 	if kind := containerd.Kind(err); err != nil && kind != node.NotExist && kind != node.Busy {
-		c.Log.Warn().Err(err).Str("type", "container").Str("namespace", name).Msg("a namespace can't be removed")
+		c.Log.Warn().Str("type", "container").Str("step", "clean").Err(err).Str("namespace", name).Msg("cannot remove a namespace")
 	}
 }
 

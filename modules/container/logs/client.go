@@ -72,7 +72,7 @@ func (c *Carrier) Info(ctx context.Context) (Info, error) {
 func (c *Carrier) Open(ctx context.Context, id, user string) (FIFOs, error) {
 	answer, err := carrier.Ask[openAnswer](ctx, c.Client, opOpen, openRequest{ID: id, User: user})
 	if err == nil && answer.FIFOs == nil {
-		err = node.Errorf(node.Internal, "cannot open the logs of %s: the carrier's answer says nothing", id)
+		err = node.Errorf(node.Internal, "cannot open the logs of %s: the carrier's answer is empty", id)
 	}
 	if err != nil {
 		return FIFOs{}, err

@@ -42,7 +42,7 @@ func (p place) make(user string) error {
 	if user == "" {
 		return nil
 	}
-	return errors.Wrap(os.WriteFile(filepath.Join(p.fifos, userFile), []byte(user), 0o600), "cannot note whose FIFOs they are")
+	return errors.Wrap(os.WriteFile(filepath.Join(p.fifos, userFile), []byte(user), 0o600), "cannot record the owner of FIFOs")
 }
 
 // user is the owner of the container. One without a known owner counts for itself.
@@ -112,19 +112,19 @@ func openContainer(id string, p place, b limits, log zerolog.Logger) (*container
 // that had one were writing, and there are few of these.
 func (c *container) begin(b limits) error {
 	if err := os.Remove(filepath.Join(c.place.files, endedFile)); err != nil && !os.IsNotExist(err) {
-		return errors.Wrap(err, "cannot go on with logs")
+		return errors.Wrap(err, "cannot reopen logs")
 	}
 	for _, s := range c.streams {
 		if err := s.recover(); err != nil {
 			// A disk that takes nothing now may do so later.
-			c.log.Warn().Err(err).Str("stream", s.name).Msg("what was being written is lost")
+			c.log.Warn().Err(err).Str("stream", s.name).Msg("cannot finish a write of an earlier carrier: its output is lost")
 		}
 	}
 	if err := c.files.mend(); err != nil {
-		c.log.Warn().Err(err).Msg("the last line stays torn")
+		c.log.Warn().Err(err).Msg("cannot mend the torn last line of a log")
 	}
 	if err := c.files.remove(c.files.number - int64(b.files)); err != nil {
-		c.log.Warn().Err(err).Msg("old logs stay")
+		c.log.Warn().Err(err).Msg("cannot remove old logs")
 	}
 	return nil
 }

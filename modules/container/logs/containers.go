@@ -106,13 +106,13 @@ func (c *containers) found(ctx context.Context) {
 	c.limits.gate = gate
 	entries, err := os.ReadDir(c.fifos)
 	if err != nil && !os.IsNotExist(err) {
-		c.log.Error().Err(err).Msg("containers of an earlier carrier can't be found")
+		c.log.Error().Err(err).Msg("cannot find the containers of an earlier carrier")
 	}
 	var opened sync.WaitGroup
 	for _, e := range entries {
 		opened.Go(func() {
 			if _, err := c.open(ctx, e.Name(), ""); err != nil {
-				c.log.Error().Str("id", e.Name()).Err(err).Msg("a container of an earlier carrier can't be read")
+				c.log.Error().Str("id", e.Name()).Err(err).Msg("cannot open a container of an earlier carrier")
 			}
 		})
 	}

@@ -54,7 +54,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 		c, err := k.Carrier(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
-				k.config.Log.Warn().Str("type", "carrier").Err(err).Msg("there is no log carrier")
+				k.config.Log.Warn().Str("step", "carrier").Err(err).Msg("cannot reach the log carrier")
 			}
 			pause(ctx, wait)
 			wait = min(2*wait, mostPause)
@@ -64,7 +64,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-c.Done():
-			k.config.Log.Warn().Str("type", "carrier").Int("pid", c.PID()).Msg("the log carrier has ended")
+			k.config.Log.Warn().Str("step", "carrier").Int("pid", c.PID()).Msg("the log carrier has ended")
 		}
 	}
 	return nil

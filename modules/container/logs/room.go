@@ -26,11 +26,11 @@ func trimAll(found []string, most int64, log zerolog.Logger) (left int64) {
 	for _, path := range found {
 		dropped, rest, err := trimmed(path, most)
 		if err != nil {
-			log.Warn().Err(err).Str("spool", path).Msg("what an earlier carrier left can't be trimmed")
+			log.Warn().Err(err).Str("spool", path).Msg("cannot trim a spool of an earlier carrier")
 		}
 		if dropped > 0 {
 			limitSpool.Reached()
-			log.Warn().Str("spool", path).Int64("bytes", dropped).Msg("an earlier carrier left more than there is room for: the oldest is dropped")
+			log.Warn().Str("spool", path).Int64("bytes", dropped).Msg("the spools of an earlier carrier are too large: the oldest output is dropped")
 		}
 		left += rest
 	}

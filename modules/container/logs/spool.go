@@ -120,7 +120,7 @@ func (s *spool) note(h head) error {
 	}
 	binary.LittleEndian.PutUint32(s.raw[headSize-4:], crc32.ChecksumIEEE(s.raw[:headSize-4]))
 	_, err := s.file.WriteAt(s.raw[:], 0)
-	return errors.Wrap(err, "cannot note what is written")
+	return errors.Wrap(err, "cannot write the head of a spool")
 }
 
 // pending is how many bytes aren't in the log.
@@ -187,7 +187,7 @@ func (s *spool) punch(to int64) error {
 		return nil
 	}
 	if err != nil {
-		return errors.Wrap(err, "cannot give back what a spool has no use for")
+		return errors.Wrap(err, "cannot give back unused space of a spool")
 	}
 	s.freed = to
 	return nil

@@ -131,7 +131,7 @@ func (s *stream) come(ctx context.Context, turn *limit.Ticket) bool {
 	case <-late.C:
 	}
 	limitTurns.Reached()
-	s.log.Warn().Dur("after", s.slow).Msg("its turn doesn't come: what comes is dropped")
+	s.log.Warn().Dur("after", s.slow).Msg("no turn to write: new output is dropped")
 	s.dropped(s.drain(turn.Given(), ctx.Done()))
 	return ctx.Err() == nil
 }
@@ -151,7 +151,7 @@ func (s *stream) finish() {
 	case <-turn.Given():
 	case <-late.C:
 		limitTurns.Reached()
-		s.log.Warn().Msg("its turn doesn't come: what it said last is dropped")
+		s.log.Warn().Msg("no turn to write: the last output is dropped")
 		return
 	}
 	for taken := int64(0); taken < mostAtEnd; {
@@ -194,7 +194,7 @@ func (s *stream) hand(flush bool) {
 	case <-done:
 		return
 	case <-late.C:
-		s.log.Warn().Dur("after", s.slow).Msg("the disk doesn't answer: what comes is dropped")
+		s.log.Warn().Dur("after", s.slow).Msg("the disk doesn't answer: new output is dropped")
 	}
 	s.dropped(s.drain(done, nil))
 }
@@ -234,7 +234,7 @@ func (s *stream) drain(done, stop <-chan struct{}) (lines, size int64) {
 
 // refuse drops output that the spool can't take.
 func (s *stream) refuse(cause error) {
-	s.log.Warn().Err(cause).Msg("output can't be taken: it is dropped")
+	s.log.Warn().Err(cause).Msg("cannot spool output: it is dropped")
 	buf := make([]byte, 32<<10)
 	_ = s.fifo.SetReadDeadline(time.Now().Add(flushAfter))
 	n, _ := s.fifo.Read(buf)
@@ -247,7 +247,7 @@ func (s *stream) refuse(cause error) {
 // noted writes h to the spool's head. When that fails the spool keeps the head before.
 func (s *stream) noted(h head) {
 	if err := s.spool.note(h); err != nil {
-		s.log.Warn().Err(err).Msg("a spool can't be written")
+		s.log.Warn().Err(err).Msg("cannot write a spool")
 	}
 }
 

@@ -30,7 +30,7 @@ func (s *stream) write(flush bool) {
 	for s.spool.pending() > 0 {
 		data, err := s.spool.read(b.data[:], s.spool.head.To)
 		if err != nil {
-			s.log.Error().Err(err).Msg("a spool can't be read: what it has is dropped")
+			s.log.Error().Err(err).Msg("cannot read a spool: its output is dropped")
 			h := s.spool.head
 			h.Number, h.Bytes, h.From, h.To = -1, h.Bytes+s.spool.pending(), h.To, s.spool.size
 			s.noted(h)
@@ -38,7 +38,7 @@ func (s *stream) write(flush bool) {
 		}
 		more, err := s.writeSome(data, flush, b.out[:0])
 		if err != nil && !s.failing {
-			s.log.Warn().Err(err).Msg("output can't be written: it is dropped")
+			s.log.Warn().Err(err).Msg("cannot write output: it is dropped")
 		}
 		s.failing = err != nil
 		if more == 0 {
@@ -49,7 +49,7 @@ func (s *stream) write(flush bool) {
 		}
 	}
 	if err := s.spool.reset(); err != nil {
-		s.log.Warn().Err(err).Msg("a spool can't be emptied")
+		s.log.Warn().Err(err).Msg("cannot empty a spool")
 	}
 }
 

@@ -110,7 +110,7 @@ func (s Store) ReadAll() (map[string]Record, error) {
 		}
 		r, err := s.Read(id)
 		if err != nil {
-			s.Log.Warn().Err(err).Str("id", id).Str("type", "container").Msg("a damaged record is left out")
+			s.Log.Warn().Str("id", id).Str("type", "container").Str("step", "load").Err(err).Msg("a damaged record is ignored")
 			continue
 		}
 		out[id] = r

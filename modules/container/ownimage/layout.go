@@ -122,7 +122,7 @@ func (p *parts) write(dir, name, path string) error {
 		}
 	}
 	if err := os.RemoveAll(path); err != nil { // it is damaged
-		return errors.Wrapf(err, "cannot remove what is damaged of image %s", name)
+		return errors.Wrapf(err, "cannot remove the damaged layout of image %s", name)
 	}
 	if err := os.Rename(temporary, path); err != nil {
 		return errors.Wrapf(err, "cannot name image %s", name)

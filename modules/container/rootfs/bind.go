@@ -141,13 +141,13 @@ func (b *binder) place(t tree, m Bind) (string, error) {
 			return "", err
 		}
 	}
-	return "", node.Errorf(node.Transient, "cannot mount at %s: others remove what is there all the time: %w", m.Target, err)
+	return "", node.Errorf(node.Transient, "cannot mount at %s: others keep removing it: %w", m.Target, err)
 }
 
 func (b *binder) attach(t tree, m Bind, p place) error {
 	for _, other := range b.done {
 		if other.Path == p.path || strings.HasPrefix(other.Path, p.path+"/") {
-			return node.Errorf(node.Invalid, "cannot mount at %s: links lead it to %s, and it would cover what is mounted at %s", m.Target, p.path, other.Target)
+			return node.Errorf(node.Invalid, "cannot mount at %s: links lead it to %s, and it would cover the mount at %s", m.Target, p.path, other.Target)
 		}
 	}
 	return failed("mount at", m.Target, t.attach(p.File))
@@ -159,7 +159,7 @@ func (b *binder) attach(t tree, m Bind, p place) error {
 func (b *binder) verify() error {
 	for _, made := range b.done {
 		if is, err := b.mountAt(made.Path); err != nil || is != made.mount {
-			return node.Errorf(node.Transient, "cannot mount at %s: others move or unmount what is there (%v)", made.Target, err)
+			return node.Errorf(node.Transient, "cannot mount at %s: others move or unmount it (%v)", made.Target, err)
 		}
 	}
 	return nil

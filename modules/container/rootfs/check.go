@@ -62,7 +62,7 @@ func drift(folder string, was *record, mounted bool) string {
 		return "its namespaces are other ones now"
 	}
 	if replaced(was.Root.Layer, was.Root.LayerIdentity) || replaced(filepath.Join(was.Root.Layer, upperName), was.Root.Upper) {
-		return "what it writes beside its volumes, at " + was.Root.Layer + ", is gone"
+		return "its writable layer, at " + was.Root.Layer + ", is gone"
 	}
 	for _, b := range was.Root.Bound {
 		if b.Identity != (identity{}) && replaced(b.Source, b.Identity) {

@@ -39,7 +39,7 @@ func TestDriftIsDetectedAndRepaired(t *testing.T) {
 			must(t, os.Mkdir(volume, 0o755))
 			must(t, os.RemoveAll(volume+"-old"))
 		}, true},
-		{"the layer is emptied", "beside its volumes", func() { must(t, os.RemoveAll(s.Layer+"/upper")) }, true},
+		{"the layer is emptied", "its writable layer", func() { must(t, os.RemoveAll(s.Layer+"/upper")) }, true},
 		{"the record is damaged", "half made", func() { must(t, os.WriteFile(in("made.json"), []byte("{"), 0o600)) }, false},
 		{"the node was started again", "user namespace isn't kept", func() { sweep(t, w.dir+"/run/container/1-1") }, false},
 	} {

@@ -57,7 +57,7 @@ func readRecord(folder string) (*record, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot read what was made of a container")
+		return nil, errors.Wrap(err, "cannot read the record of a container's root")
 	}
 	var r record
 	if json.Unmarshal(raw, &r) != nil {

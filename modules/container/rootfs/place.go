@@ -59,7 +59,7 @@ func find(root *os.File, target string, file bool) (place, error) {
 			return found, err
 		}
 	}
-	return place{}, w.wrong("its links lead on and on")
+	return place{}, w.wrong("its links lead in a circle")
 }
 
 // names are those of a path; an empty one and "." lead nowhere.

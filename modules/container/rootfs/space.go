@@ -191,7 +191,7 @@ func onThread(fn func() error) error {
 			return
 		}
 		if err := unix.Unshare(unix.CLONE_FS); err != nil {
-			done <- errors.Wrap(err, "cannot part a thread's folder from the others'")
+			done <- errors.Wrap(err, "cannot unshare a thread's working folder")
 			return
 		}
 		unix.Umask(0)

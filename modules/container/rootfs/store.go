@@ -79,7 +79,7 @@ func (s *Store) letAllGo() error {
 	ids, err := s.List()
 	for _, id := range ids {
 		if err := s.LetGo(id); err != nil {
-			s.log.Error().Err(err).Str("id", id).Str("type", "container").Msg("what an earlier croft has mounted of a container can't be let go")
+			s.log.Error().Str("id", id).Str("type", "container").Str("step", "load").Err(err).Msg("cannot let go of the root that an earlier croft mounted")
 		}
 	}
 	return err

@@ -45,7 +45,7 @@ func FindEnter() (string, error) {
 // Install writes the script and tries it. Refused when it, or runc by nsenter, can't be run.
 func (w Wrapper) Install(ctx context.Context) error {
 	if err := atomicfile.WriteFile(w.Path, []byte(w.text()), 0o700); err != nil {
-		return errors.Wrap(err, "cannot write what becomes the runtime of containers")
+		return errors.Wrap(err, "cannot write the wrapper of runc")
 	}
 	for _, command := range [][]string{{w.Path, "--version"}, {w.Enter, "--mount=/proc/self/ns/mnt", "--", w.Runc, "--version"}} {
 		if err := try(ctx, command); err != nil {

@@ -93,7 +93,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := s.watch(ctx, first)
 		if err != nil && ctx.Err() == nil {
-			s.cfg.Log.Warn().Err(err).Str("type", "container").Msg("containerd's events have ended, they are asked for again")
+			s.cfg.Log.Warn().Str("type", "container").Str("step", "watch").Err(err).Msg("the stream of containerd's events has ended: subscribing again")
 		}
 		first = first && err != nil
 		select {
@@ -129,7 +129,7 @@ func (s *Supervisor) watch(ctx context.Context, first bool) error {
 		case <-ctx.Done():
 			return nil
 		case err := <-failed:
-			return containerd.Error(err, "hear what containerd tells")
+			return containerd.Error(err, "receive containerd's events")
 		case e := <-exits:
 			s.handle(e)
 		case <-tick.C:
@@ -213,9 +213,9 @@ func (s *Supervisor) ended(ctx context.Context, id string, code uint32, at time.
 	r = managed.AfterExit(r, uint64(code), at, time.Now())
 	r.OOM = s.cfg.Exits.OutOfMemory(id, r.ExitCode)
 	r.LastLog = s.cfg.Exits.LastLines(id)
-	s.cfg.Log.Info().Str("id", id).Str("type", "container").Uint32("code", code).Str("oom", r.OOM).Time("next", time.Unix(0, r.Next)).Msg("a container has ended by itself")
+	s.cfg.Log.Info().Str("id", id).Str("type", "container").Str("step", "watch").Uint32("code", code).Str("oom", r.OOM).Time("next", time.Unix(0, r.Next)).Msg("a container has ended by itself")
 	if err := s.cfg.Table.Keep(held, r); err != nil {
-		s.cfg.Log.Error().Err(err).Str("id", id).Str("type", "container").Msg("an exit isn't remembered")
+		s.cfg.Log.Error().Str("id", id).Str("type", "container").Str("step", "watch").Err(err).Msg("cannot record an exit")
 	}
 }
 
@@ -251,8 +251,8 @@ func (s *Supervisor) restart(ctx context.Context, id string) {
 	if err == nil || closing.Err() != nil {
 		return
 	}
-	s.cfg.Log.Warn().Err(err).Str("id", id).Str("type", "container").Msg("a container can't be started again")
+	s.cfg.Log.Warn().Str("id", id).Str("type", "container").Str("step", "restart").Err(err).Msg("cannot start a container again")
 	if err := s.cfg.Table.Keep(held, managed.AfterFailedRestart(r, err.Error(), time.Now())); err != nil {
-		s.cfg.Log.Error().Err(err).Str("id", id).Str("type", "container").Msg("a failed start isn't remembered")
+		s.cfg.Log.Error().Str("id", id).Str("type", "container").Str("step", "restart").Err(err).Msg("cannot record a failed start")
 	}
 }

@@ -109,7 +109,7 @@ func Current(ctx context.Context, c client.Container) (client.Task, client.Statu
 	case containerd.Kind(err) == node.NotExist:
 		return nil, client.Status{}, nil
 	case err != nil:
-		return nil, client.Status{}, containerd.Error(err, "look at what runs in container %s", c.ID())
+		return nil, client.Status{}, containerd.Error(err, "look at the task of container %s", c.ID())
 	}
 	return t, status, nil
 }

@@ -52,7 +52,7 @@ func Drop(ctx context.Context, t client.Task) error {
 		wait(ctx, ended, killTime)
 	}
 	if _, err := t.Delete(ctx, client.WithProcessKill); err != nil && containerd.Kind(err) != node.NotExist {
-		return containerd.Error(err, "remove what ran in container %s", t.ID())
+		return containerd.Error(err, "remove the task of container %s", t.ID())
 	}
 	return nil
 }

@@ -98,7 +98,7 @@ func statesOf(ctx context.Context, c *client.Client, user string) (map[string]Ru
 	}
 	running, err := c.TaskService().List(ctx, &tasks.ListTasksRequest{})
 	if err != nil {
-		return nil, containerd.Error(err, "list what runs in the containers of user %s", user)
+		return nil, containerd.Error(err, "list the tasks of the containers of user %s", user)
 	}
 	for _, t := range running.Tasks {
 		// containerd 1.6 fills in one of the two.

@@ -39,7 +39,7 @@ func (x Index) Stats(ctx context.Context, id string) (node.ContainerStats, error
 	out := node.ContainerStats{ID: id, At: time.Now().UnixNano()}
 	decoded, err := typeurl.UnmarshalAny(metric.Data)
 	if err != nil {
-		return node.ContainerStats{}, node.Errorf(node.Internal, "cannot read what containerd measured of container %s: %w", id, err)
+		return node.ContainerStats{}, node.Errorf(node.Internal, "cannot read containerd's metrics of container %s: %w", id, err)
 	}
 	switch measured := decoded.(type) {
 	case *stats.Metrics:
@@ -47,7 +47,7 @@ func (x Index) Stats(ctx context.Context, id string) (node.ContainerStats, error
 	case *stats2.Metrics:
 		fill2(&out, measured)
 	default:
-		return node.ContainerStats{}, node.Errorf(node.Internal, "cannot read what containerd measured of container %s: it is a %T", id, decoded)
+		return node.ContainerStats{}, node.Errorf(node.Internal, "cannot read containerd's metrics of container %s: it is a %T", id, decoded)
 	}
 	out.Received, out.Sent = traffic(t.Pid())
 	return out, nil

@@ -81,7 +81,7 @@ func (d *devices) set(id string, c wireguard.Config) error {
 // drop ends a device. Its link stays when the device is only made anew on it.
 func (d *devices) drop(h *tunnelDevice, link bool) {
 	if err := h.close(link); err != nil {
-		d.log.Warn().Str("id", h.id).Err(err).Msg("the device's link stays")
+		d.log.Warn().Str("id", h.id).Err(err).Msg("cannot remove the device's link")
 	}
 	delete(d.byID, h.id)
 	d.dropped = true
@@ -143,7 +143,7 @@ func (d *devices) sweepOnce() {
 		d.log.Warn().Str("id", h.id).Str("namespace", h.config.Namespace).Msg("the device's namespace is gone")
 		d.dropped = true
 		if err := h.close(true); err != nil {
-			d.log.Warn().Str("id", h.id).Err(err).Msg("the device's link stays")
+			d.log.Warn().Str("id", h.id).Err(err).Msg("cannot remove the device's link")
 		}
 	}
 }

@@ -166,8 +166,8 @@ func (l *Lookups) lookUp(one lookup) {
 	switch {
 	case l.ctx.Err() != nil:
 	case err != nil:
-		l.log.Warn().Err(err).Str("network", one.network).Str("type", "network").Str("step", "resolve").
-			Msg("a peer's endpoint can't be used now: it is looked up again")
+		l.log.Warn().Str("type", "network").Str("step", "resolve").Err(err).Str("network", one.network).
+			Msg("cannot use a peer's endpoint now: looked up again")
 	default:
 		l.found(one.network)
 	}

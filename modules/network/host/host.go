@@ -56,7 +56,7 @@ func Open(dir string, rules firewall.Node, log zerolog.Logger) *Host {
 	h := &Host{dir: dir, rules: rules}
 	var err error
 	if h.state, err = read(dir); err != nil && !os.IsNotExist(err) {
-		log.Warn().Err(err).Str("step", "load").Msg("cannot read what the node's rules were: they are applied anew")
+		log.Warn().Str("type", "network").Str("step", "load").Err(err).Msg("cannot read the state of the node's rules: applied anew")
 	}
 	h.opened(false, false)
 	return h
@@ -106,7 +106,7 @@ func (h *Host) apply() error {
 		return node.WithKind(node.Internal, err)
 	}
 	if err := atomicfile.WriteFile(filepath.Join(h.dir, stateFile), raw, 0o600); err != nil {
-		return node.Errorf(node.Internal, "cannot keep what the node's rules are: %w", err)
+		return node.Errorf(node.Internal, "cannot write the state of the node's rules: %w", err)
 	}
 	return nil
 }

@@ -141,7 +141,7 @@ func (r Rate) Try() string {
 		return nil
 	})
 	if err != nil {
-		return "containers can't be held to their rates: " + err.Error()
+		return "cannot limit containers to their rates: " + err.Error()
 	}
 	return ""
 }

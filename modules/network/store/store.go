@@ -100,7 +100,7 @@ func (s *Store) Load(log zerolog.Logger) (map[string]*resource.Network, error) {
 		}
 		n, err := s.load(e.Name())
 		if err != nil {
-			log.Error().Err(err).Str("network", e.Name()).Str("step", "load").Msg("a network's state can't be read: it is made anew")
+			log.Error().Str("type", "network").Str("step", "load").Err(err).Str("network", e.Name()).Msg("cannot read the state of a network: the network is made anew")
 			continue
 		}
 		out[n.ID()] = n

@@ -185,7 +185,7 @@ func (t *Tunnels) clearOther(ctx context.Context, n *resource.Network) error {
 	if err != nil || l == nil || l.Type() == kind {
 		return err
 	}
-	t.cfg.Log.Warn().Str("id", n.Spec.Label).Str("type", "network").Str("link", l.Type()).Str("backend", backend).Msg("the tunnel is made anew by another WireGuard")
+	t.cfg.Log.Warn().Str("id", n.Spec.Label).Str("type", "network").Str("step", "tunnel").Str("link", l.Type()).Str("backend", backend).Msg("the tunnel is made anew with another WireGuard backend")
 	if backend == wireguard.KernelName {
 		// With its link the carrier's device would go too, but its port only later.
 		if err := t.carrier.RemoveDevice(ctx, n.ID()); err != nil && node.KindOf(err) != node.NotExist {

@@ -180,5 +180,5 @@ func (f *FS) Members(group uint64) ([]uint64, error) {
 		tree: quotaTree, minType: keyQgroupRelation, maxType: keyQgroupRelation,
 		minObject: group, maxObject: group, maxOffset: group - 1,
 	}, func(i item) { members = append(members, i.offset) })
-	return members, Wrap(err, "cannot read what is in quota group %d/%d of %s", GroupLevel(group), GroupNumber(group), f.root.Name())
+	return members, Wrap(err, "cannot read the members of quota group %d/%d of %s", GroupLevel(group), GroupNumber(group), f.root.Name())
 }

@@ -87,7 +87,7 @@ func (f *FS) Children(id uint64) ([]uint64, error) {
 		tree: rootTree, minType: keyRootRef, maxType: keyRootRef,
 		minObject: id, maxObject: id, minOffset: firstFree, maxOffset: lastFree,
 	}, func(i item) { children = append(children, i.offset) })
-	return children, Wrap(err, "cannot list what is nested in subvolume %d of %s", id, f.root.Name())
+	return children, Wrap(err, "cannot list the subvolumes nested in subvolume %d of %s", id, f.root.Name())
 }
 
 // Subvolumes are the IDs of all subvolumes that are there, dead ones that wait

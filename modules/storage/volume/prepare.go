@@ -45,7 +45,7 @@ func Prepare(f *btrfs.FS, v *Filesystems, d *Disks, want Quota) error {
 		return err
 	}
 	if missing := v.index.others(labels); len(missing) > 0 {
-		v.log.Warn().Str("pool", v.pool).Strs("names", missing).Msg("filesystems were noted and aren't on the pool: never finished, not written before a power cut, or removed by somebody else")
+		v.log.Warn().Str("pool", v.pool).Strs("names", missing).Msg("filesystems of the index aren't on the pool: never finished, not written before a power cut, or removed by somebody else")
 	}
 	if err := v.index.set(labels); err != nil {
 		return err

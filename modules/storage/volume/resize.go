@@ -81,7 +81,7 @@ func (v *Filesystems) fits(f *btrfs.FS, id uint64, l Label, size uint64) error {
 		if err := f.Rescan(); err != nil {
 			return err
 		}
-		return node.Errorf(node.Transient, "cannot resize filesystem %s from %s to %s: pool %s is counting what is on it",
+		return node.Errorf(node.Transient, "cannot resize filesystem %s from %s to %s: pool %s is counting its data",
 			l.Name, bytesize.Format(l.Size), bytesize.Format(size), v.pool)
 	}
 	used, err := v.limits.used(f, id)

@@ -84,7 +84,7 @@ func (l *line) collect(oob []byte) error {
 	}
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
-		return errors.Wrap(err, "cannot read what came with a message")
+		return errors.Wrap(err, "cannot read the control data of a message")
 	}
 	for _, m := range messages {
 		if m.Header.Level != unix.SOL_SOCKET || m.Header.Type != unix.SCM_RIGHTS {

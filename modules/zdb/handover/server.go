@@ -85,7 +85,7 @@ func (s *Server) Run(ctx context.Context) error {
 		case errors.Is(err, net.ErrClosed):
 			return errors.Wrap(err, "cannot serve the handover")
 		case err != nil:
-			s.cfg.Log.Warn().Err(err).Str("step", "handover").Msg("a connection can't be accepted")
+			s.cfg.Log.Warn().Str("step", "handover").Err(err).Msg("cannot accept a connection")
 			select {
 			case <-ctx.Done():
 			case <-time.After(acceptAgain):
@@ -111,18 +111,18 @@ func (s *Server) serve(ctx context.Context, conn *net.UnixConn) {
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	if err := s.greet(conn); err != nil {
-		s.cfg.Log.Warn().Err(err).Str("step", "handover").Msg("a node wasn't greeted")
+		s.cfg.Log.Warn().Str("step", "handover").Err(err).Msg("cannot greet a node")
 		return
 	}
 	for {
 		in, err := receive(conn, time.Time{}, 1)
 		if err != nil {
-			s.cfg.Log.Debug().Err(err).Str("step", "handover").Msg("a node has gone")
+			s.cfg.Log.Debug().Str("step", "handover").Err(err).Msg("a node has closed its connection")
 			return
 		}
 		answer := reply{OK: true}
 		if err := s.take(in); err != nil {
-			s.cfg.Log.Warn().Err(err).Str("step", "handover").Msg("a listener is refused")
+			s.cfg.Log.Warn().Str("step", "handover").Err(err).Msg("cannot take a listener")
 			answer = reply{Error: shown(err.Error())}
 		}
 		if err := send(conn, time.Now().Add(patience), encode(answer), nil); err != nil {

@@ -89,7 +89,7 @@ func (c *Catalog) evict(i unusedImage) error {
 		return Kinded(err, "remove an image")
 	}
 	c.cfg.Emptied(i.ctx, i.in.User, "")
-	c.cfg.Log.Info().Str("type", "image").Str("step", "collect").Str("reference", i.Reference).Str("digest", i.Digest().String()).Time("used", i.used).Msg("removed an unused image")
+	c.cfg.Log.Info().Str("step", "collect").Str("reference", i.Reference).Str("digest", i.Digest().String()).Time("used", i.used).Msg("removed an unused image")
 	c.removed.Add(1)
 	return nil
 }

@@ -27,7 +27,7 @@ func (n Namespace) Hold(ctx context.Context, label string) (context.Context, err
 	if errdefs.IsAlreadyExists(err) {
 		err = nil
 	}
-	return leases.WithLease(ctx, id), Kinded(err, "hold what is pulled")
+	return leases.WithLease(ctx, id), Kinded(err, "hold the pulled blobs")
 }
 
 // HoldBlob adds a blob that was here before to the lease of a label's pull.
@@ -50,7 +50,7 @@ func (n Namespace) HoldLayers(ctx context.Context, label, chain string) (u snaps
 }
 
 func (n Namespace) hold(ctx context.Context, label string, r leases.Resource) error {
-	return Kinded(n.leases.AddResource(ctx, leases.Lease{ID: leasePrefix + label}, r), "hold what is pulled")
+	return Kinded(n.leases.AddResource(ctx, leases.Lease{ID: leasePrefix + label}, r), "hold the pulled blobs")
 }
 
 // LetGo ends a label's lease with all that only it holds, and its unfinished blobs.

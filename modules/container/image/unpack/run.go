@@ -190,14 +190,14 @@ func (p *process) send(o order, folders []*os.File) error {
 	defer closeAll(folders)
 	raw, err := json.Marshal(o)
 	if err != nil {
-		return node.Errorf(node.Internal, "cannot say what to unpack: %w", err)
+		return node.Errorf(node.Internal, "cannot send an unpack request: %w", err)
 	}
 	fds := make([]int, len(folders))
 	for i, f := range folders {
 		fds[i] = int(f.Fd())
 	}
 	if err := unix.Sendmsg(int(p.control.Fd()), raw, unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL); err != nil {
-		return node.Errorf(node.Internal, "cannot say what to unpack: %w", err)
+		return node.Errorf(node.Internal, "cannot send an unpack request: %w", err)
 	}
 	return p.control.Close()
 }

@@ -90,7 +90,7 @@ func receive() (order, []int, error) {
 	text, rights := make([]byte, 4096), make([]byte, unix.CmsgSpace(4*mostFolders))
 	n, have, flags, _, err := unix.Recvmsg(fdControl, text, rights, unix.MSG_CMSG_CLOEXEC)
 	if err != nil || flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
-		return o, nil, node.Errorf(node.Internal, "cannot receive what to unpack: %w (flags %x)", err, flags)
+		return o, nil, node.Errorf(node.Internal, "cannot receive the unpack request: %w (flags %x)", err, flags)
 	}
 	messages, err := unix.ParseSocketControlMessage(rights[:have])
 	if err != nil || len(messages) != 1 {
@@ -101,7 +101,7 @@ func receive() (order, []int, error) {
 		return o, nil, node.Errorf(node.Internal, "cannot receive folders: %w", err)
 	}
 	if err := json.Unmarshal(text[:n], &o); err != nil {
-		return o, nil, node.Errorf(node.Internal, "cannot read what to unpack: %w", err)
+		return o, nil, node.Errorf(node.Internal, "cannot read the unpack request: %w", err)
 	}
 	return o, folders, nil
 }
