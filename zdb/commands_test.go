@@ -55,7 +55,7 @@ func TestVersion1LacksLaterCommands(t *testing.T) {
 
 // Every command is sent 0 to 5 arguments, short, empty, long and strange ones: it
 // answers one value each time.
-func TestEveryCommandAnswersOneValueWhateverItsArguments(t *testing.T) {
+func TestOneReplyPerCommand(t *testing.T) {
 	arguments := []string{"", "a", "default", "SECURE", "CHALLENGE", "DIRTY", "RAW", "-1", "99999999999999999999", "\x00\xff", strings.Repeat("k", 256), strings.Repeat("n", 129), "maxsize", "mode", "lock", "*"}
 	names := strings.Fields("* MIRROR MASTER PING TIME AUTH HOOKS INDEX DATA SET SETX GET MGET DEL EXISTS CHECK LENGTH KEYTIME SCAN SCANX RSCAN KSCAN HISTORY KEYCUR INFO STOP DBSIZE NSNEW NSDEL NSLIST NSSET NSINFO NSJUMP SELECT RELOAD FLUSH NONE")
 	for _, cfg := range []zdb.Config{{}, {Compat: zdb.CompatV1}, {Mode: zdb.ModeSequential, Admin: "pw", Debug: true}} {

@@ -134,7 +134,7 @@ func TestLinesThatMayNotHaveArrivedCount(t *testing.T) {
 	})
 }
 
-func TestNobodyIsHeardAfterTheLastWish(t *testing.T) {
+func TestForwardStopsAfterItsDemand(t *testing.T) {
 	l := &lines{wanted: true, demand: make(chan node.LogDemand)}
 	f := NewForward(NewTap(&bytes.Buffer{}), "storage", l, zerolog.Nop())
 	f.heard(node.LogDemand{Wanted: true})

@@ -26,7 +26,7 @@ func TestDebugConformance(t *testing.T) {
 	})
 }
 
-func TestStartRefusesWhatMayNotBeDialled(t *testing.T) {
+func TestStartRefusesForbiddenAddresses(t *testing.T) {
 	for _, c := range []struct {
 		spec node.DebugSpec
 		kind node.Kind

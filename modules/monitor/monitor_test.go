@@ -226,8 +226,8 @@ func TestStream(t *testing.T) {
 	})
 }
 
-// TestNobodyReads wants a stream without a reader to end with its context.
-func TestNobodyReads(t *testing.T) {
+// TestStreamWithoutReader wants a stream without a reader to end with its context.
+func TestStreamWithoutReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ch := stream(ctx, made(t, Config{}), "numbers", func(context.Context) (int, bool, error) { return 1, true, nil })

@@ -217,9 +217,9 @@ func wantClean(t *testing.T, m *Module) {
 	}
 }
 
-// TestNestedByANobody wants the limit to hold for who nests subvolumes, and
+// TestNestedSubvolumesAreLimited wants the limit to hold for who nests subvolumes, and
 // the file system to go with all in it. Making them needs no privilege.
-func TestNestedByANobody(t *testing.T) {
+func TestNestedSubvolumesAreLimited(t *testing.T) {
 	m := opened(t, newConfig(t))
 	f := create(t, m, "7-1", 16*mib)
 	limited := m.status().Quota == string(volume.Simple)

@@ -15,7 +15,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-func TestCallReturnsWhatTheMethodReturned(t *testing.T) {
+func TestCallReturnsTheMethodsResults(t *testing.T) {
 	everyWorld(t, func(t *testing.T, w *world) {
 		w.serve()
 		c := w.client()
@@ -122,7 +122,7 @@ func drain(events <-chan zbus.Event) {
 	}
 }
 
-func TestServerThatStartsLaterAnswersWhatWaits(t *testing.T) {
+func TestLateServerAnswersWaitingCalls(t *testing.T) {
 	everyWorld(t, func(t *testing.T, w *world) {
 		s := w.server(newWorker())
 		c := w.client()
@@ -140,7 +140,7 @@ func TestServerThatStartsLaterAnswersWhatWaits(t *testing.T) {
 	})
 }
 
-func TestServerFinishesWhatItHasBegun(t *testing.T) {
+func TestServerFinishesRunningCalls(t *testing.T) {
 	everyWorld(t, func(t *testing.T, w *world) {
 		impl := newWorker()
 		s := w.server(impl)

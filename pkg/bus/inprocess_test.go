@@ -34,7 +34,7 @@ func pop(t *testing.T, p transport.Puller, limit time.Duration) string {
 	return string(frame)
 }
 
-func TestQueueForgetsWhatNobodyTakes(t *testing.T) {
+func TestQueueExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewInProcess()
 		defer b.Close()

@@ -7,7 +7,7 @@ import (
 	"github.com/croft-edge/croft/pkg/confine"
 )
 
-func TestWhatAProcessSaysIsBounded(t *testing.T) {
+func TestOutputIsBounded(t *testing.T) {
 	var s confine.Output
 	for range 3 {
 		if n, err := s.Write(make([]byte, 3<<10)); n != 3<<10 || err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-func TestWhatIsAnAddress(t *testing.T) {
+func TestValidAddresses(t *testing.T) {
 	for text, want := range map[string]string{
 		"8.8.8.8:53":                    "8.8.8.8:53",
 		"[2606:4700::1111]:443":         "[2606:4700::1111]:443",
@@ -39,7 +39,7 @@ func nameOf(n int) string {
 	return strings.TrimSuffix(out, ".") + strings.Repeat("a", len(out)-len(strings.TrimSuffix(out, ".")))
 }
 
-func TestWhatIsNoAddress(t *testing.T) {
+func TestInvalidAddresses(t *testing.T) {
 	for _, c := range []struct{ text, says string }{
 		{"2130706433:80", "ends in a number"},
 		{"0177.0.0.1:80", "ends in a number"},

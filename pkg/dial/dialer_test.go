@@ -278,9 +278,9 @@ func (a *asked) LookupNetIP(ctx context.Context, network, host string) ([]netip.
 	return nil, nil
 }
 
-// TestWhatTheResolverIsAsked: no search list turns a name with a dot into
+// TestResolverQueries: no search list turns a name with a dot into
 // another, and half of the time is left to connect.
-func TestWhatTheResolverIsAsked(t *testing.T) {
+func TestResolverQueries(t *testing.T) {
 	a := &asked{}
 	d := newDialer(t, Config{Resolver: a, Timeout: time.Minute})
 	for _, address := range []string{"Hub.example:80", "hub.example.:80", "hub:80"} {

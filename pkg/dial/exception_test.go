@@ -33,7 +33,7 @@ func TestExceptionsAreReadAndWritten(t *testing.T) {
 	}
 }
 
-func TestExceptionsThatAreWrong(t *testing.T) {
+func TestInvalidExceptions(t *testing.T) {
 	for text, says := range map[string]string{
 		"":                    "allowed are CIDR, CIDR:port and host:port",
 		"10.1.2.3":            "host:port",

@@ -8,7 +8,7 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-func TestWhatIsRefusedByDefault(t *testing.T) {
+func TestAddressesRefusedByDefault(t *testing.T) {
 	d := newDialer(t, Config{})
 	for addresses, what := range map[string]string{
 		"0.0.0.0 0.1.2.3 :: ":                                        "unspecified",
@@ -50,7 +50,7 @@ func TestWhatIsRefusedByDefault(t *testing.T) {
 	}
 }
 
-func TestWhatIsAllowedByDefault(t *testing.T) {
+func TestAddressesAllowedByDefault(t *testing.T) {
 	d := newDialer(t, Config{})
 	for _, text := range strings.Fields(`1.1.1.1 9.255.255.255 11.0.0.0 100.63.255.255 100.128.0.0 126.255.255.255 128.0.0.0
 		169.253.255.255 169.255.0.0 172.15.255.255 172.32.0.0 191.255.255.255 192.0.1.0 192.167.255.255 192.169.0.0
@@ -107,7 +107,7 @@ func TestOwnAndRefusedRanges(t *testing.T) {
 	}
 }
 
-func TestConfigThatIsWrong(t *testing.T) {
+func TestInvalidConfig(t *testing.T) {
 	for says, c := range map[string]Config{
 		"Own is missing": {},
 		"Timeout -1s":    {Own: none, Timeout: -1e9},

@@ -2,7 +2,7 @@ package limit
 
 import "testing"
 
-func TestWhatAnotherProcessCountsIsCountedOnce(t *testing.T) {
+func TestCountsOfAnotherProcess(t *testing.T) {
 	var other Elsewhere
 	for i, step := range []struct {
 		times map[string]uint64

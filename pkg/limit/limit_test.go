@@ -148,7 +148,7 @@ func TestGivingTwiceGivesOnce(t *testing.T) {
 	}
 }
 
-func TestWhatIsThereAlreadyIsHeld(t *testing.T) {
+func TestExistingUseIsHeld(t *testing.T) {
 	s := sample.Shares()
 	s.Hold("a", 5)
 	s.HoldKnown("b", 4)

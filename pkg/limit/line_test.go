@@ -108,7 +108,7 @@ func TestAPlaceIsKeptForFirstTurns(t *testing.T) {
 }
 
 // A key that can have no slot, since all its own are in use, doesn't take another's.
-func TestWhoHasAllOfItsSlotsIsNotWanting(t *testing.T) {
+func TestHolderOfAllSlotsIsNotWaiting(t *testing.T) {
 	q := NewLine(Limit{Name: "sample", Per: "user", Each: 1, Total: 2})
 	defer q.Ask("a", true).End()
 	defer q.Ask("b", true).End()

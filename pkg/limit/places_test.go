@@ -32,7 +32,7 @@ func (s *seats) fill(names ...string) {
 	}
 }
 
-func TestWhoHasMostMakesRoom(t *testing.T) {
+func TestLargestHolderMakesRoom(t *testing.T) {
 	l := limit.Limit{Name: "seats", Per: "key", Each: 3, Total: 5}
 	for _, c := range []struct {
 		newest bool

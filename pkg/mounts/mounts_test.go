@@ -45,7 +45,7 @@ func TestAnyPathIsRead(t *testing.T) {
 	})
 }
 
-func TestWhatIsMountedWhere(t *testing.T) {
+func TestMountsAtAPath(t *testing.T) {
 	table := Parse("1 0 0:1 / / rw - ext4 /dev/a rw\n2 1 0:2 / /a rw - tmpfs none rw\n3 2 0:3 / /a/b rw - tmpfs none rw\n" +
 		"4 1 0:4 / /ab rw - tmpfs none rw\n5 2 0:5 / /a rw - tmpfs over rw\n")
 	if m, found := table.At("/a"); !found || m.ID != 5 {

@@ -62,7 +62,7 @@ func TestStrictLimits(t *testing.T) {
 }
 
 // An announced argument that doesn't come takes no memory.
-func TestReaderTakesMemoryForWhatCame(t *testing.T) {
+func TestReaderMemory(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	_, err := resp.NewReader(strings.NewReader("*1\r\n$1048576\r\nx"), strict()).Next()

@@ -124,7 +124,7 @@ func TestBoxKeysAsRecorded(t *testing.T) {
 	}
 }
 
-func TestWhatIsSealedOpens(t *testing.T) {
+func TestSealAndOpen(t *testing.T) {
 	_, k := readBoxVectors(t)
 	stranger, err := Generate()
 	if err != nil {
@@ -181,7 +181,7 @@ func TestBoxOfAnotherLibrary(t *testing.T) {
 	}
 }
 
-func TestSealToNobody(t *testing.T) {
+func TestSealToInvalidKey(t *testing.T) {
 	for _, id := range []string{"", "abc", "11111111111111111111111111111111"} {
 		if _, err := Seal(id, nil); err == nil {
 			t.Errorf("a box is sealed to %q", id)

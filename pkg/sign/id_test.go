@@ -84,7 +84,7 @@ func TestKeyOfIDAsRecorded(t *testing.T) {
 	}
 }
 
-func TestParseIDSaysWhatIsWrong(t *testing.T) {
+func TestParseIDErrors(t *testing.T) {
 	for _, c := range []struct{ id, want string }{
 		{"", "base58"},
 		{"0OIl", "base58"},
@@ -179,7 +179,7 @@ func TestIdentityPointSignsEverything(t *testing.T) {
 	}
 }
 
-func TestBytesThatAreNoPoint(t *testing.T) {
+func TestBytesOffTheCurve(t *testing.T) {
 	// y = 2 isn't on the curve.
 	id := sign.ID(append([]byte{2}, make([]byte, 31)...))
 	if _, err := sign.VerifyingKey(id); err == nil || !strings.Contains(err.Error(), "isn't an ed25519 public key") {

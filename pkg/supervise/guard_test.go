@@ -68,7 +68,7 @@ func TestAPanicIsLoggedOnce(t *testing.T) {
 	}
 }
 
-func TestGuardPassesOnWhatIsNoPanic(t *testing.T) {
+func TestGuardPassesErrorsOn(t *testing.T) {
 	log := &syncedLog{}
 	full := errors.New("full")
 	if err := supervise.Guard(zerolog.New(log), "poll", func() error { return full }); !errors.Is(err, full) {

@@ -10,7 +10,7 @@ import (
 )
 
 // Nodes of the seed's time don't know these members, and version 1 doesn't sign them.
-func TestWhatAContainerDoesWithout(t *testing.T) {
+func TestContainerRestrictions(t *testing.T) {
 	for _, name := range []string{"read_only", "no_capabilities", "non_root"} {
 		with := func(value string) func(data json.RawMessage) json.RawMessage {
 			return func(data json.RawMessage) json.RawMessage {

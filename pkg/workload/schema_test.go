@@ -67,7 +67,7 @@ func readSchema(t *testing.T, kind workload.Type) *schemaNode {
 }
 
 // Every value has a bound, and a description, which errors quote as the allowed values.
-func TestSchemasSayWhatIsAllowed(t *testing.T) {
+func TestSchemaBoundsAndDescriptions(t *testing.T) {
 	for _, kind := range workload.Types() {
 		visit(t, string(kind), readSchema(t, kind), func(path string, n *schemaNode) {
 			if n.Description == "" {

@@ -250,7 +250,7 @@ func lowOrderPoints() [][]byte {
 	}
 }
 
-func TestKeysThatAreNoKeys(t *testing.T) {
+func TestInvalidKeys(t *testing.T) {
 	secret, err := ecdh.X25519().NewPrivateKey(bytes.Repeat([]byte{7}, 32))
 	if err != nil {
 		t.Fatal(err)

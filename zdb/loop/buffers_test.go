@@ -17,7 +17,7 @@ func TestBuffersAreOfTheSizeAskedFor(t *testing.T) {
 	}
 }
 
-func TestBuffersOfOddSizesServeWhatFits(t *testing.T) {
+func TestBuffersOfOddSizes(t *testing.T) {
 	var p buffers
 	for _, size := range []int{leastBuffer, 5000, 5119, 5120, 6000, 70_001, 1<<20 - 1, 1<<20 + 1} {
 		p.put(make([]byte, 0, size))

@@ -114,7 +114,7 @@ func TestTheChoiceStays(t *testing.T) {
 	}
 }
 
-func TestConfigNamesWhatIsWrong(t *testing.T) {
+func TestInvalidConfig(t *testing.T) {
 	good := Config{RunDir: "/r", StateDir: "/s"}
 	if err := good.Validate(); err != nil {
 		t.Fatal(err)

@@ -54,7 +54,7 @@ func TestTheNodesOwnImages(t *testing.T) {
 	w.nothing(node.OwnUser)
 }
 
-func TestOwnImagesThatArentThere(t *testing.T) {
+func TestMissingOwnImages(t *testing.T) {
 	w, _ := openOwn(t)
 	for _, reference := range []string{"croft://nothing", "croft://", "croft://zdb/x", "croft://../a", "croft://ZDB"} {
 		_, err := w.result(own("1-1", reference))

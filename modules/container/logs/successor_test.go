@@ -35,7 +35,7 @@ func (c *container) finish(t *testing.T, all bool) {
 
 // A carrier can be killed between any two of its steps, and in the middle of a
 // write: each state that it can leave is made by hand.
-func TestASuccessorEndsWhatWasBegun(t *testing.T) {
+func TestSuccessorFinishesWrites(t *testing.T) {
 	const done, begun, taken = "one\ntwo\n", "three\nfour\n", "five\nsi"
 	at := time.Unix(1_700_000_000, 5)
 	wrote, _ := render(nil, []byte(done), at, stdout, false)

@@ -256,7 +256,7 @@ func TestPositionIndependentOnes(t *testing.T) {
 	}
 }
 
-func TestProgramsThatWontDo(t *testing.T) {
+func TestUnusablePrograms(t *testing.T) {
 	dir := t.TempDir()
 	place := func(name string) string { return filepath.Join(dir, name) }
 	install(t, place("foreign"), "one", func(p []byte) { p[18] ^= 0xff })

@@ -86,7 +86,7 @@ func TestLayerOfAnotherRangeIsReplacedAndLogged(t *testing.T) {
 	w.nothing("1-1")
 }
 
-func TestOneUserCanNotReadWhatAnotherWrote(t *testing.T) {
+func TestLayerIsUnreadableToOtherUsers(t *testing.T) {
 	w := newWorld(t)
 	s := w.spec("1-1")
 	first := w.make(s)

@@ -110,7 +110,7 @@ func TestADamagedFileOfRangesIsRefused(t *testing.T) {
 	w.open()
 }
 
-func TestRangesAreDealtOnceWhoeverAsks(t *testing.T) {
+func TestConcurrentRangeAssignment(t *testing.T) {
 	w := newWorld(t)
 	other, err := Open(w.config())
 	must(t, err)

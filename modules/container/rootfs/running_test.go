@@ -359,7 +359,7 @@ func TestMountsOfAnEarlierCroftAreRemoved(t *testing.T) {
 	}
 }
 
-func TestTheStoresMountsAreNobodyElses(t *testing.T) {
+func TestStoreMountsAreNotPropagated(t *testing.T) {
 	w := &world{t: t, dir: folder(t), log: &bytes.Buffer{}}
 	must(t, unix.Mount("croft", w.dir, "tmpfs", 0, "mode=711"))
 	must(t, unix.Mount("", w.dir, "", unix.MS_SHARED, ""))

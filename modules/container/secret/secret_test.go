@@ -96,7 +96,7 @@ func TestOneUsersSecretsDontTakeAllMemory(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoIDIsRefused(t *testing.T) {
+func TestInvalidIDs(t *testing.T) {
 	s, _ := open(t)
 	for _, id := range []string{"", "..", "a/b", ".x", "a.new"} {
 		if err := s.Put("ada", id, nil); node.KindOf(err) != node.Invalid {

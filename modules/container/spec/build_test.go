@@ -68,7 +68,7 @@ func TestBuildStatesEverything(t *testing.T) {
 }
 
 // Asking for a limit that the kernel doesn't have would end the container's start.
-func TestBuildAsksOnlyForWhatTheMachineHas(t *testing.T) {
+func TestBuildSetsSupportedLimitsOnly(t *testing.T) {
 	host := spec.Host{Cgroup: 1, CPU: true, Memory: true, PIDs: true, Seccomp: true}
 	s, err := spec.Build(asked(), host)
 	if err != nil {

@@ -38,7 +38,7 @@ func imageRoot(t *testing.T, passwd, groups string) string {
 	return root
 }
 
-func TestWhoAProcessIs(t *testing.T) {
+func TestProcessUser(t *testing.T) {
 	root := imageRoot(t, passwd, groups)
 	bare := imageRoot(t, "", "")
 	for _, c := range []struct {
@@ -174,7 +174,7 @@ func TestUserFilesDontLeadOut(t *testing.T) {
 	}
 }
 
-func TestWhatAProcessRuns(t *testing.T) {
+func TestProcessArguments(t *testing.T) {
 	root := imageRoot(t, "", "")
 	for name, c := range map[string]struct {
 		image ocispec.ImageConfig

@@ -207,7 +207,7 @@ func TestUnknownPort(t *testing.T) {
 // which no other port gets: with one of them a member could take another's
 // place. Rules can drop all but LLDP's. No rule sees LLDP's, so learning is off on
 // ports, and the forwarding entries are static.
-func TestNobodyTakesANeighboursPlace(t *testing.T) {
+func TestStealingANeighboursAddress(t *testing.T) {
 	const pae, lldp = "01:80:c2:00:00:03", "01:80:c2:00:00:0e"
 	w := newWorld(t)
 	a := w.ns["A"]

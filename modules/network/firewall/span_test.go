@@ -48,7 +48,7 @@ func smallPrefix() *rapid.Generator[netip.Prefix] {
 }
 
 // What a tenant reaches by the sets is what the ranges say, address by address.
-func TestSetsReachWhatTheRangesSay(t *testing.T) {
+func TestSetsMatchTheRanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := nodeRules()
 		n.Refuse = rapid.SliceOfN(smallPrefix(), 0, 6).Draw(t, "refuse")

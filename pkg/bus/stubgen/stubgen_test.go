@@ -165,7 +165,7 @@ type struct2 struct{ Err error }
 
 type map2 map[int]string
 
-func TestCheckSeesWhatIsNotCurrent(t *testing.T) {
+func TestCheckReportsStaleStubs(t *testing.T) {
 	dir := t.TempDir()
 	if err := run(dir, true); err == nil || !strings.Contains(err.Error(), "make generate") {
 		t.Errorf("an empty folder: %v", err)
@@ -205,7 +205,7 @@ func TestCheckSeesWhatIsNotCurrent(t *testing.T) {
 	}
 }
 
-func TestRewriteRefusesWhatItDoesNotKnow(t *testing.T) {
+func TestRewriteRefusesUnknownCode(t *testing.T) {
 	c := contracts()[0]
 	raw, err := zbusc(c)
 	if err != nil {
