@@ -13,8 +13,8 @@ import (
 	"github.com/croft-edge/croft/zdb"
 )
 
-// Fifty clients in five namespaces set and get what is theirs, send many
-// commands at once, and go away in the midst of it. What was acknowledged stays.
+// Fifty clients in five namespaces set and get their own keys, send many
+// commands at once, and go away in the midst of it. Acknowledged writes stay.
 func TestManyClients(t *testing.T) {
 	w := serve(t, zdb.Config{})
 	admin := w.dial(t)

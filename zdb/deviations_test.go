@@ -6,8 +6,7 @@ type at struct {
 	step  int
 }
 
-// deviation is what is answered on purpose where the recorded server answered
-// something else. docs/zdb-server.md tells users of each.
+// deviation is a reply that differs on purpose from the recorded server's. docs/zdb-server.md tells users of each.
 type deviation struct {
 	why string
 	// whole is the name of a command that the transcript shortens: short it isn't

@@ -10,7 +10,7 @@ import (
 	"github.com/croft-edge/croft/zdb"
 )
 
-// When space is needed, what is deleted and overwritten is forgotten. Cursors that
+// When space is needed, deleted and overwritten values are forgotten. Cursors that
 // point there go on being good, and positions of HISTORY say that there is no more.
 func TestCursorsOfCleanedEntries(t *testing.T) {
 	data, err := os.MkdirTemp("/dev/shm", "zdbforget") // it writes much

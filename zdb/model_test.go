@@ -167,7 +167,7 @@ func (m *model) stored(ns *modelSpace, old *modelKey, key string, v version) str
 		ns.keys = append(ns.keys, &modelKey{key: key, versions: []version{v}})
 	case ns.mode == zdb.ModeSequential:
 		old.versions = append(old.versions, v)
-		ns.next++ // what was is an entry of its own
+		ns.next++ // the old value is an entry of its own
 	case old == nil:
 		ns.keys = append(ns.keys, &modelKey{key: key, versions: []version{v}})
 	default:

@@ -166,8 +166,8 @@ func TestDamageIsDetectedAndMended(t *testing.T) {
 	}
 }
 
-// A member that joins or leaves where the network is damaged mends it; what is
-// another member's own is left to a look at all.
+// A member that joins or leaves mends a damaged network; damage of another
+// member's own parts is left to a check of all.
 func TestAMembersChangeMends(t *testing.T) {
 	const own, web = "own", "web"
 	for name, c := range map[string]struct {
@@ -285,7 +285,7 @@ func TestTheCarrierIsKilled(t *testing.T) {
 }
 
 // TestTheCarrierOfManyIsKilled: the one that comes after it has the tunnels and names of
-// all networks again, whoever's they are.
+// all networks again, of every user.
 func TestTheCarrierOfManyIsKilled(t *testing.T) {
 	f := newFixture(t)
 	const networks = 10

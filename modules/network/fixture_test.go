@@ -80,7 +80,7 @@ func (f *fixture) open() {
 	f.taps = stubs.NewTapsStub(client)
 }
 
-// restart ends the module and opens it anew: it knows what is on disk and in
+// restart ends the module and opens it anew: it knows the state on disk and in
 // the kernel, and no key.
 func (f *fixture) restart() {
 	f.t.Helper()
@@ -124,8 +124,8 @@ func process(t *testing.T) uint64 {
 	return uint64(cmd.Process.Pid)
 }
 
-// port is a UDP port that nothing uses, and that the kernel gives to nobody who asks
-// for any: other tests do so beside this one.
+// port is a UDP port that nothing uses, and that the kernel never picks as
+// a free one: other tests do so beside this one.
 func port(t *testing.T) uint16 {
 	t.Helper()
 	const first, last = 20000, 32767

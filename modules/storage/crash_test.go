@@ -193,7 +193,7 @@ func wantNothingHalf(t *testing.T, cfg Config, step string) {
 }
 
 // wantWhole checks that a module has no half of anything, and that its index
-// and its limits agree with what is there.
+// and its limits agree with the volumes on disk.
 func wantWhole(t *testing.T, m *Module) {
 	t.Helper()
 	status := m.status()

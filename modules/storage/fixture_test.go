@@ -48,7 +48,7 @@ func newConfig(t *testing.T) Config {
 	}
 }
 
-// sweep unmounts and detaches all below dir, also what is in use.
+// sweep unmounts and detaches all below dir, also mounts in use.
 func sweep(t testing.TB, dir string) {
 	t.Helper()
 	mounted, err := mounts.Read()

@@ -84,8 +84,8 @@ func keepPromises(t *testing.T, m *Module, seed uint64) {
 	wantFull(t, m, size)
 }
 
-// wantFull wants each volume to have its size, and what btrfs writes beside them,
-// and sets aside to rewrite that, to be within what is kept for it.
+// wantFull wants each volume to have its size, and btrfs' own data, with
+// the space set aside to rewrite it, to be within the share kept for it.
 func wantFull(t *testing.T, m *Module, size uint64) {
 	t.Helper()
 	all, err := m.Storage().ListFilesystems()

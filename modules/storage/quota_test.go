@@ -47,8 +47,8 @@ func TestPoolKeepsItsQuota(t *testing.T) {
 	wantWhole(t, m)
 }
 
-// TestQuotaOff wants limits back after somebody turned quotas off, counting
-// what is there.
+// TestQuotaOff wants limits back after somebody turned quotas off, and the
+// data on disk counted.
 func TestQuotaOff(t *testing.T) {
 	m := opened(t, newConfig(t))
 	f := create(t, m, "7-1", 64*mib)
@@ -121,7 +121,7 @@ func TestGroupsGo(t *testing.T) {
 }
 
 // TestGroupsGoWhileIdle wants the same of a node that does nothing else, also for
-// what was nested.
+// nested subvolumes.
 func TestGroupsGoWhileIdle(t *testing.T) {
 	cfg := newConfig(t)
 	cfg.sweepEvery = 100 * time.Millisecond
@@ -246,7 +246,7 @@ func TestNestedSubvolumesAreLimited(t *testing.T) {
 	}
 }
 
-// TestLabelsAreOurs wants whoever uses a file system not to be able to change
+// TestLabelsAreOurs wants no user of a file system to be able to change
 // its label, owner of the folder or not.
 func TestLabelsAreOurs(t *testing.T) {
 	m := opened(t, newConfig(t))

@@ -105,8 +105,8 @@ func TestUnmountedComesBack(t *testing.T) {
 	}
 }
 
-// TestUnmountedIsMountedBeforeAChange wants nobody who asks for a change to
-// hear of a pool that only has to be mounted.
+// TestUnmountedIsMountedBeforeAChange wants a change not to fail because of
+// a pool that only has to be mounted.
 func TestUnmountedIsMountedBeforeAChange(t *testing.T) {
 	m, _ := heard(t)
 	check(t, unix.Unmount(m.pools[0].path, 0))

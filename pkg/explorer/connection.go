@@ -23,7 +23,7 @@ const (
 	maxPage   = 64 << 20
 )
 
-// call is one request; what is its purpose, for errors.
+// call is one request; its member what names its purpose in errors.
 type call struct {
 	what   string
 	method string

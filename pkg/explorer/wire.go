@@ -176,13 +176,13 @@ type Problem struct {
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail"`
-	// Field, Value and Allowed say what was wrong with a request, where one member was.
+	// Field, Value and Allowed describe the one wrong member of a request, if it was one.
 	Field   string `json:"field,omitempty"`
 	Value   string `json:"value,omitempty"`
 	Allowed string `json:"allowed,omitempty"`
 	// Kind is the node.Kind of the failure.
 	Kind string `json:"kind"`
-	// Existing is the ID of what is there already, where that is why.
+	// Existing is the ID of the object that exists already, where that is the reason.
 	Existing string `json:"existing,omitempty"`
 	// Time is what the explorer would have accepted where a signed write's
 	// time was refused: its clock, or just after the key's last write.

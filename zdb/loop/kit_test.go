@@ -232,7 +232,7 @@ func (w *world) on(f func()) {
 	<-done
 }
 
-// stats is what was counted up to now: a reply comes before its round's sums.
+// stats is the counters' values now: a reply comes before its round's sums.
 func (w *world) stats() loop.Stats {
 	w.t.Helper()
 	w.on(func() {})

@@ -211,7 +211,7 @@ func TestHistoryIsKeptUntilSpaceIsNeeded(t *testing.T) {
 	cfg.MaxSize, cfg.SegmentSize = boundLimit, boundSegment
 	s := open(t, cfg)
 	value := bytes.Repeat([]byte{1}, 1000)
-	for i := range uint32(900) { // 0.9 MiB: below what is cleaned
+	for i := range uint32(900) { // 0.9 MiB: too little to be compacted
 		value[0], value[1] = byte(i), byte(i>>8)
 		set(t, s, "key", string(value), i)
 	}

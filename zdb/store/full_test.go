@@ -160,7 +160,7 @@ func (f *fullStore) deletes(t *testing.T, n int, then func()) (failed int) {
 	return failed
 }
 
-// On a disk that is full every deletion is done, whatever was restarted and whoever takes what becomes free;
+// On a disk that is full every deletion is done, also after restarts and when others take the freed space;
 // then the store cleans, and takes values again by itself.
 func TestDeletionsOnFullDisk(t *testing.T) {
 	for name, disk := range smallDisks() {

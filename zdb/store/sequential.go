@@ -104,7 +104,7 @@ func (m *sequentialIDs) delete(key []byte, at uint32) (bool, error) {
 	return true, b.remove(&c, &h, &old, key)
 }
 
-// find doesn't read the record, whatever is wanted.
+// find doesn't read the record; whole makes no difference.
 func (m *sequentialIDs) find(key []byte, _ bool) (version, error) {
 	number, ok := m.number(key)
 	if !ok {

@@ -34,8 +34,8 @@ func TestAttemptsAreForgotten(t *testing.T) {
 	waits("a", now.Add(kept), 0, true)
 }
 
-// However many sources there are, what is remembered of them is bounded, and it
-// is the oldest that goes.
+// However many sources there are, the memory of them is bounded, and the oldest
+// goes first.
 func TestAttemptsAreBounded(t *testing.T) {
 	tr := New()
 	now := time.Unix(1e9, 0)

@@ -56,8 +56,8 @@ func TestUnpackingTakesTurns(t *testing.T) {
 	}
 }
 
-// TestHostileManifestsAtOnce wants four users' pulls at once of what is as large as a
-// registry must take to cost little, all that is thrown away counted.
+// TestHostileManifestsAtOnce wants four users' pulls at once of manifests of the largest
+// accepted size to cost little, with all discarded bytes counted.
 func TestHostileManifestsAtOnce(t *testing.T) {
 	const most = 4 * 32 << 20
 	w := open(t)

@@ -69,8 +69,8 @@ func TestMissingOwnImages(t *testing.T) {
 	w.fails(own("1-1", "/etc"), node.Invalid, "data.flist", w.dir)
 }
 
-// TestOwnImagesStay wants what a label has to stay as it is when its program is
-// another now, and who asks anew to get that.
+// TestOwnImagesStay wants a label's image to stay when its program has changed,
+// and a new label to get the new program.
 func TestOwnImagesStay(t *testing.T) {
 	w, dir := openOwn(t)
 	before := w.ready(own("zdb-ssd0-user", "croft://zdb"))

@@ -78,7 +78,7 @@ func names(t *testing.T, dir string) []string {
 	return out
 }
 
-// digest checks that each blob of a layout is what is said of it and that the
+// digest checks that each blob of a layout has its descriptor's digest and size and that the
 // program lies in it, and returns the digest of its manifest.
 func digest(t *testing.T, path string) string {
 	t.Helper()

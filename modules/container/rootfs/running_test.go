@@ -251,7 +251,7 @@ func (w *world) onlyBelow(id string) {
 				w.t.Errorf("mounted at %.200q", m.Path)
 			}
 		}
-		if found < 2 { // the root and what is shared; the other one may unmount what is in that, by removing its folder
+		if found < 2 { // the root and the shared volume; the other one may unmount binds in that, by removing its folder
 			w.t.Errorf("%d mounts were found below the root", found)
 		}
 		return err

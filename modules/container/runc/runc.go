@@ -14,7 +14,7 @@ import (
 
 // Least is the oldest runc that containers are run with, and LeastFor why: in older
 // ones a container can reach the node's files by a folder that runc left open
-// (CVE-2024-21626). croft's containers can't use what was found later:
+// (CVE-2024-21626). croft's containers can't use the later ones:
 // CVE-2024-45310 makes empty files for a container that shares a volume with another one
 // that is being started, and the mounts that are redirected in CVE-2025-31133,
 // CVE-2025-52565 and CVE-2025-52881 end at files of the node's root, which isn't in

@@ -2,8 +2,8 @@ package spec_test
 
 import "testing"
 
-// A root file system that is asked to be read-only is so, also for its root, while
-// what is of the container's own stays writable.
+// A read-only root file system is so also for its root, while the container's own
+// mounts stay writable.
 func TestControlReadOnlyRoot(t *testing.T) {
 	for _, readOnly := range []bool{false, true} {
 		c := newContainer(t)

@@ -113,7 +113,7 @@ func TestHostileUserFiles(t *testing.T) {
 
 // Links lead where they would in the container, never to the node's files: the
 // user that the node's files have isn't found.
-// Another container has a lease on a file in a volume at /etc: whoever opens it waits for up to 45 s until
+// Another container has a lease on a file in a volume at /etc: opening it takes up to 45 s until
 // that is given up. The node doesn't wait.
 func TestALeaseOnAUserFile(t *testing.T) {
 	root := t.TempDir()

@@ -31,8 +31,8 @@ func manyPorts(n int) []Port {
 	return out
 }
 
-// A connection, and what is forbidden, while all rules are replaced again and
-// again: the one goes on, the other doesn't slip through.
+// While all rules are replaced again and again, an allowed connection goes on,
+// and forbidden packets don't slip through.
 func TestReplacingIsAtomic(t *testing.T) {
 	const times = 60
 	w := newWorld(t)

@@ -25,7 +25,7 @@ func Format(ctx context.Context, device, pool string, force bool) error {
 	return errors.Wrapf(err, "cannot format %s", device)
 }
 
-// Erase removes the signatures of whatever is on a disk.
+// Erase removes all signatures from a disk.
 func Erase(ctx context.Context, disk string) error {
 	_, err := run(ctx, "wipefs", "-q", "-a", disk)
 	return err

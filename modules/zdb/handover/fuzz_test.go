@@ -38,8 +38,8 @@ func open(t *testing.T) int {
 	return len(all)
 }
 
-// FuzzReceive sends anything in parts, each with some descriptors: what is
-// taken is one line within its bounds, and no descriptor is left open.
+// FuzzReceive sends anything in parts, each with some descriptors: an
+// accepted message is one line within its bounds, and no descriptor is left open.
 func FuzzReceive(f *testing.F) {
 	f.Add([]byte("{\"take\":1}\n"), byte(4), byte(1), byte(1))
 	f.Add([]byte("{\"version\":1,\"listeners\":2}\n"), byte(200), byte(2), byte(64))
