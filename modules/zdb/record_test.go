@@ -83,7 +83,7 @@ func TestDamagedRecords(t *testing.T) {
 			if after := w.server(one); !reflect.DeepEqual(after, before) {
 				t.Errorf("after a restart it is %+v, was %+v", after, before)
 			}
-			if !strings.Contains(w.log.String(), `"level":"error","error":`) {
+			if !strings.Contains(w.log.String(), `"step":"load","error":`) {
 				t.Error("nothing is logged")
 			}
 		})
