@@ -3,6 +3,7 @@ package imagetest
 import (
 	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"io"
 
 	"github.com/google/go-containerregistry/pkg/compression"
@@ -29,7 +30,8 @@ func (l *layer) build(docker bool) (v1.Layer, error) {
 		media, how = types.OCILayerZStd, compression.ZStd
 	}
 	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(raw)), nil }
-	made, err := tarball.LayerFromOpener(open, tarball.WithCompression(how), tarball.WithMediaType(media), tarball.WithCompressedCaching)
+	made, err := tarball.LayerFromOpener(open, tarball.WithCompression(how), tarball.WithCompressionLevel(gzip.BestSpeed),
+		tarball.WithMediaType(media), tarball.WithCompressedCaching)
 	return made, errors.Wrap(err, "cannot pack a layer")
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -130,11 +131,16 @@ func (r *Remains) standing() []string {
 
 // processesLeft are the shims and their children that make containers.
 func (r *Remains) processesLeft() (out []string) {
-	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		r.tb.Fatal(err)
 	}
-	for _, file := range files {
+	for _, entry := range entries {
+		pid := entry.Name()
+		if _, err := strconv.Atoi(pid); err != nil {
+			continue
+		}
+		file := filepath.Join("/proc", pid, "cmdline")
 		raw, err := os.ReadFile(file)
 		if err != nil {
 			continue // the process has ended
@@ -143,7 +149,7 @@ func (r *Remains) processesLeft() (out []string) {
 		name := filepath.Base(words[0])
 		ours := slices.ContainsFunc(words[1:], func(word string) bool { return strings.HasPrefix(word, filepath.Join(r.dir, "r")+"/") })
 		if ours && (strings.HasPrefix(name, "containerd-shim") || name == "runc") {
-			out = append(out, "process "+name+" "+strings.Split(file, "/")[2])
+			out = append(out, "process "+name+" "+pid)
 		}
 	}
 	return out

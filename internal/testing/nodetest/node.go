@@ -60,7 +60,11 @@ func (w *World) NewNode(name string, args ...string) *Node {
 	w.mu.Lock()
 	w.nodes = append(w.nodes, n)
 	w.mu.Unlock()
-	n.ID = strings.TrimSpace(n.Croftd("id"))
+	id, err := n.command(w.Setup, "id")
+	if err != nil {
+		w.Fatalf("croftd id: %v: %s", err, stderr(err))
+	}
+	n.ID = strings.TrimSpace(id)
 	return n
 }
 
@@ -137,10 +141,14 @@ func (n *Node) start(name string, args ...string) *Process {
 // inside is the command line of croftd in the node's network namespace. It enters no other namespace:
 // the node's mounts are visible to all.
 func (n *Node) inside(args []string) (program string, line []string) {
+	return n.within(n.w.Croftd, args)
+}
+
+func (n *Node) within(croftd string, args []string) (program string, line []string) {
 	if n.Namespace == "" {
-		return n.w.Croftd, args
+		return croftd, args
 	}
-	return "nsenter", append([]string{"--net=" + n.Namespace, n.w.Croftd}, args...)
+	return "nsenter", append([]string{"--net=" + n.Namespace, croftd}, args...)
 }
 
 // Croftd runs croftd with this node's flags to its end and returns its output.
@@ -155,13 +163,17 @@ func (n *Node) Croftd(args ...string) string {
 
 // TryCroftd is Croftd that may fail; the error holds the standard error output.
 func (n *Node) TryCroftd(args ...string) (string, error) {
+	return n.command(n.w.Croftd, args...)
+}
+
+func (n *Node) command(croftd string, args ...string) (string, error) {
 	// Flags come after the command and its subcommands, before arguments.
 	i := 1
 	if len(args) > 1 && slices.Contains([]string{"store", "storage", "network", "container"}, args[0]) {
 		i = 2
 	}
 	full := append(append(append([]string{}, args[:i]...), n.Flags()...), args[i:]...)
-	program, full := n.inside(full)
+	program, full := n.within(croftd, full)
 	cmd := exec.CommandContext(context.WithoutCancel(n.w.Context()), program, full...)
 	cmd.Env = environ()
 	out, err := cmd.Output()
@@ -261,7 +273,7 @@ func (n *Node) networkDown() {
 	if _, err := os.Stat(filepath.Join(n.RunDir(), "network")); err != nil {
 		return
 	}
-	if _, err := n.TryCroftd("network", "down"); err != nil {
+	if _, err := n.command(n.w.Setup, "network", "down"); err != nil {
 		n.w.Errorf("the networks of %s stay: %v: %s", n.name, err, stderr(err))
 	}
 }
@@ -272,7 +284,7 @@ func (n *Node) containerDown() {
 	if _, err := os.Stat(filepath.Join(n.RunDir(), "containerd")); err != nil {
 		return
 	}
-	if _, err := n.TryCroftd("container", "down"); err != nil {
+	if _, err := n.command(n.w.Setup, "container", "down"); err != nil {
 		n.w.Errorf("the containers of %s stay: %v: %s", n.name, err, stderr(err))
 	}
 	if left := slices.Concat(n.groupsLeft(), n.processesLeft(), n.standing()); len(left) > 0 {
