@@ -18,7 +18,7 @@ const elementsAtOnce = 500
 // attempts bounds the replace-and-verify rounds; pause is the longest wait before the
 // second round, and grows, so that processes that change rules at once don't keep colliding.
 const (
-	attempts = 12
+	attempts = 30
 	pause    = 20 * time.Millisecond
 )
 
