@@ -43,13 +43,23 @@ PKG ?= ./...
 # The packages that take long: whole nodes, simulations, and backends in bad weather.
 SLOW := bench|cmd/(croft|croftd|explorer|zdb|croft-init)|cmd/croftd/internal/userapi|internal/testing/nodetest|provision|provision/store|modules/(storage|network|zdb|container)(/.*)?|zdb(/.*)?|pkg/bus(/.*)?
 
+# Paths of this folder stay out of what is compiled, so that every clone uses the same build cache.
+lint test test-short: export GOFLAGS := $(strip $(shell go env GOFLAGS) -trimpath)
+
+# A process with the race detector sleeps a second before it exits, by default; tests start thousands.
+test test-short: export GORACE := atexit_sleep_ms=10 $(GORACE)
+
+# Most tests wait most of the time: for a process, a kernel or a timer. So more run at once than there are
+# processors. -w leaves out debugging data, which only takes time to link.
+GO_TEST := go test -race -v -count=1 -p 3 -parallel 6 -ldflags=-w
+
 .PHONY: test
 test: setup ## run every test, as root, with the race detector, nothing skipped; PKG= for a part
-	@$(UNCHROOT) go test -race -v -timeout 45m -count=1 $(PKG) | bootstrap/testlog
+	@$(UNCHROOT) $(GO_TEST) -timeout 45m $(PKG) | bootstrap/testlog
 
 .PHONY: test-short
 test-short: setup ## run the tests of the packages without whole nodes and real backends
-	@$(UNCHROOT) go test -race -v -timeout 10m -count=1 $$(go list ./... | grep -vE '^github.com/croft-edge/croft/($(SLOW))$$') | bootstrap/testlog
+	@$(UNCHROOT) $(GO_TEST) -timeout 10m $$(go list ./... | grep -vE '^github.com/croft-edge/croft/($(SLOW))$$') | bootstrap/testlog
 
 .PHONY: race
 race: test ## the same as test: the race detector is always on
