@@ -68,8 +68,9 @@ func (s starter) recordFailure(held *managed.Container, r managed.Record, err er
 	if err == nil {
 		return nil
 	}
-	if r.Cause = err.Error(); s.table.Keep(held, r) != nil {
-		s.log.Error().Str("id", held.ID).Str("type", "container").Str("step", "start").Err(err).Msg("cannot record a failed start")
+	r.Cause = err.Error()
+	if lost := s.table.Keep(held, r); lost != nil {
+		s.log.Error().Str("id", held.ID).Str("type", "container").Str("step", "start").Err(lost).Str("cause", r.Cause).Msg("cannot record a failed start")
 	}
 	return err
 }
