@@ -1,6 +1,7 @@
 package fakenode
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 	"strings"
@@ -34,6 +35,8 @@ type faults struct {
 	// always is the error of every call; next are those of the next calls.
 	always error
 	next   []error
+	// of are the errors of every call for an object, by its ID.
+	of map[string]error
 	// lost are the errors of the next calls that happen all the same.
 	lost []error
 	// held is closed when waiting calls may go on, nil when none waits.
@@ -44,6 +47,16 @@ type faults struct {
 // failed calls change nothing. It panics when no contract has the method.
 func (c *Calls) Fail(method string, err error) {
 	c.with(method, func(f *faults) { f.always = err })
+}
+
+// FailCall is Fail for the calls of one object only.
+func (c *Calls) FailCall(call Call, err error) {
+	c.with(call.Method, func(f *faults) {
+		if f.of == nil {
+			f.of = map[string]error{}
+		}
+		f.of[call.ID] = err
+	})
 }
 
 // FailAll makes each call of every method fail with err until it is called with nil.
@@ -142,7 +155,7 @@ func (c *Calls) begin(method, id string) (fails, lost error) {
 		c.mu.Unlock()
 		return fails, nil
 	}
-	fails = f.always
+	fails = cmp.Or(f.of[id], f.always)
 	if len(f.next) > 0 {
 		fails, f.next = f.next[0], f.next[1:]
 	}

@@ -76,6 +76,23 @@ func TestInjectedFailures(t *testing.T) {
 	}
 }
 
+func TestFailureOfOneObject(t *testing.T) {
+	n, s := newNode(t)
+	first := fakenode.Call{Method: "Storage.CreateFilesystem", ID: "1-1"}
+	want := func(kinds map[string]node.Kind) {
+		t.Helper()
+		for name, kind := range kinds {
+			if _, err := s.Storage.CreateFilesystem(t.Context(), newVolume(name)); node.KindOf(err) != kind {
+				t.Errorf("%s: error is %v, want %q", name, err, kind)
+			}
+		}
+	}
+	n.FailCall(first, node.Errorf(node.Busy, "cannot"))
+	want(map[string]node.Kind{"1-1": node.Busy, "2-1": ""})
+	n.FailCall(first, nil)
+	want(map[string]node.Kind{"1-1": "", "2-1": ""})
+}
+
 func TestCallThatHappensLater(t *testing.T) {
 	n, s := newNode(t)
 	release := n.Hang("Storage.CreateFilesystem")

@@ -46,7 +46,7 @@ func New(t *testing.T, pools ...node.Pool) *Node {
 		Containers: NewContainers(calls, images), Images: images, Networks: NewNetworks(calls), Debug: NewDebug(calls), Identity: NewIdentity(calls, key),
 	}
 	n.Containers.places = n.Networks.places
-	n.Storage.onRelease = n.ZDB.erase
+	n.Storage.onErase = n.ZDB.erase
 	n.Containers.onStart = n.startZDB
 	n.Containers.onEnd = n.ZDB.Kill
 	return n

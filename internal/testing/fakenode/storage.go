@@ -22,8 +22,8 @@ type Storage struct {
 	broken  map[string]string
 	have    map[string]*filesystem
 	changed chan struct{}
-	// onRelease is called with the path of a file system that is gone.
-	onRelease func(path string)
+	// onErase is called with the path of a file system that is released or new.
+	onErase func(path string)
 }
 
 var _ node.Storage = (*Storage)(nil)
@@ -43,7 +43,7 @@ func (f *filesystem) used() (sum uint64) {
 
 // NewStorage has empty pools, of which it needs Name, DiskType and Offered.
 func NewStorage(calls *Calls, pools ...node.Pool) *Storage {
-	s := &Storage{calls: calls, broken: map[string]string{}, have: map[string]*filesystem{}, changed: make(chan struct{}), onRelease: func(string) {}}
+	s := &Storage{calls: calls, broken: map[string]string{}, have: map[string]*filesystem{}, changed: make(chan struct{}), onErase: func(string) {}}
 	for _, p := range pools {
 		p.Path, p.Devices, p.Total = "/pools/"+p.Name, []string{"/dev/" + p.Name}, max(p.Total, p.Offered)
 		s.pools = append(s.pools, p)
@@ -71,6 +71,7 @@ func (s *Storage) CreateFilesystem(spec node.FilesystemSpec) (node.Filesystem, e
 			Name: spec.Name, Path: p.Path + "/" + spec.Name, Pool: p.Name, DiskType: p.DiskType, Size: spec.Size, Hash: spec.Hash,
 		}}
 		s.have[spec.Name] = f
+		s.onErase(f.Path)
 		s.tell()
 		return f.now(), nil
 	})
@@ -159,7 +160,7 @@ func (s *Storage) ReleaseFilesystem(name string) error {
 			return err
 		}
 		delete(s.have, name)
-		s.onRelease(f.Path)
+		s.onErase(f.Path)
 		s.tell()
 		return nil
 	})

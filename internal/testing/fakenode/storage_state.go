@@ -49,6 +49,15 @@ func (s *Storage) Filesystems() map[string]node.Filesystem {
 	return out
 }
 
+// Lose removes a file system behind the module's back. A zdb that has it open keeps
+// its data until there is another one in its place.
+func (s *Storage) Lose(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.have, name)
+	s.tell()
+}
+
 // Clear removes all file systems.
 func (s *Storage) Clear() {
 	s.mu.Lock()

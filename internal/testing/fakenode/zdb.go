@@ -278,7 +278,7 @@ func (z *ZDB) inside(what, container string) (node.ZDBServer, map[string]*namesp
 	if !ok {
 		return s, nil, node.Errorf(node.NotExist, "cannot %s in zdb %s: it isn't attached", what, container)
 	}
-	if z.zdbs[container].data != s.Data {
+	if z.zdbs[container].data != s.Data || z.data[s.Data] == nil {
 		return s, nil, node.Errorf(node.Transient, "cannot %s in zdb %s: it doesn't answer", what, container)
 	}
 	return s, z.data[s.Data], nil

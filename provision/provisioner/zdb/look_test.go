@@ -16,38 +16,38 @@ const box = "zdb-ssd0-user"
 
 func TestLookReportsDifferences(t *testing.T) {
 	for name, c := range map[string]struct {
-		happens func(f *fakeNode)
+		happens func(f *world)
 		want    string // drift of 2-1, which must be seen
 	}{
-		"nothing":                 {func(*fakeNode) {}, ""},
-		"its container is gone":   {func(f *fakeNode) { delete(f.boxes, box); delete(f.runs, box) }, "its zdb container is gone"},
-		"it has drifted":          {func(f *fakeNode) { f.drift[box] = "its root is gone" }, "its zdb container: its root is gone"},
-		"it was never started":    {func(f *fakeNode) { f.reboot() }, "its zdb container doesn't run"},
-		"it has ended":            {func(f *fakeNode) { f.reboot(); f.ended[box] = true }, "its zdb container has ended with exit code 137"},
-		"its volume is gone":      {func(f *fakeNode) { delete(f.volumes, box) }, "the volume of its zdb container can't be found"},
-		"its layer is gone":       {func(f *fakeNode) { delete(f.volumes, box+".layer") }, "its zdb container's writable layer is gone"},
-		"it has no port":          {func(f *fakeNode) { delete(f.ports, box) }, "its zdb container has no port"},
+		"nothing":                 {func(*world) {}, ""},
+		"its container is gone":   {func(f *world) { f.Containers.Remove(box) }, "its zdb container is gone"},
+		"it has drifted":          {func(f *world) { f.Containers.SetDrift(box, "its root is gone") }, "its zdb container: its root is gone"},
+		"it was never started":    {func(f *world) { f.Containers.Reboot() }, "its zdb container doesn't run"},
+		"it has ended":            {func(f *world) { f.Containers.End(box, 137) }, "its zdb container has ended with exit code 137"},
+		"its volume is gone":      {func(f *world) { f.Storage.Lose(box) }, "the volume of its zdb container can't be found"},
+		"its layer is gone":       {func(f *world) { f.Storage.Lose(box + ".layer") }, "its zdb container's writable layer is gone"},
+		"it has no port":          {func(f *world) { f.ZDB.Release(box) }, "its zdb container has no port"},
 		"its size was changed":    {change(func(n *node.ZDBNamespaceSpec) { n.Size = gib }), "its size is 1073741824 bytes, must be 2147483648"},
 		"it was made public":      {change(func(n *node.ZDBNamespaceSpec) { n.Public = true }), "public is true, must be false"},
 		"it was given a password": {change(func(n *node.ZDBNamespaceSpec) { n.Password = "x" }), "password protection is true, must be false"},
-		"zdb doesn't list": {func(f *fakeNode) { f.reading["list namespaces"] = node.Errorf(node.Transient, "no answer") },
+		"zdb doesn't list": {func(f *world) { f.Fail("ZDB.List", node.Errorf(node.Transient, "no answer")) },
 			"its zdb doesn't answer: no answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFakeNode(t)
+			f := newWorld(t)
 			r := f.reservation("2-1", aNamespace(""))
 			f.provision("2-1", aNamespace(""))
 			f.homes["2-1"] = zdb.Home{Container: box, Reservation: r}
 			c.happens(f)
-			f.calls = nil
+			f.Forget()
 			seen, err := f.provisioner().Look(context.Background())
 			_, saw := only(t, seen, "2-1")
 			what := saw.Drift
 			if err != nil || len(seen) != 1 || what != c.want && (c.want == "" || !strings.HasPrefix(what, c.want)) {
 				t.Fatalf("saw %v, %v; want %q", seen, err, c.want)
 			}
-			if len(f.calls) != 0 {
-				t.Errorf("it changed something: %q", f.calls)
+			if len(f.Changes()) != 0 {
+				t.Errorf("it changed something: %q", f.Changes())
 			}
 			if name == "zdb doesn't list" {
 				return
@@ -82,19 +82,19 @@ func drift(t *testing.T, seen map[provisioner.Label]provisioner.Seen, id string)
 	return what.Drift
 }
 
-func change(what func(n *node.ZDBNamespaceSpec)) func(f *fakeNode) {
-	return func(f *fakeNode) {
-		spec := f.data[box]["2-1"]
+func change(what func(n *node.ZDBNamespaceSpec)) func(f *world) {
+	return func(f *world) {
+		spec := f.namespace(box, "2-1")
 		what(&spec)
-		f.data[box]["2-1"] = spec
+		f.ZDB.PutNamespace(pathOf(box), spec)
 	}
 }
 
 func TestANamespaceThatIsGoneIsNotSeen(t *testing.T) {
-	f := newFakeNode(t)
+	f := newWorld(t)
 	f.provision("2-1", aNamespace(""))
 	f.provision("3-1", aNamespace(""))
-	delete(f.data[box], "2-1")
+	f.ZDB.RemoveNamespace(pathOf(box), "2-1")
 	seen, err := f.provisioner().Look(context.Background())
 	if err != nil || slices.Contains(provisioner.IDs(seen), "2-1") {
 		t.Errorf("saw %v, %v", seen, err)
@@ -106,12 +106,12 @@ func TestANamespaceThatIsGoneIsNotSeen(t *testing.T) {
 }
 
 func TestOrphansAreListed(t *testing.T) {
-	f := newFakeNode(t)
+	f := newWorld(t)
 	f.provision("2-1", aNamespace(""))
 	f.provision("5-1", aNamespace(""))
 	delete(f.homes, "5-1")
 	for _, name := range []string{"default", "07-1", "backup"} {
-		f.data[box][name] = node.ZDBNamespaceSpec{Container: box, Name: name}
+		f.ZDB.PutNamespace(pathOf(box), node.ZDBNamespaceSpec{Container: box, Name: name})
 	}
 	ids, err := f.provisioner().List(context.Background())
 	if err != nil || !slices.Equal(ids, []string{"2-1", "5-1"}) {
@@ -120,10 +120,14 @@ func TestOrphansAreListed(t *testing.T) {
 }
 
 func TestALookNeedsAllModules(t *testing.T) {
-	for _, call := range []string{"servers", "list volumes", "list containers", "homes"} {
-		f := newFakeNode(t)
+	for _, call := range []string{"ZDB.Servers", "Storage.ListFilesystems", "Containers.List", "homes"} {
+		f := newWorld(t)
 		f.provision("2-1", aNamespace(""))
-		f.reading[call] = node.Errorf(node.Transient, "silent")
+		if silent := node.Errorf(node.Transient, "silent"); call == "homes" {
+			f.unread = silent
+		} else {
+			f.Fail(call, silent)
+		}
 		if seen, err := f.provisioner().Look(context.Background()); node.KindOf(err) != node.Transient || len(seen) != 0 {
 			t.Errorf("%s fails: saw %v, %v", call, slices.Collect(maps.Keys(seen)), err)
 		}
@@ -133,7 +137,7 @@ func TestALookNeedsAllModules(t *testing.T) {
 // Namespaces of one ID may be in two zdb containers: Look returns both, and removing
 // the orphan leaves the other.
 func TestTwoNamespacesOfOneID(t *testing.T) {
-	f := newFakeNode(t)
+	f := newWorld(t)
 	seq := strings.Replace(aNamespace(""), "user", "seq", 1)
 	f.provision("2-1", aNamespace(""))
 	delete(f.homes, "2-1")

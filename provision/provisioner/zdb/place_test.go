@@ -2,42 +2,42 @@ package zdb_test
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/croft-edge/croft/internal/testing/fakenode"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/pkg/zdbspace"
 )
 
 // ssds gives the node these SSD pools, each with so many free bytes.
-func (f *fakeNode) ssds(free map[string]uint64) {
-	for _, name := range []string{"a", "b"} {
-		room, ok := free[name]
-		p := fakeStorage{f}.pool(name)
-		if p == nil && ok {
-			f.pools = append(f.pools, node.Pool{Name: name, DiskType: workload.SSD})
-			p = &f.pools[len(f.pools)-1]
+func (f *world) ssds(free map[string]uint64) {
+	pools := f.Storage.Pools()
+	for _, name := range slices.Sorted(maps.Keys(free)) {
+		i := slices.IndexFunc(pools, func(p node.Pool) bool { return p.Name == name })
+		if i < 0 {
+			i, pools = len(pools), append(pools, node.Pool{Name: name, Path: "/pools/" + name, DiskType: workload.SSD})
 		}
-		if ok {
-			p.Offered = p.Reserved + room
-		}
+		pools[i].Offered = pools[i].Reserved + free[name]
 	}
+	f.Storage.SetPools(func([]node.Pool) []node.Pool { return pools })
 }
 
 // two is a node with pools a and b, and on a a zdb container with namespace 1-1.
-func two(t *testing.T) *fakeNode {
+func two(t *testing.T) *world {
 	t.Helper()
-	f := newFakeNode(t)
-	f.pools = nil
+	f := newWorld(t)
+	f.Storage.SetPools(func([]node.Pool) []node.Pool { return nil })
 	f.ssds(map[string]uint64{"a": 50 * gib})
 	f.provision("1-1", aNamespace(""))
 	f.ssds(map[string]uint64{"b": 50 * gib})
 	return f
 }
 
-func (f *fakeNode) wantOn(pool string) {
+func (f *world) wantOn(pool string) {
 	f.t.Helper()
 	got, err := f.provisioner().Provision(context.Background(), f.reservation("2-1", aNamespace("")))
 	if err != nil || !strings.Contains(string(got), `"zdb-`+pool+`-user"`) {
@@ -46,8 +46,8 @@ func (f *fakeNode) wantOn(pool string) {
 }
 
 func TestWhichPool(t *testing.T) {
-	f := newFakeNode(t)
-	f.pools = nil
+	f := newWorld(t)
+	f.Storage.SetPools(func([]node.Pool) []node.Pool { return nil })
 	f.ssds(map[string]uint64{"a": 10 * gib, "b": 20 * gib})
 	f.wantOn("b") // the most room
 
@@ -79,14 +79,14 @@ func TestWhichPool(t *testing.T) {
 func TestRoomOfExpiredNamespaces(t *testing.T) {
 	f := two(t)
 	f.provision("3-1", aNamespace(""))
-	f.held = 1000
+	f.hold("zdb-a-user", aVolume(2, 2))
 	f.decommission("3-1", aNamespace(""))
 	f.ssds(map[string]uint64{"a": 0, "b": 0})
 	f.wantOn("a")
 
 	f = two(t)
 	f.provision("3-1", aNamespace(""))
-	f.held = 1000
+	f.hold("zdb-a-user", aVolume(2, 2))
 	f.decommission("3-1", aNamespace(""))
 	f.ssds(map[string]uint64{"a": 200 * mib, "b": 0})
 	_, err := f.provisioner().Provision(context.Background(), f.reservation("2-1", strings.Replace(aNamespace(""), "user", "seq", 1)))
@@ -97,20 +97,20 @@ func TestRoomOfExpiredNamespaces(t *testing.T) {
 
 // A namespace stays where its data is.
 func TestANamespaceIsNotMadeTwice(t *testing.T) {
-	lost := func(f *fakeNode) { delete(f.homes, "2-1") }
+	lost := func(f *world) { delete(f.homes, "2-1") }
 	for name, c := range map[string]struct {
-		happens func(f *fakeNode)
+		happens func(f *world)
 		kind    node.Kind // empty: the namespace is found in its place
 	}{
-		"its pool is full":                           {func(*fakeNode) {}, ""},
-		"its zdb container is gone":                  {func(f *fakeNode) { clear(f.boxes); clear(f.runs) }, ""},
+		"its pool is full":                           {func(*world) {}, ""},
+		"its zdb container is gone":                  {func(f *world) { f.Containers.Remove("zdb-a-user") }, ""},
 		"the records don't say":                      {lost, ""},
-		"nor does zdb answer":                        {func(f *fakeNode) { lost(f); f.reboot() }, ""},
-		"its pool is broken":                         {func(f *fakeNode) { f.broken = []node.BrokenPool{{Name: "a"}} }, node.Transient},
-		"it is, and the records don't say":           {func(f *fakeNode) { lost(f); f.was["2-1"] = true; f.broken = []node.BrokenPool{{Name: "a"}} }, node.Transient},
-		"its zdb is silent, and they don't":          {func(f *fakeNode) { lost(f); f.was["2-1"] = true; f.reboot(); f.silent = 1000 }, node.Transient},
-		"zdbs are silent, and nobody was told of it": {func(f *fakeNode) { lost(f); f.reboot(); f.silent = 2 }, ""},
-		"it has another mode": {func(f *fakeNode) {
+		"nor does zdb answer":                        {func(f *world) { lost(f); f.Containers.Reboot() }, ""},
+		"its pool is broken":                         {func(f *world) { f.Storage.Break("a", "read-only") }, node.Transient},
+		"it is, and the records don't say":           {func(f *world) { lost(f); f.was["2-1"] = true; f.Storage.Break("a", "read-only") }, node.Transient},
+		"its zdb is silent, and they don't":          {func(f *world) { lost(f); f.was["2-1"] = true; f.Containers.Reboot(); f.ZDB.Silence(1000) }, node.Transient},
+		"zdbs are silent, and nobody was told of it": {func(f *world) { lost(f); f.Containers.Reboot(); f.ZDB.Silence(2) }, ""},
+		"it has another mode": {func(f *world) {
 			f.homes["2-1"] = home("zdb-a-seq")
 		}, node.Exist},
 	} {
@@ -124,7 +124,7 @@ func TestANamespaceIsNotMadeTwice(t *testing.T) {
 				return
 			}
 			_, err := f.provisioner().Provision(context.Background(), f.reservation("2-1", aNamespace("")))
-			if node.KindOf(err) != c.kind || len(f.data["zdb-b-user"]) != 0 {
+			if node.KindOf(err) != c.kind || len(f.ZDB.Namespaces(pathOf("zdb-b-user"))) != 0 {
 				t.Errorf("error is %v, on the node %q", err, f.left())
 			}
 		})
@@ -134,12 +134,12 @@ func TestANamespaceIsNotMadeTwice(t *testing.T) {
 // A broken pool doesn't block a namespace that its user was never told of.
 func TestANewOneNeedsNoBrokenPool(t *testing.T) {
 	f := two(t)
-	f.broken = []node.BrokenPool{{Name: "a", DiskType: workload.SSD}}
+	f.Storage.Break("a", "read-only")
 	f.wantOn("b")
 	f = two(t)
 	f.ssds(map[string]uint64{"a": 0})
-	f.reboot()
-	f.silent = 1000
+	f.Containers.Reboot()
+	f.ZDB.Silence(1000)
 	_, err := f.provisioner().Provision(context.Background(), f.reservation("2-1", aNamespace("")))
 	if node.KindOf(err) != node.Transient { // no zdb answers, the one on b neither
 		t.Errorf("error is %v", err)
@@ -153,15 +153,14 @@ func TestANewOneNeedsNoBrokenPool(t *testing.T) {
 func TestAVolumeThatIsGone(t *testing.T) {
 	f := two(t)
 	f.wantOn("a")
-	delete(f.volumes, "zdb-a-user")
-	delete(f.data, "zdb-a-user")
-	deleted := len(f.calls)
+	f.Storage.Lose("zdb-a-user")
+	f.Forget()
 	f.ssds(map[string]uint64{"a": 60 * gib})
 	f.wantOn("a")
-	if !slices.Contains(f.calls[deleted:], "delete container") || !f.runs["zdb-a-user"] {
-		t.Errorf("the zdb container still has the volume that is gone: %q", f.calls[deleted:])
+	if !slices.Contains(f.Changes(), fakenode.Call{Method: "Containers.Delete", ID: "zdb-a-user"}) || !f.Containers.Runs("zdb-a-user") {
+		t.Errorf("the zdb container still has the volume that is gone: %q", f.Changes())
 	}
-	if f.ports["zdb-a-user"] != 9900 {
+	if f.ZDB.Ports()["zdb-a-user"] != 9900 {
 		t.Error("it has another port")
 	}
 }

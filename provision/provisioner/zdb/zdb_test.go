@@ -28,7 +28,7 @@ func aVolume(gibs ...uint64) uint64 {
 	return size
 }
 
-func (f *fakeNode) provision(id, data string) string {
+func (f *world) provision(id, data string) string {
 	f.t.Helper()
 	r := f.reservation(id, data)
 	got, err := f.provisioner().Provision(context.Background(), r)
@@ -39,7 +39,7 @@ func (f *fakeNode) provision(id, data string) string {
 	return string(got)
 }
 
-func (f *fakeNode) decommission(id, data string) {
+func (f *world) decommission(id, data string) {
 	f.t.Helper()
 	if err := f.provisioner().Decommission(context.Background(), f.reservation(id, data)); err != nil {
 		f.t.Fatal(err)
@@ -47,7 +47,7 @@ func (f *fakeNode) decommission(id, data string) {
 	delete(f.homes, id)
 }
 
-func (f *fakeNode) wantLeft(want ...string) {
+func (f *world) wantLeft(want ...string) {
 	f.t.Helper()
 	if left := f.left(); !slices.Equal(left, want) {
 		f.t.Errorf("on the node are %q, want %q", left, want)
@@ -55,14 +55,15 @@ func (f *fakeNode) wantLeft(want ...string) {
 }
 
 func TestNamespaceOfReservation(t *testing.T) {
-	f := newFakeNode(t)
+	f := newWorld(t)
 	data := aNamespace(fmt.Sprintf(`,"password":%q,"public":true`, f.seal("s3cr3t")))
 	got := f.provision("2-1", data)
 	if want := `{"Namespace":"2-1","IP":"192.0.2.7","Port":9900,"Container":"zdb-ssd0-user"}`; got != want {
 		t.Errorf("result is %s, want %s", got, want)
 	}
 	const id = "zdb-ssd0-user"
-	spec, box, volume, layer := f.data[id]["2-1"], f.boxes[id], f.volumes[id], f.volumes[id+".layer"]
+	volumes, image := f.Storage.Filesystems(), f.Images.All()[id]
+	spec, box, volume, layer := f.namespace(id, "2-1"), f.Containers.Specs()[id], volumes[id], volumes[id+".layer"]
 	switch {
 	case spec != node.ZDBNamespaceSpec{Container: id, Name: "2-1", Size: 2 * gib, Password: "s3cr3t", Public: true, Hash: f.hash(data)}:
 		t.Errorf("namespace is %+v", spec)
@@ -75,14 +76,16 @@ func TestNamespaceOfReservation(t *testing.T) {
 	case strings.Join(box.Entrypoint, " ") != "/zdb --data /data --mode user --no-listen --admin-socket /data/admin.sock"+
 		" --handover /data/handover.sock --memory 33554432 --max-buffers 16777216" || box.Env["GOMEMLIMIT"] != "58720256":
 		t.Errorf("it runs %q with %q", box.Entrypoint, box.Env)
-	case !f.runs[id] || f.homes["2-1"].Container != id:
-		t.Errorf("runs %v, homes %v", f.runs, f.homes)
+	case image.Reference != "croft://zdb" || image.User != node.OwnUser:
+		t.Errorf("image is %+v", image)
+	case !f.Containers.Runs(id) || f.homes["2-1"].Container != id:
+		t.Errorf("runs %t, homes %v", f.Containers.Runs(id), f.homes)
 	}
 }
 
 func TestANodeWithoutIPv4TellsItsIPv6(t *testing.T) {
-	f := newFakeNode(t)
-	f.ipv4 = ""
+	f := newWorld(t)
+	f.ZDB.SetAddresses("", "")
 	_, err := f.provisioner().Provision(context.Background(), f.reservation("2-1", aNamespace("")))
 	if node.KindOf(err) != node.Transient || !strings.Contains(err.Error(), "no address") {
 		t.Errorf("without any address: %v", err)
@@ -93,7 +96,7 @@ func TestANodeWithoutIPv4TellsItsIPv6(t *testing.T) {
 }
 
 func TestOnceMoreIsTheSame(t *testing.T) {
-	f := newFakeNode(t)
+	f := newWorld(t)
 	first := f.provision("2-1", aNamespace(""))
 	made := f.left()
 	if again := f.provision("2-1", aNamespace("")); again != first {
@@ -104,7 +107,7 @@ func TestOnceMoreIsTheSame(t *testing.T) {
 		f.decommission("2-1", aNamespace(""))
 		f.wantLeft()
 	}
-	for _, pool := range f.pools {
+	for _, pool := range f.Storage.Pools() {
 		if pool.Reserved != 0 {
 			t.Errorf("%d bytes are still promised on %s", pool.Reserved, pool.Name)
 		}
@@ -112,20 +115,18 @@ func TestOnceMoreIsTheSame(t *testing.T) {
 }
 
 func TestDifferencesAreSet(t *testing.T) {
-	f := newFakeNode(t)
+	f := newWorld(t)
 	f.provision("2-1", aNamespace(""))
-	spec := f.data["zdb-ssd0-user"]["2-1"]
-	spec.Size, spec.Public, spec.Password = gib, true, "other"
-	f.data["zdb-ssd0-user"]["2-1"] = spec
-	f.volumes["zdb-ssd0-user"] = node.Filesystem{Name: "zdb-ssd0-user", Path: "/pools/ssd0/zdb-ssd0-user", Pool: "ssd0", Size: aVolume(1), DiskType: workload.SSD}
+	change(func(n *node.ZDBNamespaceSpec) { n.Size, n.Public, n.Password = gib, true, "other" })(f)
+	f.Storage.Change(box, func(v *node.Filesystem) { v.Size = aVolume(1) })
 	f.provision("2-1", aNamespace(""))
-	if got := f.data["zdb-ssd0-user"]["2-1"]; got.Size != 2*gib || got.Public || got.Password != "" || f.volumes["zdb-ssd0-user"].Size != aVolume(2) {
-		t.Errorf("namespace is %+v, volume %+v", got, f.volumes["zdb-ssd0-user"])
+	if got := f.namespace(box, "2-1"); got.Size != 2*gib || got.Public || got.Password != "" || f.sizeOf(box) != aVolume(2) {
+		t.Errorf("namespace is %+v, volume %+v", got, f.Storage.Filesystems()[box])
 	}
 }
 
 func TestNamespacesShareAContainer(t *testing.T) {
-	f := newFakeNode(t)
+	f := newWorld(t)
 	first := f.provision("2-1", aNamespace(""))
 	larger := strings.Replace(aNamespace(""), `"size":2`, `"size":5`, 1)
 	second := f.provision("3-1", larger)
@@ -139,11 +140,11 @@ func TestNamespacesShareAContainer(t *testing.T) {
 			t.Errorf("result is %s, want %s", got, want)
 		}
 	}
-	if size := f.volumes["zdb-ssd0-user"].Size; size != aVolume(2, 5) {
+	if size := f.sizeOf(box); size != aVolume(2, 5) {
 		t.Errorf("the volume of two has %d bytes, want %d", size, aVolume(2, 5))
 	}
 	f.decommission("2-1", aNamespace(""))
-	if size := f.volumes["zdb-ssd0-user"].Size; size != aVolume(5) {
+	if size := f.sizeOf(box); size != aVolume(5) {
 		t.Errorf("the volume of one has %d bytes, want %d", size, aVolume(5))
 	}
 	f.decommission("3-1", larger)
@@ -155,20 +156,21 @@ func TestNamespacesShareAContainer(t *testing.T) {
 // Deleted data isn't always reclaimed at once: the deletion succeeds all the same,
 // Look reports the volume's size as drift, and the next Provision shrinks it.
 func TestAVolumeThatCannotBeSmallerYet(t *testing.T) {
-	f := newFakeNode(t)
+	f := newWorld(t)
 	f.provision("2-1", aNamespace(""))
 	f.provision("3-1", aNamespace(""))
-	f.held = 7
+	free := f.hold(box, aVolume(2, 1))
 	f.decommission("2-1", aNamespace(""))
-	if f.volumes["zdb-ssd0-user"].Size != aVolume(2, 2) {
+	if f.sizeOf(box) != aVolume(2, 2) {
 		t.Fatal("it is smaller already")
 	}
 	seen, err := f.provisioner().Look(context.Background())
 	if err != nil || !strings.Contains(drift(t, seen, "3-1"), "must have") {
 		t.Errorf("saw %v, %v", seen, err)
 	}
+	free()
 	f.provision("3-1", aNamespace(""))
-	if f.volumes["zdb-ssd0-user"].Size != aVolume(2) {
+	if f.sizeOf(box) != aVolume(2) {
 		t.Error("it isn't smaller")
 	}
 }
@@ -179,44 +181,44 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		data  func(f *fakeNode) string
-		world func(f *fakeNode)
+		data  func(f *world) string
+		world func(f *world)
 		kind  node.Kind
 		want  string
 	}{
-		"no size":       {func(*fakeNode) string { return `{"size":0,"mode":"user","disk_type":"SSD"}` }, nil, node.Invalid, "size"},
-		"no mode":       {func(*fakeNode) string { return `{"size":1,"mode":"fast","disk_type":"SSD"}` }, nil, node.Invalid, "mode"},
-		"no disk type":  {func(*fakeNode) string { return `{"size":1,"mode":"user","disk_type":"NVME"}` }, nil, node.Invalid, "disk_type"},
-		"a bad box":     {func(*fakeNode) string { return aNamespace(`,"password":"` + strings.Repeat("00", 60) + `"`) }, nil, node.Invalid, "data.password"},
-		"a star":        {func(f *fakeNode) string { return aNamespace(`,"password":"` + f.seal("*") + `"`) }, nil, node.Invalid, `data.password is "*"`},
-		"an empty one":  {func(f *fakeNode) string { return aNamespace(`,"password":"` + f.seal("") + `"`) }, nil, node.Invalid, "holds 0 bytes"},
-		"a long one":    {func(f *fakeNode) string { return aNamespace(`,"password":"` + f.seal(strings.Repeat("x", 64)) + `"`) }, nil, node.Invalid, "holds 64 bytes"},
-		"a zero byte":   {func(f *fakeNode) string { return aNamespace(`,"password":"` + f.seal("a\x00b") + `"`) }, nil, node.Invalid, "aren't text"},
-		"no text":       {func(f *fakeNode) string { return aNamespace(`,"password":"` + f.seal("\xff\xfe") + `"`) }, nil, node.Invalid, "aren't text"},
+		"no size":       {func(*world) string { return `{"size":0,"mode":"user","disk_type":"SSD"}` }, nil, node.Invalid, "size"},
+		"no mode":       {func(*world) string { return `{"size":1,"mode":"fast","disk_type":"SSD"}` }, nil, node.Invalid, "mode"},
+		"no disk type":  {func(*world) string { return `{"size":1,"mode":"user","disk_type":"NVME"}` }, nil, node.Invalid, "disk_type"},
+		"a bad box":     {func(*world) string { return aNamespace(`,"password":"` + strings.Repeat("00", 60) + `"`) }, nil, node.Invalid, "data.password"},
+		"a star":        {func(f *world) string { return aNamespace(`,"password":"` + f.seal("*") + `"`) }, nil, node.Invalid, `data.password is "*"`},
+		"an empty one":  {func(f *world) string { return aNamespace(`,"password":"` + f.seal("") + `"`) }, nil, node.Invalid, "holds 0 bytes"},
+		"a long one":    {func(f *world) string { return aNamespace(`,"password":"` + f.seal(strings.Repeat("x", 64)) + `"`) }, nil, node.Invalid, "holds 64 bytes"},
+		"a zero byte":   {func(f *world) string { return aNamespace(`,"password":"` + f.seal("a\x00b") + `"`) }, nil, node.Invalid, "aren't text"},
+		"no text":       {func(f *world) string { return aNamespace(`,"password":"` + f.seal("\xff\xfe") + `"`) }, nil, node.Invalid, "aren't text"},
 		"another's box": {nil, nil, node.Invalid, "made for another user"},
-		"no answer":     {func(f *fakeNode) string { return aNamespace(`,"password":"` + f.seal("a") + `"`) }, func(f *fakeNode) { f.fail["decrypt"] = node.Errorf(node.Transient, "silent") }, node.Transient, "silent"},
-		"no such disk":  {nil, func(f *fakeNode) { f.pools = f.pools[1:] }, node.Refused, "data.disk_type is SSD"},
-		"no space":      {nil, func(f *fakeNode) { f.pools[0].Offered = 2 * gib }, node.NoSpace, "need 2.88 GiB with zdb's overhead, free 2.00 GiB"},
-		"a broken pool": {nil, func(f *fakeNode) {
-			f.broken = []node.BrokenPool{{Name: "ssd0", DiskType: workload.SSD, Cause: "read-only"}}
-		}, node.Transient, "pool ssd0 is broken now: read-only"},
-		"no image":       {nil, func(f *fakeNode) { f.fail["pull"] = node.Errorf(node.Refused, "no zdb program") }, node.Refused, "no zdb program"},
-		"image to come":  {nil, func(f *fakeNode) { f.ready = false }, node.Transient, "is being unpacked"},
-		"no port":        {nil, func(f *fakeNode) { f.fail["attach"] = node.Errorf(node.NoSpace, "all ports are in use") }, node.NoSpace, "all ports are in use"},
-		"a silent zdb":   {nil, func(f *fakeNode) { f.silent = 1000 }, node.Transient, "zdb doesn't answer"},
-		"doesn't start":  {nil, func(f *fakeNode) { f.fail["start"] = node.Errorf(node.Invalid, "exec format error") }, node.Invalid, "exec format error"},
-		"no namespace":   {nil, func(f *fakeNode) { f.fail["create namespace"] = node.Errorf(node.Invalid, "bad name") }, node.Invalid, "bad name"},
-		"silent storage": {nil, func(f *fakeNode) { f.reading["status"] = node.Errorf(node.Transient, "no answer") }, node.Transient, "no answer"},
-		"a silent zdbd":  {nil, func(f *fakeNode) { f.reading["servers"] = node.Errorf(node.Transient, "no answer") }, node.Transient, "no answer"},
+		"no answer":     {func(f *world) string { return aNamespace(`,"password":"` + f.seal("a") + `"`) }, func(f *world) { f.Fail("Identity.Decrypt", node.Errorf(node.Transient, "silent")) }, node.Transient, "silent"},
+		"no such disk":  {nil, func(f *world) { f.Storage.SetPools(func(all []node.Pool) []node.Pool { return all[1:] }) }, node.Refused, "data.disk_type is SSD"},
+		"no space": {nil, func(f *world) {
+			f.Storage.SetPools(func(all []node.Pool) []node.Pool { all[0].Offered = 2 * gib; return all })
+		}, node.NoSpace, "need 2.88 GiB with zdb's overhead, free 2.00 GiB"},
+		"a broken pool":  {nil, func(f *world) { f.Storage.Break("ssd0", "read-only") }, node.Transient, "pool ssd0 is broken now: read-only"},
+		"no image":       {nil, func(f *world) { f.Fail("Images.Pull", node.Errorf(node.Refused, "no zdb program")) }, node.Refused, "no zdb program"},
+		"image to come":  {nil, func(f *world) { f.Images.Hold(&node.Image{Unpacking: true}) }, node.Transient, "is being unpacked"},
+		"no port":        {nil, func(f *world) { f.Fail("ZDB.Attach", node.Errorf(node.NoSpace, "all ports are in use")) }, node.NoSpace, "all ports are in use"},
+		"a silent zdb":   {nil, func(f *world) { f.ZDB.Silence(1000) }, node.Transient, "it doesn't answer"},
+		"doesn't start":  {nil, func(f *world) { f.Fail("Containers.Start", node.Errorf(node.Invalid, "exec format error")) }, node.Invalid, "exec format error"},
+		"no namespace":   {nil, func(f *world) { f.Fail("ZDB.Create", node.Errorf(node.Invalid, "bad name")) }, node.Invalid, "bad name"},
+		"silent storage": {nil, func(f *world) { f.Fail("Storage.Status", node.Errorf(node.Transient, "no answer")) }, node.Transient, "no answer"},
+		"a silent zdbd":  {nil, func(f *world) { f.Fail("ZDB.Servers", node.Errorf(node.Transient, "no answer")) }, node.Transient, "no answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFakeNode(t)
+			f := newWorld(t)
 			data := aNamespace("")
 			if c.data != nil {
 				data = c.data(f)
 			}
 			if name == "another's box" {
-				sealed, _ := workload.SealSecret(f.key.ID(), other.ID(), workload.TypeZDB, "password", []byte("theirs"))
+				sealed, _ := workload.SealSecret(f.Identity.ID(), other.ID(), workload.TypeZDB, "password", []byte("theirs"))
 				data = aNamespace(`,"password":"` + sealed + `"`)
 			}
 			if c.world != nil {
@@ -238,52 +240,52 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestABoxOfTheSeedsTime(t *testing.T) {
-	f := newFakeNode(t)
-	box, err := sign.Seal(f.key.ID(), []byte("s3cr3t"))
+	f := newWorld(t)
+	sealed, err := sign.Seal(f.Identity.ID(), []byte("s3cr3t"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := f.reservation("2-1", aNamespace(fmt.Sprintf(`,"password":"%x"`, box)))
+	r := f.reservation("2-1", aNamespace(fmt.Sprintf(`,"password":"%x"`, sealed)))
 	if _, err := f.provisioner().Provision(context.Background(), r); node.KindOf(err) != node.Invalid {
 		t.Errorf("version 2 takes it: %v", err)
 	}
 	r.Version = 1
-	if _, err := f.provisioner().Provision(context.Background(), r); err != nil || f.data["zdb-ssd0-user"]["2-1"].Password != "s3cr3t" {
-		t.Errorf("version 1: %v, %+v", err, f.data)
+	if _, err := f.provisioner().Provision(context.Background(), r); err != nil || f.namespace(box, "2-1").Password != "s3cr3t" {
+		t.Errorf("version 1: %v, %+v", err, f.ZDB.Namespaces(pathOf(box)))
 	}
 }
 
 // A failing attempt takes back its own changes only.
 func TestAFailureLeavesOthersAlone(t *testing.T) {
-	for _, step := range []string{"grow", "create namespace"} {
+	for _, step := range []string{"Storage.ResizeFilesystem", "ZDB.Create"} {
 		for _, kind := range []node.Kind{node.NoSpace, node.Transient, node.Invalid} {
-			f := newFakeNode(t)
+			f := newWorld(t)
 			f.provision("2-1", aNamespace(""))
-			made, size := f.left(), f.volumes["zdb-ssd0-user"].Size
-			f.fail[step] = node.Errorf(kind, "it fails")
+			made, size := f.left(), f.sizeOf(box)
+			f.FailNext(step, 1, node.Errorf(kind, "it fails"))
 			_, err := f.provisioner().Provision(context.Background(), f.reservation("3-1", aNamespace("")))
-			if node.KindOf(err) != kind || !slices.Equal(f.left(), made) || f.volumes["zdb-ssd0-user"].Size != size {
-				t.Errorf("%s fails with %s: %v; on the node %q, volume has %d, had %d", step, kind, err, f.left(), f.volumes["zdb-ssd0-user"].Size, size)
+			if node.KindOf(err) != kind || !slices.Equal(f.left(), made) || f.sizeOf(box) != size {
+				t.Errorf("%s fails with %s: %v; on the node %q, volume has %d, had %d", step, kind, err, f.left(), f.sizeOf(box), size)
 			}
 		}
 	}
 }
 
 func TestTheImageIsPreparedAhead(t *testing.T) {
-	f := newFakeNode(t)
-	f.ready = false
+	f := newWorld(t)
+	f.Images.Hold(&node.Image{Unpacking: true})
 	p, r := f.provisioner(), f.reservation("2-1", aNamespace(""))
 	got, err := p.Prepare(context.Background(), r)
 	if err != nil || got.Ready || got.What != "zdb's image is being unpacked" {
 		t.Fatalf("prepared %+v, %v", got, err)
 	}
-	f.ready = true
-	if got, err := p.Prepare(context.Background(), r); err != nil || !got.Ready || len(f.boxes)+len(f.volumes)+len(f.ports) != 0 {
+	f.Images.Hold(nil)
+	if got, err := p.Prepare(context.Background(), r); err != nil || !got.Ready || len(f.Containers.Specs())+len(f.Storage.Filesystems())+len(f.ZDB.Ports()) != 0 {
 		t.Fatalf("prepared %+v, %v; on the node %q", got, err, f.left())
 	}
 	f.decommission("2-1", aNamespace(""))
 	f.wantLeft()
-	f.fail["pull"] = node.Errorf(node.Refused, "no zdb program")
+	f.Fail("Images.Pull", node.Errorf(node.Refused, "no zdb program"))
 	if _, err := p.Prepare(context.Background(), r); node.KindOf(err) != node.Refused || len(f.left()) != 0 {
 		t.Fatalf("error is %v, left %v", err, f.left())
 	}
@@ -291,51 +293,51 @@ func TestTheImageIsPreparedAhead(t *testing.T) {
 
 // An existing zdb container is repaired even when zdb's program is gone.
 func TestAnImageThatIsHereIsTaken(t *testing.T) {
-	f := newFakeNode(t)
+	f := newWorld(t)
 	f.provision("2-1", aNamespace(""))
-	f.fail["pull"] = node.Errorf(node.Refused, "no zdb program")
-	clear(f.boxes)
-	f.reboot()
+	f.Fail("Images.Pull", node.Errorf(node.Refused, "no zdb program"))
+	f.Containers.Remove(box)
+	f.Containers.Reboot()
 	if got, err := f.provisioner().Prepare(context.Background(), f.reservation("2-1", aNamespace(""))); err != nil || !got.Ready {
 		t.Fatalf("prepared %+v, %v", got, err)
 	}
 	f.provision("2-1", aNamespace(""))
-	if !f.runs["zdb-ssd0-user"] {
+	if !f.Containers.Runs(box) {
 		t.Error("it doesn't run")
 	}
 }
 
 func TestAZDBThatNeedsItsTimeIsWaitedFor(t *testing.T) {
-	f := newFakeNode(t)
-	f.silent = 3
+	f := newWorld(t)
+	f.ZDB.Silence(3)
 	f.provision("2-1", aNamespace(""))
-	if f.silent != 0 {
+	if f.ZDB.Silent() != 0 {
 		t.Error("it wasn't asked again")
 	}
 }
 
 func TestExpiredNamespaceIsShut(t *testing.T) {
-	f := newFakeNode(t)
+	f := newWorld(t)
 	data := aNamespace(fmt.Sprintf(`,"password":%q,"public":true`, f.seal("s3cr3t")))
 	f.provision("2-1", data)
 	p, r := f.provisioner(), f.reservation("2-1", data)
 	if err := p.Stop(context.Background(), r); err != nil {
 		t.Fatal(err)
 	}
-	got := f.data["zdb-ssd0-user"]["2-1"]
+	got := f.namespace(box, "2-1")
 	if got.Public || got.Password == "s3cr3t" || len(got.Password) < 20 || got.Size != 2*gib || !p.HoldsData() {
 		t.Errorf("namespace is %+v", got)
 	}
 	f.provision("2-1", data)
-	if got := f.data["zdb-ssd0-user"]["2-1"]; !got.Public || got.Password != "s3cr3t" {
+	if got := f.namespace(box, "2-1"); !got.Public || got.Password != "s3cr3t" {
 		t.Errorf("namespace is %+v", got)
 	}
 	delete(f.homes, "2-1") // its result was replaced by its end's, and the node has restarted
 	f.was["2-1"] = true
-	if err := p.Stop(context.Background(), r); err != nil || f.data["zdb-ssd0-user"]["2-1"].Password == "s3cr3t" {
+	if err := p.Stop(context.Background(), r); err != nil || f.namespace(box, "2-1").Password == "s3cr3t" {
 		t.Errorf("stop: %v", err)
 	}
-	f.runs["zdb-ssd0-user"] = false
+	f.ZDB.Kill(box)
 	if err := p.Stop(context.Background(), r); err == nil {
 		t.Error("it is said to be shut by a zdb that doesn't answer")
 	}
