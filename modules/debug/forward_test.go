@@ -47,7 +47,7 @@ func (p *process) listens() bool { return p.tap.listen.Load() != nil }
 
 func TestLinesOfOtherProcesses(t *testing.T) {
 	s := newServer(t)
-	w := newWorld(t, "127.0.0.1/32")
+	w := newWorld(t, loopback)
 	client := conformance.OnBus[node.LogLines](t, node.DebugModule, bus.Object(node.LogLinesObject, node.LogLinesVersion), w.Module)
 	p := newProcess(t, stubs.NewLogLinesStub(client))
 	until(t, "nobody wants its lines", func() bool { return !p.listens() })

@@ -17,12 +17,12 @@ import (
 func TestDebugConformance(t *testing.T) {
 	s := newServer(t)
 	open := func(t *testing.T) conformance.DebugClient {
-		w := newWorld(t, "127.0.0.1/32")
+		w := newWorld(t, loopback)
 		client := conformance.OnBus[node.Debug](t, node.DebugModule, bus.Object(node.DebugObject, node.DebugVersion), w.Module)
 		return stubs.NewDebugStub(client)
 	}
 	conformance.DebugSuite(t, func(t *testing.T) conformance.DebugSubject {
-		return conformance.DebugSubject{Client: open(t), Restart: open, Host: "127.0.0.1", Port: s.port, Most: MaxStreams}
+		return conformance.DebugSubject{Client: open(t), Restart: open, Host: host(), Port: s.port, Most: MaxStreams}
 	})
 }
 
@@ -53,7 +53,7 @@ func TestStartRefusesForbiddenAddresses(t *testing.T) {
 
 // A host that can't be resolved or reached now may be so later.
 func TestStartDoesNotWaitForTheServer(t *testing.T) {
-	w := newWorld(t, "127.0.0.1/32")
+	w := newWorld(t, loopback)
 	quick(t, "Start", func() {
 		w.begin(node.DebugSpec{ID: "1-1", Host: "127.0.0.1", Port: 1, Channel: "c"})
 	})
@@ -65,7 +65,7 @@ func TestStartDoesNotWaitForTheServer(t *testing.T) {
 
 func TestWithoutStreamsNobodyListens(t *testing.T) {
 	s := newServer(t)
-	w := newWorld(t, "127.0.0.1/32")
+	w := newWorld(t, loopback)
 	listened := func() bool { return w.tap.listen.Load() != nil }
 	if listened() {
 		t.Error("it listens before there is a stream")

@@ -17,7 +17,7 @@ import (
 
 func TestLinesReachARedisServer(t *testing.T) {
 	s := newServer(t)
-	w := newWorld(t, "127.0.0.1/32")
+	w := newWorld(t, loopback)
 	w.begin(specOf("1-1", s))
 	w.begin(specOf("2-1", s))
 	one, two := s.subscribe("logs-1-1"), s.subscribe("logs-2-1")
@@ -54,7 +54,7 @@ func TestLinesReachARedisServer(t *testing.T) {
 
 func TestRedisServerComesBack(t *testing.T) {
 	s := newServer(t)
-	w := newWorld(t, "127.0.0.1/32")
+	w := newWorld(t, loopback)
 	w.begin(specOf("1-1", s))
 	w.connected("1-1")
 	s.kill()
@@ -106,7 +106,7 @@ func TestDropLogDoesNotSuppressOutageLog(t *testing.T) {
 // The notice is published where lines are missing, and has their number.
 func TestDroppedLinesNotice(t *testing.T) {
 	s := newServer(t)
-	w := newWorld(t, "127.0.0.1/32")
+	w := newWorld(t, loopback)
 	r := s.subscribe("logs-1-1")
 	s.signal(unix.SIGSTOP)
 	w.begin(specOf("1-1", s))
@@ -134,9 +134,11 @@ func TestDroppedLinesNotice(t *testing.T) {
 
 func TestFrozenRedisServerBlocksNobody(t *testing.T) {
 	s := newServer(t)
-	w := newWorld(t, "127.0.0.1/32")
+	w, hasty := newWorldWithin(t, patient, loopback), newWorld(t, loopback)
 	w.begin(specOf("1-1", s))
 	w.connected("1-1")
+	hasty.begin(specOf("1-1", s))
+	hasty.connected("1-1")
 	s.signal(unix.SIGSTOP)
 	big := strings.Repeat("x", 8<<10)
 	for range 2000 {
@@ -144,7 +146,8 @@ func TestFrozenRedisServerBlocksNobody(t *testing.T) {
 	}
 	quick(t, "a line", func() { w.log.Info().Msg(big) })
 	quick(t, "List", func() { w.one("1-1") })
-	until(t, "it says what is wrong", func() bool { return strings.Contains(w.one("1-1").LastError, "timeout") })
+	hasty.log.Info().Msg(big)
+	until(t, "it says what is wrong", func() bool { return strings.Contains(hasty.one("1-1").LastError, "timeout") })
 	quick(t, "a second stream", func() { w.begin(specOf("2-1", s)) })
 	quick(t, "Stop", func() {
 		if err := w.Stop("1-1"); err != nil {
@@ -157,7 +160,7 @@ func TestFrozenRedisServerBlocksNobody(t *testing.T) {
 // A failing stream logs, and must not receive its own log lines.
 func TestFailingStreamDoesNotFeedItself(t *testing.T) {
 	s := newServer(t)
-	w := newWorld(t, "127.0.0.1/32")
+	w := newWorld(t, loopback)
 	w.begin(specOf("1-1", s))
 	w.connected("1-1")
 	s.kill()
@@ -182,7 +185,7 @@ func TestNotARedisServer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			port := impostor(t, c.answer)
-			w := newWorld(t, "127.0.0.1/32")
+			w := newWorld(t, loopback)
 			w.begin(node.DebugSpec{ID: "1-1", Host: "127.0.0.1", Port: port, Channel: "c"})
 			until(t, "it says what is wrong", func() bool { return w.one("1-1").LastError != "" })
 			if i := w.one("1-1"); i.Connected || !strings.Contains(i.LastError, c.want) {
@@ -230,7 +233,7 @@ func impostor(t *testing.T, answer string) uint16 {
 
 func TestRedisServerWithPassword(t *testing.T) {
 	s := newServer(t, "--requirepass", "x")
-	w := newWorld(t, "127.0.0.1/32")
+	w := newWorld(t, loopback)
 	w.begin(specOf("1-1", s))
 	until(t, "it says so", func() bool { return strings.Contains(w.one("1-1").LastError, "NOAUTH") })
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -147,7 +148,13 @@ type upstream struct {
 // newUpstream answers with handle, over UDP and TCP.
 func newUpstream(t *testing.T, handle func(network string, q *mdns.Msg) *mdns.Msg) *upstream {
 	t.Helper()
-	return newUpstreamAt(t, "127.0.0.1:0", handle)
+	return newUpstreamAt(t, host()+":0", handle)
+}
+
+// host is an address of loopback that no other process of tests has: a port of UDP on it is free for TCP too.
+func host() string {
+	id := os.Getpid()
+	return netip.AddrFrom4([4]byte{127, byte(64 + id>>16&63), byte(id >> 8), byte(id)}).String()
 }
 
 func newUpstreamAt(t *testing.T, addr string, handle func(network string, q *mdns.Msg) *mdns.Msg) *upstream {
@@ -251,13 +258,13 @@ func serving(t *testing.T, n namespace, c dns.Config) *dns.Server {
 // eventually polls until ok holds.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(time.Minute)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !ok() {
 		select {
 		case <-deadline:
-			t.Fatalf("%s: not within 10 s", what)
+			t.Fatalf("%s: not within a minute", what)
 		case <-tick.C:
 		}
 	}
