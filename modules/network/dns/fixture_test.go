@@ -124,7 +124,7 @@ func question(name string, qtype uint16) *mdns.Msg {
 
 func exchange(conn net.Conn, q *mdns.Msg) (*mdns.Msg, error) {
 	c := mdns.Conn{Conn: conn, UDPSize: mdns.MaxMsgSize - 1}
-	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		return nil, err
 	}
 	if err := c.WriteMsg(q); err != nil {

@@ -215,7 +215,7 @@ func TestTheNextNameServerIsAsked(t *testing.T) {
 			if got := said(n.ask("udp", "example.com", mdns.TypeA)); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
 			}
-			if took := time.Since(began); took > 3*time.Second {
+			if took := time.Since(began); took > 30*time.Second {
 				t.Errorf("it took %s", took)
 			}
 			if got := s.List()[0]; got.Failures != c.failures || got.Queries != 1 {
@@ -251,7 +251,7 @@ func TestAllNameServersAreDead(t *testing.T) {
 		if got := said(n.ask(network, "example.com", mdns.TypeA)); got != "SERVFAIL" {
 			t.Error(got)
 		}
-		if took := time.Since(began); took < time.Second || took > 4*time.Second {
+		if took := time.Since(began); took < time.Second || took > 30*time.Second {
 			t.Errorf("over %s it took %s, want 1.5 s", network, took)
 		}
 	}

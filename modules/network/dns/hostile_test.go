@@ -213,7 +213,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 			t.Error("an idle connection stays open")
 		}
 	}
-	if took := time.Since(began); took > 4*time.Second {
+	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("it took %s to close those that are idle for 1 s", took)
 	}
 	eventually(t, "there is room again", func() bool {
@@ -266,12 +266,12 @@ func TestALoopEnds(t *testing.T) {
 		m.Id = q.Id
 		return m
 	})
-	s := serving(t, n, dns.Config{Upstreams: addrs(up), Attempt: 2 * time.Second, Timeout: 2 * time.Second, Limits: dns.Limits{Forwards: 16}})
+	s := serving(t, n, dns.Config{Upstreams: addrs(up), Attempt: time.Minute, Timeout: time.Minute, Limits: dns.Limits{Forwards: 16}})
 	began := time.Now()
 	if got := said(n.ask("udp", "example.com", mdns.TypeA)); got != "SERVFAIL" {
 		t.Error(got)
 	}
-	if took := time.Since(began); took > 5*time.Second {
+	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("it took %s", took)
 	}
 	if got := s.List()[0].Queries; got != 17 {
