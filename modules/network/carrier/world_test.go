@@ -29,6 +29,9 @@ const carry = "carry"
 // carryOld is a carrier of another protocol.
 const carryOld = "carry-old"
 
+// programs is the folder of the programs that tests build.
+var programs string
+
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == carry {
 		os.Exit(carryHere(os.Args[2:]))
@@ -40,8 +43,13 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
+	programs, err = os.MkdirTemp("", "carrier-programs-")
+	if err != nil {
+		panic(err)
+	}
 	status := m.Run()
 	leave()
+	_ = os.RemoveAll(programs)
 	os.Exit(status)
 }
 
@@ -88,12 +96,12 @@ func must(t testing.TB, err error) {
 // until polls until ok, or fails.
 func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
+	deadline := time.NewTimer(time.Minute)
 	defer deadline.Stop()
 	for !ok() {
 		select {
 		case <-deadline.C:
-			t.Fatalf("not within 20 s: %s", what)
+			t.Fatalf("not within a minute: %s", what)
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
