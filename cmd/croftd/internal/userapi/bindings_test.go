@@ -53,6 +53,9 @@ func TestBindingsAreRememberedLongEnough(t *testing.T) {
 // A user's oldest bindings are displaced first, and the total is bounded even if the clock is never
 // trusted.
 func TestBindingsAreBounded(t *testing.T) {
+	was := bindingsOfUser
+	t.Cleanup(func() { bindingsOfUser = was })
+	bindingsOfUser.Each, bindingsOfUser.Total = 64, 2048
 	b := newBindings(func() (time.Time, bool) { return time.Time{}, false })
 	other := on(0)
 	if err := b.claim("other", other); err != nil {

@@ -23,10 +23,13 @@ func (w *world) from(address string) (net.Conn, error) {
 	return d.DialContext(w.Context(), "tcp", w.door.Address())
 }
 
-// TestSilentStrangersCannotLockAnOwnerOut: 512 silent connections from 8 addresses, reopened as soon as
-// they end, and an owner who can connect, and whose earlier streams go on.
+// TestSilentStrangersCannotLockAnOwnerOut: silent connections from 8 addresses, twice as many as have a
+// place, reopened as soon as they end, and an owner who can connect, and whose earlier streams go on.
 func TestSilentStrangersCannotLockAnOwnerOut(t *testing.T) {
-	w := newWorld(t)
+	const sources, each = 8, 4
+	w := newWorld(t, func(c *userapi.Config) {
+		c.Limits.Strangers = limit.Limit{Name: "door-strangers", Per: "source", Each: each, Total: sources * each}
+	})
 	turned := limit.Times()["door-strangers"]
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -40,13 +43,13 @@ func TestSilentStrangersCannotLockAnOwnerOut(t *testing.T) {
 	var strangers, first sync.WaitGroup
 	defer strangers.Wait()
 	defer cancel()
-	for i := range 512 {
+	for i := range 2 * sources * each {
 		first.Add(1)
 		strangers.Go(func() {
 			ready := sync.OnceFunc(first.Done)
 			defer ready()
 			for ctx.Err() == nil {
-				c, err := w.from(fmt.Sprintf("127.0.0.%d", 2+i%8))
+				c, err := w.from(fmt.Sprintf("127.0.0.%d", 2+i%sources))
 				ready()
 				if err != nil {
 					continue
