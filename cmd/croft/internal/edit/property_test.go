@@ -1,6 +1,7 @@
 package edit_test
 
 import (
+	"flag"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -219,4 +220,13 @@ func TestNetworkCommandsInAnyOrder(t *testing.T) {
 		}
 		b.valid(t)
 	})
+}
+
+// TestMain has property tests take 40 rounds instead of rapid's 100, of 25 commands on the average, which
+// are a thousand commands; the flag says otherwise.
+func TestMain(m *testing.M) {
+	if err := flag.Set("rapid.checks", "40"); err != nil {
+		panic(err)
+	}
+	m.Run()
 }
