@@ -96,15 +96,15 @@ func TestServerRunsAgain(t *testing.T) {
 		events, _ := stream(t, c, "Ticks")
 		for round := range 3 {
 			stop := background(t, s.Run)
-			nextTick(t, events, 5*time.Second)
+			nextTick(t, events, time.Minute)
 			if got, err := call[string](timeout(t, 5*time.Second), c, "Echo", "hi"); err != nil || got != "hi" {
 				t.Fatalf("round %d: %q, %v", round, got, err)
 			}
-			eventually(t, 5*time.Second, "a second Run is refused", func() bool {
+			eventually(t, time.Minute, "a second Run is refused", func() bool {
 				return errors.Is(s.Run(t.Context()), node.Exist)
 			})
-			within(t, time.Second, "stopping", stop)
-			eventually(t, time.Second, "its streams have ended", func() bool { return impl.ticking.Load() == 0 })
+			within(t, slack, "stopping", stop)
+			eventually(t, time.Minute, "its streams have ended", func() bool { return impl.ticking.Load() == 0 })
 			drain(events)
 			_, err := call[string](timeout(t, 50*time.Millisecond), c, "Echo", "anybody?")
 			wantKind(t, err, node.Unknown)
@@ -147,7 +147,7 @@ func TestServerFinishesRunningCalls(t *testing.T) {
 		stop := background(t, s.Run)
 		c := w.client()
 		got := make(chan error, 1)
-		eventually(t, 5*time.Second, "the server answers", func() bool {
+		eventually(t, time.Minute, "the server answers", func() bool {
 			_, err := call[string](timeout(t, time.Second), c, "Echo", "")
 			return err == nil
 		})
@@ -155,8 +155,8 @@ func TestServerFinishesRunningCalls(t *testing.T) {
 			_, err := call[string](timeout(t, 5*time.Second), c, "Slow", int64(300))
 			got <- err
 		}()
-		eventually(t, 5*time.Second, "the call runs", func() bool { n, _ := impl.Ran("slow"); return n == 1 })
-		within(t, time.Second, "stopping", stop)
+		eventually(t, time.Minute, "the call runs", func() bool { n, _ := impl.Ran("slow"); return n == 1 })
+		within(t, slack, "stopping", stop)
 		if err := <-got; err != nil {
 			t.Errorf("a call that was begun when the server stopped: %v", err)
 		}
@@ -181,14 +181,14 @@ func TestStopGivesUpAfterItsGrace(t *testing.T) {
 	c := bus.NewClient(b, bus.Options{})
 	defer c.Close()
 	go func() { _, _ = call[string](timeout(t, 5*time.Second), c, "Slow", int64(500)) }()
-	eventually(t, 5*time.Second, "the call runs", func() bool { n, _ := impl.Ran("slow"); return n == 1 })
+	eventually(t, time.Minute, "the call runs", func() bool { n, _ := impl.Ran("slow"); return n == 1 })
 	cancel()
 	err = <-ended
 	wantKind(t, err, node.Busy)
 	if !strings.Contains(err.Error(), "[object@1.0].Slow()") {
 		t.Errorf("the error doesn't name the call: %v", err)
 	}
-	eventually(t, 5*time.Second, "the call has ended", func() bool { return s.Stats().Served == 1 })
+	eventually(t, time.Minute, "the call has ended", func() bool { return s.Stats().Served == 1 })
 }
 
 func TestExpiredRequestIsNotRun(t *testing.T) {
@@ -204,7 +204,7 @@ func TestExpiredRequestIsNotRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		// Another worker than Echo's may still handle the request.
-		eventually(t, 5*time.Second, "the request has expired", func() bool { return s.Stats().Expired == 1 })
+		eventually(t, time.Minute, "the request has expired", func() bool { return s.Stats().Expired == 1 })
 		if n, _ := impl.Ran("slow"); n != 0 {
 			t.Errorf("the request ran %d times", n)
 		}
@@ -217,10 +217,10 @@ func TestStatus(t *testing.T) {
 		c := w.client()
 		var wg sync.WaitGroup
 		for range 4 {
-			wg.Go(func() { _, _ = call[string](timeout(t, 5*time.Second), c, "Slow", int64(700)) })
+			wg.Go(func() { _, _ = call[string](timeout(t, time.Minute), c, "Slow", int64(3000)) })
 		}
-		eventually(t, 5*time.Second, "all workers are busy", func() bool { n, _ := impl.Ran("slow"); return n == 4 })
-		within(t, 450*time.Millisecond, "asking for the status while all are busy", func() {
+		eventually(t, time.Minute, "all workers are busy", func() bool { n, _ := impl.Ran("slow"); return n == 4 })
+		within(t, 2*time.Second, "asking for the status while all are busy", func() {
 			status, err := c.Status(timeout(t, 5*time.Second), module)
 			if err != nil {
 				t.Error(err)

@@ -167,21 +167,26 @@ func within(t *testing.T, limit time.Duration, what string, f func()) {
 	}
 }
 
-// onTime runs f, which has d to return, a few times. The best run shows how well
-// the deadline is kept, whatever the machine's load; none may be far off.
+// slack is how late a loaded machine may be. It is shorter than the grace of world.options
+// and than the client's own timeout: who waits for one of them is still found.
+const slack = 4 * time.Second
+
+// onTime runs f, which has d to return, until one run keeps the deadline: the best run
+// shows how well it is kept, whatever the machine's load. No run may hang.
 func onTime(t *testing.T, d time.Duration, what string, f func(ctx context.Context)) {
 	t.Helper()
 	best := time.Hour
-	for range 4 {
+	for range 50 {
 		ctx, cancel := context.WithTimeout(context.Background(), d)
 		start := time.Now()
-		within(t, d+600*time.Millisecond, what, func() { f(ctx) })
+		within(t, slack, what, func() { f(ctx) })
 		best = min(best, time.Since(start))
 		cancel()
+		if best <= d+30*time.Millisecond || t.Failed() {
+			return
+		}
 	}
-	if late := best - d; late > 30*time.Millisecond {
-		t.Errorf("%s returned %s after its deadline at best", what, late.Round(time.Millisecond))
-	}
+	t.Errorf("%s returned %s after its deadline at best", what, (best - d).Round(time.Millisecond))
 }
 
 func timeout(t *testing.T, d time.Duration) context.Context {

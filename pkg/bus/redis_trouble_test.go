@@ -19,11 +19,11 @@ func TestFrozenRedisHoldsNobody(t *testing.T) {
 	s := w.server(impl)
 	stop := background(t, s.Run)
 	c := w.client()
-	if _, err := call[string](timeout(t, 5*time.Second), c, "Echo", "warm"); err != nil {
+	if _, err := call[string](timeout(t, time.Minute), c, "Echo", "warm"); err != nil {
 		t.Fatal(err)
 	}
 	events, cancel := stream(t, c, "Ticks")
-	nextTick(t, events, 5*time.Second)
+	nextTick(t, events, time.Minute)
 
 	w.redis.freeze()
 	onTime(t, 200*time.Millisecond, "a call with redis frozen", func(ctx context.Context) {
@@ -37,26 +37,26 @@ func TestFrozenRedisHoldsNobody(t *testing.T) {
 		_, err := call[string](ctx, c, "Echo", big)
 		wantKind(t, err, node.Transient)
 	})
-	within(t, 800*time.Millisecond, "a new stream of 200 ms with redis frozen", func() {
+	within(t, slack, "a new stream of 200 ms with redis frozen", func() {
 		if _, err := w.client0(t, 200*time.Millisecond); err == nil {
 			t.Error("a client connected to a frozen redis")
 		}
 	})
-	within(t, 500*time.Millisecond, "cancelling a stream with redis frozen", func() {
+	within(t, slack, "cancelling a stream with redis frozen", func() {
 		cancel()
 		for range events {
 		}
 	})
-	within(t, time.Second, "stopping the server with redis frozen", stop)
+	within(t, slack, "stopping the server with redis frozen", stop)
 
 	w.redis.thaw()
 	background(t, s.Run)
-	eventually(t, 10*time.Second, "calls work again", func() bool {
+	eventually(t, time.Minute, "calls work again", func() bool {
 		_, err := call[string](timeout(t, time.Second), c, "Echo", "x")
 		return err == nil
 	})
 	events, _ = stream(t, c, "Ticks")
-	nextTick(t, events, 5*time.Second)
+	nextTick(t, events, time.Minute)
 }
 
 func TestRedisKilledAndStartedAgain(t *testing.T) {
@@ -65,31 +65,31 @@ func TestRedisKilledAndStartedAgain(t *testing.T) {
 	c := w.client()
 	ticks, _ := stream(t, c, "Ticks")
 	quiet, _ := stream(t, c, "Quiet")
-	nextTick(t, ticks, 5*time.Second)
+	nextTick(t, ticks, time.Minute)
 
 	w.redis.kill()
-	within(t, time.Second, "a call with redis gone", func() {
-		_, err := call[string](timeout(t, 5*time.Second), c, "Echo", "x")
+	within(t, slack, "a call with redis gone", func() {
+		_, err := call[string](timeout(t, time.Minute), c, "Echo", "x")
 		wantKind(t, err, node.Transient)
 	})
-	within(t, 800*time.Millisecond, "a stream with redis gone", func() {
+	within(t, slack, "a stream with redis gone", func() {
 		_, err := c.Stream(timeout(t, 200*time.Millisecond), module, object(), "Burst")
 		wantKind(t, err, node.Transient)
 	})
 	drain(ticks)
 	w.redis.start()
 
-	eventually(t, 10*time.Second, "calls work again", func() bool {
+	eventually(t, time.Minute, "calls work again", func() bool {
 		_, err := call[string](timeout(t, time.Second), c, "Echo", "x")
 		return err == nil
 	})
-	nextTick(t, ticks, 10*time.Second)
+	nextTick(t, ticks, time.Minute)
 	resumed := map[string]bool{}
 	for range 2 {
 		select {
 		case channel := <-w.resumed:
 			resumed[channel] = true
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("only %v resumed", resumed)
 		}
 	}
@@ -113,11 +113,11 @@ func TestCallInFlightWhenRedisDies(t *testing.T) {
 		_, err := call[string](timeout(t, 600*time.Millisecond), c, "Slow", int64(200))
 		got <- err
 	}()
-	eventually(t, 5*time.Second, "the call runs", func() bool { n, _ := impl.Ran("slow"); return n == 1 })
+	eventually(t, time.Minute, "the call runs", func() bool { n, _ := impl.Ran("slow"); return n == 1 })
 	w.redis.kill()
 	wantKind(t, <-got, node.Unknown)
 	w.redis.start()
-	eventually(t, 10*time.Second, "calls work again", func() bool {
+	eventually(t, time.Minute, "calls work again", func() bool {
 		_, err := call[string](timeout(t, time.Second), c, "Echo", "x")
 		return err == nil
 	})
@@ -136,7 +136,7 @@ func TestRequestLostWithItsServer(t *testing.T) {
 	w.redis.takeRequest()
 	err := <-got
 	wantKind(t, err, node.Unknown)
-	if took := time.Since(start); took > 900*time.Millisecond || node.KindOf(err).Final() {
+	if took := time.Since(start); took > slack || node.KindOf(err).Final() {
 		t.Errorf("after %s: %v", took, err)
 	}
 	if n := w.redis.length(queueKey); n != 0 {
@@ -157,7 +157,7 @@ func TestQueuesAndRepliesDoNotStayForEver(t *testing.T) {
 	impl, s := w.serve()
 	_, err = call[string](timeout(t, 100*time.Millisecond), c, "Slow", int64(300))
 	wantKind(t, err, node.Unknown)
-	eventually(t, 5*time.Second, "the late reply is dropped", func() bool { return s.Stats().Lost == 1 })
+	eventually(t, time.Minute, "the late reply is dropped", func() bool { return s.Stats().Lost == 1 })
 	if n, _ := impl.Ran("slow"); n != 1 {
 		t.Errorf("it ran %d times", n)
 	}
@@ -179,7 +179,7 @@ func TestConnectionsAreKept(t *testing.T) {
 	w := redisWorld(t)
 	w.serve()
 	c := w.client()
-	if _, err := call[string](timeout(t, 5*time.Second), c, "Echo", "warm"); err != nil {
+	if _, err := call[string](timeout(t, time.Minute), c, "Echo", "warm"); err != nil {
 		t.Fatal(err)
 	}
 	received := func() int {
@@ -196,7 +196,7 @@ func TestConnectionsAreKept(t *testing.T) {
 	}
 	before := received()
 	for range 200 {
-		if _, err := call[string](timeout(t, 5*time.Second), c, "Echo", "x"); err != nil {
+		if _, err := call[string](timeout(t, time.Minute), c, "Echo", "x"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -215,11 +215,11 @@ func TestServerTakesNoMoreThanItCanDo(t *testing.T) {
 	for range 6 {
 		go func() { _, _ = call[string](timeout(t, 5*time.Second), c, "Slow", int64(400)) }()
 	}
-	eventually(t, 5*time.Second, "four run and two wait", func() bool {
+	eventually(t, time.Minute, "four run and two wait", func() bool {
 		n, _ := impl.Ran("slow")
 		return n == 4 && w.redis.length(queueKey) == 2
 	})
-	eventually(t, 5*time.Second, "all have run", func() bool { n, _ := impl.Ran("slow"); return n == 6 })
+	eventually(t, time.Minute, "all have run", func() bool { n, _ := impl.Ran("slow"); return n == 6 })
 }
 
 // No request may be lost between a server that stops and the next.
@@ -241,7 +241,7 @@ func TestNoRequestIsLostWhenServersTakeTurns(t *testing.T) {
 		return nil
 	})
 	for i := range 300 {
-		if _, err := call[string](timeout(t, 5*time.Second), c, "Echo", "x"); err != nil {
+		if _, err := call[string](timeout(t, time.Minute), c, "Echo", "x"); err != nil {
 			t.Fatalf("call %d, after %d turns, %d wait: %v; %+v", i, turns.Load(), w.redis.length(queueKey), err, s.Stats())
 		}
 	}

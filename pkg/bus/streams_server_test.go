@@ -75,10 +75,10 @@ func TestStreamThatEndsByItselfIsStartedAgain(t *testing.T) {
 	defer c.Close()
 	events, _ := stream(t, c, "Flaky")
 	stop := background(t, s.Run)
-	if n := nextTick(t, events, 5*time.Second); n != 4 {
+	if n := nextTick(t, events, time.Minute); n != 4 {
 		t.Errorf("the event is of run %d", n)
 	}
-	within(t, time.Second, "stopping with a stream that isn't closed", stop)
+	within(t, slack, "stopping with a stream that isn't closed", stop)
 	if log := logs.String(); !strings.Contains(log, "no stream today") || strings.Count(log, "a stream ended by itself") != 1 {
 		t.Errorf("the log: %s", log)
 	}
@@ -94,8 +94,8 @@ func TestStreamsRunOnlyWhileTheServerRuns(t *testing.T) {
 			t.Fatal("a stream runs before the server")
 		}
 		stop := background(t, s.Run)
-		nextTick(t, events, 5*time.Second)
+		nextTick(t, events, time.Minute)
 		stop()
-		eventually(t, time.Second, "no stream runs after the server", func() bool { return impl.ticking.Load() == 0 })
+		eventually(t, time.Minute, "no stream runs after the server", func() bool { return impl.ticking.Load() == 0 })
 	})
 }

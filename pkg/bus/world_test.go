@@ -283,7 +283,7 @@ func (w *world) serve() (*worker, *bus.Server) {
 	s := w.server(impl)
 	background(w.t, s.Run)
 	// The broker accepts requests for served objects only.
-	eventually(w.t, 5*time.Second, "the server runs", func() bool {
+	eventually(w.t, time.Minute, "the server runs", func() bool {
 		_, err := call[string](timeout(w.t, time.Second), w.client(), "Echo", "up?")
 		return err == nil
 	})
