@@ -54,6 +54,18 @@ func inDrift(t *testing.T, test func(t *testing.T, w *world, n *incarnation, p *
 	}, func(t *testing.T, w *world, n *incarnation) { test(t, w, n, p, log) })
 }
 
+// inSlowDrift is inDrift with a look each five minutes: over days, a look each ten seconds
+// costs much and shows no more.
+func inSlowDrift(t *testing.T, test func(t *testing.T, w *world, n *incarnation, p *watchedProvisioner, log *driftLog)) {
+	t.Helper()
+	p, log := &watchedProvisioner{}, &driftLog{}
+	inWorld(t, func(w *world) {
+		w.limits = provision.Limits{Drift: 5 * time.Minute, Look: 5 * time.Minute}
+		w.log = zerolog.New(log)
+		w.provisioners = map[workload.Type]provisioner.Provisioner{workload.TypeNetwork: p}
+	}, func(t *testing.T, w *world, n *incarnation) { test(t, w, n, p, log) })
+}
+
 // network pushes a network of that name and waits for it.
 func (w *world) network(name string) string {
 	w.t.Helper()
@@ -79,6 +91,9 @@ func (i *incarnation) status(t *testing.T, id string) provision.WorkloadStatus {
 
 // back is the longest time until a missing workload is back.
 const back = 30 * time.Second
+
+// slowBack is the same in inSlowDrift.
+const slowBack = 15 * time.Minute
 
 func TestDriftIsRestoredWithin30SecondsAndLogged(t *testing.T) {
 	inDrift(t, func(t *testing.T, w *world, n *incarnation, p *watchedProvisioner, log *driftLog) {
@@ -288,12 +303,12 @@ func TestDriftIgnoresWorkloadsInFlight(t *testing.T) {
 }
 
 func TestAnOrphanThatAppearsWhileTheNodeRuns(t *testing.T) {
-	inDrift(t, func(t *testing.T, w *world, n *incarnation, p *watchedProvisioner, log *driftLog) {
+	inSlowDrift(t, func(t *testing.T, w *world, n *incarnation, p *watchedProvisioner, log *driftLog) {
 		kept := w.network("net1")
 		p.mu.Lock()
 		p.have["77-1"] = true
 		p.mu.Unlock()
-		time.Sleep(back)
+		time.Sleep(slowBack)
 		if got := n.engine.Orphans(); len(got) != 1 || got[0].ID != "77-1" || got[0].Type != workload.TypeNetwork || got[0].Since.IsZero() {
 			t.Fatalf("orphans are %+v", got)
 		}
@@ -304,7 +319,7 @@ func TestAnOrphanThatAppearsWhileTheNodeRuns(t *testing.T) {
 		if !slices.Contains(p.listed(), "77-1") {
 			t.Fatal("removed on the explorer's word alone")
 		}
-		time.Sleep(12*time.Hour + back) // seven days have passed, whatever the clocks say
+		time.Sleep(12*time.Hour + slowBack) // seven days have passed, whatever the clocks say
 		if !slices.Equal(p.listed(), []string{kept}) || len(n.engine.Orphans()) != 0 {
 			t.Fatalf("on the node is %v, orphans %v", p.listed(), n.engine.Orphans())
 		}
@@ -320,23 +335,23 @@ func TestAnOrphanThatAppearsWhileTheNodeRuns(t *testing.T) {
 // Several orphans have one ID, beside the workload that a record wants: each has its own
 // grace, and is removed by itself. None is taken for another.
 func TestOrphansOfOneID(t *testing.T) {
-	inDrift(t, func(t *testing.T, w *world, n *incarnation, p *watchedProvisioner, log *driftLog) {
+	inSlowDrift(t, func(t *testing.T, w *world, n *incarnation, p *watchedProvisioner, log *driftLog) {
 		kept := w.network("net1")
 		own := provisioner.Label{ID: kept, Hash: w.record(kept).Hash}
 		first, second := provisioner.Label{ID: kept, Hash: workload.Hash{1}}, provisioner.Label{ID: kept, Hash: workload.Hash{2}}
 		p.labels(own, first)
 		time.Sleep(3 * day)
 		p.labels(own, first, second)
-		time.Sleep(back)
+		time.Sleep(slowBack)
 		if got := n.engine.Orphans(); len(got) != 2 || got[0].ID != kept || got[0].Hash != first.Hash || got[1].Hash != second.Hash || got[0].Since.Equal(got[1].Since) {
 			t.Fatalf("orphans are %+v", got)
 		}
-		time.Sleep(4*day + time.Minute)
+		time.Sleep(4*day + slowBack)
 		if got := p.labelled(); !slices.Equal(got, []provisioner.Label{second, own}) && !slices.Equal(got, []provisioner.Label{own, second}) {
 			t.Fatalf("after the first one's grace there is %v", got)
 		}
 		p.blocked(node.Errorf(node.Busy, "cannot take it down: it has members"))
-		time.Sleep(3*day + time.Minute)
+		time.Sleep(3*day + slowBack)
 		if got := n.engine.Orphans(); len(got) != 1 || got[0].Hash != second.Hash || len(p.labelled()) != 2 {
 			t.Fatalf("while it is blocked orphans are %+v, there is %v", got, p.labelled())
 		}
@@ -346,7 +361,7 @@ func TestOrphansOfOneID(t *testing.T) {
 			t.Fatalf("in the end there is %v, orphans %v", got, n.engine.Orphans())
 		}
 		p.labels(first)
-		time.Sleep(back)
+		time.Sleep(slowBack)
 		if s, err := n.engine.StatusOf(kept); err != nil || s.Restored != 1 || !strings.Contains(s.Drift.What, "another reservation") {
 			t.Fatalf("in its place is another's, and it is %+v, %v", s, err)
 		}
@@ -357,21 +372,21 @@ func TestOrphansOfOneID(t *testing.T) {
 }
 
 func TestAnOrphanThatCannotBeRemovedIsTriedEverMoreSeldom(t *testing.T) {
-	inDrift(t, func(t *testing.T, w *world, n *incarnation, p *watchedProvisioner, log *driftLog) {
+	inSlowDrift(t, func(t *testing.T, w *world, n *incarnation, p *watchedProvisioner, log *driftLog) {
 		p.mu.Lock()
 		p.have = map[string]bool{"77-1": true}
 		p.decommission = func(context.Context, *workload.Reservation) error {
 			return node.Errorf(node.Busy, "cannot take it down: it has members")
 		}
 		p.mu.Unlock()
-		time.Sleep(7*day + time.Minute)
+		time.Sleep(7*day + slowBack)
 		before := len(p.calls())
 		time.Sleep(time.Hour)
 		if calls := len(p.calls()) - before; calls < 5 || calls > 100 {
 			t.Errorf("%d removals in an hour", calls)
 		}
 		p.lose("77-1")
-		time.Sleep(back)
+		time.Sleep(slowBack)
 		if got := n.engine.Orphans(); len(got) != 0 {
 			t.Errorf("what has gone by itself is still listed: %v", got)
 		}
