@@ -134,7 +134,7 @@ func TestARenewalThatWaitsForTrustedTimeOutlivesARestart(t *testing.T) {
 		"the explorer's word alone": func(w *world) { w.clock.byWord(-300 * day) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(w *world) { w.limits.Look, w.limits.Drift = time.Hour, day }, func(t *testing.T, w *world, n *incarnation) {
+			inWorld(t, func(w *world) { w.limits.Look, w.limits.Drift, w.poll = time.Hour, day, time.Hour }, func(t *testing.T, w *world, n *incarnation) {
 				id := w.explorer.push(w.reserve(workload.TypeVolume, `{"size":1,"type":"SSD"}`, yearLong))
 				w.answered(id, workload.StateOK)
 				without(w)

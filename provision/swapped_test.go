@@ -14,7 +14,10 @@ import (
 func TestTwoUsersSwappedIDsSwapNoData(t *testing.T) {
 	for name, lost := range map[string]bool{"the node knows them": false, "the node has lost its records": true} {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(w *world) { w.admission = roomFor(t, gib(10), admit.Defaults()) }, func(t *testing.T, w *world, n *incarnation) {
+			inWorld(t, func(w *world) {
+				w.admission = roomFor(t, gib(10), admit.Defaults())
+				w.limits.Look, w.poll = time.Hour, time.Hour // for thirty days
+			}, func(t *testing.T, w *world, n *incarnation) {
 				honest, hostile := w.user, newKey(t)
 				mine := w.volume(yearLong)
 				w.user = hostile

@@ -47,6 +47,8 @@ type world struct {
 	provisioners map[workload.Type]provisioner.Provisioner
 	admission    provision.Admission
 	limits       provision.Limits
+	// poll, when set, is how long the explorer holds a poll without news.
+	poll time.Duration
 	// wrap, when set, wraps the engine's records.
 	wrap func(*steppedRecords) store.Records
 	// acceptV1 is the operator's setting for the seed's signatures.
@@ -140,6 +142,7 @@ func (w *world) config(steps *stepper) provision.Config {
 		Poller:  &steppedPoller{w.explorer, steps},
 		Cursors: &steppedCursor{w.cursor, steps},
 		Backoff: source.Backoff{Base: time.Second, Max: 10 * time.Second},
+		Wait:    w.poll,
 		Log:     w.log,
 	})
 	if err != nil {
