@@ -63,7 +63,7 @@ const mostMemory = 400
 // Clients that request everything and read nothing don't fill the memory. With 4 of them it had 3.6 GB,
 // with 31 of them 6 GB.
 func TestUnreadAnswersDontFillTheMemory(t *testing.T) {
-	p := run(t, "--db", filepath.Join(t.TempDir(), "e.db"))
+	p := start(t, shipped(t, "--db", filepath.Join(t.TempDir(), "e.db")))
 	k := key(t)
 	must(t, client(t, p.url, &k).RegisterNode(t.Context(), wire.Node{NodeID: k.ID()}))
 	user := key(t)
