@@ -15,17 +15,17 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-// settle waits up to 10 s until ok returns true.
+// settle waits up to a minute until ok returns true.
 func settle(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	end := time.After(10 * time.Second)
+	end := time.After(time.Minute)
 	for !ok() {
 		select {
 		case <-tick.C:
 		case <-end:
-			t.Fatal("in 10 s it didn't come about that " + what)
+			t.Fatal("in a minute it didn't come about that " + what)
 		}
 	}
 }
