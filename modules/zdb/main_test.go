@@ -68,7 +68,7 @@ func runAgain() int {
 	}
 	defer os.RemoveAll(dir)
 	program := filepath.Join(dir, programName)
-	build := exec.Command("go", "build", "-o", program, "github.com/croft-edge/croft/cmd/zdb")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "github.com/croft-edge/croft/cmd/zdb")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "cannot build zdb: %v\n%s", err, out)
