@@ -94,8 +94,8 @@ type bounded struct {
 
 func (b *bounded) run() {
 	written, rounds := 0, 0
-	// Ten times what there may be.
-	for written < 10*boundLimit {
+	// Five times what there may be.
+	for written < 5*boundLimit {
 		for range 16 {
 			written += b.step()
 		}

@@ -86,7 +86,7 @@ func tell(t *testing.T, r *rand.Rand) *history {
 // nor one that was deleted, and nobody is told that there is none.
 func TestFlippedBitNeverAnswersAnOlderValue(t *testing.T) {
 	reads, failed, refused := 0, 0, 0
-	for seed := range uint64(150) {
+	for seed := range uint64(75) {
 		r := rand.New(rand.NewPCG(seed, 13))
 		h := tell(t, r)
 		for range 40 {
@@ -124,7 +124,7 @@ func TestFlippedBitNeverAnswersAnOlderValue(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d reads, %d of them errors; %d of 12000 openings refused", reads, failed, refused)
+	t.Logf("%d reads, %d of them errors; %d of 6000 openings refused", reads, failed, refused)
 	if failed > reads/20 {
 		t.Errorf("%d of %d reads are refused", failed, reads)
 	}
