@@ -15,7 +15,12 @@ import (
 	"github.com/croft-edge/croft/zdb/loop"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(programs)
+		os.Exit(code)
+	}))
+}
 
 // bench is a server without sockets.
 type bench struct {

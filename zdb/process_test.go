@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -22,14 +24,29 @@ type process struct {
 	done    chan error
 }
 
-// build builds cmd/zdb.
-func build(t *testing.T) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "zdb")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", program, "github.com/croft-edge/croft/cmd/zdb")
+// programs is the folder of the built program; TestMain removes it.
+var programs string
+
+// built builds cmd/zdb as it is shipped, once for all tests.
+var built = sync.OnceValues(func() (program string, err error) {
+	if programs, err = os.MkdirTemp("", "zdb-program-"); err != nil {
+		return "", err
+	}
+	program = filepath.Join(programs, "zdb")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "github.com/croft-edge/croft/cmd/zdb")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return program, nil
+})
+
+// build returns the path of cmd/zdb.
+func build(t *testing.T) string {
+	t.Helper()
+	program, err := built()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return program
 }
