@@ -1,13 +1,16 @@
 package main
 
 import (
+	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/croft-edge/croft/cmd/croft/internal/command"
+	"github.com/croft-edge/croft/cmd/croft/internal/command/shell"
 	"github.com/croft-edge/croft/cmd/croft/internal/project"
 )
 
@@ -20,19 +23,27 @@ func doc(t *testing.T, name string) string {
 	return string(content)
 }
 
+// says is what the program writes on its standard output, run in this process.
+func says(t *testing.T, args ...string) string {
+	t.Helper()
+	was := os.Args
+	defer func() { os.Args = was }()
+	os.Args = append([]string{"croft"}, args...) // the completion looks at them
+	var out strings.Builder
+	status := command.Run(t.Context(), shell.Env{
+		Stdin: strings.NewReader(""), Stdout: &out, Stderr: io.Discard, Getenv: os.LookupEnv, Now: time.Now,
+	}, os.Args)
+	if status != 0 {
+		t.Fatalf("croft %s: exit code %d", strings.Join(args, " "), status)
+	}
+	return out.String()
+}
+
 // TestEveryCommandAndFlagIsDocumented compares docs/cli.md with what the
 // program's completion offers.
 func TestEveryCommandAndFlagIsDocumented(t *testing.T) {
-	binary := filepath.Join(t.TempDir(), "croft")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
 	words := func(args ...string) []string {
-		out, err := exec.CommandContext(t.Context(), binary, append(args, "--generate-bash-completion")...).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.Fields(string(out))
+		return strings.Fields(says(t, append(args, "--generate-bash-completion")...))
 	}
 	text := doc(t, "cli.md")
 	count := 0
@@ -65,15 +76,7 @@ func TestEveryCommandAndFlagIsDocumented(t *testing.T) {
 
 // TestExitCodesAreDocumented: the table in the program is that in the document.
 func TestExitCodesAreDocumented(t *testing.T) {
-	binary := filepath.Join(t.TempDir(), "croft")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	out, err := exec.CommandContext(t.Context(), binary, "exit-codes").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	codes := regexp.MustCompile(`(?m)^[0-9]+`).FindAllString(string(out), -1)
+	codes := regexp.MustCompile(`(?m)^[0-9]+`).FindAllString(says(t, "exit-codes"), -1)
 	if len(codes) != 7 {
 		t.Fatalf("the program knows %v", codes)
 	}

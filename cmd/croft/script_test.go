@@ -60,6 +60,8 @@ func setup(e *testscript.Env) error {
 	}
 	e.Setenv("HOME", home)
 	e.Setenv("TZ", "UTC")
+	// The race detector of each command has the settings of this process's.
+	e.Setenv("GORACE", os.Getenv("GORACE"))
 	e.Setenv("NODE", w.node.key.ID())
 	e.Setenv("CROFT_EXPLORER", w.front.URL)
 	return nil
@@ -220,9 +222,9 @@ func locked(ts *testscript.TestScript, _ bool, args []string) {
 func settle(ts *testscript.TestScript, what string, ok func() bool) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(20 * time.Second); !ok(); <-tick.C {
+	for deadline := time.Now().Add(time.Minute); !ok(); <-tick.C {
 		if time.Now().After(deadline) {
-			ts.Fatalf("%s after 20 s", what)
+			ts.Fatalf("%s after a minute", what)
 		}
 	}
 }

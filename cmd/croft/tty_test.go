@@ -26,10 +26,6 @@ func TestATerminalIsPassedOnAndComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.close)
-	binary := filepath.Join(dir, "croft")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
 	if err := w.node.register(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +41,7 @@ func TestATerminalIsPassedOnAndComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	command := func(ctx context.Context, args ...string) *exec.Cmd {
-		c := exec.CommandContext(ctx, binary, args...)
+		c := exec.CommandContext(ctx, "croft", args...) // see TestMain
 		c.Dir, c.Env = dir, append(os.Environ(), "HOME="+dir, "CROFT_EXPLORER="+w.front.URL)
 		return c
 	}
