@@ -257,7 +257,7 @@ func TestCrashPoints(t *testing.T) {
 func TestCrashPointsOnDisk(t *testing.T) {
 	root := t.TempDir()
 	seen := map[string]bool{}
-	for _, at := range runLife(t, root, nil)[0] {
+	for _, at := range orderlyPoints(t, root)[0] {
 		kind := regexp.MustCompile(`[0-9]+-1|#[0-9]+`).ReplaceAllString(at, "")
 		if seen[kind] {
 			continue
