@@ -20,7 +20,7 @@ func aContainer(more string) string {
 }
 
 func TestContainerOfReservation(t *testing.T) {
-	f := newFakeNode(t)
+	f := newWorld(t)
 	data := aContainer(fmt.Sprintf(`,"entrypoint":"serve --name \"a b\"","env":{"A":"1\n2"},"interactive":true,`+
 		`"secret_env":{"TOKEN":%q},"image_auth":%q,"mounts":[{"volume_id":"1-1","mountpoint":"/data"}]`,
 		f.seal("secret_env.TOKEN", "s3cr3t"), f.seal("image_auth", "me:pw")))
@@ -28,10 +28,10 @@ func TestContainerOfReservation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := `{"id":"2-1","ipv6":"fd00::2","ipv4":"10.1.1.2","image":"sha256:1234"}`; string(got) != want {
+	if want := f.result(); string(got) != want {
 		t.Errorf("result is %s, want %s", got, want)
 	}
-	spec := f.boxes["2-1"]
+	spec := f.boxes()["2-1"]
 	switch {
 	case !slices.Equal(spec.Entrypoint, []string{"serve", "--name", "a b"}):
 		t.Errorf("entry point is %q", spec.Entrypoint)
@@ -43,37 +43,37 @@ func TestContainerOfReservation(t *testing.T) {
 		t.Errorf("spec is %+v", spec)
 	case !slices.Equal(spec.DNS, []string{"10.1.1.1"}) || !spec.Interactive || !slices.Equal(spec.Terminal, []string{"10.1.1.2"}) || !slices.Equal(spec.Names, []string{"2-1", "2-1.net"}):
 		t.Errorf("spec is %+v", spec)
-	case f.auth != "me:pw":
-		t.Errorf("image_auth is %q", f.auth)
-	case f.members["2-1"].Namespace != "/run/ns/2-1" || f.members["2-1"].Name != "2-1" || f.started["2-1"] != 1:
-		t.Errorf("member is %+v, started %d times", f.members["2-1"], f.started["2-1"])
-	case f.volumes["2-1.layer"].DiskType != workload.SSD || f.volumes["2-1.layer"].Size != gib:
-		t.Errorf("layer is %+v", f.volumes["2-1.layer"])
+	case f.Images.Auth() != "me:pw":
+		t.Errorf("image_auth is %q", f.Images.Auth())
+	case f.members()["2-1"].Namespace != "/run/ns/2-1" || f.members()["2-1"].Name != "2-1" || f.Containers.Starts("2-1") != 1:
+		t.Errorf("member is %+v, started %d times", f.members()["2-1"], f.Containers.Starts("2-1"))
+	case f.volumes()["2-1.layer"].DiskType != workload.SSD || f.volumes()["2-1.layer"].Size != gib:
+		t.Errorf("layer is %+v", f.volumes()["2-1.layer"])
 	}
 }
 
 func TestLessIsPassedOn(t *testing.T) {
-	f := newFakeNode(t)
+	f := newWorld(t)
 	if _, err := f.provisioner().Provision(context.Background(), f.reservation(aContainer(`,"read_only":true,"no_capabilities":true,"non_root":true`))); err != nil {
 		t.Fatal(err)
 	}
-	if spec := f.boxes["2-1"]; !spec.ReadOnly || !spec.NoCapabilities || !spec.NonRoot {
+	if spec := f.boxes()["2-1"]; !spec.ReadOnly || !spec.NoCapabilities || !spec.NonRoot {
 		t.Errorf("spec is %+v", spec)
 	}
 }
 
 func TestAPublicAddressIsAnswered(t *testing.T) {
-	f := newFakeNode(t)
+	f := newWorld(t)
 	data := strings.Replace(aContainer(""), `"ips"`, `"public_ip6":true,"ips"`, 1)
 	got, err := f.provisioner().Provision(context.Background(), f.reservation(data))
 	var result workload.ContainerResult
-	if err != nil || json.Unmarshal(got, &result) != nil || result.IPv6 != "2001:db8::2" {
+	if err != nil || json.Unmarshal(got, &result) != nil || result.IPv6 != "2001:db8::1" {
 		t.Fatalf("result is %s, %v", got, err)
 	}
 }
 
 func TestOnceMoreIsTheSame(t *testing.T) {
-	f := newFakeNode(t)
+	f := newWorld(t)
 	r := f.reservation(aContainer(""))
 	first, err := f.provisioner().Provision(context.Background(), r)
 	if err != nil {
@@ -92,17 +92,17 @@ func TestOnceMoreIsTheSame(t *testing.T) {
 }
 
 func TestANodeWithSlowDisksOnlyUsesThose(t *testing.T) {
-	f := newFakeNode(t)
-	f.disks = []workload.DeviceType{workload.HDD}
-	if _, err := f.provisioner().Provision(context.Background(), f.reservation(aContainer(""))); err != nil || f.volumes["2-1.layer"].DiskType != workload.HDD {
-		t.Fatalf("layer is %+v, %v", f.volumes["2-1.layer"], err)
+	f := newWorld(t)
+	f.Storage.SetPools(func(all []node.Pool) []node.Pool { return all[1:] })
+	if _, err := f.provisioner().Provision(context.Background(), f.reservation(aContainer(""))); err != nil || f.volumes()["2-1.layer"].DiskType != workload.HDD {
+		t.Fatalf("layer is %+v, %v", f.volumes()["2-1.layer"], err)
 	}
 }
 
 func TestRefusals(t *testing.T) {
 	for name, c := range map[string]struct {
 		data  string
-		world func(f *fakeNode)
+		world func(f *world)
 		kind  node.Kind
 		want  string
 	}{
@@ -110,27 +110,27 @@ func TestRefusals(t *testing.T) {
 		"what isn't a volume":    {aContainer(`,"mounts":[{"volume_id":"5-1","mountpoint":"/d"}]`), nil, node.Refused, `data.mounts[0].volume_id is "5-1", must be a volume of yours on this node`},
 		"a missing volume":       {aContainer(`,"mounts":[{"volume_id":"7-7","mountpoint":"/d"}]`), nil, node.Refused, `data.mounts[0].volume_id is "7-7"`},
 		"a volume that comes": {aContainer(`,"mounts":[{"volume_id":"3-1","mountpoint":"/d"}]`),
-			func(f *fakeNode) { f.owners["3-1"] = container.Owner{User: f.user, Type: workload.TypeVolume} }, node.Transient, "volume 3-1 isn't there yet"},
+			func(f *world) { f.owners["3-1"] = container.Owner{User: f.user, Type: workload.TypeVolume} }, node.Transient, "volume 3-1 isn't there yet"},
 		"a volume in whose place is another's": {aContainer(`,"mounts":[{"volume_id":"1-1","mountpoint":"/d"}]`),
-			func(f *fakeNode) { f.volumes["1-1"] = volumeOf("1-1", 7) }, node.Transient, "volume 1-1 isn't there yet"},
+			func(f *world) { f.Storage.Put(volumeOf("1-1", 7)) }, node.Transient, "volume 1-1 isn't there yet"},
 		"a volume without a label": {aContainer(`,"mounts":[{"volume_id":"1-1","mountpoint":"/d"}]`),
-			func(f *fakeNode) { f.volumes["1-1"] = node.Filesystem{Name: "1-1"} }, node.Transient, "volume 1-1 isn't there yet"},
+			func(f *world) { f.Storage.Put(node.Filesystem{Name: "1-1"}) }, node.Transient, "volume 1-1 isn't there yet"},
 		"a missing network": {strings.Replace(aContainer(""), `"net"`, `"other"`, 1), nil, node.Refused, `data.network.network_id is "other"`},
 		"a network that comes": {strings.Replace(aContainer(""), `"net"`, `"other"`, 1),
-			func(f *fakeNode) { f.known["other"] = container.Coming }, node.Transient, `network "other" isn't there yet`},
+			func(f *world) { f.known["other"] = container.Coming }, node.Transient, `network "other" isn't there yet`},
 		"an open quote":   {aContainer(`,"entrypoint":"serve \"a"`), nil, node.Invalid, "data.entrypoint"},
 		"a bad box":       {aContainer(`,"secret_env":{"A":"` + strings.Repeat("00", 60) + `"}`), nil, node.Invalid, "data.secret_env.A"},
 		"flist storage":   {aContainer(`,"flist_storage":"zdb://x"`), nil, node.Invalid, "data.flist_storage"},
 		"no cores":        {strings.Replace(aContainer(""), `"cpu":2`, `"cpu":0`, 1), nil, node.Invalid, "data.capacity"},
 		"no memory":       {strings.Replace(aContainer(""), `"memory":64`, `"memory":0`, 1), nil, node.Invalid, "data.capacity"},
-		"a taken address": {aContainer(""), func(f *fakeNode) { f.fail["join"] = node.Errorf(node.Refused, "10.1.1.2 is taken") }, node.Refused, "10.1.1.2 is taken"},
-		"a bad image":     {aContainer(""), func(f *fakeNode) { f.fail["pull"] = node.Errorf(node.Refused, "wrong digest") }, node.Refused, "wrong digest"},
-		"no such program": {aContainer(""), func(f *fakeNode) { f.fail["start"] = node.Errorf(node.Invalid, "no such program") }, node.Invalid, "no such program"},
-		"no space":        {aContainer(""), func(f *fakeNode) { f.fail["create layer"] = node.Errorf(node.NoSpace, "needs 1 GiB") }, node.NoSpace, "needs 1 GiB"},
-		"no image yet":    {aContainer(""), func(f *fakeNode) { f.ready = false }, node.Transient, "12 of 80 MiB"},
+		"a taken address": {aContainer(""), func(f *world) { f.Fail("Networks.Join", node.Errorf(node.Refused, "10.1.1.2 is taken")) }, node.Refused, "10.1.1.2 is taken"},
+		"a bad image":     {aContainer(""), func(f *world) { f.Fail("Images.Pull", node.Errorf(node.Refused, "wrong digest")) }, node.Refused, "wrong digest"},
+		"no such program": {aContainer(""), func(f *world) { f.Fail("Containers.Start", node.Errorf(node.Invalid, "no such program")) }, node.Invalid, "no such program"},
+		"no space":        {aContainer(""), func(f *world) { f.Fail("Storage.CreateFilesystem", node.Errorf(node.NoSpace, "needs 1 GiB")) }, node.NoSpace, "needs 1 GiB"},
+		"no image yet":    {aContainer(""), func(f *world) { f.unready() }, node.Transient, "12 of 80 MiB"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFakeNode(t)
+			f := newWorld(t)
 			if c.world != nil {
 				c.world(f)
 			}
@@ -139,11 +139,11 @@ func TestRefusals(t *testing.T) {
 			if err == nil || node.KindOf(err) != c.kind || !strings.Contains(err.Error(), c.want) {
 				t.Fatalf("error is %s: %v", node.KindOf(err), err)
 			}
-			left := slices.DeleteFunc(f.left(), func(s string) bool { return s == "2-1" && f.images["2-1"].Label != "" })
-			if len(left) != 0 || len(f.boxes) != 0 || len(f.members) != 0 {
+			left := slices.DeleteFunc(f.left(), func(s string) bool { return s == "2-1" && f.images()["2-1"].Label != "" })
+			if len(left) != 0 || len(f.boxes()) != 0 || len(f.members()) != 0 {
 				t.Errorf("left on the node beside its image: %v", left)
 			}
-			f.fail = map[string]error{}
+			f.mend()
 			if err := f.provisioner().Decommission(context.Background(), r); err != nil || len(f.left()) != 0 {
 				t.Errorf("decommission: %v, left %v", err, f.left())
 			}
@@ -152,7 +152,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestTheSameNameInBothIsRefused(t *testing.T) {
-	f := newFakeNode(t)
+	f := newWorld(t)
 	data := aContainer(fmt.Sprintf(`,"env":{"A":"1"},"secret_env":{"A":%q}`, f.seal("secret_env.A", "2")))
 	if _, err := f.provisioner().Provision(context.Background(), f.reservation(data)); node.KindOf(err) != node.Invalid {
 		t.Fatalf("error is %v", err)
@@ -160,8 +160,8 @@ func TestTheSameNameInBothIsRefused(t *testing.T) {
 }
 
 func TestASilentIdentityModuleIsNotTheUsersMistake(t *testing.T) {
-	f := newFakeNode(t)
-	f.fail["decrypt"] = node.Errorf(node.Transient, "no answer")
+	f := newWorld(t)
+	f.Fail("Identity.Decrypt", node.Errorf(node.Transient, "no answer"))
 	data := aContainer(fmt.Sprintf(`,"secret_env":{"A":%q}`, f.seal("secret_env.A", "2")))
 	if _, err := f.provisioner().Provision(context.Background(), f.reservation(data)); node.KindOf(err) != node.Transient {
 		t.Fatalf("error is %v", err)
@@ -169,18 +169,18 @@ func TestASilentIdentityModuleIsNotTheUsersMistake(t *testing.T) {
 }
 
 func TestTheImageIsPreparedAhead(t *testing.T) {
-	f := newFakeNode(t)
-	f.ready = false
+	f := newWorld(t)
+	f.unready()
 	p, r := f.provisioner(), f.reservation(aContainer(""))
 	got, err := p.Prepare(context.Background(), r)
 	if err != nil || got.Ready || got.What != "its image: 12 of 80 MiB (15 %)" {
 		t.Fatalf("prepared %+v, %v", got, err)
 	}
-	f.ready = true
+	f.Images.Hold(nil)
 	if got, err := p.Prepare(context.Background(), r); err != nil || !got.Ready {
 		t.Fatalf("prepared %+v, %v", got, err)
 	}
-	f.fail["pull"] = node.Errorf(node.Refused, "wrong digest")
+	f.Fail("Images.Pull", node.Errorf(node.Refused, "wrong digest"))
 	if _, err := p.Prepare(context.Background(), r); node.KindOf(err) != node.Refused {
 		t.Fatalf("error is %v", err)
 	}
@@ -206,7 +206,7 @@ func only(t *testing.T, seen map[provisioner.Label]provisioner.Seen, id string) 
 }
 
 func TestLookReportsMissingParts(t *testing.T) {
-	f := newFakeNode(t)
+	f := newWorld(t)
 	p, r := f.provisioner(), f.reservation(aContainer(""))
 	if _, err := p.Provision(context.Background(), r); err != nil {
 		t.Fatal(err)
@@ -223,16 +223,16 @@ func TestLookReportsMissingParts(t *testing.T) {
 	if what := look(); what != "" {
 		t.Errorf("a whole one differs: %s", what)
 	}
-	f.boxDrift = "its task is gone"
+	f.Containers.SetDrift("2-1", "its task is gone")
 	if what := look(); what != "its task is gone" {
 		t.Errorf("it says %q", what)
 	}
-	f.boxDrift = ""
-	delete(f.boxes, "2-1")
+	f.Containers.SetDrift("2-1", "")
+	f.Containers.Remove("2-1")
 	if what := look(); !strings.Contains(what, "the container is gone") {
 		t.Errorf("it says %q", what)
 	}
-	delete(f.volumes, "2-1.layer")
+	f.Storage.Lose("2-1.layer")
 	if what := look(); !strings.Contains(what, "the container is gone") {
 		t.Errorf("it says %q", what)
 	}
@@ -241,16 +241,15 @@ func TestLookReportsMissingParts(t *testing.T) {
 // The node's own containers have an image and a layer like users' containers, but
 // they are neither workloads nor orphans.
 func TestOwnContainersHaveNoUser(t *testing.T) {
-	f := newFakeNode(t)
+	f := newWorld(t)
 	p, own := f.provisioner(), "zdb-ssd0-user"
 	if _, err := p.Provision(context.Background(), f.reservation(aContainer(""))); err != nil {
 		t.Fatal(err)
 	}
-	f.boxes[own] = node.ContainerSpec{ID: own, User: node.OwnUser}
-	f.images[own] = node.Image{Label: own, User: node.OwnUser, Ready: true}
-	f.images["zdb-hdd0-seq"] = node.Image{Label: "zdb-hdd0-seq", User: node.OwnUser}
+	f.Containers.Put(node.ContainerSpec{ID: own, User: node.OwnUser})
+	f.Images.Put(node.Image{Label: own, User: node.OwnUser}, node.Image{Label: "zdb-hdd0-seq", User: node.OwnUser})
 	for _, name := range []string{own, own + ".layer"} {
-		f.volumes[name] = node.Filesystem{Name: name, Path: "/pools/a/" + name}
+		f.Storage.Put(node.Filesystem{Name: name, Path: "/pools/a/" + name})
 	}
 	seen, err := p.Look(context.Background())
 	if _, one := only(t, seen, "2-1"); err != nil || len(seen) != 1 || one.Drift != "" {
@@ -262,7 +261,7 @@ func TestOwnContainersHaveNoUser(t *testing.T) {
 }
 
 func TestAnOrphanIsTakenDownByItsLabelAlone(t *testing.T) {
-	f := newFakeNode(t)
+	f := newWorld(t)
 	p, r := f.provisioner(), f.reservation(aContainer(""))
 	if _, err := p.Provision(context.Background(), r); err != nil {
 		t.Fatal(err)
@@ -276,29 +275,28 @@ func TestAnOrphanIsTakenDownByItsLabelAlone(t *testing.T) {
 // workload, a decommission removes all of it.
 func TestDyingAfterEachCall(t *testing.T) {
 	data := aContainer(`,"mounts":[{"volume_id":"1-1","mountpoint":"/data"}]`)
-	whole := newFakeNode(t)
-	want, err := whole.provisioner().Provision(context.Background(), whole.reservation(data))
-	if err != nil {
+	whole := newWorld(t)
+	if _, err := whole.provisioner().Provision(context.Background(), whole.reservation(data)); err != nil {
 		t.Fatal(err)
 	}
-	for n := 1; n < len(whole.calls); n++ {
+	for n := 1; n < len(whole.calls()); n++ {
 		for _, end := range []string{"provision", "decommission"} {
-			f := newFakeNode(t)
+			f := newWorld(t)
 			r := f.reservation(data)
-			f.dies = n
+			f.Die(n)
 			if _, err := f.provisioner().Provision(context.Background(), r); err == nil {
 				t.Fatalf("it didn't notice that the node died after %d calls", n)
 			}
-			f.dies = 0
+			f.Revive()
 			if end == "decommission" {
 				if err := f.provisioner().Decommission(context.Background(), r); err != nil || len(f.left()) != 0 {
-					t.Errorf("after %d calls (%v): decommission says %v, left %v", n, f.calls[:n], err, f.left())
+					t.Errorf("after %d calls (%v): decommission says %v, left %v", n, f.calls()[:n], err, f.left())
 				}
 				continue
 			}
 			got, err := f.provisioner().Provision(context.Background(), r)
-			if err != nil || string(got) != string(want) || !slices.Equal(f.left(), whole.left()) {
-				t.Errorf("after %d calls (%v): %s, %v, on the node %v", n, f.calls[:n], got, err, f.left())
+			if err != nil || string(got) != f.result() || !slices.Equal(f.left(), whole.left()) {
+				t.Errorf("after %d calls (%v): %s, %v, on the node %v", n, f.calls()[:n], got, err, f.left())
 			}
 		}
 	}

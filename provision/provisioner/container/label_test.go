@@ -18,15 +18,18 @@ type always struct{}
 func (always) Unlabelled(string) bool { return true }
 
 // label sets the hash of all parts of container 2-1.
-func (f *fakeNode) label(hash string) {
-	box, image, member, layer := f.boxes["2-1"], f.images["2-1"], f.members["2-1"], f.volumes["2-1.layer"]
+func (f *world) label(hash string) {
+	box, image, member, layer := f.boxes()["2-1"], f.images()["2-1"], f.members()["2-1"], f.volumes()["2-1.layer"]
 	box.Hash, image.Hash, member.Hash, layer.Hash = hash, hash, hash, hash
-	f.boxes["2-1"], f.images["2-1"], f.members["2-1"], f.volumes["2-1.layer"] = box, image, member, layer
+	f.Containers.Put(box)
+	f.Images.Put(image)
+	f.Networks.PutMember(member)
+	f.Storage.Put(layer)
 }
 
 // labels are the hashes of all parts of container 2-1.
-func (f *fakeNode) labels() string {
-	return fmt.Sprintln(f.boxes["2-1"].Hash, f.images["2-1"].Hash, f.members["2-1"].Hash, f.volumes["2-1.layer"].Hash)
+func (f *world) labels() string {
+	return fmt.Sprintln(f.boxes()["2-1"].Hash, f.images()["2-1"].Hash, f.members()["2-1"].Hash, f.volumes()["2-1.layer"].Hash)
 }
 
 // all is labels where all parts have that hash.
@@ -54,7 +57,7 @@ func TestAContainerBelongsToItsHash(t *testing.T) {
 		"unlabelled, made by an older croft": {"", always{}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFakeNode(t)
+			f := newWorld(t)
 			r := f.reservation(aContainer(""))
 			p := f.provisioner()
 			if _, err := p.Provision(context.Background(), r); err != nil || f.labels() != all(hexOf(t, r)) {
@@ -99,14 +102,14 @@ func TestAContainerBelongsToItsHash(t *testing.T) {
 // made beside it are taken back.
 func TestAPartThatIsAnothers(t *testing.T) {
 	other := workload.Hash{1}.Hex()
-	for name, part := range map[string]func(f *fakeNode){
-		"its image":     func(f *fakeNode) { f.images["2-1"] = node.Image{Label: "2-1", User: f.user, Hash: other, Ready: true} },
-		"its layer":     func(f *fakeNode) { f.volumes["2-1.layer"] = node.Filesystem{Name: "2-1.layer", Hash: other} },
-		"the container": func(f *fakeNode) { f.boxes["2-1"] = node.ContainerSpec{ID: "2-1", User: f.user, Hash: other} },
-		"its place":     func(f *fakeNode) { f.members["2-1"] = node.MemberSpec{Member: "2-1", Hash: other} },
+	for name, part := range map[string]func(f *world){
+		"its image":     func(f *world) { f.Images.Put(node.Image{Label: "2-1", User: f.user, Hash: other}) },
+		"its layer":     func(f *world) { f.Storage.Put(layerOf(other)) },
+		"the container": func(f *world) { f.Containers.Put(node.ContainerSpec{ID: "2-1", User: f.user, Hash: other}) },
+		"its place":     func(f *world) { f.putMember(other) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFakeNode(t)
+			f := newWorld(t)
 			part(f)
 			before := f.labels()
 			p, r := f.provisioner(), f.reservation(aContainer(""))
@@ -114,7 +117,7 @@ func TestAPartThatIsAnothers(t *testing.T) {
 				t.Fatalf("error is %v", err)
 			}
 			if name == "its place" {
-				if len(f.boxes) != 0 || f.members["2-1"].Hash != other {
+				if len(f.boxes()) != 0 || f.members()["2-1"].Hash != other {
 					t.Errorf("there is %s", f.labels())
 				}
 				// Without a container, Decommission gives the place back whatever its hash.
@@ -147,11 +150,11 @@ func TestPartsOfTwoReservations(t *testing.T) {
 		"a box without a hash":    {"", a, "", a, map[string]string{"": empty}, fmt.Sprintln("", a, "", a)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFakeNode(t)
-			f.boxes["2-1"] = node.ContainerSpec{ID: "2-1", User: f.user, Hash: tt.box}
-			f.images["2-1"] = node.Image{Label: "2-1", User: f.user, Hash: tt.image, Ready: true}
-			f.members["2-1"] = node.MemberSpec{Member: "2-1", Hash: tt.member}
-			f.volumes["2-1.layer"] = node.Filesystem{Name: "2-1.layer", Hash: tt.layer}
+			f := newWorld(t)
+			f.Containers.Put(node.ContainerSpec{ID: "2-1", User: f.user, Hash: tt.box})
+			f.Images.Put(node.Image{Label: "2-1", User: f.user, Hash: tt.image})
+			f.putMember(tt.member)
+			f.Storage.Put(layerOf(tt.layer))
 			p := f.provisioner()
 			seen, err := p.Look(context.Background())
 			if err != nil || len(seen) != len(tt.want) {
@@ -172,7 +175,7 @@ func TestPartsOfTwoReservations(t *testing.T) {
 
 // A stopped container is made again on its old layer.
 func TestStopKeepsWritableLayer(t *testing.T) {
-	f := newFakeNode(t)
+	f := newWorld(t)
 	p, r := f.provisioner(), f.reservation(aContainer(""))
 	first, err := p.Provision(context.Background(), r)
 	if err != nil {
@@ -184,16 +187,16 @@ func TestStopKeepsWritableLayer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(f.boxes) != 0 || len(f.members) != 0 || !f.images["2-1"].Ready || f.volumes["2-1.layer"].Name == "" {
+	if len(f.boxes()) != 0 || len(f.members()) != 0 || !f.images()["2-1"].Ready || f.volumes()["2-1.layer"].Name == "" {
 		t.Errorf("stopped, and there is %v", f.left())
 	}
-	f.calls = nil
+	f.Forget()
 	again, err := p.Provision(context.Background(), r)
-	if err != nil || string(again) != string(first) || !slices.Equal(f.left(), whole) || slices.Contains(f.calls, "create layer") {
-		t.Errorf("started again: %s, %v, on the node %v, by %v", again, err, f.left(), f.calls)
+	if err != nil || string(again) != string(first) || !slices.Equal(f.left(), whole) || slices.Contains(f.calls(), "Storage.CreateFilesystem") {
+		t.Errorf("started again: %s, %v, on the node %v, by %v", again, err, f.left(), f.calls())
 	}
-	for _, name := range []string{"delete", "leave"} {
-		f.fail = map[string]error{name: node.Errorf(node.Transient, "no answer")}
+	for _, name := range []string{"Containers.Delete", "Networks.Leave"} {
+		f.FailNext(name, 1, node.Errorf(node.Transient, "no answer"))
 		if err := p.Stop(context.Background(), r); node.KindOf(err) != node.Transient {
 			t.Errorf("%s fails: %v", name, err)
 		}
@@ -202,11 +205,11 @@ func TestStopKeepsWritableLayer(t *testing.T) {
 
 // An older croft's volume has no hash, but still belongs to its reservation.
 func TestAVolumeOfAnOlderCroftIsMounted(t *testing.T) {
-	f := newFakeNode(t)
+	f := newWorld(t)
 	f.past = always{}
-	f.volumes["1-1"] = node.Filesystem{Name: "1-1", Path: "/pools/a/1-1"}
+	f.Storage.Put(node.Filesystem{Name: "1-1", Path: "/pools/a/1-1"})
 	r := f.reservation(aContainer(`,"mounts":[{"volume_id":"1-1","mountpoint":"/data"}]`))
-	if _, err := f.provisioner().Provision(context.Background(), r); err != nil || len(f.boxes["2-1"].Mounts) != 1 {
-		t.Fatalf("%v, mounts are %+v", err, f.boxes["2-1"].Mounts)
+	if _, err := f.provisioner().Provision(context.Background(), r); err != nil || len(f.boxes()["2-1"].Mounts) != 1 {
+		t.Fatalf("%v, mounts are %+v", err, f.boxes()["2-1"].Mounts)
 	}
 }

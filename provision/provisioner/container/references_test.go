@@ -19,7 +19,7 @@ func byHash(first, second, network workload.Hash) string {
 }
 
 // accepted records p as the presence of the network's reservation of that hash.
-func (f *fakeNode) accepted(name string, hash workload.Hash, p container.Presence) {
+func (f *world) accepted(name string, hash workload.Hash, p container.Presence) {
 	f.known[name+" "+hash.Hex()] = p
 }
 
@@ -27,55 +27,55 @@ func TestReferencesByHash(t *testing.T) {
 	const net = 8
 	for name, c := range map[string]struct {
 		data  string
-		world func(f *fakeNode)
+		world func(f *world)
 		kind  node.Kind
 		want  []string
 	}{
 		"all are what was meant": {byHash(hashOf(1), hashOf(2), hashOf(net)), nil, "", nil},
-		"two IDs are swapped": {byHash(hashOf(1), hashOf(2), hashOf(net)), func(f *fakeNode) {
+		"two IDs are swapped": {byHash(hashOf(1), hashOf(2), hashOf(net)), func(f *world) {
 			f.owners["1-1"], f.owners["1-2"] = f.owners["1-2"], f.owners["1-1"]
 		}, node.Refused, []string{"data.mounts[0].volume_hash is " + hashOf(1).Hex(), "must be the hash of the reservation of volume 1-1, " + hashOf(2).Hex()}},
 		"the second is another one": {byHash(hashOf(1), hashOf(3), hashOf(net)), nil, node.Refused,
 			[]string{"data.mounts[1].volume_hash is " + hashOf(3).Hex(), "volume 1-2, " + hashOf(2).Hex()}},
-		"the node's records know no hash": {byHash(hashOf(1), hashOf(2), hashOf(net)), func(f *fakeNode) {
+		"the node's records know no hash": {byHash(hashOf(1), hashOf(2), hashOf(net)), func(f *world) {
 			f.owners["1-1"] = container.Owner{User: f.user, Type: workload.TypeVolume}
 		}, node.Refused, []string{"data.mounts[0].volume_hash"}},
-		"the right hash of somebody else's volume": {byHash(hashOf(1), hashOf(2), hashOf(net)), func(f *fakeNode) {
+		"the right hash of somebody else's volume": {byHash(hashOf(1), hashOf(2), hashOf(net)), func(f *world) {
 			f.owners["1-2"] = container.Owner{User: "somebody else", Type: workload.TypeVolume, Hash: hashOf(2)}
 		}, node.Refused, []string{`data.mounts[1].volume_id is "1-2", must be a volume of yours on this node`}},
 		"the network's reservation was never accepted": {byHash(hashOf(1), hashOf(2), hashOf(7)), nil, node.Refused,
 			[]string{"data.network.network_hash is " + hashOf(7).Hex(), `must be the hash of a reservation of your network "net" that this node has accepted, or be left out`}},
-		"the network's update is coming": {byHash(hashOf(1), hashOf(2), hashOf(7)), func(f *fakeNode) { f.accepted("net", hashOf(7), container.Coming) },
+		"the network's update is coming": {byHash(hashOf(1), hashOf(2), hashOf(7)), func(f *world) { f.accepted("net", hashOf(7), container.Coming) },
 			node.Transient, []string{`network "net" doesn't match reservation ` + hashOf(7).Hex()}},
-		"another network's reservation": {byHash(hashOf(1), hashOf(2), hashOf(7)), func(f *fakeNode) { f.accepted("other", hashOf(7), container.Accepted) },
+		"another network's reservation": {byHash(hashOf(1), hashOf(2), hashOf(7)), func(f *world) { f.accepted("other", hashOf(7), container.Accepted) },
 			node.Refused, []string{"data.network.network_hash"}},
-		"there is no network at all": {byHash(hashOf(1), hashOf(2), hashOf(net)), func(f *fakeNode) { clear(f.networks); clear(f.known) },
+		"there is no network at all": {byHash(hashOf(1), hashOf(2), hashOf(net)), func(f *world) { clear(f.known); f.removeNetwork() },
 			node.Refused, []string{`data.network.network_id is "net"`}},
-		"the records can't be read": {byHash(hashOf(1), hashOf(2), hashOf(net)), func(f *fakeNode) { f.fail["has network"] = node.Errorf(node.Internal, "no disk") },
+		"the records can't be read": {byHash(hashOf(1), hashOf(2), hashOf(net)), func(f *world) { f.unread["has network"] = node.Errorf(node.Internal, "no disk") },
 			node.Internal, []string{"no disk"}},
-		"the owner can't be read": {byHash(hashOf(1), hashOf(2), hashOf(net)), func(f *fakeNode) { f.fail["owner"] = node.Errorf(node.Internal, "no disk") },
+		"the owner can't be read": {byHash(hashOf(1), hashOf(2), hashOf(net)), func(f *world) { f.unread["owner"] = node.Errorf(node.Internal, "no disk") },
 			node.Internal, []string{"no disk"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFakeNode(t)
+			f := newWorld(t)
 			f.accepted("net", hashOf(net), container.Accepted)
 			if c.world != nil {
 				c.world(f)
 			}
-			ahead := newFakeNode(t)
+			ahead := newWorld(t)
 			ahead.accepted("net", hashOf(net), container.Accepted)
 			if c.world != nil {
 				c.world(ahead)
 			}
 			// Prepare refuses, before fetching the image, exactly what Provision will refuse.
 			_, err := ahead.provisioner().Prepare(context.Background(), ahead.reservation(c.data))
-			if refused := c.kind == node.Refused; refused != (err != nil) || refused && node.KindOf(err) != c.kind || refused == (len(ahead.images) > 0) {
-				t.Errorf("prepared, %s: %v, images are %v", node.KindOf(err), err, ahead.images)
+			if refused := c.kind == node.Refused; refused != (err != nil) || refused && node.KindOf(err) != c.kind || refused == (len(ahead.images()) > 0) {
+				t.Errorf("prepared, %s: %v, images are %v", node.KindOf(err), err, ahead.images())
 			}
 			_, err = f.provisioner().Provision(context.Background(), f.reservation(c.data))
 			if c.kind == "" {
-				if err != nil || len(f.boxes["2-1"].Mounts) != 2 {
-					t.Fatalf("%v, mounts are %+v", err, f.boxes["2-1"].Mounts)
+				if err != nil || len(f.boxes()["2-1"].Mounts) != 2 {
+					t.Fatalf("%v, mounts are %+v", err, f.boxes()["2-1"].Mounts)
 				}
 				return
 			}
@@ -98,12 +98,12 @@ func TestReferencesByHash(t *testing.T) {
 // was updated and has ended. The container is still made again after a reboot, if any
 // part of it is left.
 func TestAForgottenNetworkReservationEndsNoContainer(t *testing.T) {
-	for name, loses := range map[string]func(f *fakeNode){
-		"all is there":         func(*fakeNode) {},
-		"the container is not": func(f *fakeNode) { delete(f.boxes, "2-1") },
-		"its layer is not":     func(f *fakeNode) { delete(f.volumes, "2-1.layer") },
+	for name, loses := range map[string]func(f *world){
+		"all is there":         func(*world) {},
+		"the container is not": func(f *world) { f.Containers.Remove("2-1") },
+		"its layer is not":     func(f *world) { f.Storage.Lose("2-1.layer") },
 	} {
-		f := newFakeNode(t)
+		f := newWorld(t)
 		f.accepted("net", hashOf(8), container.Accepted)
 		r := f.reservation(byHash(hashOf(1), hashOf(2), hashOf(8)))
 		if _, err := f.provisioner().Provision(context.Background(), r); err != nil {
