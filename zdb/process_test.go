@@ -20,8 +20,32 @@ type process struct {
 	program string
 	args    []string
 	cmd     *exec.Cmd
-	errs    bytes.Buffer
+	errs    output
 	done    chan error
+}
+
+// output is a buffer that may be read while a process still writes to it.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+func (o *output) Reset() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.buf.Reset()
 }
 
 // programs is the folder of the built program; TestMain removes it.
