@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/threefoldtech/zbus"
 
+	"github.com/croft-edge/croft/internal/testing/fakenode"
 	"github.com/croft-edge/croft/pkg"
 	"github.com/croft-edge/croft/pkg/bus"
 	"github.com/croft-edge/croft/pkg/node"
@@ -203,15 +204,11 @@ func (s *seedWorld) Poll(pkg.Identifier, uint64) ([]*provision.Reservation, erro
 	return batch, nil
 }
 
-// identity and disks are the modules on the bus.
-type identity struct{ w *world }
-
-func (i identity) NodeID() (string, error)              { return i.w.key.ID(), nil }
-func (i identity) Sign(m []byte) ([]byte, error)        { return i.w.key.Sign(m), nil }
-func (i identity) Decrypt([]byte) ([]byte, error)       { return nil, node.Errorf(node.Invalid, "no") }
-func (i identity) Encrypt(plain []byte) ([]byte, error) { return plain, nil }
-
-type disks struct{ *storage }
+// disks is the storage module on the bus.
+type disks struct {
+	*fakenode.Storage
+	storage *storage
+}
 
 func (d disks) CreateFilesystem(s node.FilesystemSpec) (node.Filesystem, error) {
 	return d.storage.CreateFilesystem(context.Background(), s)
@@ -225,62 +222,34 @@ func (d disks) ListFilesystems() ([]node.Filesystem, error) {
 	return d.storage.ListFilesystems(context.Background())
 }
 
-func (d disks) InspectFilesystem(string) (node.Filesystem, error) {
-	return node.Filesystem{}, node.Errorf(node.NotExist, "no")
-}
-func (d disks) ResizeFilesystem(string, uint64) (node.Filesystem, error) {
-	return node.Filesystem{}, node.Errorf(node.NotExist, "no")
-}
-func (d disks) Status() (node.StorageStatus, error)         { return node.StorageStatus{}, nil }
-func (d disks) Monitor(context.Context) <-chan node.PoolUse { return nil }
-
-// emptyModule is a container module that is only asked for its list: which containers mount
-// the volumes that end.
-type emptyModule struct{ node.Containers }
-
-func (emptyModule) List() ([]node.ContainerInfo, error) { return []node.ContainerInfo{}, nil }
-
-// The other modules return empty lists.
-type (
-	noImages   struct{ node.Images }
-	noNetworks struct{ node.Networks }
-	noStreams  struct{ node.Debug }
-	noZDBs     struct{ node.ZDBNamespaces }
-)
-
-func (noImages) List() ([]node.Image, error)         { return []node.Image{}, nil }
-func (noNetworks) List() ([]node.NetworkInfo, error) { return []node.NetworkInfo{}, nil }
-func (noStreams) List() ([]node.DebugInfo, error)    { return []node.DebugInfo{}, nil }
-func (noZDBs) Servers() ([]node.ZDBServer, error)    { return []node.ZDBServer{}, nil }
-
 // serve puts the modules on a bus, and returns a context with its client.
 func (w *world) serve() context.Context {
 	w.t.Helper()
-	b := bus.NewInProcess()
+	others, b := fakenode.New(w.t), bus.NewInProcess()
 	client := bus.NewClient(b, bus.Options{})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	for module, register := range map[string]func(s *bus.Server) error{
 		node.IdentityModule: func(s *bus.Server) error {
-			return bus.Register[node.IdentityManager](s, zbus.ObjectID{Name: node.IdentityObject, Version: node.IdentityVersion}, identity{w})
+			return bus.Register[node.IdentityManager](s, zbus.ObjectID{Name: node.IdentityObject, Version: node.IdentityVersion}, fakenode.NewIdentity(&fakenode.Calls{}, w.key))
 		},
 		node.StorageModule: func(s *bus.Server) error {
-			return bus.Register[node.Storage](s, zbus.ObjectID{Name: node.StorageObject, Version: node.StorageVersion}, disks{w.storage})
+			return bus.Register[node.Storage](s, zbus.ObjectID{Name: node.StorageObject, Version: node.StorageVersion}, disks{w.storage.disk, w.storage})
 		},
 		node.ContainerModule: func(s *bus.Server) error {
-			if err := bus.Register[node.Images](s, zbus.ObjectID{Name: node.ImageObject, Version: node.ImageVersion}, noImages{}); err != nil {
+			if err := bus.Register[node.Images](s, zbus.ObjectID{Name: node.ImageObject, Version: node.ImageVersion}, others.Images); err != nil {
 				return err
 			}
-			return bus.Register[node.Containers](s, zbus.ObjectID{Name: node.ContainerObject, Version: node.ContainerVersion}, emptyModule{})
+			return bus.Register[node.Containers](s, zbus.ObjectID{Name: node.ContainerObject, Version: node.ContainerVersion}, others.Containers)
 		},
 		node.NetworkModule: func(s *bus.Server) error {
-			return bus.Register[node.Networks](s, zbus.ObjectID{Name: node.NetworkObject, Version: node.NetworkVersion}, noNetworks{})
+			return bus.Register[node.Networks](s, zbus.ObjectID{Name: node.NetworkObject, Version: node.NetworkVersion}, others.Networks)
 		},
 		node.DebugModule: func(s *bus.Server) error {
-			return bus.Register[node.Debug](s, zbus.ObjectID{Name: node.DebugObject, Version: node.DebugVersion}, noStreams{})
+			return bus.Register[node.Debug](s, zbus.ObjectID{Name: node.DebugObject, Version: node.DebugVersion}, others.Debug)
 		},
 		node.ZDBModule: func(s *bus.Server) error {
-			return bus.Register[node.ZDBNamespaces](s, zbus.ObjectID{Name: node.ZDBObject, Version: node.ZDBVersion}, noZDBs{})
+			return bus.Register[node.ZDBNamespaces](s, zbus.ObjectID{Name: node.ZDBObject, Version: node.ZDBVersion}, others.ZDB)
 		},
 	} {
 		server, err := bus.NewServer(b, module, bus.Options{Log: zerolog.Nop()})

@@ -238,7 +238,7 @@ func TestAGraceBegunByAWrongTimeIsAsLong(t *testing.T) {
 		"a clock without a level": func(w *world) { w.clock.set(-40*day, false, false) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(w *world) { w.storage.have["77-1"] = node.FilesystemSpec{Name: "77-1"}; wrong(w) }, func(t *testing.T, w *world, n *incarnation) {
+			inWorld(t, func(w *world) { w.storage.disk.Put(node.Filesystem{Name: "77-1"}); wrong(w) }, func(t *testing.T, w *world, n *incarnation) {
 				w.clock.byNTP()
 				id := w.volume(yearLong)
 				w.answered(id, workload.StateOK)

@@ -214,14 +214,6 @@ func (w *world) told(id string, state workload.State) bool {
 	return slices.ContainsFunc(w.explorer.all(id), func(r *workload.Result) bool { return r.State == state })
 }
 
-// spec is the storage module's file system of that name.
-func (s *storage) spec(name string) (node.FilesystemSpec, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	spec, there := s.have[name]
-	return spec, there
-}
-
 // byWord sets the clock by the explorer alone, ahead by that much; byNTP sets it right.
 func (c *fakeClock) byWord(ahead time.Duration) { c.set(ahead, true, false) }
 func (c *fakeClock) byNTP()                     { c.set(0, true, true) }

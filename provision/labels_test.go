@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision"
 	"github.com/croft-edge/croft/provision/provisioner"
@@ -20,7 +21,7 @@ func TestAnIDThatIsGivenToAnother(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world, n *incarnation) {
 		id := w.volume(yearLong)
 		w.answered(id, workload.StateOK)
-		mine := w.storage.have[id]
+		mine := w.storage.disk.Filesystems()[id]
 		time.Sleep(time.Hour)
 		n.stop(t)
 		if err := w.records.Close(); err != nil {
@@ -45,7 +46,7 @@ func TestAnIDThatIsGivenToAnother(t *testing.T) {
 		}
 		w.remove(id)
 		time.Sleep(time.Hour)
-		if got := w.storage.have[id]; got != mine || mine.Hash == "" || first.ID() == w.user.ID() {
+		if got := w.storage.disk.Filesystems()[id]; got != mine || mine.Hash == "" || first.ID() == w.user.ID() {
 			t.Errorf("on the node is %+v, was %+v", got, mine)
 		}
 	})
@@ -53,11 +54,7 @@ func TestAnIDThatIsGivenToAnother(t *testing.T) {
 
 // unlabel removes the hash from a file system's label.
 func (s *storage) unlabel(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	spec := s.have[name]
-	spec.Hash = ""
-	s.have[name] = spec
+	s.disk.Change(name, func(f *node.Filesystem) { f.Hash = "" })
 }
 
 // Workloads that an older croft has made get their labels when this one starts, so that
@@ -79,7 +76,7 @@ func TestUnlabelledWorkloadsOfOlderCroftGetLabels(t *testing.T) {
 		made, _ := w.storage.InspectFilesystem(t.Context(), id)
 		w.storage.unlabel(id)
 		w.provisioners = map[workload.Type]provisioner.Provisioner{workload.TypeVolume: volume.New(volume.Config{
-			Storage: w.storage, Containers: noContainers{}, Past: provision.NewOwners(w.records),
+			Storage: w.storage, Containers: emptyContainers{}, Past: provision.NewOwners(w.records),
 		})}
 		*n = *w.start(newStepper(""))
 		time.Sleep(time.Hour)

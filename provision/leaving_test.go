@@ -220,7 +220,7 @@ func TestTheExplorersWordAloneStopsButRemovesNothing(t *testing.T) {
 func TestOrphansAreReportedThenRemovedAfterTheirGrace(t *testing.T) {
 	inWorld(t, func(w *world) {
 		for _, name := range []string{"77-1", "log", "not ours"} {
-			w.storage.have[name] = node.FilesystemSpec{Name: name}
+			w.storage.disk.Put(node.Filesystem{Name: name})
 		}
 	}, func(t *testing.T, w *world, n *incarnation) {
 		kept := w.volume(yearLong)
@@ -262,7 +262,7 @@ func TestADamagedRecordsDataOutlivesTheGrace(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.explorer.setAway(true)
-		w.storage.have["77-1"] = node.FilesystemSpec{Name: "77-1"}
+		w.storage.disk.Put(node.Filesystem{Name: "77-1"})
 		w.records = openStore(t, w.dir)
 		*n = *w.start(newStepper(""))
 		for range 10 {

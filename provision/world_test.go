@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/croft-edge/croft/internal/testing/fakenode"
 	"github.com/croft-edge/croft/pkg/explorer"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/sign"
@@ -89,7 +91,7 @@ func newWorldAt(t *testing.T, dir string) *world {
 	key, user := newKey(t), newKey(t)
 	w := &world{
 		t: t, key: key, user: user,
-		storage:  &storage{have: map[string]node.FilesystemSpec{}, made: map[string]int{}},
+		storage:  newStorage(),
 		explorer: newFakeExplorer(),
 		clock:    &fakeClock{began: time.Now()},
 		cursor:   &cursorFile{},
@@ -148,7 +150,7 @@ func (w *world) config(steps *stepper) provision.Config {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	provisioners := map[workload.Type]provisioner.Provisioner{workload.TypeVolume: volume.New(volume.Config{Storage: &steppedStorage{w.storage, steps}, Containers: noContainers{}})}
+	provisioners := map[workload.Type]provisioner.Provisioner{workload.TypeVolume: volume.New(volume.Config{Storage: &steppedStorage{w.storage, steps}, Containers: emptyContainers{}})}
 	maps.Copy(provisioners, w.provisioners)
 	return provision.Config{
 		Records:      records,
@@ -164,10 +166,13 @@ func (w *world) config(steps *stepper) provision.Config {
 	}
 }
 
-// noContainers has none.
-type noContainers struct{}
+// emptyContainers is the container module of a fake node without containers.
+type emptyContainers struct{}
 
-func (noContainers) List(context.Context) ([]node.ContainerInfo, error) { return nil, nil }
+func (emptyContainers) List(context.Context) ([]node.ContainerInfo, error) {
+	calls := &fakenode.Calls{}
+	return fakenode.NewContainers(calls, fakenode.NewImages(calls)).List()
+}
 
 // start runs the node until stop, or until its stepper stops it.
 func (w *world) start(steps *stepper) *incarnation {
@@ -304,16 +309,22 @@ func (w *world) phase(id string) store.Phase {
 	return rec.Phase
 }
 
-// storage is an in-memory storage module.
+// storage is the storage module of the fake node, with failures and a hook by call.
 type storage struct {
+	disk *fakenode.Storage
 	mu   sync.Mutex
-	have map[string]node.FilesystemSpec
 	// made counts the creations of missing file systems, to detect doubles.
 	made map[string]int
 	// fail holds the errors of the next calls, by "create 1-1", "release 1-1", "list".
 	fail map[string][]error
 	// hook is called before each call that doesn't fail.
 	hook func(call string)
+}
+
+// newStorage has room for any number of volumes.
+func newStorage() *storage {
+	return &storage{made: map[string]int{}, disk: fakenode.NewStorage(&fakenode.Calls{},
+		node.Pool{Name: "ssd0", DiskType: workload.SSD, Offered: math.MaxUint64}, node.Pool{Name: "hdd0", DiskType: workload.HDD, Offered: math.MaxUint64})}
 }
 
 func (s *storage) next(call string) error {
@@ -355,69 +366,39 @@ func (s *storage) CreateFilesystem(_ context.Context, spec node.FilesystemSpec) 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	old, there := s.have[spec.Name]
-	if there {
-		if err := (node.Claim{Hash: spec.Hash, AdoptUnlabelled: spec.AdoptUnlabelled}).Check("create "+spec.Name, old.Hash); err != nil {
-			return node.Filesystem{}, err
-		}
-		if old.Size != spec.Size || old.DiskType != spec.DiskType {
-			return node.Filesystem{}, node.Errorf(node.Exist, "cannot create %s: there is another of that name", spec.Name)
-		}
-	}
-	if !there || old.Hash == "" {
-		s.have[spec.Name] = spec
-	}
-	if !there {
+	_, there := s.spec(spec.Name)
+	fs, err := s.disk.CreateFilesystem(spec)
+	if err == nil && !there {
 		s.made[spec.Name]++
 	}
-	return described(spec), nil
-}
-
-func described(spec node.FilesystemSpec) node.Filesystem {
-	return node.Filesystem{Name: spec.Name, Size: spec.Size, DiskType: spec.DiskType, Hash: spec.Hash}
+	return fs, err
 }
 
 func (s *storage) InspectFilesystem(_ context.Context, name string) (node.Filesystem, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	spec, there := s.have[name]
-	if !there {
-		return node.Filesystem{}, node.Errorf(node.NotExist, "cannot find %s: there is none", name)
-	}
-	return described(spec), nil
+	return s.disk.InspectFilesystem(name)
 }
 
 func (s *storage) ReleaseFilesystem(_ context.Context, name string) error {
 	if err := s.next("release " + name); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, there := s.have[name]; !there {
-		return node.Errorf(node.NotExist, "cannot release %s: there is none", name)
-	}
-	delete(s.have, name)
-	return nil
+	return s.disk.ReleaseFilesystem(name)
 }
 
 func (s *storage) ListFilesystems(context.Context) ([]node.Filesystem, error) {
 	if err := s.next("list"); err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var out []node.Filesystem
-	for _, spec := range s.have {
-		out = append(out, described(spec))
-	}
-	return out, nil
+	return s.disk.ListFilesystems()
 }
 
-func (s *storage) names() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Sorted(maps.Keys(s.have))
+// spec is the storage module's file system of that name.
+func (s *storage) spec(name string) (node.Filesystem, bool) {
+	fs, there := s.disk.Filesystems()[name]
+	return fs, there
 }
+
+func (s *storage) names() []string { return slices.Sorted(maps.Keys(s.disk.Filesystems())) }
 
 func (s *storage) creations(name string) int {
 	s.mu.Lock()
@@ -425,11 +406,7 @@ func (s *storage) creations(name string) int {
 	return s.made[name]
 }
 
-func (s *storage) lose(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.have, name)
-}
+func (s *storage) lose(name string) { s.disk.Lose(name) }
 
 // cursorFile and orphanBook are small files of the node.
 type cursorFile struct {
