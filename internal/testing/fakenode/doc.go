@@ -2,7 +2,8 @@
 // the modules (package node) as their documents say, without a disk, a kernel or
 // processes. It owns nothing outside its memory.
 //
-// Each part (Storage, ZDB, Containers, Images, Networks, Debug) passes the
+// Each part (Storage, ZDB, Containers, Images, Networks, Debug,
+// Identity) passes the
 // conformance suites that the real modules pass, through its stub: a fake can't
 // promise what no module keeps, nor the other way round.
 //

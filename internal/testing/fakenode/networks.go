@@ -2,7 +2,6 @@ package fakenode
 
 import (
 	"net/netip"
-	"slices"
 	"strings"
 	"sync"
 
@@ -248,15 +247,6 @@ func (n *Networks) PutMember(spec node.MemberSpec) {
 		return
 	}
 	one.members = append(one.members, m)
-}
-
-// RemoveMember removes a member of any network.
-func (n *Networks) RemoveMember(id string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, one := range n.have {
-		one.members = slices.DeleteFunc(one.members, func(m member) bool { return m.spec.Member == id })
-	}
 }
 
 // Process makes a process with a network namespace of its own, and returns its ID.
