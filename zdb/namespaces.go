@@ -16,6 +16,10 @@ const (
 	// Bounds of the number of files that the stores keep open.
 	leastFiles = 64
 	mostFiles  = 1 << 20
+
+	// jobsAtOnce is how many background jobs of stores run at once. Each has files of its own open, which
+	// the stores' shared files don't count: on a slow disk those of all stores would take every descriptor.
+	jobsAtOnce = 16
 )
 
 // namespaces are all namespaces of a server, with their folders and stores.
@@ -27,6 +31,7 @@ type namespaces struct {
 	folders *folders.Folders
 	remover *folders.Remover
 	shared  *store.Shared // of all stores
+	jobs    chan struct{} // one for each background job that runs
 	memory  keyMemory
 	names   map[string]*namespace
 	slots   []*namespace // by number; nil where there is none
@@ -42,7 +47,7 @@ func newNamespaces(cfg Config, count *counters) (*namespaces, error) {
 	}
 	return &namespaces{
 		cfg: cfg, log: cfg.Log, layout: layoutOf(cfg.Compat), count: count, folders: dirs, remover: folders.NewRemover(cfg.Log),
-		shared: store.NewShared(openFiles()), memory: keyMemory{most: cfg.Memory}, names: map[string]*namespace{}, unreadable: map[int]bool{},
+		shared: store.NewShared(openFiles()), jobs: make(chan struct{}, jobsAtOnce), memory: keyMemory{most: cfg.Memory}, names: map[string]*namespace{}, unreadable: map[int]bool{},
 	}, nil
 }
 
@@ -172,8 +177,17 @@ func (n *namespaces) storeConfig(ns *namespace, d folders.Descriptor) store.Conf
 	return store.Config{
 		Dir: data, IndexDir: index, Sequential: d.Mode == ModeSequential, Layout: n.layout,
 		DataSize: n.cfg.DataSize, MaxSize: n.limit(ns), Sync: n.cfg.Sync, Memory: func(more int) bool { return n.memory.take(ns, more) }, Shared: n.shared, Guarded: true,
-		Log: n.log.With().Int("number", ns.number).Logger(),
+		Log: n.log.With().Int("number", ns.number).Logger(), Background: n.background,
 	}
+}
+
+// background runs a job of a store on another goroutine, when fewer than jobsAtOnce run.
+func (n *namespaces) background(job func()) {
+	go func() {
+		n.jobs <- struct{}{}
+		defer func() { <-n.jobs }()
+		job()
+	}()
 }
 
 // openStore opens the data of a namespace.
