@@ -51,7 +51,7 @@ test test-short: export GORACE := atexit_sleep_ms=10 $(GORACE)
 
 # Most tests wait most of the time: for a process, a kernel or a timer. So more run at once than there are
 # processors. -w leaves out debugging data, which only takes time to link.
-GO_TEST := go test -race -v -count=1 -p 3 -parallel 6 -ldflags=-w
+GO_TEST := go test -race -v -count=1 -p 4 -parallel 6 -ldflags=-w
 
 .PHONY: test
 test: setup ## run every test, as root, with the race detector, nothing skipped; PKG= for a part
