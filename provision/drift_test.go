@@ -46,9 +46,15 @@ func (l *driftLog) said(words ...string) []string {
 // inDrift runs a node that offers networks and volumes, with a real node's limits.
 func inDrift(t *testing.T, test func(t *testing.T, w *world, n *incarnation, p *watchedProvisioner, log *driftLog)) {
 	t.Helper()
+	inDriftWith(t, provision.Limits{}, test)
+}
+
+// inDriftWith is inDrift with limits other than a node's.
+func inDriftWith(t *testing.T, limits provision.Limits, test func(t *testing.T, w *world, n *incarnation, p *watchedProvisioner, log *driftLog)) {
+	t.Helper()
 	p, log := &watchedProvisioner{}, &driftLog{}
 	inWorld(t, func(w *world) {
-		w.limits = provision.Limits{} // as a node has them
+		w.limits = limits
 		w.log = zerolog.New(log)
 		w.provisioners = map[workload.Type]provisioner.Provisioner{workload.TypeNetwork: p}
 	}, func(t *testing.T, w *world, n *incarnation) { test(t, w, n, p, log) })
@@ -58,12 +64,7 @@ func inDrift(t *testing.T, test func(t *testing.T, w *world, n *incarnation, p *
 // costs much and shows no more.
 func inSlowDrift(t *testing.T, test func(t *testing.T, w *world, n *incarnation, p *watchedProvisioner, log *driftLog)) {
 	t.Helper()
-	p, log := &watchedProvisioner{}, &driftLog{}
-	inWorld(t, func(w *world) {
-		w.limits = provision.Limits{Drift: 5 * time.Minute, Look: 5 * time.Minute}
-		w.log = zerolog.New(log)
-		w.provisioners = map[workload.Type]provisioner.Provisioner{workload.TypeNetwork: p}
-	}, func(t *testing.T, w *world, n *incarnation) { test(t, w, n, p, log) })
+	inDriftWith(t, provision.Limits{Drift: 5 * time.Minute, Look: 5 * time.Minute}, test)
 }
 
 // network pushes a network of that name and waits for it.
@@ -372,21 +373,21 @@ func TestOrphansOfOneID(t *testing.T) {
 }
 
 func TestAnOrphanThatCannotBeRemovedIsTriedEverMoreSeldom(t *testing.T) {
-	inSlowDrift(t, func(t *testing.T, w *world, n *incarnation, p *watchedProvisioner, log *driftLog) {
+	inDriftWith(t, provision.Limits{Grace: time.Hour}, func(t *testing.T, w *world, n *incarnation, p *watchedProvisioner, log *driftLog) {
 		p.mu.Lock()
 		p.have = map[string]bool{"77-1": true}
 		p.decommission = func(context.Context, *workload.Reservation) error {
 			return node.Errorf(node.Busy, "cannot take it down: it has members")
 		}
 		p.mu.Unlock()
-		time.Sleep(7*day + slowBack)
+		time.Sleep(time.Hour + time.Minute)
 		before := len(p.calls())
 		time.Sleep(time.Hour)
 		if calls := len(p.calls()) - before; calls < 5 || calls > 100 {
 			t.Errorf("%d removals in an hour", calls)
 		}
 		p.lose("77-1")
-		time.Sleep(slowBack)
+		time.Sleep(back)
 		if got := n.engine.Orphans(); len(got) != 0 {
 			t.Errorf("what has gone by itself is still listed: %v", got)
 		}
