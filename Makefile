@@ -43,11 +43,12 @@ PKG ?= ./...
 # The packages that take long: whole nodes, simulations, and backends in bad weather.
 SLOW := bench|cmd/(croft|croftd|explorer|zdb|croft-init)|cmd/croftd/internal/userapi|internal/testing/nodetest|provision|provision/store|modules/(storage|network|zdb|container)(/.*)?|zdb(/.*)?|pkg/bus(/.*)?
 
-# Paths of this folder stay out of what is compiled, so that every clone uses the same build cache.
-lint test test-short: export GOFLAGS := $(strip $(shell go env GOFLAGS) -trimpath)
-
 # A process with the race detector sleeps a second before it exits, by default; tests start thousands.
 test test-short: export GORACE := atexit_sleep_ms=10 $(GORACE)
+
+# With -trimpath no path of this folder is compiled in, so that every clone uses the same build cache; tests
+# that build programs use it too.
+TRIMPATH := flags="$$(go env GOFLAGS)"; export GOFLAGS="$$flags -trimpath"
 
 # Most tests wait most of the time: for a process, a kernel or a timer. So more run at once than there are
 # processors. -w leaves out debugging data, which only takes time to link.
@@ -55,11 +56,12 @@ GO_TEST := go test -race -v -count=1 -p 4 -parallel 6 -ldflags=-w
 
 .PHONY: test
 test: setup ## run every test, as root, with the race detector, nothing skipped; PKG= for a part
-	@$(UNCHROOT) $(GO_TEST) -timeout 45m $(PKG) | bootstrap/testlog
+	@$(TRIMPATH); $(UNCHROOT) $(GO_TEST) -timeout 45m $(PKG) | bootstrap/testlog
 
 .PHONY: test-short
 test-short: setup ## run the tests of the packages without whole nodes and real backends
-	@$(UNCHROOT) $(GO_TEST) -timeout 10m $$(go list ./... | grep -vE '^github.com/croft-edge/croft/($(SLOW))$$') | bootstrap/testlog
+	@$(TRIMPATH); packages="$$(go list ./... | grep -vE '^github.com/croft-edge/croft/($(SLOW))$$')"; \
+	  $(UNCHROOT) $(GO_TEST) -timeout 10m $$packages | bootstrap/testlog
 
 .PHONY: race
 race: test ## the same as test: the race detector is always on
@@ -67,12 +69,12 @@ race: test ## the same as test: the race detector is always on
 .PHONY: lint
 lint: ## golangci-lint, gofmt, generated files current, shell scripts
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
-	@go vet ./...
+	@$(TRIMPATH); go vet ./...
 	@go mod tidy -diff
 	@go run ./pkg/bus/stubgen -check
 	@[ "$$($(BIN)/golangci-lint version --short 2>/dev/null)" = "$(LINT_VERSION:v%=%)" ] || \
 	  GOBIN=$(BIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
-	@$(BIN)/golangci-lint run
+	@$(TRIMPATH); $(BIN)/golangci-lint run
 
 .PHONY: attack
 attack: setup ## a node and an explorer under hostile users and strangers, beside an honest user; some 9 minutes

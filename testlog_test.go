@@ -27,6 +27,7 @@ func TestTestLog(t *testing.T) {
 		"one fails":       {pass(4000) + "--- FAIL: TestBad (0.10s)\n", "4000 passed, 1 failed, 0 skipped", true},
 		"a package fails": {pass(10) + "FAIL\texample.com/bad [build failed]\n", "10 passed, 1 failed, 0 skipped", true},
 		"one is skipped":  {pass(10) + "--- SKIP: TestIdle (0.00s)\n", "10 passed, 0 failed, 1 skipped", true},
+		"a child races":   {pass(10) + "    node.go:1: WARNING: DATA RACE\n", "10 passed, 1 failed, 0 skipped", true},
 		"none runs":       {"?   \texample.com/none\t[no test files]\n", "0 passed, 0 failed, 0 skipped", true},
 	} {
 		t.Run(name, func(t *testing.T) {

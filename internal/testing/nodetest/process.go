@@ -44,10 +44,15 @@ func (ps *Processes) kill() {
 	}
 }
 
-// ended calls the functions of AfterKill.
+// ended calls the functions of AfterKill, and fails the test when a process has reported a data race.
 func (ps *Processes) ended() {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
+	for _, p := range ps.processes {
+		if _, report, found := strings.Cut(p.Output(), "WARNING: DATA RACE"); found {
+			ps.Errorf("%s reported a data race: %.4000s", p.name, report)
+		}
+	}
 	for _, f := range ps.after {
 		f()
 	}
