@@ -49,7 +49,11 @@ func (ps *Processes) ended() {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	for _, p := range ps.processes {
-		if _, report, found := strings.Cut(p.Output(), "WARNING: DATA RACE"); found {
+		log, err := os.ReadFile(p.Log)
+		if err != nil {
+			ps.Error(err)
+		}
+		if _, report, found := strings.Cut(string(log), "WARNING: DATA RACE"); found {
 			ps.Errorf("%s reported a data race: %.4000s", p.name, report)
 		}
 	}
