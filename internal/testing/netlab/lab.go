@@ -67,6 +67,9 @@ func (l *Lab) Namespace(name string) *Namespace {
 	n.link, err = netlink.NewHandleAt(netns.NsHandle(file.Fd()))
 	l.must(err, "speak to namespace %s", name)
 	l.undo(n.link.Close)
+	// A new namespace takes these from the machine, which forwards where Docker runs, for instance.
+	n.Sysctl("ipv4.ip_forward", "0")
+	n.Sysctl("ipv6.conf.all.forwarding", "0")
 	n.Up("lo")
 	return n
 }

@@ -35,6 +35,17 @@ func TestTwoNamespacesTalkOverAVeth(t *testing.T) {
 	}
 }
 
+func TestNamespacesForwardOnRequestOnly(t *testing.T) {
+	lab := New(t)
+	plain, router := lab.Namespace("plain"), lab.Namespace("router")
+	router.Forward()
+	for n, want := range map[*Namespace]string{plain: "0\n0\n", router: "1\n1\n"} {
+		if got := n.Run("sysctl", "-n", "net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"); got != want {
+			t.Errorf("namespace %s forwards: %q, want %q", n.name, got, want)
+		}
+	}
+}
+
 func TestRunInNamespace(t *testing.T) {
 	lab := New(t)
 	a := lab.Namespace("a")
