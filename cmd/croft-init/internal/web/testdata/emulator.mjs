@@ -186,6 +186,13 @@ same("a narrower one wraps long lines anew", shownText(narrow), "abcde\nfgh\n$")
 narrow.resize(10, 4);
 same("and a wider one joins them", shownText(narrow), "abcdefgh\n$");
 
+// A cell with many marks is bounded, and so is what repeats it.
+const marked = screen(80, 24, "x" + "\u0301".repeat(100000) + "\x1b[1000b\x1b[H\x1b[Jx" + "\u0301".repeat(16) + "\x1b[1000b\x1b[Hy");
+same("a cell's marks are bounded", shownText(marked), "y");
+same("marks beyond take their own cell", shownText(screen(9, 2, "x" + "\u0301".repeat(20))), "x" + "\u0301".repeat(20));
+same("a cell of 17 units", screen(9, 2, "x" + "\u0301".repeat(20)).buffer.active.getLine(0).getCell(0).getChars().length, 17);
+same("a character with a mark is repeated", shownText(screen(9, 2, "e\u0301\x1b[2b")), "e\u0301".repeat(3));
+
 // A random program does no harm: the cursor stays inside, every line whole.
 let seed = 7;
 const random = (n) => { seed = (seed * 1103515245 + 12345) % 2147483648; return seed % n; };
