@@ -93,7 +93,7 @@ func (s *shown) reads(what, want string) {
 func TestPage(t *testing.T) {
 	s := newShown(t)
 	for _, part := range []func(*testing.T, *shown){
-		testEmulator, testLooks, testTitle, testKeys, testMouse, testInputMethod, testClipboard, testHistory, testSize, testFlood, testEnd, testScreenReader,
+		testEmulator, testLooks, testTitle, testKeys, testMouse, testInputMethod, testClipboard, testHistory, testSize, testFlood, testEnd, testFault, testScreenReader,
 	} {
 		part(t, s)
 	}
@@ -151,6 +151,8 @@ func testTitle(t *testing.T, s *shown) {
 		t.Errorf("the title is %q", title)
 	}
 	s.Await(`window.rang`, "true")
+	s.writes("\x1b]4;1;?\x07\x1b]10;?\x07\x1b]11;?\x07\x1b]12;?\x07\x1b]11;#ffffff\x07\x1b]104\x07\x1b]110\x07\x1b[5n")
+	s.reads("nothing of colours", "\x1b[0n")
 	s.writes("\x1b]0;\x07")
 	s.Await(`document.title`, "127.0.0.1")
 }
@@ -299,6 +301,8 @@ func testFlood(t *testing.T, s *shown) {
 }
 
 func testEnd(t *testing.T, s *shown) {
+	s.writes("\x1b[?1h\x1b[20h\x1b[?12h\x1b[5n\x1b]0;unfinished") // what the next terminal mustn't inherit
+	s.reads("status", "\x1b[0n")
 	close(s.terminal.done)
 	if said := s.Await(notice, "ended"); said != "the shell has ended with code 3. Press Enter for a new terminal." {
 		t.Errorf("the page says %q", said)
@@ -310,12 +314,28 @@ func testEnd(t *testing.T, s *shown) {
 	if all := s.Await(rows, "fresh"); strings.Contains(all, "flood") {
 		t.Errorf("the new terminal shows the old one's text: %s", all)
 	}
+	s.Press(kb.ArrowUp)
+	s.reads("an arrow, the mode is a new one", "\x1b[A")
 	if said := s.Text(notice); said != "" {
 		t.Errorf("the page still says %q", said)
 	}
 	if extra := len(s.world.terminals); extra != 0 {
 		t.Errorf("%d terminals too many were opened", extra)
 	}
+}
+
+// testFault lets xterm.js throw: the page says so, and the next terminal works.
+func testFault(t *testing.T, s *shown) {
+	s.Text(`(() => { window.whole = String.fromCharCode; String.fromCharCode = () => { throw new Error("a fault of the test"); }; })()`)
+	s.writes("\x1b]0;title\x07")
+	if said := s.Await(notice, "Press"); said != "the page can't show this program's output. Press Enter for a new terminal." {
+		t.Errorf("the page says %q", said)
+	}
+	s.Text(`(() => { String.fromCharCode = window.whole; })()`)
+	s.Press(kb.Enter)
+	s.terminal = s.world.terminal()
+	s.writes("whole again")
+	s.Await(rows, "whole again")
 }
 
 func testScreenReader(t *testing.T, s *shown) {

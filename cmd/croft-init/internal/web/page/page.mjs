@@ -8,13 +8,25 @@ const side = 1000; // the longest side that the other side takes
 const screen = document.getElementById("screen");
 const notice = document.getElementById("notice");
 const encoder = new TextEncoder();
-let socket;
+let socket, terminal, fit;
 
-// Screen readers get the rows as text at #reader. Elsewhere that would only cost time.
-const terminal = newTerminal({ screenReaderMode: location.hash === "#reader" });
-const fit = new FitAddon();
-terminal.loadAddon(fit);
-terminal.open(screen);
+// renew makes a new terminal, for every connection: a program may leave modes and unfinished sequences
+// behind. Screen readers get the rows as text at #reader. Elsewhere that would only cost time.
+function renew() {
+  terminal?.dispose();
+  terminal = newTerminal({ screenReaderMode: location.hash === "#reader" });
+  fit = new FitAddon();
+  terminal.loadAddon(fit);
+  terminal.open(screen);
+  resize();
+  listen();
+  terminal.focus();
+}
+
+function resize() {
+  const size = fit.proposeDimensions();
+  if (size?.cols && size.rows) terminal.resize(Math.min(size.cols, side), Math.min(size.rows, side));
+}
 
 function isOpen() {
   return socket?.readyState === WebSocket.OPEN;
@@ -36,26 +48,24 @@ function show(text) {
 
 function connect() {
   show("");
-  terminal.reset();
+  renew();
+  let fault = "";
   document.title = location.hostname;
   socket = new WebSocket("ws://" + location.host + "/ws");
   socket.binaryType = "arraybuffer";
   socket.onopen = sendSize;
-  socket.onmessage = (event) => write(terminal, new Uint8Array(event.data));
-  socket.onclose = (event) => show((event.reason || "the connection is lost").replace(/\.$/, "") + ". Press Enter for a new terminal.");
+  socket.onmessage = (event) => {
+    try {
+      write(terminal, new Uint8Array(event.data));
+    } catch { // after that xterm.js would only gather output
+      fault = "the page can't show this program's output";
+      socket.onmessage = null;
+      socket.close();
+      show(fault + ".");
+    }
+  };
+  socket.onclose = (event) => show((fault || event.reason || "the connection is lost").replace(/\.$/, "") + ". Press Enter for a new terminal.");
 }
-
-terminal.onData((text) => {
-  if (socket.readyState === WebSocket.CLOSED && text.includes("\r")) connect();
-  else send(encoder.encode(text));
-});
-terminal.onBinary((text) => send(Uint8Array.from(text, (character) => character.charCodeAt(0))));
-terminal.onResize(sendSize);
-terminal.onTitleChange((text) => { document.title = plainTitle(text) || location.hostname; });
-terminal.onBell(() => {
-  screen.classList.add("bell");
-  setTimeout(() => screen.classList.remove("bell"), 100);
-});
 
 // copy puts the selection into the keyboard's element: browsers copy from elements only.
 function copy() {
@@ -66,16 +76,30 @@ function copy() {
   terminal.clearSelection();
 }
 
-// Ctrl+C copies the selection, if there is one. Ctrl+V is left to the browser, which pastes.
-terminal.attachCustomKeyEventHandler((event) => {
-  const letter = event.key.toLowerCase();
-  if (!event.ctrlKey || event.altKey || event.metaKey) return true;
-  if (letter === "v") return false;
-  if (letter !== "c" || !(event.shiftKey || terminal.hasSelection())) return true;
-  event.preventDefault();
-  if (event.type === "keydown" && terminal.hasSelection()) copy();
-  return false;
-});
+function listen() {
+  terminal.onData((text) => {
+    if (socket.readyState === WebSocket.CLOSED && text.includes("\r")) connect();
+    else send(encoder.encode(text));
+  });
+  terminal.onBinary((text) => send(Uint8Array.from(text, (character) => character.charCodeAt(0))));
+  terminal.onResize(sendSize);
+  terminal.onTitleChange((text) => { document.title = plainTitle(text) || location.hostname; });
+  terminal.onBell(() => {
+    screen.classList.add("bell");
+    setTimeout(() => screen.classList.remove("bell"), 100);
+  });
+
+  // Ctrl+C copies the selection, if there is one. Ctrl+V is left to the browser, which pastes.
+  terminal.attachCustomKeyEventHandler((event) => {
+    const letter = event.key.toLowerCase();
+    if (!event.ctrlKey || event.altKey || event.metaKey) return true;
+    if (letter === "v") return false;
+    if (letter !== "c" || !(event.shiftKey || terminal.hasSelection())) return true;
+    event.preventDefault();
+    if (event.type === "keydown" && terminal.hasSelection()) copy();
+    return false;
+  });
+}
 
 // Pasted text must not end the brackets that programs ask for around it.
 screen.addEventListener("paste", (event) => {
@@ -86,9 +110,5 @@ screen.addEventListener("paste", (event) => {
 }, true);
 
 addEventListener("focus", () => terminal.focus());
-new ResizeObserver(() => {
-  const size = fit.proposeDimensions();
-  if (size?.cols && size.rows) terminal.resize(Math.min(size.cols, side), Math.min(size.rows, side));
-}).observe(screen);
-terminal.focus();
 connect();
+new ResizeObserver(resize).observe(screen);
