@@ -49,6 +49,7 @@ export function newTerminal(options = {}) {
   terminal.unicode.activeVersion = "bounded";
   terminal.parser.registerOscHandler(8, () => true); // no links: they lead elsewhere
   for (const number of colours) terminal.parser.registerOscHandler(number, () => true); // the colours are the page's
+  terminal.parser.registerCsiHandler({ prefix: "?", final: "h" }, (modes) => modes.includes(1004)); // no reports of the focus
   for (const final of counted) terminal.parser.registerCsiHandler({ final }, ([count]) => count > maxCount); // true: ignored
   terminal.parser.registerCsiHandler({ final: "b" }, ([count]) => count > maxCount || isLong(terminal.buffer.active));
   return terminal;

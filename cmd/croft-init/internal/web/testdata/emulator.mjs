@@ -142,6 +142,7 @@ const answers = [
   ["cursor", "ab\r\nc\x1b[6n", "\x1b[2;2R"],
   ["what are you", "\x1b[c\x1b[>c", "\x1b[?1;2c\x1b[>0;276;0c"],
   ["nobody reads titles or the clipboard back", "\x1b]0;x\x07\x1b[21t\x1b]52;c;?\x07", ""],
+  ["the focus isn't reported", "\x1b[?1004h\x1b[?1004$p", "\x1b[?1004;2$y"],
   ["answers hold no text of programs", "\x1b[31m\x1bP$qm\x1b\\\x1bP$qrm -r\x1b\\\x1b]4;1;?;x;?\x07", "\x1bP1$r0m\x1b\\\x1bP0$r\x1b\\"],
 ];
 for (const [name, text, want] of answers) {
