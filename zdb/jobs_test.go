@@ -9,8 +9,8 @@ import (
 // the others wait and run later.
 func TestBackgroundJobsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := &namespaces{jobs: make(chan struct{}, jobsAtOnce)}
-		const all = 10 * jobsAtOnce
+		const atOnce, all = 16, 160
+		n := &namespaces{jobs: make(chan struct{}, atOnce)}
 		started, end := make(chan struct{}, all), make(chan struct{})
 		for range all {
 			n.background(func() {
@@ -19,8 +19,8 @@ func TestBackgroundJobsAreBounded(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if got := len(started); got != jobsAtOnce {
-			t.Errorf("%d jobs run at once, want %d", got, jobsAtOnce)
+		if got := len(started); got != atOnce {
+			t.Errorf("%d jobs run at once, want %d", got, atOnce)
 		}
 		close(end)
 		synctest.Wait()

@@ -16,10 +16,6 @@ const (
 	// Bounds of the number of files that the stores keep open.
 	leastFiles = 64
 	mostFiles  = 1 << 20
-
-	// jobsAtOnce is how many background jobs of stores run at once. Each has files of its own open, which
-	// the stores' shared files don't count: on a slow disk those of all stores would take every descriptor.
-	jobsAtOnce = 16
 )
 
 // namespaces are all namespaces of a server, with their folders and stores.
@@ -31,7 +27,7 @@ type namespaces struct {
 	folders *folders.Folders
 	remover *folders.Remover
 	shared  *store.Shared // of all stores
-	jobs    chan struct{} // one for each background job that runs
+	jobs    chan struct{} // one for each background job of a store that runs
 	memory  keyMemory
 	names   map[string]*namespace
 	slots   []*namespace // by number; nil where there is none
@@ -47,7 +43,7 @@ func newNamespaces(cfg Config, count *counters) (*namespaces, error) {
 	}
 	return &namespaces{
 		cfg: cfg, log: cfg.Log, layout: layoutOf(cfg.Compat), count: count, folders: dirs, remover: folders.NewRemover(cfg.Log),
-		shared: store.NewShared(openFiles()), jobs: make(chan struct{}, jobsAtOnce), memory: keyMemory{most: cfg.Memory}, names: map[string]*namespace{}, unreadable: map[int]bool{},
+		shared: store.NewShared(openFiles()), jobs: make(chan struct{}, jobsAtOnce()), memory: keyMemory{most: cfg.Memory}, names: map[string]*namespace{}, unreadable: map[int]bool{},
 	}, nil
 }
 
@@ -67,6 +63,11 @@ func openFiles() int {
 	}
 	return int(max(leastFiles, min(limit.Cur/2, mostFiles)))
 }
+
+// jobsAtOnce is how many background jobs of stores run at once. Each has up to two files of its own open, which
+// openFiles doesn't count: on a slow disk the jobs of all stores would take every descriptor. They get half
+// of what the stores leave.
+func jobsAtOnce() int { return openFiles() / 4 }
 
 // load opens all namespaces that have a folder, and makes default.
 func (n *namespaces) load() error {
@@ -181,7 +182,7 @@ func (n *namespaces) storeConfig(ns *namespace, d folders.Descriptor) store.Conf
 	}
 }
 
-// background runs a job of a store on another goroutine, when fewer than jobsAtOnce run.
+// background runs a job of a store on another goroutine, when there is a place.
 func (n *namespaces) background(job func()) {
 	go func() {
 		n.jobs <- struct{}{}
