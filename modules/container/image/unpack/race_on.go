@@ -2,4 +2,9 @@
 
 package unpack
 
+import "os"
+
 const raceDetector = true
+
+// raceOptions are the race detector's options of this process, as variables for another one.
+func raceOptions() []string { return []string{"GORACE=" + os.Getenv("GORACE")} }
