@@ -34,6 +34,7 @@ func (w *world) silent(err error) {
 }
 
 func TestRegistriesThatWantCredentials(t *testing.T) {
+	t.Parallel()
 	for _, token := range []bool{false, true} {
 		w := open(t)
 		w.push(sample(), "app:1")
@@ -107,6 +108,7 @@ func TestRegistriesLeadNowhereInside(t *testing.T) {
 }
 
 func TestRegistriesAreAskedOverTLS(t *testing.T) {
+	t.Parallel()
 	w := open(t)
 	config, pool := certificate(t)
 	safe, err := imagetest.StartTLSRegistry(config)

@@ -19,6 +19,7 @@ import (
 // TestUnpackingTakesTurns wants layers that are never unpacked, of more users than
 // there are places for, to keep nobody from having theirs.
 func TestUnpackingTakesTurns(t *testing.T) {
+	t.Parallel()
 	w := open(t, func(c *image.Config) {
 		c.Unpacking.Command, c.Unpacking.Turn = []string{"/proc/self/exe", "unpack-unless-hang"}, time.Second
 	})

@@ -145,15 +145,14 @@ func spec(label, reference string) node.ImageSpec {
 // result pulls until it is ready or has failed.
 func (w *world) result(s node.ImageSpec) (node.Image, error) {
 	w.t.Helper()
-	for end := time.Now().Add(patience); ; {
+	for began := time.Now(); ; rest(began) {
 		i, err := w.Pull(w.t.Context(), s)
 		if err != nil || i.Ready {
 			return i, err
 		}
-		if time.Now().After(end) {
+		if time.Since(began) > patience {
 			w.t.Fatalf("%s isn't pulled after %s: %+v", s.Reference, patience, i)
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
 }
 
@@ -191,14 +190,18 @@ func wantError(t *testing.T, err error, kind node.Kind, texts ...string) {
 	}
 }
 
+// rest is the pause between two looks of a wait: the longer it has taken, the longer.
+func rest(began time.Time) {
+	time.Sleep(min(max(5*time.Millisecond, time.Since(began)/20), 250*time.Millisecond))
+}
+
 // eventually waits until what comes true.
 func eventually(t *testing.T, what string, f func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !f(); {
-		if time.Now().After(end) {
+	for began := time.Now(); !f(); rest(began) {
+		if time.Since(began) > patience {
 			t.Fatalf("%s: not after %s", what, patience)
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
 }
 
@@ -234,9 +237,9 @@ func (w *world) have(user string) have {
 func (w *world) nothing(user string) {
 	w.t.Helper()
 	var last have
-	end := time.Now().Add(patience)
-	for last = w.have(user); last != (have{}) && time.Now().Before(end); last = w.have(user) {
-		time.Sleep(20 * time.Millisecond)
+	began := time.Now()
+	for last = w.have(user); last != (have{}) && time.Since(began) < patience; last = w.have(user) {
+		rest(began)
 	}
 	if last != (have{}) {
 		w.t.Fatalf("left behind: %+v", last)

@@ -54,6 +54,7 @@ func TestPullFromARegistry(t *testing.T) {
 }
 
 func TestPullEachForm(t *testing.T) {
+	t.Parallel()
 	w := open(t)
 	want, err := sample().Layout(filepath.Join(w.dir, "layout"))
 	must(t, err)
@@ -80,6 +81,7 @@ func TestPullEachForm(t *testing.T) {
 }
 
 func TestMovedTagKeepsPinnedImage(t *testing.T) {
+	t.Parallel()
 	w := open(t)
 	first := w.push(imagetest.New().File("/v", "1", 0o644), "app:1")
 	w.ready(spec("1-1", w.ref("app:1")))
@@ -97,6 +99,7 @@ func TestMovedTagKeepsPinnedImage(t *testing.T) {
 }
 
 func TestPresentImageNeedsNoNetwork(t *testing.T) {
+	t.Parallel()
 	w := open(t, func(c *image.Config) { c.Pulling.Answer = time.Second })
 	digest := w.push(sample(), "app:1")
 	w.ready(spec("1-1", w.ref("app:1")))
@@ -163,6 +166,7 @@ func TestADigestIsNoKeyToAnotherUsersLayers(t *testing.T) {
 }
 
 func TestPullGoesOnWhereItWas(t *testing.T) {
+	t.Parallel()
 	w := open(t, func(c *image.Config) { c.Sources.Silence = 2 * time.Second })
 	big := imagetest.New().Plain().Entry(random("big", 8<<20))
 	digest := w.push(big, "app:1")
@@ -200,6 +204,7 @@ func TestPullGoesOnWhereItWas(t *testing.T) {
 }
 
 func TestPullGoesOnWhenTheConnectionBreaks(t *testing.T) {
+	t.Parallel()
 	w := open(t)
 	digest := w.push(imagetest.New().Plain().Entry(random("big", 4<<20)), "app:1")
 	w.registry.Set(imagetest.Faults{CutAfter: 1 << 20, Times: 3})
@@ -212,6 +217,7 @@ func TestPullGoesOnWhenTheConnectionBreaks(t *testing.T) {
 }
 
 func TestSilentRegistry(t *testing.T) {
+	t.Parallel()
 	for what, f := range map[string]imagetest.Faults{
 		"at all":      {Silent: true},
 		"in a blob":   {HangAfter: 10},
@@ -219,6 +225,7 @@ func TestSilentRegistry(t *testing.T) {
 		"too many":    {Status: http.StatusTooManyRequests},
 	} {
 		t.Run(what, func(t *testing.T) {
+			t.Parallel()
 			w := open(t, func(c *image.Config) { c.Sources.Silence = time.Second })
 			w.push(sample(), "app:1")
 			w.registry.Set(f)
@@ -233,6 +240,7 @@ func TestSilentRegistry(t *testing.T) {
 
 // A slow link isn't a silent one.
 func TestASlowRegistryIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	w := open(t, func(c *image.Config) { c.Sources.Silence = 2 * time.Second })
 	w.push(imagetest.New().Plain().Entry(random("some", 30<<10)), "app:1")
 	w.registry.Set(imagetest.Faults{Pause: 120 * time.Millisecond})
@@ -345,6 +353,7 @@ func TestPathsLeadNowhereElse(t *testing.T) {
 
 // A registry that sends a byte now and then keeps no other user from pulling.
 func TestPullsTakeTurns(t *testing.T) {
+	t.Parallel()
 	w := open(t, func(c *image.Config) { c.Sources.Silence, c.Pulling.Turn = time.Hour, 200*time.Millisecond })
 	for n, name := range []string{"aa", "bb", "cc", "dd"} {
 		w.push(imagetest.New().Plain().Entry(random(name, 64<<10)), name+":1")
