@@ -40,6 +40,7 @@ func TestPromisesAreKeptInAnyMix(t *testing.T) {
 		{volume.Qgroup, false, 256 * mib, 2},
 	} {
 		t.Run(fmt.Sprintf("%s/earlier %t/%d", c.quota, c.earlier, c.seed), func(t *testing.T) {
+			t.Parallel()
 			cfg := newConfig(t)
 			cfg.Quota, cfg.Pools = c.quota, DefaultPools(c.size)
 			if c.earlier {

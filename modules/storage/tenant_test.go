@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -18,9 +17,11 @@ const block = 4096
 
 // tenant fills a volume with what takes room in some way of its own.
 type tenant struct {
-	dir   string
-	r     *rand.Rand
-	count int
+	dir string
+	r   *rand.Rand
+	// content is what files have, apart from r because it is much.
+	content *rand.ChaCha8
+	count   int
 	// large is written over, sparse has holes; files are all others.
 	large, sparse *os.File
 	files         []string
@@ -28,7 +29,7 @@ type tenant struct {
 
 func newTenant(t *testing.T, dir string, seed uint64) *tenant {
 	t.Helper()
-	w := &tenant{dir: dir, r: rand.New(rand.NewPCG(seed, 7))}
+	w := &tenant{dir: dir, r: rand.New(rand.NewPCG(seed, 7)), content: rand.NewChaCha8([32]byte{byte(seed)})}
 	check(t, w.begin())
 	t.Cleanup(w.end)
 	return w
@@ -54,18 +55,18 @@ func (w *tenant) ways() []func() error {
 
 // bytes are n that can't be packed.
 func (w *tenant) bytes(n int) []byte {
-	b := make([]byte, n+8)
-	for i := 0; i < n; i += 8 {
-		binary.NativeEndian.PutUint64(b[i:], w.r.Uint64())
-	}
-	return b[:n]
+	b := make([]byte, n)
+	_, _ = w.content.Read(b) // it never fails
+	return b
 }
 
 // file writes one of n bytes.
 func (w *tenant) file(n int) error {
 	dir := filepath.Join(w.dir, fmt.Sprintf("d%d", w.count/2000))
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return err
+	if w.count%2000 == 0 {
+		if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+			return err
+		}
 	}
 	path := filepath.Join(dir, fmt.Sprint(w.count))
 	w.count++
