@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/rs/zerolog"
@@ -76,8 +77,9 @@ func theContract(t *testing.T, speak clients) {
 	conformance.ContainersSuite(t, func(t *testing.T) conformance.ContainersSubject {
 		w := newWorldWith(t, true)
 		reference := filepath.Join(w.cfg.Image.Sources.Paths[0], "server")
-		_, err := imagetest.Server().Layout(reference)
+		made, err := serverImage()
 		must(t, err)
+		must(t, os.CopyFS(reference, os.DirFS(made)))
 		s := conformance.ContainersSubject{
 			Reference: reference, Serve: []string{imagetest.ServerPath, "-say", "hello"},
 			Fail:  []string{imagetest.ServerPath, "-say", "bye", "-listen", "nowhere"},
@@ -93,6 +95,14 @@ func theContract(t *testing.T, speak clients) {
 		return s
 	})
 }
+
+// serverImage is the folder of the server's image, made once for all tests, with a layer that isn't packed:
+// packing takes seconds with the race detector.
+var serverImage = sync.OnceValues(func() (string, error) {
+	dir := filepath.Join(filepath.Dir(tool), "server")
+	_, err := imagetest.Server().Plain().Layout(dir)
+	return dir, err
+})
 
 // folder is a new folder of the world.
 func (w *world) folder(t *testing.T) string {

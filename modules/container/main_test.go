@@ -52,7 +52,7 @@ func runTests(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	tool = filepath.Join(dir, "tool")
-	c := exec.Command("go", "build", "-o", tool, "./testdata/tool")
+	c := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", tool, "./testdata/tool")
 	c.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := c.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "cannot build the tool: %v\n%s", err, out)

@@ -26,7 +26,7 @@ func (w *world) installInit() {
 	w.Helper()
 	w.close()
 	w.cfg.Init = filepath.Join(w.dir, "croft-init")
-	c := exec.Command("go", "build", "-o", w.cfg.Init, "../../cmd/croft-init")
+	c := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", w.cfg.Init, "../../cmd/croft-init")
 	c.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := c.CombinedOutput(); err != nil {
 		w.Fatalf("cannot build croft's init: %v\n%s", err, out)

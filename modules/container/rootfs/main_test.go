@@ -34,7 +34,7 @@ func withProgram(m *testing.M) int {
 		return 1
 	}
 	program := filepath.Join(dir, "inside")
-	build := exec.Command("go", "build", "-o", program, "./testdata/inside")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "./testdata/inside")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "cannot build what runs in containers: %v\n%s", err, out)

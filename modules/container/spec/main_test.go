@@ -38,7 +38,7 @@ func buildProbe() error {
 }
 
 func build(program string, env ...string) error {
-	c := exec.Command("go", "build", "-o", program, "github.com/croft-edge/croft/internal/testing/probe")
+	c := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "github.com/croft-edge/croft/internal/testing/probe")
 	c.Env = append(append(os.Environ(), "CGO_ENABLED=0"), env...)
 	if out, err := c.CombinedOutput(); err != nil {
 		return fmt.Errorf("cannot build the probe: %w\n%s", err, out)
