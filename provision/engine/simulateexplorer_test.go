@@ -142,7 +142,7 @@ func (s *simulation) send(which int, acked bool) {
 		return
 	}
 	s.say("  answer to %s: %s %q", rec.ID(), rec.Result.State, rec.Result.Error)
-	if err := s.node.store.Acknowledge(store.Receipt{ID: rec.ID(), Sequence: rec.Result.Sequence}); err != nil && node.KindOf(err) != node.NotExist {
+	if err := s.node.store.Acknowledge(store.ReceiptFor(rec)); err != nil && node.KindOf(err) != node.NotExist {
 		s.say("  cannot acknowledge: %v", err)
 	}
 	s.check()

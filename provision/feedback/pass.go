@@ -149,7 +149,7 @@ func (p *pass) acknowledge() {
 	}
 	receipts := make([]store.Receipt, 0, len(told))
 	for _, rec := range told {
-		receipts = append(receipts, store.Receipt{ID: rec.ID(), Sequence: rec.Result.Sequence})
+		receipts = append(receipts, store.ReceiptFor(rec))
 	}
 	err := supervise.Guard(p.cfg.Log, "feedback", func() error { return p.cfg.Outbox.Acknowledge(receipts...) })
 	if err != nil {

@@ -28,6 +28,9 @@ type Record struct {
 	// nil while there is none. Delivered is whether the explorer has it.
 	Result    *workload.Result
 	Delivered bool
+	// Resends counts how often the explorer asked for Result again since the node started. The
+	// store counts and doesn't write it: a receipt from before a request doesn't answer it.
+	Resends int
 
 	// End is why the workload is leaving or has ended: deleted, expired, evicted, or
 	// error for one that failed for good. Empty otherwise.

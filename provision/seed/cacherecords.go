@@ -63,6 +63,7 @@ func (c *cacheRecords) write(r store.Record) (store.Record, error) {
 		return r, err
 	}
 	r = r.Clone()
+	r.Resends = old.Resends
 	switch {
 	case r.Result != nil && r.Result.Sequence == 0:
 		c.sequence++
@@ -116,7 +117,11 @@ func (c *cacheRecords) find(id string) (store.Record, bool) {
 // Resend implements store.Records.
 func (c *cacheRecords) Resend(ids ...string) error {
 	for _, id := range ids {
-		err := c.edit(id, func(r *store.Record) { r.Delivered = r.Result == nil })
+		err := c.edit(id, func(r *store.Record) {
+			if r.Result != nil {
+				r.Delivered, r.Resends = false, r.Resends+1
+			}
+		})
 		if err != nil && node.KindOf(err) != node.NotExist {
 			return err
 		}
@@ -128,7 +133,7 @@ func (c *cacheRecords) Resend(ids ...string) error {
 func (c *cacheRecords) Acknowledge(receipts ...store.Receipt) error {
 	for _, receipt := range receipts {
 		err := c.edit(receipt.ID, func(r *store.Record) {
-			if r.Result != nil && r.Result.Sequence == receipt.Sequence {
+			if receipt.Confirms(*r) {
 				r.Delivered = true
 			}
 		})

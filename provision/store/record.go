@@ -69,10 +69,23 @@ func (u Usage) Less(other Usage) Usage {
 	}
 }
 
-// Receipt confirms that the explorer has the result of that sequence.
+// Receipt confirms that the explorer has the result of that sequence, sent when it had been
+// asked for again so many times.
 type Receipt struct {
 	ID       string
 	Sequence int64
+	Resends  int
+}
+
+// ReceiptFor returns the receipt for the result of rec, as Undelivered returned it before it was sent.
+func ReceiptFor(rec Record) Receipt {
+	return Receipt{ID: rec.ID(), Sequence: rec.Result.Sequence, Resends: rec.Resends}
+}
+
+// Confirms reports whether r is a receipt for rec's result. After the explorer asked for the
+// result again, as one restored from a backup does, an earlier receipt isn't.
+func (r Receipt) Confirms(rec Record) bool {
+	return rec.Result != nil && rec.Result.Sequence == r.Sequence && rec.Resends == r.Resends
 }
 
 // Records is the engine's view of a store. Every method that changes something returns once the change
@@ -92,11 +105,12 @@ type Records interface {
 	// two of one ID.
 	Write(recs ...Record) ([]Record, error)
 	// Resend marks the results of records undelivered, because the explorer has asked for
-	// them again. Missing records and those without a result are skipped.
+	// them again: from now on only a receipt for a later sending counts. Missing records and
+	// those without a result are skipped.
 	Resend(ids ...string) error
 	// Acknowledge notes in one go that the explorer has those results. A receipt for a
-	// missing record, or for another sequence than its result's, is ignored. A Dismissed
-	// record is removed.
+	// missing record is ignored, and so is one that doesn't confirm its result
+	// (Receipt.Confirms). A Dismissed record is removed.
 	Acknowledge(receipts ...Receipt) error
 	// Bury removes a tombstone for good. Refused when the record isn't one; Busy while the
 	// explorer doesn't have its result.

@@ -58,6 +58,7 @@ func (s *FSStore) take(b *batch, r Record) error {
 		return err
 	}
 	r = r.Clone()
+	r.Resends = old.Resends
 	if known && old.Hash == r.Hash && sameResult(r.Result, old.Result) {
 		// The caller's copy may predate the explorer's acknowledgement. Only a newer result
 		// replaces a result; none is dropped.
@@ -186,22 +187,33 @@ func (s *memory) find(id workload.ID) (Record, bool) {
 func (s *FSStore) Resend(ids ...string) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	var again batch
+	var delivered, underway batch // underway is what the disk has as undelivered already
 	for _, id := range ids {
 		parsed, r, err := s.known(id)
-		if node.KindOf(err) == node.NotExist || err == nil && (r.Result == nil || !r.Delivered) {
+		if node.KindOf(err) == node.NotExist || err == nil && r.Result == nil {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		r.Delivered = false
-		again.ids, again.records = append(again.ids, parsed), append(again.records, r)
+		to := &underway
+		if r.Delivered {
+			to = &delivered
+		}
+		r.Delivered, r.Resends = false, r.Resends+1
+		to.ids, to.records = append(to.ids, parsed), append(to.records, r)
 	}
-	if len(again.ids) == 0 {
-		return nil
+	if len(delivered.ids) > 0 {
+		if err := s.store(delivered); err != nil {
+			return err
+		}
 	}
-	return s.store(again)
+	s.change(func() {
+		for i, id := range underway.ids {
+			s.index.put(id, underway.records[i])
+		}
+	})
+	return nil
 }
 
 // Acknowledge implements Records.
@@ -211,7 +223,7 @@ func (s *FSStore) Acknowledge(receipts ...Receipt) error {
 	var told batch
 	for _, receipt := range receipts {
 		parsed, r, err := s.known(receipt.ID)
-		if node.KindOf(err) == node.NotExist || err == nil && (r.Result == nil || r.Delivered || receipt.Sequence != r.Result.Sequence) {
+		if node.KindOf(err) == node.NotExist || err == nil && (r.Delivered || !receipt.Confirms(r)) {
 			continue
 		}
 		if err != nil {
