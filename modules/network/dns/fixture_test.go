@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/vishvananda/netlink"
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/modules/network/dns"
 	"github.com/croft-edge/croft/modules/network/netns"
@@ -54,6 +55,9 @@ func (n namespace) make() {
 			if err != nil {
 				return err
 			}
+			// Without this flag the kernel may take an IPv6 address into use later, when it comes to it: until
+			// then nothing leaves from it.
+			addr.Flags = unix.IFA_F_NODAD
 			if err := netlink.AddrAdd(lo, addr); err != nil {
 				return err
 			}
