@@ -81,6 +81,7 @@ func TestOwnContainersAreNoWorkloads(t *testing.T) {
 		c, ok := n.OwnContainer(at.Container)
 		return ok && c.State == node.ContainerRunning && c.PID != own.PID
 	})
+	w.Until(nodetest.Soon, "the namespace counts as deployed again", func() bool { return w.Counters(n).ZDB == 1 })
 	apart("after it was taken down")
 	if again := w.ZDBResult(r); again != at {
 		t.Errorf("the answer was %+v and is %+v", at, again)
