@@ -37,8 +37,13 @@ build: ## build croftd, croft, explorer, croft-init and zdb into bin/
 demo: setup build ## the main job, in front of you: explorer, node, volumes, bad days
 	@$(UNCHROOT) go run ./bootstrap/demo -bin $(BIN)
 
+# The packages that take longest, which make test begins with: one that began last would run alone at the end.
+FIRST := ./cmd/croftd ./zdb ./provision ./modules/container/image ./explorer/api ./modules/container/image/unpack \
+  ./cmd/croftd/internal/userapi ./modules/storage ./modules/container/logs ./modules/container/rootfs ./modules/container \
+  ./modules/network/carrier ./modules/network ./cmd/explorer
+
 # The packages that make test runs: make test PKG=./modules/zdb/... runs a part.
-PKG ?= ./...
+PKG ?= $(FIRST) ./...
 
 # The packages that take long: whole nodes, simulations, and backends in bad weather.
 SLOW := bench|cmd/(croft|croftd|explorer|zdb|croft-init)|cmd/croftd/internal/userapi|internal/testing/nodetest|provision|provision/store|modules/(storage|network|zdb|container)(/.*)?|zdb(/.*)?|pkg/bus(/.*)?
