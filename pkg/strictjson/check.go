@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -247,12 +248,23 @@ func (s *checker) name(seen *names) error {
 		return &fault{here, fielderror.Words("a longer name"), fmt.Sprintf("a name of at most %d bytes", s.NameBytes)}
 	}
 	if s.Folded {
-		name = strings.ToLower(name)
+		name = strings.Map(folded, name)
 	}
 	if !seen.add(name) {
 		return &fault{here, fielderror.Twice, "there once"}
 	}
 	return nil
+}
+
+// folded returns the least letter that r is a case of, as encoding/json folds names: "ſ" is a case of "S".
+func folded(r rune) rune {
+	for {
+		next := unicode.SimpleFold(r)
+		if next <= r {
+			return next
+		}
+		r = next
+	}
 }
 
 func (s *checker) array() error {

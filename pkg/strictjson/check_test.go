@@ -86,6 +86,8 @@ func TestRules(t *testing.T) {
 		{`{"12345678":1}`, ""},
 		{`{"123456789":1}`, "cannot accept 123456789: it is a longer name, must be a name of at most 8 bytes"},
 		{`{"É":1,"\u00e9":2}`, "cannot accept é: it is there twice, must be there once"},
+		{`{"size":1,"\u017fize":2}`, "cannot accept ſize: it is there twice, must be there once"},
+		{`{"kind":1,"\u212aind":2}`, "cannot accept \u212aind: it is there twice, must be there once"},
 		{`{}{}`, "cannot read the body: invalid character '{' after top-level value"},
 		{wide(257), "cannot accept the body: it is an object of more members, must be an object of at most 256 members"},
 	} {
