@@ -201,3 +201,26 @@ func TestDocumentsStandAlone(t *testing.T) {
 		}
 	}
 }
+
+// commandLine is a command in a code block with a comment behind it; commandStart is how it begins.
+var (
+	commandLine  = regexp.MustCompile(`(?m)^    (?:sudo )?[a-z][^#\n:]*  # .*$`)
+	commandStart = regexp.MustCompile(`^    (?:sudo )?(?:cd|croft|croftd|explorer|git|go|ls|make|rm|zdb) `)
+	commandEnd   = regexp.MustCompile(` (?:sudo|croft|croftd|make)(?: [a-z]+)?$`)
+)
+
+// TestCommandsHaveLinesOfTheirOwn: text that an editor wrapped as prose gives readers commands that don't run.
+func TestCommandsHaveLinesOfTheirOwn(t *testing.T) {
+	count := 0
+	for name, d := range documents(t) {
+		for _, line := range commandLine.FindAllString(d.text, -1) {
+			count++
+			if !commandStart.MatchString(line) || commandEnd.MatchString(line) {
+				t.Errorf("%s: %q isn't one command and its comment", name, strings.TrimSpace(line))
+			}
+		}
+	}
+	if count < 15 {
+		t.Errorf("found only %d commands with a comment", count)
+	}
+}
