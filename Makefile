@@ -28,6 +28,10 @@ root:
 setup: root ## install what croft needs (Debian packages)
 	@bootstrap/setup
 
+.PHONY: setup-tests
+setup-tests: root ## install what the tests need too: a C compiler, Chromium and others
+	@bootstrap/setup tests
+
 .PHONY: build
 build: ## build croftd, croft, explorer, croft-init and zdb into bin/
 	@mkdir -p $(BIN)
@@ -60,11 +64,11 @@ TRIMPATH := flags="$$(go env GOFLAGS)"; export GOFLAGS="$$flags -trimpath"
 GO_TEST := go test -race -v -count=1 -p 4 -parallel 6 -ldflags=-w
 
 .PHONY: test
-test: setup ## run every test, as root, with the race detector, nothing skipped; PKG= for a part
+test: setup-tests ## run every test, as root, with the race detector, nothing skipped; PKG= for a part
 	@$(TRIMPATH); $(UNCHROOT) $(GO_TEST) -timeout 45m $(PKG) | bootstrap/testlog
 
 .PHONY: test-short
-test-short: setup ## run the tests of the packages without whole nodes and real backends
+test-short: setup-tests ## run the tests of the packages without whole nodes and real backends
 	@$(TRIMPATH); packages="$$(go list ./... | grep -vE '^github.com/croft-edge/croft/($(SLOW))$$')"; \
 	  $(UNCHROOT) $(GO_TEST) -timeout 10m $$packages | bootstrap/testlog
 
@@ -82,7 +86,7 @@ lint: ## golangci-lint, gofmt, generated files current, shell scripts
 	@$(TRIMPATH); $(BIN)/golangci-lint run
 
 .PHONY: attack
-attack: setup ## a node and an explorer under hostile users and strangers, beside an honest user; some 9 minutes
+attack: setup-tests ## a node and an explorer under hostile users and strangers, beside an honest user; some 9 minutes
 	@$(UNCHROOT) go test -run '^$$' -bench 'BenchmarkAttack$$' -benchtime 1x -timeout 20m ./bench/
 
 .PHONY: vuln
@@ -101,14 +105,14 @@ xterm: ## fetch the terminal page's xterm.js anew, as pinned in cmd/croft-init/i
 
 .PHONY: bench-setup
 bench-setup: root ## install what croft is measured against (Debian packages), and what it needs
-	@bootstrap/setup podman
+	@bootstrap/setup tests podman
 
 .PHONY: bench
 bench: bench-setup ## measure against the budgets: budget, figure, ratio
 	@go test -run '^$$' -bench . -benchtime 1x -timeout 90m ./bench/
 
 .PHONY: bench-zdb
-bench-zdb: setup ## measure zdb beside redis-server: budget, figure, ratio
+bench-zdb: setup-tests ## measure zdb beside redis-server: budget, figure, ratio
 	@go test -run '^$$' -bench ZDB -benchtime 1x -timeout 60m ./bench/
 
 .PHONY: fuzz
