@@ -61,7 +61,7 @@ TRIMPATH := flags="$$(go env GOFLAGS)"; export GOFLAGS="$$flags -trimpath"
 
 # Most tests wait most of the time: for a process, a kernel or a timer. So more run at once than there are
 # processors. -w leaves out debugging data, which only takes time to link.
-GO_TEST := go test -race -v -count=1 -p 4 -parallel 6 -ldflags=-w
+GO_TEST := go test -race -v -count=1 -p 5 -parallel 6 -ldflags=-w
 
 .PHONY: test
 test: setup-tests ## run every test, as root, with the race detector, nothing skipped; PKG= for a part

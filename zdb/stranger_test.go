@@ -182,7 +182,7 @@ func TestSilentConnectionsShutNobodyOut(t *testing.T) {
 				})
 			}
 			full.Wait()
-			for i := range 20 {
+			for i := range 8 {
 				if err := w.tenant(9000 + i); err != nil {
 					t.Errorf("the tenant, try %d: %v", i, err)
 				}
