@@ -156,7 +156,7 @@ func (l *Loop) dispatch(events []unix.EpollEvent) {
 func (l *Loop) finish() {
 	err := l.handler.Flush()
 	if err != nil {
-		l.rare.Error().Err(err).Msg("what clients wrote cannot be acknowledged: they are closed")
+		l.rare.Error().Err(err).Msg("writes cannot be flushed: the connections that wait for them are closed")
 	}
 	l.agenda.finish(func(c *Conn) { l.writer.finish(c, err == nil) })
 }

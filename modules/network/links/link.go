@@ -120,14 +120,14 @@ func (r *Reconciler) PinMAC(port netlink.Link, mac net.HardwareAddr) error {
 	name := port.Attrs().Name
 	there, err := netns.Whole(func() ([]netlink.Neigh, error) { return r.nl.NeighList(port.Attrs().Index, unix.AF_BRIDGE) })
 	if err != nil {
-		return node.Errorf(node.Internal, "cannot list who is at port %s: %w", name, err)
+		return node.Errorf(node.Internal, "cannot list the hardware addresses of port %s: %w", name, err)
 	}
 	for _, at := range there {
 		if at.Flags&netlink.NTF_STICKY != 0 && bytes.Equal(at.HardwareAddr, mac) {
 			return nil
 		}
 	}
-	if !r.Differs("port %s isn't told to be where %s is", name, mac) {
+	if !r.Differs("port %s has no fixed entry for hardware address %s", name, mac) {
 		return nil
 	}
 	if err := r.nl.LinkSetLearning(port, false); err != nil {
@@ -137,7 +137,7 @@ func (r *Reconciler) PinMAC(port netlink.Link, mac net.HardwareAddr) error {
 		LinkIndex: port.Attrs().Index, Family: unix.AF_BRIDGE, State: netlink.NUD_NOARP, Flags: netlink.NTF_MASTER | netlink.NTF_STICKY, HardwareAddr: mac,
 	})
 	if err != nil {
-		return node.Errorf(node.Internal, "cannot tell port %s that %s is there: %w", name, mac, err)
+		return node.Errorf(node.Internal, "cannot fix hardware address %s to port %s: %w", mac, name, err)
 	}
 	return nil
 }
