@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"path"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -147,23 +146,23 @@ func checkImage(spec node.ImageSpec) error {
 	if err := checkLabel(spec.Label); err != nil {
 		return err
 	}
-	if ok, err := regexp.MatchString(`^[A-Za-z0-9]{1,64}$`, spec.User); !ok || err != nil {
+	if !userID.MatchString(spec.User) {
 		return node.Errorf(node.Invalid, "cannot pull an image: user %q must be at most 64 letters and digits", clip.Text(spec.User, 100))
 	}
 	if spec.Auth != "" && !strings.Contains(spec.Auth, ":") {
 		return node.Errorf(node.Invalid, "cannot use data.image_auth: it must be user:password")
 	}
-	docker, err := regexp.MatchString(`^docker://[a-z0-9.:-]+(/[a-z0-9._-]+)*((:[A-Za-z0-9_.-]+)?|@sha256:[0-9a-f]{64})$`, spec.Reference)
+	docker := reference.MatchString(spec.Reference)
 	onNode := strings.HasPrefix(spec.Reference, ImagePaths) && path.Clean(spec.Reference) == spec.Reference && !strings.Contains(spec.Reference, "\x00")
 	own := strings.HasPrefix(spec.Reference, node.OwnImage) && spec.User == node.OwnUser
-	if err != nil || len(spec.Reference) > 1000 || !docker && !onNode && !own {
+	if len(spec.Reference) > 1000 || !docker && !onNode && !own {
 		return node.Errorf(node.Invalid, "cannot use data.flist %q: allowed are docker://HOST/NAME:TAG and paths below %s", clip.Text(spec.Reference, 100), ImagePaths)
 	}
 	return node.Claim{Hash: spec.Hash}.Valid("pull an image for " + spec.Label)
 }
 
 func checkLabel(label string) error {
-	if ok, err := regexp.MatchString(`^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$`, label); !ok || err != nil {
+	if !imageLabel.MatchString(label) {
 		return node.Errorf(node.Invalid, "cannot use image label %q: must be at most 64 letters, digits, - and _", clip.Text(label, 100))
 	}
 	return nil

@@ -3,7 +3,6 @@ package fakenode
 import (
 	"net/netip"
 	"path"
-	"regexp"
 	"slices"
 
 	"github.com/croft-edge/croft/pkg/clip"
@@ -72,7 +71,7 @@ func readMember(spec node.MemberSpec) (ips []netip.Addr, err error) {
 	if !goodName(spec.Member) {
 		return nil, refused(node.Invalid, spec.Member, "its ID", spec.Member, "1 to 64 letters, digits, dots and dashes")
 	}
-	if ok, err := regexp.MatchString(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?$`, spec.Name); !ok || err != nil {
+	if !memberName.MatchString(spec.Name) {
 		return nil, refused(node.Invalid, spec.Member, "its name", spec.Name, "a DNS label of a-z, 0-9 and dashes")
 	}
 	if err := (node.Claim{Hash: spec.Hash}).Valid("join member " + spec.Member); err != nil {

@@ -30,10 +30,21 @@ func drop[V any](m map[string]V, id, what string) error {
 	return nil
 }
 
+// The forms of texts in specs. They are compiled once: tests of provision make thousands of calls.
+var (
+	objectName    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$`)
+	networkID     = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	memberName    = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?$`)
+	hostName      = regexp.MustCompile(`^([a-z0-9-]+\.)+[a-z]+$`) // of a peer's endpoint
+	containerHost = regexp.MustCompile(`^[A-Za-z0-9.-]{0,253}$`)
+	userID        = regexp.MustCompile(`^[A-Za-z0-9]{1,64}$`)
+	imageLabel    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$`)
+	reference     = regexp.MustCompile(`^docker://[a-z0-9.:-]+(/[a-z0-9._-]+)*((:[A-Za-z0-9_.-]+)?|@sha256:[0-9a-f]{64})$`)
+)
+
 // goodName reports whether a text may name an object of a module.
 func goodName(name string) bool {
-	ok, err := regexp.MatchString(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$`, name)
-	return ok && err == nil
+	return objectName.MatchString(name)
 }
 
 // checkName returns Invalid when an object of a module can't have that name. what

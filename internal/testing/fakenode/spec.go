@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"path"
 	"reflect"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -20,7 +19,7 @@ func checkNetwork(spec node.NetworkSpec) error {
 	wrong := func(kind node.Kind, field, value, allowed string) error {
 		return node.Errorf(kind, "cannot make network %q: %s is %q, must be %s", clip.Text(spec.Name, 64), field, clip.Text(value, 64), allowed)
 	}
-	if ok, err := regexp.MatchString(`^[0-9a-f]{64}$`, spec.ID); !ok || err != nil {
+	if !networkID.MatchString(spec.ID) {
 		return wrong(node.Invalid, "ID", spec.ID, "64 hex digits")
 	}
 	if _, err := workload.ParseID(spec.Label); err != nil {
@@ -76,8 +75,7 @@ func checkPeer(p workload.WireGuardPeer) (kind node.Kind, field, value, allowed 
 		return "", "", "", ""
 	}
 	host, port, _ := strings.Cut(p.Endpoint, ":")
-	name, err := regexp.MatchString(`^([a-z0-9-]+\.)+[a-z]+$`, host)
-	if _, portErr := strconv.ParseUint(port, 10, 16); !name || err != nil || portErr != nil {
+	if _, err := strconv.ParseUint(port, 10, 16); !hostName.MatchString(host) || err != nil {
 		return node.Invalid, "endpoint of a peer", p.Endpoint, "an address or a name with a port"
 	}
 	return "", "", "", ""
@@ -97,12 +95,8 @@ func checkContainer(spec node.ContainerSpec) error {
 	wrong := func(field, value, allowed string) error {
 		return node.Errorf(node.Invalid, "cannot make container %s: %s is %q, must be %s", spec.ID, field, clip.Text(value, 100), allowed)
 	}
-	matches := func(pattern, text string) bool {
-		ok, err := regexp.MatchString(pattern, text)
-		return ok && err == nil
-	}
 	switch {
-	case !matches(`^[A-Za-z0-9]{1,64}$`, spec.User):
+	case !userID.MatchString(spec.User):
 		return wrong("User", spec.User, "a user's ID")
 	case spec.CPU == 0 || spec.CPU > mostCPU:
 		return wrong("CPU", "", "from 1 to 4096 cores")
@@ -110,7 +104,7 @@ func checkContainer(spec node.ContainerSpec) error {
 		return wrong("Memory", "", "from 1 byte to 1 PiB")
 	case !absolute(spec.Layer):
 		return wrong("Layer", spec.Layer, "an absolute path")
-	case !matches(`^[A-Za-z0-9.-]{0,253}$`, spec.Hostname):
+	case !containerHost.MatchString(spec.Hostname):
 		return wrong("Hostname", spec.Hostname, "a host name")
 	}
 	for _, dns := range spec.DNS {

@@ -100,7 +100,7 @@ func TestTheCollectorRests(t *testing.T) {
 		must(t, client.SetDevice(t.Context(), id, expensive(t, namespace(t, id), 20, 1)))
 	}
 	before := collections(t, s)
-	const lists = 100
+	const lists = 40
 	for range lists {
 		_, err := client.Devices(t.Context())
 		must(t, err)
