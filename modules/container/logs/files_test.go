@@ -39,8 +39,9 @@ func TestFilesNeverGrowBeyondTheirBounds(t *testing.T) {
 	c.finish(t, true)
 	list, err := numbers(c.place.files)
 	must(t, err)
+	// The newest file may be new; the two before it are full but for the next line's room.
 	total, _ := sizeOf(t, c.place.files)
-	if len(list) != 3 || list[0] == 0 || total < l.size*2 {
+	if len(list) != 3 || list[0] == 0 || total < l.size*3/2 {
 		t.Errorf("files %v of %d bytes", list, total)
 	}
 	// The last ones are those that were said last, over more than one file.
