@@ -301,8 +301,51 @@ func TestTheCarrierOfManyIsKilled(t *testing.T) {
 	if err := syscall.Kill(before, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); ; {
-		list, err := f.networks.List(t.Context())
+	h.allWhole(t, networks, before)
+}
+
+// TestTheCarrierIsKilledUnderCallers: a caller may notice the end of a carrier before the module does, and
+// connect its successor. The networks come back all the same.
+func TestTheCarrierIsKilledUnderCallers(t *testing.T) {
+	f := newFixture(t)
+	const networks = 3
+	for i := range networks {
+		spec := conformance.NetworkSpec(t, fmt.Sprint("net", i), fmt.Sprintf("10.1.%d.0/24", i+1), port(t))
+		if _, err := f.networks.Create(t.Context(), spec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := household{fixture: f}
+	stop := make(chan struct{})
+	var callers sync.WaitGroup
+	for range 4 {
+		callers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					_, _ = f.networks.List(t.Context())
+				}
+			}
+		})
+	}
+	defer callers.Wait()
+	defer close(stop)
+	for range 5 {
+		before := h.carrier(t)
+		if err := syscall.Kill(before, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		h.allWhole(t, networks, before)
+	}
+}
+
+// allWhole waits until so many networks are whole, with another carrier than that process.
+func (h *household) allWhole(t *testing.T, networks, before int) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		list, err := h.networks.List(t.Context())
 		whole := 0
 		for _, n := range list {
 			if n.Drift == "" && n.Backend != "" {

@@ -12,7 +12,7 @@ import (
 // watchEvery is how often the shared parts are looked at.
 const watchEvery = 5 * time.Second
 
-// watcher calls mend from time to time, and when the carrier has ended.
+// watcher calls mend from time to time, when the carrier has ended, and when there is another.
 type watcher struct {
 	every time.Duration
 	// ended is the channel that is closed when the present carrier has ended.
@@ -43,6 +43,7 @@ func (w *watcher) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-w.woken:
+			w.mend()
 		case <-w.ended():
 			w.mend()
 		case <-tick.C:
@@ -71,7 +72,7 @@ func (m *Module) mend() {
 	if drift, err := m.builder.host.Ensure(); drift != "" || err != nil {
 		m.cfg.Log.Warn().Str("type", "network").Str("step", "drift").AnErr("err", err).Str("drift", drift).Msg("the node's rules differed from the desired ones: applied again")
 	}
-	if len(m.networks) == 0 || m.builder.tunnels.Alive() {
+	if len(m.networks) == 0 || m.builder.tunnels.Raised() {
 		return
 	}
 	m.raiseAll()
@@ -81,7 +82,7 @@ func (m *Module) mend() {
 // whose key isn't known any more is told in List.
 func (m *Module) raiseAll() {
 	start := time.Now()
-	if err := m.builder.tunnels.Connect(m.ctx); err != nil {
+	if err := m.builder.tunnels.BeginRaising(m.ctx); err != nil {
 		m.cfg.Log.Error().Str("type", "network").Str("step", "drift").Err(err).Msg("cannot start the carrier, which has ended: tried again")
 		return
 	}

@@ -43,13 +43,30 @@ type Tunnels struct {
 	// why says why the kernel isn't the backend.
 	why     string
 	carrier *carrier.Client
+	// bare is true while the connected carrier is the successor of one that ended and may
+	// lack the devices and zones of networks.
+	bare bool
 }
 
 // New makes it, with nothing connected.
 func New(c Config) *Tunnels { return &Tunnels{cfg: c} }
 
-// Alive reports whether a carrier is connected that hasn't ended.
-func (t *Tunnels) Alive() bool {
+// Raised reports whether a carrier is connected that hasn't ended and has been given all
+// devices and zones. Any call may be the first to notice that a carrier has ended, and
+// connects its successor, which has none.
+func (t *Tunnels) Raised() bool { return t.alive() && !t.bare }
+
+// BeginRaising connects a carrier, for a caller that then calls Raise for all networks.
+func (t *Tunnels) BeginRaising(ctx context.Context) error {
+	if err := t.Connect(ctx); err != nil {
+		return err
+	}
+	t.bare = false // true again if this carrier ends too, before the last network is raised
+	return nil
+}
+
+// alive reports whether a carrier is connected that hasn't ended.
+func (t *Tunnels) alive() bool {
 	if t.carrier == nil {
 		return false
 	}
@@ -74,7 +91,7 @@ func (t *Tunnels) Ended() <-chan struct{} {
 
 // Connect finds the carrier, or starts one, and the backend.
 func (t *Tunnels) Connect(ctx context.Context) error {
-	if t.Alive() {
+	if t.alive() {
 		return nil
 	}
 	client, err := carrier.Ensure(ctx, t.cfg.Carrier)
@@ -93,6 +110,7 @@ func (t *Tunnels) Connect(ctx context.Context) error {
 	}
 	if t.carrier != nil {
 		t.carrier.Close()
+		t.bare = true
 	}
 	t.carrier = client
 	t.cfg.Connected()
