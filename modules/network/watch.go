@@ -12,7 +12,7 @@ import (
 // watchEvery is how often the shared parts are looked at.
 const watchEvery = 5 * time.Second
 
-// watcher calls mend from time to time, when the carrier has ended, and when there is another.
+// watcher calls mend from time to time, and when the carrier has ended.
 type watcher struct {
 	every time.Duration
 	// ended is the channel that is closed when the present carrier has ended.
@@ -43,7 +43,6 @@ func (w *watcher) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-w.woken:
-			w.mend()
 		case <-w.ended():
 			w.mend()
 		case <-tick.C:
