@@ -13,16 +13,8 @@ import (
 // TestTheCarrierOfManyIsKilled: the one that comes after it has the tunnels and names of
 // all networks again, of every user.
 func TestTheCarrierOfManyIsKilled(t *testing.T) {
-	f := newFixture(t)
 	const networks = 10
-	for i := range networks {
-		spec := conformance.NetworkSpec(t, fmt.Sprint("net", i), fmt.Sprintf("10.1.%d.0/24", i+1), port(t))
-		spec.User = fmt.Sprint("user", i%2)
-		if _, err := f.networks.Create(t.Context(), spec); err != nil {
-			t.Fatal(err)
-		}
-	}
-	h := household{fixture: f}
+	h := withNetworks(t, networks)
 	before := h.carrier(t)
 	if err := syscall.Kill(before, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -33,15 +25,8 @@ func TestTheCarrierOfManyIsKilled(t *testing.T) {
 // TestTheCarrierIsKilledUnderCallers: a caller may notice the end of a carrier before the module does, and
 // connect its successor. The networks come back all the same.
 func TestTheCarrierIsKilledUnderCallers(t *testing.T) {
-	f := newFixture(t)
 	const networks = 3
-	for i := range networks {
-		spec := conformance.NetworkSpec(t, fmt.Sprint("net", i), fmt.Sprintf("10.1.%d.0/24", i+1), port(t))
-		if _, err := f.networks.Create(t.Context(), spec); err != nil {
-			t.Fatal(err)
-		}
-	}
-	h := household{fixture: f}
+	h := withNetworks(t, networks)
 	stop := make(chan struct{})
 	var callers sync.WaitGroup
 	for range 4 {
@@ -51,7 +36,7 @@ func TestTheCarrierIsKilledUnderCallers(t *testing.T) {
 				case <-stop:
 					return
 				default:
-					_, _ = f.networks.List(t.Context())
+					_, _ = h.networks.List(t.Context()) // allWhole judges the answers
 				}
 			}
 		})
@@ -67,7 +52,21 @@ func TestTheCarrierIsKilledUnderCallers(t *testing.T) {
 	}
 }
 
-// allWhole waits until so many networks are whole, with another carrier than that process.
+// withNetworks is a module with that many networks, of two users.
+func withNetworks(t *testing.T, networks int) household {
+	t.Helper()
+	f := newFixture(t)
+	for i := range networks {
+		spec := conformance.NetworkSpec(t, fmt.Sprint("net", i), fmt.Sprintf("10.1.%d.0/24", i+1), port(t))
+		spec.User = fmt.Sprint("user", i%2)
+		if _, err := f.networks.Create(t.Context(), spec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return household{fixture: f}
+}
+
+// allWhole waits until that many networks are whole, and the carrier isn't process before any more.
 func (h *household) allWhole(t *testing.T, networks, before int) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {

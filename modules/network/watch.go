@@ -87,7 +87,7 @@ func (m *Module) raiseAll() {
 	}
 	for _, n := range m.networks {
 		if err := m.builder.tunnels.Raise(m.ctx, n); err != nil {
-			m.cfg.Log.Error().Str("id", n.Spec.Label).Str("type", "network").Str("step", "drift").Err(err).Msg("cannot make a tunnel again: tried again")
+			m.cfg.Log.Error().Str("id", n.Spec.Label).Str("type", "network").Str("step", "drift").Err(err).Msg("cannot make a tunnel again: left to the next look for drift")
 		}
 	}
 	m.cfg.Log.Warn().Str("type", "network").Str("step", "drift").Int("networks", len(m.networks)).Dur("took", time.Since(start)).

@@ -55,8 +55,8 @@ func (n namespace) make() {
 			if err != nil {
 				return err
 			}
-			// Without this flag the kernel may take an IPv6 address into use later, when it comes to it: until
-			// then nothing leaves from it.
+			// Without this flag an IPv6 address is tentative until a kernel worker has run, and nothing is sent
+			// from a tentative address.
 			addr.Flags = unix.IFA_F_NODAD
 			if err := netlink.AddrAdd(lo, addr); err != nil {
 				return err
