@@ -1,5 +1,7 @@
 package loop
 
+import "time"
+
 // party shares a limit: the connections of a source, or those of a group.
 type party struct {
 	name string
@@ -9,9 +11,18 @@ type party struct {
 	// bytes are the buffers of a source's connections.
 	bytes int64
 	turn  turn
-	// sum is the weight found by the search that stamp numbers.
-	sum   int64
+	// found is what the search that stamp numbers found of it.
+	found tally
 	stamp uint64
+}
+
+// tally is what a search found of a party.
+type tally struct {
+	sum int64 // weight of its connections
+	// stalest is the file descriptor of the connection that has been silent the
+	// longest, last the time of its last byte.
+	stalest int
+	last    time.Time
 }
 
 // title is "" for none.
@@ -55,6 +66,14 @@ type census struct {
 	stamp uint64 // number of the last search
 }
 
+// tally is what this search found of p so far: nothing at first.
+func (s *census) tally(p *party) *tally {
+	if p.stamp != s.stamp {
+		p.stamp, p.found = s.stamp, tally{}
+	}
+	return &p.found
+}
+
 // heaviest is the party with the largest sum of weights of its connections. of is
 // nil for connections that don't count. It is nil when there are none.
 func (s *census) heaviest(of func(c *Conn) *party, weight func(c *Conn) int64) (most *party) {
@@ -64,10 +83,8 @@ func (s *census) heaviest(of func(c *Conn) *party, weight func(c *Conn) int64) (
 		if p == nil {
 			continue
 		}
-		if p.stamp != s.stamp {
-			p.stamp, p.sum = s.stamp, 0
-		}
-		if p.sum += weight(c); most == nil || p.sum > most.sum {
+		found := s.tally(p)
+		if found.sum += weight(c); most == nil || found.sum > most.found.sum {
 			most = p
 		}
 	}
@@ -98,15 +115,27 @@ func (s *census) fullest(may func(c *Conn) bool) (most *Conn) {
 
 // stalest is the connection that has been silent the longest, of the parties with
 // the most connections, if these are more than least; nil when there is none.
-func (s *census) stalest(of func(c *Conn) *party, least int) (stalest *Conn) {
-	most := s.heaviest(of, func(*Conn) int64 { return 1 })
-	if most == nil || most.sum <= int64(least) {
-		return nil
-	}
+//
+// One pass is enough: a party that gets another connection while it is among those
+// with the most is the only one with that many.
+func (s *census) stalest(of func(c *Conn) *party, least int) *Conn {
+	s.stamp++
+	var most tally
 	for c := range s.conns.candidates {
-		if p := of(c); p != nil && p.sum == most.sum && (stalest == nil || c.socket.last.Before(stalest.socket.last)) {
-			stalest = c
+		p := of(c)
+		if p == nil {
+			continue
+		}
+		found := s.tally(p)
+		if found.sum++; found.sum == 1 || c.socket.last.Before(found.last) {
+			found.stalest, found.last = c.socket.fd, c.socket.last
+		}
+		if found.sum > most.sum || found.sum == most.sum && found.last.Before(most.last) {
+			most = *found
 		}
 	}
-	return stalest
+	if most.sum <= int64(least) {
+		return nil
+	}
+	return s.conns.of(most.stalest)
 }
