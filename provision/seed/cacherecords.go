@@ -70,10 +70,10 @@ func (c *cacheRecords) write(r store.Record) (store.Record, error) {
 		r.Result.Sequence, r.Result.Birth, r.Result.Hash = c.sequence, c.birth, slices.Clone(r.Hash[:])
 		r.Result.NodeID = r.Reservation.NodeID
 		r.Delivered = false
-	case known && old.Result != nil && (r.Result == nil || r.Result.Sequence == old.Result.Sequence):
+	case known && old.Hash == r.Hash && old.Result != nil && (r.Result == nil || r.Result.Sequence <= old.Result.Sequence):
 		r.Result, r.Delivered = old.Result, old.Delivered
 	}
-	c.records[id] = r
+	c.keep(id, r)
 	return r.Clone(), nil
 }
 
@@ -169,12 +169,17 @@ func (c *cacheRecords) edit(id string, change func(r *store.Record)) error {
 		return node.Errorf(node.NotExist, "cannot find record %s: there is none", id)
 	}
 	change(&rec)
-	if rec.Phase == store.Dismissed && rec.Delivered {
-		delete(c.records, id)
-		return nil
-	}
-	c.records[id] = rec
+	c.keep(id, rec)
 	return nil
+}
+
+// keep keeps a record, unless it is Dismissed and has no result left to deliver.
+func (c *cacheRecords) keep(id string, r store.Record) {
+	if r.Phase == store.Dismissed && (r.Result == nil || r.Delivered) {
+		delete(c.records, id)
+		return
+	}
+	c.records[id] = r
 }
 
 // Record implements store.Records.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/croft-edge/croft/pkg/filelock"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/workload"
 	"github.com/croft-edge/croft/provision/store/persist"
 )
 
@@ -18,6 +19,9 @@ type FSStore struct {
 
 	// writing is held during a change, from its check to the update of memory.
 	writing sync.Mutex
+	// unsure are the records whose last write failed: the disk may have them as in memory
+	// or as they were to be. Guarded by writing.
+	unsure map[workload.ID]bool
 	memory
 }
 
@@ -75,7 +79,7 @@ func openWith(c Config, held *filelock.Lock, provider func() (persist.Provider, 
 	if err != nil {
 		return nil, both(err, release(held))
 	}
-	s := &FSStore{cfg: c, disk: disk, lock: held, memory: memory{index: newIndex(c.Demand), networks: map[NetworkKey]remembered{}}}
+	s := &FSStore{cfg: c, disk: disk, lock: held, unsure: map[workload.ID]bool{}, memory: memory{index: newIndex(c.Demand), networks: map[NetworkKey]remembered{}}}
 	if err := s.load(); err != nil {
 		return nil, both(err, s.Close())
 	}

@@ -106,7 +106,7 @@ type Records interface {
 	Write(recs ...Record) ([]Record, error)
 	// Resend marks the results of records undelivered, because the explorer has asked for
 	// them again: from now on only a receipt for a later sending counts. Missing records and
-	// those without a result are skipped.
+	// those without a result are skipped, and an ID that is given twice counts once.
 	Resend(ids ...string) error
 	// Acknowledge notes in one go that the explorer has those results. A receipt for a
 	// missing record is ignored, and so is one that doesn't confirm its result

@@ -124,8 +124,31 @@ func (s *FSStore) stamp(r *Record) error {
 	return nil
 }
 
-// store writes a batch to the disk, then to the index. The caller holds writing.
+// store writes a batch to the disk, then to the index. After an error the disk may have
+// the batch already, or a part of it. The caller holds writing.
 func (s *FSStore) store(b batch) error {
+	if err := s.toDisk(b); err != nil {
+		for _, id := range b.ids {
+			s.unsure[id] = true
+		}
+		return err
+	}
+	for _, id := range b.ids {
+		delete(s.unsure, id)
+	}
+	s.change(func() {
+		for i, r := range b.records {
+			if answered(r) {
+				s.index.remove(b.ids[i])
+				continue
+			}
+			s.index.put(b.ids[i], r)
+		}
+	})
+	return nil
+}
+
+func (s *FSStore) toDisk(b batch) error {
 	var objects []persist.Object
 	var gone []string
 	for i, r := range b.records {
@@ -146,19 +169,8 @@ func (s *FSStore) store(b batch) error {
 		}
 	}
 	if len(gone) > 0 {
-		if err := s.disk.Delete(gone...); err != nil {
-			return err
-		}
+		return s.disk.Delete(gone...)
 	}
-	s.change(func() {
-		for i, r := range b.records {
-			if answered(r) {
-				s.index.remove(b.ids[i])
-				continue
-			}
-			s.index.put(b.ids[i], r)
-		}
-	})
 	return nil
 }
 
@@ -187,24 +199,26 @@ func (s *memory) find(id workload.ID) (Record, bool) {
 func (s *FSStore) Resend(ids ...string) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	var delivered, underway batch // underway is what the disk has as undelivered already
+	var write, underway batch // underway is what the disk certainly has as undelivered already
+	given := map[workload.ID]bool{}
 	for _, id := range ids {
 		parsed, r, err := s.known(id)
-		if node.KindOf(err) == node.NotExist || err == nil && r.Result == nil {
+		if node.KindOf(err) == node.NotExist || err == nil && (r.Result == nil || given[parsed]) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
+		given[parsed] = true
 		to := &underway
-		if r.Delivered {
-			to = &delivered
+		if r.Delivered || s.unsure[parsed] {
+			to = &write
 		}
 		r.Delivered, r.Resends = false, r.Resends+1
 		to.ids, to.records = append(to.ids, parsed), append(to.records, r)
 	}
-	if len(delivered.ids) > 0 {
-		if err := s.store(delivered); err != nil {
+	if len(write.ids) > 0 {
+		if err := s.store(write); err != nil {
 			return err
 		}
 	}

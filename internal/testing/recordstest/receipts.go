@@ -30,6 +30,8 @@ type exchange struct {
 	has map[string]int64
 	// lost says of which results a restored explorer hasn't asked for again yet.
 	lost map[string]bool
+	// copies are records as they were read at some time.
+	copies []store.Record
 	// sendings are in no order: several senders may be at work, and any of them may be slow.
 	sendings []sending
 }
@@ -47,19 +49,17 @@ func Receipts(t *testing.T, open func(t *rapid.T) store.Records) {
 			x.write(rec)
 		}
 		rt.Repeat(map[string]func(*rapid.T){
-			"answer": x.answer, "rewrite": x.rewrite, "look": x.look, "deliver": x.deliver, "acknowledge": x.acknowledge,
+			"answer": x.answer, "copy": x.copy, "rewrite": x.rewrite, "look": x.look, "deliver": x.deliver, "acknowledge": x.acknowledge,
 			"restore": x.restore, "ask": x.ask, "": x.check,
 		})
-		for _, id := range x.ids {
-			x.askFor(id)
-		}
+		x.askFor(x.ids...)
 		x.sendings = nil
 		x.look(rt)
 		for i := range x.sendings {
 			x.arrive(i)
 		}
-		for len(x.sendings) > 0 {
-			x.confirm(0)
+		for _, s := range x.sendings {
+			x.confirm(s.receipt)
 		}
 		x.check(rt)
 		if owed := x.undelivered(); len(owed) > 0 {
@@ -133,11 +133,16 @@ func (x *exchange) answer(*rapid.T) {
 	x.lost[rec.ID()] = false // it is undelivered anyhow
 }
 
+// copy reads a record, for a later rewrite.
+func (x *exchange) copy(*rapid.T) { x.copies = append(x.copies, x.record(x.drawID())) }
+
 // rewrite writes a record for another reason than a result, from a copy that may be old.
-func (x *exchange) rewrite(*rapid.T) {
-	rec := x.record(x.drawID())
+func (x *exchange) rewrite(t *rapid.T) {
+	if len(x.copies) == 0 {
+		t.Skip("there is none")
+	}
+	rec := rapid.SampledFrom(x.copies).Draw(t, "copy").Clone()
 	rec.Attempts++
-	rec.Delivered, rec.Resends = false, 0
 	x.write(rec)
 }
 
@@ -161,16 +166,24 @@ func (x *exchange) arrive(i int) {
 	}
 }
 
+// acknowledge has some receipts of results that have arrived reach the node in one write.
 func (x *exchange) acknowledge(t *rapid.T) {
-	x.confirm(x.drawSending(t, func(s sending) bool { return s.arrived }))
+	var receipts []store.Receipt
+	first := x.drawSending(t, func(s sending) bool { return s.arrived })
+	x.sendings = slices.DeleteFunc(slices.Insert(x.sendings, 0, x.sendings[first]), func(s sending) bool {
+		taken := s.arrived && (len(receipts) == 0 || rapid.Bool().Draw(t, "too"))
+		if taken {
+			receipts = append(receipts, s.receipt)
+		}
+		return taken
+	})
+	x.confirm(receipts...)
 }
 
-// confirm has the receipt of a result that has arrived reach the node.
-func (x *exchange) confirm(i int) {
-	if err := x.records.Acknowledge(x.sendings[i].receipt); err != nil {
+func (x *exchange) confirm(receipts ...store.Receipt) {
+	if err := x.records.Acknowledge(receipts...); err != nil {
 		x.Fatal(err)
 	}
-	x.sendings = slices.Delete(x.sendings, i, i+1)
 }
 
 // restore has the explorer lose a result.
@@ -179,14 +192,19 @@ func (x *exchange) restore(*rapid.T) {
 	x.has[id], x.lost[id] = 0, true
 }
 
-func (x *exchange) ask(*rapid.T) { x.askFor(x.drawID()) }
+func (x *exchange) ask(t *rapid.T) {
+	x.askFor(rapid.SliceOfN(rapid.SampledFrom(x.ids), 1, 3).Draw(t, "ids")...)
+}
 
-// askFor has the explorer ask for a result again, whether it has it or not.
-func (x *exchange) askFor(id string) {
-	if err := x.records.Resend("9-9", id); err != nil { // 9-9 is missing, and skipped
+// askFor has the explorer ask for results again, whether it has them or not, and for some
+// twice.
+func (x *exchange) askFor(ids ...string) {
+	if err := x.records.Resend(append([]string{"9-9"}, ids...)...); err != nil { // 9-9 is missing, and skipped
 		x.Fatal(err)
 	}
-	x.lost[id] = false
+	for _, id := range ids {
+		x.lost[id] = false
+	}
 }
 
 // check holds that no result is lost.

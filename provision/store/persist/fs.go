@@ -62,10 +62,15 @@ func (f *FS) at(name string) (*atomicfile.Folder, string, error) {
 func (f *FS) Put(objects ...Object) error {
 	var order []*atomicfile.Folder
 	files := map[*atomicfile.Folder][]atomicfile.File{}
+	names := map[string]bool{}
 	for _, o := range objects {
+		if names[o.Name] {
+			return node.Errorf(node.Invalid, "cannot put %s: it is given twice", o.Name)
+		}
+		names[o.Name] = true
 		folder, name, err := f.at(o.Name)
 		if err != nil {
-			return err
+			return written(err)
 		}
 		if _, seen := files[folder]; !seen {
 			order = append(order, folder)
@@ -74,7 +79,7 @@ func (f *FS) Put(objects ...Object) error {
 	}
 	for _, folder := range order {
 		if err := folder.WriteAll(files[folder]); err != nil {
-			return kinded(err)
+			return written(kinded(err))
 		}
 	}
 	return nil
@@ -159,6 +164,15 @@ func (f *FS) Close() error {
 	}
 	f.folders = map[string]*atomicfile.Folder{}
 	return kinded(stderrors.Join(all...))
+}
+
+// written gives the error of a write its kind: a folder that is missing says nothing about
+// the object, which can be written once the folder is back.
+func written(err error) error {
+	if node.KindOf(err) == node.NotExist {
+		return node.WithKind(node.Internal, err)
+	}
+	return err
 }
 
 // kinded gives the file system's errors their kinds.

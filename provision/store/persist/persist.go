@@ -22,7 +22,8 @@ type Object struct {
 type Provider interface {
 	// Put sets the content of each name. Each is whole, the old content or the new,
 	// whatever happens. When an object can't be written, none in its folder is changed; a
-	// crash may leave the first few of several changed.
+	// crash may leave the first few of several changed. Invalid, and nothing is changed, when
+	// a name is given twice.
 	Put(objects ...Object) error
 	// Get returns a name's content. NotExist when there is none.
 	Get(name string) ([]byte, error)

@@ -137,6 +137,9 @@ func several(t *testing.T, reopen func() persist.Provider) {
 	if err := p.Put(persist.Object{Name: "f/0", Data: []byte("changed")}, persist.Object{Name: "../x"}); node.KindOf(err) != node.Invalid {
 		t.Errorf("one bad name of two: %v, want Invalid", err)
 	}
+	if err := p.Put(persist.Object{Name: "f/0", Data: []byte("changed")}, persist.Object{Name: "f/0", Data: []byte("twice")}); node.KindOf(err) != node.Invalid {
+		t.Errorf("a name twice: %v, want Invalid", err)
+	}
 	for i := range 20 {
 		want(t, p, fmt.Sprint("f/", i), fmt.Sprint(i))
 	}
