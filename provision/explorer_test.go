@@ -30,6 +30,8 @@ type fakeExplorer struct {
 	polls int
 	// deaf makes it refuse results, though it answers polls.
 	deaf bool
+	// twice is an ID whose document comes twice in each page that has it.
+	twice string
 }
 
 func newFakeExplorer() *fakeExplorer {
@@ -144,6 +146,9 @@ func (e *fakeExplorer) page(after explorer.Cursor) (explorer.Page, <-chan struct
 			return p, nil, err
 		}
 		p.Reservations = append(p.Reservations, document)
+		if id == e.twice {
+			p.Reservations = append(p.Reservations, document)
+		}
 	}
 	return p, e.wake, nil
 }

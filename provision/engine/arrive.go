@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 
 	"github.com/rs/zerolog"
 
@@ -209,7 +210,7 @@ func (i *intake) resent(a *arrival, twin store.Record) (bool, error) {
 	if a.reservation.DocumentVersion() != workload.V1 || a.deletion != nil || !nothing || !twin.Delivered || deleted(twin) {
 		return false, nil
 	}
-	if i.ledger.changing(twin.ID()) {
+	if i.ledger.changing(twin.ID()) || slices.Contains(i.asked, twin.ID()) {
 		return false, nil
 	}
 	if err := i.parts.Records.Bury(twin.ID()); err != nil {

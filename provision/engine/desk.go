@@ -42,7 +42,8 @@ type agenda struct {
 	// after runs once the round is durable; soon are its inputs for the next one.
 	after []func()
 	soon  []input
-	// asked are the IDs of the records whose answer is asked for again.
+	// asked are the IDs of the records whose answer is asked for again: marked once the
+	// round is durable, before what is in after.
 	asked []string
 	// arriving is the arrival of the current input, nil when it has none.
 	arriving *arrival
@@ -125,8 +126,8 @@ func (d *desk) once(inputs []input) {
 		errs[i] = supervise.Guard(d.parts.Log, "decide "+in.id, in.do)
 	}
 	touched := d.ledger.touched()
-	after := d.after
-	d.after = nil
+	after, asked := d.after, d.asked
+	d.after, d.asked = nil, nil
 	written, err := d.write()
 	if err != nil && len(inputs) > 1 && node.KindOf(err).Final() && node.KindOf(err) != node.NoSpace {
 		d.judging.unpark(inputs)
@@ -142,10 +143,11 @@ func (d *desk) once(inputs []input) {
 	for _, rec := range written {
 		d.written(rec)
 	}
+	// A tombstone whose answer was asked for again isn't buried in the same round.
+	again := d.resend(asked)
 	for _, do := range after {
 		do()
 	}
-	again := d.resend()
 	for i, in := range inputs {
 		if errs[i] == nil {
 			errs[i] = again
@@ -244,6 +246,8 @@ func (d *desk) effect(was, rec store.Record, ev lifecycle.Event, e lifecycle.Eff
 				d.soon = append(d.soon, d.input(blocked, lifecycle.Event{Kind: lifecycle.Free}))
 			}
 		})
+	case lifecycle.Resend:
+		d.asked = append(d.asked, id)
 	case lifecycle.Impossible:
 		d.parts.Log.Error().Str("id", id).Str("phase", string(was.Phase)).Str("event", string(ev.Kind)).
 			Msg("an event came that can't come in this phase: nothing is changed")
@@ -265,8 +269,6 @@ func (d *desk) outside(rec store.Record, e lifecycle.Effect) {
 		d.timers.Try(rec, d.now, e.After)
 	case lifecycle.Tell:
 		d.parts.Feedback.Kick()
-	case lifecycle.Resend:
-		d.asked = append(d.asked, id)
 	case lifecycle.Bury:
 		if d.durably(rec, "bury", func() error { return d.parts.Records.Bury(id) }) {
 			d.timers.Forget(id)
@@ -275,14 +277,12 @@ func (d *desk) outside(rec store.Record, e lifecycle.Effect) {
 	}
 }
 
-// resend marks the answers that were asked for again in this round as undelivered,
-// in one write. The error goes to those who asked: they ask once more.
-func (d *desk) resend() error {
-	if len(d.asked) == 0 {
+// resend marks the answers that were asked for again in a round as undelivered, in one
+// write. The error goes to those who asked: they ask once more.
+func (d *desk) resend(ids []string) error {
+	if len(ids) == 0 {
 		return nil
 	}
-	ids := d.asked
-	d.asked = nil
 	err := supervise.Guard(d.parts.Log, "resend", func() error { return d.parts.Records.Resend(ids...) })
 	if err == nil {
 		d.parts.Feedback.Kick()

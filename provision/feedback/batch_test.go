@@ -170,3 +170,26 @@ func TestOneFailureAtTheEndOfAPassKeepsNothingBack(t *testing.T) {
 		})
 	})
 }
+
+// The only result that the explorer didn't take isn't owed any more. Later ones are sent all
+// the same.
+func TestNothingIsOwedToAnExplorerThatIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, feedback.Config{})
+		r.explorer.set(func(context.Context, *workload.Result) error { return node.Errorf(node.Transient, "down") })
+		r.running(t, func() {
+			rec := r.owe(t, "1-1")
+			time.Sleep(2 * time.Minute)
+			if err := r.store.Acknowledge(store.ReceiptFor(rec)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Hour)
+			r.explorer.set(nil)
+			r.owe(t, "2-1")
+			time.Sleep(time.Minute)
+			if got := r.explorer.ids(); got != "2-1" {
+				t.Errorf("a minute later sent is %q, %d owed, away: %v", got, r.owed(t), r.Away())
+			}
+		})
+	})
+}

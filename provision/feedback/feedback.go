@@ -72,7 +72,8 @@ type Feedback struct {
 	mu sync.Mutex
 	// troubles are the results that couldn't be sent, by sequence.
 	troubles map[int64]*trouble
-	// away is why the last attempt of the last pass failed, nil when it didn't.
+	// away is why the last attempt of the last pass that tried any failed; nil when it
+	// didn't, or when nothing waits for another try.
 	away error
 }
 

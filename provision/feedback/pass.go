@@ -102,8 +102,11 @@ func (f *Feedback) pass(ctx context.Context) (owed, error) {
 	if p.left.more {
 		p.failed = nil // one failure among sent results: the others don't wait for it
 	}
-	if p.left.tried > 0 {
+	switch {
+	case p.left.tried > 0:
 		f.setAway(p.failed)
+	case !f.retrying():
+		f.setAway(nil) // the results that it didn't take aren't owed any more
 	}
 	return p.left, p.failed
 }
@@ -281,6 +284,18 @@ func (f *Feedback) forget(waiting []store.Record) {
 		}
 	}
 	f.troubles = still
+}
+
+// retrying reports whether a result couldn't be sent and isn't refused.
+func (f *Feedback) retrying() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, t := range f.troubles {
+		if !t.final {
+			return true
+		}
+	}
+	return false
 }
 
 func (f *Feedback) setAway(err error) {

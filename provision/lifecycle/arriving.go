@@ -141,10 +141,10 @@ func (t *turn) prolong() {
 }
 
 func pend() action {
-	return action{"pend", "the renewal is kept until a time can judge it; nothing is removed before", func(t *turn) {
+	return action{"pend", "the renewal is kept until a time can judge it; nothing is removed before; its answer is sent again", func(t *turn) {
+		t.effect(Resend) // who delivers it may lack the answer
 		if t.rec.End != "" && t.rec.End != workload.StateExpired {
-			t.effect(Resend) // it would prolong nothing
-			return
+			return // it would prolong nothing
 		}
 		if t.rec.Pending != nil && !t.ev.Renewal.Expires.After(t.rec.Pending.Expires) {
 			return
