@@ -2,6 +2,8 @@ package network_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"testing"
@@ -49,6 +51,50 @@ func TestTheCarrierIsKilledUnderCallers(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.allWhole(t, networks, before)
+	}
+}
+
+// TestTheSuccessorIsKilledToo: carriers end while they are given the networks.
+func TestTheSuccessorIsKilledToo(t *testing.T) {
+	const networks = 5
+	h := withNetworks(t, networks)
+	before := h.carrier(t)
+	for range 4 {
+		if err := syscall.Kill(before, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		killed := before
+		for before == killed {
+			before = h.carrier(t)
+		}
+	}
+	h.allWhole(t, networks, 0)
+}
+
+// TestAClosedModuleWatchesNoCarrier: the carrier goes on, and nothing of this process is left at it.
+func TestAClosedModuleWatchesNoCarrier(t *testing.T) {
+	h := withNetworks(t, 1)
+	watches := func() (n int) {
+		files, err := filepath.Glob("/proc/self/fd/*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if to, _ := os.Readlink(file); to == "anon_inode:[pidfd]" {
+				n++
+			}
+		}
+		return n
+	}
+	open := watches()
+	if open == 0 {
+		t.Fatal("an open module watches no carrier")
+	}
+	if err := h.mod.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if left := watches(); left >= open {
+		t.Errorf("%d of %d watches are left, want fewer", left, open)
 	}
 }
 

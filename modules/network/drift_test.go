@@ -18,7 +18,6 @@ import (
 
 	"github.com/croft-edge/croft/internal/testing/netlab"
 	"github.com/croft-edge/croft/modules/network"
-	"github.com/croft-edge/croft/modules/network/carrier"
 	"github.com/croft-edge/croft/modules/network/links"
 	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/pkg/node"
@@ -284,15 +283,19 @@ func TestTheCarrierIsKilled(t *testing.T) {
 	h.works()
 }
 
-// carrier is the process ID of the carrier.
+// carrier is the process ID of the carrier, which the module starts by itself when there is
+// none.
 func (h *household) carrier(t *testing.T) int {
 	t.Helper()
-	client, err := carrier.Ensure(t.Context(), h.cfg.Carrier)
-	if err != nil {
-		t.Fatal(err)
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		status, err := h.networks.Status(t.Context())
+		if err == nil && status.Carrier != 0 {
+			return int(status.Carrier)
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("there is no carrier: %+v, %v", status, err)
+		}
 	}
-	defer client.Close()
-	return client.PID()
 }
 
 // TestTheNodesOwnRules: the module mends the node's part by itself.

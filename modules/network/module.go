@@ -12,6 +12,7 @@ import (
 	"github.com/croft-edge/croft/modules/network/tunnel"
 	"github.com/croft-edge/croft/modules/network/wiring"
 	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/supervise"
 )
 
 // Module owns the node's networks. Open makes one; it is safe for concurrent use.
@@ -59,8 +60,11 @@ func Open(cfg Config) (*Module, error) {
 		_ = folder.Close()
 		return nil, err
 	}
-	m.watching.Go(func() { m.watcher.run(m.ctx) })
-	m.watching.Go(m.watchNames)
+	// Keep logs what ends them.
+	m.watching.Go(func() {
+		_ = supervise.Keep(m.ctx, cfg.Log, "network watcher", supervise.DefaultBackoff(), m.watcher.run)
+	})
+	m.watching.Go(func() { _ = supervise.Keep(m.ctx, cfg.Log, "network names", supervise.DefaultBackoff(), m.watchNames) })
 	return m, nil
 }
 

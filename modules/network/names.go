@@ -1,6 +1,7 @@
 package network
 
 import (
+	"context"
 	"time"
 
 	"github.com/croft-edge/croft/modules/network/endpoints"
@@ -17,14 +18,14 @@ const (
 	silence = 3 * time.Minute
 )
 
-// watchNames looks names of endpoints up again, until the module is closed.
-func (m *Module) watchNames() {
+// watchNames looks names of endpoints up again, until ctx is done.
+func (m *Module) watchNames(ctx context.Context) error {
 	tick := time.NewTicker(lookUpEvery)
 	defer tick.Stop()
 	for {
 		select {
-		case <-m.ctx.Done():
-			return
+		case <-ctx.Done():
+			return ctx.Err()
 		case <-tick.C:
 			m.lookUpSilent()
 		}

@@ -2,12 +2,14 @@ package carrier
 
 import (
 	"context"
+	"os"
 	"time"
 
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/pkg/cgroup"
+	"github.com/croft-edge/croft/pkg/filelock"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -79,22 +81,43 @@ func find[I any](ctx context.Context, k Kind, folder Folder) (client *Client, in
 	return &Client{kind: k, folder: folder, process: process}, *answer.Info, nil
 }
 
-// End ends the carrier of a run folder, of any protocol, if there is one.
+// End ends the carrier of a run folder, of any protocol, if there is one. It waits for one
+// that is starting. node.Transient, and the carrier is left, when it doesn't answer in time.
 func End(ctx context.Context, k Kind, runDir string) error {
 	folder := k.Folder(runDir)
-	client, _, err := find[Info](ctx, k, folder)
-	if err != nil {
-		return err
-	}
-	if client == nil {
-		// A killed carrier leaves its control groups.
-		if group, err := cgroup.Beside(folder.Group()); err == nil {
-			group.Remove()
+	ctx, cancel := context.WithTimeout(ctx, defaultWithin)
+	defer cancel()
+	tick := time.NewTicker(askAgain)
+	defer tick.Stop()
+	for {
+		client, _, err := find[Info](ctx, k, folder)
+		if err != nil {
+			return err
 		}
-		return nil
+		if client != nil {
+			defer client.Close()
+			return client.Stop(ctx)
+		}
+		lock, err := filelock.Try(folder.Lock())
+		switch {
+		case errors.Is(err, os.ErrNotExist): // nor was there ever one
+			return nil
+		case err == nil:
+			defer func() { _ = lock.Release() }() // none starts meanwhile
+			// A killed carrier leaves its control groups.
+			if group, err := cgroup.Beside(folder.Group()); err == nil {
+				group.Remove()
+			}
+			return nil
+		case filelock.Held(err) == nil:
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return node.Errorf(node.Transient, "cannot end the %s of %s: it doesn't answer (%w)", k.Title, folder, err)
+		case <-tick.C:
+		}
 	}
-	defer client.Close()
-	return client.Stop(ctx)
 }
 
 // Ask makes one request, and returns the document of its answer. Another process

@@ -33,6 +33,8 @@ const (
 	defaultWithin = 10 * time.Second
 	// askAgain is the interval at which a starting carrier is asked.
 	askAgain = 10 * time.Millisecond
+	// lockWithin is the time until a started carrier holds its lock.
+	lockWithin = time.Second
 )
 
 // Ensure finds the running carrier, or starts one. Several at the same time,
@@ -70,7 +72,8 @@ func (s Starter) ensure(ctx context.Context) (*Process, error) {
 		if err != nil || p != nil {
 			return p, err
 		}
-		if died == nil {
+		// A process for a caller that has gone would be left over.
+		if died == nil && ctx.Err() == nil {
 			if died, err = s.startUnlessRuns(); err != nil {
 				return nil, err
 			}
@@ -79,7 +82,32 @@ func (s Starter) ensure(ctx context.Context) (*Process, error) {
 		case err := <-died:
 			return nil, node.Errorf(node.Transient, "cannot start the carrier: it ended (%v); see %s", err, s.Folder.Log())
 		case <-ctx.Done():
+			s.awaitLock(died)
 			return nil, node.Errorf(node.Transient, "cannot wait for the carrier of %s to answer: %w; see %s", s.Folder, ctx.Err(), s.Folder.Log())
+		case <-tick.C:
+		}
+	}
+}
+
+// awaitLock waits for a moment until a started carrier holds its lock, so that End finds
+// it. died is nil when none was started.
+func (s Starter) awaitLock(died <-chan error) {
+	if died == nil {
+		return
+	}
+	tick := time.NewTicker(askAgain)
+	defer tick.Stop()
+	for deadline := time.After(lockWithin); ; {
+		lock, err := filelock.Try(s.Folder.Lock())
+		if err != nil { // it is held
+			return
+		}
+		_ = lock.Release()
+		select {
+		case <-died:
+			return
+		case <-deadline:
+			return
 		case <-tick.C:
 		}
 	}

@@ -1,12 +1,17 @@
 package carrier
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/pkg/cgroup"
+	"github.com/croft-edge/croft/pkg/filelock"
+	"github.com/croft-edge/croft/pkg/node"
 )
 
 func TestEnd(t *testing.T) {
@@ -26,4 +31,19 @@ func TestEnd(t *testing.T) {
 			t.Errorf("a killed carrier's group %s stayed: %v", group, err)
 		}
 	}
+}
+
+// One that is starting, or hangs, holds its lock and doesn't answer.
+func TestEndOfOneThatDoesNotAnswer(t *testing.T) {
+	s := newSite(t, 1)
+	folder := kind().Folder(s.run)
+	must(t, folder.Make())
+	lock, err := filelock.Try(folder.Lock())
+	must(t, err)
+	lock.WritePID()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	wants(t, node.Transient, fmt.Sprintf("process %d holds it", os.Getpid()), End(ctx, s.run))
+	must(t, lock.Release())
+	must(t, End(t.Context(), s.run))
 }

@@ -3,6 +3,7 @@ package carrier
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -149,6 +150,18 @@ func TestCarrierFailsToStart(t *testing.T) {
 	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	must(t, err)
 	must(t, unix.Kill(pid, unix.SIGKILL))
+}
+
+// Nobody would end the process of a caller that has gone.
+func TestACallerThatHasGoneStartsNoCarrier(t *testing.T) {
+	var log bytes.Buffer
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := Ensure(ctx, Config{RunDir: t.TempDir(), Command: []string{"/bin/sh", "-c", "exit 7"}, Log: zerolog.New(&log)})
+	wants(t, node.Transient, "context canceled", err)
+	if strings.Contains(log.String(), "carrier started") {
+		t.Errorf("a process was started: %s", log.String())
+	}
 }
 
 // A carrier of another version of croft that speaks another protocol.

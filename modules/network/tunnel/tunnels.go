@@ -43,30 +43,27 @@ type Tunnels struct {
 	// why says why the kernel isn't the backend.
 	why     string
 	carrier *carrier.Client
-	// bare is true while the connected carrier is the successor of one that ended and may
-	// lack the devices and zones of networks.
-	bare bool
+	// successor is true when the connected carrier came after one that ended: it started
+	// empty. The first one that this process connects is adopted as it is.
+	successor bool
+	// given are the networks, by their IDs, that Raise was called for on the connected
+	// carrier, but for calls that it didn't answer. It may still lack one that failed.
+	given map[string]bool
 }
 
 // New makes it, with nothing connected.
 func New(c Config) *Tunnels { return &Tunnels{cfg: c} }
 
-// Raised reports whether a carrier is connected that hasn't ended and has been given all
-// devices and zones. Any call may be the first to notice that a carrier has ended, and
-// connects its successor, which has none.
-func (t *Tunnels) Raised() bool { return t.alive() && !t.bare }
-
-// BeginRaising connects a carrier, for a caller that then calls Raise for all networks.
-func (t *Tunnels) BeginRaising(ctx context.Context) error {
-	if err := t.Connect(ctx); err != nil {
-		return err
-	}
-	t.bare = false // true again if this carrier ends too, before the last network is raised
-	return nil
+// Raised reports whether a carrier is connected that hasn't ended, and n needn't be given
+// to it: it is the first one, or Raise was called for n since. Any call may be the first to
+// notice that a carrier has ended, and connects its successor, which has no device and no
+// zone.
+func (t *Tunnels) Raised(n *resource.Network) bool {
+	return t.Alive() && (!t.successor || t.given[n.ID()])
 }
 
-// alive reports whether a carrier is connected that hasn't ended.
-func (t *Tunnels) alive() bool {
+// Alive reports whether a carrier is connected that hasn't ended.
+func (t *Tunnels) Alive() bool {
 	if t.carrier == nil {
 		return false
 	}
@@ -91,7 +88,7 @@ func (t *Tunnels) Ended() <-chan struct{} {
 
 // Connect finds the carrier, or starts one, and the backend.
 func (t *Tunnels) Connect(ctx context.Context) error {
-	if t.alive() {
+	if t.Alive() {
 		return nil
 	}
 	client, err := carrier.Ensure(ctx, t.cfg.Carrier)
@@ -110,15 +107,19 @@ func (t *Tunnels) Connect(ctx context.Context) error {
 	}
 	if t.carrier != nil {
 		t.carrier.Close()
-		t.bare = true
+		t.successor = true
 	}
-	t.carrier = client
+	t.carrier, t.given = client, map[string]bool{}
 	t.cfg.Connected()
 	return nil
 }
 
-// Close closes the open files of the kernel's backend.
+// Close closes the open files of the kernel's backend, and ends the watch of the carrier,
+// which goes on.
 func (t *Tunnels) Close() {
+	if t.carrier != nil {
+		t.carrier.Close()
+	}
 	if kernel, ok := t.backend.(*wireguard.Kernel); ok {
 		kernel.Close()
 	}
@@ -131,6 +132,15 @@ func (t *Tunnels) Raise(ctx context.Context, n *resource.Network) error {
 	if err := t.Connect(ctx); err != nil {
 		return err
 	}
+	err := t.raise(ctx, n)
+	if ctx.Err() == nil && t.Alive() {
+		t.given[n.ID()] = true
+	}
+	return err
+}
+
+// raise is Raise with a connected carrier.
+func (t *Tunnels) raise(ctx context.Context, n *resource.Network) error {
 	// The names are first: where the namespace is a new one, their sockets are the
 	// last that keep the old one, with the kernel's tunnel in it and its port.
 	zone := t.carrier.SetZone(ctx, n.Zone())
@@ -141,6 +151,7 @@ func (t *Tunnels) Raise(ctx context.Context, n *resource.Network) error {
 		if err := t.backend.Set(ctx, n.ID(), n.Device()); err != nil {
 			return err
 		}
+		n.Moved = false
 	}
 	in, err := links.Open(n.Namespace, links.Mend)
 	if err != nil {
@@ -180,6 +191,7 @@ func (t *Tunnels) Lower(ctx context.Context, n *resource.Network) error {
 			return err
 		}
 	}
+	delete(t.given, n.ID())
 	return nil
 }
 
