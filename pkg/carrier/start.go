@@ -104,7 +104,8 @@ func (s Starter) awaitLock(died <-chan error) {
 		}
 		_ = lock.Release()
 		select {
-		case <-died:
+		case err := <-died:
+			s.Log.Debug().Str("step", "carrier").Err(err).Msg("the carrier that was started has ended")
 			return
 		case <-deadline:
 			return
