@@ -97,6 +97,21 @@ func TestAnAnswerWithAPendingRenewal(t *testing.T) {
 	})
 }
 
+// A reservation whose end has come, and can't be proven yet, is answered again too.
+func TestTheAnswerOfOneThatIsHeld(t *testing.T) {
+	inWorld(t, nil, func(t *testing.T, w *world, _ *incarnation) {
+		id := w.volume(nil)
+		w.answered(id, workload.StateOK)
+		w.untilDelivered()
+		w.clock.set(400*24*time.Hour, true, false)
+		w.explorer.restoreBackup("restored", func(string) bool { return true })
+		time.Sleep(time.Hour)
+		if w.explorer.result(id) == nil {
+			t.Errorf("an hour later the restored explorer has no result of %s, which is %s", id, w.phase(id))
+		}
+	})
+}
+
 // An explorer takes no results, and gives the ID of the only one that is owed to another
 // reservation. Later results are sent all the same.
 func TestTheOnlyOwedResultIsReplaced(t *testing.T) {

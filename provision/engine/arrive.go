@@ -298,7 +298,15 @@ func (i *intake) known(rec store.Record, a *arrival) error {
 		return i.apply.event(rec, lifecycle.Event{Kind: kind, Renewal: a.renewal})
 	}
 	if (lifecycle.Facts{Time: i.now}).Over(rec) && rec.Phase.Wanted() && rec.Phase != lifecycle.Waiting {
-		return i.wake(rec)
+		err := i.wake(rec)
+		if err != nil {
+			return err
+		}
+		// Its end may have to wait, and then brings no answer yet.
+		var ok bool
+		if rec, ok, err = i.ledger.record(rec.ID()); err != nil || !ok {
+			return err
+		}
 	}
 	return i.apply.event(rec, lifecycle.Event{Kind: lifecycle.Redeliver})
 }

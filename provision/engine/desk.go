@@ -294,7 +294,11 @@ func (d *desk) resend(ids []string) error {
 func (d *desk) durably(rec store.Record, what string, do func() error) bool {
 	err := supervise.Guard(d.parts.Log, what, do)
 	if err != nil && node.KindOf(err) != node.NotExist {
-		d.parts.Log.Error().Str("id", rec.ID()).Err(err).Msg("cannot " + what + ": tried again")
+		event := d.parts.Log.Error()
+		if node.KindOf(err) == node.Busy {
+			event = d.parts.Log.Debug() // its time hasn't come
+		}
+		event.Str("id", rec.ID()).Err(err).Msg("cannot " + what + ": tried again")
 		d.timers.Try(rec, d.now, d.parts.Limits.Retry.Delay(1))
 		return false
 	}

@@ -15,13 +15,17 @@ func nothing() action {
 }
 
 func tell() action {
-	return action{"tell", "the user gets the same answer again", func(t *turn) {
-		if t.rec.Result == nil || t.rec.Phase == Leaving && t.rec.Result.State == workload.StateOK {
-			t.effect(Tell)
-			return
-		}
-		t.effect(Resend)
-	}}
+	return action{"tell", "the user gets the same answer again", (*turn).answerAgain}
+}
+
+// answerAgain sends the answer also when the explorer has it already, but for that of a
+// workload which is leaving: its end follows.
+func (t *turn) answerAgain() {
+	if t.rec.Result == nil || t.rec.Phase == Leaving && t.rec.Result.State == workload.StateOK {
+		t.effect(Tell)
+		return
+	}
+	t.effect(Resend)
 }
 
 func take() action {
@@ -142,7 +146,7 @@ func (t *turn) prolong() {
 
 func pend() action {
 	return action{"pend", "the renewal is kept until a time can judge it; nothing is removed before; its answer is sent again", func(t *turn) {
-		t.effect(Resend) // who delivers it may lack the answer
+		t.answerAgain() // the explorer that delivers it may lack the answer
 		if t.rec.End != "" && t.rec.End != workload.StateExpired {
 			return // it would prolong nothing
 		}

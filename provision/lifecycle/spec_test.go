@@ -175,8 +175,10 @@ func TestItIsRenewed(t *testing.T) {
 		{name: "while it runs", phase: lifecycle.Deployed, rec: func(r *lifecycle.Record) { r.Result = &workload.Result{State: workload.StateOK} }, event: renewal(lifecycle.Renew, 20), then: "deployed", does: "save, tell", is: prolonged},
 		{name: "a longer one goes on waiting", phase: lifecycle.Deployed, rec: longer, event: renewal(lifecycle.Renew, 20), then: "deployed", does: "save",
 			is: func(r lifecycle.Record) bool { return r.Pending != nil && r.Pending.Expires.Equal(began.Add(30*day)) }},
-		{name: "no time can judge it yet", phase: lifecycle.Deployed, event: renewal(lifecycle.RenewLater, 20), then: "deployed", does: "save, resend", is: func(r lifecycle.Record) bool { return r.Pending != nil }},
-		{name: "a shorter one than the one that waits", phase: lifecycle.Deployed, rec: longer, event: renewal(lifecycle.RenewLater, 20), then: "deployed", does: "resend"},
+		{name: "no time can judge it yet", phase: lifecycle.Deployed, event: renewal(lifecycle.RenewLater, 20), then: "deployed", does: "save, tell", is: func(r lifecycle.Record) bool { return r.Pending != nil }},
+		{name: "no time can judge it yet, and it has an answer", phase: lifecycle.Deployed, rec: func(r *lifecycle.Record) { r.Result = &workload.Result{State: workload.StateOK} },
+			event: renewal(lifecycle.RenewLater, 20), then: "deployed", does: "save, resend", is: func(r lifecycle.Record) bool { return r.Pending != nil }},
+		{name: "a shorter one than the one that waits", phase: lifecycle.Deployed, rec: longer, event: renewal(lifecycle.RenewLater, 20), then: "deployed", does: "tell"},
 		{name: "it was judged: no", phase: lifecycle.Held, end: workload.StateExpired, rec: pending, event: event(lifecycle.RenewNever), then: "held expired", does: "save", is: func(r lifecycle.Record) bool { return r.Pending == nil }},
 		{name: "its end came while it was made: nobody hears what the attempt left", phase: lifecycle.Intent, facts: over(clock.Stop), event: event(lifecycle.Wake), then: "stopping expired", does: "save, cancel, stop",
 			is: func(r lifecycle.Record) bool { return r.Uncertain }},
@@ -184,8 +186,8 @@ func TestItIsRenewed(t *testing.T) {
 		{name: "it is being stopped", phase: lifecycle.Stopping, end: workload.StateExpired, event: renewal(lifecycle.Renew, 20), then: "intent", does: "save, provision", is: prolonged},
 		{name: "others keep it from leaving", phase: lifecycle.Blocked, end: workload.StateExpired, event: renewal(lifecycle.Renew, 20), then: "intent", does: "save, provision", is: prolonged},
 		{name: "the owner has evicted it", phase: lifecycle.Held, end: workload.StateEvicted, event: renewal(lifecycle.Renew, 20), then: "held evicted", does: "resend"},
-		{name: "the owner has evicted it, and no time can judge it", phase: lifecycle.Held, end: workload.StateEvicted, event: renewal(lifecycle.RenewLater, 20), then: "held evicted", does: "resend"},
-		{name: "it is being removed: too late, unless others keep it", phase: lifecycle.Leaving, end: workload.StateExpired, event: renewal(lifecycle.Renew, 20), then: "leaving expired", does: "save, resend", is: func(r lifecycle.Record) bool { return r.Pending != nil }},
+		{name: "the owner has evicted it, and no time can judge it", phase: lifecycle.Held, end: workload.StateEvicted, event: renewal(lifecycle.RenewLater, 20), then: "held evicted", does: "tell"},
+		{name: "it is being removed: too late, unless others keep it", phase: lifecycle.Leaving, end: workload.StateExpired, event: renewal(lifecycle.Renew, 20), then: "leaving expired", does: "save, tell", is: func(r lifecycle.Record) bool { return r.Pending != nil }},
 		{name: "it has ended", phase: lifecycle.Ended, end: workload.StateExpired, event: renewal(lifecycle.Renew, 20), then: "ended expired", does: "tell"},
 	})
 }

@@ -42,6 +42,7 @@ func (s *FSStore) drop(id workload.ID) error {
 	if err := s.disk.Delete(id.String()); err != nil {
 		return err
 	}
+	delete(s.unsure, id)
 	s.change(func() { s.index.remove(id) })
 	return nil
 }

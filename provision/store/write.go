@@ -129,7 +129,9 @@ func (s *FSStore) stamp(r *Record) error {
 func (s *FSStore) store(b batch) error {
 	if err := s.toDisk(b); err != nil {
 		for _, id := range b.ids {
-			s.unsure[id] = true
+			if _, known := s.find(id); known {
+				s.unsure[id] = true
+			}
 		}
 		return err
 	}
