@@ -30,12 +30,14 @@ func TakeDown(ctx context.Context, c Config) error {
 		return err
 	}
 	defer func() { _ = lock.Release() }()
-	// The rest is taken down also when containerd can't be asked any more.
+	// The rest is taken down also when containerd can't be asked any more, or the log
+	// carrier hangs.
 	asked := endAll(ctx, c)
+	var carrierEnd error
 	for _, end := range []func() error{
 		func() error { return c.groups().EndAll(ctx) },
 		func() error { return containerd.TakeDown(ctx, c.Containerd) },
-		func() error { return logs.TakeDown(ctx, c.Logs) },
+		func() error { carrierEnd = logs.TakeDown(ctx, c.Logs); return nil },
 		func() error { return secret.TakeDown(c.RunDir) },
 		func() error {
 			return rootfs.TakeDown(ctx, rootfs.Config{RunDir: c.RunDir, StateDir: c.StateDir, Log: c.Log})
@@ -44,6 +46,9 @@ func TakeDown(ctx context.Context, c Config) error {
 		if err := end(); err != nil {
 			return err
 		}
+	}
+	if carrierEnd != nil {
+		return carrierEnd // the folders stay, for another try
 	}
 	for _, dir := range []string{c.records().Dir, c.execs().Dir, c.runcDir(), filepath.Join(c.RunDir, "log", "c")} {
 		if err := os.RemoveAll(dir); err != nil {

@@ -46,7 +46,7 @@ func Open(cfg Config) (*Module, error) {
 	}
 	m := &Module{cfg: cfg, unmet: cfg.Rate.Try()}
 	m.ctx, m.stop = context.WithCancel(context.Background())
-	m.watcher = newWatcher(watchEvery, m.carrierEnded, m.mend)
+	m.watcher = newWatcher(watchEvery, m.carrierEnded, m.mendRules, m.raise)
 	m.lookups = endpoints.New(m.ctx, cfg.Endpoints, cfg.Log, m.resolved)
 	m.builder = &builder{
 		store: folder, host: host.Open(cfg.Dir, cfg.hostRules(), cfg.Log), wiring: wiring.New(cfg.wiring()),

@@ -28,9 +28,8 @@ func TakeDown(ctx context.Context, cfg Config) error {
 		return err
 	}
 	defer func() { _ = folder.Close() }()
-	if err := carrier.End(ctx, cfg.Carrier.RunDir); err != nil {
-		return err
-	}
+	// The rest is taken down also when the carrier hangs; the folder stays, for another try.
+	carrierEnd := carrier.End(ctx, cfg.Carrier.RunDir)
 	files, err := filepath.Glob(filepath.Join(folder.Namespaces(), "*"))
 	if err != nil {
 		return node.WithKind(node.Internal, err)
@@ -45,6 +44,9 @@ func TakeDown(ctx context.Context, cfg Config) error {
 	}
 	if err := host.TakeDown(cfg.Dir, cfg.table()); err != nil {
 		return err
+	}
+	if carrierEnd != nil {
+		return carrierEnd
 	}
 	return folder.RemoveAll()
 }

@@ -4,7 +4,10 @@ import (
 	"context"
 	"time"
 
+	"github.com/pkg/errors"
+
 	"github.com/croft-edge/croft/pkg/backoff"
+	"github.com/croft-edge/croft/pkg/node"
 )
 
 // The module mends by itself the parts that networks share: the node's rules and the
@@ -15,28 +18,31 @@ const (
 	// watchEvery is how often the shared parts are looked at.
 	watchEvery = 5 * time.Second
 	// restarts is how many carriers that end soon after one another are succeeded at
-	// once. The successor of the next one waits for the usual look.
+	// once, and how many may end during one raising of all networks. The successor of the
+	// next one waits for the usual look.
 	restarts = 3
 	// raisingTime is after how long a failure ends one raising of all networks: other
 	// calls wait for it. A carrier takes milliseconds for a network.
 	raisingTime = 10 * time.Second
 )
 
-// watcher calls mend from time to time, and when the carrier has ended.
+// watcher calls look and raise from time to time, and raise when the carrier has ended.
 type watcher struct {
 	every time.Duration
 	// ended is the channel that is closed when the present carrier has ended.
 	ended func() <-chan struct{}
-	// mend fails when it has to be called again.
-	mend func() error
-	// retry is the pause after failures of mend.
+	// look sees to the node's rules, raise to the carrier. It fails when it has to be called
+	// again, and takes back the wake of a carrier that it has connected.
+	look  func()
+	raise func() error
+	// retry is the pause after failures of raise.
 	retry backoff.Backoff
 	// woken says that there is another carrier.
 	woken chan struct{}
 }
 
-func newWatcher(every time.Duration, ended func() <-chan struct{}, mend func() error) *watcher {
-	return &watcher{every: every, ended: ended, mend: mend, retry: backoff.Backoff{Base: every, Max: 12 * every}, woken: make(chan struct{}, 1)}
+func newWatcher(every time.Duration, ended func() <-chan struct{}, look func(), raise func() error) *watcher {
+	return &watcher{every: every, ended: ended, look: look, raise: raise, retry: backoff.Backoff{Base: every, Max: 12 * every}, woken: make(chan struct{}, 1)}
 }
 
 // wake makes it watch the present carrier.
@@ -59,7 +65,7 @@ func (w *watcher) sleep() {
 func (w *watcher) run(ctx context.Context) error {
 	tick := time.NewTicker(w.every)
 	defer tick.Stop()
-	var next nextMend
+	var next nextRaise
 	for {
 		ended := next.unseen(w.ended())
 		select {
@@ -75,11 +81,11 @@ func (w *watcher) run(ctx context.Context) error {
 		case <-ended:
 			next.saw(ended, w.every)
 		case <-tick.C:
+			w.look()
 			next.now = true
 		}
 		if next.due() {
-			next.after(w.mend(), w.retry)
-			w.sleep() // mend has seen to the carrier that it has connected
+			next.after(w.raise(), w.retry)
 		}
 	}
 }
@@ -93,10 +99,10 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// nextMend decides when a watcher mends.
-type nextMend struct {
-	// now is true when an event calls for it, owed since a carrier's end until mend
-	// succeeds.
+// nextRaise decides when a watcher raises networks.
+type nextRaise struct {
+	// now is true when an event calls for it, owed since a carrier's end until
+	// raise succeeds.
 	now, owed bool
 	// seen is the last carrier whose end was seen, at lastEnd; ends counts those that
 	// ended soon after one another.
@@ -110,7 +116,7 @@ type nextMend struct {
 
 // unseen is the channel of a carrier, nil for one whose end was seen: its successor may
 // not be connected yet.
-func (n *nextMend) unseen(carrier <-chan struct{}) <-chan struct{} {
+func (n *nextRaise) unseen(carrier <-chan struct{}) <-chan struct{} {
 	if carrier == n.seen {
 		return nil
 	}
@@ -118,32 +124,34 @@ func (n *nextMend) unseen(carrier <-chan struct{}) <-chan struct{} {
 }
 
 // saw takes note of a carrier's end.
-func (n *nextMend) saw(carrier <-chan struct{}, soon time.Duration) {
+func (n *nextRaise) saw(carrier <-chan struct{}, soon time.Duration) {
 	if time.Since(n.lastEnd) >= 2*soon { // longer than until the next look
 		n.ends = 0
 	}
 	n.seen, n.lastEnd = carrier, time.Now()
 	n.ends++
 	n.owed = true
-	n.now = n.ends <= restarts
+	if n.ends <= restarts {
+		n.now, n.notBefore = true, time.Time{} // what failed before was another carrier's
+	}
 }
 
-// connected takes note of a carrier that a caller has connected: mend needn't wait for one.
-func (n *nextMend) connected() {
+// connected takes note of a carrier that a caller has connected: raise needn't wait for one.
+func (n *nextRaise) connected() {
 	if n.owed {
 		n.now, n.notBefore = true, time.Time{}
 	}
 }
 
-// due reports whether to mend now.
-func (n *nextMend) due() bool {
+// due reports whether to raise now.
+func (n *nextRaise) due() bool {
 	now := n.now && !time.Now().Before(n.notBefore)
 	n.now = false
 	return now
 }
 
-// after takes note of mend's result.
-func (n *nextMend) after(err error, retry backoff.Backoff) {
+// after takes note of raise's result.
+func (n *nextRaise) after(err error, retry backoff.Backoff) {
 	if err == nil {
 		n.owed, n.failures, n.notBefore = false, 0, time.Time{}
 		return
@@ -159,52 +167,82 @@ func (m *Module) carrierEnded() <-chan struct{} {
 	return m.builder.tunnels.Ended()
 }
 
-// mend brings the shared parts to their desired state. It fails when a network has yet to
-// be given to a carrier.
-func (m *Module) mend() error {
+// mendRules brings the node's rules to their desired state.
+func (m *Module) mendRules() {
+	done, err := m.begin()
+	if err != nil {
+		return
+	}
+	defer done()
+	if len(m.networks) == 0 && !m.builder.host.Known() {
+		return
+	}
+	if drift, err := m.builder.host.Ensure(); drift != "" || err != nil {
+		m.cfg.Log.Warn().Str("type", "network").Str("step", "drift").AnErr("err", err).Str("drift", drift).Msg("the node's rules differed from the desired ones: applied again")
+	}
+}
+
+// raise gives the carrier, after starting one if there is none, the devices and zones of the
+// networks that it hasn't been given. It fails when a network has yet to be given to one.
+func (m *Module) raise() error {
 	done, err := m.begin()
 	if err != nil {
 		return nil //nolint:nilerr // the module is closed
 	}
 	defer done()
-	if len(m.networks) == 0 && !m.builder.host.Known() {
+	defer m.watcher.sleep() // while no caller can connect a carrier
+	if len(m.networks) == 0 {
 		return nil
 	}
-	if drift, err := m.builder.host.Ensure(); drift != "" || err != nil {
-		m.cfg.Log.Warn().Str("type", "network").Str("step", "drift").AnErr("err", err).Str("drift", drift).Msg("the node's rules differed from the desired ones: applied again")
+	start, raised := time.Now(), 0
+	for range restarts {
+		n, failed := m.raiseLacking(start)
+		raised += n
+		if err = failed; !errors.Is(err, errCarrierEnded) {
+			break
+		}
 	}
-	return m.raise()
+	if err != nil {
+		m.cfg.Log.Error().Str("type", "network").Str("step", "drift").Int("raised", raised).Err(err).Msg("cannot give all networks to a carrier: tried again")
+	} else if raised > 0 {
+		m.cfg.Log.Warn().Str("type", "network").Str("step", "drift").Int("networks", raised).Dur("took", time.Since(start)).
+			Msg("the carrier had ended: its successor was given the networks")
+	}
+	return err
 }
 
-// raise gives the successor of a carrier that has ended, after starting one, the devices
-// and zones of the networks that it hasn't been given. A network that fails for a reason of
-// its own, or whose key isn't known any more, is told in List: the engine's look for drift
-// mends it. So are all when this process has never connected a carrier.
-func (m *Module) raise() error {
-	start := time.Now()
-	tunnels, raised := m.builder.tunnels, 0
-	if !tunnels.Connected() {
-		return nil
+// errCarrierEnded is the failure of a carrier that ended while it was given networks.
+var errCarrierEnded = node.Errorf(node.Transient, "the carrier has ended")
+
+// raiseLacking gives networks to one carrier, and returns how many. A network that fails for
+// a reason of its own, or whose key isn't known any more, is told in List: the engine's look
+// for drift mends it.
+func (m *Module) raiseLacking(start time.Time) (raised int, err error) {
+	tunnels := m.builder.tunnels
+	if err := tunnels.Connect(m.ctx); err != nil {
+		return 0, err
 	}
 	for _, n := range m.networks {
 		if tunnels.Raised(n) {
 			continue
 		}
+		if !tunnels.Alive() {
+			return raised, errCarrierEnded
+		}
 		err := tunnels.Raise(m.ctx, n)
-		if err == nil {
+		switch {
+		case err == nil:
 			raised++
-			continue
+		case !tunnels.Alive():
+			return raised, errCarrierEnded
+		case m.ctx.Err() != nil, time.Since(start) >= raisingTime:
+			return raised, err
+		default:
+			m.cfg.Log.Error().Str("id", n.Spec.Label).Str("type", "network").Str("step", "drift").Err(err).Msg("cannot make a tunnel again: left to the next look for drift")
 		}
-		log := m.cfg.Log.Error().Str("id", n.Spec.Label).Str("type", "network").Str("step", "drift").Int("raised", raised).Err(err)
-		if !tunnels.Alive() || time.Since(start) >= raisingTime {
-			log.Msg("cannot give all networks to a carrier: tried again")
-			return err
-		}
-		log.Msg("cannot make a tunnel again: left to the next look for drift")
 	}
-	if raised > 0 {
-		m.cfg.Log.Warn().Str("type", "network").Str("step", "drift").Int("networks", raised).Dur("took", time.Since(start)).
-			Msg("the carrier had ended: its successor was given the networks")
+	if !tunnels.Alive() {
+		return raised, errCarrierEnded
 	}
-	return nil
+	return raised, nil
 }

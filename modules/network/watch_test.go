@@ -13,9 +13,10 @@ import (
 type carriers struct {
 	mu      sync.Mutex
 	present chan struct{}
-	// mends counts calls of mend, which fails with err and connects a successor otherwise,
+	// looks and raises count calls. raise fails with err and connects a successor otherwise,
 	// dead as soon as it is there when dying is set.
-	mends   int
+	looks   int
+	raises  int
 	err     error
 	dying   bool
 	watcher *watcher
@@ -26,7 +27,7 @@ const every = time.Minute
 // watched starts a watcher of the first carrier. It ends with the test.
 func watched(t *testing.T) *carriers {
 	c := &carriers{}
-	c.watcher = newWatcher(every, c.ended, c.mend)
+	c.watcher = newWatcher(every, c.ended, c.look, c.raise)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -47,10 +48,17 @@ func (c *carriers) ended() <-chan struct{} {
 	return c.present
 }
 
-func (c *carriers) mend() error {
+func (c *carriers) look() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.mends++
+	c.looks++
+}
+
+func (c *carriers) raise() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer c.watcher.sleep()
+	c.raises++
 	if c.err != nil {
 		return c.err
 	}
@@ -81,7 +89,7 @@ func (c *carriers) kill() {
 	close(c.present)
 }
 
-// set sets how mend goes on, and count is how often it was called since the last count.
+// set sets how raise goes on, and count is how often it was called since the last count.
 func (c *carriers) set(err error, dying bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,8 +100,8 @@ func (c *carriers) count() int {
 	synctest.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := c.mends
-	c.mends = 0
+	n := c.raises
+	c.raises = 0
 	return n
 }
 
@@ -102,7 +110,7 @@ func TestWatcher(t *testing.T) {
 		"it looks from time to time": func(t *testing.T, c *carriers) {
 			time.Sleep(90 * time.Second)
 			if n := c.count(); n != 1 {
-				t.Errorf("mended %d times in 90 s, want once", n)
+				t.Errorf("raised %d times in 90 s, want once", n)
 			}
 		},
 		"a carrier that ends is succeeded at once": func(t *testing.T, c *carriers) {
@@ -111,7 +119,7 @@ func TestWatcher(t *testing.T) {
 				c.count()
 				c.kill()
 				if n := c.count(); n != 1 {
-					t.Fatalf("mended %d times after the carrier's end, want once", n)
+					t.Fatalf("raised %d times after the carrier's end, want once", n)
 				}
 			}
 		},
@@ -125,7 +133,7 @@ func TestWatcher(t *testing.T) {
 				c.watcher.wake()
 				c.mu.Unlock()
 				if n := c.count(); n != 1 {
-					t.Fatalf("mended %d times after the carrier's end, want once", n)
+					t.Fatalf("raised %d times after the carrier's end, want once", n)
 				}
 			}
 		},
@@ -134,25 +142,41 @@ func TestWatcher(t *testing.T) {
 			c.kill()
 			time.Sleep(30 * time.Minute)
 			if n := c.count(); n < 3 || n > 10 {
-				t.Errorf("mended %d times in 30 minutes without a carrier", n)
+				t.Errorf("raised %d times in 30 minutes without a carrier", n)
+			}
+			if c.looks != 30 {
+				t.Errorf("looked %d times at the node's rules in 30 minutes", c.looks)
 			}
 			c.set(nil, false)
 			c.connect()
 			if n := c.count(); n != 1 {
-				t.Errorf("mended %d times after a caller had connected one, want at once", n)
+				t.Errorf("raised %d times after a caller had connected one, want at once", n)
 			}
 			time.Sleep(every)
 			if n := c.count(); n != 1 {
-				t.Errorf("mended %d times in the minute after, want once", n)
+				t.Errorf("raised %d times in the minute after, want once", n)
 			}
 		},
-		"nothing is to be mended when it ends": func(t *testing.T, c *carriers) {
+		"another carrier ends after failures": func(t *testing.T, c *carriers) {
+			c.kill()
+			c.count()
+			c.set(errors.New("it hangs"), false)
+			time.Sleep(every)
+			time.Sleep(30 * time.Minute)
+			c.count()
+			c.set(nil, false)
+			c.kill()
+			if n := c.count(); n != 1 {
+				t.Errorf("raised %d times after the end of the one that hung, want once", n)
+			}
+		},
+		"nothing is to be raised when it ends": func(t *testing.T, c *carriers) {
 			// A node without networks connects no successor.
-			c.watcher.mend = func() error { c.mu.Lock(); defer c.mu.Unlock(); c.mends++; return nil }
+			c.watcher.raise = func() error { c.mu.Lock(); defer c.mu.Unlock(); c.raises++; return nil }
 			c.kill()
 			time.Sleep(10*every + time.Second)
 			if n := c.count(); n > 11 {
-				t.Errorf("mended %d times in 10 minutes", n)
+				t.Errorf("raised %d times in 10 minutes", n)
 			}
 		},
 		"each successor ends at once": func(t *testing.T, c *carriers) {
@@ -160,14 +184,14 @@ func TestWatcher(t *testing.T) {
 			c.kill()
 			time.Sleep(10*every + time.Second)
 			if n := c.count(); n < 10 || n > 10+restarts+1 {
-				t.Errorf("mended %d times in 10 minutes", n)
+				t.Errorf("raised %d times in 10 minutes", n)
 			}
 			c.set(nil, false)
 			time.Sleep(4 * every)
 			c.count()
 			c.kill()
 			if n := c.count(); n != 1 {
-				t.Errorf("mended %d times after the end of one that lived, want once", n)
+				t.Errorf("raised %d times after the end of one that lived, want once", n)
 			}
 		},
 	} {

@@ -34,6 +34,7 @@ type Client struct {
 	kind    Kind
 	folder  Folder
 	process *Process
+	started bool
 }
 
 // Ensure returns a client of the running carrier, or starts one. Several at
@@ -57,11 +58,11 @@ func Ensure[I any](ctx context.Context, k Kind, c Config, fits func(I) (bool, er
 		}
 		return nil, client.Stop(ctx)
 	}
-	process, err := Starter{Folder: folder, Command: c.Command, Within: c.Within, Log: c.Log, Find: find}.Ensure(ctx)
+	process, started, err := Starter{Folder: folder, Command: c.Command, Within: c.Within, Log: c.Log, Find: find}.Ensure(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &Client{kind: k, folder: folder, process: process}, nil
+	return &Client{kind: k, folder: folder, process: process, started: started}, nil
 }
 
 // find returns a client of the running carrier, nil when none answers.
@@ -82,7 +83,8 @@ func find[I any](ctx context.Context, k Kind, folder Folder) (client *Client, in
 }
 
 // End ends the carrier of a run folder, of any protocol, if there is one. It waits for one
-// that is starting. node.Transient, and the carrier is left, when it doesn't answer in time.
+// that is starting. node.Transient or Unknown, and the carrier is left, when it doesn't answer
+// or end in time.
 func End(ctx context.Context, k Kind, runDir string) error {
 	folder := k.Folder(runDir)
 	ctx, cancel := context.WithTimeout(ctx, defaultWithin)
@@ -144,6 +146,9 @@ func AskInfo[I any](ctx context.Context, c *Client) (info I, err error) {
 
 // PID is the carrier's process ID.
 func (c *Client) PID() int { return c.process.PID() }
+
+// Started reports whether Ensure started the carrier: it is empty, or was then.
+func (c *Client) Started() bool { return c.started }
 
 // Done is closed when the process has ended.
 func (c *Client) Done() <-chan struct{} { return c.process.Done() }

@@ -52,6 +52,7 @@ func Serve(ctx context.Context, c ServeConfig, open func(ctx context.Context, s 
 		return err
 	}
 	defer func() { _ = lock.Release() }()
+	lock.WritePID() // for the error of End, when this process doesn't answer
 	file, err := OpenLog(folder.Log(), MaxLog)
 	if err != nil {
 		return err

@@ -39,51 +39,51 @@ const (
 
 // Ensure finds the running carrier, or starts one. Several at the same time,
 // also of several processes, start one. node.Transient when none answers in time.
-func (s Starter) Ensure(ctx context.Context) (*Process, error) {
+func (s Starter) Ensure(ctx context.Context) (p *Process, started bool, err error) {
 	if s.Within <= 0 {
 		s.Within = defaultWithin
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Within)
 	defer cancel()
 	if err := s.Folder.Make(); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if p, err := s.Find(ctx); err == nil && p != nil {
-		return p, nil
+		return p, false, nil
 	}
 	lock, err := filelock.Wait(ctx, s.Folder.StartLock())
 	if ctx.Err() != nil && err != nil {
-		return nil, node.Errorf(node.Transient, "cannot wait for the process that starts the carrier: %w", ctx.Err())
+		return nil, false, node.Errorf(node.Transient, "cannot wait for the process that starts the carrier: %w", ctx.Err())
 	}
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer func() { _ = lock.Release() }()
 	return s.ensure(ctx)
 }
 
 // ensure is Ensure while it holds the start lock.
-func (s Starter) ensure(ctx context.Context) (*Process, error) {
+func (s Starter) ensure(ctx context.Context) (p *Process, started bool, err error) {
 	var died <-chan error
 	tick := time.NewTicker(askAgain)
 	defer tick.Stop()
 	for {
 		p, err := s.Find(ctx)
 		if err != nil || p != nil {
-			return p, err
+			return p, died != nil, err
 		}
 		// A process for a caller that has gone would be left over.
 		if died == nil && ctx.Err() == nil {
 			if died, err = s.startUnlessRuns(); err != nil {
-				return nil, err
+				return nil, false, err
 			}
 		}
 		select {
 		case err := <-died:
-			return nil, node.Errorf(node.Transient, "cannot start the carrier: it ended (%v); see %s", err, s.Folder.Log())
+			return nil, false, node.Errorf(node.Transient, "cannot start the carrier: it ended (%v); see %s", err, s.Folder.Log())
 		case <-ctx.Done():
 			s.awaitLock(died)
-			return nil, node.Errorf(node.Transient, "cannot wait for the carrier of %s to answer: %w; see %s", s.Folder, ctx.Err(), s.Folder.Log())
+			return nil, false, node.Errorf(node.Transient, "cannot wait for the carrier of %s to answer: %w; see %s", s.Folder, ctx.Err(), s.Folder.Log())
 		case <-tick.C:
 		}
 	}

@@ -43,9 +43,9 @@ type Tunnels struct {
 	// why says why the kernel isn't the backend.
 	why     string
 	carrier *carrier.Client
-	// successor is true when the connected carrier came after one that ended: it started
-	// empty. The first one that this process connects is adopted as it is.
-	successor bool
+	// empty is true when the connected carrier began empty: it was started for this
+	// process, or came after one that ended. One that ran before is adopted as it is.
+	empty bool
 	// given are the networks, by their IDs, that Raise was called for on the connected
 	// carrier, but for calls that it didn't answer. It may still lack one that failed.
 	given map[string]bool
@@ -55,11 +55,11 @@ type Tunnels struct {
 func New(c Config) *Tunnels { return &Tunnels{cfg: c} }
 
 // Raised reports whether a carrier is connected that hasn't ended, and n needn't be given
-// to it: it is the first one, or Raise was called for n since. Any call may be the first to
-// notice that a carrier has ended, and connects its successor, which has no device and no
-// zone.
+// to it: it ran before this process, or Raise was called for n since. Any call may be the
+// first to notice that a carrier has ended, and connects its successor, which has no device
+// and no zone.
 func (t *Tunnels) Raised(n *resource.Network) bool {
-	return t.Alive() && (!t.successor || t.given[n.ID()])
+	return t.Alive() && (!t.empty || t.given[n.ID()])
 }
 
 // Alive reports whether a carrier is connected that hasn't ended.
@@ -107,8 +107,8 @@ func (t *Tunnels) Connect(ctx context.Context) error {
 	}
 	if t.carrier != nil {
 		t.carrier.Close()
-		t.successor = true
 	}
+	t.empty = client.Started() || t.carrier != nil
 	t.carrier, t.given = client, map[string]bool{}
 	t.cfg.Connected()
 	return nil
