@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -55,6 +56,8 @@ type world struct {
 	wrap func(*steppedRecords) store.Records
 	// acceptV1 is the operator's setting for the seed's signatures.
 	acceptV1 bool
+	// reserved is the date of the last reservation, in nanoseconds.
+	reserved atomic.Int64
 	// last is the running process.
 	last *incarnation
 	log  zerolog.Logger
@@ -232,6 +235,10 @@ func (i *incarnation) stop(t *testing.T) {
 // reserve makes a signed reservation of this node; edit may change it before it is signed.
 func (w *world) reserve(t workload.Type, data string, edit func(r *workload.Reservation)) *workload.Reservation {
 	w.t.Helper()
+	// The one before may be answered already, in no time: each has a date of its own.
+	for w.reserved.Swap(w.clock.wall().UnixNano()) == w.clock.wall().UnixNano() {
+		time.Sleep(time.Millisecond)
+	}
 	r := &workload.Reservation{
 		NodeID: w.key.ID(), Type: t, Data: json.RawMessage(data),
 		Created: w.clock.wall(), Duration: 24 * time.Hour,
