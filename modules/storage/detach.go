@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	letGoIn  = 3 * time.Second // time for other mount namespaces to let go of an unmounted pool
+	letGoIn  = 15 * time.Second // time for other mount namespaces to let go of an unmounted pool, on a loaded machine too
 	askEvery = 10 * time.Millisecond
 )
 
 // Detach unmounts the pools of cfg, and no others, and detaches their loop
 // devices. The data stays. Busy when a module has them open, anybody a file
-// on them, or a container still has something of them mounted 3 s later: pools unmounted until then stay so.
+// on them, or a container still has something of them mounted 15 s later: pools unmounted until then stay so.
 func Detach(ctx context.Context, cfg Config) error {
 	return withLock(ctx, cfg, func(c Config, names []string) error { return c.detach(ctx, names) })
 }
