@@ -24,7 +24,7 @@ import (
 
 // Timeouts. Permitted probes are repeated; each forbidden one costs quiet, all at the same time.
 const (
-	patience = 15 * time.Second
+	patience = time.Minute
 	quiet    = time.Second
 	atOnce   = 48
 )

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
+	"time"
 
 	"github.com/google/nftables"
 	"github.com/mdlayher/netlink"
@@ -20,12 +21,20 @@ const (
 	setCount    = 20
 )
 
-// steady is how often a dump is tried until nobody changes rules meanwhile.
-const steady = 10
+// A dump is tried until nobody changes rules meanwhile, for steadyWithin. After a few tries
+// it waits a little before each: a loaded machine takes long for a dump.
+const (
+	steadyWithin = 5 * time.Second
+	atOnce       = 5
+	steadyPause  = 20 * time.Millisecond
+)
 
 // read reads the existing ones of the tables.
 func (k *kernel) read(tables []part) (snapshot, error) {
-	for range steady {
+	for try, began := 0, time.Now(); try <= atOnce || time.Since(began) < steadyWithin; try++ {
+		if try > atOnce {
+			time.Sleep(steadyPause)
+		}
 		before, err := k.generation()
 		if err != nil {
 			return snapshot{}, err
