@@ -1,8 +1,13 @@
 package firewall
 
 import (
+	"os"
 	"strings"
+	"sync"
 	"testing"
+	"time"
+
+	"github.com/google/nftables"
 
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -130,6 +135,47 @@ func TestInvalidFingerprints(t *testing.T) {
 	} {
 		if _, err := Check(w.ns["A"].Path(), Fingerprint(bad)); node.KindOf(err) != node.Invalid || len(err.Error()) > 300 {
 			t.Errorf("%s: %v, must be Invalid and short", name, err)
+		}
+	}
+}
+
+// Others of the machine change rules of theirs for a while, as fast as they can.
+func TestOthersChangeRulesMeanwhile(t *testing.T) {
+	w := newWorld(t)
+	mine := w.apply("A", w.rulesA().tables())
+	namespace, err := os.Open(w.ns["A"].Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer namespace.Close()
+	other, err := nftables.New(nftables.WithNetNSFd(int(namespace.Fd())), nftables.AsLasting())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var changes sync.WaitGroup
+	begun := make(chan struct{})
+	changes.Go(func() {
+		for n, end := 0, time.Now().Add(time.Second); time.Now().Before(end); n++ {
+			table := other.AddTable(&nftables.Table{Family: nftables.TableFamilyINet, Name: "others"})
+			if n%2 == 1 {
+				other.DelTable(table)
+			}
+			if err := other.Flush(); err != nil {
+				t.Error(err)
+			}
+			if n == 0 {
+				close(begun)
+			}
+		}
+		if err := other.CloseLasting(); err != nil {
+			t.Error(err)
+		}
+	})
+	defer changes.Wait()
+	<-begun
+	for range 3 {
+		if found, err := Check(w.ns["A"].Path(), mine); err != nil || found.Drift != "" {
+			t.Errorf("drift is %q, %v", found.Drift, err)
 		}
 	}
 }
