@@ -28,7 +28,7 @@ import (
 	"github.com/croft-edge/croft/pkg/workload"
 )
 
-const patience = 20 * time.Second
+const patience = time.Minute
 
 func must(t testing.TB, err error) {
 	t.Helper()

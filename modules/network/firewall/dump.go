@@ -33,7 +33,7 @@ const (
 func (k *kernel) read(tables []part) (snapshot, error) {
 	for try, began := 0, time.Now(); try <= atOnce || time.Since(began) < steadyWithin; try++ {
 		if try > atOnce {
-			time.Sleep(steadyPause)
+			<-time.After(steadyPause)
 		}
 		before, err := k.generation()
 		if err != nil {
