@@ -185,7 +185,7 @@ func TestAnImageThatCannotStartFails(t *testing.T) {
 func TestAContainerThatExpiresLeavesNothing(t *testing.T) {
 	b := newBoxes(t)
 	before := b.n.Left()
-	r := b.Push(b.lasting(b.Container(b.n, nil), 20*time.Second))
+	r := b.Push(b.lasting(b.Container(b.n, nil), time.Minute)) // a loaded machine takes long to start it
 	b.Result(r, workload.StateOK)
 	b.Result(r, workload.StateExpired)
 	b.nothing(before)

@@ -167,7 +167,7 @@ func TestADigestIsNoKeyToAnotherUsersLayers(t *testing.T) {
 
 func TestPullGoesOnWhereItWas(t *testing.T) {
 	t.Parallel()
-	w := open(t, func(c *image.Config) { c.Sources.Silence = 2 * time.Second })
+	w := open(t, func(c *image.Config) { c.Sources.Silence = time.Minute }) // it hangs until the process ends
 	big := imagetest.New().Plain().Entry(random("big", 8<<20))
 	digest := w.push(big, "app:1")
 	w.registry.Set(imagetest.Faults{HangAfter: 5 << 20})

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 func must[T any](t *testing.T) func(T, error) T {
 	return func(v T, err error) T {
