@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -124,8 +125,11 @@ func process(t *testing.T) uint64 {
 	return uint64(cmd.Process.Pid)
 }
 
-// port is a UDP port that nothing uses, and that the kernel never picks as
-// a free one: other tests do so beside this one.
+// ports are those that tests of this process have got.
+var ports sync.Map
+
+// port is a UDP port that nothing uses, no other test of this process gets, and that the
+// kernel never picks as a free one: other tests do so beside this one.
 func port(t *testing.T) uint16 {
 	t.Helper()
 	const first, last = 20000, 32767
@@ -136,6 +140,9 @@ func port(t *testing.T) uint16 {
 			continue
 		}
 		_ = conn.Close()
+		if _, taken := ports.LoadOrStore(n, true); taken {
+			continue
+		}
 		return uint16(n)
 	}
 	t.Fatal("no UDP port is free")
