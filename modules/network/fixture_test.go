@@ -135,14 +135,15 @@ func port(t *testing.T) uint16 {
 	const first, last = 20000, 32767
 	for range 1000 {
 		n := first + rand.N(last-first)
+		// First of all: trying it would be in the way of the one that has it.
+		if _, taken := ports.LoadOrStore(n, true); taken {
+			continue
+		}
 		conn, err := net.ListenPacket("udp", ":"+strconv.Itoa(n))
 		if err != nil {
 			continue
 		}
 		_ = conn.Close()
-		if _, taken := ports.LoadOrStore(n, true); taken {
-			continue
-		}
 		return uint16(n)
 	}
 	t.Fatal("no UDP port is free")
