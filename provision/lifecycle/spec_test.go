@@ -186,7 +186,8 @@ func TestItIsRenewed(t *testing.T) {
 		{name: "it is being stopped", phase: lifecycle.Stopping, end: workload.StateExpired, event: renewal(lifecycle.Renew, 20), then: "intent", does: "save, provision", is: prolonged},
 		{name: "others keep it from leaving", phase: lifecycle.Blocked, end: workload.StateExpired, event: renewal(lifecycle.Renew, 20), then: "intent", does: "save, provision", is: prolonged},
 		{name: "the owner has evicted it", phase: lifecycle.Held, end: workload.StateEvicted, event: renewal(lifecycle.Renew, 20), then: "held evicted", does: "resend"},
-		{name: "the owner has evicted it, and no time can judge it", phase: lifecycle.Held, end: workload.StateEvicted, event: renewal(lifecycle.RenewLater, 20), then: "held evicted", does: "tell"},
+		{name: "the owner has evicted it, and no time can judge it", phase: lifecycle.Held, end: workload.StateEvicted, rec: func(r *lifecycle.Record) { r.Result = &workload.Result{State: workload.StateEvicted} },
+			event: renewal(lifecycle.RenewLater, 20), then: "held evicted", does: "resend"},
 		{name: "it is being removed: too late, unless others keep it", phase: lifecycle.Leaving, end: workload.StateExpired, event: renewal(lifecycle.Renew, 20), then: "leaving expired", does: "save, tell", is: func(r lifecycle.Record) bool { return r.Pending != nil }},
 		{name: "it has ended", phase: lifecycle.Ended, end: workload.StateExpired, event: renewal(lifecycle.Renew, 20), then: "ended expired", does: "tell"},
 	})

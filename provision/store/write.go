@@ -150,6 +150,7 @@ func (s *FSStore) store(b batch) error {
 	return nil
 }
 
+// toDisk writes a batch to the disk; answered records are removed from it.
 func (s *FSStore) toDisk(b batch) error {
 	var objects []persist.Object
 	var gone []string

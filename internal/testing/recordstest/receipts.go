@@ -168,18 +168,20 @@ func (x *exchange) arrive(i int) {
 
 // acknowledge has some receipts of results that have arrived reach the node in one write.
 func (x *exchange) acknowledge(t *rapid.T) {
-	var receipts []store.Receipt
 	first := x.drawSending(t, func(s sending) bool { return s.arrived })
-	x.sendings = slices.DeleteFunc(slices.Insert(x.sendings, 0, x.sendings[first]), func(s sending) bool {
-		taken := s.arrived && (len(receipts) == 0 || rapid.Bool().Draw(t, "too"))
-		if taken {
+	receipts := []store.Receipt{x.sendings[first].receipt}
+	x.sendings = slices.Delete(x.sendings, first, first+1)
+	x.sendings = slices.DeleteFunc(x.sendings, func(s sending) bool {
+		too := s.arrived && rapid.Bool().Draw(t, "too")
+		if too {
 			receipts = append(receipts, s.receipt)
 		}
-		return taken
+		return too
 	})
 	x.confirm(receipts...)
 }
 
+// confirm has receipts reach the node.
 func (x *exchange) confirm(receipts ...store.Receipt) {
 	if err := x.records.Acknowledge(receipts...); err != nil {
 		x.Fatal(err)
