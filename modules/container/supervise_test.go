@@ -297,3 +297,30 @@ func TestLeftoversOfAnEarlierProcess(t *testing.T) {
 	})
 	w.nothingLeft("1-1")
 }
+
+// TestAgentEndsWhileItPreparesTasks: containerd leaves a shim behind when the making of a task is cancelled.
+func TestAgentEndsWhileItPreparesTasks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ids := []string{"1-1", "1-2", "1-3", "1-4"}
+	for round := range 6 {
+		for _, id := range ids {
+			_, err := w.Create(w.spec(id, "serve"))
+			must(t, err)
+		}
+		time.Sleep(time.Duration(round) * 40 * time.Millisecond) // at which step of theirs the agent ends
+		if ctx, c := w.behind("ada"); round%2 == 0 {
+			for _, id := range ids {
+				must(t, c.ContainerService().Delete(ctx, id))
+			}
+		}
+		w.close()
+		w.open()
+		for _, id := range ids {
+			if err := w.Delete(id); err != nil {
+				kind(t, err, node.NotExist)
+			}
+		}
+		w.nothingLeft(ids...)
+	}
+}

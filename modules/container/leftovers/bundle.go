@@ -30,33 +30,71 @@ func bundleIn(err error, namespace, id string) string {
 	return found[1]
 }
 
-// killPause is the time between two looks for processes that were killed.
-const killPause = 50 * time.Millisecond
+const (
+	// lookPause is the time between two looks for the processes of a bundle.
+	lookPause = 20 * time.Millisecond
+	// exitTime is the time that a shim has to exit by itself after containerd has removed its bundle.
+	exitTime = time.Second
+)
 
-// killIn kills the processes whose working folder that is, and returns when
-// there are none. A runc that creates a container has another: it ends with its shim.
-func killIn(ctx context.Context, dir string) error {
-	tick := time.NewTicker(killPause)
+// killIn kills the node's own processes that run in a bundle, once they have had that much time to exit, and
+// reports whether it killed any. It returns when there are none left. A runc that creates a container has
+// another working folder: it ends with its shim.
+func killIn(ctx context.Context, bundle string, grace time.Duration) (killed bool, err error) {
+	begun := time.Now()
+	tick := time.NewTicker(lookPause)
 	defer tick.Stop()
 	for {
-		left := 0
-		all, _ := filepath.Glob("/proc/[0-9]*/cwd")
-		for _, link := range all {
-			if at, err := os.Readlink(link); err != nil || at != dir {
-				continue
-			}
-			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link))); err == nil && pid > 1 {
-				left++
+		left := processesIn(bundle)
+		if len(left) == 0 {
+			return killed, nil
+		}
+		if time.Since(begun) >= grace {
+			killed = true
+			for _, pid := range left {
 				_ = unix.Kill(pid, unix.SIGKILL)
 			}
 		}
-		if left == 0 {
-			return nil
-		}
 		select {
 		case <-ctx.Done():
-			return node.Errorf(node.Transient, "cannot end the processes in %s: %w", dir, ctx.Err())
+			return killed, node.Errorf(node.Transient, "cannot end the processes in %s: %w", bundle, ctx.Err())
 		case <-tick.C:
 		}
 	}
+}
+
+// processesIn lists the node's own processes whose working folder is a bundle, or was until containerd
+// removed it.
+func processesIn(bundle string) []int {
+	var out []int
+	all, _ := filepath.Glob("/proc/[0-9]*/cwd")
+	for _, link := range all {
+		at, err := os.Readlink(link)
+		if err != nil || !isBundle(at, bundle) || !ofTheNode(filepath.Dir(link)) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link))); err == nil && pid > 1 {
+			out = append(out, pid)
+		}
+	}
+	return out
+}
+
+// isBundle reports whether a working folder, as the kernel shows it, is a bundle. containerd removes a bundle
+// by renaming it to ".ID" first; when the making of a task is cancelled it does so without ending the shim
+// (found with containerd 1.6.20).
+func isBundle(at, bundle string) bool {
+	at = strings.TrimSuffix(at, " (deleted)")
+	return at == bundle || at == filepath.Join(filepath.Dir(bundle), "."+filepath.Base(bundle))
+}
+
+// ofTheNode reports whether a process, given by its folder in /proc, is in the user namespace of this one.
+// Containers have their own: a container may make a folder of any name and work there.
+func ofTheNode(process string) bool {
+	own, err := os.Readlink("/proc/self/ns/user")
+	if err != nil {
+		return false
+	}
+	in, err := os.Readlink(filepath.Join(process, "ns/user"))
+	return err == nil && in == own
 }

@@ -1,9 +1,16 @@
 package leftovers
 
 import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/pkg/errors"
+	"golang.org/x/sys/unix"
 )
 
 func TestBundleInAnError(t *testing.T) {
@@ -22,5 +29,72 @@ func TestBundleInAnError(t *testing.T) {
 	}
 	if got := bundleIn(nil, "croft-ada", "1-1"); got != "" {
 		t.Errorf("without an error: %q", got)
+	}
+}
+
+// TestProcessesOfABundle: the node's processes in a bundle are killed, also where containerd has removed the
+// bundle; those of other bundles and of containers aren't.
+func TestProcessesOfABundle(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	tasks := t.TempDir()
+	for _, c := range []struct {
+		what    string
+		folder  string // of the process, below tasks
+		removed bool   // as containerd does
+		flags   uintptr
+		killed  bool
+	}{
+		{what: "a shim", folder: "1-1", killed: true},
+		{what: "a shim whose bundle was removed", folder: "1-1", removed: true, killed: true},
+		{what: "a shim whose bundle is being removed", folder: ".1-1", killed: true},
+		{what: "another container's shim", folder: "1-10"},
+		{what: "another container's shim whose bundle was removed", folder: "1-10", removed: true},
+		{what: "a container's process", folder: "1-1", flags: unix.CLONE_NEWUSER},
+	} {
+		dir := filepath.Join(tasks, c.folder)
+		must(t, os.Mkdir(dir, 0o755))
+		process := exec.CommandContext(ctx, "sleep", "infinity")
+		process.Dir = dir
+		process.SysProcAttr = &syscall.SysProcAttr{Cloneflags: c.flags}
+		must(t, process.Start())
+		if c.removed {
+			hidden := filepath.Join(tasks, "."+c.folder)
+			must(t, os.Rename(dir, hidden))
+			must(t, os.Remove(hidden))
+		}
+		if killed, err := killIn(ctx, filepath.Join(tasks, "1-1"), 0); err != nil || killed != c.killed {
+			t.Errorf("%s: killed %v, %v; want %v", c.what, killed, err, c.killed)
+		}
+		// A process that was killed can't be interrupted any more.
+		must(t, process.Process.Signal(os.Interrupt))
+		_ = process.Wait()
+		if status := process.ProcessState.Sys().(syscall.WaitStatus); (status.Signal() == syscall.SIGKILL) != c.killed {
+			t.Errorf("%s ended by %v", c.what, status.Signal())
+		}
+		must(t, os.RemoveAll(dir))
+	}
+}
+
+// TestAShimMayExit: a shim that exits within its time isn't killed.
+func TestAShimMayExit(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	process := exec.CommandContext(ctx, "sleep", "0.2")
+	process.Dir = t.TempDir()
+	must(t, process.Start())
+	killed, err := killIn(ctx, process.Dir, time.Minute)
+	if err != nil || killed {
+		t.Errorf("killed %v, %v", killed, err)
+	}
+	must(t, process.Wait())
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

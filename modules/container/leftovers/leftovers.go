@@ -1,5 +1,5 @@
 // Package leftovers removes from containerd the remains of broken containers: tasks that a
-// containerd was making when it was killed, their bundles (the folder of a task, in which its shim
+// containerd was making when it was killed or the making was cancelled, their bundles (the folder of a task, in which its shim
 // runs), the processes of both, and the empty namespaces of users.
 //
 // It owns nothing.
@@ -9,6 +9,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"time"
 
 	tasksapi "github.com/containerd/containerd/api/services/tasks/v1"
 	"github.com/rs/zerolog"
@@ -89,14 +90,24 @@ func (c Cleaner) ClearBundle(ctx context.Context, err error, user, id string) (b
 }
 
 // dropBundle removes the bundle of a task that containerd doesn't know, and ends the shim that
-// runs in it and the processes that the shim has started.
+// runs in it, or ran in it until containerd removed it, and the processes that the shim has started.
 func (c Cleaner) dropBundle(ctx context.Context, bundle, user, id string) error {
-	if _, err := os.Lstat(bundle); os.IsNotExist(err) {
-		return nil
+	_, err := os.Lstat(bundle)
+	removed := os.IsNotExist(err)
+	var grace time.Duration
+	if removed {
+		grace = exitTime
 	}
-	c.Log.Warn().Str("id", id).Str("type", "container").Str("step", "clean").Msg("removing the leftovers of a killed containerd")
-	if err := killIn(ctx, bundle); err != nil {
+	killed, err := killIn(ctx, bundle, grace)
+	if killed || !removed {
+		c.Log.Warn().Str("id", id).Str("type", "container").Str("step", "clean").Bool("processes", killed).Bool("bundle", !removed).
+			Msg("removing the leftovers of a task that containerd doesn't know")
+	}
+	if err != nil {
 		return err
+	}
+	if removed {
+		return nil
 	}
 	if err := c.Groups.End(ctx, id); err != nil {
 		return err
