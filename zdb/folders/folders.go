@@ -180,13 +180,12 @@ func (f *Folders) DropGeneration(number int, generation uint64) ([]string, error
 func (f *Folders) aside(inside string) ([]string, error) {
 	var gone []string
 	for _, folder := range f.both() {
-		to := filepath.Join(folder, gonePrefix+strings.ReplaceAll(inside, "/", "-")+"-"+rand.Text()[:8])
-		err := os.Rename(filepath.Join(folder, inside), to)
+		to, err := setAside(folder, inside)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return gone, errors.Wrapf(err, "cannot take %s away", filepath.Join(folder, inside))
+			return gone, err
 		}
 		gone = append(gone, to)
 		if err := syncFolder(folder); err != nil {
@@ -196,8 +195,17 @@ func (f *Folders) aside(inside string) ([]string, error) {
 	return gone, nil
 }
 
+// setAside renames a folder inside one of the folders, and returns its new path, for removal: a new namespace or generation may take the old one meanwhile.
+func setAside(folder, inside string) (string, error) {
+	to := filepath.Join(folder, gonePrefix+strings.ReplaceAll(inside, "/", "-")+"-"+rand.Text()[:8])
+	if err := os.Rename(filepath.Join(folder, inside), to); err != nil {
+		return "", errors.Wrapf(err, "cannot take %s away", filepath.Join(folder, inside))
+	}
+	return to, nil
+}
+
 // Numbers returns the numbers of the namespaces, in order; left are folders that an
-// earlier process didn't come to remove.
+// earlier process didn't come to remove. Nothing uses their paths any more.
 func (f *Folders) Numbers() (numbers []int, left []string, err error) {
 	for i, folder := range f.both() {
 		entries, err := os.ReadDir(folder)
@@ -206,15 +214,24 @@ func (f *Folders) Numbers() (numbers []int, left []string, err error) {
 		}
 		for _, e := range entries {
 			number, isNumber := folderNumber(e)
+			aside := strings.HasPrefix(e.Name(), newPrefix)
 			switch {
-			case strings.HasPrefix(e.Name(), gonePrefix) || strings.HasPrefix(e.Name(), newPrefix):
+			case aside:
+			case strings.HasPrefix(e.Name(), gonePrefix):
 				left = append(left, filepath.Join(folder, e.Name()))
 			case isNumber && i == 0:
 				numbers = append(numbers, number)
 			case isNumber && hasDescriptor(filepath.Join(folder, e.Name())):
 				return nil, nil, errors.Errorf("cannot use folder %s for the index: it has data of a zdb", folder)
 			case isNumber && !slices.Contains(numbers, number):
-				left = append(left, filepath.Join(folder, e.Name()))
+				aside = true
+			}
+			if aside {
+				to, err := setAside(folder, e.Name())
+				if err != nil {
+					return nil, nil, err
+				}
+				left = append(left, to)
 			}
 		}
 	}
@@ -227,8 +244,8 @@ func folderNumber(e fs.DirEntry) (int, bool) {
 	return number, err == nil && number >= 0 && e.IsDir() && strconv.Itoa(number) == e.Name()
 }
 
-// Others returns the folders of a namespace's other generations, and temporary files
-// of its descriptor.
+// Others returns the folders of a namespace's other generations, for removal, and temporary files
+// of its descriptor. Nothing uses their paths any more.
 func (f *Folders) Others(number int, generation uint64) ([]string, error) {
 	var out []string
 	for _, folder := range f.both() {
@@ -242,7 +259,14 @@ func (f *Folders) Others(number int, generation uint64) ([]string, error) {
 		}
 		for _, e := range entries {
 			other, err := strconv.ParseUint(e.Name(), 10, 64)
-			if err == nil && e.IsDir() && other != generation || strings.HasPrefix(e.Name(), tempPrefix) {
+			switch {
+			case err == nil && e.IsDir() && other != generation:
+				to, err := setAside(folder, filepath.Join(strconv.Itoa(number), e.Name()))
+				if err != nil {
+					return nil, err
+				}
+				out = append(out, to)
+			case strings.HasPrefix(e.Name(), tempPrefix):
 				out = append(out, filepath.Join(inside, e.Name()))
 			}
 		}
