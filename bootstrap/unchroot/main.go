@@ -1,10 +1,13 @@
-// Command unchroot runs a command so that its root folder is the root of its
-// mount namespace, as it is on any machine that has booted. In a chroot it isn't,
-// and the kernel makes no user namespaces there, nor can runc change its root: a
-// test of containers in a fresh root folder needs this. Anywhere else it only
-// runs the command. It needs root.
+// Command unchroot runs a command in a mount namespace of its own, so that its mounts are
+// as on any machine that has booted, and end with it. It needs root.
 //
-//	unchroot COMMAND [ARGUMENT…]
+//   - The command's root folder is the root of the namespace. In a chroot it isn't, and the kernel makes no
+//     user namespaces there, nor can runc change its root: a test of containers in a fresh root folder needs this.
+//
+//   - The mounts are shared, as systemd makes them: an unmount reaches the mount namespaces that processes have
+//     made from this one. With private mounts, a device stays in use until each of them has ended.
+//
+//     unchroot COMMAND [ARGUMENT…]
 package main
 
 import (
@@ -38,8 +41,7 @@ func run(command []string) error {
 	return unix.Exec(path, command, os.Environ())
 }
 
-// enter makes the root folder the root of a mount namespace of its own, where it
-// isn't one. Changes of mounts there affect no other process.
+// enter makes a mount namespace of the root folder. Changes of mounts there affect no process outside.
 func enter() error {
 	// All of this is one thread's, which the command then takes over.
 	runtime.LockOSThread()
@@ -47,20 +49,53 @@ func enter() error {
 	if err != nil {
 		return err
 	}
-	root, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	root, err := openRoot()
 	if err != nil {
-		return fmt.Errorf("cannot open the root folder: %w", err)
+		return err
 	}
 	inside, err := chrooted(root)
-	if err != nil || !inside {
+	if err != nil {
 		return err
 	}
 	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("cannot make a mount namespace: %w", err)
 	}
+	if inside {
+		err = leaveChroot()
+	} else {
+		err = propagate(unix.MS_PRIVATE)
+	}
+	if err != nil {
+		return err
+	}
+	if err := propagate(unix.MS_SHARED); err != nil {
+		return err
+	}
+	return os.Chdir(here)
+}
+
+func openRoot() (int, error) {
+	root, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0, fmt.Errorf("cannot open the root folder: %w", err)
+	}
+	return root, nil
+}
+
+// propagate sets how all mounts propagate.
+func propagate(how uintptr) error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|how, ""); err != nil {
+		return fmt.Errorf("cannot set how mounts propagate: %w", err)
+	}
+	return nil
+}
+
+// leaveChroot makes the root folder of the process that of its mount namespace.
+func leaveChroot() error {
 	// The same folder, by the mounts of the new namespace.
-	if root, err = unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
-		return fmt.Errorf("cannot open the root folder: %w", err)
+	root, err := openRoot()
+	if err != nil {
+		return err
 	}
 	mounts, err := unix.Open("/proc/thread-self/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -70,13 +105,10 @@ func enter() error {
 	if err := unix.Setns(mounts, unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("cannot enter the mount namespace: %w", err)
 	}
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("cannot make the mounts private: %w", err)
-	}
-	if err := pivot(root); err != nil {
+	if err := propagate(unix.MS_PRIVATE); err != nil {
 		return err
 	}
-	return os.Chdir(here)
+	return pivot(root)
 }
 
 // chrooted reports whether the folder root isn't where its mount begins: the

@@ -383,3 +383,31 @@ func TestStoreMountsAreNotPropagated(t *testing.T) {
 	must(t, w.store.Remove(t.Context(), "1-1"))
 	w.nothing("1-1")
 }
+
+// TestAnUnmountReachesSpaces: a pool that the node unmounts isn't kept in use by containers that are being created.
+func TestAnUnmountReachesSpaces(t *testing.T) {
+	w := &world{t: t, dir: folder(t), log: &bytes.Buffer{}}
+	must(t, unix.Mount("croft", w.dir, "tmpfs", 0, "mode=711"))
+	must(t, unix.Mount("", w.dir, "", unix.MS_SHARED, "")) // as systemd makes the machine's root
+	w.open()
+	pool := w.folderIn("pool")
+	must(t, unix.Mount("croft", pool, "tmpfs", 0, "mode=755"))
+	w.make(w.spec("1-1"))
+	there := func() (found bool) {
+		must(t, w.store.Within("1-1", func(string) error {
+			mounted, err := mounts.Read()
+			_, found = mounted.At(pool)
+			return err
+		}))
+		return found
+	}
+	if !there() {
+		t.Fatal("the pool isn't in the container's mount namespace")
+	}
+	must(t, unix.Unmount(pool, 0))
+	if there() {
+		t.Error("the pool is still mounted in the container's mount namespace")
+	}
+	must(t, w.store.Remove(t.Context(), "1-1"))
+	w.nothing("1-1")
+}

@@ -25,15 +25,16 @@ type space struct {
 	file *os.File
 }
 
-// newSpace makes a mount namespace that is a copy of the node's. Later mounts in
-// either aren't in the other.
+// newSpace makes a mount namespace that is a copy of the node's. Later mounts in it aren't on the node. What
+// the node unmounts is unmounted here too, where the node's mounts are shared, as systemd makes them: elsewhere a
+// pool's device stays in use until the namespace has ended.
 func newSpace() (s space, err error) {
 	err = onThread(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 			return node.Errorf(node.Transient, "cannot make a mount namespace: %w", err) // ENOSPC: the machine has too many
 		}
-		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-			return errors.Wrap(err, "cannot make a mount namespace private")
+		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+			return errors.Wrap(err, "cannot cut the mounts of a mount namespace off from the node's")
 		}
 		s.file, err = os.Open("/proc/thread-self/ns/mnt")
 		return errors.Wrap(err, "cannot open a mount namespace")

@@ -27,8 +27,8 @@ func try(dir string, userns *os.File) error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return failed("make", "a mount namespace", err)
 	}
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return failed("make private", "a mount namespace", err)
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		return failed("cut off", "a mount namespace", err)
 	}
 	if err := unix.Mount("croft", "/proc", "tmpfs", 0, "mode=700"); err != nil {
 		return failed("mount", "a place to try", err)
