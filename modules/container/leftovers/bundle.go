@@ -34,7 +34,8 @@ const (
 	// lookPause is the time between two looks for the processes of a bundle.
 	lookPause = 20 * time.Millisecond
 	// exitTime is the time that a shim has to exit by itself after containerd has removed its bundle.
-	exitTime = time.Second
+	// It sends its last events meanwhile.
+	exitTime = 5 * time.Second
 )
 
 // killIn kills the node's own processes that run in a bundle, once they have had that much time to exit, and
@@ -66,18 +67,34 @@ func killIn(ctx context.Context, bundle string, grace time.Duration) (killed boo
 // processesIn lists the node's own processes whose working folder is a bundle, or was until containerd
 // removed it.
 func processesIn(bundle string) []int {
+	bundle = resolved(bundle)
 	var out []int
-	all, _ := filepath.Glob("/proc/[0-9]*/cwd")
-	for _, link := range all {
-		at, err := os.Readlink(link)
-		if err != nil || !isBundle(at, bundle) || !ofTheNode(filepath.Dir(link)) {
+	all, _ := os.ReadDir("/proc")
+	for _, entry := range all {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil || pid <= 1 {
 			continue
 		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link))); err == nil && pid > 1 {
+		process := filepath.Join("/proc", entry.Name())
+		at, err := os.Readlink(filepath.Join(process, "cwd"))
+		if err == nil && isBundle(at, bundle) && ofTheNode(process) {
 			out = append(out, pid)
 		}
 	}
 	return out
+}
+
+// resolved is a path without symbolic links, such as /var/run, as the kernel shows working folders. Its last
+// elements may be missing.
+func resolved(path string) string {
+	dir, base := filepath.Split(filepath.Clean(path))
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	if base == "" || dir == "" {
+		return path
+	}
+	return filepath.Join(resolved(dir), base)
 }
 
 // isBundle reports whether a working folder, as the kernel shows it, is a bundle. containerd removes a bundle

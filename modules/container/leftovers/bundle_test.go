@@ -67,8 +67,8 @@ func TestProcessesOfABundle(t *testing.T) {
 		if killed, err := killIn(ctx, filepath.Join(tasks, "1-1"), 0); err != nil || killed != c.killed {
 			t.Errorf("%s: killed %v, %v; want %v", c.what, killed, err, c.killed)
 		}
-		// A process that was killed can't be interrupted any more.
-		must(t, process.Process.Signal(os.Interrupt))
+		// A process that was killed can't be ended otherwise any more.
+		must(t, process.Process.Signal(unix.SIGTERM))
 		_ = process.Wait()
 		if status := process.ProcessState.Sys().(syscall.WaitStatus); (status.Signal() == syscall.SIGKILL) != c.killed {
 			t.Errorf("%s ended by %v", c.what, status.Signal())
@@ -77,19 +77,35 @@ func TestProcessesOfABundle(t *testing.T) {
 	}
 }
 
-// TestAShimMayExit: a shim that exits within its time isn't killed.
+// TestAShimMayExit: a shim that exits within its time isn't killed; later it is.
 func TestAShimMayExit(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	process := exec.CommandContext(ctx, "sleep", "0.2")
-	process.Dir = t.TempDir()
+	for lasts, grace := range map[string]time.Duration{"1": time.Minute, "infinity": 100 * time.Millisecond} {
+		process := exec.CommandContext(t.Context(), "sleep", lasts)
+		process.Dir = t.TempDir()
+		must(t, process.Start())
+		killed, err := killIn(t.Context(), process.Dir, grace)
+		if err != nil || killed != (lasts == "infinity") {
+			t.Errorf("sleep %s, with %s: killed %v, %v", lasts, grace, killed, err)
+		}
+		_ = process.Wait()
+	}
+}
+
+// TestBundleBehindALink: the kernel shows working folders without symbolic links.
+func TestBundleBehindALink(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(dir, "run/tasks/1-1"), 0o755))
+	must(t, os.Symlink("run", filepath.Join(dir, "link")))
+	process := exec.CommandContext(t.Context(), "sleep", "infinity")
+	process.Dir = filepath.Join(dir, "run/tasks/1-1")
 	must(t, process.Start())
-	killed, err := killIn(ctx, process.Dir, time.Minute)
-	if err != nil || killed {
+	must(t, os.RemoveAll(filepath.Join(dir, "run/tasks")))
+	if killed, err := killIn(t.Context(), filepath.Join(dir, "link/tasks/1-1"), 0); err != nil || !killed {
 		t.Errorf("killed %v, %v", killed, err)
 	}
-	must(t, process.Wait())
+	_ = process.Wait()
 }
 
 func must(t *testing.T, err error) {

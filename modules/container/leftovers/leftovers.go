@@ -106,7 +106,7 @@ func (c Cleaner) dropBundle(ctx context.Context, bundle, user, id string) error 
 	if err != nil {
 		return err
 	}
-	if removed {
+	if removed && !killed {
 		return nil
 	}
 	if err := c.Groups.End(ctx, id); err != nil {
