@@ -57,7 +57,7 @@ func (t tally) String() string {
 	return fmt.Sprintf("%d steps equal, %d volatile ones alike, %d not imitated, %d other deviations", t.exact, t.volatile, t.notImitated, t.deviating)
 }
 
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // running is a server that transcripts are played to.
 type running interface {

@@ -103,12 +103,12 @@ func (r *Registry) blob(w http.ResponseWriter, req *http.Request, f Faults, body
 	hang, cut := r.ends(f)
 	w.WriteHeader(code)
 	end := f.end(hang, cut, len(body))
-	if !r.send(w, req, f, body[:end]) {
+	if !r.send(w, req, body[:end]) {
 		return
 	}
 	switch {
 	case f.Endless:
-		for r.send(w, req, f, make([]byte, 1<<16)) {
+		for r.send(w, req, make([]byte, 1<<16)) {
 		}
 	case hang && end < len(body):
 		r.hang(req)
@@ -143,14 +143,21 @@ func (r *Registry) ends(f Faults) (hang, cut bool) {
 	return f.HangAfter > 0, f.CutAfter > 0
 }
 
+// pause is the present pause before each KiB: answers on their way follow a change.
+func (r *Registry) pause() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.faults.Pause
+}
+
 // send writes a part of a blob, and reports whether the client is still connected.
-func (r *Registry) send(w http.ResponseWriter, req *http.Request, f Faults, body []byte) bool {
+func (r *Registry) send(w http.ResponseWriter, req *http.Request, body []byte) bool {
 	for len(body) > 0 {
 		n := min(len(body), 1<<16)
-		if f.Pause > 0 {
+		if pause := r.pause(); pause > 0 {
 			n = min(n, 1<<10)
 			select {
-			case <-time.After(f.Pause):
+			case <-time.After(pause):
 			case <-req.Context().Done():
 				return false
 			case <-r.closed:
