@@ -260,3 +260,12 @@ func TestHostileUnpackerAnswer(t *testing.T) {
 		}
 	}
 }
+
+// A process that has ended before its order comes is judged by its end.
+func TestOrderOfAnEndedUnpacker(t *testing.T) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	must(t, err)
+	must(t, unix.Close(pair[1]))
+	p := &process{control: os.NewFile(uintptr(pair[0]), "control")}
+	must(t, p.send(order{}, nil))
+}

@@ -185,7 +185,8 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// send sends the process its order and folders, and closes them here.
+// send sends the process its order and folders, and closes them here. A process that has ended before is no
+// error: its end says why.
 func (p *process) send(o order, folders []*os.File) error {
 	defer closeAll(folders)
 	raw, err := json.Marshal(o)
@@ -196,7 +197,8 @@ func (p *process) send(o order, folders []*os.File) error {
 	for i, f := range folders {
 		fds[i] = int(f.Fd())
 	}
-	if err := unix.Sendmsg(int(p.control.Fd()), raw, unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL); err != nil {
+	err = unix.Sendmsg(int(p.control.Fd()), raw, unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL)
+	if err != nil && !errors.Is(err, unix.EPIPE) && !errors.Is(err, unix.ECONNRESET) {
 		return node.Errorf(node.Internal, "cannot send an unpack request: %w", err)
 	}
 	return p.control.Close()
