@@ -128,6 +128,10 @@ func (s *stream) flush(c *connection) error {
 			s.outages.dropped(s.info().Dropped)
 		}
 		for _, l := range lines {
+			// Scrubbing a batch of long lines takes a second, and stop waits for this.
+			if err := s.ctx.Err(); err != nil {
+				return err
+			}
 			texts = append(texts, l.clean())
 		}
 		taken, err := c.publish(s.spec.Channel, texts)

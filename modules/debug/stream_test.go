@@ -1,6 +1,7 @@
 package debug
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -155,6 +156,22 @@ func TestFrozenRedisServerBlocksNobody(t *testing.T) {
 		}
 	})
 	quick(t, "Close", w.Close)
+}
+
+// A batch of long lines takes a second to scrub.
+func TestStopDoesNotWaitForABatch(t *testing.T) {
+	s := newStream(t.Context(), node.DebugSpec{ID: "1-1"}, Config{})
+	cleaned := 0
+	for range 3 {
+		s.queue.offer(&line{raw: "a line", clean: func() string {
+			cleaned++
+			s.end()
+			return ""
+		}})
+	}
+	if err := s.flush(nil); !errors.Is(err, context.Canceled) || cleaned != 1 {
+		t.Errorf("%d lines are scrubbed, %v", cleaned, err)
+	}
 }
 
 // A failing stream logs, and must not receive its own log lines.
