@@ -1,13 +1,13 @@
 // Command unchroot runs a command in a mount namespace of its own, so that its mounts are
 // as on any machine that has booted, and end with it. It needs root.
 //
-//   - The command's root folder is the root of the namespace. In a chroot it isn't, and the kernel makes no
-//     user namespaces there, nor can runc change its root: a test of containers in a fresh root folder needs this.
+//	unchroot COMMAND [ARGUMENT…]
 //
-//   - The mounts are shared, as systemd makes them: an unmount reaches the mount namespaces that processes have
-//     made from this one. With private mounts, a device stays in use until each of them has ended.
+// The command's root folder is the root of the namespace. In a chroot it isn't, and the kernel makes no
+// user namespaces there, nor can runc change its root: a test of containers in a fresh root folder needs this.
 //
-//     unchroot COMMAND [ARGUMENT…]
+// The mounts are shared, as systemd makes them: an unmount reaches the mount namespaces that processes have
+// made from this one. With private mounts, a device stays in use until each of them has ended.
 package main
 
 import (

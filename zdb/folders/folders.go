@@ -195,13 +195,27 @@ func (f *Folders) aside(inside string) ([]string, error) {
 	return gone, nil
 }
 
-// setAside renames a folder inside one of the folders, and returns its new path, for removal: a new namespace or generation may take the old one meanwhile.
+// setAside renames a folder inside one of the folders, and returns its new path, for removal: a new namespace
+// or generation may take the old one meanwhile.
 func setAside(folder, inside string) (string, error) {
 	to := filepath.Join(folder, gonePrefix+strings.ReplaceAll(inside, "/", "-")+"-"+rand.Text()[:8])
 	if err := os.Rename(filepath.Join(folder, inside), to); err != nil {
 		return "", errors.Wrapf(err, "cannot take %s away", filepath.Join(folder, inside))
 	}
 	return to, nil
+}
+
+// clearPath sets a left folder aside, and returns its new path, for removal. Where it can't be renamed, as on a
+// full disk, it is removed at once, and nothing is returned: a server with a full disk must start.
+func clearPath(folder, inside string) ([]string, error) {
+	to, err := setAside(folder, inside)
+	if err == nil {
+		return []string{to}, nil
+	}
+	if os.RemoveAll(filepath.Join(folder, inside)) == nil {
+		return nil, nil
+	}
+	return nil, err
 }
 
 // Numbers returns the numbers of the namespaces, in order; left are folders that an
@@ -227,11 +241,11 @@ func (f *Folders) Numbers() (numbers []int, left []string, err error) {
 				aside = true
 			}
 			if aside {
-				to, err := setAside(folder, e.Name())
+				rest, err := clearPath(folder, e.Name())
 				if err != nil {
 					return nil, nil, err
 				}
-				left = append(left, to)
+				left = append(left, rest...)
 			}
 		}
 	}
@@ -261,11 +275,11 @@ func (f *Folders) Others(number int, generation uint64) ([]string, error) {
 			other, err := strconv.ParseUint(e.Name(), 10, 64)
 			switch {
 			case err == nil && e.IsDir() && other != generation:
-				to, err := setAside(folder, filepath.Join(strconv.Itoa(number), e.Name()))
+				rest, err := clearPath(folder, filepath.Join(strconv.Itoa(number), e.Name()))
 				if err != nil {
 					return nil, err
 				}
-				out = append(out, to)
+				out = append(out, rest...)
 			case strings.HasPrefix(e.Name(), tempPrefix):
 				out = append(out, filepath.Join(inside, e.Name()))
 			}
