@@ -3,6 +3,7 @@ package folders_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/croft-edge/croft/zdb/folders"
@@ -56,6 +57,29 @@ func TestLeftFoldersAreOutOfTheWay(t *testing.T) {
 			}
 		}
 		f.Close()
+	}
+}
+
+// TestLeftFolderThatCannotBeRenamed: a left folder whose rename is refused, as a full disk may do (here the new
+// name is longer than file names may be), is removed at once; the server starts.
+func TestLeftFolderThatCannotBeRenamed(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	f, err := folders.Open(data, data)
+	must(t, err)
+	defer f.Close()
+	must(t, f.Make(1, folders.Descriptor{Name: "one", Generation: 1}))
+	const longestFileName = 255
+	path := filepath.Join(data, ".new-"+strings.Repeat("2", longestFileName-len(".new-")))
+	must(t, os.MkdirAll(filepath.Join(path, "1"), 0o700))
+
+	numbers, left, err := f.Numbers()
+	must(t, err)
+	if len(numbers) != 1 || len(left) != 0 {
+		t.Errorf("namespaces %v, left %v; want only namespace 1, and nothing left", numbers, left)
+	}
+	if _, err := os.Lstat(path); !os.IsNotExist(err) {
+		t.Errorf("the folder is still there: %v", err)
 	}
 }
 

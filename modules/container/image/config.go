@@ -12,10 +12,10 @@ import (
 	"github.com/croft-edge/croft/pkg/node"
 )
 
-// The defaults of Config.
+// The defaults of Config: those of the settings max-image-size, max-user-images, image-full and image-unused.
 const (
-	DefaultMaxSize    = int64(16) << 30
-	DefaultUserBudget = int64(64) << 30
+	DefaultMaxSize    = int64(10) << 30
+	DefaultUserBudget = int64(20) << 30
 	DefaultMaxFiles   = int64(1_000_000)
 	DefaultFull       = 0.8
 	DefaultUnused     = 14 * 24 * time.Hour
