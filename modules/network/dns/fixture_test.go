@@ -3,6 +3,7 @@ package dns_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -38,6 +39,23 @@ func newNamespace(t *testing.T) namespace {
 	return n
 }
 
+// patience is for what the kernel does when it comes to it.
+const patience = time.Minute
+
+// awaitLocal waits until the kernel delivers packets to an address: a kernel worker makes the route of an IPv6 one, and what is
+// sent before is lost.
+func awaitLocal(ip net.IP) error {
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		routes, err := netlink.RouteGet(ip)
+		if err == nil && len(routes) > 0 && routes[0].Type == unix.RTN_LOCAL {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s is not a local address: %v, %w", ip, routes, err)
+		}
+	}
+}
+
 func (n namespace) make() {
 	n.t.Helper()
 	if err := netns.Make(n.path); err != nil {
@@ -60,6 +78,9 @@ func (n namespace) make() {
 			// from a tentative address.
 			addr.Flags = unix.IFA_F_NODAD
 			if err := netlink.AddrAdd(lo, addr); err != nil {
+				return err
+			}
+			if err := awaitLocal(addr.IP); err != nil {
 				return err
 			}
 		}
