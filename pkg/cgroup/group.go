@@ -144,15 +144,17 @@ func (g Group) Limits(of Limits) Limits {
 				continue
 			}
 			n := one.reading(p.version(), p.dir)
-			switch one.controller {
+			switch one.name {
 			case "memory":
 				out.Memory = n
 			case "pids":
 				out.PIDs = n
-			case "io":
+			case "io weight":
 				out.IOWeight = n
-			case "cpu":
+			case "cpu weight":
 				out.CPUWeight = n
+			case "cpus":
+				out.CPUs = n
 			}
 		}
 	}

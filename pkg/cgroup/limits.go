@@ -23,6 +23,8 @@ type Limits struct {
 	// CPUWeight is the share of the processors while others want them too, 1 to
 	// 10,000; 100 is the default.
 	CPUWeight uint64
+	// CPUs is how many processors' time it may use, also while nobody else wants it.
+	CPUs uint64
 }
 
 // Memory are the ways to limit memory in that version of control groups.
@@ -55,7 +57,22 @@ func CPUWeight(version int, weight uint64) []Way {
 	return []Way{{{sharesFile, strconv.FormatUint((weight*everybodysShares+everybodysWeight/2)/everybodysWeight, 10)}}}
 }
 
+// CPUs are the ways to bound the use of the processors.
+func CPUs(version int, most uint64) []Way {
+	quota := strconv.FormatUint(most*quotaPeriod, 10)
+	if version == 2 {
+		return []Way{{{quotaFile2, quota + " " + strconv.Itoa(quotaPeriod)}}}
+	}
+	return []Way{{{quotaFile1, quota}, {periodFile1, strconv.Itoa(quotaPeriod)}}}
+}
+
 const (
+	// quotaPeriod is the time in which a quota is used up, in microseconds.
+	quotaPeriod = 100_000
+	quotaFile1  = "cpu.cfs_quota_us"
+	periodFile1 = "cpu.cfs_period_us"
+	quotaFile2  = "cpu.max"
+
 	sharesFile       = "cpu.shares"
 	everybodysShares = 1024
 	// everybodysWeight is a new group's weight, of disk time and of the processors.
@@ -101,6 +118,7 @@ func (l Limits) all() []limit {
 		{"pids", "pids", l.PIDs, func(int) []Way { return PIDs(l.PIDs) }, false},
 		{"io weight", "io", l.IOWeight, func(v int) []Way { return IOWeight(v, l.IOWeight) }, true},
 		{"cpu weight", "cpu", l.CPUWeight, func(v int) []Way { return CPUWeight(v, l.CPUWeight) }, true},
+		{"cpus", "cpu", l.CPUs, func(v int) []Way { return CPUs(v, l.CPUs) }, false},
 	}
 	var out []limit
 	for _, one := range all {
@@ -122,6 +140,9 @@ func (l limit) reading(version int, dir string) uint64 {
 		if len(fields) == 0 {
 			continue
 		}
+		if way[0].File == quotaFile1 || way[0].File == quotaFile2 {
+			return cpusOf(dir, fields)
+		}
 		n, err := strconv.ParseUint(fields[min(len(fields)-1, 1)], 10, 64)
 		switch {
 		case err != nil || n >= unlimited:
@@ -132,6 +153,21 @@ func (l limit) reading(version int, dir string) uint64 {
 		return n
 	}
 	return 0
+}
+
+// cpusOf is the number of processors of a quota, rounded up: "200000 100000" or "max 100000" of version 2, "200000" or "-1" of
+// version 1, whose period is in another file.
+func cpusOf(dir string, quota []string) uint64 {
+	if len(quota) == 1 {
+		text, _ := os.ReadFile(filepath.Join(dir, periodFile1))
+		quota = append(quota, strings.TrimSpace(string(text)))
+	}
+	n, err := strconv.ParseUint(quota[0], 10, 64)
+	period, errPeriod := strconv.ParseUint(quota[1], 10, 64)
+	if err != nil || errPeriod != nil || period == 0 {
+		return 0
+	}
+	return (n + period - 1) / period
 }
 
 // unlimited is the least of version 1's figures that mean no limit.
