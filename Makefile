@@ -43,14 +43,14 @@ demo: setup build ## the main job, in front of you: explorer, node, volumes, bad
 
 # The packages that take longest, which make test begins with: one that began last would run alone at the end.
 FIRST := ./cmd/croftd ./zdb ./provision ./modules/container/image ./explorer/api ./modules/container/image/unpack \
-  ./cmd/croftd/internal/userapi ./modules/storage ./modules/container/logs ./modules/container/rootfs ./modules/container \
+  ./cmd/croftd/internal/userapi ./modules/storage ./pkg/logs ./modules/container/rootfs ./modules/container \
   ./modules/network/carrier ./modules/network ./cmd/explorer
 
 # The packages that make test runs: make test PKG=./modules/zdb/... runs a part.
 PKG ?= $(FIRST) ./...
 
 # The packages that take long: whole nodes, simulations, and backends in bad weather.
-SLOW := bench|cmd/(croft|croftd|explorer|zdb|croft-init)|cmd/croftd/internal/userapi|internal/testing/nodetest|provision|provision/store|modules/(storage|network|zdb|container)(/.*)?|zdb(/.*)?|pkg/bus(/.*)?
+SLOW := bench|cmd/(croft|croftd|explorer|zdb|croft-init)|cmd/croftd/internal/userapi|internal/testing/nodetest|provision|provision/store|modules/(storage|network|zdb|container|vm)(/.*)?|zdb(/.*)?|pkg/bus(/.*)?|pkg/logs
 
 # A process with the race detector sleeps a second before it exits, by default; tests start thousands.
 test test-short: export GORACE := atexit_sleep_ms=10 $(GORACE)

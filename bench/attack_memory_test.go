@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/internal/testing/nodetest"
-	"github.com/croft-edge/croft/modules/container/logs"
 	wg "github.com/croft-edge/croft/modules/network/carrier"
+	"github.com/croft-edge/croft/pkg/logs"
 )
 
 // ceilings are the maximum memory of all processes of a kind together, in MiB, as docs/security.md

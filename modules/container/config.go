@@ -13,11 +13,11 @@ import (
 	"github.com/croft-edge/croft/modules/container/execs"
 	"github.com/croft-edge/croft/modules/container/groups"
 	"github.com/croft-edge/croft/modules/container/image"
-	"github.com/croft-edge/croft/modules/container/logs"
 	"github.com/croft-edge/croft/modules/container/managed"
 	"github.com/croft-edge/croft/modules/container/tasks"
 	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/filelock"
+	"github.com/croft-edge/croft/pkg/logs"
 	"github.com/croft-edge/croft/pkg/node"
 )
 

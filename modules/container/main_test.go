@@ -13,8 +13,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/modules/container/image/unpack"
-	"github.com/croft-edge/croft/modules/container/logs"
 	"github.com/croft-edge/croft/pkg/cgroup"
+	"github.com/croft-edge/croft/pkg/logs"
 )
 
 // carry as the first argument makes this program a log carrier.

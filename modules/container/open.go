@@ -9,7 +9,6 @@ import (
 	"github.com/croft-edge/croft/modules/container/groups"
 	"github.com/croft-edge/croft/modules/container/launch"
 	"github.com/croft-edge/croft/modules/container/leftovers"
-	"github.com/croft-edge/croft/modules/container/logs"
 	"github.com/croft-edge/croft/modules/container/managed"
 	"github.com/croft-edge/croft/modules/container/rootfs"
 	"github.com/croft-edge/croft/modules/container/runc"
@@ -17,6 +16,7 @@ import (
 	"github.com/croft-edge/croft/modules/container/spec"
 	"github.com/croft-edge/croft/modules/container/supervise"
 	"github.com/croft-edge/croft/modules/container/tasks"
+	"github.com/croft-edge/croft/pkg/logs"
 	"github.com/croft-edge/croft/pkg/node"
 )
 

@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/croft-edge/croft/modules/container/logs"
 	"github.com/croft-edge/croft/modules/container/managed"
 	"github.com/croft-edge/croft/modules/container/tasks"
+	"github.com/croft-edge/croft/pkg/logs"
 	"github.com/croft-edge/croft/pkg/node"
 )
 

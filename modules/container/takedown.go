@@ -6,11 +6,11 @@ import (
 	"path/filepath"
 
 	"github.com/croft-edge/croft/modules/container/containerd"
-	"github.com/croft-edge/croft/modules/container/logs"
 	"github.com/croft-edge/croft/modules/container/plan"
 	"github.com/croft-edge/croft/modules/container/rootfs"
 	"github.com/croft-edge/croft/modules/container/secret"
 	"github.com/croft-edge/croft/modules/container/tasks"
+	"github.com/croft-edge/croft/pkg/logs"
 	"github.com/croft-edge/croft/pkg/node"
 )
 

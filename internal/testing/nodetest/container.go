@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/internal/testing/imagetest"
-	"github.com/croft-edge/croft/modules/container/logs"
+	"github.com/croft-edge/croft/pkg/logs"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/sign"
 	"github.com/croft-edge/croft/pkg/workload"

@@ -4,7 +4,7 @@ import (
 	runcoptions "github.com/containerd/containerd/api/types/runc/options"
 	"github.com/containerd/containerd/v2/pkg/cio"
 
-	"github.com/croft-edge/croft/modules/container/logs"
+	"github.com/croft-edge/croft/pkg/logs"
 )
 
 // Runtime says how containerd starts runc.

@@ -9,10 +9,10 @@ import (
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/modules/container/containerd"
-	"github.com/croft-edge/croft/modules/container/logs"
 	wg "github.com/croft-edge/croft/modules/network/carrier"
 	"github.com/croft-edge/croft/pkg/carrier"
 	"github.com/croft-edge/croft/pkg/cgroup"
+	"github.com/croft-edge/croft/pkg/logs"
 	"github.com/croft-edge/croft/pkg/nodestatus"
 )
 

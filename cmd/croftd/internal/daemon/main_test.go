@@ -12,7 +12,7 @@ import (
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/userapi/front"
 	"github.com/croft-edge/croft/modules/container/image/unpack"
-	"github.com/croft-edge/croft/modules/container/logs"
+	"github.com/croft-edge/croft/pkg/logs"
 )
 
 // TestMain also runs as the log carrier, which a node starts from its own program.

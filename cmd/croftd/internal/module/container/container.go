@@ -16,9 +16,9 @@ import (
 	"github.com/croft-edge/croft/modules/container/containerd"
 	"github.com/croft-edge/croft/modules/container/image"
 	"github.com/croft-edge/croft/modules/container/image/source"
-	"github.com/croft-edge/croft/modules/container/logs"
 	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/dial"
+	"github.com/croft-edge/croft/pkg/logs"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/supervise"
 )
@@ -111,10 +111,15 @@ func moduleConfig(c config.Config, log zerolog.Logger) container.Config {
 			Collection: image.Collection{Full: float64(k.ImageFull) / 100, Unused: k.ImageUnused},
 			Log:        log,
 		},
-		Logs: logs.Config{Dir: logFolder(c), Size: int64(k.LogSize), Files: int(k.LogFiles), Log: log},
+		Logs: LogConfig(c, log),
 	}
-	out.Logs.Command = logCommand(c)
 	return out
+}
+
+// LogConfig is how the node's log carrier is started; containers and virtual machines have the same one.
+func LogConfig(c config.Config, log zerolog.Logger) logs.Config {
+	k := c.Containers
+	return logs.Config{RunDir: c.RunDir, Dir: logFolder(c), Command: logCommand(c), Size: int64(k.LogSize), Files: int(k.LogFiles), Log: log}
 }
 
 // logFolder holds the log files of containers.
