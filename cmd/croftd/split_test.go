@@ -44,7 +44,7 @@ func TestAsProcessesAVolumeFromReservationToDeletion(t *testing.T) {
 }
 
 func TestAsProcessesAnythingMayBeKilled(t *testing.T) {
-	w, n := split(t, "--step-timeout", "10s", "--pool-size", "12GiB")
+	w, n := split(t, "--step-timeout", "10s", "--pool-size", "14GiB")
 	var all []*workload.Reservation
 	reserve := func() {
 		r := w.Reserve(n.Node, time.Hour)
@@ -54,7 +54,7 @@ func TestAsProcessesAnythingMayBeKilled(t *testing.T) {
 	reserve()
 	before := n.Subvolumes()
 
-	for _, part := range []string{"storage", "identity", "monitor", "debug", "network", "container", "zdb", "provision"} {
+	for _, part := range []string{"storage", "identity", "monitor", "debug", "network", "container", "zdb", "vm", "provision"} {
 		n.Parts[part].Kill()
 		late := w.Reserve(n.Node, time.Hour)
 		if part == "storage" {
@@ -92,7 +92,7 @@ func TestAsProcessesInAnyOrder(t *testing.T) {
 		ready, ok := n.Ready()
 		return !ok && strings.Contains(checksText(ready), "identityd")
 	})
-	for _, part := range []string{"monitor", "identity", "storage", "debug", "network", "container", "zdb"} {
+	for _, part := range []string{"monitor", "identity", "storage", "debug", "network", "container", "zdb", "vm"} {
 		n.StartPart(part)
 	}
 	n.WaitReady()

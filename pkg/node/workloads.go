@@ -12,10 +12,6 @@ const (
 	FlistObject  = "flist"
 	FlistVersion = "0.1.0"
 
-	VMModule  = "vmd"
-	VMObject  = "manager"
-	VMVersion = "0.1.0"
-
 	ZDBModule  = "zdbd"
 	ZDBObject  = "namespace"
 	ZDBVersion = "0.1.0"
@@ -47,47 +43,6 @@ type Flists interface {
 	Unmount(name string) error
 	// List returns all mounts.
 	List() ([]FlistMount, error)
-}
-
-// VMDisk is a disk of a VM, in boot order.
-type VMDisk struct {
-	Path     string
-	ReadOnly bool
-}
-
-// VMSpec asks for a virtual machine.
-type VMSpec struct {
-	Name string
-	// CPU is in cores, Memory in bytes.
-	CPU       uint64
-	Memory    uint64
-	Kernel    string
-	Initrd    string
-	Arguments string
-	Disks     []VMDisk
-	// Tap names the device made by the network module.
-	Tap string
-}
-
-// VMInfo describes a VM.
-type VMInfo struct {
-	Name  string
-	State string
-	PID   uint64
-	// Accelerator is "kvm" or "tcg".
-	Accelerator string
-}
-
-// VMs runs virtual machines. Bus: vmd.manager@0.1.0.
-type VMs interface {
-	// Run starts it, or returns the one of that name.
-	Run(spec VMSpec) (VMInfo, error)
-	// Inspect returns it. NotExist when there is none.
-	Inspect(name string) (VMInfo, error)
-	// Delete shuts it down and removes it; its disks stay. NotExist when there is none.
-	Delete(name string) error
-	// List returns all that carry croft's label.
-	List() ([]VMInfo, error)
 }
 
 // ZDBServerSpec describes a running zdb container.

@@ -21,7 +21,7 @@ func (w *World) StartSplit(name string, args ...string) *Split {
 	s := &Split{Node: w.NewNode(name), Parts: map[string]*Process{}}
 	s.Args = append(args, "--bus", s.RedisURL())
 	s.StartRedis()
-	for _, part := range []string{"provision", "monitor", "storage", "identity", "debug", "network", "container", "zdb"} {
+	for _, part := range []string{"provision", "monitor", "storage", "identity", "debug", "network", "container", "zdb", "vm"} {
 		s.StartPart(part)
 	}
 	s.WaitReady()
@@ -57,7 +57,7 @@ func (s *Split) StartPart(part string) {
 // StopAll stops the node's processes in order; redis stays.
 func (s *Split) StopAll() {
 	s.w.Helper()
-	for _, part := range []string{"provision", "storage", "monitor", "identity", "debug", "zdb", "container", "network"} {
+	for _, part := range []string{"provision", "storage", "monitor", "identity", "debug", "vm", "zdb", "container", "network"} {
 		s.Parts[part].Stop()
 	}
 }

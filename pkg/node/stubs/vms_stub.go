@@ -33,6 +33,16 @@ func (s *VMsStub) Delete(ctx context.Context, arg0 string) (ret0 error) {
 	return
 }
 
+func (s *VMsStub) Exists(ctx context.Context, arg0 string) (ret0 bool, ret1 error) {
+	args := []interface{}{arg0}
+	result, err := s.client.RequestContext(ctx, s.module, s.object, "Exists", args...)
+	loader := zbus.Loader{
+		&ret0,
+	}
+	ret1 = load(result, err, &loader)
+	return
+}
+
 func (s *VMsStub) Inspect(ctx context.Context, arg0 string) (ret0 node.VMInfo, ret1 error) {
 	args := []interface{}{arg0}
 	result, err := s.client.RequestContext(ctx, s.module, s.object, "Inspect", args...)
@@ -56,6 +66,26 @@ func (s *VMsStub) List(ctx context.Context) (ret0 []node.VMInfo, ret1 error) {
 func (s *VMsStub) Run(ctx context.Context, arg0 node.VMSpec) (ret0 node.VMInfo, ret1 error) {
 	args := []interface{}{arg0}
 	result, err := s.client.RequestContext(ctx, s.module, s.object, "Run", args...)
+	loader := zbus.Loader{
+		&ret0,
+	}
+	ret1 = load(result, err, &loader)
+	return
+}
+
+func (s *VMsStub) Stats(ctx context.Context, arg0 string) (ret0 node.VMStats, ret1 error) {
+	args := []interface{}{arg0}
+	result, err := s.client.RequestContext(ctx, s.module, s.object, "Stats", args...)
+	loader := zbus.Loader{
+		&ret0,
+	}
+	ret1 = load(result, err, &loader)
+	return
+}
+
+func (s *VMsStub) Status(ctx context.Context) (ret0 node.VMStatus, ret1 error) {
+	args := []interface{}{}
+	result, err := s.client.RequestContext(ctx, s.module, s.object, "Status", args...)
 	loader := zbus.Loader{
 		&ret0,
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/croft-edge/croft/cmd/croftd/internal/config"
 	"github.com/croft-edge/croft/modules/network/carrier"
+	"github.com/croft-edge/croft/modules/vm/launch"
 	"github.com/croft-edge/croft/pkg/logs"
 	"github.com/croft-edge/croft/pkg/node"
 )
@@ -34,11 +35,11 @@ func carrierCommand(v node.Version) *cli.Command {
 		Name: "carrier", Usage: "run a carrier: a process that the node starts, that keeps workloads up and outlives the node",
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
-				return usage(errors.Errorf("cannot carry %q: there is no such carrier; it must be wg or log", c.Args().First()))
+				return usage(errors.Errorf("cannot carry %q: there is no such carrier; it must be wg, log or vm", c.Args().First()))
 			}
 			return usage(errors.New("cannot run a carrier: name one, as croftd carrier wg or croftd carrier log"))
 		},
-		Subcommands: []*cli.Command{wgCommand(v), logCommand(v)},
+		Subcommands: []*cli.Command{wgCommand(v), logCommand(v), vmCommand()},
 	}
 }
 
@@ -62,6 +63,19 @@ func logCommand(v node.Version) *cli.Command {
 			&cli.IntFlag{Name: flagFiles, Usage: "`NUMBER` of files that are kept of a container", Value: logs.DefaultFiles},
 			&cli.Uint64Flag{Name: flagHardLimit, Usage: hardLimitHelp, Value: logs.DefaultHardLimit}),
 		Action: func(c *cli.Context) error { return carryLogs(c, v) },
+	}
+}
+
+// vmCommand becomes a virtual machine's QEMU. It has its order and its files as open descriptors, which only the node gives.
+func vmCommand() *cli.Command {
+	return &cli.Command{
+		Name: "vm", Usage: "become a virtual machine, as the node that starts it says", Hidden: true,
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return usage(errors.Errorf("cannot use %q: croftd carrier vm takes no arguments", c.Args().First()))
+			}
+			return launch.Become()
+		},
 	}
 }
 

@@ -192,6 +192,7 @@ func TestHealthzReadyz(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	s := &source{status: well(time.Unix(1000, 5e8))}
+	s.status.Modules = append(s.status.Modules, nodestatus.Module{Name: node.VMModule, State: json.RawMessage(`{"vms": [{"ID": "7-1", "State": "running", "Restarts": 3}]}`)})
 	s.status.Drifts = map[workload.Type]uint64{workload.TypeNetwork: 7}
 	base := serve(t, s)
 	code, body := get(t, base+"/metrics")
@@ -215,6 +216,7 @@ func TestMetrics(t *testing.T) {
 		`croft_own_containers{state="running"} 1`, `croft_own_containers{state="waiting"} 0`, `croft_own_container_restarts 5`,
 		`croft_images 2`, `croft_image_bytes 77`,
 		`croft_zdb_namespaces{container="zdb-ssd0-user"} 5`, `croft_zdb_drifted{container="zdb-ssd0-user"} 0`,
+		`croft_vms 1`, `croft_vm_running{id="7-1"} 1`, `croft_vm_restarts_total{id="7-1"} 3`,
 		"# TYPE croft_drift_total counter", `croft_drift_total{type="network"} 7`, `croft_drift_total{type="volume"} 0`,
 	} {
 		if !strings.Contains(body, "\n"+line+"\n") {

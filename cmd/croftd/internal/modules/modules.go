@@ -9,6 +9,7 @@ import (
 	"github.com/croft-edge/croft/cmd/croftd/internal/module/monitor"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module/network"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module/storage"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module/vm"
 	"github.com/croft-edge/croft/cmd/croftd/internal/module/zdb"
 )
 
@@ -23,5 +24,6 @@ func All() []module.Descriptor {
 		network.Descriptor(),
 		container.Descriptor(),
 		zdb.Descriptor(),
+		vm.Descriptor(),
 	}
 }

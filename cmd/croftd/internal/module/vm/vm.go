@@ -1,0 +1,206 @@
+// Package vm describes the vm module: virtual machines.
+package vm
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/pkg/errors"
+	"github.com/rs/zerolog"
+	"github.com/threefoldtech/zbus"
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/cmd/croftd/internal/cell"
+	"github.com/croft-edge/croft/cmd/croftd/internal/config"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module"
+	"github.com/croft-edge/croft/cmd/croftd/internal/module/container"
+	"github.com/croft-edge/croft/modules/vm"
+	"github.com/croft-edge/croft/modules/vm/qemu"
+	"github.com/croft-edge/croft/pkg/logs"
+	"github.com/croft-edge/croft/pkg/node"
+	"github.com/croft-edge/croft/pkg/node/stubs"
+	"github.com/croft-edge/croft/pkg/nodestatus"
+)
+
+// The module's settings.
+const (
+	emulator    = "qemu"
+	accelerator = "vm-accelerator"
+)
+
+// workers are for calls that take long: a deletion waits for its guest's power-off.
+const workers = 12
+
+// Descriptor describes the module.
+func Descriptor() module.Descriptor {
+	return module.Descriptor{
+		Name: "vm", Aliases: []string{node.VMModule}, Bus: node.VMModule, Summary: "virtual machines",
+		Settings: config.InGroup("Virtual machines", []config.Setting{
+			{Name: emulator, Kind: config.Text, Default: "qemu-system-x86_64", Help: "QEMU's program: a path, or a name that is found in PATH", Set: config.SetText(emulator, program)},
+			{Name: accelerator, Kind: config.Text, Default: "auto", Help: "what executes guests: auto (kvm where it is seen to work, else tcg), kvm, or tcg", Set: config.SetText(accelerator, accelerators)},
+		}),
+		Commands: []module.Command{{
+			Name: "down", Usage: "end the stopped node's virtual machines; the node starts them again when it starts", Run: down,
+		}},
+		Open:   open,
+		Status: []module.Question{ask},
+		Check:  check,
+		Metrics: []module.Metric{
+			{Name: "croft_vms", Help: "virtual machines", Read: func(s nodestatus.Status, value module.Value) { value(float64(len(stateOf(s).VMs))) }},
+			{Name: "croft_vm_running", Help: "1 while a virtual machine runs", Labels: []string{"id"}, Read: func(s nodestatus.Status, value module.Value) {
+				for _, one := range stateOf(s).VMs {
+					value(module.Truth(one.State == node.VMRunning), one.ID)
+				}
+			}},
+			{Name: "croft_vm_restarts_total", Help: "starts of a virtual machine after its first", Labels: []string{"id"}, Counter: true, Read: func(s nodestatus.Status, value module.Value) {
+				for _, one := range stateOf(s).VMs {
+					value(float64(one.Restarts), one.ID)
+				}
+			}},
+		},
+		Table: write,
+	}
+}
+
+func program(text string) error {
+	if text == "" {
+		return errors.New("the path or the name of a program")
+	}
+	return nil
+}
+
+func accelerators(text string) error {
+	switch text {
+	case "auto", "kvm", "tcg":
+		return nil
+	}
+	return errors.New("auto, kvm or tcg")
+}
+
+// moduleConfig is the module's configuration; the keeper has its consoles' output written.
+func moduleConfig(c config.Config, log zerolog.Logger) (vm.Config, *logs.Keeper) {
+	outputs := container.LogConfig(c, log)
+	keeper := logs.NewKeeper(outputs)
+	cfg := vm.Config{
+		RunDir: c.RunDir, Program: c.Texts[emulator], Command: []string{"/proc/self/exe", "carrier", "vm"},
+		Cgroup: "/" + c.Containers.Cgroup + "-vms", Logs: consoles{keeper}, Log: log,
+	}
+	if text := c.Texts[accelerator]; text != "auto" {
+		cfg.Accelerator = qemu.Accelerator(text)
+	}
+	return cfg, keeper
+}
+
+func open(_ context.Context, h module.Host) (*module.Instance, error) {
+	cfg, keeper := moduleConfig(h.Config, h.Log)
+	m, err := vm.Open(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &module.Instance{
+		Workers: workers,
+		Objects: []module.Object{module.Serves[node.VMs](node.VMObject, node.VMVersion, m)},
+		Run:     keeper.Run,
+		Close: func(context.Context) error {
+			m.Close()
+			keeper.Close()
+			return nil
+		},
+	}, nil
+}
+
+func down(ctx context.Context, o module.Order) error {
+	cfg, keeper := moduleConfig(o.Config, zerolog.Nop())
+	defer keeper.Close()
+	return vm.TakeDown(ctx, cfg)
+}
+
+// consoles has the log carrier write VMs' output, as containers' is written.
+type consoles struct{ keeper *logs.Keeper }
+
+// Open implements vm.Logs.
+func (c consoles) Open(ctx context.Context, id, user string) (*os.File, error) {
+	fifos, err := c.keeper.Open(ctx, id, user)
+	if err != nil {
+		return nil, err
+	}
+	// Without a reader it isn't waited for: the carrier may just have ended.
+	file, err := os.OpenFile(fifos.Stdout, os.O_WRONLY|unix.O_NONBLOCK, 0)
+	if errors.Is(err, unix.ENXIO) {
+		return nil, node.Errorf(node.Transient, "cannot open the log of VM %s: nobody reads it now", id)
+	}
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot open the log of VM %s", id)
+	}
+	return file, nil
+}
+
+// Drop implements vm.Logs.
+func (c consoles) Drop(ctx context.Context, id string) error { return c.keeper.Drop(ctx, id, false) }
+
+// state is the module's own document in a status.
+type state struct {
+	Status node.VMStatus `json:"status"`
+	VMs    []node.VMInfo `json:"vms"`
+}
+
+func ask(ctx context.Context, client zbus.Client, s *nodestatus.Status) error {
+	stub := stubs.NewVMsStub(client)
+	status, err := stub.Status(ctx)
+	if err != nil {
+		return err
+	}
+	all, err := stub.List(ctx)
+	if err != nil {
+		return err
+	}
+	nodestatus.ModuleOf(s, node.VMModule).State, err = json.Marshal(state{Status: status, VMs: all})
+	return err
+}
+
+// stateOf is what a status has of the module; nothing where the module hasn't answered.
+func stateOf(s nodestatus.Status) (st state) {
+	if m := nodestatus.ModuleOf(&s, node.VMModule); m != nil && m.State != nil {
+		_ = json.Unmarshal(m.State, &st)
+	}
+	return st
+}
+
+// check only warns: containers and networks work without VMs.
+func check(s nodestatus.Status) nodestatus.Check {
+	st := stateOf(s)
+	if st.Status.Error != "" {
+		return nodestatus.Warn("vm", "no virtual machines: "+cell.Printable(st.Status.Error))
+	}
+	var wrong []string
+	for _, one := range st.VMs {
+		if one.State == node.VMWaiting {
+			wrong = append(wrong, one.ID+" ("+cell.Printable(one.Cause)+")")
+		}
+	}
+	if len(wrong) > 0 {
+		return nodestatus.Warn("vm", "waiting for their next start: "+cell.Some(wrong))
+	}
+	return nodestatus.Pass("vm", fmt.Sprintf("%d virtual machines, %s", len(st.VMs), cmp.Or(st.Status.Accelerator, "no accelerator is known yet")))
+}
+
+// write prints the VMs.
+func write(row module.Row, s nodestatus.Status, now time.Time) {
+	st := stateOf(s)
+	if len(st.VMs) == 0 {
+		return
+	}
+	row("")
+	row("VM", "STATE", "CPU", "MEMORY", "ACCELERATOR", "SINCE", "RESTARTS", "CAUSE")
+	for _, one := range st.VMs {
+		since := "-"
+		if one.Since != 0 {
+			since = now.Sub(time.Unix(0, one.Since)).Round(time.Second).String()
+		}
+		row(one.ID, one.State, fmt.Sprint(one.CPU), cell.MiB(one.Memory), one.Accelerator, since, fmt.Sprint(one.Restarts), cell.Printable(cmp.Or(one.Cause, "-")))
+	}
+}

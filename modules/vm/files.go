@@ -1,0 +1,196 @@
+package vm
+
+import (
+	"net"
+	"os"
+	"runtime"
+
+	"github.com/pkg/errors"
+	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/modules/vm/launch"
+	"github.com/croft-edge/croft/modules/vm/machine"
+	"github.com/croft-edge/croft/modules/vm/qemu"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// configSerial is the serial number of the config disk.
+const configSerial = "croft-config"
+
+// openFiles opens all files of a VM, and fills the machine with their numbers. The caller closes them.
+func openFiles(s node.VMSpec, at machine.Files, console *os.File, m *qemu.Machine) (files *launch.Files, err error) {
+	files = &launch.Files{}
+	defer func() {
+		if err != nil {
+			files.Close()
+		}
+	}()
+	open := func(number *int, path string, flags int) error {
+		file, err := openRegular(path, flags)
+		if err == nil {
+			*number = files.Add(file)
+		}
+		return err
+	}
+	m.Channels.Log = files.Add(console)
+	for number, path := range map[*int]string{&m.Kernel: s.Kernel, &m.Initrd: s.Initrd} {
+		if path == "" {
+			continue
+		}
+		file, err := openBoot(path)
+		if err != nil {
+			return files, err
+		}
+		*number = files.Add(file)
+	}
+	disks := s.Disks
+	if _, err := os.Lstat(at.Config()); err == nil {
+		disks = append(disks[:len(disks):len(disks)], node.VMDisk{Path: at.Config(), Serial: configSerial, ReadOnly: true})
+	}
+	for _, d := range disks {
+		drive := qemu.Drive{Serial: d.Serial, ReadOnly: d.ReadOnly}
+		flags := os.O_RDWR
+		if d.ReadOnly {
+			flags = os.O_RDONLY
+		}
+		if err := open(&drive.Descriptor, d.Path, flags); err != nil {
+			return files, err
+		}
+		m.Drives = append(m.Drives, drive)
+	}
+	for number, path := range map[*int]string{&m.Channels.QMP: at.QMP(), &m.Channels.Console: at.Console()} {
+		socket, err := listen(path)
+		if err != nil {
+			return files, err
+		}
+		*number = files.Add(socket)
+	}
+	if s.Tap.Device == "" {
+		return files, nil
+	}
+	tap, err := openTap(s.Tap)
+	if err != nil {
+		return files, err
+	}
+	m.Network = qemu.Network{Tap: files.Add(tap), MAC: s.Tap.MAC}
+	return files, nil
+}
+
+// openRegular opens a regular file, whose last part is no link. NotExist when there is none.
+func openRegular(path string, flags int) (*os.File, error) {
+	file, err := os.OpenFile(path, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, node.Errorf(node.NotExist, "cannot open %s: there is no such file", path)
+	}
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot open a VM's file")
+	}
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = node.Errorf(node.Invalid, "cannot open %s for a VM: it is no regular file", path)
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// openBoot opens a kernel or an initrd. QEMU's user opens it again, by the descriptor: so everybody must be allowed to read it.
+func openBoot(path string) (*os.File, error) {
+	file, err := openRegular(path, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	const everybodyReads = 0o004
+	info, err := file.Stat()
+	if err == nil && info.Mode()&everybodyReads == 0 {
+		err = node.Errorf(node.Invalid, "cannot boot %s: its mode is %s, everybody must be allowed to read it", path, info.Mode())
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// listen makes a listening unix socket for QEMU. Nobody but root can connect: the folder is root's.
+func listen(path string) (*os.File, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, errors.Wrap(err, "cannot replace a VM's socket")
+	}
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot make a VM's socket")
+	}
+	listener.SetUnlinkOnClose(false)
+	defer listener.Close()
+	file, err := listener.File()
+	return file, errors.Wrap(err, "cannot hand over a VM's socket")
+}
+
+// openTap opens a persistent tap device in its namespace. NotExist without the device, Busy while another process has
+// it.
+func openTap(t node.VMTap) (*os.File, error) {
+	type outcome struct {
+		file *os.File
+		err  error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		// The thread ends with this goroutine: it stays in the namespace.
+		runtime.LockOSThread()
+		file, err := openTapIn(t)
+		done <- outcome{file, err}
+	}()
+	out := <-done
+	return out.file, out.err
+}
+
+func openTapIn(t node.VMTap) (*os.File, error) {
+	namespace, err := os.Open(t.Namespace)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, node.Errorf(node.NotExist, "cannot open tap device %s: there is no network namespace %s", t.Device, t.Namespace)
+	}
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot open tap device %s", t.Device)
+	}
+	defer namespace.Close()
+	if err := unix.Setns(int(namespace.Fd()), unix.CLONE_NEWNET); err != nil {
+		return nil, errors.Wrapf(err, "cannot enter network namespace %s", t.Namespace)
+	}
+	// Without a device of that name the kernel would make one.
+	if _, err := net.InterfaceByName(t.Device); err != nil {
+		return nil, node.Errorf(node.NotExist, "cannot open tap device %s: there is none in %s", t.Device, t.Namespace)
+	}
+	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot open /dev/net/tun")
+	}
+	file := os.NewFile(uintptr(fd), t.Device)
+	request, err := unix.NewIfreq(t.Device)
+	if err == nil {
+		request.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR)
+		err = unix.IoctlIfreq(fd, unix.TUNSETIFF, request)
+	}
+	switch {
+	case errors.Is(err, unix.EBUSY):
+		err = node.Errorf(node.Busy, "cannot open tap device %s: another process has it", t.Device)
+	case err != nil:
+		err = errors.Wrapf(err, "cannot open tap device %s", t.Device)
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// identify tells a kernel's file from others, and from itself after a change.
+func identify(file *os.File) (kernel, error) {
+	var info unix.Stat_t
+	if err := unix.Fstat(int(file.Fd()), &info); err != nil {
+		return kernel{}, errors.Wrapf(err, "cannot look at kernel %s", file.Name())
+	}
+	return kernel{device: info.Dev, inode: info.Ino, size: info.Size, modified: info.Mtim.Nano()}, nil
+}

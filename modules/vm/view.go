@@ -1,0 +1,80 @@
+package vm
+
+import (
+	"github.com/croft-edge/croft/modules/vm/machine"
+	"github.com/croft-edge/croft/pkg/cgroup"
+	"github.com/croft-edge/croft/pkg/node"
+)
+
+// Inspect implements node.VMs.
+func (m *Module) Inspect(id string) (node.VMInfo, error) {
+	r, err := m.find("inspect", id)
+	return r.Info(), err
+}
+
+// Exists implements node.VMs.
+func (m *Module) Exists(id string) (bool, error) {
+	if err := machine.CheckID("find", id); err != nil {
+		return false, err
+	}
+	_, exists := m.table.read(id)
+	return exists, nil
+}
+
+// List implements node.VMs.
+func (m *Module) List() ([]node.VMInfo, error) {
+	out := []node.VMInfo{}
+	for _, r := range m.table.records() {
+		out = append(out, r.Info())
+	}
+	return out, nil
+}
+
+// Stats implements node.VMs.
+func (m *Module) Stats(id string) (node.VMStats, error) {
+	r, err := m.find("measure", id)
+	if err != nil {
+		return node.VMStats{}, err
+	}
+	if r.Phase != machine.Running {
+		return node.VMStats{}, node.Errorf(node.Busy, "cannot measure VM %s: it is %s", id, r.Phase)
+	}
+	cpu, err := r.Process.CPU()
+	if err != nil {
+		return node.VMStats{}, node.Errorf(node.Busy, "cannot measure VM %s: it ends: %w", id, err)
+	}
+	group, err := cgroup.At(m.processes.cgroup(id))
+	if err != nil {
+		return node.VMStats{}, err
+	}
+	return node.VMStats{ID: id, At: m.now().UnixNano(), CPU: cpu, Memory: group.Memory(), MemoryLimit: memory(r)}, nil
+}
+
+// Status implements node.VMs.
+func (m *Module) Status() (node.VMStatus, error) {
+	ctx, err := m.begin()
+	if err != nil {
+		return node.VMStatus{}, err
+	}
+	status := node.VMStatus{VMs: uint64(len(m.table.records()))}
+	_, version, err := m.emulator.find(ctx)
+	if err != nil {
+		status.Error = err.Error()
+		return status, nil
+	}
+	status.Emulator = version
+	last := m.emulator.lastOutcome()
+	status.Accelerator, status.Why = string(last.accelerator), last.why
+	return status, nil
+}
+
+func (m *Module) find(what, id string) (machine.Record, error) {
+	if err := machine.CheckID(what, id); err != nil {
+		return machine.Record{}, err
+	}
+	r, exists := m.table.read(id)
+	if !exists {
+		return r, node.Errorf(node.NotExist, "cannot %s VM %s: there is none", what, id)
+	}
+	return r, nil
+}

@@ -1,0 +1,135 @@
+package node
+
+// The vm module's address on the bus.
+const (
+	VMModule  = "vmd"
+	VMObject  = "manager"
+	VMVersion = "0.1.0"
+)
+
+// VMDisk is a disk of a VM.
+type VMDisk struct {
+	// Path is a raw image, which the node owns: see VDisks. Serial is the number that the
+	// guest sees, at most 20 letters, digits and dashes.
+	Path     string
+	Serial   string
+	ReadOnly bool
+}
+
+// VMTap is the tap device of a VM's network interface: see Tap.
+type VMTap struct {
+	// Namespace is the path of the network namespace that has the device.
+	Namespace string
+	Device    string
+	// MAC is the guest's.
+	MAC string
+}
+
+// VMSpec asks for a virtual machine.
+type VMSpec struct {
+	// ID is the reservation's; User owns the VM.
+	ID   string
+	User string
+	// CPU is in cores, Memory in bytes of the guest, a multiple of 1 MiB.
+	CPU    uint64
+	Memory uint64
+	// Kernel and Initrd are paths on the node; Initrd may be empty. Arguments is the
+	// kernel command line, which everybody on the node can read: no secrets.
+	Kernel    string
+	Initrd    string
+	Arguments string
+	// Disks are in boot order. None of them is made, grown or removed by the VM.
+	Disks []VMDisk
+	// Tap is its only network interface; no interface without a Device.
+	Tap VMTap
+	// Config is the image of its read-only config disk, which comes after Disks; empty
+	// for none. It may have secrets: it is kept in memory only, Run needs it each
+	// time, also after a reboot.
+	Config []byte
+	// Hash is the reservation's, AdoptUnlabelled whether a VM without a hash counts as
+	// its own: see Claim.
+	Hash            string
+	AdoptUnlabelled bool
+}
+
+// The states of a VM.
+const (
+	VMRunning = "running"
+	// VMWaiting ended by itself, or couldn't be started, and is started after a pause.
+	VMWaiting = "waiting"
+	// VMStopping is being deleted.
+	VMStopping = "stopping"
+	// VMBroken has a record that can't be read: it is left alone until it is deleted.
+	VMBroken = "broken"
+)
+
+// VMInfo describes a VM.
+type VMInfo struct {
+	ID   string
+	User string
+	// Hash is the hash of its reservation (see Claim).
+	Hash   string
+	State  string
+	CPU    uint64
+	Memory uint64
+	// PID is the node's ID of its QEMU, 0 while none runs; Since is the time of its
+	// start in Unix nanoseconds.
+	PID   uint64
+	Since int64
+	// Accelerator is "kvm" or "tcg", empty before its first start.
+	Accelerator string
+	// Restarts counts starts after the first; Ended (Unix nanoseconds, 0 for never) is the
+	// time of the last end that nobody asked for, Next (likewise) that of the next start.
+	Restarts uint64
+	Ended    int64
+	Next     int64
+	// Cause says why it ended, or why its last start failed; empty when neither happened.
+	Cause string
+}
+
+// VMStats is one reading of a VM's use.
+type VMStats struct {
+	ID string
+	// At is the time of the reading, in Unix nanoseconds.
+	At int64
+	// CPU is in nanoseconds since the start. Memory is the memory that the VM takes of
+	// the node, the emulator's own included, MemoryLimit its limit; bytes.
+	CPU         uint64
+	Memory      uint64
+	MemoryLimit uint64
+}
+
+// VMStatus is the state of the module and of its dependencies on the node.
+type VMStatus struct {
+	// Accelerator is "kvm" or "tcg", empty while it is unknown; Why is the reason for
+	// the latter.
+	Accelerator string
+	Why         string
+	// Emulator is QEMU's version; Error is the reason why there is none.
+	Emulator string
+	Error    string
+	VMs      uint64
+}
+
+// VMs runs virtual machines, and starts those again that end by themselves. Bus:
+// vmd.manager@0.1.0.
+type VMs interface {
+	// Run starts it, or returns the one of that ID: one that runs is left as it is, one
+	// that waits is started now, with this spec. Exist when the one of that ID belongs to
+	// another reservation: it stays untouched.
+	Run(spec VMSpec) (VMInfo, error)
+	// Inspect returns it. NotExist when there is none.
+	Inspect(id string) (VMInfo, error)
+	// Exists reports whether there is one of that ID.
+	Exists(id string) (bool, error)
+	// Delete has the guest powered off, ends it after 30 seconds, and removes it; its
+	// disks stay. NotExist when there is none.
+	Delete(id string) error
+	// List returns all that carry croft's label.
+	List() ([]VMInfo, error)
+	// Stats reads its present use. NotExist when there is none, Busy while it doesn't
+	// run.
+	Stats(id string) (VMStats, error)
+	// Status returns the module's state.
+	Status() (VMStatus, error)
+}
