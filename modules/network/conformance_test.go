@@ -6,6 +6,7 @@ import (
 	"github.com/threefoldtech/zbus"
 
 	"github.com/croft-edge/croft/pkg/bus"
+	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/conformance"
 )
 
@@ -16,6 +17,7 @@ func TestTheContract(t *testing.T) {
 		f := newFixture(t)
 		return conformance.NetworksSubject{
 			Client: f.networks, Taps: f.taps, Process: process, Port: port, Pin: pin, Unpin: unpin,
+			Break: func(t *testing.T, tap node.Tap) { run(t, tap.Namespace, "ip link del "+tap.Device) },
 			Restart: func(t *testing.T) (conformance.NetworksClient, conformance.TapsClient) {
 				t.Helper()
 				f.restart()

@@ -43,9 +43,9 @@ func memberInfo(n *resource.Network, one *resource.Member) node.Member {
 	return out
 }
 
-func tapInfo(n *resource.Network, one *resource.Member) node.Tap {
+func tapInfo(n *resource.Network, one *resource.Member, drift string) node.Tap {
 	return node.Tap{
-		VM: one.ID, Network: n.ID(), Device: one.Port(), MAC: n.MAC(one).String(), Namespace: n.Namespace,
+		VM: one.ID, Network: n.ID(), Name: one.Name, Hash: one.Hash, Drift: drift, Device: one.Port(), MAC: n.MAC(one).String(), Namespace: n.Namespace,
 		IPv4: one.IPs[0].String(), IPv6: n.Address6(one).String(), Gateway: n.Plan.Gateway.String(), Gateway6: n.Plan.Gateway6.String(),
 	}
 }

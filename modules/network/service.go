@@ -133,7 +133,10 @@ func (t taps) Setup(spec node.TapSpec) (node.Tap, error) {
 	if spec.IP != "" {
 		ips = []string{spec.IP}
 	}
-	r, err := readJoinRequest(resource.JoinRequest{Network: spec.Network, ID: spec.VM, Name: spec.Name, Tap: true}, ips)
+	r, err := readJoinRequest(resource.JoinRequest{
+		Network: spec.Network, ID: spec.VM, Name: spec.Name, Tap: true,
+		Claim: node.Claim{Hash: spec.Hash, AdoptUnlabelled: spec.AdoptUnlabelled},
+	}, ips)
 	if err != nil {
 		return node.Tap{}, err
 	}
@@ -144,7 +147,7 @@ func (t taps) Setup(spec node.TapSpec) (node.Tap, error) {
 	if err != nil {
 		return node.Tap{}, err
 	}
-	return tapInfo(n, one), nil
+	return tapInfo(n, one, ""), nil
 }
 
 // Remove implements node.Taps.
@@ -167,7 +170,8 @@ func (t taps) List() ([]node.Tap, error) {
 	for _, n := range t.m.networks {
 		for _, one := range n.Sorted() {
 			if one.Tap {
-				out = append(out, tapInfo(n, one))
+				drift, err := t.m.builder.wiring.PortDrift(n, one)
+				out = append(out, tapInfo(n, one, joined(drift, errorText(err))))
 			}
 		}
 	}

@@ -63,8 +63,9 @@ type NetworkInfo struct {
 	Backend    string
 	ListenPort uint16
 	Namespace  string
-	Members    []Member
-	Peers      []NetworkPeer
+	// Members are all members, VMs among them.
+	Members []Member
+	Peers   []NetworkPeer
 	// Drift describes its differences from how it was made, empty without any: Create
 	// with the same spec repairs them.
 	Drift string
@@ -160,26 +161,46 @@ type TapSpec struct {
 	Name string
 	// IP is the VM's address, the only one that passes. Empty: one is chosen.
 	IP string
+	// Hash is the reservation's, AdoptUnlabelled whether a tap without a hash counts
+	// as its own: see Claim.
+	Hash            string
+	AdoptUnlabelled bool
 }
 
-// Tap is a tap device in a network's namespace, for one VM.
+// Tap is a tap device in a network's namespace, for one VM. It stays while no process
+// has it open. Only root can open it, once at a time, with the flags IFF_TAP, IFF_NO_PI
+// and IFF_VNET_HDR; who opens it may hand the file to another process.
 type Tap struct {
 	VM      string
 	Network string
-	Device  string
-	MAC     string
+	// Name is the VM's name in the network's DNS, empty without one.
+	Name string
+	// Hash is the hash of its reservation (see Claim), empty without a reservation or
+	// when a croft that recorded none made it.
+	Hash   string
+	Device string
+	// MAC is the guest's, which it has to send with; the device's own is another. It
+	// follows from the network and the IPv4 address: another VM that gets the address
+	// later has it too.
+	MAC string
 	// Namespace is the path of the network namespace that holds it.
 	Namespace string
 	IPv4      string
 	IPv6      string
 	Gateway   string
 	Gateway6  string
+	// Drift describes its differences from how it was made, empty without any: Setup
+	// with the same spec repairs them.
+	Drift string
 }
 
 // Taps makes tap devices, one a VM. Bus: network.tap@0.1.0.
 type Taps interface {
-	// Setup makes it, or returns the one of that VM. Exist when that VM has one
-	// in another network.
+	// Setup makes it, or repairs and changes the one of that VM. Exist when that VM has
+	// one in another network, and when the one that it has belongs to another
+	// reservation: it stays untouched. Refused when the address is outside the subnet,
+	// the gateway's, or taken. Who has the device open keeps it, unless it has to be made
+	// anew because a part of it that can't be changed differs.
 	Setup(spec TapSpec) (Tap, error)
 	// Remove removes it. NotExist when there is none.
 	Remove(vm string) error

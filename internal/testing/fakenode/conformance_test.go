@@ -62,6 +62,9 @@ func TestNetworksConform(t *testing.T) {
 			Process: func(*testing.T) uint64 { return n.Process() },
 			Pin:     func(_ *testing.T, source string) string { return n.Pin(source) },
 			Unpin:   func(_ *testing.T, path string) { n.Unpin(path) },
+			Break: func(_ *testing.T, tap node.Tap) {
+				fakenode.Taps{Networks: n}.SetDrift(tap.VM, "link "+tap.Device+" is gone")
+			},
 			Port:    func(*testing.T) uint16 { port++; return port },
 			Restart: open,
 		}

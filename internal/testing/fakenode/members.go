@@ -18,6 +18,8 @@ type member struct {
 	ips    []netip.Addr
 	public netip.Addr
 	tap    bool
+	// drift is a tap's.
+	drift string
 }
 
 // Join implements node.Networks.
@@ -214,7 +216,7 @@ func (n *Networks) member(one *network, m member) node.Member {
 	if m.public.IsValid() {
 		out.PublicIPv6 = m.public.String()
 	}
-	if n.places.check(m.spec) != nil {
+	if !m.tap && n.places.check(m.spec) != nil {
 		out.Drift = "its network namespace is gone"
 	}
 	return out

@@ -154,9 +154,7 @@ func (n *Networks) info(one *network) node.NetworkInfo {
 		out.Gateway, out.Gateway6 = one.gateway.String(), one.address6(one.gateway)
 	}
 	for _, m := range one.members {
-		if !m.tap {
-			out.Members = append(out.Members, n.member(one, m))
-		}
+		out.Members = append(out.Members, n.member(one, m))
 	}
 	for _, p := range s.Peers {
 		out.Peers = append(out.Peers, node.NetworkPeer{PublicKey: p.PublicKey})

@@ -18,7 +18,7 @@ var _ node.Taps = Taps{}
 // Setup implements node.Taps.
 func (t Taps) Setup(spec node.TapSpec) (node.Tap, error) {
 	return answer(t.calls, "Taps.Setup", spec.VM, func() (node.Tap, error) {
-		ask := node.MemberSpec{Network: spec.Network, Member: spec.VM, Name: spec.Name}
+		ask := node.MemberSpec{Network: spec.Network, Member: spec.VM, Name: spec.Name, Hash: spec.Hash, AdoptUnlabelled: spec.AdoptUnlabelled}
 		if spec.IP != "" {
 			ask.IPs = []string{spec.IP}
 		}
@@ -75,6 +75,15 @@ func (t Taps) List() ([]node.Tap, error) {
 	})
 }
 
+// SetDrift makes a VM's tap differ from how it was made, until Setup repairs it.
+func (t Taps) SetDrift(vm, drift string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if one, i, ok := t.find(vm); ok {
+		one.members[i].drift = drift
+	}
+}
+
 // find returns a VM's tap and its network. The caller holds mu.
 func (t Taps) find(vm string) (*network, int, bool) {
 	for _, one := range t.have {
@@ -86,11 +95,11 @@ func (t Taps) find(vm string) (*network, int, bool) {
 }
 
 func tap(n *network, m member) node.Tap {
-	sum := sha256.Sum256([]byte(n.spec.ID + " " + m.spec.Member))
+	device, sum := sha256.Sum256([]byte(n.spec.ID+" "+m.spec.Member)), sha256.Sum256([]byte(n.spec.ID+" "+m.ips[0].String()))
 	at := func(ip netip.Addr) (string, string) { return ip.String(), n.address6(ip) }
 	out := node.Tap{
-		VM: m.spec.Member, Network: n.spec.ID, Namespace: "/run/networks/" + n.spec.ID,
-		Device: fmt.Sprintf("tap%x", sum[:4]), MAC: fmt.Sprintf("02:%02x:%02x:%02x:%02x:%02x", sum[0], sum[1], sum[2], sum[3], sum[4]),
+		VM: m.spec.Member, Network: n.spec.ID, Name: m.spec.Name, Hash: m.spec.Hash, Drift: m.drift, Namespace: "/run/networks/" + n.spec.ID,
+		Device: fmt.Sprintf("tap%x", device[:4]), MAC: fmt.Sprintf("02:%02x:%02x:%02x:%02x:%02x", sum[0], sum[1], sum[2], sum[3], sum[4]),
 	}
 	out.IPv4, out.IPv6 = at(m.ips[0])
 	out.Gateway, out.Gateway6 = at(n.gateway)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/internal/testing/frame"
 )
 
 // The link-local addresses that are made of the MACs of the test's members.
@@ -19,7 +21,7 @@ func TestLinkLocalAddressOfAMAC(t *testing.T) {
 	for hardware, want := range map[string]string{
 		macA1: localA1, macA2: localA2, "34:56:78:9a:bc:de": "fe80::3656:78ff:fe9a:bcde",
 	} {
-		if got := linkLocal(mac(hardware)); got != netip.MustParseAddr(want) {
+		if got := linkLocal(frame.MAC(hardware)); got != netip.MustParseAddr(want) {
 			t.Errorf("%s: %s, want %s", hardware, got, want)
 		}
 	}
@@ -33,19 +35,19 @@ type frameFrom struct {
 
 // own makes an Ethernet frame of a1's to a2.
 func own(kind int, payload func(text string) []byte) func(string) []byte {
-	return func(text string) []byte { return ether(macA2, macA1, kind, payload(text)) }
+	return func(text string) []byte { return frame.Ether(macA2, macA1, kind, payload(text)) }
 }
 
 func ip4From(source string) func(string) []byte {
-	return own(unix.ETH_P_IP, func(text string) []byte { return udp4(source, "10.1.1.3", 1000, 9, text) })
+	return own(unix.ETH_P_IP, func(text string) []byte { return frame.UDP4(source, "10.1.1.3", 1000, 9, text) })
 }
 
 func ip6From(source string) func(string) []byte {
-	return own(unix.ETH_P_IPV6, func(text string) []byte { return udp6(source, "fd11::3", 1000, 9, text) })
+	return own(unix.ETH_P_IPV6, func(text string) []byte { return frame.UDP6(source, "fd11::3", 1000, 9, text) })
 }
 
 func ndFrom(source string, kind byte, target string) func(string) []byte {
-	return own(unix.ETH_P_IPV6, func(text string) []byte { return nd(source, "fd11::3", kind, target, text) })
+	return own(unix.ETH_P_IPV6, func(text string) []byte { return frame.ND(source, "fd11::3", kind, target, text) })
 }
 
 func arpFrom(operation int, senderMAC, senderIP string) func(string) []byte {
@@ -57,7 +59,7 @@ func mayPass() []frameFrom {
 		{"IPv4 from its address", ip4From("10.1.1.2")},
 		{"IPv6 from its address", ip6From("fd11::2")},
 		{"IPv6 from the link-local address of its MAC", ip6From(localA1)},
-		{"multicast", own(unix.ETH_P_IP, func(text string) []byte { return udp4("10.1.1.2", "224.0.0.251", 5353, 5353, text) })},
+		{"multicast", own(unix.ETH_P_IP, func(text string) []byte { return frame.UDP4("10.1.1.2", "224.0.0.251", 5353, 5353, text) })},
 		{"ARP asks in its name", arpFrom(1, macA1, "10.1.1.2")},
 		{"ARP answers in its name", arpFrom(2, macA1, "10.1.1.2")},
 		{"asks for a neighbour", ndFrom("fd11::2", neighborSolicitation, "fd11::3")},
@@ -73,13 +75,13 @@ func mayPass() []frameFrom {
 func hopByHop(from string, kind byte) func(string) []byte {
 	return own(unix.ETH_P_IPV6, func(text string) []byte {
 		options := []byte{unix.IPPROTO_ICMPV6, 0, 1, 4, 0, 0, 0, 0}
-		return packet6(from, "fd11::3", unix.IPPROTO_HOPOPTS, append(options, neighbor(from, "fd11::3", kind, "fd11::1", text)...))
+		return frame.Packet6(from, "fd11::3", unix.IPPROTO_HOPOPTS, append(options, frame.Neighbor(from, "fd11::3", kind, "fd11::1", text)...))
 	})
 }
 
 func tagged(kind int) func(string) []byte {
 	return own(kind, func(text string) []byte {
-		return slices.Concat([]byte{0, 5}, u16(unix.ETH_P_IP), udp4("10.1.1.2", "10.1.1.3", 1000, 9, text))
+		return slices.Concat([]byte{0, 5}, frame.U16(unix.ETH_P_IP), frame.UDP4("10.1.1.2", "10.1.1.3", 1000, 9, text))
 	})
 }
 
@@ -87,10 +89,10 @@ func mayNot() []frameFrom {
 	const zero = "00:00:00:00:00:00"
 	return []frameFrom{
 		{"another MAC", func(text string) []byte {
-			return ether(macA2, "02:00:00:00:77:77", unix.ETH_P_IP, udp4("10.1.1.2", "10.1.1.3", 1000, 9, text))
+			return frame.Ether(macA2, "02:00:00:00:77:77", unix.ETH_P_IP, frame.UDP4("10.1.1.2", "10.1.1.3", 1000, 9, text))
 		}},
 		{"the gateway's MAC", func(text string) []byte {
-			return ether(macA2, macBridge, unix.ETH_P_IP, udp4("10.1.1.2", "10.1.1.3", 1000, 9, text))
+			return frame.Ether(macA2, macBridge, unix.ETH_P_IP, frame.UDP4("10.1.1.2", "10.1.1.3", 1000, 9, text))
 		}},
 		{"a free IPv4 address", ip4From("10.1.1.9")},
 		{"the gateway's IPv4 address", ip4From("10.1.1.1")},
@@ -108,7 +110,7 @@ func mayNot() []frameFrom {
 		{"ARP with no MAC inside", arpFrom(2, zero, "10.1.1.2")},
 		{"ARP without an address", arpFrom(1, macA1, "0.0.0.0")},
 		{"ARP of something else than IPv4", own(unix.ETH_P_ARP, func(text string) []byte {
-			return slices.Concat([]byte{0, 6, 8, 0, 6, 4, 0, 2}, mac(macA1), ip("10.1.1.2"), make([]byte, 10), mark(text))
+			return slices.Concat([]byte{0, 6, 8, 0, 6, 4, 0, 2}, frame.MAC(macA1), frame.IP("10.1.1.2"), make([]byte, 10), frame.Mark(text))
 		})},
 		{"says where the gateway is", ndFrom("fd11::2", neighborAdvertisement, "fd11::1")},
 		{"says where a neighbour is", ndFrom(localA1, neighborAdvertisement, "fd11::3")},
@@ -119,18 +121,18 @@ func mayNot() []frameFrom {
 		{"redirects", ndFrom(localA1, redirect6, "fd11::1")},
 		{"says that it is a router, behind another header", hopByHop(localA1, routerAdvertisement)},
 		{"says where the gateway is, behind another header", hopByHop("fd11::2", neighborAdvertisement)},
-		{"a DHCP server's answer", own(unix.ETH_P_IP, func(text string) []byte { return udp4("10.1.1.2", "10.1.1.3", 67, 68, text) })},
-		{"a DHCP server's answer from elsewhere", own(unix.ETH_P_IP, func(text string) []byte { return udp4("10.1.1.2", "10.1.1.3", 1067, 68, text) })},
-		{"a DHCP server's answer to a relay", own(unix.ETH_P_IP, func(text string) []byte { return udp4("10.1.1.2", "10.1.1.3", 67, 67, text) })},
-		{"a DHCPv6 server's answer", own(unix.ETH_P_IPV6, func(text string) []byte { return udp6(localA1, localA2, 547, 546, text) })},
-		{"a DHCPv6 server's answer from elsewhere", own(unix.ETH_P_IPV6, func(text string) []byte { return udp6(localA1, localA2, 1547, 546, text) })},
-		{"a DHCPv6 server's answer to a relay", own(unix.ETH_P_IPV6, func(text string) []byte { return udp6(localA1, localA2, 547, 547, text) })},
+		{"a DHCP server's answer", own(unix.ETH_P_IP, func(text string) []byte { return frame.UDP4("10.1.1.2", "10.1.1.3", 67, 68, text) })},
+		{"a DHCP server's answer from elsewhere", own(unix.ETH_P_IP, func(text string) []byte { return frame.UDP4("10.1.1.2", "10.1.1.3", 1067, 68, text) })},
+		{"a DHCP server's answer to a relay", own(unix.ETH_P_IP, func(text string) []byte { return frame.UDP4("10.1.1.2", "10.1.1.3", 67, 67, text) })},
+		{"a DHCPv6 server's answer", own(unix.ETH_P_IPV6, func(text string) []byte { return frame.UDP6(localA1, localA2, 547, 546, text) })},
+		{"a DHCPv6 server's answer from elsewhere", own(unix.ETH_P_IPV6, func(text string) []byte { return frame.UDP6(localA1, localA2, 1547, 546, text) })},
+		{"a DHCPv6 server's answer to a relay", own(unix.ETH_P_IPV6, func(text string) []byte { return frame.UDP6(localA1, localA2, 547, 547, text) })},
 		{"a VLAN", tagged(unix.ETH_P_8021Q)},
 		{"a VLAN of a provider", tagged(unix.ETH_P_8021AD)},
-		{"PPP", own(unix.ETH_P_PPP_SES, func(text string) []byte { return mark(text) })},
-		{"MPLS", own(unix.ETH_P_MPLS_UC, func(text string) []byte { return mark(text) })},
-		{"LLDP", own(unix.ETH_P_LLDP, func(text string) []byte { return mark(text) })},
-		{"a frame with its length", own(46, func(text string) []byte { return mark(text) })},
+		{"PPP", own(unix.ETH_P_PPP_SES, func(text string) []byte { return frame.Mark(text) })},
+		{"MPLS", own(unix.ETH_P_MPLS_UC, func(text string) []byte { return frame.Mark(text) })},
+		{"LLDP", own(unix.ETH_P_LLDP, func(text string) []byte { return frame.Mark(text) })},
+		{"a frame with its length", own(46, func(text string) []byte { return frame.Mark(text) })},
 	}
 }
 
@@ -139,25 +141,25 @@ func TestMemberSourceFilter(t *testing.T) {
 	sender, receiver := newWire(t, w.ns["a1"], "eth0"), newWire(t, w.ns["a2"], "eth0")
 	for _, f := range slices.Concat(mayPass(), mayNot()) {
 		text := w.heard.token()
-		sender.send(f.make(text))
-		if receiver.sees(patience, text) == "" {
+		sender.Send(f.make(text))
+		if receiver.Sees(patience, text) == "" {
 			t.Errorf("the world is broken: without rules it doesn't pass: %s", f.why)
 		}
 	}
 	w.applyAll()
 	for _, f := range mayPass() {
 		text := w.heard.token()
-		sender.send(f.make(text))
-		if receiver.sees(patience, text) == "" {
+		sender.Send(f.make(text))
+		if receiver.Sees(patience, text) == "" {
 			t.Errorf("must pass: %s", f.why)
 		}
 	}
 	for _, f := range mayNot() {
 		text, last := w.heard.token(), w.heard.token()
-		sender.send(f.make(text))
+		sender.Send(f.make(text))
 		// One that passes, so that it is known when the first one would be there.
-		sender.send(ip4From("10.1.1.2")(last))
-		if got := receiver.sees(patience, text, last); got != last {
+		sender.Send(ip4From("10.1.1.2")(last))
+		if got := receiver.Sees(patience, text, last); got != last {
 			t.Errorf("must not pass (%q came): %s", got, f.why)
 		}
 	}
@@ -176,7 +178,7 @@ func TestUnknownPort(t *testing.T) {
 	sender, receiver := newWire(t, stranger, "eth0"), newWire(t, w.ns["a2"], "eth0")
 	frames := []frameFrom{
 		{"from itself", func(text string) []byte {
-			return ether(macA2, own, unix.ETH_P_IP, udp4("10.1.1.4", "10.1.1.3", 1000, 9, text))
+			return frame.Ether(macA2, own, unix.ETH_P_IP, frame.UDP4("10.1.1.4", "10.1.1.3", 1000, 9, text))
 		}},
 		{"as a1", ip4From("10.1.1.2")},
 		{"ARP", func(text string) []byte { return arpFrame(own, 1, own, "10.1.1.4", text) }},
@@ -189,8 +191,8 @@ func TestUnknownPort(t *testing.T) {
 				wait = patience
 			}
 			text := w.heard.token()
-			sender.send(f.make(text))
-			if got := receiver.sees(wait, text) != ""; got != pass {
+			sender.Send(f.make(text))
+			if got := receiver.Sees(wait, text) != ""; got != pass {
 				t.Errorf("passes is %v, want %v: %s", got, pass, f.why)
 			}
 		}
@@ -198,7 +200,7 @@ func TestUnknownPort(t *testing.T) {
 	try(true)
 	w.applyAll()
 	try(false)
-	w.apply("A", w.rulesA(Port{Name: "m3", MAC: mac(own), IPs: []netip.Addr{netip.MustParseAddr("10.1.1.4")}}).tables())
+	w.apply("A", w.rulesA(Port{Name: "m3", MAC: frame.MAC(own), IPs: []netip.Addr{netip.MustParseAddr("10.1.1.4")}}).tables())
 	frames = slices.Delete(frames, 1, 2)
 	try(true)
 }
@@ -218,14 +220,14 @@ func TestStealingANeighboursAddress(t *testing.T) {
 		home, last := w.heard.token(), w.heard.token()
 		receiver := newWire(t, w.ns["a1"], "eth0")
 		// Nobody answers to a multicast: the bridge learns from this frame only.
-		neighbour.send(ether(everybody, macA2, unix.ETH_P_IP, udp4("10.1.1.3", "224.0.0.251", 5353, 5353, home)))
-		if receiver.sees(patience, home) == "" {
+		neighbour.Send(frame.Ether(frame.Everybody, macA2, unix.ETH_P_IP, frame.UDP4("10.1.1.3", "224.0.0.251", 5353, 5353, home)))
+		if receiver.Sees(patience, home) == "" {
 			t.Fatal("a2 isn't heard")
 		}
-		sender.send(ether(group, macA2, unix.ETH_P_LLDP, mark("steal")))
+		sender.Send(frame.Ether(group, macA2, unix.ETH_P_LLDP, frame.Mark("steal")))
 		// The bridge sees this one later, and a2 gets it wherever it is believed to be.
-		sender.send(ether(everybody, macA1, unix.ETH_P_IP, udp4("10.1.1.2", "224.0.0.251", 5353, 5353, last)))
-		if neighbour.sees(patience, last) == "" {
+		sender.Send(frame.Ether(frame.Everybody, macA1, unix.ETH_P_IP, frame.UDP4("10.1.1.2", "224.0.0.251", 5353, 5353, last)))
+		if neighbour.Sees(patience, last) == "" {
 			t.Fatal("a1 isn't heard")
 		}
 		return w.portOf(macA2)
@@ -245,7 +247,7 @@ func TestStealingANeighboursAddress(t *testing.T) {
 		}
 		entry := &netlink.Neigh{
 			LinkIndex: a.Link(port).Attrs().Index, Family: unix.AF_BRIDGE, State: netlink.NUD_NOARP,
-			Flags: netlink.NTF_MASTER, HardwareAddr: mac(hardware),
+			Flags: netlink.NTF_MASTER, HardwareAddr: frame.MAC(hardware),
 		}
 		if err := a.Netlink().NeighSet(entry); err != nil {
 			t.Fatal(err)

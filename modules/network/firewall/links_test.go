@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/croft-edge/croft/internal/testing/frame"
 )
 
 // Neighbours are asked for in three ways, on a public interface and an uplink.
@@ -20,18 +22,18 @@ func TestTheNodeIsFoundByItsNeighbours(t *testing.T) {
 		local := linkLocal(hardware).String()
 		line := newWire(t, w.ns[c.ns], c.iface)
 		for _, source := range []string{c.own, local, "::"} {
-			target := slices.Concat([]byte{neighborAdvertisement}, ip(c.target))
-			question := slices.Concat([]byte{neighborSolicitation, 0, 0, 0, 0, 0, 0, 0}, ip(c.target))
+			target := slices.Concat([]byte{neighborAdvertisement}, frame.IP(c.target))
+			question := slices.Concat([]byte{neighborSolicitation, 0, 0, 0, 0, 0, 0, 0}, frame.IP(c.target))
 			if source != "::" {
 				// Where the answer goes to.
 				question = slices.Concat(question, []byte{1, 1}, hardware)
 			}
 			group := solicited(c.target)
-			line.send(ether(w.ns["node"].MAC(c.end).String(), hardware.String(), unix.ETH_P_IPV6,
-				packet6(source, group, unix.IPPROTO_ICMPV6, upper(source, group, unix.IPPROTO_ICMPV6, 2, question))))
-			if !line.hears(func(frame []byte) bool {
+			line.Send(frame.Ether(w.ns["node"].MAC(c.end).String(), hardware.String(), unix.ETH_P_IPV6,
+				frame.Packet6(source, group, unix.IPPROTO_ICMPV6, frame.Upper(source, group, unix.IPPROTO_ICMPV6, 2, question))))
+			if !line.Receive(patience, func(got []byte) bool {
 				// Ethernet, IPv6, then the message: its type and its target.
-				return len(frame) >= 78 && frame[20] == unix.IPPROTO_ICMPV6 && slices.Equal(target, slices.Concat(frame[54:55], frame[62:78]))
+				return len(got) >= 78 && got[20] == unix.IPPROTO_ICMPV6 && slices.Equal(target, slices.Concat(got[54:55], got[62:78]))
 			}) {
 				t.Errorf("%s asks as %s for %s and gets no answer", c.ns, source, c.target)
 			}
@@ -41,7 +43,7 @@ func TestTheNodeIsFoundByItsNeighbours(t *testing.T) {
 
 // solicited is the group that an address's owner listens to.
 func solicited(address string) string {
-	last := ip(address)[13:]
+	last := frame.IP(address)[13:]
 	group := append([]byte{0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff}, last...)
 	return addrText(group)
 }
@@ -90,19 +92,19 @@ func TestUntrackedSegmentsAreDropped(t *testing.T) {
 		}
 		sender, receiver := newWire(t, w.ns[c.from], "eth0"), newWire(t, w.ns[c.to], "eth0")
 		send := func(flags byte, port int, text string) {
-			sender.send(ether(c.gatewayMAC, c.fromMAC, unix.ETH_P_IPV6, tcp6(c.fromIP, c.toIP, port, flags, text)))
+			sender.Send(frame.Ether(c.gatewayMAC, c.fromMAC, unix.ETH_P_IPV6, tcp6(c.fromIP, c.toIP, port, flags, text)))
 		}
 		const syn, synAck = 0x02, 0x12
 		text := w.heard.token()
 		send(synAck, 1, text)
-		if receiver.sees(patience, text) == "" {
+		if receiver.Sees(patience, text) == "" {
 			t.Errorf("the world is broken: without rules it doesn't pass: %s", c.why)
 		}
 		c.rules()
 		text, last := w.heard.token(), w.heard.token()
 		send(synAck, 2, text)
 		send(syn, 3, last)
-		if got := receiver.sees(patience, text, last); got != last {
+		if got := receiver.Sees(patience, text, last); got != last {
 			t.Errorf("must not pass (%q came): %s", got, c.why)
 		}
 	}
@@ -110,6 +112,6 @@ func TestUntrackedSegmentsAreDropped(t *testing.T) {
 
 // tcp6 is a segment from a port to another, with these flags.
 func tcp6(from, to string, port int, flags byte, text string) []byte {
-	head := slices.Concat(u16(2000+port), u16(3000+port), binary.BigEndian.AppendUint64(nil, 1<<32), []byte{5 << 4, flags, 4, 0, 0, 0, 0, 0})
-	return packet6(from, to, unix.IPPROTO_TCP, upper(from, to, unix.IPPROTO_TCP, 16, append(head, mark(text)...)))
+	head := slices.Concat(frame.U16(2000+port), frame.U16(3000+port), binary.BigEndian.AppendUint64(nil, 1<<32), []byte{5 << 4, flags, 4, 0, 0, 0, 0, 0})
+	return frame.Packet6(from, to, unix.IPPROTO_TCP, frame.Upper(from, to, unix.IPPROTO_TCP, 16, append(head, frame.Mark(text)...)))
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/croft-edge/croft/internal/testing/frame"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -68,7 +69,7 @@ func TestInvalidNetworkRules(t *testing.T) {
 		"no MAC":               {func(n *Network) { n.Ports[0].MAC = nil }, `MAC of port mm0 is ""`},
 		"a MAC of zeros":       {func(n *Network) { n.Ports[0].MAC = make(net.HardwareAddr, 6) }, "MAC of port mm0 is"},
 		"a long MAC":           {func(n *Network) { n.Ports[0].MAC = make(net.HardwareAddr, 8) }, "MAC of port mm0 is"},
-		"everybody's MAC":      {func(n *Network) { n.Ports[0].MAC = mac(everybody) }, "MAC of port mm0 is"},
+		"everybody's MAC":      {func(n *Network) { n.Ports[0].MAC = frame.MAC(frame.Everybody) }, "MAC of port mm0 is"},
 		"a MAC twice":          {func(n *Network) { n.Ports[1].MAC = n.Ports[0].MAC }, "MAC 02:00:00:01:00:00 of port mm1 is taken by port mm0"},
 		"no IP":                {func(n *Network) { n.Ports[0].IPs = []netip.Addr{{}} }, "IP of port mm0 is invalid"},
 		"IPv4 in IPv6":         {func(n *Network) { n.Ports[0].IPs[0] = netip.MustParseAddr("::ffff:10.0.0.1") }, "IP of port mm0 is ::ffff:10.0.0.1"},

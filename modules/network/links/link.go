@@ -1,14 +1,12 @@
 package links
 
 import (
-	"bytes"
 	"net"
 
 	"github.com/pkg/errors"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -112,32 +110,3 @@ func (r *Reconciler) Remove(name string) error {
 
 // Add makes a link.
 func (r *Reconciler) Add(l netlink.Link) error { return r.nl.LinkAdd(l) }
-
-// PinMAC makes mac the one hardware address at a port of the bridge, which doesn't
-// learn there: it would learn from some frames that pass no rule, and with one of
-// these a member could take a neighbour's place.
-func (r *Reconciler) PinMAC(port netlink.Link, mac net.HardwareAddr) error {
-	name := port.Attrs().Name
-	there, err := netns.Whole(func() ([]netlink.Neigh, error) { return r.nl.NeighList(port.Attrs().Index, unix.AF_BRIDGE) })
-	if err != nil {
-		return node.Errorf(node.Internal, "cannot list the hardware addresses of port %s: %w", name, err)
-	}
-	for _, at := range there {
-		if at.Flags&netlink.NTF_STICKY != 0 && bytes.Equal(at.HardwareAddr, mac) {
-			return nil
-		}
-	}
-	if !r.Differs("port %s has no fixed entry for hardware address %s", name, mac) {
-		return nil
-	}
-	if err := r.nl.LinkSetLearning(port, false); err != nil {
-		return node.Errorf(node.Internal, "cannot keep port %s from learning: %w", name, err)
-	}
-	err = r.nl.NeighSet(&netlink.Neigh{
-		LinkIndex: port.Attrs().Index, Family: unix.AF_BRIDGE, State: netlink.NUD_NOARP, Flags: netlink.NTF_MASTER | netlink.NTF_STICKY, HardwareAddr: mac,
-	})
-	if err != nil {
-		return node.Errorf(node.Internal, "cannot fix hardware address %s to port %s: %w", mac, name, err)
-	}
-	return nil
-}

@@ -152,6 +152,9 @@ func (n *Network) Zone() carrier.Zone {
 	return carrier.Zone{ID: n.ID(), Namespace: n.Namespace, Network: n.Plan.Spec.Name, Names: names}
 }
 
+// Intake is the name of the link through which a tap's frames enter the bridge.
+func (m *Member) Intake() string { return "i" + strconv.Itoa(m.Index) }
+
 // Port is the name of the member's link in the network's namespace.
 func (m *Member) Port() string {
 	if m.Tap {

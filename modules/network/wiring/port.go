@@ -3,6 +3,7 @@ package wiring
 import (
 	"bytes"
 	"cmp"
+	"net"
 	"net/netip"
 	"strconv"
 
@@ -62,20 +63,15 @@ func (p ports) reconcile(n *resource.Network, one *resource.Member, in *links.Re
 	if MemberDrift(one) != "" {
 		return nil
 	}
-	port, err := in.Link(one.Port(), func() error {
-		if one.Tap {
-			return makeTap(one, in)
-		}
-		return makeVeth(n, one, in)
-	})
+	if one.Tap {
+		return p.reconcileTap(n, one, in, bridge)
+	}
+	port, err := in.Link(one.Port(), func() error { return makeVeth(n, one, in) })
 	if err != nil || port == nil {
 		return err
 	}
 	if err := in.Master(port, bridge); err != nil {
 		return err
-	}
-	if one.Tap {
-		return cmp.Or(in.PinMAC(port, n.MAC(one)), in.Up(port))
 	}
 	if err := cmp.Or(in.PinMAC(port, n.MAC(one)), in.LimitRate(port, p.rate.Receive), in.Up(port)); err != nil {
 		return err
@@ -90,6 +86,22 @@ func (p ports) reconcile(n *resource.Network, one *resource.Member, in *links.Re
 	}
 	in.Note(theirs.Differences()...)
 	return nil
+}
+
+// reconcileTap brings a VM's tap device to the desired state. It is up only once its
+// frames are led through the check.
+func (p ports) reconcileTap(n *resource.Network, one *resource.Member, in *links.Reconciler, bridge netlink.Link) error {
+	port, err := in.Tap(one.Port(), portMAC(n, one), resource.LinkMTU)
+	if err != nil || port == nil {
+		return err
+	}
+	if err := in.Intake(port, one.Intake(), p.rate.Send); err != nil {
+		return err
+	}
+	if err := in.Master(port, bridge); err != nil {
+		return err
+	}
+	return cmp.Or(in.PinMAC(port, n.MAC(one)), in.LimitRate(port, p.rate.Receive), in.Up(port))
 }
 
 // reconcileMember gives the member's own link its addresses, its routes and the rate
@@ -120,6 +132,11 @@ func (p ports) reconcileMember(n *resource.Network, one *resource.Member, in *li
 	return cmp.Or(in.Up(lo), in.Addresses(link, addresses...), in.LimitRate(link, p.rate.Send), in.Up(link), in.Routes(link, routes...))
 }
 
+// portMAC is the hardware address of the node's end of a member's link.
+func portMAC(n *resource.Network, one *resource.Member) net.HardwareAddr {
+	return resource.MACOf(n.ID() + "/port/" + one.ID)
+}
+
 // makeVeth makes the pair between the bridge and the member's namespace.
 func makeVeth(n *resource.Network, one *resource.Member, in *links.Reconciler) error {
 	theirs, err := vnetns.GetFromPath(namespaceOf(one))
@@ -132,7 +149,7 @@ func makeVeth(n *resource.Network, one *resource.Member, in *links.Reconciler) e
 	}
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU = one.Port(), resource.LinkMTU
-	attrs.HardwareAddr = resource.MACOf(n.ID() + "/port/" + one.ID)
+	attrs.HardwareAddr = portMAC(n, one)
 	return in.Add(&netlink.Veth{
 		LinkAttrs: attrs, PeerName: memberLink, PeerNamespace: netlink.NsFd(int(theirs)), PeerMTU: resource.LinkMTU, PeerHardwareAddr: n.MAC(one),
 	})
@@ -154,13 +171,4 @@ func clearMember(n *resource.Network, one *resource.Member, mode links.Mode) err
 		return node.Errorf(node.Exist, "cannot join member %s: its namespace has a link %s that isn't croft's", one.ID, memberLink)
 	}
 	return theirs.Remove(memberLink)
-}
-
-// makeTap makes a tap device that outlives this process: the VM's own opens it.
-func makeTap(one *resource.Member, in *links.Reconciler) error {
-	attrs := netlink.NewLinkAttrs()
-	attrs.Name, attrs.MTU = one.Port(), resource.LinkMTU
-	return in.Do(func() error {
-		return netlink.LinkAdd(&netlink.Tuntap{LinkAttrs: attrs, Mode: netlink.TUNTAP_MODE_TAP, Flags: netlink.TUNTAP_VNET_HDR | netlink.TUNTAP_NO_PI})
-	})
 }

@@ -195,6 +195,26 @@ func (w *Wiring) MendMember(n *resource.Network, one *resource.Member) error {
 	return w.public.reconcile(one, outside)
 }
 
+// PortDrift says how a member's link to the bridge differs from the desired state.
+func (w *Wiring) PortDrift(n *resource.Network, one *resource.Member) (string, error) {
+	inside, err := links.Open(n.Namespace, links.Look)
+	if node.KindOf(err) == node.NotExist {
+		return "its network's namespace is gone", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer inside.Close()
+	bridge, err := inside.Find(resource.Bridge)
+	if err != nil {
+		return "", err
+	}
+	if err := w.ports.reconcile(n, one, inside, bridge); err != nil {
+		return "", err
+	}
+	return inside.Drift(), nil
+}
+
 // Unplug removes a member's links.
 func (w *Wiring) Unplug(n *resource.Network, one *resource.Member) error {
 	if err := w.UnplugPublic(one); err != nil {
@@ -208,6 +228,11 @@ func (w *Wiring) Unplug(n *resource.Network, one *resource.Member) error {
 		return err
 	}
 	defer in.Close()
+	if one.Tap {
+		if err := in.Remove(one.Intake()); err != nil {
+			return err
+		}
+	}
 	return in.Remove(one.Port())
 }
 

@@ -45,6 +45,8 @@ type NetworksSubject struct {
 	// the file and its namespace; the test's end does so anyway.
 	Pin   func(t *testing.T, source string) (path string)
 	Unpin func(t *testing.T, path string)
+	// Break removes a tap's device behind the module's back.
+	Break func(t *testing.T, tap node.Tap)
 	// Port is a UDP port that nothing uses.
 	Port func(t *testing.T) uint16
 	// Restart kills the module like kill -9, starts it again on the same
@@ -78,6 +80,11 @@ func NetworksSuite(t *testing.T, open func(t *testing.T) NetworksSubject) {
 		{"bad members by a file", networksBadKept},
 		{"full", networksFull},
 		{"taps", tapsSetup},
+		{"a tap of another hash", tapsAnotherHash},
+		{"an unlabelled tap", tapsUnlabelled},
+		{"a changed tap", tapsChange},
+		{"a tap's device is gone", tapsMend},
+		{"bad taps", tapsBad},
 	}
 	for _, part := range parts {
 		t.Run(part.name, func(t *testing.T) {

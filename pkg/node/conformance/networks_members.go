@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -102,42 +101,4 @@ func networksFull(t *testing.T, s NetworksSubject) {
 	_, err := s.Client.Join(t.Context(), node.MemberSpec{Network: spec.ID, Member: "6-1", PID: s.Process(t)})
 	expect.Kind(t, err, node.NoSpace)
 	expect.Text(t, err, "10.1.2.0/30")
-}
-
-func tapsSetup(t *testing.T, s NetworksSubject) {
-	spec, info := s.create(t, "net1", "10.1.2.0/24")
-	other, _ := s.create(t, "net2", "10.1.2.0/24")
-	s.join(t, node.MemberSpec{Network: spec.ID, Member: "5-1", PID: s.Process(t)})
-	ask := node.TapSpec{Network: spec.ID, VM: "8-1", Name: "master", IP: "10.1.2.40"}
-	tap, err := s.Taps.Setup(t.Context(), ask)
-	expect.NoError(t, err)
-	if tap.IPv4 != "10.1.2.40" || tap.Gateway != info.Gateway || tap.Namespace != info.Namespace || tap.MAC == "" || tap.Device == "" {
-		t.Errorf("made %+v", tap)
-	}
-	again, err := s.Taps.Setup(t.Context(), ask)
-	expect.NoError(t, err)
-	if again != tap {
-		t.Errorf("made twice: %+v, then %+v", tap, again)
-	}
-	second, err := s.Taps.Setup(t.Context(), node.TapSpec{Network: spec.ID, VM: "9-1"})
-	expect.NoError(t, err)
-	if second.Device == tap.Device || second.MAC == tap.MAC || second.IPv4 == tap.IPv4 {
-		t.Errorf("two VMs share: %+v and %+v", tap, second)
-	}
-	_, err = s.Taps.Setup(t.Context(), node.TapSpec{Network: other.ID, VM: "8-1"})
-	expect.Kind(t, err, node.Exist)
-	_, err = s.Taps.Setup(t.Context(), node.TapSpec{Network: spec.ID, VM: "10-1", IP: "10.1.2.40"})
-	expect.Kind(t, err, node.Refused)
-	expect.Kind(t, s.Client.Delete(t.Context(), spec.ID), node.Busy)
-	s.Client, s.Taps = s.Restart(t)
-	list, err := s.Taps.List(t.Context())
-	expect.NoError(t, err)
-	if fmt.Sprint(list) != fmt.Sprint([]node.Tap{tap, second}) {
-		t.Errorf("after a restart: %+v", list)
-	}
-	expect.NoError(t, s.Taps.Remove(t.Context(), "8-1"))
-	expect.NoError(t, s.Taps.Remove(t.Context(), "9-1"))
-	expect.Kind(t, s.Taps.Remove(t.Context(), "9-1"), node.NotExist)
-	expect.NoError(t, s.Client.Leave(t.Context(), spec.ID, "5-1"))
-	expect.NoError(t, s.Client.Delete(t.Context(), spec.ID))
 }
