@@ -53,7 +53,7 @@ func wantBroken(t *testing.T, m *Module, cause string) {
 	if got := names(t, m); !slices.Equal(got, []string{"7-2", "7-3"}) || f.Pool != "hdd0" {
 		t.Errorf("listed are %q, %+v", got, f)
 	}
-	d, err := m.VDisks().Allocate("8-1", 16*mib)
+	d, err := m.VDisks().Allocate(diskSpec("8-1", 16*mib))
 	if err != nil || !strings.Contains(d.Path, "hdd0") {
 		t.Errorf("a vdisk is at %q (%v)", d.Path, err)
 	}

@@ -44,11 +44,25 @@ func TestStorageConforms(t *testing.T) {
 }
 
 func TestVDisksConform(t *testing.T) {
-	storageconformance.VDisksSuite(t, func(t *testing.T) storageconformance.VDisksSubject {
-		m := opened(t, newConfig(t))
-		return storageconformance.VDisksSubject{
-			Client:  disksOnBus(t, m),
-			Restart: func(t *testing.T) storageconformance.VDisksClient { return disksOnBus(t, reopen(t, m)) },
-		}
-	})
+	for _, quota := range quotaKinds(t) {
+		t.Run(string(quota), func(t *testing.T) {
+			storageconformance.VDisksSuite(t, func(t *testing.T) storageconformance.VDisksSubject {
+				cfg := newConfig(t)
+				cfg.Quota = quota
+				m := opened(t, cfg)
+				s := storageconformance.VDisksSubject{Client: disksOnBus(t, m), Offers: workload.SSD, Lacks: workload.HDD}
+				pools := &latest{Client: onBus(t, m)}
+				s.Pools = pools
+				s.Restart = func(t *testing.T) storageconformance.VDisksClient {
+					m := reopen(t, m)
+					pools.Client = onBus(t, m)
+					return disksOnBus(t, m)
+				}
+				return s
+			})
+		})
+	}
 }
+
+// latest is the client of the module that was opened last.
+type latest struct{ storageconformance.Client }

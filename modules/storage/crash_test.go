@@ -14,7 +14,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/croft-edge/croft/modules/storage/btrfs"
 	"github.com/croft-edge/croft/modules/storage/bytesize"
+	"github.com/croft-edge/croft/modules/storage/volume"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/saturate"
 	"github.com/croft-edge/croft/pkg/workload"
@@ -76,15 +78,72 @@ func story(cfg Config) error {
 			return err
 		}
 	}
-	for _, name := range []string{"8-1", "8-2"} {
-		if _, err := disks.Allocate(name, 16*mib); err != nil {
+	if err := storyOfDisks(disks); err != nil {
+		return err
+	}
+	return storage.ReleaseFilesystem("7-2")
+}
+
+// storyOfDisks makes two disks, claims, writes and grows one, and removes the other. What a
+// crash left of it is no hindrance: a disk is never smaller than before.
+func storyOfDisks(disks node.VDisks) error {
+	const size, grown = 16 * mib, 32 * mib
+	d, err := disks.Inspect("8-1")
+	if errors.Is(err, node.NotExist) {
+		d, err = disks.Allocate(diskSpec("8-1", size))
+	}
+	if err != nil {
+		return err
+	}
+	if d.Used < mib { // not after a crash
+		if err := stamp(d.Path, 5*mib); err != nil {
 			return err
 		}
 	}
-	if err := storage.ReleaseFilesystem("7-2"); err != nil {
+	spec := node.VDiskSpec{Name: "8-1", Size: d.Size, Hash: storyHash, AdoptUnlabelled: true}
+	for _, spec.Size = range []uint64{d.Size, grown, grown} {
+		if d, err = disks.Allocate(spec); err != nil {
+			return err
+		}
+	}
+	if err := wantStamp(d.Path, 5*mib); err != nil {
+		return err
+	}
+	if err := stamp(d.Path, grown-mib); err != nil {
+		return err
+	}
+	if _, err := disks.Allocate(diskSpec("8-2", size)); err != nil {
 		return err
 	}
 	return disks.Deallocate("8-2")
+}
+
+// storyHash is the hash of the disk of the story.
+const storyHash = "5ca1ab1e00000000000000000000000000000000000000000000000000000000"
+
+// stamp writes a MiB that begins with a mark to an image, and makes it durable.
+func stamp(path string, at uint64) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	data := make([]byte, mib)
+	copy(data, "kept")
+	_, err = f.WriteAt(data, int64(at))
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+func wantStamp(path string, at uint64) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	data := make([]byte, 4)
+	_, err = f.ReadAt(data, int64(at))
+	if err = errors.Join(err, f.Close()); err == nil && string(data) != "kept" {
+		err = fmt.Errorf("at %d the image holds %q", at, data)
+	}
+	return err
 }
 
 // sized makes a file system, or gives the one that is there that size.
@@ -100,7 +159,7 @@ func sized(storage node.Storage, name string, size uint64) error {
 // lets another finish it.
 func TestKilledAtEveryStep(t *testing.T) {
 	steps := die(t, newConfig(t), -1)
-	if len(steps) < 24 {
+	if len(steps) < 36 {
 		t.Fatalf("the story has only the steps %q", steps)
 	}
 	t.Logf("%d steps: %q", len(steps), steps)
@@ -211,6 +270,7 @@ func wantWhole(t *testing.T, m *Module) {
 			t.Errorf("the index has %q, the pool %q, %d are labelled", inIndex, inPool, len(labels))
 		}
 	}
+	wantWholeDisks(t, m)
 	for _, name := range names(t, m) {
 		f, err := m.Storage().InspectFilesystem(name)
 		check(t, err)
@@ -219,6 +279,41 @@ func wantWhole(t *testing.T, m *Module) {
 			t.Errorf("%d bytes went into %s of %d (%v)", n, name, f.Size, err)
 		}
 		check(t, os.Remove(path))
+	}
+}
+
+// wantWholeDisks checks that each disk's image, limit and mode are as its label says.
+func wantWholeDisks(t *testing.T, m *Module) {
+	t.Helper()
+	all, err := m.VDisks().List()
+	check(t, err)
+	f, err := m.pools[0].open()
+	check(t, err)
+	groups, err := f.Groups()
+	check(t, errors.Join(err, f.Close()))
+	for _, d := range all {
+		info, err := os.Lstat(d.Path)
+		check(t, err)
+		if !info.Mode().IsRegular() || info.Mode().Perm() != 0o600 || uint64(info.Size()) != d.Size {
+			t.Errorf("the image of %+v has mode %s and %d bytes", d, info.Mode(), info.Size())
+		}
+		id, err := btrfs.SubvolumeID(filepath.Dir(d.Path))
+		check(t, err)
+		group := id
+		if m.status().Quota == string(volume.Simple) {
+			group = btrfs.GroupID(volume.FamilyLevel, id)
+		}
+		if g := groups[group]; g == nil || g.Max != volume.DiskRoom(d.Size) {
+			t.Errorf("the limit of %+v is %+v", d, g)
+		}
+		for _, dir := range []string{filepath.Dir(d.Path), m.pools[0].disks.Folder()} {
+			if info, err := os.Lstat(dir); err != nil || info.Mode().Perm() != 0o700 {
+				t.Errorf("%s has mode %s (%v)", dir, info.Mode(), err)
+			}
+		}
+		if d.Size > 16*mib || d.Hash != "" { // written before that
+			check(t, wantStamp(d.Path, 5*mib))
+		}
 	}
 }
 
@@ -241,10 +336,11 @@ func wantEnd(t *testing.T, m *Module) {
 	}
 	disks, err := m.VDisks().List()
 	check(t, err)
-	if len(disks) != 1 || disks[0].Name != "8-1" || disks[0].Size != 16*mib {
-		t.Errorf("there are vdisks %+v", disks)
+	if len(disks) != 1 || disks[0].Name != "8-1" || disks[0].Size != 32*mib || disks[0].Hash != storyHash {
+		t.Fatalf("there are vdisks %+v", disks)
 	}
-	if reserved := m.status().Pools[0].Reserved; reserved != 48*mib {
+	check(t, errors.Join(wantStamp(disks[0].Path, 5*mib), wantStamp(disks[0].Path, 31*mib)))
+	if reserved := m.status().Pools[0].Reserved; reserved != 32*mib+volume.DiskRoom(32*mib) {
 		t.Errorf("reserved are %s", bytesize.Format(reserved))
 	}
 }

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/croft-edge/croft/modules/storage/bytesize"
+	"github.com/croft-edge/croft/modules/storage/volume"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 )
@@ -19,10 +21,10 @@ const diskBlock = 4 * bytesize.KiB
 // diskService is the module's bus object storage.vdisk.
 type diskService struct{ m *Module }
 
-// Allocate makes a disk of size bytes, or returns the one of that name. It
-// lies on an SSD pool when one has room, else on an HDD pool.
-func (s diskService) Allocate(name string, size uint64) (node.VDisk, error) {
-	if err := checkDisk(name, size); err != nil {
+// Allocate makes a disk, or returns the one of that name, which it grows when a larger
+// size is asked for.
+func (s diskService) Allocate(spec node.VDiskSpec) (node.VDisk, error) {
+	if err := checkDisk(spec); err != nil {
 		return node.VDisk{}, err
 	}
 	done, err := s.m.begin()
@@ -30,14 +32,18 @@ func (s diskService) Allocate(name string, size uint64) (node.VDisk, error) {
 		return node.VDisk{}, err
 	}
 	defer done()
-	p, _, err := s.m.find(vdisks(), name)
+	p, l, err := s.m.find(vdisks(), spec.Name)
 	if err == nil {
-		return sameDisk(p, name, size)
+		return s.adopt(p, l, spec)
 	}
 	if !errors.Is(err, node.NotExist) {
 		return node.VDisk{}, err
 	}
-	p, err = s.m.choose(wish{what: vdisks().what + " " + name, size: size, types: []workload.DeviceType{workload.SSD, workload.HDD}})
+	types := []workload.DeviceType{spec.DiskType}
+	if spec.DiskType == "" {
+		types = []workload.DeviceType{workload.SSD, workload.HDD}
+	}
+	p, err = s.m.choose(wish{what: vdisks().what + " " + spec.Name, size: volume.DiskRoom(spec.Size), types: types})
 	if err != nil {
 		return node.VDisk{}, err
 	}
@@ -46,29 +52,69 @@ func (s diskService) Allocate(name string, size uint64) (node.VDisk, error) {
 		return node.VDisk{}, err
 	}
 	defer f.Close()
-	if err := p.disks.Create(name, size); err != nil {
+	l = volume.Label{Name: spec.Name, Size: spec.Size, Hash: spec.Hash}
+	if err := p.disks.Create(f, l); err != nil {
 		return node.VDisk{}, err
 	}
 	s.m.changed.fire()
-	return p.disk(name)
+	return p.disk(f, l)
 }
 
-func checkDisk(name string, size uint64) error {
-	if err := checkName("vdisk", name); err != nil {
+func checkDisk(spec node.VDiskSpec) error {
+	if err := checkName("vdisk", spec.Name); err != nil {
 		return err
 	}
-	if size == 0 || size%diskBlock != 0 || size > math.MaxInt64 {
-		return node.Errorf(node.Invalid, "cannot create vdisk %s: size is %d bytes, must be a multiple of %d between %d and 2^63", name, size, diskBlock, diskBlock)
+	if spec.Size == 0 || spec.Size%diskBlock != 0 || spec.Size > math.MaxInt64 {
+		return node.Errorf(node.Invalid, "cannot create vdisk %s: size is %d bytes, must be a multiple of %d between %d and 2^63", spec.Name, spec.Size, diskBlock, diskBlock)
 	}
-	return nil
+	if spec.DiskType != "" && spec.DiskType != workload.SSD && spec.DiskType != workload.HDD {
+		return node.Errorf(node.Invalid, "cannot create vdisk %s: disk type is %q, must be SSD, HDD or empty", spec.Name, spec.DiskType)
+	}
+	return diskClaim(spec).Valid("create vdisk " + spec.Name)
 }
 
-func sameDisk(p *pool, name string, size uint64) (node.VDisk, error) {
-	d, err := p.disk(name)
-	if err == nil && d.Size != size {
-		return node.VDisk{}, node.Errorf(node.Exist, "cannot create vdisk %s: there is one of %d bytes, asked for are %d", name, d.Size, size)
+func diskClaim(spec node.VDiskSpec) node.Claim {
+	return node.Claim{Hash: spec.Hash, AdoptUnlabelled: spec.AdoptUnlabelled}
+}
+
+// adopt returns the existing disk, if it is the caller's and matches spec. It grows one that
+// is smaller; one without a hash gets the caller's.
+func (s diskService) adopt(p *pool, l volume.Label, spec node.VDiskSpec) (node.VDisk, error) {
+	none := node.VDisk{}
+	if err := diskClaim(spec).Check("create vdisk "+spec.Name, l.Hash); err != nil {
+		return none, err
 	}
-	return d, err
+	if l.Size > spec.Size || spec.DiskType != "" && p.diskType != spec.DiskType {
+		return none, node.Errorf(node.Exist, "cannot create vdisk %s: there is one of %d bytes on %s, asked for are %d bytes on %s, and a disk never shrinks",
+			spec.Name, l.Size, p.diskType, spec.Size, cmp.Or(spec.DiskType, "any"))
+	}
+	if spec.Size > l.Size {
+		if err := p.mayGrow(vdisks(), l, spec.Size); err != nil {
+			return none, err
+		}
+	}
+	f, err := p.open()
+	if err != nil {
+		return none, err
+	}
+	defer f.Close()
+	if l.Hash != spec.Hash {
+		l.Hash = spec.Hash
+		if err := p.disks.Claim(f, l); err != nil {
+			return none, err
+		}
+	}
+	if spec.Size == l.Size {
+		err = p.disks.Extend(l)
+	} else {
+		err = p.disks.Grow(f, l, spec.Size)
+		l.Size = spec.Size
+		s.m.changed.fire()
+	}
+	if err != nil {
+		return none, err
+	}
+	return p.disk(f, l)
 }
 
 // Deallocate removes the disk and its data.
@@ -85,35 +131,38 @@ func (s diskService) Deallocate(name string) error {
 	if err != nil {
 		return err
 	}
+	f, err := p.open()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
 	defer s.m.changed.fire()
-	return p.disks.Remove(name)
+	return p.disks.Remove(f, name)
 }
 
-// Inspect returns the disk.
+// Inspect returns the disk with its use as of the pool's last commit.
 func (s diskService) Inspect(name string) (node.VDisk, error) {
 	if err := checkName("vdisk", name); err != nil {
 		return node.VDisk{}, err
 	}
-	p, _, err := s.m.find(vdisks(), name)
+	p, l, err := s.m.find(vdisks(), name)
 	if err != nil {
 		return node.VDisk{}, err
 	}
-	return p.disk(name)
+	f, err := p.open()
+	if err != nil {
+		return node.VDisk{}, err
+	}
+	defer f.Close()
+	return p.disk(f, l)
 }
 
 // List returns the disks of all pools that can be read, by name.
 func (s diskService) List() ([]node.VDisk, error) {
 	list := []node.VDisk{}
 	for p, labels := range s.m.labels(vdisks()) {
-		for name := range labels {
-			d, err := p.disk(name)
-			if errors.Is(err, node.NotExist) {
-				continue
-			}
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, d)
+		for _, l := range labels {
+			list = append(list, p.describeDisk(l))
 		}
 	}
 	slices.SortFunc(list, func(a, b node.VDisk) int { return strings.Compare(a.Name, b.Name) })

@@ -11,7 +11,7 @@
 // and inside each pool, which is mounted at Config.Mounts/<pool>, the file systems
 // and virtual disks of package volume. Package blockdev formats pools, loop attaches
 // their files, btrfs speaks to the kernel. The disk is the only memory: every answer
-// is read from it. A file system's label also has the hash of its owner: nobody gets
+// is read from it. A label also has the hash of its owner: nobody gets
 // it by its name and another hash.
 //
 // On the bus it serves storage.storage@0.1.0 and storage.vdisk@0.1.0. It may

@@ -130,7 +130,7 @@ func (s service) ResizeFilesystem(name string, size uint64) (node.Filesystem, er
 	}
 	defer f.Close()
 	if size > l.Size {
-		if err := p.mayGrow(l, size); err != nil {
+		if err := p.mayGrow(filesystems(), l, size); err != nil {
 			return none, err
 		}
 	}

@@ -135,6 +135,17 @@ func create(t *testing.T, m *Module, name string, size uint64) node.Filesystem {
 	return f
 }
 
+func diskSpec(name string, size uint64) node.VDiskSpec {
+	return node.VDiskSpec{Name: name, Size: size}
+}
+
+func allocate(t *testing.T, m *Module, name string, size uint64) node.VDisk {
+	t.Helper()
+	d, err := m.VDisks().Allocate(diskSpec(name, size))
+	check(t, err)
+	return d
+}
+
 func names(t *testing.T, m *Module) []string {
 	t.Helper()
 	list, err := m.Storage().ListFilesystems()

@@ -68,7 +68,7 @@ func (o *opener) newPool(name string, spec PoolSpec) *pool {
 	return &pool{
 		name: name, diskType: spec.Type,
 		mount:       &mount{pool: name, path: at.Path, source: spec.Disk},
-		filesystems: volume.NewFilesystems(at, o.cfg.Log), disks: volume.NewDisks(at), log: o.cfg.Log,
+		filesystems: volume.NewFilesystems(at, o.cfg.Log), disks: volume.NewDisks(at, o.cfg.Log), log: o.cfg.Log,
 	}
 }
 

@@ -40,6 +40,8 @@ type things interface {
 	Label(name string) (l volume.Label, found bool, err error)
 	Labels() (map[string]volume.Label, error)
 	Indexed(name string) bool
+	// Room is how many bytes of the pool are promised to one of that size.
+	Room(size uint64) uint64
 }
 
 // look asks the pool for a thing, and its index when the pool can't answer.
@@ -55,7 +57,7 @@ func (p *pool) look(all things, name string) (l volume.Label, found bool, err er
 	return l, found, err
 }
 
-// reserved is the sum of all sizes promised on the pool.
+// reserved is the sum of all that is promised on the pool; bytes.
 func (p *pool) reserved() (uint64, error) {
 	var sum uint64
 	for _, all := range []things{p.filesystems, p.disks} {
@@ -64,7 +66,7 @@ func (p *pool) reserved() (uint64, error) {
 			return 0, err
 		}
 		for _, l := range labels {
-			sum = saturate.Add(sum, l.Size)
+			sum = saturate.Add(sum, all.Room(l.Size))
 		}
 	}
 	return sum, nil
@@ -84,15 +86,17 @@ func (p *pool) status() (node.Pool, error) {
 	}, err
 }
 
-// mayGrow fails with NoSpace when a file system can't grow to size.
-func (p *pool) mayGrow(l volume.Label, size uint64) error {
+// mayGrow fails with NoSpace when a thing can't grow to size.
+func (p *pool) mayGrow(k kind, l volume.Label, size uint64) error {
 	status, err := p.status()
 	if err != nil {
 		return err
 	}
-	if free := saturate.Sub(status.Offered, status.Reserved); size-l.Size > free {
-		return node.Errorf(node.NoSpace, "cannot resize filesystem %s from %s to %s: needs %s more, free are %s on pool %s",
-			l.Name, bytesize.Format(l.Size), bytesize.Format(size), bytesize.Format(size-l.Size), bytesize.Format(free), p.name)
+	all := k.of(p)
+	more := saturate.Sub(all.Room(size), all.Room(l.Size))
+	if free := saturate.Sub(status.Offered, status.Reserved); more > free {
+		return node.Errorf(node.NoSpace, "cannot resize %s %s from %s to %s: needs %s more, free are %s on pool %s",
+			k.what, l.Name, bytesize.Format(l.Size), bytesize.Format(size), bytesize.Format(more), bytesize.Format(free), p.name)
 	}
 	return nil
 }
@@ -110,13 +114,17 @@ func (p *pool) describe(l volume.Label) node.Filesystem {
 	}
 }
 
-// disk describes the disk of that name.
-func (p *pool) disk(name string) (node.VDisk, error) {
-	size, err := p.disks.Size(name)
-	if err != nil {
-		return node.VDisk{}, err
+// disk describes the disk of that label, with its use.
+func (p *pool) disk(f *btrfs.FS, l volume.Label) (out node.VDisk, err error) {
+	out = p.describeDisk(l)
+	out.Used, err = p.disks.Used(f, l.Name)
+	return out, err
+}
+
+func (p *pool) describeDisk(l volume.Label) node.VDisk {
+	return node.VDisk{
+		Name: l.Name, Path: p.disks.Image(l.Name), Pool: p.name, DiskType: p.diskType, Size: l.Size, Hash: l.Hash,
 	}
-	return node.VDisk{Name: name, Path: p.disks.Place(name), Size: size}, nil
 }
 
 // sweep removes some quota groups of a pool that works, from that ID on. It returns whether there are more, and from where on.

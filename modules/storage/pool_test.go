@@ -16,6 +16,7 @@ import (
 
 	"github.com/croft-edge/croft/modules/storage/bytesize"
 	"github.com/croft-edge/croft/modules/storage/loop"
+	"github.com/croft-edge/croft/modules/storage/volume"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 )
@@ -28,13 +29,12 @@ func TestReboot(t *testing.T) {
 			m := opened(t, cfg)
 			f := create(t, m, "7-1", 32*mib)
 			write(t, f.Path, "kept")
-			_, err := m.VDisks().Allocate("8-1", 16*mib)
-			check(t, err)
+			disk := allocate(t, m, "8-1", 16*mib)
 			m = reboot(t, m)
 			wantData(t, f.Path, "kept")
 			wantWhole(t, m)
 			status := m.status()
-			if status.Quota != string(quota) || status.Pools[0].Reserved != 48*mib {
+			if status.Quota != string(quota) || status.Pools[0].Reserved != 32*mib+volume.DiskRoom(disk.Size) {
 				t.Errorf("after a reboot the status is %+v", status)
 			}
 			if again := create(t, m, "7-1", 32*mib); again.Path != f.Path {
@@ -105,7 +105,7 @@ func TestClosed(t *testing.T) {
 	if err := m.Storage().ReleaseFilesystem("7-1"); !errors.Is(err, node.Transient) {
 		t.Errorf("releasing gives %v", err)
 	}
-	if _, err := m.VDisks().Allocate("8-1", 16*mib); !errors.Is(err, node.Transient) {
+	if _, err := m.VDisks().Allocate(diskSpec("8-1", 16*mib)); !errors.Is(err, node.Transient) {
 		t.Errorf("allocating gives %v", err)
 	}
 }
@@ -292,7 +292,7 @@ func TestNotOurs(t *testing.T) {
 	if !errors.Is(err, node.Exist) {
 		t.Errorf("creating 7-2 gives %v", err)
 	}
-	if _, err := m.VDisks().Allocate("8-1", 16*mib); !errors.Is(err, node.Exist) {
+	if _, err := m.VDisks().Allocate(diskSpec("8-1", 16*mib)); !errors.Is(err, node.Exist) {
 		t.Errorf("allocating 8-1 gives %v", err)
 	}
 	wantData(t, p.filesystems.Place("7-2"), "theirs")

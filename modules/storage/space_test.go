@@ -13,6 +13,7 @@ import (
 
 	"github.com/croft-edge/croft/modules/storage/btrfs"
 	"github.com/croft-edge/croft/modules/storage/bytesize"
+	"github.com/croft-edge/croft/modules/storage/volume"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/saturate"
 	"github.com/croft-edge/croft/pkg/workload"
@@ -32,9 +33,8 @@ func TestPromisesAreKept(t *testing.T) {
 			cfg.Pools = DefaultPools(size)
 			m := opened(t, cfg)
 			free := offered(newSpace(size))
-			_, err := m.VDisks().Allocate("8-1", 64*mib)
-			check(t, err)
-			half := (free - 64*mib) / 2 / mib * mib
+			allocate(t, m, "8-1", 64*mib)
+			half := (free - volume.DiskRoom(64*mib)) / 2 / mib * mib
 			for _, name := range []string{"7-1", "7-2"} {
 				f := create(t, m, name, half)
 				n, err := fill(filepath.Join(f.Path, "data"), half+8*mib)
@@ -42,7 +42,7 @@ func TestPromisesAreKept(t *testing.T) {
 					t.Errorf("%s of %s took %s (%v)", name, bytesize.Format(half), bytesize.Format(n), err)
 				}
 			}
-			_, err = m.Storage().CreateFilesystem(node.FilesystemSpec{Name: "7-3", Size: 10 * mib, DiskType: workload.SSD})
+			_, err := m.Storage().CreateFilesystem(node.FilesystemSpec{Name: "7-3", Size: 10 * mib, DiskType: workload.SSD})
 			if !errors.Is(err, node.NoSpace) {
 				t.Errorf("one more gives %v", err)
 			}
@@ -120,7 +120,7 @@ func TestHostFull(t *testing.T) {
 	}
 	for what, err := range map[string]error{
 		"creating":   second(m.Storage().CreateFilesystem(node.FilesystemSpec{Name: "7-2", Size: 32 * mib, DiskType: workload.SSD})),
-		"allocating": second(m.VDisks().Allocate("8-2", 32*mib)),
+		"allocating": second(m.VDisks().Allocate(diskSpec("8-2", 32*mib))),
 		"releasing":  m.Storage().ReleaseFilesystem("7-1"),
 	} {
 		if k := node.KindOf(err); err != nil && k != node.Transient && k != node.NoSpace {
@@ -131,34 +131,6 @@ func TestHostFull(t *testing.T) {
 	check(t, os.Remove(junk))
 	m = reboot(t, m)
 	wantWhole(t, m)
-}
-
-// TestDisksWriteInPlace wants a disk's blocks to be written where they are: a
-// copy would need room that isn't there.
-func TestDisksWriteInPlace(t *testing.T) {
-	m := opened(t, newConfig(t))
-	d, err := m.VDisks().Allocate("8-1", 64*mib)
-	check(t, err)
-	f, err := os.OpenFile(d.Path, os.O_RDWR, 0)
-	check(t, err)
-	defer f.Close()
-	flags, err := unix.IoctlGetInt(int(f.Fd()), unix.FS_IOC_GETFLAGS)
-	check(t, err)
-	if flags&0x00800000 == 0 {
-		t.Errorf("its flags are %#x", flags)
-	}
-	before := m.status().Pools[0].Used
-	for range 3 {
-		for at := int64(0); at < int64(d.Size); at += int64(mib) {
-			if _, err := f.WriteAt(make([]byte, mib), at); err != nil {
-				t.Fatal(err)
-			}
-		}
-		check(t, f.Sync())
-	}
-	if after := m.status().Pools[0].Used; after > before+mib {
-		t.Errorf("used were %s, after writing it over they are %s", bytesize.Format(before), bytesize.Format(after))
-	}
 }
 
 // TestNoInodes wants a name that can't be noted not to be made.

@@ -119,24 +119,52 @@ type Storage interface {
 	Monitor(ctx context.Context) <-chan PoolUse
 }
 
-// VDisk is a raw disk image for a VM, preallocated on a pool.
+// VDiskSpec asks for a virtual disk.
+type VDiskSpec struct {
+	// Name labels it: the reservation's ID.
+	Name string
+	// Size is the size of the image in bytes, a multiple of 4096.
+	Size uint64
+	// DiskType is SSD or HDD; only pools of that type are considered. Empty for an SSD
+	// pool, or an HDD pool when no SSD pool has room.
+	DiskType workload.DeviceType
+	// Hash is the reservation's, AdoptUnlabelled whether a disk without a
+	// hash counts as its own: see Claim.
+	Hash            string
+	AdoptUnlabelled bool
+}
+
+// VDisk is a raw, sparse disk image for a VM. Its whole size is promised: each of its blocks
+// can be written, in any order and again, whatever others write. A block that was discarded
+// (FALLOC_FL_PUNCH_HOLE) gives its space back once all blocks that were written together with
+// it, the extent, are discarded; until then a new write of it takes space beside it, which
+// counts for the disk. EDQUOT, or ENOSPC with direct I/O, when that exceeds what the disk has.
 type VDisk struct {
 	Name string
-	// Path is the image's file.
+	// Path is the image's file, which only root can reach.
 	Path string
+	// Pool is the name of the pool it lies on.
+	Pool     string
+	DiskType workload.DeviceType
+	// Size is the size of the image, Used its space on the pool, with btrfs' map of it; bytes.
 	Size uint64
+	Used uint64
+	// Hash is the hash of its reservation (see Claim), empty without one.
+	Hash string
 }
 
 // VDisks allocates virtual disks. Bus: storage.vdisk@0.1.0.
 type VDisks interface {
-	// Allocate makes a disk of size bytes, or returns the one of that name;
-	// never shrinks, and never touches the data of an existing one. Exist when
-	// one of that name has another size.
-	Allocate(name string, size uint64) (VDisk, error)
+	// Allocate makes a disk, or returns the one of that name. One that is there is never made
+	// anew, and its data never touched; a larger size grows it. NoSpace names the needed and
+	// the free space; Exist when the one of that name is larger, of another type, or belongs
+	// to another reservation: it stays untouched.
+	Allocate(spec VDiskSpec) (VDisk, error)
 	// Deallocate removes the disk and its data. NotExist when there is none.
 	Deallocate(name string) error
-	// Inspect returns the disk. NotExist when there is none.
+	// Inspect returns the disk with its use as of the pool's last commit. NotExist when there
+	// is none.
 	Inspect(name string) (VDisk, error)
-	// List returns all disks.
+	// List returns all disks, without their use.
 	List() ([]VDisk, error)
 }

@@ -204,7 +204,7 @@ func changing(method string) bool {
 // methods are the methods of all contracts that the fake node implements.
 func methods() (out []string) {
 	for name, contract := range map[string]reflect.Type{
-		"Storage": reflect.TypeFor[node.Storage](), "ZDB": reflect.TypeFor[node.ZDBNamespaces](),
+		"Storage": reflect.TypeFor[node.Storage](), "VDisks": reflect.TypeFor[node.VDisks](), "ZDB": reflect.TypeFor[node.ZDBNamespaces](),
 		"Containers": reflect.TypeFor[node.Containers](), "Images": reflect.TypeFor[node.Images](),
 		"Networks": reflect.TypeFor[node.Networks](), "Taps": reflect.TypeFor[node.Taps](), "Debug": reflect.TypeFor[node.Debug](),
 		"Identity": reflect.TypeFor[node.IdentityManager](),

@@ -32,6 +32,19 @@ func TestStorageConforms(t *testing.T) {
 	})
 }
 
+func TestVDisksConform(t *testing.T) {
+	storageconformance.VDisksSuite(t, func(t *testing.T) storageconformance.VDisksSubject {
+		s := fakenode.NewStorage(&fakenode.Calls{}, node.Pool{Name: "ssd0", DiskType: workload.SSD, Offered: poolSize})
+		open := func(t *testing.T) storageconformance.VDisksClient {
+			t.Helper()
+			return fakenode.VDisks{Storage: s}.Serve(t)
+		}
+		return storageconformance.VDisksSubject{
+			Client: open(t), Pools: s.Serve(t), Offers: workload.SSD, Lacks: workload.HDD, Image: fakenode.DiskImages{Storage: s}, Restart: open,
+		}
+	})
+}
+
 func TestDebugConforms(t *testing.T) {
 	conformance.DebugSuite(t, func(t *testing.T) conformance.DebugSubject {
 		d := fakenode.NewDebug(&fakenode.Calls{})

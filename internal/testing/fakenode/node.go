@@ -73,6 +73,7 @@ func (n *Node) startZDB(spec node.ContainerSpec) {
 // Stubs speak to a node's modules on a bus.
 type Stubs struct {
 	Storage    *stubs.StorageStub
+	VDisks     *stubs.VDisksStub
 	ZDB        *stubs.ZDBNamespacesStub
 	Containers *stubs.ContainersStub
 	Images     *stubs.ImagesStub
@@ -86,6 +87,7 @@ func (n *Node) Serve(t *testing.T) Stubs {
 	t.Helper()
 	return Stubs{
 		Storage:    n.Storage.Serve(t),
+		VDisks:     VDisks{n.Storage}.Serve(t),
 		ZDB:        n.ZDB.Serve(t),
 		Containers: n.Containers.Serve(t),
 		Images:     n.Images.Serve(t),
@@ -99,6 +101,12 @@ func (n *Node) Serve(t *testing.T) Stubs {
 func (s *Storage) Serve(t *testing.T) *stubs.StorageStub {
 	t.Helper()
 	return stubs.NewStorageStub(conformance.OnBus[node.Storage](t, node.StorageModule, bus.Object(node.StorageObject, node.StorageVersion), s))
+}
+
+// Serve returns the stub of the module.
+func (v VDisks) Serve(t *testing.T) *stubs.VDisksStub {
+	t.Helper()
+	return stubs.NewVDisksStub(conformance.OnBus[node.VDisks](t, node.StorageModule, bus.Object(node.VDiskObject, node.VDiskVersion), v))
 }
 
 // Serve returns the stub of the module.

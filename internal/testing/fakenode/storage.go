@@ -14,13 +14,14 @@ import (
 // minSize is the least size of a file system in bytes, and what an empty pool uses.
 const minSize = 1 << 20
 
-// Storage is the storage module's file systems. It implements node.Storage.
+// Storage is the storage module's file systems; its virtual disks are VDisks. It implements node.Storage.
 type Storage struct {
 	calls   *Calls
 	mu      sync.Mutex
 	pools   []node.Pool
 	broken  map[string]string
 	have    map[string]*filesystem
+	disks   map[string]*vdisk
 	changed chan struct{}
 	// onErase is called with the path of a file system that is released or new.
 	onErase func(path string)
@@ -43,7 +44,7 @@ func (f *filesystem) used() (sum uint64) {
 
 // NewStorage has empty pools, of which it needs Name, DiskType and Offered.
 func NewStorage(calls *Calls, pools ...node.Pool) *Storage {
-	s := &Storage{calls: calls, broken: map[string]string{}, have: map[string]*filesystem{}, changed: make(chan struct{}), onErase: func(string) {}}
+	s := &Storage{calls: calls, broken: map[string]string{}, have: map[string]*filesystem{}, disks: map[string]*vdisk{}, changed: make(chan struct{}), onErase: func(string) {}}
 	for _, p := range pools {
 		p.Path, p.Devices, p.Total = "/pools/"+p.Name, []string{"/dev/" + p.Name}, max(p.Total, p.Offered)
 		s.pools = append(s.pools, p)
@@ -300,6 +301,11 @@ func (s *Storage) reserved(pool string) (sum uint64) {
 			sum += f.Size
 		}
 	}
+	for _, d := range s.disks {
+		if d.Pool == pool {
+			sum += diskRoom(d.Size)
+		}
+	}
 	return sum
 }
 
@@ -309,6 +315,11 @@ func (s *Storage) inUse(p node.Pool) node.Pool {
 	for _, f := range s.have {
 		if f.Pool == p.Name {
 			p.Used += f.used()
+		}
+	}
+	for _, d := range s.disks {
+		if d.Pool == p.Name {
+			p.Used += d.now().Used
 		}
 	}
 	return p

@@ -1,7 +1,7 @@
 // Package volume owns the things on a mounted pool:
 //
 //	volumes/<name>    one subvolume a file system, with a quota
-//	vdisks/<name>     one preallocated file a virtual disk
+//	vdisks/<name>     one subvolume a virtual disk, with a quota, and its image in it
 //
 // and beside the pool an index, which has the names of both for when the pool can't
 // be read. Its things carry the extended attribute trusted.croft.filesystem or
@@ -9,6 +9,6 @@
 // appears when the thing is complete; until then, and while it is removed, it has a
 // temporary name, which Prepare clears away after a crash.
 //
-// The label is the truth of a file system's size, and its limit follows it. Whether
+// The label is the truth of a thing's size; its limit and its image follow it. Whether
 // a pool has room is its caller's to know.
 package volume

@@ -16,10 +16,10 @@ const (
 	vdiskLabel      = "trusted.croft.vdisk"
 )
 
-// Label is the value of the attribute. It is the truth of a file system's size;
-// the quota follows it.
+// Label is the value of the attribute. It is the truth of a thing's size;
+// the quota follows it, and a disk's image.
 type Label struct {
-	// Name must be that of the folder or file: a copy made by hand isn't ours.
+	// Name must be that of the folder: a copy made by hand isn't ours.
 	Name string `json:"name"`
 	Size uint64 `json:"size"`
 	// Hash says whose it is, see node.Claim; labels of an older croft have none.

@@ -25,9 +25,9 @@ func (v *Filesystems) Resize(f *btrfs.FS, l Label, size uint64) error {
 	return nil
 }
 
-// grow raises the limit before the label: a full file system can't even be
+// grow raises the limit before the label: a full one can't even be
 // labelled. A crash in between leaves the old label, which the next Open holds to.
-func (v *Filesystems) grow(f *btrfs.FS, l Label, size uint64) error {
+func (v *subvolumes) grow(f *btrfs.FS, l Label, size uint64) error {
 	id, err := btrfs.SubvolumeID(v.Place(l.Name))
 	if err != nil {
 		return err
@@ -35,11 +35,11 @@ func (v *Filesystems) grow(f *btrfs.FS, l Label, size uint64) error {
 	if err := v.step("raise limit"); err != nil {
 		return err
 	}
-	if err := v.limits.set(f, id, size); err != nil {
+	if err := v.limits.set(f, id, v.room(size)); err != nil {
 		return err
 	}
 	if err := v.relabel(l.sized(size)); err != nil {
-		return withUndo(err, v.limits.set(f, id, l.Size))
+		return withUndo(err, v.limits.set(f, id, v.room(l.Size)))
 	}
 	return nil
 }
@@ -101,14 +101,14 @@ func (l Label) sized(size uint64) Label {
 	return l
 }
 
-// relabel writes a file system's label anew, so that a power cut doesn't take
+// relabel writes a label anew, so that a power cut doesn't take
 // it back.
-func (v *Filesystems) relabel(l Label) error {
-	if err := v.step("relabel filesystem"); err != nil {
+func (v *subvolumes) relabel(l Label) error {
+	if err := v.step("relabel " + v.what); err != nil {
 		return err
 	}
 	path := v.Place(l.Name)
-	if err := setLabel(path, filesystemLabel, l); err != nil {
+	if err := setLabel(path, v.attribute, l); err != nil {
 		return err
 	}
 	folder, err := os.Open(path)
@@ -119,10 +119,10 @@ func (v *Filesystems) relabel(l Label) error {
 	return btrfs.Wrap(folder.Sync(), "cannot sync the label of %s", path)
 }
 
-// Claim writes a label that has a hash now. A full file system has no room even
+// Claim writes a label that has a hash now. A full one has no room even
 // for that: its limit is raised for the moment. A crash in between leaves the
 // raised one, and the next Open holds to the label's size.
-func (v *Filesystems) Claim(f *btrfs.FS, l Label) error {
+func (v *subvolumes) Claim(f *btrfs.FS, l Label) error {
 	err := v.relabel(l)
 	if node.KindOf(err) != node.NoSpace {
 		return err
@@ -131,11 +131,11 @@ func (v *Filesystems) Claim(f *btrfs.FS, l Label) error {
 	if err != nil {
 		return err
 	}
-	if err := v.limits.set(f, id, saturate.Add(l.Size, MinSize)); err != nil {
+	if err := v.limits.set(f, id, saturate.Add(v.room(l.Size), MinSize)); err != nil {
 		return err
 	}
 	err = v.relabel(l)
-	if back := v.limits.set(f, id, l.Size); err == nil {
+	if back := v.limits.set(f, id, v.room(l.Size)); err == nil {
 		err = back
 	}
 	return err

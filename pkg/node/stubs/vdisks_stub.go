@@ -25,8 +25,8 @@ func NewVDisksStub(client zbus.Client) *VDisksStub {
 	}
 }
 
-func (s *VDisksStub) Allocate(ctx context.Context, arg0 string, arg1 uint64) (ret0 node.VDisk, ret1 error) {
-	args := []interface{}{arg0, arg1}
+func (s *VDisksStub) Allocate(ctx context.Context, arg0 node.VDiskSpec) (ret0 node.VDisk, ret1 error) {
+	args := []interface{}{arg0}
 	result, err := s.client.RequestContext(ctx, s.module, s.object, "Allocate", args...)
 	loader := zbus.Loader{
 		&ret0,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/pkg/errors"
 	"github.com/rs/zerolog"
@@ -132,11 +131,7 @@ func look(ctx context.Context, cfg storage.Config) (holdings, error) {
 		return out, err
 	}
 	for _, d := range disks {
-		for _, p := range status.Pools {
-			if strings.HasPrefix(d.Path, p.Path+"/") {
-				out.things[p.Name]++
-			}
-		}
+		out.things[d.Pool]++
 	}
 	return out, nil
 }
