@@ -311,7 +311,7 @@ func wantWholeDisks(t *testing.T, m *Module) {
 				t.Errorf("%s has mode %s (%v)", dir, info.Mode(), err)
 			}
 		}
-		if d.Size > 16*mib || d.Hash != "" { // written before that
+		if d.Name == "8-1" && (d.Size > 16*mib || d.Hash != "") { // written before that
 			check(t, wantStamp(d.Path, 5*mib))
 		}
 	}
