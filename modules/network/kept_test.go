@@ -1,6 +1,7 @@
 package network_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -47,16 +48,23 @@ func pin(t *testing.T, source string) string {
 func repin(t *testing.T, file string) {
 	t.Helper()
 	const ids = "0:1000000000:65536"
-	err := sys.UnshareAfterEnterUserns(ids, ids, syscall.CLONE_NEWNET, func(pid int) error {
-		return keep(file, fmt.Sprintf("/proc/%d/ns/net", pid))
-	})
-	if err != nil {
-		t.Fatal(err)
+	const attempts = 5
+	for attempt := 1; ; attempt++ {
+		err := sys.UnshareAfterEnterUserns(ids, ids, syscall.CLONE_NEWNET, func(pid int) error {
+			return keep(file, fmt.Sprintf("/proc/%d/ns/net", pid))
+		})
+		if err == nil {
+			return
+		}
+		// The library's process is gone before the callback now and then, on a busy machine.
+		if !errors.Is(err, syscall.ENOENT) || attempt == attempts {
+			t.Fatal(err)
+		}
 	}
 }
 
 func keep(file, source string) error {
-	if err := os.WriteFile(file, nil, 0o400); err != nil {
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		return err
 	}
 	return syscall.Mount(source, file, "", syscall.MS_BIND, "")

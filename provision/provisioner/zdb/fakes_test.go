@@ -43,6 +43,8 @@ type world struct {
 	was   map[string]bool
 	// unread is the error of reading all homes.
 	unread error
+	// wait is how long the provisioner waits for a zdb.
+	wait time.Duration
 }
 
 func newWorld(t *testing.T) *world {
@@ -52,13 +54,13 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	n := fakenode.New(t, node.Pool{Name: "ssd0", DiskType: workload.SSD, Offered: 100 * gib}, node.Pool{Name: "hdd0", DiskType: workload.HDD, Offered: 100 * gib})
-	return &world{Node: n, t: t, stubs: n.Serve(t), born: time.Now(), user: user.ID(), homes: map[string]zdb.Home{}, was: map[string]bool{}}
+	return &world{Node: n, t: t, stubs: n.Serve(t), born: time.Now(), wait: 200 * time.Millisecond, user: user.ID(), homes: map[string]zdb.Home{}, was: map[string]bool{}}
 }
 
 func (f *world) provisioner() *zdb.Provisioner {
 	return zdb.New(zdb.Config{
 		Containers: f.stubs.Containers, Images: f.stubs.Images, Storage: f.stubs.Storage, Servers: f.stubs.ZDB, Namespaces: f.stubs.ZDB,
-		Identity: f.stubs.Identity, Homes: f, Past: f.past, Memory: 64 * mib, CPU: 1, Wait: 200 * time.Millisecond,
+		Identity: f.stubs.Identity, Homes: f, Past: f.past, Memory: 64 * mib, CPU: 1, Wait: f.wait,
 	})
 }
 

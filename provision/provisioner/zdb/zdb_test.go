@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/sign"
@@ -309,6 +310,7 @@ func TestAnImageThatIsHereIsTaken(t *testing.T) {
 
 func TestAZDBThatNeedsItsTimeIsWaitedFor(t *testing.T) {
 	f := newWorld(t)
+	f.wait = time.Minute
 	f.ZDB.Silence(3)
 	f.provision("2-1", aNamespace(""))
 	if f.ZDB.Silent() != 0 {

@@ -243,9 +243,16 @@ func TestSlowAndHugeRequestsAreCutOff(t *testing.T) {
 		_, _ = head.Write([]byte("GET /v1/version HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("a", 1<<20)))
 	}()
 	slow.Go(func() { gone("a huge head", head) })
-	if _, err := w.dial(w.dialer()).Status(t.Context(), "7-1"); err != nil {
-		t.Errorf("somebody else: %v", err)
-	}
+	// On a busy machine an honest user may be slower than these short times, too.
+	w.settle("somebody else is served", func() bool {
+		c, err := w.dialer().Dial(t.Context())
+		if err != nil {
+			return false
+		}
+		defer c.Close()
+		_, err = c.Status(t.Context(), "7-1")
+		return err == nil
+	})
 	slow.Wait()
 }
 
