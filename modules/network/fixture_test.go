@@ -139,6 +139,12 @@ func port(t *testing.T) uint16 {
 		if _, taken := ports.LoadOrStore(n, true); taken {
 			continue
 		}
+		// The name keeps it from other runs' tests, until this process ends.
+		claim, err := net.Listen("unix", "@croft-test-port-"+strconv.Itoa(n))
+		if err != nil {
+			continue
+		}
+		ports.Store(n, claim)
 		conn, err := net.ListenPacket("udp", ":"+strconv.Itoa(n))
 		if err != nil {
 			continue
