@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/internal/testing/nodetest"
-	"github.com/croft-edge/croft/modules/network/netns"
+	"github.com/croft-edge/croft/pkg/netns"
 	"github.com/croft-edge/croft/pkg/sign"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/shirou/gopsutil/v4/process"
 
 	"github.com/croft-edge/croft/internal/testing/nodetest"
-	"github.com/croft-edge/croft/modules/network/netns"
+	"github.com/croft-edge/croft/pkg/netns"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/sign"
 	"github.com/croft-edge/croft/pkg/workload"

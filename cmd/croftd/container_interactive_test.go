@@ -14,7 +14,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/croft-edge/croft/internal/testing/imagetest"
-	"github.com/croft-edge/croft/modules/network/netns"
+	"github.com/croft-edge/croft/pkg/netns"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/workload"
 )

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/internal/testing/imagetest"
-	"github.com/croft-edge/croft/modules/network/netns"
+	"github.com/croft-edge/croft/pkg/netns"
 	"github.com/croft-edge/croft/pkg/nodestatus"
 	"github.com/croft-edge/croft/pkg/workload"
 )

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/net/ipv6"
 	"golang.org/x/sys/unix"
 
-	"github.com/croft-edge/croft/modules/network/netns"
+	"github.com/croft-edge/croft/pkg/netns"
 )
 
 // wire is a raw socket on an interface.

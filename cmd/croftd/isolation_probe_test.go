@@ -19,7 +19,7 @@ import (
 	"golang.org/x/net/ipv4"
 	"golang.org/x/net/ipv6"
 
-	"github.com/croft-edge/croft/modules/network/netns"
+	"github.com/croft-edge/croft/pkg/netns"
 )
 
 // Timeouts. Permitted probes are repeated; each forbidden one costs quiet, all at the same time.

@@ -19,7 +19,7 @@ import (
 	"github.com/croft-edge/croft/internal/testing/netlab"
 	"github.com/croft-edge/croft/modules/network"
 	"github.com/croft-edge/croft/modules/network/links"
-	"github.com/croft-edge/croft/modules/network/netns"
+	"github.com/croft-edge/croft/pkg/netns"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/conformance"
 	"github.com/croft-edge/croft/pkg/workload"

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/internal/testing/frame"
-	"github.com/croft-edge/croft/modules/network/netns"
+	"github.com/croft-edge/croft/pkg/netns"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/conformance"
 	"github.com/croft-edge/croft/pkg/node/conformance/expect"

@@ -15,7 +15,7 @@ import (
 
 	"github.com/containerd/containerd/v2/pkg/sys"
 
-	"github.com/croft-edge/croft/modules/network/netns"
+	"github.com/croft-edge/croft/pkg/netns"
 	"github.com/croft-edge/croft/pkg/node"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"github.com/croft-edge/croft/modules/network/carrier"
 	"github.com/croft-edge/croft/modules/network/host"
-	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/modules/network/store"
+	"github.com/croft-edge/croft/pkg/netns"
 	"github.com/croft-edge/croft/pkg/node"
 )
 

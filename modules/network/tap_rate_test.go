@@ -12,7 +12,7 @@ import (
 	"github.com/croft-edge/croft/internal/testing/frame"
 	"github.com/croft-edge/croft/modules/network"
 	"github.com/croft-edge/croft/modules/network/links"
-	"github.com/croft-edge/croft/modules/network/netns"
+	"github.com/croft-edge/croft/pkg/netns"
 	"github.com/croft-edge/croft/pkg/node"
 )
 

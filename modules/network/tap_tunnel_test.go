@@ -12,8 +12,8 @@ import (
 
 	"github.com/croft-edge/croft/internal/testing/frame"
 	"github.com/croft-edge/croft/modules/network"
-	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/pkg/dial"
+	"github.com/croft-edge/croft/pkg/netns"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/conformance"
 	"github.com/croft-edge/croft/pkg/workload"

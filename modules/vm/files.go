@@ -3,7 +3,6 @@ package vm
 import (
 	"net"
 	"os"
-	"runtime"
 
 	"github.com/pkg/errors"
 	"golang.org/x/sys/unix"
@@ -11,6 +10,7 @@ import (
 	"github.com/croft-edge/croft/modules/vm/launch"
 	"github.com/croft-edge/croft/modules/vm/machine"
 	"github.com/croft-edge/croft/modules/vm/qemu"
+	"github.com/croft-edge/croft/pkg/netns"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
@@ -131,34 +131,16 @@ func listen(path string) (*os.File, error) {
 
 // openTap opens a persistent tap device in its namespace. NotExist without the device, Busy while another process has
 // it.
-func openTap(t node.VMTap) (*os.File, error) {
-	type outcome struct {
-		file *os.File
-		err  error
-	}
-	done := make(chan outcome, 1)
-	go func() {
-		// The thread ends with this goroutine: it stays in the namespace.
-		runtime.LockOSThread()
-		file, err := openTapIn(t)
-		done <- outcome{file, err}
-	}()
-	out := <-done
-	return out.file, out.err
+func openTap(t node.VMTap) (file *os.File, err error) {
+	err = netns.Do(t.Namespace, func() (err error) {
+		file, err = openTapHere(t)
+		return err
+	})
+	return file, err
 }
 
-func openTapIn(t node.VMTap) (*os.File, error) {
-	namespace, err := os.Open(t.Namespace)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, node.Errorf(node.NotExist, "cannot open tap device %s: there is no network namespace %s", t.Device, t.Namespace)
-	}
-	if err != nil {
-		return nil, errors.Wrapf(err, "cannot open tap device %s", t.Device)
-	}
-	defer namespace.Close()
-	if err := unix.Setns(int(namespace.Fd()), unix.CLONE_NEWNET); err != nil {
-		return nil, errors.Wrapf(err, "cannot enter network namespace %s", t.Namespace)
-	}
+// openTapHere opens it in the thread's namespace.
+func openTapHere(t node.VMTap) (*os.File, error) {
 	// Without a device of that name the kernel would make one.
 	if _, err := net.InterfaceByName(t.Device); err != nil {
 		return nil, node.Errorf(node.NotExist, "cannot open tap device %s: there is none in %s", t.Device, t.Namespace)

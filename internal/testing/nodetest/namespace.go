@@ -5,7 +5,7 @@ import (
 	"net"
 	"os/exec"
 
-	"github.com/croft-edge/croft/modules/network/netns"
+	"github.com/croft-edge/croft/pkg/netns"
 )
 
 // DialFrom dials from the network namespace of that file; from the test's own when it is empty.

@@ -16,8 +16,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/pkg/bus"
+	"github.com/croft-edge/croft/pkg/netns"
 	"github.com/croft-edge/croft/pkg/node"
 	"github.com/croft-edge/croft/pkg/node/stubs"
 	"github.com/croft-edge/croft/pkg/sign"

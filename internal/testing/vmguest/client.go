@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/croft-edge/croft/internal/testing/vmguest/report"
-	"github.com/croft-edge/croft/modules/network/netns"
+	"github.com/croft-edge/croft/pkg/netns"
 )
 
 // pollEvery is how often Wait asks.

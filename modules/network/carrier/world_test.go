@@ -17,10 +17,10 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
-	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/modules/network/wireguard"
 	"github.com/croft-edge/croft/pkg/carrier"
 	"github.com/croft-edge/croft/pkg/cgroup"
+	"github.com/croft-edge/croft/pkg/netns"
 )
 
 // This test binary is a carrier too: its first argument says so.

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/croft-edge/croft/modules/network/dns"
-	"github.com/croft-edge/croft/modules/network/netns"
+	"github.com/croft-edge/croft/pkg/netns"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -13,7 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/croft-edge/croft/modules/network/dns"
-	"github.com/croft-edge/croft/modules/network/netns"
+	"github.com/croft-edge/croft/pkg/netns"
 	"github.com/croft-edge/croft/pkg/node"
 )
 

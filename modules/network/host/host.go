@@ -17,8 +17,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/croft-edge/croft/modules/network/firewall"
-	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/pkg/atomicfile"
+	"github.com/croft-edge/croft/pkg/netns"
 	"github.com/croft-edge/croft/pkg/node"
 )
 

@@ -3,7 +3,7 @@ package links
 import (
 	"github.com/vishvananda/netlink"
 
-	"github.com/croft-edge/croft/modules/network/netns"
+	"github.com/croft-edge/croft/pkg/netns"
 )
 
 // snapshot is the state of a namespace's links, by their index, as it was read once.

@@ -6,9 +6,9 @@ import (
 
 	"github.com/croft-edge/croft/modules/network/carrier"
 	"github.com/croft-edge/croft/modules/network/links"
-	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/modules/network/resource"
 	"github.com/croft-edge/croft/modules/network/wireguard"
+	"github.com/croft-edge/croft/pkg/netns"
 	"github.com/croft-edge/croft/pkg/node"
 )
 

@@ -11,8 +11,8 @@ import (
 	vnetns "github.com/vishvananda/netns"
 
 	"github.com/croft-edge/croft/modules/network/links"
-	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/modules/network/resource"
+	"github.com/croft-edge/croft/pkg/netns"
 	"github.com/croft-edge/croft/pkg/node"
 )
 

@@ -13,8 +13,8 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/croft-edge/croft/modules/network/links"
-	"github.com/croft-edge/croft/modules/network/netns"
 	"github.com/croft-edge/croft/modules/network/resource"
+	"github.com/croft-edge/croft/pkg/netns"
 	"github.com/croft-edge/croft/pkg/node"
 )
 
