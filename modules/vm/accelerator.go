@@ -17,8 +17,9 @@ type emulator struct {
 	name string
 	// only is the accelerator that is used without trying; empty: the best one that works.
 	only qemu.Accelerator
-	// cgroup is the path of the probes' control group.
+	// cgroup is the path of the probes' control group, device that of KVM.
 	cgroup string
+	device string
 	log    zerolog.Logger
 
 	// probing has a token while no probe runs. mu guards what is known, and is never held for long.
@@ -32,7 +33,7 @@ type emulator struct {
 }
 
 func newEmulator(c Config) *emulator {
-	e := &emulator{name: c.Program, only: c.Accelerator, cgroup: c.Cgroup + "/probe", log: c.Log, probing: make(chan struct{}, 1), kernels: map[kernel]outcome{}}
+	e := &emulator{name: c.Program, only: c.Accelerator, cgroup: c.Cgroup + "/probe", device: "/dev/kvm", log: c.Log, probing: make(chan struct{}, 1), kernels: map[kernel]outcome{}}
 	e.probing <- struct{}{}
 	if c.Accelerator != "" {
 		e.general = outcome{accelerator: c.Accelerator, why: "the setting vm-accelerator says so"}
@@ -158,8 +159,8 @@ func (e *emulator) tryKernel(ctx context.Context, path string, file *os.File) (o
 
 // try tries KVM with a kernel, without one with a small guest.
 func (e *emulator) try(ctx context.Context, path string, file *os.File) (outcome, error) {
-	if _, err := os.Stat("/dev/kvm"); err != nil {
-		return outcome{accelerator: qemu.TCG, why: "this machine has no /dev/kvm"}, nil
+	if _, err := os.Stat(e.device); err != nil {
+		return outcome{accelerator: qemu.TCG, why: "this machine has no " + e.device, until: time.Now().Add(failureTime)}, nil
 	}
 	p := qemu.Prober{Program: path, Accelerator: qemu.KVM, UID: probeUID, Groups: groupsOf(qemu.KVM), Confine: e.confine}
 	err := p.Firmware(ctx)

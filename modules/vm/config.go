@@ -30,21 +30,20 @@ type Config struct {
 	Command []string
 	// Accelerator is the only one that is tried; empty: KVM where it really works, else TCG.
 	Accelerator qemu.Accelerator
-	// Cgroup is the path of the control group that has those of all VMs, such as "/croft".
+	// Cgroup is the path of the control group that has those of all VMs, such as "/croft-vms".
 	Cgroup string
 	Logs   Logs
 	// PowerOff is how long a guest may take to power itself off; 0 for 30 s.
 	PowerOff time.Duration
-	// Clock tells the time; nil is the machine's.
-	Clock func() time.Time
-	Log   zerolog.Logger
+	// Answer is how long a started QEMU may take to answer; 0 for 20 s.
+	Answer time.Duration
+	Log    zerolog.Logger
 }
 
 const (
 	defaultProgram  = "qemu-system-x86_64"
 	defaultPowerOff = 30 * time.Second
-	// answerTime is how long a started QEMU may take to answer.
-	answerTime = 20 * time.Second
+	defaultAnswer   = 20 * time.Second
 	// endTime is how long a killed QEMU may take to end.
 	endTime = 10 * time.Second
 	// firstUID begins the IDs of users that VMs run as, one each: above those of containers (rootfs, up to 0xefffffff).
@@ -76,8 +75,8 @@ func (c Config) normal() (Config, error) {
 	if c.PowerOff <= 0 {
 		c.PowerOff = defaultPowerOff
 	}
-	if c.Clock == nil {
-		c.Clock = time.Now
+	if c.Answer <= 0 {
+		c.Answer = defaultAnswer
 	}
 	return c, nil
 }

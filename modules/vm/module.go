@@ -4,7 +4,6 @@ import (
 	"context"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"github.com/croft-edge/croft/modules/vm/machine"
 	"github.com/croft-edge/croft/modules/vm/qemu"
@@ -131,6 +130,3 @@ func stopTimer(e *entry) {
 		e.timer = nil
 	}
 }
-
-// now is the time.
-func (m *Module) now() time.Time { return m.cfg.Clock() }

@@ -80,7 +80,7 @@ func groupsOf(a qemu.Accelerator) []uint32 {
 
 // awaitAnswer waits until a started QEMU answers. One that doesn't in time is killed.
 func (p processes) awaitAnswer(ctx context.Context, at machine.Files, ended <-chan error) (machine.Process, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	ctx, cancel := context.WithTimeout(ctx, p.cfg.Answer)
 	defer cancel()
 	dead := make(chan struct{})
 	var outcome error
@@ -103,7 +103,7 @@ func (p processes) awaitAnswer(ctx context.Context, at machine.Files, ended <-ch
 				err = kill(one)
 				p.cfg.Log.Warn().Int("pid", one.PID).Err(err).Msg("a QEMU has not answered in time: it is killed")
 			}
-			return machine.Process{}, node.Errorf(node.Transient, "cannot start the VM: QEMU has not answered within %s", answerTime)
+			return machine.Process{}, node.Errorf(node.Transient, "cannot start the VM: QEMU has not answered within %s", p.cfg.Answer)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

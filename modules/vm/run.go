@@ -2,6 +2,7 @@ package vm
 
 import (
 	"context"
+	"time"
 
 	"github.com/croft-edge/croft/modules/vm/machine"
 	"github.com/croft-edge/croft/pkg/node"
@@ -114,7 +115,7 @@ func (m *Module) attempt(ctx context.Context, e *entry) error {
 	if err != nil {
 		return err
 	}
-	r, err = e.record.Began(p, m.now())
+	r, err = e.record.Began(p, time.Now())
 	if err := m.save(e, r, err); err != nil {
 		return err
 	}
@@ -136,7 +137,7 @@ func (m *Module) abandon(ctx context.Context, e *entry, cause error) error {
 			return err
 		}
 	}
-	r, err = r.Failed(cause.Error(), m.now(), machine.Pauses())
+	r, err = r.Failed(cause.Error(), time.Now(), machine.Pauses())
 	if err := m.save(e, r, err); err != nil {
 		m.cfg.Log.Error().Str("id", e.id).Err(err).Msg("cannot record the failure of a VM")
 		return err

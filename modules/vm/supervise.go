@@ -15,9 +15,10 @@ import (
 
 const (
 	// lookAgain is the pause before another look at a VM whose process can't be told yet, clearAgain that before a deletion is
-	// repeated.
+	// repeated, readPause that before an unreadable record is read again.
 	lookAgain  = time.Second
 	clearAgain = 5 * time.Second
+	readPause  = 10 * time.Second
 )
 
 // adopt finds the VMs that an earlier process has started, before anything else happens. Nothing is started here.
@@ -61,6 +62,7 @@ func (m *Module) resume(ctx context.Context, e *entry) {
 	p, runs, err := m.folder.Of(e.id).Process()
 	switch r := e.record; {
 	case r.Phase == machine.Lost:
+		m.readAgain(ctx, e)
 	case r.Phase == machine.Stopping:
 		m.later(e, 0, m.goOnDeleting)
 	case err != nil: // it is being started, or ends
@@ -81,6 +83,18 @@ func (m *Module) resume(ctx context.Context, e *entry) {
 	}
 }
 
+// readAgain reads the record of a held VM that could not be read before.
+func (m *Module) readAgain(ctx context.Context, e *entry) {
+	r, err := m.folder.Of(e.id).Read()
+	if err != nil {
+		m.later(e, readPause, m.resume)
+		return
+	}
+	m.cfg.Log.Info().Str("id", e.id).Msg("the record of a VM can be read again")
+	m.table.set(e, r)
+	m.resume(ctx, e)
+}
+
 // goOnDeleting continues a held VM's deletion.
 func (m *Module) goOnDeleting(ctx context.Context, e *entry) {
 	if err := m.clear(ctx, e); err != nil && ctx.Err() == nil {
@@ -97,7 +111,7 @@ func (m *Module) take(e *entry, p machine.Process) error {
 		r, err = r.Begin(r.Accelerator)
 	}
 	if r.Phase == machine.Starting && err == nil {
-		r, err = r.Began(p, m.now())
+		r, err = r.Began(p, time.Now())
 	}
 	r.Process = p
 	if err := m.save(e, r, err); err != nil {
@@ -156,7 +170,7 @@ func (m *Module) causeOf(r machine.Record) string {
 
 // ended records that a held VM's process has ended by itself, and schedules its next start.
 func (m *Module) ended(e *entry, cause string) {
-	r, err := e.record.Exited(cause, m.now(), machine.Pauses())
+	r, err := e.record.Exited(cause, time.Now(), machine.Pauses())
 	if err := m.save(e, r, err); err != nil {
 		m.cfg.Log.Error().Str("id", e.id).Err(err).Msg("cannot record the end of a VM: tried again")
 		m.later(e, clearAgain, m.resume)
@@ -168,7 +182,7 @@ func (m *Module) ended(e *entry, cause string) {
 
 // schedule starts a held VM that waits when its pause is over.
 func (m *Module) schedule(e *entry) {
-	m.later(e, time.Unix(0, e.record.Next).Sub(m.now()), func(ctx context.Context, e *entry) {
+	m.later(e, time.Unix(0, e.record.Next).Sub(time.Now()), func(ctx context.Context, e *entry) {
 		if err := m.start(ctx, e); err != nil && ctx.Err() == nil {
 			m.cfg.Log.Warn().Str("id", e.id).Err(err).Int("failures", e.record.Failures).Msg("cannot start a VM: it is tried again")
 		}

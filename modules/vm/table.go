@@ -2,6 +2,7 @@ package vm
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -147,6 +148,9 @@ func (t *table) create(e *entry, spec node.VMSpec) (machine.Record, error) {
 	for taken[uid] {
 		uid++
 	}
-	e.record, e.exists = machine.New(spec, uid), true
-	return e.record, nil
+	r := machine.New(spec, uid)
+	// A late process of an earlier VM with this ID has another number.
+	r.Attempt = rand.Uint64()
+	e.record, e.exists = r, true
+	return r, nil
 }

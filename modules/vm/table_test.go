@@ -119,3 +119,26 @@ func TestTurns(t *testing.T) {
 		t.Errorf("entries are left: %v", all.all)
 	}
 }
+
+// TestAttemptsOfAnID: the starts of one VM and of the next with its ID have different numbers, so that a late process of the
+// first doesn't become the second.
+func TestAttemptsOfAnID(t *testing.T) {
+	t.Parallel()
+	all, seen := newTable(vms), map[uint64]bool{}
+	for range 100 {
+		e, err := all.hold(t.Context(), "7-1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := all.create(e, node.VMSpec{ID: "7-1", User: "user"})
+		if err == nil {
+			r, err = r.Begin("tcg")
+		}
+		if err != nil || seen[r.Attempt] {
+			t.Fatalf("start %d, %v; earlier ones %v", r.Attempt, err, seen)
+		}
+		seen[r.Attempt] = true
+		all.remove(e)
+		all.release(e)
+	}
+}

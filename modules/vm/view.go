@@ -1,6 +1,8 @@
 package vm
 
 import (
+	"time"
+
 	"github.com/croft-edge/croft/modules/vm/machine"
 	"github.com/croft-edge/croft/pkg/cgroup"
 	"github.com/croft-edge/croft/pkg/node"
@@ -47,7 +49,7 @@ func (m *Module) Stats(id string) (node.VMStats, error) {
 	if err != nil {
 		return node.VMStats{}, err
 	}
-	return node.VMStats{ID: id, At: m.now().UnixNano(), CPU: cpu, Memory: group.Memory(), MemoryLimit: memory(r)}, nil
+	return node.VMStats{ID: id, At: time.Now().UnixNano(), CPU: cpu, Memory: group.Memory(), MemoryLimit: memory(r)}, nil
 }
 
 // Status implements node.VMs.

@@ -118,7 +118,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) config() Config {
 	return Config{
 		RunDir: filepath.Join(w.dir, "run"), Command: []string{"/proc/self/exe", become}, Accelerator: qemu.TCG,
-		Cgroup: w.cgroup, Logs: fifos{filepath.Join(w.dir, "logs")}, PowerOff: patience, Log: zerolog.New(zerolog.NewTestWriter(w.t)),
+		Cgroup: w.cgroup, Logs: fifos{filepath.Join(w.dir, "logs")}, PowerOff: patience, Answer: patience, Log: zerolog.New(zerolog.NewTestWriter(w.t)),
 	}
 }
 
@@ -269,7 +269,7 @@ func beAgent(path string) error {
 	}
 	m, err := Open(Config{
 		RunDir: filepath.Join(o.Dir, "run"), Command: []string{"/proc/self/exe", become}, Accelerator: qemu.TCG,
-		Cgroup: o.Cgroup, Logs: fifos{filepath.Join(o.Dir, "logs")}, Log: zerolog.New(os.Stderr),
+		Cgroup: o.Cgroup, Logs: fifos{filepath.Join(o.Dir, "logs")}, Answer: patience, Log: zerolog.New(os.Stderr),
 	})
 	if err != nil {
 		return err

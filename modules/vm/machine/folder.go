@@ -59,9 +59,6 @@ func CheckID(what, id string) error {
 // Of is the path of a VM's files.
 func (f *Folder) Of(id string) Files { return Files(filepath.Join(f.path, id)) }
 
-// Path is the folder of all VMs.
-func (f *Folder) Path() string { return f.path }
-
 // IDs are those of all VMs that have a record, in order.
 func (f *Folder) IDs() ([]string, error) {
 	entries, err := os.ReadDir(f.path)

@@ -40,7 +40,8 @@ type Record struct {
 	Since       int64   `json:"since"`
 	Ended       int64   `json:"ended"`
 	Next        int64   `json:"next"`
-	// Attempt numbers the starts, also those that fail: a process that was started for an earlier one gives up.
+	// Attempt numbers the starts, also those that fail, from any number on: a process that was started for an earlier one
+	// gives up.
 	Attempt uint64 `json:"attempt"`
 	// Starts counts successful starts, Failures those ends and failed starts since it last ran
 	// for steadyTime.
