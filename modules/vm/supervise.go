@@ -182,7 +182,7 @@ func (m *Module) ended(e *entry, cause string) {
 
 // schedule starts a held VM that waits when its pause is over.
 func (m *Module) schedule(e *entry) {
-	m.later(e, time.Unix(0, e.record.Next).Sub(time.Now()), func(ctx context.Context, e *entry) {
+	m.later(e, time.Until(time.Unix(0, e.record.Next)), func(ctx context.Context, e *entry) {
 		if err := m.start(ctx, e); err != nil && ctx.Err() == nil {
 			m.cfg.Log.Warn().Str("id", e.id).Err(err).Int("failures", e.record.Failures).Msg("cannot start a VM: it is tried again")
 		}
