@@ -29,6 +29,37 @@ func TestRatesOfVersion2(t *testing.T) {
 	}
 }
 
+// TestCPUs: the quota of both versions, written and read back; a part of a processor counts as one.
+func TestCPUs(t *testing.T) {
+	r := newTree(t)
+	r.group("", map[string]string{"cgroup.controllers": "cpu\n"})
+	two := filepath.Join(r.dir, "two")
+	r.group("two", map[string]string{"cpu.max": "max 100000"})
+	v2 := Group{[]place{{Hierarchy{Point: r.dir, Group: r.dir}, two}}}
+	of := Limits{CPUs: 3}
+	if n := v2.Limits(of).CPUs; n != 0 {
+		t.Errorf("no quota is read as %d", n)
+	}
+	if missing := v2.Limit(of); len(missing) != 0 || v2.Limits(of).CPUs != 3 {
+		t.Errorf("missing %v, in force %+v", missing, v2.Limits(of))
+	}
+	r.is("two/cpu.max", "300000 100000")
+	r.group("half", map[string]string{"cpu.max": "50000 100000"})
+	v2.places[0].dir = filepath.Join(r.dir, "half")
+	if n := v2.Limits(of).CPUs; n != 1 {
+		t.Errorf("half a processor is read as %d", n)
+	}
+	r.group("one", map[string]string{"cpu.cfs_quota_us": "-1", "cpu.cfs_period_us": "50000"})
+	v1 := Group{[]place{{Hierarchy{Point: r.dir, Group: r.dir, controllers: "cpu"}, filepath.Join(r.dir, "one")}}}
+	if n := v1.Limits(of).CPUs; n != 0 {
+		t.Errorf("no quota of version 1 is read as %d", n)
+	}
+	if missing := v1.Limit(of); len(missing) != 0 || v1.Limits(of).CPUs != 3 {
+		t.Errorf("version 1: missing %v, in force %+v", missing, v1.Limits(of))
+	}
+	r.is("one/cpu.cfs_quota_us", "300000")
+}
+
 // TestARateIsHeld reads from a disk in a real control group.
 func TestARateIsHeld(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "disk")
