@@ -132,7 +132,7 @@ func (c *compactor) giveUp(err error) bool {
 func (c *compactor) choose() bool {
 	full := c.reserve.gate.full != nil
 	if len(c.done) == 0 {
-		c.below = c.log.Active.Number
+		c.below = c.log.End().Segment()
 	}
 	best := c.thinnest()
 	if best == nil && full && c.retire() {
@@ -160,7 +160,7 @@ func (c *compactor) retire() bool {
 	if c.reserve.file.bytes < need || c.reserve.use(need) != nil {
 		return false
 	}
-	c.below = c.log.Active.Number
+	c.below = c.log.End().Segment()
 	return true
 }
 

@@ -372,6 +372,9 @@ func (m *machine) cut(t *rapid.T) {
 	if err := m.store.Close(); err != nil {
 		t.Fatalf("Close after a power cut: %v", err)
 	}
+	if rapid.Bool().Draw(t, "without index") {
+		maps.DeleteFunc(m.disk.files, func(path string, _ *memFile) bool { return strings.HasSuffix(path, "/checkpoint") })
+	}
 	m.open(t)
 	m.checkDurable(t)
 	if err := m.store.Close(); err != nil {

@@ -169,7 +169,7 @@ func (r *rawReader) scan(seg *wal.Segment, p Position) (format.Place, error) {
 			if found, err := scan.Resync(); err != nil || !found {
 				return 0, cmp.Or(err, ErrOffset)
 			}
-		case rec.Moved || rec.Kind == format.KindRotate || rec.Data.Before(p):
+		case rec.Moved || rec.Kind == format.KindRotate || rec.Kind == format.KindLost || rec.Data.Before(p):
 		case rec.Data == p:
 			r.last, r.lastAt = rec.At, p
 			return rec.At, nil

@@ -247,6 +247,9 @@ func (r *recovery) useCheckpoint() error {
 	if err := r.replay.from(m.At); err != nil {
 		return err
 	}
+	if err := index.Recover(r.index).ExtendFiles(); err != nil {
+		return err
+	}
 	if r.replay.records == 0 && r.keys == nil {
 		r.trustCounts()
 		return nil

@@ -119,7 +119,7 @@ func (p *replay) segment(seg *wal.Segment, off int64, last bool) (whole bool, er
 			scan.Off = good
 		}
 		end, follows := scan.Off, true
-		if !ok || r.Payload != nil && format.PayloadCRC(r.Payload) != r.CRC {
+		if !ok || r.Payload != nil && !r.Intact() {
 			// If something good follows it was damaged, else it is the torn end.
 			r.Key = slices.Clone(r.Key)
 			if follows, err = scan.Resync(); err != nil {
@@ -132,7 +132,7 @@ func (p *replay) segment(seg *wal.Segment, off int64, last bool) (whole bool, er
 				scan.Off = end
 			}
 		case follows:
-			p.trust.lose(seg, good, scan.Off)
+			err = p.lose(seg, good, scan.Off)
 		default:
 			return whole, p.end(scan, seg, good, last)
 		}
@@ -157,22 +157,36 @@ func (p *replay) end(scan *wal.Scanner, seg *wal.Segment, good int64, last bool)
 	return p.cut(seg, good, last)
 }
 
+// lose goes on behind a part of a segment that can't be read.
+func (p *replay) lose(seg *wal.Segment, from, to int64) error {
+	if p.trust.sure(seg, from) {
+		p.trust.lose(seg, from, to)
+		return nil
+	}
+	p.trust.damage.log.Error().Str("file", seg.Path).Int64("offset", from).Int64("bytes", to-from).
+		Msg("a power cut took a part of the log; the records there are lost")
+	p.trust.damage.count++
+	return p.settled(seg, p.log.Fill(seg, from, to))
+}
+
 // cut removes the bytes after the last good record of a segment.
 func (p *replay) cut(seg *wal.Segment, good int64, last bool) error {
 	log := &p.trust.damage.log
-	if !last {
+	if last {
+		log.Warn().Str("file", seg.Path).Int64("offset", good).Int64("bytes", seg.Size-good).
+			Msg("the log has a torn end: cut")
+	} else {
 		log.Error().Str("file", seg.Path).Int64("offset", good).Int64("bytes", seg.Size-good).
-			Msg("the end of a segment is damaged; the records there are lost")
-		seg.Damaged = true
-		return nil
+			Msg("a power cut took the end of a segment; the records there are lost")
 	}
-	log.Warn().Str("file", seg.Path).Int64("offset", good).Int64("bytes", seg.Size-good).
-		Msg("the log has a torn end: cut")
 	f, err := p.log.File(seg, false)
 	if err != nil {
 		return err
 	}
 	err = f.Truncate(good)
+	if !last && err != nil {
+		return p.settled(seg, err)
+	}
 	if err != nil && !disk.IsFull(err) {
 		return err
 	}
@@ -180,6 +194,17 @@ func (p *replay) cut(seg *wal.Segment, good int64, last bool) error {
 	p.log.Bytes -= seg.Size - good
 	seg.Size, seg.Dirty = good, true
 	return nil
+}
+
+// settled keeps a segment as it is when a full disk refused the note of what a power cut took from it. Without the
+// note, an index that is rebuilt takes the loss for damage, and older entries for suspect.
+func (p *replay) settled(seg *wal.Segment, err error) error {
+	if disk.IsFull(err) {
+		seg.Damaged = true
+		return nil
+	}
+	seg.Dirty = true
+	return err
 }
 
 // reach notes that the log got as far as a state.
@@ -200,6 +225,9 @@ func (p *replay) jump(next uint64) {
 // record replays one record.
 func (p *replay) record(r *wal.Record) error {
 	p.records++
+	if r.Kind == format.KindLost {
+		return nil
+	}
 	used, made := p.mode.used(&r.Head)
 	if !r.Moved {
 		p.files.replay(&r.Head, made)
@@ -286,15 +314,12 @@ func (t *trust) sure(seg *wal.Segment, off int64) bool {
 	return seg.Boot != 0 && seg.Boot == t.boot || format.PlaceOf(seg.Number, uint32(off)) < t.durable
 }
 
-// lose notes that a part of the log can't be read.
+// lose notes that a part of the log can't be read that must have been on disk.
 func (t *trust) lose(seg *wal.Segment, from, to int64) {
 	t.damage.log.Error().Str("file", seg.Path).Int64("offset", from).Int64("bytes", to-from).
 		Msg("the log is damaged; the records there are lost, and the segment is kept as it is")
 	seg.Damaged = true
 	t.damage.count++
-	if !t.sure(seg, from) {
-		return // a power cut took it, which it may
-	}
 	t.lost += uint64(to-from)/format.HeadShort + 1
 	t.damage.log.Error().Str("file", seg.Path).Int64("offset", from).
 		Msg("entries that are older than the damage may have been changed in it: they are answered as damaged until they are set again; copy what can be read, and empty the namespace")

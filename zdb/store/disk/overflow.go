@@ -245,7 +245,7 @@ func (w *overflowFile) Truncate(size int64) error {
 	w.h.mu.Lock()
 	defer w.h.mu.Unlock()
 	if size > 0 && (len(w.pages) > 0 || w.f == nil) {
-		// Only an index that is rebuilt is made longer, with holes.
+		// Only a file of the index that ends with holes is made longer.
 		if size > w.size {
 			return w.keep([]byte{0}, size-1)
 		}

@@ -22,6 +22,9 @@ const MaxKey = 255
 //
 // In user mode the old version keeps its slot. In sequential mode the new version takes
 // over the slot, and the old version gets the next one.
+//
+// A record of KindLost covers a part of the log that a power cut took: its payload is what was
+// found there, without a checksum.
 const (
 	HeadShort = 48
 	HeadLong  = 72
@@ -32,6 +35,7 @@ const (
 	KindPut    = 1
 	KindDelete = 2
 	KindRotate = 3
+	KindLost   = 4
 	kindMask   = 0x07
 	FlagLong   = 0x08
 	flagMoved  = 0x10
@@ -122,7 +126,7 @@ func ParseHead(b []byte, mask uint32) (h Head, key []byte, needs int, ok bool) {
 	}
 	h.Kind, h.Replaces, h.Moved, h.KeyLen = b[6]&kindMask, b[6]&FlagLong != 0, b[6]&flagMoved != 0, b[7]
 	h.Length = le.Uint32(b[8:])
-	if h.Kind < KindPut || h.Kind > KindRotate || h.Length > MaxValue {
+	if h.Kind < KindPut || h.Kind > KindLost || h.Length > MaxValue {
 		return h, nil, 0, false
 	}
 	needs = h.HeadLen() + int(h.KeyLen)

@@ -74,14 +74,14 @@ func (r *Recovery) OpenChunk(usage format.ChunkUsage, size int64) error {
 	return nil
 }
 
-// ExtendFiles writes the new slots, and makes the files of an index that was rebuilt as long as they should be.
+// ExtendFiles writes the new slots, and makes files that end with holes as long as their slots: Jump and Overwrite
+// leave them shorter.
 func (r *Recovery) ExtendFiles() error {
 	x := r.index
 	if err := x.WriteTail(); err != nil {
 		return err
 	}
 	for _, c := range slices.Clone(x.List) {
-		c.Live = 0
 		size := x.SlotsFrom() + int64(x.Places(c))*format.SlotSize
 		if c.Bytes >= size {
 			continue

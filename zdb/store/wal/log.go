@@ -169,6 +169,29 @@ func (w *Log) Write(extra []byte) error {
 	return nil
 }
 
+// Fill covers the bytes of a segment between two records with records of KindLost, whose payload is what is there.
+func (w *Log) Fill(seg *Segment, from, to int64) error {
+	f, err := w.File(seg, false)
+	if err != nil {
+		return err
+	}
+	for from < to {
+		n := min(to-from, format.HeadShort+format.MaxValue)
+		if rest := to - from - n; rest > 0 && rest < format.HeadShort {
+			n -= format.HeadShort // the rest needs a head too
+		}
+		if n < format.HeadShort {
+			return errors.Errorf("cannot cover %d bytes of %s at %d: a record has at least %d", n, seg.Path, from, format.HeadShort)
+		}
+		h := format.Head{Kind: format.KindLost, Length: uint32(n - format.HeadShort)}
+		if err := f.WriteAt(h.Append(nil, nil, w.Mask(format.PlaceOf(seg.Number, uint32(from)))), nil, from); err != nil {
+			return err
+		}
+		from += n
+	}
+	return nil
+}
+
 // DropBuffer empties the buffer, and frees the memory that a large value took.
 func (w *Log) DropBuffer() {
 	w.Buf = w.Buf[:0]

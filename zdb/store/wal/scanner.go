@@ -31,6 +31,11 @@ type Record struct {
 	At      format.Place
 }
 
+// Intact says whether the payload, which was read, is as it was written.
+func (r *Record) Intact() bool {
+	return r.Kind == format.KindLost || format.PayloadCRC(r.Payload) == r.CRC
+}
+
 // Bytes answers up to n bytes at off.
 func (s *Scanner) Bytes(off int64, n int) ([]byte, error) {
 	n = int(min(int64(n), s.Size-off))
