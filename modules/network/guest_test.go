@@ -119,12 +119,16 @@ type guest struct {
 	file *os.File
 }
 
+// newGuest opens a tap. A child that another test forks has the tap's last descriptor until its exec.
 func newGuest(t *testing.T, tap node.Tap) *guest {
 	t.Helper()
 	var file *os.File
 	err := netns.Do(tap.Namespace, func() (err error) {
-		file, err = openTap(tap.Device)
-		return err
+		for until := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+			if file, err = openTap(tap.Device); !errors.Is(err, unix.EBUSY) || time.Now().After(until) {
+				return err
+			}
+		}
 	})
 	if err != nil {
 		t.Fatal(err)
