@@ -65,6 +65,7 @@ func TestAsProcessesAnythingMayBeKilled(t *testing.T) {
 		}
 		n.StartPart(part)
 		w.Result(late, workload.StateOK)
+		n.WaitReady() // without redis a process that starts ends with an error
 		all = append(all, late)
 	}
 
