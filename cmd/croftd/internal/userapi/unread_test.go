@@ -79,11 +79,13 @@ func unsent(t *testing.T, port string) int {
 	defer file.Close()
 	var number, sum int
 	_, _ = fmt.Sscan(port, &number)
+	seen := map[string]bool{} // the file is read in pieces: a connection may be listed twice when others come and go
 	local := fmt.Sprintf("0100007F:%04X", number)
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		// "sl local remote state tx_queue:rx_queue …"; state 01 is established.
 		fields := strings.Fields(lines.Text())
-		if len(fields) > 4 && fields[1] == local && fields[3] == "01" {
+		if len(fields) > 4 && fields[1] == local && fields[3] == "01" && !seen[fields[2]] {
+			seen[fields[2]] = true
 			var queued int
 			_, _ = fmt.Sscanf(fields[4], "%X:", &queued)
 			sum += queued
