@@ -125,6 +125,18 @@ func process(t *testing.T) uint64 {
 	return uint64(cmd.Process.Pid)
 }
 
+// triedPort reports whether a UDP port is free. No child that another test forks meanwhile has it until its exec.
+func triedPort(n int) bool {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	conn, err := net.ListenPacket("udp", ":"+strconv.Itoa(n))
+	if err != nil {
+		return false
+	}
+	_ = conn.Close()
+	return true
+}
+
 // ports are those that tests of this process have got.
 var ports sync.Map
 
@@ -145,12 +157,9 @@ func port(t *testing.T) uint16 {
 			continue
 		}
 		ports.Store(n, claim)
-		conn, err := net.ListenPacket("udp", ":"+strconv.Itoa(n))
-		if err != nil {
-			continue
+		if triedPort(n) {
+			return uint16(n)
 		}
-		_ = conn.Close()
-		return uint16(n)
 	}
 	t.Fatal("no UDP port is free")
 	return 0

@@ -116,7 +116,7 @@ func TestTruncatedPacket(t *testing.T) {
 // newRaw answers over UDP with whatever bytes, over TCP with handle.
 func newRaw(t *testing.T, reply func(q []byte, send func([]byte)), handle func(string, *mdns.Msg) *mdns.Msg) netip.AddrPort {
 	t.Helper()
-	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.ParseIP(host())})
 	if err != nil {
 		t.Fatal(err)
 	}

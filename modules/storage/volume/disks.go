@@ -30,9 +30,11 @@ const (
 	// Measured were 1/42 at most (Linux 6.18, leaves of 4 and 16 KiB) after single blocks were
 	// written, and written again, in random order: TestDisksKeepTheirPromise.
 	extents = 16
-	// inFlight is for what the kernel sets aside for writes that aren't on the disk yet, a
-	// leaf of 4 to 16 KiB each; bytes.
-	inFlight = 4 * bytesize.MiB
+	// inFlight is for what the kernel sets aside for writes that aren't committed yet, a
+	// leaf of 4 to 16 KiB each; bytes. At the limit a write waits for one commit, and fails when
+	// others have used up all that it gave back before this one goes on (Linux 6.18,
+	// try_flush_qgroup). With 4 MiB 250 writes could do so, which was seen once on a busy node.
+	inFlight = 64 * bytesize.MiB
 )
 
 // Disks are the virtual disks of a pool: subvolumes that hold an image each.

@@ -165,7 +165,7 @@ func vdisksAllocate(t *testing.T, s VDisksSubject) {
 	}
 	// All of it can be written, and something beside it is kept for that.
 	after := s.pool(t)
-	if got := after.Reserved - before.Reserved; got < spec.Size || got > spec.Size*9/8+8*expect.MiB {
+	if got := after.Reserved - before.Reserved; got < spec.Size || got > spec.Size*9/8+64*expect.MiB {
 		t.Errorf("for a disk of %d bytes %d are reserved", spec.Size, got)
 	}
 	s.stamp(t, d)
